@@ -1,0 +1,78 @@
+/*
+ * The I/O chain: one table of file operations, many layers.
+ *
+ * A layer is a `struct tb_io` whose operations do their part and call the same
+ * operation of `next`.  The last layer is supplied by the caller: the preload
+ * adapter passes the libc functions it resolved, the daemon and the tests pass
+ * plain libc (`tb_io_libc`).  The engine therefore never resolves a libc symbol
+ * and never meets its own wrappers.
+ *
+ *   [trace] -> [engine] -> [trace] -> [model | fault] -> libc
+ *
+ * Rules for every operation:
+ *   - failure is a negative errno, never -1 with errno; success is >= 0;
+ *   - `fd` is a real descriptor of the backing file in every layer;
+ *   - sizes and offsets are bytes, 64 bits wide (build with _FILE_OFFSET_BITS=64);
+ *   - operations are thread safe and may be called from any process that
+ *     inherited the layer by fork; none is async-signal-safe unless it says so;
+ *   - a path is absolute or relative to the working directory.
+ */
+#ifndef TIERBENCH_IO_H
+#define TIERBENCH_IO_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tb_io;
+
+struct tb_io_ops {
+    const char *name; /* of the layer, for traces and messages */
+
+    int (*open)(struct tb_io *io, const char *path, int flags, mode_t mode);
+    int (*close)(struct tb_io *io, int fd);
+
+    /* At the description's own offset, which moves by what was transferred. */
+    ssize_t (*read)(struct tb_io *io, int fd, void *buf, size_t n);
+    ssize_t (*write)(struct tb_io *io, int fd, const void *buf, size_t n);
+    off_t (*lseek)(struct tb_io *io, int fd, off_t offset, int whence);
+
+    ssize_t (*pread)(struct tb_io *io, int fd, void *buf, size_t n, off_t offset);
+    ssize_t (*pwrite)(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset);
+
+    /* `data_only` is fdatasync. */
+    int (*fsync)(struct tb_io *io, int fd, bool data_only);
+    int (*ftruncate)(struct tb_io *io, int fd, off_t length);
+    int (*truncate)(struct tb_io *io, const char *path, off_t length);
+
+    int (*fstat)(struct tb_io *io, int fd, struct stat *st);
+    /* `flags`: 0 or AT_SYMLINK_NOFOLLOW. */
+    int (*stat)(struct tb_io *io, const char *path, struct stat *st, int flags);
+
+    /* `flags`: 0 or AT_REMOVEDIR. */
+    int (*unlink)(struct tb_io *io, const char *path, int flags);
+    /* `flags` as in renameat2. */
+    int (*rename)(struct tb_io *io, const char *from, const char *to, unsigned flags);
+    int (*link)(struct tb_io *io, const char *from, const char *to);
+    int (*mkdir)(struct tb_io *io, const char *path, mode_t mode);
+
+    /* `newfd` already refers to the description of `oldfd` (after dup, dup2, dup3, F_DUPFD). */
+    int (*dup)(struct tb_io *io, int oldfd, int newfd);
+};
+
+struct tb_io {
+    const struct tb_io_ops *ops;
+    struct tb_io *next; /* NULL in the last layer */
+};
+
+/* The last layer for programs that interpose nothing.  Static, never freed. */
+struct tb_io *tb_io_libc(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,111 @@
+/*
+ * A tier configuration, read from YAML (design: tiers fastest first) or from a
+ * Hermes .conf file.  Reading validates everything that needs no file system;
+ * tb_config_check_paths does the rest.  A problem is one message that names the
+ * file, the key, the value and what is allowed.
+ */
+#ifndef TB_CONFIG_H
+#define TB_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "device.h"
+#include <tierbench/engine.h>
+
+#define TB_MAX_SLABS 8     /* per tier */
+#define TB_MAX_CLASSES 16  /* distinct buffer sizes of all tiers */
+#define TB_MAX_PREFIXES 16
+#define TB_BLOCK_MIN 4096u /* bytes; every block size is a multiple */
+#define TB_PATH_MAX 1024
+#define TB_NAME_MAX 32
+#define TB_ERROR_MAX 1024
+
+enum tb_medium { TB_MEDIUM_MEMORY, TB_MEDIUM_DIRECTORY };
+
+enum tb_policy { /* placement; the names in files are in config.c */
+    TB_POLICY_MAX_BANDWIDTH,
+    TB_POLICY_ROUND_ROBIN,
+};
+
+enum tb_flush_policy { TB_FLUSH_ON_CLOSE, TB_FLUSH_WATERMARK, TB_FLUSH_MANUAL };
+
+struct tb_config_slab {
+    uint32_t units; /* buffer size in blocks */
+    double share;   /* of the tier's capacity, 0..1; the shares of a tier sum to at most 1 */
+};
+
+struct tb_config_tier {
+    char name[TB_NAME_MAX];
+    enum tb_medium medium;
+    char path[TB_PATH_MAX]; /* directory tiers, ${VAR} expanded, absolute */
+    uint64_t capacity;      /* bytes */
+    uint32_t block;         /* bytes */
+    uint32_t n_slabs;
+    struct tb_config_slab slabs[TB_MAX_SLABS];
+    bool shared;            /* between nodes */
+    bool modelled;
+    struct tb_device model;
+};
+
+struct tb_config_prefix {
+    char prefix[TB_PATH_MAX]; /* absolute, normalised, no trailing slash */
+    enum tb_mode mode;
+};
+
+struct tb_config {
+    char file[TB_PATH_MAX]; /* absolute path it was read from */
+    uint32_t max_files;
+    struct {
+        char path[TB_PATH_MAX];
+        bool modelled;
+        struct tb_device model;
+    } pfs;
+    uint32_t n_prefixes; /* a plain `mode: M` is one prefix, the PFS's path */
+    struct tb_config_prefix prefixes[TB_MAX_PREFIXES];
+    enum tb_fsync fsync;
+    bool allow_volatile;    /* `allow_volatile: true`: a tmpfs directory tier counts as persistent (tests) */
+    struct {
+        enum tb_flush_policy policy;
+        bool background;    /* on-close: close does not wait */
+        uint32_t threads;
+        double high, low;   /* watermark: fractions of a tier's capacity */
+    } flush;
+    enum tb_policy placement;
+    uint32_t n_tiers;
+    struct tb_config_tier tiers[TB_MAX_TIERS];
+};
+
+/* A message for the user; text is empty where nothing is wrong. */
+struct tb_error {
+    char text[TB_ERROR_MAX];
+};
+
+/*
+ * Read and validate FILE (by its suffix: .conf is Hermes' format, else YAML).
+ * 0, or -EINVAL / -errno with `err` set.  The fsync promise `tier` without a
+ * directory tier, and `none` outside scratch, are refused here.
+ */
+int tb_config_read(const char *file, struct tb_config *out, struct tb_error *err);
+
+/*
+ * Check what the file system says: paths exist and are writable, directory
+ * tiers have room for their capacity, `fsync: tier` stands on a file system
+ * that is not volatile (unless allow_volatile), /dev/shm holds the region of
+ * `region_bytes` (see layout.h).
+ */
+int tb_config_check_paths(const struct tb_config *config, uint64_t region_bytes, struct tb_error *err);
+
+/* Digest of all that shapes the region; equal configurations have equal digests. */
+uint64_t tb_config_digest(const struct tb_config *config);
+
+const char *tb_policy_name(enum tb_policy policy);
+const char *tb_mode_name(enum tb_mode mode);
+const char *tb_fsync_name(enum tb_fsync fsync);
+int tb_mode_parse(const char *text, enum tb_mode *out);
+
+/* Write CONFIG as a YAML tier configuration (import-hermes) to `path`, or to stdout where it is NULL. */
+int tb_config_write(const struct tb_config *config, const char *path, struct tb_error *err);
+
+#endif

@@ -1,0 +1,91 @@
+/*
+ * An instance: a region with its directories, made by the daemon, found by name.
+ *
+ * The region is /dev/shm/tierbench.<uid>.<name>, mode 0600; each directory tier
+ * holds tierbench.<uid>.<name>/ with one file per slab, the journal where the
+ * tier is persistent, and the shadow directory of scratch prefixes on the top
+ * directory tier.  Private to the engine's own programs (tierd, tierctl).
+ */
+#ifndef TB_INSTANCE_H
+#define TB_INSTANCE_H
+
+#include <sys/types.h>
+
+#include "config.h"
+#include "layout.h"
+
+/* Called during long work: what is done of what, in bytes or files. */
+typedef void tb_progress(void *arg, const char *what, uint64_t done, uint64_t total);
+
+/*
+ * Make and touch the region, make the tiers' directories and slab files.
+ * -EEXIST an instance of that name is there, alive or dead.  On failure nothing is left behind.
+ */
+int tb_instance_create(const struct tb_config *config, const char *name, struct tb_io *base, tb_progress *progress,
+                       void *arg, tb_engine **out, struct tb_error *err);
+
+/* Remove region, tier directories and shadow.  What is still dirty is lost: drain first.  Frees the handle. */
+int tb_instance_destroy(tb_engine *engine);
+
+struct tb_instance_info {
+    char name[64];
+    char config_file[TB_PATH_MAX];
+    uint64_t config_digest;
+    pid_t daemon_pid;    /* 0: it never ran */
+    bool daemon_alive;
+    uint32_t n_clients;  /* attached processes that live */
+    uint64_t region_bytes;
+    bool huge_pages;
+};
+
+/* This user's instances with a region, alive or dead; returns how many were written (at most `max`). */
+int tb_instance_list(struct tb_instance_info *out, int max);
+int tb_instance_info(tb_engine *engine, struct tb_instance_info *out);
+
+/* The configuration the region was made with. */
+const struct tb_config *tb_instance_config(tb_engine *engine);
+
+/* Is the daemon of this instance alive?  (A robust lock it holds for life.) */
+bool tb_instance_daemon_alive(tb_engine *engine);
+/* Called by the daemon's main thread once; -EBUSY another one lives. */
+int tb_instance_become_daemon(tb_engine *engine);
+
+/* Background work, run by the daemon: flush threads, repair of dead clients, statistics samples. */
+int tb_background_start(tb_engine *engine);
+void tb_background_stop(tb_engine *engine);
+
+/* One sample of the tiers over time, taken by the background work. */
+struct tb_sample {
+    double seconds; /* since start */
+    uint64_t used[TB_MAX_TIERS];
+    uint64_t dirty[TB_MAX_TIERS];
+    uint64_t pfs_bytes_written;
+};
+/* Copies at most `max` samples in order of time; returns how many. */
+int tb_instance_samples(tb_engine *engine, struct tb_sample *out, int max);
+
+/* One file of a drain or recovery, for reports. */
+struct tb_file_report {
+    char path[TB_PATH_MAX];
+    uint64_t bytes;  /* flushed or recovered */
+    int error;       /* 0 or negative errno */
+};
+typedef void tb_file_reporter(void *arg, const struct tb_file_report *report);
+
+/* Flush every dirty file with `threads` threads; reports failures only.  0, or the first error. */
+int tb_instance_drain(tb_engine *engine, int threads, tb_progress *progress, tb_file_reporter *report, void *arg);
+
+/* Files whose last flush failed, and why. */
+void tb_instance_errors(tb_engine *engine, tb_file_reporter *report, void *arg);
+
+/*
+ * Put what a dead instance of `config` promised on the PFS: attach a region that
+ * survived, else replay the journals found in the directory tiers.  Removes each
+ * instance that is then wholly on the PFS.  Reports every file, and every torn
+ * or flipped record with error -EBADMSG.  Returns the number of instances
+ * recovered (0: there was nothing), or the first error.
+ */
+int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_progress *progress,
+                        tb_file_reporter *report, void *arg, struct tb_error *err);
+
+#endif

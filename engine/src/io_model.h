@@ -1,0 +1,52 @@
+/*
+ * The model layer: makes what is below it as slow as a `struct tb_device`.
+ *
+ * All processes of a region share one clock per device: an operation reserves
+ * device time behind what is already reserved and the caller may return no
+ * earlier.  Sleeps on common machines overshoot by 40-80 us, so a thread lets
+ * its debt grow to a fraction of a millisecond and pays in larger pieces, and
+ * always at sync and close: rates hold within 5 % over any 200 ms.
+ */
+#ifndef TB_IO_MODEL_H
+#define TB_IO_MODEL_H
+
+#include <stdatomic.h>
+
+#include "device.h"
+#include <tierbench/io.h>
+
+/* Shared by all processes; lives in the region (zeroed memory is a valid clock). */
+struct tb_device_clock {
+    _Atomic uint64_t transfer_free_at; /* ns on CLOCK_MONOTONIC: reads, writes and syncs are reserved until then */
+    _Atomic uint64_t metadata_free_at; /* the same for opens and other metadata operations */
+};
+
+enum tb_charge { TB_CHARGE_READ, TB_CHARGE_WRITE, TB_CHARGE_SYNC, TB_CHARGE_OPEN, TB_CHARGE_METADATA };
+
+/* A layer over `next`.  `device` and `clock` must outlive it.  NULL: no memory. */
+struct tb_io *tb_io_model_new(const struct tb_device *device, struct tb_device_clock *clock, struct tb_io *next);
+void tb_io_model_free(struct tb_io *io);
+
+/* Reserve device time for `bytes` (memory tiers, which have no chain).  Adds to the calling thread's debt. */
+void tb_model_charge(const struct tb_device *device, struct tb_device_clock *clock, enum tb_charge kind, size_t bytes);
+
+/* Seconds an operation of `bytes` would take from now, queue included; reserves nothing. */
+double tb_model_predict(const struct tb_device *device, struct tb_device_clock *clock, enum tb_charge kind, size_t bytes);
+
+/*
+ * While a thread defers, its operations reserve time but do not sleep: the
+ * engine holds a lock then.  tb_model_settle pays what is owed above the
+ * threshold (all of it where `all`).  Defer nests.
+ */
+void tb_model_defer_begin(void);
+void tb_model_defer_end(void);
+void tb_model_settle(bool all);
+
+/* For tests: replace clock and sleep of this process (NULL: the real ones). */
+struct tb_model_time {
+    uint64_t (*now_ns)(void);
+    void (*sleep_until_ns)(uint64_t deadline);
+};
+void tb_model_set_time(const struct tb_model_time *time);
+
+#endif
