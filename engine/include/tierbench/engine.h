@@ -25,6 +25,10 @@
 extern "C" {
 #endif
 
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
 #define TB_MAX_TIERS 8
 
 enum tb_mode {
@@ -127,6 +131,10 @@ struct tb_stats {
 };
 
 void tb_engine_stats(tb_engine *engine, struct tb_stats *out);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

@@ -28,6 +28,10 @@
 extern "C" {
 #endif
 
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
 struct tb_io;
 
 struct tb_io_ops {
@@ -71,6 +75,10 @@ struct tb_io {
 
 /* The last layer for programs that interpose nothing.  Static, never freed. */
 struct tb_io *tb_io_libc(void);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }
