@@ -1,0 +1,8 @@
+"""Reads tier benchmark results, judges them and writes reports.
+
+One module a subject: `outputs` (what IOR and mdtest print), `runs` (a run folder as one table), `stats`
+(intervals and tests), `predict` (what the device models promise), `verdict` (pass, fail, inconclusive),
+`figures` and `report` (the pages), `cli` (the command `tierbench`).
+"""
+
+__version__ = "0.1.0"
