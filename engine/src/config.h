@@ -15,7 +15,7 @@
 #include <tierbench/engine.h>
 
 #define TB_MAX_SLABS 8     /* per tier */
-#define TB_MAX_CLASSES 16  /* distinct buffer sizes of all tiers */
+#define TB_MAX_CLASSES 8  /* distinct buffer sizes of all tiers */
 #define TB_MAX_PREFIXES 16
 #define TB_BLOCK_MIN 4096u /* bytes; every block size is a multiple */
 #define TB_PATH_MAX 1024

@@ -1,0 +1,31 @@
+/*
+ * A lock that survives its holder: robust, process-shared, error-checking.
+ *
+ * The kernel hands the lock of a killed holder to the next one, which learns of
+ * it by TB_LOCK_ORPHANED and repairs what the lock protects.  Everything behind
+ * these locks is therefore changed so that each single store leaves it usable.
+ * A signal handler that needs a lock its own thread holds gets -EDEADLK.
+ */
+#ifndef TB_LOCK_H
+#define TB_LOCK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct tb_lock {
+    pthread_mutex_t mutex;
+};
+
+enum tb_lock_result {
+    TB_LOCK_TAKEN = 0,
+    TB_LOCK_ORPHANED = 1, /* taken; its last holder died inside */
+};
+
+void tb_lock_init(struct tb_lock *lock);
+/* TB_LOCK_TAKEN, TB_LOCK_ORPHANED, or -EDEADLK (held by this very thread). */
+int tb_lock_take(struct tb_lock *lock);
+/* As above, or -EBUSY. */
+int tb_lock_try(struct tb_lock *lock);
+void tb_lock_drop(struct tb_lock *lock);
+
+#endif

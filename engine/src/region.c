@@ -1,0 +1,212 @@
+#include "region.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "instance.h"
+
+#define TOUCH_PIECE (64u << 20)
+
+void tb_region_shm_name(const char *instance, char *out, size_t size)
+{
+    snprintf(out, size, "/tierbench.%u.%s", (unsigned)getuid(), instance);
+}
+
+/* Where the sections stand in this process's mapping. */
+static void locate(struct tb_region *r, const struct tb_layout *l)
+{
+    const struct tb_layout_section *s = l->section;
+    r->header = (struct tb_header *)(r->base + s[TB_SECTION_HEADER].offset);
+    r->locks = (struct tb_locks *)(r->base + s[TB_SECTION_LOCKS].offset);
+    r->buckets = (uint32_t *)(r->base + s[TB_SECTION_BUCKETS].offset);
+    r->buffers = (struct tb_buffer *)(r->base + s[TB_SECTION_BUFFERS].offset);
+    r->fragments = (struct tb_interval *)(r->base + s[TB_SECTION_FRAGMENTS].offset);
+    r->files = (struct tb_file *)(r->base + s[TB_SECTION_FILES].offset);
+    r->n_file_buckets = (uint32_t)s[TB_SECTION_FILES].count;
+    r->file_buckets = (uint32_t *)(r->files + s[TB_SECTION_FILES].count);
+    r->names = (struct tb_name *)(r->base + s[TB_SECTION_DIRS].offset);
+    r->n_names = (uint32_t)s[TB_SECTION_DIRS].count;
+    r->name_buckets = (uint32_t *)(r->names + s[TB_SECTION_DIRS].count);
+    r->opens = (struct tb_open *)(r->base + s[TB_SECTION_OPENS].offset);
+    r->n_opens = (uint32_t)s[TB_SECTION_OPENS].count;
+    r->clients = (struct tb_client *)(r->base + s[TB_SECTION_CLIENTS].offset);
+    r->samples = (struct tb_sample *)(r->base + s[TB_SECTION_SAMPLES].offset);
+}
+
+/* First touch costs up to 50 times a later one: the daemon pays it before anyone writes. */
+static int touch(int fd, uint64_t bytes, tb_progress *progress, void *arg)
+{
+    for (uint64_t at = 0; at < bytes; at += TOUCH_PIECE) {
+        uint64_t n = bytes - at < TOUCH_PIECE ? bytes - at : TOUCH_PIECE;
+        int rc = posix_fallocate(fd, (off_t)at, (off_t)n);
+        if (rc)
+            return -rc;
+        if (progress)
+            progress(arg, "touching the region", at + n, bytes);
+    }
+    return 0;
+}
+
+static void init_free_lists(struct tb_region *r)
+{
+    struct tb_header *h = r->header;
+    for (uint32_t i = 0; i < r->n_file_buckets; i++) {
+        r->files[i].next = i + 1 < r->n_file_buckets ? i + 1 : TB_NONE;
+        r->file_buckets[i] = TB_NONE;
+    }
+    for (uint32_t i = 0; i < r->n_names; i++) {
+        r->names[i].next = i + 1 < r->n_names ? i + 1 : TB_NONE;
+        r->name_buckets[i] = TB_NONE;
+    }
+    for (uint32_t i = 0; i < r->n_opens; i++)
+        r->opens[i].next_free = i + 1 < r->n_opens ? i + 1 : TB_NONE;
+    uint64_t per_fragment = h->layout.fragment_bytes / sizeof(struct tb_interval);
+    for (uint32_t i = 0; i < h->layout.n_fragments; i++)
+        memcpy(&r->fragments[i * per_fragment], &(uint32_t){i + 1 < h->layout.n_fragments ? i + 1 : TB_NONE}, 4);
+    h->free_fragment = h->layout.n_fragments ? 0 : TB_NONE;
+    h->free_file = h->free_name = h->free_open = 0;
+    h->queue_head = h->queue_tail = TB_NONE;
+}
+
+static void init_slabs(struct tb_region *r)
+{
+    const struct tb_layout *l = &r->header->layout;
+    memset(r->buckets, 0xff, l->n_buckets * sizeof(uint32_t));
+    for (uint32_t s = 0; s < l->n_slabs; s++) {
+        struct tb_slab *slab = &r->header->slab[s];
+        uint32_t first = l->slab[s].first_buffer, n = l->slab[s].n_buffers;
+        tb_lock_init(&slab->lock);
+        for (uint32_t i = 0; i < n; i++)
+            r->buffers[first + i] = (struct tb_buffer){.next = i + 1 < n ? first + i + 1 : TB_NONE, .file = TB_NONE,
+                                                       .fragment = TB_NONE, .prev = TB_NONE, .slab = (uint16_t)s};
+        slab->free = n ? first : TB_NONE;
+        slab->n_free = n;
+    }
+}
+
+static void init_locks(struct tb_region *r)
+{
+    struct tb_header *h = r->header;
+    for (uint32_t i = 0; i < TB_STRIPES; i++) {
+        tb_lock_init(&r->locks->chunk[i]);
+        tb_lock_init(&r->locks->file[i]);
+    }
+    struct tb_lock *single[] = {&h->daemon_lock, &h->queue_lock,   &h->names_lock,   &h->opens_lock,  &h->fragments_lock,
+                                &h->files_lock,  &h->clients_lock, &h->journal_lock, &h->samples_lock};
+    for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++)
+        tb_lock_init(single[i]);
+}
+
+static uint32_t chunk_bytes(const struct tb_layout *l)
+{
+    uint64_t largest = l->n_classes ? l->class_size[l->n_classes - 1] : TB_CHUNK_MIN;
+    return (uint32_t)(largest >= TB_CHUNK_MIN ? largest : TB_CHUNK_MIN / largest * largest);
+}
+
+static void init_header(struct tb_region *r, const struct tb_config *config, const struct tb_layout *layout,
+                        const char *instance)
+{
+    struct tb_header *h = r->header;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    h->version = TB_REGION_VERSION;
+    h->uid = getuid();
+    h->bytes = layout->total_bytes;
+    h->digest = tb_config_digest(config);
+    snprintf(h->name, sizeof(h->name), "%s", instance);
+    gethostname(h->host, sizeof(h->host) - 1);
+    h->started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    h->config = *config;
+    h->layout = *layout;
+    h->chunk = chunk_bytes(layout);
+    h->sample_interval = 0.02;
+}
+
+static int map(int fd, size_t bytes, struct tb_region *r)
+{
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED)
+        return -errno;
+    madvise(base, bytes, MADV_HUGEPAGE); /* a wish: many systems refuse it for shared memory */
+    r->base = base;
+    r->bytes = bytes;
+    return 0;
+}
+
+int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance,
+                     tb_progress *progress, void *arg, struct tb_region *out)
+{
+    char name[128];
+    tb_region_shm_name(instance, name, sizeof(name));
+    int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    int rc = touch(fd, layout->total_bytes, progress, arg);
+    if (!rc)
+        rc = map(fd, layout->total_bytes, out);
+    close(fd);
+    if (rc) {
+        shm_unlink(name);
+        return rc;
+    }
+    locate(out, layout);
+    init_header(out, config, layout, instance);
+    init_locks(out);
+    init_slabs(out);
+    init_free_lists(out);
+    return 0; /* the magic is written by the caller when the tiers stand */
+}
+
+/* A stranger's, an older or a half-made region is refused before anything in it is believed. */
+static int verify(const struct tb_header *h, const struct stat *st)
+{
+    if (st->st_uid != getuid())
+        return -EPERM;
+    if (h->magic != TB_REGION_MAGIC)
+        return -ESTALE;
+    if (h->version != TB_REGION_VERSION || h->uid != getuid())
+        return -EPROTO;
+    if (h->bytes != (uint64_t)st->st_size || h->layout.total_bytes != h->bytes)
+        return -ESTALE;
+    return 0;
+}
+
+int tb_region_attach(const char *instance, struct tb_region *out)
+{
+    char name[128];
+    struct stat st;
+    tb_region_shm_name(instance, name, sizeof(name));
+    int fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    int rc = fstat(fd, &st) ? -errno : 0;
+    if (!rc && (size_t)st.st_size < sizeof(struct tb_header))
+        rc = -ESTALE;
+    if (!rc)
+        rc = map(fd, (size_t)st.st_size, out);
+    close(fd);
+    if (rc)
+        return rc;
+    rc = verify((struct tb_header *)out->base, &st);
+    if (rc) {
+        tb_region_unmap(out);
+        return rc;
+    }
+    locate(out, &((struct tb_header *)out->base)->layout);
+    return 0;
+}
+
+void tb_region_unmap(struct tb_region *region)
+{
+    if (region->base)
+        munmap(region->base, region->bytes);
+    memset(region, 0, sizeof(*region));
+}

@@ -1,0 +1,218 @@
+/*
+ * The region: the one shared-memory segment of an instance.
+ *
+ * Glossary (every shared object; references are indices, TB_NONE is none)
+ *   header   version, configuration, layout, locks, counters
+ *   client   one attached process; its slot number is its name in the region
+ *   buffer   record of one buffer of any tier; its number fixes tier, slab and place
+ *   cell     the aligned range of a file that a buffer covers: offset / buffer size
+ *   class    a distinct buffer size of the configuration, ascending
+ *   chunk    the aligned range of a file under one lock; a multiple of every class
+ *   file     record of one backing file with buffered bytes or open descriptors
+ *   open     an open-file description: offset and flags, shared by dup and fork
+ *   fragment per-block intervals of a large buffer whose bytes are not one interval
+ *
+ * Locks, in the order in which they may be taken together:
+ *   chunk stripe -> file stripe -> { slab, queue, names, opens, fragments, journal }
+ * A thread holds at most one of each kind.  The chunk stripe of (file, chunk)
+ * protects the buffers whose cells lie in that chunk and their hash chains; the
+ * file stripe protects the record and its list of buffers.
+ *
+ * A buffer goes FREE -> ALLOCATED (client noted) -> LIVE (in hash and file list)
+ * -> FREE, or LIVE -> RETAINED (out of the hash, held by `prev` of the buffer
+ * that replaced it, because a journal record still stands on its bytes).
+ */
+#ifndef TB_REGION_H
+#define TB_REGION_H
+
+#include <stdatomic.h>
+
+#include "config.h"
+#include "io_model.h"
+#include "layout.h"
+#include "lock.h"
+
+#define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
+#define TB_REGION_VERSION 1u
+#define TB_NONE UINT32_MAX
+#define TB_STRIPES 1024u
+#define TB_CLIENTS 256u
+#define TB_SAMPLES 2048u
+#define TB_CHUNK_MIN (1u << 20)
+#define TB_FILE_NAME 88u /* longer names live whole in the table of names */
+
+enum tb_buffer_state {
+    TB_BUFFER_FREE = 0,
+    TB_BUFFER_ALLOCATED = 0x616c6c6f,
+    TB_BUFFER_LIVE = 0x6c697665,
+    TB_BUFFER_RETAINED = 0x72657461,
+};
+
+#define TB_BUFFER_JOURNALED 1u /* a durable journal record stands on its bytes: never written in place */
+
+struct tb_buffer {
+    _Atomic uint32_t state;
+    uint32_t file;
+    uint64_t cell;
+    uint32_t next; /* hash chain; free list while FREE */
+    uint32_t file_next, file_prev;
+    uint32_t fragment;
+    uint32_t valid_lo, valid_hi; /* bytes of the buffer that hold the file's; bounds where fragmented */
+    uint32_t dirty_lo, dirty_hi; /* the part of them that the PFS lacks */
+    uint32_t version;            /* moves with every change, never reset */
+    uint32_t prev;               /* RETAINED predecessor */
+    uint16_t slab;
+    uint16_t client; /* while ALLOCATED */
+    uint32_t flags;
+};
+_Static_assert(sizeof(struct tb_buffer) == 64, "a buffer record is one cache line");
+
+/* One 4 KiB block of a fragmented buffer. */
+struct tb_interval {
+    uint16_t valid_lo, valid_hi, dirty_lo, dirty_hi;
+};
+
+#define TB_FILE_MAGIC 0x66696c65u
+
+enum tb_file_flag {
+    TB_FILE_SCRATCH = 1,   /* its backing file is a shadow, never flushed on its own */
+    TB_FILE_SYNC = 2,      /* persistent-sync: a write returns after the PFS has it */
+    TB_FILE_COHERENT = 4,  /* passed through until the last close */
+    TB_FILE_UNLINKED = 8,  /* no name is left: dropped at the last close, never flushed */
+    TB_FILE_QUEUED = 16,   /* waits for the daemon's flush threads */
+    TB_FILE_TIED = 32,     /* reported identity mismatch: bytes are kept, not flushed */
+};
+
+struct tb_file {
+    uint32_t magic; /* 0: free */
+    uint32_t next;  /* hash chain or free list */
+    uint64_t device, inode;
+    int64_t birth_ns; /* 0 where the file system has none */
+    _Atomic uint64_t size;
+    uint64_t backing_size; /* of the backing file at the last flush or open, with its times */
+    int64_t backing_mtime_ns, backing_ctime_ns;
+    uint32_t first; /* list of buffers */
+    _Atomic uint32_t n_buffers;
+    _Atomic uint32_t n_dirty; /* buffers with dirty bytes */
+    _Atomic uint32_t n_class[TB_MAX_CLASSES]; /* buffers by class: look-ups skip the classes it has none of */
+    uint32_t n_open;
+    _Atomic int32_t error; /* of the last flush, until reported */
+    _Atomic uint32_t flags;
+    _Atomic uint32_t flusher; /* client slot + 1 that flushes or truncates, 0 none */
+    uint32_t queue_next;
+    uint32_t directory; /* index into names */
+    char name[TB_FILE_NAME];
+};
+
+#define TB_NAME_TEXT (TB_PATH_MAX - 16)
+struct tb_name { /* a directory, or the whole path of a file with a long name */
+    uint32_t refs;
+    uint32_t next;
+    char text[TB_NAME_TEXT];
+};
+
+#define TB_OPEN_MAGIC 0x6f70656eu
+struct tb_open {
+    uint32_t magic; /* 0: free */
+    uint32_t file;
+    _Atomic uint64_t offset;
+    _Atomic int flags; /* as given to open */
+    uint32_t next_free;
+    _Atomic uint64_t holders[TB_CLIENTS / 64]; /* clients with a descriptor */
+};
+
+struct tb_client {
+    _Atomic int pid; /* 0: free */
+    uint64_t start_time; /* of the process, clock ticks since boot: a reused pid is another process */
+};
+
+struct tb_slab {
+    struct tb_lock lock;
+    _Atomic uint32_t free; /* first free buffer */
+    _Atomic uint32_t n_free;
+    _Atomic uint32_t n_clean; /* LIVE without dirty bytes: may be reclaimed */
+    _Atomic uint32_t hand;    /* where reclaiming looks next */
+} __attribute__((aligned(64)));
+
+struct tb_tier_counters {
+    _Atomic uint64_t used, dirty, bytes_in, bytes_out, writes, hits, moved_in, flushed, waits;
+} __attribute__((aligned(64)));
+
+struct tb_header {
+    _Atomic uint64_t magic; /* written last */
+    uint32_t version;
+    uint32_t uid;
+    uint64_t bytes;
+    uint64_t digest;
+    char name[64];
+    char host[64];
+    bool huge_pages;
+    uint64_t started_ns; /* CLOCK_MONOTONIC */
+    struct tb_config config;
+    struct tb_layout layout;
+    uint32_t chunk; /* bytes */
+
+    struct tb_lock daemon_lock; /* held by the daemon for life */
+    _Atomic int daemon_pid;
+
+    struct tb_lock queue_lock; /* files that wait for a flush */
+    uint32_t queue_head, queue_tail;
+    _Atomic uint32_t queue_event; /* futex word */
+
+    struct tb_lock names_lock, opens_lock, fragments_lock, files_lock, clients_lock;
+    uint32_t free_name, free_open, free_fragment, free_file;
+
+    struct tb_lock journal_lock;
+    uint64_t journal_end; /* bytes; 0: empty but for its header */
+    _Atomic uint64_t sequence;
+    _Atomic uint32_t n_journaled; /* buffers a record stands on */
+
+    struct tb_device_clock pfs_clock, tier_clock[TB_MAX_TIERS];
+    _Atomic uint64_t round_robin;
+
+    _Atomic uint32_t n_files;
+    _Atomic uint64_t pfs_written, pfs_read, spilled, fsyncs;
+    struct tb_tier_counters tier[TB_MAX_TIERS];
+    struct tb_slab slab[TB_MAX_TIERS * TB_MAX_SLABS];
+
+    struct tb_lock samples_lock;
+    uint32_t n_samples;
+    double sample_interval; /* seconds; doubles when the table is full */
+};
+
+struct tb_locks {
+    struct tb_lock chunk[TB_STRIPES];
+    struct tb_lock file[TB_STRIPES];
+};
+
+/* The region as one process sees it. */
+struct tb_region {
+    struct tb_header *header;
+    struct tb_locks *locks;
+    uint32_t *buckets;     /* buffer hash */
+    struct tb_buffer *buffers;
+    struct tb_interval *fragments;
+    uint32_t *file_buckets; /* TB_STRIPES * files_per_stripe */
+    uint32_t n_file_buckets;
+    struct tb_file *files;
+    struct tb_name *names;
+    uint32_t *name_buckets;
+    uint32_t n_names;
+    struct tb_open *opens;
+    uint32_t n_opens;
+    struct tb_client *clients;
+    struct tb_sample *samples;
+    char *base;
+    size_t bytes;
+};
+
+/* "/tierbench.UID.NAME" for shm_open. */
+void tb_region_shm_name(const char *instance, char *out, size_t size);
+
+/* Make, touch and initialise; -EEXIST, -ENOSPC ... with nothing left behind. */
+int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance,
+                     void (*progress)(void *, const char *, uint64_t, uint64_t), void *arg, struct tb_region *out);
+int tb_region_attach(const char *instance, struct tb_region *out);
+void tb_region_unmap(struct tb_region *region);
+
+#endif
