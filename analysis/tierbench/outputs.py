@@ -199,6 +199,13 @@ def _notices(text: str) -> tuple[str, ...]:
     return tuple(line.strip() for line in text.splitlines() if _NOTICE.match(line))
 
 
+def _result(access: str, test: int, iteration: int, values: list[float | None], total_s: float) -> IorResult:
+    """`values` in the order of every format: bandwidth to close time."""
+    bandwidth, iops, latency, block, transfer, open_s, transfer_s, close_s = values
+    return IorResult(access, test, iteration, bandwidth, iops, latency, block, transfer, open_s, transfer_s,
+                     close_s, total_s)
+
+
 def _check_iterations(results: list[IorResult], path: str) -> None:
     """Each operation of each test counts its iterations 0, 1, 2 ... without a gap."""
     seen: Counter[tuple[int, str]] = Counter()
@@ -211,8 +218,8 @@ def _check_iterations(results: list[IorResult], path: str) -> None:
 # --- IOR: text ---------------------------------------------------------------------------------------------
 
 # Versions before 3.3 print neither IOPS nor Latency(s) in the table, nor stonewall columns in the summary.
-_TABLE_COLUMNS = ("access", "bw(MiB/s)", "IOPS", "Latency(s)", "block(KiB)", "xfer(KiB)", "open(s)", "wr/rd(s)",
-                  "close(s)", "total(s)", "iter")
+_TABLE_COLUMNS = ("access", "bw(MiB/s)", "IOPS", "Latency(s)", "block(KiB)", "xfer(KiB)", "open(s)",
+                  "wr/rd(s)", "close(s)", "total(s)", "iter")
 _TABLE_MAY_LACK = {"IOPS", "Latency(s)"}
 _SUMMARY_NEEDS = {"Operation", "Max(MiB)", "Min(MiB)", "Mean(MiB)", "Test#", "#Tasks", "reps", "aggs(MiB)"}
 _OPERATIONS = ("write", "read", "remove")
@@ -279,14 +286,14 @@ def _cells(words: list[str], heading: list[str], path: str, number: int) -> dict
 
 def _text_result(cells: dict[str, str], test: int, path: str, number: int) -> IorResult:
     values = [_optional(cells.get(c, "-"), path, number, c) for c in _TABLE_COLUMNS[1:9]]
-    return IorResult(cells["access"], test, _natural(cells["iter"], path, number, "iter"), *values,
-                     total_s=_number(cells["total(s)"], path, number, "total(s)"))
+    return _result(cells["access"], test, _natural(cells["iter"], path, number, "iter"), values,
+                   _number(cells["total(s)"], path, number, "total(s)"))
 
 
 def _text_summary(cells: dict[str, str], path: str, number: int) -> IorSummary:
     test, tasks, repetitions = (_natural(cells[c], path, number, c) for c in ("Test#", "#Tasks", "reps"))
-    bandwidths = [_number(cells[c], path, number, c) for c in ("Max(MiB)", "Min(MiB)", "Mean(MiB)")]
-    return IorSummary(cells["Operation"], test, tasks, repetitions, *bandwidths,
+    most, least, mean = (_number(cells[c], path, number, c) for c in ("Max(MiB)", "Min(MiB)", "Mean(MiB)"))
+    return IorSummary(cells["Operation"], test, tasks, repetitions, most, least, mean,
                       stonewall_s=_optional(cells.get("Stonewall(s)", "NA"), path, number, "Stonewall(s)"),
                       moved_mib=_number(cells["aggs(MiB)"], path, number, "aggs(MiB)"))
 
@@ -299,15 +306,17 @@ def _check_summary(results: list[IorResult], summaries: list[IorSummary], path: 
             raise OutputError(path, 0, f"the summary counts {s.repetitions} repetitions of {s.operation},"
                                        f" the table holds {len(rows)}")
         values = [r.bandwidth_mib_s for r in rows if r.bandwidth_mib_s is not None]
-        for name, told, found in (("Max(MiB)", s.max_mib_s, max(values)), ("Min(MiB)", s.min_mib_s, min(values))):
+        for name, told, found in (("largest", s.max_mib_s, max(values)), ("least", s.min_mib_s, min(values))):
             # The table prints at least four significant digits, the summary two decimals.
             if not math.isclose(told, found, rel_tol=1e-3, abs_tol=0.011):
-                raise OutputError(path, 0, f"the summary's {name} of {s.operation} is {told}, the table's {found}")
+                raise OutputError(path, 0, f"the {name} bandwidth of {s.operation} is {told} in the summary,"
+                                           f" {found} in the table")
 
 
 # --- IOR: CSV ----------------------------------------------------------------------------------------------
 
-_CSV_HEAD = "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter"
+_CSV_COLUMNS = ["access", "bw(MiB/s)", "IOPS", "Latency", "block(KiB)", "xfer(KiB)", "open(s)", "wr/rd(s)",
+                "close(s)", "total(s)", "numTasks", "iter"]
 
 
 def _parse_ior_csv(text: str, path: str) -> IorOutput:
@@ -317,21 +326,18 @@ def _parse_ior_csv(text: str, path: str) -> IorOutput:
     for number, line in enumerate(text.splitlines(), 1):
         words = line.strip().split(",")
         if words[0] == "access":
-            if line.strip() != _CSV_HEAD:
+            if words != _CSV_COLUMNS:
                 raise OutputError(path, number, f"unknown columns {line.strip()!r}")
         elif words[0] in _OPERATIONS:
-            columns = _CSV_HEAD.split(",")
-            if len(words) != len(columns):
-                raise OutputError(path, number, f"a result has {len(words)} columns, expected {len(columns)}"
-                                                " (cut off, or the lines of two programs mixed?)")
-            values = [_optional(w, path, number, c) for w, c in zip(words[1:9], columns[1:9], strict=True)]
-            tasks = _natural(words[10], path, number, "numTasks")
-            iteration = _natural(words[11], path, number, "iter")
+            cells = _cells(words, _CSV_COLUMNS, path, number)
+            values = [_optional(cells[c], path, number, c) for c in _CSV_COLUMNS[1:9]]
+            tasks = _natural(cells["numTasks"], path, number, "numTasks")
+            iteration = _natural(cells["iter"], path, number, "iter")
             # CSV has no test number: an operation that counts from 0 again belongs to the next test.
             if iteration == 0 and (test < 0 or any(r.access == words[0] and r.test == test for r in results)):
                 test += 1
-            results.append(IorResult(words[0], max(test, 0), iteration, *values,
-                                     total_s=_number(words[9], path, number, "total(s)")))
+            total_s = _number(cells["total(s)"], path, number, "total(s)")
+            results.append(_result(words[0], max(test, 0), iteration, values, total_s))
     if not results:
         _refuse_with_cause(text, path, "holds no result")
     if not text.endswith("\n"):
@@ -417,24 +423,27 @@ def _json_result(r: dict[str, Any], test: int, iteration: int, path: str) -> Ior
     keys = ("bwMiB", "iops", "latency", "blockKiB", "xferKiB", "openTime", "wrRdTime", "closeTime")
     partial = r["access"] == "remove"
     values = [None if partial and k not in r else _json_number(r, k, path) for k in keys]
-    return IorResult(r["access"], test, iteration, *values, total_s=_json_number(r, "totalTime", path))
+    return _result(r["access"], test, iteration, values, _json_number(r, "totalTime", path))
 
 
 def _json_summary(s: dict[str, Any], path: str) -> IorSummary:
+    most, least, mean = (_json_number(s, key, path) for key in ("bwMaxMIB", "bwMinMIB", "bwMeanMIB"))
     return IorSummary(
-        s["operation"], int(s["TestID"]), int(s["numTasks"]), int(s["repetitions"]),
-        _json_number(s, "bwMaxMIB", path), _json_number(s, "bwMinMIB", path), _json_number(s, "bwMeanMIB", path),
+        s["operation"], int(s["TestID"]), int(s["numTasks"]), int(s["repetitions"]), most, least, mean,
         stonewall_s=_json_number(s, "StoneWallTime", path) if "StoneWallTime" in s else None,
         moved_mib=_json_number(s, "xsizeMiB", path))
 
 
 # --- mdtest ------------------------------------------------------------------------------------------------
 
-_MDTEST_LAUNCH = re.compile(r"^(?P<driver>(?:tb-)?mdtest[- ]\S+) was launched with (?P<tasks>\d+) total task\(s\)")
-_MDTEST_SUMMARY = re.compile(r"^SUMMARY (?P<kind>rate|time)(?: \(in (?P<unit>\S+)\))?: \(of (?P<n>\d+) iterations\)")
-_MDTEST_UNITS = {("rate", None): "ops/s", ("rate", "ops/sec"): "ops/s", ("time", None): "s", ("time", "ms/op"): "ms/op"}
+_MDTEST_LAUNCH = re.compile(r"^(?P<driver>(?:tb-)?mdtest[- ]\S+) was launched with (?P<tasks>\d+) total task")
+_MDTEST_SUMMARY = re.compile(
+    r"^SUMMARY (?P<kind>rate|time)(?: \(in (?P<unit>\S+)\))?: \(of (?P<n>\d+) iterations\)")
+_MDTEST_UNITS = {("rate", None): "ops/s", ("rate", "ops/sec"): "ops/s",
+                 ("time", None): "s", ("time", "ms/op"): "ms/op"}
 _MDTEST_ROW = re.compile(r"^   (?P<operation>(?:Directory|File|Tree) \w+)\s+(?P<values>\S.*)$")
-_MDTEST_PHASE = re.compile(r"(?P<operation>(?:Directory|File|Tree) \w+)\s*:\s+(?P<seconds>\S+) sec,\s+(?P<rate>\S+) ops/sec")
+_MDTEST_PHASE = re.compile(
+    r"(?P<operation>(?:Directory|File|Tree) \w+)\s*:\s+(?P<seconds>\S+) sec,\s+(?P<rate>\S+) ops/sec")
 
 
 def parse_mdtest(text: str, path: str = "<text>") -> MdtestOutput:
@@ -468,7 +477,8 @@ def parse_mdtest(text: str, path: str = "<text>") -> MdtestOutput:
     if not driver:
         _refuse_with_cause(text, path, "is not output of mdtest (no 'was launched with' line)")
     if not finished:
-        _refuse_with_cause(text, path, f"is cut off after line {len(text.splitlines())}: no '-- finished at' line")
+        length = len(text.splitlines())
+        _refuse_with_cause(text, path, f"is cut off after line {length}: no '-- finished at' line")
     if not rows:
         _refuse_with_cause(text, path, "holds no result")
     return MdtestOutput(path, driver, command, tasks, repetitions, tuple(rows), tuple(phases), _notices(text))
