@@ -1,0 +1,90 @@
+/*
+ * One process's handle on an instance: the mapped region, the chains to every
+ * place, descriptors of slab files and journal, and which of its descriptors
+ * stand for which open-file description.
+ */
+#ifndef TB_CLIENT_H
+#define TB_CLIENT_H
+
+#include <assert.h>
+
+#include "region.h"
+
+#define TB_FD_PIECES 1024u /* descriptors known: TB_FD_PIECES * TB_FD_PIECE */
+#define TB_FD_PIECE 1024u
+
+struct tb_engine {
+    struct tb_io io; /* first: the engine as a layer */
+    struct tb_region region;
+    struct tb_header *header;
+    struct tb_io *base;
+    struct tb_io *pfs;                /* chain to the PFS */
+    struct tb_io *tier[TB_MAX_TIERS]; /* chains to the directory tiers */
+    int slab_fd[TB_MAX_TIERS * TB_MAX_SLABS];
+    int journal_fd; /* -1 without a persistent directory tier */
+    uint32_t journal_tier;
+    struct tb_io *shadow_io;
+    char shadow[TB_PATH_MAX]; /* directory that stands for scratch prefixes */
+    uint32_t slot;            /* of this client */
+    _Atomic(_Atomic uint32_t *) fds[TB_FD_PIECES]; /* descriptor -> open description + 1 */
+    _Atomic uint16_t *local_refs;                  /* this process's descriptors per open description */
+    struct tb_background *background;
+};
+
+static inline const struct tb_config *tb_config_of(const tb_engine *e)
+{
+    return &e->header->config;
+}
+
+static inline const struct tb_layout *tb_layout_of(const tb_engine *e)
+{
+    return &e->header->layout;
+}
+
+static inline const struct tb_layout_slab *tb_slab_layout(const tb_engine *e, const struct tb_buffer *b)
+{
+    return &e->header->layout.slab[b->slab];
+}
+
+static inline uint64_t tb_buffer_size(const tb_engine *e, const struct tb_buffer *b)
+{
+    return tb_slab_layout(e, b)->buffer_size;
+}
+
+static inline uint64_t tb_buffer_start(const tb_engine *e, const struct tb_buffer *b)
+{
+    return b->cell * tb_buffer_size(e, b);
+}
+
+static inline uint32_t tb_buffer_number(const tb_engine *e, const struct tb_buffer *b)
+{
+    return (uint32_t)(b - e->region.buffers);
+}
+
+static inline struct tb_tier_counters *tb_counters(const tb_engine *e, const struct tb_buffer *b)
+{
+    return &e->header->tier[tb_slab_layout(e, b)->tier];
+}
+
+static inline bool tb_tier_is_memory(const tb_engine *e, uint32_t tier)
+{
+    return e->header->config.tiers[tier].medium == TB_MEDIUM_MEMORY;
+}
+
+/* "PATH/tierbench.UID.HOST.NAME": what an instance owns in a directory tier. */
+void tb_tier_directory(const struct tb_config_tier *tier, const char *host, const char *name, char *out, size_t size);
+/* One file per slab in it. */
+void tb_slab_file(const char *directory, uint32_t slab, char *out, size_t size);
+
+/* The first tier a journal may stand on, or TB_NONE: a directory tier. */
+uint32_t tb_journal_tier(const struct tb_config *config);
+
+/* Map the places of a region just made or attached into this process. */
+int tb_client_open_places(tb_engine *e);
+int tb_client_register(tb_engine *e);
+void tb_client_free(tb_engine *e);
+tb_engine *tb_client_new(struct tb_io *base);
+uint64_t tb_process_start_time(int pid);
+bool tb_client_is_alive(const struct tb_client *c);
+
+#endif

@@ -1,0 +1,217 @@
+#include "filemap.h"
+
+#include <errno.h>
+
+#include "file.h"
+#include "interval.h"
+#include "slab.h"
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+    uint64_t h = (a + 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull ^ b * 0x94d049bb133111ebull;
+    h ^= h >> 29;
+    h *= 0xd6e8feb86659fd93ull;
+    return h ^ h >> 32;
+}
+
+static uint32_t stripe_of(const tb_engine *e, uint32_t file, uint64_t offset)
+{
+    return (uint32_t)(mix(file, offset / e->header->chunk) % TB_STRIPES);
+}
+
+static uint32_t *bucket_of(const tb_engine *e, uint32_t file, uint32_t class_index, uint64_t cell)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint32_t per_stripe = l->n_buckets / TB_STRIPES;
+    uint32_t stripe = stripe_of(e, file, cell * l->class_size[class_index]);
+    return &e->region.buckets[stripe * per_stripe + (uint32_t)(mix(class_index + 1, cell ^ (uint64_t)file << 40) % per_stripe)];
+}
+
+int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset)
+{
+    uint32_t stripe = stripe_of(e, file, offset);
+    int rc = tb_lock_take(&e->region.locks->chunk[stripe]);
+    return rc < 0 ? rc : (int)stripe; /* orphaned: every store left the chains usable */
+}
+
+void tb_chunk_unlock(tb_engine *e, int stripe)
+{
+    tb_lock_drop(&e->region.locks->chunk[stripe]);
+}
+
+static struct tb_buffer *find(tb_engine *e, uint32_t file, uint32_t c, uint64_t cell)
+{
+    const struct tb_layout *l = &e->header->layout;
+    for (uint32_t i = *bucket_of(e, file, c, cell); i != TB_NONE; i = e->region.buffers[i].next) {
+        struct tb_buffer *b = &e->region.buffers[i];
+        if (b->file == file && b->cell == cell && l->slab[b->slab].class_index == c)
+            return b;
+    }
+    return NULL;
+}
+
+/* Where the next buffer of class `c` behind `offset` starts, or `limit`. */
+static uint64_t next_of_class(tb_engine *e, uint32_t file, uint32_t c, uint64_t offset, uint64_t limit)
+{
+    uint64_t size = e->header->layout.class_size[c];
+    for (uint64_t cell = offset / size + 1; cell * size < limit; cell++)
+        if (find(e, file, c, cell))
+            return cell * size;
+    return limit;
+}
+
+struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uint64_t limit, uint64_t *end)
+{
+    const struct tb_layout *l = &e->header->layout;
+    struct tb_file *f = &e->region.files[file];
+    uint64_t until = limit;
+    for (uint32_t c = 0; c < l->n_classes; c++) {
+        if (!f->n_class[c])
+            continue;
+        uint64_t size = l->class_size[c], cell_end = (offset / size + 1) * size;
+        struct tb_buffer *b = find(e, file, c, offset / size);
+        if (b) {
+            *end = cell_end < until ? cell_end : until;
+            return b;
+        }
+        until = next_of_class(e, file, c, offset, until);
+    }
+    *end = until;
+    return NULL;
+}
+
+static void hash_insert(tb_engine *e, struct tb_buffer *b)
+{
+    uint32_t *head = bucket_of(e, b->file, tb_slab_layout(e, b)->class_index, b->cell);
+    b->next = *head;
+    atomic_thread_fence(memory_order_release);
+    *head = tb_buffer_number(e, b); /* the one step that publishes */
+}
+
+static void hash_remove(tb_engine *e, struct tb_buffer *b)
+{
+    uint32_t *link = bucket_of(e, b->file, tb_slab_layout(e, b)->class_index, b->cell);
+    uint32_t me = tb_buffer_number(e, b);
+    while (*link != me) {
+        assert(*link != TB_NONE);
+        link = &e->region.buffers[*link].next;
+    }
+    *link = b->next;
+}
+
+static void list_insert(tb_engine *e, struct tb_buffer *b)
+{
+    struct tb_file *f = &e->region.files[b->file];
+    b->file_prev = TB_NONE;
+    b->file_next = f->first;
+    if (f->first != TB_NONE)
+        e->region.buffers[f->first].file_prev = tb_buffer_number(e, b);
+    f->first = tb_buffer_number(e, b);
+    f->n_buffers++;
+}
+
+static void list_remove(tb_engine *e, struct tb_buffer *b)
+{
+    struct tb_file *f = &e->region.files[b->file];
+    if (b->file_prev == TB_NONE)
+        f->first = b->file_next;
+    else
+        e->region.buffers[b->file_prev].file_next = b->file_next;
+    if (b->file_next != TB_NONE)
+        e->region.buffers[b->file_next].file_prev = b->file_prev;
+    f->n_buffers--;
+}
+
+static void count(tb_engine *e, struct tb_buffer *b, uint32_t by)
+{
+    struct tb_file *f = &e->region.files[b->file];
+    f->n_class[tb_slab_layout(e, b)->class_index] += by;
+    if (tb_buffer_is_dirty(b))
+        f->n_dirty += by;
+    else
+        e->header->slab[b->slab].n_clean += by;
+}
+
+void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell)
+{
+    assert(b->state == TB_BUFFER_ALLOCATED && tb_interval_is_valid(e, b));
+    b->file = file;
+    b->cell = cell;
+    count(e, b, 1);
+    hash_insert(e, b);
+    int stripe = tb_file_lock(e, file);
+    list_insert(e, b);
+    b->state = TB_BUFFER_LIVE;
+    tb_file_unlock(e, stripe);
+}
+
+void tb_map_unlink(tb_engine *e, struct tb_buffer *b)
+{
+    hash_remove(e, b);
+    count(e, b, (uint32_t)-1);
+    int stripe = tb_file_lock(e, b->file);
+    list_remove(e, b);
+    b->state = TB_BUFFER_ALLOCATED;
+    b->client = (uint16_t)e->slot;
+    tb_file_unlock(e, stripe);
+}
+
+void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b)
+{
+    if (b->prev == TB_NONE)
+        return;
+    struct tb_buffer *old = &e->region.buffers[b->prev];
+    b->prev = TB_NONE;
+    old->flags = 0;
+    e->header->n_journaled--;
+    tb_interval_empty(e, old);
+    tb_slab_give(e, old);
+}
+
+void tb_map_drop(tb_engine *e, struct tb_buffer *b)
+{
+    tb_map_unlink(e, b);
+    tb_buffer_release_prev(e, b);
+    if (b->flags & TB_BUFFER_JOURNALED)
+        e->header->n_journaled--;
+    b->flags = 0;
+    tb_interval_empty(e, b);
+    tb_slab_give(e, b);
+}
+
+void tb_map_replace(tb_engine *e, struct tb_buffer *b, struct tb_buffer *old)
+{
+    uint32_t file = old->file;
+    uint64_t cell = old->cell;
+    assert(old->flags & TB_BUFFER_JOURNALED && old->prev == TB_NONE);
+    tb_map_publish(e, b, file, cell); /* the newer one stands first in the chain: from here on it owns */
+    b->prev = tb_buffer_number(e, old);
+    tb_map_unlink(e, old);
+    old->state = TB_BUFFER_RETAINED;
+}
+
+void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b, bool was_dirty)
+{
+    bool is_dirty = tb_buffer_is_dirty(b);
+    if (is_dirty == was_dirty)
+        return;
+    e->region.files[b->file].n_dirty += is_dirty ? 1 : (uint32_t)-1;
+    e->header->slab[b->slab].n_clean += is_dirty ? (uint32_t)-1 : 1;
+}
+
+bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b)
+{
+    uint32_t file = b->file;
+    uint64_t cell = b->cell;
+    if (file == TB_NONE)
+        return false;
+    uint32_t stripe = stripe_of(e, file, cell * tb_buffer_size(e, b));
+    if (tb_lock_try(&e->region.locks->chunk[stripe]) < 0)
+        return false;
+    bool drop = tb_buffer_is_at(b, file, cell) && !tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_JOURNALED) &&
+                b->prev == TB_NONE;
+    if (drop)
+        tb_map_drop(e, b);
+    tb_lock_drop(&e->region.locks->chunk[stripe]);
+    return drop;
+}

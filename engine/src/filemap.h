@@ -1,0 +1,50 @@
+/*
+ * The file map: from (file, offset) to the buffer that owns the byte.
+ *
+ * One hash for all files, keyed by file, class and cell.  A look-up tries the
+ * classes the file uses, smallest first, and the first buffer found owns the
+ * byte: where a small and a large buffer overlap, the small one is right and
+ * the large one holds nothing valid there.  Buckets are grouped by chunk
+ * stripe, so that the chunk's lock protects every chain its cells can be in.
+ */
+#ifndef TB_FILEMAP_H
+#define TB_FILEMAP_H
+
+#include "client.h"
+
+/* Lock the chunk that holds `offset`; a stripe number >= 0, or -EDEADLK. */
+int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset);
+void tb_chunk_unlock(tb_engine *e, int stripe);
+
+/* The rest: the chunk of every offset named is locked by the caller. */
+
+/* The owner of the byte at `offset` and where its ownership ends (at most `limit`); NULL: none up to `*end`. */
+struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uint64_t limit, uint64_t *end);
+/* Publish an ALLOCATED buffer whose bytes and intervals are in place. */
+void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell);
+/* Publish `b` in the place of `old`, which becomes RETAINED as its predecessor. */
+void tb_map_replace(tb_engine *e, struct tb_buffer *b, struct tb_buffer *old);
+/* Take a buffer out of hash and list and free it, with its predecessor. */
+void tb_map_drop(tb_engine *e, struct tb_buffer *b);
+/* Take it out of hash and list; its bytes were moved elsewhere. */
+void tb_map_unlink(tb_engine *e, struct tb_buffer *b);
+/* Note that a buffer became dirty or clean. */
+void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b, bool was_dirty);
+
+/* Takes the locks itself, by trying: drop `b` if it is still clean.  False where it could not. */
+bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b);
+
+static inline bool tb_buffer_is_dirty(const struct tb_buffer *b)
+{
+    return b->dirty_hi > b->dirty_lo;
+}
+
+static inline bool tb_buffer_is_at(const struct tb_buffer *b, uint32_t file, uint64_t cell)
+{
+    return b->state == TB_BUFFER_LIVE && b->file == file && b->cell == cell;
+}
+
+/* Release the predecessor that a journal record stood on. */
+void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b);
+
+#endif

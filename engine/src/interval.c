@@ -1,0 +1,279 @@
+#include "interval.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define BLOCK TB_BLOCK_MIN
+
+static struct tb_interval *blocks_of(const tb_engine *e, const struct tb_buffer *b)
+{
+    return e->region.fragments + (size_t)b->fragment * (e->header->layout.fragment_bytes / sizeof(struct tb_interval));
+}
+
+static uint32_t fragment_next(const tb_engine *e, uint32_t fragment)
+{
+    uint32_t next;
+    struct tb_buffer at = {.fragment = fragment};
+    memcpy(&next, blocks_of(e, &at), sizeof(next));
+    return next;
+}
+
+static bool take_fragment(tb_engine *e, struct tb_buffer *b)
+{
+    tb_lock_take(&e->header->fragments_lock);
+    uint32_t f = e->header->free_fragment;
+    if (f != TB_NONE)
+        e->header->free_fragment = fragment_next(e, f);
+    tb_lock_drop(&e->header->fragments_lock);
+    if (f == TB_NONE)
+        return false;
+    struct tb_buffer at = {.fragment = f};
+    memset(blocks_of(e, &at), 0, e->header->layout.fragment_bytes);
+    b->fragment = f;
+    return true;
+}
+
+static void give_fragment(tb_engine *e, struct tb_buffer *b)
+{
+    if (b->fragment == TB_NONE)
+        return;
+    uint32_t f = b->fragment;
+    struct tb_interval *blocks = blocks_of(e, b);
+    b->fragment = TB_NONE;
+    tb_lock_take(&e->header->fragments_lock);
+    memcpy(blocks, &e->header->free_fragment, sizeof(f));
+    e->header->free_fragment = f;
+    tb_lock_drop(&e->header->fragments_lock);
+}
+
+static bool touches(uint32_t a_lo, uint32_t a_hi, uint32_t lo, uint32_t hi)
+{
+    return a_lo == a_hi || (lo <= a_hi && hi >= a_lo);
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t most(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The part of [lo, hi) inside block i, relative to it. */
+static void inside(uint32_t i, uint32_t lo, uint32_t hi, uint16_t *from, uint16_t *to)
+{
+    uint32_t start = i * BLOCK;
+    *from = (uint16_t)(most(lo, start) - start);
+    *to = (uint16_t)(least(hi, start + BLOCK) - start);
+    if (lo >= start + BLOCK || hi <= start)
+        *from = *to = 0;
+}
+
+/* Spell the buffer's two intervals out per block. */
+static bool split(tb_engine *e, struct tb_buffer *b)
+{
+    if (!take_fragment(e, b))
+        return false;
+    struct tb_interval *block = blocks_of(e, b);
+    for (uint32_t i = 0, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
+        inside(i, b->valid_lo, b->valid_hi, &block[i].valid_lo, &block[i].valid_hi);
+        inside(i, b->dirty_lo, b->dirty_hi, &block[i].dirty_lo, &block[i].dirty_hi);
+    }
+    return true;
+}
+
+static int fill_gap(struct tb_buffer *b, uint32_t v_lo, uint32_t v_hi, uint32_t lo, uint32_t hi, tb_gap_filler *fill,
+                    void *arg)
+{
+    if (v_lo == v_hi || touches(v_lo, v_hi, lo, hi))
+        return 0;
+    return lo > v_hi ? fill(arg, b, v_hi, lo) : fill(arg, b, hi, v_lo);
+}
+
+int tb_interval_prepare(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, tb_gap_filler *fill, void *arg)
+{
+    bool small = tb_buffer_size(e, b) == BLOCK;
+    if (b->fragment == TB_NONE && small)
+        return fill_gap(b, b->valid_lo, b->valid_hi, lo, hi, fill, arg);
+    if (b->fragment == TB_NONE) {
+        if (touches(b->valid_lo, b->valid_hi, lo, hi) && touches(b->dirty_lo, b->dirty_hi, lo, hi))
+            return 0;
+        if (!split(e, b))
+            return -ENOBUFS;
+    }
+    struct tb_interval *block = blocks_of(e, b);
+    for (uint32_t i = lo / BLOCK; i <= (hi - 1) / BLOCK; i++) {
+        uint32_t start = i * BLOCK, from = most(lo, start), to = least(hi, start + BLOCK);
+        int rc = fill_gap(b, start + block[i].valid_lo, start + block[i].valid_hi, from, to, fill, arg);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static void widen(uint32_t *a_lo, uint32_t *a_hi, uint32_t lo, uint32_t hi)
+{
+    bool empty = *a_lo == *a_hi;
+    *a_lo = empty ? lo : least(*a_lo, lo);
+    *a_hi = empty ? hi : most(*a_hi, hi);
+}
+
+static void widen_block(uint16_t *a_lo, uint16_t *a_hi, uint32_t lo, uint32_t hi)
+{
+    uint32_t l = *a_lo, h = *a_hi;
+    widen(&l, &h, lo, hi);
+    *a_lo = (uint16_t)l;
+    *a_hi = (uint16_t)h;
+}
+
+void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty)
+{
+    uint64_t before = tb_interval_dirty_bytes(e, b);
+    if (b->fragment != TB_NONE)
+        for (uint32_t i = lo / BLOCK; i <= (hi - 1) / BLOCK; i++) {
+            struct tb_interval *block = &blocks_of(e, b)[i];
+            uint16_t from, to;
+            inside(i, lo, hi, &from, &to);
+            widen_block(&block->valid_lo, &block->valid_hi, from, to);
+            if (dirty)
+                widen_block(&block->dirty_lo, &block->dirty_hi, from, to);
+        }
+    widen(&b->valid_lo, &b->valid_hi, lo, hi);
+    if (dirty)
+        widen(&b->dirty_lo, &b->dirty_hi, lo, hi);
+    b->version++;
+    tb_counters(e, b)->dirty += tb_interval_dirty_bytes(e, b) - before;
+}
+
+static bool clip(uint32_t a_lo, uint32_t a_hi, uint32_t lo, uint32_t hi, uint32_t *from, uint32_t *to)
+{
+    *from = most(a_lo, lo);
+    *to = least(a_hi, hi);
+    return *from < *to;
+}
+
+/* Blocks whose intervals meet are one. */
+static bool first_of(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty, uint32_t *from,
+                     uint32_t *to)
+{
+    const struct tb_interval *block = blocks_of(e, b);
+    bool found = false;
+    for (uint32_t i = lo / BLOCK; i * BLOCK < hi; i++) {
+        uint32_t f, t, s = i * BLOCK;
+        uint32_t a = s + (dirty ? block[i].dirty_lo : block[i].valid_lo), z = s + (dirty ? block[i].dirty_hi : block[i].valid_hi);
+        if (!clip(a, z, lo, hi, &f, &t)) {
+            if (found)
+                break;
+            continue;
+        }
+        if (found && f != *to)
+            break;
+        if (!found)
+            *from = f;
+        *to = t;
+        found = true;
+        if (t != least(hi, s + BLOCK))
+            break;
+    }
+    return found;
+}
+
+bool tb_interval_valid(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint32_t *from, uint32_t *to)
+{
+    if (b->fragment == TB_NONE)
+        return clip(b->valid_lo, b->valid_hi, lo, hi, from, to);
+    return first_of(e, b, lo, hi, false, from, to);
+}
+
+bool tb_interval_dirty(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint32_t *from, uint32_t *to)
+{
+    if (b->fragment == TB_NONE)
+        return clip(b->dirty_lo, b->dirty_hi, lo, hi, from, to);
+    return first_of(e, b, lo, hi, true, from, to);
+}
+
+uint64_t tb_interval_dirty_bytes(const tb_engine *e, const struct tb_buffer *b)
+{
+    if (b->fragment == TB_NONE)
+        return b->dirty_hi - b->dirty_lo;
+    uint64_t bytes = 0;
+    const struct tb_interval *block = blocks_of(e, b);
+    for (uint32_t i = b->dirty_lo / BLOCK; i * BLOCK < b->dirty_hi; i++)
+        bytes += (uint64_t)(block[i].dirty_hi - block[i].dirty_lo);
+    return bytes;
+}
+
+void tb_interval_clean(tb_engine *e, struct tb_buffer *b)
+{
+    tb_counters(e, b)->dirty -= tb_interval_dirty_bytes(e, b);
+    if (b->fragment != TB_NONE)
+        for (uint32_t i = 0, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++)
+            blocks_of(e, b)[i].dirty_lo = blocks_of(e, b)[i].dirty_hi = 0;
+    b->dirty_lo = b->dirty_hi = 0;
+    uint32_t from, to;
+    if (b->fragment != TB_NONE && tb_interval_valid(e, b, b->valid_lo, b->valid_hi, &from, &to) && from == b->valid_lo &&
+        to == b->valid_hi)
+        give_fragment(e, b);
+}
+
+static void cut16(uint16_t *lo, uint16_t *hi, uint32_t at)
+{
+    if (*hi > at)
+        *hi = (uint16_t)at;
+    if (*lo >= *hi)
+        *lo = *hi = 0;
+}
+
+static void cut32(uint32_t *lo, uint32_t *hi, uint32_t at)
+{
+    *hi = least(*hi, at);
+    if (*lo >= *hi)
+        *lo = *hi = 0;
+}
+
+void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at)
+{
+    tb_counters(e, b)->dirty -= tb_interval_dirty_bytes(e, b);
+    if (b->fragment != TB_NONE)
+        for (uint32_t i = at / BLOCK, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
+            struct tb_interval *block = &blocks_of(e, b)[i];
+            uint32_t rest = at > i * BLOCK ? at - i * BLOCK : 0;
+            cut16(&block->valid_lo, &block->valid_hi, rest);
+            cut16(&block->dirty_lo, &block->dirty_hi, rest);
+        }
+    cut32(&b->valid_lo, &b->valid_hi, at);
+    cut32(&b->dirty_lo, &b->dirty_hi, at);
+    b->version++;
+    if (b->valid_lo == b->valid_hi)
+        give_fragment(e, b);
+    tb_counters(e, b)->dirty += tb_interval_dirty_bytes(e, b);
+}
+
+void tb_interval_empty(tb_engine *e, struct tb_buffer *b)
+{
+    tb_interval_cut(e, b, 0);
+}
+
+int tb_interval_copy(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from)
+{
+    if (from->fragment != TB_NONE) {
+        if (!take_fragment(e, to))
+            return -ENOBUFS;
+        memcpy(blocks_of(e, to), blocks_of(e, from), e->header->layout.fragment_bytes);
+    }
+    to->valid_lo = from->valid_lo;
+    to->valid_hi = from->valid_hi;
+    to->dirty_lo = from->dirty_lo;
+    to->dirty_hi = from->dirty_hi;
+    tb_counters(e, to)->dirty += tb_interval_dirty_bytes(e, to);
+    to->version++;
+    return 0;
+}
+
+bool tb_interval_is_valid(const tb_engine *e, const struct tb_buffer *b)
+{
+    return b->valid_lo <= b->valid_hi && b->valid_hi <= tb_buffer_size(e, b) && b->dirty_lo <= b->dirty_hi &&
+           (b->dirty_lo == b->dirty_hi || (b->dirty_lo >= b->valid_lo && b->dirty_hi <= b->valid_hi));
+}

@@ -1,0 +1,124 @@
+#include "slab.h"
+
+#include "filemap.h"
+
+#define RECLAIM_LOOKS 4096u /* records looked at before a slab counts as full */
+
+/* The holder died inside: it may have marked the head and not unlinked it; the count may be off by one. */
+static void repair_free_list(tb_engine *e, struct tb_slab *slab)
+{
+    uint32_t n = 0;
+    if (slab->free != TB_NONE)
+        e->region.buffers[slab->free].state = TB_BUFFER_FREE;
+    for (uint32_t i = slab->free; i != TB_NONE; i = e->region.buffers[i].next)
+        n++;
+    slab->n_free = n;
+}
+
+static void lock_slab(tb_engine *e, struct tb_slab *slab)
+{
+    if (tb_lock_take(&slab->lock) == TB_LOCK_ORPHANED)
+        repair_free_list(e, slab);
+}
+
+static struct tb_buffer *take_free(tb_engine *e, uint32_t s)
+{
+    struct tb_slab *slab = &e->header->slab[s];
+    struct tb_buffer *b = NULL;
+    if (slab->free == TB_NONE)
+        return NULL;
+    lock_slab(e, slab);
+    uint32_t i = slab->free;
+    if (i != TB_NONE) {
+        b = &e->region.buffers[i];
+        b->client = (uint16_t)e->slot;
+        b->state = TB_BUFFER_ALLOCATED;
+        slab->free = b->next;
+        slab->n_free--;
+    }
+    tb_lock_drop(&slab->lock);
+    return b;
+}
+
+static bool is_reclaimable(const struct tb_buffer *b)
+{
+    return b->state == TB_BUFFER_LIVE && b->dirty_hi == b->dirty_lo && !(b->flags & TB_BUFFER_JOURNALED) &&
+           b->prev == TB_NONE;
+}
+
+/* Drop one clean buffer, second-hand order; only try-locks, since the caller may hold a chunk. */
+static bool reclaim(tb_engine *e, uint32_t s)
+{
+    struct tb_slab *slab = &e->header->slab[s];
+    const struct tb_layout_slab *l = &e->header->layout.slab[s];
+    uint32_t looks = l->n_buffers < RECLAIM_LOOKS ? l->n_buffers : RECLAIM_LOOKS;
+    while (slab->n_clean && looks--) {
+        struct tb_buffer *b = &e->region.buffers[l->first_buffer + slab->hand++ % l->n_buffers];
+        if (is_reclaimable(b) && tb_map_drop_clean(e, b))
+            return true;
+    }
+    return false;
+}
+
+struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t s)
+{
+    struct tb_buffer *b = take_free(e, s);
+    while (!b && reclaim(e, s))
+        b = take_free(e, s);
+    if (b) {
+        b->file = TB_NONE;
+        b->valid_lo = b->valid_hi = b->dirty_lo = b->dirty_hi = 0;
+        b->fragment = b->prev = TB_NONE;
+        b->flags = 0;
+        e->header->tier[e->header->layout.slab[s].tier].used += e->header->layout.slab[s].buffer_size;
+    }
+    return b;
+}
+
+void tb_slab_give(tb_engine *e, struct tb_buffer *b)
+{
+    struct tb_slab *slab = &e->header->slab[b->slab];
+    assert(b->state != TB_BUFFER_FREE && b->fragment == TB_NONE && b->prev == TB_NONE);
+    tb_counters(e, b)->used -= tb_buffer_size(e, b);
+    b->version++;
+    lock_slab(e, slab);
+    b->next = slab->free;
+    b->state = TB_BUFFER_FREE;
+    slab->free = tb_buffer_number(e, b);
+    slab->n_free++;
+    tb_lock_drop(&slab->lock);
+}
+
+/* Largest buffers that the bytes fill come first, then the smallest that holds them all. */
+struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint32_t first = l->tier_first_slab[tier], n = e->header->config.tiers[tier].n_slabs;
+    bool tried[TB_MAX_SLABS] = {false};
+    for (uint32_t k = 0; k < n; k++) {
+        int best = -1;
+        for (uint32_t s = 0; s < n; s++) {
+            if (tried[s])
+                continue;
+            uint64_t size = l->slab[first + s].buffer_size, b = best < 0 ? 0 : l->slab[first + (uint32_t)best].buffer_size;
+            bool fills = size <= bytes, best_fills = best >= 0 && b <= bytes;
+            if (best < 0 || (fills ? !best_fills || size > b : !best_fills && size < b))
+                best = (int)s;
+        }
+        tried[best] = true;
+        struct tb_buffer *taken = tb_slab_take(e, first + (uint32_t)best);
+        if (taken)
+            return taken;
+    }
+    e->header->tier[tier].waits++;
+    return NULL;
+}
+
+uint64_t tb_tier_room(const tb_engine *e, uint32_t tier)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint64_t room = 0;
+    for (uint32_t s = l->tier_first_slab[tier], n = s + e->header->config.tiers[tier].n_slabs; s < n; s++)
+        room += (uint64_t)(e->header->slab[s].n_free + e->header->slab[s].n_clean) * l->slab[s].buffer_size;
+    return room;
+}
