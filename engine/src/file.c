@@ -1,0 +1,206 @@
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "names.h"
+
+static uint32_t bucket_of(const tb_engine *e, uint64_t device, uint64_t inode)
+{
+    uint64_t h = (inode + device * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
+    return (uint32_t)((h ^ h >> 31) % e->region.n_file_buckets);
+}
+
+static int identify(int fd, const char *path, int flags, struct tb_identity *out)
+{
+    struct statx x;
+    if (statx(fd, path, flags, STATX_BASIC_STATS | STATX_BTIME, &x))
+        return -errno;
+    *out = (struct tb_identity){
+        .device = makedev(x.stx_dev_major, x.stx_dev_minor), .inode = x.stx_ino, .size = x.stx_size,
+        .birth_ns = x.stx_mask & STATX_BTIME ? x.stx_btime.tv_sec * 1000000000ll + x.stx_btime.tv_nsec : 0,
+        .mtime_ns = x.stx_mtime.tv_sec * 1000000000ll + x.stx_mtime.tv_nsec,
+        .ctime_ns = x.stx_ctime.tv_sec * 1000000000ll + x.stx_ctime.tv_nsec,
+        .links = x.stx_nlink, .regular = S_ISREG(x.stx_mode),
+    };
+    return 0;
+}
+
+int tb_identity_of_fd(int fd, struct tb_identity *out)
+{
+    return identify(fd, "", AT_EMPTY_PATH, out);
+}
+
+int tb_identity_of_path(const char *path, struct tb_identity *out)
+{
+    return identify(AT_FDCWD, path, 0, out);
+}
+
+bool tb_identity_is(const struct tb_file *f, const struct tb_identity *id)
+{
+    return f->magic == TB_FILE_MAGIC && f->inode == id->inode && f->device == id->device && f->birth_ns == id->birth_ns;
+}
+
+/* The holder died in the list: its forward links are right, the backward ones are made from them. */
+static void repair_list(tb_engine *e, uint32_t stripe)
+{
+    for (uint32_t bucket = stripe; bucket < e->region.n_file_buckets; bucket += TB_STRIPES)
+        for (uint32_t i = e->region.file_buckets[bucket]; i != TB_NONE; i = e->region.files[i].next) {
+            uint32_t prev = TB_NONE, n = 0;
+            for (uint32_t b = e->region.files[i].first; b != TB_NONE; b = e->region.buffers[b].file_next) {
+                e->region.buffers[b].file_prev = prev;
+                prev = b;
+                n++;
+            }
+            e->region.files[i].n_buffers = n;
+        }
+}
+
+static int lock_stripe(tb_engine *e, uint32_t stripe)
+{
+    int rc = tb_lock_take(&e->region.locks->file[stripe]);
+    if (rc == TB_LOCK_ORPHANED)
+        repair_list(e, stripe);
+    assert(rc >= 0);
+    return (int)stripe;
+}
+
+int tb_file_lock(tb_engine *e, uint32_t file)
+{
+    const struct tb_file *f = &e->region.files[file];
+    return lock_stripe(e, bucket_of(e, f->device, f->inode) % TB_STRIPES);
+}
+
+void tb_file_unlock(tb_engine *e, int stripe)
+{
+    tb_lock_drop(&e->region.locks->file[stripe]);
+}
+
+static uint32_t find_locked(tb_engine *e, const struct tb_identity *id)
+{
+    uint32_t i = e->region.file_buckets[bucket_of(e, id->device, id->inode)];
+    while (i != TB_NONE && !tb_identity_is(&e->region.files[i], id))
+        i = e->region.files[i].next;
+    return i;
+}
+
+static uint32_t take_record(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    tb_lock_take(&h->files_lock);
+    uint32_t i = h->free_file;
+    if (i != TB_NONE) {
+        h->free_file = e->region.files[i].next;
+        h->n_files++;
+    }
+    tb_lock_drop(&h->files_lock);
+    return i;
+}
+
+static void give_record(tb_engine *e, uint32_t i)
+{
+    struct tb_header *h = e->header;
+    tb_lock_take(&h->files_lock);
+    e->region.files[i].next = h->free_file;
+    h->free_file = i;
+    h->n_files--;
+    tb_lock_drop(&h->files_lock);
+}
+
+static int make_record(tb_engine *e, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
+{
+    uint32_t i = take_record(e);
+    if (i == TB_NONE)
+        return -ENFILE;
+    struct tb_file *f = &e->region.files[i];
+    memset(f, 0, sizeof(*f));
+    f->first = f->queue_next = TB_NONE;
+    int rc = tb_names_set(e, f, path);
+    if (rc) {
+        give_record(e, i);
+        return rc;
+    }
+    f->device = id->device;
+    f->inode = id->inode;
+    f->birth_ns = id->birth_ns;
+    f->size = f->backing_size = id->size;
+    f->backing_mtime_ns = id->mtime_ns;
+    f->backing_ctime_ns = id->ctime_ns;
+    f->flags = flags;
+    uint32_t *head = &e->region.file_buckets[bucket_of(e, id->device, id->inode)];
+    f->next = *head;
+    f->magic = TB_FILE_MAGIC;
+    *head = *out = i;
+    return 0;
+}
+
+int tb_file_get(tb_engine *e, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
+{
+    int stripe = lock_stripe(e, bucket_of(e, id->device, id->inode) % TB_STRIPES), rc = 0;
+    *out = find_locked(e, id);
+    if (*out == TB_NONE)
+        rc = make_record(e, id, path, flags, out);
+    if (!rc)
+        e->region.files[*out].n_open++;
+    tb_file_unlock(e, stripe);
+    return rc;
+}
+
+uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id)
+{
+    int stripe = lock_stripe(e, bucket_of(e, id->device, id->inode) % TB_STRIPES);
+    uint32_t i = find_locked(e, id);
+    tb_file_unlock(e, stripe);
+    return i;
+}
+
+static void release_locked(tb_engine *e, uint32_t i)
+{
+    struct tb_file *f = &e->region.files[i];
+    if (f->magic != TB_FILE_MAGIC || f->n_open || f->n_buffers || f->flusher || f->error || (f->flags & TB_FILE_QUEUED))
+        return;
+    uint32_t *link = &e->region.file_buckets[bucket_of(e, f->device, f->inode)];
+    while (*link != i)
+        link = &e->region.files[*link].next;
+    *link = f->next;
+    f->magic = 0;
+    tb_names_clear(e, f);
+    give_record(e, i);
+}
+
+void tb_file_release(tb_engine *e, uint32_t file)
+{
+    int stripe = tb_file_lock(e, file);
+    release_locked(e, file);
+    tb_file_unlock(e, stripe);
+}
+
+bool tb_file_put(tb_engine *e, uint32_t file)
+{
+    int stripe = tb_file_lock(e, file);
+    struct tb_file *f = &e->region.files[file];
+    assert(f->magic == TB_FILE_MAGIC && f->n_open);
+    bool last = --f->n_open == 0;
+    if (last)
+        f->flags &= ~(uint32_t)TB_FILE_COHERENT;
+    release_locked(e, file);
+    tb_file_unlock(e, stripe);
+    return last;
+}
+
+int tb_file_rename(tb_engine *e, uint32_t file, const char *path)
+{
+    int stripe = tb_file_lock(e, file);
+    struct tb_file *f = &e->region.files[file];
+    tb_names_clear(e, f);
+    int rc = tb_names_set(e, f, path);
+    tb_file_unlock(e, stripe);
+    return rc;
+}
+
+size_t tb_file_path(tb_engine *e, const struct tb_file *f, char *out, size_t size)
+{
+    return tb_names_path(e, f, out, size);
+}

@@ -1,0 +1,66 @@
+/*
+ * File records: found by the identity of the backing file, named by directory
+ * and name, kept while they have buffers, descriptors or an error to report.
+ *
+ * Inode numbers are reused at once by common file systems, so a record also
+ * holds the birth time, and whoever flushes opens by name and compares.
+ */
+#ifndef TB_FILE_H
+#define TB_FILE_H
+
+#include <sys/stat.h>
+
+#include "client.h"
+
+struct tb_identity {
+    uint64_t device, inode;
+    int64_t birth_ns; /* 0: unknown */
+    uint64_t size;
+    int64_t mtime_ns, ctime_ns;
+    uint32_t links;
+    bool regular;
+};
+
+/* What the file system says of an open descriptor, or of a name. */
+int tb_identity_of_fd(int fd, struct tb_identity *out);
+int tb_identity_of_path(const char *path, struct tb_identity *out);
+bool tb_identity_is(const struct tb_file *f, const struct tb_identity *id);
+
+int tb_file_lock(tb_engine *e, uint32_t file);
+void tb_file_unlock(tb_engine *e, int stripe);
+
+/*
+ * The record of that identity, made where there is none, with n_open raised by
+ * one.  -ENFILE: the table (max_files) is full.  `path` is absolute.
+ */
+int tb_file_get(tb_engine *e, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out);
+/* As above, but TB_NONE where there is none, and n_open is left alone. */
+uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id);
+/* Lower n_open; frees a record that nothing needs.  True where this was the last descriptor. */
+bool tb_file_put(tb_engine *e, uint32_t file);
+/* Free the record if nothing needs it. */
+void tb_file_release(tb_engine *e, uint32_t file);
+
+int tb_file_rename(tb_engine *e, uint32_t file, const char *path);
+/* The absolute path; returns its length. */
+size_t tb_file_path(tb_engine *e, const struct tb_file *f, char *out, size_t size);
+
+/* The one who flushes or truncates; waits for another living one.  Nests not. */
+void tb_file_claim(tb_engine *e, uint32_t file);
+bool tb_file_try_claim(tb_engine *e, uint32_t file);
+void tb_file_unclaim(tb_engine *e, uint32_t file);
+
+/* Buffers of the file, at most `max` numbers from the list; a snapshot to be checked again under the chunk's lock. */
+struct tb_buffer_ref {
+    uint32_t buffer;
+    uint64_t cell, start;
+};
+/* Allocates; sorted by start.  `dirty_only` skips clean ones.  NULL with *n 0 where there are none. */
+struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, bool dirty_only, uint32_t *n);
+
+/* Drop every buffer at or behind `length` and cut the one across it; the file is claimed. */
+void tb_file_cut(tb_engine *e, uint32_t file, uint64_t length);
+/* Drop buffers without dirty bytes. */
+void tb_file_drop_clean(tb_engine *e, uint32_t file);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * Names of files: a shared table of directory names, and the last part of the
+ * path in the file record.  A file with a long name has its whole path in the table.
+ */
+#ifndef TB_NAMES_H
+#define TB_NAMES_H
+
+#include "client.h"
+
+/* -ENAMETOOLONG, or -ENFILE where the table is full: the file then passes through. */
+int tb_names_set(tb_engine *e, struct tb_file *f, const char *path);
+void tb_names_clear(tb_engine *e, struct tb_file *f);
+size_t tb_names_path(tb_engine *e, const struct tb_file *f, char *out, size_t size);
+/* After a directory was renamed: every name below `from` now stands below `to`. */
+void tb_names_rename_directory(tb_engine *e, const char *from, const char *to);
+
+#endif
