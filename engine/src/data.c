@@ -1,0 +1,300 @@
+#include "data.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "file.h"
+#include "filemap.h"
+#include "interval.h"
+#include "medium.h"
+#include "placement.h"
+#include "slab.h"
+#include "target.h"
+
+static int fill_from_backing(void *arg, struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    struct tb_target *t = arg;
+    char bytes[TB_BLOCK_MIN];
+    assert(hi - lo <= sizeof(bytes));
+    int rc = tb_target_read(t, bytes, hi - lo, tb_buffer_start(t->engine, b) + lo);
+    return rc ? rc : tb_medium_write(t->engine, b, lo, hi - lo, bytes);
+}
+
+static void copy_valid(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from, char *bytes, int *rc)
+{
+    uint32_t lo = from->valid_lo, a, z;
+    while (!*rc && tb_interval_valid(e, from, lo, from->valid_hi, &a, &z)) {
+        *rc = tb_medium_read(e, from, a, z - a, bytes);
+        if (!*rc)
+            *rc = tb_medium_write(e, to, a, z - a, bytes);
+        lo = z;
+    }
+}
+
+/* A buffer of the same size, in the tier that placement prefers or any other. */
+static struct tb_buffer *take_same_size(tb_engine *e, const struct tb_buffer *like)
+{
+    const struct tb_layout *l = &e->header->layout;
+    for (uint32_t s = 0; s < l->n_slabs; s++)
+        if (l->slab[s].class_index == l->slab[like->slab].class_index) {
+            struct tb_buffer *b = tb_slab_take(e, s);
+            if (b)
+                return b;
+        }
+    return NULL;
+}
+
+/*
+ * A journal record stands on the bytes of `old`: they stay as they are until a
+ * newer record or a flush covers them, and writing goes on in a copy.
+ */
+static int replace_journaled(struct tb_target *t, struct tb_buffer *old, struct tb_buffer **out)
+{
+    tb_engine *e = t->engine;
+    struct tb_buffer *b = take_same_size(e, old);
+    char *bytes = b ? tb_scratch_bytes(tb_buffer_size(e, b)) : NULL;
+    int rc = b ? bytes ? tb_interval_copy(e, b, old) : -ENOMEM : -ENOBUFS;
+    if (!rc)
+        copy_valid(e, b, old, bytes, &rc);
+    if (rc) {
+        if (b) {
+            tb_interval_empty(e, b);
+            tb_slab_give(e, b);
+        }
+        return rc;
+    }
+    tb_map_replace(e, b, old);
+    *out = b;
+    return 0;
+}
+
+/* Nothing can take the change: put what the buffer holds on the PFS and start it anew. */
+static int flush_and_empty(struct tb_target *t, struct tb_buffer *b)
+{
+    bool was_dirty = tb_buffer_is_dirty(b);
+    int rc = tb_target_flush_buffer(t, b);
+    if (rc)
+        return rc;
+    if (b->flags & TB_BUFFER_JOURNALED) {
+        b->flags &= ~TB_BUFFER_JOURNALED;
+        t->engine->header->n_journaled--;
+    }
+    tb_interval_empty(t->engine, b);
+    tb_map_count_dirty(t->engine, b, was_dirty);
+    return 0;
+}
+
+/* Write bytes [lo, hi) of a published buffer. */
+static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint32_t hi, const char *from)
+{
+    tb_engine *e = t->engine;
+    int rc = 0;
+    if (b->flags & TB_BUFFER_JOURNALED)
+        rc = replace_journaled(t, b, &b);
+    if (!rc)
+        rc = tb_interval_prepare(e, b, lo, hi, fill_from_backing, t);
+    if (rc == -ENOBUFS) {
+        rc = flush_and_empty(t, b);
+        if (!rc)
+            rc = tb_interval_prepare(e, b, lo, hi, fill_from_backing, t);
+    }
+    if (!rc)
+        rc = tb_medium_write(e, b, lo, hi - lo, from);
+    if (rc)
+        return rc;
+    bool was_dirty = tb_buffer_is_dirty(b);
+    tb_interval_note(e, b, lo, hi, true);
+    tb_map_count_dirty(e, b, was_dirty);
+    tb_counters(e, b)->bytes_in += hi - lo;
+    return 0;
+}
+
+/* The first bytes of a gap into a new buffer of `tier`; how many it took, 0 where the tier is full. */
+static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, uint64_t n, uint64_t offset)
+{
+    tb_engine *e = t->engine;
+    struct tb_buffer *b = tb_tier_take(e, tier, n);
+    if (!b)
+        return 0;
+    uint64_t size = tb_buffer_size(e, b), cell = offset / size, end = (cell + 1) * size;
+    uint32_t lo = (uint32_t)(offset % size), take = (uint32_t)((end < offset + n ? end : offset + n) - offset);
+    int rc = tb_medium_write(e, b, lo, take, from);
+    if (rc) {
+        tb_slab_give(e, b);
+        return rc;
+    }
+    tb_interval_note(e, b, lo, lo + take, true);
+    tb_map_publish(e, b, t->file, cell);
+    tb_counters(e, b)->bytes_in += take;
+    return take;
+}
+
+/* One tier's part of a gap, buffer by buffer; a broken tier is a full one. */
+static uint64_t fill_part(struct tb_target *t, uint32_t tier, const char *from, uint64_t n, uint64_t offset)
+{
+    uint64_t done = 0;
+    while (done < n) {
+        ssize_t w = write_new(t, tier, from + done, n - done, offset + done);
+        if (w <= 0)
+            break;
+        done += (uint64_t)w;
+    }
+    if (done)
+        t->engine->header->tier[tier].writes++;
+    return done;
+}
+
+/* What placement could not keep: any tier with a buffer left, else the PFS; scratch has no PFS. */
+static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t offset)
+{
+    tb_engine *e = t->engine;
+    uint64_t done = 0;
+    for (uint32_t tier = 0; tier < e->header->config.n_tiers && done < n; tier++)
+        done += fill_part(t, tier, from + done, n - done, offset + done);
+    if (done == n)
+        return (ssize_t)done;
+    if (e->region.files[t->file].flags & TB_FILE_SCRATCH)
+        return done ? (ssize_t)done : -ENOSPC;
+    int rc = tb_target_write(t, from + done, n - done, offset + done);
+    if (rc)
+        return done ? (ssize_t)done : rc;
+    e->header->spilled += n - done;
+    return (ssize_t)n;
+}
+
+static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint64_t offset)
+{
+    struct tb_placement p;
+    uint64_t done = 0;
+    tb_place(t->engine, n, &p);
+    for (uint32_t i = 0; i < p.n && done < n; i++) {
+        uint64_t part = p.part[i].bytes < n - done ? p.part[i].bytes : n - done;
+        uint64_t w = fill_part(t, p.part[i].tier, from + done, part, offset + done);
+        done += w;
+        if (w < part)
+            break;
+    }
+    if (done == n)
+        return (ssize_t)done;
+    ssize_t rest = spill(t, from + done, n - done, offset + done);
+    return rest < 0 ? (done ? (ssize_t)done : rest) : (ssize_t)done + rest;
+}
+
+static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset)
+{
+    tb_engine *e = t->engine;
+    size_t done = 0;
+    ssize_t w = 0;
+    int stripe = tb_chunk_lock(e, t->file, offset);
+    if (stripe < 0)
+        return stripe;
+    while (done < n && w >= 0) {
+        uint64_t at = offset + done, end;
+        struct tb_buffer *b = tb_map_owner(e, t->file, at, offset + n, &end);
+        if (b) {
+            uint32_t lo = (uint32_t)(at - tb_buffer_start(e, b));
+            int rc = write_owned(t, b, lo, lo + (uint32_t)(end - at), from + done);
+            if (rc == -ENOBUFS) { /* journaled, and no copy could be made: it is on the PFS first */
+                rc = flush_and_empty(t, b);
+                continue;
+            }
+            w = rc ? rc : (ssize_t)(end - at);
+            if (!rc)
+                e->header->tier[tb_slab_layout(e, b)->tier].writes++;
+        } else {
+            w = write_gap(t, from + done, end - at, at);
+        }
+        done += w > 0 ? (size_t)w : 0;
+    }
+    tb_chunk_unlock(e, stripe);
+    return done ? (ssize_t)done : w;
+}
+
+static void raise_size(struct tb_file *f, uint64_t end)
+{
+    uint64_t size = f->size;
+    while (size < end && !atomic_compare_exchange_weak(&f->size, &size, end))
+        ;
+}
+
+static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)
+{
+    uint64_t rest = e->header->chunk - offset % e->header->chunk;
+    return n < rest ? n : (size_t)rest;
+}
+
+ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t offset)
+{
+    size_t done = 0;
+    ssize_t w = 0;
+    while (done < n) {
+        size_t piece = to_chunk_end(t->engine, offset + done, n - done);
+        w = write_chunk(t, (const char *)from + done, piece, offset + done);
+        if (w <= 0)
+            break;
+        done += (size_t)w;
+    }
+    if (done)
+        raise_size(&t->engine->region.files[t->file], offset + done);
+    return done || n == 0 ? (ssize_t)done : w;
+}
+
+/* Bytes [lo, hi) of a buffer: what is valid from it, what is not from the backing file. */
+static int read_owned(struct tb_target *t, const struct tb_buffer *b, uint32_t lo, uint32_t hi, char *to)
+{
+    tb_engine *e = t->engine;
+    uint32_t at = lo, a, z;
+    int rc = 0;
+    while (at < hi && !rc) {
+        bool valid = tb_interval_valid(e, b, at, hi, &a, &z);
+        uint32_t hole_end = valid ? a : hi;
+        if (at < hole_end)
+            rc = tb_target_read(t, to + (at - lo), hole_end - at, tb_buffer_start(e, b) + at);
+        if (!rc && valid) {
+            rc = tb_medium_read(e, b, a, z - a, to + (a - lo));
+            tb_counters(e, b)->bytes_out += z - a;
+        }
+        at = valid ? z : hi;
+    }
+    tb_counters(e, b)->hits++;
+    return rc;
+}
+
+static int read_chunk(struct tb_target *t, char *to, size_t n, uint64_t offset)
+{
+    tb_engine *e = t->engine;
+    int stripe = tb_chunk_lock(e, t->file, offset), rc = 0;
+    if (stripe < 0)
+        return stripe;
+    for (uint64_t at = offset, end; at < offset + n && !rc; at = end) {
+        const struct tb_buffer *b = tb_map_owner(e, t->file, at, offset + n, &end);
+        char *here = to + (at - offset);
+        if (b) {
+            uint32_t lo = (uint32_t)(at - tb_buffer_start(e, b));
+            rc = read_owned(t, b, lo, lo + (uint32_t)(end - at), here);
+        } else {
+            rc = tb_target_read(t, here, end - at, at);
+        }
+    }
+    tb_chunk_unlock(e, stripe);
+    return rc;
+}
+
+ssize_t tb_data_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
+{
+    uint64_t size = t->engine->region.files[t->file].size;
+    size_t done = 0;
+    if (offset >= size)
+        return 0;
+    if (n > size - offset)
+        n = (size_t)(size - offset);
+    while (done < n) {
+        size_t piece = to_chunk_end(t->engine, offset + done, n - done);
+        int rc = read_chunk(t, (char *)to + done, piece, offset + done);
+        if (rc)
+            return done ? (ssize_t)done : rc;
+        done += piece;
+    }
+    return (ssize_t)done;
+}

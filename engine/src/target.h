@@ -1,0 +1,20 @@
+/*
+ * The backing file of a target: reading what buffers lack, writing what they
+ * can't keep.  Uses the caller's descriptor where it is good for that, else
+ * opens the file by name and makes sure it is still the same file.
+ */
+#ifndef TB_TARGET_H
+#define TB_TARGET_H
+
+#include "data.h"
+
+/* All `n` bytes, zeros behind the end of the backing file. */
+int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset);
+int tb_target_write(struct tb_target *t, const void *from, size_t n, uint64_t offset);
+/* Write the dirty bytes of one buffer to the backing file, synced where a journal record stood on them. */
+int tb_target_flush_buffer(struct tb_target *t, struct tb_buffer *b);
+
+/* This thread's own memory of at least `size` bytes, kept for the next call; NULL: none. */
+char *tb_scratch_bytes(size_t size);
+
+#endif
