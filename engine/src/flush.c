@@ -1,0 +1,251 @@
+#include "flush.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "data.h"
+#include "file.h"
+#include "filemap.h"
+#include "interval.h"
+#include "journal.h"
+#include "medium.h"
+#include "target.h"
+
+#define RUN_BYTES (1u << 20) /* adjacent dirty bytes are written in pieces of at most this, or one buffer */
+
+/* What one buffer contributed: it is clean after the write (and sync) if nothing moved its version. */
+struct flushed {
+    uint32_t buffer, version;
+    uint64_t cell, start;
+};
+
+struct run {
+    tb_engine *e;
+    struct tb_io *io;
+    uint32_t file;
+    int fd;
+    char *bytes;
+    size_t room, n;
+    uint64_t offset; /* of the file */
+    uint64_t written;
+};
+
+static int write_run(struct run *r)
+{
+    int rc = r->n ? tb_io_write_all(r->io, r->fd, r->bytes, r->n, r->offset) : 0;
+    if (!rc) {
+        r->written += r->n;
+        r->e->header->pfs_written += r->n;
+    }
+    r->n = 0;
+    return rc;
+}
+
+/* Copy bytes [a, z) of a buffer behind the run, which is written out first where they don't follow or don't fit. */
+static int add_to_run(struct run *r, const struct tb_buffer *b, uint32_t a, uint32_t z, int *medium_error)
+{
+    uint64_t offset = tb_buffer_start(r->e, b) + a;
+    if (r->n && (r->offset + r->n != offset || r->n + (z - a) > r->room))
+        return -EAGAIN;
+    if (!r->n)
+        r->offset = offset;
+    *medium_error = tb_medium_read(r->e, b, a, z - a, r->bytes + r->n);
+    if (!*medium_error)
+        r->n += z - a;
+    return 0;
+}
+
+/* The file may have been cut since: bytes behind its end are not written. */
+static uint32_t end_of(const tb_engine *e, const struct tb_buffer *b, uint64_t size)
+{
+    uint64_t start = tb_buffer_start(e, b);
+    return size <= start ? 0 : size - start < b->dirty_hi ? (uint32_t)(size - start) : b->dirty_hi;
+}
+
+/*
+ * Copy a buffer's dirty bytes from `*at` on into the run.  -EAGAIN: the run must
+ * be written first, `*at` says where to go on.
+ */
+static int gather(struct run *r, const struct tb_buffer_ref *ref, uint32_t *at, struct flushed *out, bool *needs_sync)
+{
+    tb_engine *e = r->e;
+    struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    uint32_t a, z;
+    int rc = 0, medium_error = 0;
+    int stripe = tb_chunk_lock(e, r->file, ref->start);
+    if (stripe < 0)
+        return stripe;
+    out->buffer = TB_NONE;
+    if (tb_buffer_is_at(b, r->file, ref->cell)) {
+        uint32_t end = end_of(e, b, e->region.files[r->file].size);
+        while (!rc && !medium_error && tb_interval_dirty(e, b, *at, end, &a, &z)) {
+            rc = add_to_run(r, b, a, z, &medium_error);
+            if (!rc)
+                *at = z;
+        }
+        *out = (struct flushed){ref->buffer, b->version, ref->cell, ref->start};
+        *needs_sync = *needs_sync || b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE;
+    }
+    tb_chunk_unlock(e, stripe);
+    return medium_error ? medium_error : rc;
+}
+
+static void set_clean(tb_engine *e, uint32_t file, const struct flushed *d, bool *dropped_journaled)
+{
+    struct tb_buffer *b = &e->region.buffers[d->buffer];
+    int stripe = tb_chunk_lock(e, file, d->start);
+    if (stripe < 0)
+        return;
+    if (tb_buffer_is_at(b, file, d->cell) && b->version == d->version) {
+        bool was_dirty = tb_buffer_is_dirty(b);
+        if (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE)
+            *dropped_journaled = true;
+        if (b->flags & TB_BUFFER_JOURNALED) {
+            b->flags &= ~TB_BUFFER_JOURNALED;
+            e->header->n_journaled--;
+        }
+        tb_buffer_release_prev(e, b);
+        tb_counters(e, b)->flushed += tb_interval_dirty_bytes(e, b);
+        tb_interval_clean(e, b);
+        tb_map_count_dirty(e, b, was_dirty);
+    }
+    tb_chunk_unlock(e, stripe);
+}
+
+/* Records that stand on what is now on the PFS are void before a slot of theirs is used again. */
+static int void_records(tb_engine *e, uint32_t file, const struct flushed *done, uint32_t n)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        const struct tb_buffer *b = &e->region.buffers[done[i].buffer];
+        if (b->version == done[i].version && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE))
+            rc = tb_journal_drop(e, file, done[i].start, tb_buffer_size(e, b));
+    }
+    return rc ? rc : tb_journal_sync(e);
+}
+
+static void note_backing(tb_engine *e, uint32_t file, int fd)
+{
+    struct tb_file *f = &e->region.files[file];
+    struct tb_identity id;
+    if (tb_identity_of_fd(fd, &id))
+        return;
+    f->backing_size = id.size;
+    f->backing_mtime_ns = id.mtime_ns;
+    f->backing_ctime_ns = id.ctime_ns;
+}
+
+static int flush_refs(struct run *r, const struct tb_buffer_ref *refs, uint32_t n, bool sync)
+{
+    struct flushed *done = malloc(n * sizeof(*done));
+    uint32_t n_done = 0;
+    bool needs_sync = sync, journaled = false, dropped = false;
+    int rc = done ? 0 : -ENOMEM;
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        uint32_t at = 0;
+        while ((rc = gather(r, &refs[i], &at, &done[n_done], &journaled)) == -EAGAIN)
+            if ((rc = write_run(r)))
+                break;
+        if (!rc && done[n_done].buffer != TB_NONE)
+            n_done++;
+    }
+    if (!rc)
+        rc = write_run(r);
+    if (!rc && (needs_sync || journaled))
+        rc = r->io->ops->fsync(r->io, r->fd, true);
+    if (!rc && journaled)
+        rc = void_records(r->e, r->file, done, n_done);
+    for (uint32_t i = 0; i < n_done && !rc; i++)
+        set_clean(r->e, r->file, &done[i], &dropped);
+    if (dropped)
+        tb_journal_trim(r->e);
+    free(done);
+    return rc;
+}
+
+struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, bool sync)
+{
+    struct tb_file *f = &e->region.files[file];
+    struct tb_flush_result result = {0, 0};
+    uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(e, file, true, &n);
+    uint64_t largest = e->header->layout.class_size[e->header->layout.n_classes - 1];
+    struct run r = {.e = e, .io = tb_file_io(e, file), .file = file, .fd = fd,
+                    .room = largest > RUN_BYTES ? (size_t)largest : RUN_BYTES};
+    if (n == 0 && !sync)
+        return free(refs), result;
+    bool own = r.fd < 0;
+    if (own)
+        r.fd = tb_target_open(e, file, O_WRONLY);
+    result.error = r.fd < 0 ? r.fd : 0;
+    if (!result.error && !(r.bytes = malloc(r.room)))
+        result.error = -ENOMEM;
+    if (!result.error)
+        result.error = flush_refs(&r, refs, n, sync);
+    result.bytes = r.written;
+    if (r.fd >= 0)
+        note_backing(e, file, r.fd);
+    if (own && r.fd >= 0) {
+        int closed = r.io->ops->close(r.io, r.fd);
+        result.error = result.error ? result.error : closed;
+    }
+    if (result.error == -ENOENT || result.error == -ESTALE)
+        f->flags |= TB_FILE_TIED;
+    if (result.error)
+        f->error = result.error;
+    free(r.bytes);
+    free(refs);
+    return result;
+}
+
+struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool sync)
+{
+    tb_file_claim(e, file);
+    struct tb_flush_result result = tb_flush_claimed(e, file, fd, sync);
+    tb_file_unclaim(e, file);
+    return result;
+}
+
+int tb_file_take_error(tb_engine *e, uint32_t file)
+{
+    return atomic_exchange(&e->region.files[file].error, 0);
+}
+
+void tb_flush_queue(tb_engine *e, uint32_t file)
+{
+    struct tb_header *h = e->header;
+    struct tb_file *f = &e->region.files[file];
+    if (atomic_fetch_or(&f->flags, TB_FILE_QUEUED) & TB_FILE_QUEUED)
+        return;
+    tb_lock_take(&h->queue_lock);
+    f->queue_next = TB_NONE;
+    if (h->queue_tail == TB_NONE)
+        h->queue_head = file;
+    else
+        e->region.files[h->queue_tail].queue_next = file;
+    h->queue_tail = file;
+    tb_lock_drop(&h->queue_lock);
+    h->queue_event++;
+    syscall(SYS_futex, &h->queue_event, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+uint32_t tb_flush_dequeue(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    tb_lock_take(&h->queue_lock);
+    uint32_t file = h->queue_head;
+    if (file != TB_NONE) {
+        h->queue_head = e->region.files[file].queue_next;
+        if (h->queue_head == TB_NONE)
+            h->queue_tail = TB_NONE;
+        e->region.files[file].queue_next = TB_NONE;
+    }
+    tb_lock_drop(&h->queue_lock);
+    return file;
+}

@@ -1,0 +1,63 @@
+/*
+ * The journal of `fsync: tier`: which ranges of which files lie where in the
+ * directory tiers, so that an fsynced byte survives the loss of the region.
+ *
+ * One file per instance on its first directory tier.  Records are whole 512-byte
+ * slots, each with magic, length, sequence and checksum, so that a torn record
+ * spoils nothing behind it.  Order makes it right: bytes, then slab sync, then
+ * record, then journal sync; after that the bytes are never written in place
+ * (a write goes on in a copy) until a newer record or a DROP stands.
+ *
+ *   WRITE   range of a file -> slab, buffer, byte, and the checksum of the bytes
+ *   DROP    whatever older records say of the range is void (flushed, cut, unlinked)
+ *   RENAME  the file has another name
+ */
+#ifndef TB_JOURNAL_H
+#define TB_JOURNAL_H
+
+#include "client.h"
+
+#define TB_JOURNAL_SLOT 512u
+#define TB_JOURNAL_MAGIC 0x4a524e4c42545254ull
+
+enum tb_record_type { TB_RECORD_HEADER = 1, TB_RECORD_WRITE, TB_RECORD_DROP, TB_RECORD_RENAME };
+
+struct tb_record {
+    uint64_t magic;
+    uint32_t type;
+    uint32_t slots; /* length of the record with its path */
+    uint64_t checksum; /* of the record, this field 0 */
+    uint64_t sequence;
+    uint64_t device, inode;
+    int64_t birth_ns;
+    uint64_t offset, length; /* range of the file; DROP to the end of the file: length 0 */
+    uint64_t size;           /* of the file */
+    uint32_t slab, buffer;   /* buffer within its slab */
+    uint32_t byte;           /* of the buffer at which the range starts */
+    uint32_t path_length;
+    uint64_t data_checksum;
+    uint64_t digest; /* HEADER: of the configuration */
+    char path[];     /* of the file; HEADER: of the configuration; no NUL */
+};
+
+/* Make an empty journal in an open descriptor. */
+int tb_journal_create(tb_engine *e);
+
+/* One WRITE record for bytes [lo, hi) of a buffer; not yet durable. */
+int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t checksum);
+int tb_journal_drop(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length);
+int tb_journal_rename(tb_engine *e, uint32_t file);
+int tb_journal_sync(tb_engine *e);
+/* Empty it when no buffer is journaled any more. */
+void tb_journal_trim(tb_engine *e);
+
+/*
+ * Read a journal: every sound record in file order to `each`; every torn or
+ * flipped slot run to `damaged` with its offset.  Stops at the first non-zero return.
+ */
+int tb_journal_read(int fd, int (*each)(void *, const struct tb_record *),
+                    int (*damaged)(void *, uint64_t offset), void *arg);
+
+uint64_t tb_checksum(const void *bytes, size_t n);
+
+#endif
