@@ -1,0 +1,233 @@
+"""A run folder as one table.
+
+The suite leaves `results/runs/<id>/` with ReFrame's report(s), provenance and one folder per test case and
+repetition (`cases/<case>/<repetition>/`). `read_run` returns it as a `Run`; its `cases` frame has one line per
+repetition and these columns:
+
+===============  ======================================================================================
+test, system     what ran where; `tiers` is the configuration (`pfs`, `bb`, `bb-nvme` ...)
+mode, fsync      how buffered bytes were treated and what an fsync promised (`pfs`, `tier`, `none`)
+policy           the placement policy, `none` without tiers
+metric, unit     `bandwidth` in MiB/s; `direction` says whether `higher` or `lower` is better
+repetition       1, 2 ...
+value            the measured number, as the driver printed it
+open_s, write_s  seconds the driver reports for open, transfer and close, and `total_s` from first open to
+close_s, total_s last close
+drain_s          seconds after the end of the program until every byte was on the PFS; NaN where nothing drains
+verified         True, False, or None where nothing was to be verified
+driver           which program measured, `modelled` whether devices were modelled
+command          the command line; `ranks` and `bytes` (moved, all ranks together)
+published        the published number, `published_source` where it stands, `requirement` what must be reached
+folder           path of the artefacts inside the run folder
+===============  ======================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from tierbench.outputs import OutputError, read_ior
+
+
+class RunError(Exception):
+    """A run folder that cannot be read: one line that names the file and what is wrong with it."""
+
+
+# What case.json must hold, and the types of each value; None is allowed where it stands.
+_FIELDS: dict[str, tuple[type, ...]] = {
+    "test": (str,), "system": (str,), "tiers": (str,), "mode": (str,), "fsync": (str,), "policy": (str,),
+    "repetition": (int,), "metric": (str,), "unit": (str,), "direction": (str,), "value": (int, float),
+    "open_s": (int, float, type(None)), "write_s": (int, float, type(None)),
+    "close_s": (int, float, type(None)), "total_s": (int, float, type(None)),
+    "drain_s": (int, float, type(None)), "verified": (bool, type(None)), "driver": (str,), "modelled": (bool,),
+    "command": (str,), "ranks": (int,), "bytes": (int,), "published": (int, float, type(None)),
+    "published_source": (str, type(None)), "requirement": (int, float, type(None)),
+}
+_CHOICES = {
+    "metric": ("bandwidth", "iops", "rate", "time"), "direction": ("higher", "lower"),
+    "fsync": ("pfs", "tier", "none"),
+    "mode": ("bypass", "persistent-async", "persistent-sync", "scratch"),
+}
+_NUMBERS = [name for name, types in _FIELDS.items() if float in types]
+
+# Repetitions that agree in these are samples of the same thing.
+ROW_KEYS = ["test", "system", "tiers", "mode", "fsync", "policy", "metric", "unit", "direction", "driver",
+            "modelled"]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A test case that ReFrame reports as failed or aborted, and why."""
+
+    name: str
+    phase: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder; `plans` and `stats` are by case folder, where the case left them."""
+
+    path: Path
+    provenance: dict[str, Any]
+    cases: pd.DataFrame
+    failures: tuple[Failure, ...]
+    passed: int
+    plans: dict[str, dict[str, Any]]
+    stats: dict[str, dict[str, Any]]
+    files: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """The run's id: the folder's name."""
+        return self.path.name
+
+
+def read_run(path: Path | str) -> Run:
+    """Read a run folder; `RunError` names the first file that is missing, unreadable or contradicts another."""
+    root = Path(path)
+    if not root.is_dir():
+        raise RunError(f"{root}: is not a run folder ({'not a directory' if root.exists() else 'does not exist'})")
+    root = root.resolve()
+    provenance = _object(root / "provenance.json")
+    passed, failures = _reframe(root)
+    folders = _case_folders(root)
+    if not folders and not failures:
+        raise RunError(f"{root}: holds no cases (no cases/*/*/case.json)")
+    rows = [_case(folder, root) for folder in folders]
+    names = [str(folder.relative_to(root)) for folder in folders]
+    return Run(
+        path=root, provenance=provenance, cases=_frame(rows), failures=failures, passed=passed,
+        plans=_by_case(root, names, "plan.json"), stats=_by_case(root, names, "stats.json"),
+        files=_texts(root, ("configs", "published")))
+
+
+def find_runs(results: Path | str) -> list[Path]:
+    """The run folders of a results folder, oldest first."""
+    root = Path(results)
+    runs = root / "runs"
+    if not root.is_dir():
+        raise RunError(f"{root}: is not a results folder (it does not exist or is not a directory)")
+    if not runs.is_dir():
+        return []
+    try:
+        return sorted(p for p in runs.iterdir() if (p / "provenance.json").exists())
+    except OSError as e:
+        raise RunError(f"{runs}: cannot be read: {e.strerror}") from e
+
+
+def _load(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as e:
+        raise RunError(f"{path}: cannot be read: {e.strerror}") from e
+    except UnicodeDecodeError as e:
+        raise RunError(f"{path}: is not text: {e.reason}") from e
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as e:
+        raise RunError(f"{path}:{e.lineno}: is not valid JSON: {e.msg}") from e
+
+
+def _object(path: Path) -> dict[str, Any]:
+    value = _load(path)
+    if not isinstance(value, dict):
+        raise RunError(f"{path}: holds {type(value).__name__}, expected an object")
+    return value
+
+
+def _reframe(root: Path) -> tuple[int, tuple[Failure, ...]]:
+    """Passed count and failures of every ReFrame report; the last attempt of a case counts."""
+    reports = sorted(root.glob("reframe*.json"))
+    if not reports:
+        raise RunError(f"{root}: holds no ReFrame report (no reframe*.json)")
+    outcome: dict[tuple[str, str], dict[str, Any]] = {}
+    for report in reports:
+        document = _object(report)
+        try:
+            # Repetitions of one session share names and differ in their run; a retry is another session's.
+            for index, run in enumerate(document["runs"]):
+                for case in run["testcases"]:
+                    outcome[_case_name(case), str(index)] = case
+        except (KeyError, TypeError) as e:
+            raise RunError(f"{report}: is not a ReFrame report: {type(e).__name__} {e}") from e
+    failures = tuple(
+        Failure(name, str(case.get("fail_phase")), " ".join(str(case.get("fail_reason")).split()))
+        for (name, _), case in outcome.items() if case["result"] in ("fail", "abort"))
+    return sum(case["result"] == "pass" for case in outcome.values()), failures
+
+
+def _case_name(case: dict[str, Any]) -> str:
+    return str(case.get("display_name") or case["name"])
+
+
+def _case_folders(root: Path) -> list[Path]:
+    """Every folder of a repetition; one without case.json belongs to a failed case, which ReFrame reports."""
+    return sorted(p.parent for p in root.glob("cases/*/*/case.json"))
+
+
+def _case(folder: Path, root: Path) -> dict[str, Any]:
+    path = folder / "case.json"
+    raw = _object(path)
+    for name, types in _FIELDS.items():
+        if name not in raw:
+            raise RunError(f"{path}: lacks {name!r}")
+        value = raw[name]
+        if type(value) not in types:
+            allowed = " or ".join("null" if t is type(None) else t.__name__ for t in types)
+            raise RunError(f"{path}: {name} is {value!r}, expected {allowed}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise RunError(f"{path}: {name} is {value!r}, expected a finite number")
+        if name in _CHOICES and value not in _CHOICES[name]:
+            raise RunError(f"{path}: {name} is {value!r}, expected one of {', '.join(_CHOICES[name])}")
+    if raw["value"] <= 0:
+        raise RunError(f"{path}: value is {raw['value']!r}, expected a positive number")
+    _check_against_summary(folder, raw)
+    return {name: raw[name] for name in _FIELDS} | {"folder": str(folder.relative_to(root))}
+
+
+def _check_against_summary(folder: Path, case: dict[str, Any]) -> None:
+    """The value stands in the driver's own output; a number from nowhere is refused."""
+    summary = folder / "summary.json"
+    if case["metric"] != "bandwidth" or not summary.exists():
+        return
+    try:
+        results = read_ior(summary).results
+    except OutputError as e:
+        raise RunError(str(e)) from e
+    printed = [r.bandwidth_mib_s for r in results if r.bandwidth_mib_s is not None]
+    if not any(math.isclose(case["value"], b, rel_tol=1e-4) for b in printed):
+        raise RunError(f"{folder / 'case.json'}: value is {case['value']}, but {summary.name} holds {printed}")
+
+
+def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=[*_FIELDS, "folder"])
+    frame[_NUMBERS] = frame[_NUMBERS].astype(float)
+    duplicated = frame[frame.duplicated([*ROW_KEYS, "repetition"])]
+    if len(duplicated):
+        again = duplicated.iloc[0]
+        raise RunError(f"{again['folder']}: is repetition {again['repetition']} of the same case once more")
+    return frame
+
+
+def _by_case(root: Path, names: list[str], file: str) -> dict[str, dict[str, Any]]:
+    return {name: _object(root / name / file) for name in names if (root / name / file).exists()}
+
+
+def _texts(root: Path, folders: tuple[str, ...]) -> dict[str, str]:
+    """The run's copies of configuration and published files, by path inside the run folder."""
+    found: dict[str, str] = {}
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*")):
+            if path.is_file():
+                try:
+                    found[str(path.relative_to(root))] = path.read_text(encoding="utf-8", errors="replace")
+                except OSError as e:
+                    raise RunError(f"{path}: cannot be read: {e.strerror}") from e
+    return found

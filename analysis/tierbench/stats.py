@@ -1,0 +1,112 @@
+"""Intervals and tests for small samples.
+
+Everything is about medians and makes no assumption on distributions. Random resampling is seeded, so that the
+same run gives the same report. A sample too small to show anything says so and names the size that could:
+`needs n >= X`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats as scipy_stats
+
+CONFIDENCE = 0.95
+ALPHA = 0.05
+RESAMPLES = 10_000
+SEED = 20211201
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A point estimate with its bootstrap interval; `n` is the size of the smallest sample behind it."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two samples by exact Mann-Whitney; `p` is adjusted for all comparisons of its family.
+
+    `needs_n` is the least size of both samples with which any difference could have been shown, where theirs is
+    smaller; else None.
+    """
+
+    p: float
+    needs_n: int | None
+
+    @property
+    def significant(self) -> bool:
+        """A difference is shown."""
+        return self.needs_n is None and self.p < ALPHA
+
+
+def _medians(values: Sequence[float], stream: int) -> NDArray[np.float64]:
+    """Medians of resamples; `stream` separates the random numbers of samples that are compared."""
+    sample = np.asarray(values, dtype=np.float64)
+    rng = np.random.default_rng([SEED, stream])
+    return np.median(sample[rng.integers(0, len(sample), (RESAMPLES, len(sample)))], axis=1)
+
+
+def _percentiles(estimates: NDArray[np.float64]) -> tuple[float, float]:
+    low, high = np.percentile(estimates, [50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)])
+    return float(low), float(high)
+
+
+def median(values: Sequence[float]) -> Interval:
+    """The median with its percentile bootstrap interval; a single value has an interval without width."""
+    if not values:
+        raise ValueError("no values")
+    return Interval(float(np.median(values)), *_percentiles(_medians(values, 0)), n=len(values))
+
+
+def ratio(values: Sequence[float], baseline: Sequence[float]) -> Interval:
+    """The ratio of the medians of two independent samples of positive numbers, with its bootstrap interval."""
+    if not values or not baseline:
+        raise ValueError("no values")
+    estimates = _medians(values, 0) / _medians(baseline, 1)
+    return Interval(float(np.median(values) / np.median(baseline)), *_percentiles(estimates),
+                    n=min(len(values), len(baseline)))
+
+
+def compare(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], *, holm: bool = True) -> list[Comparison]:
+    """Exact two-sided Mann-Whitney of every pair; p adjusted by Holm, or by Bonferroni."""
+    raw = [float(scipy_stats.mannwhitneyu(a, b, method="exact").pvalue) for a, b in pairs]
+    adjusted = _holm(raw) if holm else [min(1.0, p * len(raw)) for p in raw]
+    needed = least_n(len(pairs))
+    return [Comparison(p, needed if min(len(a), len(b)) < needed and not _can_show(len(a), len(b), len(pairs))
+                       else None)
+            for p, (a, b) in zip(adjusted, pairs, strict=True)]
+
+
+def _holm(raw: list[float]) -> list[float]:
+    adjusted, largest = [1.0] * len(raw), 0.0
+    for rank, i in enumerate(sorted(range(len(raw)), key=raw.__getitem__)):
+        largest = max(largest, min(1.0, raw[i] * (len(raw) - rank)))
+        adjusted[i] = largest
+    return adjusted
+
+
+def _can_show(n: int, m: int, comparisons: int) -> bool:
+    """Complete separation would reach significance after Bonferroni for all comparisons."""
+    return comparisons * 2 / math.comb(n + m, n) < ALPHA
+
+
+def least_n(comparisons: int) -> int:
+    """The least size of equal samples with which complete separation is significant in a family this large."""
+    n = 1
+    while not _can_show(n, n, max(comparisons, 1)):
+        n += 1
+    return n
+
+
+def least_n_one_sample() -> int:
+    """The least number of values that, all on one side of a limit, show by a sign test that the median is."""
+    return math.ceil(math.log(ALPHA) / math.log(0.5))
