@@ -1,8 +1,8 @@
 """A run folder as one table.
 
 The suite leaves `results/runs/<id>/` with ReFrame's report(s), provenance and one folder per test case and
-repetition (`cases/<case>/<repetition>/`). `read_run` returns it as a `Run`; its `cases` frame has one line per
-repetition and these columns:
+repetition (`cases/<case>/<repetition>/`). `read_run` returns it as a `Run`; its `cases` frame has one line
+per repetition and these columns:
 
 ===============  ======================================================================================
 test, system     what ran where; `tiers` is the configuration (`pfs`, `bb`, `bb-nvme` ...)
@@ -13,7 +13,7 @@ repetition       1, 2 ...
 value            the measured number, as the driver printed it
 open_s, write_s  seconds the driver reports for open, transfer and close, and `total_s` from first open to
 close_s, total_s last close
-drain_s          seconds after the end of the program until every byte was on the PFS; NaN where nothing drains
+drain_s          seconds after the program's end until every byte was on the PFS; NaN where nothing drains
 verified         True, False, or None where nothing was to be verified
 driver           which program measured, `modelled` whether devices were modelled
 command          the command line; `ranks` and `bytes` (moved, all ranks together)
@@ -45,8 +45,9 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "repetition": (int,), "metric": (str,), "unit": (str,), "direction": (str,), "value": (int, float),
     "open_s": (int, float, type(None)), "write_s": (int, float, type(None)),
     "close_s": (int, float, type(None)), "total_s": (int, float, type(None)),
-    "drain_s": (int, float, type(None)), "verified": (bool, type(None)), "driver": (str,), "modelled": (bool,),
-    "command": (str,), "ranks": (int,), "bytes": (int,), "published": (int, float, type(None)),
+    "drain_s": (int, float, type(None)), "verified": (bool, type(None)), "driver": (str,),
+    "modelled": (bool,), "command": (str,), "ranks": (int,), "bytes": (int,),
+    "published": (int, float, type(None)),
     "published_source": (str, type(None)), "requirement": (int, float, type(None)),
 }
 _CHOICES = {
@@ -90,10 +91,11 @@ class Run:
 
 
 def read_run(path: Path | str) -> Run:
-    """Read a run folder; `RunError` names the first file that is missing, unreadable or contradicts another."""
+    """Read a run folder; `RunError` names the first file that is missing, unreadable or contradictory."""
     root = Path(path)
     if not root.is_dir():
-        raise RunError(f"{root}: is not a run folder ({'not a directory' if root.exists() else 'does not exist'})")
+        problem = "it is not a directory" if root.exists() else "it does not exist"
+        raise RunError(f"{root}: is not a run folder ({problem})")
     root = root.resolve()
     provenance = _object(root / "provenance.json")
     passed, failures = _reframe(root)
@@ -143,28 +145,26 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _reframe(root: Path) -> tuple[int, tuple[Failure, ...]]:
-    """Passed count and failures of every ReFrame report; the last attempt of a case counts."""
+    """Passed count and failures of all ReFrame reports; nothing that failed once is hidden by a retry."""
     reports = sorted(root.glob("reframe*.json"))
     if not reports:
         raise RunError(f"{root}: holds no ReFrame report (no reframe*.json)")
-    outcome: dict[tuple[str, str], dict[str, Any]] = {}
+    passed, failures = 0, []
     for report in reports:
         document = _object(report)
         try:
-            # Repetitions of one session share names and differ in their run; a retry is another session's.
-            for index, run in enumerate(document["runs"]):
-                for case in run["testcases"]:
-                    outcome[_case_name(case), str(index)] = case
+            for case in (case for run in document["runs"] for case in run["testcases"]):
+                passed += case["result"] == "pass"
+                if case["result"] in ("fail", "abort"):
+                    failures.append(_failure(case))
         except (KeyError, TypeError) as e:
             raise RunError(f"{report}: is not a ReFrame report: {type(e).__name__} {e}") from e
-    failures = tuple(
-        Failure(name, str(case.get("fail_phase")), " ".join(str(case.get("fail_reason")).split()))
-        for (name, _), case in outcome.items() if case["result"] in ("fail", "abort"))
-    return sum(case["result"] == "pass" for case in outcome.values()), failures
+    return passed, tuple(failures)
 
 
-def _case_name(case: dict[str, Any]) -> str:
-    return str(case.get("display_name") or case["name"])
+def _failure(case: dict[str, Any]) -> Failure:
+    name = str(case.get("display_name") or case["name"])
+    return Failure(name, str(case.get("fail_phase")), " ".join(str(case.get("fail_reason")).split()))
 
 
 def _case_folders(root: Path) -> list[Path]:
@@ -203,7 +203,7 @@ def _check_against_summary(folder: Path, case: dict[str, Any]) -> None:
         raise RunError(str(e)) from e
     printed = [r.bandwidth_mib_s for r in results if r.bandwidth_mib_s is not None]
     if not any(math.isclose(case["value"], b, rel_tol=1e-4) for b in printed):
-        raise RunError(f"{folder / 'case.json'}: value is {case['value']}, but {summary.name} holds {printed}")
+        raise RunError(f"{folder / 'case.json'}: value is {case['value']}, but summary.json holds {printed}")
 
 
 def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:

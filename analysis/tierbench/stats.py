@@ -35,8 +35,8 @@ class Interval:
 class Comparison:
     """Two samples by exact Mann-Whitney; `p` is adjusted for all comparisons of its family.
 
-    `needs_n` is the least size of both samples with which any difference could have been shown, where theirs is
-    smaller; else None.
+    `needs_n` is the least size of both samples with which any difference could have been shown, where theirs
+    is smaller; else None.
     """
 
     p: float
@@ -68,7 +68,7 @@ def median(values: Sequence[float]) -> Interval:
 
 
 def ratio(values: Sequence[float], baseline: Sequence[float]) -> Interval:
-    """The ratio of the medians of two independent samples of positive numbers, with its bootstrap interval."""
+    """The ratio of the medians of two independent samples of positive numbers, with its interval."""
     if not values or not baseline:
         raise ValueError("no values")
     estimates = _medians(values, 0) / _medians(baseline, 1)
@@ -76,13 +76,10 @@ def ratio(values: Sequence[float], baseline: Sequence[float]) -> Interval:
                     n=min(len(values), len(baseline)))
 
 
-def compare(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], *, holm: bool = True) -> list[Comparison]:
-    """Exact two-sided Mann-Whitney of every pair; p adjusted by Holm, or by Bonferroni."""
-    raw = [float(scipy_stats.mannwhitneyu(a, b, method="exact").pvalue) for a, b in pairs]
-    adjusted = _holm(raw) if holm else [min(1.0, p * len(raw)) for p in raw]
-    needed = least_n(len(pairs))
-    return [Comparison(p, needed if min(len(a), len(b)) < needed and not _can_show(len(a), len(b), len(pairs))
-                       else None)
+def compare(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[Comparison]:
+    """Exact two-sided Mann-Whitney of every pair of a family; p adjusted by Holm."""
+    adjusted = _holm([float(scipy_stats.mannwhitneyu(a, b, method="exact").pvalue) for a, b in pairs])
+    return [Comparison(p, None if _can_show(len(a), len(b), len(pairs)) else least_n(len(pairs)))
             for p, (a, b) in zip(adjusted, pairs, strict=True)]
 
 
@@ -100,7 +97,7 @@ def _can_show(n: int, m: int, comparisons: int) -> bool:
 
 
 def least_n(comparisons: int) -> int:
-    """The least size of equal samples with which complete separation is significant in a family this large."""
+    """The least size of equal samples whose complete separation is significant in a family this large."""
     n = 1
     while not _can_show(n, n, max(comparisons, 1)):
         n += 1
