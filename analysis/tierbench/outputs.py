@@ -202,8 +202,20 @@ def _notices(text: str) -> tuple[str, ...]:
 def _result(access: str, test: int, iteration: int, values: list[float | None], total_s: float) -> IorResult:
     """`values` in the order of every format: bandwidth to close time."""
     bandwidth, iops, latency, block, transfer, open_s, transfer_s, close_s = values
-    return IorResult(access, test, iteration, bandwidth, iops, latency, block, transfer, open_s, transfer_s,
-                     close_s, total_s)
+    return IorResult(
+        access,
+        test,
+        iteration,
+        bandwidth,
+        iops,
+        latency,
+        block,
+        transfer,
+        open_s,
+        transfer_s,
+        close_s,
+        total_s,
+    )
 
 
 def _check_iterations(results: list[IorResult], path: str) -> None:
@@ -218,8 +230,19 @@ def _check_iterations(results: list[IorResult], path: str) -> None:
 # --- IOR: text ---------------------------------------------------------------------------------------------
 
 # Versions before 3.3 print neither IOPS nor Latency(s) in the table, nor stonewall columns in the summary.
-_TABLE_COLUMNS = ("access", "bw(MiB/s)", "IOPS", "Latency(s)", "block(KiB)", "xfer(KiB)", "open(s)",
-                  "wr/rd(s)", "close(s)", "total(s)", "iter")
+_TABLE_COLUMNS = (
+    "access",
+    "bw(MiB/s)",
+    "IOPS",
+    "Latency(s)",
+    "block(KiB)",
+    "xfer(KiB)",
+    "open(s)",
+    "wr/rd(s)",
+    "close(s)",
+    "total(s)",
+    "iter",
+)
 _TABLE_MAY_LACK = {"IOPS", "Latency(s)"}
 _SUMMARY_NEEDS = {"Operation", "Max(MiB)", "Min(MiB)", "Mean(MiB)", "Test#", "#Tasks", "reps", "aggs(MiB)"}
 _OPERATIONS = ("write", "read", "remove")
@@ -261,8 +284,9 @@ def _parse_ior_text(text: str, path: str) -> IorOutput:
         _refuse_with_cause(text, path, "holds no result")
     _check_iterations(results, path)
     _check_summary(results, summaries, path)
-    return IorOutput(path, "text", driver, command, tasks, tuple(results), tuple(summaries),
-                     warnings=_notices(text))
+    return IorOutput(
+        path, "text", driver, command, tasks, tuple(results), tuple(summaries), warnings=_notices(text)
+    )
 
 
 def _table_heading(words: list[str], path: str, number: int) -> list[str]:
@@ -279,23 +303,40 @@ def _summary_heading(words: list[str], path: str, number: int) -> list[str]:
 
 def _cells(words: list[str], heading: list[str], path: str, number: int) -> dict[str, str]:
     if len(words) != len(heading):
-        raise OutputError(path, number, f"has {len(words)} columns under a heading of {len(heading)}"
-                                        " (cut off, or the lines of two programs mixed?)")
+        raise OutputError(
+            path,
+            number,
+            f"has {len(words)} columns under a heading of {len(heading)}"
+            " (cut off, or the lines of two programs mixed?)",
+        )
     return dict(zip(heading, words, strict=True))
 
 
 def _text_result(cells: dict[str, str], test: int, path: str, number: int) -> IorResult:
     values = [_optional(cells.get(c, "-"), path, number, c) for c in _TABLE_COLUMNS[1:9]]
-    return _result(cells["access"], test, _natural(cells["iter"], path, number, "iter"), values,
-                   _number(cells["total(s)"], path, number, "total(s)"))
+    return _result(
+        cells["access"],
+        test,
+        _natural(cells["iter"], path, number, "iter"),
+        values,
+        _number(cells["total(s)"], path, number, "total(s)"),
+    )
 
 
 def _text_summary(cells: dict[str, str], path: str, number: int) -> IorSummary:
     test, tasks, repetitions = (_natural(cells[c], path, number, c) for c in ("Test#", "#Tasks", "reps"))
     most, least, mean = (_number(cells[c], path, number, c) for c in ("Max(MiB)", "Min(MiB)", "Mean(MiB)"))
-    return IorSummary(cells["Operation"], test, tasks, repetitions, most, least, mean,
-                      stonewall_s=_optional(cells.get("Stonewall(s)", "NA"), path, number, "Stonewall(s)"),
-                      moved_mib=_number(cells["aggs(MiB)"], path, number, "aggs(MiB)"))
+    return IorSummary(
+        cells["Operation"],
+        test,
+        tasks,
+        repetitions,
+        most,
+        least,
+        mean,
+        stonewall_s=_optional(cells.get("Stonewall(s)", "NA"), path, number, "Stonewall(s)"),
+        moved_mib=_number(cells["aggs(MiB)"], path, number, "aggs(MiB)"),
+    )
 
 
 def _check_summary(results: list[IorResult], summaries: list[IorSummary], path: str) -> None:
@@ -303,20 +344,39 @@ def _check_summary(results: list[IorResult], summaries: list[IorSummary], path: 
     for s in summaries:
         rows = [r for r in results if r.access == s.operation and r.test == s.test]
         if len(rows) != s.repetitions:
-            raise OutputError(path, 0, f"the summary counts {s.repetitions} repetitions of {s.operation},"
-                                       f" the table holds {len(rows)}")
+            raise OutputError(
+                path,
+                0,
+                f"the summary counts {s.repetitions} repetitions of {s.operation},"
+                f" the table holds {len(rows)}",
+            )
         values = [r.bandwidth_mib_s for r in rows if r.bandwidth_mib_s is not None]
         for name, told, found in (("largest", s.max_mib_s, max(values)), ("least", s.min_mib_s, min(values))):
             # The table prints at least four significant digits, the summary two decimals.
             if not math.isclose(told, found, rel_tol=1e-3, abs_tol=0.011):
-                raise OutputError(path, 0, f"the {name} bandwidth of {s.operation} is {told} in the summary,"
-                                           f" {found} in the table")
+                raise OutputError(
+                    path,
+                    0,
+                    f"the {name} bandwidth of {s.operation} is {told} in the summary, {found} in the table",
+                )
 
 
 # --- IOR: CSV ----------------------------------------------------------------------------------------------
 
-_CSV_COLUMNS = ["access", "bw(MiB/s)", "IOPS", "Latency", "block(KiB)", "xfer(KiB)", "open(s)", "wr/rd(s)",
-                "close(s)", "total(s)", "numTasks", "iter"]
+_CSV_COLUMNS = [
+    "access",
+    "bw(MiB/s)",
+    "IOPS",
+    "Latency",
+    "block(KiB)",
+    "xfer(KiB)",
+    "open(s)",
+    "wr/rd(s)",
+    "close(s)",
+    "total(s)",
+    "numTasks",
+    "iter",
+]
 
 
 def _parse_ior_csv(text: str, path: str) -> IorOutput:
@@ -380,8 +440,17 @@ def _parse_ior_json(text: str, path: str) -> IorOutput:
     _check_summary(results, list(summaries), path)
     version = str(document["Version"])
     driver = f"IOR-{version}" if version[:1].isdigit() else version
-    return IorOutput(path, "json", driver, document.get("Command line"), tasks, tuple(results), summaries,
-                     parameters, _notices(text))
+    return IorOutput(
+        path,
+        "json",
+        driver,
+        document.get("Command line"),
+        tasks,
+        tuple(results),
+        summaries,
+        parameters,
+        _notices(text),
+    )
 
 
 def _load_json(text: str, path: str) -> Any:
@@ -429,21 +498,34 @@ def _json_result(r: dict[str, Any], test: int, iteration: int, path: str) -> Ior
 def _json_summary(s: dict[str, Any], path: str) -> IorSummary:
     most, least, mean = (_json_number(s, key, path) for key in ("bwMaxMIB", "bwMinMIB", "bwMeanMIB"))
     return IorSummary(
-        s["operation"], int(s["TestID"]), int(s["numTasks"]), int(s["repetitions"]), most, least, mean,
+        s["operation"],
+        int(s["TestID"]),
+        int(s["numTasks"]),
+        int(s["repetitions"]),
+        most,
+        least,
+        mean,
         stonewall_s=_json_number(s, "StoneWallTime", path) if "StoneWallTime" in s else None,
-        moved_mib=_json_number(s, "xsizeMiB", path))
+        moved_mib=_json_number(s, "xsizeMiB", path),
+    )
 
 
 # --- mdtest ------------------------------------------------------------------------------------------------
 
 _MDTEST_LAUNCH = re.compile(r"^(?P<driver>(?:tb-)?mdtest[- ]\S+) was launched with (?P<tasks>\d+) total task")
 _MDTEST_SUMMARY = re.compile(
-    r"^SUMMARY (?P<kind>rate|time)(?: \(in (?P<unit>\S+)\))?: \(of (?P<n>\d+) iterations\)")
-_MDTEST_UNITS = {("rate", None): "ops/s", ("rate", "ops/sec"): "ops/s",
-                 ("time", None): "s", ("time", "ms/op"): "ms/op"}
+    r"^SUMMARY (?P<kind>rate|time)(?: \(in (?P<unit>\S+)\))?: \(of (?P<n>\d+) iterations\)"
+)
+_MDTEST_UNITS = {
+    ("rate", None): "ops/s",
+    ("rate", "ops/sec"): "ops/s",
+    ("time", None): "s",
+    ("time", "ms/op"): "ms/op",
+}
 _MDTEST_ROW = re.compile(r"^   (?P<operation>(?:Directory|File|Tree) \w+)\s+(?P<values>\S.*)$")
 _MDTEST_PHASE = re.compile(
-    r"(?P<operation>(?:Directory|File|Tree) \w+)\s*:\s+(?P<seconds>\S+) sec,\s+(?P<rate>\S+) ops/sec")
+    r"(?P<operation>(?:Directory|File|Tree) \w+)\s*:\s+(?P<seconds>\S+) sec,\s+(?P<rate>\S+) ops/sec"
+)
 
 
 def parse_mdtest(text: str, path: str = "<text>") -> MdtestOutput:
@@ -469,9 +551,14 @@ def parse_mdtest(text: str, path: str = "<text>") -> MdtestOutput:
         elif unit and (m := _MDTEST_ROW.match(line)):
             rows.append(_mdtest_row(m, unit, path, number))
         elif not unit and (m := _MDTEST_PHASE.search(line)):
-            phases.append(MdtestIteration(m.group("operation"), iteration,
-                                          _number(m.group("seconds"), path, number, "duration"),
-                                          _number(m.group("rate"), path, number, "rate")))
+            phases.append(
+                MdtestIteration(
+                    m.group("operation"),
+                    iteration,
+                    _number(m.group("seconds"), path, number, "duration"),
+                    _number(m.group("rate"), path, number, "rate"),
+                )
+            )
         elif line.startswith("-- finished at"):
             finished = True
     if not driver:

@@ -41,25 +41,54 @@ class RunError(Exception):
 
 # What case.json must hold, and the types of each value; None is allowed where it stands.
 _FIELDS: dict[str, tuple[type, ...]] = {
-    "test": (str,), "system": (str,), "tiers": (str,), "mode": (str,), "fsync": (str,), "policy": (str,),
-    "repetition": (int,), "metric": (str,), "unit": (str,), "direction": (str,), "value": (int, float),
-    "open_s": (int, float, type(None)), "write_s": (int, float, type(None)),
-    "close_s": (int, float, type(None)), "total_s": (int, float, type(None)),
-    "drain_s": (int, float, type(None)), "verified": (bool, type(None)), "driver": (str,),
-    "modelled": (bool,), "command": (str,), "ranks": (int,), "bytes": (int,),
+    "test": (str,),
+    "system": (str,),
+    "tiers": (str,),
+    "mode": (str,),
+    "fsync": (str,),
+    "policy": (str,),
+    "repetition": (int,),
+    "metric": (str,),
+    "unit": (str,),
+    "direction": (str,),
+    "value": (int, float),
+    "open_s": (int, float, type(None)),
+    "write_s": (int, float, type(None)),
+    "close_s": (int, float, type(None)),
+    "total_s": (int, float, type(None)),
+    "drain_s": (int, float, type(None)),
+    "verified": (bool, type(None)),
+    "driver": (str,),
+    "modelled": (bool,),
+    "command": (str,),
+    "ranks": (int,),
+    "bytes": (int,),
     "published": (int, float, type(None)),
-    "published_source": (str, type(None)), "requirement": (int, float, type(None)),
+    "published_source": (str, type(None)),
+    "requirement": (int, float, type(None)),
 }
 _CHOICES = {
-    "metric": ("bandwidth", "iops", "rate", "time"), "direction": ("higher", "lower"),
+    "metric": ("bandwidth", "iops", "rate", "time"),
+    "direction": ("higher", "lower"),
     "fsync": ("pfs", "tier", "none"),
     "mode": ("bypass", "persistent-async", "persistent-sync", "scratch"),
 }
 _NUMBERS = [name for name, types in _FIELDS.items() if float in types]
 
 # Repetitions that agree in these are samples of the same thing.
-ROW_KEYS = ["test", "system", "tiers", "mode", "fsync", "policy", "metric", "unit", "direction", "driver",
-            "modelled"]
+ROW_KEYS = [
+    "test",
+    "system",
+    "tiers",
+    "mode",
+    "fsync",
+    "policy",
+    "metric",
+    "unit",
+    "direction",
+    "driver",
+    "modelled",
+]
 
 
 @dataclass(frozen=True)
@@ -105,9 +134,15 @@ def read_run(path: Path | str) -> Run:
     rows = [_case(folder, root) for folder in folders]
     names = [str(folder.relative_to(root)) for folder in folders]
     return Run(
-        path=root, provenance=provenance, cases=_frame(rows), failures=failures, passed=passed,
-        plans=_by_case(root, names, "plan.json"), stats=_by_case(root, names, "stats.json"),
-        files=_texts(root, ("configs", "published")))
+        path=root,
+        provenance=provenance,
+        cases=_frame(rows),
+        failures=failures,
+        passed=passed,
+        plans=_by_case(root, names, "plan.json"),
+        stats=_by_case(root, names, "stats.json"),
+        files=_texts(root, ("configs", "published")),
+    )
 
 
 def find_runs(results: Path | str) -> list[Path]:

@@ -72,15 +72,20 @@ def ratio(values: Sequence[float], baseline: Sequence[float]) -> Interval:
     if not values or not baseline:
         raise ValueError("no values")
     estimates = _medians(values, 0) / _medians(baseline, 1)
-    return Interval(float(np.median(values) / np.median(baseline)), *_percentiles(estimates),
-                    n=min(len(values), len(baseline)))
+    return Interval(
+        float(np.median(values) / np.median(baseline)),
+        *_percentiles(estimates),
+        n=min(len(values), len(baseline)),
+    )
 
 
 def compare(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[Comparison]:
     """Exact two-sided Mann-Whitney of every pair of a family; p adjusted by Holm."""
     adjusted = _holm([float(scipy_stats.mannwhitneyu(a, b, method="exact").pvalue) for a, b in pairs])
-    return [Comparison(p, None if _can_show(len(a), len(b), len(pairs)) else least_n(len(pairs)))
-            for p, (a, b) in zip(adjusted, pairs, strict=True)]
+    return [
+        Comparison(p, None if _can_show(len(a), len(b), len(pairs)) else least_n(len(pairs)))
+        for p, (a, b) in zip(adjusted, pairs, strict=True)
+    ]
 
 
 def _holm(raw: list[float]) -> list[float]:

@@ -1,0 +1,192 @@
+"""What the device models promise for a write test, in closed form.
+
+A device serves one operation after the other (engine/src/io_model.c). A write keeps it busy for
+`latency / channels + bytes / bandwidth`, a sync of a file with unsynced bytes for `sync_time`. Opens queue on
+a clock of their own: the first open delays the test by `open_time`, the others hide behind its writes.
+
+Written for `S` bytes in transfers of `t` by `R` ranks, `busy(d)` being the sum over the operations of
+device d:
+
+- no tiers (bypass):  T = open + busy(PFS), with S/t syncs under -Y, R with -e alone. This is what the device
+  model of the PFS is solved from (configs/devices).
+- scratch, max-bandwidth: tiers fill in turn from the top, so their times add: T = open + sum busy(tier).
+- scratch, round-robin: each write goes to the next tier with room, tiers work side by side:
+  T = open + max busy(tier).
+- fsync: tier under -Y: every write is followed by its slab's sync, a journal record and the journal's sync;
+  the journal is on the first directory tier. A memory tier promises nothing, so each fsync moves its bytes to the
+  first directory tier with room: what was placed in RAM costs that tier. RAM works while the directory tiers
+  do, so only they count: T as above over the directory tiers.
+- fsync: pfs under -Y: every fsync flushes its bytes: T = open + busy(PFS) as without tiers.
+
+Placement is replayed write by write over the usable bytes of `tierctl plan --json`. Where a formula is not
+given above (reads, other policies, unmodelled places), nothing is predicted. With few ranks the chain of one
+rank bounds the rate too (asymptotic bounds of closed queueing networks, Denning and Buzen 1978); a
+discrete-event simulation in the tests checks the closed forms.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+MIB = 1024 * 1024
+JOURNAL_SLOT_BYTES = 512
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What an IOR command line writes; sizes in bytes."""
+
+    ranks: int
+    total_bytes: int
+    transfer_bytes: int
+    sync_each_write: bool
+    sync_at_close: bool
+
+    @property
+    def writes(self) -> int:
+        """Write operations of all ranks together."""
+        return self.total_bytes // self.transfer_bytes
+
+    @property
+    def syncs(self) -> int:
+        """Syncs that find unsynced bytes: after -Y the one at close finds none."""
+        return self.writes if self.sync_each_write else self.ranks if self.sync_at_close else 0
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """`bandwidth_mib_s` from first open to last close; `open_s` as drivers report it, all ranks queued."""
+
+    bandwidth_mib_s: float
+    open_s: float
+    peak_mib_s: float
+
+
+@dataclass
+class Place:
+    """A tier or the PFS: where writes go and how long that keeps its device busy."""
+
+    name: str
+    memory: bool
+    room: float
+    model: dict[str, Any]
+    busy_s: float = 0.0
+
+    def write(self, size: int) -> None:
+        """Account for one write."""
+        self.busy_s += self.model["write_latency"] / max(self.model["channels"], 1)
+        if self.model["write_bandwidth"]:
+            self.busy_s += size / self.model["write_bandwidth"]
+
+    def sync(self, count: int = 1) -> None:
+        """Account for syncs of unsynced bytes."""
+        self.busy_s += count * self.model["sync_time"]
+
+
+def parse_command(command: str, ranks: int, total_bytes: int) -> Workload | None:
+    """The workload of an IOR or tb-ior command line; None where it does anything but write."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    start = next((i for i, w in enumerate(words) if w.rsplit("/", 1)[-1] in ("ior", "tb-ior")), None)
+    if start is None:
+        return None
+    options = words[start + 1 :]
+    if "-w" not in options or any(o in options for o in ("-r", "-R", "-W", "-D", "-z")):
+        return None
+    transfer = _size(options[options.index("-t") + 1]) if "-t" in options[:-1] else None
+    if not transfer or total_bytes % transfer or total_bytes < transfer:
+        return None
+    return Workload(ranks, total_bytes, transfer, "-Y" in options, "-e" in options)
+
+
+def _size(text: str) -> int | None:
+    units = {"k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}
+    digits, unit = text.rstrip("kmgtKMGT"), text[len(text.rstrip("kmgtKMGT")) :].lower()
+    if not digits.isdigit() or (unit and unit not in units):
+        return None
+    return int(digits) * units.get(unit, 1)
+
+
+def predict(
+    plan: dict[str, Any], workload: Workload, mode: str, fsync: str, policy: str
+) -> Prediction | None:
+    """Bandwidth of a write test on the planned tiers; None where the models or formulas don't cover it."""
+    tiers, pfs = _places(plan)
+    if pfs is None:
+        return None
+    if mode == "bypass" or (mode == "persistent-async" and fsync == "pfs" and workload.sync_each_write):
+        for _ in range(workload.writes):
+            pfs.write(workload.transfer_bytes)
+        pfs.sync(workload.syncs)
+        busy_s, open_s, used = pfs.busy_s, _open_time(pfs), [pfs]
+    elif tiers and policy in _PLACEMENT and mode == "scratch":
+        _place_writes(tiers, workload, policy)
+        top = next((t for t in tiers if not t.memory), None)
+        busy_s, open_s, used = _elapsed(tiers, policy), _open_time(top), tiers
+    elif tiers and policy in _PLACEMENT and fsync == "tier" and workload.sync_each_write:
+        _place_synced_writes(tiers, pfs, workload, policy)
+        directories = [t for t in tiers if not t.memory]
+        busy_s, open_s, used = _elapsed([*directories, pfs], policy), _open_time(pfs), tiers
+    else:
+        return None
+    total_s = open_s + busy_s
+    peak = sum(p.model["write_bandwidth"] for p in used) / MIB
+    return (
+        Prediction(workload.total_bytes / MIB / total_s, workload.ranks * open_s, peak) if total_s else None
+    )
+
+
+def _places(plan: dict[str, Any]) -> tuple[list[Place], Place | None]:
+    """Tiers and PFS of a plan; without a model for each there is nothing to predict from."""
+    models = [plan["pfs"]["model"], *(t["model"] for t in plan["tiers"])]
+    if any(m is None for m in models):
+        return [], None
+    tiers = [Place(t["name"], t["medium"] == "memory", t["usable_bytes"], t["model"]) for t in plan["tiers"]]
+    return tiers, Place("pfs", False, float("inf"), plan["pfs"]["model"])
+
+
+def _open_time(place: Place | None) -> float:
+    return float(place.model["open_time"]) if place else 0.0
+
+
+_PLACEMENT = ("max-bandwidth", "round-robin")
+
+
+def _next_place(places: list[Place], count: int, size: int, policy: str) -> Place | None:
+    """Where write number `count` goes: the first place with room; round-robin starts at the next one."""
+    start = count % len(places) if policy == "round-robin" else 0
+    return next((p for p in places[start:] + places[:start] if p.room >= size), None)
+
+
+def _place_writes(tiers: list[Place], workload: Workload, policy: str) -> None:
+    size = workload.transfer_bytes
+    for count in range(workload.writes):
+        if place := _next_place(tiers, count, size, policy):
+            place.room -= size
+            place.write(size)
+
+
+def _place_synced_writes(tiers: list[Place], pfs: Place, workload: Workload, policy: str) -> None:
+    """As above, with every write made safe in a directory tier before the next of its rank."""
+    size = workload.transfer_bytes
+    directories = [t for t in tiers if not t.memory]
+    for count in range(workload.writes):
+        place = _next_place(tiers, count, size, policy)
+        if place is None or place.memory:
+            place = next((d for d in directories if d.room >= size), pfs)
+        place.room -= size
+        place.write(size)
+        place.sync()
+        if place is not pfs:
+            directories[0].write(JOURNAL_SLOT_BYTES)
+            directories[0].sync()
+
+
+def _elapsed(places: list[Place], policy: str) -> float:
+    """In turn the times add; side by side the slowest counts."""
+    times = [p.busy_s for p in places]
+    return max(times) if policy == "round-robin" else sum(times)

@@ -1,0 +1,299 @@
+"""Pass, fail or inconclusive, and why, for every row of a run.
+
+A row is one test on one configuration with all its repetitions. Its checks are:
+
+- `verified`: the bytes on the PFS were compared after the drain and were right;
+- `requirement`: the interval of the median is on the right side of the required number. A device model keeps
+  its rates within 5 %, so a modelled row may miss the number by that much;
+- `agreement`: on a modelled row the interval lies within 10 % of what the models predict.
+
+The verdict is the worst of the checks that apply. Without any it is inconclusive: a number alone proves
+nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tierbench import stats
+from tierbench.predict import Prediction, parse_command, predict
+from tierbench.runs import ROW_KEYS, Run
+from tierbench.stats import Comparison, Interval
+
+MODEL_TOLERANCE = 0.05
+AGREEMENT_TOLERANCE = 0.10
+PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question about a row, its answer and the reason in words."""
+
+    name: str
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the verdict table; `key` holds the columns of `runs.ROW_KEYS`."""
+
+    key: dict[str, Any]
+    values: tuple[float, ...]
+    median: Interval
+    published: float | None
+    published_source: str | None
+    requirement: float | None
+    verified: bool | None
+    prediction: Prediction | None
+    open_s: float | None
+    close_s: float | None
+    durable_s: float | None
+    folders: tuple[str, ...]
+    command: str
+    baseline: str | None = None
+    ratio: Interval | None = None
+    ratio_without_sync: Interval | None = None
+    checks: tuple[Check, ...] = field(default=())
+
+    @property
+    def label(self) -> str:
+        """Names the row in words: configuration, test's sync option, promise and policy where they differ."""
+        parts = [TIER_NAMES.get(self.key["tiers"], self.key["tiers"])]
+        if self.key["tiers"] == "pfs":
+            parts.append("with -Y" if self.syncs_each_write else "without -Y")
+        if self.key["policy"] == "round-robin":
+            parts.append("side by side")
+        return ", ".join(parts)
+
+    @property
+    def syncs_each_write(self) -> bool:
+        """The test fsyncs after every write."""
+        return bool(self.key["test"].endswith("-Y"))
+
+    @property
+    def verdict(self) -> str:
+        """The worst of the checks."""
+        answers = [c.verdict for c in self.checks]
+        if FAIL in answers:
+            return FAIL
+        return PASS if answers and INCONCLUSIVE not in answers else INCONCLUSIVE
+
+    @property
+    def reason(self) -> str:
+        """Why the verdict is what it is."""
+        told = [c.reason for c in self.checks if c.verdict == self.verdict]
+        return "; ".join(told) if told else "no requirement is stated and no model predicts it"
+
+    @property
+    def margin(self) -> float | None:
+        """How far the median is on the right side of the requirement, as a fraction of it."""
+        if self.requirement is None:
+            return None
+        difference = self.median.value / self.requirement - 1
+        return difference if self.key["direction"] == "higher" else -difference
+
+    @property
+    def deviation(self) -> float | None:
+        """Measured against predicted, as a fraction of the prediction."""
+        return self.median.value / self.prediction.bandwidth_mib_s - 1 if self.prediction else None
+
+    @property
+    def fraction_of_peak(self) -> float | None:
+        """Of the modelled bandwidth of all the row's tiers working side by side; None on real devices."""
+        if not self.prediction or not self.prediction.peak_mib_s:
+            return None
+        return self.median.value / self.prediction.peak_mib_s
+
+
+@dataclass(frozen=True)
+class Step:
+    """What changing one thing in a configuration buys: from one row to the next."""
+
+    before: Row
+    after: Row
+    ratio: Interval
+    comparison: Comparison
+
+
+TIER_NAMES = {
+    "pfs": "PFS",
+    "bb": "BB",
+    "bb-nvme": "BB + NVMe",
+    "bb-nvme-ram": "BB + NVMe + RAM",
+    "ram": "RAM",
+}
+_TIER_ORDER = list(TIER_NAMES)
+_PROMISE_ORDER = ["pfs", "tier", "none"]
+
+
+def judge(run: Run) -> list[Row]:
+    """All rows of a run with ratios and checks, the baseline first."""
+    rows = [
+        _row(run, dict(zip(ROW_KEYS, key, strict=True)), group)
+        for key, group in run.cases.groupby(ROW_KEYS, sort=False, dropna=False)
+    ]
+    baselines = {(r.key["system"], r.key["test"]): r for r in rows if r.key["tiers"] == "pfs"}
+    judged = [_with_checks(_with_ratios(r, baselines)) for r in rows]
+    return sorted(judged, key=_order)
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    tiers, key = row.key["tiers"], row.key
+    place = _TIER_ORDER.index(tiers) if tiers in _TIER_ORDER else len(_TIER_ORDER)
+    return (
+        key["system"],
+        tiers != "pfs",
+        _PROMISE_ORDER.index(key["fsync"]),
+        place,
+        not row.syncs_each_write,
+        key["policy"],
+        tiers,
+        key["test"],
+        key["driver"],
+    )
+
+
+def _row(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Row:
+    group = group.sort_values("repetition")
+    values = tuple(float(v) for v in group["value"])
+    verified = [v for v in group["verified"] if v is not None]
+    return Row(
+        key=key,
+        values=values,
+        median=stats.median(values),
+        published=_single(group["published"]),
+        published_source=group["published_source"].iloc[0],
+        requirement=_single(group["requirement"]),
+        verified=all(verified) if verified else None,
+        prediction=_prediction(run, key, group),
+        open_s=_median(group["open_s"]),
+        close_s=_median(group["total_s"]),
+        durable_s=_durable(group),
+        folders=tuple(group["folder"]),
+        command=str(group["command"].iloc[0]),
+    )
+
+
+def _single(column: pd.Series[float]) -> float | None:
+    value = column.iloc[0]
+    return None if pd.isna(value) else float(value)
+
+
+def _median(column: pd.Series[float]) -> float | None:
+    known = column.dropna()
+    return float(np.median(known)) if len(known) else None
+
+
+def _durable(group: pd.DataFrame) -> float | None:
+    """Seconds from first open until every byte is on the PFS: the test and its drain."""
+    return _median(group["total_s"] + group["drain_s"])
+
+
+def _prediction(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Prediction | None:
+    first = group.iloc[0]
+    plan = next((run.plans[f] for f in group["folder"] if f in run.plans), None)
+    workload = parse_command(first["command"], int(first["ranks"]), int(first["bytes"]))
+    if plan is None or workload is None or key["metric"] != "bandwidth" or not key["modelled"]:
+        return None
+    return predict(plan, workload, key["mode"], key["fsync"], key["policy"])
+
+
+def _with_ratios(row: Row, baselines: dict[tuple[str, str], Row]) -> Row:
+    """Against the PFS with a sync after each write, and against the PFS without."""
+    plain = row.key["test"].removesuffix("-Y")
+    synced = baselines.get((row.key["system"], plain + "-Y"))
+    unsynced = baselines.get((row.key["system"], plain))
+    baseline = synced or unsynced
+    return replace(
+        row,
+        baseline=baseline.label if baseline else None,
+        ratio=stats.ratio(row.values, baseline.values) if baseline else None,
+        ratio_without_sync=stats.ratio(row.values, unsynced.values) if unsynced else None,
+    )
+
+
+def _with_checks(row: Row) -> Row:
+    checks = [c for c in (_verified(row), _required(row), _agrees(row)) if c]
+    return replace(row, checks=tuple(checks))
+
+
+def _verified(row: Row) -> Check | None:
+    if row.verified is None:
+        return None
+    return (
+        Check("verified", PASS, "the bytes on the PFS were right after the drain")
+        if row.verified
+        else Check("verified", FAIL, "the bytes on the PFS were WRONG after the drain")
+    )
+
+
+def _required(row: Row) -> Check | None:
+    if row.requirement is None:
+        return None
+    tolerance = MODEL_TOLERANCE if row.key["modelled"] else 0.0
+    higher = row.key["direction"] == "higher"
+    limit = row.requirement * (1 - tolerance if higher else 1 + tolerance)
+    interval = (row.median.low, row.median.high)
+    worst, best = interval if higher else (-interval[1], -interval[0])
+    limit = limit if higher else -limit
+    told = f"{row.median.value:.4g} against a required {row.requirement:.4g} {row.key['unit']}"
+    if best < limit and row.median.n >= stats.least_n_one_sample():
+        return Check("requirement", FAIL, f"misses the requirement: {told}")
+    return _enough(row, "requirement", worst >= limit, f"meets the requirement: {told}", f"not shown: {told}")
+
+
+def _agrees(row: Row) -> Check | None:
+    if row.prediction is None or row.deviation is None:
+        return None
+    predicted = row.prediction.bandwidth_mib_s
+    low, high = row.median.low / predicted - 1, row.median.high / predicted - 1
+    told = f"{row.deviation:+.1%} from the predicted {predicted:.4g} {row.key['unit']}"
+    outside = low > AGREEMENT_TOLERANCE or high < -AGREEMENT_TOLERANCE
+    if outside and row.median.n >= stats.least_n_one_sample():
+        return Check("agreement", FAIL, f"does not behave as modelled: {told}")
+    inside = low >= -AGREEMENT_TOLERANCE and high <= AGREEMENT_TOLERANCE
+    return _enough(row, "agreement", inside, f"behaves as modelled: {told}", f"not shown to agree: {told}")
+
+
+def _enough(row: Row, name: str, holds: bool, yes: str, unknown: str) -> Check:
+    """A sample too small to show anything shows nothing, whatever its values."""
+    least = stats.least_n_one_sample()
+    if row.median.n < least:
+        return Check(name, INCONCLUSIVE, f"inconclusive, needs n >= {least}")
+    return Check(name, PASS, yes) if holds else Check(name, INCONCLUSIVE, unknown)
+
+
+def steps(rows: list[Row]) -> list[Step]:
+    """What each tier buys: planned comparisons of neighbours, one family per fsync promise."""
+    found: list[Step] = []
+    for promise in ("tier", "none"):
+        family = _family(rows, promise)
+        pairs = [(b, a) for b, a in family if b.values and a.values]
+        if pairs:
+            compared = stats.compare([(b.values, a.values) for b, a in pairs])
+            found += [
+                Step(b, a, stats.ratio(a.values, b.values), c)
+                for (b, a), c in zip(pairs, compared, strict=True)
+            ]
+    return found
+
+
+def _family(rows: list[Row], promise: str) -> list[tuple[Row, Row]]:
+    """PFS to BB to BB+NVMe to BB+NVMe+RAM in turn, then the same side by side, and PFS to RAM alone."""
+    pfs = next((r for r in rows if r.key["tiers"] == "pfs" and r.syncs_each_write), None)
+    mine = [r for r in rows if r.key["fsync"] == promise and r.key["tiers"] != "pfs"]
+    in_turn = {r.key["tiers"]: r for r in mine if r.key["policy"] == "max-bandwidth"}
+    beside = {r.key["tiers"]: r for r in mine if r.key["policy"] == "round-robin"}
+    chain = [pfs, *(in_turn.get(t) for t in ("bb", "bb-nvme", "bb-nvme-ram"))]
+    pairs = [
+        *itertools.pairwise(chain),
+        (in_turn.get("bb-nvme-ram"), beside.get("bb-nvme-ram")),
+        (pfs, in_turn.get("ram")),
+    ]
+    return [(b, a) for b, a in pairs if b and a]
