@@ -37,6 +37,7 @@ void tb_file_unclaim(tb_engine *e, uint32_t file)
 {
     assert(e->region.files[file].flusher == e->slot + 1);
     e->region.files[file].flusher = 0;
+    tb_file_release(e, file); /* nobody may be left to do it */
 }
 
 static int by_start(const void *a, const void *b)

@@ -147,13 +147,17 @@ void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t c
 
 void tb_map_unlink(tb_engine *e, struct tb_buffer *b)
 {
+    const struct tb_file *f = &e->region.files[b->file];
     hash_remove(e, b);
     count(e, b, (uint32_t)-1);
     int stripe = tb_file_lock(e, b->file);
     list_remove(e, b);
     b->state = TB_BUFFER_ALLOCATED;
     b->client = (uint16_t)e->slot;
+    bool unused = f->n_buffers == 0 && f->n_open == 0;
     tb_file_unlock(e, stripe);
+    if (unused)
+        tb_file_release(e, b->file);
 }
 
 void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b)

@@ -1,0 +1,193 @@
+#include "client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "chain.h"
+#include "layer.h"
+#include "opens.h"
+
+#define OWN_FD_FROM 600 /* the engine's descriptors stand above those that programs number themselves */
+
+void tb_tier_directory(const struct tb_config_tier *tier, const char *host, const char *name, char *out, size_t size)
+{
+    snprintf(out, size, "%s/tierbench.%u.%s.%s", tier->path, (unsigned)getuid(), host, name);
+}
+
+void tb_slab_file(const char *directory, uint32_t slab, char *out, size_t size)
+{
+    snprintf(out, size, "%s/slab-%u", directory, slab);
+}
+
+uint32_t tb_journal_tier(const struct tb_config *config)
+{
+    for (uint32_t t = 0; t < config->n_tiers; t++)
+        if (config->tiers[t].medium == TB_MEDIUM_DIRECTORY)
+            return t;
+    return TB_NONE;
+}
+
+uint64_t tb_process_start_time(int pid)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    struct tb_io *io = tb_io_libc();
+    int fd = io->ops->open(io, path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    ssize_t n = io->ops->read(io, fd, text, sizeof(text) - 1);
+    io->ops->close(io, fd);
+    if (n <= 0)
+        return 0;
+    text[n] = 0;
+    char *p = strrchr(text, ')'); /* the name may hold anything; start time is the 20th word behind it */
+    for (int word = 0; p && word < 20; word++)
+        p = strchr(p + 1, ' ');
+    return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+bool tb_client_is_alive(const struct tb_client *c)
+{
+    int pid = c->pid;
+    return pid && (kill(pid, 0) == 0 || errno == EPERM) && tb_process_start_time(pid) == c->start_time;
+}
+
+int tb_client_register(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    int rc = -EUSERS;
+    tb_lock_take(&h->clients_lock);
+    for (uint32_t i = 0; i < TB_CLIENTS && rc; i++)
+        if (!e->region.clients[i].pid) {
+            e->region.clients[i].start_time = tb_process_start_time(getpid());
+            e->region.clients[i].pid = getpid();
+            e->slot = i;
+            rc = 0;
+        }
+    tb_lock_drop(&h->clients_lock);
+    return rc;
+}
+
+static int move_up(int fd)
+{
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, OWN_FD_FROM);
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
+static int open_tier(tb_engine *e, uint32_t t)
+{
+    const struct tb_config_tier *tier = &e->header->config.tiers[t];
+    char directory[TB_PATH_MAX + 256], path[TB_PATH_MAX + 300];
+    e->tier[t] = tb_chain_new(tier->modelled ? &tier->model : NULL, &e->header->tier_clock[t], e->base);
+    if (!e->tier[t])
+        return -errno;
+    tb_tier_directory(tier, e->header->host, e->header->name, directory, sizeof(directory));
+    for (uint32_t s = e->header->layout.tier_first_slab[t], end = s + tier->n_slabs; s < end; s++) {
+        tb_slab_file(directory, s, path, sizeof(path));
+        int fd = e->base->ops->open(e->base, path, O_RDWR | O_CLOEXEC, 0600);
+        if (fd < 0)
+            return fd;
+        e->slab_fd[s] = move_up(fd);
+    }
+    if (t != tb_journal_tier(&e->header->config))
+        return 0;
+    snprintf(path, sizeof(path), "%s/journal", directory);
+    int fd = e->base->ops->open(e->base, path, O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fd;
+    e->journal_fd = move_up(fd);
+    e->journal_tier = t;
+    snprintf(e->shadow, sizeof(e->shadow), "%.1000s/shadow", directory);
+    e->shadow_io = e->tier[t];
+    return 0;
+}
+
+int tb_client_open_places(tb_engine *e)
+{
+    const struct tb_config *c = &e->header->config;
+    int rc = 0;
+    e->pfs = tb_chain_new(c->pfs.modelled ? &c->pfs.model : NULL, &e->header->pfs_clock, e->base);
+    if (!e->pfs)
+        return -errno;
+    snprintf(e->shadow, sizeof(e->shadow), "/dev/shm/tierbench.%u.%s.shadow", (unsigned)getuid(), e->header->name);
+    e->shadow_io = e->base;
+    for (uint32_t t = 0; t < c->n_tiers && !rc; t++)
+        if (c->tiers[t].medium == TB_MEDIUM_DIRECTORY)
+            rc = open_tier(e, t);
+    if (rc)
+        return rc;
+    e->local_refs = calloc(e->region.n_opens, sizeof(*e->local_refs));
+    return e->local_refs ? 0 : -ENOMEM;
+}
+
+tb_engine *tb_client_new(struct tb_io *base)
+{
+    tb_engine *e = calloc(1, sizeof(*e));
+    if (!e)
+        return NULL;
+    e->base = base;
+    e->journal_fd = -1;
+    e->io.ops = tb_layer_ops();
+    for (uint32_t s = 0; s < TB_MAX_TIERS * TB_MAX_SLABS; s++)
+        e->slab_fd[s] = -1;
+    return e;
+}
+
+void tb_client_free(tb_engine *e)
+{
+    for (uint32_t s = 0; s < TB_MAX_TIERS * TB_MAX_SLABS; s++)
+        if (e->slab_fd[s] >= 0)
+            e->base->ops->close(e->base, e->slab_fd[s]);
+    if (e->journal_fd >= 0)
+        e->base->ops->close(e->base, e->journal_fd);
+    for (uint32_t t = 0; t < TB_MAX_TIERS; t++)
+        if (e->tier[t])
+            tb_chain_free(e->tier[t]);
+    if (e->pfs)
+        tb_chain_free(e->pfs);
+    for (uint32_t i = 0; i < TB_FD_PIECES; i++)
+        free((void *)e->fds[i]);
+    free((void *)e->local_refs);
+    tb_region_unmap(&e->region);
+    free(e);
+}
+
+int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
+{
+    tb_engine *e = tb_client_new(base);
+    if (!e)
+        return -ENOMEM;
+    int rc = tb_region_attach(name, &e->region);
+    e->header = e->region.header;
+    if (!rc)
+        rc = tb_client_open_places(e);
+    if (!rc)
+        rc = tb_client_register(e);
+    if (rc)
+        tb_client_free(e);
+    else
+        *out = e;
+    return rc;
+}
+
+void tb_engine_detach(tb_engine *e)
+{
+    tb_opens_forget_client(e, e->slot);
+    e->region.clients[e->slot].pid = 0;
+    tb_client_free(e);
+}
+
+void tb_engine_atfork_child(tb_engine *e)
+{
+    if (tb_client_register(e) == 0)
+        tb_opens_inherit(e);
+}

@@ -1,0 +1,344 @@
+/*
+ * The engine's operations on descriptors: data, offset, size, fsync, close.
+ * Those on names are in layer_names.c.  A descriptor without a description
+ * (a directory, a full table) passes through to the PFS's chain.
+ */
+#include "layer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "data.h"
+#include "file.h"
+#include "flush.h"
+#include "instance.h"
+#include "layer_names.h"
+#include "opens.h"
+#include "promise.h"
+
+tb_engine *tb_layer_engine(struct tb_io *io)
+{
+    return (tb_engine *)io; /* the layer is the handle's first member */
+}
+
+/* Device time is reserved while locks are held and paid behind them. */
+static void enter(void)
+{
+    tb_model_defer_begin();
+}
+
+static void leave(bool settle_all)
+{
+    tb_model_defer_end();
+    tb_model_settle(settle_all);
+}
+
+static bool may_read(int flags)
+{
+    return (flags & O_ACCMODE) != O_WRONLY;
+}
+
+static bool may_write(int flags)
+{
+    return (flags & O_ACCMODE) != O_RDONLY;
+}
+
+/* What the program's own descriptor is good for: O_DIRECT wants alignment, O_APPEND ignores offsets. */
+struct tb_target tb_layer_target(tb_engine *e, const struct tb_open *o, int fd)
+{
+    int flags = o->flags;
+    bool plain = !(flags & O_DIRECT);
+    return (struct tb_target){.engine = e, .io = tb_file_io(e, o->file), .file = o->file, .fd = fd,
+                              .can_read = plain && may_read(flags),
+                              .can_write = plain && may_write(flags) && !(flags & O_APPEND)};
+}
+
+static bool is_coherent(const tb_engine *e, const struct tb_open *o)
+{
+    return e->region.files[o->file].flags & TB_FILE_COHERENT;
+}
+
+static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_t n, uint64_t offset)
+{
+    struct tb_target t = tb_layer_target(e, o, fd);
+    if (!may_read(o->flags))
+        return -EBADF;
+    if (is_coherent(e, o))
+        return t.io->ops->pread(t.io, fd, buf, n, (off_t)offset);
+    enter();
+    ssize_t r = tb_data_read(&t, buf, n, offset);
+    leave(false);
+    return r;
+}
+
+static void raise_size(struct tb_file *f, uint64_t end)
+{
+    uint64_t size = f->size;
+    while (size < end && !atomic_compare_exchange_weak(&f->size, &size, end))
+        ;
+}
+
+static ssize_t write_coherent(struct tb_target *t, const void *buf, size_t n, uint64_t offset)
+{
+    ssize_t w = t->io->ops->pwrite(t->io, t->fd, buf, n, (off_t)offset);
+    if (w > 0)
+        raise_size(&t->engine->region.files[t->file], offset + (uint64_t)w);
+    return w;
+}
+
+static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, uint64_t offset)
+{
+    struct tb_target t = tb_layer_target(e, o, fd);
+    struct tb_file *f = &e->region.files[o->file];
+    if (!may_write(o->flags))
+        return -EBADF;
+    if (is_coherent(e, o))
+        return write_coherent(&t, buf, n, offset);
+    enter();
+    ssize_t w = tb_data_write(&t, buf, n, offset);
+    int rc = 0;
+    if (w > 0 && f->flags & TB_FILE_SYNC)
+        rc = tb_flush_file(e, o->file, t.can_write ? fd : -1, false).error;
+    if (w > 0 && !rc && o->flags & (O_SYNC | O_DSYNC))
+        rc = tb_promise_keep(&t);
+    leave(false);
+    return rc ? rc : w;
+}
+
+static ssize_t layer_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->pread(e->pfs, fd, buf, n, offset);
+    return offset < 0 ? -EINVAL : read_at(e, o, fd, buf, n, (uint64_t)offset);
+}
+
+static ssize_t layer_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->pwrite(e->pfs, fd, buf, n, offset);
+    return offset < 0 ? -EINVAL : write_at(e, o, fd, buf, n, (uint64_t)offset);
+}
+
+/* Processes share the offset: each transfer first takes its range, then moves its bytes. */
+static ssize_t layer_read(struct tb_io *io, int fd, void *buf, size_t n)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->read(e->pfs, fd, buf, n);
+    uint64_t at = o->offset;
+    ssize_t r = read_at(e, o, fd, buf, n, at);
+    while (r > 0 && !atomic_compare_exchange_weak(&o->offset, &at, at + (uint64_t)r))
+        r = read_at(e, o, fd, buf, n, at);
+    return r;
+}
+
+static ssize_t layer_write(struct tb_io *io, int fd, const void *buf, size_t n)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->write(e->pfs, fd, buf, n);
+    if (!may_write(o->flags))
+        return -EBADF;
+    bool append = o->flags & O_APPEND;
+    uint64_t at = append ? atomic_fetch_add(&e->region.files[o->file].size, n) : atomic_fetch_add(&o->offset, n);
+    ssize_t w = write_at(e, o, fd, buf, n, at);
+    if (append)
+        o->offset = at + (w > 0 ? (uint64_t)w : 0);
+    else if (w < (ssize_t)n)
+        o->offset -= n - (w > 0 ? (size_t)w : 0);
+    return w;
+}
+
+/* Holes are the file system's to know: the file goes to it first. */
+static off_t seek_data(tb_engine *e, struct tb_open *o, int fd, off_t offset, int whence)
+{
+    struct tb_target t = tb_layer_target(e, o, fd);
+    struct tb_flush_result r = tb_flush_file(e, o->file, t.can_write ? fd : -1, false);
+    return r.error ? r.error : t.io->ops->lseek(t.io, fd, offset, whence);
+}
+
+static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->lseek(e->pfs, fd, offset, whence);
+    off_t at = offset;
+    if (whence == SEEK_CUR)
+        at += (off_t)o->offset;
+    else if (whence == SEEK_END)
+        at += (off_t)e->region.files[o->file].size;
+    else if (whence == SEEK_DATA || whence == SEEK_HOLE)
+        at = seek_data(e, o, fd, offset, whence);
+    else if (whence != SEEK_SET)
+        return -EINVAL;
+    if (at < 0)
+        return whence == SEEK_DATA || whence == SEEK_HOLE ? at : -EINVAL;
+    o->offset = (uint64_t)at;
+    return at;
+}
+
+static int layer_fsync(struct tb_io *io, int fd, bool data_only)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->fsync(e->pfs, fd, data_only);
+    struct tb_target t = tb_layer_target(e, o, fd);
+    int earlier = tb_file_take_error(e, o->file);
+    enter();
+    int rc = tb_promise_keep(&t);
+    leave(true);
+    if (rc)
+        tb_file_take_error(e, o->file);
+    return rc ? rc : earlier;
+}
+
+static int layer_ftruncate(struct tb_io *io, int fd, off_t length)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->ftruncate(e->pfs, fd, length);
+    if (length < 0 || !may_write(o->flags))
+        return -EINVAL;
+    return tb_layer_truncate(e, o->file, fd, (uint64_t)length);
+}
+
+static int layer_fstat(struct tb_io *io, int fd, struct stat *st)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    struct tb_io *below = o ? tb_file_io(e, o->file) : e->pfs;
+    int rc = below->ops->fstat(below, fd, st);
+    if (!rc && o && !is_coherent(e, o))
+        st->st_size = (off_t)e->region.files[o->file].size;
+    return rc;
+}
+
+/* on-close: the PFS has the bytes when close returns, or the daemon has the file in its queue. */
+static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
+{
+    const struct tb_config *c = tb_config_of(e);
+    struct tb_file *f = &e->region.files[o->file];
+    struct tb_target t = tb_layer_target(e, o, fd);
+    if (!may_write(o->flags) || !f->n_dirty || f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED) ||
+        c->flush.policy != TB_FLUSH_ON_CLOSE)
+        return 0;
+    if (c->flush.background && tb_instance_daemon_alive(e)) {
+        tb_flush_queue(e, o->file);
+        return 0;
+    }
+    return tb_flush_file(e, o->file, t.can_write ? fd : -1, false).error;
+}
+
+/* The last descriptor of this description anywhere is going. */
+static int finish_open(tb_engine *e, struct tb_open *o, int fd)
+{
+    uint32_t file = o->file;
+    int rc = flush_at_close(e, o, fd), earlier = may_write(o->flags) ? tb_file_take_error(e, file) : 0;
+    bool unlinked = e->region.files[file].flags & TB_FILE_UNLINKED;
+    if (tb_file_put(e, file) && unlinked)
+        tb_layer_forget(e, file);
+    tb_open_free(e, o);
+    return rc ? rc : earlier;
+}
+
+static int layer_close(struct tb_io *io, int fd)
+{
+    tb_engine *e = tb_layer_engine(io);
+    bool last;
+    struct tb_open *o = tb_open_unbind(e, fd, &last);
+    struct tb_io *below = o ? tb_file_io(e, o->file) : e->pfs;
+    enter();
+    int rc = o && last ? finish_open(e, o, fd) : 0;
+    int closed = below->ops->close(below, fd);
+    leave(true);
+    return rc ? rc : closed;
+}
+
+static int layer_dup(struct tb_io *io, int oldfd, int newfd)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, oldfd), *replaced;
+    bool last;
+    if (oldfd == newfd)
+        return 0;
+    replaced = tb_open_unbind(e, newfd, &last); /* dup2 closed it silently */
+    if (replaced && last)
+        finish_open(e, replaced, -1);
+    return o ? tb_open_bind(e, newfd, (uint32_t)(o - e->region.opens)) : 0;
+}
+
+static const struct tb_io_ops layer_ops = {
+    .name = "engine",
+    .open = tb_layer_open,
+    .close = layer_close,
+    .read = layer_read,
+    .write = layer_write,
+    .lseek = layer_lseek,
+    .pread = layer_pread,
+    .pwrite = layer_pwrite,
+    .fsync = layer_fsync,
+    .ftruncate = layer_ftruncate,
+    .truncate = tb_layer_truncate_path,
+    .fstat = layer_fstat,
+    .stat = tb_layer_stat,
+    .unlink = tb_layer_unlink,
+    .rename = tb_layer_rename,
+    .link = tb_layer_link,
+    .mkdir = tb_layer_mkdir,
+    .dup = layer_dup,
+};
+
+const struct tb_io_ops *tb_layer_ops(void)
+{
+    return &layer_ops;
+}
+
+int tb_engine_make_coherent(tb_engine *e, int fd)
+{
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return 0;
+    struct tb_file *f = &e->region.files[o->file];
+    struct tb_target t = tb_layer_target(e, o, fd);
+    struct tb_flush_result r = {0, 0};
+    if (!(f->flags & TB_FILE_COHERENT)) {
+        tb_file_claim(e, o->file);
+        f->flags |= TB_FILE_COHERENT; /* from here on new writes pass through; what is buffered follows */
+        r = tb_flush_claimed(e, o->file, t.can_write ? fd : -1, false);
+        if (!r.error)
+            tb_file_drop_clean(e, o->file);
+        else
+            f->flags &= ~(uint32_t)TB_FILE_COHERENT;
+        tb_file_unclaim(e, o->file);
+    }
+    if (!r.error)
+        t.io->ops->lseek(t.io, fd, (off_t)o->offset, SEEK_SET);
+    return r.error;
+}
+
+int tb_engine_flush(tb_engine *e, int fd)
+{
+    struct tb_open *o = tb_open_of(e, fd);
+    int n = 0, error = 0;
+    if (fd >= 0)
+        return o ? tb_flush_file(e, o->file, -1, false).error : 0;
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
+        struct tb_file *f = &e->region.files[i];
+        if (f->magic != TB_FILE_MAGIC || !f->n_dirty || f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED))
+            continue;
+        int rc = tb_flush_file(e, i, -1, false).error;
+        error = error ? error : rc;
+        n += rc == 0;
+    }
+    return error ? error : n;
+}

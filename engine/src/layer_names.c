@@ -1,0 +1,285 @@
+#include "layer_names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "filemap.h"
+#include "journal.h"
+#include "names.h"
+#include "opens.h"
+#include "route.h"
+
+/* A path, where it really stands, and the chain to that place. */
+struct place {
+    char path[TB_PATH_MAX];
+    struct tb_io *io;
+    bool scratch;
+    enum tb_mode mode;
+};
+
+static int locate(tb_engine *e, const char *path, struct place *out)
+{
+    const struct tb_config_prefix *p = tb_route_prefix(e, path);
+    out->mode = p ? p->mode : TB_MODE_BYPASS;
+    out->scratch = out->mode == TB_MODE_SCRATCH;
+    out->io = out->scratch ? e->shadow_io : e->pfs;
+    ssize_t n = tb_engine_translate(e, path, out->path, sizeof(out->path));
+    return n < 0 ? (int)n : 0;
+}
+
+/* Directories that the PFS has are made in the shadow when first written to. */
+static void make_parents(const struct place *p, const char *original)
+{
+    char directory[TB_PATH_MAX], shown[TB_PATH_MAX];
+    struct stat st;
+    snprintf(shown, sizeof(shown), "%s", original);
+    char *slash = strrchr(shown, '/');
+    if (!slash || slash == shown)
+        return;
+    *slash = 0;
+    struct tb_io *base = p->io;
+    while (base->next)
+        base = base->next;
+    if (base->ops->stat(base, shown, &st, 0) || !S_ISDIR(st.st_mode))
+        return;
+    snprintf(directory, sizeof(directory), "%s", p->path);
+    for (char *s = directory + 1; (s = strchr(s, '/')); s++) {
+        *s = 0;
+        base->ops->mkdir(base, directory, 0700);
+        *s = '/';
+    }
+}
+
+static int open_backing(const struct place *p, const char *original, int flags, mode_t mode)
+{
+    int fd = p->io->ops->open(p->io, p->path, flags, mode);
+    if (fd == -ENOENT && p->scratch && flags & O_CREAT) {
+        make_parents(p, original);
+        fd = p->io->ops->open(p->io, p->path, flags, mode);
+    }
+    return fd;
+}
+
+static uint32_t flags_of(const struct place *p)
+{
+    return p->scratch ? TB_FILE_SCRATCH : p->mode == TB_MODE_PERSISTENT_SYNC ? TB_FILE_SYNC : 0;
+}
+
+/* Another node or a program outside changed the file since we last saw it: what is clean here is old. */
+static void believe_backing(tb_engine *e, uint32_t file, const struct tb_identity *id)
+{
+    struct tb_file *f = &e->region.files[file];
+    bool same = f->backing_size == id->size && f->backing_mtime_ns == id->mtime_ns && f->backing_ctime_ns == id->ctime_ns;
+    if (same || f->n_dirty || f->n_open > 1)
+        return;
+    tb_file_drop_clean(e, file);
+    f->size = f->backing_size = id->size;
+    f->backing_mtime_ns = id->mtime_ns;
+    f->backing_ctime_ns = id->ctime_ns;
+}
+
+static int bind(tb_engine *e, int fd, uint32_t file, int flags)
+{
+    uint32_t open = tb_open_new(e, file, flags);
+    int rc = open == TB_NONE ? -ENFILE : tb_open_bind(e, fd, open);
+    if (rc && open != TB_NONE)
+        tb_open_free(e, &e->region.opens[open]);
+    if (rc)
+        tb_file_put(e, file);
+    return rc;
+}
+
+int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct place p;
+    struct tb_identity id;
+    uint32_t file;
+    int rc = locate(e, path, &p);
+    bool cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
+    if (rc)
+        return rc;
+    int fd = open_backing(&p, path, cut ? flags & ~O_TRUNC : flags, mode);
+    if (fd < 0)
+        return fd;
+    rc = flags & (O_PATH | O_DIRECTORY) ? -EISDIR : tb_identity_of_fd(fd, &id);
+    if (!rc && id.regular && tb_file_get(e, &id, p.path, flags_of(&p), &file) == 0) {
+        believe_backing(e, file, &id);
+        if (cut && e->region.files[file].size)
+            rc = tb_layer_truncate(e, file, fd, 0);
+        if (!rc)
+            bind(e, fd, file, flags); /* a full table: the descriptor passes through */
+    } else if (!rc && cut && id.regular) {
+        rc = p.io->ops->ftruncate(p.io, fd, 0);
+    } else {
+        rc = 0;
+    }
+    if (rc)
+        p.io->ops->close(p.io, fd);
+    return rc ? rc : fd;
+}
+
+static bool is_journaled(tb_engine *e)
+{
+    return e->journal_fd >= 0 && e->header->n_journaled;
+}
+
+int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length)
+{
+    struct tb_file *f = &e->region.files[file];
+    struct tb_io *io = tb_file_io(e, file);
+    tb_file_claim(e, file); /* no flush writes old bytes behind the new end meanwhile */
+    int own = fd < 0 ? tb_target_open(e, file, O_WRONLY) : fd;
+    int rc = own < 0 ? own : io->ops->ftruncate(io, own, (off_t)length);
+    if (!rc && length < f->size && is_journaled(e)) {
+        rc = tb_journal_drop(e, file, length, 0);
+        rc = rc ? rc : tb_journal_sync(e);
+    }
+    if (!rc) {
+        if (length < f->size)
+            tb_file_cut(e, file, length);
+        f->size = length;
+    }
+    if (fd < 0 && own >= 0)
+        io->ops->close(io, own);
+    tb_file_unclaim(e, file);
+    return rc;
+}
+
+void tb_layer_forget(tb_engine *e, uint32_t file)
+{
+    int stripe = tb_file_lock(e, file);
+    bool unused = e->region.files[file].magic == TB_FILE_MAGIC && !e->region.files[file].n_open;
+    tb_file_unlock(e, stripe);
+    if (!unused)
+        return;
+    tb_file_claim(e, file);
+    e->region.files[file].error = 0;
+    if (is_journaled(e) && tb_journal_drop(e, file, 0, 0) == 0)
+        tb_journal_sync(e);
+    tb_file_cut(e, file, 0);
+    tb_file_unclaim(e, file);
+}
+
+/* The record of what `path` names now, TB_NONE where there is none. */
+static uint32_t record_of(tb_engine *e, const char *path, struct tb_identity *id)
+{
+    if (!e->header->n_files || tb_identity_of_path(path, id) || !id->regular)
+        return TB_NONE;
+    return tb_file_find(e, id);
+}
+
+int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct place p;
+    struct tb_identity id;
+    int rc = locate(e, path, &p);
+    if (rc || length < 0)
+        return rc ? rc : -EINVAL;
+    uint32_t file = record_of(e, p.path, &id);
+    return file == TB_NONE ? p.io->ops->truncate(p.io, p.path, length) : tb_layer_truncate(e, file, -1, (uint64_t)length);
+}
+
+int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct place p;
+    struct tb_identity id;
+    int rc = locate(e, path, &p);
+    if (!rc)
+        rc = p.io->ops->stat(p.io, p.path, st, flags);
+    if (rc || !S_ISREG(st->st_mode))
+        return rc;
+    uint32_t file = record_of(e, p.path, &id);
+    if (file != TB_NONE && !(e->region.files[file].flags & TB_FILE_COHERENT))
+        st->st_size = (off_t)e->region.files[file].size;
+    return 0;
+}
+
+/* The last name of the file is gone. */
+static void lost_name(tb_engine *e, uint32_t file)
+{
+    e->region.files[file].flags |= TB_FILE_UNLINKED;
+    tb_layer_forget(e, file);
+}
+
+int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct place p;
+    struct tb_identity id;
+    int rc = locate(e, path, &p);
+    if (rc)
+        return rc;
+    struct stat st;
+    bool link = lstat(p.path, &st) == 0 && S_ISLNK(st.st_mode);
+    uint32_t file = flags || link ? TB_NONE : record_of(e, p.path, &id);
+    rc = p.io->ops->unlink(p.io, p.path, flags);
+    if (!rc && file != TB_NONE && id.links == 1)
+        lost_name(e, file);
+    return rc;
+}
+
+static void renamed(tb_engine *e, uint32_t file, const char *to)
+{
+    tb_file_rename(e, file, to);
+    if (is_journaled(e) && tb_journal_rename(e, file) == 0)
+        tb_journal_sync(e);
+}
+
+int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct place p, q;
+    struct tb_identity id, over_id;
+    struct stat st;
+    int rc = locate(e, from, &p);
+    if (!rc)
+        rc = locate(e, to, &q);
+    if (rc || p.scratch != q.scratch)
+        return rc ? rc : -EXDEV;
+    uint32_t file = record_of(e, p.path, &id), over = record_of(e, q.path, &over_id);
+    bool directory = file == TB_NONE && lstat(p.path, &st) == 0 && S_ISDIR(st.st_mode);
+    rc = p.io->ops->rename(p.io, p.path, q.path, flags);
+    if (rc || (file != TB_NONE && file == over))
+        return rc;
+    if (file != TB_NONE)
+        renamed(e, file, q.path);
+    if (directory)
+        tb_names_rename_directory(e, p.path, q.path);
+    if (over != TB_NONE && flags & RENAME_EXCHANGE)
+        renamed(e, over, p.path);
+    else if (over != TB_NONE && over_id.links == 1)
+        lost_name(e, over);
+    return 0;
+}
+
+int tb_layer_link(struct tb_io *io, const char *from, const char *to)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct place p, q;
+    int rc = locate(e, from, &p);
+    if (!rc)
+        rc = locate(e, to, &q);
+    if (rc || p.scratch != q.scratch)
+        return rc ? rc : -EXDEV;
+    return p.io->ops->link(p.io, p.path, q.path);
+}
+
+int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct place p;
+    int rc = locate(e, path, &p);
+    if (rc)
+        return rc;
+    if (p.scratch)
+        make_parents(&p, path);
+    return p.io->ops->mkdir(p.io, p.path, mode);
+}

@@ -1,0 +1,26 @@
+/*
+ * The engine's operations on names.  Each translates its path once, acts on the
+ * backing file first, and then keeps the file records true.
+ */
+#ifndef TB_LAYER_NAMES_H
+#define TB_LAYER_NAMES_H
+
+#include "data.h"
+
+tb_engine *tb_layer_engine(struct tb_io *io);
+struct tb_target tb_layer_target(tb_engine *e, const struct tb_open *o, int fd);
+
+int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode);
+int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length);
+int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags);
+int tb_layer_unlink(struct tb_io *io, const char *path, int flags);
+int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned flags);
+int tb_layer_link(struct tb_io *io, const char *from, const char *to);
+int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode);
+
+/* Cut or extend a file with a record; `fd` as in tb_target, -1: by name. */
+int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length);
+/* Nothing names the file and nobody has it open: its bytes are void. */
+void tb_layer_forget(tb_engine *e, uint32_t file);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * Open-file descriptions: the offset and flags that dup and fork share, kept in
+ * the region, and each process's table from descriptor to description.
+ */
+#ifndef TB_OPENS_H
+#define TB_OPENS_H
+
+#include "client.h"
+
+/* A description for a file whose n_open was raised; its number, or TB_NONE where the table is full. */
+uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags);
+/* Bind a descriptor of this process; -EMFILE where its number is out of range. */
+int tb_open_bind(tb_engine *e, int fd, uint32_t open);
+/* The description of a descriptor, or NULL. */
+struct tb_open *tb_open_of(const tb_engine *e, int fd);
+/*
+ * Unbind.  Returns the description where the descriptor was bound, and whether
+ * it was the last of all processes: then the caller puts the file and calls tb_open_free.
+ */
+struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last);
+void tb_open_free(tb_engine *e, struct tb_open *o);
+/* In a forked child with a new slot: hold what the parent's descriptors held. */
+void tb_opens_inherit(tb_engine *e);
+/* Every description of a dead client; frees those nobody else holds. */
+void tb_opens_forget_client(tb_engine *e, uint32_t slot);
+
+#endif

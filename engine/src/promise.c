@@ -1,0 +1,201 @@
+#include "promise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "file.h"
+#include "filemap.h"
+#include "flush.h"
+#include "interval.h"
+#include "journal.h"
+#include "medium.h"
+#include "slab.h"
+#include "target.h"
+
+static bool is_persistent(const tb_engine *e, const struct tb_buffer *b)
+{
+    return !tb_tier_is_memory(e, tb_slab_layout(e, b)->tier);
+}
+
+/* A directory buffer of the same size, so that the cell stays what it is. */
+static struct tb_buffer *take_persistent(tb_engine *e, const struct tb_buffer *like)
+{
+    const struct tb_layout *l = &e->header->layout;
+    for (uint32_t s = 0; s < l->n_slabs; s++) {
+        struct tb_buffer *b = NULL;
+        if (l->slab[s].class_index == l->slab[like->slab].class_index && !tb_tier_is_memory(e, l->slab[s].tier))
+            b = tb_slab_take(e, s);
+        if (b)
+            return b;
+    }
+    return NULL;
+}
+
+static int copy_bytes(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from)
+{
+    uint32_t lo = from->valid_lo, a, z;
+    int rc = 0;
+    char *bytes = tb_scratch_bytes(tb_buffer_size(e, from));
+    if (!bytes)
+        return -ENOMEM;
+    while (!rc && tb_interval_valid(e, from, lo, from->valid_hi, &a, &z)) {
+        rc = tb_medium_read(e, from, a, z - a, bytes);
+        if (!rc)
+            rc = tb_medium_write(e, to, a, z - a, bytes);
+        lo = z;
+    }
+    return rc;
+}
+
+/* Move a buffer of a memory tier down to a directory tier; -ENOSPC: none has room for it. */
+static int move_down(tb_engine *e, struct tb_buffer **b)
+{
+    struct tb_buffer *from = *b, *to = take_persistent(e, from);
+    uint32_t file = from->file, prev = from->prev;
+    uint64_t cell = from->cell;
+    if (!to)
+        return -ENOSPC;
+    int rc = tb_interval_copy(e, to, from);
+    if (!rc)
+        rc = copy_bytes(e, to, from);
+    if (rc) {
+        tb_interval_empty(e, to);
+        tb_slab_give(e, to);
+        return rc;
+    }
+    from->prev = TB_NONE;
+    to->prev = prev;
+    tb_map_publish(e, to, file, cell);
+    tb_map_drop(e, from);
+    e->header->tier[tb_slab_layout(e, to)->tier].moved_in += tb_buffer_size(e, to);
+    *b = to;
+    return 0;
+}
+
+/*
+ * The checksum of what a record stands on.  Read back beside the model: it is
+ * the engine's own proof, served by the page cache, not a transfer of the device.
+ */
+static int data_checksum(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t *out)
+{
+    char *bytes = tb_scratch_bytes(hi - lo);
+    if (!bytes)
+        return -ENOMEM;
+    ssize_t r = tb_io_read_all(e->base, e->slab_fd[b->slab], bytes, hi - lo, tb_medium_offset(e, b, lo));
+    if (r != (ssize_t)(hi - lo))
+        return r < 0 ? (int)r : -EIO;
+    *out = tb_checksum(bytes, hi - lo);
+    return 0;
+}
+
+struct journaled {
+    uint32_t buffer, version;
+    uint64_t cell, start;
+};
+
+/* Records for every dirty interval of one buffer; it counts as journaled from here on so that it stays in place. */
+static int record_buffer(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, struct journaled *out,
+                         bool *slab_touched)
+{
+    struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    uint32_t a, z;
+    int rc = 0, stripe = tb_chunk_lock(e, file, ref->start);
+    out->buffer = TB_NONE;
+    if (stripe < 0)
+        return stripe;
+    if (tb_buffer_is_at(b, file, ref->cell) && tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_JOURNALED)) {
+        if (!is_persistent(e, b))
+            rc = move_down(e, &b);
+        uint32_t lo = b->dirty_lo;
+        while (!rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z)) {
+            uint64_t sum = 0;
+            rc = data_checksum(e, b, a, z, &sum);
+            if (!rc)
+                rc = tb_journal_write(e, file, b, a, z, sum);
+            lo = z;
+        }
+        if (!rc) {
+            e->header->n_journaled++;
+            b->flags |= TB_BUFFER_JOURNALED;
+            slab_touched[b->slab] = true;
+            *out = (struct journaled){tb_buffer_number(e, b), b->version, ref->cell, ref->start};
+        }
+    }
+    tb_chunk_unlock(e, stripe);
+    return rc;
+}
+
+/* The newer record stands: what the older one stood on is free. */
+static void release_older(tb_engine *e, uint32_t file, const struct journaled *j)
+{
+    struct tb_buffer *b = &e->region.buffers[j->buffer];
+    int stripe = tb_chunk_lock(e, file, j->start);
+    if (stripe < 0)
+        return;
+    if (tb_buffer_is_at(b, file, j->cell) && b->version == j->version)
+        tb_buffer_release_prev(e, b);
+    tb_chunk_unlock(e, stripe);
+}
+
+static int sync_slabs(tb_engine *e, const bool *touched)
+{
+    int rc = 0;
+    for (uint32_t s = 0; s < e->header->layout.n_slabs && !rc; s++)
+        if (touched[s]) {
+            struct tb_io *io = e->tier[e->header->layout.slab[s].tier];
+            rc = io->ops->fsync(io, e->slab_fd[s], true);
+        }
+    return rc;
+}
+
+/*
+ * Bytes, slab sync, record, journal sync: records are appended before the slabs
+ * are synced, which is as good because nobody is told before both syncs are done
+ * and a record whose bytes are not there fails its checksum.
+ */
+static int keep_in_tier(struct tb_target *t)
+{
+    tb_engine *e = t->engine;
+    bool touched[TB_MAX_TIERS * TB_MAX_SLABS] = {false};
+    uint32_t n, n_done = 0;
+    struct tb_buffer_ref *refs = tb_file_buffers(e, t->file, true, &n);
+    struct journaled *done = n ? malloc(n * sizeof(*done)) : NULL;
+    int rc = n && !done ? -ENOMEM : 0;
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        rc = record_buffer(e, t->file, &refs[i], &done[n_done], touched);
+        n_done += done[n_done].buffer != TB_NONE;
+    }
+    if (!rc)
+        rc = sync_slabs(e, touched);
+    if (!rc && n_done)
+        rc = tb_journal_sync(e);
+    for (uint32_t i = 0; i < n_done && !rc; i++)
+        release_older(e, t->file, &done[i]);
+    free(done);
+    free(refs);
+    return rc;
+}
+
+static int keep_on_pfs(struct tb_target *t)
+{
+    struct tb_flush_result r = tb_flush_file(t->engine, t->file, t->can_write ? t->fd : -1, true);
+    return r.error;
+}
+
+int tb_promise_keep(struct tb_target *t)
+{
+    tb_engine *e = t->engine;
+    struct tb_file *f = &e->region.files[t->file];
+    e->header->fsyncs++;
+    if (f->flags & TB_FILE_SCRATCH)
+        return 0;
+    if (f->flags & TB_FILE_COHERENT || tb_config_of(e)->fsync != TB_FSYNC_TIER || e->journal_fd < 0)
+        return keep_on_pfs(t);
+    int rc = keep_in_tier(t);
+    if (rc)
+        rc = keep_on_pfs(t); /* a full or failing tier: the stronger promise */
+    else if (e->header->spilled && t->fd >= 0)
+        rc = t->io->ops->fsync(t->io, t->fd, true); /* what was spilled is synced where it is */
+    return rc;
+}
