@@ -145,6 +145,19 @@ void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t c
     tb_file_unlock(e, stripe);
 }
 
+void tb_map_adopt(tb_engine *e, struct tb_buffer *b)
+{
+    const struct tb_file *f = &e->region.files[b->file];
+    int stripe = tb_file_lock(e, b->file);
+    uint32_t i = f->first, me = tb_buffer_number(e, b);
+    while (i != TB_NONE && i != me)
+        i = e->region.buffers[i].file_next;
+    if (i == TB_NONE)
+        list_insert(e, b);
+    b->state = TB_BUFFER_LIVE;
+    tb_file_unlock(e, stripe);
+}
+
 void tb_map_unlink(tb_engine *e, struct tb_buffer *b)
 {
     const struct tb_file *f = &e->region.files[b->file];

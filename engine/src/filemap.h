@@ -28,6 +28,8 @@ void tb_map_replace(tb_engine *e, struct tb_buffer *b, struct tb_buffer *old);
 void tb_map_drop(tb_engine *e, struct tb_buffer *b);
 /* Take it out of hash and list; its bytes were moved elsewhere. */
 void tb_map_unlink(tb_engine *e, struct tb_buffer *b);
+/* Finish the publication of a buffer that its killed client had put into the hash. */
+void tb_map_adopt(tb_engine *e, struct tb_buffer *b);
 /* Note that a buffer became dirty or clean. */
 void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b, bool was_dirty);
 

@@ -178,7 +178,7 @@ struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, boo
     uint64_t largest = e->header->layout.class_size[e->header->layout.n_classes - 1];
     struct run r = {.e = e, .io = tb_file_io(e, file), .file = file, .fd = fd,
                     .room = largest > RUN_BYTES ? (size_t)largest : RUN_BYTES};
-    if (n == 0 && !sync)
+    if (f->magic != TB_FILE_MAGIC || (n == 0 && !sync)) /* flushed and gone while we waited, or nothing to do */
         return free(refs), result;
     bool own = r.fd < 0;
     if (own)

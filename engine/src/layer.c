@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "data.h"
 #include "file.h"
@@ -313,8 +314,10 @@ int tb_engine_make_coherent(tb_engine *e, int fd)
     struct tb_flush_result r = {0, 0};
     if (!(f->flags & TB_FILE_COHERENT)) {
         tb_file_claim(e, o->file);
-        f->flags |= TB_FILE_COHERENT; /* from here on new writes pass through; what is buffered follows */
         r = tb_flush_claimed(e, o->file, t.can_write ? fd : -1, false);
+        f->flags |= TB_FILE_COHERENT; /* from here on writes pass through; a second flush takes what came meanwhile */
+        if (!r.error)
+            r = tb_flush_claimed(e, o->file, t.can_write ? fd : -1, false);
         if (!r.error)
             tb_file_drop_clean(e, o->file);
         else

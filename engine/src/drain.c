@@ -1,0 +1,79 @@
+/* Drain: flush every dirty persistent file, with several threads, and say what failed. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client.h"
+#include "file.h"
+#include "flush.h"
+#include "instance.h"
+#include "repair.h"
+
+#define MAX_THREADS 64
+
+struct drain {
+    tb_engine *e;
+    uint32_t *files;
+    uint32_t n;
+    _Atomic uint32_t next, done;
+    _Atomic int error;
+    tb_progress *progress;
+    tb_file_reporter *report;
+    void *arg;
+    pthread_mutex_t say; /* one message at a time */
+};
+
+static void drain_one(struct drain *d, uint32_t file)
+{
+    tb_engine *e = d->e;
+    struct tb_file_report r = {.error = 0};
+    int stripe = tb_file_lock(e, file);
+    tb_file_path(e, &e->region.files[file], r.path, sizeof(r.path));
+    tb_file_unlock(e, stripe);
+    struct tb_flush_result result = tb_flush_file(e, file, -1, true);
+    r.bytes = result.bytes;
+    r.error = result.error;
+    pthread_mutex_lock(&d->say);
+    if (r.error) {
+        d->error = d->error ? d->error : r.error;
+        if (d->report)
+            d->report(d->arg, &r);
+    }
+    d->done++;
+    if (d->progress)
+        d->progress(d->arg, "draining files", d->done, d->n);
+    pthread_mutex_unlock(&d->say);
+}
+
+static void *drain_loop(void *arg)
+{
+    struct drain *d = arg;
+    for (uint32_t i; (i = d->next++) < d->n;)
+        drain_one(d, d->files[i]);
+    return NULL;
+}
+
+static bool is_to_drain(const struct tb_file *f)
+{
+    return f->magic == TB_FILE_MAGIC && (f->n_dirty || f->flusher) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
+}
+
+int tb_instance_drain(tb_engine *e, int threads, tb_progress *progress, tb_file_reporter *report, void *arg)
+{
+    struct drain d = {.e = e, .progress = progress, .report = report, .arg = arg, .say = PTHREAD_MUTEX_INITIALIZER};
+    pthread_t others[MAX_THREADS];
+    int n = 0;
+    tb_repair(e);
+    d.files = malloc(e->region.n_file_buckets * sizeof(*d.files));
+    if (!d.files)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++)
+        if (is_to_drain(&e->region.files[i]))
+            d.files[d.n++] = i;
+    while (n < threads - 1 && n < MAX_THREADS && (uint32_t)n + 1 < d.n && !pthread_create(&others[n], NULL, drain_loop, &d))
+        n++;
+    drain_loop(&d);
+    while (n--)
+        pthread_join(others[n], NULL);
+    free(d.files);
+    return d.error;
+}

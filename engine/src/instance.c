@@ -1,0 +1,241 @@
+#include "instance.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "journal.h"
+#include "names.h"
+#include "remove_tree.h"
+#include "repair.h"
+
+static int fail(struct tb_error *err, int rc, const char *what, const char *path)
+{
+    snprintf(err->text, sizeof(err->text), "%s %.800s: %s", what, path, strerror(-rc));
+    return rc;
+}
+
+static int make_file(const char *path, uint64_t bytes)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int rc = fd < 0 ? -errno : ftruncate(fd, (off_t)bytes) ? -errno : 0;
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+static int make_tier(const struct tb_config *c, const struct tb_layout *l, uint32_t t, const char *host, const char *name,
+                     struct tb_error *err)
+{
+    char directory[TB_PATH_MAX + 256], path[TB_PATH_MAX + 300];
+    tb_tier_directory(&c->tiers[t], host, name, directory, sizeof(directory));
+    if (mkdir(directory, 0700))
+        return fail(err, -errno, "cannot make", directory);
+    int rc = 0;
+    for (uint32_t s = l->tier_first_slab[t], end = s + c->tiers[t].n_slabs; s < end && !rc; s++) {
+        tb_slab_file(directory, s, path, sizeof(path));
+        rc = make_file(path, l->slab[s].n_buffers * l->slab[s].buffer_size);
+    }
+    if (!rc && t == tb_journal_tier(c)) {
+        snprintf(path, sizeof(path), "%s/journal", directory);
+        rc = make_file(path, 0);
+    }
+    return rc ? fail(err, rc, "cannot make", path) : 0;
+}
+
+static void remove_tiers(const struct tb_config *c, const char *host, const char *name)
+{
+    char directory[TB_PATH_MAX + 256];
+    for (uint32_t t = 0; t < c->n_tiers; t++)
+        if (c->tiers[t].medium == TB_MEDIUM_DIRECTORY) {
+            tb_tier_directory(&c->tiers[t], host, name, directory, sizeof(directory));
+            tb_remove_tree(directory);
+        }
+    snprintf(directory, sizeof(directory), "/dev/shm/tierbench.%u.%s.shadow", (unsigned)getuid(), name);
+    tb_remove_tree(directory);
+}
+
+static int make_shadow(tb_engine *e)
+{
+    const struct tb_config *c = tb_config_of(e);
+    char path[TB_PATH_MAX + 16];
+    bool scratch = false;
+    for (uint32_t i = 0; i < c->n_prefixes; i++)
+        scratch |= c->prefixes[i].mode == TB_MODE_SCRATCH;
+    if (scratch && mkdir(e->shadow, 0700))
+        return -errno;
+    for (uint32_t i = 0; i < c->n_prefixes; i++) {
+        snprintf(path, sizeof(path), "%s/%u", e->shadow, i);
+        if (c->prefixes[i].mode == TB_MODE_SCRATCH && mkdir(path, 0700))
+            return -errno;
+    }
+    return 0;
+}
+
+static int finish_create(tb_engine *e, const struct tb_config *c, const struct tb_layout *l, const char *name,
+                         struct tb_error *err)
+{
+    int rc = 0;
+    for (uint32_t t = 0; t < c->n_tiers && !rc; t++)
+        if (c->tiers[t].medium == TB_MEDIUM_DIRECTORY)
+            rc = make_tier(c, l, t, e->header->host, name, err);
+    if (rc)
+        return rc;
+    if ((rc = tb_client_open_places(e)) || (rc = tb_client_register(e)) || (rc = make_shadow(e)))
+        return fail(err, rc, "cannot open the tiers of", name);
+    if (e->journal_fd >= 0 && (rc = tb_journal_create(e)))
+        return fail(err, rc, "cannot write the journal of", name);
+    return 0;
+}
+
+int tb_instance_create(const struct tb_config *config, const char *name, struct tb_io *base, tb_progress *progress,
+                       void *arg, tb_engine **out, struct tb_error *err)
+{
+    struct tb_layout layout;
+    char shm[128];
+    int rc = tb_layout_compute(config, &layout, err);
+    tb_engine *e = rc ? NULL : tb_client_new(base);
+    if (!e)
+        return rc ? rc : -ENOMEM;
+    rc = tb_region_create(config, &layout, name, progress, arg, &e->region);
+    if (rc) {
+        tb_client_free(e);
+        return fail(err, rc, "cannot make the region of", name);
+    }
+    e->header = e->region.header;
+    rc = finish_create(e, config, &layout, name, err);
+    if (rc) {
+        char host[64];
+        snprintf(host, sizeof(host), "%s", e->header->host);
+        tb_client_free(e);
+        remove_tiers(config, host, name);
+        tb_region_shm_name(name, shm, sizeof(shm));
+        shm_unlink(shm);
+        return rc;
+    }
+    e->header->magic = TB_REGION_MAGIC; /* from here on it can be attached */
+    *out = e;
+    return 0;
+}
+
+int tb_instance_destroy(tb_engine *e)
+{
+    struct tb_config config = e->header->config;
+    char shm[128], host[64], name[64];
+    snprintf(host, sizeof(host), "%s", e->header->host);
+    snprintf(name, sizeof(name), "%s", e->header->name);
+    tb_client_free(e);
+    remove_tiers(&config, host, name);
+    tb_region_shm_name(name, shm, sizeof(shm));
+    return shm_unlink(shm) ? -errno : 0;
+}
+
+static uint32_t live_clients(const struct tb_region *r)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < TB_CLIENTS; i++)
+        n += r->clients[i].pid && tb_client_is_alive(&r->clients[i]);
+    return n;
+}
+
+static bool daemon_alive(struct tb_header *h)
+{
+    int rc = tb_lock_try(&h->daemon_lock);
+    if (rc >= 0)
+        tb_lock_drop(&h->daemon_lock);
+    return rc == -EBUSY || rc == -EDEADLK;
+}
+
+static void read_info(const struct tb_region *r, struct tb_instance_info *out)
+{
+    struct tb_header *h = r->header;
+    memset(out, 0, sizeof(*out));
+    snprintf(out->name, sizeof(out->name), "%s", h->name);
+    snprintf(out->config_file, sizeof(out->config_file), "%s", h->config.file);
+    out->config_digest = h->digest;
+    out->daemon_pid = h->daemon_pid;
+    out->daemon_alive = daemon_alive(h);
+    out->n_clients = live_clients(r);
+    out->region_bytes = h->bytes;
+    out->huge_pages = h->huge_pages;
+}
+
+int tb_instance_info(tb_engine *e, struct tb_instance_info *out)
+{
+    read_info(&e->region, out);
+    return 0;
+}
+
+int tb_instance_list(struct tb_instance_info *out, int max)
+{
+    char prefix[64];
+    int n = 0, length = snprintf(prefix, sizeof(prefix), "tierbench.%u.", (unsigned)getuid());
+    DIR *shm = opendir("/dev/shm");
+    for (struct dirent *d; shm && n < max && (d = readdir(shm));) {
+        struct tb_region r = {0};
+        if (strncmp(d->d_name, prefix, (size_t)length) != 0 || tb_region_attach(d->d_name + length, &r))
+            continue;
+        read_info(&r, &out[n++]);
+        tb_region_unmap(&r);
+    }
+    if (shm)
+        closedir(shm);
+    return n;
+}
+
+int tb_engine_find(char *name, size_t size)
+{
+    const char *given = getenv("TIERBENCH_INSTANCE"), *file = getenv("TIERBENCH_CONFIG");
+    struct tb_instance_info all[64];
+    char path[PATH_MAX];
+    int found = 0;
+    if (given && *given)
+        return snprintf(name, size, "%s", given) < (int)size ? 0 : -ENAMETOOLONG;
+    if (!file || !realpath(file, path))
+        return -ENOENT;
+    for (int i = 0, n = tb_instance_list(all, 64); i < n; i++)
+        if (strcmp(all[i].config_file, path) == 0) {
+            snprintf(name, size, "%s", all[i].name);
+            found++;
+        }
+    return found == 1 ? 0 : found ? -ENOTUNIQ : -ENOENT;
+}
+
+const struct tb_config *tb_instance_config(tb_engine *e)
+{
+    return &e->header->config;
+}
+
+bool tb_instance_daemon_alive(tb_engine *e)
+{
+    return daemon_alive(e->header);
+}
+
+int tb_instance_become_daemon(tb_engine *e)
+{
+    int rc = tb_lock_try(&e->header->daemon_lock);
+    if (rc < 0)
+        return -EBUSY;
+    e->header->daemon_pid = getpid();
+    return 0;
+}
+
+void tb_instance_errors(tb_engine *e, tb_file_reporter *report, void *arg)
+{
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
+        struct tb_file *f = &e->region.files[i];
+        struct tb_file_report r = {.error = f->magic == TB_FILE_MAGIC ? f->error : 0};
+        if (!r.error)
+            continue;
+        tb_names_path(e, f, r.path, sizeof(r.path));
+        report(arg, &r);
+    }
+}

@@ -1,0 +1,238 @@
+#include "replay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "file.h"
+#include "journal.h"
+#include "medium.h"
+
+/* A WRITE record and the part of its range that no newer record made void. */
+struct piece {
+    struct tb_record record;
+    uint64_t lo, hi; /* of the file */
+};
+
+struct event {
+    struct tb_record record;
+    char path[TB_PATH_MAX];
+};
+
+struct state {
+    const struct tb_replay *replay;
+    struct event *events;
+    size_t n_events, room_events;
+    struct piece *pieces;
+    size_t n_pieces, room_pieces;
+    int error;
+    bool foreign;
+};
+
+static void report(struct state *s, const char *path, uint64_t bytes, int error)
+{
+    struct tb_file_report r = {.bytes = bytes, .error = error};
+    snprintf(r.path, sizeof(r.path), "%s", path);
+    if (error && !s->error)
+        s->error = error;
+    if (s->replay->report)
+        s->replay->report(s->replay->arg, &r);
+}
+
+static int keep_event(void *arg, const struct tb_record *r)
+{
+    struct state *s = arg;
+    if (s->n_events == s->room_events) {
+        size_t room = s->room_events ? 2 * s->room_events : 64;
+        struct event *grown = realloc(s->events, room * sizeof(*grown));
+        if (!grown)
+            return -ENOMEM;
+        s->events = grown;
+        s->room_events = room;
+    }
+    struct event *e = &s->events[s->n_events++];
+    e->record = *r;
+    snprintf(e->path, sizeof(e->path), "%.*s", (int)r->path_length, r->path);
+    return 0;
+}
+
+static int keep_damage(void *arg, uint64_t offset)
+{
+    char where[64];
+    snprintf(where, sizeof(where), "journal record at byte %llu", (unsigned long long)offset);
+    report(arg, where, 0, -EBADMSG);
+    return 0;
+}
+
+static int by_sequence(const void *a, const void *b)
+{
+    const struct event *x = a, *y = b;
+    return x->record.sequence < y->record.sequence ? -1 : x->record.sequence > y->record.sequence;
+}
+
+static bool same_file(const struct tb_record *a, const struct tb_record *b)
+{
+    return a->inode == b->inode && a->device == b->device && a->birth_ns == b->birth_ns;
+}
+
+static int add_piece(struct state *s, const struct tb_record *r, uint64_t lo, uint64_t hi)
+{
+    if (s->n_pieces == s->room_pieces) {
+        size_t room = s->room_pieces ? 2 * s->room_pieces : 64;
+        struct piece *grown = realloc(s->pieces, room * sizeof(*grown));
+        if (!grown)
+            return -ENOMEM;
+        s->pieces = grown;
+        s->room_pieces = room;
+    }
+    s->pieces[s->n_pieces++] = (struct piece){*r, lo, hi};
+    return 0;
+}
+
+/* Range [lo, hi) of the file is void: older pieces lose it. */
+static int make_void(struct state *s, const struct tb_record *by, uint64_t lo, uint64_t hi)
+{
+    int rc = 0;
+    for (size_t i = 0, n = s->n_pieces; i < n && !rc; i++) {
+        struct piece *p = &s->pieces[i];
+        if (!same_file(&p->record, by) || p->hi <= lo || p->lo >= hi)
+            continue;
+        struct piece old = *p;
+        p->hi = old.lo < lo ? lo : old.lo; /* the part in front, perhaps empty */
+        if (old.hi > hi)
+            rc = add_piece(s, &old.record, hi, old.hi);
+    }
+    return rc;
+}
+
+static int apply(struct state *s, const struct event *e)
+{
+    const struct tb_record *r = &e->record;
+    uint64_t hi = r->length ? r->offset + r->length : UINT64_MAX;
+    if (r->type == TB_RECORD_HEADER)
+        s->foreign |= r->digest != tb_config_digest(s->replay->config);
+    if (r->type != TB_RECORD_WRITE && r->type != TB_RECORD_DROP)
+        return 0;
+    int rc = make_void(s, r, r->offset, hi);
+    return rc || r->type == TB_RECORD_DROP ? rc : add_piece(s, r, r->offset, hi);
+}
+
+/* The newest name any record gives the file. */
+static const char *path_of(const struct state *s, const struct tb_record *r)
+{
+    for (size_t i = s->n_events; i-- > 0;)
+        if (same_file(&s->events[i].record, r) && s->events[i].record.type != TB_RECORD_HEADER)
+            return s->events[i].path;
+    return "";
+}
+
+static int read_piece(struct state *s, const struct piece *p, char **out)
+{
+    const struct tb_replay *r = s->replay;
+    const struct tb_record *w = &p->record;
+    char directory[TB_PATH_MAX + 256], path[TB_PATH_MAX + 300];
+    struct tb_io *io = tb_io_libc();
+    if (w->slab >= r->layout->n_slabs || w->buffer >= r->layout->slab[w->slab].n_buffers ||
+        w->byte + w->length > r->layout->slab[w->slab].buffer_size)
+        return -EBADMSG;
+    const struct tb_layout_slab *l = &r->layout->slab[w->slab];
+    tb_tier_directory(&r->config->tiers[l->tier], r->host, r->name, directory, sizeof(directory));
+    tb_slab_file(directory, w->slab, path, sizeof(path));
+    int fd = io->ops->open(io, path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    *out = malloc(w->length);
+    ssize_t n = *out ? tb_io_read_all(io, fd, *out, w->length, w->buffer * l->buffer_size + w->byte) : -ENOMEM;
+    io->ops->close(io, fd);
+    if (n < 0)
+        return (int)n;
+    return (uint64_t)n == w->length && tb_checksum(*out, w->length) == w->data_checksum ? 0 : -EBADMSG;
+}
+
+/* Device numbers change with a reboot; inode and birth time do not. */
+static int open_recorded(struct state *s, const struct tb_record *r, const char *path)
+{
+    struct tb_io *io = s->replay->io;
+    struct tb_identity id;
+    int fd = io->ops->open(io, path, O_WRONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    if (tb_identity_of_fd(fd, &id) || id.inode != r->inode || id.birth_ns != r->birth_ns) {
+        io->ops->close(io, fd);
+        return -ESTALE;
+    }
+    return fd;
+}
+
+static int write_piece(struct state *s, const struct piece *p, int fd)
+{
+    char *bytes = NULL;
+    int rc = read_piece(s, p, &bytes);
+    if (!rc)
+        rc = tb_io_write_all(s->replay->io, fd, bytes + (p->lo - p->record.offset), p->hi - p->lo, p->lo);
+    free(bytes);
+    return rc;
+}
+
+/* All pieces of the file of piece `first`, in order of sequence. */
+static void flush_file(struct state *s, size_t first)
+{
+    struct tb_record file = s->pieces[first].record;
+    struct tb_io *io = s->replay->io;
+    const char *path = path_of(s, &file);
+    uint64_t bytes = 0;
+    int fd = open_recorded(s, &file, path), rc = fd < 0 ? fd : 0;
+    for (size_t i = first; i < s->n_pieces; i++) {
+        struct piece *p = &s->pieces[i];
+        if (!same_file(&p->record, &file) || p->lo >= p->hi)
+            continue;
+        int one = fd < 0 ? fd : write_piece(s, p, fd);
+        bytes += one ? 0 : p->hi - p->lo;
+        rc = rc ? rc : one;
+        p->lo = p->hi;
+    }
+    if (!rc)
+        rc = io->ops->fsync(io, fd, true);
+    if (fd >= 0)
+        io->ops->close(io, fd);
+    report(s, path, bytes, rc);
+}
+
+static int by_piece_sequence(const void *a, const void *b)
+{
+    const struct piece *x = a, *y = b;
+    return x->record.sequence < y->record.sequence ? -1 : x->record.sequence > y->record.sequence;
+}
+
+int tb_replay(const struct tb_replay *r)
+{
+    struct state s = {.replay = r};
+    char directory[TB_PATH_MAX + 256], path[TB_PATH_MAX + 300];
+    uint32_t t = tb_journal_tier(r->config);
+    if (t == TB_NONE)
+        return 0;
+    tb_tier_directory(&r->config->tiers[t], r->host, r->name, directory, sizeof(directory));
+    snprintf(path, sizeof(path), "%s/journal", directory);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc = fd < 0 ? (errno == ENOENT ? 0 : -errno) : tb_journal_read(fd, keep_event, keep_damage, &s);
+    if (fd >= 0)
+        close(fd);
+    if (s.n_events)
+        qsort(s.events, s.n_events, sizeof(*s.events), by_sequence);
+    for (size_t i = 0; i < s.n_events && !rc; i++)
+        rc = apply(&s, &s.events[i]);
+    if (!rc && s.foreign)
+        rc = -ESTALE;
+    if (s.n_pieces)
+        qsort(s.pieces, s.n_pieces, sizeof(*s.pieces), by_piece_sequence);
+    for (size_t i = 0; i < s.n_pieces && !rc; i++)
+        if (s.pieces[i].lo < s.pieces[i].hi)
+            flush_file(&s, i);
+    free(s.events);
+    free(s.pieces);
+    return rc ? rc : s.error;
+}

@@ -1,0 +1,10 @@
+/* Samples of the tiers over time, taken by the background work. */
+#ifndef TB_STATS_H
+#define TB_STATS_H
+
+#include "client.h"
+
+double tb_seconds_since_start(const tb_engine *e);
+void tb_sample_take(tb_engine *e);
+
+#endif
