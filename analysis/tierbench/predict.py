@@ -13,9 +13,9 @@ device d:
 - scratch, round-robin: each write goes to the next tier with room, tiers work side by side:
   T = open + max busy(tier).
 - fsync: tier under -Y: every write is followed by its slab's sync, a journal record and the journal's sync;
-  the journal is on the first directory tier. A memory tier promises nothing, so each fsync moves its bytes to the
-  first directory tier with room: what was placed in RAM costs that tier. RAM works while the directory tiers
-  do, so only they count: T as above over the directory tiers.
+  the journal is on the first directory tier. A memory tier promises nothing: each fsync moves its bytes to
+  the first directory tier with room, so what was placed in RAM costs that tier. RAM works while the directory
+  tiers do, so only they count: T as above over the directory tiers.
 - fsync: pfs under -Y: every fsync flushes its bytes: T = open + busy(PFS) as without tiers.
 
 Placement is replayed write by write over the usable bytes of `tierctl plan --json`. Where a formula is not

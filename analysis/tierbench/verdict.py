@@ -168,7 +168,7 @@ def _row(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Row:
         values=values,
         median=stats.median(values),
         published=_single(group["published"]),
-        published_source=group["published_source"].iloc[0],
+        published_source=_text(group["published_source"]),
         requirement=_single(group["requirement"]),
         verified=all(verified) if verified else None,
         prediction=_prediction(run, key, group),
@@ -183,6 +183,11 @@ def _row(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Row:
 def _single(column: pd.Series[float]) -> float | None:
     value = column.iloc[0]
     return None if pd.isna(value) else float(value)
+
+
+def _text(column: pd.Series[str]) -> str | None:
+    value = column.iloc[0]
+    return None if pd.isna(value) else str(value)
 
 
 def _median(column: pd.Series[float]) -> float | None:

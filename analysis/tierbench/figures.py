@@ -1,0 +1,274 @@
+"""The report's figures, each an SVG string or None where the run holds nothing to draw.
+
+Figures are made for a column of about 640 px, without pyplot and its global state. Text stays text: it is
+drawn with the reader's own fonts and can be searched.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tierbench.runs import Run
+from tierbench.verdict import Row
+
+WIDTH_IN = 6.7
+INK, QUIET, GRID = "#1f2937", "#6b7280", "#e5e7eb"
+PROMISE_COLOURS = {"pfs": "#64748b", "tier": "#2563eb", "none": "#d97706"}
+PROMISE_WORDS = {
+    "pfs": "fsync: on the PFS",
+    "tier": "fsync: safe in a tier",
+    "none": "scratch: fsync promises nothing",
+}
+_TIER_COLOURS = {"ram": "#dc6803", "nvme": "#2563eb", "bb": "#0d9488"}
+_OTHER_COLOURS = ["#7c3aed", "#be185d", "#4d7c0f"]
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.5,
+    "axes.edgecolor": GRID,
+    "axes.labelcolor": QUIET,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.axisbelow": True,
+    "text.color": INK,
+    "xtick.color": QUIET,
+    "ytick.color": INK,
+    "ytick.left": False,
+    "grid.color": GRID,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure of the report: where it stands, how it is drawn and what to see in it."""
+
+    title: str
+    draw: Callable[[Run, Sequence[Row]], Figure | None]
+    caption: str
+
+
+def svg(figure: Figure, salt: str) -> str:
+    """The figure as an <svg> element; `salt` keeps the ids of several figures on one page apart."""
+    buffer = io.StringIO()
+    with mpl.rc_context({**_STYLE, "svg.hashsalt": salt}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG for pages that take no SVG."""
+    buffer = io.BytesIO()
+    with mpl.rc_context(_STYLE):
+        figure.savefig(buffer, format="png", dpi=160, facecolor="white")
+    return buffer.getvalue()
+
+
+def _figure(height_in: float) -> Figure:
+    return Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+
+
+def draw(drawing: Drawing, run: Run, rows: Sequence[Row]) -> Figure | None:
+    """The drawing's figure in the report's style."""
+    with mpl.rc_context(_STYLE):
+        return drawing.draw(run, rows)
+
+
+def bars(_run: Run, rows: Sequence[Row]) -> Figure | None:
+    """Every row's median with interval and single repetitions, grouped by what an fsync promises."""
+    rows = [r for r in rows if r.key["metric"] == "bandwidth"]
+    if not rows:
+        return None
+    figure = _figure(0.31 * len(rows) + 1.25)
+    axes = figure.add_subplot()
+    positions = _grouped_positions([r.key["fsync"] for r in rows])
+    widest = max(max(r.values) for r in rows)
+    for y, row in zip(positions, rows, strict=True):
+        _bar(axes, y, row, widest)
+    for promise, colour in PROMISE_COLOURS.items():
+        if any(r.key["fsync"] == promise for r in rows):
+            axes.barh([0], [0], color=colour, label=PROMISE_WORDS[promise])
+    if any(r.published for r in rows):
+        axes.plot([], [], "D", mfc="white", mec=INK, ms=4.5, label="published")
+    if any(r.prediction for r in rows):
+        axes.plot([], [], "|", color=INK, ms=11, mew=1.6, label="predicted")
+    axes.set_yticks(positions, [r.label for r in rows])
+    axes.set_ylim(positions[-1] + 0.7, -0.7)
+    axes.set_xlim(0, widest * 1.24)
+    axes.set_xlabel("write bandwidth, MiB/s (bar: median, line: 95 % interval, dots: repetitions)")
+    axes.grid(axis="x")
+    figure.legend(loc="outside upper left", ncols=3, columnspacing=1.2, handlelength=1.2)
+    return figure
+
+
+def _grouped_positions(groups: Sequence[str]) -> list[float]:
+    """One apart, with a gap where the group changes."""
+    positions, y = [], 0.0
+    for i, group in enumerate(groups):
+        y += 0.0 if i == 0 else 1.0 if group == groups[i - 1] else 1.45
+        positions.append(y)
+    return positions
+
+
+def _bar(axes: Axes, y: float, row: Row, widest: float) -> None:
+    colour = PROMISE_COLOURS[row.key["fsync"]]
+    axes.barh(y, row.median.value, height=0.66, color=colour, alpha=0.85)
+    axes.plot([row.median.low, row.median.high], [y, y], color=INK, lw=1.4, solid_capstyle="butt")
+    axes.plot(row.values, [y] * len(row.values), "o", color="white", mec=colour, mew=0.8, ms=3, zorder=3)
+    if row.prediction:
+        axes.plot(row.prediction.bandwidth_mib_s, y, "|", color=INK, ms=13, mew=1.6, zorder=4)
+    if row.published:
+        axes.plot(row.published, y, "D", mfc="white", mec=INK, ms=4.5, zorder=5)
+    ends = [row.median.high, row.published or 0, row.prediction.bandwidth_mib_s if row.prediction else 0]
+    times = f"  {row.ratio.value:.3g}x" if row.ratio else ""
+    axes.text(max(ends) + 0.015 * widest, y, f"{row.median.value:,.0f}{times}", va="center", fontsize=8)
+
+
+def three_ways(_run: Run, rows: Sequence[Row]) -> Figure | None:
+    """Published, predicted and measured side by side for the rows that were published."""
+    rows = [r for r in rows if r.published is not None and r.key["fsync"] != "tier" and r.prediction]
+    if not rows:
+        return None
+    figure = _figure(0.44 * len(rows) + 0.95)
+    axes = figure.add_subplot()
+    kinds = [
+        ("published", "#9ca3af", [r.published or 0 for r in rows]),
+        ("predicted", "#93c5fd", [r.prediction.bandwidth_mib_s if r.prediction else 0 for r in rows]),
+        ("measured", "#1d4ed8", [r.median.value for r in rows]),
+    ]
+    for i, (name, colour, values) in enumerate(kinds):
+        at = [y + 0.27 * (i - 1) for y in range(len(rows))]
+        axes.barh(at, values, height=0.25, color=colour, label=name)
+        for y, value in zip(at, values, strict=True):
+            axes.text(value, y, f" {value:,.0f}", va="center", fontsize=7)
+    axes.set_yticks(range(len(rows)), [r.label for r in rows])
+    axes.set_ylim(len(rows) - 0.45, -0.55)
+    axes.set_xlim(0, max(max(values) for _, _, values in kinds) * 1.1)
+    axes.set_xlabel("write bandwidth, MiB/s")
+    axes.grid(axis="x")
+    figure.legend(loc="outside upper left", ncols=3)
+    return figure
+
+
+def durability(_run: Run, rows: Sequence[Row]) -> Figure | None:
+    """When the program was done, and when its bytes were on the PFS."""
+    rows = [r for r in rows if r.close_s is not None]
+    if not rows:
+        return None
+    figure = _figure(0.29 * len(rows) + 1.0)
+    axes = figure.add_subplot()
+    positions = _grouped_positions([r.key["fsync"] for r in rows])
+    longest = max(max(r.close_s or 0, r.durable_s or 0) for r in rows)
+    for y, row in zip(positions, rows, strict=True):
+        close_s, durable_s = row.close_s or 0, row.durable_s
+        if durable_s is not None and durable_s > close_s:
+            axes.barh(y, durable_s - close_s, left=close_s, height=0.62, color="#cbd5e1")
+        axes.barh(y, close_s, height=0.62, color=PROMISE_COLOURS[row.key["fsync"]], alpha=0.9)
+        axes.text(
+            max(close_s, durable_s or 0) + 0.012 * longest, y, _durability_words(row), va="center", fontsize=8
+        )
+    axes.barh([0], [0], color=PROMISE_COLOURS["tier"], label="until closed")
+    axes.barh([0], [0], color="#cbd5e1", label="then until durable on the PFS")
+    axes.set_yticks(positions, [r.label for r in rows])
+    axes.set_ylim(positions[-1] + 0.7, -0.7)
+    axes.set_xlim(0, longest * 1.3)
+    axes.set_xlabel("seconds from the first open (medians; colours as in the first figure)")
+    axes.grid(axis="x")
+    figure.legend(loc="outside upper left", ncols=2)
+    return figure
+
+
+def _durability_words(row: Row) -> str:
+    if row.key["mode"] == "scratch":
+        return f"{row.close_s:.2f} s, never on the PFS"
+    if row.durable_s is not None and row.close_s is not None and row.durable_s > 1.005 * row.close_s:
+        return f"{row.close_s:.2f} s, durable {row.durable_s:.2f} s"
+    return f"{row.close_s:.2f} s"
+
+
+def occupancy(run: Run, rows: Sequence[Row]) -> Figure | None:
+    """What the tiers held over time, one panel a buffered row, its repetition nearest the median."""
+    panels = [(row, s) for row in rows if (s := _samples(run, row))]
+    if not panels:
+        return None
+    lines = (len(panels) + 1) // 2
+    figure = _figure(1.35 * lines + 0.55)
+    grid = figure.subplots(lines, 2, squeeze=False)
+    names: dict[str, str] = {}
+    for axes, (row, samples) in zip(grid.flat, panels, strict=False):
+        _panel(axes, row, samples, names)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    for axes in grid[:, 0]:
+        axes.set_ylabel("MiB")
+    handles: list[Any] = [
+        mpl.patches.Patch(color=colour, alpha=0.75, label=name) for name, colour in names.items()
+    ]
+    handles.append(mpl.lines.Line2D([], [], color=INK, lw=1.2, ls="--", label="not yet on the PFS"))
+    figure.legend(handles=handles, loc="outside upper left", ncols=5)
+    figure.supxlabel("seconds from the start of the instance", fontsize=8.5, color=QUIET)
+    return figure
+
+
+def _samples(run: Run, row: Row) -> dict[str, Any] | None:
+    nearest = min(range(len(row.values)), key=lambda i: abs(row.values[i] - row.median.value))
+    samples = run.stats.get(row.folders[nearest], {}).get("samples") or {}
+    seconds, used = samples.get("seconds", []), samples.get("used", {})
+    complete = len(seconds) > 1 and used and all(len(v) == len(seconds) for v in used.values())
+    return samples if complete else None
+
+
+def _panel(axes: Axes, row: Row, samples: dict[str, Any], names: dict[str, str]) -> None:
+    seconds, used, dirty = samples["seconds"], samples["used"], samples.get("dirty", {})
+    for name in used:
+        free = [c for c in _OTHER_COLOURS if c not in names.values()] or [QUIET]
+        names.setdefault(name, _TIER_COLOURS.get(name, free[0]))
+    bottom = list(reversed(used))
+    areas = [[b / 2**20 for b in used[n]] for n in bottom]
+    axes.stackplot(seconds, *areas, colors=[names[n] for n in bottom], alpha=0.75, lw=0)
+    if dirty and all(len(v) == len(seconds) for v in dirty.values()):
+        unsaved = [sum(at) / 2**20 for at in zip(*dirty.values(), strict=True)]
+        axes.plot(seconds, unsaved, "--", color=INK, lw=1.2)
+    promise = {"tier": "fsync: tier", "pfs": "fsync: pfs", "none": "scratch"}[row.key["fsync"]]
+    axes.set_title(f"{row.label} ({promise})", fontsize=8, loc="left", color=INK)
+    axes.set_xlim(min(seconds), max(seconds))
+    axes.set_ylim(bottom=0)
+    axes.tick_params(labelsize=7)
+    axes.grid(axis="y")
+
+
+COMPARISON = Drawing(
+    "What each configuration reaches",
+    bars,
+    "Bars are medians over the repetitions; behind a bar stand the median in MiB/s and its ratio to the PFS "
+    "with a sync after each write (-Y).",
+)
+DRAWINGS = (
+    COMPARISON,
+    Drawing(
+        "Published, predicted, measured",
+        three_ways,
+        "The models of PFS, BB and NVMe are calibrated on the published rows; with RAM they predict.",
+    ),
+    Drawing(
+        "Closed is not durable",
+        durability,
+        "A buffered program is done when its files are closed; its bytes reach the PFS with the drain.",
+    ),
+    Drawing(
+        "Tier occupancy over time",
+        occupancy,
+        "Bytes in each tier, stacked, in the repetition nearest the median; dashed: not yet on the PFS.",
+    ),
+)
