@@ -128,11 +128,12 @@ def _bar(axes: Axes, y: float, row: Row, widest: float) -> None:
     axes.plot(row.values, [y] * len(row.values), "o", color="white", mec=colour, mew=0.8, ms=3, zorder=3)
     if row.prediction:
         axes.plot(row.prediction.bandwidth_mib_s, y, "|", color=INK, ms=13, mew=1.6, zorder=4)
-    if row.published:
-        axes.plot(row.published, y, "D", mfc="white", mec=INK, ms=4.5, zorder=5)
-    ends = [row.median.high, row.published or 0, row.prediction.bandwidth_mib_s if row.prediction else 0]
-    times = f"  {row.ratio.value:.3g}x" if row.ratio else ""
-    axes.text(max(ends) + 0.015 * widest, y, f"{row.median.value:,.0f}{times}", va="center", fontsize=8)
+    published = row.published if row.key["mode"] in ("bypass", "scratch") else None
+    if published:
+        axes.plot(published, y, "D", mfc="white", mec=INK, ms=4.5, zorder=5)
+    ends = [row.median.high, published or 0, row.prediction.bandwidth_mib_s if row.prediction else 0]
+    times = f" ({row.ratio.value:.3g}x)" if row.ratio else ""
+    axes.text(max(ends) + 0.025 * widest, y, f"{row.median.value:,.0f}{times}", va="center", fontsize=8)
 
 
 def three_ways(_run: Run, rows: Sequence[Row]) -> Figure | None:
@@ -151,7 +152,9 @@ def three_ways(_run: Run, rows: Sequence[Row]) -> Figure | None:
         at = [y + 0.27 * (i - 1) for y in range(len(rows))]
         axes.barh(at, values, height=0.25, color=colour, label=name)
         for y, value in zip(at, values, strict=True):
-            axes.text(value, y, f" {value:,.0f}", va="center", fontsize=7)
+            axes.annotate(
+                f"{value:,.0f}", (value, y), (3, 0), textcoords="offset points", va="center", fontsize=7
+            )
     axes.set_yticks(range(len(rows)), [r.label for r in rows])
     axes.set_ylim(len(rows) - 0.45, -0.55)
     axes.set_xlim(0, max(max(values) for _, _, values in kinds) * 1.1)

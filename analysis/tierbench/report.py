@@ -182,7 +182,9 @@ def summary_sentences(report: Report) -> list[str]:
             told.append(f"{where}, {best.label} reaches {reached}: {_both_ratios(best)}.")
         chain = [s for s in report.steps if s.after.key["fsync"] == promise and s.after.key["tiers"] != "ram"]
         if chain:
-            told.append("Step by step: " + "; ".join(_step_sentence(s) for s in chain) + ".")
+            told.append(
+                f"Step by step from {chain[0].before.label}: " + ", ".join(map(_step_words, chain)) + "."
+            )
     return told
 
 
@@ -194,10 +196,11 @@ def _both_ratios(row: Row) -> str:
     return told
 
 
-def _step_sentence(step: Step) -> str:
+def _step_words(step: Step) -> str:
+    """One link of the chain: what is reached and how many times the one before."""
     result = step_words(step)
     shown = "" if result in ("faster", "slower") else f" ({result})"
-    return f"{step.before.label} to {step.after.label} {times(step.ratio.value)}{shown}"
+    return f"{step.after.label} {times(step.ratio.value)}{shown}"
 
 
 def failure_sentences(report: Report) -> list[str]:
@@ -227,12 +230,16 @@ def number(value: float | None) -> str:
 
 def times(value: float | None) -> str:
     """A ratio."""
-    return "–" if value is None else f"{value:.3g}x" if value < 100 else f"{value:.0f}x"
+    return "–" if value is None else f"{_three_digits(value)}x"
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:#.3g}".rstrip(".")
 
 
 def seconds(value: float | None) -> str:
-    """A time, small ones with three digits behind the point."""
-    return "–" if value is None else f"{value:.3f}" if value < 10 else f"{value:.1f}"
+    """A time with three significant digits."""
+    return "–" if value is None else "0" if value == 0 else _three_digits(value)
 
 
 def percent(value: float | None) -> str:
@@ -240,9 +247,14 @@ def percent(value: float | None) -> str:
     return "–" if value is None else f"{value:+.1%}".replace("-", "−")
 
 
-def span(interval: Interval | None, form: Any = number) -> str:
-    """An interval's ends."""
-    return "" if interval is None else f"{form(interval.low)} – {form(interval.high)}"
+def span(interval: Interval | None) -> str:
+    """The ends of an interval of a measured value."""
+    return "" if interval is None else f"{number(interval.low)} – {number(interval.high)}"
+
+
+def ratio_span(interval: Interval | None) -> str:
+    """The ends of an interval of a ratio."""
+    return "" if interval is None else f"{_three_digits(interval.low)} – {_three_digits(interval.high)}"
 
 
 # --- report.html -------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ class Row:
             parts.append("with -Y" if self.syncs_each_write else "without -Y")
         if self.key["policy"] == "round-robin":
             parts.append("side by side")
-        return ", ".join(parts)
+        return " ".join(parts)
 
     @property
     def syncs_each_write(self) -> bool:
