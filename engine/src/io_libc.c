@@ -1,0 +1,155 @@
+/*
+ * The last layer for programs that interpose nothing: every operation by libc.
+ *
+ * Calls that a signal interrupted before anything happened are repeated: the
+ * daemon and the tests have no use for EINTR.  close is the exception: Linux has
+ * freed the descriptor by then, and a second close could hit a stranger's.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <tierbench/io.h>
+
+#define REPEAT(call)                                 \
+    do {                                             \
+        __typeof__(call) result_;                    \
+        do {                                         \
+            result_ = (call);                        \
+        } while (result_ == -1 && errno == EINTR);   \
+        return result_ == -1 ? -errno : result_;     \
+    } while (0)
+
+static int libc_open(struct tb_io *io, const char *path, int flags, mode_t mode)
+{
+    (void)io;
+    REPEAT(open(path, flags, mode));
+}
+
+static int libc_close(struct tb_io *io, int fd)
+{
+    (void)io;
+    return close(fd) == 0 || errno == EINTR ? 0 : -errno;
+}
+
+static ssize_t libc_read(struct tb_io *io, int fd, void *buf, size_t n)
+{
+    (void)io;
+    REPEAT(read(fd, buf, n));
+}
+
+static ssize_t libc_write(struct tb_io *io, int fd, const void *buf, size_t n)
+{
+    (void)io;
+    REPEAT(write(fd, buf, n));
+}
+
+static off_t libc_lseek(struct tb_io *io, int fd, off_t offset, int whence)
+{
+    (void)io;
+    REPEAT(lseek(fd, offset, whence));
+}
+
+static ssize_t libc_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
+{
+    (void)io;
+    REPEAT(pread(fd, buf, n, offset));
+}
+
+static ssize_t libc_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
+{
+    (void)io;
+    REPEAT(pwrite(fd, buf, n, offset));
+}
+
+static int libc_fsync(struct tb_io *io, int fd, bool data_only)
+{
+    (void)io;
+    REPEAT(data_only ? fdatasync(fd) : fsync(fd));
+}
+
+static int libc_ftruncate(struct tb_io *io, int fd, off_t length)
+{
+    (void)io;
+    REPEAT(ftruncate(fd, length));
+}
+
+static int libc_truncate(struct tb_io *io, const char *path, off_t length)
+{
+    (void)io;
+    REPEAT(truncate(path, length));
+}
+
+static int libc_fstat(struct tb_io *io, int fd, struct stat *st)
+{
+    (void)io;
+    REPEAT(fstat(fd, st));
+}
+
+static int libc_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
+{
+    (void)io;
+    REPEAT(fstatat(AT_FDCWD, path, st, flags));
+}
+
+static int libc_unlink(struct tb_io *io, const char *path, int flags)
+{
+    (void)io;
+    REPEAT(unlinkat(AT_FDCWD, path, flags));
+}
+
+/* renameat2 only where it is needed: some file systems and kernels lack it. */
+static int libc_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
+{
+    (void)io;
+    REPEAT(flags == 0 ? rename(from, to) : renameat2(AT_FDCWD, from, AT_FDCWD, to, flags));
+}
+
+static int libc_link(struct tb_io *io, const char *from, const char *to)
+{
+    (void)io;
+    REPEAT(link(from, to));
+}
+
+static int libc_mkdir(struct tb_io *io, const char *path, mode_t mode)
+{
+    (void)io;
+    REPEAT(mkdir(path, mode));
+}
+
+/* The kernel has done it already. */
+static int libc_dup(struct tb_io *io, int oldfd, int newfd)
+{
+    (void)io;
+    (void)oldfd;
+    (void)newfd;
+    return 0;
+}
+
+static const struct tb_io_ops libc_ops = {
+    .name = "libc",
+    .open = libc_open,
+    .close = libc_close,
+    .read = libc_read,
+    .write = libc_write,
+    .lseek = libc_lseek,
+    .pread = libc_pread,
+    .pwrite = libc_pwrite,
+    .fsync = libc_fsync,
+    .ftruncate = libc_ftruncate,
+    .truncate = libc_truncate,
+    .fstat = libc_fstat,
+    .stat = libc_stat,
+    .unlink = libc_unlink,
+    .rename = libc_rename,
+    .link = libc_link,
+    .mkdir = libc_mkdir,
+    .dup = libc_dup,
+};
+
+struct tb_io *tb_io_libc(void)
+{
+    static struct tb_io libc_io = {.ops = &libc_ops, .next = NULL};
+    return &libc_io;
+}
