@@ -275,6 +275,7 @@ def as_html(report: Report) -> str:
         "times": times,
         "percent": percent,
         "span": span,
+        "ratio_span": ratio_span,
         "seconds": seconds,
     }
     drawn = []

@@ -1,0 +1,27 @@
+"""What IOR, mdtest and the embedded drivers print, as typed values.
+
+A reader returns exactly the numbers that stand in the file, or raises `OutputError` with file and line: a
+truncated, interleaved or empty output is never half a result. Known flaws of the real programs are survived
+and nothing else is: warnings between the lines of CSV and JSON, the second `]` of IOR 4.0.0's verbose JSON,
+unescaped quotes in its strings, and headings that differ between versions.
+
+Times are seconds, bandwidths MiB/s, sizes as the field names say.
+"""
+
+from tierbench.outputs.ior import IorOutput, IorResult, IorSummary, parse_ior, read_ior
+from tierbench.outputs.mdtest import MdtestIteration, MdtestOutput, MdtestRow, parse_mdtest, read_mdtest
+from tierbench.outputs.words import OutputError
+
+__all__ = [
+    "IorOutput",
+    "IorResult",
+    "IorSummary",
+    "MdtestIteration",
+    "MdtestOutput",
+    "MdtestRow",
+    "OutputError",
+    "parse_ior",
+    "parse_mdtest",
+    "read_ior",
+    "read_mdtest",
+]

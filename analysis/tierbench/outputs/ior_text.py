@@ -1,0 +1,175 @@
+"""IOR's text and CSV: a heading names the columns, every row has all of them."""
+
+from __future__ import annotations
+
+import re
+
+from tierbench.outputs.ior_types import (
+    OPERATIONS,
+    IorOutput,
+    IorResult,
+    IorSummary,
+    check_iterations,
+    check_summary,
+    result,
+)
+from tierbench.outputs.words import OutputError, natural, notices, optional, real, refuse
+
+BANNER = re.compile(r"^(?P<driver>(?:IOR|tb-ior)[- ][0-9][^\s:]*)")
+
+
+# Versions before 3.3 print neither IOPS nor Latency(s) in the table, nor stonewall columns in the summary.
+_TABLE_COLUMNS = (
+    "access",
+    "bw(MiB/s)",
+    "IOPS",
+    "Latency(s)",
+    "block(KiB)",
+    "xfer(KiB)",
+    "open(s)",
+    "wr/rd(s)",
+    "close(s)",
+    "total(s)",
+    "iter",
+)
+_TABLE_MAY_LACK = {"IOPS", "Latency(s)"}
+_SUMMARY_NEEDS = {"Operation", "Max(MiB)", "Min(MiB)", "Mean(MiB)", "Test#", "#Tasks", "reps", "aggs(MiB)"}
+
+
+def parse_text(text: str, path: str) -> IorOutput:
+    """Read the text format: the table of iterations and the summary, which must agree."""
+    driver = command = tasks = None
+    results: list[IorResult] = []
+    summaries: list[IorSummary] = []
+    heading: list[str] = []
+    part, test, lines = "head", 0, text.splitlines()
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if part == "head" and driver is None and (m := BANNER.match(line)):
+            driver = m.group("driver")
+        elif m := re.match(r"Command line\s*: (.*)", line):
+            command = command or m.group(1).strip()
+        elif m := re.match(r"TestID\s*: (\d+)$", line):
+            test = int(m.group(1))
+        elif m := re.match(r"tasks\s*: (\d+)$", line):
+            tasks = int(m.group(1))
+        elif line.startswith("Summary of all tests:"):
+            part = "summary"
+        elif line.startswith("Finished") and ":" in line:
+            part = "end"
+        elif words[:2] == ["access", "bw(MiB/s)"]:
+            part, heading = "table", _table_heading(words, path, number)
+        elif part == "summary" and words[:1] == ["Operation"]:
+            heading = _summary_heading(words, path, number)
+        elif words and words[0] in OPERATIONS and part in ("table", "summary"):
+            cells = _cells(words, heading, path, number)
+            if part == "table":
+                results.append(_text_result(cells, test, path, number))
+            else:
+                summaries.append(_text_summary(cells, path, number))
+    if part != "end":
+        refuse(text, path, f"is cut off after line {len(lines)}: no 'Finished' line")
+    if not results:
+        refuse(text, path, "holds no result")
+    check_iterations(results, path)
+    check_summary(results, summaries, path)
+    return IorOutput(
+        path, "text", driver, command, tasks, tuple(results), tuple(summaries), warnings=notices(text)
+    )
+
+
+def _table_heading(words: list[str], path: str, number: int) -> list[str]:
+    if words != [c for c in _TABLE_COLUMNS if c in words or c not in _TABLE_MAY_LACK]:
+        raise OutputError(path, number, f"unknown columns {' '.join(words)!r}")
+    return words
+
+
+def _summary_heading(words: list[str], path: str, number: int) -> list[str]:
+    if missing := _SUMMARY_NEEDS - set(words):
+        raise OutputError(path, number, f"the summary lacks {', '.join(sorted(missing))}")
+    return words
+
+
+def _cells(words: list[str], heading: list[str], path: str, number: int) -> dict[str, str]:
+    """A row by its column names; a row with other columns than its heading is refused."""
+    if len(words) != len(heading):
+        raise OutputError(
+            path,
+            number,
+            f"has {len(words)} columns under a heading of {len(heading)}"
+            " (cut off, or the lines of two programs mixed?)",
+        )
+    return dict(zip(heading, words, strict=True))
+
+
+def _text_result(cells: dict[str, str], test: int, path: str, number: int) -> IorResult:
+    values = [optional(cells.get(c, "-"), path, number, c) for c in _TABLE_COLUMNS[1:9]]
+    return result(
+        cells["access"],
+        test,
+        natural(cells["iter"], path, number, "iter"),
+        values,
+        real(cells["total(s)"], path, number, "total(s)"),
+    )
+
+
+def _text_summary(cells: dict[str, str], path: str, number: int) -> IorSummary:
+    test, tasks, repetitions = (natural(cells[c], path, number, c) for c in ("Test#", "#Tasks", "reps"))
+    most, least, mean = (real(cells[c], path, number, c) for c in ("Max(MiB)", "Min(MiB)", "Mean(MiB)"))
+    return IorSummary(
+        cells["Operation"],
+        test,
+        tasks,
+        repetitions,
+        most,
+        least,
+        mean,
+        stonewall_s=optional(cells.get("Stonewall(s)", "NA"), path, number, "Stonewall(s)"),
+        moved_mib=real(cells["aggs(MiB)"], path, number, "aggs(MiB)"),
+    )
+
+
+_CSV_COLUMNS = [
+    "access",
+    "bw(MiB/s)",
+    "IOPS",
+    "Latency",
+    "block(KiB)",
+    "xfer(KiB)",
+    "open(s)",
+    "wr/rd(s)",
+    "close(s)",
+    "total(s)",
+    "numTasks",
+    "iter",
+]
+
+
+def parse_csv(text: str, path: str) -> IorOutput:
+    """Read the CSV format, which names neither driver nor test."""
+    results: list[IorResult] = []
+    tasks: int | None = None
+    test = -1
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.strip().split(",")
+        if words[0] == "access":
+            if words != _CSV_COLUMNS:
+                raise OutputError(path, number, f"unknown columns {line.strip()!r}")
+        elif words[0] in OPERATIONS:
+            cells = _cells(words, _CSV_COLUMNS, path, number)
+            values = [optional(cells[c], path, number, c) for c in _CSV_COLUMNS[1:9]]
+            tasks = natural(cells["numTasks"], path, number, "numTasks")
+            iteration = natural(cells["iter"], path, number, "iter")
+            # CSV has no test number: an operation that counts from 0 again belongs to the next test.
+            if iteration == 0 and (test < 0 or any(r.access == words[0] and r.test == test for r in results)):
+                test += 1
+            total_s = real(cells["total(s)"], path, number, "total(s)")
+            results.append(result(words[0], max(test, 0), iteration, values, total_s))
+    if not results:
+        refuse(text, path, "holds no result")
+    if not text.endswith("\n"):
+        raise OutputError(path, len(text.splitlines()), "is cut off: the last line does not end")
+    if any(line.startswith("ERROR") for line in text.splitlines()):
+        refuse(text, path, "is the output of a run that failed")
+    check_iterations(results, path)
+    return IorOutput(path, "csv", None, None, tasks, tuple(results), warnings=notices(text))

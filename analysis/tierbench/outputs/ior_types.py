@@ -1,0 +1,130 @@
+"""Results of IOR, and the checks that every format of its output must pass."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from tierbench.outputs.words import OutputError
+
+OPERATIONS = ("write", "read", "remove")
+
+
+@dataclass(frozen=True)
+class IorResult:
+    """One operation of one iteration; None where the program prints no number (`remove`)."""
+
+    access: str
+    test: int
+    iteration: int
+    bandwidth_mib_s: float | None
+    iops: float | None
+    latency_s: float | None
+    block_kib: float | None
+    transfer_kib: float | None
+    open_s: float | None
+    transfer_s: float | None
+    close_s: float | None
+    total_s: float
+
+
+@dataclass(frozen=True)
+class IorSummary:
+    """One row of the summary; None where the program prints NA."""
+
+    operation: str
+    test: int
+    tasks: int
+    repetitions: int
+    max_mib_s: float
+    min_mib_s: float
+    mean_mib_s: float
+    stonewall_s: float | None
+    moved_mib: float
+
+
+@dataclass(frozen=True)
+class IorOutput:
+    """One invocation. `driver` is `tb-ior 0.1`, `IOR-4.0.0` or, where the format doesn't say (CSV), None."""
+
+    path: str
+    format: str
+    driver: str | None
+    command: str | None
+    tasks: int | None
+    results: tuple[IorResult, ...]
+    summaries: tuple[IorSummary, ...] = ()
+    parameters: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def select(self, access: str) -> tuple[IorResult, ...]:
+        """The results of one operation, in the order they were printed."""
+        return tuple(r for r in self.results if r.access == access)
+
+    @property
+    def data_errors(self) -> int:
+        """Wrong transfers that the data check found (the exit status cannot be trusted: modulo 256)."""
+        found = (re.search(r"Incorrect data on \w+ \((\d+) errors found\)", w) for w in self.warnings)
+        return sum(int(m.group(1)) for m in found if m)
+
+    @property
+    def file_is_short(self) -> bool:
+        """The file held fewer bytes than IOR counted: MPI-IO out of space exits 0 and prints a bandwidth."""
+        sizes: dict[str, int] = {}
+        for w in self.warnings:
+            if m := re.match(r"WARNING: (Stat\(\)|Using actual) .*= *(\d+)$", w):
+                sizes[m.group(1)] = int(m.group(2))
+        return len(sizes) == 2 and sizes["Stat()"] < sizes["Using actual"]
+
+
+def result(access: str, test: int, iteration: int, values: list[float | None], total_s: float) -> IorResult:
+    """`values` in the order of every format: bandwidth to close time."""
+    bandwidth, iops, latency, block, transfer, open_s, transfer_s, close_s = values
+    return IorResult(
+        access,
+        test,
+        iteration,
+        bandwidth,
+        iops,
+        latency,
+        block,
+        transfer,
+        open_s,
+        transfer_s,
+        close_s,
+        total_s,
+    )
+
+
+def check_iterations(results: list[IorResult], path: str) -> None:
+    """Each operation of each test counts its iterations 0, 1, 2 ... without a gap."""
+    seen: Counter[tuple[int, str]] = Counter()
+    for r in results:
+        if r.iteration != seen[r.test, r.access]:
+            raise OutputError(path, 0, f"iteration {seen[r.test, r.access]} of {r.access} is missing")
+        seen[r.test, r.access] += 1
+
+
+def check_summary(results: list[IorResult], summaries: list[IorSummary], path: str) -> None:
+    """Table and summary tell the same story, so that a lost or mangled line is noticed."""
+    for s in summaries:
+        rows = [r for r in results if r.access == s.operation and r.test == s.test]
+        if len(rows) != s.repetitions:
+            raise OutputError(
+                path,
+                0,
+                f"the summary counts {s.repetitions} repetitions of {s.operation},"
+                f" the table holds {len(rows)}",
+            )
+        values = [r.bandwidth_mib_s for r in rows if r.bandwidth_mib_s is not None]
+        for name, told, found in (("largest", s.max_mib_s, max(values)), ("least", s.min_mib_s, min(values))):
+            # The table prints at least four significant digits, the summary two decimals.
+            if not math.isclose(told, found, rel_tol=1e-3, abs_tol=0.011):
+                raise OutputError(
+                    path,
+                    0,
+                    f"the {name} bandwidth of {s.operation} is {told} in the summary, {found} in the table",
+                )
