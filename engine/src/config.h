@@ -56,6 +56,7 @@ struct tb_config_prefix {
 
 struct tb_config {
     char file[TB_PATH_MAX]; /* absolute path it was read from */
+    uint32_t version;
     uint32_t max_files;
     struct {
         char path[TB_PATH_MAX];
@@ -89,6 +90,14 @@ struct tb_error {
  */
 int tb_config_read(const char *file, struct tb_config *out, struct tb_error *err);
 
+/* A Hermes .conf file with a fragment (a .conf without num_devices) merged over it, key by key. */
+int tb_config_read_merged(const char *base, const char *fragment, struct tb_config *out, struct tb_error *err);
+
+void tb_config_defaults(struct tb_config *out);
+
+/* `--mode`: every prefix gets this mode; fsync follows where it must (scratch: none, bypass: pfs). */
+int tb_config_set_mode(struct tb_config *config, const char *mode, struct tb_error *err);
+
 /*
  * Check what the file system says: paths exist and are writable, directory
  * tiers have room for their capacity, `fsync: tier` stands on a file system
@@ -102,6 +111,7 @@ uint64_t tb_config_digest(const struct tb_config *config);
 
 const char *tb_policy_name(enum tb_policy policy);
 const char *tb_mode_name(enum tb_mode mode);
+const char *tb_flush_name(enum tb_flush_policy policy);
 const char *tb_fsync_name(enum tb_fsync fsync);
 int tb_mode_parse(const char *text, enum tb_mode *out);
 

@@ -23,4 +23,8 @@ struct tb_device {
     uint32_t channels;      /* operations served at once: latency is hidden by this many (>= 1) */
 };
 
+struct tb_error;
+/* Read a device file; 0, or -EINVAL / -errno with `err` set. */
+int tb_device_read(const char *file, struct tb_device *out, struct tb_error *err);
+
 #endif

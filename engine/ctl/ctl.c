@@ -1,0 +1,170 @@
+#include "ctl.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROGRESS_AFTER_SECONDS 1.0
+#define MAX_INSTANCES 64
+
+int ctl_fail(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("tierctl: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return EXIT_BAD_INPUT;
+}
+
+double ctl_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+void ctl_sibling(const char *relative, char *out, size_t size)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[n > 0 ? n : 0] = 0;
+    snprintf(out, size, "%s/%s", dirname(self), relative);
+}
+
+void ctl_default_name(const char *config, char *out, size_t size)
+{
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof(copy), "%s", config);
+    snprintf(out, size, "%s", basename(copy));
+    char *dot = strrchr(out, '.');
+    if (dot && dot != out)
+        *dot = 0;
+}
+
+static int name_all(const struct tb_instance_info *all, int n)
+{
+    fprintf(stderr, "tierctl: %d instances run; name one with -i:", n);
+    for (int i = 0; i < n; i++)
+        fprintf(stderr, " %s (%s)", all[i].name, all[i].config_file);
+    fputc('\n', stderr);
+    return EXIT_BAD_INPUT;
+}
+
+int ctl_attach(const char *name, tb_engine **out)
+{
+    struct tb_instance_info all[MAX_INSTANCES];
+    int n = name ? 1 : tb_instance_list(all, MAX_INSTANCES);
+    if (n == 0)
+        return ctl_fail("no instance runs; start one with: tierctl start -c CONFIG"), 1;
+    if (n > 1)
+        return name_all(all, n);
+    const char *which = name ? name : all[0].name;
+    int rc = tb_engine_attach(which, tb_io_libc(), out);
+    return rc ? ctl_fail("instance %s: cannot attach: %s", which, strerror(-rc)) : 0;
+}
+
+static void exec_daemon(const struct ctl_daemon *d, int ready)
+{
+    char program[PATH_MAX], fd[16];
+    const char *argv[12] = {program, d->config};
+    int n = 2;
+    ctl_sibling("tierd", program, sizeof(program));
+    snprintf(fd, sizeof(fd), "%d", ready);
+    if (d->fragment)
+        argv[n++] = d->fragment;
+    argv[n++] = "-i";
+    argv[n++] = d->name;
+    argv[n++] = "--ready";
+    argv[n++] = fd;
+    if (d->mode) {
+        argv[n++] = "--mode";
+        argv[n++] = d->mode;
+    }
+    setsid();
+    unsetenv("LD_PRELOAD");
+    execv(program, (char *const *)argv);
+    dprintf(ready, "cannot run %s: %s\n", program, strerror(errno));
+    _exit(127);
+}
+
+int ctl_start_daemon(struct ctl_daemon *d)
+{
+    int ready[2];
+    char text[2048] = "";
+    size_t n = 0;
+    if (pipe(ready))
+        return ctl_fail("cannot make a pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ready[0]);
+        exec_daemon(d, ready[1]);
+    }
+    close(ready[1]);
+    for (ssize_t r; n < sizeof(text) - 1 && (r = read(ready[0], text + n, sizeof(text) - 1 - n)) > 0; n += (size_t)r)
+        ;
+    close(ready[0]);
+    d->pid = pid;
+    if (strcmp(text, "ready\n") == 0)
+        return 0;
+    waitpid(pid, NULL, 0);
+    text[strcspn(text, "\n")] = 0;
+    return ctl_fail("%s", *text ? text : "tierd ended before its instance stood");
+}
+
+void ctl_stop_daemon(tb_engine *engine)
+{
+    struct tb_instance_info info;
+    tb_instance_info(engine, &info);
+    if (!info.daemon_alive || info.daemon_pid <= 0)
+        return;
+    kill(info.daemon_pid, SIGTERM);
+    while (tb_instance_daemon_alive(engine)) {
+        waitpid(info.daemon_pid, NULL, WNOHANG);
+        nanosleep(&(struct timespec){0, 2000000}, NULL);
+    }
+    waitpid(info.daemon_pid, NULL, 0); /* ours where `run` started it */
+}
+
+void ctl_progress(void *arg, const char *what, uint64_t done, uint64_t total)
+{
+    double *since = arg, now = ctl_now();
+    if (*since == 0)
+        *since = now;
+    if (now - *since < PROGRESS_AFTER_SECONDS && *since > 0)
+        return;
+    *since = now;
+    fprintf(stderr, "tierctl: %s: %llu of %llu\n", what, (unsigned long long)done, (unsigned long long)total);
+}
+
+struct drain_report {
+    double since; /* first, for ctl_progress */
+    int failed;
+};
+
+static void report_failure(void *arg, const struct tb_file_report *r)
+{
+    struct drain_report *d = arg;
+    d->failed++;
+    fprintf(stderr, "tierctl: %s: not flushed: %s\n", r->path, strerror(-r->error));
+}
+
+int ctl_drain(tb_engine *engine, const char *retry)
+{
+    struct drain_report d = {0, 0};
+    int threads = (int)tb_instance_config(engine)->flush.threads;
+    int rc = tb_instance_drain(engine, threads, ctl_progress, report_failure, &d);
+    if (!rc)
+        return 0;
+    fprintf(stderr, "tierctl: the drain failed (%s); what was not flushed stays buffered; try again with: %s\n",
+            strerror(-rc), retry);
+    return EXIT_DRAIN_FAILED;
+}

@@ -1,0 +1,45 @@
+/* What the commands share: messages, picking an instance, starting a daemon. */
+#ifndef TB_CTL_H
+#define TB_CTL_H
+
+#include <jansson.h>
+
+#include "instance.h"
+
+#define EXIT_BAD_INPUT 2
+#define EXIT_DRAIN_FAILED 3
+
+/* One line on stderr, "tierctl: ..."; returns EXIT_BAD_INPUT. */
+int ctl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Attach to the instance named, or to the only one; prints what is wrong and returns the exit status otherwise. */
+int ctl_attach(const char *name, tb_engine **out);
+
+/* A name for an instance of this configuration: its file name without suffix. */
+void ctl_default_name(const char *config, char *out, size_t size);
+
+struct ctl_daemon {
+    const char *config, *fragment, *mode; /* the last two may be NULL */
+    char name[64];
+    long pid;
+};
+/* Start tierd and wait until its instance stands; prints its message and returns the exit status otherwise. */
+int ctl_start_daemon(struct ctl_daemon *daemon);
+/* Tell the daemon to end its background work and wait for it. */
+void ctl_stop_daemon(tb_engine *engine);
+
+/* Drain with progress on stderr, failures named; 0 or EXIT_DRAIN_FAILED with the command that retries. */
+int ctl_drain(tb_engine *engine, const char *retry);
+
+/* Seconds on a clock that does not jump. */
+double ctl_now(void);
+/* A file next to this program: ../lib/NAME or ./NAME. */
+void ctl_sibling(const char *relative, char *out, size_t size);
+
+void ctl_progress(void *arg, const char *what, uint64_t done, uint64_t total);
+
+/* Tiers, PFS, counters, errors and samples of an instance. */
+json_t *ctl_instance_json(tb_engine *engine, bool samples);
+void ctl_print_tiers(tb_engine *engine, FILE *out);
+
+#endif

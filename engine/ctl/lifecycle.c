@@ -1,0 +1,199 @@
+/* start, stop, status, drain and recover. */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "ctl.h"
+
+struct options {
+    const char *config, *fragment, *name, *mode;
+    bool force, json, watch, wait;
+    double watch_seconds;
+    bool help;
+};
+
+static const struct option long_options[] = {
+    {"config", required_argument, NULL, 'c'}, {"instance", required_argument, NULL, 'i'}, {"mode", required_argument, NULL, 'm'},
+    {"force", no_argument, NULL, 'f'},        {"json", no_argument, NULL, 'j'},           {"watch", optional_argument, NULL, 'w'},
+    {"wait", no_argument, NULL, 'W'},         {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
+};
+
+static int parse_watch(const char *text, struct options *o)
+{
+    char *end;
+    o->watch = true;
+    o->watch_seconds = text ? strtod(text, &end) : 1.0;
+    if (text && (*end || !(o->watch_seconds > 0)))
+        return ctl_fail("--watch: %s: allowed is a number of seconds above 0", text);
+    return 0;
+}
+
+/* `allowed`: the short letters that this command takes. */
+static int parse(int argc, char **argv, const char *allowed, const char *usage, struct options *o)
+{
+    memset(o, 0, sizeof(*o));
+    optind = 1;
+    opterr = 0;
+    for (int c, rc = 0; (c = getopt_long(argc, argv, "c:i:h", long_options, NULL)) != -1;) {
+        if (c != '?' && c != 'h' && !strchr(allowed, c))
+            return ctl_fail("%s: option %s is not for this command\n%s", argv[0], argv[optind - 1], usage);
+        switch (c) {
+        case 'c':
+            *(o->config ? &o->fragment : &o->config) = optarg;
+            break;
+        case 'i': o->name = optarg; break;
+        case 'm': o->mode = optarg; break;
+        case 'f': o->force = true; break;
+        case 'j': o->json = true; break;
+        case 'w': rc = parse_watch(optarg, o); break;
+        case 'W': o->wait = true; break;
+        case 'h': o->help = true; puts(usage); return 0;
+        default: return ctl_fail("%s: unknown option or missing value: %s\n%s", argv[0], argv[optind - 1], usage);
+        }
+        if (rc)
+            return rc;
+    }
+    if (optind < argc)
+        return ctl_fail("%s: unexpected argument: %s\n%s", argv[0], argv[optind], usage);
+    if (strchr(allowed, 'c') && !o->config)
+        return ctl_fail("%s: needs -c CONFIG\n%s", argv[0], usage);
+    return 0;
+}
+
+int tb_start_command(int argc, char **argv)
+{
+    struct options o;
+    struct ctl_daemon d = {0};
+    int rc = parse(argc, argv, "cim", "usage: tierctl start -c CONFIG [-c FRAGMENT] [-i NAME] [--mode MODE]", &o);
+    if (rc || o.help)
+        return rc;
+    d.config = o.config;
+    d.fragment = o.fragment;
+    d.mode = o.mode;
+    if (o.name)
+        snprintf(d.name, sizeof(d.name), "%s", o.name);
+    else
+        ctl_default_name(o.config, d.name, sizeof(d.name));
+    rc = ctl_start_daemon(&d);
+    if (!rc)
+        printf("instance %s runs (tierd %ld); programs use it with TIERBENCH_INSTANCE=%s\n", d.name, d.pid, d.name);
+    return rc;
+}
+
+int tb_stop_command(int argc, char **argv)
+{
+    struct options o;
+    tb_engine *e;
+    char retry[256];
+    int rc = parse(argc, argv, "if", "usage: tierctl stop [-i NAME] [--force]   (--force discards what is not flushed)", &o);
+    if (rc || o.help || (rc = ctl_attach(o.name, &e)))
+        return rc;
+    struct tb_instance_info info;
+    tb_instance_info(e, &info);
+    snprintf(retry, sizeof(retry), "tierctl stop -i %s", info.name);
+    ctl_stop_daemon(e);
+    rc = o.force ? 0 : ctl_drain(e, retry);
+    if (rc)
+        tb_engine_detach(e);
+    else
+        tb_instance_destroy(e);
+    return rc;
+}
+
+static void print_error(void *arg, const struct tb_file_report *r)
+{
+    fprintf(arg, "error: %s: %s\n", r->path, strerror(-r->error));
+}
+
+static void print_status(tb_engine *e)
+{
+    const struct tb_config *c = tb_instance_config(e);
+    struct tb_instance_info info;
+    bool modelled = c->pfs.modelled;
+    tb_instance_info(e, &info);
+    for (uint32_t t = 0; t < c->n_tiers; t++)
+        modelled |= c->tiers[t].modelled;
+    printf("instance %s  config %s\n", info.name, info.config_file);
+    printf("daemon %s (pid %d)  clients %u  fsync %s  placement %s  %s  region %.1f MiB, huge pages %s\n",
+           info.daemon_alive ? "alive" : "dead", (int)info.daemon_pid, info.n_clients, tb_fsync_name(c->fsync),
+           tb_policy_name(c->placement), modelled ? "modelled" : "real", (double)info.region_bytes / 1048576.0,
+           info.huge_pages ? "yes" : "no");
+    ctl_print_tiers(e, stdout);
+    tb_instance_errors(e, print_error, stdout);
+    fflush(stdout);
+}
+
+int tb_status_command(int argc, char **argv)
+{
+    struct options o;
+    tb_engine *e;
+    int rc = parse(argc, argv, "ijw", "usage: tierctl status [-i NAME] [--json] [--watch[=SECONDS]]   (1: no instance runs)", &o);
+    if (rc || o.help || (rc = ctl_attach(o.name, &e)))
+        return rc;
+    do {
+        if (o.json) {
+            json_t *j = ctl_instance_json(e, false);
+            json_dumpf(j, stdout, JSON_INDENT(2));
+            puts("");
+            json_decref(j);
+        } else {
+            print_status(e);
+        }
+        if (o.watch)
+            nanosleep(&(struct timespec){(time_t)o.watch_seconds, (long)((o.watch_seconds - (double)(time_t)o.watch_seconds) * 1e9)}, NULL);
+    } while (o.watch && !ferror(stdout));
+    tb_engine_detach(e);
+    return 0;
+}
+
+int tb_drain_command(int argc, char **argv)
+{
+    struct options o;
+    tb_engine *e;
+    char retry[256];
+    int rc = parse(argc, argv, "iW", "usage: tierctl drain [-i NAME] [--wait]   (returns when all is on the PFS)", &o);
+    if (rc || o.help || (rc = ctl_attach(o.name, &e)))
+        return rc;
+    struct tb_instance_info info;
+    tb_instance_info(e, &info);
+    snprintf(retry, sizeof(retry), "tierctl drain -i %s", info.name);
+    rc = ctl_drain(e, retry);
+    tb_engine_detach(e);
+    return rc;
+}
+
+static void print_recovered(void *arg, const struct tb_file_report *r)
+{
+    (void)arg;
+    if (r->error)
+        fprintf(stderr, "tierctl: %s: not recovered: %s\n", r->path, strerror(-r->error));
+    else
+        printf("%s: %llu bytes recovered\n", r->path, (unsigned long long)r->bytes);
+}
+
+int tb_recover_command(int argc, char **argv)
+{
+    struct options o;
+    struct tb_config *config = calloc(1, sizeof(*config));
+    struct tb_error err = {""};
+    int rc = parse(argc, argv, "cm", "usage: tierctl recover -c CONFIG [--mode MODE]", &o);
+    if (!config || rc || o.help)
+        return free(config), rc;
+    rc = tb_config_read(o.config, config, &err);
+    if (!rc && o.mode)
+        rc = tb_config_set_mode(config, o.mode, &err);
+    if (rc)
+        return free(config), ctl_fail("%s", err.text);
+    int n = tb_instance_recover(config, tb_io_libc(), NULL, print_recovered, NULL, &err);
+    if (n >= 0)
+        printf("%d instance%s recovered\n", n, n == 1 ? "" : "s");
+    else
+        ctl_fail("recovery is not complete: %s; what is not on the PFS is kept", err.text[0] ? err.text : strerror(-n));
+    free(config);
+    return n >= 0 ? 0 : EXIT_DRAIN_FAILED;
+}

@@ -1,0 +1,202 @@
+/*
+ * plan, check and import-hermes: what a configuration means, before anything is made.
+ * `plan` looks at no path.
+ */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "ctl.h"
+#include "plan.h"
+
+#define MIB 1048576.0
+
+static const struct option long_options[] = {
+    {"json", no_argument, NULL, 'j'}, {"svg", required_argument, NULL, 's'}, {"mode", required_argument, NULL, 'm'},
+    {"pfs", required_argument, NULL, 'p'}, {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+struct options {
+    const char *file, *fragment, *svg, *mode, *pfs, *output;
+    bool json, help;
+};
+
+static int parse(int argc, char **argv, const char *allowed, const char *usage, struct options *o)
+{
+    memset(o, 0, sizeof(*o));
+    optind = 1;
+    opterr = 0;
+    for (int c; (c = getopt_long(argc, argv, "o:h", long_options, NULL)) != -1;) {
+        if (c != 'h' && (c == '?' || !strchr(allowed, c)))
+            return ctl_fail("%s: unknown option or missing value: %s\n%s", argv[0], argv[optind - 1], usage);
+        switch (c) {
+        case 'j': o->json = true; break;
+        case 's': o->svg = optarg; break;
+        case 'm': o->mode = optarg; break;
+        case 'p': o->pfs = optarg; break;
+        case 'o': o->output = optarg; break;
+        default: o->help = true; puts(usage); return 0;
+        }
+    }
+    o->file = optind < argc ? argv[optind++] : NULL;
+    o->fragment = optind < argc ? argv[optind++] : NULL;
+    return o->file && optind == argc ? 0 : ctl_fail("%s: one configuration, perhaps with a fragment\n%s", argv[0], usage);
+}
+
+static int read_config(const struct options *o, struct tb_config *c)
+{
+    struct tb_error err = {""};
+    int rc = o->fragment ? tb_config_read_merged(o->file, o->fragment, c, &err) : tb_config_read(o->file, c, &err);
+    if (!rc && o->mode)
+        rc = tb_config_set_mode(c, o->mode, &err);
+    return rc ? ctl_fail("%s", err.text) : 0;
+}
+
+static uint64_t usable(const struct tb_layout *l, uint32_t tier)
+{
+    uint64_t bytes = 0;
+    for (uint32_t s = 0; s < l->n_slabs; s++)
+        bytes += l->slab[s].tier == tier ? l->slab[s].n_buffers * l->slab[s].buffer_size : 0;
+    return bytes;
+}
+
+static void print_plan(const struct tb_config *c, const struct tb_layout *l)
+{
+    printf("%s: fsync %s, placement %s, flush %s%s, at most %u files\n\n", c->file, tb_fsync_name(c->fsync),
+           tb_policy_name(c->placement), tb_flush_name(c->flush.policy), c->flush.background ? " in the background" : "", c->max_files);
+    printf("%-10s %-10s %12s %12s  %-5s %14s %10s\n", "tier", "medium", "capacity", "for buffers", "slab", "buffer bytes", "buffers");
+    for (uint32_t s = 0; s < l->n_slabs; s++) {
+        const struct tb_config_tier *t = &c->tiers[l->slab[s].tier];
+        uint32_t in_tier = s - l->tier_first_slab[l->slab[s].tier];
+        if (in_tier == 0)
+            printf("%-10s %-10s %9.2fMiB %9.2fMiB", t->name, t->medium == TB_MEDIUM_MEMORY ? "memory" : "directory",
+                   (double)t->capacity / MIB, (double)usable(l, l->slab[s].tier) / MIB);
+        else
+            printf("%-10s %-10s %12s %12s", "", "", "", "");
+        printf("  %-5u %14llu %10u\n", in_tier, (unsigned long long)l->slab[s].buffer_size, l->slab[s].n_buffers);
+    }
+    printf("%-10s %-10s %12s %12s  %-5s %14s %10u\n\n", "total", "", "", "", "", "", l->n_buffers);
+    printf("the region, paid by the first memory tier out of its capacity:\n");
+    for (int s = 0; s < TB_N_SECTIONS; s++)
+        if (s != TB_SECTION_DATA)
+            printf("  %-18s %10llu x %8llu = %12llu bytes (whole pages)\n", tb_section_name((enum tb_section)s),
+                   (unsigned long long)l->section[s].count, (unsigned long long)l->section[s].each,
+                   (unsigned long long)l->section[s].bytes);
+    printf("  %-18s %36llu bytes\n", "metadata", (unsigned long long)l->section[TB_SECTION_DATA].offset);
+    for (uint32_t s = 0; s < l->n_slabs; s++)
+        if (c->tiers[l->slab[s].tier].medium == TB_MEDIUM_MEMORY)
+            printf("  %-18s %10u x %8llu = %12llu bytes\n", "memory buffers", l->slab[s].n_buffers,
+                   (unsigned long long)l->slab[s].buffer_size, (unsigned long long)l->slab[s].n_buffers * l->slab[s].buffer_size);
+    printf("  %-18s %36llu bytes\n", "region", (unsigned long long)l->total_bytes);
+    for (uint32_t t = 0; t < c->n_tiers; t++)
+        if (c->tiers[t].medium == TB_MEDIUM_MEMORY) {
+            printf("  %-18s %36llu bytes, of which the rest does not fill a buffer\n", "capacity", (unsigned long long)c->tiers[t].capacity);
+            break;
+        }
+}
+
+static json_t *model_json(bool modelled, const struct tb_device *d)
+{
+    if (!modelled)
+        return json_null();
+    return json_pack("{s:s s:f s:f s:f s:f s:f s:f s:f s:i}", "name", d->name, "read_bandwidth", d->read_bandwidth,
+                     "write_bandwidth", d->write_bandwidth, "read_latency", d->read_latency, "write_latency", d->write_latency,
+                     "sync_time", d->sync_time, "open_time", d->open_time, "metadata_time", d->metadata_time, "channels",
+                     (int)d->channels);
+}
+
+static json_t *tier_json(const struct tb_config *c, const struct tb_layout *l, uint32_t i)
+{
+    const struct tb_config_tier *t = &c->tiers[i];
+    json_t *slabs = json_array();
+    for (uint32_t s = l->tier_first_slab[i], end = s + t->n_slabs; s < end; s++)
+        json_array_append_new(slabs, json_pack("{s:I s:I}", "buffer_bytes", (json_int_t)l->slab[s].buffer_size, "count",
+                                               (json_int_t)l->slab[s].n_buffers));
+    return json_pack("{s:s s:s s:s s:b s:I s:I s:o s:o}", "name", t->name, "medium",
+                     t->medium == TB_MEDIUM_MEMORY ? "memory" : "directory", "path", t->path, "shared", t->shared,
+                     "capacity_bytes", (json_int_t)t->capacity, "usable_bytes", (json_int_t)usable(l, i), "slabs", slabs, "model",
+                     model_json(t->modelled, &t->model));
+}
+
+static json_t *plan_json(const struct tb_config *c, const struct tb_layout *l)
+{
+    char digest[32];
+    json_t *tiers = json_array(), *sections = json_array();
+    snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)tb_config_digest(c));
+    for (uint32_t t = 0; t < c->n_tiers; t++)
+        json_array_append_new(tiers, tier_json(c, l, t));
+    for (int s = 0; s < TB_N_SECTIONS; s++)
+        json_array_append_new(sections, json_pack("{s:s s:I s:I s:I}", "name", tb_section_name((enum tb_section)s), "count",
+                                                  (json_int_t)l->section[s].count, "each_bytes", (json_int_t)l->section[s].each,
+                                                  "bytes", (json_int_t)l->section[s].bytes));
+    return json_pack("{s:s s:s s:s s:s s:s s:i s:{s:s s:b s:i s:f s:f} s:{s:s s:o} s:o s:{s:I s:o} s:i}", "config", c->file,
+                     "digest", digest, "mode", tb_mode_name(c->prefixes[0].mode), "fsync", tb_fsync_name(c->fsync), "policy",
+                     tb_policy_name(c->placement), "max_files", (int)c->max_files, "flush", "policy",
+                     tb_flush_name(c->flush.policy), "background", c->flush.background, "threads", (int)c->flush.threads, "high",
+                     c->flush.high, "low", c->flush.low, "pfs", "path", c->pfs.path, "model",
+                     model_json(c->pfs.modelled, &c->pfs.model), "tiers", tiers, "region", "total_bytes",
+                     (json_int_t)l->total_bytes, "sections", sections, "total_buffers", (int)l->n_buffers);
+}
+
+int tb_plan_command(int argc, char **argv)
+{
+    static const char usage[] = "usage: tierctl plan CONFIG [FRAGMENT] [--mode MODE] [--json] [--svg FILE]";
+    struct options o;
+    struct tb_error err = {""};
+    struct tb_layout layout;
+    struct tb_config *c = calloc(1, sizeof(*c));
+    int rc = parse(argc, argv, "jsm", usage, &o);
+    if (!c || rc || o.help || (rc = read_config(&o, c)))
+        return free(c), rc;
+    if (tb_layout_compute(c, &layout, &err))
+        return free(c), ctl_fail("%s", err.text);
+    if (o.svg)
+        rc = tb_plan_svg(c, &layout, o.svg);
+    if (o.json) {
+        json_t *j = plan_json(c, &layout);
+        json_dumpf(j, stdout, JSON_INDENT(2));
+        puts("");
+        json_decref(j);
+    } else {
+        print_plan(c, &layout);
+    }
+    free(c);
+    return rc;
+}
+
+int tb_check_command(int argc, char **argv)
+{
+    struct options o;
+    struct tb_error err = {""};
+    struct tb_layout layout;
+    struct tb_config *c = calloc(1, sizeof(*c));
+    int rc = parse(argc, argv, "m", "usage: tierctl check CONFIG [FRAGMENT] [--mode MODE]", &o);
+    if (!c || rc || o.help || (rc = read_config(&o, c)))
+        return free(c), rc;
+    rc = tb_layout_compute(c, &layout, &err);
+    if (!rc)
+        rc = tb_config_check_paths(c, layout.total_bytes, &err);
+    if (rc)
+        rc = ctl_fail("%s", err.text[0] ? err.text : strerror(-rc));
+    else
+        printf("%s: ok\n", o.file);
+    free(c);
+    return rc;
+}
+
+int tb_import_hermes_command(int argc, char **argv)
+{
+    struct options o;
+    struct tb_error err = {""};
+    struct tb_config *c = calloc(1, sizeof(*c));
+    int rc = parse(argc, argv, "po", "usage: tierctl import-hermes FILE.conf [FRAGMENT.conf] [--pfs PATH] [-o OUT.yaml]", &o);
+    if (!c || rc || o.help || (rc = read_config(&o, c)))
+        return free(c), rc;
+    if (o.pfs)
+        snprintf(c->pfs.path, sizeof(c->pfs.path), "%s", o.pfs);
+    rc = tb_config_write(c, o.output, &err);
+    free(c);
+    return rc ? ctl_fail("%s", err.text) : 0;
+}

@@ -1,0 +1,96 @@
+/*
+ * One bar a tier, all on one scale of bytes; a slab is a coloured segment, cut
+ * into its buffers where each would be at least 3 px wide.  What a tier's slabs
+ * leave free (metadata, remainders) stays grey.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "ctl.h"
+#include "plan.h"
+
+#define LEFT 120.0
+#define WIDTH 900.0
+#define BAR 64.0
+#define STEP 124.0
+#define MIB 1048576.0
+#define MIN_BUFFER_PX 3.0
+
+static const char *const colours[TB_MAX_SLABS] = {"#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#88bbaa", "#ddaa77"};
+
+static void escape(FILE *out, const char *text)
+{
+    for (; *text; text++)
+        if (strchr("<>&\"", *text))
+            fprintf(out, "&#%d;", *text);
+        else
+            fputc(*text, out);
+}
+
+static void draw_slab(FILE *out, const struct tb_layout_slab *s, uint32_t index, double x, double y, double scale)
+{
+    double each = (double)s->buffer_size * scale, width = each * s->n_buffers;
+    fprintf(out, "<rect x='%.2f' y='%.2f' width='%.2f' height='%.2f' fill='%s'/>\n", x, y, width, BAR, colours[index]);
+    for (uint32_t i = 1; each >= MIN_BUFFER_PX && i < s->n_buffers; i++)
+        fprintf(out, "<path d='M%.2f %.2fv%.2f' stroke='#fff' stroke-width='0.6'/>\n", x + each * i, y, BAR);
+}
+
+static const char *size_text(uint64_t bytes, char *out, size_t size)
+{
+    if (bytes >= MIB)
+        snprintf(out, size, "%.4g MiB", (double)bytes / MIB);
+    else
+        snprintf(out, size, "%.4g KiB", (double)bytes / 1024.0);
+    return out;
+}
+
+static void draw_tier(FILE *out, const struct tb_config *c, const struct tb_layout *l, uint32_t t, double y, double scale)
+{
+    const struct tb_config_tier *tier = &c->tiers[t];
+    char text[32];
+    double x = LEFT, key = LEFT;
+    fprintf(out, "<text x='%.0f' y='%.1f' text-anchor='end' font-weight='bold'>", LEFT - 12, y + BAR / 2);
+    escape(out, tier->name);
+    fprintf(out, "</text><text x='%.0f' y='%.1f' text-anchor='end' fill='#666'>%s</text>\n", LEFT - 12, y + BAR / 2 + 18,
+            size_text(tier->capacity, text, sizeof(text)));
+    fprintf(out, "<rect x='%.2f' y='%.2f' width='%.2f' height='%.2f' fill='#e4e4e4'/>\n", LEFT, y, (double)tier->capacity * scale, BAR);
+    for (uint32_t k = 0; k < tier->n_slabs; k++) {
+        const struct tb_layout_slab *s = &l->slab[l->tier_first_slab[t] + k];
+        draw_slab(out, s, k, x, y, scale);
+        x += (double)(s->buffer_size * s->n_buffers) * scale;
+        fprintf(out, "<rect x='%.0f' y='%.1f' width='11' height='11' fill='%s'/><text x='%.0f' y='%.1f'>slab %u: %u x %s</text>\n", key,
+                y + BAR + 8, colours[k], key + 16, y + BAR + 18, k, s->n_buffers, size_text(s->buffer_size, text, sizeof(text)));
+        key += WIDTH / 4;
+    }
+}
+
+static void draw_axis(FILE *out, uint64_t largest, double y)
+{
+    char text[32];
+    for (int i = 0; i <= 4; i++) {
+        double x = LEFT + WIDTH * i / 4;
+        fprintf(out, "<path d='M%.1f 56V%.1f' stroke='#bbb' stroke-dasharray='2 4'/><text x='%.1f' y='%.1f' text-anchor='middle' fill='#666'>%s</text>\n",
+                x, y, x, y + 18, size_text(largest * (uint64_t)i / 4, text, sizeof(text)));
+    }
+}
+
+int tb_plan_svg(const struct tb_config *c, const struct tb_layout *l, const char *file)
+{
+    uint64_t largest = 1;
+    FILE *out = fopen(file, "w");
+    if (!out)
+        return ctl_fail("--svg %s: cannot write: %s", file, strerror(errno));
+    for (uint32_t t = 0; t < c->n_tiers; t++)
+        largest = c->tiers[t].capacity > largest ? c->tiers[t].capacity : largest;
+    double height = 70 + STEP * c->n_tiers + 40;
+    fprintf(out, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %.0f %.0f' font-family='sans-serif' font-size='13'>\n"
+                 "<rect width='100%%' height='100%%' fill='#fff'/>\n<text x='%.0f' y='30' font-size='17' font-weight='bold'>Buffers of ",
+            LEFT + WIDTH + 60, height, LEFT);
+    escape(out, strrchr(c->file, '/') ? strrchr(c->file, '/') + 1 : c->file);
+    fprintf(out, ": %u in all (grey: not buffers)</text>\n", l->n_buffers);
+    draw_axis(out, largest, height - 40);
+    for (uint32_t t = 0; t < c->n_tiers; t++)
+        draw_tier(out, c, l, t, 66 + STEP * t, WIDTH / (double)largest);
+    fputs("</svg>\n", out);
+    return fclose(out) ? ctl_fail("--svg %s: cannot write: %s", file, strerror(errno)) : 0;
+}

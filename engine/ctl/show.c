@@ -1,0 +1,91 @@
+/* An instance as JSON and as a table: the same numbers either way. */
+#include <string.h>
+
+#include "ctl.h"
+
+#define MIB (1024.0 * 1024.0)
+#define MAX_SAMPLES 4096
+
+static json_t *tier_json(const struct tb_tier_stats *t)
+{
+    return json_pack("{s:s s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "name", t->name, "capacity", (json_int_t)t->capacity,
+                     "used", (json_int_t)t->used, "dirty", (json_int_t)t->dirty, "bytes_in", (json_int_t)t->bytes_in,
+                     "bytes_out", (json_int_t)t->bytes_out, "writes", (json_int_t)t->writes, "hits", (json_int_t)t->hits,
+                     "moved_in", (json_int_t)t->moved_in, "flushed", (json_int_t)t->flushed, "waits", (json_int_t)t->waits);
+}
+
+static void add_error(void *arg, const struct tb_file_report *r)
+{
+    json_array_append_new(arg, json_pack("{s:s s:s}", "path", r->path, "error", strerror(-r->error)));
+}
+
+static json_t *samples_json(tb_engine *e)
+{
+    static struct tb_sample samples[MAX_SAMPLES];
+    const struct tb_config *c = tb_instance_config(e);
+    int n = tb_instance_samples(e, samples, MAX_SAMPLES);
+    json_t *seconds = json_array(), *written = json_array(), *used = json_object(), *dirty = json_object();
+    for (int i = 0; i < n; i++) {
+        json_array_append_new(seconds, json_real(samples[i].seconds));
+        json_array_append_new(written, json_integer((json_int_t)samples[i].pfs_bytes_written));
+    }
+    for (uint32_t t = 0; t < c->n_tiers; t++) {
+        json_t *u = json_array(), *d = json_array();
+        for (int i = 0; i < n; i++) {
+            json_array_append_new(u, json_integer((json_int_t)samples[i].used[t]));
+            json_array_append_new(d, json_integer((json_int_t)samples[i].dirty[t]));
+        }
+        json_object_set_new(used, c->tiers[t].name, u);
+        json_object_set_new(dirty, c->tiers[t].name, d);
+    }
+    return json_pack("{s:o s:o s:o s:o}", "seconds", seconds, "used", used, "dirty", dirty, "pfs_bytes_written", written);
+}
+
+static bool is_modelled(const struct tb_config *c)
+{
+    bool modelled = c->pfs.modelled;
+    for (uint32_t t = 0; t < c->n_tiers; t++)
+        modelled |= c->tiers[t].modelled;
+    return modelled;
+}
+
+json_t *ctl_instance_json(tb_engine *e, bool samples)
+{
+    const struct tb_config *c = tb_instance_config(e);
+    struct tb_instance_info info;
+    struct tb_stats s;
+    tb_engine_stats(e, &s);
+    tb_instance_info(e, &info);
+    json_t *tiers = json_array(), *errors = json_array();
+    for (uint32_t t = 0; t < s.n_tiers; t++)
+        json_array_append_new(tiers, tier_json(&s.tier[t]));
+    tb_instance_errors(e, add_error, errors);
+    json_t *out = json_pack(
+        "{s:s s:s s:b s:s s:s s:s s:b s:i s:i s:o s:{s:I s:I} s:I s:I s:i s:i s:o s:{s:I s:b}}", "instance", info.name, "config",
+        info.config_file, "modelled", is_modelled(c), "fsync", tb_fsync_name(c->fsync), "policy", tb_policy_name(c->placement),
+        "mode", c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none", "daemon_alive", info.daemon_alive, "daemon_pid",
+        (int)info.daemon_pid, "clients", (int)info.n_clients, "tiers", tiers, "pfs", "bytes_written",
+        (json_int_t)s.pfs_bytes_written, "bytes_read", (json_int_t)s.pfs_bytes_read, "spilled", (json_int_t)s.spilled, "fsyncs",
+        (json_int_t)s.fsyncs, "files", (int)s.n_files, "dirty_files", (int)s.n_dirty_files, "errors", errors, "region", "bytes",
+        (json_int_t)info.region_bytes, "huge_pages", info.huge_pages);
+    if (samples)
+        json_object_set_new(out, "samples", samples_json(e));
+    return out;
+}
+
+void ctl_print_tiers(tb_engine *e, FILE *out)
+{
+    struct tb_stats s;
+    tb_engine_stats(e, &s);
+    fprintf(out, "%-10s %12s %12s %12s %12s %12s %12s %10s\n", "tier", "capacity", "used", "dirty", "written", "read",
+            "flushed", "writes");
+    for (uint32_t t = 0; t < s.n_tiers; t++) {
+        const struct tb_tier_stats *x = &s.tier[t];
+        fprintf(out, "%-10s %9.1fMiB %9.1fMiB %9.1fMiB %9.1fMiB %9.1fMiB %9.1fMiB %10llu\n", x->name, (double)x->capacity / MIB,
+                (double)x->used / MIB, (double)x->dirty / MIB, (double)x->bytes_in / MIB, (double)x->bytes_out / MIB,
+                (double)x->flushed / MIB, (unsigned long long)x->writes);
+    }
+    fprintf(out, "%-10s %12s %12s %12s %9.1fMiB %9.1fMiB  spilled %.1f MiB, fsyncs %llu, files %u (%u dirty)\n", "pfs", "", "", "",
+            (double)s.pfs_bytes_written / MIB, (double)s.pfs_bytes_read / MIB, (double)s.spilled / MIB,
+            (unsigned long long)s.fsyncs, s.n_files, s.n_dirty_files);
+}

@@ -1,0 +1,163 @@
+/*
+ * tierd: the daemon of one instance.  Makes the region and the tiers, then works
+ * in the background (flush, repair, samples) until SIGTERM.  It drains at its
+ * end unless somebody else does, and never drops what is dirty: the instance
+ * stays until `tierctl stop` removes it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "instance.h"
+
+struct options {
+    const char *config, *fragment, *name, *mode;
+    int ready; /* descriptor that is told how the start went, -1: stderr */
+    bool foreground;
+};
+
+static int say(const struct options *o, const char *text)
+{
+    dprintf(o->ready >= 0 ? o->ready : 2, "%s\n", text);
+    return 2;
+}
+
+static const struct option long_options[] = {
+    {"instance", required_argument, NULL, 'i'}, {"mode", required_argument, NULL, 'm'},
+    {"ready", required_argument, NULL, 'r'},    {"foreground", no_argument, NULL, 'f'},
+    {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
+};
+
+static int parse(int argc, char **argv, struct options *o)
+{
+    static const char usage[] = "usage: tierd CONFIG [FRAGMENT] -i NAME [--mode MODE] [--foreground]";
+    *o = (struct options){.ready = -1};
+    for (int c; (c = getopt_long(argc, argv, "i:h", long_options, NULL)) != -1;)
+        switch (c) {
+        case 'i': o->name = optarg; break;
+        case 'm': o->mode = optarg; break;
+        case 'r': o->ready = atoi(optarg); break;
+        case 'f': o->foreground = true; break;
+        case 'h': puts(usage); exit(0);
+        default: return say(o, usage);
+        }
+    if (optind < argc)
+        o->config = argv[optind++];
+    if (optind < argc)
+        o->fragment = argv[optind++];
+    return o->config && o->name && optind == argc ? 0 : say(o, usage);
+}
+
+static int read_config(const struct options *o, struct tb_config *c, struct tb_error *err)
+{
+    struct tb_layout layout;
+    int rc = o->fragment ? tb_config_read_merged(o->config, o->fragment, c, err) : tb_config_read(o->config, c, err);
+    if (!rc && o->mode)
+        rc = tb_config_set_mode(c, o->mode, err);
+    if (!rc)
+        rc = tb_layout_compute(c, &layout, err);
+    return rc ? rc : tb_config_check_paths(c, layout.total_bytes, err);
+}
+
+static void show(void *arg, const char *what, uint64_t done, uint64_t total)
+{
+    time_t *last = arg, now = time(NULL);
+    if (now > *last && *last)
+        fprintf(stderr, "tierd: %s: %llu of %llu MiB\n", what, (unsigned long long)done >> 20, (unsigned long long)total >> 20);
+    *last = now;
+}
+
+/* From here on messages go to a file that only this user can read. */
+static void open_log(const char *name)
+{
+    char directory[PATH_MAX], path[PATH_MAX + 80];
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    snprintf(directory, sizeof(directory), "%s/tierbench.%u", runtime ? runtime : "/tmp", (unsigned)getuid());
+    mkdir(directory, 0700);
+    snprintf(path, sizeof(path), "%s/tierd.%s.log", directory, name);
+    int log = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null >= 0) {
+        dup2(null, 0);
+        dup2(null, 1);
+    }
+    if (log >= 0 || null >= 0)
+        dup2(log >= 0 ? log : null, 2);
+}
+
+static void wait_for_end(void)
+{
+    sigset_t ends;
+    int sig;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigwait(&ends, &sig);
+}
+
+static void report_failure(void *arg, const struct tb_file_report *r)
+{
+    (void)arg;
+    fprintf(stderr, "tierd: %s: not flushed: %s\n", r->path, strerror(-r->error));
+}
+
+static int serve(const struct options *o, struct tb_config *c)
+{
+    tb_engine *e;
+    struct tb_error err = {""};
+    time_t last = 0;
+    char text[sizeof(err.text) + 64];
+    int rc = tb_instance_create(c, o->name, tb_io_libc(), show, &last, &e, &err);
+    if (rc == -EEXIST)
+        snprintf(err.text, sizeof(err.text), "instance %s is already there: name another with -i, or: tierctl stop -i %s", o->name, o->name);
+    if (rc)
+        return say(o, err.text);
+    rc = tb_instance_become_daemon(e);
+    if (!rc)
+        rc = tb_background_start(e);
+    if (rc) {
+        tb_instance_destroy(e);
+        snprintf(text, sizeof(text), "cannot start the background work: %s", strerror(-rc));
+        return say(o, text);
+    }
+    if (!o->foreground)
+        open_log(o->name);
+    if (o->ready >= 0) {
+        dprintf(o->ready, "ready\n");
+        close(o->ready);
+    }
+    wait_for_end();
+    tb_background_stop(e);
+    rc = tb_instance_drain(e, (int)c->flush.threads, NULL, report_failure, NULL);
+    tb_engine_detach(e);
+    return rc ? 3 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    struct tb_error err = {""};
+    struct tb_config *c = calloc(1, sizeof(*c));
+    sigset_t ends;
+    int rc = parse(argc, argv, &o);
+    if (rc || !c)
+        return 2;
+    sigemptyset(&ends); /* blocked before any thread starts: only the main thread waits for them */
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
+    rc = read_config(&o, c, &err);
+    if (rc)
+        rc = say(&o, err.text);
+    else
+        rc = serve(&o, c);
+    free(c);
+    return rc;
+}

@@ -1,0 +1,322 @@
+/*
+ * The keys of a tier configuration, their defaults, and the rules between them.
+ * What a single value may be stands in the tables; what values mean for each
+ * other is in config_rules.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "config_text.h"
+#include "config_yaml.h"
+#include "hermes_conf.h"
+
+static const char *const mode_names[] = {"persistent-async", "persistent-sync", "scratch", "bypass", NULL};
+static const char *const fsync_names[] = {"tier", "pfs", "none", NULL};
+static const char *const policy_names[] = {"max-bandwidth", "round-robin", NULL};
+static const char *const flush_names[] = {"on-close", "watermark", "manual", NULL};
+static const char *const medium_names[] = {"memory", "directory", NULL};
+
+const char *tb_mode_name(enum tb_mode mode) { return mode_names[mode]; }
+const char *tb_fsync_name(enum tb_fsync fsync) { return fsync_names[fsync]; }
+const char *tb_policy_name(enum tb_policy policy) { return policy_names[policy]; }
+const char *tb_flush_name(enum tb_flush_policy policy) { return flush_names[policy]; }
+
+int tb_mode_parse(const char *text, enum tb_mode *out)
+{
+    for (int i = 0; mode_names[i]; i++)
+        if (strcmp(text, mode_names[i]) == 0)
+            return *out = (enum tb_mode)i, 0;
+    return -EINVAL;
+}
+
+#define FIELD(member) TB_YAML_FIELD(struct tb_config, member)
+#define TIER(member) TB_YAML_FIELD(struct tb_config_tier, member)
+
+/* `model: FILE`, relative to the configuration, into a device and the flag that stands behind it. */
+static int read_model(struct tb_yaml *yaml, yaml_node_t *node, const char *path, struct tb_device *device, bool *modelled)
+{
+    char file[TB_PATH_MAX];
+    const struct tb_yaml_key key = {path, TB_YAML_PATH, .offset = 0, .width = sizeof(file)};
+    int rc = tb_yaml_value(yaml, &key, node, path, file);
+    if (!rc)
+        rc = tb_device_read(file, device, yaml->err);
+    *modelled = rc == 0;
+    return rc;
+}
+
+static int read_tier_model(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
+{
+    struct tb_config_tier *tier = target;
+    return read_model(yaml, node, path, &tier->model, &tier->modelled);
+}
+
+static int read_pfs_model(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
+{
+    struct tb_config *c = target;
+    return read_model(yaml, node, path, &c->pfs.model, &c->pfs.modelled);
+}
+
+static const struct tb_yaml_key prefix_keys[] = {
+    {"prefix", TB_YAML_PATH, .required = true, TB_YAML_FIELD(struct tb_config_prefix, prefix)},
+    {"mode", TB_YAML_CHOICE, .required = true, TB_YAML_FIELD(struct tb_config_prefix, mode), .choices = mode_names},
+    {0},
+};
+
+/* `mode: M` is one prefix, the PFS's path, which is known only when all is read: an empty prefix stands for it. */
+static int read_mode(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
+{
+    struct tb_config *c = target;
+    const struct tb_yaml_key word = {"mode", TB_YAML_CHOICE, TB_YAML_FIELD(struct tb_config, prefixes[0].mode), .choices = mode_names};
+    const struct tb_yaml_key list = {"mode", TB_YAML_LIST, .offset = offsetof(struct tb_config, prefixes),
+                                     .width = sizeof(struct tb_config_prefix), .min = 1, .max = TB_MAX_PREFIXES,
+                                     .keys = prefix_keys, .count_offset = offsetof(struct tb_config, n_prefixes)};
+    c->n_prefixes = 1;
+    return tb_yaml_value(yaml, node->type == YAML_SEQUENCE_NODE ? &list : &word, node, path, target);
+}
+
+static const struct tb_yaml_key pfs_keys[] = {
+    {"path", TB_YAML_PATH, .required = true, FIELD(pfs.path)},
+    {"model", TB_YAML_CUSTOM, .read = read_pfs_model},
+    {0},
+};
+
+static const struct tb_yaml_key flush_keys[] = {
+    {"policy", TB_YAML_CHOICE, FIELD(flush.policy), .choices = flush_names},
+    {"background", TB_YAML_FLAG, FIELD(flush.background)},
+    {"threads", TB_YAML_COUNT, FIELD(flush.threads), .min = 1, .max = 64},
+    {"high", TB_YAML_FRACTION, FIELD(flush.high)},
+    {"low", TB_YAML_FRACTION, FIELD(flush.low)},
+    {0},
+};
+
+static const struct tb_yaml_key placement_keys[] = {
+    {"policy", TB_YAML_CHOICE, FIELD(placement), .choices = policy_names},
+    {0},
+};
+
+static const struct tb_yaml_key slab_keys[] = {
+    {"units", TB_YAML_COUNT, .required = true, TB_YAML_FIELD(struct tb_config_slab, units), .min = 1, .max = 1u << 20},
+    {"share", TB_YAML_FRACTION, .required = true, TB_YAML_FIELD(struct tb_config_slab, share)},
+    {0},
+};
+
+static const struct tb_yaml_key tier_keys[] = {
+    {"name", TB_YAML_TEXT, .required = true, TIER(name)},
+    {"medium", TB_YAML_CHOICE, .required = true, TIER(medium), .choices = medium_names},
+    {"path", TB_YAML_PATH, TIER(path)},
+    {"capacity", TB_YAML_SIZE, .required = true, TIER(capacity)},
+    {"block", TB_YAML_SIZE, .required = true, TIER(block)},
+    {"slabs", TB_YAML_LIST, .required = true, .offset = offsetof(struct tb_config_tier, slabs),
+     .width = sizeof(struct tb_config_slab), .min = 1, .max = TB_MAX_SLABS, .keys = slab_keys,
+     .count_offset = offsetof(struct tb_config_tier, n_slabs)},
+    {"model", TB_YAML_CUSTOM, .read = read_tier_model},
+    {"shared", TB_YAML_FLAG, TIER(shared)},
+    {0},
+};
+
+static const struct tb_yaml_key config_keys[] = {
+    {"version", TB_YAML_COUNT, .required = true, FIELD(version), .min = 1, .max = 1},
+    {"max_files", TB_YAML_COUNT, FIELD(max_files), .min = 64, .max = 1u << 24},
+    {"pfs", TB_YAML_MAP, .required = true, .keys = pfs_keys},
+    {"mode", TB_YAML_CUSTOM, .read = read_mode},
+    {"fsync", TB_YAML_CHOICE, FIELD(fsync), .choices = fsync_names},
+    {"allow_volatile", TB_YAML_FLAG, FIELD(allow_volatile)},
+    {"flush", TB_YAML_MAP, .keys = flush_keys},
+    {"placement", TB_YAML_MAP, .keys = placement_keys},
+    {"tiers", TB_YAML_LIST, .required = true, .offset = offsetof(struct tb_config, tiers), .width = sizeof(struct tb_config_tier),
+     .min = 1, .max = TB_MAX_TIERS, .keys = tier_keys, .count_offset = offsetof(struct tb_config, n_tiers)},
+    {0},
+};
+
+void tb_config_defaults(struct tb_config *c)
+{
+    memset(c, 0, sizeof(*c));
+    c->version = 1;
+    c->max_files = 65536;
+    c->n_prefixes = 1;
+    c->flush.threads = 2;
+    c->flush.high = 0.8;
+    c->flush.low = 0.5;
+}
+
+/* What is wrong between values: the key it is told of, and the text. */
+struct finding {
+    char key[128], text[512];
+};
+
+static int find_wrong(struct finding *found, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int find_wrong(struct finding *found, const char *key, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    snprintf(found->key, sizeof(found->key), "%.127s", key);
+    vsnprintf(found->text, sizeof(found->text), format, args);
+    va_end(args);
+    return -EINVAL;
+}
+
+static int slab_rules(const struct tb_config_tier *t, const char *key, struct finding *found)
+{
+    char at[160];
+    double sum = 0;
+    for (uint32_t s = 0; s < t->n_slabs; s++) {
+        unsigned long long size = (unsigned long long)t->block * t->slabs[s].units;
+        snprintf(at, sizeof(at), "%s.slabs[%u].share", key, s);
+        sum += t->slabs[s].share;
+        if (sum > 1.0 + 1e-9)
+            return find_wrong(found, at, "%g: the shares of the tier's slabs sum to %g; allowed: at most 1", t->slabs[s].share, sum);
+        if (t->slabs[s].share > 0 && (double)t->capacity * t->slabs[s].share < (double)size)
+            return find_wrong(found, at, "%g of %llu bytes holds no buffer of %llu bytes; allowed: slabs that fit the tier",
+                        t->slabs[s].share, (unsigned long long)t->capacity, size);
+    }
+    return 0;
+}
+
+static int tier_rules(const struct tb_config *c, uint32_t i, bool needs_path, struct finding *found)
+{
+    const struct tb_config_tier *t = &c->tiers[i];
+    char key[64], at[128];
+    snprintf(key, sizeof(key), "tiers[%u]", i);
+    snprintf(at, sizeof(at), "%s.block", key);
+    if (t->block == 0 || t->block % TB_BLOCK_MIN)
+        return find_wrong(found, at, "%u bytes; allowed: a multiple of %u bytes", t->block, TB_BLOCK_MIN);
+    snprintf(at, sizeof(at), "%s.name", key);
+    for (uint32_t k = 0; k < i; k++)
+        if (strcmp(c->tiers[k].name, t->name) == 0)
+            return find_wrong(found, at, "%s: tiers[%u] has this name; allowed: one name for one tier", t->name, k);
+    snprintf(at, sizeof(at), "%s.path", key);
+    if (t->medium == TB_MEDIUM_MEMORY && t->path[0])
+        return find_wrong(found, at, "%s: a memory tier has no path", t->path);
+    if (t->medium == TB_MEDIUM_DIRECTORY && !t->path[0] && needs_path)
+        return find_wrong(found, at, "is missing; a directory tier needs one");
+    if (t->path[0] && tb_path_is_under(t->path, c->pfs.path))
+        return find_wrong(found, at, "%s lies under pfs.path %s; allowed: a place outside the PFS", t->path, c->pfs.path);
+    return slab_rules(t, key, found);
+}
+
+static int promise_rules(const struct tb_config *c, struct finding *found)
+{
+    bool scratch_only = true, directory = false;
+    for (uint32_t i = 0; i < c->n_prefixes; i++)
+        scratch_only &= c->prefixes[i].mode == TB_MODE_SCRATCH;
+    for (uint32_t t = 0; t < c->n_tiers; t++)
+        directory |= c->tiers[t].medium == TB_MEDIUM_DIRECTORY;
+    if (c->fsync == TB_FSYNC_NONE && !scratch_only)
+        return find_wrong(found, "fsync", "none; allowed in mode scratch only: tier or pfs");
+    if (c->fsync == TB_FSYNC_TIER && !directory && !scratch_only)
+        return find_wrong(found, "fsync", "tier; allowed where a tier has medium directory (the journal's place), else: pfs");
+    if (c->flush.low > c->flush.high)
+        return find_wrong(found, "flush.low", "%g is above flush.high %g; allowed: low <= high", c->flush.low, c->flush.high);
+    return 0;
+}
+
+static int config_rules(const struct tb_config *c, bool needs_path, struct finding *found)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < c->n_tiers && !rc; i++)
+        rc = tier_rules(c, i, needs_path, found);
+    return rc ? rc : promise_rules(c, found);
+}
+
+/* The empty prefix is the PFS's path; scratch promises nothing. */
+static void fill_in(struct tb_config *c)
+{
+    bool scratch_only = true;
+    for (uint32_t i = 0; i < c->n_prefixes; i++) {
+        if (!c->prefixes[i].prefix[0])
+            snprintf(c->prefixes[i].prefix, sizeof(c->prefixes[i].prefix), "%s", c->pfs.path);
+        scratch_only &= c->prefixes[i].mode == TB_MODE_SCRATCH;
+    }
+    if (scratch_only)
+        c->fsync = TB_FSYNC_NONE;
+}
+
+static int read_yaml(const char *file, struct tb_config *out, struct tb_error *err)
+{
+    struct tb_yaml yaml;
+    struct finding found;
+    tb_config_defaults(out);
+    int rc = tb_yaml_open(&yaml, file, err);
+    if (rc)
+        return rc;
+    rc = tb_yaml_read(&yaml, config_keys, out);
+    if (!rc) {
+        fill_in(out);
+        rc = config_rules(out, true, &found);
+        if (rc)
+            snprintf(err->text, sizeof(err->text), "%.300s:%u: %s: %s", file, tb_yaml_line(&yaml, found.key), found.key, found.text);
+    }
+    tb_yaml_close(&yaml);
+    return rc;
+}
+
+static bool is_hermes(const char *file)
+{
+    const char *dot = strrchr(file, '.');
+    return dot && strcmp(dot, ".conf") == 0;
+}
+
+static int finish(const char *file, struct tb_config *out, struct tb_error *err)
+{
+    struct finding found;
+    char path[PATH_MAX];
+    snprintf(out->file, sizeof(out->file), "%.1000s", realpath(file, path) ? path : file);
+    if (!is_hermes(file))
+        return 0;
+    int rc = config_rules(out, false, &found);
+    if (rc)
+        snprintf(err->text, sizeof(err->text), "%.300s: %s: %s", file, found.key, found.text);
+    return rc;
+}
+
+int tb_config_read(const char *file, struct tb_config *out, struct tb_error *err)
+{
+    int rc = is_hermes(file) ? tb_hermes_read(file, NULL, out, err) : read_yaml(file, out, err);
+    return rc ? rc : finish(file, out, err);
+}
+
+int tb_config_read_merged(const char *base, const char *fragment, struct tb_config *out, struct tb_error *err)
+{
+    if (!is_hermes(base) || !is_hermes(fragment)) {
+        snprintf(err->text, sizeof(err->text), "%.300s: a fragment is merged over a .conf file only; given: %.300s", fragment, base);
+        return -EINVAL;
+    }
+    int rc = tb_hermes_read(base, fragment, out, err);
+    return rc ? rc : finish(base, out, err);
+}
+
+int tb_config_set_mode(struct tb_config *c, const char *text, struct tb_error *err)
+{
+    enum tb_mode mode;
+    struct finding found;
+    if (tb_mode_parse(text, &mode)) {
+        snprintf(err->text, sizeof(err->text),
+                 "--mode: %.100s; allowed: persistent-async, persistent-sync, scratch, bypass", text);
+        return -EINVAL;
+    }
+    for (uint32_t i = 0; i < c->n_prefixes; i++)
+        c->prefixes[i].mode = mode;
+    if (mode == TB_MODE_SCRATCH)
+        c->fsync = TB_FSYNC_NONE;
+    else if (mode == TB_MODE_BYPASS || c->fsync == TB_FSYNC_NONE)
+        c->fsync = TB_FSYNC_PFS;
+    int rc = config_rules(c, true, &found);
+    if (rc)
+        snprintf(err->text, sizeof(err->text), "%.300s: %s: %s", c->file, found.key, found.text);
+    return rc;
+}
+
+uint64_t tb_config_digest(const struct tb_config *c)
+{
+    struct tb_config shape = *c;
+    memset(shape.file, 0, sizeof(shape.file)); /* wherever it lies */
+    return XXH3_64bits(&shape, sizeof(shape));
+}
