@@ -54,7 +54,8 @@ def _report(options: argparse.Namespace) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
-    """One line a run; a run that cannot be read is listed as such, the others still are."""
+    """One line a run; a run that cannot be read is named on stderr, the others are still listed."""
+    unreadable: list[str] = []
     table = Table(box=None, pad_edge=False)
     for name in ("run", "started", "commit", "rows", "pass", "fail", "inconclusive"):
         table.add_column(name, no_wrap=True)
@@ -62,15 +63,17 @@ def _list(options: argparse.Namespace) -> None:
         try:
             run = read_run(path)
         except RunError as e:
-            table.add_row(path.name, f"unreadable: {e}")
+            unreadable.append(str(e))
             continue
         made = report.make(run)
         commit = str(run.provenance.get("commit", "?"))[:10] + ("+" if run.provenance.get("dirty") else "")
         counts = (str(n) for n in made.counts.values())
         table.add_row(run.name, str(run.provenance.get("started", "?")), commit, str(len(made.rows)), *counts)
-    if not table.row_count:
+    if not table.row_count and not unreadable:
         raise RunError(f"{options.results}: holds no runs")
     _console().print(table)
+    for problem in unreadable:
+        print(f"tierbench: {problem}", file=sys.stderr)
 
 
 def _console() -> Console:

@@ -9,7 +9,6 @@ import csv
 import io
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,25 +55,24 @@ def write(report: Report, folder: Path) -> list[Path]:
     if comparison:
         files["comparison.svg"] = figures.svg(comparison, "comparison").encode()
         files["comparison.png"] = figures.png(comparison)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            _replace(folder / name, content)
-    except OSError as e:
-        raise RunError(f"{folder}: cannot write the report: {e.strerror}") from e
+    replace_all(folder, files)
     return [folder / name for name in files]
 
 
-def _replace(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+def replace_all(folder: Path, files: dict[str, bytes]) -> None:
+    """Put files into a folder: all are written under other names before the first is renamed."""
+    staged = {folder / f".{name}.{os.getpid()}": folder / name for name in files}
     try:
-        with os.fdopen(handle, "wb") as f:
-            f.write(content)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        folder.mkdir(parents=True, exist_ok=True)
+        for temporary, path in staged.items():
+            temporary.write_bytes(files[path.name])
+        for temporary, path in staged.items():
+            temporary.replace(path)
+    except OSError as e:
+        raise RunError(f"{folder}: cannot write the report: {e.strerror}") from e
+    finally:
+        for temporary in staged:
+            temporary.unlink(missing_ok=True)
 
 
 # --- report.json -------------------------------------------------------------------------------------------

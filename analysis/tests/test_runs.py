@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic import ROWS
+
+from tierbench.runs import RunError, find_runs, read_run
+
+
+def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value))
+
+
+def first_case(run: Path) -> Path:
+    return sorted(run.glob("cases/*/*/case.json"))[0]
+
+
+def test_a_run_is_one_tidy_table(shared_run: Path) -> None:
+    run = read_run(shared_run)
+    assert len(run.cases) == len(ROWS) * 5
+    assert run.passed == len(ROWS) * 5 and not run.failures
+    assert set(run.cases["tiers"]) == {"pfs", "bb", "bb-nvme", "bb-nvme-ram", "ram"}
+    assert len(run.plans) == len(run.stats) == len(run.cases)
+    assert "published/hermes-webinar.csv" in run.files
+
+
+def test_failures_of_every_report_are_kept(run_folder: Path) -> None:
+    case = {
+        "name": "A",
+        "display_name": "A %x=1",
+        "result": "fail",
+        "fail_phase": "sanity",
+        "fail_reason": "no\nbytes",
+    }
+    (run_folder / "reframe-2.json").write_text(json.dumps({"runs": [{"testcases": [case]}]}))
+    failure = read_run(run_folder).failures[0]
+    assert (failure.name, failure.phase, failure.reason) == ("A %x=1", "sanity", "no bytes")
+
+
+@pytest.mark.parametrize(("file", "content", "words"), [
+    ("provenance.json", None, "provenance.json: cannot be read"),
+    ("provenance.json", "{", "provenance.json:1: is not valid JSON"),
+    ("provenance.json", "[]", "holds list, expected an object"),
+    ("reframe.json", "{}", "is not a ReFrame report"),
+    ("reframe.json", "", "is not valid JSON"),
+])  # fmt: skip
+def test_damaged_run_files(run_folder: Path, file: str, content: str | None, words: str) -> None:
+    path = run_folder / file
+    path.unlink() if content is None else path.write_text(content)
+    with pytest.raises(RunError, match=words) as caught:
+        read_run(run_folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_reframe_report(run_folder: Path) -> None:
+    (run_folder / "reframe.json").unlink()
+    with pytest.raises(RunError, match="no ReFrame report"):
+        read_run(run_folder)
+
+
+def test_no_cases(run_folder: Path) -> None:
+    shutil.rmtree(run_folder / "cases")
+    with pytest.raises(RunError, match="holds no cases"):
+        read_run(run_folder)
+
+
+@pytest.mark.parametrize(("key", "value", "words"), [
+    ("value", "fast", "value is 'fast', expected int or float"),
+    ("value", True, "value is True"),
+    ("value", -1.0, "expected a positive number"),
+    ("value", float("nan"), "expected a finite number"),
+    ("fsync", "maybe", "expected one of pfs, tier, none"),
+    ("verified", "yes", "expected bool or null"),
+])  # fmt: skip
+def test_bad_values_name_file_key_and_what_is_allowed(
+    run_folder: Path, key: str, value: object, words: str
+) -> None:
+    path = first_case(run_folder)
+    edit(path, lambda case: case.update({key: value}))
+    with pytest.raises(RunError, match=words) as caught:
+        read_run(run_folder)
+    assert str(path) in str(caught.value)
+
+
+def test_missing_key(run_folder: Path) -> None:
+    edit(first_case(run_folder), lambda case: case.pop("fsync"))
+    with pytest.raises(RunError, match="lacks 'fsync'"):
+        read_run(run_folder)
+
+
+def test_a_value_the_driver_never_printed_is_refused(run_folder: Path) -> None:
+    edit(first_case(run_folder), lambda case: case.update(value=12345.0))
+    with pytest.raises(RunError, match=r"value is 12345\.0, but summary\.json holds"):
+        read_run(run_folder)
+
+
+def test_a_truncated_summary_is_refused(run_folder: Path) -> None:
+    path = first_case(run_folder).with_name("summary.json")
+    path.write_text(path.read_text()[:200])
+    with pytest.raises(RunError, match=r"summary\.json: is cut off"):
+        read_run(run_folder)
+
+
+def test_a_repetition_counted_twice_is_refused(run_folder: Path) -> None:
+    folder = first_case(run_folder).parent
+    shutil.copytree(folder, folder.with_name("9"))
+    with pytest.raises(RunError, match="once more"):
+        read_run(run_folder)
+
+
+def test_find_runs(run_folder: Path) -> None:
+    assert find_runs(run_folder.parent.parent) == [run_folder]
+    with pytest.raises(RunError, match="is not a results folder"):
+        find_runs(run_folder / "none")

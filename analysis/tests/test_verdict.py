@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from tierbench.runs import read_run
+from tierbench.verdict import Row, judge, steps
+
+
+def rows_of(run: Path) -> dict[tuple[str, str, str], Row]:
+    rows = judge(read_run(run))
+    return {(r.key["tiers"], r.key["fsync"], r.key["policy"] + ("" if r.syncs_each_write else "-plain")): r
+            for r in rows}  # fmt: skip
+
+
+def test_twelve_rows_baseline_first(shared_run: Path) -> None:
+    rows = judge(read_run(shared_run))
+    assert len(rows) == 12
+    assert rows[0].label == "PFS with -Y" and rows[0].ratio and rows[0].ratio.value == 1
+    assert all(r.baseline == "PFS with -Y" for r in rows)
+
+
+def test_both_ratios(shared_run: Path) -> None:
+    rows = rows_of(shared_run)
+    row, synced = rows["bb", "none", "max-bandwidth"], rows["pfs", "pfs", "none"]
+    plain = rows["pfs", "pfs", "none-plain"]
+    assert row.ratio and row.ratio_without_sync
+    assert row.ratio.value == pytest.approx(row.median.value / synced.median.value)
+    assert row.ratio_without_sync.value == pytest.approx(row.median.value / plain.median.value)
+
+
+def test_filling_in_turn_misses_the_published_number_and_side_by_side_does_not(shared_run: Path) -> None:
+    rows = rows_of(shared_run)
+    in_turn = rows["bb-nvme-ram", "none", "max-bandwidth"]
+    assert in_turn.verdict == "fail" and "misses the requirement" in in_turn.reason
+    assert in_turn.margin == pytest.approx(in_turn.median.value / 829.3921 - 1)
+    assert rows["bb-nvme-ram", "none", "round-robin"].verdict == "pass"
+
+
+def test_a_modelled_row_may_miss_by_the_accuracy_of_the_model(tmp_path: Path) -> None:
+    near = rows_of(synthetic.build(tmp_path / "near", scale=0.98, noise=0.002))
+    assert near["bb", "none", "max-bandwidth"].verdict == "pass"
+    far = rows_of(synthetic.build(tmp_path / "far", scale=0.93, noise=0.002))
+    assert far["bb", "none", "max-bandwidth"].verdict == "fail"
+
+
+def test_a_row_that_does_not_behave_as_modelled_fails(tmp_path: Path) -> None:
+    for scale in (0.85, 1.2):
+        row = rows_of(synthetic.build(tmp_path / str(scale), scale=scale))["ram", "none", "max-bandwidth"]
+        assert row.verdict == "fail" and "does not behave as modelled" in row.reason
+
+
+def test_a_wide_interval_is_inconclusive(tmp_path: Path) -> None:
+    row = rows_of(synthetic.build(tmp_path, noise=0.04))["bb", "none", "max-bandwidth"]
+    assert row.verdict == "inconclusive" and "not shown" in row.reason
+
+
+def test_small_samples_are_inconclusive_and_say_what_they_need(tmp_path: Path) -> None:
+    run = synthetic.build(tmp_path, repetitions=3)
+    row = rows_of(run)["bb", "none", "max-bandwidth"]
+    assert row.verdict == "inconclusive" and "needs n >= 5" in row.reason
+    assert all(s.comparison.needs_n for s in steps(judge(read_run(run))))
+
+
+def test_wrong_bytes_fail_whatever_the_bandwidth(run_folder: Path) -> None:
+    path = run_folder / "cases/bb-persistent-async-tier-max-bandwidth-Y/3/case.json"
+    case = json.loads(path.read_text())
+    path.write_text(json.dumps(case | {"verified": False}))
+    row = rows_of(run_folder)["bb", "tier", "max-bandwidth"]
+    assert row.verdict == "fail" and "WRONG" in row.reason
+
+
+def test_real_devices_get_no_prediction_and_no_tolerance(run_folder: Path) -> None:
+    for path in run_folder.glob("cases/*/*/case.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"modelled": False}))
+    rows = rows_of(run_folder)
+    assert all(r.prediction is None and r.fraction_of_peak is None for r in rows.values())
+    assert rows["bb", "none", "max-bandwidth"].verdict == "fail"
+    assert rows["ram", "none", "max-bandwidth"].verdict == "inconclusive"
+
+
+def test_drivers_are_not_mixed(run_folder: Path) -> None:
+    path = run_folder / "cases/bb-scratch-none-max-bandwidth-Y/3/case.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"driver": "IOR-4.0.0"}))
+    rows = [r for r in judge(read_run(run_folder)) if r.key["tiers"] == "bb" and r.key["fsync"] == "none"]
+    assert sorted(len(r.values) for r in rows) == [1, 4]
+
+
+def test_steps_are_small_families_of_planned_comparisons(shared_run: Path) -> None:
+    found = [(s.after.key["fsync"], s.before.label, s.after.label, s.comparison.significant)
+             for s in steps(judge(read_run(shared_run)))]  # fmt: skip
+    assert ("none", "PFS with -Y", "BB", True) in found
+    assert ("none", "BB + NVMe", "BB + NVMe + RAM", True) in found
+    assert ("tier", "BB + NVMe", "BB + NVMe + RAM", False) in found
+    assert ("none", "BB + NVMe + RAM", "BB + NVMe + RAM side by side", True) in found
