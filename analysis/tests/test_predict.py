@@ -49,7 +49,7 @@ def simulate(plan: dict[str, Any], mode: str, fsync: str, policy: str, synced: b
     """MiB/s of ranks that each write, and sync, one transfer after the other."""
     pfs = Device(plan["pfs"]["model"])
     tiers = [(Device(t["model"]), t["medium"] == "memory") for t in plan["tiers"]]
-    room = [t["usable_bytes"] for t in plan["tiers"]]
+    room: list[int] = [t["usable_bytes"] for t in plan["tiers"]]
     directories = [i for i, (_, memory) in enumerate(tiers) if not memory]
     opened = pfs if mode != "scratch" else tiers[directories[0]][0] if directories else None
     count = 0

@@ -13,10 +13,11 @@ from tierbench.cli import main
 from tierbench.runs import RunError, read_run
 
 KEYS = set(
-    """test system tiers metric unit direction n values median ci_low ci_high baseline ratio ratio_low ratio_high
-    requirement margin verdict fraction_of_peak fsync policy modelled driver mode predicted published open_s
-    ratio_to_pfs_without_Y ratio_to_pfs_without_Y_low ratio_to_pfs_without_Y_high durable_s verified""".split()
-)  # fmt: skip
+    """test system tiers metric unit direction n values median ci_low ci_high baseline ratio ratio_low
+    ratio_high requirement margin verdict fraction_of_peak fsync policy modelled driver mode predicted published
+    ratio_to_pfs_without_Y ratio_to_pfs_without_Y_low ratio_to_pfs_without_Y_high open_s durable_s
+    verified""".split()
+)
 FILES = {"report.html", "report.json", "comparison.svg", "comparison.png"}
 
 

@@ -19,9 +19,9 @@ device d:
 - fsync: pfs under -Y: every fsync flushes its bytes: T = open + busy(PFS) as without tiers.
 
 Placement is replayed write by write over the usable bytes of `tierctl plan --json`. Where a formula is not
-given above (reads, other policies, unmodelled places), nothing is predicted. These are the saturation bounds of
-a closed queueing network (Denning and Buzen, The Operational Analysis of Queueing Network Models, 1978); a
-discrete-event simulation in the tests shows that four ranks come within 4 % of them.
+given above (reads, other policies, unmodelled places), nothing is predicted. These are the saturation bounds
+of a closed queueing network (Denning and Buzen, The Operational Analysis of Queueing Network Models, 1978);
+a discrete-event simulation in the tests shows that four ranks come within 4 % of them.
 """
 
 from __future__ import annotations
