@@ -58,7 +58,7 @@ def simulate(plan: dict[str, Any], mode: str, fsync: str, policy: str, synced: b
         nonlocal count
         start = count % len(tiers) if policy == "round-robin" else 0
         count += 1
-        i = next(i for i in [*range(start, len(tiers)), *range(start)] if room[i] >= TRANSFER)
+        i: int = next(i for i in [*range(start, len(tiers)), *range(start)] if room[i] >= TRANSFER)
         room[i] -= TRANSFER
         return i
 

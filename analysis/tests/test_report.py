@@ -14,8 +14,8 @@ from tierbench.runs import RunError, read_run
 
 KEYS = set(
     """test system tiers metric unit direction n values median ci_low ci_high baseline ratio ratio_low
-    ratio_high requirement margin verdict fraction_of_peak fsync policy modelled driver mode predicted published
-    ratio_to_pfs_without_Y ratio_to_pfs_without_Y_low ratio_to_pfs_without_Y_high open_s durable_s
+    ratio_high requirement margin verdict fraction_of_peak fsync policy modelled driver mode predicted
+    published ratio_to_pfs_without_Y ratio_to_pfs_without_Y_low ratio_to_pfs_without_Y_high open_s durable_s
     verified""".split()
 )
 FILES = {"report.html", "report.json", "comparison.svg", "comparison.png"}
