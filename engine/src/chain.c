@@ -1,70 +1,51 @@
-/*
- * Building a place's chain; see chain.h.  A chain without layers of its own
- * still gets one head, so that the caller holds something it may free.
- */
+/* Building a place's chain; see chain.h. */
 #include "chain.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "io_fault.h"
-#include "io_layer.h"
 
-struct chain {
-    struct tb_io io; /* the head */
-    struct tb_io_ops ops;
-    struct tb_io *model, *fault;
-};
-
-static const struct tb_io_ops head_ops = {.name = "place"};
-
-static int add_model(struct chain *c, const struct tb_device *model, struct tb_device_clock *clock, struct tb_io **top)
+/* Puts the fault of the environment over `next`; takes `next` away with it when it fails. */
+static struct tb_io *with_fault(struct tb_io *next)
 {
-    if (!model)
-        return 0;
-    c->model = tb_io_model_new(model, clock, *top);
-    if (!c->model)
-        return ENOMEM;
-    *top = c->model;
-    return 0;
-}
-
-static int add_fault(struct chain *c, struct tb_io **top)
-{
-    const char *text = getenv("TB_FAULT");
     struct tb_fault fault;
-    if (!text || !*text)
-        return 0;
-    if (tb_fault_parse(text, &fault))
-        return EINVAL;
-    c->fault = tb_io_fault_new(&fault, *top);
-    if (!c->fault)
-        return ENOMEM;
-    *top = c->fault;
-    return 0;
+    const char *text = getenv("TB_FAULT");
+    if (text == NULL || *text == '\0')
+        return next;
+    bool valid = tb_fault_parse(text, &fault) == 0;
+    struct tb_io *io = valid ? tb_io_fault_new(&fault, next) : NULL;
+    if (io == NULL) {
+        tb_chain_free(next);
+        errno = valid ? ENOMEM : EINVAL;
+    }
+    return io;
 }
 
 struct tb_io *tb_chain_new(const struct tb_device *model, struct tb_device_clock *clock, struct tb_io *base)
 {
-    struct chain *c = calloc(1, sizeof(*c));
-    struct tb_io *top = base;
-    int error = c ? add_model(c, model, clock, &top) : ENOMEM;
-    if (!error)
-        error = add_fault(c, &top);
-    if (error) {
-        if (c)
-            tb_chain_free(&c->io);
-        errno = error;
+    if (model == NULL)
+        return with_fault(base);
+    struct tb_io *io = tb_io_model_new(model, clock, base);
+    if (io == NULL) {
+        errno = ENOMEM;
         return NULL;
     }
-    tb_io_layer_init(&c->io, &c->ops, &head_ops, top);
-    return &c->io;
+    return with_fault(io);
 }
 
+/* The layers made here are known by their names; the first other one is the base. */
 void tb_chain_free(struct tb_io *chain)
 {
-    struct chain *c = (struct chain *)chain;
-    tb_io_fault_free(c->fault);
-    tb_io_model_free(c->model);
-    free(c);
+    while (chain != NULL) {
+        struct tb_io *next = chain->next;
+        if (strcmp(chain->ops->name, "fault") == 0)
+            tb_io_fault_free(chain);
+        else if (strcmp(chain->ops->name, "model") == 0)
+            tb_io_model_free(chain);
+        else
+            return;
+        chain = next;
+    }
 }
