@@ -189,6 +189,13 @@ def test_not_ior(text: str) -> None:
         parse_ior(text, "f")
 
 
+def test_json_without_its_end_is_cut_off() -> None:
+    document = json.loads((IOR / "Y-json.out").read_text())
+    del document["Finished"]
+    with pytest.raises(OutputError, match="is cut off: no 'Finished'"):
+        parse_ior(json.dumps(document))
+
+
 def test_unreadable_file(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot be read: No such file"):
         read_ior(tmp_path / "none")
