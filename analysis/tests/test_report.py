@@ -53,6 +53,8 @@ def test_durable_comes_after_close_and_scratch_never_is(written: Path) -> None:
     for row in json.loads((written / "report.json").read_text())["rows"]:
         if row["mode"] == "scratch":
             assert row["durable_s"] is None
+        elif row["mode"] == "bypass":
+            assert row["durable_s"] == row["close_s"]
         elif row["fsync"] == "tier":
             assert row["durable_s"] > row["close_s"]
 

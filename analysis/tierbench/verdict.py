@@ -174,7 +174,7 @@ def _row(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Row:
         prediction=_prediction(run, key, group),
         open_s=_median(group["open_s"]),
         close_s=_median(group["total_s"]),
-        durable_s=_durable(group),
+        durable_s=_durable(key["mode"], group),
         folders=tuple(group["folder"]),
         command=str(group["command"].iloc[0]),
     )
@@ -195,8 +195,10 @@ def _median(column: pd.Series[float]) -> float | None:
     return float(np.median(known)) if len(known) else None
 
 
-def _durable(group: pd.DataFrame) -> float | None:
-    """Seconds from first open until every byte is on the PFS: the test and its drain."""
+def _durable(mode: str, group: pd.DataFrame) -> float | None:
+    """Seconds from first open until every byte is on the PFS: the test and its drain; None: never or unknown."""
+    if mode == "bypass" and group["command"].str.contains(r" -e\b").all():
+        return _median(group["total_s"])
     return _median(group["total_s"] + group["drain_s"])
 
 
