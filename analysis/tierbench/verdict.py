@@ -196,7 +196,7 @@ def _median(column: pd.Series[float]) -> float | None:
 
 
 def _durable(mode: str, group: pd.DataFrame) -> float | None:
-    """Seconds from first open until every byte is on the PFS: the test and its drain; None: never or unknown."""
+    """Seconds from first open until every byte is on the PFS: test and drain; None: never or unknown."""
     if mode == "bypass" and group["command"].str.contains(r" -e\b").all():
         return _median(group["total_s"])
     return _median(group["total_s"] + group["drain_s"])
