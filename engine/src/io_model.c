@@ -12,9 +12,9 @@
  *     operation starts, so that rates don't drift low.  Idle time leaves none.
  *
  * A device serves at once what its channels allow: it is busy for the latency
- * divided by them, while the thread that waits sees the whole of it.  Devices
- * take requests in real order: a thread ahead of real time by its debt must not
- * push the device's clock ahead for others.
+ * divided by them, while a thread alone sees the whole of it (one that queued
+ * sees the queue instead).  Devices take requests in real order: a thread ahead
+ * of real time by its debt must not push the device's clock ahead for others.
  *
  * Limit: the debts of a process (at most a threshold per thread) end with it
  * where it exits without close or sync.
@@ -187,7 +187,7 @@ void tb_model_charge(const struct tb_device *device, struct tb_device_clock *clo
     section_open(); /* where the process began to model inside this section */
     uint64_t now = timing->now_ns();
     uint64_t arrival = self.model_ns < now ? self.model_ns : now;
-    uint64_t served = reserve(free_at(clock, kind), arrival, cost.busy) + (cost.whole - cost.busy);
+    uint64_t served = reserve(free_at(clock, kind), arrival, cost.busy);
     self.model_ns = later(served, self.model_ns + cost.whole);
     tb_model_defer_end();
 }
