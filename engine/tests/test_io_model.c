@@ -95,6 +95,27 @@ static void real_time_counts_and_only_slows(void **state)
     assert_within(seconds_of(load, &device, 4, 100 * MS, 0), 8.2, 0.001);
 }
 
+static void slow_then_fast(int actor, void *arg)
+{
+    struct tb_io *io = arg;
+    (void)actor;
+    for (int i = 0; i < 40; i++)
+        io->ops->pwrite(io, 3, NULL, 1 << 20, 0);
+    sim_io(0);
+    for (int i = 0; i < 40; i++)
+        io->ops->pwrite(io, 3, NULL, 1 << 20, 0);
+}
+
+static void a_slow_machine_earns_no_credit(void **state)
+{
+    const struct tb_device device = {.write_bandwidth = 400 * MIB};
+    struct tb_device_clock clock = {0};
+    struct tb_io *io = tb_io_model_new(&device, &clock, sim_io(5 * MS));
+    (void)state;
+    assert_within((double)sim_run(1, slow_then_fast, io, 0) * 1e-9, 40 * 5e-3 + 40 * 2.5e-3, 0.01);
+    tb_io_model_free(io);
+}
+
 static void computing_is_neither_credit_nor_payment(void **state)
 {
     const struct tb_device device = {.write_bandwidth = 400 * MIB, .channels = 1};
@@ -270,6 +291,7 @@ int main(void)
         cmocka_unit_test(rates_hold_for_every_size_and_number_of_writers),
         cmocka_unit_test(oversleeping_costs_no_bandwidth),
         cmocka_unit_test(real_time_counts_and_only_slows),
+        cmocka_unit_test(a_slow_machine_earns_no_credit),
         cmocka_unit_test(computing_is_neither_credit_nor_payment),
         cmocka_unit_test(channels_hide_latency_from_many_not_from_one),
         cmocka_unit_test(only_syncs_of_something_cost),

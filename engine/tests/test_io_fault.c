@@ -1,0 +1,206 @@
+/* The fault layer, the chain that holds it, and the layers' pass-through, on real files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "chain.h"
+#include "io_fault.h"
+
+static char folder[] = "/tmp/tierbench-fault-XXXXXX";
+
+static const char *in_folder(const char *name)
+{
+    static char path[2][128];
+    static int turn;
+    char *out = path[turn++ % 2];
+    snprintf(out, sizeof path[0], "%s/%s", folder, name);
+    return out;
+}
+
+/* The chain of a process whose TB_FAULT is `text`; its model costs nothing. */
+static struct tb_io *chain_with(const char *text)
+{
+    static const struct tb_device device;
+    static struct tb_device_clock clock;
+    setenv("TB_FAULT", text, 1);
+    struct tb_io *io = tb_chain_new(&device, &clock, tb_io_libc());
+    unsetenv("TB_FAULT");
+    assert_non_null(io);
+    return io;
+}
+
+static int open_file(struct tb_io *io, const char *name)
+{
+    int fd = io->ops->open(io, in_folder(name), O_CREAT | O_RDWR, 0600);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void only_the_chosen_operations_fail(void **state)
+{
+    struct tb_io *io = chain_with("op=pwrite,errno=ENOSPC,after=2,count=2");
+    int fd = open_file(io, "a");
+    static const int expected[] = {1, 1, -ENOSPC, -ENOSPC, 1};
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(io->ops->pwrite(io, fd, "x", 1, i), expected[i]);
+    assert_int_equal(io->ops->write(io, fd, "x", 1), 1);
+    assert_int_equal(io->ops->close(io, fd), 0);
+    tb_chain_free(io);
+}
+
+static void transfers_are_cut_short(void **state)
+{
+    struct tb_io *io = chain_with("op=any,short=3,count=0");
+    int fd = open_file(io, "short");
+    char buf[16];
+    (void)state;
+    assert_int_equal(io->ops->write(io, fd, "abcdefgh", 8), 3);
+    assert_int_equal(io->ops->pwrite(io, fd, "abcdefgh", 8, 3), 3);
+    assert_int_equal(io->ops->lseek(io, fd, 0, SEEK_SET), 0);
+    assert_int_equal(io->ops->read(io, fd, buf, 2), 2);
+    assert_int_equal(io->ops->pread(io, fd, buf, 16, 2), 3);
+    assert_memory_equal(buf, "cab", 3);
+    io->ops->close(io, fd);
+    tb_chain_free(io);
+}
+
+static void faults_keep_to_their_path(void **state)
+{
+    char text[200];
+    snprintf(text, sizeof text, "op=any,errno=EIO,count=0,path=%s/bad", folder);
+    struct tb_io *io = chain_with(text);
+    int good = open_file(io, "good");
+    struct stat st;
+    (void)state;
+    assert_int_equal(io->ops->open(io, in_folder("bad"), O_CREAT | O_RDWR, 0600), -EIO);
+    assert_int_equal(io->ops->stat(io, in_folder("bad"), &st, 0), -EIO);
+    assert_int_equal(io->ops->mkdir(io, in_folder("bad.d"), 0700), -EIO);
+    assert_int_equal(access(in_folder("bad.d"), F_OK), -1);
+    assert_int_equal(io->ops->fsync(io, good, true), 0);
+    assert_int_equal(rename(in_folder("good"), in_folder("bad2")), 0);
+    assert_int_equal(io->ops->fsync(io, good, true), -EIO); /* it has another name now */
+    assert_int_equal(io->ops->close(io, good), -EIO);
+    assert_int_equal(fcntl(good, F_GETFD), -1); /* closed all the same */
+    tb_chain_free(io);
+}
+
+static void a_signal_strikes_at_the_operation(void **state)
+{
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        struct tb_io *io = chain_with("op=fsync,signal=9,after=1");
+        int fd = io->ops->open(io, in_folder("k"), O_CREAT | O_RDWR, 0600);
+        io->ops->fsync(io, fd, false);
+        io->ops->pwrite(io, fd, "1", 1, 0);
+        io->ops->fsync(io, fd, false);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    struct stat st;
+    assert_int_equal(stat(in_folder("k"), &st), 0);
+    assert_int_equal(st.st_size, 1);
+}
+
+/* Every operation reaches the bottom through both layers, and errors come back. */
+static void what_is_not_hit_passes(void **state)
+{
+    struct tb_io *io = chain_with("op=pwrite,errno=EIO,after=1000");
+    struct stat st;
+    char buf[8] = "";
+    (void)state;
+    int fd = open_file(io, "p");
+    assert_int_equal(io->ops->write(io, fd, "hello", 5), 5);
+    assert_int_equal(io->ops->lseek(io, fd, 0, SEEK_CUR), 5);
+    int copy = dup(fd);
+    assert_int_equal(io->ops->dup(io, fd, copy), 0);
+    assert_int_equal(io->ops->ftruncate(io, copy, 4), 0);
+    assert_int_equal(io->ops->fstat(io, fd, &st), 0);
+    assert_int_equal(st.st_size, 4);
+    assert_int_equal(io->ops->truncate(io, in_folder("p"), 3), 0);
+    assert_int_equal(io->ops->pread(io, fd, buf, 8, 0), 3);
+    assert_string_equal(buf, "hel");
+    assert_int_equal(io->ops->close(io, copy), 0);
+    assert_int_equal(io->ops->close(io, fd), 0);
+    assert_int_equal(io->ops->close(io, fd), -EBADF);
+    assert_int_equal(io->ops->mkdir(io, in_folder("d"), 0700), 0);
+    assert_int_equal(io->ops->mkdir(io, in_folder("d"), 0700), -EEXIST);
+    assert_int_equal(io->ops->unlink(io, in_folder("d"), AT_REMOVEDIR), 0);
+    assert_int_equal(io->ops->link(io, in_folder("p"), in_folder("q")), 0);
+    assert_int_equal(io->ops->rename(io, in_folder("p"), in_folder("q"), RENAME_NOREPLACE), -EEXIST);
+    assert_int_equal(io->ops->rename(io, in_folder("p"), in_folder("r"), 0), 0);
+    assert_int_equal(io->ops->stat(io, in_folder("r"), &st, 0), 0);
+    assert_int_equal(io->ops->unlink(io, in_folder("r"), 0), 0);
+    assert_int_equal(io->ops->stat(io, in_folder("r"), &st, AT_SYMLINK_NOFOLLOW), -ENOENT);
+    tb_chain_free(io);
+}
+
+static void no_fault_is_no_layer(void **state)
+{
+    (void)state;
+    unsetenv("TB_FAULT");
+    assert_ptr_equal(tb_chain_new(NULL, NULL, tb_io_libc()), tb_io_libc());
+    tb_chain_free(tb_io_libc());
+}
+
+static void nonsense_is_refused(void **state)
+{
+    static const char *const nonsense[] = {
+        "op=pwrite",                  "errno=EIO",        "op=pwrit,errno=EIO",        "op=read,errno=EWHAT",
+        "op=read,errno=EIO,short=1",  "op=read,after=-1,errno=EIO", "op=read,errno=EIO,count=many",
+        "op=read,errno=EIO,path=rel", "op=read,errno=EIO,", "op", "op=read,errno=EIO,colour=red",
+    };
+    struct tb_fault fault;
+    (void)state;
+    for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
+        if (tb_fault_parse(nonsense[i], &fault) != -EINVAL)
+            fail_msg("\"%s\" was accepted", nonsense[i]);
+        setenv("TB_FAULT", nonsense[i], 1);
+        assert_null(tb_chain_new(NULL, NULL, tb_io_libc()));
+        assert_int_equal(errno, EINVAL);
+    }
+    unsetenv("TB_FAULT");
+    assert_int_equal(tb_fault_parse("op=read,errno=EIO,path=/a,b=c", &fault), 0);
+    assert_string_equal(fault.path, "/a,b=c");
+    assert_int_equal(fault.value, EIO);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **state)
+{
+    static const char *const names[] = {"a", "short", "bad2", "k", "q"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        unlink(in_folder(names[i]));
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_chosen_operations_fail), cmocka_unit_test(transfers_are_cut_short),
+        cmocka_unit_test(faults_keep_to_their_path),       cmocka_unit_test(a_signal_strikes_at_the_operation),
+        cmocka_unit_test(what_is_not_hit_passes),          cmocka_unit_test(no_fault_is_no_layer),
+        cmocka_unit_test(nonsense_is_refused),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
