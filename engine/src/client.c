@@ -157,6 +157,8 @@ void tb_client_free(tb_engine *e)
     for (uint32_t i = 0; i < TB_FD_PIECES; i++)
         free((void *)e->fds[i]);
     free((void *)e->local_refs);
+    if (e->is_daemon)
+        tb_lock_drop(&e->header->daemon_lock);
     tb_region_unmap(&e->region);
     free(e);
 }

@@ -29,6 +29,7 @@ struct tb_engine {
     _Atomic(_Atomic uint32_t *) fds[TB_FD_PIECES]; /* descriptor -> open description + 1 */
     _Atomic uint16_t *local_refs;                  /* this process's descriptors per open description */
     struct tb_background *background;
+    bool is_daemon; /* holds the daemon's lock, which must be dropped before the region is unmapped */
 };
 
 static inline const struct tb_config *tb_config_of(const tb_engine *e)

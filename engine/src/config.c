@@ -197,7 +197,7 @@ static int tier_rules(const struct tb_config *c, uint32_t i, bool needs_path, st
         return find_wrong(found, at, "%s: a memory tier has no path", t->path);
     if (t->medium == TB_MEDIUM_DIRECTORY && !t->path[0] && needs_path)
         return find_wrong(found, at, "is missing; a directory tier needs one");
-    if (t->path[0] && tb_path_is_under(t->path, c->pfs.path))
+    if (t->path[0] && c->pfs.path[0] && tb_path_is_under(t->path, c->pfs.path))
         return find_wrong(found, at, "%s lies under pfs.path %s; allowed: a place outside the PFS", t->path, c->pfs.path);
     return slab_rules(t, key, found);
 }

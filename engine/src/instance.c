@@ -225,6 +225,7 @@ int tb_instance_become_daemon(tb_engine *e)
     if (rc < 0)
         return -EBUSY;
     e->header->daemon_pid = getpid();
+    e->is_daemon = true;
     return 0;
 }
 

@@ -1,0 +1,81 @@
+/*
+ * The preload adapter: unmodified programs on the engine.
+ *
+ * Every wrapper asks two questions: is this call made from inside the engine
+ * (then it is libc's), and is the path or descriptor managed (else it is libc's).
+ * A managed call goes through the chain that tb_engine_route named when the
+ * file was opened.  Descriptors are real ones of the backing file, so whatever
+ * is not wrapped still works on the real file; what buffers cannot serve makes
+ * the file coherent first.
+ *
+ * The engine is linked in, so LD_PRELOAD needs one file; its base layer is plain
+ * libc, whose calls come back here "inside" and pass through.
+ */
+#ifndef TB_ADAPTER_H
+#define TB_ADAPTER_H
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+
+#include <tierbench/engine.h>
+
+#define TB_WRAPPER __attribute__((visibility("default")))
+
+/* libc's function, resolved once at each place of use; usable before any constructor ran. */
+void *tb_real(const char *name);
+#define REAL(name)                                                                                                               \
+    (__extension__({                                                                                                             \
+        static __typeof__(&(name)) real_function;                                                                                \
+        if (!real_function)                                                                                                      \
+            real_function = (__typeof__(&(name)))tb_real(#name);                                                                 \
+        real_function;                                                                                                           \
+    }))
+
+/* This thread is in the engine (or attaching): its calls are libc's. */
+extern _Thread_local int tb_inside __attribute__((tls_model("initial-exec")));
+static inline void tb_enter(void) { tb_inside++; }
+static inline void tb_leave(void) { tb_inside--; }
+
+/* The engine, attached on first use; NULL where this process has none. */
+tb_engine *tb_adapter_engine(void);
+
+/* The chain of a managed descriptor; NULL: libc's. */
+struct tb_io *tb_fd_io(int fd);
+void tb_fd_set(int fd, struct tb_io *io);
+
+/* A managed path, absolute; and where its name really stands (differs in scratch mode). */
+struct tb_path {
+    struct tb_io *io;
+    char path[PATH_MAX];
+    char real[PATH_MAX];
+};
+/* False: not managed, use libc with the caller's own arguments. */
+bool tb_path_find(int dirfd, const char *path, struct tb_path *out);
+
+/* -errno to -1 and errno, anything else as it is. */
+static inline long tb_result(long rc)
+{
+    if (rc >= 0)
+        return rc;
+    errno = (int)-rc;
+    return -1;
+}
+
+/* Call one operation of a chain "inside". */
+#define TB_CALL(io, op, ...)                                                                                                     \
+    (__extension__({                                                                                                             \
+        tb_enter();                                                                                                              \
+        long call_result = (long)(io)->ops->op((io), __VA_ARGS__);                                                               \
+        tb_leave();                                                                                                              \
+        tb_result(call_result);                                                                                                  \
+    }))
+
+/* Before something buffers cannot serve is done with a descriptor.  0, or -1 with errno where the flush failed. */
+int tb_fd_coherent(int fd);
+/* Before descriptors are inherited by a program that is executed. */
+void tb_coherent_for_exec(void);
+/* Close the streams' and tables' view of a descriptor that is about to be replaced. */
+void tb_fd_forget(int fd);
+
+#endif
