@@ -1,0 +1,36 @@
+// IOR's CSV: the table alone, every number with four decimals.
+#include "tb_ior.h"
+
+static void begin(struct tb_report *r)
+{
+	fputs("access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter\n",
+		r->out);
+}
+
+static void phase(struct tb_report *r, bool write)
+{
+	(void)r;
+	(void)write;
+}
+
+static void result(struct tb_report *r, const struct tb_result *x)
+{
+	fprintf(r->out, "%s,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%d,%d\n", x->write ? "write" : "read",
+		x->bandwidth_mib, x->iops, x->latency_s, (double)r->options->block / 1024,
+		(double)r->options->transfer / 1024, x->open_s, x->transfer_s, x->close_s, x->total_s, r->world->tasks,
+		x->repetition);
+}
+
+static void removed(struct tb_report *r, double seconds, int repetition)
+{
+	(void)r;
+	(void)seconds;
+	(void)repetition;
+}
+
+static void end(struct tb_report *r)
+{
+	(void)r;
+}
+
+const struct tb_output tb_csv = {"CSV", begin, phase, result, removed, end};
