@@ -1,0 +1,40 @@
+# Every target sets up what it needs; a second run skips what is done.
+SHELL := /bin/bash
+PY := .venv/bin/python
+
+.PHONY: run test build bench lint asan tsan clean setup
+
+run: build
+	ci/run-webinar
+
+test: build
+	ctest --test-dir build --output-on-failure --timeout 300
+	$(PY) -m pytest
+	ci/run-smoke
+
+setup:
+	@ci/bootstrap
+
+build: setup
+	@cmake --preset default $(if $(wildcard build/CMakeCache.txt),> /dev/null)
+	@cmake --build --preset default
+
+bench: build
+	$(PY) engine/bench/bench.py
+
+lint: setup
+	@ci/bootstrap lint
+	.venv/bin/ruff check . && .venv/bin/ruff format --check analysis
+	.venv/bin/mypy
+	cmake --preset clang > /dev/null && cmake --build --preset clang
+
+asan: setup
+	cmake --preset asan > /dev/null && cmake --build --preset asan
+	ctest --test-dir build-asan --output-on-failure -LE 'mpi|preload' --timeout 600
+
+tsan: setup
+	cmake --preset tsan > /dev/null && cmake --build --preset tsan
+	ctest --test-dir build-tsan --output-on-failure -LE 'mpi|preload' --timeout 600
+
+clean:
+	rm -rf build build-asan build-tsan build-clang stage output

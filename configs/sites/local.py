@@ -1,0 +1,31 @@
+"""The machine at hand: one node, OpenMPI, tiers made slow by the device models of the webinar's machine."""
+
+_MPI = [
+    ["OMPI_ALLOW_RUN_AS_ROOT", "1"],
+    ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
+    ["OMPI_MCA_rmaps_base_oversubscribe", "1"],
+    ["OMPI_MCA_btl", "self,vader"],
+]
+
+site_configuration = {
+    "systems": [
+        {
+            "name": "local",
+            "descr": "this machine, as a modelled twin of the webinar's",
+            "hostnames": [".*"],
+            "partitions": [
+                {
+                    "name": "node",
+                    "scheduler": "local",
+                    "launcher": "mpirun",
+                    "max_jobs": 1,  # measurements never share the machine
+                    "environs": ["mpi"],
+                    "env_vars": _MPI,
+                    "extras": {"tiers": "modelled"},
+                }
+            ],
+        }
+    ],
+    "environments": [{"name": "mpi", "cc": "mpicc"}],
+    "general": [{"remote_detect": False, "timestamp_dirs": "%Y%m%dT%H%M%S", "check_search_recursive": False}],
+}

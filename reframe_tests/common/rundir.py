@@ -1,0 +1,91 @@
+"""The run folder: artefacts of every case, and provenance, for `tierbench report`."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from .tiers import ROOT
+
+# One folder a session: named by whoever starts ReFrame, else by the time this module is first used.
+os.environ.setdefault("TIERBENCH_RUN_DIR", str(ROOT / "results" / "runs" / time.strftime("%Y%m%d-%H%M%S-reframe")))
+
+
+def run_dir() -> Path:
+    """The run folder of this session."""
+    return Path(os.environ["TIERBENCH_RUN_DIR"])
+
+
+def next_repetition(case: str) -> tuple[int, Path]:
+    """Number (from 1) and folder of the next repetition of a case; the folder is made."""
+    number = 1
+    while (folder := run_dir() / "cases" / case / str(number)).exists():
+        number += 1
+    folder.mkdir(parents=True)
+    return number, folder
+
+
+def _output(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    except OSError:
+        return "unknown"
+    text = (done.stdout or done.stderr).strip()
+    return text.splitlines()[0] if done.returncode == 0 and text else "unknown"
+
+
+def _cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def write_provenance(site: str, scale: dict[str, Any], driver: str) -> None:
+    """Write provenance.json and the published numbers once a run."""
+    file = run_dir() / "provenance.json"
+    if file.exists():
+        return
+    shutil.copytree(ROOT / "results" / "published", run_dir() / "published", dirs_exist_ok=True)
+    commit = _output("git", "rev-parse", "HEAD")
+    dirty = subprocess.run(["git", "diff", "--quiet", "HEAD"], cwd=ROOT, check=False, capture_output=True).returncode != 0
+    provenance = {
+        "commit": commit,
+        "dirty": dirty,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "machine": {
+            "cpu": _cpu(),
+            "cores": os.cpu_count(),
+            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            "kernel": platform.release(),
+        },
+        "versions": {
+            "reframe": metadata.version("ReFrame-HPC"),
+            "python": platform.python_version(),
+            "mpi": _output("mpirun", "--version"),
+            "compiler": _output("cc", "--version"),
+            "tierctl": _output(str(ROOT / "build" / "bin" / "tierctl"), "--version"),
+            "driver": driver,
+        },
+        "site": site,
+        "scale": scale,
+        "published": "published/webinar.csv",
+    }
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(provenance, indent=1))
+    part.rename(file)
+
+
+def keep_config(name: str, config: Path) -> None:
+    """Keep the configuration a case ran with, and the device models it names."""
+    folder = run_dir() / "configs"
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(config, folder / f"{name}.yaml")
+    shutil.copytree(ROOT / "configs" / "devices", folder / "devices", dirs_exist_ok=True)

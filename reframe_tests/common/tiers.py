@@ -1,0 +1,71 @@
+"""Tier configurations of a run: the files of configs/tiers with capacities scaled to the run's bytes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PUBLISHED_BYTES_PER_NODE = 1536 << 20  # what the capacities in configs/tiers stand against (webinar, section 3)
+TIERS = ("pfs", "bb", "bb-nvme", "bb-nvme-ram", "ram")
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class ScaleError(Exception):
+    """A scale or tier configuration that cannot be used: file, key, value and what is allowed."""
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes of a size as IOR writes it (`64m`)."""
+    match = re.fullmatch(r"(\d+)([kmgt]?)", text.lower())
+    if not match or int(match[1]) == 0:
+        raise ScaleError(f"size {text!r}; allowed: a number above 0 with k, m, g or t")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def read_scale(name: str) -> dict[str, Any]:
+    """Ranks, block (text as for -b, and bytes) and repetitions of configs/scales/NAME.yaml."""
+    file = ROOT / "configs" / "scales" / f"{name}.yaml"
+    known = sorted(p.stem for p in file.parent.glob("*.yaml"))
+    if name not in known:
+        raise ScaleError(f"scale {name!r}; allowed: {', '.join(known)}")
+    scale = yaml.safe_load(file.read_text())
+    for key in ("ranks", "repetitions"):
+        if not isinstance(scale.get(key), int) or scale[key] < 1:
+            raise ScaleError(f"{file}: {key}: {scale.get(key)!r}; allowed: a whole number above 0")
+    return {**scale, "name": name, "block_bytes": parse_bytes(str(scale["block"]))}
+
+
+def _scaled(text: str, factor: float) -> str:
+    """A capacity in MiB times `factor`, in whole KiB so that ratios between tiers hold."""
+    return f"{round(int(text.removesuffix('MiB')) * 1024 * factor / 4) * 4}KiB"
+
+
+def write_config(
+    tiers: str, bytes_per_node: int, policy: str, places: dict[str, str] | None, target: Path
+) -> None:
+    """Write the configuration `tiers` for a run of `bytes_per_node` to `target`.
+
+    `places` maps `pfs` and tier names to the site's directories, and takes the models out; None keeps the
+    models, on directories under ${TB_ROOT}.
+    """
+    source = ROOT / "configs" / "tiers" / f"{tiers}.yaml"
+    config = yaml.safe_load(source.read_text())
+    config["placement"]["policy"] = policy
+    for tier in [config["pfs"], *config["tiers"]]:
+        name = tier.get("name", "pfs")
+        if "capacity" in tier:
+            tier["capacity"] = _scaled(tier["capacity"], bytes_per_node / PUBLISHED_BYTES_PER_NODE)
+        if places is None:
+            tier["model"] = str((source.parent / tier["model"]).resolve())
+        else:
+            del tier["model"]
+            if "path" in tier:
+                if name not in places:
+                    raise ScaleError(f"site: extras lacks {name!r}: the directory of that tier")
+                tier["path"] = places[name]
+    target.write_text(f"# {source.name}, for {bytes_per_node} bytes a node\n" + yaml.safe_dump(config, sort_keys=False))
