@@ -1,6 +1,8 @@
 // Start and end: the world of ranks, the options, the report, and one exit status for all.
 #include "tb_ior.h"
 
+#include <stdlib.h>
+
 static void count_nodes(struct tb_world *w)
 {
 	MPI_Comm node;
@@ -39,10 +41,10 @@ static int agree(int status)
 	return status;
 }
 
-static int measure(const struct tb_options *o, const struct tb_world *w, int argc, char **argv)
+static int measure(const struct tb_options *o, const struct tb_world *w, const char *command_line)
 {
 	struct tb_report report, *mine = w->rank == 0 ? &report : NULL;
-	int status = mine && !tb_report_open(mine, o, w, argc, argv) ? TB_EXIT_USAGE : 0;
+	int status = mine && !tb_report_open(mine, o, w, command_line) ? TB_EXIT_USAGE : 0;
 	if ((status = agree(status)))
 		return status;
 	if (mine)
@@ -83,11 +85,15 @@ int main(int argc, char **argv)
 	char why[4352];
 	MPI_Init(&argc, &argv);
 	struct tb_world w = look_around();
+	char *command_line = tb_join(argc, argv); // before the parser takes its words apart
+	if (!command_line)
+		MPI_Abort(MPI_COMM_WORLD, TB_EXIT_IO);
 	bool first = w.rank == 0, good = tb_options_parse(&o, argc, argv, why, sizeof why);
 	int status = !good ? refuse(first, why)
 		: o.version ? answer(first)
 		: o.help ? help(first)
-		: measure(&o, &w, argc, argv);
+		: measure(&o, &w, command_line);
+	free(command_line);
 	MPI_Finalize();
 	return status;
 }

@@ -68,7 +68,7 @@ static void describe_file_system(struct tb_report *r)
 	r->used_inodes_percent = percent_used((double)fs.f_files, (double)fs.f_ffree);
 }
 
-static char *join(int argc, char **argv)
+char *tb_join(int argc, char **argv)
 {
 	char *line = NULL;
 	size_t size;
@@ -81,16 +81,16 @@ static char *join(int argc, char **argv)
 	return line;
 }
 
-bool tb_report_open(struct tb_report *r, const struct tb_options *o, const struct tb_world *w, int argc, char **argv)
+bool tb_report_open(struct tb_report *r, const struct tb_options *o, const struct tb_world *w,
+	const char *command_line)
 {
-	*r = (struct tb_report){.options = o, .world = w, .out = stdout};
+	*r = (struct tb_report){.options = o, .world = w, .out = stdout, .command_line = command_line};
 	if (o->summary_file && !(r->out = fopen(o->summary_file, "w"))) {
 		fprintf(stderr, "tb-ior: -O summaryFile: %s: %s\n", o->summary_file, strerror(errno));
 		return false;
 	}
 	r->results = calloc((size_t)o->repetitions * 2, sizeof *r->results);
-	r->command_line = join(argc, argv);
-	if (!r->results || !r->command_line) {
+	if (!r->results) {
 		fprintf(stderr, "tb-ior: no memory for the results of %d repetitions\n", o->repetitions);
 		return false;
 	}
@@ -114,7 +114,6 @@ bool tb_report_close(struct tb_report *r)
 		fprintf(stderr, "tb-ior: %s: the report could not be written: %s\n",
 			r->options->summary_file ? r->options->summary_file : "standard output", strerror(errno));
 	free(r->results);
-	free(r->command_line);
 	return good;
 }
 

@@ -58,14 +58,14 @@ static void transfer(struct pass *s, int64_t i)
 	size_t bytes = (size_t)o->transfer;
 	int64_t offset = tb_offset(o, p->world->tasks, s->owner, s->order ? s->order[i] : i);
 	if (s->kind == TB_WRITE) {
-		tb_fill(p->data, bytes, p->signature, s->owner, offset);
+		tb_fill(p->data, bytes, p->signature, s->owner);
 		o->backend->write(&s->file, p->data, bytes, offset);
 		if (o->fsync_per_write)
 			o->backend->sync(&s->file);
 		return;
 	}
 	o->backend->read(&s->file, p->data, bytes, offset);
-	int64_t at = s->check ? tb_first_difference(p->data, bytes, p->signature, s->owner, offset) : -1;
+	int64_t at = s->check ? tb_first_difference(p->data, bytes, p->signature, s->owner) : -1;
 	if (at >= 0)
 		report_difference(s, offset, at);
 }

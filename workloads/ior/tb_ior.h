@@ -51,7 +51,7 @@ struct tb_report {
 	const struct tb_options *options;
 	const struct tb_world *world;
 	FILE *out;
-	char *command_line;
+	const char *command_line;
 	char began[32], machine[512], node[256], system[256], path[4096];
 	double capacity_gib, used_percent, inodes_mi, used_inodes_percent;
 	struct tb_result *results;
@@ -66,8 +66,8 @@ void tb_usage(FILE *out);
 int64_t tb_transfers(const struct tb_options *o);
 int64_t *tb_order(const struct tb_options *o, int owner); // NULL: in order; the caller frees it
 int64_t tb_offset(const struct tb_options *o, int tasks, int owner, int64_t transfer);
-void tb_fill(uint64_t *words, size_t bytes, uint32_t signature, int owner, int64_t offset);
-int64_t tb_first_difference(const uint64_t *words, size_t bytes, uint32_t signature, int owner, int64_t offset);
+void tb_fill(uint64_t *words, size_t bytes, uint32_t signature, int owner);
+int64_t tb_first_difference(const uint64_t *words, size_t bytes, uint32_t signature, int owner);
 int tb_owner(const struct tb_options *o, const struct tb_world *w); // whose data this rank reads
 
 // A backend aborts all ranks on an error (tb_io_failed), so its functions have nothing to return.
@@ -127,7 +127,9 @@ struct tb_statistics tb_summarize(const struct tb_report *r, bool write);
 void tb_now(char text[32]);
 void tb_human_size(char *text, size_t size, int64_t bytes);
 int64_t tb_aggregate(const struct tb_options *o, const struct tb_world *w);
-bool tb_report_open(struct tb_report *r, const struct tb_options *o, const struct tb_world *w, int argc, char **argv);
+char *tb_join(int argc, char **argv); // the command line as one string; the caller frees it
+bool tb_report_open(struct tb_report *r, const struct tb_options *o, const struct tb_world *w,
+	const char *command_line);
 void tb_report_add(struct tb_report *r, const struct tb_result *result);
 bool tb_report_close(struct tb_report *r);
 
