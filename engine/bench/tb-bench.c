@@ -1,0 +1,340 @@
+/*
+ * tb-bench CASE DIR [-n PROCESSES] [-s MIB]
+ *
+ * Sets a case up in DIR, says `ready`, then does one repetition for each line it
+ * reads and answers it with the seconds that took, so that a driver can
+ * interleave it with the same case elsewhere.  It ends, and cleans up, at the
+ * end of its input.  It uses plain libc and does not know what is underneath.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "workers.h"
+
+#define SMALL 4096
+#define LARGE (1 << 20)
+#define SMALL_OPERATIONS 20000
+#define OPENS 2000
+
+struct bench {
+    char path[4096];
+    const char *name;
+    int fd;
+    size_t bytes;  /* of the file or the shared memory */
+    char *buffer;  /* LARGE bytes, touched */
+    char *shared;  /* for memcpy, touched */
+    uint64_t random;
+};
+
+static void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *format, ...)
+{
+    int error = errno;
+    va_list args;
+    va_start(args, format);
+    fputs("tb-bench: ", stderr);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, ": %s\n", strerror(error));
+    exit(1);
+}
+
+/* A call that must transfer all. */
+static void transferred(const struct bench *b, ssize_t result, size_t n)
+{
+    if (result != (ssize_t)n)
+        fail("%s: %s: transferred %zd of %zu bytes", b->name, b->path, result, n);
+}
+
+/* xorshift: an offset of a small block, the same sequence in every process of that rank. */
+static off_t random_offset(struct bench *b)
+{
+    b->random ^= b->random << 13;
+    b->random ^= b->random >> 7;
+    b->random ^= b->random << 17;
+    return (off_t)(b->random % (b->bytes / SMALL)) * SMALL;
+}
+
+static void seek(const struct bench *b, off_t offset)
+{
+    if (lseek(b->fd, offset, SEEK_SET) != offset)
+        fail("%s: lseek %s", b->name, b->path);
+}
+
+static void pwrite_small(void *arg)
+{
+    struct bench *b = arg;
+    for (int i = 0; i < SMALL_OPERATIONS; i++)
+        transferred(b, pwrite(b->fd, b->buffer, SMALL, random_offset(b)), SMALL);
+}
+
+static void pread_small(void *arg)
+{
+    struct bench *b = arg;
+    for (int i = 0; i < SMALL_OPERATIONS; i++)
+        transferred(b, pread(b->fd, b->buffer, SMALL, random_offset(b)), SMALL);
+}
+
+static void seek_write_small(void *arg)
+{
+    struct bench *b = arg;
+    for (int i = 0; i < SMALL_OPERATIONS; i++) {
+        seek(b, random_offset(b));
+        transferred(b, write(b->fd, b->buffer, SMALL), SMALL);
+    }
+}
+
+static void seek_read_small(void *arg)
+{
+    struct bench *b = arg;
+    for (int i = 0; i < SMALL_OPERATIONS; i++) {
+        seek(b, random_offset(b));
+        transferred(b, read(b->fd, b->buffer, SMALL), SMALL);
+    }
+}
+
+static void write_large(void *arg)
+{
+    struct bench *b = arg;
+    seek(b, 0);
+    for (size_t done = 0; done < b->bytes; done += LARGE)
+        transferred(b, write(b->fd, b->buffer, LARGE), LARGE);
+}
+
+static void read_large(void *arg)
+{
+    struct bench *b = arg;
+    seek(b, 0);
+    for (size_t done = 0; done < b->bytes; done += LARGE)
+        transferred(b, read(b->fd, b->buffer, LARGE), LARGE);
+}
+
+static void write_large_and_sync(void *arg)
+{
+    struct bench *b = arg;
+    write_large(b);
+    if (fsync(b->fd) != 0)
+        fail("%s: fsync %s", b->name, b->path);
+}
+
+static void copy_in(void *arg)
+{
+    struct bench *b = arg;
+    for (size_t done = 0; done < b->bytes; done += LARGE)
+        memcpy(b->shared + done, b->buffer, LARGE);
+}
+
+static void copy_out(void *arg)
+{
+    struct bench *b = arg;
+    for (size_t done = 0; done < b->bytes; done += LARGE) {
+        memcpy(b->buffer, b->shared + done, LARGE);
+        __asm__ volatile("" : : "r"(b->buffer) : "memory"); /* the copy must be made */
+    }
+}
+
+static void open_and_close(void *arg)
+{
+    struct bench *b = arg;
+    for (int i = 0; i < OPENS; i++) {
+        int fd = open(b->path, O_RDWR);
+        if (fd < 0 || close(fd) != 0)
+            fail("%s: open and close %s", b->name, b->path);
+    }
+}
+
+static void open_file(struct bench *b)
+{
+    b->fd = open(b->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (b->fd < 0)
+        fail("open %s", b->path);
+}
+
+static void make_file(struct bench *b)
+{
+    open_file(b);
+    write_large(b);
+    read_large(b);
+}
+
+static void make_memory(struct bench *b)
+{
+    b->shared = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (b->shared == MAP_FAILED)
+        fail("cannot map %zu bytes", b->bytes);
+    memset(b->shared, 1, b->bytes);
+}
+
+static const struct bench_case {
+    const char *name;
+    void (*set_up)(struct bench *b);
+    tb_worker_work *work;
+} cases[] = {
+    {"pwrite-4k", make_file, pwrite_small},
+    {"pread-4k", make_file, pread_small},
+    {"lseek-write-4k", make_file, seek_write_small},
+    {"lseek-read-4k", make_file, seek_read_small},
+    {"write-1m", make_file, write_large},
+    {"read-1m", make_file, read_large},
+    {"open-close", make_file, open_and_close},
+    {"fill", open_file, write_large},
+    {"fill-sync", open_file, write_large_and_sync},
+    {"memcpy-in", make_memory, copy_in},
+    {"memcpy-out", make_memory, copy_out},
+};
+
+static const struct bench_case *find_case(const char *name)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (strcmp(cases[i].name, name) == 0)
+            return &cases[i];
+    }
+    return NULL;
+}
+
+static int usage(void)
+{
+    fputs("usage: tb-bench CASE DIR [-n PROCESSES] [-s MIB] [-f]\n"
+          "  -n  processes at once, each with its own file (1)\n"
+          "  -s  size of each file (64)\n"
+          "  -f  each repetition in a fresh process, on the file of the first (one process)\n"
+          "one repetition per line of input, answered by its seconds; cases:",
+          stderr);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        fprintf(stderr, " %s", cases[i].name);
+    fputc('\n', stderr);
+    return 2;
+}
+
+struct options {
+    const struct bench_case *which;
+    const char *folder;
+    long processes, mib;
+    bool fresh;
+    bool again; /* this is the fresh process: the file is there, one repetition */
+};
+
+static bool parse(int argc, char **argv, struct options *o)
+{
+    *o = (struct options){.processes = 1, .mib = 64};
+    for (int c; (c = getopt(argc, argv, "n:s:fF")) != -1;) {
+        switch (c) {
+        case 'n': o->processes = strtol(optarg, NULL, 10); break;
+        case 's': o->mib = strtol(optarg, NULL, 10); break;
+        case 'f': o->fresh = true; break;
+        case 'F': o->again = true; break;
+        default: return false;
+        }
+    }
+    if (argc - optind != 2 || o->processes < 1 || o->processes > 64 || o->mib < 1 || o->mib > 65536)
+        return false;
+    o->which = find_case(argv[optind]);
+    o->folder = argv[optind + 1];
+    return o->which != NULL && !(o->fresh && o->processes > 1);
+}
+
+static void prepare(struct bench *b, const struct options *o, int rank)
+{
+    b->name = o->which->name;
+    b->bytes = (size_t)o->mib * LARGE;
+    b->random = UINT64_C(88172645463325252) + (uint64_t)rank;
+    b->fd = -1;
+    snprintf(b->path, sizeof b->path, "%s/tb-bench.%s.%d", o->folder, b->name, rank);
+    b->buffer = malloc(LARGE);
+    if (b->buffer == NULL)
+        fail("no memory");
+    memset(b->buffer, 'b', LARGE);
+}
+
+/* The repetition of a process that has touched nothing yet; it answers by itself. */
+static void repeat_fresh(char **argv)
+{
+    pid_t pid = fork();
+    int status = 1;
+    if (pid == 0) {
+        argv[0] = "/proc/self/exe";
+        execv(argv[0], argv);
+        fail("exec");
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+        exit(1);
+}
+
+static void run_again(struct bench *b, const struct options *o)
+{
+    struct timespec start, end;
+    if (o->which->set_up == make_file)
+        open_file(b);
+    else
+        o->which->set_up(b);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    o->which->work(b);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    printf("%.9f\n", (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) * 1e-9);
+}
+
+/* Repetitions at the command of standard input, in rank 0; the others follow. */
+static void serve(struct bench *b, const struct options *o, struct tb_workers *workers, int rank, char **again)
+{
+    char line[64];
+    double seconds;
+    if (rank > 0) {
+        while (tb_workers_repeat(workers, o->which->work, b, &seconds))
+            ;
+        return;
+    }
+    puts("ready");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        if (o->fresh) {
+            repeat_fresh(again);
+            continue;
+        }
+        tb_workers_repeat(workers, o->which->work, b, &seconds);
+        printf("%.9f\n", seconds);
+        fflush(stdout);
+    }
+    tb_workers_end(workers);
+}
+
+static void clean_up(struct bench *b, const struct options *o)
+{
+    if (b->fd < 0)
+        return;
+    close(b->fd);
+    if (o->which->set_up == make_file)
+        unlink(b->path); /* what `fill` wrote is the driver's */
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    struct bench bench = {0};
+    int rank = 0;
+    if (!parse(argc, argv, &options))
+        return usage();
+    if (options.again) {
+        prepare(&bench, &options, 0);
+        run_again(&bench, &options);
+        return 0;
+    }
+    struct tb_workers *workers = tb_workers_start((int)options.processes, &rank);
+    if (workers == NULL)
+        fail("cannot start %ld processes", options.processes);
+    prepare(&bench, &options, rank);
+    options.which->set_up(&bench);
+    char mib[32];
+    snprintf(mib, sizeof mib, "%ld", options.mib);
+    char *again[] = {argv[0], "-F", "-s", mib, (char *)options.which->name, (char *)options.folder, NULL};
+    serve(&bench, &options, workers, rank, again);
+    clean_up(&bench, &options);
+    return 0;
+}
