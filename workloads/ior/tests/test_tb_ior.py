@@ -1,0 +1,250 @@
+"""tb-ior against captured output of IOR 4.0.0, and its files against bytes computed here.
+
+usage: test_tb_ior.py TB_IOR MPIEXEC CASE
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).parent / "data"
+LIMIT_S = 60  # a run that takes longer hangs
+MEASURED = re.compile(r"^(tb-ior-0|IOR-4)[.\d]+|[\d.]+ Mi?B/sec|\w{3} \w{3} .* \d{4}$")
+WRONG_LINES = (
+    "-y|-b|-b 0|-b 4q|-b 9999999t|-t 3k -b 8k|-t 12 -b 24|-i 0|-D x|-G 4294967296|-a HDF5|-c|-u|-C -Z|word|"
+    "-O nothing=1|-O summaryFile|-O summaryFormat=XML|-O stoneWallingWearOut=1|-O stoneWallingWearOut=2 -D 1"
+).split("|")
+PROGRAM = MPIEXEC = ""
+
+
+def expected(signature: int, owner: int, transfer: int) -> bytes:
+    """One transfer of `owner`: its rank in the upper half of each word, signature + index in the lower."""
+    return b"".join(struct.pack("<Q", (owner << 32) + signature + i) for i in range(transfer // 8))
+
+
+class Case(unittest.TestCase):
+    """A folder of its own and a way to run tb-ior in it."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory(prefix="tb-ior-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.file = self.folder / "data"
+
+    def run_ior(self, options: str, ranks: int = 2, status: int = 0, file: str = "") -> Any:
+        command = [MPIEXEC, "-n", str(ranks), PROGRAM, "-o", file or str(self.file), *options.split()]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, cwd=self.folder)
+        self.assertEqual(done.returncode, status, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def names(self) -> list[str]:
+        return sorted(p.name for p in self.folder.iterdir())
+
+
+def columns(line: str, at_end: bool) -> list[int]:
+    """Where the words of a line begin, or end."""
+    return [m.end() if at_end else m.start() for m in re.finditer(r"\S+", line)]
+
+
+def outline(text: str) -> list[tuple[str, Any]]:
+    """A text report without what differs between two runs: times, machine, paths and measured numbers."""
+    lines: list[tuple[str, Any]] = []
+    part = "head"
+    for line in text.splitlines():
+        words = line.split()
+        if m := re.match(r"(Began|Command line|Machine|StartTime|Path|FS|test filename|Finished) +:", line):
+            lines.append((m.group(), None))
+        elif line.startswith("Summary"):
+            part = "summary"
+        elif words and words[0] in ("write", "read", "remove"):
+            fixed = words[11:] if part == "summary" else words[4:6] + words[10:]
+            fixed = [w for w in fixed if "-" not in w]
+            lines.append((words[0], (fixed, columns(line, part == "summary"))))
+        else:
+            lines.append((MEASURED.sub("#", line), None))
+    return lines
+
+
+def keys(document: Any) -> Any:
+    """Names and types of a JSON document, in order."""
+    if isinstance(document, dict):
+        return [(k, keys(v)) for k, v in document.items()]
+    return [keys(v) for v in document] if isinstance(document, list) else type(document).__name__
+
+
+class Output(Case):
+    """The three formats have the shape of IOR's."""
+
+    def test_text(self) -> None:
+        options = {"default-v": "-w -r -t 1m -b 16m -F -e -v", "shared-C": "-w -r -C -t 1m -b 16m -s 4 -e"}
+        for name, line in options.items():
+            sample = (DATA / f"{name}.out").read_text()
+            self.assertEqual(outline(self.run_ior(line).stdout), outline(sample), name)
+
+    def test_numbers_of_the_table(self) -> None:
+        table = self.run_ior("-w -r -t 4k -b 64k -F").stdout.split("----\n")[1].split("\n\n")[0]
+        for word in " ".join(" ".join(line.split()[1:10]) for line in table.splitlines()).split():
+            decimals = 6 if float(word) < 1 else 2 if float(word) < 3600 else 0
+            self.assertEqual(word, f"{float(word):.{decimals}f}")
+
+    def test_csv(self) -> None:
+        sample = (DATA / "csv.out").read_text().splitlines()
+        ours = self.run_ior("-w -r -t 1m -b 16m -F -e -O summaryFormat=CSV").stdout.splitlines()
+        mask = [re.sub(r"\d+\.\d{4}", "#", line) for line in sample]
+        self.assertEqual([re.sub(r"\d+\.\d{4}", "#", line) for line in ours], mask)
+
+    def test_json(self) -> None:
+        path = self.folder / 'summary "1"\n.json'
+        self.run_json(["-w", "-r", "-t", "1m", "-b", "16m", "-F", "-e", "-i", "4"], path)
+        ours, sample = json.loads(path.read_text()), json.loads((DATA / "json-i4.json").read_text())
+        self.assertEqual(keys(ours), keys(sample))
+        self.assertRegex(ours["Version"], r"^tb-ior-\d")
+        self.assertIn(str(path), ours["Command line"])
+        for name in ("platform", "testFileName"):
+            del ours["tests"][0]["Parameters"][name], sample["tests"][0]["Parameters"][name]
+        self.assertEqual(ours["tests"][0]["Parameters"], sample["tests"][0]["Parameters"])
+        results = [r["bwMiB"] for r in ours["tests"][0]["Results"] if r["access"] == "write"]
+        self.assertEqual(ours["summary"][0]["bwMaxMIB"], max(results))
+        self.assertAlmostEqual(ours["summary"][0]["bwMeanMIB"], sum(results) / 4, places=3)
+
+    def run_json(self, options: list[str], path: Path) -> None:
+        command = [MPIEXEC, "-n", "2", PROGRAM, *options, "-o", str(self.file), "-O", "summaryFormat=JSON"]
+        done = subprocess.run([*command, "-O", f"summaryFile={path}"], timeout=LIMIT_S, capture_output=True)
+        self.assertEqual((done.returncode, done.stdout), (0, b""), done.stderr)
+
+    def test_version(self) -> None:
+        self.assertRegex(self.run_ior("--version").stdout, r"^tb-ior \d+\.\d+\.\d+\n$")
+
+
+class Bytes(Case):
+    """Every byte of the files, from the documented order of segments, blocks and transfers."""
+
+    def test_file_per_process(self) -> None:
+        self.run_ior("-w -k -F -G 1234 -t 256 -b 512 -s 3", ranks=3)
+        self.assertEqual(self.names(), [f"data.{i:08d}" for i in range(3)])
+        for i in range(3):
+            self.assertEqual(Path(f"{self.file}.{i:08d}").read_bytes(), expected(1234, i, 256) * 6)
+
+    def test_shared(self) -> None:
+        for api in ("-a POSIX", "-a MPIIO", "-a MPIIO -c", "-a MPIIO -c -Y -e -g"):
+            self.run_ior(f"{api} -w -k -G 99 -t 256 -b 512 -s 3", ranks=3)
+            segment = b"".join(expected(99, i, 256) * 2 for i in range(3))
+            self.assertEqual(self.file.read_bytes(), segment * 3, api)
+
+    def test_files_go_unless_kept(self) -> None:
+        self.run_ior("-w -r -F -t 4k -b 8k -u -i 2")
+        self.assertEqual(self.names(), [])
+        self.run_ior("-w -F -t 4K -b 8K -m -i 2 -k -H -n -O lustrestripecount=1")
+        self.assertEqual(self.names(), [f"data.{i:08d}.{k}" for i in range(2) for k in range(2)])
+
+
+class Order(Case):
+    """Random order and reading another rank's data."""
+
+    def test_random_covers_each_offset_once(self) -> None:
+        trace = self.folder / "trace"
+        tracer = ["strace", "-f", "-qq", "-e", "trace=pwrite64", "-o", str(trace)]
+        command = [MPIEXEC, "-n", "1", *tracer, PROGRAM, "-w", "-z", "-t", "4k", "-b", "256k", "-s", "2"]
+        subprocess.run([*command, "-o", str(self.file)], timeout=LIMIT_S, check=True, capture_output=True)
+        found = re.findall(r"pwrite64\(.*, 4096, (\d+)\) = 4096", trace.read_text())
+        offsets = [int(offset) for offset in found]
+        self.assertEqual(Counter(offsets), Counter(range(0, 512 << 10, 4096)))
+        self.assertNotEqual(offsets, sorted(offsets))
+
+    def test_random_fills_the_file(self) -> None:
+        self.run_ior("-w -k -z -G 5 -t 256 -b 4k -s 2", ranks=2)
+        segment = expected(5, 0, 256) * 16 + expected(5, 1, 256) * 16
+        self.assertEqual(self.file.read_bytes(), segment * 2)
+
+    def test_other_ranks_data(self) -> None:
+        for order in ("-C", "-C -F", "-C -F -Q 2", "-Z -X 3 -F", "-Z -X 4 -z", "-C -a MPIIO -c"):
+            self.run_ior(f"-w -r -W -R -t 4k -b 64k -s 2 {order}", ranks=3)
+
+
+class Check(Case):
+    """Wrong data is found, whichever byte it is."""
+
+    def test_flipped_byte(self) -> None:
+        for at in (0, 70_001, 131_071):
+            self.run_ior("-w -k -F -G 42 -t 4k -b 128k")
+            self.run_ior("-r -R -k -F -G 42 -t 4k -b 128k")
+            victim = Path(f"{self.file}.00000001")
+            data = bytearray(victim.read_bytes())
+            data[at] ^= 1
+            victim.write_bytes(data)
+            for check in ("-r -R", "-W", "-r -R -C -q"):
+                done = self.run_ior(f"{check} -k -F -G 42 -t 4k -b 128k", status=3 if "-q" in check else 1)
+                self.assertIn(f"{victim}: wrong data at offset {at - at % 8}", done.stderr)
+
+    def test_other_signature(self) -> None:
+        self.run_ior("-w -k -G 42 -t 4k -b 128k")
+        done = self.run_ior("-r -R -k -G 43 -t 4k -b 128k", status=1)
+        self.assertIn("Incorrect data on read (64 errors found)", done.stderr)
+
+
+class Stonewall(Case):
+    """A deadline ends the write, and what was written is read back."""
+
+    def test_wear_out(self) -> None:
+        path = self.folder / "summary.json"
+        self.run_ior("-w -r -R -F -C -t 4k -b 64g -Y -D 1 -O stoneWallingWearOut=1,summaryFormat=JSON,"
+                     f"summaryFile={path},stoneWallingStatusFile={self.folder}/status -k")
+        ours, sample = json.loads(path.read_text()), json.loads((DATA / "stonewall-wearout.json").read_text())
+        self.assertEqual(keys(ours["summary"][0]), keys(sample["summary"][0]))
+        pairs = [int(line) for line in (self.folder / "status").read_text().split()]
+        sizes = [Path(f"{self.file}.{i:08d}").stat().st_size for i in range(2)]
+        self.assertEqual(sizes, [p * 4096 for p in pairs])
+        self.assertEqual(pairs[0], pairs[1])
+        self.assertAlmostEqual(ours["summary"][1]["xsizeMiB"], sum(sizes) / (1 << 20), places=3)
+        self.run_ior(f"-r -F -t 4k -b 64g -O stoneWallingStatusFile={self.folder}/status")
+
+    def test_without_wear_out(self) -> None:
+        for mode in ("-F -Y", "-a MPIIO -c", "-a MPIIO -Y"):
+            done = self.run_ior(f"-w -r -R -C -t 4k -b 16g -D 1 {mode}")
+            self.assertIn("WARNING: Using actual aggregate bytes moved", done.stderr)
+            self.assertNotIn("WARNING", done.stdout)
+
+
+class Errors(Case):
+    """No error passes as success, none hangs, and a wrong command line touches nothing."""
+
+    def test_full_device(self) -> None:
+        for api in ("POSIX", "MPIIO"):
+            done = self.run_ior(f"-a {api} -w -t 4k -b 64k", status=3, file="/dev/full")
+            self.assertIn("/dev/full: ", done.stderr)
+        self.assertTrue(Path("/dev/full").is_char_device())
+
+    def test_full_report(self) -> None:
+        done = self.run_ior("-w -t 4k -b 8k -O summaryFile=/dev/full,summaryFormat=JSON", status=3)
+        self.assertIn("/dev/full", done.stderr)
+
+    def test_short_file(self) -> None:
+        self.run_ior("-w -k -F -t 4k -b 8k")
+        Path(f"{self.file}.00000001").write_bytes(b"x" * 5000)
+        for api in ("POSIX", "MPIIO"):
+            done = self.run_ior(f"-a {api} -r -k -F -t 4k -b 8k", status=3)
+            self.assertIn("data.00000001: read at offset", done.stderr)
+
+    def test_missing(self) -> None:
+        self.run_ior("-r -t 4k -b 8k", status=3)
+        self.run_ior("-w -F -t 4k -b 8k", status=3, file=f"{self.folder}/none/data")
+
+    def test_usage(self) -> None:
+        for line in WRONG_LINES:
+            done = self.run_ior(line, status=2)
+            own = [text for text in done.stderr.splitlines() if text.startswith("tb-ior: ")]
+            self.assertEqual((len(own), done.stdout, self.names()), (1, "", []), line)
+
+
+if __name__ == "__main__":
+    PROGRAM, MPIEXEC = sys.argv[1:3]
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
