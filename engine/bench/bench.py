@@ -222,12 +222,12 @@ def against_tmpfs(case: str) -> Callable[[Bench], Pairs]:
     return measure
 
 
-def against_memcpy(case: str, copy: str, *options: str) -> Callable[[Bench], Pairs]:
+def against_memcpy(case: str, copy: str, mib: str, *options: str) -> Callable[[Bench], Pairs]:
     """Rate through the preload library over memcpy's rate into touched shared memory."""
 
     def measure(bench: Bench) -> Pairs:
-        ours = bench.tiered(bench.ram_config(), case, bench.root / "pfs", *options)
-        seconds = in_turn(bench, ours, bench.plain(copy, bench.root / "tmpfs"))
+        ours = bench.tiered(bench.ram_config(), case, bench.root / "pfs", "-s", mib, *options)
+        seconds = in_turn(bench, ours, bench.plain(copy, bench.root / "tmpfs", "-s", mib))
         return [(1 / a, 1 / b) for a, b in seconds]
 
     return measure
@@ -238,8 +238,8 @@ def scaling(case: str, copy: str) -> Callable[[Bench], Pairs]:
 
     def measure(bench: Bench) -> Pairs:
         config = bench.ram_config()
-        commands = [bench.tiered(config, case, bench.root / "pfs" / n, "-n", n) for n in "12"]
-        commands += [bench.plain(copy, bench.root / "tmpfs", "-n", n) for n in "12"]
+        commands = [bench.tiered(config, case, bench.root / "pfs" / n, "-s", "128", "-n", n) for n in "12"]
+        commands += [bench.plain(copy, bench.root / "tmpfs", "-s", "128", "-n", n) for n in "12"]
         with contextlib.ExitStack() as stack:
             servers = [stack.enter_context(serving(command)) for command in commands]
             [server.repeat() for server in servers]
@@ -355,7 +355,7 @@ def budget() -> list[Row]:
             ("lseek+read", "lseek-read-4k"),
         ]
     ]
-    for state, options in [("warm", ()), ("fresh client", ("-f",))]:
+    for state, options in [("warm", ("256",)), ("fresh client", ("64", "-f"))]:
         for call, copy in [("write", "memcpy-in"), ("read", "memcpy-out")]:
             measure = against_memcpy(f"{call}-1m", copy, *options)
             rows.append(Row(f"{call} 1 MiB, RAM tier, {state}", memcpy, "at least", 0.8, measure))
