@@ -126,7 +126,8 @@ int tb_client_open_places(tb_engine *e)
     if (rc)
         return rc;
     e->local_refs = calloc(e->region.n_opens, sizeof(*e->local_refs));
-    return e->local_refs ? 0 : -ENOMEM;
+    e->populated = calloc(e->header->layout.n_buffers / 8 + 1, 1);
+    return e->local_refs && e->populated ? 0 : -ENOMEM;
 }
 
 tb_engine *tb_client_new(struct tb_io *base)
@@ -157,6 +158,7 @@ void tb_client_free(tb_engine *e)
     for (uint32_t i = 0; i < TB_FD_PIECES; i++)
         free((void *)e->fds[i]);
     free((void *)e->local_refs);
+    free((void *)e->populated);
     if (e->is_daemon)
         tb_lock_drop(&e->header->daemon_lock);
     tb_region_unmap(&e->region);

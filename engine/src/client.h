@@ -28,6 +28,7 @@ struct tb_engine {
     uint32_t slot;            /* of this client */
     _Atomic(_Atomic uint32_t *) fds[TB_FD_PIECES]; /* descriptor -> open description + 1 */
     _Atomic uint16_t *local_refs;                  /* this process's descriptors per open description */
+    _Atomic uint8_t *populated; /* memory buffers whose pages this process has mapped; a bit each */
     struct tb_background *background;
     bool is_daemon; /* holds the daemon's lock, which must be dropped before the region is unmapped */
 };

@@ -2,6 +2,12 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define POPULATE_FROM (64u << 10)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 int tb_io_write_all(struct tb_io *io, int fd, const void *from, size_t n, uint64_t offset)
 {
@@ -36,6 +42,22 @@ uint64_t tb_medium_offset(const tb_engine *e, const struct tb_buffer *b, uint32_
     return l->data_offset + (uint64_t)(tb_buffer_number(e, b) - l->first_buffer) * l->buffer_size + lo;
 }
 
+/*
+ * Without huge pages a fresh process takes a fault for every page of the region
+ * it touches.  A large transfer maps its whole buffer in one call instead, once.
+ */
+static char *memory_of(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n)
+{
+    char *at = e->region.base + tb_medium_offset(e, b, 0);
+    uint32_t number = tb_buffer_number(e, b);
+    uint8_t bit = (uint8_t)(1u << (number % 8));
+    if (n >= POPULATE_FROM && !(e->populated[number / 8] & bit)) {
+        madvise(at, tb_buffer_size(e, b), MADV_POPULATE_WRITE); /* older kernels refuse: faults then, as before */
+        e->populated[number / 8] |= bit;
+    }
+    return at + lo;
+}
+
 static void charge_memory(tb_engine *e, uint32_t tier, enum tb_charge kind, uint32_t n)
 {
     const struct tb_config_tier *t = &e->header->config.tiers[tier];
@@ -48,7 +70,7 @@ int tb_medium_read(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_
     uint32_t tier = tb_slab_layout(e, b)->tier;
     assert(lo + n <= tb_buffer_size(e, b));
     if (tb_tier_is_memory(e, tier)) {
-        memcpy(to, e->region.base + tb_medium_offset(e, b, lo), n);
+        memcpy(to, memory_of(e, b, lo, n), n);
         charge_memory(e, tier, TB_CHARGE_READ, n);
         return 0;
     }
@@ -61,7 +83,7 @@ int tb_medium_write(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32
     uint32_t tier = tb_slab_layout(e, b)->tier;
     assert(lo + n <= tb_buffer_size(e, b));
     if (tb_tier_is_memory(e, tier)) {
-        memcpy(e->region.base + tb_medium_offset(e, b, lo), from, n);
+        memcpy(memory_of(e, b, lo, n), from, n);
         charge_memory(e, tier, TB_CHARGE_WRITE, n);
         return 0;
     }
