@@ -60,6 +60,21 @@ static bool is_coherent(const tb_engine *e, const struct tb_open *o)
     return e->region.files[o->file].flags & TB_FILE_COHERENT;
 }
 
+/*
+ * Where the file is coherent everything passes through, offsets included: a
+ * program that inherited the description knows the kernel's only.  The first
+ * such use hands ours over.
+ */
+static bool is_in_kernel(tb_engine *e, struct tb_open *o, int fd)
+{
+    struct tb_io *io = tb_file_io(e, o->file);
+    if (!is_coherent(e, o))
+        return false;
+    if (!atomic_exchange(&o->in_kernel, true))
+        io->ops->lseek(io, fd, (off_t)o->offset, SEEK_SET);
+    return true;
+}
+
 static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_t n, uint64_t offset)
 {
     struct tb_target t = tb_layer_target(e, o, fd);
@@ -125,6 +140,16 @@ static ssize_t layer_pwrite(struct tb_io *io, int fd, const void *buf, size_t n,
     return offset < 0 ? -EINVAL : write_at(e, o, fd, buf, n, (uint64_t)offset);
 }
 
+static ssize_t write_in_kernel(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n)
+{
+    struct tb_io *io = tb_file_io(e, o->file);
+    ssize_t w = io->ops->write(io, fd, buf, n);
+    off_t end = w > 0 ? io->ops->lseek(io, fd, 0, SEEK_CUR) : 0;
+    if (end > 0)
+        raise_size(&e->region.files[o->file], (uint64_t)end);
+    return w;
+}
+
 /* Processes share the offset: each transfer first takes its range, then moves its bytes. */
 static ssize_t layer_read(struct tb_io *io, int fd, void *buf, size_t n)
 {
@@ -132,6 +157,8 @@ static ssize_t layer_read(struct tb_io *io, int fd, void *buf, size_t n)
     struct tb_open *o = tb_open_of(e, fd);
     if (!o)
         return e->pfs->ops->read(e->pfs, fd, buf, n);
+    if (is_in_kernel(e, o, fd))
+        return tb_file_io(e, o->file)->ops->read(tb_file_io(e, o->file), fd, buf, n);
     uint64_t at = o->offset;
     ssize_t r = read_at(e, o, fd, buf, n, at);
     while (r > 0 && !atomic_compare_exchange_weak(&o->offset, &at, at + (uint64_t)r))
@@ -147,6 +174,8 @@ static ssize_t layer_write(struct tb_io *io, int fd, const void *buf, size_t n)
         return e->pfs->ops->write(e->pfs, fd, buf, n);
     if (!may_write(o->flags))
         return -EBADF;
+    if (is_in_kernel(e, o, fd))
+        return write_in_kernel(e, o, fd, buf, n);
     bool append = o->flags & O_APPEND;
     uint64_t at = append ? atomic_fetch_add(&e->region.files[o->file].size, n) : atomic_fetch_add(&o->offset, n);
     ssize_t w = write_at(e, o, fd, buf, n, at);
@@ -171,6 +200,8 @@ static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
     struct tb_open *o = tb_open_of(e, fd);
     if (!o)
         return e->pfs->ops->lseek(e->pfs, fd, offset, whence);
+    if (is_in_kernel(e, o, fd))
+        return tb_file_io(e, o->file)->ops->lseek(tb_file_io(e, o->file), fd, offset, whence);
     off_t at = offset;
     if (whence == SEEK_CUR)
         at += (off_t)o->offset;
@@ -324,8 +355,7 @@ int tb_engine_make_coherent(tb_engine *e, int fd)
             f->flags &= ~(uint32_t)TB_FILE_COHERENT;
         tb_file_unclaim(e, o->file);
     }
-    if (!r.error)
-        t.io->ops->lseek(t.io, fd, (off_t)o->offset, SEEK_SET);
+    is_in_kernel(e, o, fd);
     return r.error;
 }
 

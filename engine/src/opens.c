@@ -19,6 +19,7 @@ uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
     o->file = file;
     o->offset = 0;
     o->flags = flags;
+    o->in_kernel = false;
     for (uint32_t k = 0; k < TB_CLIENTS / 64; k++)
         o->holders[k] = 0;
     o->magic = TB_OPEN_MAGIC;

@@ -117,6 +117,7 @@ struct tb_open {
     uint32_t file;
     _Atomic uint64_t offset;
     _Atomic int flags; /* as given to open */
+    _Atomic bool in_kernel; /* the file is coherent, and the kernel's own offset is this description's */
     uint32_t next_free;
     _Atomic uint64_t holders[TB_CLIENTS / 64]; /* clients with a descriptor */
 };
