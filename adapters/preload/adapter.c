@@ -3,17 +3,14 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define FD_LIMIT 65536 /* descriptors above are not managed */
-
 _Thread_local int tb_inside __attribute__((tls_model("initial-exec")));
 
-static _Atomic(struct tb_io *) managed[FD_LIMIT];
+_Atomic(struct tb_io *) tb_managed[TB_FD_LIMIT];
 static _Atomic int highest_managed = -1;
 static _Atomic(tb_engine *) engine;
 static _Atomic int state; /* 0 not tried, 1 trying, 2 attached, 3 none */
@@ -26,12 +23,22 @@ void *tb_real(const char *name)
     return f;
 }
 
+static void before_fork(void)
+{
+    tb_enter();
+    tb_engine_atfork_prepare(engine);
+    tb_leave();
+}
+
+static void in_parent(void)
+{
+    tb_engine_atfork_parent(engine);
+}
+
 static void in_child(void)
 {
-    tb_engine *e = engine;
     tb_enter();
-    if (e)
-        tb_engine_atfork_child(e);
+    tb_engine_atfork_child(engine);
     tb_leave();
 }
 
@@ -55,12 +62,12 @@ static void attach(void)
     }
     int rc = tb_engine_find(name, sizeof(name));
     if (!rc)
-        rc = tb_engine_attach(name, tb_io_libc(), &e);
+        rc = tb_engine_attach(name, tb_base(), &e);
     if (rc)
         say(given ? given : config, rc);
-    else
-        pthread_atfork(NULL, NULL, in_child);
     engine = e;
+    if (e)
+        pthread_atfork(before_fork, in_parent, in_child);
     state = e ? 2 : 3;
 }
 
@@ -85,28 +92,39 @@ static __attribute__((constructor)) void attach_early(void)
     tb_adapter_engine();
 }
 
-struct tb_io *tb_fd_io(int fd)
-{
-    return tb_inside || fd < 0 || fd >= FD_LIMIT ? NULL : atomic_load_explicit(&managed[fd], memory_order_acquire);
-}
-
 void tb_fd_set(int fd, struct tb_io *io)
 {
-    if (fd < 0 || fd >= FD_LIMIT)
+    if ((unsigned)fd >= TB_FD_LIMIT)
         return;
-    managed[fd] = io;
+    tb_managed[fd] = io;
     int high = highest_managed;
     while (io && fd > high && !atomic_compare_exchange_weak(&highest_managed, &high, fd))
         ;
+}
+
+void tb_fd_adopt(int fd, struct tb_io *io)
+{
+    int saved = errno;
+    tb_fd_set(fd, io);
+    if (fd <= STDERR_FILENO)
+        tb_fd_coherent(fd);
+    errno = saved;
+}
+
+int tb_fd_highest(void)
+{
+    return highest_managed;
 }
 
 int tb_fd_coherent(int fd)
 {
     if (!tb_fd_io(fd))
         return 0;
+    int saved = errno;
     tb_enter();
     int rc = tb_engine_make_coherent(engine, fd);
     tb_leave();
+    errno = saved;
     return (int)tb_result(rc);
 }
 
@@ -163,14 +181,18 @@ static bool directory_of(int dirfd, char *out)
     return n > 0;
 }
 
-static bool absolute(int dirfd, const char *path, char *out)
+/* NULL: it cannot be said. */
+static const char *absolute(int dirfd, const char *path, char *out)
 {
     char base[PATH_MAX] = "";
-    if (path[0] == '/' && is_plain(path))
-        return strlen(path) < PATH_MAX && strcpy(out, path);
     if (path[0] != '/' && !directory_of(dirfd, base))
-        return false;
-    return normalise(base, path, out);
+        return NULL;
+    return normalise(base, path, out) ? out : NULL;
+}
+
+bool tb_path_name(int dirfd, const char *path, char *out)
+{
+    return path && *path && absolute(dirfd, path, out);
 }
 
 bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
@@ -182,9 +204,26 @@ bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
         return false;
     int saved = errno;
     tb_enter();
-    bool found = absolute(dirfd, path, out->path) && (out->io = tb_engine_route(e, out->path, NULL)) &&
-                 tb_engine_translate(e, out->path, out->real, sizeof(out->real)) >= 0;
+    const char *name = path[0] == '/' && is_plain(path) ? path : absolute(dirfd, path, out->path);
+    bool found = name && (out->io = tb_engine_route(e, name, &out->mode)) && strlen(name) < PATH_MAX &&
+                 tb_engine_translate(e, name, out->real, sizeof(out->real)) >= 0;
+    if (found && name == path)
+        strcpy(out->path, path);
     tb_leave();
     errno = saved;
     return found;
+}
+
+void tb_path_flush(const struct tb_path *p)
+{
+    int saved = errno;
+    struct stat st;
+    int fd = TB_CALL(p->io, stat, p->path, &st, 0) == 0 && S_ISREG(st.st_mode) ? (int)TB_CALL(p->io, open, p->path, O_RDONLY, 0) : -1;
+    if (fd >= 0) {
+        tb_enter();
+        tb_engine_flush(engine, fd);
+        tb_leave();
+        TB_CALL(p->io, close, fd);
+    }
+    errno = saved;
 }

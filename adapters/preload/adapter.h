@@ -8,14 +8,19 @@
  * is not wrapped still works on the real file; what buffers cannot serve makes
  * the file coherent first.
  *
- * The engine is linked in, so LD_PRELOAD needs one file; its base layer is plain
- * libc, whose calls come back here "inside" and pass through.
+ * The engine is linked in, so LD_PRELOAD needs one file.  What it calls of libc
+ * outside its base layer (base.c) comes back here "inside" and passes through.
+ *
+ * Limits: raw system calls and static programs are not seen; a library that is
+ * loaded by dlopen must be flushed (libc maps it past every wrapper); a file
+ * written by the standard streams or an inherited descriptor passes through.
  */
 #ifndef TB_ADAPTER_H
 #define TB_ADAPTER_H
 
 #include <errno.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <tierbench/engine.h>
@@ -37,21 +42,39 @@ extern _Thread_local int tb_inside __attribute__((tls_model("initial-exec")));
 static inline void tb_enter(void) { tb_inside++; }
 static inline void tb_leave(void) { tb_inside--; }
 
+/* The base layer of every chain: libc past the wrappers. */
+struct tb_io *tb_base(void);
+
 /* The engine, attached on first use; NULL where this process has none. */
 tb_engine *tb_adapter_engine(void);
 
+#define TB_FD_LIMIT (1 << 20) /* what the kernel allows a process (fs.nr_open); untouched pages cost nothing */
+extern _Atomic(struct tb_io *) tb_managed[TB_FD_LIMIT];
+
 /* The chain of a managed descriptor; NULL: libc's. */
-struct tb_io *tb_fd_io(int fd);
+static inline struct tb_io *tb_fd_io(int fd)
+{
+    return (unsigned)fd < TB_FD_LIMIT ? atomic_load_explicit(&tb_managed[fd], memory_order_acquire) : NULL;
+}
 void tb_fd_set(int fd, struct tb_io *io);
+/* Managed from now on; what libc's standard streams may use past every wrapper is made coherent. */
+void tb_fd_adopt(int fd, struct tb_io *io);
+/* No managed descriptor is higher than this. */
+int tb_fd_highest(void);
 
 /* A managed path, absolute; and where its name really stands (differs in scratch mode). */
 struct tb_path {
     struct tb_io *io;
+    enum tb_mode mode;
     char path[PATH_MAX];
     char real[PATH_MAX];
 };
 /* False: not managed, use libc with the caller's own arguments. */
 bool tb_path_find(int dirfd, const char *path, struct tb_path *out);
+/* The absolute name alone, PATH_MAX bytes; false where it can't be said. */
+bool tb_path_name(int dirfd, const char *path, char *out);
+/* Before something that acts on the backing file by name: its dirty bytes first.  Failures show when it is flushed next. */
+void tb_path_flush(const struct tb_path *path);
 
 /* -errno to -1 and errno, anything else as it is. */
 static inline long tb_result(long rc)
@@ -62,12 +85,14 @@ static inline long tb_result(long rc)
     return -1;
 }
 
-/* Call one operation of a chain "inside". */
+/* Call one operation of a chain "inside".  Success leaves errno alone. */
 #define TB_CALL(io, op, ...)                                                                                                     \
     (__extension__({                                                                                                             \
+        int errno_before = errno;                                                                                                \
         tb_enter();                                                                                                              \
         long call_result = (long)(io)->ops->op((io), __VA_ARGS__);                                                               \
         tb_leave();                                                                                                              \
+        errno = errno_before;                                                                                                    \
         tb_result(call_result);                                                                                                  \
     }))
 
@@ -75,7 +100,5 @@ static inline long tb_result(long rc)
 int tb_fd_coherent(int fd);
 /* Before descriptors are inherited by a program that is executed. */
 void tb_coherent_for_exec(void);
-/* Close the streams' and tables' view of a descriptor that is about to be replaced. */
-void tb_fd_forget(int fd);
 
 #endif

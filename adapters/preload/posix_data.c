@@ -1,11 +1,7 @@
-/* Bytes of managed descriptors, and the calls that need the backing file itself. */
-#include <aio.h>
+/* Bytes of managed descriptors: read, write, seek, sync, cut. */
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/sendfile.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -52,22 +48,65 @@ TB_WRAPPER ssize_t __pread64_chk(int fd, void *buf, size_t n, off64_t offset, si
     return __pread_chk(fd, buf, n, offset, room);
 }
 
-/* Vectors, piece by piece; `offset` -1: at the description's own. */
-static ssize_t vector(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, bool writing)
+#define GATHER_BYTES 65536
+
+/* One piece of a vector; `offset` -1: at the description's own. */
+static ssize_t piece(struct tb_io *io, int fd, void *buf, size_t n, off_t offset, bool writing)
+{
+    if (offset < 0)
+        return writing ? TB_CALL(io, write, fd, buf, n) : TB_CALL(io, read, fd, buf, n);
+    return writing ? TB_CALL(io, pwrite, fd, buf, n, offset) : TB_CALL(io, pread, fd, buf, n, offset);
+}
+
+static ssize_t pieces(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, bool writing)
 {
     ssize_t done = 0;
     for (int i = 0; i < n; i++) {
-        off_t at = offset + done;
-        ssize_t r = offset < 0 ? (writing ? TB_CALL(io, write, fd, v[i].iov_base, v[i].iov_len)
-                                          : TB_CALL(io, read, fd, v[i].iov_base, v[i].iov_len))
-                               : (writing ? TB_CALL(io, pwrite, fd, v[i].iov_base, v[i].iov_len, at)
-                                          : TB_CALL(io, pread, fd, v[i].iov_base, v[i].iov_len, at));
+        ssize_t r = piece(io, fd, v[i].iov_base, v[i].iov_len, offset < 0 ? -1 : offset + done, writing);
         if (r < 0)
             return done ? done : r;
         done += r;
         if ((size_t)r < v[i].iov_len)
             break;
     }
+    return done;
+}
+
+/* Small vectors are written in one piece: writers that append records do not mix theirs. */
+static ssize_t vector(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, bool writing)
+{
+    char all[GATHER_BYTES];
+    size_t total = 0;
+    if (n < 0 || n > IOV_MAX)
+        return tb_result(-EINVAL);
+    for (int i = 0; i < n; i++) {
+        if (v[i].iov_len > SSIZE_MAX - total)
+            return tb_result(-EINVAL);
+        total += v[i].iov_len;
+    }
+    if (!writing || n == 1 || total > sizeof(all))
+        return pieces(io, fd, v, n, offset, writing);
+    total = 0;
+    for (int i = 0; i < n; i++) {
+        memcpy(all + total, v[i].iov_base, v[i].iov_len);
+        total += v[i].iov_len;
+    }
+    return piece(io, fd, all, total, offset, true);
+}
+
+static ssize_t vector_at(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, bool writing)
+{
+    return offset < 0 ? tb_result(-EINVAL) : vector(io, fd, v, n, offset, writing);
+}
+
+/* The flags of preadv2 and pwritev2: hints are ignored, a sync is made, an append at an offset is not ours. */
+static ssize_t vector_flags(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, int flags, bool writing)
+{
+    if (flags & ~(RWF_HIPRI | RWF_NOWAIT | RWF_DSYNC | RWF_SYNC))
+        return tb_result(-EOPNOTSUPP);
+    ssize_t done = offset == -1 ? vector(io, fd, v, n, -1, writing) : vector_at(io, fd, v, n, offset, writing);
+    if (done > 0 && writing && flags & (RWF_DSYNC | RWF_SYNC) && TB_CALL(io, fsync, fd, !(flags & RWF_SYNC)) < 0)
+        return -1;
     return done;
 }
 
@@ -86,13 +125,13 @@ TB_WRAPPER ssize_t writev(int fd, const struct iovec *v, int n)
 TB_WRAPPER ssize_t preadv(int fd, const struct iovec *v, int n, off_t offset)
 {
     struct tb_io *io = tb_fd_io(fd);
-    return io ? vector(io, fd, v, n, offset, false) : REAL(preadv)(fd, v, n, offset);
+    return io ? vector_at(io, fd, v, n, offset, false) : REAL(preadv)(fd, v, n, offset);
 }
 
 TB_WRAPPER ssize_t pwritev(int fd, const struct iovec *v, int n, off_t offset)
 {
     struct tb_io *io = tb_fd_io(fd);
-    return io ? vector(io, fd, v, n, offset, true) : REAL(pwritev)(fd, v, n, offset);
+    return io ? vector_at(io, fd, v, n, offset, true) : REAL(pwritev)(fd, v, n, offset);
 }
 
 TB_WRAPPER ssize_t preadv64(int fd, const struct iovec *v, int n, off64_t offset) { return preadv(fd, v, n, offset); }
@@ -101,13 +140,13 @@ TB_WRAPPER ssize_t pwritev64(int fd, const struct iovec *v, int n, off64_t offse
 TB_WRAPPER ssize_t preadv2(int fd, const struct iovec *v, int n, off_t offset, int flags)
 {
     struct tb_io *io = tb_fd_io(fd);
-    return io ? vector(io, fd, v, n, offset, false) : REAL(preadv2)(fd, v, n, offset, flags);
+    return io ? vector_flags(io, fd, v, n, offset, flags, false) : REAL(preadv2)(fd, v, n, offset, flags);
 }
 
 TB_WRAPPER ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t offset, int flags)
 {
     struct tb_io *io = tb_fd_io(fd);
-    return io ? vector(io, fd, v, n, offset, true) : REAL(pwritev2)(fd, v, n, offset, flags);
+    return io ? vector_flags(io, fd, v, n, offset, flags, true) : REAL(pwritev2)(fd, v, n, offset, flags);
 }
 
 TB_WRAPPER ssize_t preadv64v2(int fd, const struct iovec *v, int n, off64_t offset, int flags) { return preadv2(fd, v, n, offset, flags); }
@@ -156,7 +195,10 @@ TB_WRAPPER int syncfs(int fd)
 
 TB_WRAPPER int sync_file_range(int fd, off64_t offset, off64_t n, unsigned flags)
 {
-    return tb_fd_coherent(fd) ? -1 : REAL(sync_file_range)(fd, offset, n, flags);
+    struct tb_io *io = tb_fd_io(fd);
+    if (!io)
+        return REAL(sync_file_range)(fd, offset, n, flags);
+    return flags & SYNC_FILE_RANGE_WAIT_AFTER ? (int)TB_CALL(io, fsync, fd, true) : 0;
 }
 
 TB_WRAPPER int ftruncate(int fd, off_t length)
@@ -174,81 +216,3 @@ TB_WRAPPER int truncate(const char *path, off_t length)
 }
 
 TB_WRAPPER int truncate64(const char *path, off64_t length) { return truncate(path, length); }
-
-/* Space is the backing file's business. */
-TB_WRAPPER int fallocate(int fd, int mode, off_t offset, off_t n)
-{
-    return tb_fd_coherent(fd) ? -1 : REAL(fallocate)(fd, mode, offset, n);
-}
-
-TB_WRAPPER int fallocate64(int fd, int mode, off64_t offset, off64_t n) { return fallocate(fd, mode, offset, n); }
-
-TB_WRAPPER int posix_fallocate(int fd, off_t offset, off_t n)
-{
-    return tb_fd_coherent(fd) ? errno : REAL(posix_fallocate)(fd, offset, n);
-}
-
-TB_WRAPPER int posix_fallocate64(int fd, off64_t offset, off64_t n) { return posix_fallocate(fd, offset, n); }
-
-TB_WRAPPER void *mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset)
-{
-    if (!tb_inside && !(flags & MAP_ANONYMOUS) && fd >= 0 && tb_fd_coherent(fd))
-        return MAP_FAILED;
-    return REAL(mmap)(address, n, protection, flags, fd, offset);
-}
-
-TB_WRAPPER void *mmap64(void *address, size_t n, int protection, int flags, int fd, off64_t offset)
-{
-    return mmap(address, n, protection, flags, fd, offset);
-}
-
-TB_WRAPPER ssize_t sendfile(int out, int in, off_t *offset, size_t n)
-{
-    return tb_fd_coherent(in) || tb_fd_coherent(out) ? -1 : REAL(sendfile)(out, in, offset, n);
-}
-
-TB_WRAPPER ssize_t sendfile64(int out, int in, off64_t *offset, size_t n) { return sendfile(out, in, offset, n); }
-
-TB_WRAPPER ssize_t splice(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t n, unsigned flags)
-{
-    return tb_fd_coherent(in) || tb_fd_coherent(out) ? -1 : REAL(splice)(in, in_offset, out, out_offset, n, flags);
-}
-
-/* EXDEV: every caller then copies by read and write, which buffers serve. */
-TB_WRAPPER ssize_t copy_file_range(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t n, unsigned flags)
-{
-    if (tb_fd_io(in) || tb_fd_io(out))
-        return tb_result(-EXDEV);
-    return REAL(copy_file_range)(in, in_offset, out, out_offset, n, flags);
-}
-
-#define CLONE_REQUEST 0x40049409u       /* FICLONE */
-#define CLONE_RANGE_REQUEST 0x4020940du /* FICLONERANGE */
-
-TB_WRAPPER int ioctl(int fd, unsigned long request, ...)
-{
-    va_list args;
-    va_start(args, request);
-    void *arg = va_arg(args, void *);
-    va_end(args);
-    bool clone = request == CLONE_REQUEST || request == CLONE_RANGE_REQUEST;
-    if (clone && !tb_inside && (tb_fd_io(fd) || (request == CLONE_REQUEST && tb_fd_io((int)(long)arg))))
-        return (int)tb_result(-EXDEV);
-    return REAL(ioctl)(fd, request, arg);
-}
-
-#define AIO_WRAPPER(name)                                                                                                        \
-    TB_WRAPPER int name(struct aiocb *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(name)(block); }
-AIO_WRAPPER(aio_read)
-AIO_WRAPPER(aio_write)
-TB_WRAPPER int aio_read64(struct aiocb64 *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_read64)(block); }
-TB_WRAPPER int aio_write64(struct aiocb64 *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_write64)(block); }
-TB_WRAPPER int aio_fsync(int how, struct aiocb *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_fsync)(how, block); }
-
-TB_WRAPPER int lio_listio(int how, struct aiocb *const list[], int n, struct sigevent *event)
-{
-    for (int i = 0; i < n; i++)
-        if (list[i] && tb_fd_coherent(list[i]->aio_fildes))
-            return -1;
-    return REAL(lio_listio)(how, list, n, event);
-}

@@ -2,7 +2,10 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "adapter.h"
@@ -16,14 +19,17 @@
         va_end(args);                                                                                                            \
     }
 
+/* A nameless file is nobody else's, and a directory has no bytes: libc's. */
 static int open_at(int dirfd, const char *path, int flags, mode_t mode)
 {
     struct tb_path p;
     if (!tb_path_find(dirfd, path, &p))
         return REAL(openat)(dirfd, path, flags, mode);
+    if ((flags & O_TMPFILE) == O_TMPFILE)
+        return REAL(openat)(AT_FDCWD, p.real, flags, mode);
     int fd = (int)TB_CALL(p.io, open, p.path, flags, mode);
-    if (fd >= 0)
-        tb_fd_set(fd, p.io);
+    if (fd >= 0 && !(flags & (O_DIRECTORY | O_PATH)))
+        tb_fd_adopt(fd, p.io);
     return fd;
 }
 
@@ -71,26 +77,71 @@ TB_WRAPPER int creat64(const char *path, mode_t mode)
     return creat(path, mode);
 }
 
-/* libc makes the unique name and the file; it is opened again, managed, under the same number. */
-static int adopt(int fd, const char *path, int flags)
+#define NAME_ATTEMPTS 1000
+
+/* Six characters of a name that nobody else is likely to try. */
+static void fill_name(char *six)
 {
-    struct tb_path p;
-    if (fd < 0 || !tb_path_find(AT_FDCWD, path, &p))
-        return fd;
-    int again = open_at(AT_FDCWD, path, O_RDWR | flags, 0600);
-    if (again >= 0)
-        REAL(close)(fd);
-    return again;
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    unsigned char bytes[6];
+    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+        memset(bytes, (int)clock(), sizeof(bytes));
+    for (int i = 0; i < 6; i++)
+        six[i] = letters[bytes[i] % (sizeof(letters) - 1)];
 }
 
-TB_WRAPPER int mkstemp(char *template) { return adopt(REAL(mkstemp)(template), template, 0); }
-TB_WRAPPER int mkstemp64(char *template) { return adopt(REAL(mkstemp64)(template), template, 0); }
-TB_WRAPPER int mkostemp(char *template, int flags) { return adopt(REAL(mkostemp)(template, flags), template, flags); }
-TB_WRAPPER int mkostemp64(char *template, int flags) { return adopt(REAL(mkostemp64)(template, flags), template, flags); }
-TB_WRAPPER int mkstemps(char *template, int suffix) { return adopt(REAL(mkstemps)(template, suffix), template, 0); }
-TB_WRAPPER int mkostemps(char *template, int suffix, int flags)
+/* The X's of "...XXXXXX<suffix>"; NULL with EINVAL where there are none. */
+static char *place_of_name(char *template, int suffix)
 {
-    return adopt(REAL(mkostemps)(template, suffix, flags), template, flags);
+    size_t n = strlen(template);
+    char *six = suffix >= 0 && n >= 6 + (size_t)suffix ? template + n - 6 - suffix : NULL;
+    if (six && memcmp(six, "XXXXXX", 6) == 0)
+        return six;
+    errno = EINVAL;
+    return NULL;
+}
+
+static int make_file(char *template, int suffix, int flags)
+{
+    struct tb_path p;
+    if (!tb_path_find(AT_FDCWD, template, &p))
+        return REAL(mkostemps)(template, suffix, flags);
+    char *six = place_of_name(template, suffix);
+    int fd = -1;
+    for (int i = 0; six && fd < 0 && i < NAME_ATTEMPTS; i++) {
+        fill_name(six);
+        fd = open_at(AT_FDCWD, template, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    if (six && fd < 0)
+        memcpy(six, "XXXXXX", 6);
+    return fd;
+}
+
+TB_WRAPPER int mkstemp(char *template) { return make_file(template, 0, 0); }
+TB_WRAPPER int mkstemp64(char *template) { return make_file(template, 0, 0); }
+TB_WRAPPER int mkostemp(char *template, int flags) { return make_file(template, 0, flags); }
+TB_WRAPPER int mkostemp64(char *template, int flags) { return make_file(template, 0, flags); }
+TB_WRAPPER int mkstemps(char *template, int suffix) { return make_file(template, suffix, 0); }
+TB_WRAPPER int mkstemps64(char *template, int suffix) { return make_file(template, suffix, 0); }
+TB_WRAPPER int mkostemps(char *template, int suffix, int flags) { return make_file(template, suffix, flags); }
+TB_WRAPPER int mkostemps64(char *template, int suffix, int flags) { return make_file(template, suffix, flags); }
+
+TB_WRAPPER char *mkdtemp(char *template)
+{
+    struct tb_path p;
+    if (!tb_path_find(AT_FDCWD, template, &p))
+        return REAL(mkdtemp)(template);
+    char *six = place_of_name(template, 0);
+    for (int i = 0; six && i < NAME_ATTEMPTS; i++) {
+        fill_name(six);
+        if (mkdir(template, 0700) == 0)
+            return template;
+        if (errno != EEXIST)
+            break;
+    }
+    return NULL;
 }
 
 TB_WRAPPER int close(int fd)
@@ -104,10 +155,11 @@ TB_WRAPPER int close(int fd)
 
 TB_WRAPPER int close_range(unsigned first, unsigned last, int flags)
 {
-    if (!tb_inside && !(flags & CLOSE_RANGE_CLOEXEC))
-        for (unsigned fd = first; fd <= last && fd < 65536; fd++)
-            if (tb_fd_io((int)fd))
-                close((int)fd);
+    int high = last < INT_MAX && (int)last < tb_fd_highest() ? (int)last : tb_fd_highest();
+    if (first <= last && !(flags & CLOSE_RANGE_CLOEXEC))
+        for (int fd = (int)first; first < TB_FD_LIMIT && fd <= high; fd++)
+            if (tb_fd_io(fd))
+                close(fd);
     return REAL(close_range)(first, last, flags);
 }
 
@@ -120,9 +172,11 @@ static void note_dup(struct tb_io *io, int oldfd, int newfd)
 {
     struct tb_io *replaced = tb_fd_io(newfd);
     int saved = errno;
-    if (io || replaced)
-        TB_CALL(io ? io : replaced, dup, oldfd, newfd);
-    tb_fd_set(newfd, io);
+    if (replaced && replaced != io)
+        TB_CALL(replaced, dup, oldfd, newfd);
+    if (io)
+        TB_CALL(io, dup, oldfd, newfd);
+    tb_fd_adopt(newfd, io);
     errno = saved;
 }
 
@@ -137,7 +191,7 @@ TB_WRAPPER int dup(int oldfd)
 TB_WRAPPER int dup2(int oldfd, int newfd)
 {
     int fd = REAL(dup2)(oldfd, newfd);
-    if (fd >= 0 && oldfd != newfd && !tb_inside)
+    if (fd >= 0 && oldfd != newfd)
         note_dup(tb_fd_io(oldfd), oldfd, newfd);
     return fd;
 }
@@ -145,13 +199,15 @@ TB_WRAPPER int dup2(int oldfd, int newfd)
 TB_WRAPPER int dup3(int oldfd, int newfd, int flags)
 {
     int fd = REAL(dup3)(oldfd, newfd, flags);
-    if (fd >= 0 && !tb_inside)
+    if (fd >= 0)
         note_dup(tb_fd_io(oldfd), oldfd, newfd);
     return fd;
 }
 
 static int fcntl_with(int fd, int command, void *arg)
 {
+    if (command == F_SETFL && tb_fd_io(fd) && ((REAL(fcntl)(fd, F_GETFL) ^ (int)(long)arg) & O_APPEND) && tb_fd_coherent(fd))
+        return -1; /* how it appends from now on is the kernel's to know */
     int rc = REAL(fcntl)(fd, command, arg);
     if (rc >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC) && tb_fd_io(fd))
         note_dup(tb_fd_io(fd), fd, rc);

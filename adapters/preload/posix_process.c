@@ -1,9 +1,12 @@
 /*
  * Processes.  A forked child shares descriptions through the region; a program
- * that is executed knows nothing of them, so what it inherits is made coherent.
+ * that is executed knows nothing of them, so what it inherits is made coherent,
+ * and so are the files that libc or the kernel open for it.
  */
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,16 +18,26 @@ TB_WRAPPER pid_t vfork(void)
     return fork();
 }
 
-TB_WRAPPER int execve(const char *path, char *const argv[], char *const envp[])
+/* The kernel reads the program itself. */
+static const char *program(const char *path, struct tb_path *p)
 {
     tb_coherent_for_exec();
-    return REAL(execve)(path, argv, envp);
+    if (!tb_path_find(AT_FDCWD, path, p))
+        return path;
+    tb_path_flush(p);
+    return p->mode == TB_MODE_SCRATCH ? p->real : path;
+}
+
+TB_WRAPPER int execve(const char *path, char *const argv[], char *const envp[])
+{
+    struct tb_path p;
+    return REAL(execve)(program(path, &p), argv, envp);
 }
 
 TB_WRAPPER int execv(const char *path, char *const argv[])
 {
-    tb_coherent_for_exec();
-    return REAL(execv)(path, argv);
+    struct tb_path p;
+    return REAL(execv)(program(path, &p), argv);
 }
 
 TB_WRAPPER int execvp(const char *file, char *const argv[])
@@ -45,44 +58,43 @@ TB_WRAPPER int fexecve(int fd, char *const argv[], char *const envp[])
     return REAL(fexecve)(fd, argv, envp);
 }
 
-#define LIST_LIMIT 4096
-
-/* The words of execl and its kin, up to the NULL; what stands behind it stays in `args`. */
-static int collect(const char *first, va_list *args, const char *argv[LIST_LIMIT])
+TB_WRAPPER int execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
 {
-    int n = 0;
-    for (const char *word = first; word && n < LIST_LIMIT - 1; word = va_arg(*args, const char *))
-        argv[n++] = word;
-    argv[n] = NULL;
-    return n;
+    tb_coherent_for_exec();
+    return REAL(execveat)(dirfd, path, argv, envp, flags);
 }
+
+/* The words of execl and its kin with the NULL, counted before they are copied: there may be many. */
+#define WORDS(argv, first, args)                                                                                                 \
+    size_t n_words = 1;                                                                                                          \
+    va_list args, counted;                                                                                                       \
+    va_start(args, first);                                                                                                       \
+    va_copy(counted, args);                                                                                                      \
+    for (const char *w = first; w; w = va_arg(counted, const char *))                                                            \
+        n_words++;                                                                                                               \
+    va_end(counted);                                                                                                             \
+    const char *argv[n_words];                                                                                                   \
+    argv[0] = first;                                                                                                             \
+    for (size_t i = 1; i < n_words; i++)                                                                                         \
+        argv[i] = va_arg(args, const char *);
 
 TB_WRAPPER int execl(const char *path, const char *first, ...)
 {
-    const char *argv[LIST_LIMIT];
-    va_list args;
-    va_start(args, first);
-    collect(first, &args, argv);
+    WORDS(argv, first, args)
     va_end(args);
     return execv(path, (char *const *)argv);
 }
 
 TB_WRAPPER int execlp(const char *file, const char *first, ...)
 {
-    const char *argv[LIST_LIMIT];
-    va_list args;
-    va_start(args, first);
-    collect(first, &args, argv);
+    WORDS(argv, first, args)
     va_end(args);
     return execvp(file, (char *const *)argv);
 }
 
 TB_WRAPPER int execle(const char *path, const char *first, ...)
 {
-    const char *argv[LIST_LIMIT];
-    va_list args;
-    va_start(args, first);
-    collect(first, &args, argv);
+    WORDS(argv, first, args)
     char *const *envp = va_arg(args, char *const *);
     va_end(args);
     return execve(path, (char *const *)argv, envp);
@@ -91,8 +103,8 @@ TB_WRAPPER int execle(const char *path, const char *first, ...)
 TB_WRAPPER int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                            const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
 {
-    tb_coherent_for_exec();
-    return REAL(posix_spawn)(pid, path, actions, attributes, argv, envp);
+    struct tb_path p;
+    return REAL(posix_spawn)(pid, program(path, &p), actions, attributes, argv, envp);
 }
 
 TB_WRAPPER int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
@@ -102,8 +114,29 @@ TB_WRAPPER int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file
     return REAL(posix_spawnp)(pid, file, actions, attributes, argv, envp);
 }
 
+/*
+ * libc opens it in the child, past every wrapper, and the program there keeps
+ * it: opened here too, coherent, until this process ends.
+ */
+TB_WRAPPER int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *actions, int fd, const char *path, int flags, mode_t mode)
+{
+    struct tb_path p;
+    if (!tb_path_find(AT_FDCWD, path, &p))
+        return REAL(posix_spawn_file_actions_addopen)(actions, fd, path, flags, mode);
+    int held = open(path, (flags & ~O_EXCL) | O_CLOEXEC, mode);
+    if (held >= 0)
+        tb_fd_coherent(held);
+    return REAL(posix_spawn_file_actions_addopen)(actions, fd, p.real, flags, mode);
+}
+
 TB_WRAPPER int system(const char *command)
 {
     tb_coherent_for_exec();
     return REAL(system)(command);
+}
+
+TB_WRAPPER FILE *popen(const char *command, const char *mode)
+{
+    tb_coherent_for_exec();
+    return REAL(popen)(command, mode);
 }

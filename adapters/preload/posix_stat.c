@@ -8,7 +8,7 @@
 static int stat_at(int dirfd, const char *path, struct stat *st, int flags, bool *managed)
 {
     struct tb_path p;
-    if ((flags & AT_EMPTY_PATH) && path && !*path && dirfd >= 0 && tb_fd_io(dirfd)) {
+    if ((flags & AT_EMPTY_PATH) && path && !*path && tb_fd_io(dirfd)) {
         *managed = true;
         return (int)TB_CALL(tb_fd_io(dirfd), fstat, dirfd, st);
     }
@@ -77,8 +77,6 @@ TB_WRAPPER int statx(int dirfd, const char *path, int flags, unsigned mask, stru
     struct stat st;
     struct tb_path p;
     bool managed;
-    if (tb_inside)
-        return REAL(statx)(dirfd, path, flags, mask, x);
     int sized = stat_at(dirfd, path, &st, flags, &managed);
     if (!managed)
         return REAL(statx)(dirfd, path, flags, mask, x);
@@ -95,6 +93,12 @@ TB_WRAPPER int access(const char *path, int mode)
 {
     struct tb_path p;
     return tb_path_find(AT_FDCWD, path, &p) ? REAL(access)(p.real, mode) : REAL(access)(path, mode);
+}
+
+TB_WRAPPER int eaccess(const char *path, int mode)
+{
+    struct tb_path p;
+    return tb_path_find(AT_FDCWD, path, &p) ? REAL(eaccess)(p.real, mode) : REAL(eaccess)(path, mode);
 }
 
 TB_WRAPPER int euidaccess(const char *path, int mode)

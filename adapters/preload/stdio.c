@@ -5,8 +5,8 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +21,15 @@ struct stream {
 
 static struct stream *streams;
 static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock_streams(void) { pthread_mutex_lock(&streams_lock); }
+static void unlock_streams(void) { pthread_mutex_unlock(&streams_lock); }
+
+/* A child must not find the list locked by a thread it hasn't got. */
+static __attribute__((constructor)) void keep_across_fork(void)
+{
+    pthread_atfork(lock_streams, unlock_streams, unlock_streams);
+}
 
 static ssize_t cookie_read(void *cookie, char *buf, size_t n)
 {
@@ -46,33 +55,34 @@ static int cookie_seek(void *cookie, off64_t *offset, int whence)
 static int cookie_close(void *cookie)
 {
     struct stream *s = cookie;
-    pthread_mutex_lock(&streams_lock);
+    lock_streams();
     for (struct stream **link = &streams; *link; link = &(*link)->next)
         if (*link == s) {
             *link = s->next;
             break;
         }
-    pthread_mutex_unlock(&streams_lock);
+    unlock_streams();
     int rc = s->fd >= 0 ? close(s->fd) : 0;
     free(s);
     return rc;
 }
 
+/* The descriptor says what may be done; the stream allows both, because freopen may give it another. */
 static FILE *make_stream(int fd, const char *mode)
 {
     static const cookie_io_functions_t functions = {cookie_read, cookie_write, cookie_seek, cookie_close};
     struct stream *s = calloc(1, sizeof(*s));
-    FILE *file = s ? fopencookie(s, mode, functions) : NULL;
+    FILE *file = s ? fopencookie(s, mode[0] == 'a' ? "a+" : "r+", functions) : NULL;
     if (!file) {
         free(s);
         return NULL;
     }
     s->fd = fd;
     s->file = file;
-    pthread_mutex_lock(&streams_lock);
+    lock_streams();
     s->next = streams;
     streams = s;
-    pthread_mutex_unlock(&streams_lock);
+    unlock_streams();
     return file;
 }
 
@@ -86,11 +96,28 @@ static int flags_of(const char *mode)
     return flags | (strchr(mode, 'x') ? O_EXCL : 0) | (strchr(mode, 'e') ? O_CLOEXEC : 0);
 }
 
+/*
+ * libc's own stream on the backing file, coherent for as long as this process
+ * lives: for what a cookie can't be (a standard stream, a converted one).
+ */
+static FILE *real_stream(const struct tb_path *p, const char *mode, FILE *reopened)
+{
+    int fd = open(p->path, flags_of(mode) | O_CLOEXEC, 0666);
+    if (fd < 0 || tb_fd_coherent(fd)) {
+        if (reopened)
+            fclose(reopened); /* as freopen does where it fails */
+        return NULL;
+    }
+    return reopened ? REAL(freopen)(p->real, mode, reopened) : REAL(fopen)(p->real, mode);
+}
+
 TB_WRAPPER FILE *fopen(const char *path, const char *mode)
 {
     struct tb_path p;
-    if (!mode || !strchr("rwa", mode[0]) || !tb_path_find(AT_FDCWD, path, &p))
+    if (!mode || !*mode || !strchr("rwa", mode[0]) || !tb_path_find(AT_FDCWD, path, &p))
         return REAL(fopen)(path, mode);
+    if (strstr(mode, ",ccs="))
+        return real_stream(&p, mode, NULL);
     int fd = open(path, flags_of(mode), 0666);
     FILE *file = fd < 0 ? NULL : make_stream(fd, mode);
     if (!file && fd >= 0)
@@ -105,54 +132,57 @@ TB_WRAPPER FILE *fdopen(int fd, const char *mode)
     return tb_fd_io(fd) ? make_stream(fd, mode) : REAL(fdopen)(fd, mode);
 }
 
+/* libc knows the descriptors of its own streams; ours have none in its eyes. */
 static struct stream *find(FILE *file)
 {
-    pthread_mutex_lock(&streams_lock);
+    lock_streams();
     struct stream *s = streams;
     while (s && s->file != file)
         s = s->next;
-    pthread_mutex_unlock(&streams_lock);
+    unlock_streams();
     return s;
 }
 
-TB_WRAPPER int fileno(FILE *file)
+static int descriptor_of(FILE *file, int (*real)(FILE *))
 {
-    struct stream *s = find(file);
-    return s ? s->fd : REAL(fileno)(file);
+    int saved = errno, fd = real(file);
+    struct stream *s = fd < 0 ? find(file) : NULL;
+    if (s)
+        errno = saved;
+    return s ? s->fd : fd;
 }
 
-TB_WRAPPER int fileno_unlocked(FILE *file)
+TB_WRAPPER int fileno(FILE *file) { return descriptor_of(file, REAL(fileno)); }
+TB_WRAPPER int fileno_unlocked(FILE *file) { return descriptor_of(file, REAL(fileno_unlocked)); }
+
+/* A cookie stays and gets another descriptor: libc can't make a stream of its own of it. */
+static FILE *reopen_own(struct stream *s, const char *path, const char *mode)
 {
-    struct stream *s = find(file);
-    return s ? s->fd : REAL(fileno_unlocked)(file);
+    FILE *file = s->file;
+    fflush(file);
+    int fd = open(path, flags_of(mode), 0666);
+    if (fd < 0) {
+        fclose(file);
+        return NULL;
+    }
+    close(s->fd);
+    s->fd = fd;
+    __fpurge(file);
+    rewind(file);
+    return file;
 }
 
-/*
- * Where a stream of libc is reopened on a managed path, the file is made
- * coherent and libc keeps the stream: stdin, stdout and stderr must stay what they are.
- */
+/* libc keeps its own streams: stdin, stdout and stderr must stay what they are. */
 TB_WRAPPER FILE *freopen(const char *path, const char *mode, FILE *file)
 {
     struct tb_path p;
     struct stream *s = find(file);
-    if (s && path) {
-        int fd = open(path, flags_of(mode), 0666);
-        fflush(file);
-        if (fd < 0)
-            return NULL;
-        close(s->fd);
-        s->fd = fd;
-        clearerr(file);
-        return file;
-    }
-    if (path && tb_path_find(AT_FDCWD, path, &p)) {
-        int fd = open(path, flags_of(mode), 0666);
-        if (fd < 0 || tb_fd_coherent(fd))
-            return NULL;
-        FILE *same = REAL(freopen)(p.real, mode, file);
-        close(fd);
-        return same;
-    }
+    if (s && path)
+        return reopen_own(s, path, mode);
+    if (s)
+        return errno = EBADF, NULL; /* the mode of an open descriptor can't change */
+    if (path && tb_path_find(AT_FDCWD, path, &p))
+        return real_stream(&p, mode, file);
     return REAL(freopen)(path, mode, file);
 }
 

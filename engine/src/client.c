@@ -58,20 +58,28 @@ bool tb_client_is_alive(const struct tb_client *c)
     return pid && (kill(pid, 0) == 0 || errno == EPERM) && tb_process_start_time(pid) == c->start_time;
 }
 
-int tb_client_register(tb_engine *e)
+/* A free slot in this process's name, or TB_NONE. */
+static uint32_t take_slot(tb_engine *e)
 {
     struct tb_header *h = e->header;
-    int rc = -EUSERS;
+    uint32_t slot = TB_NONE;
     tb_lock_take(&h->clients_lock);
-    for (uint32_t i = 0; i < TB_CLIENTS && rc; i++)
+    for (uint32_t i = 0; i < TB_CLIENTS && slot == TB_NONE; i++)
         if (!e->region.clients[i].pid) {
             e->region.clients[i].start_time = tb_process_start_time(getpid());
             e->region.clients[i].pid = getpid();
-            e->slot = i;
-            rc = 0;
+            slot = i;
         }
     tb_lock_drop(&h->clients_lock);
-    return rc;
+    return slot;
+}
+
+int tb_client_register(tb_engine *e)
+{
+    uint32_t slot = take_slot(e);
+    if (slot != TB_NONE)
+        e->slot = slot;
+    return slot == TB_NONE ? -EUSERS : 0;
 }
 
 static int move_up(int fd)
@@ -136,6 +144,7 @@ tb_engine *tb_client_new(struct tb_io *base)
     if (!e)
         return NULL;
     e->base = base;
+    pthread_mutex_init(&e->fork_lock, NULL);
     e->journal_fd = -1;
     e->io.ops = tb_layer_ops();
     for (uint32_t s = 0; s < TB_MAX_TIERS * TB_MAX_SLABS; s++)
@@ -190,8 +199,33 @@ void tb_engine_detach(tb_engine *e)
     tb_client_free(e);
 }
 
+/*
+ * The child's slot and references are made before it lives, in the parent's
+ * name: else the parent could close the last descriptor before the child runs.
+ * A fork that fails leaves the slot taken until this process ends.
+ */
+void tb_engine_atfork_prepare(tb_engine *e)
+{
+    pthread_mutex_lock(&e->fork_lock);
+    e->fork_slot = take_slot(e);
+    if (e->fork_slot != TB_NONE)
+        tb_opens_hold(e, e->fork_slot);
+}
+
+void tb_engine_atfork_parent(tb_engine *e)
+{
+    pthread_mutex_unlock(&e->fork_lock);
+}
+
 void tb_engine_atfork_child(tb_engine *e)
 {
-    if (tb_client_register(e) == 0)
-        tb_opens_inherit(e);
+    if (e->fork_slot != TB_NONE) {
+        struct tb_client *c = &e->region.clients[e->fork_slot];
+        tb_lock_take(&e->header->clients_lock);
+        c->start_time = tb_process_start_time(getpid());
+        c->pid = getpid();
+        tb_lock_drop(&e->header->clients_lock);
+        e->slot = e->fork_slot;
+    }
+    pthread_mutex_unlock(&e->fork_lock);
 }

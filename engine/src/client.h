@@ -7,6 +7,7 @@
 #define TB_CLIENT_H
 
 #include <assert.h>
+#include <pthread.h>
 
 #include "region.h"
 
@@ -26,6 +27,8 @@ struct tb_engine {
     struct tb_io *shadow_io;
     char shadow[TB_PATH_MAX]; /* directory that stands for scratch prefixes */
     uint32_t slot;            /* of this client */
+    uint32_t fork_slot;       /* of the child that fork is about to make */
+    pthread_mutex_t fork_lock;
     _Atomic(_Atomic uint32_t *) fds[TB_FD_PIECES]; /* descriptor -> open description + 1 */
     _Atomic uint16_t *local_refs;                  /* this process's descriptors per open description */
     _Atomic uint8_t *populated; /* memory buffers whose pages this process has mapped; a bit each */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "file.h"
+#include "flush.h"
 
 uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
 {
@@ -101,11 +102,19 @@ struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last)
     return &e->region.opens[open - 1];
 }
 
-void tb_opens_inherit(tb_engine *e)
+void tb_opens_hold(tb_engine *e, uint32_t slot)
 {
     for (uint32_t i = 0; i < e->region.n_opens; i++)
         if (e->local_refs[i])
-            e->region.opens[i].holders[e->slot / 64] |= 1ull << (e->slot % 64);
+            e->region.opens[i].holders[slot / 64] |= 1ull << (slot % 64);
+}
+
+/* A process that ends without closing its files has closed them. */
+static void queue_flush(tb_engine *e, const struct tb_open *o)
+{
+    struct tb_file *f = &e->region.files[o->file];
+    if (f->n_dirty && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED)) && tb_config_of(e)->flush.policy == TB_FLUSH_ON_CLOSE)
+        tb_flush_queue(e, o->file);
 }
 
 void tb_opens_forget_client(tb_engine *e, uint32_t slot)
@@ -113,6 +122,7 @@ void tb_opens_forget_client(tb_engine *e, uint32_t slot)
     for (uint32_t i = 0; i < e->region.n_opens; i++) {
         struct tb_open *o = &e->region.opens[i];
         if (o->magic == TB_OPEN_MAGIC && let_go(o, slot)) {
+            queue_flush(e, o);
             tb_file_put(e, o->file);
             tb_open_free(e, o);
         }

@@ -19,9 +19,9 @@ struct tb_open *tb_open_of(const tb_engine *e, int fd);
  */
 struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last);
 void tb_open_free(tb_engine *e, struct tb_open *o);
-/* In a forked child with a new slot: hold what the parent's descriptors held. */
-void tb_opens_inherit(tb_engine *e);
-/* Every description of a dead client; frees those nobody else holds. */
+/* For a child about to be forked: hold in its slot what this process's descriptors hold. */
+void tb_opens_hold(tb_engine *e, uint32_t slot);
+/* Every description of a dead client: frees those nobody else holds, and queues the flush that their close would have made. */
 void tb_opens_forget_client(tb_engine *e, uint32_t slot);
 
 #endif

@@ -65,9 +65,12 @@ int tb_engine_find(char *name, size_t size);
 void tb_engine_detach(tb_engine *engine);
 
 /*
- * To be called in the child after fork, before any other call: gives the child
- * its own identity and references on the descriptors it inherited.
+ * Around fork, as pthread_atfork's three handlers, so that the child has an
+ * identity and references on the descriptors it inherits before its parent can
+ * close them.  In the child no other call may come first.
  */
+void tb_engine_atfork_prepare(tb_engine *engine);
+void tb_engine_atfork_parent(tb_engine *engine);
 void tb_engine_atfork_child(tb_engine *engine);
 
 /*

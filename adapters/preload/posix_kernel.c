@@ -1,0 +1,232 @@
+/*
+ * Calls that want the backing file itself.  Copies inside the kernel are made by
+ * read and write, which buffers serve; space is reserved on the backing file;
+ * mappings, pipes and asynchronous I/O make the file coherent first.
+ */
+#include <aio.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "adapter.h"
+
+#define COPY_BYTES 65536
+
+/* At `*offset`, which moves by what was transferred; NULL: at the description's own. */
+static ssize_t read_piece(int fd, off_t *offset, void *buf, size_t n)
+{
+    ssize_t r = offset ? pread(fd, buf, n, *offset) : read(fd, buf, n);
+    if (offset && r > 0)
+        *offset += r;
+    return r;
+}
+
+static ssize_t write_piece(int fd, off_t *offset, const void *buf, size_t n)
+{
+    ssize_t w = offset ? pwrite(fd, buf, n, *offset) : write(fd, buf, n);
+    if (offset && w > 0)
+        *offset += w;
+    return w;
+}
+
+/* What was read and not written is given back to the source. */
+static void unread(int fd, off_t *offset, off_t n)
+{
+    if (offset)
+        *offset -= n;
+    else
+        lseek(fd, -n, SEEK_CUR);
+}
+
+static ssize_t copy(int in, off_t *in_offset, int out, off_t *out_offset, size_t n)
+{
+    char bytes[COPY_BYTES];
+    size_t done = 0;
+    while (done < n) {
+        size_t want = n - done < sizeof(bytes) ? n - done : sizeof(bytes);
+        ssize_t r = read_piece(in, in_offset, bytes, want), w = r > 0 ? write_piece(out, out_offset, bytes, (size_t)r) : r;
+        if (w < r)
+            unread(in, in_offset, r - (w > 0 ? w : 0));
+        if (w <= 0)
+            return done ? (ssize_t)done : w;
+        done += (size_t)w;
+        if (w < r)
+            break;
+    }
+    return (ssize_t)done;
+}
+
+TB_WRAPPER ssize_t sendfile(int out, int in, off_t *offset, size_t n)
+{
+    return tb_fd_io(in) || tb_fd_io(out) ? copy(in, offset, out, NULL, n) : REAL(sendfile)(out, in, offset, n);
+}
+
+TB_WRAPPER ssize_t sendfile64(int out, int in, off64_t *offset, size_t n) { return sendfile(out, in, offset, n); }
+
+TB_WRAPPER ssize_t copy_file_range(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t n, unsigned flags)
+{
+    return tb_fd_io(in) || tb_fd_io(out) ? copy(in, in_offset, out, out_offset, n)
+                                         : REAL(copy_file_range)(in, in_offset, out, out_offset, n, flags);
+}
+
+TB_WRAPPER ssize_t splice(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t n, unsigned flags)
+{
+    return tb_fd_coherent(in) || tb_fd_coherent(out) ? -1 : REAL(splice)(in, in_offset, out, out_offset, n, flags);
+}
+
+/* The engine learns of a size that the backing file gained. */
+static int grow(struct tb_io *io, int fd, off_t end)
+{
+    struct stat st;
+    if (TB_CALL(io, fstat, fd, &st))
+        return -1;
+    return st.st_size < end ? (int)TB_CALL(io, ftruncate, fd, end) : 0;
+}
+
+TB_WRAPPER int fallocate(int fd, int mode, off_t offset, off_t n)
+{
+    struct tb_io *io = tb_fd_io(fd);
+    if (io && mode & ~FALLOC_FL_KEEP_SIZE && tb_fd_coherent(fd)) /* it changes bytes */
+        return -1;
+    int rc = REAL(fallocate)(fd, mode, offset, n);
+    return rc == 0 && io && mode == 0 ? grow(io, fd, offset + n) : rc;
+}
+
+TB_WRAPPER int fallocate64(int fd, int mode, off64_t offset, off64_t n) { return fallocate(fd, mode, offset, n); }
+
+TB_WRAPPER int posix_fallocate(int fd, off_t offset, off_t n)
+{
+    struct tb_io *io = tb_fd_io(fd);
+    int saved = errno, rc = REAL(posix_fallocate)(fd, offset, n);
+    if (rc == 0 && io && grow(io, fd, offset + n))
+        rc = errno;
+    errno = saved;
+    return rc;
+}
+
+TB_WRAPPER int posix_fallocate64(int fd, off64_t offset, off64_t n) { return posix_fallocate(fd, offset, n); }
+
+#define MAPPINGS 1024 /* a file mapped beyond these stays coherent until the process ends */
+
+/*
+ * A mapping outlives its descriptor: a copy of the descriptor is held as long,
+ * so that the file stays coherent.  Lock-free, because allocators call munmap.
+ */
+static struct {
+    _Atomic(void *) address;
+    int fd;
+} mappings[MAPPINGS];
+static _Atomic int n_mappings; /* slots ever used */
+
+static void hold(void *address, int fd)
+{
+    int copy_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    for (int i = 0; copy_fd >= 0 && i < MAPPINGS; i++) {
+        void *none = NULL;
+        if (!atomic_compare_exchange_strong(&mappings[i].address, &none, MAP_FAILED))
+            continue;
+        mappings[i].fd = copy_fd;
+        mappings[i].address = address;
+        int used = n_mappings;
+        while (used <= i && !atomic_compare_exchange_weak(&n_mappings, &used, i + 1))
+            ;
+        return;
+    }
+}
+
+static void release(void *address)
+{
+    for (int i = 0; i < n_mappings; i++) {
+        void *found = address;
+        int fd = mappings[i].fd;
+        if (atomic_compare_exchange_strong(&mappings[i].address, &found, NULL)) {
+            close(fd);
+            return;
+        }
+    }
+}
+
+/* By system call: allocators map memory while libc resolves names. */
+static void *real_mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset)
+{
+    return (void *)syscall(SYS_mmap, address, n, protection, flags, fd, offset);
+}
+
+TB_WRAPPER void *mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset)
+{
+    if (flags & MAP_ANONYMOUS || !tb_fd_io(fd))
+        return real_mmap(address, n, protection, flags, fd, offset);
+    if (tb_fd_coherent(fd))
+        return MAP_FAILED;
+    void *mapped = real_mmap(address, n, protection, flags, fd, offset);
+    if (mapped != MAP_FAILED) {
+        int saved = errno;
+        hold(mapped, fd);
+        errno = saved;
+    }
+    return mapped;
+}
+
+TB_WRAPPER void *mmap64(void *address, size_t n, int protection, int flags, int fd, off64_t offset)
+{
+    return mmap(address, n, protection, flags, fd, offset);
+}
+
+TB_WRAPPER int munmap(void *address, size_t n)
+{
+    int rc = (int)syscall(SYS_munmap, address, n);
+    if (rc == 0 && n_mappings && address)
+        release(address);
+    return rc;
+}
+
+TB_WRAPPER void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    void *wanted = flags & MREMAP_FIXED ? va_arg(args, void *) : NULL;
+    va_end(args);
+    void *moved = (void *)syscall(SYS_mremap, old, old_size, size, flags, wanted);
+    for (int i = 0; moved != MAP_FAILED && moved != old && i < n_mappings; i++) {
+        void *found = old;
+        if (atomic_compare_exchange_strong(&mappings[i].address, &found, moved))
+            break;
+    }
+    return moved;
+}
+
+/* EXDEV: whoever clones copies where he can't. */
+#define CLONE_REQUEST 0x40049409u       /* FICLONE */
+#define CLONE_RANGE_REQUEST 0x4020940du /* FICLONERANGE */
+
+TB_WRAPPER int ioctl(int fd, unsigned long request, ...)
+{
+    va_list args;
+    va_start(args, request);
+    void *arg = va_arg(args, void *);
+    va_end(args);
+    bool clone = request == CLONE_REQUEST || request == CLONE_RANGE_REQUEST;
+    if (clone && (tb_fd_io(fd) || (request == CLONE_REQUEST && tb_fd_io((int)(long)arg))))
+        return (int)tb_result(-EXDEV);
+    return REAL(ioctl)(fd, request, arg);
+}
+
+#define AIO_WRAPPER(name)                                                                                                        \
+    TB_WRAPPER int name(struct aiocb *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(name)(block); }
+AIO_WRAPPER(aio_read)
+AIO_WRAPPER(aio_write)
+TB_WRAPPER int aio_read64(struct aiocb64 *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_read64)(block); }
+TB_WRAPPER int aio_write64(struct aiocb64 *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_write64)(block); }
+TB_WRAPPER int aio_fsync(int how, struct aiocb *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_fsync)(how, block); }
+
+TB_WRAPPER int lio_listio(int how, struct aiocb *const list[], int n, struct sigevent *event)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i] && tb_fd_coherent(list[i]->aio_fildes))
+            return -1;
+    return REAL(lio_listio)(how, list, n, event);
+}
