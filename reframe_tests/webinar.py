@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from common.ior import find_driver, write_numbers
 from common.rundir import keep_config, next_repetition, write_provenance
-from common.tiers import ROOT, TIERS, ScaleError, read_scale, write_config
+from common.tiers import ROOT, TIERS, ScaleError, read_scale, twin_root, write_config
 from tierbench.outputs import OutputError, read_ior
 
 SIGNATURE = 1_638_301_383  # -G: the time stamp in the data, the same for writing and verifying
@@ -74,12 +75,15 @@ class TierWrite(rfm.RunOnlyRegressionTest):
         """The configuration at this scale, and the command line."""
         extras = self.current_partition.extras
         self.modelled = extras.get("tiers", "modelled") == "modelled"
-        places = None if self.modelled else {k: v for k, v in extras.items() if k != "tiers"}
+        places = None if self.modelled else {k: v for k, v in extras.items() if k not in ("tiers", "root")}
         self.total_bytes = self.sizes["ranks"] * self.sizes["block_bytes"]
         stage = Path(self.stagedir)
         nodes = 1 if self.modelled else max(1, self.num_tasks // (self.num_tasks_per_node or self.num_tasks))
-        write_config(self.tiers, self.total_bytes // nodes, self.policy, places, stage / "tiers.yaml")
-        root = stage / "work"
+        wanted = twin_root(extras.get("root"), 8 * self.total_bytes) if self.modelled else None
+        root = Path(wanted, f"tierbench-{os.getpid()}") if wanted else stage / "work"
+        write_config(
+            self.tiers, self.total_bytes // nodes, self.policy, places, stage / "tiers.yaml", volatile=wanted is not None
+        )
         for place in ("pfs", "nvme", "bb"):
             (root / place).mkdir(parents=True, exist_ok=True)
         self.env_vars["TB_ROOT"] = str(root)
@@ -106,7 +110,7 @@ class TierWrite(rfm.RunOnlyRegressionTest):
                 f"{launch} {self.driver_path} -r -R -o {file} -t {TRANSFER} -b {self.sizes['block']} -F -k "
                 f"-G {SIGNATURE} -O summaryFormat=JSON -O summaryFile=verify.json"
             ]
-        self.postrun_cmds += [f"rm -rf {file}.*"]
+        self.postrun_cmds += [f"rm -rf {root}" if places is None else f"rm -f {file}.*"]
         self.job.trap_job_errors = True
 
     def _case_name(self) -> str:
@@ -224,7 +228,8 @@ class WebinarTiers(TierWrite):
 
 @rfm.simple_test
 class WebinarSideBySide(TierWrite):
-    """All tiers written side by side."""
+    """All tiers written side by side, in scratch: with fsync: tier all records queue on one tier's journal."""
 
     tiers = parameter(["bb-nvme-ram"], type=str, loggable=True)
+    mode = parameter(["scratch"], type=str, loggable=True)
     policy = "round-robin"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -45,17 +47,32 @@ def _scaled(text: str, factor: float) -> str:
     return f"{round(int(text.removesuffix('MiB')) * 1024 * factor / 4) * 4}KiB"
 
 
+def twin_root(wanted: str | None, bytes_needed: int) -> str | None:
+    """`wanted` (a directory) where it has room for a twin's places, else None: the stage directory serves."""
+    if not wanted or not os.access(wanted, os.W_OK):
+        return None
+    return wanted if shutil.disk_usage(wanted).free > bytes_needed else None
+
+
 def write_config(
-    tiers: str, bytes_per_node: int, policy: str, places: dict[str, str] | None, target: Path
+    tiers: str,
+    bytes_per_node: int,
+    policy: str,
+    places: dict[str, str] | None,
+    target: Path,
+    *,
+    volatile: bool = False,
 ) -> None:
     """Write the configuration `tiers` for a run of `bytes_per_node` to `target`.
 
     `places` maps `pfs` and tier names to the site's directories, and takes the models out; None keeps the
-    models, on directories under ${TB_ROOT}.
+    models, on directories under ${TB_ROOT}. `volatile`: those lie on a tmpfs, which is said in the file.
     """
     source = ROOT / "configs" / "tiers" / f"{tiers}.yaml"
     config = yaml.safe_load(source.read_text())
     config["placement"]["policy"] = policy
+    if volatile:
+        config["allow_volatile"] = True
     for tier in [config["pfs"], *config["tiers"]]:
         name = tier.get("name", "pfs")
         if "capacity" in tier:
