@@ -55,14 +55,30 @@ static void make_parents(const struct place *p, const char *original)
     }
 }
 
+/* A directory of the PFS is asked for; true where the shadow has it now. */
+static bool show_directory(const struct place *p, const char *original)
+{
+    char inside[TB_PATH_MAX];
+    struct place q = *p;
+    struct stat st;
+    if ((size_t)snprintf(inside, sizeof(inside), "%s/.", original) >= sizeof(inside) ||
+        strlen(p->path) + 2 >= sizeof(q.path))
+        return false;
+    strcat(q.path, "/.");
+    make_parents(&q, inside);
+    return p->io->ops->stat(p->io, p->path, &st, 0) == 0;
+}
+
 static int open_backing(const struct place *p, const char *original, int flags, mode_t mode)
 {
     int fd = p->io->ops->open(p->io, p->path, flags, mode);
-    if (fd == -ENOENT && p->scratch && flags & O_CREAT) {
+    if (fd != -ENOENT || !p->scratch)
+        return fd;
+    if (flags & O_CREAT)
         make_parents(p, original);
-        fd = p->io->ops->open(p->io, p->path, flags, mode);
-    }
-    return fd;
+    else if (!show_directory(p, original))
+        return fd;
+    return p->io->ops->open(p->io, p->path, flags, mode);
 }
 
 static uint32_t flags_of(const struct place *p)
@@ -193,6 +209,8 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
     struct tb_identity id;
     int rc = locate(e, path, &p);
     if (!rc)
+        rc = p.io->ops->stat(p.io, p.path, st, flags);
+    if (rc == -ENOENT && p.scratch && show_directory(&p, path))
         rc = p.io->ops->stat(p.io, p.path, st, flags);
     if (rc || !S_ISREG(st->st_mode))
         return rc;

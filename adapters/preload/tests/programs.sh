@@ -51,6 +51,7 @@ cases[find]='mkdir -p a/b; for i in 1 2 3; do echo $i > a/b/$i; done; find . -ty
 cases[python]='python3 ../in/io.py'
 cases[python-more]='python3 ../in/more.py'
 cases[sqlite]='python3 ../in/sql.py'
+cases[known-folder]='cd known && echo x > f && cat f && cd .. && cat known/f && ls known && mkdir known/new && echo y > known/new/g && find known -type f | sort && (cd known/new && cat g && cat ../f && echo z >> "$(realpath ../f)" && cat ../f)'
 cases[stdio]='../in/stdio'
 
 select_cases=("$@")
@@ -64,14 +65,8 @@ head -c 20000003 /dev/urandom > "$root/out/in/big"
 printf 'a small file\nof two lines\n' > "$root/out/in/small"
 here=$(dirname "$(readlink -f "$0")")
 cp "$here"/programs/*.py "$root/out/in/"
-cp "$bin/preload_stdio" "$root/out/in/stdio"
+cp "$bin/test_preload_stdio" "$root/out/in/stdio"
 cp -a "$root/out/in/." "$root/pfs/in/"
-
-in_folder() { # WHERE CASE: what both runs execute
-    printf 'mkdir -p %q && cd %q && ' "$root/$1/$2" "$root/$1/$2"
-    [ "$mode" = scratch ] && [ "$1" = pfs ] && printf 'ln -sfn %q in && ' "$root/out/in"
-    printf '{ %s\n}' "${cases[$2]}"
-}
 
 failed=0
 for name in "${select_cases[@]}"; do
@@ -79,6 +74,8 @@ for name in "${select_cases[@]}"; do
     [ "$mode" = scratch ] && body=${body//..\/in/$root/out/in}
     cases[$name]=$body
     mkdir -p "$root/out/$name"
+    # A folder that the PFS has before.
+    [ "$name" = known-folder ] && mkdir -p "$root/out/$name/known" "$root/pfs/$name/known"
     (cd "$root/out/$name" && timeout 60 bash -c "$body") > "$root/expected" 2>&1
     expected=$?
     timeout 120 "$bin/tierctl" run -c "$root/tiers.yaml" -- \
