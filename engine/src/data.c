@@ -181,6 +181,14 @@ static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint
     return rest < 0 ? (done ? (ssize_t)done : rest) : (ssize_t)done + rest;
 }
 
+static void raise_size(struct tb_file *f, uint64_t end)
+{
+    uint64_t size = f->size;
+    while (size < end && !atomic_compare_exchange_weak(&f->size, &size, end))
+        ;
+}
+
+/* The size is raised before the lock is dropped: a flush cuts what lies behind it. */
 static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;
@@ -207,15 +215,10 @@ static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint
         }
         done += w > 0 ? (size_t)w : 0;
     }
+    if (done)
+        raise_size(&e->region.files[t->file], offset + done);
     tb_chunk_unlock(e, stripe);
     return done ? (ssize_t)done : w;
-}
-
-static void raise_size(struct tb_file *f, uint64_t end)
-{
-    uint64_t size = f->size;
-    while (size < end && !atomic_compare_exchange_weak(&f->size, &size, end))
-        ;
 }
 
 static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)
@@ -235,8 +238,6 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
             break;
         done += (size_t)w;
     }
-    if (done)
-        raise_size(&t->engine->region.files[t->file], offset + done);
     return done || n == 0 ? (ssize_t)done : w;
 }
 

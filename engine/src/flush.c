@@ -70,7 +70,8 @@ static uint32_t end_of(const tb_engine *e, const struct tb_buffer *b, uint64_t s
 
 /*
  * Copy a buffer's dirty bytes from `*at` on into the run.  -EAGAIN: the run must
- * be written first, `*at` says where to go on.
+ * be written first, `*at` says where to go on.  `out` keeps the version of the
+ * first call: what is written between two calls may lie before `*at`.
  */
 static int gather(struct run *r, const struct tb_buffer_ref *ref, uint32_t *at, struct flushed *out, bool *needs_sync)
 {
@@ -81,15 +82,18 @@ static int gather(struct run *r, const struct tb_buffer_ref *ref, uint32_t *at, 
     int stripe = tb_chunk_lock(e, r->file, ref->start);
     if (stripe < 0)
         return stripe;
-    out->buffer = TB_NONE;
-    if (tb_buffer_is_at(b, r->file, ref->cell)) {
+    bool first = *at == 0;
+    if (!tb_buffer_is_at(b, r->file, ref->cell)) {
+        out->buffer = TB_NONE;
+    } else {
         uint32_t end = end_of(e, b, e->region.files[r->file].size);
         while (!rc && !medium_error && tb_interval_dirty(e, b, *at, end, &a, &z)) {
             rc = add_to_run(r, b, a, z, &medium_error);
             if (!rc)
                 *at = z;
         }
-        *out = (struct flushed){ref->buffer, b->version, ref->cell, ref->start};
+        if (first)
+            *out = (struct flushed){ref->buffer, b->version, ref->cell, ref->start};
         *needs_sync = *needs_sync || b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE;
     }
     tb_chunk_unlock(e, stripe);

@@ -86,17 +86,32 @@ static uint32_t flags_of(const struct place *p)
     return p->scratch ? TB_FILE_SCRATCH : p->mode == TB_MODE_PERSISTENT_SYNC ? TB_FILE_SYNC : 0;
 }
 
-/* Another node or a program outside changed the file since we last saw it: what is clean here is old. */
-static void believe_backing(tb_engine *e, uint32_t file, const struct tb_identity *id)
+static bool is_as_last_seen(const struct tb_file *f, const struct tb_identity *id)
+{
+    return f->backing_size == id->size && f->backing_mtime_ns == id->mtime_ns && f->backing_ctime_ns == id->ctime_ns;
+}
+
+/*
+ * Another node or a program outside changed the file since we last saw it: what
+ * is clean here is old.  Asked again under the lock that lets nobody else open
+ * the file meanwhile: what `id` says may be older than a write and its flush.
+ */
+static void believe_backing(tb_engine *e, uint32_t file, int fd, const struct tb_identity *id)
 {
     struct tb_file *f = &e->region.files[file];
-    bool same = f->backing_size == id->size && f->backing_mtime_ns == id->mtime_ns && f->backing_ctime_ns == id->ctime_ns;
-    if (same || f->n_dirty || f->n_open > 1)
+    struct tb_identity now;
+    if (is_as_last_seen(f, id))
         return;
-    tb_file_drop_clean(e, file);
-    f->size = f->backing_size = id->size;
-    f->backing_mtime_ns = id->mtime_ns;
-    f->backing_ctime_ns = id->ctime_ns;
+    int stripe = tb_file_lock(e, file);
+    bool changed = !f->n_dirty && f->n_open == 1 && !tb_identity_of_fd(fd, &now) && !is_as_last_seen(f, &now);
+    if (changed) {
+        f->size = f->backing_size = now.size;
+        f->backing_mtime_ns = now.mtime_ns;
+        f->backing_ctime_ns = now.ctime_ns;
+    }
+    tb_file_unlock(e, stripe);
+    if (changed)
+        tb_file_drop_clean(e, file);
 }
 
 static int bind(tb_engine *e, int fd, uint32_t file, int flags)
@@ -125,7 +140,7 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
         return fd;
     rc = flags & (O_PATH | O_DIRECTORY) ? -EISDIR : tb_identity_of_fd(fd, &id);
     if (!rc && id.regular && tb_file_get(e, &id, p.path, flags_of(&p), &file) == 0) {
-        believe_backing(e, file, &id);
+        believe_backing(e, file, fd, &id);
         if (cut && e->region.files[file].size)
             rc = tb_layer_truncate(e, file, fd, 0);
         if (!rc)

@@ -52,6 +52,7 @@ cases[python]='python3 ../in/io.py'
 cases[python-more]='python3 ../in/more.py'
 cases[sqlite]='python3 ../in/sql.py'
 cases[known-folder]='cd known && echo x > f && cat f && cd .. && cat known/f && ls known && mkdir known/new && echo y > known/new/g && find known -type f | sort && (cd known/new && cat g && cat ../f && echo z >> "$(realpath ../f)" && cat ../f)'
+cases[slices]='python3 ../in/slices.py'
 cases[stdio]='../in/stdio'
 
 select_cases=("$@")
