@@ -59,6 +59,12 @@ void tb_fill(uint64_t *words, size_t bytes, uint32_t signature, int owner)
 		words[i] = first + i;
 }
 
+void tb_spoil(uint64_t *words, size_t bytes)
+{
+	for (size_t i = 0; i < bytes / 8; i += 64)
+		words[i] = ~words[i];
+}
+
 int64_t tb_first_difference(const uint64_t *words, size_t bytes, uint32_t signature, int owner)
 {
 	uint64_t first = first_word(signature, owner);

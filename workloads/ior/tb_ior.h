@@ -67,6 +67,7 @@ int64_t tb_transfers(const struct tb_options *o);
 int64_t *tb_order(const struct tb_options *o, int owner); // NULL: in order; the caller frees it
 int64_t tb_offset(const struct tb_options *o, int tasks, int owner, int64_t transfer);
 void tb_fill(uint64_t *words, size_t bytes, uint32_t signature, int owner);
+void tb_spoil(uint64_t *words, size_t bytes); // changes a word in every 512 bytes
 int64_t tb_first_difference(const uint64_t *words, size_t bytes, uint32_t signature, int owner);
 int tb_owner(const struct tb_options *o, const struct tb_world *w); // whose data this rank reads
 
