@@ -16,7 +16,14 @@ from pathlib import Path
 
 import reframe as rfm
 import reframe.utility.sanity as sn
-from reframe.core.builtins import parameter, performance_function, run_after, run_before, sanity_function, variable
+from reframe.core.builtins import (
+    parameter,
+    performance_function,
+    run_after,
+    run_before,
+    sanity_function,
+    variable,
+)
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -61,10 +68,10 @@ class TierWrite(rfm.RunOnlyRegressionTest):
         except ScaleError as e:
             raise rfm.core.exceptions.ReframeSyntaxError(str(e)) from e
         if self.tiers not in TIERS:
-            raise rfm.core.exceptions.ReframeSyntaxError(
-                f"tiers={self.tiers!r}; allowed: {', '.join(TIERS)}"
-            )
-        self.skip_if((self.tiers == "pfs") != (self.mode == "bypass"), "the PFS alone is bypass, tiers are not")
+            raise rfm.core.exceptions.ReframeSyntaxError(f"tiers={self.tiers!r}; allowed: {', '.join(TIERS)}")
+        self.skip_if(
+            (self.tiers == "pfs") != (self.mode == "bypass"), "the PFS alone is bypass, tiers are not"
+        )
         self.sync_each_write = self.sync == "each-write"
         self.test_name = "webinar-write-Y" if self.sync_each_write else "webinar-write"
         self.num_tasks = self.sizes["ranks"]
@@ -82,7 +89,12 @@ class TierWrite(rfm.RunOnlyRegressionTest):
         wanted = twin_root(extras.get("root"), 8 * self.total_bytes) if self.modelled else None
         root = Path(wanted, f"tierbench-{os.getpid()}") if wanted else stage / "work"
         write_config(
-            self.tiers, self.total_bytes // nodes, self.policy, places, stage / "tiers.yaml", volatile=wanted is not None
+            self.tiers,
+            self.total_bytes // nodes,
+            self.policy,
+            places,
+            stage / "tiers.yaml",
+            volatile=wanted is not None,
         )
         for place in ("pfs", "nvme", "bb"):
             (root / place).mkdir(parents=True, exist_ok=True)
@@ -93,22 +105,39 @@ class TierWrite(rfm.RunOnlyRegressionTest):
             if not tool.exists():
                 raise rfm.core.exceptions.PipelineError(f"{tool}: is missing; make it with: make build")
         self.driver_path = find_driver()
-        file = pfs / "ior.out"
+        file, block = pfs / "ior.out", self.sizes["block"]
         self.executable = self.driver_path
-        self.executable_opts = ["-w", "-o", str(file), "-t", TRANSFER, "-b", str(self.sizes["block"]), "-F", "-e"]
+        self.executable_opts = ["-w", "-o", str(file), "-t", TRANSFER, "-b", str(block), "-F", "-e"]
         self.executable_opts += ["-Y"] if self.sync_each_write else []
-        self.executable_opts += ["-k", "-G", str(SIGNATURE), "-O", "summaryFormat=JSON", "-O", "summaryFile=summary.json"]
+        self.executable_opts += [
+            "-k",
+            "-G",
+            str(SIGNATURE),
+            "-O",
+            "summaryFormat=JSON",
+            "-O",
+            "summaryFile=summary.json",
+        ]
         self.job.launcher.modifier = str(tierctl)
         self.job.launcher.modifier_options = [
-            "run", "-c", "tiers.yaml", "--mode", self.mode, "--stats", "stats.json", "--",
+            "run",
+            "-c",
+            "tiers.yaml",
+            "--mode",
+            self.mode,
+            "--stats",
+            "stats.json",
+            "--",
         ]
         self.prerun_cmds = [f"{tierctl} plan --json --mode {self.mode} tiers.yaml > plan.json"]
         self.postrun_cmds = []
         if self.mode != "scratch":
             launch = " ".join(self.job.launcher.command(self.job))
             self.postrun_cmds += [
-                f"{launch} {self.driver_path} -r -R -o {file} -t {TRANSFER} -b {self.sizes['block']} -F -k "
-                f"-G {SIGNATURE} -O summaryFormat=JSON -O summaryFile=verify.json"
+                (
+                    f"{launch} {self.driver_path} -r -R -o {file} -t {TRANSFER} -b {block} -F -k -G {SIGNATURE}"
+                    " -O summaryFormat=JSON -O summaryFile=verify.json"
+                )
             ]
         self.postrun_cmds += [f"rm -rf {root}" if places is None else f"rm -f {file}.*"]
         self.job.trap_job_errors = True
@@ -125,8 +154,8 @@ class TierWrite(rfm.RunOnlyRegressionTest):
         for name in ARTEFACTS:
             if (stage / name).exists():
                 shutil.copy(stage / name, folder / name)
-        for stream in (self.stdout, self.stderr):
-            shutil.copy(stage / str(stream), folder / ("stdout.txt" if stream is self.stdout else "stderr.txt"))
+        shutil.copy(stage / str(self.stdout), folder / "stdout.txt")
+        shutil.copy(stage / str(self.stderr), folder / "stderr.txt")
         keep_config(f"{self.tiers}-{self.policy}", stage / "tiers.yaml")
         try:
             self.metrics = self._numbers(stage, repetition)
@@ -162,7 +191,7 @@ class TierWrite(rfm.RunOnlyRegressionTest):
             "bytes": self.total_bytes,
             "published": published,
             "published_source": source,
-            "requirement": published if self.policy == "max-bandwidth" else None,
+            "requirement": published,
         }
 
     def _verified(self, stage: Path) -> bool | None:
@@ -180,7 +209,7 @@ class TierWrite(rfm.RunOnlyRegressionTest):
                 sn.assert_not_in("error", self.metrics, f"numbers are missing: {self.metrics.get('error')}"),
                 sn.assert_gt(self.metrics.get("value") or 0, 0, "no bandwidth was printed"),
                 sn.assert_eq(self.job.exitcode, 0, "the job ended with {0}"),
-                sn.assert_in(self.metrics.get("verified"), (True, None), "the bytes on the PFS are not what was written"),
+                sn.assert_in(self.metrics.get("verified"), (True, None), "the PFS holds other bytes"),
             ]
         )
 
@@ -228,7 +257,7 @@ class WebinarTiers(TierWrite):
 
 @rfm.simple_test
 class WebinarSideBySide(TierWrite):
-    """All tiers written side by side, in scratch: with fsync: tier all records queue on one tier's journal."""
+    """All tiers written side by side, in scratch: with fsync: tier every record queues on one journal."""
 
     tiers = parameter(["bb-nvme-ram"], type=str, loggable=True)
     mode = parameter(["scratch"], type=str, loggable=True)

@@ -21,9 +21,9 @@ site_configuration = {
                     "max_jobs": 1,  # measurements never share the machine
                     "environs": ["mpi"],
                     "env_vars": _MPI,
-                    # A model can only slow down what is below it, and this machine's disk is not always twice as
-                    # fast as the modelled NVMe: the twin's places stand in memory where there is room. What
-                    # `fsync: tier` promises then holds against killed processes only (allow_volatile says so).
+                    # A model can only slow down what is below it, and this machine's disk is not always
+                    # twice as fast as the modelled NVMe: the twin's places stand in memory where there is
+                    # room. What `fsync: tier` promises then holds against killed processes only.
                     "extras": {"tiers": "modelled", "root": "/dev/shm"},
                 }
             ],

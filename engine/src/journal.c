@@ -17,7 +17,7 @@ static uint64_t record_checksum(const struct tb_record *r)
 {
     struct tb_record head = *r;
     head.checksum = 0;
-    return XXH3_64bits_withSeed(r->path, r->path_length, XXH3_64bits(&head, sizeof(head)));
+    return XXH3_64bits_withSeed(tb_record_path(r), r->path_length, XXH3_64bits(&head, sizeof(head)));
 }
 
 /* Space is reserved under the lock, bytes are written outside it: appenders do not wait for each other's device. */

@@ -37,8 +37,13 @@ struct tb_record {
     uint32_t path_length;
     uint64_t data_checksum;
     uint64_t digest; /* HEADER: of the configuration */
-    char path[];     /* of the file; HEADER: of the configuration; no NUL */
 };
+
+/* Behind the record: the path of the file (HEADER: of the configuration), path_length bytes, no NUL. */
+static inline const char *tb_record_path(const struct tb_record *r)
+{
+    return (const char *)(r + 1);
+}
 
 /* Make an empty journal in an open descriptor. */
 int tb_journal_create(tb_engine *e);

@@ -56,7 +56,7 @@ static int keep_event(void *arg, const struct tb_record *r)
     }
     struct event *e = &s->events[s->n_events++];
     e->record = *r;
-    snprintf(e->path, sizeof(e->path), "%.*s", (int)r->path_length, r->path);
+    snprintf(e->path, sizeof(e->path), "%.*s", (int)r->path_length, tb_record_path(r));
     return 0;
 }
 

@@ -15,7 +15,9 @@ from typing import Any
 from .tiers import ROOT
 
 # One folder a session: named by whoever starts ReFrame, else by the time this module is first used.
-os.environ.setdefault("TIERBENCH_RUN_DIR", str(ROOT / "results" / "runs" / time.strftime("%Y%m%d-%H%M%S-reframe")))
+os.environ.setdefault(
+    "TIERBENCH_RUN_DIR", str(ROOT / "results" / "runs" / time.strftime("%Y%m%d-%H%M%S-reframe"))
+)
 
 
 def run_dir() -> Path:
@@ -55,10 +57,10 @@ def write_provenance(site: str, scale: dict[str, Any], driver: str) -> None:
         return
     shutil.copytree(ROOT / "results" / "published", run_dir() / "published", dirs_exist_ok=True)
     commit = _output("git", "rev-parse", "HEAD")
-    dirty = subprocess.run(["git", "diff", "--quiet", "HEAD"], cwd=ROOT, check=False, capture_output=True).returncode != 0
+    changed = subprocess.run(["git", "diff", "--quiet", "HEAD"], cwd=ROOT, check=False, capture_output=True)
     provenance = {
         "commit": commit,
-        "dirty": dirty,
+        "dirty": changed.returncode != 0,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "machine": {
             "cpu": _cpu(),

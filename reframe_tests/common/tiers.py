@@ -11,7 +11,9 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLISHED_BYTES_PER_NODE = 1536 << 20  # what the capacities in configs/tiers stand against (webinar, section 3)
+PUBLISHED_BYTES_PER_NODE = (
+    1536 << 20
+)  # what the capacities in configs/tiers stand against (webinar, section 3)
 TIERS = ("pfs", "bb", "bb-nvme", "bb-nvme-ram", "ram")
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -85,4 +87,6 @@ def write_config(
                 if name not in places:
                     raise ScaleError(f"site: extras lacks {name!r}: the directory of that tier")
                 tier["path"] = places[name]
-    target.write_text(f"# {source.name}, for {bytes_per_node} bytes a node\n" + yaml.safe_dump(config, sort_keys=False))
+    target.write_text(
+        f"# {source.name}, for {bytes_per_node} bytes a node\n" + yaml.safe_dump(config, sort_keys=False)
+    )

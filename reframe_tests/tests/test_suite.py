@@ -1,0 +1,94 @@
+"""The suite as ReFrame sees it, and the tier configurations it writes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "reframe_tests"))
+
+from common.tiers import TIERS, ScaleError, parse_bytes, read_scale, write_config
+
+REFRAME = Path(sys.executable).with_name("reframe")
+
+
+def reframe(*options: str, site: bool = True) -> subprocess.CompletedProcess[str]:
+    where = ["-C", "configs/sites/local.py", "--system=local"] if site else []
+    return subprocess.run(
+        [str(REFRAME), *where, "-c", "reframe_tests", *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def listed(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("- Webinar")]
+
+
+@pytest.mark.parametrize("site", [True, False])
+def test_the_suite_is_listed_with_and_without_a_site(site: bool) -> None:
+    done = reframe("-l", site=site)
+    assert done.returncode == 0
+    assert len(listed(done.stdout)) == 11
+    assert "skipping test" not in done.stdout
+
+
+def test_names_and_tags_select() -> None:
+    assert len(listed(reframe("-l", "-t", "smoke").stdout)) == 6
+    assert len(listed(reframe("-l", "-n", "WebinarTiers.*tiers=bb-nvme ").stdout)) == 2
+
+
+def test_an_unknown_scale_is_refused() -> None:
+    done = reframe("-l", "-S", "scale=huge")
+    assert "scale 'huge'; allowed: full, local, smoke" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("tiers", TIERS)
+def test_scaled_capacities_keep_their_ratios(tiers: str, tmp_path: Path) -> None:
+    full, small = tmp_path / "full.yaml", tmp_path / "small.yaml"
+    write_config(tiers, 1536 << 20, "max-bandwidth", None, full)
+    write_config(tiers, 256 << 20, "round-robin", None, small)
+    a, b = yaml.safe_load(full.read_text()), yaml.safe_load(small.read_text())
+    ratios = {
+        int(x["capacity"].removesuffix("KiB")) / int(y["capacity"].removesuffix("KiB"))
+        for x, y in zip(a["tiers"], b["tiers"], strict=True)
+    }
+    assert all(abs(r - 6) < 1e-3 for r in ratios)
+    assert b["placement"]["policy"] == "round-robin"
+    assert all(Path(t["model"]).is_file() for t in [b["pfs"], *b["tiers"]])
+
+
+def test_real_places_carry_no_model(tmp_path: Path) -> None:
+    target = tmp_path / "c.yaml"
+    write_config("bb-nvme", 1 << 30, "max-bandwidth", {"pfs": "/a", "nvme": "/b", "bb": "/c"}, target)
+    config = yaml.safe_load(target.read_text())
+    assert [t["path"] for t in [config["pfs"], *config["tiers"]]] == ["/a", "/b", "/c"]
+    assert "model" not in target.read_text()
+
+
+def test_a_site_without_a_needed_place_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ScaleError, match="extras lacks 'bb'"):
+        write_config("bb", 1 << 30, "max-bandwidth", {"pfs": "/a"}, tmp_path / "c.yaml")
+
+
+@pytest.mark.parametrize(("text", "size"), [("64m", 64 << 20), ("1G", 1 << 30), ("512", 512)])
+def test_sizes(text: str, size: int) -> None:
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "64mb", "-1m", "m"])
+def test_bad_sizes_are_refused(text: str) -> None:
+    with pytest.raises(ScaleError, match="allowed: a number above 0"):
+        parse_bytes(text)
+
+
+def test_the_local_scale_is_the_one_the_models_are_solved_for() -> None:
+    scale = read_scale("local")
+    assert scale["ranks"] * scale["block_bytes"] == 256 << 20
