@@ -9,6 +9,7 @@
 
 #include "file.h"
 #include "filemap.h"
+#include "flush.h"
 #include "journal.h"
 #include "names.h"
 #include "opens.h"
@@ -125,6 +126,18 @@ static int bind(tb_engine *e, int fd, uint32_t file, int flags)
     return rc;
 }
 
+static bool is_journaled(tb_engine *e)
+{
+    return e->journal_fd >= 0 && e->header->n_journaled;
+}
+
+static void renamed(tb_engine *e, uint32_t file, const char *to)
+{
+    tb_file_rename(e, file, to);
+    if (is_journaled(e) && tb_journal_rename(e, file) == 0)
+        tb_journal_sync(e);
+}
+
 int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -141,6 +154,8 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     rc = flags & (O_PATH | O_DIRECTORY) ? -EISDIR : tb_identity_of_fd(fd, &id);
     if (!rc && id.regular && tb_file_get(e, &id, p.path, flags_of(&p), &file) == 0) {
         believe_backing(e, file, fd, &id);
+        if (id.links > 1)
+            renamed(e, file, p.path); /* of its names, one that is there */
         if (cut && e->region.files[file].size)
             rc = tb_layer_truncate(e, file, fd, 0);
         if (!rc)
@@ -153,11 +168,6 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     if (rc)
         p.io->ops->close(p.io, fd);
     return rc ? rc : fd;
-}
-
-static bool is_journaled(tb_engine *e)
-{
-    return e->journal_fd >= 0 && e->header->n_journaled;
 }
 
 int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length)
@@ -235,6 +245,14 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
     return 0;
 }
 
+/* One of several names is going, perhaps the one we know: its dirty bytes go first. */
+static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
+{
+    if (file == TB_NONE || id->links == 1 || e->region.files[file].flags & TB_FILE_SCRATCH)
+        return 0;
+    return tb_flush_file(e, file, -1, false).error;
+}
+
 /* The last name of the file is gone. */
 static void lost_name(tb_engine *e, uint32_t file)
 {
@@ -253,17 +271,12 @@ int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
     struct stat st;
     bool link = lstat(p.path, &st) == 0 && S_ISLNK(st.st_mode);
     uint32_t file = flags || link ? TB_NONE : record_of(e, p.path, &id);
+    if ((rc = keep_bytes(e, file, &id)))
+        return rc;
     rc = p.io->ops->unlink(p.io, p.path, flags);
     if (!rc && file != TB_NONE && id.links == 1)
         lost_name(e, file);
     return rc;
-}
-
-static void renamed(tb_engine *e, uint32_t file, const char *to)
-{
-    tb_file_rename(e, file, to);
-    if (is_journaled(e) && tb_journal_rename(e, file) == 0)
-        tb_journal_sync(e);
 }
 
 int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
@@ -279,6 +292,8 @@ int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned
         return rc ? rc : -EXDEV;
     uint32_t file = record_of(e, p.path, &id), over = record_of(e, q.path, &over_id);
     bool directory = file == TB_NONE && lstat(p.path, &st) == 0 && S_ISDIR(st.st_mode);
+    if (file != over && (rc = keep_bytes(e, over, &over_id)))
+        return rc;
     rc = p.io->ops->rename(p.io, p.path, q.path, flags);
     if (rc || (file != TB_NONE && file == over))
         return rc;

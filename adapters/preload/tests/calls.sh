@@ -1,0 +1,21 @@
+#!/bin/bash
+# programs/calls.c on a managed folder that is flushed by hand only; see there.
+#   calls.sh BIN MODE      MODE: persistent-async, scratch
+set -eu
+bin=$1 mode=$2
+root=$(mktemp -d "${TMPDIR:-/tmp}/tierbench-calls.XXXXXX")
+trap 'rm -rf "$root"' EXIT
+mkdir "$root/pfs" "$root/nvme"
+cat > "$root/tiers.yaml" <<EOF
+version: 1
+max_files: 1024
+pfs: {path: $root/pfs}
+mode: $mode
+fsync: $([ "$mode" = scratch ] && echo none || echo tier)
+flush: {policy: manual, threads: 2}
+placement: {policy: max-bandwidth}
+tiers:
+  - {name: ram, medium: memory, capacity: 16MiB, block: 4KiB, slabs: [{units: 1, share: 0.5}, {units: 16, share: 0.5}]}
+  - {name: nvme, medium: directory, path: $root/nvme, capacity: 16MiB, block: 64KiB, slabs: [{units: 1, share: 1.0}]}
+EOF
+"$bin/tierctl" run -c "$root/tiers.yaml" -- bash -c "mkdir '$root/pfs/here' && cd '$root/pfs/here' && '$bin/test_preload_calls' $mode"

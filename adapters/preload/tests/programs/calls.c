@@ -1,0 +1,343 @@
+/*
+ * Every wrapped call by its own name, in the current folder, which is managed
+ * and flushed by hand only.  What was written must be read back by each call,
+ * and a raw system call must not find it: so a call that slips past the adapter
+ * shows, whichever side of the pair it is on.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int failures;
+#define CHECK(condition)                                                                                                         \
+    do {                                                                                                                         \
+        if (!(condition)) {                                                                                                      \
+            printf("line %d: %s (errno %d)\n", __LINE__, #condition, errno);                                                     \
+            failures++;                                                                                                          \
+        }                                                                                                                        \
+    } while (0)
+
+#define TEXT "0123456789"
+#define N 10
+
+/* libc's function by name: what old or fortified programs call has no declaration. */
+#define CALL(type, name, parameters) ((type(*) parameters)dlsym(RTLD_DEFAULT, name))
+
+/* Is the text on the PFS, by a system call that no library sees? */
+static int is_raw(const char *path)
+{
+    char got[N] = "";
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY);
+    if (fd < 0)
+        return 0;
+    long n = syscall(SYS_pread64, fd, got, N, 0);
+    syscall(SYS_close, fd);
+    return n == N && memcmp(got, TEXT, N) == 0;
+}
+
+static int holds(const char *path, const char *text)
+{
+    char got[256] = "";
+    int fd = open(path, O_RDONLY);
+    ssize_t n = fd < 0 ? -1 : read(fd, got, sizeof(got) - 1);
+    if (fd >= 0)
+        close(fd);
+    return n == (ssize_t)strlen(text) && strcmp(got, text) == 0;
+}
+
+static void put(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    close(fd);
+}
+
+static void check_opened(int fd, const char *path)
+{
+    CHECK(fd >= 0);
+    CHECK(write(fd, TEXT, N) == N);
+    CHECK(!is_raw(path));
+    CHECK(close(fd) == 0);
+    CHECK(holds(path, TEXT));
+}
+
+static void opens(void)
+{
+    int here = open(".", O_RDONLY | O_DIRECTORY), create = O_RDWR | O_CREAT | O_TRUNC;
+    char name[64], suffixed[64];
+    check_opened(open("o1", create, 0644), "o1");
+    check_opened(open64("o2", create, 0644), "o2");
+    check_opened(openat(here, "o3", create, 0644), "o3");
+    check_opened(openat64(here, "o4", create, 0644), "o4");
+    check_opened(creat("o5", 0644), "o5");
+    check_opened(creat64("o6", 0644), "o6");
+    check_opened(CALL(int, "__open_2", (const char *, int))("o1", O_RDWR | O_TRUNC), "o1");
+    check_opened(CALL(int, "__open64_2", (const char *, int))("o2", O_RDWR | O_TRUNC), "o2");
+    check_opened(CALL(int, "__openat_2", (int, const char *, int))(here, "o3", O_RDWR | O_TRUNC), "o3");
+    check_opened(CALL(int, "__openat64_2", (int, const char *, int))(here, "o4", O_RDWR | O_TRUNC), "o4");
+    check_opened(open("./x/..//o7", create, 0644), "o7");
+    check_opened(mkstemp(strcpy(name, "oXXXXXX")), name);
+    check_opened(mkostemp(strcpy(name, "oXXXXXX"), O_APPEND), name);
+    check_opened(mkstemps(strcpy(suffixed, "oXXXXXX.txt"), 4), suffixed);
+    CHECK(strcmp(suffixed + 7, ".txt") == 0);
+    CHECK(mkstemp(strcpy(name, "no-pattern")) < 0 && errno == EINVAL);
+    CHECK(mkdtemp(strcpy(name, "dXXXXXX")) && rmdir(name) == 0);
+    CHECK(open("o1", create | O_EXCL, 0644) < 0 && errno == EEXIST);
+    CHECK(open("absent", O_RDONLY) < 0 && errno == ENOENT);
+    close(here);
+}
+
+static void data(void)
+{
+    char a[4], b[20], *got = b;
+    struct iovec v[2] = {{a, 4}, {b, 6}}, w[2] = {{"01234", 5}, {"56789", 5}};
+    int fd = open("data", O_RDWR | O_CREAT, 0644);
+    CHECK(writev(fd, w, 2) == N && !is_raw("data"));
+    CHECK(lseek(fd, 2, SEEK_SET) == 2 && read(fd, got, 3) == 3 && !memcmp(got, "234", 3));
+    CHECK(lseek64(fd, -1, SEEK_CUR) == 4 && CALL(ssize_t, "__read_chk", (int, void *, size_t, size_t))(fd, got, 2, 20) == 2);
+    CHECK(pread(fd, got, 20, 5) == 5 && !memcmp(got, "56789", 5) && pread64(fd, got, 20, N) == 0);
+    CHECK(CALL(ssize_t, "__pread_chk", (int, void *, size_t, off_t, size_t))(fd, got, 3, 1, 20) == 3 && *got == '1');
+    CHECK(CALL(ssize_t, "__pread64_chk", (int, void *, size_t, off_t, size_t))(fd, got, 3, 2, 20) == 3 && *got == '2');
+    CHECK(pwrite(fd, "AB", 2, 0) == 2 && pwrite64(fd, "YZ", 2, 8) == 2);
+    CHECK(lseek(fd, 0, SEEK_SET) == 0 && readv(fd, v, 2) == N && !memcmp(a, "AB23", 4) && !memcmp(b, "4567YZ", 6));
+    CHECK(preadv(fd, v, 2, 1) == 9 && *a == 'B' && preadv64(fd, v, 1, 2) == 4 && *a == '2');
+    CHECK(preadv2(fd, v, 1, 0, 0) == 4 && *a == 'A' && preadv2(fd, v, 2, -1, 0) == 0 && preadv64v2(fd, v, 1, 1, RWF_HIPRI) == 4);
+    CHECK(pwritev(fd, w, 2, 0) == N && pwritev64(fd, w, 1, 5) == 5 && pwritev2(fd, w, 2, 0, 0) == N && pwritev64v2(fd, w, 2, 0, 0) == N);
+    CHECK(pwritev2(fd, w, 2, 0, RWF_APPEND) == -1 && errno == EOPNOTSUPP);
+    CHECK(pread(fd, got, 1, -1) == -1 && errno == EINVAL && preadv(fd, v, 1, -1) == -1 && errno == EINVAL);
+    CHECK(ftruncate(fd, 5) == 0 && lseek(fd, 0, SEEK_END) == 5 && ftruncate64(fd, 7) == 0);
+    CHECK(pread(fd, got, 20, 0) == 7 && !memcmp(got, "01234\0", 7));
+    CHECK(truncate("data", 3) == 0 && truncate64("data", 2) == 0 && lseek(fd, 0, SEEK_END) == 2);
+    CHECK(posix_fallocate(fd, 0, 100) == 0 && lseek(fd, 0, SEEK_END) == 100 && posix_fallocate64(fd, 0, 50) == 0);
+    CHECK(pread(fd, got, 3, 0) == 3 && !memcmp(got, "01\0", 3));
+    close(fd);
+    fd = open("data", O_WRONLY | O_APPEND);
+    CHECK(write(fd, "end", 3) == 3 && lseek(fd, 0, SEEK_CUR) == 103 && read(fd, got, 1) == -1 && errno == EBADF);
+    close(fd);
+}
+
+static void syncs(void)
+{
+    put("s1", TEXT);
+    CHECK(!is_raw("s1"));
+    int fd = open("s1", O_RDWR);
+    CHECK(fsync(fd) == 0 && fdatasync(fd) == 0 && sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE) == 0 && syncfs(fd) == 0);
+    close(fd);
+}
+
+/* By syncfs or sync the bytes are on the PFS, except where scratch promises that they never are. */
+static void synced(int scratch)
+{
+    put("s2", TEXT);
+    CHECK(!is_raw("s2"));
+    sync();
+    CHECK(is_raw("s2") == !scratch);
+}
+
+static void stats(void)
+{
+    struct stat st;
+    struct stat64 st64;
+    struct statx x;
+    put("t", TEXT);
+    int fd = open("t", O_RDONLY), here = open(".", O_RDONLY | O_DIRECTORY);
+#define SIZED(call, size) CHECK((call) == 0 && (size) == N)
+    SIZED(stat("t", &st), st.st_size);
+    SIZED(lstat("t", &st), st.st_size);
+    SIZED(fstat(fd, &st), st.st_size);
+    SIZED(fstatat(here, "t", &st, 0), st.st_size);
+    SIZED(fstatat(fd, "", &st, AT_EMPTY_PATH), st.st_size);
+    SIZED(stat64("t", &st64), st64.st_size);
+    SIZED(lstat64("t", &st64), st64.st_size);
+    SIZED(fstat64(fd, &st64), st64.st_size);
+    SIZED(fstatat64(here, "t", &st64, 0), st64.st_size);
+    SIZED(CALL(int, "__xstat", (int, const char *, struct stat *))(1, "t", &st), st.st_size);
+    SIZED(CALL(int, "__lxstat64", (int, const char *, struct stat64 *))(1, "t", &st64), st64.st_size);
+    SIZED(CALL(int, "__fxstat", (int, int, struct stat *))(1, fd, &st), st.st_size);
+    SIZED(CALL(int, "__fxstatat64", (int, int, const char *, struct stat64 *, int))(1, here, "t", &st64, 0), st64.st_size);
+    CHECK(statx(here, "t", 0, STATX_SIZE, &x) == 0 && x.stx_size == N);
+    CHECK(statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &x) == 0 && x.stx_size == N);
+    CHECK(access("t", R_OK) == 0 && euidaccess("t", R_OK) == 0 && eaccess("t", R_OK) == 0 && faccessat(here, "t", R_OK, 0) == 0);
+    CHECK(access("absent", F_OK) == -1 && errno == ENOENT);
+    close(fd);
+    close(here);
+}
+
+static void names(void)
+{
+    char text[300];
+    struct dirent **list;
+    int here = open(".", O_RDONLY | O_DIRECTORY);
+    put("n1", TEXT);
+    CHECK(rename("n1", "n2") == 0 && holds("n2", TEXT) && access("n1", F_OK) == -1);
+    CHECK(renameat(here, "n2", here, "n3") == 0 && renameat2(here, "n3", here, "n4", RENAME_NOREPLACE) == 0 && holds("n4", TEXT));
+    put("n5", "other");
+    CHECK(renameat2(here, "n4", here, "n5", RENAME_EXCHANGE) == 0 && holds("n5", TEXT) && holds("n4", "other"));
+    CHECK(rename("n5", "n4") == 0 && holds("n4", TEXT));
+    CHECK(link("n4", "l1") == 0 && linkat(here, "l1", here, "l2", 0) == 0 && unlink("n4") == 0 && holds("l2", TEXT));
+    CHECK(symlink("l2", "sy") == 0 && holds("sy", TEXT) && readlink("sy", text, sizeof(text)) == 2 && readlinkat(here, "sy", text, 9) == 2);
+    CHECK(unlinkat(here, "sy", 0) == 0 && holds("l2", TEXT) && remove("l1") == 0);
+    CHECK(mkdir("dir", 0755) == 0 && mkdirat(here, "dir/sub", 0755) == 0);
+    put("dir/sub/f", TEXT);
+    CHECK(rename("dir", "moved") == 0 && holds("moved/sub/f", TEXT) && !is_raw("moved/sub/f"));
+    CHECK(scandir("moved", &list, NULL, alphasort) == 3 && strcmp(list[2]->d_name, "sub") == 0);
+    DIR *d = opendir("moved/sub");
+    int found = 0;
+    for (struct dirent *e; d && (e = readdir(d));)
+        found += strcmp(e->d_name, "f") == 0;
+    CHECK(found == 1 && closedir(d) == 0);
+    CHECK(rmdir("moved") == -1 && errno == ENOTEMPTY && unlink("moved/sub/f") == 0 && remove("moved/sub") == 0 && rmdir("moved") == 0);
+    CHECK(chmod("l2", 0400) == 0 && holds("l2", TEXT) && chmod("l2", 0644) == 0);
+    put("utime", TEXT);
+    struct timespec times[2] = {{11, 0}, {12, 0}};
+    struct stat st;
+    CHECK(utimensat(here, "utime", times, 0) == 0);
+    sync();
+    CHECK(stat("utime", &st) == 0 && st.st_mtime == 12);
+    close(here);
+}
+
+static void descriptors(void)
+{
+    char got[20];
+    int fd = open("d", O_RDWR | O_CREAT, 0644), a = dup(fd), b = fcntl(fd, F_DUPFD, 50), c = fcntl(fd, F_DUPFD_CLOEXEC, 60);
+    CHECK(b >= 50 && c >= 60 && dup2(fd, 70) == 70 && dup3(fd, 71, O_CLOEXEC) == 71);
+    close(fd);
+    CHECK(write(a, "01", 2) == 2 && write(b, "23", 2) == 2 && write(c, "45", 2) == 2 && write(70, "67", 2) == 2 && write(71, "89", 2) == 2);
+    CHECK(!is_raw("d") && pread(a, got, 20, 0) == N && !memcmp(got, TEXT, N));
+    CHECK(fcntl(a, F_SETFL, O_APPEND) == 0 && lseek(a, 0, SEEK_SET) == 0 && write(a, "+", 1) == 1 && holds("d", TEXT "+"));
+    int other = open("other", O_RDWR | O_CREAT, 0644);
+    CHECK(dup2(other, a) == a && write(a, "x", 1) == 1 && holds("d", TEXT "+") && holds("other", "x"));
+    close(other);
+    CHECK(close_range(50, 71, 0) == 0 && write(b, "x", 1) == -1 && errno == EBADF);
+    close(a);
+}
+
+static void kernel(void)
+{
+    char got[40] = "";
+    int p[2], in, out;
+    put("k", TEXT);
+    in = open("k", O_RDWR), out = open("k2", O_RDWR | O_CREAT, 0644);
+    off_t from = 2;
+    CHECK(sendfile(out, in, &from, 4) == 4 && from == 6 && sendfile(out, in, NULL, 3) == 3 && holds("k2", "2345012"));
+    CHECK(copy_file_range(in, NULL, out, NULL, 100, 0) == 7 && holds("k2", "23450123456789"));
+    CHECK(pipe(p) == 0 && splice(in, &(off64_t){4}, p[1], NULL, 3, 0) == 3 && read(p[0], got, 3) == 3 && !memcmp(got, "456", 3));
+    put("m", TEXT);
+    int fd = open("m", O_RDWR);
+    char *m = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    CHECK(m != MAP_FAILED && !memcmp(m, TEXT, N));
+    m[0] = '#';
+    CHECK(holds("m", "#123456789"));
+    fd = open("m", O_WRONLY);
+    CHECK(pwrite(fd, "@", 1, 1) == 1 && m[1] == '@'); /* the mapping holds the file coherent behind its descriptor */
+    close(fd);
+    CHECK(munmap(m, 4096) == 0 && holds("m", "#@23456789"));
+    for (int i = 0; i < 2; i++)
+        close(p[i]);
+    close(in);
+    close(out);
+}
+
+static void run(const char *name)
+{
+    char *argv[] = {"sh", "-c", "cat; echo child", NULL};
+    extern char **environ;
+    posix_spawn_file_actions_t actions;
+    pid_t pid;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "spawned", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    CHECK(posix_spawnp(&pid, "sh", &actions, NULL, argv, environ) == 0 && waitpid(pid, NULL, 0) == pid);
+    posix_spawn_file_actions_destroy(&actions);
+}
+
+static void processes(void)
+{
+    char got[40] = "";
+    put("spawned", TEXT "\n");
+    run("by-spawn");
+    CHECK(holds("by-spawn", TEXT "\nchild\n"));
+    int fd = open("inherited", O_RDWR | O_CREAT, 0644);
+    CHECK(write(fd, "parent ", 7) == 7);
+    pid_t pid = vfork();
+    if (pid == 0) {
+        dup2(fd, 1);
+        close(fd);
+        execlp("sh", "sh", "-c", "printf child", (char *)NULL);
+        _exit(1);
+    }
+    waitpid(pid, NULL, 0);
+    CHECK(write(fd, " parent", 7) == 7);
+    close(fd);
+    CHECK(holds("inherited", "parent child parent"));
+    put("script", "#!/bin/sh\necho \"$1\"\n");
+    CHECK(chmod("script", 0755) == 0);
+    FILE *f = popen("./script word", "r");
+    CHECK(fgets(got, sizeof(got), f) && !strcmp(got, "word\n") && pclose(f) == 0);
+    CHECK(system("test \"$(cat spawned)\" = " TEXT) == 0);
+}
+
+static volatile int handler_fd;
+static volatile int handled;
+
+static void write_in_handler(int sig)
+{
+    (void)sig;
+    handled += pwrite(handler_fd, TEXT, N, 1 << 20) == N;
+}
+
+/* A handler's write is served, or refused: never put where nobody looks for it. */
+static void handlers(void)
+{
+    char got[N] = "";
+    static char block[1 << 16];
+    struct sigaction act = {.sa_handler = write_in_handler, .sa_flags = SA_RESTART};
+    struct timeval often = {0, 500};
+    handler_fd = open("handler", O_RDWR | O_CREAT, 0644);
+    int fd = open("handled", O_RDWR | O_CREAT, 0644);
+    sigaction(SIGALRM, &act, NULL);
+    setitimer(ITIMER_REAL, &(struct itimerval){often, often}, NULL);
+    for (int i = 0; i < 2000; i++)
+        CHECK(pwrite(fd, block, sizeof(block), (off_t)(i % 16) * (off_t)sizeof(block)) == sizeof(block));
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
+    CHECK(handled == 0 || (pread(handler_fd, got, N, 1 << 20) == N && !memcmp(got, TEXT, N)));
+    close(handler_fd);
+    close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    mkdir("x", 0755);
+    opens();
+    data();
+    syncs();
+    synced(argc > 1 && strcmp(argv[1], "scratch") == 0);
+    stats();
+    names();
+    descriptors();
+    kernel();
+    processes();
+    handlers();
+    errno = 77;
+    put("errno", TEXT);
+    CHECK(errno == 77);
+    printf("%d failures\n", failures);
+    return failures != 0;
+}
