@@ -133,12 +133,9 @@ class TierWrite(rfm.RunOnlyRegressionTest):
         self.postrun_cmds = []
         if self.mode != "scratch":
             launch = " ".join(self.job.launcher.command(self.job))
-            self.postrun_cmds += [
-                (
-                    f"{launch} {self.driver_path} -r -R -o {file} -t {TRANSFER} -b {block} -F -k -G {SIGNATURE}"
-                    " -O summaryFormat=JSON -O summaryFile=verify.json"
-                )
-            ]
+            verify = f"-r -R -F -k -t {TRANSFER} -b {block} -G {SIGNATURE} -o {file}"
+            summary = "-O summaryFormat=JSON -O summaryFile=verify.json"
+            self.postrun_cmds += [f"{launch} {self.driver_path} {verify} {summary}"]
         self.postrun_cmds += [f"rm -rf {root}" if places is None else f"rm -f {file}.*"]
         self.job.trap_job_errors = True
 
