@@ -84,8 +84,7 @@ static void hash_insert(tb_engine *e, struct tb_buffer *b)
 {
     uint32_t *head = bucket_of(e, b->file, tb_slab_layout(e, b)->class_index, b->cell);
     b->next = *head;
-    atomic_thread_fence(memory_order_release);
-    *head = tb_buffer_number(e, b); /* the one step that publishes */
+    atomic_store_explicit((_Atomic uint32_t *)head, tb_buffer_number(e, b), memory_order_release); /* publishes */
 }
 
 static void hash_remove(tb_engine *e, struct tb_buffer *b)
