@@ -153,7 +153,7 @@ static void release(void *address)
 /* By system call: allocators map memory while libc resolves names. */
 static void *real_mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset)
 {
-    return (void *)syscall(SYS_mmap, address, n, protection, flags, fd, offset);
+    return (void *)REAL(syscall)(SYS_mmap, address, n, protection, flags, fd, offset);
 }
 
 TB_WRAPPER void *mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset)
@@ -178,7 +178,7 @@ TB_WRAPPER void *mmap64(void *address, size_t n, int protection, int flags, int 
 
 TB_WRAPPER int munmap(void *address, size_t n)
 {
-    int rc = (int)syscall(SYS_munmap, address, n);
+    int rc = (int)REAL(syscall)(SYS_munmap, address, n);
     if (rc == 0 && n_mappings && address)
         release(address);
     return rc;
@@ -190,7 +190,7 @@ TB_WRAPPER void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
     va_start(args, flags);
     void *wanted = flags & MREMAP_FIXED ? va_arg(args, void *) : NULL;
     va_end(args);
-    void *moved = (void *)syscall(SYS_mremap, old, old_size, size, flags, wanted);
+    void *moved = (void *)REAL(syscall)(SYS_mremap, old, old_size, size, flags, wanted);
     for (int i = 0; moved != MAP_FAILED && moved != old && i < n_mappings; i++) {
         void *found = old;
         if (atomic_compare_exchange_strong(&mappings[i].address, &found, moved))

@@ -2,7 +2,7 @@
 # programs/calls.c on a managed folder that is flushed by hand only; see there.
 #   calls.sh BIN MODE      MODE: persistent-async, scratch
 set -eu
-bin=$1 mode=$2
+bin=$(realpath "$1") mode=$2
 root=$(mktemp -d "${TMPDIR:-/tmp}/tierbench-calls.XXXXXX")
 trap 'rm -rf "$root"' EXIT
 mkdir "$root/pfs" "$root/nvme"

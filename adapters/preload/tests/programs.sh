@@ -6,7 +6,7 @@
 #
 #   programs.sh BIN MODE [CASE...]      MODE: persistent-async, persistent-sync, scratch, bypass
 set -u
-bin=$1 mode=$2
+bin=$(realpath "$1") mode=$2
 shift 2
 root=$(mktemp -d "${TMPDIR:-/tmp}/tierbench-programs.XXXXXX")
 trap 'rm -rf "$root"' EXIT
