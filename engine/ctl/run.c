@@ -104,6 +104,7 @@ static void exec_program(const struct run *r)
     setenv("LD_PRELOAD", preload, 1);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
     execvp(r->command[0], r->command);
     fprintf(stderr, "tierctl: cannot run %s: %s\n", r->command[0], strerror(errno));
     _exit(127);
@@ -209,6 +210,7 @@ int tb_run_command(int argc, char **argv)
     if (is_static(program))
         return ctl_fail("run: %s is statically linked: the adapter cannot serve it", program);
     snprintf(r.daemon.name, sizeof(r.daemon.name), "run-%ld", (long)getpid());
+    signal(SIGPIPE, SIG_IGN); /* whoever reads our report may stop: the instance is drained and ended all the same */
     if ((rc = ctl_start_daemon(&r.daemon)))
         return rc;
     if ((rc = ctl_attach(r.daemon.name, &r.engine)))
