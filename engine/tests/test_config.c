@@ -1,0 +1,157 @@
+/* Configurations: what is read, and that every refusal names file, key, value and what is allowed. */
+#include "fixture.h"
+
+#include "layout.h"
+
+#define PFS "pfs: {path: /tmp/tb-pfs}\n"
+#define RAM "  - {name: ram, medium: memory, capacity: 64MiB, block: 4KiB, slabs: [{units: 1, share: 0.25}, {units: 256, share: 0.75}]}\n"
+#define NVME "  - {name: nvme, medium: directory, path: /tmp/tb-nvme, capacity: 8MiB, block: 1MiB, slabs: [{units: 1, share: 1.0}]}\n"
+
+static int read_text(const char *text, struct tb_config *c, struct tb_error *err)
+{
+    char path[] = "/tmp/tb-config-XXXXXX.yaml";
+    int fd = mkstemps(path, 5);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    memset(err, 0, sizeof(*err));
+    int rc = tb_config_read(path, c, err);
+    if (rc)
+        assert_non_null(strstr(err->text, path));
+    unlink(path);
+    return rc;
+}
+
+static void a_good_file_is_read(void **state)
+{
+    (void)state;
+    struct tb_config c;
+    struct tb_error err;
+    setenv("TB_TEST_ROOT", "/tmp/tb-root", 1);
+    assert_int_equal(read_text("version: 1\nmax_files: 2048\npfs: {path: \"${TB_TEST_ROOT}/pfs\"}\nfsync: pfs\n"
+                               "flush: {policy: watermark, threads: 3, high: 0.9, low: 0.4}\nplacement: {policy: round-robin}\n"
+                               "mode: [{prefix: /tmp/a, mode: scratch}, {prefix: /tmp/a/b, mode: bypass}]\ntiers:\n" RAM NVME,
+                               &c, &err), 0);
+    assert_string_equal(c.pfs.path, "/tmp/tb-root/pfs");
+    assert_int_equal(c.max_files, 2048);
+    assert_int_equal(c.fsync, TB_FSYNC_PFS);
+    assert_int_equal(c.flush.policy, TB_FLUSH_WATERMARK);
+    assert_int_equal(c.flush.threads, 3);
+    assert_int_equal(c.placement, TB_POLICY_ROUND_ROBIN);
+    assert_int_equal(c.n_prefixes, 2);
+    assert_int_equal(c.prefixes[1].mode, TB_MODE_BYPASS);
+    assert_int_equal(c.n_tiers, 2);
+    assert_int_equal(c.tiers[0].capacity, 64u << 20);
+    assert_int_equal(c.tiers[0].slabs[1].units, 256);
+    assert_int_equal(c.tiers[1].block, 1u << 20);
+    assert_string_equal(c.tiers[1].path, "/tmp/tb-nvme");
+}
+
+static void every_bad_value_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *says[3];
+    } bad[] = {
+        {"version: 1\nfoo: 3\n" PFS "tiers:\n" RAM NVME, {"foo", "unknown key", "max_files"}},
+        {"version: 1\nversion: 1\n" PFS "tiers:\n" RAM NVME, {"version", "given twice", ""}},
+        {"version: 2\n" PFS "tiers:\n" RAM NVME, {"version", "2", "allowed"}},
+        {PFS "tiers:\n" RAM NVME, {"version", "is missing", ""}},
+        {"version: 1\n" PFS "tiers:\n  - {name: a, medium: memory, capacity: 512MB, block: 4KiB, slabs: [{units: 1, share: 1}]}\n",
+         {"tiers[0].capacity", "512MB", "MiB"}},
+        {"version: 1\n" PFS "fsync: pfs\ntiers:\n  - {name: a, medium: memory, capacity: 1MiB, block: 4KiB, slabs: [{units: 1, share: 0.6}, {units: 2, share: 0.6}]}\n",
+         {"tiers[0].slabs[1].share", "1.2", "at most 1"}},
+        {"version: 1\n" PFS "fsync: pfs\ntiers:\n  - {name: a, medium: memory, capacity: 1MiB, block: 4KiB, slabs: [{units: 512, share: 1}]}\n",
+         {"tiers[0].slabs[0].share", "holds no buffer", "allowed"}},
+        {"version: 1\n" PFS "fsync: pfs\ntiers:\n  - {name: a, medium: memory, capacity: 1MiB, block: 6KiB, slabs: [{units: 1, share: 1}]}\n",
+         {"tiers[0].block", "6144", "multiple of 4096"}},
+        {"version: 1\n" PFS "tiers:\n" NVME NVME, {"tiers[1].name", "nvme", "one name"}},
+        {"version: 1\n" PFS "tiers:\n  - {name: a, medium: directory, capacity: 8MiB, block: 4KiB, slabs: [{units: 1, share: 1}]}\n",
+         {"tiers[0].path", "is missing", ""}},
+        {"version: 1\n" PFS "fsync: tier\ntiers:\n" RAM, {"fsync", "tier", "directory"}},
+        {"version: 1\n" PFS "fsync: none\ntiers:\n" RAM NVME, {"fsync", "none", "scratch"}},
+        {"version: 1\npfs: {path: \"${TB_TEST_UNSET}/pfs\"}\ntiers:\n" RAM NVME, {"pfs.path", "TB_TEST_UNSET", ""}},
+        {"version: 1\n" PFS "flush: {high: 0.3, low: 0.6}\ntiers:\n" RAM NVME, {"flush.low", "0.6", "low <= high"}},
+        {"version: 1\n" PFS "flush: {threads: 0}\ntiers:\n" RAM NVME, {"flush.threads", "0", "allowed"}},
+        {"version: 1\n" PFS "mode: fast\ntiers:\n" RAM NVME, {"mode", "fast", "persistent-async"}},
+        {"version: 1\n" PFS "tiers: []\n", {"tiers", "0", "allowed"}},
+        {"version: 1\npfs: {path: /tmp/x, model: no-such.yaml}\ntiers:\n" RAM NVME, {"no-such.yaml", "", ""}},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct tb_config c;
+        struct tb_error err;
+        char path[] = "/tmp/tb-config-XXXXXX.yaml";
+        int fd = mkstemps(path, 5);
+        assert_int_equal(write(fd, bad[i].text, strlen(bad[i].text)), strlen(bad[i].text));
+        close(fd);
+        int rc = tb_config_read(path, &c, &err);
+        unlink(path);
+        if (rc == 0)
+            fail_msg("case %zu was accepted", i);
+        for (int k = 0; k < 3; k++)
+            if (!strstr(err.text, bad[i].says[k]))
+                fail_msg("case %zu: %s: does not say %s", i, err.text, bad[i].says[k]);
+    }
+}
+
+static const char *hermes(const char *name, char *out, size_t size)
+{
+    const char *root = getenv("TB_SOURCE_DIR");
+    snprintf(out, size, "%s/configs/hermes/%s", root ? root : ".", name);
+    return out;
+}
+
+static void hermes_files_are_read_as_they_are(void **state)
+{
+    (void)state;
+    struct tb_config c;
+    struct tb_layout l;
+    struct tb_error err = {""};
+    char path[512], fragment[512];
+    static const uint32_t counts[] = {3200, 800, 200, 100};
+    assert_int_equal(tb_config_read(hermes("webinar-2.1.conf", path, sizeof(path)), &c, &err), 0);
+    assert_int_equal(tb_layout_compute(&c, &l, &err), 0);
+    assert_int_equal(l.slab[0].n_buffers, 0);
+    assert_int_equal(l.slab[1].n_buffers, 6144);
+    assert_int_equal(l.slab[1].buffer_size, 1 << 20);
+    assert_int_equal(tb_config_read(hermes("webinar-2.2.conf", path, sizeof(path)), &c, &err), 0);
+    assert_int_equal(tb_layout_compute(&c, &l, &err), 0);
+    for (uint32_t s = 4; s < 16; s++)
+        assert_int_equal(l.slab[s].n_buffers, counts[s % 4]);
+    assert_true(l.total_bytes <= 50u << 20 && l.slab[0].n_buffers < 3200); /* memory pays for the metadata */
+    assert_int_equal(tb_config_read_merged(hermes("webinar-3.3-bb-nvme.conf", path, sizeof(path)),
+                                           hermes("webinar-3.4-bb-nvme-ram.conf", fragment, sizeof(fragment)), &c, &err), 0);
+    assert_int_equal(c.tiers[0].capacity >> 20, 512);
+    assert_int_equal(c.tiers[1].capacity >> 20, 1536);
+    assert_int_equal(c.tiers[2].capacity >> 20, 4096);
+    assert_true(c.tiers[0].slabs[0].share == 1.0);
+    assert_int_not_equal(tb_config_read(hermes("webinar-3.4-bb-nvme-ram.conf", path, sizeof(path)), &c, &err), 0);
+    assert_non_null(strstr(err.text, "num_devices"));
+}
+
+static void the_region_is_as_large_as_planned(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_layout l;
+    struct tb_error err;
+    struct tb_instance_info info;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    assert_int_equal(tb_layout_compute(&x.config, &l, &err), 0);
+    assert_true(l.total_bytes <= x.config.tiers[0].capacity);
+    fixture_start(&x);
+    tb_instance_info(x.engine, &info);
+    assert_int_equal(info.region_bytes, l.total_bytes);
+    fixture_stop(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_good_file_is_read),
+        cmocka_unit_test(every_bad_value_is_refused),
+        cmocka_unit_test(hermes_files_are_read_as_they_are),
+        cmocka_unit_test(the_region_is_as_large_as_planned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
