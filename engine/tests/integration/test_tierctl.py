@@ -1,0 +1,224 @@
+"""tierctl as a user meets it: exit statuses, messages, what is left behind, faults while draining, flipped bytes."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+BIN = Path(os.environ["TB_BIN_DIR"])
+PRELOAD = BIN.parent / "lib" / "libtierbench_preload.so"
+CONFIG = """version: 1
+max_files: 256
+pfs: {{path: {root}/pfs}}
+fsync: tier
+allow_volatile: true
+flush: {{policy: manual}}
+tiers:
+  - {{name: ram, medium: memory, capacity: 4MiB, block: 4KiB, slabs: [{{units: 16, share: 1.0}}]}}
+  - {{name: nvme, medium: directory, path: {root}/nvme, capacity: 4MiB, block: 4KiB, slabs: [{{units: 16, share: 1.0}}]}}
+"""
+WRITE = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+os.pwrite(fd, bytes(range(256)) * 1024, 0)
+os.fsync(fd)
+os.close(fd)
+"""
+BYTES = bytes(range(256)) * 1024
+serial = 0
+
+
+class Tierctl(unittest.TestCase):
+    def setUp(self):
+        global serial
+        serial += 1
+        self.name = f"ctl-{os.getpid()}-{serial}"
+        self.root = Path(tempfile.mkdtemp(prefix="tierbench-ctl-"))
+        self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
+        for place in ("pfs", "nvme"):
+            (self.root / place).mkdir()
+        self.config = self.root / f"{self.name}.yaml"
+        self.config.write_text(CONFIG.format(root=self.root))
+        self.file = self.root / "pfs" / "f"
+        self.addCleanup(self.end)
+
+    def end(self):
+        for shm in Path("/dev/shm").glob(f"tierbench.{os.getuid()}.{self.name}*"):
+            self.ctl("stop", "-i", shm.name.split(".", 2)[2], "--force")
+
+    def ctl(self, *args, fault=None):
+        env = dict(os.environ)
+        if fault:
+            env["TB_FAULT"] = fault
+        return subprocess.run([BIN / "tierctl", *args], env=env, capture_output=True, text=True, timeout=60)
+
+    def start(self, name=None):
+        done = self.ctl("start", "-c", self.config, "-i", name or self.name)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def status(self):
+        done = self.ctl("status", "-i", self.name, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def shm(self):
+        return Path(f"/dev/shm/tierbench.{os.getuid()}.{self.name}")
+
+    def write(self):
+        env = os.environ | {"LD_PRELOAD": str(PRELOAD), "TIERBENCH_INSTANCE": self.name}
+        subprocess.run([sys.executable, "-c", WRITE, self.file], env=env, check=True)
+        self.assertNotEqual(self.file.read_bytes() if self.file.exists() else b"", BYTES, "it was not buffered")
+
+    def kill_daemon(self):
+        os.kill(self.status()["daemon_pid"], signal.SIGKILL)
+        end = time.monotonic() + 10
+        while self.status()["daemon_alive"] and time.monotonic() < end:
+            time.sleep(0.01)
+        self.assertFalse(self.status()["daemon_alive"])
+
+    def test_bad_input_leaves_nothing(self):
+        good = self.config.read_text()
+        for old, new, says in (
+            ("max_files: 256", "max_filez: 256", ("max_filez", "allowed")),
+            ("max_files: 256", "max_files: 0", ("max_files", '"0"', "allowed")),
+            ("4MiB, block: 4KiB", "4MB, block: 4KiB", ("tiers[0].capacity", "4MB", "MiB")),
+            (f"{self.root}/nvme", f"{self.root}/none", ("tiers[1].path", f"{self.root}/none", "allowed")),
+            (f"{self.root}/pfs", f"{self.root}/none", ("pfs.path", f"{self.root}/none", "allowed")),
+            ("fsync: tier", "fsync: none", ("fsync", "none", "scratch")),
+        ):
+            self.config.write_text(good.replace(old, new, 1))
+            for args in (("start", "-i", self.name), ("run",)):
+                command = ["--", "true"] if args[0] == "run" else []
+                with self.subTest(new=new, command=args[0]):
+                    done = self.ctl(args[0], "-c", self.config, *args[1:], *command)
+                    self.assertEqual(done.returncode, 2, done.stderr)
+                    self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                    for text in (str(self.config), *says):
+                        self.assertIn(text, done.stderr)
+                    self.assertFalse(self.shm().exists())
+                    self.assertEqual(list((self.root / "nvme").iterdir()), [])
+                    for stat in Path("/proc").glob("[0-9]*/cmdline"):
+                        try:
+                            line = stat.read_bytes()
+                        except OSError:
+                            continue
+                        self.assertFalse(b"tierd\0" in line and str(self.config).encode() in line)
+
+    def test_start_status_stop(self):
+        self.start()
+        state = self.status()
+        self.assertEqual((state["instance"], state["daemon_alive"]), (self.name, True))
+        self.assertEqual([t["name"] for t in state["tiers"]], ["ram", "nvme"])
+        self.assertIn(self.name, self.ctl("status", "-i", self.name).stdout)
+        again = self.ctl("start", "-c", self.config, "-i", self.name)
+        self.assertEqual(again.returncode, 2)
+        self.assertIn(self.name, again.stderr)
+        self.assertTrue(self.status()["daemon_alive"])
+        other = self.name + "-b"
+        self.start(other)
+        for command in ("status",):  # only reads: were it broken, it could meet somebody else's instance
+            done = self.ctl(command)
+            self.assertEqual(done.returncode, 2, command)
+            self.assertIn(self.name + " ", done.stderr)
+            self.assertIn(other, done.stderr)
+        self.assertEqual(self.ctl("stop", "-i", other).returncode, 0)
+        self.assertEqual(self.ctl("stop", "-i", self.name).returncode, 0)
+        self.assertFalse(self.shm().exists())
+        self.assertEqual(list((self.root / "nvme").iterdir()), [])
+        self.assertNotEqual(self.ctl("status", "-i", self.name).returncode, 0)
+
+    def test_run_status_is_the_commands(self):
+        for command, status in (("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("no-such-program-here", 127)):
+            with self.subTest(command=command):
+                done = self.ctl("run", "-c", self.config, "--", "sh", "-c", command)
+                self.assertEqual(done.returncode, status, done.stderr)
+        self.assertEqual(self.ctl("run", "-c", self.config, "--", "no-such-program-here").returncode, 127)
+        self.assertEqual(list((self.root / "nvme").iterdir()), [])
+
+    def test_run_refuses_static(self):
+        source = self.root / "s.c"
+        source.write_text("int main(void) { return 0; }\n")
+        if subprocess.run(["cc", "-static", "-o", self.root / "s", source], capture_output=True).returncode:
+            self.skipTest("cc cannot link statically here")
+        done = self.ctl("run", "-c", self.config, "--", self.root / "s")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("statically linked", done.stderr)
+
+    def test_run_stats_and_keep(self):
+        stats = self.root / "stats.json"
+        done = self.ctl("run", "-c", self.config, "--stats", stats, "--keep", "--", sys.executable, "-c", WRITE, self.file)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        seen = json.loads(stats.read_text())
+        self.assertLessEqual({"instance", "config", "modelled", "fsync", "policy", "mode", "tiers", "pfs", "spilled", "fsyncs", "files",
+                              "dirty_files", "errors", "region", "samples", "exit_status", "program_s", "drain_s", "drained_bytes",
+                              "durable_s"}, set(seen))
+        self.assertEqual((seen["exit_status"], seen["drained_bytes"]), (0, len(BYTES)))
+        self.assertEqual(self.file.read_bytes(), BYTES)
+        self.name = seen["instance"]
+        self.assertTrue(self.status()["daemon_alive"])
+        self.assertEqual(self.ctl("stop", "-i", self.name).returncode, 0)
+        self.assertFalse(self.shm().exists())
+
+    def test_drain_and_stop_without_daemon(self):
+        self.start()
+        self.write()
+        self.kill_daemon()
+        self.assertEqual(self.ctl("drain", "-i", self.name).returncode, 0)
+        self.assertEqual(self.file.read_bytes(), BYTES)
+        self.assertEqual(self.ctl("stop", "-i", self.name).returncode, 0)
+        self.assertFalse(self.shm().exists())
+
+    def test_failed_drain_keeps_all(self):
+        fault = f"op=pwrite,errno=ENOSPC,count=0,path={self.root}/pfs"
+        for command in ("drain", "stop"):
+            with self.subTest(command=command):
+                self.start()
+                self.write()
+                self.kill_daemon()
+                done = self.ctl(command, "-i", self.name, fault=fault)
+                self.assertEqual(done.returncode, 3, done.stderr)
+                self.assertTrue(self.shm().exists())
+                self.assertIn(str(self.file), done.stderr)
+                self.assertIn("No space left", done.stderr)
+                retry = done.stderr.split("try again with: tierctl ")[1].split()
+                done = self.ctl(*retry)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(self.file.read_bytes(), BYTES)
+                if command == "drain":
+                    self.assertEqual(self.ctl("stop", "-i", self.name).returncode, 0)
+                self.assertFalse(self.shm().exists())
+                self.file.unlink()
+
+    def test_flipped_byte_is_reported(self):
+        for which, at in (("slab-*", 7), ("journal", 512 + 40)):
+            with self.subTest(which=which):
+                self.start()
+                self.write()
+                self.kill_daemon()
+                self.shm().unlink()
+                flipped = 0
+                for path in (self.root / "nvme").glob(f"*/{which}"):
+                    with path.open("r+b") as f:
+                        f.seek(at)
+                        old = f.read(1)
+                        f.seek(at)
+                        flipped += f.write(bytes([old[0] ^ 0xFF]))
+                self.assertGreater(flipped, 0)
+                done = self.ctl("recover", "-c", self.config)
+                self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+                self.assertIn("not recovered", done.stderr)
+                found = self.file.read_bytes() if self.file.exists() else b""
+                self.assertTrue(all(b in (0, BYTES[i]) for i, b in enumerate(found)), "wrong bytes on the PFS")
+                for left in (self.root / "nvme").iterdir():
+                    shutil.rmtree(left)
+                self.file.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
