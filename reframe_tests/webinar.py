@@ -87,7 +87,7 @@ class TierWrite(rfm.RunOnlyRegressionTest):
         stage = Path(self.stagedir)
         nodes = 1 if self.modelled else max(1, self.num_tasks // (self.num_tasks_per_node or self.num_tasks))
         wanted = twin_root(extras.get("root"), 8 * self.total_bytes) if self.modelled else None
-        root = Path(wanted, f"tierbench-{os.getpid()}") if wanted else stage / "work"
+        root = Path(wanted, f"tierbench-{os.getpid()}-{self.hashcode}") if wanted else stage / "work"
         write_config(
             self.tiers,
             self.total_bytes // nodes,
@@ -136,7 +136,8 @@ class TierWrite(rfm.RunOnlyRegressionTest):
             verify = f"-r -R -F -k -t {TRANSFER} -b {block} -G {SIGNATURE} -o {file}"
             summary = "-O summaryFormat=JSON -O summaryFile=verify.json"
             self.postrun_cmds += [f"{launch} {self.driver_path} {verify} {summary}"]
-        self.postrun_cmds += [f"rm -rf {root}" if places is None else f"rm -f {file}.*"]
+        # Removed after the job and not by it: trapped errors end its script early, data must go even so.
+        self.leftovers = [root] if places is None else [file.with_name(f"{file.name}.*")]
         self.job.trap_job_errors = True
 
     def _case_name(self) -> str:
@@ -147,6 +148,9 @@ class TierWrite(rfm.RunOnlyRegressionTest):
     def keep(self) -> None:
         """Artefacts and numbers, on failure too."""
         stage = Path(self.stagedir)
+        for left in self.leftovers:
+            for path in left.parent.glob(left.name):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
         repetition, folder = next_repetition(self._case_name())
         for name in ARTEFACTS:
             if (stage / name).exists():
