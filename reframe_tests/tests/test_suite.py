@@ -42,9 +42,17 @@ def test_names_and_tags_select() -> None:
     assert len(listed(reframe("-l", "-n", "WebinarTiers.*tiers=bb-nvme.*scratch").stdout)) == 2
 
 
-def test_an_unknown_scale_is_refused() -> None:
-    done = reframe("-l", "-S", "scale=huge")
-    assert "scale 'huge'; allowed: full, local, smoke" in done.stdout + done.stderr
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-S", "scale=huge"), "scale 'huge'; allowed: full, local, smoke"),
+        (("-P", "tiers=tape"), "tiers='tape'; allowed: pfs, bb, bb-nvme, bb-nvme-ram, ram"),
+    ],
+)
+def test_what_is_unknown_is_refused_once(options: tuple[str, str], message: str) -> None:
+    done = reframe("-r", *options)
+    assert done.returncode == 2
+    assert (done.stdout + done.stderr).count(message) == 1
 
 
 @pytest.mark.parametrize("tiers", TIERS)
