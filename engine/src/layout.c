@@ -61,10 +61,12 @@ static int find_classes(const struct tb_config *config, struct tb_layout *l, str
             l->class_size[at] = size;
             l->n_classes++;
         }
-    for (uint32_t c = 0; c < l->n_classes; c++)
-        if (l->class_size[l->n_classes - 1] % l->class_size[c] || l->class_size[c] > UINT32_MAX / 2)
-            return refuse(err, config, "tiers[].slabs[].units",
-                          "every buffer size must divide the largest one, and be under 2 GiB");
+    /* Cells must nest: one that lay across another would take bytes from it that it does not hold. */
+    for (uint32_t c = 0; c + 1 < l->n_classes; c++)
+        if (l->class_size[c + 1] % l->class_size[c])
+            return refuse(err, config, "tiers[].slabs[].units", "every buffer size must divide the next larger one");
+    if (l->n_classes && l->class_size[l->n_classes - 1] > UINT32_MAX / 2)
+        return refuse(err, config, "tiers[].slabs[].units", "every buffer size must be under 2 GiB");
     return 0;
 }
 

@@ -1,6 +1,8 @@
 /* Configurations: what is read, and that every refusal names file, key, value and what is allowed. */
 #include "fixture.h"
 
+#include <errno.h>
+
 #include "layout.h"
 
 #define PFS "pfs: {path: /tmp/tb-pfs}\n"
@@ -145,6 +147,22 @@ static void the_region_is_as_large_as_planned(void **state)
     fixture_stop(&x);
 }
 
+/* Buffers whose cells lie across each other lose bytes to each other. */
+static void sizes_that_do_not_nest_are_refused(void **state)
+{
+    (void)state;
+    struct tb_config c;
+    struct tb_layout l;
+    struct tb_error err;
+    assert_int_equal(read_text("version: 1\n" PFS "fsync: pfs\ntiers:\n  - {name: a, medium: memory, capacity: 64MiB, block: 4KiB, "
+                               "slabs: [{units: 2, share: 0.3}, {units: 3, share: 0.3}, {units: 6, share: 0.4}]}\n", &c, &err), 0);
+    assert_int_equal(tb_layout_compute(&c, &l, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "tiers[].slabs[].units"));
+    assert_non_null(strstr(err.text, "next larger"));
+    c.tiers[0].slabs[1].units = 1;
+    assert_int_equal(tb_layout_compute(&c, &l, &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +170,7 @@ int main(void)
         cmocka_unit_test(every_bad_value_is_refused),
         cmocka_unit_test(hermes_files_are_read_as_they_are),
         cmocka_unit_test(the_region_is_as_large_as_planned),
+        cmocka_unit_test(sizes_that_do_not_nest_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
