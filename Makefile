@@ -2,7 +2,9 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 
-.PHONY: run test build bench lint asan tsan clean setup
+PREFIX ?= /usr/local
+
+.PHONY: run test build bench install lint asan tsan clean setup
 
 run: build
 	ci/run-webinar
@@ -21,6 +23,9 @@ build: setup
 
 bench: build
 	$(PY) engine/bench/bench.py
+
+install: build
+	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
 lint: setup
 	@ci/bootstrap lint

@@ -10,8 +10,16 @@
  *   place     what the chain reaches below the engine: the PFS or a directory tier
  *   flush     copy dirty bytes to the PFS
  *
- * Errors are negative errno values.  Nothing here prints.  Every function is
- * thread safe unless it says otherwise; handles are per process and survive fork.
+ * Rules
+ *   errors         negative errno values; what a function may return is said with it
+ *   units          sizes and offsets are bytes, 64 bits wide; nothing here prints
+ *   threads        every function may be called by any thread at any time, except detach and
+ *                  the fork handlers; none is async-signal-safe
+ *   handles        belong to the process that attached and to its children by fork, where
+ *                  the fork handlers were called; exec ends them
+ *   descriptors    are real ones of the backing file: use them with the operations of the
+ *                  chain that opened them, never with bare read and write
+ *   compatibility  symbols carry the version TIERBENCH_1; structures only grow in a new version
  */
 #ifndef TIERBENCH_ENGINE_H
 #define TIERBENCH_ENGINE_H
@@ -47,27 +55,39 @@ enum tb_fsync {
 typedef struct tb_engine tb_engine;
 
 /*
- * Attach to the running instance `name` of this user.  `base` is the last layer
- * of every chain and must live as long as the handle.
+ * Attach to the running instance `name` of this user, or to one whose daemon
+ * died.  `base` is the last layer of every chain and must live as long as the
+ * handle (tb_io_libc() where nothing is interposed).  A process may attach more
+ * than once; each handle counts as a client.
  * -ENOENT no such instance; -EPROTO another version or layout; -EPERM another
- * user's region; -EUSERS too many processes attached; -ESTALE the region is damaged.
+ * user's region; -EUSERS 256 clients are attached; -ESTALE the region is half
+ * made or damaged; -ENOMEM; what opening a tier's files gave.
  */
 int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out);
 
 /*
  * Find the instance a program was started for: TIERBENCH_INSTANCE, or the one
  * running instance whose configuration file is TIERBENCH_CONFIG.  Writes the
- * name (NUL-terminated) to `name`.  -ENOENT none, -ENOTUNIQ several.
+ * name, NUL included, to `name` of `size` bytes (64 hold every name).  Reads the
+ * environment: not while another thread changes it.
+ * -ENOENT none; -ENOTUNIQ several; -ENAMETOOLONG.
  */
 int tb_engine_find(char *name, size_t size);
 
-/* Close what the handle holds.  The instance goes on.  Not thread safe. */
+/*
+ * Close what the handle holds and free it.  The instance goes on, and what was
+ * written stays buffered.  Not thread safe: no other thread uses the handle or
+ * one of its chains now or later.
+ */
 void tb_engine_detach(tb_engine *engine);
 
 /*
  * Around fork, as pthread_atfork's three handlers, so that the child has an
  * identity and references on the descriptors it inherits before its parent can
- * close them.  In the child no other call may come first.
+ * close them.  In the child no other call may come first.  Not thread safe by
+ * themselves: prepare takes a lock that parent and child give back, in the
+ * thread that forks.  A process that never forks, or whose children only exec,
+ * needs none of them.
  */
 void tb_engine_atfork_prepare(tb_engine *engine);
 void tb_engine_atfork_parent(tb_engine *engine);
@@ -77,7 +97,9 @@ void tb_engine_atfork_child(tb_engine *engine);
  * The chain that serves an absolute, normalised path: NULL where the path is
  * under no managed prefix, the engine's chain in the buffered modes, the PFS's
  * chain without the engine in bypass.  Every operation on a path or on a
- * descriptor opened by it goes to the chain returned here.  `mode` may be NULL.
+ * descriptor opened by it goes to the chain returned here, which lives as long
+ * as the handle.  `mode` may be NULL; it is written where the path is managed.
+ * Makes no system call.
  */
 struct tb_io *tb_engine_route(tb_engine *engine, const char *path, enum tb_mode *mode);
 
@@ -85,8 +107,9 @@ struct tb_io *tb_engine_route(tb_engine *engine, const char *path, enum tb_mode 
  * The one translation of names: where the name `path` really stands.  Equal to
  * `path` except in scratch mode, where the prefix is rewritten to the shadow
  * directory.  Operations of the routed chain translate themselves; this is for
- * calls that are no chain operation (opendir, chmod, readlink ...).
- * Returns the length, or -ENAMETOOLONG.
+ * calls that are no chain operation (opendir, chmod, readlink ...).  Writes a
+ * string of at most `size` bytes, NUL included; returns its length without it,
+ * or -ENAMETOOLONG.  Makes no system call.
  */
 ssize_t tb_engine_translate(tb_engine *engine, const char *path, char *out, size_t size);
 
@@ -94,19 +117,22 @@ ssize_t tb_engine_translate(tb_engine *engine, const char *path, char *out, size
  * Make the file behind `fd` coherent: flush it, then pass every later access of
  * every process through to the backing file until its last descriptor closes.
  * For what buffers cannot serve (mmap, sendfile, inherited descriptors).  The
- * kernel's own offset of `fd` is set to the description's.  0 where `fd` is not
- * buffered; else what the flush returned.
+ * kernel's own offset of `fd` is set to the description's.  Waits for the PFS.
+ * 0 done, or `fd` is not buffered; else the error of the flush, and the file
+ * stays buffered as it was.
  */
 int tb_engine_make_coherent(tb_engine *engine, int fd);
 
 /*
- * Flush dirty bytes: of the file behind `fd`, or of every file where `fd` is -1.
- * Returns the number of files flushed, or the first error; what could not be
- * flushed stays buffered.  Scratch files are left alone.
+ * Flush dirty bytes: of the file behind `fd`, or of every file of the instance,
+ * whoever wrote it, where `fd` is -1.  Returns when they are written to the PFS
+ * (not synced there).  0 for one file, the number of files flushed for all, or
+ * the first error; what could not be flushed stays buffered.  0 where `fd` is
+ * not buffered.  Scratch files are left alone.
  */
 int tb_engine_flush(tb_engine *engine, int fd);
 
-/* One tier's counters since start; bytes and operations. */
+/* One tier's counters since the instance started, of all its processes; bytes and operations. */
 struct tb_tier_stats {
     char name[32];
     uint64_t capacity;    /* bytes of buffers */
@@ -133,6 +159,11 @@ struct tb_stats {
     struct tb_tier_stats tier[TB_MAX_TIERS];
 };
 
+/*
+ * The counters now.  Never fails and takes no lock: counters that move meanwhile
+ * may be of different moments.  Costs a look at every file record in use or not
+ * (max_files of the configuration): for a glance, not for every operation.
+ */
 void tb_engine_stats(tb_engine *engine, struct tb_stats *out);
 
 #if defined(__GNUC__)

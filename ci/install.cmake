@@ -1,0 +1,16 @@
+# `make install`: what a site needs to run programs under tiers and to link with the engine.
+# Always lib/, as tierctl finds the adapter at ../lib from its own place; the tree may be moved.
+configure_file(engine/tierbench.pc.in tierbench.pc @ONLY)
+install(TARGETS tierbench LIBRARY DESTINATION lib)
+install(TARGETS tierbench_preload LIBRARY DESTINATION lib)
+foreach(program tierd tierctl tb-ior tb-mdtest)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION bin)
+  endif()
+endforeach()
+install(DIRECTORY engine/include/tierbench DESTINATION include)
+install(FILES ${CMAKE_BINARY_DIR}/tierbench.pc DESTINATION lib/pkgconfig)
+install(DIRECTORY configs/devices configs/tiers configs/hermes DESTINATION share/tierbench)
+install(FILES README.md LICENSE DESTINATION share/doc/tierbench)
+install(DIRECTORY docs DESTINATION share/doc/tierbench)
+install(FILES engine/examples/hello.c DESTINATION share/doc/tierbench/examples)
