@@ -16,7 +16,7 @@
 
 #define OVERSHOOT UINT64_C(70000)
 #define SECONDS 0.2
-#define OPERATIONS_MAX 4000 /* of all actors: the fastest devices are watched for less than 200 ms */
+#define OPERATIONS_MAX 8000 /* of all actors: the fastest devices are watched for less than 200 ms */
 
 enum kind { WRITE, READ, SYNC, CREATE, STAT, N_KINDS };
 static const char *const kind_names[N_KINDS] = {"write", "read", "sync", "create", "stat"};
