@@ -222,6 +222,16 @@ def against_tmpfs(case: str) -> Callable[[Bench], Pairs]:
     return measure
 
 
+def bare(copy: str, case: str) -> Callable[[Bench], Pairs]:
+    """Time of nothing but the copies over time on tmpfs: the floor of the rows above it."""
+
+    def measure(bench: Bench) -> Pairs:
+        folder = bench.root / "tmpfs"
+        return in_turn(bench, bench.plain(copy, folder), bench.plain(case, folder))
+
+    return measure
+
+
 def against_memcpy(case: str, copy: str, mib: str, *options: str) -> Callable[[Bench], Pairs]:
     """Rate through the preload library over memcpy's rate into touched shared memory."""
 
@@ -359,6 +369,9 @@ def budget() -> list[Row]:
         for call, copy in [("write", "memcpy-in"), ("read", "memcpy-out")]:
             measure = against_memcpy(f"{call}-1m", copy, *options)
             rows.append(Row(f"{call} 1 MiB, RAM tier, {state}", memcpy, "at least", 0.8, measure))
+    for call, case in [("write", "memcpy-4k-in"), ("read", "memcpy-4k-out")]:
+        theirs = "pwrite-4k" if call == "write" else "pread-4k"
+        rows.append(Row(f"bare memcpy of the same 4 KiB blocks ({call})", tmpfs, "at most", None, bare(case, theirs)))
     scale, backing = "the scaling of bare memcpy", "the same on the backing file system"
     rows += [
         Row("two processes writing 1 MiB", scale, "at least", 0.9, scaling("write-1m", "memcpy-in")),

@@ -141,6 +141,23 @@ static void copy_out(void *arg)
     }
 }
 
+/* What no way of serving small blocks from shared memory can beat. */
+static void copy_small_in(void *arg)
+{
+    struct bench *b = arg;
+    for (int i = 0; i < SMALL_OPERATIONS; i++)
+        memcpy(b->shared + random_offset(b), b->buffer, SMALL);
+}
+
+static void copy_small_out(void *arg)
+{
+    struct bench *b = arg;
+    for (int i = 0; i < SMALL_OPERATIONS; i++) {
+        memcpy(b->buffer, b->shared + random_offset(b), SMALL);
+        __asm__ volatile("" : : "r"(b->buffer) : "memory");
+    }
+}
+
 static void open_and_close(void *arg)
 {
     struct bench *b = arg;
@@ -189,6 +206,8 @@ static const struct bench_case {
     {"fill-sync", open_file, write_large_and_sync},
     {"memcpy-in", make_memory, copy_in},
     {"memcpy-out", make_memory, copy_out},
+    {"memcpy-4k-in", make_memory, copy_small_in},
+    {"memcpy-4k-out", make_memory, copy_small_out},
 };
 
 static const struct bench_case *find_case(const char *name)

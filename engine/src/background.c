@@ -82,11 +82,10 @@ struct watermark {
 static void watch_levels(tb_engine *e, struct watermark *w)
 {
     const struct tb_config *c = tb_config_of(e);
-    uint64_t bytes_in = 0;
+    uint64_t bytes_in = tb_bytes_in(e);
     bool above_high = false, above_low = false, dirty = false;
     for (uint32_t t = 0; t < c->n_tiers; t++) {
         double level = (double)e->header->tier[t].dirty / (double)c->tiers[t].capacity;
-        bytes_in += e->header->tier[t].bytes_in;
         above_high |= level > c->flush.high;
         above_low |= level > c->flush.low;
         dirty |= e->header->tier[t].dirty != 0;

@@ -71,6 +71,16 @@ static inline struct tb_tier_counters *tb_counters(const tb_engine *e, const str
     return &e->header->tier[tb_slab_layout(e, b)->tier];
 }
 
+static inline struct tb_transfers *tb_transfers(const tb_engine *e, uint32_t tier)
+{
+    return &e->region.clients[e->slot].tier[tier];
+}
+
+static inline void tb_count(_Atomic uint64_t *counter, uint64_t by)
+{
+    atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+
 static inline bool tb_tier_is_memory(const tb_engine *e, uint32_t tier)
 {
     return e->header->config.tiers[tier].medium == TB_MEDIUM_MEMORY;

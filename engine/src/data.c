@@ -8,6 +8,7 @@
 #include "filemap.h"
 #include "interval.h"
 #include "medium.h"
+#include "peek.h"
 #include "placement.h"
 #include "slab.h"
 #include "target.h"
@@ -106,7 +107,7 @@ static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, ui
     bool was_dirty = tb_buffer_is_dirty(b);
     tb_interval_note(e, b, lo, hi, true);
     tb_map_count_dirty(e, b, was_dirty);
-    tb_counters(e, b)->bytes_in += hi - lo;
+    tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->bytes_in, hi - lo);
     return 0;
 }
 
@@ -126,7 +127,7 @@ static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, u
     }
     tb_interval_note(e, b, lo, lo + take, true);
     tb_map_publish(e, b, t->file, cell);
-    tb_counters(e, b)->bytes_in += take;
+    tb_count(&tb_transfers(e, tier)->bytes_in, take);
     return take;
 }
 
@@ -141,7 +142,7 @@ static uint64_t fill_part(struct tb_target *t, uint32_t tier, const char *from, 
         done += (uint64_t)w;
     }
     if (done)
-        t->engine->header->tier[tier].writes++;
+        tb_count(&tb_transfers(t->engine, tier)->writes, 1);
     return done;
 }
 
@@ -209,7 +210,7 @@ static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint
             }
             w = rc ? rc : (ssize_t)(end - at);
             if (!rc)
-                e->header->tier[tb_slab_layout(e, b)->tier].writes++;
+                tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->writes, 1);
         } else {
             w = write_gap(t, from + done, end - at, at);
         }
@@ -223,7 +224,8 @@ static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint
 
 static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)
 {
-    uint64_t rest = e->header->chunk - offset % e->header->chunk;
+    struct tb_size chunk = e->header->chunk;
+    uint64_t rest = (tb_size_divide(offset, chunk) + 1) * chunk.bytes - offset;
     return n < rest ? n : (size_t)rest;
 }
 
@@ -254,11 +256,11 @@ static int read_owned(struct tb_target *t, const struct tb_buffer *b, uint32_t l
             rc = tb_target_read(t, to + (at - lo), hole_end - at, tb_buffer_start(e, b) + at);
         if (!rc && valid) {
             rc = tb_medium_read(e, b, a, z - a, to + (a - lo));
-            tb_counters(e, b)->bytes_out += z - a;
+            tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->bytes_out, z - a);
         }
         at = valid ? z : hi;
     }
-    tb_counters(e, b)->hits++;
+    tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->hits, 1);
     return rc;
 }
 
@@ -292,7 +294,9 @@ ssize_t tb_data_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
         n = (size_t)(size - offset);
     while (done < n) {
         size_t piece = to_chunk_end(t->engine, offset + done, n - done);
-        int rc = read_chunk(t, (char *)to + done, piece, offset + done);
+        int rc = tb_peek(t->engine, t->file, (char *)to + done, piece, offset + done)
+                     ? 0
+                     : read_chunk(t, (char *)to + done, piece, offset + done);
         if (rc)
             return done ? (ssize_t)done : rc;
         done += piece;

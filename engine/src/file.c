@@ -60,7 +60,7 @@ static void repair_list(tb_engine *e, uint32_t stripe)
 
 static int lock_stripe(tb_engine *e, uint32_t stripe)
 {
-    int rc = tb_lock_take(&e->region.locks->file[stripe]);
+    int rc = tb_lock_take(&e->region.locks->file[stripe].lock);
     if (rc == TB_LOCK_ORPHANED)
         repair_list(e, stripe);
     assert(rc >= 0);
@@ -75,7 +75,7 @@ int tb_file_lock(tb_engine *e, uint32_t file)
 
 void tb_file_unlock(tb_engine *e, int stripe)
 {
-    tb_lock_drop(&e->region.locks->file[stripe]);
+    tb_lock_drop(&e->region.locks->file[stripe].lock);
 }
 
 static uint32_t find_locked(tb_engine *e, const struct tb_identity *id)

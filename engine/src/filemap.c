@@ -16,33 +16,53 @@ static uint64_t mix(uint64_t a, uint64_t b)
 
 static uint32_t stripe_of(const tb_engine *e, uint32_t file, uint64_t offset)
 {
-    return (uint32_t)(mix(file, offset / e->header->chunk) % TB_STRIPES);
+    return (uint32_t)(mix(file, tb_size_divide(offset, e->header->chunk)) % TB_STRIPES);
 }
 
-static uint32_t *bucket_of(const tb_engine *e, uint32_t file, uint32_t class_index, uint64_t cell)
+uint32_t *tb_map_bucket(const tb_engine *e, uint32_t file, uint32_t class_index, uint64_t cell)
 {
     const struct tb_layout *l = &e->header->layout;
-    uint32_t per_stripe = l->n_buckets / TB_STRIPES;
+    uint32_t per_stripe = l->n_buckets / TB_STRIPES; /* a power of two */
     uint32_t stripe = stripe_of(e, file, cell * l->class_size[class_index]);
-    return &e->region.buckets[stripe * per_stripe + (uint32_t)(mix(class_index + 1, cell ^ (uint64_t)file << 40) % per_stripe)];
+    return &e->region.buckets[stripe * per_stripe + ((uint32_t)mix(class_index + 1, cell ^ (uint64_t)file << 40) & (per_stripe - 1))];
+}
+
+/* A holder that was killed left the count odd: it stays so. */
+static void begin_change(struct tb_chunk_lock *chunk)
+{
+    uint32_t sequence = atomic_load_explicit(&chunk->sequence, memory_order_relaxed);
+    atomic_store_explicit(&chunk->sequence, sequence | 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
 }
 
 int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset)
 {
     uint32_t stripe = stripe_of(e, file, offset);
-    int rc = tb_lock_take(&e->region.locks->chunk[stripe]);
-    return rc < 0 ? rc : (int)stripe; /* orphaned: every store left the chains usable */
+    struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
+    int rc = tb_lock_take(&chunk->lock);
+    if (rc < 0)
+        return rc;
+    begin_change(chunk); /* orphaned: every store left the chains usable */
+    return (int)stripe;
 }
 
 void tb_chunk_unlock(tb_engine *e, int stripe)
 {
-    tb_lock_drop(&e->region.locks->chunk[stripe]);
+    struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
+    uint32_t odd = atomic_load_explicit(&chunk->sequence, memory_order_relaxed);
+    atomic_store_explicit(&chunk->sequence, odd + 1, memory_order_release);
+    tb_lock_drop(&chunk->lock);
+}
+
+_Atomic uint32_t *tb_chunk_sequence(const tb_engine *e, uint32_t file, uint64_t offset)
+{
+    return &e->region.locks->chunk[stripe_of(e, file, offset)].sequence;
 }
 
 static struct tb_buffer *find(tb_engine *e, uint32_t file, uint32_t c, uint64_t cell)
 {
     const struct tb_layout *l = &e->header->layout;
-    for (uint32_t i = *bucket_of(e, file, c, cell); i != TB_NONE; i = e->region.buffers[i].next) {
+    for (uint32_t i = *tb_map_bucket(e, file, c, cell); i != TB_NONE; i = e->region.buffers[i].next) {
         struct tb_buffer *b = &e->region.buffers[i];
         if (b->file == file && b->cell == cell && l->slab[b->slab].class_index == c)
             return b;
@@ -68,8 +88,8 @@ struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uin
     for (uint32_t c = 0; c < l->n_classes; c++) {
         if (!f->n_class[c])
             continue;
-        uint64_t size = l->class_size[c], cell_end = (offset / size + 1) * size;
-        struct tb_buffer *b = find(e, file, c, offset / size);
+        uint64_t size = l->class_size[c], cell = tb_size_divide(offset, l->class_divisor[c]), cell_end = (cell + 1) * size;
+        struct tb_buffer *b = find(e, file, c, cell);
         if (b) {
             *end = cell_end < until ? cell_end : until;
             return b;
@@ -82,14 +102,14 @@ struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uin
 
 static void hash_insert(tb_engine *e, struct tb_buffer *b)
 {
-    uint32_t *head = bucket_of(e, b->file, tb_slab_layout(e, b)->class_index, b->cell);
+    uint32_t *head = tb_map_bucket(e, b->file, tb_slab_layout(e, b)->class_index, b->cell);
     b->next = *head;
     atomic_store_explicit((_Atomic uint32_t *)head, tb_buffer_number(e, b), memory_order_release); /* publishes */
 }
 
 static void hash_remove(tb_engine *e, struct tb_buffer *b)
 {
-    uint32_t *link = bucket_of(e, b->file, tb_slab_layout(e, b)->class_index, b->cell);
+    uint32_t *link = tb_map_bucket(e, b->file, tb_slab_layout(e, b)->class_index, b->cell);
     uint32_t me = tb_buffer_number(e, b);
     while (*link != me) {
         assert(*link != TB_NONE);
@@ -222,12 +242,14 @@ bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b)
     if (file == TB_NONE)
         return false;
     uint32_t stripe = stripe_of(e, file, cell * tb_buffer_size(e, b));
-    if (tb_lock_try(&e->region.locks->chunk[stripe]) < 0)
+    struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
+    if (tb_lock_try(&chunk->lock) < 0)
         return false;
+    begin_change(chunk);
     bool drop = tb_buffer_is_at(b, file, cell) && !tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_JOURNALED) &&
                 b->prev == TB_NONE;
     if (drop)
         tb_map_drop(e, b);
-    tb_lock_drop(&e->region.locks->chunk[stripe]);
+    tb_chunk_unlock(e, (int)stripe);
     return drop;
 }

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "filemap.h"
+
 #define BLOCK TB_BLOCK_MIN
 
 static struct tb_interval *blocks_of(const tb_engine *e, const struct tb_buffer *b)
@@ -128,9 +130,21 @@ static void widen_block(uint16_t *a_lo, uint16_t *a_hi, uint32_t lo, uint32_t hi
     *a_hi = (uint16_t)h;
 }
 
+/* Of the blocks that [lo, hi) touches, or of the whole buffer where it is not fragmented. */
+static uint64_t dirty_bytes_near(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    if (b->fragment == TB_NONE)
+        return b->dirty_hi - b->dirty_lo;
+    uint64_t bytes = 0;
+    const struct tb_interval *block = blocks_of(e, b);
+    for (uint32_t i = lo / BLOCK; i <= (hi - 1) / BLOCK; i++)
+        bytes += (uint64_t)(block[i].dirty_hi - block[i].dirty_lo);
+    return bytes;
+}
+
 void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty)
 {
-    uint64_t before = tb_interval_dirty_bytes(e, b);
+    uint64_t before = dirty_bytes_near(e, b, lo, hi), after;
     if (b->fragment != TB_NONE)
         for (uint32_t i = lo / BLOCK; i <= (hi - 1) / BLOCK; i++) {
             struct tb_interval *block = &blocks_of(e, b)[i];
@@ -144,7 +158,8 @@ void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t h
     if (dirty)
         widen(&b->dirty_lo, &b->dirty_hi, lo, hi);
     b->version++;
-    tb_counters(e, b)->dirty += tb_interval_dirty_bytes(e, b) - before;
+    if ((after = dirty_bytes_near(e, b, lo, hi)) != before) /* rewriting what is dirty touches no counter */
+        tb_counters(e, b)->dirty += after - before;
 }
 
 static bool clip(uint32_t a_lo, uint32_t a_hi, uint32_t lo, uint32_t hi, uint32_t *from, uint32_t *to)
@@ -196,13 +211,7 @@ bool tb_interval_dirty(const tb_engine *e, const struct tb_buffer *b, uint32_t l
 
 uint64_t tb_interval_dirty_bytes(const tb_engine *e, const struct tb_buffer *b)
 {
-    if (b->fragment == TB_NONE)
-        return b->dirty_hi - b->dirty_lo;
-    uint64_t bytes = 0;
-    const struct tb_interval *block = blocks_of(e, b);
-    for (uint32_t i = b->dirty_lo / BLOCK; i * BLOCK < b->dirty_hi; i++)
-        bytes += (uint64_t)(block[i].dirty_hi - block[i].dirty_lo);
-    return bytes;
+    return tb_buffer_is_dirty(b) ? dirty_bytes_near(e, b, b->dirty_lo, b->dirty_hi) : 0;
 }
 
 void tb_interval_clean(tb_engine *e, struct tb_buffer *b)

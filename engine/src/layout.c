@@ -67,6 +67,8 @@ static int find_classes(const struct tb_config *config, struct tb_layout *l, str
             return refuse(err, config, "tiers[].slabs[].units", "every buffer size must divide the next larger one");
     if (l->n_classes && l->class_size[l->n_classes - 1] > UINT32_MAX / 2)
         return refuse(err, config, "tiers[].slabs[].units", "every buffer size must be under 2 GiB");
+    for (uint32_t c = 0; c < l->n_classes; c++)
+        l->class_divisor[c] = tb_size_of(l->class_size[c]);
     return 0;
 }
 

@@ -11,6 +11,24 @@
 
 #include "config.h"
 
+/* A size that is divided by on every access: a shift where it is a power of two, as it nearly always is. */
+struct tb_size {
+    uint64_t bytes;
+    uint8_t shift; /* TB_NO_SHIFT where `bytes` is no power of two */
+};
+#define TB_NO_SHIFT 255u
+
+static inline struct tb_size tb_size_of(uint64_t bytes)
+{
+    bool power = bytes && !(bytes & (bytes - 1));
+    return (struct tb_size){bytes, power ? (uint8_t)__builtin_ctzll(bytes) : TB_NO_SHIFT};
+}
+
+static inline uint64_t tb_size_divide(uint64_t n, struct tb_size by)
+{
+    return by.shift == TB_NO_SHIFT ? n / by.bytes : n >> by.shift;
+}
+
 struct tb_layout_slab {
     uint32_t tier;         /* index */
     uint32_t class_index;  /* into class_size */
@@ -44,6 +62,7 @@ struct tb_layout {
     struct tb_layout_section section[TB_N_SECTIONS];
     uint32_t n_classes;
     uint64_t class_size[TB_MAX_CLASSES]; /* ascending, bytes */
+    struct tb_size class_divisor[TB_MAX_CLASSES];
     uint32_t n_slabs;                    /* of all tiers */
     struct tb_layout_slab slab[TB_MAX_TIERS * TB_MAX_SLABS];
     uint32_t tier_first_slab[TB_MAX_TIERS];

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "copy.h"
+
 #define POPULATE_FROM (64u << 10)
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -70,7 +72,7 @@ int tb_medium_read(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_
     uint32_t tier = tb_slab_layout(e, b)->tier;
     assert(lo + n <= tb_buffer_size(e, b));
     if (tb_tier_is_memory(e, tier)) {
-        memcpy(to, memory_of(e, b, lo, n), n);
+        tb_copy(to, memory_of(e, b, lo, n), n);
         charge_memory(e, tier, TB_CHARGE_READ, n);
         return 0;
     }
@@ -83,7 +85,7 @@ int tb_medium_write(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32
     uint32_t tier = tb_slab_layout(e, b)->tier;
     assert(lo + n <= tb_buffer_size(e, b));
     if (tb_tier_is_memory(e, tier)) {
-        memcpy(memory_of(e, b, lo, n), from, n);
+        tb_copy(memory_of(e, b, lo, n), from, n);
         charge_memory(e, tier, TB_CHARGE_WRITE, n);
         return 0;
     }

@@ -96,8 +96,8 @@ static void init_locks(struct tb_region *r)
 {
     struct tb_header *h = r->header;
     for (uint32_t i = 0; i < TB_STRIPES; i++) {
-        tb_lock_init(&r->locks->chunk[i]);
-        tb_lock_init(&r->locks->file[i]);
+        tb_lock_init(&r->locks->chunk[i].lock);
+        tb_lock_init(&r->locks->file[i].lock);
     }
     struct tb_lock *single[] = {&h->daemon_lock, &h->queue_lock,   &h->names_lock,   &h->opens_lock,  &h->fragments_lock,
                                 &h->files_lock,  &h->clients_lock, &h->journal_lock, &h->samples_lock};
@@ -126,7 +126,7 @@ static void init_header(struct tb_region *r, const struct tb_config *config, con
     h->started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     h->config = *config;
     h->layout = *layout;
-    h->chunk = chunk_bytes(layout);
+    h->chunk = tb_size_of(chunk_bytes(layout));
     h->sample_interval = 0.02;
 }
 

@@ -122,10 +122,16 @@ struct tb_open {
     _Atomic uint64_t holders[TB_CLIENTS / 64]; /* clients with a descriptor */
 };
 
+/* What the clients of one slot moved; apart from the others', so that counting shares no cache line. */
+struct tb_transfers {
+    _Atomic uint64_t bytes_in, bytes_out, writes, hits;
+};
+
 struct tb_client {
     _Atomic int pid; /* 0: free */
     uint64_t start_time; /* of the process, clock ticks since boot: a reused pid is another process */
-};
+    struct tb_transfers tier[TB_MAX_TIERS];
+} __attribute__((aligned(64)));
 
 struct tb_slab {
     struct tb_lock lock;
@@ -136,7 +142,7 @@ struct tb_slab {
 } __attribute__((aligned(64)));
 
 struct tb_tier_counters {
-    _Atomic uint64_t used, dirty, bytes_in, bytes_out, writes, hits, moved_in, flushed, waits;
+    _Atomic uint64_t used, dirty, moved_in, flushed, waits;
 } __attribute__((aligned(64)));
 
 struct tb_header {
@@ -151,7 +157,7 @@ struct tb_header {
     uint64_t started_ns; /* CLOCK_MONOTONIC */
     struct tb_config config;
     struct tb_layout layout;
-    uint32_t chunk; /* bytes */
+    struct tb_size chunk;
 
     struct tb_lock daemon_lock; /* held by the daemon for life */
     _Atomic int daemon_pid;
@@ -181,9 +187,19 @@ struct tb_header {
     double sample_interval; /* seconds; doubles when the table is full */
 };
 
+/* Odd while somebody holds the lock: what a reader copied between two equal even counts is whole (peek.c). */
+struct tb_chunk_lock {
+    struct tb_lock lock;
+    _Atomic uint32_t sequence;
+} __attribute__((aligned(64)));
+
+struct tb_file_lock {
+    struct tb_lock lock;
+} __attribute__((aligned(64)));
+
 struct tb_locks {
-    struct tb_lock chunk[TB_STRIPES];
-    struct tb_lock file[TB_STRIPES];
+    struct tb_chunk_lock chunk[TB_STRIPES];
+    struct tb_file_lock file[TB_STRIPES];
 };
 
 /* The region as one process sees it. */

@@ -19,14 +19,17 @@ static uint64_t tier_capacity(const tb_engine *e, uint32_t t)
 static void read_tier(const tb_engine *e, uint32_t t, struct tb_tier_stats *out)
 {
     const struct tb_tier_counters *c = &e->header->tier[t];
+    for (uint32_t i = 0; i < TB_CLIENTS; i++) { /* a slot's counts go on under its next client */
+        const struct tb_transfers *moved = &e->region.clients[i].tier[t];
+        out->bytes_in += moved->bytes_in;
+        out->bytes_out += moved->bytes_out;
+        out->writes += moved->writes;
+        out->hits += moved->hits;
+    }
     snprintf(out->name, sizeof(out->name), "%.31s", e->header->config.tiers[t].name);
     out->capacity = tier_capacity(e, t);
     out->used = c->used;
     out->dirty = c->dirty;
-    out->bytes_in = c->bytes_in;
-    out->bytes_out = c->bytes_out;
-    out->writes = c->writes;
-    out->hits = c->hits;
     out->moved_in = c->moved_in;
     out->flushed = c->flushed;
     out->waits = c->waits;
@@ -49,6 +52,15 @@ void tb_engine_stats(tb_engine *e, struct tb_stats *out)
     }
     for (uint32_t t = 0; t < out->n_tiers; t++)
         read_tier(e, t, &out->tier[t]);
+}
+
+uint64_t tb_bytes_in(const tb_engine *e)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < TB_CLIENTS; i++)
+        for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
+            bytes += e->region.clients[i].tier[t].bytes_in;
+    return bytes;
 }
 
 double tb_seconds_since_start(const tb_engine *e)

@@ -5,6 +5,8 @@
 #include "client.h"
 
 double tb_seconds_since_start(const tb_engine *e);
+/* Bytes written into buffers of any tier since start. */
+uint64_t tb_bytes_in(const tb_engine *e);
 void tb_sample_take(tb_engine *e);
 
 #endif

@@ -1,0 +1,17 @@
+/*
+ * Copies between a program's memory and the region.
+ *
+ * libc's memcpy moves less than about 8 KiB with vector loads, which stall when
+ * source and destination are aligned differently or the pages are not in the
+ * TLB, as random small blocks of a large region never are.  The processor's own
+ * string move (where it says that it is fast) took a third less time for 4 KiB.
+ */
+#ifndef TB_COPY_H
+#define TB_COPY_H
+
+#include <stddef.h>
+
+/* As memcpy. */
+void tb_copy(void *to, const void *from, size_t n);
+
+#endif

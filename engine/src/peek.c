@@ -1,0 +1,86 @@
+#include "peek.h"
+
+#include "filemap.h"
+#include "medium.h"
+
+#define LONGEST_CHAIN 64u /* a walk that meets more has lost its way, or is better off with the lock */
+
+#ifndef __SANITIZE_THREAD__
+
+static uint32_t load(const uint32_t *field)
+{
+    return __atomic_load_n(field, __ATOMIC_RELAXED);
+}
+
+static const struct tb_buffer *find(const tb_engine *e, uint32_t file, uint32_t c, uint64_t cell)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint32_t i = load(tb_map_bucket(e, file, c, cell));
+    for (uint32_t n = 0; i < l->n_buffers && n < LONGEST_CHAIN; n++) {
+        const struct tb_buffer *b = &e->region.buffers[i];
+        if (load(&b->file) == file && __atomic_load_n(&b->cell, __ATOMIC_RELAXED) == cell && l->slab[b->slab].class_index == c)
+            return b;
+        i = load(&b->next);
+    }
+    return NULL;
+}
+
+/* The smallest class that has a buffer there owns the byte. */
+static const struct tb_buffer *owner(const tb_engine *e, uint32_t file, uint64_t offset)
+{
+    const struct tb_layout *l = &e->header->layout;
+    const struct tb_file *f = &e->region.files[file];
+    const struct tb_buffer *b = NULL;
+    for (uint32_t c = 0; c < l->n_classes && !b; c++)
+        if (f->n_class[c])
+            b = find(e, file, c, tb_size_divide(offset, l->class_divisor[c]));
+    return b;
+}
+
+/*
+ * Copy from the owner of the first byte; how many bytes, 0: not this way.  Where a
+ * smaller buffer begins inside, the larger one holds nothing valid there.
+ */
+static size_t copy_from_owner(tb_engine *e, uint32_t file, char *to, size_t n, uint64_t offset)
+{
+    const struct tb_buffer *b = owner(e, file, offset);
+    if (!b || load(&b->fragment) != TB_NONE || !tb_tier_is_memory(e, tb_slab_layout(e, b)->tier))
+        return 0;
+    struct tb_transfers *moved = tb_transfers(e, tb_slab_layout(e, b)->tier);
+    uint64_t lo = offset - tb_buffer_start(e, b), hi = load(&b->valid_hi);
+    if (lo < load(&b->valid_lo) || lo >= hi || hi > tb_buffer_size(e, b))
+        return 0;
+    size_t take = hi - lo < n ? hi - lo : n;
+    if (tb_medium_read(e, b, (uint32_t)lo, (uint32_t)take, to))
+        return 0;
+    tb_count(&moved->bytes_out, take);
+    tb_count(&moved->hits, 1);
+    return take;
+}
+
+bool tb_peek(tb_engine *e, uint32_t file, char *to, size_t n, uint64_t offset)
+{
+    const _Atomic uint32_t *sequence = tb_chunk_sequence(e, file, offset);
+    uint32_t before = atomic_load_explicit(sequence, memory_order_acquire);
+    size_t done = 0;
+    if (before & 1)
+        return false;
+    while (done < n) {
+        size_t took = copy_from_owner(e, file, to + done, n - done, offset + done);
+        if (!took)
+            return false;
+        done += took;
+    }
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(sequence, memory_order_relaxed) == before;
+}
+
+#else
+
+bool tb_peek(tb_engine *e, uint32_t file, char *to, size_t n, uint64_t offset)
+{
+    (void)e, (void)file, (void)to, (void)n, (void)offset;
+    return false;
+}
+
+#endif
