@@ -14,17 +14,28 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return h ^ h >> 32;
 }
 
-static uint32_t stripe_of(const tb_engine *e, uint32_t file, uint64_t offset)
+struct tb_chunk tb_chunk_of(const tb_engine *e, uint32_t file, uint64_t offset)
 {
-    return (uint32_t)(mix(file, tb_size_divide(offset, e->header->chunk)) % TB_STRIPES);
+    uint64_t h = mix(file, tb_size_divide(offset, e->header->chunk));
+    return (struct tb_chunk){(uint32_t)h % TB_STRIPES, (uint32_t)(h >> 32)};
 }
 
-uint32_t *tb_map_bucket(const tb_engine *e, uint32_t file, uint32_t class_index, uint64_t cell)
+/* Cells of one chunk and class are neighbours: they get buckets of their own as far as there are any. */
+uint32_t *tb_map_bucket(const tb_engine *e, struct tb_chunk chunk, uint32_t class_index, uint64_t cell)
 {
-    const struct tb_layout *l = &e->header->layout;
-    uint32_t per_stripe = l->n_buckets / TB_STRIPES; /* a power of two */
-    uint32_t stripe = stripe_of(e, file, cell * l->class_size[class_index]);
-    return &e->region.buckets[stripe * per_stripe + ((uint32_t)mix(class_index + 1, cell ^ (uint64_t)file << 40) & (per_stripe - 1))];
+    uint32_t per_stripe = e->header->layout.n_buckets / TB_STRIPES; /* a power of two */
+    uint32_t at = (chunk.salt + class_index * 0x9e3779b9u + (uint32_t)cell) & (per_stripe - 1);
+    return &e->region.buckets[chunk.stripe * per_stripe + at];
+}
+
+static struct tb_chunk chunk_of_buffer(const tb_engine *e, const struct tb_buffer *b)
+{
+    return tb_chunk_of(e, b->file, tb_buffer_start(e, b));
+}
+
+static uint32_t *bucket_of_buffer(const tb_engine *e, const struct tb_buffer *b)
+{
+    return tb_map_bucket(e, chunk_of_buffer(e, b), tb_slab_layout(e, b)->class_index, b->cell);
 }
 
 /* A holder that was killed left the count odd: it stays so. */
@@ -37,7 +48,7 @@ static void begin_change(struct tb_chunk_lock *chunk)
 
 int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset)
 {
-    uint32_t stripe = stripe_of(e, file, offset);
+    uint32_t stripe = tb_chunk_of(e, file, offset).stripe;
     struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
     int rc = tb_lock_take(&chunk->lock);
     if (rc < 0)
@@ -54,15 +65,10 @@ void tb_chunk_unlock(tb_engine *e, int stripe)
     tb_lock_drop(&chunk->lock);
 }
 
-_Atomic uint32_t *tb_chunk_sequence(const tb_engine *e, uint32_t file, uint64_t offset)
-{
-    return &e->region.locks->chunk[stripe_of(e, file, offset)].sequence;
-}
-
-static struct tb_buffer *find(tb_engine *e, uint32_t file, uint32_t c, uint64_t cell)
+static struct tb_buffer *find(tb_engine *e, uint32_t file, struct tb_chunk chunk, uint32_t c, uint64_t cell)
 {
     const struct tb_layout *l = &e->header->layout;
-    for (uint32_t i = *tb_map_bucket(e, file, c, cell); i != TB_NONE; i = e->region.buffers[i].next) {
+    for (uint32_t i = *tb_map_bucket(e, chunk, c, cell); i != TB_NONE; i = e->region.buffers[i].next) {
         struct tb_buffer *b = &e->region.buffers[i];
         if (b->file == file && b->cell == cell && l->slab[b->slab].class_index == c)
             return b;
@@ -71,11 +77,11 @@ static struct tb_buffer *find(tb_engine *e, uint32_t file, uint32_t c, uint64_t 
 }
 
 /* Where the next buffer of class `c` behind `offset` starts, or `limit`. */
-static uint64_t next_of_class(tb_engine *e, uint32_t file, uint32_t c, uint64_t offset, uint64_t limit)
+static uint64_t next_of_class(tb_engine *e, uint32_t file, struct tb_chunk chunk, uint32_t c, uint64_t offset, uint64_t limit)
 {
     uint64_t size = e->header->layout.class_size[c];
     for (uint64_t cell = offset / size + 1; cell * size < limit; cell++)
-        if (find(e, file, c, cell))
+        if (find(e, file, chunk, c, cell))
             return cell * size;
     return limit;
 }
@@ -84,17 +90,18 @@ struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uin
 {
     const struct tb_layout *l = &e->header->layout;
     struct tb_file *f = &e->region.files[file];
+    struct tb_chunk chunk = tb_chunk_of(e, file, offset);
     uint64_t until = limit;
     for (uint32_t c = 0; c < l->n_classes; c++) {
         if (!f->n_class[c])
             continue;
         uint64_t size = l->class_size[c], cell = tb_size_divide(offset, l->class_divisor[c]), cell_end = (cell + 1) * size;
-        struct tb_buffer *b = find(e, file, c, cell);
+        struct tb_buffer *b = find(e, file, chunk, c, cell);
         if (b) {
             *end = cell_end < until ? cell_end : until;
             return b;
         }
-        until = next_of_class(e, file, c, offset, until);
+        until = next_of_class(e, file, chunk, c, offset, until);
     }
     *end = until;
     return NULL;
@@ -102,14 +109,14 @@ struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uin
 
 static void hash_insert(tb_engine *e, struct tb_buffer *b)
 {
-    uint32_t *head = tb_map_bucket(e, b->file, tb_slab_layout(e, b)->class_index, b->cell);
+    uint32_t *head = bucket_of_buffer(e, b);
     b->next = *head;
     atomic_store_explicit((_Atomic uint32_t *)head, tb_buffer_number(e, b), memory_order_release); /* publishes */
 }
 
 static void hash_remove(tb_engine *e, struct tb_buffer *b)
 {
-    uint32_t *link = tb_map_bucket(e, b->file, tb_slab_layout(e, b)->class_index, b->cell);
+    uint32_t *link = bucket_of_buffer(e, b);
     uint32_t me = tb_buffer_number(e, b);
     while (*link != me) {
         assert(*link != TB_NONE);
@@ -241,7 +248,7 @@ bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b)
     uint64_t cell = b->cell;
     if (file == TB_NONE)
         return false;
-    uint32_t stripe = stripe_of(e, file, cell * tb_buffer_size(e, b));
+    uint32_t stripe = tb_chunk_of(e, file, cell * tb_buffer_size(e, b)).stripe;
     struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
     if (tb_lock_try(&chunk->lock) < 0)
         return false;

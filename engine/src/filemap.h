@@ -12,14 +12,17 @@
 
 #include "client.h"
 
+/* Which stripe a chunk is in, and where in the stripe's part of the hash its cells start. */
+struct tb_chunk {
+    uint32_t stripe, salt;
+};
+struct tb_chunk tb_chunk_of(const tb_engine *e, uint32_t file, uint64_t offset);
+/* The head of the chain that a cell of the chunk is in. */
+uint32_t *tb_map_bucket(const tb_engine *e, struct tb_chunk chunk, uint32_t class_index, uint64_t cell);
+
 /* Lock the chunk that holds `offset`; a stripe number >= 0, or -EDEADLK. */
 int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset);
 void tb_chunk_unlock(tb_engine *e, int stripe);
-/* Where the chain of that cell starts. */
-uint32_t *tb_map_bucket(const tb_engine *e, uint32_t file, uint32_t class_index, uint64_t cell);
-/* The count that moves with every change in the chunk, odd while it changes. */
-_Atomic uint32_t *tb_chunk_sequence(const tb_engine *e, uint32_t file, uint64_t offset);
-
 /* The rest: the chunk of every offset named is locked by the caller. */
 
 /* The owner of the byte at `offset` and where its ownership ends (at most `limit`); NULL: none up to `*end`. */

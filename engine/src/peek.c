@@ -12,10 +12,10 @@ static uint32_t load(const uint32_t *field)
     return __atomic_load_n(field, __ATOMIC_RELAXED);
 }
 
-static const struct tb_buffer *find(const tb_engine *e, uint32_t file, uint32_t c, uint64_t cell)
+static const struct tb_buffer *find(const tb_engine *e, uint32_t file, struct tb_chunk chunk, uint32_t c, uint64_t cell)
 {
     const struct tb_layout *l = &e->header->layout;
-    uint32_t i = load(tb_map_bucket(e, file, c, cell));
+    uint32_t i = load(tb_map_bucket(e, chunk, c, cell));
     for (uint32_t n = 0; i < l->n_buffers && n < LONGEST_CHAIN; n++) {
         const struct tb_buffer *b = &e->region.buffers[i];
         if (load(&b->file) == file && __atomic_load_n(&b->cell, __ATOMIC_RELAXED) == cell && l->slab[b->slab].class_index == c)
@@ -26,14 +26,14 @@ static const struct tb_buffer *find(const tb_engine *e, uint32_t file, uint32_t 
 }
 
 /* The smallest class that has a buffer there owns the byte. */
-static const struct tb_buffer *owner(const tb_engine *e, uint32_t file, uint64_t offset)
+static const struct tb_buffer *owner(const tb_engine *e, uint32_t file, struct tb_chunk chunk, uint64_t offset)
 {
     const struct tb_layout *l = &e->header->layout;
     const struct tb_file *f = &e->region.files[file];
     const struct tb_buffer *b = NULL;
     for (uint32_t c = 0; c < l->n_classes && !b; c++)
         if (f->n_class[c])
-            b = find(e, file, c, tb_size_divide(offset, l->class_divisor[c]));
+            b = find(e, file, chunk, c, tb_size_divide(offset, l->class_divisor[c]));
     return b;
 }
 
@@ -41,9 +41,9 @@ static const struct tb_buffer *owner(const tb_engine *e, uint32_t file, uint64_t
  * Copy from the owner of the first byte; how many bytes, 0: not this way.  Where a
  * smaller buffer begins inside, the larger one holds nothing valid there.
  */
-static size_t copy_from_owner(tb_engine *e, uint32_t file, char *to, size_t n, uint64_t offset)
+static size_t copy_from_owner(tb_engine *e, uint32_t file, struct tb_chunk chunk, char *to, size_t n, uint64_t offset)
 {
-    const struct tb_buffer *b = owner(e, file, offset);
+    const struct tb_buffer *b = owner(e, file, chunk, offset);
     if (!b || load(&b->fragment) != TB_NONE || !tb_tier_is_memory(e, tb_slab_layout(e, b)->tier))
         return 0;
     struct tb_transfers *moved = tb_transfers(e, tb_slab_layout(e, b)->tier);
@@ -60,13 +60,14 @@ static size_t copy_from_owner(tb_engine *e, uint32_t file, char *to, size_t n, u
 
 bool tb_peek(tb_engine *e, uint32_t file, char *to, size_t n, uint64_t offset)
 {
-    const _Atomic uint32_t *sequence = tb_chunk_sequence(e, file, offset);
+    struct tb_chunk chunk = tb_chunk_of(e, file, offset);
+    const _Atomic uint32_t *sequence = &e->region.locks->chunk[chunk.stripe].sequence;
     uint32_t before = atomic_load_explicit(sequence, memory_order_acquire);
     size_t done = 0;
     if (before & 1)
         return false;
     while (done < n) {
-        size_t took = copy_from_owner(e, file, to + done, n - done, offset + done);
+        size_t took = copy_from_owner(e, file, chunk, to + done, n - done, offset + done);
         if (!took)
             return false;
         done += took;
