@@ -199,16 +199,19 @@ void tb_map_unlink(tb_engine *e, struct tb_buffer *b)
         tb_file_release(e, b->file);
 }
 
+/* More than one where a write came between a record and its sync. */
 void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b)
 {
-    if (b->prev == TB_NONE)
-        return;
-    struct tb_buffer *old = &e->region.buffers[b->prev];
-    b->prev = TB_NONE;
-    old->flags = 0;
-    e->header->n_journaled--;
-    tb_interval_empty(e, old);
-    tb_slab_give(e, old);
+    for (uint32_t i = b->prev, next; i != TB_NONE; i = next) {
+        struct tb_buffer *old = &e->region.buffers[i];
+        next = old->prev;
+        b->prev = next;
+        old->prev = TB_NONE;
+        old->flags = 0;
+        e->header->n_journaled--;
+        tb_interval_empty(e, old);
+        tb_slab_give(e, old);
+    }
 }
 
 void tb_map_drop(tb_engine *e, struct tb_buffer *b)
@@ -226,7 +229,7 @@ void tb_map_replace(tb_engine *e, struct tb_buffer *b, struct tb_buffer *old)
 {
     uint32_t file = old->file;
     uint64_t cell = old->cell;
-    assert(old->flags & TB_BUFFER_JOURNALED && old->prev == TB_NONE);
+    assert(old->flags & TB_BUFFER_JOURNALED);
     tb_map_publish(e, b, file, cell); /* the newer one stands first in the chain: from here on it owns */
     b->prev = tb_buffer_number(e, old);
     tb_map_unlink(e, old);

@@ -53,7 +53,7 @@ static inline bool tb_buffer_is_at(const struct tb_buffer *b, uint32_t file, uin
     return b->state == TB_BUFFER_LIVE && b->file == file && b->cell == cell;
 }
 
-/* Release the predecessor that a journal record stood on. */
+/* Release the predecessors that journal records stood on. */
 void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b);
 
 #endif

@@ -1,0 +1,144 @@
+/*
+ * One file written by all ranks.  Records interleave: rank r owns every n-th
+ * record of an odd size, so that neighbours share blocks.  Behind them lie
+ * blocks that every rank rewrites whole.  After the drain each record holds its
+ * owner's last write, each block the last write that one of the ranks made to it.
+ */
+#include "stress.h"
+
+#define RANKS 6
+#define RECORDS 1200 /* of all ranks, bytes each: */
+#define RECORD 1500
+#define BLOCKS 64
+#define BLOCK 4096
+#define BLOCKS_AT ((uint64_t)RECORDS * RECORD / BLOCK * BLOCK + BLOCK)
+
+struct shared {
+    uint32_t rounds;
+    uint32_t record_serial[RECORDS];
+    uint32_t block_serial[RANKS][BLOCKS]; /* of each rank's last write to it */
+};
+
+static void check_record(struct worker *w, int fd, uint32_t i, uint32_t serial)
+{
+    unsigned char bytes[RECORD];
+    struct stamp s;
+    must(w->io->ops->pread(w->io, fd, bytes, RECORD, (off_t)i * RECORD) == RECORD, "record %u", i);
+    must(stamp_read(bytes, RECORD, i, &s) && s.writer == (uint32_t)w->id && s.serial == serial,
+         "record %u: writer %u serial %u, not %d %u", i, s.writer, s.serial, w->id, serial);
+}
+
+/* A block is whole at any time: it was written by one call inside one chunk. */
+static void check_block(struct worker *w, int fd, uint32_t k)
+{
+    unsigned char bytes[BLOCK];
+    struct stamp s;
+    ssize_t n = w->io->ops->pread(w->io, fd, bytes, BLOCK, (off_t)(BLOCKS_AT + (uint64_t)k * BLOCK));
+    must(n >= 0, "block %u: %zd", k, n);
+    if (n == BLOCK && memcmp(bytes, (unsigned char[sizeof(s)]){0}, sizeof(s)) != 0)
+        must(stamp_read(bytes, BLOCK, k, &s), "block %u is torn", k);
+}
+
+static void one_round(struct worker *w, int fd, uint32_t serial)
+{
+    struct shared *sh = w->arg;
+    unsigned char bytes[BLOCK];
+    for (uint32_t i = (uint32_t)w->id; i < RECORDS; i += RANKS) {
+        if (next_random(&w->seed) % 4 == 0)
+            continue;
+        stamp_block(bytes, RECORD, (uint32_t)w->id, serial, i);
+        must(w->io->ops->pwrite(w->io, fd, bytes, RECORD, (off_t)i * RECORD) == RECORD, "write of record %u", i);
+        sh->record_serial[i] = serial;
+        if (next_random(&w->seed) % 4 == 0)
+            check_record(w, fd, i, serial);
+        uint32_t k = next_random(&w->seed) % BLOCKS;
+        stamp_block(bytes, BLOCK, (uint32_t)w->id, serial, k);
+        must(w->io->ops->pwrite(w->io, fd, bytes, BLOCK, (off_t)(BLOCKS_AT + (uint64_t)k * BLOCK)) == BLOCK, "block %u", k);
+        sh->block_serial[w->id][k] = serial;
+        check_block(w, fd, next_random(&w->seed) % BLOCKS);
+    }
+}
+
+static void write_shared(struct worker *w)
+{
+    struct shared *sh = w->arg;
+    char path[512];
+    snprintf(path, sizeof(path), "%s/shared", w->x->pfs);
+    for (uint32_t round = 1; round <= sh->rounds; round++) {
+        int fd = w->io->ops->open(w->io, path, O_RDWR | O_CREAT, 0600);
+        must(fd >= 0, "open: %d", fd);
+        one_round(w, fd, round);
+        if (round % 3 == (uint32_t)w->id % 3)
+            must(w->io->ops->fsync(w->io, fd, false) == 0, "fsync");
+        int rc = w->io->ops->close(w->io, fd);
+        must(rc == 0, "close: %d", rc);
+    }
+}
+
+static void compare_with_pfs(struct fixture *x, const struct shared *sh)
+{
+    static unsigned char bytes[BLOCKS_AT + (uint64_t)BLOCKS * BLOCK];
+    struct stamp s;
+    int fd = open(fixture_path(x, "shared"), O_RDONLY);
+    assert_true(fd >= 0 && pread(fd, bytes, sizeof(bytes), 0) > 0);
+    close(fd);
+    for (uint32_t i = 0; i < RECORDS; i++)
+        if (sh->record_serial[i])
+            must(stamp_read(bytes + (size_t)i * RECORD, RECORD, i, &s) && s.writer == i % RANKS &&
+                     s.serial == sh->record_serial[i],
+                 "record %u on the PFS: writer %u serial %u, not %u", i, s.writer, s.serial, sh->record_serial[i]);
+    for (uint32_t k = 0; k < BLOCKS; k++)
+        must(stamp_read(bytes + BLOCKS_AT + (size_t)k * BLOCK, BLOCK, k, &s) && s.writer < RANKS &&
+                 s.serial == sh->block_serial[s.writer][k],
+             "block %u on the PFS: writer %u serial %u is nobody's last", k, s.writer, s.serial);
+}
+
+static void run(bool processes, enum tb_fsync promise)
+{
+    struct fixture x;
+    struct shared *sh = stress_shared(sizeof(*sh));
+    sh->rounds = (uint32_t)stress_amount(60);
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    x.config.fsync = promise;
+    x.config.flush.policy = TB_FLUSH_ON_CLOSE;
+    x.config.flush.background = true;
+    x.config.tiers[0].capacity = 3u << 20; /* the file does not fit the tiers: buffers are reclaimed all the time */
+    fixture_start(&x);
+    assert_int_equal(tb_instance_become_daemon(x.engine), 0);
+    if (!processes)
+        assert_int_equal(tb_background_start(x.engine), 0);
+    run_workers(&x, RANKS, processes, write_shared, sh);
+    tb_background_stop(x.engine);
+    assert_int_equal(tb_instance_drain(x.engine, 2, NULL, NULL, NULL), 0);
+    assert_true(tb_region_is_valid(x.engine));
+    compare_with_pfs(&x, sh);
+    fixture_stop(&x);
+    munmap(sh, sizeof(*sh));
+}
+
+static void by_threads(void **state)
+{
+    (void)state;
+    run(false, TB_FSYNC_TIER);
+    run(false, TB_FSYNC_PFS);
+}
+
+#ifndef __SANITIZE_THREAD__
+static void by_processes(void **state)
+{
+    (void)state;
+    run(true, TB_FSYNC_TIER);
+    run(true, TB_FSYNC_PFS);
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_threads),
+#ifndef __SANITIZE_THREAD__
+        cmocka_unit_test(by_processes),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
