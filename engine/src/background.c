@@ -28,14 +28,15 @@ struct tb_background {
     pthread_t flushers[MAX_THREADS], sampler;
 };
 
+/* Claimed before it counts as out of the queue: one of both keeps the record from becoming another file's. */
 static void flush_queued(tb_engine *e, uint32_t file)
 {
     struct tb_file *f = &e->region.files[file];
+    tb_file_claim(e, file);
     f->flags &= ~(uint32_t)TB_FILE_QUEUED;
-    if (f->magic == TB_FILE_MAGIC && f->n_dirty && !(f->flags & (TB_FILE_UNLINKED | TB_FILE_SCRATCH)))
-        tb_flush_file(e, file, -1, false);
-    else
-        tb_file_release(e, file);
+    if (f->n_dirty && !(f->flags & (TB_FILE_UNLINKED | TB_FILE_SCRATCH)))
+        tb_flush_claimed(e, file, -1, false);
+    tb_file_unclaim(e, file);
 }
 
 static void wait_for_work(tb_engine *e, uint32_t seen)

@@ -58,6 +58,11 @@ bool tb_client_is_alive(const struct tb_client *c)
     return pid && (kill(pid, 0) == 0 || errno == EPERM) && tb_process_start_time(pid) == c->start_time;
 }
 
+bool tb_slot_is_dead(const tb_engine *e, uint32_t slot)
+{
+    return slot < TB_CLIENTS && !tb_client_is_alive(&e->region.clients[slot]);
+}
+
 /* A free slot in this process's name, or TB_NONE. */
 static uint32_t take_slot(tb_engine *e)
 {

@@ -101,5 +101,9 @@ void tb_client_free(tb_engine *e);
 tb_engine *tb_client_new(struct tb_io *base);
 uint64_t tb_process_start_time(int pid);
 bool tb_client_is_alive(const struct tb_client *c);
+/* What a dead client claimed is anyone's. */
+bool tb_slot_is_dead(const tb_engine *e, uint32_t slot);
+
+#define TB_CLAIM_LOOK_NS 100000 /* how often a waiter looks at a claim; they are held for milliseconds */
 
 #endif

@@ -7,6 +7,7 @@
 #include "file.h"
 #include "filemap.h"
 #include "interval.h"
+#include "journal.h"
 #include "medium.h"
 #include "peek.h"
 #include "placement.h"
@@ -70,23 +71,57 @@ static int replace_journaled(struct tb_target *t, struct tb_buffer *old, struct 
     return 0;
 }
 
+/* The records of a buffer that is now on the PFS are void. */
+static int void_records(struct tb_target *t, struct tb_buffer *b)
+{
+    tb_engine *e = t->engine;
+    if (!(b->flags & TB_BUFFER_JOURNALED) && b->prev == TB_NONE)
+        return 0;
+    int rc = tb_journal_drop(e, t->file, tb_buffer_start(e, b), tb_buffer_size(e, b));
+    if (!rc)
+        rc = tb_journal_sync(e);
+    if (rc)
+        return rc;
+    tb_buffer_release_prev(e, b);
+    tb_buffer_set_unjournaled(e, b);
+    return 0;
+}
+
 /* Nothing can take the change: put what the buffer holds on the PFS and start it anew. */
 static int flush_and_empty(struct tb_target *t, struct tb_buffer *b)
 {
     bool was_dirty = tb_buffer_is_dirty(b);
     int rc = tb_target_flush_buffer(t, b);
+    if (!rc)
+        rc = void_records(t, b);
     if (rc)
         return rc;
-    if (b->flags & TB_BUFFER_JOURNALED) {
-        b->flags &= ~TB_BUFFER_JOURNALED;
-        t->engine->header->n_journaled--;
-    }
     tb_interval_empty(t->engine, b);
     tb_map_count_dirty(t->engine, b, was_dirty);
     return 0;
 }
 
-/* Write bytes [lo, hi) of a published buffer. */
+/*
+ * The same for a chunk that is locked: only where no flush of the file runs,
+ * which could write older bytes of the buffer behind this.  Else the flush is
+ * waited for without the lock, and whoever holds it looks again.
+ */
+static int make_room_in(struct tb_target *t, struct tb_buffer *b, uint64_t offset, int *stripe)
+{
+    tb_engine *e = t->engine;
+    if (tb_file_try_claim(e, t->file)) {
+        int rc = flush_and_empty(t, b);
+        tb_file_unclaim(e, t->file);
+        return rc;
+    }
+    tb_chunk_unlock(e, *stripe);
+    if (tb_file_claim(e, t->file))
+        tb_file_unclaim(e, t->file);
+    *stripe = tb_chunk_lock(e, t->file, offset);
+    return *stripe < 0 ? *stripe : 0;
+}
+
+/* Write bytes [lo, hi) of a published buffer; -ENOBUFS: no copy or no fragment can be had. */
 static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint32_t hi, const char *from)
 {
     tb_engine *e = t->engine;
@@ -95,11 +130,6 @@ static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, ui
         rc = replace_journaled(t, b, &b);
     if (!rc)
         rc = tb_interval_prepare(e, b, lo, hi, fill_from_backing, t);
-    if (rc == -ENOBUFS) {
-        rc = flush_and_empty(t, b);
-        if (!rc)
-            rc = tb_interval_prepare(e, b, lo, hi, fill_from_backing, t);
-    }
     if (!rc)
         rc = tb_medium_write(e, b, lo, hi - lo, from);
     if (rc)
@@ -190,7 +220,7 @@ static void raise_size(struct tb_file *f, uint64_t end)
 }
 
 /* The size is raised before the lock is dropped: a flush cuts what lies behind it. */
-static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset)
+static ssize_t write_chunk_once(struct tb_target *t, const char *from, size_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;
     size_t done = 0;
@@ -204,10 +234,10 @@ static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint
         if (b) {
             uint32_t lo = (uint32_t)(at - tb_buffer_start(e, b));
             int rc = write_owned(t, b, lo, lo + (uint32_t)(end - at), from + done);
-            if (rc == -ENOBUFS) { /* journaled, and no copy could be made: it is on the PFS first */
-                rc = flush_and_empty(t, b);
+            if (rc == -ENOBUFS && (rc = make_room_in(t, b, offset, &stripe)) == 0)
                 continue;
-            }
+            if (stripe < 0)
+                return done ? (ssize_t)done : stripe;
             w = rc ? rc : (ssize_t)(end - at);
             if (!rc)
                 tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->writes, 1);
@@ -220,6 +250,18 @@ static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint
         raise_size(&e->region.files[t->file], offset + done);
     tb_chunk_unlock(e, stripe);
     return done ? (ssize_t)done : w;
+}
+
+/* A write that the file's length was set under may be half gone: it is made again, and so comes after. */
+static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset)
+{
+    for (;;) {
+        ssize_t w = write_chunk_once(t, from, n, offset);
+        atomic_thread_fence(memory_order_seq_cst); /* what was published, then the mark; the cutter does it the other way round */
+        if (w <= 0 || !(t->engine->region.files[t->file].flags & TB_FILE_CUTTING))
+            return w;
+        tb_file_wait_cut(t->engine, t->file);
+    }
 }
 
 static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)

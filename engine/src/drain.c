@@ -22,16 +22,32 @@ struct drain {
     pthread_mutex_t say; /* one message at a time */
 };
 
+static bool is_to_drain(const struct tb_file *f)
+{
+    return f->magic == TB_FILE_MAGIC && (f->n_dirty || f->flusher) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
+}
+
+/* Since the list was made the record may have become free, or another file's. */
+static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
+{
+    struct tb_file *f = &e->region.files[file];
+    if (!tb_file_claim(e, file))
+        return;
+    if (is_to_drain(f)) {
+        int stripe = tb_file_lock(e, file);
+        tb_file_path(e, f, r->path, sizeof(r->path));
+        tb_file_unlock(e, stripe);
+        struct tb_flush_result result = tb_flush_claimed(e, file, -1, true);
+        r->bytes = result.bytes;
+        r->error = result.error;
+    }
+    tb_file_unclaim(e, file);
+}
+
 static void drain_one(struct drain *d, uint32_t file)
 {
-    tb_engine *e = d->e;
     struct tb_file_report r = {.error = 0};
-    int stripe = tb_file_lock(e, file);
-    tb_file_path(e, &e->region.files[file], r.path, sizeof(r.path));
-    tb_file_unlock(e, stripe);
-    struct tb_flush_result result = tb_flush_file(e, file, -1, true);
-    r.bytes = result.bytes;
-    r.error = result.error;
+    flush_one(d->e, file, &r);
     pthread_mutex_lock(&d->say);
     if (r.error) {
         d->error = d->error ? d->error : r.error;
@@ -50,11 +66,6 @@ static void *drain_loop(void *arg)
     for (uint32_t i; (i = d->next++) < d->n;)
         drain_one(d, d->files[i]);
     return NULL;
-}
-
-static bool is_to_drain(const struct tb_file *f)
-{
-    return f->magic == TB_FILE_MAGIC && (f->n_dirty || f->flusher) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
 }
 
 int tb_instance_drain(tb_engine *e, int threads, tb_progress *progress, tb_file_reporter *report, void *arg)

@@ -67,10 +67,21 @@ static int lock_stripe(tb_engine *e, uint32_t stripe)
     return (int)stripe;
 }
 
-int tb_file_lock(tb_engine *e, uint32_t file)
+static uint32_t stripe_of(const tb_engine *e, uint32_t file)
 {
     const struct tb_file *f = &e->region.files[file];
-    return lock_stripe(e, bucket_of(e, f->device, f->inode) % TB_STRIPES);
+    return bucket_of(e, f->device, f->inode) % TB_STRIPES;
+}
+
+/* A record that nothing holds may become another file's, of another stripe, until the lock is taken. */
+int tb_file_lock(tb_engine *e, uint32_t file)
+{
+    for (;;) {
+        int stripe = lock_stripe(e, stripe_of(e, file));
+        if ((uint32_t)stripe == stripe_of(e, file))
+            return stripe;
+        tb_file_unlock(e, stripe);
+    }
 }
 
 void tb_file_unlock(tb_engine *e, int stripe)
@@ -78,10 +89,16 @@ void tb_file_unlock(tb_engine *e, int stripe)
     tb_lock_drop(&e->region.locks->file[stripe].lock);
 }
 
+/* Without birth times an inode number of a file that is gone may be another's by now. */
+static bool is_found(const struct tb_file *f, const struct tb_identity *id)
+{
+    return tb_identity_is(f, id) && (f->birth_ns || !(f->flags & TB_FILE_UNLINKED));
+}
+
 static uint32_t find_locked(tb_engine *e, const struct tb_identity *id)
 {
     uint32_t i = e->region.file_buckets[bucket_of(e, id->device, id->inode)];
-    while (i != TB_NONE && !tb_identity_is(&e->region.files[i], id))
+    while (i != TB_NONE && !is_found(&e->region.files[i], id))
         i = e->region.files[i].next;
     return i;
 }
@@ -185,9 +202,12 @@ bool tb_file_put(tb_engine *e, uint32_t file)
     bool last = --f->n_open == 0;
     if (last)
         f->flags &= ~(uint32_t)TB_FILE_COHERENT;
+    if (last && f->flags & TB_FILE_UNLINKED)
+        f->error = 0; /* nobody is left to hear of it */
+    bool void_now = last && f->flags & TB_FILE_UNLINKED && f->n_buffers;
     release_locked(e, file);
     tb_file_unlock(e, stripe);
-    return last;
+    return void_now;
 }
 
 int tb_file_rename(tb_engine *e, uint32_t file, const char *path)

@@ -36,7 +36,7 @@ void tb_file_unlock(tb_engine *e, int stripe);
 int tb_file_get(tb_engine *e, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out);
 /* As above, but TB_NONE where there is none, and n_open is left alone. */
 uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id);
-/* Lower n_open; frees a record that nothing needs.  True where this was the last descriptor. */
+/* Lower n_open; frees a record that nothing needs.  True where its bytes are void now: the caller forgets them. */
 bool tb_file_put(tb_engine *e, uint32_t file);
 /* Free the record if nothing needs it. */
 void tb_file_release(tb_engine *e, uint32_t file);
@@ -45,10 +45,17 @@ int tb_file_rename(tb_engine *e, uint32_t file, const char *path);
 /* The absolute path; returns its length. */
 size_t tb_file_path(tb_engine *e, const struct tb_file *f, char *out, size_t size);
 
-/* The one who flushes or truncates; waits for another living one.  Nests not. */
-void tb_file_claim(tb_engine *e, uint32_t file);
+/*
+ * The one who flushes, truncates or renames; waits for another living one.
+ * Nests not.  False where the record is free: who has no hold on it (a
+ * descriptor, a buffer, its place in the queue) may find it another file's.
+ */
+bool tb_file_claim(tb_engine *e, uint32_t file);
 bool tb_file_try_claim(tb_engine *e, uint32_t file);
 void tb_file_unclaim(tb_engine *e, uint32_t file);
+
+/* Until nobody sets the file's length any more. */
+void tb_file_wait_cut(tb_engine *e, uint32_t file);
 
 /* Buffers of the file, at most `max` numbers from the list; a snapshot to be checked again under the chunk's lock. */
 struct tb_buffer_ref {
@@ -60,6 +67,9 @@ struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, bool dirty_on
 
 /* Drop every buffer at or behind `length` and cut the one across it; the file is claimed. */
 void tb_file_cut(tb_engine *e, uint32_t file, uint64_t length);
+/* Where nothing names the file and nobody has it open its bytes are void: drop them.  The second for who claimed it. */
+void tb_file_forget(tb_engine *e, uint32_t file);
+void tb_file_forget_claimed(tb_engine *e, uint32_t file);
 /* Drop buffers without dirty bytes. */
 void tb_file_drop_clean(tb_engine *e, uint32_t file);
 

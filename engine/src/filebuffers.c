@@ -10,13 +10,7 @@
 #include "file.h"
 #include "filemap.h"
 #include "interval.h"
-
-#define CLAIM_LOOK_NS 100000 /* how often a waiter looks; claims are held for milliseconds */
-
-static bool claimer_is_dead(tb_engine *e, uint32_t claim)
-{
-    return claim - 1 < TB_CLIENTS && !tb_client_is_alive(&e->region.clients[claim - 1]);
-}
+#include "journal.h"
 
 bool tb_file_try_claim(tb_engine *e, uint32_t file)
 {
@@ -24,13 +18,20 @@ bool tb_file_try_claim(tb_engine *e, uint32_t file)
     uint32_t holder = 0;
     if (atomic_compare_exchange_strong(&f->flusher, &holder, e->slot + 1))
         return true;
-    return claimer_is_dead(e, holder) && atomic_compare_exchange_strong(&f->flusher, &holder, e->slot + 1);
+    return tb_slot_is_dead(e, holder - 1) && atomic_compare_exchange_strong(&f->flusher, &holder, e->slot + 1);
 }
 
-void tb_file_claim(tb_engine *e, uint32_t file)
+bool tb_file_claim(tb_engine *e, uint32_t file)
 {
-    while (!tb_file_try_claim(e, file))
-        nanosleep(&(struct timespec){0, CLAIM_LOOK_NS}, NULL);
+    for (;;) {
+        int stripe = tb_file_lock(e, file);
+        bool live = e->region.files[file].magic == TB_FILE_MAGIC;
+        bool claimed = live && tb_file_try_claim(e, file);
+        tb_file_unlock(e, stripe);
+        if (!live || claimed)
+            return claimed;
+        nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
+    }
 }
 
 void tb_file_unclaim(tb_engine *e, uint32_t file)
@@ -38,6 +39,19 @@ void tb_file_unclaim(tb_engine *e, uint32_t file)
     assert(e->region.files[file].flusher == e->slot + 1);
     e->region.files[file].flusher = 0;
     tb_file_release(e, file); /* nobody may be left to do it */
+}
+
+/* A claimer that was killed, and perhaps its claim released since, leaves the mark. */
+void tb_file_wait_cut(tb_engine *e, uint32_t file)
+{
+    struct tb_file *f = &e->region.files[file];
+    while (f->flags & TB_FILE_CUTTING) {
+        uint32_t holder = f->flusher;
+        if (!holder || tb_slot_is_dead(e, holder - 1))
+            f->flags &= ~(uint32_t)TB_FILE_CUTTING;
+        else
+            nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
+    }
 }
 
 static int by_start(const void *a, const void *b)
@@ -91,11 +105,44 @@ void tb_file_cut(tb_engine *e, uint32_t file, uint64_t length)
     free(refs);
 }
 
+void tb_file_forget_claimed(tb_engine *e, uint32_t file)
+{
+    struct tb_file *f = &e->region.files[file];
+    int stripe = tb_file_lock(e, file);
+    bool is_void = f->flags & TB_FILE_UNLINKED && !f->n_open;
+    tb_file_unlock(e, stripe);
+    if (!is_void)
+        return;
+    f->error = 0;
+    if (tb_journal_has_records(e) && tb_journal_drop(e, file, 0, 0) == 0)
+        tb_journal_sync(e);
+    tb_file_cut(e, file, 0);
+}
+
+void tb_file_forget(tb_engine *e, uint32_t file)
+{
+    if (!tb_file_claim(e, file))
+        return;
+    tb_file_forget_claimed(e, file);
+    tb_file_unclaim(e, file);
+}
+
+static void drop_if_clean(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref)
+{
+    struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    int stripe = tb_chunk_lock(e, file, ref->start);
+    if (stripe < 0)
+        return;
+    if (tb_buffer_is_at(b, file, ref->cell) && tb_buffer_is_clean(b))
+        tb_map_drop(e, b);
+    tb_chunk_unlock(e, stripe);
+}
+
 void tb_file_drop_clean(tb_engine *e, uint32_t file)
 {
     uint32_t n;
     struct tb_buffer_ref *refs = tb_file_buffers(e, file, false, &n);
     for (uint32_t i = 0; i < n; i++)
-        tb_map_drop_clean(e, &e->region.buffers[refs[i].buffer]);
+        drop_if_clean(e, file, &refs[i]);
     free(refs);
 }

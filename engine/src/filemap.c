@@ -218,9 +218,7 @@ void tb_map_drop(tb_engine *e, struct tb_buffer *b)
 {
     tb_map_unlink(e, b);
     tb_buffer_release_prev(e, b);
-    if (b->flags & TB_BUFFER_JOURNALED)
-        e->header->n_journaled--;
-    b->flags = 0;
+    tb_buffer_set_unjournaled(e, b);
     tb_interval_empty(e, b);
     tb_slab_give(e, b);
 }
@@ -256,8 +254,7 @@ bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b)
     if (tb_lock_try(&chunk->lock) < 0)
         return false;
     begin_change(chunk);
-    bool drop = tb_buffer_is_at(b, file, cell) && !tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_JOURNALED) &&
-                b->prev == TB_NONE;
+    bool drop = tb_buffer_is_at(b, file, cell) && tb_buffer_is_clean(b);
     if (drop)
         tb_map_drop(e, b);
     tb_chunk_unlock(e, (int)stripe);

@@ -48,9 +48,23 @@ static inline bool tb_buffer_is_dirty(const struct tb_buffer *b)
     return b->dirty_hi > b->dirty_lo;
 }
 
+/* Nothing is lost when it is dropped. */
+static inline bool tb_buffer_is_clean(const struct tb_buffer *b)
+{
+    return !tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_JOURNALED) && b->prev == TB_NONE;
+}
+
 static inline bool tb_buffer_is_at(const struct tb_buffer *b, uint32_t file, uint64_t cell)
 {
     return b->state == TB_BUFFER_LIVE && b->file == file && b->cell == cell;
+}
+
+/* No journal record stands on its bytes any more. */
+static inline void tb_buffer_set_unjournaled(tb_engine *e, struct tb_buffer *b)
+{
+    if (b->flags & TB_BUFFER_JOURNALED)
+        e->header->n_journaled--;
+    b->flags &= ~(TB_BUFFER_JOURNALED | TB_BUFFER_DURABLE);
 }
 
 /* Release the predecessors that journal records stood on. */

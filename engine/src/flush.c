@@ -34,6 +34,7 @@ struct run {
     size_t room, n;
     uint64_t offset; /* of the file */
     uint64_t written;
+    bool moved; /* a buffer of the list is elsewhere by now */
 };
 
 static int write_run(struct run *r)
@@ -85,6 +86,7 @@ static int gather(struct run *r, const struct tb_buffer_ref *ref, uint32_t *at, 
     bool first = *at == 0;
     if (!tb_buffer_is_at(b, r->file, ref->cell)) {
         out->buffer = TB_NONE;
+        r->moved = true;
     } else {
         uint32_t end = end_of(e, b, e->region.files[r->file].size);
         while (!rc && !medium_error && tb_interval_dirty(e, b, *at, end, &a, &z)) {
@@ -110,10 +112,7 @@ static void set_clean(tb_engine *e, uint32_t file, const struct flushed *d, bool
         bool was_dirty = tb_buffer_is_dirty(b);
         if (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE)
             *dropped_journaled = true;
-        if (b->flags & TB_BUFFER_JOURNALED) {
-            b->flags &= ~TB_BUFFER_JOURNALED;
-            e->header->n_journaled--;
-        }
+        tb_buffer_set_unjournaled(e, b);
         tb_buffer_release_prev(e, b);
         tb_counters(e, b)->flushed += tb_interval_dirty_bytes(e, b);
         tb_interval_clean(e, b);
@@ -173,17 +172,29 @@ static int flush_refs(struct run *r, const struct tb_buffer_ref *refs, uint32_t 
     return rc;
 }
 
+/* Until every buffer of the list was met where it was: one that moved meanwhile took its dirty bytes along. */
+static int flush_all(struct run *r, bool sync)
+{
+    uint32_t n;
+    int rc;
+    do {
+        struct tb_buffer_ref *refs = tb_file_buffers(r->e, r->file, true, &n);
+        r->moved = false;
+        rc = n || sync ? flush_refs(r, refs, n, sync) : 0;
+        free(refs);
+    } while (!rc && r->moved);
+    return rc;
+}
+
 struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, bool sync)
 {
     struct tb_file *f = &e->region.files[file];
     struct tb_flush_result result = {0, 0};
-    uint32_t n;
-    struct tb_buffer_ref *refs = tb_file_buffers(e, file, true, &n);
     uint64_t largest = e->header->layout.class_size[e->header->layout.n_classes - 1];
     struct run r = {.e = e, .io = tb_file_io(e, file), .file = file, .fd = fd,
                     .room = largest > RUN_BYTES ? (size_t)largest : RUN_BYTES};
-    if (f->magic != TB_FILE_MAGIC || (n == 0 && !sync)) /* flushed and gone while we waited, or nothing to do */
-        return free(refs), result;
+    if ((!f->n_dirty && !sync) || (fd < 0 && f->flags & TB_FILE_UNLINKED)) /* nothing to do, or nobody to do it for */
+        return result;
     bool own = r.fd < 0;
     if (own)
         r.fd = tb_target_open(e, file, O_WRONLY);
@@ -191,7 +202,7 @@ struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, boo
     if (!result.error && !(r.bytes = malloc(r.room)))
         result.error = -ENOMEM;
     if (!result.error)
-        result.error = flush_refs(&r, refs, n, sync);
+        result.error = flush_all(&r, sync);
     result.bytes = r.written;
     if (r.fd >= 0)
         note_backing(e, file, r.fd);
@@ -204,13 +215,13 @@ struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, boo
     if (result.error)
         f->error = result.error;
     free(r.bytes);
-    free(refs);
     return result;
 }
 
 struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool sync)
 {
-    tb_file_claim(e, file);
+    if (!tb_file_claim(e, file)) /* flushed and gone */
+        return (struct tb_flush_result){0, 0};
     struct tb_flush_result result = tb_flush_claimed(e, file, fd, sync);
     tb_file_unclaim(e, file);
     return result;
@@ -225,7 +236,10 @@ void tb_flush_queue(tb_engine *e, uint32_t file)
 {
     struct tb_header *h = e->header;
     struct tb_file *f = &e->region.files[file];
-    if (atomic_fetch_or(&f->flags, TB_FILE_QUEUED) & TB_FILE_QUEUED)
+    int stripe = tb_file_lock(e, file);
+    bool queued = f->magic != TB_FILE_MAGIC || atomic_fetch_or(&f->flags, TB_FILE_QUEUED) & TB_FILE_QUEUED;
+    tb_file_unlock(e, stripe);
+    if (queued)
         return;
     tb_lock_take(&h->queue_lock);
     f->queue_next = TB_NONE;

@@ -52,6 +52,12 @@ int tb_journal_create(tb_engine *e);
 int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t checksum);
 int tb_journal_drop(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length);
 int tb_journal_rename(tb_engine *e, uint32_t file);
+/* Does any record stand on a buffer? */
+static inline bool tb_journal_has_records(const tb_engine *e)
+{
+    return e->journal_fd >= 0 && e->header->n_journaled;
+}
+
 int tb_journal_sync(tb_engine *e);
 /* Empty it when no buffer is journaled any more. */
 void tb_journal_trim(tb_engine *e);

@@ -17,6 +17,7 @@
 #include "layer_names.h"
 #include "opens.h"
 #include "promise.h"
+#include "target.h"
 
 tb_engine *tb_layer_engine(struct tb_io *io)
 {
@@ -34,6 +35,8 @@ static void leave(bool settle_all)
     tb_model_defer_end();
     tb_model_settle(settle_all);
 }
+
+#define ASK_LIMIT_FROM (1ull << 40) /* bytes; no file system of today ends a file earlier */
 
 static bool may_read(int flags)
 {
@@ -103,6 +106,22 @@ static ssize_t write_coherent(struct tb_target *t, const void *buf, size_t n, ui
     return w;
 }
 
+/*
+ * Offsets end at 2^63 - 1, and the backing file's earlier: its own limit is asked
+ * for where a write makes a file that large, since a flush would be told too late.
+ */
+static int limit_write(tb_engine *e, const struct tb_open *o, int fd, uint64_t offset, size_t *n)
+{
+    struct tb_io *io = tb_file_io(e, o->file);
+    if (*n && offset >= INT64_MAX)
+        return -EFBIG;
+    if (*n > INT64_MAX - offset)
+        *n = (size_t)(INT64_MAX - offset);
+    uint64_t end = offset + *n;
+    bool grows = end > ASK_LIMIT_FROM && (o->flags & O_APPEND || end > e->region.files[o->file].size);
+    return grows && io->ops->lseek(io, fd, (off_t)end, SEEK_SET) == -EINVAL ? -EFBIG : 0;
+}
+
 static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, uint64_t offset)
 {
     struct tb_target t = tb_layer_target(e, o, fd);
@@ -111,9 +130,15 @@ static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf
         return -EBADF;
     if (is_coherent(e, o))
         return write_coherent(&t, buf, n, offset);
+    int rc = limit_write(e, o, fd, offset, &n);
+    if (rc)
+        return rc;
     enter();
     ssize_t w = tb_data_write(&t, buf, n, offset);
-    int rc = 0;
+    if (w > 0 && is_coherent(e, o)) { /* since a moment ago: its flush may have missed these bytes */
+        rc = tb_flush_file(e, o->file, t.can_write ? fd : -1, false).error;
+        tb_file_drop_clean(e, o->file);
+    }
     if (w > 0 && f->flags & TB_FILE_SYNC)
         rc = tb_flush_file(e, o->file, t.can_write ? fd : -1, false).error;
     if (w > 0 && !rc && o->flags & (O_SYNC | O_DSYNC))
@@ -179,6 +204,9 @@ static ssize_t layer_write(struct tb_io *io, int fd, const void *buf, size_t n)
     bool append = o->flags & O_APPEND;
     uint64_t at = append ? atomic_fetch_add(&e->region.files[o->file].size, n) : atomic_fetch_add(&o->offset, n);
     ssize_t w = write_at(e, o, fd, buf, n, at);
+    uint64_t reserved = at + n;
+    if (append && w < (ssize_t)n) /* given back unless somebody has appended behind it */
+        atomic_compare_exchange_strong(&e->region.files[o->file].size, &reserved, at + (w > 0 ? (uint64_t)w : 0));
     if (append)
         o->offset = at + (w > 0 ? (uint64_t)w : 0);
     else if (w < (ssize_t)n)
@@ -203,14 +231,17 @@ static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
     if (is_in_kernel(e, o, fd))
         return tb_file_io(e, o->file)->ops->lseek(tb_file_io(e, o->file), fd, offset, whence);
     off_t at = offset;
+    bool beyond = false;
     if (whence == SEEK_CUR)
-        at += (off_t)o->offset;
+        beyond = __builtin_add_overflow(offset, (off_t)o->offset, &at);
     else if (whence == SEEK_END)
-        at += (off_t)e->region.files[o->file].size;
+        beyond = __builtin_add_overflow(offset, (off_t)e->region.files[o->file].size, &at);
     else if (whence == SEEK_DATA || whence == SEEK_HOLE)
         at = seek_data(e, o, fd, offset, whence);
     else if (whence != SEEK_SET)
         return -EINVAL;
+    if (beyond)
+        return -EOVERFLOW;
     if (at < 0)
         return whence == SEEK_DATA || whence == SEEK_HOLE ? at : -EINVAL;
     o->offset = (uint64_t)at;
@@ -264,7 +295,7 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
     if (!may_write(o->flags) || !f->n_dirty || f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED) ||
         c->flush.policy != TB_FLUSH_ON_CLOSE)
         return 0;
-    if (c->flush.background && tb_instance_daemon_alive(e)) {
+    if (c->flush.background && tb_instance_daemon_alive(e) && tb_target_is_named(e, o->file)) {
         tb_flush_queue(e, o->file);
         return 0;
     }
@@ -276,9 +307,8 @@ static int finish_open(tb_engine *e, struct tb_open *o, int fd)
 {
     uint32_t file = o->file;
     int rc = flush_at_close(e, o, fd), earlier = may_write(o->flags) ? tb_file_take_error(e, file) : 0;
-    bool unlinked = e->region.files[file].flags & TB_FILE_UNLINKED;
-    if (tb_file_put(e, file) && unlinked)
-        tb_layer_forget(e, file);
+    if (tb_file_put(e, file))
+        tb_file_forget(e, file);
     tb_open_free(e, o);
     return rc ? rc : earlier;
 }

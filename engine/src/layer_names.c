@@ -126,15 +126,10 @@ static int bind(tb_engine *e, int fd, uint32_t file, int flags)
     return rc;
 }
 
-static bool is_journaled(tb_engine *e)
-{
-    return e->journal_fd >= 0 && e->header->n_journaled;
-}
-
 static void renamed(tb_engine *e, uint32_t file, const char *to)
 {
     tb_file_rename(e, file, to);
-    if (is_journaled(e) && tb_journal_rename(e, file) == 0)
+    if (tb_journal_has_records(e) && tb_journal_rename(e, file) == 0)
         tb_journal_sync(e);
 }
 
@@ -175,9 +170,10 @@ int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length)
     struct tb_file *f = &e->region.files[file];
     struct tb_io *io = tb_file_io(e, file);
     tb_file_claim(e, file); /* no flush writes old bytes behind the new end meanwhile */
+    f->flags |= TB_FILE_CUTTING;
     int own = fd < 0 ? tb_target_open(e, file, O_WRONLY) : fd;
     int rc = own < 0 ? own : io->ops->ftruncate(io, own, (off_t)length);
-    if (!rc && length < f->size && is_journaled(e)) {
+    if (!rc && length < f->size && tb_journal_has_records(e)) {
         rc = tb_journal_drop(e, file, length, 0);
         rc = rc ? rc : tb_journal_sync(e);
     }
@@ -188,23 +184,9 @@ int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length)
     }
     if (fd < 0 && own >= 0)
         io->ops->close(io, own);
+    f->flags &= ~(uint32_t)TB_FILE_CUTTING;
     tb_file_unclaim(e, file);
     return rc;
-}
-
-void tb_layer_forget(tb_engine *e, uint32_t file)
-{
-    int stripe = tb_file_lock(e, file);
-    bool unused = e->region.files[file].magic == TB_FILE_MAGIC && !e->region.files[file].n_open;
-    tb_file_unlock(e, stripe);
-    if (!unused)
-        return;
-    tb_file_claim(e, file);
-    e->region.files[file].error = 0;
-    if (is_journaled(e) && tb_journal_drop(e, file, 0, 0) == 0)
-        tb_journal_sync(e);
-    tb_file_cut(e, file, 0);
-    tb_file_unclaim(e, file);
 }
 
 /* The record of what `path` names now, TB_NONE where there is none. */
@@ -245,19 +227,36 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
     return 0;
 }
 
+/* A file whose name is about to change is claimed, so that no flush goes by the old one meanwhile. */
+static bool claim_known(tb_engine *e, uint32_t file, const struct tb_identity *id)
+{
+    if (file == TB_NONE || !tb_file_claim(e, file))
+        return false;
+    if (tb_identity_is(&e->region.files[file], id))
+        return true;
+    tb_file_unclaim(e, file);
+    return false;
+}
+
+static void unclaim_known(tb_engine *e, uint32_t file)
+{
+    if (file != TB_NONE)
+        tb_file_unclaim(e, file);
+}
+
 /* One of several names is going, perhaps the one we know: its dirty bytes go first. */
 static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
 {
     if (file == TB_NONE || id->links == 1 || e->region.files[file].flags & TB_FILE_SCRATCH)
         return 0;
-    return tb_flush_file(e, file, -1, false).error;
+    return tb_flush_claimed(e, file, -1, false).error;
 }
 
 /* The last name of the file is gone. */
 static void lost_name(tb_engine *e, uint32_t file)
 {
     e->region.files[file].flags |= TB_FILE_UNLINKED;
-    tb_layer_forget(e, file);
+    tb_file_forget_claimed(e, file);
 }
 
 int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
@@ -271,11 +270,57 @@ int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
     struct stat st;
     bool link = lstat(p.path, &st) == 0 && S_ISLNK(st.st_mode);
     uint32_t file = flags || link ? TB_NONE : record_of(e, p.path, &id);
-    if ((rc = keep_bytes(e, file, &id)))
-        return rc;
-    rc = p.io->ops->unlink(p.io, p.path, flags);
+    if (!claim_known(e, file, &id))
+        file = TB_NONE;
+    if (!(rc = keep_bytes(e, file, &id)))
+        rc = p.io->ops->unlink(p.io, p.path, flags);
     if (!rc && file != TB_NONE && id.links == 1)
         lost_name(e, file);
+    unclaim_known(e, file);
+    return rc;
+}
+
+/* One of the two places of a rename, or of an exchange. */
+struct renamed {
+    const struct place *place;
+    struct tb_identity id;
+    uint32_t file; /* claimed, or TB_NONE */
+};
+
+/* In order of their numbers, so that two who rename across each other don't wait for each other. */
+static void claim_both(tb_engine *e, struct renamed *a, struct renamed *b)
+{
+    struct renamed *first = a->file < b->file ? a : b, *second = first == a ? b : a;
+    if (!claim_known(e, first->file, &first->id))
+        first->file = TB_NONE;
+    if (second->file != first->file && !claim_known(e, second->file, &second->id))
+        second->file = TB_NONE;
+}
+
+static int rename_files(tb_engine *e, const struct renamed *from, const struct renamed *over, unsigned flags)
+{
+    int rc = keep_bytes(e, over->file, &over->id);
+    if (!rc)
+        rc = from->place->io->ops->rename(from->place->io, from->place->path, over->place->path, flags);
+    if (rc)
+        return rc;
+    if (from->file != TB_NONE)
+        renamed(e, from->file, over->place->path);
+    if (over->file != TB_NONE && flags & RENAME_EXCHANGE)
+        renamed(e, over->file, from->place->path);
+    else if (over->file != TB_NONE && over->id.links == 1)
+        lost_name(e, over->file);
+    return 0;
+}
+
+/* Flushes of files in it that miss their name meanwhile wait for the new one (target.c). */
+static int rename_directory(tb_engine *e, const struct place *p, const struct place *q, unsigned flags)
+{
+    tb_names_claim(e);
+    int rc = p->io->ops->rename(p->io, p->path, q->path, flags);
+    if (!rc)
+        tb_names_rename_directory(e, p->path, q->path);
+    tb_names_unclaim(e);
     return rc;
 }
 
@@ -283,29 +328,24 @@ int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned
 {
     tb_engine *e = tb_layer_engine(io);
     struct place p, q;
-    struct tb_identity id, over_id;
     struct stat st;
     int rc = locate(e, from, &p);
     if (!rc)
         rc = locate(e, to, &q);
     if (rc || p.scratch != q.scratch)
         return rc ? rc : -EXDEV;
-    uint32_t file = record_of(e, p.path, &id), over = record_of(e, q.path, &over_id);
-    bool directory = file == TB_NONE && lstat(p.path, &st) == 0 && S_ISDIR(st.st_mode);
-    if (file != over && (rc = keep_bytes(e, over, &over_id)))
-        return rc;
-    rc = p.io->ops->rename(p.io, p.path, q.path, flags);
-    if (rc || (file != TB_NONE && file == over))
-        return rc;
-    if (file != TB_NONE)
-        renamed(e, file, q.path);
-    if (directory)
-        tb_names_rename_directory(e, p.path, q.path);
-    if (over != TB_NONE && flags & RENAME_EXCHANGE)
-        renamed(e, over, p.path);
-    else if (over != TB_NONE && over_id.links == 1)
-        lost_name(e, over);
-    return 0;
+    struct renamed a = {.place = &p}, b = {.place = &q};
+    a.file = record_of(e, p.path, &a.id);
+    b.file = record_of(e, q.path, &b.id);
+    if (a.file == TB_NONE && lstat(p.path, &st) == 0 && S_ISDIR(st.st_mode))
+        return rename_directory(e, &p, &q, flags);
+    if (a.file != TB_NONE && a.file == b.file) /* two names of one file */
+        return p.io->ops->rename(p.io, p.path, q.path, flags);
+    claim_both(e, &a, &b);
+    rc = rename_files(e, &a, &b, flags);
+    unclaim_known(e, a.file);
+    unclaim_known(e, b.file);
+    return rc;
 }
 
 int tb_layer_link(struct tb_io *io, const char *from, const char *to)

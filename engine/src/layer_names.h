@@ -20,7 +20,5 @@ int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode);
 
 /* Cut or extend a file with a record; `fd` as in tb_target, -1: by name. */
 int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length);
-/* Nothing names the file and nobody has it open: its bytes are void. */
-void tb_layer_forget(tb_engine *e, uint32_t file);
 
 #endif

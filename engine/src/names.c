@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <xxhash.h>
 
 static uint32_t *bucket_of(const tb_engine *e, const char *text)
@@ -82,6 +83,34 @@ size_t tb_names_path(tb_engine *e, const struct tb_file *f, char *out, size_t si
     const char *directory = e->region.names[f->directory].text;
     int n = f->name[0] ? snprintf(out, size, "%s/%s", directory, f->name) : snprintf(out, size, "%s", directory);
     return (size_t)n;
+}
+
+static bool claim_directory(tb_engine *e)
+{
+    uint32_t holder = 0;
+    if (atomic_compare_exchange_strong(&e->header->renamer, &holder, e->slot + 1))
+        return true;
+    return tb_slot_is_dead(e, holder - 1) && atomic_compare_exchange_strong(&e->header->renamer, &holder, e->slot + 1);
+}
+
+void tb_names_claim(tb_engine *e)
+{
+    while (!claim_directory(e))
+        nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
+}
+
+void tb_names_unclaim(tb_engine *e)
+{
+    e->header->n_renames++;
+    e->header->renamer = 0;
+}
+
+bool tb_names_moved(tb_engine *e, uint32_t n_renames)
+{
+    uint32_t holder;
+    while ((holder = e->header->renamer) && !tb_slot_is_dead(e, holder - 1))
+        nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
+    return e->header->n_renames != n_renames;
 }
 
 void tb_names_rename_directory(tb_engine *e, const char *from, const char *to)

@@ -11,6 +11,11 @@
 int tb_names_set(tb_engine *e, struct tb_file *f, const char *path);
 void tb_names_clear(tb_engine *e, struct tb_file *f);
 size_t tb_names_path(tb_engine *e, const struct tb_file *f, char *out, size_t size);
+/* A directory is about to be renamed; one at a time. */
+void tb_names_claim(tb_engine *e);
+void tb_names_unclaim(tb_engine *e);
+/* True where a name that was missed after `n_renames` may only be on its way: look again.  Waits for a living renamer. */
+bool tb_names_moved(tb_engine *e, uint32_t n_renames);
 /* After a directory was renamed: every name below `from` now stands below `to`. */
 void tb_names_rename_directory(tb_engine *e, const char *from, const char *to);
 

@@ -123,7 +123,8 @@ void tb_opens_forget_client(tb_engine *e, uint32_t slot)
         struct tb_open *o = &e->region.opens[i];
         if (o->magic == TB_OPEN_MAGIC && let_go(o, slot)) {
             queue_flush(e, o);
-            tb_file_put(e, o->file);
+            if (tb_file_put(e, o->file))
+                tb_file_forget(e, o->file);
             tb_open_free(e, o);
         }
     }

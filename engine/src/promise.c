@@ -94,31 +94,53 @@ struct journaled {
     uint64_t cell, start;
 };
 
-/* Records for every dirty interval of one buffer; it counts as journaled from here on so that it stays in place. */
-static int record_buffer(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, struct journaled *out,
-                         bool *slab_touched)
+struct keep {
+    tb_engine *e;
+    uint32_t file;
+    bool slab_touched[TB_MAX_TIERS * TB_MAX_SLABS];
+    bool moved; /* a buffer of the list is elsewhere by now */
+};
+
+static int write_records(struct keep *k, struct tb_buffer **b)
 {
-    struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    tb_engine *e = k->e;
     uint32_t a, z;
-    int rc = 0, stripe = tb_chunk_lock(e, file, ref->start);
+    int rc = is_persistent(e, *b) ? 0 : move_down(e, b);
+    uint32_t lo = (*b)->dirty_lo;
+    while (!rc && tb_interval_dirty(e, *b, lo, (*b)->dirty_hi, &a, &z)) {
+        uint64_t sum = 0;
+        rc = data_checksum(e, *b, a, z, &sum);
+        if (!rc)
+            rc = tb_journal_write(e, k->file, *b, a, z, sum);
+        lo = z;
+    }
+    if (rc)
+        return rc;
+    e->header->n_journaled++;
+    (*b)->flags = ((*b)->flags | TB_BUFFER_JOURNALED) & ~TB_BUFFER_DURABLE;
+    return 0;
+}
+
+/*
+ * Records for every dirty interval of one buffer; it counts as journaled from
+ * here on so that it stays in place.  Records that another caller wrote and has
+ * not synced yet are synced by this one too.
+ */
+static int record_buffer(struct keep *k, const struct tb_buffer_ref *ref, struct journaled *out)
+{
+    tb_engine *e = k->e;
+    struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    int rc = 0, stripe = tb_chunk_lock(e, k->file, ref->start);
     out->buffer = TB_NONE;
     if (stripe < 0)
         return stripe;
-    if (tb_buffer_is_at(b, file, ref->cell) && tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_JOURNALED)) {
-        if (!is_persistent(e, b))
-            rc = move_down(e, &b);
-        uint32_t lo = b->dirty_lo;
-        while (!rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z)) {
-            uint64_t sum = 0;
-            rc = data_checksum(e, b, a, z, &sum);
-            if (!rc)
-                rc = tb_journal_write(e, file, b, a, z, sum);
-            lo = z;
-        }
+    if (!tb_buffer_is_at(b, k->file, ref->cell))
+        k->moved = true;
+    else if (tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_DURABLE)) {
+        if (!(b->flags & TB_BUFFER_JOURNALED))
+            rc = write_records(k, &b);
         if (!rc) {
-            e->header->n_journaled++;
-            b->flags |= TB_BUFFER_JOURNALED;
-            slab_touched[b->slab] = true;
+            k->slab_touched[b->slab] = true;
             *out = (struct journaled){tb_buffer_number(e, b), b->version, ref->cell, ref->start};
         }
     }
@@ -127,14 +149,17 @@ static int record_buffer(tb_engine *e, uint32_t file, const struct tb_buffer_ref
 }
 
 /* The newer record stands: what the older one stood on is free. */
-static void release_older(tb_engine *e, uint32_t file, const struct journaled *j)
+static void note_durable(struct keep *k, const struct journaled *j)
 {
+    tb_engine *e = k->e;
     struct tb_buffer *b = &e->region.buffers[j->buffer];
-    int stripe = tb_chunk_lock(e, file, j->start);
+    int stripe = tb_chunk_lock(e, k->file, j->start);
     if (stripe < 0)
         return;
-    if (tb_buffer_is_at(b, file, j->cell) && b->version == j->version)
+    if (tb_buffer_is_at(b, k->file, j->cell) && b->version == j->version && b->flags & TB_BUFFER_JOURNALED) {
         tb_buffer_release_prev(e, b);
+        b->flags |= TB_BUFFER_DURABLE;
+    }
     tb_chunk_unlock(e, stripe);
 }
 
@@ -154,26 +179,37 @@ static int sync_slabs(tb_engine *e, const bool *touched)
  * are synced, which is as good because nobody is told before both syncs are done
  * and a record whose bytes are not there fails its checksum.
  */
-static int keep_in_tier(struct tb_target *t)
+static int keep_buffers(struct keep *k)
 {
-    tb_engine *e = t->engine;
-    bool touched[TB_MAX_TIERS * TB_MAX_SLABS] = {false};
+    tb_engine *e = k->e;
     uint32_t n, n_done = 0;
-    struct tb_buffer_ref *refs = tb_file_buffers(e, t->file, true, &n);
+    struct tb_buffer_ref *refs = tb_file_buffers(e, k->file, true, &n);
     struct journaled *done = n ? malloc(n * sizeof(*done)) : NULL;
     int rc = n && !done ? -ENOMEM : 0;
     for (uint32_t i = 0; i < n && !rc; i++) {
-        rc = record_buffer(e, t->file, &refs[i], &done[n_done], touched);
+        rc = record_buffer(k, &refs[i], &done[n_done]);
         n_done += done[n_done].buffer != TB_NONE;
     }
     if (!rc)
-        rc = sync_slabs(e, touched);
+        rc = sync_slabs(e, k->slab_touched);
     if (!rc && n_done)
         rc = tb_journal_sync(e);
     for (uint32_t i = 0; i < n_done && !rc; i++)
-        release_older(e, t->file, &done[i]);
+        note_durable(k, &done[i]);
     free(done);
     free(refs);
+    return rc;
+}
+
+/* Until every buffer of the list was met where it was: one that moved meanwhile took its dirty bytes along. */
+static int keep_in_tier(struct tb_target *t)
+{
+    struct keep k;
+    int rc;
+    do {
+        k = (struct keep){.e = t->engine, .file = t->file};
+        rc = keep_buffers(&k);
+    } while (!rc && k.moved);
     return rc;
 }
 

@@ -48,7 +48,8 @@ enum tb_buffer_state {
     TB_BUFFER_RETAINED = 0x72657461,
 };
 
-#define TB_BUFFER_JOURNALED 1u /* a durable journal record stands on its bytes: never written in place */
+#define TB_BUFFER_JOURNALED 1u /* a journal record stands on its bytes: never written in place */
+#define TB_BUFFER_DURABLE 2u   /* the record and the bytes are synced */
 
 struct tb_buffer {
     _Atomic uint32_t state;
@@ -81,6 +82,7 @@ enum tb_file_flag {
     TB_FILE_UNLINKED = 8,  /* no name is left: dropped at the last close, never flushed */
     TB_FILE_QUEUED = 16,   /* waits for the daemon's flush threads */
     TB_FILE_TIED = 32,     /* reported identity mismatch: bytes are kept, not flushed */
+    TB_FILE_CUTTING = 64,  /* its length is being set: writes that overlap it in time are made again behind it */
 };
 
 struct tb_file {
@@ -168,6 +170,8 @@ struct tb_header {
 
     struct tb_lock names_lock, opens_lock, fragments_lock, files_lock, clients_lock;
     uint32_t free_name, free_open, free_fragment, free_file;
+    _Atomic uint32_t renamer;   /* client slot + 1 that renames a directory, 0 none */
+    _Atomic uint32_t n_renames; /* of directories, done */
 
     struct tb_lock journal_lock;
     uint64_t journal_end; /* bytes; 0: empty but for its header */

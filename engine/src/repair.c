@@ -29,8 +29,22 @@ static void repair_buffer(tb_engine *e, struct tb_buffer *b)
     tb_slab_give(e, b);
 }
 
+/* Before the slot is somebody's again, who would seem to hold them. */
+static void release_claims(tb_engine *e, uint32_t slot)
+{
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
+        struct tb_file *f = &e->region.files[i];
+        uint32_t holder = slot + 1;
+        if (f->flusher == holder && atomic_compare_exchange_strong(&f->flusher, &holder, 0))
+            tb_file_release(e, i);
+    }
+    uint32_t holder = slot + 1;
+    atomic_compare_exchange_strong(&e->header->renamer, &holder, 0);
+}
+
 static void repair_client(tb_engine *e, uint32_t slot)
 {
+    release_claims(e, slot);
     for (uint32_t i = 0; i < e->header->layout.n_buffers; i++) {
         struct tb_buffer *b = &e->region.buffers[i];
         if (b->state == TB_BUFFER_ALLOCATED && b->client == slot)

@@ -42,8 +42,7 @@ static struct tb_buffer *take_free(tb_engine *e, uint32_t s)
 
 static bool is_reclaimable(const struct tb_buffer *b)
 {
-    return b->state == TB_BUFFER_LIVE && b->dirty_hi == b->dirty_lo && !(b->flags & TB_BUFFER_JOURNALED) &&
-           b->prev == TB_NONE;
+    return b->state == TB_BUFFER_LIVE && tb_buffer_is_clean(b);
 }
 
 /* Drop one clean buffer, second-hand order; only try-locks, since the caller may hold a chunk. */

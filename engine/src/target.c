@@ -3,40 +3,72 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "file.h"
 #include "interval.h"
 #include "medium.h"
+#include "names.h"
 
 struct tb_io *tb_file_io(tb_engine *e, uint32_t file)
 {
     return e->region.files[file].flags & TB_FILE_SCRATCH ? e->shadow_io : e->pfs;
 }
 
-int tb_target_open(tb_engine *e, uint32_t file, int flags)
+static void path_of(tb_engine *e, uint32_t file, char *out)
 {
-    struct tb_file *f = &e->region.files[file];
+    int stripe = tb_file_lock(e, file);
+    tb_file_path(e, &e->region.files[file], out, TB_PATH_MAX);
+    tb_file_unlock(e, stripe);
+}
+
+static int open_named(tb_engine *e, uint32_t file, int flags)
+{
     struct tb_io *io = tb_file_io(e, file);
     struct tb_identity id;
     char path[TB_PATH_MAX];
-    int stripe = tb_file_lock(e, file);
-    tb_file_path(e, f, path, sizeof(path));
-    tb_file_unlock(e, stripe);
+    path_of(e, file, path);
     int fd = io->ops->open(io, path, flags | O_CLOEXEC, 0);
-    if (fd < 0)
-        return fd;
-    if (tb_identity_of_fd(fd, &id) || !tb_identity_is(f, &id)) {
+    if (fd >= 0 && (tb_identity_of_fd(fd, &id) || !tb_identity_is(&e->region.files[file], &id))) {
         io->ops->close(io, fd);
         return -ESTALE;
     }
     return fd;
 }
 
+int tb_target_open(tb_engine *e, uint32_t file, int flags)
+{
+    uint32_t n_renames;
+    int fd;
+    do {
+        n_renames = e->header->n_renames;
+        fd = open_named(e, file, flags);
+    } while ((fd == -ENOENT || fd == -ESTALE) && tb_names_moved(e, n_renames));
+    return fd;
+}
+
+bool tb_target_is_named(tb_engine *e, uint32_t file)
+{
+    struct tb_identity id;
+    char path[TB_PATH_MAX];
+    path_of(e, file, path);
+    return tb_identity_of_path(path, &id) == 0 && tb_identity_is(&e->region.files[file], &id);
+}
+
+/* Another descriptor of the caller's own file, which may have no name any more; by name where the system has no such paths. */
+static int reopen(struct tb_target *t, int flags)
+{
+    char self[32];
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", t->fd);
+    int fd = t->fd < 0 ? -ENOENT : t->io->ops->open(t->io, self, flags | O_CLOEXEC, 0);
+    return fd == -ENOENT ? tb_target_open(t->engine, t->file, flags) : fd;
+}
+
 int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
 {
-    int fd = t->fd >= 0 && t->can_read ? t->fd : tb_target_open(t->engine, t->file, O_RDONLY);
+    int fd = t->fd >= 0 && t->can_read ? t->fd : reopen(t, O_RDONLY);
     if (fd < 0)
         return fd;
     ssize_t r = tb_io_read_all(t->io, fd, to, n, offset);
@@ -51,7 +83,7 @@ int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
 
 static int with_writable(struct tb_target *t, int (*act)(struct tb_target *, int, void *), void *arg)
 {
-    int fd = t->fd >= 0 && t->can_write ? t->fd : tb_target_open(t->engine, t->file, O_WRONLY);
+    int fd = t->fd >= 0 && t->can_write ? t->fd : reopen(t, O_WRONLY);
     if (fd < 0)
         return fd;
     int rc = act(t, fd, arg);

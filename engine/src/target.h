@@ -8,6 +8,8 @@
 
 #include "data.h"
 
+/* Does its name lead to the file?  Where it does not, only who has a descriptor can flush it. */
+bool tb_target_is_named(tb_engine *e, uint32_t file);
 /* All `n` bytes, zeros behind the end of the backing file. */
 int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset);
 int tb_target_write(struct tb_target *t, const void *from, size_t n, uint64_t offset);
