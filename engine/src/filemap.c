@@ -93,7 +93,7 @@ struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uin
     struct tb_chunk chunk = tb_chunk_of(e, file, offset);
     uint64_t until = limit;
     for (uint32_t c = 0; c < l->n_classes; c++) {
-        if (!f->n_class[c])
+        if (!(f->classes >> c & 1))
             continue;
         uint64_t size = l->class_size[c], cell = tb_size_divide(offset, l->class_divisor[c]), cell_end = (cell + 1) * size;
         struct tb_buffer *b = find(e, file, chunk, c, cell);
@@ -151,11 +151,17 @@ static void list_remove(tb_engine *e, struct tb_buffer *b)
 static void count(tb_engine *e, struct tb_buffer *b, uint32_t by)
 {
     struct tb_file *f = &e->region.files[b->file];
-    f->n_class[tb_slab_layout(e, b)->class_index] += by;
     if (tb_buffer_is_dirty(b))
         f->n_dirty += by;
     else
         e->header->slab[b->slab].n_clean += by;
+}
+
+/* Set before the buffer can be found, and never taken back while the record lives. */
+static void note_class(struct tb_file *f, uint32_t class_index)
+{
+    if (!(f->classes >> class_index & 1))
+        atomic_fetch_or(&f->classes, (uint8_t)(1u << class_index));
 }
 
 void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell)
@@ -163,6 +169,7 @@ void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t c
     assert(b->state == TB_BUFFER_ALLOCATED && tb_interval_is_valid(e, b));
     b->file = file;
     b->cell = cell;
+    note_class(&e->region.files[file], tb_slab_layout(e, b)->class_index);
     count(e, b, 1);
     hash_insert(e, b);
     int stripe = tb_file_lock(e, file);

@@ -154,7 +154,7 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
         if (cut && e->region.files[file].size)
             rc = tb_layer_truncate(e, file, fd, 0);
         if (!rc)
-            bind(e, fd, file, flags); /* a full table: the descriptor passes through */
+            rc = bind(e, fd, file, flags); /* passing through beside buffered bytes would be wrong: a full table is an error */
     } else if (!rc && cut && id.regular) {
         rc = p.io->ops->ftruncate(p.io, fd, 0);
     } else {
@@ -313,13 +313,25 @@ static int rename_files(tb_engine *e, const struct renamed *from, const struct r
     return 0;
 }
 
+#define NO_PATH "/\x01" /* where the other one's names wait meanwhile */
+
+/* Where the table of names is full, the files below are missed when they are flushed, and said so. */
+static void renamed_directory(tb_engine *e, const char *from, const char *to, bool exchanged)
+{
+    if (exchanged)
+        tb_names_rename_directory(e, to, NO_PATH);
+    tb_names_rename_directory(e, from, to);
+    if (exchanged)
+        tb_names_rename_directory(e, NO_PATH, from);
+}
+
 /* Flushes of files in it that miss their name meanwhile wait for the new one (target.c). */
 static int rename_directory(tb_engine *e, const struct place *p, const struct place *q, unsigned flags)
 {
     tb_names_claim(e);
     int rc = p->io->ops->rename(p->io, p->path, q->path, flags);
     if (!rc)
-        tb_names_rename_directory(e, p->path, q->path);
+        renamed_directory(e, p->path, q->path, flags & RENAME_EXCHANGE);
     tb_names_unclaim(e);
     return rc;
 }

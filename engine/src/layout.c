@@ -8,7 +8,10 @@
 #include "region.h"
 
 #define PAGE 4096u
-#define FILES_PER_NAME 16u /* a table of names serves this many files each on average */
+#define FILES_PER_NAME 4u   /* nodes of the tree of names: a directory of a few files each */
+#define NAMES_MIN 1024u
+#define OPENS_MIN 4096u    /* open descriptions: as many as files within these bounds */
+#define OPENS_MAX 65536u
 #define FRAGMENTS_MAX 4096u
 
 static const char *const section_names[TB_N_SECTIONS] = {
@@ -142,8 +145,8 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
     set_section(l, TB_SECTION_BUFFERS, l->n_buffers, sizeof(struct tb_buffer));
     set_section(l, TB_SECTION_FRAGMENTS, l->n_fragments, l->fragment_bytes);
     set_section(l, TB_SECTION_FILES, files, sizeof(struct tb_file) + sizeof(uint32_t));
-    set_section(l, TB_SECTION_DIRS, files / FILES_PER_NAME, sizeof(struct tb_name) + sizeof(uint32_t));
-    set_section(l, TB_SECTION_OPENS, files, sizeof(struct tb_open));
+    set_section(l, TB_SECTION_DIRS, NAMES_MIN + files / FILES_PER_NAME, sizeof(struct tb_name) + sizeof(uint32_t));
+    set_section(l, TB_SECTION_OPENS, files < OPENS_MIN ? OPENS_MIN : files > OPENS_MAX ? OPENS_MAX : files, sizeof(struct tb_open));
     set_section(l, TB_SECTION_CLIENTS, TB_CLIENTS, sizeof(struct tb_client));
     set_section(l, TB_SECTION_SAMPLES, TB_SAMPLES, sizeof(struct tb_sample));
 

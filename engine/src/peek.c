@@ -32,7 +32,7 @@ static const struct tb_buffer *owner(const tb_engine *e, uint32_t file, struct t
     const struct tb_file *f = &e->region.files[file];
     const struct tb_buffer *b = NULL;
     for (uint32_t c = 0; c < l->n_classes && !b; c++)
-        if (f->n_class[c])
+        if (f->classes >> c & 1)
             b = find(e, file, chunk, c, tb_size_divide(offset, l->class_divisor[c]));
     return b;
 }

@@ -39,7 +39,7 @@
 #define TB_CLIENTS 256u
 #define TB_SAMPLES 2048u
 #define TB_CHUNK_MIN (1u << 20)
-#define TB_FILE_NAME 88u /* longer names live whole in the table of names */
+#define TB_FILE_NAME 41u /* bytes of a name in the record; a longer one begins in the tree of names */
 
 enum tb_buffer_state {
     TB_BUFFER_FREE = 0,
@@ -96,22 +96,27 @@ struct tb_file {
     uint32_t first; /* list of buffers */
     _Atomic uint32_t n_buffers;
     _Atomic uint32_t n_dirty; /* buffers with dirty bytes */
-    _Atomic uint32_t n_class[TB_MAX_CLASSES]; /* buffers by class: look-ups skip the classes it has none of */
     uint32_t n_open;
     _Atomic int32_t error; /* of the last flush, until reported */
     _Atomic uint32_t flags;
     _Atomic uint32_t flusher; /* client slot + 1 that flushes or truncates, 0 none */
     uint32_t queue_next;
-    uint32_t directory; /* index into names */
-    char name[TB_FILE_NAME];
+    uint32_t directory; /* node of the tree of names */
+    _Atomic uint8_t classes; /* of the buffers it has had, a bit each: look-ups skip the others */
+    uint8_t name_length;
+    bool name_continues;
+    char name[TB_FILE_NAME]; /* no NUL */
 };
 
-#define TB_NAME_TEXT (TB_PATH_MAX - 16)
-struct tb_name { /* a directory, or the whole path of a file with a long name */
-    uint32_t refs;
-    uint32_t next;
+#define TB_NAME_TEXT 50u
+struct tb_name { /* one part of a path, or a piece of it */
+    uint32_t refs; /* nodes below it and files */
+    uint32_t next, parent;
+    uint8_t length;
+    bool continues; /* no slash stands before it */
     char text[TB_NAME_TEXT];
 };
+_Static_assert(sizeof(struct tb_name) == 64, "a node is one cache line");
 
 #define TB_OPEN_MAGIC 0x6f70656eu
 struct tb_open {
