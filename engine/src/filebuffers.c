@@ -60,6 +60,12 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/* Who dirties it at this moment has not returned yet. */
+static TB_UNLOCKED bool is_wanted(const struct tb_buffer *b, bool dirty_only)
+{
+    return !dirty_only || tb_buffer_is_dirty(b);
+}
+
 struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, bool dirty_only, uint32_t *n)
 {
     const struct tb_file *f = &e->region.files[file];
@@ -68,7 +74,7 @@ struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, bool dirty_on
     struct tb_buffer_ref *refs = f->n_buffers ? malloc(f->n_buffers * sizeof(*refs)) : NULL;
     for (uint32_t i = refs ? f->first : TB_NONE; i != TB_NONE; i = e->region.buffers[i].file_next) {
         struct tb_buffer *b = &e->region.buffers[i];
-        if (!dirty_only || tb_buffer_is_dirty(b))
+        if (is_wanted(b, dirty_only))
             refs[(*n)++] = (struct tb_buffer_ref){i, b->cell, tb_buffer_start(e, b)};
     }
     tb_file_unlock(e, stripe);

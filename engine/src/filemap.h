@@ -43,13 +43,13 @@ void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b, bool was_dirty);
 /* Takes the locks itself, by trying: drop `b` if it is still clean.  False where it could not. */
 bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b);
 
-static inline bool tb_buffer_is_dirty(const struct tb_buffer *b)
+static inline __attribute__((always_inline)) bool tb_buffer_is_dirty(const struct tb_buffer *b)
 {
     return b->dirty_hi > b->dirty_lo;
 }
 
 /* Nothing is lost when it is dropped. */
-static inline bool tb_buffer_is_clean(const struct tb_buffer *b)
+static inline __attribute__((always_inline)) bool tb_buffer_is_clean(const struct tb_buffer *b)
 {
     return !tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_JOURNALED) && b->prev == TB_NONE;
 }

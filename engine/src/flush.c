@@ -121,15 +121,25 @@ static void set_clean(tb_engine *e, uint32_t file, const struct flushed *d, bool
     tb_chunk_unlock(e, stripe);
 }
 
+/* Under the chunk's lock: a newer record of the same bytes comes behind the drop, or before it and moved the version. */
+static int void_record(tb_engine *e, uint32_t file, const struct flushed *d)
+{
+    const struct tb_buffer *b = &e->region.buffers[d->buffer];
+    int rc = 0, stripe = tb_chunk_lock(e, file, d->start);
+    if (stripe < 0)
+        return stripe;
+    if (tb_buffer_is_at(b, file, d->cell) && b->version == d->version && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE))
+        rc = tb_journal_drop(e, file, d->start, tb_buffer_size(e, b));
+    tb_chunk_unlock(e, stripe);
+    return rc;
+}
+
 /* Records that stand on what is now on the PFS are void before a slot of theirs is used again. */
 static int void_records(tb_engine *e, uint32_t file, const struct flushed *done, uint32_t n)
 {
     int rc = 0;
-    for (uint32_t i = 0; i < n && !rc; i++) {
-        const struct tb_buffer *b = &e->region.buffers[done[i].buffer];
-        if (b->version == done[i].version && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE))
-            rc = tb_journal_drop(e, file, done[i].start, tb_buffer_size(e, b));
-    }
+    for (uint32_t i = 0; i < n && !rc; i++)
+        rc = void_record(e, file, &done[i]);
     return rc ? rc : tb_journal_sync(e);
 }
 
@@ -139,9 +149,11 @@ static void note_backing(tb_engine *e, uint32_t file, int fd)
     struct tb_identity id;
     if (tb_identity_of_fd(fd, &id))
         return;
+    int stripe = tb_file_lock(e, file);
     f->backing_size = id.size;
     f->backing_mtime_ns = id.mtime_ns;
     f->backing_ctime_ns = id.ctime_ns;
+    tb_file_unlock(e, stripe);
 }
 
 static int flush_refs(struct run *r, const struct tb_buffer_ref *refs, uint32_t n, bool sync)

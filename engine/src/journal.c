@@ -93,11 +93,11 @@ void tb_journal_trim(tb_engine *e)
 {
     struct tb_header *h = e->header;
     struct tb_io *io = e->tier[e->journal_tier];
-    if (h->n_journaled || h->journal_end < 64 * TB_JOURNAL_SLOT)
+    if (h->n_journaled)
         return;
     /* An appender that has its record but not yet its count would lose it: it counts first (see promise.c). */
     tb_lock_take(&h->journal_lock);
-    bool empty = h->n_journaled == 0;
+    bool empty = h->n_journaled == 0 && h->journal_end >= 64 * TB_JOURNAL_SLOT;
     uint64_t header = (sizeof(struct tb_record) + strlen(h->config.file) + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT * TB_JOURNAL_SLOT;
     if (empty && io->ops->ftruncate(io, e->journal_fd, (off_t)header) == 0)
         h->journal_end = header;

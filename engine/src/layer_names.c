@@ -87,7 +87,7 @@ static uint32_t flags_of(const struct place *p)
     return p->scratch ? TB_FILE_SCRATCH : p->mode == TB_MODE_PERSISTENT_SYNC ? TB_FILE_SYNC : 0;
 }
 
-static bool is_as_last_seen(const struct tb_file *f, const struct tb_identity *id)
+static TB_UNLOCKED bool is_as_last_seen(const struct tb_file *f, const struct tb_identity *id)
 {
     return f->backing_size == id->size && f->backing_mtime_ns == id->mtime_ns && f->backing_ctime_ns == id->ctime_ns;
 }

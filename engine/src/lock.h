@@ -12,6 +12,13 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+/*
+ * Marks a function that looks, without the lock, at what others change under it:
+ * what it sees is a hint, to be looked at again under the lock.  The thread
+ * sanitizer takes its word for that.
+ */
+#define TB_UNLOCKED __attribute__((noinline, no_sanitize("thread")))
+
 struct tb_lock {
     pthread_mutex_t mutex;
 };

@@ -107,6 +107,7 @@ static int write_records(struct keep *k, struct tb_buffer **b)
     uint32_t a, z;
     int rc = is_persistent(e, *b) ? 0 : move_down(e, b);
     uint32_t lo = (*b)->dirty_lo;
+    e->header->n_journaled++; /* before the records, which the journal's end stays behind from here on */
     while (!rc && tb_interval_dirty(e, *b, lo, (*b)->dirty_hi, &a, &z)) {
         uint64_t sum = 0;
         rc = data_checksum(e, *b, a, z, &sum);
@@ -114,9 +115,10 @@ static int write_records(struct keep *k, struct tb_buffer **b)
             rc = tb_journal_write(e, k->file, *b, a, z, sum);
         lo = z;
     }
-    if (rc)
+    if (rc) {
+        e->header->n_journaled--;
         return rc;
-    e->header->n_journaled++;
+    }
     (*b)->flags = ((*b)->flags | TB_BUFFER_JOURNALED) & ~TB_BUFFER_DURABLE;
     return 0;
 }

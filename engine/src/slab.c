@@ -40,7 +40,7 @@ static struct tb_buffer *take_free(tb_engine *e, uint32_t s)
     return b;
 }
 
-static bool is_reclaimable(const struct tb_buffer *b)
+static TB_UNLOCKED bool is_reclaimable(const struct tb_buffer *b)
 {
     return b->state == TB_BUFFER_LIVE && tb_buffer_is_clean(b);
 }
