@@ -61,13 +61,13 @@ json_t *ctl_instance_json(tb_engine *e, bool samples)
         json_array_append_new(tiers, tier_json(&s.tier[t]));
     tb_instance_errors(e, add_error, errors);
     json_t *out = json_pack(
-        "{s:s s:s s:b s:s s:s s:s s:b s:i s:i s:o s:{s:I s:I} s:I s:I s:i s:i s:o s:{s:I s:b}}", "instance", info.name, "config",
+        "{s:s s:s s:b s:s s:s s:s s:b s:i s:i s:o s:{s:I s:I} s:I s:I s:i s:i s:o s:{s:I s:s}}", "instance", info.name, "config",
         info.config_file, "modelled", is_modelled(c), "fsync", tb_fsync_name(c->fsync), "policy", tb_policy_name(c->placement),
         "mode", c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none", "daemon_alive", info.daemon_alive, "daemon_pid",
         (int)info.daemon_pid, "clients", (int)info.n_clients, "tiers", tiers, "pfs", "bytes_written",
         (json_int_t)s.pfs_bytes_written, "bytes_read", (json_int_t)s.pfs_bytes_read, "spilled", (json_int_t)s.spilled, "fsyncs",
         (json_int_t)s.fsyncs, "files", (int)s.n_files, "dirty_files", (int)s.n_dirty_files, "errors", errors, "region", "bytes",
-        (json_int_t)info.region_bytes, "huge_pages", info.huge_pages);
+        (json_int_t)info.region_bytes, "huge_pages", tb_huge_pages_name(info.huge_pages));
     if (samples)
         json_object_set_new(out, "samples", samples_json(e));
     return out;

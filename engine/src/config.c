@@ -87,6 +87,12 @@ static const struct tb_yaml_key pfs_keys[] = {
     {0},
 };
 
+static const struct tb_yaml_key region_keys[] = {
+    {"directory", TB_YAML_PATH, .required = true, FIELD(region.directory)},
+    {"page", TB_YAML_SIZE, FIELD(region.page)},
+    {0},
+};
+
 static const struct tb_yaml_key flush_keys[] = {
     {"policy", TB_YAML_CHOICE, FIELD(flush.policy), .choices = flush_names},
     {"background", TB_YAML_FLAG, FIELD(flush.background)},
@@ -125,6 +131,7 @@ static const struct tb_yaml_key config_keys[] = {
     {"version", TB_YAML_COUNT, .required = true, FIELD(version), .min = 1, .max = 1},
     {"max_files", TB_YAML_COUNT, FIELD(max_files), .min = 64, .max = 1u << 24},
     {"pfs", TB_YAML_MAP, .required = true, .keys = pfs_keys},
+    {"region", TB_YAML_MAP, .keys = region_keys},
     {"mode", TB_YAML_CUSTOM, .read = read_mode},
     {"fsync", TB_YAML_CHOICE, FIELD(fsync), .choices = fsync_names},
     {"allow_volatile", TB_YAML_FLAG, FIELD(allow_volatile)},
@@ -218,18 +225,32 @@ static int promise_rules(const struct tb_config *c, struct finding *found)
     return 0;
 }
 
+static int region_rules(const struct tb_config *c, struct finding *found)
+{
+    uint64_t page = c->region.page;
+    if (page & (page - 1) || (page && page < TB_BLOCK_MIN) || page > 1u << 30)
+        return find_wrong(found, "region.page", "%llu bytes; allowed: a power of two from 4KiB to 1GiB", (unsigned long long)page);
+    return 0;
+}
+
 static int config_rules(const struct tb_config *c, bool needs_path, struct finding *found)
 {
     int rc = 0;
     for (uint32_t i = 0; i < c->n_tiers && !rc; i++)
         rc = tier_rules(c, i, needs_path, found);
+    if (!rc)
+        rc = region_rules(c, found);
     return rc ? rc : promise_rules(c, found);
 }
 
-/* The empty prefix is the PFS's path; scratch promises nothing. */
+#define HUGE_PAGE (2u << 20) /* of most machines */
+
+/* The empty prefix is the PFS's path; scratch promises nothing; a directory for the region is for its huge pages. */
 static void fill_in(struct tb_config *c)
 {
     bool scratch_only = true;
+    if (c->region.directory[0] && !c->region.page)
+        c->region.page = HUGE_PAGE;
     for (uint32_t i = 0; i < c->n_prefixes; i++) {
         if (!c->prefixes[i].prefix[0])
             snprintf(c->prefixes[i].prefix, sizeof(c->prefixes[i].prefix), "%s", c->pfs.path);

@@ -63,6 +63,10 @@ struct tb_config {
         bool modelled;
         struct tb_device model;
     } pfs;
+    struct {
+        char directory[TB_PATH_MAX]; /* a tmpfs or hugetlbfs with huge pages; "": /dev/shm */
+        uint64_t page;               /* bytes; the region is whole pages of this size; 0: of the smallest */
+    } region;
     uint32_t n_prefixes; /* a plain `mode: M` is one prefix, the PFS's path */
     struct tb_config_prefix prefixes[TB_MAX_PREFIXES];
     enum tb_fsync fsync;
@@ -101,8 +105,8 @@ int tb_config_set_mode(struct tb_config *config, const char *mode, struct tb_err
 /*
  * Check what the file system says: paths exist and are writable, directory
  * tiers have room for their capacity, `fsync: tier` stands on a file system
- * that is not volatile (unless allow_volatile), /dev/shm holds the region of
- * `region_bytes` (see layout.h).
+ * that is not volatile (unless allow_volatile), /dev/shm or the region's
+ * directory holds the region of `region_bytes` (see layout.h).
  */
 int tb_config_check_paths(const struct tb_config *config, uint64_t region_bytes, struct tb_error *err);
 

@@ -100,7 +100,6 @@ int tb_instance_create(const struct tb_config *config, const char *name, struct 
                        void *arg, tb_engine **out, struct tb_error *err)
 {
     struct tb_layout layout;
-    char shm[128];
     int rc = tb_layout_compute(config, &layout, err);
     tb_engine *e = rc ? NULL : tb_client_new(base);
     if (!e)
@@ -117,8 +116,7 @@ int tb_instance_create(const struct tb_config *config, const char *name, struct 
         snprintf(host, sizeof(host), "%s", e->header->host);
         tb_client_free(e);
         remove_tiers(config, host, name);
-        tb_region_shm_name(name, shm, sizeof(shm));
-        shm_unlink(shm);
+        tb_region_file_remove(name);
         return rc;
     }
     e->header->magic = TB_REGION_MAGIC; /* from here on it can be attached */
@@ -129,13 +127,12 @@ int tb_instance_create(const struct tb_config *config, const char *name, struct 
 int tb_instance_destroy(tb_engine *e)
 {
     struct tb_config config = e->header->config;
-    char shm[128], host[64], name[64];
+    char host[64], name[64];
     snprintf(host, sizeof(host), "%s", e->header->host);
     snprintf(name, sizeof(name), "%s", e->header->name);
     tb_client_free(e);
     remove_tiers(&config, host, name);
-    tb_region_shm_name(name, shm, sizeof(shm));
-    return shm_unlink(shm) ? -errno : 0;
+    return tb_region_file_remove(name);
 }
 
 static uint32_t live_clients(const struct tb_region *r)

@@ -1,7 +1,8 @@
 /*
  * An instance: a region with its directories, made by the daemon, found by name.
  *
- * The region is /dev/shm/tierbench.<uid>.<name>, mode 0600; each directory tier
+ * The region is /dev/shm/tierbench.<uid>.<name>, mode 0600, or a link of that name
+ * (region_file.h); each directory tier
  * holds tierbench.<uid>.<name>/ with one file per slab, the journal where the
  * tier is persistent, and the shadow directory of scratch prefixes on the top
  * directory tier.  Private to the engine's own programs (tierd, tierctl).
@@ -13,6 +14,7 @@
 
 #include "config.h"
 #include "layout.h"
+#include "region_file.h"
 
 /* Called during long work: what is done of what, in bytes or files. */
 typedef void tb_progress(void *arg, const char *what, uint64_t done, uint64_t total);
@@ -35,7 +37,7 @@ struct tb_instance_info {
     bool daemon_alive;
     uint32_t n_clients;  /* attached processes that live */
     uint64_t region_bytes;
-    bool huge_pages;
+    enum tb_huge_pages huge_pages;
 };
 
 /* This user's instances with a region, alive or dead; returns how many were written (at most `max`). */

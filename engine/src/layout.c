@@ -188,15 +188,15 @@ static void place_data(const struct tb_config *config, struct tb_layout *l, uint
             at += l->slab[s].n_buffers * l->slab[s].buffer_size;
         }
     l->section[TB_SECTION_DATA] = (struct tb_layout_section){start, at - start, 1, at - start};
-    l->total_bytes = at;
+    l->total_bytes = round_up(at, config->region.page ? config->region.page : PAGE);
 }
 
 int tb_layout_compute(const struct tb_config *config, struct tb_layout *out, struct tb_error *err)
 {
-    uint64_t memory_bytes[TB_MAX_TIERS];
+    uint64_t memory_bytes[TB_MAX_TIERS], page = config->region.page ? config->region.page : 1;
     memset(out, 0, sizeof(*out));
     for (uint32_t t = 0; t < config->n_tiers; t++)
-        memory_bytes[t] = config->tiers[t].capacity;
+        memory_bytes[t] = config->tiers[t].capacity - config->tiers[t].capacity % page; /* the region, whole pages, must fit */
     int rc = find_classes(config, out, err);
     /* Counted twice: the records of the memory tier's own buffers are part of what it pays for. */
     if (!rc)

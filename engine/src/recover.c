@@ -37,9 +37,7 @@ static int recover_region(const struct tb_instance_info *info, struct tb_io *bas
 
 static bool has_region(const char *name)
 {
-    char shm[128];
-    tb_region_shm_name(name, shm, sizeof(shm));
-    int fd = shm_open(shm, O_RDONLY, 0);
+    int fd = tb_region_file_open(name);
     if (fd >= 0)
         close(fd);
     return fd >= 0;
@@ -102,6 +100,7 @@ int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_p
     struct tb_io *pfs = clock ? tb_chain_new(config->pfs.modelled ? &config->pfs.model : NULL, clock, base) : NULL;
     uint64_t digest = tb_config_digest(config);
     int n = 0, error = all && pfs ? 0 : -ENOMEM;
+    tb_region_file_relink(config);
     for (int i = 0, found = error ? 0 : tb_instance_list(all, MAX_INSTANCES); i < found; i++) {
         if (all[i].config_digest != digest || all[i].daemon_alive)
             continue;

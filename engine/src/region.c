@@ -14,11 +14,9 @@
 #include "instance.h"
 
 #define TOUCH_PIECE (64u << 20)
-
-void tb_region_shm_name(const char *instance, char *out, size_t size)
-{
-    snprintf(out, size, "/tierbench.%u.%s", (unsigned)getuid(), instance);
-}
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 /* Where the sections stand in this process's mapping. */
 static void locate(struct tb_region *r, const struct tb_layout *l)
@@ -41,14 +39,22 @@ static void locate(struct tb_region *r, const struct tb_layout *l)
     r->samples = (struct tb_sample *)(r->base + s[TB_SECTION_SAMPLES].offset);
 }
 
+/* Through the mapping, as a tmpfs that is only advised to use huge pages makes none otherwise; else by the file. */
+static int touch_piece(int fd, char *base, uint64_t at, uint64_t n)
+{
+    if (madvise(base + at, n, MADV_POPULATE_WRITE) == 0)
+        return 0;
+    return errno == EINVAL ? -posix_fallocate(fd, (off_t)at, (off_t)n) : errno == EFAULT ? -ENOSPC : -errno;
+}
+
 /* First touch costs up to 50 times a later one: the daemon pays it before anyone writes. */
-static int touch(int fd, uint64_t bytes, tb_progress *progress, void *arg)
+static int touch(int fd, char *base, uint64_t bytes, tb_progress *progress, void *arg)
 {
     for (uint64_t at = 0; at < bytes; at += TOUCH_PIECE) {
         uint64_t n = bytes - at < TOUCH_PIECE ? bytes - at : TOUCH_PIECE;
-        int rc = posix_fallocate(fd, (off_t)at, (off_t)n);
+        int rc = touch_piece(fd, base, at, n);
         if (rc)
-            return -rc;
+            return rc;
         if (progress)
             progress(arg, "touching the region", at + n, bytes);
     }
@@ -135,7 +141,7 @@ static int map(int fd, size_t bytes, struct tb_region *r)
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED)
         return -errno;
-    madvise(base, bytes, MADV_HUGEPAGE); /* a wish: many systems refuse it for shared memory */
+    madvise(base, bytes, MADV_HUGEPAGE); /* a wish: docs/huge-pages.md says who grants it */
     r->base = base;
     r->bytes = bytes;
     return 0;
@@ -144,21 +150,22 @@ static int map(int fd, size_t bytes, struct tb_region *r)
 int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance,
                      tb_progress *progress, void *arg, struct tb_region *out)
 {
-    char name[128];
-    tb_region_shm_name(instance, name, sizeof(name));
-    int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = tb_region_file_create(config, instance);
     if (fd < 0)
-        return -errno;
-    int rc = touch(fd, layout->total_bytes, progress, arg);
+        return fd;
+    int rc = ftruncate(fd, (off_t)layout->total_bytes) ? -errno : map(fd, layout->total_bytes, out);
     if (!rc)
-        rc = map(fd, layout->total_bytes, out);
+        rc = touch(fd, out->base, layout->total_bytes, progress, arg);
+    enum tb_huge_pages pages = rc ? TB_HUGE_NONE : tb_region_file_pages(fd, config, out->base, layout->total_bytes);
     close(fd);
     if (rc) {
-        shm_unlink(name);
+        tb_region_unmap(out);
+        tb_region_file_remove(instance);
         return rc;
     }
     locate(out, layout);
     init_header(out, config, layout, instance);
+    out->header->huge_pages = pages;
     init_locks(out);
     init_slabs(out);
     init_free_lists(out);
@@ -181,12 +188,10 @@ static int verify(const struct tb_header *h, const struct stat *st)
 
 int tb_region_attach(const char *instance, struct tb_region *out)
 {
-    char name[128];
     struct stat st;
-    tb_region_shm_name(instance, name, sizeof(name));
-    int fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
+    int fd = tb_region_file_open(instance);
     if (fd < 0)
-        return -errno;
+        return fd;
     int rc = fstat(fd, &st) ? -errno : 0;
     if (!rc && (size_t)st.st_size < sizeof(struct tb_header))
         rc = -ESTALE;

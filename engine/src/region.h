@@ -31,6 +31,7 @@
 #include "io_model.h"
 #include "layout.h"
 #include "lock.h"
+#include "region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
 #define TB_REGION_VERSION 1u
@@ -160,7 +161,7 @@ struct tb_header {
     uint64_t digest;
     char name[64];
     char host[64];
-    bool huge_pages;
+    enum tb_huge_pages huge_pages; /* found when it was made */
     uint64_t started_ns; /* CLOCK_MONOTONIC */
     struct tb_config config;
     struct tb_layout layout;
@@ -231,9 +232,6 @@ struct tb_region {
     char *base;
     size_t bytes;
 };
-
-/* "/tierbench.UID.NAME" for shm_open. */
-void tb_region_shm_name(const char *instance, char *out, size_t size);
 
 /* Make, touch and initialise; -EEXIST, -ENOSPC ... with nothing left behind. */
 int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance,

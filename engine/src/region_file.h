@@ -1,0 +1,38 @@
+/*
+ * The file that a region is, and the pages it stands on.
+ *
+ * Its name is /dev/shm/tierbench.UID.NAME.  Where the configuration names a
+ * directory (a tmpfs or hugetlbfs with huge pages), that name is a symbolic link
+ * to the file there: whoever lists, attaches or removes goes by the name alone,
+ * as they know no configuration.  Name, link and file must be this user's, and
+ * nobody else's to open; a link leads nowhere but to a file of the same name.
+ */
+#ifndef TB_REGION_FILE_H
+#define TB_REGION_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct tb_config;
+
+enum tb_huge_pages { TB_HUGE_NONE, TB_HUGE_SHMEM, TB_HUGE_TMPFS, TB_HUGE_HUGETLB };
+/* "none", "shmem THP" (in /dev/shm), "huge tmpfs", "hugetlb". */
+const char *tb_huge_pages_name(enum tb_huge_pages kind);
+
+#define TB_REGION_PATH_MAX 128
+/* "/dev/shm/tierbench.UID.NAME" */
+void tb_region_path(const char *instance, char *out, size_t size);
+
+/* An empty file for a new region; its descriptor, -EEXIST where there is one (then attachable, if it ever was), or -errno. */
+int tb_region_file_create(const struct tb_config *config, const char *instance);
+/* -ENOENT none; -EPERM not this user's alone; or another negative errno. */
+int tb_region_file_open(const char *instance);
+int tb_region_file_remove(const char *instance);
+
+/* Give regions in the configuration's directory that lost their name in /dev/shm (somebody tidied there) it back. */
+void tb_region_file_relink(const struct tb_config *config);
+
+/* On what the mapping of `fd` at `base` really stands, asked of the kernel after it was touched. */
+enum tb_huge_pages tb_region_file_pages(int fd, const struct tb_config *config, const void *base, uint64_t bytes);
+
+#endif
