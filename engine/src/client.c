@@ -12,6 +12,7 @@
 #include "chain.h"
 #include "layer.h"
 #include "opens.h"
+#include "route.h"
 
 #define OWN_FD_FROM 600 /* the engine's descriptors stand above those that programs number themselves */
 
@@ -138,6 +139,7 @@ int tb_client_open_places(tb_engine *e)
             rc = open_tier(e, t);
     if (rc)
         return rc;
+    tb_route_prepare(e);
     e->local_refs = calloc(e->region.n_opens, sizeof(*e->local_refs));
     e->populated = calloc(e->header->layout.n_buffers / 8 + 1, 1);
     return e->local_refs && e->populated ? 0 : -ENOMEM;

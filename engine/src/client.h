@@ -26,6 +26,7 @@ struct tb_engine {
     uint32_t journal_tier;
     struct tb_io *shadow_io;
     char shadow[TB_PATH_MAX]; /* directory that stands for scratch prefixes */
+    size_t shadow_length, prefix_length[TB_MAX_PREFIXES];
     uint32_t slot;            /* of this client */
     uint32_t fork_slot;       /* of the child that fork is about to make */
     pthread_mutex_t fork_lock;

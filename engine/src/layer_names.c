@@ -25,11 +25,11 @@ struct place {
 
 static int locate(tb_engine *e, const char *path, struct place *out)
 {
-    const struct tb_config_prefix *p = tb_route_prefix(e, path);
-    out->mode = p ? p->mode : TB_MODE_BYPASS;
+    const struct tb_route r = tb_route_of(e, path);
+    out->mode = r.prefix ? r.prefix->mode : TB_MODE_BYPASS;
     out->scratch = out->mode == TB_MODE_SCRATCH;
     out->io = out->scratch ? e->shadow_io : e->pfs;
-    ssize_t n = tb_engine_translate(e, path, out->path, sizeof(out->path));
+    ssize_t n = tb_route_translate(e, &r, path, out->path, sizeof(out->path));
     return n < 0 ? (int)n : 0;
 }
 

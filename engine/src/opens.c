@@ -6,35 +6,50 @@
 #include "file.h"
 #include "flush.h"
 
+/* The free list is a stack without a lock; the count beside its head tells a head that came back from one that stayed. */
+static uint64_t head_of(uint64_t before, uint32_t open)
+{
+    return ((before >> 32) + 1) << 32 | open;
+}
+
+static uint32_t pop(tb_engine *e)
+{
+    uint64_t head = e->header->free_open;
+    uint32_t open, next;
+    do {
+        open = (uint32_t)head;
+        if (open == TB_NONE)
+            return TB_NONE;
+        next = atomic_load_explicit(&e->region.opens[open].next_free, memory_order_relaxed);
+    } while (!atomic_compare_exchange_weak(&e->header->free_open, &head, head_of(head, next)));
+    return open;
+}
+
+/* Held by its maker from the start: repair finds it whenever he dies. */
 uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
 {
-    struct tb_header *h = e->header;
-    tb_lock_take(&h->opens_lock);
-    uint32_t i = h->free_open;
-    if (i != TB_NONE)
-        h->free_open = e->region.opens[i].next_free;
-    tb_lock_drop(&h->opens_lock);
-    if (i == TB_NONE)
+    uint32_t open = pop(e);
+    if (open == TB_NONE)
         return TB_NONE;
-    struct tb_open *o = &e->region.opens[i];
+    struct tb_open *o = &e->region.opens[open];
     o->file = file;
-    o->offset = 0;
-    o->flags = flags;
-    o->in_kernel = false;
+    atomic_store_explicit(&o->offset, 0, memory_order_relaxed);
+    atomic_store_explicit(&o->flags, flags, memory_order_relaxed);
+    atomic_store_explicit(&o->in_kernel, false, memory_order_relaxed);
     for (uint32_t k = 0; k < TB_CLIENTS / 64; k++)
-        o->holders[k] = 0;
-    o->magic = TB_OPEN_MAGIC;
-    return i;
+        atomic_store_explicit(&o->holders[k], k == e->slot / 64 ? 1ull << (e->slot % 64) : 0, memory_order_relaxed);
+    atomic_store_explicit(&o->magic, TB_OPEN_MAGIC, memory_order_release);
+    return open;
 }
 
 void tb_open_free(tb_engine *e, struct tb_open *o)
 {
-    struct tb_header *h = e->header;
-    tb_lock_take(&h->opens_lock);
-    o->magic = 0;
-    o->next_free = h->free_open;
-    h->free_open = (uint32_t)(o - e->region.opens);
-    tb_lock_drop(&h->opens_lock);
+    uint64_t head = e->header->free_open;
+    uint32_t open = (uint32_t)(o - e->region.opens);
+    atomic_store_explicit(&o->magic, 0, memory_order_relaxed);
+    do
+        atomic_store_explicit(&o->next_free, (uint32_t)head, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&e->header->free_open, &head, head_of(head, open)));
 }
 
 static _Atomic uint32_t *slot_of(const tb_engine *e, int fd)
@@ -47,8 +62,11 @@ static _Atomic uint32_t *slot_of(const tb_engine *e, int fd)
 
 static void hold(tb_engine *e, uint32_t open)
 {
+    struct tb_open *o = &e->region.opens[open];
+    uint64_t mask = 1ull << (e->slot % 64);
     e->local_refs[open]++;
-    e->region.opens[open].holders[e->slot / 64] |= 1ull << (e->slot % 64);
+    if (!(o->holders[e->slot / 64] & mask))
+        o->holders[e->slot / 64] |= mask;
 }
 
 int tb_open_bind(tb_engine *e, int fd, uint32_t open)

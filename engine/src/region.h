@@ -13,7 +13,7 @@
  *   fragment per-block intervals of a large buffer whose bytes are not one interval
  *
  * Locks, in the order in which they may be taken together:
- *   chunk stripe -> file stripe -> { slab, queue, names, opens, fragments, journal }
+ *   chunk stripe -> file stripe -> { slab, queue, names, fragments, journal }
  * A thread holds at most one of each kind.  The chunk stripe of (file, chunk)
  * protects the buffers whose cells lie in that chunk and their hash chains; the
  * file stripe protects the record and its list of buffers.
@@ -121,12 +121,12 @@ _Static_assert(sizeof(struct tb_name) == 64, "a node is one cache line");
 
 #define TB_OPEN_MAGIC 0x6f70656eu
 struct tb_open {
-    uint32_t magic; /* 0: free */
+    _Atomic uint32_t magic; /* 0: free */
     uint32_t file;
     _Atomic uint64_t offset;
     _Atomic int flags; /* as given to open */
     _Atomic bool in_kernel; /* the file is coherent, and the kernel's own offset is this description's */
-    uint32_t next_free;
+    _Atomic uint32_t next_free;
     _Atomic uint64_t holders[TB_CLIENTS / 64]; /* clients with a descriptor */
 };
 
@@ -174,8 +174,9 @@ struct tb_header {
     uint32_t queue_head, queue_tail;
     _Atomic uint32_t queue_event; /* futex word */
 
-    struct tb_lock names_lock, opens_lock, fragments_lock, files_lock, clients_lock;
-    uint32_t free_name, free_open, free_fragment, free_file;
+    struct tb_lock names_lock, fragments_lock, files_lock, clients_lock;
+    uint32_t free_name, free_fragment, free_file;
+    _Atomic uint64_t free_open; /* index, and a count that moves with every change above it */
     _Atomic uint32_t renamer;   /* client slot + 1 that renames a directory, 0 none */
     _Atomic uint32_t n_renames; /* of directories, done */
 

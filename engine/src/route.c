@@ -19,7 +19,7 @@ static bool is_under(const char *path, const char *prefix, size_t length)
 static const struct tb_config_prefix *shadowed(const tb_engine *e, const char *path)
 {
     const struct tb_config *c = tb_config_of(e);
-    size_t n = strlen(e->shadow);
+    size_t n = e->shadow_length;
     char *end;
     if (!is_under(path, e->shadow, n) || !path[n])
         return NULL;
@@ -27,35 +27,47 @@ static const struct tb_config_prefix *shadowed(const tb_engine *e, const char *p
     return end > path + n + 1 && (*end == '/' || !*end) && i < c->n_prefixes ? &c->prefixes[i] : NULL;
 }
 
-const struct tb_config_prefix *tb_route_prefix(const tb_engine *e, const char *path)
+struct tb_route tb_route_of(const tb_engine *e, const char *path)
 {
     const struct tb_config *c = tb_config_of(e);
-    const struct tb_config_prefix *best = shadowed(e, path);
-    if (best)
-        return best;
-    for (uint32_t i = 0; i < c->n_prefixes; i++) {
-        const struct tb_config_prefix *p = &c->prefixes[i];
-        if (is_under(path, p->prefix, strlen(p->prefix)) && (!best || strlen(p->prefix) > strlen(best->prefix)))
-            best = p;
-    }
+    struct tb_route best = {.prefix = shadowed(e, path), .length = 0};
+    best.shadowed = best.prefix != NULL;
+    for (uint32_t i = 0; i < c->n_prefixes && !best.shadowed; i++)
+        if (e->prefix_length[i] > best.length && is_under(path, c->prefixes[i].prefix, e->prefix_length[i]))
+            best = (struct tb_route){&c->prefixes[i], e->prefix_length[i], false};
     return best;
+}
+
+void tb_route_prepare(tb_engine *e)
+{
+    const struct tb_config *c = tb_config_of(e);
+    e->shadow_length = strlen(e->shadow);
+    for (uint32_t i = 0; i < c->n_prefixes; i++)
+        e->prefix_length[i] = strlen(c->prefixes[i].prefix);
+}
+
+ssize_t tb_route_translate(const tb_engine *e, const struct tb_route *r, const char *path, char *out, size_t size)
+{
+    size_t n = strlen(path);
+    if (r->prefix && r->prefix->mode == TB_MODE_SCRATCH && !r->shadowed)
+        n = (size_t)snprintf(out, size, "%s/%u%s", e->shadow, (unsigned)(r->prefix - e->header->config.prefixes), path + r->length);
+    else if (n < size)
+        memcpy(out, path, n + 1);
+    return n < size ? (ssize_t)n : -ENAMETOOLONG;
 }
 
 struct tb_io *tb_engine_route(tb_engine *e, const char *path, enum tb_mode *mode)
 {
-    const struct tb_config_prefix *p = tb_route_prefix(e, path);
-    if (!p)
+    const struct tb_route r = tb_route_of(e, path);
+    if (!r.prefix)
         return NULL;
     if (mode)
-        *mode = p->mode;
-    return p->mode == TB_MODE_BYPASS ? e->pfs : &e->io;
+        *mode = r.prefix->mode;
+    return r.prefix->mode == TB_MODE_BYPASS ? e->pfs : &e->io;
 }
 
 ssize_t tb_engine_translate(tb_engine *e, const char *path, char *out, size_t size)
 {
-    const struct tb_config_prefix *p = tb_route_prefix(e, path);
-    int n = p && p->mode == TB_MODE_SCRATCH && !shadowed(e, path)
-                ? snprintf(out, size, "%s/%u%s", e->shadow, (unsigned)(p - e->header->config.prefixes), path + strlen(p->prefix))
-                : snprintf(out, size, "%s", path);
-    return (size_t)n < size ? n : -ENAMETOOLONG;
+    const struct tb_route r = tb_route_of(e, path);
+    return tb_route_translate(e, &r, path, out, size);
 }
