@@ -22,17 +22,26 @@ static bool slab_is_valid(tb_engine *e, uint32_t s)
     return n_free == slab->n_free && n_clean == slab->n_clean && n_free + n_other == l->n_buffers;
 }
 
+/* Every valid byte of a buffer is its own: nothing smaller stands over it. */
+static bool owns_its_bytes(tb_engine *e, uint32_t file, const struct tb_buffer *b)
+{
+    uint64_t start = tb_buffer_start(e, b), end;
+    for (uint32_t lo = b->valid_lo, a, z; tb_interval_valid(e, b, lo, b->valid_hi, &a, &z); lo = z)
+        for (uint64_t at = start + a; at < start + z; at = end)
+            if (tb_map_owner(e, file, at, start + z, &end) != b)
+                return false;
+    return true;
+}
+
 static bool file_is_valid(tb_engine *e, uint32_t file)
 {
     const struct tb_file *f = &e->region.files[file];
     uint32_t n = 0, n_dirty = 0;
-    uint64_t end;
     for (uint32_t i = f->first; i != TB_NONE; i = e->region.buffers[i].file_next) {
         struct tb_buffer *b = &e->region.buffers[i];
         if (b->state != TB_BUFFER_LIVE || b->file != file || ++n > f->n_buffers)
             return false;
-        uint64_t at = tb_buffer_start(e, b) + b->valid_lo;
-        if (b->valid_hi > b->valid_lo && tb_map_owner(e, file, at, at + 1, &end) != b)
+        if (b->flags & (TB_BUFFER_ARRIVING | TB_BUFFER_LEAVING) || !owns_its_bytes(e, file, b))
             return false;
         n_dirty += tb_buffer_is_dirty(b);
     }

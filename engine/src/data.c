@@ -6,6 +6,7 @@
 
 #include "file.h"
 #include "filemap.h"
+#include "heat.h"
 #include "interval.h"
 #include "journal.h"
 #include "medium.h"
@@ -40,7 +41,7 @@ static struct tb_buffer *take_same_size(tb_engine *e, const struct tb_buffer *li
     const struct tb_layout *l = &e->header->layout;
     for (uint32_t s = 0; s < l->n_slabs; s++)
         if (l->slab[s].class_index == l->slab[like->slab].class_index) {
-            struct tb_buffer *b = tb_slab_take(e, s);
+            struct tb_buffer *b = tb_slab_take(e, s, TB_HEAT_ANY);
             if (b)
                 return b;
         }
@@ -137,6 +138,7 @@ static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, ui
     bool was_dirty = tb_buffer_is_dirty(b);
     tb_interval_note(e, b, lo, hi, true);
     tb_map_count_dirty(e, b, was_dirty);
+    tb_heat_touch(e, b, hi - lo, hi, TB_HEAT_WRITE);
     tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->bytes_in, hi - lo);
     return 0;
 }
@@ -145,7 +147,7 @@ static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, ui
 static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, uint64_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;
-    struct tb_buffer *b = tb_tier_take(e, tier, n);
+    struct tb_buffer *b = tb_tier_take(e, tier, n, TB_HEAT_ANY);
     if (!b)
         return 0;
     uint64_t size = tb_buffer_size(e, b), cell = offset / size, end = (cell + 1) * size;
@@ -156,6 +158,7 @@ static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, u
         return rc;
     }
     tb_interval_note(e, b, lo, lo + take, true);
+    tb_heat_set(e, b, TB_HEAT_WRITE, false);
     tb_map_publish(e, b, t->file, cell);
     tb_count(&tb_transfers(e, tier)->bytes_in, take);
     return take;
@@ -286,7 +289,7 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
 }
 
 /* Bytes [lo, hi) of a buffer: what is valid from it, what is not from the backing file. */
-static int read_owned(struct tb_target *t, const struct tb_buffer *b, uint32_t lo, uint32_t hi, char *to)
+static int read_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint32_t hi, char *to)
 {
     tb_engine *e = t->engine;
     uint32_t at = lo, a, z;
@@ -302,6 +305,7 @@ static int read_owned(struct tb_target *t, const struct tb_buffer *b, uint32_t l
         }
         at = valid ? z : hi;
     }
+    tb_heat_touch(e, b, hi - lo, hi, TB_HEAT_READ);
     tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->hits, 1);
     return rc;
 }
@@ -313,7 +317,7 @@ static int read_chunk(struct tb_target *t, char *to, size_t n, uint64_t offset)
     if (stripe < 0)
         return stripe;
     for (uint64_t at = offset, end; at < offset + n && !rc; at = end) {
-        const struct tb_buffer *b = tb_map_owner(e, t->file, at, offset + n, &end);
+        struct tb_buffer *b = tb_map_owner(e, t->file, at, offset + n, &end);
         char *here = to + (at - offset);
         if (b) {
             uint32_t lo = (uint32_t)(at - tb_buffer_start(e, b));

@@ -83,32 +83,60 @@ struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, bool dirty_on
     return refs;
 }
 
-static void cut_one(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint64_t length)
+static bool cut_one(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint64_t length)
 {
     struct tb_buffer *b = &e->region.buffers[ref->buffer];
     int stripe = tb_chunk_lock(e, file, ref->start);
     if (stripe < 0)
-        return;
-    if (tb_buffer_is_at(b, file, ref->cell)) {
-        bool was_dirty = tb_buffer_is_dirty(b);
-        if (ref->start >= length)
-            tb_map_drop(e, b);
-        else {
-            tb_interval_cut(e, b, (uint32_t)(length - ref->start));
-            tb_map_count_dirty(e, b, was_dirty);
-        }
+        return true;
+    bool there = tb_buffer_is_at(b, file, ref->cell), was_dirty = tb_buffer_is_dirty(b);
+    if (there && ref->start >= length) {
+        tb_map_drop(e, b);
+    } else if (there && ref->start + b->valid_hi > length) {
+        tb_interval_cut(e, b, (uint32_t)(length - ref->start));
+        tb_map_count_dirty(e, b, was_dirty);
     }
     tb_chunk_unlock(e, stripe);
+    return there;
+}
+
+static bool drop_if_clean(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint64_t unused)
+{
+    struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    int stripe = tb_chunk_lock(e, file, ref->start);
+    (void)unused;
+    if (stripe < 0)
+        return true;
+    bool there = tb_buffer_is_at(b, file, ref->cell);
+    if (there && tb_buffer_is_clean(b))
+        tb_map_drop(e, b);
+    tb_chunk_unlock(e, stripe);
+    return there;
+}
+
+/* Until every buffer of the list was met where it was: one that moved meanwhile stands elsewhere now. */
+static void with_each(tb_engine *e, uint32_t file, uint64_t length,
+                      bool (*act)(tb_engine *, uint32_t, const struct tb_buffer_ref *, uint64_t))
+{
+    bool missed;
+    do {
+        uint32_t n;
+        struct tb_buffer_ref *refs = tb_file_buffers(e, file, false, &n);
+        missed = false;
+        for (uint32_t i = 0; i < n; i++)
+            missed |= !act(e, file, &refs[i], length);
+        free(refs);
+    } while (missed);
 }
 
 void tb_file_cut(tb_engine *e, uint32_t file, uint64_t length)
 {
-    uint32_t n;
-    struct tb_buffer_ref *refs = tb_file_buffers(e, file, false, &n);
-    for (uint32_t i = 0; i < n; i++)
-        if (refs[i].start + tb_buffer_size(e, &e->region.buffers[refs[i].buffer]) > length)
-            cut_one(e, file, &refs[i], length);
-    free(refs);
+    with_each(e, file, length, cut_one);
+}
+
+void tb_file_drop_clean(tb_engine *e, uint32_t file)
+{
+    with_each(e, file, 0, drop_if_clean);
 }
 
 void tb_file_forget_claimed(tb_engine *e, uint32_t file)
@@ -131,24 +159,4 @@ void tb_file_forget(tb_engine *e, uint32_t file)
         return;
     tb_file_forget_claimed(e, file);
     tb_file_unclaim(e, file);
-}
-
-static void drop_if_clean(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref)
-{
-    struct tb_buffer *b = &e->region.buffers[ref->buffer];
-    int stripe = tb_chunk_lock(e, file, ref->start);
-    if (stripe < 0)
-        return;
-    if (tb_buffer_is_at(b, file, ref->cell) && tb_buffer_is_clean(b))
-        tb_map_drop(e, b);
-    tb_chunk_unlock(e, stripe);
-}
-
-void tb_file_drop_clean(tb_engine *e, uint32_t file)
-{
-    uint32_t n;
-    struct tb_buffer_ref *refs = tb_file_buffers(e, file, false, &n);
-    for (uint32_t i = 0; i < n; i++)
-        drop_if_clean(e, file, &refs[i]);
-    free(refs);
 }

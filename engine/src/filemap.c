@@ -4,6 +4,7 @@
 
 #include "file.h"
 #include "interval.h"
+#include "move.h"
 #include "slab.h"
 
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -53,7 +54,9 @@ int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset)
     int rc = tb_lock_take(&chunk->lock);
     if (rc < 0)
         return rc;
-    begin_change(chunk); /* orphaned: every store left the chains usable */
+    begin_change(chunk);
+    if (rc == TB_LOCK_ORPHANED) /* every store left the chains usable, but a move may be half done */
+        tb_move_repair(e, stripe);
     return (int)stripe;
 }
 
@@ -74,6 +77,21 @@ static struct tb_buffer *find(tb_engine *e, uint32_t file, struct tb_chunk chunk
             return b;
     }
     return NULL;
+}
+
+struct tb_buffer *tb_map_find(tb_engine *e, uint32_t file, uint32_t class_index, uint64_t cell)
+{
+    return find(e, file, tb_chunk_of(e, file, cell * e->header->layout.class_size[class_index]), class_index, cell);
+}
+
+void tb_map_each(tb_engine *e, uint32_t stripe, void (*act)(tb_engine *e, struct tb_buffer *b))
+{
+    uint32_t per_stripe = e->header->layout.n_buckets / TB_STRIPES;
+    for (uint32_t k = 0; k < per_stripe; k++)
+        for (uint32_t i = e->region.buckets[stripe * per_stripe + k], next; i != TB_NONE; i = next) {
+            next = e->region.buffers[i].next;
+            act(e, &e->region.buffers[i]);
+        }
 }
 
 /* Where the next buffer of class `c` behind `offset` starts, or `limit`. */
@@ -258,9 +276,12 @@ bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b)
         return false;
     uint32_t stripe = tb_chunk_of(e, file, cell * tb_buffer_size(e, b)).stripe;
     struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
-    if (tb_lock_try(&chunk->lock) < 0)
+    int rc = tb_lock_try(&chunk->lock);
+    if (rc < 0)
         return false;
     begin_change(chunk);
+    if (rc == TB_LOCK_ORPHANED)
+        tb_move_repair(e, stripe);
     bool drop = tb_buffer_is_at(b, file, cell) && tb_buffer_is_clean(b);
     if (drop)
         tb_map_drop(e, b);

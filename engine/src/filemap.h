@@ -27,6 +27,10 @@ void tb_chunk_unlock(tb_engine *e, int stripe);
 
 /* The owner of the byte at `offset` and where its ownership ends (at most `limit`); NULL: none up to `*end`. */
 struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uint64_t limit, uint64_t *end);
+/* The buffer of that class at that cell, or NULL. */
+struct tb_buffer *tb_map_find(tb_engine *e, uint32_t file, uint32_t class_index, uint64_t cell);
+/* Every buffer of a locked stripe; `act` may drop the one it is given. */
+void tb_map_each(tb_engine *e, uint32_t stripe, void (*act)(tb_engine *e, struct tb_buffer *b));
 /* Publish an ALLOCATED buffer whose bytes and intervals are in place. */
 void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell);
 /* Publish `b` in the place of `old`, which becomes RETAINED as its predecessor. */

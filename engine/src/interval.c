@@ -162,6 +162,15 @@ void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t h
         tb_counters(e, b)->dirty += after - before;
 }
 
+int tb_interval_add(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty)
+{
+    bool one = touches(b->valid_lo, b->valid_hi, lo, hi) && (!dirty || touches(b->dirty_lo, b->dirty_hi, lo, hi));
+    if (b->fragment == TB_NONE && !one && !split(e, b))
+        return -ENOBUFS;
+    tb_interval_note(e, b, lo, hi, dirty);
+    return 0;
+}
+
 static bool clip(uint32_t a_lo, uint32_t a_hi, uint32_t lo, uint32_t hi, uint32_t *from, uint32_t *to)
 {
     *from = most(a_lo, lo);

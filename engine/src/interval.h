@@ -24,6 +24,8 @@ typedef int tb_gap_filler(void *arg, struct tb_buffer *b, uint32_t lo, uint32_t 
 int tb_interval_prepare(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, tb_gap_filler *fill, void *arg);
 /* The bytes are there: note them as valid, and dirty unless they came from the PFS. */
 void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty);
+/* As note, for a buffer that is being filled before it is published: no gaps are filled.  -ENOBUFS: no fragment is free. */
+int tb_interval_add(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty);
 
 /* The first valid (dirty) interval inside [lo, hi); false where there is none. */
 bool tb_interval_valid(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint32_t *from, uint32_t *to);

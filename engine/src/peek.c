@@ -1,6 +1,7 @@
 #include "peek.h"
 
 #include "filemap.h"
+#include "heat.h"
 #include "medium.h"
 
 #define LONGEST_CHAIN 64u /* a walk that meets more has lost its way, or is better off with the lock */
@@ -12,12 +13,12 @@ static uint32_t load(const uint32_t *field)
     return __atomic_load_n(field, __ATOMIC_RELAXED);
 }
 
-static const struct tb_buffer *find(const tb_engine *e, uint32_t file, struct tb_chunk chunk, uint32_t c, uint64_t cell)
+static struct tb_buffer *find(const tb_engine *e, uint32_t file, struct tb_chunk chunk, uint32_t c, uint64_t cell)
 {
     const struct tb_layout *l = &e->header->layout;
     uint32_t i = load(tb_map_bucket(e, chunk, c, cell));
     for (uint32_t n = 0; i < l->n_buffers && n < LONGEST_CHAIN; n++) {
-        const struct tb_buffer *b = &e->region.buffers[i];
+        struct tb_buffer *b = &e->region.buffers[i];
         if (load(&b->file) == file && __atomic_load_n(&b->cell, __ATOMIC_RELAXED) == cell && l->slab[b->slab].class_index == c)
             return b;
         i = load(&b->next);
@@ -26,11 +27,11 @@ static const struct tb_buffer *find(const tb_engine *e, uint32_t file, struct tb
 }
 
 /* The smallest class that has a buffer there owns the byte. */
-static const struct tb_buffer *owner(const tb_engine *e, uint32_t file, struct tb_chunk chunk, uint64_t offset)
+static struct tb_buffer *owner(const tb_engine *e, uint32_t file, struct tb_chunk chunk, uint64_t offset)
 {
     const struct tb_layout *l = &e->header->layout;
     const struct tb_file *f = &e->region.files[file];
-    const struct tb_buffer *b = NULL;
+    struct tb_buffer *b = NULL;
     for (uint32_t c = 0; c < l->n_classes && !b; c++)
         if (f->classes >> c & 1)
             b = find(e, file, chunk, c, tb_size_divide(offset, l->class_divisor[c]));
@@ -43,7 +44,7 @@ static const struct tb_buffer *owner(const tb_engine *e, uint32_t file, struct t
  */
 static size_t copy_from_owner(tb_engine *e, uint32_t file, struct tb_chunk chunk, char *to, size_t n, uint64_t offset)
 {
-    const struct tb_buffer *b = owner(e, file, chunk, offset);
+    struct tb_buffer *b = owner(e, file, chunk, offset);
     if (!b || load(&b->fragment) != TB_NONE || !tb_tier_is_memory(e, tb_slab_layout(e, b)->tier))
         return 0;
     struct tb_transfers *moved = tb_transfers(e, tb_slab_layout(e, b)->tier);
@@ -53,6 +54,7 @@ static size_t copy_from_owner(tb_engine *e, uint32_t file, struct tb_chunk chunk
     size_t take = hi - lo < n ? hi - lo : n;
     if (tb_medium_read(e, b, (uint32_t)lo, (uint32_t)take, to))
         return 0;
+    tb_heat_touch(e, b, (uint32_t)take, (uint32_t)(lo + take), TB_HEAT_READ);
     tb_count(&moved->bytes_out, take);
     tb_count(&moved->hits, 1);
     return take;

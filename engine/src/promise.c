@@ -7,9 +7,11 @@
 #include "file.h"
 #include "filemap.h"
 #include "flush.h"
+#include "heat.h"
 #include "interval.h"
 #include "journal.h"
 #include "medium.h"
+#include "move.h"
 #include "slab.h"
 #include "target.h"
 
@@ -25,7 +27,7 @@ static struct tb_buffer *take_persistent(tb_engine *e, const struct tb_buffer *l
     for (uint32_t s = 0; s < l->n_slabs; s++) {
         struct tb_buffer *b = NULL;
         if (l->slab[s].class_index == l->slab[like->slab].class_index && !tb_tier_is_memory(e, l->slab[s].tier))
-            b = tb_slab_take(e, s);
+            b = tb_slab_take(e, s, TB_HEAT_ANY);
         if (b)
             return b;
     }
@@ -48,12 +50,13 @@ static int copy_bytes(tb_engine *e, struct tb_buffer *to, const struct tb_buffer
     return rc;
 }
 
-/* Move a buffer of a memory tier down to a directory tier; -ENOSPC: none has room for it. */
-static int move_down(tb_engine *e, struct tb_buffer **b)
+/*
+ * Move a buffer of a memory tier down to a directory tier; -ENOSPC: none has room for it.
+ * Under the lock, unlike the organizer's moves: no write may come before the record.
+ */
+static int move_down(tb_engine *e, int stripe, struct tb_buffer **b)
 {
     struct tb_buffer *from = *b, *to = take_persistent(e, from);
-    uint32_t file = from->file, prev = from->prev;
-    uint64_t cell = from->cell;
     if (!to)
         return -ENOSPC;
     int rc = tb_interval_copy(e, to, from);
@@ -64,10 +67,10 @@ static int move_down(tb_engine *e, struct tb_buffer **b)
         tb_slab_give(e, to);
         return rc;
     }
-    from->prev = TB_NONE;
-    to->prev = prev;
-    tb_map_publish(e, to, file, cell);
-    tb_map_drop(e, from);
+    to->cell = from->cell;
+    to->heat = from->heat;
+    to->flags = from->flags & TB_BUFFER_KEEP;
+    tb_move_publish(e, stripe, &(uint32_t){tb_buffer_number(e, from)}, 1, &(uint32_t){tb_buffer_number(e, to)}, 1);
     e->header->tier[tb_slab_layout(e, to)->tier].moved_in += tb_buffer_size(e, to);
     *b = to;
     return 0;
@@ -101,11 +104,11 @@ struct keep {
     bool moved; /* a buffer of the list is elsewhere by now */
 };
 
-static int write_records(struct keep *k, struct tb_buffer **b)
+static int write_records(struct keep *k, int stripe, struct tb_buffer **b)
 {
     tb_engine *e = k->e;
     uint32_t a, z;
-    int rc = is_persistent(e, *b) ? 0 : move_down(e, b);
+    int rc = is_persistent(e, *b) ? 0 : move_down(e, stripe, b);
     uint32_t lo = (*b)->dirty_lo;
     e->header->n_journaled++; /* before the records, which the journal's end stays behind from here on */
     while (!rc && tb_interval_dirty(e, *b, lo, (*b)->dirty_hi, &a, &z)) {
@@ -140,7 +143,7 @@ static int record_buffer(struct keep *k, const struct tb_buffer_ref *ref, struct
         k->moved = true;
     else if (tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_DURABLE)) {
         if (!(b->flags & TB_BUFFER_JOURNALED))
-            rc = write_records(k, &b);
+            rc = write_records(k, stripe, &b);
         if (!rc) {
             k->slab_touched[b->slab] = true;
             *out = (struct journaled){tb_buffer_number(e, b), b->version, ref->cell, ref->start};

@@ -51,6 +51,9 @@ enum tb_buffer_state {
 
 #define TB_BUFFER_JOURNALED 1u /* a journal record stands on its bytes: never written in place */
 #define TB_BUFFER_DURABLE 2u   /* the record and the bytes are synced */
+#define TB_BUFFER_KEEP 4u      /* a hint says so: the last to be reclaimed or moved down */
+#define TB_BUFFER_ARRIVING 8u  /* being published in the place of those LEAVING, see move.h */
+#define TB_BUFFER_LEAVING 16u
 
 struct tb_buffer {
     _Atomic uint32_t state;
@@ -65,7 +68,8 @@ struct tb_buffer {
     uint32_t prev;               /* RETAINED predecessor */
     uint16_t slab;
     uint16_t client; /* while ALLOCATED */
-    uint32_t flags;
+    uint16_t flags;
+    _Atomic uint16_t heat; /* heat.h */
 };
 _Static_assert(sizeof(struct tb_buffer) == 64, "a buffer record is one cache line");
 
@@ -188,6 +192,9 @@ struct tb_header {
     struct tb_device_clock pfs_clock, tier_clock[TB_MAX_TIERS];
     _Atomic uint64_t round_robin;
 
+    _Atomic uint32_t heat_epoch; /* heat.h; its low 8 bits count */
+
+
     _Atomic uint32_t n_files;
     _Atomic uint64_t pfs_written, pfs_read, spilled, fsyncs;
     struct tb_tier_counters tier[TB_MAX_TIERS];
@@ -202,6 +209,7 @@ struct tb_header {
 struct tb_chunk_lock {
     struct tb_lock lock;
     _Atomic uint32_t sequence;
+    _Atomic uint32_t moving; /* enum tb_move_step: what a killed holder was about, see move.h */
 } __attribute__((aligned(64)));
 
 struct tb_file_lock {

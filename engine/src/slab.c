@@ -1,8 +1,10 @@
 #include "slab.h"
 
 #include "filemap.h"
+#include "heat.h"
 
-#define RECLAIM_LOOKS 4096u /* records looked at before a slab counts as full */
+#define RECLAIM_LOOKS 4096u  /* records looked at before a slab counts as full */
+#define RECLAIM_CHOICE 8u   /* of so many clean buffers the coldest goes */
 
 /* The holder died inside: it may have marked the head and not unlinked it; the count may be off by one. */
 static void repair_free_list(tb_engine *e, struct tb_slab *slab)
@@ -45,30 +47,53 @@ static TB_UNLOCKED bool is_reclaimable(const struct tb_buffer *b)
     return b->state == TB_BUFFER_LIVE && tb_buffer_is_clean(b);
 }
 
-/* Drop one clean buffer, second-hand order; only try-locks, since the caller may hold a chunk. */
-static bool reclaim(tb_engine *e, uint32_t s)
+/* The coldest of the next few clean buffers, NULL where none is colder than `limit`. */
+static struct tb_buffer *choose(tb_engine *e, uint32_t s, uint32_t limit, uint32_t *looks)
 {
     struct tb_slab *slab = &e->header->slab[s];
     const struct tb_layout_slab *l = &e->header->layout.slab[s];
-    uint32_t looks = l->n_buffers < RECLAIM_LOOKS ? l->n_buffers : RECLAIM_LOOKS;
-    while (slab->n_clean && looks--) {
+    struct tb_buffer *best = NULL;
+    uint32_t coldest = limit;
+    for (uint32_t met = 0; met < RECLAIM_CHOICE && *looks && coldest; --*looks) {
         struct tb_buffer *b = &e->region.buffers[l->first_buffer + slab->hand++ % l->n_buffers];
-        if (is_reclaimable(b) && tb_map_drop_clean(e, b))
+        if (!is_reclaimable(b))
+            continue;
+        met++;
+        uint32_t heat = tb_heat_of(e, b);
+        if (heat >= coldest)
+            continue;
+        coldest = heat;
+        best = b;
+    }
+    return best;
+}
+
+/* Drop one clean buffer, coldest of a few in the order of the hand; only try-locks, since the caller may hold a chunk. */
+static bool reclaim(tb_engine *e, uint32_t s, uint32_t limit)
+{
+    struct tb_slab *slab = &e->header->slab[s];
+    uint32_t n = e->header->layout.slab[s].n_buffers, looks = n < RECLAIM_LOOKS ? n : RECLAIM_LOOKS;
+    while (slab->n_clean && looks) {
+        struct tb_buffer *b = choose(e, s, limit, &looks);
+        if (b && tb_map_drop_clean(e, b))
             return true;
+        if (!b && limit != TB_HEAT_ANY)
+            return false; /* the next one who asks looks further on */
     }
     return false;
 }
 
-struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t s)
+struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t s, uint32_t limit)
 {
     struct tb_buffer *b = take_free(e, s);
-    while (!b && reclaim(e, s))
+    while (!b && limit && reclaim(e, s, limit))
         b = take_free(e, s);
     if (b) {
         b->file = TB_NONE;
         b->valid_lo = b->valid_hi = b->dirty_lo = b->dirty_hi = 0;
         b->fragment = b->prev = TB_NONE;
         b->flags = 0;
+        b->heat = 0;
         e->header->tier[e->header->layout.slab[s].tier].used += e->header->layout.slab[s].buffer_size;
     }
     return b;
@@ -89,7 +114,7 @@ void tb_slab_give(tb_engine *e, struct tb_buffer *b)
 }
 
 /* Largest buffers that the bytes fill come first, then the smallest that holds them all. */
-struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes)
+struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint32_t limit)
 {
     const struct tb_layout *l = &e->header->layout;
     uint32_t first = l->tier_first_slab[tier], n = e->header->config.tiers[tier].n_slabs;
@@ -105,11 +130,12 @@ struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes)
                 best = (int)s;
         }
         tried[best] = true;
-        struct tb_buffer *taken = tb_slab_take(e, first + (uint32_t)best);
+        struct tb_buffer *taken = tb_slab_take(e, first + (uint32_t)best, limit);
         if (taken)
             return taken;
     }
-    e->header->tier[tier].waits++;
+    if (limit == TB_HEAT_ANY)
+        e->header->tier[tier].waits++;
     return NULL;
 }
 

@@ -8,12 +8,15 @@
 
 #include "client.h"
 
-/* A buffer in state ALLOCATED, or NULL where the slab has none (after reclaiming one clean buffer). */
-struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t slab);
+/*
+ * A buffer in state ALLOCATED, or NULL where the slab has none: one that is free,
+ * else a clean one colder than `limit` (heat.h; 0: free ones only) is reclaimed.
+ */
+struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t slab, uint32_t limit);
 /* Give back a buffer that is in no hash and no list. */
 void tb_slab_give(tb_engine *e, struct tb_buffer *b);
-/* A buffer of `tier` for the byte at `offset` of a write of `bytes`, best fitting slab first. */
-struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes);
+/* A buffer of `tier` for the byte at `offset` of a transfer of `bytes`, best fitting slab first. */
+struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint32_t limit);
 /* Bytes that buffers of the tier could still take: free and clean ones. */
 uint64_t tb_tier_room(const tb_engine *e, uint32_t tier);
 
