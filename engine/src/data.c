@@ -228,6 +228,7 @@ static ssize_t write_chunk_once(struct tb_target *t, const char *from, size_t n,
     tb_engine *e = t->engine;
     size_t done = 0;
     ssize_t w = 0;
+    tb_peek_warm(e, t->file, n, offset);
     int stripe = tb_chunk_lock(e, t->file, offset);
     if (stripe < 0)
         return stripe;

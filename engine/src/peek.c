@@ -4,6 +4,8 @@
 #include "heat.h"
 #include "medium.h"
 
+#define WARM_UP_TO 8192u   /* bytes whose cache lines are worth asking for one by one */
+#define CACHE_LINE 64u
 #define LONGEST_CHAIN 64u /* a walk that meets more has lost its way, or is better off with the lock */
 
 #ifndef __SANITIZE_THREAD__
@@ -60,6 +62,17 @@ static size_t copy_from_owner(tb_engine *e, uint32_t file, struct tb_chunk chunk
     return take;
 }
 
+void tb_peek_warm(tb_engine *e, uint32_t file, size_t n, uint64_t offset)
+{
+    const struct tb_buffer *b = n <= WARM_UP_TO ? owner(e, file, tb_chunk_of(e, file, offset), offset) : NULL;
+    uint64_t lo = b ? offset - tb_buffer_start(e, b) : 0;
+    if (!b || !tb_tier_is_memory(e, tb_slab_layout(e, b)->tier) || lo >= tb_buffer_size(e, b))
+        return;
+    const char *at = e->region.base + tb_medium_offset(e, b, (uint32_t)lo);
+    for (size_t k = 0; k < n; k += CACHE_LINE)
+        __builtin_prefetch(at + k, 1); /* behind the buffer's end: a wasted line, never a fault */
+}
+
 bool tb_peek(tb_engine *e, uint32_t file, char *to, size_t n, uint64_t offset)
 {
     struct tb_chunk chunk = tb_chunk_of(e, file, offset);
@@ -79,6 +92,11 @@ bool tb_peek(tb_engine *e, uint32_t file, char *to, size_t n, uint64_t offset)
 }
 
 #else
+
+void tb_peek_warm(tb_engine *e, uint32_t file, size_t n, uint64_t offset)
+{
+    (void)e, (void)file, (void)n, (void)offset;
+}
 
 bool tb_peek(tb_engine *e, uint32_t file, char *to, size_t n, uint64_t offset)
 {

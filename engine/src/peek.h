@@ -16,6 +16,12 @@
 
 #include "client.h"
 
+/*
+ * A small write is about to take the chunk's lock: ask for the cache lines that it
+ * will change before the lock's barrier holds everything up (a fifth of its time).
+ */
+void tb_peek_warm(tb_engine *e, uint32_t file, size_t n, uint64_t offset);
+
 /* Bytes [offset, offset + n) of one chunk; false: take the lock. */
 bool tb_peek(tb_engine *e, uint32_t file, char *to, size_t n, uint64_t offset);
 
