@@ -4,11 +4,11 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "commands.h"
 #include "ctl.h"
+#include "watch.h"
 
 struct options {
     const char *config, *fragment, *name, *mode;
@@ -28,8 +28,8 @@ static int parse_watch(const char *text, struct options *o)
     char *end;
     o->watch = true;
     o->watch_seconds = text ? strtod(text, &end) : 1.0;
-    if (text && (*end || !(o->watch_seconds > 0)))
-        return ctl_fail("--watch: %s: allowed is a number of seconds above 0", text);
+    if (text && (*end || !(o->watch_seconds >= 0.01 && o->watch_seconds <= 86400)))
+        return ctl_fail("--watch: %s: allowed is a number of seconds from 0.01 to 86400", text);
     return 0;
 }
 
@@ -132,23 +132,21 @@ int tb_status_command(int argc, char **argv)
 {
     struct options o;
     tb_engine *e;
-    int rc = parse(argc, argv, "ijw", "usage: tierctl status [-i NAME] [--json] [--watch[=SECONDS]]   (1: no instance runs)", &o);
+    int rc = parse(argc, argv, "ijw", "usage: tierctl status [-i NAME] [--json] [--watch[=SECONDS]]   (1: no instance runs; --watch --json: one document a line)", &o);
     if (rc || o.help || (rc = ctl_attach(o.name, &e)))
         return rc;
-    do {
-        if (o.json) {
-            json_t *j = ctl_instance_json(e, false);
-            json_dumpf(j, stdout, JSON_INDENT(2));
-            puts("");
-            json_decref(j);
-        } else {
-            print_status(e);
-        }
-        if (o.watch)
-            nanosleep(&(struct timespec){(time_t)o.watch_seconds, (long)((o.watch_seconds - (double)(time_t)o.watch_seconds) * 1e9)}, NULL);
-    } while (o.watch && !ferror(stdout));
+    if (o.watch) {
+        rc = ctl_watch(e, o.watch_seconds, o.json);
+    } else if (o.json) {
+        json_t *j = ctl_instance_json(e, false);
+        json_dumpf(j, stdout, JSON_INDENT(2));
+        puts("");
+        json_decref(j);
+    } else {
+        print_status(e);
+    }
     tb_engine_detach(e);
-    return 0;
+    return rc;
 }
 
 int tb_drain_command(int argc, char **argv)

@@ -139,7 +139,7 @@ static uint32_t live_clients(const struct tb_region *r)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < TB_CLIENTS; i++)
-        n += r->clients[i].pid && tb_client_is_alive(&r->clients[i]);
+        n += r->clients[i].pid && r->clients[i].pid != r->header->daemon_pid && tb_client_is_alive(&r->clients[i]);
     return n;
 }
 
@@ -168,7 +168,16 @@ static void read_info(const struct tb_region *r, struct tb_instance_info *out)
 int tb_instance_info(tb_engine *e, struct tb_instance_info *out)
 {
     read_info(&e->region, out);
+    out->n_clients -= !e->is_daemon;
     return 0;
+}
+
+bool tb_instance_is_there(tb_engine *e)
+{
+    struct tb_region r = {0};
+    bool there = tb_region_attach(e->header->name, &r) == 0 && r.header->started_ns == e->header->started_ns;
+    tb_region_unmap(&r);
+    return there;
 }
 
 int tb_instance_list(struct tb_instance_info *out, int max)

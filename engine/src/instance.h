@@ -35,7 +35,7 @@ struct tb_instance_info {
     uint64_t config_digest;
     pid_t daemon_pid;    /* 0: it never ran */
     bool daemon_alive;
-    uint32_t n_clients;  /* attached processes that live */
+    uint32_t n_clients;  /* attached processes that live, but for the daemon and whoever asks through a handle */
     uint64_t region_bytes;
     enum tb_huge_pages huge_pages;
 };
@@ -43,6 +43,10 @@ struct tb_instance_info {
 /* This user's instances with a region, alive or dead; returns how many were written (at most `max`). */
 int tb_instance_list(struct tb_instance_info *out, int max);
 int tb_instance_info(tb_engine *engine, struct tb_instance_info *out);
+/* Does the name still stand for this region?  No longer after a stop. */
+bool tb_instance_is_there(tb_engine *engine);
+/* Seconds since the region was made. */
+double tb_instance_age(tb_engine *engine);
 
 /* The configuration the region was made with. */
 const struct tb_config *tb_instance_config(tb_engine *engine);

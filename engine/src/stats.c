@@ -45,10 +45,12 @@ void tb_engine_stats(tb_engine *e, struct tb_stats *out)
     out->pfs_bytes_read = h->pfs_read;
     out->spilled = h->spilled;
     out->fsyncs = h->fsyncs;
-    for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
-        const struct tb_file *f = &e->region.files[i];
-        out->n_dirty_files += f->magic == TB_FILE_MAGIC && f->n_dirty;
-        out->n_errors += f->magic == TB_FILE_MAGIC && f->error;
+    for (uint32_t i = 0, seen = 0; i < e->region.n_file_buckets && seen < out->n_files; i++) {
+        const struct tb_file *f = &e->region.files[i]; /* those in use stand in front, mostly */
+        bool used = f->magic == TB_FILE_MAGIC;
+        seen += used;
+        out->n_dirty_files += used && f->n_dirty;
+        out->n_errors += used && f->error;
     }
     for (uint32_t t = 0; t < out->n_tiers; t++)
         read_tier(e, t, &out->tier[t]);
@@ -68,6 +70,11 @@ double tb_seconds_since_start(const tb_engine *e)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - (double)e->header->started_ns * 1e-9;
+}
+
+double tb_instance_age(tb_engine *e)
+{
+    return tb_seconds_since_start(e);
 }
 
 /* A full table keeps every other sample: its span doubles, its shape stays. */

@@ -161,8 +161,8 @@ struct tb_stats {
 
 /*
  * The counters now.  Never fails and takes no lock: counters that move meanwhile
- * may be of different moments.  Costs a look at every file record in use or not
- * (max_files of the configuration): for a glance, not for every operation.
+ * may be of different moments.  Costs a look at every file record in use and some
+ * more: for a glance, not for every operation.
  */
 void tb_engine_stats(tb_engine *engine, struct tb_stats *out);
 

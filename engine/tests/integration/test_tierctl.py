@@ -2,6 +2,9 @@
 
 import json
 import os
+import pty
+import re
+import select
 import shutil
 import signal
 import subprocess
@@ -132,6 +135,68 @@ class Tierctl(unittest.TestCase):
         self.assertFalse(self.shm().exists())
         self.assertEqual(list((self.root / "nvme").iterdir()), [])
         self.assertNotEqual(self.ctl("status", "-i", self.name).returncode, 0)
+
+    def watch(self, *args, **more):
+        command = [BIN / "tierctl", "status", "-i", self.name, "--watch=0.05", *args]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, **more)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stderr.close)
+        return process
+
+    def until(self, fd, pattern, seconds=20):
+        """Everything read until the pattern appears."""
+        text, end = "", time.monotonic() + seconds
+        while not re.search(pattern, text, re.DOTALL):
+            ready, _, _ = select.select([fd], [], [], max(0, end - time.monotonic()))
+            self.assertTrue(ready, f"no {pattern} in {text[-2000:]}")
+            text += os.read(fd, 65536).decode()
+        return text
+
+    def test_watch_redraws_a_terminal(self):
+        self.start()
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        process = self.watch(stdout=theirs)
+        os.close(theirs)
+        empty = self.until(ours, r"\033\[J.*\033\[J")
+        self.assertIn(f"ram      [{'.' * 18}]", empty)
+        self.assertRegex(empty, r"\033\[5A" + self.name)  # over the five lines of the last picture
+        self.assertTrue(all(len(line) <= 80 for line in re.sub(r"\033\[\d*\w", "", empty).split("\r\n")))
+        self.write()
+        self.until(ours, r"nvme +\[#+\.*\] +0\.2 +0\.0")
+        self.assertEqual(self.ctl("drain", "-i", self.name).returncode, 0)
+        drained = self.until(ours, r"nvme +\[[+.]+\] +0\.0")
+        self.assertRegex(drained, r"pfs +[0-9]*[1-9][0-9.]* MiB/s written|pfs +0\.[0-9]*[1-9] MiB/s written")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=10), 0)
+        self.assertEqual(self.status()["clients"], 0)
+
+    def test_watch_writes_lines_and_ends_with_the_instance(self):
+        self.start()
+        process = self.watch(stdout=subprocess.PIPE)
+        self.addCleanup(process.stdout.close)
+        text = self.until(process.stdout.fileno(), r"\n.*\n.*\n")
+        self.assertNotIn("\033", text)
+        self.assertEqual(self.ctl("stop", "-i", self.name).returncode, 0)
+        text += self.until(process.stdout.fileno(), "ended\n")
+        lines = text.splitlines()
+        self.assertEqual(lines.pop(), f"instance {self.name} ended")
+        for line in lines:
+            self.assertRegex(line, r"^[0-9.]+ s  clients 0  ram: dirty 0.0 clean 0.0 free [0-9.]+ MiB, in 0.0 out 0.0 flush 0.0 MiB/s")
+        self.assertEqual(process.wait(timeout=10), 0)
+
+    def test_watch_writes_json_lines(self):
+        self.start()
+        process = self.watch("--json", stdout=subprocess.PIPE)
+        self.addCleanup(process.stdout.close)
+        text = self.until(process.stdout.fileno(), r"\n.*\n.*\n")
+        process.terminate()
+        self.assertEqual(process.wait(timeout=10), 0)
+        text += process.stdout.read().decode()
+        for line in text.splitlines():
+            self.assertEqual(json.loads(line)["region"]["huge_pages"], self.status()["region"]["huge_pages"])
+        self.assertEqual(self.ctl("status", "-i", self.name, "--watch=0").returncode, 2)
 
     def test_run_status_is_the_commands(self):
         for command, status in (("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("no-such-program-here", 127)):
