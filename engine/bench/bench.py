@@ -16,6 +16,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -28,6 +29,8 @@ from pathlib import Path
 MIB = 1 << 20
 SHM = "/dev/shm"  # noqa: S108 - the yardstick is this very file system
 SHM_NEEDED_MIB = 2048
+
+WATCHED_REPETITIONS = 50  # some tenths of a second: several looks
 
 # Rates of the modelled devices, MiB/s.
 MODEL_PFS = 400
@@ -287,6 +290,32 @@ def scaling(case: str, copy: str) -> Callable[[Bench], Pairs]:
     return measure
 
 
+def watched(case: str) -> Callable[[Bench], Pairs]:
+    """Time with the daemon's samples and `status --watch=0.1` over that with neither (a stopped daemon)."""
+
+    def measure(bench: Bench) -> Pairs:
+        tierctl, pairs = str(bench.build / "bin/tierctl"), []
+        with serving(bench.tiered(bench.ram_config(), case, bench.root / "pfs")) as server:
+            name = f"run-{server.process.pid}"
+            status = [tierctl, "status", "-i", name, "--json"]
+            said = subprocess.run(status, capture_output=True, check=True).stdout  # noqa: S603
+            daemon = json.loads(said)["daemon_pid"]
+            for _ in range(bench.repetitions):
+                watch = [tierctl, "status", "-i", name, "--watch=0.1"]
+                watcher = subprocess.Popen(watch, stdout=subprocess.DEVNULL)  # noqa: S603
+                ours = sum(server.repeat() for _ in range(WATCHED_REPETITIONS))
+                watcher.send_signal(signal.SIGINT)
+                watcher.wait()
+                os.kill(daemon, signal.SIGSTOP)
+                try:
+                    pairs.append((ours, sum(server.repeat() for _ in range(WATCHED_REPETITIONS))))
+                finally:
+                    os.kill(daemon, signal.SIGCONT)
+        return pairs
+
+    return measure
+
+
 def open_close(managed: bool) -> Callable[[Bench], Pairs]:
     """Time of open and close under the preload library over the same without it."""
 
@@ -405,6 +434,8 @@ def budget() -> list[Row]:
             measure = huge_against_memcpy(place, f"{call}-1m", copy)
             state = "fresh client, huge pages"
             rows.append(Row(f"{call} 1 MiB, RAM tier, {state}", memcpy, "at least", 0.8, measure))
+    alone = "the same, neither sampled nor watched"
+    rows.append(Row("pwrite 4 KiB, sampled and watched", alone, "at most", 1.02, watched("pwrite-4k")))
     scale, backing = "the scaling of bare memcpy", "the same on the backing file system"
     rows += [
         Row("two processes writing 1 MiB", scale, "at least", 0.9, scaling("write-1m", "memcpy-in")),
