@@ -78,11 +78,19 @@ static bool is_in_kernel(tb_engine *e, struct tb_open *o, int fd)
     return true;
 }
 
+/* Offsets end at 2^63 - 1. */
+static bool passes_the_end(uint64_t offset, size_t n)
+{
+    return offset > INT64_MAX || n > INT64_MAX - offset;
+}
+
 static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_t n, uint64_t offset)
 {
     struct tb_target t = tb_layer_target(e, o, fd);
     if (!may_read(o->flags))
         return -EBADF;
+    if (passes_the_end(offset, n))
+        return -EINVAL;
     if (is_coherent(e, o))
         return t.io->ops->pread(t.io, fd, buf, n, (off_t)offset);
     enter();
@@ -107,19 +115,36 @@ static ssize_t write_coherent(struct tb_target *t, const void *buf, size_t n, ui
 }
 
 /*
- * Offsets end at 2^63 - 1, and the backing file's earlier: its own limit is asked
- * for where a write makes a file that large, since a flush would be told too late.
+ * Where files of its file system end.  The kernel says so by refusing to set an
+ * offset behind it; its own offset of `fd` means nothing while we keep ours.
  */
-static int limit_write(tb_engine *e, const struct tb_open *o, int fd, uint64_t offset, size_t *n)
+static bool may_reach(tb_engine *e, const struct tb_open *o, int fd, uint64_t end)
 {
     struct tb_io *io = tb_file_io(e, o->file);
-    if (*n && offset >= INT64_MAX)
-        return -EFBIG;
-    if (*n > INT64_MAX - offset)
-        *n = (size_t)(INT64_MAX - offset);
+    return end <= ASK_LIMIT_FROM || io->ops->lseek(io, fd, (off_t)end, SEEK_SET) != -EINVAL;
+}
+
+static uint64_t longest(tb_engine *e, const struct tb_open *o, int fd)
+{
+    uint64_t end = 0;
+    for (int bit = 62; bit >= 0; bit--)
+        if (may_reach(e, o, fd, end | 1ull << bit))
+            end |= 1ull << bit;
+    return end;
+}
+
+/* As the file system would: a flush would be told too late. */
+static int limit_write(tb_engine *e, const struct tb_open *o, int fd, uint64_t offset, size_t *n)
+{
     uint64_t end = offset + *n;
     bool grows = end > ASK_LIMIT_FROM && (o->flags & O_APPEND || end > e->region.files[o->file].size);
-    return grows && io->ops->lseek(io, fd, (off_t)end, SEEK_SET) == -EINVAL ? -EFBIG : 0;
+    if (!grows || !*n || may_reach(e, o, fd, end))
+        return 0;
+    end = longest(e, o, fd);
+    if (offset >= end)
+        return -EFBIG;
+    *n = (size_t)(end - offset);
+    return 0;
 }
 
 static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, uint64_t offset)
@@ -128,6 +153,8 @@ static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf
     struct tb_file *f = &e->region.files[o->file];
     if (!may_write(o->flags))
         return -EBADF;
+    if (passes_the_end(offset, n))
+        return -EINVAL;
     if (is_coherent(e, o))
         return write_coherent(&t, buf, n, offset);
     int rc = limit_write(e, o, fd, offset, &n);
@@ -241,9 +268,11 @@ static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
     else if (whence != SEEK_SET)
         return -EINVAL;
     if (beyond)
-        return -EOVERFLOW;
+        return -EINVAL;
     if (at < 0)
         return whence == SEEK_DATA || whence == SEEK_HOLE ? at : -EINVAL;
+    if (!may_reach(e, o, fd, (uint64_t)at))
+        return -EINVAL;
     o->offset = (uint64_t)at;
     return at;
 }
