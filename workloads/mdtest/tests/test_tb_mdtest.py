@@ -19,9 +19,10 @@ DATA = Path(__file__).parent / "data"
 FAST = Path("/dev/shm")  # thousands of files take a disk seconds
 LIMIT_S = 60  # a run that takes longer hangs
 WRONG_LINES = (
-    "-q|word|-n|-n x|-n -1|-n 2q|-n 99999999999|-I -1|-z -1|-z 99|-b 0|-b 100000 -z 2|-i 0|-s 0|-f 3|-l 3|-B 2|"
-    "-n 5 -I 2|-n 2 -w 4 -e 8|-a MPIIO|-S -u|-S -D|-c -u|-c -N 1|-d a@b|-W 1 -b 2|-W 1 -B 1|-k -w 3|-X|"
-    "--verify-write|--posix.odirect -w 100|--dataPacketType=i|-G -2|--saveRankPerformanceDetails=/nowhere/x.csv"
+    "-q|word|-n|-n x|-n -1|-n 2q|-n 99999999999|-I -1|-z -1|-z 99|-b 0|-b 100000 -z 2|-i 0|-s 0|"
+    "-f 3|-l 3|-B 2|-n 5 -I 2|-n 2 -w 4 -e 8|-a MPIIO|-S -u|-S -D|-c -u|-c -N 1|-d a@b|-W 1 -b 2|"
+    "-W 1 -B 1|-k -w 3|-X|--verify-write|--posix.odirect -w 100|--dataPacketType=i|-G -2|"
+    "--saveRankPerformanceDetails=/nowhere/x.csv"
 ).split("|")
 PROGRAM = MPIEXEC = ""
 
