@@ -139,11 +139,10 @@ void tb_coherent_for_exec(void)
 
 static bool is_plain(const char *path)
 {
-    char before = 0;
-    for (const char *p = path; *p; before = *p++)
-        if (before == '/' && (*p == '/' || *p == '.'))
+    for (const char *p = path; (p = strchr(p, '/')); p++)
+        if (p[1] == '/' || p[1] == '.' || p[1] == 0)
             return false;
-    return before != '/';
+    return true;
 }
 
 /* Without ".", ".." and double slashes; symlinks stay: ".." behind one is taken as the name says. */

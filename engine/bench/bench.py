@@ -316,13 +316,14 @@ def watched(case: str) -> Callable[[Bench], Pairs]:
     return measure
 
 
-def open_close(managed: bool) -> Callable[[Bench], Pairs]:
+def open_close(managed: bool, on_disk: bool = False) -> Callable[[Bench], Pairs]:
     """Time of open and close under the preload library over the same without it."""
 
     def measure(bench: Bench) -> Pairs:
-        folder = bench.root / ("pfs" if managed else "unmanaged")
-        ours = bench.tiered(bench.ram_config(), "open-close", folder)
-        return in_turn(bench, ours, bench.plain("open-close", bench.root / "plain"))
+        where = bench.disk if on_disk else bench.root
+        folder = where / ("pfs" if managed else "unmanaged")
+        ours = bench.tiered(bench.ram_config(pfs=where / "pfs"), "open-close", folder)
+        return in_turn(bench, ours, bench.plain("open-close", where / "plain"))
 
     return measure
 
@@ -428,7 +429,9 @@ def budget() -> list[Row]:
             rows.append(Row(f"{call} 1 MiB, RAM tier, {state}", memcpy, "at least", 0.8, measure))
     for call, case in [("write", "memcpy-4k-in"), ("read", "memcpy-4k-out")]:
         theirs = "pwrite-4k" if call == "write" else "pread-4k"
-        rows.append(Row(f"bare memcpy of the same 4 KiB blocks ({call})", tmpfs, "at most", None, bare(case, theirs)))
+        rows.append(
+            Row(f"bare memcpy of the same 4 KiB blocks ({call})", tmpfs, "at most", None, bare(case, theirs))
+        )
     if place := huge_place():
         for call, copy in [("write", "memcpy-in"), ("read", "memcpy-out")]:
             measure = huge_against_memcpy(place, f"{call}-1m", copy)
@@ -441,6 +444,7 @@ def budget() -> list[Row]:
         Row("two processes writing 1 MiB", scale, "at least", 0.9, scaling("write-1m", "memcpy-in")),
         Row("two processes reading 1 MiB", scale, "at least", 0.9, scaling("read-1m", "memcpy-out")),
         Row("open + close, buffered file", backing, "at most", 1.5, open_close(True)),
+        Row("open + close, buffered file on disk", backing, "at most", 1.5, open_close(True, on_disk=True)),
         Row("open + close, unmanaged file", backing, "at most", 1.4, open_close(False)),
         Row("drain to a modelled PFS", "the model's rate", "at least", 0.9, drain_modelled),
         Row("drain to a real file system", "one writer that writes and syncs", "at least", None, drain_real),
@@ -452,6 +456,22 @@ def budget() -> list[Row]:
         rates = "the sum of the tiers' modelled bandwidths"
         rows.append(Row(f"burst on three tiers, {policy}", rates, "at least", 0.9, burst(policy)))
     return rows
+
+
+def layers(bench: Bench) -> list[dict[str, object]]:
+    """Time of each layer of the engine in ns: where a transfer's time goes (tb-layers)."""
+    command = [str(bench.build / "bin/tb-layers"), str(bench.ram_config())]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode != 0:
+        raise CannotMeasureError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def print_layers(steps: list[dict[str, object]]) -> None:
+    """Print the layers as a table."""
+    print("where the time goes, random 4 KiB blocks of a 64 MiB file, ns an operation:")
+    for step in steps:
+        print(f"{step['ns']:9.1f}  {step['bytes']:>5} bytes  {step['operation']:<28} {step['layer']}")
 
 
 def provenance(bench: Bench) -> dict[str, object]:
@@ -509,7 +529,7 @@ def refuse(message: str) -> None:
 def main() -> int:
     """Measure all of it."""
     args = parse()
-    for program in ("tb-bench", "tierctl", "tierd"):
+    for program in ("tb-bench", "tb-layers", "tierctl", "tierd"):
         if not (args.build / "bin" / program).exists():
             refuse(f"{args.build}/bin/{program} is not there; build first")
     if args.repetitions < 1:
@@ -528,8 +548,13 @@ def main() -> int:
         bench = Bench(args.build.resolve(), Path(root), Path(disk).resolve(), args.repetitions)
         about = provenance(bench)
         run(bench, rows)
+        inside = [] if args.only else layers(bench)
+    if inside:
+        print_layers(inside)
     result = args.out / f"{time.strftime('%Y%m%d-%H%M%S')}.json"
-    result.write_text(json.dumps({"run": about, "rows": [row.as_json() for row in rows]}, indent=1) + "\n")
+    result.write_text(
+        json.dumps({"run": about, "rows": [row.as_json() for row in rows], "layers": inside}, indent=1) + "\n"
+    )
     over = sum(row.within is False for row in rows)
     print(f"{over} of {len(rows)} over budget; {result}")
     return 1 if any(row.error for row in rows) else 0

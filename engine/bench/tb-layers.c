@@ -1,0 +1,237 @@
+/*
+ * tb-layers CONFIG
+ *
+ * Where the time of a buffered transfer goes.  Makes an instance of its own of the
+ * configuration and moves the same random 4 KiB blocks through ever more layers of
+ * the engine: nothing but the copy; the medium of a known buffer (no look-up); look-up
+ * and locks; the whole layer as adapters call it.  The same for single bytes shows
+ * the layers without the copy, a file written anew and again shows allocation.
+ * Prints a JSON list of {"layer", "operation", "bytes", "ns"}: medians over rounds
+ * in which all take turns.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "data.h"
+#include "file.h"
+#include "filemap.h"
+#include "instance.h"
+#include "medium.h"
+#include "opens.h"
+#include "peek.h"
+
+#define FILE_BYTES (64u << 20)
+#define BLOCK 4096u
+#define OPERATIONS 20000
+#define ROUNDS 15
+
+struct place {
+    tb_engine *engine;
+    struct tb_io *io;
+    int fd;
+    struct tb_target target;
+    struct tb_buffer **buffers; /* of each block */
+    char *bytes;
+    uint64_t random;
+};
+
+static uint64_t next_block(struct place *p)
+{
+    p->random ^= p->random << 13;
+    p->random ^= p->random >> 7;
+    p->random ^= p->random << 17;
+    return p->random % (FILE_BYTES / BLOCK);
+}
+
+static uint32_t inside(const struct place *p, uint64_t block)
+{
+    return (uint32_t)(block * BLOCK - tb_buffer_start(p->engine, p->buffers[block]));
+}
+
+static char *bytes_of(const struct place *p, uint64_t block)
+{
+    return p->engine->region.base + tb_medium_offset(p->engine, p->buffers[block], inside(p, block));
+}
+
+static void copy_read(struct place *p, uint64_t block, size_t n)
+{
+    memcpy(p->bytes, bytes_of(p, block), n);
+    __asm__ volatile("" : : "r"(p->bytes) : "memory");
+}
+
+static void copy_write(struct place *p, uint64_t block, size_t n)
+{
+    memcpy(bytes_of(p, block), p->bytes, n);
+}
+
+static void medium_read(struct place *p, uint64_t block, size_t n)
+{
+    tb_medium_read(p->engine, p->buffers[block], inside(p, block), (uint32_t)n, p->bytes);
+}
+
+static void medium_write(struct place *p, uint64_t block, size_t n)
+{
+    tb_medium_write(p->engine, p->buffers[block], inside(p, block), (uint32_t)n, p->bytes);
+}
+
+static void data_read(struct place *p, uint64_t block, size_t n)
+{
+    if (tb_data_read(&p->target, p->bytes, n, block * BLOCK) != (ssize_t)n)
+        abort();
+}
+
+static void data_write(struct place *p, uint64_t block, size_t n)
+{
+    if (tb_data_write(&p->target, p->bytes, n, block * BLOCK) != (ssize_t)n)
+        abort();
+}
+
+static void layer_read(struct place *p, uint64_t block, size_t n)
+{
+    if (p->io->ops->pread(p->io, p->fd, p->bytes, n, (off_t)(block * BLOCK)) != (ssize_t)n)
+        abort();
+}
+
+static void layer_write(struct place *p, uint64_t block, size_t n)
+{
+    if (p->io->ops->pwrite(p->io, p->fd, p->bytes, n, (off_t)(block * BLOCK)) != (ssize_t)n)
+        abort();
+}
+
+static const struct step {
+    const char *layer, *operation;
+    size_t bytes;
+    void (*act)(struct place *, uint64_t block, size_t n);
+} steps[] = {
+    {"copy", "read", BLOCK, copy_read},       {"medium", "read", BLOCK, medium_read},
+    {"look-up", "read", BLOCK, data_read},    {"layer", "read", BLOCK, layer_read},
+    {"medium", "read", 1, medium_read},       {"look-up", "read", 1, data_read},
+    {"layer", "read", 1, layer_read},         {"copy", "write", BLOCK, copy_write},
+    {"medium", "write", BLOCK, medium_write}, {"look-up", "write", BLOCK, data_write},
+    {"layer", "write", BLOCK, layer_write},   {"medium", "write", 1, medium_write},
+    {"look-up", "write", 1, data_write},      {"layer", "write", 1, layer_write},
+};
+#define N_STEPS (sizeof(steps) / sizeof(steps[0]))
+#define N_ALLOCATION 2
+
+static double now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static double time_step(struct place *p, const struct step *s)
+{
+    double start = now_ns();
+    for (int i = 0; i < OPERATIONS; i++)
+        s->act(p, next_block(p), s->bytes);
+    return (now_ns() - start) / OPERATIONS;
+}
+
+/* A new file in order, then the same bytes again: the difference is what taking and publishing buffers costs. */
+static void time_allocation(struct place *p, double *first, double *again)
+{
+    char path[TB_PATH_MAX + 32];
+    snprintf(path, sizeof(path), "%s/tb-layers.new", p->engine->header->config.pfs.path);
+    int fd = p->io->ops->open(p->io, path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    double *into[] = {first, again};
+    for (int pass = 0; pass < 2; pass++) {
+        double start = now_ns();
+        for (uint64_t block = 0; block < FILE_BYTES / BLOCK; block++)
+            p->io->ops->pwrite(p->io, fd, p->bytes, BLOCK, (off_t)(block * BLOCK));
+        *into[pass] = (now_ns() - start) / (FILE_BYTES / BLOCK);
+    }
+    p->io->ops->unlink(p->io, path, 0);
+    p->io->ops->close(p->io, fd);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *values)
+{
+    qsort(values, ROUNDS, sizeof(*values), by_value);
+    return values[ROUNDS / 2];
+}
+
+static void print(const char *layer, const char *operation, size_t bytes, double ns, bool last)
+{
+    printf("  {\"layer\": \"%s\", \"operation\": \"%s\", \"bytes\": %zu, \"ns\": %.1f}%s\n", layer, operation, bytes, ns,
+           last ? "" : ",");
+}
+
+static void measure(struct place *p)
+{
+    static double taken[N_STEPS + N_ALLOCATION][ROUNDS];
+    for (int r = 0; r < ROUNDS; r++) {
+        for (size_t s = 0; s < N_STEPS; s++)
+            taken[s][r] = time_step(p, &steps[s]);
+        time_allocation(p, &taken[N_STEPS][r], &taken[N_STEPS + 1][r]);
+    }
+    puts("[");
+    for (size_t s = 0; s < N_STEPS; s++)
+        print(steps[s].layer, steps[s].operation, steps[s].bytes, median(taken[s]), false);
+    print("layer", "write in order, new buffers", BLOCK, median(taken[N_STEPS]), false);
+    print("layer", "write in order, again", BLOCK, median(taken[N_STEPS + 1]), true);
+    puts("]");
+}
+
+/* The file whole in buffers, and where each of its blocks is. */
+static int fill(struct place *p)
+{
+    char path[TB_PATH_MAX + 32];
+    snprintf(path, sizeof(path), "%s/tb-layers", p->engine->header->config.pfs.path);
+    p->fd = p->io->ops->open(p->io, path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (p->fd < 0)
+        return p->fd;
+    const struct tb_open *o = tb_open_of(p->engine, p->fd);
+    p->target = (struct tb_target){.engine = p->engine, .io = p->engine->pfs, .file = o->file, .fd = p->fd,
+                                   .can_read = true, .can_write = true};
+    for (uint64_t at = 0, end; at < FILE_BYTES; at += 1u << 20) {
+        ssize_t w = p->io->ops->pwrite(p->io, p->fd, p->bytes, 1u << 20, (off_t)at);
+        if (w != 1 << 20)
+            return w < 0 ? (int)w : -5;
+        for (uint64_t b = at / BLOCK; b < (at + (1u << 20)) / BLOCK; b++)
+            p->buffers[b] = tb_map_owner(p->engine, o->file, b * BLOCK, b * BLOCK + 1, &end);
+    }
+    return unlink(path); /* what is measured is in buffers */
+}
+
+int main(int argc, char **argv)
+{
+    struct tb_config *config = calloc(1, sizeof(*config));
+    struct tb_error err = {""};
+    struct place p = {.random = UINT64_C(88172645463325252), .bytes = malloc(1u << 20),
+                      .buffers = calloc(FILE_BYTES / BLOCK, sizeof(*p.buffers))};
+    char name[32];
+    if (argc != 2 || !config || !p.bytes || !p.buffers) {
+        fputs("usage: tb-layers CONFIG\n", stderr);
+        return 2;
+    }
+    snprintf(name, sizeof(name), "layers-%d", (int)getpid());
+    memset(p.bytes, 'b', 1u << 20);
+    int rc = tb_config_read(argv[1], config, &err);
+    if (!rc)
+        rc = tb_instance_create(config, name, tb_io_libc(), NULL, NULL, &p.engine, &err);
+    if (rc) {
+        fprintf(stderr, "tb-layers: %s\n", err.text);
+        return 2;
+    }
+    p.io = &p.engine->io;
+    rc = fill(&p);
+    if (rc)
+        fprintf(stderr, "tb-layers: %s\n", strerror(-rc));
+    else
+        measure(&p);
+    tb_instance_destroy(p.engine);
+    return rc ? 1 : 0;
+}
