@@ -65,7 +65,7 @@ static uint64_t usable(const struct tb_layout *l, uint32_t tier)
 static void print_plan(const struct tb_config *c, const struct tb_layout *l)
 {
     printf("%s: fsync %s, placement %s, flush %s%s, at most %u files\n\n", c->file, tb_fsync_name(c->fsync),
-           tb_policy_name(c->placement), tb_flush_name(c->flush.policy), c->flush.background ? " in the background" : "", c->max_files);
+           tb_policy_name(c->placement.policy), tb_flush_name(c->flush.policy), c->flush.background ? " in the background" : "", c->max_files);
     printf("%-10s %-10s %12s %12s  %-5s %14s %10s\n", "tier", "medium", "capacity", "for buffers", "slab", "buffer bytes", "buffers");
     for (uint32_t s = 0; s < l->n_slabs; s++) {
         const struct tb_config_tier *t = &c->tiers[l->slab[s].tier];
@@ -133,7 +133,7 @@ static json_t *plan_json(const struct tb_config *c, const struct tb_layout *l)
                                                   "bytes", (json_int_t)l->section[s].bytes));
     return json_pack("{s:s s:s s:s s:s s:s s:i s:{s:s s:b s:i s:f s:f} s:{s:s s:o} s:o s:{s:I s:o} s:i}", "config", c->file,
                      "digest", digest, "mode", tb_mode_name(c->prefixes[0].mode), "fsync", tb_fsync_name(c->fsync), "policy",
-                     tb_policy_name(c->placement), "max_files", (int)c->max_files, "flush", "policy",
+                     tb_policy_name(c->placement.policy), "max_files", (int)c->max_files, "flush", "policy",
                      tb_flush_name(c->flush.policy), "background", c->flush.background, "threads", (int)c->flush.threads, "high",
                      c->flush.high, "low", c->flush.low, "pfs", "path", c->pfs.path, "model",
                      model_json(c->pfs.modelled, &c->pfs.model), "tiers", tiers, "region", "total_bytes",

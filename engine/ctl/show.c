@@ -62,7 +62,7 @@ json_t *ctl_instance_json(tb_engine *e, bool samples)
     tb_instance_errors(e, add_error, errors);
     json_t *out = json_pack(
         "{s:s s:s s:b s:s s:s s:s s:b s:i s:i s:o s:{s:I s:I} s:I s:I s:i s:i s:o s:{s:I s:s}}", "instance", info.name, "config",
-        info.config_file, "modelled", is_modelled(c), "fsync", tb_fsync_name(c->fsync), "policy", tb_policy_name(c->placement),
+        info.config_file, "modelled", is_modelled(c), "fsync", tb_fsync_name(c->fsync), "policy", tb_policy_name(c->placement.policy),
         "mode", c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none", "daemon_alive", info.daemon_alive, "daemon_pid",
         (int)info.daemon_pid, "clients", (int)info.n_clients, "tiers", tiers, "pfs", "bytes_written",
         (json_int_t)s.pfs_bytes_written, "bytes_read", (json_int_t)s.pfs_bytes_read, "spilled", (json_int_t)s.spilled, "fsyncs",

@@ -13,19 +13,18 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "config_placement.h"
 #include "config_text.h"
 #include "config_yaml.h"
 #include "hermes_conf.h"
 
 static const char *const mode_names[] = {"persistent-async", "persistent-sync", "scratch", "bypass", NULL};
 static const char *const fsync_names[] = {"tier", "pfs", "none", NULL};
-static const char *const policy_names[] = {"max-bandwidth", "round-robin", NULL};
 static const char *const flush_names[] = {"on-close", "watermark", "manual", NULL};
 static const char *const medium_names[] = {"memory", "directory", NULL};
 
 const char *tb_mode_name(enum tb_mode mode) { return mode_names[mode]; }
 const char *tb_fsync_name(enum tb_fsync fsync) { return fsync_names[fsync]; }
-const char *tb_policy_name(enum tb_policy policy) { return policy_names[policy]; }
 const char *tb_flush_name(enum tb_flush_policy policy) { return flush_names[policy]; }
 
 int tb_mode_parse(const char *text, enum tb_mode *out)
@@ -39,28 +38,40 @@ int tb_mode_parse(const char *text, enum tb_mode *out)
 #define FIELD(member) TB_YAML_FIELD(struct tb_config, member)
 #define TIER(member) TB_YAML_FIELD(struct tb_config_tier, member)
 
-/* `model: FILE`, relative to the configuration, into a device and the flag that stands behind it. */
-static int read_model(struct tb_yaml *yaml, yaml_node_t *node, const char *path, struct tb_device *device, bool *modelled)
+/* `model: FILE` or `profile: FILE`, relative to the configuration, into a device and the flag that stands behind it. */
+static int read_device(struct tb_yaml *yaml, yaml_node_t *node, const char *path, struct tb_device *device, bool *given)
 {
     char file[TB_PATH_MAX];
     const struct tb_yaml_key key = {path, TB_YAML_PATH, .offset = 0, .width = sizeof(file)};
     int rc = tb_yaml_value(yaml, &key, node, path, file);
     if (!rc)
         rc = tb_device_read(file, device, yaml->err);
-    *modelled = rc == 0;
+    *given = rc == 0;
     return rc;
 }
 
 static int read_tier_model(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
 {
     struct tb_config_tier *tier = target;
-    return read_model(yaml, node, path, &tier->model, &tier->modelled);
+    return read_device(yaml, node, path, &tier->model, &tier->modelled);
+}
+
+static int read_tier_profile(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
+{
+    struct tb_config_tier *tier = target;
+    return read_device(yaml, node, path, &tier->profile, &tier->profiled);
 }
 
 static int read_pfs_model(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
 {
     struct tb_config *c = target;
-    return read_model(yaml, node, path, &c->pfs.model, &c->pfs.modelled);
+    return read_device(yaml, node, path, &c->pfs.model, &c->pfs.modelled);
+}
+
+static int read_pfs_profile(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
+{
+    struct tb_config *c = target;
+    return read_device(yaml, node, path, &c->pfs.profile, &c->pfs.profiled);
 }
 
 static const struct tb_yaml_key prefix_keys[] = {
@@ -84,6 +95,7 @@ static int read_mode(struct tb_yaml *yaml, yaml_node_t *node, const char *path, 
 static const struct tb_yaml_key pfs_keys[] = {
     {"path", TB_YAML_PATH, .required = true, FIELD(pfs.path)},
     {"model", TB_YAML_CUSTOM, .read = read_pfs_model},
+    {"profile", TB_YAML_CUSTOM, .read = read_pfs_profile},
     {0},
 };
 
@@ -99,11 +111,6 @@ static const struct tb_yaml_key flush_keys[] = {
     {"threads", TB_YAML_COUNT, FIELD(flush.threads), .min = 1, .max = 64},
     {"high", TB_YAML_FRACTION, FIELD(flush.high)},
     {"low", TB_YAML_FRACTION, FIELD(flush.low)},
-    {0},
-};
-
-static const struct tb_yaml_key placement_keys[] = {
-    {"policy", TB_YAML_CHOICE, FIELD(placement), .choices = policy_names},
     {0},
 };
 
@@ -123,6 +130,7 @@ static const struct tb_yaml_key tier_keys[] = {
      .width = sizeof(struct tb_config_slab), .min = 1, .max = TB_MAX_SLABS, .keys = slab_keys,
      .count_offset = offsetof(struct tb_config_tier, n_slabs)},
     {"model", TB_YAML_CUSTOM, .read = read_tier_model},
+    {"profile", TB_YAML_CUSTOM, .read = read_tier_profile},
     {"shared", TB_YAML_FLAG, TIER(shared)},
     {0},
 };
@@ -136,7 +144,7 @@ static const struct tb_yaml_key config_keys[] = {
     {"fsync", TB_YAML_CHOICE, FIELD(fsync), .choices = fsync_names},
     {"allow_volatile", TB_YAML_FLAG, FIELD(allow_volatile)},
     {"flush", TB_YAML_MAP, .keys = flush_keys},
-    {"placement", TB_YAML_MAP, .keys = placement_keys},
+    {"placement", TB_YAML_MAP, .keys = tb_placement_keys},
     {"tiers", TB_YAML_LIST, .required = true, .offset = offsetof(struct tb_config, tiers), .width = sizeof(struct tb_config_tier),
      .min = 1, .max = TB_MAX_TIERS, .keys = tier_keys, .count_offset = offsetof(struct tb_config, n_tiers)},
     {0},
@@ -153,14 +161,9 @@ void tb_config_defaults(struct tb_config *c)
     c->flush.low = 0.5;
 }
 
-/* What is wrong between values: the key it is told of, and the text. */
-struct finding {
-    char key[128], text[512];
-};
+static int find_wrong(struct tb_finding *found, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-static int find_wrong(struct finding *found, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static int find_wrong(struct finding *found, const char *key, const char *format, ...)
+static int find_wrong(struct tb_finding *found, const char *key, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -170,7 +173,7 @@ static int find_wrong(struct finding *found, const char *key, const char *format
     return -EINVAL;
 }
 
-static int slab_rules(const struct tb_config_tier *t, const char *key, struct finding *found)
+static int slab_rules(const struct tb_config_tier *t, const char *key, struct tb_finding *found)
 {
     char at[160];
     double sum = 0;
@@ -187,7 +190,7 @@ static int slab_rules(const struct tb_config_tier *t, const char *key, struct fi
     return 0;
 }
 
-static int tier_rules(const struct tb_config *c, uint32_t i, bool needs_path, struct finding *found)
+static int tier_rules(const struct tb_config *c, uint32_t i, bool needs_path, struct tb_finding *found)
 {
     const struct tb_config_tier *t = &c->tiers[i];
     char key[64], at[128];
@@ -209,7 +212,7 @@ static int tier_rules(const struct tb_config *c, uint32_t i, bool needs_path, st
     return slab_rules(t, key, found);
 }
 
-static int promise_rules(const struct tb_config *c, struct finding *found)
+static int promise_rules(const struct tb_config *c, struct tb_finding *found)
 {
     bool scratch_only = true, directory = false;
     for (uint32_t i = 0; i < c->n_prefixes; i++)
@@ -225,7 +228,7 @@ static int promise_rules(const struct tb_config *c, struct finding *found)
     return 0;
 }
 
-static int region_rules(const struct tb_config *c, struct finding *found)
+static int region_rules(const struct tb_config *c, struct tb_finding *found)
 {
     uint64_t page = c->region.page;
     if (page & (page - 1) || (page && page < TB_BLOCK_MIN) || page > 1u << 30)
@@ -233,7 +236,7 @@ static int region_rules(const struct tb_config *c, struct finding *found)
     return 0;
 }
 
-static int config_rules(const struct tb_config *c, bool needs_path, struct finding *found)
+static int config_rules(const struct tb_config *c, bool needs_path, struct tb_finding *found)
 {
     int rc = 0;
     for (uint32_t i = 0; i < c->n_tiers && !rc; i++)
@@ -263,7 +266,7 @@ static void fill_in(struct tb_config *c)
 static int read_yaml(const char *file, struct tb_config *out, struct tb_error *err)
 {
     struct tb_yaml yaml;
-    struct finding found;
+    struct tb_finding found;
     tb_config_defaults(out);
     int rc = tb_yaml_open(&yaml, file, err);
     if (rc)
@@ -271,7 +274,9 @@ static int read_yaml(const char *file, struct tb_config *out, struct tb_error *e
     rc = tb_yaml_read(&yaml, config_keys, out);
     if (!rc) {
         fill_in(out);
-        rc = config_rules(out, true, &found);
+        rc = tb_placement_resolve(out, &found);
+        if (!rc)
+            rc = config_rules(out, true, &found);
         if (rc)
             snprintf(err->text, sizeof(err->text), "%.300s:%u: %s: %s", file, tb_yaml_line(&yaml, found.key), found.key, found.text);
     }
@@ -287,7 +292,7 @@ static bool is_hermes(const char *file)
 
 static int finish(const char *file, struct tb_config *out, struct tb_error *err)
 {
-    struct finding found;
+    struct tb_finding found;
     char path[PATH_MAX];
     snprintf(out->file, sizeof(out->file), "%.1000s", realpath(file, path) ? path : file);
     if (!is_hermes(file))
@@ -317,7 +322,7 @@ int tb_config_read_merged(const char *base, const char *fragment, struct tb_conf
 int tb_config_set_mode(struct tb_config *c, const char *text, struct tb_error *err)
 {
     enum tb_mode mode;
-    struct finding found;
+    struct tb_finding found;
     if (tb_mode_parse(text, &mode)) {
         snprintf(err->text, sizeof(err->text),
                  "--mode: %.100s; allowed: persistent-async, persistent-sync, scratch, bypass", text);

@@ -20,13 +20,21 @@
 #define TB_BLOCK_MIN 4096u /* bytes; every block size is a multiple */
 #define TB_PATH_MAX 1024
 #define TB_NAME_MAX 32
+#define TB_MAX_RULES 16   /* of placement; one bit each in a word */
+#define TB_PATTERN_MAX 256
 #define TB_ERROR_MAX 1024
 
 enum tb_medium { TB_MEDIUM_MEMORY, TB_MEDIUM_DIRECTORY };
 
-enum tb_policy { /* placement; the names in files are in config.c */
+enum tb_policy { /* placement; the names in files are in config_placement.c */
     TB_POLICY_MAX_BANDWIDTH,
+    TB_POLICY_DATA_LOCALITY,
+    TB_POLICY_HOT_DATA,
+    TB_POLICY_USER_DEFINED,
+    TB_POLICY_RANDOM,
     TB_POLICY_ROUND_ROBIN,
+    TB_POLICY_MINIMIZE_IO_TIME,
+    TB_N_POLICIES,
 };
 
 enum tb_flush_policy { TB_FLUSH_ON_CLOSE, TB_FLUSH_WATERMARK, TB_FLUSH_MANUAL };
@@ -47,11 +55,29 @@ struct tb_config_tier {
     bool shared;            /* between nodes */
     bool modelled;
     struct tb_device model;
+    bool profiled;
+    struct tb_device profile; /* measured figures: they predict, and slow nothing down */
 };
 
 struct tb_config_prefix {
     char prefix[TB_PATH_MAX]; /* absolute, normalised, no trailing slash */
     enum tb_mode mode;
+};
+
+/* user-defined placement: files that match all of it go to `tier`, the first with room. */
+struct tb_config_rule {
+    char pattern[TB_PATTERN_MAX]; /* of the path; `*` also stands for slashes */
+    uint64_t at_least, at_most;   /* bytes of the file once written */
+    uint32_t n_tiers;
+    char name[TB_MAX_TIERS][TB_NAME_MAX]; /* as given */
+    uint32_t tier[TB_MAX_TIERS];
+};
+
+struct tb_config_placement {
+    enum tb_policy policy;
+    uint64_t unit; /* data-locality: bytes of a dispersion unit; 0: a chunk, UINT64_MAX: a file */
+    uint32_t n_rules;
+    struct tb_config_rule rules[TB_MAX_RULES];
 };
 
 struct tb_config {
@@ -62,6 +88,8 @@ struct tb_config {
         char path[TB_PATH_MAX];
         bool modelled;
         struct tb_device model;
+        bool profiled;
+        struct tb_device profile;
     } pfs;
     struct {
         char directory[TB_PATH_MAX]; /* a tmpfs or hugetlbfs with huge pages; "": /dev/shm */
@@ -77,7 +105,7 @@ struct tb_config {
         uint32_t threads;
         double high, low;   /* watermark: fractions of a tier's capacity */
     } flush;
-    enum tb_policy placement;
+    struct tb_config_placement placement;
     uint32_t n_tiers;
     struct tb_config_tier tiers[TB_MAX_TIERS];
 };

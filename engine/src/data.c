@@ -6,6 +6,7 @@
 
 #include "file.h"
 #include "filemap.h"
+#include "flush.h"
 #include "heat.h"
 #include "interval.h"
 #include "journal.h"
@@ -164,6 +165,13 @@ static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, u
     return take;
 }
 
+/* What a writer may be asked to flush before its bytes are placed. */
+struct tb_flush_wish {
+    bool allowed;
+    uint32_t tier;
+    uint64_t bytes;
+};
+
 /* One tier's part of a gap, buffer by buffer; a broken tier is a full one. */
 static uint64_t fill_part(struct tb_target *t, uint32_t tier, const char *from, uint64_t n, uint64_t offset)
 {
@@ -179,12 +187,16 @@ static uint64_t fill_part(struct tb_target *t, uint32_t tier, const char *from, 
     return done;
 }
 
-/* What placement could not keep: any tier with a buffer left, else the PFS; scratch has no PFS. */
-static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t offset)
+/*
+ * What placement left over: the PFS's.  Where a tier had less than it seemed to
+ * have, and in scratch, which has no PFS, any tier with a buffer left comes first.
+ */
+static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t offset, bool any_tier)
 {
     tb_engine *e = t->engine;
     uint64_t done = 0;
-    for (uint32_t tier = 0; tier < e->header->config.n_tiers && done < n; tier++)
+    any_tier |= (e->region.files[t->file].flags & TB_FILE_SCRATCH) != 0;
+    for (uint32_t tier = 0; any_tier && tier < e->header->config.n_tiers && done < n; tier++)
         done += fill_part(t, tier, from + done, n - done, offset + done);
     if (done == n)
         return (ssize_t)done;
@@ -197,21 +209,47 @@ static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t
     return (ssize_t)n;
 }
 
-static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint64_t offset)
+/*
+ * The parts in their order.  One that ends inside a buffer's cell leaves the rest
+ * of the cell to that buffer, so the write must look for owners again: `*again`.
+ */
+static uint64_t fill_parts(struct tb_target *t, const struct tb_placement *p, const char *from, uint64_t n, uint64_t offset,
+                           bool *again, bool *short_of)
+{
+    uint64_t done = 0, end;
+    for (uint32_t i = 0; i < p->n && done < n && !*short_of; i++) {
+        if (done && tb_map_owner(t->engine, t->file, offset + done, offset + n, &end)) {
+            *again = true;
+            break;
+        }
+        uint64_t part = p->part[i].bytes < n - done ? p->part[i].bytes : n - done;
+        uint64_t w = fill_part(t, p->part[i].tier, from + done, part, offset + done);
+        done += w;
+        *short_of = w < part;
+    }
+    return done;
+}
+
+/* Bytes that no buffer owns; -EAGAIN: flush what `flush` says and come again. */
+static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint64_t offset, struct tb_flush_wish *flush)
 {
     struct tb_placement p;
-    uint64_t done = 0;
-    tb_place(t->engine, n, &p);
-    for (uint32_t i = 0; i < p.n && done < n; i++) {
-        uint64_t part = p.part[i].bytes < n - done ? p.part[i].bytes : n - done;
-        uint64_t w = fill_part(t, p.part[i].tier, from + done, part, offset + done);
-        done += w;
-        if (w < part)
-            break;
-    }
-    if (done == n)
+    struct tb_file *f = &t->engine->region.files[t->file];
+    bool again = false, short_of = false;
+    bool may_flush = flush->allowed && f->n_dirty && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED | TB_FILE_TIED));
+    tb_place(t->engine, &(struct tb_place_request){t->file, offset, n, may_flush}, &p);
+    flush->tier = p.flush_tier;
+    flush->bytes = p.flush_first;
+    if (p.flush_first)
+        return -EAGAIN;
+    if (p.together)
+        tb_model_together_begin();
+    uint64_t done = fill_parts(t, &p, from, n, offset, &again, &short_of), end;
+    if (p.together)
+        tb_model_together_end();
+    if (done == n || again || (done && tb_map_owner(t->engine, t->file, offset + done, offset + n, &end)))
         return (ssize_t)done;
-    ssize_t rest = spill(t, from + done, n - done, offset + done);
+    ssize_t rest = spill(t, from + done, n - done, offset + done, short_of);
     return rest < 0 ? (done ? (ssize_t)done : rest) : (ssize_t)done + rest;
 }
 
@@ -223,7 +261,7 @@ static void raise_size(struct tb_file *f, uint64_t end)
 }
 
 /* The size is raised before the lock is dropped: a flush cuts what lies behind it. */
-static ssize_t write_chunk_once(struct tb_target *t, const char *from, size_t n, uint64_t offset)
+static ssize_t write_chunk_once(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
 {
     tb_engine *e = t->engine;
     size_t done = 0;
@@ -246,7 +284,7 @@ static ssize_t write_chunk_once(struct tb_target *t, const char *from, size_t n,
             if (!rc)
                 tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->writes, 1);
         } else {
-            w = write_gap(t, from + done, end - at, at);
+            w = write_gap(t, from + done, end - at, at, flush);
         }
         done += w > 0 ? (size_t)w : 0;
     }
@@ -257,10 +295,10 @@ static ssize_t write_chunk_once(struct tb_target *t, const char *from, size_t n,
 }
 
 /* A write that the file's length was set under may be half gone: it is made again, and so comes after. */
-static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset)
+static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
 {
     for (;;) {
-        ssize_t w = write_chunk_once(t, from, n, offset);
+        ssize_t w = write_chunk_once(t, from, n, offset, flush);
         atomic_thread_fence(memory_order_seq_cst); /* what was published, then the mark; the cutter does it the other way round */
         if (w <= 0 || !(t->engine->region.files[t->file].flags & TB_FILE_CUTTING))
             return w;
@@ -277,11 +315,18 @@ static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)
 
 ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t offset)
 {
+    struct tb_flush_wish flush = {.allowed = true};
     size_t done = 0;
     ssize_t w = 0;
+    tb_place_note_access(t->engine, t->file);
     while (done < n) {
         size_t piece = to_chunk_end(t->engine, offset + done, n - done);
-        w = write_chunk(t, (const char *)from + done, piece, offset + done);
+        w = write_chunk(t, (const char *)from + done, piece, offset + done, &flush);
+        flush.allowed = w != -EAGAIN;
+        if (w == -EAGAIN) {
+            tb_flush_some(t->engine, t->file, t->can_write ? t->fd : -1, flush.tier, flush.bytes);
+            continue;
+        }
         if (w <= 0)
             break;
         done += (size_t)w;
@@ -333,6 +378,7 @@ static int read_chunk(struct tb_target *t, char *to, size_t n, uint64_t offset)
 
 ssize_t tb_data_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
 {
+    tb_place_note_access(t->engine, t->file);
     uint64_t size = t->engine->region.files[t->file].size;
     size_t done = 0;
     if (offset >= size)

@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 
 #include "names.h"
+#include "placement.h"
 
 static uint32_t bucket_of(const tb_engine *e, uint64_t device, uint64_t inode)
 {
@@ -139,6 +140,7 @@ static int make_record(tb_engine *e, const struct tb_identity *id, const char *p
         give_record(e, i);
         return rc;
     }
+    tb_place_note_name(e, f, path);
     f->device = id->device;
     f->inode = id->inode;
     f->birth_ns = id->birth_ns;
@@ -216,6 +218,7 @@ int tb_file_rename(tb_engine *e, uint32_t file, const char *path)
     struct tb_file *f = &e->region.files[file];
     tb_names_clear(e, f);
     int rc = tb_names_set(e, f, path);
+    tb_place_note_name(e, f, path);
     tb_file_unlock(e, stripe);
     return rc;
 }

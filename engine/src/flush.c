@@ -37,6 +37,11 @@ struct run {
     bool moved; /* a buffer of the list is elsewhere by now */
 };
 
+struct some { /* buffers of one tier, about so many bytes */
+    uint32_t tier;
+    uint64_t bytes;
+};
+
 static int write_run(struct run *r)
 {
     int rc = r->n ? tb_io_write_all(r->io, r->fd, r->bytes, r->n, r->offset) : 0;
@@ -184,21 +189,38 @@ static int flush_refs(struct run *r, const struct tb_buffer_ref *refs, uint32_t 
     return rc;
 }
 
+/* Keep the first references to buffers of a tier: enough for `bytes`, and for a part of all that pays for the look. */
+static uint32_t keep_some(const tb_engine *e, struct tb_buffer_ref *refs, uint32_t n, const struct some *some)
+{
+    uint32_t kept = 0, least = n / 16;
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < n && (size < some->bytes || kept < least); i++) {
+        const struct tb_buffer *b = &e->region.buffers[refs[i].buffer];
+        if (tb_slab_layout(e, b)->tier == some->tier) {
+            refs[kept++] = refs[i];
+            size += tb_buffer_size(e, b);
+        }
+    }
+    return kept;
+}
+
 /* Until every buffer of the list was met where it was: one that moved meanwhile took its dirty bytes along. */
-static int flush_all(struct run *r, bool sync)
+static int flush_all(struct run *r, bool sync, const struct some *some)
 {
     uint32_t n;
     int rc;
     do {
         struct tb_buffer_ref *refs = tb_file_buffers(r->e, r->file, true, &n);
+        n = some && n ? keep_some(r->e, refs, n, some) : n;
         r->moved = false;
         rc = n || sync ? flush_refs(r, refs, n, sync) : 0;
         free(refs);
-    } while (!rc && r->moved);
+    } while (!rc && r->moved && !some);
     return rc;
 }
 
-struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, bool sync)
+/* All dirty bytes, or `some`. */
+static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sync, const struct some *some)
 {
     struct tb_file *f = &e->region.files[file];
     struct tb_flush_result result = {0, 0};
@@ -214,7 +236,7 @@ struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, boo
     if (!result.error && !(r.bytes = malloc(r.room)))
         result.error = -ENOMEM;
     if (!result.error)
-        result.error = flush_all(&r, sync);
+        result.error = flush_all(&r, sync, some);
     result.bytes = r.written;
     if (r.fd >= 0)
         note_backing(e, file, r.fd);
@@ -228,6 +250,19 @@ struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, boo
         f->error = result.error;
     free(r.bytes);
     return result;
+}
+
+struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, bool sync)
+{
+    return flush(e, file, fd, sync, NULL);
+}
+
+void tb_flush_some(tb_engine *e, uint32_t file, int fd, uint32_t tier, uint64_t bytes)
+{
+    if (!tb_file_try_claim(e, file))
+        return;
+    flush(e, file, fd, false, &(struct some){tier, bytes > RUN_BYTES ? bytes : RUN_BYTES});
+    tb_file_unclaim(e, file);
 }
 
 struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool sync)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config_placement.h"
 #include "config_text.h"
 
 #define MAX_VALUES 128
@@ -240,8 +241,9 @@ static int to_config(const char *file, const struct value *v, const char *direct
     out->max_files = MAX_FILES;
     out->prefixes[0].mode = TB_MODE_SCRATCH;
     out->fsync = TB_FSYNC_NONE;
-    if (v[POLICY].given && strcmp(v[POLICY].text[0], "RoundRobin") == 0)
-        out->placement = TB_POLICY_ROUND_ROBIN;
+    out->placement.policy = TB_POLICY_MINIMIZE_IO_TIME; /* the beta's default */
+    if (!rc && v[POLICY].given && tb_placement_hermes(v[POLICY].text[0], &out->placement.policy))
+        rc = wrong(file, &v[POLICY], POLICY, "allowed: Random, RoundRobin, MinimizeIoTime", err);
     out->n_tiers = rc ? 0 : (uint32_t)n;
     for (int i = 0; i < (int)out->n_tiers && !rc; i++)
         rc = read_device(file, v, i, directory, &out->tiers[i], err);

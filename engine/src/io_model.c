@@ -39,6 +39,7 @@
 static _Thread_local struct {
     int64_t lead_ns;   /* modelled minus real time, when the section began or now */
     uint64_t model_ns; /* modelled time inside the section; 0 where none is open */
+    uint64_t together_ns; /* when operations made together began; 0 where each begins at the end of the one before */
     unsigned depth;    /* of nested sections */
     bool pay_all;      /* a sync or close asked to be paid for inside a section */
 } self;
@@ -199,21 +200,35 @@ void tb_model_charge(const struct tb_device *device, struct tb_device_clock *clo
     start_using();
     tb_model_defer_begin();
     section_open(); /* where the process began to model inside this section */
-    uint64_t now = timing->now_ns();
-    uint64_t arrival = self.model_ns < now ? self.model_ns : now;
+    uint64_t now = timing->now_ns(), start = self.together_ns ? self.together_ns : self.model_ns;
+    uint64_t arrival = start < now ? start : now;
     uint64_t served = reserve(free_at(clock, kind), arrival, cost.busy);
-    self.model_ns = later(served - burst(cost), self.model_ns + cost.whole);
+    self.model_ns = later(self.model_ns, later(served - burst(cost), start + cost.whole));
     tb_model_defer_end();
 }
 
-double tb_model_predict(const struct tb_device *device, struct tb_device_clock *clock, enum tb_charge kind, size_t bytes)
+uint64_t tb_model_now(void)
 {
-    uint64_t whole = cost_of(device, kind, bytes).whole;
-    uint64_t reserved = atomic_load(free_at(clock, kind));
-    if (whole == 0 || reserved == 0)
-        return (double)whole * 1e-9;
-    uint64_t now = timing->now_ns();
-    return (double)(later(reserved, now) - now + whole) * 1e-9;
+    return self.model_ns ? self.model_ns : timing->now_ns() + (uint64_t)self.lead_ns;
+}
+
+double tb_model_queue(struct tb_device_clock *clock)
+{
+    uint64_t reserved = atomic_load(&clock->transfer_free_at);
+    if (reserved == 0)
+        return 0;
+    uint64_t now = tb_model_now();
+    return (double)(later(reserved, now) - now) * 1e-9;
+}
+
+void tb_model_together_begin(void)
+{
+    self.together_ns = self.model_ns;
+}
+
+void tb_model_together_end(void)
+{
+    self.together_ns = 0;
 }
 
 static void pay(void)

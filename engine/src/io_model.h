@@ -30,8 +30,18 @@ void tb_io_model_free(struct tb_io *io);
 /* Reserve device time for `bytes` (memory tiers, which have no chain).  Adds to the calling thread's debt. */
 void tb_model_charge(const struct tb_device *device, struct tb_device_clock *clock, enum tb_charge kind, size_t bytes);
 
-/* Seconds an operation of `bytes` would take from now, queue included; reserves nothing. */
-double tb_model_predict(const struct tb_device *device, struct tb_device_clock *clock, enum tb_charge kind, size_t bytes);
+/* Seconds for which what others reserved would hold up a transfer of this thread; its own debt holds it up anyway. */
+double tb_model_queue(struct tb_device_clock *clock);
+/* The thread's modelled time: ns of real time and its debt. */
+uint64_t tb_model_now(void);
+
+/*
+ * Transfers between the two are handed to their devices together and waited for
+ * together, as by asynchronous I/O: those of different devices take the time of
+ * the slowest.  Inside a defer.
+ */
+void tb_model_together_begin(void);
+void tb_model_together_end(void);
 
 /*
  * While a thread defers, its operations reserve time but do not sleep: the

@@ -1,48 +1,121 @@
 /*
  * max-bandwidth (HPDC'18, Hermes' default): from the top tier down, place the
- * bytes here if they fit; if not, take the faster of two ways, by predicted time:
+ * bytes here if they fit; if not, take the fastest of three ways, by predicted
+ * time:
  *   split  as much as fits here, the rest by the same rule from the next tier on;
- *   skip   all by the same rule from the next tier on.
- * The paper's third way, flushing here first, costs the PFS's time for bytes that
- * the tier below or the PFS itself takes in less: it never wins while writes
- * below the last tier go straight to the PFS, so it is not tried.
+ *   skip   all by the same rule from the next tier on;
+ *   flush  first what must go from here to make room, then place all here.
+ * Below the last tier lies the PFS.  A flush writes runs of RUN bytes, so a small
+ * write that would cost the PFS a whole operation shares one with what follows.
+ *
+ * Cost: one look where the top tier has room, which is the common case; else one
+ * look and three sums at each tier.  A tier with room for a part doubles the sums
+ * below it, and while tiers are filled from the top at most one of them has.
  */
+#include <math.h>
+
 #include "placement.h"
 #include "slab.h"
 
-static void append(struct tb_placement *p, uint32_t tier, uint64_t bytes)
+#define RUN (1u << 20)
+
+/* What a place is to this write; the PFS is the last and takes all. */
+struct place {
+    double overhead, per_byte; /* of a write: queue and latency, seconds; seconds per byte */
+    double flush_overhead, flush_per_byte;
+    uint64_t room, flushable, capacity;
+};
+
+/* Which tiers are filled, and where the rest goes. */
+struct way {
+    uint32_t filled; /* a bit for each tier */
+    uint32_t last;
+    bool flush;
+    double time;
+};
+
+static double take(const struct place *p, uint64_t bytes)
 {
-    p->part[p->n].tier = tier;
-    p->part[p->n++].bytes = bytes;
+    return p->overhead + p->per_byte * (double)bytes;
 }
 
-/* Both ways are tried only where a tier is full, and at most one tier has partial room: the cost stays near n. */
-static double best_from(tb_engine *e, uint32_t tier, uint64_t bytes, struct tb_placement *out)
+static double flush(const struct place *p, uint64_t bytes)
 {
-    if (bytes == 0)
-        return 0;
-    if (tier == e->header->config.n_tiers)
-        return tb_predict_write(e, TB_NONE, bytes);
-    uint64_t room = tb_tier_room(e, tier);
-    if (room >= bytes) {
-        append(out, tier, bytes);
-        return tb_predict_write(e, tier, bytes);
-    }
-    struct tb_placement split = {0}, skip = {0};
-    double skip_time = best_from(e, tier + 1, bytes, &skip), split_time = skip_time + 1;
-    if (room) {
-        append(&split, tier, room);
-        split_time = tb_predict_write(e, tier, room) + best_from(e, tier + 1, bytes - room, &split);
-    }
-    const struct tb_placement *best = split_time <= skip_time ? &split : &skip;
-    for (uint32_t i = 0; i < best->n; i++)
-        append(out, best->part[i].tier, best->part[i].bytes);
-    return split_time <= skip_time ? split_time : skip_time;
+    return p->flush_overhead + p->flush_per_byte * (double)bytes;
 }
 
-static void place(tb_engine *e, uint64_t bytes, struct tb_placement *out)
+static struct way best_from(const struct place *place, uint32_t tier, uint64_t bytes)
 {
-    best_from(e, 0, bytes, out);
+    const struct place *here = &place[tier];
+    struct way all_here = {.last = tier, .time = bytes ? take(here, bytes) : 0};
+    if (bytes <= here->room)
+        return all_here;
+    struct way best = best_from(place, tier + 1, bytes);
+    if (here->room) {
+        struct way split = best_from(place, tier + 1, bytes - here->room);
+        split.filled |= 1u << tier;
+        split.time += take(here, here->room);
+        best = split.time <= best.time ? split : best;
+    }
+    if (bytes <= here->capacity && bytes - here->room <= here->flushable) {
+        struct way after = all_here;
+        after.flush = true;
+        after.time += flush(here, bytes - here->room);
+        best = after.time < best.time ? after : best;
+    }
+    return best;
+}
+
+static uint64_t capacity_of(const tb_engine *e, uint32_t tier)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint64_t bytes = 0;
+    for (uint32_t s = l->tier_first_slab[tier], end = s + e->header->config.tiers[tier].n_slabs; s < end; s++)
+        bytes += l->slab[s].n_buffers * l->slab[s].buffer_size;
+    return bytes;
+}
+
+static void look(tb_engine *e, struct place *place, uint32_t n, bool may_flush)
+{
+    struct tb_tier_figures pfs = tb_tier_figures(e, TB_NONE);
+    double pfs_queue = tb_tier_queue(e, TB_NONE);
+    place[n] = (struct place){.overhead = pfs_queue + pfs.latency, .per_byte = 1 / pfs.bandwidth, .room = UINT64_MAX};
+    for (uint32_t t = 0; t < n; t++) {
+        struct tb_tier_figures f = tb_tier_figures(e, t);
+        place[t] = (struct place){
+            .overhead = tb_tier_queue(e, t) + f.latency,
+            .per_byte = 1 / f.bandwidth,
+            .flush_overhead = pfs_queue,
+            .flush_per_byte = (f.read_latency + pfs.latency) / RUN + 1 / f.read_bandwidth + 1 / pfs.bandwidth,
+            .room = tb_tier_room(e, t),
+            .flushable = may_flush ? (uint64_t)e->header->tier[t].dirty : 0,
+            .capacity = capacity_of(e, t),
+        };
+    }
+}
+
+static void place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out)
+{
+    struct place places[TB_MAX_TIERS + 1];
+    uint32_t n = e->header->config.n_tiers;
+    uint64_t left = request->bytes;
+    if (tb_tier_room(e, 0) >= left) {
+        tb_placement_add(out, 0, left);
+        return;
+    }
+    look(e, places, n, request->may_flush);
+    struct way best = best_from(places, 0, left);
+    for (uint32_t t = 0; t < best.last; t++)
+        if (best.filled & 1u << t) {
+            tb_placement_add(out, t, places[t].room);
+            left -= places[t].room;
+        }
+    if (best.flush) {
+        *out = (struct tb_placement){.flush_tier = best.last, .flush_first = left - places[best.last].room};
+        return;
+    }
+    if (best.last < n)
+        tb_placement_add(out, best.last, left);
 }
 
 const struct tb_placement_ops tb_placement_max_bandwidth = {"max-bandwidth", place};

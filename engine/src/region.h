@@ -103,6 +103,7 @@ struct tb_file {
     _Atomic uint32_t n_dirty; /* buffers with dirty bytes */
     uint32_t n_open;
     _Atomic int32_t error; /* of the last flush, until reported */
+    _Atomic uint32_t placement; /* what placement remembers of it: its heat, or the rules its name matches */
     _Atomic uint32_t flags;
     _Atomic uint32_t flusher; /* client slot + 1 that flushes or truncates, 0 none */
     uint32_t queue_next;
@@ -190,7 +191,9 @@ struct tb_header {
     _Atomic uint32_t n_journaled; /* buffers a record stands on */
 
     struct tb_device_clock pfs_clock, tier_clock[TB_MAX_TIERS];
-    _Atomic uint64_t round_robin;
+    _Atomic uint64_t placed; /* how many writes round-robin or random placed */
+    _Atomic uint64_t placed_until[TB_MAX_TIERS]; /* minimize-io-time: what it gave a tier lasts until then, ns of the model's clock */
+    _Atomic uint32_t hottest;                    /* hot-data: the file that was; any value will do */
 
     _Atomic uint32_t heat_epoch; /* heat.h; its low 8 bits count */
 

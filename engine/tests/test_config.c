@@ -39,7 +39,7 @@ static void a_good_file_is_read(void **state)
     assert_int_equal(c.fsync, TB_FSYNC_PFS);
     assert_int_equal(c.flush.policy, TB_FLUSH_WATERMARK);
     assert_int_equal(c.flush.threads, 3);
-    assert_int_equal(c.placement, TB_POLICY_ROUND_ROBIN);
+    assert_int_equal(c.placement.policy, TB_POLICY_ROUND_ROBIN);
     assert_int_equal(c.n_prefixes, 2);
     assert_int_equal(c.prefixes[1].mode, TB_MODE_BYPASS);
     assert_int_equal(c.n_tiers, 2);

@@ -119,12 +119,22 @@ static void one_step(struct fixture *x, struct model *m, uint32_t *seed)
         rename_over(x, m, i, (i + 1) % FILES);
 }
 
+/* Two files to the lowest tier, small ones of the rest to the one above. */
+static void two_rules(struct tb_config_placement *p)
+{
+    p->n_rules = 2;
+    p->rules[0] = (struct tb_config_rule){.pattern = "*/file-[01]", .at_most = UINT64_MAX, .n_tiers = 1, .tier = {2}};
+    p->rules[1] = (struct tb_config_rule){.pattern = "*", .at_most = SPAN / 2, .n_tiers = 2, .tier = {1, 0}};
+}
+
 static void run_random(enum tb_mode mode, enum tb_policy policy, uint32_t seed, int steps)
 {
     struct fixture x;
     struct model m[FILES];
     fixture_init(&x, mode);
-    x.config.placement = policy;
+    x.config.placement.policy = policy;
+    if (policy == TB_POLICY_USER_DEFINED)
+        two_rules(&x.config.placement);
     if (mode == TB_MODE_SCRATCH)
         x.config.tiers[2].capacity = 16u << 20; /* scratch has no PFS to spill to */
     fixture_start(&x);
@@ -153,8 +163,8 @@ static void run_random(enum tb_mode mode, enum tb_policy policy, uint32_t seed, 
 static void random_async(void **state)
 {
     (void)state;
-    for (uint32_t seed = 1; seed <= 4; seed++)
-        run_random(TB_MODE_PERSISTENT_ASYNC, seed % 2 ? TB_POLICY_MAX_BANDWIDTH : TB_POLICY_ROUND_ROBIN, seed * 7919, 1500);
+    for (uint32_t policy = 0; policy < TB_N_POLICIES; policy++)
+        run_random(TB_MODE_PERSISTENT_ASYNC, policy, (policy + 1) * 7919, 1500);
 }
 
 static void random_sync(void **state)
@@ -166,7 +176,8 @@ static void random_sync(void **state)
 static void random_scratch(void **state)
 {
     (void)state;
-    run_random(TB_MODE_SCRATCH, TB_POLICY_ROUND_ROBIN, 4711, 1500);
+    for (uint32_t policy = 0; policy < TB_N_POLICIES; policy++)
+        run_random(TB_MODE_SCRATCH, policy, (policy + 1) * 4711, 500);
 }
 
 static void scratch_full_is_enospc(void **state)
