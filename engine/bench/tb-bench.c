@@ -109,6 +109,12 @@ static void write_large(void *arg)
         transferred(b, write(b->fd, b->buffer, LARGE), LARGE);
 }
 
+/* What it writes is only for the while that it takes. */
+static void write_burst(void *arg)
+{
+    write_large(arg);
+}
+
 static void read_large(void *arg)
 {
     struct bench *b = arg;
@@ -204,6 +210,7 @@ static const struct bench_case {
     {"open-close", make_file, open_and_close},
     {"fill", open_file, write_large},
     {"fill-sync", open_file, write_large_and_sync},
+    {"burst", open_file, write_burst},
     {"memcpy-in", make_memory, copy_in},
     {"memcpy-out", make_memory, copy_out},
     {"memcpy-4k-in", make_memory, copy_small_in},
@@ -329,7 +336,7 @@ static void clean_up(struct bench *b, const struct options *o)
     if (b->fd < 0)
         return;
     close(b->fd);
-    if (o->which->set_up == make_file)
+    if (o->which->set_up == make_file || o->which->work == write_burst)
         unlink(b->path); /* what `fill` wrote is the driver's */
 }
 

@@ -242,11 +242,7 @@ static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint
     flush->bytes = p.flush_first;
     if (p.flush_first)
         return -EAGAIN;
-    if (p.together)
-        tb_model_together_begin();
     uint64_t done = fill_parts(t, &p, from, n, offset, &again, &short_of), end;
-    if (p.together)
-        tb_model_together_end();
     if (done == n || again || (done && tb_map_owner(t->engine, t->file, offset + done, offset + n, &end)))
         return (ssize_t)done;
     ssize_t rest = spill(t, from + done, n - done, offset + done, short_of);
@@ -318,7 +314,10 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
     struct tb_flush_wish flush = {.allowed = true};
     size_t done = 0;
     ssize_t w = 0;
+    bool together = tb_place_together(t->engine);
     tb_place_note_access(t->engine, t->file);
+    if (together)
+        tb_model_together_begin();
     while (done < n) {
         size_t piece = to_chunk_end(t->engine, offset + done, n - done);
         w = write_chunk(t, (const char *)from + done, piece, offset + done, &flush);
@@ -331,6 +330,8 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
             break;
         done += (size_t)w;
     }
+    if (together)
+        tb_model_together_end();
     return done || n == 0 ? (ssize_t)done : w;
 }
 

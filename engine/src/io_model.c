@@ -209,7 +209,8 @@ void tb_model_charge(const struct tb_device *device, struct tb_device_clock *clo
 
 uint64_t tb_model_now(void)
 {
-    return self.model_ns ? self.model_ns : timing->now_ns() + (uint64_t)self.lead_ns;
+    uint64_t inside = self.together_ns ? self.together_ns : self.model_ns;
+    return inside ? inside : timing->now_ns() + (uint64_t)self.lead_ns;
 }
 
 double tb_model_queue(struct tb_device_clock *clock)

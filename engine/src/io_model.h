@@ -32,7 +32,7 @@ void tb_model_charge(const struct tb_device *device, struct tb_device_clock *clo
 
 /* Seconds for which what others reserved would hold up a transfer of this thread; its own debt holds it up anyway. */
 double tb_model_queue(struct tb_device_clock *clock);
-/* The thread's modelled time: ns of real time and its debt. */
+/* The thread's modelled time: ns of real time and its debt; where operations are made together, when they began. */
 uint64_t tb_model_now(void);
 
 /*

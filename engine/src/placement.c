@@ -23,6 +23,11 @@ void tb_place(tb_engine *e, const struct tb_place_request *request, struct tb_pl
     policies[e->header->config.placement.policy]->place(e, request, out);
 }
 
+bool tb_place_together(const tb_engine *e)
+{
+    return policies[e->header->config.placement.policy]->together;
+}
+
 void tb_placement_add(struct tb_placement *p, uint32_t tier, uint64_t bytes)
 {
     if (p->n && p->part[p->n - 1].tier == tier) {

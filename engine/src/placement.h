@@ -27,7 +27,6 @@ struct tb_placement {
         uint32_t tier;
         uint64_t bytes;
     } part[TB_MAX_PARTS];   /* in the order of the file's bytes; what they don't cover goes to the PFS */
-    bool together;          /* the parts are handed to their devices at once */
     uint32_t flush_tier;
     uint64_t flush_first;   /* bytes to flush from that tier before asking again; 0: place as said */
 };
@@ -35,6 +34,7 @@ struct tb_placement {
 struct tb_placement_ops {
     const char *name;
     void (*place)(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out);
+    bool together; /* the parts of a write are handed to their devices at once */
 };
 
 extern const struct tb_placement_ops tb_placement_max_bandwidth;
@@ -46,6 +46,8 @@ extern const struct tb_placement_ops tb_placement_round_robin;
 extern const struct tb_placement_ops tb_placement_minimize_io_time;
 
 void tb_place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out);
+
+bool tb_place_together(const tb_engine *e);
 
 /* Note an access to the file's bytes; counted by hot-data only. */
 void tb_place_note_access(tb_engine *e, uint32_t file);

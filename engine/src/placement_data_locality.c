@@ -64,4 +64,4 @@ static void place(tb_engine *e, const struct tb_place_request *request, struct t
     tb_placement_in_order(e, first, (uint32_t)(order + 2 + n - first), request->bytes, out);
 }
 
-const struct tb_placement_ops tb_placement_data_locality = {"data-locality", place};
+const struct tb_placement_ops tb_placement_data_locality = {.name = "data-locality", .place = place};

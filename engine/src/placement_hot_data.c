@@ -62,4 +62,4 @@ static void place(tb_engine *e, const struct tb_place_request *request, struct t
     tb_placement_in_order(e, order, n, request->bytes, out);
 }
 
-const struct tb_placement_ops tb_placement_hot_data = {"hot-data", place};
+const struct tb_placement_ops tb_placement_hot_data = {.name = "hot-data", .place = place};

@@ -118,4 +118,4 @@ static void place(tb_engine *e, const struct tb_place_request *request, struct t
         tb_placement_add(out, best.last, left);
 }
 
-const struct tb_placement_ops tb_placement_max_bandwidth = {"max-bandwidth", place};
+const struct tb_placement_ops tb_placement_max_bandwidth = {.name = "max-bandwidth", .place = place};

@@ -6,15 +6,15 @@
  *
  * Buffers are whole, so the write is divided into units of the grain, and the
  * last units go one by one to the tier that finishes them first: no other division
- * into such units is faster.  Writers block in their own writes, and a tier that
- * idles while they queue elsewhere is bandwidth lost for all: so a write takes
- * tiers that are free before it queues behind another writer.  Tiers that are slow
- * beyond use (the slowest that make up less than 1/32 of all bandwidth) wait until
- * a queue is long enough to make them the faster choice.
+ * into such units is faster.  A write of one unit can't be divided; writers block
+ * in their writes, and a tier that idles while they queue elsewhere is bandwidth
+ * lost for all, so such a write takes a free tier before it queues behind others.
+ * Tiers slow beyond use (the slowest that make up less than 1/32 of all bandwidth)
+ * wait until a queue is long enough to make them the faster choice.
  *
  * The region keeps for each tier until when what was placed there lasts: what the
  * model's clock learns only when bytes are copied, and all there is for real tiers.
- * What this thread itself placed is over when it places again.
+ * What this thread placed before is over when it writes again.
  *
  * Cost: n looks and n^2 additions for n tiers, n at most 8; no loop over units.
  */
@@ -34,17 +34,22 @@ struct lane {
     double bandwidth;
 };
 
-static _Thread_local uint64_t placed_by_me[TB_MAX_TIERS];
+static _Thread_local struct {
+    uint64_t at, until;
+} mine[TB_MAX_TIERS];
+
+/* Until when the tier works on what was placed there: later than `now`, or `now`. */
+static uint64_t busy_until(tb_engine *e, uint32_t tier, uint64_t now)
+{
+    uint64_t until = e->header->placed_until[tier];
+    bool over = until == mine[tier].until && now != mine[tier].at;
+    return until > now && !over ? until : now;
+}
 
 static double queue_of(tb_engine *e, uint32_t tier)
 {
-    double modelled = tb_tier_queue(e, tier), placed = 0;
-    uint64_t until = e->header->placed_until[tier];
-    if (until && until != placed_by_me[tier]) {
-        uint64_t now = tb_model_now();
-        placed = until > now ? (double)(until - now) * 1e-9 : 0;
-    }
-    return placed > modelled ? placed : modelled;
+    uint64_t now = tb_model_now();
+    return fmax(tb_tier_queue(e, tier), (double)(busy_until(e, tier, now) - now) * 1e-9);
 }
 
 static uint32_t look(tb_engine *e, uint64_t grain, struct lane *lane)
@@ -71,24 +76,17 @@ static bool is_useful(const struct lane *lane, uint32_t n, uint32_t i)
     return slower >= all * USEFUL_SHARE;
 }
 
-/* Free and useful lanes first; returns how many to use: these if they can take all, else all lanes. */
-static uint32_t prefer_free(struct lane *lane, uint32_t n, uint64_t units)
+/* Keep the lanes that are free and useful, or all where there are none. */
+static uint32_t keep_free(struct lane *lane, uint32_t n)
 {
-    struct lane sorted[TB_MAX_TIERS];
-    uint32_t n_free = 0, n_rest = 0;
-    uint64_t room = 0;
-    bool wanted[TB_MAX_TIERS];
-    for (uint32_t i = 0; i < n; i++) {
-        wanted[i] = lane[i].is_free && is_useful(lane, n, i);
-        n_free += wanted[i];
-    }
-    for (uint32_t i = 0, at = 0; i < n; i++) {
-        room += wanted[i] ? lane[i].room : 0;
-        sorted[wanted[i] ? at++ : n_free + n_rest++] = lane[i];
-    }
+    struct lane kept[TB_MAX_TIERS];
+    uint32_t n_kept = 0;
     for (uint32_t i = 0; i < n; i++)
-        lane[i] = sorted[i];
-    return room >= units && n_free ? n_free : n;
+        if (lane[i].is_free && is_useful(lane, n, i))
+            kept[n_kept++] = lane[i];
+    for (uint32_t i = 0; i < n_kept; i++)
+        lane[i] = kept[i];
+    return n_kept ? n_kept : n;
 }
 
 /* Units that all lanes take until `time`. */
@@ -142,15 +140,13 @@ static uint64_t divide(struct lane *lane, uint32_t n, uint64_t units)
     return units;
 }
 
-/* Other writers queue behind what this one was given. */
+/* Other writers queue behind what this one was given; of two that come at once one is not seen, which the next look mends. */
 static void reserve(tb_engine *e, const struct lane *l)
 {
-    _Atomic uint64_t *until = &e->header->placed_until[l->tier];
-    uint64_t now = tb_model_now(), seen = *until, end;
-    do {
-        end = (seen > now && seen != placed_by_me[l->tier] ? seen : now) + (uint64_t)(l->each * (double)l->units * 1e9);
-    } while (!atomic_compare_exchange_weak(until, &seen, end));
-    placed_by_me[l->tier] = end;
+    uint64_t now = tb_model_now(), end = busy_until(e, l->tier, now) + (uint64_t)(l->each * (double)l->units * 1e9);
+    e->header->placed_until[l->tier] = end;
+    mine[l->tier].at = now;
+    mine[l->tier].until = end;
 }
 
 static void place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out)
@@ -159,7 +155,8 @@ static void place(tb_engine *e, const struct tb_place_request *request, struct t
     uint64_t grain = tb_placement_grain(e), at = request->offset, end = at + request->bytes;
     uint64_t units = (end + grain - 1) / grain - at / grain;
     uint32_t n = look(e, grain, lane);
-    n = prefer_free(lane, n, units);
+    if (units == 1)
+        n = keep_free(lane, n);
     if (n)
         divide(lane, n, units);
     for (uint32_t i = 0; i < n; i++) {
@@ -170,7 +167,6 @@ static void place(tb_engine *e, const struct tb_place_request *request, struct t
         tb_placement_add(out, lane[i].tier, (cut < end ? cut : end) - at);
         at = cut < end ? cut : end;
     }
-    out->together = out->n > 1;
 }
 
-const struct tb_placement_ops tb_placement_minimize_io_time = {"minimize-io-time", place};
+const struct tb_placement_ops tb_placement_minimize_io_time = {.name = "minimize-io-time", .place = place, .together = true};

@@ -49,4 +49,4 @@ static void place(tb_engine *e, const struct tb_place_request *request, struct t
     tb_placement_in_order(e, order, n, end - at, out);
 }
 
-const struct tb_placement_ops tb_placement_random = {"random", place};
+const struct tb_placement_ops tb_placement_random = {.name = "random", .place = place};

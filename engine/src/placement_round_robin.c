@@ -20,4 +20,4 @@ static void place(tb_engine *e, const struct tb_place_request *request, struct t
     tb_placement_in_order(e, order, n, request->bytes, out);
 }
 
-const struct tb_placement_ops tb_placement_round_robin = {"round-robin", place};
+const struct tb_placement_ops tb_placement_round_robin = {.name = "round-robin", .place = place};

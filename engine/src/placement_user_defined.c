@@ -49,4 +49,4 @@ static void place(tb_engine *e, const struct tb_place_request *request, struct t
     tb_placement_in_order(e, order, first + n, request->bytes, out);
 }
 
-const struct tb_placement_ops tb_placement_user_defined = {"user-defined", place};
+const struct tb_placement_ops tb_placement_user_defined = {.name = "user-defined", .place = place};
