@@ -45,10 +45,10 @@ POLICIES = [
     "round-robin",
     "minimize-io-time",
 ]
-RULES = ", rules: [" + ", ".join(f'{{pattern: "*.{i}", tiers: [{t}]}}' for i, t in enumerate(MODEL_TIERS)) + "]"
+RULES = ", ".join(f'{{pattern: "*.{rank}", tiers: [{tier}]}}' for rank, tier in enumerate(MODEL_TIERS))
 """Each of three writers has a tier of its own."""
 BURST_MIB = 32
-"""Of each of three writers: more than the top tier holds, no more than what it takes while all tiers are at work."""
+"""Of each of three writers: together more than the top tier holds, which none outlasts if all are at work."""
 
 
 class CannotMeasureError(Exception):
@@ -201,7 +201,7 @@ class Bench:
             "mode: persistent-async\n"
             "fsync: pfs\n"
             "flush: {policy: manual, threads: 2}\n"
-            f"placement: {{policy: {policy}{RULES if policy == 'user-defined' else ''}}}\n"
+            f"placement: {{policy: {policy}{f', rules: [{RULES}]' if policy == 'user-defined' else ''}}}\n"
             "tiers:\n" + "".join(f"  - {tier}\n" for tier in tiers)
         )
         return path
@@ -394,7 +394,8 @@ def hierarchy(bench: Bench, policy: str, mib: int) -> list[tuple[float, dict]]:
     below = str(bench.device("pfs", MODEL_SLOW_PFS))
     config = bench.config("hierarchy", bench.root / "pfs", tiers, policy, model=below)
     options = ("-n", "3", "-s", str(mib))
-    return [fill_once(bench, config, bench.root / "pfs", *options, case="burst") for _ in range(bench.repetitions)]
+    pfs = bench.root / "pfs"
+    return [fill_once(bench, config, pfs, *options, case="burst") for _ in range(bench.repetitions)]
 
 
 def burst(policy: str) -> Callable[[Bench], Pairs]:

@@ -40,7 +40,7 @@
 #define TB_CLIENTS 256u
 #define TB_SAMPLES 2048u
 #define TB_CHUNK_MIN (1u << 20)
-#define TB_FILE_NAME 41u /* bytes of a name in the record; a longer one begins in the tree of names */
+#define TB_FILE_NAME 37u /* bytes of a name in the record; a longer one begins in the tree of names */
 
 enum tb_buffer_state {
     TB_BUFFER_FREE = 0,
