@@ -4,11 +4,15 @@
  * A rank owns two files: it writes, reads, truncates, renames (itself, over its
  * other file, or the directory they lie in), unlinks while open and makes them
  * anew, while flush threads of the instance flush and buffers are reclaimed
- * under it.  In a file that all ranks share it owns every n-th range.  What it
+ * and moved between tiers under it.  In a file that all ranks share it owns every n-th range.  What it
  * reads must be the model's bytes at any time; at quiescent points the region
  * must be valid, and after the drain the PFS must hold the model's bytes.
  */
 #include "stress.h"
+
+#include "heat.h"
+#include "move.h"
+#include "opens.h"
 
 #define RANKS 5
 #define OWN 2
@@ -192,6 +196,19 @@ static void use_shared(struct rank *r)
     compare(r->scratch, r->shared + at, n, "shared", at);
 }
 
+/* A few buffers of a file to some other tier, while others write to it, flush and cut it. */
+static void move_some(struct rank *r, int fd)
+{
+    tb_engine *e = r->w->engine;
+    uint32_t file = tb_open_of(e, fd)->file, n, *seed = &r->w->seed;
+    struct tb_buffer_ref *refs = tb_file_buffers(e, file, false, &n);
+    for (uint32_t k = 0; k < 8 && n; k++) {
+        int rc = tb_move(e, file, &refs[next_random(seed) % n], next_random(seed) % tb_config_of(e)->n_tiers, TB_HEAT_ANY);
+        must(rc == 0 || rc == -ENOSPC || rc == -EBUSY || rc == -EAGAIN, "move: %d", rc);
+    }
+    free(refs);
+}
+
 static void one_step(struct rank *r)
 {
     uint32_t dice = next_random(&r->w->seed) % 100;
@@ -200,8 +217,10 @@ static void one_step(struct rank *r)
         write_own(r, f);
     else if (dice < 50)
         read_own(r, f);
-    else if (dice < 80)
+    else if (dice < 76)
         use_shared(r);
+    else if (dice < 80)
+        move_some(r, dice % 2 ? f->fd : r->shared_fd);
     else if (dice < 86)
         truncate_own(r, f);
     else if (dice < 90)
