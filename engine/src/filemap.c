@@ -268,10 +268,16 @@ void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b, bool was_dirty)
     e->header->slab[b->slab].n_clean += is_dirty ? (uint32_t)-1 : 1;
 }
 
+static TB_UNLOCKED uint32_t file_seen(const struct tb_buffer *b, uint64_t *cell)
+{
+    *cell = b->cell;
+    return b->file;
+}
+
 bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b)
 {
-    uint32_t file = b->file;
-    uint64_t cell = b->cell;
+    uint64_t cell;
+    uint32_t file = file_seen(b, &cell);
     if (file == TB_NONE)
         return false;
     uint32_t stripe = tb_chunk_of(e, file, cell * tb_buffer_size(e, b)).stripe;

@@ -30,13 +30,13 @@
 #define TB_HEAT_IS_AHEAD 0x80u /* whether it was prefetched and not read yet, */
 #define TB_HEAT_EPOCH_SHIFT 8  /* and the epoch of the count */
 
-static inline uint32_t tb_heat_decayed(const tb_engine *e, uint16_t word)
+static inline __attribute__((always_inline)) uint32_t tb_heat_decayed(const tb_engine *e, uint16_t word)
 {
     uint8_t age = (uint8_t)(atomic_load_explicit(&e->header->heat_epoch, memory_order_relaxed) - (word >> TB_HEAT_EPOCH_SHIFT));
     return age < 8 ? (word & TB_HEAT_COUNT) >> age : 0;
 }
 
-static inline uint32_t tb_heat_of(const tb_engine *e, const struct tb_buffer *b)
+static inline __attribute__((always_inline)) uint32_t tb_heat_of(const tb_engine *e, const struct tb_buffer *b)
 {
     return b->flags & TB_BUFFER_KEEP ? TB_HEAT_KEEP
                                      : tb_heat_decayed(e, atomic_load_explicit(&b->heat, memory_order_relaxed));
