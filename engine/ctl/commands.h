@@ -13,6 +13,7 @@ int tb_drain_command(int argc, char **argv);
 int tb_recover_command(int argc, char **argv);
 int tb_plan_command(int argc, char **argv);          /* plan.c */
 int tb_check_command(int argc, char **argv);         /* plan.c */
+int tb_profile_command(int argc, char **argv);       /* profile.c */
 int tb_import_hermes_command(int argc, char **argv); /* plan.c */
 
 #endif

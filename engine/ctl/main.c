@@ -16,6 +16,7 @@ static const struct {
     {"recover", "-c CONFIG                           put on the PFS what a dead instance promised", tb_recover_command},
     {"plan", "CONFIG [--json] [--svg FILE]        tiers, slabs, buffer counts and the region's size", tb_plan_command},
     {"check", "CONFIG                              is it right, and does this machine have what it needs?", tb_check_command},
+    {"profile", "CONFIG [-o DIRECTORY]               measure its places; a device file for each", tb_profile_command},
     {"import-hermes", "FILE.conf                   translate a Hermes configuration", tb_import_hermes_command},
 };
 

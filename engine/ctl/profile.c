@@ -1,0 +1,206 @@
+/*
+ * profile: measure the places of a configuration as they are, whatever models it
+ * names, and write a device file for each, which `profile:` (for predictions) or
+ * `model:` of a configuration reads.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "ctl.h"
+#include "measure.h"
+
+#define MIB 1048576.0
+#define SECONDS 10.0 /* a place, unless told otherwise */
+
+static const char usage[] = "usage: tierctl profile CONFIG [-o DIRECTORY] [--seconds S]\n"
+                            "measures each tier and the PFS for about S seconds (10), with 128 MiB of files in a folder of its own there,\n"
+                            "and writes DIRECTORY/PLACE.yaml, a device file (DIRECTORY: the configuration's name with .profile)";
+
+struct options {
+    const char *config, *output;
+    double seconds;
+    bool help;
+};
+
+static const struct option long_options[] = {
+    {"output", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static int parse(int argc, char **argv, struct options *o)
+{
+    char *end;
+    *o = (struct options){.seconds = SECONDS};
+    optind = 1;
+    opterr = 0;
+    for (int c; (c = getopt_long(argc, argv, "o:h", long_options, NULL)) != -1;)
+        switch (c) {
+        case 'o': o->output = optarg; break;
+        case 's':
+            o->seconds = strtod(optarg, &end);
+            if (*end || !(o->seconds > 0 && o->seconds <= 3600))
+                return ctl_fail("profile: --seconds: %s: allowed is a number of seconds above 0, up to 3600", optarg);
+            break;
+        case 'h': o->help = true; return puts(usage), 0;
+        default: return ctl_fail("profile: unknown option or missing value: %s\n%s", argv[optind - 1], usage);
+        }
+    if (optind + 1 != argc)
+        return ctl_fail("profile: one configuration\n%s", usage);
+    o->config = argv[optind];
+    return 0;
+}
+
+struct place {
+    const char *name, *key, *path; /* path NULL: memory */
+};
+
+static volatile bool stopped;
+
+static void stop(int sig)
+{
+    (void)sig;
+    stopped = true;
+}
+
+struct progress {
+    const char *name;
+    double since;
+};
+
+static void tick(void *arg, int step, int steps)
+{
+    struct progress *p = arg;
+    char what[128];
+    snprintf(what, sizeof(what), "measuring %.64s", p->name);
+    ctl_progress(&p->since, what, (uint64_t)step, (uint64_t)steps);
+}
+
+static void print_table(FILE *out, const char *lead, const char *what, const struct measure_cell cell[MEASURE_SIZES][MEASURE_THREADS])
+{
+    fprintf(out, "%s%-8s threads", lead, what);
+    for (int s = 0; s < MEASURE_SIZES; s++)
+        fprintf(out, "%6zu KiB", measure_size(s) / 1024);
+    fprintf(out, "   median of 4 KiB\n");
+    for (int t = 0; t < MEASURE_THREADS; t++) {
+        fprintf(out, "%s%-8s %7d", lead, "MiB/s", measure_threads(t));
+        for (int s = 0; s < MEASURE_SIZES; s++)
+            fprintf(out, "%10.1f", cell[s][t].rate / MIB);
+        fprintf(out, "%15.2f us\n", cell[0][t].median * 1e6);
+    }
+}
+
+static void print_tables(FILE *out, const char *lead, const struct measure *m)
+{
+    print_table(out, lead, "write", m->write);
+    print_table(out, lead, "read", m->read);
+}
+
+static void write_device(FILE *out, const struct place *p, const struct measure *m, const char *config, double seconds)
+{
+    struct tb_device d;
+    struct utsname machine;
+    char date[32];
+    time_t now = time(NULL);
+    measure_fit(m, &d);
+    uname(&machine);
+    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+    fprintf(out, "# Measured by tierctl profile on %s (%s %s, %ld CPUs), %s.\n# %s of %s: %s; %g seconds; %s.\n", machine.nodename,
+            machine.sysname, machine.release, sysconf(_SC_NPROCESSORS_ONLN), date, p->key, config, p->path ? p->path : "memory", seconds,
+            m->how);
+    print_tables(out, "# ", m);
+    fprintf(out, "name: \"%s\"\nsource: measured by tierctl profile (%s)\n", p->name, m->how);
+    fprintf(out, "read_bandwidth: %.4fMiB/s\nwrite_bandwidth: %.4fMiB/s\n", d.read_bandwidth / MIB, d.write_bandwidth / MIB);
+    fprintf(out, "read_latency: %.3fus\nwrite_latency: %.3fus\n", d.read_latency * 1e6, d.write_latency * 1e6);
+    fprintf(out, "sync_time: %.3fus\nopen_time: %.3fus\nmetadata_time: %.3fus\nchannels: %u\n", d.sync_time * 1e6, d.open_time * 1e6,
+            d.metadata_time * 1e6, d.channels);
+}
+
+static int save(const struct place *p, const struct measure *m, const struct tb_config *c, const struct options *o)
+{
+    char path[PATH_MAX + 64], part[PATH_MAX + 72];
+    struct tb_device device;
+    struct tb_error err = {""};
+    snprintf(path, sizeof(path), "%.4000s/%.40s.yaml", o->output, p->name);
+    snprintf(part, sizeof(part), "%s.part", path);
+    FILE *out = fopen(part, "we");
+    if (!out)
+        return ctl_fail("profile: %s: cannot write: %s", part, strerror(errno));
+    write_device(out, p, m, c->file, o->seconds);
+    if (fclose(out) || rename(part, path))
+        return ctl_fail("profile: %s: cannot write: %s", path, strerror(errno));
+    if (tb_device_read(path, &device, &err)) /* what cannot be read back is of no use */
+        return ctl_fail("profile: %s", err.text);
+    printf("%s: %s (%s), in %s\n", p->name, p->path ? p->path : "memory", m->how, path);
+    print_tables(stdout, "  ", m);
+    printf("  read %.1f MiB/s, %.2f us; write %.1f MiB/s, %.2f us; sync %.2f us; create %.2f us; other metadata %.2f us; channels %u\n\n",
+           device.read_bandwidth / MIB, device.read_latency * 1e6, device.write_bandwidth / MIB, device.write_latency * 1e6,
+           device.sync_time * 1e6, device.open_time * 1e6, device.metadata_time * 1e6, device.channels);
+    fflush(stdout);
+    return 0;
+}
+
+static int profile_place(const struct place *p, const struct tb_config *c, const struct options *o)
+{
+    struct measure m;
+    struct progress progress = {p->name, 0};
+    fprintf(stderr, "tierctl: measuring %s (%s)\n", p->name, p->path ? p->path : "memory");
+    int rc = measure_place(p->path, o->seconds, &stopped, tick, &progress, &m);
+    if (rc == -EINTR)
+        return 128 + SIGINT;
+    return rc ? ctl_fail("%s: %s: %s: cannot measure: %s", c->file, p->key, p->path ? p->path : "memory", strerror(-rc)) : save(p, &m, c, o);
+}
+
+static int profile(const struct tb_config *c, const struct options *o)
+{
+    char key[TB_MAX_TIERS][32];
+    struct place place[TB_MAX_TIERS + 1];
+    uint32_t n = 0;
+    for (; n < c->n_tiers; n++) {
+        const struct tb_config_tier *t = &c->tiers[n];
+        snprintf(key[n], sizeof(key[n]), "tiers[%u]", n);
+        place[n] = (struct place){t->name, key[n], t->medium == TB_MEDIUM_MEMORY ? NULL : t->path};
+    }
+    place[n++] = (struct place){"pfs", "pfs", c->pfs.path};
+    struct sigaction act = {.sa_handler = stop};
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    if (mkdir(o->output, 0777) && errno != EEXIST)
+        return ctl_fail("profile: %s: cannot make: %s", o->output, strerror(errno));
+    int rc = 0;
+    for (uint32_t i = 0; i < n && !rc; i++)
+        rc = profile_place(&place[i], c, o);
+    return rc;
+}
+
+int tb_profile_command(int argc, char **argv)
+{
+    struct options o;
+    struct tb_error err = {""};
+    char output[PATH_MAX], name[64];
+    struct tb_config *c = calloc(1, sizeof(*c));
+    int rc = parse(argc, argv, &o);
+    if (!c || rc || o.help)
+        return free(c), rc;
+    rc = tb_config_read(o.config, c, &err);
+    if (!rc)
+        rc = tb_config_check_paths(c, 0, &err);
+    if (rc)
+        return free(c), ctl_fail("%s", err.text[0] ? err.text : strerror(-rc));
+    ctl_default_name(o.config, name, sizeof(name));
+    snprintf(output, sizeof(output), "%s.profile", name);
+    if (!o.output)
+        o.output = output;
+    rc = profile(c, &o);
+    free(c);
+    return rc;
+}
