@@ -21,6 +21,7 @@
 static const char *const mode_names[] = {"persistent-async", "persistent-sync", "scratch", "bypass", NULL};
 static const char *const fsync_names[] = {"tier", "pfs", "none", NULL};
 static const char *const flush_names[] = {"on-close", "watermark", "manual", NULL};
+static const char *const hint_names[] = {"normal", "sequential", "random", "once", "keep", NULL};
 static const char *const medium_names[] = {"memory", "directory", NULL};
 
 const char *tb_mode_name(enum tb_mode mode) { return mode_names[mode]; }
@@ -114,6 +115,20 @@ static const struct tb_yaml_key flush_keys[] = {
     {0},
 };
 
+static const struct tb_yaml_key organizer_keys[] = {
+    {"enabled", TB_YAML_FLAG, FIELD(organizer.enabled)},
+    {"high", TB_YAML_FRACTION, FIELD(organizer.high)},
+    {"low", TB_YAML_FRACTION, FIELD(organizer.low)},
+    {"prefetch", TB_YAML_SIZE, FIELD(organizer.prefetch)},
+    {0},
+};
+
+static const struct tb_yaml_key hint_keys[] = {
+    {"prefix", TB_YAML_PATH, .required = true, TB_YAML_FIELD(struct tb_config_hint, prefix)},
+    {"hint", TB_YAML_CHOICE, .required = true, TB_YAML_FIELD(struct tb_config_hint, hint), .choices = hint_names},
+    {0},
+};
+
 static const struct tb_yaml_key slab_keys[] = {
     {"units", TB_YAML_COUNT, .required = true, TB_YAML_FIELD(struct tb_config_slab, units), .min = 1, .max = 1u << 20},
     {"share", TB_YAML_FRACTION, .required = true, TB_YAML_FIELD(struct tb_config_slab, share)},
@@ -145,6 +160,9 @@ static const struct tb_yaml_key config_keys[] = {
     {"allow_volatile", TB_YAML_FLAG, FIELD(allow_volatile)},
     {"flush", TB_YAML_MAP, .keys = flush_keys},
     {"placement", TB_YAML_MAP, .keys = tb_placement_keys},
+    {"organizer", TB_YAML_MAP, .keys = organizer_keys},
+    {"hints", TB_YAML_LIST, .offset = offsetof(struct tb_config, hints), .width = sizeof(struct tb_config_hint), .min = 1,
+     .max = TB_MAX_PREFIXES, .keys = hint_keys, .count_offset = offsetof(struct tb_config, n_hints)},
     {"tiers", TB_YAML_LIST, .required = true, .offset = offsetof(struct tb_config, tiers), .width = sizeof(struct tb_config_tier),
      .min = 1, .max = TB_MAX_TIERS, .keys = tier_keys, .count_offset = offsetof(struct tb_config, n_tiers)},
     {0},
@@ -159,6 +177,10 @@ void tb_config_defaults(struct tb_config *c)
     c->flush.threads = 2;
     c->flush.high = 0.8;
     c->flush.low = 0.5;
+    c->organizer.enabled = true;
+    c->organizer.high = 0.9;
+    c->organizer.low = 0.7;
+    c->organizer.prefetch = 8u << 20;
 }
 
 static int find_wrong(struct tb_finding *found, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -225,6 +247,9 @@ static int promise_rules(const struct tb_config *c, struct tb_finding *found)
         return find_wrong(found, "fsync", "tier; allowed where a tier has medium directory (the journal's place), else: pfs");
     if (c->flush.low > c->flush.high)
         return find_wrong(found, "flush.low", "%g is above flush.high %g; allowed: low <= high", c->flush.low, c->flush.high);
+    if (c->organizer.low > c->organizer.high)
+        return find_wrong(found, "organizer.low", "%g is above organizer.high %g; allowed: low <= high", c->organizer.low,
+                          c->organizer.high);
     return 0;
 }
 

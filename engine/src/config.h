@@ -80,6 +80,11 @@ struct tb_config_placement {
     struct tb_config_rule rules[TB_MAX_RULES];
 };
 
+struct tb_config_hint {
+    char prefix[TB_PATH_MAX]; /* as of a mode */
+    enum tb_hint hint;
+};
+
 struct tb_config {
     char file[TB_PATH_MAX]; /* absolute path it was read from */
     uint32_t version;
@@ -106,6 +111,13 @@ struct tb_config {
         double high, low;   /* watermark: fractions of a tier's capacity */
     } flush;
     struct tb_config_placement placement;
+    struct {
+        bool enabled;
+        double high, low;  /* fractions of a tier's capacity that is not on the PFS: when to move down, and until when */
+        uint64_t prefetch; /* bytes ahead of a reader; 0: none */
+    } organizer;
+    uint32_t n_hints;
+    struct tb_config_hint hints[TB_MAX_PREFIXES]; /* the longest prefix wins */
     uint32_t n_tiers;
     struct tb_config_tier tiers[TB_MAX_TIERS];
 };

@@ -13,7 +13,9 @@
 #include "medium.h"
 #include "peek.h"
 #include "placement.h"
+#include "promote.h"
 #include "slab.h"
+#include "stage.h"
 #include "target.h"
 
 static int fill_from_backing(void *arg, struct tb_buffer *b, uint32_t lo, uint32_t hi)
@@ -335,6 +337,21 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
     return done || n == 0 ? (ssize_t)done : w;
 }
 
+/* Bytes [lo, hi) that a published buffer lacks, from the backing file; they stay in it where they are wanted. */
+static int read_hole(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint32_t hi, char *to)
+{
+    tb_engine *e = t->engine;
+    uint64_t offset = tb_buffer_start(e, b) + lo;
+    int rc = tb_target_read(t, to, hi - lo, offset);
+    if (rc || !tb_stage_wanted(t, offset, hi - lo) || b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE)
+        return rc;
+    if (tb_interval_prepare(e, b, lo, hi, fill_from_backing, t) || tb_medium_write(e, b, lo, hi - lo, to))
+        return 0; /* without */
+    tb_interval_note(e, b, lo, hi, false);
+    e->header->staged += hi - lo;
+    return 0;
+}
+
 /* Bytes [lo, hi) of a buffer: what is valid from it, what is not from the backing file. */
 static int read_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint32_t hi, char *to)
 {
@@ -345,7 +362,7 @@ static int read_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uin
         bool valid = tb_interval_valid(e, b, at, hi, &a, &z);
         uint32_t hole_end = valid ? a : hi;
         if (at < hole_end)
-            rc = tb_target_read(t, to + (at - lo), hole_end - at, tb_buffer_start(e, b) + at);
+            rc = read_hole(t, b, at, hole_end, to + (at - lo));
         if (!rc && valid) {
             rc = tb_medium_read(e, b, a, z - a, to + (a - lo));
             tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->bytes_out, z - a);
@@ -357,10 +374,24 @@ static int read_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uin
     return rc;
 }
 
+/* Lock a chunk that is about to be read, when what is to go up first has gone. */
+static int lock_to_read(struct tb_target *t, size_t n, uint64_t offset)
+{
+    tb_engine *e = t->engine;
+    struct tb_buffer_ref up[TB_PROMOTE_MAX];
+    int stripe = tb_chunk_lock(e, t->file, offset);
+    uint32_t n_up = stripe < 0 ? 0 : tb_promote_find(e, t->file, offset, n, up);
+    if (!n_up)
+        return stripe;
+    tb_chunk_unlock(e, stripe);
+    tb_promote(e, t->file, up, n_up);
+    return tb_chunk_lock(e, t->file, offset);
+}
+
 static int read_chunk(struct tb_target *t, char *to, size_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;
-    int stripe = tb_chunk_lock(e, t->file, offset), rc = 0;
+    int stripe = lock_to_read(t, n, offset), rc = 0;
     if (stripe < 0)
         return stripe;
     for (uint64_t at = offset, end; at < offset + n && !rc; at = end) {
@@ -370,7 +401,7 @@ static int read_chunk(struct tb_target *t, char *to, size_t n, uint64_t offset)
             uint32_t lo = (uint32_t)(at - tb_buffer_start(e, b));
             rc = read_owned(t, b, lo, lo + (uint32_t)(end - at), here);
         } else {
-            rc = tb_target_read(t, here, end - at, at);
+            rc = tb_stage_read(t, here, end - at, at);
         }
     }
     tb_chunk_unlock(e, stripe);

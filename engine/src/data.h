@@ -19,6 +19,9 @@ struct tb_target {
     uint32_t file;
     int fd;           /* of the backing file, or -1: opened by name when needed */
     bool can_read, can_write; /* what `fd` is good for */
+    enum tb_hint hint;        /* of how the bytes will be used */
+    bool continues;           /* a read that begins where the one before ended */
+    bool missed;              /* set where the backing file was read */
 };
 
 /* Bytes transferred, or negative errno where there were none. */

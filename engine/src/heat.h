@@ -49,6 +49,12 @@ static inline void tb_heat_set(const tb_engine *e, struct tb_buffer *b, uint32_t
     atomic_store_explicit(&b->heat, (uint16_t)word, memory_order_relaxed);
 }
 
+/* What a use of `n` bytes of a buffer counts, where `whole` is what all of it would. */
+static inline uint32_t tb_heat_gain(uint64_t size, uint64_t n, uint32_t whole)
+{
+    return n >= size ? whole : n >= size / 4 ? whole / 4 : 1;
+}
+
 /*
  * `n` bytes up to byte `hi` of the buffer were used; `whole` is what all of it
  * would count.  What was prefetched and is read to its end has done its service: it is cold.
@@ -56,7 +62,6 @@ static inline void tb_heat_set(const tb_engine *e, struct tb_buffer *b, uint32_t
 static inline void tb_heat_touch(const tb_engine *e, struct tb_buffer *b, uint32_t n, uint32_t hi, uint32_t whole)
 {
     uint16_t word = atomic_load_explicit(&b->heat, memory_order_relaxed);
-    uint64_t size = tb_buffer_size(e, b);
     uint32_t count = tb_heat_decayed(e, word);
     if (word & TB_HEAT_IS_AHEAD) {
         if (hi >= b->valid_hi)
@@ -64,7 +69,7 @@ static inline void tb_heat_touch(const tb_engine *e, struct tb_buffer *b, uint32
         return;
     }
     if (count < TB_HEAT_FULL)
-        tb_heat_set(e, b, count + (n >= size ? whole : n >= size / 4 ? whole / 4 : 1), false);
+        tb_heat_set(e, b, count + tb_heat_gain(tb_buffer_size(e, b), n, whole), false);
 }
 
 #endif

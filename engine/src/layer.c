@@ -17,6 +17,7 @@
 #include "layer_names.h"
 #include "opens.h"
 #include "promise.h"
+#include "stage.h"
 #include "target.h"
 
 tb_engine *tb_layer_engine(struct tb_io *io)
@@ -406,6 +407,7 @@ int tb_engine_make_coherent(tb_engine *e, int fd)
         tb_file_claim(e, o->file);
         r = tb_flush_claimed(e, o->file, t.can_write ? fd : -1, false);
         f->flags |= TB_FILE_COHERENT; /* from here on writes pass through; a second flush takes what came meanwhile */
+        tb_stage_void(e);
         if (!r.error)
             r = tb_flush_claimed(e, o->file, t.can_write ? fd : -1, false);
         if (!r.error)

@@ -14,6 +14,7 @@
 #include "names.h"
 #include "opens.h"
 #include "route.h"
+#include "stage.h"
 
 /* A path, where it really stands, and the chain to that place. */
 struct place {
@@ -111,8 +112,10 @@ static void believe_backing(tb_engine *e, uint32_t file, int fd, const struct tb
         f->backing_ctime_ns = now.ctime_ns;
     }
     tb_file_unlock(e, stripe);
-    if (changed)
-        tb_file_drop_clean(e, file);
+    if (!changed)
+        return;
+    tb_stage_void(e);
+    tb_file_drop_clean(e, file);
 }
 
 static int bind(tb_engine *e, int fd, uint32_t file, int flags)
@@ -171,6 +174,7 @@ int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length)
     struct tb_io *io = tb_file_io(e, file);
     tb_file_claim(e, file); /* no flush writes old bytes behind the new end meanwhile */
     f->flags |= TB_FILE_CUTTING;
+    tb_stage_void(e);
     int own = fd < 0 ? tb_target_open(e, file, O_WRONLY) : fd;
     int rc = own < 0 ? own : io->ops->ftruncate(io, own, (off_t)length);
     if (!rc && length < f->size && tb_journal_has_records(e)) {

@@ -13,12 +13,15 @@
 #define OPENS_MIN 4096u    /* open descriptions: as many as files within these bounds */
 #define OPENS_MAX 65536u
 #define FRAGMENTS_MAX 4096u
+#define GHOSTS_MIN 1024u
+#define GHOSTS_MAX 65536u
 
 static const char *const section_names[TB_N_SECTIONS] = {
     [TB_SECTION_HEADER] = "header",       [TB_SECTION_LOCKS] = "locks",
     [TB_SECTION_BUCKETS] = "buffer hash", [TB_SECTION_BUFFERS] = "buffer records",
     [TB_SECTION_FRAGMENTS] = "fragments", [TB_SECTION_FILES] = "file records",
     [TB_SECTION_DIRS] = "names",          [TB_SECTION_OPENS] = "open descriptions",
+    [TB_SECTION_GHOSTS] = "missed lately",
     [TB_SECTION_CLIENTS] = "clients",     [TB_SECTION_SAMPLES] = "samples",
     [TB_SECTION_DATA] = "buffers",
 };
@@ -130,6 +133,16 @@ static uint64_t n_large(const struct tb_layout *l)
     return n;
 }
 
+/* What is larger than all tiers together can't be staged in anyway; twice as many, since a set of ways may be full early. */
+static uint64_t n_ghosts(const struct tb_config *config)
+{
+    uint64_t bytes = 0;
+    for (uint32_t t = 0; t < config->n_tiers; t++)
+        bytes += config->tiers[t].capacity;
+    uint64_t n = power_of_two(2 * (bytes / TB_GHOST_FRAME + 1));
+    return n < GHOSTS_MIN ? GHOSTS_MIN : n > GHOSTS_MAX ? GHOSTS_MAX : n;
+}
+
 /* Everything but the buffers of the memory tiers; returns its bytes. */
 static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *l)
 {
@@ -148,6 +161,7 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
     set_section(l, TB_SECTION_DIRS, NAMES_MIN + files / FILES_PER_NAME, sizeof(struct tb_name) + sizeof(uint32_t));
     set_section(l, TB_SECTION_OPENS, files < OPENS_MIN ? OPENS_MIN : files > OPENS_MAX ? OPENS_MAX : files, sizeof(struct tb_open));
     set_section(l, TB_SECTION_CLIENTS, TB_CLIENTS, sizeof(struct tb_client));
+    set_section(l, TB_SECTION_GHOSTS, n_ghosts(config), sizeof(struct tb_ghost));
     set_section(l, TB_SECTION_SAMPLES, TB_SAMPLES, sizeof(struct tb_sample));
 
     uint64_t bytes = 0;

@@ -48,6 +48,7 @@ enum tb_section {
     TB_SECTION_DIRS,      /* directory names */
     TB_SECTION_OPENS,     /* open-file descriptions */
     TB_SECTION_CLIENTS,
+    TB_SECTION_GHOSTS,    /* what was missed lately */
     TB_SECTION_SAMPLES,   /* statistics over time */
     TB_SECTION_DATA,      /* buffers of the memory tier */
     TB_N_SECTIONS,

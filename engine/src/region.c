@@ -36,6 +36,8 @@ static void locate(struct tb_region *r, const struct tb_layout *l)
     r->opens = (struct tb_open *)(r->base + s[TB_SECTION_OPENS].offset);
     r->n_opens = (uint32_t)s[TB_SECTION_OPENS].count;
     r->clients = (struct tb_client *)(r->base + s[TB_SECTION_CLIENTS].offset);
+    r->ghosts = (struct tb_ghost *)(r->base + s[TB_SECTION_GHOSTS].offset);
+    r->n_ghosts = (uint32_t)s[TB_SECTION_GHOSTS].count;
     r->samples = (struct tb_sample *)(r->base + s[TB_SECTION_SAMPLES].offset);
 }
 

@@ -140,6 +140,12 @@ struct tb_transfers {
     _Atomic uint64_t bytes_in, bytes_out, writes, hits;
 };
 
+#define TB_GHOST_FRAME (1u << 20)
+struct tb_ghost { /* pages of a frame of a file that were read and in no buffer: ghost.h */
+    _Atomic uint64_t key;
+    _Atomic uint64_t seen[TB_GHOST_FRAME / TB_BLOCK_MIN / 64];
+};
+
 struct tb_client {
     _Atomic int pid; /* 0: free */
     uint64_t start_time; /* of the process, clock ticks since boot: a reused pid is another process */
@@ -196,6 +202,9 @@ struct tb_header {
     _Atomic uint32_t hottest;                    /* hot-data: the file that was; any value will do */
 
     _Atomic uint32_t heat_epoch; /* heat.h; its low 8 bits count */
+    _Atomic uint32_t voided;     /* moves when what was read from a backing file before must not be staged in: stage.h */
+    _Atomic uint32_t ghost_hand;
+    _Atomic uint64_t staged;     /* bytes staged in */
 
 
     _Atomic uint32_t n_files;
@@ -240,6 +249,8 @@ struct tb_region {
     struct tb_open *opens;
     uint32_t n_opens;
     struct tb_client *clients;
+    struct tb_ghost *ghosts;
+    uint32_t n_ghosts;
     struct tb_sample *samples;
     char *base;
     size_t bytes;

@@ -26,7 +26,8 @@ struct fixture {
     char root[256], pfs[300], name[64];
     struct tb_config config;
     tb_engine *engine;
-    struct tb_io *io; /* the engine's chain */
+    struct tb_io *base; /* the last layer; NULL: plain libc */
+    struct tb_io *io;   /* the engine's chain */
 };
 
 static inline void fixture_tier(struct tb_config_tier *t, const char *name, const char *path, uint64_t capacity, uint32_t block)
@@ -72,6 +73,9 @@ static inline void fixture_init(struct fixture *x, enum tb_mode mode)
     c->flush.threads = 2;
     c->flush.high = 0.8;
     c->flush.low = 0.5;
+    c->organizer.enabled = true;
+    c->organizer.high = 0.9;
+    c->organizer.low = 0.7;
     c->n_tiers = 3;
     fixture_tier(&c->tiers[0], "ram", NULL, 4u << 20, 4096);
     fixture_slab(&c->tiers[0], 1, 0.5);
@@ -88,7 +92,7 @@ static inline void fixture_init(struct fixture *x, enum tb_mode mode)
 static inline void fixture_start(struct fixture *x)
 {
     struct tb_error err = {""};
-    int rc = tb_instance_create(&x->config, x->name, tb_io_libc(), NULL, NULL, &x->engine, &err);
+    int rc = tb_instance_create(&x->config, x->name, x->base ? x->base : tb_io_libc(), NULL, NULL, &x->engine, &err);
     if (rc)
         fail_msg("create: %s (%d)", err.text, rc);
     x->io = tb_engine_route(x->engine, x->pfs, NULL);

@@ -135,6 +135,7 @@ static void run_random(enum tb_mode mode, enum tb_policy policy, uint32_t seed, 
     x.config.placement.policy = policy;
     if (policy == TB_POLICY_USER_DEFINED)
         two_rules(&x.config.placement);
+    x.config.organizer.enabled = seed % 4 != 0;
     if (mode == TB_MODE_SCRATCH)
         x.config.tiers[2].capacity = 16u << 20; /* scratch has no PFS to spill to */
     fixture_start(&x);

@@ -52,6 +52,16 @@ enum tb_fsync {
     TB_FSYNC_NONE,     /* scratch only: fsync promises nothing */
 };
 
+/* How a program will use bytes. */
+enum tb_hint {
+    TB_HINT_NORMAL = 0, /* nothing is known */
+    TB_HINT_SEQUENTIAL, /* read in order: prefetched from the first read on */
+    TB_HINT_RANDOM,     /* read in no order: never prefetched */
+    TB_HINT_ONCE,       /* not used again: not staged in, the first to be reclaimed */
+    TB_HINT_KEEP,       /* used again and again: staged in at the first read, the last to be reclaimed or moved down */
+    TB_HINT_WILL_NEED,  /* read soon: prefetched now */
+};
+
 typedef struct tb_engine tb_engine;
 
 /*

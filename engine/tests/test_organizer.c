@@ -1,0 +1,330 @@
+/*
+ * The organizer: what is read again is staged in and goes up, nothing hotter goes
+ * for it, and no byte is wrong while it works beside writers and truncations.
+ */
+#include "fixture.h"
+
+#include <errno.h>
+
+#include "check.h"
+#include "filemap.h"
+#include "heat.h"
+#include "io_layer.h"
+#include "move.h"
+#include "opens.h"
+
+#define BYTES (512u << 10)
+
+static unsigned char pattern(size_t at, unsigned seed)
+{
+    return (unsigned char)(at * 31 + (at >> 9) + seed * 7919);
+}
+
+/* A file that only the PFS has. */
+static void make_file(struct fixture *x, const char *name, size_t n, unsigned seed)
+{
+    unsigned char *bytes = malloc(n);
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = pattern(i, seed);
+    int fd = open(fixture_path(x, name), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_int_equal(write(fd, bytes, n), n);
+    close(fd);
+    free(bytes);
+}
+
+static int open_file(struct fixture *x, const char *name)
+{
+    int fd = x->io->ops->open(x->io, fixture_path(x, name), O_RDWR, 0600);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void read_range(struct fixture *x, int fd, size_t offset, size_t n, unsigned seed)
+{
+    static unsigned char bytes[1 << 20];
+    assert_int_equal(x->io->ops->pread(x->io, fd, bytes, n, (off_t)offset), (ssize_t)n);
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i] != pattern(offset + i, seed))
+            fail_msg("byte %zu is %u, expected %u", offset + i, bytes[i], pattern(offset + i, seed));
+}
+
+/* One pass over the file in transfers of `n` bytes; returns what was read from the PFS. */
+static uint64_t read_pass(struct fixture *x, int fd, size_t size, size_t n, unsigned seed)
+{
+    uint64_t before = x->engine->header->pfs_read;
+    for (size_t at = 0; at < size; at += n)
+        read_range(x, fd, at, size - at < n ? size - at : n, seed);
+    return x->engine->header->pfs_read - before;
+}
+
+static void the_second_miss_stages_in(void **state)
+{
+    (void)state;
+    static const size_t transfers[] = {4096, 10000, 65536, 262144, BYTES};
+    for (size_t i = 0; i < sizeof(transfers) / sizeof(transfers[0]); i++) {
+        struct fixture x;
+        fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+        fixture_start(&x);
+        make_file(&x, "f", BYTES - 100, 1);
+        for (int pass = 1; pass <= 4; pass++) { /* each opens the file anew: what was seen outlives its record */
+            int fd = open_file(&x, "f");
+            uint64_t from_pfs = read_pass(&x, fd, BYTES - 100, transfers[i], 1);
+            assert_int_equal(x.io->ops->close(x.io, fd), 0);
+            if (pass == 1)
+                assert_true(from_pfs >= BYTES - 100 && x.engine->header->staged < BYTES / 2);
+            else if (pass == 2)
+                assert_true(from_pfs >= BYTES / 2);
+            else
+                assert_int_equal(from_pfs, 0);
+        }
+        assert_true(x.engine->header->staged >= BYTES - 100);
+        assert_true(tb_region_is_valid(x.engine));
+        fixture_stop(&x);
+    }
+}
+
+static void write_through_stages_in_at_once(void **state)
+{
+    (void)state;
+    struct fixture x;
+    fixture_init(&x, TB_MODE_PERSISTENT_SYNC);
+    fixture_start(&x);
+    make_file(&x, "f", BYTES, 2);
+    int fd = open_file(&x, "f");
+    assert_int_equal(read_pass(&x, fd, BYTES, 65536, 2), BYTES);
+    assert_int_equal(read_pass(&x, fd, BYTES, 65536, 2), 0);
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
+static void disabled_stages_nothing(void **state)
+{
+    (void)state;
+    struct fixture x;
+    fixture_init(&x, TB_MODE_PERSISTENT_SYNC);
+    x.config.organizer.enabled = false;
+    fixture_start(&x);
+    make_file(&x, "f", BYTES, 2);
+    int fd = open_file(&x, "f");
+    for (int pass = 0; pass < 3; pass++)
+        assert_int_equal(read_pass(&x, fd, BYTES, 65536, 2), BYTES);
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
+/* Another node, or a program outside, wrote the file while nobody had it open. */
+static void what_changed_outside_is_read_anew(void **state)
+{
+    (void)state;
+    struct fixture x;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(&x);
+    make_file(&x, "f", BYTES, 3);
+    for (int pass = 0; pass < 3; pass++) {
+        int fd = open_file(&x, "f");
+        read_pass(&x, fd, BYTES, 65536, 3);
+        x.io->ops->close(x.io, fd);
+    }
+    usleep(20000); /* the clock of file times */
+    make_file(&x, "f", BYTES, 4);
+    int fd = open_file(&x, "f");
+    read_pass(&x, fd, BYTES, 65536, 4);
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
+/* Bytes of one tier of 64 KiB buffers. */
+static void small_tier(struct fixture *x, enum tb_mode mode, uint64_t bytes)
+{
+    fixture_init(x, mode);
+    x->config.n_tiers = 2;
+    x->config.fsync = TB_FSYNC_PFS;
+    struct tb_config_tier nvme = x->config.tiers[1];
+    nvme.capacity = bytes;
+    nvme.n_slabs = 0;
+    fixture_slab(&nvme, 16, 1.0);
+    x->config.tiers[0] = nvme;
+    x->config.n_tiers = 1;
+    fixture_start(x);
+}
+
+static void nothing_hotter_goes(void **state)
+{
+    (void)state;
+    struct fixture x;
+    small_tier(&x, TB_MODE_PERSISTENT_SYNC, BYTES);
+    make_file(&x, "hot", BYTES, 5);
+    make_file(&x, "cold", BYTES, 6);
+    int hot = open_file(&x, "hot"), cold = open_file(&x, "cold");
+    read_pass(&x, hot, BYTES, 65536, 5);
+    assert_int_equal(read_pass(&x, hot, BYTES, 65536, 5), 0); /* all of the tier is the hot file's */
+    for (int pass = 0; pass < 3; pass++)
+        assert_int_equal(read_pass(&x, cold, BYTES, 65536, 6), BYTES);
+    assert_int_equal(read_pass(&x, hot, BYTES, 65536, 5), 0);
+    x.engine->header->heat_epoch += 3; /* long ago */
+    read_pass(&x, cold, BYTES, 65536, 6);
+    assert_int_equal(read_pass(&x, cold, BYTES, 65536, 6), 0);
+    assert_true(tb_region_is_valid(x.engine));
+    x.io->ops->close(x.io, hot);
+    x.io->ops->close(x.io, cold);
+    fixture_stop(&x);
+}
+
+/* A write may take any clean buffer, the coldest first. */
+static void a_write_takes_the_coldest(void **state)
+{
+    (void)state;
+    static unsigned char bytes[65536];
+    struct fixture x;
+    small_tier(&x, TB_MODE_PERSISTENT_SYNC, BYTES);
+    make_file(&x, "f", BYTES, 7);
+    int fd = open_file(&x, "f");
+    read_pass(&x, fd, BYTES, 65536, 7);
+    for (size_t at = 0; at < BYTES; at += 65536)
+        if (at != 3 * 65536)
+            read_range(&x, fd, at, 65536, 7); /* all but one are warmer now */
+    int out = x.io->ops->open(x.io, fixture_path(&x, "out"), O_RDWR | O_CREAT, 0600);
+    assert_int_equal(x.io->ops->pwrite(x.io, out, bytes, sizeof(bytes), 0), sizeof(bytes));
+    assert_int_equal(x.engine->header->spilled, 0);
+    uint32_t file = tb_open_of(x.engine, fd)->file;
+    for (uint64_t cell = 0; cell < 8; cell++)
+        assert_true((tb_map_find(x.engine, file, 0, cell) == NULL) == (cell == 3));
+    x.io->ops->close(x.io, fd);
+    x.io->ops->close(x.io, out);
+    fixture_stop(&x);
+}
+
+static uint64_t in_tier(struct fixture *x, uint32_t file, uint32_t tier)
+{
+    uint32_t n;
+    uint64_t bytes = 0;
+    struct tb_buffer_ref *refs = tb_file_buffers(x->engine, file, false, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct tb_buffer *b = &x->engine->region.buffers[refs[i].buffer];
+        bytes += tb_slab_layout(x->engine, b)->tier == tier ? b->valid_hi - b->valid_lo : 0;
+    }
+    free(refs);
+    return bytes;
+}
+
+static void move_down(struct fixture *x, uint32_t file, uint32_t from, uint32_t to)
+{
+    uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(x->engine, file, false, &n);
+    for (uint32_t i = 0; i < n; i++)
+        if (tb_slab_layout(x->engine, &x->engine->region.buffers[refs[i].buffer])->tier == from)
+            tb_move(x->engine, file, &refs[i], to, TB_HEAT_ANY);
+    free(refs);
+}
+
+static void what_is_read_again_goes_up(void **state)
+{
+    (void)state;
+    static unsigned char bytes[BYTES];
+    struct fixture x;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(&x);
+    for (size_t i = 0; i < BYTES; i++)
+        bytes[i] = pattern(i, 8);
+    int fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    uint32_t file = tb_open_of(x.engine, fd)->file;
+    assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, BYTES, 0), BYTES);
+    move_down(&x, file, 0, 1);
+    assert_int_equal(in_tier(&x, file, 0), 0);
+    uint64_t lower = in_tier(&x, file, 1);
+    assert_true(lower > BYTES / 2);
+    read_pass(&x, fd, BYTES, 65536, 8);
+    assert_int_equal(in_tier(&x, file, 0), 0); /* written and read once */
+    read_pass(&x, fd, BYTES, 65536, 8);
+    assert_int_equal(in_tier(&x, file, 0), BYTES); /* dirty bytes too */
+    assert_int_equal(x.engine->header->tier[0].moved_in, BYTES);
+    assert_true(tb_region_is_valid(x.engine));
+    assert_int_equal(tb_instance_drain(x.engine, 2, NULL, NULL, NULL), 0);
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
+/* A PFS whose bytes take a while to arrive. */
+static ssize_t dawdling_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
+{
+    ssize_t r = io->next->ops->pread(io->next, fd, buf, n, offset);
+    usleep(200);
+    return r;
+}
+
+static struct tb_io *dawdling(void)
+{
+    static const struct tb_io_ops own = {.name = "dawdling", .pread = dawdling_pread};
+    static struct tb_io_ops table;
+    static struct tb_io io;
+    tb_io_layer_init(&io, &table, &own, tb_io_libc());
+    return &io;
+}
+
+/* Readers that stage in while the file is cut and grows: what lies behind a cut reads as zeros or as what was written since. */
+struct cutter {
+    struct fixture *x;
+    _Atomic bool stop;
+    _Atomic uint64_t reads;
+};
+
+static void *read_while_cut(void *arg)
+{
+    struct cutter *c = arg;
+    static _Thread_local unsigned char bytes[65536];
+    int fd = open_file(c->x, "f");
+    for (uint32_t i = 0; !c->stop; i++) {
+        uint64_t at = (uint64_t)(i * 7 % 16) * 32768;
+        ssize_t n = c->x->io->ops->pread(c->x->io, fd, bytes, sizeof(bytes), (off_t)at);
+        assert_true(n >= 0);
+        c->reads++;
+    }
+    c->x->io->ops->close(c->x->io, fd);
+    return NULL;
+}
+
+static void a_cut_voids_what_was_read_before(void **state)
+{
+    (void)state;
+    static unsigned char zeros[BYTES], bytes[BYTES];
+    struct fixture x;
+    fixture_init(&x, TB_MODE_PERSISTENT_SYNC); /* stages in at the first read */
+    x.base = dawdling();
+    fixture_start(&x);
+    make_file(&x, "f", BYTES, 9);
+    struct cutter c = {.x = &x};
+    pthread_t readers[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&readers[i], NULL, read_while_cut, &c), 0);
+    int fd = open_file(&x, "f"), plain = open(fixture_path(&x, "f"), O_RDWR);
+    for (int round = 0; round < 200; round++) {
+        for (size_t i = 0; i < BYTES; i += 4096)
+            memset(bytes + i, 1 + round % 250, 4096);
+        assert_int_equal(pwrite(plain, bytes, BYTES, 0), BYTES); /* bytes that only the PFS has, at once stale */
+        uint64_t reads = c.reads;
+        while (c.reads < reads + 3)
+            sched_yield();
+        assert_int_equal(x.io->ops->ftruncate(x.io, fd, 5000), 0);
+        assert_int_equal(x.io->ops->ftruncate(x.io, fd, BYTES), 0);
+        assert_int_equal(x.io->ops->pread(x.io, fd, bytes, BYTES - 5000, 5000), BYTES - 5000);
+        assert_memory_equal(bytes, zeros, BYTES - 5000);
+    }
+    c.stop = true;
+    for (int i = 0; i < 2; i++)
+        pthread_join(readers[i], NULL);
+    assert_true(tb_region_is_valid(x.engine));
+    close(plain);
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_second_miss_stages_in),       cmocka_unit_test(write_through_stages_in_at_once),
+        cmocka_unit_test(disabled_stages_nothing),         cmocka_unit_test(what_changed_outside_is_read_anew),
+        cmocka_unit_test(nothing_hotter_goes),             cmocka_unit_test(a_write_takes_the_coldest),
+        cmocka_unit_test(what_is_read_again_goes_up),      cmocka_unit_test(a_cut_voids_what_was_read_before),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
