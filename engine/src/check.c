@@ -36,7 +36,7 @@ static bool owns_its_bytes(tb_engine *e, uint32_t file, const struct tb_buffer *
 static bool file_is_valid(tb_engine *e, uint32_t file)
 {
     const struct tb_file *f = &e->region.files[file];
-    uint32_t n = 0, n_dirty = 0;
+    uint32_t n = 0, n_dirty = 0, n_durable = 0;
     for (uint32_t i = f->first; i != TB_NONE; i = e->region.buffers[i].file_next) {
         struct tb_buffer *b = &e->region.buffers[i];
         if (b->state != TB_BUFFER_LIVE || b->file != file || ++n > f->n_buffers)
@@ -44,8 +44,51 @@ static bool file_is_valid(tb_engine *e, uint32_t file)
         if (b->flags & (TB_BUFFER_ARRIVING | TB_BUFFER_LEAVING) || !owns_its_bytes(e, file, b))
             return false;
         n_dirty += tb_buffer_is_dirty(b);
+        n_durable += tb_buffer_is_dirty(b) && b->flags & TB_BUFFER_DURABLE;
+        if (tb_buffer_is_dirty(b) != !!(b->flags & TB_BUFFER_DIRTY))
+            return false;
     }
-    return n == f->n_buffers && n_dirty == f->n_dirty;
+    return n == f->n_buffers && n_dirty == f->n_dirty && n_durable == f->n_durable;
+}
+
+/* Sums over all buffers are what is counted. */
+static bool counts_are_valid(tb_engine *e)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint64_t used[TB_MAX_TIERS] = {0}, dirty[TB_MAX_TIERS] = {0};
+    uint32_t n_journaled = 0;
+    for (uint32_t i = 0; i < l->n_buffers; i++) {
+        const struct tb_buffer *b = &e->region.buffers[i];
+        if (b->state == TB_BUFFER_FREE)
+            continue;
+        used[tb_slab_layout(e, b)->tier] += tb_buffer_size(e, b);
+        dirty[tb_slab_layout(e, b)->tier] += tb_interval_dirty_bytes(e, b);
+        n_journaled += !!(b->flags & TB_BUFFER_JOURNALED);
+    }
+    bool valid = n_journaled == e->header->n_journaled;
+    for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
+        valid &= used[t] == e->header->tier[t].used && dirty[t] == e->header->tier[t].dirty;
+    return valid;
+}
+
+/* Every chain holds LIVE buffers; a predecessor is RETAINED, and every such one somebody's predecessor. */
+static bool chains_are_valid(tb_engine *e)
+{
+    uint32_t n_prev = 0, n_retained = 0;
+    for (uint32_t k = 0; k < e->header->layout.n_buckets; k++)
+        for (uint32_t i = e->region.buckets[k]; i != TB_NONE; i = e->region.buffers[i].next)
+            if (e->region.buffers[i].state != TB_BUFFER_LIVE)
+                return false;
+    for (uint32_t i = 0; i < e->header->layout.n_buffers; i++) {
+        const struct tb_buffer *b = &e->region.buffers[i];
+        n_retained += b->state == TB_BUFFER_RETAINED;
+        if (b->state == TB_BUFFER_FREE || b->prev == TB_NONE)
+            continue;
+        n_prev++;
+        if (e->region.buffers[b->prev].state != TB_BUFFER_RETAINED)
+            return false;
+    }
+    return n_prev == n_retained;
 }
 
 bool tb_region_is_valid(tb_engine *e)
@@ -56,5 +99,5 @@ bool tb_region_is_valid(tb_engine *e)
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++)
         if (e->region.files[i].magic == TB_FILE_MAGIC && !file_is_valid(e, i))
             return false;
-    return true;
+    return counts_are_valid(e) && chains_are_valid(e);
 }

@@ -16,6 +16,7 @@
 #include "promote.h"
 #include "slab.h"
 #include "stage.h"
+#include "step.h"
 #include "target.h"
 
 static int fill_from_backing(void *arg, struct tb_buffer *b, uint32_t lo, uint32_t hi)
@@ -81,27 +82,29 @@ static int void_records(struct tb_target *t, struct tb_buffer *b)
     tb_engine *e = t->engine;
     if (!(b->flags & TB_BUFFER_JOURNALED) && b->prev == TB_NONE)
         return 0;
-    int rc = tb_journal_drop(e, t->file, tb_buffer_start(e, b), tb_buffer_size(e, b));
+    int rc = 0;
+    for (uint32_t lo = b->dirty_lo, a, z; !rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); lo = z)
+        rc = tb_journal_drop(e, t->file, tb_buffer_start(e, b) + a, z - a);
     if (!rc)
         rc = tb_journal_sync(e);
     if (rc)
         return rc;
+    TB_STEP("emptied records");
     tb_buffer_release_prev(e, b);
-    tb_buffer_set_unjournaled(e, b);
+    tb_map_forget_record(e, b);
     return 0;
 }
 
 /* Nothing can take the change: put what the buffer holds on the PFS and start it anew. */
 static int flush_and_empty(struct tb_target *t, struct tb_buffer *b)
 {
-    bool was_dirty = tb_buffer_is_dirty(b);
     int rc = tb_target_flush_buffer(t, b);
     if (!rc)
         rc = void_records(t, b);
     if (rc)
         return rc;
     tb_interval_empty(t->engine, b);
-    tb_map_count_dirty(t->engine, b, was_dirty);
+    tb_map_count_dirty(t->engine, b);
     return 0;
 }
 
@@ -138,9 +141,10 @@ static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, ui
         rc = tb_medium_write(e, b, lo, hi - lo, from);
     if (rc)
         return rc;
-    bool was_dirty = tb_buffer_is_dirty(b);
+    TB_STEP("overwritten");
     tb_interval_note(e, b, lo, hi, true);
-    tb_map_count_dirty(e, b, was_dirty);
+    TB_STEP("noted");
+    tb_map_count_dirty(e, b);
     tb_heat_touch(e, b, hi - lo, hi, TB_HEAT_WRITE);
     tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->bytes_in, hi - lo);
     return 0;
@@ -160,6 +164,7 @@ static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, u
         tb_slab_give(e, b);
         return rc;
     }
+    TB_STEP("copied");
     tb_interval_note(e, b, lo, lo + take, true);
     tb_heat_set(e, b, TB_HEAT_WRITE, false);
     tb_map_publish(e, b, t->file, cell);

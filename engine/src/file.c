@@ -44,26 +44,35 @@ bool tb_identity_is(const struct tb_file *f, const struct tb_identity *id)
     return f->magic == TB_FILE_MAGIC && f->inode == id->inode && f->device == id->device && f->birth_ns == id->birth_ns;
 }
 
-/* The holder died in the list: its forward links are right, the backward ones are made from them. */
-static void repair_list(tb_engine *e, uint32_t stripe)
+void tb_file_recount(tb_engine *e, struct tb_file *f)
+{
+    uint32_t prev = TB_NONE, n = 0, n_dirty = 0, n_durable = 0;
+    for (uint32_t i = f->first; i != TB_NONE; i = e->region.buffers[i].file_next) {
+        struct tb_buffer *b = &e->region.buffers[i];
+        b->file_prev = prev;
+        prev = i;
+        n++;
+        n_dirty += !!(b->flags & TB_BUFFER_DIRTY);
+        n_durable += b->flags & TB_BUFFER_DIRTY && b->flags & TB_BUFFER_DURABLE;
+    }
+    f->n_buffers = n;
+    f->n_dirty = n_dirty;
+    f->n_durable = n_durable;
+}
+
+/* The holder died in a list: forward links and flags are right, the rest is made from them. */
+static void repair_lists(tb_engine *e, uint32_t stripe)
 {
     for (uint32_t bucket = stripe; bucket < e->region.n_file_buckets; bucket += TB_STRIPES)
-        for (uint32_t i = e->region.file_buckets[bucket]; i != TB_NONE; i = e->region.files[i].next) {
-            uint32_t prev = TB_NONE, n = 0;
-            for (uint32_t b = e->region.files[i].first; b != TB_NONE; b = e->region.buffers[b].file_next) {
-                e->region.buffers[b].file_prev = prev;
-                prev = b;
-                n++;
-            }
-            e->region.files[i].n_buffers = n;
-        }
+        for (uint32_t i = e->region.file_buckets[bucket]; i != TB_NONE; i = e->region.files[i].next)
+            tb_file_recount(e, &e->region.files[i]);
 }
 
 static int lock_stripe(tb_engine *e, uint32_t stripe)
 {
     int rc = tb_lock_take(&e->region.locks->file[stripe].lock);
     if (rc == TB_LOCK_ORPHANED)
-        repair_list(e, stripe);
+        repair_lists(e, stripe);
     assert(rc >= 0);
     return (int)stripe;
 }

@@ -45,6 +45,9 @@ int tb_file_rename(tb_engine *e, uint32_t file, const char *path);
 /* The absolute path; returns its length. */
 size_t tb_file_path(tb_engine *e, const struct tb_file *f, char *out, size_t size);
 
+/* Make backward links and counts of its list from forward links and flags; locked by the caller. */
+void tb_file_recount(tb_engine *e, struct tb_file *f);
+
 /*
  * The one who flushes, truncates or renames; waits for another living one.
  * Nests not.  False where the record is free: who has no hold on it (a
@@ -62,8 +65,13 @@ struct tb_buffer_ref {
     uint32_t buffer;
     uint64_t cell, start;
 };
-/* Allocates; sorted by start.  `dirty_only` skips clean ones.  NULL with *n 0 where there are none. */
-struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, bool dirty_only, uint32_t *n);
+enum tb_buffers_which { TB_BUFFERS_ALL, TB_BUFFERS_DIRTY, TB_BUFFERS_UNPROMISED };
+/*
+ * Allocates; sorted by start.  UNPROMISED: dirty and not DURABLE.  NULL with *n 0
+ * where there are none, with *n above 0 where there is no memory.  Costs what has
+ * become dirty since it was last asked, not what the file has.
+ */
+struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, enum tb_buffers_which which, uint32_t *n);
 
 /* Drop every buffer at or behind `length` and cut the one across it; the file is claimed. */
 void tb_file_cut(tb_engine *e, uint32_t file, uint64_t length);

@@ -11,6 +11,7 @@
 #include "filemap.h"
 #include "interval.h"
 #include "journal.h"
+#include "step.h"
 
 bool tb_file_try_claim(tb_engine *e, uint32_t file)
 {
@@ -60,26 +61,37 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Who dirties it at this moment has not returned yet. */
-static TB_UNLOCKED bool is_wanted(const struct tb_buffer *b, bool dirty_only)
+/* How many of them the list has; exact, as counts and flags move under the file's lock. */
+static uint32_t count_of(const struct tb_file *f, enum tb_buffers_which which)
 {
-    return !dirty_only || tb_buffer_is_dirty(b);
+    return which == TB_BUFFERS_ALL ? f->n_buffers : which == TB_BUFFERS_DIRTY ? f->n_dirty : f->n_dirty - f->n_durable;
 }
 
-struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, bool dirty_only, uint32_t *n)
+/* Other flags than these may change at this moment. */
+static TB_UNLOCKED bool is_one_of(const struct tb_buffer *b, enum tb_buffers_which which)
+{
+    uint16_t flags = b->flags;
+    return which == TB_BUFFERS_ALL ||
+           (flags & TB_BUFFER_DIRTY && (which == TB_BUFFERS_DIRTY || !(flags & TB_BUFFER_DURABLE)));
+}
+
+/* The latest to become dirty stand in front: the walk ends with the last one that counts. */
+struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, enum tb_buffers_which which, uint32_t *n)
 {
     const struct tb_file *f = &e->region.files[file];
-    *n = 0;
     int stripe = tb_file_lock(e, file);
-    struct tb_buffer_ref *refs = f->n_buffers ? malloc(f->n_buffers * sizeof(*refs)) : NULL;
-    for (uint32_t i = refs ? f->first : TB_NONE; i != TB_NONE; i = e->region.buffers[i].file_next) {
-        struct tb_buffer *b = &e->region.buffers[i];
-        if (is_wanted(b, dirty_only))
-            refs[(*n)++] = (struct tb_buffer_ref){i, b->cell, tb_buffer_start(e, b)};
+    uint32_t want = *n = count_of(f, which), found = 0;
+    struct tb_buffer_ref *refs = want ? malloc(want * sizeof(*refs)) : NULL;
+    for (uint32_t i = refs ? f->first : TB_NONE; i != TB_NONE && found < want; i = e->region.buffers[i].file_next) {
+        const struct tb_buffer *b = &e->region.buffers[i];
+        if (is_one_of(b, which))
+            refs[found++] = (struct tb_buffer_ref){i, b->cell, tb_buffer_start(e, b)};
     }
     tb_file_unlock(e, stripe);
-    if (*n)
-        qsort(refs, *n, sizeof(*refs), by_start);
+    if (refs)
+        *n = found;
+    if (found)
+        qsort(refs, found, sizeof(*refs), by_start);
     return refs;
 }
 
@@ -89,12 +101,12 @@ static bool cut_one(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref
     int stripe = tb_chunk_lock(e, file, ref->start);
     if (stripe < 0)
         return true;
-    bool there = tb_buffer_is_at(b, file, ref->cell), was_dirty = tb_buffer_is_dirty(b);
+    bool there = tb_buffer_is_at(b, file, ref->cell);
     if (there && ref->start >= length) {
         tb_map_drop(e, b);
     } else if (there && ref->start + b->valid_hi > length) {
         tb_interval_cut(e, b, (uint32_t)(length - ref->start));
-        tb_map_count_dirty(e, b, was_dirty);
+        tb_map_count_dirty(e, b);
     }
     tb_chunk_unlock(e, stripe);
     return there;
@@ -121,7 +133,8 @@ static void with_each(tb_engine *e, uint32_t file, uint64_t length,
     bool missed;
     do {
         uint32_t n;
-        struct tb_buffer_ref *refs = tb_file_buffers(e, file, false, &n);
+        struct tb_buffer_ref *refs = tb_file_buffers(e, file, TB_BUFFERS_ALL, &n);
+        assert(refs || !n);
         missed = false;
         for (uint32_t i = 0; i < n; i++)
             missed |= !act(e, file, &refs[i], length);
@@ -148,8 +161,9 @@ void tb_file_forget_claimed(tb_engine *e, uint32_t file)
     if (!is_void)
         return;
     f->error = 0;
-    if (tb_journal_has_records(e) && tb_journal_drop(e, file, 0, 0) == 0)
+    if (f->n_buffers && tb_journal_has_records(e) && tb_journal_drop(e, file, 0, 0) == 0)
         tb_journal_sync(e);
+    TB_STEP("forget");
     tb_file_cut(e, file, 0);
 }
 

@@ -4,8 +4,10 @@
 
 #include "file.h"
 #include "interval.h"
+#include "maprepair.h"
 #include "move.h"
 #include "slab.h"
+#include "step.h"
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -47,6 +49,13 @@ static void begin_change(struct tb_chunk_lock *chunk)
     atomic_thread_fence(memory_order_release);
 }
 
+/* The chains first, then a move of which all that is LIVE stands in them. */
+static void repair(tb_engine *e, uint32_t stripe)
+{
+    tb_map_repair(e, stripe);
+    tb_move_repair(e, stripe);
+}
+
 int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset)
 {
     uint32_t stripe = tb_chunk_of(e, file, offset).stripe;
@@ -55,8 +64,8 @@ int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset)
     if (rc < 0)
         return rc;
     begin_change(chunk);
-    if (rc == TB_LOCK_ORPHANED) /* every store left the chains usable, but a move may be half done */
-        tb_move_repair(e, stripe);
+    if (rc == TB_LOCK_ORPHANED)
+        repair(e, stripe);
     return (int)stripe;
 }
 
@@ -66,6 +75,23 @@ void tb_chunk_unlock(tb_engine *e, int stripe)
     uint32_t odd = atomic_load_explicit(&chunk->sequence, memory_order_relaxed);
     atomic_store_explicit(&chunk->sequence, odd + 1, memory_order_release);
     tb_lock_drop(&chunk->lock);
+}
+
+void tb_map_lock_all(tb_engine *e)
+{
+    for (uint32_t stripe = 0; stripe < TB_STRIPES; stripe++) {
+        struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
+        int rc = tb_lock_take(&chunk->lock);
+        begin_change(chunk);
+        if (rc == TB_LOCK_ORPHANED)
+            repair(e, stripe);
+    }
+}
+
+void tb_map_unlock_all(tb_engine *e)
+{
+    for (uint32_t stripe = TB_STRIPES; stripe-- > 0;)
+        tb_chunk_unlock(e, (int)stripe);
 }
 
 static struct tb_buffer *find(tb_engine *e, uint32_t file, struct tb_chunk chunk, uint32_t c, uint64_t cell)
@@ -143,35 +169,97 @@ static void hash_remove(tb_engine *e, struct tb_buffer *b)
     *link = b->next;
 }
 
-static void list_insert(tb_engine *e, struct tb_buffer *b)
+void tb_map_list_insert(tb_engine *e, struct tb_buffer *b)
 {
     struct tb_file *f = &e->region.files[b->file];
-    b->file_prev = TB_NONE;
+    uint32_t me = tb_buffer_number(e, b);
     b->file_next = f->first;
     if (f->first != TB_NONE)
-        e->region.buffers[f->first].file_prev = tb_buffer_number(e, b);
-    f->first = tb_buffer_number(e, b);
-    f->n_buffers++;
+        e->region.buffers[f->first].file_prev = me;
+    TB_STEP("list insert");
+    f->first = me;
+    b->file_prev = TB_NONE;
 }
 
-static void list_remove(tb_engine *e, struct tb_buffer *b)
+void tb_map_list_remove(tb_engine *e, struct tb_buffer *b)
 {
     struct tb_file *f = &e->region.files[b->file];
+    if (b->file_next != TB_NONE)
+        e->region.buffers[b->file_next].file_prev = b->file_prev;
+    TB_STEP("list remove");
     if (b->file_prev == TB_NONE)
         f->first = b->file_next;
     else
         e->region.buffers[b->file_prev].file_next = b->file_next;
-    if (b->file_next != TB_NONE)
-        e->region.buffers[b->file_next].file_prev = b->file_prev;
-    f->n_buffers--;
 }
 
-static void count(tb_engine *e, struct tb_buffer *b, uint32_t by)
+/* What a buffer of the list adds to its file's counts; `by` 1 or -1. */
+static void count_in_file(tb_engine *e, const struct tb_buffer *b, uint32_t by)
 {
     struct tb_file *f = &e->region.files[b->file];
-    if (tb_buffer_is_dirty(b))
-        f->n_dirty += by;
-    else
+    if (!(b->flags & TB_BUFFER_DIRTY))
+        return;
+    f->n_dirty += by;
+    TB_STEP("count dirty");
+    if (b->flags & TB_BUFFER_DURABLE)
+        f->n_durable += by;
+}
+
+/* In front of the list, so that who looks for what changed finds it first. */
+static void move_to_front(tb_engine *e, struct tb_buffer *b)
+{
+    if (b->file_prev == TB_NONE)
+        return;
+    uint32_t prev = b->file_prev;
+    b->file_prev = TB_MOVING; /* a holder killed before the insertion: its finder inserts */
+    TB_STEP("move mark");
+    if (b->file_next != TB_NONE)
+        e->region.buffers[b->file_next].file_prev = prev;
+    e->region.buffers[prev].file_next = b->file_next;
+    TB_STEP("move out");
+    tb_map_list_insert(e, b);
+}
+
+/* The file is locked. */
+static void set_flags(tb_engine *e, struct tb_buffer *b, uint16_t flags)
+{
+    bool newly_dirty = flags & ~b->flags & TB_BUFFER_DIRTY;
+    count_in_file(e, b, (uint32_t)-1);
+    TB_STEP("flag");
+    b->flags = flags;
+    TB_STEP("flagged");
+    count_in_file(e, b, 1);
+    if (newly_dirty)
+        move_to_front(e, b);
+}
+
+void tb_map_flag(tb_engine *e, struct tb_buffer *b, uint16_t set, uint16_t clear)
+{
+    int stripe = tb_file_lock(e, b->file);
+    set_flags(e, b, (uint16_t)((b->flags | set) & ~clear));
+    tb_file_unlock(e, stripe);
+}
+
+void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b)
+{
+    bool is_dirty = tb_buffer_is_dirty(b);
+    if (is_dirty == !!(b->flags & TB_BUFFER_DIRTY))
+        return;
+    e->header->slab[b->slab].n_clean += is_dirty ? (uint32_t)-1 : 1;
+    tb_map_flag(e, b, is_dirty ? TB_BUFFER_DIRTY : 0, is_dirty ? 0 : TB_BUFFER_DIRTY);
+}
+
+void tb_map_forget_record(tb_engine *e, struct tb_buffer *b)
+{
+    if (!(b->flags & TB_BUFFER_JOURNALED))
+        return;
+    tb_map_flag(e, b, 0, TB_BUFFER_JOURNALED | TB_BUFFER_DURABLE);
+    e->header->n_journaled--;
+}
+
+static void count_clean(tb_engine *e, const struct tb_buffer *b, uint32_t by)
+{
+    if (!tb_buffer_is_dirty(b))
         e->header->slab[b->slab].n_clean += by;
 }
 
@@ -182,42 +270,45 @@ static void note_class(struct tb_file *f, uint32_t class_index)
         atomic_fetch_or(&f->classes, (uint8_t)(1u << class_index));
 }
 
+/* The hash comes first: who finds a chunk's lock orphaned takes out of its chains what is not LIVE. */
 void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell)
 {
     assert(b->state == TB_BUFFER_ALLOCATED && tb_interval_is_valid(e, b));
+    TB_STEP("publish");
     b->file = file;
     b->cell = cell;
+    b->flags = (uint16_t)((b->flags & ~TB_BUFFER_DIRTY) | (tb_buffer_is_dirty(b) ? TB_BUFFER_DIRTY : 0));
+    b->file_prev = TB_NONE;
     note_class(&e->region.files[file], tb_slab_layout(e, b)->class_index);
-    count(e, b, 1);
+    count_clean(e, b, 1);
+    TB_STEP("hash insert");
     hash_insert(e, b);
+    TB_STEP("hash inserted");
     int stripe = tb_file_lock(e, file);
-    list_insert(e, b);
+    tb_map_list_insert(e, b);
+    e->region.files[file].n_buffers++;
+    count_in_file(e, b, 1);
+    TB_STEP("state live");
     b->state = TB_BUFFER_LIVE;
+    TB_STEP("live");
     tb_file_unlock(e, stripe);
 }
 
-void tb_map_adopt(tb_engine *e, struct tb_buffer *b)
+/* Take a buffer out of hash and list; `state` says what becomes of it, before anything else. */
+static void take_out(tb_engine *e, struct tb_buffer *b, enum tb_buffer_state state)
 {
     const struct tb_file *f = &e->region.files[b->file];
-    int stripe = tb_file_lock(e, b->file);
-    uint32_t i = f->first, me = tb_buffer_number(e, b);
-    while (i != TB_NONE && i != me)
-        i = e->region.buffers[i].file_next;
-    if (i == TB_NONE)
-        list_insert(e, b);
-    b->state = TB_BUFFER_LIVE;
-    tb_file_unlock(e, stripe);
-}
-
-void tb_map_unlink(tb_engine *e, struct tb_buffer *b)
-{
-    const struct tb_file *f = &e->region.files[b->file];
-    hash_remove(e, b);
-    count(e, b, (uint32_t)-1);
-    int stripe = tb_file_lock(e, b->file);
-    list_remove(e, b);
-    b->state = TB_BUFFER_ALLOCATED;
     b->client = (uint16_t)e->slot;
+    b->state = state;
+    TB_STEP("take out");
+    hash_remove(e, b);
+    TB_STEP("hash removed");
+    count_clean(e, b, (uint32_t)-1);
+    int stripe = tb_file_lock(e, b->file);
+    tb_map_list_remove(e, b);
+    TB_STEP("list removed");
+    e->region.files[b->file].n_buffers--;
+    count_in_file(e, b, (uint32_t)-1);
     bool unused = f->n_buffers == 0 && f->n_open == 0;
     tb_file_unlock(e, stripe);
     if (unused)
@@ -227,12 +318,11 @@ void tb_map_unlink(tb_engine *e, struct tb_buffer *b)
 /* More than one where a write came between a record and its sync. */
 void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b)
 {
-    for (uint32_t i = b->prev, next; i != TB_NONE; i = next) {
-        struct tb_buffer *old = &e->region.buffers[i];
-        next = old->prev;
-        b->prev = next;
+    while (b->prev != TB_NONE) {
+        struct tb_buffer *old = &e->region.buffers[b->prev];
+        b->prev = old->prev;
         old->prev = TB_NONE;
-        old->flags = 0;
+        TB_STEP("prev released");
         e->header->n_journaled--;
         tb_interval_empty(e, old);
         tb_slab_give(e, old);
@@ -241,9 +331,13 @@ void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b)
 
 void tb_map_drop(tb_engine *e, struct tb_buffer *b)
 {
-    tb_map_unlink(e, b);
+    take_out(e, b, TB_BUFFER_ALLOCATED);
+    TB_STEP("drop");
     tb_buffer_release_prev(e, b);
-    tb_buffer_set_unjournaled(e, b);
+    if (b->flags & TB_BUFFER_JOURNALED)
+        e->header->n_journaled--;
+    b->flags = 0;
+    TB_STEP("dropped");
     tb_interval_empty(e, b);
     tb_slab_give(e, b);
 }
@@ -253,19 +347,11 @@ void tb_map_replace(tb_engine *e, struct tb_buffer *b, struct tb_buffer *old)
     uint32_t file = old->file;
     uint64_t cell = old->cell;
     assert(old->flags & TB_BUFFER_JOURNALED);
+    b->prev = tb_buffer_number(e, old); /* a LIVE buffer that is another's predecessor is the older: see maprepair.c */
+    TB_STEP("replace");
     tb_map_publish(e, b, file, cell); /* the newer one stands first in the chain: from here on it owns */
-    b->prev = tb_buffer_number(e, old);
-    tb_map_unlink(e, old);
-    old->state = TB_BUFFER_RETAINED;
-}
-
-void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b, bool was_dirty)
-{
-    bool is_dirty = tb_buffer_is_dirty(b);
-    if (is_dirty == was_dirty)
-        return;
-    e->region.files[b->file].n_dirty += is_dirty ? 1 : (uint32_t)-1;
-    e->header->slab[b->slab].n_clean += is_dirty ? (uint32_t)-1 : 1;
+    TB_STEP("replaced");
+    take_out(e, old, TB_BUFFER_RETAINED);
 }
 
 static TB_UNLOCKED uint32_t file_seen(const struct tb_buffer *b, uint64_t *cell)
@@ -287,7 +373,7 @@ bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b)
         return false;
     begin_change(chunk);
     if (rc == TB_LOCK_ORPHANED)
-        tb_move_repair(e, stripe);
+        repair(e, stripe);
     bool drop = tb_buffer_is_at(b, file, cell) && tb_buffer_is_clean(b);
     if (drop)
         tb_map_drop(e, b);

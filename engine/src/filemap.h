@@ -37,12 +37,12 @@ void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t c
 void tb_map_replace(tb_engine *e, struct tb_buffer *b, struct tb_buffer *old);
 /* Take a buffer out of hash and list and free it, with its predecessor. */
 void tb_map_drop(tb_engine *e, struct tb_buffer *b);
-/* Take it out of hash and list; its bytes were moved elsewhere. */
-void tb_map_unlink(tb_engine *e, struct tb_buffer *b);
-/* Finish the publication of a buffer that its killed client had put into the hash. */
-void tb_map_adopt(tb_engine *e, struct tb_buffer *b);
-/* Note that a buffer became dirty or clean. */
-void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b, bool was_dirty);
+/* Note that a buffer may have become dirty or clean. */
+void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b);
+/* Change flags of a published buffer, and what the file counts of them. */
+void tb_map_flag(tb_engine *e, struct tb_buffer *b, uint16_t set, uint16_t clear);
+/* No journal record stands on its bytes any more. */
+void tb_map_forget_record(tb_engine *e, struct tb_buffer *b);
 
 /* Takes the locks itself, by trying: drop `b` if it is still clean.  False where it could not. */
 bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b);
@@ -63,15 +63,16 @@ static inline bool tb_buffer_is_at(const struct tb_buffer *b, uint32_t file, uin
     return b->state == TB_BUFFER_LIVE && b->file == file && b->cell == cell;
 }
 
-/* No journal record stands on its bytes any more. */
-static inline void tb_buffer_set_unjournaled(tb_engine *e, struct tb_buffer *b)
-{
-    if (b->flags & TB_BUFFER_JOURNALED)
-        e->header->n_journaled--;
-    b->flags &= ~(TB_BUFFER_JOURNALED | TB_BUFFER_DURABLE);
-}
-
 /* Release the predecessors that journal records stood on. */
 void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b);
+
+/* Nothing is published, changed or dropped until unlock_all. */
+void tb_map_lock_all(tb_engine *e);
+void tb_map_unlock_all(tb_engine *e);
+
+/* For the repair: the list alone; the file is locked. */
+#define TB_MOVING (TB_NONE - 1) /* file_prev of a buffer on its way to the front of the list */
+void tb_map_list_insert(tb_engine *e, struct tb_buffer *b);
+void tb_map_list_remove(tb_engine *e, struct tb_buffer *b);
 
 #endif

@@ -15,6 +15,7 @@
 #include "interval.h"
 #include "journal.h"
 #include "medium.h"
+#include "step.h"
 #include "target.h"
 
 #define RUN_BYTES (1u << 20) /* adjacent dirty bytes are written in pieces of at most this, or one buffer */
@@ -44,6 +45,10 @@ struct some { /* buffers of one tier, about so many bytes */
 
 static int write_run(struct run *r)
 {
+    struct tb_file *f = &r->e->region.files[r->file];
+    if (r->n && !(f->flags & TB_FILE_UNSYNCED))
+        f->flags |= TB_FILE_UNSYNCED;
+    TB_STEP("flush write");
     int rc = r->n ? tb_io_write_all(r->io, r->fd, r->bytes, r->n, r->offset) : 0;
     if (!rc) {
         r->written += r->n;
@@ -114,19 +119,25 @@ static void set_clean(tb_engine *e, uint32_t file, const struct flushed *d, bool
     if (stripe < 0)
         return;
     if (tb_buffer_is_at(b, file, d->cell) && b->version == d->version) {
-        bool was_dirty = tb_buffer_is_dirty(b);
         if (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE)
             *dropped_journaled = true;
-        tb_buffer_set_unjournaled(e, b);
+        TB_STEP("set clean");
+        tb_map_forget_record(e, b);
+        TB_STEP("record forgotten");
         tb_buffer_release_prev(e, b);
         tb_counters(e, b)->flushed += tb_interval_dirty_bytes(e, b);
+        TB_STEP("flushed");
         tb_interval_clean(e, b);
-        tb_map_count_dirty(e, b, was_dirty);
+        TB_STEP("clean");
+        tb_map_count_dirty(e, b);
     }
     tb_chunk_unlock(e, stripe);
 }
 
-/* Under the chunk's lock: a newer record of the same bytes comes behind the drop, or before it and moved the version. */
+/*
+ * Under the chunk's lock: a newer record of the same bytes comes behind the drop, or before it and moved the version.
+ * Interval by interval: what is not the buffer's may be a smaller buffer's, with a record of its own.
+ */
 static int void_record(tb_engine *e, uint32_t file, const struct flushed *d)
 {
     const struct tb_buffer *b = &e->region.buffers[d->buffer];
@@ -134,7 +145,8 @@ static int void_record(tb_engine *e, uint32_t file, const struct flushed *d)
     if (stripe < 0)
         return stripe;
     if (tb_buffer_is_at(b, file, d->cell) && b->version == d->version && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE))
-        rc = tb_journal_drop(e, file, d->start, tb_buffer_size(e, b));
+        for (uint32_t lo = b->dirty_lo, a, z; !rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); lo = z)
+            rc = tb_journal_drop(e, file, d->start + a, z - a);
     tb_chunk_unlock(e, stripe);
     return rc;
 }
@@ -145,7 +157,21 @@ static int void_records(tb_engine *e, uint32_t file, const struct flushed *done,
     int rc = 0;
     for (uint32_t i = 0; i < n && !rc; i++)
         rc = void_record(e, file, &done[i]);
+    TB_STEP("dropped records");
     return rc ? rc : tb_journal_sync(e);
+}
+
+/* Whoever writes meanwhile sets the flag again. */
+static int sync_backing(struct run *r)
+{
+    struct tb_file *f = &r->e->region.files[r->file];
+    f->flags &= ~(uint32_t)TB_FILE_UNSYNCED;
+    TB_STEP("flush sync");
+    int rc = r->io->ops->fsync(r->io, r->fd, true);
+    if (rc)
+        f->flags |= TB_FILE_UNSYNCED;
+    TB_STEP("flush synced");
+    return rc;
 }
 
 static void note_backing(tb_engine *e, uint32_t file, int fd)
@@ -178,7 +204,7 @@ static int flush_refs(struct run *r, const struct tb_buffer_ref *refs, uint32_t 
     if (!rc)
         rc = write_run(r);
     if (!rc && (needs_sync || journaled))
-        rc = r->io->ops->fsync(r->io, r->fd, true);
+        rc = sync_backing(r);
     if (!rc && journaled)
         rc = void_records(r->e, r->file, done, n_done);
     for (uint32_t i = 0; i < n_done && !rc; i++)
@@ -210,10 +236,10 @@ static int flush_all(struct run *r, bool sync, const struct some *some)
     uint32_t n;
     int rc;
     do {
-        struct tb_buffer_ref *refs = tb_file_buffers(r->e, r->file, true, &n);
-        n = some && n ? keep_some(r->e, refs, n, some) : n;
+        struct tb_buffer_ref *refs = tb_file_buffers(r->e, r->file, TB_BUFFERS_DIRTY, &n);
+        n = some && refs ? keep_some(r->e, refs, n, some) : n;
         r->moved = false;
-        rc = n || sync ? flush_refs(r, refs, n, sync) : 0;
+        rc = n && !refs ? -ENOMEM : n || sync ? flush_refs(r, refs, n, sync) : 0;
         free(refs);
     } while (!rc && r->moved && !some);
     return rc;
@@ -279,23 +305,57 @@ int tb_file_take_error(tb_engine *e, uint32_t file)
     return atomic_exchange(&e->region.files[file].error, 0);
 }
 
+/* A claimed one is being flushed, and out of the queue. */
+static void repair_queue(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    h->queue_head = h->queue_tail = TB_NONE;
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
+        struct tb_file *f = &e->region.files[i];
+        if (f->magic != TB_FILE_MAGIC || !(f->flags & TB_FILE_QUEUED) || f->flusher)
+            continue;
+        f->queue_next = h->queue_head;
+        h->queue_head = i;
+        if (h->queue_tail == TB_NONE)
+            h->queue_tail = i;
+    }
+}
+
+static void lock_queue(tb_engine *e)
+{
+    if (tb_lock_take(&e->header->queue_lock) == TB_LOCK_ORPHANED)
+        repair_queue(e);
+}
+
+void tb_flush_requeue(tb_engine *e)
+{
+    lock_queue(e);
+    repair_queue(e);
+    tb_lock_drop(&e->header->queue_lock);
+}
+
 void tb_flush_queue(tb_engine *e, uint32_t file)
 {
     struct tb_header *h = e->header;
     struct tb_file *f = &e->region.files[file];
     int stripe = tb_file_lock(e, file);
-    bool queued = f->magic != TB_FILE_MAGIC || atomic_fetch_or(&f->flags, TB_FILE_QUEUED) & TB_FILE_QUEUED;
-    tb_file_unlock(e, stripe);
-    if (queued)
-        return;
-    tb_lock_take(&h->queue_lock);
-    f->queue_next = TB_NONE;
-    if (h->queue_tail == TB_NONE)
-        h->queue_head = file;
-    else
-        e->region.files[h->queue_tail].queue_next = file;
-    h->queue_tail = file;
+    lock_queue(e);
+    bool to_queue = f->magic == TB_FILE_MAGIC && !(f->flags & TB_FILE_QUEUED);
+    if (to_queue) {
+        f->queue_next = TB_NONE;
+        f->flags |= TB_FILE_QUEUED;
+        TB_STEP("queue flag");
+        if (h->queue_tail == TB_NONE)
+            h->queue_head = file;
+        else
+            e->region.files[h->queue_tail].queue_next = file;
+        TB_STEP("queue link");
+        h->queue_tail = file;
+    }
     tb_lock_drop(&h->queue_lock);
+    tb_file_unlock(e, stripe);
+    if (!to_queue)
+        return;
     h->queue_event++;
     syscall(SYS_futex, &h->queue_event, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
@@ -303,10 +363,11 @@ void tb_flush_queue(tb_engine *e, uint32_t file)
 uint32_t tb_flush_dequeue(tb_engine *e)
 {
     struct tb_header *h = e->header;
-    tb_lock_take(&h->queue_lock);
+    lock_queue(e);
     uint32_t file = h->queue_head;
     if (file != TB_NONE) {
         h->queue_head = e->region.files[file].queue_next;
+        TB_STEP("dequeue");
         if (h->queue_head == TB_NONE)
             h->queue_tail = TB_NONE;
         e->region.files[file].queue_next = TB_NONE;

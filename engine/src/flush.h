@@ -26,6 +26,8 @@ void tb_flush_some(tb_engine *e, uint32_t file, int fd, uint32_t tier, uint64_t 
 
 /* Hand a file to the daemon's flush threads. */
 void tb_flush_queue(tb_engine *e, uint32_t file);
+/* Make the queue anew from what files say, where nobody is left who takes from it. */
+void tb_flush_requeue(tb_engine *e);
 /* The next queued file, or TB_NONE. */
 uint32_t tb_flush_dequeue(tb_engine *e);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "filemap.h"
+#include "step.h"
 
 #define BLOCK TB_BLOCK_MIN
 
@@ -20,19 +21,25 @@ static uint32_t fragment_next(const tb_engine *e, uint32_t fragment)
     return next;
 }
 
-static bool take_fragment(tb_engine *e, struct tb_buffer *b)
+uint32_t tb_fragment_link(tb_engine *e, uint32_t fragment, uint32_t next)
+{
+    struct tb_buffer at = {.fragment = fragment};
+    memcpy(blocks_of(e, &at), &next, sizeof(next));
+    return fragment;
+}
+
+/* The number of a fragment of empty blocks, or TB_NONE. */
+static uint32_t take_fragment(tb_engine *e)
 {
     tb_lock_take(&e->header->fragments_lock);
     uint32_t f = e->header->free_fragment;
     if (f != TB_NONE)
         e->header->free_fragment = fragment_next(e, f);
     tb_lock_drop(&e->header->fragments_lock);
-    if (f == TB_NONE)
-        return false;
     struct tb_buffer at = {.fragment = f};
-    memset(blocks_of(e, &at), 0, e->header->layout.fragment_bytes);
-    b->fragment = f;
-    return true;
+    if (f != TB_NONE)
+        memset(blocks_of(e, &at), 0, e->header->layout.fragment_bytes);
+    return f;
 }
 
 static void give_fragment(tb_engine *e, struct tb_buffer *b)
@@ -40,11 +47,10 @@ static void give_fragment(tb_engine *e, struct tb_buffer *b)
     if (b->fragment == TB_NONE)
         return;
     uint32_t f = b->fragment;
-    struct tb_interval *blocks = blocks_of(e, b);
     b->fragment = TB_NONE;
+    TB_STEP("give fragment");
     tb_lock_take(&e->header->fragments_lock);
-    memcpy(blocks, &e->header->free_fragment, sizeof(f));
-    e->header->free_fragment = f;
+    e->header->free_fragment = tb_fragment_link(e, f, e->header->free_fragment);
     tb_lock_drop(&e->header->fragments_lock);
 }
 
@@ -76,13 +82,17 @@ static void inside(uint32_t i, uint32_t lo, uint32_t hi, uint16_t *from, uint16_
 /* Spell the buffer's two intervals out per block. */
 static bool split(tb_engine *e, struct tb_buffer *b)
 {
-    if (!take_fragment(e, b))
+    struct tb_buffer at = {.fragment = take_fragment(e)};
+    if (at.fragment == TB_NONE)
         return false;
-    struct tb_interval *block = blocks_of(e, b);
+    struct tb_interval *block = blocks_of(e, &at);
+    TB_STEP("split");
     for (uint32_t i = 0, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
         inside(i, b->valid_lo, b->valid_hi, &block[i].valid_lo, &block[i].valid_hi);
         inside(i, b->dirty_lo, b->dirty_hi, &block[i].dirty_lo, &block[i].dirty_hi);
     }
+    TB_STEP("splitting");
+    b->fragment = at.fragment; /* one store: it is spelt out, or not */
     return true;
 }
 
@@ -119,6 +129,7 @@ static void widen(uint32_t *a_lo, uint32_t *a_hi, uint32_t lo, uint32_t hi)
 {
     bool empty = *a_lo == *a_hi;
     *a_lo = empty ? lo : least(*a_lo, lo);
+    TB_STEP("widen");
     *a_hi = empty ? hi : most(*a_hi, hi);
 }
 
@@ -151,10 +162,12 @@ void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t h
             uint16_t from, to;
             inside(i, lo, hi, &from, &to);
             widen_block(&block->valid_lo, &block->valid_hi, from, to);
+            TB_STEP("note block");
             if (dirty)
                 widen_block(&block->dirty_lo, &block->dirty_hi, from, to);
         }
     widen(&b->valid_lo, &b->valid_hi, lo, hi);
+    TB_STEP("note valid");
     if (dirty)
         widen(&b->dirty_lo, &b->dirty_hi, lo, hi);
     b->version++;
@@ -258,11 +271,12 @@ void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at)
         for (uint32_t i = at / BLOCK, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
             struct tb_interval *block = &blocks_of(e, b)[i];
             uint32_t rest = at > i * BLOCK ? at - i * BLOCK : 0;
-            cut16(&block->valid_lo, &block->valid_hi, rest);
             cut16(&block->dirty_lo, &block->dirty_hi, rest);
+            cut16(&block->valid_lo, &block->valid_hi, rest);
         }
-    cut32(&b->valid_lo, &b->valid_hi, at);
     cut32(&b->dirty_lo, &b->dirty_hi, at);
+    TB_STEP("cut");
+    cut32(&b->valid_lo, &b->valid_hi, at);
     b->version++;
     if (b->valid_lo == b->valid_hi)
         give_fragment(e, b);
@@ -274,10 +288,34 @@ void tb_interval_empty(tb_engine *e, struct tb_buffer *b)
     tb_interval_cut(e, b, 0);
 }
 
+static void mend(uint32_t *lo, uint32_t *hi)
+{
+    if (*hi < *lo)
+        *lo = *hi = 0;
+}
+
+static void mend16(uint16_t *lo, uint16_t *hi)
+{
+    if (*hi < *lo)
+        *lo = *hi = 0;
+}
+
+void tb_interval_mend(tb_engine *e, struct tb_buffer *b)
+{
+    mend(&b->valid_lo, &b->valid_hi);
+    mend(&b->dirty_lo, &b->dirty_hi);
+    if (b->fragment != TB_NONE)
+        for (uint32_t i = 0, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
+            struct tb_interval *block = &blocks_of(e, b)[i];
+            mend16(&block->valid_lo, &block->valid_hi);
+            mend16(&block->dirty_lo, &block->dirty_hi);
+        }
+}
+
 int tb_interval_copy(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from)
 {
     if (from->fragment != TB_NONE) {
-        if (!take_fragment(e, to))
+        if ((to->fragment = take_fragment(e)) == TB_NONE)
             return -ENOBUFS;
         memcpy(blocks_of(e, to), blocks_of(e, from), e->header->layout.fragment_bytes);
     }

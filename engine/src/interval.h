@@ -35,6 +35,10 @@ uint64_t tb_interval_dirty_bytes(const tb_engine *e, const struct tb_buffer *b);
 void tb_interval_clean(tb_engine *e, struct tb_buffer *b);              /* nothing is dirty now */
 void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at);   /* nothing at or behind `at` is valid now */
 void tb_interval_empty(tb_engine *e, struct tb_buffer *b);              /* nothing is valid now */
+/* A fragment in front of the free ones; returns it. */
+uint32_t tb_fragment_link(tb_engine *e, uint32_t fragment, uint32_t next);
+/* After a client was killed between the two stores of an interval: it was empty before, and is. */
+void tb_interval_mend(tb_engine *e, struct tb_buffer *b);
 int tb_interval_copy(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from); /* -ENOBUFS */
 bool tb_interval_is_valid(const tb_engine *e, const struct tb_buffer *b);
 

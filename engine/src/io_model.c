@@ -240,6 +240,16 @@ static void pay(void)
     self.lead_ns = -(int64_t)(overslept < OVERSLEEP_MAX_NS ? overslept : OVERSLEEP_MAX_NS);
 }
 
+void tb_model_pay(void)
+{
+    bool inside = self.model_ns != 0;
+    section_close();
+    if (self.lead_ns > 0)
+        pay();
+    if (inside)
+        section_open();
+}
+
 void tb_model_settle(bool all)
 {
     self.pay_all |= all;

@@ -51,6 +51,8 @@ void tb_model_together_end(void);
 void tb_model_defer_begin(void);
 void tb_model_defer_end(void);
 void tb_model_settle(bool all);
+/* Pay all that is owed now, inside a section too: for one who waits for a device with no lock held that others need. */
+void tb_model_pay(void);
 
 /* For tests: replace clock and sleep of this process (NULL: the real ones). */
 struct tb_model_time {

@@ -1,12 +1,14 @@
 #include "journal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "file.h"
 #include "medium.h"
+#include "step.h"
 
 uint64_t tb_checksum(const void *bytes, size_t n)
 {
@@ -20,28 +22,50 @@ static uint64_t record_checksum(const struct tb_record *r)
     return XXH3_64bits_withSeed(tb_record_path(r), r->path_length, XXH3_64bits(&head, sizeof(head)));
 }
 
-/* Space is reserved under the lock, bytes are written outside it: appenders do not wait for each other's device. */
-static int append(tb_engine *e, struct tb_record *r, const char *path)
+/*
+ * Under the lock, so that the file's order is that of the sequence.  A killed
+ * appender's record is written over; nothing of it may stay behind the next one.
+ */
+static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
 {
     struct tb_header *h = e->header;
     union {
         struct tb_record record;
         char bytes[(sizeof(struct tb_record) + TB_PATH_MAX + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT * TB_JOURNAL_SLOT];
     } out;
-    memset(&out, 0, sizeof(out));
-    r->path_length = (uint32_t)strlen(path);
-    r->magic = TB_JOURNAL_MAGIC;
-    r->slots = (uint32_t)((sizeof(*r) + r->path_length + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT);
-    r->sequence = ++h->sequence;
+    size_t n = (size_t)r->slots * TB_JOURNAL_SLOT;
+    r->sequence = h->sequence + 1;
+    memset(out.bytes, 0, n);
     out.record = *r;
     memcpy(out.bytes + sizeof(*r), path, r->path_length);
     out.record.checksum = record_checksum(&out.record);
-    size_t n = (size_t)r->slots * TB_JOURNAL_SLOT;
-    tb_lock_take(&h->journal_lock);
-    uint64_t at = h->journal_end;
+    TB_STEP("journal append");
+    int rc = tb_io_write_all(e->tier[e->journal_tier], e->journal_fd, &out, n, h->journal_end);
+    TB_STEP("journal appended");
+    if (rc)
+        return rc;
+    h->sequence = r->sequence;
+    TB_STEP("journal sequence");
     h->journal_end += n;
+    return 0;
+}
+
+/* A modelled device's time is paid behind the lock. */
+static int append(tb_engine *e, struct tb_record *r, const char *path)
+{
+    struct tb_header *h = e->header;
+    struct tb_io *io = e->tier[e->journal_tier];
+    r->path_length = (uint32_t)strlen(path);
+    r->magic = TB_JOURNAL_MAGIC;
+    r->slots = (uint32_t)((sizeof(*r) + r->path_length + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT);
+    tb_model_defer_begin();
+    if (tb_lock_take(&h->journal_lock) == TB_LOCK_ORPHANED)
+        io->ops->ftruncate(io, e->journal_fd, (off_t)h->journal_end);
+    int rc = append_locked(e, r, path);
     tb_lock_drop(&h->journal_lock);
-    return tb_io_write_all(e->tier[e->journal_tier], e->journal_fd, &out, n, at);
+    tb_model_defer_end();
+    tb_model_settle(false);
+    return rc;
 }
 
 int tb_journal_create(tb_engine *e)
@@ -51,13 +75,12 @@ int tb_journal_create(tb_engine *e)
     return append(e, &r, e->header->config.file);
 }
 
+/* The file is locked by the caller. */
 static int append_for(tb_engine *e, uint32_t file, struct tb_record *r)
 {
     const struct tb_file *f = &e->region.files[file];
     char path[TB_PATH_MAX];
-    int stripe = tb_file_lock(e, file);
     tb_file_path(e, f, path, sizeof(path));
-    tb_file_unlock(e, stripe);
     r->device = f->device;
     r->inode = f->inode;
     r->birth_ns = f->birth_ns;
@@ -65,28 +88,101 @@ static int append_for(tb_engine *e, uint32_t file, struct tb_record *r)
     return append(e, r, path);
 }
 
+static int lock_and_append(tb_engine *e, uint32_t file, struct tb_record *r)
+{
+    int stripe = tb_file_lock(e, file);
+    int rc = append_for(e, file, r);
+    tb_file_unlock(e, stripe);
+    return rc;
+}
+
 int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t checksum)
 {
     struct tb_record r = {.type = TB_RECORD_WRITE, .offset = tb_buffer_start(e, b) + lo, .length = hi - lo, .byte = lo,
                           .slab = b->slab, .buffer = tb_buffer_number(e, b) - tb_slab_layout(e, b)->first_buffer,
                           .data_checksum = checksum};
-    return append_for(e, file, &r);
+    int stripe = tb_file_lock(e, file);
+    int rc = e->region.files[file].flags & TB_FILE_HELD ? -EAGAIN : append_for(e, file, &r);
+    tb_file_unlock(e, stripe);
+    return rc;
 }
 
 int tb_journal_drop(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length)
 {
-    return append_for(e, file, &(struct tb_record){.type = TB_RECORD_DROP, .offset = offset, .length = length});
+    return lock_and_append(e, file, &(struct tb_record){.type = TB_RECORD_DROP, .offset = offset, .length = length});
 }
 
-int tb_journal_rename(tb_engine *e, uint32_t file)
+int tb_journal_unlink(tb_engine *e, uint32_t file)
 {
-    return append_for(e, file, &(struct tb_record){.type = TB_RECORD_RENAME});
+    return lock_and_append(e, file, &(struct tb_record){.type = TB_RECORD_UNLINK});
+}
+
+int tb_journal_rename(tb_engine *e, const char *from, const char *to)
+{
+    char both[2 * TB_PATH_MAX];
+    int n = snprintf(both, sizeof(both), "%s%c%s", from, TB_RENAME_SEPARATOR, to);
+    return n < TB_PATH_MAX ? append(e, &(struct tb_record){.type = TB_RECORD_RENAME}, both) : -ENAMETOOLONG;
 }
 
 int tb_journal_sync(tb_engine *e)
 {
     struct tb_io *io = e->tier[e->journal_tier];
     return io->ops->fsync(io, e->journal_fd, true);
+}
+
+static int sync_slabs(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    int rc = 0;
+    for (uint32_t s = 0; s < h->layout.n_slabs && !rc; s++)
+        if (atomic_exchange(&h->slab_unsynced[s], false)) {
+            struct tb_io *io = e->tier[h->layout.slab[s].tier];
+            TB_STEP("slab sync");
+            rc = io->ops->fsync(io, e->slab_fd[s], true);
+            if (rc)
+                h->slab_unsynced[s] = true;
+        }
+    return rc;
+}
+
+/* The holder was killed between taking a mark and the sync. */
+static void mark_slabs(tb_engine *e)
+{
+    for (uint32_t s = 0; s < e->header->layout.n_slabs; s++)
+        e->header->slab_unsynced[s] = e->slab_fd[s] >= 0;
+}
+
+/*
+ * Who waits for the lock while another syncs is often served by the next holder:
+ * many concurrent fsyncs cost one sync of the journal.  After a failed sync the
+ * system may have thrown the bytes away and will not say so again, so all that
+ * had appended by then have failed.
+ */
+int tb_journal_commit(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    uint64_t mine = ++h->commit_wanted, upto;
+    int rc = 0;
+    tb_model_pay();
+    if (tb_lock_take(&h->commit_lock) == TB_LOCK_ORPHANED)
+        mark_slabs(e);
+    if (mine <= h->commit_failed) {
+        rc = -EIO;
+    } else if (mine > h->commit_done) {
+        upto = h->commit_wanted;
+        rc = sync_slabs(e);
+        TB_STEP("journal sync");
+        if (!rc)
+            rc = tb_journal_sync(e);
+        tb_model_pay(); /* the device is busy while others gather behind the lock */
+        TB_STEP("journal synced");
+        if (rc)
+            h->commit_failed = upto;
+        else
+            h->commit_done = upto;
+    }
+    tb_lock_drop(&h->commit_lock);
+    return rc;
 }
 
 void tb_journal_trim(tb_engine *e)
@@ -99,8 +195,12 @@ void tb_journal_trim(tb_engine *e)
     tb_lock_take(&h->journal_lock);
     bool empty = h->n_journaled == 0 && h->journal_end >= 64 * TB_JOURNAL_SLOT;
     uint64_t header = (sizeof(struct tb_record) + strlen(h->config.file) + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT * TB_JOURNAL_SLOT;
-    if (empty && io->ops->ftruncate(io, e->journal_fd, (off_t)header) == 0)
-        h->journal_end = header;
+    if (empty) { /* killed between the two: the next record stands behind a gap, which is read as nothing */
+        TB_STEP("journal trim");
+        int rc = io->ops->ftruncate(io, e->journal_fd, (off_t)header);
+        TB_STEP("journal trimmed");
+        h->journal_end = rc ? h->journal_end : header;
+    }
     tb_lock_drop(&h->journal_lock);
 }
 

@@ -10,7 +10,8 @@
  *
  *   WRITE   range of a file -> slab, buffer, byte, and the checksum of the bytes
  *   DROP    whatever older records say of the range is void (flushed, cut, unlinked)
- *   RENAME  the file has another name
+ *   RENAME  a file or directory is about to have another name
+ *   UNLINK  the file is about to lose its last name
  */
 #ifndef TB_JOURNAL_H
 #define TB_JOURNAL_H
@@ -20,7 +21,9 @@
 #define TB_JOURNAL_SLOT 512u
 #define TB_JOURNAL_MAGIC 0x4a524e4c42545254ull
 
-enum tb_record_type { TB_RECORD_HEADER = 1, TB_RECORD_WRITE, TB_RECORD_DROP, TB_RECORD_RENAME };
+enum tb_record_type { TB_RECORD_HEADER = 1, TB_RECORD_WRITE, TB_RECORD_DROP, TB_RECORD_RENAME, TB_RECORD_UNLINK };
+
+#define TB_RENAME_SEPARATOR '\n' /* RENAME's path: old name, this, new name */
 
 struct tb_record {
     uint64_t magic;
@@ -48,10 +51,11 @@ static inline const char *tb_record_path(const struct tb_record *r)
 /* Make an empty journal in an open descriptor. */
 int tb_journal_create(tb_engine *e);
 
-/* One WRITE record for bytes [lo, hi) of a buffer; not yet durable. */
+/* One WRITE record for bytes [lo, hi) of a buffer; not yet durable.  -EAGAIN: the file is being cut or named anew. */
 int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t checksum);
 int tb_journal_drop(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length);
-int tb_journal_rename(tb_engine *e, uint32_t file);
+int tb_journal_unlink(tb_engine *e, uint32_t file);
+int tb_journal_rename(tb_engine *e, const char *from, const char *to);
 /* Does any record stand on a buffer? */
 static inline bool tb_journal_has_records(const tb_engine *e)
 {
@@ -59,6 +63,8 @@ static inline bool tb_journal_has_records(const tb_engine *e)
 }
 
 int tb_journal_sync(tb_engine *e);
+/* Every record appended until now, and the bytes it stands on, are durable: by a sync of this caller or of another. */
+int tb_journal_commit(tb_engine *e);
 /* Empty it when no buffer is journaled any more. */
 void tb_journal_trim(tb_engine *e);
 

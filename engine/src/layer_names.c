@@ -10,11 +10,13 @@
 #include "file.h"
 #include "filemap.h"
 #include "flush.h"
+#include "intent.h"
 #include "journal.h"
 #include "names.h"
 #include "opens.h"
 #include "route.h"
 #include "stage.h"
+#include "step.h"
 
 /* A path, where it really stands, and the chain to that place. */
 struct place {
@@ -129,13 +131,6 @@ static int bind(tb_engine *e, int fd, uint32_t file, int flags)
     return rc;
 }
 
-static void renamed(tb_engine *e, uint32_t file, const char *to)
-{
-    tb_file_rename(e, file, to);
-    if (tb_journal_has_records(e) && tb_journal_rename(e, file) == 0)
-        tb_journal_sync(e);
-}
-
 int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -153,7 +148,7 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     if (!rc && id.regular && tb_file_get(e, &id, p.path, flags_of(&p), &file) == 0) {
         believe_backing(e, file, fd, &id);
         if (id.links > 1)
-            renamed(e, file, p.path); /* of its names, one that is there */
+            tb_file_rename(e, file, p.path); /* of its names, one that is there */
         if (cut && e->region.files[file].size)
             rc = tb_layer_truncate(e, file, fd, 0);
         if (!rc)
@@ -168,18 +163,28 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     return rc ? rc : fd;
 }
 
+/* Under the file's lock: a journal record is made before this, and known to be there, or not at all. */
+static void mark(tb_engine *e, uint32_t file, uint32_t flags)
+{
+    int stripe = tb_file_lock(e, file);
+    e->region.files[file].flags |= flags;
+    tb_file_unlock(e, stripe);
+}
+
 int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length)
 {
     struct tb_file *f = &e->region.files[file];
     struct tb_io *io = tb_file_io(e, file);
     tb_file_claim(e, file); /* no flush writes old bytes behind the new end meanwhile */
-    f->flags |= TB_FILE_CUTTING;
+    mark(e, file, TB_FILE_CUTTING | TB_FILE_HELD | TB_FILE_UNSYNCED);
     tb_stage_void(e);
     int own = fd < 0 ? tb_target_open(e, file, O_WRONLY) : fd;
     int rc = own < 0 ? own : io->ops->ftruncate(io, own, (off_t)length);
     if (!rc && length < f->size && tb_journal_has_records(e)) {
+        TB_STEP("truncated");
         rc = tb_journal_drop(e, file, length, 0);
         rc = rc ? rc : tb_journal_sync(e);
+        TB_STEP("truncation recorded");
     }
     if (!rc) {
         if (length < f->size)
@@ -188,7 +193,7 @@ int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length)
     }
     if (fd < 0 && own >= 0)
         io->ops->close(io, own);
-    f->flags &= ~(uint32_t)TB_FILE_CUTTING;
+    f->flags &= ~(uint32_t)(TB_FILE_CUTTING | TB_FILE_HELD);
     tb_file_unclaim(e, file);
     return rc;
 }
@@ -236,16 +241,20 @@ static bool claim_known(tb_engine *e, uint32_t file, const struct tb_identity *i
 {
     if (file == TB_NONE || !tb_file_claim(e, file))
         return false;
-    if (tb_identity_is(&e->region.files[file], id))
+    if (tb_identity_is(&e->region.files[file], id)) {
+        mark(e, file, TB_FILE_HELD);
         return true;
+    }
     tb_file_unclaim(e, file);
     return false;
 }
 
 static void unclaim_known(tb_engine *e, uint32_t file)
 {
-    if (file != TB_NONE)
-        tb_file_unclaim(e, file);
+    if (file == TB_NONE)
+        return;
+    e->region.files[file].flags &= ~(uint32_t)TB_FILE_HELD;
+    tb_file_unclaim(e, file);
 }
 
 /* One of several names is going, perhaps the one we know: its dirty bytes go first. */
@@ -256,11 +265,31 @@ static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
     return tb_flush_claimed(e, file, -1, false).error;
 }
 
-/* The last name of the file is gone. */
-static void lost_name(tb_engine *e, uint32_t file)
+/* The journal learns first that a last name goes: replay does not look for the file then. */
+static int tell_journal(tb_engine *e, uint32_t file)
 {
-    e->region.files[file].flags |= TB_FILE_UNLINKED;
-    tb_file_forget_claimed(e, file);
+    if (!tb_journal_has_records(e) || !e->region.files[file].n_buffers)
+        return 0;
+    int rc = tb_journal_unlink(e, file);
+    return rc ? rc : tb_journal_sync(e);
+}
+
+/* The file is claimed; it has one name, which goes. */
+static int unlink_last(tb_engine *e, uint32_t file, const struct place *p)
+{
+    int rc = tell_journal(e, file);
+    if (rc)
+        return rc;
+    struct tb_intent *intent = tb_intent_unlink(e, file, p->path);
+    TB_STEP("unlink");
+    rc = p->io->ops->unlink(p->io, p->path, 0);
+    TB_STEP("unlinked");
+    if (!rc)
+        e->region.files[file].flags |= TB_FILE_UNLINKED;
+    tb_intent_end(intent);
+    if (!rc)
+        tb_file_forget_claimed(e, file);
+    return rc;
 }
 
 int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
@@ -276,10 +305,10 @@ int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
     uint32_t file = flags || link ? TB_NONE : record_of(e, p.path, &id);
     if (!claim_known(e, file, &id))
         file = TB_NONE;
-    if (!(rc = keep_bytes(e, file, &id)))
+    if (file != TB_NONE && id.links == 1)
+        rc = unlink_last(e, file, &p);
+    else if (!(rc = keep_bytes(e, file, &id)))
         rc = p.io->ops->unlink(p.io, p.path, flags);
-    if (!rc && file != TB_NONE && id.links == 1)
-        lost_name(e, file);
     unclaim_known(e, file);
     return rc;
 }
@@ -301,20 +330,59 @@ static void claim_both(tb_engine *e, struct renamed *a, struct renamed *b)
         second->file = TB_NONE;
 }
 
-static int rename_files(tb_engine *e, const struct renamed *from, const struct renamed *over, unsigned flags)
+static bool is_replaced(const struct renamed *over, unsigned flags)
+{
+    return over->file != TB_NONE && !(flags & RENAME_EXCHANGE) && over->id.links == 1;
+}
+
+/* What the journal must know before names change. */
+static int journal_rename(tb_engine *e, const char *from, const char *to, unsigned flags)
+{
+    int rc = tb_journal_rename(e, from, to);
+    if (!rc && flags & RENAME_EXCHANGE)
+        rc = tb_journal_rename(e, to, from);
+    return rc ? rc : tb_journal_sync(e);
+}
+
+static int prepare_rename(tb_engine *e, const struct renamed *from, const struct renamed *over, unsigned flags)
 {
     int rc = keep_bytes(e, over->file, &over->id);
-    if (!rc)
-        rc = from->place->io->ops->rename(from->place->io, from->place->path, over->place->path, flags);
+    if (!rc && is_replaced(over, flags))
+        rc = tell_journal(e, over->file);
+    if (!rc && tb_journal_has_records(e))
+        rc = journal_rename(e, from->place->path, over->place->path, flags);
+    return rc;
+}
+
+static void rename_records(tb_engine *e, const struct renamed *from, const struct renamed *over, unsigned flags)
+{
+    if (from->file != TB_NONE)
+        tb_file_rename(e, from->file, over->place->path);
+    TB_STEP("renamed record");
+    if (over->file != TB_NONE && flags & RENAME_EXCHANGE)
+        tb_file_rename(e, over->file, from->place->path);
+    else if (is_replaced(over, flags))
+        e->region.files[over->file].flags |= TB_FILE_UNLINKED;
+}
+
+static int rename_files(tb_engine *e, const struct renamed *from, const struct renamed *over, unsigned flags)
+{
+    const struct place *p = from->place, *q = over->place;
+    if (from->file == TB_NONE && over->file == TB_NONE)
+        return p->io->ops->rename(p->io, p->path, q->path, flags);
+    int rc = prepare_rename(e, from, over, flags);
     if (rc)
         return rc;
-    if (from->file != TB_NONE)
-        renamed(e, from->file, over->place->path);
-    if (over->file != TB_NONE && flags & RENAME_EXCHANGE)
-        renamed(e, over->file, from->place->path);
-    else if (over->file != TB_NONE && over->id.links == 1)
-        lost_name(e, over->file);
-    return 0;
+    struct tb_intent *intent = tb_intent_rename(e, from->file, over->file, p->path, q->path);
+    TB_STEP("rename");
+    rc = p->io->ops->rename(p->io, p->path, q->path, flags);
+    TB_STEP("renamed");
+    if (!rc)
+        rename_records(e, from, over, flags);
+    tb_intent_end(intent);
+    if (!rc && is_replaced(over, flags))
+        tb_file_forget_claimed(e, over->file);
+    return rc;
 }
 
 #define NO_PATH "/\x01" /* where the other one's names wait meanwhile */
@@ -333,9 +401,16 @@ static void renamed_directory(tb_engine *e, const char *from, const char *to, bo
 static int rename_directory(tb_engine *e, const struct place *p, const struct place *q, unsigned flags)
 {
     tb_names_claim(e);
-    int rc = p->io->ops->rename(p->io, p->path, q->path, flags);
+    int rc = e->journal_fd >= 0 && !p->scratch ? journal_rename(e, p->path, q->path, flags) : 0;
+    struct tb_intent *intent = rc ? NULL : tb_intent_rename(e, TB_NONE, TB_NONE, p->path, q->path);
+    TB_STEP("rename directory");
+    if (!rc)
+        rc = p->io->ops->rename(p->io, p->path, q->path, flags);
+    TB_STEP("renamed directory");
     if (!rc)
         renamed_directory(e, p->path, q->path, flags & RENAME_EXCHANGE);
+    if (intent)
+        tb_intent_end(intent);
     tb_names_unclaim(e);
     return rc;
 }

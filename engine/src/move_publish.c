@@ -2,6 +2,7 @@
 #include "filemap.h"
 #include "interval.h"
 #include "move.h"
+#include "step.h"
 
 /* A journal record may stand on a predecessor: it goes on standing on it. */
 static void hand_over_prev(struct tb_buffer *from, struct tb_buffer *to)
@@ -13,9 +14,8 @@ static void hand_over_prev(struct tb_buffer *from, struct tb_buffer *to)
 /* Emptied first: should we be killed while it is taken out, what is left of it holds nothing. */
 static void leave(tb_engine *e, struct tb_buffer *b)
 {
-    bool was_dirty = tb_buffer_is_dirty(b);
     tb_interval_empty(e, b);
-    tb_map_count_dirty(e, b, was_dirty);
+    tb_map_count_dirty(e, b);
     tb_map_drop(e, b);
 }
 
@@ -27,15 +27,19 @@ void tb_move_publish(tb_engine *e, int stripe, const uint32_t *from, uint32_t n_
     *step = TB_MOVE_PUBLISHING;
     for (uint32_t i = 0; i < n_from; i++)
         all[from[i]].flags |= TB_BUFFER_LEAVING;
+    TB_STEP("move leaving");
     for (uint32_t i = 0; i < n_to; i++) {
         all[to[i]].flags |= TB_BUFFER_ARRIVING;
         tb_map_publish(e, &all[to[i]], file, all[to[i]].cell);
+        TB_STEP("move published");
     }
     *step = TB_MOVE_DROPPING;
     if (n_from == 1 && n_to == 1 && all[from[0]].prev != TB_NONE)
         hand_over_prev(&all[from[0]], &all[to[0]]);
+    TB_STEP("move handed over");
     for (uint32_t i = 0; i < n_from; i++)
         leave(e, &all[from[i]]);
+    TB_STEP("move left");
     for (uint32_t i = 0; i < n_to; i++)
         all[to[i]].flags &= (uint16_t)~TB_BUFFER_ARRIVING;
     *step = TB_MOVE_NONE;
@@ -44,11 +48,8 @@ void tb_move_publish(tb_engine *e, int stripe, const uint32_t *from, uint32_t n_
 static void undo(tb_engine *e, struct tb_buffer *b)
 {
     b->flags &= (uint16_t)~TB_BUFFER_LEAVING;
-    if (!(b->flags & TB_BUFFER_ARRIVING))
-        return;
-    if (b->state != TB_BUFFER_LIVE)
-        tb_map_adopt(e, b); /* in the hash, and perhaps not in the list */
-    leave(e, b);
+    if (b->flags & TB_BUFFER_ARRIVING)
+        leave(e, b);
 }
 
 /* The arriving one at the same cell that had been given the predecessor, or was about to be. */

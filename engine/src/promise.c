@@ -13,6 +13,7 @@
 #include "medium.h"
 #include "move.h"
 #include "slab.h"
+#include "step.h"
 #include "target.h"
 
 static bool is_persistent(const tb_engine *e, const struct tb_buffer *b)
@@ -67,6 +68,7 @@ static int move_down(tb_engine *e, int stripe, struct tb_buffer **b)
         tb_slab_give(e, to);
         return rc;
     }
+    TB_STEP("move down");
     to->cell = from->cell;
     to->heat = from->heat;
     to->flags = from->flags & TB_BUFFER_KEEP;
@@ -92,6 +94,7 @@ static int data_checksum(tb_engine *e, const struct tb_buffer *b, uint32_t lo, u
     return 0;
 }
 
+/* What this fsync recorded; it is durable, and its predecessor released, if nothing moved its version. */
 struct journaled {
     uint32_t buffer, version;
     uint64_t cell, start;
@@ -100,43 +103,58 @@ struct journaled {
 struct keep {
     tb_engine *e;
     uint32_t file;
-    bool slab_touched[TB_MAX_TIERS * TB_MAX_SLABS];
     bool moved; /* a buffer of the list is elsewhere by now */
+    struct journaled *done;
+    uint32_t n_done;
 };
 
-static int write_records(struct keep *k, int stripe, struct tb_buffer **b)
+/* One record for each dirty interval; how many there are, with *rc of the first that failed. */
+static uint32_t append_records(tb_engine *e, uint32_t file, const struct tb_buffer *b, int *rc)
 {
-    tb_engine *e = k->e;
-    uint32_t a, z;
-    int rc = is_persistent(e, *b) ? 0 : move_down(e, stripe, b);
-    uint32_t lo = (*b)->dirty_lo;
-    e->header->n_journaled++; /* before the records, which the journal's end stays behind from here on */
-    while (!rc && tb_interval_dirty(e, *b, lo, (*b)->dirty_hi, &a, &z)) {
+    uint32_t lo = b->dirty_lo, n = 0, a, z;
+    for (*rc = 0; tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); n++) {
         uint64_t sum = 0;
-        rc = data_checksum(e, *b, a, z, &sum);
-        if (!rc)
-            rc = tb_journal_write(e, k->file, *b, a, z, sum);
+        *rc = data_checksum(e, b, a, z, &sum);
+        if (!*rc)
+            *rc = tb_journal_write(e, file, b, a, z, sum);
+        if (*rc)
+            break;
         lo = z;
     }
-    if (rc) {
-        e->header->n_journaled--;
-        return rc;
-    }
-    (*b)->flags = ((*b)->flags | TB_BUFFER_JOURNALED) & ~TB_BUFFER_DURABLE;
-    return 0;
+    return n;
 }
 
 /*
- * Records for every dirty interval of one buffer; it counts as journaled from
- * here on so that it stays in place.  Records that another caller wrote and has
- * not synced yet are synced by this one too.
+ * The count goes first, so that nobody empties the journal in between and a
+ * truncation that begins knows that it has records to make void.  Where not all
+ * records could be written, those there are stand on the buffer all the same.
  */
-static int record_buffer(struct keep *k, const struct tb_buffer_ref *ref, struct journaled *out)
+static int write_records(struct keep *k, int stripe, struct tb_buffer **b)
+{
+    tb_engine *e = k->e;
+    int rc = is_persistent(e, *b) ? 0 : move_down(e, stripe, b);
+    if (rc)
+        return rc;
+    e->header->n_journaled++;
+    TB_STEP("count journaled");
+    if (append_records(e, k->file, *b, &rc) == 0) {
+        e->header->n_journaled--;
+        return rc;
+    }
+    TB_STEP("recorded");
+    tb_map_flag(e, *b, TB_BUFFER_JOURNALED, TB_BUFFER_DURABLE);
+    return rc;
+}
+
+/*
+ * A record stands on the buffer's bytes from here on, so that it stays in place.
+ * Records that another caller wrote and has not synced yet are synced by this one too.
+ */
+static int record_buffer(struct keep *k, const struct tb_buffer_ref *ref)
 {
     tb_engine *e = k->e;
     struct tb_buffer *b = &e->region.buffers[ref->buffer];
     int rc = 0, stripe = tb_chunk_lock(e, k->file, ref->start);
-    out->buffer = TB_NONE;
     if (stripe < 0)
         return stripe;
     if (!tb_buffer_is_at(b, k->file, ref->cell))
@@ -145,8 +163,8 @@ static int record_buffer(struct keep *k, const struct tb_buffer_ref *ref, struct
         if (!(b->flags & TB_BUFFER_JOURNALED))
             rc = write_records(k, stripe, &b);
         if (!rc) {
-            k->slab_touched[b->slab] = true;
-            *out = (struct journaled){tb_buffer_number(e, b), b->version, ref->cell, ref->start};
+            e->header->slab_unsynced[b->slab] = true;
+            k->done[k->n_done++] = (struct journaled){tb_buffer_number(e, b), b->version, ref->cell, ref->start};
         }
     }
     tb_chunk_unlock(e, stripe);
@@ -161,22 +179,12 @@ static void note_durable(struct keep *k, const struct journaled *j)
     int stripe = tb_chunk_lock(e, k->file, j->start);
     if (stripe < 0)
         return;
+    TB_STEP("note durable");
     if (tb_buffer_is_at(b, k->file, j->cell) && b->version == j->version && b->flags & TB_BUFFER_JOURNALED) {
         tb_buffer_release_prev(e, b);
-        b->flags |= TB_BUFFER_DURABLE;
+        tb_map_flag(e, b, TB_BUFFER_DURABLE, 0);
     }
     tb_chunk_unlock(e, stripe);
-}
-
-static int sync_slabs(tb_engine *e, const bool *touched)
-{
-    int rc = 0;
-    for (uint32_t s = 0; s < e->header->layout.n_slabs && !rc; s++)
-        if (touched[s]) {
-            struct tb_io *io = e->tier[e->header->layout.slab[s].tier];
-            rc = io->ops->fsync(io, e->slab_fd[s], true);
-        }
-    return rc;
 }
 
 /*
@@ -186,24 +194,29 @@ static int sync_slabs(tb_engine *e, const bool *touched)
  */
 static int keep_buffers(struct keep *k)
 {
-    tb_engine *e = k->e;
-    uint32_t n, n_done = 0;
-    struct tb_buffer_ref *refs = tb_file_buffers(e, k->file, true, &n);
-    struct journaled *done = n ? malloc(n * sizeof(*done)) : NULL;
-    int rc = n && !done ? -ENOMEM : 0;
-    for (uint32_t i = 0; i < n && !rc; i++) {
-        rc = record_buffer(k, &refs[i], &done[n_done]);
-        n_done += done[n_done].buffer != TB_NONE;
-    }
-    if (!rc)
-        rc = sync_slabs(e, k->slab_touched);
-    if (!rc && n_done)
-        rc = tb_journal_sync(e);
-    for (uint32_t i = 0; i < n_done && !rc; i++)
-        note_durable(k, &done[i]);
-    free(done);
+    uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(k->e, k->file, TB_BUFFERS_UNPROMISED, &n);
+    k->done = n ? malloc(n * sizeof(*k->done)) : NULL;
+    int rc = n && (!refs || !k->done) ? -ENOMEM : 0;
+    for (uint32_t i = 0; i < n && !rc; i++)
+        rc = record_buffer(k, &refs[i]);
+    if (!rc && k->n_done)
+        rc = tb_journal_commit(k->e);
+    TB_STEP("committed");
+    for (uint32_t i = 0; i < k->n_done && !rc; i++)
+        note_durable(k, &k->done[i]);
+    free(k->done);
     free(refs);
     return rc;
+}
+
+/* Being cut or named anew: wait for the end of that, or see that who did it is dead. */
+static void wait_for_holder(tb_engine *e, uint32_t file)
+{
+    if (!tb_file_claim(e, file))
+        return;
+    e->region.files[file].flags &= ~(uint32_t)TB_FILE_HELD;
+    tb_file_unclaim(e, file);
 }
 
 /* Until every buffer of the list was met where it was: one that moved meanwhile took its dirty bytes along. */
@@ -214,7 +227,9 @@ static int keep_in_tier(struct tb_target *t)
     do {
         k = (struct keep){.e = t->engine, .file = t->file};
         rc = keep_buffers(&k);
-    } while (!rc && k.moved);
+        if (rc == -EAGAIN)
+            wait_for_holder(t->engine, t->file);
+    } while (rc == -EAGAIN || (!rc && k.moved));
     return rc;
 }
 
@@ -233,10 +248,7 @@ int tb_promise_keep(struct tb_target *t)
         return 0;
     if (f->flags & TB_FILE_COHERENT || tb_config_of(e)->fsync != TB_FSYNC_TIER || e->journal_fd < 0)
         return keep_on_pfs(t);
-    int rc = keep_in_tier(t);
-    if (rc)
-        rc = keep_on_pfs(t); /* a full or failing tier: the stronger promise */
-    else if (e->header->spilled && t->fd >= 0)
-        rc = t->io->ops->fsync(t->io, t->fd, true); /* what was spilled is synced where it is */
-    return rc;
+    if (keep_in_tier(t))
+        return keep_on_pfs(t); /* a full or failing tier: the stronger promise */
+    return f->flags & TB_FILE_UNSYNCED ? tb_target_sync(t) : 0; /* what was spilled or flushed is synced where it is */
 }

@@ -20,7 +20,10 @@
  *
  * A buffer goes FREE -> ALLOCATED (client noted) -> LIVE (in hash and file list)
  * -> FREE, or LIVE -> RETAINED (out of the hash, held by `prev` of the buffer
- * that replaced it, because a journal record still stands on its bytes).
+ * that replaced it, because a journal record still stands on its bytes).  The
+ * state says what counts: a buffer in hash or list that is not LIVE was left by
+ * a killed client and goes (maprepair.c); counts and free lists can be made anew
+ * from states, flags and intervals (repair.c).
  */
 #ifndef TB_REGION_H
 #define TB_REGION_H
@@ -54,6 +57,7 @@ enum tb_buffer_state {
 #define TB_BUFFER_KEEP 4u      /* a hint says so: the last to be reclaimed or moved down */
 #define TB_BUFFER_ARRIVING 8u  /* being published in the place of those LEAVING, see move.h */
 #define TB_BUFFER_LEAVING 16u
+#define TB_BUFFER_DIRTY 32u    /* counted in its file's n_dirty; moves under the file stripe, as DURABLE does */
 
 struct tb_buffer {
     _Atomic uint32_t state;
@@ -88,6 +92,8 @@ enum tb_file_flag {
     TB_FILE_QUEUED = 16,   /* waits for the daemon's flush threads */
     TB_FILE_TIED = 32,     /* reported identity mismatch: bytes are kept, not flushed */
     TB_FILE_CUTTING = 64,  /* its length is being set: writes that overlap it in time are made again behind it */
+    TB_FILE_HELD = 128,    /* being cut or named anew: no journal record is made of it meanwhile */
+    TB_FILE_UNSYNCED = 256, /* the PFS was written to and not synced since */
 };
 
 struct tb_file {
@@ -98,9 +104,10 @@ struct tb_file {
     _Atomic uint64_t size;
     uint64_t backing_size; /* of the backing file at the last flush or open, with its times */
     int64_t backing_mtime_ns, backing_ctime_ns;
-    uint32_t first; /* list of buffers */
+    uint32_t first; /* list of buffers, the latest to become dirty in front */
     _Atomic uint32_t n_buffers;
     _Atomic uint32_t n_dirty; /* buffers with dirty bytes */
+    _Atomic uint32_t n_durable; /* those of them that are DURABLE */
     uint32_t n_open;
     _Atomic int32_t error; /* of the last flush, until reported */
     _Atomic uint32_t placement; /* what placement remembers of it: its heat, or the rules its name matches */
@@ -152,6 +159,19 @@ struct tb_client {
     struct tb_transfers tier[TB_MAX_TIERS];
 } __attribute__((aligned(64)));
 
+#define TB_INTENTS 16u
+struct tb_intent_file {
+    uint32_t number;
+    uint64_t inode;
+    int64_t birth_ns;
+};
+struct tb_intent { /* a change of names that is under way, see intent.h */
+    _Atomic uint32_t holder; /* client slot + 1; 0: free */
+    _Atomic uint32_t kind;   /* 0: not complete, means nothing */
+    struct tb_intent_file file, over;
+    char from[TB_PATH_MAX], to[TB_PATH_MAX];
+};
+
 struct tb_slab {
     struct tb_lock lock;
     _Atomic uint32_t free; /* first free buffer */
@@ -194,7 +214,11 @@ struct tb_header {
     struct tb_lock journal_lock;
     uint64_t journal_end; /* bytes; 0: empty but for its header */
     _Atomic uint64_t sequence;
-    _Atomic uint32_t n_journaled; /* buffers a record stands on */
+    _Atomic uint32_t n_journaled; /* buffers a record stands on, or is about to */
+    struct tb_lock commit_lock; /* whoever holds it syncs for all that have appended (journal.c) */
+    _Atomic uint64_t commit_wanted, commit_done, commit_failed; /* numbers of fsyncs */
+    _Atomic bool slab_unsynced[TB_MAX_TIERS * TB_MAX_SLABS];
+    struct tb_intent intents[TB_INTENTS];
 
     struct tb_device_clock pfs_clock, tier_clock[TB_MAX_TIERS];
     _Atomic uint64_t placed; /* how many writes round-robin or random placed */

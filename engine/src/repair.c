@@ -1,32 +1,149 @@
 #include "repair.h"
 
+#include <stdlib.h>
+
 #include "file.h"
 #include "filemap.h"
+#include "flush.h"
+#include "instance.h"
+#include "intent.h"
+#include "interval.h"
 #include "opens.h"
 #include "slab.h"
 
-/*
- * A buffer in state ALLOCATED is its client's alone until it is published.  The
- * client may have died between the hash and the list: a buffer the hash knows is
- * put into the list, any other goes back to its slab.
- */
-static void repair_buffer(tb_engine *e, struct tb_buffer *b)
+/* What the records say, to be compared with what was counted. */
+struct census {
+    uint8_t *retained;  /* a bit a buffer: somebody's predecessor */
+    uint8_t *fragments; /* a bit a fragment: a buffer's */
+    uint32_t n_clean[TB_MAX_TIERS * TB_MAX_SLABS], n_journaled;
+    uint64_t used[TB_MAX_TIERS], dirty[TB_MAX_TIERS];
+};
+
+static void mark(uint8_t *bits, uint32_t i)
 {
-    uint64_t end;
-    if (b->file != TB_NONE) {
-        uint64_t start = tb_buffer_start(e, b);
-        int stripe = tb_chunk_lock(e, b->file, start);
-        bool published = stripe >= 0 && tb_map_owner(e, b->file, start, start + 1, &end) == b;
-        if (published)
-            tb_map_adopt(e, b);
-        if (stripe >= 0)
-            tb_chunk_unlock(e, stripe);
-        if (published)
-            return;
+    bits[i / 8] |= (uint8_t)(1u << i % 8);
+}
+
+static bool is_marked(const uint8_t *bits, uint32_t i)
+{
+    return bits[i / 8] >> i % 8 & 1;
+}
+
+/* Lists first: a killed client may have left a buffer in one that it had taken out of the hash. */
+static void mend_list(tb_engine *e, struct tb_file *f)
+{
+    for (uint32_t *link = &f->first; *link != TB_NONE;) {
+        struct tb_buffer *b = &e->region.buffers[*link];
+        if (b->state == TB_BUFFER_LIVE)
+            link = &b->file_next;
+        else
+            *link = b->file_next;
     }
-    b->fragment = b->prev = TB_NONE; /* a fragment in the making is lost to the pool: there are thousands */
-    b->flags = 0;
-    tb_slab_give(e, b);
+    tb_file_recount(e, f);
+}
+
+static void mend_lists(tb_engine *e)
+{
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
+        struct tb_file *f = &e->region.files[i];
+        if (f->magic != TB_FILE_MAGIC)
+            continue;
+        int stripe = tb_file_lock(e, i);
+        mend_list(e, f);
+        tb_file_unlock(e, stripe);
+        tb_file_release(e, i);
+    }
+}
+
+static void mark_retained(tb_engine *e, struct census *c)
+{
+    for (uint32_t i = 0; i < e->header->layout.n_buffers; i++) {
+        const struct tb_buffer *b = &e->region.buffers[i];
+        if ((b->state == TB_BUFFER_LIVE || b->state == TB_BUFFER_RETAINED) && b->prev != TB_NONE)
+            mark(c->retained, b->prev);
+    }
+}
+
+static bool is_dead(const tb_engine *e, uint32_t slot)
+{
+    const struct tb_client *c = &e->region.clients[slot];
+    return !c->pid || !tb_client_is_alive(c);
+}
+
+/* Taken and never published, given up and not given back, or retained for nobody. */
+static bool is_lost(tb_engine *e, const struct census *c, const struct tb_buffer *b, uint32_t slot)
+{
+    return (b->state == TB_BUFFER_ALLOCATED && (b->client == slot || is_dead(e, b->client))) ||
+           (b->state == TB_BUFFER_RETAINED && !is_marked(c->retained, tb_buffer_number(e, b)));
+}
+
+static void give_lost(tb_engine *e, const struct census *c, uint32_t slot)
+{
+    for (uint32_t i = 0; i < e->header->layout.n_buffers; i++) {
+        struct tb_buffer *b = &e->region.buffers[i];
+        if (!is_lost(e, c, b, slot))
+            continue;
+        b->fragment = b->prev = TB_NONE; /* its fragment is free by the census */
+        b->valid_lo = b->valid_hi = b->dirty_lo = b->dirty_hi = 0;
+        tb_slab_give(e, b);
+    }
+}
+
+static void take_census(tb_engine *e, struct census *c)
+{
+    for (uint32_t i = 0; i < e->header->layout.n_buffers; i++) {
+        const struct tb_buffer *b = &e->region.buffers[i];
+        uint32_t tier = tb_slab_layout(e, b)->tier;
+        if (b->state == TB_BUFFER_FREE)
+            continue;
+        c->used[tier] += tb_buffer_size(e, b);
+        c->dirty[tier] += tb_interval_dirty_bytes(e, b);
+        c->n_clean[b->slab] += b->state == TB_BUFFER_LIVE && !tb_buffer_is_dirty(b);
+        c->n_journaled += b->state != TB_BUFFER_ALLOCATED && b->flags & TB_BUFFER_JOURNALED;
+        if (b->fragment != TB_NONE)
+            mark(c->fragments, b->fragment);
+    }
+}
+
+static void believe_census(tb_engine *e, const struct census *c)
+{
+    const struct tb_layout *l = &e->header->layout;
+    for (uint32_t s = 0; s < l->n_slabs; s++)
+        e->header->slab[s].n_clean = c->n_clean[s];
+    for (uint32_t t = 0; t < e->header->config.n_tiers; t++) {
+        e->header->tier[t].used = c->used[t];
+        e->header->tier[t].dirty = c->dirty[t];
+    }
+    e->header->n_journaled = c->n_journaled;
+    tb_lock_take(&e->header->fragments_lock);
+    uint32_t first = TB_NONE;
+    for (uint32_t i = l->n_fragments; i-- > 0;)
+        if (!is_marked(c->fragments, i))
+            first = tb_fragment_link(e, i, first);
+    e->header->free_fragment = first;
+    tb_lock_drop(&e->header->fragments_lock);
+}
+
+/*
+ * All buffers stand still meanwhile: whatever is counted, linked or free is made
+ * anew from the buffers' records.  Nobody else may sit on a lock that is waited for
+ * here: chunk stripes are taken in order, and others hold one of them at most.
+ */
+static void repair_buffers(tb_engine *e, uint32_t slot)
+{
+    const struct tb_layout *l = &e->header->layout;
+    struct census c = {.retained = calloc(l->n_buffers / 8 + 1, 1), .fragments = calloc(l->n_fragments / 8 + 1, 1)};
+    if (c.retained && c.fragments) {
+        tb_map_lock_all(e);
+        mend_lists(e);
+        mark_retained(e, &c);
+        give_lost(e, &c, slot);
+        take_census(e, &c);
+        believe_census(e, &c);
+        tb_map_unlock_all(e);
+    }
+    free(c.retained);
+    free(c.fragments);
 }
 
 /* Before the slot is somebody's again, who would seem to hold them. */
@@ -35,7 +152,10 @@ static void release_claims(tb_engine *e, uint32_t slot)
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
         struct tb_file *f = &e->region.files[i];
         uint32_t holder = slot + 1;
-        if (f->flusher == holder && atomic_compare_exchange_strong(&f->flusher, &holder, 0))
+        if (f->flusher != holder)
+            continue;
+        f->flags &= ~(uint32_t)(TB_FILE_HELD | TB_FILE_CUTTING);
+        if (atomic_compare_exchange_strong(&f->flusher, &holder, 0))
             tb_file_release(e, i);
     }
     uint32_t holder = slot + 1;
@@ -44,13 +164,12 @@ static void release_claims(tb_engine *e, uint32_t slot)
 
 static void repair_client(tb_engine *e, uint32_t slot)
 {
+    tb_intents_finish(e, slot);
     release_claims(e, slot);
-    for (uint32_t i = 0; i < e->header->layout.n_buffers; i++) {
-        struct tb_buffer *b = &e->region.buffers[i];
-        if (b->state == TB_BUFFER_ALLOCATED && b->client == slot)
-            repair_buffer(e, b);
-    }
+    repair_buffers(e, slot);
     tb_opens_forget_client(e, slot);
+    if (!tb_instance_daemon_alive(e))
+        tb_flush_requeue(e);
 }
 
 int tb_repair(tb_engine *e)

@@ -20,6 +20,7 @@ struct piece {
 
 struct event {
     struct tb_record record;
+    size_t place; /* in the journal */
     char path[TB_PATH_MAX];
 };
 
@@ -29,6 +30,7 @@ struct state {
     size_t n_events, room_events;
     struct piece *pieces;
     size_t n_pieces, room_pieces;
+    char journal[TB_PATH_MAX + 300];
     int error;
     bool foreign;
 };
@@ -54,24 +56,29 @@ static int keep_event(void *arg, const struct tb_record *r)
         s->events = grown;
         s->room_events = room;
     }
-    struct event *e = &s->events[s->n_events++];
+    struct event *e = &s->events[s->n_events];
     e->record = *r;
+    e->place = s->n_events++;
     snprintf(e->path, sizeof(e->path), "%.*s", (int)r->path_length, tb_record_path(r));
     return 0;
 }
 
 static int keep_damage(void *arg, uint64_t offset)
 {
-    char where[64];
-    snprintf(where, sizeof(where), "journal record at byte %llu", (unsigned long long)offset);
-    report(arg, where, 0, -EBADMSG);
+    struct state *s = arg;
+    char where[TB_PATH_MAX];
+    snprintf(where, sizeof(where), "%.900s: record at byte %llu", s->journal, (unsigned long long)offset);
+    report(s, where, 0, -EBADMSG);
     return 0;
 }
 
+/* A DROP has the sequence of the newest record that it makes void, and stands behind it in the journal. */
 static int by_sequence(const void *a, const void *b)
 {
     const struct event *x = a, *y = b;
-    return x->record.sequence < y->record.sequence ? -1 : x->record.sequence > y->record.sequence;
+    if (x->record.sequence != y->record.sequence)
+        return x->record.sequence < y->record.sequence ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
 }
 
 static bool same_file(const struct tb_record *a, const struct tb_record *b)
@@ -121,15 +128,6 @@ static int apply(struct state *s, const struct event *e)
     return rc || r->type == TB_RECORD_DROP ? rc : add_piece(s, r, r->offset, hi);
 }
 
-/* The newest name any record gives the file. */
-static const char *path_of(const struct state *s, const struct tb_record *r)
-{
-    for (size_t i = s->n_events; i-- > 0;)
-        if (same_file(&s->events[i].record, r) && s->events[i].record.type != TB_RECORD_HEADER)
-            return s->events[i].path;
-    return "";
-}
-
 static int read_piece(struct state *s, const struct piece *p, char **out)
 {
     const struct tb_replay *r = s->replay;
@@ -154,7 +152,7 @@ static int read_piece(struct state *s, const struct piece *p, char **out)
 }
 
 /* Device numbers change with a reboot; inode and birth time do not. */
-static int open_recorded(struct state *s, const struct tb_record *r, const char *path)
+static int open_path(struct state *s, const struct tb_record *r, const char *path)
 {
     struct tb_io *io = s->replay->io;
     struct tb_identity id;
@@ -166,6 +164,62 @@ static int open_recorded(struct state *s, const struct tb_record *r, const char 
         return -ESTALE;
     }
     return fd;
+}
+
+/* The name that `path` has after the rename of the event, of the file itself or of a directory above it. */
+static bool renamed_by(const struct event *e, const char *path, char *out)
+{
+    const char *separator = strchr(e->path, TB_RENAME_SEPARATOR);
+    if (e->record.type != TB_RECORD_RENAME || !separator)
+        return false;
+    size_t from = (size_t)(separator - e->path);
+    if (strncmp(path, e->path, from) != 0 || (path[from] && path[from] != '/'))
+        return false;
+    return snprintf(out, TB_PATH_MAX, "%s%s", separator + 1, path + from) < TB_PATH_MAX;
+}
+
+/*
+ * Opens the file by the name it had in a record or by one that renames since may
+ * have given it.  A rename is recorded before it is done, so all of them are tried:
+ * the identity says which it is.
+ */
+static int open_by_record(struct state *s, const struct tb_record *r, size_t at, char *path)
+{
+    char next[TB_PATH_MAX];
+    snprintf(path, TB_PATH_MAX, "%s", s->events[at].path);
+    int fd = open_path(s, r, path);
+    for (size_t i = 0; i < s->n_events && fd < 0; i++)
+        if (renamed_by(&s->events[i], path, next)) {
+            snprintf(path, TB_PATH_MAX, "%s", next);
+            fd = open_path(s, r, path);
+        }
+    return fd;
+}
+
+static bool has_name(const struct event *e, const struct tb_record *r)
+{
+    return same_file(&e->record, r) && (e->record.type == TB_RECORD_WRITE || e->record.type == TB_RECORD_DROP);
+}
+
+static int open_recorded(struct state *s, const struct tb_record *r, char *path)
+{
+    const char *tried = "";
+    int fd = -ENOENT;
+    for (size_t i = s->n_events; i-- > 0 && fd < 0;)
+        if (has_name(&s->events[i], r) && strcmp(s->events[i].path, tried) != 0) {
+            fd = open_by_record(s, r, i, path);
+            tried = s->events[i].path;
+        }
+    return fd;
+}
+
+/* It was about to lose its last name, and has none now. */
+static bool is_unlinked(const struct state *s, const struct tb_record *r)
+{
+    for (size_t i = 0; i < s->n_events; i++)
+        if (s->events[i].record.type == TB_RECORD_UNLINK && same_file(&s->events[i].record, r))
+            return true;
+    return false;
 }
 
 static int write_piece(struct state *s, const struct piece *p, int fd)
@@ -183,9 +237,10 @@ static void flush_file(struct state *s, size_t first)
 {
     struct tb_record file = s->pieces[first].record;
     struct tb_io *io = s->replay->io;
-    const char *path = path_of(s, &file);
+    char path[TB_PATH_MAX];
     uint64_t bytes = 0;
     int fd = open_recorded(s, &file, path), rc = fd < 0 ? fd : 0;
+    bool gone = (fd == -ENOENT || fd == -ESTALE) && is_unlinked(s, &file);
     for (size_t i = first; i < s->n_pieces; i++) {
         struct piece *p = &s->pieces[i];
         if (!same_file(&p->record, &file) || p->lo >= p->hi)
@@ -199,7 +254,8 @@ static void flush_file(struct state *s, size_t first)
         rc = io->ops->fsync(io, fd, true);
     if (fd >= 0)
         io->ops->close(io, fd);
-    report(s, path, bytes, rc);
+    if (!gone)
+        report(s, path, bytes, rc);
 }
 
 static int by_piece_sequence(const void *a, const void *b)
@@ -211,13 +267,13 @@ static int by_piece_sequence(const void *a, const void *b)
 int tb_replay(const struct tb_replay *r)
 {
     struct state s = {.replay = r};
-    char directory[TB_PATH_MAX + 256], path[TB_PATH_MAX + 300];
+    char directory[TB_PATH_MAX + 256];
     uint32_t t = tb_journal_tier(r->config);
     if (t == TB_NONE)
         return 0;
     tb_tier_directory(&r->config->tiers[t], r->host, r->name, directory, sizeof(directory));
-    snprintf(path, sizeof(path), "%s/journal", directory);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    snprintf(s.journal, sizeof(s.journal), "%s/journal", directory);
+    int fd = open(s.journal, O_RDONLY | O_CLOEXEC);
     int rc = fd < 0 ? (errno == ENOENT ? 0 : -errno) : tb_journal_read(fd, keep_event, keep_damage, &s);
     if (fd >= 0)
         close(fd);

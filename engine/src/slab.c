@@ -2,11 +2,12 @@
 
 #include "filemap.h"
 #include "heat.h"
+#include "step.h"
 
 #define RECLAIM_LOOKS 4096u  /* records looked at before a slab counts as full */
 #define RECLAIM_CHOICE 8u   /* of so many clean buffers the coldest goes */
 
-/* The holder died inside: it may have marked the head and not unlinked it; the count may be off by one. */
+/* The holder died inside: the head may be marked otherwise than as free; the count may be off by one. */
 static void repair_free_list(tb_engine *e, struct tb_slab *slab)
 {
     uint32_t n = 0;
@@ -34,8 +35,11 @@ static struct tb_buffer *take_free(tb_engine *e, uint32_t s)
     if (i != TB_NONE) {
         b = &e->region.buffers[i];
         b->client = (uint16_t)e->slot;
+        TB_STEP("take");
         b->state = TB_BUFFER_ALLOCATED;
+        TB_STEP("taken");
         slab->free = b->next;
+        TB_STEP("free list");
         slab->n_free--;
     }
     tb_lock_drop(&slab->lock);
@@ -112,8 +116,12 @@ void tb_slab_give(tb_engine *e, struct tb_buffer *b)
     b->version++;
     lock_slab(e, slab);
     b->next = slab->free;
-    b->state = TB_BUFFER_FREE;
+    b->client = (uint16_t)e->slot;
+    b->state = TB_BUFFER_ALLOCATED; /* killed here, it is found by its client; behind the next store, by the lock */
+    TB_STEP("give back");
     slab->free = tb_buffer_number(e, b);
+    TB_STEP("given back");
+    b->state = TB_BUFFER_FREE;
     slab->n_free++;
     tb_lock_drop(&slab->lock);
 }

@@ -100,6 +100,7 @@ struct write_bytes {
 static int write_bytes(struct tb_target *t, int fd, void *arg)
 {
     const struct write_bytes *w = arg;
+    t->engine->region.files[t->file].flags |= TB_FILE_UNSYNCED;
     int rc = tb_io_write_all(t->io, fd, w->from, w->n, w->offset);
     if (!rc)
         t->engine->header->pfs_written += w->n;
@@ -132,6 +133,21 @@ static int flush_buffer(struct tb_target *t, int fd, void *arg)
 int tb_target_flush_buffer(struct tb_target *t, struct tb_buffer *b)
 {
     return with_writable(t, flush_buffer, b);
+}
+
+int tb_target_sync(struct tb_target *t)
+{
+    struct tb_file *f = &t->engine->region.files[t->file];
+    int fd = t->fd >= 0 ? t->fd : tb_target_open(t->engine, t->file, O_RDONLY);
+    if (fd < 0)
+        return fd;
+    f->flags &= ~(uint32_t)TB_FILE_UNSYNCED; /* who writes meanwhile sets it again */
+    int rc = t->io->ops->fsync(t->io, fd, true);
+    if (rc)
+        f->flags |= TB_FILE_UNSYNCED;
+    if (fd != t->fd)
+        t->io->ops->close(t->io, fd);
+    return rc;
 }
 
 struct scratch {

@@ -16,6 +16,9 @@ int tb_target_write(struct tb_target *t, const void *from, size_t n, uint64_t of
 /* Write the dirty bytes of one buffer to the backing file, synced where a journal record stood on them. */
 int tb_target_flush_buffer(struct tb_target *t, struct tb_buffer *b);
 
+/* What was written to the backing file is synced. */
+int tb_target_sync(struct tb_target *t);
+
 /* This thread's own memory of at least `size` bytes, kept for the next call; NULL: none. */
 char *tb_scratch_bytes(size_t size);
 

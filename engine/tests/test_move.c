@@ -85,7 +85,7 @@ static void *write_until_stopped(void *arg)
 static uint32_t move_all(tb_engine *e, uint32_t file, uint32_t from, uint32_t to)
 {
     uint32_t n, moved = 0;
-    struct tb_buffer_ref *refs = tb_file_buffers(e, file, false, &n);
+    struct tb_buffer_ref *refs = tb_file_buffers(e, file, TB_BUFFERS_ALL, &n);
     for (uint32_t i = 0; i < n; i++)
         if (tb_slab_layout(e, &e->region.buffers[refs[i].buffer])->tier == from)
             moved += tb_move(e, file, &refs[i], to, TB_HEAT_ANY) == 0;
@@ -96,7 +96,7 @@ static uint32_t move_all(tb_engine *e, uint32_t file, uint32_t from, uint32_t to
 static uint32_t count_in(tb_engine *e, uint32_t file, uint32_t tier)
 {
     uint32_t n, in = 0;
-    struct tb_buffer_ref *refs = tb_file_buffers(e, file, false, &n);
+    struct tb_buffer_ref *refs = tb_file_buffers(e, file, TB_BUFFERS_ALL, &n);
     for (uint32_t i = 0; i < n; i++)
         in += tb_slab_layout(e, &e->region.buffers[refs[i].buffer])->tier == tier;
     free(refs);
@@ -181,7 +181,7 @@ static void heat_goes_along(void **state)
     struct tb_buffer *hot = tb_map_find(e, file, 0, 3);
     tb_heat_set(e, hot, TB_HEAT_WARM, false);
     tb_heat_set(e, tb_map_find(e, file, 0, 4), 0, false);
-    struct tb_buffer_ref *refs = tb_file_buffers(e, file, false, &n);
+    struct tb_buffer_ref *refs = tb_file_buffers(e, file, TB_BUFFERS_ALL, &n);
     assert_int_equal(n, 16);
     assert_int_equal(tb_move(e, file, &refs[4], 1, TB_HEAT_ANY), 0);
     free(refs);

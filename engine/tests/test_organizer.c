@@ -198,7 +198,7 @@ static uint64_t in_tier(struct fixture *x, uint32_t file, uint32_t tier)
 {
     uint32_t n;
     uint64_t bytes = 0;
-    struct tb_buffer_ref *refs = tb_file_buffers(x->engine, file, false, &n);
+    struct tb_buffer_ref *refs = tb_file_buffers(x->engine, file, TB_BUFFERS_ALL, &n);
     for (uint32_t i = 0; i < n; i++) {
         const struct tb_buffer *b = &x->engine->region.buffers[refs[i].buffer];
         bytes += tb_slab_layout(x->engine, b)->tier == tier ? b->valid_hi - b->valid_lo : 0;
@@ -210,7 +210,7 @@ static uint64_t in_tier(struct fixture *x, uint32_t file, uint32_t tier)
 static void move_down(struct fixture *x, uint32_t file, uint32_t from, uint32_t to)
 {
     uint32_t n;
-    struct tb_buffer_ref *refs = tb_file_buffers(x->engine, file, false, &n);
+    struct tb_buffer_ref *refs = tb_file_buffers(x->engine, file, TB_BUFFERS_ALL, &n);
     for (uint32_t i = 0; i < n; i++)
         if (tb_slab_layout(x->engine, &x->engine->region.buffers[refs[i].buffer])->tier == from)
             tb_move(x->engine, file, &refs[i], to, TB_HEAT_ANY);

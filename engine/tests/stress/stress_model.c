@@ -201,7 +201,7 @@ static void move_some(struct rank *r, int fd)
 {
     tb_engine *e = r->w->engine;
     uint32_t file = tb_open_of(e, fd)->file, n, *seed = &r->w->seed;
-    struct tb_buffer_ref *refs = tb_file_buffers(e, file, false, &n);
+    struct tb_buffer_ref *refs = tb_file_buffers(e, file, TB_BUFFERS_ALL, &n);
     for (uint32_t k = 0; k < 8 && n; k++) {
         int rc = tb_move(e, file, &refs[next_random(seed) % n], next_random(seed) % tb_config_of(e)->n_tiers, TB_HEAT_ANY);
         must(rc == 0 || rc == -ENOSPC || rc == -EBUSY || rc == -EAGAIN, "move: %d", rc);
