@@ -14,6 +14,7 @@
 #include "file.h"
 #include "flush.h"
 #include "instance.h"
+#include "organizer.h"
 #include "repair.h"
 #include "stats.h"
 
@@ -25,7 +26,8 @@
 struct tb_background {
     _Atomic bool stop;
     uint32_t n_threads;
-    pthread_t flushers[MAX_THREADS], sampler;
+    bool organizes;
+    pthread_t flushers[MAX_THREADS], sampler, organizer;
 };
 
 /* Claimed before it counts as out of the queue: one of both keeps the record from becoming another file's. */
@@ -120,6 +122,16 @@ static void *sample_loop(void *arg)
     return NULL;
 }
 
+static void *organize_loop(void *arg)
+{
+    tb_engine *e = arg;
+    struct tb_organizer o = {0};
+    while (!e->background->stop)
+        if (!tb_organizer_tick(e, &o))
+            nanosleep(&(struct timespec){0, TB_ORGANIZER_TICK_NS}, NULL);
+    return NULL;
+}
+
 int tb_background_start(tb_engine *e)
 {
     struct tb_background *b = calloc(1, sizeof(*b));
@@ -128,6 +140,10 @@ int tb_background_start(tb_engine *e)
         return -ENOMEM;
     e->background = b;
     int rc = pthread_create(&b->sampler, NULL, sample_loop, e);
+    if (!rc && tb_config_of(e)->organizer.enabled) {
+        rc = pthread_create(&b->organizer, NULL, organize_loop, e);
+        b->organizes = rc == 0;
+    }
     while (!rc && b->n_threads < want && b->n_threads < MAX_THREADS) {
         rc = pthread_create(&b->flushers[b->n_threads], NULL, flush_loop, e);
         b->n_threads += rc == 0;
@@ -142,6 +158,8 @@ void tb_background_stop(tb_engine *e)
         return;
     b->stop = true;
     pthread_join(b->sampler, NULL);
+    if (b->organizes)
+        pthread_join(b->organizer, NULL);
     for (uint32_t i = 0; i < b->n_threads; i++)
         pthread_join(b->flushers[i], NULL);
     e->background = NULL;

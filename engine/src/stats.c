@@ -65,6 +65,15 @@ uint64_t tb_bytes_in(const tb_engine *e)
     return bytes;
 }
 
+uint64_t tb_bytes_moved(const tb_engine *e)
+{
+    uint64_t bytes = tb_bytes_in(e);
+    for (uint32_t i = 0; i < TB_CLIENTS; i++)
+        for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
+            bytes += e->region.clients[i].tier[t].bytes_out;
+    return bytes;
+}
+
 double tb_seconds_since_start(const tb_engine *e)
 {
     struct timespec now;

@@ -12,6 +12,7 @@
 #include "io_layer.h"
 #include "move.h"
 #include "opens.h"
+#include "organizer.h"
 
 #define BYTES (512u << 10)
 
@@ -244,6 +245,84 @@ static void what_is_read_again_goes_up(void **state)
     fixture_stop(&x);
 }
 
+static void quiet_ticks(struct fixture *x, struct tb_organizer *o)
+{
+    for (int i = 0; i < 200; i++)
+        tb_organizer_tick(x->engine, o);
+}
+
+/* Fill the top tier with bytes that the PFS lacks. */
+static int fill_top(struct fixture *x, uint64_t *n)
+{
+    static unsigned char bytes[1 << 16];
+    int fd = x->io->ops->open(x->io, fixture_path(x, "full"), O_RDWR | O_CREAT, 0600);
+    for (*n = 0; x->engine->header->tier[1].used == 0; *n += sizeof(bytes)) {
+        for (size_t i = 0; i < sizeof(bytes); i++)
+            bytes[i] = pattern(*n + i, 10);
+        assert_int_equal(x->io->ops->pwrite(x->io, fd, bytes, sizeof(bytes), (off_t)*n), sizeof(bytes));
+    }
+    return fd;
+}
+
+static void cold_bytes_go_down_while_programs_compute(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_organizer o = {0};
+    uint64_t n, moved;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    x.config.tiers[2].capacity = 8u << 20;
+    fixture_start(&x);
+    int fd = fill_top(&x, &n);
+    uint32_t file = tb_open_of(x.engine, fd)->file;
+    read_range(&x, fd, 65536, 65536, 10); /* warmer than the rest */
+    struct tb_buffer *kept = tb_map_find(x.engine, file, 1, 2);
+    assert_non_null(kept);
+    kept->flags |= TB_BUFFER_KEEP;
+    tb_organizer_tick(x.engine, &o); /* sees the traffic */
+    tb_organizer_tick(x.engine, &o);
+    assert_int_equal(x.engine->header->tier[1].moved_in + x.engine->header->tier[2].moved_in, 0);
+    quiet_ticks(&x, &o);
+    moved = x.engine->header->tier[1].moved_in + x.engine->header->tier[2].moved_in;
+    assert_true(moved > n / 5 && moved < n / 2); /* from above high to low, and no further */
+    assert_ptr_equal(tb_map_find(x.engine, file, 1, 2), kept);
+    assert_int_equal(tb_slab_layout(x.engine, tb_map_find(x.engine, file, 1, 1))->tier, 0);
+    assert_true(tb_region_is_valid(x.engine));
+    read_pass(&x, fd, n, 65536, 10);
+    assert_int_equal(tb_instance_drain(x.engine, 2, NULL, NULL, NULL), 0);
+    moved = x.engine->header->tier[1].moved_in + x.engine->header->tier[2].moved_in;
+    quiet_ticks(&x, &o); /* what the PFS has is room: nothing to do */
+    assert_int_equal(x.engine->header->tier[1].moved_in + x.engine->header->tier[2].moved_in, moved);
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
+static void traffic_cools(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_organizer o = {0};
+    uint64_t n;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(&x);
+    int fd = fill_top(&x, &n);
+    uint32_t file = tb_open_of(x.engine, fd)->file;
+    read_range(&x, fd, 0, 65536, 10);
+    quiet_ticks(&x, &o);
+    uint32_t warm = tb_heat_of(x.engine, tb_map_find(x.engine, file, 1, 0));
+    assert_true(warm > TB_HEAT_READ);
+    quiet_ticks(&x, &o); /* time alone does not */
+    assert_int_equal(tb_heat_of(x.engine, tb_map_find(x.engine, file, 1, 0)), warm);
+    for (int pass = 0; pass < 3; pass++) {
+        for (size_t at = 65536; at < n; at += 65536)
+            read_range(&x, fd, at, 65536, 10);
+        tb_organizer_tick(x.engine, &o);
+    }
+    assert_true(tb_heat_of(x.engine, tb_map_find(x.engine, file, 1, 0)) < warm);
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
 /* A PFS whose bytes take a while to arrive. */
 static ssize_t dawdling_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
 {
@@ -324,7 +403,8 @@ int main(void)
         cmocka_unit_test(the_second_miss_stages_in),       cmocka_unit_test(write_through_stages_in_at_once),
         cmocka_unit_test(disabled_stages_nothing),         cmocka_unit_test(what_changed_outside_is_read_anew),
         cmocka_unit_test(nothing_hotter_goes),             cmocka_unit_test(a_write_takes_the_coldest),
-        cmocka_unit_test(what_is_read_again_goes_up),      cmocka_unit_test(a_cut_voids_what_was_read_before),
+        cmocka_unit_test(what_is_read_again_goes_up),      cmocka_unit_test(cold_bytes_go_down_while_programs_compute),
+        cmocka_unit_test(traffic_cools),                   cmocka_unit_test(a_cut_voids_what_was_read_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
