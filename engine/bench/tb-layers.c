@@ -3,7 +3,7 @@
  *
  * Where the time of a buffered transfer goes.  Makes an instance of its own of the
  * configuration and moves the same random 4 KiB blocks through ever more layers of
- * the engine: nothing but the copy; the medium of a known buffer (no look-up); look-up
+ * the engine: nothing but the copy (and memcpy beside it); the medium of a known buffer (no look-up); look-up
  * and locks; the whole layer as adapters call it.  The same for single bytes shows
  * the layers without the copy, a file written anew and again shows allocation.
  * Prints a JSON list of {"layer", "operation", "bytes", "ns"}: medians over rounds
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "copy.h"
 #include "data.h"
 #include "file.h"
 #include "filemap.h"
@@ -58,15 +59,25 @@ static char *bytes_of(const struct place *p, uint64_t block)
     return p->engine->region.base + tb_medium_offset(p->engine, p->buffers[block], inside(p, block));
 }
 
-static void copy_read(struct place *p, uint64_t block, size_t n)
+static void memcpy_read(struct place *p, uint64_t block, size_t n)
 {
     memcpy(p->bytes, bytes_of(p, block), n);
     __asm__ volatile("" : : "r"(p->bytes) : "memory");
 }
 
-static void copy_write(struct place *p, uint64_t block, size_t n)
+static void memcpy_write(struct place *p, uint64_t block, size_t n)
 {
     memcpy(bytes_of(p, block), p->bytes, n);
+}
+
+static void copy_read(struct place *p, uint64_t block, size_t n)
+{
+    tb_copy(p->bytes, bytes_of(p, block), n);
+}
+
+static void copy_write(struct place *p, uint64_t block, size_t n)
+{
+    tb_copy(bytes_of(p, block), p->bytes, n);
 }
 
 static void medium_read(struct place *p, uint64_t block, size_t n)
@@ -108,6 +119,7 @@ static const struct step {
     size_t bytes;
     void (*act)(struct place *, uint64_t block, size_t n);
 } steps[] = {
+    {"memcpy", "read", BLOCK, memcpy_read},   {"memcpy", "write", BLOCK, memcpy_write},
     {"copy", "read", BLOCK, copy_read},       {"medium", "read", BLOCK, medium_read},
     {"look-up", "read", BLOCK, data_read},    {"layer", "read", BLOCK, layer_read},
     {"medium", "read", 1, medium_read},       {"look-up", "read", 1, data_read},
