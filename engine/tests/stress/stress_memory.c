@@ -1,0 +1,238 @@
+/*
+ * Memory: what many cycles of open, write, close and unlink leave behind is what
+ * few leave; random 4 KiB writes cost little more than their bytes; no tier holds
+ * more than its capacity, counted where the bytes are: in the region and in the
+ * blocks of the slab files.
+ */
+#include "stress.h"
+
+#include <malloc.h>
+
+#include "region_file.h"
+
+/* What is in use, in the region and in this process. */
+struct in_use {
+    uint32_t files, names, opens, fragments, buffers[TB_MAX_TIERS * TB_MAX_SLABS];
+    uint64_t used, dirty, journal;
+    size_t heap;
+};
+
+static uint32_t free_names(tb_engine *e)
+{
+    uint32_t n = 0;
+    for (uint32_t i = e->header->free_name; i != TB_NONE; i = e->region.names[i].next)
+        n++;
+    return n;
+}
+
+static uint32_t free_fragments(tb_engine *e)
+{
+    uint32_t n = 0, per = (uint32_t)(e->header->layout.fragment_bytes / sizeof(struct tb_interval));
+    for (uint32_t i = e->header->free_fragment; i != TB_NONE; n++)
+        memcpy(&i, &e->region.fragments[(size_t)i * per], sizeof(i));
+    return n;
+}
+
+static uint32_t open_descriptions(tb_engine *e)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < e->region.n_opens; i++)
+        n += e->region.opens[i].magic == TB_OPEN_MAGIC;
+    return n;
+}
+
+static void count(struct fixture *x, struct in_use *out)
+{
+    tb_engine *e = x->engine;
+    memset(out, 0, sizeof(*out));
+    out->files = e->header->n_files;
+    out->names = free_names(e);
+    out->opens = open_descriptions(e);
+    out->fragments = free_fragments(e);
+    for (uint32_t s = 0; s < e->header->layout.n_slabs; s++)
+        out->buffers[s] = e->header->slab[s].n_free;
+    for (uint32_t t = 0; t < x->config.n_tiers; t++) {
+        out->used += e->header->tier[t].used;
+        out->dirty += e->header->tier[t].dirty;
+    }
+    out->journal = e->header->journal_end;
+    out->heap = mallinfo2().uordblks;
+}
+
+/* A file of a few pieces, large enough for every kind of buffer; sometimes synced, renamed, cut, dirty when it goes. */
+static void one_cycle(struct worker *w, uint64_t i)
+{
+    static const unsigned char bytes[100000];
+    struct tb_io *io = w->io;
+    char path[512], other[512];
+    uint32_t dice = next_random(&w->seed);
+    snprintf(path, sizeof(path), "%s/f%u", w->x->pfs, (uint32_t)(i % 3));
+    int fd = io->ops->open(io, path, O_RDWR | O_CREAT, 0600);
+    must(fd >= 0, "open: %d", fd);
+    size_t n = dice % 8 ? dice % 5000 : dice % sizeof(bytes);
+    must(io->ops->write(io, fd, bytes, n) == (ssize_t)n, "write");
+    must(io->ops->pwrite(io, fd, bytes, 100, dice % 200000) == 100, "write behind a gap");
+    if (dice % 128 == 1)
+        must(io->ops->fsync(io, fd, false) == 0, "fsync");
+    if (dice % 16 == 2)
+        must(io->ops->ftruncate(io, fd, dice % 9000) == 0, "truncate");
+    if (dice % 64 == 3)
+        must(tb_engine_flush(w->engine, fd) >= 0, "flush");
+    if (dice % 32 == 4) {
+        snprintf(other, sizeof(other), "%s/a-longer-name-for-the-same-file-%u", w->x->pfs, dice % 100);
+        must(io->ops->rename(io, path, other, 0) == 0, "rename");
+        memcpy(path, other, sizeof(path));
+    }
+    if (dice % 2)
+        must(io->ops->unlink(io, path, 0) == 0, "unlink");
+    must(io->ops->close(io, fd) == 0, "close");
+    if (dice % 2 == 0)
+        must(io->ops->unlink(io, path, 0) == 0, "unlink");
+}
+
+static void cycles(struct worker *w)
+{
+    const uint64_t *range = w->arg;
+    for (uint64_t i = range[0]; i < range[1]; i++)
+        one_cycle(w, i);
+}
+
+static void cycles_leave_nothing(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct in_use few, many;
+    uint64_t n = stress_amount(20000), range[2] = {0, n / 1000 + 2000};
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(&x);
+    run_workers(&x, 1, false, cycles, range);
+    count(&x, &few);
+    range[0] = range[1];
+    range[1] = n;
+    run_workers(&x, 1, false, cycles, range);
+    count(&x, &many);
+    many.heap = many.heap < few.heap + 4096 ? few.heap : many.heap; /* the C library's own lists */
+    many.journal = few.journal = 0; /* it is cut at 64 records */
+    assert_memory_equal(&few, &many, sizeof(few));
+    assert_int_equal(many.files + many.opens, 0);
+    assert_true(x.engine->header->journal_end < 1u << 20);
+    assert_true(tb_region_is_valid(x.engine));
+    fixture_stop(&x);
+}
+
+static uint64_t used_by(struct fixture *x, uint64_t *capacity)
+{
+    struct tb_stats stats;
+    uint64_t used = 0;
+    tb_engine_stats(x->engine, &stats);
+    *capacity = 0;
+    for (uint32_t t = 0; t < stats.n_tiers; t++) {
+        assert_true(stats.tier[t].used <= stats.tier[t].capacity);
+        used += stats.tier[t].used;
+        *capacity += stats.tier[t].capacity;
+    }
+    return used;
+}
+
+/* A random order of the numbers below a power of two: an odd multiple of each. */
+static uint64_t nth_block(uint64_t k, uint64_t blocks)
+{
+    return (k * 2654435761u + 12345) & (blocks - 1);
+}
+
+/* `bytes` of distinct 4 KiB blocks at random places of the first `span` bytes of a file. */
+static void scatter(uint64_t span, uint64_t bytes)
+{
+    static const unsigned char block[4096];
+    struct fixture x;
+    uint64_t blocks = span / sizeof(block), capacity;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    x.config.tiers[0].capacity = 64u << 20;
+    x.config.n_tiers = 1;
+    x.config.fsync = TB_FSYNC_PFS;
+    x.config.tiers[0].n_slabs = 0;
+    fixture_slab(&x.config.tiers[0], 1, 0.25);
+    fixture_slab(&x.config.tiers[0], 256, 0.75);
+    fixture_start(&x);
+    int fd = x.io->ops->open(x.io, fixture_path(&x, "scattered"), O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    for (uint64_t k = 0; k < bytes / sizeof(block); k++)
+        assert_int_equal(x.io->ops->pwrite(x.io, fd, block, sizeof(block), (off_t)(nth_block(k, blocks) * sizeof(block))),
+                         sizeof(block));
+    uint64_t used = used_by(&x, &capacity);
+    print_message("%llu MiB of random 4 KiB writes to %llu MiB: %.2f times their bytes in buffers\n",
+                  (unsigned long long)bytes >> 20, (unsigned long long)span >> 20, (double)used / (double)bytes);
+    assert_int_equal(x.engine->header->spilled, 0);
+    assert_true(used <= bytes + bytes / 2);
+    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    fixture_stop(&x);
+}
+
+/* Far apart while small buffers last; and a whole file, which takes large ones too. */
+static void random_small_writes(void **state)
+{
+    (void)state;
+    scatter(1ull << 30, 12u << 20);
+    scatter(32u << 20, 32u << 20);
+}
+
+/* The bytes a slab file really takes, and the region's. */
+static void within_capacity(struct fixture *x)
+{
+    tb_engine *e = x->engine;
+    char directory[TB_PATH_MAX + 256], path[TB_PATH_MAX + 300];
+    struct stat st;
+    for (uint32_t t = 0; t < x->config.n_tiers; t++) {
+        uint64_t bytes = 0;
+        for (uint32_t s = e->header->layout.tier_first_slab[t], end = s + x->config.tiers[t].n_slabs; s < end; s++) {
+            tb_tier_directory(&x->config.tiers[t], e->header->host, e->header->name, directory, sizeof(directory));
+            tb_slab_file(directory, s, path, sizeof(path));
+            if (x->config.tiers[t].medium == TB_MEDIUM_DIRECTORY) {
+                assert_int_equal(stat(path, &st), 0);
+                bytes += (uint64_t)st.st_blocks * 512;
+                assert_int_equal(st.st_size, e->header->layout.slab[s].n_buffers * e->header->layout.slab[s].buffer_size);
+            }
+        }
+        if (x->config.tiers[t].medium == TB_MEDIUM_DIRECTORY)
+            assert_true(bytes <= x->config.tiers[t].capacity);
+        else
+            assert_true(e->header->layout.total_bytes <= x->config.tiers[t].capacity);
+    }
+    tb_region_path(x->name, path, sizeof(path));
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, e->header->layout.total_bytes);
+    assert_true((uint64_t)st.st_blocks * 512 <= x->config.tiers[0].capacity);
+}
+
+/* Far more than all tiers hold, in pieces of any size. */
+static void capacities_are_kept(void **state)
+{
+    (void)state;
+    struct fixture x;
+    static const unsigned char bytes[300000];
+    uint64_t capacity, at = 0;
+    uint32_t seed = 5;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(&x);
+    int fd = x.io->ops->open(x.io, fixture_path(&x, "large"), O_RDWR | O_CREAT, 0600);
+    for (int i = 0; i < 200; i++) {
+        size_t n = 1 + next_random(&seed) % (i % 2 ? 5000 : sizeof(bytes));
+        assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, n, (off_t)at), (ssize_t)n);
+        at += n + next_random(&seed) % 10000;
+        used_by(&x, &capacity);
+    }
+    assert_true(x.engine->header->spilled > 0);
+    within_capacity(&x);
+    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    fixture_stop(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cycles_leave_nothing),
+        cmocka_unit_test(random_small_writes),
+        cmocka_unit_test(capacities_are_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
