@@ -161,10 +161,13 @@ void tb_file_forget_claimed(tb_engine *e, uint32_t file)
     if (!is_void)
         return;
     f->error = 0;
-    if (f->n_buffers && tb_journal_has_records(e) && tb_journal_drop(e, file, 0, 0) == 0)
+    bool journaled = f->n_buffers && tb_journal_has_records(e);
+    if (journaled && tb_journal_drop(e, file, 0, 0) == 0)
         tb_journal_sync(e);
     TB_STEP("forget");
     tb_file_cut(e, file, 0);
+    if (journaled)
+        tb_journal_trim(e);
 }
 
 void tb_file_forget(tb_engine *e, uint32_t file)
