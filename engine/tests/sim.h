@@ -156,7 +156,7 @@ static int sim_dup(struct tb_io *io, int oldfd, int newfd)
 }
 
 /* A last layer whose operations succeed, without files, after `work_ns` of real work each. */
-static struct tb_io *sim_io(uint64_t work_ns)
+static inline struct tb_io *sim_io(uint64_t work_ns)
 {
     static const struct tb_io_ops ops = {
         .name = "sim",

@@ -1,0 +1,222 @@
+/* Placement of real files: where their bytes lie under the policies that look at files, and that none is lost. */
+#include "fixture.h"
+
+#include "filemap.h"
+#include "opens.h"
+#include "placement.h"
+#include "slab.h"
+
+#define KIB 1024u
+#define MIB (1024u * 1024u)
+#define BUFFER (16u * KIB)
+
+static void start(struct fixture *x, enum tb_policy policy, uint32_t mib)
+{
+    static const double bandwidth[] = {400e6, 200e6, 100e6};
+    fixture_init(x, TB_MODE_PERSISTENT_ASYNC);
+    x->config.placement.policy = policy;
+    x->config.tiers[0].capacity = (mib + 4) * (uint64_t)MIB; /* it pays for the metadata */
+    x->config.tiers[1].capacity = x->config.tiers[2].capacity = mib * (uint64_t)MIB;
+    for (uint32_t t = 0; t < 3; t++) {
+        struct tb_config_tier *tier = &x->config.tiers[t];
+        tier->block = BUFFER;
+        tier->n_slabs = 0;
+        fixture_slab(tier, 1, 1.0);
+        tier->profiled = true;
+        tier->profile = (struct tb_device){.write_bandwidth = bandwidth[t], .channels = 1};
+    }
+}
+
+static int open_named(struct fixture *x, const char *name)
+{
+    int fd = x->io->ops->open(x->io, fixture_path(x, name), O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void write_at(struct fixture *x, int fd, uint64_t offset, size_t n)
+{
+    static char bytes[4 * MIB];
+    assert_int_equal(x->io->ops->pwrite(x->io, fd, bytes, n, (off_t)offset), (ssize_t)n);
+}
+
+/* The tier of the byte at `offset`, or TB_NONE. */
+static uint32_t tier_of(struct fixture *x, int fd, uint64_t offset)
+{
+    tb_engine *e = x->engine;
+    uint32_t file = tb_open_of(e, fd)->file;
+    uint64_t end;
+    int stripe = tb_chunk_lock(e, file, offset);
+    struct tb_buffer *b = tb_map_owner(e, file, offset, offset + 1, &end);
+    uint32_t tier = b ? tb_slab_layout(e, b)->tier : TB_NONE;
+    tb_chunk_unlock(e, stripe);
+    return tier;
+}
+
+static void units_stay_together(void **state)
+{
+    (void)state;
+    struct fixture x;
+    uint32_t units[3] = {0};
+    start(&x, TB_POLICY_DATA_LOCALITY, 24);
+    fixture_start(&x);
+    int fd = open_named(&x, "f");
+    for (uint32_t pass = 0; pass < 4; pass++) /* of each unit one quarter, then the next */
+        for (uint64_t unit = 0; unit < 21; unit++)
+            write_at(&x, fd, unit * MIB + (pass * 7 + unit) % 4 * (MIB / 4), MIB / 4);
+    for (uint64_t unit = 0; unit < 21; unit++) {
+        uint32_t tier = tier_of(&x, fd, unit * MIB);
+        for (uint64_t at = 0; at < MIB; at += BUFFER)
+            assert_int_equal(tier_of(&x, fd, unit * MIB + at), tier);
+        units[tier]++;
+    }
+    assert_in_range(units[0], 11, 13); /* 21 units in the ratio 4 : 2 : 1 */
+    assert_in_range(units[1], 5, 7);
+    assert_in_range(units[2], 2, 4);
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
+/* A unit whose tier is full goes on in another, and what is beside it follows while there is room. */
+static void a_full_tier_moves_units_on(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_stats stats;
+    start(&x, TB_POLICY_DATA_LOCALITY, 4);
+    fixture_start(&x);
+    int fd = open_named(&x, "f");
+    uint64_t units = tb_tier_room(x.engine, 0) / MIB + 8; /* the top tier would get 4 of 7 */
+    for (uint64_t unit = 0; unit < units; unit++)
+        write_at(&x, fd, unit * MIB, MIB);
+    tb_engine_stats(x.engine, &stats);
+    assert_int_equal(stats.spilled, 0);
+    assert_int_equal(stats.tier[0].used + stats.tier[1].used + stats.tier[2].used, units * MIB);
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
+static void a_file_can_be_a_unit(void **state)
+{
+    (void)state;
+    struct fixture x;
+    uint32_t files[3] = {0};
+    start(&x, TB_POLICY_DATA_LOCALITY, 24);
+    x.config.placement.unit = UINT64_MAX;
+    fixture_start(&x);
+    for (int i = 0; i < 14; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "f%d", i);
+        int fd = open_named(&x, name);
+        for (uint64_t chunk = 0; chunk < 2; chunk++)
+            write_at(&x, fd, chunk * MIB, 100000);
+        assert_int_equal(tier_of(&x, fd, 0), tier_of(&x, fd, MIB));
+        files[tier_of(&x, fd, 0)]++;
+        x.io->ops->close(x.io, fd);
+    }
+    assert_in_range(files[0], 6, 10); /* 14 files in the ratio 4 : 2 : 1 */
+    assert_in_range(files[1], 3, 5);
+    assert_in_range(files[2], 1, 3);
+    fixture_stop(&x);
+}
+
+static void rule(struct tb_config_placement *p, const char *pattern, uint64_t at_least, uint64_t at_most, uint32_t first, uint32_t second)
+{
+    struct tb_config_rule *r = &p->rules[p->n_rules++];
+    snprintf(r->pattern, sizeof(r->pattern), "%s", pattern);
+    *r = (struct tb_config_rule){.at_least = at_least, .at_most = at_most, .n_tiers = 2, .tier = {first, second}};
+    snprintf(r->pattern, sizeof(r->pattern), "%s", pattern);
+}
+
+static void rules_are_kept(void **state)
+{
+    (void)state;
+    struct fixture x;
+    start(&x, TB_POLICY_USER_DEFINED, 4);
+    rule(&x.config.placement, "*/checkpoint*", 0, UINT64_MAX, 2, 1);
+    rule(&x.config.placement, "*", 100000, 200000, 1, 0);
+    fixture_start(&x);
+    int checkpoint = open_named(&x, "checkpoint.1"), other = open_named(&x, "other");
+    write_at(&x, checkpoint, 0, 4096);
+    assert_int_equal(tier_of(&x, checkpoint, 0), 2);
+    write_at(&x, checkpoint, MIB, 4 * MIB - 2 * BUFFER); /* fills the burst buffer, but for a buffer */
+    write_at(&x, checkpoint, 6 * MIB, 3 * BUFFER);
+    assert_int_equal(tier_of(&x, checkpoint, 6 * MIB), 2);
+    assert_int_equal(tier_of(&x, checkpoint, 6 * MIB + 2 * BUFFER), 1); /* its second choice */
+    write_at(&x, other, 0, 4096);
+    assert_int_equal(tier_of(&x, other, 0), 0); /* no rule: from the top */
+    write_at(&x, other, 150000, 4096);
+    assert_int_equal(tier_of(&x, other, 150000), 1); /* 154096 bytes now */
+    write_at(&x, other, 300000, 4096);
+    assert_int_equal(tier_of(&x, other, 300000), 0);
+    char from[512];
+    snprintf(from, sizeof(from), "%s", fixture_path(&x, "other"));
+    assert_int_equal(x.io->ops->rename(x.io, from, fixture_path(&x, "checkpoint.2"), 0), 0);
+    assert_int_equal(x.io->ops->unlink(x.io, fixture_path(&x, "checkpoint.1"), 0), 0);
+    x.io->ops->close(x.io, checkpoint);
+    write_at(&x, other, 400000, 4096);
+    assert_int_equal(tier_of(&x, other, 400000), 2); /* the name counts as it is now */
+    x.io->ops->close(x.io, other);
+    fixture_stop(&x);
+}
+
+/* A part that ends inside a buffer's cell: the rest of the cell is that buffer's, not another's of the same size. */
+static void parts_may_end_inside_a_cell(void **state)
+{
+    (void)state;
+    static char bytes[12 * BUFFER], back[sizeof(bytes)];
+    for (uint32_t odd = 1; odd < BUFFER; odd += 1499) {
+        struct fixture x;
+        start(&x, TB_POLICY_ROUND_ROBIN, 1);
+        x.config.tiers[1].capacity = x.config.tiers[2].capacity = 5 * BUFFER;
+        fixture_start(&x);
+        int fd = open_named(&x, "f"), filler = open_named(&x, "filler");
+        uint64_t room = tb_tier_room(x.engine, 0);
+        for (uint64_t at = 0; at + 4 * BUFFER < room; at += BUFFER) { /* only round-robin's turn of tier 0 */
+            x.engine->header->placed = 0;
+            write_at(&x, filler, at, BUFFER);
+        }
+        for (size_t i = 0; i < sizeof(bytes); i++)
+            bytes[i] = (char)(i * 31 + odd);
+        x.engine->header->placed = 1;
+        assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, sizeof(bytes), odd), sizeof(bytes));
+        assert_int_equal(x.io->ops->pread(x.io, fd, back, sizeof(back), odd), sizeof(back));
+        assert_memory_equal(bytes, back, sizeof(bytes));
+        x.io->ops->close(x.io, fd);
+        x.io->ops->close(x.io, filler);
+        fixture_stop(&x);
+    }
+}
+
+/* Small writes on full tiers over a PFS whose operations are dear: a flush pays for many of them. */
+static void a_full_tier_is_flushed_first_where_that_pays(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_stats stats;
+    start(&x, TB_POLICY_MAX_BANDWIDTH, 2);
+    x.config.pfs.profiled = true;
+    x.config.pfs.profile = (struct tb_device){.write_bandwidth = 95e6, .write_latency = 4.16e-3, .channels = 1};
+    fixture_start(&x);
+    int fd = open_named(&x, "f");
+    for (uint64_t at = 0; at < 16 * MIB; at += 4096)
+        write_at(&x, fd, at, 4096);
+    tb_engine_stats(x.engine, &stats);
+    assert_int_equal(stats.spilled, 0);
+    assert_true(stats.pfs_bytes_written >= 8 * MIB);
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(units_stay_together),
+        cmocka_unit_test(a_full_tier_moves_units_on),
+        cmocka_unit_test(a_file_can_be_a_unit),
+        cmocka_unit_test(rules_are_kept),
+        cmocka_unit_test(parts_may_end_inside_a_cell),
+        cmocka_unit_test(a_full_tier_is_flushed_first_where_that_pays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
