@@ -14,7 +14,7 @@
  *
  * The region keeps for each tier until when what was placed there lasts: what the
  * model's clock learns only when bytes are copied, and all there is for real tiers.
- * What this thread placed before is over when it writes again.
+ * What this thread placed before is over when it places again, or in a clock.
  *
  * Cost: n looks and n^2 additions for n tiers, n at most 8; no loop over units.
  */
@@ -34,16 +34,13 @@ struct lane {
     double bandwidth;
 };
 
-static _Thread_local struct {
-    uint64_t at, until;
-} mine[TB_MAX_TIERS];
+static _Thread_local uint64_t mine[TB_MAX_TIERS];
 
 /* Until when the tier works on what was placed there: later than `now`, or `now`. */
 static uint64_t busy_until(tb_engine *e, uint32_t tier, uint64_t now)
 {
     uint64_t until = e->header->placed_until[tier];
-    bool over = until == mine[tier].until && now != mine[tier].at;
-    return until > now && !over ? until : now;
+    return until > now && until != mine[tier] ? until : now;
 }
 
 static double queue_of(tb_engine *e, uint32_t tier)
@@ -144,9 +141,7 @@ static uint64_t divide(struct lane *lane, uint32_t n, uint64_t units)
 static void reserve(tb_engine *e, const struct lane *l)
 {
     uint64_t now = tb_model_now(), end = busy_until(e, l->tier, now) + (uint64_t)(l->each * (double)l->units * 1e9);
-    e->header->placed_until[l->tier] = end;
-    mine[l->tier].at = now;
-    mine[l->tier].until = end;
+    e->header->placed_until[l->tier] = mine[l->tier] = end;
 }
 
 static void place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out)
