@@ -49,6 +49,37 @@ static void a_good_file_is_read(void **state)
     assert_string_equal(c.tiers[1].path, "/tmp/tb-nvme");
 }
 
+#define RULES "placement: {policy: user-defined, rules: "
+
+static void placement_is_read(void **state)
+{
+    (void)state;
+    struct tb_config c;
+    struct tb_error err;
+    assert_int_equal(read_text("version: 1\n" PFS RULES "[{pattern: \"*.h5\", size_at_least: 1MiB, tiers: [nvme, ram]}, {tiers: [ram]}]}\n"
+                               "tiers:\n" RAM NVME, &c, &err), 0);
+    assert_int_equal(c.placement.n_rules, 2);
+    assert_string_equal(c.placement.rules[0].pattern, "*.h5");
+    assert_int_equal(c.placement.rules[0].at_least, 1 << 20);
+    assert_int_equal(c.placement.rules[0].n_tiers, 2);
+    assert_int_equal(c.placement.rules[0].tier[0], 1);
+    assert_int_equal(c.placement.rules[0].tier[1], 0);
+    assert_string_equal(c.placement.rules[1].pattern, "*");
+    assert_true(c.placement.rules[1].at_most == UINT64_MAX);
+    assert_int_equal(read_text("version: 1\n" PFS "placement: {policy: data-locality, unit: file}\ntiers:\n" RAM NVME, &c, &err), 0);
+    assert_true(c.placement.unit == UINT64_MAX);
+    assert_int_equal(read_text("version: 1\n" PFS "placement: {policy: data-locality, unit: 4MiB}\ntiers:\n" RAM NVME, &c, &err), 0);
+    assert_int_equal(c.placement.unit, 4 << 20);
+    for (uint32_t p = 0; p < TB_N_POLICIES; p++) {
+        char text[512];
+        if (p == TB_POLICY_USER_DEFINED)
+            continue;
+        snprintf(text, sizeof(text), "version: 1\n%splacement: {policy: %s}\ntiers:\n%s%s", PFS, tb_policy_name(p), RAM, NVME);
+        assert_int_equal(read_text(text, &c, &err), 0);
+        assert_int_equal(c.placement.policy, p);
+    }
+}
+
 static void every_bad_value_is_refused(void **state)
 {
     (void)state;
@@ -77,6 +108,18 @@ static void every_bad_value_is_refused(void **state)
         {"version: 1\n" PFS "flush: {threads: 0}\ntiers:\n" RAM NVME, {"flush.threads", "0", "allowed"}},
         {"version: 1\n" PFS "mode: fast\ntiers:\n" RAM NVME, {"mode", "fast", "persistent-async"}},
         {"version: 1\n" PFS "tiers: []\n", {"tiers", "0", "allowed"}},
+        {"version: 1\n" PFS "placement: {policy: best}\ntiers:\n" RAM NVME, {"placement.policy", "best", "minimize-io-time"}},
+        {"version: 1\n" PFS "placement: {policy: user-defined}\ntiers:\n" RAM NVME, {"placement.rules", "is missing", "rule"}},
+        {"version: 1\n" PFS "placement: {policy: random, rules: [{tiers: [ram]}]}\ntiers:\n" RAM NVME, {":3: placement.rules", "allowed", "user-defined"}},
+        {"version: 1\n" PFS "placement: {policy: random, unit: file}\ntiers:\n" RAM NVME, {":3: placement.unit", "allowed", "data-locality"}},
+        {"version: 1\n" PFS "placement: {policy: data-locality, unit: files}\ntiers:\n" RAM NVME, {"placement.unit", "files", ""}},
+        {"version: 1\n" PFS RULES "[{pattern: \"*\"}]}\ntiers:\n" RAM NVME, {"placement.rules[0].tiers", "is missing", ""}},
+        {"version: 1\n" PFS RULES "[{tiers: []}]}\ntiers:\n" RAM NVME, {"placement.rules[0].tiers", "empty", "allowed"}},
+        {"version: 1\n" PFS RULES "[{tiers: ram}]}\ntiers:\n" RAM NVME, {"placement.rules[0].tiers", "list", "allowed"}},
+        {"version: 1\n" PFS RULES "[{tiers: [ram]}, {tiers: [ssd]}]}\ntiers:\n" RAM NVME, {":3: placement.rules[1].tiers", "ssd", "allowed"}},
+        {"version: 1\n" PFS RULES "[{tiers: [ram], size_at_least: 2MiB, size_at_most: 1MiB}]}\ntiers:\n" RAM NVME,
+         {":3: placement.rules[0].size_at_most", "1048576", "allowed"}},
+        {"version: 1\npfs: {path: /tmp/x, profile: no-such.yaml}\ntiers:\n" RAM NVME, {"no-such.yaml", "", ""}},
         {"version: 1\npfs: {path: /tmp/x, model: no-such.yaml}\ntiers:\n" RAM NVME, {"no-such.yaml", "", ""}},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -112,6 +155,7 @@ static void hermes_files_are_read_as_they_are(void **state)
     char path[512], fragment[512];
     static const uint32_t counts[] = {3200, 800, 200, 100};
     assert_int_equal(tb_config_read(hermes("webinar-2.1.conf", path, sizeof(path)), &c, &err), 0);
+    assert_int_equal(c.placement.policy, TB_POLICY_MINIMIZE_IO_TIME); /* the beta's default */
     assert_int_equal(tb_layout_compute(&c, &l, &err), 0);
     assert_int_equal(l.slab[0].n_buffers, 0);
     assert_int_equal(l.slab[1].n_buffers, 6144);
@@ -129,6 +173,30 @@ static void hermes_files_are_read_as_they_are(void **state)
     assert_true(c.tiers[0].slabs[0].share == 1.0);
     assert_int_not_equal(tb_config_read(hermes("webinar-3.4-bb-nvme-ram.conf", path, sizeof(path)), &c, &err), 0);
     assert_non_null(strstr(err.text, "num_devices"));
+}
+
+static void hermes_policies_have_our_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int policy;
+    } known[] = {{"Random", TB_POLICY_RANDOM}, {"RoundRobin", TB_POLICY_ROUND_ROBIN}, {"MinimizeIoTime", TB_POLICY_MINIMIZE_IO_TIME}, {"Best", -1}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        struct tb_config c;
+        struct tb_error err = {""};
+        char path[512], fragment[] = "/tmp/tb-config-XXXXXX.conf", text[128];
+        int fd = mkstemps(fragment, 5), n = snprintf(text, sizeof(text), "default_placement_policy = \"%s\";\n", known[i].name);
+        assert_int_equal(write(fd, text, (size_t)n), n);
+        close(fd);
+        int rc = tb_config_read_merged(hermes("webinar-2.1.conf", path, sizeof(path)), fragment, &c, &err);
+        unlink(fragment);
+        assert_int_equal(rc == 0, known[i].policy >= 0);
+        if (rc == 0)
+            assert_int_equal(c.placement.policy, known[i].policy);
+        else
+            assert_non_null(strstr(err.text, "default_placement_policy: allowed: Random"));
+    }
 }
 
 static void the_region_is_as_large_as_planned(void **state)
@@ -167,8 +235,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_file_is_read),
+        cmocka_unit_test(placement_is_read),
         cmocka_unit_test(every_bad_value_is_refused),
         cmocka_unit_test(hermes_files_are_read_as_they_are),
+        cmocka_unit_test(hermes_policies_have_our_names),
         cmocka_unit_test(the_region_is_as_large_as_planned),
         cmocka_unit_test(sizes_that_do_not_nest_are_refused),
     };

@@ -262,6 +262,44 @@ static void deferring_reserves_and_settling_pays(void **state)
     sim_run(1, defer, &arg, 0);
 }
 
+struct two_devices {
+    const struct tb_device *fast, *slow;
+    struct tb_device_clock *fast_clock, *slow_clock;
+};
+
+/* Actor 0 writes to both devices at once; actor 1, which comes later, sees their queues. */
+static void write_together(int actor, void *arg)
+{
+    struct two_devices *d = arg;
+    if (actor == 1) {
+        sim_work(1 * MS);
+        assert_within(tb_model_queue(d->fast_clock), 9e-3, 0.001);
+        assert_within(tb_model_queue(d->slow_clock), 19e-3, 0.001);
+        return;
+    }
+    assert_true(tb_model_queue(d->fast_clock) == 0);
+    tb_model_defer_begin();
+    tb_model_together_begin();
+    tb_model_charge(d->fast, d->fast_clock, TB_CHARGE_WRITE, 2 << 20);
+    tb_model_charge(d->slow, d->slow_clock, TB_CHARGE_WRITE, 4 << 20);
+    tb_model_charge(d->fast, d->fast_clock, TB_CHARGE_WRITE, 2 << 20);
+    assert_within(tb_model_queue(d->slow_clock), 20e-3, 0.001); /* for what begins with them */
+    tb_model_together_end();
+    tb_model_defer_end();
+    assert_within(TOOK(tb_model_settle(true)), 20e-3, 0.001); /* the slowest's time, not the sum */
+    assert_true(tb_model_queue(d->slow_clock) == 0);
+}
+
+static void together_takes_the_time_of_the_slowest(void **state)
+{
+    const struct tb_device fast = {.write_bandwidth = 400 * MIB}, slow = {.write_bandwidth = 200 * MIB};
+    struct tb_device_clock fast_clock = {0}, slow_clock = {0}, other = {0};
+    struct two_devices arg = {&fast, &slow, &fast_clock, &slow_clock};
+    (void)state;
+    tb_model_charge(&fast, &other, TB_CHARGE_WRITE, 1); /* the process models something */
+    sim_run(2, write_together, &arg, 0);
+}
+
 /* On the real clock: the parent's debt of an hour must not hold up its child. */
 static void a_child_does_not_pay_its_parents_debt(void **state)
 {
@@ -297,6 +335,7 @@ int main(void)
         cmocka_unit_test(duplicates_share_what_was_written),
         cmocka_unit_test(metadata_has_a_clock_of_its_own),
         cmocka_unit_test(deferring_reserves_and_settling_pays),
+        cmocka_unit_test(together_takes_the_time_of_the_slowest),
         cmocka_unit_test(a_child_does_not_pay_its_parents_debt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
