@@ -139,6 +139,7 @@ int tb_background_start(tb_engine *e)
     if (!b)
         return -ENOMEM;
     e->background = b;
+    e->flush_threads = want;
     int rc = pthread_create(&b->sampler, NULL, sample_loop, e);
     if (!rc && tb_config_of(e)->organizer.enabled) {
         rc = pthread_create(&b->organizer, NULL, organize_loop, e);

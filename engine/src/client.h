@@ -34,6 +34,7 @@ struct tb_engine {
     _Atomic uint16_t *local_refs;                  /* this process's descriptors per open description */
     _Atomic uint8_t *populated; /* memory buffers whose pages this process has mapped; a bit each */
     struct tb_background *background;
+    uint32_t flush_threads; /* that may share one file's flush; 0 and 1: nobody does */
     bool is_daemon; /* holds the daemon's lock, which must be dropped before the region is unmapped */
 };
 

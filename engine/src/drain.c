@@ -80,6 +80,7 @@ int tb_instance_drain(tb_engine *e, int threads, tb_progress *progress, tb_file_
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++)
         if (is_to_drain(&e->region.files[i]))
             d.files[d.n++] = i;
+    e->flush_threads = d.n ? ((uint32_t)threads + d.n - 1) / d.n : 1; /* few files share the threads */
     while (n < threads - 1 && n < MAX_THREADS && (uint32_t)n + 1 < d.n && !pthread_create(&others[n], NULL, drain_loop, &d))
         n++;
     drain_loop(&d);

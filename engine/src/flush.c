@@ -12,107 +12,20 @@
 #include "data.h"
 #include "file.h"
 #include "filemap.h"
+#include "flush_copy.h"
 #include "interval.h"
 #include "journal.h"
-#include "medium.h"
 #include "step.h"
 #include "target.h"
 
-#define RUN_BYTES (1u << 20) /* adjacent dirty bytes are written in pieces of at most this, or one buffer */
-
-/* What one buffer contributed: it is clean after the write (and sync) if nothing moved its version. */
-struct flushed {
-    uint32_t buffer, version;
-    uint64_t cell, start;
-};
-
-struct run {
-    tb_engine *e;
-    struct tb_io *io;
-    uint32_t file;
-    int fd;
-    char *bytes;
-    size_t room, n;
-    uint64_t offset; /* of the file */
-    uint64_t written;
-    bool moved; /* a buffer of the list is elsewhere by now */
-};
+#define SOME_BYTES (1u << 20) /* the least that is worth a look at a file's buffers */
 
 struct some { /* buffers of one tier, about so many bytes */
     uint32_t tier;
     uint64_t bytes;
 };
 
-static int write_run(struct run *r)
-{
-    struct tb_file *f = &r->e->region.files[r->file];
-    if (r->n && !(f->flags & TB_FILE_UNSYNCED))
-        f->flags |= TB_FILE_UNSYNCED;
-    TB_STEP("flush write");
-    int rc = r->n ? tb_io_write_all(r->io, r->fd, r->bytes, r->n, r->offset) : 0;
-    if (!rc) {
-        r->written += r->n;
-        r->e->header->pfs_written += r->n;
-    }
-    r->n = 0;
-    return rc;
-}
-
-/* Copy bytes [a, z) of a buffer behind the run, which is written out first where they don't follow or don't fit. */
-static int add_to_run(struct run *r, const struct tb_buffer *b, uint32_t a, uint32_t z, int *medium_error)
-{
-    uint64_t offset = tb_buffer_start(r->e, b) + a;
-    if (r->n && (r->offset + r->n != offset || r->n + (z - a) > r->room))
-        return -EAGAIN;
-    if (!r->n)
-        r->offset = offset;
-    *medium_error = tb_medium_read(r->e, b, a, z - a, r->bytes + r->n);
-    if (!*medium_error)
-        r->n += z - a;
-    return 0;
-}
-
-/* The file may have been cut since: bytes behind its end are not written. */
-static uint32_t end_of(const tb_engine *e, const struct tb_buffer *b, uint64_t size)
-{
-    uint64_t start = tb_buffer_start(e, b);
-    return size <= start ? 0 : size - start < b->dirty_hi ? (uint32_t)(size - start) : b->dirty_hi;
-}
-
-/*
- * Copy a buffer's dirty bytes from `*at` on into the run.  -EAGAIN: the run must
- * be written first, `*at` says where to go on.  `out` keeps the version of the
- * first call: what is written between two calls may lie before `*at`.
- */
-static int gather(struct run *r, const struct tb_buffer_ref *ref, uint32_t *at, struct flushed *out, bool *needs_sync)
-{
-    tb_engine *e = r->e;
-    struct tb_buffer *b = &e->region.buffers[ref->buffer];
-    uint32_t a, z;
-    int rc = 0, medium_error = 0;
-    int stripe = tb_chunk_lock(e, r->file, ref->start);
-    if (stripe < 0)
-        return stripe;
-    bool first = *at == 0;
-    if (!tb_buffer_is_at(b, r->file, ref->cell)) {
-        out->buffer = TB_NONE;
-        r->moved = true;
-    } else {
-        uint32_t end = end_of(e, b, e->region.files[r->file].size);
-        while (!rc && !medium_error && tb_interval_dirty(e, b, *at, end, &a, &z)) {
-            rc = add_to_run(r, b, a, z, &medium_error);
-            if (!rc)
-                *at = z;
-        }
-        if (first)
-            *out = (struct flushed){ref->buffer, b->version, ref->cell, ref->start};
-        *needs_sync = *needs_sync || b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE;
-    }
-    tb_chunk_unlock(e, stripe);
-    return medium_error ? medium_error : rc;
-}
-
-static void set_clean(tb_engine *e, uint32_t file, const struct flushed *d, bool *dropped_journaled)
+static void set_clean(tb_engine *e, uint32_t file, const struct tb_flushed *d, bool *dropped_journaled)
 {
     struct tb_buffer *b = &e->region.buffers[d->buffer];
     int stripe = tb_chunk_lock(e, file, d->start);
@@ -138,7 +51,7 @@ static void set_clean(tb_engine *e, uint32_t file, const struct flushed *d, bool
  * Under the chunk's lock: a newer record of the same bytes comes behind the drop, or before it and moved the version.
  * Interval by interval: what is not the buffer's may be a smaller buffer's, with a record of its own.
  */
-static int void_record(tb_engine *e, uint32_t file, const struct flushed *d)
+static int void_record(tb_engine *e, uint32_t file, const struct tb_flushed *d)
 {
     const struct tb_buffer *b = &e->region.buffers[d->buffer];
     int rc = 0, stripe = tb_chunk_lock(e, file, d->start);
@@ -152,7 +65,7 @@ static int void_record(tb_engine *e, uint32_t file, const struct flushed *d)
 }
 
 /* Records that stand on what is now on the PFS are void before a slot of theirs is used again. */
-static int void_records(tb_engine *e, uint32_t file, const struct flushed *done, uint32_t n)
+static int void_records(tb_engine *e, uint32_t file, const struct tb_flushed *done, uint32_t n)
 {
     int rc = 0;
     for (uint32_t i = 0; i < n && !rc; i++)
@@ -162,12 +75,12 @@ static int void_records(tb_engine *e, uint32_t file, const struct flushed *done,
 }
 
 /* Whoever writes meanwhile sets the flag again. */
-static int sync_backing(struct run *r)
+static int sync_backing(struct tb_flush_copy *c)
 {
-    struct tb_file *f = &r->e->region.files[r->file];
+    struct tb_file *f = &c->e->region.files[c->file];
     f->flags &= ~(uint32_t)TB_FILE_UNSYNCED;
     TB_STEP("flush sync");
-    int rc = r->io->ops->fsync(r->io, r->fd, true);
+    int rc = c->io->ops->fsync(c->io, c->fd, true);
     if (rc)
         f->flags |= TB_FILE_UNSYNCED;
     TB_STEP("flush synced");
@@ -187,31 +100,19 @@ static void note_backing(tb_engine *e, uint32_t file, int fd)
     tb_file_unlock(e, stripe);
 }
 
-static int flush_refs(struct run *r, const struct tb_buffer_ref *refs, uint32_t n, bool sync)
+static int flush_refs(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n, bool sync)
 {
-    struct flushed *done = malloc(n * sizeof(*done));
-    uint32_t n_done = 0;
-    bool needs_sync = sync, journaled = false, dropped = false;
-    int rc = done ? 0 : -ENOMEM;
-    for (uint32_t i = 0; i < n && !rc; i++) {
-        uint32_t at = 0;
-        while ((rc = gather(r, &refs[i], &at, &done[n_done], &journaled)) == -EAGAIN)
-            if ((rc = write_run(r)))
-                break;
-        if (!rc && done[n_done].buffer != TB_NONE)
-            n_done++;
-    }
-    if (!rc)
-        rc = write_run(r);
-    if (!rc && (needs_sync || journaled))
-        rc = sync_backing(r);
-    if (!rc && journaled)
-        rc = void_records(r->e, r->file, done, n_done);
-    for (uint32_t i = 0; i < n_done && !rc; i++)
-        set_clean(r->e, r->file, &done[i], &dropped);
+    bool dropped = false;
+    int rc = tb_flush_copy(c, refs, n);
+    if (!rc && (sync || c->journaled))
+        rc = sync_backing(c);
+    if (!rc && c->journaled)
+        rc = void_records(c->e, c->file, c->done, c->n_done);
+    for (uint32_t i = 0; i < c->n_done && !rc; i++)
+        set_clean(c->e, c->file, &c->done[i], &dropped);
     if (dropped)
-        tb_journal_trim(r->e);
-    free(done);
+        tb_journal_trim(c->e);
+    free(c->done);
     return rc;
 }
 
@@ -231,17 +132,16 @@ static uint32_t keep_some(const tb_engine *e, struct tb_buffer_ref *refs, uint32
 }
 
 /* Until every buffer of the list was met where it was: one that moved meanwhile took its dirty bytes along. */
-static int flush_all(struct run *r, bool sync, const struct some *some)
+static int flush_all(struct tb_flush_copy *c, bool sync, const struct some *some)
 {
     uint32_t n;
     int rc;
     do {
-        struct tb_buffer_ref *refs = tb_file_buffers(r->e, r->file, TB_BUFFERS_DIRTY, &n);
-        n = some && refs ? keep_some(r->e, refs, n, some) : n;
-        r->moved = false;
-        rc = n && !refs ? -ENOMEM : n || sync ? flush_refs(r, refs, n, sync) : 0;
+        struct tb_buffer_ref *refs = tb_file_buffers(c->e, c->file, TB_BUFFERS_DIRTY, &n);
+        n = some && refs ? keep_some(c->e, refs, n, some) : n;
+        rc = n && !refs ? -ENOMEM : n || sync ? flush_refs(c, refs, n, sync) : 0;
         free(refs);
-    } while (!rc && r->moved && !some);
+    } while (!rc && n && c->moved && !some);
     return rc;
 }
 
@@ -250,31 +150,26 @@ static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sy
 {
     struct tb_file *f = &e->region.files[file];
     struct tb_flush_result result = {0, 0};
-    uint64_t largest = e->header->layout.class_size[e->header->layout.n_classes - 1];
-    struct run r = {.e = e, .io = tb_file_io(e, file), .file = file, .fd = fd,
-                    .room = largest > RUN_BYTES ? (size_t)largest : RUN_BYTES};
+    struct tb_flush_copy c = {.e = e, .io = tb_file_io(e, file), .file = file, .fd = fd};
     if ((!f->n_dirty && !sync) || (fd < 0 && f->flags & TB_FILE_UNLINKED)) /* nothing to do, or nobody to do it for */
         return result;
-    bool own = r.fd < 0;
+    bool own = c.fd < 0;
     if (own)
-        r.fd = tb_target_open(e, file, O_WRONLY);
-    result.error = r.fd < 0 ? r.fd : 0;
-    if (!result.error && !(r.bytes = malloc(r.room)))
-        result.error = -ENOMEM;
+        c.fd = tb_target_open(e, file, O_WRONLY);
+    result.error = c.fd < 0 ? c.fd : 0;
     if (!result.error)
-        result.error = flush_all(&r, sync, some);
-    result.bytes = r.written;
-    if (r.fd >= 0)
-        note_backing(e, file, r.fd);
-    if (own && r.fd >= 0) {
-        int closed = r.io->ops->close(r.io, r.fd);
+        result.error = flush_all(&c, sync, some);
+    result.bytes = c.written;
+    if (c.fd >= 0)
+        note_backing(e, file, c.fd);
+    if (own && c.fd >= 0) {
+        int closed = c.io->ops->close(c.io, c.fd);
         result.error = result.error ? result.error : closed;
     }
     if (result.error == -ENOENT || result.error == -ESTALE)
         f->flags |= TB_FILE_TIED;
     if (result.error)
         f->error = result.error;
-    free(r.bytes);
     return result;
 }
 
@@ -287,7 +182,7 @@ void tb_flush_some(tb_engine *e, uint32_t file, int fd, uint32_t tier, uint64_t 
 {
     if (!tb_file_try_claim(e, file))
         return;
-    flush(e, file, fd, false, &(struct some){tier, bytes > RUN_BYTES ? bytes : RUN_BYTES});
+    flush(e, file, fd, false, &(struct some){tier, bytes > SOME_BYTES ? bytes : SOME_BYTES});
     tb_file_unclaim(e, file);
 }
 
