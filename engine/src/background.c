@@ -15,19 +15,21 @@
 #include "flush.h"
 #include "instance.h"
 #include "organizer.h"
+#include "prefetch.h"
 #include "repair.h"
 #include "stats.h"
 
 #define MAX_THREADS 64
-#define IDLE_NS 50000000      /* a flush thread looks at least this often */
+#define IDLE_NS 50000000      /* a thread without work looks at least this often, */
+#define STREAM_NS 1000000     /* the prefetcher this often for where its readers are */
 #define REPAIR_SECONDS 0.2    /* between looks for dead clients */
 #define IDLE_DRAIN_SECONDS 1.0 /* without new writes, watermark flushes the rest */
 
 struct tb_background {
     _Atomic bool stop;
     uint32_t n_threads;
-    bool organizes;
-    pthread_t flushers[MAX_THREADS], sampler, organizer;
+    bool organizes, prefetches;
+    pthread_t flushers[MAX_THREADS], sampler, organizer, prefetcher;
 };
 
 /* Claimed before it counts as out of the queue: one of both keeps the record from becoming another file's. */
@@ -132,6 +134,30 @@ static void *organize_loop(void *arg)
     return NULL;
 }
 
+/* Streams open with an event; one that is open is looked at often, since its reader tells nobody where he is. */
+static void wait_for_streams(tb_engine *e, uint32_t seen)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < TB_STREAMS; i++)
+        any |= e->header->stream[i].state == TB_STREAM_OPEN;
+    struct timespec limit = {0, any ? STREAM_NS : IDLE_NS};
+    syscall(SYS_futex, &e->header->stream_event, FUTEX_WAIT, seen, &limit, NULL, 0);
+}
+
+static void *prefetch_loop(void *arg)
+{
+    tb_engine *e = arg;
+    struct tb_prefetcher p;
+    tb_prefetch_start(&p);
+    while (!e->background->stop) {
+        uint32_t seen = e->header->stream_event;
+        if (!tb_prefetch_step(e, &p))
+            wait_for_streams(e, seen);
+    }
+    tb_prefetch_end(e, &p);
+    return NULL;
+}
+
 int tb_background_start(tb_engine *e)
 {
     struct tb_background *b = calloc(1, sizeof(*b));
@@ -144,6 +170,8 @@ int tb_background_start(tb_engine *e)
     if (!rc && tb_config_of(e)->organizer.enabled) {
         rc = pthread_create(&b->organizer, NULL, organize_loop, e);
         b->organizes = rc == 0;
+        rc = rc ? rc : pthread_create(&b->prefetcher, NULL, prefetch_loop, e);
+        b->prefetches = rc == 0;
     }
     while (!rc && b->n_threads < want && b->n_threads < MAX_THREADS) {
         rc = pthread_create(&b->flushers[b->n_threads], NULL, flush_loop, e);
@@ -161,6 +189,8 @@ void tb_background_stop(tb_engine *e)
     pthread_join(b->sampler, NULL);
     if (b->organizes)
         pthread_join(b->organizer, NULL);
+    if (b->prefetches)
+        pthread_join(b->prefetcher, NULL);
     for (uint32_t i = 0; i < b->n_threads; i++)
         pthread_join(b->flushers[i], NULL);
     e->background = NULL;

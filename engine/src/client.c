@@ -12,6 +12,7 @@
 #include "chain.h"
 #include "layer.h"
 #include "opens.h"
+#include "stream.h"
 #include "route.h"
 
 #define OWN_FD_FROM 600 /* the engine's descriptors stand above those that programs number themselves */
@@ -142,7 +143,8 @@ int tb_client_open_places(tb_engine *e)
     tb_route_prepare(e);
     e->local_refs = calloc(e->region.n_opens, sizeof(*e->local_refs));
     e->populated = calloc(e->header->layout.n_buffers / 8 + 1, 1);
-    return e->local_refs && e->populated ? 0 : -ENOMEM;
+    e->readers = calloc(e->region.n_opens, sizeof(*e->readers));
+    return e->local_refs && e->populated && e->readers ? 0 : -ENOMEM;
 }
 
 tb_engine *tb_client_new(struct tb_io *base)
@@ -175,6 +177,7 @@ void tb_client_free(tb_engine *e)
         free((void *)e->fds[i]);
     free((void *)e->local_refs);
     free((void *)e->populated);
+    free(e->readers);
     if (e->is_daemon)
         tb_lock_drop(&e->header->daemon_lock);
     tb_region_unmap(&e->region);

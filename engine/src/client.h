@@ -32,6 +32,7 @@ struct tb_engine {
     pthread_mutex_t fork_lock;
     _Atomic(_Atomic uint32_t *) fds[TB_FD_PIECES]; /* descriptor -> open description + 1 */
     _Atomic uint16_t *local_refs;                  /* this process's descriptors per open description */
+    struct tb_reader *readers;                     /* what this process knows of each description: stream.h */
     _Atomic uint8_t *populated; /* memory buffers whose pages this process has mapped; a bit each */
     struct tb_background *background;
     uint32_t flush_threads; /* that may share one file's flush; 0 and 1: nobody does */

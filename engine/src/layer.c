@@ -18,6 +18,7 @@
 #include "opens.h"
 #include "promise.h"
 #include "stage.h"
+#include "stream.h"
 #include "target.h"
 
 tb_engine *tb_layer_engine(struct tb_io *io)
@@ -94,9 +95,13 @@ static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_
         return -EINVAL;
     if (is_coherent(e, o))
         return t.io->ops->pread(t.io, fd, buf, n, (off_t)offset);
+    uint32_t open = (uint32_t)(o - e->region.opens);
+    tb_reader_before(&t, open, n, offset);
     enter();
     ssize_t r = tb_data_read(&t, buf, n, offset);
     leave(false);
+    if (r > 0)
+        tb_reader_after(&t, open, (uint64_t)r, offset);
     return r;
 }
 
@@ -337,6 +342,7 @@ static int finish_open(tb_engine *e, struct tb_open *o, int fd)
 {
     uint32_t file = o->file;
     int rc = flush_at_close(e, o, fd), earlier = may_write(o->flags) ? tb_file_take_error(e, file) : 0;
+    tb_reader_close(e, (uint32_t)(o - e->region.opens));
     if (tb_file_put(e, file))
         tb_file_forget(e, file);
     tb_open_free(e, o);

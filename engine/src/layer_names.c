@@ -16,6 +16,7 @@
 #include "opens.h"
 #include "route.h"
 #include "stage.h"
+#include "stream.h"
 #include "step.h"
 
 /* A path, where it really stands, and the chain to that place. */
@@ -120,7 +121,7 @@ static void believe_backing(tb_engine *e, uint32_t file, int fd, const struct tb
     tb_file_drop_clean(e, file);
 }
 
-static int bind(tb_engine *e, int fd, uint32_t file, int flags)
+static int bind(tb_engine *e, int fd, uint32_t file, int flags, const char *path)
 {
     uint32_t open = tb_open_new(e, file, flags);
     int rc = open == TB_NONE ? -ENFILE : tb_open_bind(e, fd, open);
@@ -128,6 +129,8 @@ static int bind(tb_engine *e, int fd, uint32_t file, int flags)
         tb_open_free(e, &e->region.opens[open]);
     if (rc)
         tb_file_put(e, file);
+    else
+        tb_reader_open(e, open, path);
     return rc;
 }
 
@@ -152,7 +155,7 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
         if (cut && e->region.files[file].size)
             rc = tb_layer_truncate(e, file, fd, 0);
         if (!rc)
-            rc = bind(e, fd, file, flags); /* passing through beside buffered bytes would be wrong: a full table is an error */
+            rc = bind(e, fd, file, flags, path); /* passing through beside buffered bytes would be wrong: a full table is an error */
     } else if (!rc && cut && id.regular) {
         rc = p.io->ops->ftruncate(p.io, fd, 0);
     } else {

@@ -153,6 +153,20 @@ struct tb_ghost { /* pages of a frame of a file that were read and in no buffer:
     _Atomic uint64_t seen[TB_GHOST_FRAME / TB_BLOCK_MIN / 64];
 };
 
+#define TB_STREAMS 64u
+enum tb_stream_state { TB_STREAM_FREE = 0, TB_STREAM_OPENING, TB_STREAM_OPEN };
+struct tb_stream { /* a reader that the daemon reads ahead of: stream.h */
+    _Atomic uint32_t state;
+    _Atomic uint32_t serial; /* moves with every use of the entry */
+    _Atomic uint32_t file;
+    _Atomic uint32_t busy; /* odd while bytes [busy_from, busy_to) are being fetched */
+    _Atomic uint64_t busy_from, busy_to;
+    _Atomic uint64_t inode; /* of the file, whose record may be another's one day */
+    _Atomic int64_t birth_ns;
+    _Atomic uint64_t length, stride, end; /* pieces of `length` bytes, `stride` apart (0: one behind the other), up to `end` */
+    _Atomic uint64_t position, moved_ns; /* what the reader will want next, since when */
+} __attribute__((aligned(64)));
+
 struct tb_client {
     _Atomic int pid; /* 0: free */
     uint64_t start_time; /* of the process, clock ticks since boot: a reused pid is another process */
@@ -228,7 +242,9 @@ struct tb_header {
     _Atomic uint32_t heat_epoch; /* heat.h; its low 8 bits count */
     _Atomic uint32_t voided;     /* moves when what was read from a backing file before must not be staged in: stage.h */
     _Atomic uint32_t ghost_hand;
-    _Atomic uint64_t staged;     /* bytes staged in */
+    _Atomic uint64_t staged, prefetched; /* bytes; what was prefetched was staged in too */
+    _Atomic uint32_t stream_event;       /* futex word */
+    struct tb_stream stream[TB_STREAMS];
 
 
     _Atomic uint32_t n_files;

@@ -13,6 +13,8 @@
 #include "move.h"
 #include "opens.h"
 #include "organizer.h"
+#include "prefetch.h"
+#include "stream.h"
 
 #define BYTES (512u << 10)
 
@@ -323,6 +325,164 @@ static void traffic_cools(void **state)
     fixture_stop(&x);
 }
 
+static void prefetch_all(struct fixture *x, struct tb_prefetcher *p)
+{
+    while (tb_prefetch_step(x->engine, p))
+        ;
+}
+
+static void start_prefetching(struct fixture *x, struct tb_prefetcher *p, const char *name, size_t n)
+{
+    fixture_init(x, TB_MODE_PERSISTENT_ASYNC);
+    x->config.organizer.prefetch = 128u << 10;
+    fixture_start(x);
+    tb_prefetch_start(p);
+    make_file(x, name, n, 11);
+}
+
+/* After three reads in a pattern what follows is there before it is asked for. */
+static void sequential_readers_find_it_there(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_prefetcher p;
+    start_prefetching(&x, &p, "f", BYTES - 10);
+    int fd = open_file(&x, "f");
+    for (size_t at = 0; at < 3 * 4096; at += 4096) {
+        assert_int_equal(x.engine->header->prefetched, 0);
+        prefetch_all(&x, &p);
+        read_range(&x, fd, at, 4096, 11);
+    }
+    prefetch_all(&x, &p);
+    assert_int_equal(x.engine->header->prefetched, 128 << 10); /* as far ahead as it is told */
+    for (size_t at = 3 * 4096; at < BYTES - 10; at += 4096) {
+        uint64_t before = x.engine->header->pfs_read;
+        read_range(&x, fd, at, BYTES - 10 - at < 4096 ? BYTES - 10 - at : 4096, 11);
+        assert_int_equal(x.engine->header->pfs_read, before); /* a hit */
+        prefetch_all(&x, &p);
+    }
+    assert_int_equal(x.engine->header->prefetched, BYTES - 10 - 3 * 4096);
+    assert_true(tb_region_is_valid(x.engine));
+    x.io->ops->close(x.io, fd);
+    tb_prefetch_end(x.engine, &p);
+    fixture_stop(&x);
+}
+
+static void strided_readers_find_it_there(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_prefetcher p;
+    start_prefetching(&x, &p, "f", BYTES);
+    int fd = open_file(&x, "f");
+    for (size_t i = 0; i < 3; i++)
+        read_range(&x, fd, 1000 + i * 20000, 3000, 11);
+    prefetch_all(&x, &p);
+    assert_true(x.engine->header->prefetched >= 20 * 3000 && x.engine->header->prefetched < BYTES / 4);
+    for (size_t i = 3; 1000 + i * 20000 + 3000 <= BYTES; i++) {
+        uint64_t before = x.engine->header->pfs_read;
+        read_range(&x, fd, 1000 + i * 20000, 3000, 11);
+        assert_int_equal(x.engine->header->pfs_read, before);
+        prefetch_all(&x, &p);
+    }
+    x.io->ops->close(x.io, fd);
+    tb_prefetch_end(x.engine, &p);
+    fixture_stop(&x);
+}
+
+static void readers_without_a_pattern_are_left_alone(void **state)
+{
+    (void)state;
+    static const size_t at[] = {0, 8192, 100000, 50000, 200000, 260000, 400000, 300000};
+    struct fixture x;
+    struct tb_prefetcher p;
+    start_prefetching(&x, &p, "f", BYTES);
+    int fd = open_file(&x, "f");
+    for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+        read_range(&x, fd, at[i], 4096, 11);
+        prefetch_all(&x, &p);
+    }
+    assert_int_equal(x.engine->header->prefetched, 0);
+    x.io->ops->close(x.io, fd);
+    tb_prefetch_end(x.engine, &p);
+    fixture_stop(&x);
+}
+
+/* Room is what is free and what has served: what is used again stays, and what was not read yet too. */
+static void prefetching_evicts_nothing_hotter(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_prefetcher p;
+    fixture_init(&x, TB_MODE_PERSISTENT_SYNC);
+    x.config.organizer.prefetch = BYTES;
+    struct tb_config_tier nvme = x.config.tiers[1];
+    nvme.capacity = BYTES;
+    nvme.n_slabs = 0;
+    fixture_slab(&nvme, 16, 1.0);
+    x.config.tiers[0] = nvme;
+    x.config.n_tiers = 1;
+    x.config.fsync = TB_FSYNC_PFS;
+    fixture_start(&x);
+    tb_prefetch_start(&p);
+    make_file(&x, "hot", BYTES / 2, 12);
+    make_file(&x, "long", 4 * BYTES, 13);
+    int hot = open_file(&x, "hot"), fd = x.io->ops->open(x.io, fixture_path(&x, "long"), O_RDONLY, 0);
+    for (size_t at = 0; at < BYTES / 2; at += 65536)
+        read_range(&x, hot, at, 65536, 12); /* staged in */
+    uint32_t file = tb_open_of(x.engine, hot)->file;
+    assert_int_equal(x.engine->region.files[file].n_buffers, 4);
+    tb_reader_close(x.engine, (uint32_t)(tb_open_of(x.engine, hot) - x.engine->region.opens));
+    for (size_t at = 0; at < 4 * BYTES; at += 32768) {
+        read_range(&x, fd, at, 32768, 13);
+        prefetch_all(&x, &p);
+        assert_int_equal(x.engine->region.files[file].n_buffers, 4);
+    }
+    assert_true(x.engine->header->prefetched > 2 * BYTES);
+    assert_int_equal(read_pass(&x, hot, BYTES / 2, 65536, 12), 0);
+    x.io->ops->close(x.io, hot);
+    x.io->ops->close(x.io, fd);
+    tb_prefetch_end(x.engine, &p);
+    fixture_stop(&x);
+}
+
+/* The file is cut, renamed and unlinked while it is being prefetched. */
+static void what_changes_meanwhile_is_not_prefetched(void **state)
+{
+    (void)state;
+    static unsigned char bytes[BYTES];
+    struct fixture x;
+    struct tb_prefetcher p;
+    start_prefetching(&x, &p, "f", BYTES);
+    x.engine->header->config.organizer.prefetch = BYTES;
+    int fd = open_file(&x, "f");
+    for (size_t at = 0; at < 3 * 4096; at += 4096)
+        read_range(&x, fd, at, 4096, 11);
+    memset(bytes, 7, 4096);
+    assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, 4096, 100000), 4096);
+    assert_int_equal(x.io->ops->ftruncate(x.io, fd, 200000), 0);
+    char path[512];
+    snprintf(path, sizeof(path), "%s", fixture_path(&x, "f"));
+    assert_int_equal(x.io->ops->rename(x.io, path, fixture_path(&x, "g"), 0), 0);
+    make_file(&x, "f", BYTES, 14); /* a stranger with the name */
+    prefetch_all(&x, &p);
+    assert_int_equal(x.engine->header->prefetched, 200000 - 3 * 4096 - 8192); /* but for the two pages of the write */
+    assert_int_equal(x.io->ops->pread(x.io, fd, bytes, BYTES, 0), 200000);
+    for (size_t i = 0; i < 200000; i++)
+        assert_int_equal(bytes[i], i >= 100000 && i < 104096 ? 7 : pattern(i, 11));
+    for (size_t at = 0; at < 3 * 4096; at += 4096)
+        x.io->ops->pread(x.io, fd, bytes, 4096, (off_t)at);
+    assert_int_equal(x.io->ops->unlink(x.io, fixture_path(&x, "g"), 0), 0);
+    prefetch_all(&x, &p);
+    x.io->ops->close(x.io, fd);
+    prefetch_all(&x, &p);
+    struct tb_stats stats;
+    tb_engine_stats(x.engine, &stats);
+    assert_int_equal(stats.tier[0].used + stats.tier[1].used + stats.tier[2].used, 0);
+    tb_prefetch_end(x.engine, &p);
+    fixture_stop(&x);
+}
+
 /* A PFS whose bytes take a while to arrive. */
 static ssize_t dawdling_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
 {
@@ -404,6 +564,9 @@ int main(void)
         cmocka_unit_test(disabled_stages_nothing),         cmocka_unit_test(what_changed_outside_is_read_anew),
         cmocka_unit_test(nothing_hotter_goes),             cmocka_unit_test(a_write_takes_the_coldest),
         cmocka_unit_test(what_is_read_again_goes_up),      cmocka_unit_test(cold_bytes_go_down_while_programs_compute),
+        cmocka_unit_test(sequential_readers_find_it_there),
+        cmocka_unit_test(strided_readers_find_it_there),   cmocka_unit_test(readers_without_a_pattern_are_left_alone),
+        cmocka_unit_test(prefetching_evicts_nothing_hotter), cmocka_unit_test(what_changes_meanwhile_is_not_prefetched),
         cmocka_unit_test(traffic_cools),                   cmocka_unit_test(a_cut_voids_what_was_read_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
