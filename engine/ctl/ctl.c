@@ -68,7 +68,7 @@ int ctl_attach(const char *name, tb_engine **out)
     if (n > 1)
         return name_all(all, n);
     const char *which = name ? name : all[0].name;
-    int rc = tb_engine_attach(which, tb_io_libc(), out);
+    int rc = tb_instance_attach(which, tb_io_libc(), out);
     return rc ? ctl_fail("instance %s: cannot attach: %s", which, strerror(-rc)) : 0;
 }
 

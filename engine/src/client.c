@@ -13,6 +13,7 @@
 #include "layer.h"
 #include "opens.h"
 #include "stream.h"
+#include "repair.h"
 #include "route.h"
 
 #define OWN_FD_FROM 600 /* the engine's descriptors stand above those that programs number themselves */
@@ -65,13 +66,13 @@ bool tb_slot_is_dead(const tb_engine *e, uint32_t slot)
     return slot < TB_CLIENTS && !tb_client_is_alive(&e->region.clients[slot]);
 }
 
-/* A free slot in this process's name, or TB_NONE. */
-static uint32_t take_slot(tb_engine *e)
+/* One of the first `n` slots in this process's name, or TB_NONE. */
+static uint32_t take_slot(tb_engine *e, uint32_t n)
 {
     struct tb_header *h = e->header;
     uint32_t slot = TB_NONE;
     tb_lock_take(&h->clients_lock);
-    for (uint32_t i = 0; i < TB_CLIENTS && slot == TB_NONE; i++)
+    for (uint32_t i = 0; i < n && slot == TB_NONE; i++)
         if (!e->region.clients[i].pid) {
             e->region.clients[i].start_time = tb_process_start_time(getpid());
             e->region.clients[i].pid = getpid();
@@ -81,9 +82,9 @@ static uint32_t take_slot(tb_engine *e)
     return slot;
 }
 
-int tb_client_register(tb_engine *e)
+int tb_client_register(tb_engine *e, bool is_tool)
 {
-    uint32_t slot = take_slot(e);
+    uint32_t slot = take_slot(e, is_tool ? TB_CLIENTS : TB_CLIENTS - TB_CLIENTS_TOOLS);
     if (slot != TB_NONE)
         e->slot = slot;
     return slot == TB_NONE ? -EUSERS : 0;
@@ -184,7 +185,20 @@ void tb_client_free(tb_engine *e)
     free(e);
 }
 
-int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
+/* Slots of the dead may be free when they are repaired, which takes a slot for a moment. */
+static int register_after_repair(tb_engine *e)
+{
+    int rc = tb_client_register(e, true);
+    if (rc)
+        return rc;
+    uint32_t taken = e->slot;
+    tb_repair(e);
+    rc = tb_client_register(e, false);
+    e->region.clients[taken].pid = 0;
+    return rc;
+}
+
+static int attach(const char *name, struct tb_io *base, bool is_tool, tb_engine **out)
 {
     tb_engine *e = tb_client_new(base);
     if (!e)
@@ -194,12 +208,24 @@ int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
     if (!rc)
         rc = tb_client_open_places(e);
     if (!rc)
-        rc = tb_client_register(e);
+        rc = tb_client_register(e, is_tool);
+    if (rc == -EUSERS)
+        rc = register_after_repair(e);
     if (rc)
         tb_client_free(e);
     else
         *out = e;
     return rc;
+}
+
+int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
+{
+    return attach(name, base, false, out);
+}
+
+int tb_instance_attach(const char *name, struct tb_io *base, tb_engine **out)
+{
+    return attach(name, base, true, out);
 }
 
 void tb_engine_detach(tb_engine *e)
@@ -217,7 +243,7 @@ void tb_engine_detach(tb_engine *e)
 void tb_engine_atfork_prepare(tb_engine *e)
 {
     pthread_mutex_lock(&e->fork_lock);
-    e->fork_slot = take_slot(e);
+    e->fork_slot = take_slot(e, TB_CLIENTS - TB_CLIENTS_TOOLS);
     if (e->fork_slot != TB_NONE)
         tb_opens_hold(e, e->fork_slot);
 }

@@ -99,7 +99,7 @@ uint32_t tb_journal_tier(const struct tb_config *config);
 
 /* Map the places of a region just made or attached into this process. */
 int tb_client_open_places(tb_engine *e);
-int tb_client_register(tb_engine *e);
+int tb_client_register(tb_engine *e, bool is_tool);
 void tb_client_free(tb_engine *e);
 tb_engine *tb_client_new(struct tb_io *base);
 uint64_t tb_process_start_time(int pid);

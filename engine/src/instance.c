@@ -89,7 +89,7 @@ static int finish_create(tb_engine *e, const struct tb_config *c, const struct t
             rc = make_tier(c, l, t, e->header->host, name, err);
     if (rc)
         return rc;
-    if ((rc = tb_client_open_places(e)) || (rc = tb_client_register(e)) || (rc = make_shadow(e)))
+    if ((rc = tb_client_open_places(e)) || (rc = tb_client_register(e, true)) || (rc = make_shadow(e)))
         return fail(err, rc, "cannot open the tiers of", name);
     if (e->journal_fd >= 0 && (rc = tb_journal_create(e)))
         return fail(err, rc, "cannot write the journal of", name);

@@ -29,6 +29,9 @@ int tb_instance_create(const struct tb_config *config, const char *name, struct 
 /* Remove region, tier directories and shadow.  What is still dirty is lost: drain first.  Frees the handle. */
 int tb_instance_destroy(tb_engine *engine);
 
+/* As tb_engine_attach, for the engine's own programs: works when no other program could attach any more. */
+int tb_instance_attach(const char *name, struct tb_io *base, tb_engine **out);
+
 struct tb_instance_info {
     char name[64];
     char config_file[TB_PATH_MAX];

@@ -24,7 +24,7 @@ static int recover_region(const struct tb_instance_info *info, struct tb_io *bas
                           tb_file_reporter *report, void *arg)
 {
     tb_engine *e;
-    int rc = tb_engine_attach(info->name, base, &e);
+    int rc = tb_instance_attach(info->name, base, &e);
     if (rc)
         return rc;
     rc = tb_instance_drain(e, 2, progress, report, arg);

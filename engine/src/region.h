@@ -41,6 +41,7 @@
 #define TB_NONE UINT32_MAX
 #define TB_STRIPES 1024u
 #define TB_CLIENTS 256u
+#define TB_CLIENTS_TOOLS 8u /* of them only for who looks at an instance, drains or stops it */
 #define TB_SAMPLES 2048u
 #define TB_CHUNK_MIN (1u << 20)
 #define TB_FILE_NAME 37u /* bytes of a name in the record; a longer one begins in the tree of names */
@@ -249,6 +250,7 @@ struct tb_header {
 
     _Atomic uint32_t n_files;
     _Atomic uint64_t pfs_written, pfs_read, spilled, fsyncs;
+    _Atomic uint64_t passed; /* opens of regular files that the tables had no room for */
     struct tb_tier_counters tier[TB_MAX_TIERS];
     struct tb_slab slab[TB_MAX_TIERS * TB_MAX_SLABS];
 

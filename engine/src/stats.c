@@ -45,6 +45,7 @@ void tb_engine_stats(tb_engine *e, struct tb_stats *out)
     out->pfs_bytes_read = h->pfs_read;
     out->spilled = h->spilled;
     out->fsyncs = h->fsyncs;
+    out->passed = h->passed;
     for (uint32_t i = 0, seen = 0; i < e->region.n_file_buckets && seen < out->n_files; i++) {
         const struct tb_file *f = &e->region.files[i]; /* those in use stand in front, mostly */
         bool used = f->magic == TB_FILE_MAGIC;

@@ -166,6 +166,7 @@ struct tb_stats {
     uint64_t pfs_bytes_read; /* misses */
     uint64_t spilled;        /* bytes written straight to the PFS because the tiers were full */
     uint64_t fsyncs;
+    uint64_t passed;         /* opens that pass through unbuffered because max_files was reached */
     struct tb_tier_stats tier[TB_MAX_TIERS];
 };
 

@@ -103,7 +103,7 @@ static void sixty_four_at_once(void **state)
 static void one_too_many(void **state)
 {
     (void)state;
-    static tb_engine *e[TB_CLIENTS];
+    static tb_engine *e[TB_CLIENTS], *tool;
     struct fixture x;
     uint32_t n = 0;
     int rc;
@@ -112,7 +112,9 @@ static void one_too_many(void **state)
     while ((rc = tb_engine_attach(x.name, tb_io_libc(), &e[n])) == 0)
         n++;
     assert_int_equal(rc, -EUSERS);
-    assert_int_equal(n, TB_CLIENTS - 1); /* one is the fixture's */
+    assert_int_equal(n, TB_CLIENTS - TB_CLIENTS_TOOLS - 1); /* one is the fixture's */
+    assert_int_equal(tb_instance_attach(x.name, tb_io_libc(), &tool), 0);
+    tb_engine_detach(tool);
     tb_engine_detach(e[--n]);
     assert_int_equal(tb_engine_attach(x.name, tb_io_libc(), &e[n]), 0);
     n++;

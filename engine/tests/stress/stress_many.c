@@ -196,6 +196,7 @@ static void more_than_max_files(void **state)
     on_each(&x, n, 1, check_one);
     tb_engine_stats(x.engine, &stats);
     assert_int_equal(stats.n_files, most);
+    assert_int_equal(stats.passed, 2 * (n - most)); /* made, and read */
     assert_int_equal(tb_instance_drain(x.engine, 2, NULL, NULL, NULL), 0);
     check_on_pfs(&x, n);
     on_each(&x, n, 1, remove_one);
