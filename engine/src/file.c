@@ -8,6 +8,8 @@
 #include "names.h"
 #include "placement.h"
 
+#define LONGEST_WALK 64u /* of a chain without its lock */
+
 static uint32_t bucket_of(const tb_engine *e, uint64_t device, uint64_t inode)
 {
     uint64_t h = (inode + device * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
@@ -164,8 +166,47 @@ static int make_record(tb_engine *e, const struct tb_identity *id, const char *p
     return 0;
 }
 
+/* Without a lock a chain may change under the walk, or lead into another. */
+static TB_UNLOCKED uint32_t find_unlocked(const tb_engine *e, const struct tb_identity *id)
+{
+    uint32_t i = e->region.file_buckets[bucket_of(e, id->device, id->inode)];
+    for (uint32_t n = 0; i < e->region.n_file_buckets && n < LONGEST_WALK; n++, i = e->region.files[i].next)
+        if (is_found(&e->region.files[i], id))
+            return i;
+    return TB_NONE;
+}
+
+/* A file that somebody has open stays: one more needs no lock.  False: take it. */
+static bool join(tb_engine *e, const struct tb_identity *id, uint32_t *out)
+{
+    *out = find_unlocked(e, id);
+    if (*out == TB_NONE)
+        return false;
+    struct tb_file *f = &e->region.files[*out];
+    uint32_t n = f->n_open;
+    while (n && !atomic_compare_exchange_weak(&f->n_open, &n, n + 1))
+        ;
+    if (n && find_unlocked(e, id) != *out) { /* the record had become another file's */
+        if (tb_file_put(e, *out))
+            tb_file_forget(e, *out);
+        return false;
+    }
+    return n > 0;
+}
+
+/* One of several who have it open goes. */
+static bool leave(struct tb_file *f)
+{
+    uint32_t n = f->n_open;
+    while (n > 1 && !atomic_compare_exchange_weak(&f->n_open, &n, n - 1))
+        ;
+    return n > 1;
+}
+
 int tb_file_get(tb_engine *e, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
 {
+    if (join(e, id, out))
+        return 0;
     int stripe = lock_stripe(e, bucket_of(e, id->device, id->inode) % TB_STRIPES), rc = 0;
     *out = find_locked(e, id);
     if (*out == TB_NONE)
@@ -207,8 +248,10 @@ void tb_file_release(tb_engine *e, uint32_t file)
 
 bool tb_file_put(tb_engine *e, uint32_t file)
 {
-    int stripe = tb_file_lock(e, file);
     struct tb_file *f = &e->region.files[file];
+    if (leave(f))
+        return false;
+    int stripe = tb_file_lock(e, file);
     assert(f->magic == TB_FILE_MAGIC && f->n_open);
     bool last = --f->n_open == 0;
     if (last)

@@ -105,15 +105,19 @@ static void believe_backing(tb_engine *e, uint32_t file, int fd, const struct tb
 {
     struct tb_file *f = &e->region.files[file];
     struct tb_identity now;
+    uint32_t only_us = 1;
     if (is_as_last_seen(f, id))
         return;
     int stripe = tb_file_lock(e, file);
-    bool changed = !f->n_dirty && f->n_open == 1 && !tb_identity_of_fd(fd, &now) && !is_as_last_seen(f, &now);
+    bool alone = !f->n_dirty && atomic_compare_exchange_strong(&f->n_open, &only_us, 0); /* who opens it now waits for the lock */
+    bool changed = alone && !tb_identity_of_fd(fd, &now) && !is_as_last_seen(f, &now);
     if (changed) {
         f->size = f->backing_size = now.size;
         f->backing_mtime_ns = now.mtime_ns;
         f->backing_ctime_ns = now.ctime_ns;
     }
+    if (alone)
+        f->n_open = 1;
     tb_file_unlock(e, stripe);
     if (!changed)
         return;

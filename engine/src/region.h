@@ -109,7 +109,7 @@ struct tb_file {
     _Atomic uint32_t n_buffers;
     _Atomic uint32_t n_dirty; /* buffers with dirty bytes */
     _Atomic uint32_t n_durable; /* those of them that are DURABLE */
-    uint32_t n_open;
+    _Atomic uint32_t n_open; /* raised from 0 and lowered to it under the lock only */
     _Atomic int32_t error; /* of the last flush, until reported */
     _Atomic uint32_t placement; /* what placement remembers of it: its heat, or the rules its name matches */
     _Atomic uint32_t flags;
