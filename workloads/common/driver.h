@@ -48,14 +48,15 @@ bool tb_complain(struct tb_complaint *c, const char *text);
 // world.c
 struct tb_world {
 	int rank, tasks, nodes, tasks_per_node;
+	MPI_Comm comm;       // of all of them
 	double clock_offset; // added to MPI_Wtime: one clock for all ranks
 };
 struct tb_world tb_look_around(MPI_Comm comm);
 _Noreturn void tb_fail(const char *path, const char *what, int64_t offset, const char *reason);
 void *tb_buffer(size_t bytes); // aligned to 4 KiB; ends all ranks where there is no memory
 
-// pattern.c: the content of a transfer. Word i holds the owner's rank above and the signature plus i below; bytes
-// beyond the last whole word hold their own index.
+// pattern.c: the content of a transfer. Word i holds the owner's rank above and the signature plus i below, all of it
+// a signed sum of 32 bits; bytes beyond the last whole word hold their own index.
 void tb_fill(void *data, size_t bytes, uint32_t signature, int owner);
 void tb_spoil(void *data, size_t bytes); // changes a word in every 512 bytes
 int64_t tb_first_difference(const void *data, size_t bytes, uint32_t signature, int owner);

@@ -5,16 +5,16 @@
 
 #include <string.h>
 
-static uint64_t first_word(uint32_t signature, int owner)
+static uint64_t word(uint32_t signature, int owner, size_t i)
 {
-	return (uint64_t)(uint32_t)owner << 32 | signature;
+	return (uint64_t)(uint32_t)owner << 32 | (uint64_t)(int64_t)(int32_t)(signature + (uint32_t)i);
 }
 
 void tb_fill(void *data, size_t bytes, uint32_t signature, int owner)
 {
-	uint64_t *words = data, first = first_word(signature, owner);
+	uint64_t *words = data;
 	for (size_t i = 0; i < bytes / 8; i++)
-		words[i] = first + i;
+		words[i] = word(signature, owner, i);
 	for (size_t i = bytes / 8 * 8; i < bytes; i++)
 		((unsigned char *)data)[i] = (unsigned char)i;
 }
@@ -29,9 +29,8 @@ void tb_spoil(void *data, size_t bytes)
 int64_t tb_first_difference(const void *data, size_t bytes, uint32_t signature, int owner)
 {
 	const uint64_t *words = data;
-	uint64_t first = first_word(signature, owner);
 	for (size_t i = 0; i < bytes / 8; i++)
-		if (words[i] != first + i)
+		if (words[i] != word(signature, owner, i))
 			return (int64_t)i * 8;
 	for (size_t i = bytes / 8 * 8; i < bytes; i++)
 		if (((const unsigned char *)data)[i] != (unsigned char)i)

@@ -27,7 +27,7 @@ static void agree_on_clock(struct tb_world *w, MPI_Comm comm)
 
 struct tb_world tb_look_around(MPI_Comm comm)
 {
-	struct tb_world w = {0};
+	struct tb_world w = {.comm = comm};
 	MPI_Comm_rank(comm, &w.rank);
 	MPI_Comm_size(comm, &w.tasks);
 	count_nodes(&w, comm);

@@ -1,5 +1,11 @@
-// Transfers by MPI-IO at explicit offsets, collective with -c. A shared file is opened by all ranks together.
+// Transfers by MPI-IO at explicit offsets or through a file view, collective with -c. A shared file is opened by all
+// ranks together.
 #include "tb_ior.h"
+
+#include <errno.h>
+#include <string.h>
+
+extern char **environ;
 
 static void check(const struct tb_file *f, const char *what, int64_t offset, int code)
 {
@@ -8,7 +14,7 @@ static void check(const struct tb_file *f, const char *what, int64_t offset, int
 	if (code == MPI_SUCCESS)
 		return;
 	MPI_Error_string(code, reason, &length);
-	tb_io_failed(f, what, offset, reason);
+	tb_fail(f->path, what, offset, reason);
 }
 
 static const char *mpi_version(void)
@@ -20,13 +26,86 @@ static const char *mpi_version(void)
 	return text;
 }
 
+// Hints stand in the environment as IOR_HINT__MPI__name=value, and in a file the same way, there also after `setenv`.
+static void take_hint(MPI_Info info, char *line)
+{
+	static const char mark[] = "IOR_HINT__MPI__";
+	char *at = strstr(line, mark), *end;
+	if (!at || line[0] == '#')
+		return;
+	char *name = at + strlen(mark);
+	end = strpbrk(name, "= \t");
+	if (!end)
+		return;
+	*end++ = '\0';
+	end[strcspn(end, "\n")] = '\0';
+	MPI_Info_set(info, name, end + strspn(end, " \t"));
+}
+
+static void hints_of_file(const char *path, MPI_Info info)
+{
+	char line[4096];
+	FILE *f = fopen(path, "r");
+	if (!f)
+		tb_fail(path, "hintsFileName", -1, strerror(errno));
+	while (fgets(line, sizeof line, f))
+		take_hint(info, line);
+	fclose(f);
+}
+
+static MPI_Info hints_of(const struct tb_file *f)
+{
+	char line[4096];
+	MPI_Info info;
+	MPI_Info_create(&info);
+	for (char **variable = environ; *variable; variable++) {
+		snprintf(line, sizeof line, "%s", *variable);
+		if (!strncmp(line, "IOR_HINT__MPI__", 15))
+			take_hint(info, line);
+	}
+	if (f->options->hints_file)
+		hints_of_file(f->options->hints_file, info);
+	return info;
+}
+
+// The view shows a rank's blocks one after the other, as if they were a file of its own.
+static void set_view(struct tb_file *f, bool shared)
+{
+	const struct tb_options *o = f->options;
+	MPI_Datatype transfer, block, spread;
+	MPI_Aint stride = shared ? o->block * f->world->tasks : o->block;
+	MPI_Type_contiguous((int)o->transfer, MPI_BYTE, &transfer);
+	MPI_Type_contiguous((int)(o->block / o->transfer), transfer, &block);
+	MPI_Type_create_resized(block, 0, stride, &spread);
+	MPI_Type_commit(&spread);
+	check(f, "set view", -1,
+		MPI_File_set_view(f->handle, shared ? o->block * f->owner : 0, MPI_BYTE, spread, "native", MPI_INFO_NULL));
+	MPI_Type_free(&transfer);
+	MPI_Type_free(&block);
+	MPI_Type_free(&spread);
+}
+
+static int64_t in_view(const struct tb_file *f, int64_t offset)
+{
+	const struct tb_options *o = f->options;
+	if (!o->file_view || o->file_per_process)
+		return offset;
+	int64_t segment = o->block * f->world->tasks;
+	return offset / segment * o->block + offset % o->block;
+}
+
 static void mpiio_open(struct tb_file *f, bool create, bool shared)
 {
 	int mode = create ? MPI_MODE_RDWR | MPI_MODE_CREATE : MPI_MODE_RDONLY;
+	MPI_Info hints = hints_of(f);
 	if (!shared)
 		mode |= MPI_MODE_UNIQUE_OPEN;
-	check(f, "open", -1,
-		MPI_File_open(shared ? MPI_COMM_WORLD : MPI_COMM_SELF, f->path, mode, MPI_INFO_NULL, &f->handle));
+	check(f, "open", -1, MPI_File_open(shared ? f->world->comm : MPI_COMM_SELF, f->path, mode, hints, &f->handle));
+	MPI_Info_free(&hints);
+	if (create && f->options->preallocate)
+		check(f, "preallocate", -1, MPI_File_preallocate(f->handle, tb_file_bytes(f->options, f->world)));
+	if (f->options->file_view)
+		set_view(f, shared);
 }
 
 // MPI-IO may report success for less than was asked; a full file system looks like that.
@@ -36,14 +115,15 @@ static void check_count(const struct tb_file *f, const char *what, int64_t offse
 	int count;
 	MPI_Get_count(status, MPI_BYTE, &count);
 	if (count < 0 || (size_t)count != bytes)
-		tb_io_failed(f, what, offset, "incomplete transfer (end of file, or no space left)");
+		tb_fail(f->path, what, offset, "incomplete transfer (end of file, or no space left)");
 }
 
 static void mpiio_write(struct tb_file *f, const void *data, size_t bytes, int64_t offset)
 {
 	MPI_Status status;
-	int code = f->collective ? MPI_File_write_at_all(f->handle, offset, data, (int)bytes, MPI_BYTE, &status)
-				 : MPI_File_write_at(f->handle, offset, data, (int)bytes, MPI_BYTE, &status);
+	int64_t at = in_view(f, offset);
+	int code = f->options->collective ? MPI_File_write_at_all(f->handle, at, data, (int)bytes, MPI_BYTE, &status)
+					  : MPI_File_write_at(f->handle, at, data, (int)bytes, MPI_BYTE, &status);
 	check(f, "write", offset, code);
 	check_count(f, "write", offset, &status, bytes);
 }
@@ -51,8 +131,9 @@ static void mpiio_write(struct tb_file *f, const void *data, size_t bytes, int64
 static void mpiio_read(struct tb_file *f, void *data, size_t bytes, int64_t offset)
 {
 	MPI_Status status;
-	int code = f->collective ? MPI_File_read_at_all(f->handle, offset, data, (int)bytes, MPI_BYTE, &status)
-				 : MPI_File_read_at(f->handle, offset, data, (int)bytes, MPI_BYTE, &status);
+	int64_t at = in_view(f, offset);
+	int code = f->options->collective ? MPI_File_read_at_all(f->handle, at, data, (int)bytes, MPI_BYTE, &status)
+					  : MPI_File_read_at(f->handle, at, data, (int)bytes, MPI_BYTE, &status);
 	check(f, "read", offset, code);
 	check_count(f, "read", offset, &status, bytes);
 }
@@ -68,4 +149,4 @@ static void mpiio_close(struct tb_file *f)
 }
 
 const struct tb_backend tb_mpiio = {"MPIIO", mpi_version, true, mpiio_open, mpiio_write, mpiio_read, mpiio_sync,
-	mpiio_close};
+	mpiio_sync, mpiio_close};

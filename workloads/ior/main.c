@@ -1,39 +1,7 @@
-// Start and end: the world of ranks, the options, the report, and one exit status for all.
+// Start and end: the world of ranks, the tests, the report, and one exit status for all.
 #include "tb_ior.h"
 
 #include <stdlib.h>
-
-static void count_nodes(struct tb_world *w)
-{
-	MPI_Comm node;
-	int local, first;
-	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-	MPI_Comm_rank(node, &local);
-	MPI_Comm_size(node, &w->tasks_per_node);
-	MPI_Comm_free(&node);
-	first = local == 0;
-	MPI_Allreduce(&first, &w->nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-	MPI_Bcast(&w->tasks_per_node, 1, MPI_INT, 0, MPI_COMM_WORLD);
-}
-
-static void agree_on_clock(struct tb_world *w)
-{
-	double mine, first;
-	MPI_Barrier(MPI_COMM_WORLD);
-	first = mine = MPI_Wtime();
-	MPI_Bcast(&first, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-	w->clock_offset = first - mine;
-}
-
-static struct tb_world look_around(void)
-{
-	struct tb_world w = {0};
-	MPI_Comm_rank(MPI_COMM_WORLD, &w.rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &w.tasks);
-	count_nodes(&w);
-	agree_on_clock(&w);
-	return w;
-}
 
 static int agree(int status)
 {
@@ -41,59 +9,71 @@ static int agree(int status)
 	return status;
 }
 
-static int measure(const struct tb_options *o, const struct tb_world *w, const char *command_line)
+// -N leaves the last ranks out.
+static int run_test(const struct tb_options *o, const struct tb_world *w, struct tb_report *report)
+{
+	MPI_Comm some;
+	int status = 0;
+	if (o->tasks <= 0 || o->tasks == w->tasks)
+		return tb_run(o, w, report);
+	MPI_Comm_split(w->comm, w->rank < o->tasks ? 0 : MPI_UNDEFINED, w->rank, &some);
+	if (some != MPI_COMM_NULL) {
+		struct tb_world part = tb_look_around(some);
+		status = tb_run(o, &part, report);
+		MPI_Comm_free(&some);
+	}
+	return agree(status);
+}
+
+static int measure(const struct tb_options *o, const struct tb_tests *tests, const struct tb_world *w,
+	const char *command_line)
 {
 	struct tb_report report, *mine = w->rank == 0 ? &report : NULL;
-	int status = mine && !tb_report_open(mine, o, w, command_line) ? TB_EXIT_USAGE : 0;
+	int status = mine && !tb_report_open(mine, o, command_line, tests->count) ? TB_EXIT_USAGE : 0;
 	if ((status = agree(status)))
 		return status;
-	if (mine)
-		o->output->begin(mine);
-	status = tb_run(o, w, mine);
-	if (!mine)
-		return agree(status);
-	o->output->end(mine);
-	if (!tb_report_close(mine))
+	for (size_t i = 0; i < tests->count; i++) {
+		int now = run_test(&tests->options[i], w, mine);
+		status = now > status ? now : status;
+	}
+	if (mine && !tb_report_close(mine))
 		status = TB_EXIT_IO;
 	return agree(status);
 }
 
-static int answer(bool print)
+static int answer(const struct tb_options *o, bool print)
 {
-	if (print)
-		printf("tb-ior %s\n", TB_IOR_VERSION);
+	if (print && o->version)
+		printf("%s %s\n", TB_PROGRAM, TB_VERSION);
+	else if (print)
+		tb_ior_help(stdout);
 	return 0;
 }
 
-static int help(bool print)
+static int run(const struct tb_world *w, int argc, char **argv)
 {
-	if (print)
-		tb_usage(stdout);
-	return 0;
-}
-
-static int refuse(bool print, const char *why)
-{
-	if (print)
-		fprintf(stderr, "tb-ior: %s\n", why);
-	return TB_EXIT_USAGE;
+	struct tb_options o;
+	struct tb_tests tests = {0};
+	struct tb_complaint c;
+	char *command_line = tb_join(argc, argv, ""); // before the parser takes its words apart
+	int status = TB_EXIT_USAGE;
+	if (!command_line)
+		tb_fail("memory", "allocate", -1, "none left");
+	bool good = tb_ior_options(&o, &tests, argc, argv, w->tasks, &c);
+	if (good)
+		status = o.version || o.help ? answer(&o, w->rank == 0) : measure(&o, &tests, w, command_line);
+	else if (w->rank == 0)
+		fprintf(stderr, "%s: %s\n", TB_PROGRAM, c.text);
+	tb_tests_free(&tests);
+	free(command_line);
+	return status;
 }
 
 int main(int argc, char **argv)
 {
-	struct tb_options o;
-	char why[4352];
 	MPI_Init(&argc, &argv);
-	struct tb_world w = look_around();
-	char *command_line = tb_join(argc, argv); // before the parser takes its words apart
-	if (!command_line)
-		MPI_Abort(MPI_COMM_WORLD, TB_EXIT_IO);
-	bool first = w.rank == 0, good = tb_options_parse(&o, argc, argv, why, sizeof why);
-	int status = !good ? refuse(first, why)
-		: o.version ? answer(first)
-		: o.help ? help(first)
-		: measure(&o, &w, command_line);
-	free(command_line);
+	struct tb_world w = tb_look_around(MPI_COMM_WORLD);
+	int status = run(&w, argc, argv);
 	MPI_Finalize();
 	return status;
 }

@@ -1,261 +1,231 @@
-// The command line: IOR's letters and -O directives. Every rank parses the same words, so all agree
-// without talking; nothing is touched before the whole line is known to be right.
+// IOR's options as a table: letters, long names and the directives of -O and of scripts. Every rank parses the same
+// words, so all agree without talking; nothing is touched before the whole line is known to be right.
 #include "tb_ior.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-struct parse {
-	struct tb_options *o;
-	char *why;
-	size_t size;
-};
+#define AT(field) offsetof(struct tb_options, field)
 
-static bool wrong(struct parse *p, const char *option, const char *value, const char *allowed)
+static bool take_backend(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
-	snprintf(p->why, p->size, "%s: '%s' is not allowed, expected %s", option, value, allowed);
-	return false;
-}
-
-static bool take_int(struct parse *p, const char *option, const char *text, int least, int *out)
-{
-	char *end, allowed[64];
-	errno = 0;
-	long v = strtol(text, &end, 10);
-	snprintf(allowed, sizeof allowed, "a whole number from %d to %d", least, INT_MAX);
-	if (end == text || *end || errno || v < least || v > INT_MAX)
-		return wrong(p, option, text, allowed);
-	*out = (int)v;
-	return true;
-}
-
-static int suffix_shift(char c)
-{
-	switch (tolower((unsigned char)c)) {
-	case 'k': return 10;
-	case 'm': return 20;
-	case 'g': return 30;
-	case 't': return 40;
-	default: return -1;
-	}
-}
-
-static bool take_size(struct parse *p, const char *option, const char *text, int64_t *out)
-{
-	const char *allowed = "a size above 0 such as 8, 4k, 2m, 1g or 1t";
-	char *end;
-	errno = 0;
-	long long v = strtoll(text, &end, 10);
-	int shift = *end ? suffix_shift(*end) : 0;
-	if (end == text || errno || v <= 0 || shift < 0 || (*end && end[1]) || v > (LLONG_MAX >> shift))
-		return wrong(p, option, text, allowed);
-	*out = (int64_t)v << shift;
-	return true;
-}
-
-static bool take_signature(struct parse *p, const char *text)
-{
-	char *end;
-	errno = 0;
-	long long v = strtoll(text, &end, 10);
-	if (end == text || *end || errno || v < 0 || v > UINT32_MAX)
-		return wrong(p, "-G", text, "a whole number from 0 to 4294967295");
-	p->o->signature = (uint32_t)v;
-	return true;
-}
-
-static bool take_backend(struct parse *p, const char *text)
-{
-	const struct tb_backend *known[] = {&tb_posix, &tb_mpiio};
-	for (size_t i = 0; i < 2; i++)
-		if (!strcasecmp(text, known[i]->name)) {
-			p->o->backend = known[i];
+	const struct tb_backend *known[] = {&tb_posix, &tb_mpiio, &tb_hdf5, &tb_mmap};
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (!strcasecmp(value, known[i]->name)) {
+			((struct tb_options *)options)->backend = known[i];
 			return true;
 		}
-	return wrong(p, "-a", text, "POSIX or MPIIO");
+	return tb_wrong(c, option, value, "POSIX, MPIIO, HDF5 or MMAP");
 }
 
-static bool take_format(struct parse *p, const char *text)
+static bool take_format(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
 	const struct tb_output *known[] = {&tb_text, &tb_csv, &tb_json};
 	for (size_t i = 0; i < 3; i++)
-		if (!strcasecmp(text, known[i]->name)) {
-			p->o->output = known[i];
+		if (!strcasecmp(value, known[i]->name)) {
+			((struct tb_options *)options)->output = known[i];
 			return true;
 		}
-	return wrong(p, "-O summaryFormat", text, "default, CSV or JSON");
+	return tb_wrong(c, option, value, "default, CSV or JSON");
 }
 
-static bool take_path(struct parse *p, const char *option, const char *text, const char **out)
+static bool take_packet(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
-	// Room for the rank's directory, the rank and the repetition that are added to it.
-	if (!*text || strlen(text) > 4000)
-		return wrong(p, option, text, "a path of 1 to 4000 characters");
-	*out = text;
-	return true;
-}
-
-static bool take_directive(struct parse *p, char *key, char *value)
-{
-	int number;
-	if (!strcasecmp(key, "summaryFormat"))
-		return take_format(p, value);
-	if (!strcasecmp(key, "summaryFile"))
-		return take_path(p, "-O summaryFile", value, &p->o->summary_file);
-	if (!strcasecmp(key, "stoneWallingStatusFile"))
-		return take_path(p, "-O stoneWallingStatusFile", value, &p->o->status_file);
-	if (!strcasecmp(key, "stoneWallingWearOut")) {
-		if (!take_int(p, "-O stoneWallingWearOut", value, 0, &number) || number > 1)
-			return wrong(p, "-O stoneWallingWearOut", value, "0 or 1");
-		p->o->wear_out = number;
-		return true;
-	}
-	if (!strcasecmp(key, "lustreStripeCount")) // the stripes of a file are the site's, set on its directory
-		return take_int(p, "-O lustreStripeCount", value, -1, &number);
-	return wrong(p, "-O", key,
-		"summaryFormat, summaryFile, stoneWallingWearOut, stoneWallingStatusFile or lustreStripeCount");
-}
-
-static bool take_directives(struct parse *p, char *text)
-{
-	char *rest = NULL;
-	for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-		char *value = strchr(word, '=');
-		if (!value)
-			return wrong(p, "-O", word, "NAME=VALUE");
-		*value++ = '\0';
-		if (!take_directive(p, word, value))
-			return false;
-	}
-	return true;
-}
-
-static bool take_flag(struct tb_options *o, int letter)
-{
-	switch (letter) {
-	case 'w': o->write = true; break;
-	case 'r': o->read = true; break;
-	case 'W': o->check_write = true; break;
-	case 'R': o->check_read = true; break;
-	case 'F': o->file_per_process = true; break;
-	case 'c': o->collective = true; break;
-	case 'C': o->reorder = true; break;
-	case 'e': o->fsync = true; break;
-	case 'g': o->intra_barriers = true; break;
-	case 'k': o->keep = true; break;
-	case 'v': o->verbose++; break;
-	case 'Y': o->fsync_per_write = true; break;
-	case 'z': o->random_offset = true; break;
-	case 'Z': o->reorder_random = true; break;
-	case 'E': o->use_existing = true; break;
-	case 'q': o->quit_on_error = true; break;
-	case 'x': o->single_attempt = true; break;
-	case 'm': o->multi_file = true; break;
-	case 'u': o->unique_dir = true; break;
-	case 'V': o->version = true; break;
-	case 'h': o->help = true; break;
-	case 'H': // hints of MPI-IO and
-	case 'n': // fill of HDF5: nothing here has them
-		break;
-	default: return false;
-	}
-	return true;
-}
-
-static bool take_value(struct parse *p, int letter, char *value)
-{
-	struct tb_options *o = p->o;
-	int segments;
-	switch (letter) {
-	case 'a': return take_backend(p, value);
-	case 'b': return take_size(p, "-b", value, &o->block);
-	case 't': return take_size(p, "-t", value, &o->transfer);
-	case 'o': return take_path(p, "-o", value, &o->file);
-	case 'O': return take_directives(p, value);
-	case 'D': return take_int(p, "-D", value, 0, &o->deadline_s);
-	case 'i': return take_int(p, "-i", value, 1, &o->repetitions);
-	case 'd': return take_int(p, "-d", value, 0, &o->delay_s);
-	case 'Q': return take_int(p, "-Q", value, 0, &o->task_offset);
-	case 'X': return take_int(p, "-X", value, 0, &o->reorder_seed);
-	case 'G': return take_signature(p, value);
-	default: // 's'
-		if (!take_int(p, "-s", value, 1, &segments))
-			return false;
-		o->segments = segments;
-		return true;
-	}
-}
-
-static bool complain(struct parse *p, const char *text)
-{
-	snprintf(p->why, p->size, "%s", text);
-	return false;
-}
-
-static bool consistent(struct parse *p)
-{
-	struct tb_options *o = p->o;
-	if (o->transfer % 8)
-		return complain(p, "-t: the transfer size must be a multiple of 8 bytes");
-	if (o->block % o->transfer)
-		return complain(p, "-b: the block size must be a multiple of the transfer size (-t)");
-	if (o->block > INT64_MAX / o->segments / (1 << 20))
-		return complain(p, "-b, -s: the aggregate file size exceeds the largest offset of a file");
-	if (o->backend == &tb_mpiio && o->transfer > INT_MAX)
-		return complain(p, "-t: with -a MPIIO a transfer is smaller than 2g");
-	if (o->collective && o->backend != &tb_mpiio)
-		return complain(p, "-c: collective I/O needs -a MPIIO");
-	if (o->unique_dir && !o->file_per_process)
-		return complain(p, "-u: a directory per rank needs -F");
-	if (o->reorder && o->reorder_random)
-		return complain(p, "-C and -Z exclude each other");
-	if (o->wear_out && !o->deadline_s)
-		return complain(p, "-O stoneWallingWearOut=1 needs a deadline (-D)");
-	return true;
-}
-
-bool tb_options_parse(struct tb_options *o, int argc, char **argv, char *why, size_t size)
-{
-	static const struct option longs[] = {
-		{"version", no_argument, NULL, 'V'}, {"help", no_argument, NULL, 'h'}, {0}};
-	struct parse p = {o, why, size};
-	int letter;
-	*o = (struct tb_options){.backend = &tb_posix, .output = &tb_text, .file = "testFile", .block = 1 << 20,
-		.transfer = 256 << 10, .segments = 1, .repetitions = 1, .task_offset = 1};
-	opterr = 0;
-	while ((letter = getopt_long(argc, argv, ":a:b:cCd:D:eEFgG:hHi:kmno:O:qQ:rRs:t:uvwWxX:YzZ", longs, NULL)) != -1) {
-		if (letter == '?' || letter == ':') {
-			snprintf(why, size, "%s %s (see --help)", letter == ':' ? "a value is missing after" : "unknown option",
-				argv[optind - 1]);
-			return false;
+	const char *names[] = {"timestamp", "offset", "incompressible"};
+	for (int i = 0; i < 3; i++)
+		if (!strcasecmp(value, names[i]) || (value[0] == names[i][0] && !value[1])) {
+			((struct tb_options *)options)->packet = (enum tb_packet)i;
+			return true;
 		}
-		if (!take_flag(o, letter) && !take_value(&p, letter, optarg))
-			return false;
-	}
-	if (optind < argc)
-		return wrong(&p, "argument", argv[optind], "only options (see --help)");
-	if (!o->write && !o->read && !o->check_write && !o->check_read)
-		o->write = o->read = true;
-	o->read = o->read || o->check_read;
-	return consistent(&p);
+	return tb_wrong(c, option, value, "timestamp, offset or incompressible");
 }
 
-void tb_usage(FILE *out)
+static bool take_directives(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
-	fputs("usage: tb-ior [options], with IOR's letters:\n"
-	      "  -a POSIX|MPIIO  -w write -r read -W check the write -R check the read (none: -w -r)\n"
-	      "  -o FILE -F one file per rank -b BLOCK -t TRANSFER -s SEGMENTS -i REPETITIONS -d DELAY_S\n"
-	      "  -c collective -C read the next node's data -Z a random rank's (-Q OFFSET -X SEED) -z random offsets\n"
-	      "  -e fsync before close -Y fsync after every write -g barriers between open, transfer and close\n"
-	      "  -D DEADLINE_S -k keep the files -E use existing ones -m a file per repetition -u a directory per rank\n"
-	      "  -x don't retry a partial transfer -q stop at the first wrong data -G SIGNATURE -v more output\n"
-	      "  -O summaryFormat=default|CSV|JSON, summaryFile=F, stoneWallingWearOut=1, stoneWallingStatusFile=F,\n"
-	      "     lustreStripeCount=N (accepted, without effect); -H and -n likewise\n"
-	      "  --version --help\n",
-		out);
+	char *rest = (char *)value; // a word of argv, which is ours to cut
+	while (rest && *rest) {
+		char *word = strsep(&rest, ","), *equals = strchr(word, '=');
+		if (!equals)
+			return tb_wrong(c, option, word, "NAME=VALUE");
+		*equals = '\0';
+		if (!tb_ior_directive(options, word, equals + 1, c))
+			return false;
+	}
+	return true;
+}
+
+static bool take_script(void *options, const char *option, const char *value, struct tb_complaint *c)
+{
+	struct tb_options *o = options;
+	(void)option;
+	return tb_script_read(o->tests, o, value, c);
+}
+
+static bool take_memory(void *options, const char *option, const char *value, struct tb_complaint *c)
+{
+	static const struct tb_option size[] = {
+		{0, "memoryPerNode", TB_SIZE, AT(memory_per_node), 0, INT64_MAX, NULL, NULL}, {0}};
+	char *end;
+	long percent = strtol(value, &end, 10);
+	if (strcmp(end, "%"))
+		return tb_directive(size, options, "memoryPerNode", value, c);
+	if (percent < 0 || percent > 95)
+		return tb_wrong(c, option, value, "0% to 95%");
+	((struct tb_options *)options)->memory_per_node = -percent; // resolved on the node
+	return true;
+}
+
+static const struct tb_option table[] = {
+	{'a', "api", TB_TAKE, 0, 0, 0, take_backend, "POSIX, MPIIO, HDF5 or MMAP"},
+	{'w', "writeFile", TB_FLAG, AT(write), 0, 0, NULL, "write (without -w, -r, -W, -R: write and read)"},
+	{'r', "readFile", TB_FLAG, AT(read), 0, 0, NULL, "read"},
+	{'W', "checkWrite", TB_FLAG, AT(check_write), 0, 0, NULL, "read back and check what was written, untimed"},
+	{'R', "checkRead", TB_FLAG, AT(check_read), 0, 0, NULL, "read and check"},
+	{'o', "testFile", TB_TEXT, AT(file), 0, 0, NULL, "the file"},
+	{'F', "filePerProc", TB_FLAG, AT(file_per_process), 0, 0, NULL, "a file for each rank"},
+	{'b', "blockSize", TB_SIZE, AT(block), 1, INT64_MAX, NULL, "bytes a rank has in a segment"},
+	{'t', "transferSize", TB_SIZE, AT(transfer), 8, INT64_MAX, NULL, "bytes of one call"},
+	{'s', "segmentCount", TB_SIZE, AT(segments), 1, INT32_MAX, NULL, "segments"},
+	{'i', "repetitions", TB_INT, AT(repetitions), 1, 1000000, NULL, "repetitions"},
+	{'d', "interTestDelay", TB_INT, AT(delay_s), 0, INT_MAX, NULL, "seconds between them"},
+	{'T', "maxTimeDuration", TB_INT, AT(limit_min), 0, INT_MAX, NULL, "minutes after which no repetition begins"},
+	{'c', "collective", TB_FLAG, AT(collective), 0, 0, NULL, "collective calls (MPIIO, HDF5)"},
+	{'C', "reorderTasks", TB_FLAG, AT(reorder), 0, 0, NULL, "read the next node's data"},
+	{'\0', "reorderTasksConstant", TB_FLAG, AT(reorder), 0, 0, NULL, NULL},
+	{'Q', "taskPerNodeOffset", TB_INT, AT(task_offset), 0, INT_MAX, NULL, "nodes to go on with -C"},
+	{'Z', "reorderTasksRandom", TB_FLAG, AT(reorder_random), 0, 0, NULL, "read a random rank's data"},
+	{'X', "reorderTasksRandomSeed", TB_INT, AT(reorder_seed), 0, INT_MAX, NULL, "seed of -Z"},
+	{'z', "randomOffset", TB_FLAG, AT(random_offset), 0, 0, NULL, "every offset once, in random order"},
+	{'\0', "random-offset-seed", TB_INT, AT(offset_seed), -1, INT_MAX, NULL, "seed of -z"},
+	{'e', "fsync", TB_FLAG, AT(fsync), 0, 0, NULL, "sync before the close"},
+	{'Y', "fsyncPerWrite", TB_FLAG, AT(fsync_per_write), 0, 0, NULL, "sync after every write"},
+	{'g', "intraTestBarriers", TB_FLAG, AT(intra_barriers), 0, 0, NULL, "barriers between open, transfer and close"},
+	{'D', "deadlineForStonewalling", TB_INT, AT(deadline_s), 0, INT_MAX, NULL, "seconds after which transfers stop"},
+	{'\0', "stoneWallingWearOut", TB_FLAG, AT(wear_out), 0, 0, NULL, "-O: then all ranks reach the fastest's count"},
+	{'\0', "stoneWallingWearOutIterations", TB_SIZE, AT(wear_out_transfers), 0, INT64_MAX, NULL,
+		"-O: transfers of a rank at most"},
+	{'\0', "stoneWallingStatusFile", TB_TEXT, AT(status_file), 0, 0, NULL, "-O: keeps the counts for a later read"},
+	{'k', "keepFile", TB_FLAG, AT(keep), 0, 0, NULL, "keep the files"},
+	{'K', "keepFileWithError", TB_FLAG, AT(keep_with_error), 0, 0, NULL, "keep them when the check found wrong data"},
+	{'E', "useExistingTestFile", TB_FLAG, AT(use_existing), 0, 0, NULL, "write into the files that exist"},
+	{'m', "multiFile", TB_FLAG, AT(multi_file), 0, 0, NULL, "a file for each repetition"},
+	{'u', "uniqueDir", TB_FLAG, AT(unique_dir), 0, 0, NULL, "a directory for each rank"},
+	{'x', "singleXferAttempt", TB_FLAG, AT(single_attempt), 0, 0, NULL, "don't continue a partial transfer"},
+	{'q', "quitOnError", TB_FLAG, AT(quit_on_error), 0, 0, NULL, "end at the first wrong data"},
+	{'G', "setTimeStampSignature", TB_SIZE, AT(signature), INT64_MIN, INT64_MAX, NULL,
+		"signature of the data; 0: the time"},
+	{'l', "dataPacketType", TB_TAKE, 0, 0, 0, take_packet, "timestamp, offset or incompressible"},
+	{'v', "verbose", TB_COUNT, AT(verbose), 0, 0, NULL, "more output"},
+	{'N', "numTasks", TB_INT, AT(tasks), -1, INT_MAX, NULL, "ranks to test with"},
+	{'A', "refNum", TB_INT, AT(refnum), 0, INT_MAX, NULL, "a number to print in the summary"},
+	{'M', "memoryPerNode", TB_TAKE, 0, 0, 0, take_memory, "memory to occupy on each node: 2g, 75%"},
+	{'\0', "memoryPerTask", TB_SIZE, AT(memory_per_task), 0, INT64_MAX, NULL, "-O: memory to occupy in each rank"},
+	{'f', "scriptFile", TB_TAKE, 0, 0, 0, take_script, "read tests from a script"},
+	{'O', NULL, TB_TAKE, 0, 0, 0, take_directives, "NAME=VALUE,...: any option by its long name"},
+	{'\0', "summaryFormat", TB_TAKE, 0, 0, 0, take_format, "-O: default, CSV or JSON"},
+	{'\0', "summaryFile", TB_TEXT, AT(summary_file), 0, 0, NULL, "-O: where the report goes"},
+	{'\0', "saveRankPerformanceDetailsCSV", TB_TEXT, AT(rank_file), 0, 0, NULL, "-O: CSV file of each rank's rates"},
+	{'\0', "posix.odirect", TB_FLAG, AT(direct), 0, 0, NULL, "open with O_DIRECT"},
+	{'B', "useO_DIRECT", TB_FLAG, AT(direct), 0, 0, NULL, NULL},
+	{'\0', "mpiio.useFileView", TB_FLAG, AT(file_view), 0, 0, NULL, "address the file through a view"},
+	{'\0', "useFileView", TB_FLAG, AT(file_view), 0, 0, NULL, NULL},
+	{'\0', "mpiio.preallocate", TB_FLAG, AT(preallocate), 0, 0, NULL, "preallocate the file"},
+	{'p', "preallocate", TB_FLAG, AT(preallocate), 0, 0, NULL, NULL},
+	{'\0', "mpiio.hintsFileName", TB_TEXT, AT(hints_file), 0, 0, NULL, "file of MPI-IO hints, one name=value a line"},
+	{'\0', "hdf5.hintsFileName", TB_TEXT, AT(hints_file), 0, 0, NULL, NULL},
+	{'\0', "hintsFileName", TB_TEXT, AT(hints_file), 0, 0, NULL, NULL},
+	{'\0', "hdf5.setAlignment", TB_SIZE, AT(alignment), 1, INT64_MAX, NULL, "HDF5: alignment of the data"},
+	{'J', "setAlignment", TB_SIZE, AT(alignment), 1, INT64_MAX, NULL, NULL},
+	{'\0', "hdf5.noFill", TB_FLAG, AT(no_fill), 0, 0, NULL, "HDF5: never write fill values"},
+	{'n', "noFill", TB_FLAG, AT(no_fill), 0, 0, NULL, NULL},
+	{'\0', "mmap.madv_dont_need", TB_FLAG, AT(advise_drop), 0, 0, NULL, "MMAP: advise that the pages aren't needed"},
+	{'\0', "mmap.madv_pattern", TB_FLAG, AT(advise_pattern), 0, 0, NULL, "MMAP: advise of the access pattern"},
+	{'\0', "dryRun", TB_FLAG, AT(dry_run), 0, 0, NULL, "print the options only"},
+	{'j', "outlierThreshold", TB_INT, AT(outlier_s), 0, INT_MAX, NULL, "accepted, without effect"},
+	{'H', "showHints", TB_IGNORED_FLAG, 0, 0, 0, NULL, "likewise"},
+	{'\0', "mpiio.showHints", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
+	{'\0', "hdf5.showHints", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
+	{'\0', "hdf5.collectiveMetadata", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
+	{'\0', "warningAsErrors", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
+	{'\0', "lustreStripeCount", TB_IGNORED, 0, 0, 0, NULL, NULL}, // the site's, set on the directory
+	{'\0', "lustreStripeSize", TB_IGNORED, 0, 0, 0, NULL, NULL},
+	{'V', "version", TB_FLAG, AT(version), 0, 0, NULL, "print the version"},
+	{'h', "help", TB_FLAG, AT(help), 0, 0, NULL, "print this"},
+	{0},
+};
+
+bool tb_ior_directive(struct tb_options *o, const char *name, const char *value, struct tb_complaint *c)
+{
+	return tb_directive(table, o, name, value, c);
+}
+
+static bool consistent_order(const struct tb_options *o, struct tb_complaint *c)
+{
+	bool shared = !o->file_per_process;
+	if (o->reorder && o->reorder_random)
+		return tb_complain(c, "-C and -Z exclude each other");
+	if (o->random_offset && shared && o->reorder)
+		return tb_complain(c, "-z on a shared file excludes -C");
+	if (o->random_offset && shared && o->collective && o->backend->collective_sync)
+		return tb_complain(c, "-z on a shared file excludes collective calls (-c)");
+	if (o->random_offset && shared && o->file_view)
+		return tb_complain(c, "-z on a shared file excludes a file view");
+	return true;
+}
+
+static bool consistent(const struct tb_options *o, int tasks, struct tb_complaint *c)
+{
+	int64_t all;
+	if (o->transfer % 8)
+		return tb_complain(c, "-t: the transfer size must be a multiple of 8 bytes");
+	if (o->block % o->transfer)
+		return tb_complain(c, "-b: the block size must be a multiple of the transfer size (-t)");
+	if (__builtin_mul_overflow(o->block, o->segments, &all) || all > INT64_MAX / tasks / 2)
+		return tb_complain(c, "-b, -s: the aggregate file size exceeds the largest offset of a file");
+	if (o->backend != &tb_posix && o->transfer > INT_MAX)
+		return tb_complain(c, "-t: a transfer of 2g and more needs -a POSIX");
+	if (o->backend == &tb_mmap && all > INT64_MAX / 4096 / tasks)
+		return tb_complain(c, "-b, -s: too large to map");
+	if (o->direct && o->transfer % 512)
+		return tb_complain(c, "--posix.odirect: the transfer size (-t) must be a multiple of 512");
+	if (o->tasks > tasks)
+		return tb_complain(c, "-N: more ranks than the program was started with");
+	if (o->wear_out && !o->deadline_s)
+		return tb_complain(c, "-O stoneWallingWearOut=1 needs a deadline (-D)");
+	return consistent_order(o, c);
+}
+
+static bool tests_consistent(struct tb_tests *tests, int tasks, struct tb_complaint *c)
+{
+	for (size_t i = 0; i < tests->count; i++) {
+		struct tb_options *o = &tests->options[i];
+		if (!o->write && !o->read && !o->check_write && !o->check_read)
+			o->write = o->read = true;
+		o->read = o->read || o->check_read;
+		if (!consistent(o, tasks, c))
+			return false;
+	}
+	return true;
+}
+
+bool tb_ior_options(struct tb_options *o, struct tb_tests *tests, int argc, char **argv, int tasks,
+	struct tb_complaint *c)
+{
+	*o = (struct tb_options){.backend = &tb_posix, .output = &tb_text, .file = "testFile", .block = 1 << 20,
+		.transfer = 256 << 10, .segments = 1, .repetitions = 1, .task_offset = 1, .offset_seed = -1, .tasks = -1,
+		.alignment = 1, .tests = tests};
+	if (!tb_options_read(table, o, argc, argv, c))
+		return false;
+	if (o->help || o->version)
+		return true;
+	if (!tests->count && !tb_tests_add(tests, o, c))
+		return false;
+	return tests_consistent(tests, tasks, c);
+}
+
+void tb_ior_help(FILE *out)
+{
+	tb_options_help(table, TB_PROGRAM, out);
 }

@@ -6,9 +6,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 void tb_now(char text[32])
 {
@@ -45,75 +46,113 @@ static void describe_machine(struct tb_report *r)
 	snprintf(r->node, sizeof r->node, "%s", u.nodename);
 	snprintf(r->system, sizeof r->system, "%s", u.sysname);
 	snprintf(r->machine, sizeof r->machine, "%s %s", u.sysname, u.nodename);
-	if (r->options->verbose >= 2)
+	if (r->verbose >= 2)
 		snprintf(r->machine, sizeof r->machine, "%s %s %s %s %s", u.sysname, u.nodename, u.release, u.version,
 			u.machine);
 }
 
-static double percent_used(double all, double free)
-{
-	return all > 0 ? (1 - free / all) * 100 : 0;
-}
-
-static void describe_file_system(struct tb_report *r)
+// The place of the file, which may not exist yet.
+static struct tb_file_system file_system_of(const char *file)
 {
 	char dir[4096];
-	struct statvfs fs;
-	snprintf(dir, sizeof dir, "%s", r->options->file);
-	if (statvfs(dirname(dir), &fs))
-		return;
-	r->capacity_gib = (double)fs.f_blocks * (double)fs.f_frsize / (1024 * TB_MIB);
-	r->used_percent = percent_used((double)fs.f_blocks, (double)fs.f_bfree);
-	r->inodes_mi = (double)fs.f_files / TB_MIB;
-	r->used_inodes_percent = percent_used((double)fs.f_files, (double)fs.f_ffree);
+	snprintf(dir, sizeof dir, "%s", file);
+	return tb_file_system_of(dirname(dir));
 }
 
-char *tb_join(int argc, char **argv)
+// A report that is written at the end must not be found out then to have no place, nor an older one be taken for it.
+static bool prepare_file(struct tb_report *r)
 {
-	char *line = NULL;
-	size_t size;
-	FILE *f = open_memstream(&line, &size);
-	if (!f)
-		return NULL;
-	for (int i = 0; i < argc; i++)
-		fprintf(f, "%s%s", i ? " " : "", argv[i]);
-	fclose(f);
-	return line;
-}
-
-bool tb_report_open(struct tb_report *r, const struct tb_options *o, const struct tb_world *w,
-	const char *command_line)
-{
-	*r = (struct tb_report){.options = o, .world = w, .out = stdout, .command_line = command_line};
-	if (o->summary_file && !(r->out = fopen(o->summary_file, "w"))) {
-		fprintf(stderr, "tb-ior: -O summaryFile: %s: %s\n", o->summary_file, strerror(errno));
+	struct stat st;
+	FILE *f = r->path ? fopen(r->path, "a") : NULL;
+	if (f && fclose(f))
+		f = NULL;
+	if (r->path && !f) {
+		fprintf(stderr, "%s: -O summaryFile: %s: %s\n", TB_PROGRAM, r->path, strerror(errno));
 		return false;
 	}
-	r->results = calloc((size_t)o->repetitions * 2, sizeof *r->results);
-	if (!r->results) {
-		fprintf(stderr, "tb-ior: no memory for the results of %d repetitions\n", o->repetitions);
-		return false;
-	}
-	tb_now(r->began);
-	tb_path(r->path, sizeof r->path, o, 0, 0);
-	describe_machine(r);
-	describe_file_system(r);
+	if (r->path && !stat(r->path, &st) && S_ISREG(st.st_mode))
+		unlink(r->path);
 	return true;
 }
 
-void tb_report_add(struct tb_report *r, const struct tb_result *result)
+static bool open_rank_file(struct tb_report *r, const char *path)
 {
-	r->results[r->count++] = *result;
+	if (path && !(r->rank_file = fopen(path, "w"))) {
+		fprintf(stderr, "%s: -O saveRankPerformanceDetailsCSV: %s: %s\n", TB_PROGRAM, path, strerror(errno));
+		return false;
+	}
+	if (path)
+		fprintf(r->rank_file, "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n");
+	return true;
+}
+
+static bool open_out(struct tb_report *r)
+{
+	r->out = r->path ? fopen(r->path, "w") : stdout;
+	if (!r->out)
+		fprintf(stderr, "%s: -O summaryFile: %s: %s\n", TB_PROGRAM, r->path, strerror(errno));
+	return r->out;
+}
+
+bool tb_report_open(struct tb_report *r, const struct tb_options *o, const char *command_line, size_t tests)
+{
+	*r = (struct tb_report){.output = o->output, .path = o->summary_file, .command_line = command_line,
+		.verbose = o->verbose};
+	tb_now(r->began);
+	describe_machine(r);
+	if (!prepare_file(r) || !open_rank_file(r, o->rank_file))
+		return false;
+	r->tests = calloc(tests, sizeof *r->tests);
+	if (!r->tests) {
+		fprintf(stderr, "%s: no memory for %zu tests\n", TB_PROGRAM, tests);
+		return false;
+	}
+	if (r->output->at_end)
+		return true;
+	if (!open_out(r))
+		return false;
+	r->output->begin(r);
+	return true;
+}
+
+struct tb_test *tb_report_test(struct tb_report *r, const struct tb_options *o, const struct tb_world *w)
+{
+	struct tb_test *t = &r->tests[r->count];
+	*t = (struct tb_test){.options = o, .world = *w, .id = (int)r->count++, .fs = file_system_of(o->file)};
+	t->results = calloc((size_t)o->repetitions * 2, sizeof *t->results);
+	if (!t->results)
+		tb_fail("memory", "allocate", -1, "too many repetitions for their results");
+	tb_now(t->began);
+	tb_path(t->path, sizeof t->path, o, 0, 0);
+	return t;
+}
+
+void tb_report_add(struct tb_test *t, const struct tb_result *result)
+{
+	t->results[t->count++] = *result;
+}
+
+static bool close_file(FILE *f, const char *path)
+{
+	bool good = !ferror(f);
+	good = fclose(f) == 0 && good;
+	if (!good)
+		fprintf(stderr, "%s: %s: the report could not be written: %s\n", TB_PROGRAM, path, strerror(errno));
+	return good;
 }
 
 bool tb_report_close(struct tb_report *r)
 {
-	bool good = !ferror(r->out);
-	good = fclose(r->out) == 0 && good;
-	if (!good)
-		fprintf(stderr, "tb-ior: %s: the report could not be written: %s\n",
-			r->options->summary_file ? r->options->summary_file : "standard output", strerror(errno));
-	free(r->results);
+	bool good = true;
+	if (r->output->at_end && !open_out(r))
+		return false;
+	r->output->end(r);
+	good = close_file(r->out, r->path ? r->path : "standard output");
+	if (r->rank_file)
+		good = close_file(r->rank_file, "-O saveRankPerformanceDetailsCSV") && good;
+	for (size_t i = 0; i < r->count; i++)
+		free(r->tests[i].results);
+	free(r->tests);
 	return good;
 }
 
@@ -131,22 +170,22 @@ static void add_extremes(struct tb_statistics *s, const struct tb_result *x)
 }
 
 // The deviation is the population's, as IOR prints it.
-struct tb_statistics tb_summarize(const struct tb_report *r, bool write)
+struct tb_statistics tb_summarize(const struct tb_test *t, bool write)
 {
 	struct tb_statistics s = {0};
-	double squares = 0, ops = TB_MIB / (double)r->options->transfer;
-	for (size_t i = 0; i < r->count; i++)
-		if (r->results[i].write == write)
-			add_extremes(&s, &r->results[i]);
+	double squares = 0, ops = TB_MIB / (double)t->options->transfer;
+	for (size_t i = 0; i < t->count; i++)
+		if (t->results[i].write == write)
+			add_extremes(&s, &t->results[i]);
 	if (!s.count)
 		return s;
 	s.mean /= s.count;
 	s.time_s /= s.count;
 	s.stonewall_s /= s.count;
 	s.stonewall_mib /= s.count;
-	for (size_t i = 0; i < r->count; i++)
-		if (r->results[i].write == write)
-			squares += pow(r->results[i].bandwidth_mib - s.mean, 2);
+	for (size_t i = 0; i < t->count; i++)
+		if (t->results[i].write == write)
+			squares += pow(t->results[i].bandwidth_mib - s.mean, 2);
 	s.deviation = sqrt(squares / s.count);
 	s.ops_max = s.max * ops;
 	s.ops_min = s.min * ops;

@@ -7,25 +7,40 @@ static void begin(struct tb_report *r)
 		r->out);
 }
 
-static void phase(struct tb_report *r, bool write)
+static void test(struct tb_report *r, const struct tb_test *t, uint32_t signature)
 {
 	(void)r;
+	(void)t;
+	(void)signature;
+}
+
+static void phase(struct tb_report *r, const struct tb_test *t, bool write)
+{
+	(void)r;
+	(void)t;
 	(void)write;
 }
 
-static void result(struct tb_report *r, const struct tb_result *x)
+static void result(struct tb_report *r, const struct tb_test *t, const struct tb_result *x)
 {
 	fprintf(r->out, "%s,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%d,%d\n", x->write ? "write" : "read",
-		x->bandwidth_mib, x->iops, x->latency_s, (double)r->options->block / 1024,
-		(double)r->options->transfer / 1024, x->open_s, x->transfer_s, x->close_s, x->total_s, r->world->tasks,
+		x->bandwidth_mib, x->iops, x->latency_s, (double)t->options->block / 1024,
+		(double)t->options->transfer / 1024, x->open_s, x->transfer_s, x->close_s, x->total_s, t->world.tasks,
 		x->repetition);
 }
 
-static void removed(struct tb_report *r, double seconds, int repetition)
+static void removed(struct tb_report *r, const struct tb_test *t, double seconds, int repetition)
 {
 	(void)r;
+	(void)t;
 	(void)seconds;
 	(void)repetition;
+}
+
+static void test_end(struct tb_report *r, const struct tb_test *t)
+{
+	(void)r;
+	(void)t;
 }
 
 static void end(struct tb_report *r)
@@ -33,4 +48,4 @@ static void end(struct tb_report *r)
 	(void)r;
 }
 
-const struct tb_output tb_csv = {"CSV", begin, phase, result, removed, end};
+const struct tb_output tb_csv = {"CSV", false, begin, test, phase, result, removed, test_end, end};

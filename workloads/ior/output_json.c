@@ -83,25 +83,25 @@ static void leave(struct writer *w, char bracket)
 	w->comma = true;
 }
 
-static void parameters(struct writer *w, const struct tb_report *r)
+static void parameters(struct writer *w, const struct tb_report *r, const struct tb_test *t)
 {
-	const struct tb_options *o = r->options;
+	const struct tb_options *o = t->options;
 	enter(w, "Parameters", '{');
-	whole(w, "testID", 0);
-	whole(w, "refnum", 0);
+	whole(w, "testID", t->id);
+	whole(w, "refnum", o->refnum);
 	string(w, "api", o->backend->name);
 	format(w, "platform", "%s(%s)", r->node, r->system);
 	string(w, "testFileName", o->file);
 	whole(w, "deadlineForStonewall", o->deadline_s);
 	whole(w, "stoneWallingWearOut", o->wear_out);
-	whole(w, "maxTimeDuration", 0);
-	whole(w, "outlierThreshold", 0);
+	whole(w, "maxTimeDuration", o->limit_min);
+	whole(w, "outlierThreshold", o->outlier_s);
 	string(w, "options", "(null)");
-	whole(w, "dryRun", 0);
-	whole(w, "nodes", r->world->nodes);
-	whole(w, "memoryPerTask", 0);
-	whole(w, "memoryPerNode", 0);
-	whole(w, "tasksPerNode", r->world->tasks_per_node);
+	whole(w, "dryRun", o->dry_run);
+	whole(w, "nodes", t->world.nodes);
+	whole(w, "memoryPerTask", o->memory_per_task);
+	whole(w, "memoryPerNode", o->memory_per_node > 0 ? o->memory_per_node : 0);
+	whole(w, "tasksPerNode", t->world.tasks_per_node);
 	whole(w, "repetitions", o->repetitions);
 	whole(w, "multiFile", o->multi_file);
 	whole(w, "interTestDelay", o->delay_s);
@@ -119,12 +119,12 @@ static void parameters(struct writer *w, const struct tb_report *r)
 	whole(w, "randomOffset", o->random_offset);
 	whole(w, "checkWrite", o->check_write);
 	whole(w, "checkRead", o->check_read);
-	whole(w, "dataPacketType", 0);
+	whole(w, "dataPacketType", o->packet);
 	whole(w, "keepFile", o->keep);
-	whole(w, "keepFileWithError", 0);
+	whole(w, "keepFileWithError", o->keep_with_error);
 	whole(w, "warningAsErrors", 0);
 	whole(w, "verbose", o->verbose);
-	string(w, "data packet type", "g");
+	string(w, "data packet type", "g"); // of IOR, whatever the packet
 	whole(w, "setTimeStampSignature/incompressibleSeed", o->signature);
 	whole(w, "collective", o->collective);
 	whole(w, "segmentCount", o->segments);
@@ -140,9 +140,9 @@ static void human(struct writer *w, const char *name, int64_t bytes)
 	string(w, name, text);
 }
 
-static void options(struct writer *w, const struct tb_report *r)
+static void options(struct writer *w, const struct tb_test *t)
 {
-	const struct tb_options *o = r->options;
+	const struct tb_options *o = t->options;
 	enter(w, "Options", '{');
 	string(w, "api", o->backend->name);
 	string(w, "apiVersion", o->backend->version());
@@ -155,13 +155,13 @@ static void options(struct writer *w, const struct tb_report *r)
 		: o->reorder ? "constant task offset" : "no tasks offsets");
 	if (o->reorder || o->reorder_random)
 		whole(w, "task offset", o->task_offset);
-	whole(w, "nodes", r->world->nodes);
-	whole(w, "tasks", r->world->tasks);
-	whole(w, "clients per node", r->world->tasks_per_node);
+	whole(w, "nodes", t->world.nodes);
+	whole(w, "tasks", t->world.tasks);
+	whole(w, "clients per node", t->world.tasks_per_node);
 	whole(w, "repetitions", o->repetitions);
 	human(w, "xfersize", o->transfer);
 	human(w, "blocksize", o->block);
-	human(w, "aggregate filesize", tb_aggregate(o, r->world));
+	human(w, "aggregate filesize", tb_aggregate(o, &t->world));
 	if (o->deadline_s) {
 		whole(w, "stonewallingTime", o->deadline_s);
 		whole(w, "stoneWallingWearOut", o->wear_out);
@@ -169,13 +169,13 @@ static void options(struct writer *w, const struct tb_report *r)
 	leave(w, '}');
 }
 
-static void one_result(struct writer *w, const struct tb_report *r, const struct tb_result *x)
+static void one_result(struct writer *w, const struct tb_test *t, const struct tb_result *x)
 {
 	enter(w, NULL, '{');
 	string(w, "access", x->write ? "write" : "read");
 	real(w, "bwMiB", x->bandwidth_mib);
-	real(w, "blockKiB", (double)r->options->block / 1024);
-	real(w, "xferKiB", (double)r->options->transfer / 1024);
+	real(w, "blockKiB", (double)t->options->block / 1024);
+	real(w, "xferKiB", (double)t->options->transfer / 1024);
 	real(w, "iops", x->iops);
 	real(w, "latency", x->latency_s);
 	real(w, "openTime", x->open_s);
@@ -185,21 +185,21 @@ static void one_result(struct writer *w, const struct tb_report *r, const struct
 	leave(w, '}');
 }
 
-static void test(struct writer *w, const struct tb_report *r)
+static void one_test(struct writer *w, const struct tb_report *r, const struct tb_test *t)
 {
 	enter(w, NULL, '{');
-	whole(w, "TestID", 0);
-	string(w, "StartTime", r->began);
-	string(w, "Path", r->path);
-	format(w, "Capacity", "%.1f GiB", r->capacity_gib);
-	format(w, "Used Capacity", "%.1f%%", r->used_percent);
-	format(w, "Inodes", "%.1f Mi", r->inodes_mi);
-	format(w, "Used Inodes", "%.1f%%", r->used_inodes_percent);
-	parameters(w, r);
-	options(w, r);
+	whole(w, "TestID", t->id);
+	string(w, "StartTime", t->began);
+	string(w, "Path", t->path);
+	format(w, "Capacity", "%.1f GiB", t->fs.capacity_gib);
+	format(w, "Used Capacity", "%.1f%%", t->fs.used_percent);
+	format(w, "Inodes", "%.1f Mi", t->fs.inodes_mi);
+	format(w, "Used Inodes", "%.1f%%", t->fs.used_inodes_percent);
+	parameters(w, r, t);
+	options(w, t);
 	enter(w, "Results", '[');
-	for (size_t i = 0; i < r->count; i++)
-		one_result(w, r, &r->results[i]);
+	for (size_t i = 0; i < t->count; i++)
+		one_result(w, t, &t->results[i]);
 	leave(w, ']');
 	leave(w, '}');
 }
@@ -222,22 +222,22 @@ static void statistics(struct writer *w, const struct tb_options *o, const struc
 	real(w, "xsizeMiB", s->moved_mib);
 }
 
-static void summary(struct writer *w, const struct tb_report *r, bool write)
+static void summary(struct writer *w, const struct tb_test *t, bool write)
 {
-	const struct tb_options *o = r->options;
-	struct tb_statistics s = tb_summarize(r, write);
+	const struct tb_options *o = t->options;
+	struct tb_statistics s = tb_summarize(t, write);
 	if (!s.count)
 		return;
 	enter(w, NULL, '{');
 	string(w, "operation", write ? "write" : "read");
 	string(w, "API", o->backend->name);
-	whole(w, "TestID", 0);
-	whole(w, "ReferenceNumber", 0);
+	whole(w, "TestID", t->id);
+	whole(w, "ReferenceNumber", o->refnum);
 	whole(w, "segmentCount", o->segments);
 	whole(w, "blockSize", o->block);
 	whole(w, "transferSize", o->transfer);
-	whole(w, "numTasks", r->world->tasks);
-	whole(w, "tasksPerNode", r->world->tasks_per_node);
+	whole(w, "numTasks", t->world.tasks);
+	whole(w, "tasksPerNode", t->world.tasks_per_node);
 	whole(w, "repetitions", o->repetitions);
 	whole(w, "filePerProc", o->file_per_process);
 	whole(w, "reorderTasks", o->reorder);
@@ -254,16 +254,19 @@ static void end(struct tb_report *r)
 	char finished[32];
 	tb_now(finished);
 	putc('{', r->out);
-	string(&w, "Version", "tb-ior-" TB_IOR_VERSION);
+	string(&w, "Version", TB_PROGRAM "-" TB_VERSION);
 	string(&w, "Began", r->began);
 	string(&w, "Command line", r->command_line);
 	string(&w, "Machine", r->machine);
 	enter(&w, "tests", '[');
-	test(&w, r);
+	for (size_t i = 0; i < r->count; i++)
+		one_test(&w, r, &r->tests[i]);
 	leave(&w, ']');
 	enter(&w, "summary", '[');
-	summary(&w, r, true);
-	summary(&w, r, false);
+	for (size_t i = 0; i < r->count; i++) {
+		summary(&w, &r->tests[i], true);
+		summary(&w, &r->tests[i], false);
+	}
 	leave(&w, ']');
 	string(&w, "Finished", finished);
 	fputs("\n}\n", r->out);
@@ -274,23 +277,39 @@ static void begin(struct tb_report *r)
 	(void)r;
 }
 
-static void phase(struct tb_report *r, bool write)
+static void test(struct tb_report *r, const struct tb_test *t, uint32_t signature)
 {
 	(void)r;
+	(void)t;
+	(void)signature;
+}
+
+static void phase(struct tb_report *r, const struct tb_test *t, bool write)
+{
+	(void)r;
+	(void)t;
 	(void)write;
 }
 
-static void result(struct tb_report *r, const struct tb_result *x)
+static void result(struct tb_report *r, const struct tb_test *t, const struct tb_result *x)
 {
 	(void)r;
+	(void)t;
 	(void)x;
 }
 
-static void removed(struct tb_report *r, double seconds, int repetition)
+static void removed(struct tb_report *r, const struct tb_test *t, double seconds, int repetition)
 {
 	(void)r;
+	(void)t;
 	(void)seconds;
 	(void)repetition;
 }
 
-const struct tb_output tb_json = {"JSON", begin, phase, result, removed, end};
+static void test_end(struct tb_report *r, const struct tb_test *t)
+{
+	(void)r;
+	(void)t;
+}
+
+const struct tb_output tb_json = {"JSON", true, begin, test, phase, result, removed, test_end, end};

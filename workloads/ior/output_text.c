@@ -3,20 +3,23 @@
 
 #include <string.h>
 
-static void begin_header(struct tb_report *r)
+static void begin(struct tb_report *r)
 {
 	FILE *f = r->out;
-	fprintf(f, "tb-ior-%s: MPI Coordinated Test of Parallel I/O\n", TB_IOR_VERSION);
+	fprintf(f, "%s-%s: MPI Coordinated Test of Parallel I/O\n", TB_PROGRAM, TB_VERSION);
 	fprintf(f, "Began               : %s\n", r->began);
 	fprintf(f, "Command line        : %s\n", r->command_line);
 	fprintf(f, "Machine             : %s\n", r->machine);
-	fprintf(f, "TestID              : 0\n");
-	fprintf(f, "StartTime           : %s\n", r->began);
-	fprintf(f, "Path                : %s\n", r->path);
-	fprintf(f, "FS                  : %.1f GiB   Used FS: %.1f%%   Inodes: %.1f Mi   Used Inodes: %.1f%%\n",
-		r->capacity_gib, r->used_percent, r->inodes_mi, r->used_inodes_percent);
-	if (r->options->verbose)
-		fprintf(f, "Participating tasks : %d\n", r->world->tasks);
+}
+
+static void test_header(FILE *f, const struct tb_test *t)
+{
+	fprintf(f, "TestID              : %d\n", t->id);
+	fprintf(f, "StartTime           : %s\n", t->began);
+	fprintf(f, "Path                : %s\n", t->path);
+	tb_print_file_system(f, &t->fs);
+	if (t->options->verbose)
+		fprintf(f, "Participating tasks : %d\n", t->world.tasks);
 }
 
 static const char *inter_file_order(const struct tb_options *o)
@@ -33,10 +36,9 @@ static void size_line(FILE *f, const char *name, int64_t bytes)
 	fprintf(f, "%-20s: %s\n", name, text);
 }
 
-static void begin_options(struct tb_report *r)
+static void test_options(FILE *f, const struct tb_test *t)
 {
-	const struct tb_options *o = r->options;
-	FILE *f = r->out;
+	const struct tb_options *o = t->options;
 	fprintf(f, "\nOptions: \n");
 	fprintf(f, "api                 : %s\n", o->backend->name);
 	fprintf(f, "apiVersion          : %s\n", o->backend->version());
@@ -50,35 +52,41 @@ static void begin_options(struct tb_report *r)
 		fprintf(f, "task offset         : %d\n", o->task_offset);
 	if (o->reorder_random)
 		fprintf(f, "reorder random seed : %d\n", o->reorder_seed);
-	fprintf(f, "nodes               : %d\n", r->world->nodes);
-	fprintf(f, "tasks               : %d\n", r->world->tasks);
-	fprintf(f, "clients per node    : %d\n", r->world->tasks_per_node);
+	fprintf(f, "nodes               : %d\n", t->world.nodes);
+	fprintf(f, "tasks               : %d\n", t->world.tasks);
+	fprintf(f, "clients per node    : %d\n", t->world.tasks_per_node);
+	if (o->memory_per_node > 0)
+		size_line(f, "memoryPerNode", o->memory_per_node);
 	fprintf(f, "repetitions         : %d\n", o->repetitions);
 	size_line(f, "xfersize", o->transfer);
 	size_line(f, "blocksize", o->block);
-	size_line(f, "aggregate filesize", tb_aggregate(o, r->world));
+	size_line(f, "aggregate filesize", tb_aggregate(o, &t->world));
+	if (o->dry_run)
+		fprintf(f, "dryRun              : 1\n");
 	if (o->verbose)
 		fprintf(f, "verbose             : %d\n", o->verbose);
 	if (o->deadline_s)
 		fprintf(f, "stonewallingTime    : %d\nstoneWallingWearOut : %d\n", o->deadline_s, o->wear_out);
 }
 
-static void begin(struct tb_report *r)
+static void test(struct tb_report *r, const struct tb_test *t, uint32_t signature)
 {
-	begin_header(r);
-	begin_options(r);
-	fprintf(r->out, "\nResults: \n\n"
-		"access    bw(MiB/s)  IOPS       Latency(s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   "
+	test_header(r->out, t);
+	test_options(r->out, t);
+	fprintf(r->out, "\nResults: \n");
+	if (t->options->verbose >= 2)
+		fprintf(r->out, "Using Time Stamp %u (0x%x) for Data Signature\n", signature, signature);
+	fprintf(r->out, "\naccess    bw(MiB/s)  IOPS       Latency(s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   "
 		"total(s)   iter\n"
 		"------    ---------  ----       ----------  ---------- ---------  --------   --------   --------   "
 		"--------   ----\n");
 	fflush(r->out);
 }
 
-static void phase(struct tb_report *r, bool write)
+static void phase(struct tb_report *r, const struct tb_test *t, bool write)
 {
 	char time[32];
-	if (!r->options->verbose)
+	if (!t->options->verbose)
 		return;
 	tb_now(time);
 	fprintf(r->out, "Commencing %s performance test: %s\n%s", write ? "write" : "read", time, write ? "" : "\n");
@@ -92,56 +100,65 @@ static void cell(FILE *f, double value, int width)
 	fprintf(f, "%-*s ", width, text);
 }
 
-static void stonewall_line(struct tb_report *r, const struct tb_result *x)
+static void stonewall_line(struct tb_report *r, const struct tb_test *t, const struct tb_result *x)
 {
-	double unit = (double)r->options->transfer / (1024 * TB_MIB);
-	if (r->options->wear_out)
+	double unit = (double)t->options->transfer / (1024 * TB_MIB);
+	if (t->options->wear_out)
 		fprintf(r->out, "stonewalling pairs accessed min: %lld max: %lld -- min data: %.1f GiB mean data: %.1f GiB "
 			"time: %.1fs\n", (long long)x->pairs_min, (long long)x->pairs_max, (double)x->pairs_min * unit,
 			x->stonewall_mib * x->stonewall_s / 1024, x->stonewall_s);
 }
 
-static void result(struct tb_report *r, const struct tb_result *x)
+static void result(struct tb_report *r, const struct tb_test *t, const struct tb_result *x)
 {
 	FILE *f = r->out;
-	stonewall_line(r, x);
+	stonewall_line(r, t, x);
 	fprintf(f, "%-10s", x->write ? "write" : "read");
 	cell(f, x->bandwidth_mib, 10);
 	cell(f, x->iops, 10);
 	cell(f, x->latency_s, 11);
-	cell(f, (double)r->options->block / 1024, 10);
-	cell(f, (double)r->options->transfer / 1024, 10);
+	cell(f, (double)t->options->block / 1024, 10);
+	cell(f, (double)t->options->transfer / 1024, 10);
 	cell(f, x->open_s, 10);
 	cell(f, x->transfer_s, 10);
 	cell(f, x->close_s, 10);
 	cell(f, x->total_s, 10);
 	fprintf(f, "%-4d\n", x->repetition);
-	if (r->options->wear_out && x->write)
-		fprintf(f, "Pairs deadlineForStonewallingaccessed: %lld\n", (long long)x->pairs_max);
 }
 
-static void removed(struct tb_report *r, double seconds, int repetition)
+static void removed(struct tb_report *r, const struct tb_test *t, double seconds, int repetition)
 {
-	if (!r->options->verbose)
+	if (!t->options->verbose)
 		return;
 	fprintf(r->out, "remove    -          -          -           -          -          -          -          -          ");
 	cell(r->out, seconds, 10);
 	fprintf(r->out, "%-4d\n", repetition);
 }
 
-static void print_max(struct tb_report *r, bool write)
+static void print_max(struct tb_report *r, const struct tb_test *t, bool write)
 {
-	struct tb_statistics s = tb_summarize(r, write);
-	if (s.count && r->options->verbose)
+	struct tb_statistics s = tb_summarize(t, write);
+	if (s.count && t->options->verbose)
 		fprintf(r->out, "Max %s %.2f MiB/sec (%.2f MB/sec)\n", write ? "Write:" : "Read: ", s.max,
 			s.max * TB_MIB / 1e6);
 }
 
-static void print_row(struct tb_report *r, bool write)
+static void test_end(struct tb_report *r, const struct tb_test *t)
 {
-	const struct tb_options *o = r->options;
-	struct tb_statistics s = tb_summarize(r, write);
-	FILE *f = r->out;
+	int64_t pairs = 0;
+	print_max(r, t, true);
+	print_max(r, t, false);
+	for (size_t i = 0; i < t->count; i++)
+		if (t->results[i].write)
+			pairs = t->results[i].pairs_max;
+	if (t->options->wear_out && pairs)
+		fprintf(r->out, "Pairs deadlineForStonewallingaccessed: %lld\n", (long long)pairs);
+}
+
+static void print_row(FILE *f, const struct tb_test *t, bool write)
+{
+	const struct tb_options *o = t->options;
+	struct tb_statistics s = tb_summarize(t, write);
 	if (!s.count)
 		return;
 	fprintf(f, "%-9s %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.5f", write ? "write" : "read",
@@ -150,25 +167,25 @@ static void print_row(struct tb_report *r, bool write)
 		fprintf(f, " %10.2f %13.2f", s.stonewall_s, s.stonewall_mib);
 	else
 		fprintf(f, " %10s %13s", "NA", "NA");
-	fprintf(f, " %5d %6d %3d %4d %3d %5d %8d %9d %4d %6lld %8lld %8lld %9.1f %-5s %6d\n", 0, r->world->tasks,
-		r->world->tasks_per_node, o->repetitions, o->file_per_process, o->reorder, o->task_offset, o->reorder_random,
+	fprintf(f, " %5d %6d %3d %4d %3d %5d %8d %9d %4d %6lld %8lld %8lld %9.1f %-5s %6d\n", t->id, t->world.tasks,
+		t->world.tasks_per_node, o->repetitions, o->file_per_process, o->reorder, o->task_offset, o->reorder_random,
 		o->reorder_seed, (long long)o->segments, (long long)o->block, (long long)o->transfer, s.moved_mib,
-		o->backend->name, 0);
+		o->backend->name, o->refnum);
 }
 
 static void end(struct tb_report *r)
 {
 	char time[32];
-	print_max(r, true);
-	print_max(r, false);
 	fprintf(r->out, "\nSummary of all tests:\n"
 		"Operation   Max(MiB)   Min(MiB)  Mean(MiB)     StdDev   Max(OPs)   Min(OPs)  Mean(OPs)     StdDev"
 		"    Mean(s) Stonewall(s) Stonewall(MiB) Test# #Tasks tPN reps fPP reord reordoff reordrand seed segcnt"
 		"   blksiz    xsize aggs(MiB)   API RefNum\n");
-	print_row(r, true);
-	print_row(r, false);
+	for (size_t i = 0; i < r->count; i++) {
+		print_row(r->out, &r->tests[i], true);
+		print_row(r->out, &r->tests[i], false);
+	}
 	tb_now(time);
 	fprintf(r->out, "Finished            : %s\n", time);
 }
 
-const struct tb_output tb_text = {"default", begin, phase, result, removed, end};
+const struct tb_output tb_text = {"default", false, begin, test, phase, result, removed, test_end, end};

@@ -13,9 +13,10 @@ struct pass {
 	struct tb_phase *p;
 	enum tb_pass kind;
 	bool check, lockstep;
+	uint64_t *expected; // of a checked transfer that isn't a time-stamp packet
 	int owner;
 	int64_t limit, done;
-	int64_t *order;
+	struct tb_order order;
 	struct tb_file file;
 	double begin[PARTS], end[PARTS], stonewall_s, stonewall_pairs;
 	int64_t pairs_min, pairs_max;
@@ -48,27 +49,64 @@ static void report_difference(struct pass *s, int64_t offset, int64_t at)
 		fprintf(stderr, "tb-ior: %s: wrong data at offset %lld: found 0x%016llx\n", s->file.path,
 			(long long)(offset + at), (unsigned long long)p->data[at / 8]);
 	if (p->options->quit_on_error)
-		tb_io_failed(&s->file, "check", offset + at, "wrong data, and -q asks to stop");
+		tb_fail(s->file.path, "check", offset + at, "wrong data, and -q asks to stop");
+}
+
+// With -l o and -l i the first word holds the offset, and with -l i all others the same number.
+static void fill(const struct pass *s, uint64_t *words, int64_t offset)
+{
+	const struct tb_options *o = s->p->options;
+	size_t bytes = (size_t)o->transfer;
+	unsigned seed = s->p->signature + (unsigned)s->owner;
+	if (o->packet != TB_INCOMPRESSIBLE) {
+		tb_fill(words, bytes, s->p->signature, s->owner);
+	} else {
+		uint64_t high = (uint64_t)rand_r(&seed), word = high << 32 | (uint64_t)rand_r(&seed);
+		for (size_t i = 0; i < bytes / 8; i++)
+			words[i] = word;
+	}
+	if (o->packet != TB_TIMESTAMP)
+		words[0] = (uint64_t)(uint32_t)s->owner << 32 | (uint64_t)offset;
+}
+
+static int64_t first_difference(const struct pass *s, int64_t offset)
+{
+	const struct tb_options *o = s->p->options;
+	if (o->packet == TB_TIMESTAMP)
+		return tb_first_difference(s->p->data, (size_t)o->transfer, s->p->signature, s->owner);
+	fill(s, s->expected, offset);
+	for (int64_t i = 0; i < o->transfer / 8; i++)
+		if (s->p->data[i] != s->expected[i])
+			return i * 8;
+	return -1;
+}
+
+static void put(struct pass *s, int64_t offset)
+{
+	const struct tb_options *o = s->p->options;
+	if (o->packet == TB_TIMESTAMP)
+		tb_fill(s->p->data, (size_t)o->transfer, s->p->signature, s->owner);
+	else
+		fill(s, s->p->data, offset);
+	o->backend->write(&s->file, s->p->data, (size_t)o->transfer, offset);
+	if (o->fsync_per_write)
+		o->backend->sync_transfer(&s->file);
 }
 
 static void transfer(struct pass *s, int64_t i)
 {
 	struct tb_phase *p = s->p;
 	const struct tb_options *o = p->options;
-	size_t bytes = (size_t)o->transfer;
-	int64_t offset = tb_offset(o, p->world->tasks, s->owner, s->order ? s->order[i] : i);
+	int64_t offset = tb_order_offset(&s->order, i);
 	if (s->kind == TB_WRITE) {
-		tb_fill(p->data, bytes, p->signature, s->owner);
-		o->backend->write(&s->file, p->data, bytes, offset);
-		if (o->fsync_per_write)
-			o->backend->sync(&s->file);
+		put(s, offset);
 		return;
 	}
 	// All transfers of an owner hold the same bytes: a read that moved nothing must not find the last one's.
 	if (s->check)
-		tb_spoil(p->data, bytes);
-	o->backend->read(&s->file, p->data, bytes, offset);
-	int64_t at = s->check ? tb_first_difference(p->data, bytes, p->signature, s->owner) : -1;
+		tb_spoil(p->data, (size_t)o->transfer);
+	o->backend->read(&s->file, p->data, (size_t)o->transfer, offset);
+	int64_t at = s->check ? first_difference(s, offset) : -1;
 	if (at >= 0)
 		report_difference(s, offset, at);
 }
@@ -77,7 +115,7 @@ static bool deadline_over(struct pass *s)
 {
 	int over = now(s->p->world) - s->begin[TRANSFER] >= s->p->options->deadline_s;
 	if (s->lockstep)
-		MPI_Allreduce(MPI_IN_PLACE, &over, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD);
+		MPI_Allreduce(MPI_IN_PLACE, &over, 1, MPI_INT, MPI_LOR, s->p->world->comm);
 	return over;
 }
 
@@ -85,10 +123,10 @@ static bool deadline_over(struct pass *s)
 static void wear_out(struct pass *s)
 {
 	double elapsed = now(s->p->world) - s->begin[TRANSFER], sum = (double)s->done;
-	MPI_Allreduce(&elapsed, &s->stonewall_s, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-	MPI_Allreduce(&sum, &s->stonewall_pairs, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-	MPI_Allreduce(&s->done, &s->pairs_min, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD);
-	MPI_Allreduce(&s->done, &s->pairs_max, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+	MPI_Allreduce(&elapsed, &s->stonewall_s, 1, MPI_DOUBLE, MPI_MAX, s->p->world->comm);
+	MPI_Allreduce(&sum, &s->stonewall_pairs, 1, MPI_DOUBLE, MPI_SUM, s->p->world->comm);
+	MPI_Allreduce(&s->done, &s->pairs_min, 1, MPI_INT64_T, MPI_MIN, s->p->world->comm);
+	MPI_Allreduce(&s->done, &s->pairs_max, 1, MPI_INT64_T, MPI_MAX, s->p->world->comm);
 	while (s->done < s->limit && s->done < s->pairs_max)
 		transfer(s, s->done++);
 }
@@ -111,14 +149,14 @@ static void transfer_all(struct pass *s)
 static void barrier_between(const struct pass *s)
 {
 	if (s->p->options->intra_barriers)
-		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Barrier(s->p->world->comm);
 }
 
 static void execute(struct pass *s)
 {
 	const struct tb_options *o = s->p->options;
 	const struct tb_world *w = s->p->world;
-	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Barrier(w->comm);
 	s->begin[OPEN] = now(w);
 	o->backend->open(&s->file, s->kind == TB_WRITE, !o->file_per_process);
 	s->end[OPEN] = now(w);
@@ -130,7 +168,7 @@ static void execute(struct pass *s)
 	s->begin[CLOSE] = now(w);
 	o->backend->close(&s->file);
 	s->end[CLOSE] = now(w);
-	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Barrier(s->p->world->comm);
 }
 
 static struct tb_result measure(struct pass *s, int repetition)
@@ -139,15 +177,16 @@ static struct tb_result measure(struct pass *s, int repetition)
 	double begin[PARTS], end[PARTS], latency = 0, bytes = (double)s->done * (double)o->transfer, all;
 	if (s->done)
 		latency = (s->end[TRANSFER] - s->begin[TRANSFER]) / (double)s->done;
-	MPI_Allreduce(s->begin, begin, PARTS, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
-	MPI_Allreduce(s->end, end, PARTS, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-	MPI_Allreduce(MPI_IN_PLACE, &latency, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-	MPI_Allreduce(&bytes, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Allreduce(s->begin, begin, PARTS, MPI_DOUBLE, MPI_MIN, s->p->world->comm);
+	MPI_Allreduce(s->end, end, PARTS, MPI_DOUBLE, MPI_MAX, s->p->world->comm);
+	MPI_Allreduce(MPI_IN_PLACE, &latency, 1, MPI_DOUBLE, MPI_SUM, s->p->world->comm);
+	MPI_Allreduce(&bytes, &all, 1, MPI_DOUBLE, MPI_SUM, s->p->world->comm);
 	struct tb_result r = {.write = s->kind == TB_WRITE, .repetition = repetition, .bytes = (int64_t)all,
 		.pairs_min = s->pairs_min, .pairs_max = s->pairs_max, .stonewall_s = s->stonewall_s,
 		.open_s = end[OPEN] - begin[OPEN], .transfer_s = end[TRANSFER] - begin[TRANSFER],
 		.close_s = end[CLOSE] - begin[CLOSE], .total_s = end[CLOSE] - begin[OPEN],
-		.latency_s = latency / s->p->world->tasks};
+		.latency_s = latency / s->p->world->tasks, .rank_total_s = s->end[CLOSE] - s->begin[OPEN],
+		.rank_transfer_s = s->end[TRANSFER] - s->begin[TRANSFER], .rank_bytes = bytes};
 	// A clock too coarse for the run must not divide by nothing.
 	r.bandwidth_mib = all / TB_MIB / (r.total_s > 0 ? r.total_s : 1e-9);
 	r.iops = all / (double)o->transfer / (r.transfer_s > 0 ? r.transfer_s : 1e-9);
@@ -156,30 +195,45 @@ static struct tb_result measure(struct pass *s, int repetition)
 	return r;
 }
 
+// Where ranks move in step they all do as many transfers as the one that has the fewest.
 static int64_t common_limit(const struct pass *s)
 {
-	int64_t limit = s->p->limits[s->owner];
+	const struct tb_options *o = s->p->options;
+	int64_t limit = s->order.count;
+	if (s->kind != TB_WRITE && s->p->limits[s->owner] < limit)
+		limit = s->p->limits[s->owner];
+	if (o->wear_out_transfers && o->wear_out_transfers < limit)
+		limit = o->wear_out_transfers;
 	if (s->lockstep)
-		MPI_Allreduce(MPI_IN_PLACE, &limit, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD);
+		MPI_Allreduce(MPI_IN_PLACE, &limit, 1, MPI_INT64_T, MPI_MIN, s->p->world->comm);
 	return limit;
+}
+
+static void prepare(struct pass *s, int repetition)
+{
+	const struct tb_phase *p = s->p;
+	const struct tb_options *o = p->options;
+	s->owner = s->kind == TB_WRITE ? p->world->rank : tb_owner(o, p->world);
+	s->lockstep = !o->file_per_process && o->backend->collective_sync && (o->collective || o->fsync_per_write);
+	tb_order_make(&s->order, o, p->world->tasks, s->owner);
+	s->limit = common_limit(s);
+	s->file.options = o;
+	s->file.world = p->world;
+	s->file.owner = s->owner;
+	tb_path(s->file.path, sizeof s->file.path, o, s->owner, repetition);
+	if (s->check && o->packet != TB_TIMESTAMP)
+		s->expected = tb_buffer((size_t)o->transfer);
 }
 
 struct tb_result tb_phase_run(struct tb_phase *p, enum tb_pass kind, bool check, int repetition)
 {
-	const struct tb_options *o = p->options;
 	struct pass s = {.p = p, .kind = kind, .check = check};
-	s.owner = kind == TB_WRITE ? p->world->rank : tb_owner(o, p->world);
-	s.lockstep = !o->file_per_process && o->backend->collective_sync && (o->collective || o->fsync_per_write);
-	s.limit = kind == TB_WRITE ? tb_transfers(o) : common_limit(&s);
-	s.order = tb_order(o, s.owner);
-	s.file.single_attempt = o->single_attempt;
-	// A collective call on a rank's own file has no partner, but is a different path of the library.
-	s.file.collective = o->collective;
-	tb_path(s.file.path, sizeof s.file.path, o, s.owner, repetition);
+	prepare(&s, repetition);
 	execute(&s);
 	assert(s.done <= s.limit);
 	if (kind == TB_WRITE)
-		MPI_Allgather(&s.done, 1, MPI_INT64_T, p->limits, 1, MPI_INT64_T, MPI_COMM_WORLD);
-	free(s.order);
+		MPI_Allgather(&s.done, 1, MPI_INT64_T, p->limits, 1, MPI_INT64_T, p->world->comm);
+	tb_order_free(&s.order);
+	free(s.expected);
 	return measure(&s, repetition);
 }

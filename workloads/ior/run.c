@@ -13,17 +13,11 @@
 struct run {
 	const struct tb_options *o;
 	const struct tb_world *w;
-	struct tb_report *report; // NULL except on rank 0
+	struct tb_report *report; // NULL except on rank 0, as the next
+	struct tb_test *test;
 	struct tb_phase phase;
 	bool short_file;
 };
-
-static _Noreturn void fail(const char *path, const char *what, const char *reason)
-{
-	struct tb_file f;
-	snprintf(f.path, sizeof f.path, "%s", path);
-	tb_io_failed(&f, what, -1, reason);
-}
 
 static bool owns_file(const struct run *r)
 {
@@ -44,27 +38,27 @@ static double remove_files(const struct run *r, int repetition)
 {
 	char path[4096];
 	int64_t size;
-	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Barrier(r->w->comm);
 	double start = MPI_Wtime(), seconds;
 	tb_path(path, sizeof path, r->o, r->w->rank, repetition);
 	if (owns_file(r) && regular_size(path, &size) && unlink(path) && errno != ENOENT)
-		fail(path, "remove", strerror(errno));
-	if (r->o->unique_dir)
+		tb_fail(path, "remove", -1, strerror(errno));
+	if (r->o->unique_dir && r->o->file_per_process)
 		rmdir(dirname(path)); // stays when it holds anything else
 	double elapsed = MPI_Wtime() - start;
-	MPI_Allreduce(&elapsed, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+	MPI_Allreduce(&elapsed, &seconds, 1, MPI_DOUBLE, MPI_MAX, r->w->comm);
 	return seconds;
 }
 
 static void make_directory(const struct run *r, int repetition)
 {
 	char path[4096];
-	if (!r->o->unique_dir)
+	if (!r->o->unique_dir || !r->o->file_per_process)
 		return;
 	tb_path(path, sizeof path, r->o, r->w->rank, repetition);
 	char *dir = dirname(path);
 	if (mkdir(dir, 0775) && errno != EEXIST)
-		fail(dir, "mkdir", strerror(errno));
+		tb_fail(dir, "mkdir", -1, strerror(errno));
 }
 
 static void warn_of_size(const struct run *r, const struct tb_result *result, int64_t found)
@@ -85,7 +79,7 @@ static void check_size(struct run *r, const struct tb_result *result, int repeti
 	int64_t size[2] = {0, 0};
 	tb_path(path, sizeof path, r->o, r->w->rank, repetition);
 	size[1] = owns_file(r) && !regular_size(path, &size[0]);
-	MPI_Allreduce(MPI_IN_PLACE, size, 2, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Allreduce(MPI_IN_PLACE, size, 2, MPI_INT64_T, MPI_SUM, r->w->comm);
 	warn_of_size(r, result, size[0]);
 	if (size[1] || size[0] >= result->bytes)
 		return;
@@ -102,51 +96,72 @@ static void save_status(const struct run *r)
 		return;
 	FILE *f = fopen(path, "w");
 	if (!f)
-		fail(path, "open", strerror(errno));
+		tb_fail(path, "open", -1, strerror(errno));
 	for (int i = 0; i < r->w->tasks; i++)
 		fprintf(f, "%lld\n", (long long)r->phase.limits[i]);
 	bool written = !ferror(f);
 	if (fclose(f) || !written)
-		fail(path, "write", strerror(errno));
+		tb_fail(path, "write", -1, strerror(errno));
 }
 
 static void load_status(struct run *r)
 {
 	const char *path = r->o->status_file;
+	int64_t most = tb_file_bytes(r->o, r->w) / r->o->transfer;
 	if (r->w->rank == 0) {
 		FILE *f = fopen(path, "r");
 		if (!f)
-			fail(path, "open", strerror(errno));
+			tb_fail(path, "open", -1, strerror(errno));
 		long long count;
 		for (int i = 0; i < r->w->tasks; i++) {
-			if (fscanf(f, "%lld", &count) != 1 || count < 0 || count > tb_transfers(r->o))
-				fail(path, "read", "not the transfers of each rank of this run");
+			if (fscanf(f, "%lld", &count) != 1 || count < 0 || count > most)
+				tb_fail(path, "read", -1, "not the transfers of each rank of this run");
 			r->phase.limits[i] = count;
 		}
 		fclose(f);
 	}
-	MPI_Bcast(r->phase.limits, r->w->tasks, MPI_INT64_T, 0, MPI_COMM_WORLD);
+	MPI_Bcast(r->phase.limits, r->w->tasks, MPI_INT64_T, 0, r->w->comm);
+}
+
+static void record_ranks(struct run *r, const struct tb_result *x)
+{
+	double mine[3] = {x->rank_total_s, x->rank_transfer_s, x->rank_bytes}, *all = NULL;
+	int wanted = r->report && r->report->rank_file;
+	MPI_Bcast(&wanted, 1, MPI_INT, 0, r->w->comm);
+	if (!wanted)
+		return;
+	if (r->report)
+		all = tb_buffer((size_t)r->w->tasks * sizeof mine);
+	MPI_Gather(mine, 3, MPI_DOUBLE, all, 3, MPI_DOUBLE, 0, r->w->comm);
+	for (int i = 0; r->report && i < r->w->tasks; i++) {
+		double *rank = all + 3 * (ptrdiff_t)i;
+		fprintf(r->report->rank_file, "%s,%d,%.10e,%.10e,%.10e,%.10e\n", x->write ? "write" : "read", i, rank[0],
+			rank[1], rank[2] / rank[0], rank[2] / rank[1]);
+	}
+	free(all);
 }
 
 static void record(struct run *r, const struct tb_result *result)
 {
+	record_ranks(r, result);
 	if (!r->report)
 		return;
-	tb_report_add(r->report, result);
-	r->o->output->result(r->report, result);
-	fflush(r->report->out);
+	tb_report_add(r->test, result);
+	r->report->output->result(r->report, r->test, result);
+	if (r->report->out)
+		fflush(r->report->out);
 }
 
 static void announce(struct run *r, bool write)
 {
 	if (r->report)
-		r->o->output->phase(r->report, write);
+		r->report->output->phase(r->report, r->test, write);
 }
 
 static void warn_of_errors(struct run *r, int64_t before, const char *what)
 {
 	int64_t errors = r->phase.errors - before, all;
-	MPI_Allreduce(&errors, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Allreduce(&errors, &all, 1, MPI_INT64_T, MPI_SUM, r->w->comm);
 	if (all && r->w->rank == 0)
 		fprintf(stderr, "WARNING: Incorrect data on %s (%lld errors found).\n"
 			"Used Time Stamp %u (0x%x) for Data Signature\n", what, (long long)all, r->phase.signature,
@@ -181,6 +196,13 @@ static void read_data(struct run *r, int repetition)
 	record(r, &result);
 }
 
+static bool any_errors(const struct run *r)
+{
+	int64_t errors = r->phase.errors;
+	MPI_Allreduce(MPI_IN_PLACE, &errors, 1, MPI_INT64_T, MPI_SUM, r->w->comm);
+	return errors;
+}
+
 static void repeat(struct run *r, int repetition)
 {
 	if (r->o->write)
@@ -191,46 +213,73 @@ static void repeat(struct run *r, int repetition)
 		check_data(r, repetition);
 	if (r->o->read)
 		read_data(r, repetition);
-	if (r->o->keep)
+	if (r->o->keep || (r->o->keep_with_error && any_errors(r)))
 		return;
 	double seconds = remove_files(r, repetition);
 	if (r->report)
-		r->o->output->removed(r->report, seconds, repetition);
+		r->report->output->removed(r->report, r->test, seconds, repetition);
 }
 
-static void *buffer(size_t bytes)
+// -M: memory that the page cache can't have, touched so that it is really there.
+static void *occupy(const struct run *r)
 {
-	void *data = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-	if (data)
-		return data;
-	fprintf(stderr, "tb-ior: no memory for a transfer of %zu bytes\n", bytes);
-	MPI_Abort(MPI_COMM_WORLD, TB_EXIT_IO);
-	abort();
+	int64_t node = r->o->memory_per_node;
+	if (node < 0)
+		node = sysconf(_SC_PHYS_PAGES) / 100 * -node * sysconf(_SC_PAGESIZE);
+	size_t bytes = (size_t)(node / r->w->tasks_per_node + r->o->memory_per_task);
+	void *memory = bytes ? tb_buffer(bytes) : NULL;
+	if (memory)
+		memset(memory, 1, bytes);
+	return memory;
 }
 
-static uint32_t common_signature(const struct tb_options *o)
+// Cut to 32 bits, as IOR does.
+static uint32_t common_signature(const struct tb_options *o, MPI_Comm comm)
 {
-	uint32_t signature = o->signature ? o->signature : (uint32_t)time(NULL);
-	MPI_Bcast(&signature, 1, MPI_UINT32_T, 0, MPI_COMM_WORLD);
+	uint32_t signature = (uint32_t)o->signature ? (uint32_t)o->signature : (uint32_t)time(NULL);
+	MPI_Bcast(&signature, 1, MPI_UINT32_T, 0, comm);
 	return signature;
+}
+
+static bool time_is_over(const struct run *r, double start)
+{
+	int over = r->o->limit_min && MPI_Wtime() - start >= r->o->limit_min * 60.0;
+	MPI_Bcast(&over, 1, MPI_INT, 0, r->w->comm);
+	return over;
+}
+
+static void repeat_all(struct run *r)
+{
+	double start = MPI_Wtime();
+	for (int i = 0; i < r->o->repetitions && !r->o->dry_run; i++) {
+		if (i && time_is_over(r, start))
+			break;
+		if (i && r->o->delay_s)
+			sleep((unsigned)r->o->delay_s);
+		repeat(r, i);
+	}
 }
 
 int tb_run(const struct tb_options *o, const struct tb_world *w, struct tb_report *report)
 {
-	struct run r = {.o = o, .w = w, .report = report};
-	r.phase = (struct tb_phase){.options = o, .world = w, .signature = common_signature(o)};
-	r.phase.data = buffer((size_t)o->transfer);
-	r.phase.limits = buffer((size_t)w->tasks * sizeof *r.phase.limits);
+	struct run all = {.o = o, .w = w, .report = report}, *r = &all;
+	r->phase = (struct tb_phase){.options = o, .world = w, .signature = common_signature(o, w->comm)};
+	r->phase.data = tb_buffer((size_t)o->transfer);
+	r->phase.limits = tb_buffer((size_t)w->tasks * sizeof *r->phase.limits);
+	void *occupied = occupy(r);
 	for (int i = 0; i < w->tasks; i++)
-		r.phase.limits[i] = tb_transfers(o);
-	for (int i = 0; i < o->repetitions; i++) {
-		if (i && o->delay_s)
-			sleep((unsigned)o->delay_s);
-		repeat(&r, i);
+		r->phase.limits[i] = INT64_MAX;
+	if (report) {
+		r->test = tb_report_test(report, o, w);
+		report->output->test(report, r->test, r->phase.signature);
 	}
-	int64_t errors = r.phase.errors + r.short_file;
-	MPI_Allreduce(MPI_IN_PLACE, &errors, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
-	free(r.phase.data);
-	free(r.phase.limits);
+	repeat_all(r);
+	if (report)
+		report->output->test_end(report, r->test);
+	int64_t errors = r->phase.errors + r->short_file;
+	MPI_Allreduce(MPI_IN_PLACE, &errors, 1, MPI_INT64_T, MPI_SUM, w->comm);
+	free(occupied);
+	free(r->phase.data);
+	free(r->phase.limits);
 	return errors ? TB_EXIT_DATA : 0;
 }

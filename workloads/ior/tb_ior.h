@@ -1,23 +1,20 @@
 // tb-ior: IOR's command line, access pattern and output, for machines where IOR itself isn't installed.
 //
-// main parses the options (the same on every rank), run executes the repetitions, phase one timed
-// open/transfer/close, a backend moves the bytes, pattern says which bytes, and an output prints the report.
-// Only rank 0 prints the report. A failing transfer ends all ranks at once: none is left waiting for another.
+// main parses the options (the same on every rank) into tests, run executes a test's repetitions, phase is one timed
+// open/transfer/close, a backend moves the bytes, order says where each transfer lies, and an output prints the
+// report. Only rank 0 has a report. A failing transfer ends all ranks at once: none is left waiting for another.
 #ifndef TB_IOR_H
 #define TB_IOR_H
 
-#include <mpi.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "driver.h"
 
-enum { TB_EXIT_DATA = 1, TB_EXIT_USAGE = 2, TB_EXIT_IO = 3 };
-
-#define TB_MIB 1048576.0
+#include <limits.h>
 
 struct tb_backend;
 struct tb_output;
+struct tb_tests;
+
+enum tb_packet { TB_TIMESTAMP, TB_OFFSET, TB_INCOMPRESSIBLE };
 
 struct tb_options {
 	const struct tb_backend *backend;
@@ -25,18 +22,27 @@ struct tb_options {
 	const char *file;
 	const char *summary_file; // NULL: standard output
 	const char *status_file;  // transfers done per rank under a stonewall, kept for a later read
+	const char *rank_file;    // CSV of each rank's rates
+	const char *hints_file;
 	bool write, read, check_write, check_read;
-	bool file_per_process, collective, keep, use_existing, multi_file, unique_dir;
+	bool file_per_process, collective, keep, keep_with_error, use_existing, multi_file, unique_dir;
 	bool fsync, fsync_per_write, intra_barriers, single_attempt, random_offset, quit_on_error;
-	bool reorder, reorder_random, wear_out, version, help;
-	int64_t block, transfer, segments;
-	int verbose, deadline_s, repetitions, delay_s, task_offset, reorder_seed;
-	uint32_t signature;
+	bool reorder, reorder_random, wear_out, dry_run, version, help;
+	bool direct, preallocate, file_view, no_fill, advise_drop, advise_pattern;
+	int64_t block, transfer, segments, signature, alignment, wear_out_transfers, memory_per_task;
+	int64_t memory_per_node; // below 0: that many percent
+	int verbose, deadline_s, repetitions, delay_s, task_offset, reorder_seed, offset_seed, limit_min; // minutes
+	int tasks, refnum, outlier_s;
+	enum tb_packet packet;
+	struct tb_tests *tests; // what the scripts of -f add
 };
 
-struct tb_world {
-	int rank, tasks, nodes, tasks_per_node;
-	double clock_offset; // added to MPI_Wtime: one clock for all ranks
+// The tests of a command line: those of its scripts, else the one of its options.
+struct tb_tests {
+	struct tb_options *options;
+	size_t count;
+	char **texts; // of the scripts, into which options point
+	size_t text_count;
 };
 
 struct tb_result {
@@ -45,38 +51,65 @@ struct tb_result {
 	int64_t bytes, pairs_min, pairs_max;
 	double bandwidth_mib, iops, latency_s, open_s, transfer_s, close_s, total_s;
 	double stonewall_s, stonewall_mib; // with wear-out: when the deadline struck, mean MiB/s a task until then
+	double rank_total_s, rank_transfer_s, rank_bytes; // this rank's own
 };
 
-struct tb_report {
+struct tb_test {
 	const struct tb_options *options;
-	const struct tb_world *world;
-	FILE *out;
-	const char *command_line;
-	char began[32], machine[512], node[256], system[256], path[4096];
-	double capacity_gib, used_percent, inodes_mi, used_inodes_percent;
+	struct tb_world world;
+	int id;
+	char began[32], path[4096];
+	struct tb_file_system fs;
 	struct tb_result *results;
 	size_t count;
 };
 
-// options.c: fills `why` and returns false for a usage error.
-bool tb_options_parse(struct tb_options *o, int argc, char **argv, char *why, size_t size);
-void tb_usage(FILE *out);
+struct tb_report {
+	const struct tb_output *output;
+	FILE *out; // NULL until the report is written
+	const char *path, *command_line;
+	int verbose;
+	char began[32], machine[512], node[256], system[256];
+	struct tb_test *tests;
+	size_t count;
+	FILE *rank_file;
+};
 
-// pattern.c
-int64_t tb_transfers(const struct tb_options *o);
-int64_t *tb_order(const struct tb_options *o, int owner); // NULL: in order; the caller frees it
-int64_t tb_offset(const struct tb_options *o, int tasks, int owner, int64_t transfer);
-void tb_fill(uint64_t *words, size_t bytes, uint32_t signature, int owner);
-void tb_spoil(uint64_t *words, size_t bytes); // changes a word in every 512 bytes
-int64_t tb_first_difference(const uint64_t *words, size_t bytes, uint32_t signature, int owner);
+// options.c and script.c
+bool tb_ior_options(struct tb_options *o, struct tb_tests *tests, int argc, char **argv, int tasks,
+	struct tb_complaint *c);
+bool tb_ior_directive(struct tb_options *o, const char *name, const char *value, struct tb_complaint *c);
+bool tb_script_read(struct tb_tests *tests, const struct tb_options *defaults, const char *path,
+	struct tb_complaint *c);
+bool tb_tests_add(struct tb_tests *tests, const struct tb_options *o, struct tb_complaint *c);
+void tb_tests_free(struct tb_tests *tests);
+void tb_ior_help(FILE *out);
+
+// order.c: where the transfers of one owner lie in its file.
+struct tb_order {
+	int64_t per_segment, count; // transfers of a segment, of all
+	int64_t transfer, segment, first; // bytes: of a transfer, from segment to segment, to the first transfer
+	uint32_t *table;  // the order in a segment; NULL: `mixed` says it, or one after the other
+	bool mixed;
+	int64_t all, skip; // mixed: the numbers that are mixed, and where this owner's share begins
+	uint64_t key;
+};
+void tb_order_make(struct tb_order *order, const struct tb_options *o, int tasks, int owner);
+int64_t tb_order_offset(const struct tb_order *order, int64_t transfer);
+void tb_order_free(struct tb_order *order);
 int tb_owner(const struct tb_options *o, const struct tb_world *w); // whose data this rank reads
 
-// A backend aborts all ranks on an error (tb_io_failed), so its functions have nothing to return.
+// A backend ends all ranks on an error (tb_fail), so its functions have nothing to return.
 struct tb_file {
 	char path[4096];
+	const struct tb_options *options;
+	const struct tb_world *world;
+	int owner;
 	int fd;
 	MPI_File handle;
-	bool single_attempt, collective;
+	char *map;
+	size_t map_bytes;
+	int64_t hdf5_file, hdf5_set, hdf5_space, hdf5_memory, hdf5_access, hdf5_segment;
 };
 struct tb_backend {
 	const char *name;
@@ -87,10 +120,11 @@ struct tb_backend {
 	void (*write)(struct tb_file *f, const void *data, size_t bytes, int64_t offset);
 	void (*read)(struct tb_file *f, void *data, size_t bytes, int64_t offset);
 	void (*sync)(struct tb_file *f);
+	void (*sync_transfer)(struct tb_file *f); // of -Y
 	void (*close)(struct tb_file *f);
 };
-extern const struct tb_backend tb_posix, tb_mpiio;
-_Noreturn void tb_io_failed(const struct tb_file *f, const char *what, int64_t offset, const char *reason);
+extern const struct tb_backend tb_posix, tb_mpiio, tb_mmap, tb_hdf5;
+int64_t tb_file_bytes(const struct tb_options *o, const struct tb_world *w); // of one file, fully written
 
 // phase.c: one pass over the data, timed.
 enum tb_pass { TB_WRITE, TB_READ, TB_CHECK };
@@ -105,16 +139,19 @@ struct tb_phase {
 struct tb_result tb_phase_run(struct tb_phase *p, enum tb_pass pass, bool check, int repetition);
 void tb_path(char *path, size_t size, const struct tb_options *o, int owner, int repetition);
 
-// run.c: all repetitions; returns the exit status, the same on every rank.
+// run.c: all repetitions of a test, NULL report except on rank 0; returns the exit status, the same on every rank.
 int tb_run(const struct tb_options *o, const struct tb_world *w, struct tb_report *report);
 
-// output.c and output_*.c; a report is there only on rank 0 (NULL elsewhere does nothing).
+// output.c and output_*.c
 struct tb_output {
 	const char *name;
+	bool at_end; // written whole when all is done
 	void (*begin)(struct tb_report *r);
-	void (*phase)(struct tb_report *r, bool write);
-	void (*result)(struct tb_report *r, const struct tb_result *result);
-	void (*removed)(struct tb_report *r, double seconds, int repetition);
+	void (*test)(struct tb_report *r, const struct tb_test *t, uint32_t signature);
+	void (*phase)(struct tb_report *r, const struct tb_test *t, bool write);
+	void (*result)(struct tb_report *r, const struct tb_test *t, const struct tb_result *result);
+	void (*removed)(struct tb_report *r, const struct tb_test *t, double seconds, int repetition);
+	void (*test_end)(struct tb_report *r, const struct tb_test *t);
 	void (*end)(struct tb_report *r);
 };
 extern const struct tb_output tb_text, tb_csv, tb_json;
@@ -124,14 +161,13 @@ struct tb_statistics {
 	double max, min, mean, deviation, ops_max, ops_min, ops_mean, ops_deviation;
 	double time_s, moved_mib, stonewall_s, stonewall_mib;
 };
-struct tb_statistics tb_summarize(const struct tb_report *r, bool write);
+struct tb_statistics tb_summarize(const struct tb_test *t, bool write);
 void tb_now(char text[32]);
 void tb_human_size(char *text, size_t size, int64_t bytes);
 int64_t tb_aggregate(const struct tb_options *o, const struct tb_world *w);
-char *tb_join(int argc, char **argv); // the command line as one string; the caller frees it
-bool tb_report_open(struct tb_report *r, const struct tb_options *o, const struct tb_world *w,
-	const char *command_line);
-void tb_report_add(struct tb_report *r, const struct tb_result *result);
+bool tb_report_open(struct tb_report *r, const struct tb_options *o, const char *command_line, size_t tests);
+struct tb_test *tb_report_test(struct tb_report *r, const struct tb_options *o, const struct tb_world *w);
+void tb_report_add(struct tb_test *t, const struct tb_result *result);
 bool tb_report_close(struct tb_report *r);
 
 #endif

@@ -13,15 +13,20 @@ import sys
 import tempfile
 import unittest
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 DATA = Path(__file__).parent / "data"
+FAST = Path("/dev/shm")
 LIMIT_S = 60  # a run that takes longer hangs
 MEASURED = re.compile(r"^(tb-ior-0|IOR-4)[.\d]+|[\d.]+ Mi?B/sec|\w{3} \w{3} .* \d{4}$")
 WRONG_LINES = (
-    "-y|-b|-b 0|-b 4q|-b 9999999t|-t 3k -b 8k|-t 12 -b 24|-i 0|-D x|-G 4294967296|-a HDF5|-c|-u|-C -Z|word|"
-    "-O nothing=1|-O summaryFile|-O summaryFormat=XML|-O stoneWallingWearOut=1|-O stoneWallingWearOut=2 -D 1"
+    "-y|-b|-b 0|-b 4q|-b 9999999t|-t 3k -b 8k|-t 12 -b 24|-t 0|-i 0|-D x|-G x|-a FILE|-C -Z|word|"
+    "-z -C|-z -c -a MPIIO|-z --mpiio.useFileView|-N 3|--posix.odirect -t 8|-l random|-M 99%|"
+    "-f /nowhere|-t 2g -b 2g -a HDF5|-O nothing=1|-O summaryFile|-O summaryFormat=XML|"
+    "-O summaryFile=/nowhere/x|-O stoneWallingWearOut=1|-O stoneWallingWearOut=2 -D 1|"
+    "-O blockSize=x|--blockSize|--nothing=1|-O checkRead=yes"
 ).split("|")
 PROGRAM = MPIEXEC = ""
 
@@ -35,13 +40,14 @@ class Case(unittest.TestCase):
     """A folder of its own and a way to run tb-ior in it."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory(prefix="tb-ior-")
+        folder = tempfile.TemporaryDirectory(prefix="tb-ior-", dir=FAST if FAST.is_dir() else None)
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
         self.file = self.folder / "data"
 
     def run_ior(self, options: str, ranks: int = 2, status: int = 0, file: str = "") -> Any:
-        command = [MPIEXEC, "-n", str(ranks), PROGRAM, "-o", file or str(self.file), *options.split()]
+        start = [MPIEXEC, "-n", str(ranks)] if ranks > 1 else []  # one rank starts without a launcher
+        command = [*start, PROGRAM, "-o", file or str(self.file), *options.split()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, cwd=self.folder)
         self.assertEqual(done.returncode, status, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
         return done
@@ -135,10 +141,45 @@ class Bytes(Case):
             self.assertEqual(Path(f"{self.file}.{i:08d}").read_bytes(), expected(1234, i, 256) * 6)
 
     def test_shared(self) -> None:
-        for api in ("-a POSIX", "-a MPIIO", "-a MPIIO -c", "-a MPIIO -c -Y -e -g"):
+        for api in (
+            "-a POSIX",
+            "-a MPIIO -c -Y -e -g",
+            "-a MPIIO -c --mpiio.useFileView --mpiio.preallocate",
+            "-a MPIIO --mpiio.useFileView",
+            "-a MMAP -e -Y",
+        ):
             self.run_ior(f"{api} -w -k -G 99 -t 256 -b 512 -s 3", ranks=3)
             segment = b"".join(expected(99, i, 256) * 2 for i in range(3))
             self.assertEqual(self.file.read_bytes(), segment * 3, api)
+
+    def test_hdf5(self) -> None:
+        for mode in ("-c", "-e --hdf5.noFill", "-F"):
+            self.run_ior(f"-a HDF5 -w -r -R -k -G 99 -t 256 -b 512 -s 3 {mode}")
+            files = [self.file] if mode != "-F" else [Path(f"{self.file}.{i:08d}") for i in range(2)]
+            blocks = (
+                [b"".join(expected(99, i, 256) * 2 for i in range(2))]
+                if mode != "-F"
+                else [expected(99, i, 256) * 2 for i in range(2)]
+            )
+            for path, block in zip(files, blocks, strict=True):
+                self.assertEqual(path.read_bytes().count(block), 3, mode)
+                path.unlink()
+
+    def test_signatures(self) -> None:
+        for given, first in (
+            ("-5", 0xFFFFFFFFFFFFFFFB),
+            ("99999999999", 0x4876E7FF),
+            ("4294967295", 2**64 - 1),
+        ):
+            self.run_ior(f"-w -k -G {given} -t 8 -b 8", ranks=1)
+            self.assertEqual(struct.unpack("<Q", self.file.read_bytes())[0], first, given)
+
+    def test_packets(self) -> None:
+        """The offset in the first word, and for `i` one pseudo-random number in the others, as in IOR."""
+        for packet, second in (("offset", (1 << 32) + 6), ("i", 0x2A6EADF628CDC949)):
+            self.run_ior(f"-w -r -R -W -k -F -G 5 -t 16 -b 32 -l {packet}")
+            words = struct.unpack("<4Q", Path(f"{self.file}.00000001").read_bytes())
+            self.assertEqual(words, (1 << 32, second, (1 << 32) + 16, second))
 
     def test_files_go_unless_kept(self) -> None:
         self.run_ior("-w -r -F -t 4k -b 8k -u -i 2")
@@ -150,24 +191,135 @@ class Bytes(Case):
 class Order(Case):
     """Random order and reading another rank's data."""
 
-    def test_random_covers_each_offset_once(self) -> None:
-        trace = self.folder / "trace"
-        tracer = ["strace", "-f", "-qq", "-e", "trace=pwrite64", "-o", str(trace)]
-        command = [MPIEXEC, "-n", "1", *tracer, PROGRAM, "-w", "-z", "-t", "4k", "-b", "256k", "-s", "2"]
-        subprocess.run([*command, "-o", str(self.file)], timeout=LIMIT_S, check=True, capture_output=True)
-        found = re.findall(r"pwrite64\(.*, 4096, (\d+)\) = 4096", trace.read_text())
-        offsets = [int(offset) for offset in found]
-        self.assertEqual(Counter(offsets), Counter(range(0, 512 << 10, 4096)))
-        self.assertNotEqual(offsets, sorted(offsets))
+    def offsets(self, options: str, ranks: int, call: str = "write") -> list[list[int]]:
+        """Each rank's transfers of 8 bytes, by their number in the file, in the order it makes them."""
+        trace = [
+            "sh",
+            "-c",
+            'exec strace -qq -y -e trace=lseek,write,read -o trace.$OMPI_COMM_WORLD_RANK "$0" "$@"',
+        ]
+        command = [
+            MPIEXEC,
+            "-n",
+            str(ranks),
+            *trace,
+            PROGRAM,
+            "-t",
+            "8",
+            "-o",
+            str(self.file),
+            *options.split(),
+        ]
+        subprocess.run(command, timeout=LIMIT_S, check=True, capture_output=True, cwd=self.folder)
+        pattern = re.compile(rf"lseek\(\d+<{self.file}[^,]*, (\d+), .*\n{call}\(\d+<{self.file}.*, 8\) += 8")
+        texts = ((self.folder / f"trace.{rank}").read_text() for rank in range(ranks))
+        return [[int(offset) // 8 for offset in pattern.findall(text)] for text in texts]
 
-    def test_random_fills_the_file(self) -> None:
-        self.run_ior("-w -k -z -G 5 -t 256 -b 4k -s 2", ranks=2)
-        segment = expected(5, 0, 256) * 16 + expected(5, 1, 256) * 16
-        self.assertEqual(self.file.read_bytes(), segment * 2)
+    def test_random_order_is_that_of_ior(self) -> None:
+        """Orders that IOR 4.0.0 was seen to make."""
+        orders = self.offsets("-w -z -F -b 64 -s 2 --random-offset-seed=3", 2)
+        first, second = [7, 4, 2, 0, 5, 1, 3, 6], [5, 1, 2, 7, 6, 3, 0, 4]
+        self.assertEqual(orders, [first + [8 + n for n in first], second + [8 + n for n in second]])
+        shared = self.offsets("-w -z -b 64 --random-offset-seed=3", 2)
+        self.assertEqual(shared, [[6, 3, 0, 10, 5, 7, 11, 14, 2, 9], [15, 13, 4, 12, 8, 1]])
+
+    def test_random_covers_each_offset_once(self) -> None:
+        for options in ("", "-F"):
+            orders = self.offsets(f"-w -z -b 256 -s 2 {options}", 3)
+            for order in orders if options else [[n for part in orders for n in part]]:
+                self.assertEqual(Counter(order), Counter(range(64 if options else 192)))
+                self.assertNotEqual(order, sorted(order))
+
+    def test_random_order_without_a_table(self) -> None:
+        """Above a million transfers a permutation is computed: it fills the file and is read back."""
+        for mode in ("", "-F"):
+            self.run_ior(f"-a MMAP -w -r -R -W -k -z -G 5 -t 8 -b 8388616 {mode}")
+        content = Path(f"{self.file}.00000001").read_bytes()[:8388616]
+        self.assertEqual(content, expected(5, 1, 8) * (8388616 // 8))
+        data = self.file.read_bytes()
+        self.assertEqual(Counter(data[i] for i in range(4, len(data), 8)), Counter({0: 1048577, 1: 1048577}))
+
+    def test_random_reads_what_was_written(self) -> None:
+        self.run_ior("-w -r -R -W -z -G 5 -t 256 -b 4k -s 2", ranks=3)
+        self.run_ior("-w -r -R -z -F -C -G 5 -t 256 -b 4k -s 2", ranks=2)
 
     def test_other_ranks_data(self) -> None:
-        for order in ("-C", "-C -F", "-C -F -Q 2", "-Z -X 3 -F", "-Z -X 4 -z", "-C -a MPIIO -c"):
+        for order in ("-C", "-C -F -Q 2", "-Z -X 3 -F", "-Z -X 4 -z", "-C -a MPIIO -c"):
             self.run_ior(f"-w -r -W -R -t 4k -b 64k -s 2 {order}", ranks=3)
+
+    def test_random_task_is_that_of_ior(self) -> None:
+        """-Z -X 4 on three ranks: rank 0 reads 1, rank 1 reads 2, rank 2 reads its own."""
+        self.run_ior("-w -k -F -t 8 -b 8 -G 7", ranks=3)
+        Path(f"{self.file}.00000000").unlink()
+        self.run_ior("-r -R -k -F -t 8 -b 8 -G 7 -Z -X 4", ranks=3)
+        self.run_ior("-r -R -k -F -t 8 -b 8 -G 7 -Z -X 2", ranks=3, status=3)
+
+
+class Script(Case):
+    """Several tests of one invocation, and options by their long names."""
+
+    def write(self, text: str) -> str:
+        path = self.folder / "script"
+        path.write_text(text)
+        return f"-f {path}"
+
+    def test_two_tests(self) -> None:
+        script = self.write(
+            f"IOR START\n  testFile = {self.file} # here\n\nfilePerProc=1\nsegmentCount=2\n"
+            "  blocksize=8k\nRUN\ntransferSize=4k\nreadFile=0\nRUN\nior stop\n"
+        )
+        path = self.folder / "x.json"
+        self.run_ior(f"-w -r -t 8k {script} -t 1k -O summaryFormat=JSON,summaryFile={path}")
+        document = json.loads(path.read_text())
+        found = [
+            (
+                t["TestID"],
+                t["Parameters"]["transferSize"],
+                t["Parameters"]["segmentCount"],
+                [r["access"] for r in t["Results"]],
+            )
+            for t in document["tests"]
+        ]
+        self.assertEqual(found, [(0, 8192, 2, ["write", "read"]), (1, 4096, 2, ["write"])])
+        self.assertEqual(
+            [(s["operation"], s["TestID"]) for s in document["summary"]],
+            [("write", 0), ("read", 0), ("write", 1)],
+        )
+        text = self.run_ior(f"-w -t 4k {script}").stdout
+        self.assertEqual(
+            [line.split()[-1] for line in text.splitlines() if line.startswith("TestID")], ["0", "1"]
+        )
+        self.assertEqual(text.count("Summary of all tests:"), 1)
+
+    def test_wrong_scripts(self) -> None:
+        for text, place in (
+            ("", "no test"),
+            ("RUN\n", ":1: "),
+            ("IOR START\nRUN\n", "IOR STOP is missing"),
+            ("IOR START\nIOR STOP\n", "no test"),
+            ("IOR START\nx=1\nRUN\nIOR STOP", ":2: "),
+            ("IOR START\nRUN\nblockSize=no\nIOR STOP", ":3: "),
+            ("IOR START\nfast\n", ":2: "),
+        ):
+            done = self.run_ior(self.write(text), ranks=1, status=2)
+            self.assertIn(place, done.stderr, text)
+            self.assertEqual((done.stderr.count("\n"), self.names()), (1, ["script"]), done.stderr)
+
+    def test_names(self) -> None:
+        line = "-O writeFile=1,READFILE=0,blockSize=8k,keepFile=1,filePerProc=1,api=mpiio --transferSize=4k -s=2"
+        text = self.run_ior(
+            f"{line} -A 7 -N 1 -M 1m -O saveRankPerformanceDetailsCSV={self.folder}/ranks.csv"
+        ).stdout
+        self.assertEqual(self.names(), ["data.00000000", "ranks.csv"])
+        self.assertEqual(Path(f"{self.file}.00000000").stat().st_size, 16384)
+        self.assertRegex(text, r"(?m)^write .* MPIIO +7$")
+        rows = [row.split(",") for row in (self.folder / "ranks.csv").read_text().splitlines()]
+        self.assertEqual([row[:2] for row in rows], [["access", "rank"], ["write", "0"]])
+        self.assertAlmostEqual(float(rows[1][4]) * float(rows[1][2]), 16384, delta=1)
+
+    def test_dry_run(self) -> None:
+        self.assertNotRegex(self.run_ior("--dryRun -w", ranks=1).stdout, r"(?m)^write")
+        self.assertEqual(self.names(), [])
 
 
 class Check(Case):
@@ -181,7 +333,7 @@ class Check(Case):
             data = bytearray(victim.read_bytes())
             data[at] ^= 1
             victim.write_bytes(data)
-            for check in ("-r -R", "-W", "-r -R -C -q"):
+            for check in ("-r -R", "-W -q"):
                 done = self.run_ior(f"{check} -k -F -G 42 -t 4k -b 128k", status=3 if "-q" in check else 1)
                 self.assertIn(f"{victim}: wrong data at offset {at - at % 8}", done.stderr)
 
@@ -196,8 +348,10 @@ class Stonewall(Case):
 
     def test_wear_out(self) -> None:
         path = self.folder / "summary.json"
-        self.run_ior("-w -r -R -F -C -t 4k -b 64g -Y -D 1 -O stoneWallingWearOut=1,summaryFormat=JSON,"
-                     f"summaryFile={path},stoneWallingStatusFile={self.folder}/status -k")
+        self.run_ior(
+            "-w -r -R -F -C -t 4k -b 64g -Y -D 1 -O stoneWallingWearOut=1,summaryFormat=JSON,"
+            f"summaryFile={path},stoneWallingStatusFile={self.folder}/status -k"
+        )
         ours, sample = json.loads(path.read_text()), json.loads((DATA / "stonewall-wearout.json").read_text())
         self.assertEqual(keys(ours["summary"][0]), keys(sample["summary"][0]))
         pairs = [int(line) for line in (self.folder / "status").read_text().split()]
@@ -235,14 +389,29 @@ class Errors(Case):
             self.assertIn("data.00000001: read at offset", done.stderr)
 
     def test_missing(self) -> None:
-        self.run_ior("-r -t 4k -b 8k", status=3)
+        self.run_ior("-r -t 4k -b 8k -a HDF5", ranks=1, status=3)
         self.run_ior("-w -F -t 4k -b 8k", status=3, file=f"{self.folder}/none/data")
 
+    def test_no_report_of_an_aborted_run(self) -> None:
+        report = self.folder / "x.json"
+        report.write_text("old")
+        self.run_ior(f"-r -t 4k -b 8k -O summaryFormat=JSON,summaryFile={report}", ranks=1, status=3)
+        self.assertEqual(self.names(), [])
+
+    def test_kept_with_error(self) -> None:
+        self.run_ior("-w -k -t 4k -b 8k -G 1", ranks=1)
+        self.run_ior("-r -R -K -t 4k -b 8k -G 2", ranks=1, status=1)
+        self.assertEqual(self.names(), ["data"])
+        self.run_ior("-r -R -K -t 4k -b 8k -G 1", ranks=1)
+        self.assertEqual(self.names(), [])
+
     def test_usage(self) -> None:
-        for line in WRONG_LINES:
-            done = self.run_ior(line, status=2)
-            own = [text for text in done.stderr.splitlines() if text.startswith("tb-ior: ")]
-            self.assertEqual((len(own), done.stdout, self.names()), (1, "", []), line)
+        with ThreadPoolExecutor(8) as pool:
+            runs = pool.map(lambda line: self.run_ior(line, ranks=1, status=2), WRONG_LINES)
+            for line, done in zip(WRONG_LINES, runs, strict=True):
+                own = [text for text in done.stderr.splitlines() if text.startswith("tb-ior: ")]
+                self.assertEqual((len(own), done.stdout), (1, ""), line)
+        self.assertEqual(self.names(), [])
 
 
 if __name__ == "__main__":

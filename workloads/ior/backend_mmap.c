@@ -1,0 +1,71 @@
+// Transfers by memory copies into a mapping of the whole file, which is made as large as all ranks' data, as IOR does.
+#include "tb_ior.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const char *no_version(void)
+{
+	return "";
+}
+
+static void advise(struct tb_file *f)
+{
+	const struct tb_options *o = f->options;
+	if (o->advise_pattern)
+		madvise(f->map, f->map_bytes, o->random_offset ? MADV_RANDOM : MADV_SEQUENTIAL);
+	if (o->advise_drop)
+		madvise(f->map, f->map_bytes, MADV_DONTNEED);
+}
+
+static void check_size(struct tb_file *f)
+{
+	int64_t size = lseek(f->fd, 0, SEEK_END);
+	if (size < (int64_t)f->map_bytes)
+		tb_fail(f->path, "mmap", size, "the file ends here, before what is to be read");
+}
+
+static void mmap_open(struct tb_file *f, bool create, bool shared)
+{
+	(void)shared;
+	f->map_bytes = (size_t)tb_aggregate(f->options, f->world);
+	f->fd = open(f->path, create ? O_RDWR | O_CREAT : O_RDONLY, 0664);
+	if (f->fd < 0)
+		tb_fail(f->path, "open", -1, strerror(errno));
+	if (!create)
+		check_size(f);
+	else if (ftruncate(f->fd, (off_t)f->map_bytes))
+		tb_fail(f->path, "ftruncate", -1, strerror(errno));
+	f->map = mmap(NULL, f->map_bytes, create ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, f->fd, 0);
+	if (f->map == MAP_FAILED)
+		tb_fail(f->path, "mmap", -1, strerror(errno));
+	advise(f);
+}
+
+static void mmap_write(struct tb_file *f, const void *data, size_t bytes, int64_t offset)
+{
+	memcpy(f->map + offset, data, bytes);
+}
+
+static void mmap_read(struct tb_file *f, void *data, size_t bytes, int64_t offset)
+{
+	memcpy(data, f->map + offset, bytes);
+}
+
+static void mmap_sync(struct tb_file *f)
+{
+	if (msync(f->map, f->map_bytes, MS_SYNC))
+		tb_fail(f->path, "msync", -1, strerror(errno));
+}
+
+static void mmap_close(struct tb_file *f)
+{
+	if (munmap(f->map, f->map_bytes) || close(f->fd))
+		tb_fail(f->path, "close", -1, strerror(errno));
+}
+
+const struct tb_backend tb_mmap = {"MMAP", no_version, false, mmap_open, mmap_write, mmap_read, mmap_sync, mmap_sync,
+	mmap_close};
