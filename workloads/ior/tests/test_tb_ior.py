@@ -306,7 +306,8 @@ class Script(Case):
             self.assertEqual((done.stderr.count("\n"), self.names()), (1, ["script"]), done.stderr)
 
     def test_names(self) -> None:
-        line = "-O writeFile=1,READFILE=0,blockSize=8k,keepFile=1,filePerProc=1,api=mpiio --transferSize=4k -s=2"
+        line = "-O writeFile=1,READFILE=0,blockSize=8k,keepFile=1,filePerProc=1 --transferSize=4k -s=2"
+        line += " -O api=mpiio"
         text = self.run_ior(
             f"{line} -A 7 -N 1 -M 1m -O saveRankPerformanceDetailsCSV={self.folder}/ranks.csv"
         ).stdout
