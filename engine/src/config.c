@@ -39,13 +39,15 @@ int tb_mode_parse(const char *text, enum tb_mode *out)
 #define FIELD(member) TB_YAML_FIELD(struct tb_config, member)
 #define TIER(member) TB_YAML_FIELD(struct tb_config_tier, member)
 
-/* `model: FILE` or `profile: FILE`, relative to the configuration, into a device and the flag that stands behind it. */
+/* `model:` or `profile:`, a file relative to the configuration or its keys, into a device and the flag behind it. */
 static int read_device(struct tb_yaml *yaml, yaml_node_t *node, const char *path, struct tb_device *device, bool *given)
 {
     char file[TB_PATH_MAX];
     const struct tb_yaml_key key = {path, TB_YAML_PATH, .offset = 0, .width = sizeof(file)};
-    int rc = tb_yaml_value(yaml, &key, node, path, file);
-    if (!rc)
+    int rc;
+    if (node->type == YAML_MAPPING_NODE)
+        rc = tb_device_read_map(yaml, node, path, device);
+    else if (!(rc = tb_yaml_value(yaml, &key, node, path, file)))
         rc = tb_device_read(file, device, yaml->err);
     *given = rc == 0;
     return rc;

@@ -68,6 +68,9 @@ int tb_yaml_read(struct tb_yaml *yaml, const struct tb_yaml_key *keys, void *tar
 int tb_yaml_value(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path,
                   void *target);
 
+/* The keys of a device file, given in place. */
+int tb_device_read_map(struct tb_yaml *yaml, yaml_node_t *node, const char *path, struct tb_device *out);
+
 /* The line of a key such as tiers[1].path, or of the nearest key above it that is there. */
 unsigned tb_yaml_line(struct tb_yaml *yaml, const char *path);
 

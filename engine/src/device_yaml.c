@@ -26,6 +26,16 @@ static const struct tb_yaml_key device_keys[] = {
     {0},
 };
 
+int tb_device_read_map(struct tb_yaml *yaml, yaml_node_t *node, const char *path, struct tb_device *out)
+{
+    struct device_file read = {.device.channels = 1};
+    const struct tb_yaml_key map = {path, TB_YAML_MAP, .keys = device_keys};
+    int rc = tb_yaml_value(yaml, &map, node, path, &read);
+    if (!rc)
+        *out = read.device;
+    return rc;
+}
+
 int tb_device_read(const char *file, struct tb_device *out, struct tb_error *err)
 {
     struct device_file read = {.device.channels = 1};

@@ -206,12 +206,14 @@ static int read_slabs(const char *file, const struct value *v, int i, struct tb_
 static int read_device(const char *file, const struct value *v, int i, const char *directory, struct tb_config_tier *t,
                        struct tb_error *err)
 {
-    double mb, kb, shared = 0;
+    double mb, kb, shared = 0, mbps = 0;
     int rc = number(file, &v[CAPACITIES], CAPACITIES, i, &mb, err);
     if (!rc)
         rc = number(file, &v[BLOCK_SIZES], BLOCK_SIZES, i, &kb, err);
     if (!rc && v[SHARED].given)
         rc = number(file, &v[SHARED], SHARED, i, &shared, err);
+    if (!rc && v[BANDWIDTHS].given)
+        rc = number(file, &v[BANDWIDTHS], BANDWIDTHS, i, &mbps, err);
     if (!rc && (kb < 4 || kb > (1 << 20)))
         rc = wrong(file, &v[BLOCK_SIZES], BLOCK_SIZES, "allowed: 4 to 1048576", err);
     if (rc)
@@ -222,6 +224,10 @@ static int read_device(const char *file, const struct value *v, int i, const cha
     t->capacity = (uint64_t)(mb * 1048576.0);
     t->block = (uint32_t)(kb * 1024.0);
     t->shared = shared != 0;
+    t->profiled = mbps > 0; /* all that the beta's placement looked at */
+    if (t->profiled)
+        t->profile = (struct tb_device){.write_bandwidth = mbps * 1048576.0, .channels = 1};
+    snprintf(t->profile.name, sizeof(t->profile.name), "%s", t->name);
     if (*mount && tb_path_absolute(directory, mount, t->path, sizeof(t->path)))
         return wrong(file, &v[MOUNT_POINTS], MOUNT_POINTS, "too long", err);
     return read_slabs(file, v, i, t, err);

@@ -199,6 +199,32 @@ static void hermes_policies_have_our_names(void **state)
     }
 }
 
+/* The beta's bandwidths predict, and are still there in what an import writes. */
+static void hermes_bandwidths_are_a_profile(void **state)
+{
+    (void)state;
+    struct tb_config c, written;
+    struct tb_error err = {""};
+    char path[512], fragment[] = "/tmp/tb-config-XXXXXX.conf", yaml[] = "/tmp/tb-config-XXXXXX.yaml";
+    const char *text = "bandwidths_mbps = {6000, 150.5};\nmount_points = {\"\", \"/tmp/tb-bb\"};\n";
+    int fd = mkstemps(fragment, 5);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    close(mkstemps(yaml, 5));
+    assert_int_equal(tb_config_read_merged(hermes("webinar-2.1.conf", path, sizeof(path)), fragment, &c, &err), 0);
+    assert_true(c.tiers[1].profiled && !c.tiers[1].modelled);
+    assert_true(c.tiers[1].profile.write_bandwidth == 150.5 * (1 << 20));
+    snprintf(c.pfs.path, sizeof(c.pfs.path), "/tmp/tb-pfs");
+    assert_int_equal(tb_config_write(&c, yaml, &err), 0);
+    if (tb_config_read(yaml, &written, &err))
+        fail_msg("%s", err.text);
+    assert_true(written.tiers[0].profile.write_bandwidth == 6000.0 * (1 << 20) && written.tiers[1].profiled);
+    assert_true(written.tiers[1].profile.write_bandwidth == c.tiers[1].profile.write_bandwidth);
+    assert_int_equal(written.placement.policy, TB_POLICY_MINIMIZE_IO_TIME);
+    unlink(fragment);
+    unlink(yaml);
+}
+
 static void the_region_is_as_large_as_planned(void **state)
 {
     (void)state;
@@ -239,6 +265,7 @@ int main(void)
         cmocka_unit_test(every_bad_value_is_refused),
         cmocka_unit_test(hermes_files_are_read_as_they_are),
         cmocka_unit_test(hermes_policies_have_our_names),
+        cmocka_unit_test(hermes_bandwidths_are_a_profile),
         cmocka_unit_test(the_region_is_as_large_as_planned),
         cmocka_unit_test(sizes_that_do_not_nest_are_refused),
     };
