@@ -67,12 +67,13 @@ static uint32_t count_of(const struct tb_file *f, enum tb_buffers_which which)
     return which == TB_BUFFERS_ALL ? f->n_buffers : which == TB_BUFFERS_DIRTY ? f->n_dirty : f->n_dirty - f->n_durable;
 }
 
-/* Other flags than these may change at this moment. */
+/* Other flags than these may change at this moment.  What is not LIVE is about to go; a killed client may have left it so. */
 static TB_UNLOCKED bool is_one_of(const struct tb_buffer *b, enum tb_buffers_which which)
 {
     uint16_t flags = b->flags;
-    return which == TB_BUFFERS_ALL ||
-           (flags & TB_BUFFER_DIRTY && (which == TB_BUFFERS_DIRTY || !(flags & TB_BUFFER_DURABLE)));
+    return b->state == TB_BUFFER_LIVE &&
+           (which == TB_BUFFERS_ALL ||
+            (flags & TB_BUFFER_DIRTY && (which == TB_BUFFERS_DIRTY || !(flags & TB_BUFFER_DURABLE))));
 }
 
 /* The latest to become dirty stand in front: the walk ends with the last one that counts. */

@@ -30,12 +30,18 @@ static void back_into_list(tb_engine *e, struct tb_buffer *b)
     tb_file_unlock(e, stripe);
 }
 
-/* The client was killed between two LIVE buffers of one cell: a record stands on the older one. */
+/*
+ * The client was killed between two LIVE buffers of one cell, or when the older
+ * one had left the chain and not the list: a record stands on it.
+ */
 static void settle_older(tb_engine *e, struct tb_buffer *b)
 {
     struct tb_buffer *old = b->prev == TB_NONE ? NULL : &e->region.buffers[b->prev];
-    if (old && old->state == TB_BUFFER_LIVE)
+    if (!old)
+        return;
+    if (old->state == TB_BUFFER_LIVE)
         old->state = TB_BUFFER_RETAINED; /* it stands behind `b` in the chain, where the walk takes it out */
+    leave_list(e, old);
 }
 
 static void free_buffer(tb_engine *e, struct tb_buffer *b)

@@ -135,6 +135,7 @@ static void repair_buffers(tb_engine *e, uint32_t slot)
     struct census c = {.retained = calloc(l->n_buffers / 8 + 1, 1), .fragments = calloc(l->n_fragments / 8 + 1, 1)};
     if (c.retained && c.fragments) {
         tb_map_lock_all(e);
+        tb_slabs_mend(e);
         mend_lists(e);
         mark_retained(e, &c);
         give_lost(e, &c, slot);

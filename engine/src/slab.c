@@ -24,6 +24,14 @@ static void lock_slab(tb_engine *e, struct tb_slab *slab)
         repair_free_list(e, slab);
 }
 
+void tb_slabs_mend(tb_engine *e)
+{
+    for (uint32_t s = 0; s < e->header->layout.n_slabs; s++) {
+        lock_slab(e, &e->header->slab[s]);
+        tb_lock_drop(&e->header->slab[s].lock);
+    }
+}
+
 static struct tb_buffer *take_free(tb_engine *e, uint32_t s)
 {
     struct tb_slab *slab = &e->header->slab[s];

@@ -17,6 +17,8 @@ struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t slab, uint32_t limit);
 void tb_slab_give(tb_engine *e, struct tb_buffer *b);
 /* A buffer of `tier` for the byte at `offset` of a transfer of `bytes`, best fitting slab first. */
 struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint32_t limit);
+/* Mend the free lists that killed clients left locked. */
+void tb_slabs_mend(tb_engine *e);
 /* Bytes that buffers of the tier could still take: free and clean ones. */
 uint64_t tb_tier_room(const tb_engine *e, uint32_t tier);
 

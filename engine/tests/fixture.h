@@ -106,6 +106,16 @@ static inline void fixture_stop(struct fixture *x)
     tb_remove_tree(x->root);
 }
 
+/* As a node crash does: the region is gone, the tiers' directories stay. */
+static inline void fixture_lose_region(struct fixture *x)
+{
+    char path[TB_REGION_PATH_MAX];
+    tb_region_path(x->name, path, sizeof(path));
+    tb_engine_detach(x->engine);
+    x->engine = NULL;
+    assert_int_equal(unlink(path), 0);
+}
+
 static inline const char *fixture_path(const struct fixture *x, const char *name)
 {
     static char path[512];

@@ -45,16 +45,6 @@ static void read_pfs(struct fixture *x, unsigned char *bytes)
     close(fd);
 }
 
-/* As a node crash does: the region is gone, the tiers' directories stay. */
-static void lose_region(struct fixture *x)
-{
-    char shm[128];
-    tb_engine_detach(x->engine);
-    x->engine = NULL;
-    tb_region_path(x->name, shm, sizeof(shm));
-    assert_int_equal(unlink(shm), 0);
-}
-
 struct seen {
     int bad;
 };
@@ -77,7 +67,7 @@ static void journal_replays_what_was_fsynced(void **state)
     read_pfs(&x, found);
     fill(expected, BYTES, 1);
     assert_memory_not_equal(found, expected, BYTES); /* it was buffered: the test means something */
-    lose_region(&x);
+    fixture_lose_region(&x);
     assert_int_equal(tb_instance_recover(&x.config, tb_io_libc(), NULL, note, &seen, &err), 1);
     read_pfs(&x, found);
     assert_memory_equal(found, expected, BYTES);
@@ -132,7 +122,7 @@ static void damage_is_named_and_not_flushed(void **state)
         fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
         fixture_start(&x);
         write_and_die(&x, 5, 6);
-        lose_region(&x);
+        fixture_lose_region(&x);
         snprintf(nvme, sizeof(nvme), "%s/nvme", x.root);
         flip(nvme, damage[i].file, damage[i].at);
         assert_int_equal(tb_instance_recover(&x.config, tb_io_libc(), NULL, note, &seen, &err), -EBADMSG);
