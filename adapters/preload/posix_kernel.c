@@ -110,6 +110,38 @@ TB_WRAPPER int posix_fallocate(int fd, off_t offset, off_t n)
 
 TB_WRAPPER int posix_fallocate64(int fd, off64_t offset, off64_t n) { return posix_fallocate(fd, offset, n); }
 
+/* -1: for the kernel alone. */
+static int hint_of(int advice)
+{
+    switch (advice) {
+    case POSIX_FADV_NORMAL: return TB_HINT_NORMAL;
+    case POSIX_FADV_SEQUENTIAL: return TB_HINT_SEQUENTIAL;
+    case POSIX_FADV_RANDOM: return TB_HINT_RANDOM;
+    case POSIX_FADV_WILLNEED: return TB_HINT_WILL_NEED;
+    case POSIX_FADV_NOREUSE:
+    case POSIX_FADV_DONTNEED: return TB_HINT_ONCE;
+    default: return -1;
+    }
+}
+
+/* The engine's caches instead of the kernel's; what bypasses it is still the kernel's. */
+TB_WRAPPER int posix_fadvise(int fd, off_t offset, off_t n, int advice)
+{
+    int hint = tb_fd_io(fd) && offset >= 0 && n >= 0 ? hint_of(advice) : -1;
+    if (hint >= 0) {
+        int saved = errno;
+        tb_enter();
+        int rc = tb_engine_advise(tb_adapter_engine(), fd, (uint64_t)offset, (uint64_t)n, (enum tb_hint)hint);
+        tb_leave();
+        errno = saved;
+        if (rc != -EBADF)
+            return 0; /* a hint that can't be followed is no error */
+    }
+    return REAL(posix_fadvise)(fd, offset, n, advice);
+}
+
+TB_WRAPPER int posix_fadvise64(int fd, off64_t offset, off64_t n, int advice) { return posix_fadvise(fd, offset, n, advice); }
+
 #define MAPPINGS 1024 /* a file mapped beyond these stays coherent until the process ends */
 
 /*

@@ -61,13 +61,15 @@ json_t *ctl_instance_json(tb_engine *e, bool samples)
         json_array_append_new(tiers, tier_json(&s.tier[t]));
     tb_instance_errors(e, add_error, errors);
     json_t *out = json_pack(
-        "{s:s s:s s:b s:s s:s s:s s:b s:i s:i s:o s:{s:I s:I} s:I s:I s:I s:i s:i s:o s:{s:I s:s}}", "instance", info.name, "config",
+        "{s:s s:s s:b s:s s:s s:s s:b s:i s:i s:o s:{s:I s:I} s:I s:I s:I s:I s:I s:i s:i s:o s:{s:I s:s}}", "instance", info.name, "config",
         info.config_file, "modelled", is_modelled(c), "fsync", tb_fsync_name(c->fsync), "policy", tb_policy_name(c->placement.policy),
         "mode", c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none", "daemon_alive", info.daemon_alive, "daemon_pid",
         (int)info.daemon_pid, "clients", (int)info.n_clients, "tiers", tiers, "pfs", "bytes_written",
-        (json_int_t)s.pfs_bytes_written, "bytes_read", (json_int_t)s.pfs_bytes_read, "spilled", (json_int_t)s.spilled, "fsyncs",
+        (json_int_t)s.pfs_bytes_written, "bytes_read", (json_int_t)s.pfs_bytes_read, "spilled", (json_int_t)s.spilled,
+        "staged", (json_int_t)s.staged, "prefetched", (json_int_t)s.prefetched, "fsyncs",
         (json_int_t)s.fsyncs, "passed", (json_int_t)s.passed, "files", (int)s.n_files, "dirty_files",
-        (int)s.n_dirty_files, "errors", errors, "region", "bytes", (json_int_t)info.region_bytes, "huge_pages", tb_huge_pages_name(info.huge_pages));
+        (int)s.n_dirty_files, "errors", errors, "region", "bytes", (json_int_t)info.region_bytes, "huge_pages",
+        tb_huge_pages_name(info.huge_pages));
     if (samples)
         json_object_set_new(out, "samples", samples_json(e));
     return out;
@@ -85,8 +87,8 @@ void ctl_print_tiers(tb_engine *e, FILE *out)
                 (double)x->used / MIB, (double)x->dirty / MIB, (double)x->bytes_in / MIB, (double)x->bytes_out / MIB,
                 (double)x->flushed / MIB, (unsigned long long)x->writes);
     }
-    fprintf(out, "%-10s %12s %12s %12s %9.1fMiB %9.1fMiB  spilled %.1f MiB, fsyncs %llu, files %u (%u dirty)\n", "pfs", "", "", "",
-            (double)s.pfs_bytes_written / MIB, (double)s.pfs_bytes_read / MIB, (double)s.spilled / MIB,
+    fprintf(out, "%-10s %12s %12s %12s %9.1fMiB %9.1fMiB  spilled %.1f MiB, staged %.1f MiB, fsyncs %llu, files %u (%u dirty)\n", "pfs", "", "", "",
+            (double)s.pfs_bytes_written / MIB, (double)s.pfs_bytes_read / MIB, (double)s.spilled / MIB, (double)s.staged / MIB,
             (unsigned long long)s.fsyncs, s.n_files, s.n_dirty_files);
     if (s.passed)
         fprintf(out, "%llu opens passed through unbuffered: max_files %u was reached; raise it in %s\n",

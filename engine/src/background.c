@@ -17,6 +17,7 @@
 #include "organizer.h"
 #include "prefetch.h"
 #include "repair.h"
+#include "schedule.h"
 #include "stats.h"
 
 #define MAX_THREADS 64
@@ -135,9 +136,8 @@ static void *organize_loop(void *arg)
 }
 
 /* Streams open with an event; one that is open is looked at often, since its reader tells nobody where he is. */
-static void wait_for_streams(tb_engine *e, uint32_t seen)
+static void wait_for_streams(tb_engine *e, uint32_t seen, bool any)
 {
-    bool any = false;
     for (uint32_t i = 0; i < TB_STREAMS; i++)
         any |= e->header->stream[i].state == TB_STREAM_OPEN;
     struct timespec limit = {0, any ? STREAM_NS : IDLE_NS};
@@ -148,13 +148,20 @@ static void *prefetch_loop(void *arg)
 {
     tb_engine *e = arg;
     struct tb_prefetcher p;
+    struct tb_schedule s;
+    struct tb_error err; /* it was read once when the configuration was: a file that is gone since is none */
     tb_prefetch_start(&p);
+    tb_schedule_read(tb_config_of(e), &s, &err);
     while (!e->background->stop) {
         uint32_t seen = e->header->stream_event;
-        if (!tb_prefetch_step(e, &p))
-            wait_for_streams(e, seen);
+        bool worked = tb_prefetch_step(e, &p);
+        worked |= tb_schedule_step(e, &s);
+        if (!worked)
+            wait_for_streams(e, seen, s.at < s.n);
     }
     tb_prefetch_end(e, &p);
+    tb_schedule_end(e, &s);
+    tb_schedule_free(&s);
     return NULL;
 }
 

@@ -17,6 +17,7 @@
 #include "config_text.h"
 #include "config_yaml.h"
 #include "hermes_conf.h"
+#include "schedule.h"
 
 static const char *const mode_names[] = {"persistent-async", "persistent-sync", "scratch", "bypass", NULL};
 static const char *const fsync_names[] = {"tier", "pfs", "none", NULL};
@@ -122,6 +123,7 @@ static const struct tb_yaml_key organizer_keys[] = {
     {"high", TB_YAML_FRACTION, FIELD(organizer.high)},
     {"low", TB_YAML_FRACTION, FIELD(organizer.low)},
     {"prefetch", TB_YAML_SIZE, FIELD(organizer.prefetch)},
+    {"schedule", TB_YAML_PATH, FIELD(organizer.schedule)},
     {0},
 };
 
@@ -308,6 +310,9 @@ static int read_yaml(const char *file, struct tb_config *out, struct tb_error *e
             snprintf(err->text, sizeof(err->text), "%.300s:%u: %s: %s", file, tb_yaml_line(&yaml, found.key), found.key, found.text);
     }
     tb_yaml_close(&yaml);
+    struct tb_schedule schedule;
+    if (!rc && (rc = tb_schedule_read(out, &schedule, err)) == 0)
+        tb_schedule_free(&schedule);
     return rc;
 }
 

@@ -115,6 +115,7 @@ struct tb_config {
         bool enabled;
         double high, low;  /* fractions of a tier's capacity that is not on the PFS: when to move down, and until when */
         uint64_t prefetch; /* bytes ahead of a reader; 0: none */
+        char schedule[TB_PATH_MAX]; /* a file, see schedule.h; "": none */
     } organizer;
     uint32_t n_hints;
     struct tb_config_hint hints[TB_MAX_PREFIXES]; /* the longest prefix wins */

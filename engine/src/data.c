@@ -167,6 +167,7 @@ static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, u
     TB_STEP("copied");
     tb_interval_note(e, b, lo, lo + take, true);
     tb_heat_set(e, b, TB_HEAT_WRITE, false);
+    b->flags = t->hint == TB_HINT_KEEP ? TB_BUFFER_KEEP : 0;
     tb_map_publish(e, b, t->file, cell);
     tb_count(&tb_transfers(e, tier)->bytes_in, take);
     return take;

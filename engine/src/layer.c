@@ -166,6 +166,7 @@ static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf
     int rc = limit_write(e, o, fd, offset, &n);
     if (rc)
         return rc;
+    t.hint = tb_reader_hint(e, (uint32_t)(o - e->region.opens), offset);
     enter();
     ssize_t w = tb_data_write(&t, buf, n, offset);
     if (w > 0 && is_coherent(e, o)) { /* since a moment ago: its flush may have missed these bytes */

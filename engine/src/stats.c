@@ -44,6 +44,8 @@ void tb_engine_stats(tb_engine *e, struct tb_stats *out)
     out->pfs_bytes_written = h->pfs_written;
     out->pfs_bytes_read = h->pfs_read;
     out->spilled = h->spilled;
+    out->staged = h->staged;
+    out->prefetched = h->prefetched;
     out->fsyncs = h->fsyncs;
     out->passed = h->passed;
     for (uint32_t i = 0, seen = 0; i < e->region.n_file_buckets && seen < out->n_files; i++) {

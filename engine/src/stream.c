@@ -112,13 +112,23 @@ static bool wait_for(struct tb_stream *s, uint64_t n, uint64_t offset)
     return !(s->busy & 1);
 }
 
+enum tb_hint tb_reader_hint(const tb_engine *e, uint32_t open, uint64_t offset)
+{
+    const struct tb_reader *r = &e->readers[open];
+    enum tb_hint hint = (enum tb_hint)atomic_load_explicit(&r->hint, memory_order_relaxed);
+    if (hint != TB_HINT_ONCE && hint != TB_HINT_KEEP)
+        return hint;
+    return offset >= atomic_load_explicit(&r->hint_from, memory_order_relaxed) &&
+                   offset < atomic_load_explicit(&r->hint_to, memory_order_relaxed)
+               ? hint
+               : TB_HINT_NORMAL;
+}
+
 void tb_reader_before(struct tb_target *t, uint32_t open, uint64_t n, uint64_t offset)
 {
     struct tb_reader *r = &t->engine->readers[open];
     struct tb_stream *s = stream_of(t->engine, r);
-    uint32_t hint = atomic_load_explicit(&r->hint, memory_order_relaxed);
-    bool here = offset >= r->hint_from && offset < r->hint_to;
-    t->hint = here || hint == TB_HINT_SEQUENTIAL || hint == TB_HINT_RANDOM ? (enum tb_hint)hint : TB_HINT_NORMAL;
+    t->hint = tb_reader_hint(t->engine, open, offset);
     t->continues = offset == atomic_load_explicit(&r->end, memory_order_relaxed);
     if (s && s->busy & 1 && !wait_for(s, n, offset))
         leave_stream(t->engine, r); /* the daemon was killed over it */

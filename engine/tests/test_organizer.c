@@ -14,6 +14,7 @@
 #include "opens.h"
 #include "organizer.h"
 #include "prefetch.h"
+#include "schedule.h"
 #include "stream.h"
 
 #define BYTES (512u << 10)
@@ -483,6 +484,159 @@ static void what_changes_meanwhile_is_not_prefetched(void **state)
     fixture_stop(&x);
 }
 
+static void hint_prefix(struct fixture *x, const char *name, enum tb_hint hint)
+{
+    struct tb_config_hint *h = &x->config.hints[x->config.n_hints++];
+    snprintf(h->prefix, sizeof(h->prefix), "%.500s%s%s", x->pfs, *name ? "/" : "", name);
+    h->hint = hint;
+}
+
+static void hints_by_configuration(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_prefetcher p;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    x.config.organizer.prefetch = 128u << 10;
+    hint_prefix(&x, "", TB_HINT_RANDOM);
+    hint_prefix(&x, "keep", TB_HINT_KEEP);
+    hint_prefix(&x, "once", TB_HINT_ONCE);
+    hint_prefix(&x, "sequential", TB_HINT_SEQUENTIAL);
+    fixture_start(&x);
+    tb_prefetch_start(&p);
+    static const char *const names[] = {"keep", "once", "sequential", "other"};
+    int fd[4];
+    for (int i = 0; i < 4; i++) {
+        make_file(&x, names[i], BYTES, 15);
+        fd[i] = open_file(&x, names[i]);
+    }
+    assert_int_equal(read_pass(&x, fd[0], BYTES, 65536, 15), BYTES); /* keep: from the second pass on */
+    assert_int_equal(read_pass(&x, fd[0], BYTES, 65536, 15), 0);
+    for (int pass = 0; pass < 3; pass++)
+        assert_int_equal(read_pass(&x, fd[1], BYTES, 65536, 15), BYTES); /* once: never */
+    for (size_t at = 0; at < 20 * 4096; at += 4096)
+        read_range(&x, fd[3], at, 4096, 15); /* random: no pattern counts */
+    tb_reader_close(x.engine, (uint32_t)(tb_open_of(x.engine, fd[0]) - x.engine->region.opens));
+    tb_reader_close(x.engine, (uint32_t)(tb_open_of(x.engine, fd[1]) - x.engine->region.opens));
+    prefetch_all(&x, &p);
+    assert_int_equal(x.engine->header->prefetched, 0);
+    read_range(&x, fd[2], 0, 4096, 15); /* sequential: at the first read */
+    prefetch_all(&x, &p);
+    assert_int_equal(x.engine->header->prefetched, 128 << 10);
+    for (int i = 0; i < 4; i++)
+        x.io->ops->close(x.io, fd[i]);
+    tb_prefetch_end(x.engine, &p);
+    fixture_stop(&x);
+}
+
+static void hints_by_api(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_prefetcher p;
+    start_prefetching(&x, &p, "f", BYTES);
+    int fd = open_file(&x, "f");
+    uint32_t file = tb_open_of(x.engine, fd)->file;
+    assert_int_equal(tb_engine_advise(x.engine, fd, 0, 0, (enum tb_hint)17), -EINVAL);
+    assert_int_equal(tb_engine_advise(x.engine, 0, 0, 0, TB_HINT_KEEP), -EBADF);
+    assert_int_equal(tb_engine_advise(x.engine, fd, 65536, 3 * 65536, TB_HINT_WILL_NEED), 0);
+    prefetch_all(&x, &p);
+    assert_int_equal(x.engine->header->prefetched, 3 * 65536);
+    struct tb_buffer *b = tb_map_find(x.engine, file, 1, 2);
+    assert_non_null(b);
+    assert_int_equal(tb_engine_advise(x.engine, fd, 65536, 2 * 65536, TB_HINT_KEEP), 0);
+    assert_int_equal(tb_heat_of(x.engine, b), TB_HEAT_KEEP);
+    assert_true(tb_heat_of(x.engine, tb_map_find(x.engine, file, 1, 3)) < TB_HEAT_KEEP);
+    assert_int_equal(tb_engine_advise(x.engine, fd, 0, 0, TB_HINT_NORMAL), 0);
+    assert_true(tb_heat_of(x.engine, b) < TB_HEAT_KEEP);
+    read_range(&x, fd, 2 * 65536, 65536, 11);
+    read_range(&x, fd, 2 * 65536, 65536, 11);
+    assert_true(tb_heat_of(x.engine, b) > 0);
+    assert_int_equal(tb_engine_advise(x.engine, fd, 0, 0, TB_HINT_ONCE), 0);
+    assert_int_equal(tb_heat_of(x.engine, b), 0);
+    read_range(&x, fd, 3 * 65536, 65536, 11);
+    assert_int_equal(tb_heat_of(x.engine, tb_map_find(x.engine, file, 1, 3)), 0); /* the next to go */
+    x.io->ops->close(x.io, fd);
+    tb_prefetch_end(x.engine, &p);
+    fixture_stop(&x);
+}
+
+static void write_schedule(struct fixture *x, const char *text)
+{
+    snprintf(x->config.organizer.schedule, sizeof(x->config.organizer.schedule), "%s/schedule", x->root);
+    FILE *out = fopen(x->config.organizer.schedule, "w");
+    fputs(text, out);
+    fclose(out);
+}
+
+/* The daemon keeps ahead of the reader as far as room allows, in the order that is declared. */
+static void a_schedule_is_followed(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_schedule s;
+    struct tb_error err;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    x.config.n_tiers = 1;
+    x.config.fsync = TB_FSYNC_PFS;
+    write_schedule(&x, "# order of use\nb 100000 1500000\n\nmissing 0 10\na b 0 3000000\nb 2000000 4096\n");
+    fixture_start(&x);
+    make_file(&x, "a b", 3000000, 16);
+    make_file(&x, "b", 3000000, 17);
+    assert_int_equal(tb_schedule_read(&x.config, &s, &err), 0);
+    assert_int_equal(s.n, 4);
+    while (tb_schedule_step(x.engine, &s))
+        ;
+    int a = open_file(&x, "a b"), b = open_file(&x, "b");
+    uint64_t before = x.engine->header->pfs_read;
+    assert_true(before > 1600000 && before < 4500000); /* no room for more */
+    read_range(&x, b, 100000, 1000000, 17);
+    read_range(&x, b, 1100000, 500000, 17);
+    assert_int_equal(x.engine->header->pfs_read, before);
+    for (size_t at = 0; at < 3000000; at += 100000) {
+        while (tb_schedule_step(x.engine, &s))
+            ;
+        uint64_t passed = x.engine->header->pfs_read;
+        read_range(&x, a, at, 100000, 16);
+        assert_int_equal(x.engine->header->pfs_read, passed);
+    }
+    while (tb_schedule_step(x.engine, &s))
+        ;
+    assert_int_equal(s.at, s.n);
+    tb_schedule_end(x.engine, &s);
+    tb_schedule_free(&s);
+    assert_true(tb_region_is_valid(x.engine));
+    x.io->ops->close(x.io, a);
+    x.io->ops->close(x.io, b);
+    fixture_stop(&x);
+}
+
+static void a_bad_schedule_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *says[3];
+    } bad[] = {
+        {"a 0 1\nb 5\n", {"schedule:2", "b", "PATH OFFSET LENGTH"}},
+        {"a 0 x\n", {"schedule:1", "x", "no length"}},
+        {"a -1 5\n", {"schedule:1", "-1", "no offset"}},
+        {"a 0 0\n", {"schedule:1", "0", "at least 1"}},
+        {"\n/elsewhere 0 1\n", {"schedule:2", "/elsewhere", "prefix"}},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct fixture x;
+        struct tb_schedule s;
+        struct tb_error err;
+        fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+        write_schedule(&x, bad[i].text);
+        assert_int_equal(tb_schedule_read(&x.config, &s, &err), -EINVAL);
+        for (int k = 0; k < 3; k++)
+            if (!strstr(err.text, bad[i].says[k]))
+                fail_msg("case %zu: %s: does not say %s", i, err.text, bad[i].says[k]);
+        fixture_stop(&x);
+    }
+}
+
 /* A PFS whose bytes take a while to arrive. */
 static ssize_t dawdling_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
 {
@@ -567,6 +721,8 @@ int main(void)
         cmocka_unit_test(sequential_readers_find_it_there),
         cmocka_unit_test(strided_readers_find_it_there),   cmocka_unit_test(readers_without_a_pattern_are_left_alone),
         cmocka_unit_test(prefetching_evicts_nothing_hotter), cmocka_unit_test(what_changes_meanwhile_is_not_prefetched),
+        cmocka_unit_test(hints_by_configuration),          cmocka_unit_test(hints_by_api),
+        cmocka_unit_test(a_schedule_is_followed),          cmocka_unit_test(a_bad_schedule_is_refused),
         cmocka_unit_test(traffic_cools),                   cmocka_unit_test(a_cut_voids_what_was_read_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

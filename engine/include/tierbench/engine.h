@@ -134,6 +134,19 @@ ssize_t tb_engine_translate(tb_engine *engine, const char *path, char *out, size
 int tb_engine_make_coherent(tb_engine *engine, int fd);
 
 /*
+ * Say how the bytes [offset, offset + length) behind `fd` will be used, length 0:
+ * to the end of the file.  `sequential` and `random` hold for the whole
+ * description, `once` and `keep` for what it reads or writes in the range (the
+ * latest range counts) and for what buffers hold of it now; `normal` takes a hint
+ * back.  `will-need` asks the daemon to prefetch the range, as far as there is
+ * room for it.  A hint is never a promise.  Calls by descriptors of the same
+ * description in other processes don't hear of it, except children that fork later.
+ * 0; -EBADF `fd` is not buffered; -EINVAL no such hint; -EAGAIN too many ranges
+ * are being prefetched.
+ */
+int tb_engine_advise(tb_engine *engine, int fd, uint64_t offset, uint64_t length, enum tb_hint hint);
+
+/*
  * Flush dirty bytes: of the file behind `fd`, or of every file of the instance,
  * whoever wrote it, where `fd` is -1.  Returns when they are written to the PFS
  * (not synced there).  0 for one file, the number of files flushed for all, or
@@ -167,6 +180,8 @@ struct tb_stats {
     uint64_t spilled;        /* bytes written straight to the PFS because the tiers were full */
     uint64_t fsyncs;
     uint64_t passed;         /* opens that pass through unbuffered because max_files was reached */
+    uint64_t staged;         /* bytes that reads brought into buffers, prefetched ones included */
+    uint64_t prefetched;     /* bytes brought into buffers ahead of a read */
     struct tb_tier_stats tier[TB_MAX_TIERS];
 };
 

@@ -123,6 +123,9 @@ static void data(void)
     CHECK(ftruncate(fd, 5) == 0 && lseek(fd, 0, SEEK_END) == 5 && ftruncate64(fd, 7) == 0);
     CHECK(pread(fd, got, 20, 0) == 7 && !memcmp(got, "01234\0", 7));
     CHECK(truncate("data", 3) == 0 && truncate64("data", 2) == 0 && lseek(fd, 0, SEEK_END) == 2);
+    for (int advice = POSIX_FADV_NORMAL; advice <= POSIX_FADV_NOREUSE; advice++)
+        CHECK(posix_fadvise(fd, 0, 0, advice) == 0 && posix_fadvise64(fd, 10, 10, advice) == 0);
+    CHECK(posix_fadvise(fd, 0, 0, 4711) == EINVAL);
     CHECK(posix_fallocate(fd, 0, 100) == 0 && lseek(fd, 0, SEEK_END) == 100 && posix_fallocate64(fd, 0, 50) == 0);
     CHECK(pread(fd, got, 3, 0) == 3 && !memcmp(got, "01\0", 3));
     close(fd);
