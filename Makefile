@@ -23,6 +23,7 @@ build: setup
 
 bench: build
 	$(PY) engine/bench/bench.py
+	$(PY) engine/bench/model.py
 
 install: build
 	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
