@@ -183,7 +183,7 @@ class Tierctl(unittest.TestCase):
         lines = text.splitlines()
         self.assertEqual(lines.pop(), f"instance {self.name} ended")
         for line in lines:
-            self.assertRegex(line, r"^[0-9.]+ s  clients 0  ram: dirty 0.0 clean 0.0 free [0-9.]+ MiB, in 0.0 out 0.0 flush 0.0 MiB/s")
+            self.assertRegex(line, r"^[0-9.]+ s  clients [01]  ram: dirty 0.0 clean 0.0 free [0-9.]+ MiB, in 0.0 out 0.0 flush 0.0 MiB/s")
         self.assertEqual(process.wait(timeout=10), 0)
 
     def test_watch_writes_json_lines(self):
