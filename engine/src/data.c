@@ -244,7 +244,7 @@ static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint
     struct tb_placement p;
     struct tb_file *f = &t->engine->region.files[t->file];
     bool again = false, short_of = false;
-    bool may_flush = flush->allowed && f->n_dirty && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED | TB_FILE_TIED));
+    bool may_flush = flush->allowed && !(f->flags & TB_FILE_SCRATCH);
     tb_place(t->engine, &(struct tb_place_request){t->file, offset, n, may_flush}, &p);
     flush->tier = p.flush_tier;
     flush->bytes = p.flush_first;
@@ -329,9 +329,9 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
     while (done < n) {
         size_t piece = to_chunk_end(t->engine, offset + done, n - done);
         w = write_chunk(t, (const char *)from + done, piece, offset + done, &flush);
-        flush.allowed = w != -EAGAIN;
-        if (w == -EAGAIN) {
-            tb_flush_some(t->engine, t->file, t->can_write ? t->fd : -1, flush.tier, flush.bytes);
+        flush.allowed = !(w == -EAGAIN && flush.bytes);
+        if (!flush.allowed) {
+            tb_flush_some(t->engine, flush.tier, flush.bytes);
             continue;
         }
         if (w <= 0)

@@ -18,6 +18,7 @@
 #include "step.h"
 #include "target.h"
 
+#define SOME_LOOKS 4096u      /* buffers looked at for a dirty one */
 #define SOME_BYTES (1u << 20) /* the least that is worth a look at a file's buffers */
 
 struct some { /* buffers of one tier, about so many bytes */
@@ -178,11 +179,40 @@ struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, boo
     return flush(e, file, fd, sync, NULL);
 }
 
-void tb_flush_some(tb_engine *e, uint32_t file, int fd, uint32_t tier, uint64_t bytes)
+/* Read without a lock: who acts on it looks again. */
+static TB_UNLOCKED uint32_t file_to_flush(const tb_engine *e, const struct tb_buffer *b)
 {
-    if (!tb_file_try_claim(e, file))
+    uint32_t file = b->file;
+    if (b->state != TB_BUFFER_LIVE || !tb_buffer_is_dirty(b) || file >= e->region.n_file_buckets)
+        return TB_NONE;
+    return e->region.files[file].flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED | TB_FILE_TIED) ? TB_NONE : file;
+}
+
+/* The file of the dirty buffer that the slabs' hands meet next in the tier, or TB_NONE. */
+static uint32_t next_to_flush(tb_engine *e, uint32_t tier)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint32_t file = TB_NONE, first = l->tier_first_slab[tier], end = first + e->header->config.tiers[tier].n_slabs;
+    for (uint32_t s = first; s < end && file == TB_NONE; s++)
+        for (uint32_t looks = 0; looks < SOME_LOOKS && looks < l->slab[s].n_buffers && file == TB_NONE; looks++)
+            file = file_to_flush(e, &e->region.buffers[l->slab[s].first_buffer + e->header->slab[s].hand++ % l->slab[s].n_buffers]);
+    return file;
+}
+
+static bool try_claim_live(tb_engine *e, uint32_t file)
+{
+    int stripe = tb_file_lock(e, file);
+    bool claimed = e->region.files[file].magic == TB_FILE_MAGIC && tb_file_try_claim(e, file);
+    tb_file_unlock(e, stripe);
+    return claimed;
+}
+
+void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes)
+{
+    uint32_t file = next_to_flush(e, tier);
+    if (file == TB_NONE || !try_claim_live(e, file))
         return;
-    flush(e, file, fd, false, &(struct some){tier, bytes > SOME_BYTES ? bytes : SOME_BYTES});
+    flush(e, file, -1, false, &(struct some){tier, bytes > SOME_BYTES ? bytes : SOME_BYTES});
     tb_file_unclaim(e, file);
 }
 

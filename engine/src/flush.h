@@ -21,8 +21,8 @@ struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool s
 /* The same for a caller that has claimed the file. */
 struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, bool sync);
 
-/* Of a file that nobody is flushing: some dirty bytes that lie in `tier`, `bytes` or more where there are. */
-void tb_flush_some(tb_engine *e, uint32_t file, int fd, uint32_t tier, uint64_t bytes);
+/* Some dirty bytes that lie in `tier`, of one file that nobody is flushing: `bytes` or more where there are. */
+void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes);
 
 /* Hand a file to the daemon's flush threads. */
 void tb_flush_queue(tb_engine *e, uint32_t file);

@@ -205,13 +205,14 @@ static void a_full_tier_is_flushed_first_where_that_pays(void **state)
     x.config.pfs.profiled = true;
     x.config.pfs.profile = (struct tb_device){.write_bandwidth = 95e6, .write_latency = 4.16e-3, .channels = 1};
     fixture_start(&x);
-    int fd = open_named(&x, "f");
+    int first = open_named(&x, "first"), second = open_named(&x, "second"); /* the second finds the first's bytes there */
     for (uint64_t at = 0; at < 16 * MIB; at += 4096)
-        write_at(&x, fd, at, 4096);
+        write_at(&x, at < 10 * MIB ? first : second, at, 4096);
     tb_engine_stats(x.engine, &stats);
     assert_int_equal(stats.spilled, 0);
     assert_true(stats.pfs_bytes_written >= 8 * MIB);
-    x.io->ops->close(x.io, fd);
+    x.io->ops->close(x.io, first);
+    x.io->ops->close(x.io, second);
     fixture_stop(&x);
 }
 
