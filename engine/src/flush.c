@@ -18,7 +18,8 @@
 #include "step.h"
 #include "target.h"
 
-#define SOME_LOOKS 4096u      /* buffers looked at for a dirty one */
+#define SOME_LOOKS 4096u      /* buffers looked at for dirty ones */
+#define SOME_CHOICE 8u        /* dirty ones looked at */
 #define SOME_BYTES (1u << 20) /* the least that is worth a look at a file's buffers */
 
 struct some { /* buffers of one tier, about so many bytes */
@@ -188,15 +189,24 @@ static TB_UNLOCKED uint32_t file_to_flush(const tb_engine *e, const struct tb_bu
     return e->region.files[file].flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED | TB_FILE_TIED) ? TB_NONE : file;
 }
 
-/* The file of the dirty buffer that the slabs' hands meet next in the tier, or TB_NONE. */
+/*
+ * Of the next few dirty buffers that the hands of the tier's slabs meet, the file
+ * that has the most: of a file just begun the chunk being written would be flushed,
+ * whose writer can't reclaim what it holds the lock of.  Or TB_NONE.
+ */
 static uint32_t next_to_flush(tb_engine *e, uint32_t tier)
 {
     const struct tb_layout *l = &e->header->layout;
-    uint32_t file = TB_NONE, first = l->tier_first_slab[tier], end = first + e->header->config.tiers[tier].n_slabs;
-    for (uint32_t s = first; s < end && file == TB_NONE; s++)
-        for (uint32_t looks = 0; looks < SOME_LOOKS && looks < l->slab[s].n_buffers && file == TB_NONE; looks++)
-            file = file_to_flush(e, &e->region.buffers[l->slab[s].first_buffer + e->header->slab[s].hand++ % l->slab[s].n_buffers]);
-    return file;
+    uint32_t best = TB_NONE, first = l->tier_first_slab[tier], end = first + e->header->config.tiers[tier].n_slabs, met = 0;
+    for (uint32_t s = first; s < end; s++)
+        for (uint32_t looks = 0; looks < SOME_LOOKS && looks < l->slab[s].n_buffers && met < SOME_CHOICE; looks++) {
+            uint32_t at = l->slab[s].first_buffer + e->header->slab[s].hand++ % l->slab[s].n_buffers;
+            uint32_t file = file_to_flush(e, &e->region.buffers[at]);
+            met += file != TB_NONE;
+            if (file != TB_NONE && (best == TB_NONE || e->region.files[file].n_dirty > e->region.files[best].n_dirty))
+                best = file;
+        }
+    return best;
 }
 
 static bool try_claim_live(tb_engine *e, uint32_t file)
