@@ -263,5 +263,5 @@ void tb_engine_atfork_child(tb_engine *e)
         tb_lock_drop(&e->header->clients_lock);
         e->slot = e->fork_slot;
     }
-    pthread_mutex_unlock(&e->fork_lock);
+    pthread_mutex_init(&e->fork_lock, NULL); /* held by the parent's thread that forked */
 }

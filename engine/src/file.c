@@ -41,9 +41,14 @@ int tb_identity_of_path(const char *path, struct tb_identity *out)
     return identify(AT_FDCWD, path, 0, out);
 }
 
-bool tb_identity_is(const struct tb_file *f, const struct tb_identity *id)
+static inline __attribute__((always_inline)) bool is_identity(const struct tb_file *f, const struct tb_identity *id)
 {
     return f->magic == TB_FILE_MAGIC && f->inode == id->inode && f->device == id->device && f->birth_ns == id->birth_ns;
+}
+
+bool tb_identity_is(const struct tb_file *f, const struct tb_identity *id)
+{
+    return is_identity(f, id);
 }
 
 void tb_file_recount(tb_engine *e, struct tb_file *f)
@@ -102,9 +107,9 @@ void tb_file_unlock(tb_engine *e, int stripe)
 }
 
 /* Without birth times an inode number of a file that is gone may be another's by now. */
-static bool is_found(const struct tb_file *f, const struct tb_identity *id)
+static inline __attribute__((always_inline)) bool is_found(const struct tb_file *f, const struct tb_identity *id)
 {
-    return tb_identity_is(f, id) && (f->birth_ns || !(f->flags & TB_FILE_UNLINKED));
+    return is_identity(f, id) && (f->birth_ns || !(f->flags & TB_FILE_UNLINKED));
 }
 
 static uint32_t find_locked(tb_engine *e, const struct tb_identity *id)

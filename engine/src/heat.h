@@ -42,6 +42,12 @@ static inline __attribute__((always_inline)) uint32_t tb_heat_of(const tb_engine
                                      : tb_heat_decayed(e, atomic_load_explicit(&b->heat, memory_order_relaxed));
 }
 
+/* The same without the chunk's lock: a hint. */
+static TB_UNLOCKED __attribute__((unused)) uint32_t tb_heat_seen(const tb_engine *e, const struct tb_buffer *b)
+{
+    return tb_heat_of(e, b);
+}
+
 static inline void tb_heat_set(const tb_engine *e, struct tb_buffer *b, uint32_t count, bool ahead)
 {
     uint32_t epoch = atomic_load_explicit(&e->header->heat_epoch, memory_order_relaxed);

@@ -15,9 +15,13 @@
 /*
  * Marks a function that looks, without the lock, at what others change under it:
  * what it sees is a hint, to be looked at again under the lock.  The thread
- * sanitizer takes its word for that.
+ * sanitizer takes its word for that, as long as no part of it moves to its caller.
  */
-#define TB_UNLOCKED __attribute__((noinline, no_sanitize("thread")))
+#ifdef __SANITIZE_THREAD__
+#define TB_UNLOCKED __attribute__((noipa, no_sanitize("thread")))
+#else
+#define TB_UNLOCKED
+#endif
 
 struct tb_lock {
     pthread_mutex_t mutex;

@@ -29,7 +29,7 @@ void tb_promote(tb_engine *e, uint32_t file, const struct tb_buffer_ref *refs, u
 {
     for (uint32_t i = 0; i < n; i++) {
         const struct tb_buffer *b = &e->region.buffers[refs[i].buffer];
-        uint32_t from = tb_slab_layout(e, b)->tier, limit = tb_heat_of(e, b) / 2;
+        uint32_t from = tb_slab_layout(e, b)->tier, limit = tb_heat_seen(e, b) / 2;
         for (uint32_t to = 0; to < from && tb_move(e, file, &refs[i], to, limit) == -ENOSPC; to++)
             ;
     }

@@ -59,11 +59,6 @@ static TB_UNLOCKED bool is_reclaimable(const struct tb_buffer *b)
     return b->state == TB_BUFFER_LIVE && tb_buffer_is_clean(b);
 }
 
-static TB_UNLOCKED uint32_t heat_seen(const tb_engine *e, const struct tb_buffer *b)
-{
-    return tb_heat_of(e, b);
-}
-
 /* The coldest of the next few clean buffers, NULL where none is colder than `limit`. */
 static struct tb_buffer *choose(tb_engine *e, uint32_t s, uint32_t limit, uint32_t *looks)
 {
@@ -76,7 +71,7 @@ static struct tb_buffer *choose(tb_engine *e, uint32_t s, uint32_t limit, uint32
         if (!is_reclaimable(b))
             continue;
         met++;
-        uint32_t heat = heat_seen(e, b);
+        uint32_t heat = tb_heat_seen(e, b);
         if (heat >= coldest)
             continue;
         coldest = heat;

@@ -118,7 +118,7 @@ static inline void fixture_lose_region(struct fixture *x)
 
 static inline const char *fixture_path(const struct fixture *x, const char *name)
 {
-    static char path[512];
+    static _Thread_local char path[512];
     snprintf(path, sizeof(path), "%s/%s", x->pfs, name);
     return path;
 }
