@@ -29,6 +29,7 @@ struct bench {
     char path[4096];
     const char *name;
     int fd;
+    int phase;
     size_t bytes;  /* of the file or the shared memory */
     char *buffer;  /* LARGE bytes, touched */
     char *shared;  /* for memcpy, touched */
@@ -188,6 +189,33 @@ static void make_file(struct bench *b)
     read_large(b);
 }
 
+/* A file that the driver has put there. */
+static void open_input(struct bench *b)
+{
+    b->fd = open(b->path, O_RDONLY | O_CLOEXEC);
+    if (b->fd < 0)
+        fail("open %s", b->path);
+}
+
+static void no_file(struct bench *b)
+{
+    b->fd = -1;
+}
+
+/* What a phase of I/O costs a program: a new file, written and closed. */
+static void write_phase(void *arg)
+{
+    struct bench *b = arg;
+    size_t n = strlen(b->path);
+    snprintf(b->path + n, sizeof b->path - n, ".%d", b->phase++);
+    open_file(b);
+    write_large(b);
+    if (close(b->fd) != 0)
+        fail("close %s", b->path);
+    b->fd = -1;
+    b->path[n] = 0;
+}
+
 static void make_memory(struct bench *b)
 {
     b->shared = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -210,6 +238,8 @@ static const struct bench_case {
     {"open-close", make_file, open_and_close},
     {"fill", open_file, write_large},
     {"fill-sync", open_file, write_large_and_sync},
+    {"reread", open_input, read_large},
+    {"phase", no_file, write_phase},
     {"burst", open_file, write_burst},
     {"memcpy-in", make_memory, copy_in},
     {"memcpy-out", make_memory, copy_out},

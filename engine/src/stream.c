@@ -130,8 +130,12 @@ void tb_reader_before(struct tb_target *t, uint32_t open, uint64_t n, uint64_t o
     struct tb_stream *s = stream_of(t->engine, r);
     t->hint = tb_reader_hint(t->engine, open, offset);
     t->continues = offset == atomic_load_explicit(&r->end, memory_order_relaxed);
-    if (s && s->busy & 1 && !wait_for(s, n, offset))
+    if (!s)
+        return;
+    if (s->busy & 1 && !wait_for(s, n, offset))
         leave_stream(t->engine, r); /* the daemon was killed over it */
+    else if (s->position == offset) /* what the reader reads now, the daemon need not */
+        atomic_store_explicit(&s->position, s->stride ? offset + s->stride : offset + n, memory_order_relaxed);
 }
 
 /* Which step of its pattern the read is; 0: of none. */
