@@ -4,7 +4,7 @@ PY := .venv/bin/python
 
 PREFIX ?= /usr/local
 
-.PHONY: run test build bench install lint asan tsan clean setup
+.PHONY: run test build bench install lint asan tsan torture clean setup
 
 run: build
 	ci/run-webinar
@@ -35,13 +35,19 @@ lint: setup
 	.venv/bin/mypy
 	cmake --preset clang > /dev/null && cmake --build --preset clang
 
-asan: setup
+# The daemon and tierctl too; unmodified programs can't load a sanitizer, so they get the plain preload library.
+asan: build
 	cmake --preset asan > /dev/null && cmake --build --preset asan
 	ctest --test-dir build-asan --output-on-failure -LE 'mpi|preload' --timeout 600
+	$(PY) engine/tests/stress/processes.py build-asan/bin build/lib
 
 tsan: setup
 	cmake --preset tsan > /dev/null && cmake --build --preset tsan
 	ctest --test-dir build-tsan --output-on-failure -LE 'mpi|preload' --timeout 600
+
+# Hours: ci/torture says which parts there are.
+torture: build
+	ci/torture
 
 clean:
 	rm -rf build build-asan build-tsan build-clang stage output

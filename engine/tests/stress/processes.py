@@ -98,7 +98,7 @@ class Instance:
 
     def __exit__(self, *_: object) -> None:
         if Path(f"/dev/shm/tierbench.{os.getuid()}.{self.name}").exists():
-            self.stop()
+            self.tierctl("stop", "-i", self.name)
         self.folder.cleanup()
 
     def tierctl(self, *arguments: object) -> str:
@@ -109,6 +109,7 @@ class Instance:
         return json.loads(self.tierctl("status", "-i", self.name, "--json"))
 
     def stop(self) -> None:
+        assert self.status()["daemon_alive"], "the daemon died: see its log"
         self.tierctl("stop", "-i", self.name)
 
     def python(self, program: str, *arguments: object) -> subprocess.Popen:
