@@ -244,8 +244,12 @@ void tb_engine_atfork_prepare(tb_engine *e)
 {
     pthread_mutex_lock(&e->fork_lock);
     e->fork_slot = take_slot(e, TB_CLIENTS - TB_CLIENTS_TOOLS);
+    if (e->fork_slot == TB_NONE && tb_repair(e))
+        e->fork_slot = take_slot(e, TB_CLIENTS - TB_CLIENTS_TOOLS);
     if (e->fork_slot != TB_NONE)
         tb_opens_hold(e, e->fork_slot);
+    else
+        tb_opens_make_coherent(e); /* a child without an identity can only pass through */
 }
 
 void tb_engine_atfork_parent(tb_engine *e)
@@ -262,6 +266,9 @@ void tb_engine_atfork_child(tb_engine *e)
         c->pid = getpid();
         tb_lock_drop(&e->header->clients_lock);
         e->slot = e->fork_slot;
+    } else {
+        e->passes_through = true;
+        tb_opens_abandon(e);
     }
     pthread_mutex_init(&e->fork_lock, NULL); /* held by the parent's thread that forked */
 }

@@ -29,6 +29,7 @@ struct tb_engine {
     size_t shadow_length, prefix_length[TB_MAX_PREFIXES];
     uint32_t slot;            /* of this client */
     uint32_t fork_slot;       /* of the child that fork is about to make */
+    bool passes_through;      /* forked when no slot was left: its own descriptors are the kernel's alone */
     pthread_mutex_t fork_lock;
     _Atomic(_Atomic uint32_t *) fds[TB_FD_PIECES]; /* descriptor -> open description + 1 */
     _Atomic uint16_t *local_refs;                  /* this process's descriptors per open description */

@@ -152,7 +152,7 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     if (fd < 0)
         return fd;
     rc = flags & (O_PATH | O_DIRECTORY) ? -EISDIR : tb_identity_of_fd(fd, &id);
-    bool known = !rc && id.regular && tb_file_get(e, &id, p.path, flags_of(&p), &file) == 0;
+    bool known = !rc && id.regular && !e->passes_through && tb_file_get(e, &id, p.path, flags_of(&p), &file) == 0;
     e->header->passed += !rc && id.regular && !known;
     if (known) {
         believe_backing(e, file, fd, &id);

@@ -120,6 +120,21 @@ struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last)
     return &e->region.opens[open - 1];
 }
 
+void tb_opens_make_coherent(tb_engine *e)
+{
+    for (uint32_t p = 0; p < TB_FD_PIECES; p++)
+        for (uint32_t i = 0; e->fds[p] && i < TB_FD_PIECE; i++)
+            if (e->fds[p][i])
+                tb_engine_make_coherent(e, (int)(p * TB_FD_PIECE + i));
+}
+
+void tb_opens_abandon(tb_engine *e)
+{
+    for (uint32_t p = 0; p < TB_FD_PIECES; p++)
+        for (uint32_t i = 0; e->fds[p] && i < TB_FD_PIECE; i++)
+            e->fds[p][i] = 0;
+}
+
 void tb_opens_hold(tb_engine *e, uint32_t slot)
 {
     for (uint32_t i = 0; i < e->region.n_opens; i++)

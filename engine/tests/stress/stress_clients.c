@@ -123,6 +123,50 @@ static void one_too_many(void **state)
     fixture_stop(&x);
 }
 
+/* No slot is left for a child: it shares what it inherits through the kernel, and what it opens passes through. */
+static void forked_without_a_slot(void **state)
+{
+    (void)state;
+    static tb_engine *e[TB_CLIENTS];
+    struct fixture x;
+    uint32_t n = 0;
+    int status;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(&x);
+    struct worker w = {.x = &x, .engine = x.engine, .io = x.io};
+    int fd = open_for(&w, "inherited", 0);
+    write_record(&w, fd, 0);
+    while (tb_engine_attach(x.name, tb_io_libc(), &e[n]) == 0)
+        n++;
+    tb_engine_atfork_prepare(x.engine);
+    pid_t child = fork();
+    if (child == 0) {
+        tb_engine_atfork_child(x.engine);
+        check_record(&w, fd, 0, 0);
+        write_record(&w, fd, 1);
+        must(x.io->ops->close(x.io, fd) == 0, "close");
+        fd = open_for(&w, "its-own", 0);
+        write_record(&w, fd, 0);
+        check_record(&w, fd, 0, 0);
+        must(x.io->ops->close(x.io, fd) == 0, "close");
+        _exit(0);
+    }
+    tb_engine_atfork_parent(x.engine);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    check_record(&w, fd, 1, 0);
+    write_record(&w, fd, 2);
+    check_record(&w, fd, 2, 0);
+    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    fd = open_for(&w, "its-own", 0);
+    check_record(&w, fd, 0, 0);
+    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    while (n)
+        tb_engine_detach(e[--n]);
+    assert_true(tb_region_is_valid(x.engine));
+    fixture_stop(&x);
+}
+
 /* Dies with a claim on a file and a descriptor of one that has no name. */
 static void claim_and_wait(struct worker *w)
 {
@@ -175,6 +219,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sixty_four_at_once),
         cmocka_unit_test(one_too_many),
+        cmocka_unit_test(forked_without_a_slot),
         cmocka_unit_test(killed_ones_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
