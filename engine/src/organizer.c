@@ -41,24 +41,36 @@ static double level(const tb_engine *e, uint32_t tier)
     return bytes ? 1 - (double)tb_tier_room(e, tier) / (double)bytes : 0;
 }
 
-/* What is about to be flushed where it is does not move. */
-static bool may_go_down(const tb_engine *e, const struct tb_buffer *b, uint32_t limit)
+/* What a buffer looked like for a moment; a move looks again under the lock. */
+struct seen {
+    uint32_t file, heat;
+    struct tb_buffer_ref ref;
+    bool dirty;
+};
+
+static TB_UNLOCKED struct seen look(const tb_engine *e, const struct tb_buffer *b)
 {
-    if (b->state != TB_BUFFER_LIVE || !tb_buffer_is_dirty(b) || tb_heat_of(e, b) >= limit)
+    const uint64_t size = e->header->layout.slab[b->slab].buffer_size;
+    return (struct seen){.file = b->file, .heat = tb_heat_seen(e, b), .dirty = b->state == TB_BUFFER_LIVE && b->dirty_hi > b->dirty_lo,
+                         .ref = {(uint32_t)(b - e->region.buffers), b->cell, b->cell * size}};
+}
+
+/* What is about to be flushed where it is does not move. */
+static bool may_go_down(const tb_engine *e, const struct seen *seen, uint32_t limit)
+{
+    if (!seen->dirty || seen->file >= e->region.n_file_buckets || seen->heat >= limit)
         return false;
-    const struct tb_file *f = &e->region.files[b->file];
+    const struct tb_file *f = &e->region.files[seen->file];
     return !f->flusher && !(f->flags & TB_FILE_QUEUED);
 }
 
 /* Bytes that went to the first lower tier with room. */
-static uint64_t move_down(tb_engine *e, const struct tb_buffer *b, uint32_t tier)
+static uint64_t move_down(tb_engine *e, const struct seen *seen, uint32_t tier)
 {
-    struct tb_buffer_ref ref = {tb_buffer_number(e, b), b->cell, tb_buffer_start(e, b)};
-    uint32_t file = b->file, limit = tb_heat_of(e, b);
     int rc = -ENOSPC;
     for (uint32_t to = tier + 1; to < e->header->config.n_tiers && rc == -ENOSPC; to++)
-        rc = tb_move(e, file, &ref, to, limit);
-    return rc ? 0 : tb_buffer_size(e, b);
+        rc = tb_move(e, seen->file, &seen->ref, to, seen->heat);
+    return rc ? 0 : tb_buffer_size(e, &e->region.buffers[seen->ref.buffer]);
 }
 
 static const uint32_t limits[] = {1, TB_HEAT_READ, TB_HEAT_WARM, TB_HEAT_KEEP, TB_HEAT_ANY};
@@ -84,8 +96,8 @@ static bool demote(tb_engine *e, struct tb_organizer *o, uint32_t tier)
     uint32_t n = l->slab[last].first_buffer - first;
     uint64_t bytes = 0;
     for (uint32_t looks = 0; n && looks < LOOKS && bytes < BYTES_A_TICK; looks++) {
-        const struct tb_buffer *b = &e->region.buffers[first + o->tier[tier].hand++ % n];
-        uint64_t moved = may_go_down(e, b, o->tier[tier].limit) ? move_down(e, b, tier) : 0;
+        struct seen seen = look(e, &e->region.buffers[first + o->tier[tier].hand++ % n]);
+        uint64_t moved = may_go_down(e, &seen, o->tier[tier].limit) ? move_down(e, &seen, tier) : 0;
         bytes += moved;
         if (moved && level(e, tier) <= e->header->config.organizer.low)
             return o->tier[tier].full = false;

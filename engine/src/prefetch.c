@@ -149,7 +149,7 @@ static bool next_piece(const tb_engine *e, const struct tb_stream *s, uint64_t p
     return step < PIECES_AHEAD && step * s->length < window;
 }
 
-static bool is_same_file(const tb_engine *e, const struct tb_stream *s)
+static TB_UNLOCKED bool is_same_file(const tb_engine *e, const struct tb_stream *s)
 {
     const struct tb_file *f = &e->region.files[s->file];
     return f->magic == TB_FILE_MAGIC && f->inode == s->inode && f->birth_ns == s->birth_ns;

@@ -8,6 +8,12 @@
 #include <errno.h>
 
 #include "check.h"
+#include "filemap.h"
+#include "heat.h"
+#include "move.h"
+#include "organizer.h"
+#include "prefetch.h"
+#include "stats.h"
 
 #define FILES 4
 #define SPAN (1u << 20)
@@ -127,15 +133,35 @@ static void two_rules(struct tb_config_placement *p)
     p->rules[1] = (struct tb_config_rule){.pattern = "*", .at_most = SPAN / 2, .n_tiers = 2, .tier = {1, 0}};
 }
 
+/* The daemon's part, in between: some of everything that it does to buffers. */
+static void organize(struct fixture *x, struct tb_organizer *o, struct tb_prefetcher *p, uint32_t *seed)
+{
+    o->quiet = 10;
+    o->traffic = tb_bytes_moved(x->engine) + x->engine->header->pfs_read;
+    tb_organizer_tick(x->engine, o);
+    tb_prefetch_step(x->engine, p);
+    uint32_t i = next_random(seed) % x->engine->header->layout.n_buffers;
+    const struct tb_buffer *b = &x->engine->region.buffers[i];
+    struct tb_buffer_ref ref = {i, b->cell, tb_buffer_start(x->engine, b)};
+    if (b->state == TB_BUFFER_LIVE)
+        tb_move(x->engine, b->file, &ref, next_random(seed) % x->config.n_tiers, TB_HEAT_ANY);
+}
+
 static void run_random(enum tb_mode mode, enum tb_policy policy, uint32_t seed, int steps)
 {
     struct fixture x;
     struct model m[FILES];
+    struct tb_organizer o = {0};
+    struct tb_prefetcher p;
+    tb_prefetch_start(&p);
     fixture_init(&x, mode);
     x.config.placement.policy = policy;
     if (policy == TB_POLICY_USER_DEFINED)
         two_rules(&x.config.placement);
     x.config.organizer.enabled = seed % 4 != 0;
+    x.config.organizer.high = 0.4;
+    x.config.organizer.low = 0.2;
+    x.config.organizer.prefetch = 128u << 10;
     if (mode == TB_MODE_SCRATCH)
         x.config.tiers[2].capacity = 16u << 20; /* scratch has no PFS to spill to */
     fixture_start(&x);
@@ -146,6 +172,8 @@ static void run_random(enum tb_mode mode, enum tb_policy policy, uint32_t seed, 
     }
     for (int s = 0; s < steps; s++) {
         one_step(&x, m, &seed);
+        if (x.config.organizer.enabled)
+            organize(&x, &o, &p, &seed);
         if (s % 64 == 0)
             assert_true(tb_region_is_valid(x.engine));
     }
@@ -158,6 +186,7 @@ static void run_random(enum tb_mode mode, enum tb_policy policy, uint32_t seed, 
         free(m[i].bytes);
     }
     assert_true(tb_region_is_valid(x.engine));
+    tb_prefetch_end(x.engine, &p);
     fixture_stop(&x);
 }
 
