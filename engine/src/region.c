@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@
 #include "instance.h"
 
 #define TOUCH_PIECE (64u << 20)
+#define TOUCH_PROBE (4u << 20) /* a huge page, wherever the mapping begins */
+#define TOUCH_THREADS 15
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -41,26 +44,59 @@ static void locate(struct tb_region *r, const struct tb_layout *l)
     r->samples = (struct tb_sample *)(r->base + s[TB_SECTION_SAMPLES].offset);
 }
 
-/* Through the mapping, as a tmpfs that is only advised to use huge pages makes none otherwise; else by the file. */
-static int touch_piece(int fd, char *base, uint64_t at, uint64_t n)
+struct touching {
+    int fd;
+    char *base;
+    uint64_t bytes;
+    bool mapped; /* through the mapping, not by the file */
+    _Atomic uint64_t next, done;
+    _Atomic int error;
+};
+
+static int touch_mapped(char *at, uint64_t n)
 {
-    if (madvise(base + at, n, MADV_POPULATE_WRITE) == 0)
-        return 0;
-    return errno == EINVAL ? -posix_fallocate(fd, (off_t)at, (off_t)n) : errno == EFAULT ? -ENOSPC : -errno;
+    return madvise(at, n, MADV_POPULATE_WRITE) == 0 ? 0 : errno == EFAULT ? -ENOSPC : -errno;
 }
 
-/* First touch costs up to 50 times a later one: the daemon pays it before anyone writes. */
-static int touch(int fd, char *base, uint64_t bytes, tb_progress *progress, void *arg)
+/* Pieces until none is left; `progress` may be NULL. */
+static void touch_pieces(struct touching *t, tb_progress *progress, void *arg)
 {
-    for (uint64_t at = 0; at < bytes; at += TOUCH_PIECE) {
-        uint64_t n = bytes - at < TOUCH_PIECE ? bytes - at : TOUCH_PIECE;
-        int rc = touch_piece(fd, base, at, n);
+    for (uint64_t at; !t->error && (at = atomic_fetch_add(&t->next, TOUCH_PIECE)) < t->bytes;) {
+        uint64_t n = t->bytes - at < TOUCH_PIECE ? t->bytes - at : TOUCH_PIECE;
+        int rc = t->mapped ? touch_mapped(t->base + at, n) : -posix_fallocate(t->fd, (off_t)at, (off_t)n);
         if (rc)
-            return rc;
+            t->error = rc;
+        t->done += n;
         if (progress)
-            progress(arg, "touching the region", at + n, bytes);
+            progress(arg, "touching the region", t->done, t->bytes);
     }
-    return 0;
+}
+
+static void *touch_beside(void *arg)
+{
+    touch_pieces(arg, NULL, NULL);
+    return NULL;
+}
+
+/*
+ * First touch costs up to 50 times a later one: the daemon pays it before anyone
+ * writes.  By the file where pages are small, which is fastest and holds a lock
+ * on it; through the mapping and by many threads where they are huge, since a
+ * tmpfs that is only advised to use them makes none otherwise.
+ */
+static int touch(int fd, const struct tb_config *config, char *base, uint64_t bytes, tb_progress *progress, void *arg)
+{
+    struct touching t = {.fd = fd, .base = base, .bytes = bytes};
+    pthread_t helper[TOUCH_THREADS];
+    uint64_t probe = bytes < TOUCH_PROBE ? bytes : TOUCH_PROBE;
+    t.mapped = touch_mapped(base, probe) == 0 && tb_region_file_pages(fd, config, base, probe) != TB_HUGE_NONE;
+    long n = 0, most = t.mapped ? sysconf(_SC_NPROCESSORS_ONLN) - 1 : 0;
+    while (n < most && n < TOUCH_THREADS && (uint64_t)n < bytes / TOUCH_PIECE && !pthread_create(&helper[n], NULL, touch_beside, &t))
+        n++;
+    touch_pieces(&t, progress, arg);
+    while (n > 0)
+        pthread_join(helper[--n], NULL);
+    return t.error;
 }
 
 static void init_free_lists(struct tb_region *r)
@@ -157,7 +193,7 @@ int tb_region_create(const struct tb_config *config, const struct tb_layout *lay
         return fd;
     int rc = ftruncate(fd, (off_t)layout->total_bytes) ? -errno : map(fd, layout->total_bytes, out);
     if (!rc)
-        rc = touch(fd, out->base, layout->total_bytes, progress, arg);
+        rc = touch(fd, config, out->base, layout->total_bytes, progress, arg);
     enum tb_huge_pages pages = rc ? TB_HUGE_NONE : tb_region_file_pages(fd, config, out->base, layout->total_bytes);
     close(fd);
     if (rc) {

@@ -70,7 +70,7 @@ typedef struct tb_engine tb_engine;
  * handle (tb_io_libc() where nothing is interposed).  A process may attach more
  * than once; each handle counts as a client.
  * -ENOENT no such instance; -EPROTO another version or layout; -EPERM another
- * user's region; -EUSERS 256 clients are attached; -ESTALE the region is half
+ * user's region; -EUSERS every client slot is taken; -ESTALE the region is half
  * made or damaged; -ENOMEM; what opening a tier's files gave.
  */
 int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out);
