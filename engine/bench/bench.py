@@ -419,7 +419,8 @@ def predicted(policy: str) -> Callable[[Bench], Pairs]:
         pairs = []
         for seconds, stats in hierarchy(bench, policy, 64):
             times = [tier["bytes_in"] / (MODEL_TIERS[tier["name"]] * MIB) for tier in stats["tiers"]]
-            pairs.append(tuple(sorted((together(times), seconds))))
+            less, more = sorted((together(times), seconds))
+            pairs.append((less, more))
         return pairs
 
     return measure

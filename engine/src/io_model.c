@@ -213,13 +213,9 @@ uint64_t tb_model_now(void)
     return inside ? inside : timing->now_ns() + (uint64_t)self.lead_ns;
 }
 
-double tb_model_queue(struct tb_device_clock *clock)
+double tb_model_queue(struct tb_device_clock *clock, uint64_t now)
 {
-    uint64_t reserved = atomic_load(&clock->transfer_free_at);
-    if (reserved == 0)
-        return 0;
-    uint64_t now = tb_model_now();
-    return (double)(later(reserved, now) - now) * 1e-9;
+    return (double)(later(atomic_load(&clock->transfer_free_at), now) - now) * 1e-9;
 }
 
 void tb_model_together_begin(void)

@@ -30,10 +30,10 @@ void tb_io_model_free(struct tb_io *io);
 /* Reserve device time for `bytes` (memory tiers, which have no chain).  Adds to the calling thread's debt. */
 void tb_model_charge(const struct tb_device *device, struct tb_device_clock *clock, enum tb_charge kind, size_t bytes);
 
-/* Seconds for which what others reserved would hold up a transfer of this thread; its own debt holds it up anyway. */
-double tb_model_queue(struct tb_device_clock *clock);
 /* The thread's modelled time: ns of real time and its debt; where operations are made together, when they began. */
 uint64_t tb_model_now(void);
+/* Seconds for which what others reserved would hold up a transfer of a thread whose modelled time is `now`. */
+double tb_model_queue(struct tb_device_clock *clock, uint64_t now);
 
 /*
  * Transfers between the two are handed to their devices together and waited for

@@ -1,5 +1,7 @@
 #include "placement.h"
 
+#include <math.h>
+
 #include "slab.h"
 
 static const struct tb_placement_ops *const policies[TB_N_POLICIES] = {
@@ -16,6 +18,8 @@ static const struct tb_placement_ops *const policies[TB_N_POLICIES] = {
 #define NOMINAL_MEMORY 10e9
 #define NOMINAL_DIRECTORY 2e9
 #define NOMINAL_PFS 0.5e9
+/* A real tier that is faster than its figures must not look ever busier. */
+#define QUEUE_MAX_NS UINT64_C(1000000000)
 
 void tb_place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out)
 {
@@ -99,10 +103,33 @@ struct tb_tier_figures tb_tier_figures(const tb_engine *e, uint32_t tier)
     };
 }
 
-double tb_tier_queue(tb_engine *e, uint32_t tier)
+/*
+ * Until when what was placed in a tier lasts, in the header: a model's clock learns
+ * it only when the bytes are copied, and real tiers have no other.  What this
+ * thread placed before is over when it places again, or in a clock.  Of two that
+ * reserve at once one is not seen, which the next look mends.
+ */
+static _Thread_local uint64_t reserved_by_me[TB_MAX_TIERS];
+
+static uint64_t busy_until(const tb_engine *e, uint32_t tier, uint64_t now)
+{
+    uint64_t until = e->header->placed_until[tier];
+    return until > now && until != reserved_by_me[tier] ? until : now;
+}
+
+double tb_tier_queue(tb_engine *e, uint32_t tier, uint64_t now)
 {
     const struct tb_config *c = &e->header->config;
     if (tier == TB_NONE)
-        return c->pfs.modelled ? tb_model_queue(&e->header->pfs_clock) : 0;
-    return c->tiers[tier].modelled ? tb_model_queue(&e->header->tier_clock[tier]) : 0;
+        return c->pfs.modelled ? tb_model_queue(&e->header->pfs_clock, now) : 0;
+    double placed = (double)(busy_until(e, tier, now) - now) * 1e-9;
+    return c->tiers[tier].modelled ? fmax(placed, tb_model_queue(&e->header->tier_clock[tier], now)) : placed;
+}
+
+void tb_tier_reserve(tb_engine *e, uint32_t tier, uint64_t now, double seconds)
+{
+    uint64_t end = busy_until(e, tier, now) + (uint64_t)(seconds * 1e9);
+    if (end > now + QUEUE_MAX_NS)
+        end = now + QUEUE_MAX_NS;
+    e->header->placed_until[tier] = reserved_by_me[tier] = end;
 }

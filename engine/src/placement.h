@@ -70,8 +70,10 @@ struct tb_tier_figures {
     uint32_t channels;
 };
 struct tb_tier_figures tb_tier_figures(const tb_engine *e, uint32_t tier);
-/* Seconds until a modelled tier (TB_NONE: the PFS) would begin with what this thread gives it. */
-double tb_tier_queue(tb_engine *e, uint32_t tier);
+/* Seconds until a tier (TB_NONE: the PFS) would begin with what this thread gives it at its modelled time `now`. */
+double tb_tier_queue(tb_engine *e, uint32_t tier, uint64_t now);
+/* Others queue behind `seconds` of work that the tier was given. */
+void tb_tier_reserve(tb_engine *e, uint32_t tier, uint64_t now, double seconds);
 
 /* splitmix64: a number from a number. */
 static inline uint64_t tb_scramble(uint64_t x)

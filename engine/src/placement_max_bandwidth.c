@@ -21,7 +21,7 @@
 
 /* What a place is to this write; the PFS is the last and takes all. */
 struct place {
-    double overhead, per_byte; /* of a write: queue and latency, seconds; seconds per byte */
+    double queue, overhead, per_byte; /* of a write: seconds, of which overhead is queue and latency; seconds per byte */
     double flush_overhead, flush_per_byte;
     uint64_t room, flushable, capacity;
 };
@@ -75,15 +75,17 @@ static uint64_t capacity_of(const tb_engine *e, uint32_t tier)
     return bytes;
 }
 
-static void look(tb_engine *e, struct place *place, uint32_t n, bool may_flush)
+static void look(tb_engine *e, struct place *place, uint32_t n, uint64_t now, bool may_flush)
 {
     struct tb_tier_figures pfs = tb_tier_figures(e, TB_NONE);
-    double pfs_queue = tb_tier_queue(e, TB_NONE);
+    double pfs_queue = tb_tier_queue(e, TB_NONE, now);
     place[n] = (struct place){.overhead = pfs_queue + pfs.latency, .per_byte = 1 / pfs.bandwidth, .room = UINT64_MAX};
     for (uint32_t t = 0; t < n; t++) {
         struct tb_tier_figures f = tb_tier_figures(e, t);
+        double queue = tb_tier_queue(e, t, now);
         place[t] = (struct place){
-            .overhead = tb_tier_queue(e, t) + f.latency,
+            .queue = queue,
+            .overhead = queue + f.latency,
             .per_byte = 1 / f.bandwidth,
             .flush_overhead = pfs_queue,
             .flush_per_byte = (f.read_latency + pfs.latency) / RUN + 1 / f.read_bandwidth + 1 / pfs.bandwidth,
@@ -92,6 +94,12 @@ static void look(tb_engine *e, struct place *place, uint32_t n, bool may_flush)
             .capacity = capacity_of(e, t),
         };
     }
+}
+
+static void give(tb_engine *e, struct tb_placement *out, uint32_t tier, const struct place *p, uint64_t now, uint64_t bytes)
+{
+    tb_placement_add(out, tier, bytes);
+    tb_tier_reserve(e, tier, now, take(p, bytes) - p->queue);
 }
 
 static void place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out)
@@ -103,19 +111,20 @@ static void place(tb_engine *e, const struct tb_place_request *request, struct t
         tb_placement_add(out, 0, left);
         return;
     }
-    look(e, places, n, request->may_flush);
+    uint64_t now = tb_model_now();
+    look(e, places, n, now, request->may_flush);
     struct way best = best_from(places, 0, left);
     for (uint32_t t = 0; t < best.last; t++)
-        if (best.filled & 1u << t) {
-            tb_placement_add(out, t, places[t].room);
-            left -= places[t].room;
-        }
+        left -= best.filled & 1u << t ? places[t].room : 0;
     if (best.flush) {
         *out = (struct tb_placement){.flush_tier = best.last, .flush_first = left - places[best.last].room};
         return;
     }
+    for (uint32_t t = 0; t < best.last; t++)
+        if (best.filled & 1u << t)
+            give(e, out, t, &places[t], now, places[t].room);
     if (best.last < n)
-        tb_placement_add(out, best.last, left);
+        give(e, out, best.last, &places[best.last], now, left);
 }
 
 const struct tb_placement_ops tb_placement_max_bandwidth = {.name = "max-bandwidth", .place = place};

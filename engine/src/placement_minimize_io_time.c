@@ -12,10 +12,6 @@
  * Tiers slow beyond use (the slowest that make up less than 1/32 of all bandwidth)
  * wait until a queue is long enough to make them the faster choice.
  *
- * The region keeps for each tier until when what was placed there lasts: what the
- * model's clock learns only when bytes are copied, and all there is for real tiers.
- * What this thread placed before is over when it places again, or in a clock.
- *
  * Cost: n looks and n^2 additions for n tiers, n at most 8; no loop over units.
  */
 #include <math.h>
@@ -34,28 +30,13 @@ struct lane {
     double bandwidth;
 };
 
-static _Thread_local uint64_t mine[TB_MAX_TIERS];
-
-/* Until when the tier works on what was placed there: later than `now`, or `now`. */
-static uint64_t busy_until(tb_engine *e, uint32_t tier, uint64_t now)
-{
-    uint64_t until = e->header->placed_until[tier];
-    return until > now && until != mine[tier] ? until : now;
-}
-
-static double queue_of(tb_engine *e, uint32_t tier)
-{
-    uint64_t now = tb_model_now();
-    return fmax(tb_tier_queue(e, tier), (double)(busy_until(e, tier, now) - now) * 1e-9);
-}
-
-static uint32_t look(tb_engine *e, uint64_t grain, struct lane *lane)
+static uint32_t look(tb_engine *e, uint64_t now, uint64_t grain, struct lane *lane)
 {
     uint32_t n = 0;
     for (uint32_t t = 0; t < e->header->config.n_tiers; t++) {
         struct tb_tier_figures f = tb_tier_figures(e, t);
         uint64_t room = tb_tier_room(e, t) / grain;
-        double queue = room ? queue_of(e, t) : 0, busy = f.latency / f.channels;
+        double queue = room ? tb_tier_queue(e, t, now) : 0, busy = f.latency / f.channels;
         if (room)
             lane[n++] = (struct lane){.tier = t, .start = queue + f.latency - busy, .each = busy + (double)grain / f.bandwidth,
                                       .room = room, .is_free = queue == 0, .bandwidth = f.bandwidth};
@@ -137,19 +118,12 @@ static uint64_t divide(struct lane *lane, uint32_t n, uint64_t units)
     return units;
 }
 
-/* Other writers queue behind what this one was given; of two that come at once one is not seen, which the next look mends. */
-static void reserve(tb_engine *e, const struct lane *l)
-{
-    uint64_t now = tb_model_now(), end = busy_until(e, l->tier, now) + (uint64_t)(l->each * (double)l->units * 1e9);
-    e->header->placed_until[l->tier] = mine[l->tier] = end;
-}
-
 static void place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out)
 {
     struct lane lane[TB_MAX_TIERS];
-    uint64_t grain = tb_placement_grain(e), at = request->offset, end = at + request->bytes;
+    uint64_t now = tb_model_now(), grain = tb_placement_grain(e), at = request->offset, end = at + request->bytes;
     uint64_t units = (end + grain - 1) / grain - at / grain;
-    uint32_t n = look(e, grain, lane);
+    uint32_t n = look(e, now, grain, lane);
     if (units == 1)
         n = keep_free(lane, n);
     if (n)
@@ -158,7 +132,7 @@ static void place(tb_engine *e, const struct tb_place_request *request, struct t
         uint64_t cut = (at / grain + lane[i].units) * grain;
         if (!lane[i].units)
             continue;
-        reserve(e, &lane[i]);
+        tb_tier_reserve(e, lane[i].tier, now, lane[i].each * (double)lane[i].units);
         tb_placement_add(out, lane[i].tier, (cut < end ? cut : end) - at);
         at = cut < end ? cut : end;
     }

@@ -237,7 +237,7 @@ struct tb_header {
 
     struct tb_device_clock pfs_clock, tier_clock[TB_MAX_TIERS];
     _Atomic uint64_t placed; /* how many writes round-robin or random placed */
-    _Atomic uint64_t placed_until[TB_MAX_TIERS]; /* minimize-io-time: what it gave a tier lasts until then, ns of the model's clock */
+    _Atomic uint64_t placed_until[TB_MAX_TIERS]; /* what placement gave a tier lasts until then, ns of the model's clock */
     _Atomic uint32_t hottest;                    /* hot-data: the file that was; any value will do */
 
     _Atomic uint32_t heat_epoch; /* heat.h; its low 8 bits count */

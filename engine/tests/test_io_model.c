@@ -245,7 +245,7 @@ static void defer(int actor, void *arg)
         tb_model_defer_end();
     });
     assert_within(deferred, 3e-3, 0); /* no sleep while deferring */
-    assert_true(tb_model_queue(d->clock) == 0); /* all of it is this thread's */
+    assert_true(tb_model_queue(d->clock, tb_model_now()) == 0); /* all of it is this thread's */
     assert_within(TOOK(tb_model_settle(false)), 17e-3, 0.001); /* the work inside counted */
     assert_within(TOOK(tb_model_settle(true)), 0, 0);
     tb_model_charge(d->device, d->clock, TB_CHARGE_WRITE, 4096);
@@ -273,21 +273,21 @@ static void write_together(int actor, void *arg)
     struct two_devices *d = arg;
     if (actor == 1) {
         sim_work(1 * MS);
-        assert_within(tb_model_queue(d->fast_clock), 9e-3, 0.001);
-        assert_within(tb_model_queue(d->slow_clock), 19e-3, 0.001);
+        assert_within(tb_model_queue(d->fast_clock, tb_model_now()), 9e-3, 0.001);
+        assert_within(tb_model_queue(d->slow_clock, tb_model_now()), 19e-3, 0.001);
         return;
     }
-    assert_true(tb_model_queue(d->fast_clock) == 0);
+    assert_true(tb_model_queue(d->fast_clock, tb_model_now()) == 0);
     tb_model_defer_begin();
     tb_model_together_begin();
     tb_model_charge(d->fast, d->fast_clock, TB_CHARGE_WRITE, 2 << 20);
     tb_model_charge(d->slow, d->slow_clock, TB_CHARGE_WRITE, 4 << 20);
     tb_model_charge(d->fast, d->fast_clock, TB_CHARGE_WRITE, 2 << 20);
-    assert_within(tb_model_queue(d->slow_clock), 20e-3, 0.001); /* for what begins with them */
+    assert_within(tb_model_queue(d->slow_clock, tb_model_now()), 20e-3, 0.001); /* for what begins with them */
     tb_model_together_end();
     tb_model_defer_end();
     assert_within(TOOK(tb_model_settle(true)), 20e-3, 0.001); /* the slowest's time, not the sum */
-    assert_true(tb_model_queue(d->slow_clock) == 0);
+    assert_true(tb_model_queue(d->slow_clock, tb_model_now()) == 0);
 }
 
 static void together_takes_the_time_of_the_slowest(void **state)
