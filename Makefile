@@ -29,6 +29,11 @@ bench: build
 install: build
 	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
+# The drivers against the real programs, where a site has them: make compare-drivers IOR=... MDTEST=...
+compare-drivers: build
+	@mkdir -p results/bench
+	$(PY) workloads/compare_drivers.py $(if $(IOR),--ior $(IOR)) $(if $(MDTEST),--mdtest $(MDTEST)) --out results/bench/drivers.md
+
 lint: setup
 	@ci/bootstrap lint
 	.venv/bin/ruff check . && .venv/bin/ruff format --check analysis

@@ -52,21 +52,31 @@ static void report_difference(struct pass *s, int64_t offset, int64_t at)
 		tb_fail(s->file.path, "check", offset + at, "wrong data, and -q asks to stop");
 }
 
-// With -l o and -l i the first word holds the offset, and with -l i all others the same number.
-static void fill(const struct pass *s, uint64_t *words, int64_t offset)
+enum { PAGE_WORDS = 512 };
+
+// What all transfers of an owner have in common.
+static void fill(const struct pass *s, uint64_t *words)
 {
 	const struct tb_options *o = s->p->options;
 	size_t bytes = (size_t)o->transfer;
 	unsigned seed = s->p->signature + (unsigned)s->owner;
 	if (o->packet != TB_INCOMPRESSIBLE) {
 		tb_fill(words, bytes, s->p->signature, s->owner);
-	} else {
-		uint64_t high = (uint64_t)rand_r(&seed), word = high << 32 | (uint64_t)rand_r(&seed);
-		for (size_t i = 0; i < bytes / 8; i++)
-			words[i] = word;
+		return;
 	}
+	uint64_t high = (uint64_t)rand_r(&seed), word = high << 32 | (uint64_t)rand_r(&seed);
+	for (size_t i = 0; i < bytes / 8; i++)
+		words[i] = word;
+}
+
+// With -l o and -l i the first word of a transfer holds its offset, and that of each page a multiple, as in IOR.
+static void mark(const struct pass *s, uint64_t *words, int64_t offset)
+{
+	const struct tb_options *o = s->p->options;
+	uint64_t owner = (uint64_t)(uint32_t)s->owner << 32;
 	if (o->packet != TB_TIMESTAMP)
-		words[0] = (uint64_t)(uint32_t)s->owner << 32 | (uint64_t)offset;
+		for (int64_t i = 0; i < o->transfer / 8; i += PAGE_WORDS)
+			words[i] = owner | (uint64_t)offset * (uint64_t)(i / PAGE_WORDS + 1);
 }
 
 static int64_t first_difference(const struct pass *s, int64_t offset)
@@ -74,7 +84,7 @@ static int64_t first_difference(const struct pass *s, int64_t offset)
 	const struct tb_options *o = s->p->options;
 	if (o->packet == TB_TIMESTAMP)
 		return tb_first_difference(s->p->data, (size_t)o->transfer, s->p->signature, s->owner);
-	fill(s, s->expected, offset);
+	mark(s, s->expected, offset);
 	for (int64_t i = 0; i < o->transfer / 8; i++)
 		if (s->p->data[i] != s->expected[i])
 			return i * 8;
@@ -84,10 +94,7 @@ static int64_t first_difference(const struct pass *s, int64_t offset)
 static void put(struct pass *s, int64_t offset)
 {
 	const struct tb_options *o = s->p->options;
-	if (o->packet == TB_TIMESTAMP)
-		tb_fill(s->p->data, (size_t)o->transfer, s->p->signature, s->owner);
-	else
-		fill(s, s->p->data, offset);
+	mark(s, s->p->data, offset);
 	o->backend->write(&s->file, s->p->data, (size_t)o->transfer, offset);
 	if (o->fsync_per_write)
 		o->backend->sync_transfer(&s->file);
@@ -221,8 +228,10 @@ static void prepare(struct pass *s, int repetition)
 	s->file.world = p->world;
 	s->file.owner = s->owner;
 	tb_path(s->file.path, sizeof s->file.path, o, s->owner, repetition);
+	if (s->kind == TB_WRITE)
+		fill(s, p->data);
 	if (s->check && o->packet != TB_TIMESTAMP)
-		s->expected = tb_buffer((size_t)o->transfer);
+		fill(s, s->expected = tb_buffer((size_t)o->transfer));
 }
 
 struct tb_result tb_phase_run(struct tb_phase *p, enum tb_pass kind, bool check, int repetition)

@@ -133,18 +133,6 @@ const char *tb_tree_dir(struct tb_namer *n, int rank, int loop, int64_t dir)
 	return n->path;
 }
 
-static char *add_number(char *at, uint64_t number)
-{
-	char digits[20];
-	int count = 0;
-	do
-		digits[count++] = (char)('0' + number % 10);
-	while (number /= 10);
-	while (count)
-		*at++ = digits[--count];
-	return at;
-}
-
 // With -u and -N an item's tree is that of N ranks on, as mdtest has it.
 const char *tb_item(struct tb_namer *n, int owner, int loop, bool is_dir, int64_t item)
 {
@@ -152,11 +140,12 @@ const char *tb_item(struct tb_namer *n, int owner, int loop, bool is_dir, int64_
 	int64_t number = item + n->plan->first_dir * n->plan->per_dir;
 	int tree = o->unique_dir ? (int)(((int64_t)owner + o->stride) % n->tasks) : 0;
 	tb_tree_dir(n, tree, loop, number / n->plan->per_dir);
-	if (n->length + 64 > sizeof n->path)
+	const char *kind = is_dir ? "dir" : "file";
+	char *at = n->path + n->length;
+	size_t room = sizeof n->path - n->length;
+	int length = o->shared_file ? snprintf(at, room, "/%s.mdtest.shared.%lld", kind, (long long)number)
+				    : snprintf(at, room, "/%s.mdtest.%d.%lld", kind, owner, (long long)number);
+	if ((size_t)length >= room)
 		tb_fail(n->path, "name", -1, "the tree is too deep for a path");
-	char *at = stpcpy(n->path + n->length, is_dir ? "/dir.mdtest." : "/file.mdtest.");
-	at = o->shared_file ? stpcpy(at, "shared") : add_number(at, (uint64_t)owner);
-	*at++ = '.';
-	*add_number(at, (uint64_t)number) = '\0';
 	return n->path;
 }

@@ -175,11 +175,13 @@ class Bytes(Case):
             self.assertEqual(struct.unpack("<Q", self.file.read_bytes())[0], first, given)
 
     def test_packets(self) -> None:
-        """The offset in the first word, and for `i` one pseudo-random number in the others, as in IOR."""
+        """Words that IOR 4.0.0 was seen to write: at each page a multiple of the transfer's offset."""
         for packet, second in (("offset", (1 << 32) + 6), ("i", 0x2A6EADF628CDC949)):
-            self.run_ior(f"-w -r -R -W -k -F -G 5 -t 16 -b 32 -l {packet}")
-            words = struct.unpack("<4Q", Path(f"{self.file}.00000001").read_bytes())
-            self.assertEqual(words, (1 << 32, second, (1 << 32) + 16, second))
+            self.run_ior(f"-w -r -R -W -k -F -G 5 -t 8k -b 16k -l {packet}")
+            data = Path(f"{self.file}.00000001").read_bytes()
+            words = [struct.unpack_from("<Q", data, at)[0] - (1 << 32) for at in range(0, 16384, 4096)]
+            self.assertEqual(words, [0, 0, 8192, 16384])
+            self.assertEqual(struct.unpack_from("<Q", data, 8)[0], second)
 
     def test_files_go_unless_kept(self) -> None:
         self.run_ior("-w -r -F -t 4k -b 8k -u -i 2")
