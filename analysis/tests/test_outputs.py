@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -9,10 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierbench.outputs import OutputError, parse_ior, parse_mdtest, read_ior, read_mdtest
+from tierbench.outputs import (
+    OutputError,
+    parse_ior,
+    parse_ior_ranks,
+    parse_mdtest,
+    parse_mdtest_ranks,
+    read_ior,
+    read_ior_ranks,
+    read_mdtest,
+    read_mdtest_ranks,
+)
 
 DATA = Path(__file__).parent / "data"
 IOR = DATA / "ior-4.0.0"
+MDTEST = [
+    "mdtest-4.0.0/n200.out",
+    "mdtest-4.0.0/P.out",
+    "mdtest-4.0.0/v.out",
+    "mdtest-head/Z.out",
+    "mdtest-3.2.1/i3.out",
+]
 
 
 @pytest.mark.parametrize(
@@ -66,9 +83,29 @@ def test_ior_iterations_count_from_zero(name: str) -> None:
         assert [r.iteration for r in out.select(access)] == [0, 1, 2, 3]
 
 
+def numbers_in(text: str) -> set[float]:
+    """All numbers of a text; a damaged one may end or begin anywhere."""
+    return {float(w) for w in re.findall(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?", text)}
+
+
+def numbers_of(parsed: object) -> set[float]:
+    """Every number with a fraction (measured, not counted) in what a reader returned."""
+    if isinstance(parsed, float):
+        return {parsed}
+    if dataclasses.is_dataclass(parsed):
+        return numbers_of([getattr(parsed, f.name) for f in dataclasses.fields(parsed)])
+    if isinstance(parsed, dict):
+        return numbers_of(list(parsed.values()))
+    if isinstance(parsed, list | tuple):
+        return set().union(*map(numbers_of, parsed))
+    return set()
+
+
 @pytest.mark.parametrize(
     "path",
-    sorted(p for p in DATA.glob("ior-*/*") if p.suffix in (".out", ".json", ".csv")),
+    sorted(
+        p for p in DATA.glob("ior-*/*") if p.suffix in (".out", ".json", ".csv") and "ranks" not in p.name
+    ),
     ids=lambda p: f"{p.parent.name}/{p.name}",
 )
 def test_every_ior_number_stands_in_the_file(path: Path) -> None:
@@ -78,20 +115,7 @@ def test_every_ior_number_stands_in_the_file(path: Path) -> None:
     except OutputError as e:
         assert str(e).startswith(str(path))
         return
-    words = {float(w) for w in re.findall(r"\d+\.?\d*", text)}
-    for r in out.results:
-        numbers = (
-            r.bandwidth_mib_s,
-            r.iops,
-            r.latency_s,
-            r.block_kib,
-            r.transfer_kib,
-            r.open_s,
-            r.transfer_s,
-            r.close_s,
-            r.total_s,
-        )
-        assert all(n in words for n in numbers if n is not None)
+    assert numbers_of(out) <= numbers_in(text)
 
 
 def test_ior_times_and_command() -> None:
@@ -124,21 +148,41 @@ def test_tb_ior_never_claims_to_be_ior() -> None:
     assert parse_ior(json.dumps(document)).driver == "tb-ior 0.1"
 
 
-def test_ior_before_3_3_has_fewer_columns() -> None:
-    text = (IOR / "Y.out").read_text().replace("IOR-4.0.0", "IOR-3.2.0")
-    lines = []
-    for line in text.splitlines():
-        words = line.split()
-        if words[:1] in (["access"], ["write"], ["read"]) and len(words) == 11:
-            line = "   ".join(words[:2] + words[4:])
-        elif len(words) == 27:
-            line = "   ".join(words[:10] + words[12:])
-        lines.append(line)
-    out = parse_ior("\n".join(lines))
-    assert [(r.bandwidth_mib_s, r.iops, r.latency_s, r.open_s) for r in out.results] == [
-        (373.30, None, None, 0.000101),
-        (37293, None, None, 0.000010),
+@pytest.mark.parametrize(
+    ("name", "tasks", "expected"),
+    [
+        ("ior-3.0.1/i2.out", 2, [("write", 0, None), ("read", 0, None), ("remove", 0, None)]),
+        ("ior-3.2.1/i2.out", 2, [("write", 0, None), ("read", 0, None), ("remove", 0, None)]),
+    ],
+)
+def test_ior_before_3_3_has_fewer_columns(
+    name: str, tasks: int, expected: list[tuple[str, int, None]]
+) -> None:
+    out = read_ior(DATA / name)
+    assert [(r.access, r.iteration, r.iops) for r in out.results][:3] == expected
+    assert (out.tasks, len(out.results), [s.repetitions for s in out.summaries]) == (tasks, 6, [2, 2])
+    assert out.command is not None and out.command.startswith("ior -w -r -F")
+
+
+@pytest.mark.parametrize("version", ["3.0.1", "3.2.1", "3.3.0"])
+def test_ior_3_verbose(version: str) -> None:
+    out = read_ior(DATA / f"ior-{version}/vv.out")
+    assert [r.access for r in out.results] == ["write", "read", "remove"]
+    assert out.driver == f"IOR-{version}"
+
+
+def test_ior_3_3_json_has_a_list_for_each_repetition() -> None:
+    out = read_ior(DATA / "ior-3.3.0/json.out")
+    assert [(r.access, r.total_s) for r in out.results] == [
+        ("write", 0.0033),
+        ("read", 0.0033),
+        ("remove", 0.0002),
     ]
+
+
+def test_ior_3_csv_holds_no_table() -> None:
+    with pytest.raises(OutputError, match="is not output of IOR"):
+        read_ior(DATA / "ior-3.3.0/csv.out")
 
 
 def test_ior_data_errors_are_read_from_the_text_not_the_status() -> None:
@@ -217,14 +261,31 @@ def test_truncated_ior_never_gives_half_a_result(data: st.DataObject) -> None:
         assert {(r.access, r.iteration, r.bandwidth_mib_s) for r in out.results} <= whole
 
 
-@given(st.data())
-def test_damaged_ior_raises_nothing_but_its_own_error(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(["Y.out", "Y-json.out", "csv-i4.out", "json-quote.out"]))
-    text = (IOR / name).read_text()
+def damaged(data: st.DataObject, text: str) -> str:
+    """The text with a piece of it replaced, and perhaps lines of another run among its own."""
     at = data.draw(st.integers(0, len(text) - 1))
-    damage = data.draw(st.text(max_size=4))
-    with contextlib.suppress(OutputError):
-        parse_ior(text[:at] + damage + text[at + data.draw(st.integers(0, 40)) :])
+    damage = data.draw(st.one_of(st.text(max_size=4), st.sampled_from(["\n", " ", "0", "nan", "1e400", "-"])))
+    text = text[:at] + damage + text[at + data.draw(st.integers(0, 40)) :]
+    lines = text.splitlines(keepends=True)
+    for _ in range(data.draw(st.integers(0, 2))):
+        lines.insert(data.draw(st.integers(0, len(lines))), data.draw(st.sampled_from(lines)))
+    return "".join(lines)
+
+
+@given(st.data())
+def test_damaged_ior_gives_its_own_error_or_its_own_numbers(data: st.DataObject) -> None:
+    name = data.draw(
+        st.sampled_from(
+            ["4.0.0/Y.out", "4.0.0/Y-json.out", "4.0.0/csv-i4.out", "4.0.0/json-quote.out", "3.0.1/i2.out"]
+        )
+    )
+    text = damaged(data, (DATA / f"ior-{name}").read_text())
+    try:
+        out = parse_ior(text, "f")
+    except OutputError as e:
+        assert str(e).startswith("f") and "\n" not in str(e)
+    else:
+        assert numbers_of(out) <= numbers_in(text)
 
 
 @pytest.mark.parametrize("name", ["mdtest-4.0.0/n200-i3-u.out", "mdtest-head/n200-i3-u.out"])
@@ -263,8 +324,109 @@ def test_failed_mdtest_is_refused(name: str) -> None:
         read_mdtest(DATA / "mdtest-4.0.0" / name)
 
 
-@given(st.integers(0, 1000))
-def test_truncated_mdtest_is_refused(at: int) -> None:
-    text = (DATA / "mdtest-4.0.0/n200.out").read_text()
+@given(st.data())
+def test_truncated_mdtest_is_refused(data: st.DataObject) -> None:
+    text = (DATA / data.draw(st.sampled_from(MDTEST))).read_text()
+    end = text.index("-- finished at") + len("-- finished at")
     with pytest.raises(OutputError):
-        parse_mdtest(text[:at])
+        parse_mdtest(text[: data.draw(st.integers(0, end - 1))])
+
+
+@given(st.data())
+def test_damaged_mdtest_gives_its_own_error_or_its_own_numbers(data: st.DataObject) -> None:
+    text = damaged(data, (DATA / data.draw(st.sampled_from(MDTEST))).read_text())
+    try:
+        out = parse_mdtest(text, "f")
+    except OutputError as e:
+        assert str(e).startswith("f") and "\n" not in str(e)
+    else:
+        assert numbers_of(out) <= numbers_in(text)
+
+
+@pytest.mark.parametrize("name", ["mdtest-3.2.1", "mdtest-3.3.0"])
+def test_mdtest_3(name: str) -> None:
+    out = read_mdtest(DATA / name / "i3.out")
+    assert (out.tasks, out.repetitions, len(out.rows), {r.unit for r in out.rows}) == (2, 3, 9, {"ops/s"})
+    assert len(read_mdtest(DATA / name / "v.out").iterations) == 6
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("   File stat ", "   FileXstat ", ":18: unknown row"),
+        ("   File stat ", "WARNING: File stat ", "the summary in ops/s lacks File stat"),
+        (
+            "-- finished at",
+            "   File stat  1.0 1.0 1.0 0.0 1.0\n-- finished at",
+            "has 5 values, expected 4 or 7",
+        ),
+    ],
+)
+def test_mangled_mdtest_rows_are_noticed(old: str, new: str, problem: str) -> None:
+    text = (DATA / "mdtest-4.0.0/n200.out").read_text()
+    lines = text.splitlines()
+    row = next(i for i, line in enumerate(lines) if line.startswith("   File stat")) + 1
+    with pytest.raises(OutputError, match=re.escape(problem.replace(":18:", f":{row}:"))):
+        parse_mdtest(text.replace(old, new, 1), "f")
+
+
+def test_mdtest_mean_outside_its_range() -> None:
+    text = (DATA / "mdtest-4.0.0/P.out").read_text()
+    with pytest.raises(OutputError, match="the mean is not between minimum and maximum") as caught:
+        parse_mdtest(text.replace("889.239", "1889.239"), "f")
+    assert text.splitlines()[caught.value.line - 1].startswith("   Directory creation")
+
+
+def test_two_mdtest_runs_in_one_file() -> None:
+    text = (DATA / "mdtest-4.0.0/n200.out").read_text()
+    with pytest.raises(OutputError, match="a second run begins here"):
+        parse_mdtest(text + text)
+
+
+def test_ranks_of_ior() -> None:
+    rows = read_ior_ranks(IOR / "rankcsv.ranks.csv")
+    assert [(r.access, r.rank, r.iteration) for r in rows] == [
+        ("write", 0, 0),
+        ("write", 1, 0),
+        ("read", 0, 0),
+        ("read", 1, 0),
+    ]
+    assert (rows[1].total_s, rows[1].transfer_bytes_s) == (1.7378091812e-02, 9.7040259502e08)
+
+
+def test_ranks_of_mdtest() -> None:
+    rows = read_mdtest_ranks(DATA / "mdtest-4.0.0/saveRank.csv")
+    first = [(r.operation, r.rank, r.iteration, r.rate) for r in rows if r.operation == "File creation"]
+    assert first == [
+        ("File creation", None, 0, 9.4315804623e02),
+        ("File creation", 0, 0, 4.7429226001e02),
+        ("File creation", 1, 0, 7.7131944176e02),
+        ("File creation", 0, 1, 4.5982940184e02),
+        ("File creation", 1, 1, 7.5533509037e02),
+    ]
+    assert [r.rank for r in rows if r.operation == "Tree removal"] == [None]
+
+
+def test_rank_statistics_of_mdtest() -> None:
+    row = read_mdtest(DATA / "mdtest-4.0.0/showRank.out").rows[0]
+    assert (row.rank_max, row.rank_min, row.rank_mean) == (1007.278, 548.297, 777.787)
+    assert read_mdtest(DATA / "mdtest-4.0.0/n200.out").rows[0].rank_max is None
+
+
+@given(st.data())
+def test_damaged_ranks_give_their_own_error_or_their_own_numbers(data: st.DataObject) -> None:
+    name, parse = data.draw(
+        st.sampled_from(
+            [
+                ("ior-4.0.0/rankcsv.ranks.csv", parse_ior_ranks),
+                ("mdtest-4.0.0/saveRank.csv", parse_mdtest_ranks),
+            ]
+        )
+    )
+    text = damaged(data, (DATA / name).read_text())
+    try:
+        rows = parse(text, "f")
+    except OutputError as e:
+        assert str(e).startswith("f") and "\n" not in str(e)
+    else:
+        assert rows and numbers_of(rows) <= numbers_in(text)

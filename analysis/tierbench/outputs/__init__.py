@@ -10,18 +10,32 @@ Times are seconds, bandwidths MiB/s, sizes as the field names say.
 
 from tierbench.outputs.ior import IorOutput, IorResult, IorSummary, parse_ior, read_ior
 from tierbench.outputs.mdtest import MdtestIteration, MdtestOutput, MdtestRow, parse_mdtest, read_mdtest
+from tierbench.outputs.ranks import (
+    IorRank,
+    MdtestRank,
+    parse_ior_ranks,
+    parse_mdtest_ranks,
+    read_ior_ranks,
+    read_mdtest_ranks,
+)
 from tierbench.outputs.words import OutputError
 
 __all__ = [
     "IorOutput",
+    "IorRank",
     "IorResult",
     "IorSummary",
     "MdtestIteration",
     "MdtestOutput",
+    "MdtestRank",
     "MdtestRow",
     "OutputError",
     "parse_ior",
+    "parse_ior_ranks",
     "parse_mdtest",
+    "parse_mdtest_ranks",
     "read_ior",
+    "read_ior_ranks",
     "read_mdtest",
+    "read_mdtest_ranks",
 ]

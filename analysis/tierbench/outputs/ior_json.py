@@ -29,7 +29,7 @@ def parse_json(text: str, path: str) -> IorOutput:
         tests = document["tests"]
         for t in tests:
             seen: Counter[str] = Counter()
-            for r in t["Results"]:
+            for r in _flat(t["Results"]):
                 results.append(_json_result(r, int(t["TestID"]), seen[r["access"]], path))
                 seen[r["access"]] += 1
         summaries = tuple(_json_summary(s, path) for s in document.get("summary", []))
@@ -53,6 +53,11 @@ def parse_json(text: str, path: str) -> IorOutput:
         parameters,
         notices(text),
     )
+
+
+def _flat(results: list[Any]) -> list[Any]:
+    """IOR 3.3 has a list for each repetition."""
+    return [r for part in results for r in (part if isinstance(part, list) else [part])]
 
 
 def _load_json(text: str, path: str) -> Any:

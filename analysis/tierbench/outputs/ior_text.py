@@ -18,7 +18,8 @@ from tierbench.outputs.words import OutputError, natural, notices, optional, rea
 BANNER = re.compile(r"^(?P<driver>(?:IOR|tb-ior)[- ][0-9][^\s:]*)")
 
 
-# Versions before 3.3 print neither IOPS nor Latency(s) in the table, nor stonewall columns in the summary.
+# Versions before 3.3 print neither IOPS nor Latency(s) in the table, nor stonewall columns in the summary;
+# 3.0 has `name: value` for `name : value`, `Test N started` for TestID, and the bytes moved instead of MiB.
 _TABLE_COLUMNS = (
     "access",
     "bw(MiB/s)",
@@ -33,7 +34,7 @@ _TABLE_COLUMNS = (
     "iter",
 )
 _TABLE_MAY_LACK = {"IOPS", "Latency(s)"}
-_SUMMARY_NEEDS = {"Operation", "Max(MiB)", "Min(MiB)", "Mean(MiB)", "Test#", "#Tasks", "reps", "aggs(MiB)"}
+_SUMMARY_NEEDS = {"Operation", "Max(MiB)", "Min(MiB)", "Mean(MiB)", "Test#", "#Tasks", "reps"}
 
 
 def parse_text(text: str, path: str) -> IorOutput:
@@ -47,11 +48,11 @@ def parse_text(text: str, path: str) -> IorOutput:
         words = line.split()
         if part == "head" and driver is None and (m := BANNER.match(line)):
             driver = m.group("driver")
-        elif m := re.match(r"Command line\s*: (.*)", line):
+        elif m := re.match(r"Command line(?: used)?\s*: (.*)", line):
             command = command or m.group(1).strip()
-        elif m := re.match(r"TestID\s*: (\d+)$", line):
+        elif m := re.match(r"(?:TestID\s*: (?=\d+$)|Test (?=\d+ started: ))(\d+)", line):
             test = int(m.group(1))
-        elif m := re.match(r"tasks\s*: (\d+)$", line):
+        elif m := re.match(r"(?:tasks\s*: (?=\d+$)|\tclients\s*= (?=\d+ ))(\d+)", line):
             tasks = int(m.group(1))
         elif line.startswith("Summary of all tests:"):
             part = "summary"
@@ -125,7 +126,7 @@ def _text_summary(cells: dict[str, str], path: str, number: int) -> IorSummary:
         least,
         mean,
         stonewall_s=optional(cells.get("Stonewall(s)", "NA"), path, number, "Stonewall(s)"),
-        moved_mib=real(cells["aggs(MiB)"], path, number, "aggs(MiB)"),
+        moved_mib=optional(cells.get("aggs(MiB)", "NA"), path, number, "aggs(MiB)"),
     )
 
 

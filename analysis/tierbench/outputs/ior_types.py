@@ -33,7 +33,7 @@ class IorResult:
 
 @dataclass(frozen=True)
 class IorSummary:
-    """One row of the summary; None where the program prints NA."""
+    """One row of the summary; None where the program prints NA, or nothing (IOR 3.0)."""
 
     operation: str
     test: int
@@ -43,7 +43,7 @@ class IorSummary:
     min_mib_s: float
     mean_mib_s: float
     stonewall_s: float | None
-    moved_mib: float
+    moved_mib: float | None
 
 
 @dataclass(frozen=True)

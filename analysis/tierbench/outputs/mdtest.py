@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tierbench.outputs.words import OutputError, notices, read_text, real, refuse
@@ -11,7 +11,10 @@ from tierbench.outputs.words import OutputError, notices, read_text, real, refus
 
 @dataclass(frozen=True)
 class MdtestRow:
-    """One line of a summary over the iterations; `unit` is `ops/s`, `s` or `ms/op`."""
+    """One line of a summary over the iterations; `unit` is `ops/s`, `s` or `ms/op`.
+
+    The last three are over ranks, with `--showRankStatistics`; else None.
+    """
 
     operation: str
     unit: str
@@ -19,6 +22,9 @@ class MdtestRow:
     min: float
     mean: float
     std_dev: float
+    rank_max: float | None = None
+    rank_min: float | None = None
+    rank_mean: float | None = None
 
 
 @dataclass(frozen=True)
@@ -52,61 +58,122 @@ def read_mdtest(path: Path | str) -> MdtestOutput:
 
 _MDTEST_LAUNCH = re.compile(r"^(?P<driver>(?:tb-)?mdtest[- ]\S+) was launched with (?P<tasks>\d+) total task")
 _MDTEST_SUMMARY = re.compile(
-    r"^SUMMARY (?P<kind>rate|time)(?: \(in (?P<unit>\S+)\))?: \(of (?P<n>\d+) iterations\)"
+    r"^SUMMARY(?: (?P<kind>rate|time))?(?: \(in (?P<unit>\S+)\))?: \(of (?P<n>\d+) iterations\)"
 )
 _MDTEST_UNITS = {
+    (None, None): "ops/s",  # before 3.3
     ("rate", None): "ops/s",
     ("rate", "ops/sec"): "ops/s",
     ("time", None): "s",
     ("time", "ms/op"): "ms/op",
 }
-_MDTEST_ROW = re.compile(r"^   (?P<operation>(?:Directory|File|Tree) \w+)\s+(?P<values>\S.*)$")
+_MDTEST_ROW = re.compile(r"^   (?P<operation>(?:Directory|File|Tree) [a-z]+)\s*:?\s+(?P<values>\S.*)$")
 _MDTEST_PHASE = re.compile(
-    r"(?P<operation>(?:Directory|File|Tree) \w+)\s*:\s+(?P<seconds>\S+) sec,\s+(?P<rate>\S+) ops/sec"
+    r"(?P<operation>(?:Directory|File|Tree) [a-z]+)\s*:\s+(?P<seconds>\S+) sec,\s+(?P<rate>\S+) ops/sec"
 )
+# A table with one row of a kind has the others too. Versions differ in whether they rename.
+_KINDS = {
+    "Directory": {"creation", "stat", "removal"},
+    "File": {"creation", "stat", "read", "removal"},
+    "Tree": {"creation", "removal"},
+}
+
+
+@dataclass
+class _Reading:
+    """What has been read so far."""
+
+    driver: str = ""
+    command: str = ""
+    unit: str = ""
+    tasks: int = 0
+    repetitions: int = 0
+    iteration: int = 0
+    finished: bool = False
+    rows: list[MdtestRow] = field(default_factory=list)
+    phases: list[MdtestIteration] = field(default_factory=list)
 
 
 def parse_mdtest(text: str, path: str = "<text>") -> MdtestOutput:
     """Read mdtest's output from a string; `path` is only for messages."""
     if not text.strip():
         raise OutputError(path, 0, "is empty, expected output of mdtest")
-    driver, command, unit = "", "", ""
-    tasks = repetitions = iteration = 0
-    rows: list[MdtestRow] = []
-    phases: list[MdtestIteration] = []
-    finished = False
+    state = _Reading()
     for number, line in enumerate(text.splitlines(), 1):
-        if m := _MDTEST_LAUNCH.match(line):
-            driver, tasks = m.group("driver"), int(m.group("tasks"))
-        elif m := re.match(r"Command line used: (.*)", line):
-            command = m.group(1).strip()
-        elif m := re.search(r"main: \* iteration (\d+) \*", line):
-            iteration = int(m.group(1)) - 1
-        elif m := _MDTEST_SUMMARY.match(line):
-            if (m.group("kind"), m.group("unit")) not in _MDTEST_UNITS:
-                raise OutputError(path, number, f"unknown unit {m.group('unit')!r}")
-            unit, repetitions = _MDTEST_UNITS[m.group("kind"), m.group("unit")], int(m.group("n"))
-        elif unit and (m := _MDTEST_ROW.match(line)):
-            rows.append(_mdtest_row(m, unit, path, number))
-        elif not unit and (m := _MDTEST_PHASE.search(line)):
-            phases.append(
-                MdtestIteration(
-                    m.group("operation"),
-                    iteration,
-                    real(m.group("seconds"), path, number, "duration"),
-                    real(m.group("rate"), path, number, "rate"),
-                )
-            )
-        elif line.startswith("-- finished at"):
-            finished = True
-    if not driver:
+        if state.unit:
+            _read_summary_line(state, line, path, number)
+        else:
+            _read_line(state, line, path, number)
+    if not state.driver:
         refuse(text, path, "is not output of mdtest (no 'was launched with' line)")
-    if not finished:
+    if not state.finished:
         length = len(text.splitlines())
         refuse(text, path, f"is cut off after line {length}: no '-- finished at' line")
-    if not rows:
+    if not state.rows:
         refuse(text, path, "holds no result")
-    return MdtestOutput(path, driver, command, tasks, repetitions, tuple(rows), tuple(phases), notices(text))
+    _check_tables(state.rows, path)
+    return MdtestOutput(
+        path,
+        state.driver,
+        state.command,
+        state.tasks,
+        state.repetitions,
+        tuple(state.rows),
+        tuple(state.phases),
+        notices(text),
+    )
+
+
+def _read_line(state: _Reading, line: str, path: str, number: int) -> None:
+    """A line before the first summary."""
+    if m := _MDTEST_LAUNCH.match(line):
+        if state.driver:
+            raise OutputError(path, number, "a second run begins here: one file holds one invocation")
+        state.driver, state.tasks = m.group("driver"), int(m.group("tasks"))
+    elif m := re.match(r"Command line used: (.*)", line):
+        state.command = m.group(1).strip()
+    elif m := re.search(r"main: \* iteration (\d+) \*", line):
+        state.iteration = int(m.group(1)) - 1
+    elif m := _MDTEST_SUMMARY.match(line):
+        _begin_summary(state, m, path, number)
+    elif m := _MDTEST_PHASE.search(line):
+        seconds, rate = (real(m.group(k), path, number, k) for k in ("seconds", "rate"))
+        state.phases.append(MdtestIteration(m.group("operation"), state.iteration, seconds, rate))
+
+
+def _read_summary_line(state: _Reading, line: str, path: str, number: int) -> None:
+    """A line of a summary or after it."""
+    if m := _MDTEST_SUMMARY.match(line):
+        _begin_summary(state, m, path, number)
+    elif line.startswith("-- finished at"):
+        state.finished = True
+    elif m := _MDTEST_ROW.match(line):
+        if state.finished:
+            raise OutputError(path, number, "a row after the end (the lines of two programs mixed?)")
+        state.rows.append(_mdtest_row(m, state.unit, path, number))
+    elif _MDTEST_LAUNCH.match(line):
+        raise OutputError(path, number, "a second run begins here: one file holds one invocation")
+    elif re.match(r" {3}(?!Operation|-{9})\S", line):
+        raise OutputError(path, number, f"unknown row {line.strip()!r}")
+
+
+def _begin_summary(state: _Reading, m: re.Match[str], path: str, number: int) -> None:
+    if (m.group("kind"), m.group("unit")) not in _MDTEST_UNITS:
+        raise OutputError(path, number, f"unknown unit {m.group('unit')!r}")
+    state.unit, state.repetitions = _MDTEST_UNITS[m.group("kind"), m.group("unit")], int(m.group("n"))
+
+
+def _check_tables(rows: list[MdtestRow], path: str) -> None:
+    """Every table is whole, so that a lost or mangled line is noticed."""
+    for unit in dict.fromkeys(r.unit for r in rows):
+        found: dict[str, set[str]] = {"Tree": set()}
+        for r in rows:
+            if r.unit == unit:
+                kind, operation = r.operation.split()
+                found.setdefault(kind, set()).add(operation)
+        for kind, operations in found.items():
+            if missing := _KINDS[kind] - operations:
+                raise OutputError(path, 0, f"the summary in {unit} lacks {kind} {', '.join(sorted(missing))}")
 
 
 def _mdtest_row(m: re.Match[str], unit: str, path: str, number: int) -> MdtestRow:
@@ -115,4 +182,10 @@ def _mdtest_row(m: re.Match[str], unit: str, path: str, number: int) -> MdtestRo
     if len(words) not in (4, 7):
         raise OutputError(path, number, f"{m.group('operation')} has {len(words)} values, expected 4 or 7")
     values = [real(w, path, number, m.group("operation")) for w in words]
-    return MdtestRow(m.group("operation"), unit, *values[-4:])
+    most, least, mean, deviation = values[-4:]
+    # All of them are rounded to three decimals.
+    if not least - 0.0011 <= mean <= most + 0.0011 or deviation < 0:
+        problem = "the mean is not between minimum and maximum"
+        raise OutputError(path, number, f"{m.group('operation')}: {problem}")
+    ranks = values[:3] if len(values) == 7 else (None, None, None)
+    return MdtestRow(m.group("operation"), unit, most, least, mean, deviation, *ranks)
