@@ -253,7 +253,7 @@ void tb_map_forget_record(tb_engine *e, struct tb_buffer *b)
 {
     if (!(b->flags & TB_BUFFER_JOURNALED))
         return;
-    tb_map_flag(e, b, 0, TB_BUFFER_JOURNALED | TB_BUFFER_DURABLE);
+    tb_map_flag(e, b, 0, TB_BUFFER_JOURNALED | TB_BUFFER_RECORDED | TB_BUFFER_DURABLE);
     e->header->n_journaled--;
 }
 

@@ -139,6 +139,7 @@ static int sync_slabs(tb_engine *e)
             struct tb_io *io = e->tier[h->layout.slab[s].tier];
             TB_STEP("slab sync");
             rc = io->ops->fsync(io, e->slab_fd[s], true);
+            TB_STEP("slab synced");
             if (rc)
                 h->slab_unsynced[s] = true;
         }
@@ -154,35 +155,42 @@ static void mark_slabs(tb_engine *e)
 
 /*
  * Who waits for the lock while another syncs is often served by the next holder:
- * many concurrent fsyncs cost one sync of the journal.  After a failed sync the
- * system may have thrown the bytes away and will not say so again, so all that
- * had appended by then have failed.
+ * many concurrent fsyncs cost one sync.  After a failed sync the system may have
+ * thrown the bytes away and will not say so again, so all who had asked by then
+ * have failed.
  */
-int tb_journal_commit(tb_engine *e)
+static int commit(tb_engine *e, struct tb_commit *c, int (*sync)(tb_engine *e))
 {
-    struct tb_header *h = e->header;
-    uint64_t mine = ++h->commit_wanted, upto;
+    uint64_t mine = ++c->wanted, upto;
     int rc = 0;
     tb_model_pay();
-    if (tb_lock_take(&h->commit_lock) == TB_LOCK_ORPHANED)
+    if (tb_lock_take(&c->lock) == TB_LOCK_ORPHANED)
         mark_slabs(e);
-    if (mine <= h->commit_failed) {
+    if (mine <= c->failed) {
         rc = -EIO;
-    } else if (mine > h->commit_done) {
-        upto = h->commit_wanted;
-        rc = sync_slabs(e);
-        TB_STEP("journal sync");
-        if (!rc)
-            rc = tb_journal_sync(e);
+    } else if (mine > c->done) {
+        upto = c->wanted;
+        TB_STEP("commit");
+        rc = sync(e);
         tb_model_pay(); /* the device is busy while others gather behind the lock */
-        TB_STEP("journal synced");
+        TB_STEP("committed");
         if (rc)
-            h->commit_failed = upto;
+            c->failed = upto;
         else
-            h->commit_done = upto;
+            c->done = upto;
     }
-    tb_lock_drop(&h->commit_lock);
+    tb_lock_drop(&c->lock);
     return rc;
+}
+
+int tb_journal_commit_slabs(tb_engine *e)
+{
+    return commit(e, &e->header->slab_commit, sync_slabs);
+}
+
+int tb_journal_commit(tb_engine *e)
+{
+    return commit(e, &e->header->journal_commit, tb_journal_sync);
 }
 
 void tb_journal_trim(tb_engine *e)

@@ -63,7 +63,9 @@ static inline bool tb_journal_has_records(const tb_engine *e)
 }
 
 int tb_journal_sync(tb_engine *e);
-/* Every record appended until now, and the bytes it stands on, are durable: by a sync of this caller or of another. */
+/* The bytes of every slab that was marked unsynced until now are durable: by a sync of this caller or of another. */
+int tb_journal_commit_slabs(tb_engine *e);
+/* The same for every record appended until now. */
 int tb_journal_commit(tb_engine *e);
 /* Empty it when no buffer is journaled any more. */
 void tb_journal_trim(tb_engine *e);

@@ -108,49 +108,20 @@ struct keep {
     uint32_t n_done;
 };
 
-/* One record for each dirty interval; how many there are, with *rc of the first that failed. */
-static uint32_t append_records(tb_engine *e, uint32_t file, const struct tb_buffer *b, int *rc)
+/* From here on the bytes stay as they are: a write goes on in a copy.  The count goes first, so that nobody empties the journal. */
+static int reserve(tb_engine *e, int stripe, struct tb_buffer **b)
 {
-    uint32_t lo = b->dirty_lo, n = 0, a, z;
-    for (*rc = 0; tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); n++) {
-        uint64_t sum = 0;
-        *rc = data_checksum(e, b, a, z, &sum);
-        if (!*rc)
-            *rc = tb_journal_write(e, file, b, a, z, sum);
-        if (*rc)
-            break;
-        lo = z;
-    }
-    return n;
-}
-
-/*
- * The count goes first, so that nobody empties the journal in between and a
- * truncation that begins knows that it has records to make void.  Where not all
- * records could be written, those there are stand on the buffer all the same.
- */
-static int write_records(struct keep *k, int stripe, struct tb_buffer **b)
-{
-    tb_engine *e = k->e;
     int rc = is_persistent(e, *b) ? 0 : move_down(e, stripe, b);
     if (rc)
         return rc;
     e->header->n_journaled++;
     TB_STEP("count journaled");
-    if (append_records(e, k->file, *b, &rc) == 0) {
-        e->header->n_journaled--;
-        return rc;
-    }
-    TB_STEP("recorded");
-    tb_map_flag(e, *b, TB_BUFFER_JOURNALED, TB_BUFFER_DURABLE);
-    return rc;
+    tb_map_flag(e, *b, TB_BUFFER_JOURNALED, TB_BUFFER_RECORDED | TB_BUFFER_DURABLE);
+    return 0;
 }
 
-/*
- * A record stands on the buffer's bytes from here on, so that it stays in place.
- * Records that another caller wrote and has not synced yet are synced by this one too.
- */
-static int record_buffer(struct keep *k, const struct tb_buffer_ref *ref)
+/* Also what another caller reserved and has not made durable yet. */
+static int reserve_buffer(struct keep *k, const struct tb_buffer_ref *ref)
 {
     tb_engine *e = k->e;
     struct tb_buffer *b = &e->region.buffers[ref->buffer];
@@ -161,12 +132,45 @@ static int record_buffer(struct keep *k, const struct tb_buffer_ref *ref)
         k->moved = true;
     else if (tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_DURABLE)) {
         if (!(b->flags & TB_BUFFER_JOURNALED))
-            rc = write_records(k, stripe, &b);
+            rc = reserve(e, stripe, &b);
         if (!rc) {
             e->header->slab_unsynced[b->slab] = true;
             k->done[k->n_done++] = (struct journaled){tb_buffer_number(e, b), b->version, ref->cell, ref->start};
         }
     }
+    tb_chunk_unlock(e, stripe);
+    return rc;
+}
+
+/* One record for each dirty interval. */
+static int append_records(tb_engine *e, uint32_t file, struct tb_buffer *b)
+{
+    uint32_t lo = b->dirty_lo, a, z;
+    int rc = 0;
+    while (!rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z)) {
+        uint64_t sum = 0;
+        rc = data_checksum(e, b, a, z, &sum);
+        if (!rc)
+            rc = tb_journal_write(e, file, b, a, z, sum);
+        lo = z;
+    }
+    TB_STEP("recorded");
+    if (!rc)
+        b->flags |= TB_BUFFER_RECORDED;
+    return rc;
+}
+
+/* A write may have replaced it since, which retains it; a flush that freed it has put its bytes on the PFS. */
+static int record_buffer(struct keep *k, const struct journaled *j)
+{
+    tb_engine *e = k->e;
+    struct tb_buffer *b = &e->region.buffers[j->buffer];
+    int rc = 0, stripe = tb_chunk_lock(e, k->file, j->start);
+    if (stripe < 0)
+        return stripe;
+    bool there = (b->state == TB_BUFFER_LIVE || b->state == TB_BUFFER_RETAINED) && b->file == k->file && b->cell == j->cell;
+    if (there && b->version == j->version && b->flags & TB_BUFFER_JOURNALED && !(b->flags & TB_BUFFER_RECORDED))
+        rc = append_records(e, k->file, b);
     tb_chunk_unlock(e, stripe);
     return rc;
 }
@@ -188,9 +192,8 @@ static void note_durable(struct keep *k, const struct journaled *j)
 }
 
 /*
- * Bytes, slab sync, record, journal sync: records are appended before the slabs
- * are synced, which is as good because nobody is told before both syncs are done
- * and a record whose bytes are not there fails its checksum.
+ * Bytes, slab sync, records, journal sync, in this order: a sound record's bytes
+ * were synced before it was written, so replay may take a wrong byte for damage.
  */
 static int keep_buffers(struct keep *k)
 {
@@ -199,10 +202,14 @@ static int keep_buffers(struct keep *k)
     k->done = n ? malloc(n * sizeof(*k->done)) : NULL;
     int rc = n && (!refs || !k->done) ? -ENOMEM : 0;
     for (uint32_t i = 0; i < n && !rc; i++)
-        rc = record_buffer(k, &refs[i]);
+        rc = reserve_buffer(k, &refs[i]);
+    TB_STEP("reserved");
+    if (!rc && k->n_done)
+        rc = tb_journal_commit_slabs(k->e);
+    for (uint32_t i = 0; i < k->n_done && !rc; i++)
+        rc = record_buffer(k, &k->done[i]);
     if (!rc && k->n_done)
         rc = tb_journal_commit(k->e);
-    TB_STEP("committed");
     for (uint32_t i = 0; i < k->n_done && !rc; i++)
         note_durable(k, &k->done[i]);
     free(k->done);

@@ -53,11 +53,12 @@ enum tb_buffer_state {
     TB_BUFFER_RETAINED = 0x72657461,
 };
 
-#define TB_BUFFER_JOURNALED 1u /* a journal record stands on its bytes: never written in place */
+#define TB_BUFFER_JOURNALED 1u /* a journal record stands on its bytes, or will: never written in place */
 #define TB_BUFFER_DURABLE 2u   /* the record and the bytes are synced */
 #define TB_BUFFER_KEEP 4u      /* a hint says so: the last to be reclaimed or moved down */
 #define TB_BUFFER_ARRIVING 8u  /* being published in the place of those LEAVING, see move.h */
 #define TB_BUFFER_LEAVING 16u
+#define TB_BUFFER_RECORDED 64u /* JOURNALED, and its records are written */
 #define TB_BUFFER_DIRTY 32u    /* counted in its file's n_dirty; moves under the file stripe, as DURABLE does */
 
 struct tb_buffer {
@@ -187,6 +188,12 @@ struct tb_intent { /* a change of names that is under way, see intent.h */
     char from[TB_PATH_MAX], to[TB_PATH_MAX];
 };
 
+/* A sync that whoever holds the lock makes for all who wait (journal.c). */
+struct tb_commit {
+    struct tb_lock lock;
+    _Atomic uint64_t wanted, done, failed; /* numbers of those who asked */
+};
+
 struct tb_slab {
     struct tb_lock lock;
     _Atomic uint32_t free; /* first free buffer */
@@ -230,8 +237,7 @@ struct tb_header {
     uint64_t journal_end; /* bytes; 0: empty but for its header */
     _Atomic uint64_t sequence;
     _Atomic uint32_t n_journaled; /* buffers a record stands on, or is about to */
-    struct tb_lock commit_lock; /* whoever holds it syncs for all that have appended (journal.c) */
-    _Atomic uint64_t commit_wanted, commit_done, commit_failed; /* numbers of fsyncs */
+    struct tb_commit slab_commit, journal_commit;
     _Atomic bool slab_unsynced[TB_MAX_TIERS * TB_MAX_SLABS];
     struct tb_intent intents[TB_INTENTS];
 
