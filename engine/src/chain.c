@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "io_fault.h"
+#include "io_undo.h"
 
 /* Puts the fault of the environment over `next`; takes `next` away with it when it fails. */
 static struct tb_io *with_fault(struct tb_io *next)
@@ -23,16 +24,31 @@ static struct tb_io *with_fault(struct tb_io *next)
     return io;
 }
 
+static struct tb_io *with_undo(struct tb_io *next)
+{
+    const char *path = getenv("TB_UNDO");
+    struct tb_io *io = path && *path ? tb_io_undo_new(path, next) : next;
+    if (io == NULL)
+        tb_chain_free(next);
+    return io;
+}
+
+static struct tb_io *with_test_layers(struct tb_io *next)
+{
+    struct tb_io *io = with_undo(next);
+    return io != NULL ? with_fault(io) : NULL;
+}
+
 struct tb_io *tb_chain_new(const struct tb_device *model, struct tb_device_clock *clock, struct tb_io *base)
 {
     if (model == NULL)
-        return with_fault(base);
+        return with_test_layers(base);
     struct tb_io *io = tb_io_model_new(model, clock, base);
     if (io == NULL) {
         errno = ENOMEM;
         return NULL;
     }
-    return with_fault(io);
+    return with_test_layers(io);
 }
 
 /* The layers made here are known by their names; the first other one is the base. */
@@ -42,6 +58,8 @@ void tb_chain_free(struct tb_io *chain)
         struct tb_io *next = chain->next;
         if (strcmp(chain->ops->name, "fault") == 0)
             tb_io_fault_free(chain);
+        else if (strcmp(chain->ops->name, "undo") == 0)
+            tb_io_undo_free(chain);
         else if (strcmp(chain->ops->name, "model") == 0)
             tb_io_model_free(chain);
         else

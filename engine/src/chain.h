@@ -1,7 +1,7 @@
 /*
  * The chain below the engine, for one place (the PFS or a directory tier):
  *
- *   [fault, where TB_FAULT is set] -> [model, where the place has one] -> base
+ *   [fault, where TB_FAULT is set] -> [undo, where TB_UNDO is] -> [model, where the place has one] -> base
  */
 #ifndef TB_CHAIN_H
 #define TB_CHAIN_H

@@ -33,9 +33,9 @@ static void set_clean(tb_engine *e, uint32_t file, const struct tb_flushed *d, b
     int stripe = tb_chunk_lock(e, file, d->start);
     if (stripe < 0)
         return;
-    if (tb_buffer_is_at(b, file, d->cell) && b->version == d->version) {
-        if (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE)
-            *dropped_journaled = true;
+    bool journaled = b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE; /* perhaps only since it was copied */
+    if (tb_buffer_is_at(b, file, d->cell) && b->version == d->version && (d->voided || !journaled)) {
+        *dropped_journaled |= journaled;
         TB_STEP("set clean");
         tb_map_forget_record(e, b);
         TB_STEP("record forgotten");
@@ -53,21 +53,23 @@ static void set_clean(tb_engine *e, uint32_t file, const struct tb_flushed *d, b
  * Under the chunk's lock: a newer record of the same bytes comes behind the drop, or before it and moved the version.
  * Interval by interval: what is not the buffer's may be a smaller buffer's, with a record of its own.
  */
-static int void_record(tb_engine *e, uint32_t file, const struct tb_flushed *d)
+static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d)
 {
-    const struct tb_buffer *b = &e->region.buffers[d->buffer];
+    struct tb_buffer *b = &e->region.buffers[d->buffer];
     int rc = 0, stripe = tb_chunk_lock(e, file, d->start);
     if (stripe < 0)
         return stripe;
-    if (tb_buffer_is_at(b, file, d->cell) && b->version == d->version && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE))
-        for (uint32_t lo = b->dirty_lo, a, z; !rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); lo = z)
-            rc = tb_journal_drop(e, file, d->start + a, z - a);
+    d->voided = tb_buffer_is_at(b, file, d->cell) && b->version == d->version && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE);
+    if (d->voided)
+        b->flags |= TB_BUFFER_RECORDED; /* an fsync that is about to record it has its promise from the PFS */
+    for (uint32_t lo = b->dirty_lo, a, z; d->voided && !rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); lo = z)
+        rc = tb_journal_drop(e, file, d->start + a, z - a);
     tb_chunk_unlock(e, stripe);
     return rc;
 }
 
 /* Records that stand on what is now on the PFS are void before a slot of theirs is used again. */
-static int void_records(tb_engine *e, uint32_t file, const struct tb_flushed *done, uint32_t n)
+static int void_records(tb_engine *e, uint32_t file, struct tb_flushed *done, uint32_t n)
 {
     int rc = 0;
     for (uint32_t i = 0; i < n && !rc; i++)

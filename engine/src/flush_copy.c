@@ -30,11 +30,11 @@ struct share {
 
 static int write_run(struct share *r)
 {
-    struct tb_file *f = &r->c->e->region.files[r->c->file];
-    if (r->n && !(f->flags & TB_FILE_UNSYNCED))
-        f->flags |= TB_FILE_UNSYNCED;
     TB_STEP("flush write");
     int rc = r->n ? tb_io_write_all(r->c->io, r->c->fd, r->bytes, r->n, r->offset) : 0;
+    TB_STEP("flush written");
+    if (r->n) /* behind the write: a sync takes the mark away and then syncs */
+        r->c->e->region.files[r->c->file].flags |= TB_FILE_UNSYNCED;
     if (!rc) {
         r->written += r->n;
         r->c->e->header->pfs_written += r->n;
@@ -90,7 +90,7 @@ static int gather(struct share *r, const struct tb_buffer_ref *ref, uint32_t *at
                 *at = z;
         }
         if (first)
-            *out = (struct tb_flushed){ref->buffer, b->version, ref->cell, ref->start};
+            *out = (struct tb_flushed){ref->buffer, b->version, ref->cell, ref->start, false};
         *journaled = *journaled || b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE;
     }
     tb_chunk_unlock(e, stripe);

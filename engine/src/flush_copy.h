@@ -15,6 +15,7 @@
 struct tb_flushed {
     uint32_t buffer, version;
     uint64_t cell, start;
+    bool voided; /* records that stood on it are void: its bytes are on the PFS, synced */
 };
 
 struct tb_flush_copy {

@@ -100,8 +100,8 @@ struct write_bytes {
 static int write_bytes(struct tb_target *t, int fd, void *arg)
 {
     const struct write_bytes *w = arg;
-    t->engine->region.files[t->file].flags |= TB_FILE_UNSYNCED;
     int rc = tb_io_write_all(t->io, fd, w->from, w->n, w->offset);
+    t->engine->region.files[t->file].flags |= TB_FILE_UNSYNCED; /* behind the write: a sync takes the mark away and then syncs */
     if (!rc)
         t->engine->header->pfs_written += w->n;
     return rc;

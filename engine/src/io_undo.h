@@ -1,0 +1,33 @@
+/*
+ * The undo layer: for tests of a node's crash, which loses what was written and
+ * not synced.
+ *
+ * TB_UNDO=FILE in the environment puts it into every chain of a process.  Before
+ * each write it appends to the file what the write replaces; around each sync,
+ * its beginning and end.  Whoever plays the crash, when all processes are dead,
+ * takes back what no sync covered (engine/tests/torture/crash.py).
+ *
+ * Limits: writes at the descriptor's own offset and changes of names count as
+ * synced; a write that comes while a sync runs may count as covered by it.
+ */
+#ifndef TB_IO_UNDO_H
+#define TB_IO_UNDO_H
+
+#include <stdint.h>
+
+#include <tierbench/io.h>
+
+enum tb_undo_kind { TB_UNDO_WRITE = 1, TB_UNDO_CUT, TB_UNDO_SYNC_BEGIN, TB_UNDO_SYNC_END };
+
+struct tb_undo {
+    uint64_t kind, inode;
+    uint64_t offset, length; /* WRITE, CUT: of the bytes that follow, which the file had there */
+    uint64_t size;           /* WRITE, CUT: of the file before; SYNC: the number that its two records share */
+    uint64_t written;        /* WRITE: bytes */
+};
+
+/* A layer over `next` that appends to `path`.  NULL with errno: no memory, or the file can't be opened. */
+struct tb_io *tb_io_undo_new(const char *path, struct tb_io *next);
+void tb_io_undo_free(struct tb_io *io);
+
+#endif

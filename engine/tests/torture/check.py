@@ -1,0 +1,129 @@
+"""Compare the PFS with a manifest: which bytes may be there, given what returned before the kill.
+
+A write is *promised* when a process was killed and it had returned, or when the node crashed and an fsync of its file
+that began later had returned.  A byte may be of any operation on it that was begun, except those that had ended before
+a promised one on it began; it may be missing only where none on it is promised.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from client import content
+
+NEVER = 1 << 62
+WHOLE = 1 << 40
+
+
+@dataclass
+class Change:
+    """A write or a cut of bytes [lo, hi) between two times; a cut leaves holes."""
+
+    operation: str
+    lo: int
+    hi: int
+    began: int
+    ended: int = NEVER
+    is_cut: bool = False
+    promised: bool = False
+    _bytes: bytes | None = None
+
+    def piece(self, lo: int, hi: int) -> bytes:
+        if self.is_cut:
+            return bytes(hi - lo)
+        if self._bytes is None:
+            self._bytes = content(self.operation, self.hi - self.lo)
+        return self._bytes[lo - self.lo : hi - self.lo]
+
+
+@dataclass
+class File:
+    names: list[str]  # the last one, and the one before where a rename had begun and not ended
+    changes: list[Change] = field(default_factory=list)
+    syncs: list[list[int]] = field(default_factory=list)  # began, ended
+    gone: str = "no"  # "perhaps", where its removal had begun
+
+
+def end_of(ends: dict[str, int], operation: str) -> int:
+    return ends.get(operation, NEVER)
+
+
+def read_manifest(lines: list[str]) -> dict[str, File]:
+    ends = {words[1]: int(words[2]) for words in map(str.split, lines) if words[0] == "E"}
+    files: dict[str, File] = {}
+    for _, operation, began, kind, name, *words in (line.split() for line in lines if line.startswith("B ")):
+        ended, t0 = end_of(ends, operation), int(began)
+        if kind == "open":
+            files.setdefault(name, File([words[0]]))
+            continue
+        file = files[name]
+        if kind == "write":
+            offset, length = map(int, words)
+            file.changes.append(Change(operation, offset, offset + length, t0, ended))
+        elif kind == "cut":
+            file.changes.append(Change(operation, int(words[0]), WHOLE, t0, ended, is_cut=True))
+        elif kind == "fsync":
+            file.syncs.append([t0, ended])
+        elif kind == "rename":
+            file.names = [words[0]] if ended != NEVER else [words[0], file.names[0]]
+            if words[1] != "-":
+                files[words[1]].gone = "yes" if ended != NEVER else "perhaps"
+        elif kind == "unlink":
+            file.gone = "yes" if ended != NEVER else "perhaps"
+    return files
+
+
+def mark_promised(file: File, crash: bool) -> int:
+    for change in file.changes:
+        change.promised = change.ended != NEVER and (
+            not crash or any(t0 >= change.ended and t1 != NEVER for t0, t1 in file.syncs)
+        )
+    return sum(change.promised for change in file.changes)
+
+
+def allowed(changes: list[Change]) -> tuple[list[Change], bool]:
+    """Of the changes on one byte, those that it may be of; and whether it may be missing."""
+    promised = [change for change in changes if change.promised]
+    latest_begin = max((change.began for change in promised), default=-1)
+    return [change for change in changes if change.ended >= latest_begin], not promised
+
+
+def is_right(found: bytes, lo: int, candidates: list[Change], may_miss: bool) -> bool:
+    hi = lo + len(found)
+    pieces = [change.piece(lo, hi) for change in candidates] + ([bytes(hi - lo)] if may_miss else [])
+    if found in pieces:
+        return True
+    return all(any(piece[i] == byte for piece in pieces) for i, byte in enumerate(found))
+
+
+def check_file(name: str, file: File, data: bytes) -> list[str]:
+    edges = sorted({0, len(data)} | {min(edge, len(data)) for c in file.changes for edge in (c.lo, c.hi)})
+    longest = max((c.hi for c in file.changes if not c.is_cut), default=0)
+    data, edges = data.ljust(longest, b"\0"), sorted({*edges, longest, *(c.lo for c in file.changes if c.lo <= longest),
+                                                      *(c.hi for c in file.changes if c.hi <= longest)})
+    wrong = []
+    for lo, hi in zip(edges, edges[1:], strict=False):
+        candidates, may_miss = allowed([c for c in file.changes if c.lo <= lo and c.hi >= hi])
+        if not is_right(data[lo:hi], lo, candidates, may_miss):
+            wrong.append(f"{name}: bytes {lo} to {hi} are of none of {[c.operation for c in candidates]}")
+    return wrong
+
+
+def check(manifest: Path, folder: Path, crash: bool) -> tuple[int, list[str]]:
+    """How many changes were promised, and what is wrong."""
+    lines = [line for line in manifest.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    promised, wrong = 0, []
+    for name, file in read_manifest(lines).items():
+        n = mark_promised(file, crash)
+        if file.gone == "yes":
+            continue
+        there = [folder / candidate for candidate in file.names if (folder / candidate).exists()]
+        if there:
+            promised += n
+            found = check_file(name, file, there[0].read_bytes())
+            if found and len(there) > 1:  # the other name is that of a file in its way
+                found = check_file(name, file, there[1].read_bytes())
+            if file.gone == "no":
+                wrong += found
+        elif file.gone == "no" and n:
+            wrong.append(f"{name}: the file is gone")
+    return promised, wrong

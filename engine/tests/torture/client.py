@@ -1,0 +1,101 @@
+"""The load of the torture: one client process under the adapter, until it is killed.
+
+Every operation is told to a pipe before it begins and after it has returned; content follows from the operation's
+name, so that the checker can tell which write a byte is from.  client.py FOLDER CLIENT SEED
+"""
+
+import hashlib
+import os
+import random
+import sys
+import time
+
+SHARED_FILES = 3
+LARGEST_BYTES = 150_000
+
+
+def content(operation: str, length: int) -> bytes:
+    return hashlib.shake_128(operation.encode()).digest(length)
+
+
+class Client:
+    def __init__(self, folder: str, name: str, seed: str) -> None:
+        self.folder, self.name, self.serial = folder, name, 0
+        self.random = random.Random(f"{seed}-{name}")
+        self.shared = {f"s{i}": self.open(f"s{i}", f"s{i}") for i in range(SHARED_FILES)}
+        self.own: dict[str, tuple[str, int]] = {}
+
+    def told(self, act, *words):
+        """Call `act(operation)` between its two lines: B number name time words..., E name time."""
+        self.serial += 1
+        operation = f"{self.name}.{self.serial}"
+        os.write(1, (" ".join(["B", operation, str(time.monotonic_ns()), *map(str, words)]) + "\n").encode())
+        result = act(operation)
+        os.write(1, f"E {operation} {time.monotonic_ns()}\n".encode())
+        return result
+
+    def open(self, file: str, name: str) -> int:
+        return self.told(lambda _: os.open(f"{self.folder}/{name}", os.O_RDWR | os.O_CREAT, 0o600), "open", file, name)
+
+    def write(self, file: str, fd: int) -> None:
+        small = self.random.random() < 0.7
+        length = self.random.randint(1, 9000 if small else LARGEST_BYTES)
+        offset = self.random.randint(0, 400_000)
+        self.told(lambda op: os.pwrite(fd, content(op, length), offset), "write", file, offset, length)
+
+    def fsync(self, file: str, fd: int) -> None:
+        self.told(lambda _: os.fsync(fd), "fsync", file)
+
+    def cut(self, file: str, fd: int) -> None:
+        length = self.random.randint(0, 400_000)
+        self.told(lambda _: os.ftruncate(fd, length), "cut", file, length)
+
+    def create(self) -> None:
+        file = f"{self.name}-{self.serial}"
+        self.own[file] = (file, self.open(file, file))
+
+    def rename(self, file: str) -> None:
+        name, fd = self.own[file]
+        over = self.random.choice([None, *(other for other in self.own if other != file)])
+        to = self.own[over][0] if over else f"{self.name}-r{self.serial}"
+        self.told(lambda _: os.rename(f"{self.folder}/{name}", f"{self.folder}/{to}"), "rename", file, to, over or "-")
+        self.own[file] = (to, fd)
+        if over:
+            os.close(self.own.pop(over)[1])
+
+    def unlink(self, file: str) -> None:
+        name, fd = self.own.pop(file)
+        self.told(lambda _: os.unlink(f"{self.folder}/{name}"), "unlink", file)
+        os.close(fd)
+
+    def reopen(self, file: str) -> None:
+        name, fd = self.own[file]
+        os.close(fd)
+        self.own[file] = (name, os.open(f"{self.folder}/{name}", os.O_RDWR))
+
+    def step(self) -> None:
+        chance = self.random.random()
+        if chance < 0.08 or not self.own:
+            return self.create()
+        files = list(self.own) + [file for file in self.shared]
+        file = self.random.choice(files)
+        fd = self.shared[file] if file in self.shared else self.own[file][1]
+        if chance < 0.70:
+            self.write(file, fd)
+        elif chance < 0.84:
+            self.fsync(file, fd)
+        elif chance < 0.89:
+            self.cut(file, fd)
+        elif file in self.own:
+            self.random.choice([self.rename, self.unlink, self.reopen])(file)
+        return None
+
+
+def main() -> None:
+    client = Client(*sys.argv[1:4])
+    while True:
+        client.step()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Play a crash of the node: take back from files what was written and not synced (engine/src/io_undo.h)."""
+
+import os
+import random
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+HEADER = struct.Struct("<6Q")
+WRITE, CUT, SYNC_BEGIN, SYNC_END = 1, 2, 3, 4
+
+
+@dataclass(frozen=True)
+class Record:
+    kind: int
+    inode: int
+    offset: int
+    old: bytes  # what was there
+    size: int  # of the file before; of a sync, the number that its two records share
+    written: int  # bytes
+
+
+def read_log(log: bytes) -> list[Record]:
+    records, at = [], 0
+    while at + HEADER.size <= len(log):
+        kind, inode, offset, length, size, written = HEADER.unpack_from(log, at)
+        at += HEADER.size + length
+        records.append(Record(kind, inode, offset, log[at - length : at], size, written))
+    return records
+
+
+def synced_until(records: list[Record]) -> dict[int, int]:
+    """By inode, the number of the record before which everything is synced."""
+    begins = {r.size: i for i, r in enumerate(records) if r.kind == SYNC_BEGIN}
+    synced: dict[int, int] = {}
+    for r in records:
+        if r.kind == SYNC_END:
+            synced[r.inode] = max(synced.get(r.inode, 0), begins[r.size])
+    return synced
+
+
+def take_back(path: Path, r: Record, kept: int) -> None:
+    """All of the change but the first `kept` bytes."""
+    with path.open("r+b") as file:
+        end = os.fstat(file.fileno()).st_size
+        if r.kind == CUT:
+            file.truncate(max(r.size, end))
+            file.seek(r.offset)
+            file.write(r.old)
+        elif kept < r.written:
+            file.seek(r.offset + kept)
+            file.write(r.old.ljust(r.written, b"\0")[kept:])
+            if r.size < end == r.offset + r.written:
+                file.truncate(max(r.size, r.offset + kept))
+
+
+def crash(log: Path, places: list[Path], chance: random.Random) -> int:
+    """Returns how many changes were lost, wholly or from some 512-byte sector on."""
+    records = read_log(log.read_bytes()) if log.exists() else []
+    synced = synced_until(records)
+    paths = {p.stat().st_ino: p for place in places for p in place.rglob("*") if p.is_file()}
+    how_much, lost = chance.choice([0.2, 0.5, 1.0]), 0
+    for i in range(len(records) - 1, -1, -1):
+        r = records[i]
+        if r.kind > CUT or i < synced.get(r.inode, 0) or r.inode not in paths or chance.random() > how_much:
+            continue
+        take_back(paths[r.inode], r, 512 * chance.randint(0, r.written // 512) if chance.random() < 0.3 else 0)
+        lost += 1
+    return lost
