@@ -34,6 +34,10 @@ compare-drivers: build
 	@mkdir -p results/bench
 	$(PY) workloads/compare_drivers.py $(if $(IOR),--ior $(IOR)) $(if $(MDTEST),--mdtest $(MDTEST)) --out results/bench/drivers.md
 
+# Hours: ci/torture says which parts there are.
+torture: build
+	ci/torture
+
 lint: setup
 	@ci/bootstrap lint
 	.venv/bin/ruff check . && .venv/bin/ruff format --check analysis
@@ -49,10 +53,6 @@ asan: build
 tsan: setup
 	cmake --preset tsan > /dev/null && cmake --build --preset tsan
 	ctest --test-dir build-tsan --output-on-failure -LE 'mpi|preload' --timeout 600
-
-# Hours: ci/torture says which parts there are.
-torture: build
-	ci/torture
 
 clean:
 	rm -rf build build-asan build-tsan build-clang stage output

@@ -6,6 +6,7 @@ a promised one on it began; it may be missing only where none on it is promised.
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from client import content
@@ -96,12 +97,11 @@ def is_right(found: bytes, lo: int, candidates: list[Change], may_miss: bool) ->
 
 
 def check_file(name: str, file: File, data: bytes) -> list[str]:
-    edges = sorted({0, len(data)} | {min(edge, len(data)) for c in file.changes for edge in (c.lo, c.hi)})
-    longest = max((c.hi for c in file.changes if not c.is_cut), default=0)
-    data, edges = data.ljust(longest, b"\0"), sorted({*edges, longest, *(c.lo for c in file.changes if c.lo <= longest),
-                                                      *(c.hi for c in file.changes if c.hi <= longest)})
+    end = max([len(data), *(c.hi for c in file.changes if not c.is_cut)])
+    data = data.ljust(end, b"\0")
+    edges = sorted({0, end} | {min(edge, end) for c in file.changes for edge in (c.lo, c.hi)})
     wrong = []
-    for lo, hi in zip(edges, edges[1:], strict=False):
+    for lo, hi in pairwise(edges):
         candidates, may_miss = allowed([c for c in file.changes if c.lo <= lo and c.hi >= hi])
         if not is_right(data[lo:hi], lo, candidates, may_miss):
             wrong.append(f"{name}: bytes {lo} to {hi} are of none of {[c.operation for c in candidates]}")

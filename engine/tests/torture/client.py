@@ -77,7 +77,7 @@ class Client:
         chance = self.random.random()
         if chance < 0.08 or not self.own:
             return self.create()
-        files = list(self.own) + [file for file in self.shared]
+        files = [*self.own, *self.shared]
         file = self.random.choice(files)
         fd = self.shared[file] if file in self.shared else self.own[file][1]
         if chance < 0.70:
