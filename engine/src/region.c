@@ -116,7 +116,8 @@ static void init_free_lists(struct tb_region *r)
     for (uint32_t i = 0; i < h->layout.n_fragments; i++)
         memcpy(&r->fragments[i * per_fragment], &(uint32_t){i + 1 < h->layout.n_fragments ? i + 1 : TB_NONE}, 4);
     h->free_fragment = h->layout.n_fragments ? 0 : TB_NONE;
-    h->free_file = h->free_name = h->free_open = 0;
+    h->free_open = 0;
+    h->free_file = h->free_name = 0;
     h->queue_head = h->queue_tail = TB_NONE;
 }
 
