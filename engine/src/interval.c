@@ -243,6 +243,7 @@ void tb_interval_clean(tb_engine *e, struct tb_buffer *b)
         for (uint32_t i = 0, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++)
             blocks_of(e, b)[i].dirty_lo = blocks_of(e, b)[i].dirty_hi = 0;
     b->dirty_lo = b->dirty_hi = 0;
+    b->version++; /* a copy made before still says dirty */
     uint32_t from, to;
     if (b->fragment != TB_NONE && tb_interval_valid(e, b, b->valid_lo, b->valid_hi, &from, &to) && from == b->valid_lo &&
         to == b->valid_hi)

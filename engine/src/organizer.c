@@ -69,7 +69,7 @@ static uint64_t move_down(tb_engine *e, const struct seen *seen, uint32_t tier)
 {
     int rc = -ENOSPC;
     for (uint32_t to = tier + 1; to < e->header->config.n_tiers && rc == -ENOSPC; to++)
-        rc = tb_move(e, seen->file, &seen->ref, to, seen->heat);
+        rc = tb_move(e, seen->file, &seen->ref, to, seen->heat + 1); /* clean bytes as cold as these give way */
     return rc ? 0 : tb_buffer_size(e, &e->region.buffers[seen->ref.buffer]);
 }
 

@@ -12,6 +12,7 @@
 #include "check.h"
 #include "filemap.h"
 #include "heat.h"
+#include "io_layer.h"
 #include "move.h"
 #include "opens.h"
 #include "repair.h"
@@ -28,7 +29,7 @@ static uint32_t next_random(uint32_t *state)
 }
 
 /* Three tiers, each of buffers of one size, in blocks of 4 KiB. */
-static void start(struct fixture *x, const uint32_t *units)
+static void start_on(struct fixture *x, const uint32_t *units, struct tb_io *base)
 {
     char path[300];
     fixture_init(x, TB_MODE_PERSISTENT_ASYNC);
@@ -40,7 +41,13 @@ static void start(struct fixture *x, const uint32_t *units)
     }
     for (uint32_t t = 0; t < TIERS; t++)
         fixture_slab(&c->tiers[t], units[t], 1.0);
+    x->base = base;
     fixture_start(x);
+}
+
+static void start(struct fixture *x, const uint32_t *units)
+{
+    start_on(x, units, NULL);
 }
 
 struct writer {
@@ -198,6 +205,85 @@ static void heat_goes_along(void **state)
     fixture_stop(&x);
 }
 
+/* What another thread does while a move writes its copy to the tier. */
+static struct {
+    void *(*act)(void *);
+    struct fixture *x;
+    int fd;
+    int acted;
+} meanwhile;
+
+static ssize_t interrupted_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
+{
+    void *(*act)(void *) = meanwhile.act;
+    pthread_t other;
+    meanwhile.act = NULL; /* its own writes are not interrupted */
+    if (act && pthread_create(&other, NULL, act, NULL) == 0) {
+        pthread_join(other, NULL);
+        meanwhile.acted++;
+    }
+    return io->next->ops->pwrite(io->next, fd, buf, n, offset);
+}
+
+static void *write_meanwhile(void *unused)
+{
+    assert_int_equal(meanwhile.x->io->ops->pwrite(meanwhile.x->io, meanwhile.fd, "new", 3, 100), 3);
+    return unused;
+}
+
+static void *cut_meanwhile(void *unused)
+{
+    assert_int_equal(meanwhile.x->io->ops->ftruncate(meanwhile.x->io, meanwhile.fd, 50), 0);
+    return unused;
+}
+
+static void *drain_meanwhile(void *unused)
+{
+    assert_int_equal(tb_instance_drain(meanwhile.x->engine, 1, NULL, NULL, NULL), 0);
+    return unused;
+}
+
+static void *fsync_meanwhile(void *unused)
+{
+    assert_int_equal(meanwhile.x->io->ops->fsync(meanwhile.x->io, meanwhile.fd, false), 0);
+    return unused;
+}
+
+/* Whatever became of the buffer since it was copied, the copy is not taken for it. */
+static void what_changes_under_a_move_stays(void **state)
+{
+    (void)state;
+    static const struct tb_io_ops own = {.name = "interrupted", .pwrite = interrupted_pwrite};
+    static void *(*const acts[])(void *) = {write_meanwhile, cut_meanwhile, drain_meanwhile, fsync_meanwhile};
+    struct tb_io_ops table;
+    struct tb_io base;
+    for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
+        struct fixture x;
+        uint32_t n;
+        tb_io_layer_init(&base, &table, &own, tb_io_libc());
+        start_on(&x, (uint32_t[]){1, 1, 1}, &base);
+        int fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+        char bytes[4096], got[4096] = "";
+        memset(bytes, 'o', sizeof(bytes));
+        assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+        uint32_t file = tb_open_of(x.engine, fd)->file;
+        struct tb_buffer_ref *refs = tb_file_buffers(x.engine, file, TB_BUFFERS_ALL, &n);
+        meanwhile = (__typeof__(meanwhile)){.act = acts[i], .x = &x, .fd = fd};
+        assert_int_equal(tb_move(x.engine, file, &refs[0], 2, TB_HEAT_ANY), -EAGAIN);
+        assert_int_equal(meanwhile.acted, 1);
+        free(refs);
+        assert_int_equal(x.engine->region.files[file].n_dirty, acts[i] != drain_meanwhile);
+        assert_true(tb_region_is_valid(x.engine));
+        if (acts[i] == write_meanwhile)
+            memcpy(bytes + 100, "new", 3);
+        size_t size = acts[i] == cut_meanwhile ? 50 : sizeof(bytes);
+        assert_int_equal(x.io->ops->pread(x.io, fd, got, sizeof(got), 0), (ssize_t)size);
+        assert_memory_equal(got, bytes, size);
+        x.io->ops->close(x.io, fd);
+        fixture_stop(&x);
+    }
+}
+
 static void move_until_killed(struct fixture *x, uint32_t file, _Atomic uint32_t *moved)
 {
     tb_engine_atfork_child(x->engine);
@@ -251,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pair_of_tiers_and_sizes),
         cmocka_unit_test(heat_goes_along),
+        cmocka_unit_test(what_changes_under_a_move_stays),
         cmocka_unit_test(a_killed_mover_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
