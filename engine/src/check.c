@@ -43,6 +43,8 @@ static bool file_is_valid(tb_engine *e, uint32_t file)
             return false;
         if (b->flags & (TB_BUFFER_ARRIVING | TB_BUFFER_LEAVING) || !owns_its_bytes(e, file, b))
             return false;
+        if (b->valid_hi > b->valid_lo && tb_buffer_start(e, b) + b->valid_hi > f->size)
+            return false; /* what lies behind the end would come back with a longer file */
         n_dirty += tb_buffer_is_dirty(b);
         n_durable += tb_buffer_is_dirty(b) && b->flags & TB_BUFFER_DURABLE;
         if (tb_buffer_is_dirty(b) != !!(b->flags & TB_BUFFER_DIRTY))

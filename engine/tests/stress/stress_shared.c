@@ -1,8 +1,14 @@
 /*
+ * Two files that several write to at once.
+ *
  * One file written by all ranks.  Records interleave: rank r owns every n-th
  * record of an odd size, so that neighbours share blocks.  Behind them lie
  * blocks that every rank rewrites whole.  After the drain each record holds its
  * owner's last write, each block the last write that one of the ranks made to it.
+ *
+ * And one that some write and append to while others set its length: a record is
+ * whole or a hole at any time, and what lies behind the end is gone for good:
+ * when all is quiet and the file is made longer, it holds zeros there.
  */
 #include "stress.h"
 
@@ -132,10 +138,91 @@ static void by_processes(void **state)
 }
 #endif
 
+#define LINE 512
+#define LINES 2000u
+#define WRITERS 3
+
+/* One thread sets the length while the others write; then all is quiet, and it looks. */
+struct cut {
+    uint64_t rounds;
+    pthread_barrier_t barrier;
+};
+
+static int open_lines(struct worker *w)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/cut", w->x->pfs);
+    int fd = w->io->ops->open(w->io, path, O_RDWR | O_CREAT, 0600);
+    must(fd >= 0, "open: %d", fd);
+    return fd;
+}
+
+static void write_line(struct worker *w, int fd, uint32_t k, uint32_t serial)
+{
+    unsigned char bytes[LINE];
+    stamp_block(bytes, LINE, (uint32_t)w->id, serial, k);
+    must(w->io->ops->pwrite(w->io, fd, bytes, LINE, (off_t)k * LINE) == LINE, "line %u", k);
+}
+
+/* Whole or a hole inside, a hole behind the end. */
+static void check_lines(struct worker *w, int fd)
+{
+    static unsigned char bytes[LINES * LINE];
+    struct stat st;
+    struct stamp s;
+    must(tb_region_is_valid(w->engine), "the region");
+    must(w->io->ops->fstat(w->io, fd, &st) == 0, "fstat");
+    must(w->io->ops->ftruncate(w->io, fd, sizeof(bytes)) == 0, "extend");
+    must(w->io->ops->pread(w->io, fd, bytes, sizeof(bytes), 0) == sizeof(bytes), "read");
+    for (uint32_t k = 0; k < LINES; k++) {
+        const unsigned char *line = bytes + (size_t)k * LINE;
+        bool is_hole = line[0] == 0 && memcmp(line, line + 1, LINE - 1) == 0;
+        must(is_hole || (off_t)(k + 1) * LINE <= st.st_size, "line %u lies behind the end at %lld and is back", k,
+             (long long)st.st_size);
+        must(is_hole || stamp_read(line, LINE, k, &s), "line %u is neither whole nor a hole", k);
+    }
+}
+
+static void cut_or_write(struct worker *w)
+{
+    struct cut *c = w->arg;
+    int fd = open_lines(w);
+    for (uint32_t i = 0; i < c->rounds; i++) {
+        for (uint32_t k = 0; w->id == 0 && k < LINES; k += 8)
+            write_line(w, fd, k, i);
+        pthread_barrier_wait(&c->barrier);
+        for (uint32_t n = 0; w->id && n < 30; n++)
+            write_line(w, fd, next_random(&w->seed) % LINES, i);
+        if (w->id == 0 && i % 4 == 0)
+            must(tb_engine_flush(w->engine, fd) >= 0, "flush");
+        if (w->id == 0)
+            must(w->io->ops->ftruncate(w->io, fd, (off_t)(next_random(&w->seed) % 6) * LINE) == 0, "cut");
+        pthread_barrier_wait(&c->barrier);
+        if (w->id == 0)
+            check_lines(w, fd);
+    }
+    must(w->io->ops->close(w->io, fd) == 0, "close");
+}
+
+static void cut_while_written(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct cut c = {.rounds = stress_amount(1000)};
+    pthread_barrier_init(&c.barrier, NULL, WRITERS + 1);
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(&x);
+    run_workers(&x, WRITERS + 1, false, cut_or_write, &c);
+    assert_true(tb_region_is_valid(x.engine));
+    fixture_stop(&x);
+    pthread_barrier_destroy(&c.barrier);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_threads),
+        cmocka_unit_test(cut_while_written),
 #ifndef __SANITIZE_THREAD__
         cmocka_unit_test(by_processes),
 #endif
