@@ -221,6 +221,12 @@ def test_lost_row_is_noticed() -> None:
         parse_ior("".join(lines[:last_read] + lines[last_read + 1 :]))
 
 
+def test_summary_line_within_the_table() -> None:
+    text = (IOR / "Y.out").read_text().replace("read      37293", "Summary of all tests:\nread      37293")
+    with pytest.raises(OutputError, match="under a heading of 0"):
+        parse_ior(text)
+
+
 def test_changed_number_contradicts_the_summary() -> None:
     text = (IOR / "Y.out").read_text().replace("write     373.30 ", "write     973.30 ")
     with pytest.raises(OutputError, match="in the summary"):

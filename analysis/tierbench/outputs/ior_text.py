@@ -55,7 +55,7 @@ def parse_text(text: str, path: str) -> IorOutput:
         elif m := re.match(r"(?:tasks\s*: (?=\d+$)|\tclients\s*= (?=\d+ ))(\d+)", line):
             tasks = int(m.group(1))
         elif line.startswith("Summary of all tests:"):
-            part = "summary"
+            part, heading = "summary", []
         elif line.startswith("Finished") and ":" in line:
             part = "end"
         elif words[:2] == ["access", "bw(MiB/s)"]:

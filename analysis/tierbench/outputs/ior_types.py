@@ -120,6 +120,8 @@ def check_summary(results: list[IorResult], summaries: list[IorSummary], path: s
                 f" the table holds {len(rows)}",
             )
         values = [r.bandwidth_mib_s for r in rows if r.bandwidth_mib_s is not None]
+        if not values:
+            raise OutputError(path, 0, f"the summary counts {s.operation}, of which the table says nothing")
         for name, told, found in (("largest", s.max_mib_s, max(values)), ("least", s.min_mib_s, min(values))):
             # The table prints at least four significant digits, the summary two decimals.
             if not math.isclose(told, found, rel_tol=1e-3, abs_tol=0.011):
