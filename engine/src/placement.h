@@ -50,7 +50,12 @@ void tb_place(tb_engine *e, const struct tb_place_request *request, struct tb_pl
 bool tb_place_together(const tb_engine *e);
 
 /* Note an access to the file's bytes; counted by hot-data only. */
-void tb_place_note_access(tb_engine *e, uint32_t file);
+void tb_place_count_access(tb_engine *e, uint32_t file);
+static inline void tb_place_note_access(tb_engine *e, uint32_t file)
+{
+    if (e->header->config.placement.policy == TB_POLICY_HOT_DATA)
+        tb_place_count_access(e, file);
+}
 /* Note the file's name, new or changed; looked at by user-defined only. */
 void tb_place_note_name(tb_engine *e, struct tb_file *f, const char *path);
 

@@ -31,10 +31,8 @@ static uint32_t heat_add(uint32_t heat, uint32_t epoch)
     return epoch << COUNT_BITS | (count < COUNT_MAX - ACCESS ? count + ACCESS : COUNT_MAX);
 }
 
-void tb_place_note_access(tb_engine *e, uint32_t file)
+void tb_place_count_access(tb_engine *e, uint32_t file)
 {
-    if (e->header->config.placement.policy != TB_POLICY_HOT_DATA)
-        return;
     struct tb_file *files = e->region.files;
     uint32_t now = e->header->heat_epoch, hottest = e->header->hottest;
     files[file].placement = heat_add(files[file].placement, now);
