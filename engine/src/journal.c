@@ -10,6 +10,8 @@
 #include "medium.h"
 #include "step.h"
 
+#define LIMIT_LEAST (1u << 20) /* bytes */
+
 uint64_t tb_checksum(const void *bytes, size_t n)
 {
     return XXH3_64bits(bytes, n);
@@ -191,6 +193,17 @@ int tb_journal_commit_slabs(tb_engine *e)
 int tb_journal_commit(tb_engine *e)
 {
     return commit(e, &e->header->journal_commit, tb_journal_sync);
+}
+
+static TB_UNLOCKED uint64_t end_seen(const tb_engine *e)
+{
+    return e->header->journal_end;
+}
+
+bool tb_journal_is_full(tb_engine *e)
+{
+    uint64_t eighth = tb_config_of(e)->tiers[e->journal_tier].capacity / 8;
+    return end_seen(e) >= (eighth > LIMIT_LEAST ? eighth : LIMIT_LEAST);
 }
 
 void tb_journal_trim(tb_engine *e)

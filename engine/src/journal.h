@@ -69,6 +69,8 @@ int tb_journal_commit_slabs(tb_engine *e);
 int tb_journal_commit(tb_engine *e);
 /* Empty it when no buffer is journaled any more. */
 void tb_journal_trim(tb_engine *e);
+/* As long as it may get: an eighth of its tier's capacity, at least 1 MiB. */
+bool tb_journal_is_full(tb_engine *e);
 
 /*
  * Read a journal: every sound record in file order to `each`; every torn or

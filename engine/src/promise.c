@@ -246,6 +246,20 @@ static int keep_on_pfs(struct tb_target *t)
     return r.error;
 }
 
+/*
+ * A journal in which some record always stands never gets shorter.  When it is
+ * full everything is flushed, and promises are kept on the PFS until no record
+ * stands any more.
+ */
+static bool has_room(tb_engine *e)
+{
+    if (!tb_journal_is_full(e))
+        return true;
+    tb_engine_flush(e, -1);
+    tb_journal_trim(e);
+    return !tb_journal_is_full(e);
+}
+
 int tb_promise_keep(struct tb_target *t)
 {
     tb_engine *e = t->engine;
@@ -253,7 +267,7 @@ int tb_promise_keep(struct tb_target *t)
     e->header->fsyncs++;
     if (f->flags & TB_FILE_SCRATCH)
         return 0;
-    if (f->flags & TB_FILE_COHERENT || tb_config_of(e)->fsync != TB_FSYNC_TIER || e->journal_fd < 0)
+    if (f->flags & TB_FILE_COHERENT || tb_config_of(e)->fsync != TB_FSYNC_TIER || e->journal_fd < 0 || !has_room(e))
         return keep_on_pfs(t);
     if (keep_in_tier(t))
         return keep_on_pfs(t); /* a full or failing tier: the stronger promise */

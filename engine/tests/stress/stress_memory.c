@@ -238,12 +238,42 @@ static void capacities_are_kept(void **state)
     fixture_stop(&x);
 }
 
+/* One record stands all the time while another file is synced again and again. */
+static void the_journal_stays_short(void **state)
+{
+    (void)state;
+    struct fixture x;
+    unsigned char bytes[100] = {1};
+    setenv("TMPDIR", "/dev/shm", 1); /* a disk's syncs would take a minute */
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(&x);
+    struct tb_io *io = x.io;
+    int kept = io->ops->open(io, fixture_path(&x, "kept"), O_RDWR | O_CREAT, 0600);
+    int busy = io->ops->open(io, fixture_path(&x, "busy"), O_RDWR | O_CREAT, 0600);
+    assert_int_equal(io->ops->pwrite(io, kept, bytes, sizeof(bytes), 0), sizeof(bytes));
+    assert_int_equal(io->ops->fsync(io, kept, false), 0);
+    uint64_t longest = 0, flushed = 0;
+    for (int i = 0; i < 3000; i++) {
+        assert_int_equal(io->ops->pwrite(io, busy, bytes, sizeof(bytes), i), sizeof(bytes));
+        assert_int_equal(io->ops->fsync(io, busy, false), 0);
+        longest = x.engine->header->journal_end > longest ? x.engine->header->journal_end : longest;
+        flushed = x.engine->header->pfs_written;
+    }
+    assert_true(longest > 1u << 19 && longest <= (1u << 20) + 4096);
+    assert_true(flushed > 0);
+    assert_int_equal(io->ops->close(io, kept), 0);
+    assert_int_equal(io->ops->close(io, busy), 0);
+    assert_true(tb_region_is_valid(x.engine));
+    fixture_stop(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cycles_leave_nothing),
         cmocka_unit_test(random_small_writes),
         cmocka_unit_test(capacities_are_kept),
+        cmocka_unit_test(the_journal_stays_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
