@@ -145,7 +145,7 @@ static bool is_plain(const char *path)
     return true;
 }
 
-/* Without ".", ".." and double slashes; symlinks stay: ".." behind one is taken as the name says. */
+/* Without ".", ".." and double slashes, as the name says. */
 static bool normalise(const char *base, const char *path, char *out)
 {
     size_t n = 0;
@@ -181,23 +181,58 @@ static bool directory_of(int dirfd, char *out)
     return n > 0;
 }
 
-/* NULL: it cannot be said. */
+/* The path behind its last "..", or itself. */
+static const char *behind_parents(const char *path)
+{
+    const char *behind = path;
+    for (const char *p = path; *p;) {
+        size_t length = strcspn(p, "/");
+        bool parent = length == 2 && p[0] == '.' && p[1] == '.';
+        p += length + (p[length] == '/');
+        if (parent)
+            behind = p;
+    }
+    return behind;
+}
+
+/* NULL: it cannot be said.  What ".." means behind a symlink is the file system's to say, where it has the directory. */
 static const char *absolute(int dirfd, const char *path, char *out)
 {
-    char base[PATH_MAX] = "";
+    char base[PATH_MAX] = "", joined[2 * PATH_MAX];
     if (path[0] != '/' && !directory_of(dirfd, base))
         return NULL;
+    const char *behind = behind_parents(path);
+    if (behind != path) {
+        snprintf(joined, sizeof(joined), "%s/%.*s", base, (int)(behind - path), path);
+        if (REAL(realpath)(joined, base))
+            path = behind;
+    }
     return normalise(base, path, out) ? out : NULL;
+}
+
+/* "name/" and "name/." are of directories alone: what the kernel answers to other ones is for it to say. */
+static bool is_left_to_kernel(const char *asked, const char *name)
+{
+    struct stat st;
+    size_t n = strlen(asked);
+    bool of_directory = n > 1 && (asked[n - 1] == '/' || (asked[n - 1] == '.' && asked[n - 2] == '/'));
+    return of_directory && REAL(lstat)(name, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+/* Some pointers can't be to a string, and are the kernel's to refuse: those near zero, and in its own half. */
+static bool is_string(const char *path)
+{
+    return (intptr_t)path >= 4096 && *path;
 }
 
 bool tb_path_name(int dirfd, const char *path, char *out)
 {
-    return path && *path && absolute(dirfd, path, out);
+    return is_string(path) && absolute(dirfd, path, out);
 }
 
 bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
 {
-    if (tb_inside || !path || !*path)
+    if (tb_inside || !is_string(path))
         return false;
     tb_engine *e = tb_adapter_engine();
     if (!e)
@@ -205,8 +240,9 @@ bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
     int saved = errno;
     tb_enter();
     const char *name = path[0] == '/' && is_plain(path) ? path : absolute(dirfd, path, out->path);
-    bool found = name && (out->io = tb_engine_route(e, name, &out->mode)) && strlen(name) < PATH_MAX &&
-                 tb_engine_translate(e, name, out->real, sizeof(out->real)) >= 0;
+    bool found = name && (out->io = tb_engine_route(e, name, &out->mode)) && tb_engine_translate(e, name, out->real, PATH_MAX) >= 0;
+    found = found && (out->mode == TB_MODE_SCRATCH || strlen(name) < TB_PATH_MAX); /* longer: passes through */
+    found = found && (name == path || !is_left_to_kernel(path, out->real));
     if (found && name == path)
         strcpy(out->path, path);
     tb_leave();
@@ -214,16 +250,26 @@ bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
     return found;
 }
 
-void tb_path_flush(const struct tb_path *p)
+static void with_file(const struct tb_path *p, int (*act)(tb_engine *, int))
 {
     int saved = errno;
     struct stat st;
     int fd = TB_CALL(p->io, stat, p->path, &st, 0) == 0 && S_ISREG(st.st_mode) ? (int)TB_CALL(p->io, open, p->path, O_RDONLY, 0) : -1;
     if (fd >= 0) {
         tb_enter();
-        tb_engine_flush(engine, fd);
+        act(engine, fd);
         tb_leave();
         TB_CALL(p->io, close, fd);
     }
     errno = saved;
+}
+
+void tb_path_flush(const struct tb_path *p)
+{
+    with_file(p, tb_engine_flush);
+}
+
+void tb_path_coherent(const struct tb_path *p)
+{
+    with_file(p, tb_engine_make_coherent);
 }

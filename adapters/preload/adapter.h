@@ -75,6 +75,8 @@ bool tb_path_find(int dirfd, const char *path, struct tb_path *out);
 bool tb_path_name(int dirfd, const char *path, char *out);
 /* Before something that acts on the backing file by name: its dirty bytes first.  Failures show when it is flushed next. */
 void tb_path_flush(const struct tb_path *path);
+/* Before it goes where the engine can't follow: coherent until the last descriptor of now closes. */
+void tb_path_coherent(const struct tb_path *path);
 
 /* -errno to -1 and errno, anything else as it is. */
 static inline long tb_result(long rc)

@@ -1,15 +1,28 @@
 /* Names whose change changes a file's identity: chain operations. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "adapter.h"
 
+/* "." and ".." name nothing that could go or move: the kernel has an error for each case. */
+static bool ends_in_dots(const char *path)
+{
+    size_t n = strlen(path);
+    while (n && path[n - 1] == '/')
+        n--;
+    size_t from = n;
+    while (from && path[from - 1] != '/')
+        from--;
+    return n > from && n - from <= 2 && path[from] == '.' && path[n - 1] == '.';
+}
+
 TB_WRAPPER int unlinkat(int dirfd, const char *path, int flags)
 {
     struct tb_path p;
-    return tb_path_find(dirfd, path, &p) ? (int)TB_CALL(p.io, unlink, p.path, flags) : REAL(unlinkat)(dirfd, path, flags);
+    return tb_path_find(dirfd, path, &p) && !ends_in_dots(path) ? (int)TB_CALL(p.io, unlink, p.path, flags) : REAL(unlinkat)(dirfd, path, flags);
 }
 
 TB_WRAPPER int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
@@ -35,14 +48,18 @@ struct pair {
 static bool find_pair(int from_dir, const char *from, int to_dir, const char *to, struct pair *out)
 {
     bool a = tb_path_find(from_dir, from, &out->from), b = tb_path_find(to_dir, to, &out->to);
-    if (!a && !b)
+    if ((!a && !b))
         return false;
     if ((!a && !tb_path_name(from_dir, from, out->from.path)) || (!b && !tb_path_name(to_dir, to, out->to.path)))
+        return false;
+    if (ends_in_dots(from) || ends_in_dots(to))
         return false;
     out->io = a && (!b || out->from.mode != TB_MODE_BYPASS) ? out->from.io : out->to.io;
     if (a && !b)
         tb_path_flush(&out->from); /* nobody serves it from buffers where it goes */
-    return true;
+    if (a && strlen(out->to.path) >= TB_PATH_MAX)
+        tb_path_coherent(&out->from); /* the engine keeps no name that long: whoever has it open goes on without buffers */
+    return strlen(out->from.path) < TB_PATH_MAX && strlen(out->to.path) < TB_PATH_MAX;
 }
 
 TB_WRAPPER int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)

@@ -18,7 +18,6 @@
 #define TB_MAX_CLASSES 8  /* distinct buffer sizes of all tiers */
 #define TB_MAX_PREFIXES 16
 #define TB_BLOCK_MIN 4096u /* bytes; every block size is a multiple */
-#define TB_PATH_MAX 1024
 #define TB_NAME_MAX 32
 #define TB_MAX_RULES 16   /* of placement; one bit each in a word */
 #define TB_PATTERN_MAX 256

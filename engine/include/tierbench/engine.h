@@ -38,6 +38,7 @@ extern "C" {
 #endif
 
 #define TB_MAX_TIERS 8
+#define TB_PATH_MAX 1024 /* of a managed path in bytes, NUL included; operations on longer ones give -ENAMETOOLONG */
 
 enum tb_mode {
     TB_MODE_PERSISTENT_ASYNC = 0, /* write-back */
