@@ -9,10 +9,13 @@ PREFIX ?= /usr/local
 run: build
 	ci/run-webinar
 
-test: build
+test: test-setup build
 	ctest --test-dir build --output-on-failure --timeout 300
 	$(PY) -m pytest
 	ci/run-smoke
+
+test-setup:
+	@ci/bootstrap test
 
 setup:
 	@ci/bootstrap
@@ -35,7 +38,7 @@ compare-drivers: build
 	$(PY) workloads/compare_drivers.py $(if $(IOR),--ior $(IOR)) $(if $(MDTEST),--mdtest $(MDTEST)) --out results/bench/drivers.md
 
 # Hours: ci/torture says which parts there are.
-torture: build
+torture: test-setup build
 	ci/torture
 
 lint: setup
