@@ -102,13 +102,41 @@ void tb_fd_set(int fd, struct tb_io *io)
         ;
 }
 
-void tb_fd_adopt(int fd, struct tb_io *io)
+int tb_fd_adopt(int fd, struct tb_io *io)
 {
-    int saved = errno;
     tb_fd_set(fd, io);
-    if (fd <= STDERR_FILENO)
-        tb_fd_coherent(fd);
-    errno = saved;
+    return fd <= STDERR_FILENO || tb_has_ring ? tb_fd_coherent(fd) : 0;
+}
+
+/* What the engine keeps open for itself is all it copies; some 65 at most. */
+static _Atomic int own[128];
+static _Atomic int n_own, lowest_own = INT_MAX;
+
+void tb_fd_own(int fd)
+{
+    int i = n_own++;
+    if (i >= (int)(sizeof(own) / sizeof(own[0])))
+        return;
+    own[i] = fd;
+    if (fd < lowest_own)
+        lowest_own = fd;
+}
+
+bool tb_fd_is_own(int fd)
+{
+    for (int i = 0; fd >= lowest_own && i < n_own && i < (int)(sizeof(own) / sizeof(own[0])); i++)
+        if (own[i] == fd)
+            return !tb_inside;
+    return false;
+}
+
+int tb_fd_next_own(int fd)
+{
+    int next = INT_MAX;
+    for (int i = 0; i < n_own && i < (int)(sizeof(own) / sizeof(own[0])); i++)
+        if (own[i] >= fd && own[i] < next)
+            next = own[i];
+    return next;
 }
 
 int tb_fd_highest(void)

@@ -57,8 +57,12 @@ static inline struct tb_io *tb_fd_io(int fd)
     return (unsigned)fd < TB_FD_LIMIT ? atomic_load_explicit(&tb_managed[fd], memory_order_acquire) : NULL;
 }
 void tb_fd_set(int fd, struct tb_io *io);
-/* Managed from now on; what libc's standard streams may use past every wrapper is made coherent. */
-void tb_fd_adopt(int fd, struct tb_io *io);
+/* Managed from now on; what is used past every wrapper (by libc's standard streams, a ring) is made coherent: 0, or -1 and errno. */
+int tb_fd_adopt(int fd, struct tb_io *io);
+/* The engine's own, which are closed to the program: one more; is it one; the next one from `fd` on, INT_MAX: none. */
+void tb_fd_own(int fd);
+bool tb_fd_is_own(int fd);
+int tb_fd_next_own(int fd);
 /* No managed descriptor is higher than this. */
 int tb_fd_highest(void);
 
@@ -100,6 +104,11 @@ static inline long tb_result(long rc)
 
 /* Before something buffers cannot serve is done with a descriptor.  0, or -1 with errno where the flush failed. */
 int tb_fd_coherent(int fd);
+/* A ring is set up, or requests are submitted (libc's -1 and errno): posix_async.c. */
+extern _Atomic bool tb_has_ring;
+int tb_ring_begins(void);
+struct iocb;
+long tb_io_submit(long context, long n, struct iocb **list);
 /* Before descriptors are inherited by a program that is executed. */
 void tb_coherent_for_exec(void);
 

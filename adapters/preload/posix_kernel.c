@@ -1,9 +1,8 @@
 /*
  * Calls that want the backing file itself.  Copies inside the kernel are made by
  * read and write, which buffers serve; space is reserved on the backing file;
- * mappings, pipes and asynchronous I/O make the file coherent first.
+ * mappings and pipes make the file coherent first.
  */
-#include <aio.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
@@ -245,20 +244,4 @@ TB_WRAPPER int ioctl(int fd, unsigned long request, ...)
     if (clone && (tb_fd_io(fd) || (request == CLONE_REQUEST && tb_fd_io((int)(long)arg))))
         return (int)tb_result(-EXDEV);
     return REAL(ioctl)(fd, request, arg);
-}
-
-#define AIO_WRAPPER(name)                                                                                                        \
-    TB_WRAPPER int name(struct aiocb *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(name)(block); }
-AIO_WRAPPER(aio_read)
-AIO_WRAPPER(aio_write)
-TB_WRAPPER int aio_read64(struct aiocb64 *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_read64)(block); }
-TB_WRAPPER int aio_write64(struct aiocb64 *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_write64)(block); }
-TB_WRAPPER int aio_fsync(int how, struct aiocb *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_fsync)(how, block); }
-
-TB_WRAPPER int lio_listio(int how, struct aiocb *const list[], int n, struct sigevent *event)
-{
-    for (int i = 0; i < n; i++)
-        if (list[i] && tb_fd_coherent(list[i]->aio_fildes))
-            return -1;
-    return REAL(lio_listio)(how, list, n, event);
 }

@@ -28,9 +28,12 @@ static int open_at(int dirfd, const char *path, int flags, mode_t mode)
     if ((flags & O_TMPFILE) == O_TMPFILE)
         return REAL(openat)(AT_FDCWD, p.real, flags, mode);
     int fd = (int)TB_CALL(p.io, open, p.path, flags, mode);
-    if (fd >= 0 && !(flags & (O_DIRECTORY | O_PATH)))
-        tb_fd_adopt(fd, p.io);
-    return fd;
+    if (fd < 0 || flags & (O_DIRECTORY | O_PATH) || tb_fd_adopt(fd, p.io) == 0)
+        return fd;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
 }
 
 TB_WRAPPER int open(const char *path, int flags, ...)
@@ -148,7 +151,7 @@ TB_WRAPPER int close(int fd)
 {
     struct tb_io *io = tb_fd_io(fd);
     if (!io)
-        return REAL(close)(fd);
+        return tb_fd_is_own(fd) ? (int)tb_result(-EBADF) : REAL(close)(fd);
     tb_fd_set(fd, NULL); /* before the number can be given out again */
     return (int)TB_CALL(io, close, fd);
 }
@@ -160,7 +163,11 @@ TB_WRAPPER int close_range(unsigned first, unsigned last, int flags)
         for (int fd = (int)first; first < TB_FD_LIMIT && fd <= high; fd++)
             if (tb_fd_io(fd))
                 close(fd);
-    return REAL(close_range)(first, last, flags);
+    /* Around the engine's own: a daemon that closes all it may have inherited goes on with its tiers. */
+    for (int own; first <= last && first < INT_MAX && (own = tb_fd_next_own((int)first)) < INT_MAX && (unsigned)own <= last; first = (unsigned)own + 1)
+        if ((unsigned)own > first && REAL(close_range)(first, (unsigned)own - 1, flags))
+            return -1;
+    return first <= last ? REAL(close_range)(first, last, flags) : 0;
 }
 
 TB_WRAPPER void closefrom(int first)
@@ -190,7 +197,7 @@ TB_WRAPPER int dup(int oldfd)
 
 TB_WRAPPER int dup2(int oldfd, int newfd)
 {
-    int fd = REAL(dup2)(oldfd, newfd);
+    int fd = tb_fd_is_own(newfd) ? (int)tb_result(-EBADF) : REAL(dup2)(oldfd, newfd);
     if (fd >= 0 && oldfd != newfd)
         note_dup(tb_fd_io(oldfd), oldfd, newfd);
     return fd;
@@ -198,7 +205,7 @@ TB_WRAPPER int dup2(int oldfd, int newfd)
 
 TB_WRAPPER int dup3(int oldfd, int newfd, int flags)
 {
-    int fd = REAL(dup3)(oldfd, newfd, flags);
+    int fd = tb_fd_is_own(newfd) ? (int)tb_result(-EBADF) : REAL(dup3)(oldfd, newfd, flags);
     if (fd >= 0)
         note_dup(tb_fd_io(oldfd), oldfd, newfd);
     return fd;
@@ -209,6 +216,8 @@ static int fcntl_with(int fd, int command, void *arg)
     if (command == F_SETFL && tb_fd_io(fd) && ((REAL(fcntl)(fd, F_GETFL) ^ (int)(long)arg) & O_APPEND) && tb_fd_coherent(fd))
         return -1; /* how it appends from now on is the kernel's to know */
     int rc = REAL(fcntl)(fd, command, arg);
+    if (rc >= 0 && tb_inside && command == F_DUPFD_CLOEXEC)
+        tb_fd_own(rc);
     if (rc >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC) && tb_fd_io(fd))
         note_dup(tb_fd_io(fd), fd, rc);
     return rc;

@@ -1,17 +1,35 @@
 /*
- * libc's `syscall`: what glibc lacked for long is called by number in many
- * programs and language runtimes.  Those numbers go to the wrappers; all others
- * are the kernel's, as asked.
+ * libc's `syscall`: many programs and language runtimes call by number, most of
+ * all what glibc lacked for long.  Numbers that have to do with managed files go
+ * to the wrappers; all others are the kernel's, as asked.
  */
 #include <fcntl.h>
 #include <stdarg.h>
+#include <linux/openat2.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "adapter.h"
+
+/* Its restrictions are the kernel's to keep: where there are some, the file is opened past the buffers, coherent at that moment. */
+static long open_how(int dirfd, const char *path, const struct open_how *how, size_t size)
+{
+    struct tb_path p;
+    if (how->resolve == 0)
+        return openat(dirfd, path, (int)how->flags, (mode_t)how->mode);
+    if (tb_path_find(dirfd, path, &p))
+        tb_path_flush(&p);
+    return REAL(syscall)(SYS_openat2, dirfd, path, how, size);
+}
+
+#define INT(i) ((int)a[i])
+#define SIZE(i) ((size_t)a[i])
+#define POINTER(i) ((void *)a[i])
 
 TB_WRAPPER long syscall(long number, ...)
 {
@@ -22,18 +40,47 @@ TB_WRAPPER long syscall(long number, ...)
         a[i] = va_arg(args, long);
     va_end(args);
     switch (tb_inside ? -1 : number) {
-    case SYS_copy_file_range:
-        return copy_file_range((int)a[0], (off64_t *)a[1], (int)a[2], (off64_t *)a[3], (size_t)a[4], (unsigned)a[5]);
-    case SYS_renameat2:
-        return renameat2((int)a[0], (const char *)a[1], (int)a[2], (const char *)a[3], (unsigned)a[4]);
-    case SYS_statx:
-        return statx((int)a[0], (const char *)a[1], (int)a[2], (unsigned)a[3], (struct statx *)a[4]);
-    case SYS_preadv2:
-        return preadv2((int)a[0], (const struct iovec *)a[1], (int)a[2], (off_t)a[3], (int)a[5]);
-    case SYS_pwritev2:
-        return pwritev2((int)a[0], (const struct iovec *)a[1], (int)a[2], (off_t)a[3], (int)a[5]);
-    case SYS_close_range:
-        return close_range((unsigned)a[0], (unsigned)a[1], (int)a[2]);
+    case SYS_read: return read(INT(0), POINTER(1), SIZE(2));
+    case SYS_write: return write(INT(0), POINTER(1), SIZE(2));
+    case SYS_pread64: return pread(INT(0), POINTER(1), SIZE(2), a[3]);
+    case SYS_pwrite64: return pwrite(INT(0), POINTER(1), SIZE(2), a[3]);
+    case SYS_readv: return readv(INT(0), POINTER(1), INT(2));
+    case SYS_writev: return writev(INT(0), POINTER(1), INT(2));
+    case SYS_preadv: return preadv(INT(0), POINTER(1), INT(2), a[3]);
+    case SYS_pwritev: return pwritev(INT(0), POINTER(1), INT(2), a[3]);
+    case SYS_preadv2: return preadv2(INT(0), POINTER(1), INT(2), a[3], INT(5));
+    case SYS_pwritev2: return pwritev2(INT(0), POINTER(1), INT(2), a[3], INT(5));
+    case SYS_open: return open(POINTER(0), INT(1), (mode_t)a[2]);
+    case SYS_openat: return openat(INT(0), POINTER(1), INT(2), (mode_t)a[3]);
+    case SYS_openat2: return open_how(INT(0), POINTER(1), POINTER(2), SIZE(3));
+    case SYS_close: return close(INT(0));
+    case SYS_close_range: return close_range((unsigned)a[0], (unsigned)a[1], INT(2));
+    case SYS_dup: return dup(INT(0));
+    case SYS_dup2: return dup2(INT(0), INT(1));
+    case SYS_dup3: return dup3(INT(0), INT(1), INT(2));
+    case SYS_fcntl: return fcntl(INT(0), INT(1), POINTER(2));
+    case SYS_lseek: return lseek(INT(0), a[1], INT(2));
+    case SYS_ftruncate: return ftruncate(INT(0), a[1]);
+    case SYS_truncate: return truncate(POINTER(0), a[1]);
+    case SYS_fallocate: return fallocate(INT(0), INT(1), a[2], a[3]);
+    case SYS_fsync: return fsync(INT(0));
+    case SYS_fdatasync: return fdatasync(INT(0));
+    case SYS_stat: return stat(POINTER(0), POINTER(1));
+    case SYS_lstat: return lstat(POINTER(0), POINTER(1));
+    case SYS_fstat: return fstat(INT(0), POINTER(1));
+    case SYS_newfstatat: return fstatat(INT(0), POINTER(1), POINTER(2), INT(3));
+    case SYS_statx: return statx(INT(0), POINTER(1), INT(2), (unsigned)a[3], POINTER(4));
+    case SYS_unlink: return unlink(POINTER(0));
+    case SYS_unlinkat: return unlinkat(INT(0), POINTER(1), INT(2));
+    case SYS_rename: return rename(POINTER(0), POINTER(1));
+    case SYS_renameat: return renameat(INT(0), POINTER(1), INT(2), POINTER(3));
+    case SYS_renameat2: return renameat2(INT(0), POINTER(1), INT(2), POINTER(3), (unsigned)a[4]);
+    case SYS_mmap: return (long)mmap(POINTER(0), SIZE(1), INT(2), INT(3), INT(4), a[5]);
+    case SYS_sendfile: return sendfile(INT(0), INT(1), POINTER(2), SIZE(3));
+    case SYS_copy_file_range: return copy_file_range(INT(0), POINTER(1), INT(2), POINTER(3), SIZE(4), (unsigned)a[5]);
+    case SYS_splice: return splice(INT(0), POINTER(1), INT(2), POINTER(3), SIZE(4), (unsigned)a[5]);
+    case SYS_io_submit: return tb_io_submit(a[0], a[1], POINTER(2));
+    case SYS_io_uring_setup: return tb_ring_begins() ? -1 : REAL(syscall)(number, a[0], a[1]);
     default:
         return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     }

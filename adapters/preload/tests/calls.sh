@@ -18,4 +18,6 @@ tiers:
   - {name: ram, medium: memory, capacity: 16MiB, block: 4KiB, slabs: [{units: 1, share: 0.5}, {units: 16, share: 0.5}]}
   - {name: nvme, medium: directory, path: $root/nvme, capacity: 16MiB, block: 64KiB, slabs: [{units: 1, share: 1.0}]}
 EOF
-"$bin/tierctl" run -c "$root/tiers.yaml" -- bash -c "mkdir '$root/pfs/here' && cd '$root/pfs/here' && '$bin/test_preload_calls' $mode"
+# liburing's names are asked where the library is.
+uring=$(ldconfig -p 2>/dev/null | sed -n 's/.*liburing\.so\.2 .*=> //p' | head -1)
+LD_PRELOAD=$uring "$bin/tierctl" run -c "$root/tiers.yaml" -- bash -c "mkdir '$root/pfs/here' && cd '$root/pfs/here' && '$bin/test_preload_calls' $mode"

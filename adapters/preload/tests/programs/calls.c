@@ -8,6 +8,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <linux/io_uring.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -37,15 +40,24 @@ static int failures;
 /* libc's function by name: what old or fortified programs call has no declaration. */
 #define CALL(type, name, parameters) ((type(*) parameters)dlsym(RTLD_DEFAULT, name))
 
-/* Is the text on the PFS, by a system call that no library sees? */
+/* A system call that no library sees. */
+static long raw(long number, long a, long b, long c, long d)
+{
+    register long fourth __asm__("r10") = d;
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth) : "rcx", "r11", "memory");
+    return result;
+}
+
+/* Is the text on the PFS? */
 static int is_raw(const char *path)
 {
     char got[N] = "";
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY);
+    long fd = raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY, 0);
     if (fd < 0)
         return 0;
-    long n = syscall(SYS_pread64, fd, got, N, 0);
-    syscall(SYS_close, fd);
+    long n = raw(SYS_pread64, fd, (long)got, N, 0);
+    raw(SYS_close, fd, 0, 0, 0);
     return n == N && memcmp(got, TEXT, N) == 0;
 }
 
@@ -297,6 +309,105 @@ static void processes(void)
     CHECK(system("test \"$(cat spawned)\" = " TEXT) == 0);
 }
 
+/* The same calls by number, which some programs and language runtimes prefer. */
+static void by_number(void)
+{
+    char got[N + 1] = "";
+    struct stat st;
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, "number", O_RDWR | O_CREAT, 0644);
+    CHECK(fd >= 0 && syscall(SYS_write, fd, TEXT, N) == N && !is_raw("number"));
+    CHECK(syscall(SYS_lseek, fd, 3, SEEK_SET) == 3 && syscall(SYS_read, fd, got, 4) == 4 && !strcmp(got, "3456"));
+    CHECK(syscall(SYS_pwrite64, fd, "X", 1, 9) == 1 && syscall(SYS_pread64, fd, got, 2, 8) == 2 && got[1] == 'X');
+    CHECK(syscall(SYS_fstat, fd, &st) == 0 && st.st_size == N && syscall(SYS_ftruncate, fd, 5) == 0);
+    CHECK(syscall(SYS_newfstatat, AT_FDCWD, "number", &st, 0) == 0 && st.st_size == 5);
+    CHECK(syscall(SYS_close, fd) == 0 && holds("number", "01234"));
+    struct open_how how = {.flags = O_RDONLY}, beneath = {.flags = O_RDONLY, .resolve = RESOLVE_BENEATH};
+    for (int i = 0; i < 2; i++) {
+        fd = (int)syscall(SYS_openat2, AT_FDCWD, "number", i ? &beneath : &how, sizeof(how));
+        memset(got, 0, sizeof(got));
+        CHECK(fd >= 0 && read(fd, got, N) == 5 && !strcmp(got, "01234"));
+        close(fd);
+    }
+    CHECK(syscall(SYS_unlink, "number") == 0 && access("number", F_OK) < 0);
+}
+
+/* What is submitted to the kernel finds the bytes, by the number and by libaio's and liburing's names where they are loaded. */
+static void asynchronous(void)
+{
+    aio_context_t context = 0;
+    char got[N] = "";
+    int fd = open("queued", O_RDWR | O_CREAT, 0644);
+    struct iocb read_it = {.aio_fildes = (unsigned)fd, .aio_lio_opcode = IOCB_CMD_PREAD, .aio_buf = (unsigned long)got, .aio_nbytes = N};
+    struct iocb *list[] = {&read_it};
+    struct io_event event;
+    CHECK(write(fd, TEXT, N) == N && !is_raw("queued"));
+    CHECK(syscall(SYS_io_setup, 1, &context) == 0 && syscall(SYS_io_submit, context, 1, list) == 1);
+    CHECK(syscall(SYS_io_getevents, context, 1, 1, &event, NULL) == 1 && event.res == N && !memcmp(got, TEXT, N));
+    close(fd);
+    int named = open("named", O_RDWR | O_CREAT, 0644);
+    read_it.aio_fildes = (unsigned)named;
+    CHECK(write(named, TEXT, N) == N && !is_raw("named"));
+    CHECK(CALL(int, "io_submit", (aio_context_t, long, struct iocb **))(context, 1, list) == 1);
+    CHECK(syscall(SYS_io_getevents, context, 1, 1, &event, NULL) == 1 && event.res == N && is_raw("named"));
+    syscall(SYS_io_destroy, context);
+    close(named);
+
+    struct io_uring_params params = {0};
+    fd = open("ring", O_RDWR | O_CREAT, 0644);
+    CHECK(write(fd, TEXT, N) == N && !is_raw("ring"));
+    int ring = (int)syscall(SYS_io_uring_setup, 4, &params), later = open("later", O_RDWR | O_CREAT, 0644);
+    CHECK(ring >= 0 || errno == ENOSYS || errno == EPERM); /* containers refuse it; the files are coherent all the same */
+    CHECK(is_raw("ring") && write(later, TEXT, N) == N && is_raw("later"));
+    close(ring);
+    close(fd);
+    close(later);
+}
+
+static void by_liburing(void)
+{
+    static char room[4096];
+    int (*init)(unsigned, void *, unsigned) = CALL(int, "io_uring_queue_init", (unsigned, void *, unsigned));
+    int fd = open("liburing", O_RDWR | O_CREAT, 0644);
+    CHECK(write(fd, TEXT, N) == N && !is_raw("liburing"));
+    int rc = init(4, room, 0);
+    CHECK(rc == 0 || rc == -ENOSYS || rc == -EPERM);
+    CHECK(rc == -ENOSYS || is_raw("liburing"));
+    close(fd);
+}
+
+/* In a child each: a ring changes all that its process does later. */
+static void in_child(void (*act)(void))
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        failures = 0;
+        act();
+        _exit(failures != 0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* As daemons do, and shells in their way: the engine's own descriptors stay. */
+static void closed_all(void)
+{
+    int fd = open("before", O_RDWR | O_CREAT, 0644);
+    CHECK(write(fd, TEXT, N) == N);
+    for (int i = 3; i < 2000; i++)
+        close(i);
+    CHECK(holds("before", TEXT));
+    CHECK(dup2(1, 600) < 0 || close(600) == 0);
+    CALL(void, "closefrom", (int))(3);
+    put("after", TEXT);
+    fd = open("after", O_RDWR);
+    static char many[20 << 20];
+    memset(many, 'x', sizeof(many));
+    CHECK(write(fd, many, sizeof(many)) == sizeof(many) && fsync(fd) == 0); /* more than memory holds */
+    CHECK(pread(fd, many, 10, 19 << 20) == 10 && !memcmp(many, "xxxxxxxxxx", 10));
+    close(fd);
+    CHECK(unlink("after") == 0);
+}
+
 static volatile int handler_fd;
 static volatile int handled;
 
@@ -338,6 +449,11 @@ int main(int argc, char **argv)
     descriptors();
     kernel();
     processes();
+    by_number();
+    in_child(asynchronous);
+    if (CALL(void *, "io_uring_queue_init", (void)))
+        in_child(by_liburing);
+    in_child(closed_all);
     handlers();
     errno = 77;
     put("errno", TEXT);
