@@ -39,7 +39,9 @@ spilled() {
 import json, sys
 s = json.load(open(sys.argv[1]))
 moved = s["spilled"] + sum(t["waits"] + t["moved_in"] for t in s["tiers"])
-sys.exit(0 if moved else f"{sys.argv[1]}: nothing spilled or moved")
+passed_through = s["pfs"]["bytes_written"] + s["pfs"]["bytes_read"]  # clean bytes are evicted without a sign
+full = passed_through > sum(t["capacity"] for t in s["tiers"])
+sys.exit(0 if moved or full else f"{sys.argv[1]}: nothing spilled or moved")
 PY
 }
 
