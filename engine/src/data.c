@@ -349,7 +349,8 @@ static int read_hole(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint
     tb_engine *e = t->engine;
     uint64_t offset = tb_buffer_start(e, b) + lo;
     int rc = tb_target_read(t, to, hi - lo, offset);
-    if (rc || !tb_stage_wanted(t, offset, hi - lo) || b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE)
+    if (rc || !tb_stage_wanted(t, offset, hi - lo) || b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE ||
+        tb_stage_limit(e, t->file, offset, hi - lo) < hi - lo)
         return rc;
     if (tb_interval_prepare(e, b, lo, hi, fill_from_backing, t) || tb_medium_write(e, b, lo, hi - lo, to))
         return 0; /* without */

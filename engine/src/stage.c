@@ -69,9 +69,17 @@ static void withdraw(tb_engine *e, uint32_t file, uint64_t n, uint64_t offset)
     }
 }
 
+uint64_t tb_stage_limit(const tb_engine *e, uint32_t file, uint64_t offset, uint64_t n)
+{
+    const struct tb_file *f = &e->region.files[file];
+    uint64_t size = f->flags & TB_FILE_CUTTING ? 0 : f->size;
+    return size <= offset ? 0 : size - offset < n ? size - offset : n;
+}
+
 uint64_t tb_stage_publish(tb_engine *e, uint32_t file, const struct tb_staging *s, const char *bytes, uint64_t n, uint64_t offset)
 {
     uint64_t done = 0, took;
+    n = tb_stage_limit(e, file, offset, n);
     while (done < n && (took = publish_one(e, file, s, bytes + done, n - done, offset + done)))
         done += took;
     if (done && e->header->voided != s->voided) { /* the list of buffers was changed first: who voids it has met them or been seen */

@@ -35,6 +35,9 @@ struct tb_staging {
 };
 uint64_t tb_stage_publish(tb_engine *e, uint32_t file, const struct tb_staging *s, const char *bytes, uint64_t n, uint64_t offset);
 
+/* How many of these bytes may become valid now: none behind the file's end, and none while it is being set. */
+uint64_t tb_stage_limit(const tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
+
 /* What was read from backing files before this call is not staged in after it. */
 void tb_stage_void(tb_engine *e);
 
