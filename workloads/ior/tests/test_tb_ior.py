@@ -5,12 +5,14 @@ usage: test_tb_ior.py TB_IOR MPIEXEC CASE
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -415,6 +417,43 @@ class Errors(Case):
                 own = [text for text in done.stderr.splitlines() if text.startswith("tb-ior: ")]
                 self.assertEqual((len(own), done.stdout), (1, ""), line)
         self.assertEqual(self.names(), [])
+
+
+class Scale(Case):
+    """Many more ranks than processors, each with little memory."""
+
+    LIMIT_S, RANKS, TRANSFER, MOST_MIB = 150, 128, 64 << 10, 30
+
+    def peaks_mib(self) -> list[float]:
+        """The largest resident size of each rank that runs now, its own memory and libraries together."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it may end meanwhile
+                command = (process / "cmdline").read_bytes().split(b"\0")
+                peak = re.search(r"VmHWM:\s+(\d+) kB", (process / "status").read_text())
+                if command[0] == PROGRAM.encode() and str(self.file).encode() in command and peak:
+                    found.append(int(peak.group(1)) / 1024)
+        return found
+
+    def test_oversubscribed(self) -> None:
+        line = f"-w -r -R -F -C -t {self.TRANSFER} -b {2 * self.TRANSFER} -i 2 -d 2 -o {self.file}"
+        command = [MPIEXEC, "-n", str(self.RANKS), PROGRAM, *line.split(), "-O", "summaryFormat=CSV"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+            peaks: list[float] = []
+            end = time.monotonic() + self.LIMIT_S
+            while run.poll() is None and time.monotonic() < end:
+                peaks += self.peaks_mib()
+                time.sleep(0.5)
+            run.kill()
+            output, errors = run.communicate()
+        self.assertEqual(run.returncode, 0, errors)
+        rows = [row.split(",") for row in output.splitlines()[1:]]
+        self.assertEqual(
+            [(row[0], row[10], row[11]) for row in rows],
+            [(access, str(self.RANKS), str(i)) for i in range(2) for access in ("write", "read")],
+        )
+        self.assertGreaterEqual(len(peaks), self.RANKS)
+        self.assertLess(max(peaks), self.MOST_MIB + self.TRANSFER / (1 << 20))
 
 
 if __name__ == "__main__":
