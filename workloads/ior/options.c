@@ -166,8 +166,8 @@ static bool consistent_order(const struct tb_options *o, struct tb_complaint *c)
 	bool shared = !o->file_per_process;
 	if (o->reorder && o->reorder_random)
 		return tb_complain(c, "-C and -Z exclude each other");
-	if (o->random_offset && shared && o->reorder)
-		return tb_complain(c, "-z on a shared file excludes -C");
+	if (o->random_offset && shared && (o->reorder || o->reorder_random))
+		return tb_complain(c, "-z on a shared file excludes -C and -Z");
 	if (o->random_offset && shared && o->collective && o->backend->collective_sync)
 		return tb_complain(c, "-z on a shared file excludes collective calls (-c)");
 	if (o->random_offset && shared && o->file_view)

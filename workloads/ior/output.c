@@ -119,7 +119,7 @@ struct tb_test *tb_report_test(struct tb_report *r, const struct tb_options *o, 
 {
 	struct tb_test *t = &r->tests[r->count];
 	*t = (struct tb_test){.options = o, .world = *w, .id = (int)r->count++, .fs = file_system_of(o->file)};
-	t->results = calloc((size_t)o->repetitions * 2, sizeof *t->results);
+	t->results = calloc((size_t)o->repetitions * 3, sizeof *t->results);
 	if (!t->results)
 		tb_fail("memory", "allocate", -1, "too many repetitions for their results");
 	tb_now(t->began);
@@ -175,7 +175,7 @@ struct tb_statistics tb_summarize(const struct tb_test *t, bool write)
 	struct tb_statistics s = {0};
 	double squares = 0, ops = TB_MIB / (double)t->options->transfer;
 	for (size_t i = 0; i < t->count; i++)
-		if (t->results[i].write == write)
+		if (t->results[i].write == write && !t->results[i].removal)
 			add_extremes(&s, &t->results[i]);
 	if (!s.count)
 		return s;
@@ -184,7 +184,7 @@ struct tb_statistics tb_summarize(const struct tb_test *t, bool write)
 	s.stonewall_s /= s.count;
 	s.stonewall_mib /= s.count;
 	for (size_t i = 0; i < t->count; i++)
-		if (t->results[i].write == write)
+		if (t->results[i].write == write && !t->results[i].removal)
 			squares += pow(t->results[i].bandwidth_mib - s.mean, 2);
 	s.deviation = sqrt(squares / s.count);
 	s.ops_max = s.max * ops;

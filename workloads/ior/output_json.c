@@ -85,6 +85,7 @@ static void leave(struct writer *w, char bracket)
 
 static void parameters(struct writer *w, const struct tb_report *r, const struct tb_test *t)
 {
+	static const char *const letters[] = {"g", "t", "o"}; // as IOR has them for timestamp, offset, incompressible
 	const struct tb_options *o = t->options;
 	enter(w, "Parameters", '{');
 	whole(w, "testID", t->id);
@@ -124,7 +125,7 @@ static void parameters(struct writer *w, const struct tb_report *r, const struct
 	whole(w, "keepFileWithError", o->keep_with_error);
 	whole(w, "warningAsErrors", 0);
 	whole(w, "verbose", o->verbose);
-	string(w, "data packet type", "g"); // of IOR, whatever the packet
+	string(w, "data packet type", letters[o->packet]);
 	whole(w, "setTimeStampSignature/incompressibleSeed", o->signature);
 	whole(w, "collective", o->collective);
 	whole(w, "segmentCount", o->segments);
@@ -155,6 +156,8 @@ static void options(struct writer *w, const struct tb_test *t)
 		: o->reorder ? "constant task offset" : "no tasks offsets");
 	if (o->reorder || o->reorder_random)
 		whole(w, "task offset", o->task_offset);
+	if (o->reorder_random)
+		whole(w, "reorder random seed", o->reorder_seed);
 	whole(w, "nodes", t->world.nodes);
 	whole(w, "tasks", t->world.tasks);
 	whole(w, "clients per node", t->world.tasks_per_node);
@@ -162,6 +165,8 @@ static void options(struct writer *w, const struct tb_test *t)
 	human(w, "xfersize", o->transfer);
 	human(w, "blocksize", o->block);
 	human(w, "aggregate filesize", tb_aggregate(o, &t->world));
+	if (o->verbose)
+		whole(w, "verbose", o->verbose);
 	if (o->deadline_s) {
 		whole(w, "stonewallingTime", o->deadline_s);
 		whole(w, "stoneWallingWearOut", o->wear_out);
@@ -172,7 +177,12 @@ static void options(struct writer *w, const struct tb_test *t)
 static void one_result(struct writer *w, const struct tb_test *t, const struct tb_result *x)
 {
 	enter(w, NULL, '{');
-	string(w, "access", x->write ? "write" : "read");
+	string(w, "access", x->removal ? "remove" : x->write ? "write" : "read");
+	if (x->removal) {
+		real(w, "totalTime", x->total_s);
+		leave(w, '}');
+		return;
+	}
 	real(w, "bwMiB", x->bandwidth_mib);
 	real(w, "blockKiB", (double)t->options->block / 1024);
 	real(w, "xferKiB", (double)t->options->transfer / 1024);
@@ -182,6 +192,19 @@ static void one_result(struct writer *w, const struct tb_test *t, const struct t
 	real(w, "wrRdTime", x->transfer_s);
 	real(w, "closeTime", x->close_s);
 	real(w, "totalTime", x->total_s);
+	leave(w, '}');
+}
+
+static void maxima(struct writer *w, const struct tb_test *t)
+{
+	enter(w, "max", '{');
+	for (int write = 1; write >= 0; write--) {
+		struct tb_statistics s = tb_summarize(t, write);
+		if (!s.count)
+			continue;
+		real(w, write ? "writeMiB" : "readMiB", s.max);
+		real(w, write ? "writeMB" : "readMB", s.max * TB_MIB / 1e6);
+	}
 	leave(w, '}');
 }
 
@@ -201,6 +224,8 @@ static void one_test(struct writer *w, const struct tb_report *r, const struct t
 	for (size_t i = 0; i < t->count; i++)
 		one_result(w, t, &t->results[i]);
 	leave(w, ']');
+	if (t->options->verbose)
+		maxima(w, t);
 	leave(w, '}');
 }
 

@@ -128,8 +128,7 @@ static void result(struct tb_report *r, const struct tb_test *t, const struct tb
 
 static void removed(struct tb_report *r, const struct tb_test *t, double seconds, int repetition)
 {
-	if (!t->options->verbose)
-		return;
+	(void)t;
 	fprintf(r->out, "remove    -          -          -           -          -          -          -          -          ");
 	cell(r->out, seconds, 10);
 	fprintf(r->out, "%-4d\n", repetition);
@@ -167,7 +166,7 @@ static void print_row(FILE *f, const struct tb_test *t, bool write)
 		fprintf(f, " %10.2f %13.2f", s.stonewall_s, s.stonewall_mib);
 	else
 		fprintf(f, " %10s %13s", "NA", "NA");
-	fprintf(f, " %5d %6d %3d %4d %3d %5d %8d %9d %4d %6lld %8lld %8lld %9.1f %-5s %6d\n", t->id, t->world.tasks,
+	fprintf(f, " %5d %6d %3d %4d %3d %5d %8d %9d %4d %6lld %8lld %8lld %9.1f %s %6d\n", t->id, t->world.tasks,
 		t->world.tasks_per_node, o->repetitions, o->file_per_process, o->reorder, o->task_offset, o->reorder_random,
 		o->reorder_seed, (long long)o->segments, (long long)o->block, (long long)o->transfer, s.moved_mib,
 		o->backend->name, o->refnum);

@@ -216,8 +216,10 @@ static void repeat(struct run *r, int repetition)
 	if (r->o->keep || (r->o->keep_with_error && any_errors(r)))
 		return;
 	double seconds = remove_files(r, repetition);
-	if (r->report)
-		r->report->output->removed(r->report, r->test, seconds, repetition);
+	if (!r->report || !r->o->verbose)
+		return;
+	tb_report_add(r->test, &(struct tb_result){.removal = true, .repetition = repetition, .total_s = seconds});
+	r->report->output->removed(r->report, r->test, seconds, repetition);
 }
 
 // -M: memory that the page cache can't have, touched so that it is really there.

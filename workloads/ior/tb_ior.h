@@ -46,7 +46,7 @@ struct tb_tests {
 };
 
 struct tb_result {
-	bool write;
+	bool write, removal; // neither: a read; of a removal only total_s and repetition hold
 	int repetition;
 	int64_t bytes, pairs_min, pairs_max;
 	double bandwidth_mib, iops, latency_s, open_s, transfer_s, close_s, total_s;

@@ -129,6 +129,16 @@ class Output(Case):
         done = subprocess.run([*command, "-O", f"summaryFile={path}"], timeout=LIMIT_S, capture_output=True)
         self.assertEqual((done.returncode, done.stdout), (0, b""), done.stderr)
 
+    def test_verbose_json(self) -> None:
+        """What IOR adds with -v: the removal and the largest bandwidths; here it stays valid."""
+        path = self.folder / "x.json"
+        self.run_ior(f"-w -r -F -t 4k -b 8k -v -Z -X 3 -O summaryFormat=JSON,summaryFile={path}")
+        test = json.loads(path.read_text())["tests"][0]
+        self.assertEqual([r["access"] for r in test["Results"]], ["write", "read", "remove"])
+        self.assertEqual(list(test["Results"][2]), ["access", "totalTime"])
+        self.assertEqual(list(test["max"]), ["writeMiB", "writeMB", "readMiB", "readMB"])
+        self.assertEqual((test["Options"]["verbose"], test["Options"]["reorder random seed"]), (1, 3))
+
     def test_version(self) -> None:
         self.assertRegex(self.run_ior("--version").stdout, r"^tb-ior \d+\.\d+\.\d+\n$")
 
@@ -248,7 +258,7 @@ class Order(Case):
         self.run_ior("-w -r -R -z -F -C -G 5 -t 256 -b 4k -s 2", ranks=2)
 
     def test_other_ranks_data(self) -> None:
-        for order in ("-C", "-C -F -Q 2", "-Z -X 3 -F", "-Z -X 4 -z", "-C -a MPIIO -c"):
+        for order in ("-C", "-C -F -Q 2", "-Z -X 3 -F", "-Z -X 4 -z -F", "-C -a MPIIO -c"):
             self.run_ior(f"-w -r -W -R -t 4k -b 64k -s 2 {order}", ranks=3)
 
     def test_random_task_is_that_of_ior(self) -> None:
