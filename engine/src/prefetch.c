@@ -160,9 +160,9 @@ static enum tb_fetch fetch_for(tb_engine *e, struct tb_stream *s, int *fd, uint6
 {
     s->busy_from = *lo;
     s->busy_to = hi - *lo < PIECE ? hi : *lo + PIECE;
-    s->busy |= 1;
+    s->busy = s->busy | 1;
     enum tb_fetch result = is_same_file(e, s) ? tb_fetch(e, s->file, fd, lo, hi) : TB_FETCH_OVER;
-    s->busy++;
+    s->busy = (s->busy | 1) + 1; /* even, whatever an earlier daemon left */
     syscall(SYS_futex, &s->busy, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
     return result;
 }

@@ -39,6 +39,7 @@ uint32_t tb_stream_open(tb_engine *e, uint32_t file, uint64_t offset, uint64_t l
         s->position = offset;
         s->moved_ns = now_ns();
         s->serial++;
+        s->busy = (s->busy | 1) + 1; /* a daemon that was killed over its last use left it odd */
         s->state = TB_STREAM_OPEN;
         e->header->stream_event++;
         syscall(SYS_futex, &e->header->stream_event, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);

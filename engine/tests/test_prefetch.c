@@ -57,6 +57,32 @@ static void sequential_readers_find_it_there(void **state)
     fixture_stop(&x);
 }
 
+/* A daemon that was killed in the middle of a piece: its reader goes on alone, and the entry serves again. */
+static void a_killed_daemon_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_prefetcher p;
+    start_prefetching(&x, &p, "f", BYTES);
+    int fd = open_file(&x, "f");
+    for (size_t at = 0; at < 3 * 4096; at += 4096)
+        read_range(&x, fd, at, 4096, 11);
+    struct tb_stream *s = &x.engine->header->stream[0];
+    assert_int_equal(s->state, TB_STREAM_OPEN);
+    s->busy_from = 3 * 4096;
+    s->busy_to = BYTES;
+    s->busy = s->busy | 1;
+    for (size_t at = 3 * 4096; at < 20 * 4096; at += 4096) /* waits once */
+        read_range(&x, fd, at, 4096, 11);
+    assert_int_equal(s->state, TB_STREAM_OPEN); /* of the next misses */
+    assert_int_equal(s->busy & 1, 0);
+    prefetch_all(&x, &p);
+    assert_int_equal(x.engine->header->prefetched, 128 << 10);
+    x.io->ops->close(x.io, fd);
+    tb_prefetch_end(x.engine, &p);
+    fixture_stop(&x);
+}
+
 static void strided_readers_find_it_there(void **state)
 {
     (void)state;
@@ -332,7 +358,7 @@ int main(void)
         cmocka_unit_test(readers_without_a_pattern_are_left_alone), cmocka_unit_test(prefetching_evicts_nothing_hotter),
         cmocka_unit_test(what_changes_meanwhile_is_not_prefetched), cmocka_unit_test(hints_by_configuration),
         cmocka_unit_test(hints_by_api),                      cmocka_unit_test(a_schedule_is_followed),
-        cmocka_unit_test(a_bad_schedule_is_refused),
+        cmocka_unit_test(a_bad_schedule_is_refused),         cmocka_unit_test(a_killed_daemon_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
