@@ -20,7 +20,7 @@ struct undo {
     _Atomic uint64_t syncs;
 };
 
-/* One append: whole or, where its writer is killed, not there. */
+/* One append.  A writer that is killed in it does not come to what it was about to do. */
 static void note(struct undo *u, const struct tb_undo *r, const void *bytes)
 {
     size_t n = sizeof(*r) + (size_t)r->length;
@@ -46,7 +46,7 @@ static void note_bytes(struct undo *u, int fd, enum tb_undo_kind kind, uint64_t 
     if (own < 0 || io->ops->fstat(io, own, &st))
         abort();
     uint64_t size = (uint64_t)st.st_size, there = size > offset ? size - offset : 0;
-    struct tb_undo r = {kind, st.st_ino, offset, there < length ? there : length, size, kind == TB_UNDO_WRITE ? length : 0};
+    struct tb_undo r = {TB_UNDO_MAGIC, kind, st.st_ino, offset, there < length ? there : length, size, kind == TB_UNDO_WRITE ? length : 0};
     char *bytes = malloc(r.length + 1);
     if (!bytes || tb_io_read_all(io, own, bytes, r.length, offset) < 0)
         abort();
@@ -72,7 +72,7 @@ static int undo_fsync(struct tb_io *io, int fd, bool data_only)
     struct undo *u = (struct undo *)io;
     struct stat st = {0};
     io->next->ops->fstat(io->next, fd, &st);
-    struct tb_undo r = {TB_UNDO_SYNC_BEGIN, st.st_ino, 0, 0, (uint64_t)getpid() << 32 | ++u->syncs, 0};
+    struct tb_undo r = {TB_UNDO_MAGIC, TB_UNDO_SYNC_BEGIN, st.st_ino, 0, 0, (uint64_t)getpid() << 32 | ++u->syncs, 0};
     note(u, &r, NULL);
     int rc = io->next->ops->fsync(io->next, fd, data_only);
     r.kind = TB_UNDO_SYNC_END;

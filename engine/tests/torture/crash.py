@@ -6,7 +6,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-HEADER = struct.Struct("<6Q")
+HEADER = struct.Struct("<7Q")
+MAGIC = (0x6B6361627473614C).to_bytes(8, "little")
 WRITE, CUT, SYNC_BEGIN, SYNC_END = 1, 2, 3, 4
 
 
@@ -21,11 +22,14 @@ class Record:
 
 
 def read_log(log: bytes) -> list[Record]:
-    records, at = [], 0
-    while at + HEADER.size <= len(log):
-        kind, inode, offset, length, size, written = HEADER.unpack_from(log, at)
-        at += HEADER.size + length
-        records.append(Record(kind, inode, offset, log[at - length : at], size, written))
+    """Of a record that its writer's end cut short nothing was done."""
+    records, at = [], log.find(MAGIC)
+    while 0 <= at <= len(log) - HEADER.size:
+        _, kind, inode, offset, length, size, written = HEADER.unpack_from(log, at)
+        end = at + HEADER.size + length
+        if log[end : end + 8] == MAGIC or end == len(log):
+            records.append(Record(kind, inode, offset, log[end - length : end], size, written))
+        at = log.find(MAGIC, end if log[end : end + 8] == MAGIC else at + 8)
     return records
 
 
