@@ -84,7 +84,7 @@ static int void_records(struct tb_target *t, struct tb_buffer *b)
         return 0;
     int rc = 0;
     for (uint32_t lo = b->dirty_lo, a, z; !rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); lo = z)
-        rc = tb_journal_drop(e, t->file, tb_buffer_start(e, b) + a, z - a);
+        rc = tb_journal_drop(e, t->file, tb_buffer_start(e, b) + a, z - a, 0);
     if (!rc)
         rc = tb_journal_sync(e);
     if (rc)

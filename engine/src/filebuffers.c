@@ -163,7 +163,7 @@ void tb_file_forget_claimed(tb_engine *e, uint32_t file)
         return;
     f->error = 0;
     bool journaled = f->n_buffers && tb_journal_has_records(e);
-    if (journaled && tb_journal_drop(e, file, 0, 0) == 0)
+    if (journaled && tb_journal_drop(e, file, 0, 0, 0) == 0)
         tb_journal_sync(e);
     TB_STEP("forget");
     tb_file_cut(e, file, 0);

@@ -49,31 +49,47 @@ static void set_clean(tb_engine *e, uint32_t file, const struct tb_flushed *d, b
     tb_chunk_unlock(e, stripe);
 }
 
+/* Interval by interval: what is not the buffer's may be a smaller buffer's, with a record of its own. */
+static int void_intervals(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint64_t start)
+{
+    int rc = 0;
+    for (uint32_t lo = b->dirty_lo, a, z; !rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); lo = z)
+        rc = tb_journal_drop(e, file, start + a, z - a, 0);
+    return rc;
+}
+
 /*
- * Under the chunk's lock: a newer record of the same bytes comes behind the drop, or before it and moved the version.
- * Interval by interval: what is not the buffer's may be a smaller buffer's, with a record of its own.
+ * Under the chunk's lock: a newer record of the same bytes comes behind the drop.
+ * Where the buffer changed since, records up to the copy are void all the same, for
+ * an fsync that relies on the PFS: replay must not put older bytes there.  *again:
+ * nobody remembers which bytes those are, so they are copied once more.
  */
-static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d)
+static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d, bool *again)
 {
     struct tb_buffer *b = &e->region.buffers[d->buffer];
     int rc = 0, stripe = tb_chunk_lock(e, file, d->start);
     if (stripe < 0)
         return stripe;
-    d->voided = tb_buffer_is_at(b, file, d->cell) && b->version == d->version && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE);
-    if (d->voided)
+    bool unchanged = tb_buffer_is_at(b, file, d->cell) && b->version == d->version;
+    d->voided = unchanged && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE);
+    if (d->voided) {
         b->flags |= TB_BUFFER_RECORDED; /* an fsync that is about to record it has its promise from the PFS */
-    for (uint32_t lo = b->dirty_lo, a, z; d->voided && !rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); lo = z)
-        rc = tb_journal_drop(e, file, d->start + a, z - a);
+        rc = void_intervals(e, file, b, d->start);
+    } else if (d->journaled && !unchanged && !d->fragmented && d->lo < d->hi) {
+        rc = tb_journal_drop(e, file, d->start + d->lo, d->hi - d->lo, d->sequence);
+    } else if (d->journaled && !unchanged && d->fragmented) {
+        *again = true;
+    }
     tb_chunk_unlock(e, stripe);
     return rc;
 }
 
 /* Records that stand on what is now on the PFS are void before a slot of theirs is used again. */
-static int void_records(tb_engine *e, uint32_t file, struct tb_flushed *done, uint32_t n)
+static int void_records(tb_engine *e, uint32_t file, struct tb_flushed *done, uint32_t n, bool *again)
 {
     int rc = 0;
     for (uint32_t i = 0; i < n && !rc; i++)
-        rc = void_record(e, file, &done[i]);
+        rc = void_record(e, file, &done[i], again);
     TB_STEP("dropped records");
     return rc ? rc : tb_journal_sync(e);
 }
@@ -111,7 +127,7 @@ static int flush_refs(struct tb_flush_copy *c, const struct tb_buffer_ref *refs,
     if (!rc && (sync || c->journaled))
         rc = sync_backing(c);
     if (!rc && c->journaled)
-        rc = void_records(c->e, c->file, c->done, c->n_done);
+        rc = void_records(c->e, c->file, c->done, c->n_done, &c->moved);
     for (uint32_t i = 0; i < c->n_done && !rc; i++)
         set_clean(c->e, c->file, &c->done[i], &dropped);
     if (dropped)

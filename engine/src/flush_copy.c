@@ -90,7 +90,10 @@ static int gather(struct share *r, const struct tb_buffer_ref *ref, uint32_t *at
                 *at = z;
         }
         if (first)
-            *out = (struct tb_flushed){ref->buffer, b->version, ref->cell, ref->start, false};
+            *out = (struct tb_flushed){.buffer = ref->buffer, .version = b->version, .cell = ref->cell, .start = ref->start,
+                                       .journaled = b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE,
+                                       .fragmented = b->fragment != TB_NONE, .sequence = e->header->sequence,
+                                       .lo = b->dirty_lo, .hi = end};
         *journaled = *journaled || b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE;
     }
     tb_chunk_unlock(e, stripe);

@@ -15,6 +15,10 @@
 struct tb_flushed {
     uint32_t buffer, version;
     uint64_t cell, start;
+    bool journaled;    /* a record stood on it or its predecessor when it was copied, */
+    bool fragmented;   /* and its bytes were not one interval, */
+    uint64_t sequence; /* and this was the newest record of all */
+    uint32_t lo, hi;
     bool voided; /* records that stood on it are void: its bytes are on the PFS, synced */
 };
 

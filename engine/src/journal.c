@@ -25,8 +25,9 @@ static uint64_t record_checksum(const struct tb_record *r)
 }
 
 /*
- * Under the lock, so that the file's order is that of the sequence.  A killed
- * appender's record is written over; nothing of it may stay behind the next one.
+ * Under the lock, so that the file's order is that of the sequence (but for drops
+ * with an older one).  A killed appender's record is written over; nothing of it may
+ * stay behind the next one.
  */
 static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
 {
@@ -36,7 +37,8 @@ static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
         char bytes[(sizeof(struct tb_record) + TB_PATH_MAX + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT * TB_JOURNAL_SLOT];
     } out;
     size_t n = (size_t)r->slots * TB_JOURNAL_SLOT;
-    r->sequence = h->sequence + 1;
+    if (!r->sequence)
+        r->sequence = h->sequence + 1;
     memset(out.bytes, 0, n);
     out.record = *r;
     memcpy(out.bytes + sizeof(*r), path, r->path_length);
@@ -46,7 +48,8 @@ static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
     TB_STEP("journal appended");
     if (rc)
         return rc;
-    h->sequence = r->sequence;
+    if (h->sequence < r->sequence)
+        h->sequence = r->sequence;
     TB_STEP("journal sequence");
     h->journal_end += n;
     return 0;
@@ -109,9 +112,10 @@ int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uin
     return rc;
 }
 
-int tb_journal_drop(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length)
+int tb_journal_drop(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length, uint64_t sequence)
 {
-    return lock_and_append(e, file, &(struct tb_record){.type = TB_RECORD_DROP, .offset = offset, .length = length});
+    return lock_and_append(e, file, &(struct tb_record){.type = TB_RECORD_DROP, .offset = offset, .length = length,
+                                                        .sequence = sequence});
 }
 
 int tb_journal_unlink(tb_engine *e, uint32_t file)

@@ -9,7 +9,8 @@
  * (a write goes on in a copy) until a newer record or a DROP stands.
  *
  *   WRITE   range of a file -> slab, buffer, byte, and the checksum of the bytes
- *   DROP    whatever older records say of the range is void (flushed, cut, unlinked)
+ *   DROP    whatever records up to its sequence say of the range is void (flushed,
+ *           cut, unlinked): a flush drops what it had copied, not what came after
  *   RENAME  a file or directory is about to have another name
  *   UNLINK  the file is about to lose its last name
  */
@@ -53,7 +54,8 @@ int tb_journal_create(tb_engine *e);
 
 /* One WRITE record for bytes [lo, hi) of a buffer; not yet durable.  -EAGAIN: the file is being cut or named anew. */
 int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t checksum);
-int tb_journal_drop(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length);
+/* `sequence`: of the newest record that it makes void; 0: all there are. */
+int tb_journal_drop(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length, uint64_t sequence);
 int tb_journal_unlink(tb_engine *e, uint32_t file);
 int tb_journal_rename(tb_engine *e, const char *from, const char *to);
 /* Does any record stand on a buffer? */

@@ -192,7 +192,7 @@ int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length)
     if (!rc && length < f->size && f->n_buffers && tb_journal_has_records(e)) {
         TB_STEP("truncated");
         rc = io->ops->fsync(io, own, true); /* a crash that took it back would leave neither old bytes nor new length */
-        rc = rc ? rc : tb_journal_drop(e, file, length, 0);
+        rc = rc ? rc : tb_journal_drop(e, file, length, 0, 0);
         rc = rc ? rc : tb_journal_sync(e);
         TB_STEP("truncation recorded");
     }

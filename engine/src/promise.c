@@ -160,7 +160,16 @@ static int append_records(tb_engine *e, uint32_t file, struct tb_buffer *b)
     return rc;
 }
 
-/* A write may have replaced it since, which retains it; a flush that freed it has put its bytes on the PFS. */
+/* A write replaced the buffer and somebody has recorded that: a record of the older bytes behind it would win. */
+static bool is_superseded(tb_engine *e, uint32_t file, const struct tb_buffer *b)
+{
+    const struct tb_buffer *newer = tb_map_find(e, file, tb_slab_layout(e, b)->class_index, b->cell);
+    while (newer && newer != b && !(newer->flags & TB_BUFFER_RECORDED))
+        newer = newer->prev == TB_NONE ? NULL : &e->region.buffers[newer->prev];
+    return newer && newer != b;
+}
+
+/* A write may have replaced it since, which retains it; where it was flushed or cut, what is left is looked for again. */
 static int record_buffer(struct keep *k, const struct journaled *j)
 {
     tb_engine *e = k->e;
@@ -169,7 +178,9 @@ static int record_buffer(struct keep *k, const struct journaled *j)
     if (stripe < 0)
         return stripe;
     bool there = (b->state == TB_BUFFER_LIVE || b->state == TB_BUFFER_RETAINED) && b->file == k->file && b->cell == j->cell;
-    if (there && b->version == j->version && b->flags & TB_BUFFER_JOURNALED && !(b->flags & TB_BUFFER_RECORDED))
+    if (!there || b->version != j->version)
+        k->moved = true;
+    else if (b->flags & TB_BUFFER_JOURNALED && !(b->flags & TB_BUFFER_RECORDED) && !is_superseded(e, k->file, b))
         rc = append_records(e, k->file, b);
     tb_chunk_unlock(e, stripe);
     return rc;
