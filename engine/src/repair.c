@@ -29,6 +29,17 @@ static bool is_marked(const uint8_t *bits, uint32_t i)
     return bits[i / 8] >> i % 8 & 1;
 }
 
+/* A writer was killed before it raised the size: what it wrote is there, rather than coming back with a longer file. */
+static void cover(tb_engine *e, struct tb_file *f)
+{
+    for (uint32_t i = f->first; i != TB_NONE; i = e->region.buffers[i].file_next) {
+        const struct tb_buffer *b = &e->region.buffers[i];
+        uint64_t size = f->size, end = b->valid_hi > b->valid_lo ? tb_buffer_start(e, b) + b->valid_hi : 0;
+        while (size < end && !atomic_compare_exchange_weak(&f->size, &size, end))
+            ;
+    }
+}
+
 /* Lists first: a killed client may have left a buffer in one that it had taken out of the hash. */
 static void mend_list(tb_engine *e, struct tb_file *f)
 {
@@ -40,6 +51,7 @@ static void mend_list(tb_engine *e, struct tb_file *f)
             *link = b->file_next;
     }
     tb_file_recount(e, f);
+    cover(e, f);
 }
 
 static void mend_lists(tb_engine *e)

@@ -75,6 +75,7 @@ class Load:
     def __init__(self, programs: Programs, root: Path, instance: str, env: dict[str, str], seed: str) -> None:
         self.manifest = (root / "manifest").open("ab", buffering=0)
         self.lock = threading.Lock()
+        self.killed: list[subprocess.Popen[bytes]] = []
         env = env | {"LD_PRELOAD": str(programs.lib / "libtierbench_preload.so"), "TIERBENCH_INSTANCE": instance}
         command = [sys.executable, "-S", "-E", str(HERE / "client.py"), str(root / "pfs")]
         self.clients = [
@@ -98,13 +99,15 @@ class Load:
 
     def kill(self, clients: list[subprocess.Popen[bytes]]) -> list[str]:
         """What is wrong with clients that did not live until here."""
-        ended = [f"{client.args}: ended by itself with {client.returncode}" for client in clients if client.poll() is not None]
-        for client in clients:
+        alive = [client for client in clients if client not in self.killed]
+        ended = [f"{client.args}: ended by itself with {client.returncode}" for client in alive if client.poll() is not None]
+        for client in alive:
             client.kill()
+        self.killed += alive
         return ended
 
     def end(self) -> list[str]:
-        ended = self.kill([client for client in self.clients if client.poll() != -signal.SIGKILL])
+        ended = self.kill(self.clients)
         for client, reader in zip(self.clients, self.readers, strict=True):
             client.wait()
             reader.join()
