@@ -64,7 +64,7 @@ static void *flush_loop(void *arg)
 }
 
 /* The persistent file with the most dirty buffers that is not queued yet. */
-static uint32_t dirtiest(tb_engine *e)
+static TB_UNLOCKED uint32_t dirtiest(tb_engine *e)
 {
     uint32_t best = TB_NONE, most = 0;
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {

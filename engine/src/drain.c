@@ -22,7 +22,7 @@ struct drain {
     pthread_mutex_t say; /* one message at a time */
 };
 
-static bool is_to_drain(const struct tb_file *f)
+static TB_UNLOCKED bool is_to_drain(const struct tb_file *f)
 {
     return f->magic == TB_FILE_MAGIC && (f->n_dirty || f->flusher) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
 }

@@ -58,7 +58,8 @@ static inline __attribute__((always_inline)) bool tb_buffer_is_clean(const struc
     return !tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_JOURNALED) && b->prev == TB_NONE;
 }
 
-static inline bool tb_buffer_is_at(const struct tb_buffer *b, uint32_t file, uint64_t cell)
+/* For a holder of the cell's chunk: what has gone elsewhere is another chunk's to change, and differs. */
+static TB_UNLOCKED __attribute__((unused)) bool tb_buffer_is_at(const struct tb_buffer *b, uint32_t file, uint64_t cell)
 {
     return b->state == TB_BUFFER_LIVE && b->file == file && b->cell == cell;
 }

@@ -33,8 +33,9 @@ static void set_clean(tb_engine *e, uint32_t file, const struct tb_flushed *d, b
     int stripe = tb_chunk_lock(e, file, d->start);
     if (stripe < 0)
         return;
-    bool journaled = b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE; /* perhaps only since it was copied */
-    if (tb_buffer_is_at(b, file, d->cell) && b->version == d->version && (d->voided || !journaled)) {
+    bool same = tb_buffer_is_at(b, file, d->cell) && b->version == d->version;
+    bool journaled = same && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE); /* perhaps only since it was copied */
+    if (same && (d->voided || !journaled)) {
         *dropped_journaled |= journaled;
         TB_STEP("set clean");
         tb_map_forget_record(e, b);

@@ -427,6 +427,11 @@ int tb_engine_make_coherent(tb_engine *e, int fd)
     return r.error;
 }
 
+static TB_UNLOCKED bool is_to_flush(const struct tb_file *f)
+{
+    return f->magic == TB_FILE_MAGIC && f->n_dirty && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
+}
+
 int tb_engine_flush(tb_engine *e, int fd)
 {
     struct tb_open *o = tb_open_of(e, fd);
@@ -434,8 +439,7 @@ int tb_engine_flush(tb_engine *e, int fd)
     if (fd >= 0)
         return o ? tb_flush_file(e, o->file, -1, false).error : 0;
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
-        struct tb_file *f = &e->region.files[i];
-        if (f->magic != TB_FILE_MAGIC || !f->n_dirty || f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED))
+        if (!is_to_flush(&e->region.files[i]))
             continue;
         int rc = tb_flush_file(e, i, -1, false).error;
         error = error ? error : rc;
