@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from tierbench import report
+from tierbench import files, report
 from tierbench.cli import main
 from tierbench.runs import RunError, read_run
 
@@ -126,7 +126,7 @@ def test_missing_artefacts_leave_gaps_not_errors(run_folder: Path) -> None:
 
 
 def test_failed_write_leaves_the_old_report_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    report.replace_all(tmp_path, {"a": b"old", "b": b"old"})
+    files.replace_all(tmp_path, {"a": b"old", "b": b"old"})
     written = Path.write_bytes
 
     def full(path: Path, content: bytes) -> int:
@@ -137,7 +137,7 @@ def test_failed_write_leaves_the_old_report_whole(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(RunError, match="No space left on device"):
-        report.replace_all(tmp_path, {"a": b"new", "b": b"new"})
+        files.replace_all(tmp_path, {"a": b"new", "b": b"new"})
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"a": b"old", "b": b"old"}
 
 

@@ -50,7 +50,7 @@ def test_published_sizes() -> None:
     assert stats.least_n(1) == 4
 
 
-def test_three_values_can_show_nothing() -> None:
+def test_three_valuescan_show_nothing() -> None:
     found = stats.compare([([1.0, 2, 3], [10.0, 11, 12])])[0]
     assert not found.significant and found.needs_n == 4
 

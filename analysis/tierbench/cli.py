@@ -1,4 +1,7 @@
-"""The command `tierbench`: `report RUN` and `list [RESULTS]`. Exit status 2 with one line on bad input."""
+"""The command `tierbench`: report, list, trace, compare and history.
+
+Exit status 2 with one line on bad input or a refusal; `compare` exits with 1 on a significant regression.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tierbench import __version__, report
+from tierbench import __version__, compare, files, history, report, samples, tables
 from tierbench.runs import RunError, find_runs, read_run
 
 
@@ -18,11 +21,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     options = _parser().parse_args(arguments)
     try:
-        options.function(options)
+        status = options.function(options)
     except RunError as e:
-        print(f"tierbench: {e}", file=sys.stderr)
+        for line in str(e).split("\n"):
+            print(f"tierbench: {line}", file=sys.stderr)
         return 2
-    return 0
+    return int(status or 0)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -43,7 +47,107 @@ def _parser() -> argparse.ArgumentParser:
     every.add_argument("results", type=Path, nargs="?", default=Path("results"), metavar="RESULTS",
                        help="results folder (default: results)")  # fmt: skip
     every.set_defaults(function=_list)
+    _add_trace(commands)
+    _add_compare(commands)
+    _add_history(commands)
     return parser
+
+
+SOURCES = (
+    "run folder, ReFrame report (JSON), results store (SQLite, FILE@UUID for one session) or folder of output"
+)
+
+
+def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    logs = commands.add_parser(
+        "trace", help="what Darshan logs say: findings, tiers, slowest ranks and files"
+    )
+    logs.add_argument("logs", nargs="+", type=Path, metavar="LOG")
+    logs.add_argument("-o", "--output", type=Path, metavar="DIR",
+                      help="write trace.html, trace.md and every frame as CSV and Parquet there")  # fmt: skip
+    logs.add_argument("--tier", action="append", default=[], type=_place, metavar="NAME=PATH",
+                      help="a tier and where its files lie, pfs too; else mount points")  # fmt: skip
+    logs.set_defaults(function=_trace)
+
+
+def _place(text: str) -> tuple[str, str]:
+    name, _, path = text.partition("=")
+    if not name or not path.startswith("/"):
+        raise argparse.ArgumentTypeError(f"{text!r}; allowed: NAME=/PATH")
+    return path, name
+
+
+def _trace(options: argparse.Namespace) -> int:
+    """Status 2 when any log could not be read; the others are still shown."""
+    from tierbench import trace
+    from tierbench.trace import page
+
+    traces = trace.read(options.logs, dict(options.tier))
+    for error in traces.errors:
+        print(f"tierbench: {error}", file=sys.stderr)
+    if len(traces.job):
+        print(page.as_text(traces))
+    if options.output and len(traces.job):
+        written = page.write_all(traces, options.output)
+        print("Written: " + ", ".join(str(path) for path in written))
+    return 2 if traces.errors else 0
+
+
+def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    both = commands.add_parser("compare", help="ratios with intervals; exits 1 on a significant regression")
+    both.add_argument("runs", nargs="+", metavar="RUN", help=f"the first is the baseline; {SOURCES}")
+    both.add_argument(
+        "--by", choices=compare.GROUPINGS, default="run", help="what is compared (default: run)"
+    )
+    both.add_argument(
+        "--baseline", metavar="NAME", help="the group of --by to compare with (default: the first)"
+    )
+    _add_threshold(both)
+    both.add_argument(
+        "--force", action="store_true", help="compare what was taken under different conditions"
+    )
+    both.add_argument("--json", type=Path, metavar="FILE", help="write the comparison for scripts too")
+    both.set_defaults(function=_compare)
+
+
+def _add_history(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    past = commands.add_parser("history", help="a test over many runs, and when its level changed")
+    past.add_argument("test", metavar="TEST", help="name of the test; * and ? stand for anything")
+    past.add_argument("runs", nargs="*", metavar="RUN", help=f"{SOURCES} (default: all runs of results/)")
+    _add_threshold(past)
+    past.set_defaults(function=_history)
+
+
+def _add_threshold(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--threshold", type=_percent, default=0.05, metavar="PERCENT",
+                        help="smaller changes of the median are no news (default: 5)")  # fmt: skip
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1000:
+        raise argparse.ArgumentTypeError(f"{text!r}; allowed: a number from 0 to 1000")
+    return value / 100
+
+
+def _compare(options: argparse.Namespace) -> int:
+    found = samples.read_all(options.runs)
+    result = compare.compare(found, options.by, options.threshold, options.force, options.baseline)
+    if options.json:
+        files.replace_all(options.json.parent, {options.json.name: tables.as_json(result)})
+    tables.print_comparison(result, _console())
+    return 1 if result.regressed else 0
+
+
+def _history(options: argparse.Namespace) -> None:
+    sources = options.runs or [str(p) for p in find_runs(Path("results"))]
+    if not sources:
+        raise RunError("results: holds no runs")
+    for series in history.history(samples.read_all(sources), options.test, options.threshold):
+        tables.print_series(series, _console())
 
 
 def _report(options: argparse.Namespace) -> None:

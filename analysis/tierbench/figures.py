@@ -28,7 +28,7 @@ PROMISE_WORDS = {
 }
 _TIER_COLOURS = {"ram": "#dc6803", "nvme": "#2563eb", "bb": "#0d9488"}
 _OTHER_COLOURS = ["#7c3aed", "#be185d", "#4d7c0f"]
-_STYLE: Any = {
+STYLE: Any = {
     "svg.fonttype": "none",
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],
@@ -61,7 +61,7 @@ class Drawing:
 def svg(figure: Figure, salt: str) -> str:
     """The figure as an <svg> element; `salt` keeps the ids of several figures on one page apart."""
     buffer = io.StringIO()
-    with mpl.rc_context({**_STYLE, "svg.hashsalt": salt}):
+    with mpl.rc_context({**STYLE, "svg.hashsalt": salt}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     return text[text.index("<svg") :]
@@ -70,18 +70,19 @@ def svg(figure: Figure, salt: str) -> str:
 def png(figure: Figure) -> bytes:
     """The figure as a PNG for pages that take no SVG."""
     buffer = io.BytesIO()
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure.savefig(buffer, format="png", dpi=160, facecolor="white")
     return buffer.getvalue()
 
 
-def _figure(height_in: float) -> Figure:
+def canvas(height_in: float) -> Figure:
+    """An empty figure as wide as the page's column."""
     return Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
 
 
 def draw(drawing: Drawing, run: Run, rows: Sequence[Row]) -> Figure | None:
     """The drawing's figure in the report's style."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         return drawing.draw(run, rows)
 
 
@@ -90,7 +91,7 @@ def bars(_run: Run, rows: Sequence[Row]) -> Figure | None:
     rows = [r for r in rows if r.key["metric"] == "bandwidth"]
     if not rows:
         return None
-    figure = _figure(0.31 * len(rows) + 1.25)
+    figure = canvas(0.31 * len(rows) + 1.25)
     axes = figure.add_subplot()
     positions = _grouped_positions([r.key["fsync"] for r in rows])
     widest = max(max(r.values) for r in rows)
@@ -141,7 +142,7 @@ def three_ways(_run: Run, rows: Sequence[Row]) -> Figure | None:
     rows = [r for r in rows if r.published is not None and r.key["fsync"] != "tier" and r.prediction]
     if not rows:
         return None
-    figure = _figure(0.44 * len(rows) + 0.95)
+    figure = canvas(0.44 * len(rows) + 0.95)
     axes = figure.add_subplot()
     kinds = [
         ("published", "#9ca3af", [r.published or 0 for r in rows]),
@@ -169,7 +170,7 @@ def durability(_run: Run, rows: Sequence[Row]) -> Figure | None:
     rows = [r for r in rows if r.close_s is not None]
     if not rows:
         return None
-    figure = _figure(0.29 * len(rows) + 1.0)
+    figure = canvas(0.29 * len(rows) + 1.0)
     axes = figure.add_subplot()
     positions = _grouped_positions([r.key["fsync"] for r in rows])
     longest = max(max(r.close_s or 0, r.durable_s or 0) for r in rows)
@@ -206,7 +207,7 @@ def occupancy(run: Run, rows: Sequence[Row]) -> Figure | None:
     if not panels:
         return None
     lines = (len(panels) + 1) // 2
-    figure = _figure(1.35 * lines + 0.55)
+    figure = canvas(1.35 * lines + 0.55)
     grid = figure.subplots(lines, 2, squeeze=False)
     names: dict[str, str] = {}
     for axes, (row, samples) in zip(grid.flat, panels, strict=False):

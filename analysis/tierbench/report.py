@@ -8,20 +8,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from tierbench import __version__, figures
-from tierbench.runs import Run, RunError
+from tierbench.files import replace_all
+from tierbench.runs import Run
 from tierbench.stats import Interval
+from tierbench.trace import of_run
+from tierbench.trace.page import Section, templates
 from tierbench.verdict import FAIL, INCONCLUSIVE, PASS, Row, Step, judge, steps
 
 
@@ -32,6 +33,8 @@ class Report:
     run: Run
     rows: list[Row]
     steps: list[Step]
+    traces: list[Section]
+    trace_errors: list[str]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -42,7 +45,7 @@ class Report:
 def make(run: Run) -> Report:
     """Judge a run."""
     rows = judge(run)
-    return Report(run, rows, steps(rows))
+    return Report(run, rows, steps(rows), *of_run.sections(run, rows))
 
 
 def write(report: Report, folder: Path) -> list[Path]:
@@ -57,22 +60,6 @@ def write(report: Report, folder: Path) -> list[Path]:
         files["comparison.png"] = figures.png(comparison)
     replace_all(folder, files)
     return [folder / name for name in files]
-
-
-def replace_all(folder: Path, files: dict[str, bytes]) -> None:
-    """Put files into a folder: all are written under other names before the first is renamed."""
-    staged = {folder / f".{name}.{os.getpid()}": folder / name for name in files}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for temporary, path in staged.items():
-            temporary.write_bytes(files[path.name])
-        for temporary, path in staged.items():
-            temporary.replace(path)
-    except OSError as e:
-        raise RunError(f"{folder}: cannot write the report: {e.strerror}") from e
-    finally:
-        for temporary in staged:
-            temporary.unlink(missing_ok=True)
 
 
 # --- report.json -------------------------------------------------------------------------------------------
@@ -91,6 +78,8 @@ def as_json(report: Report) -> dict[str, Any]:
         "run": run,
         "rows": [row_as_json(r) for r in report.rows],
         "steps": [_step(s) for s in report.steps],
+        "traces": [of_run.as_json(s) for s in report.traces],
+        "trace_errors": report.trace_errors,
     }
 
 
@@ -260,13 +249,7 @@ def ratio_span(interval: Interval | None) -> str:
 
 def as_html(report: Report) -> str:
     """The whole page; it requests nothing from anywhere."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("tierbench"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = templates()
     environment.globals |= {"row_name": row_name, "promise": promise_words, "step_words": step_words}
     environment.filters |= {
         "number": number,

@@ -126,7 +126,7 @@ def read_run(path: Path | str) -> Run:
         problem = "it is not a directory" if root.exists() else "it does not exist"
         raise RunError(f"{root}: is not a run folder ({problem})")
     root = root.resolve()
-    provenance = _object(root / "provenance.json")
+    provenance = read_object(root / "provenance.json")
     passed, failures = _reframe(root)
     folders = _case_folders(root)
     if not folders and not failures:
@@ -172,7 +172,8 @@ def _load(path: Path) -> Any:
         raise RunError(f"{path}:{e.lineno}: is not valid JSON: {e.msg}") from e
 
 
-def _object(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; `RunError` where it is none."""
     value = _load(path)
     if not isinstance(value, dict):
         raise RunError(f"{path}: holds {type(value).__name__}, expected an object")
@@ -186,7 +187,7 @@ def _reframe(root: Path) -> tuple[int, tuple[Failure, ...]]:
         raise RunError(f"{root}: holds no ReFrame report (no reframe*.json)")
     passed, failures = 0, []
     for report in reports:
-        document = _object(report)
+        document = read_object(report)
         try:
             for case in (case for run in document["runs"] for case in run["testcases"]):
                 passed += case["result"] == "pass"
@@ -209,7 +210,7 @@ def _case_folders(root: Path) -> list[Path]:
 
 def _case(folder: Path, root: Path) -> dict[str, Any]:
     path = folder / "case.json"
-    raw = _object(path)
+    raw = read_object(path)
     for name, types in _FIELDS.items():
         if name not in raw:
             raise RunError(f"{path}: lacks {name!r}")
@@ -252,7 +253,7 @@ def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _by_case(root: Path, names: list[str], file: str) -> dict[str, dict[str, Any]]:
-    return {name: _object(root / name / file) for name in names if (root / name / file).exists()}
+    return {name: read_object(root / name / file) for name in names if (root / name / file).exists()}
 
 
 def _texts(root: Path, folders: tuple[str, ...]) -> dict[str, str]:

@@ -1,0 +1,114 @@
+"""The pages in headless Chromium: no console error, no broken image, no request, no overflow on a phone."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import darshan_logs
+import pytest
+import synthetic
+
+from tierbench import report, trace
+from tierbench.runs import read_run
+from tierbench.trace import page
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PROBE = """<script>
+window.addEventListener("load", async () => {
+  const urls = [...document.querySelectorAll("img")].map(i => i.src)
+    .concat([...document.querySelectorAll("image")].map(i => i.href.baseVal));
+  const broken = [];
+  for (const url of urls) {
+    const i = new Image(); i.src = url;
+    try { await i.decode(); } catch (e) { broken.push(url.slice(0, 80)); }
+  }
+  const out = document.createElement("pre"); out.id = "probe";
+  out.textContent = JSON.stringify({broken, images: urls.length,
+    requests: performance.getEntriesByType("resource").map(r => r.name).filter(n => !n.startsWith("data:")),
+    overflow: document.documentElement.scrollWidth - window.innerWidth});
+  document.body.append(out);
+});
+</script>"""
+
+
+def probe(text: str, folder: Path, width: int) -> dict[str, Any]:
+    """What a browser makes of a page."""
+    if CHROMIUM is None:
+        pytest.fail(
+            "chromium is missing: the pages were NOT checked in a browser (ci/packages-test.txt has it)"
+        )
+    path = folder / "page.html"
+    path.write_text(text.replace("</body>", PROBE + "</body>"))
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+               "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr",
+               f"--window-size={width},1000", f"--user-data-dir={folder / 'profile'}",
+               "--virtual-time-budget=20000", "--dump-dom", path.as_uri()]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert found, done.stderr[-2000:]
+    seen: dict[str, Any] = json.loads(html.unescape(found[1]))
+    return seen | {"console": [line for line in done.stderr.splitlines() if "CONSOLE" in line]}
+
+
+@pytest.fixture(scope="module")
+def traced_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of which one row has a log on either side, and another a damaged one."""
+    run = synthetic.build(tmp_path_factory.mktemp("traced"), repetitions=2)
+    for folder in run.glob("cases/bb-nvme-ram-persistent-async-tier-max-bandwidth-Y/*"):
+        made = darshan_logs.strided()
+        made.mounts = (("/", "ext4"),)
+        made.modules.pop("POSIX")
+        made.counters(
+            "POSIX", "/scratch/pfs/ior.out", -1, WRITES=256, BYTES_WRITTEN=256 << 20, SEQ_WRITES=256
+        )
+        made.write(folder / "application.darshan")
+        made.metadata += "tierbench_side=storage\n"
+        made.counters("POSIX", "/scratch/nvme/1", 0, WRITES=100, BYTES_WRITTEN=100 << 20, SEQ_WRITES=100)
+        made.write(folder / "storage.darshan")
+    (run / "cases/bb-scratch-none-max-bandwidth-Y/1/x.darshan").write_bytes(b"<b>no log</b>")
+    (run / "cases/bb-scratch-none-max-bandwidth-Y/2/x.darshan").write_bytes(b"<b>no log</b>")
+    return run
+
+
+def test_run_report_shows_its_traces(traced_run: Path) -> None:
+    made = report.make(read_run(traced_run))
+    assert [s.heading.split(": ")[1] for s in made.traces] == [
+        "application side (application.darshan)",
+        "storage side (storage.darshan)",
+    ]
+    proof = made.traces[0].evidence
+    assert (
+        proof is not None
+        and "of 256 MiB acknowledged in" in proof.sentence
+        and made.traces[1].evidence is None
+    )
+    assert len(made.trace_errors) == 1 and "wrong magic" in made.trace_errors[0]
+    told = json.loads(json.dumps(report.as_json(made)))["traces"]
+    assert told[0]["proof"] == proof.sentence and told[0]["findings"][0]["title"] == "A straggler"
+
+
+@pytest.mark.parametrize("width", [1300, 500])
+def test_pages_in_a_browser(traced_run: Path, width: int, tmp_path: Path) -> None:
+    text = report.as_html(report.make(read_run(traced_run)))
+    assert "Not read: cases/bb-scratch" in text
+    seen = probe(text, tmp_path, width)
+    assert not seen["console"] and not seen["broken"] and not seen["requests"] and seen["images"] >= 2
+    log = darshan_logs.strided()
+    log.counters("POSIX", "/x/<img src=http://example.invalid/a.png>" + "y" * 300, 0, OPENS=1, F_META_TIME=9)
+    traces = trace.read([log.write(tmp_path / "a.darshan")])
+    seen = probe(page.as_html(traces, page.sections(traces)), tmp_path, width)
+    assert seen["overflow"] <= 0 and seen["images"] == 2
+    assert not seen["console"] and not seen["broken"] and not seen["requests"]
+
+
+def test_the_probe_sees_what_is_wrong(tmp_path: Path) -> None:
+    bad = "<body><img src='http://example.invalid/none.png'><script>nothing()</script>"
+    bad += "<div style='width:3000px'>x</div></body>"
+    seen = probe(bad, tmp_path, 500)
+    assert seen["broken"] and seen["console"] and seen["requests"] and seen["overflow"] > 0

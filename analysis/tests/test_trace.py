@@ -1,0 +1,417 @@
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import darshan
+import darshan_logs
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+from darshan.backend import cffi_backend
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tierbench import trace
+from tierbench.cli import main
+from tierbench.trace import drawings, evidence, find, findings, page
+from tierbench.trace.frames import BINS
+
+REAL = sorted(Path(darshan.__file__).parent.rglob("*.darshan"))
+MIB = 1 << 20
+# Without shrinking: every example reads a log in a child of its own.
+FUZZ = settings(
+    phases=[Phase.generate],
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+    database=None,
+)
+
+
+@pytest.fixture(scope="module")
+def real() -> trace.Traces:
+    return trace.read(REAL)
+
+
+@pytest.fixture
+def strided(tmp_path: Path) -> Path:
+    return darshan_logs.strided().write(tmp_path / "strided.darshan")
+
+
+# --- frames ------------------------------------------------------------------------------------------------
+
+
+def test_every_real_log_is_read_whole(real: trace.Traces) -> None:
+    assert len(REAL) >= 18 and not real.errors and len(real.job) == len(REAL)
+    assert not any("cannot read" in p or "stops" in p for p in real.job["problems"])
+
+
+def test_numbers_are_pydarshans(real: trace.Traces) -> None:
+    """Every record's bytes and times, and all segments, against PyDarshan's own reader."""
+    for path in REAL:
+        labels = [n for n in real.job["log"].astype(str) if n in (path.name, str(path))]
+        log, mine = cffi_backend.log_open(str(path)), real.of(labels[0])
+        modules = cffi_backend.log_get_modules(log)
+        for module in {"POSIX", "MPI-IO", "STDIO"} & modules.keys():
+            prefix, files = module.replace("-", ""), mine.files[mine.files["module"] == module]
+            written, spent = 0, 0.0
+            while record := cffi_backend.log_get_record(log, module, "dict"):
+                written += record["counters"][f"{prefix}_BYTES_WRITTEN"]
+                spent += max(record["fcounters"][f"{prefix}_F_WRITE_TIME"], 0.0)
+            assert files["bytes_written"].sum() == written and np.isclose(files["write_s"].sum(), spent)
+        for module in {"DXT_POSIX", "DXT_MPIIO"} & modules.keys():
+            lengths: dict[str, list[int]] = {"read": [], "write": []}
+            while record := cffi_backend.log_get_record(log, module):
+                for access in lengths:
+                    lengths[access] += [s["length"] for s in record[f"{access}_segments"]]
+            segments = mine.segments[mine.segments["module"] == module]
+            for access, some in lengths.items():
+                assert segments["length"][segments["access"] == access].tolist() == some
+        cffi_backend.log_close(log)
+
+
+def test_frames_of_a_known_log(strided: Path) -> None:
+    traces = trace.read([strided], {"/scratch": "pfs"})
+    assert traces.job["nprocs"].tolist() == [4] and traces.job["run_s"].tolist() == [10.0]
+    line = traces.files.iloc[0]
+    assert (line["file"], line["rank"], line["opens"]) == ("/scratch/shared.dat", -1, 4)
+    assert (line["writes"], line["bytes_written"], line["end_written"]) == (256, 256 * MIB, 256 * MIB)
+    assert (line["slowest_rank"], line["fastest_rank"], line["sequential_writes"]) == (3, 0, 252)
+    assert np.isclose(line["open_s"], 0.003) and np.isclose(line["close_s"], 0.01)
+    ranks = traces.ranks[traces.ranks["module"] == "DXT_POSIX"]
+    assert ranks["rank"].tolist() == [0, 1, 2, 3] and ranks["writes"].tolist() == [64] * 4
+    assert np.allclose(ranks["write_s"], [0.64, 0.64, 0.64, 3.2])
+    sizes = traces.sizes[traces.sizes["count"] > 0]
+    assert sizes[["kind", "low", "high", "count"]].to_numpy().tolist() == [
+        ["bin", 100 * 1024 + 1, MIB, 256],
+        ["common", MIB, MIB, 256],
+    ]
+    second = traces.segments[traces.segments["rank"] == 1].iloc[1]
+    assert (second["offset"], second["length"], second["access"], second["host"]) == (
+        5 * MIB,
+        MIB,
+        "write",
+        "n1",
+    )
+    assert traces.tiers[["place", "bytes_written"]].to_numpy().tolist() == [["pfs", 256 * MIB]]
+
+
+def test_what_is_not_counted_is_missing_and_what_is_large_is_exact(tmp_path: Path) -> None:
+    made = darshan_logs.Made()
+    made.counters("STDIO", "/x", 0, BYTES_WRITTEN=2**53 + 1, F_WRITE_TIME=-2.0)
+    made.counters("POSIX", "/x", 0, READS=-1, BYTES_READ=5)
+    traces = trace.read([made.write(tmp_path / "a.darshan")])
+    posix, stdio = traces.files.iloc[0], traces.files.iloc[1]
+    assert stdio["bytes_written"] == 2**53 + 1 and pd.isna(stdio["stats"]) and pd.isna(stdio["write_s"])
+    assert pd.isna(posix["reads"]) and posix["bytes_read"] == 5
+    assert traces.job["problems"].tolist() == ["1 times of STDIO are negative and not shown"]
+
+
+def test_bins_are_darshans() -> None:
+    assert BINS[0] == (0, 100) and BINS[1] == (101, 1024) and BINS[-1][0] == 2**30 + 1
+    assert all(after[0] == before[1] + 1 for before, after in itertools.pairwise(BINS))
+
+
+def test_heat_map_of_the_runtime(tmp_path: Path) -> None:
+    made = darshan_logs.strided()
+    made.modules.pop("DXT_POSIX")
+    made.heat(0, 0.5, [10, 0, 20], [0, 0, 7])
+    traces = trace.read([made.write(tmp_path / "a.darshan")])
+    assert traces.heat[["start_s", "bytes_written", "bytes_read"]].to_numpy().tolist() == [
+        [0, 10, 0],
+        [1, 20, 7],
+    ]
+    moved = drawings.flow(traces)
+    assert moved is not None and np.isclose(moved.written.sum(), 30) and np.isclose(moved.read.sum(), 7)
+
+
+def test_longest_prefix_wins_and_names_are_whole(tmp_path: Path) -> None:
+    made = darshan_logs.Made(mounts=(("/", "ext4"), ("/scratch", "lustre"), ("/scratch/bb", "xfs")))
+    for name in ("/scratch/bb/f", "/scratch/bbq", "/scratch/nvme/f", "<STDOUT>"):
+        made.counters("POSIX", name, 0, WRITES=1, BYTES_WRITTEN=1)
+    tiers = trace.read([made.write(tmp_path / "a.darshan")], {"/scratch/nvme": "nvme"}).tiers
+    assert set(tiers["place"]) == {"/scratch/bb (xfs)", "/scratch (lustre)", "nvme", "streams"}
+
+
+def test_incomplete_and_storage_side_are_said(tmp_path: Path) -> None:
+    made = darshan_logs.strided()
+    made.metadata += "tierbench_side=storage\ntierbench_incomplete=1\n"
+    job = trace.read([made.write(tmp_path / "a.darshan"), made.write(tmp_path / "b.storage.darshan")]).job
+    assert job["side"].tolist() == ["storage"] * 2 and job["complete"].tolist() == [False] * 2
+
+
+def test_dxt_of_a_newer_runtime_is_said(tmp_path: Path) -> None:
+    made = darshan_logs.strided()
+    made.versions["DXT_POSIX"] = 2
+    traces = trace.read([made.write(tmp_path / "new.darshan")])
+    assert not len(traces.segments) and len(traces.files) == 1
+    assert "DXT_POSIX version 2: PyDarshan 3.5.0 cannot read any of its records" in traces.job["problems"][0]
+    assert "cannot read any" in page.as_html(traces, page.sections(traces))
+
+
+_MEASURE = """
+import resource, sys
+from tierbench import trace
+traces = trace.read(sys.argv[1:])
+usage = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+print(len(traces.segments), sum(usage))
+"""
+
+
+def test_a_million_segments_stay_within_2_gib(tmp_path: Path) -> None:
+    path = darshan_logs.strided(ranks=16, each=62_500, length=4096).write(tmp_path / "big.darshan")
+    environment = {**os.environ, "PYTHONPATH": str(Path(trace.__file__).parents[2])}
+    command = [sys.executable, "-c", _MEASURE, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    segments, kib = map(int, done.stdout.split())
+    assert segments == 1_000_000 and kib < 2 << 20
+
+
+# --- bad logs ----------------------------------------------------------------------------------------------
+
+
+def one_message(path: Path) -> str:
+    traces = trace.read([path])
+    assert len(traces.errors) == 1 and not len(traces.job)
+    assert "\n" not in traces.errors[0] and "Traceback" not in traces.errors[0]
+    return traces.errors[0]
+
+
+def test_strangers_are_named(tmp_path: Path, strided: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    assert "is empty" in one_message(tmp_path / "empty")
+    (tmp_path / "text").write_text("no log at all, only words")
+    assert "wrong magic" in one_message(tmp_path / "text")
+    assert "not a regular file" in one_message(tmp_path)
+    assert "No such file" in one_message(tmp_path / "none")
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(5 << 30)
+    assert "logs of up to" in one_message(tmp_path / "huge")
+    whole = strided.read_bytes()
+    for length in (20, 1000, 1400, len(whole) - 1):
+        (tmp_path / "cut").write_bytes(whole[:length])
+        assert "is truncated" in one_message(tmp_path / "cut")
+
+
+def test_old_logs_cut_off_anywhere_never_pass_for_whole(tmp_path: Path) -> None:
+    whole = next(p for p in REAL if p.name == "sample-goodost.darshan").read_bytes()
+    for part in (0.05, 0.2, 0.5, 0.9, 0.999):
+        path = tmp_path / "cut.darshan"
+        path.write_bytes(whole[: int(part * len(whole))])
+        traces = trace.read([path])
+        assert traces.errors or traces.job["problems"][0], part
+
+
+def test_one_bad_log_does_not_hide_the_others(
+    tmp_path: Path, strided: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad").write_bytes(b"x" * 40)
+    assert main(["trace", str(tmp_path / "bad"), str(strided)]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1 and "slowest: rank 3" in captured.out
+
+
+@settings(FUZZ, max_examples=100)
+@given(data=st.data())
+def test_damage_anywhere_gives_a_message_or_a_log(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Flipped, cut and overwritten bytes, in the header most of all, and in regions packed again."""
+    whole = bytearray(_small_log(tmp_path_factory))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.one_of(st.integers(0, 1327), st.integers(0, len(whole) - 1)))
+        whole[at : at + 8] = data.draw(st.binary(min_size=1, max_size=8))
+    cut = data.draw(st.one_of(st.just(len(whole)), st.integers(0, len(whole))))
+    path = tmp_path_factory.getbasetemp() / "fuzzed.darshan"
+    path.write_bytes(bytes(whole[:cut]))
+    traces = trace.read([path])
+    assert len(traces.errors) + len(traces.job) == 1
+    assert all("\n" not in e and "Traceback" not in e for e in traces.errors)
+    if len(traces.job):
+        page.as_text(traces)
+
+
+_made: dict[str, bytes] = {}
+
+
+def _small_log(factory: pytest.TempPathFactory) -> bytes:
+    if "small" not in _made:
+        path = factory.mktemp("small") / "a.darshan"
+        _made["small"] = darshan_logs.strided(each=8).write(path).read_bytes()
+    return _made["small"]
+
+
+@settings(FUZZ, max_examples=15)
+@given(
+    counts=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=4, max_size=4),
+    times=st.lists(st.floats(), min_size=4, max_size=4),
+    name=st.binary(min_size=1, max_size=60).filter(lambda b: b"\0" not in b),
+)
+def test_nonsense_in_records_never_ends_in_a_traceback(
+    counts: list[int], times: list[float], name: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    made = darshan_logs.Made()
+    made.counters("POSIX", name, counts[0], OPENS=counts[1], WRITES=counts[2], BYTES_WRITTEN=counts[3],
+                  F_WRITE_TIME=times[0], F_META_TIME=times[1], F_SLOWEST_RANK_TIME=times[2])  # fmt: skip
+    segments = darshan_logs.accesses([counts[0], counts[1]], counts[2], times[0], times[3])
+    made.dxt("/f", 1, segments, segments)
+    path = made.write(tmp_path_factory.getbasetemp() / "nonsense.darshan")
+    traces = trace.read([path])
+    assert len(traces.job) == 1
+    page.as_text(traces)
+    drawings.flow(traces)
+
+
+def test_nonsense_is_drawn_all_the_same(tmp_path: Path) -> None:
+    made = darshan_logs.Made()
+    for value in (-(2**63), 2**63 - 1):
+        made.counters("POSIX", b"\xff\x01$", 5, WRITES=value, SIZE_WRITE_1G_PLUS=value, F_WRITE_TIME=1e300,
+                      F_META_TIME=float("nan"), FILE_ALIGNMENT=value, FILE_NOT_ALIGNED=value)  # fmt: skip
+    nonsense = darshan_logs.accesses([-5, 2**63 - 1], -(2**40), [1e300, -1.0], float("inf"))
+    made.dxt("/f", -7, nonsense, darshan_logs.accesses([7], 2**62, 3.0, 0.0))
+    traces = trace.read([made.write(tmp_path / "a.darshan")])
+    assert "<svg" in page.as_html(traces, page.sections(traces))
+
+
+def test_hostile_names_are_escaped(tmp_path: Path) -> None:
+    evil = "/x/<script>alert(1)</script><img src=http://evil/> $\\frac{ |`*_[a](javascript:x)"
+    made = darshan_logs.Made(executable=f"./a {evil}", metadata="lib_ver=<b>\n")
+    made.counters(
+        "POSIX",
+        evil,
+        0,
+        OPENS=200,
+        READS=200,
+        SIZE_READ_0_100=200,
+        BYTES_READ=200,
+        F_META_TIME=9,
+        F_READ_TIME=1,
+    )
+    traces = trace.read([made.write(tmp_path / "<i>.darshan")])
+    html, markdown = (
+        page.as_html(traces, page.sections(traces)),
+        page.as_markdown(traces, page.sections(traces)),
+    )
+    for text in (html, markdown):
+        assert not any(tag in text for tag in ("<script", "<img", "<b>", "<i>")) and "alert(1)" in text
+    assert not re.search(r"(?<!\\)\]\(javascript", markdown)
+
+
+# --- findings ----------------------------------------------------------------------------------------------
+
+
+def found(tmp_path: Path, rank: float = 0, **values: float) -> dict[str, findings.Finding]:
+    made = darshan_logs.Made()
+    made.counters("POSIX", "/scratch/f", int(rank), **values)
+    return {f.title: f for f in find(trace.read([made.write(tmp_path / "f.darshan")]))}
+
+
+def test_each_finding_and_its_threshold(tmp_path: Path) -> None:
+    assert not found(tmp_path, WRITES=1000, SIZE_WRITE_1M_4M=1000, SEQ_WRITES=999, BYTES_WRITTEN=2000 * MIB)
+    small = {"WRITES": 1000, "SEQ_WRITES": 999, "BYTES_WRITTEN": 10**6}
+    assert set(found(tmp_path, SIZE_WRITE_1K_10K=101, SIZE_WRITE_1M_4M=899, **small)) == {"Small accesses"}
+    assert not found(tmp_path, SIZE_WRITE_1K_10K=100, SIZE_WRITE_1M_4M=900, **small)
+    assert not found(tmp_path, WRITES=50, SIZE_WRITE_1K_10K=50, SEQ_WRITES=49)
+    assert set(found(tmp_path, READS=1000, SEQ_READS=700)) == {"Random accesses"}
+    assert not found(tmp_path, READS=1000, SEQ_READS=799)
+    assert set(found(tmp_path, READS=1000, SEQ_READS=999, FILE_NOT_ALIGNED=101)) == {"Unaligned accesses"}
+    assert not found(tmp_path, READS=1000, SEQ_READS=999, FILE_NOT_ALIGNED=100)
+    assert set(found(tmp_path, F_META_TIME=0.31, F_READ_TIME=0.69)) == {"Bound by metadata"}
+    assert not found(tmp_path, F_META_TIME=0.29, F_READ_TIME=0.71) and not found(tmp_path, F_META_TIME=0.04)
+    both = {"BYTES_READ": MIB, "BYTES_WRITTEN": MIB, "F_WRITE_TIME": 0.3}
+    assert set(found(tmp_path, F_READ_TIME=0.09, **both)) == {"Reads served by a cache"}
+    assert not found(tmp_path, F_READ_TIME=0.11, **both)
+    merged = {"FASTEST_RANK": 1, "SLOWEST_RANK": 2, "F_FASTEST_RANK_TIME": 1.0, "F_WRITE_TIME": 2.0}
+    slow = found(tmp_path, -1, F_SLOWEST_RANK_TIME=1.2, **merged)["A straggler"]
+    assert "rank 2 spent 1.2 s in I/O, 1.2 times the fastest, rank 1" in slow.measured and slow.files == (
+        "/scratch/f",
+    )
+    assert not found(tmp_path, -1, F_SLOWEST_RANK_TIME=1.1, **merged)
+
+
+def test_the_real_straggler_is_named(real: trace.Traces) -> None:
+    label = next(n for n in real.job["log"].astype(str) if n.endswith("sample-badost.darshan"))
+    worst = findings.slowest(real.of(label))
+    assert worst is not None and worst.rank == 1507 and worst.file and worst.file.endswith(".00001507")
+
+
+# --- two sides ---------------------------------------------------------------------------------------------
+
+PLAN = {"pfs": {"path": "/pfs"}, "tiers": [{"name": "ram", "path": ""}, {"name": "nvme", "path": "/nvme"}]}
+
+
+def side(tmp_path: Path, name: str, **written: int) -> trace.Traces:
+    made = darshan_logs.Made()
+    for place, count in written.items():
+        made.counters("POSIX", f"/{place}/f", 0, WRITES=1, BYTES_WRITTEN=count, READS=1, BYTES_READ=count)
+    return trace.read([made.write(tmp_path / f"{name}.darshan")], evidence.places_of(PLAN))
+
+
+def test_proof_of_the_tier(tmp_path: Path) -> None:
+    stats = {
+        "tiers": [{"name": "ram", "bytes_in": 4 * MIB}, {"name": "nvme", "bytes_in": 2 * MIB}],
+        "drain_s": 14.0,
+    }
+    application = side(tmp_path, "application", pfs=6 * MIB)
+    storage = side(tmp_path, "storage", pfs=6 * MIB, nvme=2 * MIB)
+    proof = evidence.gather("NVMe + RAM", application, storage, PLAN, stats)
+    assert proof is not None and proof.proven
+    assert proof.sentence == (
+        "NVMe + RAM: 100% of 6 MiB acknowledged in ram and nvme; PFS received 6 MiB"
+        " within 14 s after the program's end."
+    )
+    assert proof.places[1].storage_written == 2 * MIB and proof.places[0].storage_written is None
+    stats["tiers"][0]["bytes_in"] = MIB  # type: ignore[index]
+    proof = evidence.gather("NVMe + RAM", application, None, PLAN, stats | {"pfs": {"bytes_written": MIB}})
+    assert proof is not None and not proof.proven and "NOT all in the tiers" in proof.sentence
+    assert "50% of 6 MiB" in proof.sentence and "engine's own count" in proof.sentence
+    assert evidence.gather("x", None, None, PLAN, stats) is None
+    assert findings.served_by_buffers(application, side(tmp_path, "below", pfs=MIB)) is not None
+    assert findings.served_by_buffers(application, storage) is None
+
+
+# --- figures and exports -----------------------------------------------------------------------------------
+
+
+def test_bandwidth_is_shared_out_over_time(tmp_path: Path) -> None:
+    made = darshan_logs.Made()
+    rng = np.random.default_rng(5)
+    starts = rng.uniform(0, 50, 2000)
+    made.dxt(
+        "/f",
+        0,
+        darshan_logs.accesses(np.zeros(2000), MIB, starts, 0.003),
+        darshan_logs.accesses([0], 600, 10.0, 30.0),
+    )
+    moved = drawings.flow(trace.read([made.write(tmp_path / "a.darshan")]))
+    assert (
+        moved is not None
+        and np.isclose(moved.written.sum(), 2000 * MIB)
+        and np.isclose(moved.read.sum(), 600)
+    )
+    width = moved.edges_s[1]
+    whole = [i for i, e in enumerate(moved.edges_s[:-1]) if e >= 10 and e + width <= 40]
+    assert np.allclose(moved.read[0, whole], 20 * width)
+    counted, _ = np.histogram(starts + 0.0015, moved.edges_s, weights=np.full(2000, MIB))
+    assert np.corrcoef(counted, moved.written[0])[0, 1] > 0.99
+
+
+def test_exports_hold_every_line(tmp_path: Path, strided: Path) -> None:
+    assert main(["trace", str(strided), "-o", str(tmp_path / "out")]) == 0
+    traces = trace.read([strided])
+    for name, frame in traces.frames().items():
+        parquet = polars.read_parquet(tmp_path / "out" / f"{name}.parquet")
+        csv = pd.read_csv(tmp_path / "out" / f"{name}.csv")
+        assert parquet.columns == list(csv.columns) == list(frame.columns)
+        assert len(parquet) == len(csv) == len(frame)
+    written = polars.read_parquet(tmp_path / "out" / "segments.parquet")
+    assert written["offset"].to_list() == traces.segments["offset"].tolist()
+    assert written["access"].to_list() == traces.segments["access"].astype(str).tolist()
+    assert polars.read_parquet(tmp_path / "out" / "files.parquet")["bytes_written"].to_list() == [256 * MIB]
+    assert "A straggler" in (tmp_path / "out" / "trace.md").read_text()

@@ -1,0 +1,250 @@
+"""Runs, tier configurations, commits or sites against each other, metric by metric.
+
+The first group is the baseline. Every metric that both sides measured is one comparison; all comparisons of
+one command are one family for the correction (Holm). Where a side has several metrics, the whole is tested
+too, at 1 % beside their 5 %: repetition by repetition, so that what all metrics of a repetition share is not
+taken for many witnesses. Numbers are comparable when they were taken under the same conditions
+(`CONDITIONS`); where those differ, `Refused` says what differs, and only `force` goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from scipy import stats as scipy_stats
+
+from tierbench import stats
+from tierbench.runs import RunError
+from tierbench.stats import Comparison, Interval
+
+# What must be the same on both sides, and how it is called in a refusal.
+CONDITIONS = {
+    "driver": "driver",
+    "modelled": "devices",
+    "fsync": "fsync promise",
+    "ranks": "scale: ranks",
+    "bytes": "scale: bytes",
+    "options": "options",
+}
+_MATCHED = ["test", "system", "metric", "unit", "direction"]
+_CONFIGURATION = ["tiers", "mode", "policy"]
+# A metric's key, the other group's name, and both samples.
+_Pair = tuple[Any, str, pd.DataFrame, pd.DataFrame]
+GROUPINGS = ("run", "tiers", "commit", "site")
+REGRESSION, IMPROVEMENT = "regression", "improvement"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric of two groups; `key` says which, `ratio` is of the medians, `other` to `baseline`."""
+
+    key: dict[str, Any]
+    baseline: str
+    other: str
+    before: Interval
+    after: Interval
+    ratio: Interval
+    comparison: Comparison
+    threshold: float
+
+    @property
+    def name(self) -> str:
+        """Test, configuration and metric in words."""
+        configuration = [
+            str(self.key[c]) for c in _CONFIGURATION if self.key.get(c, "-") not in ("-", "none")
+        ]
+        return " ".join([str(self.key["test"]), *configuration])
+
+    @property
+    def gain(self) -> float:
+        """By which fraction the other is better (below 0: worse), whichever direction is better."""
+        higher = self.key["direction"] == "higher"
+        return self.ratio.value - 1 if higher else 1 / self.ratio.value - 1
+
+    @property
+    def verdict(self) -> str:
+        """What is shown, in words."""
+        if self.comparison.needs_n:
+            return f"inconclusive, needs n >= {self.comparison.needs_n}"
+        if not self.comparison.significant:
+            return "no difference shown"
+        if abs(self.gain) < self.threshold:
+            return f"differs by less than {self.threshold:.3g}"
+        return IMPROVEMENT if self.gain > 0 else REGRESSION
+
+
+WHOLE_ALPHA = 0.01
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All metrics of two groups together: `gain` is the geometric mean of theirs."""
+
+    baseline: str
+    other: str
+    metrics: int
+    gain: float
+    p: float
+    needs_n: int | None
+    threshold: float
+
+    @property
+    def verdict(self) -> str:
+        """What is shown, in words."""
+        if self.needs_n:
+            return f"inconclusive, needs n >= {self.needs_n}"
+        if self.p >= WHOLE_ALPHA:
+            return "no difference shown"
+        if abs(self.gain) < self.threshold:
+            return f"differs by less than {self.threshold:.3g}"
+        return IMPROVEMENT if self.gain > 0 else REGRESSION
+
+
+@dataclass(frozen=True)
+class Result:
+    """A comparison; `alone` names what only one side measured, `differences` what `force` went over."""
+
+    metrics: list[Metric]
+    wholes: list[Whole]
+    alone: list[str]
+    differences: list[str]
+
+    @property
+    def regressed(self) -> bool:
+        """Any metric, or all together, are worse by the threshold, significantly."""
+        return REGRESSION in {*(m.verdict for m in self.metrics), *(w.verdict for w in self.wholes)}
+
+
+class Refused(RunError):  # noqa: N818 - it is an answer, and no fault of the input
+    """What was to be compared was taken under different conditions: one line a difference."""
+
+
+def compare(
+    samples: pd.DataFrame, by: str, threshold: float, force: bool, baseline: str | None = None
+) -> Result:
+    """Compare the groups of `samples` (of `tierbench.samples`); see the module for the rules."""
+    groups = _groups(samples, by)
+    matched = _MATCHED if by == "tiers" else [*_MATCHED, *_CONFIGURATION]
+    names = list(dict.fromkeys(groups))
+    if by == "tiers":
+        names.sort(key=lambda name: not name.startswith("pfs "))  # no tiers: what tiers are compared with
+    if baseline is not None:
+        if baseline not in names:
+            raise RunError(f"--baseline {baseline!r}; allowed: {', '.join(map(repr, names))}")
+        names = [baseline, *(n for n in names if n != baseline)]
+    if len(names) < 2:
+        raise RunError(f"nothing to compare: all measurements have the same {by} ({names[0]})")
+    parts = {name: dict(list(samples[groups == name].groupby(matched, sort=False))) for name in names}
+    base, alone = parts[names[0]], []
+    pairs: list[_Pair] = []
+    for name in names[1:]:
+        pairs += [(key, name, base[key], parts[name][key]) for key in base if key in parts[name]]
+        alone += [f"only in {names[0]}: {_words(key)}" for key in base if key not in parts[name]]
+        alone += [f"only in {name}: {_words(key)}" for key in parts[name] if key not in base]
+    if not pairs:
+        raise RunError("nothing to compare: no metric was measured on both sides\n" + "\n".join(alone))
+    differences = list(
+        dict.fromkeys(d for _, name, a, b in pairs for d in _differences(a, b, names[0], name))
+    )
+    if differences and not force:
+        raise Refused("\n".join([*differences, "not comparable; --force compares them all the same"]))
+    values = [(a["value"].tolist(), b["value"].tolist()) for _, _, a, b in pairs]
+    metrics = [
+        Metric(
+            dict(zip(matched, key, strict=True)),
+            names[0],
+            name,
+            stats.median(a),
+            stats.median(b),
+            stats.ratio(b, a),
+            comparison,
+            threshold,
+        )
+        for (key, name, _, _), (a, b), comparison in zip(pairs, values, stats.compare(values), strict=True)
+    ]
+    wholes = [_whole([m for m in metrics if m.other == name], pairs) for name in names[1:]]
+    return Result(metrics, [w for w in wholes if w], list(dict.fromkeys(alone)), differences)
+
+
+def _whole(metrics: list[Metric], pairs: list[_Pair]) -> Whole | None:
+    """Each repetition's mean rank over all metrics; then these are compared like a metric."""
+    if len(metrics) < 2:
+        return None
+    mine = [(a, b) for _, name, a, b in pairs if name == metrics[0].other]
+    n, m = (min(len(pair[side]) for pair in mine) for side in (0, 1))
+    ranks = [scipy_stats.rankdata([*_in_turn(a)[:n], *_in_turn(b)[:m]]) for a, b in mine]
+    signs = [1 if m.key["direction"] == "higher" else -1 for m in metrics]
+    scores = [sum(s * r[i] for s, r in zip(signs, ranks, strict=True)) for i in range(n + m)]
+    needed = stats.least_n(1, WHOLE_ALPHA)
+    can_show = stats.can_show(n, m, 1, WHOLE_ALPHA)
+    gain = math.exp(math.fsum(math.log1p(m.gain) for m in metrics) / len(metrics)) - 1
+    p = stats.mann_whitney(scores[:n], scores[n:])
+    about = (metrics[0].baseline, metrics[0].other, len(metrics))
+    return Whole(*about, gain, p, None if can_show else needed, metrics[0].threshold)
+
+
+def _in_turn(samples: pd.DataFrame) -> list[float]:
+    values: list[float] = samples.sort_values(["when", "repetition"], kind="stable")["value"].tolist()
+    return values
+
+
+def _groups(samples: pd.DataFrame, by: str) -> pd.Series[str]:
+    if by == "tiers":
+        words = (
+            samples[_CONFIGURATION]
+            .astype(str)
+            .apply(lambda line: " ".join(w for w in line if w != "none"), axis=1)
+        )
+        return words.astype(str)
+    column = "source" if by == "run" else by
+    unsaid = samples[samples[column] == ""]
+    if len(unsaid):
+        raise RunError(f"{unsaid['source'].iloc[0]}: does not say its {by}")
+    return samples[column].astype(str)
+
+
+def _words(key: Iterable[Any]) -> str:
+    return " ".join(str(k) for k in key if k not in ("-", "none"))
+
+
+def _differences(a: pd.DataFrame, b: pd.DataFrame, first: str, second: str) -> list[str]:
+    """Conditions that are not the same everywhere in both samples."""
+    told = []
+    for column, name in CONDITIONS.items():
+        one, two = (sorted({_condition(column, v) for v in side[column]}) for side in (a, b))
+        if one != two or len(one) > 1:
+            told.append(f"{name} differs: {' and '.join(one)} in {first}, {' and '.join(two)} in {second}")
+    return told
+
+
+def _condition(column: str, value: Any) -> str:
+    if column == "modelled":
+        return {True: "modelled", False: "real"}.get(value, "not said")
+    if column in ("ranks", "bytes"):
+        return str(value) if value else "not said"
+    return str(value) or "none"
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    """The comparison for scripts."""
+    return {
+        "differences": result.differences,
+        "alone": result.alone,
+        "regressed": result.regressed,
+        "together": [{**w.__dict__, "verdict": w.verdict} for w in result.wholes],
+        "metrics": [_metric_as_json(m) for m in result.metrics],
+    }
+
+
+def _metric_as_json(m: Metric) -> dict[str, Any]:
+    ratio = {"ratio": m.ratio.value, "ratio_low": m.ratio.low, "ratio_high": m.ratio.high}
+    sides = {
+        name: {"n": i.n, "median": i.value, "low": i.low, "high": i.high}
+        for name, i in (("before", m.before), ("after", m.after))
+    }
+    judged = {"p_holm": m.comparison.p, "verdict": m.verdict, "threshold": m.threshold}
+    return {**m.key, "baseline": m.baseline, "other": m.other, **sides, **ratio, **judged}

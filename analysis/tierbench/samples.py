@@ -1,0 +1,249 @@
+"""Measurements of any source as one table, a line a repetition.
+
+`read` takes a run folder, a ReFrame report (JSON), ReFrame's results store (SQLite; `FILE@UUID` names one of
+its sessions, by the beginning of its id) or a folder of plain IOR and mdtest output, and gives these columns:
+
+===============  ======================================================================================
+source, run      what was named on the command line, and the run, session or folder in it
+when             seconds since 1970 when the run started; NaN where the source does not say
+commit, site     of the run; empty where the source does not say
+test, system,    what ran, as in `runs`; of plain output, the program and operation (`ior write`), and
+tiers, mode,     everything it does not say is `-`
+policy
+fsync            the promise (`pfs`, `tier`, `none`); of plain output, the sync options it was given
+driver           the program that measured, `modelled` whether devices were modelled (None: not said)
+ranks, bytes     the scale; 0 where the source does not say
+options          the command line without its files, for plain output
+repetition       1, 2 ...; 0 where only the order of the lines says
+metric, unit     and `direction`, whether `higher` or `lower` is better
+value            the number
+===============  ======================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from tierbench.outputs import IorOutput, MdtestOutput, OutputError, read_ior, read_mdtest
+from tierbench.runs import RunError, read_object, read_run
+
+COLUMNS = ["source", "run", "when", "commit", "site", "test", "system", "tiers", "mode", "policy", "fsync",
+           "driver", "modelled", "ranks", "bytes", "options", "repetition", "metric", "unit", "direction",
+           "value"]  # fmt: skip
+_UNSAID = {"run": "", "when": math.nan, "commit": "", "site": "", "system": "-", "tiers": "-", "mode": "-",
+           "policy": "-", "fsync": "-", "driver": "-", "modelled": None, "ranks": 0, "bytes": 0,
+           "options": "",
+           "repetition": 0}  # fmt: skip
+_LOWER_IS_BETTER = {"s", "ms", "us", "ns", "seconds", "ms/op"}
+_LARGEST_OUTPUT = 64 << 20  # bytes of a file that may be output of IOR or mdtest
+
+
+def read(source: str) -> pd.DataFrame:
+    """All measurements of a source; `RunError` names what is wrong with it."""
+    path, session = Path(source), ""
+    if not path.exists() and "@" in source:
+        before, _, session = source.rpartition("@")
+        path = Path(before)
+    if not path.exists():
+        raise RunError(f"{source}: does not exist")
+    if path.is_dir():
+        if session:
+            raise RunError(f"{source}: a session can be named of a results store only, this is a folder")
+        lines = _run_folder(path) if (path / "cases").is_dir() else _plain_folder(path)
+    elif _is_sqlite(path):
+        lines = _store(path, session)
+    else:
+        lines = _report(read_object(path), str(path))
+    if not lines:
+        raise RunError(f"{source}: holds no measurements")
+    made = pd.DataFrame([{**_UNSAID, "source": source, **line} for line in lines], columns=COLUMNS)
+    bad = made[~(made["value"] > 0) | (made["value"] == math.inf)]
+    if len(bad):
+        worst = bad.iloc[0]
+        raise RunError(f"{source}: {worst['test']} {worst['metric']} is {worst['value']!r}, expected above 0")
+    return made
+
+
+def read_all(sources: Iterable[str]) -> pd.DataFrame:
+    """The measurements of several sources, one after the other."""
+    named: dict[str, int] = {}
+    parts = []
+    for source in sources:
+        named[source] = named.get(source, 0) + 1
+        label = source if named[source] == 1 else f"{source} ({named[source]})"
+        parts.append(read(source).assign(source=label))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _run_folder(path: Path) -> list[dict[str, Any]]:
+    run = read_run(path)
+    said = run.provenance
+    about = {
+        "run": run.name,
+        "when": _seconds(said.get("started")),
+        "commit": str(said.get("commit", "")) + ("+" if said.get("dirty") else ""),
+        "site": str(said.get("site", "")),
+    }
+    wanted = [c for c in COLUMNS if c in run.cases.columns]
+    return [{**about, **line} for line in run.cases[wanted].to_dict("records")]  # type: ignore[dict-item]
+
+
+def _seconds(text: Any) -> float:
+    try:
+        return float(pd.Timestamp(str(text)).timestamp())
+    except ValueError:
+        return math.nan
+
+
+# --- ReFrame -----------------------------------------------------------------------------------------------
+
+
+def _is_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError as e:
+        raise RunError(f"{path}: cannot be read: {e.strerror}") from e
+
+
+def _store(path: Path, session: str) -> list[dict[str, Any]]:
+    """Every session of ReFrame's store whose id begins with `session`; they are whole reports in JSON."""
+    lines: list[dict[str, Any]] = []
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as store:
+            query = "SELECT uuid, json_blob FROM sessions ORDER BY session_start_unix"
+            for uuid, blob in store.execute(query):
+                if str(uuid).startswith(session):
+                    lines += _report(json.loads(blob), f"{path}@{uuid}")
+    except (sqlite3.Error, ValueError, TypeError) as e:
+        raise RunError(f"{path}: is not a results store of ReFrame: {e}") from e
+    if session and not lines:
+        raise RunError(f"{path}: holds no measurements of a session {session!r}")
+    return lines
+
+
+def _report(document: Any, name: str) -> list[dict[str, Any]]:
+    """Passed cases of a report: the suite's own say all (`metrics`), of others every performance variable."""
+    try:
+        session = document["session_info"]
+        about = {"run": str(session["uuid"]), "when": float(session["time_start_unix"])}
+        cases = [c for run in document["runs"] for c in run["testcases"] if c["result"] == "pass"]
+        return [line for case in cases for line in _case(case, about)]
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as e:
+        raise RunError(f"{name}: is not a ReFrame report: {type(e).__name__} {e}") from e
+
+
+def _case(case: dict[str, Any], about: dict[str, Any]) -> list[dict[str, Any]]:
+    metrics = case.get("metrics")
+    if isinstance(metrics, dict) and {"test", "metric", "value", "unit", "direction"} <= metrics.keys():
+        said = {k: metrics[k] for k in COLUMNS if k in metrics}
+        return [{**about, "site": case["system"], **said, "value": float(metrics["value"])}]
+    where = {"site": case["system"], "system": f"{case['system']}:{case['partition']}+{case['environ']}"}
+    scale = {"test": case["display_name"], "ranks": int(case.get("num_tasks") or 0)}
+    lines = []
+    for key, values in (case.get("perfvalues") or {}).items():
+        unit = str(values[4])
+        direction = "lower" if unit in _LOWER_IS_BETTER else "higher"
+        kind = {"metric": key.rsplit(":", 1)[-1], "unit": unit, "direction": direction}
+        lines.append({**about, **where, **scale, **kind, "value": float(values[0])})
+    return lines
+
+
+# --- plain output ------------------------------------------------------------------------------------------
+
+
+def _plain_folder(path: Path) -> list[dict[str, Any]]:
+    """Every file below that is output of IOR or mdtest; one that begins as such and is damaged is refused."""
+    lines: list[dict[str, Any]] = []
+    for file in sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith(".")):
+        if file.stat().st_size <= _LARGEST_OUTPUT:
+            lines += _plain(file)
+    if not lines:
+        raise RunError(f"{path}: holds neither a run (cases/) nor output of IOR or mdtest")
+    when = min(p.stat().st_mtime for p in path.rglob("*") if p.is_file())
+    return [{"run": path.name or os.fspath(path), "when": when, **line} for line in lines]
+
+
+def _plain(file: Path) -> list[dict[str, Any]]:
+    problems = []
+    try:
+        return _ior(read_ior(file))
+    except OutputError as e:
+        problems.append(str(e))
+    try:
+        return _mdtest(read_mdtest(file))
+    except OutputError as e:
+        problems.append(str(e))
+    strangers = ("is not output of", "is empty", "is not text", "not UTF-8")
+    told = [p for p in problems if not any(s in p for s in strangers)]
+    if told:
+        raise RunError(told[0])
+    return []
+
+
+def _ior(output: IorOutput) -> list[dict[str, Any]]:
+    options = _options(output.command)
+    about = {
+        "driver": output.driver or "-",
+        "ranks": output.tasks or 0,
+        "options": " ".join(options),
+        "fsync": " ".join(o for o in options if o in ("-e", "-Y")) or "no sync",
+    }
+    moved = {s.operation: round((s.moved_mib or 0) * 2**20) for s in output.summaries}
+    kind = {"metric": "bandwidth", "unit": "MiB/s", "direction": "higher"}
+    return [
+        {
+            **about,
+            **kind,
+            "test": f"ior {r.access}",
+            "bytes": moved.get(r.access, 0),
+            "value": r.bandwidth_mib_s,
+        }
+        for r in output.results
+        if r.bandwidth_mib_s is not None
+    ]
+
+
+def _mdtest(output: MdtestOutput) -> list[dict[str, Any]]:
+    """Rates of the iterations where they were printed (`-v`), else the means of the summary."""
+    about = {"driver": output.driver, "ranks": output.tasks, "options": " ".join(_options(output.command))}
+    rate = {"metric": "rate", "unit": "ops/s", "direction": "higher"}
+    if output.iterations:
+        return [
+            {**about, **rate, "test": f"mdtest {i.operation}", "value": i.rate}
+            for i in output.iterations
+            if i.rate
+        ]
+    lines = []
+    for row in output.rows:
+        time = {"metric": "time", "unit": row.unit, "direction": "lower"}
+        kind = rate if row.unit == "ops/s" else time
+        if row.mean > 0:
+            lines.append({**about, **kind, "test": f"mdtest {row.operation}", "value": row.mean})
+    return lines
+
+
+def _options(command: str | None) -> list[str]:
+    """The options of a command line without the program and without names of files (-o, -d, summaryFile)."""
+    try:
+        words = shlex.split(command or "")
+    except ValueError:
+        words = (command or "").split()
+    kept: list[str] = []
+    for word in words[1:]:
+        before = kept[-1] if kept else ""
+        if before in ("-o", "-d") or (before == "-O" and word.startswith("summaryFile=")):
+            kept.pop()
+        else:
+            kept.append(word)
+    return kept

@@ -1,0 +1,94 @@
+"""Comparisons and histories on a terminal and in JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from tierbench import compare
+from tierbench.compare import Metric, Result
+from tierbench.history import Point, Series
+from tierbench.report import number, ratio_span, times
+
+_COLOURS = {compare.REGRESSION: "red", compare.IMPROVEMENT: "green"}
+_BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+def as_json(result: Result) -> bytes:
+    """The comparison for scripts."""
+    return (json.dumps(compare.as_json(result), indent=1, allow_nan=False) + "\n").encode()
+
+
+def print_comparison(result: Result, console: Console) -> None:
+    """One line a metric, the conditions that were forced, and what only one side measured."""
+    for baseline, other in dict.fromkeys((m.baseline, m.other) for m in result.metrics):
+        table = Table(box=box.SIMPLE_HEAD, title=escape(f"{other} against {baseline}"), title_justify="left",
+                      pad_edge=False)  # fmt: skip
+        for name in ("Metric", "Unit"):
+            table.add_column(name)
+        for name in ("Before", "After", "Ratio", "95 % interval", "p", "n"):
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_column("Verdict")
+        for m in result.metrics:
+            if (m.baseline, m.other) == (baseline, other):
+                table.add_row(*_line(m))
+        console.print(table)
+    for whole in result.wholes:
+        told = f"All {whole.metrics} metrics of {whole.other} together: {whole.gain:+.1%}, p = {whole.p:.3g}"
+        console.print(f"{told}: {whole.verdict}", highlight=False, markup=False)
+    for line in [*(f"forced: {d}" for d in result.differences), *result.alone]:
+        console.print(line, highlight=False, markup=False)
+    console.print(verdict(result), highlight=False, markup=False)
+
+
+def _line(m: Metric) -> list[str]:
+    colour = _COLOURS.get(m.verdict)
+    told = f"[{colour}]{m.verdict}[/]" if colour else m.verdict
+    sizes = f"{m.before.n}, {m.after.n}"
+    unit = f"{m.key['metric']}, {m.key['unit']}"
+    middle = [number(m.before.value), number(m.after.value), times(m.ratio.value), ratio_span(m.ratio)]
+    return [escape(m.name), escape(unit), *middle, f"{m.comparison.p:.3g}", sizes, told]
+
+
+def verdict(result: Result) -> str:
+    """The whole comparison in a sentence."""
+    counts: dict[str, int] = {}
+    for m in result.metrics:
+        counts[m.verdict] = counts.get(m.verdict, 0) + 1
+    told = ", ".join(f"{n} {words}" for words, n in sorted(counts.items()))
+    return f"{'Regression' if result.regressed else 'No regression shown'}: {told}."
+
+
+def print_series(series: Series, console: Console) -> None:
+    """A series as a line of blocks, its range and its steps."""
+    key, values = series.key, [p.value for p in series.points]
+    said = [str(key[c]) for c in ("test", "site", "tiers", "mode", "policy", "driver")]
+    title = " ".join(w for w in said if w not in ("", "-", "none"))
+    console.print(f"{title}: {key['metric']}, {key['unit']}", highlight=False, markup=False, style="bold")
+    since, until = _day(series.points[0]), _day(series.points[-1])
+    levels = f"{number(min(values))} to {number(max(values))}, last {number(values[-1])}"
+    told = f"  {_blocks(values)}  {len(values)} runs, {since} to {until}, {levels}"
+    console.print(told, highlight=False, markup=False)
+    if series.needs_n:
+        console.print(f"  inconclusive, needs n >= {series.needs_n} runs", highlight=False)
+    elif not series.steps:
+        console.print("  no step shown", highlight=False)
+    for step in series.steps:
+        console.print(f"  {series.words(step)}", highlight=False, markup=False)
+
+
+def _day(point: Point) -> str:
+    known = not math.isnan(point.when)
+    return datetime.fromtimestamp(point.when, UTC).date().isoformat() if known else "?"
+
+
+def _blocks(values: list[float]) -> str:
+    low, high = min(values), max(values)
+    scale = (len(_BLOCKS) - 1) / (high - low) if high > low else 0
+    return "".join(_BLOCKS[round((v - low) * scale)] for v in values[-100:])

@@ -1,0 +1,396 @@
+"""Logs as tidy pandas frames.
+
+Sizes are bytes, times seconds (`_s`); times without a date count from the job's start. Every frame's first
+column `log` is the log's label: its file name, or its path where names repeat. A rank of -1 means all ranks
+together: Darshan merges the records of a file that every rank opened. A number that a module does not count
+is missing (NA), never zero.
+
+==========  ================================================================================================
+job         one line a log: `side` (`application`, or `storage` for what the engine asked of the storage
+            below it), `log_version`, `runtime_version`, `job_id`, `uid`, `nprocs`, `start` (UTC), `run_s`,
+            `executable`, `modules` and their record versions, `complete` (False: some records are missing,
+            the runtime ran out of memory, or the run died), `problems` in words, `path`
+files       one line a record: `module`, `file`, `rank`; counts `opens reads writes seeks stats flushes`;
+            `bytes_read bytes_written`, `end_read end_written` (the highest offset, plus one);
+            `sequential_*` and `consecutive_*` (offset after, and exactly at, the end of the last access);
+            `unaligned` accesses and the `alignment` they were held against; `read_s write_s meta_s` (a
+            flush counts as writing, open, close, stat and seek as meta), `open_s close_s` (from the first
+            start to the last end); and for merged records `fastest_rank fastest_bytes fastest_s
+            slowest_rank slowest_bytes slowest_s`
+ranks       one line a module and rank: `files opens reads writes bytes_read bytes_written read_s write_s
+            meta_s`; with DXT the modules `DXT_POSIX` and `DXT_MPIIO` give it for merged records too
+sizes       access sizes: `kind` `bin` (a histogram's bin: `low` <= size <= `high`, the last is open) or
+            `common` (`low` == `high` is one of the most frequent sizes of a file), `access` (`read`,
+            `write`, or `any` where Darshan does not tell them apart), `count`
+segments    DXT: one line an access: `module`, `file`, `rank`, `host`, `access`, `offset`, `length`,
+            `start_s`, `end_s`
+heat        HEATMAP: `layer`, `rank`, `start_s`, `end_s`, `bytes_read`, `bytes_written` of each bin that is
+            not empty
+tiers       one line a log and place: `place` (a tier, `pfs`, or a mount point with its file system), `files
+            reads writes bytes_read bytes_written read_s write_s meta_s` of its POSIX and STDIO records
+==========  ================================================================================================
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tierbench.trace.log import SEGMENT, Counters, Heat, Log, Segments, TraceError, read_logs
+
+_COUNTS = ("opens", "reads", "writes", "seeks", "stats", "flushes", "bytes_read", "bytes_written", "end_read",
+           "end_written", "sequential_reads", "sequential_writes", "consecutive_reads", "consecutive_writes",
+           "unaligned", "alignment", "fastest_rank", "fastest_bytes", "slowest_rank",
+           "slowest_bytes")  # fmt: skip
+_TIMES = ("read_s", "write_s", "meta_s", "open_s", "close_s", "fastest_s", "slowest_s")
+_SUMMED = ("opens", "reads", "writes", "bytes_read", "bytes_written", "read_s", "write_s", "meta_s")
+# Which counters of a module make up a column; several are added, those the module lacks are left out.
+_SOURCES = {
+    "opens": ("OPENS", "FDOPENS", "INDEP_OPENS", "COLL_OPENS"),
+    "reads": ("READS", "INDEP_READS", "COLL_READS", "SPLIT_READS", "NB_READS"),
+    "writes": ("WRITES", "INDEP_WRITES", "COLL_WRITES", "SPLIT_WRITES", "NB_WRITES"),
+    "seeks": ("SEEKS",),
+    "stats": ("STATS",),
+    "flushes": ("FSYNCS", "FDSYNCS", "FLUSHES", "SYNCS"),
+    "bytes_read": ("BYTES_READ",),
+    "bytes_written": ("BYTES_WRITTEN",),
+    "sequential_reads": ("SEQ_READS",),
+    "sequential_writes": ("SEQ_WRITES",),
+    "consecutive_reads": ("CONSEC_READS",),
+    "consecutive_writes": ("CONSEC_WRITES",),
+    "unaligned": ("FILE_NOT_ALIGNED",),
+    "alignment": ("FILE_ALIGNMENT",),
+    "fastest_rank": ("FASTEST_RANK",),
+    "fastest_bytes": ("FASTEST_RANK_BYTES",),
+    "slowest_rank": ("SLOWEST_RANK",),
+    "slowest_bytes": ("SLOWEST_RANK_BYTES",),
+    "read_s": ("F_READ_TIME",),
+    "write_s": ("F_WRITE_TIME",),
+    "meta_s": ("F_META_TIME",),
+    "fastest_s": ("F_FASTEST_RANK_TIME",),
+    "slowest_s": ("F_SLOWEST_RANK_TIME",),
+}
+_BINS = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G",
+              "1G_PLUS")  # fmt: skip
+_K, _M, _G = 1 << 10, 1 << 20, 1 << 30
+# A bin holds sizes above the end of the one before, up to and with its own end.
+_BIN_ENDS = (100, _K, 10 * _K, 100 * _K, _M, 4 * _M, 10 * _M, 100 * _M, _G, np.iinfo(np.int64).max)
+BINS = tuple(zip((0, *(end + 1 for end in _BIN_ENDS[:-1])), _BIN_ENDS, strict=True))
+
+LONGEST_S = 1e9  # thirty years; longer times in a log are nonsense, and missing
+
+# Where a file lies: given its name, the place's name, or None for the log's own mount table.
+Places = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Traces:
+    """The frames of some logs, and one line for each log that could not be read."""
+
+    job: pd.DataFrame
+    files: pd.DataFrame
+    ranks: pd.DataFrame
+    sizes: pd.DataFrame
+    segments: pd.DataFrame
+    heat: pd.DataFrame
+    tiers: pd.DataFrame
+    errors: tuple[str, ...] = ()
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Every frame by its name."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "errors"}
+
+    def of(self, label: str) -> Traces:
+        """The same of one log."""
+        mine: dict[str, Any] = {name: f[f["log"] == label] for name, f in self.frames().items()}
+        return Traces(**mine)
+
+
+def read(paths: Iterable[Path | str], places: Places | None = None) -> Traces:
+    """Read logs into frames; `places` names path prefixes (`{"/scratch/nvme": "nvme"}`)."""
+    listed = [Path(p) for p in paths]
+    repeated = {name for name, n in Counter(p.name for p in listed).items() if n > 1}
+    tables = {name: _Table(kinds) for name, kinds in _COLUMNS.items()}
+    errors = []
+    for path, log in zip(listed, read_logs(listed), strict=True):
+        if isinstance(log, TraceError):
+            errors.append(str(log))
+            continue
+        label = os.fspath(path) if path.name in repeated else path.name
+        _add_log(tables, label.encode("utf-8", "backslashreplace").decode(), log, places or {})
+    made: dict[str, Any] = {name: table.frame() for name, table in tables.items()}
+    files = made["files"]
+    ranks = _ranks(files, made["segments"])
+    tiers = _sums(files[files["module"].isin(["POSIX", "STDIO"])], ["log", "side", "place"])
+    made["files"] = files.drop(columns=["side", "place"])
+    return Traces(**made, ranks=_typed(ranks, _RANKS), tiers=_typed(tiers, _TIERS), errors=tuple(errors))
+
+
+class _Table:
+    """A frame in the making: columns as lists of arrays, texts as codes into one list of their own."""
+
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        self._kinds = {"log": _C, **kinds}
+        self._parts: dict[str, list[Any]] = {name: [] for name in self._kinds}
+        self._texts: dict[str, dict[str, int]] = {n: {} for n, kind in self._kinds.items() if kind == _C}
+
+    def codes(self, column: str, texts: Iterable[str]) -> NDArray[np.int32]:
+        """What stands for `texts` in `column`."""
+        known = self._texts[column]
+        return np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int32)
+
+    def add(self, lines: int, columns: Mapping[str, Any]) -> None:
+        """Add lines; a single value stands in each of them."""
+        assert columns.keys() == self._kinds.keys()
+        for name, values in columns.items():
+            if name in self._texts and isinstance(values, str):
+                values = self.codes(name, [values])[0]
+            kind = object if isinstance(values, str | pd.Timestamp) else None
+            self._parts[name].append(np.full(lines, values, dtype=kind) if np.ndim(values) == 0 else values)
+
+    def frame(self) -> pd.DataFrame:
+        """All lines; the parts are let go column by column, so that they are never there twice."""
+        return pd.DataFrame({name: self._column(name, kind) for name, kind in self._kinds.items()})
+
+    def _column(self, name: str, kind: str) -> Any:
+        parts, self._parts[name] = self._parts[name], []
+        if name in self._texts:
+            codes: Any = np.concatenate([np.zeros(0, dtype=np.int32), *parts])
+            return pd.Categorical.from_codes(codes, pd.Index(list(self._texts[name]), dtype=object))
+        if kind == _I:  # a count of -1 is missing
+            counts = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+            return pd.arrays.IntegerArray(counts, counts < 0)
+        empty: Any = np.zeros(0, dtype=object if kind in (_S, _TIME) else kind)
+        return pd.Series(np.concatenate([empty, *parts])).astype(pd.api.types.pandas_dtype(kind))
+
+
+def _typed(frame: pd.DataFrame, kinds: Mapping[str, str]) -> pd.DataFrame:
+    """The columns of a kind of frame, in order; those that are not there are missing."""
+    whole = frame.reindex(columns=["log", *kinds])
+    for name, kind in kinds.items():
+        whole[name] = whole[name].astype(pd.api.types.pandas_dtype(kind))
+    return whole.reset_index(drop=True)
+
+
+def side_of(log: Log) -> str:
+    """The log's side: what the runtime wrote into the job's metadata, else the end of its file name."""
+    told = log.metadata.get("tierbench_side")
+    if told in ("application", "storage"):
+        return told
+    return "storage" if Path(log.path).name.endswith("storage.darshan") else "application"
+
+
+def _add_log(tables: Mapping[str, _Table], label: str, log: Log, places: Places) -> None:
+    place_of = _place_finder(log, places)
+    backwards: dict[str, int] = {}
+    for module, counters in log.counters.items():
+        _add_files(tables["files"], label, log, module, counters, place_of, backwards)
+        _add_sizes(tables["sizes"], label, module, counters)
+    for module, records in log.segments.items():
+        _add_segments(tables["segments"], label, log, module, records)
+    if log.heat is not None:
+        _add_heat(tables["heat"], label, log.heat)
+    problems = [*log.problems, *(f"{m} is partial: its memory ran out" for m in log.partial)]
+    problems += [f"{n} times of {m} are negative and not shown" for m, n in backwards.items() if n]
+    _add_job(tables["job"], label, log, problems)
+
+
+def _add_job(table: _Table, label: str, log: Log, problems: Sequence[str]) -> None:
+    start = pd.Timestamp(min(max(log.job["start_s"], 0.0), 2.0**33), unit="s", tz="UTC").floor("us")
+    modules = ", ".join(f"{name}:{version}" for name, version in log.modules.items())
+    incomplete = log.metadata.get("tierbench_incomplete", "0") not in ("0", "false")
+    table.add(
+        1,
+        {
+            "log": label,
+            "side": side_of(log),
+            "log_version": log.version,
+            "runtime_version": log.metadata.get("lib_ver", ""),
+            **{name: log.job[name] for name in ("job_id", "uid", "nprocs", "run_s")},
+            "start": start,
+            "executable": log.executable,
+            "modules": modules,
+            "complete": not log.partial and not incomplete,
+            "problems": "; ".join(problems),
+            "path": log.path,
+        },
+    )
+
+
+def _names(log: Log, ids: Iterable[Any]) -> list[str]:
+    return [log.names.get(int(i), f"<unnamed {int(i):x}>") for i in ids]
+
+
+def _add_files(
+    table: _Table,
+    label: str,
+    log: Log,
+    module: str,
+    counters: Counters,
+    place_of: Callable[[str], str],
+    backwards: dict[str, int],
+) -> None:
+    prefix = module.replace("-", "") + "_"
+    ints = {n.removeprefix(prefix): counters.values[:, i] for i, n in enumerate(counters.names)}
+    floats = {n.removeprefix(prefix): counters.floats[:, i] for i, n in enumerate(counters.float_names)}
+    n, names = len(counters.ids), _names(log, counters.ids)
+    columns: dict[str, Any] = {name: _count(name, ints, n) for name in _COUNTS}
+    times = {name: _time(name, floats, n) for name in _TIMES}
+    backwards[module] = sum(int((t < 0).sum()) for t in times.values())
+    columns |= {name: np.where(t < 0, np.nan, t) for name, t in times.items()}
+    for name in ("fastest_rank", "fastest_bytes", "fastest_s", "slowest_rank", "slowest_bytes", "slowest_s"):
+        columns[name] = np.where(counters.ranks < 0, columns[name], np.nan if name in _TIMES else -1)
+    texts = {"file": table.codes("file", names), "place": table.codes("place", map(place_of, names))}
+    fixed = {"log": label, "side": side_of(log), "module": module, "rank": counters.ranks}
+    table.add(n, {**fixed, **texts, **columns})
+
+
+def _count(name: str, ints: Mapping[str, Any], n: int) -> NDArray[np.int64]:
+    """A column of counts; -1 where the module or the runtime that wrote the log does not count it."""
+    if name in ("end_read", "end_written"):
+        highest = ints.get("MAX_BYTE_READ" if name == "end_read" else "MAX_BYTE_WRITTEN")
+        moved = ints.get("BYTES_READ" if name == "end_read" else "BYTES_WRITTEN")
+        if highest is None or moved is None:
+            return np.full(n, -1, dtype=np.int64)
+        ends: NDArray[np.int64] = np.where(moved > 0, highest + 1, np.minimum(moved, 0))
+        return ends
+    found = [ints[source] for source in _SOURCES[name] if source in ints]
+    if not found:
+        return np.full(n, -1, dtype=np.int64)
+    counted: NDArray[np.int64] = np.where(np.min(found, axis=0) < 0, -1, np.sum(found, axis=0))
+    return counted
+
+
+def _time(name: str, floats: Mapping[str, Any], n: int) -> NDArray[np.float64]:
+    """Seconds; NaN where the module does not count them or the log holds nonsense."""
+    missing = np.full(n, np.nan)
+    if name in ("open_s", "close_s"):
+        start, end = (floats.get(f"F_{name[:-2].upper()}_{which}_TIMESTAMP") for which in ("START", "END"))
+        values = missing if start is None or end is None else end - start
+    else:
+        found = [floats[source] for source in _SOURCES[name] if source in floats]
+        values = found[0] if found else missing
+    return np.where(np.abs(values) < LONGEST_S, values, np.nan)
+
+
+def _add_sizes(table: _Table, label: str, module: str, counters: Counters) -> None:
+    prefix = module.replace("-", "") + "_"
+    at = {n.removeprefix(prefix): i for i, n in enumerate(counters.names)}
+    for access in ("read", "write"):
+        columns = [
+            at.get(f"SIZE_{access.upper()}_{n}", at.get(f"SIZE_{access.upper()}_AGG_{n}")) for n in _BINS
+        ]
+        if None not in columns:
+            counts = counters.values[:, [c for c in columns if c is not None]].sum(axis=0)
+            low, high = (np.array(ends) for ends in zip(*BINS, strict=True))
+            kind = {"log": label, "module": module, "kind": "bin", "access": access}
+            table.add(len(BINS), {**kind, "low": low, "high": high, "count": counts})
+    if "ACCESS1_COUNT" in at:
+        sizes = counters.values[:, [at[f"ACCESS{i}_ACCESS"] for i in range(1, 5)]].ravel()
+        counts = counters.values[:, [at[f"ACCESS{i}_COUNT"] for i in range(1, 5)]].ravel()
+        distinct, inverse = np.unique(sizes[counts > 0], return_inverse=True)
+        total = np.bincount(inverse, weights=counts[counts > 0], minlength=len(distinct)).astype(np.int64)
+        kind = {"log": label, "module": module, "kind": "common", "access": "any"}
+        table.add(len(distinct), {**kind, "low": distinct, "high": distinct, "count": total})
+
+
+def _add_segments(table: _Table, label: str, log: Log, module: str, records: Segments) -> None:
+    totals = records.writes + records.reads
+    split = np.stack([records.writes, records.reads], axis=1).ravel()
+    kinds = np.tile(table.codes("access", ["write", "read"]), len(totals))
+    columns = {
+        "log": label,
+        "module": module,
+        "file": np.repeat(table.codes("file", _names(log, records.ids)), totals),
+        "rank": np.repeat(records.ranks, totals),
+        "host": np.repeat(table.codes("host", records.hosts), totals),
+        "access": np.repeat(kinds, split),
+    }
+    table.add(len(records.segments), {**columns, **{n: records.segments[n] for n in SEGMENT.names or ()}})
+
+
+def _add_heat(table: _Table, label: str, heat: Heat) -> None:
+    for layer, rank, bin_s, written, read in zip(
+        heat.layers, heat.ranks, heat.bin_s, heat.written, heat.read, strict=True
+    ):
+        used = np.flatnonzero((written > 0) | (read > 0))
+        times = {"start_s": used * bin_s, "end_s": (used + 1) * bin_s}
+        columns = {"log": label, "layer": layer, "rank": rank, **times, "bytes_read": read[used]}
+        table.add(len(used), {**columns, "bytes_written": written[used]})
+
+
+def _sums(files: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    grouped = files.groupby(keys, observed=True, sort=True)
+    return grouped[list(_SUMMED)].sum(min_count=1).assign(files=grouped["file"].nunique()).reset_index()
+
+
+def _ranks(files: pd.DataFrame, segments: pd.DataFrame) -> pd.DataFrame:
+    counted = _sums(files, ["log", "module", "rank"])
+    if not len(segments):
+        return counted
+    traced = _ranks_of_segments(segments[segments["rank"] >= 0])
+    both = [counted.astype({"log": str, "module": str}), traced.astype({"log": str, "module": str})]
+    return pd.concat(both, ignore_index=True).astype({"log": _C, "module": _C})
+
+
+def _ranks_of_segments(known: pd.DataFrame) -> pd.DataFrame:
+    reading = (known["access"] == "read").to_numpy()
+    lasted = (known["end_s"] - known["start_s"]).to_numpy()
+    moved = known[["log", "module", "rank"]].assign(
+        reads=reading.astype(np.int64),
+        writes=(~reading).astype(np.int64),
+        bytes_read=np.where(reading, known["length"], 0),
+        bytes_written=np.where(reading, 0, known["length"]),
+        read_s=np.where(reading, lasted, 0.0),
+        write_s=np.where(reading, 0.0, lasted),
+    )
+    keys = ["log", "module", "rank"]
+    files = known.groupby(keys, observed=True)["file"].nunique()
+    return moved.groupby(keys, observed=True).sum().assign(files=files).reset_index()
+
+
+def _place_finder(log: Log, places: Places) -> Callable[[str], str]:
+    """The longest prefix wins: first of the places given, then of the log's mount table."""
+    given = sorted(((p.rstrip("/"), name) for p, name in places.items()), key=lambda p: -len(p[0]))
+    mounted = sorted(((p.rstrip("/"), f"{p} ({kind})") for p, kind in log.mounts), key=lambda p: -len(p[0]))
+
+    def find(file: str) -> str:
+        for prefix, name in (*given, *mounted):
+            if file == prefix or file.startswith(prefix + "/"):
+                return name
+        return "streams" if file.startswith("<") else "unknown"
+
+    return find
+
+
+_I, _F, _S, _C, _TIME = "Int64", "float64", "object", "category", "datetime64[us, UTC]"
+_JOB = {"side": _C, "log_version": _C, "runtime_version": _C, "job_id": "int64", "uid": "int64",
+        "nprocs": "int64", "start": _TIME, "run_s": _F, "executable": _S, "modules": _S,
+        "complete": "bool", "problems": _S, "path": _S}  # fmt: skip
+_FILES = {
+    "module": _C,
+    "file": _C,
+    "rank": "int64",
+    **dict.fromkeys(_COUNTS, _I),
+    **dict.fromkeys(_TIMES, _F),
+}
+_RANKS = {"module": _C, "rank": "int64", "files": "int64", "opens": _I, "reads": _I, "writes": _I,
+          "bytes_read": _I, "bytes_written": _I, "read_s": _F, "write_s": _F, "meta_s": _F}  # fmt: skip
+_SIZES = {"module": _C, "kind": _C, "access": _C, "low": "int64", "high": "int64", "count": "int64"}
+_SEGMENTS = {"module": _C, "file": _C, "rank": "int64", "host": _C, "access": _C, "offset": "int64",
+             "length": "int64", "start_s": _F, "end_s": _F}  # fmt: skip
+_HEAT = {"layer": _C, "rank": "int64", "start_s": _F, "end_s": _F, "bytes_read": "int64",
+         "bytes_written": "int64"}  # fmt: skip
+_TIERS = {"side": _C, "place": _C, "files": "int64", "reads": _I, "writes": _I, "bytes_read": _I,
+          "bytes_written": _I, "read_s": _F, "write_s": _F, "meta_s": _F}  # fmt: skip
+# What logs add lines to; `ranks` and `tiers` are sums over these.
+_COLUMNS = {"job": _JOB, "files": {**_FILES, "side": _C, "place": _C}, "sizes": _SIZES,
+            "segments": _SEGMENTS, "heat": _HEAT}  # fmt: skip

@@ -1,0 +1,70 @@
+"""The traces of a run: each row's logs of the repetition nearest its median, with the proof of the tier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tierbench.runs import Run
+from tierbench.trace import evidence
+from tierbench.trace.findings import Finding, served_by_buffers
+from tierbench.trace.frames import Traces, read
+from tierbench.trace.page import Section, section
+from tierbench.verdict import Row
+
+
+def sections(run: Run, rows: Sequence[Row]) -> tuple[list[Section], list[str]]:
+    """Sections of every row that has logs, and one line for each log that could not be read."""
+    made: list[Section] = []
+    errors: list[str] = []
+    for row in rows:
+        nearest = min(range(len(row.values)), key=lambda i: abs(row.values[i] - row.median.value))
+        folder = row.folders[nearest]
+        logs = sorted((run.path / folder).glob("*.darshan"))
+        if logs:
+            plan = run.plans.get(folder, {})
+            traces = read(logs, evidence.places_of(plan))
+            errors += [e.replace(f"{run.path}/", "") for e in traces.errors]
+            made += _of_row(row, traces, plan, run.stats.get(folder, {}), len(made))
+    return made, errors
+
+
+def _of_row(row: Row, traces: Traces, plan: dict[str, Any], stats: dict[str, Any], at: int) -> list[Section]:
+    """The application's side first, with the proof."""
+    sides = traces.job.sort_values("side", key=lambda s: s.astype(str), kind="stable")
+    parts = {side: _side(traces, side) for side in ("application", "storage")}
+    proof = evidence.gather(row.label, parts["application"], parts["storage"], plan, stats)
+    made = []
+    for number, job in enumerate(sides.to_dict("records")):
+        heading = f"{row.label}: {job['side']} side ({job['log']})"
+        some = section(traces, str(job["log"]), f"trace{at + number}", heading, None if number else proof)
+        some.findings.extend([] if number else _across(parts["application"], parts["storage"]))
+        made.append(some)
+    return made
+
+
+def _side(traces: Traces, side: str) -> Traces | None:
+    labels = traces.job["log"][traces.job["side"] == side].astype(str).tolist()
+    if not labels:
+        return None
+    mine: dict[str, Any] = {n: f[f["log"].isin(labels)] for n, f in traces.frames().items()}
+    return Traces(**mine)
+
+
+def _across(application: Traces | None, storage: Traces | None) -> list[Finding]:
+    if application is None or storage is None:
+        return []
+    found = served_by_buffers(application, storage)
+    return [found] if found else []
+
+
+def as_json(made: Section) -> dict[str, Any]:
+    """A section for scripts."""
+    return {
+        "log": made.label,
+        "heading": made.heading,
+        "proof": made.evidence.sentence if made.evidence else None,
+        "proven": made.evidence.proven if made.evidence else None,
+        "slowest": made.slowest.__dict__ if made.slowest else None,
+        "findings": [f.__dict__ for f in made.findings],
+    }
