@@ -81,6 +81,9 @@ def _prove(name: str, places: tuple[Place, ...], stats: Mapping[str, Any], trace
         return Evidence(
             places, f"{name}: nothing proven: no application log says what the program wrote.", False
         )
+    if all(p.acknowledged is None for p in places[:-1]):
+        missing = "no counters of the engine say what its tiers acknowledged"
+        return Evidence(places, f"{name}: nothing proven: {missing}.", False)
     tiers = [p for p in places[:-1] if p.acknowledged]
     taken = sum(p.acknowledged or 0 for p in tiers)
     where = " and ".join(p.name for p in tiers) or "no tier"
