@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,13 +43,28 @@ static void in_child(void)
     tb_leave();
 }
 
-static void say(const char *instance, int rc)
+static void say(const char *format, ...)
 {
-    char text[256];
-    int n = snprintf(text, sizeof(text), "tierbench: instance %s cannot be used (%s): I/O passes through unbuffered\n", instance,
-                     strerror(-rc));
-    if (REAL(write)(2, text, (size_t)n) < 0)
-        return;
+    char text[PATH_MAX + 256];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (n < 0 || REAL(write)(STDERR_FILENO, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1) < 0)
+        errno = 0; /* nobody listens */
+}
+
+static const char *reason(int rc)
+{
+    switch (rc) {
+    case -ENOENT: return "no such instance runs";
+    case -ENOTUNIQ: return "several run with this configuration: name one by TIERBENCH_INSTANCE";
+    case -EPROTO: return "another version made it";
+    case -EPERM: return "it is another user's";
+    case -EUSERS: return "256 clients are attached";
+    case -ESTALE: return "it is half made or damaged";
+    default: return strerror(-rc);
+    }
 }
 
 static void attach(void)
@@ -64,7 +80,9 @@ static void attach(void)
     if (!rc)
         rc = tb_engine_attach(name, tb_base(), &e);
     if (rc)
-        say(given ? given : config, rc);
+        say("tierbench: instance %s cannot be used (%s): I/O passes through unbuffered\n", given ? given : config, reason(rc));
+    if (e && tb_engine_config_changed(e))
+        say("tierbench: the configuration changed after instance %s had started: it goes on with the old one\n", name);
     engine = e;
     if (e)
         pthread_atfork(before_fork, in_parent, in_child);

@@ -141,26 +141,91 @@ TB_WRAPPER int posix_fadvise(int fd, off_t offset, off_t n, int advice)
 
 TB_WRAPPER int posix_fadvise64(int fd, off64_t offset, off64_t n, int advice) { return posix_fadvise(fd, offset, n, advice); }
 
-#define MAPPINGS 1024 /* a file mapped beyond these stays coherent until the process ends */
+#define MAPPINGS 4096 /* a file mapped beyond these stays coherent until the process ends */
+#define HOLDERS 1024
 
 /*
- * A mapping outlives its descriptor: a copy of the descriptor is held as long,
- * so that the file stays coherent.  Lock-free, because allocators call munmap.
+ * A mapping outlives its descriptor: one descriptor of each mapped file is held
+ * as long as it has mappings, so that the file stays coherent.  Lock-free,
+ * because allocators call munmap.
  */
+static struct holder {
+    _Atomic int n_mappings; /* BUSY: is being made or closed */
+    dev_t device;
+    ino_t inode;
+    int fd;
+} holders[HOLDERS];
+#define BUSY (-1)
+
 static struct {
     _Atomic(void *) address;
-    int fd;
+    size_t size;
+    struct holder *holder;
 } mappings[MAPPINGS];
 static _Atomic int n_mappings; /* slots ever used */
 
-static void hold(void *address, int fd)
+static void leave(struct holder *h)
 {
-    int copy_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    for (int i = 0; copy_fd >= 0 && i < MAPPINGS; i++) {
+    int n = h->n_mappings;
+    while (!atomic_compare_exchange_weak(&h->n_mappings, &n, n == 1 ? BUSY : n - 1))
+        ;
+    if (n > 1)
+        return;
+    close(h->fd);
+    h->n_mappings = 0;
+}
+
+/* One mapping more, where it is a holder of that file and not just being closed. */
+static bool join(struct holder *h, const struct stat *st)
+{
+    int n = h->n_mappings;
+    while (n > 0 && !atomic_compare_exchange_weak(&h->n_mappings, &n, n + 1))
+        ;
+    if (n <= 0)
+        return false;
+    if (h->device == st->st_dev && h->inode == st->st_ino)
+        return true;
+    leave(h);
+    return false;
+}
+
+static struct holder *make_holder(int fd, const struct stat *st)
+{
+    for (int i = 0, copy_fd; i < HOLDERS; i++) {
+        int none = 0;
+        if (!atomic_compare_exchange_strong(&holders[i].n_mappings, &none, BUSY))
+            continue;
+        if ((copy_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) >= 0) {
+            holders[i].device = st->st_dev;
+            holders[i].inode = st->st_ino;
+            holders[i].fd = copy_fd;
+        }
+        holders[i].n_mappings = copy_fd >= 0;
+        return copy_fd >= 0 ? &holders[i] : NULL;
+    }
+    return NULL;
+}
+
+static struct holder *hold_file(int fd)
+{
+    struct stat st;
+    if (REAL(fstat)(fd, &st))
+        return NULL;
+    for (int i = 0; i < HOLDERS; i++)
+        if (join(&holders[i], &st))
+            return &holders[i];
+    return make_holder(fd, &st);
+}
+
+static void hold(void *address, size_t n, int fd)
+{
+    struct holder *h = hold_file(fd);
+    for (int i = 0; h && i < MAPPINGS; i++) {
         void *none = NULL;
         if (!atomic_compare_exchange_strong(&mappings[i].address, &none, MAP_FAILED))
             continue;
-        mappings[i].fd = copy_fd;
+        mappings[i].holder = h;
+        mappings[i].size = n;
         mappings[i].address = address;
         int used = n_mappings;
         while (used <= i && !atomic_compare_exchange_weak(&n_mappings, &used, i + 1))
@@ -169,13 +234,16 @@ static void hold(void *address, int fd)
     }
 }
 
-static void release(void *address)
+/* A mapping that goes in parts keeps its file coherent until the process ends. */
+static void release(void *address, size_t n)
 {
     for (int i = 0; i < n_mappings; i++) {
         void *found = address;
-        int fd = mappings[i].fd;
+        struct holder *h = mappings[i].holder;
+        if (mappings[i].address != address || mappings[i].size > n)
+            continue;
         if (atomic_compare_exchange_strong(&mappings[i].address, &found, NULL)) {
-            close(fd);
+            leave(h);
             return;
         }
     }
@@ -196,7 +264,7 @@ TB_WRAPPER void *mmap(void *address, size_t n, int protection, int flags, int fd
     void *mapped = real_mmap(address, n, protection, flags, fd, offset);
     if (mapped != MAP_FAILED) {
         int saved = errno;
-        hold(mapped, fd);
+        hold(mapped, n, fd);
         errno = saved;
     }
     return mapped;
@@ -211,7 +279,7 @@ TB_WRAPPER int munmap(void *address, size_t n)
 {
     int rc = (int)REAL(syscall)(SYS_munmap, address, n);
     if (rc == 0 && n_mappings && address)
-        release(address);
+        release(address, n);
     return rc;
 }
 
@@ -222,11 +290,12 @@ TB_WRAPPER void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
     void *wanted = flags & MREMAP_FIXED ? va_arg(args, void *) : NULL;
     va_end(args);
     void *moved = (void *)REAL(syscall)(SYS_mremap, old, old_size, size, flags, wanted);
-    for (int i = 0; moved != MAP_FAILED && moved != old && i < n_mappings; i++) {
-        void *found = old;
-        if (atomic_compare_exchange_strong(&mappings[i].address, &found, moved))
+    for (int i = 0; moved != MAP_FAILED && i < n_mappings; i++)
+        if (mappings[i].address == old) {
+            mappings[i].size = size;
+            mappings[i].address = moved;
             break;
-    }
+        }
     return moved;
 }
 

@@ -8,9 +8,27 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include <tierbench/program.h>
+
 #include "adapter.h"
+
+/* pthread_atfork tells nobody that a fork failed: what was made for the child goes again. */
+TB_WRAPPER pid_t fork(void)
+{
+    pid_t pid = REAL(fork)();
+    tb_engine *e = pid < 0 && !tb_inside ? tb_adapter_engine() : NULL;
+    if (e) {
+        int saved = errno;
+        tb_enter();
+        tb_engine_atfork_failed(e);
+        tb_leave();
+        errno = saved;
+    }
+    return pid;
+}
 
 /* A vfork child shares our memory: its close and dup2 would change the parent's table. */
 TB_WRAPPER pid_t vfork(void)
@@ -18,10 +36,51 @@ TB_WRAPPER pid_t vfork(void)
     return fork();
 }
 
+/*
+ * A program that loads no adapter goes to the PFS itself.  It finds there what was
+ * written until now, and one line says that it goes past the tiers.
+ */
+static void announce_unserved(const char *path)
+{
+    tb_engine *e = tb_inside ? NULL : tb_adapter_engine();
+    char text[PATH_MAX + 128];
+    int saved = errno;
+    tb_enter();
+    const char *why = e && path ? tb_program_unserved(path) : NULL;
+    if (why) {
+        tb_engine_flush(e, -1);
+        int n = snprintf(text, sizeof(text), "tierbench: %s %s: its I/O passes the tiers by\n", path, why);
+        if (REAL(write)(STDERR_FILENO, text, (size_t)n) < 0)
+            errno = 0; /* nobody listens */
+    }
+    tb_leave();
+    errno = saved;
+}
+
+/* As execvp looks for it; longer names than fit are left to it. */
+static void announce_named(const char *file)
+{
+    char path[PATH_MAX];
+    const char *list = getenv("PATH");
+    if (!file || strchr(file, '/')) {
+        announce_unserved(file);
+        return;
+    }
+    for (const char *p = list ? list : "/bin:/usr/bin"; *p; p += strspn(p, ":")) {
+        size_t n = strcspn(p, ":");
+        if (snprintf(path, sizeof(path), "%.*s/%s", (int)n, p, file) < (int)sizeof(path) && access(path, X_OK) == 0) {
+            announce_unserved(path);
+            return;
+        }
+        p += n;
+    }
+}
+
 /* The kernel reads the program itself. */
 static const char *program(const char *path, struct tb_path *p)
 {
     tb_coherent_for_exec();
+    announce_unserved(path);
     if (!tb_path_find(AT_FDCWD, path, p))
         return path;
     tb_path_flush(p);
@@ -43,12 +102,14 @@ TB_WRAPPER int execv(const char *path, char *const argv[])
 TB_WRAPPER int execvp(const char *file, char *const argv[])
 {
     tb_coherent_for_exec();
+    announce_named(file);
     return REAL(execvp)(file, argv);
 }
 
 TB_WRAPPER int execvpe(const char *file, char *const argv[], char *const envp[])
 {
     tb_coherent_for_exec();
+    announce_named(file);
     return REAL(execvpe)(file, argv, envp);
 }
 
@@ -111,6 +172,7 @@ TB_WRAPPER int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file
                             const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
 {
     tb_coherent_for_exec();
+    announce_named(file);
     return REAL(posix_spawnp)(pid, file, actions, attributes, argv, envp);
 }
 

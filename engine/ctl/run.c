@@ -2,7 +2,6 @@
  * run: a program under a private instance.  Start a daemon, run the program with
  * the adapter preloaded, drain, say what the tiers did, remove the instance.
  */
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -15,6 +14,7 @@
 
 #include "commands.h"
 #include "ctl.h"
+#include <tierbench/program.h>
 
 static const char usage[] = "usage: tierctl run -c CONFIG [-c FRAGMENT] [--mode MODE] [--stats OUT.json] [--keep] -- CMD...\n"
                             "exit status: CMD's; 3 where CMD succeeded and the drain failed (the instance stays)";
@@ -72,25 +72,6 @@ static bool find_program(const char *name, char *out, size_t size)
         p += n + (p[n] == ':');
     }
     return false;
-}
-
-/* A static program loads no adapter: its I/O would silently miss the tiers. */
-static bool is_static(const char *path)
-{
-    Elf64_Ehdr head;
-    bool dynamic = true;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && pread(fd, &head, sizeof(head), 0) == sizeof(head) && memcmp(head.e_ident, ELFMAG, SELFMAG) == 0) {
-        dynamic = false;
-        for (int i = 0; i < head.e_phnum; i++) {
-            Elf64_Phdr p;
-            if (pread(fd, &p, sizeof(p), (off_t)(head.e_phoff + (Elf64_Off)i * head.e_phentsize)) == sizeof(p))
-                dynamic |= p.p_type == PT_INTERP;
-        }
-    }
-    if (fd >= 0)
-        close(fd);
-    return !dynamic;
 }
 
 static void exec_program(const struct run *r)
@@ -207,8 +188,8 @@ int tb_run_command(int argc, char **argv)
         return rc;
     if (!find_program(r.command[0], program, sizeof(program)))
         return ctl_fail("run: %s: no such program", r.command[0]), 127;
-    if (is_static(program))
-        return ctl_fail("run: %s is statically linked: the adapter cannot serve it", program);
+    if (tb_program_unserved(program))
+        return ctl_fail("run: %s %s: the adapter cannot serve it", program, tb_program_unserved(program));
     snprintf(r.daemon.name, sizeof(r.daemon.name), "run-%ld", (long)getpid());
     signal(SIGPIPE, SIG_IGN); /* whoever reads our report may stop: the instance is drained and ended all the same */
     if ((rc = ctl_start_daemon(&r.daemon)))

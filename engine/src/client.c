@@ -228,6 +228,11 @@ int tb_instance_attach(const char *name, struct tb_io *base, tb_engine **out)
     return attach(name, base, true, out);
 }
 
+bool tb_engine_config_changed(tb_engine *e)
+{
+    return tb_region_config_changed(e->header);
+}
+
 void tb_engine_detach(tb_engine *e)
 {
     tb_opens_forget_client(e, e->slot);
@@ -238,8 +243,10 @@ void tb_engine_detach(tb_engine *e)
 /*
  * The child's slot and references are made before it lives, in the parent's
  * name: else the parent could close the last descriptor before the child runs.
- * A fork that fails leaves the slot taken until this process ends.
+ * Only whoever called fork learns that it failed, and says so.
  */
+static _Thread_local uint32_t forked_slot = TB_NONE;
+
 void tb_engine_atfork_prepare(tb_engine *e)
 {
     pthread_mutex_lock(&e->fork_lock);
@@ -254,7 +261,17 @@ void tb_engine_atfork_prepare(tb_engine *e)
 
 void tb_engine_atfork_parent(tb_engine *e)
 {
+    forked_slot = e->fork_slot;
     pthread_mutex_unlock(&e->fork_lock);
+}
+
+void tb_engine_atfork_failed(tb_engine *e)
+{
+    if (forked_slot == TB_NONE)
+        return;
+    tb_opens_forget_client(e, forked_slot);
+    e->region.clients[forked_slot].pid = 0;
+    forked_slot = TB_NONE;
 }
 
 void tb_engine_atfork_child(tb_engine *e)

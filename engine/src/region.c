@@ -156,6 +156,18 @@ static uint32_t chunk_bytes(const struct tb_layout *l)
     return (uint32_t)(largest >= TB_CHUNK_MIN ? largest : TB_CHUNK_MIN / largest * largest);
 }
 
+static int64_t mtime_ns(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) ? 0 : st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec;
+}
+
+bool tb_region_config_changed(const struct tb_header *h)
+{
+    int64_t now = mtime_ns(h->config.file);
+    return now && now != h->config_mtime_ns;
+}
+
 static void init_header(struct tb_region *r, const struct tb_config *config, const struct tb_layout *layout,
                         const char *instance)
 {
@@ -166,6 +178,7 @@ static void init_header(struct tb_region *r, const struct tb_config *config, con
     h->uid = getuid();
     h->bytes = layout->total_bytes;
     h->digest = tb_config_digest(config);
+    h->config_mtime_ns = mtime_ns(config->file);
     snprintf(h->name, sizeof(h->name), "%s", instance);
     gethostname(h->host, sizeof(h->host) - 1);
     h->started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;

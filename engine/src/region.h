@@ -216,6 +216,7 @@ struct tb_header {
     char host[64];
     enum tb_huge_pages huge_pages; /* found when it was made */
     uint64_t started_ns; /* CLOCK_MONOTONIC */
+    int64_t config_mtime_ns; /* of the configuration file, when it was read */
     struct tb_config config;
     struct tb_layout layout;
     struct tb_size chunk;
@@ -308,6 +309,8 @@ struct tb_region {
 int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance,
                      void (*progress)(void *, const char *, uint64_t, uint64_t), void *arg, struct tb_region *out);
 int tb_region_attach(const char *instance, struct tb_region *out);
+/* The configuration file was written again since the instance started, which goes on with what it read. */
+bool tb_region_config_changed(const struct tb_header *h);
 void tb_region_unmap(struct tb_region *region);
 
 #endif

@@ -86,6 +86,12 @@ int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out);
 int tb_engine_find(char *name, size_t size);
 
 /*
+ * The configuration file was written again since the instance started, which goes
+ * on with what it read then.  Makes one system call.
+ */
+bool tb_engine_config_changed(tb_engine *engine);
+
+/*
  * Close what the handle holds and free it.  The instance goes on, and what was
  * written stays buffered.  Not thread safe: no other thread uses the handle or
  * one of its chains now or later.
@@ -103,6 +109,9 @@ void tb_engine_detach(tb_engine *engine);
 void tb_engine_atfork_prepare(tb_engine *engine);
 void tb_engine_atfork_parent(tb_engine *engine);
 void tb_engine_atfork_child(tb_engine *engine);
+
+/* In the thread whose fork failed, after the parent's handler: what was made for the child is given back. */
+void tb_engine_atfork_failed(tb_engine *engine);
 
 /*
  * The chain that serves an absolute, normalised path: NULL where the path is

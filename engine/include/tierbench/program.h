@@ -1,0 +1,30 @@
+/*
+ * Which programs an adapter can be put under by LD_PRELOAD.  Needs no instance;
+ * looks at the file as it is: the program behind a "#!" line is not followed.
+ */
+#ifndef TIERBENCH_PROGRAM_H
+#define TIERBENCH_PROGRAM_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+/*
+ * NULL: it can be served, or it can't be read, which whoever executes it will
+ * say.  Else why not, for a message: "is statically linked", "runs with
+ * another user's rights".  Static.
+ */
+const char *tb_program_unserved(const char *path);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif
