@@ -102,6 +102,8 @@ static void mpiio_open(struct tb_file *f, bool create, bool shared)
 		mode |= MPI_MODE_UNIQUE_OPEN;
 	check(f, "open", -1, MPI_File_open(shared ? f->world->comm : MPI_COMM_SELF, f->path, mode, hints, &f->handle));
 	MPI_Info_free(&hints);
+	if (create && !f->options->use_existing) // as IOR does, which costs a metadata operation of every rank
+		check(f, "truncate", -1, MPI_File_set_size(f->handle, 0));
 	if (create && f->options->preallocate)
 		check(f, "preallocate", -1, MPI_File_preallocate(f->handle, tb_file_bytes(f->options, f->world)));
 	if (f->options->file_view)
