@@ -247,7 +247,8 @@ static int scan(const char *bytes, size_t n, int (*each)(void *, const struct tb
 {
     bool in_damage = false;
     int rc = 0;
-    for (size_t at = 0; at + TB_JOURNAL_SLOT <= n && !rc;) {
+    size_t at = 0;
+    while (at + TB_JOURNAL_SLOT <= n && !rc) {
         const struct tb_record *r = (const struct tb_record *)(bytes + at);
         if (is_sound(r, n - at)) {
             rc = each(arg, r);
@@ -261,7 +262,7 @@ static int scan(const char *bytes, size_t n, int (*each)(void *, const struct tb
         }
         at += TB_JOURNAL_SLOT;
     }
-    return rc;
+    return !rc && at < n && !in_damage ? damaged(arg, at) : rc; /* the file ends inside a slot */
 }
 
 int tb_journal_read(int fd, int (*each)(void *, const struct tb_record *), int (*damaged)(void *, uint64_t), void *arg)

@@ -5,6 +5,7 @@
 #include "fixture.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -135,12 +136,151 @@ static void damage_is_named_and_not_flushed(void **state)
     }
 }
 
+/* A journal with records of many ranges, then the region lost; the paths of journal and slabs. */
+static void lose_many_records(struct fixture *x, glob_t *files)
+{
+    static unsigned char bytes[9000];
+    char pattern[400];
+    fixture_init(x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(x);
+    int fd = x->io->ops->open(x->io, fixture_path(x, "f"), O_RDWR | O_CREAT, 0600);
+    for (unsigned i = 0; i < 6; i++) {
+        fill(bytes, sizeof(bytes), i);
+        assert_int_equal(x->io->ops->pwrite(x->io, fd, bytes, sizeof(bytes), i * 50000), (ssize_t)sizeof(bytes));
+        assert_int_equal(x->io->ops->fsync(x->io, fd, false), 0);
+    }
+    x->io->ops->close(x->io, fd);
+    fixture_lose_region(x);
+    snprintf(pattern, sizeof(pattern), "%s/*/tierbench.*/[js]*", x->root);
+    assert_int_equal(glob(pattern, 0, NULL, files), 0);
+    assert_true(strstr(files->gl_pathv[0], "bb") || strstr(files->gl_pathv[0], "nvme"));
+}
+
+/* Right, or not there: never wrong. */
+static uint32_t count_right(struct fixture *x)
+{
+    static unsigned char found[BYTES], expected[9000];
+    uint32_t right = 0;
+    read_pfs(x, found);
+    for (unsigned i = 0; i < 6; i++) {
+        fill(expected, sizeof(expected), i);
+        for (size_t k = 0; k < sizeof(expected); k++) {
+            bool same = found[i * 50000 + k] == expected[k];
+            assert_true(same || found[i * 50000 + k] == 0);
+            right += same;
+        }
+    }
+    return right;
+}
+
+static void note_place(void *arg, const struct tb_file_report *r)
+{
+    if (r->error == -EBADMSG && (strstr(r->path, "/journal: record at byte ") || strstr(r->path, "/pfs/f")))
+        ++*(int *)arg;
+}
+
+/* One bit of every byte of the first records is another, in turn; each is put right again before the next. */
+static void every_flipped_bit_is_named(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_error err = {""};
+    glob_t files;
+    lose_many_records(&x, &files);
+    char *journal = NULL;
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        journal = strstr(files.gl_pathv[i], "/journal") ? files.gl_pathv[i] : journal;
+    int fd = open(journal, O_RDWR);
+    struct stat st;
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    off_t length = 0; /* of a record with its path; what fills its slot is nothing */
+    for (unsigned char byte; length < 512 && pread(fd, &byte, 1, 1024 + length) == 1; length++)
+        if (length >= 136 && !byte)
+            break;
+    for (off_t at = 0; at < length; at++) {
+        unsigned char right, wrong;
+        int named = 0;
+        assert_int_equal(pread(fd, &right, 1, 1024 + at), 1);
+        wrong = right ^ (unsigned char)(1u << at % 8);
+        assert_int_equal(pwrite(fd, &wrong, 1, 1024 + at), 1);
+        int rc = tb_instance_recover(&x.config, tb_io_libc(), NULL, note_place, &named, &err);
+        if (rc != -EBADMSG || !named)
+            fail_msg("byte %ld of a record flipped: recovery says %d, %d named", (long)at, rc, named);
+        assert_int_equal(pwrite(fd, &right, 1, 1024 + at), 1);
+        count_right(&x);
+    }
+    assert_int_equal(tb_instance_recover(&x.config, tb_io_libc(), NULL, note_place, &(int){0}, &err), 1);
+    assert_int_equal(count_right(&x), 6 * 9000); /* all of it, when all of it is right */
+    close(fd);
+    globfree(&files);
+    fixture_stop(&x);
+}
+
+/* The journal ends anywhere: what is whole in front of the cut is recovered. */
+static void a_torn_journal_gives_what_is_whole(void **state)
+{
+    (void)state;
+    uint32_t before = 0;
+    for (off_t at = 512; at < 512 * 24; at += 256) {
+        struct fixture x;
+        struct tb_error err = {""};
+        glob_t files;
+        int named = 0;
+        lose_many_records(&x, &files);
+        for (size_t i = 0; i < files.gl_pathc; i++)
+            if (strstr(files.gl_pathv[i], "/journal"))
+                assert_int_equal(truncate(files.gl_pathv[i], at), 0);
+        int rc = tb_instance_recover(&x.config, tb_io_libc(), NULL, note_place, &named, &err);
+        assert_int_equal(rc, at % 512 ? -EBADMSG : 1);
+        assert_int_equal(named > 0, at % 512 != 0);
+        uint32_t right = count_right(&x);
+        assert_true(right >= before); /* a longer journal, not less */
+        before = right;
+        globfree(&files);
+        fixture_stop(&x);
+    }
+    assert_int_equal(before, 6 * 9000);
+}
+
+/* A byte of every slab block that a record stands on. */
+static void flipped_bytes_are_not_flushed(void **state)
+{
+    (void)state;
+    uint32_t damaged = 0;
+    for (off_t at = 0; at < 40 * 4096; at += 4096 + 512) {
+        struct fixture x;
+        struct tb_error err = {""};
+        glob_t files;
+        int named = 0;
+        lose_many_records(&x, &files);
+        for (size_t i = 0; i < files.gl_pathc; i++) {
+            unsigned char byte = 0;
+            int fd = strstr(files.gl_pathv[i], "/nvme/") && strstr(files.gl_pathv[i], "/slab-") ? open(files.gl_pathv[i], O_RDWR) : -1;
+            if (fd >= 0 && pread(fd, &byte, 1, at) == 1) {
+                byte ^= 0x10;
+                assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+            }
+            close(fd);
+        }
+        int rc = tb_instance_recover(&x.config, tb_io_libc(), NULL, note_place, &named, &err);
+        uint32_t right = count_right(&x);
+        assert_true(rc == 1 ? right == 6 * 9000 : rc == -EBADMSG && named > 0 && right < 6 * 9000 && right > 0);
+        damaged += rc != 1;
+        globfree(&files);
+        fixture_stop(&x);
+    }
+    assert_true(damaged > 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(journal_replays_what_was_fsynced),
         cmocka_unit_test(surviving_region_keeps_unsynced_writes),
         cmocka_unit_test(damage_is_named_and_not_flushed),
+        cmocka_unit_test(every_flipped_bit_is_named),
+        cmocka_unit_test(a_torn_journal_gives_what_is_whole),
+        cmocka_unit_test(flipped_bytes_are_not_flushed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
