@@ -29,7 +29,11 @@ with h5py.File("a.h5", "r+") as f:
 with h5py.File("a.h5", "r") as f:
     changed = plain.copy()
     changed[100:200, ::2] = -1
-    print(np.array_equal(f["plain"][:], changed), f["plain"].attrs["unit"], np.array_equal(f["packed"][:], counts))
+    print(
+        np.array_equal(f["plain"][:], changed),
+        f["plain"].attrs["unit"],
+        np.array_equal(f["packed"][:], counts),
+    )
     print(int(f["chunked"][:].sum()), int(f["group/inner"][...].sum()), sorted(f), f.id.get_filesize())
 
 with h5py.File("core.h5", "w", driver="core", backing_store=True) as f:

@@ -28,7 +28,10 @@ for i in range(40):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"f{i}").write_bytes(rng.randbytes(rng.randrange(100_000)))
 shutil.copytree("tree", "copied")
-print(shutil.make_archive("packed", "tar", "copied") and sorted(p.name for p in pathlib.Path("copied").rglob("f*"))[:3])
+print(
+    shutil.make_archive("packed", "tar", "copied")
+    and sorted(p.name for p in pathlib.Path("copied").rglob("f*"))[:3]
+)
 shutil.unpack_archive("packed.tar", "unpacked")
 pathlib.Path("packed.tar").unlink()  # it holds the times of the moment
 for p in sorted(pathlib.Path("tree").rglob("f*")):
@@ -74,7 +77,10 @@ with tempfile.SpooledTemporaryFile(max_size=1000) as spool:
     spool.write(rng.randbytes(5000))
     spool.seek(0)
     print(hashlib.sha256(spool.read()).hexdigest()[:8])
-with tempfile.TemporaryDirectory() as there, zipfile.ZipFile(f"{there}/z.zip", "w", zipfile.ZIP_DEFLATED) as z:
+with (
+    tempfile.TemporaryDirectory() as there,
+    zipfile.ZipFile(f"{there}/z.zip", "w", zipfile.ZIP_DEFLATED) as z,
+):
     z.write("mapped")
     print(z.testzip(), z.getinfo("mapped").file_size)
 with shelve.open("shelf") as s:
@@ -97,9 +103,14 @@ with open("inherited", "w+b") as f:
     f.seek(7)
     print(f.read(8), digest("inherited"))
 with open("lines", "w") as out:
-    subprocess.run("for i in 1 2 3; do echo line $i; done; ls tree", shell=True, stdout=out, stderr=out, check=True)
+    subprocess.run(
+        "for i in 1 2 3; do echo line $i; done; ls tree", shell=True, stdout=out, stderr=out, check=True
+    )
 with open("lines") as f:
     f.readline()
-    print(f.readline().strip(), subprocess.run(["wc", "-l"], stdin=open("lines"), capture_output=True, text=True).stdout)
+    print(
+        f.readline().strip(),
+        subprocess.run(["wc", "-l"], stdin=open("lines"), capture_output=True, text=True).stdout,
+    )
 pipe = subprocess.Popen(["tee", "teed"], stdin=open("lines"), stdout=subprocess.PIPE)
 print(len(pipe.communicate()[0]), digest("teed") == digest("lines"))

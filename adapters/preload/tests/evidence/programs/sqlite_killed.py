@@ -35,7 +35,9 @@ def look(path: str) -> tuple[int, int]:
     """Rows and the last whole transaction; exits where the data base is not whole."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         said = db.execute("pragma integrity_check").fetchone()[0]
-        torn = db.execute("select number, count(*) from t group by number having count(*) != ?", (ROWS_A_TRANSACTION,)).fetchall()
+        torn = db.execute(
+            "select number, count(*) from t group by number having count(*) != ?", (ROWS_A_TRANSACTION,)
+        ).fetchall()
         wrong = db.execute("select count(*) from t where length(body) != ?", (PAYLOAD_BYTES,)).fetchone()[0]
         rows, last = db.execute("select count(*), max(number) from t").fetchone()
     if said != "ok" or torn or wrong:
@@ -45,7 +47,9 @@ def look(path: str) -> tuple[int, int]:
 
 def killed_writer(path: str, journal: str, first: int, seconds: float) -> int:
     """The last transaction that a writer reported before it was killed."""
-    child = subprocess.Popen([sys.executable, __file__, path, journal, "write", str(first)], stdout=subprocess.PIPE)
+    child = subprocess.Popen(
+        [sys.executable, __file__, path, journal, "write", str(first)], stdout=subprocess.PIPE
+    )
     assert child.stdout
     done = first - 1
     end = time.monotonic() + seconds
