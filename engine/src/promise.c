@@ -98,6 +98,8 @@ static int data_checksum(tb_engine *e, const struct tb_buffer *b, uint32_t lo, u
 struct journaled {
     uint32_t buffer, version;
     uint64_t cell, start;
+    uint32_t lo, hi; /* the bytes that `sum` is of, none where they are several intervals */
+    uint64_t sum;
 };
 
 struct keep {
@@ -120,6 +122,17 @@ static int reserve(tb_engine *e, int stripe, struct tb_buffer **b)
     return 0;
 }
 
+/* Before the slab is synced, while the device still works on the bytes; they stay as they are from here on. */
+static int note_reserved(tb_engine *e, const struct tb_buffer *b, const struct tb_buffer_ref *ref, struct journaled *out)
+{
+    *out = (struct journaled){.buffer = tb_buffer_number(e, b), .version = b->version, .cell = ref->cell, .start = ref->start};
+    if (b->fragment != TB_NONE || b->flags & TB_BUFFER_RECORDED)
+        return 0;
+    out->lo = b->dirty_lo;
+    out->hi = b->dirty_hi;
+    return data_checksum(e, b, out->lo, out->hi, &out->sum);
+}
+
 /* Also what another caller reserved and has not made durable yet. */
 static int reserve_buffer(struct keep *k, const struct tb_buffer_ref *ref)
 {
@@ -135,7 +148,7 @@ static int reserve_buffer(struct keep *k, const struct tb_buffer_ref *ref)
             rc = reserve(e, stripe, &b);
         if (!rc) {
             e->header->slab_unsynced[b->slab] = true;
-            k->done[k->n_done++] = (struct journaled){tb_buffer_number(e, b), b->version, ref->cell, ref->start};
+            rc = note_reserved(e, b, ref, &k->done[k->n_done++]);
         }
     }
     tb_chunk_unlock(e, stripe);
@@ -143,13 +156,13 @@ static int reserve_buffer(struct keep *k, const struct tb_buffer_ref *ref)
 }
 
 /* One record for each dirty interval. */
-static int append_records(tb_engine *e, uint32_t file, struct tb_buffer *b)
+static int append_records(tb_engine *e, uint32_t file, struct tb_buffer *b, const struct journaled *j)
 {
     uint32_t lo = b->dirty_lo, a, z;
     int rc = 0;
     while (!rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z)) {
-        uint64_t sum = 0;
-        rc = data_checksum(e, b, a, z, &sum);
+        uint64_t sum = j->sum;
+        rc = a == j->lo && z == j->hi ? 0 : data_checksum(e, b, a, z, &sum);
         if (!rc)
             rc = tb_journal_write(e, file, b, a, z, sum);
         lo = z;
@@ -181,7 +194,7 @@ static int record_buffer(struct keep *k, const struct journaled *j)
     if (!there || b->version != j->version)
         k->moved = true;
     else if (b->flags & TB_BUFFER_JOURNALED && !(b->flags & TB_BUFFER_RECORDED) && !is_superseded(e, k->file, b))
-        rc = append_records(e, k->file, b);
+        rc = append_records(e, k->file, b, j);
     tb_chunk_unlock(e, stripe);
     return rc;
 }
