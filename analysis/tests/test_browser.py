@@ -49,8 +49,11 @@ def probe(text: str, folder: Path, width: int) -> dict[str, Any]:
                "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr",
                f"--window-size={width},1000", f"--user-data-dir={folder / 'profile'}",
                "--virtual-time-budget=20000", "--dump-dom", path.as_uri()]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)
+    for _ in range(3):  # now and then Chromium dumps the page before its script ran
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)
+        if found:
+            break
     assert found, done.stderr[-2000:]
     seen: dict[str, Any] = json.loads(html.unescape(found[1]))
     return seen | {"console": [line for line in done.stderr.splitlines() if "CONSOLE" in line]}
