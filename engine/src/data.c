@@ -28,17 +28,6 @@ static int fill_from_backing(void *arg, struct tb_buffer *b, uint32_t lo, uint32
     return rc ? rc : tb_medium_write(t->engine, b, lo, hi - lo, bytes);
 }
 
-static void copy_valid(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from, char *bytes, int *rc)
-{
-    uint32_t lo = from->valid_lo, a, z;
-    while (!*rc && tb_interval_valid(e, from, lo, from->valid_hi, &a, &z)) {
-        *rc = tb_medium_read(e, from, a, z - a, bytes);
-        if (!*rc)
-            *rc = tb_medium_write(e, to, a, z - a, bytes);
-        lo = z;
-    }
-}
-
 /* A buffer of the same size, in the tier that placement prefers or any other. */
 static struct tb_buffer *take_same_size(tb_engine *e, const struct tb_buffer *like)
 {
@@ -60,10 +49,9 @@ static int replace_journaled(struct tb_target *t, struct tb_buffer *old, struct 
 {
     tb_engine *e = t->engine;
     struct tb_buffer *b = take_same_size(e, old);
-    char *bytes = b ? tb_scratch_bytes(tb_buffer_size(e, b)) : NULL;
-    int rc = b ? bytes ? tb_interval_copy(e, b, old) : -ENOMEM : -ENOBUFS;
+    int rc = b ? tb_interval_copy(e, b, old) : -ENOBUFS;
     if (!rc)
-        copy_valid(e, b, old, bytes, &rc);
+        rc = tb_target_copy_buffer(e, b, old);
     if (rc) {
         if (b) {
             tb_interval_empty(e, b);
@@ -257,13 +245,6 @@ static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint
     return rest < 0 ? (done ? (ssize_t)done : rest) : (ssize_t)done + rest;
 }
 
-static void raise_size(struct tb_file *f, uint64_t end)
-{
-    uint64_t size = f->size;
-    while (size < end && !atomic_compare_exchange_weak(&f->size, &size, end))
-        ;
-}
-
 /* The size is raised before the lock is dropped: a flush cuts what lies behind it. */
 static ssize_t write_chunk_once(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
 {
@@ -293,7 +274,7 @@ static ssize_t write_chunk_once(struct tb_target *t, const char *from, size_t n,
         done += w > 0 ? (size_t)w : 0;
     }
     if (done)
-        raise_size(&e->region.files[t->file], offset + done);
+        tb_file_raise_size(&e->region.files[t->file], offset + done);
     tb_chunk_unlock(e, stripe);
     return done ? (ssize_t)done : w;
 }

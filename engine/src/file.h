@@ -81,4 +81,12 @@ void tb_file_forget_claimed(tb_engine *e, uint32_t file);
 /* Drop buffers without dirty bytes. */
 void tb_file_drop_clean(tb_engine *e, uint32_t file);
 
+/* The file reaches to `end` at least. */
+static inline void tb_file_raise_size(struct tb_file *f, uint64_t end)
+{
+    uint64_t size = f->size;
+    while (size < end && !atomic_compare_exchange_weak(&f->size, &size, end))
+        ;
+}
+
 #endif

@@ -105,18 +105,11 @@ static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_
     return r;
 }
 
-static void raise_size(struct tb_file *f, uint64_t end)
-{
-    uint64_t size = f->size;
-    while (size < end && !atomic_compare_exchange_weak(&f->size, &size, end))
-        ;
-}
-
 static ssize_t write_coherent(struct tb_target *t, const void *buf, size_t n, uint64_t offset)
 {
     ssize_t w = t->io->ops->pwrite(t->io, t->fd, buf, n, (off_t)offset);
     if (w > 0)
-        raise_size(&t->engine->region.files[t->file], offset + (uint64_t)w);
+        tb_file_raise_size(&t->engine->region.files[t->file], offset + (uint64_t)w);
     return w;
 }
 
@@ -205,7 +198,7 @@ static ssize_t write_in_kernel(tb_engine *e, struct tb_open *o, int fd, const vo
     ssize_t w = io->ops->write(io, fd, buf, n);
     off_t end = w > 0 ? io->ops->lseek(io, fd, 0, SEEK_CUR) : 0;
     if (end > 0)
-        raise_size(&e->region.files[o->file], (uint64_t)end);
+        tb_file_raise_size(&e->region.files[o->file], (uint64_t)end);
     return w;
 }
 

@@ -35,22 +35,6 @@ static struct tb_buffer *take_persistent(tb_engine *e, const struct tb_buffer *l
     return NULL;
 }
 
-static int copy_bytes(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from)
-{
-    uint32_t lo = from->valid_lo, a, z;
-    int rc = 0;
-    char *bytes = tb_scratch_bytes(tb_buffer_size(e, from));
-    if (!bytes)
-        return -ENOMEM;
-    while (!rc && tb_interval_valid(e, from, lo, from->valid_hi, &a, &z)) {
-        rc = tb_medium_read(e, from, a, z - a, bytes);
-        if (!rc)
-            rc = tb_medium_write(e, to, a, z - a, bytes);
-        lo = z;
-    }
-    return rc;
-}
-
 /*
  * Move a buffer of a memory tier down to a directory tier; -ENOSPC: none has room for it.
  * Under the lock, unlike the organizer's moves: no write may come before the record.
@@ -62,7 +46,7 @@ static int move_down(tb_engine *e, int stripe, struct tb_buffer **b)
         return -ENOSPC;
     int rc = tb_interval_copy(e, to, from);
     if (!rc)
-        rc = copy_bytes(e, to, from);
+        rc = tb_target_copy_buffer(e, to, from);
     if (rc) {
         tb_interval_empty(e, to);
         tb_slab_give(e, to);

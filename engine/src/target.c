@@ -177,3 +177,17 @@ char *tb_scratch_bytes(size_t size)
     }
     return s->bytes;
 }
+
+int tb_target_copy_buffer(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from)
+{
+    uint32_t lo = from->valid_lo, a, z;
+    char *bytes = tb_scratch_bytes(tb_buffer_size(e, from));
+    int rc = bytes ? 0 : -ENOMEM;
+    while (!rc && tb_interval_valid(e, from, lo, from->valid_hi, &a, &z)) {
+        rc = tb_medium_read(e, from, a, z - a, bytes);
+        if (!rc)
+            rc = tb_medium_write(e, to, a, z - a, bytes);
+        lo = z;
+    }
+    return rc;
+}
