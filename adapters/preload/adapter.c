@@ -63,6 +63,7 @@ static const char *reason(int rc)
     case -EPERM: return "it is another user's";
     case -EUSERS: return "256 clients are attached";
     case -ESTALE: return "it is half made or damaged";
+    case -EINVAL: return tb_engine_refusal();
     default: return strerror(-rc);
     }
 }
@@ -72,7 +73,9 @@ static void attach(void)
     char name[64] = "?";
     tb_engine *e = NULL;
     const char *given = getenv("TIERBENCH_INSTANCE"), *config = getenv("TIERBENCH_CONFIG");
-    if (!(given && *given) && !(config && *config)) {
+    given = given && *given ? given : NULL;
+    config = config && *config ? config : getenv("HERMES_CONF");
+    if (!given && !(config && *config)) {
         state = 3;
         return;
     }

@@ -3,6 +3,9 @@
  * in the background (flush, repair, samples) until SIGTERM.  It drains at its
  * end unless somebody else does, and never drops what is dirty: the instance
  * stays until `tierctl stop` removes it.
+ *
+ * Without CONFIG it stands in for Hermes' daemon: the configuration is
+ * HERMES_CONF's, and the instance goes when the programs that used it are gone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +21,16 @@
 
 #include "instance.h"
 
+#define LOOK_NS 50000000 /* between looks for clients, */
+#define SERVED_LOOKS 200
+#define IDLE_LOOKS 10    /* and so many without one: the next program of a script may be about to start */
+
 struct options {
     const char *config, *fragment, *name, *mode;
     int ready; /* descriptor that is told how the start went, -1: stderr */
     bool foreground;
+    bool for_hermes;     /* named by HERMES_CONF: ends with its clients */
+    char own_name[64];   /* after the configuration file, where none is given */
 };
 
 static int say(const struct options *o, const char *text)
@@ -36,9 +45,25 @@ static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
 };
 
+/* The instance is found by the configuration's path; its name is for people. */
+static void name_by_environment(struct options *o)
+{
+    o->config = getenv("HERMES_CONF");
+    if (!o->config || o->name)
+        return;
+    const char *slash = strrchr(o->config, '/');
+    snprintf(o->own_name, sizeof(o->own_name), "%.40s", slash ? slash + 1 : o->config);
+    char *dot = strrchr(o->own_name, '.');
+    if (dot && dot != o->own_name)
+        *dot = 0;
+    o->name = o->own_name;
+    o->for_hermes = o->foreground = true;
+}
+
 static int parse(int argc, char **argv, struct options *o)
 {
-    static const char usage[] = "usage: tierd CONFIG [FRAGMENT] -i NAME [--mode MODE] [--foreground]";
+    static const char usage[] = "usage: tierd CONFIG [FRAGMENT] -i NAME [--mode MODE] [--foreground]\n"
+                                "       HERMES_CONF=CONFIG tierd   (as Hermes' daemon: ends with the programs that used it)";
     *o = (struct options){.ready = -1};
     for (int c; (c = getopt_long(argc, argv, "i:h", long_options, NULL)) != -1;)
         switch (c) {
@@ -53,6 +78,8 @@ static int parse(int argc, char **argv, struct options *o)
         o->config = argv[optind++];
     if (optind < argc)
         o->fragment = argv[optind++];
+    if (!o->config)
+        name_by_environment(o);
     return o->config && o->name && optind == argc ? 0 : say(o, usage);
 }
 
@@ -62,6 +89,8 @@ static int read_config(const struct options *o, struct tb_config *c, struct tb_e
     int rc = o->fragment ? tb_config_read_merged(o->config, o->fragment, c, err) : tb_config_read(o->config, c, err);
     if (!rc && o->mode)
         rc = tb_config_set_mode(c, o->mode, err);
+    if (!rc && c->by_environment)
+        c->fsync = TB_FSYNC_PFS; /* of what clients persist; the rest is scratch */
     if (!rc)
         rc = tb_layout_compute(c, &layout, err);
     return rc ? rc : tb_config_check_paths(c, layout.total_bytes, err);
@@ -92,20 +121,49 @@ static void open_log(const char *name)
         dup2(log >= 0 ? log : null, 2);
 }
 
-static void wait_for_end(void)
+/* Until a signal, or until it has nobody left to serve. */
+static void wait_for_end(const struct options *o, tb_engine *e)
 {
     sigset_t ends;
-    int sig;
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
-    sigwait(&ends, &sig);
+    const struct timespec look = {0, LOOK_NS};
+    for (int idle = 0; idle < IDLE_LOOKS && (o->for_hermes ? sigtimedwait(&ends, NULL, &look) : sigwaitinfo(&ends, NULL)) < 0;)
+        idle = o->for_hermes && tb_instance_is_idle(e) ? idle + 1 : 0;
 }
 
 static void report_failure(void *arg, const struct tb_file_report *r)
 {
     (void)arg;
     fprintf(stderr, "tierd: %s: not flushed: %s\n", r->path, strerror(-r->error));
+}
+
+/* What could not be flushed keeps its instance. */
+static int end(const struct options *o, const struct tb_config *c, tb_engine *e)
+{
+    bool nobody = o->for_hermes && tb_instance_close(e);
+    int rc = tb_instance_drain(e, (int)c->flush.threads, NULL, report_failure, NULL);
+    if (rc && o->for_hermes)
+        fprintf(stderr, "tierd: instance %s stays, for not all of it is on the PFS; try again with: tierctl stop -i %s\n", o->name, o->name);
+    if (rc || !nobody)
+        tb_engine_detach(e);
+    else
+        tb_instance_destroy(e);
+    return rc ? 3 : 0;
+}
+
+/* Another one of the same job serves this node already: is it of the same configuration? */
+static bool is_served(const struct options *o, const struct tb_config *c)
+{
+    struct tb_instance_info all[64];
+    for (int look = 0; look < SERVED_LOOKS; look++) {
+        for (int i = 0, n = tb_instance_list(all, 64); i < n; i++)
+            if (strcmp(all[i].name, o->name) == 0)
+                return all[i].daemon_alive && strcmp(all[i].config_file, c->file) == 0;
+        nanosleep(&(struct timespec){0, LOOK_NS}, NULL); /* half made: not listed yet */
+    }
+    return false;
 }
 
 static int serve(const struct options *o, struct tb_config *c)
@@ -115,6 +173,10 @@ static int serve(const struct options *o, struct tb_config *c)
     time_t last = 0;
     char text[sizeof(err.text) + 64];
     int rc = tb_instance_create(c, o->name, tb_io_libc(), show, &last, &e, &err);
+    if (rc == -EEXIST && o->for_hermes && is_served(o, c)) {
+        fprintf(stderr, "tierd: instance %s serves this node already\n", o->name);
+        return 0;
+    }
     if (rc == -EEXIST)
         snprintf(err.text, sizeof(err.text), "instance %s is already there: name another with -i, or: tierctl stop -i %s", o->name, o->name);
     if (rc)
@@ -129,15 +191,15 @@ static int serve(const struct options *o, struct tb_config *c)
     }
     if (!o->foreground)
         open_log(o->name);
+    else if (o->for_hermes)
+        fprintf(stderr, "tierd: instance %s serves %s; programs use it with HERMES_CONF\n", o->name, c->file);
     if (o->ready >= 0) {
         dprintf(o->ready, "ready\n");
         close(o->ready);
     }
-    wait_for_end();
+    wait_for_end(o, e);
     tb_background_stop(e);
-    rc = tb_instance_drain(e, (int)c->flush.threads, NULL, report_failure, NULL);
-    tb_engine_detach(e);
-    return rc ? 3 : 0;
+    return end(o, c, e);
 }
 
 int main(int argc, char **argv)

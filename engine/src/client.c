@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "chain.h"
+#include "environment.h"
 #include "layer.h"
 #include "opens.h"
 #include "stream.h"
@@ -72,7 +73,7 @@ static uint32_t take_slot(tb_engine *e, uint32_t n)
     struct tb_header *h = e->header;
     uint32_t slot = TB_NONE;
     tb_lock_take(&h->clients_lock);
-    for (uint32_t i = 0; i < n && slot == TB_NONE; i++)
+    for (uint32_t i = 0; i < n && slot == TB_NONE && !h->closed; i++)
         if (!e->region.clients[i].pid) {
             e->region.clients[i].start_time = tb_process_start_time(getpid());
             e->region.clients[i].pid = getpid();
@@ -87,7 +88,7 @@ int tb_client_register(tb_engine *e, bool is_tool)
     uint32_t slot = take_slot(e, is_tool ? TB_CLIENTS : TB_CLIENTS - TB_CLIENTS_TOOLS);
     if (slot != TB_NONE)
         e->slot = slot;
-    return slot == TB_NONE ? -EUSERS : 0;
+    return slot != TB_NONE ? 0 : e->header->closed ? -ENOENT : -EUSERS;
 }
 
 static int move_up(int fd)
@@ -141,7 +142,9 @@ int tb_client_open_places(tb_engine *e)
             rc = open_tier(e, t);
     if (rc)
         return rc;
-    tb_route_prepare(e);
+    rc = tb_environment_ignore(e);
+    if (rc)
+        return rc;
     e->local_refs = calloc(e->region.n_opens, sizeof(*e->local_refs));
     e->populated = calloc(e->header->layout.n_buffers / 8 + 1, 1);
     e->readers = calloc(e->region.n_opens, sizeof(*e->readers));
@@ -179,6 +182,8 @@ void tb_client_free(tb_engine *e)
     free((void *)e->local_refs);
     free((void *)e->populated);
     free(e->readers);
+    free(e->prefix_length);
+    free(e->own_prefixes);
     if (e->is_daemon)
         tb_lock_drop(&e->header->daemon_lock);
     tb_region_unmap(&e->region);
@@ -198,6 +203,9 @@ static int register_after_repair(tb_engine *e)
     return rc;
 }
 
+static _Thread_local struct tb_error refusal;
+
+/* With its client registered: -EUSERS where no slot is free, even of the dead. */
 static int attach(const char *name, struct tb_io *base, bool is_tool, tb_engine **out)
 {
     tb_engine *e = tb_client_new(base);
@@ -207,6 +215,8 @@ static int attach(const char *name, struct tb_io *base, bool is_tool, tb_engine 
     e->header = e->region.header;
     if (!rc)
         rc = tb_client_open_places(e);
+    if (!rc && !is_tool)
+        rc = tb_environment_apply(e, &refusal);
     if (!rc)
         rc = tb_client_register(e, is_tool);
     if (rc == -EUSERS)
@@ -220,12 +230,24 @@ static int attach(const char *name, struct tb_io *base, bool is_tool, tb_engine 
 
 int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
 {
-    return attach(name, base, false, out);
+    int rc = attach(name, base, false, out);
+    if (rc)
+        return rc;
+    if (tb_environment_goes_past(*out))
+        tb_engine_flush(*out, -1);
+    if (tb_environment_stops_daemon())
+        (*out)->header->is_to_end = true;
+    return 0;
 }
 
 int tb_instance_attach(const char *name, struct tb_io *base, tb_engine **out)
 {
     return attach(name, base, true, out);
+}
+
+const char *tb_engine_refusal(void)
+{
+    return refusal.text;
 }
 
 bool tb_engine_config_changed(tb_engine *e)

@@ -14,6 +14,11 @@
 #define TB_FD_PIECES 1024u /* descriptors known: TB_FD_PIECES * TB_FD_PIECE */
 #define TB_FD_PIECE 1024u
 
+struct tb_flush_choice {
+    enum tb_flush_policy policy;
+    bool background;
+};
+
 struct tb_engine {
     struct tb_io io; /* first: the engine as a layer */
     struct tb_region region;
@@ -26,7 +31,12 @@ struct tb_engine {
     uint32_t journal_tier;
     struct tb_io *shadow_io;
     char shadow[TB_PATH_MAX]; /* directory that stands for scratch prefixes */
-    size_t shadow_length, prefix_length[TB_MAX_PREFIXES];
+    size_t shadow_length;
+    const struct tb_config_prefix *prefixes; /* the configuration's, or this process's own: environment.h */
+    uint32_t n_prefixes;
+    size_t *prefix_length;
+    struct tb_config_prefix *own_prefixes; /* NULL: the configuration's */
+    struct tb_flush_choice flush; /* as `prefixes` */
     uint32_t slot;            /* of this client */
     uint32_t fork_slot;       /* of the child that fork is about to make */
     bool passes_through;      /* forked when no slot was left: its own descriptors are the kernel's alone */

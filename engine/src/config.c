@@ -355,6 +355,11 @@ int tb_config_set_mode(struct tb_config *c, const char *text, struct tb_error *e
 {
     enum tb_mode mode;
     struct tb_finding found;
+    if (c->by_environment) {
+        snprintf(err->text, sizeof(err->text), "%.300s: --mode: %.100s; with a Hermes .conf the mode is the programs': ADAPTER_MODE, "
+                 "or TIERBENCH_MODE, in their environment", c->file, text);
+        return -EINVAL;
+    }
     if (tb_mode_parse(text, &mode)) {
         snprintf(err->text, sizeof(err->text),
                  "--mode: %.100s; allowed: persistent-async, persistent-sync, scratch, bypass", text);

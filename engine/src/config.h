@@ -101,6 +101,7 @@ struct tb_config {
     } region;
     uint32_t n_prefixes; /* a plain `mode: M` is one prefix, the PFS's path */
     struct tb_config_prefix prefixes[TB_MAX_PREFIXES];
+    bool by_environment; /* a Hermes .conf: which paths are whose is each client's (environment.h), not `prefixes` */
     enum tb_fsync fsync;
     bool allow_volatile;    /* `allow_volatile: true`: a tmpfs directory tier counts as persistent (tests) */
     struct {

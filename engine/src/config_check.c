@@ -114,7 +114,7 @@ static int check_region(const struct tb_config *c, uint64_t region_bytes, struct
 
 int tb_config_check_paths(const struct tb_config *c, uint64_t region_bytes, struct tb_error *err)
 {
-    int rc = refuse_directory(c, "pfs.path", c->pfs.path, err);
+    int rc = c->by_environment ? 0 : refuse_directory(c, "pfs.path", c->pfs.path, err);
     for (uint32_t t = 0; t < c->n_tiers && !rc; t++)
         rc = check_tier(c, t, err);
     return rc ? rc : check_region(c, region_bytes, err);

@@ -245,6 +245,7 @@ static int to_config(const char *file, const struct value *v, const char *direct
         rc = wrong(file, &v[NUM_DEVICES], NUM_DEVICES, "allowed: 1 to 8", err);
     tb_config_defaults(out);
     out->max_files = MAX_FILES;
+    out->by_environment = true;
     out->prefixes[0].mode = TB_MODE_SCRATCH;
     out->fsync = TB_FSYNC_NONE;
     out->placement.policy = TB_POLICY_MINIMIZE_IO_TIME; /* the beta's default */

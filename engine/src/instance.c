@@ -67,14 +67,14 @@ static int make_shadow(tb_engine *e)
 {
     const struct tb_config *c = tb_config_of(e);
     char path[TB_PATH_MAX + 16];
-    bool scratch = false;
+    bool scratch = c->by_environment;
     for (uint32_t i = 0; i < c->n_prefixes; i++)
         scratch |= c->prefixes[i].mode == TB_MODE_SCRATCH;
     if (scratch && mkdir(e->shadow, 0700))
         return -errno;
     for (uint32_t i = 0; i < c->n_prefixes; i++) {
         snprintf(path, sizeof(path), "%s/%u", e->shadow, i);
-        if (c->prefixes[i].mode == TB_MODE_SCRATCH && mkdir(path, 0700))
+        if ((c->prefixes[i].mode == TB_MODE_SCRATCH || c->by_environment) && mkdir(path, 0700))
             return -errno;
     }
     return 0;
@@ -200,6 +200,8 @@ int tb_instance_list(struct tb_instance_info *out, int max)
 int tb_engine_find(char *name, size_t size)
 {
     const char *given = getenv("TIERBENCH_INSTANCE"), *file = getenv("TIERBENCH_CONFIG");
+    if (!file || !*file)
+        file = getenv("HERMES_CONF");
     struct tb_instance_info all[64];
     char path[PATH_MAX];
     int found = 0;
@@ -233,6 +235,20 @@ int tb_instance_become_daemon(tb_engine *e)
     e->header->daemon_pid = getpid();
     e->is_daemon = true;
     return 0;
+}
+
+bool tb_instance_is_idle(tb_engine *e)
+{
+    return e->header->is_to_end && live_clients(&e->region) == 0;
+}
+
+bool tb_instance_close(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    tb_lock_take(&h->clients_lock); /* nobody registers meanwhile */
+    h->closed = live_clients(&e->region) == 0;
+    tb_lock_drop(&h->clients_lock);
+    return h->closed;
 }
 
 void tb_instance_errors(tb_engine *e, tb_file_reporter *report, void *arg)

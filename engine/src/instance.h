@@ -59,6 +59,11 @@ bool tb_instance_daemon_alive(tb_engine *engine);
 /* Called by the daemon's main thread once; -EBUSY another one lives. */
 int tb_instance_become_daemon(tb_engine *engine);
 
+/* A client that wants the daemon to end behind it (HERMES_STOP_DAEMON) was here, and no client is left. */
+bool tb_instance_is_idle(tb_engine *engine);
+/* From now on nobody attaches; false, and nothing changed, where a client lives. */
+bool tb_instance_close(tb_engine *engine);
+
 /* Background work, run by the daemon: flush threads, repair of dead clients, statistics samples. */
 int tb_background_start(tb_engine *engine);
 void tb_background_stop(tb_engine *engine);

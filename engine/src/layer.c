@@ -318,13 +318,12 @@ static int layer_fstat(struct tb_io *io, int fd, struct stat *st)
 /* on-close: the PFS has the bytes when close returns, or the daemon has the file in its queue. */
 static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
 {
-    const struct tb_config *c = tb_config_of(e);
     struct tb_file *f = &e->region.files[o->file];
     struct tb_target t = tb_layer_target(e, o, fd);
     if (!may_write(o->flags) || !f->n_dirty || f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED) ||
-        c->flush.policy != TB_FLUSH_ON_CLOSE)
+        e->flush.policy != TB_FLUSH_ON_CLOSE)
         return 0;
-    if (c->flush.background && tb_instance_daemon_alive(e) && tb_target_is_named(e, o->file)) {
+    if (e->flush.background && tb_instance_daemon_alive(e) && tb_target_is_named(e, o->file)) {
         tb_flush_queue(e, o->file);
         return 0;
     }

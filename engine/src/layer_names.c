@@ -37,6 +37,24 @@ static int locate(tb_engine *e, const char *path, struct place *out)
     return n < 0 ? (int)n : 0;
 }
 
+/*
+ * A new name is taken to be scratch where the file system has none like it
+ * (route.c); but a file that is the file system's stays so whatever it is called,
+ * and scratch comes to stand before a name that the file system has.
+ */
+static int locate_beside(tb_engine *e, const struct place *from, const char *path, struct place *out)
+{
+    int rc = locate(e, path, out);
+    const struct tb_route r = tb_route_within(e, path);
+    if (rc || !tb_config_of(e)->by_environment || from->scratch == out->scratch || !r.prefix || r.prefix->mode != TB_MODE_SCRATCH)
+        return rc;
+    *out = (struct place){.io = from->io, .scratch = from->scratch, .mode = from->mode};
+    if (from->scratch)
+        return tb_route_translate(e, &r, path, out->path, sizeof(out->path)) < 0 ? -ENAMETOOLONG : 0;
+    strcpy(out->path, path); /* it was short enough to be located */
+    return 0;
+}
+
 /* Directories that the PFS has are made in the shadow when first written to. */
 static void make_parents(const struct place *p, const char *original)
 {
@@ -138,6 +156,14 @@ static int bind(tb_engine *e, int fd, uint32_t file, int flags, const char *path
     return rc;
 }
 
+/* Under the file's lock: a journal record is made before this, and known to be there, or not at all. */
+static void mark(tb_engine *e, uint32_t file, uint32_t flags)
+{
+    int stripe = tb_file_lock(e, file);
+    e->region.files[file].flags |= flags;
+    tb_file_unlock(e, stripe);
+}
+
 int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -155,6 +181,8 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     bool known = !rc && id.regular && !e->passes_through && tb_file_get(e, &id, p.path, flags_of(&p), &file) == 0;
     e->header->passed += !rc && id.regular && !known;
     if (known) {
+        if (p.mode == TB_MODE_PERSISTENT_SYNC && !(e->region.files[file].flags & TB_FILE_SYNC))
+            mark(e, file, TB_FILE_SYNC); /* another process had opened it in another mode */
         believe_backing(e, file, fd, &id);
         if (id.links > 1)
             tb_file_rename(e, file, p.path); /* of its names, one that is there */
@@ -170,14 +198,6 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     if (rc)
         p.io->ops->close(p.io, fd);
     return rc ? rc : fd;
-}
-
-/* Under the file's lock: a journal record is made before this, and known to be there, or not at all. */
-static void mark(tb_engine *e, uint32_t file, uint32_t flags)
-{
-    int stripe = tb_file_lock(e, file);
-    e->region.files[file].flags |= flags;
-    tb_file_unlock(e, stripe);
 }
 
 int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length)
@@ -432,7 +452,7 @@ int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned
     struct stat st;
     int rc = locate(e, from, &p);
     if (!rc)
-        rc = locate(e, to, &q);
+        rc = locate_beside(e, &p, to, &q);
     if (rc || p.scratch != q.scratch)
         return rc ? rc : -EXDEV;
     struct renamed a = {.place = &p}, b = {.place = &q};
@@ -455,7 +475,7 @@ int tb_layer_link(struct tb_io *io, const char *from, const char *to)
     struct place p, q;
     int rc = locate(e, from, &p);
     if (!rc)
-        rc = locate(e, to, &q);
+        rc = locate_beside(e, &p, to, &q);
     if (rc || p.scratch != q.scratch)
         return rc ? rc : -EXDEV;
     return p.io->ops->link(p.io, p.path, q.path);

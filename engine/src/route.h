@@ -10,9 +10,11 @@ struct tb_route {
     bool shadowed;                         /* the path names a place in the shadow already */
 };
 
-/* Lengths that every look-up needs; once a handle. */
-void tb_route_prepare(tb_engine *e);
+/* The prefixes that every look-up goes by; they live as long as the handle.  0, -ENOMEM. */
+int tb_route_prepare(tb_engine *e, const struct tb_config_prefix *prefixes, uint32_t n);
 struct tb_route tb_route_of(const tb_engine *e, const char *path);
+/* As if the file system had no such name: of the prefix alone. */
+struct tb_route tb_route_within(const tb_engine *e, const char *path);
 /* The length of the real name, or -ENAMETOOLONG. */
 ssize_t tb_route_translate(const tb_engine *e, const struct tb_route *route, const char *path, char *out, size_t size);
 

@@ -72,13 +72,21 @@ typedef struct tb_engine tb_engine;
  * than once; each handle counts as a client.
  * -ENOENT no such instance; -EPROTO another version or layout; -EPERM another
  * user's region; -EUSERS every client slot is taken; -ESTALE the region is half
- * made or damaged; -ENOMEM; what opening a tier's files gave.
+ * made or damaged; -EINVAL a variable of the environment is refused
+ * (tb_engine_refusal); -ENOMEM; what opening a tier's files gave.
+ *
+ * Reads the environment, not while another thread changes it: TIERBENCH_MODE, a
+ * mode for all managed prefixes of this handle, and in an instance made from a
+ * Hermes .conf ADAPTER_MODE, ADAPTER_MODE_INFO and HERMES_*.
  */
 int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out);
 
+/* The message of this thread's latest attach that gave -EINVAL: the variable, its value, what is allowed.  Static. */
+const char *tb_engine_refusal(void);
+
 /*
  * Find the instance a program was started for: TIERBENCH_INSTANCE, or the one
- * running instance whose configuration file is TIERBENCH_CONFIG.  Writes the
+ * running instance whose configuration file is TIERBENCH_CONFIG, or HERMES_CONF.  Writes the
  * name, NUL included, to `name` of `size` bytes (64 hold every name).  Reads the
  * environment: not while another thread changes it.
  * -ENOENT none; -ENOTUNIQ several; -ENAMETOOLONG.
@@ -119,7 +127,8 @@ void tb_engine_atfork_failed(tb_engine *engine);
  * chain without the engine in bypass.  Every operation on a path or on a
  * descriptor opened by it goes to the chain returned here, which lives as long
  * as the handle.  `mode` may be NULL; it is written where the path is managed.
- * Makes no system call.
+ * Makes no system call, except in scratch prefixes of an instance made from a
+ * Hermes .conf, where names that the file system has already are not managed.
  */
 struct tb_io *tb_engine_route(tb_engine *engine, const char *path, enum tb_mode *mode);
 
@@ -129,7 +138,7 @@ struct tb_io *tb_engine_route(tb_engine *engine, const char *path, enum tb_mode 
  * directory.  Operations of the routed chain translate themselves; this is for
  * calls that are no chain operation (opendir, chmod, readlink ...).  Writes a
  * string of at most `size` bytes, NUL included; returns its length without it,
- * or -ENAMETOOLONG.  Makes no system call.
+ * or -ENAMETOOLONG.  System calls: as tb_engine_route.
  */
 ssize_t tb_engine_translate(tb_engine *engine, const char *path, char *out, size_t size);
 
