@@ -110,19 +110,19 @@ static int make_room_in(struct tb_target *t, struct tb_buffer *b, uint64_t offse
         return rc;
     }
     tb_chunk_unlock(e, *stripe);
+    TB_STEP("room wanted");
     if (tb_file_claim(e, t->file))
         tb_file_unclaim(e, t->file);
     *stripe = tb_chunk_lock(e, t->file, offset);
     return *stripe < 0 ? *stripe : 0;
 }
 
-/* Write bytes [lo, hi) of a published buffer; -ENOBUFS: no copy or no fragment can be had. */
-static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint32_t hi, const char *from)
+/* Write bytes [lo, hi) of a published buffer, or of its copy, which `*owner` is then; -ENOBUFS: no copy or no fragment can be had. */
+static int write_owned(struct tb_target *t, struct tb_buffer **owner, uint32_t lo, uint32_t hi, const char *from)
 {
     tb_engine *e = t->engine;
-    int rc = 0;
-    if (b->flags & TB_BUFFER_JOURNALED)
-        rc = replace_journaled(t, b, &b);
+    int rc = (*owner)->flags & TB_BUFFER_JOURNALED ? replace_journaled(t, *owner, owner) : 0;
+    struct tb_buffer *b = *owner;
     if (!rc)
         rc = tb_interval_prepare(e, b, lo, hi, fill_from_backing, t);
     if (!rc)
@@ -260,7 +260,9 @@ static ssize_t write_chunk_once(struct tb_target *t, const char *from, size_t n,
         struct tb_buffer *b = tb_map_owner(e, t->file, at, offset + n, &end);
         if (b) {
             uint32_t lo = (uint32_t)(at - tb_buffer_start(e, b));
-            int rc = write_owned(t, b, lo, lo + (uint32_t)(end - at), from + done);
+            int rc = write_owned(t, &b, lo, lo + (uint32_t)(end - at), from + done);
+            if (rc == -ENOBUFS && done)
+                tb_file_raise_size(&e->region.files[t->file], at);
             if (rc == -ENOBUFS && (rc = make_room_in(t, b, offset, &stripe)) == 0)
                 continue;
             if (stripe < 0)

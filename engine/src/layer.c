@@ -18,6 +18,7 @@
 #include "opens.h"
 #include "promise.h"
 #include "stage.h"
+#include "step.h"
 #include "stream.h"
 #include "target.h"
 
@@ -65,6 +66,32 @@ static bool is_coherent(const tb_engine *e, const struct tb_open *o)
     return e->region.files[o->file].flags & TB_FILE_COHERENT;
 }
 
+static int flush_by(struct tb_target *t, int fd, void *arg)
+{
+    (void)arg;
+    return tb_flush_file(t->engine, t->file, fd, false).error;
+}
+
+/* By the program's own descriptor: the file may have no name any more. */
+static int flush_now(tb_engine *e, const struct tb_open *o, int fd)
+{
+    struct tb_target t = tb_layer_target(e, o, fd);
+    return e->region.files[o->file].n_dirty ? tb_target_with_writable(&t, flush_by, NULL) : 0;
+}
+
+/*
+ * Does a call pass through?  A file that has just become coherent may have dirty
+ * bytes yet, which go first: they are older than what is about to be written,
+ * and a reader would miss them.  A flush that fails says so at the next fsync.
+ */
+static bool passes_through(tb_engine *e, const struct tb_open *o, int fd)
+{
+    if (!is_coherent(e, o))
+        return false;
+    flush_now(e, o, fd);
+    return true;
+}
+
 /*
  * Where the file is coherent everything passes through, offsets included: a
  * program that inherited the description knows the kernel's only.  The first
@@ -73,7 +100,7 @@ static bool is_coherent(const tb_engine *e, const struct tb_open *o)
 static bool is_in_kernel(tb_engine *e, struct tb_open *o, int fd)
 {
     struct tb_io *io = tb_file_io(e, o->file);
-    if (!is_coherent(e, o))
+    if (!passes_through(e, o, fd))
         return false;
     if (!atomic_exchange(&o->in_kernel, true))
         io->ops->lseek(io, fd, (off_t)o->offset, SEEK_SET);
@@ -93,7 +120,7 @@ static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_
         return -EBADF;
     if (passes_the_end(offset, n))
         return -EINVAL;
-    if (is_coherent(e, o))
+    if (passes_through(e, o, fd))
         return t.io->ops->pread(t.io, fd, buf, n, (off_t)offset);
     uint32_t open = (uint32_t)(o - e->region.opens);
     tb_reader_before(&t, open, n, offset);
@@ -154,7 +181,7 @@ static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf
         return -EBADF;
     if (passes_the_end(offset, n))
         return -EINVAL;
-    if (is_coherent(e, o))
+    if (passes_through(e, o, fd))
         return write_coherent(&t, buf, n, offset);
     int rc = limit_write(e, o, fd, offset, &n);
     if (rc)
@@ -163,11 +190,11 @@ static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf
     enter();
     ssize_t w = tb_data_write(&t, buf, n, offset);
     if (w > 0 && is_coherent(e, o)) { /* since a moment ago: its flush may have missed these bytes */
-        rc = tb_flush_file(e, o->file, t.can_write ? fd : -1, false).error;
+        rc = flush_now(e, o, fd);
         tb_file_drop_clean(e, o->file);
     }
     if (w > 0 && f->flags & TB_FILE_SYNC)
-        rc = tb_flush_file(e, o->file, t.can_write ? fd : -1, false).error;
+        rc = flush_now(e, o, fd);
     if (w > 0 && !rc && o->flags & (O_SYNC | O_DSYNC))
         rc = tb_promise_keep(&t);
     leave(false);
@@ -244,9 +271,9 @@ static ssize_t layer_write(struct tb_io *io, int fd, const void *buf, size_t n)
 /* Holes are the file system's to know: the file goes to it first. */
 static off_t seek_data(tb_engine *e, struct tb_open *o, int fd, off_t offset, int whence)
 {
-    struct tb_target t = tb_layer_target(e, o, fd);
-    struct tb_flush_result r = tb_flush_file(e, o->file, t.can_write ? fd : -1, false);
-    return r.error ? r.error : t.io->ops->lseek(t.io, fd, offset, whence);
+    struct tb_io *io = tb_file_io(e, o->file);
+    int rc = flush_now(e, o, fd);
+    return rc ? rc : io->ops->lseek(io, fd, offset, whence);
 }
 
 static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
@@ -309,8 +336,9 @@ static int layer_fstat(struct tb_io *io, int fd, struct stat *st)
     tb_engine *e = tb_layer_engine(io);
     struct tb_open *o = tb_open_of(e, fd);
     struct tb_io *below = o ? tb_file_io(e, o->file) : e->pfs;
+    bool buffered = o && !passes_through(e, o, fd);
     int rc = below->ops->fstat(below, fd, st);
-    if (!rc && o && !is_coherent(e, o))
+    if (!rc && buffered)
         st->st_size = (off_t)e->region.files[o->file].size;
     return rc;
 }
@@ -394,29 +422,51 @@ const struct tb_io_ops *tb_layer_ops(void)
     return &layer_ops;
 }
 
+/* Until nothing is dirty: a buffer that moved between its copy and its cleaning is still. */
+static int flush_all(struct tb_target *t, int fd, void *arg)
+{
+    int rc = 0;
+    (void)arg;
+    while (!rc && t->engine->region.files[t->file].n_dirty)
+        rc = tb_flush_claimed(t->engine, t->file, fd, false).error;
+    return rc;
+}
+
+/* From the mark on writes pass through, behind the second flush, which takes what came meanwhile. */
+static int become_coherent(struct tb_target *t)
+{
+    tb_engine *e = t->engine;
+    struct tb_file *f = &e->region.files[t->file];
+    int rc = f->n_dirty ? tb_target_with_writable(t, flush_all, NULL) : 0;
+    if (rc)
+        return rc;
+    TB_STEP("become coherent");
+    f->flags |= TB_FILE_COHERENT;
+    TB_STEP("coherent");
+    tb_stage_void(e);
+    if (f->n_dirty)
+        rc = tb_target_with_writable(t, flush_all, NULL);
+    if (!rc)
+        tb_file_drop_clean(e, t->file);
+    else
+        f->flags &= ~(uint32_t)TB_FILE_COHERENT;
+    return rc;
+}
+
 int tb_engine_make_coherent(tb_engine *e, int fd)
 {
     struct tb_open *o = tb_open_of(e, fd);
+    int rc = 0;
     if (!o)
         return 0;
-    struct tb_file *f = &e->region.files[o->file];
-    struct tb_target t = tb_layer_target(e, o, fd);
-    struct tb_flush_result r = {0, 0};
-    if (!(f->flags & TB_FILE_COHERENT)) {
+    if (!is_coherent(e, o)) {
+        struct tb_target t = tb_layer_target(e, o, fd);
         tb_file_claim(e, o->file);
-        r = tb_flush_claimed(e, o->file, t.can_write ? fd : -1, false);
-        f->flags |= TB_FILE_COHERENT; /* from here on writes pass through; a second flush takes what came meanwhile */
-        tb_stage_void(e);
-        if (!r.error)
-            r = tb_flush_claimed(e, o->file, t.can_write ? fd : -1, false);
-        if (!r.error)
-            tb_file_drop_clean(e, o->file);
-        else
-            f->flags &= ~(uint32_t)TB_FILE_COHERENT;
+        rc = is_coherent(e, o) ? 0 : become_coherent(&t); /* another may have been first */
         tb_file_unclaim(e, o->file);
     }
     is_in_kernel(e, o, fd);
-    return r.error;
+    return rc;
 }
 
 static TB_UNLOCKED bool is_to_flush(const struct tb_file *f)

@@ -81,7 +81,7 @@ int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
     return 0;
 }
 
-static int with_writable(struct tb_target *t, int (*act)(struct tb_target *, int, void *), void *arg)
+int tb_target_with_writable(struct tb_target *t, int (*act)(struct tb_target *, int, void *), void *arg)
 {
     int fd = t->fd >= 0 && t->can_write ? t->fd : reopen(t, O_WRONLY);
     if (fd < 0)
@@ -109,7 +109,7 @@ static int write_bytes(struct tb_target *t, int fd, void *arg)
 
 int tb_target_write(struct tb_target *t, const void *from, size_t n, uint64_t offset)
 {
-    return with_writable(t, write_bytes, &(struct write_bytes){from, n, offset});
+    return tb_target_with_writable(t, write_bytes, &(struct write_bytes){from, n, offset});
 }
 
 static int flush_buffer(struct tb_target *t, int fd, void *arg)
@@ -132,7 +132,7 @@ static int flush_buffer(struct tb_target *t, int fd, void *arg)
 
 int tb_target_flush_buffer(struct tb_target *t, struct tb_buffer *b)
 {
-    return with_writable(t, flush_buffer, b);
+    return tb_target_with_writable(t, flush_buffer, b);
 }
 
 int tb_target_sync(struct tb_target *t)

@@ -1,0 +1,321 @@
+/*
+ * Two who meet at a named point of the engine (step.h): when one comes there, the
+ * other does its part, in the same thread where no lock is held, else in another.
+ * Each test is an order of events in which bytes were lost once.
+ */
+#include "fixture.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <time.h>
+
+#include "check.h"
+#include "file.h"
+#include "filemap.h"
+#include "flush.h"
+#include "heat.h"
+#include "move.h"
+#include "opens.h"
+#include "step.h"
+
+static _Thread_local struct meeting {
+    const char *at;
+    void (*act)(void *);
+    void *arg;
+} meetings[4];
+
+void tb_step(const char *name)
+{
+    for (size_t i = 0; i < sizeof(meetings) / sizeof(meetings[0]); i++)
+        if (meetings[i].at && strcmp(meetings[i].at, name) == 0) {
+            struct meeting m = meetings[i];
+            meetings[i].at = NULL; /* once */
+            m.act(m.arg);
+            return;
+        }
+}
+
+static void meet(const char *at, void (*act)(void *), void *arg)
+{
+    size_t i = 0;
+    while (meetings[i].at)
+        i++;
+    meetings[i] = (struct meeting){at, act, arg};
+}
+
+static void all_met(void)
+{
+    for (size_t i = 0; i < sizeof(meetings) / sizeof(meetings[0]); i++)
+        if (meetings[i].at)
+            fail_msg("nobody came to \"%s\"", meetings[i].at);
+}
+
+struct scene {
+    struct fixture x;
+    int fd;
+    uint32_t file;
+    pthread_t writer;
+    sem_t waits;
+    ssize_t read;
+    char byte;
+};
+
+static void start(struct scene *s)
+{
+    memset(s, 0, sizeof(*s));
+    sem_init(&s->waits, 0, 0);
+    fixture_init(&s->x, TB_MODE_PERSISTENT_ASYNC);
+}
+
+static void begin(struct scene *s)
+{
+    fixture_start(&s->x);
+    s->fd = s->x.io->ops->open(s->x.io, fixture_path(&s->x, "f"), O_RDWR | O_CREAT, 0600);
+    assert_true(s->fd >= 0);
+    s->file = tb_open_of(s->x.engine, s->fd)->file;
+}
+
+static void stop(struct scene *s)
+{
+    all_met();
+    assert_true(tb_region_is_valid(s->x.engine));
+    assert_int_equal(s->x.io->ops->close(s->x.io, s->fd), 0);
+    fixture_stop(&s->x);
+    sem_destroy(&s->waits);
+}
+
+static void put(struct scene *s, char what, size_t n, off_t at)
+{
+    char bytes[65536];
+    memset(bytes, what, n);
+    assert_int_equal(s->x.io->ops->pwrite(s->x.io, s->fd, bytes, n, at), n);
+}
+
+static void expect(int fd, ssize_t (*from)(struct scene *, int, void *, size_t, off_t), struct scene *s, char what, size_t n, off_t at)
+{
+    char bytes[65536];
+    assert_int_equal(from(s, fd, bytes, n, at), n);
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i] != what)
+            fail_msg("byte %zu is %d, not '%c'", (size_t)at + i, bytes[i], what);
+}
+
+static ssize_t by_engine(struct scene *s, int fd, void *to, size_t n, off_t at)
+{
+    return s->x.io->ops->pread(s->x.io, fd, to, n, at);
+}
+
+static ssize_t by_kernel(struct scene *s, int fd, void *to, size_t n, off_t at)
+{
+    (void)s;
+    return pread(fd, to, n, at);
+}
+
+static void write_second(void *arg)
+{
+    put(arg, '2', 4096, 0);
+}
+
+static void *write_third(void *arg)
+{
+    put(arg, '3', 4096, 0);
+    return NULL;
+}
+
+/* Time enough to come first, should nothing hold it up; what it does may wait for the caller. */
+static void begin_third(void *arg)
+{
+    struct scene *s = arg;
+    assert_int_equal(pthread_create(&s->writer, NULL, write_third, s), 0);
+    nanosleep(&(struct timespec){0, 50000000}, NULL);
+}
+
+/* The second write is buffered behind the first flush, the third one passes through before the second flush. */
+static void coherent_while_written(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s);
+    begin(&s);
+    put(&s, '1', 4096, 0);
+    meet("become coherent", write_second, &s);
+    meet("coherent", begin_third, &s);
+    assert_int_equal(tb_engine_make_coherent(s.x.engine, s.fd), 0);
+    pthread_join(s.writer, NULL);
+    assert_int_equal(s.x.engine->region.files[s.file].n_dirty, 0);
+    expect(s.fd, by_kernel, &s, '3', 4096, 0);
+    expect(s.fd, by_engine, &s, '3', 4096, 0);
+    stop(&s);
+}
+
+static void *read_first_byte(void *arg)
+{
+    struct scene *s = arg;
+    s->read = by_engine(s, s->fd, &s->byte, 1, 0);
+    return NULL;
+}
+
+static void begin_reader(void *arg)
+{
+    struct scene *s = arg;
+    assert_int_equal(pthread_create(&s->writer, NULL, read_first_byte, s), 0);
+    nanosleep(&(struct timespec){0, 50000000}, NULL);
+}
+
+static void coherent_while_read(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s);
+    begin(&s);
+    put(&s, '1', 4096, 0);
+    meet("become coherent", write_second, &s);
+    meet("coherent", begin_reader, &s);
+    assert_int_equal(tb_engine_make_coherent(s.x.engine, s.fd), 0);
+    pthread_join(s.writer, NULL);
+    assert_int_equal(s.read, 1);
+    assert_int_equal(s.byte, '2');
+    stop(&s);
+}
+
+/* As the organizer would. */
+static void move_first(void *arg)
+{
+    struct scene *s = arg;
+    uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(s->x.engine, s->file, TB_BUFFERS_DIRTY, &n);
+    assert_int_equal(n, 1);
+    assert_int_equal(tb_move(s->x.engine, s->file, refs, 1, TB_HEAT_ANY), 0);
+    free(refs);
+}
+
+static void move_in_next_flush(void *arg)
+{
+    meet("flush written", move_first, arg);
+}
+
+/* What is dirty in a coherent file would be flushed over newer bytes one day. */
+static void coherent_while_moved(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s);
+    begin(&s);
+    put(&s, '1', 4096, 0);
+    meet("become coherent", write_second, &s);
+    meet("coherent", move_in_next_flush, &s);
+    assert_int_equal(tb_engine_make_coherent(s.x.engine, s.fd), 0);
+    assert_int_equal(s.x.engine->region.files[s.file].n_dirty, 0);
+    expect(s.fd, by_kernel, &s, '2', 4096, 0);
+    stop(&s);
+}
+
+/* A nameless file through a descriptor that ignores offsets: what is mapped must be there. */
+static void coherent_without_name(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s);
+    begin(&s);
+    struct tb_io *io = s.x.io;
+    int appends = io->ops->open(io, fixture_path(&s.x, "f"), O_WRONLY | O_APPEND, 0);
+    put(&s, '1', 4096, 0);
+    assert_int_equal(io->ops->unlink(io, fixture_path(&s.x, "f"), 0), 0);
+    assert_int_equal(tb_engine_make_coherent(s.x.engine, appends), 0);
+    expect(s.fd, by_kernel, &s, '1', 4096, 0);
+    io->ops->close(io, appends);
+    stop(&s);
+}
+
+static void out_of_fragments(struct scene *s)
+{
+    s->x.engine->header->free_fragment = TB_NONE;
+}
+
+/* A record stands on the buffer, the write goes on in a copy, and no fragment is left for that. */
+static void copy_without_fragment(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s);
+    begin(&s);
+    put(&s, '1', 65536, 0);
+    assert_true(tb_engine_flush(s.x.engine, s.fd) >= 0);
+    put(&s, '2', 100, 0);
+    assert_int_equal(s.x.io->ops->fsync(s.x.io, s.fd, false), 0);
+    uint32_t fragment = s.x.engine->header->free_fragment;
+    out_of_fragments(&s);
+    put(&s, '3', 100, 8192);
+    s.x.engine->header->free_fragment = fragment;
+    assert_int_equal(s.x.engine->region.files[s.file].n_dirty, 1);
+    assert_true(tb_region_is_valid(s.x.engine));
+    assert_true(tb_engine_flush(s.x.engine, s.fd) >= 0);
+    expect(s.fd, by_kernel, &s, '2', 100, 0);
+    expect(s.fd, by_kernel, &s, '3', 100, 8192);
+    stop(&s);
+}
+
+static void *write_across(void *arg)
+{
+    struct scene *s = arg;
+    put(s, '3', 8192, 4200);
+    return NULL;
+}
+
+static void say_waits(void *arg)
+{
+    sem_post(&((struct scene *)arg)->waits);
+}
+
+static void *write_across_and_say(void *arg)
+{
+    meet("room wanted", say_waits, arg);
+    return write_across(arg);
+}
+
+/* The writer's first bytes are behind the file's end so far when it waits for the flush. */
+static void begin_across(void *arg)
+{
+    struct scene *s = arg;
+    assert_int_equal(pthread_create(&s->writer, NULL, write_across_and_say, s), 0);
+    sem_wait(&s->waits);
+}
+
+static void flush_while_room_is_wanted(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s);
+    s.x.config.n_tiers = 1;
+    s.x.config.fsync = TB_FSYNC_PFS;
+    begin(&s);
+    put(&s, '1', 104, 4096); /* into a small buffer; there is no other small one */
+    struct tb_slab *small = &s.x.engine->header->slab[0];
+    uint32_t rest = small->free, n_rest = small->n_free;
+    small->free = TB_NONE;
+    small->n_free = 0;
+    put(&s, '2', 100, 0); /* into a large one that surrounds it */
+    out_of_fragments(&s);
+    meet("flush write", begin_across, &s);
+    assert_true(tb_engine_flush(s.x.engine, s.fd) >= 0);
+    pthread_join(s.writer, NULL);
+    small->free = rest;
+    small->n_free = n_rest;
+    assert_true(tb_engine_flush(s.x.engine, s.fd) >= 0);
+    expect(s.fd, by_kernel, &s, '1', 104, 4096);
+    expect(s.fd, by_kernel, &s, '3', 8192, 4200);
+    stop(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(coherent_while_written),
+        cmocka_unit_test(coherent_while_read),
+        cmocka_unit_test(coherent_while_moved),
+        cmocka_unit_test(coherent_without_name),
+        cmocka_unit_test(copy_without_fragment),
+        cmocka_unit_test(flush_while_room_is_wanted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
