@@ -24,21 +24,21 @@ void *tb_real(const char *name)
     return f;
 }
 
+/* Inside until the fork is made: a signal handler's own fork would wait for this one. */
 static void before_fork(void)
 {
     tb_enter();
     tb_engine_atfork_prepare(engine);
-    tb_leave();
 }
 
 static void in_parent(void)
 {
     tb_engine_atfork_parent(engine);
+    tb_leave();
 }
 
 static void in_child(void)
 {
-    tb_enter();
     tb_engine_atfork_child(engine);
     tb_leave();
 }

@@ -40,7 +40,14 @@ void *tb_real(const char *name);
 /* This thread is in the engine (or attaching): its calls are libc's. */
 extern _Thread_local int tb_inside __attribute__((tls_model("initial-exec")));
 static inline void tb_enter(void) { tb_inside++; }
-static inline void tb_leave(void) { tb_inside--; }
+/* Signals that came to this thread inside wait until it leaves (posix_signal.c). */
+extern _Thread_local volatile uint64_t tb_held_signals __attribute__((tls_model("initial-exec")));
+void tb_release_signals(void);
+static inline void tb_leave(void)
+{
+    if (--tb_inside == 0 && tb_held_signals)
+        tb_release_signals();
+}
 
 /* The base layer of every chain: libc past the wrappers. */
 struct tb_io *tb_base(void);
@@ -91,13 +98,19 @@ static inline long tb_result(long rc)
     return -1;
 }
 
-/* Call one operation of a chain "inside".  Success leaves errno alone. */
+/*
+ * Call one operation of a chain "inside".  Success leaves errno alone.  Who is inside
+ * already is a signal handler that could not wait, over locks of its own thread.
+ */
 #define TB_CALL(io, op, ...)                                                                                                     \
     (__extension__({                                                                                                             \
         int errno_before = errno;                                                                                                \
-        tb_enter();                                                                                                              \
-        long call_result = (long)(io)->ops->op((io), __VA_ARGS__);                                                               \
-        tb_leave();                                                                                                              \
+        long call_result = -EDEADLK;                                                                                             \
+        if (!tb_inside) {                                                                                                        \
+            tb_enter();                                                                                                          \
+            call_result = (long)(io)->ops->op((io), __VA_ARGS__);                                                                \
+            tb_leave();                                                                                                          \
+        }                                                                                                                        \
         errno = errno_before;                                                                                                    \
         tb_result(call_result);                                                                                                  \
     }))

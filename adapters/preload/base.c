@@ -2,7 +2,7 @@
  * The last layer of every chain: libc's own functions, past the wrappers.  So
  * the engine never meets a wrapper with a managed descriptor, and a wrapper that
  * is called with one while this thread is in the engine was called by a signal
- * handler: it is served like any other call.
+ * handler that could not wait (posix_signal.c): it is refused.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -110,7 +110,7 @@ static int make_room_in(struct tb_target *t, struct tb_buffer *b, uint64_t offse
         return rc;
     }
     tb_chunk_unlock(e, *stripe);
-    TB_STEP("room wanted");
+    TB_MEETING("room wanted");
     if (tb_file_claim(e, t->file))
         tb_file_unclaim(e, t->file);
     *stripe = tb_chunk_lock(e, t->file, offset);

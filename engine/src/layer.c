@@ -440,9 +440,9 @@ static int become_coherent(struct tb_target *t)
     int rc = f->n_dirty ? tb_target_with_writable(t, flush_all, NULL) : 0;
     if (rc)
         return rc;
-    TB_STEP("become coherent");
+    TB_MEETING("become coherent");
     f->flags |= TB_FILE_COHERENT;
-    TB_STEP("coherent");
+    TB_MEETING("coherent");
     tb_stage_void(e);
     if (f->n_dirty)
         rc = tb_target_with_writable(t, flush_all, NULL);

@@ -11,8 +11,8 @@ ior=${IOR:-$bin/tb-ior} mdtest=${MDTEST:-$bin/tb-mdtest} ranks=4
 mkdir "$root/bb" "$root/out"
 
 # KiB that a tier has for each MiB of the file: 16 MiB of data overflow it, but in scratch, which must hold them all.
-declare -A scale=([pfs]=2 [bb]=2 [bb-nvme]=2 [bb-nvme-ram]=6 [ram]=5 [small]=1)
-[ "$mode" = scratch ] && scale=([bb]=8 [bb-nvme]=8 [bb-nvme-ram]=10 [ram]=16)
+declare -A scale=([bb]=2 [bb-nvme]=2 [bb-nvme-ram]=6 [ram]=5 [small]=1)
+[ "$mode" = scratch ] && scale=([bb]=64 [bb-nvme]=64 [bb-nvme-ram]=64 [ram]=128)
 layouts=${TB_TIERS:-bb-nvme-ram} policies=on-close cases="posix-random posix-strided mpiio-collective hdf5 mmap files"
 if [ "$form" = long ]; then
     layouts=${TB_TIERS:-${!scale[*]}}

@@ -11,7 +11,6 @@
 #include <linux/aio_abi.h>
 #include <linux/io_uring.h>
 #include <linux/openat2.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,6 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -408,34 +406,6 @@ static void closed_all(void)
     CHECK(unlink("after") == 0);
 }
 
-static volatile int handler_fd;
-static volatile int handled;
-
-static void write_in_handler(int sig)
-{
-    (void)sig;
-    handled += pwrite(handler_fd, TEXT, N, 1 << 20) == N;
-}
-
-/* A handler's write is served, or refused: never put where nobody looks for it. */
-static void handlers(void)
-{
-    char got[N] = "";
-    static char block[1 << 16];
-    struct sigaction act = {.sa_handler = write_in_handler, .sa_flags = SA_RESTART};
-    struct timeval often = {0, 500};
-    handler_fd = open("handler", O_RDWR | O_CREAT, 0644);
-    int fd = open("handled", O_RDWR | O_CREAT, 0644);
-    sigaction(SIGALRM, &act, NULL);
-    setitimer(ITIMER_REAL, &(struct itimerval){often, often}, NULL);
-    for (int i = 0; i < 2000; i++)
-        CHECK(pwrite(fd, block, sizeof(block), (off_t)(i % 16) * (off_t)sizeof(block)) == sizeof(block));
-    setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
-    CHECK(handled == 0 || (pread(handler_fd, got, N, 1 << 20) == N && !memcmp(got, TEXT, N)));
-    close(handler_fd);
-    close(fd);
-}
-
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -454,7 +424,6 @@ int main(int argc, char **argv)
     if (CALL(void *, "io_uring_queue_init", (void)))
         in_child(by_liburing);
     in_child(closed_all);
-    handlers();
     errno = 77;
     put("errno", TEXT);
     CHECK(errno == 77);
