@@ -61,7 +61,7 @@ static const char *reason(int rc)
     case -ENOTUNIQ: return "several run with this configuration: name one by TIERBENCH_INSTANCE";
     case -EPROTO: return "another version made it";
     case -EPERM: return "it is another user's";
-    case -EUSERS: return "256 clients are attached";
+    case -EUSERS: return "as many clients are attached as max_clients allows";
     case -ESTALE: return "it is half made or damaged";
     case -EINVAL: return tb_engine_refusal();
     default: return strerror(-rc);

@@ -64,7 +64,7 @@ bool tb_client_is_alive(const struct tb_client *c)
 
 bool tb_slot_is_dead(const tb_engine *e, uint32_t slot)
 {
-    return slot < TB_CLIENTS && !tb_client_is_alive(&e->region.clients[slot]);
+    return slot < e->region.n_clients && !tb_client_is_alive(&e->region.clients[slot]);
 }
 
 /* One of the first `n` slots in this process's name, or TB_NONE. */
@@ -85,7 +85,7 @@ static uint32_t take_slot(tb_engine *e, uint32_t n)
 
 int tb_client_register(tb_engine *e, bool is_tool)
 {
-    uint32_t slot = take_slot(e, is_tool ? TB_CLIENTS : TB_CLIENTS - TB_CLIENTS_TOOLS);
+    uint32_t slot = take_slot(e, is_tool ? e->region.n_clients : e->region.n_clients - TB_CLIENTS_TOOLS);
     if (slot != TB_NONE)
         e->slot = slot;
     return slot != TB_NONE ? 0 : e->header->closed ? -ENOENT : -EUSERS;
@@ -272,9 +272,9 @@ static _Thread_local uint32_t forked_slot = TB_NONE;
 void tb_engine_atfork_prepare(tb_engine *e)
 {
     pthread_mutex_lock(&e->fork_lock);
-    e->fork_slot = take_slot(e, TB_CLIENTS - TB_CLIENTS_TOOLS);
+    e->fork_slot = take_slot(e, e->region.n_clients - TB_CLIENTS_TOOLS);
     if (e->fork_slot == TB_NONE && tb_repair(e))
-        e->fork_slot = take_slot(e, TB_CLIENTS - TB_CLIENTS_TOOLS);
+        e->fork_slot = take_slot(e, e->region.n_clients - TB_CLIENTS_TOOLS);
     if (e->fork_slot != TB_NONE)
         tb_opens_hold(e, e->fork_slot);
     else

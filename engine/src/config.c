@@ -157,6 +157,7 @@ static const struct tb_yaml_key tier_keys[] = {
 static const struct tb_yaml_key config_keys[] = {
     {"version", TB_YAML_COUNT, .required = true, FIELD(version), .min = 1, .max = 1},
     {"max_files", TB_YAML_COUNT, FIELD(max_files), .min = 64, .max = 1u << 24},
+    {"max_clients", TB_YAML_COUNT, FIELD(max_clients), .min = 64, .max = 1u << 14},
     {"pfs", TB_YAML_MAP, .required = true, .keys = pfs_keys},
     {"region", TB_YAML_MAP, .keys = region_keys},
     {"mode", TB_YAML_CUSTOM, .read = read_mode},
@@ -177,6 +178,7 @@ void tb_config_defaults(struct tb_config *c)
     memset(c, 0, sizeof(*c));
     c->version = 1;
     c->max_files = 65536;
+    c->max_clients = 256;
     c->n_prefixes = 1;
     c->flush.threads = 2;
     c->flush.high = 0.8;

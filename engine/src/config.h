@@ -88,6 +88,7 @@ struct tb_config {
     char file[TB_PATH_MAX]; /* absolute path it was read from */
     uint32_t version;
     uint32_t max_files;
+    uint32_t max_clients; /* processes attached at once */
     struct {
         char path[TB_PATH_MAX];
         bool modelled;

@@ -138,7 +138,7 @@ int tb_instance_destroy(tb_engine *e)
 static uint32_t live_clients(const struct tb_region *r)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < TB_CLIENTS; i++)
+    for (uint32_t i = 0; i < r->n_clients; i++)
         n += r->clients[i].pid && r->clients[i].pid != r->header->daemon_pid && tb_client_is_alive(&r->clients[i]);
     return n;
 }

@@ -146,7 +146,7 @@ static uint64_t n_ghosts(const struct tb_config *config)
 /* Everything but the buffers of the memory tiers; returns its bytes. */
 static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *l)
 {
-    uint64_t files = round_up(config->max_files, TB_STRIPES);
+    uint64_t files = round_up(config->max_files, TB_STRIPES), clients = round_up(config->max_clients, TB_CLIENTS_WORD);
     uint64_t large = n_large(l), fragments = large ? large / 8 + 64 : 0;
 
     l->n_buckets = (uint32_t)(TB_STRIPES * power_of_two((l->n_buffers + TB_STRIPES - 1) / TB_STRIPES));
@@ -159,8 +159,9 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
     set_section(l, TB_SECTION_FRAGMENTS, l->n_fragments, l->fragment_bytes);
     set_section(l, TB_SECTION_FILES, files, sizeof(struct tb_file) + sizeof(uint32_t));
     set_section(l, TB_SECTION_DIRS, NAMES_MIN + files / FILES_PER_NAME, sizeof(struct tb_name) + sizeof(uint32_t));
-    set_section(l, TB_SECTION_OPENS, files < OPENS_MIN ? OPENS_MIN : files > OPENS_MAX ? OPENS_MAX : files, sizeof(struct tb_open));
-    set_section(l, TB_SECTION_CLIENTS, TB_CLIENTS, sizeof(struct tb_client));
+    set_section(l, TB_SECTION_OPENS, files < OPENS_MIN ? OPENS_MIN : files > OPENS_MAX ? OPENS_MAX : files,
+                sizeof(struct tb_open) + clients / TB_CLIENTS_WORD * sizeof(uint64_t));
+    set_section(l, TB_SECTION_CLIENTS, clients, sizeof(struct tb_client));
     set_section(l, TB_SECTION_GHOSTS, n_ghosts(config), sizeof(struct tb_ghost));
     set_section(l, TB_SECTION_SAMPLES, TB_SAMPLES, sizeof(struct tb_sample));
 
@@ -182,9 +183,9 @@ static int pay(const struct tb_config *config, const struct tb_layout *l, uint64
         if (metadata > memory_bytes[t]) {
             snprintf(err->text, sizeof(err->text),
                      "%.600s: tiers[%u].capacity: %llu bytes do not hold the engine's metadata of %llu bytes "
-                     "(%u buffers, max_files %u): raise capacity or lower max_files",
+                     "(%u buffers, max_files %u, max_clients %u): raise capacity or lower max_files",
                      config->file, t, (unsigned long long)config->tiers[t].capacity, (unsigned long long)metadata,
-                     l->n_buffers, config->max_files);
+                     l->n_buffers, config->max_files, config->max_clients);
             return -EINVAL;
         }
         memory_bytes[t] -= metadata;

@@ -25,6 +25,11 @@ static uint32_t pop(tb_engine *e)
     return open;
 }
 
+static _Atomic uint64_t *holders_of(const tb_engine *e, uint32_t open)
+{
+    return e->region.holders + (size_t)open * e->region.n_holders;
+}
+
 /* Held by its maker from the start: repair finds it whenever he dies. */
 uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
 {
@@ -36,8 +41,9 @@ uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
     atomic_store_explicit(&o->offset, 0, memory_order_relaxed);
     atomic_store_explicit(&o->flags, flags, memory_order_relaxed);
     atomic_store_explicit(&o->in_kernel, false, memory_order_relaxed);
-    for (uint32_t k = 0; k < TB_CLIENTS / 64; k++)
-        atomic_store_explicit(&o->holders[k], k == e->slot / 64 ? 1ull << (e->slot % 64) : 0, memory_order_relaxed);
+    _Atomic uint64_t *holders = holders_of(e, open);
+    for (uint32_t k = 0; k < e->region.n_holders; k++)
+        atomic_store_explicit(&holders[k], k == e->slot / 64 ? 1ull << (e->slot % 64) : 0, memory_order_relaxed);
     atomic_store_explicit(&o->magic, TB_OPEN_MAGIC, memory_order_release);
     return open;
 }
@@ -62,11 +68,11 @@ static _Atomic uint32_t *slot_of(const tb_engine *e, int fd)
 
 static void hold(tb_engine *e, uint32_t open)
 {
-    struct tb_open *o = &e->region.opens[open];
+    _Atomic uint64_t *word = &holders_of(e, open)[e->slot / 64];
     uint64_t mask = 1ull << (e->slot % 64);
     e->local_refs[open]++;
-    if (!(o->holders[e->slot / 64] & mask))
-        o->holders[e->slot / 64] |= mask;
+    if (!(*word & mask))
+        *word |= mask;
 }
 
 int tb_open_bind(tb_engine *e, int fd, uint32_t open)
@@ -98,13 +104,14 @@ struct tb_open *tb_open_of(const tb_engine *e, int fd)
 }
 
 /* True where this client was the last holder. */
-static bool let_go(struct tb_open *o, uint32_t client)
+static bool let_go(tb_engine *e, uint32_t open, uint32_t client)
 {
+    _Atomic uint64_t *holders = holders_of(e, open);
     uint64_t mask = 1ull << (client % 64);
-    uint64_t before = atomic_fetch_and(&o->holders[client / 64], ~mask);
+    uint64_t before = atomic_fetch_and(&holders[client / 64], ~mask);
     uint64_t others = before & ~mask;
-    for (uint32_t k = 0; k < TB_CLIENTS / 64; k++)
-        others |= k == client / 64 ? 0 : o->holders[k];
+    for (uint32_t k = 0; k < e->region.n_holders; k++)
+        others |= k == client / 64 ? 0 : holders[k];
     return (before & mask) && !others;
 }
 
@@ -116,7 +123,7 @@ struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last)
     if (!open)
         return NULL;
     if (--e->local_refs[open - 1] == 0)
-        *last = let_go(&e->region.opens[open - 1], e->slot);
+        *last = let_go(e, open - 1, e->slot);
     return &e->region.opens[open - 1];
 }
 
@@ -139,7 +146,7 @@ void tb_opens_hold(tb_engine *e, uint32_t slot)
 {
     for (uint32_t i = 0; i < e->region.n_opens; i++)
         if (e->local_refs[i])
-            e->region.opens[i].holders[slot / 64] |= 1ull << (slot % 64);
+            holders_of(e, i)[slot / 64] |= 1ull << (slot % 64);
 }
 
 /* A process that ends without closing its files has closed them. */
@@ -154,7 +161,7 @@ void tb_opens_forget_client(tb_engine *e, uint32_t slot)
 {
     for (uint32_t i = 0; i < e->region.n_opens; i++) {
         struct tb_open *o = &e->region.opens[i];
-        if (o->magic == TB_OPEN_MAGIC && let_go(o, slot)) {
+        if (o->magic == TB_OPEN_MAGIC && let_go(e, i, slot)) {
             queue_flush(e, o);
             if (tb_file_put(e, o->file))
                 tb_file_forget(e, o->file);

@@ -38,6 +38,9 @@ static void locate(struct tb_region *r, const struct tb_layout *l)
     r->name_buckets = (uint32_t *)(r->names + s[TB_SECTION_DIRS].count);
     r->opens = (struct tb_open *)(r->base + s[TB_SECTION_OPENS].offset);
     r->n_opens = (uint32_t)s[TB_SECTION_OPENS].count;
+    r->holders = (_Atomic uint64_t *)(r->opens + s[TB_SECTION_OPENS].count);
+    r->n_clients = (uint32_t)s[TB_SECTION_CLIENTS].count;
+    r->n_holders = r->n_clients / TB_CLIENTS_WORD;
     r->clients = (struct tb_client *)(r->base + s[TB_SECTION_CLIENTS].offset);
     r->ghosts = (struct tb_ghost *)(r->base + s[TB_SECTION_GHOSTS].offset);
     r->n_ghosts = (uint32_t)s[TB_SECTION_GHOSTS].count;

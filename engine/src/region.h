@@ -40,7 +40,7 @@
 #define TB_REGION_VERSION 1u
 #define TB_NONE UINT32_MAX
 #define TB_STRIPES 1024u
-#define TB_CLIENTS 256u
+#define TB_CLIENTS_WORD 64u  /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for who looks at an instance, drains or stops it */
 #define TB_SAMPLES 2048u
 #define TB_CHUNK_MIN (1u << 20)
@@ -141,7 +141,6 @@ struct tb_open {
     _Atomic int flags; /* as given to open */
     _Atomic bool in_kernel; /* the file is coherent, and the kernel's own offset is this description's */
     _Atomic uint32_t next_free;
-    _Atomic uint64_t holders[TB_CLIENTS / 64]; /* clients with a descriptor */
 };
 
 /* What the clients of one slot moved; apart from the others', so that counting shares no cache line. */
@@ -300,7 +299,10 @@ struct tb_region {
     uint32_t n_names;
     struct tb_open *opens;
     uint32_t n_opens;
+    _Atomic uint64_t *holders; /* n_holders words of each open: clients with a descriptor, a bit each */
+    uint32_t n_holders;
     struct tb_client *clients;
+    uint32_t n_clients;
     struct tb_ghost *ghosts;
     uint32_t n_ghosts;
     struct tb_sample *samples;

@@ -188,7 +188,7 @@ static void repair_client(tb_engine *e, uint32_t slot)
 int tb_repair(tb_engine *e)
 {
     int n = 0;
-    for (uint32_t i = 0; i < TB_CLIENTS; i++) {
+    for (uint32_t i = 0; i < e->region.n_clients; i++) {
         struct tb_client *c = &e->region.clients[i];
         int pid = c->pid;
         if (!pid || tb_client_is_alive(c))

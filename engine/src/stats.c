@@ -19,7 +19,7 @@ static uint64_t tier_capacity(const tb_engine *e, uint32_t t)
 static void read_tier(const tb_engine *e, uint32_t t, struct tb_tier_stats *out)
 {
     const struct tb_tier_counters *c = &e->header->tier[t];
-    for (uint32_t i = 0; i < TB_CLIENTS; i++) { /* a slot's counts go on under its next client */
+    for (uint32_t i = 0; i < e->region.n_clients; i++) { /* a slot's counts go on under its next client */
         const struct tb_transfers *moved = &e->region.clients[i].tier[t];
         out->bytes_in += moved->bytes_in;
         out->bytes_out += moved->bytes_out;
@@ -62,7 +62,7 @@ void tb_engine_stats(tb_engine *e, struct tb_stats *out)
 uint64_t tb_bytes_in(const tb_engine *e)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < TB_CLIENTS; i++)
+    for (uint32_t i = 0; i < e->region.n_clients; i++)
         for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
             bytes += e->region.clients[i].tier[t].bytes_in;
     return bytes;
@@ -71,7 +71,7 @@ uint64_t tb_bytes_in(const tb_engine *e)
 uint64_t tb_bytes_moved(const tb_engine *e)
 {
     uint64_t bytes = tb_bytes_in(e);
-    for (uint32_t i = 0; i < TB_CLIENTS; i++)
+    for (uint32_t i = 0; i < e->region.n_clients; i++)
         for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
             bytes += e->region.clients[i].tier[t].bytes_out;
     return bytes;

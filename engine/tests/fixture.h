@@ -64,6 +64,7 @@ static inline void fixture_init(struct fixture *x, enum tb_mode mode)
     struct tb_config *c = &x->config;
     snprintf(c->file, sizeof(c->file), "%s/test.yaml", x->root);
     c->max_files = 1024;
+    c->max_clients = 256;
     snprintf(c->pfs.path, sizeof(c->pfs.path), "%s", x->pfs);
     c->n_prefixes = 1;
     snprintf(c->prefixes[0].prefix, sizeof(c->prefixes[0].prefix), "%s", x->pfs);

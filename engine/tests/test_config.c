@@ -87,6 +87,7 @@ static void every_bad_value_is_refused(void **state)
         const char *text, *says[3];
     } bad[] = {
         {"version: 1\nfoo: 3\n" PFS "tiers:\n" RAM NVME, {"foo", "unknown key", "max_files"}},
+        {"version: 1\nmax_clients: 63\n" PFS "tiers:\n" RAM NVME, {"max_clients", "63", "64"}},
         {"version: 1\nversion: 1\n" PFS "tiers:\n" RAM NVME, {"version", "given twice", ""}},
         {"version: 2\n" PFS "tiers:\n" RAM NVME, {"version", "2", "allowed"}},
         {PFS "tiers:\n" RAM NVME, {"version", "is missing", ""}},

@@ -71,9 +71,9 @@ typedef struct tb_engine tb_engine;
  * handle (tb_io_libc() where nothing is interposed).  A process may attach more
  * than once; each handle counts as a client.
  * -ENOENT no such instance; -EPROTO another version or layout; -EPERM another
- * user's region; -EUSERS every client slot is taken; -ESTALE the region is half
- * made or damaged; -EINVAL a variable of the environment is refused
- * (tb_engine_refusal); -ENOMEM; what opening a tier's files gave.
+ * user's region; -EUSERS every client slot (max_clients) is taken; -ESTALE the
+ * region is half made or damaged; -EINVAL a variable of the environment is
+ * refused (tb_engine_refusal); -ENOMEM; what opening a tier's files gave.
  *
  * Reads the environment, not while another thread changes it: TIERBENCH_MODE, a
  * mode for all managed prefixes of this handle, and in an instance made from a

@@ -12,6 +12,7 @@
 #include "repair.h"
 
 #define PROCESSES 64
+#define CLIENTS 128u
 #define RECORD 700u
 
 struct crowd {
@@ -103,16 +104,17 @@ static void sixty_four_at_once(void **state)
 static void one_too_many(void **state)
 {
     (void)state;
-    static tb_engine *e[TB_CLIENTS], *tool;
+    static tb_engine *e[CLIENTS], *tool;
     struct fixture x;
     uint32_t n = 0;
     int rc;
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    x.config.max_clients = CLIENTS;
     fixture_start(&x);
     while ((rc = tb_engine_attach(x.name, tb_io_libc(), &e[n])) == 0)
         n++;
     assert_int_equal(rc, -EUSERS);
-    assert_int_equal(n, TB_CLIENTS - TB_CLIENTS_TOOLS - 1); /* one is the fixture's */
+    assert_int_equal(n, CLIENTS - TB_CLIENTS_TOOLS - 1); /* one is the fixture's */
     assert_int_equal(tb_instance_attach(x.name, tb_io_libc(), &tool), 0);
     tb_engine_detach(tool);
     tb_engine_detach(e[--n]);
@@ -127,11 +129,12 @@ static void one_too_many(void **state)
 static void forked_without_a_slot(void **state)
 {
     (void)state;
-    static tb_engine *e[TB_CLIENTS];
+    static tb_engine *e[CLIENTS];
     struct fixture x;
     uint32_t n = 0;
     int status;
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    x.config.max_clients = CLIENTS;
     fixture_start(&x);
     struct worker w = {.x = &x, .engine = x.engine, .io = x.io};
     int fd = open_for(&w, "inherited", 0);
