@@ -99,10 +99,13 @@ static const struct tb_option table[] = {
 	{'X', "reorderTasksRandomSeed", TB_INT, AT(reorder_seed), 0, INT_MAX, NULL, "seed of -Z"},
 	{'z', "randomOffset", TB_FLAG, AT(random_offset), 0, 0, NULL, "every offset once, in random order"},
 	{'\0', "random-offset-seed", TB_INT, AT(offset_seed), -1, INT_MAX, NULL, "seed of -z"},
+	{'\0', "randomPrefill", TB_SIZE, AT(prefill), 0, INT64_MAX, NULL, "with -z: fill the file first, by such transfers"},
 	{'e', "fsync", TB_FLAG, AT(fsync), 0, 0, NULL, "sync before the close"},
 	{'Y', "fsyncPerWrite", TB_FLAG, AT(fsync_per_write), 0, 0, NULL, "sync after every write"},
 	{'g', "intraTestBarriers", TB_FLAG, AT(intra_barriers), 0, 0, NULL, "barriers between open, transfer and close"},
 	{'D', "deadlineForStonewalling", TB_INT, AT(deadline_s), 0, INT_MAX, NULL, "seconds after which transfers stop"},
+	{'\0', "minTimeDuration", TB_INT, AT(least_s), 0, INT_MAX, NULL,
+		"-O: seconds a pass takes at least, beginning again at the first transfer"},
 	{'\0', "stoneWallingWearOut", TB_FLAG, AT(wear_out), 0, 0, NULL, "-O: then all ranks reach the fastest's count"},
 	{'\0', "stoneWallingWearOutIterations", TB_SIZE, AT(wear_out_transfers), 0, INT64_MAX, NULL,
 		"-O: transfers of a rank at most"},
@@ -184,6 +187,8 @@ static bool consistent(const struct tb_options *o, int tasks, struct tb_complain
 		return tb_complain(c, "-b: the block size must be a multiple of the transfer size (-t)");
 	if (__builtin_mul_overflow(o->block, o->segments, &all) || all > INT64_MAX / tasks / 2)
 		return tb_complain(c, "-b, -s: the aggregate file size exceeds the largest offset of a file");
+	if (o->prefill && (!o->random_offset || o->prefill % 8 || o->block % o->prefill))
+		return tb_complain(c, "--randomPrefill needs -z, and the block size (-b) to be a multiple of it");
 	if (o->backend != &tb_posix && o->transfer > INT_MAX)
 		return tb_complain(c, "-t: a transfer of 2g and more needs -a POSIX");
 	if (o->backend == &tb_mmap && all > INT64_MAX / 4096 / tasks)

@@ -118,36 +118,78 @@ static void transfer(struct pass *s, int64_t i)
 		report_difference(s, offset, at);
 }
 
-static bool deadline_over(struct pass *s)
+// The time since the first transfer; where ranks move in step, that of the slowest.
+static double elapsed(const struct pass *s)
 {
-	int over = now(s->p->world) - s->begin[TRANSFER] >= s->p->options->deadline_s;
+	double time = now(s->p->world) - s->begin[TRANSFER];
 	if (s->lockstep)
-		MPI_Allreduce(MPI_IN_PLACE, &over, 1, MPI_INT, MPI_LOR, s->p->world->comm);
-	return over;
+		MPI_Allreduce(MPI_IN_PLACE, &time, 1, MPI_DOUBLE, MPI_MAX, s->p->world->comm);
+	return time;
+}
+
+// Past the last transfer it begins again at the first: minTimeDuration.
+static void transfer_next(struct pass *s)
+{
+	transfer(s, s->done++ % s->limit);
 }
 
 // After the deadline all ranks go on to the count of the fastest.
 static void wear_out(struct pass *s)
 {
-	double elapsed = now(s->p->world) - s->begin[TRANSFER], sum = (double)s->done;
-	MPI_Allreduce(&elapsed, &s->stonewall_s, 1, MPI_DOUBLE, MPI_MAX, s->p->world->comm);
-	MPI_Allreduce(&sum, &s->stonewall_pairs, 1, MPI_DOUBLE, MPI_SUM, s->p->world->comm);
-	MPI_Allreduce(&s->done, &s->pairs_min, 1, MPI_INT64_T, MPI_MIN, s->p->world->comm);
-	MPI_Allreduce(&s->done, &s->pairs_max, 1, MPI_INT64_T, MPI_MAX, s->p->world->comm);
-	while (s->done < s->limit && s->done < s->pairs_max)
-		transfer(s, s->done++);
+	struct tb_phase *p = s->p;
+	double time = now(p->world) - s->begin[TRANSFER], sum = (double)s->done;
+	MPI_Allreduce(&time, &s->stonewall_s, 1, MPI_DOUBLE, MPI_MAX, p->world->comm);
+	MPI_Allreduce(&sum, &s->stonewall_pairs, 1, MPI_DOUBLE, MPI_SUM, p->world->comm);
+	MPI_Allreduce(&s->done, &s->pairs_min, 1, MPI_INT64_T, MPI_MIN, p->world->comm);
+	MPI_Allreduce(&s->done, &s->pairs_max, 1, MPI_INT64_T, MPI_MAX, p->world->comm);
+	MPI_Gather(&s->done, 1, MPI_INT64_T, p->pairs, 1, MPI_INT64_T, 0, p->world->comm);
+	while (s->done < s->pairs_max && (s->done < s->limit || p->options->least_s))
+		transfer_next(s);
+}
+
+// With both a deadline and minTimeDuration neither ends the pass before the least time is over.
+static bool is_over(const struct pass *s, bool wall)
+{
+	const struct tb_options *o = s->p->options;
+	bool at_end = s->done % s->limit == 0;
+	if (!wall || !(o->least_s || o->deadline_s))
+		return at_end;
+	if (!o->deadline_s && !at_end)
+		return false;
+	double since = elapsed(s);
+	return since >= o->least_s && (at_end || (o->deadline_s && since >= o->deadline_s));
+}
+
+// Before a pass of -z its file is written with larger transfers, so that random ones overwrite.
+static void prefill(struct pass *s)
+{
+	const struct tb_options *o = s->p->options;
+	if (!o->prefill || s->kind != TB_WRITE)
+		return;
+	struct tb_options whole = *o;
+	whole.random_offset = false;
+	whole.transfer = o->prefill;
+	struct tb_order order;
+	tb_order_make(&order, &whole, s->p->world->tasks, s->owner);
+	void *data = tb_buffer((size_t)o->prefill);
+	memset(data, 0xff, (size_t)o->prefill);
+	for (int64_t i = 0; i < order.count; i++)
+		o->backend->write(&s->file, data, (size_t)o->prefill, tb_order_offset(&order, i));
+	free(data);
+	tb_order_free(&order);
+	MPI_Barrier(s->p->world->comm); // in a shared file it may be another rank's transfer that lies here
 }
 
 static void transfer_all(struct pass *s)
 {
 	const struct tb_options *o = s->p->options;
-	bool wall = o->deadline_s && s->kind != TB_CHECK;
-	while (s->done < s->limit) {
-		transfer(s, s->done++);
-		if (wall && deadline_over(s))
-			break;
-	}
-	if (wall && o->wear_out)
+	bool wall = s->kind != TB_CHECK;
+	prefill(s);
+	if (s->limit)
+		do
+			transfer_next(s);
+		while (!is_over(s, wall));
+	if (wall && o->deadline_s && o->wear_out)
 		wear_out(s);
 	if (s->kind == TB_WRITE && o->fsync)
 		o->backend->sync(&s->file);
@@ -189,7 +231,7 @@ static struct tb_result measure(struct pass *s, int repetition)
 	MPI_Allreduce(MPI_IN_PLACE, &latency, 1, MPI_DOUBLE, MPI_SUM, s->p->world->comm);
 	MPI_Allreduce(&bytes, &all, 1, MPI_DOUBLE, MPI_SUM, s->p->world->comm);
 	struct tb_result r = {.write = s->kind == TB_WRITE, .repetition = repetition, .bytes = (int64_t)all,
-		.pairs_min = s->pairs_min, .pairs_max = s->pairs_max, .stonewall_s = s->stonewall_s,
+		.pairs_min = s->pairs_min, .pairs_max = s->pairs_max, .pairs = s->p->pairs, .stonewall_s = s->stonewall_s,
 		.open_s = end[OPEN] - begin[OPEN], .transfer_s = end[TRANSFER] - begin[TRANSFER],
 		.close_s = end[CLOSE] - begin[CLOSE], .total_s = end[CLOSE] - begin[OPEN],
 		.latency_s = latency / s->p->world->tasks, .rank_total_s = s->end[CLOSE] - s->begin[OPEN],
@@ -239,9 +281,10 @@ struct tb_result tb_phase_run(struct tb_phase *p, enum tb_pass kind, bool check,
 	struct pass s = {.p = p, .kind = kind, .check = check};
 	prepare(&s, repetition);
 	execute(&s);
-	assert(s.done <= s.limit);
+	assert(s.done <= s.limit || p->options->least_s);
+	int64_t exist = s.done < s.limit ? s.done : s.limit;
 	if (kind == TB_WRITE)
-		MPI_Allgather(&s.done, 1, MPI_INT64_T, p->limits, 1, MPI_INT64_T, p->world->comm);
+		MPI_Allgather(&exist, 1, MPI_INT64_T, p->limits, 1, MPI_INT64_T, p->world->comm);
 	tb_order_free(&s.order);
 	free(s.expected);
 	return measure(&s, repetition);

@@ -69,24 +69,25 @@ static void warn_of_size(const struct run *r, const struct tb_result *result, in
 	fprintf(stderr, "WARNING: Expected aggregate file size       = %lld\n", (long long)expected);
 	fprintf(stderr, "WARNING: Stat() of aggregate file size      = %lld\n", (long long)found);
 	fprintf(stderr, "WARNING: Using actual aggregate bytes moved = %lld\n", (long long)result->bytes);
-	fprintf(stderr, "WARNING: Maybe caused by deadlineForStonewalling\n");
+	if (r->o->deadline_s)
+		fprintf(stderr, "WARNING: Maybe caused by deadlineForStonewalling\n");
 }
 
 // What the library says was written must be there; a shared file under a stonewall may have holes, never less.
 static void check_size(struct run *r, const struct tb_result *result, int repetition)
 {
 	char path[4096];
-	int64_t size[2] = {0, 0};
+	int64_t size[2] = {0, 0}, all = tb_aggregate(r->o, r->w), distinct = result->bytes < all ? result->bytes : all;
 	tb_path(path, sizeof path, r->o, r->w->rank, repetition);
 	size[1] = owns_file(r) && !regular_size(path, &size[0]);
 	MPI_Allreduce(MPI_IN_PLACE, size, 2, MPI_INT64_T, MPI_SUM, r->w->comm);
 	warn_of_size(r, result, size[0]);
-	if (size[1] || size[0] >= result->bytes)
+	if (size[1] || size[0] >= distinct)
 		return;
 	r->short_file = true;
 	if (r->w->rank == 0)
 		fprintf(stderr, "tb-ior: %s: %lld bytes were written, but the files hold %lld\n", r->o->file,
-			(long long)result->bytes, (long long)size[0]);
+			(long long)distinct, (long long)size[0]);
 }
 
 static void save_status(const struct run *r)
@@ -268,6 +269,7 @@ int tb_run(const struct tb_options *o, const struct tb_world *w, struct tb_repor
 	r->phase = (struct tb_phase){.options = o, .world = w, .signature = common_signature(o, w->comm)};
 	r->phase.data = tb_buffer((size_t)o->transfer);
 	r->phase.limits = tb_buffer((size_t)w->tasks * sizeof *r->phase.limits);
+	r->phase.pairs = tb_buffer((size_t)w->tasks * sizeof *r->phase.pairs);
 	void *occupied = occupy(r);
 	for (int i = 0; i < w->tasks; i++)
 		r->phase.limits[i] = INT64_MAX;
@@ -283,5 +285,6 @@ int tb_run(const struct tb_options *o, const struct tb_world *w, struct tb_repor
 	free(occupied);
 	free(r->phase.data);
 	free(r->phase.limits);
+	free(r->phase.pairs);
 	return errors ? TB_EXIT_DATA : 0;
 }

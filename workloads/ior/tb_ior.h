@@ -31,7 +31,8 @@ struct tb_options {
 	bool direct, preallocate, file_view, no_fill, advise_drop, advise_pattern;
 	int64_t block, transfer, segments, signature, alignment, wear_out_transfers, memory_per_task;
 	int64_t memory_per_node; // below 0: that many percent
-	int verbose, deadline_s, repetitions, delay_s, task_offset, reorder_seed, offset_seed, limit_min; // minutes
+	int64_t prefill; // bytes of a transfer that fills the file before -z, 0: none
+	int verbose, deadline_s, least_s, repetitions, delay_s, task_offset, reorder_seed, offset_seed, limit_min; // minutes
 	int tasks, refnum, outlier_s;
 	enum tb_packet packet;
 	struct tb_tests *tests; // what the scripts of -f add
@@ -49,6 +50,7 @@ struct tb_result {
 	bool write, removal; // neither: a read; of a removal only total_s and repetition hold
 	int repetition;
 	int64_t bytes, pairs_min, pairs_max;
+	const int64_t *pairs; // of each rank at the stonewall, until the next pass; on rank 0
 	double bandwidth_mib, iops, latency_s, open_s, transfer_s, close_s, total_s;
 	double stonewall_s, stonewall_mib; // with wear-out: when the deadline struck, mean MiB/s a task until then
 	double rank_total_s, rank_transfer_s, rank_bytes; // this rank's own
@@ -133,6 +135,7 @@ struct tb_phase {
 	const struct tb_world *world;
 	uint64_t *data;
 	int64_t *limits; // per owner: transfers that exist
+	int64_t *pairs;  // rank 0: transfers of each rank when the deadline struck
 	int64_t errors;  // wrong transfers this rank has seen
 	uint32_t signature;
 };

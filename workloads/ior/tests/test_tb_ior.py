@@ -1,6 +1,6 @@
 """tb-ior against captured output of IOR 4.0.0, and its files against bytes computed here.
 
-usage: test_tb_ior.py TB_IOR MPIEXEC CASE
+usage: test_tb_ior.py TB_IOR MPIEXEC TIERCTL CASE
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ MEASURED = re.compile(r"^(tb-ior-0|IOR-4)[.\d]+|[\d.]+ Mi?B/sec|\w{3} \w{3} .* \
 WRONG_LINES = (
     "-y|-b|-b 0|-b 4q|-b 9999999t|-t 3k -b 8k|-t 12 -b 24|-t 0|-i 0|-D x|-G x|-a FILE|-C -Z|word|"
     "-z -C|-z -c -a MPIIO|-z --mpiio.useFileView|-N 3|--posix.odirect -t 8|-l random|-M 99%|"
+    "--randomPrefill=4k|-z --randomPrefill=5k|-O minTimeDuration=x|"
     "-f /nowhere|-t 2g -b 2g -a HDF5|-O nothing=1|-O summaryFile|-O summaryFormat=XML|"
     "-O summaryFile=/nowhere/x|-O stoneWallingWearOut=1|-O stoneWallingWearOut=2 -D 1|"
     "-O blockSize=x|--blockSize|--nothing=1|-O checkRead=yes"
 ).split("|")
-PROGRAM = MPIEXEC = ""
+PROGRAM = MPIEXEC = TIERCTL = ""
 
 
 def expected(signature: int, owner: int, transfer: int) -> bytes:
@@ -352,6 +353,17 @@ class Check(Case):
                 done = self.run_ior(f"{check} -k -F -G 42 -t 4k -b 128k", status=3 if "-q" in check else 1)
                 self.assertIn(f"{victim}: wrong data at offset {at - at % 8}", done.stderr)
 
+    def test_prefill(self) -> None:
+        """Larger writes, all of which -z then overwrites: nothing of the filling is left."""
+        for shape in ("-F", "-s 3"):
+            self.run_ior(f"-w -r -R -z -t 4k -b 64k {shape} --randomPrefill=32k")
+        trace = self.folder / "trace"
+        line = f"-w -z -t 4k -b 64k --randomPrefill=32k -o {self.file}"
+        command = ["strace", "-f", "-e", "trace=write,pwrite64", "-o", str(trace), PROGRAM, *line.split()]
+        subprocess.run(command, check=True, timeout=LIMIT_S, stdout=subprocess.DEVNULL)
+        sizes = Counter(re.findall(r"= (4096|32768)$", trace.read_text(), re.M))
+        self.assertEqual(sizes, {"32768": 2, "4096": 16})
+
     def test_other_signature(self) -> None:
         self.run_ior("-w -k -G 42 -t 4k -b 128k")
         done = self.run_ior("-r -R -k -G 43 -t 4k -b 128k", status=1)
@@ -375,6 +387,23 @@ class Stonewall(Case):
         self.assertEqual(pairs[0], pairs[1])
         self.assertAlmostEqual(ours["summary"][1]["xsizeMiB"], sum(sizes) / (1 << 20), places=3)
         self.run_ior(f"-r -F -t 4k -b 64g -O stoneWallingStatusFile={self.folder}/status")
+
+    def test_ranks_are_told(self) -> None:
+        done = self.run_ior("-w -v -F -t 4k -b 64g -Y -D 1 -O stoneWallingWearOut=1")
+        told = [int(n) for n in re.findall(r"(?m)^[01]: stonewalling pairs accessed: (\d+)$", done.stdout)]
+        line = re.search(r"(?m)^stonewalling pairs accessed min: (\d+) max: (\d+)", done.stdout)
+        assert line
+        self.assertEqual([min(told), max(told), len(told)], [int(line[1]), int(line[2]), 2])
+
+    def test_least_time(self) -> None:
+        """Too little data for the time is written again from its beginning, then read as one pass of it."""
+        for mode in ("-F", "-D 1", "-a MPIIO -c"):
+            done = self.run_ior(f"-w -r -R {mode} -t 4k -b 64k -O minTimeDuration=2,summaryFormat=CSV")
+            rows = [row.split(",") for row in done.stdout.splitlines()[1:]]
+            self.assertEqual([row[0] for row in rows], ["write", "read"])
+            for row in rows:
+                self.assertGreaterEqual(float(row[7]), 2, mode)
+                self.assertGreater(float(row[1]) * float(row[9]), 1, mode)  # MiB that were moved
 
     def test_without_wear_out(self) -> None:
         for mode in ("-F -Y", "-a MPIIO -c", "-a MPIIO -Y"):
@@ -430,9 +459,24 @@ class Errors(Case):
 
 
 class Scale(Case):
-    """Many more ranks than processors, each with little memory."""
+    """Many more ranks than processors, each with little memory, on a modelled PFS that has them wait."""
 
     LIMIT_S, RANKS, TRANSFER, MOST_MIB = 150, 128, 64 << 10, 30
+    PFS_MIB_S, REPETITIONS = 16, 2
+
+    def configuration(self) -> Path:
+        """The PFS alone, slow enough that the model and not the processors sets the time."""
+        (self.folder / "pfs").mkdir()
+        path = self.folder / "pfs.yaml"
+        rate = f"{self.PFS_MIB_S}MiB/s"
+        model = f"{{name: slow, read_bandwidth: {rate}, write_bandwidth: {rate}}}"
+        path.write_text(
+            "version: 1\nmax_files: 1024\nmode: bypass\nfsync: pfs\n"
+            f"pfs: {{path: {self.folder}/pfs, model: {model}}}\n"
+            "tiers:\n"
+            "  - {name: ram, medium: memory, capacity: 16MiB, block: 4KiB, slabs: [{units: 1, share: 1.0}]}\n"
+        )
+        return path
 
     def peaks_mib(self) -> list[float]:
         """The largest resident size of each rank that runs now, its own memory and libraries together."""
@@ -446,8 +490,12 @@ class Scale(Case):
         return found
 
     def test_oversubscribed(self) -> None:
-        line = f"-w -r -R -F -C -t {self.TRANSFER} -b {2 * self.TRANSFER} -i 2 -d 2 -o {self.file}"
-        command = [MPIEXEC, "-n", str(self.RANKS), PROGRAM, *line.split(), "-O", "summaryFormat=CSV"]
+        self.file = self.folder / "pfs" / "data"
+        line = f"-w -r -R -F -C -t {self.TRANSFER} -b {2 * self.TRANSFER} -i {self.REPETITIONS}"
+        report = self.folder / "report.csv"
+        line += f" -o {self.file} -O summaryFormat=CSV,summaryFile={report}"
+        command = [TIERCTL, "run", "-c", str(self.configuration()), "--"]
+        command += [MPIEXEC, "-n", str(self.RANKS), PROGRAM, *line.split()]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
             peaks: list[float] = []
             end = time.monotonic() + self.LIMIT_S
@@ -455,17 +503,18 @@ class Scale(Case):
                 peaks += self.peaks_mib()
                 time.sleep(0.5)
             run.kill()
-            output, errors = run.communicate()
+            _, errors = run.communicate()
         self.assertEqual(run.returncode, 0, errors)
-        rows = [row.split(",") for row in output.splitlines()[1:]]
-        self.assertEqual(
-            [(row[0], row[10], row[11]) for row in rows],
-            [(access, str(self.RANKS), str(i)) for i in range(2) for access in ("write", "read")],
-        )
+        rows = [row.split(",") for row in report.read_text().splitlines()[1:]]
+        each = [(access, str(i)) for i in range(self.REPETITIONS) for access in ("write", "read")]
+        self.assertEqual([(row[0], row[11]) for row in rows], each)
+        self.assertEqual({row[10] for row in rows}, {str(self.RANKS)})
+        modelled_s = 2 * self.TRANSFER * self.RANKS / (self.PFS_MIB_S << 20)
+        self.assertGreater(min(float(row[9]) for row in rows), 0.9 * modelled_s)
         self.assertGreaterEqual(len(peaks), self.RANKS)
         self.assertLess(max(peaks), self.MOST_MIB + self.TRANSFER / (1 << 20))
 
 
 if __name__ == "__main__":
-    PROGRAM, MPIEXEC = sys.argv[1:3]
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
+    PROGRAM, MPIEXEC, TIERCTL = sys.argv[1:4]
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=2)
