@@ -37,16 +37,23 @@ uint32_t tb_journal_tier(const struct tb_config *config)
     return TB_NONE;
 }
 
-uint64_t tb_process_start_time(int pid)
+static ssize_t read_process(int pid, const char *what, void *out, size_t size)
 {
-    char path[64], text[1024];
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
     struct tb_io *io = tb_io_libc();
     int fd = io->ops->open(io, path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
-        return 0;
-    ssize_t n = io->ops->read(io, fd, text, sizeof(text) - 1);
+        return fd;
+    ssize_t n = io->ops->read(io, fd, out, size);
     io->ops->close(io, fd);
+    return n;
+}
+
+uint64_t tb_process_start_time(int pid)
+{
+    char text[1024];
+    ssize_t n = read_process(pid, "stat", text, sizeof(text) - 1);
     if (n <= 0)
         return 0;
     text[n] = 0;
@@ -56,10 +63,29 @@ uint64_t tb_process_start_time(int pid)
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
-bool tb_client_is_alive(const struct tb_client *c)
+/*
+ * The addresses that the kernel told the program at its start, mixed: no two programs of a process have the same, as
+ * long as addresses are random.  0 where they can't be read.
+ */
+static uint64_t process_image(int pid)
+{
+    uint64_t words[64], mixed = 0;
+    ssize_t n = read_process(pid, "auxv", words, sizeof(words));
+    for (ssize_t i = 0; i < n / (ssize_t)sizeof(words[0]); i++)
+        mixed = (mixed ^ words[i]) * 0x9e3779b97f4a7c15u + 1;
+    return mixed;
+}
+
+bool tb_client_runs(const struct tb_client *c)
 {
     int pid = c->pid;
     return pid && (kill(pid, 0) == 0 || errno == EPERM) && tb_process_start_time(pid) == c->start_time;
+}
+
+bool tb_client_is_alive(const struct tb_client *c)
+{
+    uint64_t image = c->image, now = image && tb_client_runs(c) ? process_image(c->pid) : 0;
+    return now ? now == image : tb_client_runs(c);
 }
 
 bool tb_slot_is_dead(const tb_engine *e, uint32_t slot)
@@ -76,6 +102,7 @@ static uint32_t take_slot(tb_engine *e, uint32_t n)
     for (uint32_t i = 0; i < n && slot == TB_NONE && !h->closed; i++)
         if (!e->region.clients[i].pid) {
             e->region.clients[i].start_time = tb_process_start_time(getpid());
+            e->region.clients[i].image = process_image(getpid());
             e->region.clients[i].pid = getpid();
             slot = i;
         }
@@ -203,6 +230,17 @@ static int register_after_repair(tb_engine *e)
     return rc;
 }
 
+/* What this process was before it executed its program has ended, but for descriptors that the program inherited. */
+static void repair_former(tb_engine *e)
+{
+    const struct tb_client *c = e->region.clients;
+    for (uint32_t i = 0; i < e->region.n_clients; i++)
+        if (c[i].pid == c[e->slot].pid && c[i].image && c[i].image != c[e->slot].image) {
+            tb_repair(e);
+            return;
+        }
+}
+
 static _Thread_local struct tb_error refusal;
 
 /* With its client registered: -EUSERS where no slot is free, even of the dead. */
@@ -233,6 +271,7 @@ int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
     int rc = attach(name, base, false, out);
     if (rc)
         return rc;
+    repair_former(*out);
     if (tb_environment_goes_past(*out))
         tb_engine_flush(*out, -1);
     if (tb_environment_stops_daemon())
@@ -257,7 +296,7 @@ bool tb_engine_config_changed(tb_engine *e)
 
 void tb_engine_detach(tb_engine *e)
 {
-    tb_opens_forget_client(e, e->slot);
+    tb_opens_forget_client(e, e->slot, false);
     e->region.clients[e->slot].pid = 0;
     tb_client_free(e);
 }
@@ -291,7 +330,7 @@ void tb_engine_atfork_failed(tb_engine *e)
 {
     if (forked_slot == TB_NONE)
         return;
-    tb_opens_forget_client(e, forked_slot);
+    tb_opens_forget_client(e, forked_slot, false);
     e->region.clients[forked_slot].pid = 0;
     forked_slot = TB_NONE;
 }

@@ -115,6 +115,8 @@ void tb_client_free(tb_engine *e);
 tb_engine *tb_client_new(struct tb_io *base);
 uint64_t tb_process_start_time(int pid);
 bool tb_client_is_alive(const struct tb_client *c);
+/* The process itself lives, whatever program it runs by now. */
+bool tb_client_runs(const struct tb_client *c);
 /* What a dead client claimed is anyone's. */
 bool tb_slot_is_dead(const tb_engine *e, uint32_t slot);
 

@@ -157,15 +157,22 @@ static void queue_flush(tb_engine *e, const struct tb_open *o)
         tb_flush_queue(e, o->file);
 }
 
-void tb_opens_forget_client(tb_engine *e, uint32_t slot)
+bool tb_opens_forget_client(tb_engine *e, uint32_t slot, bool but_coherent)
 {
+    uint64_t mask = 1ull << (slot % 64);
+    bool holds = false;
     for (uint32_t i = 0; i < e->region.n_opens; i++) {
         struct tb_open *o = &e->region.opens[i];
-        if (o->magic == TB_OPEN_MAGIC && let_go(e, i, slot)) {
+        if (o->magic != TB_OPEN_MAGIC || !(holders_of(e, i)[slot / 64] & mask))
+            continue;
+        if (but_coherent && e->region.files[o->file].flags & TB_FILE_COHERENT)
+            holds = true;
+        else if (let_go(e, i, slot)) {
             queue_flush(e, o);
             if (tb_file_put(e, o->file))
                 tb_file_forget(e, o->file);
             tb_open_free(e, o);
         }
     }
+    return holds;
 }

@@ -19,13 +19,16 @@ struct tb_open *tb_open_of(const tb_engine *e, int fd);
  */
 struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last);
 void tb_open_free(tb_engine *e, struct tb_open *o);
-/* For a child about to be forked: hold in its slot what this process's descriptors hold. */
 /* Make the file behind every descriptor of this process coherent. */
 void tb_opens_make_coherent(tb_engine *e);
 /* Know no descriptor any more, and let none go: they are another client's. */
 void tb_opens_abandon(tb_engine *e);
+/* For a child about to be forked: hold in its slot what this process's descriptors hold. */
 void tb_opens_hold(tb_engine *e, uint32_t slot);
-/* Every description of a dead client: frees those nobody else holds, and queues the flush that their close would have made. */
-void tb_opens_forget_client(tb_engine *e, uint32_t slot);
+/*
+ * Every description of a dead client: frees those nobody else holds, and queues the flush that their close would have
+ * made.  `but_coherent`: those of coherent files stay held; true where there are any.
+ */
+bool tb_opens_forget_client(tb_engine *e, uint32_t slot, bool but_coherent);
 
 #endif

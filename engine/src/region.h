@@ -171,6 +171,7 @@ struct tb_stream { /* a reader that the daemon reads ahead of: stream.h */
 struct tb_client {
     _Atomic int pid; /* 0: free */
     uint64_t start_time; /* of the process, clock ticks since boot: a reused pid is another process */
+    _Atomic uint64_t image; /* of the program it runs: exec leaves a client behind; 0: any, what it left is held until it ends */
     struct tb_transfers tier[TB_MAX_TIERS];
 } __attribute__((aligned(64)));
 

@@ -175,12 +175,18 @@ static void release_claims(tb_engine *e, uint32_t slot)
     atomic_compare_exchange_strong(&e->header->renamer, &holder, 0);
 }
 
+/* A process that executed a program goes on with the descriptors it passed on, all of coherent files. */
 static void repair_client(tb_engine *e, uint32_t slot)
 {
+    struct tb_client *c = &e->region.clients[slot];
+    bool executes = tb_client_runs(c);
     tb_intents_finish(e, slot);
     release_claims(e, slot);
     repair_buffers(e, slot);
-    tb_opens_forget_client(e, slot);
+    if (tb_opens_forget_client(e, slot, executes))
+        c->image = 0;
+    else
+        c->pid = 0;
     if (!tb_instance_daemon_alive(e))
         tb_flush_requeue(e);
 }
@@ -197,8 +203,6 @@ int tb_repair(tb_engine *e)
         bool mine = c->pid == pid; /* another repairer may have been here */
         if (mine)
             repair_client(e, i);
-        if (mine)
-            c->pid = 0;
         tb_lock_drop(&e->header->clients_lock);
         n += mine;
     }

@@ -21,7 +21,7 @@ version: 1
 max_files: {max_files}
 pfs: {{path: {root}/pfs}}
 fsync: pfs
-flush: {{policy: manual, threads: 2}}
+flush: {{policy: {flush}, threads: 2}}
 tiers:
   - {{name: ram, medium: memory, capacity: {capacity}, block: 4KiB, slabs: [{{units: 1, share: 0.25}}, {{units: 16, share: 0.75}}]}}
   - {{name: nvme, medium: directory, path: {root}/nvme, capacity: 8MiB, block: 4KiB, slabs: [{{units: 16, share: 1.0}}]}}
@@ -76,17 +76,44 @@ os.ftruncate(fd, int(sys.argv[-1]) + 5)
 """
 
 
+EXECUTING = '[ "$1" = 0 ] || exec sh "$0" $(($1 - 1))\n'
+
+STARTING = """
+import os, subprocess, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+os.write(fd, b"written")
+subprocess.Popen(["sleep", "30"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+os.close(fd)
+sys.stdin.read()
+"""
+
+PASSING_ON = """
+import os, subprocess, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+os.write(fd, b"before ")
+child = subprocess.Popen(["sh", "-c", f"read line; echo behind >&{fd}"], stdin=subprocess.PIPE, pass_fds=[fd])
+os.close(fd)
+time.sleep(0.3)
+with open(sys.argv[1], "rb", buffering=0) as file:
+    assert file.read() == b"before "
+    child.communicate(b"go\\n")
+    file.seek(0)
+    assert file.read() == b"before behind\\n"
+"""
+
+
 class Instance:
     """A started instance in a fresh folder; stopped, with a drain, on leaving."""
 
-    def __init__(self, capacity: str = "16MiB", max_files: int = 1024) -> None:
+    def __init__(self, capacity: str = "16MiB", max_files: int = 1024, flush: str = "manual") -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="tierbench-processes-")
         self.root = Path(self.folder.name)
         self.name = f"processes-{os.getpid()}"
         self.config = self.root / "tiers.yaml"
         for place in ("pfs", "nvme"):
             (self.root / place).mkdir()
-        self.config.write_text(CONFIG.format(root=self.root, capacity=capacity, max_files=max_files))
+        text = CONFIG.format(root=self.root, capacity=capacity, max_files=max_files, flush=flush)
+        self.config.write_text(text)
         self.env = os.environ | {
             "LD_PRELOAD": str(LIB / "libtierbench_preload.so"),
             "TIERBENCH_INSTANCE": self.name,
@@ -166,7 +193,9 @@ def one_client_too_many_passes_through() -> None:
             late = x.python("import sys; open(sys.argv[1], 'w').write('late')", x.root / "pfs/late")
             _, said = late.communicate(timeout=60)
             assert late.returncode == 0, said
-            assert "tierbench: instance" in said and "clients are attached" in said and "unbuffered" in said, said
+            assert (
+                "tierbench: instance" in said and "clients are attached" in said and "unbuffered" in said
+            ), said
             assert (x.root / "pfs/late").read_text() == "late"
         finally:
             for sleeper in sleepers:
@@ -209,6 +238,27 @@ def large_offsets() -> None:
         assert path.stat().st_size == places[-1] + 5
 
 
+def executing_leaves_no_client() -> None:
+    """A process that executes one program after the other is one client all the time."""
+    with Instance() as x:
+        script = x.root / "execute.sh"
+        script.write_text(EXECUTING)
+        finish(subprocess.Popen(["sh", str(script), "300"], env=x.env, stderr=subprocess.PIPE, text=True))
+
+
+def a_program_holds_what_it_inherits_alone() -> None:
+    """A file that was open when a program was started is flushed at its close; one that was passed on stays coherent."""
+    with Instance(flush="on-close") as x:
+        path = x.root / "pfs/closed"
+        starter = subprocess.Popen([sys.executable, "-c", STARTING, path], env=x.env, stdin=subprocess.PIPE)
+        limit = time.monotonic() + 20
+        while not path.exists() or path.read_bytes() != b"written":
+            assert time.monotonic() < limit, "the program that was started holds the file"
+            time.sleep(0.05)
+        starter.communicate()
+        finish(x.python(PASSING_ON, x.root / "pfs/passed"))
+
+
 TESTS: list[Callable[[], None]] = [
     the_region_is_as_planned,
     sixty_four_processes_write_one_file,
@@ -216,6 +266,8 @@ TESTS: list[Callable[[], None]] = [
     more_files_than_max_files,
     a_thousand_descriptors,
     large_offsets,
+    executing_leaves_no_client,
+    a_program_holds_what_it_inherits_alone,
 ]
 
 for test in TESTS:
