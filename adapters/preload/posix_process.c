@@ -36,17 +36,45 @@ TB_WRAPPER pid_t vfork(void)
     return fork();
 }
 
+static const char *variable(char *const *environment, const char *name)
+{
+    size_t n = strlen(name);
+    for (; environment && *environment; environment++)
+        if (strncmp(*environment, name, n) == 0 && (*environment)[n] == '=')
+            return *environment + n + 1;
+    return NULL;
+}
+
+static const char library[] = "libtierbench_preload";
+static bool by_environment; /* we were preloaded by it, and not by the system's list */
+
+static __attribute__((constructor)) void note_environment(void)
+{
+    const char *list = getenv("LD_PRELOAD");
+    by_environment = list && strstr(list, library);
+}
+
+/* The next program's environment lacks the adapter, or says of no instance. */
+static bool leaves_adapter(char *const *next)
+{
+    const char *list = variable(next, "LD_PRELOAD");
+    bool finds = variable(next, "TIERBENCH_INSTANCE") || variable(next, "TIERBENCH_CONFIG") || variable(next, "HERMES_CONF");
+    return by_environment && (!list || !strstr(list, library) || !finds);
+}
+
 /*
  * A program that loads no adapter goes to the PFS itself.  It finds there what was
  * written until now, and one line says that it goes past the tiers.
  */
-static void announce_unserved(const char *path)
+static void announce_unserved(const char *path, char *const *environment)
 {
     tb_engine *e = tb_inside ? NULL : tb_adapter_engine();
     char text[PATH_MAX + 128];
     int saved = errno;
     tb_enter();
     const char *why = e && path ? tb_program_unserved(path) : NULL;
+    if (e && path && !why && leaves_adapter(environment) && access(path, X_OK) == 0)
+        why = "is started without the adapter's environment";
     if (why) {
         tb_engine_flush(e, -1);
         int n = snprintf(text, sizeof(text), "tierbench: %s %s: its I/O passes the tiers by\n", path, why);
@@ -58,29 +86,38 @@ static void announce_unserved(const char *path)
 }
 
 /* As execvp looks for it; longer names than fit are left to it. */
-static void announce_named(const char *file)
+static void announce_named(const char *file, char *const *environment)
 {
     char path[PATH_MAX];
     const char *list = getenv("PATH");
     if (!file || strchr(file, '/')) {
-        announce_unserved(file);
+        announce_unserved(file, environment);
         return;
     }
     for (const char *p = list ? list : "/bin:/usr/bin"; *p; p += strspn(p, ":")) {
         size_t n = strcspn(p, ":");
         if (snprintf(path, sizeof(path), "%.*s/%s", (int)n, p, file) < (int)sizeof(path) && access(path, X_OK) == 0) {
-            announce_unserved(path);
+            announce_unserved(path, environment);
             return;
         }
         p += n;
     }
 }
 
+/* Of a descriptor (where `path` is empty), or of a name beside a directory's. */
+static void announce_at(int dirfd, const char *path, char *const *environment)
+{
+    char text[PATH_MAX];
+    if (!path || (dirfd != AT_FDCWD && *path != '/' && snprintf(text, sizeof(text), "/proc/self/fd/%d%s%s", dirfd, *path ? "/" : "", path) >= PATH_MAX))
+        return;
+    announce_unserved(dirfd == AT_FDCWD || *path == '/' ? path : text, environment);
+}
+
 /* The kernel reads the program itself. */
-static const char *program(const char *path, struct tb_path *p)
+static const char *program(const char *path, char *const *environment, struct tb_path *p)
 {
     tb_coherent_for_exec();
-    announce_unserved(path);
+    announce_unserved(path, environment);
     if (!tb_path_find(AT_FDCWD, path, p))
         return path;
     tb_path_flush(p);
@@ -90,38 +127,40 @@ static const char *program(const char *path, struct tb_path *p)
 TB_WRAPPER int execve(const char *path, char *const argv[], char *const envp[])
 {
     struct tb_path p;
-    return REAL(execve)(program(path, &p), argv, envp);
+    return REAL(execve)(program(path, envp, &p), argv, envp);
 }
 
 TB_WRAPPER int execv(const char *path, char *const argv[])
 {
     struct tb_path p;
-    return REAL(execv)(program(path, &p), argv);
+    return REAL(execv)(program(path, environ, &p), argv);
 }
 
 TB_WRAPPER int execvp(const char *file, char *const argv[])
 {
     tb_coherent_for_exec();
-    announce_named(file);
+    announce_named(file, environ);
     return REAL(execvp)(file, argv);
 }
 
 TB_WRAPPER int execvpe(const char *file, char *const argv[], char *const envp[])
 {
     tb_coherent_for_exec();
-    announce_named(file);
+    announce_named(file, envp);
     return REAL(execvpe)(file, argv, envp);
 }
 
 TB_WRAPPER int fexecve(int fd, char *const argv[], char *const envp[])
 {
     tb_coherent_for_exec();
+    announce_at(fd, "", envp);
     return REAL(fexecve)(fd, argv, envp);
 }
 
 TB_WRAPPER int execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
 {
     tb_coherent_for_exec();
+    announce_at(dirfd, path, envp);
     return REAL(execveat)(dirfd, path, argv, envp, flags);
 }
 
@@ -165,14 +204,14 @@ TB_WRAPPER int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_
                            const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
 {
     struct tb_path p;
-    return REAL(posix_spawn)(pid, program(path, &p), actions, attributes, argv, envp);
+    return REAL(posix_spawn)(pid, program(path, envp, &p), actions, attributes, argv, envp);
 }
 
 TB_WRAPPER int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
                             const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
 {
     tb_coherent_for_exec();
-    announce_named(file);
+    announce_named(file, envp);
     return REAL(posix_spawnp)(pid, file, actions, attributes, argv, envp);
 }
 

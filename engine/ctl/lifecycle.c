@@ -96,11 +96,13 @@ int tb_stop_command(int argc, char **argv)
     struct tb_instance_info info;
     tb_instance_info(e, &info);
     snprintf(retry, sizeof(retry), "tierctl stop -i %s", info.name);
+    tb_instance_retire(e, true);
     ctl_stop_daemon(e);
     rc = o.force ? 0 : ctl_drain(e, retry);
-    if (rc)
+    if (rc) {
+        tb_instance_retire(e, false);
         tb_engine_detach(e);
-    else
+    } else
         tb_instance_destroy(e);
     return rc;
 }

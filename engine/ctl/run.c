@@ -165,12 +165,15 @@ static int finish(struct run *r)
     uint64_t dirty = dirty_bytes(r->engine);
     double start = ctl_now();
     snprintf(retry, sizeof(retry), "tierctl stop -i %s", r->daemon.name);
+    if (!r->keep)
+        tb_instance_retire(r->engine, true); /* who outlives the program may go on */
     int drained = ctl_drain(r->engine, retry);
     r->drain_s = ctl_now() - start;
     int rc = report(r, dirty);
     if (drained || r->keep) {
         if (r->keep && !drained)
             fprintf(stderr, "tierctl: instance %s stays; end it with: %s\n", r->daemon.name, retry);
+        tb_instance_retire(r->engine, false);
         tb_engine_detach(r->engine);
     } else {
         ctl_stop_daemon(r->engine);

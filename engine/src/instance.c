@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "file.h"
 #include "journal.h"
 #include "names.h"
 #include "remove_tree.h"
@@ -249,6 +250,17 @@ bool tb_instance_close(tb_engine *e)
     h->closed = live_clients(&e->region) == 0;
     tb_lock_drop(&h->clients_lock);
     return h->closed;
+}
+
+void tb_instance_retire(tb_engine *e, bool retired)
+{
+    e->header->closed = retired;
+    for (uint32_t i = 0; retired && i < e->region.n_file_buckets; i++) {
+        int stripe = tb_file_lock(e, i);
+        if (e->region.files[i].magic == TB_FILE_MAGIC && !(e->region.files[i].flags & TB_FILE_SCRATCH))
+            e->region.files[i].flags |= TB_FILE_SYNC;
+        tb_file_unlock(e, stripe);
+    }
 }
 
 void tb_instance_errors(tb_engine *e, tb_file_reporter *report, void *arg)

@@ -63,6 +63,11 @@ int tb_instance_become_daemon(tb_engine *engine);
 bool tb_instance_is_idle(tb_engine *engine);
 /* From now on nobody attaches; false, and nothing changed, where a client lives. */
 bool tb_instance_close(tb_engine *engine);
+/*
+ * Before an instance is drained and destroyed: nobody attaches, and what clients that live
+ * write from now on is written through.  `false` takes the first back.
+ */
+void tb_instance_retire(tb_engine *engine, bool retired);
 
 /* Background work, run by the daemon: flush threads, repair of dead clients, statistics samples. */
 int tb_background_start(tb_engine *engine);

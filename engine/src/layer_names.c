@@ -181,8 +181,9 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     bool known = !rc && id.regular && !e->passes_through && tb_file_get(e, &id, p.path, flags_of(&p), &file) == 0;
     e->header->passed += !rc && id.regular && !known;
     if (known) {
-        if (p.mode == TB_MODE_PERSISTENT_SYNC && !(e->region.files[file].flags & TB_FILE_SYNC))
-            mark(e, file, TB_FILE_SYNC); /* another process had opened it in another mode */
+        bool through = p.mode == TB_MODE_PERSISTENT_SYNC || (e->header->closed && !p.scratch);
+        if (through && !(e->region.files[file].flags & TB_FILE_SYNC))
+            mark(e, file, TB_FILE_SYNC); /* another process had opened it in another mode, or the instance goes */
         believe_backing(e, file, fd, &id);
         if (id.links > 1)
             tb_file_rename(e, file, p.path); /* of its names, one that is there */

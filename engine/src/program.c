@@ -12,16 +12,21 @@
 
 #include <tierbench/program.h>
 
-static bool is_static(int fd)
+#define SCRIPT_LINE 256 /* as much of a "#!" line as the kernel reads, */
+#define SCRIPT_DEPTH 5  /* and of scripts that interpret scripts */
+
+static const char *unserved_elf(int fd)
 {
     Elf64_Ehdr head;
     Elf64_Phdr p;
     if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
-        return false;
+        return NULL;
+    if (head.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32))
+        return "is of another word size";
     for (int i = 0; i < head.e_phnum; i++)
         if (pread(fd, &p, sizeof(p), (off_t)(head.e_phoff + (Elf64_Off)i * head.e_phentsize)) == sizeof(p) && p.p_type == PT_INTERP)
-            return false;
-    return true;
+            return NULL;
+    return "is statically linked";
 }
 
 static bool gains_rights(int fd)
@@ -34,12 +39,34 @@ static bool gains_rights(int fd)
     return geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
-const char *tb_program_unserved(const char *path)
+/* The program behind "#!"; its rights are the interpreter's, and so is how it is linked. */
+static bool interpreter(int fd, char *out)
 {
+    ssize_t n = pread(fd, out, SCRIPT_LINE, 0);
+    if (n < 3 || out[0] != '#' || out[1] != '!')
+        return false;
+    out[n] = 0;
+    char *start = out + 2 + strspn(out + 2, " \t");
+    start[strcspn(start, " \t\n")] = 0;
+    memmove(out, start, strlen(start) + 1);
+    return *out;
+}
+
+static const char *unserved(const char *path, int depth)
+{
+    char next[SCRIPT_LINE + 1];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return NULL;
-    const char *why = is_static(fd) ? "is statically linked" : gains_rights(fd) ? "runs with another user's rights" : NULL;
+    bool script = interpreter(fd, next);
+    const char *why = script ? NULL : unserved_elf(fd);
+    if (!script && !why && gains_rights(fd))
+        why = "runs with another user's rights";
     close(fd);
-    return why;
+    return script && depth ? unserved(next, depth - 1) : why;
+}
+
+const char *tb_program_unserved(const char *path)
+{
+    return unserved(path, SCRIPT_DEPTH);
 }

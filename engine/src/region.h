@@ -222,7 +222,7 @@ struct tb_header {
     struct tb_size chunk;
 
     _Atomic bool is_to_end; /* a client wants the daemon to end when no client is left */
-    _Atomic bool closed;    /* nobody registers any more */
+    _Atomic bool closed;    /* no program registers any more */
 
     struct tb_lock daemon_lock; /* held by the daemon for life */
     _Atomic int daemon_pid;

@@ -1,6 +1,6 @@
 /*
- * Which programs an adapter can be put under by LD_PRELOAD.  Needs no instance;
- * looks at the file as it is: the program behind a "#!" line is not followed.
+ * Which programs an adapter can be put under by LD_PRELOAD.  Needs no instance.
+ * Of a script it looks at the program behind its "#!" line.
  */
 #ifndef TIERBENCH_PROGRAM_H
 #define TIERBENCH_PROGRAM_H
