@@ -142,14 +142,16 @@ static void report_failure(void *arg, const struct tb_file_report *r)
 /* What could not be flushed keeps its instance. */
 static int end(const struct options *o, const struct tb_config *c, tb_engine *e)
 {
-    bool nobody = o->for_hermes && tb_instance_close(e);
+    if (o->for_hermes)
+        tb_instance_retire(e, true);
     int rc = tb_instance_drain(e, (int)c->flush.threads, NULL, report_failure, NULL);
-    if (rc && o->for_hermes)
+    if (!rc && o->for_hermes)
+        return tb_instance_destroy(e), 0;
+    if (o->for_hermes) {
+        tb_instance_retire(e, false);
         fprintf(stderr, "tierd: instance %s stays, for not all of it is on the PFS; try again with: tierctl stop -i %s\n", o->name, o->name);
-    if (rc || !nobody)
-        tb_engine_detach(e);
-    else
-        tb_instance_destroy(e);
+    }
+    tb_engine_detach(e);
     return rc ? 3 : 0;
 }
 

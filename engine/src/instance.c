@@ -243,15 +243,6 @@ bool tb_instance_is_idle(tb_engine *e)
     return e->header->is_to_end && live_clients(&e->region) == 0;
 }
 
-bool tb_instance_close(tb_engine *e)
-{
-    struct tb_header *h = e->header;
-    tb_lock_take(&h->clients_lock); /* nobody registers meanwhile */
-    h->closed = live_clients(&e->region) == 0;
-    tb_lock_drop(&h->clients_lock);
-    return h->closed;
-}
-
 void tb_instance_retire(tb_engine *e, bool retired)
 {
     e->header->closed = retired;

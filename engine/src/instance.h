@@ -61,8 +61,6 @@ int tb_instance_become_daemon(tb_engine *engine);
 
 /* A client that wants the daemon to end behind it (HERMES_STOP_DAEMON) was here, and no client is left. */
 bool tb_instance_is_idle(tb_engine *engine);
-/* From now on nobody attaches; false, and nothing changed, where a client lives. */
-bool tb_instance_close(tb_engine *engine);
 /*
  * Before an instance is drained and destroyed: nobody attaches, and what clients that live
  * write from now on is written through.  `false` takes the first back.
