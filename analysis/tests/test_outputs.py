@@ -141,8 +141,8 @@ def test_ior_driver(name: str, driver: str | None) -> None:
 
 
 def test_tb_ior_never_claims_to_be_ior() -> None:
-    text = (IOR / "Y.out").read_text().replace("IOR-4.0.0:", "tb-ior 0.1:", 1)
-    assert parse_ior(text).driver == "tb-ior 0.1"
+    text = (IOR / "Y.out").read_text().replace("IOR-4.0.0:", "IOR-compatible tb-ior-0.1.0:", 1)
+    assert parse_ior(text).driver == "tb-ior-0.1.0"
     document = json.loads((IOR / "Y-json.out").read_text())
     document["Version"] = "tb-ior 0.1"
     assert parse_ior(json.dumps(document)).driver == "tb-ior 0.1"

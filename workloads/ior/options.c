@@ -122,7 +122,7 @@ static const struct tb_option table[] = {
 	{'l', "dataPacketType", TB_TAKE, 0, 0, 0, take_packet, "timestamp, offset or incompressible"},
 	{'v', "verbose", TB_COUNT, AT(verbose), 0, 0, NULL, "more output"},
 	{'N', "numTasks", TB_INT, AT(tasks), -1, INT_MAX, NULL, "ranks to test with"},
-	{'A', "refNum", TB_INT, AT(refnum), 0, INT_MAX, NULL, "a number to print in the summary"},
+	{'A', "refNum", TB_INT, AT(refnum), INT_MIN, INT_MAX, NULL, "a number to print in the summary"},
 	{'M', "memoryPerNode", TB_TAKE, 0, 0, 0, take_memory, "memory to occupy on each node: 2g, 75%"},
 	{'\0', "memoryPerTask", TB_SIZE, AT(memory_per_task), 0, INT64_MAX, NULL, "-O: memory to occupy in each rank"},
 	{'f', "scriptFile", TB_TAKE, 0, 0, 0, take_script, "read tests from a script"},

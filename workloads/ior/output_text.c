@@ -6,7 +6,8 @@
 static void begin(struct tb_report *r)
 {
 	FILE *f = r->out;
-	fprintf(f, "%s-%s: MPI Coordinated Test of Parallel I/O\n", TB_PROGRAM, TB_VERSION);
+	// Parsers look for a first line that begins with IOR; what follows says which program it is.
+	fprintf(f, "IOR-compatible %s-%s: MPI Coordinated Test of Parallel I/O\n", TB_PROGRAM, TB_VERSION);
 	fprintf(f, "Began               : %s\n", r->began);
 	fprintf(f, "Command line        : %s\n", r->command_line);
 	fprintf(f, "Machine             : %s\n", r->machine);

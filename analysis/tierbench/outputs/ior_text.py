@@ -15,7 +15,7 @@ from tierbench.outputs.ior_types import (
 )
 from tierbench.outputs.words import OutputError, natural, notices, optional, real, refuse
 
-BANNER = re.compile(r"^(?P<driver>(?:IOR|tb-ior)[- ][0-9][^\s:]*)")
+BANNER = re.compile(r"^(?:IOR-compatible )?(?P<driver>(?:IOR|tb-ior)[- ][0-9][^\s:]*)")
 
 
 # Versions before 3.3 print neither IOPS nor Latency(s) in the table, nor stonewall columns in the summary;

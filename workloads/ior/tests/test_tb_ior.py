@@ -22,7 +22,7 @@ from typing import Any
 DATA = Path(__file__).parent / "data"
 FAST = Path("/dev/shm")
 LIMIT_S = 60  # a run that takes longer hangs
-MEASURED = re.compile(r"^(tb-ior-0|IOR-4)[.\d]+|[\d.]+ Mi?B/sec|\w{3} \w{3} .* \d{4}$")
+MEASURED = re.compile(r"^(IOR-compatible tb-ior-0|IOR-4)[.\d]+|[\d.]+ Mi?B/sec|\w{3} \w{3} .* \d{4}$")
 WRONG_LINES = (
     "-y|-b|-b 0|-b 4q|-b 9999999t|-t 3k -b 8k|-t 12 -b 24|-t 0|-i 0|-D x|-G x|-a FILE|-C -Z|word|"
     "-z -C|-z -c -a MPIIO|-z --mpiio.useFileView|-N 3|--posix.odirect -t 8|-l random|-M 99%|"
