@@ -99,7 +99,7 @@ static uint32_t take_slot(tb_engine *e, uint32_t n)
     struct tb_header *h = e->header;
     uint32_t slot = TB_NONE;
     tb_lock_take(&h->clients_lock);
-    bool refused = h->closed && n < TB_CLIENTS; /* tools may still end what was left half ended */
+    bool refused = h->closed && n < e->region.n_clients; /* tools may still end what was left half ended */
     for (uint32_t i = 0; i < n && slot == TB_NONE && !refused; i++)
         if (!e->region.clients[i].pid) {
             e->region.clients[i].start_time = tb_process_start_time(getpid());
