@@ -22,6 +22,7 @@ AIO_WRAPPER(aio_write)
 TB_WRAPPER int aio_read64(struct aiocb64 *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_read64)(block); }
 TB_WRAPPER int aio_write64(struct aiocb64 *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_write64)(block); }
 TB_WRAPPER int aio_fsync(int how, struct aiocb *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_fsync)(how, block); }
+TB_WRAPPER int aio_fsync64(int how, struct aiocb64 *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_fsync64)(how, block); }
 
 TB_WRAPPER int lio_listio(int how, struct aiocb *const list[], int n, struct sigevent *event)
 {
@@ -29,6 +30,11 @@ TB_WRAPPER int lio_listio(int how, struct aiocb *const list[], int n, struct sig
         if (list[i] && tb_fd_coherent(list[i]->aio_fildes))
             return -1;
     return REAL(lio_listio)(how, list, n, event);
+}
+
+TB_WRAPPER int lio_listio64(int how, struct aiocb64 *const list[], int n, struct sigevent *event)
+{
+    return lio_listio(how, (struct aiocb *const *)list, n, event); /* the same structure */
 }
 
 /* libaio returns -errno and makes its system call by itself. */

@@ -99,11 +99,13 @@ static ssize_t vector_at(struct tb_io *io, int fd, const struct iovec *v, int n,
     return offset < 0 ? tb_result(-EINVAL) : vector(io, fd, v, n, offset, writing);
 }
 
-/* The flags of preadv2 and pwritev2: hints are ignored, a sync is made, an append at an offset is not ours. */
+/* The flags of preadv2 and pwritev2: hints are ignored, a sync is made, what else there is is the kernel's to know. */
 static ssize_t vector_flags(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, int flags, bool writing)
 {
     if (flags & ~(RWF_HIPRI | RWF_NOWAIT | RWF_DSYNC | RWF_SYNC))
-        return tb_result(-EOPNOTSUPP);
+        return tb_fd_coherent(fd) ? -1
+               : writing          ? REAL(pwritev2)(fd, v, n, offset, flags)
+                                  : REAL(preadv2)(fd, v, n, offset, flags);
     ssize_t done = offset == -1 ? vector(io, fd, v, n, -1, writing) : vector_at(io, fd, v, n, offset, writing);
     if (done > 0 && writing && flags & (RWF_DSYNC | RWF_SYNC) && TB_CALL(io, fsync, fd, !(flags & RWF_SYNC)) < 0)
         return -1;

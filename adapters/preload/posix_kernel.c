@@ -4,6 +4,7 @@
  * mappings and pipes make the file coherent first.
  */
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -303,14 +304,37 @@ TB_WRAPPER void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
 #define CLONE_REQUEST 0x40049409u       /* FICLONE */
 #define CLONE_RANGE_REQUEST 0x4020940du /* FICLONERANGE */
 
+/* What asks for the map of a file's extents, or changes it, must find the bytes; terminals' requests and a file's flags need none. */
+static bool is_harmless(unsigned long request)
+{
+    return (request >> 8 & 0xff) == 'T' || request == FS_IOC_GETFLAGS || request == FS_IOC_SETFLAGS || request == FS_IOC_GETVERSION ||
+           request == FIGETBSZ;
+}
+
+/* FIONREAD: how many bytes are left to read. */
+static int count_rest(struct tb_io *io, int fd, int *out)
+{
+    struct stat st;
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    if (at < 0 || TB_CALL(io, fstat, fd, &st))
+        return -1;
+    *out = st.st_size - at > INT_MAX ? INT_MAX : (int)(st.st_size - at);
+    return 0;
+}
+
 TB_WRAPPER int ioctl(int fd, unsigned long request, ...)
 {
     va_list args;
     va_start(args, request);
     void *arg = va_arg(args, void *);
     va_end(args);
+    struct tb_io *io = tb_fd_io(fd);
     bool clone = request == CLONE_REQUEST || request == CLONE_RANGE_REQUEST;
+    if (io && request == FIONREAD)
+        return count_rest(io, fd, arg);
     if (clone && (tb_fd_io(fd) || (request == CLONE_REQUEST && tb_fd_io((int)(long)arg))))
         return (int)tb_result(-EXDEV);
+    if (io && !is_harmless(request) && tb_fd_coherent(fd))
+        return -1;
     return REAL(ioctl)(fd, request, arg);
 }

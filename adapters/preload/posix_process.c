@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <tierbench/program.h>
@@ -154,6 +155,7 @@ TB_WRAPPER int fexecve(int fd, char *const argv[], char *const envp[])
 {
     tb_coherent_for_exec();
     announce_at(fd, "", envp);
+    tb_fd_coherent(fd);
     return REAL(fexecve)(fd, argv, envp);
 }
 
@@ -228,6 +230,30 @@ TB_WRAPPER int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *acti
     if (held >= 0)
         tb_fd_coherent(held);
     return REAL(posix_spawn_file_actions_addopen)(actions, fd, p.real, flags, mode);
+}
+
+/* The copy is inherited, whatever becomes of the descriptor itself. */
+TB_WRAPPER int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int newfd)
+{
+    tb_fd_coherent(fd);
+    return REAL(posix_spawn_file_actions_adddup2)(actions, fd, newfd);
+}
+
+/* Descriptors on their way to another process, which knows nothing of them. */
+static void pass_on(struct msghdr *m)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        size_t n = c->cmsg_len > CMSG_LEN(0) ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+        for (size_t i = 0; c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && i < n; i++)
+            tb_fd_coherent(((int *)(void *)CMSG_DATA(c))[i]);
+    }
+}
+
+TB_WRAPPER ssize_t sendmsg(int socket, const struct msghdr *message, int flags)
+{
+    if (message && message->msg_controllen)
+        pass_on((struct msghdr *)message);
+    return REAL(sendmsg)(socket, message, flags);
 }
 
 TB_WRAPPER int system(const char *command)

@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
@@ -187,3 +188,46 @@ TB_WRAPPER FILE *freopen(const char *path, const char *mode, FILE *file)
 }
 
 TB_WRAPPER FILE *freopen64(const char *path, const char *mode, FILE *file) { return freopen(path, mode, file); }
+
+/* libc writes these to the descriptor past every wrapper. */
+TB_WRAPPER int vdprintf(int fd, const char *format, va_list args)
+{
+    if (!tb_fd_io(fd))
+        return REAL(vdprintf)(fd, format, args);
+    char *text;
+    int n = vasprintf(&text, format, args), done = 0;
+    while (n >= 0 && done < n) {
+        ssize_t w = write(fd, text + done, (size_t)(n - done));
+        if (w < 0 && errno != EINTR)
+            break;
+        done += w > 0 ? (int)w : 0;
+    }
+    if (n >= 0)
+        free(text);
+    return n < 0 || done < n ? -1 : n;
+}
+
+TB_WRAPPER int dprintf(int fd, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vdprintf(fd, format, args);
+    va_end(args);
+    return n;
+}
+
+int __vdprintf_chk(int fd, int flag, const char *format, va_list args);
+TB_WRAPPER int __vdprintf_chk(int fd, int flag, const char *format, va_list args)
+{
+    return tb_fd_io(fd) ? vdprintf(fd, format, args) : REAL(__vdprintf_chk)(fd, flag, format, args);
+}
+
+int __dprintf_chk(int fd, int flag, const char *format, ...);
+TB_WRAPPER int __dprintf_chk(int fd, int flag, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = __vdprintf_chk(fd, flag, format, args);
+    va_end(args);
+    return n;
+}

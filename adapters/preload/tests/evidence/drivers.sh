@@ -60,11 +60,11 @@ declare -A trees=(
 # site_tiers LAYOUT POLICY: that file of configs/tiers as it is, but for its sizes, its models (too slow) and the flush
 site_tiers() {
     local background=false policy=$2 fsync=tier
+    [ "$policy" = background ] && policy=on-close background=true
     if [ "$1" = small ]; then
         tiers 1500KiB 3MiB "$policy" "$background"
         return
     fi
-    [ "$policy" = background ] && policy=on-close background=true
     [ "$mode" = scratch ] && fsync=none
     [ "$mode" != scratch ] && [ "$1" = ram ] && fsync=pfs
     perl -pe "s/capacity: (\d+)MiB/'capacity: ' . \$1 * ${scale[$1]} . 'KiB'/e; s/, model: [^,}]*//; s/^mode:.*/mode: $mode/;

@@ -9,12 +9,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/io_uring.h>
 #include <linux/openat2.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -128,7 +131,6 @@ static void data(void)
     CHECK(preadv2(fd, v, 1, 0, 0) == 4 && *a == 'A' && preadv2(fd, v, 2, -1, 0) == 0 && preadv64v2(fd, v, 1, 1, RWF_HIPRI) == 4);
     CHECK(pwritev(fd, w, 2, 0) == N && pwritev64(fd, w, 1, 5) == 5 && pwritev2(fd, w, 2, 0, 0) == N && pwritev64v2(fd, w, 2, 0, 0) == N);
     CHECK(!is_raw("data"));
-    CHECK(pwritev2(fd, w, 2, 0, RWF_APPEND) == -1 && errno == EOPNOTSUPP);
     CHECK(pread(fd, got, 1, -1) == -1 && errno == EINVAL && preadv(fd, v, 1, -1) == -1 && errno == EINVAL);
     CHECK(ftruncate(fd, 5) == 0 && lseek(fd, 0, SEEK_END) == 5 && ftruncate64(fd, 7) == 0);
     CHECK(pread(fd, got, 20, 0) == 7 && !memcmp(got, "01234\0", 7));
@@ -138,9 +140,31 @@ static void data(void)
     CHECK(posix_fadvise(fd, 0, 0, 4711) == EINVAL);
     CHECK(posix_fallocate(fd, 0, 100) == 0 && lseek(fd, 0, SEEK_END) == 100 && posix_fallocate64(fd, 0, 50) == 0);
     CHECK(pread(fd, got, 3, 0) == 3 && !memcmp(got, "01\0", 3));
+    CHECK(ftruncate(fd, 0) == 0 && pwrite(fd, TEXT, N, 0) == N && !is_raw("data"));
+    CHECK(pwritev2(fd, w, 1, 0, RWF_APPEND) == 5 && lseek(fd, 0, SEEK_END) == 15 && pread(fd, got, 20, 8) == 7 && !memcmp(got, "8901234", 7));
+    CHECK(ftruncate(fd, 100) == 0);
     close(fd);
     fd = open("data", O_WRONLY | O_APPEND);
     CHECK(write(fd, "end", 3) == 3 && lseek(fd, 0, SEEK_CUR) == 103 && read(fd, got, 1) == -1 && errno == EBADF);
+    close(fd);
+}
+
+/* The same by names that only libraries and old programs know. */
+static void by_other_names(void)
+{
+    char got[20] = "";
+    int fd = CALL(int, "__open64", (const char *, int, ...))("old", O_RDWR | O_CREAT, 0644), rest = 0;
+    CHECK(fd >= 0 && CALL(ssize_t, "__write", (int, const void *, size_t))(fd, "01234", 5) == 5);
+    CHECK(CALL(off_t, "__lseek", (int, off_t, int))(fd, 0, SEEK_CUR) == 5 && CALL(ssize_t, "__pwrite64", (int, const void *, size_t, off64_t))(fd, "56", 2, 5) == 2);
+    CHECK(lseek(fd, 0, SEEK_END) == 7 && dprintf(fd, "%d", 7) == 1 && CALL(int, "__dprintf_chk", (int, int, const char *, ...))(fd, 1, "%s", "89") == 2);
+    CHECK(!is_raw("old") && holds("old", TEXT) && lseek(fd, 4, SEEK_SET) == 4 && ioctl(fd, FIONREAD, &rest) == 0 && rest == 6);
+    CHECK(CALL(ssize_t, "__pread64", (int, void *, size_t, off64_t))(fd, got, 3, 7) == 3 && !memcmp(got, "789", 3));
+    CHECK(CALL(ssize_t, "__read", (int, void *, size_t))(fd, got, 20) == 6 && CALL(int, "__fcntl", (int, int, ...))(fd, F_GETFD) == 0);
+    CHECK(!is_raw("old") && CALL(int, "__close", (int))(fd) == 0);
+    fd = CALL(int, "__open", (const char *, int, ...))("old", O_RDONLY);
+    struct fiemap map = {.fm_length = N};
+    CHECK(ioctl(fd, FS_IOC_FIEMAP, &map) == 0 || errno == EOPNOTSUPP);
+    CHECK(is_raw("old")); /* who asks where the bytes lie finds them there */
     close(fd);
 }
 
@@ -300,6 +324,18 @@ static void processes(void)
     CHECK(write(fd, " parent", 7) == 7);
     close(fd);
     CHECK(holds("inherited", "parent child parent"));
+    char *argv[] = {"sh", "-c", "printf child", NULL};
+    extern char **environ;
+    posix_spawn_file_actions_t actions;
+    fd = open("handed", O_RDWR | O_CREAT | O_CLOEXEC, 0644); /* close-on-exec: the child has the copy alone */
+    CHECK(write(fd, "parent ", 7) == 7);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fd, 1);
+    CHECK(posix_spawnp(&pid, "sh", &actions, NULL, argv, environ) == 0 && waitpid(pid, NULL, 0) == pid);
+    posix_spawn_file_actions_destroy(&actions);
+    CHECK(write(fd, " parent", 7) == 7);
+    close(fd);
+    CHECK(holds("handed", "parent child parent"));
     put("script", "#!/bin/sh\necho \"$1\"\n");
     CHECK(chmod("script", 0755) == 0);
     FILE *f = popen("./script word", "r");
@@ -412,6 +448,7 @@ int main(int argc, char **argv)
     mkdir("x", 0755);
     opens();
     data();
+    by_other_names();
     syncs();
     synced(argc > 1 && strcmp(argv[1], "scratch") == 0);
     stats();
