@@ -20,6 +20,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -265,6 +266,23 @@ static void descriptors(void)
     close(a);
 }
 
+/* Whoever gets it knows nothing of the engine. */
+static void send_descriptor(int fd)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    struct iovec byte = {"x", 1};
+    struct msghdr message = {.msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+    int pair[2];
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && sendmsg(pair[0], &message, 0) == 1);
+    close(pair[0]);
+    close(pair[1]);
+    close(fd);
+}
+
 static void kernel(void)
 {
     char got[40] = "";
@@ -290,6 +308,10 @@ static void kernel(void)
         close(p[i]);
     close(in);
     close(out);
+    put("sent", TEXT);
+    CHECK(!is_raw("sent"));
+    send_descriptor(open("sent", O_RDONLY));
+    CHECK(is_raw("sent"));
 }
 
 static void run(const char *name)
