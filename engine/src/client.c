@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "chain.h"
@@ -17,6 +18,7 @@
 #include "repair.h"
 #include "route.h"
 
+#define AWAITED_NS 60000000000ull /* a child whose parent has ended may take so long until it runs */
 #define OWN_FD_FROM 600 /* the engine's descriptors stand above those that programs number themselves */
 
 void tb_tier_directory(const struct tb_config_tier *tier, const char *host, const char *name, char *out, size_t size)
@@ -76,6 +78,13 @@ static uint64_t process_image(int pid)
     return mixed;
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 bool tb_client_runs(const struct tb_client *c)
 {
     int pid = c->pid;
@@ -84,6 +93,9 @@ bool tb_client_runs(const struct tb_client *c)
 
 bool tb_client_is_alive(const struct tb_client *c)
 {
+    uint64_t awaited = c->awaited_ns;
+    if (awaited && now_ns() < awaited)
+        return true;
     uint64_t image = c->image, now = image && tb_client_runs(c) ? process_image(c->pid) : 0;
     return now ? now == image : tb_client_runs(c);
 }
@@ -102,6 +114,7 @@ static uint32_t take_slot(tb_engine *e, uint32_t n)
     bool refused = h->closed && n < e->region.n_clients; /* tools may still end what was left half ended */
     for (uint32_t i = 0; i < n && slot == TB_NONE && !refused; i++)
         if (!e->region.clients[i].pid) {
+            e->region.clients[i].awaited_ns = 0;
             e->region.clients[i].start_time = tb_process_start_time(getpid());
             e->region.clients[i].image = process_image(getpid());
             e->region.clients[i].pid = getpid();
@@ -315,10 +328,12 @@ void tb_engine_atfork_prepare(tb_engine *e)
     e->fork_slot = take_slot(e, e->region.n_clients - TB_CLIENTS_TOOLS);
     if (e->fork_slot == TB_NONE && tb_repair(e))
         e->fork_slot = take_slot(e, e->region.n_clients - TB_CLIENTS_TOOLS);
-    if (e->fork_slot != TB_NONE)
+    if (e->fork_slot != TB_NONE) {
+        e->region.clients[e->fork_slot].awaited_ns = now_ns() + AWAITED_NS;
         tb_opens_hold(e, e->fork_slot);
-    else
+    } else {
         tb_opens_make_coherent(e); /* a child without an identity can only pass through */
+    }
 }
 
 void tb_engine_atfork_parent(tb_engine *e)
@@ -343,6 +358,7 @@ void tb_engine_atfork_child(tb_engine *e)
         tb_lock_take(&e->header->clients_lock);
         c->start_time = tb_process_start_time(getpid());
         c->pid = getpid();
+        c->awaited_ns = 0;
         tb_lock_drop(&e->header->clients_lock);
         e->slot = e->fork_slot;
     } else {

@@ -172,6 +172,7 @@ struct tb_client {
     _Atomic int pid; /* 0: free */
     uint64_t start_time; /* of the process, clock ticks since boot: a reused pid is another process */
     _Atomic uint64_t image; /* of the program it runs: exec leaves a client behind; 0: any, what it left is held until it ends */
+    _Atomic uint64_t awaited_ns; /* until then (CLOCK_MONOTONIC) it is a forked child's that has not run yet, in its parent's name; 0: nobody's */
     struct tb_transfers tier[TB_MAX_TIERS];
 } __attribute__((aligned(64)));
 

@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "repair.h"
+
 #define BYTES 300000
 
 static void fill(unsigned char *bytes, size_t n, unsigned seed)
@@ -272,6 +274,60 @@ static void flipped_bytes_are_not_flushed(void **state)
     assert_true(damaged > 5);
 }
 
+/* The child runs when it is told to, long after its parent has ended. */
+static void be_late(tb_engine *e, struct tb_io *io, int fd, int told, int tell)
+{
+    char go, got[4] = "";
+    if (read(told, &go, 1) != 1)
+        _exit(1);
+    tb_engine_atfork_child(e);
+    bool ok = e->region.clients[e->slot].pid == getpid() && io->ops->pread(io, fd, got, 4, 0) == 4 && !memcmp(got, "kept", 4) &&
+              io->ops->close(io, fd) == 0;
+    _exit(write(tell, ok ? "y" : "n", 1) != 1);
+}
+
+static void fork_and_end(struct fixture *x, uint32_t *slot, int told, int tell)
+{
+    tb_engine *e;
+    if (tb_engine_attach(x->name, tb_io_libc(), &e))
+        _exit(1);
+    struct tb_io *io = tb_engine_route(e, x->pfs, NULL);
+    int fd = io->ops->open(io, fixture_path(x, "late"), O_RDWR | O_CREAT, 0600);
+    if (io->ops->pwrite(io, fd, "kept", 4, 0) != 4)
+        _exit(1);
+    tb_engine_atfork_prepare(e);
+    *slot = e->fork_slot;
+    if (fork() == 0)
+        be_late(e, io, fd, told, tell);
+    tb_engine_atfork_parent(e);
+    _exit(0);
+}
+
+static void a_late_child_keeps_its_slot(void **state)
+{
+    (void)state;
+    struct fixture x;
+    tb_engine *other;
+    int told[2], tell[2], status;
+    char answer = 0;
+    uint32_t *slot = mmap(NULL, sizeof(*slot), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(&x);
+    assert_true(pipe(told) == 0 && pipe(tell) == 0);
+    pid_t parent = fork();
+    if (parent == 0)
+        fork_and_end(&x, slot, told[0], tell[1]);
+    assert_true(waitpid(parent, &status, 0) == parent && status == 0);
+    tb_repair(x.engine); /* the parent's */
+    assert_int_equal(tb_engine_attach(x.name, tb_io_libc(), &other), 0);
+    assert_int_not_equal(other->slot, *slot);
+    assert_true(write(told[1], "g", 1) == 1 && read(tell[0], &answer, 1) == 1);
+    assert_int_equal(answer, 'y');
+    tb_engine_detach(other);
+    munmap(slot, sizeof(*slot));
+    fixture_stop(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +337,7 @@ int main(void)
         cmocka_unit_test(every_flipped_bit_is_named),
         cmocka_unit_test(a_torn_journal_gives_what_is_whole),
         cmocka_unit_test(flipped_bytes_are_not_flushed),
+        cmocka_unit_test(a_late_child_keeps_its_slot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
