@@ -115,6 +115,8 @@ static inline long tb_result(long rc)
         tb_result(call_result);                                                                                                  \
     }))
 
+/* The descriptor itself, or a managed one in its place where it is of a managed file. */
+int tb_open_again(int fd, int flags);
 /* Before something buffers cannot serve is done with a descriptor.  0, or -1 with errno where the flush failed. */
 int tb_fd_coherent(int fd);
 /* A ring is set up, or requests are submitted (libc's -1 and errno): posix_async.c. */

@@ -1,6 +1,7 @@
 /* Descriptors: made, copied, closed. */
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -69,6 +70,33 @@ TB_WRAPPER int __open_2(const char *path, int flags) { return open_at(AT_FDCWD, 
 TB_WRAPPER int __open64_2(const char *path, int flags) { return open_at(AT_FDCWD, path, flags, 0); }
 TB_WRAPPER int __openat_2(int dirfd, const char *path, int flags) { return open_at(dirfd, path, flags, 0); }
 TB_WRAPPER int __openat64_2(int dirfd, const char *path, int flags) { return open_at(dirfd, path, flags, 0); }
+
+/*
+ * A descriptor that the kernel gave for something else than a name we know: where
+ * it is of a managed file, another one takes its place, opened by the name it has now.
+ */
+int tb_open_again(int fd, int flags)
+{
+    char link[64], path[PATH_MAX];
+    struct stat found, again;
+    struct tb_path p;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = fd < 0 || flags & O_PATH ? -1 : REAL(readlink)(link, path, sizeof(path) - 1);
+    path[n > 0 ? n : 0] = 0;
+    if (n <= 0 || REAL(fstat)(fd, &found) || !S_ISREG(found.st_mode) || !tb_path_find(AT_FDCWD, path, &p))
+        return fd;
+    int own = open(path, flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW));
+    bool same = own >= 0 && REAL(fstat)(own, &again) == 0 && found.st_ino == again.st_ino && found.st_dev == again.st_dev;
+    if (own >= 0)
+        same ? REAL(close)(fd) : close(own);
+    return same ? own : fd;
+}
+
+/* Cut, where it is to be, when it is the engine's. */
+TB_WRAPPER int open_by_handle_at(int mount, struct file_handle *handle, int flags)
+{
+    return tb_open_again(REAL(open_by_handle_at)(mount, handle, flags & ~O_TRUNC), flags);
+}
 
 TB_WRAPPER int creat(const char *path, mode_t mode)
 {

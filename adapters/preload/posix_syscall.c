@@ -16,15 +16,15 @@
 
 #include "adapter.h"
 
-/* Its restrictions are the kernel's to keep: where there are some, the file is opened past the buffers, coherent at that moment. */
+/* Its restrictions are the kernel's to keep: where there are some, the kernel opens the file first. */
 static long open_how(int dirfd, const char *path, const struct open_how *how, size_t size)
 {
-    struct tb_path p;
     if (how->resolve == 0)
         return openat(dirfd, path, (int)how->flags, (mode_t)how->mode);
-    if (tb_path_find(dirfd, path, &p))
-        tb_path_flush(&p);
-    return REAL(syscall)(SYS_openat2, dirfd, path, how, size);
+    struct open_how uncut = *how;
+    uncut.flags &= ~(uint64_t)O_TRUNC;
+    long fd = REAL(syscall)(SYS_openat2, dirfd, path, size == sizeof(uncut) ? &uncut : how, size);
+    return tb_open_again((int)fd, (int)how->flags);
 }
 
 #define INT(i) ((int)a[i])

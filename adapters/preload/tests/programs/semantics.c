@@ -1,0 +1,319 @@
+/*
+ * What a file system must do, printed: the same outside and under the adapter, in the current folder.
+ * Times, inode numbers and the like are not printed, so two runs can be compared line by line.
+ */
+#include <aio.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SAY(what) say(#what, (long)(what))
+
+static void say(const char *what, long result)
+{
+    if (result < 0)
+        printf("%s: %s\n", what, strerror(errno));
+    else
+        printf("%s: %ld\n", what, result);
+}
+
+/* Size, links and a sum of the bytes. */
+static void show(const char *name)
+{
+    static unsigned char bytes[1 << 16];
+    struct stat st;
+    unsigned long sum = 5381;
+    int fd = open(name, O_RDONLY);
+    if (fd < 0 || fstat(fd, &st)) {
+        say(name, -1);
+        return;
+    }
+    for (ssize_t n; (n = read(fd, bytes, sizeof(bytes))) > 0;)
+        for (ssize_t i = 0; i < n; i++)
+            sum = sum * 33 + bytes[i];
+    close(fd);
+    printf("%s: %lld bytes, %d links, sum %lx\n", name, (long long)st.st_size, (int)st.st_nlink, sum);
+}
+
+static void put(int fd, char what, size_t n, off_t at)
+{
+    char bytes[1 << 15];
+    memset(bytes, what, n);
+    if (pwrite(fd, bytes, n, at) != (ssize_t)n)
+        say("pwrite", -1);
+}
+
+/* In a child, which sees files as another process does. */
+static void child(void (*act)(int), int fd)
+{
+    int status;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        act(fd);
+        fflush(stdout);
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+    SAY(status);
+}
+
+static void holes(void)
+{
+    char got[10];
+    int fd = open("sparse", O_RDWR | O_CREAT, 0644);
+    put(fd, 'a', 5000, 0);
+    put(fd, 'b', 100, 1 << 20);
+    SAY(lseek(fd, 0, SEEK_DATA));
+    SAY(lseek(fd, 0, SEEK_HOLE));
+    SAY(lseek(fd, 8192, SEEK_DATA));
+    SAY(lseek(fd, 1 << 20, SEEK_HOLE));
+    SAY(lseek(fd, 2 << 20, SEEK_DATA));
+    SAY(pread(fd, got, 10, 6000));
+    printf("a hole reads %d\n", got[3]);
+    SAY(ftruncate(fd, 3000));
+    SAY(ftruncate(fd, 70000));
+    SAY(pread(fd, got, 10, 2995));
+    printf("cut and grown: %d %d\n", got[4], got[5]);
+    show("sparse");
+    close(fd);
+}
+
+static void space(void)
+{
+    static const struct {
+        const char *name;
+        int mode;
+    } modes[] = {{"allocate", 0}, {"keep size", FALLOC_FL_KEEP_SIZE}, {"punch", FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE},
+                 {"zero", FALLOC_FL_ZERO_RANGE}, {"collapse", FALLOC_FL_COLLAPSE_RANGE}, {"insert", FALLOC_FL_INSERT_RANGE}};
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        int fd = open("space", O_RDWR | O_CREAT | O_TRUNC, 0644);
+        put(fd, 'c', 32768, 0);
+        say(modes[i].name, fallocate(fd, modes[i].mode, 4096, i < 2 ? 65536 : 8192));
+        put(fd, 'd', 10, 4090);
+        show("space");
+        close(fd);
+    }
+}
+
+static void direct(void)
+{
+    char *bytes = aligned_alloc(4096, 8192);
+    int fd = open("direct", O_RDWR | O_CREAT | O_DIRECT, 0644), plain = open("direct", O_RDWR);
+    if (fd < 0)
+        return;
+    memset(bytes, 'e', 8192);
+    SAY(pwrite(fd, bytes, 8192, 0));
+    put(plain, 'f', 100, 50);
+    SAY(pread(fd, bytes, 4096, 0));
+    printf("direct: %c %c\n", bytes[49], bytes[50]);
+    SAY(ftruncate(fd, 5000));
+    SAY(pread(fd, bytes, 8192, 4096));
+    close(fd);
+    close(plain);
+    show("direct");
+    free(bytes);
+}
+
+static void try_locks(int fd)
+{
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, tail = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 100};
+    int again = open("locked", O_RDWR);
+    (void)fd;
+    SAY(fcntl(again, F_SETLK, &all));
+    SAY(fcntl(again, F_SETLK, &tail));
+    SAY(fcntl(again, F_OFD_SETLK, &(struct flock){.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 50, .l_len = 1}));
+    SAY(flock(again, LOCK_EX | LOCK_NB));
+    close(again);
+}
+
+static void locks(void)
+{
+    int fd = open("locked", O_RDWR | O_CREAT, 0644), other = open("locked", O_RDWR);
+    struct flock head = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 100};
+    put(fd, 'g', 200, 0);
+    SAY(fcntl(fd, F_SETLK, &head));
+    SAY(flock(fd, LOCK_SH | LOCK_NB));
+    child(try_locks, fd);
+    SAY(flock(other, LOCK_EX | LOCK_NB));
+    close(other); /* lets the process's own locks go */
+    SAY(fcntl(fd, F_OFD_SETLK, &head));
+    SAY(flock(fd, LOCK_UN));
+    child(try_locks, fd);
+    close(fd);
+}
+
+static void write_on(int fd)
+{
+    SAY(write(fd, "child", 5));
+    SAY(lseek(fd, 0, SEEK_CUR));
+}
+
+static void sharing(void)
+{
+    int fd = open("shared", O_RDWR | O_CREAT, 0644), appends = open("shared", O_WRONLY | O_APPEND), also = open("shared", O_WRONLY | O_APPEND);
+    SAY(write(fd, "parent", 6));
+    child(write_on, fd);
+    SAY(lseek(fd, 0, SEEK_CUR));
+    SAY(write(appends, "one", 3));
+    SAY(write(also, "two", 3));
+    SAY(write(appends, "three", 5));
+    SAY(pwritev2(fd, &(struct iovec){"four", 4}, 1, 0, RWF_APPEND));
+    SAY(pwritev2(fd, &(struct iovec){"FIVE", 4}, 1, 0, RWF_DSYNC));
+    close(appends);
+    close(also);
+    close(fd);
+    show("shared");
+}
+
+static void names(void)
+{
+    char got[10] = "";
+    int fd = open("open", O_RDWR | O_CREAT | O_EXCL, 0644);
+    SAY(open("open", O_RDWR | O_CREAT | O_EXCL, 0644));
+    put(fd, 'h', 5000, 0);
+    SAY(link("open", "linked"));
+    SAY(unlink("open"));
+    put(fd, 'i', 10, 4995);
+    show("linked");
+    SAY(rename("shared", "linked"));
+    SAY(pread(fd, got, 5, 4995));
+    printf("replaced while open: %s\n", got);
+    put(fd, 'j', 10, 0);
+    struct stat st;
+    SAY(fstat(fd, &st));
+    printf("%d links, %lld bytes\n", (int)st.st_nlink, (long long)st.st_size);
+    close(fd);
+    show("linked");
+    SAY(unlink("linked"));
+    show("linked");
+}
+
+static void nameless(void)
+{
+    char path[64];
+    int fd = open(".", O_RDWR | O_TMPFILE, 0644);
+    if (fd < 0)
+        return;
+    put(fd, 'k', 6000, 0);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    SAY(linkat(AT_FDCWD, path, AT_FDCWD, "named", AT_SYMLINK_FOLLOW));
+    show("named");
+    close(fd);
+    fd = open("named", O_WRONLY);
+    put(fd, 'l', 10, 5995);
+    close(fd);
+    show("named");
+}
+
+static void by_handle(void)
+{
+    union {
+        struct file_handle handle;
+        char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+    } h = {.handle = {.handle_bytes = MAX_HANDLE_SZ}};
+    int mount, here = open(".", O_RDONLY | O_DIRECTORY), fd = open("handle", O_RDWR | O_CREAT, 0644);
+    put(fd, 'm', 3000, 0);
+    if (name_to_handle_at(AT_FDCWD, "handle", &h.handle, &mount, 0) == 0) {
+        char got[4] = "";
+        int other = open_by_handle_at(here, &h.handle, O_RDWR);
+        SAY(pread(other, got, 3, 0));
+        printf("by handle: %s\n", got);
+        put(other, 'n', 10, 2995);
+        SAY(pread(fd, got, 3, 2995));
+        printf("written by handle: %s\n", got);
+        close(other);
+    }
+    close(fd);
+    close(here);
+    show("handle");
+}
+
+static void kernel(void)
+{
+    char got[20] = "";
+    int fd = open("piped", O_RDWR | O_CREAT, 0644), memory = memfd_create("m", 0), copied = open("copied", O_RDWR | O_CREAT, 0644), p[2];
+    put(memory, 'o', 9000, 0);
+    SAY(sendfile(fd, memory, &(off_t){0}, 9000));
+    SAY(sendfile(memory, fd, &(off_t){8000}, 9000));
+    SAY(copy_file_range(fd, &(off64_t){100}, copied, &(off64_t){5000}, 50, 0));
+    SAY(copy_file_range(copied, &(off64_t){5010}, fd, &(off64_t){20000}, 50, 0));
+    SAY(pipe(p));
+    SAY(write(p[1], "from the pipe", 13));
+    SAY(splice(p[0], NULL, fd, &(off64_t){5}, 13, 0));
+    SAY(splice(fd, &(off64_t){3}, p[1], NULL, 12, 0));
+    SAY(read(p[0], got, 12));
+    printf("spliced: %s\n", got);
+    struct aiocb a = {.aio_fildes = fd, .aio_buf = "queued", .aio_nbytes = 6, .aio_offset = 30, .aio_lio_opcode = LIO_WRITE};
+    struct aiocb *list[] = {&a};
+    SAY(lio_listio(LIO_WAIT, list, 1, NULL));
+    SAY(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
+    close(memory);
+    close(copied);
+    close(fd);
+    show("piped");
+    show("copied");
+}
+
+static void mapped(void)
+{
+    int fd = open("mapped", O_RDWR | O_CREAT, 0644);
+    put(fd, 'p', 4096, 0);
+    char *m = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    SAY(ftruncate(fd, 12288));
+    m = mremap(m, 4096, 12288, MREMAP_MAYMOVE);
+    m[9000] = 'q';
+    put(fd, 'r', 10, 9001);
+    printf("mapped: %c %c %c\n", m[0], m[9000], m[9001]);
+    SAY(msync(m, 12288, MS_SYNC));
+    SAY(munmap(m, 12288));
+    put(fd, 's', 10, 11000);
+    close(fd);
+    show("mapped");
+}
+
+static void streams(void)
+{
+    char line[100] = "";
+    FILE *f = fopen("stream", "w+");
+    fprintf(f, "one\ntwo\n");
+    fflush(f);
+    SAY(dprintf(fileno(f), "three\n"));
+    rewind(f);
+    while (fgets(line, sizeof(line), f))
+        printf("line %s", line);
+    SAY(fseek(f, 4, SEEK_SET));
+    SAY(fputs("TWO", f) >= 0);
+    f = freopen("stream", "a", f);
+    SAY(fprintf(f, "four\n"));
+    SAY(fclose(f));
+    show("stream");
+}
+
+int main(void)
+{
+    setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+    holes();
+    space();
+    direct();
+    locks();
+    sharing();
+    names();
+    nameless();
+    by_handle();
+    kernel();
+    mapped();
+    streams();
+    return fflush(stdout) != 0;
+}
