@@ -74,6 +74,16 @@ static bool find_program(const char *name, char *out, size_t size)
     return false;
 }
 
+/* Those that are passed on to the program: from the daemon's start until there is a program they wait. */
+static void hold_signals(int how)
+{
+    sigset_t passed_on;
+    sigemptyset(&passed_on);
+    sigaddset(&passed_on, SIGINT);
+    sigaddset(&passed_on, SIGTERM);
+    sigprocmask(how, &passed_on, NULL);
+}
+
 static void exec_program(const struct run *r)
 {
     char library[PATH_MAX], preload[2 * PATH_MAX], config[PATH_MAX];
@@ -86,6 +96,7 @@ static void exec_program(const struct run *r)
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
+    hold_signals(SIG_UNBLOCK);
     execvp(r->command[0], r->command);
     fprintf(stderr, "tierctl: cannot run %s: %s\n", r->command[0], strerror(errno));
     _exit(127);
@@ -112,6 +123,7 @@ static int run_program(struct run *r)
     if (pid == 0)
         exec_program(r);
     running = pid;
+    hold_signals(SIG_UNBLOCK);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     running = 0;
@@ -195,6 +207,7 @@ int tb_run_command(int argc, char **argv)
         return ctl_fail("run: %s %s: the adapter cannot serve it", program, tb_program_unserved(program));
     snprintf(r.daemon.name, sizeof(r.daemon.name), "run-%ld", (long)getpid());
     signal(SIGPIPE, SIG_IGN); /* whoever reads our report may stop: the instance is drained and ended all the same */
+    hold_signals(SIG_BLOCK);
     if ((rc = ctl_start_daemon(&r.daemon)))
         return rc;
     if ((rc = ctl_attach(r.daemon.name, &r.engine)))

@@ -206,6 +206,19 @@ class Tierctl(unittest.TestCase):
         self.assertEqual(self.ctl("run", "-c", self.config, "--", "no-such-program-here").returncode, 127)
         self.assertEqual(list((self.root / "nvme").iterdir()), [])
 
+    def test_run_leaves_no_daemon_when_it_is_ended_early(self):
+        for delay_ms in (0, 1, 2, 3, 5, 8, 12, 20, 40):
+            p = subprocess.Popen([BIN / "tierctl", "run", "-c", self.config, "--", "sleep", "30"], stderr=subprocess.DEVNULL)
+            time.sleep(delay_ms / 1000)
+            p.terminate()
+            p.wait(timeout=20)
+            for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    words = cmdline.read_bytes().split(b"\0")
+                except OSError:
+                    continue
+                self.assertNotIn(f"run-{p.pid}".encode(), words, f"ended after {delay_ms} ms")
+
     def test_run_refuses_static(self):
         source = self.root / "s.c"
         source.write_text("int main(void) { return 0; }\n")
