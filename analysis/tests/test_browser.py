@@ -14,7 +14,7 @@ import darshan_logs
 import pytest
 import synthetic
 
-from tierbench import report, trace
+from tierbench import compare, comparison, report, samples, trace
 from tierbench.runs import read_run
 from tierbench.trace import page
 
@@ -107,6 +107,15 @@ def test_pages_in_a_browser(traced_run: Path, width: int, tmp_path: Path) -> Non
     traces = trace.read([log.write(tmp_path / "a.darshan")])
     seen = probe(page.as_html(traces, page.sections(traces)), tmp_path, width)
     assert seen["overflow"] <= 0 and seen["images"] == 2
+    assert not seen["console"] and not seen["broken"] and not seen["requests"]
+
+
+@pytest.mark.parametrize("width", [1300, 500])
+def test_comparison_in_a_browser(width: int, tmp_path: Path) -> None:
+    runs = [str(synthetic.build(tmp_path / name, 5, scale=scale)) for name, scale in (("a", 1.0), ("b", 0.8))]
+    made = compare.compare(samples.read_all(runs), "run", 0.05, force=False)
+    seen = probe(comparison.as_html(made), tmp_path, width)
+    assert seen["overflow"] <= 0
     assert not seen["console"] and not seen["broken"] and not seen["requests"]
 
 

@@ -29,7 +29,7 @@ def made(shared_run: Path) -> report.Report:
 @pytest.fixture(scope="module")
 def written(made: report.Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    report.write(made, folder)
+    report.write(made, folder, {})
     return folder
 
 
@@ -113,7 +113,7 @@ def test_a_run_of_failures_only_still_gives_a_report(run_folder: Path, tmp_path:
     shutil.rmtree(run_folder / "cases")
     case = {"name": "A", "result": "fail", "fail_phase": "run", "fail_reason": "x"}
     (run_folder / "reframe.json").write_text(json.dumps({"runs": [{"testcases": [case]}]}))
-    report.write(report.make(read_run(run_folder)), tmp_path / "out")
+    report.write(report.make(read_run(run_folder)), tmp_path / "out", {})
     assert "A failed in run: x" in (tmp_path / "out/report.html").read_text()
 
 
@@ -144,7 +144,8 @@ def test_failed_write_leaves_the_old_report_whole(tmp_path: Path, monkeypatch: p
 def test_cli_report(shared_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(shared_run), "-o", str(tmp_path / "new")]) == 0
     printed = capsys.readouterr().out
-    assert {p.name for p in (tmp_path / "new").iterdir()} == FILES
+    exported = {"report.md", "report.csv", "report.parquet"}
+    assert {p.name for p in (tmp_path / "new").iterdir()} == FILES | exported
     assert "BB + NVMe + RAM side by side" in printed and "fail" in printed
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tierbench import __version__, compare, files, history, report, samples, tables
+from tierbench import __version__, compare, comparison, exports, files, history, report, samples, tables
 from tierbench.runs import RunError, find_runs, read_run
 
 
@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tierbench {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     one = commands.add_parser(
-        "report", help="write report.html and report.json for a run and print its verdicts"
+        "report", help="write a run's report (HTML, JSON, Markdown, CSV, Parquet) and print its verdicts"
     )
     one.add_argument("run", type=Path, metavar="RUN", help="run folder, e.g. results/latest")
     one.add_argument(
@@ -107,6 +107,8 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--force", action="store_true", help="compare what was taken under different conditions"
     )
     both.add_argument("--json", type=Path, metavar="FILE", help="write the comparison for scripts too")
+    both.add_argument("-o", "--output", type=Path, metavar="DIR",
+                      help="write comparison.html, .md, .json, .csv and .parquet there")  # fmt: skip
     both.set_defaults(function=_compare)
 
 
@@ -139,6 +141,9 @@ def _compare(options: argparse.Namespace) -> int:
     if options.json:
         files.replace_all(options.json.parent, {options.json.name: tables.as_json(result)})
     tables.print_comparison(result, _console())
+    if options.output:
+        written = comparison.write(result, options.output)
+        print("\nWritten: " + ", ".join(str(path) for path in written))
     return 1 if result.regressed else 0
 
 
@@ -152,7 +157,7 @@ def _history(options: argparse.Namespace) -> None:
 
 def _report(options: argparse.Namespace) -> None:
     made = report.make(read_run(options.run))
-    written = report.write(made, options.output or options.run)
+    written = report.write(made, options.output or options.run, exports.of_report(made))
     report.print_table(made, _console())
     print("\nWritten: " + ", ".join(str(path) for path in written))
 

@@ -48,8 +48,8 @@ def make(run: Run) -> Report:
     return Report(run, rows, steps(rows), *of_run.sections(run, rows))
 
 
-def write(report: Report, folder: Path) -> list[Path]:
-    """Write report.html, report.json and comparison.svg/.png into `folder`; returns their paths."""
+def write(report: Report, folder: Path, exported: dict[str, bytes]) -> list[Path]:
+    """Write report.html, report.json, comparison.svg/.png and `exported`; returns their paths."""
     comparison = figures.draw(figures.COMPARISON, report.run, report.rows)
     files: dict[str, bytes] = {
         "report.json": (json.dumps(as_json(report), indent=1, allow_nan=False) + "\n").encode(),
@@ -58,6 +58,7 @@ def write(report: Report, folder: Path) -> list[Path]:
     if comparison:
         files["comparison.svg"] = figures.svg(comparison, "comparison").encode()
         files["comparison.png"] = figures.png(comparison)
+    files |= exported
     replace_all(folder, files)
     return [folder / name for name in files]
 

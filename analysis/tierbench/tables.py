@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tierbench import compare
-from tierbench.compare import Metric, Result
+from tierbench.compare import Metric, Result, Whole
 from tierbench.history import Point, Series
 from tierbench.report import number, ratio_span, times
 
@@ -40,11 +40,16 @@ def print_comparison(result: Result, console: Console) -> None:
                 table.add_row(*_line(m))
         console.print(table)
     for whole in result.wholes:
-        told = f"All {whole.metrics} metrics of {whole.other} together: {whole.gain:+.1%}, p = {whole.p:.3g}"
-        console.print(f"{told}: {whole.verdict}", highlight=False, markup=False)
+        console.print(whole_words(whole), highlight=False, markup=False)
     for line in [*(f"forced: {d}" for d in result.differences), *result.alone]:
         console.print(line, highlight=False, markup=False)
     console.print(verdict(result), highlight=False, markup=False)
+
+
+def whole_words(whole: Whole) -> str:
+    """What all metrics of a group show together."""
+    told = f"All {whole.metrics} metrics of {whole.other} together: {whole.gain:+.1%}, p = {whole.p:.3g}"
+    return f"{told}: {whole.verdict}"
 
 
 def _line(m: Metric) -> list[str]:

@@ -124,18 +124,18 @@ def as_html(traces: Traces, made: list[Section]) -> str:
 def as_markdown(traces: Traces, made: list[Section]) -> str:
     """The same in words and tables, without figures."""
     lines = ["# Traces", ""]
-    lines += [f"- not read: {_plain(e)}" for e in traces.errors]
+    lines += [f"- not read: {plain(e)}" for e in traces.errors]
     for s in made:
-        lines += [f"## {_plain(s.heading)}", ""]
-        lines += [f"- {name}: {_plain(value)}" for name, value in s.facts]
-        lines += [f"- slowest: {_plain(words)}" for words in [slowest_words(s)] if words]
+        lines += [f"## {plain(s.heading)}", ""]
+        lines += [f"- {name}: {plain(value)}" for name, value in s.facts]
+        lines += [f"- slowest: {plain(words)}" for words in [slowest_words(s)] if words]
         lines += ["", "| place | files | written | read | seconds |", "|---|---:|---:|---:|---:|"]
-        lines += ["| " + " | ".join(_plain(v) for v in place.values()) + " |" for place in s.places]
+        lines += ["| " + " | ".join(plain(v) for v in place.values()) + " |" for place in s.places]
         lines += (
             ["", "| finding | measured | threshold | remedy |", "|---|---|---|---|"] if s.findings else [""]
         )
         for f in s.findings:
-            lines.append("| " + " | ".join(map(_plain, (f.title, f.measured, f.threshold, f.remedy))) + " |")
+            lines.append("| " + " | ".join(map(plain, (f.title, f.measured, f.threshold, f.remedy))) + " |")
         lines.append("")
     return "\n".join(lines)
 
@@ -168,7 +168,7 @@ def _slowest(s: Slowest) -> str:
     return f"rank {s.rank}: {s.busy_s:.3g} s in I/O against {s.typical_s:.3g} s of {s.compared}{where}"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A stranger's text as text of Markdown: neither markup nor HTML nor the end of a line."""
     shown = "".join(c if c.isprintable() else "?" for c in text)
     for c in "\\`*_[]|#<>":

@@ -1,0 +1,110 @@
+"""A comparison as one offline HTML page, verdict first, with its figure, Markdown and exports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from tierbench import __version__, exports, figures, tables
+from tierbench.compare import IMPROVEMENT, REGRESSION, Metric, Result
+from tierbench.files import replace_all
+from tierbench.report import number, ratio_span, span, times
+from tierbench.trace.page import plain, templates
+
+_COLOURS = {REGRESSION: "#b91c1c", IMPROVEMENT: "#15803d"}
+_STYLES = {REGRESSION: "fail", IMPROVEMENT: "pass"}
+_MOST_DRAWN = 60  # metrics in one figure; the tables hold them all
+
+
+def write(result: Result, folder: Path) -> list[Path]:
+    """Write comparison.html, .md, .json, .csv and .parquet into a folder; returns their paths."""
+    files = {
+        "comparison.html": as_html(result).encode(),
+        "comparison.md": as_markdown(result).encode(),
+        "comparison.json": tables.as_json(result),
+        **exports.of_comparison(result),
+    }
+    replace_all(folder, files)
+    return [folder / name for name in files]
+
+
+def style(verdict: str) -> str:
+    """The verdict's class in the page."""
+    return _STYLES.get(verdict, "inconclusive" if verdict.startswith("inconclusive") else "none")
+
+
+def as_html(result: Result) -> str:
+    """The whole page; it requests nothing from anywhere."""
+    environment = templates()
+    environment.filters |= {"number": number, "span": span, "times": times, "ratio_span": ratio_span}
+    environment.globals |= {"style": style, "whole_words": tables.whole_words}
+    drawn = draw(result.metrics)
+    return environment.get_template("comparison.html.j2").render(
+        result=result,
+        verdict=tables.verdict(result),
+        pairs=_pairs(result),
+        # Our own SVG, whose texts matplotlib has escaped.
+        figure=Markup(figures.svg(drawn, "ratios")),  # noqa: S704
+        left_out=max(0, len(result.metrics) - _MOST_DRAWN),
+        version=__version__,
+    )
+
+
+def _pairs(result: Result) -> list[tuple[str, str, list[Metric]]]:
+    names = dict.fromkeys((m.baseline, m.other) for m in result.metrics)
+    return [(a, b, [m for m in result.metrics if (m.baseline, m.other) == (a, b)]) for a, b in names]
+
+
+def draw(metrics: Sequence[Metric]) -> Figure:
+    """Ratio of medians with its interval, a line a metric; the band is the threshold."""
+    shown = list(metrics)[:_MOST_DRAWN]
+    threshold = shown[0].threshold
+    with mpl.rc_context(figures.STYLE):
+        figure = figures.canvas(0.6 + 0.24 * len(shown))
+        axes = figure.subplots()
+        axes.axvspan(1 / (1 + threshold), 1 + threshold, color="#f1f5f9", zorder=0)
+        axes.axvline(1, color=figures.QUIET, linewidth=0.8)
+        for place, m in enumerate(shown):
+            colour = _COLOURS.get(m.verdict, figures.QUIET)
+            axes.plot([m.ratio.low, m.ratio.high], [place] * 2, color=colour, linewidth=2)
+            axes.plot([m.ratio.value], [place], "o", color=colour, markersize=4)
+        axes.set_yticks(range(len(shown)), _labels(shown))
+        axes.set_ylim(len(shown) - 0.5, -0.5)
+        axes.set_xlabel("ratio to the baseline")
+        axes.grid(axis="x")
+    return figure
+
+
+def _labels(metrics: Sequence[Metric]) -> list[str]:
+    """Names, and what else tells these metrics apart."""
+    several = len({m.other for m in metrics}) > 1
+    kinds = len({m.key["metric"] for m in metrics}) > 1
+    return [
+        m.name + (f", {m.key['metric']}" if kinds else "") + (f", {m.other}" if several else "")
+        for m in metrics
+    ]
+
+
+def as_markdown(result: Result) -> str:
+    """The same in words and tables."""
+    lines = [f"# {plain(tables.verdict(result))}", ""]
+    lines += [f"- {plain(tables.whole_words(w))}" for w in result.wholes]
+    lines += [f"- forced: {plain(d)}" for d in result.differences]
+    lines += [f"- {plain(name)}" for name in result.alone]
+    head = ["metric", "unit", "before", "after", "ratio", "95 % interval", "p", "n", "verdict"]
+    align = ["---"] * 2 + ["---:"] * 6 + ["---"]
+    for baseline, other, metrics in _pairs(result):
+        lines += ["", f"## {plain(other)} against {plain(baseline)}", ""]
+        lines += exports.table(head, align, [_cells(m) for m in metrics])
+    return "\n".join([*lines, ""])
+
+
+def _cells(m: Metric) -> list[str]:
+    middle = [number(m.before.value), number(m.after.value), times(m.ratio.value), ratio_span(m.ratio)]
+    sizes = f"{m.before.n}, {m.after.n}"
+    unit = f"{m.key['metric']}, {m.key['unit']}"
+    return [m.name, unit, *middle, f"{m.comparison.p:.3g}", sizes, m.verdict]

@@ -1,0 +1,132 @@
+"""A report's rows and a comparison's metrics for other programs (CSV, Parquet) and as Markdown.
+
+One line is one row of report.json or one metric of a comparison, with the same columns: bandwidths in MiB/s,
+times in seconds, ratios and margins as fractions. In CSV the repetitions of `values` stand in one cell, with
+blanks between them.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import polars
+
+from tierbench import compare
+from tierbench.report import (
+    Report,
+    failure_sentences,
+    number,
+    percent,
+    promise_words,
+    provenance_facts,
+    ratio_span,
+    row_as_json,
+    span,
+    step_words,
+    summary_sentences,
+    times,
+)
+from tierbench.trace.page import plain
+
+_RIGHT, _LEFT = "---:", "---"
+
+
+def of_report(report: Report) -> dict[str, bytes]:
+    """report.md, report.csv and report.parquet."""
+    files = tables("report", [row_as_json(r) for r in report.rows])
+    return {"report.md": markdown(report).encode(), **files}
+
+
+def of_comparison(result: compare.Result) -> dict[str, bytes]:
+    """comparison.csv and comparison.parquet."""
+    metrics: list[dict[str, Any]] = compare.as_json(result)["metrics"]
+    flat = [{k: v for key, value in m.items() for k, v in _flat(key, value).items()} for m in metrics]
+    return tables("comparison", flat)
+
+
+def _flat(key: str, value: Any) -> dict[str, Any]:
+    return {f"{key}_{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value}
+
+
+def tables(name: str, lines: Sequence[dict[str, Any]]) -> dict[str, bytes]:
+    """NAME.csv and NAME.parquet of lines that have the same keys."""
+    table = polars.DataFrame(list(lines), infer_schema_length=None)
+    listed = [c for c, kind in table.schema.items() if isinstance(kind, polars.List)]
+    text, parquet = io.BytesIO(), io.BytesIO()
+    joined = [polars.col(c).list.eval(polars.element().cast(polars.String)).list.join(" ") for c in listed]
+    table.with_columns(joined).write_csv(text)
+    table.write_parquet(parquet)
+    return {f"{name}.csv": text.getvalue(), f"{name}.parquet": parquet.getvalue()}
+
+
+def markdown(report: Report) -> str:
+    """The report in words and tables, verdict first."""
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in report.counts.items())
+    lines = [f"# {plain(report.run.name)}: {counts}", ""]
+    lines += [f"{plain(sentence)}\n" for sentence in summary_sentences(report)]
+    if failures := failure_sentences(report):
+        lines += ["## What did not pass", "", *(f"- {plain(f)}" for f in failures), ""]
+    lines += ["## Verdicts", "", *_verdicts(report), ""]
+    if report.steps:
+        lines += ["## What each step buys", "", *_steps(report), ""]
+    evidence = [(s.heading, s.evidence.sentence) for s in report.traces if s.evidence]
+    if evidence:
+        lines += [
+            "## Where the bytes went",
+            "",
+            *(f"- {plain(h)}: {plain(said)}" for h, said in evidence),
+            "",
+        ]
+    facts = provenance_facts(report.run.provenance)
+    lines += ["## Provenance", "", *(f"- {plain(name)}: {plain(value)}" for name, value in facts), ""]
+    return "\n".join(lines)
+
+
+def table(head: Sequence[str], align: Sequence[str], body: Iterable[Sequence[str]]) -> list[str]:
+    """A table of Markdown."""
+    lines = [head, align, *([plain(cell) for cell in line] for line in body)]
+    return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+def _verdicts(report: Report) -> list[str]:
+    head = ["configuration", "placement", "fsync", "devices", "driver", "n", "MiB/s", "95 % interval",
+            "vs PFS -Y", "vs PFS", "required", "margin", "predicted", "verdict"]  # fmt: skip
+    body = [
+        [
+            r.label,
+            r.key["policy"],
+            promise_words(r),
+            "modelled" if r.key["modelled"] else "real",
+            r.key["driver"],
+            str(len(r.values)),
+            number(r.median.value),
+            span(r.median),
+            times(r.ratio.value if r.ratio else None),
+            times(r.ratio_without_sync.value if r.ratio_without_sync else None),
+            number(r.requirement),
+            percent(r.margin),
+            number(r.prediction.bandwidth_mib_s if r.prediction else None),
+            r.verdict,
+        ]
+        for r in report.rows
+    ]
+    return table(head, [_LEFT] * 5 + [_RIGHT] * 8 + [_LEFT], body)
+
+
+def _steps(report: Report) -> list[str]:
+    body = [
+        [
+            s.before.label,
+            s.after.label,
+            promise_words(s.after),
+            times(s.ratio.value),
+            ratio_span(s.ratio),
+            f"{s.comparison.p:.3f}",
+            step_words(s),
+        ]
+        for s in report.steps
+    ]
+    head = ["from", "to", "fsync", "ratio", "95 % interval", "p (Holm)", "shown"]
+    return table(head, [_LEFT] * 3 + [_RIGHT] * 3 + [_LEFT], body)
