@@ -40,6 +40,7 @@ static void in_parent(void)
 static void in_child(void)
 {
     tb_engine_atfork_child(engine);
+    tb_cwd_reset();
     tb_leave();
 }
 
@@ -186,10 +187,17 @@ void tb_coherent_for_exec(void)
     errno = saved;
 }
 
+/* "." or "..", or nothing between two slashes. */
+static bool is_dots_or_empty(const char *part)
+{
+    size_t dots = part[0] != '.' ? 0 : part[1] != '.' ? 1 : 2;
+    return part[dots] == '/' || part[dots] == 0;
+}
+
 static bool is_plain(const char *path)
 {
     for (const char *p = path; (p = strchr(p, '/')); p++)
-        if (p[1] == '/' || p[1] == '.' || p[1] == 0)
+        if (is_dots_or_empty(p + 1))
             return false;
     return true;
 }
@@ -219,17 +227,6 @@ static bool normalise(const char *base, const char *path, char *out)
     return true;
 }
 
-static bool directory_of(int dirfd, char *out)
-{
-    char link[64];
-    if (dirfd == AT_FDCWD)
-        return REAL(getcwd)(out, PATH_MAX) != NULL;
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
-    ssize_t n = REAL(readlink)(link, out, PATH_MAX - 1);
-    out[n > 0 ? n : 0] = 0;
-    return n > 0;
-}
-
 /* The path behind its last "..", or itself. */
 static const char *behind_parents(const char *path)
 {
@@ -244,13 +241,45 @@ static const char *behind_parents(const char *path)
     return behind;
 }
 
+static const char *first_parent(const char *path)
+{
+    while (strncmp(path, "..", 2) != 0 || (path[2] && path[2] != '/')) {
+        path += strcspn(path, "/");
+        path += strspn(path, "/");
+    }
+    return path;
+}
+
+static bool is_scratch(tb_engine *e, const char *name)
+{
+    enum tb_mode mode;
+    return tb_engine_route(e, name, &mode) && mode == TB_MODE_SCRATCH;
+}
+
+/* A path that turns back inside a scratch prefix: the engine walks it as it is. */
+static bool is_walked(tb_engine *e, const char *base, const char *path, char *out)
+{
+    char head[PATH_MAX];
+    const char *turn = first_parent(path);
+    if ((size_t)(turn - path) >= sizeof(head))
+        return false;
+    memcpy(head, path, (size_t)(turn - path));
+    head[turn - path] = 0;
+    if (!normalise(base, head, out) || !is_scratch(e, out))
+        return false;
+    size_t n = strlen(out);
+    return (size_t)snprintf(out + n, PATH_MAX - n, "/%s", turn) < PATH_MAX - n;
+}
+
 /* NULL: it cannot be said.  What ".." means behind a symlink is the file system's to say, where it has the directory. */
-static const char *absolute(int dirfd, const char *path, char *out)
+static const char *absolute(tb_engine *e, int dirfd, const char *path, char *out)
 {
     char base[PATH_MAX] = "", joined[2 * PATH_MAX];
-    if (path[0] != '/' && !directory_of(dirfd, base))
+    if (path[0] != '/' && !tb_directory_name(e, dirfd, base))
         return NULL;
     const char *behind = behind_parents(path);
+    if (behind != path && is_walked(e, base, path, out))
+        return out;
     if (behind != path) {
         snprintf(joined, sizeof(joined), "%s/%.*s", base, (int)(behind - path), path);
         if (REAL(realpath)(joined, base))
@@ -259,13 +288,18 @@ static const char *absolute(int dirfd, const char *path, char *out)
     return normalise(base, path, out) ? out : NULL;
 }
 
-/* "name/" and "name/." are of directories alone: what the kernel answers to other ones is for it to say. */
+/* Of a directory alone: what "name/" and "name/." say. */
+static const char *tail_of(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 1 && path[n - 1] == '/' ? "/" : n > 1 && path[n - 1] == '.' && path[n - 2] == '/' ? "/." : "";
+}
+
+/* What the kernel answers to "name/" where it is no directory is for it to say. */
 static bool is_left_to_kernel(const char *asked, const char *name)
 {
     struct stat st;
-    size_t n = strlen(asked);
-    bool of_directory = n > 1 && (asked[n - 1] == '/' || (asked[n - 1] == '.' && asked[n - 2] == '/'));
-    return of_directory && REAL(lstat)(name, &st) == 0 && !S_ISDIR(st.st_mode);
+    return *tail_of(asked) && REAL(lstat)(name, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
 /* Some pointers can't be to a string, and are the kernel's to refuse: those near zero, and in its own half. */
@@ -276,7 +310,20 @@ static bool is_string(const char *path)
 
 bool tb_path_name(int dirfd, const char *path, char *out)
 {
-    return is_string(path) && absolute(dirfd, path, out);
+    tb_engine *e = tb_adapter_engine();
+    return e && is_string(path) && absolute(e, dirfd, path, out);
+}
+
+/* In scratch mode the engine hears all of what was asked; else the name alone, where the kernel has nothing to say. */
+static bool is_served(const char *asked, const char *name, struct tb_path *out)
+{
+    size_t n = strlen(name);
+    if (out->mode != TB_MODE_SCRATCH)
+        return n < TB_PATH_MAX && (name == asked || !is_left_to_kernel(asked, name)); /* longer: passes through */
+    if (name == asked || n + 3 > PATH_MAX)
+        return name == asked;
+    strcpy(out->path + n, tail_of(asked));
+    return true;
 }
 
 bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
@@ -288,15 +335,31 @@ bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
         return false;
     int saved = errno;
     tb_enter();
-    const char *name = path[0] == '/' && is_plain(path) ? path : absolute(dirfd, path, out->path);
-    bool found = name && (out->io = tb_engine_route(e, name, &out->mode)) && tb_engine_translate(e, name, out->real, PATH_MAX) >= 0;
-    found = found && (out->mode == TB_MODE_SCRATCH || strlen(name) < TB_PATH_MAX); /* longer: passes through */
-    found = found && (name == path || !is_left_to_kernel(path, out->real));
+    const char *name = path[0] == '/' && is_plain(path) ? path : absolute(e, dirfd, path, out->path);
+    if (name && tb_engine_shown(e, name, out->path, PATH_MAX))
+        name = out->path; /* somebody was told of the shadow */
+    bool found = name && (out->io = tb_engine_route(e, name, &out->mode)) && is_served(path, name, out);
     if (found && name == path)
         strcpy(out->path, path);
     tb_leave();
     errno = saved;
     return found;
+}
+
+bool tb_path_real(int *at, const char **path, unsigned use, struct tb_path *p)
+{
+    if (!tb_path_find(*at, *path, p) || p->mode == TB_MODE_BYPASS)
+        return true;
+    int saved = errno;
+    tb_enter();
+    ssize_t n = tb_engine_translate(engine, p->path, use, p->real, PATH_MAX);
+    tb_leave();
+    errno = n < 0 ? (int)-n : saved;
+    if (n >= 0 && (p->mode == TB_MODE_SCRATCH || strcmp(p->real, p->path) != 0)) {
+        *at = AT_FDCWD;
+        *path = p->real;
+    }
+    return n >= 0;
 }
 
 static void with_file(const struct tb_path *p, int (*act)(tb_engine *, int))

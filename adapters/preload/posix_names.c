@@ -22,7 +22,9 @@ static bool ends_in_dots(const char *path)
 TB_WRAPPER int unlinkat(int dirfd, const char *path, int flags)
 {
     struct tb_path p;
-    return tb_path_find(dirfd, path, &p) && !ends_in_dots(path) ? (int)TB_CALL(p.io, unlink, p.path, flags) : REAL(unlinkat)(dirfd, path, flags);
+    if (tb_path_find(dirfd, path, &p) && !ends_in_dots(path))
+        return (int)TB_CALL(p.io, unlink, p.path, flags);
+    return tb_path_real(&dirfd, &path, TB_NAME_MAKE, &p) ? REAL(unlinkat)(dirfd, path, flags) : -1;
 }
 
 TB_WRAPPER int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
@@ -65,8 +67,10 @@ static bool find_pair(int from_dir, const char *from, int to_dir, const char *to
 TB_WRAPPER int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
     struct pair p;
-    return find_pair(from_dir, from, to_dir, to, &p) ? (int)TB_CALL(p.io, rename, p.from.path, p.to.path, flags)
-                                                     : REAL(renameat2)(from_dir, from, to_dir, to, flags);
+    if (find_pair(from_dir, from, to_dir, to, &p))
+        return (int)TB_CALL(p.io, rename, p.from.path, p.to.path, flags);
+    return tb_path_real(&from_dir, &from, TB_NAME_MAKE, &p.from) && tb_path_real(&to_dir, &to, TB_NAME_MAKE, &p.to)
+               ? REAL(renameat2)(from_dir, from, to_dir, to, flags) : -1;
 }
 
 TB_WRAPPER int rename(const char *from, const char *to) { return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0); }
@@ -79,12 +83,10 @@ TB_WRAPPER int renameat(int from_dir, const char *from, int to_dir, const char *
 TB_WRAPPER int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
     struct pair p;
-    if (flags || !find_pair(from_dir, from, to_dir, to, &p)) {
-        struct tb_path q;
-        bool into = tb_path_find(to_dir, to, &q);
-        return REAL(linkat)(from_dir, from, into ? AT_FDCWD : to_dir, into ? q.real : to, flags);
-    }
-    return (int)TB_CALL(p.io, link, p.from.path, p.to.path);
+    if (!flags && find_pair(from_dir, from, to_dir, to, &p))
+        return (int)TB_CALL(p.io, link, p.from.path, p.to.path);
+    return tb_path_real(&from_dir, &from, TB_NAME_CHANGE, &p.from) && tb_path_real(&to_dir, &to, TB_NAME_MAKE, &p.to)
+               ? REAL(linkat)(from_dir, from, to_dir, to, flags) : -1;
 }
 
 TB_WRAPPER int link(const char *from, const char *to) { return linkat(AT_FDCWD, from, AT_FDCWD, to, 0); }

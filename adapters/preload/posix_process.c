@@ -86,25 +86,6 @@ static void announce_unserved(const char *path, char *const *environment)
     errno = saved;
 }
 
-/* As execvp looks for it; longer names than fit are left to it. */
-static void announce_named(const char *file, char *const *environment)
-{
-    char path[PATH_MAX];
-    const char *list = getenv("PATH");
-    if (!file || strchr(file, '/')) {
-        announce_unserved(file, environment);
-        return;
-    }
-    for (const char *p = list ? list : "/bin:/usr/bin"; *p; p += strspn(p, ":")) {
-        size_t n = strcspn(p, ":");
-        if (snprintf(path, sizeof(path), "%.*s/%s", (int)n, p, file) < (int)sizeof(path) && access(path, X_OK) == 0) {
-            announce_unserved(path, environment);
-            return;
-        }
-        p += n;
-    }
-}
-
 /* Of a descriptor (where `path` is empty), or of a name beside a directory's. */
 static void announce_at(int dirfd, const char *path, char *const *environment)
 {
@@ -119,10 +100,27 @@ static const char *program(const char *path, char *const *environment, struct tb
 {
     tb_coherent_for_exec();
     announce_unserved(path, environment);
-    if (!tb_path_find(AT_FDCWD, path, p))
-        return path;
-    tb_path_flush(p);
-    return p->mode == TB_MODE_SCRATCH ? p->real : path;
+    if (tb_path_find(AT_FDCWD, path, p))
+        tb_path_flush(p);
+    tb_path_real(&(int){AT_FDCWD}, &path, TB_NAME_LOOK, p); /* where it fails the kernel has no such name either */
+    return path;
+}
+
+/* As execvp looks for it; longer names than fit are left to it. */
+static const char *named_program(const char *file, char *const *environment, struct tb_path *p)
+{
+    char path[PATH_MAX];
+    const char *list = getenv("PATH");
+    if (!file || strchr(file, '/'))
+        return program(file, environment, p);
+    for (const char *at = list ? list : "/bin:/usr/bin"; *at; at += strspn(at, ":")) {
+        size_t n = strcspn(at, ":");
+        if (snprintf(path, sizeof(path), "%.*s/%s", (int)n, at, file) < (int)sizeof(path) && access(path, X_OK) == 0)
+            return program(path, environment, p) == path ? file : p->real;
+        at += n;
+    }
+    tb_coherent_for_exec();
+    return file;
 }
 
 TB_WRAPPER int execve(const char *path, char *const argv[], char *const envp[])
@@ -139,16 +137,14 @@ TB_WRAPPER int execv(const char *path, char *const argv[])
 
 TB_WRAPPER int execvp(const char *file, char *const argv[])
 {
-    tb_coherent_for_exec();
-    announce_named(file, environ);
-    return REAL(execvp)(file, argv);
+    struct tb_path p;
+    return REAL(execvp)(named_program(file, environ, &p), argv);
 }
 
 TB_WRAPPER int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-    tb_coherent_for_exec();
-    announce_named(file, envp);
-    return REAL(execvpe)(file, argv, envp);
+    struct tb_path p;
+    return REAL(execvpe)(named_program(file, envp, &p), argv, envp);
 }
 
 TB_WRAPPER int fexecve(int fd, char *const argv[], char *const envp[])
@@ -212,9 +208,8 @@ TB_WRAPPER int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_
 TB_WRAPPER int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
                             const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
 {
-    tb_coherent_for_exec();
-    announce_named(file, envp);
-    return REAL(posix_spawnp)(pid, file, actions, attributes, argv, envp);
+    struct tb_path p;
+    return REAL(posix_spawnp)(pid, named_program(file, envp, &p), actions, attributes, argv, envp);
 }
 
 /*
@@ -226,10 +221,11 @@ TB_WRAPPER int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *acti
     struct tb_path p;
     if (!tb_path_find(AT_FDCWD, path, &p))
         return REAL(posix_spawn_file_actions_addopen)(actions, fd, path, flags, mode);
-    int held = open(path, (flags & ~O_EXCL) | O_CLOEXEC, mode);
+    int held = open(path, flags | O_CLOEXEC, mode);
     if (held >= 0)
         tb_fd_coherent(held);
-    return REAL(posix_spawn_file_actions_addopen)(actions, fd, p.real, flags, mode);
+    tb_path_real(&(int){AT_FDCWD}, &path, TB_NAME_LOOK, &p);
+    return REAL(posix_spawn_file_actions_addopen)(actions, fd, path, flags & ~(held >= 0 ? O_EXCL : 0), mode);
 }
 
 /* The copy is inherited, whatever becomes of the descriptor itself. */

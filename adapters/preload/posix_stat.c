@@ -82,8 +82,9 @@ TB_WRAPPER int statx(int dirfd, const char *path, int flags, unsigned mask, stru
         return REAL(statx)(dirfd, path, flags, mask, x);
     if (sized)
         return -1;
-    int rc = *path && tb_path_find(dirfd, path, &p) ? REAL(statx)(AT_FDCWD, p.real, flags, mask, x)
-                                                    : REAL(statx)(dirfd, path, flags, mask, x);
+    if (*path && !tb_path_real(&dirfd, &path, TB_NAME_LOOK | (flags & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0), &p))
+        return -1;
+    int rc = REAL(statx)(dirfd, path, flags, mask, x);
     if (rc == 0)
         x->stx_size = (unsigned long long)st.st_size;
     return rc;
@@ -92,23 +93,23 @@ TB_WRAPPER int statx(int dirfd, const char *path, int flags, unsigned mask, stru
 TB_WRAPPER int access(const char *path, int mode)
 {
     struct tb_path p;
-    return tb_path_find(AT_FDCWD, path, &p) ? REAL(access)(p.real, mode) : REAL(access)(path, mode);
+    return tb_path_real(&(int){AT_FDCWD}, &path, TB_NAME_LOOK, &p) ? REAL(access)(path, mode) : -1;
 }
 
 TB_WRAPPER int eaccess(const char *path, int mode)
 {
     struct tb_path p;
-    return tb_path_find(AT_FDCWD, path, &p) ? REAL(eaccess)(p.real, mode) : REAL(eaccess)(path, mode);
+    return tb_path_real(&(int){AT_FDCWD}, &path, TB_NAME_LOOK, &p) ? REAL(eaccess)(path, mode) : -1;
 }
 
 TB_WRAPPER int euidaccess(const char *path, int mode)
 {
-    struct tb_path p;
-    return tb_path_find(AT_FDCWD, path, &p) ? REAL(euidaccess)(p.real, mode) : REAL(euidaccess)(path, mode);
+    return eaccess(path, mode);
 }
 
 TB_WRAPPER int faccessat(int dirfd, const char *path, int mode, int flags)
 {
     struct tb_path p;
-    return tb_path_find(dirfd, path, &p) ? REAL(faccessat)(AT_FDCWD, p.real, mode, flags) : REAL(faccessat)(dirfd, path, mode, flags);
+    unsigned use = TB_NAME_LOOK | (flags & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0);
+    return tb_path_real(&dirfd, &path, use, &p) ? REAL(faccessat)(dirfd, path, mode, flags) : -1;
 }

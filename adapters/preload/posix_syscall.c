@@ -3,10 +3,12 @@
  * all what glibc lacked for long.  Numbers that have to do with managed files go
  * to the wrappers; all others are the kernel's, as asked.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -19,9 +21,13 @@
 /* Its restrictions are the kernel's to keep: where there are some, the kernel opens the file first. */
 static long open_how(int dirfd, const char *path, const struct open_how *how, size_t size)
 {
+    struct tb_path p;
+    const char *place = path;
+    struct open_how uncut = *how;
     if (how->resolve == 0)
         return openat(dirfd, path, (int)how->flags, (mode_t)how->mode);
-    struct open_how uncut = *how;
+    tb_path_real(&(int){dirfd}, &place, how->flags & O_CREAT ? TB_NAME_MAKE : TB_NAME_WRITE, &p);
+    path = (intptr_t)path >= 4096 && path[0] == '/' ? place : path; /* a relative one has a real directory; what it names is real now */
     uncut.flags &= ~(uint64_t)O_TRUNC;
     long fd = REAL(syscall)(SYS_openat2, dirfd, path, size == sizeof(uncut) ? &uncut : how, size);
     return tb_open_again((int)fd, (int)how->flags);
@@ -75,6 +81,22 @@ TB_WRAPPER long syscall(long number, ...)
     case SYS_rename: return rename(POINTER(0), POINTER(1));
     case SYS_renameat: return renameat(INT(0), POINTER(1), INT(2), POINTER(3));
     case SYS_renameat2: return renameat2(INT(0), POINTER(1), INT(2), POINTER(3), (unsigned)a[4]);
+    case SYS_mkdir: return mkdir(POINTER(0), (mode_t)a[1]);
+    case SYS_mkdirat: return mkdirat(INT(0), POINTER(1), (mode_t)a[2]);
+    case SYS_rmdir: return rmdir(POINTER(0));
+    case SYS_link: return link(POINTER(0), POINTER(1));
+    case SYS_linkat: return linkat(INT(0), POINTER(1), INT(2), POINTER(3), INT(4));
+    case SYS_symlink: return symlink(POINTER(0), POINTER(1));
+    case SYS_symlinkat: return symlinkat(POINTER(0), INT(1), POINTER(2));
+    case SYS_readlink: return readlink(POINTER(0), POINTER(1), SIZE(2));
+    case SYS_readlinkat: return readlinkat(INT(0), POINTER(1), POINTER(2), SIZE(3));
+    case SYS_access: return access(POINTER(0), INT(1));
+    case SYS_faccessat: return faccessat(INT(0), POINTER(1), INT(2), 0);
+    case SYS_faccessat2: return faccessat(INT(0), POINTER(1), INT(2), INT(3));
+    case SYS_chdir: return chdir(POINTER(0));
+    case SYS_fchdir: return fchdir(INT(0));
+    case SYS_getcwd: return getcwd(POINTER(0), SIZE(1)) ? (long)strlen(POINTER(0)) + 1 : -1;
+    case SYS_getdents64: return getdents64(INT(0), POINTER(1), SIZE(2));
     case SYS_mmap: return (long)mmap(POINTER(0), SIZE(1), INT(2), INT(3), INT(4), a[5]);
     case SYS_sendfile: return sendfile(INT(0), INT(1), POINTER(2), SIZE(3));
     case SYS_copy_file_range: return copy_file_range(INT(0), POINTER(1), INT(2), POINTER(3), SIZE(4), (unsigned)a[5]);

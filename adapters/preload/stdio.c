@@ -109,7 +109,10 @@ static FILE *real_stream(const struct tb_path *p, const char *mode, FILE *reopen
             fclose(reopened); /* as freopen does where it fails */
         return NULL;
     }
-    return reopened ? REAL(freopen)(p->real, mode, reopened) : REAL(fopen)(p->real, mode);
+    struct tb_path room;
+    const char *name = p->path;
+    tb_path_real(&(int){AT_FDCWD}, &name, TB_NAME_LOOK, &room);
+    return reopened ? REAL(freopen)(name, mode, reopened) : REAL(fopen)(name, mode);
 }
 
 TB_WRAPPER FILE *fopen(const char *path, const char *mode)

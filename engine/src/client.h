@@ -13,6 +13,7 @@
 
 #define TB_FD_PIECES 1024u /* descriptors known: TB_FD_PIECES * TB_FD_PIECE */
 #define TB_FD_PIECE 1024u
+#define TB_KNOWN_DIRECTORIES 1024u
 
 struct tb_flush_choice {
     enum tb_flush_policy policy;
@@ -37,6 +38,7 @@ struct tb_engine {
     size_t *prefix_length;
     struct tb_config_prefix *own_prefixes; /* NULL: the configuration's */
     struct tb_flush_choice flush; /* as `prefixes` */
+    _Atomic uint64_t known[TB_KNOWN_DIRECTORIES]; /* directories of the shadow found real: shadow.c */
     uint32_t slot;            /* of this client */
     uint32_t fork_slot;       /* of the child that fork is about to make */
     bool passes_through;      /* forked when no slot was left: its own descriptors are the kernel's alone */

@@ -26,7 +26,7 @@ static int identify(int fd, const char *path, int flags, struct tb_identity *out
         .birth_ns = x.stx_mask & STATX_BTIME ? x.stx_btime.tv_sec * 1000000000ll + x.stx_btime.tv_nsec : 0,
         .mtime_ns = x.stx_mtime.tv_sec * 1000000000ll + x.stx_mtime.tv_nsec,
         .ctime_ns = x.stx_ctime.tv_sec * 1000000000ll + x.stx_ctime.tv_nsec,
-        .links = x.stx_nlink, .regular = S_ISREG(x.stx_mode),
+        .links = x.stx_nlink, .regular = S_ISREG(x.stx_mode), .link = S_ISLNK(x.stx_mode),
     };
     return 0;
 }
@@ -39,6 +39,11 @@ int tb_identity_of_fd(int fd, struct tb_identity *out)
 int tb_identity_of_path(const char *path, struct tb_identity *out)
 {
     return identify(AT_FDCWD, path, 0, out);
+}
+
+int tb_identity_of_name(const char *path, struct tb_identity *out)
+{
+    return identify(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, out);
 }
 
 static inline __attribute__((always_inline)) bool is_identity(const struct tb_file *f, const struct tb_identity *id)
@@ -179,6 +184,15 @@ static TB_UNLOCKED uint32_t find_unlocked(const tb_engine *e, const struct tb_id
         if (is_found(&e->region.files[i], id))
             return i;
     return TB_NONE;
+}
+
+TB_UNLOCKED bool tb_file_may_be_known(const tb_engine *e, const struct stat *st)
+{
+    uint32_t i = e->header->n_files ? e->region.file_buckets[bucket_of(e, st->st_dev, st->st_ino)] : TB_NONE;
+    for (uint32_t n = 0; i < e->region.n_file_buckets; n++, i = e->region.files[i].next)
+        if (n == LONGEST_WALK || (e->region.files[i].inode == st->st_ino && e->region.files[i].device == st->st_dev))
+            return true;
+    return false;
 }
 
 /* A file that somebody has open stays: one more needs no lock.  False: take it. */

@@ -18,12 +18,14 @@ struct tb_identity {
     uint64_t size;
     int64_t mtime_ns, ctime_ns;
     uint32_t links;
-    bool regular;
+    bool regular, link;
 };
 
 /* What the file system says of an open descriptor, or of a name. */
 int tb_identity_of_fd(int fd, struct tb_identity *out);
 int tb_identity_of_path(const char *path, struct tb_identity *out);
+/* Of the name itself where it is a symlink's. */
+int tb_identity_of_name(const char *path, struct tb_identity *out);
 bool tb_identity_is(const struct tb_file *f, const struct tb_identity *id);
 
 int tb_file_lock(tb_engine *e, uint32_t file);
@@ -36,6 +38,8 @@ void tb_file_unlock(tb_engine *e, int stripe);
 int tb_file_get(tb_engine *e, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out);
 /* As above, but TB_NONE where there is none, and n_open is left alone. */
 uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id);
+/* False: no record can be of this file.  Without a lock. */
+bool tb_file_may_be_known(const tb_engine *e, const struct stat *st);
 /* Lower n_open; frees a record that nothing needs.  True where its bytes are void now: the caller forgets them. */
 bool tb_file_put(tb_engine *e, uint32_t file);
 /* Free the record if nothing needs it. */

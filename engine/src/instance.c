@@ -17,6 +17,7 @@
 #include "names.h"
 #include "remove_tree.h"
 #include "repair.h"
+#include "shadow.h"
 
 static int fail(struct tb_error *err, int rc, const char *what, const char *path)
 {
@@ -64,23 +65,6 @@ static void remove_tiers(const struct tb_config *c, const char *host, const char
     tb_remove_tree(directory);
 }
 
-static int make_shadow(tb_engine *e)
-{
-    const struct tb_config *c = tb_config_of(e);
-    char path[TB_PATH_MAX + 16];
-    bool scratch = c->by_environment;
-    for (uint32_t i = 0; i < c->n_prefixes; i++)
-        scratch |= c->prefixes[i].mode == TB_MODE_SCRATCH;
-    if (scratch && mkdir(e->shadow, 0700))
-        return -errno;
-    for (uint32_t i = 0; i < c->n_prefixes; i++) {
-        snprintf(path, sizeof(path), "%s/%u", e->shadow, i);
-        if ((c->prefixes[i].mode == TB_MODE_SCRATCH || c->by_environment) && mkdir(path, 0700))
-            return -errno;
-    }
-    return 0;
-}
-
 static int finish_create(tb_engine *e, const struct tb_config *c, const struct tb_layout *l, const char *name,
                          struct tb_error *err)
 {
@@ -90,7 +74,7 @@ static int finish_create(tb_engine *e, const struct tb_config *c, const struct t
             rc = make_tier(c, l, t, e->header->host, name, err);
     if (rc)
         return rc;
-    if ((rc = tb_client_open_places(e)) || (rc = tb_client_register(e, true)) || (rc = make_shadow(e)))
+    if ((rc = tb_client_open_places(e)) || (rc = tb_client_register(e, true)) || (rc = tb_shadow_create(e)))
         return fail(err, rc, "cannot open the tiers of", name);
     if (e->journal_fd >= 0 && (rc = tb_journal_create(e)))
         return fail(err, rc, "cannot write the journal of", name);

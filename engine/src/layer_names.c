@@ -14,97 +14,40 @@
 #include "journal.h"
 #include "names.h"
 #include "opens.h"
-#include "route.h"
+#include "place.h"
 #include "stage.h"
 #include "stream.h"
 #include "step.h"
 
-/* A path, where it really stands, and the chain to that place. */
-struct place {
-    char path[TB_PATH_MAX];
-    struct tb_io *io;
-    bool scratch;
-    enum tb_mode mode;
-};
-
-static int locate(tb_engine *e, const char *path, struct place *out)
+static int open_place(const struct tb_place *p, int flags, mode_t mode)
 {
-    const struct tb_route r = tb_route_of(e, path);
-    out->mode = r.prefix ? r.prefix->mode : TB_MODE_BYPASS;
-    out->scratch = out->mode == TB_MODE_SCRATCH;
-    out->io = out->scratch ? e->shadow_io : e->pfs;
-    ssize_t n = tb_route_translate(e, &r, path, out->path, sizeof(out->path));
-    return n < 0 ? (int)n : 0;
-}
-
-/*
- * A new name is taken to be scratch where the file system has none like it
- * (route.c); but a file that is the file system's stays so whatever it is called,
- * and scratch comes to stand before a name that the file system has.
- */
-static int locate_beside(tb_engine *e, const struct place *from, const char *path, struct place *out)
-{
-    int rc = locate(e, path, out);
-    const struct tb_route r = tb_route_within(e, path);
-    if (rc || !tb_config_of(e)->by_environment || from->scratch == out->scratch || !r.prefix || r.prefix->mode != TB_MODE_SCRATCH)
-        return rc;
-    *out = (struct place){.io = from->io, .scratch = from->scratch, .mode = from->mode};
-    if (from->scratch)
-        return tb_route_translate(e, &r, path, out->path, sizeof(out->path)) < 0 ? -ENAMETOOLONG : 0;
-    strcpy(out->path, path); /* it was short enough to be located */
-    return 0;
-}
-
-/* Directories that the PFS has are made in the shadow when first written to. */
-static void make_parents(const struct place *p, const char *original)
-{
-    char directory[TB_PATH_MAX], shown[TB_PATH_MAX];
-    struct stat st;
-    snprintf(shown, sizeof(shown), "%s", original);
-    char *slash = strrchr(shown, '/');
-    if (!slash || slash == shown)
-        return;
-    *slash = 0;
-    struct tb_io *base = p->io;
-    while (base->next)
-        base = base->next;
-    if (base->ops->stat(base, shown, &st, 0) || !S_ISDIR(st.st_mode))
-        return;
-    snprintf(directory, sizeof(directory), "%s", p->path);
-    for (char *s = directory + 1; (s = strchr(s, '/')); s++) {
-        *s = 0;
-        base->ops->mkdir(base, directory, 0700);
-        *s = '/';
-    }
-}
-
-/* A directory of the PFS is asked for; true where the shadow has it now. */
-static bool show_directory(const struct place *p, const char *original)
-{
-    char inside[TB_PATH_MAX];
-    struct place q = *p;
-    struct stat st;
-    if ((size_t)snprintf(inside, sizeof(inside), "%s/.", original) >= sizeof(inside) ||
-        strlen(p->path) + 2 >= sizeof(q.path))
-        return false;
-    strcat(q.path, "/.");
-    make_parents(&q, inside);
-    return p->io->ops->stat(p->io, p->path, &st, 0) == 0;
-}
-
-static int open_backing(const struct place *p, const char *original, int flags, mode_t mode)
-{
-    int fd = p->io->ops->open(p->io, p->path, flags, mode);
-    if (fd != -ENOENT || !p->scratch)
-        return fd;
-    if (flags & O_CREAT)
-        make_parents(p, original);
-    else if (!show_directory(p, original))
-        return fd;
     return p->io->ops->open(p->io, p->path, flags, mode);
 }
 
-static uint32_t flags_of(const struct place *p)
+static unsigned use_of_open(int flags)
+{
+    unsigned use = (flags & O_ACCMODE) == O_RDONLY ? TB_NAME_ENTER : flags & O_TRUNC ? TB_NAME_EMPTY : TB_NAME_WRITE;
+    if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+        use = TB_NAME_LOOK | TB_NAME_NOFOLLOW;
+    return use | (flags & O_NOFOLLOW ? TB_NAME_NOFOLLOW : 0);
+}
+
+/* `flags` as the program's; `without` are not the kernel's to know. */
+static int open_name(tb_engine *e, const char *path, int flags, int without, mode_t mode, struct tb_place *p)
+{
+    if (!(flags & (O_PATH | O_DIRECTORY | O_NOFOLLOW)) && tb_place_known(e, path, p)) {
+        int fd = open_place(p, (flags & ~without) | O_NOFOLLOW, mode);
+        if (fd != -ELOOP)
+            return fd;
+    }
+    int rc = tb_place_find(e, path, use_of_open(flags), p);
+    bool stub = p->mode == TB_MODE_SCRATCH && !p->scratch;
+    if (rc || (stub && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)))
+        return rc ? rc : -EEXIST;
+    return open_place(p, flags & ~without & ~(stub ? O_CREAT : 0), mode); /* nothing is ever made on the PFS */
+}
+
+static uint32_t flags_of(const struct tb_place *p)
 {
     return p->scratch ? TB_FILE_SCRATCH : p->mode == TB_MODE_PERSISTENT_SYNC ? TB_FILE_SYNC : 0;
 }
@@ -167,17 +110,14 @@ static void mark(tb_engine *e, uint32_t file, uint32_t flags)
 int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     tb_engine *e = tb_layer_engine(io);
-    struct place p;
+    struct tb_place p;
     struct tb_identity id;
     uint32_t file;
-    int rc = locate(e, path, &p);
     bool cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
-    if (rc)
-        return rc;
-    int fd = open_backing(&p, path, cut ? flags & ~O_TRUNC : flags, mode);
+    int fd = open_name(e, path, flags, cut ? O_TRUNC : 0, mode, &p);
     if (fd < 0)
         return fd;
-    rc = flags & (O_PATH | O_DIRECTORY) ? -EISDIR : tb_identity_of_fd(fd, &id);
+    int rc = flags & (O_PATH | O_DIRECTORY) || !p.managed ? -EISDIR : tb_identity_of_fd(fd, &id);
     bool known = !rc && id.regular && !e->passes_through && tb_file_get(e, &id, p.path, flags_of(&p), &file) == 0;
     e->header->passed += !rc && id.regular && !known;
     if (known) {
@@ -191,7 +131,7 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
             rc = tb_layer_truncate(e, file, fd, 0);
         if (!rc)
             rc = bind(e, fd, file, flags, path); /* passing through beside buffered bytes would be wrong: a full table is an error */
-    } else if (!rc && cut && id.regular) {
+    } else if (cut && (!p.managed || (!rc && id.regular))) {
         rc = p.io->ops->ftruncate(p.io, fd, 0);
     } else {
         rc = 0;
@@ -237,29 +177,58 @@ static uint32_t record_of(tb_engine *e, const char *path, struct tb_identity *id
     return tb_file_find(e, id);
 }
 
+/* As above of the name itself, which may be a symlink's: not what it leads to. */
+static uint32_t record_of_name(tb_engine *e, const struct tb_place *p, struct tb_identity *id)
+{
+    *id = (struct tb_identity){.regular = false};
+    if ((!e->header->n_files && !p->scratch) || tb_identity_of_name(p->path, id) || !id->regular)
+        return TB_NONE;
+    return tb_file_find(e, id);
+}
+
 int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
 {
     tb_engine *e = tb_layer_engine(io);
-    struct place p;
+    struct tb_place p;
     struct tb_identity id;
-    int rc = locate(e, path, &p);
-    if (rc || length < 0)
-        return rc ? rc : -EINVAL;
+    int rc = length < 0 ? -EINVAL : tb_place_find(e, path, length ? TB_NAME_WRITE : TB_NAME_EMPTY, &p);
+    if (rc)
+        return rc;
     uint32_t file = record_of(e, p.path, &id);
     return file == TB_NONE ? p.io->ops->truncate(p.io, p.path, length) : tb_layer_truncate(e, file, -1, (uint64_t)length);
+}
+
+/* A symlink is as long as the program's text of it. */
+static int stat_link(tb_engine *e, const struct tb_place *p, struct stat *st)
+{
+    char text[PATH_MAX], shown[PATH_MAX];
+    ssize_t n = readlink(p->path, text, sizeof(text) - 1);
+    text[n < 0 ? 0 : n] = 0;
+    if (n > 0 && tb_shadow_shown(e, text, shown, sizeof(shown)))
+        st->st_size = (off_t)strlen(shown);
+    return 0;
+}
+
+static int stat_name(tb_engine *e, const char *path, struct stat *st, int flags, struct tb_place *p)
+{
+    if (tb_place_known(e, path, p)) {
+        int rc = p->io->ops->stat(p->io, p->path, st, AT_SYMLINK_NOFOLLOW);
+        if (rc || !S_ISLNK(st->st_mode))
+            return rc;
+    }
+    int rc = tb_place_find(e, path, TB_NAME_LOOK | (flags & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0), p);
+    if (!rc)
+        rc = p->io->ops->stat(p->io, p->path, st, flags);
+    return !rc && p->kind == TB_SHADOW_LINK ? stat_link(e, p, st) : rc;
 }
 
 int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
 {
     tb_engine *e = tb_layer_engine(io);
-    struct place p;
+    struct tb_place p;
     struct tb_identity id;
-    int rc = locate(e, path, &p);
-    if (!rc)
-        rc = p.io->ops->stat(p.io, p.path, st, flags);
-    if (rc == -ENOENT && p.scratch && show_directory(&p, path))
-        rc = p.io->ops->stat(p.io, p.path, st, flags);
-    if (rc || !S_ISREG(st->st_mode))
+    int rc = stat_name(e, path, st, flags, &p);
+    if (rc || !S_ISREG(st->st_mode) || !tb_file_may_be_known(e, st))
         return rc;
     uint32_t file = record_of(e, p.path, &id);
     if (file != TB_NONE && !(e->region.files[file].flags & TB_FILE_COHERENT))
@@ -306,7 +275,7 @@ static int tell_journal(tb_engine *e, uint32_t file)
 }
 
 /* The file is claimed; it has one name, which goes. */
-static int unlink_last(tb_engine *e, uint32_t file, const struct place *p)
+static int unlink_last(tb_engine *e, uint32_t file, const struct tb_place *p)
 {
     int rc = tell_journal(e, file);
     if (rc)
@@ -323,30 +292,40 @@ static int unlink_last(tb_engine *e, uint32_t file, const struct place *p)
     return rc;
 }
 
+/* A symlink in a shadow may be a directory of the PFS: no unlink's to remove, and rmdir's where it is empty. */
+static int remove_link(tb_engine *e, const char *path, int flags)
+{
+    struct tb_place p;
+    int rc = tb_place_find(e, path, (flags & AT_REMOVEDIR ? TB_NAME_ENTER : TB_NAME_LOOK) | TB_NAME_NOFOLLOW, &p);
+    if (rc || p.kind == TB_SHADOW_STUB_DIRECTORY)
+        return rc ? rc : -EISDIR;
+    if (p.kind == TB_SHADOW_STUB_FILE)
+        rc = tb_place_find(e, path, TB_NAME_MAKE, &p);
+    return rc ? rc : p.io->ops->unlink(p.io, p.path, flags);
+}
+
 int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
 {
     tb_engine *e = tb_layer_engine(io);
-    struct place p;
-    struct tb_identity id;
-    int rc = locate(e, path, &p);
+    struct tb_place p;
+    struct tb_identity id = {.regular = false};
+    int rc = tb_place_find(e, path, TB_NAME_MAKE, &p);
     if (rc)
         return rc;
-    struct stat st;
-    bool link = lstat(p.path, &st) == 0 && S_ISLNK(st.st_mode);
-    uint32_t file = flags || link ? TB_NONE : record_of(e, p.path, &id);
+    uint32_t file = flags ? TB_NONE : record_of_name(e, &p, &id);
     if (!claim_known(e, file, &id))
         file = TB_NONE;
     if (file != TB_NONE && id.links == 1)
         rc = unlink_last(e, file, &p);
     else if (!(rc = keep_bytes(e, file, &id)))
-        rc = p.io->ops->unlink(p.io, p.path, flags);
+        rc = p.scratch && id.link ? -ENOTDIR : p.io->ops->unlink(p.io, p.path, flags);
     unclaim_known(e, file);
-    return rc;
+    return rc == -ENOTDIR && p.scratch ? remove_link(e, path, flags) : rc;
 }
 
 /* One of the two places of a rename, or of an exchange. */
 struct renamed {
-    const struct place *place;
+    const struct tb_place *place;
     struct tb_identity id;
     uint32_t file; /* claimed, or TB_NONE */
 };
@@ -398,7 +377,7 @@ static void rename_records(tb_engine *e, const struct renamed *from, const struc
 
 static int rename_files(tb_engine *e, const struct renamed *from, const struct renamed *over, unsigned flags)
 {
-    const struct place *p = from->place, *q = over->place;
+    const struct tb_place *p = from->place, *q = over->place;
     if (from->file == TB_NONE && over->file == TB_NONE)
         return p->io->ops->rename(p->io, p->path, q->path, flags);
     int rc = prepare_rename(e, from, over, flags);
@@ -429,7 +408,7 @@ static void renamed_directory(tb_engine *e, const char *from, const char *to, bo
 }
 
 /* Flushes of files in it that miss their name meanwhile wait for the new one (target.c). */
-static int rename_directory(tb_engine *e, const struct place *p, const struct place *q, unsigned flags)
+static int rename_directory(tb_engine *e, const struct tb_place *p, const struct tb_place *q, unsigned flags)
 {
     tb_names_claim(e);
     int rc = e->journal_fd >= 0 && !p->scratch ? journal_rename(e, p->path, q->path, flags) : 0;
@@ -446,37 +425,64 @@ static int rename_directory(tb_engine *e, const struct place *p, const struct pl
     return rc;
 }
 
+/* A directory of the PFS is made real before it, or what takes its name, moves. */
+static int find_to_move(tb_engine *e, const char *path, struct tb_place *p)
+{
+    struct stat st;
+    int rc = tb_place_find(e, path, TB_NAME_MAKE, p);
+    if (rc || !p->scratch || lstat(p->path, &st) || !S_ISLNK(st.st_mode))
+        return rc;
+    rc = tb_place_find(e, path, TB_NAME_ENTER | TB_NAME_NOFOLLOW, p);
+    return rc ? rc : tb_place_find(e, path, TB_NAME_MAKE, p);
+}
+
+static int find_to_move_to(tb_engine *e, const struct tb_place *from, const char *path, struct tb_place *p)
+{
+    int rc = find_to_move(e, path, p);
+    return rc || !tb_config_of(e)->by_environment ? rc : tb_place_beside(e, from, path, p);
+}
+
+static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb_place *q, unsigned flags)
+{
+    struct stat st;
+    struct renamed a = {.place = p}, b = {.place = q};
+    a.file = record_of_name(e, p, &a.id);
+    b.file = record_of_name(e, q, &b.id);
+    if (a.file == TB_NONE && lstat(p->path, &st) == 0 && S_ISDIR(st.st_mode))
+        return rename_directory(e, p, q, flags);
+    if (a.file != TB_NONE && a.file == b.file) /* two names of one file */
+        return p->io->ops->rename(p->io, p->path, q->path, flags);
+    claim_both(e, &a, &b);
+    int rc = rename_files(e, &a, &b, flags);
+    unclaim_known(e, a.file);
+    unclaim_known(e, b.file);
+    return rc;
+}
+
 int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
 {
     tb_engine *e = tb_layer_engine(io);
-    struct place p, q;
+    struct tb_place p, q;
     struct stat st;
-    int rc = locate(e, from, &p);
+    int rc = find_to_move(e, from, &p);
     if (!rc)
-        rc = locate_beside(e, &p, to, &q);
+        rc = find_to_move_to(e, &p, to, &q);
     if (rc || p.scratch != q.scratch)
         return rc ? rc : -EXDEV;
-    struct renamed a = {.place = &p}, b = {.place = &q};
-    a.file = record_of(e, p.path, &a.id);
-    b.file = record_of(e, q.path, &b.id);
-    if (a.file == TB_NONE && lstat(p.path, &st) == 0 && S_ISDIR(st.st_mode))
-        return rename_directory(e, &p, &q, flags);
-    if (a.file != TB_NONE && a.file == b.file) /* two names of one file */
-        return p.io->ops->rename(p.io, p.path, q.path, flags);
-    claim_both(e, &a, &b);
-    rc = rename_files(e, &a, &b, flags);
-    unclaim_known(e, a.file);
-    unclaim_known(e, b.file);
+    bool file = !flags && (!p.scratch || (lstat(p.path, &st) == 0 && S_ISREG(st.st_mode)));
+    rc = rename_places(e, &p, &q, flags);
+    if (p.scratch && !file)
+        tb_shadow_forget(e);
     return rc;
 }
 
 int tb_layer_link(struct tb_io *io, const char *from, const char *to)
 {
     tb_engine *e = tb_layer_engine(io);
-    struct place p, q;
-    int rc = locate(e, from, &p);
+    struct tb_place p, q;
+    int rc = tb_place_find(e, from, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
     if (!rc)
-        rc = locate_beside(e, &p, to, &q);
+        rc = tb_place_beside(e, &p, to, &q);
     if (rc || p.scratch != q.scratch)
         return rc ? rc : -EXDEV;
     return p.io->ops->link(p.io, p.path, q.path);
@@ -485,11 +491,7 @@ int tb_layer_link(struct tb_io *io, const char *from, const char *to)
 int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode)
 {
     tb_engine *e = tb_layer_engine(io);
-    struct place p;
-    int rc = locate(e, path, &p);
-    if (rc)
-        return rc;
-    if (p.scratch)
-        make_parents(&p, path);
-    return p.io->ops->mkdir(p.io, p.path, mode);
+    struct tb_place p;
+    int rc = tb_place_find(e, path, TB_NAME_MAKE, &p);
+    return rc ? rc : p.io->ops->mkdir(p.io, p.path, mode);
 }

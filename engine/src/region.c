@@ -148,7 +148,8 @@ static void init_locks(struct tb_region *r)
         tb_lock_init(&r->locks->file[i].lock);
     }
     struct tb_lock *single[] = {&h->daemon_lock, &h->queue_lock,   &h->names_lock,   &h->fragments_lock,
-                                &h->files_lock,  &h->clients_lock, &h->slab_commit.lock, &h->journal_commit.lock, &h->journal_lock, &h->samples_lock};
+                                &h->files_lock,  &h->clients_lock, &h->slab_commit.lock, &h->journal_commit.lock, &h->journal_lock, &h->samples_lock,
+                                &h->shadow_lock};
     for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++)
         tb_lock_init(single[i]);
 }

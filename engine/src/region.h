@@ -37,7 +37,7 @@
 #include "region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 1u
+#define TB_REGION_VERSION 2u
 #define TB_NONE UINT32_MAX
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u  /* clients are counted by whole words of bits */
@@ -237,6 +237,8 @@ struct tb_header {
     _Atomic uint64_t free_open; /* index, and a count that moves with every change above it */
     _Atomic uint32_t renamer;   /* client slot + 1 that renames a directory, 0 none */
     _Atomic uint32_t n_renames; /* of directories, done */
+    struct tb_lock shadow_lock;     /* a stub is being replaced */
+    _Atomic uint32_t shadow_links;  /* moves when a name of a shadow may have come to be a symlink */
 
     struct tb_lock journal_lock;
     uint64_t journal_end; /* bytes; 0: empty but for its header */

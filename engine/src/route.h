@@ -1,4 +1,4 @@
-/* Which prefix a path is managed under, and where its name really stands. */
+/* Which prefix a path is managed under. */
 #ifndef TB_ROUTE_H
 #define TB_ROUTE_H
 
@@ -7,7 +7,6 @@
 struct tb_route {
     const struct tb_config_prefix *prefix; /* NULL: not managed */
     size_t length;                         /* of the prefix */
-    bool shadowed;                         /* the path names a place in the shadow already */
 };
 
 /* The prefixes that every look-up goes by; they live as long as the handle.  0, -ENOMEM. */
@@ -15,7 +14,5 @@ int tb_route_prepare(tb_engine *e, const struct tb_config_prefix *prefixes, uint
 struct tb_route tb_route_of(const tb_engine *e, const char *path);
 /* As if the file system had no such name: of the prefix alone. */
 struct tb_route tb_route_within(const tb_engine *e, const char *path);
-/* The length of the real name, or -ENAMETOOLONG. */
-ssize_t tb_route_translate(const tb_engine *e, const struct tb_route *route, const char *path, char *out, size_t size);
 
 #endif

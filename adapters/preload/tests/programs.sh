@@ -72,8 +72,6 @@ cp -a "$root/out/in/." "$root/pfs/in/"
 failed=0
 for name in "${select_cases[@]}"; do
     body=${cases[$name]}
-    [ "$mode" = scratch ] && body=${body//..\/in/$root/out/in}
-    cases[$name]=$body
     mkdir -p "$root/out/$name"
     # A folder that the PFS has before.
     [ "$name" = known-folder ] && mkdir -p "$root/out/$name/known" "$root/pfs/$name/known"
@@ -88,7 +86,8 @@ for name in "${select_cases[@]}"; do
     [ $got = $expected ] || why="exit status $got, not $expected"
     cmp -s "$root/expected" "$root/got" || why="$why; prints differ"
     if [ "$mode" = scratch ]; then
-        [ -e "$root/pfs/$name" ] && [ -n "$(find "$root/pfs/$name" -type f)" ] && why="$why; scratch left files on the PFS"
+        [ -n "$(find "$root/pfs" -newer "$root/expected")" ] && why="$why; scratch changed the PFS"
+        diff -r "$root/out/in" "$root/pfs/in" > /dev/null || why="$why; scratch changed the PFS's files"
     else
         diff -r "$root/out/$name" "$root/pfs/$name" > "$root/difference" 2>&1 || why="$why; bytes differ"
     fi

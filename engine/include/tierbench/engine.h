@@ -132,15 +132,50 @@ void tb_engine_atfork_failed(tb_engine *engine);
  */
 struct tb_io *tb_engine_route(tb_engine *engine, const char *path, enum tb_mode *mode);
 
+/* What a name is wanted for. */
+enum tb_name_use {
+    TB_NAME_MAKE = 0, /* the name itself: to make, rename or remove it; what has it isn't looked at */
+    TB_NAME_LOOK,     /* what it names is looked at, its bytes are read */
+    TB_NAME_ENTER,    /* a directory's entries are listed, or names below it used */
+    TB_NAME_CHANGE,   /* its permissions or times change */
+    TB_NAME_WRITE,    /* its bytes change */
+    TB_NAME_EMPTY,    /* its bytes go */
+    TB_NAME_USE = 15,
+    TB_NAME_NOFOLLOW = 16, /* added: a symlink in the last place is meant itself */
+    TB_NAME_STUB = 32,     /* added: the place in the shadow, also of what stands on the PFS */
+};
+
 /*
- * The one translation of names: where the name `path` really stands.  Equal to
- * `path` except in scratch mode, where the prefix is rewritten to the shadow
- * directory.  Operations of the routed chain translate themselves; this is for
- * calls that are no chain operation (opendir, chmod, readlink ...).  Writes a
- * string of at most `size` bytes, NUL included; returns its length without it,
- * or -ENAMETOOLONG.  System calls: as tb_engine_route.
+ * The one translation of names: where the absolute name `path` really stands for
+ * that use.  Equal to `path` except in scratch mode, where what programs see is a
+ * shadow directory over the PFS: the name's place in the shadow, or the PFS's own
+ * file where it is only looked at; for a use from TB_NAME_CHANGE on a copy is
+ * made first.  There `path` may hold dots and double slashes, and is walked as
+ * the kernel would.  Operations of the routed chain translate themselves; this is
+ * for calls that are no chain operation (opendir, chmod, mkfifo ...).  Writes a
+ * string of at most `size` bytes, NUL included; returns its length without it.
+ * -ENAMETOOLONG; in scratch mode what a walk or a copy gives (-ENOENT, -ENOTDIR,
+ * -ELOOP, -EACCES, -ENOSPC ...).
  */
-ssize_t tb_engine_translate(tb_engine *engine, const char *path, char *out, size_t size);
+ssize_t tb_engine_translate(tb_engine *engine, const char *path, unsigned use, char *out, size_t size);
+
+/*
+ * The other way: what programs call the place `path`, which the kernel gave (a
+ * working directory, a descriptor's name, a symlink's text).  False: as it is.
+ * Makes no system call.
+ */
+bool tb_engine_shown(tb_engine *engine, const char *path, char *out, size_t size);
+
+/* The text a symlink in a scratch prefix is to have for the program's `text`; PATH_MAX bytes hold it. */
+void tb_engine_link_text(tb_engine *engine, const char *text, char *out, size_t size);
+/* To be called once a symlink was made in a scratch prefix, before anything else is asked. */
+void tb_engine_linked(tb_engine *engine);
+
+/* What a directory entry of the kernel's that is a symlink with this text is to programs: DT_LNK, DT_REG, DT_DIR. */
+int tb_engine_entry_type(tb_engine *engine, const char *text);
+
+/* Moves whenever a directory was renamed in a managed prefix by any process. */
+uint32_t tb_engine_moves(tb_engine *engine);
 
 /*
  * Make the file behind `fd` coherent: flush it, then pass every later access of
