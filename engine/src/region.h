@@ -37,7 +37,7 @@
 #include "region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 2u
+#define TB_REGION_VERSION 1u
 #define TB_NONE UINT32_MAX
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u  /* clients are counted by whole words of bits */

@@ -15,7 +15,7 @@ wrong() {
 left() { find "$root/$1" -mindepth 1 | sort | tr '\n' ' '; }
 
 # MPICH's words for Open MPI's mpirun, and tb-ior for ior: what the script is not about.
-if "$launcher" --version 2>&1 | grep -q "Open MPI"; then
+if "$launcher" --version 2>&1 | grep -q "Open MPI\|OpenRTE"; then
     cat > "$root/path/mpirun" <<EOF
 #!/bin/bash
 words=()
