@@ -27,6 +27,7 @@ build: setup
 bench: build
 	$(PY) engine/bench/bench.py
 	$(PY) engine/bench/organizer.py
+	$(PY) engine/bench/names.py
 	$(PY) engine/bench/model.py
 
 install: build

@@ -181,7 +181,7 @@ static uint32_t record_of(tb_engine *e, const char *path, struct tb_identity *id
 static uint32_t record_of_name(tb_engine *e, const struct tb_place *p, struct tb_identity *id)
 {
     *id = (struct tb_identity){.regular = false};
-    if ((!e->header->n_files && !p->scratch) || tb_identity_of_name(p->path, id) || !id->regular)
+    if ((!e->header->n_files && (!p->scratch || tb_shadow_has_no_stubs(e, p->path))) || tb_identity_of_name(p->path, id) || !id->regular)
         return TB_NONE;
     return tb_file_find(e, id);
 }
@@ -493,5 +493,9 @@ int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode)
     tb_engine *e = tb_layer_engine(io);
     struct tb_place p;
     int rc = tb_place_find(e, path, TB_NAME_MAKE, &p);
-    return rc ? rc : p.io->ops->mkdir(p.io, p.path, mode);
+    if (!rc)
+        rc = p.io->ops->mkdir(p.io, p.path, mode);
+    if (!rc && p.scratch)
+        tb_shadow_note_made(e, p.path);
+    return rc;
 }

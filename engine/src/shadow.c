@@ -12,6 +12,7 @@
 #include "shadow_copy.h"
 
 #define MAX_LINKS 40 /* as the kernel */
+#define MADE 255u    /* beside the numbers of prefixes */
 
 struct walk {
     tb_engine *e;
@@ -272,9 +273,32 @@ static int make_real(tb_engine *e, uint32_t prefix, const char *rest, unsigned u
 
 bool tb_shadow_known(tb_engine *e, uint32_t prefix, const char *rest, struct tb_shadow_name *out)
 {
+    size_t n = strlen(rest) + 1;
     out->kind = TB_SHADOW_UNKNOWN;
-    return is_known(e, prefix, rest) &&
-           (size_t)snprintf(out->path, sizeof(out->path), "%s/%u%s", e->shadow, prefix, rest) < sizeof(out->path);
+    if (!is_known(e, prefix, rest) || e->shadow_length + n + 12 > sizeof(out->path))
+        return false;
+    memcpy(out->path, e->shadow, e->shadow_length);
+    memcpy(out->path + e->shadow_length + snprintf(out->path + e->shadow_length, 12, "/%u", prefix), rest, n);
+    return true;
+}
+
+/* The mark of what stands at `path` in the shadow, or of the directory above it: made by this process. */
+static uint64_t mark_of_made(const tb_engine *e, const char *path, bool above)
+{
+    const char *rest = path + e->shadow_length;
+    return mark_of(e, MADE, rest, above ? (size_t)(strrchr(rest, '/') - rest) : strlen(rest));
+}
+
+void tb_shadow_note_made(tb_engine *e, const char *path)
+{
+    uint64_t mark = mark_of_made(e, path, false);
+    atomic_store_explicit(place_of(e, mark), mark, memory_order_relaxed);
+}
+
+bool tb_shadow_has_no_stubs(tb_engine *e, const char *path)
+{
+    uint64_t mark = mark_of_made(e, path, true);
+    return atomic_load_explicit(place_of(e, mark), memory_order_relaxed) == mark;
 }
 
 int tb_shadow_find(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, struct tb_shadow_name *out)

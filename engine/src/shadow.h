@@ -59,6 +59,13 @@ bool tb_shadow_shown(const tb_engine *e, const char *path, char *out, size_t siz
 /* What a symlink's text is when it stands in the shadow, so that the kernel's walk ends where the program's would. */
 void tb_shadow_link_text(const tb_engine *e, const char *text, char *out, size_t size);
 
+/*
+ * A directory that this process made holds stubs only where one was renamed into
+ * it: where it is known that there is none, removing a name costs no look.
+ */
+void tb_shadow_note_made(tb_engine *e, const char *path);
+bool tb_shadow_has_no_stubs(tb_engine *e, const char *path);
+
 /* A symlink was made, or something that is no plain file renamed: what was known of directories is void. */
 void tb_shadow_forget(tb_engine *e);
 
