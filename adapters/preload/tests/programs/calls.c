@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/aio_abi.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
@@ -250,6 +251,31 @@ static void names(void)
     close(here);
 }
 
+/* What a name leads to is not what loses it: the target of a symlink that is replaced, renamed or removed keeps its bytes. */
+static void links(void)
+{
+    put("target", TEXT);
+    put("other", "other");
+    CHECK(symlink("target", "link") == 0 && rename("other", "link") == 0);
+    CHECK(!is_raw("target") && holds("target", TEXT) && holds("link", "other"));
+    CHECK(unlink("link") == 0 && symlink("target", "link") == 0 && rename("link", "moved-link") == 0);
+    CHECK(unlink("moved-link") == 0 && holds("target", TEXT) && unlink("target") == 0 && access("target", F_OK) < 0);
+}
+
+/* A relative name goes by the directory that is the working one now. */
+static void relative(void)
+{
+    char before[PATH_MAX], now[PATH_MAX];
+    CHECK(getcwd(before, sizeof(before)) != NULL && mkdir("one", 0755) == 0 && mkdir("two", 0755) == 0);
+    put("one/f", "one");
+    put("two/f", "two");
+    CHECK(chdir("one") == 0 && holds("f", "one") && chdir("../two") == 0 && holds("f", "two"));
+    CHECK(rename("../two", "../three") == 0 && holds("f", "two") && holds("../three/f", "two"));
+    put("g", TEXT);
+    snprintf(now, sizeof(now), "%.4000s/three/g", before);
+    CHECK(holds(now, TEXT) && chdir(before) == 0 && holds("one/f", "one"));
+}
+
 static void descriptors(void)
 {
     char got[20];
@@ -475,6 +501,8 @@ int main(int argc, char **argv)
     synced(argc > 1 && strcmp(argv[1], "scratch") == 0);
     stats();
     names();
+    links();
+    relative();
     descriptors();
     kernel();
     processes();
