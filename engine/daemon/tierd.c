@@ -23,7 +23,7 @@
 
 #define LOOK_NS 50000000 /* between looks for clients, */
 #define SERVED_LOOKS 200
-#define IDLE_LOOKS 10    /* and so many without one: the next program of a script may be about to start */
+#define IDLE_LOOKS 20    /* and so many without one: the next program of a script may be about to start */
 
 struct options {
     const char *config, *fragment, *name, *mode;
@@ -155,15 +155,31 @@ static int end(const struct options *o, const struct tb_config *c, tb_engine *e)
     return rc ? 3 : 0;
 }
 
-/* Another one of the same job serves this node already: is it of the same configuration? */
-static bool is_served(const struct options *o, const struct tb_config *c)
+static bool is_listed(const char *name, struct tb_instance_info *out)
 {
     struct tb_instance_info all[64];
-    for (int look = 0; look < SERVED_LOOKS; look++) {
-        for (int i = 0, n = tb_instance_list(all, 64); i < n; i++)
-            if (strcmp(all[i].name, o->name) == 0)
-                return all[i].daemon_alive && strcmp(all[i].config_file, c->file) == 0;
-        nanosleep(&(struct timespec){0, LOOK_NS}, NULL); /* half made: not listed yet */
+    for (int i = 0, n = tb_instance_list(all, 64); i < n; i++)
+        if (strcmp(all[i].name, name) == 0)
+            return *out = all[i], true;
+    return false;
+}
+
+/*
+ * Another one of the same job serves this node already, with the same configuration.
+ * One whose programs are gone is waited for, it was an earlier job's; so is one half made.
+ */
+static bool is_served(const struct options *o, const struct tb_config *c)
+{
+    struct tb_instance_info other;
+    char path[TB_REGION_PATH_MAX];
+    tb_region_path(o->name, path, sizeof(path));
+    for (int look = 0; look < SERVED_LOOKS && access(path, F_OK) == 0; look++) {
+        bool listed = is_listed(o->name, &other);
+        if (listed && (!other.daemon_alive || strcmp(other.config_file, c->file) != 0))
+            return false;
+        if (listed && !other.ends)
+            return true;
+        nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
     }
     return false;
 }
@@ -175,9 +191,10 @@ static int serve(const struct options *o, struct tb_config *c)
     time_t last = 0;
     char text[sizeof(err.text) + 64];
     int rc = tb_instance_create(c, o->name, tb_io_libc(), show, &last, &e, &err);
-    if (rc == -EEXIST && o->for_hermes && is_served(o, c)) {
-        fprintf(stderr, "tierd: instance %s serves this node already\n", o->name);
-        return 0;
+    if (rc == -EEXIST && o->for_hermes) {
+        if (is_served(o, c))
+            return fprintf(stderr, "tierd: instance %s serves this node already\n", o->name), 0;
+        rc = tb_instance_create(c, o->name, tb_io_libc(), show, &last, &e, &err);
     }
     if (rc == -EEXIST)
         snprintf(err.text, sizeof(err.text), "instance %s is already there: name another with -i, or: tierctl stop -i %s", o->name, o->name);

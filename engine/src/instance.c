@@ -146,6 +146,7 @@ static void read_info(const struct tb_region *r, struct tb_instance_info *out)
     out->daemon_pid = h->daemon_pid;
     out->daemon_alive = daemon_alive(h);
     out->n_clients = live_clients(r);
+    out->ends = h->closed || (h->is_to_end && !out->n_clients);
     out->region_bytes = h->bytes;
     out->huge_pages = h->huge_pages;
 }

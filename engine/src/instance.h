@@ -39,6 +39,7 @@ struct tb_instance_info {
     pid_t daemon_pid;    /* 0: it never ran */
     bool daemon_alive;
     uint32_t n_clients;  /* attached processes that live, but for the daemon and whoever asks through a handle */
+    bool ends;           /* it is being stopped, or tb_instance_is_idle */
     uint64_t region_bytes;
     enum tb_huge_pages huge_pages;
 };

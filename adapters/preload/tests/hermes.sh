@@ -107,6 +107,21 @@ HERMES_CONF=$conf LD_PRELOAD=$preload /bin/true # and this one lets the daemon e
 wait
 [ "$(cat "$root/pfs/w")" = later ] || wrong "WORKFLOW is not flushed when the daemon ends"
 gone "the end"
+
+# The next job's daemon waits for the last one's, which sees that its programs are gone a second later.
+serve() {
+    HERMES_CONF=$conf "$bin/tierd" 2>> "$root/daemon" &
+    until "$bin/tierctl" status -i "$name" > /dev/null 2>&1; do sleep 0.02; done
+}
+serve
+HERMES_CONF=$conf LD_PRELOAD=$preload /bin/true
+HERMES_CONF=$conf "$bin/tierd" 2> "$root/err" &
+sleep 1.5
+until "$bin/tierctl" status -i "$name" > /dev/null 2>&1; do sleep 0.02; done
+HERMES_CONF=$conf ADAPTER_MODE=SCRATCH LD_PRELOAD=$preload cp "$root/pfs/b" "$root/pfs/next" || wrong "the next job"
+[ ! -e "$root/pfs/next" ] || wrong "the next job has no daemon: $(cat "$root/err")"
+wait
+gone "the next job"
 HERMES_CONF=$root/none.conf "$bin/tierd" 2> "$root/err"
 [ $? = 2 ] && grep -q none.conf "$root/err" || wrong "no configuration: $(cat "$root/err")"
 echo "$failed failed"
