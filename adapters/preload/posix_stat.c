@@ -1,4 +1,4 @@
-/* What a file looks like: sizes are the engine's, everything else the backing file's. */
+/* What a file looks like: size, blocks and times of writing are the engine's, everything else the backing file's. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -85,8 +85,12 @@ TB_WRAPPER int statx(int dirfd, const char *path, int flags, unsigned mask, stru
     if (*path && !tb_path_real(&dirfd, &path, TB_NAME_LOOK | (flags & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0), &p))
         return -1;
     int rc = REAL(statx)(dirfd, path, flags, mask, x);
-    if (rc == 0)
+    if (rc == 0) {
         x->stx_size = (unsigned long long)st.st_size;
+        x->stx_blocks = (unsigned long long)st.st_blocks;
+        x->stx_mtime = (struct statx_timestamp){.tv_sec = st.st_mtim.tv_sec, .tv_nsec = (unsigned)st.st_mtim.tv_nsec};
+        x->stx_ctime = (struct statx_timestamp){.tv_sec = st.st_ctim.tv_sec, .tv_nsec = (unsigned)st.st_ctim.tv_nsec};
+    }
     return rc;
 }
 

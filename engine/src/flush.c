@@ -17,6 +17,7 @@
 #include "journal.h"
 #include "step.h"
 #include "target.h"
+#include "times.h"
 
 #define SOME_LOOKS 4096u      /* buffers looked at for dirty ones */
 #define SOME_CHOICE 8u        /* dirty ones looked at */
@@ -112,6 +113,7 @@ static void note_backing(tb_engine *e, uint32_t file, int fd)
 {
     struct tb_file *f = &e->region.files[file];
     struct tb_identity id;
+    int64_t given = tb_times_give(f, fd);
     if (tb_identity_of_fd(fd, &id))
         return;
     int stripe = tb_file_lock(e, file);
@@ -119,6 +121,7 @@ static void note_backing(tb_engine *e, uint32_t file, int fd)
     f->backing_mtime_ns = id.mtime_ns;
     f->backing_ctime_ns = id.ctime_ns;
     tb_file_unlock(e, stripe);
+    tb_times_given(f, given);
 }
 
 static int flush_refs(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n, bool sync)

@@ -21,6 +21,7 @@
 #include "step.h"
 #include "stream.h"
 #include "target.h"
+#include "times.h"
 
 tb_engine *tb_layer_engine(struct tb_io *io)
 {
@@ -189,6 +190,8 @@ static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf
     t.hint = tb_reader_hint(e, (uint32_t)(o - e->region.opens), offset);
     enter();
     ssize_t w = tb_data_write(&t, buf, n, offset);
+    if (w > 0 && !(f->flags & TB_FILE_SYNC))
+        tb_times_written(f);
     if (w > 0 && is_coherent(e, o)) { /* since a moment ago: its flush may have missed these bytes */
         rc = flush_now(e, o, fd);
         tb_file_drop_clean(e, o->file);
@@ -338,8 +341,12 @@ static int layer_fstat(struct tb_io *io, int fd, struct stat *st)
     struct tb_io *below = o ? tb_file_io(e, o->file) : e->pfs;
     bool buffered = o && !passes_through(e, o, fd);
     int rc = below->ops->fstat(below, fd, st);
-    if (!rc && buffered)
+    if (!rc && buffered && tb_times_are_old(&e->region.files[o->file], st))
+        rc = below->ops->fstat(below, fd, st);
+    if (!rc && buffered) {
         st->st_size = (off_t)e->region.files[o->file].size;
+        tb_times_show(&e->region.files[o->file], st);
+    }
     return rc;
 }
 

@@ -18,6 +18,7 @@
 #include "stage.h"
 #include "stream.h"
 #include "step.h"
+#include "times.h"
 
 static int open_place(const struct tb_place *p, int flags, mode_t mode)
 {
@@ -161,6 +162,8 @@ int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length)
         if (length < f->size)
             tb_file_cut(e, file, length);
         f->size = length;
+        if (f->written_ns > 0)
+            tb_times_written(f);
     }
     if (fd < 0 && own >= 0)
         io->ops->close(io, own);
@@ -231,9 +234,14 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
     if (rc || !S_ISREG(st->st_mode) || !tb_file_may_be_known(e, st))
         return rc;
     uint32_t file = record_of(e, p.path, &id);
-    if (file != TB_NONE && !(e->region.files[file].flags & TB_FILE_COHERENT))
+    bool buffered = file != TB_NONE && !(e->region.files[file].flags & TB_FILE_COHERENT);
+    if (buffered && tb_times_are_old(&e->region.files[file], st))
+        rc = p.io->ops->stat(p.io, p.path, st, flags);
+    if (!rc && buffered) {
         st->st_size = (off_t)e->region.files[file].size;
-    return 0;
+        tb_times_show(&e->region.files[file], st);
+    }
+    return rc;
 }
 
 /* A file whose name is about to change is claimed, so that no flush goes by the old one meanwhile. */

@@ -106,6 +106,7 @@ struct tb_file {
     _Atomic uint64_t size;
     uint64_t backing_size; /* of the backing file at the last flush or open, with its times */
     int64_t backing_mtime_ns, backing_ctime_ns;
+    _Atomic int64_t written_ns; /* above 0: of the last write, pending for the backing file; below: it has it, see times.h */
     uint32_t first; /* list of buffers, the latest to become dirty in front */
     _Atomic uint32_t n_buffers;
     _Atomic uint32_t n_dirty; /* buffers with dirty bytes */

@@ -103,6 +103,14 @@ ADAPTER_MODE=scratch under bash -c "echo bytes > $root/pfs/b" 2> "$root/err"
 [ "$(cat "$root/pfs/b")" = bytes ] || wrong "its bytes"
 echo later | ADAPTER_MODE=WORKFLOW under tee "$root/pfs/w" > /dev/null
 [ ! -s "$root/pfs/w" ] || wrong "WORKFLOW flushed at close"
+# A flush in the background changes nothing that a program can see.
+mkdir "$root/pfs/many" && head -c 1000000 /dev/urandom | split -b 10000 - "$root/parts."
+ADAPTER_MODE=DEFAULT HERMES_ASYNC_FLUSH=1 under bash -c "cp $root/parts.* $root/pfs/many; stat -c '%n %s %y %b' $root/pfs/many/*; tar --sort=name -cf $root/many.tar -C $root/pfs many" > "$root/before" 2> "$root/err"
+[ ! -s "$root/err" ] || wrong "tar: $(cat "$root/err")"
+sleep 0.2
+ADAPTER_MODE=DEFAULT under bash -c "stat -c '%n %s %y %b' $root/pfs/many/*" > "$root/after"
+cmp "$root/before" "$root/after" || wrong "times changed: $(diff "$root/before" "$root/after" | head -4)"
+cat "$root"/parts.* | cmp - <(tar xOf "$root/many.tar") || wrong "tar has other bytes"
 HERMES_CONF=$conf LD_PRELOAD=$preload /bin/true # and this one lets the daemon end
 wait
 [ "$(cat "$root/pfs/w")" = later ] || wrong "WORKFLOW is not flushed when the daemon ends"

@@ -1,0 +1,132 @@
+/* Times and blocks of a buffered file: what is seen before a flush is seen behind it. */
+#include <errno.h>
+#include <time.h>
+
+#include "fixture.h"
+
+static int start(void **state)
+{
+    struct fixture *x = calloc(1, sizeof(*x));
+    fixture_init(x, TB_MODE_PERSISTENT_ASYNC);
+    x->config.fsync = TB_FSYNC_PFS;
+    fixture_start(x);
+    *state = x;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    fixture_stop(*state);
+    free(*state);
+    return 0;
+}
+
+static int64_t ns(struct timespec t)
+{
+    return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+/* Longer than the tick of the clock that file systems use. */
+static void later(void)
+{
+    nanosleep(&(struct timespec){0, 20000000}, NULL);
+}
+
+static struct stat seen(const struct fixture *x, const char *path)
+{
+    struct stat st;
+    assert_int_equal(x->io->ops->stat(x->io, path, &st, 0), 0);
+    return st;
+}
+
+static int write_new(const struct fixture *x, const char *path)
+{
+    static char bytes[20000] = {1};
+    int fd = x->io->ops->open(x->io, path, O_CREAT | O_RDWR, 0600);
+    assert_true(fd >= 0);
+    later();
+    assert_int_equal(x->io->ops->write(x->io, fd, bytes, sizeof(bytes)), sizeof(bytes));
+    return fd;
+}
+
+static void a_flush_changes_no_time(void **state)
+{
+    const struct fixture *x = *state;
+    const char *path = fixture_path(x, "f");
+    struct stat before, after, outside, made;
+    int fd = write_new(x, path);
+    assert_int_equal(stat(path, &made), 0);
+    before = seen(x, path);
+    assert_true(ns(before.st_mtim) > ns(made.st_mtim)); /* of the write, not of the open */
+    later();
+    assert_int_equal(tb_engine_flush(x->engine, fd), 0);
+    after = seen(x, path);
+    assert_int_equal(stat(path, &outside), 0);
+    assert_int_equal(ns(after.st_mtim), ns(before.st_mtim));
+    assert_int_equal(ns(after.st_ctim), ns(before.st_ctim));
+    assert_int_equal(ns(outside.st_mtim), ns(before.st_mtim)); /* and so it is for who comes past us */
+    later();
+    assert_int_equal(x->io->ops->write(x->io, fd, "more", 4), 4);
+    assert_true(ns(seen(x, path).st_mtim) > ns(before.st_mtim));
+    x->io->ops->close(x->io, fd);
+}
+
+static void what_others_change_is_seen(void **state)
+{
+    const struct fixture *x = *state;
+    const char *path = fixture_path(x, "f");
+    const struct timespec times[2] = {{1000, 0}, {2000, 5}};
+    int fd = write_new(x, path);
+    assert_int_equal(tb_engine_flush(x->engine, fd), 0);
+    later();
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    assert_int_equal(seen(x, path).st_mtim.tv_sec, 2000);
+    assert_true(seen(x, path).st_ctim.tv_sec > 2000);
+    assert_int_equal(x->io->ops->fsync(x->io, fd, false), 0); /* nothing was written since: no time is given again */
+    assert_int_equal(seen(x, path).st_mtim.tv_sec, 2000);
+    x->io->ops->close(x->io, fd);
+}
+
+static void a_cut_is_a_change(void **state)
+{
+    const struct fixture *x = *state;
+    const char *path = fixture_path(x, "f");
+    int fd = write_new(x, path);
+    int64_t written = ns(seen(x, path).st_mtim);
+    later();
+    assert_int_equal(x->io->ops->ftruncate(x->io, fd, 10000), 0);
+    int64_t cut = ns(seen(x, path).st_mtim);
+    assert_true(cut > written);
+    later();
+    assert_int_equal(tb_engine_flush(x->engine, fd), 0);
+    assert_int_equal(ns(seen(x, path).st_mtim), cut);
+    x->io->ops->close(x->io, fd);
+}
+
+static void a_buffered_file_is_not_a_hole(void **state)
+{
+    const struct fixture *x = *state;
+    const char *path = fixture_path(x, "f");
+    struct stat st;
+    int fd = write_new(x, path);
+    blkcnt_t blocks = seen(x, path).st_blocks;
+    assert_int_equal(blocks, 40);
+    assert_int_equal(x->io->ops->fstat(x->io, fd, &st), 0);
+    assert_int_equal(st.st_blocks, 40);
+    assert_int_equal(tb_engine_flush(x->engine, fd), 0);
+    assert_int_equal(x->io->ops->fsync(x->io, fd, false), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(seen(x, path).st_blocks, st.st_blocks); /* the file system's own count, where it has the bytes */
+    x->io->ops->close(x->io, fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_flush_changes_no_time, start, stop),
+        cmocka_unit_test_setup_teardown(what_others_change_is_seen, start, stop),
+        cmocka_unit_test_setup_teardown(a_cut_is_a_change, start, stop),
+        cmocka_unit_test_setup_teardown(a_buffered_file_is_not_a_hole, start, stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
