@@ -30,6 +30,7 @@ bench: build
 	$(PY) engine/bench/organizer.py
 	$(PY) engine/bench/names.py
 	$(PY) engine/bench/model.py
+	$(PY) engine/bench/trace.py
 
 install: build
 	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)

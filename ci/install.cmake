@@ -2,7 +2,7 @@
 # Always lib/, as tierctl finds the adapter at ../lib from its own place; the tree may be moved.
 configure_file(engine/tierbench.pc.in tierbench.pc @ONLY)
 install(TARGETS tierbench LIBRARY DESTINATION lib)
-install(TARGETS tierbench_preload LIBRARY DESTINATION lib)
+install(TARGETS tierbench_preload tierbench_trace LIBRARY DESTINATION lib)
 foreach(program tierd tierctl tb-ior tb-mdtest)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION bin)

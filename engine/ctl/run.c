@@ -14,13 +14,15 @@
 
 #include "commands.h"
 #include "ctl.h"
+#include "trace.h"
 #include <tierbench/program.h>
 
-static const char usage[] = "usage: tierctl run -c CONFIG [-c FRAGMENT] [--mode MODE] [--stats OUT.json] [--keep] -- CMD...\n"
+static const char usage[] = "usage: tierctl run -c CONFIG [-c FRAGMENT] [--mode MODE] [--trace OUT.darshan] [--stats OUT.json] [--keep] -- CMD...\n"
                             "exit status: CMD's; 3 where CMD succeeded and the drain failed (the instance stays)";
 
 struct run {
     struct ctl_daemon daemon;
+    struct ctl_trace trace;
     const char *stats;
     bool keep, help;
     char **command;
@@ -47,7 +49,7 @@ static int parse(int argc, char **argv, struct run *r)
         case 'm': r->daemon.mode = optarg; break;
         case 's': r->stats = optarg; break;
         case 'k': r->keep = true; break;
-        case 't': return ctl_fail("--trace %s: traces are not in this version", optarg);
+        case 't': r->trace.out = optarg; break;
         case 'h': r->help = true; return puts(usage), 0;
         default: return ctl_fail("run: unknown option or missing value: %s\n%s", argv[optind - 1], usage);
         }
@@ -86,10 +88,11 @@ static void hold_signals(int how)
 
 static void exec_program(const struct run *r)
 {
-    char library[PATH_MAX], preload[2 * PATH_MAX], config[PATH_MAX];
+    char library[PATH_MAX], preload[4 * PATH_MAX], config[PATH_MAX], tracers[2 * PATH_MAX];
     const char *given = getenv("TB_PRELOAD"), *others = getenv("LD_PRELOAD");
     ctl_sibling("../lib/libtierbench_preload.so", library, sizeof(library));
-    snprintf(preload, sizeof(preload), "%s%s%s", given ? given : library, others ? ":" : "", others ? others : "");
+    ctl_trace_environment(&r->trace, tracers, sizeof(tracers));
+    snprintf(preload, sizeof(preload), "%s%s%s%s", tracers, given ? given : library, others ? ":" : "", others ? others : "");
     setenv("TIERBENCH_INSTANCE", r->daemon.name, 1);
     setenv("TIERBENCH_CONFIG", realpath(r->daemon.config, config) ? config : r->daemon.config, 1);
     setenv("LD_PRELOAD", preload, 1);
@@ -128,6 +131,7 @@ static int run_program(struct run *r)
         ;
     running = 0;
     r->program_s = ctl_now() - start;
+    ctl_trace_program_ended(&r->trace);
     r->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return 0;
 }
@@ -182,6 +186,9 @@ static int finish(struct run *r)
     int drained = ctl_drain(r->engine, retry);
     r->drain_s = ctl_now() - start;
     int rc = report(r, dirty);
+    struct tb_instance_info info;
+    struct tb_config config = *tb_instance_config(r->engine);
+    tb_instance_info(r->engine, &info);
     if (drained || r->keep) {
         if (r->keep && !drained)
             fprintf(stderr, "tierctl: instance %s stays; end it with: %s\n", r->daemon.name, retry);
@@ -191,6 +198,8 @@ static int finish(struct run *r)
         ctl_stop_daemon(r->engine);
         tb_instance_destroy(r->engine);
     }
+    int traced = ctl_trace_finish(&r->trace, r->command, &config, info.config_digest);
+    rc = rc ? rc : traced;
     return r->status ? r->status : drained ? drained : rc;
 }
 
@@ -207,11 +216,14 @@ int tb_run_command(int argc, char **argv)
         return ctl_fail("run: %s %s: the adapter cannot serve it", program, tb_program_unserved(program));
     snprintf(r.daemon.name, sizeof(r.daemon.name), "run-%ld", (long)getpid());
     signal(SIGPIPE, SIG_IGN); /* whoever reads our report may stop: the instance is drained and ended all the same */
+    if ((rc = ctl_trace_check(&r.trace)) || (rc = ctl_trace_begin(&r.trace, r.daemon.name)))
+        return rc;
     hold_signals(SIG_BLOCK);
-    if ((rc = ctl_start_daemon(&r.daemon)))
+    if ((rc = ctl_start_daemon(&r.daemon)) || (rc = ctl_attach(r.daemon.name, &r.engine))) {
+        ctl_trace_forget(&r.trace);
         return rc;
-    if ((rc = ctl_attach(r.daemon.name, &r.engine)))
-        return rc;
+    }
+    ctl_trace_tell(&r.trace, tb_instance_config(r.engine));
     rc = run_program(&r);
     return rc ? rc : finish(&r);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "io_fault.h"
+#include "io_trace.h"
 #include "io_undo.h"
 
 /* Puts the fault of the environment over `next`; takes `next` away with it when it fails. */
@@ -33,22 +34,32 @@ static struct tb_io *with_undo(struct tb_io *next)
     return io;
 }
 
-static struct tb_io *with_test_layers(struct tb_io *next)
+static struct tb_io *with_trace(struct tb_io *next)
+{
+    tb_trace *trace = tb_trace_of(TB_TRACE_STORAGE);
+    struct tb_io *io = trace != NULL ? tb_io_trace_new(trace, next) : next;
+    if (io == NULL)
+        tb_chain_free(next);
+    return io;
+}
+
+static struct tb_io *with_environment(struct tb_io *next)
 {
     struct tb_io *io = with_undo(next);
-    return io != NULL ? with_fault(io) : NULL;
+    io = io != NULL ? with_fault(io) : NULL;
+    return io != NULL ? with_trace(io) : NULL;
 }
 
 struct tb_io *tb_chain_new(const struct tb_device *model, struct tb_device_clock *clock, struct tb_io *base)
 {
     if (model == NULL)
-        return with_test_layers(base);
+        return with_environment(base);
     struct tb_io *io = tb_io_model_new(model, clock, base);
     if (io == NULL) {
         errno = ENOMEM;
         return NULL;
     }
-    return with_test_layers(io);
+    return with_environment(io);
 }
 
 /* The layers made here are known by their names; the first other one is the base. */
@@ -60,6 +71,8 @@ void tb_chain_free(struct tb_io *chain)
             tb_io_fault_free(chain);
         else if (strcmp(chain->ops->name, "undo") == 0)
             tb_io_undo_free(chain);
+        else if (strcmp(chain->ops->name, "trace") == 0)
+            tb_io_trace_free(chain);
         else if (strcmp(chain->ops->name, "model") == 0)
             tb_io_model_free(chain);
         else

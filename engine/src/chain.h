@@ -1,7 +1,8 @@
 /*
  * The chain below the engine, for one place (the PFS or a directory tier):
  *
- *   [fault, where TB_FAULT is set] -> [undo, where TB_UNDO is] -> [model, where the place has one] -> base
+ *   [trace, where TIERBENCH_TRACE is set] -> [fault, where TB_FAULT is] -> [undo, where TB_UNDO is]
+ *   -> [model, where the place has one] -> base
  */
 #ifndef TB_CHAIN_H
 #define TB_CHAIN_H

@@ -39,9 +39,9 @@ class Install(unittest.TestCase):
         cls.config.write_text(CONFIG.format(root=cls.root))
 
     def test_the_tree_is_complete(self):
-        for path in ("bin/tierd", "bin/tierctl", "lib/libtierbench.so", "lib/libtierbench_preload.so",
+        for path in ("bin/tierd", "bin/tierctl", "lib/libtierbench.so", "lib/libtierbench_preload.so", "lib/libtierbench_trace.so",
                      "lib/pkgconfig/tierbench.pc", "share/doc/tierbench/README.md", "share/tierbench/tiers/ram.yaml",
-                     "share/tierbench/devices/ddr4.yaml", *(f"include/tierbench/{h}.h" for h in ("engine", "io"))):
+                     "share/tierbench/devices/ddr4.yaml", *(f"include/tierbench/{h}.h" for h in ("engine", "io", "trace"))):
             self.assertTrue((self.tree / path).exists(), path)
         self.assertEqual([p.name for p in (self.root / "dest").iterdir()], ["opt"])
 
@@ -55,7 +55,7 @@ class Install(unittest.TestCase):
         self.assertEqual(exported, {"TIERBENCH_1"} | {f"{name}@@TIERBENCH_1" for name in declared})
 
     def test_headers_stand_alone(self):
-        for header in ("engine", "io"):
+        for header in ("engine", "io", "trace"):
             source = self.root / f"{header}.c"
             source.write_text(f"#include <tierbench/{header}.h>\nint main(void) {{ return 0; }}\n")
             output("cc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{self.tree}/include",

@@ -1,0 +1,120 @@
+/*
+ * How a process ends: what ended by its own will is whole, anything else is said
+ * to be incomplete.  And what it does through MPI-IO, where the MPI adapter is
+ * loaded to tell.
+ */
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../mpi/events.h"
+#include "adapter.h"
+
+void *tb_real(const char *name)
+{
+    void *f = dlsym(RTLD_NEXT, name);
+    if (!f)
+        abort(); /* a libc without a function we wrap is not the one we were built for */
+    return f;
+}
+
+static void told(const struct tb_mpi_event *e, void *trace)
+{
+    static const enum tb_trace_mpi_call calls[] = {
+        [TB_MPI_OPEN] = TB_TRACE_MPI_OPEN, [TB_MPI_CLOSE] = TB_TRACE_MPI_CLOSE, [TB_MPI_READ] = TB_TRACE_MPI_READ,
+        [TB_MPI_WRITE] = TB_TRACE_MPI_WRITE, [TB_MPI_SYNC] = TB_TRACE_MPI_SYNC, [TB_MPI_VIEW] = TB_TRACE_MPI_VIEW,
+        [TB_MPI_INFO] = TB_TRACE_MPI_HINT,
+    };
+    static const enum tb_trace_mpi_way ways[] = {
+        [TB_MPI_INDEPENDENT] = TB_TRACE_MPI_INDEPENDENT, [TB_MPI_COLLECTIVE] = TB_TRACE_MPI_COLLECTIVE,
+        [TB_MPI_SPLIT] = TB_TRACE_MPI_SPLIT, [TB_MPI_NONBLOCKING] = TB_TRACE_MPI_NONBLOCKING,
+    };
+    if (e->error)
+        return;
+    struct tb_trace_mpi event = {.call = calls[e->operation], .way = ways[e->way], .path = e->path, .amode = e->amode,
+                                 .hints = e->hints, .offset = e->offset, .bytes = e->bytes, .times = {e->start, e->end}};
+    tb_trace_mpi(trace, &event);
+}
+
+static __attribute__((constructor)) void begin(void)
+{
+    tb_mpi_events_function *events = (tb_mpi_events_function *)dlsym(RTLD_DEFAULT, "tb_mpi_events");
+    if (events && tb_application())
+        events(told, tb_application());
+}
+
+TB_WRAPPER void _exit(int status)
+{
+    tb_trace_ends(tb_application(), TB_TRACE_QUITS);
+    REAL(_exit)(status);
+    __builtin_unreachable();
+}
+
+TB_WRAPPER void _Exit(int status)
+{
+    tb_trace_ends(tb_application(), TB_TRACE_QUITS);
+    REAL(_Exit)(status);
+    __builtin_unreachable();
+}
+
+TB_WRAPPER void quick_exit(int status)
+{
+    tb_trace_ends(tb_application(), TB_TRACE_EXITS);
+    REAL(quick_exit)(status);
+    __builtin_unreachable();
+}
+
+#define EXEC(call)                                                                                                               \
+    do {                                                                                                                         \
+        tb_trace_ends(tb_application(), TB_TRACE_EXITS);                                                                         \
+        int result = call; /* back only where it failed */                                                                       \
+        tb_trace_ends(tb_application(), TB_TRACE_GOES_ON);                                                                       \
+        return result;                                                                                                           \
+    } while (0)
+
+TB_WRAPPER int execve(const char *path, char *const argv[], char *const envp[]) { EXEC(REAL(execve)(path, argv, envp)); }
+TB_WRAPPER int execv(const char *path, char *const argv[]) { EXEC(REAL(execv)(path, argv)); }
+TB_WRAPPER int execvp(const char *file, char *const argv[]) { EXEC(REAL(execvp)(file, argv)); }
+TB_WRAPPER int execvpe(const char *file, char *const argv[], char *const envp[]) { EXEC(REAL(execvpe)(file, argv, envp)); }
+TB_WRAPPER int fexecve(int fd, char *const argv[], char *const envp[]) { EXEC(REAL(fexecve)(fd, argv, envp)); }
+TB_WRAPPER int execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
+{
+    EXEC(REAL(execveat)(dirfd, path, argv, envp, flags));
+}
+
+/* The words with the NULL, counted before they are copied. */
+#define WORDS(argv, first, args)                                                                                                 \
+    size_t n_words = 1;                                                                                                          \
+    va_list args, counted;                                                                                                       \
+    va_start(args, first);                                                                                                       \
+    va_copy(counted, args);                                                                                                      \
+    for (const char *w = first; w; w = va_arg(counted, const char *))                                                            \
+        n_words++;                                                                                                               \
+    va_end(counted);                                                                                                             \
+    const char *argv[n_words];                                                                                                   \
+    argv[0] = first;                                                                                                             \
+    for (size_t i = 1; i < n_words; i++)                                                                                         \
+        argv[i] = va_arg(args, const char *);
+
+TB_WRAPPER int execl(const char *path, const char *first, ...)
+{
+    WORDS(argv, first, args)
+    va_end(args);
+    return execv(path, (char *const *)argv);
+}
+
+TB_WRAPPER int execlp(const char *file, const char *first, ...)
+{
+    WORDS(argv, first, args)
+    va_end(args);
+    return execvp(file, (char *const *)argv);
+}
+
+TB_WRAPPER int execle(const char *path, const char *first, ...)
+{
+    WORDS(argv, first, args)
+    char *const *envp = va_arg(args, char *const *);
+    va_end(args);
+    return execve(path, (char *const *)argv, envp);
+}

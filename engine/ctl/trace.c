@@ -1,0 +1,144 @@
+/* The logs of a traced run, behind everything it did. */
+#include "trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "remove_tree.h"
+#include "trace_log.h"
+
+#define JOB_BYTES 4096 /* of the job's record with command and mounts; readers have no more room */
+
+static int64_t job_id(void)
+{
+    static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"};
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const char *text = getenv(variables[i]);
+        if (text && atoll(text) > 0)
+            return atoll(text);
+    }
+    return (int64_t)getpid();
+}
+
+static void set_time(const struct ctl_trace *t, double at, int64_t *s, int64_t *ns)
+{
+    int64_t all = (int64_t)t->start.tv_nsec + (int64_t)(at * 1e9);
+    *s = (int64_t)t->start.tv_sec + all / 1000000000;
+    *ns = all % 1000000000;
+}
+
+static uint64_t missing(const struct job *job)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < job->n; i++) {
+        const struct tb_trace_file *f = job->process[i].file;
+        for (int m = 0; m < TB_TRACE_MODULES; m++)
+            n += job->process[i].left_out ? 0 : f->dropped[m] + f->dropped_segments[m];
+        n += job->process[i].left_out ? 0 : f->interrupted;
+    }
+    return n;
+}
+
+static void describe(const struct tb_config *c, uint64_t digest, const struct job *job, enum tb_trace_side side, char *out, size_t size)
+{
+    int n = snprintf(out, size, "lib_ver=tierbench-%s\ntierbench_side=%s\ntierbench_commit=%s\ntierbench_config=%016llx\ntierbench_mode=%s\n"
+                     "tierbench_fsync=%s\n", TB_VERSION, side == TB_TRACE_STORAGE ? "storage" : "application", TB_COMMIT,
+                     (unsigned long long)digest, c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none", tb_fsync_name(c->fsync));
+    if (job->incomplete)
+        n += snprintf(out + n, size - (size_t)n, "tierbench_incomplete=1\n");
+    if (missing(job))
+        snprintf(out + n, size - (size_t)n, "tierbench_missing=%llu\n", (unsigned long long)missing(job));
+}
+
+/* As a shell would show it, without quotes; a new line would end it. */
+static size_t write_command(const struct job *job, char *const *command, char *out, size_t size)
+{
+    size_t n = 0;
+    if (job->ranks && job->n)
+        return (size_t)snprintf(out, size, "%s", job->process[0].file->command);
+    for (; *command && n + strlen(*command) + 2 < size; command++)
+        n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : "", *command);
+    for (char *c = out; *c; c++)
+        if (*c == '\n' || *c == '\t')
+            *c = ' ';
+    return n;
+}
+
+static void write_job(const struct ctl_trace *t, struct log *log, struct log_job *j, const struct job *job, char *const *command)
+{
+    char text[JOB_BYTES - sizeof(*j)];
+    size_t n = write_command(job, command, text, sizeof(text) - 512);
+    for (uint32_t i = 0; i < t->job->n_mounts; i++) {
+        const struct tb_trace_mount *m = &t->job->mounts[i];
+        if (n + strlen(m->type) + strlen(m->path) + 3 < sizeof(text))
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "\n%s\t%s", m->type, m->path);
+    }
+    log_begin(log, LOG_JOB);
+    log_write(log, j, sizeof(*j));
+    log_write(log, text, n + 1);
+    log_end(log);
+}
+
+static void say_what(const char *out, const struct job *job)
+{
+    fprintf(stderr, "tierctl: trace: %s: %lld %s%s", out, (long long)job->nprocs, job->ranks ? "ranks" : "processes",
+            job->incomplete ? ", incomplete: not all of them ended by themselves" : "");
+    if (missing(job))
+        fprintf(stderr, ", %llu calls are missing: a process keeps %u files and %u MiB of transfers", (unsigned long long)missing(job),
+                TB_TRACE_FILES, TB_TRACE_SEGMENTS >> 20);
+    fputc('\n', stderr);
+}
+
+static int write_side(const struct ctl_trace *t, enum tb_trace_side side, char *const *command, const struct tb_config *c, uint64_t digest)
+{
+    const char *out = side == TB_TRACE_STORAGE ? t->storage_out : t->out;
+    struct job job;
+    struct log_job j = {.uid = (int64_t)getuid(), .id = job_id()};
+    if (!trace_load(t, side, &job))
+        return ctl_fail("--trace %s: cannot read what the processes left: %s", out, strerror(errno));
+    j.nprocs = job.nprocs;
+    set_time(t, 0, &j.start_s, &j.start_ns);
+    set_time(t, side == TB_TRACE_STORAGE ? tb_trace_now() : t->program_end, &j.end_s, &j.end_ns);
+    describe(c, digest, &job, side, j.metadata, sizeof(j.metadata));
+    struct log *log = log_create(out);
+    if (log) {
+        write_job(t, log, &j, &job, command);
+        trace_write_records(log, &job, side);
+        trace_write_segments(log, &job);
+    }
+    int rc = log ? log_close(log) : -errno;
+    if (!rc)
+        say_what(out, &job);
+    trace_unload(&job);
+    return rc ? ctl_fail("--trace %s: cannot write: %s", out, strerror(-rc)) : 0;
+}
+
+void ctl_trace_program_ended(struct ctl_trace *t)
+{
+    if (t->out)
+        t->program_end = tb_trace_now();
+}
+
+void ctl_trace_forget(struct ctl_trace *t)
+{
+    if (!t->out)
+        return;
+    munmap(t->job, sizeof(*t->job));
+    tb_remove_tree(t->folder);
+}
+
+int ctl_trace_finish(struct ctl_trace *t, char *const *command, const struct tb_config *c, uint64_t digest)
+{
+    if (!t->out)
+        return 0;
+    tb_trace_ends(tb_trace_of(TB_TRACE_STORAGE), TB_TRACE_EXITS);
+    int rc = 0;
+    if (!t->site_lib || !trace_site_fetch(t, &rc))
+        rc = write_side(t, TB_TRACE_APPLICATION, command, c, digest);
+    int storage = write_side(t, TB_TRACE_STORAGE, command, c, digest);
+    ctl_trace_forget(t);
+    return rc ? rc : storage;
+}

@@ -1,0 +1,174 @@
+/* The folder of a trace and what it tells the processes: the clock, the mounts, what is always recorded. */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <mntent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "trace.h"
+#include "trace_clock.h"
+
+#define SUFFIX ".darshan"
+#define CALIBRATION_NS 10000000u /* the counter's rate is right to 1e-5 */
+#define LUSTRE_MAGIC 0x0BD00BD0
+#define LUSTRE_BLOCK (1 << 20) /* its statfs says 4096, its stripes are larger */
+
+int ctl_trace_check(struct ctl_trace *t)
+{
+    char copy[PATH_MAX];
+    struct stat st;
+    if (!t->out)
+        return 0;
+    size_t n = strlen(t->out), suffix = strlen(SUFFIX);
+    if (n <= suffix || strcmp(t->out + n - suffix, SUFFIX) != 0 || n + 16 > PATH_MAX)
+        return ctl_fail("--trace %s: allowed: a file name that ends in %s", t->out, SUFFIX);
+    snprintf(copy, sizeof(copy), "%s", t->out);
+    if (access(dirname(copy), W_OK | X_OK))
+        return ctl_fail("--trace %s: cannot write there: %s", t->out, strerror(errno));
+    if (stat(t->out, &st) == 0 && !S_ISREG(st.st_mode))
+        return ctl_fail("--trace %s: is there and no file; allowed: a file, which is replaced", t->out);
+    snprintf(t->storage_out, sizeof(t->storage_out), "%.*s.storage%s", (int)(n - suffix), t->out, SUFFIX);
+    t->site_lib = getenv("DARSHAN_LIB");
+    if (t->site_lib && !*t->site_lib)
+        t->site_lib = NULL;
+    if (t->site_lib && access(t->site_lib, R_OK))
+        return ctl_fail("DARSHAN_LIB %s: %s; allowed: the path of a libdarshan.so, or unset", t->site_lib, strerror(errno));
+    return 0;
+}
+
+/* Does the counter run at one rate on all cores?  The kernel uses it as its own clock only then. */
+static bool counter_is_clock(void)
+{
+    char source[32] = "";
+    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, source, sizeof(source) - 1) < 0)
+        source[0] = 0;
+    if (fd >= 0)
+        close(fd);
+#if defined(__x86_64__)
+    unsigned a, b, c, d = 0;
+    return strcmp(source, "tsc\n") == 0 && __get_cpuid(0x80000007, &a, &b, &c, &d) && d & 1u << 8;
+#else
+    return false;
+#endif
+}
+
+static void calibrate(struct tb_trace_job *j)
+{
+    uint64_t ns = tb_trace_clock_ns() - j->start_ns;
+    if (!counter_is_clock())
+        return;
+    if (ns < CALIBRATION_NS)
+        nanosleep(&(struct timespec){0, (long)(CALIBRATION_NS - ns)}, NULL);
+    ns = tb_trace_clock_ns() - j->start_ns;
+    j->seconds_a_tick = (double)ns * 1e-9 / (double)(tb_trace_ticks() - j->start_ticks);
+}
+
+static bool is_left_out(const char *type)
+{
+    static const char *const types[] = {"tmpfs", "proc", "sysfs", "devpts", "binfmt_misc", "fusectl", "debugfs",
+                                        "securityfs", "nfsd", "none", "rpc_pipefs", "hugetlbfs", "cgroup"};
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (strcmp(type, types[i]) == 0)
+            return true;
+    return false;
+}
+
+static int by_length(const void *a, const void *b)
+{
+    const struct tb_trace_mount *x = a, *y = b;
+    return (int)strlen(y->path) - (int)strlen(x->path);
+}
+
+static void add_mount(struct tb_trace_job *j, const struct mntent *entry)
+{
+    struct tb_trace_mount *m = &j->mounts[j->n_mounts];
+    struct statfs st;
+    for (uint32_t i = 0; i < j->n_mounts; i++)
+        if (strcmp(j->mounts[i].path, entry->mnt_dir) == 0)
+            return;
+    if (strlen(entry->mnt_dir) >= sizeof(m->path))
+        return;
+    strcpy(m->path, entry->mnt_dir);
+    snprintf(m->type, sizeof(m->type), "%s", entry->mnt_type);
+    m->block = statfs(entry->mnt_dir, &st) ? 4096 : st.f_type == LUSTRE_MAGIC ? LUSTRE_BLOCK : (int64_t)st.f_bsize;
+    j->n_mounts++;
+}
+
+/* As Darshan's runtime lists them: what holds files that stay. */
+static void list_mounts(struct tb_trace_job *j)
+{
+    FILE *table = setmntent("/proc/self/mounts", "r");
+    for (struct mntent *entry; table && j->n_mounts < TB_TRACE_MOUNTS && (entry = getmntent(table));)
+        if (!is_left_out(entry->mnt_type))
+            add_mount(j, entry);
+    if (table)
+        endmntent(table);
+    qsort(j->mounts, j->n_mounts, sizeof(j->mounts[0]), by_length);
+}
+
+int ctl_trace_begin(struct ctl_trace *t, const char *instance)
+{
+    char path[sizeof(t->folder) + 8];
+    if (!t->out)
+        return 0;
+    snprintf(t->folder, sizeof(t->folder), "/dev/shm/tierbench.%u.%s.trace", (unsigned)getuid(), instance);
+    snprintf(path, sizeof(path), "%s/job", t->folder);
+    if (mkdir(t->folder, 0700))
+        return ctl_fail("--trace: cannot make %s: %s", t->folder, strerror(errno));
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool whole = fd >= 0 && posix_fallocate(fd, 0, sizeof(*t->job)) == 0;
+    t->job = whole ? mmap(NULL, sizeof(*t->job), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (fd >= 0)
+        close(fd);
+    if (t->job == MAP_FAILED) {
+        unlink(path);
+        rmdir(t->folder);
+        return ctl_fail("--trace: cannot write %s", path);
+    }
+    clock_gettime(CLOCK_REALTIME, &t->start);
+    t->job->start_ns = tb_trace_clock_ns();
+    t->job->start_ticks = tb_trace_ticks();
+    for (int i = 0; i < TB_TRACE_LAUNCHERS; i++)
+        t->job->stranger[i] = getenv(tb_trace_rank_variable[i]) != NULL;
+    list_mounts(t->job);
+    t->job->magic = TB_TRACE_MAGIC;
+    setenv(TB_TRACE_VARIABLE, t->folder, 1);
+    return 0;
+}
+
+static void add_prefix(struct tb_trace_job *j, const char *path)
+{
+    if (*path && strlen(path) < TB_TRACE_PATH && j->n_prefixes < TB_TRACE_PREFIXES)
+        strcpy(j->prefixes[j->n_prefixes++], path);
+}
+
+void ctl_trace_tell(struct ctl_trace *t, const struct tb_config *c)
+{
+    if (!t->out)
+        return;
+    add_prefix(t->job, c->pfs.path);
+    for (uint32_t i = 0; i < c->n_prefixes; i++)
+        add_prefix(t->job, c->prefixes[i].prefix);
+    calibrate(t->job);
+}
+
+void ctl_trace_environment(const struct ctl_trace *t, char *libraries, size_t size)
+{
+    char library[PATH_MAX];
+    libraries[0] = 0;
+    if (!t->out)
+        return;
+    ctl_sibling("../lib/libtierbench_trace.so", library, sizeof(library));
+    snprintf(libraries, size, "%s%s%s:", t->site_lib ? t->site_lib : "", t->site_lib ? ":" : "", library);
+    if (t->site_lib)
+        trace_site_environment(t);
+}
