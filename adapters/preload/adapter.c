@@ -73,9 +73,10 @@ static void attach(void)
 {
     char name[64] = "?";
     tb_engine *e = NULL;
-    const char *given = getenv("TIERBENCH_INSTANCE"), *config = getenv("TIERBENCH_CONFIG");
+    /* A program that gained rights takes no instance from whom it gained them. */
+    const char *given = secure_getenv("TIERBENCH_INSTANCE"), *config = secure_getenv("TIERBENCH_CONFIG");
     given = given && *given ? given : NULL;
-    config = config && *config ? config : getenv("HERMES_CONF");
+    config = config && *config ? config : secure_getenv("HERMES_CONF");
     if (!given && !(config && *config)) {
         state = 3;
         return;
