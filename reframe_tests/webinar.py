@@ -43,7 +43,7 @@ def _published(tiers: str, test: str, mode: str) -> tuple[float | None, str | No
     with (ROOT / "results" / "published" / "webinar.csv").open(newline="") as file:
         for row in csv.DictReader(file):
             if (row["tiers"], row["test"]) == (tiers, test) and mode in ("bypass", "scratch"):
-                return float(row["bandwidth_mib_s"]), row["source"]
+                return float(row["value"]), row["source"]
     return None, None
 
 

@@ -1,4 +1,4 @@
-"""The command `tierbench`: report, list, trace, compare and history.
+"""The command `tierbench`: report, list, trace, compare, history and recipes.
 
 Exit status 2 with one line on bad input or a refusal; `compare` exits with 1 on a significant regression.
 """
@@ -6,6 +6,7 @@ Exit status 2 with one line on bad input or a refusal; `compare` exits with 1 on
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tierbench import __version__, compare, comparison, exports, files, history, report, samples, tables
+from tierbench import (
+    __version__,
+    compare,
+    comparison,
+    exports,
+    files,
+    history,
+    recipes,
+    report,
+    samples,
+    tables,
+)
 from tierbench.runs import RunError, find_runs, read_run
 
 
@@ -22,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         status = options.function(options)
-    except RunError as e:
+    except (RunError, recipes.RecipeError) as e:
         for line in str(e).split("\n"):
             print(f"tierbench: {line}", file=sys.stderr)
         return 2
@@ -50,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_trace(commands)
     _add_compare(commands)
     _add_history(commands)
+    _add_recipes(commands)
     return parser
 
 
@@ -120,6 +133,13 @@ def _add_history(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     past.set_defaults(function=_history)
 
 
+def _add_recipes(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    known = commands.add_parser("recipes", help="list the acceptance recipes with what was published")
+    known.add_argument("names", nargs="*", metavar="NAME", help="of recipes or systems (default: all)")
+    known.add_argument("--json", action="store_true", help="everything they say, for scripts")
+    known.set_defaults(function=_recipes)
+
+
 def _add_threshold(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threshold", type=_percent, default=0.05, metavar="PERCENT",
                         help="smaller changes of the median are no news (default: 5)")  # fmt: skip
@@ -153,6 +173,20 @@ def _history(options: argparse.Namespace) -> None:
         raise RunError("results: holds no runs")
     for series in history.history(samples.read_all(sources), options.test, options.threshold):
         tables.print_series(series, _console())
+
+
+def _recipes(options: argparse.Namespace) -> None:
+    found = recipes.read_recipes()
+    known = [name for r in found for name in (r.system, r.name)]
+    for name in options.names:
+        if name not in known:
+            allowed = ", ".join(dict.fromkeys(known))
+            raise recipes.RecipeError(f"recipe or system {name!r}; allowed: {allowed}")
+    chosen = [r for r in found if not options.names or {r.system, r.name} & set(options.names)]
+    if options.json:
+        print(json.dumps([recipes.as_json(r) for r in chosen], indent=1))
+    else:
+        tables.print_recipes(chosen, _console())
 
 
 def _report(options: argparse.Namespace) -> None:

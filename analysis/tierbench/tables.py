@@ -1,4 +1,4 @@
-"""Comparisons and histories on a terminal and in JSON."""
+"""Comparisons, histories and recipes on a terminal and in JSON."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.table import Table
 from tierbench import compare
 from tierbench.compare import Metric, Result, Whole
 from tierbench.history import Point, Series
+from tierbench.recipes import Recipe
 from tierbench.report import number, ratio_span, times
 
 _COLOURS = {compare.REGRESSION: "red", compare.IMPROVEMENT: "green"}
@@ -97,3 +98,35 @@ def _blocks(values: list[float]) -> str:
     low, high = min(values), max(values)
     scale = (len(_BLOCKS) - 1) / (high - low) if high > low else 0
     return "".join(_BLOCKS[round((v - low) * scale)] for v in values[-100:])
+
+
+def print_recipes(recipes: list[Recipe], console: Console) -> None:
+    """Each recipe with its command lines, conditions, rules and what was published."""
+    for recipe in recipes:
+        console.print(recipe.name, style="bold", end="", highlight=False)
+        for line in _recipe_lines(recipe):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+    told = f"{len(recipes)} recipes, {sum(len(r.numbers) for r in recipes)} published numbers"
+    console.print(told, highlight=False, markup=False)
+
+
+def _recipe_lines(r: Recipe) -> list[str]:
+    lines = [
+        f": {r.title}",
+        f"  nodes {r.nodes}, processes a node {r.ranks_per_node}, ranks {r.ranks}; {r.source}",
+    ]
+    lines += [f"  condition: {line}" for line in (*r.directives, *r.before)]
+    lines += [f"  condition: MPI-IO hint {name}={value}" for name, value in r.hints.items()]
+    for launch in r.launches:
+        origin = f'  (described: "{launch.derived}")' if launch.derived else ""
+        lines.append(f"  {'run' if launch.measures else 'generate'}: {launch.line}{origin}")
+    if r.rules:
+        lines.append(
+            "  rules: "
+            + ", ".join(k.replace("_", " ") + (f" {v}" if v is not True else "") for k, v in r.rules.items())
+        )
+    for c in r.contradictions:
+        lines.append(f"  {c.what}: stated {c.stated}, computed {c.computed}, run with {c.used}: {c.why}")
+    lines += [f"  note: {note}" for note in r.notes]
+    lines += [f"  published: {n.access} {n.text} {n.unit}" for n in r.numbers]
+    return [*lines, ""]
