@@ -3,7 +3,7 @@
 configure_file(engine/tierbench.pc.in tierbench.pc @ONLY)
 install(TARGETS tierbench LIBRARY DESTINATION lib)
 install(TARGETS tierbench_preload tierbench_trace LIBRARY DESTINATION lib)
-foreach(program tierd tierctl tb-ior tb-mdtest)
+foreach(program tierd tierctl tb-ior tb-mdtest tb-metadata)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION bin)
   endif()

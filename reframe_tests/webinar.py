@@ -140,13 +140,13 @@ class TierWrite(rfm.RunOnlyRegressionTest):
         self.prerun_cmds = [f"{tierctl} plan --json --mode {self.mode} tiers.yaml > plan.json"]
         self.postrun_cmds = []
         if self.mode != "scratch":
+            self.job.num_tasks = self.num_tasks  # ReFrame sets it after this hook
             launch = " ".join(self.job.launcher.command(self.job))
             verify = f"-r -R -F -k -t {TRANSFER} -b {block} -G {SIGNATURE} -o {file}"
             summary = "-O summaryFormat=JSON -O summaryFile=verify.json"
             self.postrun_cmds += [f"{launch} {self.driver_path} {verify} {summary}"]
         # Removed after the job and not by it: trapped errors end its script early, data must go even so.
         self.leftovers = [root] if places is None else [file.with_name(f"{file.name}.*")]
-        self.job.trap_job_errors = True
 
     def _case_name(self) -> str:
         parts = [self.test_name, self.tiers, self.mode]

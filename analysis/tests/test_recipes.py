@@ -57,7 +57,7 @@ def test_a_line_is_launcher_program_and_arguments() -> None:
     ("$((12*1024*1024/8/(960*32)))", "$((12*x))", "arithmetic of whole numbers only; allowed: a command"),
     ("launcher: srun", "launcher: ssh", "launcher: 'ssh'; allowed: srun or mpirun or jsrun"),
     ("name: cori-lustre-1-mpiio", "name: cori-lustre-1-posix", "cori-lustre-1-posix"),
-    ("factor: 2", "factor: 0", "twin: factor: 0; allowed: a whole number above 0"),
+    ("factor: 4", "factor: 0", "twin: factor: 0; allowed: a whole number above 0"),
     ("recipes:", "recipes: [", "cannot be read"),
 ])  # fmt: skip
 def test_bad_data_is_one_message(

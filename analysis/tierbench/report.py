@@ -112,7 +112,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "driver": key["driver"],
         "mode": key["mode"],
         **unsynced,
-        "predicted": row.prediction.bandwidth_mib_s if row.prediction else None,
+        "predicted": row.predicted,
         "deviation": row.deviation,
         "agreement": next((c.verdict for c in row.checks if c.name == "agreement"), None),
         "published": row.published,
@@ -123,6 +123,13 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "durable_s": row.durable_s,
         "verified": row.verified,
         "reason": row.reason,
+        "scale": row.scale,
+        "dropped": list(row.dropped),
+        "factor": row.factor,
+        "at_full_speed": row.at_full_speed,
+        "full_percent": row.full_percent,
+        "sustained": row.sustained,
+        "sustained_by": row.sustained_by,
     }
 
 
@@ -329,7 +336,7 @@ def print_table(report: Report, console: Console) -> None:
             times(r.ratio.value if r.ratio else None),
             times(r.ratio_without_sync.value if r.ratio_without_sync else None),
             number(r.requirement),
-            number(r.prediction.bandwidth_mib_s if r.prediction else None),
+            number(r.predicted),
             f"[{colours[r.verdict]}]{r.verdict}[/]",
         )
     console.print(table)

@@ -20,12 +20,24 @@ command          the command line; `ranks` and `bytes` (moved, all ranks togethe
 published        the published number, `published_source` where it stands, `requirement` what must be reached
 folder           path of the artefacts inside the run folder
 ===============  ======================================================================================
+
+Acceptance recipes say more, which is None (`factor`: 1, `dropped`: empty) where a case does not:
+
+===============  ======================================================================================
+expected         on a twin: the published share, which a harness without faults shows
+factor           by how much the twin is slower than what it models; results times it are the published scale
+scale, dropped   the scale that ran, and in words what it left out of the published run and its rules
+nodes            how many; `full_percent` how full the file system was before the run
+read_limit       on a twin: what the device reads at most, in the unit of `value`
+sustained        no rank reached the end of its data before the deadline; `sustained_by` what shows it
+===============  ======================================================================================
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,6 +78,18 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "published": (int, float, type(None)),
     "published_source": (str, type(None)),
     "requirement": (int, float, type(None)),
+}
+# What acceptance recipes add, and its value where a case does not say.
+_MORE: dict[str, tuple[tuple[type, ...], Any]] = {
+    "expected": ((int, float, type(None)), None),
+    "factor": ((int,), 1),
+    "scale": ((str, type(None)), None),
+    "dropped": ((list,), []),
+    "nodes": ((int, type(None)), None),
+    "full_percent": ((int, float, type(None)), None),
+    "read_limit": ((int, float, type(None)), None),
+    "sustained": ((bool, type(None)), None),
+    "sustained_by": ((str, type(None)), None),
 }
 _CHOICES = {
     "metric": ("bandwidth", "iops", "rate", "time"),
@@ -211,9 +235,11 @@ def _case_folders(root: Path) -> list[Path]:
 def _case(folder: Path, root: Path) -> dict[str, Any]:
     path = folder / "case.json"
     raw = read_object(path)
-    for name, types in _FIELDS.items():
-        if name not in raw:
-            raise RunError(f"{path}: lacks {name!r}")
+    missing = [name for name in _FIELDS if name not in raw]
+    if missing:
+        raise RunError(f"{path}: lacks {missing[0]!r}")
+    raw = {name: given for name, (_, given) in _MORE.items()} | raw
+    for name, types in (_FIELDS | {name: types for name, (types, _) in _MORE.items()}).items():
         value = raw[name]
         if type(value) not in types:
             allowed = " or ".join("null" if t is type(None) else t.__name__ for t in types)
@@ -225,12 +251,15 @@ def _case(folder: Path, root: Path) -> dict[str, Any]:
     if raw["value"] <= 0:
         raise RunError(f"{path}: value is {raw['value']!r}, expected a positive number")
     _check_against_summary(folder, raw)
-    return {name: raw[name] for name in _FIELDS} | {"folder": str(folder.relative_to(root))}
+    return {name: raw[name] for name in (*_FIELDS, *_MORE)} | {"folder": str(folder.relative_to(root))}
 
 
 def _check_against_summary(folder: Path, case: dict[str, Any]) -> None:
     """The value stands in the driver's own output; a number from nowhere is refused."""
     summary = folder / "summary.json"
+    if case["scale"] is not None:
+        _check_against_text(folder, case["value"])
+        return
     if case["metric"] != "bandwidth" or not summary.exists():
         return
     try:
@@ -242,8 +271,18 @@ def _check_against_summary(folder: Path, case: dict[str, Any]) -> None:
         raise RunError(f"{folder / 'case.json'}: value is {case['value']}, but summary.json holds {printed}")
 
 
+def _check_against_text(folder: Path, value: float) -> None:
+    """The same for plain output, of whichever program."""
+    try:
+        text = (folder / "stdout.txt").read_text(encoding="utf-8", errors="replace")
+    except OSError as e:
+        raise RunError(f"{folder / 'stdout.txt'}: cannot be read: {e.strerror}") from e
+    if not any(math.isclose(value, float(n), rel_tol=1e-4) for n in re.findall(r"\d+(?:\.\d+)?", text)):
+        raise RunError(f"{folder / 'case.json'}: value is {value}, which stdout.txt does not hold")
+
+
 def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows, columns=[*_FIELDS, "folder"])
+    frame = pd.DataFrame(rows, columns=[*_FIELDS, *_MORE, "folder"])
     frame[_NUMBERS] = frame[_NUMBERS].astype(float)
     duplicated = frame[frame.duplicated([*ROW_KEYS, "repetition"])]
     if len(duplicated):

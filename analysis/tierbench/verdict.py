@@ -5,7 +5,10 @@ A row is one test on one configuration with all its repetitions. Its checks are:
 - `verified`: the bytes on the PFS were compared after the drain and were right;
 - `requirement`: the interval of the median is on the right side of the required number. A device model keeps
   its rates within 5 %, so a modelled row may miss the number by that much;
-- `agreement`: on a modelled row the interval lies within 10 % of what the models predict.
+- `agreement`: on a modelled row the interval lies within 10 % of what the models predict, or of the published
+  share where the model is a published machine's twin;
+- `sustained`: in no repetition did a rank reach the end of its data before the deadline;
+- `uncached`: a twin's reads are not faster than its device can read.
 
 The verdict is the worst of the checks that apply. Without any it is inconclusive: a number alone proves
 nothing.
@@ -59,12 +62,22 @@ class Row:
     baseline: str | None = None
     ratio: Interval | None = None
     ratio_without_sync: Interval | None = None
+    expected: float | None = None
+    factor: int = 1
+    scale: str | None = None
+    dropped: tuple[str, ...] = ()
+    full_percent: float | None = None
+    read_limit: float | None = None
+    sustained: bool | None = None
+    sustained_by: str | None = None
     checks: tuple[Check, ...] = field(default=())
 
     @property
     def label(self) -> str:
         """Names the row in words: configuration, test's sync option, promise and policy where they differ."""
         parts = [TIER_NAMES.get(self.key["tiers"], self.key["tiers"])]
+        if self.scale is not None:  # of a recipe
+            return f"{self.key['test']}, {parts[0]}"
         if self.key["tiers"] == "pfs":
             parts.append("with -Y" if self.syncs_each_write else "without -Y")
         if self.key["policy"] == "round-robin":
@@ -99,9 +112,20 @@ class Row:
         return difference if self.key["direction"] == "higher" else -difference
 
     @property
+    def predicted(self) -> float | None:
+        """What the models say: a prediction, or on a twin the published share."""
+        return self.prediction.bandwidth_mib_s if self.prediction else self.expected
+
+    @property
     def deviation(self) -> float | None:
         """Measured against predicted, as a fraction of the prediction."""
-        return self.median.value / self.prediction.bandwidth_mib_s - 1 if self.prediction else None
+        return self.median.value / self.predicted - 1 if self.predicted else None
+
+    @property
+    def at_full_speed(self) -> float:
+        """The median without the twin's factor: comparable with the published share."""
+        times = self.key["metric"] == "time"
+        return self.median.value / self.factor if times else self.median.value * self.factor
 
     @property
     def fraction_of_peak(self) -> float | None:
@@ -124,7 +148,9 @@ class Step:
 TIER_NAMES = {
     "pfs": "PFS",
     "bb": "BB",
+    "nvme": "NVMe",
     "bb-nvme": "BB + NVMe",
+    "nvme-ram": "NVMe + RAM",
     "bb-nvme-ram": "BB + NVMe + RAM",
     "ram": "RAM",
 }
@@ -177,7 +203,24 @@ def _row(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Row:
         durable_s=_durable(key["mode"], group),
         folders=tuple(group["folder"]),
         command=str(group["command"].iloc[0]),
+        **_of_recipe(group),
     )
+
+
+def _of_recipe(group: pd.DataFrame) -> dict[str, Any]:
+    """What only acceptance recipes say."""
+    first, sustained = group.iloc[0], list(group["sustained"])
+    limit, full = _single(group["read_limit"]), _median(group["full_percent"])
+    return {
+        "expected": _single(group["expected"]),
+        "factor": int(first["factor"]),
+        "scale": _text(group["scale"]),
+        "dropped": tuple(first["dropped"]),
+        "full_percent": full,
+        "read_limit": limit,
+        "sustained": False if False in sustained else True if all(sustained) else None,
+        "sustained_by": _text(group["sustained_by"]),
+    }
 
 
 def _single(column: pd.Series[float]) -> float | None:
@@ -226,7 +269,7 @@ def _with_ratios(row: Row, baselines: dict[tuple[str, str], Row]) -> Row:
 
 
 def _with_checks(row: Row) -> Row:
-    checks = [c for c in (_verified(row), _required(row), _agrees(row)) if c]
+    checks = [c for c in (_verified(row), _required(row), _agrees(row), _sustains(row), _uncached(row)) if c]
     return replace(row, checks=tuple(checks))
 
 
@@ -256,9 +299,9 @@ def _required(row: Row) -> Check | None:
 
 
 def _agrees(row: Row) -> Check | None:
-    if row.prediction is None or row.deviation is None:
+    predicted = row.predicted
+    if predicted is None or row.deviation is None:
         return None
-    predicted = row.prediction.bandwidth_mib_s
     low, high = row.median.low / predicted - 1, row.median.high / predicted - 1
     told = f"{row.deviation:+.1%} from the predicted {predicted:.4g} {row.key['unit']}"
     outside = low > AGREEMENT_TOLERANCE or high < -AGREEMENT_TOLERANCE
@@ -266,6 +309,26 @@ def _agrees(row: Row) -> Check | None:
         return Check("agreement", FAIL, f"does not behave as modelled: {told}")
     inside = low >= -AGREEMENT_TOLERANCE and high <= AGREEMENT_TOLERANCE
     return _enough(row, "agreement", inside, f"behaves as modelled: {told}", f"not shown to agree: {told}")
+
+
+def _sustains(row: Row) -> Check | None:
+    if row.sustained is None:
+        return None
+    if row.sustained:
+        return Check("sustained", PASS, f"sustained until the deadline ({row.sustained_by})")
+    return Check(
+        "sustained", FAIL, f"a rank reached the end of its data before the deadline ({row.sustained_by})"
+    )
+
+
+def _uncached(row: Row) -> Check | None:
+    """A read that no device could have served came from a cache."""
+    if row.read_limit is None or row.key["mode"] != "bypass":
+        return None
+    told = f"{row.median.value:.4g} of at most {row.read_limit:.4g} {row.key['unit']}"
+    if row.median.low > row.read_limit * (1 + AGREEMENT_TOLERANCE):
+        return Check("uncached", FAIL, f"reads faster than the device can, from a cache: {told}")
+    return Check("uncached", PASS, f"no faster than the device can read: {told}")
 
 
 def _enough(row: Row, name: str, holds: bool, yes: str, unknown: str) -> Check:
@@ -277,10 +340,12 @@ def _enough(row: Row, name: str, holds: bool, yes: str, unknown: str) -> Check:
 
 
 def steps(rows: list[Row]) -> list[Step]:
-    """What each tier buys: planned comparisons of neighbours, one family per fsync promise."""
+    """What each tier buys: planned comparisons of neighbours, one family per test and fsync promise."""
     found: list[Step] = []
-    for promise in ("tier", "none"):
-        family = _family(rows, promise)
+    tests = dict.fromkeys((r.key["system"], r.key["test"].removesuffix("-Y")) for r in rows)
+    for (system, test), promise in itertools.product(tests, ("tier", "none")):
+        mine = [r for r in rows if (r.key["system"], r.key["test"].removesuffix("-Y")) == (system, test)]
+        family = _family(mine, promise)
         pairs = [(b, a) for b, a in family if b.values and a.values]
         if pairs:
             compared = stats.compare([(b.values, a.values) for b, a in pairs])
@@ -293,7 +358,8 @@ def steps(rows: list[Row]) -> list[Step]:
 
 def _family(rows: list[Row], promise: str) -> list[tuple[Row, Row]]:
     """PFS to BB to BB+NVMe to BB+NVMe+RAM in turn, then the same side by side, and PFS to RAM alone."""
-    pfs = next((r for r in rows if r.key["tiers"] == "pfs" and r.syncs_each_write), None)
+    baselines = [r for r in rows if r.key["tiers"] == "pfs"]
+    pfs = next((r for r in baselines if r.syncs_each_write), baselines[0] if baselines else None)
     mine = [r for r in rows if r.key["fsync"] == promise and r.key["tiers"] != "pfs"]
     in_turn = {r.key["tiers"]: r for r in mine if r.key["policy"] == "max-bandwidth"}
     beside = {r.key["tiers"]: r for r in mine if r.key["policy"] == "round-robin"}

@@ -30,5 +30,12 @@ site_configuration = {
         }
     ],
     "environments": [{"name": "mpi", "cc": "mpicc"}],
-    "general": [{"remote_detect": False, "timestamp_dirs": "%Y%m%dT%H%M%S", "check_search_recursive": False}],
+    "general": [
+        {
+            "remote_detect": False,
+            "timestamp_dirs": "%Y%m%dT%H%M%S",
+            "check_search_recursive": False,
+            "trap_job_errors": True,  # else the last command's status is the job's
+        }
+    ],
 }

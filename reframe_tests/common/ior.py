@@ -1,4 +1,4 @@
-"""The IOR driver of a test: the site's `ior` where there is one, else tb-ior."""
+"""The driver of a test: the site's own program where there is one, else ours."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from pathlib import Path
 from tierbench.outputs import read_ior
 
 from .tiers import ROOT
+
+
+def find_program(name: str, *, build: bool = True) -> str | None:
+    """Path of ior, mdtest or metadata: its variable (IOR ...), PATH, or build/bin/tb-NAME."""
+    given = os.environ.get(name.upper()) or shutil.which(name)
+    ours = ROOT / "build" / "bin" / f"tb-{name}"
+    found = given or (str(ours) if build else None)
+    return found if found and Path(found).exists() else None
 
 
 def find_driver() -> str:

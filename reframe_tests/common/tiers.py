@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED_BYTES_PER_NODE = (
     1536 << 20
 )  # what the capacities in configs/tiers stand against (webinar, section 3)
-TIERS = ("pfs", "bb", "bb-nvme", "bb-nvme-ram", "ram")
+TIERS = ("pfs", "bb", "nvme", "ram", "bb-nvme", "nvme-ram", "bb-nvme-ram")
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -63,12 +63,14 @@ def write_config(
     places: dict[str, str] | None,
     target: Path,
     *,
+    models: dict[str, str] | None = None,
     volatile: bool = False,
 ) -> None:
     """Write the configuration `tiers` for a run of `bytes_per_node` to `target`.
 
     `places` maps `pfs` and tier names to the site's directories, and takes the models out; None keeps the
-    models, on directories under ${TB_ROOT}. `volatile`: those lie on a tmpfs, which is said in the file.
+    models (or puts `models`, by place, there), on directories under ${TB_ROOT}. `volatile`: those lie on a
+    tmpfs, which is said in the file.
     """
     source = ROOT / "configs" / "tiers" / f"{tiers}.yaml"
     config = yaml.safe_load(source.read_text())
@@ -80,7 +82,7 @@ def write_config(
         if "capacity" in tier:
             tier["capacity"] = _scaled(tier["capacity"], bytes_per_node / PUBLISHED_BYTES_PER_NODE)
         if places is None:
-            tier["model"] = str((source.parent / tier["model"]).resolve())
+            tier["model"] = models[name] if models else str((source.parent / tier["model"]).resolve())
         else:
             del tier["model"]
             if "path" in tier:

@@ -104,8 +104,12 @@ static void cell(FILE *f, double value, int width)
 static void stonewall_line(struct tb_report *r, const struct tb_test *t, const struct tb_result *x)
 {
 	double unit = (double)t->options->transfer / (1024 * TB_MIB);
-	if (!t->options->wear_out)
+	if (!t->options->wear_out) {
+		if (t->options->deadline_s && t->options->verbose >= 2)
+			fprintf(r->out, "stonewalling pairs accessed min: %lld max: %lld\n", (long long)x->pairs_min,
+				(long long)x->pairs_max);
 		return;
+	}
 	for (int i = 0; t->options->verbose && i < t->world.tasks; i++)
 		fprintf(r->out, "%d: stonewalling pairs accessed: %lld\n", i, (long long)x->pairs[i]);
 	fprintf(r->out, "stonewalling pairs accessed min: %lld max: %lld -- min data: %.1f GiB mean data: %.1f GiB "

@@ -230,6 +230,10 @@ static struct tb_result measure(struct pass *s, int repetition)
 	MPI_Allreduce(s->end, end, PARTS, MPI_DOUBLE, MPI_MAX, s->p->world->comm);
 	MPI_Allreduce(MPI_IN_PLACE, &latency, 1, MPI_DOUBLE, MPI_SUM, s->p->world->comm);
 	MPI_Allreduce(&bytes, &all, 1, MPI_DOUBLE, MPI_SUM, s->p->world->comm);
+	if (!o->wear_out) {
+		MPI_Allreduce(&s->done, &s->pairs_min, 1, MPI_INT64_T, MPI_MIN, s->p->world->comm);
+		MPI_Allreduce(&s->done, &s->pairs_max, 1, MPI_INT64_T, MPI_MAX, s->p->world->comm);
+	}
 	struct tb_result r = {.write = s->kind == TB_WRITE, .repetition = repetition, .bytes = (int64_t)all,
 		.pairs_min = s->pairs_min, .pairs_max = s->pairs_max, .pairs = s->p->pairs, .stonewall_s = s->stonewall_s,
 		.open_s = end[OPEN] - begin[OPEN], .transfer_s = end[TRANSFER] - begin[TRANSFER],

@@ -1,0 +1,113 @@
+"""What the launches of a job printed, as numbers: the value, its times, and whether it was sustained."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tierbench.outputs import IorOutput, parse_ior
+
+from .content import Content, check
+from .scale import MIB, segments_of, size_of, value_of
+
+_MARK = re.compile(r"^tierbench: launch (\w+) (begins|ends)$")
+_PAIRS = re.compile(r"^stonewalling pairs accessed min: (\d+) max: (\d+)", re.MULTILINE)
+_DATASET = re.compile(r"^tierbench: dataset: \d+ of \d+ files, (\d+) to (\d+) bytes each", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class LaunchOutput:
+    """Standard output of one launch, and what was said of its dataset before it began."""
+
+    text: str
+    before: str
+
+    def ior(self) -> IorOutput:
+        """As IOR's."""
+        return parse_ior(self.text, "stdout")
+
+    def moved_bytes(self) -> int:
+        """Bytes that the driver says it wrote, to the tenth of a MiB that it prints."""
+        moved = [s.moved_mib for s in self.ior().summaries if s.operation == "write"]
+        if len(moved) != 1 or moved[0] is None:
+            raise ValueError(f"stdout: says {moved} of the bytes written, expected one number")
+        return round(moved[0] * MIB)
+
+
+def outputs_of(text: str) -> dict[str, LaunchOutput]:
+    """The launches of a job by name, from the marks between them."""
+    found: dict[str, LaunchOutput] = {}
+    name, lines, before = "", [], []
+    for line in text.splitlines():
+        mark = _MARK.match(line)
+        if mark and mark[2] == "begins":
+            name, lines, before = mark[1], [], lines if not name else []
+        elif mark:
+            found[name] = LaunchOutput("\n".join(lines) + "\n", "\n".join(before) + "\n")
+            name, lines = "", []
+        else:
+            lines.append(line)
+    if name:
+        raise ValueError(f"stdout: launch {name} began and did not end")
+    return found
+
+
+def measured(output: LaunchOutput, access: str, metric: str, arguments: tuple[str, ...]) -> dict[str, Any]:
+    """Value, times, driver and what shows that the rate was sustained."""
+    if metric == "time":
+        return _duration(output)
+    report = output.ior()
+    results = report.select(access)
+    if len(results) != 1:
+        raise ValueError(f"stdout: holds {len(results)} results of {access}, expected 1")
+    result = results[0]
+    best = next((s.max_mib_s for s in report.summaries if s.operation == access), None)
+    bandwidth = best if best is not None else result.bandwidth_mib_s
+    if bandwidth is None:
+        raise ValueError(f"stdout: holds no bandwidth of {access}")
+    iops = result.iops or bandwidth * MIB / size_of(arguments, "-t")
+    return {
+        "value": bandwidth if metric == "bandwidth" else iops,
+        "open_s": result.open_s,
+        "write_s": result.transfer_s,
+        "close_s": result.close_s,
+        "total_s": result.total_s,
+        "driver": report.driver or "unknown",
+        **_sustained(output, arguments),
+    }
+
+
+def _duration(output: LaunchOutput) -> dict[str, Any]:
+    found = re.findall(r"^\s*Duration:\s*([\d.]+)\s*$", output.text, re.MULTILINE)
+    if len(found) != 1:
+        raise ValueError(f"stdout: holds {len(found)} lines 'Duration:', expected 1")
+    named = re.search(r"^(tb-metadata-\S+):", output.text, re.MULTILINE)
+    seconds = float(found[0])
+    times = dict.fromkeys(("open_s", "write_s", "close_s"))
+    return {"value": seconds, **times, "total_s": seconds, "driver": named[1] if named else "metadata"}
+
+
+def _sustained(output: LaunchOutput, arguments: tuple[str, ...]) -> dict[str, Any]:
+    """With a deadline: did every rank still have data when it came?"""
+    if not value_of(arguments, "-D"):
+        return {"sustained": None, "sustained_by": "no deadline"}
+    transfer = size_of(arguments, "-t")
+    there = size_of(arguments, "-b") * segments_of(arguments)
+    dataset = _DATASET.search(output.before)
+    if dataset and "-F" in arguments:
+        there = min(there, int(dataset[1]))
+    pairs = _PAIRS.search(output.text)
+    if pairs:
+        reached = int(pairs[2]) * transfer
+        told = f"the driver's counts: at most {reached} of {there} bytes of a rank"
+        return {"sustained": reached < there, "sustained_by": told}
+    return {"sustained": None, "sustained_by": "the driver prints no counts of ranks, and there is no trace"}
+
+
+def content_of(base: Path, ranks: int, arguments: tuple[str, ...]) -> Content:
+    """The bytes that a command line left on the PFS."""
+    return check(
+        base, ranks, size_of(arguments, "-t"), size_of(arguments, "-b"), shared="-F" not in arguments
+    )

@@ -1,0 +1,69 @@
+"""The modelled hierarchy that a recipe runs on away from home: a node's share, slowed by K.
+
+The PFS is the recipe's twin (`configs/devices/`), the tiers in front of it are the same for all recipes. All
+are slowed by the recipe's factor K, so that ratios between them hold on a machine whose own medium is slower
+than the published one; results are multiplied by K.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tierbench.recipes import Recipe
+
+from .tiers import ROOT, ScaleError
+
+DEVICES = ROOT / "configs" / "devices"
+TIER_DEVICES = {"ram": "hpdc18-ddr4", "nvme": "summit-nvme", "bb": "twins/cori-datawarp-1"}
+_VALUE = re.compile(r"(\d+(?:\.\d+)?)(.*)")
+
+
+def device(name: str) -> dict[str, Any]:
+    """A device file."""
+    file = DEVICES / f"{name}.yaml"
+    if not file.is_file():
+        raise ScaleError(f"device {name!r}: {file} is missing")
+    return yaml.safe_load(file.read_text())
+
+
+def slowed(model: dict[str, Any], factor: int) -> dict[str, Any]:
+    """The device with rates divided, and times multiplied, by `factor`; its capacity stays out of it."""
+    made = {key: value for key, value in model.items() if key != "capacity"}
+    for key, value in made.items():
+        if key.endswith(("_bandwidth", "_latency", "_time")):
+            match = _VALUE.fullmatch(str(value))
+            assert match, f"{key}: {value}"
+            number = float(match[1])
+            changed = number / factor if key.endswith("_bandwidth") else number * factor
+            made[key] = f"{changed:.6f}{match[2]}"
+    made["name"] = f"{model['name']}-by-{factor}" if factor > 1 else model["name"]
+    return made
+
+
+def write_devices(recipe: Recipe, folder: Path) -> dict[str, str]:
+    """Write the slowed devices of a recipe's hierarchy; returns their files by place (`pfs`, tier names)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {"pfs": recipe.twin.device, **TIER_DEVICES}
+    files = {}
+    for place, name in names.items():
+        file = folder / f"{place}.yaml"
+        file.write_text(yaml.safe_dump(slowed(device(name), recipe.twin.factor), sort_keys=False))
+        files[place] = str(file.resolve())
+    return files
+
+
+def read_limit(recipe: Recipe, launch_transfer: int) -> float | None:
+    """Bytes a second that the twin can read in such transfers, before K; None where it has no read rate."""
+    model = device(recipe.twin.device)
+    if "read_bandwidth" not in model:
+        return None
+    rate = float(_VALUE.fullmatch(str(model["read_bandwidth"]))[1]) * (1 << 20)
+    latency = model.get("read_latency", "0us")
+    match = _VALUE.fullmatch(str(latency))
+    assert match
+    seconds = float(match[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0, "ns": 1e-9}[match[2]]
+    return launch_transfer / (seconds / float(model.get("channels", 1)) + launch_transfer / rate)

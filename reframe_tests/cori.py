@@ -1,0 +1,21 @@
+"""Cori's Lustre and DataWarp at acceptance: the recipes of configs/recipes/cori.yaml."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import reframe as rfm
+from reframe.core.builtins import parameter
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from common.acceptance import Acceptance, recipes_of
+
+
+@rfm.simple_test
+class Cori(Acceptance):
+    """One published run."""
+
+    system = "cori"
+    recipe = parameter(list(recipes_of("cori")), type=str, loggable=True)

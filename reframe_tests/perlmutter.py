@@ -1,0 +1,21 @@
+"""Perlmutter's Lustre at acceptance: the recipes of configs/recipes/perlmutter.yaml."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import reframe as rfm
+from reframe.core.builtins import parameter
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from common.acceptance import Acceptance, recipes_of
+
+
+@rfm.simple_test
+class Perlmutter(Acceptance):
+    """One published run."""
+
+    system = "perlmutter"
+    recipe = parameter(list(recipes_of("perlmutter")), type=str, loggable=True)

@@ -1,0 +1,21 @@
+"""Summit's GPFS and node-local NVMe at acceptance: the recipes of configs/recipes/summit.yaml."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import reframe as rfm
+from reframe.core.builtins import parameter
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from common.acceptance import Acceptance, recipes_of
+
+
+@rfm.simple_test
+class Summit(Acceptance):
+    """One published run."""
+
+    system = "summit"
+    recipe = parameter(list(recipes_of("summit")), type=str, loggable=True)
