@@ -45,8 +45,8 @@ def test_names_and_tags_select() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("-S", "scale=huge"), "scale 'huge'; allowed: full, local, smoke"),
-        (("-P", "tiers=tape"), "tiers='tape'; allowed: pfs, bb, bb-nvme, bb-nvme-ram, ram"),
+        (("-S", "scale=huge"), "scale 'huge'; allowed: full, local, node, smoke"),
+        (("-P", "tiers=tape"), "tiers='tape'; allowed: pfs, bb, nvme, ram, bb-nvme, nvme-ram, bb-nvme-ram"),
     ],
 )
 def test_what_is_unknown_is_refused_once(options: tuple[str, str], message: str) -> None:
