@@ -198,18 +198,43 @@ TB_WRAPPER int execle(const char *path, const char *first, ...)
     return execve(path, (char *const *)argv, envp);
 }
 
+typedef int spawn_function(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                           const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);
+
+/* libc forks past every wrapper: the child holds what it inherits all the same, whatever this process closes meanwhile. */
+static int spawn(spawn_function *real, pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                 const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+    tb_engine *e = tb_inside || tb_fd_highest() < 0 ? NULL : tb_adapter_engine();
+    pid_t made = 0;
+    if (!e)
+        return real(pid, path, actions, attributes, argv, envp);
+    tb_enter();
+    tb_engine_atfork_prepare(e);
+    int rc = real(&made, path, actions, attributes, argv, envp);
+    tb_engine_atfork_parent(e);
+    if (rc)
+        tb_engine_atfork_failed(e);
+    else
+        tb_engine_spawned(e, made);
+    tb_leave();
+    if (rc == 0 && pid)
+        *pid = made;
+    return rc;
+}
+
 TB_WRAPPER int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                            const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
 {
     struct tb_path p;
-    return REAL(posix_spawn)(pid, program(path, envp, &p), actions, attributes, argv, envp);
+    return spawn(REAL(posix_spawn), pid, program(path, envp, &p), actions, attributes, argv, envp);
 }
 
 TB_WRAPPER int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
                             const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
 {
     struct tb_path p;
-    return REAL(posix_spawnp)(pid, named_program(file, envp, &p), actions, attributes, argv, envp);
+    return spawn(REAL(posix_spawnp), pid, named_program(file, envp, &p), actions, attributes, argv, envp);
 }
 
 /*

@@ -351,6 +351,23 @@ void tb_engine_atfork_failed(tb_engine *e)
     forked_slot = TB_NONE;
 }
 
+void tb_engine_spawned(tb_engine *e, int pid)
+{
+    if (forked_slot == TB_NONE)
+        return;
+    struct tb_client *c = &e->region.clients[forked_slot];
+    tb_lock_take(&e->header->clients_lock);
+    c->start_time = tb_process_start_time(pid);
+    c->pid = pid;
+    c->awaited_ns = 0;
+    if (tb_opens_forget_client(e, forked_slot, true))
+        c->image = 0;
+    else
+        c->pid = 0;
+    tb_lock_drop(&e->header->clients_lock);
+    forked_slot = TB_NONE;
+}
+
 void tb_engine_atfork_child(tb_engine *e)
 {
     if (e->fork_slot != TB_NONE) {

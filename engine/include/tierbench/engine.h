@@ -120,6 +120,8 @@ void tb_engine_atfork_child(tb_engine *engine);
 
 /* In the thread whose fork failed, after the parent's handler: what was made for the child is given back. */
 void tb_engine_atfork_failed(tb_engine *engine);
+/* Instead of atfork_child, by the caller: process `pid` was made and has executed a program, which inherited what is coherent. */
+void tb_engine_spawned(tb_engine *engine, int pid);
 
 /*
  * The chain that serves an absolute, normalised path: NULL where the path is

@@ -384,6 +384,28 @@ static void processes(void)
     CHECK(write(fd, " parent", 7) == 7);
     close(fd);
     CHECK(holds("handed", "parent child parent"));
+    int ready[2], go[2]; /* a child that outlives the descriptor it was given: who opens the file again does it no harm */
+    char *slow[] = {"sh", "-c", "printf . >&4; read word <&3; printf child", NULL};
+    CHECK(pipe(ready) == 0 && pipe(go) == 0);
+    fd = open("log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    CHECK(write(fd, "parent ", 7) == 7);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fd, 1);
+    posix_spawn_file_actions_adddup2(&actions, ready[1], 20);
+    posix_spawn_file_actions_adddup2(&actions, go[0], 3);
+    posix_spawn_file_actions_adddup2(&actions, 20, 4);
+    CHECK(posix_spawnp(&pid, "sh", &actions, NULL, slow, environ) == 0);
+    posix_spawn_file_actions_destroy(&actions);
+    close(fd);
+    CHECK(read(ready[0], got, 1) == 1);
+    fd = open("log", O_WRONLY | O_APPEND);
+    CHECK(write(fd, "again ", 6) == 6 && write(go[1], "\n", 1) == 1 && waitpid(pid, NULL, 0) == pid);
+    close(fd);
+    CHECK(holds("log", "parent again child"));
+    for (int i = 0; i < 2; i++) {
+        close(ready[i]);
+        close(go[i]);
+    }
     put("script", "#!/bin/sh\necho \"$1\"\n");
     CHECK(chmod("script", 0755) == 0);
     FILE *f = popen("./script word", "r");
