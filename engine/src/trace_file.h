@@ -49,9 +49,10 @@ struct tb_trace_job {
 enum tb_trace_module { TB_TRACE_POSIX, TB_TRACE_STDIO, TB_TRACE_MPIIO, TB_TRACE_MODULES };
 enum tb_trace_state { TB_TRACE_RUNS, TB_TRACE_ENDED };
 
-/* The first values that came, how often each; the place of the last one is looked at first. */
+/* The first values that came, how often each; the place of the last one is looked at first, then a hash of places. */
 struct tb_trace_common {
     uint32_t n, last;
+    uint8_t place[2 * TB_TRACE_COMMON]; /* + 1; 0: none */
     int64_t value[TB_TRACE_COMMON];
     uint64_t count[TB_TRACE_COMMON];
 };

@@ -77,7 +77,7 @@ void tb_trace_mpi(tb_trace *t, const struct tb_trace_mpi *e)
     struct tb_trace_mpiio *m = number < 0 ? NULL : &t->file->mpiio[number];
     if (m) {
         tb_trace_take(&m->slot.lock);
-        m->slot.active = 1;
+        tb_trace_mark(&m->slot);
         if (e->call == TB_TRACE_MPI_READ || e->call == TB_TRACE_MPI_WRITE)
             tb_trace_segment(t, TB_TRACE_MPIIO, number, e->call == TB_TRACE_MPI_READ ? TB_TRACE_READ : TB_TRACE_WRITE, e->offset,
                              (int64_t)e->bytes, time);

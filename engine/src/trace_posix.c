@@ -15,7 +15,7 @@ static struct tb_trace_posix *begin(struct tb_trace *t, int number)
     struct tb_trace_posix *p = number < 0 ? NULL : &t->file->posix[number];
     if (p) {
         tb_trace_take(&p->slot.lock);
-        p->slot.active = 1;
+        tb_trace_mark(&p->slot);
     }
     return p;
 }
@@ -106,6 +106,12 @@ static const struct kind {
                        POSIX_F_READ_TIME, POSIX_F_MAX_READ_TIME},
 };
 
+/* A division takes longer than all the rest of this file, and block sizes are powers of two. */
+static bool is_multiple(int64_t offset, int64_t of)
+{
+    return (of & (of - 1)) == 0 ? (offset & (of - 1)) == 0 : offset % of == 0;
+}
+
 static void count_place(struct tb_trace_posix *p, enum tb_trace_access access, int64_t offset, int64_t n)
 {
     const struct kind *k = &kinds[access];
@@ -119,7 +125,7 @@ static void count_place(struct tb_trace_posix *p, enum tb_trace_access access, i
     p->offset = offset + n;
     if (c[k->max_byte] < offset + n - 1)
         c[k->max_byte] = offset + n - 1;
-    if (alignment > 0 && offset % alignment != 0)
+    if (alignment > 0 && !is_multiple(offset, alignment))
         c[POSIX_FILE_NOT_ALIGNED]++;
 }
 

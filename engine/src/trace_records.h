@@ -47,6 +47,8 @@ static inline void tb_trace_leave(void) { tb_tracing--; }
 void tb_trace_take(_Atomic uint32_t *lock);
 static inline void tb_trace_drop(_Atomic uint32_t *lock) { atomic_store_explicit(lock, 0, memory_order_release); }
 
+static inline void tb_trace_mark(struct tb_trace_slot *slot) { atomic_store_explicit(&slot->active, 1, memory_order_relaxed); }
+
 /*
  * The record of a name, which is made clean first, made where there is none.  -1: it
  * is not to be recorded, or there is no room, which is counted.

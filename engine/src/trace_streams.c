@@ -57,7 +57,7 @@ static struct tb_trace_stdio *begin(struct tb_trace *t, int number)
     struct tb_trace_stdio *s = number < 0 ? NULL : &t->file->stdio[number];
     if (s) {
         tb_trace_take(&s->slot.lock);
-        s->slot.active = 1;
+        tb_trace_mark(&s->slot);
     }
     return s;
 }
