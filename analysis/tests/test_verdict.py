@@ -96,3 +96,50 @@ def test_steps_are_small_families_of_planned_comparisons(shared_run: Path) -> No
     assert ("none", "BB + NVMe", "BB + NVMe + RAM", True) in found
     assert ("tier", "BB + NVMe", "BB + NVMe + RAM", False) in found
     assert ("none", "BB + NVMe + RAM", "BB + NVMe + RAM side by side", True) in found
+
+
+RECIPE = {
+    "scale": "local",
+    "factor": 4,
+    "dropped": ["nodes: 1 of 960"],
+    "nodes": 1,
+    "full_percent": 7.5,
+    "sustained_by": "the driver's counts",
+}
+
+
+def as_recipe(run: Path, **more: object) -> Row:
+    """The PFS row without -Y as if a recipe had measured it."""
+    for path in run.glob("cases/pfs-bypass-pfs-none-plain/*/case.json"):
+        case = json.loads(path.read_text()) | {"test": "x-write", "command": "metadata"} | RECIPE | more
+        path.write_text(json.dumps(case))
+        path.with_name("stdout.txt").write_text(f"write {case['value']}\n")
+    return next(r for r in judge(read_run(run)) if r.key["test"] == "x-write")
+
+
+def test_a_twin_is_held_to_the_published_share(run_folder: Path) -> None:
+    row = as_recipe(run_folder, expected=471.6, published=471.6, requirement=471.6)
+    assert row.verdict == "pass" and row.predicted == 471.6
+    assert row.at_full_speed == pytest.approx(4 * row.median.value)
+    assert row.published_at_full_speed == pytest.approx(4 * 471.6)
+    assert (row.scale, row.dropped, row.full_percent) == ("local", ("nodes: 1 of 960",), 7.5)
+    assert row.label == "x-write, PFS"
+    far = as_recipe(run_folder, expected=400.0, published=400.0, requirement=None)
+    assert far.verdict == "fail" and "does not behave as modelled" in far.reason
+
+
+def test_a_read_faster_than_the_device_came_from_a_cache(run_folder: Path) -> None:
+    row = as_recipe(run_folder, read_limit=400.0, requirement=None, published=None)
+    assert row.verdict == "fail" and "from a cache" in row.reason
+    assert as_recipe(run_folder, read_limit=470.0, requirement=None, published=None).verdict == "pass"
+
+
+@pytest.mark.parametrize(("sustained", "verdict"), [(True, "pass"), (False, "fail")])
+def test_a_rank_at_the_end_of_its_data_fails(run_folder: Path, sustained: bool, verdict: str) -> None:
+    row = as_recipe(run_folder, sustained=sustained, requirement=None, published=None)
+    assert row.verdict == verdict and "deadline" in row.reason
+
+
+def test_a_recipe_has_no_step_to_another_test(run_folder: Path) -> None:
+    as_recipe(run_folder)
+    assert all(s.before.key["test"] != "x-write" for s in steps(judge(read_run(run_folder))))

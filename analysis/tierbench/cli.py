@@ -1,6 +1,7 @@
 """The command `tierbench`: report, list, trace, compare, history and recipes.
 
-Exit status 2 with one line on bad input or a refusal; `compare` exits with 1 on a significant regression.
+Exit status 2 with one line on bad input or a refusal; `compare` exits with 1 on a significant regression, and
+`report --check` where something failed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tierbench import (
     tables,
 )
 from tierbench.runs import RunError, find_runs, read_run
+from tierbench.verdict import FAIL
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="where to write (default: the run folder)"
     )
+    one.add_argument("--check", action="store_true", help="exit with 1 when a case or a row failed")
     one.set_defaults(function=_report)
     every = commands.add_parser("list", help="list runs with their verdicts")
     every.add_argument("results", type=Path, nargs="?", default=Path("results"), metavar="RESULTS",
@@ -189,11 +192,13 @@ def _recipes(options: argparse.Namespace) -> None:
         tables.print_recipes(chosen, _console())
 
 
-def _report(options: argparse.Namespace) -> None:
+def _report(options: argparse.Namespace) -> int:
     made = report.make(read_run(options.run))
     written = report.write(made, options.output or options.run, exports.of_report(made))
     report.print_table(made, _console())
     print("\nWritten: " + ", ".join(str(path) for path in written))
+    failed = made.counts[FAIL] or made.run.failures
+    return 1 if options.check and failed else 0
 
 
 def _list(options: argparse.Namespace) -> None:

@@ -107,7 +107,7 @@ def _verdicts(report: Report) -> list[str]:
             times(r.ratio_without_sync.value if r.ratio_without_sync else None),
             number(r.requirement),
             percent(r.margin),
-            number(r.prediction.bandwidth_mib_s if r.prediction else None),
+            number(r.predicted),
             r.verdict,
         ]
         for r in report.rows

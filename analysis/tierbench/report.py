@@ -127,6 +127,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "dropped": list(row.dropped),
         "factor": row.factor,
         "at_full_speed": row.at_full_speed,
+        "published_at_full_speed": row.published_at_full_speed,
         "full_percent": row.full_percent,
         "sustained": row.sustained,
         "sustained_by": row.sustained_by,
@@ -171,11 +172,13 @@ def summary_sentences(report: Report) -> list[str]:
         ("none", "In scratch (fsync promises nothing)"),
     ):
         rows = [r for r in report.rows if r.key["fsync"] == promise and r.key["tiers"] not in ("pfs", "ram")]
+        rows = [r for r in rows if r.scale is None]  # recipes are many tests: none of their rows is the best
         best = max((r for r in rows if r.ratio), key=lambda r: r.median.value, default=None)
         if best:
             reached = f"{number(best.median.value)} {best.key['unit']}"
             told.append(f"{where}, {best.label} reaches {reached}: {_both_ratios(best)}.")
         chain = [s for s in report.steps if s.after.key["fsync"] == promise and s.after.key["tiers"] != "ram"]
+        chain = [s for s in chain if s.after.scale is None]
         if chain:
             told.append(
                 f"Step by step from {chain[0].before.label}: " + ", ".join(map(_step_words, chain)) + "."
@@ -320,14 +323,26 @@ def provenance_facts(provenance: dict[str, Any]) -> list[tuple[str, str]]:
 
 def print_table(report: Report, console: Console) -> None:
     """The verdict table on a terminal."""
-    table = Table(box=box.SIMPLE_HEAD, title=f"{report.run.name}", title_justify="left", pad_edge=False)
+    compared = [r for r in report.rows if r.scale is None]
+    if compared:
+        _print_compared(report.run.name, compared, console)
+    if len(compared) < len(report.rows):
+        _print_acceptance(report.run.name, [r for r in report.rows if r.scale is not None], console)
+    for sentence in [*summary_sentences(report), *failure_sentences(report)]:
+        console.print(sentence, highlight=False, markup=False)
+
+
+_COLOURS = {PASS: "green", FAIL: "red", INCONCLUSIVE: "yellow"}
+
+
+def _print_compared(name: str, rows: list[Row], console: Console) -> None:
+    table = Table(box=box.SIMPLE_HEAD, title=name, title_justify="left", pad_edge=False)
     for name in ("Configuration", "fsync"):
         table.add_column(name)
     for name in ("MiB/s", "95 % interval", "vs PFS -Y", "vs PFS", "Required", "Predicted"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("Verdict")
-    colours = {PASS: "green", FAIL: "red", INCONCLUSIVE: "yellow"}
-    for r in report.rows:
+    for r in rows:
         table.add_row(
             r.label,
             r.key["fsync"],
@@ -337,8 +352,30 @@ def print_table(report: Report, console: Console) -> None:
             times(r.ratio_without_sync.value if r.ratio_without_sync else None),
             number(r.requirement),
             number(r.predicted),
-            f"[{colours[r.verdict]}]{r.verdict}[/]",
+            f"[{_COLOURS[r.verdict]}]{r.verdict}[/]",
         )
     console.print(table)
-    for sentence in [*summary_sentences(report), *failure_sentences(report)]:
-        console.print(sentence, highlight=False, markup=False)
+
+
+def _print_acceptance(name: str, rows: list[Row], console: Console) -> None:
+    """What recipes measured, and times the twin's factor K, beside what was published for as many nodes."""
+    scales = ", ".join(dict.fromkeys(str(r.scale) for r in rows))
+    title = f"{name}, acceptance at scale {scales}"
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    table.add_column("Test")
+    for column in ("Measured", "95 % interval", "K", "At full speed", "Published", "Deviation"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("Verdict")
+    for r in rows:
+        deviation = r.median.value / r.published - 1 if r.published else None
+        table.add_row(
+            r.label,
+            f"{number(r.median.value)} {r.key['unit']}",
+            span(r.median),
+            str(r.factor),
+            number(r.at_full_speed),
+            number(r.published_at_full_speed),
+            percent(deviation),
+            f"[{_COLOURS[r.verdict]}]{r.verdict}[/]",
+        )
+    console.print(table)

@@ -124,8 +124,15 @@ class Row:
     @property
     def at_full_speed(self) -> float:
         """The median without the twin's factor: comparable with the published share."""
-        times = self.key["metric"] == "time"
-        return self.median.value / self.factor if times else self.median.value * self.factor
+        return self._quickened(self.median.value)
+
+    @property
+    def published_at_full_speed(self) -> float | None:
+        """What was published, for as many nodes."""
+        return None if self.published is None else self._quickened(self.published)
+
+    def _quickened(self, value: float) -> float:
+        return value / self.factor if self.key["metric"] == "time" else value * self.factor
 
     @property
     def fraction_of_peak(self) -> float | None:

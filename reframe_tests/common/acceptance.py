@@ -401,7 +401,7 @@ class Acceptance(rfm.RunOnlyRegressionTest):
         told = json.loads(statistics.read_text()) if statistics.exists() else {}
         plan = json.loads((stage / "plan.json").read_text()) if (stage / "plan.json").exists() else {}
         drains = self.mode not in ("bypass", "scratch")
-        limit = read_limit(recipe, size_of(arguments, "-t")) if access == "read" and self.modelled else None
+        limit = self._read_limit(size_of(arguments, "-t"), published.metric) if access == "read" else None
         conditions = [] if self.at_home else [*recipe.directives, *recipe.before]
         whole = self.sizes.nodes == recipe.nodes and not self.sizes.dropped
         return {
@@ -432,9 +432,14 @@ class Acceptance(rfm.RunOnlyRegressionTest):
             "factor": self.factor,
             "scale": self.wanted.name,
             "dropped": [*self.sizes.dropped, *(f"condition: {c}" for c in conditions)],
-            "read_limit": limit / (1 << 20) / self.factor * self.sizes.nodes if limit else None,
+            "read_limit": limit,
             "full_percent": _full_percent(stage / "df.txt"),
         }
+
+    def _read_limit(self, transfer: int, metric: str) -> float | None:
+        """What the twin reads at most, in the metric's unit; None on a real site."""
+        limit = read_limit(self.published_run, transfer) if self.modelled else None
+        return limit and limit / (transfer if metric == "iops" else 1 << 20) / self.factor * self.sizes.nodes
 
     def _share(self, access: str) -> float:
         """The published number as this run would show it: its nodes' share, slowed by the factor."""
