@@ -273,8 +273,10 @@ bool tb_file_put(tb_engine *e, uint32_t file)
     int stripe = tb_file_lock(e, file);
     assert(f->magic == TB_FILE_MAGIC && f->n_open);
     bool last = --f->n_open == 0;
+    if (last && f->flags & TB_FILE_OTHER_MODE)
+        f->flags ^= TB_FILE_SYNC | TB_FILE_OTHER_MODE;
     if (last)
-        f->flags &= ~(uint32_t)TB_FILE_COHERENT;
+        f->flags &= ~(uint32_t)(TB_FILE_COHERENT | TB_FILE_FSYNC_PFS);
     if (last && f->flags & TB_FILE_UNLINKED)
         f->error = 0; /* nobody is left to hear of it */
     bool void_now = last && f->flags & TB_FILE_UNLINKED && f->n_buffers;

@@ -42,6 +42,11 @@ uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id);
 bool tb_file_may_be_known(const tb_engine *e, const struct stat *st);
 /* Lower n_open; frees a record that nothing needs.  True where its bytes are void now: the caller forgets them. */
 bool tb_file_put(tb_engine *e, uint32_t file);
+/* Written behind in a file whose prefix writes through: whoever closes it flushes, whatever the flush policy. */
+static inline bool tb_file_owes_flush(const struct tb_file *f)
+{
+    return (f->flags & (TB_FILE_OTHER_MODE | TB_FILE_SYNC)) == TB_FILE_OTHER_MODE;
+}
 /* Free the record if nothing needs it. */
 void tb_file_release(tb_engine *e, uint32_t file);
 

@@ -355,10 +355,11 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
 {
     struct tb_file *f = &e->region.files[o->file];
     struct tb_target t = tb_layer_target(e, o, fd);
+    bool owed = tb_file_owes_flush(f);
     if (!may_write(o->flags) || !f->n_dirty || f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED) ||
-        e->flush.policy != TB_FLUSH_ON_CLOSE)
+        (e->flush.policy != TB_FLUSH_ON_CLOSE && !owed))
         return 0;
-    if (e->flush.background && tb_instance_daemon_alive(e) && tb_target_is_named(e, o->file)) {
+    if (e->flush.background && !owed && tb_instance_daemon_alive(e) && tb_target_is_named(e, o->file)) {
         tb_flush_queue(e, o->file);
         return 0;
     }

@@ -275,7 +275,8 @@ int tb_promise_keep(struct tb_target *t)
     e->header->fsyncs++;
     if (f->flags & TB_FILE_SCRATCH)
         return 0;
-    if (f->flags & TB_FILE_COHERENT || tb_config_of(e)->fsync != TB_FSYNC_TIER || e->journal_fd < 0 || !has_room(e))
+    if (f->flags & (TB_FILE_COHERENT | TB_FILE_FSYNC_PFS) || tb_config_of(e)->fsync != TB_FSYNC_TIER || e->journal_fd < 0 ||
+        !has_room(e))
         return keep_on_pfs(t);
     if (keep_in_tier(t))
         return keep_on_pfs(t); /* a full or failing tier: the stronger promise */

@@ -96,6 +96,8 @@ enum tb_file_flag {
     TB_FILE_CUTTING = 64,  /* its length is being set: writes that overlap it in time are made again behind it */
     TB_FILE_HELD = 128,    /* being cut or named anew: no journal record is made of it meanwhile */
     TB_FILE_UNSYNCED = 256, /* the PFS was written to and not synced since */
+    TB_FILE_OTHER_MODE = 512, /* SYNC is not what its prefix says: until the last close (override.c) */
+    TB_FILE_FSYNC_PFS = 1024, /* fsync promises the PFS: until the last close */
 };
 
 struct tb_file {

@@ -203,6 +203,29 @@ int tb_engine_make_coherent(tb_engine *engine, int fd);
 int tb_engine_advise(tb_engine *engine, int fd, uint64_t offset, uint64_t length, enum tb_hint hint);
 
 /*
+ * Another mode for the one file behind `fd` than its prefix has: for every process
+ * that has it open now or opens it later, until the last of them closes it.
+ * `persistent-sync` first flushes what is dirty, and waits for the PFS; where the
+ * prefix writes through, a file in `persistent-async` is flushed when it is closed,
+ * whatever the flush policy.  `bypass` is tb_engine_make_coherent.
+ * 0, also where it has that mode; -EBADF `fd` is not buffered; -EINVAL no such
+ * mode; -EOPNOTSUPP scratch, which is a matter of names, can neither be had for one
+ * file nor left; -EBUSY the file passes through already; else the error of the flush.
+ */
+int tb_engine_set_mode(tb_engine *engine, int fd, enum tb_mode mode);
+
+/*
+ * A stronger promise of fsync for the one file behind `fd`: `pfs` where the
+ * configuration says `tier`.  For whom and how long: as above.
+ * 0, also where it has that promise; -EBADF; -EINVAL no such promise; -EPERM it is
+ * weaker than the file's; -EOPNOTSUPP scratch promises nothing.
+ */
+int tb_engine_set_fsync(tb_engine *engine, int fd, enum tb_fsync fsync);
+
+/* What the file behind `fd` has now; one that passes through is in bypass.  0, or -EBADF `fd` is not buffered. */
+int tb_engine_promise(tb_engine *engine, int fd, enum tb_mode *mode, enum tb_fsync *fsync);
+
+/*
  * Flush dirty bytes: of the file behind `fd`, or of every file of the instance,
  * whoever wrote it, where `fd` is -1.  Returns when they are written to the PFS
  * (not synced there).  0 for one file, the number of files flushed for all, or
