@@ -88,11 +88,14 @@ static void hold_signals(int how)
 
 static void exec_program(const struct run *r)
 {
-    char library[PATH_MAX], preload[4 * PATH_MAX], config[PATH_MAX], tracers[2 * PATH_MAX];
+    char library[PATH_MAX], mpi[PATH_MAX], preload[5 * PATH_MAX], config[PATH_MAX], tracers[2 * PATH_MAX];
     const char *given = getenv("TB_PRELOAD"), *others = getenv("LD_PRELOAD");
     ctl_sibling("../lib/libtierbench_preload.so", library, sizeof(library));
+    ctl_sibling("../lib/libtierbench_mpi.so", mpi, sizeof(mpi));
+    bool has_mpi = access(mpi, R_OK) == 0; /* it is built where there is an MPI library */
     ctl_trace_environment(&r->trace, tracers, sizeof(tracers));
-    snprintf(preload, sizeof(preload), "%s%s%s%s", tracers, given ? given : library, others ? ":" : "", others ? others : "");
+    snprintf(preload, sizeof(preload), "%s%s%s%s%s%s", tracers, given ? given : library, has_mpi ? ":" : "", has_mpi ? mpi : "",
+             others ? ":" : "", others ? others : "");
     setenv("TIERBENCH_INSTANCE", r->daemon.name, 1);
     setenv("TIERBENCH_CONFIG", realpath(r->daemon.config, config) ? config : r->daemon.config, 1);
     setenv("LD_PRELOAD", preload, 1);

@@ -1,0 +1,63 @@
+/* The MPI library behind this one: its symbols, and whether it is the kind we know. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "layer.h"
+
+#define LIBRARY "libmpi.so.40" /* Open MPI 2 to 5 */
+
+static _Thread_local int inside __attribute__((tls_model("initial-exec")));
+
+/* A library that a program loaded for itself alone (Python's modules do) is in no list of symbols but its own. */
+static void *find(void *where, const char *name)
+{
+    void *found = dlsym(where, name), *library = found ? NULL : dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
+    if (library) {
+        found = dlsym(library, name);
+        dlclose(library); /* it stays: somebody else loaded it */
+    }
+    return found;
+}
+
+/* The program itself may hold the one copy that all use. */
+static void *info_null(void)
+{
+    return find(RTLD_DEFAULT, "ompi_mpi_info_null");
+}
+
+bool tb_mpi_is_info(MPI_Info info)
+{
+    return info != (MPI_Info)info_null();
+}
+
+void *tb_mpi_next(const char *name)
+{
+    void *found = find(RTLD_NEXT, name);
+    if (!found) {
+        fprintf(stderr, "tierbench: the MPI library has no %s\n", name);
+        abort();
+    }
+    return found;
+}
+
+static bool is_open_mpi(void)
+{
+    static int known; /* 1 it is, -1 it isn't; who comes at once finds the same */
+    if (!known)
+        known = info_null() ? 1 : -1;
+    return known > 0;
+}
+
+bool tb_mpi_enter(void)
+{
+    if (inside || !is_open_mpi())
+        return false;
+    inside++;
+    return true;
+}
+
+void tb_mpi_leave(void)
+{
+    inside--;
+}
