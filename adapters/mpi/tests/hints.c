@@ -6,7 +6,8 @@
  *
  * Gives FILE the hints (WAY: `open`, `info` by MPI_File_set_info, `view` by
  * MPI_File_set_view), prints the tierbench_ values that hold, and then when the PFS
- * has what each rank wrote.  ALIAS leads to the same file past the adapter.
+ * has what each rank wrote.  ALIAS leads to the same file past the adapter.  WAY `read`:
+ * gives the hints when opening, and only reads the file twice.
  */
 #include <fcntl.h>
 #include <mpi.h>
@@ -61,6 +62,27 @@ static void print_hints(MPI_File file)
     MPI_Info_free(&info);
 }
 
+static void read_twice(MPI_File file)
+{
+    char bytes[65536];
+    MPI_Offset end;
+    check(MPI_File_get_size(file, &end), "get_size");
+    for (int pass = 0; pass < 2; pass++)
+        for (MPI_Offset at = 0; at < end; at += (MPI_Offset)sizeof(bytes))
+            check(MPI_File_read_at(file, at, bytes, sizeof(bytes), MPI_BYTE, MPI_STATUS_IGNORE), "read");
+}
+
+static void write_and_look(MPI_File *file, const char *alias)
+{
+    check(MPI_File_write_at(*file, rank, "w", 1, MPI_BYTE, MPI_STATUS_IGNORE), "write");
+    say("write", alias, 'w');
+    check(MPI_File_write_at(*file, rank, "s", 1, MPI_BYTE, MPI_STATUS_IGNORE), "write");
+    check(MPI_File_sync(*file), "sync");
+    say("sync", alias, 's');
+    check(MPI_File_close(file), "close");
+    say("close", alias, 's');
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 4)
@@ -77,20 +99,19 @@ int main(int argc, char **argv)
         *value = 0;
         MPI_Info_set(info, argv[i], value + 1);
     }
-    MPI_Info none = MPI_INFO_NULL, at_open = strcmp(way, "open") == 0 ? info : none;
+    MPI_Info none = MPI_INFO_NULL, at_open = strcmp(way, "info") == 0 || strcmp(way, "view") == 0 ? none : info;
     check(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, at_open, &file), "open");
     if (strcmp(way, "info") == 0)
         check(MPI_File_set_info(file, info), "set_info");
     if (strcmp(way, "view") == 0)
         check(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", info), "set_view");
     print_hints(file);
-    check(MPI_File_write_at(file, rank, "w", 1, MPI_BYTE, MPI_STATUS_IGNORE), "write");
-    say("write", alias, 'w');
-    check(MPI_File_write_at(file, rank, "s", 1, MPI_BYTE, MPI_STATUS_IGNORE), "write");
-    check(MPI_File_sync(file), "sync");
-    say("sync", alias, 's');
-    check(MPI_File_close(&file), "close");
-    say("close", alias, 's');
+    if (strcmp(way, "read") == 0) {
+        read_twice(file);
+        check(MPI_File_close(&file), "close");
+    } else {
+        write_and_look(&file, alias);
+    }
     MPI_Info_free(&info);
     MPI_Finalize();
     return 0;

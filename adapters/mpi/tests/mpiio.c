@@ -1,49 +1,16 @@
 /*
- * MPI-IO by every way the standard has, on one shared file, each checked by reading
- * it back: independent, collective, through file views, by shared file pointers,
- * after MPI_File_sync, and in atomic mode.  Ends with 0 where all bytes are right.
+ * MPI-IO on one shared file, each way checked by reading it back: independent,
+ * collective, through file views, by shared file pointers, after MPI_File_sync, and
+ * in atomic mode; mpiio_ways.c has the others.  Ends with 0 where all bytes are right.
  *
  *   mpiio FOLDER
  */
-#include <mpi.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "ranks.h"
 
 #define BLOCK 3001  /* ints of a rank at a time: no multiple of anything */
 #define BLOCKS 40
 #define RECORD 100  /* ints of a record by the shared pointer */
 #define RECORDS 50
-
-static int rank, size;
-static const char *folder;
-
-static void fail(const char *what, int at, int got, int expected)
-{
-    fprintf(stderr, "rank %d: %s: at %d is %d, not %d\n", rank, what, at, got, expected);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-static void check(int rc, const char *what)
-{
-    char text[MPI_MAX_ERROR_STRING];
-    int n;
-    if (rc == MPI_SUCCESS)
-        return;
-    MPI_Error_string(rc, text, &n);
-    fprintf(stderr, "rank %d: %s: %s\n", rank, what, text);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-static MPI_File open_file(const char *name, int more)
-{
-    char path[4096];
-    MPI_File file;
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    check(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR | more, MPI_INFO_NULL, &file), name);
-    return file;
-}
 
 /* What rank `r` writes as the i-th int of its block b. */
 static int value(int r, int b, int i)
@@ -78,9 +45,7 @@ static void at_offsets(const char *name, int collective)
         fill(block, rank, b);
         check((collective ? MPI_File_write_at_all : MPI_File_write_at)(file, place(rank, b), block, BLOCK, MPI_INT, MPI_STATUS_IGNORE), name);
     }
-    check(MPI_File_sync(file), "sync");
-    MPI_Barrier(MPI_COMM_WORLD);
-    check(MPI_File_sync(file), "sync");
+    sync_barrier_sync(file);
     for (int b = 0; b < BLOCKS; b++) {
         check((collective ? MPI_File_read_at_all : MPI_File_read_at)(file, place(other, b), block, BLOCK, MPI_INT, MPI_STATUS_IGNORE), name);
         compare(name, block, other, b);
@@ -89,7 +54,7 @@ static void at_offsets(const char *name, int collective)
     check(MPI_File_get_size(file, &bytes), "size");
     if (bytes != place(0, BLOCKS))
         fail("size", 0, (int)bytes, (int)place(0, BLOCKS));
-    check(MPI_File_close(&file), "close");
+    close_file(&file);
 }
 
 /* The ranks' ints are interleaved one by one: a view each, written and read at once. */
@@ -106,15 +71,14 @@ static void through_views(const char *name)
         fill(block, rank, b);
         check(MPI_File_write_all(file, block, BLOCK, MPI_INT, MPI_STATUS_IGNORE), name);
     }
-    check(MPI_File_sync(file), "sync");
-    MPI_Barrier(MPI_COMM_WORLD);
+    sync_barrier_sync(file);
     int other = (rank + 1) % size;
     check(MPI_File_set_view(file, other * (MPI_Offset)sizeof(int), MPI_INT, every, "native", MPI_INFO_NULL), "view");
     for (int b = 0; b < BLOCKS; b++) {
         check(MPI_File_read(file, block, BLOCK, MPI_INT, MPI_STATUS_IGNORE), name);
         compare(name, block, other, b);
     }
-    check(MPI_File_close(&file), "close");
+    close_file(&file);
     MPI_Type_free(&every);
 }
 
@@ -129,8 +93,7 @@ static void by_shared_pointer(const char *name)
         check(k % 2 ? MPI_File_write_shared(file, record, RECORD, MPI_INT, MPI_STATUS_IGNORE)
                     : MPI_File_write_ordered(file, record, RECORD, MPI_INT, MPI_STATUS_IGNORE), name);
     }
-    check(MPI_File_sync(file), "sync");
-    MPI_Barrier(MPI_COMM_WORLD);
+    sync_barrier_sync(file);
     for (int k = 0; k < RECORDS * size; k++) {
         check(MPI_File_read_at(file, (MPI_Offset)k * RECORD * (MPI_Offset)sizeof(int), record, RECORD, MPI_INT, MPI_STATUS_IGNORE), name);
         for (int i = 1; i < RECORD; i++)
@@ -139,7 +102,7 @@ static void by_shared_pointer(const char *name)
         if (record[0] < 0 || record[0] >= RECORDS * size || seen[record[0]]++)
             fail("a record twice", k, record[0], -1);
     }
-    check(MPI_File_close(&file), "close");
+    close_file(&file);
 }
 
 /* In atomic mode a reader sees a write of another rank whole, without sync. */
@@ -162,7 +125,7 @@ static void atomically(const char *name)
     } else if (rank == 0) {
         printf("atomic mode: refused by this MPI library\n");
     }
-    check(MPI_File_close(&file), "close");
+    close_file(&file);
 }
 
 /* Appended to, cut, and removed when closed. */
@@ -175,24 +138,18 @@ static void ends(const char *name)
     check(MPI_File_get_size(file, &bytes), "get_size");
     if (bytes != 1234567)
         fail("set_size", 0, (int)bytes, 1234567);
-    check(MPI_File_close(&file), "close");
+    close_file(&file);
 }
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    folder = argc > 1 ? argv[1] : ".";
+    start(argc, argv);
     at_offsets("independent", 0);
     at_offsets("collective", 1);
     through_views("views");
     by_shared_pointer("shared");
     atomically("atomic");
     ends("gone");
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 0)
-        printf("all bytes are right, %d ranks\n", size);
-    MPI_Finalize();
+    finish();
     return 0;
 }
