@@ -18,6 +18,7 @@
 #include "config_yaml.h"
 #include "hermes_conf.h"
 #include "schedule.h"
+#include "units.h"
 
 static const char *const mode_names[] = {"persistent-async", "persistent-sync", "scratch", "bypass", NULL};
 static const char *const fsync_names[] = {"tier", "pfs", "none", NULL};
@@ -315,6 +316,9 @@ static int read_yaml(const char *file, struct tb_config *out, struct tb_error *e
     struct tb_schedule schedule;
     if (!rc && (rc = tb_schedule_read(out, &schedule, err)) == 0)
         tb_schedule_free(&schedule);
+    struct tb_unit_range *ranges;
+    if (!rc && (rc = tb_units_read(out, &ranges, err)) == 0)
+        free(ranges);
     return rc;
 }
 

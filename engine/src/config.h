@@ -20,6 +20,7 @@
 #define TB_BLOCK_MIN 4096u /* bytes; every block size is a multiple */
 #define TB_NAME_MAX 32
 #define TB_MAX_RULES 16   /* of placement; one bit each in a word */
+#define TB_MAX_UNIT_FILES 32
 #define TB_PATTERN_MAX 256
 #define TB_ERROR_MAX 1024
 
@@ -72,9 +73,19 @@ struct tb_config_rule {
     uint32_t tier[TB_MAX_TIERS];
 };
 
+/* data-locality: a file whose dispersion units are byte ranges (units.h). */
+struct tb_config_unit_file {
+    char pattern[TB_PATTERN_MAX]; /* of the path; `*` also stands for slashes */
+    uint32_t first, n;            /* its ranges in the region's table */
+};
+
 struct tb_config_placement {
     enum tb_policy policy;
     uint64_t unit; /* data-locality: bytes of a dispersion unit; 0: a chunk, UINT64_MAX: a file */
+    char units[TB_PATH_MAX]; /* data-locality: a file, see units.h; "": none */
+    uint32_t n_unit_files, n_unit_ranges;
+    uint64_t units_digest; /* of the ranges */
+    struct tb_config_unit_file unit_files[TB_MAX_UNIT_FILES];
     uint32_t n_rules;
     struct tb_config_rule rules[TB_MAX_RULES];
 };

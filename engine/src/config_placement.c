@@ -80,6 +80,7 @@ static const struct tb_yaml_key rule_keys[] = {
 const struct tb_yaml_key tb_placement_keys[] = {
     {"policy", TB_YAML_CHOICE, TB_YAML_FIELD(struct tb_config, placement.policy), .choices = policy_names},
     {"unit", TB_YAML_CUSTOM, .read = read_unit},
+    {"units", TB_YAML_PATH, TB_YAML_FIELD(struct tb_config, placement.units)},
     {"rules", TB_YAML_LIST, .offset = offsetof(struct tb_config, placement.rules), .width = sizeof(struct tb_config_rule), .min = 1,
      .max = TB_MAX_RULES, .keys = rule_keys, .count_offset = offsetof(struct tb_config, placement.n_rules), .start = start_rule},
     {0},
@@ -126,6 +127,8 @@ int tb_placement_resolve(struct tb_config *c, struct tb_finding *found)
         return misplaced(found, "rules", "is missing; policy user-defined needs at least one rule");
     if (p->unit && p->policy != TB_POLICY_DATA_LOCALITY)
         return misplaced(found, "unit", "allowed with policy data-locality only");
+    if (p->units[0] && p->policy != TB_POLICY_DATA_LOCALITY)
+        return misplaced(found, "units", "allowed with policy data-locality only");
     int rc = 0;
     for (uint32_t i = 0; i < p->n_rules && !rc; i++)
         rc = resolve_rule(c, i, found);

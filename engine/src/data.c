@@ -238,6 +238,8 @@ static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint
     flush->bytes = p.flush_first;
     if (p.flush_first)
         return -EAGAIN;
+    if (p.bytes)
+        n = p.bytes;
     uint64_t done = fill_parts(t, &p, from, n, offset, &again, &short_of), end;
     if (done == n || again || (done && tb_map_owner(t->engine, t->file, offset + done, offset + n, &end)))
         return (ssize_t)done;

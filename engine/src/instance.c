@@ -65,10 +65,26 @@ static void remove_tiers(const struct tb_config *c, const char *host, const char
     tb_remove_tree(directory);
 }
 
+/* What the configuration counted, from the file it named. */
+static int fill_units(tb_engine *e, const struct tb_config *c, struct tb_error *err)
+{
+    struct tb_config now = *c;
+    struct tb_unit_range *ranges;
+    int rc = tb_units_read(&now, &ranges, err);
+    if (!rc && tb_config_digest(&now) != tb_config_digest(c)) {
+        snprintf(err->text, sizeof(err->text), "%.900s: was changed while the instance started", c->placement.units);
+        rc = -EAGAIN;
+    }
+    if (!rc && ranges)
+        memcpy(e->region.units, ranges, c->placement.n_unit_ranges * sizeof(*ranges));
+    free(ranges);
+    return rc;
+}
+
 static int finish_create(tb_engine *e, const struct tb_config *c, const struct tb_layout *l, const char *name,
                          struct tb_error *err)
 {
-    int rc = 0;
+    int rc = fill_units(e, c, err);
     for (uint32_t t = 0; t < c->n_tiers && !rc; t++)
         if (c->tiers[t].medium == TB_MEDIUM_DIRECTORY)
             rc = make_tier(c, l, t, e->header->host, name, err);

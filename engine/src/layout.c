@@ -6,6 +6,7 @@
 
 #include "instance.h"
 #include "region.h"
+#include "units.h"
 
 #define PAGE 4096u
 #define FILES_PER_NAME 4u   /* nodes of the tree of names: a directory of a few files each */
@@ -21,7 +22,7 @@ static const char *const section_names[TB_N_SECTIONS] = {
     [TB_SECTION_BUCKETS] = "buffer hash", [TB_SECTION_BUFFERS] = "buffer records",
     [TB_SECTION_FRAGMENTS] = "fragments", [TB_SECTION_FILES] = "file records",
     [TB_SECTION_DIRS] = "names",          [TB_SECTION_OPENS] = "open descriptions",
-    [TB_SECTION_GHOSTS] = "missed lately",
+    [TB_SECTION_GHOSTS] = "missed lately", [TB_SECTION_UNITS] = "dispersion units",
     [TB_SECTION_CLIENTS] = "clients",     [TB_SECTION_SAMPLES] = "samples",
     [TB_SECTION_DATA] = "buffers",
 };
@@ -163,6 +164,7 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
                 sizeof(struct tb_open) + clients / TB_CLIENTS_WORD * sizeof(uint64_t));
     set_section(l, TB_SECTION_CLIENTS, clients, sizeof(struct tb_client));
     set_section(l, TB_SECTION_GHOSTS, n_ghosts(config), sizeof(struct tb_ghost));
+    set_section(l, TB_SECTION_UNITS, config->placement.n_unit_ranges, sizeof(struct tb_unit_range));
     set_section(l, TB_SECTION_SAMPLES, TB_SAMPLES, sizeof(struct tb_sample));
 
     uint64_t bytes = 0;

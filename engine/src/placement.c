@@ -27,6 +27,13 @@ void tb_place(tb_engine *e, const struct tb_place_request *request, struct tb_pl
     policies[e->header->config.placement.policy]->place(e, request, out);
 }
 
+void tb_place_note_name(tb_engine *e, struct tb_file *f, const char *path)
+{
+    const struct tb_placement_ops *policy = policies[e->header->config.placement.policy];
+    if (policy->note_name)
+        policy->note_name(e, f, path);
+}
+
 bool tb_place_together(const tb_engine *e)
 {
     return policies[e->header->config.placement.policy]->together;

@@ -22,6 +22,7 @@ struct tb_place_request {
 };
 
 struct tb_placement {
+    uint64_t bytes; /* the first of the request's, that this is about: the rest is asked for again; 0: all */
     uint32_t n;
     struct {
         uint32_t tier;
@@ -34,6 +35,7 @@ struct tb_placement {
 struct tb_placement_ops {
     const char *name;
     void (*place)(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out);
+    void (*note_name)(tb_engine *e, struct tb_file *f, const char *path); /* NULL: names are nothing to it */
     bool together; /* the parts of a write are handed to their devices at once */
 };
 
@@ -56,7 +58,7 @@ static inline void tb_place_note_access(tb_engine *e, uint32_t file)
     if (e->header->config.placement.policy == TB_POLICY_HOT_DATA)
         tb_place_count_access(e, file);
 }
-/* Note the file's name, new or changed; looked at by user-defined only. */
+/* Note the file's name, new or changed. */
 void tb_place_note_name(tb_engine *e, struct tb_file *f, const char *path);
 
 /* For policies: */

@@ -14,11 +14,9 @@
 
 _Static_assert(TB_MAX_RULES <= 32, "a bit for each rule");
 
-void tb_place_note_name(tb_engine *e, struct tb_file *f, const char *path)
+static void note_name(tb_engine *e, struct tb_file *f, const char *path)
 {
     const struct tb_config_placement *p = &e->header->config.placement;
-    if (p->policy != TB_POLICY_USER_DEFINED)
-        return;
     uint32_t matches = 0;
     for (uint32_t i = 0; i < p->n_rules; i++)
         if (fnmatch(p->rules[i].pattern, path, 0) == 0)
@@ -49,4 +47,4 @@ static void place(tb_engine *e, const struct tb_place_request *request, struct t
     tb_placement_in_order(e, order, first + n, request->bytes, out);
 }
 
-const struct tb_placement_ops tb_placement_user_defined = {.name = "user-defined", .place = place};
+const struct tb_placement_ops tb_placement_user_defined = {.name = "user-defined", .place = place, .note_name = note_name};

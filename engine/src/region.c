@@ -44,6 +44,7 @@ static void locate(struct tb_region *r, const struct tb_layout *l)
     r->clients = (struct tb_client *)(r->base + s[TB_SECTION_CLIENTS].offset);
     r->ghosts = (struct tb_ghost *)(r->base + s[TB_SECTION_GHOSTS].offset);
     r->n_ghosts = (uint32_t)s[TB_SECTION_GHOSTS].count;
+    r->units = (struct tb_unit_range *)(r->base + s[TB_SECTION_UNITS].offset);
     r->samples = (struct tb_sample *)(r->base + s[TB_SECTION_SAMPLES].offset);
 }
 

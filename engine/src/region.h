@@ -35,6 +35,7 @@
 #include "layout.h"
 #include "lock.h"
 #include "region_file.h"
+#include "units.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
 #define TB_REGION_VERSION 1u
@@ -312,6 +313,7 @@ struct tb_region {
     uint32_t n_clients;
     struct tb_ghost *ghosts;
     uint32_t n_ghosts;
+    struct tb_unit_range *units;
     struct tb_sample *samples;
     char *base;
     size_t bytes;

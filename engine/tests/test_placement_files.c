@@ -1,6 +1,8 @@
 /* Placement of real files: where their bytes lie under the policies that look at files, and that none is lost. */
 #include "fixture.h"
 
+#include <errno.h>
+
 #include "check.h"
 #include "filemap.h"
 #include "opens.h"
@@ -216,10 +218,133 @@ static void a_full_tier_is_flushed_first_where_that_pays(void **state)
     fixture_stop(&x);
 }
 
+/* A table of dispersion units for the configuration, as reading it would note it. */
+static int read_units(struct fixture *x, const char *text, struct tb_error *err)
+{
+    struct tb_unit_range *ranges;
+    snprintf(x->config.placement.units, sizeof(x->config.placement.units), "%s/units", x->root);
+    FILE *f = fopen(x->config.placement.units, "w");
+    fputs(text, f);
+    fclose(f);
+    int rc = tb_units_read(&x->config, &ranges, err);
+    if (!rc)
+        free(ranges);
+    return rc;
+}
+
+static uint32_t tier_of_all(struct fixture *x, int fd, uint64_t from, uint64_t to)
+{
+    uint32_t tier = tier_of(x, fd, from);
+    for (uint64_t at = from; at < to; at += BUFFER)
+        assert_int_equal(tier_of(x, fd, at), tier);
+    return tier;
+}
+
+/* 21 data sets of 304 KiB, one behind the other behind 16 KiB: no chunk's end is one's end. */
+static void a_table_says_what_belongs_together(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_error err;
+    char text[2048] = "# data sets\nfile *named\n", line[64];
+    uint32_t units[3] = {0}, in_order[21];
+    const uint64_t bytes = 304 * KIB;
+    start(&x, TB_POLICY_DATA_LOCALITY, 24);
+    for (int u = 20; u >= 0; u--) { /* in any order */
+        snprintf(line, sizeof(line), "%llu %llu /set %d\n", (unsigned long long)(BUFFER + (uint64_t)u * bytes), (unsigned long long)bytes, u);
+        strcat(text, line);
+    }
+    assert_int_equal(read_units(&x, text, &err), 0);
+    assert_int_equal(x.config.placement.n_unit_ranges, 21);
+    fixture_start(&x);
+    int fd = open_named(&x, "named"), other = open_named(&x, "other"), again = open_named(&x, "sub.d_named");
+    for (uint64_t at = 0; at < BUFFER + 21 * bytes; at += 2 * MIB) /* writes that span data sets */
+        write_at(&x, fd, at, 2 * MIB);
+    write_at(&x, other, 0, MIB);
+    tier_of_all(&x, other, 0, MIB); /* no name of the table: a chunk is a unit */
+    for (uint64_t u = 0; u < 21; u++) {
+        in_order[u] = tier_of_all(&x, fd, BUFFER + u * bytes, BUFFER + (u + 1) * bytes);
+        units[in_order[u]]++;
+    }
+    assert_in_range(units[0], 11, 13); /* in the ratio 4 : 2 : 1 */
+    assert_in_range(units[1], 5, 7);
+    assert_in_range(units[2], 2, 4);
+    for (uint64_t u = 0; u + 3 < 21; u++) /* spread evenly: of four that follow each other the first tier has one at least, and not all */
+        assert_true(in_order[u] + in_order[u + 1] + in_order[u + 2] + in_order[u + 3] > 0 &&
+                    (!in_order[u] || !in_order[u + 1] || !in_order[u + 2] || !in_order[u + 3]));
+    for (uint64_t u = 21; u-- > 0;) /* another such file, written backwards and in pieces */
+        for (uint64_t at = bytes; at > 0; at -= BUFFER)
+            write_at(&x, again, BUFFER + u * bytes + at - BUFFER, BUFFER);
+    for (uint64_t u = 0; u < 21; u++)
+        tier_of_all(&x, again, BUFFER + u * bytes, BUFFER + (u + 1) * bytes);
+    assert_true(tb_region_is_valid(x.engine));
+    x.io->ops->close(x.io, fd);
+    x.io->ops->close(x.io, other);
+    x.io->ops->close(x.io, again);
+    fixture_stop(&x);
+}
+
+/* A chunked data set: its pieces lie between another's, all in one tier; a name that changes takes its units along. */
+static void a_unit_may_be_many_ranges(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct tb_error err;
+    char text[8192] = "file */chunked\n", line[64];
+    start(&x, TB_POLICY_DATA_LOCALITY, 24);
+    for (int i = 0; i < 128; i++) {
+        snprintf(line, sizeof(line), "%u 65536 /set %d\n", i * 65536u, i % 3);
+        strcat(text, line);
+    }
+    assert_int_equal(read_units(&x, text, &err), 0);
+    fixture_start(&x);
+    int fd = open_named(&x, "before");
+    assert_int_equal(x.io->ops->rename(x.io, fixture_path(&x, "before"), strcat(strcpy(line, x.pfs), "/chunked"), 0), 0);
+    for (uint64_t at = 0; at < 8 * MIB; at += 4 * MIB)
+        write_at(&x, fd, at, 4 * MIB);
+    for (uint64_t i = 0; i < 128; i++)
+        assert_int_equal(tier_of_all(&x, fd, i * 65536, (i + 1) * 65536), tier_of(&x, fd, i % 3 * 65536));
+    assert_int_not_equal(tier_of(&x, fd, 0), tier_of(&x, fd, 2 * 65536)); /* else the test means little */
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
+static void bad_tables_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } bad[] = {
+        {"0 10 /a\n", "units:1: 0 10 /a: allowed: file PATTERN first"},
+        {"# x\nfile\n", "units:2: : allowed: file PATTERN"},
+        {"file *\n0 /a\n", "units:2: 0 /a: allowed: OFFSET LENGTH UNIT"},
+        {"file *\n-1 10 /a\n", "units:2: -1 10 /a: allowed: OFFSET LENGTH UNIT"},
+        {"file *\n0 0 /a\n", "units:2: 0 0 /a: allowed: OFFSET LENGTH UNIT"},
+        {"file *\n0 10\n", "units:2: 0 10: allowed: OFFSET LENGTH UNIT"},
+        {"file *\n9223372036854775807 1 /a\n", "units:2: 9223372036854775807 1 /a: allowed: OFFSET LENGTH UNIT"},
+        {"file *\n0 10 /a\n9 10 /b\nfile b\n0 1 /a\n", "units:4: byte 9 of *: lies in two ranges"},
+    };
+    struct fixture x;
+    struct tb_error err;
+    start(&x, TB_POLICY_DATA_LOCALITY, 24);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(read_units(&x, bad[i].text, &err), -EINVAL);
+        if (!strstr(err.text, bad[i].message))
+            fail_msg("%s", err.text);
+    }
+    unlink(x.config.placement.units);
+    struct tb_unit_range *ranges;
+    assert_int_equal(tb_units_read(&x.config, &ranges, &err), -ENOENT);
+    tb_remove_tree(x.root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(units_stay_together),
+        cmocka_unit_test(a_table_says_what_belongs_together),
+        cmocka_unit_test(a_unit_may_be_many_ranges),
+        cmocka_unit_test(bad_tables_are_refused),
         cmocka_unit_test(a_full_tier_moves_units_on),
         cmocka_unit_test(a_file_can_be_a_unit),
         cmocka_unit_test(rules_are_kept),

@@ -56,6 +56,7 @@ hold ompio open $sync $pfs -- $bypass $pfs $normal "${always[@]}" \
 # How a file is used: two passes over 512 KiB that only the PFS has.
 mode=persistent-async
 tiers 4MiB 4MiB manual false
+echo "organizer: {prefetch: 0B}" >> "$root/tiers.yaml"
 staged() {
     head -c 524288 /dev/urandom > "$root/pfs/f"
     under read mpirun --mca io ompio -n 1 "$bin/test_mpi_hints" "$root/pfs/f" "$root/alias/f" read "$@" || bad "read $*" read
