@@ -47,20 +47,21 @@ static uint32_t own_tier(const tb_engine *e, uint32_t file, uint64_t unit)
     return n - 1;
 }
 
-/* The tier of the byte at `offset`, or TB_NONE. */
-static uint32_t tier_at(tb_engine *e, uint32_t file, uint64_t offset)
+/* The tier of the byte at `offset`, TB_NONE where no buffer has it; one across the unit's ends may be its neighbour's. */
+static uint32_t tier_at(tb_engine *e, uint32_t file, const struct unit *u, uint64_t offset)
 {
     uint64_t end;
     const struct tb_buffer *b = tb_map_owner(e, file, offset, offset + 1, &end);
-    return b ? tb_slab_layout(e, b)->tier : TB_NONE;
+    bool is_its_own = b && tb_buffer_start(e, b) >= u->start && tb_buffer_start(e, b) + tb_buffer_size(e, b) <= u->end;
+    return is_its_own ? tb_slab_layout(e, b)->tier : TB_NONE;
 }
 
 /* Where the unit's bytes just before `at` or behind `end` lie, if in the same chunk (which is locked). */
 static uint32_t neighbour(tb_engine *e, uint32_t file, const struct unit *u, uint64_t at, uint64_t end)
 {
     uint64_t chunk = e->header->chunk.bytes;
-    uint32_t tier = at % chunk && at > u->start ? tier_at(e, file, at - 1) : TB_NONE;
-    return tier == TB_NONE && end % chunk && end < u->end ? tier_at(e, file, end) : tier;
+    uint32_t tier = at % chunk && at > u->start ? tier_at(e, file, u, at - 1) : TB_NONE;
+    return tier == TB_NONE && end % chunk && end < u->end ? tier_at(e, file, u, end) : tier;
 }
 
 /* The first unit's bytes: beside its others, else in its own tier, else in the next that has room. */

@@ -240,7 +240,16 @@ static uint32_t tier_of_all(struct fixture *x, int fd, uint64_t from, uint64_t t
     return tier;
 }
 
-/* 21 data sets of 304 KiB, one behind the other behind 16 KiB: no chunk's end is one's end. */
+#define AT 5000u /* where the first data set begins: no buffer's end is one's end, nor a chunk's */
+
+/* The buffers that lie in a data set as a whole. */
+static uint32_t tier_of_set(struct fixture *x, int fd, uint64_t set, uint64_t bytes)
+{
+    uint64_t from = AT + set * bytes, to = from + bytes;
+    return tier_of_all(x, fd, (from + BUFFER - 1) / BUFFER * BUFFER, to / BUFFER * BUFFER);
+}
+
+/* 21 data sets of 300 KB, one behind the other. */
 static void a_table_says_what_belongs_together(void **state)
 {
     (void)state;
@@ -248,22 +257,22 @@ static void a_table_says_what_belongs_together(void **state)
     struct tb_error err;
     char text[2048] = "# data sets\nfile *named\n", line[64];
     uint32_t units[3] = {0}, in_order[21];
-    const uint64_t bytes = 304 * KIB;
+    const uint64_t bytes = 300000;
     start(&x, TB_POLICY_DATA_LOCALITY, 24);
     for (int u = 20; u >= 0; u--) { /* in any order */
-        snprintf(line, sizeof(line), "%llu %llu /set %d\n", (unsigned long long)(BUFFER + (uint64_t)u * bytes), (unsigned long long)bytes, u);
+        snprintf(line, sizeof(line), "%llu %llu /set %d\n", (unsigned long long)(AT + (uint64_t)u * bytes), (unsigned long long)bytes, u);
         strcat(text, line);
     }
     assert_int_equal(read_units(&x, text, &err), 0);
     assert_int_equal(x.config.placement.n_unit_ranges, 21);
     fixture_start(&x);
     int fd = open_named(&x, "named"), other = open_named(&x, "other"), again = open_named(&x, "sub.d_named");
-    for (uint64_t at = 0; at < BUFFER + 21 * bytes; at += 2 * MIB) /* writes that span data sets */
+    for (uint64_t at = 0; at < AT + 21 * bytes; at += 2 * MIB) /* writes that span data sets */
         write_at(&x, fd, at, 2 * MIB);
     write_at(&x, other, 0, MIB);
     tier_of_all(&x, other, 0, MIB); /* no name of the table: a chunk is a unit */
     for (uint64_t u = 0; u < 21; u++) {
-        in_order[u] = tier_of_all(&x, fd, BUFFER + u * bytes, BUFFER + (u + 1) * bytes);
+        in_order[u] = tier_of_set(&x, fd, u, bytes);
         units[in_order[u]]++;
     }
     assert_in_range(units[0], 11, 13); /* in the ratio 4 : 2 : 1 */
@@ -273,10 +282,10 @@ static void a_table_says_what_belongs_together(void **state)
         assert_true(in_order[u] + in_order[u + 1] + in_order[u + 2] + in_order[u + 3] > 0 &&
                     (!in_order[u] || !in_order[u + 1] || !in_order[u + 2] || !in_order[u + 3]));
     for (uint64_t u = 21; u-- > 0;) /* another such file, written backwards and in pieces */
-        for (uint64_t at = bytes; at > 0; at -= BUFFER)
-            write_at(&x, again, BUFFER + u * bytes + at - BUFFER, BUFFER);
+        for (uint64_t at = bytes; at > 0; at -= 12500)
+            write_at(&x, again, AT + u * bytes + at - 12500, 12500);
     for (uint64_t u = 0; u < 21; u++)
-        tier_of_all(&x, again, BUFFER + u * bytes, BUFFER + (u + 1) * bytes);
+        tier_of_set(&x, again, u, bytes);
     assert_true(tb_region_is_valid(x.engine));
     x.io->ops->close(x.io, fd);
     x.io->ops->close(x.io, other);
