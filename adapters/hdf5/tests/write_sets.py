@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 
 ROW = 32 * 1024  # bytes
-SETS = [4, 16, 48, 148, 444]  # rows: each more than twice all before, so that sums of some tell which they are
+SETS = [4, 16, 48, 148, 444]  # rows: each more than twice all before, so that a sum says of which
 
 
 def main() -> None:
@@ -14,7 +14,8 @@ def main() -> None:
         sets = []
         for i, rows in enumerate(SETS):
             chunks = (4, ROW) if "chunked" in sys.argv else None
-            sets.append(f.create_dataset(f"fields/{i}", shape=(rows, ROW), dtype="u1", chunks=chunks, track_times=False))
+            made = f.create_dataset(f"fields/{i}", (rows, ROW), "u1", chunks=chunks, track_times=False)
+            sets.append(made)
         for pair in [{0, 4}, {1, 3}, {2}]:
             for row in range(max(SETS[i] for i in pair)):
                 for i in pair:
