@@ -4,10 +4,14 @@ PY := .venv/bin/python
 
 PREFIX ?= /usr/local
 
-.PHONY: run test build bench install lint asan tsan torture clean setup
+.PHONY: run acceptance test build bench install lint asan tsan torture clean setup
 
 run: build
 	ci/run-webinar
+
+# The acceptance recipes on twins, judged; about ten minutes. Exit status for CI.
+acceptance: build
+	ci/run-acceptance
 
 test: test-setup build
 	ctest --test-dir build --output-on-failure --timeout 300
