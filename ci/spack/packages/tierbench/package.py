@@ -1,7 +1,7 @@
 """Tierbench's engine, adapters and drivers as a Spack package. Not tried here: no Spack was at hand.
 
-Use: spack repo add ci/spack; spack dev-build tierbench@main. The workloads look for HDF5 under the pkg-config name
-that Debian gives it (hdf5-openmpi): elsewhere that name must lead to hdf5.pc.
+Use: spack repo add ci/spack; spack dev-build tierbench@main. The workloads look for HDF5 under the pkg-config
+name that Debian gives it (hdf5-openmpi): elsewhere that name must lead to hdf5.pc.
 """
 
 from spack.package import *
