@@ -31,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from common.ior import find_driver, write_numbers
 from common.rundir import keep_config, next_repetition, write_provenance
 from common.tiers import ROOT, TIERS, ScaleError, read_scale, twin_root, write_config
+from common.traced import Traced
 from tierbench.outputs import OutputError, read_ior
 
 SIGNATURE = 1_638_301_383  # -G: the time stamp in the data, the same for writing and verifying
@@ -53,7 +54,7 @@ def _refuse(message: str) -> NoReturn:
     sys.exit(2)
 
 
-class TierWrite(rfm.RunOnlyRegressionTest):
+class TierWrite(rfm.RunOnlyRegressionTest, Traced):
     """One write of all ranks on one tier configuration."""
 
     tiers = parameter(TIERS, type=str, loggable=True)
@@ -135,6 +136,7 @@ class TierWrite(rfm.RunOnlyRegressionTest):
             self.mode,
             "--stats",
             "stats.json",
+            *self.trace_options(),
             "--",
         ]
         self.prerun_cmds = [f"{tierctl} plan --json --mode {self.mode} tiers.yaml > plan.json"]
@@ -163,6 +165,7 @@ class TierWrite(rfm.RunOnlyRegressionTest):
         for name in ARTEFACTS:
             if (stage / name).exists():
                 shutil.copy(stage / name, folder / name)
+        self.keep_traces(stage, folder)
         shutil.copy(stage / str(self.stdout), folder / "stdout.txt")
         shutil.copy(stage / str(self.stderr), folder / "stderr.txt")
         keep_config(f"{self.tiers}-{self.policy}", stage / "tiers.yaml")

@@ -38,6 +38,7 @@ from .judged import LaunchOutput, content_of, measured, outputs_of
 from .rundir import keep_config, next_repetition, write_provenance
 from .scale import Scale, Sizes, acceptance_scale, size_of, sizes, value_of
 from .tiers import ROOT, TIERS, ScaleError, twin_root, write_config
+from .traced import Traced
 from .twin import read_limit, write_devices
 
 LEAST_CONFIG_BYTES = 64 << 20  # tiers smaller than for that much data have no room for their own metadata
@@ -70,7 +71,7 @@ def memory_bytes() -> int:
     return int(fields["MemAvailable"].split()[0]) * 1024
 
 
-class Acceptance(rfm.RunOnlyRegressionTest):
+class Acceptance(rfm.RunOnlyRegressionTest, Traced):
     """Base of the tests of a system; a subclass says of which (`system`) and its parameter `recipe`."""
 
     tiers = parameter(TIERS, type=str, loggable=True)
@@ -256,6 +257,7 @@ class Acceptance(rfm.RunOnlyRegressionTest):
                 self.mode,
                 "--stats",
                 stats,
+                *self.trace_options(stats.removesuffix(".json").replace("stats", "trace")),
                 "--",
             ]
         else:
@@ -372,6 +374,7 @@ class Acceptance(rfm.RunOnlyRegressionTest):
         for name in ("plan.json", "tiers.yaml", "df.txt", *(p.name for p in stage.glob("stats-*.json"))):
             if (stage / name).exists():
                 shutil.copy(stage / name, folder / name)
+        self.keep_traces(stage, folder)
         shutil.copy(stage / str(self.stdout), folder / "stdout.txt")
         shutil.copy(stage / str(self.stderr), folder / "stderr.txt")
         shutil.copy(stage / str(self.job.script_filename), folder / "job.sh")
