@@ -1,4 +1,4 @@
-"""The command `tierbench`: report, list, trace, compare, history and recipes.
+"""The command `tierbench`: report, list, trace, compare, history, recipes and project.
 
 Exit status 2 with one line on bad input or a refusal; `compare` exits with 1 on a significant regression, and
 `report --check` where something failed.
@@ -22,6 +22,7 @@ from tierbench import (
     exports,
     files,
     history,
+    project,
     recipes,
     report,
     samples,
@@ -141,6 +142,9 @@ def _add_recipes(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     known.add_argument("names", nargs="*", metavar="NAME", help="of recipes or systems (default: all)")
     known.add_argument("--json", action="store_true", help="everything they say, for scripts")
     known.set_defaults(function=_recipes)
+    ahead = commands.add_parser("project", help="scale-out of Summit's GPFS and NVMe from published numbers")
+    ahead.add_argument("--json", action="store_true", help="the figures, for scripts")
+    ahead.set_defaults(function=_project)
 
 
 def _add_threshold(parser: argparse.ArgumentParser) -> None:
@@ -190,6 +194,14 @@ def _recipes(options: argparse.Namespace) -> None:
         print(json.dumps([recipes.as_json(r) for r in chosen], indent=1))
     else:
         tables.print_recipes(chosen, _console())
+
+
+def _project(options: argparse.Namespace) -> None:
+    found = project.project()
+    if options.json:
+        print(json.dumps([project.as_json(p) for p in found], indent=1))
+    else:
+        print("\n".join(line for p in found for line in project.sentences(p)))
 
 
 def _report(options: argparse.Namespace) -> int:
