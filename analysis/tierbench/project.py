@@ -1,8 +1,8 @@
 """How Summit's two file systems scale out, from what was published: a node's share and the whole's limit.
 
-GPFS gives n nodes n times the share that 2 nodes had, until the system's limit; the NVMes have no common limit
-and give n times a node's share. Where the lines cross, local storage overtakes the shared one. The limit is taken
-twice: as stated, and as measured with 1100 nodes; how far these are apart is part of the answer.
+GPFS gives n nodes n times the share that 2 nodes had, until the system's limit; the NVMes have no common
+limit and give n times a node's share. Where the lines cross, local storage overtakes the shared one. The limit
+is taken twice: as stated, and as measured with 1100 nodes; how far these are apart is part of the answer.
 """
 
 from __future__ import annotations
@@ -87,23 +87,28 @@ def _rule(recipe: Recipe, name: str) -> float:
 
 def sentences(p: Projection) -> list[str]:
     """The projection in words, beside the published points."""
-    told = [
-        f"{p.access}, MiB/s: GPFS gives a node {p.gpfs_share:,.0f}, until all have {p.measured_limit:,.0f} (measured"
-        + f" with {p.points[-1][0]} nodes) or {p.stated_limit:,.0f} (stated); an NVMe {p.nvme_share:,.0f}, stated"
-        + f" {p.stated_nvme:,.0f}."
+    nodes = p.points[-1][0]
+    gpfs = f"GPFS gives a node {p.gpfs_share:,.0f}, until all have {p.measured_limit:,.0f}"
+    limits = f"(measured with {nodes} nodes) or {p.stated_limit:,.0f} (stated)"
+    nvme = f"an NVMe {p.nvme_share:,.0f}, stated {p.stated_nvme:,.0f}"
+    crossing = f"{p.crossing_measured:,.0f} nodes on (measured limits), {p.crossing_stated:,.0f} (stated)"
+    gap = f"the measured limit of GPFS is {p.of_stated:.0%} of the stated one"
+    return [
+        f"{p.access}, MiB/s: {gpfs} {limits}; {nvme}.",
+        *(_point(p, *point) for point in p.points),
+        f"  NVMe is ahead from {crossing}; {gap}.",
     ]
-    for nodes, gpfs, nvme in p.points:
-        ahead = ("GPFS", gpfs / nvme) if gpfs > nvme else ("NVMe", nvme / gpfs)
-        projected = p.gpfs(nodes, p.measured_limit) / p.nvme(nodes)
-        told.append(
-            f"  {nodes} nodes: published GPFS {gpfs:,.0f}, NVMe {nvme:,.0f}: {ahead[0]} ahead by"
-            f" {ahead[1]:.1f}x; projected {'GPFS' if projected > 1 else 'NVMe'} by {max(projected, 1 / projected):.1f}x."
-        )
-    told.append(
-        f"  NVMe is ahead from {p.crossing_measured:,.0f} nodes on (measured limits), {p.crossing_stated:,.0f}"
-        f" (stated); the measured limit of GPFS is {p.of_stated:.0%} of the stated one."
-    )
-    return told
+
+
+def _point(p: Projection, nodes: int, gpfs: float, nvme: float) -> str:
+    measured, projected = gpfs / nvme, p.gpfs(nodes, p.measured_limit) / p.nvme(nodes)
+    published = f"published GPFS {gpfs:,.0f}, NVMe {nvme:,.0f}"
+    return f"  {nodes} nodes: {published}: {_ahead(measured)}; projected: {_ahead(projected)}."
+
+
+def _ahead(ratio: float) -> str:
+    name = "GPFS" if ratio > 1 else "NVMe"
+    return f"{name} ahead by {max(ratio, 1 / ratio):.1f}x"
 
 
 def as_json(p: Projection) -> dict[str, Any]:
