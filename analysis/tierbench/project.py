@@ -1,7 +1,7 @@
 """How Summit's two file systems scale out, from what was published: a node's share and the whole's limit.
 
 GPFS gives n nodes n times the share that 2 nodes had, until the system's limit; the NVMes have no common
-limit and give n times a node's share. Where the lines cross, local storage overtakes the shared one. The limit
+limit and give n times a share. Where the lines cross, local storage overtakes the shared one. The limit
 is taken twice: as stated, and as measured with 1100 nodes; how far these are apart is part of the answer.
 """
 
