@@ -83,14 +83,12 @@ def unmanaged(place: Place, case: str, *, relative: bool = False) -> Callable[[B
     """Time of a case of tb-bench under the adapter over that without it."""
 
     def measure(bench: Bench) -> Pairs:
-        folders = [bench.disk / "unmanaged", bench.disk / "plain"]
-        for folder in folders:
-            folder.mkdir(exist_ok=True)
-        where = [os.path.relpath(folder) if relative else folder for folder in folders]
-        ours, theirs = (bench.plain(case, Path(folder)) for folder in where)
-        with serving(place.under(ours)) as path, serving(theirs) as yardstick:
-            path.repeat(), yardstick.repeat()
-            return [(path.repeat(), yardstick.repeat()) for _ in range(bench.repetitions)]
+        base = Path() if relative else bench.disk
+        with contextlib.chdir(bench.disk):
+            ours, theirs = (bench.plain(case, base / name) for name in ("unmanaged", "plain"))
+            with serving(place.under(ours)) as path, serving(theirs) as yardstick:
+                path.repeat(), yardstick.repeat()
+                return [(path.repeat(), yardstick.repeat()) for _ in range(bench.repetitions)]
 
     return measure
 
