@@ -72,6 +72,15 @@ int ctl_attach(const char *name, tb_engine **out)
     return rc ? ctl_fail("instance %s: cannot attach: %s", which, strerror(-rc)) : 0;
 }
 
+/* The caller's descriptors are not the daemon's to keep: it would hold its locks, pipes and mounts for as long as it lives. */
+static int keep_alone(int fd)
+{
+    if (fd != STDERR_FILENO + 1)
+        dup2(fd, STDERR_FILENO + 1);
+    closefrom(STDERR_FILENO + 2);
+    return STDERR_FILENO + 1;
+}
+
 static void exec_daemon(const struct ctl_daemon *d, int ready)
 {
     char program[PATH_MAX], fd[16];
@@ -106,7 +115,7 @@ int ctl_start_daemon(struct ctl_daemon *d)
     pid_t pid = fork();
     if (pid == 0) {
         close(ready[0]);
-        exec_daemon(d, ready[1]);
+        exec_daemon(d, keep_alone(ready[1]));
     }
     close(ready[1]);
     for (ssize_t r; n < sizeof(text) - 1 && (r = read(ready[0], text + n, sizeof(text) - 1 - n)) > 0; n += (size_t)r)

@@ -153,6 +153,18 @@ class Tierctl(unittest.TestCase):
             text += os.read(fd, 65536).decode()
         return text
 
+    def test_daemon_keeps_no_descriptor_of_its_starter(self):
+        """Else a lock that a script holds while it starts an instance would be the daemon's as long as it lives."""
+        with (self.root / "lock").open("w") as lock:
+            given = os.dup(lock.fileno())
+            command = [BIN / "tierctl", "start", "-c", self.config, "-i", self.name]
+            subprocess.run(command, pass_fds=[given], check=True, timeout=60, capture_output=True)
+            os.close(given)
+            mine = Path(f"/proc/{self.status()['daemon_pid']}/fd")
+            kept = [os.readlink(fd) for fd in mine.iterdir()]
+            self.assertTrue(kept)
+            self.assertNotIn(str(self.root / "lock"), kept)
+
     def test_watch_redraws_a_terminal(self):
         self.start()
         ours, theirs = pty.openpty()
