@@ -183,9 +183,11 @@ def _sized(
         ]
         seconds = HEADROOM * max(deadlines) if any(deadlines) else scale.bytes
         wanted = seconds * _share_bytes_s(recipe) / factor * nodes_per_rank
+    whole = max(size_of(a, "-t") for a in timed)
+    if any("-D" in a for a in timed):
+        wanted += 2 * whole  # what begins before the deadline ends after it
     if segments > 1:
         return [with_value(a, "-s", str(max(1, math.ceil(wanted / block)))) for a in timed]
-    whole = max(size_of(a, "-t") for a in timed)
     return [with_value(a, "-b", _size_text(max(1, math.ceil(wanted / whole)) * whole)) for a in timed]
 
 
