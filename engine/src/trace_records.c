@@ -78,7 +78,8 @@ bool tb_trace_room(struct tb_trace *t, int area, uint64_t bytes)
         return true;
     if (bytes > a->size || t->full[area])
         return false;
-    uint64_t upto = bytes + a->step < a->size ? bytes + a->step : a->size;
+    uint64_t upto = (bytes + a->step + 4095) & ~UINT64_C(4095); /* whole pages, as areas are */
+    upto = upto < a->size ? upto : a->size;
     int saved = errno;
     tb_tracing++;
     int fd = open(t->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
