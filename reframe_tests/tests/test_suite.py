@@ -97,3 +97,9 @@ def test_bad_sizes_are_refused(text: str) -> None:
 def test_the_local_scale_is_the_one_the_models_are_solved_for() -> None:
     scale = read_scale("local")
     assert scale["ranks"] * scale["block_bytes"] == 256 << 20
+
+
+def test_every_test_takes_the_trace_variable() -> None:
+    done = reframe("-S", "trace=1", "-l")
+    assert done.returncode == 0 and "not set" not in done.stdout + done.stderr
+    assert "not set" in (done := reframe("-S", "traces=1", "-l")).stdout + done.stderr
