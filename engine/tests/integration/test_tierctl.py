@@ -161,7 +161,7 @@ class Tierctl(unittest.TestCase):
             subprocess.run(command, pass_fds=[given], check=True, timeout=60, capture_output=True)
             os.close(given)
             mine = Path(f"/proc/{self.status()['daemon_pid']}/fd")
-            kept = [os.readlink(fd) for fd in mine.iterdir()]
+            kept = [str(fd.readlink()) for fd in mine.iterdir()]
             self.assertTrue(kept)
             self.assertNotIn(str(self.root / "lock"), kept)
 
