@@ -318,6 +318,7 @@ static void a_late_child_keeps_its_slot(void **state)
     if (parent == 0)
         fork_and_end(&x, slot, told[0], tell[1]);
     assert_true(waitpid(parent, &status, 0) == parent && status == 0);
+    close(tell[1]); /* a child that dies is heard of */
     tb_repair(x.engine); /* the parent's */
     assert_int_equal(tb_engine_attach(x.name, tb_io_libc(), &other), 0);
     assert_int_not_equal(other->slot, *slot);
