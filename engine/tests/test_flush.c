@@ -18,7 +18,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t change;
     bool held;
-    int n_writes, n_waiting;
+    _Atomic int n_writes, n_waiting;
 } pfs = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
 
 static ssize_t pfs_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
@@ -198,7 +198,8 @@ static void watermark_flushes_when_idle(void **state)
     assert_int_equal(x.io->ops->close(x.io, fd), 0);
     assert_int_equal(pfs.n_writes, 0); /* closing means nothing here */
     wait_for_blocks(&x, "f", some);    /* idle: the rest goes too */
-    assert_int_equal(x.engine->header->tier[0].dirty, 0);
+    while (x.engine->header->tier[0].dirty) /* counted behind the write; the alarm ends it */
+        usleep(1000);
     stop(&x);
 }
 
