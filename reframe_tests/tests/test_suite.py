@@ -102,4 +102,5 @@ def test_the_local_scale_is_the_one_the_models_are_solved_for() -> None:
 def test_every_test_takes_the_trace_variable() -> None:
     done = reframe("-S", "trace=1", "-l")
     assert done.returncode == 0 and "not set" not in done.stdout + done.stderr
-    assert "not set" in (done := reframe("-S", "traces=1", "-l")).stdout + done.stderr
+    wrong = reframe("-S", "traces=1", "-l")
+    assert "not set" in wrong.stdout + wrong.stderr
