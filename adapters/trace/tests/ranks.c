@@ -1,5 +1,5 @@
 /*
- * Ranks on a shared file and on files of their own.  Arguments: a
+ * Ranks on a shared file, on files of their own and on one through MPI-IO.  Arguments: a
  * folder, and how it ends: "well", "abort" by the last rank, "kill" of rank 1.
  */
 #include <fcntl.h>
@@ -57,6 +57,13 @@ int main(int argc, char **argv)
     must(close(fd) == 0, "close");
     fd = open_in(argv[1], "own", rank);
     must(write(fd, bytes, 100u * (unsigned)(rank + 1)) > 0 && close(fd) == 0, "own");
+    MPI_File file;
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/mpiio", argv[1]);
+    MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    MPI_File_write_at_all(file, (MPI_Offset)rank * BLOCK, bytes, BLOCK, MPI_CHAR, MPI_STATUS_IGNORE);
+    MPI_File_read_at(file, 0, bytes, 100, MPI_CHAR, MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
     MPI_Finalize();
     return 0;
 }

@@ -268,6 +268,10 @@ def test_ranks_and_their_shared_file(root: Path) -> None:
     assert shared["F_VARIANCE_RANK_BYTES"] == pytest.approx(sum((m - mean) ** 2 for m in moved) / 4)
     for rank in range(4):
         check(found["POSIX", f"own.{rank}", rank], WRITES=1, BYTES_WRITTEN=100 * (rank + 1))
+    check(
+        found["MPI-IO", "mpiio", -1], COLL_OPENS=4, COLL_WRITES=4, INDEP_READS=4, BYTES_WRITTEN=4 * 8192,
+        BYTES_READ=400, RW_SWITCHES=4, ACCESS1_ACCESS=8192, ACCESS1_COUNT=4, ACCESS2_ACCESS=100, MODE=9,
+    )  # fmt: skip
     traces = trace.read([root / "t.darshan"])
     assert traces.job["nprocs"].tolist() == [4] and traces.job["complete"].tolist() == [True]
     segments = traces.segments[traces.segments["file"].str.endswith("pfs/shared")]
