@@ -272,12 +272,27 @@ static bool is_walked(tb_engine *e, const char *base, const char *path, char *ou
     return (size_t)snprintf(out + n, PATH_MAX - n, "/%s", turn) < PATH_MAX - n;
 }
 
+/* Of a plain name, which most are. */
+static bool join(const char *base, const char *path, char *out)
+{
+    size_t n = strlen(base), length = strlen(path) + 1, slash = base[n - 1] != '/';
+    if (n + slash + length > PATH_MAX)
+        return false;
+    memcpy(out, base, n);
+    out[n] = '/';
+    memcpy(out + n + slash, path, length);
+    return true;
+}
+
 /* NULL: it cannot be said.  What ".." means behind a symlink is the file system's to say, where it has the directory. */
 static const char *absolute(tb_engine *e, int dirfd, const char *path, char *out)
 {
-    char base[PATH_MAX] = "", joined[2 * PATH_MAX];
+    char base[PATH_MAX], joined[2 * PATH_MAX];
+    base[0] = 0;
     if (path[0] != '/' && !tb_directory_name(e, dirfd, base))
         return NULL;
+    if (path[0] != '/' && !is_dots_or_empty(path) && is_plain(path))
+        return join(base, path, out) ? out : NULL;
     const char *behind = behind_parents(path);
     if (behind != path && is_walked(e, base, path, out))
         return out;

@@ -25,9 +25,9 @@
 
 enum tb_shadow_kind tb_stub_kind(const char *text)
 {
-    size_t n = strlen(text);
     if (strncmp(text, MARK "/", sizeof(MARK)) != 0)
         return TB_SHADOW_LINK;
+    size_t n = strlen(text);
     return n > 2 && strcmp(text + n - 2, "/.") == 0 ? TB_SHADOW_STUB_DIRECTORY : TB_SHADOW_STUB_FILE;
 }
 
