@@ -482,18 +482,12 @@ static TB_UNLOCKED bool is_to_flush(const struct tb_file *f)
     return f->magic == TB_FILE_MAGIC && f->n_dirty && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
 }
 
-/* Through the program's own descriptor where it can write: the name costs another open. */
-static int flush_open(tb_engine *e, const struct tb_open *o, int fd)
-{
-    return tb_flush_file(e, o->file, tb_layer_target(e, o, fd).can_write ? fd : -1, false).error;
-}
-
 int tb_engine_flush(tb_engine *e, int fd)
 {
     struct tb_open *o = fd >= 0 ? tb_open_of(e, fd) : NULL;
     int n = 0, error = 0;
     if (fd >= 0)
-        return o ? flush_open(e, o, fd) : 0;
+        return o ? tb_flush_file(e, o->file, -1, false).error : 0; /* by name: times that are set next must not be the flush's */
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
         if (!is_to_flush(&e->region.files[i]))
             continue;
