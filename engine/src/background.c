@@ -39,7 +39,7 @@ static void flush_queued(tb_engine *e, uint32_t file)
     struct tb_file *f = &e->region.files[file];
     tb_file_claim(e, file);
     f->flags &= ~(uint32_t)TB_FILE_QUEUED;
-    if (f->n_dirty && !(f->flags & (TB_FILE_UNLINKED | TB_FILE_SCRATCH)))
+    if (tb_file_has_news(f) && !(f->flags & (TB_FILE_UNLINKED | TB_FILE_SCRATCH)))
         tb_flush_claimed(e, file, -1, false);
     tb_file_unclaim(e, file);
 }

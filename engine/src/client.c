@@ -15,6 +15,7 @@
 #include "layer.h"
 #include "opens.h"
 #include "stream.h"
+#include "waiting.h"
 #include "repair.h"
 #include "route.h"
 
@@ -183,6 +184,7 @@ int tb_client_open_places(tb_engine *e)
             rc = open_tier(e, t);
     if (rc)
         return rc;
+    tb_waiting_prepare(e);
     rc = tb_environment_ignore(e);
     if (rc)
         return rc;

@@ -32,6 +32,7 @@ struct tb_engine {
     uint32_t journal_tier;
     struct tb_io *shadow_io;
     char shadow[TB_PATH_MAX]; /* directory that stands for scratch prefixes */
+    char waiting[TB_PATH_MAX + 256]; /* directory of names that wait; "": none do */
     size_t shadow_length;
     const struct tb_config_prefix *prefixes; /* the configuration's, or this process's own: environment.h */
     uint32_t n_prefixes;

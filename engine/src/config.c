@@ -21,6 +21,7 @@
 #include "units.h"
 
 static const char *const mode_names[] = {"persistent-async", "persistent-sync", "scratch", "bypass", NULL};
+static const char *const namespace_names[] = {"eager", "deferred", NULL};
 static const char *const fsync_names[] = {"tier", "pfs", "none", NULL};
 static const char *const flush_names[] = {"on-close", "watermark", "manual", NULL};
 static const char *const hint_names[] = {"normal", "sequential", "random", "once", "keep", NULL};
@@ -163,6 +164,7 @@ static const struct tb_yaml_key config_keys[] = {
     {"region", TB_YAML_MAP, .keys = region_keys},
     {"mode", TB_YAML_CUSTOM, .read = read_mode},
     {"fsync", TB_YAML_CHOICE, FIELD(fsync), .choices = fsync_names},
+    {"namespace", TB_YAML_CHOICE, FIELD(deferred), .choices = namespace_names},
     {"allow_volatile", TB_YAML_FLAG, FIELD(allow_volatile)},
     {"flush", TB_YAML_MAP, .keys = flush_keys},
     {"placement", TB_YAML_MAP, .keys = tb_placement_keys},
@@ -243,7 +245,11 @@ static int tier_rules(const struct tb_config *c, uint32_t i, bool needs_path, st
 
 static int promise_rules(const struct tb_config *c, struct tb_finding *found)
 {
-    bool scratch_only = true, directory = false;
+    bool scratch_only = true, directory = false, async = false;
+    for (uint32_t i = 0; i < c->n_prefixes; i++)
+        async |= c->prefixes[i].mode == TB_MODE_PERSISTENT_ASYNC;
+    if (c->deferred && !async)
+        return find_wrong(found, "namespace", "deferred; allowed in mode persistent-async only: eager");
     for (uint32_t i = 0; i < c->n_prefixes; i++)
         scratch_only &= c->prefixes[i].mode == TB_MODE_SCRATCH;
     for (uint32_t t = 0; t < c->n_tiers; t++)
@@ -373,6 +379,8 @@ int tb_config_set_mode(struct tb_config *c, const char *text, struct tb_error *e
     }
     for (uint32_t i = 0; i < c->n_prefixes; i++)
         c->prefixes[i].mode = mode;
+    if (mode != TB_MODE_PERSISTENT_ASYNC)
+        c->deferred = false;
     if (mode == TB_MODE_SCRATCH)
         c->fsync = TB_FSYNC_NONE;
     else if (mode == TB_MODE_BYPASS || c->fsync == TB_FSYNC_NONE)

@@ -1,12 +1,14 @@
 /* Drain: flush every dirty persistent file, with several threads, and say what failed. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client.h"
 #include "file.h"
 #include "flush.h"
 #include "instance.h"
 #include "repair.h"
+#include "waiting.h"
 
 #define MAX_THREADS 64
 
@@ -24,7 +26,15 @@ struct drain {
 
 static TB_UNLOCKED bool is_to_drain(const struct tb_file *f)
 {
-    return f->magic == TB_FILE_MAGIC && (f->n_dirty || f->flusher) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
+    return f->magic == TB_FILE_MAGIC && (tb_file_has_news(f) || f->flusher) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
+}
+
+/* One that waits is known to the user by the name it waits for. */
+static void show_name(tb_engine *e, struct tb_file_report *r)
+{
+    char name[TB_PATH_MAX];
+    if (tb_waiting_shown(e, r->path, name, sizeof(name)))
+        memcpy(r->path, name, sizeof(name));
 }
 
 /* Since the list was made the record may have become free, or another file's. */
@@ -37,6 +47,7 @@ static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
         int stripe = tb_file_lock(e, file);
         tb_file_path(e, f, r->path, sizeof(r->path));
         tb_file_unlock(e, stripe);
+        show_name(e, r);
         struct tb_flush_result result = tb_flush_claimed(e, file, -1, true);
         r->bytes = result.bytes;
         r->error = result.error;
@@ -87,5 +98,6 @@ int tb_instance_drain(tb_engine *e, int threads, tb_progress *progress, tb_file_
     while (n--)
         pthread_join(others[n], NULL);
     free(d.files);
-    return d.error;
+    int rest = tb_waiting_finish(e, NULL, NULL);
+    return d.error ? d.error : rest;
 }

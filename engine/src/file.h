@@ -90,6 +90,12 @@ void tb_file_forget_claimed(tb_engine *e, uint32_t file);
 /* Drop buffers without dirty bytes. */
 void tb_file_drop_clean(tb_engine *e, uint32_t file);
 
+/* Something of it is not on the PFS: bytes, or its name. */
+static inline bool tb_file_has_news(const struct tb_file *f)
+{
+    return f->n_dirty || f->flags & TB_FILE_WAITING;
+}
+
 /* The file reaches to `end` at least. */
 static inline void tb_file_raise_size(struct tb_file *f, uint64_t end)
 {

@@ -15,6 +15,7 @@
 #include "flush_copy.h"
 #include "interval.h"
 #include "journal.h"
+#include "layer_names.h"
 #include "step.h"
 #include "target.h"
 #include "times.h"
@@ -175,7 +176,7 @@ static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sy
     struct tb_file *f = &e->region.files[file];
     struct tb_flush_result result = {0, 0};
     struct tb_flush_copy c = {.e = e, .io = tb_file_io(e, file), .file = file, .fd = fd};
-    if ((!f->n_dirty && !sync) || (fd < 0 && f->flags & TB_FILE_UNLINKED)) /* nothing to do, or nobody to do it for */
+    if ((!tb_file_has_news(f) && !sync) || (fd < 0 && f->flags & TB_FILE_UNLINKED)) /* nothing to do, or nobody to do it for */
         return result;
     bool own = c.fd < 0;
     if (own)
@@ -183,6 +184,8 @@ static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sy
     result.error = c.fd < 0 ? c.fd : 0;
     if (!result.error)
         result.error = flush_all(&c, sync, some);
+    if (!result.error && !some && f->flags & TB_FILE_WAITING)
+        result.error = tb_layer_publish(e, file);
     result.bytes = c.written;
     if (c.fd >= 0)
         note_backing(e, file, c.fd);

@@ -18,6 +18,7 @@
 #include "remove_tree.h"
 #include "repair.h"
 #include "shadow.h"
+#include "waiting.h"
 
 static int fail(struct tb_error *err, int rc, const char *what, const char *path)
 {
@@ -61,6 +62,7 @@ static void remove_tiers(const struct tb_config *c, const char *host, const char
             tb_tier_directory(&c->tiers[t], host, name, directory, sizeof(directory));
             tb_remove_tree(directory);
         }
+    tb_waiting_remove(c, host, name);
     snprintf(directory, sizeof(directory), "/dev/shm/tierbench.%u.%s.shadow", (unsigned)getuid(), name);
     tb_remove_tree(directory);
 }
@@ -90,7 +92,7 @@ static int finish_create(tb_engine *e, const struct tb_config *c, const struct t
             rc = make_tier(c, l, t, e->header->host, name, err);
     if (rc)
         return rc;
-    if ((rc = tb_client_open_places(e)) || (rc = tb_client_register(e, true)) || (rc = tb_shadow_create(e)))
+    if ((rc = tb_client_open_places(e)) || (rc = tb_client_register(e, true)) || (rc = tb_shadow_create(e)) || (rc = tb_waiting_create(e)))
         return fail(err, rc, "cannot open the tiers of", name);
     if (e->journal_fd >= 0 && (rc = tb_journal_create(e)))
         return fail(err, rc, "cannot write the journal of", name);
@@ -263,6 +265,9 @@ void tb_instance_errors(tb_engine *e, tb_file_reporter *report, void *arg)
         if (!r.error)
             continue;
         tb_names_path(e, f, r.path, sizeof(r.path));
+        char name[TB_PATH_MAX];
+        if (tb_waiting_shown(e, r.path, name, sizeof(name)))
+            memcpy(r.path, name, sizeof(name));
         report(arg, &r);
     }
 }

@@ -356,7 +356,7 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
     struct tb_file *f = &e->region.files[o->file];
     struct tb_target t = tb_layer_target(e, o, fd);
     bool owed = tb_file_owes_flush(f);
-    if (!may_write(o->flags) || !f->n_dirty || f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED) ||
+    if (!may_write(o->flags) || !tb_file_has_news(f) || f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED) ||
         (e->flush.policy != TB_FLUSH_ON_CLOSE && !owed))
         return 0;
     if (e->flush.background && !owed && tb_instance_daemon_alive(e) && tb_target_is_named(e, o->file)) {
@@ -479,7 +479,7 @@ int tb_engine_make_coherent(tb_engine *e, int fd)
 
 static TB_UNLOCKED bool is_to_flush(const struct tb_file *f)
 {
-    return f->magic == TB_FILE_MAGIC && f->n_dirty && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
+    return f->magic == TB_FILE_MAGIC && tb_file_has_news(f) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
 }
 
 int tb_engine_flush(tb_engine *e, int fd)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "place.h"
 #include "stage.h"
 #include "stream.h"
+#include "waiting.h"
 #include "step.h"
 #include "times.h"
 
@@ -33,6 +35,13 @@ static unsigned use_of_open(int flags)
     return use | (flags & O_NOFOLLOW ? TB_NAME_NOFOLLOW : 0);
 }
 
+static int open_to_wait(tb_engine *e, const char *path, int flags, mode_t mode, struct tb_place *p)
+{
+    int fd = tb_waiting_open(e, path, flags, mode, p->path);
+    p->waits = strcmp(path, p->path) != 0;
+    return fd;
+}
+
 /* `flags` as the program's; `without` are not the kernel's to know. */
 static int open_name(tb_engine *e, const char *path, int flags, int without, mode_t mode, struct tb_place *p)
 {
@@ -45,12 +54,18 @@ static int open_name(tb_engine *e, const char *path, int flags, int without, mod
     bool stub = p->mode == TB_MODE_SCRATCH && !p->scratch;
     if (rc || (stub && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)))
         return rc ? rc : -EEXIST;
+    if (p->waits && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+        return -EEXIST;
+    if (p->waits)
+        return open_place(p, flags & ~without & ~O_CREAT, mode); /* made under the lock alone: it may take its place any time */
+    if (flags & O_CREAT && p->deferred)
+        return open_to_wait(e, path, flags & ~without, mode, p);
     return open_place(p, flags & ~without & ~(stub ? O_CREAT : 0), mode); /* nothing is ever made on the PFS */
 }
 
 static uint32_t flags_of(const struct tb_place *p)
 {
-    return p->scratch ? TB_FILE_SCRATCH : p->mode == TB_MODE_PERSISTENT_SYNC ? TB_FILE_SYNC : 0;
+    return p->waits ? TB_FILE_WAITING : p->scratch ? TB_FILE_SCRATCH : p->mode == TB_MODE_PERSISTENT_SYNC ? TB_FILE_SYNC : 0;
 }
 
 static TB_UNLOCKED bool is_as_last_seen(const struct tb_file *f, const struct tb_identity *id)
@@ -108,6 +123,16 @@ static void mark(tb_engine *e, uint32_t file, uint32_t flags)
     tb_file_unlock(e, stripe);
 }
 
+/* The tables have no room for it: nobody would remember that it waits. */
+static int publish_unknown(tb_engine *e, const struct tb_place *p)
+{
+    char to[PATH_MAX];
+    int rc = tb_waiting_shown(e, p->path, to, sizeof(to)) ? 0 : -ESTALE;
+    if (!rc)
+        rc = e->pfs->ops->rename(e->pfs, p->path, to, RENAME_NOREPLACE);
+    return rc;
+}
+
 int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -116,6 +141,8 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     uint32_t file;
     bool cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
     int fd = open_name(e, path, flags, cut ? O_TRUNC : 0, mode, &p);
+    if (fd == -ENOENT && p.waits) /* it took its place just now */
+        fd = open_name(e, path, flags, cut ? O_TRUNC : 0, mode, &p);
     if (fd < 0)
         return fd;
     int rc = flags & (O_PATH | O_DIRECTORY) || !p.managed ? -EISDIR : tb_identity_of_fd(fd, &id);
@@ -132,6 +159,8 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
             rc = tb_layer_truncate(e, file, fd, 0);
         if (!rc)
             rc = bind(e, fd, file, flags, path); /* passing through beside buffered bytes would be wrong: a full table is an error */
+    } else if (!rc && p.waits && !id.size) {
+        rc = publish_unknown(e, &p);
     } else if (cut && (!p.managed || (!rc && id.regular))) {
         rc = p.io->ops->ftruncate(p.io, fd, 0);
     } else {
@@ -198,7 +227,10 @@ int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
     if (rc)
         return rc;
     uint32_t file = record_of(e, p.path, &id);
-    return file == TB_NONE ? p.io->ops->truncate(p.io, p.path, length) : tb_layer_truncate(e, file, -1, (uint64_t)length);
+    if (file != TB_NONE)
+        return tb_layer_truncate(e, file, -1, (uint64_t)length);
+    rc = p.io->ops->truncate(p.io, p.path, length);
+    return rc == -ENOENT && p.waits ? tb_layer_truncate_path(io, path, length) : rc; /* it took its place just now */
 }
 
 /* A symlink is as long as the program's text of it. */
@@ -231,6 +263,8 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
     struct tb_place p;
     struct tb_identity id;
     int rc = stat_name(e, path, st, flags, &p);
+    if (rc == -ENOENT && p.waits)
+        rc = stat_name(e, path, st, flags, &p);
     if (rc || !S_ISREG(st->st_mode) || !tb_file_may_be_known(e, st))
         return rc;
     uint32_t file = record_of(e, p.path, &id);
@@ -282,6 +316,11 @@ static int tell_journal(tb_engine *e, uint32_t file)
     return rc ? rc : tb_journal_sync(e);
 }
 
+static void stop_waiting(tb_engine *e, uint32_t file)
+{
+    e->region.files[file].flags &= ~(uint32_t)TB_FILE_WAITING;
+}
+
 /* The file is claimed; it has one name, which goes. */
 static int unlink_last(tb_engine *e, uint32_t file, const struct tb_place *p)
 {
@@ -292,8 +331,10 @@ static int unlink_last(tb_engine *e, uint32_t file, const struct tb_place *p)
     TB_STEP("unlink");
     rc = p->io->ops->unlink(p->io, p->path, 0);
     TB_STEP("unlinked");
-    if (!rc)
+    if (!rc) {
         e->region.files[file].flags |= TB_FILE_UNLINKED;
+        stop_waiting(e, file);
+    }
     tb_intent_end(intent);
     if (!rc)
         tb_file_forget_claimed(e, file);
@@ -320,6 +361,8 @@ int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
     int rc = tb_place_find(e, path, TB_NAME_MAKE, &p);
     if (rc)
         return rc;
+    if (flags & AT_REMOVEDIR && p.deferred && !p.waits)
+        return tb_waiting_remove_directory(e, p.io, p.path);
     uint32_t file = flags ? TB_NONE : record_of_name(e, &p, &id);
     if (!claim_known(e, file, &id))
         file = TB_NONE;
@@ -403,6 +446,62 @@ static int rename_files(tb_engine *e, const struct renamed *from, const struct r
     return rc;
 }
 
+/* Of a name in the hidden directory: a rename to where it is to be, unless somebody is there. */
+static int take_place(tb_engine *e, const struct renamed *from, const struct renamed *to)
+{
+    const struct tb_place *p = from->place, *q = to->place;
+    struct tb_identity there;
+    int lock = tb_lock_take(&e->header->shadow_lock);
+    int rc = rename_files(e, from, to, RENAME_NOREPLACE);
+    if (rc == -EINVAL) { /* a file system without it */
+        rc = p->io->ops->link(p->io, p->path, q->path);
+        if (rc == -EEXIST && tb_identity_of_name(q->path, &there) == 0 && tb_identity_is(&e->region.files[from->file], &there))
+            rc = 0;
+        if (!rc && !(rc = tb_file_rename(e, from->file, q->path)))
+            rc = p->io->ops->unlink(p->io, p->path, 0);
+    }
+    if (lock >= 0)
+        tb_lock_drop(&e->header->shadow_lock);
+    return rc;
+}
+
+int tb_layer_publish(tb_engine *e, uint32_t file)
+{
+    struct tb_place p = {.io = e->pfs}, q = {.io = e->pfs};
+    struct renamed from = {.place = &p, .file = file}, to = {.place = &q, .file = TB_NONE};
+    struct tb_identity there;
+    int stripe = tb_file_lock(e, file);
+    tb_file_path(e, &e->region.files[file], p.path, TB_PATH_MAX);
+    tb_file_unlock(e, stripe);
+    bool waits = strncmp(p.path, e->waiting, strlen(e->waiting)) == 0;
+    int rc = waits && !tb_waiting_shown(e, p.path, q.path, TB_PATH_MAX) ? -ESTALE : 0;
+    mark(e, file, TB_FILE_HELD);
+    if (waits && !rc && tb_identity_of_name(p.path, &there) == -ENOENT && tb_identity_of_name(q.path, &there) == 0 &&
+        tb_identity_is(&e->region.files[file], &there))
+        rc = tb_file_rename(e, file, q.path); /* an earlier record of it has given it its place */
+    else if (waits && !rc)
+        rc = take_place(e, &from, &to);
+    if (!rc)
+        stop_waiting(e, file);
+    e->region.files[file].flags &= ~(uint32_t)TB_FILE_HELD;
+    return rc;
+}
+
+/* What is renamed or linked has its place first. */
+static int publish_name(tb_engine *e, const char *path, unsigned use, struct tb_place *p)
+{
+    struct tb_identity id;
+    uint32_t file = p->waits ? record_of_name(e, p, &id) : TB_NONE;
+    if (!p->waits)
+        return 0;
+    int rc = 0;
+    if (claim_known(e, file, &id)) {
+        rc = tb_layer_publish(e, file);
+        unclaim_known(e, file);
+    }
+    return rc ? rc : tb_place_find(e, path, use, p);
+}
+
 #define NO_PATH "/\x01" /* where the other one's names wait meanwhile */
 
 /* Where the table of names is full, the files below are missed when they are flushed, and said so. */
@@ -416,8 +515,17 @@ static void renamed_directory(tb_engine *e, const char *from, const char *to, bo
 }
 
 /* Flushes of files in it that miss their name meanwhile wait for the new one (target.c). */
+static bool holds_waiting(tb_engine *e, const struct tb_place *p)
+{
+    char *names = p->deferred ? tb_waiting_list(e, p->path) : NULL;
+    free(names);
+    return names;
+}
+
 static int rename_directory(tb_engine *e, const struct tb_place *p, const struct tb_place *q, unsigned flags)
 {
+    if (!(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)) && holds_waiting(e, q))
+        return -ENOTEMPTY;
     tb_names_claim(e);
     int rc = e->journal_fd >= 0 && !p->scratch ? journal_rename(e, p->path, q->path, flags) : 0;
     struct tb_intent *intent = rc ? NULL : tb_intent_rename(e, TB_NONE, TB_NONE, p->path, q->path);
@@ -427,6 +535,8 @@ static int rename_directory(tb_engine *e, const struct tb_place *p, const struct
     TB_STEP("renamed directory");
     if (!rc)
         renamed_directory(e, p->path, q->path, flags & RENAME_EXCHANGE);
+    if (!rc)
+        tb_waiting_renamed(e, p->path, q->path);
     if (intent)
         tb_intent_end(intent);
     tb_names_unclaim(e);
@@ -438,6 +548,8 @@ static int find_to_move(tb_engine *e, const char *path, struct tb_place *p)
 {
     struct stat st;
     int rc = tb_place_find(e, path, TB_NAME_MAKE, p);
+    if (!rc && p->waits)
+        return publish_name(e, path, TB_NAME_MAKE, p);
     if (rc || !p->scratch || lstat(p->path, &st) || !S_ISLNK(st.st_mode))
         return rc;
     rc = tb_place_find(e, path, TB_NAME_ENTER | TB_NAME_NOFOLLOW, p);
@@ -489,6 +601,8 @@ int tb_layer_link(struct tb_io *io, const char *from, const char *to)
     tb_engine *e = tb_layer_engine(io);
     struct tb_place p, q;
     int rc = tb_place_find(e, from, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
+    if (!rc)
+        rc = publish_name(e, from, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
     if (!rc)
         rc = tb_place_beside(e, &p, to, &q);
     if (rc || p.scratch != q.scratch)

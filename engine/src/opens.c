@@ -154,7 +154,7 @@ static void queue_flush(tb_engine *e, const struct tb_open *o)
 {
     struct tb_file *f = &e->region.files[o->file];
     bool closing_flushes = tb_config_of(e)->flush.policy == TB_FLUSH_ON_CLOSE || tb_file_owes_flush(f);
-    if (f->n_dirty && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED)) && closing_flushes)
+    if (tb_file_has_news(f) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED)) && closing_flushes)
         tb_flush_queue(e, o->file);
 }
 

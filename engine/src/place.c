@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shadow_copy.h"
+#include "waiting.h"
 
 #define MAX_LINKS 40 /* as the kernel */
 
@@ -22,6 +23,7 @@ static const char *rest_of(const tb_engine *e, const struct tb_route *r, const c
 static void in_shadow(tb_engine *e, const struct tb_shadow_name *n, unsigned use, struct tb_place *out)
 {
     out->managed = true;
+    out->waits = out->deferred = false;
     out->mode = TB_MODE_SCRATCH;
     out->kind = n->kind;
     out->scratch = use & TB_NAME_STUB || (n->kind != TB_SHADOW_STUB_FILE && n->kind != TB_SHADOW_STUB_DIRECTORY);
@@ -30,7 +32,7 @@ static void in_shadow(tb_engine *e, const struct tb_shadow_name *n, unsigned use
 }
 
 /* Not in scratch mode: the name is its own place. */
-static int as_named(tb_engine *e, const struct tb_route *r, const char *path, struct tb_place *out)
+static int as_named(tb_engine *e, const struct tb_route *r, const char *path, unsigned use, struct tb_place *out)
 {
     size_t n = strlen(path);
     out->managed = r->prefix != NULL;
@@ -39,7 +41,10 @@ static int as_named(tb_engine *e, const struct tb_route *r, const char *path, st
     out->io = e->pfs;
     if (n >= TB_PATH_MAX)
         return -ENAMETOOLONG;
-    memcpy(out->path, path, n + 1);
+    out->deferred = tb_waiting_applies(e, r);
+    out->waits = out->deferred && tb_waiting_find(e, path, (use & TB_NAME_USE) != TB_NAME_MAKE && !(use & TB_NAME_NOFOLLOW), out->path);
+    if (!out->waits)
+        memcpy(out->path, path, n + 1);
     return 0;
 }
 
@@ -51,7 +56,7 @@ int tb_place_find(tb_engine *e, const char *path, unsigned use, struct tb_place 
     for (int links = 0; links <= MAX_LINKS; links++) {
         const struct tb_route r = tb_route_of(e, path);
         if (!r.prefix || r.prefix->mode != TB_MODE_SCRATCH)
-            return as_named(e, &r, path, out);
+            return as_named(e, &r, path, use, out);
         int rc = tb_shadow_find(e, number_of(e, &r), rest_of(e, &r, path), use, &found);
         if (rc)
             return rc;
@@ -72,7 +77,7 @@ int tb_place_beside(tb_engine *e, const struct tb_place *from, const char *path,
     if (rc || !tb_config_of(e)->by_environment || from->scratch == out->scratch || !r.prefix || r.prefix->mode != TB_MODE_SCRATCH)
         return rc;
     if (!from->scratch)
-        return as_named(e, &(struct tb_route){NULL, 0}, path, out);
+        return as_named(e, &(struct tb_route){NULL, 0}, path, TB_NAME_MAKE, out);
     rc = tb_shadow_find(e, 0, path, TB_NAME_MAKE, &found);
     if (!rc)
         in_shadow(e, &found, TB_NAME_MAKE, out);
@@ -127,4 +132,14 @@ int tb_engine_entry_type(tb_engine *e, const char *text)
 uint32_t tb_engine_moves(tb_engine *e)
 {
     return e->header->n_renames;
+}
+
+char *tb_engine_waiting(tb_engine *e, const char *directory)
+{
+    return tb_config_of(e)->deferred ? tb_waiting_list(e, directory) : NULL;
+}
+
+bool tb_engine_hides(tb_engine *e, const char *name)
+{
+    return tb_config_of(e)->deferred && strcmp(name, strrchr(e->waiting, '/') + 1) == 0;
 }

@@ -17,6 +17,7 @@
 #include "instance.h"
 #include "remove_tree.h"
 #include "replay.h"
+#include "waiting.h"
 
 #define MAX_INSTANCES 64
 
@@ -92,6 +93,26 @@ static int recover_journals(const struct tb_config *c, struct tb_io *pfs, tb_fil
     return error ? error : n;
 }
 
+/* Names that wait of instances that are gone, their journals replayed. */
+static int recover_waiting(const struct tb_config *c, struct tb_io *pfs, tb_file_reporter *report, void *arg)
+{
+    char host[64] = "", prefix[128];
+    int n = 0, error = 0;
+    gethostname(host, sizeof(host) - 1);
+    size_t length = (size_t)snprintf(prefix, sizeof(prefix), ".tierbench.%u.%s.", (unsigned)getuid(), host);
+    DIR *directory = c->deferred ? opendir(c->pfs.path) : NULL;
+    for (struct dirent *d; directory && (d = readdir(directory));) {
+        if (strncmp(d->d_name, prefix, length) != 0 || has_region(d->d_name + length))
+            continue;
+        int rc = tb_waiting_recover(c, host, d->d_name + length, pfs, report, arg);
+        n += rc == 0;
+        error = rc && !error ? rc : error;
+    }
+    if (directory)
+        closedir(directory);
+    return error ? error : n;
+}
+
 int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_progress *progress,
                         tb_file_reporter *report, void *arg, struct tb_error *err)
 {
@@ -109,9 +130,10 @@ int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_p
         error = rc && !error ? rc : error;
     }
     int journals = error ? 0 : recover_journals(config, pfs, report, arg, err);
+    int waiting = error || journals < 0 ? 0 : recover_waiting(config, pfs, report, arg);
     if (pfs)
         tb_chain_free(pfs);
     free(clock);
     free(all);
-    return error ? error : journals < 0 ? journals : n + journals;
+    return error ? error : journals < 0 ? journals : waiting < 0 ? waiting : n + journals + waiting;
 }

@@ -99,6 +99,7 @@ enum tb_file_flag {
     TB_FILE_UNSYNCED = 256, /* the PFS was written to and not synced since */
     TB_FILE_OTHER_MODE = 512, /* SYNC is not what its prefix says: until the last close (override.c) */
     TB_FILE_FSYNC_PFS = 1024, /* fsync promises the PFS: until the last close */
+    TB_FILE_WAITING = 2048, /* takes its place at its first flush: waiting.h */
 };
 
 struct tb_file {
@@ -241,7 +242,8 @@ struct tb_header {
     _Atomic uint64_t free_open; /* index, and a count that moves with every change above it */
     _Atomic uint32_t renamer;   /* client slot + 1 that renames a directory, 0 none */
     _Atomic uint32_t n_renames; /* of directories, done */
-    struct tb_lock shadow_lock;     /* a stub is being replaced */
+    struct tb_lock shadow_lock;     /* a stub is being replaced, a name that waits made or given its place */
+    _Atomic bool names_waited;      /* a name has waited for its first flush: waiting.h looks for more */
     _Atomic uint32_t shadow_links;  /* moves when a name of a shadow may have come to be a symlink */
 
     struct tb_lock journal_lock;

@@ -176,6 +176,15 @@ void tb_engine_linked(tb_engine *engine);
 /* What a directory entry of the kernel's that is a symlink with this text is to programs: DT_LNK, DT_REG, DT_DIR. */
 int tb_engine_entry_type(tb_engine *engine, const char *text);
 
+/*
+ * With `namespace: deferred`: the names of a directory that wait for their first
+ * flush, and are in no listing of the kernel's: each ended by a NUL, "" behind the
+ * last, to be freed; NULL where there is none.  And the one name that listings
+ * leave out.
+ */
+char *tb_engine_waiting(tb_engine *engine, const char *directory);
+bool tb_engine_hides(tb_engine *engine, const char *name);
+
 /* Moves whenever a directory was renamed in a managed prefix by any process. */
 uint32_t tb_engine_moves(tb_engine *engine);
 
