@@ -14,161 +14,17 @@
 #include "intent.h"
 #include "journal.h"
 #include "names.h"
-#include "opens.h"
 #include "place.h"
 #include "stage.h"
-#include "stream.h"
 #include "waiting.h"
 #include "step.h"
 #include "times.h"
 
-static int open_place(const struct tb_place *p, int flags, mode_t mode)
-{
-    return p->io->ops->open(p->io, p->path, flags, mode);
-}
-
-static unsigned use_of_open(int flags)
-{
-    unsigned use = (flags & O_ACCMODE) == O_RDONLY ? TB_NAME_ENTER : flags & O_TRUNC ? TB_NAME_EMPTY : TB_NAME_WRITE;
-    if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
-        use = TB_NAME_LOOK | TB_NAME_NOFOLLOW;
-    return use | (flags & O_NOFOLLOW ? TB_NAME_NOFOLLOW : 0);
-}
-
-static int open_to_wait(tb_engine *e, const char *path, int flags, mode_t mode, struct tb_place *p)
-{
-    int fd = tb_waiting_open(e, path, flags, mode, p->path);
-    p->waits = strcmp(path, p->path) != 0;
-    return fd;
-}
-
-/* `flags` as the program's; `without` are not the kernel's to know. */
-static int open_name(tb_engine *e, const char *path, int flags, int without, mode_t mode, struct tb_place *p)
-{
-    if (!(flags & (O_PATH | O_DIRECTORY | O_NOFOLLOW)) && tb_place_known(e, path, p)) {
-        int fd = open_place(p, (flags & ~without) | O_NOFOLLOW, mode);
-        if (fd != -ELOOP)
-            return fd;
-    }
-    int rc = tb_place_find(e, path, use_of_open(flags), p);
-    bool stub = p->mode == TB_MODE_SCRATCH && !p->scratch;
-    if (rc || (stub && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)))
-        return rc ? rc : -EEXIST;
-    if (p->waits && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
-        return -EEXIST;
-    if (p->waits)
-        return open_place(p, flags & ~without & ~O_CREAT, mode); /* made under the lock alone: it may take its place any time */
-    if (flags & O_CREAT && p->deferred)
-        return open_to_wait(e, path, flags & ~without, mode, p);
-    return open_place(p, flags & ~without & ~(stub ? O_CREAT : 0), mode); /* nothing is ever made on the PFS */
-}
-
-static uint32_t flags_of(const struct tb_place *p)
-{
-    return p->waits ? TB_FILE_WAITING : p->scratch ? TB_FILE_SCRATCH : p->mode == TB_MODE_PERSISTENT_SYNC ? TB_FILE_SYNC : 0;
-}
-
-static TB_UNLOCKED bool is_as_last_seen(const struct tb_file *f, const struct tb_identity *id)
-{
-    return f->backing_size == id->size && f->backing_mtime_ns == id->mtime_ns && f->backing_ctime_ns == id->ctime_ns;
-}
-
-/*
- * Another node or a program outside changed the file since we last saw it: what
- * is clean here is old.  Asked again under the lock that lets nobody else open
- * the file meanwhile: what `id` says may be older than a write and its flush.
- */
-static void believe_backing(tb_engine *e, uint32_t file, int fd, const struct tb_identity *id)
-{
-    struct tb_file *f = &e->region.files[file];
-    struct tb_identity now;
-    uint32_t only_us = 1;
-    if (is_as_last_seen(f, id))
-        return;
-    int stripe = tb_file_lock(e, file);
-    bool alone = !f->n_dirty && atomic_compare_exchange_strong(&f->n_open, &only_us, 0); /* who opens it now waits for the lock */
-    bool changed = alone && !tb_identity_of_fd(fd, &now) && !is_as_last_seen(f, &now);
-    if (changed) {
-        f->size = f->backing_size = now.size;
-        f->backing_mtime_ns = now.mtime_ns;
-        f->backing_ctime_ns = now.ctime_ns;
-    }
-    if (alone)
-        f->n_open = 1;
-    tb_file_unlock(e, stripe);
-    if (!changed)
-        return;
-    tb_stage_void(e);
-    tb_file_drop_clean(e, file);
-}
-
-static int bind(tb_engine *e, int fd, uint32_t file, int flags, const char *path)
-{
-    uint32_t open = tb_open_new(e, file, flags);
-    int rc = open == TB_NONE ? -ENFILE : tb_open_bind(e, fd, open);
-    if (rc && open != TB_NONE)
-        tb_open_free(e, &e->region.opens[open]);
-    if (rc)
-        tb_file_put(e, file);
-    else
-        tb_reader_open(e, open, path);
-    return rc;
-}
-
-/* Under the file's lock: a journal record is made before this, and known to be there, or not at all. */
-static void mark(tb_engine *e, uint32_t file, uint32_t flags)
+void tb_layer_mark(tb_engine *e, uint32_t file, uint32_t flags)
 {
     int stripe = tb_file_lock(e, file);
     e->region.files[file].flags |= flags;
     tb_file_unlock(e, stripe);
-}
-
-/* The tables have no room for it: nobody would remember that it waits. */
-static int publish_unknown(tb_engine *e, const struct tb_place *p)
-{
-    char to[PATH_MAX];
-    int rc = tb_waiting_shown(e, p->path, to, sizeof(to)) ? 0 : -ESTALE;
-    if (!rc)
-        rc = e->pfs->ops->rename(e->pfs, p->path, to, RENAME_NOREPLACE);
-    return rc;
-}
-
-int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
-{
-    tb_engine *e = tb_layer_engine(io);
-    struct tb_place p;
-    struct tb_identity id;
-    uint32_t file;
-    bool cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
-    int fd = open_name(e, path, flags, cut ? O_TRUNC : 0, mode, &p);
-    if (fd == -ENOENT && p.waits) /* it took its place just now */
-        fd = open_name(e, path, flags, cut ? O_TRUNC : 0, mode, &p);
-    if (fd < 0)
-        return fd;
-    int rc = flags & (O_PATH | O_DIRECTORY) || !p.managed ? -EISDIR : tb_identity_of_fd(fd, &id);
-    bool known = !rc && id.regular && !e->passes_through && tb_file_get(e, &id, p.path, flags_of(&p), &file) == 0;
-    e->header->passed += !rc && id.regular && !known;
-    if (known) {
-        bool through = p.mode == TB_MODE_PERSISTENT_SYNC || (e->header->closed && !p.scratch);
-        if (through && !(e->region.files[file].flags & TB_FILE_SYNC))
-            mark(e, file, TB_FILE_SYNC); /* another process had opened it in another mode, or the instance goes */
-        believe_backing(e, file, fd, &id);
-        if (id.links > 1)
-            tb_file_rename(e, file, p.path); /* of its names, one that is there */
-        if (cut && e->region.files[file].size)
-            rc = tb_layer_truncate(e, file, fd, 0);
-        if (!rc)
-            rc = bind(e, fd, file, flags, path); /* passing through beside buffered bytes would be wrong: a full table is an error */
-    } else if (!rc && p.waits && !id.size) {
-        rc = publish_unknown(e, &p);
-    } else if (cut && (!p.managed || (!rc && id.regular))) {
-        rc = p.io->ops->ftruncate(p.io, fd, 0);
-    } else {
-        rc = 0;
-    }
-    if (rc)
-        p.io->ops->close(p.io, fd);
-    return rc ? rc : fd;
 }
 
 int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length)
@@ -176,7 +32,7 @@ int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length)
     struct tb_file *f = &e->region.files[file];
     struct tb_io *io = tb_file_io(e, file);
     tb_file_claim(e, file); /* no flush writes old bytes behind the new end meanwhile */
-    mark(e, file, TB_FILE_CUTTING | TB_FILE_HELD | TB_FILE_UNSYNCED);
+    tb_layer_mark(e, file, TB_FILE_CUTTING | TB_FILE_HELD | TB_FILE_UNSYNCED);
     tb_stage_void(e);
     int own = fd < 0 ? tb_target_open(e, file, O_WRONLY) : fd;
     int rc = own < 0 ? own : io->ops->ftruncate(io, own, (off_t)length);
@@ -284,7 +140,7 @@ static bool claim_known(tb_engine *e, uint32_t file, const struct tb_identity *i
     if (file == TB_NONE || !tb_file_claim(e, file))
         return false;
     if (tb_identity_is(&e->region.files[file], id)) {
-        mark(e, file, TB_FILE_HELD);
+        tb_layer_mark(e, file, TB_FILE_HELD);
         return true;
     }
     tb_file_unclaim(e, file);
@@ -475,7 +331,7 @@ int tb_layer_publish(tb_engine *e, uint32_t file)
     tb_file_unlock(e, stripe);
     bool waits = strncmp(p.path, e->waiting, strlen(e->waiting)) == 0;
     int rc = waits && !tb_waiting_shown(e, p.path, q.path, TB_PATH_MAX) ? -ESTALE : 0;
-    mark(e, file, TB_FILE_HELD);
+    tb_layer_mark(e, file, TB_FILE_HELD);
     if (waits && !rc && tb_identity_of_name(p.path, &there) == -ENOENT && tb_identity_of_name(q.path, &there) == 0 &&
         tb_identity_is(&e->region.files[file], &there))
         rc = tb_file_rename(e, file, q.path); /* an earlier record of it has given it its place */
