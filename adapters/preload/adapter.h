@@ -25,17 +25,7 @@
 
 #include <tierbench/engine.h>
 
-#define TB_WRAPPER __attribute__((visibility("default")))
-
-/* libc's function, resolved once at each place of use; usable before any constructor ran. */
-void *tb_real(const char *name);
-#define REAL(name)                                                                                                               \
-    (__extension__({                                                                                                             \
-        static __typeof__(&(name)) real_function;                                                                                \
-        if (!real_function)                                                                                                      \
-            real_function = (__typeof__(&(name)))tb_real(#name);                                                                 \
-        real_function;                                                                                                           \
-    }))
+#include "../wrap.h"
 
 /* This thread is in the engine (or attaching): its calls are libc's. */
 extern _Thread_local int tb_inside __attribute__((tls_model("initial-exec")));

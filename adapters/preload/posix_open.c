@@ -11,15 +11,6 @@
 
 #include "adapter.h"
 
-#define MODE_OF(flags, last)                                                                                                     \
-    mode_t mode = 0;                                                                                                             \
-    if ((flags) & (O_CREAT | O_TMPFILE)) {                                                                                       \
-        va_list args;                                                                                                            \
-        va_start(args, last);                                                                                                    \
-        mode = va_arg(args, mode_t);                                                                                             \
-        va_end(args);                                                                                                            \
-    }
-
 /* A nameless file is nobody else's, and a directory has no bytes: libc's. */
 static int open_at(int dirfd, const char *path, int flags, mode_t mode)
 {

@@ -17,17 +17,7 @@
 #include <errno.h>
 #include <tierbench/trace.h>
 
-#define TB_WRAPPER __attribute__((visibility("default")))
-
-/* The next function of this name, resolved once at each place of use. */
-void *tb_real(const char *name);
-#define REAL(name)                                                                                                               \
-    (__extension__({                                                                                                             \
-        static __typeof__(&(name)) real_function;                                                                                \
-        if (!real_function)                                                                                                      \
-            real_function = (__typeof__(&(name)))tb_real(#name);                                                                 \
-        real_function;                                                                                                           \
-    }))
+#include "../wrap.h"
 
 static inline tb_trace *tb_application(void)
 {

@@ -10,15 +10,6 @@
 
 #include "adapter.h"
 
-#define MODE_OF(flags, last)                                                                                                     \
-    mode_t mode = 0;                                                                                                             \
-    if ((flags) & (O_CREAT | O_TMPFILE)) {                                                                                       \
-        va_list args;                                                                                                            \
-        va_start(args, last);                                                                                                    \
-        mode = va_arg(args, mode_t);                                                                                             \
-        va_end(args);                                                                                                            \
-    }
-
 /* The name as seen from the working directory: `out`, of PATH_MAX bytes, or `path`; NULL where it can't be said. */
 static const char *name_at(int dirfd, const char *path, char *out)
 {

@@ -5,36 +5,12 @@
  *
  *   mpiio FOLDER
  */
-#include "ranks.h"
-
 #define BLOCK 3001  /* ints of a rank at a time: no multiple of anything */
 #define BLOCKS 40
+#include "blocks.h"
+
 #define RECORD 100  /* ints of a record by the shared pointer */
 #define RECORDS 50
-
-/* What rank `r` writes as the i-th int of its block b. */
-static int value(int r, int b, int i)
-{
-    return (r * BLOCKS + b) * BLOCK + i;
-}
-
-static void fill(int *block, int r, int b)
-{
-    for (int i = 0; i < BLOCK; i++)
-        block[i] = value(r, b, i);
-}
-
-static void compare(const char *what, const int *block, int r, int b)
-{
-    for (int i = 0; i < BLOCK; i++)
-        if (block[i] != value(r, b, i))
-            fail(what, i, block[i], value(r, b, i));
-}
-
-static MPI_Offset place(int r, int b)
-{
-    return ((MPI_Offset)b * size + r) * BLOCK * (MPI_Offset)sizeof(int);
-}
 
 /* Each rank writes its blocks, and reads its neighbour's. */
 static void at_offsets(const char *name, int collective)

@@ -8,33 +8,9 @@
  */
 #include <string.h>
 
-#include "ranks.h"
-
 #define BLOCK 2003 /* ints */
 #define BLOCKS 24
-
-static int value(int r, int b, int i)
-{
-    return (r * BLOCKS + b) * BLOCK + i;
-}
-
-static void fill(int *block, int r, int b)
-{
-    for (int i = 0; i < BLOCK; i++)
-        block[i] = value(r, b, i);
-}
-
-static void compare(const char *what, const int *block, int r, int b)
-{
-    for (int i = 0; i < BLOCK; i++)
-        if (block[i] != value(r, b, i))
-            fail(what, i, block[i], value(r, b, i));
-}
-
-static MPI_Offset place(int r, int b)
-{
-    return ((MPI_Offset)b * size + r) * BLOCK * (MPI_Offset)sizeof(int);
-}
+#include "blocks.h"
 
 /*
  * What Open MPI 4 lacks, without tiers too: ROMIO the nonblocking collective calls,

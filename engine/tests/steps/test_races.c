@@ -123,11 +123,15 @@ static void *write_third(void *arg)
 }
 
 /* Time enough to come first, should nothing hold it up; what it does may wait for the caller. */
+static void begin_beside(struct scene *s, void *(*act)(void *))
+{
+    assert_int_equal(pthread_create(&s->writer, NULL, act, s), 0);
+    nanosleep(&(struct timespec){0, 50000000}, NULL);
+}
+
 static void begin_third(void *arg)
 {
-    struct scene *s = arg;
-    assert_int_equal(pthread_create(&s->writer, NULL, write_third, s), 0);
-    nanosleep(&(struct timespec){0, 50000000}, NULL);
+    begin_beside(arg, write_third);
 }
 
 /* The second write is buffered behind the first flush, the third one passes through before the second flush. */
@@ -157,9 +161,7 @@ static void *read_first_byte(void *arg)
 
 static void begin_reader(void *arg)
 {
-    struct scene *s = arg;
-    assert_int_equal(pthread_create(&s->writer, NULL, read_first_byte, s), 0);
-    nanosleep(&(struct timespec){0, 50000000}, NULL);
+    begin_beside(arg, read_first_byte);
 }
 
 static void coherent_while_read(void **state)

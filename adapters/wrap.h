@@ -1,0 +1,47 @@
+/*
+ * What every library of wrappers needs: the next function of a name, and the
+ * arguments of functions that take a varying number of them.
+ */
+#ifndef TB_WRAP_H
+#define TB_WRAP_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+#define TB_WRAPPER __attribute__((visibility("default")))
+
+/* The next function of this name (libc's, or the next library's), resolved once at each place of use; usable before any constructor ran. */
+void *tb_real(const char *name);
+#define REAL(name)                                                                                                               \
+    (__extension__({                                                                                                             \
+        static __typeof__(&(name)) real_function;                                                                                \
+        if (!real_function)                                                                                                      \
+            real_function = (__typeof__(&(name)))tb_real(#name);                                                                 \
+        real_function;                                                                                                           \
+    }))
+
+/* The mode that open and its kin take where they make a file. */
+#define MODE_OF(flags, last)                                                                                                     \
+    mode_t mode = 0;                                                                                                             \
+    if ((flags) & (O_CREAT | O_TMPFILE)) {                                                                                       \
+        va_list args;                                                                                                            \
+        va_start(args, last);                                                                                                    \
+        mode = va_arg(args, mode_t);                                                                                             \
+        va_end(args);                                                                                                            \
+    }
+
+/* The words of execl and its kin with the NULL, counted before they are copied: there may be many. */
+#define WORDS(argv, first, args)                                                                                                 \
+    size_t n_words = 1;                                                                                                          \
+    va_list args, counted;                                                                                                       \
+    va_start(args, first);                                                                                                       \
+    va_copy(counted, args);                                                                                                      \
+    for (const char *w = first; w; w = va_arg(counted, const char *))                                                            \
+        n_words++;                                                                                                               \
+    va_end(counted);                                                                                                             \
+    const char *argv[n_words];                                                                                                   \
+    argv[0] = first;                                                                                                             \
+    for (size_t i = 1; i < n_words; i++)                                                                                         \
+        argv[i] = va_arg(args, const char *);
+
+#endif
