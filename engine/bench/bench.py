@@ -538,8 +538,39 @@ def parse() -> argparse.Namespace:
 
 def refuse(message: str) -> None:
     """End before anything was measured."""
-    print(f"bench.py: {message}", file=sys.stderr)
+    print(f"{Path(sys.argv[0]).name}: {message}", file=sys.stderr)
     sys.exit(2)
+
+
+def chosen(rows: list[Row], args: argparse.Namespace) -> list[Row]:
+    """The rows that --only asks for."""
+    found = [row for row in rows if args.only in row.path]
+    if not found:
+        refuse(f"--only {args.only}: no path contains that")
+    return found
+
+
+@contextlib.contextmanager
+def measuring(args: argparse.Namespace) -> Iterator[Bench]:
+    """Folders to measure in, in memory and on the build folder's disk, for as long as it takes."""
+    args.out.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="tb-bench.", dir=SHM) as root,
+        tempfile.TemporaryDirectory(prefix="tb-bench.", dir=args.build) as disk,
+    ):
+        yield Bench(args.build.resolve(), Path(root), Path(disk).resolve(), args.repetitions)
+
+
+def finish(
+    args: argparse.Namespace, name: str, about: dict[str, object], rows: list[Row], **more: object
+) -> int:
+    """Write what was measured and say what is over budget; the exit status."""
+    result = args.out / f"{name}{time.strftime('%Y%m%d-%H%M%S')}.json"
+    document = {"run": about, "rows": [row.as_json() for row in rows], **more}
+    result.write_text(json.dumps(document, indent=1) + "\n")
+    over = sum(row.within is False for row in rows)
+    print(f"{over} of {len(rows)} over budget; {result}")
+    return 1 if any(row.error for row in rows) else 0
 
 
 def main() -> int:
@@ -553,27 +584,14 @@ def main() -> int:
     free_mib = shutil.disk_usage(SHM).free // MIB
     if free_mib < SHM_NEEDED_MIB:
         refuse(f"{SHM} has {free_mib} MiB free; {SHM_NEEDED_MIB} are needed")
-    rows = [row for row in budget() if args.only in row.path]
-    if not rows:
-        refuse(f"--only {args.only}: no path contains that")
-    args.out.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="tb-bench.", dir=SHM) as root,
-        tempfile.TemporaryDirectory(prefix="tb-bench.", dir=args.build) as disk,
-    ):
-        bench = Bench(args.build.resolve(), Path(root), Path(disk).resolve(), args.repetitions)
+    rows = chosen(budget(), args)
+    with measuring(args) as bench:
         about = provenance(bench)
         run(bench, rows)
         inside = [] if args.only else layers(bench)
     if inside:
         print_layers(inside)
-    result = args.out / f"{time.strftime('%Y%m%d-%H%M%S')}.json"
-    result.write_text(
-        json.dumps({"run": about, "rows": [row.as_json() for row in rows], "layers": inside}, indent=1) + "\n"
-    )
-    over = sum(row.within is False for row in rows)
-    print(f"{over} of {len(rows)} over budget; {result}")
-    return 1 if any(row.error for row in rows) else 0
+    return finish(args, "", about, rows, layers=inside)
 
 
 if __name__ == "__main__":

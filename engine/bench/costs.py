@@ -9,7 +9,6 @@ bench.py does and what each side took, writes OUT_DIR/costs-<time>.json.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import shutil
@@ -17,13 +16,12 @@ import statistics
 import subprocess
 import sys
 import tarfile
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import SHM, Bench, Pairs, Row, parse, provenance, run, serving
+from bench import Bench, Pairs, Row, chosen, finish, measuring, parse, provenance, run, serving
 
 STARTS = 40
 """Of `true`, in one repetition."""
@@ -190,22 +188,13 @@ def print_times(measured: list[Row]) -> None:
 def main() -> int:
     """Measure all of it."""
     args = parse()
-    args.out.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="tb-bench.", dir=SHM) as root,
-        tempfile.TemporaryDirectory(prefix="tb-bench.", dir=args.build) as disk,
-    ):
-        bench = Bench(args.build.resolve(), Path(root), Path(disk).resolve(), args.repetitions)
+    with measuring(args) as bench:
         about = provenance(bench)
         with instance(bench) as place:
-            wanted = [row for row in rows(place) if args.only in row.path]
+            wanted = chosen(rows(place), args)
             run(bench, wanted)
     print_times([row for row in wanted if row.pairs])
-    result = args.out / f"costs-{time.strftime('%Y%m%d-%H%M%S')}.json"
-    result.write_text(json.dumps({"run": about, "rows": [row.as_json() for row in wanted]}, indent=1) + "\n")
-    over = sum(row.within is False for row in wanted)
-    print(f"{over} of {len(wanted)} over budget; {result}")
-    return 1 if not wanted or any(row.error for row in wanted) else 0
+    return finish(args, "costs-", about, wanted)
 
 
 if __name__ == "__main__":

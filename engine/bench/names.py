@@ -8,16 +8,24 @@ Prints as bench.py does, writes OUT_DIR/names-<time>.json.
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
-import tempfile
-import time
 from functools import cache
 from pathlib import Path
 
-from bench import SHM, Bench, CannotMeasureError, Pairs, Row, parse, provenance, run
+from bench import (
+    Bench,
+    CannotMeasureError,
+    Pairs,
+    Row,
+    chosen,
+    finish,
+    measuring,
+    parse,
+    provenance,
+    run,
+)
 
 FILES = 5000
 """Files and directories of each run."""
@@ -72,20 +80,11 @@ def row(metric: str, where: str) -> Row:
 def main() -> int:
     """Measure all of it."""
     args = parse()
-    rows = [row(m, where) for where in ("disk", "memory") for m in METRICS if args.only in m]
-    args.out.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="tb-names.", dir=SHM) as root,
-        tempfile.TemporaryDirectory(prefix="tb-names.", dir=args.build) as disk,
-    ):
-        bench = Bench(args.build.resolve(), Path(root), Path(disk).resolve(), args.repetitions)
+    wanted = chosen([row(m, where) for where in ("disk", "memory") for m in METRICS], args)
+    with measuring(args) as bench:
         about = provenance(bench)
-        run(bench, rows)
-    result = args.out / f"names-{time.strftime('%Y%m%d-%H%M%S')}.json"
-    result.write_text(json.dumps({"run": about, "rows": [r.as_json() for r in rows]}, indent=1) + "\n")
-    over = sum(r.within is False for r in rows)
-    print(f"{over} of {len(rows)} over budget; {result}")
-    return 1 if any(r.error for r in rows) else 0
+        run(bench, wanted)
+    return finish(args, "names-", about, wanted)
 
 
 if __name__ == "__main__":

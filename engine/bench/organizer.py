@@ -9,14 +9,12 @@ on a RAM tier that holds everything.  Prints as bench.py does, writes OUT_DIR/or
 
 from __future__ import annotations
 
-import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import MIB, SHM, Bench, Pairs, Row, parse, provenance, run, serving
+from bench import MIB, Bench, Pairs, Row, chosen, finish, measuring, parse, provenance, run, serving
 
 RATES = {"ram": 400, "nvme": 200, "pfs": 50}
 """MiB/s of the modelled places."""
@@ -119,20 +117,11 @@ def rows() -> list[Row]:
 def main() -> int:
     """Measure all of it."""
     args = parse()
-    wanted = [row for row in rows() if args.only in row.path]
-    if not wanted:
-        print(f"organizer.py: --only {args.only}: no path contains that", file=sys.stderr)
-        return 2
-    args.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="tb-bench.", dir=SHM) as root:
-        bench = Bench(args.build.resolve(), Path(root), Path(root), args.repetitions)
+    wanted = chosen(rows(), args)
+    with measuring(args) as bench:
         about = provenance(bench)
         run(bench, wanted)
-    result = args.out / f"organizer-{time.strftime('%Y%m%d-%H%M%S')}.json"
-    result.write_text(json.dumps({"run": about, "rows": [row.as_json() for row in wanted]}, indent=1) + "\n")
-    over = sum(row.within is False for row in wanted)
-    print(f"{over} of {len(wanted)} over budget; {result}")
-    return 1 if any(row.error for row in wanted) else 0
+    return finish(args, "organizer-", about, wanted)
 
 
 if __name__ == "__main__":

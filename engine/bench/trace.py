@@ -7,14 +7,10 @@ Writes OUT_DIR/trace-<time>.json and prints a table, as bench.py does.
 
 from __future__ import annotations
 
-import json
 import sys
-import tempfile
-import time
 from collections.abc import Callable
-from pathlib import Path
 
-from bench import SHM, Bench, Pairs, Row, parse, provenance, run, serving
+from bench import Bench, Pairs, Row, chosen, finish, measuring, parse, provenance, run, serving
 
 SMALL_OPERATIONS = 20000  # of a repetition of tb-bench's cases at 4 KiB
 BUDGET_NS = 60
@@ -58,20 +54,11 @@ def main() -> int:
         Row(f"what tracing adds to a {call} of 4 KiB", budget, "at most", 1.0, more_ns(f"{call}-4k"))
         for call in ("pwrite", "pread")
     ]
-    rows = [row for row in rows if args.only in row.path]
-    if not rows:
-        print(f"trace.py: --only {args.only}: no path contains that", file=sys.stderr)
-        return 2
-    args.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="tb-bench.", dir=SHM) as root:
-        bench = Bench(args.build.resolve(), Path(root), Path(root), args.repetitions)
+    wanted = chosen(rows, args)
+    with measuring(args) as bench:
         about = provenance(bench)
-        run(bench, rows)
-    result = args.out / f"trace-{time.strftime('%Y%m%d-%H%M%S')}.json"
-    result.write_text(json.dumps({"run": about, "rows": [row.as_json() for row in rows]}, indent=1) + "\n")
-    over = sum(row.within is False for row in rows)
-    print(f"{over} of {len(rows)} over budget; {result}")
-    return 1 if any(row.error for row in rows) else 0
+        run(bench, wanted)
+    return finish(args, "trace-", about, wanted)
 
 
 if __name__ == "__main__":
