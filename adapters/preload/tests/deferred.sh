@@ -76,8 +76,9 @@ check "nothing hidden is left" is "$(ls -A "$root/pfs" | grep tierbench)" ""
 killed() { # what the node forgets: nothing, or the region
     start
     inside "f = open('k$1', 'w'); f.write('synced'); f.flush(); os.fsync(f.fileno()); put('l$1', 'not'); os.kill(os.getpid(), 9)"
-    kill -9 "$("$bin/tierctl" status --json -i $name | python3 -c 'import json, sys; print(json.load(sys.stdin)["daemon_pid"])')"
-    sleep 0.1
+    daemon=$("$bin/tierctl" status --json -i $name | python3 -c 'import json, sys; print(json.load(sys.stdin)["daemon_pid"])')
+    kill -9 "$daemon"
+    while kill -0 "$daemon" 2> /dev/null; do sleep 0.02; done
     is "$(outside | grep -c "l$1")" 0 || return 1
     [ "$1" = node ] && rm "/dev/shm/tierbench.$(id -u).$name"
     "$bin/tierctl" recover -c "$root/tiers.yaml" && is "$(cat "$root/pfs/k$1")" synced && is "$(ls -A "$root/pfs" | grep tierbench)" "" || return 1

@@ -107,7 +107,7 @@ echo later | ADAPTER_MODE=WORKFLOW under tee "$root/pfs/w" > /dev/null
 mkdir "$root/pfs/many" && head -c 1000000 /dev/urandom | split -b 10000 - "$root/parts."
 ADAPTER_MODE=DEFAULT HERMES_ASYNC_FLUSH=1 under bash -c "cp $root/parts.* $root/pfs/many; stat -c '%n %s %y %b' $root/pfs/many/*; tar --sort=name -cf $root/many.tar -C $root/pfs many" > "$root/before" 2> "$root/err"
 [ ! -s "$root/err" ] || wrong "tar: $(cat "$root/err")"
-sleep 0.2
+until cat "$root"/pfs/many/* | cmp -s - <(cat "$root"/parts.*); do sleep 0.02; done
 ADAPTER_MODE=DEFAULT under bash -c "stat -c '%n %s %y %b' $root/pfs/many/*" > "$root/after"
 cmp "$root/before" "$root/after" || wrong "times changed: $(diff "$root/before" "$root/after" | head -4)"
 cat "$root"/parts.* | cmp - <(tar xOf "$root/many.tar") || wrong "tar has other bytes"
@@ -122,9 +122,10 @@ serve() {
     until "$bin/tierctl" status -i "$name" > /dev/null 2>&1; do sleep 0.02; done
 }
 serve
+last=$!
 HERMES_CONF=$conf LD_PRELOAD=$preload /bin/true
 HERMES_CONF=$conf "$bin/tierd" 2> "$root/err" &
-sleep 1.5
+wait $last
 until "$bin/tierctl" status -i "$name" > /dev/null 2>&1; do sleep 0.02; done
 HERMES_CONF=$conf ADAPTER_MODE=SCRATCH LD_PRELOAD=$preload cp "$root/pfs/b" "$root/pfs/next" || wrong "the next job"
 [ ! -e "$root/pfs/next" ] || wrong "the next job has no daemon: $(cat "$root/err")"
