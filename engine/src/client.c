@@ -12,6 +12,7 @@
 
 #include "chain.h"
 #include "environment.h"
+#include "io_model.h"
 #include "layer.h"
 #include "opens.h"
 #include "stream.h"
@@ -182,6 +183,8 @@ int tb_client_open_places(tb_engine *e)
     for (uint32_t t = 0; t < c->n_tiers && !rc; t++)
         if (c->tiers[t].medium == TB_MEDIUM_DIRECTORY)
             rc = open_tier(e, t);
+        else if (c->tiers[t].modelled)
+            tb_model_start();
     if (rc)
         return rc;
     tb_waiting_prepare(e);

@@ -44,7 +44,7 @@ static _Thread_local struct {
     bool pay_all;      /* a sync or close asked to be paid for inside a section */
 } self;
 
-/* Stays false in processes where nothing is modelled, which then never read the clock. */
+/* False in processes where nothing is modelled, which then never read the clock. */
 static _Atomic bool in_use;
 
 static uint64_t real_now_ns(void)
@@ -84,13 +84,11 @@ static void forget_debt_at_fork(void)
     pthread_atfork(NULL, NULL, forget_debt);
 }
 
-static void start_using(void)
+void tb_model_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (!atomic_load_explicit(&in_use, memory_order_relaxed)) {
-        pthread_once(&once, forget_debt_at_fork);
-        atomic_store_explicit(&in_use, true, memory_order_relaxed);
-    }
+    pthread_once(&once, forget_debt_at_fork);
+    atomic_store_explicit(&in_use, true, memory_order_relaxed);
 }
 
 static uint64_t to_ns(double seconds)
@@ -197,7 +195,7 @@ void tb_model_charge(const struct tb_device *device, struct tb_device_clock *clo
     struct cost cost = cost_of(device, kind, bytes);
     if (cost.whole == 0)
         return;
-    start_using();
+    assert(atomic_load_explicit(&in_use, memory_order_relaxed));
     tb_model_defer_begin();
     section_open(); /* where the process began to model inside this section */
     uint64_t now = timing->now_ns(), start = self.together_ns ? self.together_ns : self.model_ns;

@@ -27,6 +27,12 @@ enum tb_charge { TB_CHARGE_READ, TB_CHARGE_WRITE, TB_CHARGE_SYNC, TB_CHARGE_OPEN
 struct tb_io *tb_io_model_new(const struct tb_device *device, struct tb_device_clock *clock, struct tb_io *next);
 void tb_io_model_free(struct tb_io *io);
 
+/*
+ * The process models something: the real time of its operations counts from now on.  Before its first operation, or
+ * the device's time would come on top of that one's own.  tb_io_model_new does it; memory tiers have no layer.
+ */
+void tb_model_start(void);
+
 /* Reserve device time for `bytes` (memory tiers, which have no chain).  Adds to the calling thread's debt. */
 void tb_model_charge(const struct tb_device *device, struct tb_device_clock *clock, enum tb_charge kind, size_t bytes);
 

@@ -213,6 +213,7 @@ struct tb_io *tb_io_model_new(const struct tb_device *device, struct tb_device_c
         free(model);
         return NULL;
     }
+    tb_model_start();
     tb_io_layer_init(&model->io, &model->ops, &model_ops, next);
     model->device = device;
     model->clock = clock;

@@ -85,6 +85,15 @@ static void oversleeping_costs_no_bandwidth(void **state)
     assert_within(seconds_of(load, &device, 1, 100000, 2 * MS), 0.2, 0.015);
 }
 
+/* Runs first: only a process's first operation is one. */
+static void the_first_operation_counts_from_its_start(void **state)
+{
+    const struct tb_device device = {.write_bandwidth = 400 * MIB, .channels = 1};
+    struct load load = {.bytes = 40 << 20, .operations = 1};
+    (void)state;
+    assert_within(seconds_of(load, &device, 1, 30 * MS, 0), 0.1 + 0.06, 0.001); /* and open and close */
+}
+
 static void real_time_counts_and_only_slows(void **state)
 {
     const struct tb_device device = {.write_bandwidth = 400 * MIB, .channels = 1};
@@ -293,10 +302,10 @@ static void write_together(int actor, void *arg)
 static void together_takes_the_time_of_the_slowest(void **state)
 {
     const struct tb_device fast = {.write_bandwidth = 400 * MIB}, slow = {.write_bandwidth = 200 * MIB};
-    struct tb_device_clock fast_clock = {0}, slow_clock = {0}, other = {0};
+    struct tb_device_clock fast_clock = {0}, slow_clock = {0};
     struct two_devices arg = {&fast, &slow, &fast_clock, &slow_clock};
     (void)state;
-    tb_model_charge(&fast, &other, TB_CHARGE_WRITE, 1); /* the process models something */
+    tb_model_start();
     sim_run(2, write_together, &arg, 0);
 }
 
@@ -309,6 +318,7 @@ static void a_child_does_not_pay_its_parents_debt(void **state)
     (void)state;
     pid_t inner = fork();
     if (inner == 0) {
+        tb_model_start();
         tb_model_charge(&device, &clock, TB_CHARGE_WRITE, 3600);
         pid_t child = fork();
         if (child == 0) {
@@ -325,6 +335,7 @@ static void a_child_does_not_pay_its_parents_debt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_operation_counts_from_its_start),
         cmocka_unit_test(rates_hold_for_every_size_and_number_of_writers),
         cmocka_unit_test(oversleeping_costs_no_bandwidth),
         cmocka_unit_test(real_time_counts_and_only_slows),

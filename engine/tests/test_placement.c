@@ -360,6 +360,7 @@ static void a_burst_keeps_all_tiers_at_work(void **state)
 {
     (void)state;
     (void)sim_io;
+    tb_model_start();
     assert_true(burst_ratio(3, UNIT, MIB) > 0.95);
     assert_true(burst_ratio(3, MIB, 16 * MIB) > 0.95);
     assert_true(burst_ratio(3, 4 * KIB, 256 * KIB) > 0.95);
