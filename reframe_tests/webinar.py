@@ -29,8 +29,9 @@ from reframe.core.builtins import (
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from common.ior import find_driver, write_numbers
+from common.room import memory_place
 from common.rundir import keep_config, next_repetition, write_provenance
-from common.tiers import ROOT, TIERS, ScaleError, read_scale, twin_root, write_config
+from common.tiers import ROOT, TIERS, ScaleError, read_scale, write_config
 from common.traced import Traced
 from tierbench.outputs import OutputError, read_ior
 
@@ -94,7 +95,7 @@ class TierWrite(rfm.RunOnlyRegressionTest, Traced):
         self.total_bytes = self.sizes["ranks"] * self.sizes["block_bytes"]
         stage = Path(self.stagedir)
         nodes = 1 if self.modelled else max(1, self.num_tasks // (self.num_tasks_per_node or self.num_tasks))
-        wanted = twin_root(extras.get("root"), 8 * self.total_bytes) if self.modelled else None
+        wanted = memory_place(extras.get("root"), 8 * self.total_bytes) if self.modelled else None
         root = Path(wanted, f"tierbench-{os.getpid()}-{self.hashcode}") if wanted else stage / "work"
         write_config(
             self.tiers,

@@ -140,6 +140,25 @@ def test_a_rank_at_the_end_of_its_data_fails(run_folder: Path, sustained: bool, 
     assert row.verdict == verdict and "deadline" in row.reason
 
 
+def test_a_deadline_that_nothing_shows_was_kept_is_inconclusive(run_folder: Path) -> None:
+    more = {"requirement": None, "published": None, "read_limit": 470.0}
+    row = as_recipe(run_folder, sustained=None, sustained_by="not shown: no counts, no trace", **more)
+    assert row.verdict == "inconclusive" and "not shown" in row.reason
+    assert as_recipe(run_folder, sustained=None, sustained_by="no deadline", **more).verdict == "pass"
+
+
+@pytest.mark.parametrize(("metric", "medium", "fraction", "verdict"), [
+    ("higher", 950.0, 0.496, "pass"), ("higher", 900.0, 0.524, "fail"), ("lower", 235.0, 0.498, "pass"),
+    ("lower", 240.0, 0.509, "fail"),
+])  # fmt: skip
+def test_a_twin_asks_at_most_half_of_its_medium(
+    run_folder: Path, metric: str, medium: float, fraction: float, verdict: str
+) -> None:
+    row = as_recipe(run_folder, expected=471.6, requirement=None, direction=metric, medium=medium)
+    assert row.of_medium == pytest.approx(fraction, abs=1e-3)
+    assert next(c.verdict for c in row.checks if c.name == "medium") == verdict
+
+
 def test_a_recipe_has_no_step_to_another_test(run_folder: Path) -> None:
     as_recipe(run_folder)
     assert all(s.before.key["test"] != "x-write" for s in steps(judge(read_run(run_folder))))

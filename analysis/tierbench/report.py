@@ -128,6 +128,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "factor": row.factor,
         "at_full_speed": row.at_full_speed,
         "published_at_full_speed": row.published_at_full_speed,
+        "medium": row.medium,
         "full_percent": row.full_percent,
         "sustained": row.sustained,
         "sustained_by": row.sustained_by,
@@ -203,8 +204,12 @@ def _step_words(step: Step) -> str:
 
 def failure_sentences(report: Report) -> list[str]:
     """Everything that did not pass, and why."""
-    told = [f"{row_name(r)}: {r.verdict}: {r.reason}." for r in report.rows if r.verdict != PASS]
+    told = [f"{row_name(r)}: {_verdict_and_reason(r)}." for r in report.rows if r.verdict != PASS]
     return told + [f"{f.name} failed in {f.phase}: {f.reason}" for f in report.run.failures]
+
+
+def _verdict_and_reason(row: Row) -> str:
+    return row.reason if row.reason.startswith(row.verdict) else f"{row.verdict}: {row.reason}"
 
 
 def row_name(row: Row) -> str:
@@ -363,7 +368,7 @@ def _print_acceptance(name: str, rows: list[Row], console: Console) -> None:
     title = f"{name}, acceptance at scale {scales}"
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     table.add_column("Test")
-    for column in ("Measured", "95 % interval", "K", "At full speed", "Published", "Deviation"):
+    for column in ("Measured", "95 % interval", "Medium", "K", "At full speed", "Published", "Deviation"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("Verdict")
     for r in rows:
@@ -372,6 +377,7 @@ def _print_acceptance(name: str, rows: list[Row], console: Console) -> None:
             r.label,
             f"{number(r.median.value)} {r.key['unit']}",
             span(r.median),
+            number(r.medium),
             str(r.factor),
             number(r.at_full_speed),
             number(r.published_at_full_speed),

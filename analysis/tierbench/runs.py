@@ -29,6 +29,7 @@ factor           by how much the twin is slower than what it models; results tim
 scale, dropped   the scale that ran, and in words what it left out of the published run and its rules
 nodes            how many; `full_percent` how full the file system was before the run
 read_limit       on a twin: what the device reads at most, in the unit of `value`
+medium           on a twin: what the machine's own medium does below it, in the unit of `value`
 sustained        no rank reached the end of its data before the deadline; `sustained_by` what shows it
 ===============  ======================================================================================
 """
@@ -88,6 +89,7 @@ _MORE: dict[str, tuple[tuple[type, ...], Any]] = {
     "nodes": ((int, type(None)), None),
     "full_percent": ((int, float, type(None)), None),
     "read_limit": ((int, float, type(None)), None),
+    "medium": ((int, float, type(None)), None),
     "sustained": ((bool, type(None)), None),
     "sustained_by": ((str, type(None)), None),
 }

@@ -7,8 +7,9 @@ A row is one test on one configuration with all its repetitions. Its checks are:
   its rates within 5 %, so a modelled row may miss the number by that much;
 - `agreement`: on a modelled row the interval lies within 10 % of what the models predict, or of the published
   share where the model is a published machine's twin;
-- `sustained`: in no repetition did a rank reach the end of its data before the deadline;
-- `uncached`: a twin's reads are not faster than its device can read.
+- `sustained`: something shows that in no repetition a rank reached the end of its data before the deadline;
+- `uncached`: a twin's reads are not faster than its device can read;
+- `medium`: the machine's own medium does at least twice what its twin is to show.
 
 The verdict is the worst of the checks that apply. Without any it is inconclusive: a number alone proves
 nothing.
@@ -30,6 +31,7 @@ from tierbench.stats import Comparison, Interval
 
 MODEL_TOLERANCE = 0.05
 AGREEMENT_TOLERANCE = 0.10
+MOST_OF_MEDIUM = 0.5
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
 
 
@@ -68,6 +70,7 @@ class Row:
     dropped: tuple[str, ...] = ()
     full_percent: float | None = None
     read_limit: float | None = None
+    medium: float | None = None
     sustained: bool | None = None
     sustained_by: str | None = None
     checks: tuple[Check, ...] = field(default=())
@@ -100,7 +103,7 @@ class Row:
     @property
     def reason(self) -> str:
         """Why the verdict is what it is."""
-        told = [c.reason for c in self.checks if c.verdict == self.verdict]
+        told = dict.fromkeys(c.reason for c in self.checks if c.verdict == self.verdict)
         return "; ".join(told) if told else "no requirement is stated and no model predicts it"
 
     @property
@@ -133,6 +136,15 @@ class Row:
 
     def _quickened(self, value: float) -> float:
         return value / self.factor if self.key["metric"] == "time" else value * self.factor
+
+    @property
+    def of_medium(self) -> float | None:
+        """The twin's share as a fraction of what the medium below it does."""
+        if not self.medium or not self.expected:
+            return None
+        return (
+            self.expected / self.medium if self.key["direction"] == "higher" else self.medium / self.expected
+        )
 
     @property
     def fraction_of_peak(self) -> float | None:
@@ -225,6 +237,7 @@ def _of_recipe(group: pd.DataFrame) -> dict[str, Any]:
         "dropped": tuple(first["dropped"]),
         "full_percent": full,
         "read_limit": limit,
+        "medium": _median(group["medium"]),
         "sustained": False if False in sustained else True if all(sustained) else None,
         "sustained_by": _text(group["sustained_by"]),
     }
@@ -276,8 +289,8 @@ def _with_ratios(row: Row, baselines: dict[tuple[str, str], Row]) -> Row:
 
 
 def _with_checks(row: Row) -> Row:
-    checks = [c for c in (_verified(row), _required(row), _agrees(row), _sustains(row), _uncached(row)) if c]
-    return replace(row, checks=tuple(checks))
+    checks = (_verified(row), _required(row), _agrees(row), _sustains(row), _uncached(row), _supported(row))
+    return replace(row, checks=tuple(c for c in checks if c))
 
 
 def _verified(row: Row) -> Check | None:
@@ -320,7 +333,8 @@ def _agrees(row: Row) -> Check | None:
 
 def _sustains(row: Row) -> Check | None:
     if row.sustained is None:
-        return None
+        unknown = (row.sustained_by or "").startswith("not shown")
+        return Check("sustained", INCONCLUSIVE, f"sustained: {row.sustained_by}") if unknown else None
     if row.sustained:
         return Check("sustained", PASS, f"sustained until the deadline ({row.sustained_by})")
     return Check(
@@ -336,6 +350,15 @@ def _uncached(row: Row) -> Check | None:
     if row.median.low > row.read_limit * (1 + AGREEMENT_TOLERANCE):
         return Check("uncached", FAIL, f"reads faster than the device can, from a cache: {told}")
     return Check("uncached", PASS, f"no faster than the device can read: {told}")
+
+
+def _supported(row: Row) -> Check | None:
+    """A model can only slow down a medium that is fast enough."""
+    if row.of_medium is None:
+        return None
+    allowed = f"of what the medium below it does, allowed are {MOST_OF_MEDIUM:.0%}"
+    told = f"the twin's share is {row.of_medium:.0%} {allowed}"
+    return Check("medium", PASS if row.of_medium <= MOST_OF_MEDIUM else FAIL, told)
 
 
 def _enough(row: Row, name: str, holds: bool, yes: str, unknown: str) -> Check:

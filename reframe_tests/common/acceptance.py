@@ -35,9 +35,11 @@ from tierbench.recipes import Launch, Recipe, RecipeError, read_recipes
 
 from .ior import find_program
 from .judged import LaunchOutput, content_of, measured, outputs_of
-from .rundir import keep_config, next_repetition, write_provenance
+from .medium import media_of, too_slow
+from .room import hog_bytes, memory_bytes, memory_place, short_of_disk, short_of_memory
+from .rundir import keep_config, next_repetition, run_dir, write_provenance
 from .scale import Scale, Sizes, acceptance_scale, size_of, sizes, value_of
-from .tiers import ROOT, TIERS, ScaleError, twin_root, write_config
+from .tiers import ROOT, TIERS, ScaleError, write_config
 from .traced import Traced
 from .twin import read_limit, write_devices
 
@@ -65,12 +67,6 @@ def recipes_of(system: str) -> dict[str, Recipe]:
     return {r.name: r for r in _all_recipes() if r.system == system}
 
 
-def memory_bytes() -> int:
-    """Memory of this machine that could cache files."""
-    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-    return int(fields["MemAvailable"].split()[0]) * 1024
-
-
 class Acceptance(rfm.RunOnlyRegressionTest, Traced):
     """Base of the tests of a system; a subclass says of which (`system`) and its parameter `recipe`."""
 
@@ -78,6 +74,7 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
     policy = variable(str, value="max-bandwidth", loggable=True)
     scale = variable(str, value="site", loggable=True)
     memory_hog = variable(str, value="", loggable=True)
+    twin_factor = variable(int, value=0, loggable=True)  # K instead of the recipe's; 0: the recipe's
     metrics = variable(dict, value={}, loggable=True)
 
     valid_systems = ["*"]
@@ -95,6 +92,7 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         try:
             if self.scale != "site":
                 acceptance_scale(self.scale)
+            self.hogged = hog_bytes(self.memory_hog)
         except ScaleError as e:
             refuse(str(e))
         self.published_run: Recipe = known[self.recipe]
@@ -117,9 +115,10 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
             self.wanted: Scale = acceptance_scale(
                 self.scale if self.scale != "site" else extras.get("scale", "local")
             )
-            self.factor = recipe.twin.factor if self.modelled else 1
-            memory = int(extras.get("memory_bytes", 0)) or memory_bytes()
-            self.sizes: Sizes = sizes(recipe, self.wanted, self.factor, memory)
+            self.factor = (self.twin_factor or recipe.twin.factor) if self.modelled else 1
+            self.memory = int(extras.get("memory_bytes", 0)) or memory_bytes()
+            could_cache = max(0, self.memory - self.hogged)
+            self.sizes: Sizes = sizes(recipe, self.wanted, self.factor, could_cache)
         except ScaleError as e:
             refuse(str(e))
         self.places = {k: v for k, v in extras.items() if k in ("pfs", "nvme", "bb")}
@@ -147,6 +146,7 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         self.program = self._find_program(recipe.launches[0])
         self._choose_places(stage)
         self._check_room()
+        self._check_medium()
         self._set_environment(stage)
         self._write_config(stage)
         self._set_launcher(recipe)
@@ -177,7 +177,8 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
             return
         name = Path(given).name if given else self.recipe
         if self.modelled:
-            wanted = twin_root(self.current_partition.extras.get("root"), 4 * self.sizes.total_bytes)
+            needed = 4 * self.sizes.total_bytes + self.hogged
+            wanted = memory_place(self.current_partition.extras.get("root"), needed)
             self.volatile = wanted is not None
             self.root = Path(wanted, f"tierbench-{os.getpid()}-{self.hashcode}") if wanted else stage / "work"
             self.pfs = self.root / "pfs"
@@ -187,18 +188,28 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         self.file = str(self.pfs / name)
 
     def _check_room(self) -> None:
-        """Nothing is launched where the data has no room."""
+        """Nothing is launched where the run has no room."""
         if self.at_home or self.is_dry_run():
             return
-        place = next(p for p in (self.pfs, *self.pfs.parents) if p.exists())
-        free, needed = shutil.disk_usage(place).free, self.sizes.total_bytes
-        if needed > free:
-            raise PipelineError(f"{place}: {self.recipe} at scale {self.wanted.name} needs {needed} bytes;"
-                                f" {free} are free")  # fmt: skip
-        wanted = max(LEAST_CONFIG_BYTES, needed // self.sizes.nodes) if "ram" in self.tiers else 0
-        if wanted > memory_bytes():
-            raise PipelineError(f"{self.tiers}: {self.recipe} at scale {self.wanted.name} needs a memory tier"
-                                f" of {wanted} bytes; {memory_bytes()} are there")  # fmt: skip
+        total = self.sizes.total_bytes
+        needs = {
+            "memory_hog": self.hogged,
+            "memory tier": max(LEAST_CONFIG_BYTES, total // self.sizes.nodes) if "ram" in self.tiers else 0,
+        }
+        lacks = short_of_memory(needs, self.memory) or short_of_disk(self.pfs, total)
+        if lacks:
+            raise PipelineError(f"{self.tiers}: {self.recipe} at scale {self.wanted.name} {lacks}")
+
+    def _check_medium(self) -> None:
+        """A twin is right only where the medium does twice the share; what it does stands in the results."""
+        self.media: dict[str, float] = {}
+        if not self.modelled or self.is_dry_run():
+            return
+        self.media = media_of(self.published_run, self.sizes, self.pfs, run_dir() / "medium.json")
+        shares = {access: self._share(access) for access in self.media}
+        lacks = too_slow(self.published_run, self.media, shares, self.factor)
+        if lacks:
+            raise PipelineError(f"{self.recipe}: {lacks}, or a faster place than {self.pfs.parent.parent}")
 
     def _set_environment(self, stage: Path) -> None:
         """MPI-IO hints, for ROMIO anywhere and for Cray's."""
@@ -215,7 +226,7 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         self.managed = self.modelled or self.tiers != "pfs"
         if not self.managed:
             return
-        models = write_devices(self.published_run, stage / "devices") if self.modelled else None
+        models = write_devices(self.published_run, self.factor, stage / "devices") if self.modelled else None
         per_node = max(LEAST_CONFIG_BYTES, self.sizes.total_bytes // self.sizes.nodes)
         places = None if self.modelled else self.places
         try:
@@ -249,17 +260,12 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         launcher = self.job.launcher
         if stats and self.managed:
             launcher.modifier = str(self.tierctl)
-            launcher.modifier_options = [
-                "run",
-                "-c",
-                "tiers.yaml",
-                "--mode",
-                self.mode,
-                "--stats",
-                stats,
-                *self.trace_options(stats.removesuffix(".json").replace("stats", "trace")),
-                "--",
-            ]
+            # Of the programs only ours says how far each rank came before a deadline.
+            needed = "-D" in arguments and Path(self.program).name != "tb-ior"
+            name = stats.removesuffix(".json").replace("stats", "trace")
+            trace = self.trace_options(name, needed=needed)
+            options = ["run", "-c", "tiers.yaml", "--mode", self.mode, "--stats", stats, *trace, "--"]
+            launcher.modifier_options = options
         else:
             launcher.modifier, launcher.modifier_options = "", []
         return " ".join([launcher.run_command(self.job), self.program, *arguments])
@@ -270,7 +276,8 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         if not self.at_home and value_of(arguments, "-o"):
             at = arguments.index("-o") + 1
             arguments = (*arguments[:at], str(self.file), *arguments[at + 1 :])
-        return (*arguments, "-M", self.memory_hog) if self.memory_hog else arguments
+        hogs = self.memory_hog and self.published_run.launches[number].program_name == "ior"
+        return (*arguments, "-M", self.memory_hog) if hogs else arguments
 
     def _write_script(self, recipe: Recipe) -> None:
         """Each launch between two marks, so that outputs can be told apart and no line is redirected."""
@@ -293,9 +300,8 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
                 text = self._line(arguments, stats=stats)
                 lines.append(text)
             lines.append(f"echo 'tierbench: launch {number + 1} ends'")
-        self._line(
-            self.launch_lines[main], stats=f"stats-{main + 1}.json"
-        )  # leaves the modifier to the executable
+        # Leaves the modifier to the executable.
+        self._line(self.launch_lines[main], stats=f"stats-{main + 1}.json")
         saved = self.job.launcher.modifier, self.job.launcher.modifier_options
         lines += self._check_launch(recipe)
         self.job.launcher.modifier, self.job.launcher.modifier_options = saved
@@ -398,7 +404,10 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         recipe, stage = self.published_run, Path(self.stagedir)
         number = next(i for i, x in enumerate(recipe.launches) if access in x.measures)
         arguments, published = self.launch_lines[number], recipe.number(access)
-        found = measured(outputs[str(number + 1)], access, published.metric, arguments)
+        log = stage / f"trace-{number + 1}.darshan"
+        found = measured(
+            outputs[str(number + 1)], access, published.metric, arguments, self.sizes.ranks, log
+        )
         share = self._share(access)
         statistics = stage / f"stats-{number + 1}.json"
         told = json.loads(statistics.read_text()) if statistics.exists() else {}
@@ -436,6 +445,7 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
             "scale": self.wanted.name,
             "dropped": [*self.sizes.dropped, *(f"condition: {c}" for c in conditions)],
             "read_limit": limit,
+            "medium": self.media.get(access),
             "full_percent": _full_percent(stage / "df.txt"),
         }
 

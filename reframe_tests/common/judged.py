@@ -10,6 +10,7 @@ from typing import Any
 from tierbench.outputs import IorOutput, parse_ior
 
 from .content import Content, check
+from .reached import furthest
 from .scale import MIB, segments_of, size_of, value_of
 
 _MARK = re.compile(r"^tierbench: launch (\w+) (begins|ends)$")
@@ -54,8 +55,10 @@ def outputs_of(text: str) -> dict[str, LaunchOutput]:
     return found
 
 
-def measured(output: LaunchOutput, access: str, metric: str, arguments: tuple[str, ...]) -> dict[str, Any]:
-    """Value, times, driver and what shows that the rate was sustained."""
+def measured(
+    output: LaunchOutput, access: str, metric: str, arguments: tuple[str, ...], ranks: int, log: Path
+) -> dict[str, Any]:
+    """Value, times, driver, and what shows that the rate was sustained: the trace or the driver."""
     if metric == "time":
         return _duration(output)
     report = output.ior()
@@ -75,7 +78,7 @@ def measured(output: LaunchOutput, access: str, metric: str, arguments: tuple[st
         "close_s": result.close_s,
         "total_s": result.total_s,
         "driver": report.driver or "unknown",
-        **_sustained(output, arguments),
+        **_sustained(output, access, arguments, ranks, log),
     }
 
 
@@ -89,8 +92,10 @@ def _duration(output: LaunchOutput) -> dict[str, Any]:
     return {"value": seconds, **times, "total_s": seconds, "driver": named[1] if named else "metadata"}
 
 
-def _sustained(output: LaunchOutput, arguments: tuple[str, ...]) -> dict[str, Any]:
-    """With a deadline: did every rank still have data when it came?"""
+def _sustained(
+    output: LaunchOutput, access: str, arguments: tuple[str, ...], ranks: int, log: Path
+) -> dict[str, Any]:
+    """With a deadline: did every rank still have data when it came? The trace tells before the driver."""
     if not value_of(arguments, "-D"):
         return {"sustained": None, "sustained_by": "no deadline"}
     transfer = size_of(arguments, "-t")
@@ -99,11 +104,16 @@ def _sustained(output: LaunchOutput, arguments: tuple[str, ...]) -> dict[str, An
     if dataset and "-F" in arguments:
         there = min(there, int(dataset[1]))
     pairs = _PAIRS.search(output.text)
-    if pairs:
-        reached = int(pairs[2]) * transfer
-        told = f"the driver's counts: at most {reached} of {there} bytes of a rank"
-        return {"sustained": reached < there, "sustained_by": told}
-    return {"sustained": None, "sustained_by": "the driver prints no counts of ranks, and there is no trace"}
+    if log.exists():
+        base = value_of(arguments, "-o") or ""
+        reached, told = furthest(log, base, access, ranks, scattered="-z" in arguments)
+    elif pairs:
+        reached, told = int(pairs[2]) * transfer, "the driver's counts"
+    else:
+        unknown = "not shown: the driver prints no counts of ranks, and there is no trace"
+        return {"sustained": None, "sustained_by": unknown}
+    told = f"{told}: at most {reached} of {there} bytes of a rank"
+    return {"sustained": reached < there, "sustained_by": told}
 
 
 def content_of(base: Path, ranks: int, arguments: tuple[str, ...]) -> Content:

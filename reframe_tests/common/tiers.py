@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +45,6 @@ def read_scale(name: str) -> dict[str, Any]:
 def _scaled(text: str, factor: float) -> str:
     """A capacity in MiB times `factor`, in whole KiB so that ratios between tiers hold."""
     return f"{round(int(text.removesuffix('MiB')) * 1024 * factor / 4) * 4}KiB"
-
-
-def twin_root(wanted: str | None, bytes_needed: int) -> str | None:
-    """`wanted` (a directory) where it has room for a twin's places, else None: the stage directory serves."""
-    if not wanted or not os.access(wanted, os.W_OK):
-        return None
-    return wanted if shutil.disk_usage(wanted).free > bytes_needed else None
 
 
 def write_config(

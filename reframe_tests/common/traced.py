@@ -9,14 +9,14 @@ import reframe as rfm
 from reframe.core.builtins import variable
 
 
-class Traced(rfm.RegressionMixin):
+class Traced(rfm.RegressionTestPlugin):
     """A test whose launches through `tierctl run` can be traced on both sides."""
 
     trace = variable(bool, value=False, loggable=True)
 
-    def trace_options(self, name: str = "trace") -> list[str]:
-        """Options of `tierctl run` for logs called `name`; none where no trace is asked for."""
-        return ["--trace", f"{name}.darshan"] if self.trace else []
+    def trace_options(self, name: str = "trace", *, needed: bool = False) -> list[str]:
+        """Options of `tierctl run` for logs called `name`; none where no trace is asked for or needed."""
+        return ["--trace", f"{name}.darshan"] if self.trace or needed else []
 
     @staticmethod
     def keep_traces(stage: Path, folder: Path) -> None:

@@ -44,14 +44,14 @@ def slowed(model: dict[str, Any], factor: int) -> dict[str, Any]:
     return made
 
 
-def write_devices(recipe: Recipe, folder: Path) -> dict[str, str]:
-    """Write the slowed devices of a recipe's hierarchy; returns their files by place (`pfs`, tier names)."""
+def write_devices(recipe: Recipe, factor: int, folder: Path) -> dict[str, str]:
+    """Write the devices of a recipe's hierarchy, slowed; returns their files by place (`pfs`, tier names)."""
     folder.mkdir(parents=True, exist_ok=True)
     names = {"pfs": recipe.twin.device, **TIER_DEVICES}
     files = {}
     for place, name in names.items():
         file = folder / f"{place}.yaml"
-        file.write_text(yaml.safe_dump(slowed(device(name), recipe.twin.factor), sort_keys=False))
+        file.write_text(yaml.safe_dump(slowed(device(name), factor), sort_keys=False))
         files[place] = str(file.resolve())
     return files
 

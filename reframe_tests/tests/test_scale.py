@@ -189,9 +189,9 @@ def test_a_shared_file_has_a_block_of_each_rank_in_turn(tmp_path: Path) -> None:
 def test_an_output_without_numbers_is_no_result() -> None:
     text = "tierbench: launch 1 begins\nnothing\ntierbench: launch 1 ends\n"
     with pytest.raises(Exception, match="is not output of IOR"):
-        measured(outputs_of(text)["1"], "write", "bandwidth", ("-t", "1m"))
+        measured(outputs_of(text)["1"], "write", "bandwidth", ("-t", "1m"), 1, Path("none"))
     with pytest.raises(ValueError, match="holds 0 lines 'Duration:'"):
-        measured(outputs_of(text)["1"], "metadata", "time", ())
+        measured(outputs_of(text)["1"], "metadata", "time", (), 1, Path("none"))
     with pytest.raises(ValueError, match="launch 1 began and did not end"):
         outputs_of("tierbench: launch 1 begins\n")
 
@@ -229,7 +229,7 @@ def run_local(tmp_path: Path, *options: str, **env: str) -> subprocess.Completed
 
 
 @pytest.mark.parametrize(("options", "env", "message"), [
-    (("-S", "scale=full"), {}, r"cori-lustre-1-posix at scale full needs \d{14} bytes; \d+ are free"),
+    (("-S", "scale=full"), {}, r"cori-lustre-1-posix at scale full needs \d{14} bytes in \S+; \d+ are free"),
     ((), {"IOR": "/nowhere/ior"}, "no ior: needs IOR set to a program, ior on PATH, or `make build`"),
 ])  # fmt: skip
 def test_what_cannot_run_is_refused_before_anything_is_launched(

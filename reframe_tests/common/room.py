@@ -1,0 +1,55 @@
+"""Has a run room? Memory for what occupies it and disk for its data, asked before anything is launched."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from .tiers import ScaleError, parse_bytes
+
+
+def memory_bytes() -> int:
+    """Memory of this machine that could cache files."""
+    return _meminfo("MemAvailable")
+
+
+def _meminfo(name: str) -> int:
+    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    return int(fields[name].split()[0]) * 1024
+
+
+def hog_bytes(text: str) -> int:
+    """Bytes a node that IOR's `-M text` occupies; nothing for an empty text."""
+    if not text:
+        return 0
+    percent = re.fullmatch(r"([1-9]\d?)%", text)
+    if percent:
+        return _meminfo("MemTotal") * int(percent[1]) // 100
+    try:
+        return parse_bytes(text)
+    except ScaleError:
+        raise ScaleError(f"memory_hog={text!r}; allowed: 1% to 99%, or a size such as 2g") from None
+
+
+def memory_place(wanted: str | None, bytes_needed: int) -> str | None:
+    """`wanted`, a directory in memory, where a twin's places have room there; else None."""
+    if not wanted or not os.access(wanted, os.W_OK):
+        return None
+    return wanted if min(shutil.disk_usage(wanted).free, memory_bytes()) > bytes_needed else None
+
+
+def short_of_memory(needs: dict[str, int], there: int) -> str | None:
+    """What lacks, where the needs (bytes, by what they are for) exceed the memory that is there."""
+    if sum(needs.values()) <= there:
+        return None
+    parts = ", ".join(f"{what} {size}" for what, size in needs.items() if size)
+    return f"needs {sum(needs.values())} bytes of memory ({parts}); {there} are there"
+
+
+def short_of_disk(place: Path, needed: int) -> str | None:
+    """What lacks, where `place` (or what will hold it) has too little room."""
+    there = next(p for p in (place, *place.parents) if p.exists())
+    free = shutil.disk_usage(there).free
+    return f"needs {needed} bytes in {there}; {free} are free" if needed > free else None
