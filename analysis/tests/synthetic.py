@@ -160,7 +160,20 @@ def samples(tiers: str, total_s: float, drain_s: float | None) -> dict[str, Any]
         used[t["name"]] = [share * min(1.0, s / total_s) for s in seconds]
     down = [max(0.0, (s - total_s) / drain_s) if drain_s else 0.0 for s in seconds]
     dirty = {n: [u * (1 - d) for u, d in zip(v, down, strict=True)] for n, v in used.items()}
-    return {"seconds": seconds, "used": used, "dirty": dirty, "pfs_bytes_written": [TOTAL * d for d in down]}
+    nothing = [0.0] * len(seconds)
+    return {
+        "seconds": seconds,
+        "used": used,
+        "dirty": dirty,
+        "bytes_in": used,
+        "bytes_out": dict.fromkeys(used, nothing),
+        "flushed": {n: [v[-1] * d for d in down] for n, v in used.items()},
+        "moved": {},
+        "pfs_bytes_written": [TOTAL * d for d in down],
+        "pfs_bytes_read": nothing,
+        "spilled": nothing,
+        "staged": nothing,
+    }
 
 
 def build(root: Path, repetitions: int = 5, noise: float = 0.01, scale: float = 1.0) -> Path:

@@ -70,10 +70,10 @@ def traced_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         made.counters(
             "POSIX", "/scratch/pfs/ior.out", -1, WRITES=256, BYTES_WRITTEN=256 << 20, SEQ_WRITES=256
         )
-        made.write(folder / "application.darshan")
+        made.write(folder / "trace.darshan")
         made.metadata += "tierbench_side=storage\n"
         made.counters("POSIX", "/scratch/nvme/1", 0, WRITES=100, BYTES_WRITTEN=100 << 20, SEQ_WRITES=100)
-        made.write(folder / "storage.darshan")
+        made.write(folder / "trace.storage.darshan")
     (run / "cases/bb-scratch-none-max-bandwidth-Y/1/x.darshan").write_bytes(b"<b>no log</b>")
     (run / "cases/bb-scratch-none-max-bandwidth-Y/2/x.darshan").write_bytes(b"<b>no log</b>")
     return run
@@ -82,13 +82,13 @@ def traced_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_run_report_shows_its_traces(traced_run: Path) -> None:
     made = report.make(read_run(traced_run))
     assert [s.heading.split(": ")[1] for s in made.traces] == [
-        "application side (application.darshan)",
-        "storage side (storage.darshan)",
+        "application side (trace.darshan)",
+        "storage side (trace.storage.darshan)",
     ]
     proof = made.traces[0].evidence
     assert (
         proof is not None
-        and "nothing proven: no counters of the engine" in proof.sentence
+        and "NOT PROVEN: no counters of the engine" in proof.sentence
         and made.traces[1].evidence is None
     )
     assert len(made.trace_errors) == 1 and "wrong magic" in made.trace_errors[0]
@@ -101,6 +101,7 @@ def test_pages_in_a_browser(traced_run: Path, width: int, tmp_path: Path) -> Non
     text = report.as_html(report.make(read_run(traced_run)))
     assert "Not read: cases/bb-scratch" in text
     seen = probe(text, tmp_path, width)
+    assert seen["overflow"] <= 0
     assert not seen["console"] and not seen["broken"] and not seen["requests"] and seen["images"] >= 2
     log = darshan_logs.strided()
     log.counters("POSIX", "/x/<img src=http://example.invalid/a.png>" + "y" * 300, 0, OPENS=1, F_META_TIME=9)

@@ -84,9 +84,9 @@ def test_page_is_offline_and_well_formed(written: Path) -> None:
     links = Links()
     links.feed(page)
     assert not links.open
-    assert all(t.startswith("#") for t in links.targets)
+    assert all(t.startswith(("#", "data:image/png;")) for t in links.targets)
     assert not re.search(r"@import|url\((?!#)", page)
-    assert page.count("<svg") == 4
+    assert page.count("<svg") == 6
 
 
 def test_page_opens_with_the_verdicts(written: Path) -> None:

@@ -9,11 +9,11 @@ import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from tierbench import __version__, exports, figures, tables
+from tierbench import __version__, exports, paper, tables
 from tierbench.compare import IMPROVEMENT, REGRESSION, Metric, Result
 from tierbench.files import replace_all
-from tierbench.report import number, ratio_span, span, times
 from tierbench.trace.page import plain, templates
+from tierbench.words import number, ratio_span, span, times
 
 _COLOURS = {REGRESSION: "#b91c1c", IMPROVEMENT: "#15803d"}
 _STYLES = {REGRESSION: "fail", IMPROVEMENT: "pass"}
@@ -48,7 +48,7 @@ def as_html(result: Result) -> str:
         verdict=tables.verdict(result),
         pairs=_pairs(result),
         # Our own SVG, whose texts matplotlib has escaped.
-        figure=Markup(figures.svg(drawn, "ratios")),  # noqa: S704
+        figure=Markup(paper.svg(drawn, "ratios")),  # noqa: S704
         left_out=max(0, len(result.metrics) - _MOST_DRAWN),
         version=__version__,
     )
@@ -63,13 +63,13 @@ def draw(metrics: Sequence[Metric]) -> Figure:
     """Ratio of medians with its interval, a line a metric; the band is the threshold."""
     shown = list(metrics)[:_MOST_DRAWN]
     threshold = shown[0].threshold
-    with mpl.rc_context(figures.STYLE):
-        figure = figures.canvas(0.6 + 0.24 * len(shown))
+    with mpl.rc_context(paper.STYLE):
+        figure = paper.canvas(0.6 + 0.24 * len(shown))
         axes = figure.subplots()
         axes.axvspan(1 / (1 + threshold), 1 + threshold, color="#f1f5f9", zorder=0)
-        axes.axvline(1, color=figures.QUIET, linewidth=0.8)
+        axes.axvline(1, color=paper.QUIET, linewidth=0.8)
         for place, m in enumerate(shown):
-            colour = _COLOURS.get(m.verdict, figures.QUIET)
+            colour = _COLOURS.get(m.verdict, paper.QUIET)
             axes.plot([m.ratio.low, m.ratio.high], [place] * 2, color=colour, linewidth=2)
             axes.plot([m.ratio.value], [place], "o", color=colour, markersize=4)
         axes.set_yticks(range(len(shown)), _labels(shown))

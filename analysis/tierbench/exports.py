@@ -17,18 +17,14 @@ from tierbench import compare
 from tierbench.report import (
     Report,
     failure_sentences,
-    number,
-    percent,
     promise_words,
     provenance_facts,
-    ratio_span,
     row_as_json,
-    span,
     step_words,
     summary_sentences,
-    times,
 )
 from tierbench.trace.page import plain
+from tierbench.words import number, percent, ratio_span, span, times
 
 _RIGHT, _LEFT = "---:", "---"
 
@@ -71,14 +67,8 @@ def markdown(report: Report) -> str:
     lines += ["## Verdicts", "", *_verdicts(report), ""]
     if report.steps:
         lines += ["## What each step buys", "", *_steps(report), ""]
-    evidence = [(s.heading, s.evidence.sentence) for s in report.traces if s.evidence]
-    if evidence:
-        lines += [
-            "## Where the bytes went",
-            "",
-            *(f"- {plain(h)}: {plain(said)}" for h, said in evidence),
-            "",
-        ]
+    if proofs := [s.evidence.sentence for s in report.traces if s.evidence]:
+        lines += ["## Where the bytes went", "", *(f"- {plain(said)}" for said in proofs), ""]
     facts = provenance_facts(report.run.provenance)
     lines += ["## Provenance", "", *(f"- {plain(name)}: {plain(value)}" for name, value in facts), ""]
     return "\n".join(lines)

@@ -1,12 +1,10 @@
 """The report's figures, each an SVG string or None where the run holds nothing to draw.
 
-Figures are made for a column of about 640 px, without pyplot and its global state. Text stays text: it is
-drawn with the reader's own fonts and can be searched.
+`paper` is what they are drawn on.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +13,13 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tierbench import flows
+from tierbench.paper import INK, QUIET, STYLE, canvas
 from tierbench.runs import Run
-from tierbench.verdict import Row
+from tierbench.verdict import PHASES, Row
+from tierbench.words import seconds
 
-WIDTH_IN = 6.7
-INK, QUIET, GRID = "#1f2937", "#6b7280", "#e5e7eb"
+MOST_PANELS = 24  # of one figure
 PROMISE_COLOURS = {"pfs": "#64748b", "tier": "#2563eb", "none": "#d97706"}
 PROMISE_WORDS = {
     "pfs": "fsync: on the PFS",
@@ -28,25 +28,6 @@ PROMISE_WORDS = {
 }
 _TIER_COLOURS = {"ram": "#dc6803", "nvme": "#2563eb", "bb": "#0d9488"}
 _OTHER_COLOURS = ["#7c3aed", "#be185d", "#4d7c0f"]
-STYLE: Any = {
-    "svg.fonttype": "none",
-    "font.family": ["sans-serif"],
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 8.5,
-    "axes.edgecolor": GRID,
-    "axes.labelcolor": QUIET,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
-    "axes.axisbelow": True,
-    "text.color": INK,
-    "xtick.color": QUIET,
-    "ytick.color": INK,
-    "ytick.left": False,
-    "grid.color": GRID,
-    "legend.frameon": False,
-    "legend.fontsize": 8,
-}
 
 
 @dataclass(frozen=True)
@@ -56,28 +37,6 @@ class Drawing:
     title: str
     draw: Callable[[Run, Sequence[Row]], Figure | None]
     caption: str
-
-
-def svg(figure: Figure, salt: str) -> str:
-    """The figure as an <svg> element; `salt` keeps the ids of several figures on one page apart."""
-    buffer = io.StringIO()
-    with mpl.rc_context({**STYLE, "svg.hashsalt": salt}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
-
-
-def png(figure: Figure) -> bytes:
-    """The figure as a PNG for pages that take no SVG."""
-    buffer = io.BytesIO()
-    with mpl.rc_context(STYLE):
-        figure.savefig(buffer, format="png", dpi=160, facecolor="white")
-    return buffer.getvalue()
-
-
-def canvas(height_in: float) -> Figure:
-    """An empty figure as wide as the page's column."""
-    return Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
 
 
 def draw(drawing: Drawing, run: Run, rows: Sequence[Row]) -> Figure | None:
@@ -193,6 +152,35 @@ def durability(_run: Run, rows: Sequence[Row]) -> Figure | None:
     return figure
 
 
+_PHASE_COLOURS = {"open": "#7c3aed", "transfer": "#2563eb", "close": "#0d9488", "flush": "#cbd5e1"}
+_PHASE_WORDS = {"close": "close (with its sync)", "flush": "flush to the PFS, after the program's end"}
+
+
+def phases(_run: Run, rows: Sequence[Row]) -> Figure | None:
+    """Open, transfer, close and flush of every row, one behind the other."""
+    rows = [r for r in rows if r.phases["transfer"] is not None]
+    if not rows:
+        return None
+    figure = canvas(0.29 * len(rows) + 1.0)
+    axes = figure.add_subplot()
+    positions = _grouped_positions([r.key["fsync"] for r in rows])
+    left = [0.0] * len(rows)
+    for name, colour in _PHASE_COLOURS.items():
+        lasted = [r.phases[name] or 0.0 for r in rows]
+        axes.barh(positions, lasted, left=left, height=0.62, color=colour, label=_PHASE_WORDS.get(name, name))
+        left = [a + b for a, b in zip(left, lasted, strict=True)]
+    for y, end, row in zip(positions, left, rows, strict=True):
+        told = " + ".join(seconds(row.phases[name]) for name in PHASES if row.phases[name] is not None)
+        axes.text(end + 0.012 * max(left), y, told, va="center", fontsize=7.5)
+    axes.set_yticks(positions, [r.label for r in rows])
+    axes.set_ylim(positions[-1] + 0.7, -0.7)
+    axes.set_xlim(0, max(left) * 1.55)
+    axes.set_xlabel("seconds, medians (phases of different ranks overlap: together more than the run)")
+    axes.grid(axis="x")
+    figure.legend(loc="outside upper left", ncols=4, columnspacing=1.0)
+    return figure
+
+
 def _durability_words(row: Row) -> str:
     if row.key["mode"] == "scratch":
         return f"{row.close_s:.2f} s, never on the PFS"
@@ -203,15 +191,15 @@ def _durability_words(row: Row) -> str:
 
 def occupancy(run: Run, rows: Sequence[Row]) -> Figure | None:
     """What the tiers held over time, one panel a buffered row, its repetition nearest the median."""
-    panels = [(row, s) for row in rows if (s := _samples(run, row))]
+    panels = _launches(run, rows)
     if not panels:
         return None
     lines = (len(panels) + 1) // 2
     figure = canvas(1.35 * lines + 0.55)
     grid = figure.subplots(lines, 2, squeeze=False)
     names: dict[str, str] = {}
-    for axes, (row, samples) in zip(grid.flat, panels, strict=False):
-        _panel(axes, row, samples, names)
+    for axes, (label, samples) in zip(grid.flat, panels, strict=False):
+        _panel(axes, label, samples, names)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     for axes in grid[:, 0]:
@@ -225,15 +213,28 @@ def occupancy(run: Run, rows: Sequence[Row]) -> Figure | None:
     return figure
 
 
-def _samples(run: Run, row: Row) -> dict[str, Any] | None:
-    nearest = min(range(len(row.values)), key=lambda i: abs(row.values[i] - row.median.value))
-    samples = run.stats.get(row.folders[nearest], {}).get("samples") or {}
-    seconds, used = samples.get("seconds", []), samples.get("used", {})
-    complete = len(seconds) > 1 and used and all(len(v) == len(seconds) for v in used.values())
-    return samples if complete else None
+def _launches(run: Run, rows: Sequence[Row]) -> list[tuple[str, dict[str, Any]]]:
+    """Name and samples of every launch on tiers, each row's of its repetition nearest the median."""
+    found: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {}
+    for row in rows:
+        for launch, stats in run.stats.get(row.nearest, {}).items():
+            samples = stats.get("samples") or {}
+            seconds, used = samples.get("seconds", []), samples.get("used", {})
+            empty = not any(map(any, used.values()))  # the PFS alone
+            if len(seconds) > 1 and not empty and all(len(v) == len(seconds) for v in used.values()):
+                promise = {"tier": "fsync: tier", "pfs": "fsync: pfs", "none": "scratch"}[row.key["fsync"]]
+                label = f"{row.label}{launch and f', launch {launch}'} ({promise})"
+                found.setdefault((row.nearest, launch), (label, samples))
+    return list(found.values())[:MOST_PANELS]
 
 
-def _panel(axes: Axes, row: Row, samples: dict[str, Any], names: dict[str, str]) -> None:
+def moved(run: Run, rows: Sequence[Row]) -> Figure | None:
+    """What moved between program, tiers and PFS over time, a panel a launch."""
+    panels = [(label, f) for label, samples in _launches(run, rows) if (f := flows.read(samples))]
+    return flows.draw(panels) if panels else None
+
+
+def _panel(axes: Axes, label: str, samples: dict[str, Any], names: dict[str, str]) -> None:
     seconds, used, dirty = samples["seconds"], samples["used"], samples.get("dirty", {})
     for name in used:
         free = [c for c in _OTHER_COLOURS if c not in names.values()] or [QUIET]
@@ -244,8 +245,7 @@ def _panel(axes: Axes, row: Row, samples: dict[str, Any], names: dict[str, str])
     if dirty and all(len(v) == len(seconds) for v in dirty.values()):
         unsaved = [sum(at) / 2**20 for at in zip(*dirty.values(), strict=True)]
         axes.plot(seconds, unsaved, "--", color=INK, lw=1.2)
-    promise = {"tier": "fsync: tier", "pfs": "fsync: pfs", "none": "scratch"}[row.key["fsync"]]
-    axes.set_title(f"{row.label} ({promise})", fontsize=8, loc="left", color=INK)
+    axes.set_title(label, fontsize=8, loc="left", color=INK)
     axes.set_xlim(min(seconds), max(seconds))
     axes.set_ylim(bottom=0)
     axes.tick_params(labelsize=7)
@@ -266,6 +266,11 @@ DRAWINGS = (
         "The models of PFS, BB and NVMe are calibrated on the published rows; with RAM they predict.",
     ),
     Drawing(
+        "Open, transfer, close, flush",
+        phases,
+        "What the driver and tierctl timed. An fsync after each write (-Y) counts as transfer.",
+    ),
+    Drawing(
         "Closed is not durable",
         durability,
         "A buffered program is done when its files are closed; its bytes reach the PFS with the drain.",
@@ -274,5 +279,10 @@ DRAWINGS = (
         "Tier occupancy over time",
         occupancy,
         "Bytes in each tier, stacked, in the repetition nearest the median; dashed: not yet on the PFS.",
+    ),
+    Drawing(
+        "Flows between the tiers over time",
+        moved,
+        "What went where, in the same repetitions; at the right each flow's bytes. Tiers → PFS is the flush.",
     ),
 )

@@ -17,13 +17,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from tierbench import __version__, figures
+from tierbench import __version__, figures, paper
 from tierbench.files import replace_all
 from tierbench.runs import Run
 from tierbench.stats import Interval
 from tierbench.trace import of_run
 from tierbench.trace.page import Section, templates
 from tierbench.verdict import FAIL, INCONCLUSIVE, PASS, Row, Step, judge, steps
+from tierbench.words import number, percent, ratio_span, seconds, span, times
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ def write(report: Report, folder: Path, exported: dict[str, bytes]) -> list[Path
         "report.html": as_html(report).encode(),
     }
     if comparison:
-        files["comparison.svg"] = figures.svg(comparison, "comparison").encode()
-        files["comparison.png"] = figures.png(comparison)
+        files["comparison.svg"] = paper.svg(comparison, "comparison").encode()
+        files["comparison.png"] = paper.png(comparison)
     files |= exported
     replace_all(folder, files)
     return [folder / name for name in files]
@@ -224,42 +225,6 @@ def promise_words(row: Row) -> str:
     return {"pfs": "on the PFS", "tier": "safe in a tier", "none": "nothing"}[row.key["fsync"]]
 
 
-def number(value: float | None) -> str:
-    """Four significant digits or the whole number, with thousands apart."""
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def times(value: float | None) -> str:
-    """A ratio."""
-    return "–" if value is None else f"{_three_digits(value)}x"
-
-
-def _three_digits(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:#.3g}".rstrip(".")
-
-
-def seconds(value: float | None) -> str:
-    """A time with three significant digits."""
-    return "–" if value is None else "0" if value == 0 else _three_digits(value)
-
-
-def percent(value: float | None) -> str:
-    """A signed difference."""
-    return "–" if value is None else f"{value:+.1%}".replace("-", "−")
-
-
-def span(interval: Interval | None) -> str:
-    """The ends of an interval of a measured value."""
-    return "" if interval is None else f"{number(interval.low)} – {number(interval.high)}"
-
-
-def ratio_span(interval: Interval | None) -> str:
-    """The ends of an interval of a ratio."""
-    return "" if interval is None else f"{_three_digits(interval.low)} – {_three_digits(interval.high)}"
-
-
 # --- report.html -------------------------------------------------------------------------------------------
 
 
@@ -280,7 +245,7 @@ def as_html(report: Report) -> str:
         figure = figures.draw(drawing, report.run, report.rows)
         if figure:
             # Our own SVG, whose texts matplotlib has escaped.
-            drawn.append((drawing, Markup(figures.svg(figure, f"figure{index}"))))  # noqa: S704
+            drawn.append((drawing, Markup(paper.svg(figure, f"figure{index}"))))  # noqa: S704
     template = environment.get_template("report.html.j2")
     return template.render(
         report=report,

@@ -128,7 +128,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder; `plans` and `stats` are by case folder, where the case left them."""
+    """A run folder; `plans` are by case folder, `stats` by that and launch, where the case left them.
+
+    The launch is what stands behind the dash in `stats-1.json`, empty for `stats.json`.
+    """
 
     path: Path
     provenance: dict[str, Any]
@@ -136,7 +139,7 @@ class Run:
     failures: tuple[Failure, ...]
     passed: int
     plans: dict[str, dict[str, Any]]
-    stats: dict[str, dict[str, Any]]
+    stats: dict[str, dict[str, dict[str, Any]]]
     files: dict[str, str]
 
     @property
@@ -165,8 +168,8 @@ def read_run(path: Path | str) -> Run:
         cases=_frame(rows),
         failures=failures,
         passed=passed,
-        plans=_by_case(root, names, "plan.json"),
-        stats=_by_case(root, names, "stats.json"),
+        plans={n: read_object(root / n / "plan.json") for n in names if (root / n / "plan.json").exists()},
+        stats={n: found for n in names if (found := _stats(root / n))},
         files=_texts(root, ("configs", "published")),
     )
 
@@ -293,8 +296,10 @@ def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return frame
 
 
-def _by_case(root: Path, names: list[str], file: str) -> dict[str, dict[str, Any]]:
-    return {name: read_object(root / name / file) for name in names if (root / name / file).exists()}
+def _stats(folder: Path) -> dict[str, dict[str, Any]]:
+    """What tierctl counted, by launch."""
+    files = sorted(folder.glob("stats*.json"))
+    return {f.stem.removeprefix("stats").removeprefix("-"): read_object(f) for f in files}
 
 
 def _texts(root: Path, folders: tuple[str, ...]) -> dict[str, str]:

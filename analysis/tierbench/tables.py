@@ -15,7 +15,7 @@ from tierbench import compare
 from tierbench.compare import Metric, Result, Whole
 from tierbench.history import Point, Series
 from tierbench.recipes import Recipe
-from tierbench.report import number, ratio_span, times
+from tierbench.words import number, ratio_span, times
 
 _COLOURS = {compare.REGRESSION: "red", compare.IMPROVEMENT: "green"}
 _BLOCKS = "▁▂▃▄▅▆▇█"

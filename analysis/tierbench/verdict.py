@@ -32,6 +32,7 @@ from tierbench.stats import Comparison, Interval
 MODEL_TOLERANCE = 0.05
 AGREEMENT_TOLERANCE = 0.10
 MOST_OF_MEDIUM = 0.5
+PHASES = {"open": "open_s", "transfer": "write_s", "close": "close_s", "flush": "drain_s"}
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
 
 
@@ -46,7 +47,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the verdict table; `key` holds the columns of `runs.ROW_KEYS`."""
+    """One line of the verdict table; `key` holds the columns of `runs.ROW_KEYS`.
+
+    `phases` are median seconds by `PHASES`: of the driver, and of the drain behind it.
+    """
 
     key: dict[str, Any]
     values: tuple[float, ...]
@@ -59,6 +63,7 @@ class Row:
     open_s: float | None
     close_s: float | None
     durable_s: float | None
+    phases: dict[str, float | None]
     folders: tuple[str, ...]
     command: str
     baseline: str | None = None
@@ -86,6 +91,12 @@ class Row:
         if self.key["policy"] == "round-robin":
             parts.append("side by side")
         return " ".join(parts)
+
+    @property
+    def nearest(self) -> str:
+        """The folder of the repetition nearest the median."""
+        at = min(range(len(self.values)), key=lambda i: abs(self.values[i] - self.median.value))
+        return self.folders[at]
 
     @property
     def syncs_each_write(self) -> bool:
@@ -220,6 +231,7 @@ def _row(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Row:
         open_s=_median(group["open_s"]),
         close_s=_median(group["total_s"]),
         durable_s=_durable(key["mode"], group),
+        phases={name: _median(group[column]) for name, column in PHASES.items()},
         folders=tuple(group["folder"]),
         command=str(group["command"].iloc[0]),
         **_of_recipe(group),

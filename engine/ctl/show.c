@@ -19,26 +19,50 @@ static void add_error(void *arg, const struct tb_file_report *r)
     json_array_append_new(arg, json_pack("{s:s s:s}", "path", r->path, "error", strerror(-r->error)));
 }
 
+/* One counter of `n` samples in order of time, given where it stands in the first. */
+static json_t *series(const uint64_t *first, int n)
+{
+    json_t *out = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(out, json_integer((json_int_t)first[(size_t)i * (sizeof(struct tb_sample) / sizeof(*first))]));
+    return out;
+}
+
+/* From tier to tier, those between which nothing moved left out. */
+static json_t *moves_json(const struct tb_config *c, const struct tb_sample *samples, int n)
+{
+    json_t *out = json_object();
+    for (uint32_t t = 0; t < c->n_tiers; t++) {
+        json_t *from = json_object();
+        for (uint32_t to = 0; to < c->n_tiers; to++)
+            if (to != t && samples[n - 1].tier[t].moved_to[to])
+                json_object_set_new(from, c->tiers[to].name, series(&samples->tier[t].moved_to[to], n));
+        json_object_set_new(out, c->tiers[t].name, from);
+    }
+    return out;
+}
+
 static json_t *samples_json(tb_engine *e)
 {
     static struct tb_sample samples[MAX_SAMPLES];
     const struct tb_config *c = tb_instance_config(e);
     int n = tb_instance_samples(e, samples, MAX_SAMPLES);
-    json_t *seconds = json_array(), *written = json_array(), *used = json_object(), *dirty = json_object();
-    for (int i = 0; i < n; i++) {
+    json_t *seconds = json_array(), *tiers[] = {json_object(), json_object(), json_object(), json_object(), json_object()};
+    for (int i = 0; i < n; i++)
         json_array_append_new(seconds, json_real(samples[i].seconds));
-        json_array_append_new(written, json_integer((json_int_t)samples[i].pfs_bytes_written));
-    }
     for (uint32_t t = 0; t < c->n_tiers; t++) {
-        json_t *u = json_array(), *d = json_array();
-        for (int i = 0; i < n; i++) {
-            json_array_append_new(u, json_integer((json_int_t)samples[i].used[t]));
-            json_array_append_new(d, json_integer((json_int_t)samples[i].dirty[t]));
-        }
-        json_object_set_new(used, c->tiers[t].name, u);
-        json_object_set_new(dirty, c->tiers[t].name, d);
+        const char *name = c->tiers[t].name;
+        json_object_set_new(tiers[0], name, series(&samples->tier[t].used, n));
+        json_object_set_new(tiers[1], name, series(&samples->tier[t].dirty, n));
+        json_object_set_new(tiers[2], name, series(&samples->tier[t].bytes_in, n));
+        json_object_set_new(tiers[3], name, series(&samples->tier[t].bytes_out, n));
+        json_object_set_new(tiers[4], name, series(&samples->tier[t].flushed, n));
     }
-    return json_pack("{s:o s:o s:o s:o}", "seconds", seconds, "used", used, "dirty", dirty, "pfs_bytes_written", written);
+    return json_pack("{s:o s:o s:o s:o s:o s:o s:o s:o s:o s:o s:o}", "seconds", seconds, "used", tiers[0], "dirty", tiers[1],
+                     "bytes_in", tiers[2], "bytes_out", tiers[3], "flushed", tiers[4], "moved", moves_json(c, samples, n),
+                     "pfs_bytes_written", series(&samples->pfs_bytes_written, n), "pfs_bytes_read",
+                     series(&samples->pfs_bytes_read, n), "spilled", series(&samples->spilled, n), "staged",
+                     series(&samples->staged, n));
 }
 
 static bool is_modelled(const struct tb_config *c)

@@ -73,13 +73,16 @@ int tb_background_start(tb_engine *engine);
 void tb_background_stop(tb_engine *engine);
 
 /* One sample of the tiers over time, taken by the background work. */
+struct tb_tier_sample {
+    uint64_t used, dirty;
+    uint64_t bytes_in, bytes_out, flushed, moved_to[TB_MAX_TIERS]; /* since start, as in tb_tier_stats */
+};
 struct tb_sample {
     double seconds; /* since start */
-    uint64_t used[TB_MAX_TIERS];
-    uint64_t dirty[TB_MAX_TIERS];
-    uint64_t pfs_bytes_written;
+    struct tb_tier_sample tier[TB_MAX_TIERS];
+    uint64_t pfs_bytes_written, pfs_bytes_read, spilled, staged; /* since start */
 };
-/* Copies at most `max` samples in order of time; returns how many. */
+/* Copies at most `max` samples in order of time, the last taken now; returns how many. */
 int tb_instance_samples(tb_engine *engine, struct tb_sample *out, int max);
 
 /* One file of a drain or recovery, for reports. */

@@ -309,6 +309,16 @@ static bool is_unchanged(struct move *m, const struct tb_buffer_ref *ref)
            memcmp(m->again, m->sources, n * sizeof(*m->sources)) == 0;
 }
 
+/* By the tier each byte came from: what is gathered may have lain in several, the target's too. */
+static void count_moved(const struct move *m)
+{
+    for (uint32_t i = 0; i < m->size / BLOCK; i++) {
+        const struct block *block = &m->blocks[i];
+        const struct tb_buffer *from = &m->e->region.buffers[m->sources[block->source].buffer];
+        tb_counters(m->e, from)->moved_to[m->tier] += (uint64_t)(block->bytes.valid_hi - block->bytes.valid_lo);
+    }
+}
+
 static int switch_over(struct move *m, const struct tb_buffer_ref *ref)
 {
     int stripe = tb_chunk_lock(m->e, m->file, ref->start);
@@ -319,7 +329,7 @@ static int switch_over(struct move *m, const struct tb_buffer_ref *ref)
         tb_move_publish(m->e, stripe, m->leaving, m->n_sources, m->arriving, m->n_targets);
     tb_chunk_unlock(m->e, stripe);
     if (unchanged)
-        m->e->header->tier[m->tier].moved_in += m->valid;
+        count_moved(m);
     return unchanged ? 0 : -EAGAIN;
 }
 

@@ -35,6 +35,14 @@ static struct tb_buffer *take_persistent(tb_engine *e, const struct tb_buffer *l
     return NULL;
 }
 
+static uint64_t valid_bytes(const tb_engine *e, const struct tb_buffer *b)
+{
+    uint64_t n = 0;
+    for (uint32_t lo = b->valid_lo, from, to; tb_interval_valid(e, b, lo, b->valid_hi, &from, &to); lo = to)
+        n += to - from;
+    return n;
+}
+
 /*
  * Move a buffer of a memory tier down to a directory tier; -ENOSPC: none has room for it.
  * Under the lock, unlike the organizer's moves: no write may come before the record.
@@ -57,7 +65,7 @@ static int move_down(tb_engine *e, int stripe, struct tb_buffer **b)
     to->heat = from->heat;
     to->flags = from->flags & TB_BUFFER_KEEP;
     tb_move_publish(e, stripe, &(uint32_t){tb_buffer_number(e, from)}, 1, &(uint32_t){tb_buffer_number(e, to)}, 1);
-    e->header->tier[tb_slab_layout(e, to)->tier].moved_in += tb_buffer_size(e, to);
+    tb_counters(e, from)->moved_to[tb_slab_layout(e, to)->tier] += valid_bytes(e, to);
     *b = to;
     return 0;
 }

@@ -16,21 +16,37 @@ static uint64_t tier_capacity(const tb_engine *e, uint32_t t)
     return bytes;
 }
 
+uint64_t tb_moved_in(const tb_engine *e, uint32_t t)
+{
+    uint64_t bytes = 0;
+    for (uint32_t from = 0; from < e->header->config.n_tiers; from++)
+        bytes += from == t ? 0 : e->header->tier[from].moved_to[t];
+    return bytes;
+}
+
+/* What the clients moved; a slot's counts go on under its next client. */
+static struct tb_tier_stats transfers(const tb_engine *e, uint32_t t)
+{
+    struct tb_tier_stats sum = {0};
+    for (uint32_t i = 0; i < e->region.n_clients; i++) {
+        const struct tb_transfers *moved = &e->region.clients[i].tier[t];
+        sum.bytes_in += moved->bytes_in;
+        sum.bytes_out += moved->bytes_out;
+        sum.writes += moved->writes;
+        sum.hits += moved->hits;
+    }
+    return sum;
+}
+
 static void read_tier(const tb_engine *e, uint32_t t, struct tb_tier_stats *out)
 {
     const struct tb_tier_counters *c = &e->header->tier[t];
-    for (uint32_t i = 0; i < e->region.n_clients; i++) { /* a slot's counts go on under its next client */
-        const struct tb_transfers *moved = &e->region.clients[i].tier[t];
-        out->bytes_in += moved->bytes_in;
-        out->bytes_out += moved->bytes_out;
-        out->writes += moved->writes;
-        out->hits += moved->hits;
-    }
+    *out = transfers(e, t);
     snprintf(out->name, sizeof(out->name), "%.31s", e->header->config.tiers[t].name);
     out->capacity = tier_capacity(e, t);
     out->used = c->used;
     out->dirty = c->dirty;
-    out->moved_in = c->moved_in;
+    out->moved_in = tb_moved_in(e, t);
     out->flushed = c->flushed;
     out->waits = c->waits;
 }
@@ -99,14 +115,25 @@ static void thin_out(tb_engine *e)
     h->sample_interval *= 2;
 }
 
+static struct tb_sample sample(const tb_engine *e)
+{
+    const struct tb_header *h = e->header;
+    struct tb_sample s = {.seconds = tb_seconds_since_start(e), .pfs_bytes_written = h->pfs_written,
+                          .pfs_bytes_read = h->pfs_read, .spilled = h->spilled, .staged = h->staged};
+    for (uint32_t t = 0; t < h->config.n_tiers; t++) {
+        struct tb_tier_stats moved = transfers(e, t);
+        s.tier[t] = (struct tb_tier_sample){.used = h->tier[t].used, .dirty = h->tier[t].dirty, .bytes_in = moved.bytes_in,
+                                            .bytes_out = moved.bytes_out, .flushed = h->tier[t].flushed};
+        for (uint32_t to = 0; to < h->config.n_tiers; to++)
+            s.tier[t].moved_to[to] = h->tier[t].moved_to[to];
+    }
+    return s;
+}
+
 void tb_sample_take(tb_engine *e)
 {
     struct tb_header *h = e->header;
-    struct tb_sample s = {.seconds = tb_seconds_since_start(e), .pfs_bytes_written = h->pfs_written};
-    for (uint32_t t = 0; t < h->config.n_tiers; t++) {
-        s.used[t] = h->tier[t].used;
-        s.dirty[t] = h->tier[t].dirty;
-    }
+    struct tb_sample s = sample(e);
     tb_lock_take(&h->samples_lock);
     if (h->n_samples == TB_SAMPLES)
         thin_out(e);
@@ -117,8 +144,9 @@ void tb_sample_take(tb_engine *e)
 int tb_instance_samples(tb_engine *e, struct tb_sample *out, int max)
 {
     tb_lock_take(&e->header->samples_lock);
-    int n = (int)e->header->n_samples < max ? (int)e->header->n_samples : max;
+    int n = (int)e->header->n_samples < max ? (int)e->header->n_samples : max - 1;
     memcpy(out, e->region.samples, (size_t)n * sizeof(*out));
     tb_lock_drop(&e->header->samples_lock);
-    return n;
+    out[n] = sample(e); /* the last is of this moment, so that it agrees with the counters */
+    return n + 1;
 }

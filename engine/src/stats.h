@@ -5,6 +5,8 @@
 #include "client.h"
 
 double tb_seconds_since_start(const tb_engine *e);
+/* Bytes that were moved into a tier from others. */
+uint64_t tb_moved_in(const tb_engine *e, uint32_t tier);
 /* Bytes written into buffers of any tier since start. */
 uint64_t tb_bytes_in(const tb_engine *e);
 /* The same and bytes read from them. */

@@ -16,6 +16,7 @@
 #include "move.h"
 #include "opens.h"
 #include "repair.h"
+#include "stats.h"
 
 #define SPAN (1u << 20) /* bytes of each writer */
 #define WRITERS 2
@@ -197,7 +198,7 @@ static void heat_goes_along(void **state)
     assert_int_equal(count_in(e, file, 1), 1);
     const struct tb_buffer *moved = tb_map_find(e, file, 1, 0);
     assert_int_equal(tb_heat_of(e, moved), TB_HEAT_WRITE);
-    assert_int_equal(e->header->tier[1].moved_in, 15 * 4096);
+    assert_int_equal(tb_moved_in(e, 1), 15 * 4096);
     e->header->heat_epoch += 2;
     assert_int_equal(tb_heat_of(e, moved), TB_HEAT_WRITE / 4);
     assert_true(tb_region_is_valid(e));

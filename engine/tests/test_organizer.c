@@ -13,6 +13,7 @@
 #include "move.h"
 #include "opens.h"
 #include "organizer.h"
+#include "stats.h"
 
 static void the_second_miss_stages_in(void **state)
 {
@@ -194,7 +195,7 @@ static void what_is_read_again_goes_up(void **state)
     assert_int_equal(in_tier(&x, file, 0), 0); /* written and read once */
     read_pass(&x, fd, BYTES, 65536, 8);
     assert_int_equal(in_tier(&x, file, 0), BYTES); /* dirty bytes too */
-    assert_int_equal(x.engine->header->tier[0].moved_in, BYTES);
+    assert_int_equal(tb_moved_in(x.engine, 0), BYTES);
     assert_true(tb_region_is_valid(x.engine));
     assert_int_equal(tb_instance_drain(x.engine, 2, NULL, NULL, NULL), 0);
     x.io->ops->close(x.io, fd);
@@ -237,18 +238,18 @@ static void cold_bytes_go_down_while_programs_compute(void **state)
     kept->flags |= TB_BUFFER_KEEP;
     tb_organizer_tick(x.engine, &o); /* sees the traffic */
     tb_organizer_tick(x.engine, &o);
-    assert_int_equal(x.engine->header->tier[1].moved_in + x.engine->header->tier[2].moved_in, 0);
+    assert_int_equal(tb_moved_in(x.engine, 1) + tb_moved_in(x.engine, 2), 0);
     quiet_ticks(&x, &o);
-    moved = x.engine->header->tier[1].moved_in + x.engine->header->tier[2].moved_in;
+    moved = tb_moved_in(x.engine, 1) + tb_moved_in(x.engine, 2);
     assert_true(moved > n / 5 && moved < n / 2); /* from above high to low, and no further */
     assert_ptr_equal(tb_map_find(x.engine, file, 1, 2), kept);
     assert_int_equal(tb_slab_layout(x.engine, tb_map_find(x.engine, file, 1, 1))->tier, 0);
     assert_true(tb_region_is_valid(x.engine));
     read_pass(&x, fd, n, 65536, 10);
     assert_int_equal(tb_instance_drain(x.engine, 2, NULL, NULL, NULL), 0);
-    moved = x.engine->header->tier[1].moved_in + x.engine->header->tier[2].moved_in;
+    moved = tb_moved_in(x.engine, 1) + tb_moved_in(x.engine, 2);
     quiet_ticks(&x, &o); /* what the PFS has is room: nothing to do */
-    assert_int_equal(x.engine->header->tier[1].moved_in + x.engine->header->tier[2].moved_in, moved);
+    assert_int_equal(tb_moved_in(x.engine, 1) + tb_moved_in(x.engine, 2), moved);
     x.io->ops->close(x.io, fd);
     fixture_stop(&x);
 }

@@ -12,18 +12,20 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from tierbench import figures
-from tierbench.figures import QUIET
-from tierbench.trace.findings import size
-from tierbench.trace.frames import LONGEST_S, Traces
+from tierbench import paper
+from tierbench.paper import QUIET
+from tierbench.trace.frames import LONGEST_S, MOMENTS, Traces
+from tierbench.words import size
 
 BINS = 120
 ROWS = 128  # lines of a heat map; more ranks are put together
-_READ, _WRITE, _META = "#2563eb", "#dc6803", "#64748b"
+_READ, _WRITE, _META, _FLUSH = "#2563eb", "#dc6803", "#64748b", "#0d9488"
+_PHASES = {"open": "#7c3aed", "read": _READ, "write": _WRITE, "close": _META}
 MIB = 1 << 20
 _BIN_LABELS = ("≤100 B", "≤1 K", "≤10 K", "≤100 K", "≤1 M", "≤4 M", "≤10 M", "≤100 M", "≤1 G", ">1 G")
 
@@ -118,7 +120,7 @@ def over_time(traces: Traces) -> Figure | None:
     moved = flow(traces)
     if moved is None:
         return None
-    figure = figures.canvas(2.6)
+    figure = paper.canvas(2.6)
     axes = figure.add_subplot()
     middles = (moved.edges_s[:-1] + moved.edges_s[1:]) / 2
     width = np.diff(moved.edges_s)
@@ -156,11 +158,10 @@ def heat_map(traces: Traces) -> Figure | None:
     rates, labels = moved.rates, [int(r) for r in moved.ranks]
     each = -(-len(labels) // ROWS)
     rates = np.add.reduceat(rates, np.arange(0, len(labels), each), axis=0)
-    figure = figures.canvas(min(4.6, 2.1 + 0.055 * len(rates)))
+    figure = paper.canvas(min(4.6, 2.1 + 0.055 * len(rates)))
     grid = figure.add_gridspec(2, 2, width_ratios=(5, 1), height_ratios=(1, 3.2 if len(rates) > 8 else 1.6))
     middle, top, right = (figure.add_subplot(grid[at]) for at in ((1, 0), (0, 0), (1, 1)))
-    shown = middle.imshow(rates, aspect="auto", origin="lower", cmap="magma_r", interpolation="nearest",
-                          extent=(0, moved.edges_s[-1], -0.5, len(rates) - 0.5), vmin=0)  # fmt: skip
+    shown = paper.heat(middle, rates[::-1], (0, moved.edges_s[-1], -0.5, len(rates) - 0.5))
     middles = (moved.edges_s[:-1] + moved.edges_s[1:]) / 2
     top.fill_between(middles, rates.sum(axis=0), step="mid", color=_META, lw=0)
     amounts = np.add.reduceat(moved.both.sum(axis=1), np.arange(0, len(labels), each)) / MIB
@@ -188,7 +189,7 @@ def access_sizes(traces: Traces) -> Figure | None:
     bins = traces.sizes[(traces.sizes["kind"] == "bin") & (traces.sizes["module"] == "POSIX")]
     if not len(bins) or not bins["count"].sum():
         return None
-    figure = figures.canvas(2.2)
+    figure = paper.canvas(2.4)
     axes = figure.add_subplot()
     table = bins.pivot_table(index="low", columns="access", values="count", aggfunc="sum", observed=True)
     at = np.arange(len(table))
@@ -196,6 +197,7 @@ def access_sizes(traces: Traces) -> Figure | None:
         if access in table and table[access].sum():
             axes.bar(at + 0.4 * i - 0.2, table[access], width=0.38, color=colour, label=access)
     axes.set_xticks(at, _BIN_LABELS)
+    axes.set_xlabel("size of an access (K, M, G: powers of 1024)")
     axes.set_ylabel("accesses")
     axes.set_yscale("symlog", linthresh=1)
     axes.set_ylim(bottom=0)
@@ -216,7 +218,7 @@ def alignment(traces: Traces) -> Figure | None:
     level = np.zeros(len(offsets), dtype=int)
     for i, step in enumerate(_ALIGNMENTS):
         level[offsets % step == 0] = i
-    figure = figures.canvas(2.0)
+    figure = paper.canvas(2.0)
     axes = figure.add_subplot()
     reading = (segments["access"] == "read").to_numpy()
     for i, (name, colour, mask) in enumerate((("read", _READ, reading), ("write", _WRITE, ~reading))):
@@ -239,7 +241,7 @@ def _counted_alignment(traces: Traces) -> Figure | None:
     if not accesses:
         return None
     unaligned = min(int(files["unaligned"].sum()), accesses)
-    figure = figures.canvas(1.3)
+    figure = paper.canvas(1.3)
     axes = figure.add_subplot()
     axes.barh([1, 0], [accesses - unaligned, unaligned], color=[_META, _WRITE], height=0.6)
     axes.set_yticks([1, 0], ["aligned", "unaligned"])
@@ -252,25 +254,68 @@ def breakdown(traces: Traces) -> Figure | None:
     """Where the time in I/O went, for the files that took most of it."""
     files = traces.files[traces.files["module"].isin(["POSIX", "STDIO"])]
     parts = files.groupby(files["file"].astype(str))[["meta_s", "read_s", "write_s"]].sum()
-    parts = parts.loc[parts.sum(axis=1).nlargest(10).index]
+    spent = parts.sum(axis=1)
+    parts = _flushes_apart(parts.loc[spent[spent > 0.002 * spent.sum()].nlargest(10).index], traces)
     if not len(parts) or not parts.to_numpy().sum() > 0:
         return None
-    figure = figures.canvas(0.27 * len(parts) + 0.95)
+    figure = paper.canvas(0.27 * len(parts) + 0.95)
     axes = figure.add_subplot()
     left = np.zeros(len(parts))
     kinds = (
         ("open, close, stat, seek", "meta_s", _META),
         ("read", "read_s", _READ),
-        ("write and flush", "write_s", _WRITE),
+        ("write" if parts["flush_s"].any() else "write and flush", "write_s", _WRITE),
+        ("flush", "flush_s", _FLUSH),
     )
-    for name, column, colour in kinds:
+    for name, column, colour in kinds if parts["flush_s"].any() else kinds[:-1]:
         axes.barh(np.arange(len(parts)), parts[column], left=left, color=colour, height=0.66, label=name)
         left = left + parts[column].to_numpy()
     axes.set_yticks(np.arange(len(parts)), [plain(short(str(name))) for name in parts.index])
     axes.set_ylim(len(parts) - 0.4, -0.6)
     axes.set_xlabel("seconds, all ranks together")
     axes.grid(axis="x")
-    figure.legend(loc="outside upper left", ncols=3)
+    figure.legend(loc="outside upper left", ncols=4)
+    return figure
+
+
+def _flushes_apart(parts: pd.DataFrame, traces: Traces) -> pd.DataFrame:
+    """Darshan counts flushes as writing; segments are of writes alone, so that the rest was flushing."""
+    writes = traces.segments[traces.segments["module"] == "DXT_POSIX"]
+    writes = writes[writes["access"] == "write"]
+    names = writes["file"].astype(str)
+    lasted = (writes["end_s"] - writes["start_s"]).groupby(names).sum().reindex(parts.index)
+    bytes_of = traces.files.groupby(traces.files["file"].astype(str))["bytes_written"].sum()
+    whole = writes["length"].groupby(names).sum().reindex(parts.index) == bytes_of.reindex(parts.index)
+    flush = (parts["write_s"] - lasted).where(whole, 0).clip(lower=0).fillna(0)
+    return parts.assign(flush_s=flush, write_s=parts["write_s"] - flush)
+
+
+def when(traces: Traces) -> Figure | None:
+    """From when to when each phase of a file ran: the first start to the last end."""
+    files = traces.files[traces.files["module"].isin(["POSIX", "STDIO"])]
+    names = files["file"].astype(str)
+    spans = files.groupby(names)[list(MOMENTS)].agg(
+        {m: "min" if m.endswith("start_s") else "max" for m in MOMENTS}
+    )
+    moved = (files["bytes_read"].fillna(0) + files["bytes_written"].fillna(0)).groupby(names).sum()
+    moved = moved[~moved.index.str.startswith("<")]
+    longest = spans.loc[moved[moved > 0].nlargest(10).index].dropna(how="all").index
+    if not len(longest):
+        return None
+    figure = paper.canvas(0.3 * len(longest) + 0.95)
+    axes = figure.add_subplot()
+    for i, (name, colour) in enumerate(_PHASES.items()):
+        starts, ends = (spans.loc[longest, f"{name}_{end}_s"].to_numpy() for end in ("start", "end"))
+        known = ~np.isnan(starts) & ~np.isnan(ends)
+        at = np.arange(len(longest))[known] + 0.19 * (i - 1.5)
+        axes.barh(at, (ends - starts)[known], left=starts[known], height=0.17, color=colour, label=name)
+        axes.plot(starts[known], at, "|", color=colour, ms=4, mew=1.5)  # a short one is seen too
+    axes.set_yticks(np.arange(len(longest)), [plain(short(name)) for name in longest])
+    axes.set_ylim(len(longest) - 0.4, -0.6)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("seconds from the start of the job")
+    axes.grid(axis="x")
+    figure.legend(loc="outside upper left", ncols=4)
     return figure
 
 
@@ -286,7 +331,7 @@ def plain(name: str) -> str:
 
 def draw(drawing: Drawing, traces: Traces) -> Figure | None:
     """The drawing in the report's style."""
-    with mpl.rc_context(figures.STYLE):
+    with mpl.rc_context(paper.STYLE):
         return drawing.draw(traces)
 
 
@@ -306,6 +351,11 @@ DRAWINGS = (
     Drawing(
         "Where the time went",
         breakdown,
-        "The ten files that took most time; Darshan counts flushes as writing.",
+        "The ten files that took most time. Flushes stand apart where segments tell them from writes.",
+    ),
+    Drawing(
+        "When it was opened, read, written and closed",
+        when,
+        "From the first rank's start to the last one's end, for the ten files that moved most.",
     ),
 )

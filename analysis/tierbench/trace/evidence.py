@@ -2,40 +2,60 @@
 
 The application's log says what the program wrote and read; the storage's log what the engine asked of the
 places below it; the engine's own counters (`stats.json`) what its tiers acknowledged, all there is on a
-memory tier. The proof names its sources and never fills one with another.
+memory tier. The proof names its sources and never fills one with another. It holds where every byte that the
+program wrote was taken by a tier, where what is not in memory was written to that tier's directory, and where
+the PFS got all of it in the end; else the sentence says what is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tierbench.trace.findings import size
-from tierbench.trace.frames import Traces
+import numpy as np
+import pandas as pd
 
-COMPLETE = 0.999  # of the program's bytes: all of them, but for what the program wrote elsewhere
+from tierbench.trace.frames import Traces
+from tierbench.words import size
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What one source says of one place: bytes, and seconds of all ranks together where it counts them."""
+
+    written: int
+    read: int
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
 class Place:
-    """One place of a configuration; bytes, None where no source says."""
+    """One place of a configuration by its three sources; None where a source says nothing of it.
+
+    `moved_in` are the bytes that came from another tier, as when an fsync made them safe in a directory.
+    """
 
     name: str
-    asked_written: int | None
-    asked_read: int | None
-    acknowledged: int | None
-    storage_written: int | None
-    storage_read: int | None
+    asked: Moved | None
+    engine: Moved | None
+    storage: Moved | None
+    moved_in: int = 0
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The places, tiers first, and what they prove in one sentence."""
+    """The places, tiers first, what they prove in one sentence, and what keeps them from proving it."""
 
     places: tuple[Place, ...]
     sentence: str
-    proven: bool
+    missing: tuple[str, ...]
+
+    @property
+    def proven(self) -> bool:
+        """Nothing is missing."""
+        return not self.missing
 
 
 def places_of(plan: Mapping[str, Any]) -> dict[str, str]:
@@ -55,45 +75,171 @@ def gather(
     """What the sources say about the configuration `name`; None where neither side was traced."""
     if application is None and storage is None:
         return None
-    counted = {str(t["name"]): int(t.get("bytes_in", 0)) for t in stats.get("tiers", [])}
-    names = [str(t["name"]) for t in plan.get("tiers", [])] or list(counted)
+    mode = str(plan.get("mode") or stats.get("mode") or "")
+    tiers = {} if mode == "bypass" else {str(t["name"]): t for t in stats.get("tiers", [])}
+    counted = {n: Moved(int(t.get("bytes_in", 0)), int(t.get("bytes_out", 0))) for n, t in tiers.items()}
+    moved_in = {n: int(t.get("moved_in", 0)) for n, t in tiers.items()}
+    names = [] if mode == "bypass" else [str(t["name"]) for t in plan.get("tiers", [])] or list(tiers)
     asked, got = _moved(application), _moved(storage)
-    nothing: tuple[int | None, int | None] = (None, None)
-    found = []
-    for n in [*names, "pfs"]:
-        (wrote, read), (below_wrote, below_read) = asked.get(n, nothing), got.get(n, nothing)
-        found.append(Place(n, wrote, read, counted.get(n), below_wrote, below_read))
-    return _prove(name, tuple(found), stats, storage is not None)
+    places = tuple(
+        Place(n, asked.get(n), counted.get(n), got.get(n), moved_in.get(n, 0)) for n in [*names, "pfs"]
+    )
+    case = _Case(places, application, storage, stats, mode)
+    return Evidence(places, f"{name}: {case.sentence()}", tuple(case.missing()))
 
 
-def _moved(traces: Traces | None) -> dict[str, tuple[int, int]]:
-    """Bytes written and read by place."""
+def _moved(traces: Traces | None) -> dict[str, Moved]:
+    """By place."""
     if traces is None:
         return {}
-    sums = traces.tiers.groupby("place", observed=True)[["bytes_written", "bytes_read"]].sum()
-    return {str(place): (int(line.iloc[0]), int(line.iloc[1])) for place, line in sums.iterrows()}
+    times = ["read_s", "write_s", "meta_s"]
+    sums = traces.tiers.groupby("place", observed=True)[["bytes_written", "bytes_read", *times]].sum()
+    return {
+        str(place): Moved(int(line["bytes_written"]), int(line["bytes_read"]), float(line[times].sum()))
+        for place, line in sums.iterrows()
+    }
 
 
-def _prove(name: str, places: tuple[Place, ...], stats: Mapping[str, Any], traced_below: bool) -> Evidence:
-    pfs = places[-1]
-    wrote = pfs.asked_written
-    if not wrote:
-        return Evidence(
-            places, f"{name}: nothing proven: no application log says what the program wrote.", False
-        )
-    if all(p.acknowledged is None for p in places[:-1]):
-        missing = "no counters of the engine say what its tiers acknowledged"
-        return Evidence(places, f"{name}: nothing proven: {missing}.", False)
-    tiers = [p for p in places[:-1] if p.acknowledged]
-    taken = sum(p.acknowledged or 0 for p in tiers)
-    where = " and ".join(p.name for p in tiers) or "no tier"
-    told = f"{name}: {min(taken / wrote, 1):.0%} of {size(wrote)} acknowledged in {where}"
-    by_log = pfs.storage_written if traced_below else None
-    reached = by_log if by_log is not None else (stats.get("pfs") or {}).get("bytes_written")
-    if reached is not None:
-        source = "" if by_log is not None else " (the engine's own count: no storage log)"
-        told += f"; PFS received {size(reached)}{source}"
-        drain = stats.get("drain_s")
-        told += f" within {drain:.3g} s after the program's end" if isinstance(drain, int | float) else ""
-    proven = bool(places[:-1]) and taken >= COMPLETE * wrote
-    return Evidence(places, told + ("." if proven or not places[:-1] else ": NOT all in the tiers."), proven)
+class _Case:
+    """The places of one run and what can be said about them."""
+
+    def __init__(
+        self,
+        places: tuple[Place, ...],
+        application: Traces | None,
+        storage: Traces | None,
+        stats: Mapping[str, Any],
+        mode: str,
+    ) -> None:
+        self.tiers, self.pfs = places[:-1], places[-1]
+        self.application, self.storage, self.stats, self.mode = application, storage, stats, mode
+        self.wrote = self.pfs.asked.written if self.pfs.asked else 0
+        self.taken = sum(p.engine.written for p in self.tiers if p.engine)
+        below = self.pfs.storage.written if self.pfs.storage else 0
+        counted: Any = (stats.get("pfs") or {}).get("bytes_written")
+        self.received: int | None = below if storage is not None else counted
+
+    def sentence(self) -> str:
+        """What was taken where, and what the PFS got and when."""
+        missing = list(self.missing())
+        told = "nothing is proven" if not self.wrote else self._taken() + self._received()
+        return told + (". NOT PROVEN: " + "; ".join(missing) if missing else "") + "."
+
+    def _taken(self) -> str:
+        if not self.tiers:
+            return f"no tiers, {size(self.wrote)} written"
+        takers = [(p.name, p.engine.written) for p in self.tiers if p.engine and p.engine.written]
+        movers = [(p.name, p.moved_in) for p in self.tiers if p.moved_in]
+        told = f"{_percent(self.taken, self.wrote)} of {size(self.wrote)} acknowledged in {_listed(takers)}"
+        return told + (f", moved on to {_listed(movers)}" if movers else "")
+
+    def _received(self) -> str:
+        if self.received is None:
+            return ""
+        told = f"; PFS received {size(self.received)}{', as scratch promises' * self._is_only_scratch()}"
+        if self.storage is None:
+            if isinstance(drain := self.stats.get("drain_s"), int | float):
+                told += f" within {drain:.3g} s after the program's end"
+            return f"{told} (the engine's own count: no storage log)"
+        after = self._after_close()
+        if after is None or not self.received:
+            return told
+        return told + (f" within {after:.3g} s after close" if after > 0 else " before the last close")
+
+    def _after_close(self) -> float | None:
+        """Seconds from the program's last close to the end of the last write on the PFS."""
+        assert self.storage is not None
+        if self.application is None:
+            return None
+        closed, written = _last(self.application, "close_end_s"), _last(self.storage, "write_end_s")
+        return None if closed is None or written is None else written - closed
+
+    def _is_only_scratch(self) -> bool:
+        return self.mode == "scratch" and not self.received
+
+    def missing(self) -> Iterable[str]:
+        """Each thing that keeps the proof from holding."""
+        if not self.wrote:
+            yield "no application log says what the program wrote to the PFS"
+            return
+        for side, traces in (("application", self.application), ("storage", self.storage)):
+            if traces is not None and not traces.job["complete"].all():
+                yield f"the {side} log is incomplete"
+        if self.tiers:
+            yield from self._not_taken()
+        yield from self._not_received()
+
+    def _not_taken(self) -> Iterable[str]:
+        if all(p.engine is None for p in self.tiers):
+            yield "no counters of the engine say what its tiers acknowledged"
+            return
+        spilled, passed = int(self.stats.get("spilled", 0)), int(self.stats.get("passed", 0))
+        if self.taken < self.wrote:
+            yield f"{size(self.wrote - self.taken)} were not acknowledged by a tier"
+        if spilled:
+            yield f"{size(spilled)} found the tiers full and went straight to the PFS"
+        if passed:
+            yield f"{passed:,} opens passed through unbuffered (max_files)"
+        if self.taken > self.wrote:
+            yield f"the tiers took {size(self.taken - self.wrote)} that the application log does not hold"
+        for p in self.tiers:
+            if p.engine and p.storage and (lacks := p.engine.written - p.storage.written) > 0:
+                yield f"{p.name} acknowledged {size(lacks)} more than its storage got"
+
+    def _not_received(self) -> Iterable[str]:
+        errors = self.stats.get("errors") or []
+        dirty = sum(int(t.get("dirty", 0)) for t in self.stats.get("tiers", []))
+        for e in errors[:3]:
+            yield f"the flush of {e.get('path')} failed ({e.get('error')})"
+        if self.mode == "scratch":
+            return
+        if dirty:
+            yield f"{size(dirty)} are not on the PFS yet"
+        if self.received is None:
+            yield "nothing says what the PFS received"
+        elif self.application is not None and (lacks := _distinct(self.application) - self.received) > 0:
+            yield f"the PFS received {size(lacks)} less than was written (removed before its flush, or lost)"
+
+
+def _last(traces: Traces, column: str) -> float | None:
+    """The last such moment of a file on the PFS, in seconds since 1970."""
+    last = -math.inf
+    for _, job in traces.job.iterrows():
+        files = traces.files[(traces.files["log"] == job["log"]) & (traces.files["place"] == "pfs")]
+        if files[column].notna().any():
+            last = max(last, job["start"].timestamp() + float(files[column].max()))
+    return last if math.isfinite(last) else None
+
+
+def _distinct(traces: Traces) -> int:
+    """Bytes of PFS files that were written at least once: by segments, else at most up to the files' ends."""
+    on_pfs = traces.files[(traces.files["place"] == "pfs") & traces.files["module"].isin(["POSIX", "STDIO"])]
+    segments = traces.segments[traces.segments["module"] == "DXT_POSIX"]
+    segments = segments[segments["access"] == "write"]
+    total = 0
+    by_file = on_pfs.groupby(on_pfs["file"].astype(str))
+    for file, (written, end) in by_file.agg({"bytes_written": "sum", "end_written": "max"}).iterrows():
+        mine = segments[segments["file"] == file]
+        whole = int(mine["length"].sum()) == int(written)
+        total += _union(mine) if whole else int(written if pd.isna(end) else min(written, end))
+    return total
+
+
+def _union(segments: pd.DataFrame) -> int:
+    """Bytes that at least one segment covers."""
+    starts = segments["offset"].to_numpy()
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], (segments["offset"] + segments["length"]).to_numpy()[order]
+    before = np.maximum.accumulate(np.concatenate([[0], ends]))[:-1]
+    return int(np.maximum(ends - np.maximum(starts, before), 0).sum())
+
+
+def _listed(places: list[tuple[str, int]]) -> str:
+    """Names with their bytes, which one alone does not need."""
+    names = [name if len(places) == 1 else f"{name} ({size(count)})" for name, count in places]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names or ["no tier"])
+
+
+def _percent(part: int, whole: int) -> str:
+    """Never rounded up to the whole."""
+    return "100 %" if part >= whole else f"{math.floor(1000 * part / whole) / 10:g} %"

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tierbench.trace.frames import Traces
+from tierbench.words import size
 
 LEAST_ACCESSES = 100
 LEAST_S = 0.05
@@ -195,8 +196,8 @@ def slowest(traces: Traces) -> Slowest | None:
 
 
 def _slowest_of_ranks(traces: Traces) -> Slowest | None:
-    """From segments, which tell ranks apart, else from records unless most time is in merged ones."""
-    for modules in (["DXT_POSIX"], ["POSIX", "STDIO"]):
+    """From records unless most time is in merged ones, else from segments, which leave out flushes."""
+    for modules in (["POSIX", "STDIO"], ["DXT_POSIX"]):
         ranks = traces.ranks[traces.ranks["module"].isin(modules)]
         spent = ranks[["read_s", "write_s", "meta_s"]].sum(axis=1)
         busy = spent[ranks["rank"] >= 0].groupby(ranks["rank"]).sum()
@@ -231,12 +232,3 @@ def _slowest_of_merged(traces: Traces) -> Slowest | None:
         fastest,
         str(worst["file"]),
     )
-
-
-def size(count: float) -> str:
-    """Bytes with three digits and the unit that fits."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(count) < 1024 or unit == "TiB":
-            break
-        count /= 1024
-    return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.3g} {unit}"

@@ -10,13 +10,14 @@ job         one line a log: `side` (`application`, or `storage` for what the eng
             below it), `log_version`, `runtime_version`, `job_id`, `uid`, `nprocs`, `start` (UTC), `run_s`,
             `executable`, `modules` and their record versions, `complete` (False: some records are missing,
             the runtime ran out of memory, or the run died), `problems` in words, `path`
-files       one line a record: `module`, `file`, `rank`; counts `opens reads writes seeks stats flushes`;
-            `bytes_read bytes_written`, `end_read end_written` (the highest offset, plus one);
+files       one line a record: `module`, `file`, `rank`, `place` (as in `tiers`); counts `opens reads writes
+            seeks stats flushes`; `bytes_read bytes_written`, `end_read end_written` (highest offset + 1);
             `sequential_*` and `consecutive_*` (offset after, and exactly at, the end of the last access);
             `unaligned` accesses and the `alignment` they were held against; `read_s write_s meta_s` (a
-            flush counts as writing, open, close, stat and seek as meta), `open_s close_s` (from the first
-            start to the last end); and for merged records `fastest_rank fastest_bytes fastest_s
-            slowest_rank slowest_bytes slowest_s`
+            flush counts as writing, open, close, stat and seek as meta); when the first open, read, write and
+            close began and the last ended, `open_start_s open_end_s read_start_s read_end_s write_start_s
+            write_end_s close_start_s close_end_s`; and for merged records `fastest_rank fastest_bytes
+            fastest_s slowest_rank slowest_bytes slowest_s`
 ranks       one line a module and rank: `files opens reads writes bytes_read bytes_written read_s write_s
             meta_s`; with DXT the modules `DXT_POSIX` and `DXT_MPIIO` give it for merged records too
 sizes       access sizes: `kind` `bin` (a histogram's bin: `low` <= size <= `high`, the last is open) or
@@ -50,7 +51,8 @@ _COUNTS = ("opens", "reads", "writes", "seeks", "stats", "flushes", "bytes_read"
            "end_written", "sequential_reads", "sequential_writes", "consecutive_reads", "consecutive_writes",
            "unaligned", "alignment", "fastest_rank", "fastest_bytes", "slowest_rank",
            "slowest_bytes")  # fmt: skip
-_TIMES = ("read_s", "write_s", "meta_s", "open_s", "close_s", "fastest_s", "slowest_s")
+MOMENTS = tuple(f"{what}_{end}_s" for what in ("open", "read", "write", "close") for end in ("start", "end"))
+_TIMES = ("read_s", "write_s", "meta_s", *MOMENTS, "fastest_s", "slowest_s")
 _SUMMED = ("opens", "reads", "writes", "bytes_read", "bytes_written", "read_s", "write_s", "meta_s")
 # Which counters of a module make up a column; several are added, those the module lacks are left out.
 _SOURCES = {
@@ -130,7 +132,7 @@ def read(paths: Iterable[Path | str], places: Places | None = None) -> Traces:
     files = made["files"]
     ranks = _ranks(files, made["segments"])
     tiers = _sums(files[files["module"].isin(["POSIX", "STDIO"])], ["log", "side", "place"])
-    made["files"] = files.drop(columns=["side", "place"])
+    made["files"] = files.drop(columns="side")
     return Traces(**made, ranks=_typed(ranks, _RANKS), tiers=_typed(tiers, _TIERS), errors=tuple(errors))
 
 
@@ -272,9 +274,9 @@ def _count(name: str, ints: Mapping[str, Any], n: int) -> NDArray[np.int64]:
 def _time(name: str, floats: Mapping[str, Any], n: int) -> NDArray[np.float64]:
     """Seconds; NaN where the module does not count them or the log holds nonsense."""
     missing = np.full(n, np.nan)
-    if name in ("open_s", "close_s"):
-        start, end = (floats.get(f"F_{name[:-2].upper()}_{which}_TIMESTAMP") for which in ("START", "END"))
-        values = missing if start is None or end is None else end - start
+    if name in MOMENTS:
+        moment = floats.get(f"F_{name[:-2].upper()}_TIMESTAMP")
+        values = missing if moment is None else np.where(moment == 0, np.nan, moment)  # 0: it never happened
     else:
         found = [floats[source] for source in _SOURCES[name] if source in floats]
         values = found[0] if found else missing

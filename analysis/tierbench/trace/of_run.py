@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from tierbench.runs import Run
@@ -17,27 +18,39 @@ def sections(run: Run, rows: Sequence[Row]) -> tuple[list[Section], list[str]]:
     """Sections of every row that has logs, and one line for each log that could not be read."""
     made: list[Section] = []
     errors: list[str] = []
-    for row in rows:
-        nearest = min(range(len(row.values)), key=lambda i: abs(row.values[i] - row.median.value))
-        folder = row.folders[nearest]
-        logs = sorted((run.path / folder).glob("*.darshan"))
-        if logs:
-            plan = run.plans.get(folder, {})
+    folders = {row.nearest: row for row in reversed(rows)}  # of rows that share a folder the first names it
+    for folder in dict.fromkeys(row.nearest for row in rows):
+        plan = run.plans.get(folder, {})
+        for launch, logs in _launches(run.path / folder).items():
             traces = read(logs, evidence.places_of(plan))
             errors += [e.replace(f"{run.path}/", "") for e in traces.errors]
-            made += _of_row(row, traces, plan, run.stats.get(folder, {}), len(made))
+            stats = run.stats.get(folder, {}).get(launch, {})
+            label = f"{folders[folder].label}{launch and f', launch {launch}'}"
+            made += _of_launch(label, traces, plan, stats, len(made))
     return made, errors
 
 
-def _of_row(row: Row, traces: Traces, plan: dict[str, Any], stats: dict[str, Any], at: int) -> list[Section]:
+def _launches(folder: Path) -> dict[str, list[Path]]:
+    """The logs of a case by launch: both sides of `trace-1.darshan` are of `stats-1.json`."""
+    found: dict[str, list[Path]] = {}
+    for log in sorted(folder.glob("*.darshan")):
+        name = log.name.removesuffix(".darshan").removesuffix(".storage")
+        found.setdefault(name.partition("-")[2], []).append(log)
+    return found
+
+
+def _of_launch(
+    label: str, traces: Traces, plan: dict[str, Any], stats: dict[str, Any], at: int
+) -> list[Section]:
     """The application's side first, with the proof."""
     sides = traces.job.sort_values("side", key=lambda s: s.astype(str), kind="stable")
     parts = {side: _side(traces, side) for side in ("application", "storage")}
-    proof = evidence.gather(row.label, parts["application"], parts["storage"], plan, stats)
+    proof = evidence.gather(label, parts["application"], parts["storage"], plan, stats)
     made = []
     for number, job in enumerate(sides.to_dict("records")):
-        heading = f"{row.label}: {job['side']} side ({job['log']})"
-        some = section(traces, str(job["log"]), f"trace{at + number}", heading, None if number else proof)
+        heading = f"{label}: {job['side']} side ({job['log']})"
+        salt, shown = f"trace{at + number}", None if number else proof
+        some = section(traces, str(job["log"]), salt, heading, shown, folded=bool(number))
         some.findings.extend([] if number else _across(parts["application"], parts["storage"]))
         made.append(some)
     return made

@@ -12,14 +12,15 @@ import pandas as pd
 import polars
 from markupsafe import Markup
 
-from tierbench import __version__, figures
+from tierbench import __version__, paper
 from tierbench.files import replace_all
 from tierbench.trace import drawings
 from tierbench.trace.drawings import Drawing
 from tierbench.trace.evidence import Evidence
-from tierbench.trace.findings import Finding, Slowest, find, size, slowest
+from tierbench.trace.findings import Finding, Slowest, find, slowest
 from tierbench.trace.frames import Traces
 from tierbench.trace.log import shown
+from tierbench.words import size
 
 MOST_LOGS = 20  # on one page; frames and exports hold them all
 
@@ -36,10 +37,17 @@ class Section:
     places: list[dict[str, str]]
     drawn: list[tuple[Drawing, str]] = field(default_factory=list)
     evidence: Evidence | None = None
+    folded: bool = False
 
 
 def section(
-    traces: Traces, label: str, salt: str, heading: str = "", evidence: Evidence | None = None
+    traces: Traces,
+    label: str,
+    salt: str,
+    heading: str = "",
+    evidence: Evidence | None = None,
+    *,
+    folded: bool = False,
 ) -> Section:
     """The section of one log; `salt` keeps the ids of figures on one page apart."""
     mine = traces.of(label)
@@ -48,10 +56,9 @@ def section(
         figure = drawings.draw(drawing, mine)
         if figure:
             # Our own SVG, whose texts matplotlib has escaped.
-            drawn.append((drawing, Markup(figures.svg(figure, f"{salt}-{index}"))))  # noqa: S704
-    return Section(
-        label, heading or label, _facts(mine), find(mine), slowest(mine), _places(mine), drawn, evidence
-    )
+            drawn.append((drawing, Markup(paper.svg(figure, f"{salt}-{index}"))))  # noqa: S704
+    about = (label, heading or label, _facts(mine), find(mine), slowest(mine), _places(mine))
+    return Section(*about, drawn, evidence, folded)
 
 
 def _facts(mine: Traces) -> list[tuple[str, str]]:
@@ -84,10 +91,14 @@ def _places(mine: Traces) -> list[dict[str, str]]:
             "files": f"{line['files']:,}",
             "written": _size(line["bytes_written"]),
             "read": _size(line["bytes_read"]),
-            "seconds": f"{line[['read_s', 'write_s', 'meta_s']].sum():.4g}",
+            "seconds": _seconds(line[["read_s", "write_s", "meta_s"]].sum()),
         }
         for _, line in mine.tiers.iterrows()
     ]
+
+
+def _seconds(spent: float) -> str:
+    return f"{spent:.3g}" if spent >= 0.001 or not spent else "< 0.001"
 
 
 def _size(count: Any) -> str:

@@ -249,6 +249,10 @@ class Tierctl(unittest.TestCase):
                               "dirty_files", "errors", "region", "samples", "exit_status", "program_s", "drain_s", "drained_bytes",
                               "durable_s"}, set(seen))
         self.assertEqual((seen["exit_status"], seen["drained_bytes"]), (0, len(BYTES)))
+        samples, flushed = seen["samples"], sum(t["flushed"] for t in seen["tiers"])
+        self.assertEqual({t["name"]: t["bytes_in"] for t in seen["tiers"]}, {n: s[-1] for n, s in samples["bytes_in"].items()})
+        self.assertEqual((sum(s[-1] for s in samples["bytes_in"].values()), samples["pfs_bytes_written"][-1]), (len(BYTES),) * 2)
+        self.assertEqual((sum(s[-1] for s in samples["flushed"].values()), samples["spilled"][-1]), (flushed, 0))
         self.assertEqual(self.file.read_bytes(), BYTES)
         self.name = seen["instance"]
         self.assertTrue(self.status()["daemon_alive"])

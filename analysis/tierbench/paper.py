@@ -1,0 +1,71 @@
+"""What every figure is drawn on: size, style, and the figure as SVG or PNG.
+
+Figures are made for a column of about 640 px, without pyplot and its global state. Text stays text: it is
+drawn with the reader's own fonts and can be searched.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from numpy.typing import NDArray
+
+WIDTH_IN = 6.7
+INK, QUIET, GRID = "#1f2937", "#6b7280", "#e5e7eb"
+STYLE: Any = {
+    "svg.fonttype": "none",
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.5,
+    "axes.edgecolor": GRID,
+    "axes.labelcolor": QUIET,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.axisbelow": True,
+    "text.color": INK,
+    "xtick.color": QUIET,
+    "ytick.color": INK,
+    "ytick.left": False,
+    "grid.color": GRID,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+}
+
+
+def svg(figure: Figure, salt: str) -> str:
+    """The figure as an <svg> element; `salt` keeps the ids of several figures on one page apart."""
+    buffer = io.StringIO()
+    with mpl.rc_context({**STYLE, "svg.hashsalt": salt}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG for pages that take no SVG."""
+    buffer = io.BytesIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(buffer, format="png", dpi=160, facecolor="white")
+    return buffer.getvalue()
+
+
+def canvas(height_in: float) -> Figure:
+    """An empty figure as wide as the page's column."""
+    return Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+
+
+def heat(axes: Axes, values: NDArray[np.float64], extent: tuple[float, float, float, float]) -> AxesImage:
+    """Lines of `values` as strips, the first on top, the darker the more; blank where there is nothing."""
+    colours = mpl.colormaps["magma_r"].with_extremes(under="#f8fafc")
+    most = max(float(values.max()), 2e-6)
+    image = axes.imshow(values, aspect="auto", cmap=colours, interpolation="nearest", vmin=1e-6, vmax=most,
+                        extent=extent)  # fmt: skip
+    image.set_clip_on(False)  # it fits; the id of a clip path hangs on the last digit of the layout
+    return image

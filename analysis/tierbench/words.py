@@ -1,0 +1,50 @@
+"""Numbers as words: the same digits on a terminal, on a page and in Markdown."""
+
+from __future__ import annotations
+
+from tierbench.stats import Interval
+
+
+def number(value: float | None) -> str:
+    """Four significant digits or the whole number, with thousands apart."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def times(value: float | None) -> str:
+    """A ratio."""
+    return "–" if value is None else f"{_three_digits(value)}x"
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:#.3g}".rstrip(".")
+
+
+def seconds(value: float | None) -> str:
+    """A time with three significant digits."""
+    return "–" if value is None else "0" if value == 0 else _three_digits(value)
+
+
+def percent(value: float | None) -> str:
+    """A signed difference."""
+    return "–" if value is None else f"{value:+.1%}".replace("-", "−")
+
+
+def span(interval: Interval | None) -> str:
+    """The ends of an interval of a measured value."""
+    return "" if interval is None else f"{number(interval.low)} – {number(interval.high)}"
+
+
+def ratio_span(interval: Interval | None) -> str:
+    """The ends of an interval of a ratio."""
+    return "" if interval is None else f"{_three_digits(interval.low)} – {_three_digits(interval.high)}"
+
+
+def size(count: float) -> str:
+    """Bytes with three digits and the unit that fits."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(count) < 1024 or unit == "TiB":
+            break
+        count /= 1024
+    return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.3g} {unit}"
