@@ -13,6 +13,8 @@
 
 #define PROGRESS_AFTER_SECONDS 1.0
 #define MAX_INSTANCES 64
+#define APPEARS_SECONDS 60.0 /* a daemon that a launcher starts: until its region is begun */
+#define LOOK_NS 20000000
 
 int ctl_fail(const char *format, ...)
 {
@@ -70,6 +72,22 @@ int ctl_attach(const char *name, tb_engine **out)
     const char *which = name ? name : all[0].name;
     int rc = tb_instance_attach(which, tb_io_libc(), out);
     return rc ? ctl_fail("instance %s: cannot attach: %s", which, strerror(-rc)) : 0;
+}
+
+int ctl_await(const char *name)
+{
+    char path[TB_REGION_PATH_MAX];
+    tb_engine *e;
+    int rc;
+    tb_region_path(name, path, sizeof(path));
+    for (double start = ctl_now(); (rc = tb_instance_attach(name, tb_io_libc(), &e)) != 0;) {
+        bool is_made = rc == -ESTALE; /* half made, which takes as long as touching its memory */
+        if (!is_made && ctl_now() - start > APPEARS_SECONDS)
+            return ctl_fail("instance %s: did not appear in %g s (%s)", name, APPEARS_SECONDS, strerror(-rc)), 1;
+        nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+    }
+    tb_engine_detach(e);
+    return 0;
 }
 
 /* The caller's descriptors are not the daemon's to keep: it would hold its locks, pipes and mounts for as long as it lives. */

@@ -15,6 +15,9 @@ int ctl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Attach to the instance named, or to the only one; prints what is wrong and returns the exit status otherwise. */
 int ctl_attach(const char *name, tb_engine **out);
 
+/* Until the instance can be attached to; prints what is wrong and returns 1 where nobody makes it. */
+int ctl_await(const char *name);
+
 /* A name for an instance of this configuration: its file name without suffix. */
 void ctl_default_name(const char *config, char *out, size_t size);
 

@@ -8,10 +8,11 @@
 
 #include "commands.h"
 #include "ctl.h"
+#include "ending.h"
 #include "watch.h"
 
 struct options {
-    const char *config, *fragment, *name, *mode;
+    const char *config, *fragment, *name, *mode, *stats;
     bool force, json, watch, wait;
     double watch_seconds;
     bool help;
@@ -20,7 +21,8 @@ struct options {
 static const struct option long_options[] = {
     {"config", required_argument, NULL, 'c'}, {"instance", required_argument, NULL, 'i'}, {"mode", required_argument, NULL, 'm'},
     {"force", no_argument, NULL, 'f'},        {"json", no_argument, NULL, 'j'},           {"watch", optional_argument, NULL, 'w'},
-    {"wait", no_argument, NULL, 'W'},         {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
+    {"wait", no_argument, NULL, 'W'},         {"stats", required_argument, NULL, 's'},
+    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
 };
 
 static int parse_watch(const char *text, struct options *o)
@@ -52,6 +54,7 @@ static int parse(int argc, char **argv, const char *allowed, const char *usage, 
         case 'j': o->json = true; break;
         case 'w': rc = parse_watch(optarg, o); break;
         case 'W': o->wait = true; break;
+        case 's': o->stats = optarg; break;
         case 'h': o->help = true; puts(usage); return 0;
         default: return ctl_fail("%s: unknown option or missing value: %s\n%s", argv[0], argv[optind - 1], usage);
         }
@@ -85,25 +88,43 @@ int tb_start_command(int argc, char **argv)
     return rc;
 }
 
+/* The nodes of a job write to one folder: `%h` in the path is the host's name. */
+static int write_stats(const char *path, tb_engine *e, const struct ctl_ending *end)
+{
+    char host[64] = "", full[PATH_MAX];
+    const char *mark = strstr(path, "%h");
+    gethostname(host, sizeof(host) - 1);
+    snprintf(full, sizeof(full), "%.*s%s%s", (int)(mark ? mark - path : (long)strlen(path)), path, mark ? host : "", mark ? mark + 2 : "");
+    json_t *stats = ctl_stats_json(e, end);
+    int rc = ctl_stats_write(full, stats);
+    json_decref(stats);
+    return rc;
+}
+
 int tb_stop_command(int argc, char **argv)
 {
     struct options o;
     tb_engine *e;
     char retry[256];
-    int rc = parse(argc, argv, "if", "usage: tierctl stop [-i NAME] [--force]   (--force discards what is not flushed)", &o);
+    int rc = parse(argc, argv, "ifs", "usage: tierctl stop [-i NAME] [--stats OUT.json] [--force]   (--force discards what is not flushed; %h in OUT: the host)", &o);
     if (rc || o.help || (rc = ctl_attach(o.name, &e)))
         return rc;
     struct tb_instance_info info;
+    struct ctl_ending end = {0};
     tb_instance_info(e, &info);
     snprintf(retry, sizeof(retry), "tierctl stop -i %s", info.name);
     tb_instance_retire(e, true);
-    ctl_stop_daemon(e);
-    rc = o.force ? 0 : ctl_drain(e, retry);
-    if (rc) {
+    if (!o.force)
+        end = ctl_drain_measured(e, retry);
+    if (o.stats)
+        rc = write_stats(o.stats, e, &end);
+    if (end.rc) {
         tb_instance_retire(e, false);
         tb_engine_detach(e);
-    } else
-        tb_instance_destroy(e);
+        return end.rc;
+    }
+    ctl_stop_daemon(e);
+    tb_instance_destroy(e);
     return rc;
 }
 
@@ -134,8 +155,13 @@ int tb_status_command(int argc, char **argv)
 {
     struct options o;
     tb_engine *e;
-    int rc = parse(argc, argv, "ijw", "usage: tierctl status [-i NAME] [--json] [--watch[=SECONDS]]   (1: no instance runs; --watch --json: one document a line)", &o);
-    if (rc || o.help || (rc = ctl_attach(o.name, &e)))
+    int rc = parse(argc, argv, "ijwW", "usage: tierctl status [-i NAME] [--json] [--watch[=SECONDS]]   (1: no instance runs; --watch --json: one document a line)\n"
+                                       "       tierctl status -i NAME --wait   (returns when it stands)", &o);
+    if (rc || o.help)
+        return rc;
+    if (o.wait)
+        return o.name ? ctl_await(o.name) : ctl_fail("status: --wait needs -i NAME");
+    if ((rc = ctl_attach(o.name, &e)))
         return rc;
     if (o.watch) {
         rc = ctl_watch(e, o.watch_seconds, o.json);

@@ -14,26 +14,31 @@
 
 #include "commands.h"
 #include "ctl.h"
+#include "ending.h"
+#include "nodes.h"
 #include "trace.h"
 #include <tierbench/program.h>
 
 static const char usage[] = "usage: tierctl run -c CONFIG [-c FRAGMENT] [--mode MODE] [--trace OUT.darshan] [--stats OUT.json] [--keep] -- CMD...\n"
+                            "       tierctl run -c CONFIG --per-node LAUNCH ... -- CMD...   (an instance on each node: LAUNCH runs a command once on each)\n"
                             "exit status: CMD's; 3 where CMD succeeded and the drain failed (the instance stays)";
 
 struct run {
     struct ctl_daemon daemon;
     struct ctl_trace trace;
+    struct ctl_nodes nodes; /* launch NULL: this one */
     const char *stats;
     bool keep, help;
     char **command;
     tb_engine *engine;
     int status; /* of the program, as a shell would say it */
-    double program_s, drain_s;
+    double program_s;
 };
 
 static const struct option long_options[] = {
     {"config", required_argument, NULL, 'c'}, {"mode", required_argument, NULL, 'm'}, {"stats", required_argument, NULL, 's'},
     {"trace", required_argument, NULL, 't'},  {"keep", no_argument, NULL, 'k'},       {"help", no_argument, NULL, 'h'},
+    {"per-node", required_argument, NULL, 'n'},
     {NULL, 0, NULL, 0},
 };
 
@@ -50,11 +55,14 @@ static int parse(int argc, char **argv, struct run *r)
         case 's': r->stats = optarg; break;
         case 'k': r->keep = true; break;
         case 't': r->trace.out = optarg; break;
+        case 'n': r->nodes.launch = optarg; break;
         case 'h': r->help = true; return puts(usage), 0;
         default: return ctl_fail("run: unknown option or missing value: %s\n%s", argv[optind - 1], usage);
         }
     if (!r->daemon.config)
         return ctl_fail("run: needs -c CONFIG\n%s", usage);
+    if (r->nodes.launch && (r->keep || r->trace.out))
+        return ctl_fail("run: --per-node goes with neither --keep nor --trace: instances and records of other nodes end with their launcher\n%s", usage);
     if (optind >= argc)
         return ctl_fail("run: needs a command behind --\n%s", usage);
     r->command = argv + optind;
@@ -139,56 +147,30 @@ static int run_program(struct run *r)
     return 0;
 }
 
-static int write_stats(const struct run *r, json_t *j)
+/* On stderr, and with --stats to its file. */
+static int report(const struct run *r, json_t *stats, double drain_s)
 {
-    char part[PATH_MAX];
-    snprintf(part, sizeof(part), "%s.part", r->stats);
-    int rc = json_dump_file(j, part, JSON_INDENT(1)) || rename(part, r->stats);
-    if (rc)
-        unlink(part);
-    return rc ? ctl_fail("--stats %s: cannot write: %s", r->stats, strerror(errno)) : 0;
-}
-
-static int report(const struct run *r, uint64_t dirty_before)
-{
-    int rc = 0;
-    ctl_print_tiers(r->engine, stderr);
-    fprintf(stderr, "tierctl: program %.3f s, drain %.3f s, exit status %d\n", r->program_s, r->drain_s, r->status);
-    if (r->stats) {
-        json_t *j = ctl_instance_json(r->engine, true);
-        json_object_set_new(j, "exit_status", json_integer(r->status));
-        json_object_set_new(j, "program_s", json_real(r->program_s));
-        json_object_set_new(j, "drain_s", json_real(r->drain_s));
-        json_object_set_new(j, "drained_bytes", json_integer((json_int_t)dirty_before));
-        json_object_set_new(j, "durable_s", json_real(r->drain_s));
-        rc = write_stats(r, j);
-        json_decref(j);
-    }
+    fprintf(stderr, "tierctl: program %.3f s, drain %.3f s, exit status %d\n", r->program_s, drain_s, r->status);
+    if (!r->stats)
+        return 0;
+    json_object_set_new(stats, "exit_status", json_integer(r->status));
+    json_object_set_new(stats, "program_s", json_real(r->program_s));
+    int rc = ctl_stats_write(r->stats, stats);
+    json_decref(stats);
     return rc;
-}
-
-static uint64_t dirty_bytes(tb_engine *e)
-{
-    struct tb_stats s;
-    uint64_t n = 0;
-    tb_engine_stats(e, &s);
-    for (uint32_t t = 0; t < s.n_tiers; t++)
-        n += s.tier[t].dirty;
-    return n;
 }
 
 /* Drain, report, and remove the instance unless something still needs it. */
 static int finish(struct run *r)
 {
     char retry[256];
-    uint64_t dirty = dirty_bytes(r->engine);
-    double start = ctl_now();
     snprintf(retry, sizeof(retry), "tierctl stop -i %s", r->daemon.name);
     if (!r->keep)
         tb_instance_retire(r->engine, true); /* who outlives the program may go on */
-    int drained = ctl_drain(r->engine, retry);
-    r->drain_s = ctl_now() - start;
-    int rc = report(r, dirty);
+    struct ctl_ending end = ctl_drain_measured(r->engine, retry);
+    int drained = end.rc;
+    ctl_print_tiers(r->engine, stderr);
+    int rc = report(r, r->stats ? ctl_stats_json(r->engine, &end) : NULL, end.drain_s);
     struct tb_instance_info info;
     struct tb_config config = *tb_instance_config(r->engine);
     tb_instance_info(r->engine, &info);
@@ -206,6 +188,44 @@ static int finish(struct run *r)
     return r->status ? r->status : drained ? drained : rc;
 }
 
+/* Instances that believe to be alone with the PFS would show each other's bytes late or never. */
+static int check_config(const struct run *r)
+{
+    struct tb_config *c = calloc(1, sizeof(*c));
+    struct tb_error err = {""};
+    const struct ctl_daemon *d = &r->daemon;
+    int rc = !c ? -ENOMEM : d->fragment ? tb_config_read_merged(d->config, d->fragment, c, &err) : tb_config_read(d->config, c, &err);
+    if (rc)
+        rc = ctl_fail("%s", err.text[0] ? err.text : strerror(-rc));
+    else if (!c->several_nodes)
+        rc = ctl_fail("run: --per-node: %s: nodes: one; allowed: several", d->config);
+    free(c);
+    return rc;
+}
+
+/* The same on every node. */
+static int run_on_nodes(struct run *r)
+{
+    char config[PATH_MAX];
+    json_t *stats = NULL;
+    if (!realpath(r->daemon.config, config))
+        return ctl_fail("%s: %s", r->daemon.config, strerror(errno));
+    r->daemon.config = config;
+    r->nodes.daemon = &r->daemon;
+    int rc = check_config(r);
+    if (rc)
+        return rc;
+    rc = ctl_nodes_start(&r->nodes);
+    if (rc)
+        return rc;
+    if ((rc = run_program(r)))
+        r->status = rc;
+    double start = ctl_now();
+    int drained = ctl_nodes_stop(&r->nodes, r->stats, &stats);
+    rc = report(r, stats, ctl_now() - start);
+    return r->status ? r->status : drained ? drained : rc;
+}
+
 int tb_run_command(int argc, char **argv)
 {
     struct run r = {0};
@@ -219,6 +239,8 @@ int tb_run_command(int argc, char **argv)
         return ctl_fail("run: %s %s: the adapter cannot serve it", program, tb_program_unserved(program));
     snprintf(r.daemon.name, sizeof(r.daemon.name), "run-%ld", (long)getpid());
     signal(SIGPIPE, SIG_IGN); /* whoever reads our report may stop: the instance is drained and ended all the same */
+    if (r.nodes.launch)
+        return hold_signals(SIG_BLOCK), run_on_nodes(&r);
     if ((rc = ctl_trace_check(&r.trace)) || (rc = ctl_trace_begin(&r.trace, r.daemon.name)))
         return rc;
     hold_signals(SIG_BLOCK);

@@ -21,6 +21,7 @@
 #include "units.h"
 
 static const char *const mode_names[] = {"persistent-async", "persistent-sync", "scratch", "bypass", NULL};
+static const char *const nodes_names[] = {"one", "several", NULL};
 static const char *const namespace_names[] = {"eager", "deferred", NULL};
 static const char *const fsync_names[] = {"tier", "pfs", "none", NULL};
 static const char *const flush_names[] = {"on-close", "watermark", "manual", NULL};
@@ -165,6 +166,7 @@ static const struct tb_yaml_key config_keys[] = {
     {"mode", TB_YAML_CUSTOM, .read = read_mode},
     {"fsync", TB_YAML_CHOICE, FIELD(fsync), .choices = fsync_names},
     {"namespace", TB_YAML_CHOICE, FIELD(deferred), .choices = namespace_names},
+    {"nodes", TB_YAML_CHOICE, FIELD(several_nodes), .choices = nodes_names},
     {"allow_volatile", TB_YAML_FLAG, FIELD(allow_volatile)},
     {"flush", TB_YAML_MAP, .keys = flush_keys},
     {"placement", TB_YAML_MAP, .keys = tb_placement_keys},

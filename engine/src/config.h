@@ -115,6 +115,7 @@ struct tb_config {
     struct tb_config_prefix prefixes[TB_MAX_PREFIXES];
     bool by_environment; /* a Hermes .conf: which paths are whose is each client's (environment.h), not `prefixes` */
     enum tb_fsync fsync;
+    int several_nodes;      /* `nodes: several`: instances on other nodes work on the same PFS, see file.c */
     int deferred;           /* `namespace: deferred`: a new file takes its place at its first flush (waiting.h) */
     bool allow_volatile;    /* `allow_volatile: true`: a tmpfs directory tier counts as persistent (tests) */
     struct {

@@ -7,6 +7,7 @@
 
 #include "names.h"
 #include "placement.h"
+#include "stage.h"
 
 #define LONGEST_WALK 64u /* of a chain without its lock */
 
@@ -222,18 +223,58 @@ static bool leave(struct tb_file *f)
     return n > 1;
 }
 
-int tb_file_get(tb_engine *e, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
+static bool is_as_last_seen(const struct tb_file *f, const struct tb_identity *id)
 {
-    if (join(e, id, out))
-        return 0;
-    int stripe = lock_stripe(e, bucket_of(e, id->device, id->inode) % TB_STRIPES), rc = 0;
-    *out = find_locked(e, id);
-    if (*out == TB_NONE)
-        rc = make_record(e, id, path, flags, out);
-    if (!rc)
-        e->region.files[*out].n_open++;
-    tb_file_unlock(e, stripe);
-    return rc;
+    return f->backing_size == id->size && f->backing_mtime_ns == id->mtime_ns && f->backing_ctime_ns == id->ctime_ns;
+}
+
+/*
+ * Another node or a program outside changed the file since we last saw it: what is
+ * clean here is old.  Believed under the lock that nobody opens a file without who
+ * would be its first, and asked for again there: what `id` says may be older than a
+ * write and its flush.  False: the buffers have to go first, unless they were `dropped`.
+ */
+static bool believe_backing(struct tb_file *f, int fd, const struct tb_identity *id, bool dropped)
+{
+    struct tb_identity now;
+    if (f->n_open || f->n_dirty || is_as_last_seen(f, id) || tb_identity_of_fd(fd, &now) || is_as_last_seen(f, &now))
+        return true;
+    if (f->n_buffers && !dropped)
+        return false;
+    f->size = f->backing_size = now.size;
+    f->backing_mtime_ns = now.mtime_ns;
+    f->backing_ctime_ns = now.ctime_ns;
+    return true;
+}
+
+/* Of a file that nobody has open: who opens it meanwhile comes here too. */
+static void drop_old(tb_engine *e, uint32_t file)
+{
+    if (!tb_file_claim(e, file)) /* it went by itself */
+        return;
+    tb_stage_void(e);
+    tb_file_drop_clean(e, file);
+    tb_file_unclaim(e, file);
+}
+
+int tb_file_get(tb_engine *e, int fd, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
+{
+    struct tb_identity now = *id;
+    for (bool dropped = false; !join(e, id, out); dropped = true) {
+        int stripe = lock_stripe(e, bucket_of(e, id->device, id->inode) % TB_STRIPES), rc = 0;
+        *out = find_locked(e, id);
+        bool known = *out != TB_NONE, fresh = !known || believe_backing(&e->region.files[*out], fd, &now, dropped);
+        if (!known)
+            rc = make_record(e, &now, path, flags, out);
+        if (!rc && fresh)
+            e->region.files[*out].n_open++;
+        tb_file_unlock(e, stripe);
+        if (fresh)
+            return rc;
+        drop_old(e, *out);
+        tb_identity_of_fd(fd, &now);
+    }
+    return 0;
 }
 
 uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id)

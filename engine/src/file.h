@@ -33,9 +33,11 @@ void tb_file_unlock(tb_engine *e, int stripe);
 
 /*
  * The record of that identity, made where there is none, with n_open raised by
- * one.  -ENFILE: the table (max_files) is full.  `path` is absolute.
+ * one.  Where nobody had it open and the file, open as `fd`, is not as it was last
+ * seen, what was clean of it has been dropped.  -ENFILE: the table (max_files) is
+ * full.  `path` is absolute.
  */
-int tb_file_get(tb_engine *e, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out);
+int tb_file_get(tb_engine *e, int fd, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out);
 /* As above, but TB_NONE where there is none, and n_open is left alone. */
 uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id);
 /* False: no record can be of this file.  Without a lock. */

@@ -119,7 +119,7 @@ static void note_backing(tb_engine *e, uint32_t file, int fd)
         return;
     int stripe = tb_file_lock(e, file);
     f->backing_size = id.size;
-    f->backing_mtime_ns = id.mtime_ns;
+    f->backing_mtime_ns = e->header->config.several_nodes ? TB_NEVER_NS : id.mtime_ns; /* another node's flush hides behind ours */
     f->backing_ctime_ns = id.ctime_ns;
     tb_file_unlock(e, stripe);
     tb_times_given(f, given);

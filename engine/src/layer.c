@@ -344,7 +344,7 @@ static int layer_fstat(struct tb_io *io, int fd, struct stat *st)
     if (!rc && buffered && tb_times_are_old(&e->region.files[o->file], st))
         rc = below->ops->fstat(below, fd, st);
     if (!rc && buffered) {
-        st->st_size = (off_t)e->region.files[o->file].size;
+        st->st_size = tb_layer_size(e, o->file, st->st_size);
         tb_times_show(&e->region.files[o->file], st);
     }
     return rc;

@@ -113,6 +113,15 @@ static int stat_name(tb_engine *e, const char *path, struct stat *st, int flags,
     return !rc && p->kind == TB_SHADOW_LINK ? stat_link(e, p, st) : rc;
 }
 
+off_t tb_layer_size(const tb_engine *e, uint32_t file, off_t backing)
+{
+    const struct tb_file *f = &e->region.files[file];
+    off_t size = (off_t)f->size;
+    if (!e->header->config.several_nodes || (f->n_dirty && size > backing))
+        return size;
+    return backing;
+}
+
 int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -128,7 +137,7 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
     if (buffered && tb_times_are_old(&e->region.files[file], st))
         rc = p.io->ops->stat(p.io, p.path, st, flags);
     if (!rc && buffered) {
-        st->st_size = (off_t)e->region.files[file].size;
+        st->st_size = tb_layer_size(e, file, st->st_size);
         tb_times_show(&e->region.files[file], st);
     }
     return rc;

@@ -1,7 +1,6 @@
 /*
  * Opening a file: where its name stands, the record of what was opened, and the
- * description that the descriptor stands for.  What buffers hold of it is
- * believed only where the backing file is as it was last seen.
+ * description that the descriptor stands for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +12,6 @@
 #include "layer_names.h"
 #include "opens.h"
 #include "place.h"
-#include "stage.h"
 #include "stream.h"
 #include "waiting.h"
 
@@ -63,40 +61,6 @@ static uint32_t flags_of(const struct tb_place *p)
     return p->waits ? TB_FILE_WAITING : p->scratch ? TB_FILE_SCRATCH : p->mode == TB_MODE_PERSISTENT_SYNC ? TB_FILE_SYNC : 0;
 }
 
-static TB_UNLOCKED bool is_as_last_seen(const struct tb_file *f, const struct tb_identity *id)
-{
-    return f->backing_size == id->size && f->backing_mtime_ns == id->mtime_ns && f->backing_ctime_ns == id->ctime_ns;
-}
-
-/*
- * Another node or a program outside changed the file since we last saw it: what
- * is clean here is old.  Asked again under the lock that lets nobody else open
- * the file meanwhile: what `id` says may be older than a write and its flush.
- */
-static void believe_backing(tb_engine *e, uint32_t file, int fd, const struct tb_identity *id)
-{
-    struct tb_file *f = &e->region.files[file];
-    struct tb_identity now;
-    uint32_t only_us = 1;
-    if (is_as_last_seen(f, id))
-        return;
-    int stripe = tb_file_lock(e, file);
-    bool alone = !f->n_dirty && atomic_compare_exchange_strong(&f->n_open, &only_us, 0); /* who opens it now waits for the lock */
-    bool changed = alone && !tb_identity_of_fd(fd, &now) && !is_as_last_seen(f, &now);
-    if (changed) {
-        f->size = f->backing_size = now.size;
-        f->backing_mtime_ns = now.mtime_ns;
-        f->backing_ctime_ns = now.ctime_ns;
-    }
-    if (alone)
-        f->n_open = 1;
-    tb_file_unlock(e, stripe);
-    if (!changed)
-        return;
-    tb_stage_void(e);
-    tb_file_drop_clean(e, file);
-}
-
 static int bind(tb_engine *e, int fd, uint32_t file, int flags, const char *path)
 {
     uint32_t open = tb_open_new(e, file, flags);
@@ -120,6 +84,15 @@ static int publish_unknown(tb_engine *e, const struct tb_place *p)
     return rc;
 }
 
+/* Of a file that several nodes write to only the PFS knows the end. */
+static int open_at_the_end(struct tb_io *io, int fd)
+{
+    int rc = tb_engine_make_coherent(tb_layer_engine(io), fd);
+    if (rc)
+        io->ops->close(io, fd);
+    return rc ? rc : fd;
+}
+
 int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -133,19 +106,20 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     if (fd < 0)
         return fd;
     int rc = flags & (O_PATH | O_DIRECTORY) || !p.managed ? -EISDIR : tb_identity_of_fd(fd, &id);
-    bool known = !rc && id.regular && !e->passes_through && tb_file_get(e, &id, p.path, flags_of(&p), &file) == 0;
+    bool known = !rc && id.regular && !e->passes_through && tb_file_get(e, fd, &id, p.path, flags_of(&p), &file) == 0;
     e->header->passed += !rc && id.regular && !known;
     if (known) {
         bool through = p.mode == TB_MODE_PERSISTENT_SYNC || (e->header->closed && !p.scratch);
         if (through && !(e->region.files[file].flags & TB_FILE_SYNC))
             tb_layer_mark(e, file, TB_FILE_SYNC); /* another process had opened it in another mode, or the instance goes */
-        believe_backing(e, file, fd, &id);
         if (id.links > 1)
             tb_file_rename(e, file, p.path); /* of its names, one that is there */
         if (cut && e->region.files[file].size)
             rc = tb_layer_truncate(e, file, fd, 0);
         if (!rc)
             rc = bind(e, fd, file, flags, path); /* passing through beside buffered bytes would be wrong: a full table is an error */
+        if (!rc && flags & O_APPEND && e->header->config.several_nodes)
+            return open_at_the_end(io, fd);
     } else if (!rc && p.waits && !id.size) {
         rc = publish_unknown(e, &p);
     } else if (cut && (!p.managed || (!rc && id.regular))) {

@@ -38,7 +38,7 @@
 #include "units.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 1u
+#define TB_REGION_VERSION 2u
 #define TB_NONE UINT32_MAX
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u  /* clients are counted by whole words of bits */
@@ -86,6 +86,7 @@ struct tb_interval {
 };
 
 #define TB_FILE_MAGIC 0x66696c65u
+#define TB_NEVER_NS INT64_MIN /* a time that no file has */
 
 enum tb_file_flag {
     TB_FILE_SCRATCH = 1,   /* its backing file is a shadow, never flushed on its own */
