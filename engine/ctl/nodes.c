@@ -52,15 +52,15 @@ static int begin_line(const struct ctl_nodes *nodes, struct line *l)
     return rc ? rc : l->n ? 0 : ctl_fail("--per-node: needs the words that run a command once on each node");
 }
 
-/* In a session of its own: what ends the program at the terminal leaves the nodes' instances for us to drain. */
+/* In a process group of its own: what ends the program at the terminal leaves the nodes' instances for us to drain. */
 static pid_t spawn(const struct line *l)
 {
     pid_t pid = fork();
     if (pid < 0)
         ctl_fail("cannot fork: %s", strerror(errno));
+    setpgid(pid, 0); /* by both: neither waits for the other */
     if (pid != 0)
         return pid;
-    setsid();
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

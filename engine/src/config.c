@@ -250,6 +250,8 @@ static int promise_rules(const struct tb_config *c, struct tb_finding *found)
     bool scratch_only = true, directory = false, async = false;
     for (uint32_t i = 0; i < c->n_prefixes; i++)
         async |= c->prefixes[i].mode == TB_MODE_PERSISTENT_ASYNC;
+    if (c->deferred && c->several_nodes)
+        return find_wrong(found, "namespace", "deferred; allowed with nodes: several: eager");
     if (c->deferred && !async)
         return find_wrong(found, "namespace", "deferred; allowed in mode persistent-async only: eager");
     for (uint32_t i = 0; i < c->n_prefixes; i++)

@@ -117,10 +117,22 @@ static int make_room_in(struct tb_target *t, struct tb_buffer *b, uint64_t offse
     return *stripe < 0 ? *stripe : 0;
 }
 
-/* Write bytes [lo, hi) of a published buffer, or of its copy, which `*owner` is then; -ENOBUFS: no copy or no fragment can be had. */
+/* A gap between dirty bytes may be another node's by the time that they are flushed. */
+static bool takes_others(const struct tb_target *t, const struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    const tb_engine *e = t->engine;
+    return e->header->config.several_nodes && !(e->region.files[t->file].flags & TB_FILE_SCRATCH) && tb_interval_bridges(e, b, lo, hi);
+}
+
+/*
+ * Write bytes [lo, hi) of a published buffer, or of its copy, which `*owner` is then.  -ENOBUFS: no copy or no fragment
+ * can be had, or the buffer's dirty bytes have to be flushed before.
+ */
 static int write_owned(struct tb_target *t, struct tb_buffer **owner, uint32_t lo, uint32_t hi, const char *from)
 {
     tb_engine *e = t->engine;
+    if (takes_others(t, *owner, lo, hi))
+        return -ENOBUFS;
     int rc = (*owner)->flags & TB_BUFFER_JOURNALED ? replace_journaled(t, *owner, owner) : 0;
     struct tb_buffer *b = *owner;
     if (!rc)

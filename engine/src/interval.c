@@ -125,6 +125,20 @@ int tb_interval_prepare(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t
     return 0;
 }
 
+bool tb_interval_bridges(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    for (uint32_t i = lo / BLOCK; i <= (hi - 1) / BLOCK; i++) {
+        struct tb_interval whole, *block = b->fragment == TB_NONE ? &whole : &blocks_of(e, b)[i];
+        uint16_t from, to;
+        if (b->fragment == TB_NONE)
+            inside(i, b->dirty_lo, b->dirty_hi, &whole.dirty_lo, &whole.dirty_hi);
+        inside(i, lo, hi, &from, &to);
+        if (!touches(block->dirty_lo, block->dirty_hi, from, to))
+            return true;
+    }
+    return false;
+}
+
 static void widen(uint32_t *a_lo, uint32_t *a_hi, uint32_t lo, uint32_t hi)
 {
     bool empty = *a_lo == *a_hi;

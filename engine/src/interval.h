@@ -22,6 +22,8 @@ typedef int tb_gap_filler(void *arg, struct tb_buffer *b, uint32_t lo, uint32_t 
  * is free; flush and empty the buffer, then call again.
  */
 int tb_interval_prepare(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, tb_gap_filler *fill, void *arg);
+/* Would dirty bytes and [lo, hi), in one block, take a gap between them along to the PFS? */
+bool tb_interval_bridges(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi);
 /* The bytes are there: note them as valid, and dirty unless they came from the PFS. */
 void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty);
 /* As note, for a buffer that is being filled before it is published: no gaps are filled.  -ENOBUFS: no fragment is free. */

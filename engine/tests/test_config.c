@@ -105,6 +105,8 @@ static void every_bad_value_is_refused(void **state)
         {"version: 1\n" PFS "fsync: tier\ntiers:\n" RAM, {"fsync", "tier", "directory"}},
         {"version: 1\n" PFS "fsync: none\ntiers:\n" RAM NVME, {"fsync", "none", "scratch"}},
         {"version: 1\npfs: {path: \"${TB_TEST_UNSET}/pfs\"}\ntiers:\n" RAM NVME, {"pfs.path", "TB_TEST_UNSET", ""}},
+        {"version: 1\n" PFS "nodes: 2\ntiers:\n" RAM NVME, {"nodes", "2", "several"}},
+        {"version: 1\n" PFS "nodes: several\nnamespace: deferred\ntiers:\n" RAM NVME, {"namespace", "deferred", "eager"}},
         {"version: 1\n" PFS "flush: {high: 0.3, low: 0.6}\ntiers:\n" RAM NVME, {"flush.low", "0.6", "low <= high"}},
         {"version: 1\n" PFS "organizer: {high: 0.3, low: 0.6}\ntiers:\n" RAM NVME, {"organizer.low", "0.6", "low <= high"}},
         {"version: 1\n" PFS "organizer: {prefetch: many}\ntiers:\n" RAM NVME, {"organizer.prefetch", "many", "MiB"}},

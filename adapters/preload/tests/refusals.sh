@@ -155,10 +155,11 @@ wait $! || wrong "the one that was still there: $(cat "$root/err")"
 [ "$(cat "$root/out")" = "before after new" ] && [ "$(cat "$root/pfs/late" "$root/pfs/later")" = "before after new" ] || wrong "written behind a stop: $(cat "$root/out" "$root/pfs/late")"
 
 "$bin/tierctl" start -c "$root/tiers.yaml" -i $name > /dev/null || wrong "start"
+head -c 12 "$region" > "$root/version"
 python3 -c "import sys; f = open(sys.argv[1], 'r+b'); f.seek(8); f.write(b'\\x63')" "$region"
 under $name
 check "another version" $? 0 "instance $name cannot be used (another version made it)"
-python3 -c "import sys; f = open(sys.argv[1], 'r+b'); f.seek(8); f.write(b'\\x01')" "$region"
+dd if="$root/version" of="$region" conv=notrunc status=none
 "$bin/tierctl" stop -i $name > /dev/null || wrong "stop"
 head -c 100000 /dev/urandom > "$region" && chmod 600 "$region"
 under $name

@@ -90,6 +90,20 @@ for turn, size in enumerate((30000, 70000, 9000, 50000)):
 end(right)
 """
 )
+# Two pieces of a 4 KiB block by one node, another node's between them.
+BETWEEN = (
+    PROLOGUE
+    + """
+fd = os.open(root + "/pfs/shared", os.O_RDWR | os.O_CREAT, 0o600)
+for block in range(64):
+    for at in {0: (0, 200), 1: (), 2: (100,), 3: (300,)}[rank]:
+        os.pwrite(fd, piece(rank, 0, 100), block * 5000 + at)
+    if block % 8 == 0:
+        os.fsync(fd)
+os.close(fd)
+end(True)
+"""
+)
 APPENDED = (
     PROLOGUE
     + """
@@ -168,9 +182,20 @@ class Nodes(unittest.TestCase):
         self.assertEqual(self.left(), [])
         self.assertFalse(Path(f"{stats}.nodes").exists())
 
-    def test_what_was_closed_is_seen_when_opened(self):
-        done = self.run_ranks(CLOSE_TO_OPEN, flush="on-close")
+    def test_bytes_of_another_node_in_a_gap(self):
+        done = self.run_ranks(BETWEEN)
         self.assertEqual(done.returncode, 0, done.stderr)
+        block = piece(0, 0, 100) + piece(2, 0, 100) + piece(0, 0, 100) + piece(3, 0, 100)
+        wanted = (block + bytes(4600)) * 63 + block
+        self.assertEqual((self.root / "pfs" / "shared").read_bytes(), wanted)
+
+    def test_what_was_closed_is_seen_when_opened(self):
+        for mode in ("persistent-async", "persistent-sync", "bypass"):
+            with self.subTest(mode=mode):
+                done = self.run_ranks(CLOSE_TO_OPEN, flush="on-close", options=("--mode", mode))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                for met in (self.root / "meet").iterdir():
+                    met.unlink()
 
     def test_appended_by_all(self):
         done = self.run_ranks(APPENDED)
