@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -36,9 +35,10 @@ from tierbench.recipes import Launch, Recipe, RecipeError, read_recipes
 from .ior import find_program
 from .judged import LaunchOutput, content_of, measured, outputs_of
 from .medium import media_of, too_slow
-from .room import hog_bytes, memory_bytes, memory_place, short_of_disk, short_of_memory
+from .room import full_percent, hog_bytes, memory_bytes, memory_place, short_of_disk, short_of_memory
 from .rundir import keep_config, next_repetition, run_dir, write_provenance
-from .scale import Scale, Sizes, acceptance_scale, size_of, sizes, value_of
+from .scale import Scale, Sizes, acceptance_scale, size_of, sizes, value_of, with_value
+from .spelling import respelled
 from .tiers import ROOT, TIERS, ScaleError, write_config
 from .traced import Traced
 from .twin import read_limit, write_devices
@@ -177,7 +177,7 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
             return
         name = Path(given).name if given else self.recipe
         if self.modelled:
-            needed = 4 * self.sizes.total_bytes + self.hogged
+            needed = (1 if self.tiers == "pfs" else 4) * self.sizes.total_bytes + self.hogged
             wanted = memory_place(self.current_partition.extras.get("root"), needed)
             self.volatile = wanted is not None
             self.root = Path(wanted, f"tierbench-{os.getpid()}-{self.hashcode}") if wanted else stage / "work"
@@ -273,16 +273,18 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
     def _arguments(self, number: int) -> tuple[str, ...]:
         """The arguments of a launch here: the sizes of the scale, the site's file, a hog where asked for."""
         arguments = self.sizes.arguments[number]
-        if not self.at_home and value_of(arguments, "-o"):
-            at = arguments.index("-o") + 1
-            arguments = (*arguments[:at], str(self.file), *arguments[at + 1 :])
-        hogs = self.memory_hog and self.published_run.launches[number].program_name == "ior"
-        return (*arguments, "-M", self.memory_hog) if hogs else arguments
+        if self.published_run.launches[number].program_name != "ior":
+            return arguments
+        if not self.at_home:
+            arguments = with_value(arguments, "-o", str(self.file))
+            arguments, self.unspelled = respelled(self.program, arguments)
+        return (*arguments, "-M", self.memory_hog) if self.memory_hog else arguments
 
     def _write_script(self, recipe: Recipe) -> None:
         """Each launch between two marks, so that outputs can be told apart and no line is redirected."""
         lines: list[str] = []
         self.launch_lines: dict[int, tuple[str, ...]] = {}
+        self.unspelled: tuple[str, ...] = ()
         main = next(i for i, launch in enumerate(recipe.launches) if launch.measures)
         before: list[str] = []
         for number, launch in enumerate(recipe.launches):
@@ -443,10 +445,10 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
             "expected": share if self.modelled and self.tiers == "pfs" else None,
             "factor": self.factor,
             "scale": self.wanted.name,
-            "dropped": [*self.sizes.dropped, *(f"condition: {c}" for c in conditions)],
+            "dropped": [*self.sizes.dropped, *self.unspelled, *(f"condition: {c}" for c in conditions)],
             "read_limit": limit,
             "medium": self.media.get(access),
-            "full_percent": _full_percent(stage / "df.txt"),
+            "full_percent": full_percent(stage / "df.txt"),
         }
 
     def _read_limit(self, transfer: int, metric: str) -> float | None:
@@ -495,12 +497,3 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
 def _writers(recipe: Recipe) -> list[int]:
     """The launches that write: without -w and -r IOR does both."""
     return [i for i, x in enumerate(recipe.launches) if "-w" in x.arguments or "-r" not in x.arguments]
-
-
-def _full_percent(file: Path) -> float | None:
-    """How full the file system was before the run, by `df`'s own count of blocks."""
-    try:
-        words = shlex.split(file.read_text().splitlines()[1])
-        return round(100 * int(words[2]) / (int(words[2]) + int(words[3])), 1)
-    except (OSError, IndexError, ValueError, ZeroDivisionError):
-        return None

@@ -11,8 +11,21 @@ from .tiers import ScaleError, parse_bytes
 
 
 def memory_bytes() -> int:
-    """Memory of this machine that could cache files."""
-    return _meminfo("MemAvailable")
+    """Memory that could cache files: of this machine, or of the control group that holds us to less."""
+    return min([_meminfo("MemAvailable"), *_group_limits()])
+
+
+def _group_limits() -> list[int]:
+    """Bytes that control groups (version 1 or 2) allow this process; none where they don't limit it."""
+    found = []
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        folder = Path("/sys/fs/cgroup", "memory" if controllers else "", path.lstrip("/"))
+        name = "memory.limit_in_bytes" if controllers else "memory.max"
+        if controllers in ("", "memory") and (folder / name).exists():
+            text = (folder / name).read_text().strip()
+            found += [int(text)] if text.isdigit() else []
+    return found
 
 
 def _meminfo(name: str) -> int:
@@ -53,3 +66,12 @@ def short_of_disk(place: Path, needed: int) -> str | None:
     there = next(p for p in (place, *place.parents) if p.exists())
     free = shutil.disk_usage(there).free
     return f"needs {needed} bytes in {there}; {free} are free" if needed > free else None
+
+
+def full_percent(df: Path) -> float | None:
+    """How full the file system was, by the first lines of `df -P -k` in a file."""
+    try:
+        words = df.read_text().splitlines()[1].split()
+        return round(100 * int(words[2]) / (int(words[2]) + int(words[3])), 1)
+    except (OSError, IndexError, ValueError, ZeroDivisionError):
+        return None
