@@ -39,7 +39,7 @@ from .room import full_percent, hog_bytes, memory_bytes, memory_place, short_of_
 from .rundir import keep_config, next_repetition, run_dir, write_provenance
 from .scale import Scale, Sizes, acceptance_scale, size_of, sizes, value_of, with_value
 from .spelling import respelled
-from .tiers import ROOT, TIERS, ScaleError, write_config
+from .tiers import ROOT, TIERS, ScaleError, check_config, write_config
 from .traced import Traced
 from .twin import read_limit, write_devices
 
@@ -232,14 +232,14 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         try:
             write_config(self.tiers, per_node, self.policy, places, stage / "tiers.yaml", models=models,
                          volatile=self.volatile)  # fmt: skip
+            if self.root:
+                self.env_vars["TB_ROOT"] = str(self.root)
+                for place in ("pfs", "nvme", "bb"):
+                    (self.root / place).mkdir(parents=True, exist_ok=True)
+            if not self.is_dry_run():
+                check_config(self.tierctl, stage / "tiers.yaml", self.root)
         except ScaleError as e:
-            raise PipelineError(str(e)) from e
-        if not self.tierctl.exists() and not self.is_dry_run():
-            raise PipelineError(f"{self.tierctl}: is missing; needs `make build`")
-        if self.root:
-            self.env_vars["TB_ROOT"] = str(self.root)
-            for place in ("pfs", "nvme", "bb"):
-                (self.root / place).mkdir(parents=True, exist_ok=True)
+            raise PipelineError(str(e)) from None
 
     def _set_launcher(self, recipe: Recipe) -> None:
         """What the published line gives its launcher beyond counts; the directory of a program without -o."""
@@ -356,10 +356,9 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         folders = {access: next_repetition(f"{self.recipe}-{access}_{self.tiers}") for access in accesses}
         try:
             outputs = outputs_of((stage / str(self.stdout)).read_text(errors="replace"))
+            found = {access: self._result_of(access, outputs, folders[access][0]) for access in accesses}
             verified = self._verified(outputs)
-            found = {
-                access: self._result_of(access, outputs, verified, folders[access][0]) for access in accesses
-            }
+            found = {access: case | {"verified": verified} for access, case in found.items()}
             self.metrics = found[accesses[0]] | {"values": {a: case["value"] for a, case in found.items()}}
         except (OSError, ValueError, KeyError, OutputError) as e:
             found = {}
@@ -400,9 +399,7 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         moved = outputs[name].moved_bytes()
         return found.wrong == 0 and abs(found.right - moved) <= PRINTED_TENTH
 
-    def _result_of(
-        self, access: str, outputs: dict[str, LaunchOutput], verified: bool | None, repetition: int
-    ) -> dict[str, Any]:
+    def _result_of(self, access: str, outputs: dict[str, LaunchOutput], repetition: int) -> dict[str, Any]:
         recipe, stage = self.published_run, Path(self.stagedir)
         number = next(i for i, x in enumerate(recipe.launches) if access in x.measures)
         arguments, published = self.launch_lines[number], recipe.number(access)
@@ -432,7 +429,6 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
             "direction": published.direction,
             **found,
             "drain_s": told.get("drain_s") if drains else None,
-            "verified": verified,
             "modelled": self.modelled,
             "command": " ".join([Path(self.program).name, *arguments]),
             "ranks": self.sizes.ranks,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +85,13 @@ def write_config(
     target.write_text(
         f"# {source.name}, for {bytes_per_node} bytes a node\n" + yaml.safe_dump(config, sort_keys=False)
     )
+
+
+def check_config(tierctl: Path, config: Path, root: Path | None) -> None:
+    """Refuse what the engine would refuse, in its words; `root` is what the file calls TB_ROOT."""
+    if not tierctl.exists():
+        raise ScaleError(f"{tierctl}: is missing; needs `make build`")
+    env = {**os.environ, "TB_ROOT": str(root)} if root else None
+    done = subprocess.run([tierctl, "check", config], capture_output=True, text=True, check=False, env=env)
+    if done.returncode:
+        raise ScaleError(done.stderr.strip())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from test_suite import REFRAME
 
 from common.content import check
 from common.judged import measured, outputs_of
@@ -210,34 +207,3 @@ def test_a_dataset_that_is_not_there_is_refused(
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == status
     assert ("is not generated: needs 2 files of 100 bytes; there are" in done.stderr) == (status == 2)
-
-
-# --- refusals of a run -------------------------------------------------------------------------------------
-
-
-def run_local(tmp_path: Path, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
-
-    fixed = ["-C", "configs/sites/local.py", "--system=local", "-c", "reframe_tests", "-r"]
-    return subprocess.run(
-        [str(REFRAME), *fixed, "--prefix", str(tmp_path), *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "TIERBENCH_RUN_DIR": str(tmp_path / "run"), **env},
-    )
-
-
-@pytest.mark.parametrize(("options", "env", "message"), [
-    (("-S", "scale=full"), {}, r"cori-lustre-1-posix at scale full needs \d{14} bytes in \S+; \d+ are free"),
-    ((), {"IOR": "/nowhere/ior"}, "no ior: needs IOR set to a program, ior on PATH, or `make build`"),
-])  # fmt: skip
-def test_what_cannot_run_is_refused_before_anything_is_launched(
-    tmp_path: Path, options: tuple[str, ...], env: dict[str, str], message: str
-) -> None:
-
-    one = ["-P", "tiers=pfs", "-n", "recipe=cori-lustre-1-posix$"]
-    done = run_local(tmp_path, *one, *options, **env)
-    assert done.returncode == 1
-    assert re.search(message, done.stdout)
-    assert not list(tmp_path.rglob("rfm_job.sh"))
