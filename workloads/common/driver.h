@@ -23,6 +23,7 @@ enum tb_kind {
 	TB_TAKE,  // a function reads the value
 	TB_IGNORED_FLAG,
 	TB_IGNORED, // accepted with its value, without effect
+	TB_REFUSED, // of the real program only; `help` says why, or what takes its place
 };
 struct tb_complaint {
 	char text[4352];
@@ -56,10 +57,34 @@ _Noreturn void tb_fail(const char *path, const char *what, int64_t offset, const
 void *tb_buffer(size_t bytes); // aligned to 4 KiB; ends all ranks where there is no memory
 
 // pattern.c: the content of a transfer. Word i holds the owner's rank above and the signature plus i below, all of it
-// a signed sum of 32 bits; bytes beyond the last whole word hold their own index.
-void tb_fill(void *data, size_t bytes, uint32_t signature, int owner);
+// a signed sum of 32 bits; bytes beyond the last whole word hold their own index. Other packets differ from transfer
+// to transfer by its place: the offset of IOR's, the item of mdtest's.
+enum tb_packet { TB_TIMESTAMP, TB_OFFSET, TB_INCOMPRESSIBLE, TB_RANDOM };
+struct tb_pattern {
+	enum tb_packet packet;
+	uint32_t signature;
+};
+bool tb_take_packet(enum tb_packet *packet, const char *option, const char *value, struct tb_complaint *c);
+void tb_fill(const struct tb_pattern *p, void *data, size_t bytes, int owner); // once
+void tb_mark(const struct tb_pattern *p, void *data, size_t bytes, int owner, int64_t place); // then each transfer
 void tb_spoil(void *data, size_t bytes); // changes a word in every 512 bytes
-int64_t tb_first_difference(const void *data, size_t bytes, uint32_t signature, int owner);
+int64_t tb_first_difference(const struct tb_pattern *p, const void *data, size_t bytes, int owner, int64_t place);
+// Distinct numbers give distinct numbers that look random: the finisher of splitmix64.
+static inline uint64_t tb_scramble(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+// posix.c
+struct tb_posix_file {
+	const char *path;
+	int fd;
+	bool single_attempt, range_locks, direct;
+};
+void tb_posix_write(const struct tb_posix_file *f, const void *data, size_t bytes, int64_t offset);
+void tb_posix_read(const struct tb_posix_file *f, void *data, size_t bytes, int64_t offset);
 
 // machine.c
 struct tb_file_system {

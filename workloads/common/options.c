@@ -58,7 +58,7 @@ static bool take_number(const struct tb_option *o, const char *option, const cha
 
 static bool has_value(enum tb_kind kind)
 {
-	return kind != TB_FLAG && kind != TB_COUNT && kind != TB_IGNORED_FLAG;
+	return kind != TB_FLAG && kind != TB_COUNT && kind != TB_IGNORED_FLAG && kind != TB_REFUSED;
 }
 
 static bool set_flag(const struct tb_option *o, void *field, const char *option, const char *value,
@@ -81,6 +81,12 @@ static bool set_count(int *field, const char *option, const char *value, struct 
 	return true;
 }
 
+static bool not_supported(const struct tb_option *o, const char *option, struct tb_complaint *c)
+{
+	snprintf(c->text, sizeof c->text, "%s: not supported: %s", option, o->help);
+	return false;
+}
+
 static bool set(const struct tb_option *o, void *options, const char *option, const char *value,
 	struct tb_complaint *c)
 {
@@ -92,6 +98,7 @@ static bool set(const struct tb_option *o, void *options, const char *option, co
 	case TB_COUNT: return set_count(field, option, value, c);
 	case TB_TAKE: return o->take(options, option, value, c);
 	case TB_IGNORED: return true;
+	case TB_REFUSED: return not_supported(o, option, c);
 	case TB_TEXT:
 		// Room for the rank's directory, the rank and the repetition that are added to a path.
 		if (!*value || strlen(value) > 4000)
@@ -214,7 +221,7 @@ void tb_options_help(const struct tb_option *table, const char *program, FILE *o
 	fprintf(out, "usage: %s [options]\n\n", program);
 	for (const struct tb_option *o = table; is_row(o); o++) {
 		char left[64], letter[] = {'-', o->letter, '\0'};
-		if (!o->help)
+		if (!o->help || o->kind == TB_REFUSED)
 			continue;
 		snprintf(left, sizeof left, "%s%s%s%s%s", o->letter ? letter : "", o->letter && o->name ? ", " : "",
 			o->name ? "--" : "", o->name ? o->name : "", has_value(o->kind) ? "=VALUE" : "");

@@ -23,7 +23,7 @@ static void advise(struct tb_file *f)
 
 static void check_size(struct tb_file *f)
 {
-	int64_t size = lseek(f->fd, 0, SEEK_END);
+	int64_t size = lseek(f->posix.fd, 0, SEEK_END);
 	if (size < (int64_t)f->map_bytes)
 		tb_fail(f->path, "mmap", size, "the file ends here, before what is to be read");
 }
@@ -32,38 +32,52 @@ static void mmap_open(struct tb_file *f, bool create, bool shared)
 {
 	(void)shared;
 	f->map_bytes = (size_t)tb_aggregate(f->options, f->world);
-	f->fd = open(f->path, create ? O_RDWR | O_CREAT : O_RDONLY, 0664);
-	if (f->fd < 0)
+	f->posix.fd = open(f->path, create ? O_RDWR | O_CREAT : O_RDONLY, 0664);
+	if (f->posix.fd < 0)
 		tb_fail(f->path, "open", -1, strerror(errno));
 	if (!create)
 		check_size(f);
-	else if (ftruncate(f->fd, (off_t)f->map_bytes))
+	else if (ftruncate(f->posix.fd, (off_t)f->map_bytes))
 		tb_fail(f->path, "ftruncate", -1, strerror(errno));
-	f->map = mmap(NULL, f->map_bytes, create ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, f->fd, 0);
+	f->map = mmap(NULL, f->map_bytes, create ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, f->posix.fd, 0);
 	if (f->map == MAP_FAILED)
 		tb_fail(f->path, "mmap", -1, strerror(errno));
 	advise(f);
 }
 
+static void sync_range(struct tb_file *f, char *start, size_t bytes)
+{
+	if (msync(start, bytes, MS_SYNC))
+		tb_fail(f->path, "msync", -1, strerror(errno));
+}
+
+// With -Y every transfer is synced, reads too, and a write then the whole map, as in IOR.
+static void sync_one(struct tb_file *f, size_t bytes, int64_t offset)
+{
+	if (f->options->fsync_per_write)
+		sync_range(f, f->map + offset, bytes);
+}
+
 static void mmap_write(struct tb_file *f, const void *data, size_t bytes, int64_t offset)
 {
 	memcpy(f->map + offset, data, bytes);
+	sync_one(f, bytes, offset);
 }
 
 static void mmap_read(struct tb_file *f, void *data, size_t bytes, int64_t offset)
 {
 	memcpy(data, f->map + offset, bytes);
+	sync_one(f, bytes, offset);
 }
 
 static void mmap_sync(struct tb_file *f)
 {
-	if (msync(f->map, f->map_bytes, MS_SYNC))
-		tb_fail(f->path, "msync", -1, strerror(errno));
+	sync_range(f, f->map, f->map_bytes);
 }
 
 static void mmap_close(struct tb_file *f)
 {
-	if (munmap(f->map, f->map_bytes) || close(f->fd))
+	if (munmap(f->map, f->map_bytes) || close(f->posix.fd))
 		tb_fail(f->path, "close", -1, strerror(errno));
 }
 

@@ -105,7 +105,7 @@ static void mpiio_open(struct tb_file *f, bool create, bool shared)
 	if (create && !f->options->use_existing) // as IOR does, which costs a metadata operation of every rank
 		check(f, "truncate", -1, MPI_File_set_size(f->handle, 0));
 	if (create && f->options->preallocate)
-		check(f, "preallocate", -1, MPI_File_preallocate(f->handle, tb_file_bytes(f->options, f->world)));
+		check(f, "preallocate", -1, MPI_File_preallocate(f->handle, tb_aggregate(f->options, f->world)));
 	if (f->options->file_view)
 		set_view(f, shared);
 }

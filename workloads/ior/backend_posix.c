@@ -1,4 +1,4 @@
-// Transfers by lseek and read or write, the calls that IOR makes. A partial transfer is continued unless -x forbids it.
+// Transfers by system calls, and how many bytes a file holds.
 #include "tb_ior.h"
 
 #include <errno.h>
@@ -19,56 +19,27 @@ static const char *no_version(void)
 static void posix_open(struct tb_file *f, bool create, bool shared)
 {
 	(void)shared;
-	int flags = (create ? O_RDWR | O_CREAT : O_RDONLY) | (f->options->direct ? O_DIRECT : 0);
-	f->fd = open(f->path, flags, 0664);
-	if (f->fd < 0)
+	const struct tb_options *o = f->options;
+	int flags = (create ? O_RDWR | O_CREAT : O_RDONLY) | (o->direct ? O_DIRECT : 0);
+	f->posix = (struct tb_posix_file){.path = f->path, .fd = open(f->path, flags, 0664),
+		.single_attempt = o->single_attempt, .range_locks = o->range_locks, .direct = o->direct};
+	if (f->posix.fd < 0)
 		tb_fail(f->path, "open", -1, strerror(errno));
-}
-
-// Returns whether another attempt is due.
-static bool advance(struct tb_file *f, const char *what, ssize_t n, size_t *done, size_t bytes, int64_t offset)
-{
-	if (n < 0 && errno == EINTR)
-		return true;
-	if (n < 0)
-		tb_fail(f->path, what, offset + (int64_t)*done, strerror(errno));
-	*done += (size_t)n;
-	if (n == 0)
-		tb_fail(f->path, what, offset + (int64_t)*done, "nothing more was transferred (end of file)");
-	if (*done < bytes && f->options->single_attempt)
-		tb_fail(f->path, what, offset, "partial transfer, and -x forbids to continue it");
-	return *done < bytes;
-}
-
-static void go_to(struct tb_file *f, int64_t offset)
-{
-	if (lseek(f->fd, offset, SEEK_SET) < 0)
-		tb_fail(f->path, "lseek", offset, strerror(errno));
 }
 
 static void posix_write(struct tb_file *f, const void *data, size_t bytes, int64_t offset)
 {
-	size_t done = 0;
-	ssize_t n;
-	go_to(f, offset);
-	do
-		n = write(f->fd, (const char *)data + done, bytes - done);
-	while (advance(f, "write", n, &done, bytes, offset));
+	tb_posix_write(&f->posix, data, bytes, offset);
 }
 
 static void posix_read(struct tb_file *f, void *data, size_t bytes, int64_t offset)
 {
-	size_t done = 0;
-	ssize_t n;
-	go_to(f, offset);
-	do
-		n = read(f->fd, (char *)data + done, bytes - done);
-	while (advance(f, "read", n, &done, bytes, offset));
+	tb_posix_read(&f->posix, data, bytes, offset);
 }
 
 static void posix_sync(struct tb_file *f)
 {
-	if (fsync(f->fd))
+	if (fsync(f->posix.fd))
 		tb_fail(f->path, "fsync", -1, strerror(errno));
 }
 
@@ -81,7 +52,7 @@ static void posix_sync_transfer(struct tb_file *f)
 
 static void posix_close(struct tb_file *f)
 {
-	if (close(f->fd))
+	if (close(f->posix.fd))
 		tb_fail(f->path, "close", -1, strerror(errno));
 }
 

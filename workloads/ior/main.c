@@ -9,7 +9,7 @@ static int agree(int status)
 	return status;
 }
 
-// -N leaves the last ranks out.
+// -N leaves the last ranks out; how many a node has is still said, and counted by -C, of all of them.
 static int run_test(const struct tb_options *o, const struct tb_world *w, struct tb_report *report)
 {
 	MPI_Comm some;
@@ -19,6 +19,7 @@ static int run_test(const struct tb_options *o, const struct tb_world *w, struct
 	MPI_Comm_split(w->comm, w->rank < o->tasks ? 0 : MPI_UNDEFINED, w->rank, &some);
 	if (some != MPI_COMM_NULL) {
 		struct tb_world part = tb_look_around(some);
+		part.tasks_per_node = w->tasks_per_node;
 		status = tb_run(o, &part, report);
 		MPI_Comm_free(&some);
 	}

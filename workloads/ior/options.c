@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define AT(field) offsetof(struct tb_options, field)
 
@@ -33,13 +34,7 @@ static bool take_format(void *options, const char *option, const char *value, st
 
 static bool take_packet(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
-	const char *names[] = {"timestamp", "offset", "incompressible"};
-	for (int i = 0; i < 3; i++)
-		if (!strcasecmp(value, names[i]) || (value[0] == names[i][0] && !value[1])) {
-			((struct tb_options *)options)->packet = (enum tb_packet)i;
-			return true;
-		}
-	return tb_wrong(c, option, value, "timestamp, offset or incompressible");
+	return tb_take_packet(&((struct tb_options *)options)->packet, option, value, c);
 }
 
 static bool take_directives(void *options, const char *option, const char *value, struct tb_complaint *c)
@@ -119,7 +114,7 @@ static const struct tb_option table[] = {
 	{'q', "quitOnError", TB_FLAG, AT(quit_on_error), 0, 0, NULL, "end at the first wrong data"},
 	{'G', "setTimeStampSignature", TB_SIZE, AT(signature), INT64_MIN, INT64_MAX, NULL,
 		"signature of the data; 0: the time"},
-	{'l', "dataPacketType", TB_TAKE, 0, 0, 0, take_packet, "timestamp, offset or incompressible"},
+	{'l', "dataPacketType", TB_TAKE, 0, 0, 0, take_packet, "timestamp, offset, incompressible or random"},
 	{'v', "verbose", TB_COUNT, AT(verbose), 0, 0, NULL, "more output"},
 	{'N', "numTasks", TB_INT, AT(tasks), -1, INT_MAX, NULL, "ranks to test with"},
 	{'A', "refNum", TB_INT, AT(refnum), INT_MIN, INT_MAX, NULL, "a number to print in the summary"},
@@ -132,6 +127,8 @@ static const struct tb_option table[] = {
 	{'\0', "saveRankPerformanceDetailsCSV", TB_TEXT, AT(rank_file), 0, 0, NULL, "-O: CSV file of each rank's rates"},
 	{'\0', "posix.odirect", TB_FLAG, AT(direct), 0, 0, NULL, "open with O_DIRECT"},
 	{'B', "useO_DIRECT", TB_FLAG, AT(direct), 0, 0, NULL, NULL},
+	{'\0', "posix.rangelocks", TB_FLAG, AT(range_locks), 0, 0, NULL, "lock the range of each transfer"},
+	{'y', "dualMount", TB_FLAG, AT(dual_mount), 0, 0, NULL, "with -F: nodes take turns on the mounts FILE0 and FILE1"},
 	{'\0', "mpiio.useFileView", TB_FLAG, AT(file_view), 0, 0, NULL, "address the file through a view"},
 	{'\0', "useFileView", TB_FLAG, AT(file_view), 0, 0, NULL, NULL},
 	{'\0', "mpiio.preallocate", TB_FLAG, AT(preallocate), 0, 0, NULL, "preallocate the file"},
@@ -151,9 +148,15 @@ static const struct tb_option table[] = {
 	{'\0', "mpiio.showHints", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
 	{'\0', "hdf5.showHints", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
 	{'\0', "hdf5.collectiveMetadata", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
+	{'\0', "summaryAlways", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL}, // the summary always comes
 	{'\0', "warningAsErrors", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
 	{'\0', "lustreStripeCount", TB_IGNORED, 0, 0, 0, NULL, NULL}, // the site's, set on the directory
 	{'\0', "lustreStripeSize", TB_IGNORED, 0, 0, 0, NULL, NULL},
+	{'\0', "mpiio.useStridedDatatype", TB_REFUSED, 0, 0, 0, NULL, "--mpiio.useFileView alone is"},
+	{'\0', "useStridedDatatype", TB_REFUSED, 0, 0, 0, NULL, "--mpiio.useFileView alone is"},
+	{'\0', "allocateBufferOnGPU", TB_REFUSED, 0, 0, 0, NULL, "data is in the memory of the node"},
+	{'\0', "gpuDirect", TB_REFUSED, 0, 0, 0, NULL, "data is in the memory of the node"},
+	{'\0', "GPUid", TB_REFUSED, 0, 0, 0, NULL, "data is in the memory of the node"},
 	{'V', "version", TB_FLAG, AT(version), 0, 0, NULL, "print the version"},
 	{'h', "help", TB_FLAG, AT(help), 0, 0, NULL, "print this"},
 	{0},
@@ -164,17 +167,18 @@ bool tb_ior_directive(struct tb_options *o, const char *name, const char *value,
 	return tb_directive(table, o, name, value, c);
 }
 
-static bool consistent_order(const struct tb_options *o, struct tb_complaint *c)
+// What random offsets (-z) leave room for, as in IOR.
+static bool consistent_random(const struct tb_options *o, struct tb_complaint *c)
 {
 	bool shared = !o->file_per_process;
-	if (o->reorder && o->reorder_random)
-		return tb_complain(c, "-C and -Z exclude each other");
-	if (o->random_offset && shared && (o->reorder || o->reorder_random))
+	if (o->block == o->transfer)
+		return tb_complain(c, "-z orders the transfers of a block: -b must be larger than -t");
+	if (shared && (o->reorder || o->reorder_random))
 		return tb_complain(c, "-z on a shared file excludes -C and -Z");
-	if (o->random_offset && shared && o->collective && o->backend->collective_sync)
-		return tb_complain(c, "-z on a shared file excludes collective calls (-c)");
-	if (o->random_offset && shared && o->file_view)
-		return tb_complain(c, "-z on a shared file excludes a file view");
+	if (o->backend == &tb_hdf5)
+		return tb_complain(c, "-z excludes -a HDF5");
+	if (o->backend == &tb_mpiio && (o->collective || o->file_view))
+		return tb_complain(c, "-z excludes collective calls (-c) and file views of -a MPIIO");
 	return true;
 }
 
@@ -193,13 +197,17 @@ static bool consistent(const struct tb_options *o, int tasks, struct tb_complain
 		return tb_complain(c, "-t: a transfer of 2g and more needs -a POSIX");
 	if (o->backend == &tb_mmap && all > INT64_MAX / 4096 / tasks)
 		return tb_complain(c, "-b, -s: too large to map");
-	if (o->direct && o->transfer % 512)
-		return tb_complain(c, "--posix.odirect: the transfer size (-t) must be a multiple of 512");
+	if (o->backend == &tb_mmap && o->fsync_per_write && o->transfer % sysconf(_SC_PAGESIZE))
+		return tb_complain(c, "-Y: with -a MMAP the transfer size (-t) must be a multiple of the page size");
+	if (o->dual_mount && (!o->file_per_process || o->unique_dir))
+		return tb_complain(c, "-y needs files per process (-F) and excludes -u");
 	if (o->tasks > tasks)
 		return tb_complain(c, "-N: more ranks than the program was started with");
 	if (o->wear_out && !o->deadline_s)
 		return tb_complain(c, "-O stoneWallingWearOut=1 needs a deadline (-D)");
-	return consistent_order(o, c);
+	if (o->reorder && o->reorder_random)
+		return tb_complain(c, "-C and -Z exclude each other");
+	return !o->random_offset || consistent_random(o, c);
 }
 
 static bool tests_consistent(struct tb_tests *tests, int tasks, struct tb_complaint *c)

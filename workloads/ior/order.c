@@ -82,13 +82,6 @@ void tb_order_free(struct tb_order *order)
 	free(order->table);
 }
 
-static uint64_t scramble(uint64_t x) // the finisher of splitmix64
-{
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
-}
-
 // A Feistel network permutes the numbers below a power of four; walking on until the result is below `all` makes it a
 // permutation of those.
 static int64_t mix(const struct tb_order *order, int64_t number)
@@ -100,7 +93,7 @@ static int64_t mix(const struct tb_order *order, int64_t number)
 	do {
 		uint64_t left = x >> half, right = x & mask;
 		for (uint64_t round = 0; round < 4; round++) {
-			uint64_t next = left ^ (scramble(right + (order->key << 8) + round + 1) & mask);
+			uint64_t next = left ^ (tb_scramble(right + (order->key << 8) + round + 1) & mask);
 			left = right;
 			right = next;
 		}

@@ -123,7 +123,7 @@ struct tb_test *tb_report_test(struct tb_report *r, const struct tb_options *o, 
 	if (!t->results)
 		tb_fail("memory", "allocate", -1, "too many repetitions for their results");
 	tb_now(t->began);
-	tb_path(t->path, sizeof t->path, o, 0, 0);
+	tb_path(t->path, sizeof t->path, o, w, 0, -1);
 	return t;
 }
 

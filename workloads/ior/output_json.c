@@ -85,7 +85,7 @@ static void leave(struct writer *w, char bracket)
 
 static void parameters(struct writer *w, const struct tb_report *r, const struct tb_test *t)
 {
-	static const char *const letters[] = {"g", "t", "o"}; // as IOR has them for timestamp, offset, incompressible
+	static const char *const letters[] = {"g", "t", "o", "?"}; // as IOR
 	const struct tb_options *o = t->options;
 	enter(w, "Parameters", '{');
 	whole(w, "testID", t->id);
@@ -161,6 +161,8 @@ static void options(struct writer *w, const struct tb_test *t)
 	whole(w, "nodes", t->world.nodes);
 	whole(w, "tasks", t->world.tasks);
 	whole(w, "clients per node", t->world.tasks_per_node);
+	if (o->memory_per_node > 0)
+		human(w, "memoryPerNode", o->memory_per_node);
 	whole(w, "repetitions", o->repetitions);
 	human(w, "xfersize", o->transfer);
 	human(w, "blocksize", o->block);

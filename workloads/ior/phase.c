@@ -3,7 +3,6 @@
 #include "tb_ior.h"
 
 #include <assert.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,6 @@ struct pass {
 	struct tb_phase *p;
 	enum tb_pass kind;
 	bool check, lockstep;
-	uint64_t *expected; // of a checked transfer that isn't a time-stamp packet
 	int owner;
 	int64_t limit, done;
 	struct tb_order order;
@@ -27,19 +25,34 @@ static double now(const struct tb_world *w)
 	return MPI_Wtime() + w->clock_offset;
 }
 
-void tb_path(char *path, size_t size, const struct tb_options *o, int owner, int repetition)
+// Every other node has its file on another mount of the file system, FILE0 or FILE1.
+static void dual_mount_path(char *path, size_t size, const struct tb_options *o, const struct tb_world *w, int owner,
+	const char *number)
 {
-	char dir[4096], base[4096], number[16] = "";
-	snprintf(dir, sizeof dir, "%s", o->file);
-	snprintf(base, sizeof base, "%s", o->file);
-	if (o->multi_file)
+	snprintf(path, size, "%.4000s%d/data.%08d%s", o->file, owner / w->tasks_per_node % 2, owner, number);
+}
+
+// A directory for each rank before the last slash; without a slash the name itself becomes that of the directory.
+static void unique_path(char *path, size_t size, const struct tb_options *o, int owner, const char *number)
+{
+	const char *slash = strrchr(o->file, '/');
+	int before = (int)(slash ? slash + 1 - o->file : (ptrdiff_t)strlen(o->file));
+	snprintf(path, size, "%.*s%d/%.2000s.%08d%s", before, o->file, owner, o->file + before, owner, number);
+}
+
+void tb_path(char *path, size_t size, const struct tb_options *o, const struct tb_world *w, int owner, int repetition)
+{
+	char number[16] = "";
+	if (o->multi_file && repetition >= 0)
 		snprintf(number, sizeof number, ".%d", repetition);
 	if (!o->file_per_process)
 		snprintf(path, size, "%s%s", o->file, number);
-	else if (!o->unique_dir)
-		snprintf(path, size, "%s.%08d%s", o->file, owner, number);
+	else if (o->dual_mount)
+		dual_mount_path(path, size, o, w, owner, number);
+	else if (o->unique_dir)
+		unique_path(path, size, o, owner, number);
 	else
-		snprintf(path, size, "%.2000s/%d/%.1900s.%08d%s", dirname(dir), owner, basename(base), owner, number);
+		snprintf(path, size, "%s.%08d%s", o->file, owner, number);
 }
 
 static void report_difference(struct pass *s, int64_t offset, int64_t at)
@@ -52,50 +65,12 @@ static void report_difference(struct pass *s, int64_t offset, int64_t at)
 		tb_fail(s->file.path, "check", offset + at, "wrong data, and -q asks to stop");
 }
 
-enum { PAGE_WORDS = 512 };
-
-// What all transfers of an owner have in common.
-static void fill(const struct pass *s, uint64_t *words)
-{
-	const struct tb_options *o = s->p->options;
-	size_t bytes = (size_t)o->transfer;
-	unsigned seed = s->p->signature + (unsigned)s->owner;
-	if (o->packet != TB_INCOMPRESSIBLE) {
-		tb_fill(words, bytes, s->p->signature, s->owner);
-		return;
-	}
-	uint64_t high = (uint64_t)rand_r(&seed), word = high << 32 | (uint64_t)rand_r(&seed);
-	for (size_t i = 0; i < bytes / 8; i++)
-		words[i] = word;
-}
-
-// With -l o and -l i the first word of a transfer holds its offset, and that of each page a multiple, as in IOR.
-static void mark(const struct pass *s, uint64_t *words, int64_t offset)
-{
-	const struct tb_options *o = s->p->options;
-	uint64_t owner = (uint64_t)(uint32_t)s->owner << 32;
-	if (o->packet != TB_TIMESTAMP)
-		for (int64_t i = 0; i < o->transfer / 8; i += PAGE_WORDS)
-			words[i] = owner | (uint64_t)offset * (uint64_t)(i / PAGE_WORDS + 1);
-}
-
-static int64_t first_difference(const struct pass *s, int64_t offset)
-{
-	const struct tb_options *o = s->p->options;
-	if (o->packet == TB_TIMESTAMP)
-		return tb_first_difference(s->p->data, (size_t)o->transfer, s->p->signature, s->owner);
-	mark(s, s->expected, offset);
-	for (int64_t i = 0; i < o->transfer / 8; i++)
-		if (s->p->data[i] != s->expected[i])
-			return i * 8;
-	return -1;
-}
-
 static void put(struct pass *s, int64_t offset)
 {
-	const struct tb_options *o = s->p->options;
-	mark(s, s->p->data, offset);
-	o->backend->write(&s->file, s->p->data, (size_t)o->transfer, offset);
+	const struct tb_phase *p = s->p;
+	const struct tb_options *o = p->options;
+	tb_mark(&p->pattern, p->data, (size_t)o->transfer, s->owner, offset);
+	o->backend->write(&s->file, p->data, (size_t)o->transfer, offset);
 	if (o->fsync_per_write)
 		o->backend->sync_transfer(&s->file);
 }
@@ -113,7 +88,9 @@ static void transfer(struct pass *s, int64_t i)
 	if (s->check)
 		tb_spoil(p->data, (size_t)o->transfer);
 	o->backend->read(&s->file, p->data, (size_t)o->transfer, offset);
-	int64_t at = s->check ? first_difference(s, offset) : -1;
+	if (!s->check)
+		return;
+	int64_t at = tb_first_difference(&p->pattern, p->data, (size_t)o->transfer, s->owner, offset);
 	if (at >= 0)
 		report_difference(s, offset, at);
 }
@@ -273,11 +250,9 @@ static void prepare(struct pass *s, int repetition)
 	s->file.options = o;
 	s->file.world = p->world;
 	s->file.owner = s->owner;
-	tb_path(s->file.path, sizeof s->file.path, o, s->owner, repetition);
+	tb_path(s->file.path, sizeof s->file.path, o, p->world, s->owner, repetition);
 	if (s->kind == TB_WRITE)
-		fill(s, p->data);
-	if (s->check && o->packet != TB_TIMESTAMP)
-		fill(s, s->expected = tb_buffer((size_t)o->transfer));
+		tb_fill(&p->pattern, p->data, (size_t)o->transfer, s->owner);
 }
 
 struct tb_result tb_phase_run(struct tb_phase *p, enum tb_pass kind, bool check, int repetition)
@@ -290,6 +265,5 @@ struct tb_result tb_phase_run(struct tb_phase *p, enum tb_pass kind, bool check,
 	if (kind == TB_WRITE)
 		MPI_Allgather(&exist, 1, MPI_INT64_T, p->limits, 1, MPI_INT64_T, p->world->comm);
 	tb_order_free(&s.order);
-	free(s.expected);
 	return measure(&s, repetition);
 }

@@ -40,7 +40,7 @@ static double remove_files(const struct run *r, int repetition)
 	int64_t size;
 	MPI_Barrier(r->w->comm);
 	double start = MPI_Wtime(), seconds;
-	tb_path(path, sizeof path, r->o, r->w->rank, repetition);
+	tb_path(path, sizeof path, r->o, r->w, r->w->rank, repetition);
 	if (owns_file(r) && regular_size(path, &size) && unlink(path) && errno != ENOENT)
 		tb_fail(path, "remove", -1, strerror(errno));
 	if (r->o->unique_dir && r->o->file_per_process)
@@ -55,16 +55,17 @@ static void make_directory(const struct run *r, int repetition)
 	char path[4096];
 	if (!r->o->unique_dir || !r->o->file_per_process)
 		return;
-	tb_path(path, sizeof path, r->o, r->w->rank, repetition);
+	tb_path(path, sizeof path, r->o, r->w, r->w->rank, repetition);
 	char *dir = dirname(path);
-	if (mkdir(dir, 0775) && errno != EEXIST)
+	if (mkdir(dir, 0700) && errno != EEXIST)
 		tb_fail(dir, "mkdir", -1, strerror(errno));
 }
 
 static void warn_of_size(const struct run *r, const struct tb_result *result, int64_t found)
 {
 	int64_t expected = tb_aggregate(r->o, r->w);
-	if (r->w->rank || result->bytes == expected)
+	bool as_found = r->o->backend == &tb_hdf5 || found == expected; // HDF5 has headers besides
+	if (r->w->rank || (result->bytes == expected && as_found))
 		return;
 	fprintf(stderr, "WARNING: Expected aggregate file size       = %lld\n", (long long)expected);
 	fprintf(stderr, "WARNING: Stat() of aggregate file size      = %lld\n", (long long)found);
@@ -78,7 +79,7 @@ static void check_size(struct run *r, const struct tb_result *result, int repeti
 {
 	char path[4096];
 	int64_t size[2] = {0, 0}, all = tb_aggregate(r->o, r->w), distinct = result->bytes < all ? result->bytes : all;
-	tb_path(path, sizeof path, r->o, r->w->rank, repetition);
+	tb_path(path, sizeof path, r->o, r->w, r->w->rank, repetition);
 	size[1] = owns_file(r) && !regular_size(path, &size[0]);
 	MPI_Allreduce(MPI_IN_PLACE, size, 2, MPI_INT64_T, MPI_SUM, r->w->comm);
 	warn_of_size(r, result, size[0]);
@@ -165,14 +166,24 @@ static void warn_of_errors(struct run *r, int64_t before, const char *what)
 	MPI_Allreduce(&errors, &all, 1, MPI_INT64_T, MPI_SUM, r->w->comm);
 	if (all && r->w->rank == 0)
 		fprintf(stderr, "WARNING: Incorrect data on %s (%lld errors found).\n"
-			"Used Time Stamp %u (0x%x) for Data Signature\n", what, (long long)all, r->phase.signature,
-			r->phase.signature);
+			"Used Time Stamp %u (0x%x) for Data Signature\n", what, (long long)all, r->phase.pattern.signature,
+			r->phase.pattern.signature);
+}
+
+static void warn_of_overwriting(const struct run *r, int repetition)
+{
+	char path[4096];
+	tb_path(path, sizeof path, r->o, r->w, r->w->rank, repetition);
+	if (owns_file(r) && !access(path, F_OK))
+		fprintf(stderr, "WARNING: The file \"%s\" exists already and will be overwritten\n", path);
 }
 
 static void write_data(struct run *r, int repetition)
 {
 	if (!r->o->use_existing)
 		remove_files(r, repetition);
+	else if (!repetition)
+		warn_of_overwriting(r, repetition);
 	make_directory(r, repetition);
 	announce(r, true);
 	struct tb_result result = tb_phase_run(&r->phase, TB_WRITE, false, repetition);
@@ -266,7 +277,8 @@ static void repeat_all(struct run *r)
 int tb_run(const struct tb_options *o, const struct tb_world *w, struct tb_report *report)
 {
 	struct run all = {.o = o, .w = w, .report = report}, *r = &all;
-	r->phase = (struct tb_phase){.options = o, .world = w, .signature = common_signature(o, w->comm)};
+	r->phase = (struct tb_phase){.options = o, .world = w,
+		.pattern = {o->packet, common_signature(o, w->comm)}};
 	r->phase.data = tb_buffer((size_t)o->transfer);
 	r->phase.limits = tb_buffer((size_t)w->tasks * sizeof *r->phase.limits);
 	r->phase.pairs = tb_buffer((size_t)w->tasks * sizeof *r->phase.pairs);
@@ -275,7 +287,7 @@ int tb_run(const struct tb_options *o, const struct tb_world *w, struct tb_repor
 		r->phase.limits[i] = INT64_MAX;
 	if (report) {
 		r->test = tb_report_test(report, o, w);
-		report->output->test(report, r->test, r->phase.signature);
+		report->output->test(report, r->test, r->phase.pattern.signature);
 	}
 	repeat_all(r);
 	if (report)

@@ -14,8 +14,6 @@ struct tb_backend;
 struct tb_output;
 struct tb_tests;
 
-enum tb_packet { TB_TIMESTAMP, TB_OFFSET, TB_INCOMPRESSIBLE };
-
 struct tb_options {
 	const struct tb_backend *backend;
 	const struct tb_output *output;
@@ -28,7 +26,7 @@ struct tb_options {
 	bool file_per_process, collective, keep, keep_with_error, use_existing, multi_file, unique_dir;
 	bool fsync, fsync_per_write, intra_barriers, single_attempt, random_offset, quit_on_error;
 	bool reorder, reorder_random, wear_out, dry_run, version, help;
-	bool direct, preallocate, file_view, no_fill, advise_drop, advise_pattern;
+	bool direct, range_locks, dual_mount, preallocate, file_view, no_fill, advise_drop, advise_pattern;
 	int64_t block, transfer, segments, signature, alignment, wear_out_transfers, memory_per_task;
 	int64_t memory_per_node; // below 0: that many percent
 	int64_t prefill; // bytes of a transfer that fills the file before -z, 0: none
@@ -107,7 +105,7 @@ struct tb_file {
 	const struct tb_options *options;
 	const struct tb_world *world;
 	int owner;
-	int fd;
+	struct tb_posix_file posix;
 	MPI_File handle;
 	char *map;
 	size_t map_bytes;
@@ -137,10 +135,11 @@ struct tb_phase {
 	int64_t *limits; // per owner: transfers that exist
 	int64_t *pairs;  // rank 0: transfers of each rank when the deadline struck
 	int64_t errors;  // wrong transfers this rank has seen
-	uint32_t signature;
+	struct tb_pattern pattern;
 };
 struct tb_result tb_phase_run(struct tb_phase *p, enum tb_pass pass, bool check, int repetition);
-void tb_path(char *path, size_t size, const struct tb_options *o, int owner, int repetition);
+// A repetition below 0: without the suffix that -m gives it.
+void tb_path(char *path, size_t size, const struct tb_options *o, const struct tb_world *w, int owner, int repetition);
 
 // run.c: all repetitions of a test, NULL report except on rank 0; returns the exit status, the same on every rank.
 int tb_run(const struct tb_options *o, const struct tb_world *w, struct tb_report *report);

@@ -33,21 +33,38 @@ static bool makes_trees(const struct tb_run *r)
 // Of the ranks that share a directory of -d the first makes what all of them use.
 static bool is_first_of_base(const struct tb_run *r)
 {
-	int bases = 1;
-	for (const char *c = r->options->dir; *c; c++)
-		bases += *c == '@';
-	return r->rank < bases;
+	return r->rank < tb_count_bases(r->options);
+}
+
+static void name_of_base(const struct tb_run *r, char base[PATH_MAX])
+{
+	const char *start;
+	int length = tb_base_of(r->options, r->rank, &start);
+	snprintf(base, PATH_MAX, "%.*s", length, start);
+}
+
+bool tb_base_create(struct tb_run *r)
+{
+	char base[PATH_MAX];
+	name_of_base(r, base);
+	bool missing = is_first_of_base(r) && access(base, F_OK);
+	if (missing)
+		make_directory(base);
+	return missing;
+}
+
+void tb_base_remove(struct tb_run *r)
+{
+	char base[PATH_MAX];
+	name_of_base(r, base);
+	if (rmdir(base))
+		failed(r, "rmdir", base);
 }
 
 void tb_test_dirs_create(struct tb_run *r)
 {
-	char base[PATH_MAX];
 	for (int loop = 0; is_first_of_base(r) && loop < r->plan->loops; loop++) {
 		const char *path = tb_test_dir(&r->namer, r->rank, loop);
-		snprintf(base, sizeof base, "%s", path);
-		*strrchr(base, '/') = '\0';
-		if (access(base, F_OK))
-			make_directory(base);
 		if (access(path, F_OK))
 			make_directory(path);
 	}
@@ -93,7 +110,7 @@ static void create_item(struct tb_run *r, int owner, int loop, bool dir, int64_t
 	if (dir)
 		make_directory(path);
 	else if (!r->options->make_node)
-		tb_file_create(r, path);
+		tb_file_create(r, path, item);
 	else if (mknod(path, S_IFREG | 0400, 0))
 		tb_fail(path, "mknod", -1, strerror(errno));
 }
@@ -151,7 +168,7 @@ static void create_empty(struct tb_run *r, int owner, int loop, bool dir, int64_
 
 static void write_item(struct tb_run *r, int owner, int loop, bool dir, int64_t item)
 {
-	tb_file_write(r, tb_item(&r->namer, owner, loop, dir, item));
+	tb_file_write(r, tb_item(&r->namer, owner, loop, dir, item), item);
 }
 
 int64_t tb_items_create(struct tb_run *r, bool dirs)
@@ -203,8 +220,10 @@ int64_t tb_items_read(struct tb_run *r, bool dirs)
 {
 	int writer = neighbour(r, 2);
 	for (int loop = 0; loop < r->plan->loops; loop++)
-		for (int64_t i = 0; i < r->present; i++)
-			tb_file_read(r, tb_item(&r->namer, writer, loop, dirs, number(r, i)), writer);
+		for (int64_t i = 0; i < r->present; i++) {
+			int64_t item = number(r, i);
+			tb_file_read(r, tb_item(&r->namer, writer, loop, dirs, item), writer, item);
+		}
 	return r->present * r->plan->loops;
 }
 

@@ -45,7 +45,7 @@ static void timed_tree(struct tb_run *r, enum tb_operation op, int64_t (*work)(s
 	r->result.items[op] = r->result.rank_items[op];
 }
 
-static bool selected(const struct tb_options *o, bool only)
+bool tb_selected(const struct tb_options *o, bool only)
 {
 	return only || !(o->create_only || o->stat_only || o->read_only || o->remove_only);
 }
@@ -53,19 +53,20 @@ static bool selected(const struct tb_options *o, bool only)
 static void work_on(struct tb_run *r, bool dirs)
 {
 	const struct tb_options *o = r->options;
-	bool create = selected(o, o->create_only);
+	bool create = tb_selected(o, o->create_only);
 	r->present = !create && o->status_file ? tb_status_load(r) : r->plan->items;
 	if (create) {
+		tb_fill(&r->pattern, r->data, (size_t)o->write_bytes, r->rank); // reads have left others' data there
 		timed(r, dirs ? TB_DIR_CREATE : TB_FILE_CREATE, tb_items_create, dirs);
 		tb_status_save(r);
 	}
-	if (selected(o, o->stat_only))
+	if (tb_selected(o, o->stat_only))
 		timed(r, dirs ? TB_DIR_STAT : TB_FILE_STAT, tb_items_stat, dirs);
-	if (dirs && selected(o, false))
+	if (dirs && tb_selected(o, false))
 		timed(r, TB_DIR_RENAME, tb_items_rename, dirs);
-	if (!dirs && selected(o, o->read_only))
+	if (!dirs && tb_selected(o, o->read_only))
 		timed(r, TB_FILE_READ, tb_items_read, dirs);
-	if (selected(o, o->remove_only))
+	if (tb_selected(o, o->remove_only))
 		timed(r, dirs ? TB_DIR_REMOVE : TB_FILE_REMOVE, tb_items_remove, dirs);
 }
 
@@ -76,7 +77,7 @@ void tb_iterate(struct tb_run *r, int iteration)
 		sleep((unsigned)o->delay_s);
 	r->result = (struct tb_result){0};
 	tb_namer_start(&r->namer, o, r->plan, r->tasks, iteration);
-	if (selected(o, o->create_only)) {
+	if (tb_selected(o, o->create_only)) {
 		tb_test_dirs_create(r);
 		timed_tree(r, TB_TREE_CREATE, create_tree);
 	}
@@ -84,7 +85,7 @@ void tb_iterate(struct tb_run *r, int iteration)
 		work_on(r, true);
 	if (!o->dirs_only)
 		work_on(r, false);
-	if (selected(o, o->remove_only)) {
+	if (tb_selected(o, o->remove_only)) {
 		timed_tree(r, TB_TREE_REMOVE, remove_tree);
 		tb_test_dirs_remove(r);
 	}

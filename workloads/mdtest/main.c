@@ -13,10 +13,9 @@ static void *need(void *memory)
 }
 
 // The seed of rank r is -R's seed plus r, so that ranks differ and runs repeat.
-static int64_t *shuffled(const struct tb_options *o, int64_t count, int rank)
+static int64_t *shuffled(int64_t count, uint64_t state)
 {
 	int64_t *order = need(malloc(((size_t)count + 1) * sizeof *order));
-	uint64_t state = (uint64_t)(o->random_seed ? o->random_seed : time(NULL)) + (uint64_t)rank;
 	for (int64_t i = 0; i < count; i++) {
 		state = state * 6364136223846793005u + 1442695040888963407u;
 		int64_t j = (int64_t)((state >> 33) % (uint64_t)(i + 1));
@@ -80,12 +79,15 @@ static void test(struct tb_run *r, struct tb_report *report, int tasks)
 static void prepare(struct tb_run *r, int rank)
 {
 	const struct tb_options *o = r->options;
-	int64_t bytes = o->write_bytes > o->read_bytes ? o->write_bytes : o->read_bytes;
-	r->signature = o->signature < 0 ? (uint32_t)time(NULL) : (uint32_t)o->signature;
-	MPI_Bcast(&r->signature, 1, MPI_UINT32_T, 0, MPI_COMM_WORLD);
+	int64_t bytes = o->write_bytes > o->read_bytes ? o->write_bytes : o->read_bytes, now = time(NULL);
+	MPI_Bcast(&now, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+	r->pattern = (struct tb_pattern){o->packet, (uint32_t)(o->signature < 0 ? now : o->signature)};
 	r->data = tb_buffer((size_t)bytes);
-	tb_fill(r->data, (size_t)bytes, r->signature, rank);
-	r->shuffle = o->random_order ? shuffled(o, r->plan->items, rank) : NULL;
+	tb_fill(&r->pattern, r->data, (size_t)bytes, rank);
+	int64_t seed = o->random_seed ? o->random_seed : now;
+	r->shuffle = o->random_order ? shuffled(r->plan->items, (uint64_t)seed + (uint64_t)rank) : NULL;
+	if (o->random_order && rank == 0)
+		printf("random seed: %lld\n", (long long)seed);
 }
 
 // 1 for each rank that is on the node of rank 0.
@@ -116,11 +118,9 @@ static void begin(const struct tb_options *o, const struct tb_world *w, const ch
 {
 	char *map = node_map(w);
 	if (w->rank == 0) {
-		if (!o->read_bytes && !o->dirs_only)
+		if (!o->read_bytes && !o->dirs_only && tb_selected(o, o->read_only))
 			fprintf(stderr, "WARNING: Read bytes is 0, thus, a read test will actually just open/close\n");
 		tb_print_begin(o, w, command_line, map);
-		if (o->random_order)
-			printf("random seed: %d\n", o->random_seed);
 	}
 	free(map);
 }
@@ -144,10 +144,15 @@ static int measure(const struct tb_options *o, const struct tb_plan *plan, const
 	struct tb_report report = {.options = o};
 	if (!open_rank_file(&report, w))
 		return TB_EXIT_USAGE;
-	prepare(&r, w->rank);
+	r.rank = w->rank;
 	begin(o, w, command_line);
+	prepare(&r, w->rank);
+	bool made_base = tb_selected(o, o->create_only) && tb_base_create(&r);
+	MPI_Barrier(MPI_COMM_WORLD);
 	for (int64_t tasks = o->first_tasks; tasks <= o->last_tasks; tasks += o->step_tasks)
 		test(&r, &report, (int)tasks);
+	if (made_base && tb_selected(o, o->remove_only))
+		tb_base_remove(&r);
 	int status = sum_up(&r, w);
 	if (w->rank == 0)
 		tb_print_end();

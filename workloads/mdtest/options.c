@@ -14,8 +14,7 @@ static bool take_api(void *options, const char *option, const char *value, struc
 
 static bool take_packet(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
-	(void)options;
-	return !strcasecmp(value, "t") || !strcasecmp(value, "timestamp") || tb_wrong(c, option, value, "t or timestamp");
+	return tb_take_packet(&((struct tb_options *)options)->packet, option, value, c);
 }
 
 static const struct tb_option table[] = {
@@ -28,7 +27,7 @@ static const struct tb_option table[] = {
 	{'n', NULL, TB_SIZE, AT(items), 0, INT_MAX, NULL, "files and directories of each rank"},
 	{'I', NULL, TB_SIZE, AT(items_per_dir), 0, INT_MAX, NULL, "of each tree directory; with -n, n/I trees"},
 	{'z', NULL, TB_INT, AT(depth), 0, 63, NULL, "depth of the tree"},
-	{'b', NULL, TB_INT, AT(branching), 1, INT_MAX, NULL, "branching factor of the tree"},
+	{'b', NULL, TB_INT, AT(branching), 0, INT_MAX, NULL, "branching factor of the tree"},
 	{'L', NULL, TB_FLAG, AT(leaf_only), 0, 0, NULL, "items at the leaves of the tree only"},
 	{'d', NULL, TB_TEXT, AT(dir), 0, 0, NULL, "where to run; with -u several: dir1@dir2"},
 	{'u', NULL, TB_FLAG, AT(unique_dir), 0, 0, NULL, "a tree for each rank"},
@@ -61,7 +60,12 @@ static const struct tb_option table[] = {
 	{'V', NULL, TB_INT, AT(verbose), 0, 9, NULL, "the same as a number"},
 	{'a', NULL, TB_TAKE, 0, 0, 0, take_api, "POSIX"},
 	{'\0', "posix.odirect", TB_FLAG, AT(direct), 0, 0, NULL, "open with O_DIRECT"},
-	{'\0', "dataPacketType", TB_TAKE, 0, 0, 0, take_packet, "t"},
+	{'\0', "dataPacketType", TB_TAKE, 0, 0, 0, take_packet, "timestamp, offset (the item), incompressible or random"},
+	{'\0', "posix.rangelocks", TB_FLAG, AT(range_locks), 0, 0, NULL, "lock the range of each transfer"},
+	{'\0', "allocateBufferOnGPU", TB_REFUSED, 0, 0, 0, NULL, "data is in the memory of the node"},
+	{'\0', "run-cmd-before-phase", TB_REFUSED, 0, 0, 0, NULL, "a run of -C, -T, -E or -r is one phase"},
+	{'\0', "run-cmd-after-phase", TB_REFUSED, 0, 0, 0, NULL, "a run of -C, -T, -E or -r is one phase"},
+	{'\0', "print-all-procs", TB_REFUSED, 0, 0, 0, NULL, "--saveRankPerformanceDetails has each rank's numbers"},
 	{'\0', "warningAsErrors", TB_FLAG, AT(stop_at_failure), 0, 0, NULL, "end at the first failed operation"},
 	{'t', NULL, TB_IGNORED_FLAG, 0, 0, 0, NULL, "accepted, without effect"},
 	{'\0', "version", TB_FLAG, AT(version), 0, 0, NULL, "print the version"},
@@ -71,19 +75,33 @@ static const struct tb_option table[] = {
 
 static bool consistent_files(const struct tb_options *o, struct tb_complaint *c)
 {
-	bool reads_back = !o->create_only || o->read_only;
-	if (o->write_bytes && reads_back && o->read_bytes > o->write_bytes)
+	bool creates = tb_selected(o, o->create_only), reads = tb_selected(o, o->read_only);
+	if (creates && reads && o->read_bytes > o->write_bytes)
 		return tb_complain(c, "-e: more bytes to read than -w writes");
 	if (o->make_node && (o->write_bytes || o->collective))
 		return tb_complain(c, "-k makes empty files: it excludes -w and -c");
 	if (o->verify_write && !o->write_bytes)
 		return tb_complain(c, "--verify-write needs bytes to write (-w)");
-	if (o->verify_read && !o->read_bytes)
-		return tb_complain(c, "-X needs bytes to read (-e)");
-	if (o->verify_read && o->signature < 0 && !o->write_bytes)
+	if (o->verify_read && (!o->read_bytes || !reads))
+		return tb_complain(c, "-X needs bytes to read (-e) and a phase that reads them");
+	if (o->verify_read && o->signature < 0 && !creates)
 		return tb_complain(c, "-X needs the signature of the run that wrote (-G)");
-	if (o->direct && (o->write_bytes % 4096 || o->read_bytes % 4096))
-		return tb_complain(c, "--posix.odirect: -w and -e must be multiples of 4096");
+	if (o->stop_at_failure && !o->read_bytes && !o->dirs_only && reads)
+		return tb_complain(c, "--warningAsErrors: a read of no bytes (-e) is a warning");
+	return true;
+}
+
+static bool consistent_tree(const struct tb_options *o, int tasks, struct tb_complaint *c)
+{
+	int bases = tb_count_bases(o);
+	if (bases > 1 && (!o->unique_dir || o->stride))
+		return tb_complain(c, "-d: several directories need a tree for each rank (-u), and exclude -N");
+	if (bases > tasks)
+		return tb_complain(c, "-d: more directories than ranks");
+	if (o->unique_dir && o->items && o->items_per_dir)
+		return tb_complain(c, "-u takes -n or -I, not both");
+	if (o->depth && !o->branching)
+		return tb_complain(c, "-z needs a branching factor (-b) of at least 1");
 	return true;
 }
 
@@ -95,13 +113,11 @@ static bool consistent(const struct tb_options *o, int tasks, struct tb_complain
 		return tb_complain(c, "-S excludes -u, -D, -X and -c");
 	if (o->collective && (o->unique_dir || o->stride))
 		return tb_complain(c, "-c excludes -u and -N");
-	if (strchr(o->dir, '@') && !o->unique_dir)
-		return tb_complain(c, "-d: several directories need a tree for each rank (-u)");
 	if (o->deadline_s && (o->branching > 1 || o->no_barriers || o->collective))
 		return tb_complain(c, "-W needs barriers and a branching factor (-b) of 1, and excludes -c");
 	if (o->deadline_s && o->items && o->items_per_dir && o->items != o->items_per_dir)
 		return tb_complain(c, "-W works on one tree: give -n or -I");
-	return consistent_files(o, c);
+	return consistent_tree(o, tasks, c) && consistent_files(o, c);
 }
 
 // Without any of the phases all of them; without -D and -F both kinds.

@@ -80,14 +80,18 @@ void tb_namer_start(struct tb_namer *n, const struct tb_options *o, const struct
 	*n = (struct tb_namer){.options = o, .plan = plan, .tasks = tasks, .iteration = iteration, .dir = -1};
 }
 
-// The directory of -d that is this rank's.
-static int base_of(const struct tb_options *o, int rank, const char **base)
+int tb_count_bases(const struct tb_options *o)
 {
 	int count = 1;
 	for (const char *c = o->dir; *c; c++)
 		count += *c == '@';
+	return count;
+}
+
+int tb_base_of(const struct tb_options *o, int rank, const char **base)
+{
 	*base = o->dir;
-	for (int skip = rank % count; skip; skip--)
+	for (int skip = rank % tb_count_bases(o); skip; skip--)
 		*base = strchr(*base, '@') + 1;
 	return (int)strcspn(*base, "@");
 }
@@ -95,7 +99,7 @@ static int base_of(const struct tb_options *o, int rank, const char **base)
 const char *tb_test_dir(struct tb_namer *n, int rank, int loop)
 {
 	const char *base;
-	int length = base_of(n->options, rank, &base);
+	int length = tb_base_of(n->options, rank, &base);
 	n->dir = -1;
 	n->length = (size_t)snprintf(n->path, sizeof n->path, "%.*s/test-dir.%d-%d", length, base, n->iteration, loop);
 	return n->path;
@@ -140,11 +144,15 @@ const char *tb_item(struct tb_namer *n, int owner, int loop, bool is_dir, int64_
 	int64_t number = item + n->plan->first_dir * n->plan->per_dir;
 	int tree = o->unique_dir ? (int)(((int64_t)owner + o->stride) % n->tasks) : 0;
 	tb_tree_dir(n, tree, loop, number / n->plan->per_dir);
+	// The name first and then the path, as mdtest does: done in one step, items a microsecond long would be faster here.
 	const char *kind = is_dir ? "dir" : "file";
-	char *at = n->path + n->length;
+	char *at = n->path + n->length, name[64];
 	size_t room = sizeof n->path - n->length;
-	int length = o->shared_file ? snprintf(at, room, "/%s.mdtest.shared.%lld", kind, (long long)number)
-				    : snprintf(at, room, "/%s.mdtest.%d.%lld", kind, owner, (long long)number);
+	if (o->shared_file)
+		snprintf(name, sizeof name, "%s.mdtest.shared.%lld", kind, (long long)number);
+	else
+		snprintf(name, sizeof name, "%s.mdtest.%d.%lld", kind, owner, (long long)number);
+	int length = snprintf(at, room, "/%s", name);
 	if ((size_t)length >= room)
 		tb_fail(n->path, "name", -1, "the tree is too deep for a path");
 	return n->path;

@@ -13,13 +13,15 @@
 struct tb_options {
 	bool create_only, stat_only, read_only, remove_only; // none: all phases, and the rename of directories
 	bool dirs_only, files_only, make_node, leaf_only, random_order, shared_file, collective, unique_dir;
-	bool rate_and_time, time_only, verify_read, verify_write, sync_file, sync_phases, direct, rank_statistics;
+	bool rate_and_time, time_only, verify_read, verify_write, sync_file, sync_phases, direct, range_locks;
+	bool rank_statistics;
 	bool stop_at_failure, help, version;
 	int no_barriers, branching, depth, iterations, stride, delay_s, deadline_s, verbose, random_seed;
 	int first_tasks, last_tasks, step_tasks;
 	int64_t items, items_per_dir, write_bytes, read_bytes, signature; // signature -1: the time
 	const char *dir; // several, separated by @
 	const char *status_file, *rank_file;
+	enum tb_packet packet;
 };
 
 // The order of the operations in reports.
@@ -51,6 +53,8 @@ struct tb_namer {
 };
 void tb_namer_start(struct tb_namer *n, const struct tb_options *o, const struct tb_plan *plan, int tasks,
 	int iteration);
+int tb_count_bases(const struct tb_options *o); // directories of -d
+int tb_base_of(const struct tb_options *o, int rank, const char **base); // of a rank's directory of -d; its length
 const char *tb_test_dir(struct tb_namer *n, int rank, int loop);
 const char *tb_tree_dir(struct tb_namer *n, int rank, int loop, int64_t dir);
 const char *tb_item(struct tb_namer *n, int owner, int loop, bool is_dir, int64_t item);
@@ -70,7 +74,7 @@ struct tb_run {
 	const struct tb_plan *plan;
 	MPI_Comm comm; // the ranks of this test
 	int rank, tasks;
-	uint32_t signature;
+	struct tb_pattern pattern;
 	void *data;
 	int64_t *shuffle; // NULL: in order
 	int64_t present;  // items that a rank has in a tree: fewer than planned after a stonewall
@@ -88,13 +92,15 @@ int64_t tb_items_stat(struct tb_run *r, bool dirs);
 int64_t tb_items_rename(struct tb_run *r, bool dirs);
 int64_t tb_items_read(struct tb_run *r, bool dirs);
 int64_t tb_items_remove(struct tb_run *r, bool dirs);
+bool tb_base_create(struct tb_run *r); // the directory of -d; returns whether it was missing
+void tb_base_remove(struct tb_run *r);
 void tb_test_dirs_create(struct tb_run *r);
 void tb_test_dirs_remove(struct tb_run *r);
 
 // transfer.c: the bytes of a file.
-void tb_file_create(struct tb_run *r, const char *path);
-void tb_file_write(struct tb_run *r, const char *path); // into one that exists
-void tb_file_read(struct tb_run *r, const char *path, int writer);
+void tb_file_create(struct tb_run *r, const char *path, int64_t item);
+void tb_file_write(struct tb_run *r, const char *path, int64_t item); // into one that exists
+void tb_file_read(struct tb_run *r, const char *path, int writer, int64_t item);
 
 // stonewall.c
 bool tb_stonewall_hit(const struct tb_run *r);
@@ -104,6 +110,7 @@ void tb_status_save(const struct tb_run *r);
 int64_t tb_status_load(const struct tb_run *r);
 
 // iteration.c
+bool tb_selected(const struct tb_options *o, bool only); // whether the phase of that flag (-C, -T, -E, -r) runs
 void tb_iterate(struct tb_run *r, int iteration);
 
 // output.c

@@ -1,4 +1,5 @@
-// The bytes of a file: one write from its start, one read, each checked where asked.
+// The bytes of a file: one write from its start, one read, each checked where asked. Packets other than time stamps hold
+// the number of the item.
 #include "tb_mdtest.h"
 
 #include <errno.h>
@@ -6,86 +7,64 @@
 #include <string.h>
 #include <unistd.h>
 
-static int open_file(const struct tb_run *r, const char *path, int flags)
+static struct tb_posix_file open_file(const struct tb_run *r, const char *path, int flags)
 {
-	int fd = open(path, flags | (r->options->direct ? O_DIRECT : 0), 0664);
-	if (fd < 0)
+	const struct tb_options *o = r->options;
+	struct tb_posix_file f = {.path = path, .fd = open(path, flags | (o->direct ? O_DIRECT : 0), 0664),
+		.range_locks = o->range_locks, .direct = o->direct};
+	if (f.fd < 0)
 		tb_fail(path, "open", -1, strerror(errno));
-	return fd;
+	return f;
 }
 
-static void put(const char *path, int fd, const char *data, int64_t bytes)
+static void close_file(const struct tb_posix_file *f)
 {
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		tb_fail(path, "lseek", -1, strerror(errno));
-	for (int64_t done = 0; done < bytes;) {
-		ssize_t n = write(fd, data + done, (size_t)(bytes - done));
-		if (n < 0 && errno != EINTR)
-			tb_fail(path, "write", done, strerror(errno));
-		done += n > 0 ? n : 0;
-	}
+	if (close(f->fd))
+		tb_fail(f->path, "close", -1, strerror(errno));
 }
 
-static void get(const char *path, int fd, char *data, int64_t bytes)
-{
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		tb_fail(path, "lseek", -1, strerror(errno));
-	for (int64_t done = 0; done < bytes;) {
-		ssize_t n = read(fd, data + done, (size_t)(bytes - done));
-		if (n < 0 && errno != EINTR)
-			tb_fail(path, "read", done, strerror(errno));
-		if (n == 0)
-			tb_fail(path, "read", done, "the file ends here");
-		done += n > 0 ? n : 0;
-	}
-}
-
-static void check(struct tb_run *r, const char *path, int64_t bytes, int writer)
-{
-	int64_t at = tb_first_difference(r->data, (size_t)bytes, r->signature, writer);
-	if (at >= 0 && r->wrong++ == 0)
-		fprintf(stderr, "%s: %s: wrong data at offset %lld\n", TB_PROGRAM, path, (long long)at);
-}
-
-static void fetch_and_check(struct tb_run *r, const char *path, int fd, int64_t bytes, int writer)
+// Returns whether the bytes are right.
+static bool fetch_and_check(struct tb_run *r, const struct tb_posix_file *f, int64_t bytes, int writer, int64_t item)
 {
 	tb_spoil(r->data, (size_t)bytes); // what a read that moves nothing must not find there
-	get(path, fd, r->data, bytes);
-	check(r, path, bytes, writer);
+	tb_posix_read(f, r->data, (size_t)bytes, 0);
+	int64_t at = tb_first_difference(&r->pattern, r->data, (size_t)bytes, writer, item);
+	if (at >= 0 && r->wrong++ == 0)
+		fprintf(stderr, "%s: %s: wrong data at offset %lld\n", TB_PROGRAM, f->path, (long long)at);
+	return at < 0;
 }
 
-static void fill(struct tb_run *r, const char *path, int fd)
+static void fill(struct tb_run *r, struct tb_posix_file f, int64_t item)
 {
 	const struct tb_options *o = r->options;
 	if (o->write_bytes) {
-		put(path, fd, r->data, o->write_bytes);
-		if (o->sync_file && fsync(fd))
-			tb_fail(path, "fsync", -1, strerror(errno));
-		if (o->verify_write)
-			fetch_and_check(r, path, fd, o->write_bytes, r->rank);
+		tb_mark(&r->pattern, r->data, (size_t)o->write_bytes, r->rank, item);
+		tb_posix_write(&f, r->data, (size_t)o->write_bytes, 0);
+		if (o->sync_file && fsync(f.fd))
+			tb_fail(f.path, "fsync", -1, strerror(errno));
+		if (o->verify_write && !fetch_and_check(r, &f, o->write_bytes, r->rank, item))
+			tb_fill(&r->pattern, r->data, (size_t)o->write_bytes, r->rank);
 	}
-	if (close(fd))
-		tb_fail(path, "close", -1, strerror(errno));
+	close_file(&f);
 }
 
-void tb_file_create(struct tb_run *r, const char *path)
+void tb_file_create(struct tb_run *r, const char *path, int64_t item)
 {
-	fill(r, path, open_file(r, path, O_RDWR | O_CREAT));
+	fill(r, open_file(r, path, O_RDWR | O_CREAT), item);
 }
 
-void tb_file_write(struct tb_run *r, const char *path)
+void tb_file_write(struct tb_run *r, const char *path, int64_t item)
 {
-	fill(r, path, open_file(r, path, r->options->verify_write ? O_RDWR : O_WRONLY));
+	fill(r, open_file(r, path, r->options->verify_write ? O_RDWR : O_WRONLY), item);
 }
 
-void tb_file_read(struct tb_run *r, const char *path, int writer)
+void tb_file_read(struct tb_run *r, const char *path, int writer, int64_t item)
 {
 	const struct tb_options *o = r->options;
-	int fd = open_file(r, path, O_RDWR);
+	struct tb_posix_file f = open_file(r, path, O_RDWR);
 	if (o->read_bytes && o->verify_read)
-		fetch_and_check(r, path, fd, o->read_bytes, writer);
+		fetch_and_check(r, &f, o->read_bytes, writer, item);
 	else if (o->read_bytes)
-		get(path, fd, r->data, o->read_bytes);
-	if (close(fd))
-		tb_fail(path, "close", -1, strerror(errno));
+		tb_posix_read(&f, r->data, (size_t)o->read_bytes, 0);
+	close_file(&f);
 }

@@ -25,7 +25,9 @@ LIMIT_S = 60  # a run that takes longer hangs
 MEASURED = re.compile(r"^(IOR-compatible tb-ior-0|IOR-4)[.\d]+|[\d.]+ Mi?B/sec|\w{3} \w{3} .* \d{4}$")
 WRONG_LINES = (
     "-y|-b|-b 0|-b 4q|-b 9999999t|-t 3k -b 8k|-t 12 -b 24|-t 0|-i 0|-D x|-G x|-a FILE|-C -Z|word|"
-    "-z -C|-z -c -a MPIIO|-z --mpiio.useFileView|-N 3|--posix.odirect -t 8|-l random|-M 99%|"
+    "-z -C|-z -c -a MPIIO|-z -a MPIIO --mpiio.useFileView|-N 3|-l x|-M 99%|"
+    "-z -t 8 -b 8|-z -a HDF5|-a MMAP -Y -t 8|-y -F -u|--allocateBufferOnGPU|-O gpuDirect=1|"
+    "--mpiio.useStridedDatatype|"
     "--randomPrefill=4k|-z --randomPrefill=5k|-O minTimeDuration=x|"
     "-f /nowhere|-t 2g -b 2g -a HDF5|-O nothing=1|-O summaryFile|-O summaryFormat=XML|"
     "-O summaryFile=/nowhere/x|-O stoneWallingWearOut=1|-O stoneWallingWearOut=2 -D 1|"
@@ -159,7 +161,8 @@ class Bytes(Case):
             "-a MPIIO -c -Y -e -g",
             "-a MPIIO -c --mpiio.useFileView --mpiio.preallocate",
             "-a MPIIO --mpiio.useFileView",
-            "-a MMAP -e -Y",
+            "-a MMAP -e",
+            "--posix.rangelocks",
         ):
             self.run_ior(f"{api} -w -k -G 99 -t 256 -b 512 -s 3", ranks=3)
             segment = b"".join(expected(99, i, 256) * 2 for i in range(3))
@@ -178,6 +181,20 @@ class Bytes(Case):
                 self.assertEqual(path.read_bytes().count(block), 3, mode)
                 path.unlink()
 
+    def test_alignment(self) -> None:
+        """Data of the alignment's size and more lies at a multiple of it; smaller data where it fits, as in IOR."""
+        for size, bytes_ in (("-t 4k -b 64k", 69632), ("-t 16 -b 16 -s 2", 2080)):
+            self.run_ior(f"-a HDF5 -F -w -k -G 5 {size} --hdf5.setAlignment=4k", ranks=1)
+            self.assertEqual(Path(f"{self.file}.00000000").stat().st_size, bytes_)
+
+    def test_range_locks(self) -> None:
+        calls = ["strace", "-qq", "-y", "-e", "trace=fcntl,write,read", "-o", f"{self.folder}/trace", PROGRAM]
+        line = f"-w -r -t 8 -b 8 --posix.rangelocks -o {self.file}"
+        subprocess.run([*calls, *line.split()], check=True, timeout=LIMIT_S, capture_output=True)
+        own = [text for text in (self.folder / "trace").read_text().splitlines() if f"<{self.file}>" in text]
+        found = [re.findall(r"^write|^read|F_\w+LCK|F_UNLCK", text)[0] for text in own]
+        self.assertEqual(found, ["F_WRLCK", "write", "F_UNLCK", "F_RDLCK", "read", "F_UNLCK"])
+
     def test_signatures(self) -> None:
         for given, first in (
             ("-5", 0xFFFFFFFFFFFFFFFB),
@@ -195,6 +212,25 @@ class Bytes(Case):
             words = [struct.unpack_from("<Q", data, at)[0] - (1 << 32) for at in range(0, 16384, 4096)]
             self.assertEqual(words, [0, 0, 8192, 16384])
             self.assertEqual(struct.unpack_from("<Q", data, 8)[0], second)
+
+    def test_random_packets(self) -> None:
+        """Every transfer has other words, of which each place knows what they are."""
+        self.run_ior("-w -r -R -W -k -G 5 -t 1k -b 8k -s 2 -l random")
+        data = self.file.read_bytes()
+        self.assertEqual(len({data[i : i + 8] for i in range(0, len(data), 8)}), len(data) // 8)
+        self.file.write_bytes(data[1024:2048] + data[:1024] + data[2048:])
+        done = self.run_ior("-r -R -k -G 5 -t 1k -b 8k -s 2 -l random", status=1)
+        self.assertIn("(2 errors found)", done.stderr)
+
+    def test_names(self) -> None:
+        """With -u a directory a rank before the last slash or, without one, of the name; with -y two mounts."""
+        self.run_ior("-w -k -F -u -t 8 -b 8", file="x")
+        self.run_ior("-w -k -F -u -t 8 -b 8", file="./x")
+        (self.folder / "m0").mkdir()
+        self.run_ior("-w -r -R -k -F -y -t 8 -b 8", file=f"{self.folder}/m")
+        found = sorted(str(p.relative_to(self.folder)) for p in self.folder.rglob("*") if p.is_file())
+        wanted = ["0/x.00000000", "1/x.00000001", "m0/data.00000000", "m0/data.00000001"]
+        self.assertEqual(found, [*wanted, "x0/.00000000", "x1/.00000001"])
 
     def test_files_go_unless_kept(self) -> None:
         self.run_ior("-w -r -F -t 4k -b 8k -u -i 2")
@@ -261,6 +297,14 @@ class Order(Case):
     def test_other_ranks_data(self) -> None:
         for order in ("-C", "-C -F -Q 2", "-Z -X 3 -F", "-Z -X 4 -z -F", "-C -a MPIIO -c"):
             self.run_ior(f"-w -r -W -R -t 4k -b 64k -s 2 {order}", ranks=3)
+
+    def test_order_of_some_ranks_is_that_of_all(self) -> None:
+        """-C goes on by the ranks that a node has, whether -N uses them all or not: here to the next rank's data."""
+        self.run_ior("-w -k -F -t 8 -b 8 -G 7 -N 2", ranks=3)
+        Path(f"{self.file}.00000001").unlink()
+        self.run_ior("-r -R -k -F -t 8 -b 8 -G 7 -N 1", ranks=3)
+        trace = self.offsets("-w -r -F -C -b 8 -N 2", 3, call="read")
+        self.assertEqual([len(order) for order in trace], [1, 1, 0])
 
     def test_random_task_is_that_of_ior(self) -> None:
         """-Z -X 4 on three ranks: rank 0 reads 1, rank 1 reads 2, rank 2 reads its own."""
@@ -409,6 +453,12 @@ class Stonewall(Case):
             for row in rows:
                 self.assertGreaterEqual(float(row[7]), 2, mode)
                 self.assertGreater(float(row[1]) * float(row[9]), 1, mode)  # MiB that were moved
+
+    def test_file_of_another_size(self) -> None:
+        self.run_ior("-w -k -t 8 -b 32", ranks=1)
+        done = self.run_ior("-w -k -E -t 8 -b 16", ranks=1)
+        self.assertIn("data\" exists already and will be overwritten", done.stderr)
+        self.assertIn("WARNING: Stat() of aggregate file size      = 32", done.stderr)
 
     def test_without_wear_out(self) -> None:
         for mode in ("-F -Y", "-a MPIIO -c", "-a MPIIO -Y"):

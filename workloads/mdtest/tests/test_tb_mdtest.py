@@ -19,9 +19,10 @@ DATA = Path(__file__).parent / "data"
 FAST = Path("/dev/shm")  # thousands of files take a disk seconds
 LIMIT_S = 60  # a run that takes longer hangs
 WRONG_LINES = (
-    "-q|word|-n|-n x|-n -1|-n 2q|-n 99999999999|-I -1|-z -1|-z 99|-b 0|-b 100000 -z 2|-i 0|-s 0|"
+    "-q|word|-n|-n x|-n -1|-n 2q|-n 99999999999|-I -1|-z -1|-z 99|-b 0 -z 1|-b 100000 -z 2|-i 0|-s 0|"
     "-f 3|-l 3|-B 2|-n 5 -I 2|-n 2 -w 4 -e 8|-a MPIIO|-S -u|-S -D|-c -u|-c -N 1|-d a@b|-W 1 -b 2|"
-    "-W 1 -B 1|-k -w 3|-X|--verify-write|--posix.odirect -w 100|--dataPacketType=i|-G -2|"
+    "-W 1 -B 1|-k -w 3|-X|-X -C -w 8 -e 8|--verify-write|--dataPacketType=x|-G -2|-F -n 2 -e 8|"
+    "-u -d a@b|-n 4 -I 2 -u|--warningAsErrors|--allocateBufferOnGPU|--run-cmd-before-phase=x|"
     "--saveRankPerformanceDetails=/nowhere/x.csv"
 ).split("|")
 PROGRAM = MPIEXEC = ""
@@ -124,15 +125,29 @@ class Tree(Case):
         items = [f"{dirs[n // 2]}/file.mdtest.0.{n}" for n in range(2, 6)]
         self.assertEqual(self.names(), sorted(["test-dir.0-0", *(f"test-dir.0-0/{p}" for p in dirs + items)]))
 
-    def test_unique_trees_in_two_places_and_loops(self) -> None:
-        self.run_mdtest(f"-C -F -u -n 4 -I 2 -d {self.folder}/a@{self.folder}/b", ranks=3)
-        expected = {"a", "b"}
+    def test_unique_trees_in_two_places(self) -> None:
+        self.run_mdtest(f"-C -F -u -n 2 -d {self.folder}/a@{self.folder}/b", ranks=3)
+        expected = {"a", "b", "a/test-dir.0-0", "b/test-dir.0-0"}
         for rank in range(3):
-            for loop in range(2):
-                top = f"{'ab'[rank % 2]}/test-dir.0-{loop}"
-                names = [f"{top}/mdtest_tree.{rank}.0/file.mdtest.{rank}.{n}" for n in range(2)]
-                expected |= {top, f"{top}/mdtest_tree.{rank}.0", *names}
+            top = f"{'ab'[rank % 2]}/test-dir.0-0/mdtest_tree.{rank}.0"
+            expected |= {top, *(f"{top}/file.mdtest.{rank}.{n}" for n in range(2))}
         self.assertEqual(self.names(), sorted(expected))
+        self.run_mdtest(f"-F -r -u -n 2 -d {self.folder}/a@{self.folder}/b", ranks=3)
+        self.assertEqual(self.names(), ["a", "b"])
+
+    def test_loops(self) -> None:
+        self.run_mdtest("-C -F -n 4 -I 2")
+        tops = [f"test-dir.0-{loop}" for loop in range(2)]
+        trees = [f"{top}/mdtest_tree.0" for top in tops]
+        files = [f"{tree}/file.mdtest.0.{n}" for tree in trees for n in range(2)]
+        self.assertEqual(self.names(), sorted(tops + trees + files))
+
+    def test_directory_that_was_missing_goes(self) -> None:
+        self.run_mdtest(f"-n 2 -i 2 -d {self.folder}/new", ranks=2)
+        self.assertEqual(self.names(), [])
+        (self.folder / "old").mkdir()
+        self.run_mdtest(f"-n 2 -d {self.folder}/old", ranks=2)
+        self.assertEqual(self.names(), ["old"])
 
     def test_everything_goes(self) -> None:
         for line in (
@@ -179,6 +194,22 @@ class Data(Case):
             path = self.folder / f"test-dir.0-0/mdtest_tree.0/file.mdtest.{rank}.0"
             self.assertEqual(path.read_bytes(), words)
 
+    def test_packets(self) -> None:
+        """Words that mdtest 4.0.0 was seen to write: the item where IOR has the offset."""
+        for packet, second in (("offset", (1 << 32) + 8), ("i", 0x6323C2F2699AD101)):
+            line = f"-F -n 2 -w 5000 -G 7 --dataPacketType={packet}"
+            self.run_mdtest(f"-C {line}", ranks=2)
+            data = (self.folder / "test-dir.0-0/mdtest_tree.0/file.mdtest.1.1").read_bytes()
+            words = [struct.unpack_from("<Q", data, at)[0] for at in (0, 4096, 8)]
+            self.assertEqual(words, [(1 << 32) + 1, (1 << 32) + 2, second])
+            self.run_mdtest(f"-E {line} -e 5000 -X -N 1", ranks=2)
+            self.run_mdtest(f"-r {line}", ranks=2)
+
+    def test_every_iteration_writes_its_own(self) -> None:
+        """A read leaves another rank's bytes behind, which the next iteration must not write."""
+        for packet in "toir":
+            self.run_mdtest(f"-F -n 2 -i 2 -N 1 -w 20 -e 20 -X --verify-write --dataPacketType={packet}", ranks=2)
+
     def test_wrong_content(self) -> None:
         self.run_mdtest("-C -F -n 3 -w 20 -G 7")
         self.run_mdtest("-E -F -n 3 -e 20 -G 7 -X")
@@ -216,11 +247,12 @@ class Errors(Case):
         self.run_mdtest("-r -n 1", status=1)
         self.run_mdtest("-E -n 2 -F", ranks=2, status=3)
         self.run_mdtest("-T -n 20 -F --warningAsErrors", status=3)
+        self.assertNotIn("Read bytes", done.stderr)
 
     def test_short_file(self) -> None:
         self.run_mdtest("-C -F -n 1 -w 10")
         done = self.run_mdtest("-E -F -n 1 -e 11", status=3)
-        self.assertIn("file.mdtest.0.0: read at offset 10: the file ends here", done.stderr)
+        self.assertIn("file.mdtest.0.0: read at offset 10: nothing more was transferred", done.stderr)
 
     def test_left_over(self) -> None:
         (self.folder / "test-dir.0-0/mdtest_tree.0").mkdir(parents=True)
