@@ -91,37 +91,11 @@ static void check_size(struct run *r, const struct tb_result *result, int repeti
 			(long long)distinct, (long long)size[0]);
 }
 
-static void save_status(const struct run *r)
-{
-	const char *path = r->o->status_file;
-	if (!path || !r->o->deadline_s || r->w->rank)
-		return;
-	FILE *f = fopen(path, "w");
-	if (!f)
-		tb_fail(path, "open", -1, strerror(errno));
-	for (int i = 0; i < r->w->tasks; i++)
-		fprintf(f, "%lld\n", (long long)r->phase.limits[i]);
-	bool written = !ferror(f);
-	if (fclose(f) || !written)
-		tb_fail(path, "write", -1, strerror(errno));
-}
-
 static void load_status(struct run *r)
 {
-	const char *path = r->o->status_file;
 	int64_t most = tb_file_bytes(r->o, r->w) / r->o->transfer;
-	if (r->w->rank == 0) {
-		FILE *f = fopen(path, "r");
-		if (!f)
-			tb_fail(path, "open", -1, strerror(errno));
-		long long count;
-		for (int i = 0; i < r->w->tasks; i++) {
-			if (fscanf(f, "%lld", &count) != 1 || count < 0 || count > most)
-				tb_fail(path, "read", -1, "not the transfers of each rank of this run");
-			r->phase.limits[i] = count;
-		}
-		fclose(f);
-	}
+	if (r->w->rank == 0)
+		tb_status_load(r->o->status_file, most, r->phase.limits, r->w->tasks);
 	MPI_Bcast(r->phase.limits, r->w->tasks, MPI_INT64_T, 0, r->w->comm);
 }
 
@@ -188,7 +162,8 @@ static void write_data(struct run *r, int repetition)
 	announce(r, true);
 	struct tb_result result = tb_phase_run(&r->phase, TB_WRITE, false, repetition);
 	check_size(r, &result, repetition);
-	save_status(r);
+	if (r->o->deadline_s && r->o->status_file && r->w->rank == 0)
+		tb_status_save(r->o->status_file, r->phase.limits, r->w->tasks);
 	record(r, &result);
 }
 

@@ -425,10 +425,9 @@ class Stonewall(Case):
         )
         ours, sample = json.loads(path.read_text()), json.loads((DATA / "stonewall-wearout.json").read_text())
         self.assertEqual(keys(ours["summary"][0]), keys(sample["summary"][0]))
-        pairs = [int(line) for line in (self.folder / "status").read_text().split()]
+        count = (self.folder / "status").read_text()
         sizes = [Path(f"{self.file}.{i:08d}").stat().st_size for i in range(2)]
-        self.assertEqual(sizes, [p * 4096 for p in pairs])
-        self.assertEqual(pairs[0], pairs[1])
+        self.assertEqual((sizes, count), ([int(count) * 4096] * 2, count.strip()))  # as IOR writes it
         write, read = (row["xsizeMiB"] for row in ours["summary"])
         self.assertAlmostEqual(write, sum(sizes) / (1 << 20), places=3)
         self.assertLessEqual(read, write)  # the deadline ends the read too
@@ -436,6 +435,25 @@ class Stonewall(Case):
         self.run_ior(f"{line},stoneWallingStatusFile={self.folder}/status")
         again = json.loads(path.read_text())["summary"][0]["xsizeMiB"]
         self.assertAlmostEqual(again, sum(sizes) / (1 << 20), places=3)
+
+    def test_status_without_wear_out(self) -> None:
+        """The least count for IOR, then that of each rank where they differ; a read goes as far as each of them."""
+        status = self.folder / "status"
+        line = f"-F -k -t 4k -b 64g -O stoneWallingStatusFile={status}"
+        self.run_ior(f"-w -Y -D 1 -G 5 {line}")
+        least, *counts = (int(n) for n in status.read_text().split())
+        sizes = [Path(f"{self.file}.{i:08d}").stat().st_size for i in range(2)]
+        self.assertEqual([n * 4096 for n in counts or [least] * 2], sizes)
+        for text in (status.read_text(), str(least)):
+            status.write_text(text)
+            rows = self.run_ior(f"-r -R -G 5 {line},summaryFormat=CSV").stdout.splitlines()
+            moved = float(rows[1].split(",")[1]) * float(rows[1].split(",")[9])
+            all_of = sum(sizes) if text.split()[1:] else 2 * least * 4096
+            self.assertAlmostEqual(moved * (1 << 20) / all_of, 1, delta=0.01)
+        for text in ("", "x", "-1", "1 2", "1 2 3 4", "99999999999"):
+            status.write_text(text)
+            done = self.run_ior(f"-r {line}", status=3)
+            self.assertIn(f"{status}: read: not the transfers", done.stderr, text)
 
     def test_ranks_are_told(self) -> None:
         done = self.run_ior("-w -v -F -t 4k -b 64g -Y -D 1 -O stoneWallingWearOut=1")
