@@ -182,7 +182,7 @@ class Bytes(Case):
                 path.unlink()
 
     def test_alignment(self) -> None:
-        """Data of the alignment's size and more lies at a multiple of it; smaller data where it fits, as in IOR."""
+        """Data of the alignment's size lies at a multiple of it; smaller data where it fits, as in IOR."""
         for size, bytes_ in (("-t 4k -b 64k", 69632), ("-t 16 -b 16 -s 2", 2080)):
             self.run_ior(f"-a HDF5 -F -w -k -G 5 {size} --hdf5.setAlignment=4k", ranks=1)
             self.assertEqual(Path(f"{self.file}.00000000").stat().st_size, bytes_)
@@ -223,7 +223,7 @@ class Bytes(Case):
         self.assertIn("(2 errors found)", done.stderr)
 
     def test_names(self) -> None:
-        """With -u a directory a rank before the last slash or, without one, of the name; with -y two mounts."""
+        """-u: a directory a rank before the last slash or, without one, of the name; -y: two mounts."""
         self.run_ior("-w -k -F -u -t 8 -b 8", file="x")
         self.run_ior("-w -k -F -u -t 8 -b 8", file="./x")
         (self.folder / "m0").mkdir()
@@ -299,7 +299,7 @@ class Order(Case):
             self.run_ior(f"-w -r -W -R -t 4k -b 64k -s 2 {order}", ranks=3)
 
     def test_order_of_some_ranks_is_that_of_all(self) -> None:
-        """-C goes on by the ranks that a node has, whether -N uses them all or not: here to the next rank's data."""
+        """-C goes on by the ranks that a node has, also those that -N leaves out."""
         self.run_ior("-w -k -F -t 8 -b 8 -G 7 -N 2", ranks=3)
         Path(f"{self.file}.00000001").unlink()
         self.run_ior("-r -R -k -F -t 8 -b 8 -G 7 -N 1", ranks=3)
@@ -437,7 +437,7 @@ class Stonewall(Case):
         self.assertAlmostEqual(again, sum(sizes) / (1 << 20), places=3)
 
     def test_status_without_wear_out(self) -> None:
-        """The least count for IOR, then that of each rank where they differ; a read goes as far as each of them."""
+        """The least count for IOR, then each rank's where they differ; a read goes as far as those."""
         status = self.folder / "status"
         line = f"-F -k -t 4k -b 64g -O stoneWallingStatusFile={status}"
         self.run_ior(f"-w -Y -D 1 -G 5 {line}")

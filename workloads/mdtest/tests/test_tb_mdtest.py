@@ -208,7 +208,8 @@ class Data(Case):
     def test_every_iteration_writes_its_own(self) -> None:
         """A read leaves another rank's bytes behind, which the next iteration must not write."""
         for packet in "toir":
-            self.run_mdtest(f"-F -n 2 -i 2 -N 1 -w 20 -e 20 -X --verify-write --dataPacketType={packet}", ranks=2)
+            line = f"-F -n 2 -i 2 -N 1 -w 20 -e 20 -X --verify-write --dataPacketType={packet}"
+            self.run_mdtest(line, ranks=2)
 
     def test_wrong_content(self) -> None:
         self.run_mdtest("-C -F -n 3 -w 20 -G 7")
