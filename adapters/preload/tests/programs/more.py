@@ -130,6 +130,12 @@ os.write(fd, b"stamp")
 os.utime(fd, (5, 6))
 os.close(fd)
 print(os.stat("stamped").st_mtime)
+fd = os.open("stamped", os.O_WRONLY)
+os.write(fd, b"again")
+os.lseek(fd, 0, os.SEEK_DATA)
+os.utime(fd, (5, 7))
+os.close(fd)
+print(os.stat("stamped").st_mtime)
 for bad in ("absent", "absent/x", "m/x"):
     try:
         open(bad, "rb")
