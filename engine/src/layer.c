@@ -350,11 +350,16 @@ static int layer_fstat(struct tb_io *io, int fd, struct stat *st)
     return rc;
 }
 
+/* Through the program's own descriptor where it can write: the name costs another open. */
+static int flush_by_own(tb_engine *e, const struct tb_open *o, int fd)
+{
+    return tb_flush_file(e, o->file, tb_layer_target(e, o, fd).can_write ? fd : -1, false).error;
+}
+
 /* on-close: the PFS has the bytes when close returns, or the daemon has the file in its queue. */
 static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
 {
     struct tb_file *f = &e->region.files[o->file];
-    struct tb_target t = tb_layer_target(e, o, fd);
     bool owed = tb_file_owes_flush(f);
     if (!may_write(o->flags) || !tb_file_has_news(f) || f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED) ||
         (e->flush.policy != TB_FLUSH_ON_CLOSE && !owed))
@@ -363,7 +368,7 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
         tb_flush_queue(e, o->file);
         return 0;
     }
-    return tb_flush_file(e, o->file, t.can_write ? fd : -1, false).error;
+    return flush_by_own(e, o, fd);
 }
 
 /* The last descriptor of this description anywhere is going. */
@@ -487,7 +492,7 @@ int tb_engine_flush(tb_engine *e, int fd)
     struct tb_open *o = fd >= 0 ? tb_open_of(e, fd) : NULL;
     int n = 0, error = 0;
     if (fd >= 0)
-        return o ? tb_flush_file(e, o->file, -1, false).error : 0; /* by name: times that are set next must not be the flush's */
+        return o ? flush_by_own(e, o, fd) : 0;
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
         if (!is_to_flush(&e->region.files[i]))
             continue;
