@@ -167,18 +167,20 @@ static bool is_listed(const char *name, struct tb_instance_info *out)
 /*
  * Another one of the same job serves this node already, with the same configuration.
  * One whose programs are gone is waited for, it was an earlier job's; so is one half made.
+ * A dead one's stays, but who is just ending looks dead before his instance is gone.
  */
 static bool is_served(const struct options *o, const struct tb_config *c)
 {
     struct tb_instance_info other;
     char path[TB_REGION_PATH_MAX];
     tb_region_path(o->name, path, sizeof(path));
-    for (int look = 0; look < SERVED_LOOKS && access(path, F_OK) == 0; look++) {
+    for (int look = 0, dead = 0; look < SERVED_LOOKS && dead < IDLE_LOOKS && access(path, F_OK) == 0; look++) {
         bool listed = is_listed(o->name, &other);
-        if (listed && (!other.daemon_alive || strcmp(other.config_file, c->file) != 0))
+        if (listed && strcmp(other.config_file, c->file) != 0)
             return false;
-        if (listed && !other.ends)
+        if (listed && other.daemon_alive && !other.ends)
             return true;
+        dead = listed && !other.daemon_alive ? dead + 1 : 0;
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
     }
     return false;
