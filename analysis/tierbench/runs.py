@@ -28,7 +28,7 @@ expected         on a twin: the published share, which a harness without faults 
 factor           by how much the twin is slower than what it models; results times it are the published scale
 scale, dropped   the scale that ran, and in words what it left out of the published run and its rules
 nodes            how many; `full_percent` how full the file system was before the run
-read_limit       on a twin: what the device reads at most, in the unit of `value`
+read_limit       what the device reads at most, in the unit of `value`: the twin's, or as the site says
 medium           on a twin: what the machine's own medium does below it, in the unit of `value`
 sustained        no rank reached the end of its data before the deadline; `sustained_by` what shows it
 ===============  ======================================================================================

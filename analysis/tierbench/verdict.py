@@ -8,7 +8,7 @@ A row is one test on one configuration with all its repetitions. Its checks are:
 - `agreement`: on a modelled row the interval lies within 10 % of what the models predict, or of the published
   share where the model is a published machine's twin;
 - `sustained`: something shows that in no repetition a rank reached the end of its data before the deadline;
-- `uncached`: a twin's reads are not faster than its device can read;
+- `uncached`: reads are not faster than the device can read;
 - `medium`: the machine's own medium does at least twice what its twin is to show.
 
 The verdict is the worst of the checks that apply. Without any it is inconclusive: a number alone proves

@@ -448,8 +448,11 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         }
 
     def _read_limit(self, transfer: int, metric: str) -> float | None:
-        """What the twin reads at most, in the metric's unit; None on a real site."""
-        limit = read_limit(self.published_run, transfer) if self.modelled else None
+        """What the twin, or a node of the site as its extras say, reads at most, in the metric's unit."""
+        stated = self.current_partition.extras.get("read_limit_mib_s")
+        limit = stated and float(stated) * (1 << 20)
+        if self.modelled:
+            limit = read_limit(self.published_run, transfer)
         return limit and limit / (transfer if metric == "iops" else 1 << 20) / self.factor * self.sizes.nodes
 
     def _share(self, access: str) -> float:

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -43,11 +42,6 @@ def run(tmp_path: Path, *options: str, site: Path = LOCAL, **env: str) -> subpro
         check=False,
         env={**os.environ, "TIERBENCH_RUN_DIR": str(tmp_path / "run"), **env},
     )
-
-
-def tierbench(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tierbench.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def recipe(name: str) -> tuple[str, str]:
@@ -150,11 +144,15 @@ def test_a_run_that_lacks_a_number_fails_and_keeps_what_it_left(
         assert {"stdout.txt", "stderr.txt", "job.sh", "df.txt", "plan.json", "tiers.yaml"} <= kept
 
 
-def test_wrong_bytes_on_the_pfs_fail(tmp_path: Path) -> None:
-    done = run(tmp_path, *recipe("cfs-bandwidth"), IOR=driver(tmp_path, SPOILS_A_BYTE))
+def test_wrong_bytes_on_the_pfs_fail_and_say_so_in_a_pipeline(tmp_path: Path) -> None:
+    env = {**os.environ, "TIERBENCH_RUN_DIR": str(tmp_path / "run"), "IOR": driver(tmp_path, SPOILS_A_BYTE)}
+    command = [str(ROOT / "ci" / "run-acceptance"), "1", "-P", "tiers=pfs", "-S", "scale=smoke"]
+    done = subprocess.run(
+        [*command, *recipe("cfs-bandwidth")], capture_output=True, text=True, check=False, env=env
+    )
     assert done.returncode == 1
     assert "the PFS holds other bytes" in done.stdout
-    assert tierbench("report", "--check", str(tmp_path / "run")).returncode == 1
+    assert "the bytes on the PFS were WRONG after the drain" in done.stdout
 
 
 # --- a result ----------------------------------------------------------------------------------------------
