@@ -1,6 +1,7 @@
-"""The suite's modules as ReFrame finds them: beside each other, in no package."""
+"""The suite's modules as ReFrame finds them, in no package; and analysis's made-up logs."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "reframe_tests"), str(ROOT / "analysis" / "tests")]
