@@ -25,6 +25,7 @@ from tierbench import (
     project,
     recipes,
     report,
+    rules,
     samples,
     tables,
 )
@@ -183,17 +184,21 @@ def _history(options: argparse.Namespace) -> None:
 
 
 def _recipes(options: argparse.Namespace) -> None:
-    found = recipes.read_recipes()
-    known = [name for r in found for name in (r.system, r.name)]
+    """The published runs, then those that follow from rules."""
+    published, ruled = recipes.read_recipes(), rules.read_rules()
+    known = [name for r in published for name in (r.system, r.name)]
+    known += [name for r in ruled for name in (r.suite, r.name)]
     for name in options.names:
         if name not in known:
             allowed = ", ".join(dict.fromkeys(known))
             raise recipes.RecipeError(f"recipe or system {name!r}; allowed: {allowed}")
-    chosen = [r for r in found if not options.names or {r.system, r.name} & set(options.names)]
+    wanted = set(options.names or known)
+    published = [r for r in published if {r.system, r.name} & wanted]
+    ruled = [r for r in ruled if {r.suite, r.name} & wanted]
     if options.json:
-        print(json.dumps([recipes.as_json(r) for r in chosen], indent=1))
+        print(json.dumps([*map(recipes.as_json, published), *map(rules.as_json, ruled)], indent=1))
     else:
-        tables.print_recipes(chosen, _console())
+        tables.print_recipes(published, ruled, _console())
 
 
 def _project(options: argparse.Namespace) -> None:

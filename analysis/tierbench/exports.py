@@ -13,7 +13,7 @@ from typing import Any
 
 import polars
 
-from tierbench import compare
+from tierbench import compare, io500_report
 from tierbench.report import (
     Report,
     failure_sentences,
@@ -65,6 +65,8 @@ def markdown(report: Report) -> str:
     if failures := failure_sentences(report):
         lines += ["## What did not pass", "", *(f"- {plain(f)}" for f in failures), ""]
     lines += ["## Verdicts", "", *_verdicts(report), ""]
+    for section in io500_report.sections(report.run):
+        lines += ["## IO500", "", *(f"    {line}" for line in io500_report.text(section)), ""]
     if report.steps:
         lines += ["## What each step buys", "", *_steps(report), ""]
     if proofs := [s.evidence.sentence for s in report.traces if s.evidence]:

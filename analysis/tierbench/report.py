@@ -17,7 +17,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from tierbench import __version__, figures, paper
+from tierbench import __version__, figures, io500_report, paper, searched
 from tierbench.files import replace_all
 from tierbench.runs import Run
 from tierbench.stats import Interval
@@ -80,6 +80,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "run": run,
         "rows": [row_as_json(r) for r in report.rows],
         "steps": [_step(s) for s in report.steps],
+        "io500": [s.made for s in io500_report.sections(report.run)],
         "traces": [of_run.as_json(s) for s in report.traces],
         "trace_errors": report.trace_errors,
     }
@@ -126,6 +127,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "reason": row.reason,
         "scale": row.scale,
         "dropped": list(row.dropped),
+        "invalid": list(row.invalid),
         "factor": row.factor,
         "at_full_speed": row.at_full_speed,
         "published_at_full_speed": row.published_at_full_speed,
@@ -185,7 +187,7 @@ def summary_sentences(report: Report) -> list[str]:
             told.append(
                 f"Step by step from {chain[0].before.label}: " + ", ".join(map(_step_words, chain)) + "."
             )
-    return told
+    return told + searched.sentences(report.rows)
 
 
 def _both_ratios(row: Row) -> str:
@@ -256,6 +258,7 @@ def as_html(report: Report) -> str:
         failures=failure_sentences(report),
         drawings=drawn,
         published_opens=published_opens(report),
+        io500_runs=io500_report.sections(report.run),
         facts=provenance_facts(report.run.provenance),
         version=__version__,
     )
@@ -298,6 +301,8 @@ def print_table(report: Report, console: Console) -> None:
         _print_compared(report.run.name, compared, console)
     if len(compared) < len(report.rows):
         _print_acceptance(report.run.name, [r for r in report.rows if r.scale is not None], console)
+    for section in io500_report.sections(report.run):
+        console.print("\n".join(io500_report.text(section)) + "\n", highlight=False, markup=False)
     for sentence in [*summary_sentences(report), *failure_sentences(report)]:
         console.print(sentence, highlight=False, markup=False)
 
@@ -337,7 +342,8 @@ def _print_acceptance(name: str, rows: list[Row], console: Console) -> None:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("Verdict")
     for r in rows:
-        deviation = r.median.value / r.published - 1 if r.published else None
+        right = r.published or r.expected
+        deviation = r.median.value / right - 1 if right else None
         table.add_row(
             r.label,
             f"{number(r.median.value)} {r.key['unit']}",

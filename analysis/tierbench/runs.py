@@ -30,6 +30,7 @@ scale, dropped   the scale that ran, and in words what it left out of the publis
 nodes            how many; `full_percent` how full the file system was before the run
 read_limit       what the device reads at most, in the unit of `value`: the twin's, or as the site says
 medium           on a twin: what the machine's own medium does below it, in the unit of `value`
+invalid          why the benchmark's own rules (IO500) don't accept the number; empty where they do
 sustained        no rank reached the end of its data before the deadline; `sustained_by` what shows it
 ===============  ======================================================================================
 """
@@ -90,6 +91,7 @@ _MORE: dict[str, tuple[tuple[type, ...], Any]] = {
     "full_percent": ((int, float, type(None)), None),
     "read_limit": ((int, float, type(None)), None),
     "medium": ((int, float, type(None)), None),
+    "invalid": ((list,), []),
     "sustained": ((bool, type(None)), None),
     "sustained_by": ((str, type(None)), None),
 }
@@ -277,9 +279,11 @@ def _check_against_summary(folder: Path, case: dict[str, Any]) -> None:
 
 
 def _check_against_text(folder: Path, value: float) -> None:
-    """The same for plain output, of whichever program."""
+    """The same for plain output, of whichever program, and the summary of what is made of several numbers."""
+    summary = folder / "summary.txt"
     try:
         text = (folder / "stdout.txt").read_text(encoding="utf-8", errors="replace")
+        text += summary.read_text(encoding="utf-8", errors="replace") if summary.exists() else ""
     except OSError as e:
         raise RunError(f"{folder / 'stdout.txt'}: cannot be read: {e.strerror}") from e
     if not any(math.isclose(value, float(n), rel_tol=1e-4) for n in re.findall(r"\d+(?:\.\d+)?", text)):

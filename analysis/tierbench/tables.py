@@ -15,6 +15,7 @@ from tierbench import compare
 from tierbench.compare import Metric, Result, Whole
 from tierbench.history import Point, Series
 from tierbench.recipes import Recipe
+from tierbench.rules import RuleRecipe
 from tierbench.words import number, ratio_span, times
 
 _COLOURS = {compare.REGRESSION: "red", compare.IMPROVEMENT: "green"}
@@ -100,14 +101,32 @@ def _blocks(values: list[float]) -> str:
     return "".join(_BLOCKS[round((v - low) * scale)] for v in values[-100:])
 
 
-def print_recipes(recipes: list[Recipe], console: Console) -> None:
+def print_recipes(recipes: list[Recipe], ruled: list[RuleRecipe], console: Console) -> None:
     """Each recipe with its command lines, conditions, rules and what was published."""
-    for recipe in recipes:
-        console.print(recipe.name, style="bold", end="", highlight=False)
-        for line in _recipe_lines(recipe):
+    for name, lines in (
+        *((r.name, _recipe_lines(r)) for r in recipes),
+        *((r.name, _rule_lines(r)) for r in ruled),
+    ):
+        console.print(name, style="bold", end="", highlight=False)
+        for line in lines:
             console.print(line, highlight=False, markup=False, soft_wrap=True)
     told = f"{len(recipes)} recipes, {sum(len(r.numbers) for r in recipes)} published numbers"
-    console.print(told, highlight=False, markup=False)
+    console.print(f"{told}; {len(ruled)} recipes from rules", highlight=False, markup=False)
+
+
+_NODES = {"all": "all of the site", "sweep": "the fewest that reach the peak, searched"}
+_RANKS = {"cores": "one a core, or the best of a search"}
+
+
+def _rule_lines(r: RuleRecipe) -> list[str]:
+    nodes, ranks = _NODES.get(str(r.nodes), r.nodes), _RANKS.get(str(r.ranks_per_node), r.ranks_per_node)
+    lines = [f": {r.title}", f"  nodes: {nodes}; processes a node: {ranks}; {r.source}"]
+    for launch in r.launches:
+        lines.append(f"  run: {launch.line}")
+        lines += [f"  then: {launch.then}"] if launch.then else []
+    lines.append("  rules: " + "; ".join(f"{k.replace('_', ' ')}: {v}" for k, v in r.rules.items()))
+    lines += [f"  note: {note}" for note in r.notes]
+    return [*lines, "  published: nothing; from rules, requirement null", ""]
 
 
 def _recipe_lines(r: Recipe) -> list[str]:

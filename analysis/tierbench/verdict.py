@@ -9,7 +9,8 @@ A row is one test on one configuration with all its repetitions. Its checks are:
   share where the model is a published machine's twin;
 - `sustained`: something shows that in no repetition a rank reached the end of its data before the deadline;
 - `uncached`: reads are not faster than the device can read;
-- `medium`: the machine's own medium does at least twice what its twin is to show.
+- `medium`: the machine's own medium does at least twice what its twin is to show;
+- `valid`: the benchmark's own rules (IO500's) accept the run.
 
 The verdict is the worst of the checks that apply. Without any it is inconclusive: a number alone proves
 nothing.
@@ -73,6 +74,7 @@ class Row:
     factor: int = 1
     scale: str | None = None
     dropped: tuple[str, ...] = ()
+    invalid: tuple[str, ...] = ()
     full_percent: float | None = None
     read_limit: float | None = None
     medium: float | None = None
@@ -247,6 +249,7 @@ def _of_recipe(group: pd.DataFrame) -> dict[str, Any]:
         "factor": int(first["factor"]),
         "scale": _text(group["scale"]),
         "dropped": tuple(first["dropped"]),
+        "invalid": tuple(dict.fromkeys(reason for told in group["invalid"] for reason in told)),
         "full_percent": full,
         "read_limit": limit,
         "medium": _median(group["medium"]),
@@ -301,7 +304,8 @@ def _with_ratios(row: Row, baselines: dict[tuple[str, str], Row]) -> Row:
 
 
 def _with_checks(row: Row) -> Row:
-    checks = (_verified(row), _required(row), _agrees(row), _sustains(row), _uncached(row), _supported(row))
+    checks = (_verified(row), _required(row), _agrees(row), _sustains(row), _uncached(row), _supported(row),
+              _valid(row))  # fmt: skip
     return replace(row, checks=tuple(c for c in checks if c))
 
 
@@ -371,6 +375,13 @@ def _supported(row: Row) -> Check | None:
     allowed = f"of what the medium below it does, allowed are {MOST_OF_MEDIUM:.0%}"
     told = f"the twin's share is {row.of_medium:.0%} {allowed}"
     return Check("medium", PASS if row.of_medium <= MOST_OF_MEDIUM else FAIL, told)
+
+
+def _valid(row: Row) -> Check | None:
+    """By the rules of the benchmark; what went wrong has failed the case as well."""
+    if not row.invalid:
+        return None
+    return Check("valid", INCONCLUSIVE, f"INVALID by the rules: {'; '.join(row.invalid)}")
 
 
 def _enough(row: Row, name: str, holds: bool, yes: str, unknown: str) -> Check:

@@ -32,11 +32,11 @@ def media_of(recipe: Recipe, sizes: Sizes, place: Path, record: Path) -> dict[st
     for launch, arguments in zip(recipe.launches, sizes.arguments, strict=True):
         for access in launch.measures:
             if recipe.number(access).metric == "time":
-                each = _remembered(place, "metadata", 0, record, scattered=False)
+                each = remembered(place, "metadata", 0, record, scattered=False)
                 found[access] = sizes.ranks * (sizes.operations or 0) / each
                 continue
             transfer = size_of(arguments, "-t")
-            each = sizes.nodes * _remembered(place, access, transfer, record, scattered="-z" in arguments)
+            each = sizes.nodes * remembered(place, access, transfer, record, scattered="-z" in arguments)
             found[access] = each if recipe.number(access).metric == "iops" else each * transfer / MIB
     return found
 
@@ -53,7 +53,7 @@ def too_slow(recipe: Recipe, media: dict[str, float], shares: dict[str, float], 
     return None
 
 
-def _remembered(place: Path, access: str, transfer: int, record: Path, *, scattered: bool) -> float:
+def remembered(place: Path, access: str, transfer: int, record: Path, *, scattered: bool) -> float:
     """Transfers a second of that size, or files a second (`metadata`)."""
     known = json.loads(record.read_text()) if record.exists() else {}
     there = next(p for p in (place, *place.parents) if p.exists())
