@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,6 +20,24 @@ static void advise(struct tb_file *f)
 		madvise(f->map, f->map_bytes, o->random_offset ? MADV_RANDOM : MADV_SEQUENTIAL);
 	if (o->advise_drop)
 		madvise(f->map, f->map_bytes, MADV_DONTNEED);
+}
+
+// A page that finds no space on the file system is a signal, not an error of a call. The launcher ends the other ranks.
+static const char *mapped_path;
+
+static void say(const char *text)
+{
+	ssize_t written = write(STDERR_FILENO, text, strlen(text));
+	(void)written;
+}
+
+static void on_bus_error(int signal)
+{
+	(void)signal;
+	say(TB_PROGRAM ": ");
+	say(mapped_path);
+	say(": mmap: no space left for a page, or the file was cut\n");
+	_exit(TB_EXIT_IO);
 }
 
 static void check_size(struct tb_file *f)
@@ -43,6 +62,8 @@ static void mmap_open(struct tb_file *f, bool create, bool shared)
 	if (f->map == MAP_FAILED)
 		tb_fail(f->path, "mmap", -1, strerror(errno));
 	advise(f);
+	mapped_path = f->path;
+	signal(SIGBUS, on_bus_error);
 }
 
 static void sync_range(struct tb_file *f, char *start, size_t bytes)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -493,6 +495,33 @@ class Errors(Case):
             done = self.run_ior(f"-a {api} -w -t 4k -b 64k", status=3, file="/dev/full")
             self.assertIn("/dev/full: ", done.stderr)
         self.assertTrue(Path("/dev/full").is_char_device())
+
+    def test_full_file_system(self) -> None:
+        small = self.folder / "small"
+        small.mkdir()
+        mount = f"mount -t tmpfs -o size=256k tmpfs {small}"
+        room = ["unshare", "-rm", "sh", "-c", f'{mount} && exec "$@"', "sh"]
+        if subprocess.run([*room, "true"], capture_output=True).returncode:
+            self.skipTest("a file system can't be mounted here")
+        for api in ("POSIX", "MPIIO", "MPIIO -c", "HDF5", "MMAP", "POSIX -O summaryFormat=CSV"):
+            line = f"-a {api} -w -t 4k -b 512k -o {small}/data"
+            command = [*room, MPIEXEC, "-n", "2", PROGRAM, *line.split()]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+            self.assertEqual(done.returncode, 3, f"{api}\n{done.stderr}")
+            self.assertRegex(done.stderr, f"tb-ior: {small}/data: ")
+            self.assertNotRegex(done.stdout, r"(?m)^write")
+
+    def test_killed_rank(self) -> None:
+        command = [MPIEXEC, "-n", "2", PROGRAM, *f"-w -Y -t 4k -b 64g -o {self.file}".split()]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+            end = time.monotonic() + LIMIT_S
+            while not self.file.exists() and time.monotonic() < end:
+                time.sleep(0.05)
+            task = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+            os.kill(int(task.read_text().split()[-1]), signal.SIGKILL)
+            text = run.communicate(timeout=LIMIT_S)[0]
+        self.assertNotEqual(run.returncode, 0)
+        self.assertNotIn(b"Summary", text)
 
     def test_full_report(self) -> None:
         done = self.run_ior("-w -t 4k -b 8k -O summaryFile=/dev/full,summaryFormat=JSON", status=3)
