@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tierbench.outputs import (
+    IorOutput,
+    MdtestOutput,
     OutputError,
     parse_ior,
     parse_ior_ranks,
@@ -360,7 +363,7 @@ def test_mdtest_3(name: str) -> None:
     ("old", "new", "problem"),
     [
         ("   File stat ", "   FileXstat ", ":18: unknown row"),
-        ("   File stat ", "WARNING: File stat ", "the summary in ops/s lacks File stat"),
+        ("   File stat ", "WARNING: File stat ", "the summary in ops/s above lacks File stat"),
         (
             "-- finished at",
             "   File stat  1.0 1.0 1.0 0.0 1.0\n-- finished at",
@@ -436,3 +439,92 @@ def test_damaged_ranks_give_their_own_error_or_their_own_numbers(data: st.DataOb
         assert str(e).startswith("f") and "\n" not in str(e)
     else:
         assert rows and numbers_of(rows) <= numbers_in(text)
+
+
+EVERY = sorted(
+    p
+    for p in DATA.rglob("*")
+    if p.suffix in (".out", ".json", ".csv") and ("ior" in p.parent.name or "mdtest" in p.parent.name)
+)
+
+
+def reader_of(path: Path) -> Callable[[str, str], object]:
+    if "ranks" in path.name:
+        return parse_ior_ranks
+    if path.name == "saveRank.csv":
+        return parse_mdtest_ranks
+    return parse_mdtest if "mdtest" in path.parent.name else parse_ior
+
+
+def attempt(path: Path, text: str) -> object | None:
+    """What the reader says, or None for its error, which is one line and names one of the text's."""
+    try:
+        found = reader_of(path)(text, "f")
+    except OutputError as e:
+        assert "\n" not in str(e)
+        assert e.line in range(1, len(text.splitlines()) + 1) or not text.strip(), str(e)
+        return None
+    assert numbers_of(found) <= numbers_in(text)
+    return found
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_cut_at_every_line(path: Path) -> None:
+    """An output that ends early is refused; of a table without an end (CSV) the whole lines are told."""
+    lines = path.read_text().splitlines(keepends=True)
+    ends = ("Finished", '"Finished"', "-- finished at")
+    end = next((i for i, line in enumerate(lines) if line.strip().startswith(ends)), len(lines))
+    table = "csv" in path.name
+    for i in range(end):
+        for text in ("".join(lines[:i]), "".join(lines[:i]) + lines[i][: len(lines[i]) // 2]):
+            found = attempt(path, text)
+            assert found is None or (table and text.endswith("\n")), f"{i}: {text[-80:]}"
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_every_line_lost_or_doubled(path: Path) -> None:
+    """A damaged line gives an error with its place or what stands in the file, never more."""
+    text = path.read_text()
+    whole, lines = attempt(path, text), text.splitlines(keepends=True)
+    for i, line in enumerate(lines):
+        attempt(path, "".join(lines[:i] + lines[i + 1 :]))
+        found = attempt(path, "".join([*lines[: i + 1], *lines[i:]]))
+        assert found is None or whole is None or len(rows_of(found)) == len(rows_of(whole)), line
+
+
+def rows_of(found: object) -> tuple[object, ...]:
+    """The rows of whichever output it is."""
+    if isinstance(found, IorOutput):
+        return found.results + found.summaries
+    return found.rows if isinstance(found, MdtestOutput) else tuple(found)  # type: ignore[arg-type]
+
+
+@given(st.data())
+def test_two_runs_in_one_file_are_refused(data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from([p for p in EVERY if "json" not in p.name and "ranks" not in p.name]))
+    lines = path.read_text().splitlines(keepends=True)
+    first = data.draw(st.lists(st.booleans(), min_size=2 * len(lines), max_size=2 * len(lines)))
+    halves = [list(lines), list(lines)]
+    mixed = [(halves[which] or halves[not which]).pop(0) for which in first]
+    if attempt(path, "".join(lines)) is not None and path.name != "saveRank.csv":
+        assert attempt(path, "".join(mixed)) is None
+
+
+def test_lost_ranks_are_noticed() -> None:
+    text = (DATA / "mdtest-4.0.0/saveRank.csv").read_text()
+    lines = text.splitlines(keepends=True)
+    with pytest.raises(OutputError, match="f:3: rank 1 where rank 0 is due"):
+        parse_mdtest_ranks("".join(lines[:2] + lines[3:]), "f")
+    with pytest.raises(OutputError, match="f:5: is cut off: rank 1 is due"):
+        parse_mdtest_ranks("".join(lines[:5]), "f")
+
+
+def test_json_errors_name_their_line() -> None:
+    text = (IOR / "Y-json.out").read_text()
+    line = next(i for i, t in enumerate(text.splitlines(), 1) if '"iops"' in t)
+    with pytest.raises(OutputError, match="the object that ends here lacks 'iops'") as caught:
+        parse_ior(re.sub(r'"iops": [\d.]+,', "", text, count=1), "f")
+    assert line < caught.value.line < line + 8
+    with pytest.raises(OutputError, match="holds NaN") as caught:
+        parse_ior(re.sub(r'("iops": )[\d.]+', r"\1NaN", text, count=1), "f")
+    assert caught.value.line == line

@@ -18,6 +18,7 @@ from tierbench.outputs.words import OutputError, natural, notices, optional, rea
 BANNER = re.compile(r"^(?:IOR-compatible )?(?P<driver>(?:IOR|tb-ior)[- ][0-9][^\s:]*)")
 
 
+_FINISHED = re.compile(r"^Finished *: \w{3} \w{3} +\d+ [\d:]{8} \d{4}$")
 # Versions before 3.3 print neither IOPS nor Latency(s) in the table, nor stonewall columns in the summary;
 # 3.0 has `name: value` for `name : value`, `Test N started` for TestID, and the bytes moved instead of MiB.
 _TABLE_COLUMNS = (
@@ -40,13 +41,15 @@ _SUMMARY_NEEDS = {"Operation", "Max(MiB)", "Min(MiB)", "Mean(MiB)", "Test#", "#T
 def parse_text(text: str, path: str) -> IorOutput:
     """Read the text format: the table of iterations and the summary, which must agree."""
     driver = command = tasks = None
-    results: list[IorResult] = []
-    summaries: list[IorSummary] = []
+    results: list[tuple[int, IorResult]] = []
+    summaries: list[tuple[int, IorSummary]] = []
     heading: list[str] = []
-    part, test, lines = "head", 0, text.splitlines()
-    for number, line in enumerate(lines, 1):
+    part, test = "head", 0
+    for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
-        if part == "head" and driver is None and (m := BANNER.match(line)):
+        if m := BANNER.match(line):
+            if driver:
+                raise OutputError(path, number, "a second run begins here: one file holds one invocation")
             driver = m.group("driver")
         elif m := re.match(r"Command line(?: used)?\s*: (.*)", line):
             command = command or m.group(1).strip()
@@ -56,7 +59,7 @@ def parse_text(text: str, path: str) -> IorOutput:
             tasks = int(m.group(1))
         elif line.startswith("Summary of all tests:"):
             part, heading = "summary", []
-        elif line.startswith("Finished") and ":" in line:
+        elif _FINISHED.match(line):
             part = "end"
         elif words[:2] == ["access", "bw(MiB/s)"]:
             part, heading = "table", _table_heading(words, path, number)
@@ -65,18 +68,17 @@ def parse_text(text: str, path: str) -> IorOutput:
         elif words and words[0] in OPERATIONS and part in ("table", "summary"):
             cells = _cells(words, heading, path, number)
             if part == "table":
-                results.append(_text_result(cells, test, path, number))
+                results.append((number, _text_result(cells, test, path, number)))
             else:
-                summaries.append(_text_summary(cells, path, number))
+                summaries.append((number, _text_summary(cells, path, number)))
     if part != "end":
-        refuse(text, path, f"is cut off after line {len(lines)}: no 'Finished' line")
+        refuse(text, path, "is cut off here: no 'Finished' line")
     if not results:
         refuse(text, path, "holds no result")
     check_iterations(results, path)
     check_summary(results, summaries, path)
-    return IorOutput(
-        path, "text", driver, command, tasks, tuple(results), tuple(summaries), warnings=notices(text)
-    )
+    rows, sums = tuple(r for _, r in results), tuple(s for _, s in summaries)
+    return IorOutput(path, "text", driver, command, tasks, rows, sums, warnings=notices(text))
 
 
 def _table_heading(words: list[str], path: str, number: int) -> list[str]:
@@ -148,24 +150,28 @@ _CSV_COLUMNS = [
 
 def parse_csv(text: str, path: str) -> IorOutput:
     """Read the CSV format, which names neither driver nor test."""
-    results: list[IorResult] = []
+    results: list[tuple[int, IorResult]] = []
     tasks: int | None = None
-    test = -1
+    test, headings, last = -1, 0, ""
     for number, line in enumerate(text.splitlines(), 1):
         words = line.strip().split(",")
         if words[0] == "access":
+            headings += 1
+            if headings > 1:
+                raise OutputError(path, number, "a second run begins here: one file holds one invocation")
             if words != _CSV_COLUMNS:
                 raise OutputError(path, number, f"unknown columns {line.strip()!r}")
         elif words[0] in OPERATIONS:
+            if line == last:
+                raise OutputError(path, number, "the same row stands twice")
+            last = line
             cells = _cells(words, _CSV_COLUMNS, path, number)
-            values = [optional(cells[c], path, number, c) for c in _CSV_COLUMNS[1:9]]
             tasks = natural(cells["numTasks"], path, number, "numTasks")
             iteration = natural(cells["iter"], path, number, "iter")
+            seen = any(r.access == words[0] and r.test == test for _, r in results)
             # CSV has no test number: an operation that counts from 0 again belongs to the next test.
-            if iteration == 0 and (test < 0 or any(r.access == words[0] and r.test == test for r in results)):
-                test += 1
-            total_s = real(cells["total(s)"], path, number, "total(s)")
-            results.append(result(words[0], max(test, 0), iteration, values, total_s))
+            test += iteration == 0 and (test < 0 or seen)
+            results.append((number, _csv_result(cells, max(test, 0), iteration, path, number)))
     if not results:
         refuse(text, path, "holds no result")
     if not text.endswith("\n"):
@@ -173,4 +179,10 @@ def parse_csv(text: str, path: str) -> IorOutput:
     if any(line.startswith("ERROR") for line in text.splitlines()):
         refuse(text, path, "is the output of a run that failed")
     check_iterations(results, path)
-    return IorOutput(path, "csv", None, None, tasks, tuple(results), warnings=notices(text))
+    rows = tuple(r for _, r in results)
+    return IorOutput(path, "csv", None, None, tasks, rows, warnings=notices(text))
+
+
+def _csv_result(cells: dict[str, str], test: int, iteration: int, path: str, number: int) -> IorResult:
+    values = [optional(cells[c], path, number, c) for c in _CSV_COLUMNS[1:9]]
+    return result(cells["access"], test, iteration, values, real(cells["total(s)"], path, number, "total(s)"))

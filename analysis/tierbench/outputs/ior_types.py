@@ -99,34 +99,48 @@ def result(access: str, test: int, iteration: int, values: list[float | None], t
     )
 
 
-def check_iterations(results: list[IorResult], path: str) -> None:
-    """Each operation of each test counts its iterations 0, 1, 2 ... without a gap."""
+def check_iterations(results: list[tuple[int, IorResult]], path: str) -> None:
+    """Each operation of each test counts its iterations 0, 1, 2 ... without a gap; rows have their lines."""
     seen: Counter[tuple[int, str]] = Counter()
-    for r in results:
+    for line, r in results:
         if r.iteration != seen[r.test, r.access]:
-            raise OutputError(path, 0, f"iteration {seen[r.test, r.access]} of {r.access} is missing")
+            problem = f"is iteration {r.iteration} of {r.access}, expected {seen[r.test, r.access]}"
+            raise OutputError(path, line, problem)
         seen[r.test, r.access] += 1
 
 
-def check_summary(results: list[IorResult], summaries: list[IorSummary], path: str) -> None:
-    """Table and summary tell the same story, so that a lost or mangled line is noticed."""
-    for s in summaries:
-        rows = [r for r in results if r.access == s.operation and r.test == s.test]
-        if len(rows) != s.repetitions:
-            raise OutputError(
-                path,
-                0,
-                f"the summary counts {s.repetitions} repetitions of {s.operation},"
-                f" the table holds {len(rows)}",
+def check_summary(
+    results: list[tuple[int, IorResult]], summaries: list[tuple[int, IorSummary]], path: str
+) -> None:
+    """Table and summary tell the same story, so that a lost or mangled line is noticed.
+
+    Both come with their lines. IOR leaves a read that only checks (`-R` without `-r`) out of the summary.
+    """
+    told: set[tuple[int, str]] = set()
+    for line, s in summaries:
+        if (s.test, s.operation) in told:
+            raise OutputError(path, line, f"the summary of {s.operation} of test {s.test} stands twice")
+        told.add((s.test, s.operation))
+        _check_row(line, s, [r for _, r in results if (r.test, r.access) == (s.test, s.operation)], path)
+    for line, r in results:
+        if r.access == "write" and (r.test, r.access) not in told:
+            raise OutputError(path, line, f"{r.access} of test {r.test} is missing in the summary")
+
+
+def _check_row(line: int, s: IorSummary, rows: list[IorResult], path: str) -> None:
+    if len(rows) != s.repetitions:
+        problem = (
+            f"the summary counts {s.repetitions} repetitions of {s.operation}, the table holds {len(rows)}"
+        )
+        raise OutputError(path, line, problem)
+    values = [r.bandwidth_mib_s for r in rows if r.bandwidth_mib_s is not None]
+    if not values:
+        problem = f"the summary counts {s.operation}, of which the table says nothing"
+        raise OutputError(path, line, problem)
+    for name, summed, found in (("largest", s.max_mib_s, max(values)), ("least", s.min_mib_s, min(values))):
+        # The table prints at least four significant digits, the summary two decimals.
+        if not math.isclose(summed, found, rel_tol=1e-3, abs_tol=0.011):
+            problem = (
+                f"the {name} bandwidth of {s.operation} is {summed} in the summary, {found} in the table"
             )
-        values = [r.bandwidth_mib_s for r in rows if r.bandwidth_mib_s is not None]
-        if not values:
-            raise OutputError(path, 0, f"the summary counts {s.operation}, of which the table says nothing")
-        for name, told, found in (("largest", s.max_mib_s, max(values)), ("least", s.min_mib_s, min(values))):
-            # The table prints at least four significant digits, the summary two decimals.
-            if not math.isclose(told, found, rel_tol=1e-3, abs_tol=0.011):
-                raise OutputError(
-                    path,
-                    0,
-                    f"the {name} bandwidth of {s.operation} is {told} in the summary, {found} in the table",
-                )
+            raise OutputError(path, line, problem)

@@ -60,6 +60,7 @@ _MDTEST_LAUNCH = re.compile(r"^(?P<driver>(?:tb-)?mdtest[- ]\S+) was launched wi
 _MDTEST_SUMMARY = re.compile(
     r"^SUMMARY(?: (?P<kind>rate|time))?(?: \(in (?P<unit>\S+)\))?: \(of (?P<n>\d+) iterations\)"
 )
+_MDTEST_FINISHED = re.compile(r"^-- finished at \d\d/\d\d/\d{4} \d\d:\d\d:\d\d --$")
 _MDTEST_UNITS = {
     (None, None): "ops/s",  # before 3.3
     ("rate", None): "ops/s",
@@ -90,6 +91,7 @@ class _Reading:
     repetitions: int = 0
     iteration: int = 0
     finished: bool = False
+    table: list[MdtestRow] = field(default_factory=list)  # the one that is being read
     rows: list[MdtestRow] = field(default_factory=list)
     phases: list[MdtestIteration] = field(default_factory=list)
 
@@ -107,11 +109,9 @@ def parse_mdtest(text: str, path: str = "<text>") -> MdtestOutput:
     if not state.driver:
         refuse(text, path, "is not output of mdtest (no 'was launched with' line)")
     if not state.finished:
-        length = len(text.splitlines())
-        refuse(text, path, f"is cut off after line {length}: no '-- finished at' line")
+        refuse(text, path, "is cut off here: no '-- finished at' line")
     if not state.rows:
         refuse(text, path, "holds no result")
-    _check_tables(state.rows, path)
     return MdtestOutput(
         path,
         state.driver,
@@ -145,12 +145,16 @@ def _read_summary_line(state: _Reading, line: str, path: str, number: int) -> No
     """A line of a summary or after it."""
     if m := _MDTEST_SUMMARY.match(line):
         _begin_summary(state, m, path, number)
-    elif line.startswith("-- finished at"):
+    elif _MDTEST_FINISHED.match(line):
+        _end_table(state, path, number)
         state.finished = True
     elif m := _MDTEST_ROW.match(line):
         if state.finished:
             raise OutputError(path, number, "a row after the end (the lines of two programs mixed?)")
-        state.rows.append(_mdtest_row(m, state.unit, path, number))
+        row = _mdtest_row(m, state.unit, path, number)
+        if any(r.operation == row.operation for r in state.table):
+            raise OutputError(path, number, f"{row.operation} stands twice in its summary")
+        state.table.append(row)
     elif _MDTEST_LAUNCH.match(line):
         raise OutputError(path, number, "a second run begins here: one file holds one invocation")
     elif re.match(r" {3}(?!Operation|-{9})\S", line):
@@ -160,20 +164,23 @@ def _read_summary_line(state: _Reading, line: str, path: str, number: int) -> No
 def _begin_summary(state: _Reading, m: re.Match[str], path: str, number: int) -> None:
     if (m.group("kind"), m.group("unit")) not in _MDTEST_UNITS:
         raise OutputError(path, number, f"unknown unit {m.group('unit')!r}")
+    if state.unit:
+        _end_table(state, path, number)
     state.unit, state.repetitions = _MDTEST_UNITS[m.group("kind"), m.group("unit")], int(m.group("n"))
 
 
-def _check_tables(rows: list[MdtestRow], path: str) -> None:
-    """Every table is whole, so that a lost or mangled line is noticed."""
-    for unit in dict.fromkeys(r.unit for r in rows):
-        found: dict[str, set[str]] = {"Tree": set()}
-        for r in rows:
-            if r.unit == unit:
-                kind, operation = r.operation.split()
-                found.setdefault(kind, set()).add(operation)
-        for kind, operations in found.items():
-            if missing := _KINDS[kind] - operations:
-                raise OutputError(path, 0, f"the summary in {unit} lacks {kind} {', '.join(sorted(missing))}")
+def _end_table(state: _Reading, path: str, number: int) -> None:
+    """A table is whole, so that a lost or mangled line is noticed; `number` is the line that ends it."""
+    found: dict[str, set[str]] = {"Tree": set()}
+    for r in state.table:
+        kind, operation = r.operation.split()
+        found.setdefault(kind, set()).add(operation)
+    for kind, operations in found.items():
+        if missing := _KINDS[kind] - operations:
+            problem = f"the summary in {state.unit} above lacks {kind} {', '.join(sorted(missing))}"
+            raise OutputError(path, number, problem)
+    state.rows += state.table
+    state.table = []
 
 
 def _mdtest_row(m: re.Match[str], unit: str, path: str, number: int) -> MdtestRow:

@@ -27,11 +27,12 @@ def read_text(path: Path | str) -> str:
 
 
 def refuse(text: str, path: str, problem: str) -> NoReturn:
-    """Raise, naming the program's own error where it printed one."""
-    for number, line in enumerate(text.splitlines(), 1):
+    """Raise for a text as a whole: at the program's own error where it printed one, else at the last line."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
         if line.startswith("ERROR") or ": FAILED in " in line:
             raise OutputError(path, number, f"{problem}; the program said: {line.strip()}")
-    raise OutputError(path, 0, problem)
+    raise OutputError(path, len(lines), problem)
 
 
 def real(word: str, path: str, line: int, column: str) -> float:
