@@ -84,7 +84,7 @@ static const struct tb_option table[] = {
 	{'t', "transferSize", TB_SIZE, AT(transfer), 8, INT64_MAX, NULL, "bytes of one call"},
 	{'s', "segmentCount", TB_SIZE, AT(segments), 1, INT32_MAX, NULL, "segments"},
 	{'i', "repetitions", TB_INT, AT(repetitions), 1, 1000000, NULL, "repetitions"},
-	{'d', "interTestDelay", TB_INT, AT(delay_s), 0, INT_MAX, NULL, "seconds between them"},
+	{'d', "interTestDelay", TB_INT, AT(delay_s), 0, INT_MAX, NULL, "seconds before each phase"},
 	{'T', "maxTimeDuration", TB_INT, AT(limit_min), 0, INT_MAX, NULL, "minutes after which no repetition begins"},
 	{'c', "collective", TB_FLAG, AT(collective), 0, 0, NULL, "collective calls (MPIIO, HDF5)"},
 	{'C', "reorderTasks", TB_FLAG, AT(reorder), 0, 0, NULL, "read the next node's data"},

@@ -311,11 +311,11 @@ static void test(struct tb_report *r, const struct tb_test *t, uint32_t signatur
 	(void)signature;
 }
 
-static void phase(struct tb_report *r, const struct tb_test *t, bool write)
+static void phase(struct tb_report *r, const struct tb_test *t, enum tb_pass pass)
 {
 	(void)r;
 	(void)t;
-	(void)write;
+	(void)pass;
 }
 
 static void result(struct tb_report *r, const struct tb_test *t, const struct tb_result *x)

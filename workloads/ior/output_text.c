@@ -21,6 +21,8 @@ static void test_header(FILE *f, const struct tb_test *t)
 	tb_print_file_system(f, &t->fs);
 	if (t->options->verbose)
 		fprintf(f, "Participating tasks : %d\n", t->world.tasks);
+	if (t->options->verbose && t->options->reorder)
+		fprintf(f, "Using reorderTasks '-C' (useful to avoid read cache in client)\n");
 }
 
 static const char *inter_file_order(const struct tb_options *o)
@@ -84,12 +86,19 @@ static void test(struct tb_report *r, const struct tb_test *t, uint32_t signatur
 	fflush(r->out);
 }
 
-static void phase(struct tb_report *r, const struct tb_test *t, bool write)
+static void phase(struct tb_report *r, const struct tb_test *t, enum tb_pass pass)
 {
 	char time[32];
 	if (!t->options->verbose)
 		return;
 	tb_now(time);
+	if (pass == TB_CHECK) {
+		fprintf(r->out, "Verifying contents of the file(s) just written.\n%s\n\n", time);
+		return;
+	}
+	if (t->options->delay_s)
+		fprintf(r->out, "delaying %d seconds . . .\n", t->options->delay_s);
+	bool write = pass == TB_WRITE;
 	fprintf(r->out, "Commencing %s performance test: %s\n%s", write ? "write" : "read", time, write ? "" : "\n");
 }
 

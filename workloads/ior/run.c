@@ -70,25 +70,32 @@ static void warn_of_size(const struct run *r, const struct tb_result *result, in
 	fprintf(stderr, "WARNING: Expected aggregate file size       = %lld\n", (long long)expected);
 	fprintf(stderr, "WARNING: Stat() of aggregate file size      = %lld\n", (long long)found);
 	fprintf(stderr, "WARNING: Using actual aggregate bytes moved = %lld\n", (long long)result->bytes);
-	if (r->o->deadline_s)
+	if (r->o->deadline_s && result->bytes != expected)
 		fprintf(stderr, "WARNING: Maybe caused by deadlineForStonewalling\n");
+}
+
+// Bytes in all files of this repetition, and how many ranks lack theirs.
+static void find_sizes(const struct run *r, int repetition, int64_t found[2])
+{
+	char path[4096];
+	found[0] = 0;
+	tb_path(path, sizeof path, r->o, r->w, r->w->rank, repetition);
+	found[1] = owns_file(r) && !regular_size(path, &found[0]);
+	MPI_Allreduce(MPI_IN_PLACE, found, 2, MPI_INT64_T, MPI_SUM, r->w->comm);
 }
 
 // What the library says was written must be there; a shared file under a stonewall may have holes, never less.
 static void check_size(struct run *r, const struct tb_result *result, int repetition)
 {
-	char path[4096];
-	int64_t size[2] = {0, 0}, all = tb_aggregate(r->o, r->w), distinct = result->bytes < all ? result->bytes : all;
-	tb_path(path, sizeof path, r->o, r->w, r->w->rank, repetition);
-	size[1] = owns_file(r) && !regular_size(path, &size[0]);
-	MPI_Allreduce(MPI_IN_PLACE, size, 2, MPI_INT64_T, MPI_SUM, r->w->comm);
-	warn_of_size(r, result, size[0]);
-	if (size[1] || size[0] >= distinct)
+	int64_t found[2], all = tb_aggregate(r->o, r->w), distinct = result->bytes < all ? result->bytes : all;
+	find_sizes(r, repetition, found);
+	warn_of_size(r, result, found[1] ? tb_aggregate(r->o, r->w) : found[0]); // a device has no size
+	if (!result->write || found[1] || found[0] >= distinct)
 		return;
 	r->short_file = true;
 	if (r->w->rank == 0)
 		fprintf(stderr, "tb-ior: %s: %lld bytes were written, but the files hold %lld\n", r->o->file,
-			(long long)distinct, (long long)size[0]);
+			(long long)distinct, (long long)found[0]);
 }
 
 static void load_status(struct run *r)
@@ -128,10 +135,13 @@ static void record(struct run *r, const struct tb_result *result)
 		fflush(r->report->out);
 }
 
-static void announce(struct run *r, bool write)
+// What is timed begins after the delay of -d, in each repetition.
+static void announce(struct run *r, enum tb_pass pass)
 {
+	if (r->o->delay_s && pass != TB_CHECK)
+		sleep((unsigned)r->o->delay_s);
 	if (r->report)
-		r->report->output->phase(r->report, r->test, write);
+		r->report->output->phase(r->report, r->test, pass);
 }
 
 static void warn_of_errors(struct run *r, int64_t before, const char *what)
@@ -159,7 +169,7 @@ static void write_data(struct run *r, int repetition)
 	else if (!repetition)
 		warn_of_overwriting(r, repetition);
 	make_directory(r, repetition);
-	announce(r, true);
+	announce(r, TB_WRITE);
 	struct tb_result result = tb_phase_run(&r->phase, TB_WRITE, false, repetition);
 	check_size(r, &result, repetition);
 	if (r->o->deadline_s && r->o->status_file && r->w->rank == 0)
@@ -170,6 +180,7 @@ static void write_data(struct run *r, int repetition)
 static void check_data(struct run *r, int repetition)
 {
 	int64_t before = r->phase.errors;
+	announce(r, TB_CHECK);
 	tb_phase_run(&r->phase, TB_CHECK, true, repetition);
 	warn_of_errors(r, before, "write");
 }
@@ -177,8 +188,9 @@ static void check_data(struct run *r, int repetition)
 static void read_data(struct run *r, int repetition)
 {
 	int64_t before = r->phase.errors;
-	announce(r, false);
+	announce(r, TB_READ);
 	struct tb_result result = tb_phase_run(&r->phase, TB_READ, r->o->check_read, repetition);
+	check_size(r, &result, repetition);
 	warn_of_errors(r, before, "read");
 	record(r, &result);
 }
@@ -243,8 +255,6 @@ static void repeat_all(struct run *r)
 	for (int i = 0; i < r->o->repetitions && !r->o->dry_run; i++) {
 		if (i && time_is_over(r, start))
 			break;
-		if (i && r->o->delay_s)
-			sleep((unsigned)r->o->delay_s);
 		repeat(r, i);
 	}
 }

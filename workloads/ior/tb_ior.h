@@ -154,7 +154,7 @@ struct tb_output {
 	bool at_end; // written whole when all is done
 	void (*begin)(struct tb_report *r);
 	void (*test)(struct tb_report *r, const struct tb_test *t, uint32_t signature);
-	void (*phase)(struct tb_report *r, const struct tb_test *t, bool write);
+	void (*phase)(struct tb_report *r, const struct tb_test *t, enum tb_pass pass); // begins
 	void (*result)(struct tb_report *r, const struct tb_test *t, const struct tb_result *result);
 	void (*removed)(struct tb_report *r, const struct tb_test *t, double seconds, int repetition);
 	void (*test_end)(struct tb_report *r, const struct tb_test *t);

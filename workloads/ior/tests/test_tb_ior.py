@@ -103,6 +103,15 @@ class Output(Case):
             sample = (DATA / f"{name}.out").read_text()
             self.assertEqual(outline(self.run_ior(line).stdout), outline(sample), name)
 
+    def test_phases_are_announced(self) -> None:
+        """What -v says between the rows, in IOR's words and order; -d waits before each of what is timed."""
+        begin = time.monotonic()
+        text = self.run_ior("-w -W -r -C -v -d 1 -t 8 -b 8").stdout
+        self.assertGreaterEqual(time.monotonic() - begin, 2)
+        said = [line for line in text.splitlines() if re.match("Using|delay|Commenc|Verif|write  |read  ", line)]
+        first = ["Using", "delaying", "Commencing", "write", "Verifying", "delaying", "Commencing", "read"]
+        self.assertEqual([line.split()[0] for line in said], [*first, "write", "read"])
+
     def test_numbers_of_the_table(self) -> None:
         table = self.run_ior("-w -r -t 4k -b 64k -F").stdout.split("----\n")[1].split("\n\n")[0]
         for word in " ".join(" ".join(line.split()[1:10]) for line in table.splitlines()).split():
