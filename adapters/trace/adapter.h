@@ -14,31 +14,36 @@
 #ifndef TB_TRACE_ADAPTER_H
 #define TB_TRACE_ADAPTER_H
 
-#include <errno.h>
+#include <stdatomic.h>
 #include <tierbench/trace.h>
 
 #include "../wrap.h"
 
+/* Looked up once: a trace lives as long as the process, and where there is none this library does little. */
+extern tb_trace *_Atomic tb_application_found;
 static inline tb_trace *tb_application(void)
 {
-    return tb_trace_of(TB_TRACE_APPLICATION);
+    tb_trace *t = atomic_load_explicit(&tb_application_found, memory_order_relaxed);
+    if (!t)
+        tb_application_found = t = tb_trace_of(TB_TRACE_APPLICATION);
+    return t;
 }
 
+/* Never backwards, should the counters of two cores differ. */
 static inline struct tb_trace_time tb_since(double start)
 {
-    return (struct tb_trace_time){start, tb_trace_now()};
+    double end = tb_trace_now();
+    return (struct tb_trace_time){start, end > start ? end : start};
 }
 
-/* `result` of `call`; where it `went` well, `record` it with its time `t`.  What the program finds in errno is the call's. */
+/* `result` of `call`; where it `went` well, `record` it with its time `t`. */
 #define TB_TRACED(type, call, went, record)                                                                                      \
     do {                                                                                                                         \
         double start = tb_trace_now();                                                                                           \
         type result = call;                                                                                                      \
         if (went) {                                                                                                              \
             struct tb_trace_time t = tb_since(start);                                                                            \
-            int saved = errno;                                                                                                   \
             record;                                                                                                              \
-            errno = saved;                                                                                                       \
         }                                                                                                                        \
         return result;                                                                                                           \
     } while (0)

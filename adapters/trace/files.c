@@ -1,4 +1,5 @@
 /* Descriptors: made, copied, closed; names. */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -17,7 +18,9 @@ static const char *name_at(int dirfd, const char *path, char *out)
     if (!path || path[0] == '/' || dirfd == AT_FDCWD)
         return path;
     snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
+    int saved = errno;
     ssize_t n = REAL(readlink)(link, out, PATH_MAX - 1);
+    errno = saved;
     if (n <= 0 || n + strlen(path) + 2 > PATH_MAX)
         return NULL;
     out[n] = '/';

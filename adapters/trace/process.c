@@ -11,6 +11,8 @@
 #include "../mpi/events.h"
 #include "adapter.h"
 
+tb_trace *_Atomic tb_application_found;
+
 void *tb_real(const char *name)
 {
     void *f = dlsym(RTLD_NEXT, name);

@@ -3,6 +3,7 @@
  * moved.  Characters of getc, puts and the like, which libc's headers turn into
  * other calls, are not among them.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -146,8 +147,10 @@ SCAN(c23, "__isoc23_")
 
 static void sought(FILE *file, struct tb_trace_time t)
 {
+    int saved = errno;
     if (tb_trace_stream_is_known(tb_application(), file))
         tb_trace_stream_seek(tb_application(), file, ftello(file), t);
+    errno = saved;
 }
 
 #define SEEK(file, call) TB_TRACED(int, call, result == 0, sought(file, t))

@@ -161,10 +161,8 @@ static void finished(int fd, int opcode, int64_t offset, const volatile void *bu
     {                                                                                                                            \
         ssize_t n = REAL(aio_return##suffix)(b);                                                                                 \
         double start;                                                                                                            \
-        int saved = errno;                                                                                                       \
         if (take_request(b, &start))                                                                                             \
             finished(b->aio_fildes, b->aio_lio_opcode, b->aio_offset, b->aio_buf, n, start);                                     \
-        errno = saved;                                                                                                           \
         return n;                                                                                                                \
     }                                                                                                                            \
     TB_WRAPPER int lio_listio##suffix(int how, struct type *const list[], int n, struct sigevent *event)                         \

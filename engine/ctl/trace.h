@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "ctl.h"
+#include "trace_clock.h"
 #include "trace_file.h"
 
 struct ctl_trace {
@@ -18,6 +19,7 @@ struct ctl_trace {
     char folder[128], storage_out[PATH_MAX];
     struct tb_trace_job *job;
     struct timespec start; /* CLOCK_REALTIME of second 0 */
+    struct tb_trace_moment began; /* the same */
     double program_end;
 };
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "trace.h"
+#include "trace_records.h"
 
 /* What a killed process left is believed as far as it makes sense. */
 static bool makes_sense(const struct tb_trace_file *f, enum tb_trace_side side)
@@ -27,20 +28,36 @@ static bool makes_sense(const struct tb_trace_file *f, enum tb_trace_side side)
            memchr(f->command, 0, sizeof(f->command)) && memchr(f->host, 0, sizeof(f->host));
 }
 
+/* The counters of transfers that the process had not counted yet.  A chunk that lies wrong is passed over. */
+static void settle(struct tb_trace_file *f)
+{
+    for (uint32_t i = 0; i < f->n[TB_TRACE_POSIX]; i++)
+        for (int access = 0; access < 2; access++) {
+            uint32_t at = f->posix[i].slot.chunk[access];
+            struct tb_trace_chunk *c = (struct tb_trace_chunk *)(f->segments + at);
+            if (at && at % 8 == 0 && at + sizeof(*c) <= TB_TRACE_SEGMENTS && c->access == access && c->count <= c->room &&
+                at + sizeof(*c) + (uint64_t)c->room * sizeof(c->segment[0]) <= TB_TRACE_SEGMENTS)
+                tb_trace_settle_chunk(&f->posix[i], c);
+        }
+}
+
+/* A copy on write: a process may still run. */
 static const struct tb_trace_file *map_file(const char *path, enum tb_trace_side side)
 {
-    const struct tb_trace_file *f = MAP_FAILED;
+    struct tb_trace_file *f = MAP_FAILED;
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size == (off_t)sizeof(*f))
-        f = mmap(NULL, sizeof(*f), PROT_READ, MAP_SHARED, fd, 0);
+        f = mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     if (fd >= 0)
         close(fd);
     if (f == MAP_FAILED)
         return NULL;
-    if (makes_sense(f, side))
+    if (makes_sense(f, side)) {
+        settle(f);
         return f;
-    munmap((void *)f, sizeof(*f));
+    }
+    munmap(f, sizeof(*f));
     return NULL;
 }
 

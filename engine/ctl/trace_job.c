@@ -9,15 +9,11 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include "trace.h"
-#include "trace_clock.h"
 
 #define SUFFIX ".darshan"
-#define CALIBRATION_NS 10000000u /* the counter's rate is right to 1e-5 */
+#define CALIBRATION_NS 10000000u
 #define LUSTRE_MAGIC 0x0BD00BD0
 #define LUSTRE_BLOCK (1 << 20) /* its statfs says 4096, its stripes are larger */
 
@@ -44,32 +40,13 @@ int ctl_trace_check(struct ctl_trace *t)
     return 0;
 }
 
-/* Does the counter run at one rate on all cores?  The kernel uses it as its own clock only then. */
-static bool counter_is_clock(void)
+/* Over what has passed since the job began, at least so long that its rate is right to 1e-5. */
+static void calibrate(struct ctl_trace *t)
 {
-    char source[32] = "";
-    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || read(fd, source, sizeof(source) - 1) < 0)
-        source[0] = 0;
-    if (fd >= 0)
-        close(fd);
-#if defined(__x86_64__)
-    unsigned a, b, c, d = 0;
-    return strcmp(source, "tsc\n") == 0 && __get_cpuid(0x80000007, &a, &b, &c, &d) && d & 1u << 8;
-#else
-    return false;
-#endif
-}
-
-static void calibrate(struct tb_trace_job *j)
-{
-    uint64_t ns = tb_trace_clock_ns() - j->start_ns;
-    if (!counter_is_clock())
-        return;
+    uint64_t ns = tb_trace_clock_ns() - t->began.ns;
     if (ns < CALIBRATION_NS)
         nanosleep(&(struct timespec){0, (long)(CALIBRATION_NS - ns)}, NULL);
-    ns = tb_trace_clock_ns() - j->start_ns;
-    j->seconds_a_tick = (double)ns * 1e-9 / (double)(tb_trace_ticks() - j->start_ticks);
+    t->job->seconds_a_tick = tb_trace_seconds_a_tick(t->began, tb_trace_moment());
 }
 
 static bool is_left_out(const char *type)
@@ -135,8 +112,9 @@ int ctl_trace_begin(struct ctl_trace *t, const char *instance)
         return ctl_fail("--trace: cannot write %s", path);
     }
     clock_gettime(CLOCK_REALTIME, &t->start);
-    t->job->start_ns = tb_trace_clock_ns();
-    t->job->start_ticks = tb_trace_ticks();
+    t->began = tb_trace_moment();
+    t->job->start_ns = t->began.ns;
+    t->job->start_ticks = t->began.ticks;
     for (int i = 0; i < TB_TRACE_LAUNCHERS; i++)
         t->job->stranger[i] = getenv(tb_trace_rank_variable[i]) != NULL;
     list_mounts(t->job);
@@ -158,7 +136,7 @@ void ctl_trace_tell(struct ctl_trace *t, const struct tb_config *c)
     add_prefix(t->job, c->pfs.path);
     for (uint32_t i = 0; i < c->n_prefixes; i++)
         add_prefix(t->job, c->prefixes[i].prefix);
-    calibrate(t->job);
+    calibrate(t);
 }
 
 void ctl_trace_environment(const struct ctl_trace *t, char *libraries, size_t size)

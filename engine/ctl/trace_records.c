@@ -143,7 +143,7 @@ static void combine(const struct module *m, struct record *into, const struct re
 
 static void add_to_tally(struct tally *t, const struct tb_trace_common *c)
 {
-    for (uint32_t i = 0, at; i < c->n && i < TB_TRACE_COMMON; i++) {
+    for (uint32_t i = 1, at; i <= c->n && i <= TB_TRACE_COMMON; i++) {
         for (at = 0; at < t->n && t->value[at] != c->value[i]; at++)
             ;
         if (at == TALLY)

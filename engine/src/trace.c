@@ -30,21 +30,6 @@ static struct tb_trace sides[2];
 static _Atomic int state[2]; /* 0 not tried, 1 trying, 2 recording, 3 none */
 static const struct tb_trace_job *_Atomic job;
 
-const struct tb_trace_job *tb_trace_job_of(void)
-{
-    return job;
-}
-
-double tb_trace_now(void)
-{
-    const struct tb_trace_job *j = atomic_load_explicit(&job, memory_order_relaxed);
-    if (!j)
-        return 0;
-    if (j->seconds_a_tick > 0)
-        return (double)(int64_t)(tb_trace_ticks() - j->start_ticks) * j->seconds_a_tick;
-    return (double)(int64_t)(tb_trace_clock_ns() - j->start_ns) * 1e-9;
-}
-
 /* Mapped, or NULL. */
 static void *map_file(const char *path, int flags, size_t size, int protection)
 {
@@ -65,8 +50,10 @@ static bool find_job(const char *folder)
     if (snprintf(path, sizeof(path), "%s/job", folder) >= (int)sizeof(path))
         return false;
     struct tb_trace_job *j = map_file(path, O_RDONLY, sizeof(*j), PROT_READ);
-    if (j && j->magic == TB_TRACE_MAGIC)
+    if (j && j->magic == TB_TRACE_MAGIC) {
+        tb_trace_clock_begin(j);
         job = j;
+    }
     return job != NULL;
 }
 

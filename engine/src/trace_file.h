@@ -49,12 +49,12 @@ struct tb_trace_job {
 enum tb_trace_module { TB_TRACE_POSIX, TB_TRACE_STDIO, TB_TRACE_MPIIO, TB_TRACE_MODULES };
 enum tb_trace_state { TB_TRACE_RUNS, TB_TRACE_ENDED };
 
-/* The first values that came, how often each; the place of the last one is looked at first, then a hash of places. */
+/* How often each of the first values came, from 1 to `n`; all others stand at 0.  Found by a hash of their places. */
 struct tb_trace_common {
-    uint32_t n, last;
-    uint8_t place[2 * TB_TRACE_COMMON]; /* + 1; 0: none */
-    int64_t value[TB_TRACE_COMMON];
-    uint64_t count[TB_TRACE_COMMON];
+    uint32_t n;
+    uint8_t place[256];
+    int64_t value[1 + TB_TRACE_COMMON];
+    uint64_t count[1 + TB_TRACE_COMMON];
 };
 
 /* What every module's record has in front. */
@@ -95,6 +95,7 @@ struct tb_trace_chunk {
     uint16_t module, access;
     uint32_t file; /* number of its record */
     uint32_t count, room;
+    uint32_t settled; /* POSIX: so many of them stand in the record's counters too */
     struct tb_dxt_segment segment[];
 };
 

@@ -33,8 +33,8 @@ static void count_transfer(struct tb_trace_mpiio *m, const struct tb_trace_mpi *
     enum tb_trace_access access = reads ? TB_TRACE_READ : TB_TRACE_WRITE;
     c[ops[e->way][access]]++;
     c[reads ? MPIIO_BYTES_READ : MPIIO_BYTES_WRITTEN] += n;
-    tb_trace_count_size(&c[reads ? MPIIO_SIZE_READ_0_100 : MPIIO_SIZE_WRITE_0_100], n);
-    tb_trace_count_common(&m->sizes, n);
+    tb_trace_count_size(&c[reads ? MPIIO_SIZE_READ_0_100 : MPIIO_SIZE_WRITE_0_100], n, 1);
+    tb_trace_count_common(&m->sizes, n, 1);
     c[MPIIO_RW_SWITCHES] += m->last && m->last != 1u + access;
     m->last = 1u + access;
     tb_trace_note_first_last(&times[reads ? POSIX_F_READ_START : POSIX_F_WRITE_START],
@@ -67,6 +67,16 @@ static void count(struct tb_trace_mpiio *m, const struct tb_trace_mpi *e, struct
     }
 }
 
+static void keep_segment(tb_trace *t, int number, const struct tb_trace_mpi *e, struct tb_trace_time time)
+{
+    enum tb_trace_access access = e->call == TB_TRACE_MPI_READ ? TB_TRACE_READ : TB_TRACE_WRITE;
+    struct tb_trace_chunk *c = tb_trace_chunk_of(t->file, &t->file->mpiio[number].slot, access);
+    if (!c || c->count == c->room)
+        c = tb_trace_chunk_more(t, TB_TRACE_MPIIO, number, access);
+    if (c)
+        tb_trace_append(c, e->offset, (int64_t)e->bytes, time);
+}
+
 void tb_trace_mpi(tb_trace *t, const struct tb_trace_mpi *e)
 {
     if (!tb_trace_enter(t))
@@ -79,8 +89,7 @@ void tb_trace_mpi(tb_trace *t, const struct tb_trace_mpi *e)
         tb_trace_take(&m->slot.lock);
         tb_trace_mark(&m->slot);
         if (e->call == TB_TRACE_MPI_READ || e->call == TB_TRACE_MPI_WRITE)
-            tb_trace_segment(t, TB_TRACE_MPIIO, number, e->call == TB_TRACE_MPI_READ ? TB_TRACE_READ : TB_TRACE_WRITE, e->offset,
-                             (int64_t)e->bytes, time);
+            keep_segment(t, number, e, time);
         count(m, e, time);
         tb_trace_drop(&m->slot.lock);
     }

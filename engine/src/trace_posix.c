@@ -1,16 +1,15 @@
 /*
  * Calls on descriptors.  The counters are Darshan's to the letter, where its rules
  * are peculiar too: the offset of read and write is the file's, not the
- * descriptor's; an open sets it to 0, also for appending; "sequential" is behind
- * the last byte, "consecutive" exactly behind it, and byte 0 is never either
- * for a file just opened.
+ * descriptor's, and an open sets it to 0, also for appending.
  */
 #include "trace_records.h"
 
 #define MEMORY_ALIGNMENT 8
+#define SETTLE_AT 64 /* their segments are still in the first cache */
 
 /* The record of a descriptor with its lock held, or NULL: not recorded.  Then `end`. */
-static struct tb_trace_posix *begin(struct tb_trace *t, int number)
+static inline struct tb_trace_posix *begin(struct tb_trace *t, int number)
 {
     struct tb_trace_posix *p = number < 0 ? NULL : &t->file->posix[number];
     if (p) {
@@ -20,7 +19,7 @@ static struct tb_trace_posix *begin(struct tb_trace *t, int number)
     return p;
 }
 
-static void end(struct tb_trace_posix *p)
+static inline void end(struct tb_trace_posix *p)
 {
     if (p)
         tb_trace_drop(&p->slot.lock);
@@ -46,6 +45,7 @@ void tb_trace_open(tb_trace *t, int fd, const char *path, mode_t mode, struct tb
     if (p) {
         if (mode)
             p->record.counters[POSIX_MODE] = mode;
+        tb_trace_settle(t->file, p);
         p->offset = p->last_byte[0] = p->last_byte[1] = 0;
         count_open(p, POSIX_OPENS, time);
     }
@@ -86,6 +86,7 @@ void tb_trace_close(tb_trace *t, int closing, struct tb_trace_time time)
         return;
     struct tb_trace_posix *p = begin(t, closing);
     double *times = p->record.times;
+    tb_trace_settle(t->file, p);
     p->last_byte[0] = p->last_byte[1] = 0;
     tb_trace_note_first_last(&times[POSIX_F_CLOSE_START], &times[POSIX_F_CLOSE_END], time);
     tb_trace_add_time(&times[POSIX_F_META_TIME], &p->meta_until, time);
@@ -93,52 +94,35 @@ void tb_trace_close(tb_trace *t, int closing, struct tb_trace_time time)
     tb_trace_leave();
 }
 
-/* Where an access of each kind counts. */
-static const struct kind {
-    enum tb_posix_counter ops, bytes, max_byte, consecutive, sequential, bins, longest_size;
-    enum tb_posix_time first, last, time, longest;
-} kinds[2] = {
-    [TB_TRACE_WRITE] = {POSIX_WRITES, POSIX_BYTES_WRITTEN, POSIX_MAX_BYTE_WRITTEN, POSIX_CONSEC_WRITES, POSIX_SEQ_WRITES,
-                        POSIX_SIZE_WRITE_0_100, POSIX_MAX_WRITE_TIME_SIZE, POSIX_F_WRITE_START, POSIX_F_WRITE_END,
-                        POSIX_F_WRITE_TIME, POSIX_F_MAX_WRITE_TIME},
-    [TB_TRACE_READ] = {POSIX_READS, POSIX_BYTES_READ, POSIX_MAX_BYTE_READ, POSIX_CONSEC_READS, POSIX_SEQ_READS,
-                       POSIX_SIZE_READ_0_100, POSIX_MAX_READ_TIME_SIZE, POSIX_F_READ_START, POSIX_F_READ_END,
-                       POSIX_F_READ_TIME, POSIX_F_MAX_READ_TIME},
-};
-
-/* A division takes longer than all the rest of this file, and block sizes are powers of two. */
-static bool is_multiple(int64_t offset, int64_t of)
-{
-    return (of & (of - 1)) == 0 ? (offset & (of - 1)) == 0 : offset % of == 0;
-}
-
-static void count_place(struct tb_trace_posix *p, enum tb_trace_access access, int64_t offset, int64_t n)
-{
-    const struct kind *k = &kinds[access];
-    int64_t *c = p->record.counters, last = p->last_byte[access], alignment = c[POSIX_FILE_ALIGNMENT], stride = 0;
-    c[k->sequential] += offset > last;
-    c[k->consecutive] += offset == last + 1;
-    if (offset > last && last != 0)
-        stride = offset - last - 1;
-    tb_trace_count_common(&p->strides, stride);
-    p->last_byte[access] = offset + n - 1;
-    p->offset = offset + n;
-    if (c[k->max_byte] < offset + n - 1)
-        c[k->max_byte] = offset + n - 1;
-    if (alignment > 0 && !is_multiple(offset, alignment))
-        c[POSIX_FILE_NOT_ALIGNED]++;
-}
-
-static void count_transfer(struct tb_trace_posix *p, enum tb_trace_access access, const void *buf, int64_t n)
+/* What depends on the order of reads and writes, and what no segment says, is counted at once. */
+static inline void note_order(struct tb_trace_posix *p, enum tb_trace_access access, const void *buf)
 {
     int64_t *c = p->record.counters;
-    c[kinds[access].ops]++;
-    c[kinds[access].bytes] += n;
-    tb_trace_count_size(&c[kinds[access].bins], n);
-    tb_trace_count_common(&p->sizes, n);
     c[POSIX_MEM_NOT_ALIGNED] += (uintptr_t)buf % MEMORY_ALIGNMENT != 0;
     c[POSIX_RW_SWITCHES] += p->last && p->last != 1u + access;
     p->last = 1u + access;
+}
+
+static struct tb_trace_chunk *next_chunk(struct tb_trace *t, int number, struct tb_trace_posix *p, enum tb_trace_access access)
+{
+    tb_trace_settle(t->file, p);
+    return tb_trace_chunk_more(t, TB_TRACE_POSIX, number, access);
+}
+
+/* A segment, and the counters of all before it that have none yet, if they are many. */
+static inline void keep(struct tb_trace *t, int number, struct tb_trace_posix *p, enum tb_trace_access access, int64_t offset,
+                        int64_t n, struct tb_trace_time time)
+{
+    struct tb_trace_chunk *c = tb_trace_chunk_of(t->file, &p->slot, access);
+    if (!c || c->count == c->room)
+        c = next_chunk(t, number, p, access);
+    if (!c) {
+        tb_trace_count_transfers(p, access, &(struct tb_dxt_segment){offset, n, time.start, time.end}, 1);
+        return;
+    }
+    tb_trace_append(c, offset, n, time);
+    if (c->count - c->settled >= SETTLE_AT)
+        tb_trace_settle_chunk(p, c);
 }
 
 void tb_trace_transfer(tb_trace *t, int fd, enum tb_trace_access access, int64_t offset, const void *buf, size_t n,
@@ -148,16 +132,11 @@ void tb_trace_transfer(tb_trace *t, int fd, enum tb_trace_access access, int64_t
     if (number < 0 || !tb_trace_enter(t))
         return;
     struct tb_trace_posix *p = begin(t, number);
-    const struct kind *k = &kinds[access];
-    double *times = p->record.times;
     if (offset == TB_TRACE_HERE)
         offset = p->offset;
-    tb_trace_segment(t, TB_TRACE_POSIX, number, access, offset, (int64_t)n, time);
-    count_place(p, access, offset, (int64_t)n);
-    count_transfer(p, access, buf, (int64_t)n);
-    tb_trace_note_first_last(&times[k->first], &times[k->last], time);
-    tb_trace_note_longest(&times[k->longest], &p->record.counters[k->longest_size], (int64_t)n, time);
-    tb_trace_add_time(&times[k->time], &p->until[access], time);
+    p->offset = offset + (int64_t)n;
+    note_order(p, access, buf);
+    keep(t, number, p, access, offset, (int64_t)n, time);
     end(p);
     tb_trace_leave();
 }
@@ -193,6 +172,7 @@ void tb_trace_sync(tb_trace *t, int fd, bool data_only, struct tb_trace_time tim
     if (number < 0 || !tb_trace_enter(t))
         return;
     struct tb_trace_posix *p = begin(t, number);
+    tb_trace_settle(t->file, p);
     p->record.counters[data_only ? POSIX_FDSYNCS : POSIX_FSYNCS]++;
     tb_trace_add_time(&p->record.times[POSIX_F_WRITE_TIME], &p->until[TB_TRACE_WRITE], time);
     end(p);

@@ -18,20 +18,15 @@
 
 _Thread_local int tb_tracing __attribute__((tls_model("initial-exec")));
 
-bool tb_trace_enter(struct tb_trace *t)
+bool tb_trace_enter_again(struct tb_trace *t)
 {
     struct tb_trace_file *f = t ? t->file : NULL;
-    if (!f)
-        return false;
-    if (tb_tracing == 1)
+    if (f && tb_tracing == 1)
         f->interrupted++;
-    if (tb_tracing)
-        return false;
-    tb_tracing = 1;
-    return true;
+    return false;
 }
 
-void tb_trace_take(_Atomic uint32_t *lock)
+void tb_trace_wait(_Atomic uint32_t *lock)
 {
     for (int i = 0; atomic_exchange_explicit(lock, 1, memory_order_acquire); i++)
         if (i >= 100)
@@ -103,7 +98,10 @@ static const char *clean(const char *path, char *out)
     if (path[0] == '<')
         return path; /* no file: a standard stream */
     if (path[0] != '/') {
-        if (!getcwd(out, PATH_MAX))
+        int saved = errno;
+        const char *folder = getcwd(out, PATH_MAX);
+        errno = saved;
+        if (!folder)
             return NULL;
         n = strlen(out);
         if (n > 1)
@@ -271,7 +269,8 @@ static void adopt_fd(struct tb_trace *t, struct tb_trace_file *parent, int fd)
         return;
     struct tb_trace_posix *p = &t->file->posix[now], *from = &parent->posix[was];
     p->offset = from->offset;
-    memcpy(p->last_byte, from->last_byte, sizeof(p->last_byte));
+    for (int access = 0; access < 2; access++)
+        p->last_byte[access] = tb_trace_last_byte(parent, from, (enum tb_trace_access)access);
 }
 
 void tb_trace_adopt(struct tb_trace *t, struct tb_trace_file *parent)
@@ -289,62 +288,4 @@ void tb_trace_adopt(struct tb_trace *t, struct tb_trace_file *parent)
         if (now >= 0)
             t->file->stdio[now].offset = parent->stdio[was].offset;
     }
-}
-
-void tb_trace_add_time(double *sum, double *until, struct tb_trace_time t)
-{
-    if (t.end <= *until)
-        return;
-    *sum += t.end - (t.start > *until ? t.start : *until);
-    *until = t.end;
-}
-
-void tb_trace_note_first_last(double *first, double *last, struct tb_trace_time t)
-{
-    if (*first == 0 || *first > t.start)
-        *first = t.start;
-    *last = t.end;
-}
-
-void tb_trace_note_longest(double *longest, int64_t *size, int64_t n, struct tb_trace_time t)
-{
-    if (*longest >= t.end - t.start)
-        return;
-    *longest = t.end - t.start;
-    *size = n;
-}
-
-void tb_trace_count_size(int64_t *bins, int64_t n)
-{
-    static const int64_t ends[] = {100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30};
-    int i = 0;
-    while (i < 9 && n > ends[i])
-        i++;
-    bins[i]++;
-}
-
-/* Where a value stands, or would: half of the places stay free. */
-static uint8_t *place_of(struct tb_trace_common *c, int64_t value)
-{
-    uint32_t i = (uint32_t)((uint64_t)value * 0x9e3779b97f4a7c15ull >> 58);
-    _Static_assert(sizeof(c->place) == 64, "six bits");
-    while (c->place[i] && c->value[c->place[i] - 1] != value)
-        i = (i + 1) % sizeof(c->place);
-    return &c->place[i];
-}
-
-void tb_trace_count_common(struct tb_trace_common *c, int64_t value)
-{
-    uint32_t i = c->last;
-    if (i >= c->n || c->value[i] != value) {
-        uint8_t *place = place_of(c, value);
-        if (!*place && c->n == TB_TRACE_COMMON)
-            return; /* the first ones are told apart, no more */
-        if (!*place) {
-            c->value[c->n] = value;
-            *place = (uint8_t)++c->n;
-        }
-        i = c->last = *place - 1u;
-    }
-    c->count[i]++;
 }

@@ -8,6 +8,9 @@
 #ifndef TB_TRACE_RECORDS_H
 #define TB_TRACE_RECORDS_H
 
+#include <sys/single_threaded.h>
+
+#include "trace_count.h"
 #include "trace_file.h"
 
 #define TB_TRACE_FDS (1 << 20) /* as the kernel allows a process */
@@ -41,10 +44,28 @@ struct tb_trace {
  */
 extern _Thread_local int tb_tracing __attribute__((tls_model("initial-exec")));
 /* False: it is already, or nothing is traced; a call that is left out is counted. */
-bool tb_trace_enter(struct tb_trace *t);
+bool tb_trace_enter_again(struct tb_trace *t);
+static inline bool tb_trace_enter(struct tb_trace *t)
+{
+    if (!t || !t->file || tb_tracing)
+        return tb_trace_enter_again(t);
+    tb_tracing = 1;
+    return true;
+}
 static inline void tb_trace_leave(void) { tb_tracing--; }
 
-void tb_trace_take(_Atomic uint32_t *lock);
+/*
+ * A process of one thread has nobody to wait for, and an atomic exchange would wait
+ * until all that the program wrote before has left the processor's store buffer.
+ */
+void tb_trace_wait(_Atomic uint32_t *lock);
+static inline void tb_trace_take(_Atomic uint32_t *lock)
+{
+    if (__libc_single_threaded)
+        atomic_store_explicit(lock, 1, memory_order_relaxed);
+    else if (atomic_exchange_explicit(lock, 1, memory_order_acquire))
+        tb_trace_wait(lock);
+}
 static inline void tb_trace_drop(_Atomic uint32_t *lock) { atomic_store_explicit(lock, 0, memory_order_release); }
 
 static inline void tb_trace_mark(struct tb_trace_slot *slot) { atomic_store_explicit(&slot->active, 1, memory_order_relaxed); }
@@ -68,16 +89,33 @@ const char *tb_trace_name_of(struct tb_trace_file *f, enum tb_trace_module modul
  */
 bool tb_trace_room(struct tb_trace *t, int area, uint64_t bytes);
 
-/* One more transfer of a record whose lock is held. */
-void tb_trace_segment(struct tb_trace *t, enum tb_trace_module module, int number, enum tb_trace_access access, int64_t offset,
-                      int64_t length, struct tb_trace_time time);
+/* The last chunk of a record and an access, or NULL: none yet. */
+static inline struct tb_trace_chunk *tb_trace_chunk_of(struct tb_trace_file *f, const struct tb_trace_slot *slot,
+                                                       enum tb_trace_access access)
+{
+    return slot->chunk[access] ? (struct tb_trace_chunk *)(f->segments + slot->chunk[access]) : NULL;
+}
+/* A new one, where that is full; NULL: no room, and a transfer that is counted as left out.  With the record's lock. */
+struct tb_trace_chunk *tb_trace_chunk_more(struct tb_trace *t, enum tb_trace_module module, int number, enum tb_trace_access access);
 
-/* What the modules share: time without overlap, first and last times, sizes. */
-void tb_trace_add_time(double *sum, double *until, struct tb_trace_time t);
-void tb_trace_note_first_last(double *first, double *last, struct tb_trace_time t);
-void tb_trace_note_longest(double *longest, int64_t *size, int64_t n, struct tb_trace_time t);
-void tb_trace_count_size(int64_t *bins, int64_t n);
-void tb_trace_count_common(struct tb_trace_common *c, int64_t value);
+/* Field by field: a copy of the whole would wait for the fields' stores. */
+static inline void tb_trace_append(struct tb_trace_chunk *c, int64_t offset, int64_t length, struct tb_trace_time time)
+{
+    struct tb_dxt_segment *s = &c->segment[c->count];
+    s->offset = offset;
+    s->length = length;
+    s->start = time.start;
+    s->end = time.end;
+    atomic_signal_fence(memory_order_release); /* a process that is killed here has whole segments only */
+    c->count++;
+}
+
+/* The counters of some transfers, of a chunk's that have none yet, of all of a record's: trace_settle.c.  With its lock. */
+void tb_trace_count_transfers(struct tb_trace_posix *p, enum tb_trace_access access, const struct tb_dxt_segment *s, uint32_t n);
+void tb_trace_settle_chunk(struct tb_trace_posix *p, struct tb_trace_chunk *c);
+void tb_trace_settle(struct tb_trace_file *f, struct tb_trace_posix *p);
+/* As it will be when all is counted. */
+int64_t tb_trace_last_byte(struct tb_trace_file *f, const struct tb_trace_posix *p, enum tb_trace_access access);
 
 /* The record of a descriptor, or -1. */
 static inline int tb_trace_of_fd(const struct tb_trace *t, int fd)
@@ -90,8 +128,5 @@ void tb_trace_set_fd(struct tb_trace *t, int fd, int number);
 int tb_trace_stream_number(const struct tb_trace *t, const void *stream);
 /* A child by fork: what it has open goes on in records of its own file. */
 void tb_trace_adopt(struct tb_trace *t, struct tb_trace_file *parent);
-
-/* The job's clock and file, NULL without a trace. */
-const struct tb_trace_job *tb_trace_job_of(void);
 
 #endif

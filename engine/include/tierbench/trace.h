@@ -16,7 +16,7 @@
  *             transfers; what no longer fits is counted and the log says so
  *   threads   every function may be called by any thread; one that interrupts
  *             itself (a signal handler) leaves the interrupting call out, counted
- *   errors    none: a trace that fails never makes the program fail
+ *   errors    none: a trace that fails never makes the program fail, nor changes errno
  *   NULL      as `trace` does nothing
  */
 #ifndef TIERBENCH_TRACE_H
@@ -52,8 +52,24 @@ struct tb_trace_time {
  */
 tb_trace *tb_trace_of(enum tb_trace_side side);
 
-/* Seconds since the start of the job, by the time-stamp counter where it is one.  0 without a trace. */
-double tb_trace_now(void);
+/*
+ * Seconds since the start of the job, 0 without a trace: by the time-stamp counter where it
+ * can be believed, else by CLOCK_MONOTONIC.  Inline, because each call is looked at twice.
+ */
+struct tb_trace_clock {
+    uint64_t start_ticks;
+    double seconds_a_tick; /* 0: not by the counter */
+};
+extern struct tb_trace_clock tb_trace_clock;
+double tb_trace_now_by_kernel(void);
+static inline double tb_trace_now(void)
+{
+#if defined(__x86_64__)
+    if (tb_trace_clock.seconds_a_tick > 0)
+        return (double)(int64_t)(__builtin_ia32_rdtsc() - tb_trace_clock.start_ticks) * tb_trace_clock.seconds_a_tick;
+#endif
+    return tb_trace_now_by_kernel();
+}
 
 /*
  * How the process goes: by exit or into another program, which ends its records
