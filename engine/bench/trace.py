@@ -1,4 +1,4 @@
-"""What a trace costs: the same calls in two instances that take turns, one of them traced on both sides.
+"""What a trace costs a call: traced and untraced batches take turns in one process, on one file in a RAM tier.
 
     trace.py [BUILD_DIR [OUT_DIR]] [--repetitions N] [--only WORD]
 
@@ -7,52 +7,64 @@ Writes OUT_DIR/trace-<time>.json and prints a table, as bench.py does.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 
-from bench import Bench, Pairs, Row, chosen, finish, measuring, parse, provenance, run, serving
+from bench import (
+    MIB,
+    Bench,
+    CannotMeasureError,
+    Pairs,
+    Row,
+    chosen,
+    finish,
+    measuring,
+    parse,
+    provenance,
+    run,
+)
 
-SMALL_OPERATIONS = 20000  # of a repetition of tb-bench's cases at 4 KiB
 BUDGET_NS = 60
+ROUNDS = 5
+"""Repetitions of tb-trace-cost in one of ours: 7 times as many keep all their segments."""
 
 
-def pairs(bench: Bench, case: str, *options: str) -> Pairs:
-    """Seconds of a case traced and untraced, in turn after one unmeasured repetition of both."""
-    config, folder = bench.ram_config(), bench.root / "pfs"
-    plain = bench.tiered(config, case, folder / "plain", *options)
-    traced = bench.tiered(config, case, folder / "traced", *options)
-    at = traced.index("run") + 1
-    traced[at:at] = ["--trace", str(bench.root / "out.darshan")]
-    with serving(traced) as ours, serving(plain) as theirs:
-        ours.repeat(), theirs.repeat()
-        return [(ours.repeat(), theirs.repeat()) for _ in range(bench.repetitions)]
+def pairs(bench: Bench, call: str, size: int) -> Pairs:
+    """Nanoseconds of a call traced and untraced."""
+    tools = bench.build / "bin"
+    command = [str(tools / "tierctl"), "run", "-c", str(bench.ram_config())]
+    command += ["--trace", str(bench.root / "out.darshan"), "--"]
+    command += [str(tools / "tb-trace-cost"), call, str(size), str(bench.root / "pfs")]
+    command += [str(bench.repetitions * ROUNDS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)  # noqa: S603
+    if done.returncode != 0:
+        raise CannotMeasureError(f"{' '.join(command)}: {done.stderr.strip()[-600:]}")
+    lines = done.stdout.split("\n")[: bench.repetitions * ROUNDS]
+    return [(float(traced), float(plain)) for traced, plain in (line.split() for line in lines)]
 
 
-def ratio(case: str) -> Callable[[Bench], Pairs]:
+def ratio(call: str) -> Callable[[Bench], Pairs]:
     """Time traced over time untraced."""
-    return lambda bench: pairs(bench, case, "-s", "128")
+    return lambda bench: pairs(bench, call, MIB)
 
 
-def more_ns(case: str) -> Callable[[Bench], Pairs]:
+def more_ns(call: str) -> Callable[[Bench], Pairs]:
     """Nanoseconds that an operation takes longer, over the budget."""
-
-    def measure(bench: Bench) -> Pairs:
-        return [((ours - theirs) / SMALL_OPERATIONS * 1e9, BUDGET_NS) for ours, theirs in pairs(bench, case)]
-
-    return measure
+    return lambda bench: [(traced - plain, BUDGET_NS) for traced, plain in pairs(bench, call, 4096)]
 
 
 def main() -> int:
     """Measure all of it."""
     args = parse()
-    same, budget = "the same untraced", f"{BUDGET_NS} ns"
+    calls = ("pwrite", "pread")
     rows = [
-        Row(f"{call} 1 MiB, RAM tier, traced", same, "at most", 1.03, ratio(f"{call}-1m"))
-        for call in ("write", "read")
+        Row(f"{call} of 1 MiB, RAM tier, traced", "the same untraced", "at most", 1.03, ratio(call))
+        for call in calls
     ]
     rows += [
-        Row(f"what tracing adds to a {call} of 4 KiB", budget, "at most", 1.0, more_ns(f"{call}-4k"))
-        for call in ("pwrite", "pread")
+        Row(f"what tracing adds to a {call} of 4 KiB", f"{BUDGET_NS} ns", "at most", 1.0, more_ns(call))
+        for call in calls
     ]
     wanted = chosen(rows, args)
     with measuring(args) as bench:

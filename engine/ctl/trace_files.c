@@ -28,19 +28,6 @@ static bool makes_sense(const struct tb_trace_file *f, enum tb_trace_side side)
            memchr(f->command, 0, sizeof(f->command)) && memchr(f->host, 0, sizeof(f->host));
 }
 
-/* The counters of transfers that the process had not counted yet.  A chunk that lies wrong is passed over. */
-static void settle(struct tb_trace_file *f)
-{
-    for (uint32_t i = 0; i < f->n[TB_TRACE_POSIX]; i++)
-        for (int access = 0; access < 2; access++) {
-            uint32_t at = f->posix[i].slot.chunk[access];
-            struct tb_trace_chunk *c = (struct tb_trace_chunk *)(f->segments + at);
-            if (at && at % 8 == 0 && at + sizeof(*c) <= TB_TRACE_SEGMENTS && c->access == access && c->count <= c->room &&
-                at + sizeof(*c) + (uint64_t)c->room * sizeof(c->segment[0]) <= TB_TRACE_SEGMENTS)
-                tb_trace_settle_chunk(&f->posix[i], c);
-        }
-}
-
 /* A copy on write: a process may still run. */
 static const struct tb_trace_file *map_file(const char *path, enum tb_trace_side side)
 {
@@ -54,7 +41,8 @@ static const struct tb_trace_file *map_file(const char *path, enum tb_trace_side
     if (f == MAP_FAILED)
         return NULL;
     if (makes_sense(f, side)) {
-        settle(f);
+        for (uint32_t i = 0; i < f->n[TB_TRACE_POSIX]; i++)
+            tb_trace_settle(f, &f->posix[i]); /* what the process had not counted yet */
         return f;
     }
     munmap(f, sizeof(*f));

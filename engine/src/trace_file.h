@@ -67,9 +67,11 @@ struct tb_trace_slot {
 
 struct tb_trace_posix {
     struct tb_trace_slot slot;
-    uint32_t last; /* 1 + the last access; 0: none yet */
+    uint32_t last;         /* 1 + the last access; 0: none yet */
+    uint32_t anew;         /* opened or closed since: the next access has no last byte before it */
+    uint32_t unsettled[2]; /* by access: the first chunk that may hold transfers which are not counted; 0: none yet */
     int64_t offset;
-    int64_t last_byte[2]; /* by access */
+    int64_t last_byte[2];  /* by access, of what is counted */
     double until[2], meta_until;
     struct tb_posix_record record;
     struct tb_trace_common sizes, strides;
@@ -96,6 +98,7 @@ struct tb_trace_chunk {
     uint32_t file; /* number of its record */
     uint32_t count, room;
     uint32_t settled; /* POSIX: so many of them stand in the record's counters too */
+    uint32_t next;    /* where the chunk behind it stands; 0: none yet */
     struct tb_dxt_segment segment[];
 };
 

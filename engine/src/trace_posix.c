@@ -6,7 +6,6 @@
 #include "trace_records.h"
 
 #define MEMORY_ALIGNMENT 8
-#define SETTLE_AT 64 /* their segments are still in the first cache */
 
 /* The record of a descriptor with its lock held, or NULL: not recorded.  Then `end`. */
 static inline struct tb_trace_posix *begin(struct tb_trace *t, int number)
@@ -45,8 +44,8 @@ void tb_trace_open(tb_trace *t, int fd, const char *path, mode_t mode, struct tb
     if (p) {
         if (mode)
             p->record.counters[POSIX_MODE] = mode;
-        tb_trace_settle(t->file, p);
-        p->offset = p->last_byte[0] = p->last_byte[1] = 0;
+        p->offset = 0;
+        p->anew = 1;
         count_open(p, POSIX_OPENS, time);
     }
     end(p);
@@ -86,8 +85,7 @@ void tb_trace_close(tb_trace *t, int closing, struct tb_trace_time time)
         return;
     struct tb_trace_posix *p = begin(t, closing);
     double *times = p->record.times;
-    tb_trace_settle(t->file, p);
-    p->last_byte[0] = p->last_byte[1] = 0;
+    p->anew = 1;
     tb_trace_note_first_last(&times[POSIX_F_CLOSE_START], &times[POSIX_F_CLOSE_END], time);
     tb_trace_add_time(&times[POSIX_F_META_TIME], &p->meta_until, time);
     end(p);
@@ -97,32 +95,33 @@ void tb_trace_close(tb_trace *t, int closing, struct tb_trace_time time)
 /* What depends on the order of reads and writes, and what no segment says, is counted at once. */
 static inline void note_order(struct tb_trace_posix *p, enum tb_trace_access access, const void *buf)
 {
-    int64_t *c = p->record.counters;
-    c[POSIX_MEM_NOT_ALIGNED] += (uintptr_t)buf % MEMORY_ALIGNMENT != 0;
-    c[POSIX_RW_SWITCHES] += p->last && p->last != 1u + access;
+    if ((uintptr_t)buf % MEMORY_ALIGNMENT != 0)
+        p->record.counters[POSIX_MEM_NOT_ALIGNED]++;
+    if (p->last == 1u + access)
+        return;
+    p->record.counters[POSIX_RW_SWITCHES] += p->last != 0;
     p->last = 1u + access;
 }
 
 static struct tb_trace_chunk *next_chunk(struct tb_trace *t, int number, struct tb_trace_posix *p, enum tb_trace_access access)
 {
-    tb_trace_settle(t->file, p);
-    return tb_trace_chunk_more(t, TB_TRACE_POSIX, number, access);
+    struct tb_trace_chunk *c = tb_trace_chunk_more(t, TB_TRACE_POSIX, number, access);
+    if (c && !p->unsettled[access])
+        p->unsettled[access] = p->slot.chunk[access];
+    return c;
 }
 
-/* A segment, and the counters of all before it that have none yet, if they are many. */
-static inline void keep(struct tb_trace *t, int number, struct tb_trace_posix *p, enum tb_trace_access access, int64_t offset,
-                        int64_t n, struct tb_trace_time time)
+static void begin_anew(struct tb_trace *t, struct tb_trace_posix *p)
 {
-    struct tb_trace_chunk *c = tb_trace_chunk_of(t->file, &p->slot, access);
-    if (!c || c->count == c->room)
-        c = next_chunk(t, number, p, access);
-    if (!c) {
-        tb_trace_count_transfers(p, access, &(struct tb_dxt_segment){offset, n, time.start, time.end}, 1);
-        return;
-    }
-    tb_trace_append(c, offset, n, time);
-    if (c->count - c->settled >= SETTLE_AT)
-        tb_trace_settle_chunk(p, c);
+    tb_trace_settle(t->file, p);
+    p->last_byte[0] = p->last_byte[1] = 0;
+    p->anew = 0;
+}
+
+static void count_now(struct tb_trace *t, struct tb_trace_posix *p, enum tb_trace_access access, struct tb_dxt_segment s)
+{
+    tb_trace_settle(t->file, p);
+    tb_trace_count_transfers(p, access, &s, 1);
 }
 
 void tb_trace_transfer(tb_trace *t, int fd, enum tb_trace_access access, int64_t offset, const void *buf, size_t n,
@@ -136,7 +135,15 @@ void tb_trace_transfer(tb_trace *t, int fd, enum tb_trace_access access, int64_t
         offset = p->offset;
     p->offset = offset + (int64_t)n;
     note_order(p, access, buf);
-    keep(t, number, p, access, offset, (int64_t)n, time);
+    if (p->anew)
+        begin_anew(t, p);
+    struct tb_trace_chunk *c = tb_trace_chunk_of(t->file, &p->slot, access);
+    if (!c || c->count == c->room)
+        c = next_chunk(t, number, p, access);
+    if (c)
+        tb_trace_append(c, offset, (int64_t)n, time);
+    else
+        count_now(t, p, access, (struct tb_dxt_segment){offset, (int64_t)n, time.start, time.end});
     end(p);
     tb_trace_leave();
 }

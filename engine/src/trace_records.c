@@ -66,6 +66,23 @@ static const struct area {
     [TB_TRACE_AREA_NAMES] = BYTES(names), [TB_TRACE_AREA_SEGMENTS] = BYTES(segments),
 };
 
+/* Pages in one go cost a fraction of a fault each.  Kernels before 5.14 can't; there the file system's promise has to do. */
+static bool promise(struct tb_trace *t, uint64_t offset, uint64_t n)
+{
+    int saved = errno;
+    bool given = madvise((char *)t->file + offset, n, MADV_POPULATE_WRITE) == 0;
+    if (!given && errno == EINVAL) {
+        tb_tracing++;
+        int fd = open(t->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+        given = fd >= 0 && posix_fallocate(fd, (off_t)offset, (off_t)n) == 0;
+        if (fd >= 0)
+            close(fd);
+        tb_tracing--;
+    }
+    errno = saved;
+    return given;
+}
+
 bool tb_trace_room(struct tb_trace *t, int area, uint64_t bytes)
 {
     const struct area *a = &areas[area];
@@ -75,16 +92,7 @@ bool tb_trace_room(struct tb_trace *t, int area, uint64_t bytes)
         return false;
     uint64_t upto = (bytes + a->step + 4095) & ~UINT64_C(4095); /* whole pages, as areas are */
     upto = upto < a->size ? upto : a->size;
-    int saved = errno;
-    tb_tracing++;
-    int fd = open(t->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    bool given = fd >= 0 && posix_fallocate(fd, (off_t)a->offset, (off_t)upto) == 0;
-    if (fd >= 0)
-        close(fd);
-    if (given) /* at once costs a fraction of a fault a page; kernels before 5.14 refuse */
-        madvise((char *)t->file + a->offset + t->given[area], upto - t->given[area], MADV_POPULATE_WRITE);
-    tb_tracing--;
-    errno = saved;
+    bool given = promise(t, a->offset + t->given[area], upto - t->given[area]);
     if (given)
         t->given[area] = upto;
     t->full[area] = !given;

@@ -27,6 +27,7 @@ struct tb_trace_stream {
 struct tb_trace {
     enum tb_trace_side side;
     struct tb_trace_file *_Atomic file; /* mapped; NULL: this process has none */
+    _Atomic uint16_t *fds;              /* record + 1 by descriptor */
     const struct tb_trace_job *job;
     char folder[512], path[600];
     _Atomic uint32_t lock;
@@ -34,7 +35,6 @@ struct tb_trace {
     bool full[TB_TRACE_AREAS];      /* it has no more */
     _Atomic int highest;            /* no descriptor above has a record */
     uint16_t index[TB_TRACE_MODULES][TB_TRACE_INDEX]; /* record + 1 by id */
-    _Atomic uint16_t *fds;                            /* record + 1 by descriptor */
     struct tb_trace_stream streams[TB_TRACE_STREAMS];
 };
 
@@ -44,7 +44,7 @@ struct tb_trace {
  */
 extern _Thread_local int tb_tracing __attribute__((tls_model("initial-exec")));
 /* False: it is already, or nothing is traced; a call that is left out is counted. */
-bool tb_trace_enter_again(struct tb_trace *t);
+__attribute__((cold)) bool tb_trace_enter_again(struct tb_trace *t);
 static inline bool tb_trace_enter(struct tb_trace *t)
 {
     if (!t || !t->file || tb_tracing)
@@ -58,7 +58,7 @@ static inline void tb_trace_leave(void) { tb_tracing--; }
  * A process of one thread has nobody to wait for, and an atomic exchange would wait
  * until all that the program wrote before has left the processor's store buffer.
  */
-void tb_trace_wait(_Atomic uint32_t *lock);
+__attribute__((cold)) void tb_trace_wait(_Atomic uint32_t *lock);
 static inline void tb_trace_take(_Atomic uint32_t *lock)
 {
     if (__libc_single_threaded)
@@ -110,9 +110,8 @@ static inline void tb_trace_append(struct tb_trace_chunk *c, int64_t offset, int
     c->count++;
 }
 
-/* The counters of some transfers, of a chunk's that have none yet, of all of a record's: trace_settle.c.  With its lock. */
+/* The counters of some transfers; of all of a record's that have none yet: trace_settle.c.  With its lock. */
 void tb_trace_count_transfers(struct tb_trace_posix *p, enum tb_trace_access access, const struct tb_dxt_segment *s, uint32_t n);
-void tb_trace_settle_chunk(struct tb_trace_posix *p, struct tb_trace_chunk *c);
 void tb_trace_settle(struct tb_trace_file *f, struct tb_trace_posix *p);
 /* As it will be when all is counted. */
 int64_t tb_trace_last_byte(struct tb_trace_file *f, const struct tb_trace_posix *p, enum tb_trace_access access);

@@ -40,6 +40,8 @@ struct tb_trace_chunk *tb_trace_chunk_more(struct tb_trace *t, enum tb_trace_mod
     c->file = (uint32_t)number;
     atomic_thread_fence(memory_order_release);
     c->room = room; /* 0: not made yet */
+    if (last)
+        last->next = at;
     slot->chunk[access] = at;
     return c;
 }

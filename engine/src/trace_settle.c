@@ -1,9 +1,9 @@
 /*
  * Counters of transfers, some time behind them.  On its way a transfer is written down
- * as a segment and no more; the counters follow some dozens at a time, which takes half
- * as long as one by one between the program's own work, and before whatever they depend
- * on: an open, a close, a sync, a child's start, the log.  So what a killed process had
- * not counted yet is counted by tierctl.
+ * as a segment and no more.  The counters follow when something depends on them: a sync,
+ * an access behind an open or a close, or the log, for which tierctl counts what the
+ * process had not, however that ended.  A transfer whose segment doesn't fit is counted
+ * at once.
  */
 #include "trace_records.h"
 
@@ -97,25 +97,43 @@ void tb_trace_count_transfers(struct tb_trace_posix *p, enum tb_trace_access acc
         count(p, &writes, TB_TRACE_WRITE, s, n);
 }
 
-void tb_trace_settle_chunk(struct tb_trace_posix *p, struct tb_trace_chunk *c)
+static struct tb_trace_chunk *chunk_at(struct tb_trace_file *f, uint32_t at)
 {
-    if (c->settled < c->count)
-        tb_trace_count_transfers(p, c->access, &c->segment[c->settled], c->count - c->settled);
-    c->settled = c->count;
+    return (struct tb_trace_chunk *)(f->segments + at);
+}
+
+/* Chunks stand in the order they were made in; whoever reads a killed process's file believes no place without a look. */
+static bool is_chunk(const struct tb_trace_file *f, uint32_t at, enum tb_trace_access access)
+{
+    const struct tb_trace_chunk *c = chunk_at((struct tb_trace_file *)f, at);
+    return at % 8 == 0 && at + sizeof(*c) <= TB_TRACE_SEGMENTS && c->access == access && c->settled <= c->count && c->count <= c->room &&
+           at + sizeof(*c) + (uint64_t)c->room * sizeof(c->segment[0]) <= TB_TRACE_SEGMENTS;
+}
+
+static void settle_access(struct tb_trace_file *f, struct tb_trace_posix *p, enum tb_trace_access access)
+{
+    uint32_t before = 0;
+    for (uint32_t at = p->unsettled[access]; at > before && is_chunk(f, at, access); at = chunk_at(f, at)->next) {
+        struct tb_trace_chunk *c = chunk_at(f, at);
+        if (c->settled < c->count)
+            tb_trace_count_transfers(p, access, &c->segment[c->settled], c->count - c->settled);
+        c->settled = c->count;
+        p->unsettled[access] = before = at;
+    }
 }
 
 void tb_trace_settle(struct tb_trace_file *f, struct tb_trace_posix *p)
 {
-    for (int access = 0; access < 2; access++) {
-        struct tb_trace_chunk *c = tb_trace_chunk_of(f, &p->slot, (enum tb_trace_access)access);
-        if (c)
-            tb_trace_settle_chunk(p, c);
-    }
+    settle_access(f, p, TB_TRACE_WRITE);
+    settle_access(f, p, TB_TRACE_READ);
 }
 
 int64_t tb_trace_last_byte(struct tb_trace_file *f, const struct tb_trace_posix *p, enum tb_trace_access access)
 {
     const struct tb_trace_chunk *c = tb_trace_chunk_of(f, &p->slot, access);
-    const struct tb_dxt_segment *last = c && c->settled < c->count ? &c->segment[c->count - 1] : NULL;
-    return last ? last->offset + last->length - 1 : p->last_byte[access];
+    if (p->anew)
+        return 0;
+    if (!c || c->settled == c->count)
+        return p->last_byte[access];
+    return c->segment[c->count - 1].offset + c->segment[c->count - 1].length - 1;
 }

@@ -1,0 +1,130 @@
+/*
+ * tb-trace-cost pwrite|pread BYTES FOLDER REPETITIONS
+ *
+ * What tracing adds to a call, in one process: batches of calls through the trace
+ * library and past it take turns on one file, so that what else the machine does, and
+ * where the file's pages lie, meets both.  To be run under `tierctl run --trace`.
+ * Prints a line a repetition: nanoseconds of a call traced, and untraced: means over
+ * the batches during which nobody else was given the processor.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FILE_BYTES (64u << 20)
+#define BATCH_BYTES (4u << 20) /* of large calls */
+#define BATCH 64               /* of small ones */
+#define BATCHES 100            /* of each kind, in a repetition */
+
+typedef ssize_t call(int fd, void *bytes, size_t n, off_t at);
+
+struct place {
+    call *traced, *plain;
+    int fd, in_batch;
+    size_t n;
+    uint64_t random;
+    char *bytes;
+};
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "tb-trace-cost: %s\n", what);
+    exit(2);
+}
+
+/* The same function as a library has it. */
+static call *function_of(const char *library, const char *name)
+{
+    void *handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+    void *function = handle ? dlsym(handle, name) : NULL;
+    if (!function)
+        fail("to be run under `tierctl run --trace`");
+    return (call *)function;
+}
+
+static off_t next_offset(struct place *p)
+{
+    p->random ^= p->random << 13;
+    p->random ^= p->random >> 7;
+    p->random ^= p->random << 17;
+    return (off_t)(p->random % (FILE_BYTES / p->n) * p->n);
+}
+
+static long switches(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nivcsw + usage.ru_nvcsw;
+}
+
+static double now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+struct mean {
+    double sum;
+    int n;
+};
+
+static void batch(struct place *p, call *function, struct mean *into)
+{
+    long before = switches();
+    double start = now_ns();
+    for (int i = 0; i < p->in_batch; i++)
+        if (function(p->fd, p->bytes, p->n, next_offset(p)) != (ssize_t)p->n)
+            fail("a call failed");
+    double took = (now_ns() - start) / p->in_batch;
+    if (switches() != before)
+        return;
+    into->sum += took;
+    into->n++;
+}
+
+static void repeat(struct place *p)
+{
+    struct mean traced = {0}, plain = {0};
+    for (int i = 0; i < BATCHES; i++) {
+        batch(p, i % 2 ? p->traced : p->plain, i % 2 ? &traced : &plain);
+        batch(p, i % 2 ? p->plain : p->traced, i % 2 ? &plain : &traced);
+    }
+    if (!traced.n || !plain.n)
+        fail("the machine is too busy");
+    printf("%.2f %.2f\n", traced.sum / traced.n, plain.sum / plain.n);
+}
+
+static void open_file(struct place *p, const char *folder)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/tb-trace-cost", folder);
+    p->fd = open(path, O_RDWR | O_CREAT, 0600);
+    p->bytes = calloc(1, BATCH_BYTES);
+    if (p->fd < 0 || !p->bytes)
+        fail("cannot make the file");
+    for (off_t at = 0; at < (off_t)FILE_BYTES; at += BATCH_BYTES)
+        if (pwrite(p->fd, p->bytes, BATCH_BYTES, at) != (ssize_t)BATCH_BYTES)
+            fail("cannot write the file");
+}
+
+int main(int argc, char **argv)
+{
+    struct place p = {.random = 88172645463325252};
+    if (argc != 5 || (strcmp(argv[1], "pwrite") != 0 && strcmp(argv[1], "pread") != 0) || atol(argv[2]) <= 0 || atol(argv[2]) > (long)BATCH_BYTES)
+        fail("usage: tb-trace-cost pwrite|pread BYTES FOLDER REPETITIONS, of at most 4 MiB");
+    p.traced = function_of("libtierbench_trace.so", argv[1]);
+    p.plain = function_of("libtierbench_preload.so", argv[1]);
+    p.n = (size_t)atol(argv[2]);
+    p.in_batch = p.n > BATCH_BYTES / BATCH ? (int)(BATCH_BYTES / p.n) : BATCH;
+    open_file(&p, argv[3]);
+    for (int r = 0; r < atoi(argv[4]); r++)
+        repeat(&p);
+    return 0;
+}
