@@ -1,4 +1,4 @@
-"""What a trace costs a call: traced and untraced batches take turns in one process, on one file in a RAM tier.
+"""What a trace costs a call: traced and untraced batches take turns in one process, on a file in a RAM tier.
 
     trace.py [BUILD_DIR [OUT_DIR]] [--repetitions N] [--only WORD]
 
