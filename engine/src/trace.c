@@ -108,6 +108,14 @@ static struct tb_trace_file *make_file(struct tb_trace *t)
     return f;
 }
 
+/* Room for the first file and its first transfers: a program's first call shall not take longer than the next. */
+static void make_room(struct tb_trace *t)
+{
+    tb_trace_room(t, TB_TRACE_POSIX, 1);
+    tb_trace_room(t, TB_TRACE_AREA_NAMES, 1);
+    tb_trace_room(t, TB_TRACE_AREA_SEGMENTS, 1);
+}
+
 static void begin_file(struct tb_trace *t, struct tb_trace_file *f, bool forked)
 {
     f->bytes = sizeof(*f);
@@ -119,6 +127,7 @@ static void begin_file(struct tb_trace *t, struct tb_trace_file *f, bool forked)
     find_rank(f);
     gethostname(f->host, sizeof(f->host) - 1);
     find_command(f);
+    make_room(t);
     atomic_thread_fence(memory_order_release);
     f->magic = TB_TRACE_MAGIC;
 }
@@ -133,9 +142,9 @@ static bool begin(struct tb_trace *t, const char *folder)
     if ((void *)t->fds == MAP_FAILED)
         return false;
     struct tb_trace_file *f = make_file(t);
+    t->file = f;
     if (f)
         begin_file(t, f, false);
-    t->file = f;
     return f != NULL;
 }
 
@@ -149,9 +158,9 @@ static void in_child(void)
         tb_tracing = 2;
         t->lock = 0;
         struct tb_trace_file *f = make_file(t);
+        t->file = f;
         if (f)
             begin_file(t, f, true);
-        t->file = f;
         tb_trace_adopt(t, parent);
         munmap(parent, sizeof(*parent));
         tb_tracing = 0;

@@ -13,8 +13,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define RECORDS_AT_ONCE 16
-#define BYTES_AT_ONCE (256u << 10)
+#define SEGMENTS_AT_FIRST (16u << 10)
 
 _Thread_local int tb_tracing __attribute__((tls_model("initial-exec")));
 
@@ -57,13 +56,13 @@ const char *tb_trace_name_of(struct tb_trace_file *f, enum tb_trace_module modul
 }
 
 static const struct area {
-    uint64_t offset, size, step;
+    uint64_t offset, size, record;
+    uint64_t step; /* bytes at once, at most: an open shall not take long, nor a transfer often */
 } areas[TB_TRACE_AREAS] = {
-#define RECORDS(member) {offsetof(struct tb_trace_file, member), sizeof(((struct tb_trace_file *)0)->member), \
-                         RECORDS_AT_ONCE * sizeof(((struct tb_trace_file *)0)->member[0])}
-#define BYTES(member) {offsetof(struct tb_trace_file, member), sizeof(((struct tb_trace_file *)0)->member), BYTES_AT_ONCE}
-    [TB_TRACE_POSIX] = RECORDS(posix), [TB_TRACE_STDIO] = RECORDS(stdio), [TB_TRACE_MPIIO] = RECORDS(mpiio),
-    [TB_TRACE_AREA_NAMES] = BYTES(names), [TB_TRACE_AREA_SEGMENTS] = BYTES(segments),
+#define AREA(member, step) {offsetof(struct tb_trace_file, member), sizeof(((struct tb_trace_file *)0)->member), \
+                            sizeof(((struct tb_trace_file *)0)->member[0]), step}
+    [TB_TRACE_POSIX] = AREA(posix, 4096), [TB_TRACE_STDIO] = AREA(stdio, 4096), [TB_TRACE_MPIIO] = AREA(mpiio, 4096),
+    [TB_TRACE_AREA_NAMES] = AREA(names, 4096), [TB_TRACE_AREA_SEGMENTS] = AREA(segments, 256u << 10),
 };
 
 /* Pages in one go cost a fraction of a fault each.  Kernels before 5.14 can't; there the file system's promise has to do. */
@@ -90,7 +89,8 @@ bool tb_trace_room(struct tb_trace *t, int area, uint64_t bytes)
         return true;
     if (bytes > a->size || t->full[area])
         return false;
-    uint64_t upto = (bytes + a->step + 4095) & ~UINT64_C(4095); /* whole pages, as areas are */
+    uint64_t step = t->given[area] > SEGMENTS_AT_FIRST ? t->given[area] : SEGMENTS_AT_FIRST; /* twice as much each time */
+    uint64_t upto = (bytes + (step < a->step ? step : a->step) + 4095) & ~UINT64_C(4095); /* whole pages, as areas are */
     upto = upto < a->size ? upto : a->size;
     bool given = promise(t, a->offset + t->given[area], upto - t->given[area]);
     if (given)
@@ -174,7 +174,7 @@ static uint32_t keep_name(struct tb_trace *t, struct tb_trace_file *f, const cha
 
 static size_t size_of(enum tb_trace_module module)
 {
-    return areas[module].step / RECORDS_AT_ONCE;
+    return areas[module].record;
 }
 
 static void set_up(struct tb_trace *t, struct tb_trace_file *f, enum tb_trace_module module, int number, const char *name)
