@@ -171,7 +171,8 @@ static int make(tb_engine *e, const char *path, int flags, mode_t mode, char *ou
     if ((size_t)snprintf(out + n, PATH_MAX - n, "/%s", name) >= TB_PATH_MAX - n)
         return -EAGAIN;
     e->header->names_waited = true;
-    return e->pfs->ops->open(e->pfs, out, flags, mode);
+    int fd = e->pfs->ops->open(e->pfs, out, flags, mode);
+    return fd == -EACCES ? -EAGAIN : fd; /* another user's directory may have other permissions since: it decides */
 }
 
 int tb_waiting_open(tb_engine *e, const char *path, int flags, mode_t mode, char *out)

@@ -4,9 +4,13 @@ source "$(dirname "$(readlink -f "$0")")/common.sh" "$@"
 need "$tools/pjdfstest"
 [ "$(id -u)" = 0 ] || { echo "SKIPPED: pjdfstest needs root, to act as other users"; exit 77; }
 tiers 4MiB 1MiB
-# What scratch mode does not do, with the reasons in docs/compatibility.md.
-left=none
-[ "$mode" = scratch ] && sed -i 's/^fsync: tier/fsync: none/' "$root/tiers.yaml" && left='::enametoolong_path |^rmdir::ebusy |^utimensat::follow_symlink '
+# What scratch mode and deferred names do not do, with the reasons in docs/compatibility.md.
+case $mode in
+scratch) left='::enametoolong_path |^rmdir::ebusy |^utimensat::follow_symlink ' change='s/^fsync: tier/fsync: none/' ;;
+deferred) left='^open::changed_time_fields_success |^open::exists_no_update |^unlink::update_mtime_ctime_success_folder::regular ' change='s/^mode: .*/namespace: deferred/' ;;
+*) left=none change= ;;
+esac
+sed -i "$change" "$root/tiers.yaml"
 cat > "$root/pjdfstest.toml" <<'TOML'
 [features]
 posix_fallocate = {}
