@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +46,7 @@ IOR_SETS = [
     "-w -r -R -l o -t 256k -b {16}m",
     "-w -r -a MPIIO -t 1m -b {32}m",
     "-w -r -a MPIIO -c -t 1m -b {32}m",
-    "-w -r -a MPIIO -c -t 64k -b 64k -s {50} --mpiio.useFileView",
+    "-w -r -a MPIIO -c -t 64k -b 64k -s {200} --mpiio.useFileView",
     "-w -r -a MPIIO -F -t 1m -b {32}m",
     "-w -r -a HDF5 -t 1m -b {32}m",
     "-w -r -a HDF5 -c -t 1m -b {32}m",
@@ -242,17 +243,18 @@ def main() -> int:
     ]
     if not work:
         sys.exit("compare-drivers: neither IOR nor mdtest is given (make compare-drivers IOR=... MDTEST=...)")
-    rows = []
-    for modelled in (False, True):
-        if args.place == ("tmpfs" if modelled else "pfs"):
-            continue
+    work = [w for w in work if args.only in w[0][1]]
+    places = [modelled for modelled in (False, True) if args.place != ("tmpfs" if modelled else "pfs")]
+    rows: list[Row] = []
+    begin = time.monotonic()
+    for modelled in places:
         with tempfile.TemporaryDirectory(prefix="tb-compare-", dir="/dev/shm") as folder:
             bench = Bench(Path(folder), modelled, args.ranks)
             for (kind, options), programs in work:
-                if args.only not in options:
-                    continue
                 factor = {"ior": (1, 0.25), "mdtest": (20, 0.5)}[kind][modelled]
                 line = scaled(options, factor)
+                so_far = f"{time.monotonic() - begin:.0f} s, {len(rows) + 1} of {len(work) * len(places)}"
+                print(f"{so_far}: {kind} {line} on {bench.place}", file=sys.stderr, flush=True)
                 rows.append(compare(bench, kind, programs, line, args.repetitions))
                 print(list(table(rows[-1:], args.repetitions, args.ranks))[-1], flush=True)
     args.out.write_text("\n".join(table(rows, args.repetitions, args.ranks)) + "\n")

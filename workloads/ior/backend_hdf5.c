@@ -57,8 +57,9 @@ static void hdf5_open(struct tb_file *f, bool create, bool shared)
 	check(f, "open", -1, H5Pset_fapl_mpio(access, shared ? f->world->comm : MPI_COMM_SELF, MPI_INFO_NULL));
 	if (f->options->alignment > 1)
 		check(f, "set alignment", -1, set_alignment(access, (hsize_t)f->options->alignment));
-	f->hdf5_file = create && !f->options->use_existing ? H5Fcreate(f->path, H5F_ACC_TRUNC, H5P_DEFAULT, access)
-							   : H5Fopen(f->path, create ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
+	// Anew even with -E, as IOR does: the datasets of an old file may have another size.
+	f->hdf5_file = create ? H5Fcreate(f->path, H5F_ACC_TRUNC, H5P_DEFAULT, access)
+			      : H5Fopen(f->path, H5F_ACC_RDONLY, access);
 	check(f, "open", -1, f->hdf5_file);
 	H5Pclose(access);
 	hsize_t words = (hsize_t)set_bytes(f) / 8, transfer = (hsize_t)f->options->transfer / 8;
@@ -68,7 +69,7 @@ static void hdf5_open(struct tb_file *f, bool create, bool shared)
 	check(f, "open", -1,
 		H5Pset_dxpl_mpio(f->hdf5_access, f->options->collective ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT));
 	f->hdf5_segment = -1;
-	if (create && !f->options->use_existing)
+	if (create)
 		create_sets(f);
 }
 

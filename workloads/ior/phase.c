@@ -32,11 +32,11 @@ static void dual_mount_path(char *path, size_t size, const struct tb_options *o,
 	snprintf(path, size, "%.4000s%d/data.%08d%s", o->file, owner / w->tasks_per_node % 2, owner, number);
 }
 
-// A directory for each rank before the last slash; without a slash the name itself becomes that of the directory.
+// A directory for each rank after the last slash; without one after the first character, as IOR 4.0.0 has it.
 static void unique_path(char *path, size_t size, const struct tb_options *o, int owner, const char *number)
 {
 	const char *slash = strrchr(o->file, '/');
-	int before = (int)(slash ? slash + 1 - o->file : (ptrdiff_t)strlen(o->file));
+	int before = (int)(slash ? slash + 1 - o->file : 1);
 	snprintf(path, size, "%.*s%d/%.2000s.%08d%s", before, o->file, owner, o->file + before, owner, number);
 }
 

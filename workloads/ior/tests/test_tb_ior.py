@@ -108,7 +108,8 @@ class Output(Case):
         begin = time.monotonic()
         text = self.run_ior("-w -W -r -C -v -d 1 -t 8 -b 8").stdout
         self.assertGreaterEqual(time.monotonic() - begin, 2)
-        said = [line for line in text.splitlines() if re.match("Using|delay|Commenc|Verif|write  |read  ", line)]
+        words = "Using|delay|Commenc|Verif|write  |read  "
+        said = [line for line in text.splitlines() if re.match(words, line)]
         first = ["Using", "delaying", "Commencing", "write", "Verifying", "delaying", "Commencing", "read"]
         self.assertEqual([line.split()[0] for line in said], [*first, "write", "read"])
 
@@ -206,6 +207,12 @@ class Bytes(Case):
         found = [re.findall(r"^write|^read|F_\w+LCK|F_UNLCK", text)[0] for text in own]
         self.assertEqual(found, ["F_WRLCK", "write", "F_UNLCK", "F_RDLCK", "read", "F_UNLCK"])
 
+    def test_hdf5_over_an_old_file(self) -> None:
+        """With -E a file need not exist, and one of another shape is made anew."""
+        for size in ("-t 8 -b 64 -s 2", "-t 8 -b 16"):
+            self.run_ior(f"-a HDF5 -w -E -r -R -k -F -G 5 {size}", ranks=1)
+        self.assertEqual(Path(f"{self.file}.00000000").stat().st_size, 2064)
+
     def test_signatures(self) -> None:
         for given, first in (
             ("-5", 0xFFFFFFFFFFFFFFFB),
@@ -234,14 +241,15 @@ class Bytes(Case):
         self.assertIn("(2 errors found)", done.stderr)
 
     def test_names(self) -> None:
-        """-u: a directory a rank before the last slash or, without one, of the name; -y: two mounts."""
+        """-u: a directory a rank after the last slash or, without one, the first letter; -y: two."""
         self.run_ior("-w -k -F -u -t 8 -b 8", file="x")
+        self.run_ior("-w -k -F -u -t 8 -b 8", file="abc", ranks=1)
         self.run_ior("-w -k -F -u -t 8 -b 8", file="./x")
         (self.folder / "m0").mkdir()
         self.run_ior("-w -r -R -k -F -y -t 8 -b 8", file=f"{self.folder}/m")
         found = sorted(str(p.relative_to(self.folder)) for p in self.folder.rglob("*") if p.is_file())
         wanted = ["0/x.00000000", "1/x.00000001", "m0/data.00000000", "m0/data.00000001"]
-        self.assertEqual(found, [*wanted, "x0/.00000000", "x1/.00000001"])
+        self.assertEqual(found, [*wanted[:2], "a0/bc.00000000", *wanted[2:], "x0/.00000000", "x1/.00000001"])
 
     def test_files_go_unless_kept(self) -> None:
         self.run_ior("-w -r -F -t 4k -b 8k -u -i 2")
