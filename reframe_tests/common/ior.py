@@ -16,7 +16,7 @@ def find_program(name: str, *, build: bool = True) -> str | None:
     given = os.environ.get(name.upper()) or shutil.which(name)
     ours = ROOT / "build" / "bin" / f"tb-{name}"
     found = given or (str(ours) if build else None)
-    return found if found and Path(found).exists() else None
+    return found if found and os.access(found, os.X_OK) else None
 
 
 def find_driver() -> str:

@@ -144,6 +144,17 @@ def test_a_run_that_lacks_a_number_fails_and_keeps_what_it_left(
         assert {"stdout.txt", "stderr.txt", "job.sh", "df.txt", "plan.json", "tiers.yaml"} <= kept
 
 
+def test_a_job_that_takes_too_long_keeps_what_it_left_and_leaves_no_data(tmp_path: Path) -> None:
+    place, elsewhere = tmp_path / "memory", tmp_path / "elsewhere.py"
+    place.mkdir()
+    elsewhere.write_text(LOCAL.read_text().replace('"root": "/dev/shm"', f'"root": "{place}"'))
+    env = {"IOR": driver(tmp_path, "sleep 100")}
+    done = run(tmp_path, *recipe("cfs-bandwidth"), "-S", "time_limit=2s", site=elsewhere, **env)
+    assert done.returncode == 1 and "timed out" in done.stdout
+    assert str(place) in (tmp_path / "run/cases/cfs-bandwidth-read_pfs/1/job.sh").read_text()
+    assert not list(place.iterdir())
+
+
 def test_wrong_bytes_on_the_pfs_fail_and_say_so_in_a_pipeline(tmp_path: Path) -> None:
     env = {**os.environ, "TIERBENCH_RUN_DIR": str(tmp_path / "run"), "IOR": driver(tmp_path, SPOILS_A_BYTE)}
     command = [str(ROOT / "ci" / "run-acceptance"), "1", "-P", "tiers=pfs", "-S", "scale=smoke"]
