@@ -23,7 +23,7 @@ from .scale import MIB, Sizes, size_of
 LEAST_HEADROOM = 2.0
 _BYTES = 32 << 20  # of a pass; more where a transfer is larger
 _FILES = 2000
-_PASSES = 3  # the best counts: the question is what the medium can do
+_PASSES = 5  # the best counts: the question is what the medium can do
 
 
 def media_of(recipe: Recipe, sizes: Sizes, place: Path, record: Path) -> dict[str, float]:

@@ -17,6 +17,7 @@ from test_suite import REFRAME
 from common.tiers import ROOT
 
 LOCAL = ROOT / "configs" / "sites" / "local.py"
+SLOWER = ("-S", "twin_factor=128")  # no busy machine is too slow for it
 
 
 def run(tmp_path: Path, *options: str, site: Path = LOCAL, **env: str) -> subprocess.CompletedProcess[str]:
@@ -112,7 +113,7 @@ def test_what_is_unknown_is_refused_with_status_2(
 
 
 def test_a_dataset_that_was_not_generated_is_not_read(tmp_path: Path) -> None:
-    done = run(tmp_path, *recipe("cori-lustre-1-posix"), IOR=driver(tmp_path, "exit 0"))
+    done = run(tmp_path, *recipe("cori-lustre-1-posix"), *SLOWER, IOR=driver(tmp_path, "exit 0"))
     assert done.returncode == 1
     assert re.search(r"is not generated: needs 2 files of \d+ bytes; there are 0 of 2 files", done.stdout)
     calls = (tmp_path / "calls").read_text().splitlines()
@@ -136,7 +137,7 @@ file=$(grep -o "[^ ]*check" <<< "$@") || exit 0
 def test_a_run_that_lacks_a_number_fails_and_keeps_what_it_left(
     tmp_path: Path, body: str, reason: str
 ) -> None:
-    done = run(tmp_path, *recipe("cfs-bandwidth"), IOR=driver(tmp_path, body))
+    done = run(tmp_path, *recipe("cfs-bandwidth"), *SLOWER, IOR=driver(tmp_path, body))
     assert done.returncode == 1
     assert reason in done.stdout, done.stdout
     for access in ("write", "read"):
@@ -149,7 +150,7 @@ def test_a_job_that_takes_too_long_keeps_what_it_left_and_leaves_no_data(tmp_pat
     place.mkdir()
     elsewhere.write_text(LOCAL.read_text().replace('"root": "/dev/shm"', f'"root": "{place}"'))
     env = {"IOR": driver(tmp_path, "sleep 100")}
-    done = run(tmp_path, *recipe("cfs-bandwidth"), "-S", "time_limit=2s", site=elsewhere, **env)
+    done = run(tmp_path, *recipe("cfs-bandwidth"), *SLOWER, "-S", "time_limit=2s", site=elsewhere, **env)
     assert done.returncode == 1 and "timed out" in done.stdout
     assert str(place) in (tmp_path / "run/cases/cfs-bandwidth-read_pfs/1/job.sh").read_text()
     assert not list(place.iterdir())
@@ -159,7 +160,7 @@ def test_wrong_bytes_on_the_pfs_fail_and_say_so_in_a_pipeline(tmp_path: Path) ->
     env = {**os.environ, "TIERBENCH_RUN_DIR": str(tmp_path / "run"), "IOR": driver(tmp_path, SPOILS_A_BYTE)}
     command = [str(ROOT / "ci" / "run-acceptance"), "1", "-P", "tiers=pfs", "-S", "scale=smoke"]
     done = subprocess.run(
-        [*command, *recipe("cfs-bandwidth")], capture_output=True, text=True, check=False, env=env
+        [*command, *recipe("cfs-bandwidth"), *SLOWER], capture_output=True, text=True, check=False, env=env
     )
     assert done.returncode == 1
     assert "the PFS holds other bytes" in done.stdout
