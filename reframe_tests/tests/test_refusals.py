@@ -100,8 +100,6 @@ def test_a_site_with_too_little_memory_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("options", "message"), [
     (("-S", "memory_hog=much"), "memory_hog='much'; allowed: 1% to 99%, or a size such as 2g"),
     (("-P", "recipe=cori-lustre-9"), "recipe='cori-lustre-9'; allowed: cfs-iops, cfs-bandwidth"),
-    (("-S", "scale=huge"), "scale 'huge'; allowed: full, local, node, smoke"),
-    (("-P", "tiers=tape"), "tiers='tape'; allowed: pfs, bb, nvme"),
 ])  # fmt: skip
 def test_what_is_unknown_is_refused_with_status_2(
     tmp_path: Path, options: tuple[str, ...], message: str
