@@ -19,7 +19,7 @@ static int file_open(__typeof__(&MPI_File_open) next, MPI_Comm comm, const char 
     int rc = next(comm, name, amode, info, handle);
     struct tb_mpi_file *f = rc ? NULL : tb_mpi_file_add(*handle, comm, name, amode);
     if (f) {
-        tell(f, TB_MPI_OPEN, start, rc, tb_mpi_has_hints(info));
+        tell(f, TB_MPI_OPEN, start, rc, tb_mpi_is_info(info));
         tb_mpi_hints_apply(f, info);
     }
     tb_mpi_leave();
@@ -48,7 +48,7 @@ static int file_set_info(__typeof__(&MPI_File_set_info) next, MPI_File handle, M
     int rc = next(handle, info);
     struct tb_mpi_file *f = tb_mpi_file_of(handle);
     if (f) {
-        tell(f, TB_MPI_INFO, start, rc, tb_mpi_has_hints(info));
+        tell(f, TB_MPI_INFO, start, rc, tb_mpi_is_info(info));
         tb_mpi_hints_apply(f, info);
     }
     tb_mpi_leave();
@@ -76,7 +76,7 @@ static int file_set_view(__typeof__(&MPI_File_set_view) next, MPI_File handle, M
     int rc = next(handle, at, unit, type, representation, info);
     struct tb_mpi_file *f = tb_mpi_file_of(handle);
     if (f) {
-        tell(f, TB_MPI_VIEW, start, rc, tb_mpi_has_hints(info));
+        tell(f, TB_MPI_VIEW, start, rc, tb_mpi_is_info(info));
         tb_mpi_hints_apply(f, info);
     }
     tb_mpi_leave();

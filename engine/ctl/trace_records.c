@@ -299,6 +299,22 @@ static int by_file(const void *a, const void *b)
     return x->file->start < y->file->start ? -1 : x->file->start > y->file->start;
 }
 
+static bool is_standard_stream(const struct tb_trace_file *f, uint32_t number)
+{
+    uint32_t name = f->stdio[number].slot.name;
+    return name < TB_TRACE_NAMES && f->names[name] == '<';
+}
+
+/* Darshan has standard streams in processes that called anything of streams. */
+static bool used_streams(const struct tb_trace_file *f)
+{
+    for (uint32_t i = 0; i < f->n[TB_TRACE_STDIO]; i++)
+        for (int c = STDIO_FDOPENS; c <= STDIO_FLUSHES; c++)
+            if (f->stdio[i].record.counters[c] || !is_standard_stream(f, i))
+                return true;
+    return false;
+}
+
 /* Every file something was done to, by file and rank; NULL: none, or no memory. */
 static struct item *list(const struct job *job, const struct module *m, size_t *n)
 {
@@ -308,13 +324,16 @@ static struct item *list(const struct job *job, const struct module *m, size_t *
         room += job->process[p].file->n[number];
     struct item *items = room ? malloc(room * sizeof(*items)) : NULL;
     *n = 0;
-    for (size_t p = 0; items && p < job->n; p++)
-        for (uint32_t i = 0; i < job->process[p].file->n[number] && !job->process[p].left_out; i++) {
+    for (size_t p = 0; items && p < job->n; p++) {
+        if (job->process[p].left_out || (number == TB_TRACE_STDIO && !used_streams(job->process[p].file)))
+            continue;
+        for (uint32_t i = 0; i < job->process[p].file->n[number]; i++) {
             struct item item = {0, job->process[p].rank, job->process[p].file, i};
             item.id = *(const uint64_t *)(slot_of(m, &item) + m->record);
             if (((const struct tb_trace_slot *)slot_of(m, &item))->active)
                 items[(*n)++] = item;
         }
+    }
     if (items)
         qsort(items, *n, sizeof(*items), by_file);
     return items;

@@ -131,6 +131,35 @@ static void relative_names(const char *folder)
     MUST(write(fd, bytes, 78) == 78 && close(fd) == 0);
 }
 
+/* Appending, seeks of every kind, reads at the end; opened twice, and once for good. */
+static void appended(const char *folder)
+{
+    int fd = open(in(folder, "appended"), O_RDWR | O_CREAT | O_APPEND, 0600), again;
+    MUST(fd >= 0 && write(fd, bytes, 700) == 700 && write(fd, bytes, 700) == 700);
+    MUST((again = open(path, O_WRONLY | O_APPEND)) >= 0 && write(again, bytes, 300) == 300 && close(again) == 0);
+    MUST(lseek(fd, -100, SEEK_END) == 1600 && read(fd, bytes, 500) == 100 && read(fd, bytes, 500) == 0);
+    MUST(lseek(fd, 10, SEEK_SET) == 10 && lseek(fd, 20, SEEK_CUR) == 30 && read(fd, bytes, 50) == 50);
+    MUST(lseek(fd, -1, SEEK_SET) < 0 && close(-1) < 0 && pread(fd, bytes, 10, 1 << 20) == 0);
+}
+
+static void *write_blocks(void *arg)
+{
+    for (int i = 0; i < 100; i++)
+        MUST(pwrite(*(int *)arg, bytes, 512, (off_t)i * 512) == 512);
+    return NULL;
+}
+
+static void by_threads(const char *folder)
+{
+    pthread_t threads[3];
+    int fd = open(in(folder, "threads"), O_RDWR | O_CREAT, 0600);
+    for (int i = 0; i < 3; i++)
+        MUST(pthread_create(&threads[i], NULL, write_blocks, &fd) == 0);
+    for (int i = 0; i < 3; i++)
+        MUST(pthread_join(threads[i], NULL) == 0);
+    MUST(close(fd) == 0);
+}
+
 int main(int argc, char **argv)
 {
     MUST(argc == 2);
@@ -140,6 +169,8 @@ int main(int argc, char **argv)
     mapped(argv[1]);
     asynchronous(argv[1]);
     many_sizes(argv[1]);
+    appended(argv[1]);
+    by_threads(argv[1]);
     relative_names(argv[1]);
     return 0;
 }
