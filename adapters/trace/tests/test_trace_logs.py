@@ -118,8 +118,8 @@ def check_calls(found: Records) -> None:
     common = {f"ACCESS{i + 1}_ACCESS": size for i, size in enumerate((270, 200, 130, 60))}
     check(found["POSIX", "sizes", 0], WRITES=199, **common, **{f"ACCESS{i}_COUNT": 7 for i in range(1, 5)})
     check(
-        found["POSIX", "appended", 0], OPENS=2, WRITES=3, BYTES_WRITTEN=1700, READS=4, BYTES_READ=150, SEEKS=3,
-        RW_SWITCHES=1, MAX_BYTE_WRITTEN=1399, MAX_BYTE_READ=(1 << 20) - 1, CONSEC_WRITES=1,
+        found["POSIX", "appended", 0], OPENS=2, WRITES=3, BYTES_WRITTEN=1700, READS=4, BYTES_READ=150,
+        SEEKS=3, RW_SWITCHES=1, MAX_BYTE_WRITTEN=1399, MAX_BYTE_READ=(1 << 20) - 1, CONSEC_WRITES=1,
     )  # fmt: skip
     check(found["POSIX", "threads", 0], OPENS=1, WRITES=300, BYTES_WRITTEN=300 * 512, ACCESS1_COUNT=300)
     check(found["POSIX", "at", 0], OPENS=1, BYTES_WRITTEN=77)
