@@ -162,6 +162,7 @@ class Io500(RuleTest):
             "driver": p.driver,
             "command": " ".join(self.lines[p.name]),
             "verified": verified,
+            "sustained_by": "no stonewall",
         }
         if bandwidth:
             case["bytes"] = round((p.amount or 0) * MIB)

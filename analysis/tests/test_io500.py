@@ -95,6 +95,7 @@ def _arguments(before: str, after: str) -> Change:
     ("ior-hard-write", _arguments("-t 47008", "-t 1m"), "lacks -t 47008"),
     ("ior-hard-write", _arguments("-C", "-C -F"), "has -F"),
     ("ior-hard-read", _arguments("-R", ""), "lacks -R"),
+    ("ior-hard-read", _arguments("-R", "-R -D 30"), "has -D 30"),
     ("ior-easy-write", _arguments("WearOut=1", "WearOut=0"), "lacks -O stoneWallingWearOut=1"),
     ("mdtest-hard-write", _arguments("-w 3901", "-w 3900"), "lacks -w 3901"),
     ("mdtest-hard-read", _arguments("-X", ""), "lacks -X"),

@@ -47,7 +47,7 @@ def draw(drawing: Drawing, run: Run, rows: Sequence[Row]) -> Figure | None:
 
 def bars(_run: Run, rows: Sequence[Row]) -> Figure | None:
     """Every row's median with interval and single repetitions, grouped by what an fsync promises."""
-    rows = [r for r in rows if r.key["metric"] == "bandwidth"]
+    rows = [r for r in rows if (r.key["metric"], r.key["unit"]) == ("bandwidth", "MiB/s")]
     if not rows:
         return None
     figure = canvas(0.31 * len(rows) + 1.25)

@@ -215,24 +215,26 @@ _FIXED = {
     "mdtest-hard-delete": f"{_HARD} -r",
 }
 # What a site chooses, with its value. Directories, counts beyond reach, signatures, the interface.
-_CHOSEN = {"-o", "-d", "-x", "-G", "-a", "-s", "-n", "-D", "-W", "-newer"}
+_CHOSEN = {"-o", "-d", "-x", "-G", "-a", "-s", "-n", "-newer"}
+_STONEWALLS = {"-D", "-W"}
 _CHOSEN_EASY = {"-t", "-b"}
-_CHOSEN_FLAGS = {"-F", "-u", "--posix.odirect"}
+_FLAGS = {"ior-easy": {"-F", "-u", "-c"}, "ior-hard": {"-c"}}
 
 
 def option_problems(name: str, arguments: Sequence[str]) -> tuple[str, ...]:
     """Where a command line is not the rules'."""
-    left, easy = _fixed_words(name, arguments), name.startswith("ior-easy")
+    left = _fixed_words(name, arguments)
     wanted = _pairs(_FIXED[name].split())
     missing = [w for w in wanted if w not in left]
-    flags = _CHOSEN_FLAGS if easy else {"--posix.odirect"}
+    flags = _FLAGS.get(name[:8], set()) | {"--posix.odirect"}
     added = [w for w in left if w not in wanted and w not in flags]
     return (*(f"lacks {w}" for w in missing), *(f"has {w}" for w in added))
 
 
 def _fixed_words(name: str, arguments: Sequence[str]) -> list[str]:
     """Options with their values, without what a site chooses."""
-    chosen = _CHOSEN | _CHOSEN_EASY if name.startswith("ior-easy") else _CHOSEN
+    chosen = _CHOSEN | (_CHOSEN_EASY if name.startswith("ior-easy") else set())
+    chosen |= _STONEWALLS if name.endswith("-write") else set()
     pairs = _pairs(arguments[1:] if name == "find" else arguments)
     return [p for p in pairs if p.split()[0] not in chosen and "stoneWallingStatusFile=" not in p]
 

@@ -27,7 +27,7 @@ static bool take_test(struct tb_wanted *wanted, const char *test, const char *va
 		return true;
 	}
 	if (!strcmp(test, "-size"))
-		return take_size(value, &wanted->size) || tb_wrong(c, test, value, "a number of bytes and c, such as 3901c");
+		return take_size(value, &wanted->size) || tb_wrong(c, test, value, "bytes and c, such as 3901c");
 	return tb_wrong(c, "argument", test, "-newer, -size or -name");
 }
 
