@@ -21,16 +21,16 @@ bool tb_complain(struct tb_complaint *c, const char *text)
 	return false;
 }
 
-static int suffix_shift(char c)
+// Of k, KB and KiB and the like, all of which are 1024 to IOR; -1: none of them.
+static int suffix_shift(const char *suffix)
 {
-	switch (tolower((unsigned char)c)) {
-	case '\0': return 0;
-	case 'k': return 10;
-	case 'm': return 20;
-	case 'g': return 30;
-	case 't': return 40;
-	default: return -1;
-	}
+	static const char letters[] = "kmgt";
+	const char *at = *suffix ? strchr(letters, tolower((unsigned char)*suffix)) : NULL;
+	if (!*suffix)
+		return 0;
+	if (!at || (suffix[1] && strcasecmp(suffix + 1, "b") && strcasecmp(suffix + 1, "ib")))
+		return -1;
+	return 10 * (int)(at - letters + 1);
 }
 
 static bool in_range(int64_t value, int shift, const struct tb_option *o)
@@ -45,8 +45,8 @@ static bool take_number(const struct tb_option *o, const char *option, const cha
 	char *end, allowed[128];
 	errno = 0;
 	long long v = strtoll(text, &end, 10);
-	int shift = o->kind == TB_SIZE ? suffix_shift(*end) : *end ? -1 : 0;
-	bool good = end != text && !errno && shift >= 0 && (!*end || !end[1]) && in_range(v, shift, o);
+	int shift = o->kind == TB_SIZE ? suffix_shift(end) : *end ? -1 : 0;
+	bool good = end != text && !errno && shift >= 0 && in_range(v, shift, o);
 	if (good) {
 		*out = (int64_t)v * ((int64_t)1 << shift);
 		return true;

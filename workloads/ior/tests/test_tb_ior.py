@@ -33,7 +33,7 @@ WRONG_LINES = (
     "--randomPrefill=4k|-z --randomPrefill=5k|-O minTimeDuration=x|"
     "-f /nowhere|-t 2g -b 2g -a HDF5|-O nothing=1|-O summaryFile|-O summaryFormat=XML|"
     "-O summaryFile=/nowhere/x|-O stoneWallingWearOut=1|-O stoneWallingWearOut=2 -D 1|"
-    "-O blockSize=x|--blockSize|--nothing=1|-O checkRead=yes"
+    "-O blockSize=x|-b 4kibi|-b 1.5k|-b 0x400|--blockSize|--nothing=1|-O checkRead=yes"
 ).split("|")
 PROGRAM = MPIEXEC = TIERCTL = ""
 
@@ -384,7 +384,7 @@ class Script(Case):
             self.assertEqual((done.stderr.count("\n"), self.names()), (1, ["script"]), done.stderr)
 
     def test_names(self) -> None:
-        line = "-O writeFile=1,READFILE=0,blockSize=8k,keepFile=1,filePerProc=1 --transferSize=4k -s=2"
+        line = "-O writeFile=1,READFILE=0,blockSize=8KiB,keepFile=1,filePerProc=1 --transferSize=4KB -s=2"
         line += " -O api=mpiio"
         text = self.run_ior(
             f"{line} -A 7 -N 1 -M 1m -O saveRankPerformanceDetailsCSV={self.folder}/ranks.csv"
