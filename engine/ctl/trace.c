@@ -130,11 +130,20 @@ void ctl_trace_forget(struct ctl_trace *t)
     tb_remove_tree(t->folder);
 }
 
+/* A machine that was suspended or moved: then what was timed behind that is wrong. */
+static void check_clock(const struct ctl_trace *t)
+{
+    if (!tb_trace_clocks_agree(t->job))
+        fprintf(stderr, "tierctl: trace: the time-stamp counter is %.3f s off CLOCK_MONOTONIC: times in the logs are wrong\n",
+                tb_trace_clock_error(t->job));
+}
+
 int ctl_trace_finish(struct ctl_trace *t, char *const *command, const struct tb_config *c, uint64_t digest)
 {
     if (!t->out)
         return 0;
     tb_trace_ends(tb_trace_of(TB_TRACE_STORAGE), TB_TRACE_EXITS);
+    check_clock(t);
     int rc = 0;
     if (!t->site_lib || !trace_site_fetch(t, &rc))
         rc = write_side(t, TB_TRACE_APPLICATION, command, c, digest);

@@ -200,7 +200,7 @@ os.kill(os.getpid(), getattr(signal, sys.argv[2]))
 """
 
 
-@pytest.mark.parametrize("how", ["SIGKILL", "SIGABRT"])
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGABRT", "SIGSEGV"])
 def test_a_killed_program_leaves_all_it_did_marked_incomplete(root: Path, how: str) -> None:
     done = traced(root, sys.executable, "-c", KILLED, root / "pfs" / "f", how)
     assert done.returncode > 128 and "incomplete" in done.stderr
