@@ -279,3 +279,30 @@ def test_cli_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "WORSE by a factor of 0.7" in capsys.readouterr().out
     assert main(["history", "nothing", base]) == 2
     assert "there are: Own %n=1, w" in capsys.readouterr().err
+
+
+def test_history_as_a_page_with_its_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    levels = [10.0] * 8 + [7.0] * 8
+    base = store(
+        tmp_path / "r.db", *(reframe(f"u{i}<b>", [v + i / 50], 1e9 + i) for i, v in enumerate(levels))
+    )
+    assert main(["history", "w", base, "-o", str(tmp_path / "out")]) == 0
+    assert "history.html" in capsys.readouterr().out
+    page, told = (
+        (tmp_path / "out" / "history.html").read_text(),
+        (tmp_path / "out" / "history.md").read_text(),
+    )
+    assert "w: 1 step: 1 for the worse; 1 series" in page and "1 step: 1 for the worse" in told
+    assert page.count("<svg") == 1 and "worse: 0.7" in page and "<b>" not in page + told
+    (series,) = json.loads((tmp_path / "out" / "history.json").read_text())
+    assert [(s["at"], s["since"], s["better"]) for s in series["steps"]] == [(8, "u8<b>", False)]
+    table = pd.read_csv(tmp_path / "out" / "history.csv")
+    assert table["level"].tolist() == [0] * 8 + [1] * 8 and table["run"].iloc[-1] == "u15<b>"
+
+
+def test_lower_is_better_in_a_history() -> None:
+    step = history.Step(3, 0.5, 0.01)
+    points = [history.Point(str(i), math.nan, "", 1.0, 1) for i in range(6)]
+    for direction, better in (("lower", True), ("higher", False)):
+        series = history.Series({"direction": direction}, points, [step], None)
+        assert series.is_better(step) == better and ("WORSE" in series.words(step)) != better

@@ -22,6 +22,7 @@ from tierbench import (
     exports,
     files,
     history,
+    history_page,
     project,
     recipes,
     report,
@@ -135,6 +136,8 @@ def _add_history(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     past.add_argument("test", metavar="TEST", help="name of the test; * and ? stand for anything")
     past.add_argument("runs", nargs="*", metavar="RUN", help=f"{SOURCES} (default: all runs of results/)")
     _add_threshold(past)
+    past.add_argument("-o", "--output", type=Path, metavar="DIR",
+                      help="write history.html, .md, .json, .csv and .parquet there")  # fmt: skip
     past.set_defaults(function=_history)
 
 
@@ -179,8 +182,12 @@ def _history(options: argparse.Namespace) -> None:
     sources = options.runs or [str(p) for p in find_runs(Path("results"))]
     if not sources:
         raise RunError("results: holds no runs")
-    for series in history.history(samples.read_all(sources), options.test, options.threshold):
+    found = history.history(samples.read_all(sources), options.test, options.threshold)
+    for series in found:
         tables.print_series(series, _console())
+    if options.output:
+        written = history_page.write(found, options.test, options.output)
+        print("\nWritten: " + ", ".join(str(path) for path in written))
 
 
 def _recipes(options: argparse.Namespace) -> None:

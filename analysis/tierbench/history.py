@@ -57,15 +57,17 @@ class Series:
     steps: list[Step]
     needs_n: int | None
 
+    def is_better(self, step: Step) -> bool:
+        """The direction decides."""
+        higher: bool = self.key["direction"] == "higher"
+        return (step.ratio > 1) == higher
+
     def words(self, step: Step) -> str:
         """A step in words: better or worse, how much, and since when."""
         first, last = self.points[step.at], self.points[step.at - 1]
-        better = (step.ratio > 1) == (self.key["direction"] == "higher")
         commits = f", commit {last.commit[:10]} to {first.commit[:10]}" if first.commit else ""
-        return (
-            f"{'better' if better else 'WORSE'} by a factor of {step.ratio:.3g} since {first.run}"
-            f" (p = {step.p:.3g}{commits})"
-        )
+        told = "better" if self.is_better(step) else "WORSE"
+        return f"{told} by a factor of {step.ratio:.3g} since {first.run} (p = {step.p:.3g}{commits})"
 
 
 def history(samples: pd.DataFrame, test: str, threshold: float) -> list[Series]:

@@ -19,7 +19,7 @@ CONFIDENCE = 0.95
 ALPHA = 0.05
 RESAMPLES = 10_000
 SEED = 20211201
-EXACT_UP_TO = 40  # values of both samples together
+EXACT_UP_TO = 100  # values of both samples together
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def compare(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[Co
 def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
     """Exact two-sided p, with ties too: of all ways to deal out the ranks, how many are as extreme.
 
-    Beyond 40 values, where counting them takes long, scipy's normal approximation with its tie correction.
+    Beyond 100 values, where counting them takes long, scipy's normal approximation with its tie correction.
     """
     n, total = len(a), len(a) + len(b)
     if total > EXACT_UP_TO:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-from datetime import UTC, datetime
 
 from rich import box
 from rich.console import Console
@@ -13,7 +11,8 @@ from rich.table import Table
 
 from tierbench import compare
 from tierbench.compare import Metric, Result, Whole
-from tierbench.history import Point, Series
+from tierbench.history import Series
+from tierbench.history_page import conclusion, day, title
 from tierbench.recipes import Recipe
 from tierbench.rules import RuleRecipe
 from tierbench.words import number, ratio_span, times
@@ -75,24 +74,15 @@ def verdict(result: Result) -> str:
 def print_series(series: Series, console: Console) -> None:
     """A series as a line of blocks, its range and its steps."""
     key, values = series.key, [p.value for p in series.points]
-    said = [str(key[c]) for c in ("test", "site", "tiers", "mode", "policy", "driver")]
-    title = " ".join(w for w in said if w not in ("", "-", "none"))
-    console.print(f"{title}: {key['metric']}, {key['unit']}", highlight=False, markup=False, style="bold")
-    since, until = _day(series.points[0]), _day(series.points[-1])
+    console.print(
+        f"{title(series)}: {key['metric']}, {key['unit']}", highlight=False, markup=False, style="bold"
+    )
+    since, until = day(series.points[0]), day(series.points[-1])
     levels = f"{number(min(values))} to {number(max(values))}, last {number(values[-1])}"
     told = f"  {_blocks(values)}  {len(values)} runs, {since} to {until}, {levels}"
     console.print(told, highlight=False, markup=False)
-    if series.needs_n:
-        console.print(f"  inconclusive, needs n >= {series.needs_n} runs", highlight=False)
-    elif not series.steps:
-        console.print("  no step shown", highlight=False)
-    for step in series.steps:
-        console.print(f"  {series.words(step)}", highlight=False, markup=False)
-
-
-def _day(point: Point) -> str:
-    known = not math.isnan(point.when)
-    return datetime.fromtimestamp(point.when, UTC).date().isoformat() if known else "?"
+    for line in conclusion(series):
+        console.print(f"  {line}", highlight=False, markup=False)
 
 
 def _blocks(values: list[float]) -> str:
