@@ -158,8 +158,8 @@ def samples(tiers: str, total_s: float, drain_s: float | None) -> dict[str, Any]
         share = min(left, t["usable_bytes"])
         left -= share
         used[t["name"]] = [share * min(1.0, s / total_s) for s in seconds]
-    down = [max(0.0, (s - total_s) / drain_s) if drain_s else 0.0 for s in seconds]
-    dirty = {n: [u * (1 - d) for u, d in zip(v, down, strict=True)] for n, v in used.items()}
+    down = [min(1.0, max(0.0, (s - total_s) / drain_s)) if drain_s else 0.0 for s in seconds]
+    dirty = {n: [max(0.0, u * (1 - d)) for u, d in zip(v, down, strict=True)] for n, v in used.items()}
     nothing = [0.0] * len(seconds)
     return {
         "seconds": seconds,

@@ -46,7 +46,9 @@ from typing import Any
 
 import pandas as pd
 
+from tierbench import shapes
 from tierbench.outputs import OutputError, read_ior
+from tierbench.words import shown
 
 
 class RunError(Exception):
@@ -157,7 +159,7 @@ def read_run(path: Path | str) -> Run:
         problem = "it is not a directory" if root.exists() else "it does not exist"
         raise RunError(f"{root}: is not a run folder ({problem})")
     root = root.resolve()
-    provenance = read_object(root / "provenance.json")
+    provenance = _shaped(root / "provenance.json", shapes.PROVENANCE)
     passed, failures = _reframe(root)
     folders = _case_folders(root)
     if not folders and not failures:
@@ -170,7 +172,7 @@ def read_run(path: Path | str) -> Run:
         cases=_frame(rows),
         failures=failures,
         passed=passed,
-        plans={n: read_object(root / n / "plan.json") for n in names if (root / n / "plan.json").exists()},
+        plans={n: _shaped(plan, shapes.PLAN) for n in names if (plan := root / n / "plan.json").exists()},
         stats={n: found for n in names if (found := _stats(root / n))},
         files=_texts(root, ("configs", "published")),
     )
@@ -197,10 +199,27 @@ def _load(path: Path) -> Any:
         raise RunError(f"{path}: cannot be read: {e.strerror}") from e
     except UnicodeDecodeError as e:
         raise RunError(f"{path}: is not text: {e.reason}") from e
+    return parse(text, str(path))
+
+
+def parse(text: str, name: str) -> Any:
+    """JSON that can be written again; `RunError` names the source, and the line or the key."""
     try:
-        return json.loads(text)
+        value = json.loads(text, parse_int=_integer)
+        told = shapes.unwritable(value)
     except json.JSONDecodeError as e:
-        raise RunError(f"{path}:{e.lineno}: is not valid JSON: {e.msg}") from e
+        raise RunError(f"{name}:{e.lineno}: is not valid JSON: {e.msg}") from e
+    except (ValueError, RecursionError) as e:
+        raise RunError(f"{name}: is not valid JSON: {shown(e)}") from e
+    if told:
+        raise RunError(f"{name}: {shown(told)}")
+    return value
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 20:
+        raise ValueError(f"{digits[:20]}... is too large")
+    return int(digits)
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -303,7 +322,15 @@ def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
 def _stats(folder: Path) -> dict[str, dict[str, Any]]:
     """What tierctl counted, by launch."""
     files = sorted(folder.glob("stats*.json"))
-    return {f.stem.removeprefix("stats").removeprefix("-"): read_object(f) for f in files}
+    return {f.stem.removeprefix("stats").removeprefix("-"): _shaped(f, shapes.STATS) for f in files}
+
+
+def _shaped(path: Path, shape: dict[str, Any]) -> dict[str, Any]:
+    """An object that is what its reader expects."""
+    found = read_object(path)
+    if told := shapes.misfit(found, shape):
+        raise RunError(f"{path}: {shown(told)}")
+    return found
 
 
 def _texts(root: Path, folders: tuple[str, ...]) -> dict[str, str]:

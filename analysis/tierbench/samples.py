@@ -22,7 +22,6 @@ value            the number
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shlex
@@ -35,7 +34,7 @@ from typing import Any
 import pandas as pd
 
 from tierbench.outputs import IorOutput, MdtestOutput, OutputError, read_ior, read_mdtest
-from tierbench.runs import RunError, read_object, read_run
+from tierbench.runs import RunError, parse, read_object, read_run
 
 COLUMNS = ["source", "run", "when", "commit", "site", "test", "system", "tiers", "mode", "policy", "fsync",
            "driver", "modelled", "ranks", "bytes", "options", "repetition", "metric", "unit", "direction",
@@ -124,7 +123,7 @@ def _store(path: Path, session: str) -> list[dict[str, Any]]:
             query = "SELECT uuid, json_blob FROM sessions ORDER BY session_start_unix"
             for uuid, blob in store.execute(query):
                 if str(uuid).startswith(session):
-                    lines += _report(json.loads(blob), f"{path}@{uuid}")
+                    lines += _report(parse(str(blob), f"{path}@{uuid}"), f"{path}@{uuid}")
     except (sqlite3.Error, ValueError, TypeError) as e:
         raise RunError(f"{path}: is not a results store of ReFrame: {e}") from e
     if session and not lines:

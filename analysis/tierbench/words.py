@@ -48,3 +48,8 @@ def size(count: float) -> str:
             break
         count /= 1024
     return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.3g} {unit}"
+
+
+def shown(text: object) -> str:
+    """Text of a stranger on one line of a message: control characters are spelled out."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))

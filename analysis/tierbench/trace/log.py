@@ -28,6 +28,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tierbench.words import shown
+
 SECONDS_PER_LOG = 60
 MEMORY_PER_LOG = 2 << 30  # address space that the child may add while it reads, in bytes
 LARGEST_LOG = 4 << 30  # bytes of the compressed file
@@ -125,11 +127,6 @@ def read_log(path: Path | str) -> Log:
     if isinstance(got, TraceError):
         raise got
     return got
-
-
-def shown(text: object) -> str:
-    """Text of a stranger on one line of a message: control characters are spelled out."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 
 # --- before the library sees it ----------------------------------------------------------------------------

@@ -19,8 +19,7 @@ from tierbench.trace.drawings import Drawing
 from tierbench.trace.evidence import Evidence
 from tierbench.trace.findings import Finding, Slowest, find, slowest
 from tierbench.trace.frames import Traces
-from tierbench.trace.log import shown
-from tierbench.words import size
+from tierbench.words import shown, size
 
 MOST_LOGS = 20  # on one page; frames and exports hold them all
 
