@@ -51,13 +51,6 @@ static bool take_directives(void *options, const char *option, const char *value
 	return true;
 }
 
-static bool take_script(void *options, const char *option, const char *value, struct tb_complaint *c)
-{
-	struct tb_options *o = options;
-	(void)option;
-	return tb_script_read(o->tests, o, value, c);
-}
-
 static bool take_memory(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
 	static const struct tb_option size[] = {
@@ -120,7 +113,7 @@ static const struct tb_option table[] = {
 	{'A', "refNum", TB_INT, AT(refnum), INT_MIN, INT_MAX, NULL, "a number to print in the summary"},
 	{'M', "memoryPerNode", TB_TAKE, 0, 0, 0, take_memory, "memory to occupy on each node: 2g, 75%"},
 	{'\0', "memoryPerTask", TB_SIZE, AT(memory_per_task), 0, INT64_MAX, NULL, "-O: memory to occupy in each rank"},
-	{'f', "scriptFile", TB_TAKE, 0, 0, 0, take_script, "read tests from a script"},
+	{'f', "scriptFile", TB_TEXT, AT(script), 0, 0, NULL, "read tests from a script"},
 	{'O', NULL, TB_TAKE, 0, 0, 0, take_directives, "NAME=VALUE,...: any option by its long name"},
 	{'\0', "summaryFormat", TB_TAKE, 0, 0, 0, take_format, "-O: default, CSV or JSON"},
 	{'\0', "summaryFile", TB_TEXT, AT(summary_file), 0, 0, NULL, "-O: where the report goes"},
@@ -228,14 +221,13 @@ bool tb_ior_options(struct tb_options *o, struct tb_tests *tests, int argc, char
 {
 	*o = (struct tb_options){.backend = &tb_posix, .output = &tb_text, .file = "testFile", .block = 1 << 20,
 		.transfer = 256 << 10, .segments = 1, .repetitions = 1, .task_offset = 1, .offset_seed = -1, .tasks = -1,
-		.alignment = 1, .tests = tests};
+		.alignment = 1};
 	if (!tb_options_read(table, o, argc, argv, c))
 		return false;
 	if (o->help || o->version)
 		return true;
-	if (!tests->count && !tb_tests_add(tests, o, c))
-		return false;
-	return tests_consistent(tests, tasks, c);
+	bool read = o->script ? tb_script_read(tests, o, o->script, c) : tb_tests_add(tests, o, c);
+	return read && tests_consistent(tests, tasks, c);
 }
 
 void tb_ior_help(FILE *out)

@@ -1,5 +1,5 @@
 // Scripts of -f: between `IOR START` and `IOR STOP` lines of name=value, and RUN for a test with what holds so far.
-// Settings stay from test to test; what the command line says before -f holds from the start.
+// Settings stay from test to test; what the command line says, before -f or after, holds from the start.
 #include "tb_ior.h"
 
 #include <ctype.h>
@@ -20,9 +20,7 @@ bool tb_tests_add(struct tb_tests *tests, const struct tb_options *o, struct tb_
 
 void tb_tests_free(struct tb_tests *tests)
 {
-	for (size_t i = 0; i < tests->text_count; i++)
-		free(tests->texts[i]);
-	free(tests->texts);
+	free(tests->text);
 	free(tests->options);
 }
 
@@ -43,16 +41,6 @@ static char *load(const char *path)
 		text = NULL;
 	}
 	return text;
-}
-
-static bool keep_text(struct tb_tests *tests, char *text)
-{
-	char **more = realloc(tests->texts, (tests->text_count + 1) * sizeof *more);
-	if (!more)
-		return false;
-	tests->texts = more;
-	tests->texts[tests->text_count++] = text;
-	return true;
 }
 
 static char *trim(char *text)
@@ -102,13 +90,12 @@ static bool take_lines(struct tb_tests *tests, struct tb_options *o, char *rest,
 {
 	struct tb_complaint why;
 	bool open = false;
-	size_t before = tests->count;
 	for (int number = 1; rest; number++)
 		if (!take_line(tests, o, trim(strsep(&rest, "\n")), &open, &why)) {
 			snprintf(c->text, sizeof c->text, "-f: %.200s:%d: %.4000s", path, number, why.text);
 			return false;
 		}
-	if (!open && tests->count > before)
+	if (!open && tests->count)
 		return true;
 	snprintf(c->text, sizeof c->text, "-f: %.200s: %s", path, open ? "IOR STOP is missing" : "holds no test (RUN)");
 	return false;
@@ -117,15 +104,11 @@ static bool take_lines(struct tb_tests *tests, struct tb_options *o, char *rest,
 bool tb_script_read(struct tb_tests *tests, const struct tb_options *defaults, const char *path,
 	struct tb_complaint *c)
 {
-	char *text = load(path);
 	struct tb_options o = *defaults;
-	if (!text) {
+	tests->text = load(path);
+	if (!tests->text) {
 		snprintf(c->text, sizeof c->text, "-f: %.200s: %s", path, strerror(errno));
 		return false;
 	}
-	if (!keep_text(tests, text)) {
-		free(text);
-		return tb_complain(c, "-f: no memory for the script");
-	}
-	return take_lines(tests, &o, text, path, c);
+	return take_lines(tests, &o, tests->text, path, c);
 }

@@ -21,7 +21,7 @@ struct tb_options {
 	const char *summary_file; // NULL: standard output
 	const char *status_file;  // transfers done per rank under a stonewall, kept for a later read
 	const char *rank_file;    // CSV of each rank's rates
-	const char *hints_file;
+	const char *hints_file, *script;
 	bool write, read, check_write, check_read;
 	bool file_per_process, collective, keep, keep_with_error, use_existing, multi_file, unique_dir;
 	bool fsync, fsync_per_write, intra_barriers, single_attempt, random_offset, quit_on_error;
@@ -33,15 +33,13 @@ struct tb_options {
 	int verbose, deadline_s, least_s, repetitions, delay_s, task_offset, reorder_seed, offset_seed, limit_min; // minutes
 	int tasks, refnum, outlier_s;
 	enum tb_packet packet;
-	struct tb_tests *tests; // what the scripts of -f add
 };
 
-// The tests of a command line: those of its scripts, else the one of its options.
+// The tests of a command line: those of its script, else the one of its options.
 struct tb_tests {
 	struct tb_options *options;
 	size_t count;
-	char **texts; // of the scripts, into which options point
-	size_t text_count;
+	char *text; // of the script, into which options point
 };
 
 struct tb_result {

@@ -33,7 +33,7 @@ class Script(Case):
             )
             for t in document["tests"]
         ]
-        self.assertEqual(found, [(0, 8192, 2, ["write", "read"]), (1, 4096, 2, ["write"])])
+        self.assertEqual(found, [(0, 1024, 2, ["write", "read"]), (1, 4096, 2, ["write"])])
         self.assertEqual(
             [(s["operation"], s["TestID"]) for s in document["summary"]],
             [("write", 0), ("read", 0), ("write", 1)],
