@@ -30,18 +30,4 @@ void *tb_real(const char *name);
         va_end(args);                                                                                                            \
     }
 
-/* The words of execl and its kin with the NULL, counted before they are copied: there may be many. */
-#define WORDS(argv, first, args)                                                                                                 \
-    size_t n_words = 1;                                                                                                          \
-    va_list args, counted;                                                                                                       \
-    va_start(args, first);                                                                                                       \
-    va_copy(counted, args);                                                                                                      \
-    for (const char *w = first; w; w = va_arg(counted, const char *))                                                            \
-        n_words++;                                                                                                               \
-    va_end(counted);                                                                                                             \
-    const char *argv[n_words];                                                                                                   \
-    argv[0] = first;                                                                                                             \
-    for (size_t i = 1; i < n_words; i++)                                                                                         \
-        argv[i] = va_arg(args, const char *);
-
 #endif

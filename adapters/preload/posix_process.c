@@ -5,7 +5,6 @@
  */
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,28 +159,6 @@ TB_WRAPPER int execveat(int dirfd, const char *path, char *const argv[], char *c
     tb_coherent_for_exec();
     announce_at(dirfd, path, envp);
     return REAL(execveat)(dirfd, path, argv, envp, flags);
-}
-
-TB_WRAPPER int execl(const char *path, const char *first, ...)
-{
-    WORDS(argv, first, args)
-    va_end(args);
-    return execv(path, (char *const *)argv);
-}
-
-TB_WRAPPER int execlp(const char *file, const char *first, ...)
-{
-    WORDS(argv, first, args)
-    va_end(args);
-    return execvp(file, (char *const *)argv);
-}
-
-TB_WRAPPER int execle(const char *path, const char *first, ...)
-{
-    WORDS(argv, first, args)
-    char *const *envp = va_arg(args, char *const *);
-    va_end(args);
-    return execve(path, (char *const *)argv, envp);
 }
 
 typedef int spawn_function(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,

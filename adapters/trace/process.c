@@ -4,7 +4,6 @@
  * loaded to tell.
  */
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -83,26 +82,4 @@ TB_WRAPPER int fexecve(int fd, char *const argv[], char *const envp[]) { EXEC(RE
 TB_WRAPPER int execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
 {
     EXEC(REAL(execveat)(dirfd, path, argv, envp, flags));
-}
-
-TB_WRAPPER int execl(const char *path, const char *first, ...)
-{
-    WORDS(argv, first, args)
-    va_end(args);
-    return execv(path, (char *const *)argv);
-}
-
-TB_WRAPPER int execlp(const char *file, const char *first, ...)
-{
-    WORDS(argv, first, args)
-    va_end(args);
-    return execvp(file, (char *const *)argv);
-}
-
-TB_WRAPPER int execle(const char *path, const char *first, ...)
-{
-    WORDS(argv, first, args)
-    char *const *envp = va_arg(args, char *const *);
-    va_end(args);
-    return execve(path, (char *const *)argv, envp);
 }
