@@ -68,6 +68,34 @@ static MPI_Info hints_of(const struct tb_file *f)
 	return info;
 }
 
+// Among the rows of a table on standard output, as IOR has it; beside CSV and JSON on standard error.
+static void show_hints(const struct tb_file *f, const char *what, MPI_Info hints)
+{
+	const struct tb_options *o = f->options;
+	FILE *out = o->output == &tb_text && !o->summary_file ? stdout : stderr;
+	char name[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1];
+	int count, found;
+	if (!o->show_hints || f->world->rank)
+		return;
+	fprintf(out, "\nhints %s {\n", what);
+	MPI_Info_get_nkeys(hints, &count);
+	for (int i = 0; i < count; i++) {
+		MPI_Info_get_nthkey(hints, i, name);
+		MPI_Info_get(hints, name, MPI_MAX_INFO_VAL, value, &found);
+		fprintf(out, "\t%s = %s\n", name, value);
+	}
+	fprintf(out, "}\n");
+}
+
+static void show_hints_of_file(const struct tb_file *f)
+{
+	MPI_Info hints;
+	if (MPI_File_get_info(f->handle, &hints) != MPI_SUCCESS)
+		return;
+	show_hints(f, "returned from opened file", hints);
+	MPI_Info_free(&hints);
+}
+
 // The view shows a rank's blocks one after the other, as if they were a file of its own.
 static void set_view(struct tb_file *f, bool shared)
 {
@@ -100,8 +128,10 @@ static void mpiio_open(struct tb_file *f, bool create, bool shared)
 	MPI_Info hints = hints_of(f);
 	if (!shared)
 		mode |= MPI_MODE_UNIQUE_OPEN;
+	show_hints(f, "passed to MPI_File_open()", hints);
 	check(f, "open", -1, MPI_File_open(shared ? f->world->comm : MPI_COMM_SELF, f->path, mode, hints, &f->handle));
 	MPI_Info_free(&hints);
+	show_hints_of_file(f);
 	if (create && !f->options->use_existing) // as IOR does, which costs a metadata operation of every rank
 		check(f, "truncate", -1, MPI_File_set_size(f->handle, 0));
 	if (create && f->options->preallocate)

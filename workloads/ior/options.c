@@ -137,8 +137,8 @@ static const struct tb_option table[] = {
 	{'\0', "mmap.madv_pattern", TB_FLAG, AT(advise_pattern), 0, 0, NULL, "MMAP: advise of the access pattern"},
 	{'\0', "dryRun", TB_FLAG, AT(dry_run), 0, 0, NULL, "print the options only"},
 	{'j', "outlierThreshold", TB_INT, AT(outlier_s), 0, INT_MAX, NULL, "accepted, without effect"},
-	{'H', "showHints", TB_IGNORED_FLAG, 0, 0, 0, NULL, "likewise"},
-	{'\0', "mpiio.showHints", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
+	{'H', "showHints", TB_FLAG, AT(show_hints), 0, 0, NULL, "MPIIO: print its hints"},
+	{'\0', "mpiio.showHints", TB_FLAG, AT(show_hints), 0, 0, NULL, NULL},
 	{'\0', "hdf5.showHints", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
 	{'\0', "hdf5.collectiveMetadata", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
 	{'\0', "summaryAlways", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL}, // the summary always comes

@@ -26,7 +26,7 @@ struct tb_options {
 	bool file_per_process, collective, keep, keep_with_error, use_existing, multi_file, unique_dir;
 	bool fsync, fsync_per_write, intra_barriers, single_attempt, random_offset, quit_on_error;
 	bool reorder, reorder_random, wear_out, dry_run, version, help;
-	bool direct, range_locks, dual_mount, preallocate, file_view, no_fill, advise_drop, advise_pattern;
+	bool direct, range_locks, dual_mount, preallocate, file_view, show_hints, no_fill, advise_drop, advise_pattern;
 	int64_t block, transfer, segments, signature, alignment, wear_out_transfers, memory_per_task;
 	int64_t memory_per_node; // below 0: that many percent
 	int64_t prefill; // bytes of a transfer that fills the file before -z, 0: none

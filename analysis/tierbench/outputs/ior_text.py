@@ -149,33 +149,31 @@ _CSV_COLUMNS = [
 
 
 def parse_csv(text: str, path: str) -> IorOutput:
-    """Read the CSV format, which names neither driver nor test."""
+    """Read the CSV format, which does not name the driver; each test begins with the heading."""
     results: list[tuple[int, IorResult]] = []
     tasks: int | None = None
-    test, headings, last = -1, 0, ""
+    test = -1
     for number, line in enumerate(text.splitlines(), 1):
         words = line.strip().split(",")
         if words[0] == "access":
-            headings += 1
-            if headings > 1:
-                raise OutputError(path, number, "a second run begins here: one file holds one invocation")
             if words != _CSV_COLUMNS:
                 raise OutputError(path, number, f"unknown columns {line.strip()!r}")
+            if test >= 0 and (not results or results[-1][1].test < test):
+                raise OutputError(path, number, "the heading stands twice without a row between")
+            test += 1
         elif words[0] in OPERATIONS:
-            if line == last:
-                raise OutputError(path, number, "the same row stands twice")
-            last = line
+            if test < 0:
+                raise OutputError(path, number, "a row without a heading above")
             cells = _cells(words, _CSV_COLUMNS, path, number)
             tasks = natural(cells["numTasks"], path, number, "numTasks")
             iteration = natural(cells["iter"], path, number, "iter")
-            seen = any(r.access == words[0] and r.test == test for _, r in results)
-            # CSV has no test number: an operation that counts from 0 again belongs to the next test.
-            test += iteration == 0 and (test < 0 or seen)
-            results.append((number, _csv_result(cells, max(test, 0), iteration, path, number)))
+            results.append((number, _csv_result(cells, test, iteration, path, number)))
     if not results:
         refuse(text, path, "holds no result")
     if not text.endswith("\n"):
         raise OutputError(path, len(text.splitlines()), "is cut off: the last line does not end")
+    if results[-1][1].test < test:
+        refuse(text, path, "is cut off here: the last heading has no row")
     if any(line.startswith("ERROR") for line in text.splitlines()):
         refuse(text, path, "is the output of a run that failed")
     check_iterations(results, path)

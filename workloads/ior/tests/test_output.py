@@ -98,6 +98,22 @@ class Output(Case):
         self.assertEqual(list(test["max"]), ["writeMiB", "writeMB", "readMiB", "readMB"])
         self.assertEqual((test["Options"]["verbose"], test["Options"]["reorder random seed"]), (1, 3))
 
+    def test_csv_of_two_tests(self) -> None:
+        script = self.folder / "script"
+        script.write_text("IOR START\nRUN\nrepetitions=2\nRUN\nIOR STOP\n")
+        text = self.run_ior(f"-w -t 8 -b 8 -O summaryFormat=CSV -f {script}").stdout
+        found = [(row.split(",")[0], row.split(",")[-1]) for row in text.splitlines()]
+        self.assertEqual(found, [("access", "iter"), ("write", "0")] * 2 + [("write", "1")])
+
+    def test_hints(self) -> None:
+        hints = self.folder / "hints"
+        hints.write_text("IOR_HINT__MPI__cb_nodes=2\n")
+        line = f"-a MPIIO -w -t 8 -b 16 --mpiio.showHints --mpiio.hintsFileName={hints}"
+        said = "\nhints passed to MPI_File_open() {\n\tcb_nodes = 2\n}\n\nhints returned from opened file {\n"
+        self.assertIn(said, self.run_ior(line).stdout)
+        done = self.run_ior(f"{line} -O summaryFormat=CSV")
+        self.assertEqual((done.stdout.count("\n"), said in done.stderr), (2, True))
+
     def test_version(self) -> None:
         self.assertRegex(self.run_ior("--version").stdout, r"^tb-ior \d+\.\d+\.\d+\n$")
 
