@@ -13,7 +13,7 @@ import pytest
 import synthetic
 from scipy import stats as scipy_stats
 
-from tierbench import compare, history, samples, stats
+from tierbench import compare, comparison, history, samples, stats
 from tierbench.cli import main
 from tierbench.runs import RunError
 
@@ -306,3 +306,15 @@ def test_lower_is_better_in_a_history() -> None:
     for direction, better in (("lower", True), ("higher", False)):
         series = history.Series({"direction": direction}, points, [step], None)
         assert series.is_better(step) == better and ("WORSE" in series.words(step)) != better
+
+
+def test_the_page_says_where_both_sides_come_from(tmp_path: Path) -> None:
+    before, after = made([1.0] * 5, commit="abc", fsync="tier"), made([2.0] * 5, commit="def", fsync="tier")
+    result = compare.compare(pd.concat([before, after]), "commit", 0.05, False)
+    about = {"fsync promise": "tier", "driver": "d", "devices": "not said", "scale: ranks": "not said"}
+    for (name, told), commit in zip(result.sides, ("abc", "def"), strict=True):
+        assert name == commit and told["commit"] == commit and about.items() <= told.items()
+    (tmp_path / "page").mkdir()
+    comparison.write(result, tmp_path / "page")
+    for suffix in ("html", "md"):
+        assert "fsync promise" in (tmp_path / "page" / f"comparison.{suffix}").read_text()

@@ -63,7 +63,7 @@ def test_comparison_says_the_verdict_first(written: Path) -> None:
     text = (written / "comparison/comparison.md").read_text()
     assert text.startswith("# Regression: ")
     table = [cells(line) for line in text.splitlines() if line.startswith("|")]
-    assert [line[-1] for line in table[2:]] == [m["verdict"] for m in metrics]
+    assert [line[-1] for line in table[2 : 2 + len(metrics)]] == [m["verdict"] for m in metrics]
     page = (written / "comparison/comparison.html").read_text()
     assert page.index("<h1>Regression: ") < page.index("<table>")
     assert page.count('class="verdict fail"') == sum(m["verdict"] == "regression" for m in metrics) > 0

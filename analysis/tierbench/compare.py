@@ -30,6 +30,7 @@ CONDITIONS = {
     "bytes": "scale: bytes",
     "options": "options",
 }
+_ORIGIN = {"run": "run", "commit": "commit", "site": "site"}
 _MATCHED = ["test", "system", "metric", "unit", "direction"]
 _CONFIGURATION = ["tiers", "mode", "policy"]
 # A metric's key, the other group's name, and both samples.
@@ -106,12 +107,16 @@ class Whole:
 
 @dataclass(frozen=True)
 class Result:
-    """A comparison; `alone` names what only one side measured, `differences` what `force` went over."""
+    """A comparison; `alone` names what only one side measured, `differences` what `force` went over.
+
+    `sides` are the groups, the baseline first, each with its conditions and where its numbers come from.
+    """
 
     metrics: list[Metric]
     wholes: list[Whole]
     alone: list[str]
     differences: list[str]
+    sides: list[tuple[str, dict[str, str]]]
 
     @property
     def regressed(self) -> bool:
@@ -167,7 +172,14 @@ def compare(
         for (key, name, _, _), (a, b), comparison in zip(pairs, values, stats.compare(values), strict=True)
     ]
     wholes = [_whole([m for m in metrics if m.other == name], pairs) for name in names[1:]]
-    return Result(metrics, [w for w in wholes if w], list(dict.fromkeys(alone)), differences)
+    sides = [(name, _provenance(samples[groups == name])) for name in names]
+    return Result(metrics, [w for w in wholes if w], list(dict.fromkeys(alone)), differences, sides)
+
+
+def _provenance(side: pd.DataFrame) -> dict[str, str]:
+    """Every condition with all its values."""
+    told = {name: sorted({_condition(c, v) for v in side[c]}) for c, name in (_ORIGIN | CONDITIONS).items()}
+    return {name: ", ".join(values) for name, values in told.items()}
 
 
 def _whole(metrics: list[Metric], pairs: list[_Pair]) -> Whole | None:
@@ -235,6 +247,7 @@ def as_json(result: Result) -> dict[str, Any]:
         "differences": result.differences,
         "alone": result.alone,
         "regressed": result.regressed,
+        "sides": [{"name": name, **about} for name, about in result.sides],
         "together": [{**w.__dict__, "verdict": w.verdict} for w in result.wholes],
         "metrics": [_metric_as_json(m) for m in result.metrics],
     }

@@ -15,7 +15,8 @@ from tierbench.files import replace_all
 from tierbench.trace.page import plain, templates
 from tierbench.words import number, ratio_span, span, times
 
-_COLOURS = {REGRESSION: "#b91c1c", IMPROVEMENT: "#15803d"}
+_COLOURS = {REGRESSION: "#c2410c", IMPROVEMENT: "#1d4ed8"}
+_SHAPES = {REGRESSION: "v", IMPROVEMENT: "^"}
 _STYLES = {REGRESSION: "fail", IMPROVEMENT: "pass"}
 _MOST_DRAWN = 60  # metrics in one figure; the tables hold them all
 
@@ -71,7 +72,8 @@ def draw(metrics: Sequence[Metric]) -> Figure:
         for place, m in enumerate(shown):
             colour = _COLOURS.get(m.verdict, paper.QUIET)
             axes.plot([m.ratio.low, m.ratio.high], [place] * 2, color=colour, linewidth=2)
-            axes.plot([m.ratio.value], [place], "o", color=colour, markersize=4)
+            shape = _SHAPES.get(m.verdict, "o")
+            axes.plot([m.ratio.value], [place], shape, color=colour, markersize=4 if shape == "o" else 7)
         axes.set_yticks(range(len(shown)), _labels(shown))
         axes.set_ylim(len(shown) - 0.5, -0.5)
         axes.set_xlabel("ratio to the baseline")
@@ -100,6 +102,10 @@ def as_markdown(result: Result) -> str:
     for baseline, other, metrics in _pairs(result):
         lines += ["", f"## {plain(other)} against {plain(baseline)}", ""]
         lines += exports.table(head, align, [_cells(m) for m in metrics])
+    lines += ["", "## Provenance", ""]
+    names, abouts = zip(*result.sides, strict=True)
+    body = [[what, *(about[what] for about in abouts)] for what in abouts[0]]
+    lines += exports.table(["", *map(plain, names)], ["---"] * (len(names) + 1), body)
     return "\n".join([*lines, ""])
 
 

@@ -22,7 +22,7 @@ from tierbench.paper import INK, QUIET
 from tierbench.trace.page import plain, templates
 from tierbench.words import number
 
-_WORSE, _BETTER = "#b91c1c", "#15803d"
+_WORSE, _BETTER = "#c2410c", "#1d4ed8"
 
 
 def write(found: Sequence[Series], test: str, folder: Path) -> list[Path]:
