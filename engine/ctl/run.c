@@ -101,7 +101,7 @@ static void exec_program(const struct run *r)
     ctl_sibling("../lib/libtierbench_preload.so", library, sizeof(library));
     ctl_sibling("../lib/libtierbench_mpi.so", mpi, sizeof(mpi));
     bool has_mpi = access(mpi, R_OK) == 0; /* it is built where there is an MPI library */
-    ctl_trace_environment(&r->trace, tracers, sizeof(tracers));
+    ctl_trace_environment(&r->trace, r->command, tracers, sizeof(tracers));
     snprintf(preload, sizeof(preload), "%s%s%s%s%s%s", tracers, given ? given : library, has_mpi ? ":" : "", has_mpi ? mpi : "",
              others ? ":" : "", others ? others : "");
     setenv("TIERBENCH_INSTANCE", r->daemon.name, 1);

@@ -30,7 +30,7 @@ int ctl_trace_begin(struct ctl_trace *trace, const char *instance);
 /* What only a running instance knows: before the program starts. */
 void ctl_trace_tell(struct ctl_trace *trace, const struct tb_config *config);
 /* The libraries that trace, to be loaded before the adapter's; "" where there are none.  In the program's process. */
-void ctl_trace_environment(const struct ctl_trace *trace, char *libraries, size_t size);
+void ctl_trace_environment(const struct ctl_trace *trace, char *const *command, char *libraries, size_t size);
 void ctl_trace_program_ended(struct ctl_trace *trace);
 /* Behind everything: writes the logs, says so, removes the folder.  0 or the exit status. */
 int ctl_trace_finish(struct ctl_trace *trace, char *const *command, const struct tb_config *config, uint64_t config_digest);
@@ -60,7 +60,7 @@ void trace_write_records(struct log *log, const struct job *job, enum tb_trace_s
 void trace_write_segments(struct log *log, const struct job *job);
 
 /* The site's runtime: where it shall leave its logs, and fetching them. */
-void trace_site_environment(const struct ctl_trace *trace);
+void trace_site_environment(const struct ctl_trace *trace, char *const *command);
 bool trace_site_fetch(const struct ctl_trace *trace, int *rc); /* false: it left none */
 
 #endif

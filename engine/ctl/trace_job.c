@@ -139,7 +139,7 @@ void ctl_trace_tell(struct ctl_trace *t, const struct tb_config *c)
     calibrate(t);
 }
 
-void ctl_trace_environment(const struct ctl_trace *t, char *libraries, size_t size)
+void ctl_trace_environment(const struct ctl_trace *t, char *const *command, char *libraries, size_t size)
 {
     char library[PATH_MAX];
     libraries[0] = 0;
@@ -148,5 +148,5 @@ void ctl_trace_environment(const struct ctl_trace *t, char *libraries, size_t si
     ctl_sibling("../lib/libtierbench_trace.so", library, sizeof(library));
     snprintf(libraries, size, "%s%s%s:", t->site_lib ? t->site_lib : "", t->site_lib ? ":" : "", library);
     if (t->site_lib)
-        trace_site_environment(t);
+        trace_site_environment(t, command);
 }

@@ -58,14 +58,28 @@ static void exclude(const struct ctl_trace *t)
     setenv("DARSHAN_EXCLUDE_DIRS", list, 0);
 }
 
-void trace_site_environment(const struct ctl_trace *t)
+/* Told to trace programs without MPI, Darshan takes ranks for such, each with a log of its own. */
+static bool starts_ranks(char *const *command)
+{
+    static const char *const launchers[] = {"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "prun", "srun", "aprun", "jsrun"};
+    for (; *command; command++) {
+        const char *slash = strrchr(*command, '/'), *name = slash ? slash + 1 : *command;
+        for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++)
+            if (strcmp(name, launchers[i]) == 0)
+                return true;
+    }
+    return false;
+}
+
+void trace_site_environment(const struct ctl_trace *t, char *const *command)
 {
     char site[PATH_MAX];
     if (!site_folder(t, site, sizeof(site)))
         return;
     make_folders(t, site);
     setenv("DARSHAN_LOGPATH", site, 1);
-    setenv("DARSHAN_ENABLE_NONMPI", "1", 0);
+    if (!starts_ranks(command))
+        setenv("DARSHAN_ENABLE_NONMPI", "1", 0);
     setenv("DXT_ENABLE_IO_TRACE", "1", 0);
     exclude(t);
 }

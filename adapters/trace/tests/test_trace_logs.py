@@ -472,3 +472,10 @@ def test_the_sites_runtime_writes_the_application_side(root: Path, site: str) ->
     done = traced(root, sys.executable, "-c", KILLED, root / "pfs" / "k", "SIGKILL", DARSHAN_LIB=site)
     assert "left no log" in done.stderr
     check(records(root / "t.darshan")["POSIX", "k", 0], WRITES=1234)
+
+
+def test_the_sites_runtime_writes_one_log_of_all_ranks(root: Path, site: str) -> None:
+    done = traced(root, mpirun(), "-n", "2", RANKS, root / "pfs", "well", DARSHAN_LIB=site)
+    assert done.returncode == 0 and "2 processes, by" in done.stderr, done.stderr
+    check(records(root / "t.darshan")["POSIX", "shared", -1], WRITES=21, READS=20)
+    assert sorted(p.name for p in root.glob("*.darshan")) == ["t.darshan", "t.storage.darshan"]
