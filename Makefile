@@ -44,6 +44,10 @@ compare-drivers: build
 	@mkdir -p results/bench
 	$(PY) workloads/compare_drivers.py $(if $(IOR),--ior $(IOR)) $(if $(MDTEST),--mdtest $(MDTEST)) --out results/bench/drivers.md
 
+# Files, exit status and columns of generated option sets: make sweep-drivers IOR=... MDTEST=... SETS=50 SEED=1
+sweep-drivers: build
+	$(PY) workloads/sweep_drivers.py $(if $(IOR),--ior $(IOR)) $(if $(MDTEST),--mdtest $(MDTEST)) $(if $(SETS),--sets $(SETS)) $(if $(SEED),--seed $(SEED))
+
 # Hours: ci/torture says which parts there are.
 torture: test-setup build
 	ci/torture

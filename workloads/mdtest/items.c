@@ -110,7 +110,7 @@ static void create_item(struct tb_run *r, int owner, int loop, bool dir, int64_t
 	if (dir)
 		make_directory(path);
 	else if (!r->options->make_node)
-		tb_file_create(r, path, item);
+		tb_file_create(r, path, tb_number(r->plan, item));
 	else if (mknod(path, S_IFREG | 0400, 0))
 		tb_fail(path, "mknod", -1, strerror(errno));
 }
@@ -168,7 +168,7 @@ static void create_empty(struct tb_run *r, int owner, int loop, bool dir, int64_
 
 static void write_item(struct tb_run *r, int owner, int loop, bool dir, int64_t item)
 {
-	tb_file_write(r, tb_item(&r->namer, owner, loop, dir, item), item);
+	tb_file_write(r, tb_item(&r->namer, owner, loop, dir, item), tb_number(r->plan, item));
 }
 
 int64_t tb_items_create(struct tb_run *r, bool dirs)
@@ -222,7 +222,8 @@ int64_t tb_items_read(struct tb_run *r, bool dirs)
 	for (int loop = 0; loop < r->plan->loops; loop++)
 		for (int64_t i = 0; i < r->present; i++) {
 			int64_t item = number(r, i);
-			tb_file_read(r, tb_item(&r->namer, writer, loop, dirs, item), writer, item);
+			const char *path = tb_item(&r->namer, writer, loop, dirs, item);
+			tb_file_read(r, path, writer, tb_number(r->plan, item));
 		}
 	return r->present * r->plan->loops;
 }

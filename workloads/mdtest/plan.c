@@ -141,7 +141,7 @@ const char *tb_tree_dir(struct tb_namer *n, int rank, int loop, int64_t dir)
 const char *tb_item(struct tb_namer *n, int owner, int loop, bool is_dir, int64_t item)
 {
 	const struct tb_options *o = n->options;
-	int64_t number = item + n->plan->first_dir * n->plan->per_dir;
+	int64_t number = tb_number(n->plan, item);
 	int tree = o->unique_dir ? (int)(((int64_t)owner + o->stride) % n->tasks) : 0;
 	tb_tree_dir(n, tree, loop, number / n->plan->per_dir);
 	// The name first and then the path, as mdtest does: done in one step, items a microsecond long would be faster here.

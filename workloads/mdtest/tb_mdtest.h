@@ -39,6 +39,11 @@ struct tb_plan {
 	int loops;              // trees, each under a test directory of its own
 	int64_t *order;         // the tree's directories, each before what lies below it
 };
+// In the names, and in packets that say their place: with -L the inner directories count too.
+static inline int64_t tb_number(const struct tb_plan *plan, int64_t item)
+{
+	return item + plan->first_dir * plan->per_dir;
+}
 bool tb_plan_make(struct tb_plan *plan, const struct tb_options *o, struct tb_complaint *c);
 void tb_plan_free(struct tb_plan *plan);
 
@@ -98,9 +103,9 @@ void tb_test_dirs_create(struct tb_run *r);
 void tb_test_dirs_remove(struct tb_run *r);
 
 // transfer.c: the bytes of a file.
-void tb_file_create(struct tb_run *r, const char *path, int64_t item);
-void tb_file_write(struct tb_run *r, const char *path, int64_t item); // into one that exists
-void tb_file_read(struct tb_run *r, const char *path, int writer, int64_t item);
+void tb_file_create(struct tb_run *r, const char *path, int64_t number);
+void tb_file_write(struct tb_run *r, const char *path, int64_t number); // into one that exists
+void tb_file_read(struct tb_run *r, const char *path, int writer, int64_t number);
 
 // stonewall.c
 bool tb_stonewall_hit(const struct tb_run *r);

@@ -24,46 +24,46 @@ static void close_file(const struct tb_posix_file *f)
 }
 
 // Returns whether the bytes are right.
-static bool fetch_and_check(struct tb_run *r, const struct tb_posix_file *f, int64_t bytes, int writer, int64_t item)
+static bool fetch_and_check(struct tb_run *r, const struct tb_posix_file *f, int64_t bytes, int writer, int64_t number)
 {
 	tb_spoil(r->data, (size_t)bytes); // what a read that moves nothing must not find there
 	tb_posix_read(f, r->data, (size_t)bytes, 0);
-	int64_t at = tb_first_difference(&r->pattern, r->data, (size_t)bytes, writer, item);
+	int64_t at = tb_first_difference(&r->pattern, r->data, (size_t)bytes, writer, number);
 	if (at >= 0 && r->wrong++ == 0)
 		fprintf(stderr, "%s: %s: wrong data at offset %lld\n", TB_PROGRAM, f->path, (long long)at);
 	return at < 0;
 }
 
-static void fill(struct tb_run *r, struct tb_posix_file f, int64_t item)
+static void fill(struct tb_run *r, struct tb_posix_file f, int64_t number)
 {
 	const struct tb_options *o = r->options;
 	if (o->write_bytes) {
-		tb_mark(&r->pattern, r->data, (size_t)o->write_bytes, r->rank, item);
+		tb_mark(&r->pattern, r->data, (size_t)o->write_bytes, r->rank, number);
 		tb_posix_write(&f, r->data, (size_t)o->write_bytes, 0);
 		if (o->sync_file && fsync(f.fd))
 			tb_fail(f.path, "fsync", -1, strerror(errno));
-		if (o->verify_write && !fetch_and_check(r, &f, o->write_bytes, r->rank, item))
+		if (o->verify_write && !fetch_and_check(r, &f, o->write_bytes, r->rank, number))
 			tb_fill(&r->pattern, r->data, (size_t)o->write_bytes, r->rank);
 	}
 	close_file(&f);
 }
 
-void tb_file_create(struct tb_run *r, const char *path, int64_t item)
+void tb_file_create(struct tb_run *r, const char *path, int64_t number)
 {
-	fill(r, open_file(r, path, O_RDWR | O_CREAT), item);
+	fill(r, open_file(r, path, O_RDWR | O_CREAT), number);
 }
 
-void tb_file_write(struct tb_run *r, const char *path, int64_t item)
+void tb_file_write(struct tb_run *r, const char *path, int64_t number)
 {
-	fill(r, open_file(r, path, r->options->verify_write ? O_RDWR : O_WRONLY), item);
+	fill(r, open_file(r, path, r->options->verify_write ? O_RDWR : O_WRONLY), number);
 }
 
-void tb_file_read(struct tb_run *r, const char *path, int writer, int64_t item)
+void tb_file_read(struct tb_run *r, const char *path, int writer, int64_t number)
 {
 	const struct tb_options *o = r->options;
 	struct tb_posix_file f = open_file(r, path, O_RDWR);
 	if (o->read_bytes && o->verify_read)
-		fetch_and_check(r, &f, o->read_bytes, writer, item);
+		fetch_and_check(r, &f, o->read_bytes, writer, number);
 	else if (o->read_bytes)
 		tb_posix_read(&f, r->data, (size_t)o->read_bytes, 0);
 	close_file(&f);

@@ -205,6 +205,11 @@ class Data(Case):
             self.run_mdtest(f"-E {line} -e 5000 -X -N 1", ranks=2)
             self.run_mdtest(f"-r {line}", ranks=2)
 
+    def test_packets_say_the_number_in_the_name(self) -> None:
+        self.run_mdtest("-C -F -L -z 1 -b 1 -n 2 -w 8 --dataPacketType=o")
+        for path in self.folder.rglob("file.*"):
+            self.assertEqual(struct.unpack("<Q", path.read_bytes())[0], int(path.name.split(".")[-1]))
+
     def test_every_iteration_writes_its_own(self) -> None:
         """A read leaves another rank's bytes behind, which the next iteration must not write."""
         for packet in "toir":
