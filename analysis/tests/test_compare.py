@@ -254,6 +254,13 @@ def test_steps_are_found_where_they_are() -> None:
     assert not history.find_steps(values, 0.5)
 
 
+def test_a_level_that_comes_and_goes_is_found() -> None:
+    """No single step fits it: before and behind any one place the levels are nearly alike."""
+    rng = random.Random(4)
+    values = [level * rng.gauss(1, 0.01) for level in [100] * 12 + [82] * 10 + [101] * 9]
+    assert [s.at for s in history.find_steps(values, 0.05)] == [12, 22]
+
+
 def test_noise_and_an_outlier_are_no_step() -> None:
     rng = random.Random(2)
     found = sum(bool(history.find_steps([rng.gauss(100, 5) for _ in range(20)], 0)) for _ in range(100))

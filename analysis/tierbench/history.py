@@ -1,16 +1,18 @@
 """Many runs of one test over time, and where its level changed.
 
 A series is one test on one configuration under one set of conditions (`compare.CONDITIONS`), a point its
-median in one run. A step is looked for where the ranks before and after differ most; whether chance would
-have made as clear a step is asked of 2,000 random orders of the same points (seeded). When a step is shown,
-each side is searched again. Nothing is assumed on distributions, and single outliers are no steps.
+median in one run. What is looked for is the stretch of points whose ranks differ most from the rest: up to
+the first or last point it is one step, between them a level that came and went. Whether chance would have
+made as clear a stretch is asked of 2,000 random orders of the same points (seeded). When one is shown, it and
+what lies before and behind it are searched again. Nothing is assumed on distributions, and single outliers
+are no steps. Ranks know whether, not exactly where: a step stands where the levels fit best.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,10 +95,33 @@ def _series(key: dict[str, Any], lines: pd.DataFrame, threshold: float) -> Serie
 
 def find_steps(values: Sequence[float], threshold: float) -> list[Step]:
     """Steps in order, as ratios of neighbouring levels; levels within `threshold` are one level."""
-    found = sorted(_split(values, threshold, 0))
-    ends = [0, *(at for at, _ in found), len(values)]
-    levels = [float(np.median(values[a:b])) for a, b in itertools.pairwise(ends)]
-    return [Step(at, levels[i + 1] / levels[i], p) for i, (at, p) in enumerate(found)]
+    found = dict(_split(values, threshold, 0))
+    while found:
+        ends = [0, *sorted(found), len(values)]
+        levels = [float(np.median(values[a:b])) for a, b in itertools.pairwise(ends)]
+        ratios = {at: levels[i + 1] / levels[i] for i, at in enumerate(sorted(found))}
+        least = min(ratios, key=lambda at: _size(ratios[at]))
+        if _size(ratios[least]) >= threshold:
+            return _placed(values, ends, list(ratios.values()), list(map(found.__getitem__, ratios)))
+        del found[least]
+    return []
+
+
+def _placed(values: Sequence[float], ends: list[int], ratios: list[float], p: list[float]) -> list[Step]:
+    """Each step where the points lie nearest the medians before and behind it."""
+    for i in range(1, len(ends) - 1):
+        first, behind = ends[i - 1], ends[i + 1]
+        places = range(first + LEAST_SIDE, behind - LEAST_SIDE + 1)
+        ends[i] = min(places, key=lambda at: _misfit(values[first:at]) + _misfit(values[at:behind]))
+    return [Step(at, ratio, chance) for at, ratio, chance in zip(ends[1:-1], ratios, p, strict=True)]
+
+
+def _misfit(values: Sequence[float]) -> float:
+    return float(np.abs(np.asarray(values) - np.median(values)).sum())
+
+
+def _size(ratio: float) -> float:
+    return max(ratio, 1 / ratio) - 1
 
 
 def _split(values: Sequence[float], threshold: float, first: int) -> list[tuple[int, float]]:
@@ -104,42 +129,57 @@ def _split(values: Sequence[float], threshold: float, first: int) -> list[tuple[
     if len(values) < 2 * LEAST_SIDE:
         return []
     ranks = scipy_stats.rankdata(values)
-    at, clearness = _clearest(ranks)
+    start, end, clearness = _clearest(ranks)
     p = _chance(ranks, clearness)
-    ratio = float(np.median(values[at:]) / np.median(values[:at]))
-    if p >= stats.ALPHA or max(ratio, 1 / ratio) - 1 < threshold:
+    inside, outside = values[start:end], [*values[:start], *values[end:]]
+    if p >= stats.ALPHA or _size(float(np.median(inside) / np.median(outside))) < threshold:
         return []
-    before, after = _split(values[:at], threshold, first), _split(values[at:], threshold, first + at)
-    return [*before, (first + at, p), *after]
+    ends = sorted({0, start, end, len(values)})
+    found = [(first + at, p) for at in ends[1:-1]]
+    for a, b in itertools.pairwise(ends):
+        found += _split(values[a:b], threshold, first + a)
+    return found
 
 
-def _clearest(ranks: NDArray[np.float64]) -> tuple[int, float]:
-    clear = _clearness(ranks[np.newaxis])[0]
-    at = int(np.argmax(clear))
-    return at + LEAST_SIDE, float(clear[at])
+def _clearest(ranks: NDArray[np.float64]) -> tuple[int, int, float]:
+    """The stretch of points that stands apart most."""
+    n = len(ranks)
+    clear = [(float(c), start, end) for start, ends in _stretches(n)
+             for c, end in zip(_clearness(ranks[np.newaxis], start, ends)[0], ends, strict=True)]  # fmt: skip
+    best, start, end = max(clear, key=lambda found: found[0])
+    return start, int(end), best
 
 
-def _clearness(orders: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For every order (line) and place of a step: the standardised rank sum before it."""
-    n = orders.shape[1]
-    before = np.arange(LEAST_SIDE, n - LEAST_SIDE + 1)
-    sums = np.cumsum(orders, axis=1)[:, before - 1]
-    spread = np.sqrt(before * (n - before) * (n + 1) / 12)
-    clear: NDArray[np.float64] = np.abs(sums - before * (n + 1) / 2) / spread
+def _stretches(n: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Starts and ends of all stretches that leave no piece of fewer than `LEAST_SIDE` points."""
+    for start in (0, *range(LEAST_SIDE, n - LEAST_SIDE + 1)):
+        ends = np.arange(start + LEAST_SIDE, n + 1)
+        ends = ends[(ends == n) | (ends <= n - LEAST_SIDE)]
+        yield start, ends[ends - start < n]
+
+
+def _clearness(orders: NDArray[np.float64], start: int, ends: NDArray[np.intp]) -> NDArray[np.float64]:
+    """For every order (line) and end of a stretch: its standardised rank sum."""
+    n, m = orders.shape[1], ends - start
+    sums = np.cumsum(orders[:, start:], axis=1)[:, m - 1]
+    spread = np.sqrt(m * (n - m) * (n + 1) / 12)
+    clear: NDArray[np.float64] = np.abs(sums - m * (n + 1) / 2) / spread
     return clear
 
 
 def _chance(ranks: NDArray[np.float64], clearness: float) -> float:
-    """How often a random order of the same points has as clear a step anywhere."""
+    """How often a random order of the same points has as clear a stretch anywhere."""
     rng = np.random.default_rng([stats.SEED, len(ranks)])
     orders = rng.permuted(np.tile(ranks, (ORDERS, 1)), axis=1)
-    found = int((_clearness(orders).max(axis=1) >= clearness - 1e-9).sum())
-    return (found + 1) / (ORDERS + 1)
+    clear = np.zeros(ORDERS)
+    for start, ends in _stretches(len(ranks)):
+        np.maximum(clear, _clearness(orders, start, ends).max(axis=1), out=clear)
+    return (int((clear >= clearness - 1e-9).sum()) + 1) / (ORDERS + 1)
 
 
 def least_points() -> int:
     """The least number of runs in which a step in the middle, larger than all noise, is shown."""
     n = 2 * LEAST_SIDE
-    while _chance(np.arange(1.0, n + 1), _clearest(np.arange(1.0, n + 1))[1]) >= stats.ALPHA:
+    while _chance(np.arange(1.0, n + 1), _clearest(np.arange(1.0, n + 1))[2]) >= stats.ALPHA:
         n += 1
     return n
