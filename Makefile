@@ -4,7 +4,7 @@ PY := .venv/bin/python
 
 PREFIX ?= /usr/local
 
-.PHONY: run acceptance test build bench install lint asan tsan torture clean setup
+.PHONY: run acceptance test test-slurm build bench install lint asan tsan torture clean setup
 
 run: build
 	ci/run-webinar
@@ -17,6 +17,11 @@ test: test-setup build
 	ctest --test-dir build --output-on-failure --timeout 300
 	$(PY) -m pytest
 	ci/run-smoke
+
+# The acceptance recipes under a real Slurm of two nodes on this machine, one tierd a node. Needs root.
+test-slurm: build
+	@ci/bootstrap slurm
+	ci/run-slurm
 
 test-setup:
 	@ci/bootstrap test

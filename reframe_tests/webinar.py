@@ -29,6 +29,7 @@ from reframe.core.builtins import (
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from common.ior import find_driver, write_numbers
+from common.nodes import per_node_options, refusal, set_nodes
 from common.room import memory_place
 from common.rundir import keep_config, next_repetition, write_provenance
 from common.tiers import ROOT, TIERS, ScaleError, read_scale, write_config
@@ -105,6 +106,13 @@ class TierWrite(rfm.RunOnlyRegressionTest, Traced):
             stage / "tiers.yaml",
             volatile=wanted is not None,
         )
+        refused = refusal(extras, nodes, traced=self.trace)
+        if refused:
+            raise rfm.core.exceptions.PipelineError(refused)
+        if nodes > 1:
+            set_nodes(stage / "tiers.yaml", close_to_open=False)
+        if self.current_partition.scheduler.registered_name.startswith(("slurm", "squeue")):
+            self.job.options += [f"--nodes={nodes}"]
         self.env_vars["TB_ROOT"] = str(root)
         pfs = root / "pfs" if places is None else Path(places["pfs"])
         tierctl = ROOT / "build" / "bin" / "tierctl"
@@ -138,6 +146,7 @@ class TierWrite(rfm.RunOnlyRegressionTest, Traced):
             "--stats",
             "stats.json",
             *self.trace_options(),
+            *per_node_options(extras, nodes),
             "--",
         ]
         self.prerun_cmds = [f"{tierctl} plan --json --mode {self.mode} tiers.yaml > plan.json"]

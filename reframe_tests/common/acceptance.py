@@ -36,6 +36,7 @@ from tierbench.recipes import Launch, Recipe, RecipeError, read_recipes
 from .ior import find_program
 from .judged import LaunchOutput, content_of, measured, outputs_of
 from .medium import media_of, too_slow
+from .nodes import per_node_options, refusal, set_nodes, shows_others
 from .room import full_percent, hog_bytes, memory_bytes, memory_place, short_of_disk, short_of_memory
 from .rundir import keep_config, next_repetition, run_dir, write_provenance
 from .scale import Scale, Sizes, acceptance_scale, size_of, sizes, value_of, with_value
@@ -107,6 +108,7 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         extras = self.current_partition.extras
         self.at_home = bool(extras.get("published"))
         self.modelled = not self.at_home and extras.get("tiers", "modelled") == "modelled"
+        self.judged = self.modelled and bool(extras.get("measures", True))
         elsewhere = self.at_home and self.system != self.current_system.name
         self.skip_if(elsewhere, f"{self.recipe} is another system's: {self.system}")
         recipe = self.published_run
@@ -125,10 +127,8 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
             needed = set()  # the published lines name the place themselves
         missing = sorted(needed - self.places.keys())
         self.skip_if(bool(missing), f"the site names no directory of {', '.join(missing)}")
-        self.skip_if(
-            not self.modelled and self.mode != "bypass" and self.sizes.nodes > 1 and "per_node" not in extras,
-            "tiers on several nodes need the site's extras to say how a command runs once on each (per_node)",
-        )
+        refused = refusal(extras, self.sizes.nodes, traced=self.trace)
+        self.skip_if((self.modelled or self.mode != "bypass") and refused is not None, str(refused))
         self.num_tasks = self.sizes.ranks
         self.num_tasks_per_node = min(self.sizes.ranks_per_node, self.sizes.ranks)
         self.time_limit = self.time_limit or f"{recipe.minutes}m"
@@ -151,7 +151,7 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         self._write_config(stage)
         self._set_launcher(recipe)
         self.job.options += [*recipe.directives] if self.at_home else []
-        if self.current_partition.scheduler.registered_name in ("slurm", "squeue"):
+        if self.current_partition.scheduler.registered_name.startswith(("slurm", "squeue")):
             self.job.options += [f"--nodes={self.sizes.nodes}"]
         self._write_script(recipe)
 
@@ -203,7 +203,7 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
     def _check_medium(self) -> None:
         """A twin is right only where the medium does twice the share; what it does stands in the results."""
         self.media: dict[str, float] = {}
-        if not self.modelled or self.is_dry_run():
+        if not self.judged or self.is_dry_run():
             return
         self.media = media_of(self.published_run, self.sizes, self.pfs, run_dir() / "medium.json")
         shares = {access: self._share(access) for access in self.media}
@@ -232,6 +232,8 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         try:
             write_config(self.tiers, per_node, self.policy, places, stage / "tiers.yaml", models=models,
                          volatile=self.volatile)  # fmt: skip
+            if self.sizes.nodes > 1:
+                set_nodes(stage / "tiers.yaml", close_to_open=any(map(shows_others, self.sizes.arguments)))
             if self.root:
                 self.env_vars["TB_ROOT"] = str(self.root)
                 for place in ("pfs", "nvme", "bb"):
@@ -259,11 +261,13 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         if stats and self.managed:
             launcher.modifier = str(self.tierctl)
             # Of the programs only ours says how far each rank came before a deadline.
-            needed = "-D" in arguments and Path(self.program).name != "tb-ior"
+            nodes = self.sizes.nodes
+            needed = "-D" in arguments and Path(self.program).name != "tb-ior" and nodes == 1
             name = stats.removesuffix(".json").replace("stats", "trace")
             trace = self.trace_options(name, needed=needed)
-            options = ["run", "-c", "tiers.yaml", "--mode", self.mode, "--stats", stats, *trace, "--"]
-            launcher.modifier_options = options
+            options = ["run", "-c", "tiers.yaml", "--mode", self.mode, "--stats", stats, *trace]
+            per_node = per_node_options(self.current_partition.extras, nodes)
+            launcher.modifier_options = [*options, *per_node, "--"]
         else:
             launcher.modifier, launcher.modifier_options = "", []
         return " ".join([launcher.run_command(self.job), self.program, *arguments])
@@ -439,8 +443,8 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
             "published": share,
             "published_source": f"{published.text} {published.unit} of {published.nodes} nodes"
             f" ({published.source})" + ("" if whole else f", {self._share_words()}"),
-            "requirement": share if self.modelled and self.tiers == "pfs" else None,
-            "expected": share if self.modelled and self.tiers == "pfs" else None,
+            "requirement": share if self.judged and self.tiers == "pfs" else None,
+            "expected": share if self.judged and self.tiers == "pfs" else None,
             "factor": self.factor,
             "scale": self.wanted.name,
             "dropped": [*self.sizes.dropped, *self.unspelled, *(f"condition: {c}" for c in conditions)],

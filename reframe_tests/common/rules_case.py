@@ -149,7 +149,7 @@ class RuleTest(rfm.RunOnlyRegressionTest, Traced):
         """The script of the launches, what it runs on, and the job around it."""
         stage = Path(self.stagedir)
         self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
-        if self.current_partition.scheduler.registered_name in ("slurm", "squeue"):
+        if self.current_partition.scheduler.registered_name.startswith(("slurm", "squeue")):
             self.job.options += [f"--nodes={self.sizes.nodes}"]
         self.tierctl = ROOT / "build" / "bin" / "tierctl"
         self._choose_places(stage)

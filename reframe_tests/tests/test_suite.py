@@ -45,7 +45,7 @@ def test_names_and_tags_select() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("-S", "scale=huge"), "scale 'huge'; allowed: full, local, node, smoke"),
+        (("-S", "scale=huge"), "scale 'huge'; allowed: full, local, node, smoke, two-nodes"),
         (("-P", "tiers=tape"), "tiers='tape'; allowed: pfs, bb, nvme, ram, bb-nvme, nvme-ram, bb-nvme-ram"),
     ],
 )
