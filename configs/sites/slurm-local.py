@@ -45,7 +45,7 @@ site_configuration = {
                     "extras": {
                         "tiers": "modelled",
                         "root": os.environ.get("TIERBENCH_SHARED"),  # what both nodes see
-                        "measures": False,  # two nodes in one machine's time: values are told, not judged
+                        "measures": False,  # two nodes share a machine: no value is right or wrong
                         "scale": "two-nodes",
                         "per_node": "srun --overlap --kill-on-bad-exit=1"
                         " --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1",

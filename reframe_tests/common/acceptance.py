@@ -127,8 +127,9 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
             needed = set()  # the published lines name the place themselves
         missing = sorted(needed - self.places.keys())
         self.skip_if(bool(missing), f"the site names no directory of {', '.join(missing)}")
-        refused = refusal(extras, self.sizes.nodes, traced=self.trace)
-        self.skip_if((self.modelled or self.mode != "bypass") and refused is not None, str(refused))
+        self.refused = refusal(extras, self.sizes.nodes, traced=self.trace)
+        real_tiers = not self.modelled and self.mode != "bypass"
+        self.skip_if(real_tiers and self.refused is not None, str(self.refused))
         self.num_tasks = self.sizes.ranks
         self.num_tasks_per_node = min(self.sizes.ranks_per_node, self.sizes.ranks)
         self.time_limit = self.time_limit or f"{recipe.minutes}m"
@@ -146,6 +147,8 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         self.kept_all = self.is_dry_run()
         atexit.register(self._keep_at_exit)
         self._check_room()
+        if self.modelled and self.refused:
+            raise PipelineError(self.refused)
         self._check_medium()
         self._set_environment(stage)
         self._write_config(stage)
