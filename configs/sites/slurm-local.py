@@ -40,8 +40,7 @@ site_configuration = {
                     "access": ["-p debug"],
                     "max_jobs": 1,
                     "environs": ["mpi"],
-                    # One address for both nodes: shared memory would be looked for across them.
-                    "env_vars": [["OMPI_MCA_btl", "tcp,self"], ["OMPI_MCA_btl_tcp_if_include", "lo"]],
+                    "env_vars": [["OMPI_MCA_btl", "tcp,self"], ["OMPI_MCA_btl_tcp_if_include", "eth0"]],
                     "extras": {
                         "tiers": "modelled",
                         "root": os.environ.get("TIERBENCH_SHARED"),  # what both nodes see
