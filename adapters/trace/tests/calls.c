@@ -1,6 +1,6 @@
 /*
  * A program whose every count is known: what it does is written down in
- * test_counters.py.  Argument: a folder.
+ * test_trace_logs.py.  Argument: a folder.
  */
 #include <aio.h>
 #include <errno.h>

@@ -7,86 +7,14 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import darshan
 import pytest
 from darshan.backend import cffi_backend
+from trace_runs import CALLS, KILLED, RANKS, SECONDS, Records, check, metadata, mpirun, records, traced
 
 from tierbench import trace
-
-BUILD = Path(__file__).resolve().parents[3] / "build"
-TIERCTL = BUILD / "bin" / "tierctl"
-CALLS, RANKS = BUILD / "bin" / "test_trace_calls", BUILD / "bin" / "test_trace_ranks"
-MODULES = ("POSIX", "MPI-IO", "STDIO")
-CONFIG = """version: 1
-max_files: 8192
-pfs: {{path: {root}/pfs}}
-fsync: tier
-allow_volatile: true
-tiers:
-  - {{name: ram, medium: memory, capacity: 48MiB, block: 4KiB, slabs: [{{units: 16, share: 1.0}}]}}
-  - name: nvme
-    medium: directory
-    path: {root}/nvme
-    capacity: 16MiB
-    block: 64KiB
-    slabs: [{{units: 1, share: 1.0}}]
-"""
-MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-}
-SECONDS = 60
-
-Records = dict[tuple[str, str, int], dict[str, float]]
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Iterator[Path]:
-    """A folder with the places of a configuration; not in /dev or /var, which Darshan leaves out."""
-    folder = BUILD / "trace-tests" / tmp_path.name
-    shutil.rmtree(folder, ignore_errors=True)
-    for place in ("pfs", "nvme"):
-        (folder / place).mkdir(parents=True)
-    (folder / "c.yaml").write_text(CONFIG.format(root=folder))
-    yield folder
-    shutil.rmtree(folder)
-
-
-def traced(
-    root: Path, *command: str | Path, mode: str = "persistent-async", out: str = "t.darshan", **more: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a command under `tierctl run --trace`."""
-    run = [TIERCTL, "run", "-c", root / "c.yaml", "--mode", mode, "--trace", root / out, "--", *command]
-    environment = {k: v for k, v in os.environ.items() if k != "DARSHAN_LIB"} | MPI | more
-    return subprocess.run(run, capture_output=True, text=True, timeout=SECONDS, env=environment)
-
-
-def records(log: Path) -> Records:
-    """Every counter by module, last part of the file's name, and rank; PyDarshan's own reader."""
-    handle = cffi_backend.log_open(str(log))
-    names = cffi_backend.log_get_name_records(handle)
-    cffi_backend.log_close(handle)
-    handle, found = cffi_backend.log_open(str(log)), {}
-    for module in {*MODULES} & cffi_backend.log_get_modules(handle).keys():
-        while record := cffi_backend.log_get_record(handle, module, "dict"):
-            values = {**record["counters"], **record["fcounters"]}
-            short = {k.split("_", 1)[1]: v for k, v in values.items()}
-            found[module, Path(names[record["id"]]).name, int(record["rank"])] = short | {"ID": record["id"]}
-    cffi_backend.log_close(handle)
-    return found
-
-
-def metadata(log: Path) -> dict[str, str]:
-    return trace.read_log(log).metadata
-
-
-def check(values: dict[str, float], **expected: float) -> None:
-    assert {name: values[name] for name in expected} == expected
 
 
 def check_calls(found: Records) -> None:
@@ -191,15 +119,6 @@ def test_darshans_own_parsers(root: Path, parser: str) -> None:
         assert done.returncode == 0 and done.stderr == "" and "patterns" in done.stdout
 
 
-KILLED = """
-import os, signal, sys
-fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
-for i in range(1234):
-    os.pwrite(fd, b"x" * 100, i * 100)
-os.kill(os.getpid(), getattr(signal, sys.argv[2]))
-"""
-
-
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGABRT", "SIGSEGV"])
 def test_a_killed_program_leaves_all_it_did_marked_incomplete(root: Path, how: str) -> None:
     done = traced(root, sys.executable, "-c", KILLED, root / "pfs" / "f", how)
@@ -246,13 +165,6 @@ def test_threads_children_and_programs_that_are_executed(root: Path) -> None:
     check(found["POSIX", "inherited", 1], OPENS=0, WRITES=3, BYTES_WRITTEN=60)
     check(found["POSIX", "child", 2], OPENS=1, WRITES=1, BYTES_WRITTEN=7)
     assert trace.read([root / "t.darshan"]).job["nprocs"].tolist() == [3]
-
-
-def mpirun() -> str:
-    program = shutil.which("mpirun")
-    if program is None:
-        pytest.skip("mpirun is not on PATH")
-    return program
 
 
 def test_ranks_and_their_shared_file(root: Path) -> None:
@@ -360,122 +272,3 @@ def test_nothing_is_left_behind(root: Path) -> None:
 
 def _alive(folder: str) -> bool:
     return Path(f"/proc/{folder.split('-')[-1].split('.')[0]}").exists()
-
-
-# --- against the site's runtime ----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def site() -> str:
-    """The real runtime."""
-    library = os.environ.get("DARSHAN_LIB")
-    if not library:
-        pytest.skip("DARSHAN_LIB is not set: no real Darshan runtime to compare with")
-    return library
-
-
-# Until 3.5.0 it does not see the calls that replaced __xstat in glibc 2.33, and mmap only as configured.
-# Its own fclose asks for the descriptor, which ours counts where both see one run.
-OWN = {"STATS", "MMAPS", "ID"}
-# The real one is in front: it sees an open take as long as ours makes a record.
-FIRST_S = 10e-6
-RUNS = 5  # a busy machine may interrupt a program between the clocks of both
-
-
-Off = dict[tuple[str, str, int, str], tuple[float, float]]
-"""Times that differ by more than they may: of a record and counter, ours and theirs."""
-
-
-def compare(ours: Records, theirs: Records, wanted: Callable[[str], bool]) -> tuple[int, Off]:
-    """Counters are alike; returns how many records were compared, and times that are not."""
-    keys = {k for k in ours.keys() | theirs.keys() if wanted(k[1])}
-    off: Off = {}
-    for key in keys:
-        a, b = ours[key], theirs[key]
-        operations = sum(
-            b.get(n, 0) for n in ("OPENS", "READS", "WRITES", "SEEKS", "FSYNCS", "FDSYNCS", "FLUSHES")
-        )
-        seen = OWN if a.get("STATS") == b.get("STATS") else OWN | {"F_META_TIME"}  # which a stat adds to
-        for name in a.keys() - seen:
-            if name in ("F_READ_TIME", "F_WRITE_TIME", "F_META_TIME"):
-                allowed = max(0.05 * b[name], 1e-6 * operations) + FIRST_S * b.get("OPENS", 1)
-                if abs(a[name] - b[name]) > allowed:
-                    off[(*key, name)] = (a[name], b[name])
-            elif not name.startswith("F_") and "TIME_SIZE" not in name and "_RANK" not in name:
-                assert a[name] == b[name], (key, name, a[name], b[name])
-    return len(keys), off
-
-
-def both(root: Path, site: str, *command: str | Path) -> tuple[Records, Records]:
-    """One run with both tracers, the real one in front."""
-    libraries = ":".join([site, *(str(BUILD / "lib" / f"libtierbench_{n}.so") for n in ("trace", "preload"))])
-    launch, program = (list(command[:3]), command[3:]) if "mpirun" in str(command[0]) else ([], command)
-    settings = {"DARSHAN_LOGFILE": str(root / "real.darshan"), "DXT_ENABLE_IO_TRACE": "1"}
-    settings |= {} if launch else {"DARSHAN_ENABLE_NONMPI": "1"}
-    done = traced(root, *launch, "/usr/bin/env", f"LD_PRELOAD={libraries}", *program, **settings)
-    assert done.returncode == 0, done.stderr
-    return records(root / "t.darshan"), records(root / "real.darshan")
-
-
-def not_aio(found: Records) -> Records:
-    """All but what is fetched at a moment of each tracer's own, and the real one's own files."""
-    return {k: v for k, v in found.items() if k[1] != "aio" and ".darshan" not in k[1]}
-
-
-def test_the_same_run_has_the_same_counters(root: Path, site: str) -> None:
-    off: Off | None = None  # in every run so far
-    for _ in range(RUNS):
-        ours, theirs = both(root, site, CALLS, root / "pfs")
-        stream = ours["POSIX", "stream", 0]
-        check(stream, FILENOS=2, OPENS=2)
-        stream["FILENOS"] = stream["OPENS"] = 1
-        n, now = compare(not_aio(ours), not_aio(theirs), bool)
-        off = now if off is None else {k: v for k, v in now.items() if k in off}
-        assert n >= 8
-        segments = trace.read([root / "t.darshan", root / "real.darshan"]).segments
-        columns = ["file", "access", "offset", "length"]
-        lists = [
-            segments[(segments["log"] == name) & ~segments["file"].str.contains(r"\.darshan")][columns]
-            .astype({"file": str, "access": str})
-            .sort_values(["file", "access"], kind="stable")
-            .to_numpy()
-            .tolist()
-            for name in ("t.darshan", "real.darshan")
-        ]
-        assert lists[0] == lists[1] or not lists[1]  # a runtime of DXT version 2 can't be read
-        (root / "real.darshan").unlink()
-        if not off:
-            break
-    assert not off
-
-
-def test_ranks_have_the_same_counters(root: Path, site: str) -> None:
-    off: Off | None = None
-    for _ in range(RUNS):
-        ours, theirs = both(root, site, mpirun(), "-n", "4", RANKS, root / "pfs", "well")
-        n, now = compare(ours, theirs, lambda name: name == "shared" or name.startswith("own."))
-        off = now if off is None else {k: v for k, v in now.items() if k in off}
-        assert n == 5
-        (root / "real.darshan").unlink()
-        if not off:
-            break
-    assert not off
-
-
-def test_the_sites_runtime_writes_the_application_side(root: Path, site: str) -> None:
-    done = traced(root, CALLS, root / "pfs", DARSHAN_LIB=site)
-    assert done.returncode == 0 and site in done.stderr, done.stderr
-    assert "tierbench_side" not in metadata(root / "t.darshan")
-    found: Any = records(root / "t.darshan")
-    check(found["POSIX", "patterns", 0], WRITES=15, BYTES_WRITTEN=44672, MAX_BYTE_WRITTEN=110999)
-    assert trace.read([root / "t.storage.darshan"]).job["side"].tolist() == ["storage"]
-    done = traced(root, sys.executable, "-c", KILLED, root / "pfs" / "k", "SIGKILL", DARSHAN_LIB=site)
-    assert "left no log" in done.stderr
-    check(records(root / "t.darshan")["POSIX", "k", 0], WRITES=1234)
-
-
-def test_the_sites_runtime_writes_one_log_of_all_ranks(root: Path, site: str) -> None:
-    done = traced(root, mpirun(), "-n", "2", RANKS, root / "pfs", "well", DARSHAN_LIB=site)
-    assert done.returncode == 0 and "2 processes, by" in done.stderr, done.stderr
-    check(records(root / "t.darshan")["POSIX", "shared", -1], WRITES=21, READS=20)
-    assert sorted(p.name for p in root.glob("*.darshan")) == ["t.darshan", "t.storage.darshan"]
