@@ -108,7 +108,7 @@ class Io500(RuleTest):
 
     def files_per_node(self) -> int:
         """What its metadata server creates in both."""
-        rate = max(self.twin_rates()) if self.modelled else 1e6
+        rate = max(self.twin_rates()) / self.sizes.nodes if self.modelled else 1e6
         return int(2 * (self.sizes.seconds or 0) * rate)
 
     def metric_names(self) -> list[str]:
@@ -177,7 +177,7 @@ class Io500(RuleTest):
         """Not of `find`, because listing a directory costs nothing on the twin."""
         model = device(self.rule.twin.device)
         write, read = (
-            float(str(model[key]).removesuffix("MiB/s")) / 1024 / self.factor
+            float(str(model[key]).removesuffix("MiB/s")) / 1024 / self.factor * self.sizes.nodes
             for key in ("write_bandwidth", "read_bandwidth")
         )
         create, other = (rate / 1000 for rate in self.twin_rates())

@@ -35,6 +35,7 @@ from tierbench.rules import Launch, RuleRecipe, read_rules
 from .acceptance import LEAST_CONFIG_BYTES, refuse
 from .ior import find_program
 from .medium import LEAST_HEADROOM, remembered
+from .nodes import per_node_options, refusal, set_nodes
 from .room import full_percent, memory_bytes, memory_place, short_of_disk
 from .rules_scale import RuleSizes, metadata_seconds, rule_sizes
 from .rundir import keep_config, next_repetition, run_dir, write_provenance
@@ -107,6 +108,7 @@ class RuleTest(rfm.RunOnlyRegressionTest, Traced):
         """Nodes, ranks, files and seconds of this site and scale."""
         extras = self.current_partition.extras
         self.modelled = extras.get("tiers", "modelled") == "modelled" and not extras.get("published")
+        self.judged = self.modelled and bool(extras.get("measures", True))
         self.factor = (self.twin_factor or self.rule.twin.factor) if self.modelled else 1
         cores = int(extras.get("ranks_per_node", 0)) or self.current_partition.processor.num_cores
         try:
@@ -127,10 +129,8 @@ class RuleTest(rfm.RunOnlyRegressionTest, Traced):
         needed = set() if self.modelled else {"pfs", *self.tiers.split("-")} - {"ram"}
         missing = sorted(needed - self.places.keys())
         self.skip_if(bool(missing), f"the site names no directory of {', '.join(missing)}")
-        self.skip_if(
-            self.mode != "bypass" and self.sizes.nodes > 1,
-            "the launches share one instance of the tiers, which is one node's",
-        )
+        refused = refusal(extras, self.sizes.nodes, traced=self.trace)
+        self.skip_if((self.modelled or self.mode != "bypass") and refused is not None, str(refused))
         self.num_tasks, self.num_tasks_per_node = self.sizes.ranks, self.sizes.ranks_per_node
         self.time_limit = "4h"
 
@@ -154,12 +154,13 @@ class RuleTest(rfm.RunOnlyRegressionTest, Traced):
         self.tierctl = ROOT / "build" / "bin" / "tierctl"
         self._choose_places(stage)
         self._check_medium()
+        self.env_vars["SLURM_KILL_BAD_EXIT"] = "1"  # else ranks wait in a barrier for one that crashed
         self._write_config(stage)
         self._write_launches(stage)
         self.job.launcher = getlauncher("local")()
         around = (
             [str(self.tierctl), "run", "-c", "tiers.yaml", "--mode", self.mode, "--stats", "stats.json",
-             *self.trace_options(), "--"]
+             *self.trace_options(), *per_node_options(self.current_partition.extras, self.sizes.nodes), "--"]
             if self.managed
             else []
         )  # fmt: skip
@@ -197,11 +198,13 @@ class RuleTest(rfm.RunOnlyRegressionTest, Traced):
     def _check_medium(self) -> None:
         """A twin is right only where the medium does twice as much; what it does stands in the results."""
         self.media: dict[str, float] = {}
-        if not self.modelled or self.is_dry_run():
+        if not self.judged or self.is_dry_run():
             return
         sizes, record = {"metadata": 0, "write": 2 * MIB, "read": 2 * MIB}, run_dir() / "medium.json"
         second = {
-            access: remembered(self.pfs, access, size, record, scattered=False) * max(1, size // MIB)
+            access: self.sizes.nodes
+            * max(1, size // MIB)
+            * remembered(self.pfs, access, size, record, scattered=False)
             for access, size in sizes.items()
         }
         self.media = self.media_of(second)
@@ -226,9 +229,9 @@ class RuleTest(rfm.RunOnlyRegressionTest, Traced):
         try:
             write_config(self.tiers, self.bytes_per_node(), self.policy, places, file, models=models,
                          volatile=self.volatile)  # fmt: skip
-            config = yaml.safe_load(file.read_text())
-            config["max_files"] = min(MOST_FILES, max(LEAST_FILES, 2 * self.files_per_node()))
-            file.write_text(yaml.safe_dump(config, sort_keys=False))
+            set_files(file, min(MOST_FILES, max(LEAST_FILES, 2 * self.files_per_node())))
+            if self.sizes.nodes > 1:
+                set_nodes(file, close_to_open=True)  # each phase looks at what other nodes made
             if not self.is_dry_run():
                 check_config(self.tierctl, file, self.root)
         except ScaleError as e:
@@ -354,14 +357,15 @@ class RuleTest(rfm.RunOnlyRegressionTest, Traced):
         }
 
     def twin_rates(self) -> tuple[float, float]:
-        """What the twin's metadata server does a second: creating opens, and others."""
-        open_s, other_s = metadata_seconds(self.rule)
-        return 1 / open_s / self.factor, 1 / other_s / self.factor
+        """What the twins' metadata servers, one a node, do a second: creating opens, and others."""
+        each = metadata_seconds(self.rule)
+        open_s, other_s = (seconds * self.factor / self.sizes.nodes for seconds in each)
+        return 1 / open_s, 1 / other_s
 
     @property
     def answers(self) -> bool:
         """The right answers are known: those of the twin, with nothing in front of it."""
-        return bool(self.modelled and self.tiers == "pfs")
+        return bool(self.judged and self.tiers == "pfs")
 
     def problems(self) -> list[str]:
         """What else went wrong."""
@@ -389,6 +393,13 @@ class RuleTest(rfm.RunOnlyRegressionTest, Traced):
             unit = json.loads((self.folders[metric] / "case.json").read_text())["unit"]
             name = metric.replace("-", "_")
             self.perf_variables[name] = sn.make_performance_function(sn.defer(value), unit)
+
+
+def set_files(config: Path, files: int) -> None:
+    """How many files a configuration keeps records of."""
+    text = config.read_text()
+    made = yaml.safe_load(text) | {"max_files": files}
+    config.write_text(text.splitlines()[0] + "\n" + yaml.safe_dump(made, sort_keys=False))
 
 
 def node_memory(test: RuleTest) -> int:

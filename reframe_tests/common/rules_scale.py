@@ -60,7 +60,7 @@ def rule_sizes(
         told.append(f"nodes: {used} of {wanted if site_nodes else 'all'}")
     if "{files}" in text:
         least = int(recipe.rules["files"])
-        files = _files(recipe, scale, factor, least, used * per_node)
+        files = _files(recipe, scale, factor, least, used, per_node)
         if files * used * per_node < least:
             told.append(f"files: {files * used * per_node} of at least {least}")
     seconds = None
@@ -93,9 +93,9 @@ def _per_node(recipe: RuleRecipe, scale: Scale, cores: int, searched: int) -> in
     return min(int(recipe.ranks_per_node), scale.ranks_per_node or int(recipe.ranks_per_node))
 
 
-def _files(recipe: RuleRecipe, scale: Scale, factor: int, least: int, ranks: int) -> int:
-    """Of a rank: the rules' number, or what the twin's metadata server does in the scale's seconds."""
+def _files(recipe: RuleRecipe, scale: Scale, factor: int, least: int, nodes: int, per_node: int) -> int:
+    """Of a rank: the rules' number, or what a node's twin does in the scale's seconds."""
     if scale.bytes is None or scale.of_memory:
-        return math.ceil(least / ranks)
-    total = scale.bytes / max(metadata_seconds(recipe)) / factor
-    return max(1, math.ceil(min(total, least) / ranks))
+        return math.ceil(least / nodes / per_node)
+    of_node = scale.bytes / max(metadata_seconds(recipe)) / factor
+    return max(1, math.ceil(min(of_node, least / nodes) / per_node))

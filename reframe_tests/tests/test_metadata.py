@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
+from test_nodes import LAUNCH, stage_of
 from test_suite import REFRAME, reframe
 
 from common.rules_scale import RuleSizes, metadata_seconds, rule_sizes
@@ -28,8 +31,10 @@ site_configuration = {
 """
 
 
-def at(recipe: str, scale: str, nodes: int | None = 8, factor: int = 1, **searched: int) -> RuleSizes:
-    return rule_sizes(RECIPES[recipe], acceptance_scale(scale), factor, 16, nodes, **searched)
+def at(
+    recipe: str, scale: str, site_nodes: int | None = 8, factor: int = 1, **searched: int
+) -> RuleSizes:
+    return rule_sizes(RECIPES[recipe], acceptance_scale(scale), factor, 16, site_nodes, **searched)
 
 
 @pytest.mark.parametrize("recipe", MDTEST)
@@ -45,8 +50,8 @@ def test_levels_of_concurrency() -> None:
     levels = {level: at(f"mdtest-unique-{level}", "full") for level in ("process", "node", "peak", "full")}
     counts = {level: (found.nodes, found.ranks) for level, found in levels.items()}
     assert counts == {"process": (1, 1), "node": (1, 16), "peak": (2, 32), "full": (8, 128)}
-    assert at("mdtest-unique-peak", "full", nodes=8, ranks_per_node=4).ranks == 8
-    searched = rule_sizes(RECIPES["mdtest-unique-peak"], acceptance_scale("full"), 1, 16, 8, nodes=4)
+    assert at("mdtest-unique-peak", "full", ranks_per_node=4).ranks == 8
+    searched = at("mdtest-unique-peak", "full", nodes=4)
     assert (searched.nodes, searched.ranks, searched.files) == (4, 64, 16384)
 
 
@@ -64,8 +69,8 @@ def test_a_scale_has_what_the_twin_does_in_its_seconds() -> None:
 
 def test_all_nodes_of_a_site_that_does_not_say_how_many() -> None:
     with pytest.raises(ScaleError, match="full needs the site's extras to say how many nodes there are"):
-        at("mdtest-shared-full", "full", nodes=None)
-    assert at("io500", "local", nodes=None).dropped[0] == "nodes: 1 of all"
+        at("mdtest-shared-full", "full", site_nodes=None)
+    assert at("io500", "local", site_nodes=None).dropped[0] == "nodes: 1 of all"
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +132,19 @@ def test_what_is_unknown_is_refused() -> None:
 def test_metadata_is_not_part_of_the_acceptance_tag() -> None:
     listed = reframe("-l", "-t", "acceptance").stdout
     assert "Mdtest" not in listed and "Io500" not in listed
+
+
+def test_all_phases_run_under_one_daemon_a_node(tmp_path: Path) -> None:
+    script, config = stage_of(tmp_path, "-P", "tiers=bb-nvme-ram", "-n", "Io500")
+    assert (config["nodes"], config["flush"]["policy"]) == ("several", "on-close")
+    words = shlex.split(next(line for line in script.splitlines() if "tierctl run" in line))
+    assert words[words.index("--per-node") + 1] == LAUNCH
+    assert words[words.index("--") + 1 :] == ["bash", "launches.sh"]
+    (launches,) = tmp_path.rglob("launches.sh")
+    assert sum(" srun " in line for line in launches.read_text().splitlines()) == len(io500.PHASES)
+
+
+def test_two_nodes_have_two_twins() -> None:
+    one, two = (at("mdtest-shared-peak", "two-nodes", factor=64, nodes=n) for n in (1, 2))
+    assert (one.ranks, two.ranks) == (2, 4)
+    assert one.files == two.files
