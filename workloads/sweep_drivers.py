@@ -149,7 +149,8 @@ def main() -> int:
                 for what, a, b in zip(("success", "files", "report"), theirs, found, strict=True):
                     if a != b:
                         differences += 1
-                        print(f"{ours}, {ranks} ranks, {options}: {what}\n  {a!s:.3000}\n  {b!s:.3000}", flush=True)
+                        print(f"{ours}, {ranks} ranks, {options}: {what}")
+                        print(f"  {a!s:.3000}\n  {b!s:.3000}", flush=True)
                 print(f"{count}: {ours} {options}", file=sys.stderr, flush=True)
     print(f"{count} sets, {differences} differences")
     return 1 if differences or not count else 0
