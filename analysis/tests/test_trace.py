@@ -452,6 +452,18 @@ def test_bytes_written_twice_need_to_arrive_once(tmp_path: Path) -> None:
     assert not proof(application, side(tmp_path, "storage", pfs=3 * MIB, nvme=2 * MIB), STATS).proven
 
 
+def test_a_program_that_only_reads(tmp_path: Path) -> None:
+    made = darshan_logs.Made()
+    made.counters("POSIX", "/pfs/f", 0, READS=6, BYTES_READ=6 * MIB)
+    reads = trace.read([made.write(tmp_path / "a.darshan")], evidence.places_of(PLAN))
+    stats = {"tiers": [{"name": "ram", "bytes_out": 5 * MIB}, {"name": "nvme"}], "pfs": {"bytes_read": MIB}}
+    found = proof(reads, None, stats)
+    assert found.proven
+    assert found.sentence == "NVMe + RAM: 83.3 % of 6 MiB read from ram; PFS was asked for 1 MiB."
+    found = proof(reads, None, stats | {"pfs": {"bytes_read": 0}})
+    assert found.missing == ("1 MiB came neither from a tier nor from the PFS",)
+
+
 def test_reads_that_the_storage_did_not_see(tmp_path: Path) -> None:
     application = side(tmp_path, "application", pfs=6 * MIB)
     assert findings.served_by_buffers(application, side(tmp_path, "below", pfs=MIB)) is not None

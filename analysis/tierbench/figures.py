@@ -224,7 +224,8 @@ def _launches(run: Run, rows: Sequence[Row]) -> list[tuple[str, dict[str, Any]]]
             if len(seconds) > 1 and not empty and all(len(v) == len(seconds) for v in used.values()):
                 promise = {"tier": "fsync: tier", "pfs": "fsync: pfs", "none": "scratch"}[row.key["fsync"]]
                 label = f"{row.label}{launch and f', launch {launch}'} ({promise})"
-                found.setdefault((row.nearest, launch), (label, samples))
+                if all(samples != known for _, known in found.values()):  # of a recipe's other case
+                    found[row.nearest, launch] = (label, samples)
     return list(found.values())[:MOST_PANELS]
 
 

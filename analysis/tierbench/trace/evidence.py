@@ -117,12 +117,18 @@ class _Case:
         self.taken = sum(p.engine.written for p in self.tiers if p.engine)
         below = self.pfs.storage.written if self.pfs.storage else 0
         counted: Any = (stats.get("pfs") or {}).get("bytes_written")
+        read: Any = (stats.get("pfs") or {}).get("bytes_read")
+        fetched = self.pfs.storage.read if self.pfs.storage else 0
+        self.fetched: int | None = fetched if storage is not None else read
         self.received: int | None = below if storage is not None else counted
 
     def sentence(self) -> str:
         """What was taken where, and what the PFS got and when."""
         missing = list(self.missing())
-        told = "nothing is proven" if not self.wrote else self._taken() + self._received()
+        if self.wrote:
+            told = self._taken() + self._received()
+        else:
+            told = self._served() if self.pfs.asked and self.pfs.asked.read else "nothing is proven"
         return told + (". NOT PROVEN: " + "; ".join(missing) if missing else "") + "."
 
     def _taken(self) -> str:
@@ -154,17 +160,34 @@ class _Case:
         closed, written = _last(self.application, "close_end_s"), _last(self.storage, "write_end_s")
         return None if closed is None or written is None else written - closed
 
+    def _served(self) -> str:
+        """Of a program that only reads: from where."""
+        assert self.pfs.asked
+        read = self.pfs.asked.read
+        givers = [(p.name, p.engine.read) for p in self.tiers if p.engine and p.engine.read]
+        share = _percent(sum(count for _, count in givers), read)
+        told = f"{share} of {size(read)} read from {_listed(givers) if givers else 'a tier'}"
+        if not self.tiers:
+            told = f"no tiers, {size(read)} read"
+        return told + (f"; PFS was asked for {size(self.fetched)}" if self.fetched is not None else "")
+
     def _is_only_scratch(self) -> bool:
         return self.mode == "scratch" and not self.received
 
     def missing(self) -> Iterable[str]:
         """Each thing that keeps the proof from holding."""
-        if not self.wrote:
-            yield "no application log says what the program wrote to the PFS"
+        asked = self.pfs.asked
+        if not asked or not (asked.written or asked.read):
+            yield "no application log says what the program wrote or read on the PFS"
             return
         for side, traces in (("application", self.application), ("storage", self.storage)):
             if traces is not None and not traces.job["complete"].all():
                 yield f"the {side} log is incomplete"
+        if not self.wrote:
+            served = sum(p.engine.read for p in self.tiers if p.engine) + (self.fetched or 0)
+            if served < asked.read:
+                yield f"{size(asked.read - served)} came neither from a tier nor from the PFS"
+            return
         if self.tiers:
             yield from self._not_taken()
         yield from self._not_received()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from tierbench.runs import Run
 from tierbench.trace import evidence
 from tierbench.trace.findings import Finding, served_by_buffers
 from tierbench.trace.frames import Traces, read
+from tierbench.trace.log import LARGEST_LOG
 from tierbench.trace.page import Section, section
 from tierbench.verdict import Row
 
@@ -19,9 +22,13 @@ def sections(run: Run, rows: Sequence[Row]) -> tuple[list[Section], list[str]]:
     made: list[Section] = []
     errors: list[str] = []
     folders = {row.nearest: row for row in reversed(rows)}  # of rows that share a folder the first names it
+    seen: set[str] = set()
     for folder in dict.fromkeys(row.nearest for row in rows):
         plan = run.plans.get(folder, {})
         for launch, logs in _launches(run.path / folder).items():
+            if not (digests := {_digest(log) for log in logs}) - seen:
+                continue  # the cases of a recipe's writing and reading keep the logs of the same launches
+            seen |= digests
             traces = read(logs, evidence.places_of(plan))
             errors += [e.replace(f"{run.path}/", "") for e in traces.errors]
             stats = run.stats.get(folder, {}).get(launch, {})
@@ -37,6 +44,16 @@ def _launches(folder: Path) -> dict[str, list[Path]]:
         name = log.name.removesuffix(".darshan").removesuffix(".storage")
         found.setdefault(name.partition("-")[2], []).append(log)
     return found
+
+
+def _digest(log: Path) -> str:
+    """Of the file's bytes; of its path where they can't be read or are too many."""
+    try:
+        small = log.is_file() and log.stat().st_size <= LARGEST_LOG
+        with log.open("rb") if small else io.BytesIO(bytes(log)) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return str(log)
 
 
 def _of_launch(
