@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,7 +67,7 @@ def bars(_run: Run, rows: Sequence[Row]) -> Figure | None:
     axes.set_yticks(positions, [r.label for r in rows])
     axes.set_ylim(positions[-1] + 0.7, -0.7)
     axes.set_xlim(0, widest * 1.24)
-    axes.set_xlabel("write bandwidth, MiB/s (bar: median, line: 95 % interval, dots: repetitions)")
+    axes.set_xlabel("MiB/s (bar: median, line: 95 % interval, dots: repetitions)")
     axes.grid(axis="x")
     figure.legend(loc="outside upper left", ncols=3, columnspacing=1.2, handlelength=1.2)
     return figure
@@ -170,12 +171,13 @@ def phases(_run: Run, rows: Sequence[Row]) -> Figure | None:
         axes.barh(positions, lasted, left=left, height=0.62, color=colour, label=_PHASE_WORDS.get(name, name))
         left = [a + b for a, b in zip(left, lasted, strict=True)]
     for y, end, row in zip(positions, left, rows, strict=True):
-        told = " + ".join(seconds(row.phases[name]) for name in PHASES if row.phases[name] is not None)
+        lasted = [p for name in PHASES if (p := row.phases[name]) is not None]
+        told = " + ".join("<0.001" if 0 < p < 0.001 else seconds(p) for p in lasted)
         axes.text(end + 0.012 * max(left), y, told, va="center", fontsize=7.5)
     axes.set_yticks(positions, [r.label for r in rows])
     axes.set_ylim(positions[-1] + 0.7, -0.7)
     axes.set_xlim(0, max(left) * 1.55)
-    axes.set_xlabel("seconds, medians (phases of different ranks overlap: together more than the run)")
+    axes.set_xlabel("seconds, medians (ranks overlap: may exceed the run)")
     axes.grid(axis="x")
     figure.legend(loc="outside upper left", ncols=4, columnspacing=1.0)
     return figure
@@ -246,7 +248,7 @@ def _panel(axes: Axes, label: str, samples: dict[str, Any], names: dict[str, str
     if dirty and all(len(v) == len(seconds) for v in dirty.values()):
         unsaved = [sum(at) / 2**20 for at in zip(*dirty.values(), strict=True)]
         axes.plot(seconds, unsaved, "--", color=INK, lw=1.2)
-    axes.set_title(label, fontsize=8, loc="left", color=INK)
+    axes.set_title(textwrap.fill(label, 46), fontsize=8, loc="left", color=INK)
     axes.set_xlim(min(seconds), max(seconds))
     axes.set_ylim(bottom=0)
     axes.tick_params(labelsize=7)
