@@ -52,6 +52,7 @@ class Install(unittest.TestCase):
         for header in (self.tree / "include/tierbench").iterdir():
             text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
             declared |= set(re.findall(r"\b(tb_\w+)\([^;{]*\);", text))
+            declared |= set(re.findall(r"^extern [^;(]*\b(tb_\w+);", text, flags=re.MULTILINE))
         self.assertEqual(exported, {"TIERBENCH_1"} | {f"{name}@@TIERBENCH_1" for name in declared})
 
     def test_headers_stand_alone(self):
