@@ -225,7 +225,8 @@ int ctl_nodes_stop(struct ctl_nodes *nodes, const char *stats_path, json_t **sta
     }
     if (!rc)
         return 0;
-    fprintf(stderr, "tierctl: not every node was drained (%d); what was not flushed stays there; in this allocation: %s tierctl recover -c %s\n",
-            rc, nodes->launch, nodes->daemon->config);
+    const struct ctl_daemon *d = nodes->daemon;
+    fprintf(stderr, "tierctl: not every node was drained (%d); what was not flushed stays there; in this allocation: %s tierctl recover -c %s%s%s\n",
+            rc, nodes->launch, d->config, d->mode ? " --mode " : "", d->mode ? d->mode : "");
     return EXIT_DRAIN_FAILED;
 }

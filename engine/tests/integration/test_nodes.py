@@ -151,14 +151,14 @@ class Nodes(unittest.TestCase):
         self.launch.write_text(LAUNCH.format(pids=" ".join(map(str, self.node.values()))))
         self.launch.chmod(0o755)
 
-    def run_ranks(self, program, flush="manual", options=(), launch=None, then="true"):
+    def run_ranks(self, program, flush="manual", options=(), launch=None, then="true", fault=None):
         config = self.root / "tiers.yaml"
         config.write_text(CONFIG.format(root=self.root, flush=flush))
         (self.root / "program.py").write_text(program)
         return subprocess.run(
             [BIN / "tierctl", "run", "-c", config, "--per-node", str(launch or self.launch), *options, "--",
              "sh", "-c", f"{self.launch} {sys.executable} {self.root}/program.py {self.root} && {then}"],
-            capture_output=True, text=True, timeout=60,
+            capture_output=True, text=True, timeout=60, env=dict(os.environ, **({"TB_FAULT": fault} if fault else {})),
         )
 
     def left(self):
@@ -225,6 +225,16 @@ class Nodes(unittest.TestCase):
         self.assertEqual((self.root / "pfs" / "gone").read_text(), "somebody else's")
         kept = [p.name for p in Path(f"/proc/{self.node['tb-b']}/root/dev/shm").iterdir()]
         self.assertEqual(len(kept), 1, kept)
+
+    def test_recovered_on_each_node(self):
+        done = self.run_ranks(INTERLEAVED, options=("--mode", "persistent-async"), fault=f"op=pwrite,errno=ENOSPC,count=0,path={self.root}/pfs")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        launch, _, *words = done.stderr.split("in this allocation: ")[1].splitlines()[0].split()
+        done = subprocess.run([launch, BIN / "tierctl", *words], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        wanted = b"".join(piece(r, t, 47008) for t in range(12) for r in range(4))
+        self.assertEqual((self.root / "pfs" / "shared").read_bytes(), wanted)
+        self.assertEqual(self.left(), [])
 
     def test_refused(self):
         for options, message in (
