@@ -21,18 +21,7 @@ SLOWER = ("-S", "twin_factor=128")  # no busy machine is too slow for it
 
 
 def run(tmp_path: Path, *options: str, site: Path = LOCAL, **env: str) -> subprocess.CompletedProcess[str]:
-    fixed = [
-        "-C",
-        str(site),
-        "--system=local",
-        "-c",
-        "reframe_tests",
-        "-r",
-        "-P",
-        "tiers=pfs",
-        "-S",
-        "scale=smoke",
-    ]
+    fixed = ["-C", str(site), "--system=local", "-r", "-P", "tiers=pfs", "-S", "scale=smoke"]
     where = ["--prefix", str(tmp_path), "--report-file", str(tmp_path / "run" / "reframe.json")]
     (tmp_path / "run").mkdir(exist_ok=True)
     return subprocess.run(
@@ -45,8 +34,9 @@ def run(tmp_path: Path, *options: str, site: Path = LOCAL, **env: str) -> subpro
     )
 
 
-def recipe(name: str) -> tuple[str, str]:
-    return "-n", f"recipe={name}$"
+def recipe(name: str) -> tuple[str, ...]:
+    """Options that choose it, from its system's file alone: loading all takes longer than a run."""
+    return "-c", f"reframe_tests/{name.partition('-')[0]}.py", "-n", f"recipe={name}$"
 
 
 def driver(tmp_path: Path, body: str) -> str:
@@ -104,7 +94,7 @@ def test_a_site_with_too_little_memory_is_refused(tmp_path: Path) -> None:
 def test_what_is_unknown_is_refused_with_status_2(
     tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
-    done = run(tmp_path, "-n", "Cfs", *options)
+    done = run(tmp_path, "-c", "reframe_tests/cfs.py", *options)
     assert done.returncode == 2
     assert done.stderr.count(message) == 1
     assert not list(tmp_path.rglob("rfm_job.sh"))
