@@ -13,7 +13,7 @@ A row is one test on one configuration with all its repetitions. Its checks are:
 - `valid`: the benchmark's own rules (IO500's) accept the run.
 
 The verdict is the worst of the checks that apply. Without any it is inconclusive: a number alone proves
-nothing.
+nothing.  A pass without a check of the number itself says that too.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ MODEL_TOLERANCE = 0.05
 AGREEMENT_TOLERANCE = 0.10
 MOST_OF_MEDIUM = 0.5
 PHASES = {"open": "open_s", "transfer": "write_s", "close": "close_s", "flush": "drain_s"}
+NUMERIC = {"requirement", "agreement"}  # checks of the number itself
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
 
 
@@ -116,7 +117,9 @@ class Row:
     @property
     def reason(self) -> str:
         """Why the verdict is what it is."""
-        told = dict.fromkeys(c.reason for c in self.checks if c.verdict == self.verdict)
+        told = list(dict.fromkeys(c.reason for c in self.checks if c.verdict == self.verdict))
+        if self.verdict == PASS and not {c.name for c in self.checks} & NUMERIC:
+            told.append("its number is held against none")
         return "; ".join(told) if told else "no requirement is stated and no model predicts it"
 
     @property
