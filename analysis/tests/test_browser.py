@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import json
-import re
+import os
 import shutil
+import signal
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import darshan_logs
 import pytest
@@ -33,12 +35,10 @@ window.addEventListener("load", async () => {
     overflow: document.documentElement.scrollWidth - window.innerWidth}), "*");
 });
 </script>"""
+TELLS = "what the probe saw: "
 # A frame, since Chromium's own windows are at least 500 px wide and a phone is not.
 FRAME = """<body style="margin: 0"><script>
-window.addEventListener("message", e => {
-  const out = document.createElement("pre"); out.id = "probe"; out.textContent = e.data;
-  document.body.append(out);
-});
+window.addEventListener("message", e => console.log("%s" + encodeURIComponent(e.data) + " "));
 </script><iframe src="page.html" style="width: %dpx; height: 1000px; border: 0"></iframe></body>"""
 
 
@@ -49,20 +49,29 @@ def probe(text: str, folder: Path, width: int) -> dict[str, Any]:
             "chromium is missing: the pages were NOT checked in a browser (ci/packages-test.txt has it)"
         )
     path = folder / "frame.html"
-    path.write_text(FRAME % width)
+    path.write_text(FRAME % (TELLS, width))
     (folder / "page.html").write_text(text.replace("</body>", PROBE + "</body>"))
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
                "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr",
-               f"--window-size={max(width, 500)},1000", f"--user-data-dir={folder / 'profile'}",
-               "--virtual-time-budget=20000", "--dump-dom", path.as_uri()]  # fmt: skip
-    for _ in range(3):  # now and then Chromium dumps the page before its script ran
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-        found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)
-        if found:
-            break
-    assert found, done.stderr[-2000:]
-    seen: dict[str, Any] = json.loads(html.unescape(found[1]))
-    return seen | {"console": [line for line in done.stderr.splitlines() if "CONSOLE" in line]}
+               "--remote-debugging-port=0", f"--window-size={max(width, 500)},1000",
+               f"--user-data-dir={folder / 'profile'}", path.as_uri()]  # fmt: skip
+    console: list[str] = []
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as browser:
+        assert browser.stderr is not None
+        limit = threading.Timer(120, os.killpg, (browser.pid, signal.SIGKILL))
+        limit.start()
+        for line in browser.stderr:  # until the page has told, however long that takes
+            if TELLS in line:
+                seen: dict[str, Any] = json.loads(unquote(line.split(TELLS)[1].split()[0]))
+                break
+            console += [line] if "CONSOLE" in line else []
+        else:
+            pytest.fail("the browser ended before the page told anything")
+        limit.cancel()
+        os.killpg(browser.pid, signal.SIGKILL)
+    return seen | {"console": console}
 
 
 @pytest.fixture(scope="module")
