@@ -134,7 +134,7 @@ static void relative_names(const char *folder)
 /* Appending, seeks of every kind, reads at the end; opened twice, and once for good. */
 static void appended(const char *folder)
 {
-    int fd = open(in(folder, "appended"), O_RDWR | O_CREAT | O_APPEND, 0600), again;
+    int fd = open(in(folder, "appended"), O_RDWR | O_CREAT | O_APPEND | O_TRUNC, 0600), again;
     MUST(fd >= 0 && write(fd, bytes, 700) == 700 && write(fd, bytes, 700) == 700);
     MUST((again = open(path, O_WRONLY | O_APPEND)) >= 0 && write(again, bytes, 300) == 300 && close(again) == 0);
     MUST(lseek(fd, -100, SEEK_END) == 1600 && read(fd, bytes, 500) == 100 && read(fd, bytes, 500) == 0);

@@ -61,13 +61,12 @@ def compare(ours: Records, theirs: Records, wanted: Callable[[str, str], bool]) 
 
 
 def compare_ranks(a: dict[str, float], b: dict[str, float]) -> Off:
-    """How far the ranks of a shared file lie apart; rank 2 is the slowest by far."""
-    for name in ("SLOWEST_RANK", "SLOWEST_RANK_BYTES"):
-        assert a[name] == b[name], (name, a[name], b[name])
+    """How far the ranks of a shared file lie apart; rank 2 is the slowest, unless the machine held another up."""
     assert a["F_VARIANCE_RANK_BYTES"] == pytest.approx(b["F_VARIANCE_RANK_BYTES"])
     far = {"F_SLOWEST_RANK_TIME": 0.05, "F_VARIANCE_RANK_TIME": 0.11}  # which goes with the square
     operations = 1e-6 * (b["READS"] + b["WRITES"])
-    off: Off = {}
+    names = ("SLOWEST_RANK", "SLOWEST_RANK_BYTES")
+    off: Off = {("POSIX", "shared", -1, n): (a[n], b[n]) for n in names if a[n] != b[n]}
     for name, part in far.items():
         if abs(a[name] - b[name]) > max(part * b[name], operations if "SLOWEST" in name else 0):
             off["POSIX", "shared", -1, name] = (a[name], b[name])
