@@ -16,6 +16,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -69,6 +70,19 @@ def recipes_of(system: str) -> dict[str, Recipe]:
     return {r.name: r for r in _all_recipes() if r.system == system}
 
 
+def refuse_unknown(recipe: str, known: Collection[str], tiers: str, scale: str) -> None:
+    """A recipe, configuration of tiers or scale that there is none of."""
+    if recipe not in known:
+        refuse(f"recipe={recipe!r}; allowed: {', '.join(known)}")
+    if tiers not in TIERS:
+        refuse(f"tiers={tiers!r}; allowed: {', '.join(TIERS)}")
+    try:
+        if scale != "site":
+            acceptance_scale(scale)
+    except ScaleError as e:
+        refuse(str(e))
+
+
 class Acceptance(rfm.RunOnlyRegressionTest, Traced):
     """Base of the tests of a system; a subclass says of which (`system`) and its parameter `recipe`."""
 
@@ -87,13 +101,8 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
     def choose(self) -> None:
         """Bad input is refused before anything runs."""
         known = recipes_of(self.system)
-        if self.recipe not in known:
-            refuse(f"recipe={self.recipe!r}; allowed: {', '.join(known)}")
-        if self.tiers not in TIERS:
-            refuse(f"tiers={self.tiers!r}; allowed: {', '.join(TIERS)}")
+        refuse_unknown(self.recipe, known, self.tiers, self.scale)
         try:
-            if self.scale != "site":
-                acceptance_scale(self.scale)
             self.hogged = hog_bytes(self.memory_hog)
         except ScaleError as e:
             refuse(str(e))

@@ -32,7 +32,7 @@ from tierbench.outputs import OutputError
 from tierbench.recipes import RecipeError
 from tierbench.rules import Launch, RuleRecipe, read_rules
 
-from .acceptance import LEAST_CONFIG_BYTES, refuse
+from .acceptance import LEAST_CONFIG_BYTES, refuse, refuse_unknown
 from .ior import find_program
 from .medium import LEAST_HEADROOM, remembered
 from .nodes import per_node_options, refusal, set_nodes
@@ -89,15 +89,7 @@ class RuleTest(rfm.RunOnlyRegressionTest, Traced):
     def choose(self) -> None:
         """Bad input is refused before anything runs."""
         known = rules_of(self.suite)
-        if self.recipe not in known:
-            refuse(f"recipe={self.recipe!r}; allowed: {', '.join(known)}")
-        if self.tiers not in TIERS:
-            refuse(f"tiers={self.tiers!r}; allowed: {', '.join(TIERS)}")
-        try:
-            if self.scale != "site":
-                acceptance_scale(self.scale)
-        except ScaleError as e:
-            refuse(str(e))
+        refuse_unknown(self.recipe, known, self.tiers, self.scale)
         self.rule: RuleRecipe = known[self.recipe]
         self.tags = {"metadata", self.suite}
         self.descr = self.rule.title
