@@ -1,12 +1,15 @@
 #include "config_text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define TEXT_MAX (1u << 20) /* bytes; no configuration is as long */
+#define TOO_LONG "longer than a configuration can be; allowed: up to 1 MiB"
 
 static int refuse(struct tb_error *err, const char *file, int error, const char *text)
 {
@@ -26,20 +29,34 @@ static int find_directory(const char *file, char *directory)
     return n < TB_PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-static int read_all(FILE *in, const char *file, char **text, struct tb_error *err)
+/* Up to `size` bytes, fewer only at the end of the file; or -errno. */
+static ssize_t read_up_to(int fd, char *buffer, size_t size)
+{
+    size_t n = 0;
+    while (n < size) {
+        ssize_t got = read(fd, buffer + n, size - n);
+        if (got == 0)
+            break;
+        if (got < 0 && errno != EINTR)
+            return -errno;
+        n += got > 0 ? (size_t)got : 0;
+    }
+    return (ssize_t)n;
+}
+
+static int read_all(int fd, const char *file, char **text, struct tb_error *err)
 {
     char *buffer = malloc(TEXT_MAX + 1);
     if (!buffer)
         return refuse(err, file, ENOMEM, strerror(ENOMEM));
-    errno = 0;
-    size_t n = fread(buffer, 1, TEXT_MAX + 1, in);
+    ssize_t n = read_up_to(fd, buffer, TEXT_MAX + 1);
     int rc = 0;
-    if (ferror(in))
-        rc = refuse(err, file, errno ? errno : EIO, strerror(errno ? errno : EIO));
-    else if (n > TEXT_MAX)
-        rc = refuse(err, file, EINVAL, "longer than 1 MiB: not a configuration");
-    else if (memchr(buffer, '\0', n))
-        rc = refuse(err, file, EINVAL, "holds a NUL byte: not a text file");
+    if (n < 0)
+        rc = refuse(err, file, (int)-n, strerror((int)-n));
+    else if ((size_t)n > TEXT_MAX)
+        rc = refuse(err, file, EINVAL, TOO_LONG);
+    else if (memchr(buffer, '\0', (size_t)n))
+        rc = refuse(err, file, EINVAL, "holds a NUL byte; allowed: a text file");
     if (rc) {
         free(buffer);
         return rc;
@@ -49,17 +66,34 @@ static int read_all(FILE *in, const char *file, char **text, struct tb_error *er
     return 0;
 }
 
+/* Refuse by its kind what could block, never end, or take long to read. */
+static int check_kind(int fd, const char *file, struct tb_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return refuse(err, file, errno, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return refuse(err, file, EINVAL, "is a directory; allowed: a regular file");
+    if (S_ISFIFO(st.st_mode))
+        return refuse(err, file, EINVAL, "is a pipe; allowed: a regular file");
+    if (!S_ISREG(st.st_mode))
+        return refuse(err, file, EINVAL, "is a device; allowed: a regular file");
+    return st.st_size > TEXT_MAX ? refuse(err, file, EINVAL, TOO_LONG) : 0;
+}
+
+/* A pipe without a writer would make an open without O_NONBLOCK wait. */
 int tb_text_read(const char *file, char *directory, char **text, struct tb_error *err)
 {
-    FILE *in = fopen(file, "re");
-    if (!in)
+    int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
         return refuse(err, file, errno, strerror(errno));
-    int rc = find_directory(file, directory);
-    if (rc)
-        refuse(err, file, -rc, strerror(-rc));
-    else
-        rc = read_all(in, file, text, err);
-    fclose(in);
+    int rc = check_kind(fd, file, err);
+    int found = rc ? 0 : find_directory(file, directory);
+    if (found)
+        rc = refuse(err, file, -found, strerror(-found));
+    if (!rc)
+        rc = read_all(fd, file, text, err);
+    close(fd);
     return rc;
 }
 
@@ -129,7 +163,7 @@ int tb_text_expand(const char *text, char *out, size_t size)
 void tb_text_show(const char *text, char *out, size_t size)
 {
     size_t used = 0;
-    while (*text && used + 4 < size) {
+    while (*text && used + 6 <= size) { /* room for "${" and "...\0" */
         if (strncmp(text, TB_VARIABLE_OPEN, 3) == 0) {
             out[used++] = '$';
             out[used++] = '{';

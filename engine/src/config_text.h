@@ -15,7 +15,9 @@
 
 /*
  * The text of `file` (allocated), and its directory (absolute, TB_PATH_MAX).
- * 0, or -errno with `err` set.
+ * All files that a configuration consists of are read by this function: what is
+ * no regular file, is longer than 1 MiB or holds a NUL byte is refused, so no
+ * file can make a reader wait.  0, or -errno with `err` set.
  */
 int tb_text_read(const char *file, char *directory, char **text, struct tb_error *err);
 
@@ -31,7 +33,7 @@ bool tb_path_is_under(const char *path, const char *parent);
  */
 int tb_text_expand(const char *text, char *out, size_t size);
 
-/* `text` as the user wrote it, variables in their ${NAME} form, shortened to `size`. */
+/* `text` as the user wrote it, variables in their ${NAME} form, shortened to `size` (at least 8). */
 void tb_text_show(const char *text, char *out, size_t size);
 
 #endif

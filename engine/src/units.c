@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +10,18 @@
 
 #include "config_text.h"
 
+struct unit {
+    const char *name; /* in the text */
+    uint32_t number;
+};
+
 struct reader {
     struct tb_config *config;
     struct tb_error *err;
     uint32_t line, n, room;
     struct tb_unit_range *range;
-    uint32_t n_names, names_room; /* of the units of the file that is being read */
-    const char **name;            /* in the text */
+    uint32_t n_units; /* of the file that is being read */
+    void *units;      /* a tree (tsearch) of struct unit by name */
 };
 
 static int refuse(const struct reader *r, const char *value, const char *why)
@@ -28,6 +34,18 @@ static int by_start(const void *a, const void *b)
 {
     const struct tb_unit_range *x = a, *y = b;
     return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct unit *)a)->name, ((const struct unit *)b)->name);
+}
+
+static void forget_units(struct reader *r)
+{
+    tdestroy(r->units, free);
+    r->units = NULL;
+    r->n_units = 0;
 }
 
 /* All ranges of the last file are known: in order, and each byte in one of them. */
@@ -46,7 +64,7 @@ static int end_file(struct reader *r)
             snprintf(bytes, sizeof(bytes), "byte %llu of %.30s", (unsigned long long)r->range[i + 1].start, f->pattern);
             return refuse(r, bytes, "lies in two ranges; allowed: ranges that don't overlap, above this line");
         }
-    r->n_names = 0;
+    forget_units(r);
     return 0;
 }
 
@@ -66,31 +84,32 @@ static int begin_file(struct reader *r, const char *pattern)
     return 0;
 }
 
-/* Double the room of an array that is full. */
-static int grow(void **array, uint32_t n, uint32_t *room, size_t each)
+/* Make room for one range more. */
+static int grow(struct reader *r)
 {
-    if (n < *room)
+    if (r->n < r->room)
         return 0;
-    uint32_t more = *room ? 2 * *room : 64;
-    void *larger = realloc(*array, more * each);
+    uint32_t more = r->room ? 2 * r->room : 64;
+    struct tb_unit_range *larger = realloc(r->range, more * sizeof(*larger));
     if (!larger)
         return -ENOMEM;
-    *array = larger;
-    *room = more;
+    r->range = larger;
+    r->room = more;
     return 0;
 }
 
-/* Ranges of one unit mostly follow each other: looked for from the last. */
 static int unit_number(struct reader *r, const char *name, uint32_t *out)
 {
-    for (uint32_t i = r->n_names; i > 0; i--)
-        if (strcmp(r->name[i - 1], name) == 0)
-            return *out = i - 1, 0;
-    int rc = grow((void **)&r->name, r->n_names, &r->names_room, sizeof(*r->name));
-    if (rc)
-        return rc;
-    *out = r->n_names;
-    r->name[r->n_names++] = name;
+    struct unit **found = tfind(&(struct unit){.name = name}, &r->units, by_name);
+    if (found)
+        return *out = (*found)->number, 0;
+    struct unit *added = malloc(sizeof(*added));
+    if (!added)
+        return -ENOMEM;
+    *added = (struct unit){name, r->n_units};
+    if (!tsearch(added, &r->units, by_name))
+        return free(added), -ENOMEM;
+    *out = r->n_units++;
     return 0;
 }
 
@@ -116,7 +135,7 @@ static int add_range(struct reader *r, char *line)
         return refuse(r, line, "allowed: OFFSET LENGTH UNIT, whole bytes, a length of at least 1; or file PATTERN");
     if (r->n == TB_UNIT_RANGES_MAX)
         return refuse(r, line, "allowed: at most 1048576 ranges");
-    int rc = grow((void **)&r->range, r->n, &r->room, sizeof(*r->range));
+    int rc = grow(r);
     if (rc)
         return rc;
     struct tb_unit_range *range = &r->range[r->n++];
@@ -161,7 +180,7 @@ int tb_units_read(struct tb_config *c, struct tb_unit_range **out, struct tb_err
     if (rc == -ENOMEM)
         snprintf(err->text, sizeof(err->text), "%.400s: no memory for its ranges", p->units);
     free(text);
-    free(r.name);
+    forget_units(&r);
     if (rc) {
         free(r.range);
         return rc;
