@@ -13,6 +13,7 @@
 #include "chain.h"
 #include "environment.h"
 #include "io_model.h"
+#include "journal.h"
 #include "layer.h"
 #include "opens.h"
 #include "stream.h"
@@ -143,6 +144,15 @@ static int move_up(int fd)
     return high;
 }
 
+static int open_own(tb_engine *e, const char *directory, const char *name, int *out)
+{
+    char path[TB_PATH_MAX + 300];
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    int fd = e->base->ops->open(e->base, path, O_RDWR | O_CLOEXEC, 0600);
+    *out = fd < 0 ? -1 : move_up(fd);
+    return fd < 0 ? fd : 0;
+}
+
 static int open_tier(tb_engine *e, uint32_t t)
 {
     const struct tb_config_tier *tier = &e->header->config.tiers[t];
@@ -160,11 +170,10 @@ static int open_tier(tb_engine *e, uint32_t t)
     }
     if (t != tb_journal_tier(&e->header->config))
         return 0;
-    snprintf(path, sizeof(path), "%s/journal", directory);
-    int fd = e->base->ops->open(e->base, path, O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return fd;
-    e->journal_fd = move_up(fd);
+    int rc = open_own(e, directory, TB_JOURNAL_MARK_FILE, &e->mark_fd);
+    rc = rc ? rc : open_own(e, directory, TB_JOURNAL_FILE, &e->journal_fd);
+    if (rc)
+        return rc;
     e->journal_tier = t;
     snprintf(e->shadow, sizeof(e->shadow), "%.1000s/shadow", directory);
     e->shadow_io = e->tier[t];
@@ -204,7 +213,7 @@ tb_engine *tb_client_new(struct tb_io *base)
         return NULL;
     e->base = base;
     pthread_mutex_init(&e->fork_lock, NULL);
-    e->journal_fd = -1;
+    e->journal_fd = e->mark_fd = -1;
     e->io.ops = tb_layer_ops();
     for (uint32_t s = 0; s < TB_MAX_TIERS * TB_MAX_SLABS; s++)
         e->slab_fd[s] = -1;
@@ -218,6 +227,8 @@ void tb_client_free(tb_engine *e)
             e->base->ops->close(e->base, e->slab_fd[s]);
     if (e->journal_fd >= 0)
         e->base->ops->close(e->base, e->journal_fd);
+    if (e->mark_fd >= 0)
+        e->base->ops->close(e->base, e->mark_fd);
     for (uint32_t t = 0; t < TB_MAX_TIERS; t++)
         if (e->tier[t])
             tb_chain_free(e->tier[t]);

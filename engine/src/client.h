@@ -29,6 +29,7 @@ struct tb_engine {
     struct tb_io *tier[TB_MAX_TIERS]; /* chains to the directory tiers */
     int slab_fd[TB_MAX_TIERS * TB_MAX_SLABS];
     int journal_fd; /* -1 without a persistent directory tier */
+    int mark_fd;    /* of the journal's mark */
     uint32_t journal_tier;
     struct tb_io *shadow_io;
     char shadow[TB_PATH_MAX]; /* directory that stands for scratch prefixes */

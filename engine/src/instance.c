@@ -48,8 +48,10 @@ static int make_tier(const struct tb_config *c, const struct tb_layout *l, uint3
         rc = make_file(path, l->slab[s].n_buffers * l->slab[s].buffer_size);
     }
     if (!rc && t == tb_journal_tier(c)) {
-        snprintf(path, sizeof(path), "%s/journal", directory);
+        snprintf(path, sizeof(path), "%s/" TB_JOURNAL_MARK_FILE, directory);
         rc = make_file(path, 0);
+        snprintf(path, sizeof(path), "%s/" TB_JOURNAL_FILE, directory);
+        rc = rc ? rc : make_file(path, 0);
     }
     return rc ? fail(err, rc, "cannot make", path) : 0;
 }
@@ -60,6 +62,7 @@ static void remove_tiers(const struct tb_config *c, const char *host, const char
     for (uint32_t t = 0; t < c->n_tiers; t++)
         if (c->tiers[t].medium == TB_MEDIUM_DIRECTORY) {
             tb_tier_directory(&c->tiers[t], host, name, directory, sizeof(directory));
+            tb_journal_remove(directory);
             tb_remove_tree(directory);
         }
     tb_waiting_remove(c, host, name);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "file.h"
@@ -11,13 +13,14 @@
 #include "step.h"
 
 #define LIMIT_LEAST (1u << 20) /* bytes */
+#define EMPTIED_FROM (64 * TB_JOURNAL_SLOT)
 
 uint64_t tb_checksum(const void *bytes, size_t n)
 {
     return XXH3_64bits(bytes, n);
 }
 
-static uint64_t record_checksum(const struct tb_record *r)
+uint64_t tb_record_checksum(const struct tb_record *r)
 {
     struct tb_record head = *r;
     head.checksum = 0;
@@ -26,8 +29,8 @@ static uint64_t record_checksum(const struct tb_record *r)
 
 /*
  * Under the lock, so that the file's order is that of the sequence (but for drops
- * with an older one).  A killed appender's record is written over; nothing of it may
- * stay behind the next one.
+ * with an older one).  What a killed appender or a failed write leaves lies at the
+ * end, where the next record is written over it.
  */
 static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
 {
@@ -39,10 +42,14 @@ static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
     size_t n = (size_t)r->slots * TB_JOURNAL_SLOT;
     if (!r->sequence)
         r->sequence = h->sequence + 1;
+    r->instance = h->journal_instance;
+    r->generation = h->journal_generation;
+    r->place = h->journal_end;
+    r->synced = h->journal_synced;
     memset(out.bytes, 0, n);
     out.record = *r;
     memcpy(out.bytes + sizeof(*r), path, r->path_length);
-    out.record.checksum = record_checksum(&out.record);
+    out.record.checksum = tb_record_checksum(&out.record);
     TB_STEP("journal append");
     int rc = tb_io_write_all(e->tier[e->journal_tier], e->journal_fd, &out, n, h->journal_end);
     TB_STEP("journal appended");
@@ -55,29 +62,90 @@ static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
     return 0;
 }
 
-/* A modelled device's time is paid behind the lock. */
-static int append(tb_engine *e, struct tb_record *r, const char *path)
+static void measure(struct tb_record *r, const char *path)
+{
+    r->magic = TB_JOURNAL_MAGIC;
+    r->path_length = (uint32_t)strlen(path);
+    r->slots = (uint32_t)((sizeof(*r) + r->path_length + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT);
+}
+
+/* One slot, so that a crash leaves the old one or the new one: a long path is cut. */
+static int append_header(tb_engine *e)
+{
+    struct tb_record r = {.type = TB_RECORD_HEADER, .digest = e->header->digest};
+    char path[TB_JOURNAL_SLOT - sizeof(r)];
+    snprintf(path, sizeof(path), "%.*s", (int)sizeof(path) - 1, e->header->config.file);
+    measure(&r, path);
+    return append_locked(e, &r, path);
+}
+
+/*
+ * A new generation with nothing in it.  What was synced of the old one is void when
+ * the new header is durable, not before.  Killed or failed in between, it is begun
+ * again, with one more generation, before the next record.
+ */
+static int empty_locked(tb_engine *e)
 {
     struct tb_header *h = e->header;
     struct tb_io *io = e->tier[e->journal_tier];
-    r->path_length = (uint32_t)strlen(path);
-    r->magic = TB_JOURNAL_MAGIC;
-    r->slots = (uint32_t)((sizeof(*r) + r->path_length + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT);
+    h->journal_is_emptied = true;
+    TB_STEP("journal empty");
+    h->journal_generation++;
+    h->journal_end = h->journal_synced = 0;
+    h->journal_is_doubtful = false;
+    int rc = append_header(e);
+    TB_STEP("journal header");
+    rc = rc ? rc : io->ops->fsync(io, e->journal_fd, true);
+    if (rc)
+        return rc;
+    io->ops->ftruncate(io, e->journal_fd, TB_JOURNAL_SLOT); /* for its room: older records are not believed */
+    TB_STEP("journal emptied");
+    h->journal_is_emptied = false;
+    return 0;
+}
+
+/* A modelled device's time is paid after the lock. */
+static int append(tb_engine *e, struct tb_record *r, const char *path)
+{
+    struct tb_header *h = e->header;
+    measure(r, path);
     tb_model_defer_begin();
-    if (tb_lock_take(&h->journal_lock) == TB_LOCK_ORPHANED)
-        io->ops->ftruncate(io, e->journal_fd, (off_t)h->journal_end);
-    int rc = append_locked(e, r, path);
-    tb_lock_drop(&h->journal_lock);
+    int rc = tb_lock_take(&h->journal_lock);
+    if (rc >= 0) {
+        rc = h->journal_is_emptied ? empty_locked(e) : 0;
+        rc = rc ? rc : append_locked(e, r, path);
+        tb_lock_drop(&h->journal_lock);
+    }
     tb_model_defer_end();
     tb_model_settle(false);
     return rc;
 }
 
+/* A lower bound that costs no sync: what is lost of it with a crash, records say again.  Where it fails, an older one stays. */
+static void write_mark(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    struct tb_journal_mark m = {TB_JOURNAL_MARK, h->journal_instance, h->journal_generation, h->journal_synced, 0};
+    m.checksum = tb_checksum(&m, offsetof(struct tb_journal_mark, checksum));
+    e->base->ops->pwrite(e->base, e->mark_fd, &m, sizeof(m), 0);
+}
+
 int tb_journal_create(tb_engine *e)
 {
-    struct tb_record r = {.type = TB_RECORD_HEADER, .digest = e->header->digest};
-    e->header->journal_end = 0;
-    return append(e, &r, e->header->config.file);
+    struct tb_header *h = e->header;
+    if (getrandom(&h->journal_instance, sizeof(h->journal_instance), GRND_NONBLOCK) < 0)
+        h->journal_instance = (uint64_t)getpid() << 32 ^ h->started_ns;
+    write_mark(e);
+    return append_header(e);
+}
+
+void tb_journal_remove(const char *directory)
+{
+    char path[TB_PATH_MAX + 300];
+    snprintf(path, sizeof(path), "%s/" TB_JOURNAL_MARK_FILE, directory);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/" TB_JOURNAL_FILE, directory);
+    unlink(path);
 }
 
 /* The file is locked by the caller. */
@@ -130,73 +198,37 @@ int tb_journal_rename(tb_engine *e, const char *from, const char *to)
     return n < TB_PATH_MAX ? append(e, &(struct tb_record){.type = TB_RECORD_RENAME}, both) : -ENAMETOOLONG;
 }
 
-int tb_journal_sync(tb_engine *e)
-{
-    struct tb_io *io = e->tier[e->journal_tier];
-    return io->ops->fsync(io, e->journal_fd, true);
-}
-
-static int sync_slabs(tb_engine *e)
+/* After a failed sync nobody knows what later ones cover: no mark goes further, until the journal is empty again. */
+static void note_sync(tb_engine *e, uint64_t generation, uint64_t end, bool failed)
 {
     struct tb_header *h = e->header;
-    int rc = 0;
-    for (uint32_t s = 0; s < h->layout.n_slabs && !rc; s++)
-        if (atomic_exchange(&h->slab_unsynced[s], false)) {
-            struct tb_io *io = e->tier[h->layout.slab[s].tier];
-            TB_STEP("slab sync");
-            rc = io->ops->fsync(io, e->slab_fd[s], true);
-            TB_STEP("slab synced");
-            if (rc)
-                h->slab_unsynced[s] = true;
-        }
-    return rc;
-}
-
-/* The holder was killed between taking a mark and the sync. */
-static void mark_slabs(tb_engine *e)
-{
-    for (uint32_t s = 0; s < e->header->layout.n_slabs; s++)
-        e->header->slab_unsynced[s] = e->slab_fd[s] >= 0;
-}
-
-/*
- * Who waits for the lock while another syncs is often served by the next holder:
- * many concurrent fsyncs cost one sync.  After a failed sync the system may have
- * thrown the bytes away and will not say so again, so all who had asked by then
- * have failed.
- */
-static int commit(tb_engine *e, struct tb_commit *c, int (*sync)(tb_engine *e))
-{
-    uint64_t mine = ++c->wanted, upto;
-    int rc = 0;
-    tb_model_pay();
-    if (tb_lock_take(&c->lock) == TB_LOCK_ORPHANED)
-        mark_slabs(e);
-    if (mine <= c->failed) {
-        rc = -EIO;
-    } else if (mine > c->done) {
-        upto = c->wanted;
-        TB_STEP("commit");
-        /* A model's time for it is paid when this caller's own call ends: here it would keep the others from the device. */
-        rc = sync(e);
-        TB_STEP("committed");
-        if (rc)
-            c->failed = upto;
-        else
-            c->done = upto;
+    if (tb_lock_take(&h->journal_lock) < 0)
+        return;
+    bool same = h->journal_generation == generation && !h->journal_is_emptied;
+    h->journal_is_doubtful |= same && failed;
+    if (same && !h->journal_is_doubtful && h->journal_synced < end) {
+        h->journal_synced = end;
+        TB_STEP("journal synced");
+        write_mark(e);
+        TB_STEP("journal marked");
     }
-    tb_lock_drop(&c->lock);
+    tb_lock_drop(&h->journal_lock);
+}
+
+int tb_journal_sync(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    struct tb_io *io = e->tier[e->journal_tier];
+    uint64_t generation = 0, end = 0;
+    if (tb_lock_take(&h->journal_lock) >= 0) {
+        generation = h->journal_generation;
+        end = h->journal_end;
+        tb_lock_drop(&h->journal_lock);
+    }
+    int rc = io->ops->fsync(io, e->journal_fd, true);
+    if (end)
+        note_sync(e, generation, end, rc != 0);
     return rc;
-}
-
-int tb_journal_commit_slabs(tb_engine *e)
-{
-    return commit(e, &e->header->slab_commit, sync_slabs);
-}
-
-int tb_journal_commit(tb_engine *e)
-{
-    return commit(e, &e->header->journal_commit, tb_journal_sync);
 }
 
 static TB_UNLOCKED uint64_t end_seen(const tb_engine *e)
@@ -213,68 +245,15 @@ bool tb_journal_is_full(tb_engine *e)
 void tb_journal_trim(tb_engine *e)
 {
     struct tb_header *h = e->header;
-    struct tb_io *io = e->tier[e->journal_tier];
     if (h->n_journaled)
         return;
     /* An appender that has its record but not yet its count would lose it: it counts first (see promise.c). */
-    tb_lock_take(&h->journal_lock);
-    bool empty = h->n_journaled == 0 && h->journal_end >= 64 * TB_JOURNAL_SLOT;
-    uint64_t header = (sizeof(struct tb_record) + strlen(h->config.file) + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT * TB_JOURNAL_SLOT;
-    if (empty) { /* killed between the two: the next record stands behind a gap, which is read as nothing */
-        TB_STEP("journal trim");
-        int rc = io->ops->ftruncate(io, e->journal_fd, (off_t)header);
-        TB_STEP("journal trimmed");
-        h->journal_end = rc ? h->journal_end : header;
-    }
+    if (tb_lock_take(&h->journal_lock) < 0)
+        return;
+    tb_model_defer_begin();
+    if (h->n_journaled == 0 && h->journal_end >= EMPTIED_FROM)
+        empty_locked(e);
     tb_lock_drop(&h->journal_lock);
-}
-
-static bool is_sound(const struct tb_record *r, size_t rest)
-{
-    return r->magic == TB_JOURNAL_MAGIC && r->slots && (size_t)r->slots * TB_JOURNAL_SLOT <= rest &&
-           sizeof(*r) + r->path_length <= (size_t)r->slots * TB_JOURNAL_SLOT && r->path_length < TB_PATH_MAX &&
-           r->checksum == record_checksum(r);
-}
-
-static bool is_zero(const char *slot)
-{
-    static const char zeros[TB_JOURNAL_SLOT];
-    return memcmp(slot, zeros, TB_JOURNAL_SLOT) == 0;
-}
-
-static int scan(const char *bytes, size_t n, int (*each)(void *, const struct tb_record *),
-                int (*damaged)(void *, uint64_t), void *arg)
-{
-    bool in_damage = false;
-    int rc = 0;
-    size_t at = 0;
-    while (at + TB_JOURNAL_SLOT <= n && !rc) {
-        const struct tb_record *r = (const struct tb_record *)(bytes + at);
-        if (is_sound(r, n - at)) {
-            rc = each(arg, r);
-            at += (size_t)r->slots * TB_JOURNAL_SLOT;
-            in_damage = false;
-            continue;
-        }
-        if (!is_zero(bytes + at) && !in_damage) {
-            rc = damaged(arg, at);
-            in_damage = true;
-        }
-        at += TB_JOURNAL_SLOT;
-    }
-    return !rc && at < n && !in_damage ? damaged(arg, at) : rc; /* the file ends inside a slot */
-}
-
-int tb_journal_read(int fd, int (*each)(void *, const struct tb_record *), int (*damaged)(void *, uint64_t), void *arg)
-{
-    struct tb_io *io = tb_io_libc();
-    struct stat st;
-    int rc = io->ops->fstat(io, fd, &st);
-    char *bytes = rc ? NULL : aligned_alloc(TB_JOURNAL_SLOT, (size_t)st.st_size / TB_JOURNAL_SLOT * TB_JOURNAL_SLOT + TB_JOURNAL_SLOT);
-    if (rc || !bytes)
-        return rc ? rc : -ENOMEM;
-    ssize_t n = tb_io_read_all(io, fd, bytes, (size_t)st.st_size, 0);
-    rc = n < 0 ? (int)n : scan(bytes, (size_t)n, each, damaged, arg);
-    free(bytes);
-    return rc;
+    tb_model_defer_end();
+    tb_model_settle(false);
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "commit.h"
 #include "file.h"
 #include "filemap.h"
 #include "flush.h"
@@ -221,11 +222,11 @@ static int keep_buffers(struct keep *k)
         rc = reserve_buffer(k, &refs[i]);
     TB_STEP("reserved");
     if (!rc && k->n_done)
-        rc = tb_journal_commit_slabs(k->e);
+        rc = tb_commit_slabs(k->e);
     for (uint32_t i = 0; i < k->n_done && !rc; i++)
         rc = record_buffer(k, &k->done[i]);
     if (!rc && k->n_done)
-        rc = tb_journal_commit(k->e);
+        rc = tb_commit_journal(k->e);
     for (uint32_t i = 0; i < k->n_done && !rc; i++)
         note_durable(k, &k->done[i]);
     free(k->done);

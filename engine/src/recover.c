@@ -15,6 +15,7 @@
 #include "chain.h"
 #include "client.h"
 #include "instance.h"
+#include "journal.h"
 #include "remove_tree.h"
 #include "replay.h"
 #include "waiting.h"
@@ -50,6 +51,7 @@ static void remove_instance_directories(const struct tb_config *c, const char *h
     for (uint32_t t = 0; t < c->n_tiers; t++)
         if (c->tiers[t].medium == TB_MEDIUM_DIRECTORY) {
             tb_tier_directory(&c->tiers[t], host, name, directory, sizeof(directory));
+            tb_journal_remove(directory);
             tb_remove_tree(directory);
         }
 }

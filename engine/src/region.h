@@ -38,7 +38,7 @@
 #include "units.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 2u
+#define TB_REGION_VERSION 3u
 #define TB_NONE UINT32_MAX
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u  /* clients are counted by whole words of bits */
@@ -249,7 +249,11 @@ struct tb_header {
     _Atomic uint32_t shadow_links;  /* moves when a name of a shadow may have come to be a symlink */
 
     struct tb_lock journal_lock;
-    uint64_t journal_end; /* bytes; 0: empty but for its header */
+    uint64_t journal_end;    /* bytes */
+    uint64_t journal_synced; /* of them, those that a sync covered */
+    uint64_t journal_instance, journal_generation;
+    bool journal_is_emptied;  /* a new generation was begun and its header is not durable yet */
+    bool journal_is_doubtful; /* a sync of this generation failed */
     _Atomic uint64_t sequence;
     _Atomic uint32_t n_journaled; /* buffers a record stands on, or is about to */
     struct tb_commit slab_commit, journal_commit;

@@ -9,7 +9,7 @@
 
 #include "client.h"
 #include "file.h"
-#include "journal.h"
+#include "journal_read.h"
 #include "medium.h"
 
 /* A WRITE record and the part of its range that no newer record made void. */
@@ -135,7 +135,7 @@ static int read_piece(struct state *s, const struct piece *p, char **out)
     char directory[TB_PATH_MAX + 256], path[TB_PATH_MAX + 300];
     struct tb_io *io = tb_io_libc();
     if (w->slab >= r->layout->n_slabs || w->buffer >= r->layout->slab[w->slab].n_buffers ||
-        w->byte + w->length > r->layout->slab[w->slab].buffer_size)
+        w->length > r->layout->slab[w->slab].buffer_size || w->byte > r->layout->slab[w->slab].buffer_size - w->length)
         return -EBADMSG;
     const struct tb_layout_slab *l = &r->layout->slab[w->slab];
     tb_tier_directory(&r->config->tiers[l->tier], r->host, r->name, directory, sizeof(directory));
@@ -264,19 +264,30 @@ static int by_piece_sequence(const void *a, const void *b)
     return x->record.sequence < y->record.sequence ? -1 : x->record.sequence > y->record.sequence;
 }
 
+/* *out is -1 where there is no such file. */
+static int open_to_read(const char *path, int *out)
+{
+    *out = open(path, O_RDONLY | O_CLOEXEC);
+    return *out < 0 && errno != ENOENT ? -errno : 0;
+}
+
 int tb_replay(const struct tb_replay *r)
 {
     struct state s = {.replay = r};
-    char directory[TB_PATH_MAX + 256];
+    char directory[TB_PATH_MAX + 256], mark[TB_PATH_MAX + 300];
     uint32_t t = tb_journal_tier(r->config);
     if (t == TB_NONE)
         return 0;
     tb_tier_directory(&r->config->tiers[t], r->host, r->name, directory, sizeof(directory));
-    snprintf(s.journal, sizeof(s.journal), "%s/journal", directory);
-    int fd = open(s.journal, O_RDONLY | O_CLOEXEC);
-    int rc = fd < 0 ? (errno == ENOENT ? 0 : -errno) : tb_journal_read(fd, keep_event, keep_damage, &s);
+    snprintf(s.journal, sizeof(s.journal), "%s/" TB_JOURNAL_FILE, directory);
+    snprintf(mark, sizeof(mark), "%s/" TB_JOURNAL_MARK_FILE, directory);
+    int fd, mark_fd = -1, rc = open_to_read(s.journal, &fd);
+    rc = rc ? rc : open_to_read(mark, &mark_fd);
+    rc = rc ? rc : tb_journal_read(fd, mark_fd, keep_event, keep_damage, &s);
     if (fd >= 0)
         close(fd);
+    if (mark_fd >= 0)
+        close(mark_fd);
     if (s.n_events)
         qsort(s.events, s.n_events, sizeof(*s.events), by_sequence);
     for (size_t i = 0; i < s.n_events && !rc; i++)
