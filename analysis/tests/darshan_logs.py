@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,22 @@ class Made:
         offset = HEADER_BYTES + sum(map(len, regions))
         regions.append(region)
         return offset, len(region)
+
+
+def words_changed(log: bytes, change: Callable[[int, bytearray], None]) -> bytes:
+    """A log whose regions were unpacked, given to `change` by their place in the header, and packed again."""
+    maps = list(struct.iter_unpack("<QQ", log[32 : 32 + 65 * 16]))
+    used = [(i, offset, length) for i, (offset, length) in enumerate(maps) if length]
+    job = log[HEADER_BYTES : min(offset for _, offset, _ in used)]
+    out, found = bytearray(log[:HEADER_BYTES]) + job, [(0, 0)] * 65
+    for index, offset, length in used:
+        region = bytearray(zlib.decompress(log[offset : offset + length]))
+        change(index, region)
+        packed = zlib.compress(region)
+        found[index] = len(out), len(packed)
+        out += packed
+    out[32 : 32 + 65 * 16] = b"".join(struct.pack("<QQ", *place) for place in found)
+    return bytes(out)
 
 
 def accesses(offsets: Any, length: int, starts: Any, lasting: float) -> NDArray[Any]:

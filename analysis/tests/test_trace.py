@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -225,7 +226,7 @@ def test_one_bad_log_does_not_hide_the_others(
 def test_damage_anywhere_gives_a_message_or_a_log(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Flipped, cut and overwritten bytes, in the header most of all, and in regions packed again."""
+    """Flipped, cut and overwritten bytes, in the header most of all."""
     whole = bytearray(_small_log(tmp_path_factory))
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.one_of(st.integers(0, 1327), st.integers(0, len(whole) - 1)))
@@ -238,6 +239,57 @@ def test_damage_anywhere_gives_a_message_or_a_log(
     assert all("\n" not in e and "Traceback" not in e for e in traces.errors)
     if len(traces.job):
         page.as_text(traces)
+
+
+INTEGERS = st.sampled_from([0, 1, -1, -2, 77, 1 << 31, 1 << 53, 2**63 - 1, -(2**63)])
+FLOATS = st.sampled_from([-1.0, 1e300, float("nan"), float("inf"), -float("inf")])
+WORDS = st.one_of(INTEGERS.map(lambda n: struct.pack("<q", n)), FLOATS.map(lambda x: struct.pack("<d", x)))
+
+
+@settings(FUZZ, max_examples=100)
+@given(data=st.data())
+def test_nonsense_inside_regions_gives_a_message_or_a_log(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Words of names and records replaced where no checksum tells of it; a page of each tenth is drawn."""
+
+    def change(_: int, region: bytearray) -> None:
+        for _ in range(data.draw(st.integers(0, 4))):
+            at = 8 * data.draw(st.integers(0, len(region) // 8 - 1))
+            region[at : at + 8] = data.draw(WORDS)
+
+    path = tmp_path_factory.getbasetemp() / "words.darshan"
+    path.write_bytes(darshan_logs.words_changed(_small_log(tmp_path_factory), change))
+    traces = trace.read([path])
+    assert len(traces.errors) + len(traces.job) == 1
+    if len(traces.job):
+        page.as_text(traces)
+        if data.draw(st.integers(0, 9)) == 0:
+            page.as_html(traces, page.sections(traces))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"FASTEST_RANK": -1}, ""),
+        ({"SLOWEST_RANK": -4}, ""),
+        ({"SLOWEST_RANK": 4}, "1 ranks of POSIX are outside 0 to 3 and not shown"),
+        ({"FASTEST_RANK": 2**63 - 1}, "1 ranks of POSIX are outside 0 to 3 and not shown"),
+        ({"F_FASTEST_RANK_TIME": float("nan")}, ""),
+        ({"F_FASTEST_RANK_TIME": -1.0}, "1 times of POSIX are negative and not shown"),
+        ({"SLOWEST_RANK_BYTES": 1 << 60}, f"1 counts of POSIX are above {1 << 56} and not shown"),
+    ],
+)
+def test_ranks_of_merged_records_are_the_jobs(values: dict[str, float], said: str, tmp_path: Path) -> None:
+    """A record that does not say whole who was slowest names nobody, and what is left out is said."""
+    whole: dict[str, float] = {"FASTEST_RANK": 0, "SLOWEST_RANK": 3, "WRITES": 4}
+    whole |= {"F_FASTEST_RANK_TIME": 1.0, "F_SLOWEST_RANK_TIME": 5.0}
+    made = darshan_logs.Made(nprocs=4)
+    made.counters("POSIX", "/f", -1, **(whole | values))
+    traces = trace.read([made.write(tmp_path / "a.darshan")])
+    page.as_text(traces)
+    assert traces.job["problems"][0] == said
+    assert (findings.slowest(traces) is None) == ("SLOWEST_RANK_BYTES" not in values)
 
 
 _made: dict[str, bytes] = {}

@@ -220,7 +220,7 @@ def _slow_file(traces: Traces, rank: int) -> str | None:
 
 def _slowest_of_merged(traces: Traces) -> Slowest | None:
     merged = traces.files[(traces.files["rank"] < 0) & (traces.files["module"] == "POSIX")]
-    merged = merged[merged["slowest_s"].notna()]
+    merged = merged.dropna(subset=["slowest_rank", "slowest_s", "fastest_rank", "fastest_s"])
     if not len(merged):
         return None
     worst = merged.iloc[int(np.argmax(merged["slowest_s"]))]

@@ -45,7 +45,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tierbench.trace.log import SEGMENT, Counters, Heat, Log, Segments, TraceError, read_logs
+from tierbench.trace.log import Counters, Heat, Log, Segments, TraceError, read_logs
 
 _COUNTS = ("opens", "reads", "writes", "seeks", "stats", "flushes", "bytes_read", "bytes_written", "end_read",
            "end_written", "sequential_reads", "sequential_writes", "consecutive_reads", "consecutive_writes",
@@ -53,6 +53,7 @@ _COUNTS = ("opens", "reads", "writes", "seeks", "stats", "flushes", "bytes_read"
            "slowest_bytes")  # fmt: skip
 MOMENTS = tuple(f"{what}_{end}_s" for what in ("open", "read", "write", "close") for end in ("start", "end"))
 _TIMES = ("read_s", "write_s", "meta_s", *MOMENTS, "fastest_s", "slowest_s")
+_OF_MERGED = ("fastest_rank", "fastest_bytes", "fastest_s", "slowest_rank", "slowest_bytes", "slowest_s")
 _SUMMED = ("opens", "reads", "writes", "bytes_read", "bytes_written", "read_s", "write_s", "meta_s")
 # Which counters of a module make up a column; several are added, those the module lacks are left out.
 _SOURCES = {
@@ -88,6 +89,7 @@ _BIN_ENDS = (100, _K, 10 * _K, 100 * _K, _M, 4 * _M, 10 * _M, 100 * _M, _G, np.i
 BINS = tuple(zip((0, *(end + 1 for end in _BIN_ENDS[:-1])), _BIN_ENDS, strict=True))
 
 LONGEST_S = 1e9  # thirty years; longer times in a log are nonsense, and missing
+MOST = 1 << 56  # 72 PB; larger counts of a record are nonsense, and missing
 
 # Where a file lies: given its name, the place's name, or None for the log's own mount table.
 Places = Mapping[str, str]
@@ -192,17 +194,16 @@ def side_of(log: Log) -> str:
 
 def _add_log(tables: Mapping[str, _Table], label: str, log: Log, places: Places) -> None:
     place_of = _place_finder(log, places)
-    backwards: dict[str, int] = {}
+    doubts: list[str] = []
     for module, counters in log.counters.items():
-        _add_files(tables["files"], label, log, module, counters, place_of, backwards)
+        _add_files(tables["files"], label, log, module, counters, place_of, doubts)
         _add_sizes(tables["sizes"], label, module, counters)
     for module, records in log.segments.items():
         _add_segments(tables["segments"], label, log, module, records)
     if log.heat is not None:
         _add_heat(tables["heat"], label, log.heat)
     problems = [*log.problems, *(f"{m} is partial: its memory ran out" for m in log.partial)]
-    problems += [f"{n} times of {m} are negative and not shown" for m, n in backwards.items() if n]
-    _add_job(tables["job"], label, log, problems)
+    _add_job(tables["job"], label, log, problems + doubts)
 
 
 def _add_job(table: _Table, label: str, log: Log, problems: Sequence[str]) -> None:
@@ -238,21 +239,40 @@ def _add_files(
     module: str,
     counters: Counters,
     place_of: Callable[[str], str],
-    backwards: dict[str, int],
+    doubts: list[str],
 ) -> None:
     prefix = module.replace("-", "") + "_"
     ints = {n.removeprefix(prefix): counters.values[:, i] for i, n in enumerate(counters.names)}
     floats = {n.removeprefix(prefix): counters.floats[:, i] for i, n in enumerate(counters.float_names)}
     n, names = len(counters.ids), _names(log, counters.ids)
     columns: dict[str, Any] = {name: _count(name, ints, n) for name in _COUNTS}
-    times = {name: _time(name, floats, n) for name in _TIMES}
-    backwards[module] = sum(int((t < 0).sum()) for t in times.values())
-    columns |= {name: np.where(t < 0, np.nan, t) for name, t in times.items()}
-    for name in ("fastest_rank", "fastest_bytes", "fastest_s", "slowest_rank", "slowest_bytes", "slowest_s"):
+    columns |= {name: _time(name, floats, n) for name in _TIMES}
+    doubts += [
+        f"{said.format(module)} and not shown" for said in _without_nonsense(columns, log.job["nprocs"])
+    ]
+    for name in _OF_MERGED:
         columns[name] = np.where(counters.ranks < 0, columns[name], np.nan if name in _TIMES else -1)
     texts = {"file": table.codes("file", names), "place": table.codes("place", map(place_of, names))}
     fixed = {"log": label, "side": side_of(log), "module": module, "rank": counters.ranks}
     table.add(n, {**fixed, **texts, **columns})
+
+
+def _without_nonsense(columns: dict[str, Any], nprocs: int) -> list[str]:
+    """Make values missing that no program can have; say in words, for `str.format` of the module, which."""
+    wrong = {
+        "{} times of {{}} are negative": [(name, columns[name] < 0) for name in _TIMES],
+        f"{{}} counts of {{{{}}}} are above {MOST}": [
+            (name, columns[name] > MOST) for name in _COUNTS if not name.endswith("rank")
+        ],
+        f"{{}} ranks of {{{{}}}} are outside 0 to {nprocs - 1}": [
+            (name, columns[name] >= nprocs) for name in ("fastest_rank", "slowest_rank")
+        ],
+    }
+    for found in wrong.values():
+        for name, lines in found:
+            columns[name] = np.where(lines, np.nan if name in _TIMES else -1, columns[name])
+    amounts = {said: sum(int(lines.sum()) for _, lines in found) for said, found in wrong.items()}
+    return [said.format(n) for said, n in amounts.items() if n]
 
 
 def _count(name: str, ints: Mapping[str, Any], n: int) -> NDArray[np.int64]:
@@ -280,7 +300,7 @@ def _time(name: str, floats: Mapping[str, Any], n: int) -> NDArray[np.float64]:
     else:
         found = [floats[source] for source in _SOURCES[name] if source in floats]
         values = found[0] if found else missing
-    return np.where(np.abs(values) < LONGEST_S, values, np.nan)
+    return _sane(values)
 
 
 def _add_sizes(table: _Table, label: str, module: str, counters: Counters) -> None:
@@ -291,15 +311,17 @@ def _add_sizes(table: _Table, label: str, module: str, counters: Counters) -> No
             at.get(f"SIZE_{access.upper()}_{n}", at.get(f"SIZE_{access.upper()}_AGG_{n}")) for n in _BINS
         ]
         if None not in columns:
-            counts = counters.values[:, [c for c in columns if c is not None]].sum(axis=0)
+            counted = counters.values[:, [c for c in columns if c is not None]]
+            counts = np.where((counted > 0) & (counted <= MOST), counted, 0).sum(axis=0)
             low, high = (np.array(ends) for ends in zip(*BINS, strict=True))
             kind = {"log": label, "module": module, "kind": "bin", "access": access}
             table.add(len(BINS), {**kind, "low": low, "high": high, "count": counts})
     if "ACCESS1_COUNT" in at:
         sizes = counters.values[:, [at[f"ACCESS{i}_ACCESS"] for i in range(1, 5)]].ravel()
         counts = counters.values[:, [at[f"ACCESS{i}_COUNT"] for i in range(1, 5)]].ravel()
-        distinct, inverse = np.unique(sizes[counts > 0], return_inverse=True)
-        total = np.bincount(inverse, weights=counts[counts > 0], minlength=len(distinct)).astype(np.int64)
+        known = (counts > 0) & (counts <= MOST)
+        distinct, inverse = np.unique(sizes[known], return_inverse=True)
+        total = np.bincount(inverse, weights=counts[known], minlength=len(distinct)).astype(np.int64)
         kind = {"log": label, "module": module, "kind": "common", "access": "any"}
         table.add(len(distinct), {**kind, "low": distinct, "high": distinct, "count": total})
 
@@ -316,7 +338,14 @@ def _add_segments(table: _Table, label: str, log: Log, module: str, records: Seg
         "host": np.repeat(table.codes("host", records.hosts), totals),
         "access": np.repeat(kinds, split),
     }
-    table.add(len(records.segments), {**columns, **{n: records.segments[n] for n in SEGMENT.names or ()}})
+    columns |= {n: records.segments[n] for n in ("offset", "length")}
+    columns |= {n: _sane(records.segments[n]) for n in ("start_s", "end_s")}
+    table.add(len(records.segments), columns)
+
+
+def _sane(times: NDArray[np.float64]) -> NDArray[np.float64]:
+    """NaN where the log holds nonsense."""
+    return np.where(np.abs(times) < LONGEST_S, times, np.nan)
 
 
 def _add_heat(table: _Table, label: str, heat: Heat) -> None:
