@@ -40,8 +40,9 @@ static void flush_queued(tb_engine *e, uint32_t file)
     tb_file_claim(e, file);
     f->flags &= ~(uint32_t)TB_FILE_QUEUED;
     if (tb_file_has_news(f) && !(f->flags & (TB_FILE_UNLINKED | TB_FILE_SCRATCH)))
-        tb_flush_claimed(e, file, -1, false);
-    tb_file_unclaim(e, file);
+        tb_flush_giving_way(e, file, -1, false);
+    else
+        tb_file_unclaim(e, file);
 }
 
 static void wait_for_work(tb_engine *e, uint32_t seen)

@@ -48,11 +48,12 @@ static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
         tb_file_path(e, f, r->path, sizeof(r->path));
         tb_file_unlock(e, stripe);
         show_name(e, r);
-        struct tb_flush_result result = tb_flush_claimed(e, file, -1, true);
+        struct tb_flush_result result = tb_flush_giving_way(e, file, -1, true);
         r->bytes = result.bytes;
         r->error = result.error;
+    } else {
+        tb_file_unclaim(e, file);
     }
-    tb_file_unclaim(e, file);
 }
 
 static void drain_one(struct drain *d, uint32_t file)

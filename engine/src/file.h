@@ -67,6 +67,10 @@ void tb_file_recount(tb_engine *e, struct tb_file *f);
 bool tb_file_claim(tb_engine *e, uint32_t file);
 bool tb_file_try_claim(tb_engine *e, uint32_t file);
 void tb_file_unclaim(tb_engine *e, uint32_t file);
+/* Somebody waits for the claim: who has it for long gives it up for a moment. */
+bool tb_file_claim_is_wanted(const tb_engine *e, uint32_t file);
+/* After the claim was given up: until somebody who waits for it has it. */
+void tb_file_let_others_claim(const tb_engine *e, uint32_t file);
 
 /* Until nobody sets the file's length any more. */
 void tb_file_wait_cut(tb_engine *e, uint32_t file);

@@ -13,6 +13,33 @@
 #include "journal.h"
 #include "step.h"
 
+#define WANTED_NS (20u * TB_CLAIM_LOOK_NS) /* a waiter looks far more often; one that was killed is forgotten soon */
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+bool tb_file_claim_is_wanted(const tb_engine *e, uint32_t file)
+{
+    return e->header->claim_wanted == file && now_ns() - e->header->claim_wanted_ns < WANTED_NS;
+}
+
+static void note_wanted(tb_engine *e, uint32_t file)
+{
+    e->header->claim_wanted = file;
+    e->header->claim_wanted_ns = now_ns();
+}
+
+/* Who no longer looks is not waited for. */
+void tb_file_let_others_claim(const tb_engine *e, uint32_t file)
+{
+    while (tb_file_claim_is_wanted(e, file) && !e->region.files[file].flusher)
+        nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
+}
+
 bool tb_file_try_claim(tb_engine *e, uint32_t file)
 {
     struct tb_file *f = &e->region.files[file];
@@ -31,6 +58,7 @@ bool tb_file_claim(tb_engine *e, uint32_t file)
         tb_file_unlock(e, stripe);
         if (!live || claimed)
             return claimed;
+        note_wanted(e, file);
         nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
     }
 }

@@ -61,13 +61,23 @@ static int void_intervals(tb_engine *e, uint32_t file, const struct tb_buffer *b
     return rc;
 }
 
+/* What was copied of a buffer that changed since: records up to the copy are void. */
+static int void_copied(tb_engine *e, uint32_t file, const struct tb_flushed *d, const struct tb_flushed_part *parts)
+{
+    int rc = 0;
+    if (!d->fragmented)
+        return d->lo < d->hi ? tb_journal_drop(e, file, d->start + d->lo, d->hi - d->lo, d->sequence) : 0;
+    for (uint32_t i = 0; i < d->n_parts && !rc; i++)
+        rc = tb_journal_drop(e, file, d->start + parts[i].lo, parts[i].hi - parts[i].lo, d->sequence);
+    return rc;
+}
+
 /*
- * Under the chunk's lock: a newer record of the same bytes comes behind the drop.
+ * Under the chunk's lock: a newer record of the same bytes comes after the drop.
  * Where the buffer changed since, records up to the copy are void all the same, for
- * an fsync that relies on the PFS: replay must not put older bytes there.  *again:
- * nobody remembers which bytes those are, so they are copied once more.
+ * an fsync that relies on the PFS: replay must not put older bytes there.
  */
-static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d, bool *again)
+static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d, const struct tb_flushed_part *parts)
 {
     struct tb_buffer *b = &e->region.buffers[d->buffer];
     int rc = 0, stripe = tb_chunk_lock(e, file, d->start);
@@ -78,23 +88,21 @@ static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d, bool *
     if (d->voided) {
         b->flags |= TB_BUFFER_RECORDED; /* an fsync that is about to record it has its promise from the PFS */
         rc = void_intervals(e, file, b, d->start);
-    } else if (d->journaled && !unchanged && !d->fragmented && d->lo < d->hi) {
-        rc = tb_journal_drop(e, file, d->start + d->lo, d->hi - d->lo, d->sequence);
-    } else if (d->journaled && !unchanged && d->fragmented) {
-        *again = true;
+    } else if (d->journaled && !unchanged) {
+        rc = void_copied(e, file, d, parts + d->first_part);
     }
     tb_chunk_unlock(e, stripe);
     return rc;
 }
 
 /* Records that stand on what is now on the PFS are void before a slot of theirs is used again. */
-static int void_records(tb_engine *e, uint32_t file, struct tb_flushed *done, uint32_t n, bool *again)
+static int void_records(struct tb_flush_copy *c)
 {
     int rc = 0;
-    for (uint32_t i = 0; i < n && !rc; i++)
-        rc = void_record(e, file, &done[i], again);
+    for (uint32_t i = 0; i < c->n_done && !rc; i++)
+        rc = void_record(c->e, c->file, &c->done[i], c->parts);
     TB_STEP("dropped records");
-    return rc ? rc : tb_journal_sync(e);
+    return rc ? rc : tb_journal_sync(c->e);
 }
 
 /* Whoever writes meanwhile sets the flag again. */
@@ -132,12 +140,11 @@ static int flush_refs(struct tb_flush_copy *c, const struct tb_buffer_ref *refs,
     if (!rc && (sync || c->journaled))
         rc = sync_backing(c);
     if (!rc && c->journaled)
-        rc = void_records(c->e, c->file, c->done, c->n_done, &c->moved);
+        rc = void_records(c);
     for (uint32_t i = 0; i < c->n_done && !rc; i++)
         set_clean(c->e, c->file, &c->done[i], &dropped);
     if (dropped)
         tb_journal_trim(c->e);
-    free(c->done);
     return rc;
 }
 
@@ -156,26 +163,92 @@ static uint32_t keep_some(const tb_engine *e, struct tb_buffer_ref *refs, uint32
     return kept;
 }
 
-/* Until every buffer of the list was met where it was: one that moved meanwhile took its dirty bytes along. */
-static int flush_all(struct tb_flush_copy *c, bool sync, const struct some *some)
+/* Keep of a list what shares bytes with another; both are in order of offset, and buffers of any size may overlap. */
+static uint32_t keep_overlapping(const tb_engine *e, struct tb_buffer_ref *refs, uint32_t n, const struct tb_buffer_ref *with, uint32_t n_with)
+{
+    uint64_t largest = e->header->layout.class_size[e->header->layout.n_classes - 1];
+    uint32_t kept = 0, first = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t start = refs[i].start, end = start + tb_buffer_size(e, &e->region.buffers[refs[i].buffer]);
+        bool overlaps = false;
+        while (first < n_with && with[first].start + largest <= start)
+            first++;
+        for (uint32_t k = first; k < n_with && with[k].start < end && !overlaps; k++)
+            overlaps = with[k].start + tb_buffer_size(e, &e->region.buffers[with[k].buffer]) > start;
+        if (overlaps)
+            refs[kept++] = refs[i];
+    }
+    return kept;
+}
+
+/* Where its bytes are that were dirty in the beginning and not copied yet. */
+static struct tb_buffer_ref *list_left(struct tb_flush_copy *c, uint32_t *n)
+{
+    struct tb_buffer_ref *refs = tb_file_buffers(c->e, c->file, TB_BUFFERS_DIRTY, n);
+    if (refs)
+        *n = keep_overlapping(c->e, refs, *n, c->left, c->n_left);
+    return refs;
+}
+
+/* False: meanwhile the record has become another file's, or nothing of it may be flushed any more. */
+static bool claim_again(tb_engine *e, uint32_t file, const struct tb_identity *id, bool named)
+{
+    const struct tb_file *f = &e->region.files[file];
+    if (!tb_file_claim(e, file))
+        return false;
+    bool same = tb_identity_is(f, id) && !(named && f->flags & TB_FILE_UNLINKED);
+    if (!same)
+        tb_file_unclaim(e, file);
+    return same;
+}
+
+/* Who waits for the claim has it for once. */
+static bool give_way(struct tb_flush_copy *c, bool named)
+{
+    const struct tb_file *f = &c->e->region.files[c->file];
+    struct tb_identity id = {.device = f->device, .inode = f->inode, .birth_ns = f->birth_ns};
+    TB_MEETING("flush gives way");
+    tb_file_unclaim(c->e, c->file);
+    tb_file_let_others_claim(c->e, c->file);
+    return claim_again(c->e, c->file, &id, named);
+}
+
+/* Bytes that were dirty when it began; what is written from then on may wait for another flush. */
+static int flush_all(struct tb_flush_copy *c, bool sync, bool named, bool *gone)
 {
     uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(c->e, c->file, TB_BUFFERS_DIRTY, &n);
     int rc;
     do {
-        struct tb_buffer_ref *refs = tb_file_buffers(c->e, c->file, TB_BUFFERS_DIRTY, &n);
-        n = some && refs ? keep_some(c->e, refs, n, some) : n;
-        rc = n && !refs ? -ENOMEM : n || sync ? flush_refs(c, refs, n, sync) : 0;
+        rc = n && !refs ? -ENOMEM : flush_refs(c, refs, n, sync);
         free(refs);
-    } while (!rc && n && c->moved && !some);
+        bool more = !rc && c->n_left;
+        *gone = more && c->gave_way && !give_way(c, named);
+        c->settled = !c->gave_way;
+        refs = more && !*gone ? list_left(c, &n) : (n = 0, NULL);
+        tb_flush_copy_free(c);
+    } while (n);
     return rc;
 }
 
-/* All dirty bytes, or `some`. */
-static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sync, const struct some *some)
+static int flush_some(struct tb_flush_copy *c, const struct some *some)
+{
+    uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(c->e, c->file, TB_BUFFERS_DIRTY, &n);
+    n = refs ? keep_some(c->e, refs, n, some) : 0;
+    int rc = n ? flush_refs(c, refs, n, false) : 0;
+    tb_flush_copy_free(c);
+    free(refs);
+    return rc;
+}
+
+/* All dirty bytes, or `some`.  `gone`: the claim may be given up in between, and is where it says so. */
+static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sync, const struct some *some, bool *gone)
 {
     struct tb_file *f = &e->region.files[file];
     struct tb_flush_result result = {0, 0};
-    struct tb_flush_copy c = {.e = e, .io = tb_file_io(e, file), .file = file, .fd = fd};
+    struct tb_flush_copy c = {.e = e, .io = tb_file_io(e, file), .file = file, .fd = fd, .gives_way = gone != NULL};
+    bool lost = false;
     if ((!tb_file_has_news(f) && !sync) || (fd < 0 && f->flags & TB_FILE_UNLINKED)) /* nothing to do, or nobody to do it for */
         return result;
     bool own = c.fd < 0;
@@ -183,26 +256,39 @@ static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sy
         c.fd = tb_target_open(e, file, O_WRONLY);
     result.error = c.fd < 0 ? c.fd : 0;
     if (!result.error)
-        result.error = flush_all(&c, sync, some);
-    if (!result.error && !some && f->flags & TB_FILE_WAITING)
+        result.error = some ? flush_some(&c, some) : flush_all(&c, sync, own, &lost);
+    if (!result.error && !lost && !some && f->flags & TB_FILE_WAITING)
         result.error = tb_layer_publish(e, file);
     result.bytes = c.written;
-    if (c.fd >= 0)
+    if (c.fd >= 0 && !lost)
         note_backing(e, file, c.fd);
     if (own && c.fd >= 0) {
         int closed = c.io->ops->close(c.io, c.fd);
         result.error = result.error ? result.error : closed;
     }
-    if (result.error == -ENOENT || result.error == -ESTALE)
+    if (!lost && (result.error == -ENOENT || result.error == -ESTALE))
         f->flags |= TB_FILE_TIED;
-    if (result.error)
+    if (!lost && result.error)
         f->error = result.error;
+    if (gone)
+        *gone = lost;
     return result;
 }
 
 struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, bool sync)
 {
-    return flush(e, file, fd, sync, NULL);
+    return flush(e, file, fd, sync, NULL, NULL);
+}
+
+struct tb_flush_result tb_flush_giving_way(tb_engine *e, uint32_t file, int fd, bool sync)
+{
+    bool gone = false;
+    struct tb_flush_result result = flush(e, file, fd, sync, NULL, &gone);
+    if (gone)
+        return result;
+    tb_file_unclaim(e, file);
+    tb_file_let_others_claim(e, file);
+    return result;
 }
 
 /* Read without a lock: who acts on it looks again. */
@@ -247,7 +333,7 @@ void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes)
     uint32_t file = next_to_flush(e, tier);
     if (file == TB_NONE || !try_claim_live(e, file))
         return;
-    flush(e, file, -1, false, &(struct some){tier, bytes > SOME_BYTES ? bytes : SOME_BYTES});
+    flush(e, file, -1, false, &(struct some){tier, bytes > SOME_BYTES ? bytes : SOME_BYTES}, NULL);
     tb_file_unclaim(e, file);
 }
 
@@ -255,9 +341,7 @@ struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool s
 {
     if (!tb_file_claim(e, file)) /* flushed and gone */
         return (struct tb_flush_result){0, 0};
-    struct tb_flush_result result = tb_flush_claimed(e, file, fd, sync);
-    tb_file_unclaim(e, file);
-    return result;
+    return tb_flush_giving_way(e, file, fd, sync);
 }
 
 int tb_file_take_error(tb_engine *e, uint32_t file)

@@ -3,6 +3,7 @@
  *
  * Bytes are copied out under the chunk's lock and written outside it, so a
  * writer waits for a copy at most.  A buffer that changed meanwhile stays dirty.
+ * A flush takes what was dirty when it began, so it ends while programs write.
  * Buffers that a journal record stands on, and every buffer when the caller asks
  * for it, count as clean only after the backing file's fsync.
  */
@@ -18,8 +19,10 @@ struct tb_flush_result {
 
 /* `fd`: a writable descriptor of the backing file, or -1 to open it by name.  Waits for another flusher. */
 struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool sync);
-/* The same for a caller that has claimed the file. */
+/* The same for a caller that has claimed the file, */
 struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, bool sync);
+/* and for one that gives the claim up: for moments in between where others wait for it, and at the end. */
+struct tb_flush_result tb_flush_giving_way(tb_engine *e, uint32_t file, int fd, bool sync);
 
 /* Some dirty bytes that lie in `tier`, of one file that nobody is flushing: `bytes` or more where there are. */
 void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes);

@@ -435,8 +435,14 @@ const struct tb_io_ops *tb_layer_ops(void)
     return &layer_ops;
 }
 
-/* Until nothing is dirty: a buffer that moved between its copy and its cleaning is still. */
-static int flush_all(struct tb_target *t, int fd, void *arg)
+static int flush_once(struct tb_target *t, int fd, void *arg)
+{
+    (void)arg;
+    return tb_flush_claimed(t->engine, t->file, fd, false).error;
+}
+
+/* Until nothing is dirty: who had begun to write before the mark may have changed a buffer between its copy and its cleaning. */
+static int flush_rest(struct tb_target *t, int fd, void *arg)
 {
     int rc = 0;
     (void)arg;
@@ -445,12 +451,12 @@ static int flush_all(struct tb_target *t, int fd, void *arg)
     return rc;
 }
 
-/* From the mark on writes pass through, behind the second flush, which takes what came meanwhile. */
+/* From the mark on writes pass through, after the second flush, which takes what came meanwhile and ends with those writes. */
 static int become_coherent(struct tb_target *t)
 {
     tb_engine *e = t->engine;
     struct tb_file *f = &e->region.files[t->file];
-    int rc = f->n_dirty ? tb_target_with_writable(t, flush_all, NULL) : 0;
+    int rc = f->n_dirty ? tb_target_with_writable(t, flush_once, NULL) : 0;
     if (rc)
         return rc;
     TB_MEETING("become coherent");
@@ -458,7 +464,7 @@ static int become_coherent(struct tb_target *t)
     TB_MEETING("coherent");
     tb_stage_void(e);
     if (f->n_dirty)
-        rc = tb_target_with_writable(t, flush_all, NULL);
+        rc = tb_target_with_writable(t, flush_rest, NULL);
     if (!rc)
         tb_file_drop_clean(e, t->file);
     else

@@ -268,6 +268,13 @@ static void give_back(struct move *m)
     }
 }
 
+/* Who flushes the file lists its dirty buffers once: they stay where they are. */
+static bool is_being_flushed(const struct move *m)
+{
+    uint32_t lo = 0, hi;
+    return m->e->region.files[m->file].flusher && next_run(m, true, TB_NONE, m->size, &lo, &hi);
+}
+
 /* What is to be done while the chunk is locked. */
 static int prepare(struct move *m, const struct tb_buffer_ref *ref)
 {
@@ -278,6 +285,8 @@ static int prepare(struct move *m, const struct tb_buffer_ref *ref)
         rc = collect(m, m->sources, &m->n_sources);
     for (uint32_t i = 0; i < m->n_sources && !rc; i++)
         describe(m, i);
+    if (!rc && is_being_flushed(m))
+        rc = -EBUSY;
     if (!rc && m->gather && m->valid < m->size / 2)
         rc = -ENOSPC;
     if (!rc)
@@ -324,7 +333,7 @@ static int switch_over(struct move *m, const struct tb_buffer_ref *ref)
     int stripe = tb_chunk_lock(m->e, m->file, ref->start);
     if (stripe < 0)
         return stripe;
-    bool unchanged = is_unchanged(m, ref);
+    bool unchanged = is_unchanged(m, ref) && !is_being_flushed(m);
     if (unchanged)
         tb_move_publish(m->e, stripe, m->leaving, m->n_sources, m->arriving, m->n_targets);
     tb_chunk_unlock(m->e, stripe);

@@ -241,6 +241,8 @@ struct tb_header {
 
     struct tb_lock names_lock, fragments_lock, files_lock, clients_lock;
     uint32_t free_name, free_fragment, free_file;
+    _Atomic uint64_t claim_wanted_ns; /* when somebody last saw that a claim is not free (CLOCK_MONOTONIC), */
+    _Atomic uint32_t claim_wanted;    /* that of this file */
     _Atomic uint64_t free_open; /* index, and a count that moves with every change above it */
     _Atomic uint32_t renamer;   /* client slot + 1 that renames a directory, 0 none */
     _Atomic uint32_t n_renames; /* of directories, done */

@@ -5,6 +5,7 @@
  */
 #include "fixture.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <time.h>
@@ -181,19 +182,24 @@ static void coherent_while_read(void **state)
 }
 
 /* As the organizer would. */
-static void move_first(void *arg)
+static int move_first(struct scene *s)
 {
-    struct scene *s = arg;
     uint32_t n;
     struct tb_buffer_ref *refs = tb_file_buffers(s->x.engine, s->file, TB_BUFFERS_DIRTY, &n);
     assert_int_equal(n, 1);
-    assert_int_equal(tb_move(s->x.engine, s->file, refs, 1, TB_HEAT_ANY), 0);
+    int rc = tb_move(s->x.engine, s->file, refs, 1, TB_HEAT_ANY);
     free(refs);
+    return rc;
+}
+
+static void move_in_vain(void *arg)
+{
+    assert_int_equal(move_first(arg), -EBUSY);
 }
 
 static void move_in_next_flush(void *arg)
 {
-    meet("flush written", move_first, arg);
+    meet("flush written", move_in_vain, arg);
 }
 
 /* What is dirty in a coherent file would be flushed over newer bytes one day. */
@@ -209,6 +215,34 @@ static void coherent_while_moved(void **state)
     assert_int_equal(tb_engine_make_coherent(s.x.engine, s.fd), 0);
     assert_int_equal(s.x.engine->region.files[s.file].n_dirty, 0);
     expect(s.fd, by_kernel, &s, '2', 4096, 0);
+    stop(&s);
+}
+
+static void *flush_file(void *arg)
+{
+    struct scene *s = arg;
+    assert_int_equal(tb_flush_file(s->x.engine, s->file, -1, true).error, 0);
+    return NULL;
+}
+
+static void begin_flush(void *arg)
+{
+    begin_beside(arg, flush_file);
+}
+
+/* The flush has listed the buffer when the move, which was under way before, takes its bytes elsewhere. */
+static void flushed_while_moved(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s);
+    begin(&s);
+    put(&s, '1', 65536, 0);
+    meet("move leaving", begin_flush, &s);
+    assert_int_equal(move_first(&s), 0);
+    pthread_join(s.writer, NULL);
+    assert_int_equal(s.x.engine->region.files[s.file].n_dirty, 0);
+    expect(s.fd, by_kernel, &s, '1', 65536, 0);
     stop(&s);
 }
 
@@ -315,6 +349,7 @@ int main(void)
         cmocka_unit_test(coherent_while_written),
         cmocka_unit_test(coherent_while_read),
         cmocka_unit_test(coherent_while_moved),
+        cmocka_unit_test(flushed_while_moved),
         cmocka_unit_test(coherent_without_name),
         cmocka_unit_test(copy_without_fragment),
         cmocka_unit_test(flush_while_room_is_wanted),

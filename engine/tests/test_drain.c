@@ -1,0 +1,265 @@
+/*
+ * A drain takes what was dirty when it began and ends, whatever programs write
+ * meanwhile; who waits for a file's claim gets it before a long flush is over.
+ * The PFS below lets a program act at each write; an alarm ends what never ends.
+ */
+#include "fixture.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "file.h"
+#include "flush.h"
+#include "io_layer.h"
+#include "opens.h"
+
+#define BLOCK 4096u
+#define BLOCKS 64u
+#define PIECE 65536u
+
+static struct {
+    struct tb_io io;
+    struct tb_io_ops ops;
+    char path[300];
+    void (*act)(off_t offset);
+    _Atomic int n_writes;
+} pfs;
+
+static ssize_t pfs_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
+{
+    char link[64], path[600] = "";
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t w = io->next->ops->pwrite(io->next, fd, buf, n, offset);
+    if (readlink(link, path, sizeof(path) - 1) <= 0 || strncmp(path, pfs.path, strlen(pfs.path)) != 0)
+        return w;
+    pfs.n_writes++;
+    if (pfs.act)
+        pfs.act(offset);
+    return w;
+}
+
+static struct fixture x;
+static int fd;
+
+static void start(uint64_t ram, uint32_t units)
+{
+    static const struct tb_io_ops ops = {.name = "pfs", .pwrite = pfs_pwrite};
+    alarm(60);
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    x.config.organizer.enabled = false;
+    x.config.tiers[0].capacity = ram;
+    x.config.tiers[1].capacity = 16u << 20; /* every fsync finds room in the tier */
+    for (int i = 0; i < 2; i++) {
+        x.config.tiers[i].n_slabs = 0;
+        fixture_slab(&x.config.tiers[i], units, 1);
+    }
+    tb_io_layer_init(&pfs.io, &pfs.ops, &ops, tb_io_libc());
+    snprintf(pfs.path, sizeof(pfs.path), "%s", x.pfs);
+    pfs.n_writes = 0;
+    pfs.act = NULL;
+    x.base = &pfs.io;
+    fixture_start(&x);
+    fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+}
+
+static void stop(void)
+{
+    pfs.act = NULL;
+    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    fixture_stop(&x);
+    alarm(0);
+}
+
+static void put(char what, size_t n, off_t at)
+{
+    static char bytes[1 << 20];
+    memset(bytes, what, n);
+    assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, n, at), n);
+}
+
+static void expect_on_pfs(char what, size_t n, off_t at)
+{
+    char bytes[PIECE];
+    int own = open(fixture_path(&x, "f"), O_RDONLY);
+    assert_int_equal(pread(own, bytes, n, at), n);
+    close(own);
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i] != what)
+            fail_msg("byte %zu on the PFS is %d, not '%c'", (size_t)at + i, bytes[i], what);
+}
+
+/* Every other block, so that each is a write of its own. */
+static off_t place(unsigned i)
+{
+    return (off_t)(i % BLOCKS) * 2 * BLOCK;
+}
+
+/* What the flush will come to next moves to another tier. */
+static void write_the_next(off_t offset)
+{
+    put('2', BLOCK, place((unsigned)(offset / (2 * BLOCK)) + 1));
+    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+}
+
+static void ends_while_a_program_writes_and_fsyncs(void **state)
+{
+    (void)state;
+    start(4u << 20, 1);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        put('1', BLOCK, place(i));
+    pfs.act = write_the_next;
+    assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), 0);
+    assert_in_range(pfs.n_writes, BLOCKS, 2 * BLOCKS); /* each once, and once more at most */
+    expect_on_pfs('1', BLOCK, 0);
+    for (unsigned i = 1; i < BLOCKS; i++)
+        expect_on_pfs('2', BLOCK, place(i));
+    pfs.act = NULL;
+    assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), 0);
+    expect_on_pfs('2', BLOCK, 0);
+    stop();
+}
+
+/* Two dirty intervals a buffer, so that it has a fragment; a record stands on both. */
+static void put_fragments(char what, unsigned buffer)
+{
+    put(what, 2 * BLOCK, (off_t)buffer * PIECE);
+    put(what, 2 * BLOCK, (off_t)buffer * PIECE + 8 * BLOCK);
+}
+
+static void write_fragment_again(off_t offset)
+{
+    put('2', 100, offset + 7);
+    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+}
+
+/* A fragment that changes between its copy and its cleaning, at each write of the flush. */
+static void ends_while_fragments_change(void **state)
+{
+    (void)state;
+    start(4u << 20, 16);
+    for (unsigned i = 0; i < 8; i++)
+        put_fragments('1', i);
+    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+    pfs.act = write_fragment_again;
+    assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), 0);
+    assert_in_range(pfs.n_writes, 16, 64);
+    expect_on_pfs('1', 7, 0);
+    expect_on_pfs(0, BLOCK, 4 * BLOCK);
+    stop();
+}
+
+static void write_fragment_unsynced(off_t offset)
+{
+    put('3', 100, offset + 7);
+}
+
+/* The records of '1' are void when the flush has '2' on the PFS, although the buffers changed again since. */
+static void replays_nothing_older_than_the_flush(void **state)
+{
+    (void)state;
+    struct tb_error err = {""};
+    char bytes[BLOCK];
+    start(4u << 20, 16);
+    for (unsigned i = 0; i < 8; i++)
+        put_fragments('1', i);
+    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+    for (unsigned i = 0; i < 8; i++)
+        put_fragments('2', i);
+    pfs.act = write_fragment_unsynced;
+    assert_int_equal(tb_flush_file(x.engine, tb_open_of(x.engine, fd)->file, -1, true).error, 0);
+    pfs.act = NULL;
+    fixture_lose_region(&x);
+    assert_int_equal(tb_instance_recover(&x.config, tb_io_libc(), NULL, NULL, NULL, &err), 1);
+    int own = open(fixture_path(&x, "f"), O_RDONLY);
+    for (unsigned i = 0; i < 8; i++)
+        for (unsigned k = 0; k < 2; k++) {
+            assert_int_equal(pread(own, bytes, BLOCK, (off_t)(i * PIECE + k * 8 * BLOCK)), BLOCK);
+            assert_null(memchr(bytes, '1', BLOCK));
+            assert_non_null(memchr(bytes, '2', BLOCK));
+        }
+    close(own);
+    fixture_stop(&x);
+    alarm(0);
+}
+
+static _Atomic bool claimed;
+static pthread_t claimer;
+
+static void *claim(void *unused)
+{
+    (void)unused;
+    uint32_t file = tb_open_of(x.engine, fd)->file;
+    assert_true(tb_file_claim(x.engine, file));
+    claimed = true;
+    tb_file_unclaim(x.engine, file);
+    return NULL;
+}
+
+static int writes_until_claimed;
+
+static void begin_to_claim(off_t offset)
+{
+    if (offset == 0)
+        assert_int_equal(pthread_create(&claimer, NULL, claim, NULL), 0);
+    nanosleep(&(struct timespec){0, 2000000}, NULL); /* a slow file system */
+    writes_until_claimed += !claimed;
+}
+
+static void gives_way_to_who_waits_for_the_claim(void **state)
+{
+    (void)state;
+    start(128u << 20, 16);
+    for (unsigned i = 0; i < 48; i++)
+        put('1', 1u << 20, (off_t)i << 20);
+    pfs.act = begin_to_claim;
+    struct tb_flush_result r = tb_flush_file(x.engine, tb_open_of(x.engine, fd)->file, -1, false);
+    assert_int_equal(pthread_join(claimer, NULL), 0);
+    assert_int_equal(r.error, 0);
+    assert_int_equal(r.bytes, 48u << 20);
+    assert_in_range(writes_until_claimed, 1, 24);
+    assert_int_equal(x.engine->region.files[tb_open_of(x.engine, fd)->file].n_dirty, 0);
+    expect_on_pfs('1', PIECE, (off_t)47 << 20);
+    stop();
+}
+
+/* The name goes while the flush has given the claim up: what is left belongs to nobody. */
+static void *unlink_file(void *unused)
+{
+    assert_int_equal(x.io->ops->unlink(x.io, fixture_path(&x, "f"), 0), 0);
+    return claim(unused);
+}
+
+static void begin_to_unlink(off_t offset)
+{
+    if (offset == 0)
+        assert_int_equal(pthread_create(&claimer, NULL, unlink_file, NULL), 0);
+    nanosleep(&(struct timespec){0, 2000000}, NULL);
+}
+
+static void leaves_a_file_that_was_unlinked_meanwhile(void **state)
+{
+    (void)state;
+    start(128u << 20, 16);
+    for (unsigned i = 0; i < 48; i++)
+        put('1', 1u << 20, (off_t)i << 20);
+    pfs.act = begin_to_unlink;
+    claimed = false;
+    struct tb_flush_result r = tb_flush_file(x.engine, tb_open_of(x.engine, fd)->file, -1, false);
+    assert_int_equal(pthread_join(claimer, NULL), 0);
+    assert_int_equal(r.error, 0);
+    assert_in_range(r.bytes >> 20, 1, 40);
+    stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ends_while_a_program_writes_and_fsyncs),
+        cmocka_unit_test(ends_while_fragments_change),
+        cmocka_unit_test(replays_nothing_older_than_the_flush),
+        cmocka_unit_test(gives_way_to_who_waits_for_the_claim),
+        cmocka_unit_test(leaves_a_file_that_was_unlinked_meanwhile),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
