@@ -7,7 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#define RECOVERY_LOOKS 1500 /* half a minute: */
+#define RECOVERY_LOOK_NS 20000000
 
 _Thread_local int tb_inside __attribute__((tls_model("initial-exec")));
 
@@ -55,18 +59,35 @@ static void say(const char *format, ...)
         errno = 0; /* nobody listens */
 }
 
-static const char *reason(int rc)
+/* Of the instance that was named, or of none that was found. */
+static const char *reason(int rc, bool found)
 {
-    switch (rc) {
-    case -ENOENT: return "no such instance runs";
-    case -ENOTUNIQ: return "several run with this configuration: name one by TIERBENCH_INSTANCE";
-    case -EPROTO: return "another version made it";
-    case -EPERM: return "it is another user's";
-    case -EUSERS: return "as many clients are attached as max_clients allows";
-    case -ESTALE: return "it is half made or damaged";
-    case -EINVAL: return tb_engine_refusal();
-    default: return strerror(-rc);
+    if (found)
+        return tb_engine_refusal();
+    return rc == -ENOTUNIQ ? "several run with this configuration: name one by TIERBENCH_INSTANCE"
+         : rc == -ENOENT   ? "no such instance runs"
+                           : strerror(-rc);
+}
+
+/* Past the buffers of an instance that lives the program would read old bytes, and write what is written over. */
+static void end_program(const char *name)
+{
+    say("tierbench: instance %s cannot be used (%s): this program ends, for without the buffers it would read old bytes\n", name,
+        tb_engine_refusal());
+    _exit(2);
+}
+
+/* A recovery takes a moment; then the instance is gone, or can be used again. */
+static int attach_to(const char *name, tb_engine **e)
+{
+    int rc = tb_engine_attach(name, tb_base(), e);
+    for (int look = 0; rc == -EBUSY && look < RECOVERY_LOOKS; look++) {
+        nanosleep(&(struct timespec){0, RECOVERY_LOOK_NS}, NULL);
+        rc = tb_engine_attach(name, tb_base(), e);
     }
+    if (rc == -EBUSY || rc == -EXDEV)
+        end_program(name);
+    return rc;
 }
 
 static void attach(void)
@@ -82,10 +103,11 @@ static void attach(void)
         return;
     }
     int rc = tb_engine_find(name, sizeof(name));
-    if (!rc)
-        rc = tb_engine_attach(name, tb_base(), &e);
+    bool found = !rc;
+    if (found)
+        rc = attach_to(name, &e);
     if (rc)
-        say("tierbench: instance %s cannot be used (%s): I/O passes through unbuffered\n", given ? given : config, reason(rc));
+        say("tierbench: instance %s cannot be used (%s): I/O passes through unbuffered\n", given ? given : config, reason(rc, found));
     if (e && tb_engine_config_changed(e))
         say("tierbench: the configuration changed after instance %s had started: it goes on with the old one\n", name);
     engine = e;

@@ -71,7 +71,7 @@ int ctl_attach(const char *name, tb_engine **out)
         return name_all(all, n);
     const char *which = name ? name : all[0].name;
     int rc = tb_instance_attach(which, tb_io_libc(), out);
-    return rc ? ctl_fail("instance %s: cannot attach: %s", which, strerror(-rc)) : 0;
+    return rc ? ctl_fail("instance %s: cannot attach: %s", which, tb_engine_refusal()) : 0;
 }
 
 int ctl_await(const char *name)
@@ -83,7 +83,7 @@ int ctl_await(const char *name)
     for (double start = ctl_now(); (rc = tb_instance_attach(name, tb_io_libc(), &e)) != 0;) {
         bool is_made = rc == -ESTALE; /* half made, which takes as long as touching its memory */
         if (!is_made && ctl_now() - start > APPEARS_SECONDS)
-            return ctl_fail("instance %s: did not appear in %g s (%s)", name, APPEARS_SECONDS, strerror(-rc)), 1;
+            return ctl_fail("instance %s: did not appear in %g s (%s)", name, APPEARS_SECONDS, tb_engine_refusal()), 1;
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
     }
     tb_engine_detach(e);

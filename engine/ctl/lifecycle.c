@@ -113,7 +113,10 @@ int tb_stop_command(int argc, char **argv)
     struct ctl_ending end = {0};
     tb_instance_info(e, &info);
     snprintf(retry, sizeof(retry), "tierctl stop -i %s", info.name);
-    tb_instance_retire(e, true);
+    if ((rc = tb_instance_retire(e, true))) {
+        tb_engine_detach(e);
+        return ctl_fail("instance %s: another process is ending it", info.name);
+    }
     if (!o.force)
         end = ctl_drain_measured(e, retry);
     if (o.stats)
@@ -124,8 +127,8 @@ int tb_stop_command(int argc, char **argv)
         return end.rc;
     }
     ctl_stop_daemon(e);
-    tb_instance_destroy(e);
-    return rc;
+    int removed = tb_instance_destroy(e);
+    return removed ? ctl_fail("instance %s: cannot be removed: %s", info.name, strerror(-removed)) : rc;
 }
 
 static void print_error(void *arg, const struct tb_file_report *r)
@@ -196,7 +199,9 @@ int tb_drain_command(int argc, char **argv)
 static void print_recovered(void *arg, const struct tb_file_report *r)
 {
     (void)arg;
-    if (r->error)
+    if (r->why[0])
+        fprintf(stderr, "tierctl: %s: %s\n", r->path, r->why);
+    else if (r->error)
         fprintf(stderr, "tierctl: %s: not recovered: %s\n", r->path, strerror(-r->error));
     else
         printf("%s: %llu bytes recovered\n", r->path, (unsigned long long)r->bytes);
@@ -207,12 +212,10 @@ int tb_recover_command(int argc, char **argv)
     struct options o;
     struct tb_config *config = calloc(1, sizeof(*config));
     struct tb_error err = {""};
-    int rc = parse(argc, argv, "cm", "usage: tierctl recover -c CONFIG [--mode MODE]", &o);
+    int rc = parse(argc, argv, "cm", "usage: tierctl recover -c CONFIG [-c FRAGMENT] [--mode MODE]", &o);
     if (!config || rc || o.help)
         return free(config), rc;
-    rc = tb_config_read(o.config, config, &err);
-    if (!rc && o.mode)
-        rc = tb_config_set_mode(config, o.mode, &err);
+    rc = tb_config_read_for_instance(o.config, o.fragment, o.mode, config, &err);
     if (rc)
         return free(config), ctl_fail("%s", err.text);
     int n = tb_instance_recover(config, tb_io_libc(), NULL, print_recovered, NULL, &err);

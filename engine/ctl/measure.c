@@ -275,7 +275,7 @@ static void clean_up(struct bench *b)
         free(b->lane[i].buffer);
     }
     if (!b->in_memory)
-        tb_remove_tree(b->folder);
+        tb_remove_tree(b->folder, NULL);
 }
 
 static int prepare(struct bench *b, const char *path)

@@ -165,8 +165,10 @@ static int finish(struct run *r)
 {
     char retry[256];
     snprintf(retry, sizeof(retry), "tierctl stop -i %s", r->daemon.name);
-    if (!r->keep)
-        tb_instance_retire(r->engine, true); /* who outlives the program may go on */
+    if (!r->keep && tb_instance_retire(r->engine, true)) { /* who outlives the program may go on */
+        tb_engine_detach(r->engine);
+        return ctl_fail("instance %s: another process is ending it", r->daemon.name), r->status ? r->status : EXIT_DRAIN_FAILED;
+    }
     struct ctl_ending end = ctl_drain_measured(r->engine, retry);
     int drained = end.rc;
     ctl_print_tiers(r->engine, stderr);

@@ -127,7 +127,7 @@ void ctl_trace_forget(struct ctl_trace *t)
     if (!t->out)
         return;
     munmap(t->job, sizeof(*t->job));
-    tb_remove_tree(t->folder);
+    tb_remove_tree(t->folder, NULL);
 }
 
 /* A machine that was suspended or moved: then what was timed behind that is wrong. */

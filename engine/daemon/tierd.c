@@ -86,11 +86,7 @@ static int parse(int argc, char **argv, struct options *o)
 static int read_config(const struct options *o, struct tb_config *c, struct tb_error *err)
 {
     struct tb_layout layout;
-    int rc = o->fragment ? tb_config_read_merged(o->config, o->fragment, c, err) : tb_config_read(o->config, c, err);
-    if (!rc && o->mode)
-        rc = tb_config_set_mode(c, o->mode, err);
-    if (!rc && c->by_environment)
-        c->fsync = TB_FSYNC_PFS; /* of what clients persist; the rest is scratch */
+    int rc = tb_config_read_for_instance(o->config, o->fragment, o->mode, c, err);
     if (!rc)
         rc = tb_layout_compute(c, &layout, err);
     return rc ? rc : tb_config_check_paths(c, layout.total_bytes, err);
@@ -142,12 +138,11 @@ static void report_failure(void *arg, const struct tb_file_report *r)
 /* What could not be flushed keeps its instance. */
 static int end(const struct options *o, const struct tb_config *c, tb_engine *e)
 {
-    if (o->for_hermes)
-        tb_instance_retire(e, true);
+    bool ends = o->for_hermes && tb_instance_retire(e, true) == 0; /* else somebody else is ending it */
     int rc = tb_instance_drain(e, (int)c->flush.threads, NULL, report_failure, NULL);
-    if (!rc && o->for_hermes)
+    if (!rc && ends)
         return tb_instance_destroy(e), 0;
-    if (o->for_hermes) {
+    if (ends) {
         tb_instance_retire(e, false);
         fprintf(stderr, "tierd: instance %s stays, for not all of it is on the PFS; try again with: tierctl stop -i %s\n", o->name, o->name);
     }
@@ -174,7 +169,7 @@ static bool is_served(const struct options *o, const struct tb_config *c)
     struct tb_instance_info other;
     char path[TB_REGION_PATH_MAX];
     tb_region_path(o->name, path, sizeof(path));
-    for (int look = 0, dead = 0; look < SERVED_LOOKS && dead < IDLE_LOOKS && access(path, F_OK) == 0; look++) {
+    for (int look = 0, dead = 0; look < SERVED_LOOKS && dead < IDLE_LOOKS && (access(path, F_OK) == 0 || tb_instance_is_used(c, o->name)); look++) {
         bool listed = is_listed(o->name, &other);
         if (listed && strcmp(other.config_file, c->file) != 0)
             return false;
@@ -186,6 +181,18 @@ static bool is_served(const struct options *o, const struct tb_config *c)
     return false;
 }
 
+/* Directories of that name are there, and no region: what they hold may be nowhere else. */
+static void say_left(const struct options *o, const struct tb_config *c, struct tb_error *err)
+{
+    char recovers[TB_PATH_MAX + 64];
+    tb_instance_recovery(c, o->name, recovers, sizeof(recovers));
+    if (tb_instance_is_used(c, o->name))
+        snprintf(err->text, sizeof(err->text), "instance %s is already there, in another mount namespace or just being made: name another with -i", o->name);
+    else
+        snprintf(err->text, sizeof(err->text), "instance %s left directories in its tiers that may hold what is not on the PFS: name another "
+                 "with -i, or recover it: %.800s", o->name, recovers);
+}
+
 static int serve(const struct options *o, struct tb_config *c)
 {
     tb_engine *e;
@@ -193,13 +200,15 @@ static int serve(const struct options *o, struct tb_config *c)
     time_t last = 0;
     char text[sizeof(err.text) + 64];
     int rc = tb_instance_create(c, o->name, tb_io_libc(), show, &last, &e, &err);
-    if (rc == -EEXIST && o->for_hermes) {
+    if ((rc == -EEXIST || rc == -ENOTEMPTY) && o->for_hermes) {
         if (is_served(o, c))
             return fprintf(stderr, "tierd: instance %s serves this node already\n", o->name), 0;
         rc = tb_instance_create(c, o->name, tb_io_libc(), show, &last, &e, &err);
     }
     if (rc == -EEXIST)
         snprintf(err.text, sizeof(err.text), "instance %s is already there: name another with -i, or: tierctl stop -i %s", o->name, o->name);
+    if (rc == -ENOTEMPTY)
+        say_left(o, c, &err);
     if (rc)
         return say(o, err.text);
     rc = tb_instance_become_daemon(e);

@@ -15,7 +15,9 @@
 #include "io_model.h"
 #include "journal.h"
 #include "layer.h"
+#include "lease.h"
 #include "opens.h"
+#include "private_files.h"
 #include "stream.h"
 #include "waiting.h"
 #include "repair.h"
@@ -29,9 +31,9 @@ void tb_tier_directory(const struct tb_config_tier *tier, const char *host, cons
     snprintf(out, size, "%s/tierbench.%u.%s.%s", tier->path, (unsigned)getuid(), host, name);
 }
 
-void tb_slab_file(const char *directory, uint32_t slab, char *out, size_t size)
+void tb_slab_file(uint32_t slab, char out[TB_SLAB_NAME_MAX])
 {
-    snprintf(out, size, "%s/slab-%u", directory, slab);
+    snprintf(out, TB_SLAB_NAME_MAX, "slab-%u", slab);
 }
 
 uint32_t tb_journal_tier(const struct tb_config *config)
@@ -135,7 +137,7 @@ int tb_client_register(tb_engine *e, bool is_tool)
     return slot != TB_NONE ? 0 : e->header->closed ? -ENOENT : -EUSERS;
 }
 
-static int move_up(int fd)
+int tb_client_own_fd(int fd)
 {
     int high = fcntl(fd, F_DUPFD_CLOEXEC, OWN_FD_FROM);
     if (high < 0)
@@ -144,38 +146,45 @@ static int move_up(int fd)
     return high;
 }
 
-static int open_own(tb_engine *e, const char *directory, const char *name, int *out)
+static int open_own(int directory, const char *name)
 {
-    char path[TB_PATH_MAX + 300];
-    snprintf(path, sizeof(path), "%s/%s", directory, name);
-    int fd = e->base->ops->open(e->base, path, O_RDWR | O_CLOEXEC, 0600);
-    *out = fd < 0 ? -1 : move_up(fd);
-    return fd < 0 ? fd : 0;
+    int fd = tb_private_file(directory, name, O_RDWR);
+    return fd < 0 ? fd : tb_client_own_fd(fd);
+}
+
+/* Slabs, and the journal where it lies here. */
+static int open_files(tb_engine *e, uint32_t t, int directory)
+{
+    const struct tb_layout *l = &e->header->layout;
+    char name[TB_SLAB_NAME_MAX];
+    for (uint32_t s = l->tier_first_slab[t], end = s + e->header->config.tiers[t].n_slabs; s < end; s++) {
+        tb_slab_file(s, name);
+        if ((e->slab_fd[s] = open_own(directory, name)) < 0)
+            return e->slab_fd[s];
+    }
+    if (t != tb_journal_tier(&e->header->config))
+        return 0;
+    e->mark_fd = open_own(directory, TB_JOURNAL_MARK_FILE);
+    e->journal_fd = open_own(directory, TB_JOURNAL_FILE);
+    return e->mark_fd < 0 ? e->mark_fd : e->journal_fd < 0 ? e->journal_fd : 0;
 }
 
 static int open_tier(tb_engine *e, uint32_t t)
 {
     const struct tb_config_tier *tier = &e->header->config.tiers[t];
-    char directory[TB_PATH_MAX + 256], path[TB_PATH_MAX + 300];
+    char path[TB_PATH_MAX + 256];
     e->tier[t] = tb_chain_new(tier->modelled ? &tier->model : NULL, &e->header->tier_clock[t], e->base);
     if (!e->tier[t])
         return -errno;
-    tb_tier_directory(tier, e->header->host, e->header->name, directory, sizeof(directory));
-    for (uint32_t s = e->header->layout.tier_first_slab[t], end = s + tier->n_slabs; s < end; s++) {
-        tb_slab_file(directory, s, path, sizeof(path));
-        int fd = e->base->ops->open(e->base, path, O_RDWR | O_CLOEXEC, 0600);
-        if (fd < 0)
-            return fd;
-        e->slab_fd[s] = move_up(fd);
-    }
-    if (t != tb_journal_tier(&e->header->config))
-        return 0;
-    int rc = open_own(e, directory, TB_JOURNAL_MARK_FILE, &e->mark_fd);
-    rc = rc ? rc : open_own(e, directory, TB_JOURNAL_FILE, &e->journal_fd);
-    if (rc)
+    tb_tier_directory(tier, e->header->host, e->header->name, path, sizeof(path));
+    int directory = tb_private_directory(path);
+    int rc = directory < 0 ? directory : open_files(e, t, directory);
+    if (directory >= 0)
+        close(directory);
+    if (rc || t != tb_journal_tier(&e->header->config))
         return rc;
     e->journal_tier = t;
-    snprintf(e->shadow, sizeof(e->shadow), "%.1000s/shadow", directory);
+    snprintf(e->shadow, sizeof(e->shadow), "%.1000s/shadow", path);
     e->shadow_io = e->tier[t];
     return 0;
 }
@@ -213,22 +222,28 @@ tb_engine *tb_client_new(struct tb_io *base)
         return NULL;
     e->base = base;
     pthread_mutex_init(&e->fork_lock, NULL);
-    e->journal_fd = e->mark_fd = -1;
+    e->journal_fd = e->mark_fd = e->lease = e->making = -1;
     e->io.ops = tb_layer_ops();
     for (uint32_t s = 0; s < TB_MAX_TIERS * TB_MAX_SLABS; s++)
         e->slab_fd[s] = -1;
     return e;
 }
 
+void tb_client_close(tb_engine *e, int *fd)
+{
+    if (*fd >= 0)
+        e->base->ops->close(e->base, *fd);
+    *fd = -1;
+}
+
 void tb_client_free(tb_engine *e)
 {
     for (uint32_t s = 0; s < TB_MAX_TIERS * TB_MAX_SLABS; s++)
-        if (e->slab_fd[s] >= 0)
-            e->base->ops->close(e->base, e->slab_fd[s]);
-    if (e->journal_fd >= 0)
-        e->base->ops->close(e->base, e->journal_fd);
-    if (e->mark_fd >= 0)
-        e->base->ops->close(e->base, e->mark_fd);
+        tb_client_close(e, &e->slab_fd[s]);
+    tb_client_close(e, &e->journal_fd);
+    tb_client_close(e, &e->mark_fd);
+    tb_client_close(e, &e->lease);
+    tb_client_close(e, &e->making);
     for (uint32_t t = 0; t < TB_MAX_TIERS; t++)
         if (e->tier[t])
             tb_chain_free(e->tier[t]);
@@ -273,32 +288,99 @@ static void repair_former(tb_engine *e)
 
 static _Thread_local struct tb_error refusal;
 
-/* With its client registered: -EUSERS where no slot is free, even of the dead. */
-static int attach(const char *name, struct tb_io *base, bool is_tool, tb_engine **out)
+/* Before anything in the region is used.  `region` is its descriptor, which is closed or becomes the lease. */
+static int use_lease(tb_engine *e, int region)
 {
-    tb_engine *e = tb_client_new(base);
-    if (!e)
-        return -ENOMEM;
-    int rc = tb_region_attach(name, &e->region);
+    struct tb_header *h = e->header;
+    struct tb_lease lease = {.state = TB_LEASE_LIVING, .id = h->id};
+    int fd = tb_lease_open(&h->config, h->host, h->name, region);
+    if (fd < 0)
+        return fd == -ENOENT ? -ENODEV : fd;
+    e->lease = tb_client_own_fd(fd);
+    int rc = tb_lease_share(e->lease);
+    if (rc == -EBUSY)
+        tb_lease_holders(e->lease, refusal.text, sizeof(refusal.text));
+    if (!rc && fd != region)
+        rc = tb_lease_read(e->lease, &lease);
+    if (!rc && lease.id != h->id)
+        rc = -ENODEV;
+    return rc ? rc : lease.state == TB_LEASE_VOID || !tb_file_is_linked(e->lease) ? -ENOENT : 0;
+}
+
+/* Process numbers and the owners of locks mean nothing across namespaces; without /proc nobody could say who lives. */
+static int check_namespace(const struct tb_header *h)
+{
+    return h->pid_namespace == tb_pid_namespace() && tb_process_start_time(getpid()) ? 0 : -EXDEV;
+}
+
+/* Who held the lease alone knows that all others are dead, whatever their numbers mean by now. */
+static void bury_all(tb_engine *e)
+{
+    for (uint32_t i = 0; i < e->region.n_clients; i++) {
+        e->region.clients[i].awaited_ns = 0;
+        e->region.clients[i].start_time = UINT64_MAX;
+    }
+}
+
+/* `lease`: held alone, or -1.  With its client registered: -EUSERS where no slot is free, even of the dead. */
+static int attach(tb_engine *e, const char *name, int lease, bool is_tool)
+{
+    int region, rc = tb_region_attach(name, &e->region, &region);
+    if (rc)
+        return rc;
     e->header = e->region.header;
+    e->lease = lease;
+    if (lease >= 0)
+        bury_all(e);
+    else if ((rc = check_namespace(e->header)) == 0)
+        rc = use_lease(e, dup(region));
+    close(region);
     if (!rc)
         rc = tb_client_open_places(e);
     if (!rc && !is_tool)
         rc = tb_environment_apply(e, &refusal);
     if (!rc)
         rc = tb_client_register(e, is_tool);
-    if (rc == -EUSERS)
-        rc = register_after_repair(e);
-    if (rc)
-        tb_client_free(e);
+    return rc == -EUSERS ? register_after_repair(e) : rc;
+}
+
+static void explain(int rc)
+{
+    char by[300];
+    const char *why = NULL;
+    switch (rc) {
+    case -EINVAL: return; /* environment.c said why */
+    case -ENOENT: why = "no such instance runs"; break;
+    case -EPROTO: why = "another version made it"; break;
+    case -EPERM: why = "it is another user's"; break;
+    case -EUSERS: why = "as many clients are attached as max_clients allows"; break;
+    case -ESTALE: why = "it is half made or damaged"; break;
+    case -ENODEV: why = "its tiers' directories are gone or another instance's"; break;
+    case -EXDEV: why = "it runs in another PID namespace, or there is no /proc here"; break;
+    }
+    snprintf(by, sizeof(by), "%.280s", refusal.text);
+    if (rc == -EBUSY)
+        snprintf(refusal.text, sizeof(refusal.text), "it is being recovered by %s", by);
     else
+        snprintf(refusal.text, sizeof(refusal.text), "%s", why ? why : strerror(-rc));
+}
+
+static int attach_new(const char *name, int lease, struct tb_io *base, bool is_tool, tb_engine **out)
+{
+    tb_engine *e = tb_client_new(base);
+    int rc = e ? attach(e, name, lease, is_tool) : -ENOMEM;
+    if (rc)
+        explain(rc);
+    if (rc && e)
+        tb_client_free(e);
+    else if (!rc)
         *out = e;
     return rc;
 }
 
 int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
 {
-    int rc = attach(name, base, false, out);
+    int rc = attach_new(name, -1, base, false, out);
     if (rc)
         return rc;
     repair_former(*out);
@@ -311,7 +393,12 @@ int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
 
 int tb_instance_attach(const char *name, struct tb_io *base, tb_engine **out)
 {
-    return attach(name, base, true, out);
+    return attach_new(name, -1, base, true, out);
+}
+
+int tb_client_attach_alone(const char *name, int lease, struct tb_io *base, tb_engine **out)
+{
+    return attach_new(name, tb_client_own_fd(lease), base, true, out);
 }
 
 const char *tb_engine_refusal(void)

@@ -30,6 +30,8 @@ struct tb_engine {
     int slab_fd[TB_MAX_TIERS * TB_MAX_SLABS];
     int journal_fd; /* -1 without a persistent directory tier */
     int mark_fd;    /* of the journal's mark */
+    int making;     /* the region's descriptor while it is made, in use as a lease is; else -1 */
+    int lease;      /* held by this process and its children as long as they use the instance: lease.h */
     uint32_t journal_tier;
     struct tb_io *shadow_io;
     char shadow[TB_PATH_MAX]; /* directory that stands for scratch prefixes */
@@ -106,8 +108,9 @@ static inline bool tb_tier_is_memory(const tb_engine *e, uint32_t tier)
 
 /* "PATH/tierbench.UID.HOST.NAME": what an instance owns in a directory tier. */
 void tb_tier_directory(const struct tb_config_tier *tier, const char *host, const char *name, char *out, size_t size);
-/* One file per slab in it. */
-void tb_slab_file(const char *directory, uint32_t slab, char *out, size_t size);
+/* One file per slab in it: its name there. */
+#define TB_SLAB_NAME_MAX 24
+void tb_slab_file(uint32_t slab, char out[TB_SLAB_NAME_MAX]);
 
 /* The first tier a journal may stand on, or TB_NONE: a directory tier. */
 uint32_t tb_journal_tier(const struct tb_config *config);
@@ -115,6 +118,12 @@ uint32_t tb_journal_tier(const struct tb_config *config);
 /* Map the places of a region just made or attached into this process. */
 int tb_client_open_places(tb_engine *e);
 int tb_client_register(tb_engine *e, bool is_tool);
+/* Close one of the engine's descriptors, where it is open; -1 from then on. */
+void tb_client_close(tb_engine *e, int *fd);
+/* Of a descriptor that the engine keeps: above those that programs number themselves. */
+int tb_client_own_fd(int fd);
+/* As tb_instance_attach, for whoever holds the lease alone (and gives it away here): every other client is dead. */
+int tb_client_attach_alone(const char *name, int lease, struct tb_io *base, tb_engine **out);
 void tb_client_free(tb_engine *e);
 tb_engine *tb_client_new(struct tb_io *base);
 uint64_t tb_process_start_time(int pid);

@@ -395,6 +395,16 @@ int tb_config_set_mode(struct tb_config *c, const char *text, struct tb_error *e
     return rc;
 }
 
+int tb_config_read_for_instance(const char *file, const char *fragment, const char *mode, struct tb_config *out, struct tb_error *err)
+{
+    int rc = fragment ? tb_config_read_merged(file, fragment, out, err) : tb_config_read(file, out, err);
+    if (!rc && mode)
+        rc = tb_config_set_mode(out, mode, err);
+    if (!rc && out->by_environment)
+        out->fsync = TB_FSYNC_PFS;
+    return rc;
+}
+
 uint64_t tb_config_digest(const struct tb_config *c)
 {
     struct tb_config shape = *c;

@@ -152,6 +152,12 @@ int tb_config_read(const char *file, struct tb_config *out, struct tb_error *err
 /* A Hermes .conf file with a fragment (a .conf without num_devices) merged over it, key by key. */
 int tb_config_read_merged(const char *base, const char *fragment, struct tb_config *out, struct tb_error *err);
 
+/*
+ * What an instance is made with, and what recovers it: FILE with an optional fragment and an optional `--mode`.  Programs
+ * of a Hermes .conf say themselves which of their files stay; of these an fsync is the PFS's.
+ */
+int tb_config_read_for_instance(const char *file, const char *fragment, const char *mode, struct tb_config *out, struct tb_error *err);
+
 void tb_config_defaults(struct tb_config *out);
 
 /* `--mode`: every prefix gets this mode; fsync follows where it must (scratch: none, bypass: pfs). */

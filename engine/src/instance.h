@@ -21,12 +21,16 @@ typedef void tb_progress(void *arg, const char *what, uint64_t done, uint64_t to
 
 /*
  * Make and touch the region, make the tiers' directories and slab files.
- * -EEXIST an instance of that name is there, alive or dead.  On failure nothing is left behind.
+ * -EEXIST an instance of that name is there, alive or dead; -ENOTEMPTY a directory is, of one that was not recovered
+ * or of which the region is not made yet.  Removes what it made itself when it fails, and nothing else.
  */
 int tb_instance_create(const struct tb_config *config, const char *name, struct tb_io *base, tb_progress *progress,
                        void *arg, tb_engine **out, struct tb_error *err);
 
-/* Remove region, tier directories and shadow.  What is still dirty is lost: drain first.  Frees the handle. */
+/*
+ * Remove region, tier directories and shadow.  What is still dirty is lost: drain first.  Frees the handle.
+ * -EBUSY another process is doing it; -ENOENT one has done it.
+ */
 int tb_instance_destroy(tb_engine *engine);
 
 /* As tb_engine_attach, for the engine's own programs: works when no other program could attach any more. */
@@ -52,6 +56,11 @@ bool tb_instance_is_there(tb_engine *engine);
 /* Seconds since the region was made. */
 double tb_instance_age(tb_engine *engine);
 
+/* Does anybody use the instance of that name, as its lease in a tier says, wherever its region is? */
+bool tb_instance_is_used(const struct tb_config *config, const char *name);
+/* The command that recovers what it left in its tiers, with the configuration and the mode that it had. */
+void tb_instance_recovery(const struct tb_config *config, const char *name, char *out, size_t size);
+
 /* The configuration the region was made with. */
 const struct tb_config *tb_instance_config(tb_engine *engine);
 
@@ -65,8 +74,9 @@ bool tb_instance_is_idle(tb_engine *engine);
 /*
  * Before an instance is drained and destroyed: nobody attaches, and what clients that live
  * write from now on is written through.  `false` takes the first back.
+ * -EBUSY: another process is ending it already.
  */
-void tb_instance_retire(tb_engine *engine, bool retired);
+int tb_instance_retire(tb_engine *engine, bool retired);
 
 /* Background work, run by the daemon: flush threads, repair of dead clients, statistics samples. */
 int tb_background_start(tb_engine *engine);
@@ -90,6 +100,7 @@ struct tb_file_report {
     char path[TB_PATH_MAX];
     uint64_t bytes;  /* flushed or recovered */
     int error;       /* 0 or negative errno */
+    char why[512];   /* of an instance that is left as it is; "": the error says it */
 };
 typedef void tb_file_reporter(void *arg, const struct tb_file_report *report);
 
@@ -102,8 +113,9 @@ void tb_instance_errors(tb_engine *engine, tb_file_reporter *report, void *arg);
 /*
  * Put what a dead instance of `config` promised on the PFS: attach a region that
  * survived, else replay the journals found in the directory tiers.  Removes each
- * instance that is then wholly on the PFS.  Reports every file, and every torn
- * or flipped record with error -EBADMSG.  Returns the number of instances
+ * instance that is then wholly on the PFS.  Reports every file, every torn or
+ * flipped record with error -EBADMSG, and every instance that somebody still uses
+ * (lease.h), which it leaves as it is.  Returns the number of instances
  * recovered (0: there was nothing), or the first error.
  */
 int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_progress *progress,

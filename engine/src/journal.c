@@ -139,15 +139,6 @@ int tb_journal_create(tb_engine *e)
     return append_header(e);
 }
 
-void tb_journal_remove(const char *directory)
-{
-    char path[TB_PATH_MAX + 300];
-    snprintf(path, sizeof(path), "%s/" TB_JOURNAL_MARK_FILE, directory);
-    unlink(path);
-    snprintf(path, sizeof(path), "%s/" TB_JOURNAL_FILE, directory);
-    unlink(path);
-}
-
 /* The file is locked by the caller. */
 static int append_for(tb_engine *e, uint32_t file, struct tb_record *r)
 {

@@ -72,8 +72,6 @@ static inline const char *tb_record_path(const struct tb_record *r)
 
 /* Make an empty journal in an open descriptor. */
 int tb_journal_create(tb_engine *e);
-/* The first step of removing a tier's directory: what is left when it is killed later is no damaged journal. */
-void tb_journal_remove(const char *directory);
 
 /* One WRITE record for bytes [lo, hi) of a buffer; not yet durable.  -EAGAIN: the file is being cut or named anew. */
 int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t checksum);

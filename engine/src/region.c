@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "instance.h"
+#include "lease.h"
+#include "private_files.h"
 
 #define TOUCH_PIECE (64u << 20)
 #define TOUCH_PROBE (4u << 20) /* a huge page, wherever the mapping begins */
@@ -185,6 +187,7 @@ static void init_header(struct tb_region *r, const struct tb_config *config, con
     h->digest = tb_config_digest(config);
     h->config_mtime_ns = mtime_ns(config->file);
     snprintf(h->name, sizeof(h->name), "%s", instance);
+    h->pid_namespace = tb_pid_namespace();
     gethostname(h->host, sizeof(h->host) - 1);
     h->started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     h->config = *config;
@@ -204,20 +207,36 @@ static int map(int fd, size_t bytes, struct tb_region *r)
     return 0;
 }
 
+/* In use from here on: what is half made is not taken for what a dead maker left. */
+static int make_file(const struct tb_config *config, const char *instance, uint64_t bytes)
+{
+    int fd = tb_region_file_create(config, instance);
+    int rc = fd < 0 ? fd : tb_lease_share(fd);
+    if (!rc && !tb_file_is_linked(fd))
+        rc = -EBUSY;
+    if (!rc && ftruncate(fd, (off_t)bytes))
+        rc = -errno;
+    if (rc && fd >= 0)
+        close(fd);
+    if (rc && fd >= 0 && rc != -EBUSY) /* then it is another's, to be removed or made anew */
+        tb_region_file_remove(instance);
+    return rc ? rc : fd;
+}
+
 int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance,
                      tb_progress *progress, void *arg, struct tb_region *out)
 {
-    int fd = tb_region_file_create(config, instance);
+    int fd = make_file(config, instance, layout->total_bytes);
     if (fd < 0)
         return fd;
-    int rc = ftruncate(fd, (off_t)layout->total_bytes) ? -errno : map(fd, layout->total_bytes, out);
+    int rc = map(fd, layout->total_bytes, out);
     if (!rc)
         rc = touch(fd, config, out->base, layout->total_bytes, progress, arg);
     enum tb_huge_pages pages = rc ? TB_HUGE_NONE : tb_region_file_pages(fd, config, out->base, layout->total_bytes);
-    close(fd);
     if (rc) {
         tb_region_unmap(out);
         tb_region_file_remove(instance);
+        close(fd);
         return rc;
     }
     locate(out, layout);
@@ -226,7 +245,7 @@ int tb_region_create(const struct tb_config *config, const struct tb_layout *lay
     init_locks(out);
     init_slabs(out);
     init_free_lists(out);
-    return 0; /* the magic is written by the caller when the tiers stand */
+    return fd; /* the magic is written by the caller when the tiers stand */
 }
 
 /* A stranger's, an older or a half-made region is refused before anything in it is believed. */
@@ -243,7 +262,7 @@ static int verify(const struct tb_header *h, const struct stat *st)
     return 0;
 }
 
-int tb_region_attach(const char *instance, struct tb_region *out)
+int tb_region_attach(const char *instance, struct tb_region *out, int *file)
 {
     struct stat st;
     int fd = tb_region_file_open(instance);
@@ -254,15 +273,17 @@ int tb_region_attach(const char *instance, struct tb_region *out)
         rc = -ESTALE;
     if (!rc)
         rc = map(fd, (size_t)st.st_size, out);
-    close(fd);
-    if (rc)
-        return rc;
-    rc = verify((struct tb_header *)out->base, &st);
+    if (!rc)
+        rc = verify((struct tb_header *)out->base, &st);
+    if (rc || !file)
+        close(fd);
     if (rc) {
         tb_region_unmap(out);
         return rc;
     }
     locate(out, &((struct tb_header *)out->base)->layout);
+    if (file)
+        *file = fd;
     return 0;
 }
 

@@ -222,6 +222,8 @@ struct tb_header {
     uint64_t digest;
     char name[64];
     char host[64];
+    uint64_t id;            /* as its lease says: lease.h */
+    uint64_t pid_namespace; /* in which the numbers of its processes and the owners of its locks mean something */
     enum tb_huge_pages huge_pages; /* found when it was made */
     uint64_t started_ns; /* CLOCK_MONOTONIC */
     int64_t config_mtime_ns; /* of the configuration file, when it was read */
@@ -329,10 +331,11 @@ struct tb_region {
     size_t bytes;
 };
 
-/* Make, touch and initialise; -EEXIST, -ENOSPC ... with nothing left behind. */
+/* Make, touch and initialise: the file's descriptor, in use as a lease is; -EEXIST, -ENOSPC ... with nothing left behind. */
 int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance,
                      void (*progress)(void *, const char *, uint64_t, uint64_t), void *arg, struct tb_region *out);
-int tb_region_attach(const char *instance, struct tb_region *out);
+/* `file`: gets the file's descriptor; may be NULL. */
+int tb_region_attach(const char *instance, struct tb_region *out, int *file);
 /* The configuration file was written again since the instance started, which goes on with what it read. */
 bool tb_region_config_changed(const struct tb_header *h);
 void tb_region_unmap(struct tb_region *region);

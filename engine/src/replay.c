@@ -11,6 +11,7 @@
 #include "file.h"
 #include "journal_read.h"
 #include "medium.h"
+#include "private_files.h"
 
 /* A WRITE record and the part of its range that no newer record made void. */
 struct piece {
@@ -128,19 +129,30 @@ static int apply(struct state *s, const struct event *e)
     return rc || r->type == TB_RECORD_DROP ? rc : add_piece(s, r, r->offset, hi);
 }
 
+/* A file that the instance owns in a tier, and nobody else could have put there. */
+static int open_in_tier(const struct tb_replay *r, uint32_t tier, const char *name)
+{
+    char path[TB_PATH_MAX + 256];
+    tb_tier_directory(&r->config->tiers[tier], r->host, r->name, path, sizeof(path));
+    int directory = tb_private_directory(path);
+    int fd = directory < 0 ? directory : tb_private_file(directory, name, O_RDONLY);
+    if (directory >= 0)
+        close(directory);
+    return fd;
+}
+
 static int read_piece(struct state *s, const struct piece *p, char **out)
 {
     const struct tb_replay *r = s->replay;
     const struct tb_record *w = &p->record;
-    char directory[TB_PATH_MAX + 256], path[TB_PATH_MAX + 300];
+    char name[TB_SLAB_NAME_MAX];
     struct tb_io *io = tb_io_libc();
     if (w->slab >= r->layout->n_slabs || w->buffer >= r->layout->slab[w->slab].n_buffers ||
         w->length > r->layout->slab[w->slab].buffer_size || w->byte > r->layout->slab[w->slab].buffer_size - w->length)
         return -EBADMSG;
     const struct tb_layout_slab *l = &r->layout->slab[w->slab];
-    tb_tier_directory(&r->config->tiers[l->tier], r->host, r->name, directory, sizeof(directory));
-    tb_slab_file(directory, w->slab, path, sizeof(path));
-    int fd = io->ops->open(io, path, O_RDONLY | O_CLOEXEC, 0);
+    tb_slab_file(w->slab, name);
+    int fd = open_in_tier(r, l->tier, name);
     if (fd < 0)
         return fd;
     *out = malloc(w->length);
@@ -151,12 +163,30 @@ static int read_piece(struct state *s, const struct piece *p, char **out)
     return (uint64_t)n == w->length && tb_checksum(*out, w->length) == w->data_checksum ? 0 : -EBADMSG;
 }
 
-/* Device numbers change with a reboot; inode and birth time do not. */
+static bool is_below(const char *path, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    n -= n && prefix[n - 1] == '/';
+    return strncmp(path, prefix, n) == 0 && (path[n] == '/' || !path[n]);
+}
+
+/* A name that an instance of this configuration could have recorded. */
+static bool is_managed(const struct tb_config *c, const char *path)
+{
+    bool managed = is_below(path, c->pfs.path);
+    for (uint32_t i = 0; i < c->n_prefixes && !managed; i++)
+        managed = is_below(path, c->prefixes[i].prefix);
+    for (const char *p = path; managed && (p = strstr(p, "/..")); p++)
+        managed = p[3] && p[3] != '/';
+    return managed && path[0] == '/';
+}
+
+/* Device numbers change with a reboot; inode and birth time do not.  What another put in its place is not waited for. */
 static int open_path(struct state *s, const struct tb_record *r, const char *path)
 {
     struct tb_io *io = s->replay->io;
     struct tb_identity id;
-    int fd = io->ops->open(io, path, O_WRONLY | O_CLOEXEC, 0);
+    int fd = is_managed(s->replay->config, path) ? io->ops->open(io, path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0) : -EXDEV;
     if (fd < 0)
         return fd;
     if (tb_identity_of_fd(fd, &id) || id.inode != r->inode || id.birth_ns != r->birth_ns) {
@@ -265,24 +295,24 @@ static int by_piece_sequence(const void *a, const void *b)
 }
 
 /* *out is -1 where there is no such file. */
-static int open_to_read(const char *path, int *out)
+static int open_to_read(const struct tb_replay *r, uint32_t tier, const char *name, int *out)
 {
-    *out = open(path, O_RDONLY | O_CLOEXEC);
-    return *out < 0 && errno != ENOENT ? -errno : 0;
+    int fd = open_in_tier(r, tier, name);
+    *out = fd < 0 ? -1 : fd;
+    return fd < 0 && fd != -ENOENT ? fd : 0;
 }
 
 int tb_replay(const struct tb_replay *r)
 {
     struct state s = {.replay = r};
-    char directory[TB_PATH_MAX + 256], mark[TB_PATH_MAX + 300];
+    char directory[TB_PATH_MAX + 256];
     uint32_t t = tb_journal_tier(r->config);
     if (t == TB_NONE)
         return 0;
     tb_tier_directory(&r->config->tiers[t], r->host, r->name, directory, sizeof(directory));
     snprintf(s.journal, sizeof(s.journal), "%s/" TB_JOURNAL_FILE, directory);
-    snprintf(mark, sizeof(mark), "%s/" TB_JOURNAL_MARK_FILE, directory);
-    int fd, mark_fd = -1, rc = open_to_read(s.journal, &fd);
-    rc = rc ? rc : open_to_read(mark, &mark_fd);
+    int fd, mark_fd = -1, rc = open_to_read(r, t, TB_JOURNAL_FILE, &fd);
+    rc = rc ? rc : open_to_read(r, t, TB_JOURNAL_MARK_FILE, &mark_fd);
     rc = rc ? rc : tb_journal_read(fd, mark_fd, keep_event, keep_damage, &s);
     if (fd >= 0)
         close(fd);

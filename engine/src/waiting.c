@@ -10,12 +10,13 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "lease.h"
 #include "remove_tree.h"
 
 #define MAX_LINKS 40 /* as the kernel */
 #define OF ".of"
 
-static void hidden_name(const struct tb_config *c, const char *host, const char *name, char *out, size_t size)
+void tb_waiting_directory(const struct tb_config *c, const char *host, const char *name, char *out, size_t size)
 {
     snprintf(out, size, "%s/.tierbench.%u.%s.%s", c->pfs.path, (unsigned)getuid(), host, name);
 }
@@ -23,21 +24,20 @@ static void hidden_name(const struct tb_config *c, const char *host, const char 
 void tb_waiting_prepare(tb_engine *e)
 {
     if (tb_config_of(e)->deferred)
-        hidden_name(tb_config_of(e), e->header->host, e->header->name, e->waiting, sizeof(e->waiting));
+        tb_waiting_directory(tb_config_of(e), e->header->host, e->header->name, e->waiting, sizeof(e->waiting));
 }
 
-int tb_waiting_create(tb_engine *e)
+/* Where root runs programs as other users, they make files in it too. */
+int tb_waiting_open_to_clients(const char *path)
 {
-    if (!tb_config_of(e)->deferred)
-        return 0;
-    return mkdir(e->waiting, 0700) == 0 && chmod(e->waiting, 01733) == 0 ? 0 : -errno;
+    return getuid() == 0 && chmod(path, 01733) ? -errno : 0;
 }
 
 /* Directories without files, and their names; a file that is left keeps all of it. */
 void tb_waiting_remove(const struct tb_config *c, const char *host, const char *name)
 {
     char hidden[TB_PATH_MAX + 256], path[PATH_MAX];
-    hidden_name(c, host, name, hidden, sizeof(hidden));
+    tb_waiting_directory(c, host, name, hidden, sizeof(hidden));
     DIR *directory = c->deferred ? opendir(hidden) : NULL;
     bool left = false;
     for (struct dirent *d; directory && (d = readdir(directory));)
@@ -48,7 +48,7 @@ void tb_waiting_remove(const struct tb_config *c, const char *host, const char *
     if (directory)
         closedir(directory);
     if (directory && !left)
-        tb_remove_tree(hidden);
+        tb_remove_tree(hidden, TB_LEASE_HIDDEN);
 }
 
 bool tb_waiting_applies(const tb_engine *e, const struct tb_route *r)
@@ -265,7 +265,7 @@ int tb_waiting_finish(tb_engine *e, tb_file_reporter *report, void *arg)
 int tb_waiting_recover(const struct tb_config *c, const char *host, const char *name, struct tb_io *io, tb_file_reporter *report, void *arg)
 {
     char hidden[TB_PATH_MAX + 256];
-    hidden_name(c, host, name, hidden, sizeof(hidden));
+    tb_waiting_directory(c, host, name, hidden, sizeof(hidden));
     int rc = give_places(NULL, hidden, io, report, arg);
     tb_waiting_remove(c, host, name);
     return rc;

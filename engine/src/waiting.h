@@ -19,9 +19,10 @@
 #include "instance.h"
 #include "route.h"
 
+void tb_waiting_directory(const struct tb_config *c, const char *host, const char *name, char *out, size_t size);
 /* The hidden directory, made with the instance; gone with it where nothing is left in it. */
 void tb_waiting_prepare(tb_engine *e);
-int tb_waiting_create(tb_engine *e);
+int tb_waiting_open_to_clients(const char *path);
 void tb_waiting_remove(const struct tb_config *c, const char *host, const char *name);
 /* Whether new names of that route wait; where a path stands if it does. */
 bool tb_waiting_applies(const tb_engine *e, const struct tb_route *route);

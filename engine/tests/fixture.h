@@ -104,7 +104,7 @@ static inline void fixture_stop(struct fixture *x)
 {
     if (x->engine)
         assert_int_equal(tb_instance_destroy(x->engine), 0);
-    tb_remove_tree(x->root);
+    tb_remove_tree(x->root, NULL);
 }
 
 /* As a node crash does: the region is gone, the tiers' directories stay. */

@@ -344,7 +344,7 @@ static void bad_tables_are_refused(void **state)
     unlink(x.config.placement.units);
     struct tb_unit_range *ranges;
     assert_int_equal(tb_units_read(&x.config, &ranges, &err), -ENOENT);
-    tb_remove_tree(x.root);
+    tb_remove_tree(x.root, NULL);
 }
 
 int main(void)

@@ -9,7 +9,9 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <xxhash.h>
 
+#include "journal.h"
 #include "repair.h"
 
 #define BYTES 300000
@@ -288,6 +290,60 @@ static void be_late(tb_engine *e, struct tb_io *io, int fd, int told, int tell)
     _exit(write(tell, ok ? "y" : "n", 1) != 1);
 }
 
+/* Every record of the journal gets the path and is sound with it. */
+static void rename_in_journal(const char *journal, const char *path)
+{
+    union {
+        struct tb_record record;
+        char bytes[TB_JOURNAL_SLOT];
+    } slot;
+    int fd = open(journal, O_RDWR);
+    assert_true(fd >= 0 && sizeof(slot.record) + strlen(path) <= sizeof(slot));
+    for (off_t at = 0; pread(fd, &slot, sizeof(slot), at) == sizeof(slot); at += sizeof(slot)) {
+        if (slot.record.type != TB_RECORD_WRITE)
+            continue;
+        slot.record.path_length = (uint32_t)strlen(path);
+        memcpy(slot.bytes + sizeof(slot.record), path, strlen(path));
+        slot.record.checksum = 0;
+        slot.record.checksum = XXH3_64bits_withSeed(path, strlen(path), XXH3_64bits(&slot.record, sizeof(slot.record)));
+        assert_int_equal(pwrite(fd, &slot, sizeof(slot), at), sizeof(slot));
+    }
+    close(fd);
+}
+
+static void note_outside(void *arg, const struct tb_file_report *r)
+{
+    *(int *)arg += r->error == -EXDEV;
+}
+
+/* The very file, but by a name that no instance of the configuration could have recorded. */
+static void a_path_outside_the_prefixes_is_not_opened(void **state)
+{
+    (void)state;
+    static const char *const outside[] = {"victim", "pfs/../victim", "pfs/.."};
+    for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
+        struct fixture x;
+        struct tb_error err = {""};
+        glob_t files;
+        char victim[300], recorded[300];
+        int named = 0;
+        lose_many_records(&x, &files);
+        snprintf(victim, sizeof(victim), "%s/victim", x.root);
+        snprintf(recorded, sizeof(recorded), "%s/%s", x.root, outside[i]);
+        assert_int_equal(link(fixture_path(&x, "f"), victim), 0);
+        for (size_t k = 0; k < files.gl_pathc; k++)
+            if (strstr(files.gl_pathv[k], "/journal"))
+                rename_in_journal(files.gl_pathv[k], recorded);
+        assert_int_equal(tb_instance_recover(&x.config, tb_io_libc(), NULL, note_outside, &named, &err), -EXDEV);
+        assert_true(named > 0);
+        struct stat st;
+        assert_int_equal(stat(victim, &st), 0);
+        assert_int_equal(st.st_blocks, 0); /* nothing was written */
+        globfree(&files);
+        fixture_stop(&x);
+    }
+}
+
 static void fork_and_end(struct fixture *x, uint32_t *slot, int told, int tell)
 {
     tb_engine *e;
@@ -340,6 +396,7 @@ int main(void)
         cmocka_unit_test(every_flipped_bit_is_named),
         cmocka_unit_test(a_torn_journal_gives_what_is_whole),
         cmocka_unit_test(flipped_bytes_are_not_flushed),
+        cmocka_unit_test(a_path_outside_the_prefixes_is_not_opened),
         cmocka_unit_test(a_late_child_keeps_its_slot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

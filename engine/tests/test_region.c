@@ -79,6 +79,8 @@ static void one_without_its_name_is_found_again(void **state)
     assert_true(is_listed(x.name));
     write_file(&x, "kept");
     assert_int_equal(unlink(link_path), 0);
+    tb_engine_detach(x.engine);
+    x.engine = NULL;
     assert_int_equal(tb_instance_recover(&x.config, tb_io_libc(), NULL, NULL, NULL, &err), 1);
     char text[8] = "";
     FILE *f = fopen(fixture_path(&x, "f"), "r");
@@ -88,8 +90,6 @@ static void one_without_its_name_is_found_again(void **state)
     assert_string_equal(text, "kept");
     struct stat st;
     assert_int_equal(lstat(file_path, &st), -1);
-    tb_engine_detach(x.engine);
-    x.engine = NULL;
     fixture_stop(&x);
 }
 

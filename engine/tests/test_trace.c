@@ -43,7 +43,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    return tb_remove_tree(folder) ? -1 : 0;
+    return tb_remove_tree(folder, NULL) ? -1 : 0;
 }
 
 static double second = 1;

@@ -73,7 +73,10 @@ typedef struct tb_engine tb_engine;
  * -ENOENT no such instance; -EPROTO another version or layout; -EPERM another
  * user's region; -EUSERS every client slot (max_clients) is taken; -ESTALE the
  * region is half made or damaged; -EINVAL a variable of the environment is
- * refused (tb_engine_refusal); -ENOMEM; what opening a tier's files gave.
+ * refused; -EBUSY it is being recovered; -EXDEV it runs in another PID namespace, where
+ * neither process numbers nor the owners of locks mean what they mean here; -ENODEV
+ * its directories in the tiers are gone; -ENOMEM; what opening a tier's files gave.
+ * tb_engine_refusal says it in words.
  *
  * Reads the environment, not while another thread changes it: TIERBENCH_MODE, a
  * mode for all managed prefixes of this handle, and in an instance made from a
@@ -81,7 +84,7 @@ typedef struct tb_engine tb_engine;
  */
 int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out);
 
-/* The message of this thread's latest attach that gave -EINVAL: the variable, its value, what is allowed.  Static. */
+/* Why this thread's latest attach failed, in words; of a variable: its value, and what is allowed.  Static. */
 const char *tb_engine_refusal(void);
 
 /*

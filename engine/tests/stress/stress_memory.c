@@ -197,7 +197,9 @@ static void within_capacity(struct fixture *x)
         uint64_t bytes = 0;
         for (uint32_t s = e->header->layout.tier_first_slab[t], end = s + x->config.tiers[t].n_slabs; s < end; s++) {
             tb_tier_directory(&x->config.tiers[t], e->header->host, e->header->name, directory, sizeof(directory));
-            tb_slab_file(directory, s, path, sizeof(path));
+            char file[TB_SLAB_NAME_MAX];
+            tb_slab_file(s, file);
+            snprintf(path, sizeof(path), "%s/%s", directory, file);
             if (x->config.tiers[t].medium == TB_MEDIUM_DIRECTORY) {
                 assert_int_equal(stat(path, &st), 0);
                 bytes += (uint64_t)st.st_blocks * 512;

@@ -1,0 +1,196 @@
+"""What tests of whole instances share: a configuration in a folder of its own, tierctl, programs under the adapter."""
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+BIN = Path(os.environ["TB_BIN_DIR"])
+PRELOAD = BIN.parent / "lib" / "libtierbench_preload.so"
+TIERS = {
+    "ram": "  - {{name: ram, medium: memory, capacity: 4MiB, block: 4KiB, slabs: [{{units: 16, share: 1.0}}]}}\n",
+    "nvme": "  - {{name: nvme, medium: directory, path: {root}/nvme, capacity: 4MiB, block: 4KiB, slabs: [{{units: 16, share: 1.0}}]}}\n",
+    "bb": "  - {{name: bb, medium: directory, path: {root}/bb, capacity: 4MiB, block: 4KiB, slabs: [{{units: 16, share: 1.0}}]}}\n",
+}
+CONFIG = """version: 1
+max_files: 256
+pfs: {{path: {root}/pfs}}
+fsync: {fsync}
+allow_volatile: true
+flush: {{policy: manual}}
+{more}tiers:
+"""
+# Does what it is told by lines on stdin, and answers each: write OFFSET TEXT, fsync, read N, quit.
+PROGRAM = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+print("ready", flush=True)
+for line in sys.stdin:
+    what, _, rest = line.rstrip("\\n").partition(" ")
+    try:
+        if what == "write":
+            at, _, text = rest.partition(" ")
+            answer = os.pwrite(fd, text.encode(), int(at))
+        elif what == "fsync":
+            answer = os.fsync(fd) or "synced"
+        elif what == "read":
+            answer = os.pread(fd, int(rest), 0)
+        elif what == "open":
+            answer = os.close(os.open(rest, os.O_RDWR)) or "opened"
+        print(answer, flush=True)
+    except OSError as error:
+        print(error, flush=True)
+"""
+serial = 0
+
+
+def state_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+class Program:
+    """A process under the adapter that is told what to do."""
+
+    def __init__(self, file: Path, instance: str, *before: str, env: dict[str, str] | None = None) -> None:
+        under = os.environ | {"TB_LATER_PRELOAD": str(PRELOAD), "TIERBENCH_INSTANCE": instance} | (env or {})
+        start = ["sh", "-c", 'LD_PRELOAD=$TB_LATER_PRELOAD exec "$@"', "sh", sys.executable, "-c", PROGRAM, str(file)]
+        self.process = subprocess.Popen([*before, *start], env=under, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        self.first = self.process.stdout.readline().strip()
+
+    def ask(self, line: str) -> str:
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        readable, _, _ = select.select([self.process.stdout], [], [], 30)
+        return self.process.stdout.readline().strip() if readable else "no answer in 30 s"
+
+    def end(self) -> tuple[int, str]:
+        """Its exit status, and what it said on stderr."""
+        _, err = self.process.communicate(timeout=30)
+        return self.process.returncode, err
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+class Instances(unittest.TestCase):
+    """A test with a folder, a configuration and a name for an instance."""
+
+    tiers = ("ram", "nvme")
+    fsync = "tier"
+    more = ""
+
+    def setUp(self) -> None:
+        global serial
+        serial += 1
+        self.name = f"life-{os.getpid()}-{serial}"
+        self.root = Path(tempfile.mkdtemp(prefix="tierbench-life-"))
+        self.root.chmod(0o755)
+        self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
+        for place in ("pfs", "nvme", "bb"):
+            (self.root / place).mkdir()
+        self.config = self.write_config(self.name)
+        self.file = self.root / "pfs" / "f"
+        self.programs: list[Program] = []
+        self.addCleanup(self.end_all)
+
+    def write_config(self, name: str) -> Path:
+        path = self.root / f"{name}.yaml"
+        text = CONFIG + "".join(TIERS[t] for t in self.tiers)
+        path.write_text(text.format(root=self.root, fsync=self.fsync, more=self.more))
+        return path
+
+    def end_all(self) -> None:
+        for program in self.programs:
+            program.kill()
+        for pid in self.daemons():
+            os.kill(pid, signal.SIGKILL)
+        for left in Path("/dev/shm").glob(f"tierbench.*{self.name}*"):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+    def daemons(self) -> list[int]:
+        """Of this test, by their command lines."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = entry.read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[0].endswith(b"tierd") and any(str(self.root).encode() in w for w in words):
+                found.append(int(entry.parent.name))
+        return found
+
+    def ctl(self, *args: object, before: tuple[str, ...] = (), env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*before, BIN / "tierctl", *map(str, args)], env=os.environ | (env or {}), capture_output=True,
+                              text=True, timeout=60)
+
+    def start(self, *args: object, before: tuple[str, ...] = ()) -> None:
+        done = self.ctl("start", "-c", self.config, "-i", self.name, *args, before=before)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def program(self, *before: str, file: Path | None = None, env: dict[str, str] | None = None) -> Program:
+        program = Program(file or self.file, self.name, *before, env=env)
+        self.programs.append(program)
+        self.assertEqual(program.first, "ready", program.end() if program.first != "ready" else "")
+        return program
+
+    def write_synced(self, program: Program, text: str, at: int = 0) -> None:
+        self.assertEqual(program.ask(f"write {at} {text}"), str(len(text)))
+        self.assertEqual(program.ask("fsync"), "synced")
+
+    def status(self) -> dict:
+        done = self.ctl("status", "-i", self.name, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def kill_daemon(self) -> None:
+        pids = self.daemons()
+        self.assertEqual(len(pids), 1)
+        os.kill(pids[0], signal.SIGKILL)
+        until = time.monotonic() + 10
+        while "\nState:\tZ" not in (state := state_of(pids[0])) and state and time.monotonic() < until:
+            time.sleep(0.002)
+
+    def shm(self) -> Path:
+        return Path(f"/dev/shm/tierbench.{os.getuid()}.{self.name}")
+
+    def directory(self, tier: str = "nvme") -> Path:
+        return self.root / tier / f"tierbench.{os.getuid()}.{os.uname().nodename}.{self.name}"
+
+    def lose_region(self) -> None:
+        self.shm().unlink()
+
+    def read(self) -> str:
+        return self.file.read_text() if self.file.exists() else ""
+
+    def check(self, done: subprocess.CompletedProcess[str], status: int, *says: str) -> None:
+        """The exit status, and in what is said."""
+        said = done.stdout + done.stderr
+        self.assertEqual(done.returncode, status, said)
+        for text in says:
+            self.assertIn(text, said)
+
+    def nothing_is_left(self) -> None:
+        left = [*(self.root / "nvme").iterdir(), *(self.root / "bb").iterdir(), *Path("/dev/shm").glob(f"tierbench.*{self.name}*")]
+        left += [p for p in (self.root / "pfs").iterdir() if p.name.startswith(".tierbench")]
+        self.assertEqual(left, [])
+
+
+def in_own_shm() -> tuple[str, ...]:
+    """Words before a command that give it a /dev/shm of its own, as a container has."""
+    return ("unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs /dev/shm && exec "$@"', "sh")
+
+
+def can_unshare(*flags: str) -> bool:
+    return subprocess.run(["unshare", *flags, "true"], capture_output=True).returncode == 0

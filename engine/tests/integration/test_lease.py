@@ -1,0 +1,232 @@
+"""Who uses an instance is told by its lease: nobody starts over it, recovers it or removes it while somebody does."""
+
+import fcntl
+import os
+import shutil
+import struct
+import threading
+import time
+import unittest
+
+from instances import Instances, can_unshare, in_own_shm
+
+F_OFD_SETLK = 37
+
+
+def hold_alone(path):
+    """As a recovery does: the file, locked until it is closed."""
+    file = path.open("r+b")
+    fcntl.fcntl(file, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
+    return file
+
+
+class Start(Instances):
+    def lose_all_but_the_tier(self):
+        self.start()
+        self.write_synced(self.program(), "promised")
+        self.programs[-1].kill()
+        self.kill_daemon()
+        self.lose_region()
+
+    def test_of_a_name_with_an_unrecovered_journal(self):
+        self.lose_all_but_the_tier()
+        before = {p.name: p.stat().st_size for p in self.directory().iterdir()}
+        again = self.ctl("start", "-c", self.config, "-i", self.name)
+        self.check(again, 2, f"tierctl recover -c {self.config}", self.name)
+        self.assertEqual(again.stderr.count("\n"), 1)
+        self.assertEqual({p.name: p.stat().st_size for p in self.directory().iterdir()}, before)
+        self.assertFalse(self.shm().exists())
+        self.check(self.ctl("recover", "-c", self.config), 0, "1 instance recovered")
+        self.assertEqual(self.read(), "promised")
+        self.start()
+        self.check(self.ctl("stop", "-i", self.name), 0)
+        self.nothing_is_left()
+
+    def test_its_advice_names_the_mode(self):
+        self.start("--mode", "persistent-async")
+        self.kill_daemon()
+        self.lose_region()
+        self.config.write_text(self.config.read_text().replace("pfs:", "mode: persistent-sync\npfs:"))
+        again = self.ctl("start", "-c", self.config, "-i", self.name)
+        self.check(again, 2, f"tierctl recover -c {self.config} --mode persistent-async")
+        self.check(self.ctl("recover", "-c", self.config, "--mode", "persistent-async"), 0, "1 instance recovered")
+        self.nothing_is_left()
+
+    def test_over_what_was_never_ready_or_is_void(self):
+        for state in ("making", "void  "):
+            with self.subTest(state=state):
+                self.lose_all_but_the_tier()
+                with (self.directory() / "lease").open("r+b") as lease:
+                    text = lease.read()
+                    lease.seek(text.index(b"living"))
+                    lease.write(state.encode())
+                self.start()
+                self.check(self.ctl("stop", "-i", self.name), 0)
+                self.nothing_is_left()
+
+    def test_of_a_directory_that_is_in_the_way(self):
+        self.directory("bb").mkdir()
+        (self.directory("bb") / "kept").write_text("kept")
+        self.tiers = ("ram", "nvme", "bb")
+        self.config = self.write_config(self.name)
+        self.check(self.ctl("start", "-c", self.config, "-i", self.name), 2, self.name)
+        self.assertEqual((self.directory("bb") / "kept").read_text(), "kept")
+        self.assertFalse(self.directory().exists())
+        self.assertFalse(self.shm().exists())
+
+
+class Recover(Instances):
+    def test_leaves_alone_what_programs_use(self):
+        self.start()
+        program = self.program()
+        self.write_synced(program, "before")
+        self.kill_daemon()
+        done = self.ctl("recover", "-c", self.config)
+        self.check(done, 3, f"instance {self.name}", "its daemon is dead", f"process {program.process.pid} (", "left alone")
+        self.write_synced(program, " after", at=6)
+        self.assertEqual(program.ask("read 99"), "b'before after'")
+        program.kill()
+        self.check(self.ctl("recover", "-c", self.config), 0, "1 instance recovered")
+        self.assertEqual(self.read(), "before after")
+        self.nothing_is_left()
+
+    def test_with_nothing_dirty_it_is_no_failure(self):
+        self.start()
+        program = self.program()
+        self.kill_daemon()
+        self.check(self.ctl("recover", "-c", self.config), 0, f"process {program.process.pid} (", "0 instances recovered")
+        program.kill()
+        self.check(self.ctl("recover", "-c", self.config), 0, "1 instance recovered")
+        self.nothing_is_left()
+
+    @unittest.skipUnless(can_unshare("-m"), "no mount namespaces here")
+    def test_from_another_mount_namespace(self):
+        self.start()
+        program = self.program()
+        self.write_synced(program, "before")
+        done = self.ctl("recover", "-c", self.config, before=in_own_shm())
+        self.check(done, 0, f"instance {self.name}: lives", "left alone", "0 instances recovered")
+        self.check(self.ctl("start", "-c", self.config, "-i", self.name, before=in_own_shm()), 2, "already there")
+        self.write_synced(program, " after", at=6)
+        self.kill_daemon()
+        done = self.ctl("recover", "-c", self.config, before=in_own_shm())
+        self.check(done, 3, "its daemon is dead", f"process {program.process.pid} (")
+        self.write_synced(program, " all", at=12)
+        program.kill()
+        self.check(self.ctl("recover", "-c", self.config), 0, "1 instance recovered")
+        self.assertEqual(self.read(), "before after all")
+        self.nothing_is_left()
+
+    def test_is_alone(self):
+        self.start()
+        self.write_synced(self.program(), "promised")
+        self.programs[-1].kill()
+        self.kill_daemon()
+        with hold_alone(self.directory() / "lease"):
+            for command in (("status", "-i", self.name), ("drain", "-i", self.name), ("stop", "-i", self.name)):
+                self.check(self.ctl(*command), 2, "it is being recovered by", f"process {os.getpid()} (")
+            self.check(self.ctl("recover", "-c", self.config), 3, f"process {os.getpid()} (")
+        self.check(self.ctl("recover", "-c", self.config), 0, "1 instance recovered")
+        self.assertEqual(self.read(), "promised")
+
+    def test_a_program_waits_for_it(self):
+        self.start()
+        self.write_synced(self.program(), "promised")
+        self.programs[-1].kill()
+        self.kill_daemon()
+        held = hold_alone(self.directory() / "lease")
+        threading.Timer(0.5, held.close).start()
+        began = time.monotonic()
+        self.assertEqual(self.program().ask("read 99"), "b'promised'")
+        self.assertGreater(time.monotonic() - began, 0.45)
+
+    def test_without_a_lease_nobody_knows(self):
+        self.start()
+        self.write_synced(self.program(), "promised")
+        self.programs[-1].kill()
+        self.kill_daemon()
+        self.lose_region()
+        lease = self.directory() / "lease"
+        lease.unlink()
+        self.check(self.ctl("recover", "-c", self.config), 3, str(lease), "not known")
+        lease.touch()
+        self.check(self.ctl("recover", "-c", self.config), 0, "1 instance recovered")
+        self.assertEqual(self.read(), "promised")
+        self.nothing_is_left()
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root to make another user's files")
+    def test_never_replays_what_another_user_planted(self):
+        self.start()
+        self.write_synced(self.program(), "planted")
+        self.programs[-1].kill()
+        self.kill_daemon()
+        self.lose_region()
+        self.file.write_text("victim!")
+        for path in (*self.directory().iterdir(), self.directory()):
+            os.chown(path, 65534, 65534)
+        (self.root / "nvme").chmod(0o1777)
+        self.check(self.ctl("recover", "-c", self.config), 0, "not a directory of this user", "0 instances recovered")
+        self.assertEqual(self.read(), "victim!")
+        elsewhere = self.root / "elsewhere"
+        shutil.move(self.directory(), elsewhere)
+        for path in (elsewhere, *elsewhere.iterdir()):
+            os.chown(path, 0, 0)
+        self.directory().symlink_to(elsewhere)
+        self.check(self.ctl("recover", "-c", self.config), 0, "not a directory of this user", "0 instances recovered")
+        self.assertEqual(self.read(), "victim!")
+        self.check(self.ctl("start", "-c", self.config, "-i", self.name), 2)
+        self.assertTrue((elsewhere / "journal").exists())
+
+
+class MemoryOnly(Instances):
+    """Without a directory tier the region is its own lease."""
+
+    tiers = ("ram",)
+    fsync = "pfs"
+
+    def test_is_left_alone_while_programs_use_it(self):
+        self.start()
+        program = self.program()
+        self.assertEqual(program.ask("write 0 before"), "6")
+        self.kill_daemon()
+        self.check(self.ctl("recover", "-c", self.config), 3, f"process {program.process.pid} (")
+        self.assertEqual(program.ask("write 6  after"), "6")
+        program.kill()
+        self.check(self.ctl("recover", "-c", self.config), 0, "1 instance recovered")
+        self.assertEqual(self.read(), "before after")
+        self.nothing_is_left()
+
+    def test_one_half_made_gives_way(self):
+        self.shm().touch(mode=0o600)
+        self.start()
+        self.check(self.ctl("stop", "-i", self.name), 0)
+        self.shm().touch(mode=0o600)
+        with hold_alone(self.shm()):
+            self.check(self.ctl("start", "-c", self.config, "-i", self.name), 2)
+        self.assertTrue(self.shm().exists())
+
+
+class Deferred(Instances):
+    """Names that wait on the PFS, with no directory tier: the lease lies among them."""
+
+    tiers = ("ram",)
+    fsync = "pfs"
+    more = "namespace: deferred\n"
+
+    @unittest.skipUnless(can_unshare("-m"), "no mount namespaces here")
+    def test_keep_waiting_while_somebody_uses_them(self):
+        self.start()
+        program = self.program()
+        self.assertEqual(program.ask("write 0 waits"), "5")
+        self.assertFalse(self.file.exists())
+        self.check(self.ctl("recover", "-c", self.config, before=in_own_shm()), 0, "lives")
+        self.assertFalse(self.file.exists())
+        self.assertEqual(program.ask("read 9"), "b'waits'")
+        self.check(self.ctl("stop", "-i", self.name), 0)
+        self.assertEqual(self.read(), "waits")
+        program.kill()
+        self.nothing_is_left()
+
+
+if __name__ == "__main__":
+    unittest.main()
