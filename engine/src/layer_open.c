@@ -114,7 +114,7 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
             tb_layer_mark(e, file, TB_FILE_SYNC); /* another process had opened it in another mode, or the instance goes */
         if (id.links > 1)
             tb_file_rename(e, file, p.path); /* of its names, one that is there */
-        if (cut && e->region.files[file].size)
+        if (cut && (e->region.files[file].size || id.size)) /* of a coherent file the kernel alone knows the size */
             rc = tb_layer_truncate(e, file, fd, 0);
         if (!rc)
             rc = bind(e, fd, file, flags, path); /* passing through beside buffered bytes would be wrong: a full table is an error */
