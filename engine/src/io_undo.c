@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "io_layer.h"
 #include "medium.h"
 
@@ -38,15 +39,16 @@ static void note(struct undo *u, const struct tb_undo *r, const void *bytes)
 /* What the file has from `offset` on, through a descriptor of our own: the caller's may be write-only. */
 static void note_bytes(struct undo *u, int fd, enum tb_undo_kind kind, uint64_t offset, uint64_t length)
 {
-    struct stat st;
+    struct tb_identity id;
     char path[64];
     struct tb_io *io = u->base;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     int own = io->ops->open(io, path, O_RDONLY | O_CLOEXEC, 0);
-    if (own < 0 || io->ops->fstat(io, own, &st))
+    if (own < 0 || tb_identity_of_fd(own, &id))
         abort();
-    uint64_t size = (uint64_t)st.st_size, there = size > offset ? size - offset : 0;
-    struct tb_undo r = {TB_UNDO_MAGIC, kind, st.st_ino, offset, there < length ? there : length, size, kind == TB_UNDO_WRITE ? length : 0};
+    uint64_t size = id.size, there = size > offset ? size - offset : 0;
+    struct tb_undo r = {.magic = TB_UNDO_MAGIC, .kind = kind, .inode = id.inode, .birth = (uint64_t)id.birth_ns, .offset = offset,
+        .length = there < length ? there : length, .size = size, .written = kind == TB_UNDO_WRITE ? length : 0};
     char *bytes = malloc(r.length + 1);
     if (!bytes || tb_io_read_all(io, own, bytes, r.length, offset) < 0)
         abort();
@@ -70,9 +72,11 @@ static int undo_ftruncate(struct tb_io *io, int fd, off_t length)
 static int undo_fsync(struct tb_io *io, int fd, bool data_only)
 {
     struct undo *u = (struct undo *)io;
-    struct stat st = {0};
-    io->next->ops->fstat(io->next, fd, &st);
-    struct tb_undo r = {TB_UNDO_MAGIC, TB_UNDO_SYNC_BEGIN, st.st_ino, 0, 0, (uint64_t)getpid() << 32 | ++u->syncs, 0};
+    struct tb_identity id;
+    if (tb_identity_of_fd(fd, &id))
+        return io->next->ops->fsync(io->next, fd, data_only); /* no descriptor: it says so */
+    struct tb_undo r = {.magic = TB_UNDO_MAGIC, .kind = TB_UNDO_SYNC_BEGIN, .inode = id.inode, .birth = (uint64_t)id.birth_ns,
+        .size = (uint64_t)getpid() << 32 | ++u->syncs};
     note(u, &r, NULL);
     int rc = io->next->ops->fsync(io->next, fd, data_only);
     r.kind = TB_UNDO_SYNC_END;
