@@ -11,18 +11,17 @@ import argparse
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from pathlib import Path
 
 from check import check
 from crash import crash
+from instance import Programs, kill_daemon, leftovers, region_of
 
 HERE = Path(__file__).parent
 CLIENTS = 4
@@ -42,16 +41,6 @@ tiers:
      slabs: [{{units: 1, share: 0.3}}, {{units: 16, share: 0.7}}]}}
   - {{name: bb, medium: directory, path: {root}/bb, capacity: 1024KiB, block: 64KiB, slabs: [{{units: 1, share: 1.0}}]}}
 """
-
-
-@dataclass(frozen=True)
-class Programs:
-    bin: Path
-    lib: Path
-
-    def tierctl(self, *words: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        command = [str(self.bin / "tierctl"), *map(str, words)]
-        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
 def write_config(root: Path, chance: random.Random) -> Path:
@@ -76,7 +65,7 @@ class Load:
         self.manifest = (root / "manifest").open("ab", buffering=0)
         self.lock = threading.Lock()
         self.killed: list[subprocess.Popen[bytes]] = []
-        env = env | {"LD_PRELOAD": str(programs.lib / "libtierbench_preload.so"), "TIERBENCH_INSTANCE": instance}
+        env = programs.under(instance, env)
         command = [sys.executable, "-S", "-E", str(HERE / "client.py"), str(root / "pfs")]
         self.clients = [
             subprocess.Popen([*command, f"c{i}", seed], env=env, stdout=subprocess.PIPE, stderr=(root / f"c{i}.err").open("w"))
@@ -116,21 +105,6 @@ class Load:
         return ended
 
 
-def state_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-
-
-def kill_daemon(programs: Programs, instance: str) -> None:
-    status = programs.tierctl("status", "-i", instance).stdout
-    pid = int(status.split("(pid ")[1].split(")")[0])
-    os.kill(pid, signal.SIGKILL)
-    while "\nState:\tZ" not in (state := state_of(pid)) and state:  # a recovery leaves a living instance alone
-        time.sleep(0.002)
-
-
 def strike(kind: str, programs: Programs, instance: str, load: Load, chance: random.Random) -> list[str]:
     """Kill what the kind of round says, at random times."""
     time.sleep(chance.random() * 0.3)
@@ -150,8 +124,7 @@ def recover(kind: str, programs: Programs, config: Path, instance: str) -> list[
     done = programs.tierctl(*(["stop", "-i", instance] if kind == "clients" else ["recover", "-c", config]))
     root = config.parent
     wrong = [f"{done.args}: exit status {done.returncode}: {done.stderr}"] if done.returncode else []
-    left = [*Path("/dev/shm").glob(f"tierbench.{os.getuid()}.{instance}*"), *(root / "nvme").iterdir(), *(root / "bb").iterdir()]
-    return wrong + [f"{path} is left" for path in left if not wrong]
+    return wrong + (leftovers(instance, [root / "nvme", root / "bb"]) if not wrong else [])
 
 
 def one_round(programs: Programs, root: Path, seed: str, kind: str) -> tuple[int, int, list[str]]:
@@ -169,7 +142,7 @@ def one_round(programs: Programs, root: Path, seed: str, kind: str) -> tuple[int
     load.wait_for_fsyncs(root)
     wrong, lost = strike(kind, programs, instance, load, chance), 0
     if kind == "node":
-        Path(f"/dev/shm/tierbench.{os.getuid()}.{instance}").unlink()
+        region_of(instance).unlink()
         lost = crash(undo, [root / place for place in ("pfs", "nvme", "bb")], chance)
     wrong += recover(kind, programs, config, instance)
     promised, found = check(root / "manifest", root / "pfs", crash=kind == "node")
