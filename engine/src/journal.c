@@ -166,7 +166,7 @@ int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uin
                           .slab = b->slab, .buffer = tb_buffer_number(e, b) - tb_slab_layout(e, b)->first_buffer,
                           .data_checksum = checksum};
     int stripe = tb_file_lock(e, file);
-    int rc = e->region.files[file].flags & TB_FILE_HELD ? -EAGAIN : append_for(e, file, &r);
+    int rc = e->region.files[file].flags & (TB_FILE_HELD | TB_FILE_UNLINKED) ? -EAGAIN : append_for(e, file, &r);
     tb_file_unlock(e, stripe);
     return rc;
 }

@@ -73,7 +73,7 @@ static inline const char *tb_record_path(const struct tb_record *r)
 /* Make an empty journal in an open descriptor. */
 int tb_journal_create(tb_engine *e);
 
-/* One WRITE record for bytes [lo, hi) of a buffer; not yet durable.  -EAGAIN: the file is being cut or named anew. */
+/* One WRITE record for bytes [lo, hi) of a buffer; not yet durable.  -EAGAIN: the file is being cut or named anew, or has lost its last name. */
 int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t checksum);
 /* `sequence`: of the newest record that it makes void; 0: all there are. */
 int tb_journal_drop(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length, uint64_t sequence);

@@ -13,6 +13,7 @@
 #include "flush.h"
 #include "intent.h"
 #include "journal.h"
+#include "named.h"
 #include "names.h"
 #include "place.h"
 #include "stage.h"
@@ -61,15 +62,6 @@ int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length)
 static uint32_t record_of(tb_engine *e, const char *path, struct tb_identity *id)
 {
     if (!e->header->n_files || tb_identity_of_path(path, id) || !id->regular)
-        return TB_NONE;
-    return tb_file_find(e, id);
-}
-
-/* As above of the name itself, which may be a symlink's: not what it leads to. */
-static uint32_t record_of_name(tb_engine *e, const struct tb_place *p, struct tb_identity *id)
-{
-    *id = (struct tb_identity){.regular = false};
-    if ((!e->header->n_files && (!p->scratch || tb_shadow_has_no_stubs(e, p->path))) || tb_identity_of_name(p->path, id) || !id->regular)
         return TB_NONE;
     return tb_file_find(e, id);
 }
@@ -143,32 +135,15 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
     return rc;
 }
 
-/* A file whose name is about to change is claimed, so that no flush goes by the old one meanwhile. */
-static bool claim_known(tb_engine *e, uint32_t file, const struct tb_identity *id)
-{
-    if (file == TB_NONE || !tb_file_claim(e, file))
-        return false;
-    if (tb_identity_is(&e->region.files[file], id)) {
-        tb_layer_mark(e, file, TB_FILE_HELD);
-        return true;
-    }
-    tb_file_unclaim(e, file);
-    return false;
-}
-
-static void unclaim_known(tb_engine *e, uint32_t file)
-{
-    if (file == TB_NONE)
-        return;
-    e->region.files[file].flags &= ~(uint32_t)TB_FILE_HELD;
-    tb_file_unclaim(e, file);
-}
-
-/* One of several names is going, perhaps the one we know: its dirty bytes go first. */
+/*
+ * One of several names is going, perhaps the one we know: its dirty bytes go first, and what is
+ * promised later is the PFS's, as a journal record would name a file that nobody finds by it.
+ */
 static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
 {
     if (file == TB_NONE || id->links == 1 || e->region.files[file].flags & TB_FILE_SCRATCH)
         return 0;
+    tb_layer_mark(e, file, TB_FILE_FSYNC_PFS);
     return tb_flush_claimed(e, file, -1, false).error;
 }
 
@@ -228,14 +203,15 @@ int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
         return rc;
     if (flags & AT_REMOVEDIR && p.deferred && !p.waits)
         return tb_waiting_remove_directory(e, p.io, p.path);
-    uint32_t file = flags ? TB_NONE : record_of_name(e, &p, &id);
-    if (!claim_known(e, file, &id))
-        file = TB_NONE;
+    uint32_t file;
+    do
+        file = flags ? TB_NONE : tb_named_record(e, &p, &id);
+    while (file != TB_NONE && !tb_named_claim(e, file, &p, &id));
     if (file != TB_NONE && id.links == 1)
         rc = unlink_last(e, file, &p);
     else if (!(rc = keep_bytes(e, file, &id)))
         rc = p.scratch && id.link ? -ENOTDIR : p.io->ops->unlink(p.io, p.path, flags);
-    unclaim_known(e, file);
+    tb_named_unclaim(e, file);
     return rc == -ENOTDIR && p.scratch ? remove_link(e, path, flags) : rc;
 }
 
@@ -246,14 +222,21 @@ struct renamed {
     uint32_t file; /* claimed, or TB_NONE */
 };
 
-/* In order of their numbers, so that two who rename across each other don't wait for each other. */
-static void claim_both(tb_engine *e, struct renamed *a, struct renamed *b)
+static bool claim_one(tb_engine *e, struct renamed *r)
+{
+    return r->file == TB_NONE || tb_named_claim(e, r->file, r->place, &r->id);
+}
+
+/* In order of their numbers, so that two who rename across each other don't wait for each other.  False: look again. */
+static bool claim_both(tb_engine *e, struct renamed *a, struct renamed *b)
 {
     struct renamed *first = a->file < b->file ? a : b, *second = first == a ? b : a;
-    if (!claim_known(e, first->file, &first->id))
-        first->file = TB_NONE;
-    if (second->file != first->file && !claim_known(e, second->file, &second->id))
-        second->file = TB_NONE;
+    if (!claim_one(e, first))
+        return false;
+    if (claim_one(e, second))
+        return true;
+    tb_named_unclaim(e, first->file);
+    return false;
 }
 
 static bool is_replaced(const struct renamed *over, unsigned flags)
@@ -356,13 +339,13 @@ int tb_layer_publish(tb_engine *e, uint32_t file)
 static int publish_name(tb_engine *e, const char *path, unsigned use, struct tb_place *p)
 {
     struct tb_identity id;
-    uint32_t file = p->waits ? record_of_name(e, p, &id) : TB_NONE;
+    uint32_t file = p->waits ? tb_named_record(e, p, &id) : TB_NONE;
     if (!p->waits)
         return 0;
     int rc = 0;
-    if (claim_known(e, file, &id)) {
+    if (tb_named_claim_record(e, file, &id)) {
         rc = tb_layer_publish(e, file);
-        unclaim_known(e, file);
+        tb_named_unclaim(e, file);
     }
     return rc ? rc : tb_place_find(e, path, use, p);
 }
@@ -431,16 +414,17 @@ static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb
 {
     struct stat st;
     struct renamed a = {.place = p}, b = {.place = q};
-    a.file = record_of_name(e, p, &a.id);
-    b.file = record_of_name(e, q, &b.id);
-    if (a.file == TB_NONE && lstat(p->path, &st) == 0 && S_ISDIR(st.st_mode))
-        return rename_directory(e, p, q, flags);
-    if (a.file != TB_NONE && a.file == b.file) /* two names of one file */
-        return p->io->ops->rename(p->io, p->path, q->path, flags);
-    claim_both(e, &a, &b);
+    do {
+        a.file = tb_named_record(e, p, &a.id);
+        b.file = tb_named_record(e, q, &b.id);
+        if (a.file == TB_NONE && lstat(p->path, &st) == 0 && S_ISDIR(st.st_mode))
+            return rename_directory(e, p, q, flags);
+        if (a.file != TB_NONE && a.file == b.file) /* two names of one file */
+            return p->io->ops->rename(p->io, p->path, q->path, flags);
+    } while (!claim_both(e, &a, &b));
     int rc = rename_files(e, &a, &b, flags);
-    unclaim_known(e, a.file);
-    unclaim_known(e, b.file);
+    tb_named_unclaim(e, a.file);
+    tb_named_unclaim(e, b.file);
     return rc;
 }
 

@@ -13,6 +13,7 @@
 #include "journal.h"
 #include "medium.h"
 #include "move.h"
+#include "repair.h"
 #include "slab.h"
 #include "step.h"
 #include "target.h"
@@ -234,21 +235,32 @@ static int keep_buffers(struct keep *k)
     return rc;
 }
 
-/* Being cut or named anew: wait for the end of that, or see that who did it is dead. */
+/* Being cut or named anew: wait for the end of that; where who did it is dead, finish it first. */
 static void wait_for_holder(tb_engine *e, uint32_t file)
 {
+    tb_repair(e);
     if (!tb_file_claim(e, file))
         return;
     e->region.files[file].flags &= ~(uint32_t)TB_FILE_HELD;
     tb_file_unclaim(e, file);
 }
 
-/* Until every buffer of the list was met where it was: one that moved meanwhile took its dirty bytes along. */
+static bool has_no_name(const struct tb_target *t)
+{
+    return t->engine->region.files[t->file].flags & TB_FILE_UNLINKED;
+}
+
+/*
+ * Until every buffer of the list was met where it was: one that moved meanwhile took its dirty bytes along.
+ * Without a name no crash can show its bytes again, and a record of them would be missed in vain.
+ */
 static int keep_in_tier(struct tb_target *t)
 {
     struct keep k;
     int rc;
     do {
+        if (has_no_name(t))
+            return 0;
         k = (struct keep){.e = t->engine, .file = t->file};
         rc = keep_buffers(&k);
         if (rc == -EAGAIN)
@@ -282,7 +294,7 @@ int tb_promise_keep(struct tb_target *t)
     tb_engine *e = t->engine;
     struct tb_file *f = &e->region.files[t->file];
     e->header->fsyncs++;
-    if (f->flags & TB_FILE_SCRATCH)
+    if (f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED))
         return 0;
     if (f->flags & (TB_FILE_COHERENT | TB_FILE_FSYNC_PFS) || tb_config_of(e)->fsync != TB_FSYNC_TIER || e->journal_fd < 0 ||
         !has_room(e))

@@ -343,6 +343,88 @@ static void flush_while_room_is_wanted(void **state)
     stop(&s);
 }
 
+static int make(struct scene *s, const char *name)
+{
+    int fd = s->x.io->ops->open(s->x.io, fixture_path(&s->x, name), O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void unlink_name(struct scene *s, const char *name)
+{
+    assert_int_equal(s->x.io->ops->unlink(s->x.io, fixture_path(&s->x, name), 0), 0);
+}
+
+static int replacement;
+
+static void replace_file(void *arg)
+{
+    unlink_name(arg, "f");
+    replacement = make(arg, "f");
+}
+
+/* Who unlinks had looked the name up when another made it another file's. */
+static void unlinked_while_replaced(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s);
+    begin(&s);
+    meet("claim to name", replace_file, &s);
+    unlink_name(&s, "f");
+    assert_true(s.x.engine->region.files[tb_open_of(s.x.engine, replacement)->file].flags & TB_FILE_UNLINKED);
+    assert_int_equal(s.x.io->ops->close(s.x.io, replacement), 0);
+    stop(&s);
+}
+
+static void unlink_other(void *arg)
+{
+    unlink_name(arg, "g");
+}
+
+/* Both had seen two names. */
+static void both_names_unlinked(void **state)
+{
+    (void)state;
+    struct scene s;
+    char g[512];
+    start(&s);
+    begin(&s);
+    snprintf(g, sizeof(g), "%s", fixture_path(&s.x, "g"));
+    assert_int_equal(s.x.io->ops->link(s.x.io, fixture_path(&s.x, "f"), g), 0);
+    meet("claim to name", unlink_other, &s);
+    unlink_name(&s, "f");
+    assert_true(s.x.engine->region.files[s.file].flags & TB_FILE_UNLINKED);
+    stop(&s);
+}
+
+static void rename_over(void *arg)
+{
+    struct scene *s = arg;
+    char g[512];
+    snprintf(g, sizeof(g), "%s", fixture_path(&s->x, "g"));
+    replacement = make(s, "g");
+    assert_int_equal(s->x.io->ops->rename(s->x.io, g, fixture_path(&s->x, "f"), 0), 0);
+}
+
+/* Two atomic saves of one name: the one that is second replaces what the first one put there. */
+static void renamed_over_while_replaced(void **state)
+{
+    (void)state;
+    struct scene s;
+    char h[512];
+    start(&s);
+    begin(&s);
+    int last = make(&s, "h");
+    snprintf(h, sizeof(h), "%s", fixture_path(&s.x, "h"));
+    meet("claim to name", rename_over, &s);
+    assert_int_equal(s.x.io->ops->rename(s.x.io, h, fixture_path(&s.x, "f"), 0), 0);
+    assert_true(s.x.engine->region.files[tb_open_of(s.x.engine, replacement)->file].flags & TB_FILE_UNLINKED);
+    assert_int_equal(s.x.io->ops->close(s.x.io, replacement), 0);
+    assert_int_equal(s.x.io->ops->close(s.x.io, last), 0);
+    stop(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +435,9 @@ int main(void)
         cmocka_unit_test(coherent_without_name),
         cmocka_unit_test(copy_without_fragment),
         cmocka_unit_test(flush_while_room_is_wanted),
+        cmocka_unit_test(unlinked_while_replaced),
+        cmocka_unit_test(both_names_unlinked),
+        cmocka_unit_test(renamed_over_while_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,140 @@
+/*
+ * Files that lose their last name, and the journal: what no crash can show again is
+ * not recovered and not missed; what somebody outside removed is kept and said once.
+ */
+#include "fixture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#define BYTES 5000
+
+struct outcome {
+    int named;
+    char first[600];
+};
+
+static void note(void *arg, const struct tb_file_report *r)
+{
+    struct outcome *o = arg;
+    if (r->error && !o->named++)
+        snprintf(o->first, sizeof(o->first), "%.400s: %s", r->path, strerror(-r->error));
+}
+
+static int recover(struct fixture *x, struct outcome *o)
+{
+    struct tb_error err = {""};
+    *o = (struct outcome){0};
+    return tb_instance_recover(&x->config, tb_io_libc(), NULL, note, o, &err);
+}
+
+static int put(struct fixture *x, int fd, char byte)
+{
+    char bytes[BYTES];
+    memset(bytes, byte, sizeof(bytes));
+    return x->io->ops->pwrite(x->io, fd, bytes, BYTES, 0) == BYTES ? x->io->ops->fsync(x->io, fd, false) : -EIO;
+}
+
+static int make(struct fixture *x, const char *name)
+{
+    int fd = x->io->ops->open(x->io, fixture_path(x, name), O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static int rename_to(struct fixture *x, const char *from, const char *to)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s", fixture_path(x, from));
+    return x->io->ops->rename(x->io, path, fixture_path(x, to), 0);
+}
+
+static int link_to(struct fixture *x, const char *from, const char *to)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s", fixture_path(x, from));
+    return x->io->ops->link(x->io, path, fixture_path(x, to));
+}
+
+/* A process that does it and is killed with its descriptors open, and the node with it. */
+static void do_and_die(struct fixture *x, bool (*act)(struct fixture *))
+{
+    char region[TB_REGION_PATH_MAX];
+    fixture_init(x, TB_MODE_PERSISTENT_ASYNC);
+    pid_t child = fork();
+    if (child == 0) {
+        fixture_start(x);
+        raise(act(x) ? SIGKILL : SIGABRT);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    tb_region_path(x->name, region, sizeof(region));
+    assert_int_equal(unlink(region), 0);
+}
+
+/* No record was there when it lost its name, so the journal has none of that. */
+static bool sync_unlinked(struct fixture *x)
+{
+    int fd = make(x, "f");
+    return !x->io->ops->unlink(x->io, fixture_path(x, "f"), 0) && !put(x, fd, 'a');
+}
+
+static bool sync_replaced(struct fixture *x)
+{
+    int fd = make(x, "f");
+    x->io->ops->close(x->io, make(x, "g"));
+    return !rename_to(x, "g", "f") && !put(x, fd, 'a');
+}
+
+static bool sync_between(struct fixture *x)
+{
+    int fd = make(x, "f");
+    return !put(x, fd, 'a') && !x->io->ops->unlink(x->io, fixture_path(x, "f"), 0) && !put(x, fd, 'b');
+}
+
+static void what_has_no_name_is_not_missed(void **state)
+{
+    (void)state;
+    static bool (*const acts[])(struct fixture *) = {sync_unlinked, sync_replaced, sync_between};
+    for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
+        struct fixture x;
+        struct outcome o;
+        do_and_die(&x, acts[i]);
+        int rc = recover(&x, &o);
+        if (rc != 1 || o.named)
+            fail_msg("way %zu: recovery says %d; %s", i, rc, o.first);
+        fixture_stop(&x);
+    }
+}
+
+/* The name that the record had is gone, another is there: the promise is the PFS's. */
+static bool sync_other_name(struct fixture *x)
+{
+    int fd = make(x, "f");
+    return !put(x, fd, 'b') && !link_to(x, "f", "g") && !x->io->ops->unlink(x->io, fixture_path(x, "f"), 0) && !put(x, fd, 'a');
+}
+
+static void one_of_two_names_is_gone(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct outcome o;
+    char found[BYTES] = "";
+    do_and_die(&x, sync_other_name);
+    assert_int_equal(recover(&x, &o), 1);
+    int g = open(fixture_path(&x, "g"), O_RDONLY);
+    assert_true(g >= 0 && read(g, found, BYTES) == BYTES && found[0] == 'a' && found[BYTES - 1] == 'a');
+    close(g);
+    fixture_stop(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_has_no_name_is_not_missed),
+        cmocka_unit_test(one_of_two_names_is_gone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
