@@ -1,4 +1,5 @@
 #include "adapter.h"
+#include "record_locks.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #define RECOVERY_LOOK_NS 20000000
 
 _Thread_local int tb_inside __attribute__((tls_model("initial-exec")));
+_Thread_local int tb_program_closes __attribute__((tls_model("initial-exec"))) = -1;
 
 _Atomic(struct tb_io *) tb_managed[TB_FD_LIMIT];
 static _Atomic int highest_managed = -1;
@@ -33,16 +35,19 @@ static void before_fork(void)
 {
     tb_enter();
     tb_engine_atfork_prepare(engine);
+    tb_locks_before_fork();
 }
 
 static void in_parent(void)
 {
+    tb_locks_in_parent();
     tb_engine_atfork_parent(engine);
     tb_leave();
 }
 
 static void in_child(void)
 {
+    tb_locks_in_child();
     tb_engine_atfork_child(engine);
     tb_cwd_reset();
     tb_leave();
@@ -112,6 +117,8 @@ static void attach(void)
         say("tierbench: the configuration changed after instance %s had started: it goes on with the old one\n", name);
     engine = e;
     if (e)
+        tb_locks_adopt();
+    if (e)
         pthread_atfork(before_fork, in_parent, in_child);
     state = e ? 2 : 3;
 }
@@ -153,35 +160,50 @@ int tb_fd_adopt(int fd, struct tb_io *io)
     return fd <= STDERR_FILENO || tb_has_ring ? tb_fd_coherent(fd) : 0;
 }
 
-/* What the engine keeps open for itself is all it copies; some 65 at most. */
-static _Atomic int own[128];
-static _Atomic int n_own, lowest_own = INT_MAX;
+/* A bit for each number. */
+static _Atomic uint64_t own[TB_FD_LIMIT / 64];
+static _Atomic int highest_own = -1;
 
 void tb_fd_own(int fd)
 {
-    int i = n_own++;
-    if (i >= (int)(sizeof(own) / sizeof(own[0])))
+    if ((unsigned)fd >= TB_FD_LIMIT)
         return;
-    own[i] = fd;
-    if (fd < lowest_own)
-        lowest_own = fd;
+    own[fd / 64] |= 1ull << (fd % 64);
+    int high = highest_own;
+    while (fd > high && !atomic_compare_exchange_weak(&highest_own, &high, fd))
+        ;
+}
+
+void tb_fd_disown(int fd)
+{
+    if ((unsigned)fd < TB_FD_LIMIT && own[fd / 64] & 1ull << (fd % 64))
+        own[fd / 64] &= ~(1ull << (fd % 64));
+}
+
+static bool is_owned(int fd)
+{
+    return (unsigned)fd < TB_FD_LIMIT && atomic_load_explicit(&own[fd / 64], memory_order_relaxed) & 1ull << (fd % 64);
 }
 
 bool tb_fd_is_own(int fd)
 {
-    for (int i = 0; fd >= lowest_own && i < n_own && i < (int)(sizeof(own) / sizeof(own[0])); i++)
-        if (own[i] == fd)
-            return !tb_inside;
-    return false;
+    return is_owned(fd) && !tb_inside;
 }
 
 int tb_fd_next_own(int fd)
 {
-    int next = INT_MAX;
-    for (int i = 0; i < n_own && i < (int)(sizeof(own) / sizeof(own[0])); i++)
-        if (own[i] >= fd && own[i] < next)
-            next = own[i];
-    return next;
+    for (int high = highest_own; fd <= high; fd = own[fd / 64] ? fd + 1 : (fd / 64 + 1) * 64)
+        if (is_owned(fd))
+            return fd;
+    return INT_MAX;
+}
+
+void tb_fd_drop(int fd)
+{
+    struct tb_io *io = tb_fd_io(fd);
+    tb_fd_set(fd, NULL); /* before the number can be given out again */
+    if (io)
+        TB_CALL(io, close, fd);
 }
 
 int tb_fd_highest(void)
@@ -404,7 +426,7 @@ static void with_file(const struct tb_path *p, int (*act)(tb_engine *, int))
 {
     int saved = errno;
     struct stat st;
-    int fd = TB_CALL(p->io, stat, p->path, &st, 0) == 0 && S_ISREG(st.st_mode) ? (int)TB_CALL(p->io, open, p->path, O_RDONLY, 0) : -1;
+    int fd = TB_CALL(p->io, stat, p->path, &st, 0) == 0 && S_ISREG(st.st_mode) ? (int)TB_CALL(p->io, open, p->path, O_RDONLY | O_CLOEXEC | TB_IO_OWN, 0) : -1;
     if (fd >= 0) {
         tb_enter();
         act(engine, fd);

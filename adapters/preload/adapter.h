@@ -56,10 +56,18 @@ static inline struct tb_io *tb_fd_io(int fd)
 void tb_fd_set(int fd, struct tb_io *io);
 /* Managed from now on; what is used past every wrapper (by libc's standard streams, a ring) is made coherent: 0, or -1 and errno. */
 int tb_fd_adopt(int fd, struct tb_io *io);
-/* The engine's own, which are closed to the program: one more; is it one; the next one from `fd` on, INT_MAX: none. */
+#define TB_OWN_FD_FROM 600 /* the engine's own descriptors have higher numbers than those that programs choose themselves */
+/* Descriptors that the engine opened for itself; to the program they do not exist.  Add one, take one away. */
 void tb_fd_own(int fd);
+void tb_fd_disown(int fd);
+/* Is it one of them?  Never to a caller inside. */
 bool tb_fd_is_own(int fd);
+/* The lowest one from `fd` on, INT_MAX: none. */
 int tb_fd_next_own(int fd);
+/* The descriptor that this thread's program is closing; any other that is closed inside is the engine's.  -1: none. */
+extern _Thread_local int tb_program_closes __attribute__((tls_model("initial-exec")));
+/* Closes a managed descriptor that the program never had. */
+void tb_fd_drop(int fd);
 /* No managed descriptor is higher than this. */
 int tb_fd_highest(void);
 
@@ -114,6 +122,10 @@ static inline long tb_result(long rc)
         tb_result(call_result);                                                                                                  \
     }))
 
+/* Locks by fcntl: posix_locks.c. */
+struct flock;
+bool tb_is_lock_command(int command);
+int tb_fcntl_lock(int fd, int command, struct flock *range);
 /* The descriptor itself, or a managed one in its place where it is of a managed file. */
 int tb_open_again(int fd, int flags);
 /* Before something buffers cannot serve is done with a descriptor.  0, or -1 with errno where the flush failed. */

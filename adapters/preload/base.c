@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "adapter.h"
+#include "record_locks.h"
 
 static inline long rc_of(long rc)
 {
@@ -22,8 +23,24 @@ static inline long rc_of(long rc)
         return (type)rc_of(__VA_ARGS__);                                                                                         \
     }
 
-BASE(int, open, (struct tb_io *io, const char *path, int flags, mode_t mode), REAL(open)(path, flags, mode))
-BASE(int, close, (struct tb_io *io, int fd), REAL(close)(fd))
+static int base_open(struct tb_io *io, const char *path, int flags, mode_t mode)
+{
+    (void)io;
+    return flags & TB_IO_OWN ? tb_own_open(path, flags & ~TB_IO_OWN, mode) : (int)rc_of(REAL(open)(path, flags, mode));
+}
+
+/* The program's, with which its record locks on the file go, or the engine's, which must leave them. */
+static int base_close(struct tb_io *io, int fd)
+{
+    (void)io;
+    if (fd != tb_program_closes)
+        return tb_own_close(fd);
+    struct tb_lock_mark *mark = tb_locks_go_begin(fd);
+    int rc = (int)rc_of(REAL(close)(fd));
+    tb_locks_go_end(mark, true);
+    return rc;
+}
+
 BASE(ssize_t, read, (struct tb_io *io, int fd, void *buf, size_t n), REAL(read)(fd, buf, n))
 BASE(ssize_t, write, (struct tb_io *io, int fd, const void *buf, size_t n), REAL(write)(fd, buf, n))
 BASE(off_t, lseek, (struct tb_io *io, int fd, off_t offset, int whence), REAL(lseek)(fd, offset, whence))

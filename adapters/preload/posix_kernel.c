@@ -172,7 +172,8 @@ static void leave(struct holder *h)
         ;
     if (n > 1)
         return;
-    close(h->fd);
+    tb_fd_disown(h->fd);
+    tb_fd_drop(h->fd);
     h->n_mappings = 0;
 }
 
@@ -196,7 +197,8 @@ static struct holder *make_holder(int fd, const struct stat *st)
         int none = 0;
         if (!atomic_compare_exchange_strong(&holders[i].n_mappings, &none, BUSY))
             continue;
-        if ((copy_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) >= 0) {
+        if ((copy_fd = fcntl(fd, F_DUPFD_CLOEXEC, TB_OWN_FD_FROM)) >= 0) {
+            tb_fd_own(copy_fd);
             holders[i].device = st->st_dev;
             holders[i].inode = st->st_ino;
             holders[i].fd = copy_fd;

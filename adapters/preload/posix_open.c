@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "adapter.h"
+#include "record_locks.h"
 
 /* A nameless file is nobody else's, and a directory has no bytes: libc's. */
 static int open_at(int dirfd, const char *path, int flags, mode_t mode)
@@ -23,7 +24,7 @@ static int open_at(int dirfd, const char *path, int flags, mode_t mode)
     if (fd < 0 || flags & (O_DIRECTORY | O_PATH) || tb_fd_adopt(fd, p.io) == 0)
         return fd;
     int saved = errno;
-    close(fd);
+    tb_fd_drop(fd);
     errno = saved;
     return -1;
 }
@@ -62,6 +63,14 @@ TB_WRAPPER int __open64_2(const char *path, int flags) { return open_at(AT_FDCWD
 TB_WRAPPER int __openat_2(int dirfd, const char *path, int flags) { return open_at(dirfd, path, flags, 0); }
 TB_WRAPPER int __openat64_2(int dirfd, const char *path, int flags) { return open_at(dirfd, path, flags, 0); }
 
+/* One that the program was never told of. */
+static void close_unseen(int fd)
+{
+    tb_enter();
+    tb_own_close(fd);
+    tb_leave();
+}
+
 /*
  * A descriptor that the kernel gave for something else than a name we know: where
  * it is of a managed file, another one takes its place, opened by the name it has now.
@@ -79,7 +88,7 @@ int tb_open_again(int fd, int flags)
     int own = open(path, flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW));
     bool same = own >= 0 && REAL(fstat)(own, &again) == 0 && found.st_ino == again.st_ino && found.st_dev == again.st_dev;
     if (own >= 0)
-        same ? REAL(close)(fd) : close(own);
+        same ? close_unseen(fd) : tb_fd_drop(own);
     return same ? own : fd;
 }
 
@@ -166,13 +175,29 @@ TB_WRAPPER char *mkdtemp(char *template)
     return NULL;
 }
 
+static int close_unmanaged(int fd)
+{
+    struct tb_lock_mark *mark = tb_locks_go_begin(fd);
+    int rc = REAL(close)(fd);
+    tb_locks_go_end(mark, true);
+    return rc;
+}
+
 TB_WRAPPER int close(int fd)
 {
     struct tb_io *io = tb_fd_io(fd);
+    if (tb_fd_is_own(fd))
+        return (int)tb_result(-EBADF);
+    if (!io && tb_inside)
+        return (int)tb_result(tb_own_close(fd)); /* the engine's, of a file that it opened past its chain */
     if (!io)
-        return tb_fd_is_own(fd) ? (int)tb_result(-EBADF) : REAL(close)(fd);
+        return close_unmanaged(fd);
+    int before = tb_program_closes;
+    tb_program_closes = fd;
     tb_fd_set(fd, NULL); /* before the number can be given out again */
-    return (int)TB_CALL(io, close, fd);
+    int rc = (int)TB_CALL(io, close, fd);
+    tb_program_closes = before;
+    return rc;
 }
 
 TB_WRAPPER int close_range(unsigned first, unsigned last, int flags)
@@ -180,7 +205,7 @@ TB_WRAPPER int close_range(unsigned first, unsigned last, int flags)
     int high = last < INT_MAX && (int)last < tb_fd_highest() ? (int)last : tb_fd_highest();
     if (first <= last && !(flags & CLOSE_RANGE_CLOEXEC))
         for (int fd = (int)first; first < TB_FD_LIMIT && fd <= high; fd++)
-            if (tb_fd_io(fd))
+            if (tb_fd_io(fd) || tb_locks_are_marked(fd))
                 close(fd);
     /* Around the engine's own: a daemon that closes all it may have inherited goes on with its tiers. */
     for (int own; first <= last && first < INT_MAX && (own = tb_fd_next_own((int)first)) < INT_MAX && (unsigned)own <= last; first = (unsigned)own + 1)
@@ -216,7 +241,11 @@ TB_WRAPPER int dup(int oldfd)
 
 TB_WRAPPER int dup2(int oldfd, int newfd)
 {
-    int fd = tb_fd_is_own(newfd) ? (int)tb_result(-EBADF) : REAL(dup2)(oldfd, newfd);
+    if (tb_fd_is_own(newfd))
+        return (int)tb_result(-EBADF);
+    struct tb_lock_mark *mark = oldfd != newfd ? tb_locks_go_begin(newfd) : NULL;
+    int fd = REAL(dup2)(oldfd, newfd);
+    tb_locks_go_end(mark, fd >= 0);
     if (fd >= 0 && oldfd != newfd)
         note_dup(tb_fd_io(oldfd), oldfd, newfd);
     return fd;
@@ -224,7 +253,11 @@ TB_WRAPPER int dup2(int oldfd, int newfd)
 
 TB_WRAPPER int dup3(int oldfd, int newfd, int flags)
 {
-    int fd = tb_fd_is_own(newfd) ? (int)tb_result(-EBADF) : REAL(dup3)(oldfd, newfd, flags);
+    if (tb_fd_is_own(newfd))
+        return (int)tb_result(-EBADF);
+    struct tb_lock_mark *mark = tb_locks_go_begin(newfd);
+    int fd = REAL(dup3)(oldfd, newfd, flags);
+    tb_locks_go_end(mark, fd >= 0);
     if (fd >= 0)
         note_dup(tb_fd_io(oldfd), oldfd, newfd);
     return fd;
@@ -232,6 +265,8 @@ TB_WRAPPER int dup3(int oldfd, int newfd, int flags)
 
 static int fcntl_with(int fd, int command, void *arg)
 {
+    if (tb_is_lock_command(command))
+        return tb_fcntl_lock(fd, command, arg);
     if (command == F_SETFL && tb_fd_io(fd) && ((REAL(fcntl)(fd, F_GETFL) ^ (int)(long)arg) & O_APPEND) && tb_fd_coherent(fd))
         return -1; /* how it appends from now on is the kernel's to know */
     int rc = REAL(fcntl)(fd, command, arg);

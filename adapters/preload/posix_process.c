@@ -14,6 +14,7 @@
 #include <tierbench/program.h>
 
 #include "adapter.h"
+#include "record_locks.h"
 
 /* pthread_atfork tells nobody that a fork failed: what was made for the child goes again. */
 TB_WRAPPER pid_t fork(void)
@@ -122,28 +123,41 @@ static const char *named_program(const char *file, char *const *environment, str
     return file;
 }
 
+/* This process goes on as another program, with its record locks; or the call fails. */
+#define REPLACE(call)                                                                                                            \
+    (__extension__({                                                                                                             \
+        bool begun = tb_locks_exec_begin();                                                                                      \
+        int result = (call);                                                                                                     \
+        tb_locks_exec_end(begun);                                                                                                \
+        result;                                                                                                                  \
+    }))
+
 TB_WRAPPER int execve(const char *path, char *const argv[], char *const envp[])
 {
     struct tb_path p;
-    return REAL(execve)(program(path, envp, &p), argv, envp);
+    path = program(path, envp, &p);
+    return REPLACE(REAL(execve)(path, argv, envp));
 }
 
 TB_WRAPPER int execv(const char *path, char *const argv[])
 {
     struct tb_path p;
-    return REAL(execv)(program(path, environ, &p), argv);
+    path = program(path, environ, &p);
+    return REPLACE(REAL(execv)(path, argv));
 }
 
 TB_WRAPPER int execvp(const char *file, char *const argv[])
 {
     struct tb_path p;
-    return REAL(execvp)(named_program(file, environ, &p), argv);
+    file = named_program(file, environ, &p);
+    return REPLACE(REAL(execvp)(file, argv));
 }
 
 TB_WRAPPER int execvpe(const char *file, char *const argv[], char *const envp[])
 {
     struct tb_path p;
-    return REAL(execvpe)(named_program(file, envp, &p), argv, envp);
+    file = named_program(file, envp, &p);
+    return REPLACE(REAL(execvpe)(file, argv, envp));
 }
 
 TB_WRAPPER int fexecve(int fd, char *const argv[], char *const envp[])
@@ -151,14 +165,14 @@ TB_WRAPPER int fexecve(int fd, char *const argv[], char *const envp[])
     tb_coherent_for_exec();
     announce_at(fd, "", envp);
     tb_fd_coherent(fd);
-    return REAL(fexecve)(fd, argv, envp);
+    return REPLACE(REAL(fexecve)(fd, argv, envp));
 }
 
 TB_WRAPPER int execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
 {
     tb_coherent_for_exec();
     announce_at(dirfd, path, envp);
-    return REAL(execveat)(dirfd, path, argv, envp, flags);
+    return REPLACE(REAL(execveat)(dirfd, path, argv, envp, flags));
 }
 
 typedef int spawn_function(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,

@@ -97,6 +97,8 @@ TB_WRAPPER long syscall(long number, ...)
     case SYS_fchdir: return fchdir(INT(0));
     case SYS_getcwd: return getcwd(POINTER(0), SIZE(1)) ? (long)strlen(POINTER(0)) + 1 : -1;
     case SYS_getdents64: return getdents64(INT(0), POINTER(1), SIZE(2));
+    case SYS_execve: return execve(POINTER(0), POINTER(1), POINTER(2));
+    case SYS_execveat: return execveat(INT(0), POINTER(1), POINTER(2), POINTER(3), INT(4));
     case SYS_mmap: return (long)mmap(POINTER(0), SIZE(1), INT(2), INT(3), INT(4), a[5]);
     case SYS_sendfile: return sendfile(INT(0), INT(1), POINTER(2), SIZE(3));
     case SYS_copy_file_range: return copy_file_range(INT(0), POINTER(1), INT(2), POINTER(3), SIZE(4), (unsigned)a[5]);

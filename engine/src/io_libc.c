@@ -24,7 +24,7 @@
 static int libc_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     (void)io;
-    REPEAT(open(path, flags, mode));
+    REPEAT(open(path, flags & ~TB_IO_OWN, mode));
 }
 
 static int libc_close(struct tb_io *io, int fd)

@@ -230,7 +230,7 @@ static int copy_bytes(tb_engine *e, int in, int out, uint64_t size)
 
 static int copy_aside(tb_engine *e, const char *lower, const char *aside, uint64_t size)
 {
-    int in = e->pfs->ops->open(e->pfs, lower, O_RDONLY | O_CLOEXEC, 0);
+    int in = e->pfs->ops->open(e->pfs, lower, O_RDONLY | O_CLOEXEC | TB_IO_OWN, 0);
     int out = in < 0 ? in : e->shadow_io->ops->open(e->shadow_io, aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int rc = out < 0 ? out : copy_bytes(e, in, out, size);
     if (in >= 0)

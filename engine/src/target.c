@@ -30,7 +30,7 @@ static int open_named(tb_engine *e, uint32_t file, int flags)
     struct tb_identity id;
     char path[TB_PATH_MAX];
     path_of(e, file, path);
-    int fd = io->ops->open(io, path, flags | O_CLOEXEC, 0);
+    int fd = io->ops->open(io, path, flags | O_CLOEXEC | TB_IO_OWN, 0);
     if (fd >= 0 && (tb_identity_of_fd(fd, &id) || !tb_identity_is(&e->region.files[file], &id))) {
         io->ops->close(io, fd);
         return -ESTALE;
@@ -62,7 +62,7 @@ static int reopen(struct tb_target *t, int flags)
 {
     char self[32];
     snprintf(self, sizeof(self), "/proc/self/fd/%d", t->fd);
-    int fd = t->fd < 0 ? -ENOENT : t->io->ops->open(t->io, self, flags | O_CLOEXEC, 0);
+    int fd = t->fd < 0 ? -ENOENT : t->io->ops->open(t->io, self, flags | O_CLOEXEC | TB_IO_OWN, 0);
     return fd == -ENOENT ? tb_target_open(t->engine, t->file, flags) : fd;
 }
 

@@ -16,6 +16,9 @@
  *   - operations are thread safe and may be called from any process that
  *     inherited the layer by fork; none is async-signal-safe unless it says so;
  *   - a path is absolute or relative to the working directory.
+ *
+ * TB_IO_OWN, with the flags of open: the descriptor is the engine's own for a moment, not the program's.  Every layer
+ * passes it on, the kernel ignores it; a last layer inside a program may give one that it has kept (preload).
  */
 #ifndef TIERBENCH_IO_H
 #define TIERBENCH_IO_H
@@ -31,6 +34,8 @@ extern "C" {
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)
 #endif
+
+#define TB_IO_OWN 0x40000000
 
 struct tb_io;
 
