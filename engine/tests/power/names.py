@@ -1,0 +1,120 @@
+"""What a power cut may leave of names and bytes: compare a tree of files with the manifest of its clients.
+
+Bytes are the torture's matter (check.py): a byte may be missing only where no fsync that returned covers it.  Names are
+ours.  An fsync of a file that returned promises that the file is there, under one of its names; a sync of the folder that
+returned promises every change of names that had ended before it began.  All other changes of names may be there or not.
+Each name in the tree must be one that some file may have, with bytes that this file may have.
+"""
+
+from dataclasses import dataclass, field
+
+from check import NEVER, File, check_file, mark_promised, read_manifest
+
+
+@dataclass
+class Names:
+    """The names of one file, the oldest first, each with the time from which a sync of the folder promises it."""
+
+    given: list[tuple[str, int]]
+    removal_began: bool = False
+    removal_ended: int = NEVER
+
+
+@dataclass
+class History:
+    """All that a manifest says."""
+
+    files: dict[str, File]
+    names: dict[str, Names] = field(default_factory=dict)
+    folder_syncs: list[tuple[int, int]] = field(default_factory=list)
+
+    def is_promised(self, ended: int) -> bool:
+        """Whether a sync of the folder covers a change of names that ended then."""
+        return ended != NEVER and any(began >= ended and end != NEVER for began, end in self.folder_syncs)
+
+    def allowed_names(self, file: str) -> list[str]:
+        """From the last promised one on; none once its removal is promised."""
+        names = self.names[file]
+        if self.is_promised(names.removal_ended):
+            return []
+        promised = [i for i, (_, ended) in enumerate(names.given) if self.is_promised(ended)]
+        return [name for name, _ in names.given[max(promised, default=0) :]]
+
+    def must_be_there(self, file: str) -> bool:
+        """An fsync of it has returned, and nothing has begun to remove it."""
+        synced = any(ended != NEVER for _, ended in self.files[file].syncs)
+        created_for_good = self.is_promised(self.names[file].given[0][1])
+        return (synced or created_for_good) and not self.names[file].removal_began
+
+
+@dataclass
+class Result:
+    """What was compared, and what is wrong."""
+
+    promised: int = 0  # writes and cuts that an fsync covers, and promised files without any
+    wrong: list[str] = field(default_factory=list)
+
+
+def without_folder_syncs(lines: list[str]) -> list[str]:
+    """What the torture's checker knows."""
+    return [line for line in lines if line.split()[3:4] != ["foldersync"]]
+
+
+def read_history(lines: list[str]) -> History:
+    """Read the lines of a manifest."""
+    lines = [line for line in lines if line[:2] in ("B ", "E ")]
+    ends = {words[1]: int(words[2]) for words in map(str.split, lines) if words[0] == "E"}
+    history = History(read_manifest(without_folder_syncs(lines)))
+    for _, operation, began, kind, file, *words in (line.split() for line in lines if line.startswith("B ")):
+        ended = ends.get(operation, NEVER)
+        if kind == "open":
+            history.names.setdefault(file, Names([(words[0], ended)]))
+        elif kind == "rename":
+            history.names[file].given.append((words[0], ended))
+            if words[1] != "-":
+                remove(history.names[words[1]], ended)
+        elif kind == "unlink":
+            remove(history.names[file], ended)
+        elif kind == "foldersync":
+            history.folder_syncs.append((int(began), ended))
+    return history
+
+
+def remove(names: Names, ended: int) -> None:
+    """Note that something has begun to remove the file, and perhaps did."""
+    names.removal_began, names.removal_ended = True, min(names.removal_ended, ended)
+
+
+def until_mark(lines: list[str], promised: str, begun: str) -> list[str]:
+    """The manifest of a device that was cut between two marks, or at one.
+
+    It holds all that was acknowledged before the line `P promised`, and nothing that began after the line `Q begun`.
+    """
+    first = lines.index(f"P {promised}")
+    last = lines.index(f"Q {begun}") if f"Q {begun}" in lines else len(lines)
+    return lines[:first] + [line for line in lines[first:last] if line.startswith("B ")]
+
+
+def check_tree(lines: list[str], tree: dict[str, bytes]) -> Result:
+    """Compare the files that a recovery left with what the manifest allows."""
+    history, result = read_history(lines), Result()
+    by_name: dict[str, list[str]] = {name: [] for name in tree}
+    found: set[str] = set()
+    for file, content in history.files.items():
+        result.promised += mark_promised(content, crash=True)
+        for name in history.allowed_names(file):
+            if name in tree:
+                wrong = check_file(name, content, tree[name])
+                by_name[name] += wrong
+                if not wrong:
+                    found.add(file)
+                    by_name[name].append("")  # right for this file
+    for name, findings in by_name.items():
+        if not findings:
+            result.wrong.append(f"{name}: no file may have this name")
+        elif "" not in findings:
+            result.wrong += findings
+    for file in history.files:
+        if history.must_be_there(file) and file not in found:
+            result.wrong.append(f"{file}: promised, and under none of its names {history.allowed_names(file)}")
+    return result

@@ -1,0 +1,82 @@
+"""Cut the power of a guest under load, again and again; everything promised is on its PFS after the recovery.
+
+power.py --bin BIN_DIR --lib LIB_DIR --kernel FOLDER [--rounds N] [--file-system ext4|xfs] [--seed TEXT] [--keep FOLDER]
+
+Of N rounds a quarter are prefixes of a log of writes (dm-log-writes), the others cuts: SIGKILL to qemu, some after a time
+in which a device's writes failed or were lost (dm-flakey), some with a second cut while the first is recovered.
+A failing round keeps its disks and prints where they are.  Exit status 77: what a guest needs is not here.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import initramfs
+from guest import GuestError, Machine
+from rounds import Bench, Outcome, Series, log_round, save_for_series
+
+SKIPPED = 77
+SERIES_ROUNDS = 12  # lives of one pair of disks
+LOG_PREFIXES = 6
+
+
+def run(bench: Bench, rounds: int) -> Iterator[list[Outcome]]:
+    """Series and logs of writes in turn, until there are enough rounds."""
+    done, number, saved = 0, 0, save_for_series(bench)
+    while done < rounds:
+        number += 1
+        if number % 3:
+            outcomes = Series(bench, number, saved if number % 4 else None).run(min(SERIES_ROUNDS, rounds - done))
+        else:
+            outcomes = log_round(bench, number, min(LOG_PREFIXES, rounds - done))
+        done += len(outcomes)
+        yield outcomes
+
+
+def report(totals: dict[tuple[str, str], list[int]], outcome: Outcome) -> None:
+    """Count one round, and say what is wrong with it."""
+    total = totals.setdefault((outcome.file_system, outcome.kind), [0, 0, 0, 0])
+    one = [1, outcome.acknowledged, outcome.promised, bool(outcome.wrong)]
+    total[:] = [a + b for a, b in zip(total, one, strict=True)]
+    if outcome.wrong:
+        print(f"{outcome.file_system} {outcome.kind}: FAILED", *outcome.wrong[:20], sep="\n  ", flush=True)
+
+
+def main() -> int:
+    """Run rounds, and print what they showed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", type=Path, required=True)
+    parser.add_argument("--lib", type=Path, required=True)
+    parser.add_argument("--kernel", type=Path, required=True)
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--file-system", choices=["ext4", "xfs"], action="append")
+    parser.add_argument("--seed", default=str(time.time_ns()))
+    parser.add_argument("--keep", type=Path)
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="tierbench-power-", dir=options.keep))
+    print(f"seed {options.seed}, evidence in {folder}", flush=True)
+    totals: dict[tuple[str, str], list[int]] = {}
+    for kind in options.file_system or ["ext4", "xfs"]:
+        try:
+            kernel, modules = initramfs.find_kernel(options.kernel)
+            archive = folder / f"archive.{kind}"
+            archive.write_bytes(initramfs.build(options.bin, options.lib, modules, kind))
+            machine = Machine(initramfs.find_program("qemu-system-x86_64"), kernel, archive)
+            initramfs.find_program(f"mkfs.{kind}")
+        except initramfs.MissingError as missing:
+            print(f"skipped: {missing}")
+            return SKIPPED
+        for outcomes in run(Bench(machine, folder, kind, options.seed), options.rounds):
+            for outcome in outcomes:
+                report(totals, outcome)
+            print(f"{kind}: {sum(t[0] for k, t in totals.items() if k[0] == kind)} of {options.rounds} rounds", flush=True)
+    for (file_system, kind), (n, acknowledged, promised, failed) in totals.items():
+        print(f"{file_system} {kind}: {n} rounds, {acknowledged} acknowledgements, {promised} promised, {failed} failed")
+    return 1 if any(total[3] for total in totals.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
