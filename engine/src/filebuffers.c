@@ -3,7 +3,9 @@
  * cutting them at a new length.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -181,6 +183,39 @@ void tb_file_drop_clean(tb_engine *e, uint32_t file)
     with_each(e, file, 0, drop_if_clean);
 }
 
+static bool is_journaled(tb_engine *e, uint32_t file)
+{
+    uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(e, file, TB_BUFFERS_ALL, &n);
+    bool journaled = n && !refs;
+    for (uint32_t i = 0; refs && i < n && !journaled; i++) {
+        const struct tb_buffer *b = &e->region.buffers[refs[i].buffer];
+        journaled = b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE;
+    }
+    free(refs);
+    return journaled;
+}
+
+/*
+ * The PFS may take a removal or a replacement back when the node crashes, until its
+ * directory is synced: then the file is there again and its promised bytes must be
+ * too.  Best effort: the name is gone already, so an error has nobody to go to.
+ */
+static void sync_removal(tb_engine *e, const struct tb_file *f)
+{
+    char path[TB_PATH_MAX];
+    tb_file_path(e, f, path, sizeof(path));
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        return;
+    slash[slash == path] = '\0';
+    int fd = e->pfs->ops->open(e->pfs, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    e->pfs->ops->fsync(e->pfs, fd, false);
+    e->pfs->ops->close(e->pfs, fd);
+}
+
 void tb_file_forget_claimed(tb_engine *e, uint32_t file)
 {
     struct tb_file *f = &e->region.files[file];
@@ -191,6 +226,9 @@ void tb_file_forget_claimed(tb_engine *e, uint32_t file)
         return;
     f->error = 0;
     bool journaled = f->n_buffers && tb_journal_has_records(e);
+    if (journaled && is_journaled(e, file))
+        sync_removal(e, f);
+    TB_STEP("removal synced");
     if (journaled && tb_journal_drop(e, file, 0, 0, 0) == 0)
         tb_journal_sync(e);
     TB_STEP("forget");

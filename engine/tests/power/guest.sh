@@ -31,10 +31,13 @@ on_one_disk() {
     slice pfs "$1" $half $half
 }
 
+# A file system that has failed must say so from then on: ext4 goes on as if nothing were unless it is told.
 mount_all() {
-    mount -t "$FS" /dev/mapper/tiers /mnt || say "wrong: the tiers' $FS can't be mounted"
+    OPTIONS=rw
+    [ "$FS" != ext4 ] || OPTIONS=errors=remount-ro
+    mount -t "$FS" -o "$OPTIONS" /dev/mapper/tiers /mnt || say "wrong: the tiers' $FS can't be mounted"
     mkdir -p /mnt/pfs
-    mount -t "$FS" /dev/mapper/pfs /mnt/pfs || say "wrong: the PFS' $FS can't be mounted"
+    mount -t "$FS" -o "$OPTIONS" /dev/mapper/pfs /mnt/pfs || say "wrong: the PFS' $FS can't be mounted"
 }
 
 unmount_all() {
