@@ -72,7 +72,26 @@ static ssize_t pieces(struct tb_io *io, int fd, const struct iovec *v, int n, of
     return done;
 }
 
-/* Small vectors are written in one piece: writers that append records do not mix theirs. */
+static ssize_t in_one_piece(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, char *all)
+{
+    size_t total = 0;
+    for (int i = 0; i < n; i++) {
+        memcpy(all + total, v[i].iov_base, v[i].iov_len);
+        total += v[i].iov_len;
+    }
+    return piece(io, fd, all, total, offset, true);
+}
+
+/* Writers that append records do not mix theirs, however long they are; who writes elsewhere is spared the copy. */
+static ssize_t write_long(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, size_t total)
+{
+    char *all = REAL(fcntl)(fd, F_GETFL) & O_APPEND ? malloc(total) : NULL;
+    ssize_t done = all ? in_one_piece(io, fd, v, n, offset, all) : pieces(io, fd, v, n, offset, true);
+    free(all);
+    return done;
+}
+
+/* Small vectors are written in one piece. */
 static ssize_t vector(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, bool writing)
 {
     char all[GATHER_BYTES];
@@ -84,14 +103,9 @@ static ssize_t vector(struct tb_io *io, int fd, const struct iovec *v, int n, of
             return tb_result(-EINVAL);
         total += v[i].iov_len;
     }
-    if (!writing || n == 1 || total > sizeof(all))
+    if (!writing || n == 1)
         return pieces(io, fd, v, n, offset, writing);
-    total = 0;
-    for (int i = 0; i < n; i++) {
-        memcpy(all + total, v[i].iov_base, v[i].iov_len);
-        total += v[i].iov_len;
-    }
-    return piece(io, fd, all, total, offset, true);
+    return total > sizeof(all) ? write_long(io, fd, v, n, offset, total) : in_one_piece(io, fd, v, n, offset, all);
 }
 
 static ssize_t vector_at(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, bool writing)

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "file.h"
+#include "end.h"
 #include "filemap.h"
 #include "flush.h"
 #include "heat.h"
@@ -18,6 +18,8 @@
 #include "stage.h"
 #include "step.h"
 #include "target.h"
+
+#define READS_UNLOCKED 4 /* of a file that is cut and cut again, before the cutter has to wait */
 
 static int fill_from_backing(void *arg, struct tb_buffer *b, uint32_t lo, uint32_t hi)
 {
@@ -210,7 +212,10 @@ static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t
         return (ssize_t)done;
     if (e->region.files[t->file].flags & TB_FILE_SCRATCH)
         return done ? (ssize_t)done : -ENOSPC;
+    if (offset + n > e->region.files[t->file].size)
+        e->region.files[t->file].flags |= TB_FILE_OVERFLOWN;
     int rc = tb_target_write(t, from + done, n - done, offset + done);
+    TB_STEP("spilled");
     if (rc)
         return done ? (ssize_t)done : rc;
     e->header->spilled += n - done;
@@ -269,6 +274,11 @@ static ssize_t write_chunk_once(struct tb_target *t, const char *from, size_t n,
     int stripe = tb_chunk_lock(e, t->file, offset);
     if (stripe < 0)
         return stripe;
+    if (t->at_end && e->region.files[t->file].size != offset) { /* a writer past the end came first, or was killed in this chunk */
+        tb_chunk_unlock(e, stripe);
+        t->end_moved = true;
+        return -EAGAIN;
+    }
     while (done < n && w >= 0) {
         uint64_t at = offset + done, end;
         struct tb_buffer *b = tb_map_owner(e, t->file, at, offset + n, &end);
@@ -303,7 +313,7 @@ static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint
         atomic_thread_fence(memory_order_seq_cst); /* what was published, then the mark; the cutter does it the other way round */
         if (w <= 0 || !(t->engine->region.files[t->file].flags & TB_FILE_CUTTING))
             return w;
-        tb_file_wait_cut(t->engine, t->file);
+        tb_end_wait(t->engine, t->file);
     }
 }
 
@@ -326,13 +336,14 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
     while (done < n) {
         size_t piece = to_chunk_end(t->engine, offset + done, n - done);
         w = write_chunk(t, (const char *)from + done, piece, offset + done, &flush);
-        flush.allowed = !(w == -EAGAIN && flush.bytes);
+        flush.allowed = !(w == -EAGAIN && flush.bytes && !t->end_moved);
         if (!flush.allowed) {
             tb_flush_some(t->engine, flush.tier, flush.bytes);
             continue;
         }
         if (w <= 0)
             break;
+        t->at_end = false; /* the rest of it follows */
         done += (size_t)w;
     }
     if (together)
@@ -412,9 +423,8 @@ static int read_chunk(struct tb_target *t, char *to, size_t n, uint64_t offset)
     return rc;
 }
 
-ssize_t tb_data_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
+static ssize_t read_once(struct tb_target *t, void *to, size_t n, uint64_t offset)
 {
-    tb_place_note_access(t->engine, t->file);
     uint64_t size = t->engine->region.files[t->file].size;
     size_t done = 0;
     if (offset >= size)
@@ -431,4 +441,22 @@ ssize_t tb_data_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
         done += piece;
     }
     return (ssize_t)done;
+}
+
+/* The file may be made shorter under the read: what it took from after the new end counts for nothing. */
+ssize_t tb_data_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
+{
+    const struct tb_file *f = &t->engine->region.files[t->file];
+    tb_place_note_access(t->engine, t->file);
+    for (int i = 0;; i++) {
+        int end = i == READS_UNLOCKED ? tb_end_lock(t->engine, t->file, -1) : -EBUSY;
+        uint32_t cuts = f->n_cuts;
+        ssize_t r = read_once(t, to, n, offset);
+        atomic_thread_fence(memory_order_acquire);
+        bool whole = f->n_cuts == cuts || i == READS_UNLOCKED;
+        if (end >= 0)
+            tb_end_unlock(t->engine, end);
+        if (whole)
+            return r;
+    }
 }

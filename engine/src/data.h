@@ -22,6 +22,8 @@ struct tb_target {
     enum tb_hint hint;        /* of how the bytes will be used */
     bool continues;           /* a read that begins where the one before ended */
     bool missed;              /* set where the backing file was read */
+    bool at_end;              /* the write is to begin where the file ends (end.h), */
+    bool end_moved;           /* set where that is elsewhere by now: nothing was written */
 };
 
 /* Bytes transferred, or negative errno where there were none. */

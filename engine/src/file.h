@@ -72,9 +72,6 @@ bool tb_file_claim_is_wanted(const tb_engine *e, uint32_t file);
 /* After the claim was given up: until somebody who waits for it has it. */
 void tb_file_let_others_claim(const tb_engine *e, uint32_t file);
 
-/* Until nobody sets the file's length any more. */
-void tb_file_wait_cut(tb_engine *e, uint32_t file);
-
 /* Buffers of the file, at most `max` numbers from the list; a snapshot to be checked again under the chunk's lock. */
 struct tb_buffer_ref {
     uint32_t buffer;
@@ -102,12 +99,22 @@ static inline bool tb_file_has_news(const struct tb_file *f)
     return f->n_dirty || f->flags & TB_FILE_WAITING;
 }
 
-/* The file reaches to `end` at least. */
+/* The file reaches to `end` at least; its bytes are there. */
 static inline void tb_file_raise_size(struct tb_file *f, uint64_t end)
 {
     uint64_t size = f->size;
     while (size < end && !atomic_compare_exchange_weak(&f->size, &size, end))
         ;
+}
+
+/*
+ * A writer was killed before it raised the size: what it wrote is there, rather than
+ * coming back with a longer file.  What is being cut goes.  Its chunk is locked.
+ */
+static inline void tb_file_cover(struct tb_file *f, uint64_t start, const struct tb_buffer *b)
+{
+    if (b->valid_hi > b->valid_lo && !(f->flags & TB_FILE_CUTTING))
+        tb_file_raise_size(f, start + b->valid_hi);
 }
 
 #endif

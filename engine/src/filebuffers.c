@@ -72,19 +72,6 @@ void tb_file_unclaim(tb_engine *e, uint32_t file)
     tb_file_release(e, file); /* nobody may be left to do it */
 }
 
-/* A claimer that was killed, and perhaps its claim released since, leaves the mark. */
-void tb_file_wait_cut(tb_engine *e, uint32_t file)
-{
-    struct tb_file *f = &e->region.files[file];
-    while (f->flags & TB_FILE_CUTTING) {
-        uint32_t holder = f->flusher;
-        if (!holder || tb_slot_is_dead(e, holder - 1))
-            f->flags &= ~(uint32_t)TB_FILE_CUTTING;
-        else
-            nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
-    }
-}
-
 static int by_start(const void *a, const void *b)
 {
     const struct tb_buffer_ref *x = a, *y = b;

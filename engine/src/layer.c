@@ -11,10 +11,11 @@
 #include <unistd.h>
 
 #include "data.h"
-#include "file.h"
+#include "end.h"
 #include "flush.h"
 #include "instance.h"
 #include "layer_names.h"
+#include "layer_write.h"
 #include "opens.h"
 #include "promise.h"
 #include "stage.h"
@@ -28,26 +29,23 @@ tb_engine *tb_layer_engine(struct tb_io *io)
     return (tb_engine *)io; /* the layer is the handle's first member */
 }
 
-/* Device time is reserved while locks are held and paid behind them. */
-static void enter(void)
+void tb_layer_enter(void)
 {
     tb_model_defer_begin();
 }
 
-static void leave(bool settle_all)
+void tb_layer_leave(bool settle_all)
 {
     tb_model_defer_end();
     tb_model_settle(settle_all);
 }
-
-#define ASK_LIMIT_FROM (1ull << 40) /* bytes; no file system of today ends a file earlier */
 
 static bool may_read(int flags)
 {
     return (flags & O_ACCMODE) != O_WRONLY;
 }
 
-static bool may_write(int flags)
+bool tb_layer_may_write(int flags)
 {
     return (flags & O_ACCMODE) != O_RDONLY;
 }
@@ -59,10 +57,10 @@ struct tb_target tb_layer_target(tb_engine *e, const struct tb_open *o, int fd)
     bool plain = !(flags & O_DIRECT);
     return (struct tb_target){.engine = e, .io = tb_file_io(e, o->file), .file = o->file, .fd = fd,
                               .can_read = plain && may_read(flags),
-                              .can_write = plain && may_write(flags) && !(flags & O_APPEND)};
+                              .can_write = plain && tb_layer_may_write(flags) && !(flags & O_APPEND)};
 }
 
-static bool is_coherent(const tb_engine *e, const struct tb_open *o)
+bool tb_layer_is_coherent(const tb_engine *e, const struct tb_open *o)
 {
     return e->region.files[o->file].flags & TB_FILE_COHERENT;
 }
@@ -73,43 +71,31 @@ static int flush_by(struct tb_target *t, int fd, void *arg)
     return tb_flush_file(t->engine, t->file, fd, false).error;
 }
 
-/* By the program's own descriptor: the file may have no name any more. */
-static int flush_now(tb_engine *e, const struct tb_open *o, int fd)
+int tb_layer_flush_now(tb_engine *e, const struct tb_open *o, int fd)
 {
     struct tb_target t = tb_layer_target(e, o, fd);
     return e->region.files[o->file].n_dirty ? tb_target_with_writable(&t, flush_by, NULL) : 0;
 }
 
-/*
- * Does a call pass through?  A file that has just become coherent may have dirty
- * bytes yet, which go first: they are older than what is about to be written,
- * and a reader would miss them.  A flush that fails says so at the next fsync.
- */
-static bool passes_through(tb_engine *e, const struct tb_open *o, int fd)
+bool tb_layer_passes_through(tb_engine *e, const struct tb_open *o, int fd)
 {
-    if (!is_coherent(e, o))
+    if (!tb_layer_is_coherent(e, o))
         return false;
-    flush_now(e, o, fd);
+    tb_layer_flush_now(e, o, fd);
     return true;
 }
 
-/*
- * Where the file is coherent everything passes through, offsets included: a
- * program that inherited the description knows the kernel's only.  The first
- * such use hands ours over.
- */
-static bool is_in_kernel(tb_engine *e, struct tb_open *o, int fd)
+bool tb_layer_is_in_kernel(tb_engine *e, struct tb_open *o, int fd)
 {
     struct tb_io *io = tb_file_io(e, o->file);
-    if (!passes_through(e, o, fd))
+    if (!tb_layer_passes_through(e, o, fd))
         return false;
     if (!atomic_exchange(&o->in_kernel, true))
         io->ops->lseek(io, fd, (off_t)o->offset, SEEK_SET);
     return true;
 }
 
-/* Offsets end at 2^63 - 1. */
-static bool passes_the_end(uint64_t offset, size_t n)
+bool tb_layer_passes_the_end(uint64_t offset, size_t n)
 {
     return offset > INT64_MAX || n > INT64_MAX - offset;
 }
@@ -119,89 +105,18 @@ static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_
     struct tb_target t = tb_layer_target(e, o, fd);
     if (!may_read(o->flags))
         return -EBADF;
-    if (passes_the_end(offset, n))
+    if (tb_layer_passes_the_end(offset, n))
         return -EINVAL;
-    if (passes_through(e, o, fd))
+    if (tb_layer_passes_through(e, o, fd))
         return t.io->ops->pread(t.io, fd, buf, n, (off_t)offset);
     uint32_t open = (uint32_t)(o - e->region.opens);
     tb_reader_before(&t, open, n, offset);
-    enter();
+    tb_layer_enter();
     ssize_t r = tb_data_read(&t, buf, n, offset);
-    leave(false);
+    tb_layer_leave(false);
     if (r > 0)
         tb_reader_after(&t, open, (uint64_t)r, offset);
     return r;
-}
-
-static ssize_t write_coherent(struct tb_target *t, const void *buf, size_t n, uint64_t offset)
-{
-    ssize_t w = t->io->ops->pwrite(t->io, t->fd, buf, n, (off_t)offset);
-    if (w > 0)
-        tb_file_raise_size(&t->engine->region.files[t->file], offset + (uint64_t)w);
-    return w;
-}
-
-/*
- * Where files of its file system end.  The kernel says so by refusing to set an
- * offset behind it; its own offset of `fd` means nothing while we keep ours.
- */
-static bool may_reach(tb_engine *e, const struct tb_open *o, int fd, uint64_t end)
-{
-    struct tb_io *io = tb_file_io(e, o->file);
-    return end <= ASK_LIMIT_FROM || io->ops->lseek(io, fd, (off_t)end, SEEK_SET) != -EINVAL;
-}
-
-static uint64_t longest(tb_engine *e, const struct tb_open *o, int fd)
-{
-    uint64_t end = 0;
-    for (int bit = 62; bit >= 0; bit--)
-        if (may_reach(e, o, fd, end | 1ull << bit))
-            end |= 1ull << bit;
-    return end;
-}
-
-/* As the file system would: a flush would be told too late. */
-static int limit_write(tb_engine *e, const struct tb_open *o, int fd, uint64_t offset, size_t *n)
-{
-    uint64_t end = offset + *n;
-    bool grows = end > ASK_LIMIT_FROM && (o->flags & O_APPEND || end > e->region.files[o->file].size);
-    if (!grows || !*n || may_reach(e, o, fd, end))
-        return 0;
-    end = longest(e, o, fd);
-    if (offset >= end)
-        return -EFBIG;
-    *n = (size_t)(end - offset);
-    return 0;
-}
-
-static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, uint64_t offset)
-{
-    struct tb_target t = tb_layer_target(e, o, fd);
-    struct tb_file *f = &e->region.files[o->file];
-    if (!may_write(o->flags))
-        return -EBADF;
-    if (passes_the_end(offset, n))
-        return -EINVAL;
-    if (passes_through(e, o, fd))
-        return write_coherent(&t, buf, n, offset);
-    int rc = limit_write(e, o, fd, offset, &n);
-    if (rc)
-        return rc;
-    t.hint = tb_reader_hint(e, (uint32_t)(o - e->region.opens), offset);
-    enter();
-    ssize_t w = tb_data_write(&t, buf, n, offset);
-    if (w > 0 && !(f->flags & TB_FILE_SYNC))
-        tb_times_written(f);
-    if (w > 0 && is_coherent(e, o)) { /* since a moment ago: its flush may have missed these bytes */
-        rc = flush_now(e, o, fd);
-        tb_file_drop_clean(e, o->file);
-    }
-    if (w > 0 && f->flags & TB_FILE_SYNC)
-        rc = flush_now(e, o, fd);
-    if (w > 0 && !rc && o->flags & (O_SYNC | O_DSYNC))
-        rc = tb_promise_keep(&t);
-    leave(false);
-    return rc ? rc : w;
 }
 
 static ssize_t layer_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
@@ -213,33 +128,14 @@ static ssize_t layer_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t 
     return offset < 0 ? -EINVAL : read_at(e, o, fd, buf, n, (uint64_t)offset);
 }
 
-static ssize_t layer_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
-{
-    tb_engine *e = tb_layer_engine(io);
-    struct tb_open *o = tb_open_of(e, fd);
-    if (!o)
-        return e->pfs->ops->pwrite(e->pfs, fd, buf, n, offset);
-    return offset < 0 ? -EINVAL : write_at(e, o, fd, buf, n, (uint64_t)offset);
-}
-
-static ssize_t write_in_kernel(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n)
-{
-    struct tb_io *io = tb_file_io(e, o->file);
-    ssize_t w = io->ops->write(io, fd, buf, n);
-    off_t end = w > 0 ? io->ops->lseek(io, fd, 0, SEEK_CUR) : 0;
-    if (end > 0)
-        tb_file_raise_size(&e->region.files[o->file], (uint64_t)end);
-    return w;
-}
-
-/* Processes share the offset: each transfer first takes its range, then moves its bytes. */
+/* Processes share the offset: who read from where another has read meanwhile reads on. */
 static ssize_t layer_read(struct tb_io *io, int fd, void *buf, size_t n)
 {
     tb_engine *e = tb_layer_engine(io);
     struct tb_open *o = tb_open_of(e, fd);
     if (!o)
         return e->pfs->ops->read(e->pfs, fd, buf, n);
-    if (is_in_kernel(e, o, fd))
+    if (tb_layer_is_in_kernel(e, o, fd))
         return tb_file_io(e, o->file)->ops->read(tb_file_io(e, o->file), fd, buf, n);
     uint64_t at = o->offset;
     ssize_t r = read_at(e, o, fd, buf, n, at);
@@ -248,34 +144,11 @@ static ssize_t layer_read(struct tb_io *io, int fd, void *buf, size_t n)
     return r;
 }
 
-static ssize_t layer_write(struct tb_io *io, int fd, const void *buf, size_t n)
-{
-    tb_engine *e = tb_layer_engine(io);
-    struct tb_open *o = tb_open_of(e, fd);
-    if (!o)
-        return e->pfs->ops->write(e->pfs, fd, buf, n);
-    if (!may_write(o->flags))
-        return -EBADF;
-    if (is_in_kernel(e, o, fd))
-        return write_in_kernel(e, o, fd, buf, n);
-    bool append = o->flags & O_APPEND;
-    uint64_t at = append ? atomic_fetch_add(&e->region.files[o->file].size, n) : atomic_fetch_add(&o->offset, n);
-    ssize_t w = write_at(e, o, fd, buf, n, at);
-    uint64_t reserved = at + n;
-    if (append && w < (ssize_t)n) /* given back unless somebody has appended behind it */
-        atomic_compare_exchange_strong(&e->region.files[o->file].size, &reserved, at + (w > 0 ? (uint64_t)w : 0));
-    if (append)
-        o->offset = at + (w > 0 ? (uint64_t)w : 0);
-    else if (w < (ssize_t)n)
-        o->offset -= n - (w > 0 ? (size_t)w : 0);
-    return w;
-}
-
 /* Holes are the file system's to know: the file goes to it first. */
 static off_t seek_data(tb_engine *e, struct tb_open *o, int fd, off_t offset, int whence)
 {
     struct tb_io *io = tb_file_io(e, o->file);
-    int rc = flush_now(e, o, fd);
+    int rc = tb_layer_flush_now(e, o, fd);
     return rc ? rc : io->ops->lseek(io, fd, offset, whence);
 }
 
@@ -285,7 +158,7 @@ static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
     struct tb_open *o = tb_open_of(e, fd);
     if (!o)
         return e->pfs->ops->lseek(e->pfs, fd, offset, whence);
-    if (is_in_kernel(e, o, fd))
+    if (tb_layer_is_in_kernel(e, o, fd))
         return tb_file_io(e, o->file)->ops->lseek(tb_file_io(e, o->file), fd, offset, whence);
     off_t at = offset;
     bool beyond = false;
@@ -301,7 +174,7 @@ static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
         return -EINVAL;
     if (at < 0)
         return whence == SEEK_DATA || whence == SEEK_HOLE ? at : -EINVAL;
-    if (!may_reach(e, o, fd, (uint64_t)at))
+    if (!tb_layer_may_reach(e, o, fd, (uint64_t)at))
         return -EINVAL;
     o->offset = (uint64_t)at;
     return at;
@@ -315,9 +188,9 @@ static int layer_fsync(struct tb_io *io, int fd, bool data_only)
         return e->pfs->ops->fsync(e->pfs, fd, data_only);
     struct tb_target t = tb_layer_target(e, o, fd);
     int earlier = tb_file_take_error(e, o->file);
-    enter();
+    tb_layer_enter();
     int rc = tb_promise_keep(&t);
-    leave(true);
+    tb_layer_leave(true);
     if (rc)
         tb_file_take_error(e, o->file);
     return rc ? rc : earlier;
@@ -329,9 +202,9 @@ static int layer_ftruncate(struct tb_io *io, int fd, off_t length)
     struct tb_open *o = tb_open_of(e, fd);
     if (!o)
         return e->pfs->ops->ftruncate(e->pfs, fd, length);
-    if (length < 0 || !may_write(o->flags))
+    if (length < 0 || !tb_layer_may_write(o->flags))
         return -EINVAL;
-    return tb_layer_truncate(e, o->file, fd, (uint64_t)length);
+    return tb_end_set(e, o->file, NULL, fd, (uint64_t)length);
 }
 
 static int layer_fstat(struct tb_io *io, int fd, struct stat *st)
@@ -339,7 +212,7 @@ static int layer_fstat(struct tb_io *io, int fd, struct stat *st)
     tb_engine *e = tb_layer_engine(io);
     struct tb_open *o = tb_open_of(e, fd);
     struct tb_io *below = o ? tb_file_io(e, o->file) : e->pfs;
-    bool buffered = o && !passes_through(e, o, fd);
+    bool buffered = o && !tb_layer_passes_through(e, o, fd);
     int rc = below->ops->fstat(below, fd, st);
     if (!rc && buffered && tb_times_are_old(&e->region.files[o->file], st))
         rc = below->ops->fstat(below, fd, st);
@@ -361,7 +234,7 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
 {
     struct tb_file *f = &e->region.files[o->file];
     bool owed = tb_file_owes_flush(f);
-    if (!may_write(o->flags) || !tb_file_has_news(f) || f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED) ||
+    if (!tb_layer_may_write(o->flags) || !tb_file_has_news(f) || f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED) ||
         (e->flush.policy != TB_FLUSH_ON_CLOSE && !owed))
         return 0;
     if (e->flush.background && !owed && tb_instance_daemon_alive(e) && tb_target_is_named(e, o->file)) {
@@ -375,7 +248,7 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
 static int finish_open(tb_engine *e, struct tb_open *o, int fd)
 {
     uint32_t file = o->file;
-    int rc = flush_at_close(e, o, fd), earlier = may_write(o->flags) ? tb_file_take_error(e, file) : 0;
+    int rc = flush_at_close(e, o, fd), earlier = tb_layer_may_write(o->flags) ? tb_file_take_error(e, file) : 0;
     tb_reader_close(e, (uint32_t)(o - e->region.opens));
     if (tb_file_put(e, file))
         tb_file_forget(e, file);
@@ -389,10 +262,10 @@ static int layer_close(struct tb_io *io, int fd)
     bool last;
     struct tb_open *o = tb_open_unbind(e, fd, &last);
     struct tb_io *below = o ? tb_file_io(e, o->file) : e->pfs;
-    enter();
+    tb_layer_enter();
     int rc = o && last ? finish_open(e, o, fd) : 0;
     int closed = below->ops->close(below, fd);
-    leave(true);
+    tb_layer_leave(true);
     return rc ? rc : closed;
 }
 
@@ -414,10 +287,10 @@ static const struct tb_io_ops layer_ops = {
     .open = tb_layer_open,
     .close = layer_close,
     .read = layer_read,
-    .write = layer_write,
+    .write = tb_layer_write,
     .lseek = layer_lseek,
     .pread = layer_pread,
-    .pwrite = layer_pwrite,
+    .pwrite = tb_layer_pwrite,
     .fsync = layer_fsync,
     .ftruncate = layer_ftruncate,
     .truncate = tb_layer_truncate_path,
@@ -478,13 +351,17 @@ int tb_engine_make_coherent(tb_engine *e, int fd)
     int rc = 0;
     if (!o)
         return 0;
-    if (!is_coherent(e, o)) {
+    if (!tb_layer_is_coherent(e, o)) {
         struct tb_target t = tb_layer_target(e, o, fd);
+        int end = tb_end_lock(e, o->file, -1); /* appends go to buffers before, to the kernel after */
+        if (end < 0)
+            return end;
         tb_file_claim(e, o->file);
-        rc = is_coherent(e, o) ? 0 : become_coherent(&t); /* another may have been first */
+        rc = tb_layer_is_coherent(e, o) ? 0 : become_coherent(&t); /* another may have been first */
         tb_file_unclaim(e, o->file);
+        tb_end_unlock(e, end);
     }
-    is_in_kernel(e, o, fd);
+    tb_layer_is_in_kernel(e, o, fd);
     return rc;
 }
 

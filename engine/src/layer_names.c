@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "end.h"
 #include "filemap.h"
 #include "flush.h"
 #include "intent.h"
@@ -28,36 +28,6 @@ void tb_layer_mark(tb_engine *e, uint32_t file, uint32_t flags)
     tb_file_unlock(e, stripe);
 }
 
-int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length)
-{
-    struct tb_file *f = &e->region.files[file];
-    struct tb_io *io = tb_file_io(e, file);
-    tb_file_claim(e, file); /* no flush writes old bytes behind the new end meanwhile */
-    tb_layer_mark(e, file, TB_FILE_CUTTING | TB_FILE_HELD | TB_FILE_UNSYNCED);
-    tb_stage_void(e);
-    int own = fd < 0 ? tb_target_open(e, file, O_WRONLY) : fd;
-    int rc = own < 0 ? own : io->ops->ftruncate(io, own, (off_t)length);
-    if (!rc && length < f->size && f->n_buffers && tb_journal_has_records(e)) {
-        TB_STEP("truncated");
-        rc = io->ops->fsync(io, own, true); /* a crash that took it back would leave neither old bytes nor new length */
-        rc = rc ? rc : tb_journal_drop(e, file, length, 0, 0);
-        rc = rc ? rc : tb_journal_sync(e);
-        TB_STEP("truncation recorded");
-    }
-    if (!rc) {
-        if (length < f->size)
-            tb_file_cut(e, file, length);
-        f->size = length;
-        if (f->written_ns > 0)
-            tb_times_written(f);
-    }
-    if (fd < 0 && own >= 0)
-        io->ops->close(io, own);
-    f->flags &= ~(uint32_t)(TB_FILE_CUTTING | TB_FILE_HELD);
-    tb_file_unclaim(e, file);
-    return rc;
-}
-
 /* The record of what `path` names now, TB_NONE where there is none. */
 static uint32_t record_of(tb_engine *e, const char *path, struct tb_identity *id)
 {
@@ -74,9 +44,11 @@ int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
     int rc = length < 0 ? -EINVAL : tb_place_find(e, path, length ? TB_NAME_WRITE : TB_NAME_EMPTY, &p);
     if (rc)
         return rc;
-    uint32_t file = record_of(e, p.path, &id);
-    if (file != TB_NONE)
-        return tb_layer_truncate(e, file, -1, (uint64_t)length);
+    rc = -EAGAIN;
+    for (uint32_t file; rc == -EAGAIN && (file = record_of(e, p.path, &id)) != TB_NONE;)
+        rc = tb_end_set(e, file, &id, -1, (uint64_t)length);
+    if (rc != -EAGAIN)
+        return rc;
     rc = p.io->ops->truncate(p.io, p.path, length);
     return rc == -ENOENT && p.waits ? tb_layer_truncate_path(io, path, length) : rc; /* it took its place just now */
 }

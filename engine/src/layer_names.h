@@ -26,7 +26,4 @@ void tb_layer_mark(tb_engine *e, uint32_t file, uint32_t flags);
 /* A file that waits takes its place, which its bytes have reached; claimed.  -EEXIST: somebody has the name. */
 int tb_layer_publish(tb_engine *e, uint32_t file);
 
-/* Cut or extend a file with a record; `fd` as in tb_target, -1: by name. */
-int tb_layer_truncate(tb_engine *e, uint32_t file, int fd, uint64_t length);
-
 #endif

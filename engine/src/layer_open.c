@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "file.h"
+#include "end.h"
 #include "layer_names.h"
 #include "opens.h"
 #include "place.h"
@@ -115,7 +115,7 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
         if (id.links > 1)
             tb_file_rename(e, file, p.path); /* of its names, one that is there */
         if (cut && (e->region.files[file].size || id.size)) /* of a coherent file the kernel alone knows the size */
-            rc = tb_layer_truncate(e, file, fd, 0);
+            rc = tb_end_set(e, file, NULL, fd, 0);
         if (!rc)
             rc = bind(e, fd, file, flags, path); /* passing through beside buffered bytes would be wrong: a full table is an error */
         if (!rc && flags & O_APPEND && e->header->config.several_nodes)

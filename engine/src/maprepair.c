@@ -60,9 +60,11 @@ void tb_map_repair(tb_engine *e, uint32_t stripe)
             struct tb_buffer *b = &e->region.buffers[*link];
             if (b->state == TB_BUFFER_LIVE) {
                 tb_interval_mend(e, b);
+                tb_file_cover(&e->region.files[b->file], tb_buffer_start(e, b), b);
                 settle_older(e, b); /* older ones stand behind it in this chain */
                 if (b->file_prev == TB_MOVING)
                     back_into_list(e, b);
+                tb_map_count_dirty(e, b); /* where it was killed between the intervals and the flag */
                 link = &b->next;
                 continue;
             }

@@ -41,6 +41,7 @@ uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
     atomic_store_explicit(&o->offset, 0, memory_order_relaxed);
     atomic_store_explicit(&o->flags, flags, memory_order_relaxed);
     atomic_store_explicit(&o->in_kernel, false, memory_order_relaxed);
+    atomic_store_explicit(&o->shared, false, memory_order_relaxed);
     _Atomic uint64_t *holders = holders_of(e, open);
     for (uint32_t k = 0; k < e->region.n_holders; k++)
         atomic_store_explicit(&holders[k], k == e->slot / 64 ? 1ull << (e->slot % 64) : 0, memory_order_relaxed);
@@ -145,8 +146,10 @@ void tb_opens_abandon(tb_engine *e)
 void tb_opens_hold(tb_engine *e, uint32_t slot)
 {
     for (uint32_t i = 0; i < e->region.n_opens; i++)
-        if (e->local_refs[i])
+        if (e->local_refs[i]) {
+            e->region.opens[i].shared = true;
             holders_of(e, i)[slot / 64] |= 1ull << (slot % 64);
+        }
 }
 
 /* A process that ends without closing its files has closed them. */

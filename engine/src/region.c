@@ -149,6 +149,8 @@ static void init_locks(struct tb_region *r)
     for (uint32_t i = 0; i < TB_STRIPES; i++) {
         tb_lock_init(&r->locks->chunk[i].lock);
         tb_lock_init(&r->locks->file[i].lock);
+        tb_lock_init(&r->locks->end[i].lock);
+        tb_lock_init(&r->locks->offset[i].lock);
     }
     struct tb_lock *single[] = {&h->daemon_lock, &h->queue_lock,   &h->names_lock,   &h->fragments_lock,
                                 &h->files_lock,  &h->clients_lock, &h->slab_commit.lock, &h->journal_commit.lock, &h->journal_lock, &h->samples_lock,

@@ -13,10 +13,13 @@
  *   fragment per-block intervals of a large buffer whose bytes are not one interval
  *
  * Locks, in the order in which they may be taken together:
- *   chunk stripe -> file stripe -> { slab, queue, names, fragments, journal }
+ *   { end stripe, offset stripe } -> claim of a file -> chunk stripe -> file stripe
+ *   -> { slab, queue, names, fragments, journal }
  * A thread holds at most one of each kind.  The chunk stripe of (file, chunk)
  * protects the buffers whose cells lie in that chunk and their hash chains; the
- * file stripe protects the record and its list of buffers.
+ * file stripe protects the record and its list of buffers.  The end stripe of a
+ * file is held by who appends to it or sets its length (end.h), the offset stripe
+ * of an open by who writes at the offset that it shares with others.
  *
  * A buffer goes FREE -> ALLOCATED (client noted) -> LIVE (in hash and file list)
  * -> FREE, or LIVE -> RETAINED (out of the hash, held by `prev` of the buffer
@@ -101,6 +104,7 @@ enum tb_file_flag {
     TB_FILE_OTHER_MODE = 512, /* SYNC is not what its prefix says: until the last close (override.c) */
     TB_FILE_FSYNC_PFS = 1024, /* fsync promises the PFS: until the last close */
     TB_FILE_WAITING = 2048, /* takes its place at its first flush: waiting.h */
+    TB_FILE_OVERFLOWN = 4096, /* bytes past its end went to the backing file, which may be longer than a killed writer said */
 };
 
 struct tb_file {
@@ -109,6 +113,7 @@ struct tb_file {
     uint64_t device, inode;
     int64_t birth_ns; /* 0 where the file system has none */
     _Atomic uint64_t size;
+    uint64_t cut_to; /* while CUTTING: its new length */
     uint64_t backing_size; /* of the backing file at the last flush or open, with its times */
     int64_t backing_mtime_ns, backing_ctime_ns;
     _Atomic int64_t written_ns; /* above 0: of the last write, pending for the backing file; below: it has it, see times.h */
@@ -120,6 +125,7 @@ struct tb_file {
     _Atomic int32_t error; /* of the last flush, until reported */
     _Atomic uint32_t placement; /* what placement remembers of it: its heat, or the rules its name matches */
     _Atomic uint32_t flags;
+    _Atomic uint32_t n_cuts; /* how often it was made shorter: who read meanwhile reads again */
     _Atomic uint32_t flusher; /* client slot + 1 that flushes or truncates, 0 none */
     uint32_t queue_next;
     uint32_t directory; /* node of the tree of names */
@@ -145,6 +151,7 @@ struct tb_open {
     uint32_t file;
     _Atomic uint64_t offset;
     _Atomic int flags; /* as given to open */
+    _Atomic bool shared;    /* with a forked process */
     _Atomic bool in_kernel; /* the file is coherent, and the kernel's own offset is this description's */
     _Atomic uint32_t next_free;
 };
@@ -301,7 +308,7 @@ struct tb_file_lock {
 
 struct tb_locks {
     struct tb_chunk_lock chunk[TB_STRIPES];
-    struct tb_file_lock file[TB_STRIPES];
+    struct tb_file_lock file[TB_STRIPES], end[TB_STRIPES], offset[TB_STRIPES];
 };
 
 /* The region as one process sees it. */

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "file.h"
+#include "end.h"
 #include "filemap.h"
 #include "flush.h"
 #include "instance.h"
@@ -29,17 +29,6 @@ static bool is_marked(const uint8_t *bits, uint32_t i)
     return bits[i / 8] >> i % 8 & 1;
 }
 
-/* A writer was killed before it raised the size: what it wrote is there, rather than coming back with a longer file. */
-static void cover(tb_engine *e, struct tb_file *f)
-{
-    for (uint32_t i = f->first; i != TB_NONE; i = e->region.buffers[i].file_next) {
-        const struct tb_buffer *b = &e->region.buffers[i];
-        uint64_t size = f->size, end = b->valid_hi > b->valid_lo ? tb_buffer_start(e, b) + b->valid_hi : 0;
-        while (size < end && !atomic_compare_exchange_weak(&f->size, &size, end))
-            ;
-    }
-}
-
 /* Lists first: a killed client may have left a buffer in one that it had taken out of the hash. */
 static void mend_list(tb_engine *e, struct tb_file *f)
 {
@@ -51,7 +40,8 @@ static void mend_list(tb_engine *e, struct tb_file *f)
             *link = b->file_next;
     }
     tb_file_recount(e, f);
-    cover(e, f);
+    for (uint32_t i = f->first; i != TB_NONE; i = e->region.buffers[i].file_next)
+        tb_file_cover(f, tb_buffer_start(e, &e->region.buffers[i]), &e->region.buffers[i]);
 }
 
 static void mend_lists(tb_engine *e)
@@ -167,7 +157,8 @@ static void release_claims(tb_engine *e, uint32_t slot)
         uint32_t holder = slot + 1;
         if (f->flusher != holder)
             continue;
-        f->flags &= ~(uint32_t)(TB_FILE_HELD | TB_FILE_CUTTING);
+        if (!(f->flags & TB_FILE_CUTTING))
+            f->flags &= ~(uint32_t)TB_FILE_HELD;
         if (atomic_compare_exchange_strong(&f->flusher, &holder, 0))
             tb_file_release(e, i);
     }
@@ -182,6 +173,7 @@ static void repair_client(tb_engine *e, uint32_t slot)
     bool executes = tb_client_runs(c);
     tb_intents_finish(e, slot);
     release_claims(e, slot);
+    tb_end_repair(e);
     repair_buffers(e, slot);
     if (tb_opens_forget_client(e, slot, executes))
         c->image = 0;
