@@ -23,6 +23,7 @@
 #include "repair.h"
 #include "route.h"
 
+#define BURIED UINT64_MAX /* the start time of a client that is known to be dead */
 #define AWAITED_NS 60000000000ull /* a child whose parent has ended may take so long until it runs */
 #define OWN_FD_FROM 600 /* the engine's descriptors stand above those that programs number themselves */
 
@@ -90,10 +91,14 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Where a start time can't be read (no descriptor is free), a process of that number is believed to be the same one. */
 bool tb_client_runs(const struct tb_client *c)
 {
     int pid = c->pid;
-    return pid && (kill(pid, 0) == 0 || errno == EPERM) && tb_process_start_time(pid) == c->start_time;
+    if (!pid || (kill(pid, 0) && errno != EPERM))
+        return false;
+    uint64_t started = tb_process_start_time(pid);
+    return started && c->start_time ? started == c->start_time : c->start_time != BURIED;
 }
 
 bool tb_client_is_alive(const struct tb_client *c)
@@ -318,7 +323,7 @@ static void bury_all(tb_engine *e)
 {
     for (uint32_t i = 0; i < e->region.n_clients; i++) {
         e->region.clients[i].awaited_ns = 0;
-        e->region.clients[i].start_time = UINT64_MAX;
+        e->region.clients[i].start_time = BURIED;
     }
 }
 

@@ -5,6 +5,8 @@
  */
 #include "fixture.h"
 
+#include <sys/resource.h>
+
 #include <errno.h>
 
 #include "check.h"
@@ -255,12 +257,34 @@ static void unlinked_bytes_are_freed(void **state)
     fixture_stop(&x);
 }
 
+/* A process that can open nothing can't read when others started: it must not take their claims and opens for those of the dead. */
+static void living_clients_live_when_no_descriptor_is_free(void **state)
+{
+    (void)state;
+    struct fixture x;
+    int fds[1024], n = 0;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(&x);
+    const struct tb_client *self = &x.engine->region.clients[x.engine->slot];
+    struct tb_client dead = *self;
+    dead.pid = 4194304; /* more than a kernel numbers */
+    while (n < 1024 && (fds[n] = dup(0)) >= 0)
+        n++;
+    bool lives = tb_client_is_alive(self), dead_lives = tb_client_is_alive(&dead);
+    bool full = n < 1024 && open("/dev/null", O_RDONLY) < 0;
+    while (n)
+        close(fds[--n]);
+    assert_true(full && lives && !dead_lives);
+    fixture_stop(&x);
+}
+
 int main(void)
 {
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){1000, 1000});
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_async),           cmocka_unit_test(random_sync),
         cmocka_unit_test(random_scratch),         cmocka_unit_test(scratch_full_is_enospc),
-        cmocka_unit_test(unlinked_bytes_are_freed),
+        cmocka_unit_test(unlinked_bytes_are_freed), cmocka_unit_test(living_clients_live_when_no_descriptor_is_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
