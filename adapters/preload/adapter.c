@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -158,6 +159,13 @@ int tb_fd_adopt(int fd, struct tb_io *io)
 {
     tb_fd_set(fd, io);
     return fd <= STDERR_FILENO || tb_has_ring ? tb_fd_coherent(fd) : 0;
+}
+
+int tb_fd_own_from(void)
+{
+    struct rlimit allowed;
+    rlim_t half = REAL(getrlimit)(RLIMIT_NOFILE, &allowed) ? 0 : allowed.rlim_cur / 2;
+    return half < TB_OWN_FD_FROM ? (int)half : TB_OWN_FD_FROM;
 }
 
 /* A bit for each number. */

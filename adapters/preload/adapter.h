@@ -57,6 +57,8 @@ void tb_fd_set(int fd, struct tb_io *io);
 /* Managed from now on; what is used past every wrapper (by libc's standard streams, a ring) is made coherent: 0, or -1 and errno. */
 int tb_fd_adopt(int fd, struct tb_io *io);
 #define TB_OWN_FD_FROM 600 /* the engine's own descriptors have higher numbers than those that programs choose themselves */
+/* The same, or as far as so many are allowed. */
+int tb_fd_own_from(void);
 /* Descriptors that the engine opened for itself; to the program they do not exist.  Add one, take one away. */
 void tb_fd_own(int fd);
 void tb_fd_disown(int fd);

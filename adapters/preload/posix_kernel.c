@@ -197,7 +197,7 @@ static struct holder *make_holder(int fd, const struct stat *st)
         int none = 0;
         if (!atomic_compare_exchange_strong(&holders[i].n_mappings, &none, BUSY))
             continue;
-        if ((copy_fd = fcntl(fd, F_DUPFD_CLOEXEC, TB_OWN_FD_FROM)) >= 0) {
+        if ((copy_fd = fcntl(fd, F_DUPFD_CLOEXEC, tb_fd_own_from())) >= 0) {
             tb_fd_own(copy_fd);
             holders[i].device = st->st_dev;
             holders[i].inode = st->st_ino;

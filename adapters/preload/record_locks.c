@@ -224,7 +224,7 @@ static int take_kept(struct tb_lock_mark *m, int flags)
 static int open_unmarked(const char *path, int flags, mode_t mode)
 {
     int low = REAL(open)(path, flags, mode);
-    int high = low < 0 || find_of(low) ? -1 : REAL(fcntl)(low, F_DUPFD_CLOEXEC, TB_OWN_FD_FROM);
+    int high = low < 0 || find_of(low) ? -1 : REAL(fcntl)(low, F_DUPFD_CLOEXEC, tb_fd_own_from());
     if (low >= 0)
         tb_fd_own(high >= 0 ? high : low);
     if (high >= 0)
@@ -239,16 +239,14 @@ static int open_unmarked(const char *path, int flags, mode_t mode)
 static int open_marked(const char *path, int flags, mode_t mode)
 {
     bool taken[TB_OWN_FD_FROM] = {false};
-    int blank = REAL(open)("/", O_PATH | O_CLOEXEC), at = blank;
-    for (; at >= 0 && at < TB_OWN_FD_FROM; at = REAL(fcntl)(blank, F_DUPFD_CLOEXEC, 0))
+    int above = tb_fd_own_from(), blank = REAL(open)("/", O_PATH | O_CLOEXEC), at = blank;
+    for (; at >= 0 && at < above; at = REAL(fcntl)(blank, F_DUPFD_CLOEXEC, 0))
         taken[at] = true;
     if (at >= 0)
         REAL(close)(at);
-    else if (blank >= 0 && blank < TB_OWN_FD_FROM) /* so many are not allowed: room for this one */
-        taken[blank] = false, REAL(close)(blank);
     int fd = REAL(open)(path, flags, mode);
     int rc = fd < 0 ? -errno : fd;
-    for (int i = 0; i < TB_OWN_FD_FROM; i++)
+    for (int i = 0; i < above; i++)
         if (taken[i])
             REAL(close)(i);
     if (fd >= 0)

@@ -50,9 +50,11 @@ bare prepare $action
 is_same new
 is_same old
 if [ -z "$action" ]; then
-    inside race > "$root/race"
-    cat "$root/race"
-    grep -q 'lost 0$' "$root/race" || failed=1
+    for descriptors in 1024 256; do
+        (ulimit -n $descriptors && inside race) > "$root/race" 2>&1
+        echo "$descriptors descriptors allowed: $(cat "$root/race")"
+        grep -q 'asked 150 times, lost 0$' "$root/race" || failed=1
+    done
 fi
 "$bin/tierctl" stop -i $name > "$root/stopped" 2>&1 || { failed=1; cat "$root/stopped"; }
 exit $failed

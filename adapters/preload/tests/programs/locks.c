@@ -467,17 +467,29 @@ static void *disturb(void *arg)
         truncate_name();
         append_sync();
         link_unlink();
+        map_it();
+    }
+    return NULL;
+}
+
+static void *disturb_by_children(void *arg)
+{
+    (void)arg;
+    while (!stops) {
+        child_acts();
+        run_program();
     }
     return NULL;
 }
 
 static void lock_in_thread(void)
 {
-    pthread_t t;
+    pthread_t t[3];
     fd = make(f, O_CREAT);
     put(fd, BYTES, 0);
     appended = open(f, O_WRONLY | O_APPEND);
-    pthread_create(&t, NULL, disturb, NULL);
+    for (int i = 0; i < 3; i++)
+        pthread_create(&t[i], NULL, i < 2 ? disturb : disturb_by_children, NULL);
     for (int i = 0; i < RACE_ROUNDS; i++) {
         struct flock all = {.l_type = F_UNLCK};
         if (run_lock(fd, FCNTL))
@@ -492,7 +504,8 @@ static void lock_in_thread(void)
             fcntl(fd, F_SETLK, &all);
     }
     stops = true;
-    pthread_join(t, NULL);
+    for (int i = 0; i < 3; i++)
+        pthread_join(t[i], NULL);
     _exit(0);
 }
 
