@@ -1,6 +1,7 @@
 #include "ctl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <signal.h>
@@ -90,19 +91,26 @@ int ctl_await(const char *name)
     return 0;
 }
 
-/* The caller's descriptors are not the daemon's to keep: it would hold its locks, pipes and mounts for as long as it lives. */
-static int keep_alone(int fd)
+#define DAEMON_READY 3 /* the daemon's descriptors: how the start went, */
+#define DAEMON_OWNER 4 /* and the pipe whose other end its owner holds */
+
+/*
+ * The caller's descriptors are not the daemon's to keep: it would hold its locks, pipes and mounts for as long as it lives.
+ * Each first goes where it is in nobody's way.
+ */
+static void keep_alone(int ready, int owner)
 {
-    if (fd != STDERR_FILENO + 1)
-        dup2(fd, STDERR_FILENO + 1);
-    closefrom(STDERR_FILENO + 2);
-    return STDERR_FILENO + 1;
+    int high_ready = fcntl(ready, F_DUPFD, DAEMON_OWNER + 1), high_owner = owner < 0 ? -1 : fcntl(owner, F_DUPFD, DAEMON_OWNER + 1);
+    dup2(high_ready, DAEMON_READY);
+    if (owner >= 0)
+        dup2(high_owner, DAEMON_OWNER);
+    closefrom(owner < 0 ? DAEMON_READY + 1 : DAEMON_OWNER + 1);
 }
 
 static void exec_daemon(const struct ctl_daemon *d, int ready)
 {
-    char program[PATH_MAX], fd[16];
-    const char *argv[12] = {program, d->config};
+    char program[PATH_MAX], fd[16], owner[16];
+    const char *argv[14] = {program, d->config};
     int n = 2;
     ctl_sibling("tierd", program, sizeof(program));
     snprintf(fd, sizeof(fd), "%d", ready);
@@ -112,6 +120,11 @@ static void exec_daemon(const struct ctl_daemon *d, int ready)
     argv[n++] = d->name;
     argv[n++] = "--ready";
     argv[n++] = fd;
+    if (d->is_owned) {
+        snprintf(owner, sizeof(owner), "%d", DAEMON_OWNER);
+        argv[n++] = "--owner";
+        argv[n++] = owner;
+    }
     if (d->mode) {
         argv[n++] = "--mode";
         argv[n++] = d->mode;
@@ -125,17 +138,20 @@ static void exec_daemon(const struct ctl_daemon *d, int ready)
 
 int ctl_start_daemon(struct ctl_daemon *d)
 {
-    int ready[2];
+    int ready[2], owner[2] = {-1, -1};
     char text[2048] = "";
     size_t n = 0;
-    if (pipe(ready))
+    if (pipe(ready) || (d->is_owned && pipe2(owner, O_CLOEXEC)))
         return ctl_fail("cannot make a pipe: %s", strerror(errno));
     pid_t pid = fork();
     if (pid == 0) {
-        close(ready[0]);
-        exec_daemon(d, keep_alone(ready[1]));
+        keep_alone(ready[1], owner[0]);
+        exec_daemon(d, DAEMON_READY);
     }
     close(ready[1]);
+    if (d->is_owned)
+        close(owner[0]);
+    d->owner = owner[1];
     for (ssize_t r; n < sizeof(text) - 1 && (r = read(ready[0], text + n, sizeof(text) - 1 - n)) > 0; n += (size_t)r)
         ;
     close(ready[0]);
@@ -145,6 +161,15 @@ int ctl_start_daemon(struct ctl_daemon *d)
     waitpid(pid, NULL, 0);
     text[strcspn(text, "\n")] = 0;
     return ctl_fail("%s", *text ? text : "tierd ended before its instance stood");
+}
+
+void ctl_tell_daemon(const struct ctl_daemon *d, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (d->is_owned)
+        vdprintf(d->owner, format, args);
+    va_end(args);
 }
 
 void ctl_stop_daemon(tb_engine *engine)

@@ -24,10 +24,14 @@ void ctl_default_name(const char *config, char *out, size_t size);
 struct ctl_daemon {
     const char *config, *fragment, *mode; /* the last two may be NULL */
     char name[64];
+    bool is_owned; /* it ends with this process: see ctl_tell_daemon */
     long pid;
+    int owner; /* what this process holds for as long as it lives */
 };
 /* Start tierd and wait until its instance stands; prints its message and returns the exit status otherwise. */
 int ctl_start_daemon(struct ctl_daemon *daemon);
+/* To the daemon that this process owns: "program PID", or "keep", it is to stay when this process ends. */
+void ctl_tell_daemon(const struct ctl_daemon *daemon, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Tell the daemon to end its background work and wait for it. */
 void ctl_stop_daemon(tb_engine *engine);
 

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -16,6 +15,7 @@
 #include "ctl.h"
 #include "ending.h"
 #include "nodes.h"
+#include "signals.h"
 #include "trace.h"
 #include <tierbench/program.h>
 
@@ -84,16 +84,6 @@ static bool find_program(const char *name, char *out, size_t size)
     return false;
 }
 
-/* Those that are passed on to the program: from the daemon's start until there is a program they wait. */
-static void hold_signals(int how)
-{
-    sigset_t passed_on;
-    sigemptyset(&passed_on);
-    sigaddset(&passed_on, SIGINT);
-    sigaddset(&passed_on, SIGTERM);
-    sigprocmask(how, &passed_on, NULL);
-}
-
 static void exec_program(const struct run *r)
 {
     char library[PATH_MAX], mpi[PATH_MAX], preload[5 * PATH_MAX], config[PATH_MAX], tracers[2 * PATH_MAX];
@@ -107,40 +97,26 @@ static void exec_program(const struct run *r)
     setenv("TIERBENCH_INSTANCE", r->daemon.name, 1);
     setenv("TIERBENCH_CONFIG", realpath(r->daemon.config, config) ? config : r->daemon.config, 1);
     setenv("LD_PRELOAD", preload, 1);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    signal(SIGPIPE, SIG_DFL);
-    hold_signals(SIG_UNBLOCK);
+    ctl_signals_give_back();
     execvp(r->command[0], r->command);
     fprintf(stderr, "tierctl: cannot run %s: %s\n", r->command[0], strerror(errno));
     _exit(127);
-}
-
-static volatile pid_t running;
-
-static void forward(int sig)
-{
-    if (running > 0)
-        kill(running, sig);
 }
 
 static int run_program(struct run *r)
 {
     int status;
     double start = ctl_now();
-    struct sigaction act = {.sa_handler = forward};
-    sigaction(SIGINT, &act, NULL);
-    sigaction(SIGTERM, &act, NULL);
     pid_t pid = fork();
     if (pid < 0)
         return ctl_fail("cannot fork: %s", strerror(errno));
     if (pid == 0)
         exec_program(r);
-    running = pid;
-    hold_signals(SIG_UNBLOCK);
+    ctl_tell_daemon(&r->daemon, "program %ld\n", (long)pid);
+    ctl_signals_pass_to(pid);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    running = 0;
+    ctl_signals_program_ended();
     r->program_s = ctl_now() - start;
     ctl_trace_program_ended(&r->trace);
     r->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -177,6 +153,7 @@ static int finish(struct run *r)
     struct tb_config config = *tb_instance_config(r->engine);
     tb_instance_info(r->engine, &info);
     if (drained || r->keep) {
+        ctl_tell_daemon(&r->daemon, "keep\n");
         if (r->keep && !drained)
             fprintf(stderr, "tierctl: instance %s stays; end it with: %s\n", r->daemon.name, retry);
         tb_instance_retire(r->engine, false);
@@ -240,12 +217,12 @@ int tb_run_command(int argc, char **argv)
     if (tb_program_unserved(program))
         return ctl_fail("run: %s %s: the adapter cannot serve it", program, tb_program_unserved(program));
     snprintf(r.daemon.name, sizeof(r.daemon.name), "run-%ld", (long)getpid());
-    signal(SIGPIPE, SIG_IGN); /* whoever reads our report may stop: the instance is drained and ended all the same */
     if (r.nodes.launch)
-        return hold_signals(SIG_BLOCK), run_on_nodes(&r);
+        return ctl_signals_hold(r.daemon.name), run_on_nodes(&r);
     if ((rc = ctl_trace_check(&r.trace)) || (rc = ctl_trace_begin(&r.trace, r.daemon.name)))
         return rc;
-    hold_signals(SIG_BLOCK);
+    r.daemon.is_owned = true;
+    ctl_signals_hold(r.daemon.name);
     if ((rc = ctl_start_daemon(&r.daemon)) || (rc = ctl_attach(r.daemon.name, &r.engine))) {
         ctl_trace_forget(&r.trace);
         return rc;

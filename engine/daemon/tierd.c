@@ -1,8 +1,9 @@
 /*
  * tierd: the daemon of one instance.  Makes the region and the tiers, then works
- * in the background (flush, repair, samples) until SIGTERM.  It drains at its
- * end unless somebody else does, and never drops what is dirty: the instance
- * stays until `tierctl stop` removes it.
+ * in the background (flush, repair, samples) until SIGTERM, SIGINT, SIGHUP or SIGQUIT.
+ * It drains at its end unless somebody else does, and never drops what is dirty: the
+ * instance stays until `tierctl stop` removes it.  One that `tierctl run` owns
+ * removes it itself when its owner was killed (owner.h).
  *
  * Without CONFIG it stands in for Hermes' daemon: the configuration is
  * HERMES_CONF's, and the instance goes when the programs that used it are gone.
@@ -11,25 +12,31 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "instance.h"
+#include "owner.h"
 
-#define LOOK_NS 50000000 /* between looks for clients, */
+#define LOOK_MS 50 /* between looks for clients, */
 #define SERVED_LOOKS 200
+#define RETRY_SECONDS 5 /* after a drain that failed and that nobody else tries again */
 #define IDLE_LOOKS 20    /* and so many without one: the next program of a script may be about to start */
 
 struct options {
     const char *config, *fragment, *name, *mode;
     int ready; /* descriptor that is told how the start went, -1: stderr */
+    struct owner owner;
     bool foreground;
-    bool for_hermes;     /* named by HERMES_CONF: ends with its clients */
+    bool for_hermes;     /* named by HERMES_CONF: ends with its clients, */
+    bool ends_alone;     /* as one whose owner is gone does */
     char own_name[64];   /* after the configuration file, where none is given */
 };
 
@@ -41,7 +48,7 @@ static int say(const struct options *o, const char *text)
 
 static const struct option long_options[] = {
     {"instance", required_argument, NULL, 'i'}, {"mode", required_argument, NULL, 'm'},
-    {"ready", required_argument, NULL, 'r'},    {"foreground", no_argument, NULL, 'f'},
+    {"ready", required_argument, NULL, 'r'},    {"owner", required_argument, NULL, 'o'}, {"foreground", no_argument, NULL, 'f'},
     {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
 };
 
@@ -57,7 +64,7 @@ static void name_by_environment(struct options *o)
     if (dot && dot != o->own_name)
         *dot = 0;
     o->name = o->own_name;
-    o->for_hermes = o->foreground = true;
+    o->for_hermes = o->ends_alone = o->foreground = true;
 }
 
 static int parse(int argc, char **argv, struct options *o)
@@ -65,11 +72,13 @@ static int parse(int argc, char **argv, struct options *o)
     static const char usage[] = "usage: tierd CONFIG [FRAGMENT] -i NAME [--mode MODE] [--foreground]\n"
                                 "       HERMES_CONF=CONFIG tierd   (as Hermes' daemon: ends with the programs that used it)";
     *o = (struct options){.ready = -1};
+    owner_begin(&o->owner, -1);
     for (int c; (c = getopt_long(argc, argv, "i:h", long_options, NULL)) != -1;)
         switch (c) {
         case 'i': o->name = optarg; break;
         case 'm': o->mode = optarg; break;
         case 'r': o->ready = atoi(optarg); break;
+        case 'o': owner_begin(&o->owner, atoi(optarg)); break;
         case 'f': o->foreground = true; break;
         case 'h': puts(usage); exit(0);
         default: return say(o, usage);
@@ -117,16 +126,42 @@ static void open_log(const char *name)
         dup2(log >= 0 ? log : null, 2);
 }
 
-/* Until a signal, or until it has nobody left to serve. */
-static void wait_for_end(const struct options *o, tb_engine *e)
+/* What ends the daemon.  One that is ignored from the start (nohup) stays ignored. */
+static sigset_t ending_signals(void)
 {
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
-    const struct timespec look = {0, LOOK_NS};
-    for (int idle = 0; idle < IDLE_LOOKS && (o->for_hermes ? sigtimedwait(&ends, NULL, &look) : sigwaitinfo(&ends, NULL)) < 0;)
-        idle = o->for_hermes && tb_instance_is_idle(e) ? idle + 1 : 0;
+    sigaddset(&ends, SIGHUP);
+    sigaddset(&ends, SIGQUIT);
+    return ends;
+}
+
+static void hear_owner(struct options *o, tb_engine *e)
+{
+    owner_hear(&o->owner);
+    if (!o->owner.gone)
+        return;
+    o->ends_alone = true;
+    tb_instance_end_with_clients(e);
+}
+
+/* Until a signal, or until it has nobody left to serve. */
+static void wait_for_end(struct options *o, tb_engine *e)
+{
+    sigset_t ends = ending_signals();
+    struct pollfd look[] = {{.fd = signalfd(-1, &ends, SFD_CLOEXEC), .events = POLLIN}, {.events = POLLIN}};
+    for (int idle = 0; idle < IDLE_LOOKS;) {
+        look[1].fd = o->owner.fd;
+        int n = poll(look, 2, o->ends_alone ? LOOK_MS : -1);
+        if (n > 0 && look[0].revents)
+            break;
+        if (n > 0 && look[1].revents)
+            hear_owner(o, e);
+        idle = o->ends_alone && !owner_has_program(&o->owner) && tb_instance_is_idle(e) ? idle + 1 : 0;
+    }
+    close(look[0].fd);
 }
 
 static void report_failure(void *arg, const struct tb_file_report *r)
@@ -135,18 +170,31 @@ static void report_failure(void *arg, const struct tb_file_report *r)
     fprintf(stderr, "tierd: %s: not flushed: %s\n", r->path, strerror(-r->error));
 }
 
-/* What could not be flushed keeps its instance. */
-static int end(const struct options *o, const struct tb_config *c, tb_engine *e)
+/* True where the instance is gone.  What could not be flushed keeps it. */
+static bool drain_and_end(const struct options *o, const struct tb_config *c, tb_engine *e, int *rc)
 {
-    bool ends = o->for_hermes && tb_instance_retire(e, true) == 0; /* else somebody else is ending it */
-    int rc = tb_instance_drain(e, (int)c->flush.threads, NULL, report_failure, NULL);
-    if (!rc && ends)
-        return tb_instance_destroy(e), 0;
+    bool ends = o->ends_alone && tb_instance_retire(e, true) == 0; /* else somebody else is ending it */
+    *rc = tb_instance_drain(e, (int)c->flush.threads, NULL, report_failure, NULL);
+    if (!*rc && ends)
+        return tb_instance_destroy(e), true;
     if (ends) {
         tb_instance_retire(e, false);
         fprintf(stderr, "tierd: instance %s stays, for not all of it is on the PFS; try again with: tierctl stop -i %s\n", o->name, o->name);
     }
-    tb_engine_detach(e);
+    return false;
+}
+
+/* Whose owner is gone has nobody who tries again: it does so itself, until a signal. */
+static int end(const struct options *o, const struct tb_config *c, tb_engine *e)
+{
+    const struct timespec pause = {RETRY_SECONDS, 0};
+    sigset_t ends = ending_signals();
+    bool gone;
+    int rc;
+    while (!(gone = drain_and_end(o, c, e, &rc)) && o->owner.gone && rc && sigtimedwait(&ends, NULL, &pause) < 0)
+        ;
+    if (!gone)
+        tb_engine_detach(e);
     return rc ? 3 : 0;
 }
 
@@ -176,7 +224,7 @@ static bool is_served(const struct options *o, const struct tb_config *c)
         if (listed && other.daemon_alive && !other.ends)
             return true;
         dead = listed && !other.daemon_alive ? dead + 1 : 0;
-        nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+        nanosleep(&(struct timespec){0, LOOK_MS * 1000000l}, NULL);
     }
     return false;
 }
@@ -193,7 +241,7 @@ static void say_left(const struct options *o, const struct tb_config *c, struct 
                  "with -i, or recover it: %.800s", o->name, recovers);
 }
 
-static int serve(const struct options *o, struct tb_config *c)
+static int serve(struct options *o, struct tb_config *c)
 {
     tb_engine *e;
     struct tb_error err = {""};
@@ -237,13 +285,10 @@ int main(int argc, char **argv)
     struct options o;
     struct tb_error err = {""};
     struct tb_config *c = calloc(1, sizeof(*c));
-    sigset_t ends;
+    sigset_t ends = ending_signals(); /* blocked before any thread starts: only the main thread waits for them */
     int rc = parse(argc, argv, &o);
     if (rc || !c)
         return 2;
-    sigemptyset(&ends); /* blocked before any thread starts: only the main thread waits for them */
-    sigaddset(&ends, SIGTERM);
-    sigaddset(&ends, SIGINT);
     sigprocmask(SIG_BLOCK, &ends, NULL);
     rc = read_config(&o, c, &err);
     if (rc)

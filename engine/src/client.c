@@ -58,6 +58,22 @@ static ssize_t read_process(int pid, const char *what, void *out, size_t size)
     return n;
 }
 
+/* The text of /proc/PID/stat from a word on; NULL: it has fewer.  The name may hold anything, so words count from its end. */
+static const char *stat_word(const char *text, int n)
+{
+    const char *p = strrchr(text, ')');
+    for (int word = 0; p && word < n; word++)
+        p = strchr(p + 1, ' ');
+    return p ? p + 1 : NULL;
+}
+
+/* A process that was killed keeps its number until its parent asks; one whose first thread alone has ended lives. */
+static bool has_ended(const char *text)
+{
+    const char *state = stat_word(text, 1), *threads = stat_word(text, 18);
+    return state && threads && (*state == 'Z' || *state == 'X') && strtol(threads, NULL, 10) <= 1;
+}
+
 uint64_t tb_process_start_time(int pid)
 {
     char text[1024];
@@ -65,10 +81,8 @@ uint64_t tb_process_start_time(int pid)
     if (n <= 0)
         return 0;
     text[n] = 0;
-    char *p = strrchr(text, ')'); /* the name may hold anything; start time is the 20th word behind it */
-    for (int word = 0; p && word < 20; word++)
-        p = strchr(p + 1, ' ');
-    return p ? strtoull(p + 1, NULL, 10) : 0;
+    const char *start = has_ended(text) ? NULL : stat_word(text, 20);
+    return start ? strtoull(start, NULL, 10) : 0;
 }
 
 /*

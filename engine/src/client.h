@@ -126,6 +126,7 @@ int tb_client_own_fd(int fd);
 int tb_client_attach_alone(const char *name, int lease, struct tb_io *base, tb_engine **out);
 void tb_client_free(tb_engine *e);
 tb_engine *tb_client_new(struct tb_io *base);
+/* In clock ticks since boot; 0: there is no such process, or it has ended. */
 uint64_t tb_process_start_time(int pid);
 bool tb_client_is_alive(const struct tb_client *c);
 /* The process itself lives, whatever program it runs by now. */

@@ -118,6 +118,11 @@ int tb_instance_become_daemon(tb_engine *e)
     return tb_lease_lock(e->lease, TB_LEASE_DAEMON);
 }
 
+void tb_instance_end_with_clients(tb_engine *e)
+{
+    e->header->is_to_end = true;
+}
+
 bool tb_instance_is_idle(tb_engine *e)
 {
     return e->header->is_to_end && live_clients(&e->region) == 0;

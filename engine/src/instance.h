@@ -71,6 +71,8 @@ int tb_instance_become_daemon(tb_engine *engine);
 
 /* A client that wants the daemon to end behind it (HERMES_STOP_DAEMON) was here, and no client is left. */
 bool tb_instance_is_idle(tb_engine *engine);
+/* As if such a client had been here. */
+void tb_instance_end_with_clients(tb_engine *engine);
 /*
  * Before an instance is drained and destroyed: nobody attaches, and what clients that live
  * write from now on is written through.  `false` takes the first back.

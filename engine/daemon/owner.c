@@ -1,0 +1,61 @@
+#include "owner.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+void owner_begin(struct owner *o, int fd)
+{
+    *o = (struct owner){.fd = fd, .program = -1};
+}
+
+static void forget_program(struct owner *o)
+{
+    if (o->program >= 0)
+        close(o->program);
+    o->program = -1;
+}
+
+static void end_pipe(struct owner *o, bool gone)
+{
+    close(o->fd);
+    o->fd = -1;
+    o->gone = gone;
+}
+
+/* Words come whole: each is one short write to an empty pipe. */
+static void obey(struct owner *o, char *words)
+{
+    int pid;
+    for (char *rest = words, *word; (word = strsep(&rest, "\n"));)
+        if (sscanf(word, "program %d", &pid) == 1) {
+            forget_program(o);
+            o->program = (int)syscall(SYS_pidfd_open, pid, 0); /* an old kernel has none: then only clients are waited for */
+        } else if (strcmp(word, "keep") == 0 && o->fd >= 0) {
+            end_pipe(o, false);
+        }
+}
+
+void owner_hear(struct owner *o)
+{
+    char words[256];
+    ssize_t n = read(o->fd, words, sizeof(words) - 1);
+    if (n < 0 && errno == EINTR)
+        return;
+    words[n > 0 ? n : 0] = 0;
+    if (n > 0)
+        obey(o, words);
+    else
+        end_pipe(o, true);
+}
+
+bool owner_has_program(struct owner *o)
+{
+    struct pollfd end = {.fd = o->program, .events = POLLIN};
+    if (o->program >= 0 && poll(&end, 1, 0) > 0)
+        forget_program(o);
+    return o->program >= 0;
+}

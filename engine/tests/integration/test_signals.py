@@ -1,0 +1,197 @@
+"""`tierctl run` under signals, a closed terminal and SIGKILL: every byte that was acknowledged is on the PFS, and nothing is left."""
+
+import fcntl
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import time
+import unittest
+from pathlib import Path
+
+from instances import BIN, Instances, state_of
+
+# Writes and fsyncs line by line, says each number once it is synced, and ends when the first of the ending signals comes:
+# one sent to the whole group comes twice, by itself and passed on.
+PROGRAM = """
+import os, signal, sys, time
+fd, log = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600), os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+def note(sig, frame):
+    os.write(log, f"signal {sig}\\n".encode())
+    if sig not in (signal.SIGUSR1, signal.SIGUSR2):
+        for ending in ALL:
+            signal.signal(ending, signal.SIG_IGN)
+        sys.exit(5)
+ALL = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+for sig in ALL:
+    if signal.getsignal(sig) != signal.SIG_IGN:
+        signal.signal(sig, note)
+for i in range(int(sys.argv[3])):
+    os.pwrite(fd, b"%07d\\n" % i, 8 * i)
+    os.fsync(fd)
+    os.write(log, b"%d\\n" % i)
+    time.sleep(0.005)
+"""
+FOREVER, SHORT = 100_000, 200
+
+
+class Signals(Instances):
+    def setUp(self) -> None:
+        super().setUp()
+        self.log = self.root / "log"
+        self.err = self.root / "err"
+        self.stderr = self.err.open("wb")
+        self.addCleanup(self.stderr.close)
+
+    def run_program(self, *args: object, n: int = FOREVER, before: tuple[str, ...] = (), **how) -> subprocess.Popen[bytes]:
+        command = [*before, BIN / "tierctl", "run", "-c", self.config, *args, "--", sys.executable, "-c", PROGRAM, self.file, self.log, n]
+        how = {"stderr": self.stderr, "start_new_session": True} | how
+        process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, **how)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.name = f"run-{process.pid}"
+        self.until(lambda: self.acknowledged() > 20, "the program does not begin")
+        return process
+
+    def until(self, holds, what: str, seconds: float = 30) -> None:
+        end = time.monotonic() + seconds
+        while not holds():
+            self.assertLess(time.monotonic(), end, f"{what}: {self.err.read_text() if self.err.exists() else ''}")
+            time.sleep(0.01)
+
+    def lines(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+    def acknowledged(self) -> int:
+        return sum(not line.startswith("signal") for line in self.lines())
+
+    def program_pid(self) -> int:
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = entry.read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if str(self.log).encode() in words and not words[0].endswith(b"tierctl"):
+                return int(entry.parent.name)
+        return 0
+
+    def all_is_on_the_pfs(self) -> None:
+        self.assertFalse(self.shm().exists(), f"the region is left: {self.err.read_text()}")
+        self.assertEqual(self.daemons(), [])
+        self.nothing_is_left()
+        n, there = self.acknowledged(), self.file.read_bytes()
+        self.assertEqual(there[: 8 * n], b"".join(b"%07d\n" % i for i in range(n)))
+
+    def owner_gone(self) -> None:
+        """The daemon does it alone."""
+        self.until(lambda: not self.shm().exists() and not self.daemons(), "the daemon does not end", 40)
+        self.all_is_on_the_pfs()
+
+    def test_a_signal_to_the_group(self):
+        for sig in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            with self.subTest(sig=sig):
+                self.log.unlink(missing_ok=True)
+                process = self.run_program()
+                os.killpg(process.pid, sig)
+                self.assertEqual(process.wait(timeout=30), 5, self.err.read_text())
+                self.all_is_on_the_pfs()
+
+    def test_a_signal_to_tierctl_alone_is_passed_on(self):
+        process = self.run_program()
+        for sig in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP):
+            process.send_signal(sig)
+            self.until(lambda sig=sig: f"signal {int(sig)}" in self.lines(), f"{sig} does not come")
+        self.assertEqual(process.wait(timeout=30), 5, self.err.read_text())
+        self.all_is_on_the_pfs()
+
+    def test_the_terminal_goes(self):
+        ours, theirs = pty.openpty()
+
+        def make_it_the_terminal() -> None:
+            fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+
+        process = self.run_program(stdout=theirs, stderr=theirs, preexec_fn=make_it_the_terminal)
+        os.close(theirs)
+        os.close(ours)
+        self.assertEqual(process.wait(timeout=30), 5)
+        self.all_is_on_the_pfs()
+
+    def test_nohup_goes_on(self):
+        process = self.run_program(n=SHORT, before=("nohup",))
+        os.killpg(process.pid, signal.SIGHUP)
+        self.assertEqual(process.wait(timeout=30), 0, self.err.read_text())
+        self.assertEqual(self.acknowledged(), SHORT)
+        self.all_is_on_the_pfs()
+
+    def test_signals_while_draining(self):
+        """They are answered, and the drain goes on."""
+        device = self.root / "slow.yaml"
+        device.write_text("name: slow\nsource: none\nwrite_bandwidth: 1MiB/s\nread_bandwidth: 100MiB/s\nsync_time: 3s\nchannels: 1\n")
+        self.config.write_text(self.config.read_text().replace("/pfs}", f"/pfs, model: {device}}}"))
+        process = self.run_program()
+        process.terminate()
+        self.until(lambda: not self.program_pid(), "the program does not end")
+        time.sleep(0.3)
+        for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            process.send_signal(sig)
+            time.sleep(0.2)
+        self.assertEqual(process.wait(timeout=60), 5)
+        self.assertIn("the program has ended", self.err.read_text())
+        self.all_is_on_the_pfs()
+
+    def test_tierctl_killed(self):
+        process = self.run_program(n=SHORT)
+        process.kill()
+        self.until(lambda: self.acknowledged() == SHORT, "the program does not go on")
+        self.owner_gone()
+
+    def test_all_but_the_daemon_killed(self):
+        process = self.run_program()
+        os.killpg(process.pid, signal.SIGKILL)
+        self.owner_gone()
+
+    def test_tierctl_killed_and_a_program_that_has_not_attached_yet(self):
+        command = f"sleep 3; exec {sys.executable} -c '{PROGRAM}' {self.file} {self.log} 50"
+        process = subprocess.Popen([BIN / "tierctl", "run", "-c", self.config, "--", "sh", "-c", command], start_new_session=True,
+                                   stderr=self.stderr)
+        self.addCleanup(process.kill)
+        self.name = f"run-{process.pid}"
+        self.until(self.shm().exists, "no region")
+        time.sleep(0.5)
+        process.kill()
+        process.wait()
+        self.until(lambda: self.acknowledged() == 50, "the program does not come")
+        self.owner_gone()
+
+    def test_owner_gone_and_a_pfs_that_fails_for_a_while(self):
+        os.environ["TB_FAULT"] = f"op=fsync,errno=EIO,count=2,path={self.root}/pfs"
+        self.addCleanup(os.environ.pop, "TB_FAULT")
+        process = self.run_program()
+        os.killpg(process.pid, signal.SIGKILL)
+        self.owner_gone()
+
+    def test_keep(self):
+        process = self.run_program("--keep", n=50)
+        self.assertEqual(process.wait(timeout=30), 0, self.err.read_text())
+        time.sleep(2)
+        self.assertTrue(self.status()["daemon_alive"])
+        self.check(self.ctl("stop", "-i", self.name), 0)
+        self.all_is_on_the_pfs()
+
+    def test_the_daemon_is_out_of_reach(self):
+        """Of signals to the group, and of the terminal; and a SIGHUP of its own makes it drain."""
+        process = self.run_program()
+        daemon = self.daemons()[0]
+        self.assertEqual(os.getsid(daemon), daemon)
+        os.kill(daemon, signal.SIGHUP)
+        self.until(lambda: not self.daemons() or "State:\tZ" in state_of(daemon), "it does not end")
+        self.assertGreater(self.file.stat().st_size, 0)
+        os.killpg(process.pid, signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=30), 5, self.err.read_text())
+        self.all_is_on_the_pfs()
+
+
+if __name__ == "__main__":
+    unittest.main()
