@@ -65,6 +65,13 @@ conflict() {
     is "$(cat "$root/pfs/taken")" theirs && inside "assert get('taken') == 'ours'" && ! stop > "$root/said" 2>&1 && rm "$root/pfs/taken" &&
         "$bin/tierctl" drain --wait -i $name && is "$(cat "$root/pfs/taken")" ours
 }
+scripts() { # the kernel has no name of one that waits
+    local programs=$(dirname "$(readlink -f "$0")")/programs
+    mkdir "$root/bare" "$root/pfs/scripts" && cp "$programs/scripts.py" "$root" || return 1
+    (cd "$root/bare" && python3 "$root/scripts.py" | tee "$root/expected" | grep -c deep | grep -qx 5) &&
+        (cd "$root/pfs/scripts" && under python3 "$root/scripts.py" | diff "$root/expected" -)
+}
+check "scripts and interpreters that wait are executed" scripts
 check "a name that somebody took is his until it is free" conflict
 moved() {
     mkdir "$root/pfs/m" && inside "put('m/f', 'bytes'); os.rename('m', 'n'); os.mkdir('m'); put('m/f', 'other')" && "$bin/tierctl" drain --wait -i $name && is "$(cat "$root/pfs/n/f" "$root/pfs/m/f")" bytesother

@@ -53,6 +53,10 @@ cases[python-more]='python3 ../in/more.py'
 cases[sqlite]='python3 ../in/sql.py'
 cases[known-folder]='cd known && echo x > f && cat f && cd .. && cat known/f && ls known && mkdir known/new && echo y > known/new/g && find known -type f | sort && (cd known/new && cat g && cat ../f && echo z >> "$(realpath ../f)" && cat ../f)'
 cases[slices]='python3 ../in/slices.py'
+cases[scripts]='python3 ../in/scripts.py'
+cases[venv]='python3 -m venv --without-pip v && d=$PWD && v/bin/python -c "import sys; print(sys.prefix[len(\"$d\"):], sys.executable[len(\"$d\"):])" &&
+  printf "#!%s/v/bin/python\nimport sys; print(sys.prefix[len(\"$d\"):], sys.argv[0][len(\"$d\"):], sys.argv[1:])\n" "$PWD" > v/bin/tool && chmod +x v/bin/tool && "$PWD/v/bin/tool" a "b c" && echo "pip=v" > v/lib/own.py &&
+  PATH=$PWD/v/bin:$PATH tool x; (. v/bin/activate && python -c "import sys; print(sys.prefix[len(\"$d\"):])" && tool y); rm -r v'
 cases[stdio]='../in/stdio'
 
 select_cases=("$@")
