@@ -11,7 +11,12 @@
 
 #include <stddef.h>
 
-/* As memcpy. */
-void tb_copy(void *to, const void *from, size_t n);
+/*
+ * As memcpy: into the region, and out of it.  Who reads without a lock (peek.c) may
+ * copy bytes while they change, and throws them away then.  The thread sanitizer
+ * gets copies by atomic loads and stores on the region's side, which may meet.
+ */
+void tb_copy_in(void *to, const void *from, size_t n);
+void tb_copy_out(void *to, const void *from, size_t n);
 
 #endif

@@ -8,14 +8,12 @@
 #define CACHE_LINE 64u
 #define LONGEST_CHAIN 64u /* a walk that meets more has lost its way, or is better off with the lock */
 
-#ifndef __SANITIZE_THREAD__
-
-static uint32_t load(const uint32_t *field)
+static TB_UNLOCKED uint32_t load(const uint32_t *field)
 {
     return __atomic_load_n(field, __ATOMIC_RELAXED);
 }
 
-static struct tb_buffer *find(const tb_engine *e, uint32_t file, struct tb_chunk chunk, uint32_t c, uint64_t cell)
+static TB_UNLOCKED struct tb_buffer *find(const tb_engine *e, uint32_t file, struct tb_chunk chunk, uint32_t c, uint64_t cell)
 {
     const struct tb_layout *l = &e->header->layout;
     uint32_t i = load(tb_map_bucket(e, chunk, c, cell));
@@ -29,7 +27,7 @@ static struct tb_buffer *find(const tb_engine *e, uint32_t file, struct tb_chunk
 }
 
 /* The smallest class that has a buffer there owns the byte. */
-static struct tb_buffer *owner(const tb_engine *e, uint32_t file, struct tb_chunk chunk, uint64_t offset)
+static TB_UNLOCKED struct tb_buffer *owner(const tb_engine *e, uint32_t file, struct tb_chunk chunk, uint64_t offset)
 {
     const struct tb_layout *l = &e->header->layout;
     const struct tb_file *f = &e->region.files[file];
@@ -41,28 +39,35 @@ static struct tb_buffer *owner(const tb_engine *e, uint32_t file, struct tb_chun
 }
 
 /*
- * Copy from the owner of the first byte; how many bytes, 0: not this way.  Where a
- * smaller buffer begins inside, the larger one holds nothing valid there.
+ * Which bytes of the owner of the first byte are to be copied, from `*lo` on; 0: not
+ * this way.  Where a smaller buffer begins inside, the larger one holds nothing valid there.
  */
+static TB_UNLOCKED size_t held_by(const tb_engine *e, const struct tb_buffer *b, size_t n, uint64_t offset, uint64_t *lo)
+{
+    if (!b || load(&b->fragment) != TB_NONE || !tb_tier_is_memory(e, tb_slab_layout(e, b)->tier))
+        return 0;
+    uint64_t hi = load(&b->valid_hi);
+    *lo = offset - tb_buffer_start(e, b);
+    if (*lo < load(&b->valid_lo) || *lo >= hi || hi > tb_buffer_size(e, b))
+        return 0;
+    return hi - *lo < n ? hi - *lo : n;
+}
+
 static size_t copy_from_owner(tb_engine *e, uint32_t file, struct tb_chunk chunk, char *to, size_t n, uint64_t offset)
 {
     struct tb_buffer *b = owner(e, file, chunk, offset);
-    if (!b || load(&b->fragment) != TB_NONE || !tb_tier_is_memory(e, tb_slab_layout(e, b)->tier))
+    uint64_t lo;
+    size_t take = held_by(e, b, n, offset, &lo);
+    if (!take || tb_medium_read(e, b, (uint32_t)lo, (uint32_t)take, to))
         return 0;
     struct tb_transfers *moved = tb_transfers(e, tb_slab_layout(e, b)->tier);
-    uint64_t lo = offset - tb_buffer_start(e, b), hi = load(&b->valid_hi);
-    if (lo < load(&b->valid_lo) || lo >= hi || hi > tb_buffer_size(e, b))
-        return 0;
-    size_t take = hi - lo < n ? hi - lo : n;
-    if (tb_medium_read(e, b, (uint32_t)lo, (uint32_t)take, to))
-        return 0;
     tb_heat_touch(e, b, (uint32_t)take, (uint32_t)(lo + take), TB_HEAT_READ);
     tb_count(&moved->bytes_out, take);
     tb_count(&moved->hits, 1);
     return take;
 }
 
-void tb_peek_warm(tb_engine *e, uint32_t file, size_t n, uint64_t offset)
+TB_UNLOCKED void tb_peek_warm(tb_engine *e, uint32_t file, size_t n, uint64_t offset)
 {
     const struct tb_buffer *b = n <= WARM_UP_TO ? owner(e, file, tb_chunk_of(e, file, offset), offset) : NULL;
     uint64_t lo = b ? offset - tb_buffer_start(e, b) : 0;
@@ -90,18 +95,3 @@ bool tb_peek(tb_engine *e, uint32_t file, char *to, size_t n, uint64_t offset)
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(sequence, memory_order_relaxed) == before;
 }
-
-#else
-
-void tb_peek_warm(tb_engine *e, uint32_t file, size_t n, uint64_t offset)
-{
-    (void)e, (void)file, (void)n, (void)offset;
-}
-
-bool tb_peek(tb_engine *e, uint32_t file, char *to, size_t n, uint64_t offset)
-{
-    (void)e, (void)file, (void)to, (void)n, (void)offset;
-    return false;
-}
-
-#endif

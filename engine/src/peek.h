@@ -9,7 +9,7 @@
  *
  * Limits: bytes that lie in memory tiers, whole and in buffers of one interval;
  * the lock's way serves the rest.  The thread sanitizer cannot know that torn
- * copies are thrown away: builds with it read under the lock.
+ * copies are thrown away: it sees atomic ones (copy.h), and takes the look-ups' word.
  */
 #ifndef TB_PEEK_H
 #define TB_PEEK_H
