@@ -197,6 +197,17 @@ void ctl_progress(void *arg, const char *what, uint64_t done, uint64_t total)
     fprintf(stderr, "tierctl: %s: %llu of %llu\n", what, (unsigned long long)done, (unsigned long long)total);
 }
 
+void ctl_say_wait(void *arg, int pid, double seconds)
+{
+    unsigned whole = (unsigned)seconds;
+    char who[128];
+    (void)arg;
+    if (whole & (whole - 1))
+        return;
+    tb_wait_describe(pid, who, sizeof(who));
+    fprintf(stderr, "tierctl: has waited %u s for %s\n", whole, who);
+}
+
 struct drain_report {
     double since; /* first, for ctl_progress */
     int failed;
@@ -206,7 +217,10 @@ static void report_failure(void *arg, const struct tb_file_report *r)
 {
     struct drain_report *d = arg;
     d->failed++;
-    fprintf(stderr, "tierctl: %s: not flushed: %s\n", r->path, strerror(-r->error));
+    if (r->why[0])
+        fprintf(stderr, "tierctl: %s: %s\n", r->path, r->why);
+    else
+        fprintf(stderr, "tierctl: %s: not flushed: %s\n", r->path, strerror(-r->error));
 }
 
 int ctl_drain(tb_engine *engine, const char *retry)

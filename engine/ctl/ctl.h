@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "instance.h"
+#include "wait.h"
 
 #define EXIT_BAD_INPUT 2
 #define EXIT_DRAIN_FAILED 3
@@ -45,8 +46,13 @@ void ctl_sibling(const char *relative, char *out, size_t size);
 
 void ctl_progress(void *arg, const char *what, uint64_t done, uint64_t total);
 
+/* A tb_wait_listener: one line after 1, 2, 4, 8 ... seconds of a wait for another process. */
+void ctl_say_wait(void *arg, int pid, double seconds);
+
 /* Tiers, PFS, counters, errors and samples of an instance. */
 json_t *ctl_instance_json(tb_engine *engine, bool samples);
+/* Who waits for whom, a line each. */
+void ctl_print_waits(tb_engine *engine, FILE *out);
 void ctl_print_tiers(tb_engine *engine, FILE *out);
 
 #endif

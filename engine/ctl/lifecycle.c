@@ -150,6 +150,7 @@ static void print_status(tb_engine *e)
            tb_policy_name(c->placement.policy), modelled ? "modelled" : "real", (double)info.region_bytes / 1048576.0,
            tb_huge_pages_name(info.huge_pages));
     ctl_print_tiers(e, stdout);
+    ctl_print_waits(e, stdout);
     tb_instance_errors(e, print_error, stdout);
     fflush(stdout);
 }

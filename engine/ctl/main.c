@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "ctl.h"
 
 static const struct {
     const char *name, *does;
@@ -34,6 +35,7 @@ int main(int argc, char **argv)
         return printf("tierctl %s (%s)\n", TB_VERSION, TB_COMMIT), 0;
     if (argc > 1 && strcmp(argv[1], "--help") == 0)
         return usage(stdout), 0;
+    tb_wait_listen(ctl_say_wait, NULL);
     for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);

@@ -4,6 +4,7 @@
 #include "ctl.h"
 
 #define MIB (1024.0 * 1024.0)
+#define MAX_WAITS 64
 #define MAX_SAMPLES 4096
 
 static json_t *tier_json(const struct tb_tier_stats *t)
@@ -65,6 +66,27 @@ static json_t *samples_json(tb_engine *e)
                      series(&samples->staged, n));
 }
 
+static json_t *waits_json(tb_engine *e)
+{
+    struct tb_waiting_process waits[MAX_WAITS];
+    json_t *out = json_array();
+    for (int i = 0, n = tb_instance_waits(e, waits, MAX_WAITS); i < n; i++)
+        json_array_append_new(out, json_pack("{s:i s:i s:b s:f}", "pid", waits[i].pid, "for", waits[i].for_pid, "stopped",
+                                             tb_process_is_stopped(waits[i].for_pid), "seconds", waits[i].seconds));
+    return out;
+}
+
+void ctl_print_waits(tb_engine *e, FILE *out)
+{
+    struct tb_waiting_process waits[MAX_WAITS];
+    for (int i = 0, n = tb_instance_waits(e, waits, MAX_WAITS); i < n; i++) {
+        char who[128], whom[128];
+        tb_wait_describe(waits[i].pid, who, sizeof(who));
+        tb_wait_describe(waits[i].for_pid, whom, sizeof(whom));
+        fprintf(out, "%s has waited %.0f s for %s\n", who, waits[i].seconds, whom);
+    }
+}
+
 static bool is_modelled(const struct tb_config *c)
 {
     bool modelled = c->pfs.modelled;
@@ -94,6 +116,7 @@ json_t *ctl_instance_json(tb_engine *e, bool samples)
         (json_int_t)s.fsyncs, "passed", (json_int_t)s.passed, "files", (int)s.n_files, "dirty_files",
         (int)s.n_dirty_files, "errors", errors, "region", "bytes", (json_int_t)info.region_bytes, "huge_pages",
         tb_huge_pages_name(info.huge_pages));
+    json_object_set_new(out, "waits", waits_json(e));
     if (samples)
         json_object_set_new(out, "samples", samples_json(e));
     return out;

@@ -167,7 +167,7 @@ static void wait_for_end(struct options *o, tb_engine *e)
 static void report_failure(void *arg, const struct tb_file_report *r)
 {
     (void)arg;
-    fprintf(stderr, "tierd: %s: not flushed: %s\n", r->path, strerror(-r->error));
+    fprintf(stderr, "tierd: %s: %s%s\n", r->path, r->why[0] ? "" : "not flushed: ", r->why[0] ? r->why : strerror(-r->error));
 }
 
 /* True where the instance is gone.  What could not be flushed keeps it. */

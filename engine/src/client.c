@@ -81,7 +81,9 @@ uint64_t tb_process_start_time(int pid)
     if (n <= 0)
         return 0;
     text[n] = 0;
-    const char *start = has_ended(text) ? NULL : stat_word(text, 20);
+    const char *start = stat_word(text, 20);
+    if (has_ended(text))
+        return TB_PROCESS_ENDED;
     return start ? strtoull(start, NULL, 10) : 0;
 }
 
@@ -112,6 +114,8 @@ bool tb_client_runs(const struct tb_client *c)
     if (!pid || (kill(pid, 0) && errno != EPERM))
         return false;
     uint64_t started = tb_process_start_time(pid);
+    if (started == TB_PROCESS_ENDED)
+        return false;
     return started && c->start_time ? started == c->start_time : c->start_time != BURIED;
 }
 
@@ -141,6 +145,7 @@ static uint32_t take_slot(tb_engine *e, uint32_t n)
             e->region.clients[i].awaited_ns = 0;
             e->region.clients[i].start_time = tb_process_start_time(getpid());
             e->region.clients[i].image = process_image(getpid());
+            e->region.clients[i].waits.pid = 0;
             e->region.clients[i].pid = getpid();
             slot = i;
         }
@@ -151,8 +156,10 @@ static uint32_t take_slot(tb_engine *e, uint32_t n)
 int tb_client_register(tb_engine *e, bool is_tool)
 {
     uint32_t slot = take_slot(e, is_tool ? e->region.n_clients : e->region.n_clients - TB_CLIENTS_TOOLS);
-    if (slot != TB_NONE)
+    if (slot != TB_NONE) {
         e->slot = slot;
+        tb_wait_identify(getpid(), &e->region.clients[slot].waits);
+    }
     return slot != TB_NONE ? 0 : e->header->closed ? -ENOENT : -EUSERS;
 }
 
@@ -239,6 +246,8 @@ tb_engine *tb_client_new(struct tb_io *base)
     tb_engine *e = calloc(1, sizeof(*e));
     if (!e)
         return NULL;
+    if (tb_wait_own_pid() != getpid())
+        tb_wait_identify(getpid(), NULL);
     e->base = base;
     pthread_mutex_init(&e->fork_lock, NULL);
     e->journal_fd = e->mark_fd = e->lease = e->making = -1;
@@ -432,6 +441,9 @@ bool tb_engine_config_changed(tb_engine *e)
 
 void tb_engine_detach(tb_engine *e)
 {
+    if (e->is_stuck)
+        return;
+    tb_wait_forget(&e->region.clients[e->slot].waits);
     tb_opens_forget_client(e, e->slot, false);
     e->region.clients[e->slot].pid = 0;
     tb_client_free(e);
@@ -492,6 +504,7 @@ void tb_engine_spawned(tb_engine *e, int pid)
 
 void tb_engine_atfork_child(tb_engine *e)
 {
+    tb_wait_identify(getpid(), NULL); /* the locks it takes from here on are its own */
     if (e->fork_slot != TB_NONE) {
         struct tb_client *c = &e->region.clients[e->fork_slot];
         tb_lock_take(&e->header->clients_lock);
@@ -500,7 +513,9 @@ void tb_engine_atfork_child(tb_engine *e)
         c->awaited_ns = 0;
         tb_lock_drop(&e->header->clients_lock);
         e->slot = e->fork_slot;
+        tb_wait_identify(getpid(), &c->waits);
     } else {
+        tb_wait_identify(getpid(), NULL);
         e->passes_through = true;
         tb_opens_abandon(e);
     }

@@ -53,6 +53,7 @@ struct tb_engine {
     _Atomic uint8_t *populated; /* memory buffers whose pages this process has mapped; a bit each */
     struct tb_background *background;
     uint32_t flush_threads; /* that may share one file's flush; 0 and 1: nobody does */
+    bool is_stuck;  /* threads of a drain that gave up wait in it still: it stays until the process ends */
     bool is_daemon; /* holds the daemon's lock, which must be dropped before the region is unmapped */
 };
 
@@ -126,7 +127,8 @@ int tb_client_own_fd(int fd);
 int tb_client_attach_alone(const char *name, int lease, struct tb_io *base, tb_engine **out);
 void tb_client_free(tb_engine *e);
 tb_engine *tb_client_new(struct tb_io *base);
-/* In clock ticks since boot; 0: there is no such process, or it has ended. */
+#define TB_PROCESS_ENDED (UINT64_MAX - 1)
+/* In clock ticks since boot; 0: it cannot be read; TB_PROCESS_ENDED: only its parent has not asked for it yet. */
 uint64_t tb_process_start_time(int pid);
 bool tb_client_is_alive(const struct tb_client *c);
 /* The process itself lives, whatever program it runs by now. */

@@ -53,13 +53,16 @@ bool tb_file_try_claim(tb_engine *e, uint32_t file)
 
 bool tb_file_claim(tb_engine *e, uint32_t file)
 {
+    struct tb_wait wait = {0, 0};
     for (;;) {
         int stripe = tb_file_lock(e, file);
         bool live = e->region.files[file].magic == TB_FILE_MAGIC;
         bool claimed = live && tb_file_try_claim(e, file);
+        uint32_t holder = e->region.files[file].flusher;
         tb_file_unlock(e, stripe);
         if (!live || claimed)
-            return claimed;
+            return tb_wait_end(&wait), claimed;
+        tb_wait_go_on(&wait, holder ? e->region.clients[holder - 1].pid : 0);
         note_wanted(e, file);
         nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
     }

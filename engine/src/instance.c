@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -143,6 +144,21 @@ int tb_instance_retire(tb_engine *e, bool retired)
     if (!retired)
         tb_lease_unlock(e->lease, TB_LEASE_ENDING);
     return 0;
+}
+
+int tb_instance_waits(tb_engine *e, struct tb_waiting_process *out, int max)
+{
+    struct timespec t;
+    int n = 0;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    for (uint32_t i = 0; i < e->region.n_clients && n < max; i++) {
+        const struct tb_client *c = &e->region.clients[i];
+        int pid = c->pid, for_pid = c->waits.pid;
+        if (pid && for_pid && tb_client_is_alive(c))
+            out[n++] = (struct tb_waiting_process){pid, for_pid, (double)(now - c->waits.since_ns) * 1e-9};
+    }
+    return n;
 }
 
 void tb_instance_errors(tb_engine *e, tb_file_reporter *report, void *arg)

@@ -106,8 +106,20 @@ struct tb_file_report {
 };
 typedef void tb_file_reporter(void *arg, const struct tb_file_report *report);
 
-/* Flush every dirty file with `threads` threads; reports failures only.  0, or the first error. */
+/*
+ * Flush every dirty file with `threads` threads; reports failures only.  0, or the first error.
+ * What waits for another process is gone round, and is waited for at the end: -ETIMEDOUT where that
+ * process has been stopped (SIGSTOP) for 30 s.  Then threads still wait, and the handle stays until this
+ * process ends: a detach does nothing.
+ */
 int tb_instance_drain(tb_engine *engine, int threads, tb_progress *progress, tb_file_reporter *report, void *arg);
+
+/* Processes of the instance that have waited for another one for over a second; returns how many were written. */
+struct tb_waiting_process {
+    int pid, for_pid;
+    double seconds;
+};
+int tb_instance_waits(tb_engine *engine, struct tb_waiting_process *out, int max);
 
 /* Files whose last flush failed, and why. */
 void tb_instance_errors(tb_engine *engine, tb_file_reporter *report, void *arg);

@@ -10,6 +10,7 @@
 #define TB_LOCK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 /*
@@ -25,6 +26,7 @@
 
 struct tb_lock {
     pthread_mutex_t mutex;
+    _Atomic int holder; /* the process that took it last, for who waits for long */
 };
 
 enum tb_lock_result {

@@ -39,9 +39,10 @@
 #include "lock.h"
 #include "region_file.h"
 #include "units.h"
+#include "wait.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 3u
+#define TB_REGION_VERSION 4u
 #define TB_NONE UINT32_MAX
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u  /* clients are counted by whole words of bits */
@@ -186,6 +187,7 @@ struct tb_client {
     uint64_t start_time; /* of the process, clock ticks since boot: a reused pid is another process */
     _Atomic uint64_t image; /* of the program it runs: exec leaves a client behind; 0: any, what it left is held until it ends */
     _Atomic uint64_t awaited_ns; /* until then (CLOCK_MONOTONIC) it is a forked child's that has not run yet, in its parent's name; 0: nobody's */
+    struct tb_wait_note waits; /* wait.h */
     struct tb_transfers tier[TB_MAX_TIERS];
 } __attribute__((aligned(64)));
 

@@ -1,0 +1,48 @@
+/*
+ * Waits for another process: who waits for a lock or a claim for over a second says
+ * for which process, each second, so that a stopped or hung one has a name.
+ *
+ * The wait is written to the client's record in the region, where `tierctl status`
+ * reads it, and told to whoever listens in this process.
+ */
+#ifndef TB_WAIT_H
+#define TB_WAIT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+/* In the record of a client: its latest wait. */
+struct tb_wait_note {
+    _Atomic int pid; /* that is waited for; 0: none */
+    _Atomic uint64_t since_ns;
+};
+
+struct tb_wait {
+    uint64_t since_ns, told_ns; /* CLOCK_MONOTONIC; 0: not begun, nothing told */
+};
+
+#define TB_WAIT_SECONDS 1
+
+/* This process from here on, and where its waits are noted; NULL: nowhere. */
+void tb_wait_identify(int pid, struct tb_wait_note *note);
+/* No longer there. */
+void tb_wait_forget(const struct tb_wait_note *note);
+int tb_wait_own_pid(void);
+
+/* Called in the thread that waits, each second. */
+typedef void tb_wait_listener(void *arg, int pid, double seconds);
+/* One for the process, and one for the calling thread; NULL: none. */
+void tb_wait_listen(tb_wait_listener *listener, void *arg);
+void tb_wait_listen_here(tb_wait_listener *listener, void *arg);
+
+/* Who waits looks again and again, and says each time for whom.  Tells about it once a second. */
+void tb_wait_go_on(struct tb_wait *wait, int pid);
+void tb_wait_end(const struct tb_wait *wait);
+
+/* "process 12 (python3, stopped)" */
+void tb_wait_describe(int pid, char *out, size_t size);
+bool tb_process_is_stopped(int pid);
+
+#endif
