@@ -166,7 +166,7 @@ class Signals(Instances):
         self.owner_gone()
 
     def test_owner_gone_and_a_pfs_that_fails_for_a_while(self):
-        os.environ["TB_FAULT"] = f"op=fsync,errno=EIO,count=2,path={self.root}/pfs"
+        os.environ["TB_FAULT"] = f"op=pwrite,errno=EIO,count=2,path={self.root}/pfs"
         self.addCleanup(os.environ.pop, "TB_FAULT")
         process = self.run_program()
         os.killpg(process.pid, signal.SIGKILL)
