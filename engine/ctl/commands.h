@@ -11,6 +11,7 @@ int tb_stop_command(int argc, char **argv);
 int tb_status_command(int argc, char **argv);
 int tb_drain_command(int argc, char **argv);
 int tb_recover_command(int argc, char **argv);
+int tb_gc_command(int argc, char **argv);
 int tb_plan_command(int argc, char **argv);          /* plan.c */
 int tb_check_command(int argc, char **argv);         /* plan.c */
 int tb_profile_command(int argc, char **argv);       /* profile.c */

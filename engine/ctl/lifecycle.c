@@ -1,4 +1,4 @@
-/* start, stop, status, drain and recover. */
+/* start, stop, status, drain, recover and gc. */
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -10,6 +10,8 @@
 #include "ctl.h"
 #include "ending.h"
 #include "watch.h"
+
+#define MAX_INSTANCES 64
 
 struct options {
     const char *config, *fragment, *name, *mode, *stats;
@@ -226,4 +228,38 @@ int tb_recover_command(int argc, char **argv)
         ctl_fail("recovery is not complete: %s; what is not on the PFS is kept", err.text[0] ? err.text : strerror(-n));
     free(config);
     return n >= 0 ? 0 : EXIT_DRAIN_FAILED;
+}
+
+/* Of a configuration all that is dead is recovered at once: a second instance of it finds nothing left to do. */
+static int clear(const struct tb_instance_info *dead, int *n)
+{
+    struct tb_config *config = calloc(1, sizeof(*config));
+    struct tb_error err = {""};
+    int rc = config ? tb_instance_config_of(dead->name, config) : -ENOMEM;
+    if (!rc) {
+        printf("instance %s  config %s: its daemon is gone\n", dead->name, dead->config_file);
+        rc = tb_instance_recover(config, tb_io_libc(), NULL, print_recovered, NULL, &err);
+    }
+    free(config);
+    *n += rc > 0 ? rc : 0;
+    if (rc >= 0 || rc == -ENOENT)
+        return 0;
+    ctl_fail("instance %s is kept: %s", dead->name, err.text[0] ? err.text : strerror(-rc));
+    return EXIT_DRAIN_FAILED;
+}
+
+int tb_gc_command(int argc, char **argv)
+{
+    struct options o;
+    struct tb_instance_info *all = calloc(MAX_INSTANCES, sizeof(*all));
+    int rc = parse(argc, argv, "", "usage: tierctl gc   (recovers every instance of this user whose processes are gone; 3: some are kept)", &o), n = 0;
+    for (int i = 0, found = rc || o.help || !all ? 0 : tb_instance_list(all, MAX_INSTANCES); i < found; i++)
+        if (!all[i].daemon_alive) {
+            int kept = clear(&all[i], &n);
+            rc = rc ? rc : kept;
+        }
+    if (!o.help && rc != EXIT_BAD_INPUT)
+        printf("%d instance%s cleared\n", n, n == 1 ? "" : "s");
+    free(all);
+    return rc;
 }

@@ -54,6 +54,16 @@ int tb_instance_info(tb_engine *e, struct tb_instance_info *out)
     return 0;
 }
 
+int tb_instance_config_of(const char *name, struct tb_config *out)
+{
+    struct tb_region r = {0};
+    int rc = tb_region_attach(name, &r, NULL);
+    if (!rc)
+        *out = r.header->config;
+    tb_region_unmap(&r);
+    return rc;
+}
+
 bool tb_instance_is_there(tb_engine *e)
 {
     struct tb_region r = {0};

@@ -51,6 +51,8 @@ struct tb_instance_info {
 /* This user's instances with a region, alive or dead; returns how many were written (at most `max`). */
 int tb_instance_list(struct tb_instance_info *out, int max);
 int tb_instance_info(tb_engine *engine, struct tb_instance_info *out);
+/* The configuration that the region of that name was made with; -ENOENT, or what tb_engine_attach says of a region. */
+int tb_instance_config_of(const char *name, struct tb_config *out);
 /* Does the name still stand for this region?  No longer after a stop. */
 bool tb_instance_is_there(tb_engine *engine);
 /* Seconds since the region was made. */

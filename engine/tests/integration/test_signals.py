@@ -172,6 +172,22 @@ class Signals(Instances):
         os.killpg(process.pid, signal.SIGKILL)
         self.owner_gone()
 
+    def test_gc(self):
+        """What is left when the daemon was killed too; a living instance is left alone."""
+        process = self.run_program()
+        os.kill(self.daemons()[0], signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        dead, self.name = self.name, "living-" + self.name
+        self.start()
+        done = self.ctl("gc")
+        self.check(done, 0, f"instance {dead} ", "1 instance cleared")
+        self.assertNotIn(self.name, done.stdout)
+        self.assertTrue(self.status()["daemon_alive"])
+        self.check(self.ctl("gc"), 0, "0 instances cleared")
+        self.check(self.ctl("stop", "-i", self.name), 0)
+        self.all_is_on_the_pfs()
+
     def test_keep(self):
         process = self.run_program("--keep", n=50)
         self.assertEqual(process.wait(timeout=30), 0, self.err.read_text())
