@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -100,6 +101,8 @@ static struct tb_lock_mark *add(const struct stat *st)
 
 static void keep(struct tb_lock_mark *m, int fd)
 {
+    if (fd >= TB_FD_LIMIT) /* beyond the table: it stays open */
+        return;
     tb_fd_own(fd);
     next_kept[fd] = m->kept;
     m->kept = fd;
@@ -220,10 +223,34 @@ static int take_kept(struct tb_lock_mark *m, int flags)
     return -1;
 }
 
+/*
+ * The program uses all descriptors that it is allowed: what the engine needs comes on top of that, as far as the hard
+ * limit goes.  A fork waits meanwhile, so no child inherits the raised limit.
+ */
+static int open_beyond(const char *path, int flags, mode_t mode)
+{
+    struct rlimit allowed, more;
+    if (REAL(getrlimit)(RLIMIT_NOFILE, &allowed) || allowed.rlim_cur >= allowed.rlim_max)
+        return errno = EMFILE, -1;
+    more = allowed;
+    more.rlim_cur = allowed.rlim_max;
+    REAL(setrlimit)(RLIMIT_NOFILE, &more);
+    int fd = REAL(open)(path, flags, mode), error = errno;
+    REAL(setrlimit)(RLIMIT_NOFILE, &allowed);
+    errno = error;
+    return fd;
+}
+
+static int open_somewhere(const char *path, int flags, mode_t mode)
+{
+    int fd = REAL(open)(path, flags, mode);
+    return fd < 0 && errno == EMFILE ? open_beyond(path, flags, mode) : fd;
+}
+
 /* The number moves up; where the file has just become that of a marked name, the low one can't be closed, and stays. */
 static int open_unmarked(const char *path, int flags, mode_t mode)
 {
-    int low = REAL(open)(path, flags, mode);
+    int low = open_somewhere(path, flags, mode);
     int high = low < 0 || find_of(low) ? -1 : REAL(fcntl)(low, F_DUPFD_CLOEXEC, tb_fd_own_from());
     if (low >= 0)
         tb_fd_own(high >= 0 ? high : low);
@@ -244,7 +271,7 @@ static int open_marked(const char *path, int flags, mode_t mode)
         taken[at] = true;
     if (at >= 0)
         REAL(close)(at);
-    int fd = REAL(open)(path, flags, mode);
+    int fd = open_somewhere(path, flags, mode);
     int rc = fd < 0 ? -errno : fd;
     for (int i = 0; i < above; i++)
         if (taken[i])
