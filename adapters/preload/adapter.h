@@ -128,8 +128,9 @@ static inline long tb_result(long rc)
 struct flock;
 bool tb_is_lock_command(int command);
 int tb_fcntl_lock(int fd, int command, struct flock *range);
-/* The descriptor itself, or a managed one in its place where it is of a managed file. */
-int tb_open_again(int fd, int flags);
+/* A managed descriptor of what a descriptor of O_PATH names, which is closed; or TB_NOT_MANAGED: the kernel's to open. */
+int tb_open_place(int place, int flags);
+#define TB_NOT_MANAGED (-2)
 /* Before something buffers cannot serve is done with a descriptor.  0, or -1 with errno where the flush failed. */
 int tb_fd_coherent(int fd);
 /* A ring is set up, or requests are submitted (libc's -1 and errno): posix_async.c. */

@@ -63,39 +63,43 @@ TB_WRAPPER int __open64_2(const char *path, int flags) { return open_at(AT_FDCWD
 TB_WRAPPER int __openat_2(int dirfd, const char *path, int flags) { return open_at(dirfd, path, flags, 0); }
 TB_WRAPPER int __openat64_2(int dirfd, const char *path, int flags) { return open_at(dirfd, path, flags, 0); }
 
-/* One that the program was never told of. */
-static void close_unseen(int fd)
+/* The name of the regular file that `fd` names, where it is managed. */
+static bool is_managed(int fd, struct stat *st, char *path, enum tb_mode *mode)
 {
-    tb_enter();
-    tb_own_close(fd);
-    tb_leave();
+    char link[64];
+    struct tb_path p;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = REAL(readlink)(link, path, PATH_MAX - 1);
+    path[n > 0 ? n : 0] = 0;
+    bool found = n > 0 && REAL(fstat)(fd, st) == 0 && S_ISREG(st->st_mode) && tb_path_find(AT_FDCWD, path, &p);
+    *mode = found ? p.mode : TB_MODE_BYPASS;
+    return found;
 }
 
 /*
- * A descriptor that the kernel gave for something else than a name we know: where
- * it is of a managed file, another one takes its place, opened by the name it has now.
+ * `place` only names a place (O_PATH): a real descriptor, once closed, would take record locks along.  It is closed
+ * first, so that the new one has its number.  In scratch mode a file of the PFS is what its name is in the shadow.
  */
-int tb_open_again(int fd, int flags)
+int tb_open_place(int place, int flags)
 {
-    char link[64], path[PATH_MAX];
+    char path[PATH_MAX];
     struct stat found, again;
-    struct tb_path p;
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    ssize_t n = fd < 0 || flags & O_PATH ? -1 : REAL(readlink)(link, path, sizeof(path) - 1);
-    path[n > 0 ? n : 0] = 0;
-    if (n <= 0 || REAL(fstat)(fd, &found) || !S_ISREG(found.st_mode) || !tb_path_find(AT_FDCWD, path, &p))
-        return fd;
-    int own = open(path, flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW));
-    bool same = own >= 0 && REAL(fstat)(own, &again) == 0 && found.st_ino == again.st_ino && found.st_dev == again.st_dev;
-    if (own >= 0)
-        same ? close_unseen(fd) : tb_fd_drop(own);
-    return same ? own : fd;
+    enum tb_mode mode;
+    bool managed = place >= 0 && is_managed(place, &found, path, &mode);
+    if (place >= 0)
+        REAL(close)(place);
+    int own = managed ? open(path, flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) : TB_NOT_MANAGED;
+    if (own < 0 || mode == TB_MODE_SCRATCH || (REAL(fstat)(own, &again) == 0 && found.st_ino == again.st_ino && found.st_dev == again.st_dev))
+        return own;
+    tb_fd_drop(own); /* another file has taken the name */
+    return TB_NOT_MANAGED;
 }
 
-/* Cut, where it is to be, when it is the engine's. */
 TB_WRAPPER int open_by_handle_at(int mount, struct file_handle *handle, int flags)
 {
-    return tb_open_again(REAL(open_by_handle_at)(mount, handle, flags & ~O_TRUNC), flags);
+    int place = flags & O_PATH ? -1 : REAL(open_by_handle_at)(mount, handle, O_PATH | O_CLOEXEC);
+    int fd = tb_open_place(place, flags);
+    return fd == TB_NOT_MANAGED ? REAL(open_by_handle_at)(mount, handle, flags) : fd;
 }
 
 TB_WRAPPER int creat(const char *path, mode_t mode)

@@ -18,19 +18,71 @@
 
 #include "adapter.h"
 
-/* Its restrictions are the kernel's to keep: where there are some, the kernel opens the file first. */
-static long open_how(int dirfd, const char *path, const struct open_how *how, size_t size)
+static int open_kernel(int dirfd, const char *path, const struct open_how *how, size_t size)
+{
+    return (int)REAL(syscall)(SYS_openat2, dirfd, path, how, size);
+}
+
+/* What is there now, by a managed descriptor. */
+static int open_found(int dirfd, const char *path, const struct open_how *how)
+{
+    struct open_how place = {.flags = O_PATH | O_CLOEXEC | (how->flags & (O_NOFOLLOW | O_DIRECTORY)), .resolve = how->resolve};
+    bool may_be = !(how->flags & O_PATH) && (how->flags & O_TMPFILE) != O_TMPFILE && (how->flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
+    return may_be ? tb_open_place(open_kernel(dirfd, path, &place, sizeof(place)), (int)how->flags) : TB_NOT_MANAGED;
+}
+
+/* In scratch mode names that are relative begin in the shadow; else -1. */
+static int shadow_directory(int dirfd, const char *path)
+{
+    struct tb_path p;
+    const char *here = ".";
+    if ((intptr_t)path < 4096 || path[0] == '/' || !tb_path_find(dirfd, here, &p) || p.mode != TB_MODE_SCRATCH ||
+        !tb_path_real(&dirfd, &here, TB_NAME_ENTER, &p))
+        return -1;
+    int low = REAL(open)(here, O_PATH | O_DIRECTORY | O_CLOEXEC), high = REAL(fcntl)(low, F_DUPFD_CLOEXEC, tb_fd_own_from());
+    if (low >= 0)
+        REAL(close)(low); /* the program's descriptor has this number */
+    return high;
+}
+
+/* Its restrictions are the kernel's to keep: where there are some, the kernel finds the file first, or makes it. */
+static long open_in(int dirfd, const char *path, const struct open_how *how, size_t size)
 {
     struct tb_path p;
     const char *place = path;
-    struct open_how uncut = *how;
+    int saved = errno;
+    tb_path_real(&(int){dirfd}, &place, how->flags & O_CREAT ? TB_NAME_MAKE : TB_NAME_WRITE, &p);
+    bool elsewhere = place == p.real;
+    if (elsewhere && p.mode != TB_MODE_SCRATCH)
+        tb_path_flush(&p); /* a name that waits takes its place on the PFS, where the kernel looks */
+    else if (elsewhere && path[0] == '/')
+        path = place; /* a relative one has a real directory; what it names is real now */
+    int fd = open_found(dirfd, path, how), made;
+    errno = fd == TB_NOT_MANAGED ? saved : errno;
+    if (fd != TB_NOT_MANAGED || !(how->flags & O_CREAT))
+        return fd == TB_NOT_MANAGED ? open_kernel(dirfd, path, how, size) : fd;
+    if ((made = open_kernel(dirfd, path, how, size)) < 0)
+        return made;
+    struct open_how found = *how;
+    found.flags &= ~(uint64_t)(O_CREAT | O_EXCL);
+    fd = open_found(dirfd, path, &found);
+    if (fd < 0)
+        return made;
+    close(made); /* a new file, on which there are no locks */
+    return fd;
+}
+
+static long open_how(int dirfd, const char *path, const struct open_how *how, size_t size)
+{
     if (how->resolve == 0)
         return openat(dirfd, path, (int)how->flags, (mode_t)how->mode);
-    tb_path_real(&(int){dirfd}, &place, how->flags & O_CREAT ? TB_NAME_MAKE : TB_NAME_WRITE, &p);
-    path = (intptr_t)path >= 4096 && path[0] == '/' ? place : path; /* a relative one has a real directory; what it names is real now */
-    uncut.flags &= ~(uint64_t)O_TRUNC;
-    long fd = REAL(syscall)(SYS_openat2, dirfd, path, size == sizeof(uncut) ? &uncut : how, size);
-    return tb_open_again((int)fd, (int)how->flags);
+    int shadow = shadow_directory(dirfd, path);
+    long fd = open_in(shadow < 0 ? dirfd : shadow, path, how, size);
+    int error = errno;
+    if (shadow >= 0)
+        REAL(close)(shadow);
+    errno = error;
+    return fd;
 }
 
 #define INT(i) ((int)a[i])

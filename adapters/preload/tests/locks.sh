@@ -32,6 +32,7 @@ tiers:
   - {name: nvme, medium: directory, path: $root/nvme, capacity: $capacity, block: 64KiB, slabs: [{units: 1, share: 1.0}]}
 YAML
 
+ulimit -Sn 1024
 under() { TIERBENCH_INSTANCE=$name LD_PRELOAD=$bin/../lib/libtierbench_preload.so TB_DRAIN="$bin/tierctl drain --wait -i $name > /dev/null" timeout 280 "$@"; }
 bare() { (cd "$root/out" && "$program" "$@"); }
 inside() { (cd "$root/pfs/here" && under "$program" "$@"); }

@@ -9,11 +9,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -277,6 +280,101 @@ static void descriptors_are_low(void)
 }
 
 
+static int restricted(uint64_t flags)
+{
+    struct open_how how = {.flags = flags, .resolve = RESOLVE_NO_MAGICLINKS};
+    int at = (int)syscall(SYS_openat2, AT_FDCWD, f, &how, sizeof(how));
+    if (at != second + 1)
+        printf("descriptor %d, not %d\n", at, second + 1);
+    return at;
+}
+
+static void open_restricted(void) { restricted(O_RDWR); }
+static void close_restricted(void) { close(restricted(O_RDWR | O_TRUNC)); }
+
+static void open_handle(void)
+{
+    struct {
+        struct file_handle handle;
+        unsigned char room[128];
+    } h = {.handle.handle_bytes = 128};
+    int mount, here = open(".", O_RDONLY | O_DIRECTORY);
+    if (name_to_handle_at(AT_FDCWD, f, &h.handle, &mount, 0))
+        return;
+    int at = open_by_handle_at(here, &h.handle, O_RDWR);
+    if (at != here + 1)
+        printf("descriptor %d, not %d\n", at, here + 1);
+    put(at, 100, 0);
+}
+
+/* The program may open nothing more; what needs no descriptor of it works all the same. */
+static void no_descriptor_free(void)
+{
+    int first = dup(0), last = first;
+    for (int at; (at = dup(0)) >= 0;)
+        last = at;
+    truncate_name();
+    link_unlink();
+    append_sync();
+    printf("%d %d\n", truncate(f, BYTES), open(f, O_RDONLY));
+    for (; last >= first; last--)
+        if (last != TELL && last != HEAR)
+            close(last);
+}
+
+static void ignore(int number)
+{
+    (void)number;
+}
+
+/* A lock that another process has: waiting for it ends by a signal. */
+static void lock_interrupted(void)
+{
+    struct flock range = {.l_type = F_WRLCK, .l_len = 1};
+    int ready[2];
+    char c;
+    if (pipe(ready))
+        die("pipe");
+    pid_t p = fork();
+    if (!p) {
+        fcntl(other, F_SETLK, &range);
+        (void)!write(ready[1], "x", 1);
+        pause();
+    }
+    (void)!read(ready[0], &c, 1);
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = ignore}, NULL);
+    setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = 50000}, NULL);
+    int rc = fcntl(other, F_SETLKW, &range);
+    printf("%d %s\n", rc, strerror(errno));
+    kill(p, SIGKILL);
+    waitpid(p, NULL, 0);
+    truncate_name();
+    alarm(200);
+}
+
+static void act_in_handler(int number)
+{
+    (void)number;
+    struct flock range = {.l_type = F_WRLCK, .l_start = 300, .l_len = 1};
+    fcntl(fd, F_SETLK, &range);
+    truncate_name();
+    close(dup(other));
+}
+
+static void lock_in_handler(void)
+{
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = act_in_handler, .sa_flags = SA_RESTART}, NULL);
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, 700}, {0, 700}}, NULL);
+    for (int i = 0; i < 40; i++) {
+        truncate_longer();
+        append_sync();
+        link_unlink();
+    }
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
+    act_in_handler(0);
+    alarm(200);
+}
+
 static void *acts_in_thread(void *act)
 {
     ((void (*)(void))*(void **)act)();
@@ -337,7 +435,9 @@ static const struct action {
     ACTION(lock_by_number), ACTION(lock_from_end), ACTION(lock_from_here), ACTION(ask_from_here), ACTION(lockf_tests),
     ACTION(lockf_here), ACTION(lock_read), ACTION(descriptors_are_low), ACTION(thread_syncs), ACTION(thread_truncates),
     ACTION(thread_closes), ACTION(exec_it), ACTION(exec_after), ACTION(exec_before), ACTION(exec_both), ACTION(exec_twice),
-    ACTION(exec_closes), ACTION(exec_closing), ACTION(exec_fails), ACTION(exec_mapped),
+    ACTION(exec_closes), ACTION(exec_closing), ACTION(exec_fails), ACTION(exec_mapped), ACTION(no_descriptor_free), ACTION(open_restricted),
+    ACTION(close_restricted), ACTION(open_handle),
+    ACTION(lock_interrupted), ACTION(lock_in_handler),
 };
 #define ACTIONS (sizeof(actions) / sizeof(actions[0]))
 
