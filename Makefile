@@ -3,6 +3,8 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 
 PREFIX ?= /usr/local
+# Tests at once, of those that allow it (RUN_SERIAL measures, PROCESSORS 2 are several ranks).
+JOBS ?= 2
 
 .PHONY: run acceptance test test-slurm build bench install lint asan tsan torture clean setup
 
@@ -14,7 +16,7 @@ acceptance: build
 	ci/run-acceptance
 
 test: test-setup build
-	ctest --test-dir build --output-on-failure --timeout 300
+	ctest --test-dir build -j $(JOBS) --output-on-failure --timeout 300
 	$(PY) -m pytest
 	ci/run-smoke
 
@@ -66,12 +68,12 @@ lint: setup
 # The daemon and tierctl too; unmodified programs can't load a sanitizer, so they get the plain preload library.
 asan: build
 	cmake --preset asan > /dev/null && cmake --build --preset asan
-	ctest --test-dir build-asan --output-on-failure -LE 'mpi|preload' --timeout 600
+	ctest --test-dir build-asan -j $(JOBS) --output-on-failure -LE 'mpi|preload' --timeout 600
 	$(PY) engine/tests/stress/processes.py build-asan/bin build/lib
 
 tsan: setup
 	cmake --preset tsan > /dev/null && cmake --build --preset tsan
-	ctest --test-dir build-tsan --output-on-failure -LE 'mpi|preload' --timeout 600
+	ctest --test-dir build-tsan -j $(JOBS) --output-on-failure -LE 'mpi|preload' --timeout 600
 
 clean:
 	rm -rf build build-asan build-tsan build-clang stage output

@@ -373,8 +373,10 @@ static void a_late_child_keeps_its_slot(void **state)
     fixture_start(&x);
     assert_true(pipe(told) == 0 && pipe(tell) == 0);
     pid_t parent = fork();
-    if (parent == 0)
+    if (parent == 0) {
+        close(told[1]); /* the late child ends with this test, however that ends */
         fork_and_end(&x, slot, told[0], tell[1]);
+    }
     assert_true(waitpid(parent, &status, 0) == parent && status == 0);
     close(tell[1]); /* a child that dies is heard of */
     tb_repair(x.engine); /* the parent's */
