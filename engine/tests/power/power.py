@@ -28,10 +28,13 @@ def run(bench: Bench, rounds: int) -> Iterator[list[Outcome]]:
     done, number, saved = 0, 0, save_for_series(bench)
     while done < rounds:
         number += 1
-        if number % 3:
-            outcomes = Series(bench, number, saved if number % 4 else None).run(min(SERIES_ROUNDS, rounds - done))
-        else:
-            outcomes = log_round(bench, number, min(LOG_PREFIXES, rounds - done))
+        try:
+            if number % 3:
+                outcomes = Series(bench, number, saved if number % 4 else None).run(min(SERIES_ROUNDS, rounds - done))
+            else:
+                outcomes = log_round(bench, number, min(LOG_PREFIXES, rounds - done))
+        except GuestError as error:  # evidence too
+            outcomes = [Outcome("guest", bench.file_system, wrong=[str(error)])]
         done += len(outcomes)
         yield outcomes
 

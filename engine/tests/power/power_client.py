@@ -3,16 +3,23 @@
 power_client.py FOLDER CLIENT SEED
 """
 
+import errno
 import os
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - no pathlib in the guest
 
-from client import Client, content
+from client import LARGEST_BYTES, Client, content
 
 BEGUN_STEPS = 20
 ERROR_PAUSE_S = 0.02  # a device that fails everything must not fill the manifest
+
+
+def whole(written: int, length: int) -> None:
+    """Fail where a write took less than it was given."""
+    if written < length:
+        raise OSError(errno.EIO, "short write")
 
 
 class PowerClient(Client):
@@ -30,6 +37,12 @@ class PowerClient(Client):
 
         self.told(sync, "foldersync", "-")
 
+    def write(self, file: str, fd: int) -> None:
+        """A write that took less has failed: only what has ended is promised by an fsync."""
+        length = self.random.randint(1, 9000 if self.random.random() < 0.7 else LARGEST_BYTES)
+        offset = self.random.randint(0, 400_000)
+        self.told(lambda op: whole(os.pwrite(fd, content(op, length), offset), length), "write", file, offset, length)
+
     def append(self, file: str, fd: int) -> None:
         """One record at the end of a file of its own."""
         size = os.fstat(fd).st_size
@@ -40,7 +53,7 @@ class PowerClient(Client):
         """By a descriptor with O_APPEND."""
         fd = os.open(f"{self.folder}/{self.own[file][0]}", os.O_WRONLY | os.O_APPEND)
         try:
-            os.write(fd, content(operation, length))
+            whole(os.write(fd, content(operation, length)), length)
         finally:
             os.close(fd)
 

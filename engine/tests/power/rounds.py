@@ -25,7 +25,6 @@ from torture import CONFIG
 CLIENTS = 3
 KINDS = ("cut", "errors", "drop")
 LOG_MIB = 768
-LOAD_LIMIT_S = 20.0
 SECOND_CUT_CHANCE = 0.2
 
 
