@@ -21,6 +21,7 @@ _Thread_local int tb_program_closes __attribute__((tls_model("initial-exec"))) =
 _Atomic(struct tb_io *) tb_managed[TB_FD_LIMIT];
 static _Atomic int highest_managed = -1;
 static _Atomic(tb_engine *) engine;
+static tb_engine *foreign; /* what this process may not use, and who its parent could: adapter.h */
 static _Atomic int state; /* 0 not tried, 1 trying, 2 attached, 3 none */
 
 void *tb_real(const char *name)
@@ -35,21 +36,38 @@ void *tb_real(const char *name)
 static void before_fork(void)
 {
     tb_enter();
-    tb_engine_atfork_prepare(engine);
+    if (engine)
+        tb_engine_atfork_prepare(engine);
     tb_locks_before_fork();
 }
 
 static void in_parent(void)
 {
     tb_locks_in_parent();
-    tb_engine_atfork_parent(engine);
+    if (engine)
+        tb_engine_atfork_parent(engine);
     tb_leave();
+}
+
+/* A child in another PID namespace: what it inherited is coherent and the kernel's alone, and it has no engine from here on. */
+static void become_foreign(void)
+{
+    foreign = engine;
+    engine = NULL;
+    state = 3;
+    for (int fd = 0; fd <= highest_managed; fd++)
+        tb_fd_set(fd, NULL);
+    for (int fd = 0; (fd = tb_fd_next_own(fd)) < INT_MAX;)
+        tb_fd_disown(fd);
 }
 
 static void in_child(void)
 {
     tb_locks_in_child();
-    tb_engine_atfork_child(engine);
+    if (engine)
+        tb_engine_atfork_child(engine);
+    if (engine && tb_engine_is_foreign(engine))
+        become_foreign();
     tb_cwd_reset();
     tb_leave();
 }
@@ -76,23 +94,24 @@ static const char *reason(int rc, bool found)
 }
 
 /* Past the buffers of an instance that lives the program would read old bytes, and write what is written over. */
-static void end_program(const char *name)
+static void end_program(const char *what, const char *why)
 {
-    say("tierbench: instance %s cannot be used (%s): this program ends, for without the buffers it would read old bytes\n", name,
-        tb_engine_refusal());
+    say("tierbench: %s cannot be used (%s): this program ends, for without the buffers it would read old bytes\n", what, why);
     _exit(2);
 }
 
 /* A recovery takes a moment; then the instance is gone, or can be used again. */
 static int attach_to(const char *name, tb_engine **e)
 {
+    char what[80];
     int rc = tb_engine_attach(name, tb_base(), e);
     for (int look = 0; rc == -EBUSY && look < RECOVERY_LOOKS; look++) {
         nanosleep(&(struct timespec){0, RECOVERY_LOOK_NS}, NULL);
         rc = tb_engine_attach(name, tb_base(), e);
     }
-    if (rc == -EBUSY || rc == -EXDEV)
-        end_program(name);
+    snprintf(what, sizeof(what), "instance %s", name);
+    if (rc == -EBUSY || rc == -EXDEV || rc == -EREMOTE || rc == -EOWNERDEAD || rc == -ENODEV)
+        end_program(what, tb_engine_refusal());
     return rc;
 }
 
@@ -398,7 +417,7 @@ bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
 {
     if (tb_inside || !is_string(path))
         return false;
-    tb_engine *e = tb_adapter_engine();
+    tb_engine *e = foreign ? foreign : tb_adapter_engine();
     if (!e)
         return false;
     int saved = errno;
@@ -409,9 +428,11 @@ bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
     bool found = name && (out->io = tb_engine_route(e, name, &out->mode)) && is_served(path, name, out);
     if (found && name == path)
         strcpy(out->path, path);
+    if (found && foreign && out->mode != TB_MODE_BYPASS)
+        end_program(path, "its instance runs in another PID namespace");
     tb_leave();
     errno = saved;
-    return found;
+    return found && !foreign;
 }
 
 bool tb_path_real(int *at, const char **path, unsigned use, struct tb_path *p)

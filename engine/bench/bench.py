@@ -146,8 +146,14 @@ class Server:
     def remove_instance(self) -> None:
         """Remove what `tierctl run` keeps when its drain fails: an instance named after the process."""
         if self.command[0].endswith("tierctl"):
-            stop = [self.command[0], "stop", "--force", "-i", f"run-{self.process.pid}"]
-            subprocess.run(stop, capture_output=True, check=False)  # noqa: S603
+            for name in self.instances():
+                stop = [self.command[0], "stop", "--force", "-i", name]
+                subprocess.run(stop, capture_output=True, check=False)  # noqa: S603
+
+    def instances(self) -> list[str]:
+        """Of this `tierctl run`: named after its process, and something that nobody knows before."""
+        regions = Path(SHM).glob(f"tierbench.{os.getuid()}.run-{self.process.pid}-*")
+        return [region.name.split(".", 2)[2] for region in regions if region.is_file()]
 
 
 @contextlib.contextmanager
@@ -309,7 +315,7 @@ def watched(case: str) -> Callable[[Bench], Pairs]:
     def measure(bench: Bench) -> Pairs:
         tierctl, pairs = str(bench.build / "bin/tierctl"), []
         with serving(bench.tiered(bench.ram_config(), case, bench.root / "pfs")) as server:
-            name = f"run-{server.process.pid}"
+            (name,) = server.instances()
             status = [tierctl, "status", "-i", name, "--json"]
             said = subprocess.run(status, capture_output=True, check=True).stdout  # noqa: S603
             daemon = json.loads(said)["daemon_pid"]

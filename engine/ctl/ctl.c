@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,6 +52,14 @@ void ctl_default_name(const char *config, char *out, size_t size)
     char *dot = strrchr(out, '.');
     if (dot && dot != out)
         *dot = 0;
+}
+
+void ctl_run_name(const char *host, char *out, size_t size)
+{
+    uint32_t bits = 0;
+    if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
+        bits = (uint32_t)time(NULL);
+    snprintf(out, size, "run-%.30s%s%ld-%08x", host, *host ? "-" : "", (long)getpid(), bits);
 }
 
 static int name_all(const struct tb_instance_info *all, int n)

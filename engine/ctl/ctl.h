@@ -22,6 +22,12 @@ int ctl_await(const char *name);
 /* A name for an instance of this configuration: its file name without suffix. */
 void ctl_default_name(const char *config, char *out, size_t size);
 
+/*
+ * "run-PID-8 DIGITS" for a private instance, with the host where nodes share tiers: no other has had it, nor will one
+ * after a reboot, when process numbers begin anew, and nobody else knows it beforehand.
+ */
+void ctl_run_name(const char *host, char *out, size_t size);
+
 struct ctl_daemon {
     const char *config, *fragment, *mode; /* the last two may be NULL */
     char name[64];

@@ -144,7 +144,7 @@ int ctl_nodes_start(struct ctl_nodes *nodes)
 {
     char host[40] = "";
     gethostname(host, sizeof(host) - 1);
-    snprintf(nodes->daemon->name, sizeof(nodes->daemon->name), "run-%s-%ld", host, (long)getpid());
+    ctl_run_name(host, nodes->daemon->name, sizeof(nodes->daemon->name));
     int rc = spawn_daemons(nodes);
     if (!rc && (rc = await_all(nodes))) {
         pid_t stop = spawn_command(nodes, "stop", "--force", NULL); /* of those that stand; nothing was written yet */

@@ -216,7 +216,7 @@ int tb_run_command(int argc, char **argv)
         return ctl_fail("run: %s: no such program", r.command[0]), 127;
     if (tb_program_unserved(program))
         return ctl_fail("run: %s %s: the adapter cannot serve it", program, tb_program_unserved(program));
-    snprintf(r.daemon.name, sizeof(r.daemon.name), "run-%ld", (long)getpid());
+    ctl_run_name("", r.daemon.name, sizeof(r.daemon.name));
     if (r.nodes.launch)
         return ctl_signals_hold(r.daemon.name), run_on_nodes(&r);
     if ((rc = ctl_trace_check(&r.trace)) || (rc = ctl_trace_begin(&r.trace, r.daemon.name)))

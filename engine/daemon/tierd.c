@@ -24,6 +24,7 @@
 
 #include "instance.h"
 #include "owner.h"
+#include "private_files.h"
 
 #define LOOK_MS 50 /* between looks for clients, */
 #define SERVED_LOOKS 200
@@ -112,12 +113,15 @@ static void show(void *arg, const char *what, uint64_t done, uint64_t total)
 /* From here on messages go to a file that only this user can read. */
 static void open_log(const char *name)
 {
-    char directory[PATH_MAX], path[PATH_MAX + 80];
+    char path[PATH_MAX], file[96];
     const char *runtime = getenv("XDG_RUNTIME_DIR");
-    snprintf(directory, sizeof(directory), "%s/tierbench.%u", runtime ? runtime : "/tmp", (unsigned)getuid());
-    mkdir(directory, 0700);
-    snprintf(path, sizeof(path), "%s/tierd.%s.log", directory, name);
-    int log = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    snprintf(path, sizeof(path), "%s/tierbench.%u", runtime ? runtime : "/tmp", (unsigned)getuid());
+    mkdir(path, 0700);
+    snprintf(file, sizeof(file), "tierd.%.64s.log", name);
+    int directory = tb_private_directory(path), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int log = directory < 0 ? -1 : tb_private_file(directory, file, O_WRONLY | O_CREAT | O_TRUNC);
+    if (directory >= 0)
+        close(directory);
     if (null >= 0) {
         dup2(null, 0);
         dup2(null, 1);
@@ -217,7 +221,7 @@ static bool is_served(const struct options *o, const struct tb_config *c)
     struct tb_instance_info other;
     char path[TB_REGION_PATH_MAX];
     tb_region_path(o->name, path, sizeof(path));
-    for (int look = 0, dead = 0; look < SERVED_LOOKS && dead < IDLE_LOOKS && (access(path, F_OK) == 0 || tb_instance_is_used(c, o->name)); look++) {
+    for (int look = 0, dead = 0; look < SERVED_LOOKS && dead < IDLE_LOOKS && (access(path, F_OK) == 0 || tb_instance_is_used(c, o->name) > 0); look++) {
         bool listed = is_listed(o->name, &other);
         if (listed && strcmp(other.config_file, c->file) != 0)
             return false;
@@ -234,7 +238,9 @@ static void say_left(const struct options *o, const struct tb_config *c, struct 
 {
     char recovers[TB_PATH_MAX + 64];
     tb_instance_recovery(c, o->name, recovers, sizeof(recovers));
-    if (tb_instance_is_used(c, o->name))
+    if (tb_instance_is_used(c, o->name) == -EPERM)
+        snprintf(err->text, sizeof(err->text), "another user made the directories of instance %s in its tiers: name another with -i", o->name);
+    else if (tb_instance_is_used(c, o->name) > 0)
         snprintf(err->text, sizeof(err->text), "instance %s is already there, in another mount namespace or just being made: name another with -i", o->name);
     else
         snprintf(err->text, sizeof(err->text), "instance %s left directories in its tiers that may hold what is not on the PFS: name another "

@@ -15,16 +15,11 @@
 #include "io_model.h"
 #include "journal.h"
 #include "layer.h"
-#include "lease.h"
-#include "opens.h"
 #include "private_files.h"
+#include "route.h"
 #include "stream.h"
 #include "waiting.h"
-#include "repair.h"
-#include "route.h"
 
-#define BURIED UINT64_MAX /* the start time of a client that is known to be dead */
-#define AWAITED_NS 60000000000ull /* a child whose parent has ended may take so long until it runs */
 #define OWN_FD_FROM 600 /* the engine's descriptors stand above those that programs number themselves */
 
 void tb_tier_directory(const struct tb_config_tier *tier, const char *host, const char *name, char *out, size_t size)
@@ -100,7 +95,7 @@ static uint64_t process_image(int pid)
     return mixed;
 }
 
-static uint64_t now_ns(void)
+uint64_t tb_client_now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -116,13 +111,13 @@ bool tb_client_runs(const struct tb_client *c)
     uint64_t started = tb_process_start_time(pid);
     if (started == TB_PROCESS_ENDED)
         return false;
-    return started && c->start_time ? started == c->start_time : c->start_time != BURIED;
+    return started && c->start_time ? started == c->start_time : c->start_time != TB_CLIENT_BURIED;
 }
 
 bool tb_client_is_alive(const struct tb_client *c)
 {
     uint64_t awaited = c->awaited_ns;
-    if (awaited && now_ns() < awaited)
+    if (awaited && tb_client_now_ns() < awaited)
         return true;
     uint64_t image = c->image, now = image && tb_client_runs(c) ? process_image(c->pid) : 0;
     return now ? now == image : tb_client_runs(c);
@@ -133,8 +128,7 @@ bool tb_slot_is_dead(const tb_engine *e, uint32_t slot)
     return slot < e->region.n_clients && !tb_client_is_alive(&e->region.clients[slot]);
 }
 
-/* One of the first `n` slots in this process's name, or TB_NONE. */
-static uint32_t take_slot(tb_engine *e, uint32_t n)
+uint32_t tb_client_take_slot(tb_engine *e, uint32_t n)
 {
     struct tb_header *h = e->header;
     uint32_t slot = TB_NONE;
@@ -155,7 +149,7 @@ static uint32_t take_slot(tb_engine *e, uint32_t n)
 
 int tb_client_register(tb_engine *e, bool is_tool)
 {
-    uint32_t slot = take_slot(e, is_tool ? e->region.n_clients : e->region.n_clients - TB_CLIENTS_TOOLS);
+    uint32_t slot = tb_client_take_slot(e, is_tool ? e->region.n_clients : e->region.n_clients - TB_CLIENTS_TOOLS);
     if (slot != TB_NONE) {
         e->slot = slot;
         tb_wait_identify(getpid(), &e->region.clients[slot].waits);
@@ -222,7 +216,8 @@ int tb_client_open_places(tb_engine *e)
     e->pfs = tb_chain_new(c->pfs.modelled ? &c->pfs.model : NULL, &e->header->pfs_clock, e->base);
     if (!e->pfs)
         return -errno;
-    snprintf(e->shadow, sizeof(e->shadow), "/dev/shm/tierbench.%u.%s.shadow", (unsigned)getuid(), e->header->name);
+    tb_region_path(e->header->name, e->shadow, sizeof(e->shadow) - sizeof(TB_REGION_SHADOW));
+    strcat(e->shadow, TB_REGION_SHADOW);
     e->shadow_io = e->base;
     for (uint32_t t = 0; t < c->n_tiers && !rc; t++)
         if (c->tiers[t].medium == TB_MEDIUM_DIRECTORY)
@@ -288,236 +283,4 @@ void tb_client_free(tb_engine *e)
         tb_lock_drop(&e->header->daemon_lock);
     tb_region_unmap(&e->region);
     free(e);
-}
-
-/* Slots of the dead may be free when they are repaired, which takes a slot for a moment. */
-static int register_after_repair(tb_engine *e)
-{
-    int rc = tb_client_register(e, true);
-    if (rc)
-        return rc;
-    uint32_t taken = e->slot;
-    tb_repair(e);
-    rc = tb_client_register(e, false);
-    e->region.clients[taken].pid = 0;
-    return rc;
-}
-
-/* What this process was before it executed its program has ended, but for descriptors that the program inherited. */
-static void repair_former(tb_engine *e)
-{
-    const struct tb_client *c = e->region.clients;
-    for (uint32_t i = 0; i < e->region.n_clients; i++)
-        if (c[i].pid == c[e->slot].pid && c[i].image && c[i].image != c[e->slot].image) {
-            tb_repair(e);
-            return;
-        }
-}
-
-static _Thread_local struct tb_error refusal;
-
-/* Before anything in the region is used.  `region` is its descriptor, which is closed or becomes the lease. */
-static int use_lease(tb_engine *e, int region)
-{
-    struct tb_header *h = e->header;
-    struct tb_lease lease = {.state = TB_LEASE_LIVING, .id = h->id};
-    int fd = tb_lease_open(&h->config, h->host, h->name, region);
-    if (fd < 0)
-        return fd == -ENOENT ? -ENODEV : fd;
-    e->lease = tb_client_own_fd(fd);
-    int rc = tb_lease_share(e->lease);
-    if (rc == -EBUSY)
-        tb_lease_holders(e->lease, refusal.text, sizeof(refusal.text));
-    if (!rc && fd != region)
-        rc = tb_lease_read(e->lease, &lease);
-    if (!rc && lease.id != h->id)
-        rc = -ENODEV;
-    return rc ? rc : lease.state == TB_LEASE_VOID || !tb_file_is_linked(e->lease) ? -ENOENT : 0;
-}
-
-/* Process numbers and the owners of locks mean nothing across namespaces; without /proc nobody could say who lives. */
-static int check_namespace(const struct tb_header *h)
-{
-    return h->pid_namespace == tb_pid_namespace() && tb_process_start_time(getpid()) ? 0 : -EXDEV;
-}
-
-/* Who held the lease alone knows that all others are dead, whatever their numbers mean by now. */
-static void bury_all(tb_engine *e)
-{
-    for (uint32_t i = 0; i < e->region.n_clients; i++) {
-        e->region.clients[i].awaited_ns = 0;
-        e->region.clients[i].start_time = BURIED;
-    }
-}
-
-/* `lease`: held alone, or -1.  With its client registered: -EUSERS where no slot is free, even of the dead. */
-static int attach(tb_engine *e, const char *name, int lease, bool is_tool)
-{
-    int region, rc = tb_region_attach(name, &e->region, &region);
-    if (rc)
-        return rc;
-    e->header = e->region.header;
-    e->lease = lease;
-    if (lease >= 0)
-        bury_all(e);
-    else if ((rc = check_namespace(e->header)) == 0)
-        rc = use_lease(e, dup(region));
-    close(region);
-    if (!rc)
-        rc = tb_client_open_places(e);
-    if (!rc && !is_tool)
-        rc = tb_environment_apply(e, &refusal);
-    if (!rc)
-        rc = tb_client_register(e, is_tool);
-    return rc == -EUSERS ? register_after_repair(e) : rc;
-}
-
-static void explain(int rc)
-{
-    char by[300];
-    const char *why = NULL;
-    switch (rc) {
-    case -EINVAL: return; /* environment.c said why */
-    case -ENOENT: why = "no such instance runs"; break;
-    case -EPROTO: why = "another version made it"; break;
-    case -EPERM: why = "it is another user's"; break;
-    case -EUSERS: why = "as many clients are attached as max_clients allows"; break;
-    case -ESTALE: why = "it is half made or damaged"; break;
-    case -ENODEV: why = "its tiers' directories are gone or another instance's"; break;
-    case -EXDEV: why = "it runs in another PID namespace, or there is no /proc here"; break;
-    }
-    snprintf(by, sizeof(by), "%.280s", refusal.text);
-    if (rc == -EBUSY)
-        snprintf(refusal.text, sizeof(refusal.text), "it is being recovered by %s", by);
-    else
-        snprintf(refusal.text, sizeof(refusal.text), "%s", why ? why : strerror(-rc));
-}
-
-static int attach_new(const char *name, int lease, struct tb_io *base, bool is_tool, tb_engine **out)
-{
-    tb_engine *e = tb_client_new(base);
-    int rc = e ? attach(e, name, lease, is_tool) : -ENOMEM;
-    if (rc)
-        explain(rc);
-    if (rc && e)
-        tb_client_free(e);
-    else if (!rc)
-        *out = e;
-    return rc;
-}
-
-int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
-{
-    int rc = attach_new(name, -1, base, false, out);
-    if (rc)
-        return rc;
-    repair_former(*out);
-    if (tb_environment_goes_past(*out))
-        tb_engine_flush(*out, -1);
-    if (tb_environment_stops_daemon())
-        (*out)->header->is_to_end = true;
-    return 0;
-}
-
-int tb_instance_attach(const char *name, struct tb_io *base, tb_engine **out)
-{
-    return attach_new(name, -1, base, true, out);
-}
-
-int tb_client_attach_alone(const char *name, int lease, struct tb_io *base, tb_engine **out)
-{
-    return attach_new(name, tb_client_own_fd(lease), base, true, out);
-}
-
-const char *tb_engine_refusal(void)
-{
-    return refusal.text;
-}
-
-bool tb_engine_config_changed(tb_engine *e)
-{
-    return tb_region_config_changed(e->header);
-}
-
-void tb_engine_detach(tb_engine *e)
-{
-    if (e->is_stuck)
-        return;
-    tb_wait_forget(&e->region.clients[e->slot].waits);
-    tb_opens_forget_client(e, e->slot, false);
-    e->region.clients[e->slot].pid = 0;
-    tb_client_free(e);
-}
-
-/*
- * The child's slot and references are made before it lives, in the parent's
- * name: else the parent could close the last descriptor before the child runs.
- * Only whoever called fork learns that it failed, and says so.
- */
-static _Thread_local uint32_t forked_slot = TB_NONE;
-
-void tb_engine_atfork_prepare(tb_engine *e)
-{
-    pthread_mutex_lock(&e->fork_lock);
-    e->fork_slot = take_slot(e, e->region.n_clients - TB_CLIENTS_TOOLS);
-    if (e->fork_slot == TB_NONE && tb_repair(e))
-        e->fork_slot = take_slot(e, e->region.n_clients - TB_CLIENTS_TOOLS);
-    if (e->fork_slot != TB_NONE) {
-        e->region.clients[e->fork_slot].awaited_ns = now_ns() + AWAITED_NS;
-        tb_opens_hold(e, e->fork_slot);
-    } else {
-        tb_opens_make_coherent(e); /* a child without an identity can only pass through */
-    }
-}
-
-void tb_engine_atfork_parent(tb_engine *e)
-{
-    forked_slot = e->fork_slot;
-    pthread_mutex_unlock(&e->fork_lock);
-}
-
-void tb_engine_atfork_failed(tb_engine *e)
-{
-    if (forked_slot == TB_NONE)
-        return;
-    tb_opens_forget_client(e, forked_slot, false);
-    e->region.clients[forked_slot].pid = 0;
-    forked_slot = TB_NONE;
-}
-
-void tb_engine_spawned(tb_engine *e, int pid)
-{
-    if (forked_slot == TB_NONE)
-        return;
-    struct tb_client *c = &e->region.clients[forked_slot];
-    tb_lock_take(&e->header->clients_lock);
-    c->start_time = tb_process_start_time(pid);
-    c->pid = pid;
-    c->awaited_ns = 0;
-    if (tb_opens_forget_client(e, forked_slot, true))
-        c->image = 0;
-    else
-        c->pid = 0;
-    tb_lock_drop(&e->header->clients_lock);
-    forked_slot = TB_NONE;
-}
-
-void tb_engine_atfork_child(tb_engine *e)
-{
-    tb_wait_identify(getpid(), NULL); /* the locks it takes from here on are its own */
-    if (e->fork_slot != TB_NONE) {
-        struct tb_client *c = &e->region.clients[e->fork_slot];
-        tb_lock_take(&e->header->clients_lock);
-        c->start_time = tb_process_start_time(getpid());
-        c->pid = getpid();
-        c->awaited_ns = 0;
-        tb_lock_drop(&e->header->clients_lock);
-        e->slot = e->fork_slot;
-        tb_wait_identify(getpid(), &c->waits);
-    } else {
-        tb_wait_identify(getpid(), NULL);
-        e->passes_through = true;
-        tb_opens_abandon(e);
-    }
-    pthread_mutex_init(&e->fork_lock, NULL); /* held by the parent's thread that forked */
 }

@@ -46,6 +46,8 @@ struct tb_engine {
     uint32_t slot;            /* of this client */
     uint32_t fork_slot;       /* of the child that fork is about to make */
     bool passes_through;      /* forked when no slot was left: its own descriptors are the kernel's alone */
+    bool is_foreign;          /* forked into another PID namespace: fork.c */
+    bool knows_children;      /* the kernel says in which namespace children will be */
     pthread_mutex_t fork_lock;
     _Atomic(_Atomic uint32_t *) fds[TB_FD_PIECES]; /* descriptor -> open description + 1 */
     _Atomic uint16_t *local_refs;                  /* this process's descriptors per open description */
@@ -119,6 +121,9 @@ uint32_t tb_journal_tier(const struct tb_config *config);
 /* Map the places of a region just made or attached into this process. */
 int tb_client_open_places(tb_engine *e);
 int tb_client_register(tb_engine *e, bool is_tool);
+/* One of the first `n` slots in this process's name, or TB_NONE. */
+uint32_t tb_client_take_slot(tb_engine *e, uint32_t n);
+uint64_t tb_client_now_ns(void); /* CLOCK_MONOTONIC */
 /* Close one of the engine's descriptors, where it is open; -1 from then on. */
 void tb_client_close(tb_engine *e, int *fd);
 /* Of a descriptor that the engine keeps: above those that programs number themselves. */
@@ -127,6 +132,7 @@ int tb_client_own_fd(int fd);
 int tb_client_attach_alone(const char *name, int lease, struct tb_io *base, tb_engine **out);
 void tb_client_free(tb_engine *e);
 tb_engine *tb_client_new(struct tb_io *base);
+#define TB_CLIENT_BURIED UINT64_MAX /* the start time of a client that is known to be dead */
 #define TB_PROCESS_ENDED (UINT64_MAX - 1)
 /* In clock ticks since boot; 0: it cannot be read; TB_PROCESS_ENDED: only its parent has not asked for it yet. */
 uint64_t tb_process_start_time(int pid);

@@ -58,8 +58,11 @@ bool tb_instance_is_there(tb_engine *engine);
 /* Seconds since the region was made. */
 double tb_instance_age(tb_engine *engine);
 
-/* Does anybody use the instance of that name, as its lease in a tier says, wherever its region is? */
-bool tb_instance_is_used(const struct tb_config *config, const char *name);
+/*
+ * What its lease in a tier says of an instance, wherever its region is: 1 somebody uses it; 0 nobody does, and it may hold
+ * bytes that are not on the PFS; -ENOENT there is none, or all of it is; -EPERM its directory is another user's; else -errno.
+ */
+int tb_instance_is_used(const struct tb_config *config, const char *name);
 /* The command that recovers what it left in its tiers, with the configuration and the mode that it had. */
 void tb_instance_recovery(const struct tb_config *config, const char *name, char *out, size_t size);
 

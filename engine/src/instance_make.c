@@ -131,7 +131,8 @@ static void remove_made(const struct made *m)
     uint32_t journal = tb_journal_tier(m->config);
     if (m->region && journal != TB_NONE)
         tb_region_file_remove(m->name);
-    snprintf(path, sizeof(path), "/dev/shm/tierbench.%u.%s.shadow", (unsigned)getuid(), m->name);
+    tb_region_path(m->name, path, sizeof(path) - sizeof(TB_REGION_SHADOW));
+    strcat(path, TB_REGION_SHADOW);
     if (m->shadow)
         tb_remove_tree(path, NULL);
     if (m->waiting)
@@ -360,13 +361,15 @@ static int open_lease(const struct tb_config *c, const char *name)
     return tb_lease_place(c, host, name, path, sizeof(path), &file) ? tb_lease_open(c, host, name, -1) : -ENOENT;
 }
 
-bool tb_instance_is_used(const struct tb_config *c, const char *name)
+int tb_instance_is_used(const struct tb_config *c, const char *name)
 {
+    struct tb_lease lease;
     int fd = open_lease(c, name);
-    bool used = fd >= 0 && tb_lease_is_locked(fd, TB_LEASE_USED);
-    if (fd >= 0)
-        close(fd);
-    return used;
+    if (fd < 0)
+        return fd == -ELOOP || fd == -ENOTDIR ? -EPERM : fd;
+    int rc = tb_lease_is_locked(fd, TB_LEASE_USED) ? 1 : is_void(fd, &lease) ? -ENOENT : 0;
+    close(fd);
+    return rc;
 }
 
 /* The digest says in which mode a configuration was used. */

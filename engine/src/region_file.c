@@ -6,13 +6,16 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "config.h"
 
-#define TARGET_MAX (TB_PATH_MAX + TB_REGION_PATH_MAX)
+#define TARGET_MAX (TB_PATH_MAX + TB_REGION_PATH_MAX + 256)
+#define APART '~'
+#define APART_DIGITS 16
 
 const char *tb_huge_pages_name(enum tb_huge_pages kind)
 {
@@ -20,9 +23,57 @@ const char *tb_huge_pages_name(enum tb_huge_pages kind)
     return names[kind];
 }
 
+static bool is_anothers(const char *directory, const char *name, const char *end)
+{
+    char path[TARGET_MAX + 16];
+    struct stat st;
+    snprintf(path, sizeof(path), "%s/%s%s", directory, name, end);
+    return lstat(path, &st) == 0 && st.st_uid != getuid();
+}
+
+static bool is_ours(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && st.st_uid == getuid();
+}
+
+/* "NAME" and the letters that set it apart. */
+static bool is_set_apart(const char *file, const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(file, name, n) == 0 && file[n] == APART && strspn(file + n + 1, "0123456789abcdef") == APART_DIGITS &&
+           !file[n + 1 + APART_DIGITS];
+}
+
+/* Another user may have made the plain name first, in a directory where everybody can: then ours is set apart, and looked for. */
 void tb_region_path(const char *instance, char *out, size_t size)
 {
-    snprintf(out, size, "/dev/shm/tierbench.%u.%s", (unsigned)getuid(), instance);
+    char name[TB_REGION_PATH_MAX];
+    snprintf(name, sizeof(name), "tierbench.%u.%.80s", (unsigned)getuid(), instance);
+    snprintf(out, size, "/dev/shm/%s", name);
+    DIR *shm = is_ours(out) ? NULL : opendir("/dev/shm");
+    for (struct dirent *d; shm && (d = readdir(shm));)
+        if (is_set_apart(d->d_name, name)) {
+            char path[TARGET_MAX];
+            snprintf(path, sizeof(path), "/dev/shm/%s", d->d_name);
+            if (is_ours(path))
+                snprintf(out, size, "%s", path);
+        }
+    if (shm)
+        closedir(shm);
+}
+
+/* As tb_region_path for a region that is to be made. */
+static void new_path(const struct tb_config *c, const char *instance, char *out, size_t size)
+{
+    uint64_t bits = 0;
+    tb_region_path(instance, out, size);
+    const char *name = strrchr(out, '/') + 1;
+    bool taken = is_anothers("/dev/shm", name, "") || is_anothers("/dev/shm", name, TB_REGION_SHADOW) ||
+                 (c->region.directory[0] && is_anothers(c->region.directory, name, ""));
+    size_t n = strlen(out);
+    if (taken && getrandom(&bits, sizeof(bits), 0) == sizeof(bits))
+        snprintf(out + n, size - n, "%c%0*llx", APART, APART_DIGITS, (unsigned long long)bits);
 }
 
 /* `name` is the last part of the link's own path. */
@@ -66,7 +117,7 @@ static int make_link(const char *link, const char *target)
 int tb_region_file_create(const struct tb_config *config, const char *instance)
 {
     char path[TB_REGION_PATH_MAX], target[TARGET_MAX];
-    tb_region_path(instance, path, sizeof(path));
+    new_path(config, instance, path, sizeof(path));
     if (!config->region.directory[0])
         return create_file(path);
     target_path(config->region.directory, path, target);

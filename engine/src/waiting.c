@@ -140,6 +140,16 @@ static int note_of(const char *of, const char *directory)
     return symlink(directory, aside) || rename(aside, of) ? -errno : 0;
 }
 
+/*
+ * Where root's programs run as other users, others can make names in HIDDEN.  The text that says what a directory is
+ * called is believed where the instance's user made it, or the directory's owner.
+ */
+static bool is_made_for(const char *of, const struct stat *directory, uid_t instance)
+{
+    struct stat st;
+    return lstat(of, &st) == 0 && (st.st_uid == instance || st.st_uid == directory->st_uid);
+}
+
 /* The directory's place in HIDDEN, with its permissions, so that the kernel keeps them. */
 static int make_key(const tb_engine *e, const char *directory, char *key)
 {
@@ -151,9 +161,11 @@ static int make_key(const tb_engine *e, const char *directory, char *key)
     if (st.st_dev != hidden.st_dev)
         return -EXDEV;
     snprintf(of, sizeof(of), "%s" OF, key);
-    rc = note_of(of, real);
-    if (rc || (mkdir(key, 0700) && errno != EEXIST))
-        return rc ? rc : -errno;
+    if (mkdir(key, 0700) && (errno != EEXIST || !is_made_for(of, &st, e->header->uid)))
+        return -errno;
+    rc = note_of(of, real); /* after the directory: one without a text may be anybody's, and is not used */
+    if (rc)
+        return rc;
     if (chown(key, st.st_uid, st.st_gid))
         errno = 0; /* as far as the user may */
     chmod(key, st.st_mode & 07777);
@@ -210,6 +222,17 @@ static bool has_record(tb_engine *e, const char *path)
     return e && tb_identity_of_name(path, &id) == 0 && tb_file_find(e, &id) != TB_NONE;
 }
 
+/* Whoever could write the text could send a file into any directory. */
+static bool is_honest(const char *path, const char *shown_as)
+{
+    char of[PATH_MAX], directory[PATH_MAX];
+    struct stat st;
+    const char *name;
+    size_t n = (size_t)(strrchr(path, '/') - path);
+    return snprintf(of, sizeof(of), "%.*s" OF, (int)n, path) < (int)sizeof(of) && split(shown_as, directory, &name) &&
+           stat(directory, &st) == 0 && is_made_for(of, &st, getuid());
+}
+
 /* One that nobody remembers: its place is as it was left. */
 static int give_place(const char *hidden, const char *path, struct tb_io *io, tb_file_reporter *report, void *arg)
 {
@@ -219,7 +242,7 @@ static int give_place(const char *hidden, const char *path, struct tb_io *io, tb
     if (!r.path[0])
         snprintf(r.path, sizeof(r.path), "%.1000s", path);
     r.bytes = lstat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
-    r.error = there ? io->ops->rename(io, path, r.path, RENAME_NOREPLACE) : -ESTALE;
+    r.error = there && !is_honest(path, r.path) ? -EPERM : there ? io->ops->rename(io, path, r.path, RENAME_NOREPLACE) : -ESTALE;
     if (report)
         report(arg, &r);
     return r.error;

@@ -74,8 +74,9 @@ typedef struct tb_engine tb_engine;
  * user's region; -EUSERS every client slot (max_clients) is taken; -ESTALE the
  * region is half made or damaged; -EINVAL a variable of the environment is
  * refused; -EBUSY it is being recovered; -EXDEV it runs in another PID namespace, where
- * neither process numbers nor the owners of locks mean what they mean here; -ENODEV
- * its directories in the tiers are gone; -ENOMEM; what opening a tier's files gave.
+ * neither process numbers nor the owners of locks mean what they mean here; where
+ * TIERBENCH_CONFIG is set, -EREMOTE it runs in another mount namespace, -EOWNERDEAD it was
+ * left by a crash and not recovered; -ENODEV its directories in the tiers are gone; -ENOMEM; what opening a tier's files gave.
  * tb_engine_refusal says it in words.
  *
  * Reads the environment, not while another thread changes it: TIERBENCH_MODE, a
@@ -120,6 +121,14 @@ void tb_engine_detach(tb_engine *engine);
 void tb_engine_atfork_prepare(tb_engine *engine);
 void tb_engine_atfork_parent(tb_engine *engine);
 void tb_engine_atfork_child(tb_engine *engine);
+
+/*
+ * This process is a child in another PID namespace than the instance's (unshare, then
+ * fork).  What it inherited is coherent, so that its descriptors work as the kernel's
+ * own; it must use no managed name and call nothing else of this handle but
+ * tb_engine_route and tb_engine_shown.
+ */
+bool tb_engine_is_foreign(tb_engine *engine);
 
 /* In the thread whose fork failed, after the parent's handler: what was made for the child is given back. */
 void tb_engine_atfork_failed(tb_engine *engine);

@@ -145,6 +145,12 @@ class Instances(unittest.TestCase):
         self.assertEqual(program.first, "ready", program.end() if program.first != "ready" else "")
         return program
 
+    def run_under(self, *command: object, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        """A command under the adapter, from its start to its end."""
+        words = [*before, "sh", "-c", 'LD_PRELOAD=$TB_LATER_PRELOAD exec "$@"', "sh", *map(str, command)]
+        env = os.environ | {"TB_LATER_PRELOAD": str(PRELOAD), "TIERBENCH_INSTANCE": self.name}
+        return subprocess.run(words, env=env, capture_output=True, text=True, timeout=60)
+
     def write_synced(self, program: Program, text: str, at: int = 0) -> None:
         self.assertEqual(program.ask(f"write {at} {text}"), str(len(text)))
         self.assertEqual(program.ask("fsync"), "synced")

@@ -4,11 +4,14 @@ import fcntl
 import os
 import shutil
 import struct
+import subprocess
+import sys
 import threading
 import time
 import unittest
+from pathlib import Path
 
-from instances import Instances, can_unshare, in_own_shm
+from instances import BIN, PRELOAD, Instances, can_unshare, in_own_shm
 
 F_OFD_SETLK = 37
 
@@ -176,6 +179,122 @@ class Recover(Instances):
         self.assertEqual(self.read(), "victim!")
         self.check(self.ctl("start", "-c", self.config, "-i", self.name), 2)
         self.assertTrue((elsewhere / "journal").exists())
+
+
+UNSHARES = """
+import ctypes, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+os.write(fd, b"parent ")
+if ctypes.CDLL(None).unshare(0x20000000):
+    sys.exit(77)
+pid = os.fork()
+if pid == 0:
+    os.write(fd, b"child ")
+    if sys.argv[2] == "opens":
+        os.open(sys.argv[1], os.O_RDONLY)
+    if sys.argv[2] == "executes":
+        os.execl("/bin/cat", "cat", sys.argv[1])
+    os._exit(5)
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+assert os.pread(fd, 99, 0) == b"parent child ", os.pread(fd, 99, 0)
+os.write(fd, b"parent")
+os._exit(status)
+"""
+
+
+@unittest.skipUnless(can_unshare("-p", "-f"), "no PID namespaces here")
+class PidNamespace(Instances):
+    """Process numbers and the owners of locks mean nothing in another one: refused before the first byte."""
+
+    def test_a_program_in_another_one_ends(self):
+        self.start()
+        self.write_synced(self.program(), "buffered")
+        done = self.run_under("cat", self.file, before=("unshare", "-p", "-f"))
+        self.check(done, 2, f"instance {self.name} cannot be used", "PID namespace", "ends")
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.stderr.count("\n"), 1)
+        for command in ("status", "drain", "stop"):
+            self.check(self.ctl(command, "-i", self.name, before=("unshare", "-p", "-f")), 2, "PID namespace")
+        self.check(self.ctl("recover", "-c", self.config, before=("unshare", "-p", "-f")), 0, "0 instances recovered")
+        self.assertEqual(self.programs[0].ask("read 99"), "b'buffered'")
+
+    def test_all_of_it_in_one_works(self):
+        script = (f"{BIN}/tierctl start -c {self.config} -i {self.name} && LD_PRELOAD={PRELOAD} TIERBENCH_INSTANCE={self.name} "
+                  f"sh -c 'echo inside > {self.file}' && {BIN}/tierctl stop -i {self.name}")
+        done = subprocess.run(["unshare", "-p", "-f", "--mount-proc", "sh", "-c", script], capture_output=True, text=True, timeout=60)
+        self.check(done, 0)
+        self.assertEqual(self.read(), "inside\n")
+        self.nothing_is_left()
+
+    def test_recovery_from_another_one(self):
+        self.start()
+        self.write_synced(self.program(), "promised")
+        self.programs[0].ask("write 8  and kept")
+        self.programs[0].kill()
+        self.kill_daemon()
+        self.check(self.ctl("recover", "-c", self.config, before=("unshare", "-p", "-f")), 0, "1 instance recovered")
+        self.assertEqual(self.read(), "promised and kept")
+        self.nothing_is_left()
+
+    def test_a_child_in_another_one(self):
+        for what, status, says in (("writes", 5, ""), ("opens", 2, "PID namespace"), ("executes", 2, "PID namespace")):
+            with self.subTest(child=what):
+                self.start()
+                done = self.run_under(sys.executable, "-c", UNSHARES, self.file, what)
+                self.check(done, status, says)
+                self.check(self.ctl("stop", "-i", self.name), 0)
+                self.assertEqual(self.read(), "parent child parent")
+                self.file.unlink()
+
+
+@unittest.skipUnless(os.getuid() == 0, "needs root to be another user")
+class Squatter(Instances):
+    """Names in /dev/shm that another user made first."""
+
+    tiers = ("ram",)
+    fsync = "none"
+    more = "mode: scratch\n"
+
+    def test_is_stepped_around(self):
+        for taken in (self.shm(), Path(f"{self.shm()}.shadow")):
+            with self.subTest(taken=taken.name):
+                taken.write_text("mine")
+                os.chown(taken, 65534, 65534)
+                self.start()
+                self.assertEqual(self.status()["instance"], self.name)
+                program = self.program()
+                self.assertEqual(program.ask("write 0 scratch"), "7")
+                self.assertEqual(self.program().ask("read 9"), "b'scratch'")
+                self.check(self.ctl("start", "-c", self.config, "-i", self.name), 2, "already there")
+                for p in self.programs:
+                    p.kill()
+                self.check(self.ctl("stop", "-i", self.name), 0)
+                self.assertEqual(taken.read_text(), "mine")
+                taken.unlink()
+                self.nothing_is_left()
+
+    def test_after_the_other_name_is_gone(self):
+        self.shm().write_text("mine")
+        os.chown(self.shm(), 65534, 65534)
+        self.start()
+        self.shm().unlink()
+        self.assertEqual(self.status()["instance"], self.name)
+        self.kill_daemon()
+        self.check(self.ctl("recover", "-c", self.config), 0, "1 instance recovered")
+        self.nothing_is_left()
+
+
+class Runs(Instances):
+    def test_names_of_runs_differ(self):
+        names = set()
+        for _ in range(3):
+            done = self.ctl("run", "-c", self.config, "--", "sh", "-c", "echo $TIERBENCH_INSTANCE $PPID")
+            self.check(done, 0)
+            name, pid = done.stdout.split()
+            self.assertRegex(name, f"^run-{pid}-[0-9a-f]{{8}}$")
+            names.add(name.rsplit("-", 1)[1])
+        self.assertEqual(len(names), 3)
+        self.nothing_is_left()
 
 
 class MemoryOnly(Instances):

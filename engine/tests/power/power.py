@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import initramfs
-from guest import GuestError, Machine
+from guest import Machine
 from rounds import Bench, Outcome, Series, log_round, save_for_series
 
 SKIPPED = 77

@@ -96,7 +96,7 @@ def main() -> None:
     client = PowerClient(*sys.argv[1:4])
     for _ in range(BEGUN_STEPS):
         client.step()
-    os.close(os.open(f"/tmp/begun.{client.name}", os.O_CREAT | os.O_WRONLY))  # noqa: S108 - the guest's own
+    os.close(os.open(f"/tmp/begun.{client.name}", os.O_CREAT | os.O_WRONLY))
     while True:
         client.step()
 
