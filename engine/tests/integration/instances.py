@@ -1,17 +1,22 @@
 """What tests of whole instances share: a configuration in a folder of its own, tierctl, programs under the adapter."""
 
+import fcntl
+import itertools
 import json
 import os
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
+from typing import BinaryIO
 
+F_OFD_SETLK = 37
 BIN = Path(os.environ["TB_BIN_DIR"])
 PRELOAD = BIN.parent / "lib" / "libtierbench_preload.so"
 TIERS = {
@@ -48,7 +53,7 @@ for line in sys.stdin:
     except OSError as error:
         print(error, flush=True)
 """
-serial = 0
+serial = itertools.count(1)
 
 
 def state_of(pid: int) -> str:
@@ -92,9 +97,7 @@ class Instances(unittest.TestCase):
     more = ""
 
     def setUp(self) -> None:
-        global serial
-        serial += 1
-        self.name = f"life-{os.getpid()}-{serial}"
+        self.name = f"life-{os.getpid()}-{next(serial)}"
         self.root = Path(tempfile.mkdtemp(prefix="tierbench-life-"))
         self.root.chmod(0o755)
         self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
@@ -145,11 +148,11 @@ class Instances(unittest.TestCase):
         self.assertEqual(program.first, "ready", program.end() if program.first != "ready" else "")
         return program
 
-    def run_under(self, *command: object, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    def run_under(self, *command: object, before: tuple[str, ...] = (), env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """A command under the adapter, from its start to its end."""
         words = [*before, "sh", "-c", 'LD_PRELOAD=$TB_LATER_PRELOAD exec "$@"', "sh", *map(str, command)]
-        env = os.environ | {"TB_LATER_PRELOAD": str(PRELOAD), "TIERBENCH_INSTANCE": self.name}
-        return subprocess.run(words, env=env, capture_output=True, text=True, timeout=60)
+        under = os.environ | {"TB_LATER_PRELOAD": str(PRELOAD), "TIERBENCH_INSTANCE": self.name} | (env or {})
+        return subprocess.run(words, env=under, capture_output=True, text=True, timeout=60)
 
     def write_synced(self, program: Program, text: str, at: int = 0) -> None:
         self.assertEqual(program.ask(f"write {at} {text}"), str(len(text)))
@@ -191,6 +194,21 @@ class Instances(unittest.TestCase):
         left = [*(self.root / "nvme").iterdir(), *(self.root / "bb").iterdir(), *Path("/dev/shm").glob(f"tierbench.*{self.name}*")]
         left += [p for p in (self.root / "pfs").iterdir() if p.name.startswith(".tierbench")]
         self.assertEqual(left, [])
+
+
+def hold_lease(path: Path, byte: int = 0) -> BinaryIO:
+    """As a recovery (byte 0) or a stop (byte 2) does: the file, locked until it is closed."""
+    file = path.open("r+b")
+    lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+    until = time.monotonic() + 5  # a process that was killed has threads that are still ending
+    while True:
+        try:
+            fcntl.fcntl(file, F_OFD_SETLK, lock)
+            return file
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 def in_own_shm() -> tuple[str, ...]:

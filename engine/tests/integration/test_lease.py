@@ -1,9 +1,7 @@
 """Who uses an instance is told by its lease: nobody starts over it, recovers it or removes it while somebody does."""
 
-import fcntl
 import os
 import shutil
-import struct
 import subprocess
 import sys
 import threading
@@ -11,17 +9,7 @@ import time
 import unittest
 from pathlib import Path
 
-from instances import BIN, PRELOAD, Instances, can_unshare, in_own_shm
-
-F_OFD_SETLK = 37
-
-
-def hold_alone(path):
-    """As a recovery does: the file, locked until it is closed."""
-    file = path.open("r+b")
-    fcntl.fcntl(file, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
-    return file
-
+from instances import BIN, PRELOAD, Instances, can_unshare, hold_lease, in_own_shm
 
 class Start(Instances):
     def lose_all_but_the_tier(self):
@@ -125,7 +113,7 @@ class Recover(Instances):
         self.write_synced(self.program(), "promised")
         self.programs[-1].kill()
         self.kill_daemon()
-        with hold_alone(self.directory() / "lease"):
+        with hold_lease(self.directory() / "lease"):
             for command in (("status", "-i", self.name), ("drain", "-i", self.name), ("stop", "-i", self.name)):
                 self.check(self.ctl(*command), 2, "it is being recovered by", f"process {os.getpid()} (")
             self.check(self.ctl("recover", "-c", self.config), 3, f"process {os.getpid()} (")
@@ -137,7 +125,7 @@ class Recover(Instances):
         self.write_synced(self.program(), "promised")
         self.programs[-1].kill()
         self.kill_daemon()
-        held = hold_alone(self.directory() / "lease")
+        held = hold_lease(self.directory() / "lease")
         threading.Timer(0.5, held.close).start()
         began = time.monotonic()
         self.assertEqual(self.program().ask("read 99"), "b'promised'")
@@ -320,7 +308,7 @@ class MemoryOnly(Instances):
         self.start()
         self.check(self.ctl("stop", "-i", self.name), 0)
         self.shm().touch(mode=0o600)
-        with hold_alone(self.shm()):
+        with hold_lease(self.shm()):
             self.check(self.ctl("start", "-c", self.config, "-i", self.name), 2)
         self.assertTrue(self.shm().exists())
 
