@@ -196,19 +196,24 @@ class Instances(unittest.TestCase):
         self.assertEqual(left, [])
 
 
+def try_lock(file: BinaryIO, lock: bytes) -> bool:
+    try:
+        fcntl.fcntl(file, F_OFD_SETLK, lock)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def hold_lease(path: Path, byte: int = 0) -> BinaryIO:
     """As a recovery (byte 0) or a stop (byte 2) does: the file, locked until it is closed."""
     file = path.open("r+b")
     lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
     until = time.monotonic() + 5  # a process that was killed has threads that are still ending
-    while True:
-        try:
-            fcntl.fcntl(file, F_OFD_SETLK, lock)
-            return file
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.01)
+    while not try_lock(file, lock):
+        if time.monotonic() > until:
+            raise TimeoutError(f"{path} is locked")
+        time.sleep(0.01)
+    return file
 
 
 def in_own_shm() -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from instances import BIN, PRELOAD, Instances, can_unshare, hold_lease, in_own_shm
 
+
 class Start(Instances):
     def lose_all_but_the_tier(self):
         self.start()
