@@ -56,6 +56,7 @@ struct tb_engine {
     struct tb_background *background;
     uint32_t flush_threads; /* that may share one file's flush; 0 and 1: nobody does */
     bool is_stuck;  /* threads of a drain that gave up wait in it still: it stays until the process ends */
+    struct tb_lost *lost;   /* a recovery's: what its drain does with bytes of files that are gone */
     bool is_daemon; /* holds the daemon's lock, which must be dropped before the region is unmapped */
 };
 

@@ -9,11 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client.h"
 #include "file.h"
 #include "flush.h"
 #include "instance.h"
+#include "lost.h"
 #include "repair.h"
 #include "waiting.h"
 
@@ -54,6 +56,19 @@ static void show_name(tb_engine *e, struct tb_file_report *r)
         memcpy(r->path, name, sizeof(name));
 }
 
+/* Another program removed or replaced it: its bytes are kept, and the report says where. */
+static void keep_lost(tb_engine *e, uint32_t file, struct tb_file_report *r)
+{
+    char kept[TB_PATH_MAX + 500];
+    int fd = tb_lost_open(e->lost, r->path, e->region.files[file].inode, kept, sizeof(kept));
+    if (fd < 0)
+        return;
+    struct tb_flush_result result = tb_flush_file(e, file, fd, true);
+    close(fd);
+    if (!result.error)
+        tb_lost_say(kept, result.bytes, r->why, sizeof(r->why));
+}
+
 /* Since the list was made the record may have become free, or another file's. */
 static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
 {
@@ -69,6 +84,8 @@ static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
         struct tb_flush_result result = tb_flush_giving_way(e, file, -1, true);
         r->bytes = result.bytes;
         r->error = result.error;
+        if (e->lost && tb_lost_is_gone(r->error) && !(f->flags & TB_FILE_WAITING))
+            keep_lost(e, file, r);
     } else {
         tb_file_unclaim(e, file);
     }
@@ -78,7 +95,7 @@ static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
 static void note_done(struct drain *d, const struct tb_file_report *r)
 {
     if (r->error) {
-        d->error = d->error ? d->error : r->error;
+        d->error = d->error || r->why[0] ? d->error : r->error;
         if (d->report)
             d->report(d->arg, r);
     }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -42,7 +41,7 @@ static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
     size_t n = (size_t)r->slots * TB_JOURNAL_SLOT;
     if (!r->sequence)
         r->sequence = h->sequence + 1;
-    r->instance = h->journal_instance;
+    r->instance = h->id;
     r->generation = h->journal_generation;
     r->place = h->journal_end;
     r->synced = h->journal_synced;
@@ -72,7 +71,8 @@ static void measure(struct tb_record *r, const char *path)
 /* One slot, so that a crash leaves the old one or the new one: a long path is cut. */
 static int append_header(tb_engine *e)
 {
-    struct tb_record r = {.type = TB_RECORD_HEADER, .digest = e->header->digest};
+    struct tb_record r = {.type = TB_RECORD_HEADER, .digest = e->header->digest, .inode = e->header->pfs_inode,
+                          .birth_ns = e->header->pfs_birth_ns};
     char path[TB_JOURNAL_SLOT - sizeof(r)];
     snprintf(path, sizeof(path), "%.*s", (int)sizeof(path) - 1, e->header->config.file);
     measure(&r, path);
@@ -125,16 +125,17 @@ static int append(tb_engine *e, struct tb_record *r, const char *path)
 static void write_mark(tb_engine *e)
 {
     struct tb_header *h = e->header;
-    struct tb_journal_mark m = {TB_JOURNAL_MARK, h->journal_instance, h->journal_generation, h->journal_synced, 0};
+    struct tb_journal_mark m = {TB_JOURNAL_MARK, h->id, h->journal_generation, h->journal_synced, 0};
     m.checksum = tb_checksum(&m, offsetof(struct tb_journal_mark, checksum));
     e->base->ops->pwrite(e->base, e->mark_fd, &m, sizeof(m), 0);
 }
 
 int tb_journal_create(tb_engine *e)
 {
-    struct tb_header *h = e->header;
-    if (getrandom(&h->journal_instance, sizeof(h->journal_instance), GRND_NONBLOCK) < 0)
-        h->journal_instance = (uint64_t)getpid() << 32 ^ h->started_ns;
+    struct tb_identity pfs = {.inode = 0};
+    tb_identity_of_path(tb_config_of(e)->pfs.path, &pfs);
+    e->header->pfs_inode = pfs.inode;
+    e->header->pfs_birth_ns = pfs.birth_ns;
     write_mark(e);
     return append_header(e);
 }

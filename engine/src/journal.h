@@ -44,7 +44,7 @@ struct tb_record {
     uint32_t slots; /* length of the record with its path */
     uint64_t checksum; /* of the record, this field 0 */
     uint64_t sequence;
-    uint64_t device, inode;
+    uint64_t device, inode; /* HEADER: of the PFS */
     int64_t birth_ns;
     uint64_t offset, length; /* range of the file; DROP to the end of the file: length 0 */
     uint64_t size;           /* of the file */

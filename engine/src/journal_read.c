@@ -46,20 +46,26 @@ static uint64_t end_of(const struct tb_record *r)
     return r->place + (uint64_t)r->slots * TB_JOURNAL_SLOT;
 }
 
-/* Where the header is damaged the mark says whose journal it is, else the first sound record. */
+/* Where the header is damaged the mark says which generation it is, else the first sound record. */
 static void identify(struct reader *j, const struct tb_journal_mark *mark)
 {
     const struct tb_record *r = j->n ? sound_at(j, 0) : NULL;
     for (uint64_t at = 0; !r && !mark && at + TB_JOURNAL_SLOT <= j->n; at += TB_JOURNAL_SLOT)
         r = sound_at(j, at);
-    j->instance = r ? r->instance : mark ? mark->instance : 0;
     j->generation = r ? r->generation : mark ? mark->generation : 0;
+}
+
+/* Its header is another instance's. */
+static bool is_foreign(const struct reader *j)
+{
+    const struct tb_record *r = j->n ? sound_at(j, 0) : NULL;
+    return r && r->instance != j->instance;
 }
 
 /* A mark of a later generation was written after a sync of that: the journal is older than it was. */
 static bool contradicts(const struct reader *j, const struct tb_journal_mark *mark)
 {
-    return mark && (mark->instance != j->instance || mark->generation > j->generation);
+    return mark && mark->generation > j->generation;
 }
 
 static uint64_t promised(const struct reader *j, const struct tb_journal_mark *mark)
@@ -119,18 +125,18 @@ static int read_bytes(int fd, char **bytes, uint64_t *n)
     return got < 0 ? (int)got : 0;
 }
 
-int tb_journal_read(int journal_fd, int mark_fd, int (*each)(void *, const struct tb_record *),
+int tb_journal_read(int journal_fd, int mark_fd, uint64_t instance, int (*each)(void *, const struct tb_record *),
                     int (*damaged)(void *, uint64_t), void *arg)
 {
-    struct reader j = {.each = each, .damaged = damaged, .arg = arg};
-    struct tb_journal_mark mark, *there = read_mark(mark_fd, &mark) ? &mark : NULL;
+    struct reader j = {.instance = instance, .each = each, .damaged = damaged, .arg = arg};
+    struct tb_journal_mark mark, *there = read_mark(mark_fd, &mark) && mark.instance == instance ? &mark : NULL;
     char *bytes = NULL;
     int rc = read_bytes(journal_fd, &bytes, &j.n);
     j.bytes = bytes;
     if (!rc) {
         identify(&j, there);
         j.promised = promised(&j, there);
-        rc = contradicts(&j, there) ? damaged(arg, 0) : visit_all(&j);
+        rc = is_foreign(&j) || contradicts(&j, there) ? damaged(arg, 0) : visit_all(&j);
     }
     free(bytes);
     return rc;

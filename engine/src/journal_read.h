@@ -12,10 +12,10 @@
 #include "journal.h"
 
 /*
- * Every sound record in file order to `each`; every damaged place to `damaged` with
+ * Every sound record of the instance in file order to `each`; every damaged place to `damaged` with
  * its offset.  Stops at the first non-zero return.  Descriptors are -1 where there is no such file.
  */
-int tb_journal_read(int journal_fd, int mark_fd, int (*each)(void *, const struct tb_record *),
+int tb_journal_read(int journal_fd, int mark_fd, uint64_t instance, int (*each)(void *, const struct tb_record *),
                     int (*damaged)(void *, uint64_t offset), void *arg);
 
 #endif

@@ -17,6 +17,7 @@
 #include "client.h"
 #include "instance_make.h"
 #include "lease.h"
+#include "lost.h"
 #include "private_files.h"
 #include "replay.h"
 #include "waiting.h"
@@ -33,6 +34,7 @@ struct recovery {
     tb_file_reporter *report;
     void *arg;
     int n, error; /* instances recovered; the first error */
+    int n_lost;   /* files that are not there any more: lost.h */
 };
 
 static void note(struct recovery *r, int rc)
@@ -113,7 +115,11 @@ static int drain_and_end(struct recovery *r, const char *name, int lease)
     int rc = tb_client_attach_alone(name, lease, r->base, &e);
     if (rc)
         return leave(r, name, rc, "%s", tb_engine_refusal());
+    struct tb_lost lost = {.config = &e->header->config, .name = name,
+                           .root = {.inode = e->header->pfs_inode, .birth_ns = e->header->pfs_birth_ns}};
+    e->lost = &lost;
     rc = tb_instance_drain(e, 2, r->progress, r->report, r->arg);
+    r->n_lost += lost.n;
     if (rc)
         tb_engine_detach(e);
     else
@@ -160,7 +166,7 @@ static bool has_region(const char *name, uint64_t id)
 static int recover_journal(struct recovery *r, const char *name, int fd, const struct tb_lease *lease)
 {
     struct tb_replay replay = {.config = r->config, .layout = &r->layout, .host = r->host, .name = name, .io = r->pfs, .report = r->report,
-                               .arg = r->arg};
+                               .arg = r->arg, .id = lease->id, .n_lost = &r->n_lost};
     int rc = lease->state == TB_LEASE_LIVING ? tb_replay(&replay) : 0;
     if (!rc && (rc = tb_lease_make_void(fd)) == 0)
         tb_instance_remove(r->config, r->host, name, lease->id);
@@ -295,5 +301,9 @@ int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_p
     if (r.pfs)
         tb_chain_free(r.pfs);
     free(clock);
+    if (!r.error && r.n_lost) {
+        snprintf(err->text, sizeof(err->text), "%d file%s removed or replaced by another program", r.n_lost, r.n_lost == 1 ? " was" : "s were");
+        r.error = -ESTALE;
+    }
     return r.error ? r.error : r.n;
 }

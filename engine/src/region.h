@@ -261,10 +261,12 @@ struct tb_header {
     _Atomic bool names_waited;      /* a name has waited for its first flush: waiting.h looks for more */
     _Atomic uint32_t shadow_links;  /* moves when a name of a shadow may have come to be a symlink */
 
+    uint64_t pfs_inode; /* of the PFS's path, when the instance was started */
+    int64_t pfs_birth_ns;
     struct tb_lock journal_lock;
     uint64_t journal_end;    /* bytes */
     uint64_t journal_synced; /* of them, those that a sync covered */
-    uint64_t journal_instance, journal_generation;
+    uint64_t journal_generation;
     bool journal_is_emptied;  /* a new generation was begun and its header is not durable yet */
     bool journal_is_doubtful; /* a sync of this generation failed */
     _Atomic uint64_t sequence;

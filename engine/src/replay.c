@@ -10,6 +10,7 @@
 #include "client.h"
 #include "file.h"
 #include "journal_read.h"
+#include "lost.h"
 #include "medium.h"
 #include "private_files.h"
 
@@ -34,16 +35,21 @@ struct state {
     char journal[TB_PATH_MAX + 300];
     int error;
     bool foreign;
+    struct tb_lost lost;
 };
+
+static void tell(struct state *s, const char *path, struct tb_file_report *r)
+{
+    snprintf(r->path, sizeof(r->path), "%s", path);
+    if (s->replay->report)
+        s->replay->report(s->replay->arg, r);
+}
 
 static void report(struct state *s, const char *path, uint64_t bytes, int error)
 {
-    struct tb_file_report r = {.bytes = bytes, .error = error};
-    snprintf(r.path, sizeof(r.path), "%s", path);
     if (error && !s->error)
         s->error = error;
-    if (s->replay->report)
-        s->replay->report(s->replay->arg, &r);
+    tell(s, path, &(struct tb_file_report){.bytes = bytes, .error = error});
 }
 
 static int keep_event(void *arg, const struct tb_record *r)
@@ -121,8 +127,10 @@ static int apply(struct state *s, const struct event *e)
 {
     const struct tb_record *r = &e->record;
     uint64_t hi = r->length ? r->offset + r->length : UINT64_MAX;
-    if (r->type == TB_RECORD_HEADER)
+    if (r->type == TB_RECORD_HEADER) {
         s->foreign |= r->digest != tb_config_digest(s->replay->config);
+        s->lost.root = (struct tb_identity){.inode = r->inode, .birth_ns = r->birth_ns};
+    }
     if (r->type != TB_RECORD_WRITE && r->type != TB_RECORD_DROP)
         return 0;
     int rc = make_void(s, r, r->offset, hi);
@@ -262,21 +270,18 @@ static int write_piece(struct state *s, const struct piece *p, int fd)
     return rc;
 }
 
-/* All pieces of the file of piece `first`, in order of sequence. */
-static void flush_file(struct state *s, size_t first)
+/* All pieces of the file of piece `first`, in order of sequence; `fd` is its descriptor or -errno. */
+static int flush_pieces(struct state *s, size_t first, int fd, uint64_t *bytes)
 {
     struct tb_record file = s->pieces[first].record;
     struct tb_io *io = s->replay->io;
-    char path[TB_PATH_MAX];
-    uint64_t bytes = 0;
-    int fd = open_recorded(s, &file, path), rc = fd < 0 ? fd : 0;
-    bool gone = (fd == -ENOENT || fd == -ESTALE) && is_unlinked(s, &file);
+    int rc = fd < 0 ? fd : 0;
     for (size_t i = first; i < s->n_pieces; i++) {
         struct piece *p = &s->pieces[i];
         if (!same_file(&p->record, &file) || p->lo >= p->hi)
             continue;
         int one = fd < 0 ? fd : write_piece(s, p, fd);
-        bytes += one ? 0 : p->hi - p->lo;
+        *bytes += one ? 0 : p->hi - p->lo;
         rc = rc ? rc : one;
         p->lo = p->hi;
     }
@@ -284,7 +289,37 @@ static void flush_file(struct state *s, size_t first)
         rc = io->ops->fsync(io, fd, true);
     if (fd >= 0)
         io->ops->close(io, fd);
-    if (!gone)
+    return rc;
+}
+
+/* It is not there any more, and no record says that it was to go. */
+static void keep_lost(struct state *s, size_t first, const char *path, int error)
+{
+    char kept[TB_PATH_MAX + 500];
+    struct tb_file_report r = {.error = error};
+    int fd = tb_lost_open(&s->lost, path, s->pieces[first].record.inode, kept, sizeof(kept));
+    int rc = flush_pieces(s, first, fd < 0 ? error : fd, &r.bytes);
+    if (fd < 0 || rc) {
+        report(s, path, 0, rc);
+    } else {
+        tb_lost_say(kept, r.bytes, r.why, sizeof(r.why));
+        tell(s, path, &r);
+    }
+}
+
+static void flush_file(struct state *s, size_t first)
+{
+    struct tb_record file = s->pieces[first].record;
+    char path[TB_PATH_MAX];
+    uint64_t bytes = 0;
+    int fd = open_recorded(s, &file, path);
+    bool gone = fd < 0 && tb_lost_is_gone(fd), unlinked = gone && is_unlinked(s, &file);
+    if (gone && !unlinked) {
+        keep_lost(s, first, path, fd);
+        return;
+    }
+    int rc = flush_pieces(s, first, fd, &bytes);
+    if (!unlinked)
         report(s, path, bytes, rc);
 }
 
@@ -304,7 +339,7 @@ static int open_to_read(const struct tb_replay *r, uint32_t tier, const char *na
 
 int tb_replay(const struct tb_replay *r)
 {
-    struct state s = {.replay = r};
+    struct state s = {.replay = r, .lost = {.config = r->config, .name = r->name}};
     char directory[TB_PATH_MAX + 256];
     uint32_t t = tb_journal_tier(r->config);
     if (t == TB_NONE)
@@ -313,7 +348,7 @@ int tb_replay(const struct tb_replay *r)
     snprintf(s.journal, sizeof(s.journal), "%s/" TB_JOURNAL_FILE, directory);
     int fd, mark_fd = -1, rc = open_to_read(r, t, TB_JOURNAL_FILE, &fd);
     rc = rc ? rc : open_to_read(r, t, TB_JOURNAL_MARK_FILE, &mark_fd);
-    rc = rc ? rc : tb_journal_read(fd, mark_fd, keep_event, keep_damage, &s);
+    rc = rc ? rc : tb_journal_read(fd, mark_fd, r->id, keep_event, keep_damage, &s);
     if (fd >= 0)
         close(fd);
     if (mark_fd >= 0)
@@ -329,6 +364,7 @@ int tb_replay(const struct tb_replay *r)
     for (size_t i = 0; i < s.n_pieces && !rc; i++)
         if (s.pieces[i].lo < s.pieces[i].hi)
             flush_file(&s, i);
+    *r->n_lost += s.lost.n;
     free(s.events);
     free(s.pieces);
     return rc ? rc : s.error;

@@ -11,9 +11,11 @@ struct tb_replay {
     const struct tb_config *config;
     const struct tb_layout *layout;
     const char *host, *name; /* of the instance */
+    uint64_t id;             /* of the instance, as its lease says */
     struct tb_io *io;        /* to the PFS */
     tb_file_reporter *report;
     void *arg;
+    int *n_lost; /* counts files that another program removed or replaced: their bytes are kept (lost.h) */
 };
 
 /*

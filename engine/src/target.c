@@ -30,7 +30,7 @@ static int open_named(tb_engine *e, uint32_t file, int flags)
     struct tb_identity id;
     char path[TB_PATH_MAX];
     path_of(e, file, path);
-    int fd = io->ops->open(io, path, flags | O_CLOEXEC | TB_IO_OWN, 0);
+    int fd = io->ops->open(io, path, flags | O_NONBLOCK | O_CLOEXEC | TB_IO_OWN, 0); /* a fifo in its place is not waited for */
     if (fd >= 0 && (tb_identity_of_fd(fd, &id) || !tb_identity_is(&e->region.files[file], &id))) {
         io->ops->close(io, fd);
         return -ESTALE;

@@ -5,6 +5,7 @@
 #include "fixture.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -130,11 +131,113 @@ static void one_of_two_names_is_gone(void **state)
     fixture_stop(&x);
 }
 
+static bool sync_and_die(struct fixture *x)
+{
+    return !put(x, make(x, "f"), 'a');
+}
+
+static void expect_kept(struct fixture *x, char byte)
+{
+    char pattern[600], found[BYTES + 1] = "";
+    glob_t files;
+    snprintf(pattern, sizeof(pattern), "%s/nvme/tierbench.lost.%u/%s.*.f", x->root, (unsigned)getuid(), x->name);
+    assert_int_equal(glob(pattern, 0, NULL, &files), 0);
+    assert_int_equal(files.gl_pathc, 1);
+    int fd = open(files.gl_pathv[0], O_RDONLY);
+    assert_true(fd >= 0 && read(fd, found, sizeof(found)) == BYTES && found[0] == byte && found[BYTES - 1] == byte);
+    close(fd);
+    globfree(&files);
+}
+
+enum outside { REMOVED, REPLACED, DIRECTORY, FIFO, WAYS };
+
+/* What a program that does not go through the engine does to the file. */
+static void change_outside(struct fixture *x, enum outside way)
+{
+    char other[512];
+    snprintf(other, sizeof(other), "%s", fixture_path(x, "other"));
+    const char *f = fixture_path(x, "f");
+    if (way == REPLACED) {
+        close(open(other, O_RDWR | O_CREAT, 0600));
+        assert_int_equal(rename(other, f), 0);
+        return;
+    }
+    assert_int_equal(unlink(f), 0);
+    if (way == DIRECTORY)
+        assert_int_equal(mkdir(f, 0700), 0);
+    if (way == FIFO)
+        assert_int_equal(mkfifo(f, 0600), 0);
+}
+
+/* Said once with the place, and then there is nothing left to recover. */
+static void expect_kept_once(struct fixture *x)
+{
+    struct outcome o;
+    int rc = recover(x, &o);
+    if (rc != -ESTALE || o.named != 1 || !strstr(o.first, "/pfs/f"))
+        fail_msg("recovery says %d and names %d: %s", rc, o.named, o.first);
+    expect_kept(x, 'a');
+    rc = recover(x, &o);
+    if (rc != 0 || o.named)
+        fail_msg("the second recovery says %d; %s", rc, o.first);
+}
+
+static void what_went_outside_is_kept_once(void **state)
+{
+    (void)state;
+    for (int way = 0; way < WAYS; way++) {
+        struct fixture x;
+        do_and_die(&x, sync_and_die);
+        change_outside(&x, (enum outside)way);
+        expect_kept_once(&x);
+        fixture_stop(&x);
+    }
+}
+
+/* The processes are dead, the region is there. */
+static void what_went_outside_is_kept_with_the_region(void **state)
+{
+    (void)state;
+    for (int way = 0; way < WAYS; way++) {
+        struct fixture x;
+        int status;
+        fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+        pid_t child = fork();
+        if (child == 0) {
+            fixture_start(&x);
+            raise(put(&x, make(&x, "f"), 'a') ? SIGABRT : SIGKILL);
+        }
+        assert_true(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        change_outside(&x, (enum outside)way);
+        expect_kept_once(&x);
+        fixture_stop(&x);
+    }
+}
+
+/* Before the PFS is mounted everything seems to be gone: nothing is done, and the next recovery finds all. */
+static void nothing_is_lost_before_the_pfs_is_there(void **state)
+{
+    (void)state;
+    struct fixture x;
+    struct outcome o;
+    char away[600];
+    do_and_die(&x, sync_and_die);
+    snprintf(away, sizeof(away), "%s.away", x.pfs);
+    assert_true(rename(x.pfs, away) == 0 && mkdir(x.pfs, 0700) == 0);
+    assert_int_equal(recover(&x, &o), -ENOENT);
+    assert_true(rmdir(x.pfs) == 0 && rename(away, x.pfs) == 0);
+    assert_int_equal(recover(&x, &o), 1);
+    fixture_stop(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_has_no_name_is_not_missed),
         cmocka_unit_test(one_of_two_names_is_gone),
+        cmocka_unit_test(what_went_outside_is_kept_once),
+        cmocka_unit_test(what_went_outside_is_kept_with_the_region),
+        cmocka_unit_test(nothing_is_lost_before_the_pfs_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
