@@ -55,9 +55,9 @@ compare-drivers: build
 sweep-drivers: build
 	$(PY) workloads/sweep_drivers.py $(if $(IOR),--ior $(IOR)) $(if $(MDTEST),--mdtest $(MDTEST)) $(if $(SETS),--sets $(SETS)) $(if $(SEED),--seed $(SEED))
 
-# Hours: ci/torture says which parts there are.
+# Hours: ci/torture says which parts there are.  HOURS=N: the oracle farm alone, for N hours.
 torture: test-setup build
-	ci/torture
+	$(if $(HOURS),TB_HOURS=$(HOURS)) ci/torture $(if $(HOURS),farm)
 
 lint: setup
 	@ci/bootstrap lint

@@ -19,6 +19,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import reliability
 from ace_batch import FAULTS, SETUPS, Batch, Case, run, run_bare
 from ace_operations import exhaustive, is_possible, sampled
 from instance import Programs
@@ -92,6 +93,7 @@ def run_all(programs: Programs, todo: list[Batch], options: argparse.Namespace) 
         for number, (batch, wrong) in enumerate(zip(todo, pool.map(lambda b: run_batch(programs, b, options.keep), todo), strict=True), 1):
             failed = [case for case in batch.cases if case.wrong]
             counted[batch.fault] += len(batch.cases)
+            counted["operations"] += sum(len(case.operations) for case in batch.cases)
             counted["failed"] += len(failed) + bool(wrong and not failed)
             if wrong:
                 print(f"batch {number} ({batch.setup} {batch.fault} {batch.seed}):", *wrong, sep="\n  ", flush=True)
@@ -104,9 +106,30 @@ def run_all(programs: Programs, todo: list[Batch], options: argparse.Namespace) 
                     print(f"failed: {spell(batch, case.operations)}: {case.wrong[0]}", flush=True)
             if number % 50 == 0:
                 print(f"{number} of {len(todo)} batches", flush=True)
+    if options.record:
+        record(options, counted)
     faults = ", ".join(f"{counted[fault]} {fault}" for fault in FAULTS)
     print(f"{sum(counted[fault] for fault in FAULTS)} sequences ({faults}): {counted['failed']} failed")
     return 1 if counted["failed"] else 0
+
+
+def record(options: argparse.Namespace, counted: Counter[str]) -> None:
+    """Each sequence has a process of its own, which is killed but where tierd alone dies; what failed counts as lost."""
+    run_ = sum(counted[fault] for fault in FAULTS)
+    row = reliability.Row(
+        date=reliability.today(),
+        commit=reliability.commit(),
+        part="ace",
+        seed=options.seed,
+        run=run_,
+        passed=run_ - counted["failed"],
+        not_run=0,
+        operations=counted["operations"],
+        promised=run_,
+        kills=run_ - counted["daemon"],
+        lost=counted["failed"],
+    )
+    reliability.add(options.record, row)
 
 
 def all_sequences(options: argparse.Namespace) -> list[list[str]]:
@@ -130,6 +153,7 @@ def main() -> int:
     parser.add_argument("--shrink", type=int, default=12, help="how many failures are made shorter")
     parser.add_argument("--keep", type=Path, default=None)
     parser.add_argument("--without", action="append", default=[], metavar="WORD")
+    parser.add_argument("--record", type=Path, help="docs/reliability.md, to which the totals are added")
     parser.add_argument("--only")
     options = parser.parse_args()
     programs = Programs(options.bin.resolve(), options.lib.resolve())

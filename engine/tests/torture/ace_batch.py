@@ -17,7 +17,7 @@ from typing import Any
 
 from ace_model import START_BYTES, Found, Model, compare, fill
 from crash import crash
-from instance import Programs, kill_daemon, leftovers, region_of, wait_for_death
+from instance import Programs, daemon_of, kill, leftovers, region_of, wait_for_death
 
 HERE = Path(__file__).parent
 
@@ -133,7 +133,7 @@ class Room:
 
     def strike(self, server: subprocess.Popen[str], pids: list[int]) -> None:
         if self.batch.fault != "client":
-            kill_daemon(self.programs, self.instance)
+            kill(daemon_of(self.programs, self.instance))
         os.killpg(server.pid, signal.SIGTERM if self.batch.fault == "daemon" else signal.SIGKILL)
         for pid in pids:
             wait_for_death(pid)

@@ -10,8 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from client import content
+from manifest import NEVER, Act
 
-NEVER = 1 << 62
 WHOLE = 1 << 40
 
 
@@ -44,33 +44,30 @@ class File:
     gone: str = "no"  # "perhaps", where its removal had begun
 
 
-def end_of(ends: dict[str, int], operation: str) -> int:
-    return ends.get(operation, NEVER)
-
-
-def read_manifest(lines: list[str]) -> dict[str, File]:
-    ends = {words[1]: int(words[2]) for words in map(str.split, lines) if words[0] == "E"}
+def files_of(acts: list[Act]) -> dict[str, File]:
     files: dict[str, File] = {}
-    for _, operation, began, kind, name, *words in (line.split() for line in lines if line.startswith("B ")):
-        ended, t0 = end_of(ends, operation), int(began)
-        if kind == "open":
-            files.setdefault(name, File([words[0]]))
-            continue
-        file = files[name]
-        if kind == "write":
-            offset, length = map(int, words)
-            file.changes.append(Change(operation, offset, offset + length, t0, ended))
-        elif kind == "cut":
-            file.changes.append(Change(operation, int(words[0]), WHOLE, t0, ended, is_cut=True))
-        elif kind == "fsync":
-            file.syncs.append([t0, ended])
-        elif kind == "rename":
-            file.names = [words[0]] if ended != NEVER else [words[0], file.names[0]]
-            if words[1] != "-":
-                files[words[1]].gone = "yes" if ended != NEVER else "perhaps"
-        elif kind == "unlink":
-            file.gone = "yes" if ended != NEVER else "perhaps"
+    for act in acts:
+        if act.kind == "open":
+            files.setdefault(act.words["file"], File([act.words["name"]]))
+        elif act.kind in ("write", "cut", "fsync", "rename", "unlink"):
+            note(files, files[act.words["file"]], act)
     return files
+
+
+def note(files: dict[str, File], file: File, act: Act) -> None:
+    words = act.words
+    if act.kind == "write":
+        file.changes.append(Change(act.op, words["offset"], words["offset"] + words["length"], act.began, act.ended))
+    elif act.kind == "cut":
+        file.changes.append(Change(act.op, words["length"], WHOLE, act.began, act.ended, is_cut=True))
+    elif act.kind == "fsync":
+        file.syncs.append([act.began, act.ended])
+    elif act.kind == "rename":
+        file.names = [words["to"]] if act.acknowledged else [words["to"], file.names[0]]
+        if words["over"]:
+            files[words["over"]].gone = "yes" if act.acknowledged else "perhaps"
+    elif act.kind == "unlink":
+        file.gone = "yes" if act.acknowledged else "perhaps"
 
 
 def mark_promised(file: File, crash: bool) -> int:
@@ -108,11 +105,10 @@ def check_file(name: str, file: File, data: bytes) -> list[str]:
     return wrong
 
 
-def check(manifest: Path, folder: Path, crash: bool) -> tuple[int, list[str]]:
+def check(acts: list[Act], folder: Path, crash: bool) -> tuple[int, list[str]]:
     """How many changes were promised, and what is wrong."""
-    lines = [line for line in manifest.read_text().splitlines(keepends=True) if line.endswith("\n")]
     promised, wrong = 0, []
-    for name, file in read_manifest(lines).items():
+    for name, file in files_of(acts).items():
         n = mark_promised(file, crash)
         if file.gone == "yes":
             continue

@@ -1,4 +1,4 @@
-"""The load of the torture: one client process under the adapter, until it is killed.
+"""The workload `writers`: shared and own files, written, cut, synced, renamed and removed at random.
 
 Every operation is told to a pipe before it begins and after it has returned; content follows from the operation's
 name, so that the checker can tell which write a byte is from.  client.py FOLDER CLIENT SEED
@@ -10,6 +10,8 @@ import random
 import sys
 import time
 
+from manifest import Teller
+
 SHARED_FILES = 3
 LARGEST_BYTES = 150_000
 
@@ -20,52 +22,48 @@ def content(operation: str, length: int) -> bytes:
 
 class Client:
     def __init__(self, folder: str, name: str, seed: str) -> None:
-        self.folder, self.name, self.serial = folder, name, 0
+        self.folder, self.name, self.teller = folder, name, Teller(name)
+        self.told = self.teller.told
         self.random = random.Random(f"{seed}-{name}")
         self.shared = {f"s{i}": self.open(f"s{i}", f"s{i}") for i in range(SHARED_FILES)}
         self.own: dict[str, tuple[str, int]] = {}
 
-    def told(self, act, *words):
-        """Call `act(operation)` between its two lines: B number name time words..., E name time."""
-        self.serial += 1
-        operation = f"{self.name}.{self.serial}"
-        os.write(1, (" ".join(["B", operation, str(time.monotonic_ns()), *map(str, words)]) + "\n").encode())
-        result = act(operation)
-        os.write(1, f"E {operation} {time.monotonic_ns()}\n".encode())
-        return result
-
     def open(self, file: str, name: str) -> int:
-        return self.told(lambda _: os.open(f"{self.folder}/{name}", os.O_RDWR | os.O_CREAT, 0o600), "open", file, name)
+        def act(_: str) -> int:
+            return os.open(f"{self.folder}/{name}", os.O_RDWR | os.O_CREAT, 0o600)
+
+        return self.told("open", act, file=file, name=name)
 
     def write(self, file: str, fd: int) -> None:
         small = self.random.random() < 0.7
         length = self.random.randint(1, 9000 if small else LARGEST_BYTES)
         offset = self.random.randint(0, 400_000)
-        self.told(lambda op: os.pwrite(fd, content(op, length), offset), "write", file, offset, length)
+        self.told("write", lambda op: os.pwrite(fd, content(op, length), offset), file=file, offset=offset, length=length)
 
     def fsync(self, file: str, fd: int) -> None:
-        self.told(lambda _: os.fsync(fd), "fsync", file)
+        self.told("fsync", lambda _: os.fsync(fd), file=file)
 
     def cut(self, file: str, fd: int) -> None:
         length = self.random.randint(0, 400_000)
-        self.told(lambda _: os.ftruncate(fd, length), "cut", file, length)
+        self.told("cut", lambda _: os.ftruncate(fd, length), file=file, length=length)
 
     def create(self) -> None:
-        file = f"{self.name}-{self.serial}"
+        file = f"{self.name}-{self.teller.serial}"
         self.own[file] = (file, self.open(file, file))
 
     def rename(self, file: str) -> None:
         name, fd = self.own[file]
         over = self.random.choice([None, *(other for other in self.own if other != file)])
-        to = self.own[over][0] if over else f"{self.name}-r{self.serial}"
-        self.told(lambda _: os.rename(f"{self.folder}/{name}", f"{self.folder}/{to}"), "rename", file, to, over or "-")
+        to = self.own[over][0] if over else f"{self.name}-r{self.teller.serial}"
+        old, new = f"{self.folder}/{name}", f"{self.folder}/{to}"
+        self.told("rename", lambda _: os.rename(old, new), file=file, to=to, over=over)
         self.own[file] = (to, fd)
         if over:
             os.close(self.own.pop(over)[1])
 
     def unlink(self, file: str) -> None:
         name, fd = self.own.pop(file)
-        self.told(lambda _: os.unlink(f"{self.folder}/{name}"), "unlink", file)
+        self.told("unlink", lambda _: os.unlink(f"{self.folder}/{name}"), file=file)
         os.close(fd)
 
     def reopen(self, file: str) -> None:
@@ -94,7 +92,10 @@ class Client:
 def main() -> None:
     client = Client(*sys.argv[1:4])
     while True:
-        client.step()
+        try:
+            client.step()
+        except OSError:  # told; faults may end
+            time.sleep(0.01)
 
 
 if __name__ == "__main__":

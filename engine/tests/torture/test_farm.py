@@ -1,0 +1,218 @@
+"""Each oracle of the farm is seen to fail: on a manifest that says more than was done, or on an instance broken on purpose."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import check
+import check_records
+import farm
+import instance
+import manifest
+import pytest
+import reliability
+import rounds
+from client import content
+from instance import Programs, processes_of
+from manifest import Act
+from rounds import Round
+from workload_log import record
+from workload_saves import document
+
+BUILD = Path(__file__).parents[3] / "build"
+PROGRAMS = Programs(BUILD / "bin", BUILD / "lib")
+needs_build = pytest.mark.skipif(not (BUILD / "bin" / "tierctl").exists(), reason="the engine is not built")
+
+
+def act(op: str, kind: str, began: int, ended: int = manifest.NEVER, **words) -> Act:
+    return Act(op, kind, words, began, ended)
+
+
+OPEN = act("c0.1", "open", 1, 2, file="f", name="f")
+WRITE = act("c0.2", "write", 3, 4, file="f", offset=0, length=500)
+SYNC = act("c0.3", "fsync", 5, 6, file="f")
+
+
+def test_a_manifest_is_read():
+    lines = [
+        '{"op": "c0.1", "t": 5, "is": "begin", "kind": "write", "file": "f"}\n',
+        '{"op": "c0.2", "t": 6, "is": "begin", "kind": "fsync", "file": "f"}\n',
+        '{"op": "c0.1", "t": 7, "is": "end"}\n',
+        '{"op": "c0.2", "t": 8, "is": "error", "why": "EIO"}\n',
+        '{"op": "c0.0", "t": 9, "is": "wrong", "why": "NULs"}\n',
+        '{"op": "c0.3", "t": 9, "is": "be',
+    ]
+    acts, wrong = manifest.read(lines)
+    assert acts == [act("c0.1", "write", 5, 7, file="f"), act("c0.2", "fsync", 6, file="f")]
+    assert wrong == ["c0.0: NULs"]
+
+
+def test_a_lost_write_is_found(tmp_path):
+    (tmp_path / "f").write_bytes(content("c0.2", 500))
+    assert check.check([OPEN, WRITE], tmp_path, crash=False) == (1, [])
+    (tmp_path / "f").write_bytes(bytes(500))
+    assert check.check([OPEN, WRITE], tmp_path, crash=False)[1]
+    assert check.check([OPEN, WRITE], tmp_path, crash=True) == (0, [])
+    assert check.check([OPEN, WRITE, SYNC], tmp_path, crash=True)[1]
+    (tmp_path / "f").unlink()
+    assert check.check([OPEN, WRITE], tmp_path, crash=False)[1] == ["f: the file is gone"]
+
+
+LOG = [act(f"c{i}.{n}", "append", 10 * n + i, 10 * n + i + 1, file="log", length=20) for n in (1, 2) for i in (0, 1)]
+
+
+def log_bytes(*ops: str) -> bytes:
+    return b"".join(record(op, 20) for op in ops)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        log_bytes("c0.1", "c1.1", "c0.2"),  # one is missing
+        log_bytes("c0.1", "c0.1", "c1.1", "c0.2", "c1.2"),  # one is there twice
+        log_bytes("c0.2", "c1.1", "c0.1", "c1.2"),  # out of order
+        log_bytes("c0.1", "c1.1", "c0.2", "c1.2") + bytes(40),  # NULs
+        log_bytes("c0.1", "c1.1") + log_bytes("c0.2")[:-9] + log_bytes("c1.2"),  # torn
+    ],
+)
+def test_a_wrong_log_is_found(tmp_path, data):
+    (tmp_path / "log").write_bytes(log_bytes("c0.1", "c1.1", "c0.2", "c1.2"))
+    assert check_records.check_log(LOG, tmp_path, crash=False) == (4, [])
+    (tmp_path / "log").write_bytes(data)
+    assert check_records.check_log(LOG, tmp_path, crash=False)[1]
+
+
+def test_what_a_killed_appender_began_may_be_there_in_part(tmp_path):
+    acts = [*LOG, act("c0.3", "append", 40, file="log", length=20)]
+    (tmp_path / "log").write_bytes(log_bytes("c0.1", "c1.1", "c0.2") + record("c0.3", 20)[:15] + log_bytes("c1.2"))
+    assert check_records.check_log(acts, tmp_path, crash=False) == (4, [])
+
+
+def test_a_torn_or_old_document_is_found(tmp_path):
+    saves = [act(f"c0.{n}", "save", n, n + 1, name="d", length=900) for n in (1, 2)]
+    (tmp_path / "d").write_bytes(document("c0.2", 900))
+    assert check_records.check_saves(saves, tmp_path, crash=True) == (1, [])
+    for data in (document("c0.1", 900), document("c0.2", 900)[:600], b""):
+        (tmp_path / "d").write_bytes(data)
+        assert check_records.check_saves(saves, tmp_path, crash=True)[1]
+
+
+def test_a_lost_row_and_a_damaged_data_base_are_found(tmp_path):
+    base = sqlite3.connect(tmp_path / "wal.db")
+    base.execute("CREATE TABLE t (op TEXT PRIMARY KEY, filler BLOB)")
+    base.executemany("INSERT INTO t VALUES (?, randomblob(3000))", [("c0.1",), ("c0.2",)])
+    base.commit()
+    base.close()
+    commits = [act(f"c0.{n}", "commit", n, n + 1, base="wal") for n in (1, 2)]
+    assert check_records.check_sqlite(commits, tmp_path, crash=False) == (2, [])
+    lost = [*commits, act("c0.3", "commit", 5, 6, base="wal")]
+    assert check_records.check_sqlite(lost, tmp_path, crash=False)[1] == ["wal.db: committed row c0.3 is gone"]
+    assert check_records.check_sqlite(commits[:1], tmp_path, crash=False)[1] == ["wal.db: row c0.2 was never begun"]
+    with (tmp_path / "wal.db").open("r+b") as file:
+        file.seek(4096)
+        file.write(bytes(2000))
+    assert check_records.check_sqlite(commits, tmp_path, crash=False)[1]
+
+
+def test_a_counter_that_went_back_is_found(tmp_path):
+    counts = [act(f"c0.{n}", "count", n, n + 1, name="record0") for n in (1, 2)]
+    (tmp_path / "record0").write_bytes((2).to_bytes(8, "little"))
+    assert check_records.check_counters(counts, tmp_path, crash=False) == (2, [])
+    for value in (1, 3):
+        (tmp_path / "record0").write_bytes(value.to_bytes(8, "little"))
+        assert check_records.check_counters(counts, tmp_path, crash=False)[1]
+
+
+def play(tmp_path: Path, workload: str = "writers", fault: str = "both") -> rounds.Outcome:
+    return Round(PROGRAMS, tmp_path, "s", workload, fault).run()
+
+
+@needs_build
+def test_a_sound_round_passes(tmp_path):
+    outcome = play(tmp_path, "saves")
+    assert outcome.wrong == []
+    assert outcome.promised > 0
+
+
+@needs_build
+def test_a_lost_region_is_found(tmp_path, monkeypatch):
+    def end(r: Round) -> None:
+        sound(r)
+        instance.region_of(r.instance).unlink()
+
+    sound = Round.end_load
+    monkeypatch.setattr(Round, "end_load", end)
+    monkeypatch.setattr(rounds, "write_config", lambda root, chance: manual(WRITE_CONFIG(root, chance)))
+    assert play(tmp_path).lost
+
+
+WRITE_CONFIG = rounds.write_config
+
+
+def manual(config: Path) -> Path:
+    """Nothing is flushed before the end."""
+    text = config.read_text()
+    for policy in ("on-close", "watermark"):
+        text = text.replace(f"policy: {policy}", "policy: manual")
+    config.write_text(text.replace("background: true", "background: false"))
+    return config
+
+
+@needs_build
+def test_what_is_left_is_found(tmp_path, monkeypatch):
+    sound = Round.end_load
+    monkeypatch.setattr(Round, "end_load", lambda r: (sound(r), (r.root / "nvme" / "left").write_text("x")))
+    assert any("left is left" in wrong for wrong in play(tmp_path, "saves").wrong)
+
+
+def test_a_process_that_is_left_is_found(tmp_path):
+    left = subprocess.Popen([sys.executable, "-c", "input()"], cwd=tmp_path, stdin=subprocess.PIPE)
+    assert left.pid in processes_of(tmp_path)
+    left.communicate(b"\n")
+    assert left.pid not in processes_of(tmp_path)
+
+
+def test_a_command_without_an_end_is_found(tmp_path, monkeypatch):
+    slow = tmp_path / "tierctl"
+    slow.write_text("#!/bin/sh\nexec sleep 5\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(Round, "run", lambda r: r.programs.tierctl("recover", limit=0.1))
+    options = farm.argparse.Namespace(bin=tmp_path, lib=tmp_path)
+    assert "has not ended after 0.1 s" in farm.attempt(options, tmp_path, "writers", "both", "s").wrong[0]
+
+
+@needs_build
+def test_a_client_that_ends_by_itself_is_found(tmp_path, monkeypatch):
+    sound = Round.wait_for_load
+    monkeypatch.setattr(Round, "wait_for_load", lambda r: (sound(r), r.clients[0].kill(), r.clients[0].wait()))
+    assert any("c0: ended by itself" in wrong for wrong in play(tmp_path).wrong)
+
+
+def test_a_lock_that_is_not_held_is_found(tmp_path):
+    script = Path(__file__).parent / "workload_locks.py"
+    program = "import workload_locks as w; w.take = lambda kind, fd: None; w.Locker(*sys.argv[1:4]).step()"
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(script.parent)!r}); {program}"]
+    told = subprocess.run([*command, str(tmp_path), "c0", "s"], capture_output=True, text=True, check=True).stdout
+    assert any(json.loads(line)["is"] == "wrong" for line in told.splitlines())
+
+
+def test_every_pair_comes_before_any_comes_again_and_a_seed_repeats():
+    pairs = [("a", "x"), ("a", "y"), ("b", "x")]
+    once = list(farm.rounds(list(pairs), "s", 6))
+    assert once == list(farm.rounds(list(pairs), "s", 6))
+    assert sorted(words[:2] for words in once[:3]) == sorted(words[:2] for words in once[3:]) == pairs
+
+
+def test_totals_are_kept(tmp_path):
+    path = tmp_path / "r.md"
+    path.write_text(f"Head\n{reliability.BEGIN}\n{reliability.END}\ntail\n")
+    row = reliability.Row("2026-01-02", "abc", "ace", "s", 30_000, 29_999, 2, 1_234_567, 30_000, 24_000, 1)
+    reliability.add(path, row)
+    reliability.add(path, row)
+    text = path.read_text()
+    assert reliability.read(text) == [row, row]
+    assert "2,469,134 operations, 60,000 of them promised; 48,000 kills; 2 promises lost" in text
+    assert text.startswith("Head\n")
+    assert text.endswith("tail\n")
