@@ -20,6 +20,13 @@ def content(operation: str, length: int) -> bytes:
     return hashlib.shake_128(operation.encode()).digest(length)
 
 
+def write_at(fd: int, data: bytes, offset: int) -> None:
+    """All of it: a short write says where an error came, and the next call says which."""
+    done = 0
+    while done < len(data):
+        done += os.pwrite(fd, data[done:], offset + done)
+
+
 class Client:
     def __init__(self, folder: str, name: str, seed: str) -> None:
         self.folder, self.name, self.teller = folder, name, Teller(name)
@@ -38,7 +45,7 @@ class Client:
         small = self.random.random() < 0.7
         length = self.random.randint(1, 9000 if small else LARGEST_BYTES)
         offset = self.random.randint(0, 400_000)
-        self.told("write", lambda op: os.pwrite(fd, content(op, length), offset), file=file, offset=offset, length=length)
+        self.told("write", lambda op: write_at(fd, content(op, length), offset), file=file, offset=offset, length=length)
 
     def fsync(self, file: str, fd: int) -> None:
         self.told("fsync", lambda _: os.fsync(fd), file=file)

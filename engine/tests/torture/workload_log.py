@@ -18,13 +18,19 @@ def record(op: str, length: int) -> bytes:
     return f"{op} {content(op, length).hex()} .\n".encode()
 
 
+def append_record(fd: int, data: bytes) -> None:
+    """In one call, or it is not acknowledged: the rest would come after other programs' records."""
+    if os.write(fd, data) < len(data):
+        raise OSError("a short write")
+
+
 def append(folder: str, who: str, seed: str) -> None:
     teller, chance = Teller(who), random.Random(f"{seed}-{who}")
     fd = os.open(f"{folder}/log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     while True:
         length = chance.choice(PAYLOADS) // 2
         try:
-            teller.told("append", lambda op, length=length: os.write(fd, record(op, length)), file="log", length=length)
+            teller.told("append", lambda op, length=length: append_record(fd, record(op, length)), file="log", length=length)
             if chance.random() < 0.2:
                 teller.told("fsync", lambda _: os.fsync(fd), file="log")
         except OSError:  # told

@@ -9,7 +9,7 @@ import random
 import sys
 import time
 
-from client import content
+from client import content, write_at
 from manifest import Teller
 
 SIZE = 300_000
@@ -41,7 +41,7 @@ class Mapped:
         elif chance < 0.2:
             self.teller.told("fsync", lambda _: os.fsync(self.fd), file=self.who)
         else:
-            write = self.store if self.map and chance < 0.8 else lambda op, at, n: os.pwrite(self.fd, content(op, n), at)
+            write = self.store if self.map and chance < 0.8 else lambda op, at, n: write_at(self.fd, content(op, n), at)
             self.teller.told("write", lambda op: write(op, offset, length), file=self.who, offset=offset, length=length)
 
 

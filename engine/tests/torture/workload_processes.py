@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from client import content
+from client import content, write_at
 from manifest import Teller
 
 THREADS = 3
@@ -27,12 +27,15 @@ class Worker:
         self.fd = self.teller.told("open", lambda _: os.open(f"{folder}/{who}", flags, 0o600), file=who, name=who)
 
     def itself(self, op: str, offset: int, length: int) -> None:
-        os.pwrite(self.fd, content(op, length), offset)
+        write_at(self.fd, content(op, length), offset)
 
     def forked(self, op: str, offset: int, length: int) -> None:
         child = os.fork()
         if not child:
-            os.pwrite(self.fd, content(op, length), offset)
+            try:
+                write_at(self.fd, content(op, length), offset)
+            except OSError:
+                os._exit(1)
             os._exit(0)
         if os.waitpid(child, 0)[1]:
             raise OSError("the child failed")
