@@ -250,13 +250,14 @@ int tb_fd_coherent(int fd)
     return (int)tb_result(rc);
 }
 
-void tb_coherent_for_exec(void)
+int tb_coherent_for_exec(void)
 {
-    int saved = errno;
-    for (int fd = 0; fd <= highest_managed; fd++)
+    int saved = errno, rc = 0;
+    for (int fd = 0; fd <= highest_managed && !rc; fd++)
         if (tb_fd_io(fd) && !(REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC))
-            tb_fd_coherent(fd);
-    errno = saved;
+            rc = tb_fd_coherent(fd);
+    errno = rc ? errno : saved;
+    return rc;
 }
 
 /* "." or "..", or nothing between two slashes. */

@@ -138,7 +138,7 @@ extern _Atomic bool tb_has_ring;
 int tb_ring_begins(void);
 struct iocb;
 long tb_io_submit(long context, long n, struct iocb **list);
-/* Before descriptors are inherited by a program that is executed. */
-void tb_coherent_for_exec(void);
+/* Before descriptors are inherited by a program that is executed.  -1 with errno: it would write at other offsets, so it must not run. */
+int tb_coherent_for_exec(void);
 
 #endif

@@ -155,11 +155,12 @@ static int follow_script(const char *path, struct program *p)
     return 0;
 }
 
-/* 0, or -1 with errno where the kernel would refuse it. */
+/* 0, or -1 with errno where the kernel would refuse it, or an inherited file can't be flushed. */
 static int find_program(const char *path, char *const *environment, struct program *p)
 {
     const char *name = (intptr_t)path < 4096 ? NULL : path; /* the kernel's to refuse */
-    tb_coherent_for_exec();
+    if (tb_coherent_for_exec())
+        return -1;
     *p = (struct program){.path = path};
     if (!name || tb_inside || !tb_adapter_engine())
         return 0;
@@ -188,10 +189,9 @@ static int find_by_list(const char *file, char *const *environment, char *found,
         }
         at += n;
     }
-    tb_coherent_for_exec();
     p->path = file;
     p->n = 0;
-    return 0;
+    return tb_coherent_for_exec();
 }
 
 /* The words for the kernel, made on the stack: an exec may come between a fork and nothing else. */
@@ -282,7 +282,8 @@ static int exec_beside(int dirfd, const char *path, char *const argv[], char *co
     if (tb_path_find(dirfd, path, &p) && !flags)
         return execve(p.path, argv, envp);
     char name[PATH_MAX];
-    tb_coherent_for_exec();
+    if (tb_coherent_for_exec())
+        return -1;
     if (tb_path_name(dirfd, path, name))
         announce_unserved(path, name, envp);
     tb_path_real(&dirfd, &path, TB_NAME_LOOK, &p);

@@ -76,12 +76,10 @@ TB_WRAPPER ssize_t sendmsg(int socket, const struct msghdr *message, int flags)
 
 TB_WRAPPER int system(const char *command)
 {
-    tb_coherent_for_exec();
-    return REAL(system)(command);
+    return tb_coherent_for_exec() ? -1 : REAL(system)(command);
 }
 
 TB_WRAPPER FILE *popen(const char *command, const char *mode)
 {
-    tb_coherent_for_exec();
-    return REAL(popen)(command, mode);
+    return tb_coherent_for_exec() ? NULL : REAL(popen)(command, mode);
 }
