@@ -216,3 +216,28 @@ def test_totals_are_kept(tmp_path):
     assert "2,469,134 operations, 60,000 of them promised; 48,000 kills; 2 promises lost" in text
     assert text.startswith("Head\n")
     assert text.endswith("tail\n")
+
+
+EXECUTES = """
+import os, subprocess, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.pwrite(fd, b"x" * 100, 0)
+os.lseek(fd, 50, os.SEEK_SET)
+try:
+    subprocess.run(["cat"], input=b"y" * 10, stdout=fd)
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+@needs_build
+@pytest.mark.parametrize(("fault", "said", "left"), [(None, "", b"y"), ("ENOSPC", "No space left on device\n", b"x")])
+def test_no_program_is_executed_on_a_file_that_cannot_be_flushed(tmp_path, fault, said, left):
+    """It would write where the kernel's offset is, which is not the program's."""
+    r = Round(PROGRAMS, tmp_path, "s", "writers", "both")
+    assert r.make()
+    env = PROGRAMS.under(r.instance) | ({"TB_FAULT": f"op=pwrite,errno={fault},count=0,path={tmp_path}/pfs"} if fault else {})
+    done = subprocess.run([sys.executable, "-c", EXECUTES, f"{tmp_path}/pfs/f"], env=env, capture_output=True, text=True, check=False)
+    assert not PROGRAMS.tierctl("stop", "-i", r.instance).returncode
+    assert done.stdout == said
+    assert (tmp_path / "pfs" / "f").read_bytes() == b"x" * 50 + left * 10 + b"x" * 40
