@@ -100,6 +100,7 @@ struct keep {
     tb_engine *e;
     uint32_t file;
     bool moved; /* a buffer of the list is elsewhere by now */
+    uint32_t n_cuts; /* of the file, before its buffers were looked at */
     struct journaled *done;
     uint32_t n_done;
 };
@@ -176,6 +177,12 @@ static bool is_superseded(tb_engine *e, uint32_t file, const struct tb_buffer *b
     return newer && newer != b;
 }
 
+/* A cut goes on in a copy too: what was cut off must not be recorded after the DROP that says so. */
+static bool is_uncut(const struct keep *k, const struct tb_buffer *b)
+{
+    return b->state == TB_BUFFER_LIVE || k->e->region.files[k->file].n_cuts == k->n_cuts;
+}
+
 /* A write may have replaced it since, which retains it; where it was flushed or cut, what is left is looked for again. */
 static int record_buffer(struct keep *k, const struct journaled *j)
 {
@@ -185,7 +192,7 @@ static int record_buffer(struct keep *k, const struct journaled *j)
     if (stripe < 0)
         return stripe;
     bool there = (b->state == TB_BUFFER_LIVE || b->state == TB_BUFFER_RETAINED) && b->file == k->file && b->cell == j->cell;
-    if (!there || b->version != j->version)
+    if (!there || b->version != j->version || !is_uncut(k, b))
         k->moved = true;
     else if (b->flags & TB_BUFFER_JOURNALED && !(b->flags & TB_BUFFER_RECORDED) && !is_superseded(e, k->file, b))
         rc = append_records(e, k->file, b, j);
@@ -261,7 +268,7 @@ static int keep_in_tier(struct tb_target *t)
     do {
         if (has_no_name(t))
             return 0;
-        k = (struct keep){.e = t->engine, .file = t->file};
+        k = (struct keep){.e = t->engine, .file = t->file, .n_cuts = t->engine->region.files[t->file].n_cuts};
         rc = keep_buffers(&k);
         if (rc == -EAGAIN)
             wait_for_holder(t->engine, t->file);
