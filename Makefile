@@ -57,6 +57,7 @@ sweep-drivers: build
 
 # Hours: ci/torture says which parts there are.  HOURS=N: the oracle farm alone, for N hours.
 torture: test-setup build
+	@ci/bootstrap torture
 	$(if $(HOURS),TB_HOURS=$(HOURS)) ci/torture $(if $(HOURS),farm)
 
 lint: setup

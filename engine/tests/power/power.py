@@ -1,13 +1,16 @@
 """Cut the power of a guest under load, again and again; everything promised is on its PFS after the recovery.
 
 power.py --bin BIN_DIR --lib LIB_DIR --kernel FOLDER [--rounds N] [--file-system ext4|xfs] [--seed TEXT] [--keep FOLDER]
+power.py ... --self-test
 
 Of N rounds a quarter are prefixes of a log of writes (dm-log-writes), the others cuts: SIGKILL to qemu, some after a time
 in which a device's writes failed or were lost (dm-flakey), some with a second cut while the first is recovered.
+With --self-test the disks of each round lose writes and do not say so: all rounds must fail.
 A failing round keeps its disks and prints where they are.  Exit status 77: what a guest needs is not here.
 """
 
 import argparse
+import shutil
 import sys
 import tempfile
 import time
@@ -15,8 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import initramfs
-from guest import Machine
-from rounds import Bench, Outcome, Series, log_round, save_for_series
+from guest import GuestError, Machine
+from rounds import KINDS, LIE, Bench, Outcome, Series, log_round, save_for_series
 
 SKIPPED = 77
 SERIES_ROUNDS = 12  # lives of one pair of disks
@@ -56,6 +59,7 @@ def main() -> int:
     parser.add_argument("--kernel", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--file-system", choices=["ext4", "xfs"], action="append")
+    parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--seed", default=str(time.time_ns()))
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()
@@ -64,21 +68,34 @@ def main() -> int:
     totals: dict[tuple[str, str], list[int]] = {}
     for kind in options.file_system or ["ext4", "xfs"]:
         try:
-            kernel, modules = initramfs.find_kernel(options.kernel)
-            archive = folder / f"archive.{kind}"
-            archive.write_bytes(initramfs.build(options.bin, options.lib, modules, kind))
-            machine = Machine(initramfs.find_program("qemu-system-x86_64"), kernel, archive)
-            initramfs.find_program(f"mkfs.{kind}")
+            machine = prepare(options, folder, kind)
         except initramfs.MissingError as missing:
             print(f"skipped: {missing}")
+            folder.rmdir()
             return SKIPPED
-        for outcomes in run(Bench(machine, folder, kind, options.seed), options.rounds):
+        kinds = (LIE,) if options.self_test else KINDS
+        for outcomes in run(Bench(machine, folder, kind, options.seed, kinds), options.rounds):
             for outcome in outcomes:
                 report(totals, outcome)
             print(f"{kind}: {sum(t[0] for k, t in totals.items() if k[0] == kind)} of {options.rounds} rounds", flush=True)
     for (file_system, kind), (n, acknowledged, promised, failed) in totals.items():
         print(f"{file_system} {kind}: {n} rounds, {acknowledged} acknowledgements, {promised} promised, {failed} failed")
-    return 1 if any(total[3] for total in totals.values()) else 0
+    failed = sum(total[3] for total in totals.values())
+    as_it_should = failed == sum(total[0] for total in totals.values()) if options.self_test else not failed
+    if as_it_should:
+        shutil.rmtree(folder)
+    return 0 if as_it_should else 1
+
+
+def prepare(options: argparse.Namespace, folder: Path, kind: str) -> Machine:
+    """The machine for guests whose disks have file systems of one kind."""
+    kernel, modules = initramfs.find_kernel(options.kernel)
+    qemu = initramfs.find_program("qemu-system-x86_64")
+    initramfs.find_program(f"mkfs.{kind}")
+    archive = initramfs.build(options.bin, options.lib, modules, kind)
+    path = folder / f"archive.{kind}"
+    path.write_bytes(archive)
+    return Machine(qemu, kernel, path)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from torture import CONFIG
 
 CLIENTS = 3
 KINDS = ("cut", "errors", "drop")
+LIE = "lie"  # as "drop", but the checker is not told: it must notice
 LOG_MIB = 768
 SECOND_CUT_CHANCE = 0.2
 
@@ -47,6 +48,7 @@ class Bench:
     folder: Path
     file_system: str
     seed: str
+    kinds: tuple[str, ...] = KINDS
 
 
 def config_text(chance: random.Random) -> str:
@@ -109,7 +111,7 @@ def load_job(kind: str, seed: str, chance: random.Random) -> str:
     if kind == "errors":
         device, disk = chance.choice([("tiers", "/dev/vda"), ("pfs", "/dev/vdb")])
         job += f"change {device} {disk} error_writes\nsleep {0.1 + chance.random():.2f}\nchange {device} {disk} none\n"
-    if kind == "drop":
+    if kind in ("drop", LIE):
         job += "drop_all\n"
     return job + "say struck\nsleep 100\n"
 
@@ -141,11 +143,11 @@ class Series:
     def load(self, number: int, before: str, old: str) -> tuple[Guest, str, str]:
         """Recover what is there, load, and cut the power: the guest, the round's kind and its configuration."""
         chance = random.Random(f"{self.name}-{number}")
-        kind, new = chance.choice(KINDS), config_text(chance)
+        kind, new = chance.choice(self.bench.kinds), config_text(chance)
         guest = self.boot(before + load_job(kind, f"{self.name}-{number}", chance), **{"old.yaml": old, "new.yaml": new})
         guest.wait_for("loading")
         guest.wait_for("struck")
-        time.sleep(chance.random() * (0.3 if kind == "cut" else 1.0))
+        time.sleep(chance.random() * (0.3 if kind == "cut" else 1.0) + (3.0 if kind == LIE else 0.0))
         guest.cut_power()
         return guest, kind, new
 

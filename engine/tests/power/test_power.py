@@ -1,0 +1,174 @@
+"""The judges of the power cuts see what they are for: manifests and trees made by hand, without a guest."""
+
+import io
+import struct
+import sys
+import tarfile
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "torture"))
+
+import log_writes
+from client import content
+from names import check_tree, until_mark
+from rounds import read_trees, states_of, what_is_wrong
+
+
+def manifest(*operations: str) -> list[str]:
+    """Lines of operations that begin and end one after the other; one with a `?` never ends."""
+    lines = []
+    for number, operation in enumerate(operations):
+        lines.append(f"B o{number} {2 * number} {operation.removesuffix('?')}")
+        if not operation.endswith("?"):
+            lines.append(f"E o{number} {2 * number + 1}")
+    return lines
+
+
+def wrong(lines: list[str], **tree: bytes) -> list[str]:
+    return check_tree(lines, tree).wrong
+
+
+SAVED = manifest("open f f", "write f 0 100", "fsync f")
+BYTES = content("o1", 100)
+
+
+class Bytes(unittest.TestCase):
+    def test_what_an_fsync_covers_must_be_there(self):
+        self.assertEqual(wrong(SAVED, f=BYTES), [])
+        self.assertTrue(wrong(SAVED, f=b""))
+        self.assertTrue(wrong(SAVED, f=BYTES[:99] + b"?"))
+        self.assertTrue(wrong(SAVED))
+
+    def test_what_no_fsync_covers_may_be_missing_but_not_foreign(self):
+        lines = manifest("open f f", "write f 0 100", "fsync f?")
+        for there in ({}, {"f": b""}, {"f": BYTES}, {"f": BYTES[:50]}):
+            self.assertEqual(wrong(lines, **there), [])
+        self.assertTrue(wrong(lines, f=b"x" * 100))
+
+    def test_an_empty_file_that_was_synced_is_there(self):
+        self.assertTrue(wrong(manifest("open f f", "fsync f")))
+
+    def test_promises_are_counted(self):
+        self.assertEqual(check_tree(SAVED, {"f": BYTES}).promised, 1)
+
+
+class NamesAfterTheCut(unittest.TestCase):
+    def test_a_rename_may_be_lost_until_the_folder_is_synced(self):
+        lines = [*SAVED, "B r 10 rename f g -", "E r 11"]
+        self.assertEqual(wrong(lines, f=BYTES), [])
+        self.assertEqual(wrong(lines, g=BYTES), [])
+        lines += ["B s 12 foldersync -", "E s 13"]
+        self.assertEqual(wrong(lines, g=BYTES), [])
+        self.assertTrue(wrong(lines, f=BYTES))
+
+    def test_a_sync_that_did_not_return_promises_nothing(self):
+        lines = [*SAVED, "B r 10 rename f g -", "E r 11", "B s 12 foldersync -"]
+        self.assertEqual(wrong(lines, f=BYTES), [])
+
+    def test_an_atomic_save_shows_the_old_bytes_or_the_new(self):
+        lines = manifest("open f f", "write f 0 100", "fsync f", "open t t", "write t 0 100", "fsync t", "rename t f f")
+        new = content("o4", 100)
+        self.assertEqual(wrong(lines, f=BYTES, t=new), [])
+        self.assertEqual(wrong(lines, f=new), [])
+        self.assertTrue(wrong(lines, f=b"", t=new))
+        self.assertTrue(wrong(lines, f=BYTES))
+
+    def test_a_removed_file_comes_back_whole_or_not_at_all(self):
+        lines = [*SAVED, "B u 10 unlink f", "E u 11"]
+        self.assertEqual(wrong(lines), [])
+        self.assertEqual(wrong(lines, f=BYTES), [])
+        self.assertTrue(wrong(lines, f=b""))
+        lines += ["B s 12 foldersync -", "E s 13"]
+        self.assertTrue(wrong(lines, f=BYTES))
+
+    def test_a_name_that_was_never_given_is_foreign(self):
+        self.assertTrue(wrong(SAVED, f=BYTES, g=b""))
+
+
+class Marks(unittest.TestCase):
+    LINES = ("B a 0 open f f", "E a 1", "P m", "B b 2 write f 0 1", "E b 3", "Q m", "B c 4 fsync f", "E c 5")
+
+    def test_only_what_came_before_counts_and_nothing_of_later(self):
+        lines = until_mark(list(self.LINES), "m", "m")
+        self.assertEqual(lines, ["B a 0 open f f", "E a 1", "B b 2 write f 0 1"])
+
+    def test_without_a_later_mark_everything_may_have_begun(self):
+        self.assertEqual(until_mark(list(self.LINES), "m", "")[-1], "B c 4 fsync f")
+
+
+class Recoveries(unittest.TestCase):
+    GOOD = ("recover 1 exit 0", "recover 1: 1 instance recovered", "recover 2 exit 0", "recover 2: 0 instances recovered")
+
+    def test_both_must_end_well_and_leave_nothing(self):
+        self.assertEqual(what_is_wrong(list(self.GOOD)), [])
+        self.assertTrue(what_is_wrong([*self.GOOD, "left: /mnt/nvme/tierbench.0.guest.power"]))
+        self.assertTrue(what_is_wrong([*self.GOOD, "wrong: the PFS' ext4 can't be mounted"]))
+        for i, other in ((0, "recover 1 exit 3"), (2, "recover 2 exit 3"), (3, "recover 2: 1 instance recovered")):
+            self.assertTrue(what_is_wrong([*self.GOOD[:i], other, *self.GOOD[i + 1 :]]))
+
+    def test_of_several_recoveries_each_is_seen_alone(self):
+        text = "recovering 0\nbad\nrecovered 0\nrecovering 1\ngood\nrecovered 1\n"
+        self.assertEqual(states_of(text, "1"), ["recovering 1", "good"])
+
+    def test_trees_are_told_apart_by_their_marks(self):
+        parts = [archive({"tree.0": b""}), archive({"f": b"one"}), archive({"tree.1": b""}), archive({"f": b"two"})]
+        self.assertEqual(read_trees(b"".join(parts)), {"0": {"f": b"one"}, "1": {"f": b"two"}})
+
+
+def archive(files: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return out.getvalue()
+
+
+def entry(flags: int, sector: int = 0, data: bytes = b"", name: bytes = b"") -> bytes:
+    head = struct.pack("<QQQQ", sector, len(data) // 512, flags, len(name)) + name
+    return head.ljust(512, b"\0") + data
+
+
+class Logs(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.log, self.disk = Path(folder.name) / "log", Path(folder.name) / "disk"
+        self.disk.write_bytes(bytes(2048))
+
+    def write(self, *entries: bytes) -> None:
+        head = struct.pack("<QQQI", log_writes.MAGIC, log_writes.VERSION, len(entries), 512).ljust(512, b"\0")
+        self.log.write_bytes(head + b"".join(entries))
+
+    def test_writes_are_replayed_in_order_up_to_a_prefix(self):
+        self.write(entry(0, 1, b"a" * 512), entry(log_writes.FLUSH), entry(0, 1, b"b" * 512))
+        log = list(log_writes.entries(self.log))
+        log_writes.replay(self.log, log[:2], self.disk)
+        self.assertEqual(self.disk.read_bytes(), bytes(512) + b"a" * 512 + bytes(1024))
+        log_writes.replay(self.log, log, self.disk)
+        self.assertEqual(self.disk.read_bytes(), bytes(512) + b"b" * 512 + bytes(1024))
+
+    def test_marks_have_names_and_no_bytes_after_them(self):
+        self.write(entry(log_writes.MARK, name=b"7"), entry(log_writes.FUA, 2, b"c" * 512))
+        log = list(log_writes.entries(self.log))
+        self.assertEqual(log[0].name, "7")
+        log_writes.replay(self.log, log, self.disk)
+        self.assertEqual(self.disk.read_bytes()[1024:1536], b"c" * 512)
+
+    def test_a_discard_leaves_zeroes(self):
+        self.disk.write_bytes(b"x" * 2048)
+        self.write(struct.pack("<QQQQ", 1, 1, log_writes.DISCARD, 0).ljust(512, b"\0"), entry(0, 3, b"d" * 512))
+        log_writes.replay(self.log, list(log_writes.entries(self.log)), self.disk)
+        self.assertEqual(self.disk.read_bytes(), b"x" * 512 + bytes(512) + b"x" * 512 + b"d" * 512)
+
+    def test_what_is_no_log_is_refused(self):
+        self.log.write_bytes(bytes(1024))
+        with self.assertRaises(log_writes.LogError):
+            list(log_writes.entries(self.log))
+
+
+if __name__ == "__main__":
+    unittest.main()
