@@ -51,12 +51,14 @@ static void begin(tb_engine *e, uint32_t file, uint64_t length)
     struct tb_file *f = &e->region.files[file];
     f->cut_to = length;
     TB_STEP("cut to");
-    tb_layer_mark(e, file, TB_FILE_CUTTING | TB_FILE_HELD | TB_FILE_UNSYNCED);
+    tb_layer_mark(e, file, TB_FILE_CUTTING | TB_FILE_HELD);
+    tb_file_note_change(e, f); /* a client that is killed before it has said so may have cut */
     tb_stage_void(e);
 }
 
-static void finish(struct tb_file *f)
+static void finish(tb_engine *e, struct tb_file *f)
 {
+    tb_file_note_change(e, f);
     TB_STEP("length set");
     f->flags &= ~(uint32_t)(TB_FILE_CUTTING | TB_FILE_HELD);
 }
@@ -78,7 +80,7 @@ static int set(tb_engine *e, uint32_t file, int fd, uint64_t length)
         tb_file_raise_size(f, before); /* nothing went */
     else
         set_buffers(e, file, length, shrinks);
-    finish(f);
+    finish(e, f);
     return rc;
 }
 
@@ -99,7 +101,7 @@ static void go_on(tb_engine *e, uint32_t file, int fd)
     set_buffers(e, file, f->cut_to, true);
     if (rc && !(f->flags & TB_FILE_UNLINKED))
         f->error = rc;
-    finish(f);
+    finish(e, f);
     tb_file_unclaim(e, file);
 }
 

@@ -172,7 +172,8 @@ static int make_record(tb_engine *e, const struct tb_identity *id, const char *p
     f->size = f->backing_size = id->size;
     f->backing_mtime_ns = id->mtime_ns;
     f->backing_ctime_ns = id->ctime_ns;
-    f->flags = flags | TB_FILE_UNSYNCED; /* who wrote it and made its name, and whether that is durable, is not known */
+    f->flags = flags;
+    tb_file_note_change(e, f); /* who wrote it and made its name, and whether that is durable, is not known */
     uint32_t *head = &e->region.file_buckets[bucket_of(e, id->device, id->inode)];
     f->next = *head;
     f->magic = TB_FILE_MAGIC;

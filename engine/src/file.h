@@ -93,6 +93,26 @@ void tb_file_forget_claimed(tb_engine *e, uint32_t file);
 /* Drop buffers without dirty bytes. */
 void tb_file_drop_clean(tb_engine *e, uint32_t file);
 
+/*
+ * The file's bytes, length or name on the PFS have changed: said after the change.  Each change has
+ * a number of its own, so that a sync takes back only what it saw before it began, also where
+ * several sync at once, and a sync that failed or was killed takes back nothing.
+ */
+static inline void tb_file_note_change(tb_engine *e, struct tb_file *f)
+{
+    uint32_t number;
+    do
+        number = ++e->header->pfs_changes;
+    while (!number);
+    f->unsynced = number;
+}
+
+/* A sync has succeeded that began when `unsynced` was this. */
+static inline void tb_file_note_synced(struct tb_file *f, uint32_t unsynced)
+{
+    atomic_compare_exchange_strong(&f->unsynced, &unsynced, 0);
+}
+
 /* Something of it is not on the PFS: bytes, or its name. */
 static inline bool tb_file_has_news(const struct tb_file *f)
 {

@@ -105,15 +105,14 @@ static int void_records(struct tb_flush_copy *c)
     return rc ? rc : tb_journal_sync(c->e);
 }
 
-/* Whoever writes meanwhile sets the flag again. */
 static int sync_backing(struct tb_flush_copy *c)
 {
     struct tb_file *f = &c->e->region.files[c->file];
-    f->flags &= ~(uint32_t)TB_FILE_UNSYNCED;
+    uint32_t unsynced = f->unsynced;
     TB_STEP("flush sync");
     int rc = c->io->ops->fsync(c->io, c->fd, true);
-    if (rc)
-        f->flags |= TB_FILE_UNSYNCED;
+    if (!rc)
+        tb_file_note_synced(f, unsynced);
     TB_STEP("flush synced");
     return rc;
 }

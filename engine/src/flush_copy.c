@@ -38,8 +38,8 @@ static int write_run(struct share *r)
     TB_STEP("flush write");
     int rc = r->n ? tb_io_write_all(r->c->io, r->c->fd, r->bytes, r->n, r->offset) : 0;
     TB_STEP("flush written");
-    if (r->n) /* behind the write: a sync takes the mark away and then syncs */
-        r->c->e->region.files[r->c->file].flags |= TB_FILE_UNSYNCED;
+    if (r->n)
+        tb_file_note_change(r->c->e, &r->c->e->region.files[r->c->file]);
     if (!rc) {
         r->written += r->n;
         r->c->e->header->pfs_written += r->n;

@@ -296,6 +296,12 @@ static bool has_room(tb_engine *e)
     return !tb_journal_is_full(e);
 }
 
+/* What was spilled or flushed, and the name of a new file, are synced where they are. */
+static int sync_backing(struct tb_target *t)
+{
+    return t->engine->region.files[t->file].unsynced ? tb_target_sync(t) : 0;
+}
+
 int tb_promise_keep(struct tb_target *t)
 {
     tb_engine *e = t->engine;
@@ -306,7 +312,10 @@ int tb_promise_keep(struct tb_target *t)
     if (f->flags & (TB_FILE_COHERENT | TB_FILE_FSYNC_PFS) || tb_config_of(e)->fsync != TB_FSYNC_TIER || e->journal_fd < 0 ||
         !has_room(e))
         return keep_on_pfs(t);
+    int rc = sync_backing(t); /* first, so that no record names a file that a crash takes from the PFS */
+    if (rc)
+        return rc;
     if (keep_in_tier(t))
         return keep_on_pfs(t); /* a full or failing tier: the stronger promise */
-    return f->flags & TB_FILE_UNSYNCED ? tb_target_sync(t) : 0; /* what was spilled or flushed is synced where it is */
+    return sync_backing(t); /* what was flushed or spilled meanwhile */
 }

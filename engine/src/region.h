@@ -49,7 +49,7 @@
 #define TB_CLIENTS_TOOLS 8u /* of them only for who looks at an instance, drains or stops it */
 #define TB_SAMPLES 336u /* even; full, every other one goes: at least 168 remain, and figures show 120 */
 #define TB_CHUNK_MIN (1u << 20)
-#define TB_FILE_NAME 37u /* bytes of a name in the record; a longer one begins in the tree of names */
+#define TB_FILE_NAME 33u /* bytes of a name in the record; a longer one begins in the tree of names */
 
 enum tb_buffer_state {
     TB_BUFFER_FREE = 0,
@@ -101,7 +101,6 @@ enum tb_file_flag {
     TB_FILE_TIED = 32,     /* reported identity mismatch: bytes are kept, not flushed */
     TB_FILE_CUTTING = 64,  /* its length is being set: writes that overlap it in time are made again behind it */
     TB_FILE_HELD = 128,    /* being cut or named anew: no journal record is made of it meanwhile */
-    TB_FILE_UNSYNCED = 256, /* the PFS was written to and not synced since */
     TB_FILE_OTHER_MODE = 512, /* SYNC is not what its prefix says: until the last close (override.c) */
     TB_FILE_FSYNC_PFS = 1024, /* fsync promises the PFS: until the last close */
     TB_FILE_WAITING = 2048, /* takes its place at its first flush: waiting.h */
@@ -126,6 +125,7 @@ struct tb_file {
     _Atomic int32_t error; /* of the last flush, until reported */
     _Atomic uint32_t placement; /* what placement remembers of it: its heat, or the rules its name matches */
     _Atomic uint32_t flags;
+    _Atomic uint32_t unsynced; /* the latest change of the file on the PFS that no sync covers (file.h), 0: all are covered */
     _Atomic uint32_t n_cuts; /* how often it was made shorter: who read meanwhile reads again */
     _Atomic uint32_t flusher; /* client slot + 1 that flushes or truncates, 0 none */
     uint32_t queue_next;
@@ -289,6 +289,7 @@ struct tb_header {
 
 
     _Atomic uint32_t n_files;
+    _Atomic uint32_t pfs_changes; /* numbers for `unsynced` of files */
     _Atomic uint64_t pfs_written, pfs_read, spilled, fsyncs;
     _Atomic uint64_t passed; /* opens of regular files that the tables had no room for */
     struct tb_tier_counters tier[TB_MAX_TIERS];

@@ -101,7 +101,7 @@ static int write_bytes(struct tb_target *t, int fd, void *arg)
 {
     const struct write_bytes *w = arg;
     int rc = tb_io_write_all(t->io, fd, w->from, w->n, w->offset);
-    t->engine->region.files[t->file].flags |= TB_FILE_UNSYNCED; /* behind the write: a sync takes the mark away and then syncs */
+    tb_file_note_change(t->engine, &t->engine->region.files[t->file]);
     if (!rc)
         t->engine->header->pfs_written += w->n;
     return rc;
@@ -141,10 +141,10 @@ int tb_target_sync(struct tb_target *t)
     int fd = t->fd >= 0 ? t->fd : tb_target_open(t->engine, t->file, O_RDONLY);
     if (fd < 0)
         return fd;
-    f->flags &= ~(uint32_t)TB_FILE_UNSYNCED; /* who writes meanwhile sets it again */
+    uint32_t unsynced = f->unsynced;
     int rc = t->io->ops->fsync(t->io, fd, true);
-    if (rc)
-        f->flags |= TB_FILE_UNSYNCED;
+    if (!rc)
+        tb_file_note_synced(f, unsynced);
     if (fd != t->fd)
         t->io->ops->close(t->io, fd);
     return rc;

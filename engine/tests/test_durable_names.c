@@ -5,7 +5,11 @@
  */
 #include "fixture.h"
 
+#include <errno.h>
+
 static char synced[4096]; /* paths, one a line, in the order of their syncs */
+static const char *failing;     /* a path that cannot be synced */
+static void (*meanwhile)(void); /* what others do before a sync ends */
 
 static int note_fsync(struct tb_io *io, int fd, bool data_only)
 {
@@ -15,6 +19,10 @@ static int note_fsync(struct tb_io *io, int fd, bool data_only)
     assert_true(n > 0);
     memcpy(path + n, "\n", 2);
     strncat(synced, path, sizeof(synced) - strlen(synced) - 1);
+    if (meanwhile)
+        meanwhile();
+    if (failing && strncmp(path, failing, strlen(failing)) == 0)
+        return -EIO;
     return tb_io_libc()->ops->fsync(io, fd, data_only);
 }
 
@@ -85,6 +93,51 @@ static void close_new(struct fixture *x, const char *name, bool promised)
     assert_int_equal(x->io->ops->close(x->io, fd), 0);
 }
 
+static void a_name_that_cannot_be_synced_leaves_no_record(void **state)
+{
+    struct fixture x;
+    (void)state;
+    begin(&x);
+    int fd = write_new(&x, "new");
+    failing = in_pfs(&x, "new");
+    synced[0] = '\0';
+    assert_int_equal(x.io->ops->fsync(x.io, fd, true), -EIO);
+    assert_null(strstr(synced, "journal\n"));
+    assert_int_equal(x.io->ops->fsync(x.io, fd, true), -EIO); /* and it is tried again */
+    failing = NULL;
+    assert_int_equal(x.io->ops->fsync(x.io, fd, true), 0);
+    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    fixture_stop(&x);
+}
+
+static struct {
+    struct fixture *x;
+    int fd, result;
+} second;
+
+static void fsync_too(void)
+{
+    meanwhile = NULL;
+    second.result = second.x->io->ops->fsync(second.x->io, second.fd, true);
+}
+
+static void nobody_relies_on_a_sync_that_has_not_ended(void **state)
+{
+    struct fixture x;
+    (void)state;
+    begin(&x);
+    int fd = write_new(&x, "new");
+    second.x = &x;
+    second.fd = fd;
+    meanwhile = fsync_too;
+    failing = in_pfs(&x, "new");
+    assert_int_equal(x.io->ops->fsync(x.io, fd, true), -EIO);
+    assert_int_equal(second.result, -EIO);
+    failing = NULL;
+    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    fixture_stop(&x);
+}
+
 static void a_removal_is_durable_before_promised_bytes_are_given_up(void **state)
 {
     struct fixture x;
@@ -133,6 +186,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_file_is_synced_on_the_pfs_by_its_first_fsync),
+        cmocka_unit_test(a_name_that_cannot_be_synced_leaves_no_record),
+        cmocka_unit_test(nobody_relies_on_a_sync_that_has_not_ended),
         cmocka_unit_test(a_removal_is_durable_before_promised_bytes_are_given_up),
         cmocka_unit_test(a_replaced_file_is_as_a_removed_one),
         cmocka_unit_test(what_was_never_promised_goes_without_a_sync),
