@@ -188,22 +188,22 @@ static bool is_journaled(tb_engine *e, uint32_t file)
 
 /*
  * The PFS may take a removal or a replacement back when the node crashes, until its
- * directory is synced: then the file is there again and its promised bytes must be
- * too.  Best effort: the name is gone already, so an error has nobody to go to.
+ * directory is synced: then the file is there again and its promised bytes must be too.
  */
-static void sync_removal(tb_engine *e, const struct tb_file *f)
+static int sync_removal(tb_engine *e, const struct tb_file *f)
 {
     char path[TB_PATH_MAX];
     tb_file_path(e, f, path, sizeof(path));
     char *slash = strrchr(path, '/');
     if (!slash)
-        return;
+        return 0;
     slash[slash == path] = '\0';
     int fd = e->pfs->ops->open(e->pfs, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
-        return;
-    e->pfs->ops->fsync(e->pfs, fd, false);
+        return fd == -ENOENT ? 0 : fd;
+    int rc = e->pfs->ops->fsync(e->pfs, fd, false);
     e->pfs->ops->close(e->pfs, fd);
+    return rc;
 }
 
 void tb_file_forget_claimed(tb_engine *e, uint32_t file)
@@ -216,8 +216,8 @@ void tb_file_forget_claimed(tb_engine *e, uint32_t file)
         return;
     f->error = 0;
     bool journaled = f->n_buffers && tb_journal_has_records(e);
-    if (journaled && is_journaled(e, file))
-        sync_removal(e, f);
+    if (journaled && is_journaled(e, file) && sync_removal(e, f))
+        return; /* the records and what they stand on are kept until the instance ends */
     TB_STEP("removal synced");
     if (journaled && tb_journal_drop(e, file, 0, 0, 0) == 0)
         tb_journal_sync(e);

@@ -154,6 +154,22 @@ static void a_removal_is_durable_before_promised_bytes_are_given_up(void **state
     fixture_stop(&x);
 }
 
+static void a_removal_that_cannot_be_synced_gives_nothing_up(void **state)
+{
+    struct fixture x;
+    (void)state;
+    begin(&x);
+    close_new(&x, "gone", true);
+    failing = x.pfs;
+    synced[0] = '\0';
+    assert_int_equal(x.io->ops->unlink(x.io, in_pfs(&x, "gone"), 0), 0);
+    const char *folder = strstr(synced, "/pfs\n");
+    assert_non_null(folder);
+    assert_null(strstr(folder, "journal\n"));
+    failing = NULL;
+    fixture_stop(&x);
+}
+
 static void a_replaced_file_is_as_a_removed_one(void **state)
 {
     struct fixture x;
@@ -189,6 +205,7 @@ int main(void)
         cmocka_unit_test(a_name_that_cannot_be_synced_leaves_no_record),
         cmocka_unit_test(nobody_relies_on_a_sync_that_has_not_ended),
         cmocka_unit_test(a_removal_is_durable_before_promised_bytes_are_given_up),
+        cmocka_unit_test(a_removal_that_cannot_be_synced_gives_nothing_up),
         cmocka_unit_test(a_replaced_file_is_as_a_removed_one),
         cmocka_unit_test(what_was_never_promised_goes_without_a_sync),
     };

@@ -103,20 +103,25 @@ class Guest:
         said = (self.folder / port).read_bytes()
         return said[: said.rfind(b"\n") + 1].decode()
 
-    def wait_for(self, state: str) -> None:
-        """Until the guest has said that it is in this state."""
-        self.wait_until(lambda: f"\n{state}\n" in "\n" + self.text("states"), f"it said `{state}`")
+    def wait_for(self, state: str, may_end: bool = False) -> None:
+        """Until the guest has said that it is in this state, or has ended where it may."""
+        said = f"\n{state}\n"
+        self.wait_until(lambda: said in "\n" + self.text("states") or (may_end and self.has_ended()), f"it said `{state}`")
 
     def wait_until(self, is_so: Callable[[], bool], what: str) -> None:
         """Until something holds, as long as the guest lives."""
         deadline = time.monotonic() + LIMIT_S
         while not is_so():
-            if self.process.poll() is not None and not is_so():
+            if self.has_ended() and not is_so():
                 raise GuestError(f"the guest ended before {what}: {self.folder}")
             if time.monotonic() > deadline:
                 self.cut_power()
                 raise GuestError(f"{LIMIT_S:.0f} s and not yet that {what}: {self.folder}")
             time.sleep(0.02)
+
+    def has_ended(self) -> bool:
+        """Whether there is no qemu any more."""
+        return self.process.poll() is not None
 
     def cut_power(self) -> None:
         """The page cache of the guest, its memory and its processes are gone at once."""

@@ -146,7 +146,7 @@ class Series:
         kind, new = chance.choice(self.bench.kinds), config_text(chance)
         guest = self.boot(before + load_job(kind, f"{self.name}-{number}", chance), **{"old.yaml": old, "new.yaml": new})
         guest.wait_for("loading")
-        guest.wait_for("struck")
+        guest.wait_for("struck", may_end=kind == "errors")
         time.sleep(chance.random() * (0.3 if kind == "cut" else 1.0) + (3.0 if kind == LIE else 0.0))
         guest.cut_power()
         return guest, kind, new
