@@ -15,7 +15,7 @@
 #include "journal.h"
 #include "step.h"
 
-#define WANTED_NS (20u * TB_CLAIM_LOOK_NS) /* a waiter looks far more often; one that was killed is forgotten soon */
+#define WANTED_NS (500u * TB_CLAIM_LOOK_NS) /* a waiter looks far more often, also on a busy machine; one that was killed is forgotten */
 
 static uint64_t now_ns(void)
 {
@@ -33,6 +33,14 @@ static void note_wanted(tb_engine *e, uint32_t file)
 {
     e->header->claim_wanted = file;
     e->header->claim_wanted_ns = now_ns();
+}
+
+/* Who has it is not waited for; others who wait say so again at once. */
+static void note_done(tb_engine *e, uint32_t file, const struct tb_wait *wait)
+{
+    if (wait->since_ns)
+        atomic_compare_exchange_strong(&e->header->claim_wanted, &file, TB_NONE);
+    tb_wait_end(wait);
 }
 
 /* Who no longer looks is not waited for. */
@@ -61,7 +69,7 @@ bool tb_file_claim(tb_engine *e, uint32_t file)
         uint32_t holder = e->region.files[file].flusher;
         tb_file_unlock(e, stripe);
         if (!live || claimed)
-            return tb_wait_end(&wait), claimed;
+            return note_done(e, file, &wait), claimed;
         tb_wait_go_on(&wait, holder ? e->region.clients[holder - 1].pid : 0);
         note_wanted(e, file);
         nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
