@@ -51,9 +51,16 @@ class Signals(Instances):
         process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, **how)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        self.name = f"run-{process.pid}"
+        self.find_run(process)
         self.until(lambda: self.acknowledged() > 20, "the program does not begin")
         return process
+
+    def find_run(self, process: subprocess.Popen[bytes]) -> None:
+        """Its instance is named after the process and random digits."""
+        regions: list[Path] = []
+        pattern = f"tierbench.{os.getuid()}.run-{process.pid}-????????"
+        self.until(lambda: regions.extend(Path("/dev/shm").glob(pattern)) or regions, "no region")
+        self.name = regions[0].name.split(".", 2)[2]
 
     def until(self, holds, what: str, seconds: float = 30) -> None:
         end = time.monotonic() + seconds
@@ -157,8 +164,7 @@ class Signals(Instances):
         process = subprocess.Popen([BIN / "tierctl", "run", "-c", self.config, "--", "sh", "-c", command], start_new_session=True,
                                    stderr=self.stderr)
         self.addCleanup(process.kill)
-        self.name = f"run-{process.pid}"
-        self.until(self.shm().exists, "no region")
+        self.find_run(process)
         time.sleep(0.5)
         process.kill()
         process.wait()
