@@ -127,6 +127,20 @@ static bool takes_others(const struct tb_target *t, const struct tb_buffer *b, u
 }
 
 /*
+ * Bytes that are valid and as the PFS has them are dirty before they change: those of
+ * a killed writer may be read until they are dropped as clean, and would be old again.
+ */
+static void note_overwritten(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    if (b->fragment == TB_NONE && b->dirty_lo <= lo && hi <= b->dirty_hi)
+        return;
+    for (uint32_t a, z; lo < hi && tb_interval_valid(e, b, lo, hi, &a, &z); lo = z)
+        tb_interval_note(e, b, a, z, true);
+    TB_STEP("dirty first");
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/*
  * Write bytes [lo, hi) of a published buffer, or of its copy, which `*owner` is then.  -ENOBUFS: no copy or no fragment
  * can be had, or the buffer's dirty bytes have to be flushed before.
  */
@@ -139,10 +153,14 @@ static int write_owned(struct tb_target *t, struct tb_buffer **owner, uint32_t l
     struct tb_buffer *b = *owner;
     if (!rc)
         rc = tb_interval_prepare(e, b, lo, hi, fill_from_backing, t);
-    if (!rc)
-        rc = tb_medium_write(e, b, lo, hi - lo, from);
     if (rc)
         return rc;
+    note_overwritten(e, b, lo, hi);
+    rc = tb_medium_write(e, b, lo, hi - lo, from);
+    if (rc) {
+        tb_map_count_dirty(e, b);
+        return rc;
+    }
     TB_STEP("overwritten");
     tb_interval_note(e, b, lo, hi, true);
     TB_STEP("noted");

@@ -167,6 +167,7 @@ static uint64_t dirty_bytes_near(const tb_engine *e, const struct tb_buffer *b, 
     return bytes;
 }
 
+/* Dirty first: what is killed in between is valid too (mend), while valid bytes that the PFS lacks would be lost. */
 void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty)
 {
     uint64_t before = dirty_bytes_near(e, b, lo, hi), after;
@@ -175,15 +176,16 @@ void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t h
             struct tb_interval *block = &blocks_of(e, b)[i];
             uint16_t from, to;
             inside(i, lo, hi, &from, &to);
-            widen_block(&block->valid_lo, &block->valid_hi, from, to);
-            TB_STEP("note block");
             if (dirty)
                 widen_block(&block->dirty_lo, &block->dirty_hi, from, to);
+            TB_STEP("note block");
+            widen_block(&block->valid_lo, &block->valid_hi, from, to);
         }
-    widen(&b->valid_lo, &b->valid_hi, lo, hi);
-    TB_STEP("note valid");
     if (dirty)
         widen(&b->dirty_lo, &b->dirty_hi, lo, hi);
+    TB_STEP("note valid");
+    atomic_signal_fence(memory_order_seq_cst); /* a kill stops between two stores as they are written here */
+    widen(&b->valid_lo, &b->valid_hi, lo, hi);
     b->version++;
     if ((after = dirty_bytes_near(e, b, lo, hi)) != before) /* rewriting what is dirty touches no counter */
         tb_counters(e, b)->dirty += after - before;
@@ -319,11 +321,15 @@ void tb_interval_mend(tb_engine *e, struct tb_buffer *b)
 {
     mend(&b->valid_lo, &b->valid_hi);
     mend(&b->dirty_lo, &b->dirty_hi);
+    if (b->dirty_lo < b->dirty_hi)
+        widen(&b->valid_lo, &b->valid_hi, b->dirty_lo, b->dirty_hi);
     if (b->fragment != TB_NONE)
         for (uint32_t i = 0, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
             struct tb_interval *block = &blocks_of(e, b)[i];
             mend16(&block->valid_lo, &block->valid_hi);
             mend16(&block->dirty_lo, &block->dirty_hi);
+            if (block->dirty_lo < block->dirty_hi)
+                widen_block(&block->valid_lo, &block->valid_hi, block->dirty_lo, block->dirty_hi);
         }
 }
 

@@ -38,6 +38,7 @@ static struct shared {
 } *shared;
 
 static bool is_victim;
+static const char *kill_name; /* or at the first step of this name */
 static unsigned char bytes[LONGEST], found[LONGEST];
 
 void tb_step(const char *name)
@@ -47,7 +48,7 @@ void tb_step(const char *name)
     shared->steps++;
     if (!shared->spilled && strcmp(name, "spilled") == 0)
         shared->spilled = shared->steps;
-    if (shared->steps == shared->kill_at)
+    if (shared->steps == shared->kill_at || (kill_name && strcmp(name, kill_name) == 0))
         raise(SIGKILL);
 }
 
@@ -193,9 +194,50 @@ static void killed_at_every_step(void **state)
         kill_at(step); /* a step or two more or less are chance's */
 }
 
+static unsigned char first_byte(struct fixture *x, int fd)
+{
+    unsigned char byte;
+    assert_int_equal(x->io->ops->pread(x->io, fd, &byte, 1, 0), 1);
+    return byte;
+}
+
+/* Bytes of a killed writer that were read once are not old again when what is clean goes. */
+static void read_bytes_stay(void **state)
+{
+    struct fixture x;
+    int status;
+    (void)state;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(&x);
+    int fd = x.io->ops->open(x.io, fixture_path(&x, "log"), O_RDWR | O_CREAT, 0600);
+    memset(bytes, '1', 3000);
+    assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, 3000, 0), 3000);
+    assert_true(tb_engine_flush(x.engine, fd) >= 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        tb_engine *e;
+        if (tb_engine_attach(x.name, tb_io_libc(), &e))
+            _exit(2);
+        struct tb_io *io = tb_engine_route(e, x.pfs, NULL);
+        int own = io->ops->open(io, fixture_path(&x, "log"), O_RDWR, 0);
+        memset(bytes, '2', 3000);
+        kill_name = "overwritten";
+        is_victim = true;
+        _exit(io->ops->pwrite(io, own, bytes, 3000, 0) < 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+    unsigned char before = first_byte(&x, fd);
+    tb_repair(x.engine);
+    assert_int_equal(tb_engine_make_coherent(x.engine, fd), 0); /* drops what is clean */
+    assert_int_equal(first_byte(&x, fd), before);
+    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    fixture_stop(&x);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(killed_at_every_step)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(read_bytes_stay), cmocka_unit_test(killed_at_every_step)};
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
