@@ -7,6 +7,7 @@ from pathlib import Path
 from check_records import check_rows
 from manifest import Act
 
+LIMIT_S = 180  # of its own programs, on a busy machine
 OPTIONS = "-c listen_addresses='' -c dynamic_shared_memory_type=mmap -c shared_buffers=2MB -c max_connections=10"
 
 
@@ -21,7 +22,7 @@ def missing() -> str:
 
 
 def run(*words: str) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     if done.returncode:
         raise OSError(f"{Path(words[0]).name}: {done.stderr.strip()[-300:]}")
     return done.stdout
