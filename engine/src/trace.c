@@ -175,7 +175,7 @@ tb_trace *tb_trace_of(enum tb_trace_side side)
     if (!atomic_compare_exchange_strong(&state[side], &untried, 1))
         return NULL; /* another thread is at it; or we are, and this is our own file's call */
     int saved = errno;
-    const char *folder = getenv(TB_TRACE_VARIABLE);
+    const char *folder = secure_getenv(TB_TRACE_VARIABLE);
     sides[side].side = side;
     tb_tracing += 2;
     bool made = folder && *folder && begin(&sides[side], folder);

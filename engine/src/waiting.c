@@ -225,12 +225,13 @@ static bool has_record(tb_engine *e, const char *path)
 /* Whoever could write the text could send a file into any directory. */
 static bool is_honest(const char *path, const char *shown_as)
 {
-    char of[PATH_MAX], directory[PATH_MAX];
-    struct stat st;
+    char of[PATH_MAX], key[PATH_MAX], directory[PATH_MAX];
+    struct stat text, st;
     const char *name;
-    size_t n = (size_t)(strrchr(path, '/') - path);
-    return snprintf(of, sizeof(of), "%.*s" OF, (int)n, path) < (int)sizeof(of) && split(shown_as, directory, &name) &&
-           stat(directory, &st) == 0 && is_made_for(of, &st, getuid());
+    snprintf(key, sizeof(key), "%.*s", (int)(strrchr(path, '/') - path), path);
+    if ((size_t)snprintf(of, sizeof(of), "%s" OF, key) >= sizeof(of) || lstat(of, &text))
+        return stat(key, &st) == 0 && st.st_uid == getuid();
+    return text.st_uid == getuid() || (split(shown_as, directory, &name) && stat(directory, &st) == 0 && text.st_uid == st.st_uid);
 }
 
 /* One that nobody remembers: its place is as it was left. */
@@ -242,7 +243,10 @@ static int give_place(const char *hidden, const char *path, struct tb_io *io, tb
     if (!r.path[0])
         snprintf(r.path, sizeof(r.path), "%.1000s", path);
     r.bytes = lstat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
-    r.error = there && !is_honest(path, r.path) ? -EPERM : there ? io->ops->rename(io, path, r.path, RENAME_NOREPLACE) : -ESTALE;
+    if (!is_honest(path, r.path))
+        snprintf(r.why, sizeof(r.why), "another user made the directory of this name that waits: left alone");
+    else
+        r.error = there ? io->ops->rename(io, path, r.path, RENAME_NOREPLACE) : -ESTALE;
     if (report)
         report(arg, &r);
     return r.error;
