@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 # Tests at once, of those that allow it (RUN_SERIAL measures, PROCESSORS 2 are several ranks).
 JOBS ?= 2
 
-.PHONY: run acceptance test test-slurm build bench install lint asan tsan torture clean setup
+.PHONY: run acceptance test test-slurm build bench install lint asan tsan fuzz torture clean setup
 
 run: build
 	ci/run-webinar
@@ -19,6 +19,7 @@ test: test-setup build
 	ctest --test-dir build -j $(JOBS) --output-on-failure --timeout 300
 	$(PY) -m pytest
 	ci/run-smoke
+	$(MAKE) fuzz SECONDS=20
 
 # The acceptance recipes under a real Slurm of two nodes on this machine, one tierd a node. Needs root.
 test-slurm: build
@@ -76,5 +77,11 @@ tsan: setup
 	cmake --preset tsan > /dev/null && cmake --build --preset tsan
 	ctest --test-dir build-tsan -j $(JOBS) --output-on-failure -LE 'mpi|preload' --timeout 600
 
+# Fuzzing with coverage, SECONDS a target, two at a time: what is new stays in build-fuzz/corpus, findings in build-fuzz/bin/findings.
+fuzz: setup
+	@ci/bootstrap fuzz
+	cmake --preset fuzz > /dev/null && cmake --build --preset fuzz
+	$(PY) engine/tests/fuzz/run.py build-fuzz/bin --seconds $(or $(SECONDS),20) --keep build-fuzz/corpus
+
 clean:
-	rm -rf build build-asan build-tsan build-clang stage output
+	rm -rf build build-asan build-tsan build-clang build-fuzz stage output

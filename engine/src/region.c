@@ -251,6 +251,16 @@ int tb_region_create(const struct tb_config *config, const struct tb_layout *lay
 }
 
 /* A stranger's, an older or a half-made region is refused before anything in it is believed. */
+/* Where everything lies follows from the configuration alone: a header that says otherwise is damaged. */
+static bool is_of_configuration(const struct tb_header *h)
+{
+    struct tb_layout layout;
+    struct tb_error err;
+    return tb_config_digest(&h->config) == h->digest && tb_layout_compute(&h->config, &layout, &err) == 0 &&
+           memcmp(&layout, &h->layout, sizeof(layout)) == 0 && memchr(h->name, 0, sizeof(h->name)) && memchr(h->host, 0, sizeof(h->host)) &&
+           h->chunk.bytes == chunk_bytes(&layout) && memchr(h->config.file, 0, sizeof(h->config.file));
+}
+
 static int verify(const struct tb_header *h, const struct stat *st)
 {
     if (st->st_uid != getuid())
@@ -261,7 +271,7 @@ static int verify(const struct tb_header *h, const struct stat *st)
         return -EPROTO;
     if (h->bytes != (uint64_t)st->st_size || h->layout.total_bytes != h->bytes)
         return -ESTALE;
-    return 0;
+    return is_of_configuration(h) ? 0 : -ESTALE;
 }
 
 int tb_region_attach(const char *instance, struct tb_region *out, int *file)

@@ -1,0 +1,18 @@
+/* A configuration of tiers: read, and its layout computed. */
+#include "fuzz.h"
+
+#include "layout.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct tb_config out;
+    struct tb_error err = {""};
+    char path[FUZZ_PATH];
+    int fd = fuzz_file(data, size, path);
+    int rc = tb_config_read(path, &out, &err);
+    struct tb_layout layout;
+    if (!rc)
+        tb_layout_compute(&out, &layout, &err);
+    close(fd);
+    return 0;
+}
