@@ -177,7 +177,7 @@ static bool is_superseded(tb_engine *e, uint32_t file, const struct tb_buffer *b
     return newer && newer != b;
 }
 
-/* A cut goes on in a copy too: what was cut off must not be recorded after the DROP that says so. */
+/* A cut changes the copy that a write goes on in, and not what it replaced: that must not be recorded after the cut's DROP. */
 static bool is_uncut(const struct keep *k, const struct tb_buffer *b)
 {
     return b->state == TB_BUFFER_LIVE || k->e->region.files[k->file].n_cuts == k->n_cuts;

@@ -425,6 +425,48 @@ static void renamed_over_while_replaced(void **state)
     stop(&s);
 }
 
+/* The write goes on in a copy; the cut changes that alone. */
+static void write_and_cut(void *arg)
+{
+    struct scene *s = arg;
+    put(s, '3', 10, 4990);
+    assert_int_equal(s->x.io->ops->ftruncate(s->x.io, s->fd, 5000), 0);
+}
+
+static void note_error(void *arg, const struct tb_file_report *r)
+{
+    *(int *)arg += r->error != 0;
+}
+
+/* An fsync had taken its bytes along when a cut dropped their records: what was cut off must not be recorded after that. */
+static void cut_while_fsynced(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct tb_error err = {""};
+    int errors = 0;
+    start(&s);
+    begin(&s);
+    put(&s, '1', 100, 0);
+    assert_int_equal(s.x.io->ops->fsync(s.x.io, s.fd, false), 0); /* a journal with a record */
+    put(&s, '2', 20000, 0);
+    meet("reserved", write_and_cut, &s);
+    assert_int_equal(s.x.io->ops->fsync(s.x.io, s.fd, false), 0);
+    assert_int_equal(s.x.io->ops->ftruncate(s.x.io, s.fd, 20000), 0);
+    assert_int_equal(s.x.io->ops->fsync(s.x.io, s.fd, false), 0);
+    all_met();
+    fixture_lose_region(&s.x);
+    assert_int_equal(tb_instance_recover(&s.x.config, tb_io_libc(), NULL, note_error, &errors, &err), 1);
+    assert_int_equal(errors, 0);
+    int fd = open(fixture_path(&s.x, "f"), O_RDONLY | O_CLOEXEC);
+    expect(fd, by_kernel, &s, '2', 4990, 0);
+    expect(fd, by_kernel, &s, '3', 10, 4990);
+    expect(fd, by_kernel, &s, 0, 15000, 5000);
+    close(fd);
+    fixture_stop(&s.x);
+    sem_destroy(&s.waits);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,6 +480,7 @@ int main(void)
         cmocka_unit_test(unlinked_while_replaced),
         cmocka_unit_test(both_names_unlinked),
         cmocka_unit_test(renamed_over_while_replaced),
+        cmocka_unit_test(cut_while_fsynced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
