@@ -46,13 +46,15 @@ static uint64_t end_of(const struct tb_record *r)
     return r->place + (uint64_t)r->slots * TB_JOURNAL_SLOT;
 }
 
-/* Where the header is damaged the mark says which generation it is, else the first sound record. */
+/* Where the header is damaged the mark says which generation and, where nothing else does, whose it is; else the first sound record. */
 static void identify(struct reader *j, const struct tb_journal_mark *mark)
 {
     const struct tb_record *r = j->n ? sound_at(j, 0) : NULL;
     for (uint64_t at = 0; !r && !mark && at + TB_JOURNAL_SLOT <= j->n; at += TB_JOURNAL_SLOT)
         r = sound_at(j, at);
     j->generation = r ? r->generation : mark ? mark->generation : 0;
+    if (!j->instance)
+        j->instance = r ? r->instance : mark ? mark->instance : 0;
 }
 
 /* Its header is another instance's. */
@@ -129,7 +131,7 @@ int tb_journal_read(int journal_fd, int mark_fd, uint64_t instance, int (*each)(
                     int (*damaged)(void *, uint64_t), void *arg)
 {
     struct reader j = {.instance = instance, .each = each, .damaged = damaged, .arg = arg};
-    struct tb_journal_mark mark, *there = read_mark(mark_fd, &mark) && mark.instance == instance ? &mark : NULL;
+    struct tb_journal_mark mark, *there = read_mark(mark_fd, &mark) && (!instance || mark.instance == instance) ? &mark : NULL;
     char *bytes = NULL;
     int rc = read_bytes(journal_fd, &bytes, &j.n);
     j.bytes = bytes;

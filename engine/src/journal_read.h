@@ -13,7 +13,8 @@
 
 /*
  * Every sound record of the instance in file order to `each`; every damaged place to `damaged` with
- * its offset.  Stops at the first non-zero return.  Descriptors are -1 where there is no such file.
+ * its offset.  Instance 0: not known, as its lease says nothing; the journal's header or mark tells.
+ * Stops at the first non-zero return.  Descriptors are -1 where there is no such file.
  */
 int tb_journal_read(int journal_fd, int mark_fd, uint64_t instance, int (*each)(void *, const struct tb_record *),
                     int (*damaged)(void *, uint64_t offset), void *arg);
