@@ -43,7 +43,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("names", nargs="*")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     all_of_them = sorted(p for p in given.programs.resolve().glob("fuzz_*") if os.access(p, os.X_OK) and p.is_file())
     programs = [p for p in all_of_them if not given.names or p.name.removeprefix("fuzz_") in given.names]
     if not programs:
