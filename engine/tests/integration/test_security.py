@@ -97,10 +97,10 @@ class Attacks(Attacked):
         kept = self.file.with_name("kept")
         self.file.rename(kept)
         os.mkfifo(self.file)
-        self.check(self.ctl("recover", "-c", self.config), 3, str(self.file))
-        self.file.unlink()
-        kept.rename(self.file)
-        self.recovered()
+        self.check(self.ctl("recover", "-c", self.config), 3, str(self.file), "removed or replaced by another program")
+        lost = [p for p in (self.root / "nvme" / f"tierbench.lost.{os.getuid()}").rglob("*") if p.is_file()]
+        self.assertEqual([p.read_text() for p in lost], ["promised"])
+        self.assertEqual(kept.read_text(), "")
 
     def test_a_lease_of_random_bytes_is_harmless(self) -> None:
         for size in (1, 100, 5000):
