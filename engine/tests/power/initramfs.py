@@ -16,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 TORTURE = HERE.parent / "torture"
 MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "virtio-rng", "dm-flakey", "dm-log-writes")
-CLIENT_FILES = (TORTURE / "client.py", HERE / "power_client.py")
+CLIENT_FILES = (TORTURE / "manifest.py", TORTURE / "client.py", HERE / "power_client.py")
 
 
 class MissingError(Exception):

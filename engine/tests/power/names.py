@@ -6,9 +6,11 @@ returned promises every change of names that had ended before it began.  All oth
 Each name in the tree must be one that some file may have, with bytes that this file may have.
 """
 
+import json
 from dataclasses import dataclass, field
 
-from check import NEVER, File, check_file, mark_promised, read_manifest
+from check import File, check_file, files_of, mark_promised
+from manifest import NEVER, read
 
 
 @dataclass
@@ -55,28 +57,31 @@ class Result:
     wrong: list[str] = field(default_factory=list)
 
 
-def without_folder_syncs(lines: list[str]) -> list[str]:
-    """What the torture's checker knows."""
-    return [line for line in lines if line.split()[3:4] != ["foldersync"]]
+def is_begin(line: str) -> bool:
+    """Whether an operation begins here."""
+    return line.startswith("{") and json.loads(line)["is"] == "begin"
+
+
+def is_end(line: str) -> bool:
+    """Whether an operation is acknowledged here."""
+    return line.startswith("{") and json.loads(line)["is"] == "end"
 
 
 def read_history(lines: list[str]) -> History:
-    """Read the lines of a manifest."""
-    lines = [line for line in lines if line[:2] in ("B ", "E ")]
-    ends = {words[1]: int(words[2]) for words in map(str.split, lines) if words[0] == "E"}
-    history = History(read_manifest(without_folder_syncs(lines)))
-    for _, operation, began, kind, file, *words in (line.split() for line in lines if line.startswith("B ")):
-        ended = ends.get(operation, NEVER)
-        if kind == "open":
-            history.names.setdefault(file, Names([(words[0], ended)]))
-        elif kind == "rename":
-            history.names[file].given.append((words[0], ended))
-            if words[1] != "-":
-                remove(history.names[words[1]], ended)
-        elif kind == "unlink":
-            remove(history.names[file], ended)
-        elif kind == "foldersync":
-            history.folder_syncs.append((int(began), ended))
+    """Read the lines of a manifest, marks among them."""
+    acts, _ = read(line + "\n" for line in lines if line.startswith("{"))
+    history = History(files_of(acts))
+    for act in acts:
+        if act.kind == "open":
+            history.names.setdefault(act.words["file"], Names([(act.words["name"], act.ended)]))
+        elif act.kind == "rename":
+            history.names[act.words["file"]].given.append((act.words["to"], act.ended))
+            if act.words["over"]:
+                remove(history.names[act.words["over"]], act.ended)
+        elif act.kind == "unlink":
+            remove(history.names[act.words["file"]], act.ended)
+        elif act.kind == "foldersync":
+            history.folder_syncs.append((act.began, act.ended))
     return history
 
 
@@ -92,7 +97,7 @@ def until_mark(lines: list[str], promised: str, begun: str) -> list[str]:
     """
     first = lines.index(f"P {promised}")
     last = lines.index(f"Q {begun}") if f"Q {begun}" in lines else len(lines)
-    return lines[:first] + [line for line in lines[first:last] if line.startswith("B ")]
+    return lines[:first] + [line for line in lines[first:last] if is_begin(line)]
 
 
 def check_tree(lines: list[str], tree: dict[str, bytes]) -> Result:

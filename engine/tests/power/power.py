@@ -19,7 +19,7 @@ from pathlib import Path
 
 import initramfs
 from guest import GuestError, Machine
-from rounds import KINDS, LIE, Bench, Outcome, Series, log_round, save_for_series
+from power_rounds import KINDS, LIE, Bench, Outcome, Series, log_round, save_for_series
 
 SKIPPED = 77
 SERIES_ROUNDS = 12  # lives of one pair of disks

@@ -1,6 +1,7 @@
 """The judges of the power cuts see what they are for: manifests and trees made by hand, without a guest."""
 
 import io
+import json
 import struct
 import sys
 import tarfile
@@ -13,16 +14,30 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "torture"))
 import log_writes
 from client import content
 from names import check_tree, until_mark
-from rounds import read_trees, states_of, what_is_wrong
+from power_rounds import read_trees, states_of, what_is_wrong
+
+WORDS = {"open": ("file", "name"), "write": ("file", "offset", "length"), "rename": ("file", "to", "over")}
+
+
+def begin(name: str, time: int, text: str) -> str:
+    """A line of `KIND WORD...`."""
+    kind, *words = text.split()
+    values = [None if word == "-" else int(word) if word.isdigit() else word for word in words]
+    named = dict(zip(WORDS.get(kind, ("file",)), values, strict=False))
+    return json.dumps({"op": name, "t": time, "is": "begin", "kind": kind} | named)
+
+
+def end(name: str, time: int) -> str:
+    return json.dumps({"op": name, "t": time, "is": "end"})
 
 
 def manifest(*operations: str) -> list[str]:
     """Lines of operations that begin and end one after the other; one with a `?` never ends."""
     lines = []
     for number, operation in enumerate(operations):
-        lines.append(f"B o{number} {2 * number} {operation.removesuffix('?')}")
+        lines.append(begin(f"o{number}", 2 * number, operation.removesuffix("?")))
         if not operation.endswith("?"):
-            lines.append(f"E o{number} {2 * number + 1}")
+            lines.append(end(f"o{number}", 2 * number + 1))
     return lines
 
 
@@ -56,15 +71,15 @@ class Bytes(unittest.TestCase):
 
 class NamesAfterTheCut(unittest.TestCase):
     def test_a_rename_may_be_lost_until_the_folder_is_synced(self):
-        lines = [*SAVED, "B r 10 rename f g -", "E r 11"]
+        lines = [*SAVED, begin("r", 10, "rename f g -"), end("r", 11)]
         self.assertEqual(wrong(lines, f=BYTES), [])
         self.assertEqual(wrong(lines, g=BYTES), [])
-        lines += ["B s 12 foldersync -", "E s 13"]
+        lines += [begin("s", 12, "foldersync"), end("s", 13)]
         self.assertEqual(wrong(lines, g=BYTES), [])
         self.assertTrue(wrong(lines, f=BYTES))
 
     def test_a_sync_that_did_not_return_promises_nothing(self):
-        lines = [*SAVED, "B r 10 rename f g -", "E r 11", "B s 12 foldersync -"]
+        lines = [*SAVED, begin("r", 10, "rename f g -"), end("r", 11), begin("s", 12, "foldersync")]
         self.assertEqual(wrong(lines, f=BYTES), [])
 
     def test_an_atomic_save_shows_the_old_bytes_or_the_new(self):
@@ -76,11 +91,11 @@ class NamesAfterTheCut(unittest.TestCase):
         self.assertTrue(wrong(lines, f=BYTES))
 
     def test_a_removed_file_comes_back_whole_or_not_at_all(self):
-        lines = [*SAVED, "B u 10 unlink f", "E u 11"]
+        lines = [*SAVED, begin("u", 10, "unlink f"), end("u", 11)]
         self.assertEqual(wrong(lines), [])
         self.assertEqual(wrong(lines, f=BYTES), [])
         self.assertTrue(wrong(lines, f=b""))
-        lines += ["B s 12 foldersync -", "E s 13"]
+        lines += [begin("s", 12, "foldersync"), end("s", 13)]
         self.assertTrue(wrong(lines, f=BYTES))
 
     def test_a_name_that_was_never_given_is_foreign(self):
@@ -88,14 +103,14 @@ class NamesAfterTheCut(unittest.TestCase):
 
 
 class Marks(unittest.TestCase):
-    LINES = ("B a 0 open f f", "E a 1", "P m", "B b 2 write f 0 1", "E b 3", "Q m", "B c 4 fsync f", "E c 5")
+    LINES = (begin("a", 0, "open f f"), end("a", 1), "P m", begin("b", 2, "write f 0 1"), end("b", 3), "Q m", begin("c", 4, "fsync f"), end("c", 5))
 
     def test_only_what_came_before_counts_and_nothing_of_later(self):
         lines = until_mark(list(self.LINES), "m", "m")
-        self.assertEqual(lines, ["B a 0 open f f", "E a 1", "B b 2 write f 0 1"])
+        self.assertEqual(lines, [begin("a", 0, "open f f"), end("a", 1), begin("b", 2, "write f 0 1")])
 
     def test_without_a_later_mark_everything_may_have_begun(self):
-        self.assertEqual(until_mark(list(self.LINES), "m", "")[-1], "B c 4 fsync f")
+        self.assertEqual(until_mark(list(self.LINES), "m", "")[-1], begin("c", 4, "fsync f"))
 
 
 class Recoveries(unittest.TestCase):

@@ -19,8 +19,8 @@ from initramfs import TORTURE
 
 sys.path.insert(0, str(TORTURE))
 
-from names import check_tree, until_mark
-from torture import CONFIG
+from names import check_tree, is_end, until_mark
+from rounds import CONFIG
 
 CLIENTS = 3
 KINDS = ("cut", "errors", "drop")
@@ -97,7 +97,7 @@ def what_is_wrong(states: list[str]) -> list[str]:
 
 def judge(guest: Guest, name: str, kind: str, file_system: str, manifest: list[str]) -> Outcome:
     """Compare one recovery with the manifest of the load before it."""
-    outcome = Outcome(kind, file_system, acknowledged=sum(line.startswith("E ") for line in manifest))
+    outcome = Outcome(kind, file_system, acknowledged=sum(is_end(line) for line in manifest))
     outcome.wrong = what_is_wrong(states_of(guest.text("states"), name))
     result = check_tree(manifest, read_trees((guest.folder / "tree").read_bytes())[name])
     outcome.promised = result.promised
