@@ -100,6 +100,12 @@ def until_mark(lines: list[str], promised: str, begun: str) -> list[str]:
     return lines[:first] + [line for line in lines[first:last] if is_begin(line)]
 
 
+def until_error(lines: list[str]) -> list[str]:
+    """The manifest without what was acknowledged after the first error that a client was told of."""
+    first = next((i for i, line in enumerate(lines) if line.startswith("{") and json.loads(line)["is"] == "error"), len(lines))
+    return lines[:first] + [line for line in lines[first:] if is_begin(line)]
+
+
 def check_tree(lines: list[str], tree: dict[str, bytes]) -> Result:
     """Compare the files that a recovery left with what the manifest allows."""
     history, result = read_history(lines), Result()

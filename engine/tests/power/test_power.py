@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "torture"))
 
 import log_writes
 from client import content
-from names import check_tree, until_mark
+from names import check_tree, until_error, until_mark
 from power_rounds import read_trees, states_of, what_is_wrong
 
 WORDS = {"open": ("file", "name"), "write": ("file", "offset", "length"), "rename": ("file", "to", "over")}
@@ -108,6 +108,11 @@ class Marks(unittest.TestCase):
     def test_only_what_came_before_counts_and_nothing_of_later(self):
         lines = until_mark(list(self.LINES), "m", "m")
         self.assertEqual(lines, [begin("a", 0, "open f f"), end("a", 1), begin("b", 2, "write f 0 1")])
+
+    def test_after_an_error_nothing_counts_as_acknowledged(self):
+        lines = [*SAVED[:5], json.dumps({"op": "o9", "t": 9, "is": "error", "why": ""}), SAVED[5]]
+        self.assertEqual(until_error(lines), SAVED[:5])
+        self.assertEqual(until_error(SAVED), SAVED)
 
     def test_without_a_later_mark_everything_may_have_begun(self):
         self.assertEqual(until_mark(list(self.LINES), "m", "")[-1], begin("c", 4, "fsync f"))
