@@ -69,8 +69,9 @@ class Program:
     def __init__(self, file: Path, instance: str, *before: str, env: dict[str, str] | None = None) -> None:
         under = os.environ | {"TB_LATER_PRELOAD": str(PRELOAD), "TIERBENCH_INSTANCE": instance} | (env or {})
         start = ["sh", "-c", 'LD_PRELOAD=$TB_LATER_PRELOAD exec "$@"', "sh", sys.executable, "-c", PROGRAM, str(file)]
+        # In a session of its own: the kernel hangs up a group that loses its last parent while one of the group is stopped.
         self.process = subprocess.Popen([*before, *start], env=under, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True)
+                                        stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.first = self.process.stdout.readline().strip()
 
     def ask(self, line: str) -> str:
