@@ -86,8 +86,9 @@ static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d, const 
     bool unchanged = tb_buffer_is_at(b, file, d->cell) && b->version == d->version;
     d->voided = unchanged && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE);
     if (d->voided) {
-        b->flags |= TB_BUFFER_RECORDED; /* an fsync that is about to record it has its promise from the PFS */
         rc = void_intervals(e, file, b, d->start);
+        if (!rc) /* not earlier: an fsync that finds the mark gives up the bytes of older records, which the drop must have made void */
+            b->flags |= TB_BUFFER_RECORDED; /* one that is about to record it has its promise from the PFS */
     } else if (d->journaled && !unchanged) {
         rc = void_copied(e, file, d, parts + d->first_part);
     }

@@ -55,6 +55,20 @@ static void start(struct scene *s)
                       sizeof(s->directory));
 }
 
+/* The same, with a journal that takes `after` records, has no room for the next `count`, and then has. */
+static void start_without_room(struct scene *s, unsigned after, unsigned count)
+{
+    char host[64] = "", fault[600];
+    memset(s, 0, sizeof(*s));
+    fixture_init(&s->x, TB_MODE_PERSISTENT_ASYNC);
+    gethostname(host, sizeof(host) - 1);
+    tb_tier_directory(&s->x.config.tiers[tb_journal_tier(&s->x.config)], host, s->x.name, s->directory, sizeof(s->directory));
+    snprintf(fault, sizeof(fault), "op=pwrite,errno=ENOSPC,after=%u,count=%u,path=%.500s/" TB_JOURNAL_FILE, after, count, s->directory);
+    setenv("TB_FAULT", fault, 1);
+    fixture_start(&s->x);
+    unsetenv("TB_FAULT");
+}
+
 static const char *own_file(const struct scene *s, const char *name)
 {
     static char path[600];
@@ -352,6 +366,30 @@ static void after_a_failed_sync_no_hole_is_damage(void **state)
     stop(&s);
 }
 
+/*
+ * A flush puts newer bytes on the PFS and can't say in the journal that the older record is void.
+ * The next fsync must not give up that record's bytes either: replay would put them over the newer.
+ */
+static void without_room_for_a_drop_nothing_older_comes_back(void **state)
+{
+    (void)state;
+    struct scene s;
+    start_without_room(&s, 3, 2); /* after the header and the two records of a piece */
+    int fd = open_own(&s);
+    put(&s, fd, 0, 0);
+    assert_int_equal(s.x.io->ops->fsync(s.x.io, fd, false), 0);
+    put(&s, fd, 0, 1);
+    assert_int_equal(s.x.io->ops->fsync(s.x.io, fd, false), -ENOSPC);
+    s.x.io->ops->fsync(s.x.io, fd, false); /* says it once more, as an error of the file */
+    assert_int_equal(s.x.io->ops->fsync(s.x.io, fd, false), 0);
+    s.x.io->ops->close(s.x.io, fd);
+    fixture_lose_region(&s.x);
+    open_journal(&s);
+    assert_int_equal(recover(&s), 1);
+    assert_int_equal(count_pieces(&s, 1), 1);
+    stop(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +404,7 @@ int main(void)
         cmocka_unit_test(the_journal_of_another_instance_is_named),
         cmocka_unit_test(senseless_records_are_named),
         cmocka_unit_test(after_a_failed_sync_no_hole_is_damage),
+        cmocka_unit_test(without_room_for_a_drop_nothing_older_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
