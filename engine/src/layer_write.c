@@ -13,6 +13,7 @@
 
 #include "data.h"
 #include "end.h"
+#include "filemap.h"
 #include "layer.h"
 #include "layer_names.h"
 #include "opens.h"
@@ -191,6 +192,48 @@ static void unlock_offset(tb_engine *e, int stripe)
         tb_lock_drop(&e->region.locks->offset[stripe].lock);
 }
 
+/*
+ * The last writer at this offset was killed: it moves past the bytes that one left, as a
+ * kernel's does.  Else the next writer, killed too, could leave its bytes in front of the
+ * rest of those.  Who takes the chunk's lock finds what its killed holder left.
+ */
+static void pass_killed(tb_engine *e, struct tb_open *o, int fd)
+{
+    struct tb_target t = tb_layer_target(e, o, fd);
+    const struct tb_file *f = &e->region.files[o->file];
+    uint64_t from = o->offset, to = from + o->appending;
+    int chunk = tb_chunk_lock(e, o->file, f->size);
+    if (chunk >= 0)
+        tb_chunk_unlock(e, chunk);
+    look_at_backing(e, &t);
+    uint64_t size = f->size;
+    o->appending = 0; /* before the offset: it is moved once, or not at all */
+    if (size > from)
+        o->offset = size < to ? size : to;
+}
+
+/* With the offset's lock: nobody else writes there. */
+static ssize_t write_shared(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n)
+{
+    if (o->appending)
+        pass_killed(e, o, fd);
+    if (o->offset >= e->region.files[o->file].size)
+        o->appending = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+    ssize_t w = write_at(e, o, fd, buf, n, o->offset);
+    if (w > 0)
+        o->offset += (uint64_t)w;
+    o->appending = 0;
+    return w;
+}
+
+static ssize_t write_alone(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n)
+{
+    ssize_t w = write_at(e, o, fd, buf, n, o->offset);
+    if (w > 0)
+        o->offset += (uint64_t)w;
+    return w;
+}
+
 ssize_t tb_layer_write(struct tb_io *io, int fd, const void *buf, size_t n)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -206,9 +249,7 @@ ssize_t tb_layer_write(struct tb_io *io, int fd, const void *buf, size_t n)
     int stripe = lock_offset(e, o);
     if (stripe < 0)
         return stripe;
-    ssize_t w = write_at(e, o, fd, buf, n, o->offset);
-    if (w > 0)
-        o->offset += (uint64_t)w;
+    ssize_t w = stripe == TB_STRIPES ? write_alone(e, o, fd, buf, n) : write_shared(e, o, fd, buf, n);
     unlock_offset(e, stripe);
     return w;
 }

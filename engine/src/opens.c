@@ -42,6 +42,7 @@ uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
     atomic_store_explicit(&o->flags, flags, memory_order_relaxed);
     atomic_store_explicit(&o->in_kernel, false, memory_order_relaxed);
     atomic_store_explicit(&o->shared, false, memory_order_relaxed);
+    atomic_store_explicit(&o->appending, 0, memory_order_relaxed);
     _Atomic uint64_t *holders = holders_of(e, open);
     for (uint32_t k = 0; k < e->region.n_holders; k++)
         atomic_store_explicit(&holders[k], k == e->slot / 64 ? 1ull << (e->slot % 64) : 0, memory_order_relaxed);
