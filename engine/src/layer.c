@@ -100,6 +100,25 @@ bool tb_layer_passes_the_end(uint64_t offset, size_t n)
     return offset > INT64_MAX || n > INT64_MAX - offset;
 }
 
+/*
+ * With several nodes the size that programs are shown is the backing file's, which other
+ * nodes, or a writer that was killed, may have made longer: what is shown can be read.
+ */
+static bool has_grown(tb_engine *e, const struct tb_open *o, int fd)
+{
+    struct tb_io *io = tb_file_io(e, o->file);
+    struct tb_file *f = &e->region.files[o->file];
+    struct stat st;
+    int end = e->header->config.several_nodes ? tb_end_lock(e, o->file, -1) : -EBUSY;
+    if (end < 0)
+        return false;
+    bool more = io->ops->fstat(io, fd, &st) == 0 && (uint64_t)st.st_size > f->size;
+    if (more)
+        tb_file_raise_size(f, (uint64_t)st.st_size);
+    tb_end_unlock(e, end);
+    return more;
+}
+
 static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_t n, uint64_t offset)
 {
     struct tb_target t = tb_layer_target(e, o, fd);
@@ -113,6 +132,8 @@ static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_
     tb_reader_before(&t, open, n, offset);
     tb_layer_enter();
     ssize_t r = tb_data_read(&t, buf, n, offset);
+    if (r >= 0 && (size_t)r < n && has_grown(e, o, fd))
+        r = tb_data_read(&t, buf, n, offset);
     tb_layer_leave(false);
     if (r > 0)
         tb_reader_after(&t, open, (uint64_t)r, offset);

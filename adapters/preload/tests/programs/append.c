@@ -217,6 +217,8 @@ static bool is_log(size_t n, uint32_t cut)
     close(fd);
     bool good = size == (size_t)st.st_size;
     uint32_t met = 0;
+    if (!good)
+        fprintf(stderr, "%zu bytes can be read of %lld\n", size, (long long)st.st_size);
     for (size_t at = 0, length; at < size && good; at += length) {
         for (length = 1; at + length < size && all[at + length] == all[at + 1] && all[at + 1] >= 'a'; length++)
             ;
