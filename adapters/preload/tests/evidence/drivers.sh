@@ -62,7 +62,7 @@ site_tiers() {
     local background=false policy=$2 fsync=tier
     [ "$policy" = background ] && policy=on-close background=true
     if [ "$1" = small ]; then
-        tiers 1640KiB 3MiB "$policy" "$background"
+        tiers 1700KiB 3MiB "$policy" "$background"
         return
     fi
     [ "$mode" = scratch ] && fsync=none
