@@ -35,21 +35,30 @@ static struct tb_lock_mark *marks[BUCKETS], *unused;
 static _Atomic int n_marks;
 static int next_kept[TB_FD_LIMIT]; /* untouched pages cost nothing */
 
+/*
+ * How often this thread has it.  While a fork is made it is held for writing, and
+ * the handlers that other libraries registered for forks may close descriptors.
+ */
+static _Thread_local int held;
+
 static void lock_to_look(void)
 {
     tb_enter(); /* a signal's handler, which may lock or close, waits */
-    pthread_rwlock_rdlock(&lock);
+    if (held++ == 0)
+        pthread_rwlock_rdlock(&lock);
 }
 
 static void lock_to_change(void)
 {
     tb_enter();
-    pthread_rwlock_wrlock(&lock);
+    if (held++ == 0)
+        pthread_rwlock_wrlock(&lock);
 }
 
 static void unlock(void)
 {
-    pthread_rwlock_unlock(&lock);
+    if (--held == 0)
+        pthread_rwlock_unlock(&lock);
     tb_leave();
 }
 
@@ -340,6 +349,7 @@ void tb_locks_in_parent(void)
 void tb_locks_in_child(void)
 {
     pthread_rwlock_init(&lock, NULL); /* held by the parent's thread */
+    held = 0;
     for (int i = 0; i < BUCKETS; i++)
         while (marks[i]) {
             close_kept(marks[i]);
