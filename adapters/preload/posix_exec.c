@@ -299,7 +299,7 @@ TB_WRAPPER int execveat(int dirfd, const char *path, char *const argv[], char *c
 typedef int spawn_function(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                            const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);
 
-/* libc forks past every wrapper: the child holds what it inherits all the same, whatever this process closes meanwhile. */
+/* libc forks without calling a wrapper. The child inherits the descriptors all the same, and keeps those that this process closes later. */
 static int spawn(spawn_function *real, pid_t *pid, const struct program *p, const posix_spawn_file_actions_t *actions,
                  const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
 {

@@ -281,7 +281,7 @@ def test_nonsense_inside_regions_gives_a_message_or_a_log(
     ],
 )
 def test_ranks_of_merged_records_are_the_jobs(values: dict[str, float], said: str, tmp_path: Path) -> None:
-    """A record that does not say whole who was slowest names nobody, and what is left out is said."""
+    """A record that does not say in full which rank was slowest names none, and says what is left out."""
     whole: dict[str, float] = {"FASTEST_RANK": 0, "SLOWEST_RANK": 3, "WRITES": 4}
     whole |= {"F_FASTEST_RANK_TIME": 1.0, "F_SLOWEST_RANK_TIME": 5.0}
     made = darshan_logs.Made(nprocs=4)

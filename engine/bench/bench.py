@@ -151,7 +151,7 @@ class Server:
                 subprocess.run(stop, capture_output=True, check=False)  # noqa: S603
 
     def instances(self) -> list[str]:
-        """Of this `tierctl run`: named after its process, and something that nobody knows before."""
+        """Of this `tierctl run`: named after its process and random digits, which cannot be told before."""
         regions = Path(SHM).glob(f"tierbench.{os.getuid()}.run-{self.process.pid}-*")
         return [region.name.split(".", 2)[2] for region in regions if region.is_file()]
 

@@ -38,7 +38,7 @@ static sigset_t all_passed_on(void)
     return set;
 }
 
-/* Output to a pipe that nobody reads, or to the terminal while another group has it, neither ends nor stops us. */
+/* Output to a pipe without a reader, or to a terminal that another group uses, must neither end nor stop this process. */
 static void ignore_outputs(void)
 {
     const struct sigaction ignored = {.sa_handler = SIG_IGN};

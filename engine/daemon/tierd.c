@@ -28,7 +28,7 @@
 
 #define LOOK_MS 50 /* between looks for clients, */
 #define SERVED_LOOKS 200
-#define RETRY_SECONDS 5 /* after a drain that failed and that nobody else tries again */
+#define RETRY_SECONDS 5 /* after a drain that failed, where no other command will try again */
 #define IDLE_LOOKS 20    /* and so many without one: the next program of a script may be about to start */
 
 struct options {
@@ -151,7 +151,7 @@ static void hear_owner(struct options *o, tb_engine *e)
     tb_instance_end_with_clients(e);
 }
 
-/* Until a signal, or until it has nobody left to serve. */
+/* Until a signal comes, or no program is left that uses the instance. */
 static void wait_for_end(struct options *o, tb_engine *e)
 {
     sigset_t ends = ending_signals();
@@ -188,7 +188,7 @@ static bool drain_and_end(const struct options *o, const struct tb_config *c, tb
     return false;
 }
 
-/* Whose owner is gone has nobody who tries again: it does so itself, until a signal. */
+/* Without an owner no command will try the drain again: the daemon does it itself, until a signal comes. */
 static int end(const struct options *o, const struct tb_config *c, tb_engine *e)
 {
     const struct timespec pause = {RETRY_SECONDS, 0};

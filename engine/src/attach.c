@@ -64,7 +64,7 @@ static int use_lease(tb_engine *e, int region)
     return rc ? rc : lease.state == TB_LEASE_VOID || !tb_file_is_linked(e->lease) ? -ENOENT : 0;
 }
 
-/* Process numbers and the owners of locks mean nothing across namespaces; without /proc nobody could say who lives. */
+/* Process numbers and owners of locks mean nothing in another PID namespace; without /proc there is no way to see which process lives. */
 static int check_namespace(const struct tb_header *h)
 {
     return h->pid_namespace == tb_pid_namespace() ? 0 : -EXDEV;

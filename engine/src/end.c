@@ -63,7 +63,7 @@ static void finish(tb_engine *e, struct tb_file *f)
     f->flags &= ~(uint32_t)(TB_FILE_CUTTING | TB_FILE_HELD);
 }
 
-/* Claimed: no flush writes old bytes after the new end meanwhile.  Readers learn of the length before anything goes. */
+/* The caller has claimed the file, so that no flush writes old bytes after the new end.  Readers see the new length before any byte goes. */
 static int set(tb_engine *e, uint32_t file, int fd, uint64_t length)
 {
     struct tb_file *f = &e->region.files[file];

@@ -33,7 +33,7 @@ void tb_end_unlock(tb_engine *e, int stripe);
  */
 int tb_end_set(tb_engine *e, uint32_t file, const struct tb_identity *id, int fd, uint64_t length);
 
-/* Until nobody sets the file's length any more; the caller holds no lock. */
+/* Wait until no process sets the file's length any more.  The caller holds no lock. */
 void tb_end_wait(tb_engine *e, uint32_t file);
 /* Bring to its end what killed clients began. */
 void tb_end_repair(tb_engine *e);

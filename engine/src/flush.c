@@ -190,7 +190,7 @@ static struct tb_buffer_ref *list_left(struct tb_flush_copy *c, uint32_t *n)
     return refs;
 }
 
-/* False: meanwhile the record has become another file's, or nothing of it may be flushed any more. */
+/* False: since then the record has become another file's, or nothing of it may be flushed any more. */
 static bool claim_again(tb_engine *e, uint32_t file, const struct tb_identity *id, bool named)
 {
     const struct tb_file *f = &e->region.files[file];

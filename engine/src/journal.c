@@ -190,7 +190,7 @@ int tb_journal_rename(tb_engine *e, const char *from, const char *to)
     return n < TB_PATH_MAX ? append(e, &(struct tb_record){.type = TB_RECORD_RENAME}, both) : -ENAMETOOLONG;
 }
 
-/* After a failed sync nobody knows what later ones cover: no mark goes further, until the journal is empty again. */
+/* After a failed sync it is unknown what later ones cover: the mark stays where it is until the journal is empty again. */
 static void note_sync(tb_engine *e, uint64_t generation, uint64_t end, bool failed)
 {
     struct tb_header *h = e->header;

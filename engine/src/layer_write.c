@@ -176,7 +176,7 @@ ssize_t tb_layer_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off
     return write_at(e, o, fd, buf, n, (uint64_t)offset);
 }
 
-/* Where nobody else can be at it the offset needs no lock. */
+/* The offset needs no lock where no other thread or process can use it. */
 static int lock_offset(tb_engine *e, const struct tb_open *o)
 {
     uint32_t stripe = (uint32_t)(o - e->region.opens) % TB_STRIPES;
@@ -212,7 +212,7 @@ static void pass_killed(tb_engine *e, struct tb_open *o, int fd)
         o->offset = size < to ? size : to;
 }
 
-/* With the offset's lock: nobody else writes there. */
+/* The caller holds the offset's lock, so that no other writer uses it. */
 static ssize_t write_shared(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n)
 {
     if (o->appending)

@@ -21,7 +21,7 @@
 #define LOOK_NS 10000000
 #define NAMED_HOLDERS 3
 
-static const char *const states[] = {"making", "living", "void  "}; /* of one length: nothing behind them moves */
+static const char *const states[] = {"making", "living", "void  "}; /* of one length, so that what comes after them keeps its place */
 
 uint64_t tb_pid_namespace(void)
 {

@@ -317,5 +317,5 @@ int tb_promise_keep(struct tb_target *t)
         return rc;
     if (keep_in_tier(t))
         return keep_on_pfs(t); /* a full or failing tier: the stronger promise */
-    return sync_backing(t); /* what was flushed or spilled meanwhile */
+    return sync_backing(t); /* what was flushed or spilled since */
 }

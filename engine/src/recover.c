@@ -59,7 +59,7 @@ static int leave(struct recovery *r, const char *name, int error, const char *fo
     return error;
 }
 
-/* Somebody uses it.  With its daemon it lives and needs nobody; without, what it holds is flushed by nobody until its programs end. */
+/* Some process uses it.  With a daemon that is all; without one, what it holds is not flushed until its programs end. */
 static int leave_used(struct recovery *r, const char *name, int lease, bool is_dirty)
 {
     char holders[300];

@@ -126,7 +126,7 @@ struct tb_file {
     _Atomic uint32_t placement; /* what placement remembers of it: its heat, or the rules its name matches */
     _Atomic uint32_t flags;
     _Atomic uint32_t unsynced; /* the latest change of the file on the PFS that no sync covers (file.h), 0: all are covered */
-    _Atomic uint32_t n_cuts; /* how often it was made shorter: who read meanwhile reads again */
+    _Atomic uint32_t n_cuts; /* how often it was made shorter: a read during that is done again */
     _Atomic uint32_t flusher; /* client slot + 1 that flushes or truncates, 0 none */
     uint32_t queue_next;
     uint32_t directory; /* node of the tree of names */

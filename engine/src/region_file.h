@@ -22,7 +22,7 @@ const char *tb_huge_pages_name(enum tb_huge_pages kind);
 #define TB_REGION_PATH_MAX 128
 /* Of the shadow of scratch prefixes beside it, where there is no directory tier. */
 #define TB_REGION_SHADOW ".shadow"
-/* "/dev/shm/tierbench.UID.NAME", and "~" with 16 digits behind it where another user took that name first. */
+/* "/dev/shm/tierbench.UID.NAME", and "~" with 16 digits after it where another user took that name first. */
 void tb_region_path(const char *instance, char *out, size_t size);
 
 /* An empty file for a new region; its descriptor, -EEXIST where there is one (then attachable, if it ever was), or -errno. */

@@ -137,7 +137,7 @@ static int apply(struct state *s, const struct event *e)
     return rc || r->type == TB_RECORD_DROP ? rc : add_piece(s, r, r->offset, hi);
 }
 
-/* A file that the instance owns in a tier, and nobody else could have put there. */
+/* A file of the instance in a tier, which no other user could have put there. */
 static int open_in_tier(const struct tb_replay *r, uint32_t tier, const char *name)
 {
     char path[TB_PATH_MAX + 256];
