@@ -222,5 +222,12 @@ def in_own_shm() -> tuple[str, ...]:
     return ("unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs /dev/shm && exec "$@"', "sh")
 
 
+def run_in_own_shm() -> None:
+    """From here on this test has a /dev/shm of its own: what others left in the machine's is not in sight, and is left alone."""
+    if can_unshare("-m") and "TB_OWN_SHM" not in os.environ:
+        os.environ["TB_OWN_SHM"] = "1"
+        os.execvp("unshare", [*in_own_shm(), sys.executable, *sys.argv])
+
+
 def can_unshare(*flags: str) -> bool:
     return subprocess.run(["unshare", *flags, "true"], capture_output=True).returncode == 0
