@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../preload/control.h"
+#include "../preload/core/control.h"
 #include "layer.h"
 
 #define PREFIX "tierbench_"

@@ -16,15 +16,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client.h"
-#include "copy.h"
-#include "data.h"
-#include "file.h"
-#include "filemap.h"
-#include "instance.h"
-#include "medium.h"
-#include "opens.h"
-#include "peek.h"
+#include "base/copy.h"
+#include "buffer/map.h"
+#include "buffer/medium.h"
+#include "buffer/peek.h"
+#include "file/file.h"
+#include "instance/instance.h"
+#include "layer/data.h"
+#include "layer/descriptions.h"
+#include "region/handle.h"
 
 #define FILE_BYTES (64u << 20)
 #define BLOCK 4096u

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "placement.h"
+#include "placement/placement.h"
 
 #define BUFFER (64u << 10)
 #define REPETITIONS 20000

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "ctl.h"
-#include "ending.h"
+#include "common/ctl.h"
+#include "common/ending.h"
 #include "watch.h"
 
 #define MAX_INSTANCES 64

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "commands.h"
-#include "ctl.h"
+#include "common/ctl.h"
 
 static const struct {
     const char *name, *does;

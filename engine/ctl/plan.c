@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "commands.h"
-#include "ctl.h"
+#include "common/ctl.h"
 #include "plan.h"
 
 #define MIB 1048576.0

@@ -2,7 +2,7 @@
 #ifndef TB_PLAN_H
 #define TB_PLAN_H
 
-#include "layout.h"
+#include "region/layout.h"
 
 /* 0, or an exit status with the message printed. */
 int tb_plan_svg(const struct tb_config *config, const struct tb_layout *layout, const char *file);

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ctl.h"
+#include "common/ctl.h"
 #include "plan.h"
 
 #define LEFT 120.0

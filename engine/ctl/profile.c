@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "ctl.h"
-#include "measure.h"
+#include "common/ctl.h"
+#include "common/measure.h"
 
 #define MIB 1048576.0
 #define SECONDS 10.0 /* a place, unless told otherwise */

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "ctl.h"
-#include "ending.h"
-#include "nodes.h"
-#include "signals.h"
+#include "common/ctl.h"
+#include "common/ending.h"
+#include "common/nodes.h"
+#include "common/signals.h"
 #include "trace.h"
 #include <tierbench/program.h>
 

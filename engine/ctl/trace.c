@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "remove_tree.h"
-#include "trace_log.h"
+#include "base/remove_tree.h"
+#include "darshan/log.h"
 
 #define JOB_BYTES 4096 /* of the job's record with command and mounts; readers have no more room */
 

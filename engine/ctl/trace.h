@@ -9,9 +9,9 @@
 #include <limits.h>
 #include <time.h>
 
-#include "ctl.h"
-#include "trace_clock.h"
-#include "trace_file.h"
+#include "common/ctl.h"
+#include "trace/clock.h"
+#include "trace/file.h"
 
 struct ctl_trace {
     const char *out;       /* NULL: nothing is traced */

@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "darshan/log.h"
 #include "trace.h"
-#include "trace_log.h"
 
 #define LOGS 256
 

@@ -2,7 +2,7 @@
 #ifndef TB_WATCH_H
 #define TB_WATCH_H
 
-#include "ctl.h"
+#include "common/ctl.h"
 
 /*
  * Look every `seconds` until SIGINT, SIGTERM, the end of the instance or of the

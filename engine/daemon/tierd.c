@@ -22,9 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "instance.h"
+#include "base/private_files.h"
+#include "instance/instance.h"
 #include "owner.h"
-#include "private_files.h"
 
 #define LOOK_MS 50 /* between looks for clients, */
 #define SERVED_LOOKS 200

@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client.h"
-#include "instance.h"
-#include "remove_tree.h"
+#include "base/remove_tree.h"
+#include "instance/instance.h"
+#include "region/handle.h"
 
 struct fixture {
     char root[256], pfs[300], name[64];

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "layout.h"
+#include "region/layout.h"
 
 #define PFS "pfs: {path: /tmp/tb-pfs}\n"
 #define RAM "  - {name: ram, medium: memory, capacity: 64MiB, block: 4KiB, slabs: [{units: 1, share: 0.25}, {units: 256, share: 0.75}]}\n"

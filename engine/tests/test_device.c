@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
+#include "config/config.h"
 #include "sim.h"
 
 #define OVERSHOOT UINT64_C(70000)

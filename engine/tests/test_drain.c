@@ -8,10 +8,10 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "file.h"
-#include "flush.h"
-#include "io_layer.h"
-#include "opens.h"
+#include "file/file.h"
+#include "flush/flush.h"
+#include "io/io_layer.h"
+#include "layer/descriptions.h"
 
 #define BLOCK 4096u
 #define BLOCKS 64u

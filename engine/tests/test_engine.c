@@ -9,13 +9,13 @@
 
 #include <errno.h>
 
-#include "check.h"
-#include "filemap.h"
-#include "heat.h"
-#include "move.h"
-#include "organizer.h"
-#include "prefetch.h"
-#include "stats.h"
+#include "buffer/heat.h"
+#include "buffer/invariants.h"
+#include "buffer/map.h"
+#include "instance/stats.h"
+#include "tiering/move.h"
+#include "tiering/organizer.h"
+#include "tiering/prefetch.h"
 
 #define FILES 4
 #define SPAN (1u << 20)

@@ -1,9 +1,9 @@
 /* What a client's environment makes of its paths: variables, paths, and whose they are. */
 #include <errno.h>
 
-#include "environment.h"
 #include "fixture.h"
-#include "route.h"
+#include "namespace/environment.h"
+#include "namespace/route.h"
 
 static const char *const variables[] = {"ADAPTER_MODE",       "ADAPTER_MODE_INFO", "HERMES_ASYNC_FLUSH", "HERMES_WRITE_ONLY",
                                         "HERMES_STOP_DAEMON", "HERMES_CLIENT",     "HERMES_PAGE_SIZE",   "TIERBENCH_MODE"};

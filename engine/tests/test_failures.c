@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "io_layer.h"
+#include "io/io_layer.h"
 
 #define BYTES 400000u
 

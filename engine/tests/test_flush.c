@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "io_layer.h"
+#include "io/io_layer.h"
 
 #define BLOCK 4096u
 

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chain.h"
-#include "io_fault.h"
+#include "io/chain.h"
+#include "io/fault.h"
 
 static char folder[] = "/tmp/tierbench-fault-XXXXXX";
 

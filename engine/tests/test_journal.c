@@ -7,10 +7,10 @@
 
 #include <errno.h>
 
-#include "file.h"
-#include "flush.h"
-#include "journal_read.h"
-#include "opens.h"
+#include "file/file.h"
+#include "flush/flush.h"
+#include "journal/read.h"
+#include "layer/descriptions.h"
 
 #define PIECES 8
 #define PIECE 5000u

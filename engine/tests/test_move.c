@@ -9,14 +9,14 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "check.h"
-#include "filemap.h"
-#include "heat.h"
-#include "io_layer.h"
-#include "move.h"
-#include "opens.h"
-#include "repair.h"
-#include "stats.h"
+#include "buffer/heat.h"
+#include "buffer/invariants.h"
+#include "buffer/map.h"
+#include "instance/repair.h"
+#include "instance/stats.h"
+#include "io/io_layer.h"
+#include "layer/descriptions.h"
+#include "tiering/move.h"
 
 #define SPAN (1u << 20) /* bytes of each writer */
 #define WRITERS 2

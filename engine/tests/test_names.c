@@ -3,7 +3,7 @@
 
 #include "fixture.h"
 
-#include "names.h"
+#include "file/name_tree.h"
 
 #define FILES 200
 

@@ -6,14 +6,14 @@
 
 #include <errno.h>
 
-#include "check.h"
-#include "filemap.h"
-#include "heat.h"
-#include "io_layer.h"
-#include "move.h"
-#include "opens.h"
-#include "organizer.h"
-#include "stats.h"
+#include "buffer/heat.h"
+#include "buffer/invariants.h"
+#include "buffer/map.h"
+#include "instance/stats.h"
+#include "io/io_layer.h"
+#include "layer/descriptions.h"
+#include "tiering/move.h"
+#include "tiering/organizer.h"
 
 static void the_second_miss_stages_in(void **state)
 {

@@ -5,10 +5,10 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "file.h"
-#include "flush.h"
-#include "opens.h"
-#include "repair.h"
+#include "file/file.h"
+#include "flush/flush.h"
+#include "instance/repair.h"
+#include "layer/descriptions.h"
 
 static int open_f(struct fixture *x)
 {

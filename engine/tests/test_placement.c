@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "placement.h"
+#include "placement/placement.h"
 #include "sim.h"
 
 #define KIB 1024u

@@ -3,11 +3,11 @@
 
 #include <errno.h>
 
-#include "check.h"
-#include "filemap.h"
-#include "opens.h"
-#include "placement.h"
-#include "slab.h"
+#include "buffer/invariants.h"
+#include "buffer/map.h"
+#include "buffer/slab.h"
+#include "layer/descriptions.h"
+#include "placement/placement.h"
 
 #define KIB 1024u
 #define MIB (1024u * 1024u)

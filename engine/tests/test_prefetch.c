@@ -6,13 +6,13 @@
 
 #include <errno.h>
 
-#include "check.h"
-#include "filemap.h"
-#include "heat.h"
-#include "opens.h"
-#include "prefetch.h"
-#include "schedule.h"
-#include "stream.h"
+#include "buffer/heat.h"
+#include "buffer/invariants.h"
+#include "buffer/map.h"
+#include "instance/schedule.h"
+#include "layer/descriptions.h"
+#include "tiering/prefetch.h"
+#include "tiering/stream.h"
 
 static void prefetch_all(struct fixture *x, struct tb_prefetcher *p)
 {

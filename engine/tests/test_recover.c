@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <xxhash.h>
 
-#include "journal.h"
-#include "repair.h"
+#include "instance/repair.h"
+#include "journal/journal.h"
 
 #define BYTES 300000
 

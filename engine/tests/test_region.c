@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "region_file.h"
+#include "region/region_file.h"
 
 #define PAGE (2u << 20)
 

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "remove_tree.h"
-#include "trace_clock.h"
-#include "trace_records.h"
+#include "base/remove_tree.h"
+#include "trace/clock.h"
+#include "trace/records.h"
 
 static char folder[] = "/tmp/tb-test-trace.XXXXXX";
 static struct tb_trace_job job;

@@ -1,8 +1,8 @@
 /* A device file. */
 #include "fuzz.h"
 
-#include "config.h"
-#include "device.h"
+#include "config/config.h"
+#include "config/device.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,8 +1,8 @@
 /* A Hermes 0.1 beta configuration: read, and its layout computed. */
 #include "fuzz.h"
 
-#include "hermes_conf.h"
-#include "layout.h"
+#include "config/hermes_conf.h"
+#include "region/layout.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "journal_read.h"
+#include "journal/read.h"
 
 #define INSTANCE 7
 

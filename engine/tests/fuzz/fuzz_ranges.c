@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "schedule.h"
-#include "units.h"
+#include "config/byte_ranges.h"
+#include "instance/schedule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

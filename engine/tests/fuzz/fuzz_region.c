@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "instance.h"
-#include "region.h"
+#include "instance/instance.h"
+#include "region/region.h"
 
 static char name[64];
 static struct tb_header *sound; /* a copy */

@@ -1,7 +1,7 @@
 /* A configuration of tiers: read, and its layout computed. */
 #include "fuzz.h"
 
-#include "layout.h"
+#include "region/layout.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "check.h"
-#include "repair.h"
-#include "step.h"
+#include "base/kill_point.h"
+#include "buffer/invariants.h"
+#include "instance/repair.h"
 
 #define LONGEST (4u << 20)
 #define MARK 50u

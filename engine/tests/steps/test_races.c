@@ -1,5 +1,5 @@
 /*
- * Two who meet at a named point of the engine (step.h): when one comes there, the
+ * Two who meet at a named point of the engine (base/kill_point.h): when one comes there, the
  * other does its part, in the same thread where no lock is held, else in another.
  * Each test is an order of events in which bytes were lost once.
  */
@@ -10,14 +10,14 @@
 #include <semaphore.h>
 #include <time.h>
 
-#include "check.h"
-#include "file.h"
-#include "filemap.h"
-#include "flush.h"
-#include "heat.h"
-#include "move.h"
-#include "opens.h"
-#include "step.h"
+#include "base/kill_point.h"
+#include "buffer/heat.h"
+#include "buffer/invariants.h"
+#include "buffer/map.h"
+#include "file/file.h"
+#include "flush/flush.h"
+#include "layer/descriptions.h"
+#include "tiering/move.h"
 
 static _Thread_local struct meeting {
     const char *at;

@@ -1,5 +1,5 @@
 /*
- * A client is killed at every named point of the engine (step.h), at the first,
+ * A client is killed at every named point of the engine (base/kill_point.h), at the first,
  * a middle and the last time it comes there.  Another client goes on: nothing
  * that returned is lost, no lock stays taken, no buffer leaks, the region is
  * valid.  Then the same with the region lost: nothing that was fsynced is lost.
@@ -14,12 +14,12 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "check.h"
-#include "file.h"
-#include "flush.h"
-#include "repair.h"
+#include "base/kill_point.h"
+#include "buffer/invariants.h"
+#include "file/file.h"
+#include "flush/flush.h"
+#include "instance/repair.h"
 #include "script.h"
-#include "step.h"
 
 #define MAX_POINTS 200
 

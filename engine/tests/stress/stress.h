@@ -17,7 +17,7 @@
 #include <time.h>
 #include <xxhash.h>
 
-#include "check.h"
+#include "buffer/invariants.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define STRESS_SLOWER 10 /* a sanitizer's price */

@@ -7,9 +7,9 @@
 
 #include <signal.h>
 
-#include "file.h"
-#include "opens.h"
-#include "repair.h"
+#include "file/file.h"
+#include "instance/repair.h"
+#include "layer/descriptions.h"
 
 #define PROCESSES 64
 #define CLIENTS 128u

@@ -8,7 +8,7 @@
 
 #include <malloc.h>
 
-#include "region_file.h"
+#include "region/region_file.h"
 
 /* What is in use, in the region and in this process. */
 struct in_use {

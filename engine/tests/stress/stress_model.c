@@ -10,9 +10,9 @@
  */
 #include "stress.h"
 
-#include "heat.h"
-#include "move.h"
-#include "opens.h"
+#include "buffer/heat.h"
+#include "layer/descriptions.h"
+#include "tiering/move.h"
 
 #define RANKS 5
 #define OWN 2

@@ -22,8 +22,8 @@
 
 #include <signal.h>
 
-#include "file.h"
-#include "repair.h"
+#include "file/file.h"
+#include "instance/repair.h"
 
 #define GROWING 3
 #define SLOTS 5

@@ -1,0 +1,87 @@
+/*
+ * The last layer of every chain: libc's own functions, past the wrappers.  So
+ * the engine never meets a wrapper with a managed descriptor, and a wrapper that
+ * is called with one while this thread is in the engine was called by a signal
+ * handler that could not wait (core/signal.c): it is refused.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "core/adapter.h"
+#include "core/record_locks.h"
+
+static inline long rc_of(long rc)
+{
+    return rc == -1 ? -errno : rc;
+}
+
+#define BASE(type, op, parameters, ...)                                                                                          \
+    static type base_##op parameters                                                                                             \
+    {                                                                                                                            \
+        (void)io;                                                                                                                \
+        return (type)rc_of(__VA_ARGS__);                                                                                         \
+    }
+
+static int base_open(struct tb_io *io, const char *path, int flags, mode_t mode)
+{
+    (void)io;
+    return flags & TB_IO_OWN ? tb_own_open(path, flags & ~TB_IO_OWN, mode) : (int)rc_of(REAL(open)(path, flags, mode));
+}
+
+/* The program's, with which its record locks on the file go, or the engine's, which must leave them. */
+static int base_close(struct tb_io *io, int fd)
+{
+    (void)io;
+    if (fd != tb_program_closes)
+        return tb_own_close(fd);
+    struct tb_lock_mark *mark = tb_locks_go_begin(fd);
+    int rc = (int)rc_of(REAL(close)(fd));
+    tb_locks_go_end(mark, true);
+    return rc;
+}
+
+BASE(ssize_t, read, (struct tb_io *io, int fd, void *buf, size_t n), REAL(read)(fd, buf, n))
+BASE(ssize_t, write, (struct tb_io *io, int fd, const void *buf, size_t n), REAL(write)(fd, buf, n))
+BASE(off_t, lseek, (struct tb_io *io, int fd, off_t offset, int whence), REAL(lseek)(fd, offset, whence))
+BASE(ssize_t, pread, (struct tb_io *io, int fd, void *buf, size_t n, off_t offset), REAL(pread)(fd, buf, n, offset))
+BASE(ssize_t, pwrite, (struct tb_io *io, int fd, const void *buf, size_t n, off_t offset), REAL(pwrite)(fd, buf, n, offset))
+BASE(int, fsync, (struct tb_io *io, int fd, bool data_only), data_only ? REAL(fdatasync)(fd) : REAL(fsync)(fd))
+BASE(int, ftruncate, (struct tb_io *io, int fd, off_t length), REAL(ftruncate)(fd, length))
+BASE(int, truncate, (struct tb_io *io, const char *path, off_t length), REAL(truncate)(path, length))
+BASE(int, fstat, (struct tb_io *io, int fd, struct stat *st), REAL(fstat)(fd, st))
+BASE(int, stat, (struct tb_io *io, const char *path, struct stat *st, int flags), REAL(fstatat)(AT_FDCWD, path, st, flags))
+BASE(int, unlink, (struct tb_io *io, const char *path, int flags), REAL(unlinkat)(AT_FDCWD, path, flags))
+/* renameat2 only where it is needed: some file systems and kernels lack it. */
+BASE(int, rename, (struct tb_io *io, const char *from, const char *to, unsigned flags),
+     flags ? REAL(renameat2)(AT_FDCWD, from, AT_FDCWD, to, flags) : REAL(rename)(from, to))
+BASE(int, link, (struct tb_io *io, const char *from, const char *to), REAL(link)(from, to))
+BASE(int, mkdir, (struct tb_io *io, const char *path, mode_t mode), REAL(mkdir)(path, mode))
+BASE(int, dup, (struct tb_io *io, int oldfd, int newfd), ((void)oldfd, (void)newfd, 0)) /* the kernel has done it */
+
+static const struct tb_io_ops base_ops = {
+    .name = "libc",
+    .open = base_open,
+    .close = base_close,
+    .read = base_read,
+    .write = base_write,
+    .lseek = base_lseek,
+    .pread = base_pread,
+    .pwrite = base_pwrite,
+    .fsync = base_fsync,
+    .ftruncate = base_ftruncate,
+    .truncate = base_truncate,
+    .fstat = base_fstat,
+    .stat = base_stat,
+    .unlink = base_unlink,
+    .rename = base_rename,
+    .link = base_link,
+    .mkdir = base_mkdir,
+    .dup = base_dup,
+};
+
+struct tb_io *tb_base(void)
+{
+    static struct tb_io base = {.ops = &base_ops, .next = NULL};
+    return &base;
+}

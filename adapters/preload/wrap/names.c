@@ -1,0 +1,100 @@
+/* Names whose change changes a file's identity: chain operations. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/adapter.h"
+
+/* "." and ".." name nothing that could go or move: the kernel has an error for each case. */
+static bool ends_in_dots(const char *path)
+{
+    size_t n = strlen(path);
+    while (n && path[n - 1] == '/')
+        n--;
+    size_t from = n;
+    while (from && path[from - 1] != '/')
+        from--;
+    return n > from && n - from <= 2 && path[from] == '.' && path[n - 1] == '.';
+}
+
+TB_WRAPPER int unlinkat(int dirfd, const char *path, int flags)
+{
+    struct tb_path p;
+    if (tb_path_find(dirfd, path, &p) && !ends_in_dots(path))
+        return (int)TB_CALL(p.io, unlink, p.path, flags);
+    return tb_path_real(&dirfd, &path, TB_NAME_MAKE, &p) ? REAL(unlinkat)(dirfd, path, flags) : -1;
+}
+
+TB_WRAPPER int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
+TB_WRAPPER int rmdir(const char *path) { return unlinkat(AT_FDCWD, path, AT_REMOVEDIR); }
+
+TB_WRAPPER int remove(const char *path)
+{
+    int saved = errno;
+    if (unlinkat(AT_FDCWD, path, 0) == 0)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return -1;
+    errno = saved;
+    return unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+/* Two names, at least one of them managed.  The engine's chain knows every name; bypass knows no buffers. */
+struct pair {
+    struct tb_path from, to;
+    struct tb_io *io;
+};
+
+static bool find_pair(int from_dir, const char *from, int to_dir, const char *to, struct pair *out)
+{
+    bool a = tb_path_find(from_dir, from, &out->from), b = tb_path_find(to_dir, to, &out->to);
+    if ((!a && !b))
+        return false;
+    if ((!a && !tb_path_name(from_dir, from, out->from.path)) || (!b && !tb_path_name(to_dir, to, out->to.path)))
+        return false;
+    if (ends_in_dots(from) || ends_in_dots(to))
+        return false;
+    out->io = a && (!b || out->from.mode != TB_MODE_BYPASS) ? out->from.io : out->to.io;
+    if (a && !b)
+        tb_path_flush(&out->from); /* nobody serves it from buffers where it goes */
+    if (a && strlen(out->to.path) >= TB_PATH_MAX)
+        tb_path_coherent(&out->from); /* the engine keeps no name that long: whoever has it open goes on without buffers */
+    return strlen(out->from.path) < TB_PATH_MAX && strlen(out->to.path) < TB_PATH_MAX;
+}
+
+TB_WRAPPER int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+    struct pair p;
+    if (find_pair(from_dir, from, to_dir, to, &p))
+        return (int)TB_CALL(p.io, rename, p.from.path, p.to.path, flags);
+    return tb_path_real(&from_dir, &from, TB_NAME_MAKE, &p.from) && tb_path_real(&to_dir, &to, TB_NAME_MAKE, &p.to)
+               ? REAL(renameat2)(from_dir, from, to_dir, to, flags) : -1;
+}
+
+TB_WRAPPER int rename(const char *from, const char *to) { return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0); }
+TB_WRAPPER int renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+    return renameat2(from_dir, from, to_dir, to, 0);
+}
+
+/* Those that follow a link, or name a descriptor, are no chain operation; they need no record either. */
+TB_WRAPPER int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+    struct pair p;
+    if (!flags && find_pair(from_dir, from, to_dir, to, &p))
+        return (int)TB_CALL(p.io, link, p.from.path, p.to.path);
+    return tb_path_real(&from_dir, &from, TB_NAME_CHANGE, &p.from) && tb_path_real(&to_dir, &to, TB_NAME_MAKE, &p.to)
+               ? REAL(linkat)(from_dir, from, to_dir, to, flags) : -1;
+}
+
+TB_WRAPPER int link(const char *from, const char *to) { return linkat(AT_FDCWD, from, AT_FDCWD, to, 0); }
+
+TB_WRAPPER int mkdirat(int dirfd, const char *path, mode_t mode)
+{
+    struct tb_path p;
+    return tb_path_find(dirfd, path, &p) ? (int)TB_CALL(p.io, mkdir, p.path, mode) : REAL(mkdirat)(dirfd, path, mode);
+}
+
+TB_WRAPPER int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode); }

@@ -1,0 +1,300 @@
+/* Descriptors: made, copied, closed. */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/adapter.h"
+#include "core/record_locks.h"
+
+/* A nameless file is nobody else's, and a directory has no bytes: libc's. */
+static int open_at(int dirfd, const char *path, int flags, mode_t mode)
+{
+    struct tb_path p;
+    if (!tb_path_find(dirfd, path, &p))
+        return REAL(openat)(dirfd, path, flags, mode);
+    if ((flags & O_TMPFILE) == O_TMPFILE)
+        return tb_path_real(&dirfd, &path, TB_NAME_ENTER, &p) ? REAL(openat)(dirfd, path, flags, mode) : -1;
+    int fd = (int)TB_CALL(p.io, open, p.path, flags, mode);
+    if (fd < 0 || flags & (O_DIRECTORY | O_PATH) || tb_fd_adopt(fd, p.io) == 0)
+        return fd;
+    int saved = errno;
+    tb_fd_drop(fd);
+    errno = saved;
+    return -1;
+}
+
+TB_WRAPPER int open(const char *path, int flags, ...)
+{
+    MODE_OF(flags, flags)
+    return open_at(AT_FDCWD, path, flags, mode);
+}
+
+TB_WRAPPER int open64(const char *path, int flags, ...)
+{
+    MODE_OF(flags, flags)
+    return open_at(AT_FDCWD, path, flags, mode);
+}
+
+TB_WRAPPER int openat(int dirfd, const char *path, int flags, ...)
+{
+    MODE_OF(flags, flags)
+    return open_at(dirfd, path, flags, mode);
+}
+
+TB_WRAPPER int openat64(int dirfd, const char *path, int flags, ...)
+{
+    MODE_OF(flags, flags)
+    return open_at(dirfd, path, flags, mode);
+}
+
+/* What fortified programs call. */
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+int __openat_2(int dirfd, const char *path, int flags);
+int __openat64_2(int dirfd, const char *path, int flags);
+TB_WRAPPER int __open_2(const char *path, int flags) { return open_at(AT_FDCWD, path, flags, 0); }
+TB_WRAPPER int __open64_2(const char *path, int flags) { return open_at(AT_FDCWD, path, flags, 0); }
+TB_WRAPPER int __openat_2(int dirfd, const char *path, int flags) { return open_at(dirfd, path, flags, 0); }
+TB_WRAPPER int __openat64_2(int dirfd, const char *path, int flags) { return open_at(dirfd, path, flags, 0); }
+
+/* The name of the regular file that `fd` names, where it is managed. */
+static bool is_managed(int fd, struct stat *st, char *path, enum tb_mode *mode)
+{
+    char link[64];
+    struct tb_path p;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = REAL(readlink)(link, path, PATH_MAX - 1);
+    path[n > 0 ? n : 0] = 0;
+    bool found = n > 0 && REAL(fstat)(fd, st) == 0 && S_ISREG(st->st_mode) && tb_path_find(AT_FDCWD, path, &p);
+    *mode = found ? p.mode : TB_MODE_BYPASS;
+    return found;
+}
+
+/*
+ * `place` only names a place (O_PATH): a real descriptor, once closed, would take record locks along.  It is closed
+ * first, so that the new one has its number.  In scratch mode a file of the PFS is what its name is in the shadow.
+ */
+int tb_open_place(int place, int flags)
+{
+    char path[PATH_MAX];
+    struct stat found, again;
+    enum tb_mode mode;
+    bool managed = place >= 0 && is_managed(place, &found, path, &mode);
+    if (place >= 0)
+        REAL(close)(place);
+    int own = managed ? open(path, flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) : TB_NOT_MANAGED;
+    if (own < 0 || mode == TB_MODE_SCRATCH || (REAL(fstat)(own, &again) == 0 && found.st_ino == again.st_ino && found.st_dev == again.st_dev))
+        return own;
+    tb_fd_drop(own); /* another file has taken the name */
+    return TB_NOT_MANAGED;
+}
+
+TB_WRAPPER int open_by_handle_at(int mount, struct file_handle *handle, int flags)
+{
+    int place = flags & O_PATH ? -1 : REAL(open_by_handle_at)(mount, handle, O_PATH | O_CLOEXEC);
+    int fd = tb_open_place(place, flags);
+    return fd == TB_NOT_MANAGED ? REAL(open_by_handle_at)(mount, handle, flags) : fd;
+}
+
+TB_WRAPPER int creat(const char *path, mode_t mode)
+{
+    return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+}
+
+TB_WRAPPER int creat64(const char *path, mode_t mode)
+{
+    return creat(path, mode);
+}
+
+#define NAME_ATTEMPTS 1000
+
+/* Six characters of a name that nobody else is likely to try. */
+static void fill_name(char *six)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    unsigned char bytes[6];
+    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+        memset(bytes, (int)clock(), sizeof(bytes));
+    for (int i = 0; i < 6; i++)
+        six[i] = letters[bytes[i] % (sizeof(letters) - 1)];
+}
+
+/* The X's of "...XXXXXX<suffix>"; NULL with EINVAL where there are none. */
+static char *place_of_name(char *template, int suffix)
+{
+    size_t n = strlen(template);
+    char *six = suffix >= 0 && n >= 6 + (size_t)suffix ? template + n - 6 - suffix : NULL;
+    if (six && memcmp(six, "XXXXXX", 6) == 0)
+        return six;
+    errno = EINVAL;
+    return NULL;
+}
+
+static int make_file(char *template, int suffix, int flags)
+{
+    struct tb_path p;
+    if (!tb_path_find(AT_FDCWD, template, &p))
+        return REAL(mkostemps)(template, suffix, flags);
+    char *six = place_of_name(template, suffix);
+    int fd = -1;
+    for (int i = 0; six && fd < 0 && i < NAME_ATTEMPTS; i++) {
+        fill_name(six);
+        fd = open_at(AT_FDCWD, template, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    if (six && fd < 0)
+        memcpy(six, "XXXXXX", 6);
+    return fd;
+}
+
+TB_WRAPPER int mkstemp(char *template) { return make_file(template, 0, 0); }
+TB_WRAPPER int mkstemp64(char *template) { return make_file(template, 0, 0); }
+TB_WRAPPER int mkostemp(char *template, int flags) { return make_file(template, 0, flags); }
+TB_WRAPPER int mkostemp64(char *template, int flags) { return make_file(template, 0, flags); }
+TB_WRAPPER int mkstemps(char *template, int suffix) { return make_file(template, suffix, 0); }
+TB_WRAPPER int mkstemps64(char *template, int suffix) { return make_file(template, suffix, 0); }
+TB_WRAPPER int mkostemps(char *template, int suffix, int flags) { return make_file(template, suffix, flags); }
+TB_WRAPPER int mkostemps64(char *template, int suffix, int flags) { return make_file(template, suffix, flags); }
+
+TB_WRAPPER char *mkdtemp(char *template)
+{
+    struct tb_path p;
+    if (!tb_path_find(AT_FDCWD, template, &p))
+        return REAL(mkdtemp)(template);
+    char *six = place_of_name(template, 0);
+    for (int i = 0; six && i < NAME_ATTEMPTS; i++) {
+        fill_name(six);
+        if (mkdir(template, 0700) == 0)
+            return template;
+        if (errno != EEXIST)
+            break;
+    }
+    return NULL;
+}
+
+static int close_unmanaged(int fd)
+{
+    struct tb_lock_mark *mark = tb_locks_go_begin(fd);
+    int rc = REAL(close)(fd);
+    tb_locks_go_end(mark, true);
+    return rc;
+}
+
+TB_WRAPPER int close(int fd)
+{
+    struct tb_io *io = tb_fd_io(fd);
+    if (tb_fd_is_own(fd))
+        return (int)tb_result(-EBADF);
+    if (!io && tb_inside)
+        return (int)tb_result(tb_own_close(fd)); /* the engine's, of a file that it opened past its chain */
+    if (!io)
+        return close_unmanaged(fd);
+    int before = tb_program_closes;
+    tb_program_closes = fd;
+    tb_fd_set(fd, NULL); /* before the number can be given out again */
+    int rc = (int)TB_CALL(io, close, fd);
+    tb_program_closes = before;
+    return rc;
+}
+
+TB_WRAPPER int close_range(unsigned first, unsigned last, int flags)
+{
+    int high = last < INT_MAX && (int)last < tb_fd_highest() ? (int)last : tb_fd_highest();
+    if (first <= last && !(flags & CLOSE_RANGE_CLOEXEC))
+        for (int fd = (int)first; first < TB_FD_LIMIT && fd <= high; fd++)
+            if (tb_fd_io(fd) || tb_locks_are_marked(fd))
+                close(fd);
+    /* Around the engine's own: a daemon that closes all it may have inherited goes on with its tiers. */
+    for (int own; first <= last && first < INT_MAX && (own = tb_fd_next_own((int)first)) < INT_MAX && (unsigned)own <= last; first = (unsigned)own + 1)
+        if ((unsigned)own > first && REAL(close_range)(first, (unsigned)own - 1, flags))
+            return -1;
+    return first <= last ? REAL(close_range)(first, last, flags) : 0;
+}
+
+TB_WRAPPER void closefrom(int first)
+{
+    close_range(first < 0 ? 0 : (unsigned)first, UINT_MAX, 0);
+}
+
+static void note_dup(struct tb_io *io, int oldfd, int newfd)
+{
+    struct tb_io *replaced = tb_fd_io(newfd);
+    int saved = errno;
+    if (replaced && replaced != io)
+        TB_CALL(replaced, dup, oldfd, newfd);
+    if (io)
+        TB_CALL(io, dup, oldfd, newfd);
+    tb_fd_adopt(newfd, io);
+    errno = saved;
+}
+
+TB_WRAPPER int dup(int oldfd)
+{
+    int fd = REAL(dup)(oldfd);
+    if (fd >= 0 && tb_fd_io(oldfd))
+        note_dup(tb_fd_io(oldfd), oldfd, fd);
+    return fd;
+}
+
+TB_WRAPPER int dup2(int oldfd, int newfd)
+{
+    if (tb_fd_is_own(newfd))
+        return (int)tb_result(-EBADF);
+    struct tb_lock_mark *mark = oldfd != newfd ? tb_locks_go_begin(newfd) : NULL;
+    int fd = REAL(dup2)(oldfd, newfd);
+    tb_locks_go_end(mark, fd >= 0);
+    if (fd >= 0 && oldfd != newfd)
+        note_dup(tb_fd_io(oldfd), oldfd, newfd);
+    return fd;
+}
+
+TB_WRAPPER int dup3(int oldfd, int newfd, int flags)
+{
+    if (tb_fd_is_own(newfd))
+        return (int)tb_result(-EBADF);
+    struct tb_lock_mark *mark = tb_locks_go_begin(newfd);
+    int fd = REAL(dup3)(oldfd, newfd, flags);
+    tb_locks_go_end(mark, fd >= 0);
+    if (fd >= 0)
+        note_dup(tb_fd_io(oldfd), oldfd, newfd);
+    return fd;
+}
+
+static int fcntl_with(int fd, int command, void *arg)
+{
+    if (tb_is_lock_command(command))
+        return tb_fcntl_lock(fd, command, arg);
+    if (command == F_SETFL && tb_fd_io(fd) && ((REAL(fcntl)(fd, F_GETFL) ^ (int)(long)arg) & O_APPEND) && tb_fd_coherent(fd))
+        return -1; /* how it appends from now on is the kernel's to know */
+    int rc = REAL(fcntl)(fd, command, arg);
+    if (rc >= 0 && tb_inside && command == F_DUPFD_CLOEXEC)
+        tb_fd_own(rc);
+    if (rc >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC) && tb_fd_io(fd))
+        note_dup(tb_fd_io(fd), fd, rc);
+    return rc;
+}
+
+TB_WRAPPER int fcntl(int fd, int command, ...)
+{
+    va_list args;
+    va_start(args, command);
+    void *arg = va_arg(args, void *);
+    va_end(args);
+    return fcntl_with(fd, command, arg);
+}
+
+TB_WRAPPER int fcntl64(int fd, int command, ...)
+{
+    va_list args;
+    va_start(args, command);
+    void *arg = va_arg(args, void *);
+    va_end(args);
+    return fcntl_with(fd, command, arg);
+}

@@ -1,0 +1,245 @@
+#include "common/ctl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROGRESS_AFTER_SECONDS 1.0
+#define MAX_INSTANCES 64
+#define APPEARS_SECONDS 60.0 /* a daemon that a launcher starts: until its region is begun */
+#define LOOK_NS 20000000
+
+int ctl_fail(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("tierctl: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return EXIT_BAD_INPUT;
+}
+
+double ctl_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+void ctl_sibling(const char *relative, char *out, size_t size)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[n > 0 ? n : 0] = 0;
+    snprintf(out, size, "%s/%s", dirname(self), relative);
+}
+
+void ctl_default_name(const char *config, char *out, size_t size)
+{
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof(copy), "%s", config);
+    snprintf(out, size, "%s", basename(copy));
+    char *dot = strrchr(out, '.');
+    if (dot && dot != out)
+        *dot = 0;
+}
+
+void ctl_run_name(const char *host, char *out, size_t size)
+{
+    uint32_t bits = 0;
+    if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
+        bits = (uint32_t)time(NULL);
+    snprintf(out, size, "run-%.30s%s%ld-%08x", host, *host ? "-" : "", (long)getpid(), bits);
+}
+
+static int name_all(const struct tb_instance_info *all, int n)
+{
+    fprintf(stderr, "tierctl: %d instances run; name one with -i:", n);
+    for (int i = 0; i < n; i++)
+        fprintf(stderr, " %s (%s)", all[i].name, all[i].config_file);
+    fputc('\n', stderr);
+    return EXIT_BAD_INPUT;
+}
+
+int ctl_attach(const char *name, tb_engine **out)
+{
+    struct tb_instance_info all[MAX_INSTANCES];
+    int n = name ? 1 : tb_instance_list(all, MAX_INSTANCES);
+    if (n == 0)
+        return ctl_fail("no instance runs; start one with: tierctl start -c CONFIG"), 1;
+    if (n > 1)
+        return name_all(all, n);
+    const char *which = name ? name : all[0].name;
+    int rc = tb_instance_attach(which, tb_io_libc(), out);
+    return rc ? ctl_fail("instance %s: cannot attach: %s", which, tb_engine_refusal()) : 0;
+}
+
+int ctl_await(const char *name)
+{
+    char path[TB_REGION_PATH_MAX];
+    tb_engine *e;
+    int rc;
+    tb_region_path(name, path, sizeof(path));
+    for (double start = ctl_now(); (rc = tb_instance_attach(name, tb_io_libc(), &e)) != 0;) {
+        bool is_made = rc == -ESTALE; /* half made, which takes as long as touching its memory */
+        if (!is_made && ctl_now() - start > APPEARS_SECONDS)
+            return ctl_fail("instance %s: did not appear in %g s (%s)", name, APPEARS_SECONDS, tb_engine_refusal()), 1;
+        nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+    }
+    tb_engine_detach(e);
+    return 0;
+}
+
+#define DAEMON_READY 3 /* the daemon's descriptors: how the start went, */
+#define DAEMON_OWNER 4 /* and the pipe whose other end its owner holds */
+
+/*
+ * The caller's descriptors are not the daemon's to keep: it would hold its locks, pipes and mounts for as long as it lives.
+ * Each first goes where it is in nobody's way.
+ */
+static void keep_alone(int ready, int owner)
+{
+    int high_ready = fcntl(ready, F_DUPFD, DAEMON_OWNER + 1), high_owner = owner < 0 ? -1 : fcntl(owner, F_DUPFD, DAEMON_OWNER + 1);
+    dup2(high_ready, DAEMON_READY);
+    if (owner >= 0)
+        dup2(high_owner, DAEMON_OWNER);
+    closefrom(owner < 0 ? DAEMON_READY + 1 : DAEMON_OWNER + 1);
+}
+
+static void exec_daemon(const struct ctl_daemon *d, int ready)
+{
+    char program[PATH_MAX], fd[16], owner[16];
+    const char *argv[14] = {program, d->config};
+    int n = 2;
+    ctl_sibling("tierd", program, sizeof(program));
+    snprintf(fd, sizeof(fd), "%d", ready);
+    if (d->fragment)
+        argv[n++] = d->fragment;
+    argv[n++] = "-i";
+    argv[n++] = d->name;
+    argv[n++] = "--ready";
+    argv[n++] = fd;
+    if (d->is_owned) {
+        snprintf(owner, sizeof(owner), "%d", DAEMON_OWNER);
+        argv[n++] = "--owner";
+        argv[n++] = owner;
+    }
+    if (d->mode) {
+        argv[n++] = "--mode";
+        argv[n++] = d->mode;
+    }
+    setsid();
+    unsetenv("LD_PRELOAD");
+    execv(program, (char *const *)argv);
+    dprintf(ready, "cannot run %s: %s\n", program, strerror(errno));
+    _exit(127);
+}
+
+int ctl_start_daemon(struct ctl_daemon *d)
+{
+    int ready[2], owner[2] = {-1, -1};
+    char text[2048] = "";
+    size_t n = 0;
+    if (pipe(ready) || (d->is_owned && pipe2(owner, O_CLOEXEC)))
+        return ctl_fail("cannot make a pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0) {
+        keep_alone(ready[1], owner[0]);
+        exec_daemon(d, DAEMON_READY);
+    }
+    close(ready[1]);
+    if (d->is_owned)
+        close(owner[0]);
+    d->owner = owner[1];
+    for (ssize_t r; n < sizeof(text) - 1 && (r = read(ready[0], text + n, sizeof(text) - 1 - n)) > 0; n += (size_t)r)
+        ;
+    close(ready[0]);
+    d->pid = pid;
+    if (strcmp(text, "ready\n") == 0)
+        return 0;
+    waitpid(pid, NULL, 0);
+    text[strcspn(text, "\n")] = 0;
+    return ctl_fail("%s", *text ? text : "tierd ended before its instance stood");
+}
+
+void ctl_tell_daemon(const struct ctl_daemon *d, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (d->is_owned)
+        vdprintf(d->owner, format, args);
+    va_end(args);
+}
+
+void ctl_stop_daemon(tb_engine *engine)
+{
+    struct tb_instance_info info;
+    tb_instance_info(engine, &info);
+    if (!info.daemon_alive || info.daemon_pid <= 0)
+        return;
+    kill(info.daemon_pid, SIGTERM);
+    while (tb_instance_daemon_alive(engine)) {
+        waitpid(info.daemon_pid, NULL, WNOHANG);
+        nanosleep(&(struct timespec){0, 2000000}, NULL);
+    }
+    waitpid(info.daemon_pid, NULL, 0); /* ours where `run` started it */
+}
+
+void ctl_progress(void *arg, const char *what, uint64_t done, uint64_t total)
+{
+    double *since = arg, now = ctl_now();
+    if (*since == 0)
+        *since = now;
+    if (now - *since < PROGRESS_AFTER_SECONDS && *since > 0)
+        return;
+    *since = now;
+    fprintf(stderr, "tierctl: %s: %llu of %llu\n", what, (unsigned long long)done, (unsigned long long)total);
+}
+
+void ctl_say_wait(void *arg, int pid, double seconds)
+{
+    unsigned whole = (unsigned)seconds;
+    char who[128];
+    (void)arg;
+    if (whole & (whole - 1))
+        return;
+    tb_wait_describe(pid, who, sizeof(who));
+    fprintf(stderr, "tierctl: has waited %u s for %s\n", whole, who);
+}
+
+struct drain_report {
+    double since; /* first, for ctl_progress */
+    int failed;
+};
+
+static void report_failure(void *arg, const struct tb_file_report *r)
+{
+    struct drain_report *d = arg;
+    d->failed++;
+    if (r->why[0])
+        fprintf(stderr, "tierctl: %s: %s\n", r->path, r->why);
+    else
+        fprintf(stderr, "tierctl: %s: not flushed: %s\n", r->path, strerror(-r->error));
+}
+
+int ctl_drain(tb_engine *engine, const char *retry)
+{
+    struct drain_report d = {0, 0};
+    int threads = (int)tb_instance_config(engine)->flush.threads;
+    int rc = tb_instance_drain(engine, threads, ctl_progress, report_failure, &d);
+    if (!rc)
+        return 0;
+    fprintf(stderr, "tierctl: the drain failed (%s); what was not flushed stays buffered; try again with: %s\n",
+            strerror(-rc), retry);
+    return EXIT_DRAIN_FAILED;
+}

@@ -1,0 +1,64 @@
+/* What the commands share: messages, picking an instance, starting a daemon. */
+#ifndef TB_CTL_H
+#define TB_CTL_H
+
+#include <jansson.h>
+
+#include "base/wait.h"
+#include "instance/instance.h"
+
+#define EXIT_BAD_INPUT 2
+#define EXIT_DRAIN_FAILED 3
+
+/* One line on stderr, "tierctl: ..."; returns EXIT_BAD_INPUT. */
+int ctl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Attach to the instance named, or to the only one; prints what is wrong and returns the exit status otherwise. */
+int ctl_attach(const char *name, tb_engine **out);
+
+/* Until the instance can be attached to; prints what is wrong and returns 1 where nobody makes it. */
+int ctl_await(const char *name);
+
+/* A name for an instance of this configuration: its file name without suffix. */
+void ctl_default_name(const char *config, char *out, size_t size);
+
+/*
+ * "run-PID-8 DIGITS" for a private instance, with the host where nodes share tiers: no other has had it, nor will one
+ * after a reboot, when process numbers begin anew, and nobody else knows it beforehand.
+ */
+void ctl_run_name(const char *host, char *out, size_t size);
+
+struct ctl_daemon {
+    const char *config, *fragment, *mode; /* the last two may be NULL */
+    char name[64];
+    bool is_owned; /* it ends with this process: see ctl_tell_daemon */
+    long pid;
+    int owner; /* what this process holds for as long as it lives */
+};
+/* Start tierd and wait until its instance stands; prints its message and returns the exit status otherwise. */
+int ctl_start_daemon(struct ctl_daemon *daemon);
+/* To the daemon that this process owns: "program PID", or "keep", it is to stay when this process ends. */
+void ctl_tell_daemon(const struct ctl_daemon *daemon, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Tell the daemon to end its background work and wait for it. */
+void ctl_stop_daemon(tb_engine *engine);
+
+/* Drain with progress on stderr, failures named; 0 or EXIT_DRAIN_FAILED with the command that retries. */
+int ctl_drain(tb_engine *engine, const char *retry);
+
+/* Seconds on a clock that does not jump. */
+double ctl_now(void);
+/* A file next to this program: ../lib/NAME or ./NAME. */
+void ctl_sibling(const char *relative, char *out, size_t size);
+
+void ctl_progress(void *arg, const char *what, uint64_t done, uint64_t total);
+
+/* A tb_wait_listener: one line after 1, 2, 4, 8 ... seconds of a wait for another process. */
+void ctl_say_wait(void *arg, int pid, double seconds);
+
+/* Tiers, PFS, counters, errors and samples of an instance. */
+json_t *ctl_instance_json(tb_engine *engine, bool samples);
+/* Who waits for whom, a line each. */
+void ctl_print_waits(tb_engine *engine, FILE *out);
+void ctl_print_tiers(tb_engine *engine, FILE *out);
+
+#endif

@@ -1,0 +1,45 @@
+/* What is the same wherever an instance ends: `run`, `stop`, and `run` on several nodes. */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/ending.h"
+
+static uint64_t dirty_bytes(tb_engine *e)
+{
+    struct tb_stats s;
+    uint64_t n = 0;
+    tb_engine_stats(e, &s);
+    for (uint32_t t = 0; t < s.n_tiers; t++)
+        n += s.tier[t].dirty;
+    return n;
+}
+
+struct ctl_ending ctl_drain_measured(tb_engine *engine, const char *retry)
+{
+    struct ctl_ending end = {.bytes = dirty_bytes(engine)};
+    double start = ctl_now();
+    end.rc = ctl_drain(engine, retry);
+    end.drain_s = ctl_now() - start;
+    return end;
+}
+
+json_t *ctl_stats_json(tb_engine *engine, const struct ctl_ending *ending)
+{
+    json_t *j = ctl_instance_json(engine, true);
+    json_object_set_new(j, "drain_s", json_real(ending->drain_s));
+    json_object_set_new(j, "drained_bytes", json_integer((json_int_t)ending->bytes));
+    json_object_set_new(j, "durable_s", json_real(ending->drain_s));
+    return j;
+}
+
+int ctl_stats_write(const char *path, json_t *stats)
+{
+    char part[PATH_MAX];
+    snprintf(part, sizeof(part), "%s.part", path);
+    int rc = json_dump_file(stats, part, JSON_INDENT(1)) || rename(part, path);
+    if (rc)
+        unlink(part);
+    return rc ? ctl_fail("--stats %s: cannot write: %s", path, strerror(errno)) : 0;
+}

@@ -1,0 +1,232 @@
+/*
+ * One instance a node.  The engine knows nothing of other nodes: each has its own
+ * region, daemon and directories in the tiers (named by host), and what they share
+ * is the PFS.  So all that is needed is a way to run a command once on each node,
+ * which every site's launcher is.
+ *
+ * Three such commands make a job: the daemons, in the foreground, because a launcher
+ * ends what its commands leave behind; a look that ends when the node's instance
+ * stands; and behind the program a stop, whose numbers come back as files in a
+ * folder that all nodes see.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/ending.h"
+#include "common/nodes.h"
+
+#define MAX_WORDS 64
+#define LAUNCH_MAX 1024
+
+struct line {
+    char text[LAUNCH_MAX];
+    const char *word[MAX_WORDS];
+    int n;
+};
+
+static int add(struct line *l, const char *word)
+{
+    if (l->n == MAX_WORDS - 1)
+        return ctl_fail("--per-node: more than %d words", MAX_WORDS - 1);
+    l->word[l->n++] = word;
+    l->word[l->n] = NULL;
+    return 0;
+}
+
+/* The words of LAUNCH; a word with a blank in it can't be one of them. */
+static int begin_line(const struct ctl_nodes *nodes, struct line *l)
+{
+    int rc = 0;
+    l->n = 0;
+    if ((size_t)snprintf(l->text, sizeof(l->text), "%s", nodes->launch) >= sizeof(l->text))
+        return ctl_fail("--per-node: longer than %d bytes", LAUNCH_MAX - 1);
+    for (char *save, *word = strtok_r(l->text, " \t", &save); word && !rc; word = strtok_r(NULL, " \t", &save))
+        rc = add(l, word);
+    return rc ? rc : l->n ? 0 : ctl_fail("--per-node: needs the words that run a command once on each node");
+}
+
+/* In a process group of its own: what ends the program at the terminal leaves the nodes' instances for us to drain. */
+static pid_t spawn(const struct line *l)
+{
+    pid_t pid = fork();
+    if (pid < 0)
+        ctl_fail("cannot fork: %s", strerror(errno));
+    setpgid(pid, 0); /* by both: neither waits for the other */
+    if (pid != 0)
+        return pid;
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    unsetenv("LD_PRELOAD");
+    if (!freopen("/dev/null", "r", stdin))
+        _exit(127);
+    execvp(l->word[0], (char *const *)l->word);
+    fprintf(stderr, "tierctl: --per-node: cannot run %s: %s\n", l->word[0], strerror(errno));
+    _exit(127);
+}
+
+static int status_of(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int reap(pid_t pid)
+{
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status_of(status);
+}
+
+/* LAUNCH tierctl COMMAND -i NAME WORD... */
+static pid_t spawn_command(const struct ctl_nodes *nodes, const char *command, const char *word, const char *value)
+{
+    struct line l;
+    char tierctl[PATH_MAX];
+    ctl_sibling("tierctl", tierctl, sizeof(tierctl));
+    const char *words[] = {tierctl, command, "-i", nodes->daemon->name, word, value};
+    int rc = begin_line(nodes, &l);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && words[i] && !rc; i++)
+        rc = add(&l, words[i]);
+    return rc ? -1 : spawn(&l);
+}
+
+static int spawn_daemons(struct ctl_nodes *nodes)
+{
+    struct line l;
+    const struct ctl_daemon *d = nodes->daemon;
+    char tierd[PATH_MAX];
+    ctl_sibling("tierd", tierd, sizeof(tierd));
+    const char *words[] = {tierd, d->config, "--foreground", "-i", d->name, d->mode ? "--mode" : d->fragment, d->mode, d->mode ? d->fragment : NULL};
+    int rc = begin_line(nodes, &l);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && words[i] && !rc; i++)
+        rc = add(&l, words[i]);
+    nodes->daemons = rc ? -1 : spawn(&l);
+    return nodes->daemons > 0 ? 0 : EXIT_BAD_INPUT;
+}
+
+/* The look, while the daemons live: a node whose daemon can't start is not waited for. */
+static int await_all(struct ctl_nodes *nodes)
+{
+    int status;
+    pid_t look = spawn_command(nodes, "status", "--wait", NULL);
+    if (look < 0)
+        return EXIT_BAD_INPUT;
+    pid_t ended;
+    while ((ended = waitpid(-1, &status, 0)) != look && ended != nodes->daemons)
+        ;
+    if (ended == look)
+        return status_of(status) ? ctl_fail("--per-node: not every node has its instance (%d)", status_of(status)) : 0;
+    nodes->daemons = 0;
+    kill(-look, SIGTERM);
+    reap(look);
+    return ctl_fail("--per-node: the daemons ended before every instance stood (%d)", status_of(status));
+}
+
+static void end_daemons(struct ctl_nodes *nodes)
+{
+    if (nodes->daemons > 0) {
+        kill(-nodes->daemons, SIGTERM);
+        reap(nodes->daemons);
+    }
+    nodes->daemons = 0;
+}
+
+int ctl_nodes_start(struct ctl_nodes *nodes)
+{
+    char host[40] = "";
+    gethostname(host, sizeof(host) - 1);
+    ctl_run_name(host, nodes->daemon->name, sizeof(nodes->daemon->name));
+    int rc = spawn_daemons(nodes);
+    if (!rc && (rc = await_all(nodes))) {
+        pid_t stop = spawn_command(nodes, "stop", "--force", NULL); /* of those that stand; nothing was written yet */
+        if (stop > 0)
+            reap(stop);
+        end_daemons(nodes);
+    }
+    return rc;
+}
+
+/* Numbers of two nodes: counts are summed, times are the slower node's, words are the same on both. */
+static void add_node(json_t *sum, json_t *one)
+{
+    const char *key;
+    json_t *value, *known;
+    size_t i;
+    json_object_foreach(one, key, value) {
+        known = json_object_get(sum, key);
+        if (!known)
+            json_object_set_new(sum, key, json_deep_copy(value));
+        else if (json_is_integer(value))
+            json_integer_set(known, json_integer_value(known) + json_integer_value(value));
+        else if (json_is_real(value) && json_real_value(value) > json_real_value(known))
+            json_real_set(known, json_real_value(value));
+        else if (json_is_object(value))
+            add_node(known, value);
+        else if (json_is_array(value) && strcmp(key, "tiers") == 0)
+            for (i = 0; i < json_array_size(value); i++)
+                add_node(json_array_get(known, i), json_array_get(value, i));
+        else if (json_is_array(value))
+            json_array_extend(known, value);
+    }
+}
+
+static json_t *merge(const char *folder)
+{
+    json_t *sum = json_object(), *nodes = json_array();
+    DIR *d = opendir(folder);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        char path[PATH_MAX + 256];
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        json_t *one = entry->d_name[0] == '.' ? NULL : json_load_file(path, 0, NULL);
+        if (!one)
+            continue;
+        json_object_set_new(one, "node", json_string(entry->d_name));
+        json_array_append(nodes, one);
+        json_t *counted = json_copy(one);
+        static const char *const own[] = {"node", "samples", "daemon_pid", "daemon_alive"};
+        for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+            json_object_del(counted, own[i]);
+        add_node(sum, counted);
+        json_decref(counted);
+        json_decref(one);
+        unlink(path);
+    }
+    if (d)
+        closedir(d);
+    json_object_set_new(sum, "nodes", nodes);
+    return sum;
+}
+
+int ctl_nodes_stop(struct ctl_nodes *nodes, const char *stats_path, json_t **stats)
+{
+    char folder[PATH_MAX], each[PATH_MAX + 8];
+    snprintf(folder, sizeof(folder), "%s.nodes", stats_path ? stats_path : "");
+    snprintf(each, sizeof(each), "%s/%%h", folder);
+    if (stats_path && mkdir(folder, 0700))
+        ctl_fail("--stats %s: cannot make the nodes' folder: %s", folder, strerror(errno));
+    pid_t stop = spawn_command(nodes, "stop", stats_path ? "--stats" : NULL, each);
+    int rc = stop > 0 ? reap(stop) : EXIT_DRAIN_FAILED;
+    if (rc)
+        end_daemons(nodes);
+    else if (nodes->daemons > 0)
+        reap(nodes->daemons);
+    if (stats_path) {
+        *stats = merge(folder);
+        rmdir(folder);
+    }
+    if (!rc)
+        return 0;
+    const struct ctl_daemon *d = nodes->daemon;
+    fprintf(stderr, "tierctl: not every node was drained (%d); what was not flushed stays there; in this allocation: %s tierctl recover -c %s%s%s\n",
+            rc, nodes->launch, d->config, d->mode ? " --mode " : "", d->mode ? d->mode : "");
+    return EXIT_DRAIN_FAILED;
+}

@@ -1,0 +1,29 @@
+/*
+ * `tierctl run --per-node LAUNCH`: an instance of one name on every node of a
+ * job.  LAUNCH is the words before a command that the site's launcher runs once
+ * on each node (`srun --overlap --nodes=4 --ntasks=4 --ntasks-per-node=1 ...`).
+ */
+#ifndef TB_CTL_NODES_H
+#define TB_CTL_NODES_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "common/ctl.h"
+
+struct ctl_nodes {
+    const char *launch;
+    struct ctl_daemon *daemon; /* which instance */
+    pid_t daemons;             /* the launcher of the daemons: it lasts as long as they do */
+};
+
+/* Names the instance, starts a daemon on each node, waits until all instances stand.  0, or the exit status with none left. */
+int ctl_nodes_start(struct ctl_nodes *nodes);
+
+/*
+ * Drain and remove the instance of each node.  `stats` may be NULL; else it is the nodes' numbers, summed, with each
+ * node's own under "nodes"; times are the slowest node's.  0, or EXIT_DRAIN_FAILED with what to do said.
+ */
+int ctl_nodes_stop(struct ctl_nodes *nodes, const char *stats_path, json_t **stats);
+
+#endif

@@ -1,0 +1,63 @@
+#include "base/lock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <time.h>
+
+#include "base/wait.h"
+
+void tb_lock_init(struct tb_lock *lock)
+{
+    pthread_mutexattr_t attr;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(&lock->mutex, &attr);
+    pthread_mutexattr_destroy(&attr);
+}
+
+static int taken(struct tb_lock *lock, int rc)
+{
+    if (rc == 0 || rc == EOWNERDEAD)
+        atomic_store_explicit(&lock->holder, tb_wait_own_pid(), memory_order_relaxed);
+    if (rc == EOWNERDEAD) {
+        pthread_mutex_consistent(&lock->mutex);
+        return TB_LOCK_ORPHANED;
+    }
+    return rc ? -rc : TB_LOCK_TAKEN;
+}
+
+/* A clock that jumps makes a message late, not the lock. */
+static int take_slowly(struct tb_lock *lock)
+{
+    struct tb_wait wait = {0, 0};
+    struct timespec until;
+    int rc;
+    do {
+        tb_wait_go_on(&wait, atomic_load_explicit(&lock->holder, memory_order_relaxed));
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += TB_WAIT_SECONDS;
+        rc = pthread_mutex_timedlock(&lock->mutex, &until);
+    } while (rc == ETIMEDOUT);
+    tb_wait_end(&wait);
+    return rc;
+}
+
+int tb_lock_take(struct tb_lock *lock)
+{
+    int rc = pthread_mutex_trylock(&lock->mutex);
+    return taken(lock, rc == EBUSY ? take_slowly(lock) : rc);
+}
+
+int tb_lock_try(struct tb_lock *lock)
+{
+    return taken(lock, pthread_mutex_trylock(&lock->mutex));
+}
+
+void tb_lock_drop(struct tb_lock *lock)
+{
+    int rc = pthread_mutex_unlock(&lock->mutex);
+    assert(rc == 0);
+    (void)rc;
+}

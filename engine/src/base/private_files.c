@@ -1,0 +1,54 @@
+#include "base/private_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* In a directory with the sticky bit others can add names, and change none of ours. */
+static bool others_change_names(const struct stat *st)
+{
+    return S_ISDIR(st->st_mode) && st->st_mode & 022 && !(st->st_mode & S_ISVTX);
+}
+
+/* Closes what is refused. */
+static int checked(int fd, mode_t type)
+{
+    struct stat st;
+    if (fd < 0)
+        return -errno;
+    int rc = fstat(fd, &st) ? -errno : 0;
+    if (!rc && ((st.st_mode & S_IFMT) != type || st.st_uid != getuid() || others_change_names(&st)))
+        rc = -EPERM;
+    if (rc)
+        close(fd);
+    return rc ? rc : fd;
+}
+
+int tb_private_directory(const char *path)
+{
+    return checked(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), S_IFDIR);
+}
+
+int tb_private_file(int directory, const char *name, int flags)
+{
+    int fd = checked(openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600), S_IFREG);
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+    return fd;
+}
+
+int tb_private_make(int directory, const char *name, uint64_t bytes)
+{
+    int fd = tb_private_file(directory, name, O_RDWR | O_CREAT | O_EXCL);
+    int rc = fd >= 0 && bytes && ftruncate(fd, (off_t)bytes) ? -errno : 0;
+    if (rc)
+        close(fd);
+    return rc ? rc : fd;
+}
+
+bool tb_file_is_linked(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}

@@ -1,0 +1,356 @@
+#include "buffer/interval.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/kill_point.h"
+#include "buffer/map.h"
+
+#define BLOCK TB_BLOCK_MIN
+
+static struct tb_interval *blocks_of(const tb_engine *e, const struct tb_buffer *b)
+{
+    return e->region.fragments + (size_t)b->fragment * (e->header->layout.fragment_bytes / sizeof(struct tb_interval));
+}
+
+static uint32_t fragment_next(const tb_engine *e, uint32_t fragment)
+{
+    uint32_t next;
+    struct tb_buffer at = {.fragment = fragment};
+    memcpy(&next, blocks_of(e, &at), sizeof(next));
+    return next;
+}
+
+uint32_t tb_fragment_link(tb_engine *e, uint32_t fragment, uint32_t next)
+{
+    struct tb_buffer at = {.fragment = fragment};
+    memcpy(blocks_of(e, &at), &next, sizeof(next));
+    return fragment;
+}
+
+/* The number of a fragment of empty blocks, or TB_NONE. */
+static uint32_t take_fragment(tb_engine *e)
+{
+    tb_lock_take(&e->header->fragments_lock);
+    uint32_t f = e->header->free_fragment;
+    if (f != TB_NONE)
+        e->header->free_fragment = fragment_next(e, f);
+    tb_lock_drop(&e->header->fragments_lock);
+    struct tb_buffer at = {.fragment = f};
+    if (f != TB_NONE)
+        memset(blocks_of(e, &at), 0, e->header->layout.fragment_bytes);
+    return f;
+}
+
+static void give_fragment(tb_engine *e, struct tb_buffer *b)
+{
+    if (b->fragment == TB_NONE)
+        return;
+    uint32_t f = b->fragment;
+    b->fragment = TB_NONE;
+    TB_STEP("give fragment");
+    tb_lock_take(&e->header->fragments_lock);
+    e->header->free_fragment = tb_fragment_link(e, f, e->header->free_fragment);
+    tb_lock_drop(&e->header->fragments_lock);
+}
+
+static bool touches(uint32_t a_lo, uint32_t a_hi, uint32_t lo, uint32_t hi)
+{
+    return a_lo == a_hi || (lo <= a_hi && hi >= a_lo);
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t most(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The part of [lo, hi) inside block i, relative to it. */
+static void inside(uint32_t i, uint32_t lo, uint32_t hi, uint16_t *from, uint16_t *to)
+{
+    uint32_t start = i * BLOCK;
+    *from = (uint16_t)(most(lo, start) - start);
+    *to = (uint16_t)(least(hi, start + BLOCK) - start);
+    if (lo >= start + BLOCK || hi <= start)
+        *from = *to = 0;
+}
+
+/* Spell the buffer's two intervals out per block. */
+static bool split(tb_engine *e, struct tb_buffer *b)
+{
+    struct tb_buffer at = {.fragment = take_fragment(e)};
+    if (at.fragment == TB_NONE)
+        return false;
+    struct tb_interval *block = blocks_of(e, &at);
+    TB_STEP("split");
+    for (uint32_t i = 0, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
+        inside(i, b->valid_lo, b->valid_hi, &block[i].valid_lo, &block[i].valid_hi);
+        inside(i, b->dirty_lo, b->dirty_hi, &block[i].dirty_lo, &block[i].dirty_hi);
+    }
+    TB_STEP("splitting");
+    b->fragment = at.fragment; /* one store: it is spelt out, or not */
+    return true;
+}
+
+static int fill_gap(struct tb_buffer *b, uint32_t v_lo, uint32_t v_hi, uint32_t lo, uint32_t hi, tb_gap_filler *fill,
+                    void *arg)
+{
+    if (v_lo == v_hi || touches(v_lo, v_hi, lo, hi))
+        return 0;
+    return lo > v_hi ? fill(arg, b, v_hi, lo) : fill(arg, b, hi, v_lo);
+}
+
+int tb_interval_prepare(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, tb_gap_filler *fill, void *arg)
+{
+    bool small = tb_buffer_size(e, b) == BLOCK;
+    if (b->fragment == TB_NONE && small)
+        return fill_gap(b, b->valid_lo, b->valid_hi, lo, hi, fill, arg);
+    if (b->fragment == TB_NONE) {
+        if (touches(b->valid_lo, b->valid_hi, lo, hi) && touches(b->dirty_lo, b->dirty_hi, lo, hi))
+            return 0;
+        if (!split(e, b))
+            return -ENOBUFS;
+    }
+    struct tb_interval *block = blocks_of(e, b);
+    for (uint32_t i = lo / BLOCK; i <= (hi - 1) / BLOCK; i++) {
+        uint32_t start = i * BLOCK, from = most(lo, start), to = least(hi, start + BLOCK);
+        int rc = fill_gap(b, start + block[i].valid_lo, start + block[i].valid_hi, from, to, fill, arg);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+bool tb_interval_bridges(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    for (uint32_t i = lo / BLOCK; i <= (hi - 1) / BLOCK; i++) {
+        struct tb_interval whole, *block = b->fragment == TB_NONE ? &whole : &blocks_of(e, b)[i];
+        uint16_t from, to;
+        if (b->fragment == TB_NONE)
+            inside(i, b->dirty_lo, b->dirty_hi, &whole.dirty_lo, &whole.dirty_hi);
+        inside(i, lo, hi, &from, &to);
+        if (!touches(block->dirty_lo, block->dirty_hi, from, to))
+            return true;
+    }
+    return false;
+}
+
+static void widen(uint32_t *a_lo, uint32_t *a_hi, uint32_t lo, uint32_t hi)
+{
+    bool empty = *a_lo == *a_hi;
+    *a_lo = empty ? lo : least(*a_lo, lo);
+    TB_STEP("widen");
+    *a_hi = empty ? hi : most(*a_hi, hi);
+}
+
+static void widen_block(uint16_t *a_lo, uint16_t *a_hi, uint32_t lo, uint32_t hi)
+{
+    uint32_t l = *a_lo, h = *a_hi;
+    widen(&l, &h, lo, hi);
+    *a_lo = (uint16_t)l;
+    *a_hi = (uint16_t)h;
+}
+
+/* Of the blocks that [lo, hi) touches, or of the whole buffer where it is not fragmented. */
+static uint64_t dirty_bytes_near(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    if (b->fragment == TB_NONE)
+        return b->dirty_hi - b->dirty_lo;
+    uint64_t bytes = 0;
+    const struct tb_interval *block = blocks_of(e, b);
+    for (uint32_t i = lo / BLOCK; i <= (hi - 1) / BLOCK; i++)
+        bytes += (uint64_t)(block[i].dirty_hi - block[i].dirty_lo);
+    return bytes;
+}
+
+/* Dirty first: what is killed in between is valid too (mend), while valid bytes that the PFS lacks would be lost. */
+void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty)
+{
+    uint64_t before = dirty_bytes_near(e, b, lo, hi), after;
+    if (b->fragment != TB_NONE)
+        for (uint32_t i = lo / BLOCK; i <= (hi - 1) / BLOCK; i++) {
+            struct tb_interval *block = &blocks_of(e, b)[i];
+            uint16_t from, to;
+            inside(i, lo, hi, &from, &to);
+            if (dirty)
+                widen_block(&block->dirty_lo, &block->dirty_hi, from, to);
+            TB_STEP("note block");
+            widen_block(&block->valid_lo, &block->valid_hi, from, to);
+        }
+    if (dirty)
+        widen(&b->dirty_lo, &b->dirty_hi, lo, hi);
+    TB_STEP("note valid");
+    atomic_signal_fence(memory_order_seq_cst); /* a kill stops between two stores as they are written here */
+    widen(&b->valid_lo, &b->valid_hi, lo, hi);
+    b->version++;
+    if ((after = dirty_bytes_near(e, b, lo, hi)) != before) /* rewriting what is dirty touches no counter */
+        tb_counters(e, b)->dirty += after - before;
+}
+
+int tb_interval_add(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty)
+{
+    bool one = touches(b->valid_lo, b->valid_hi, lo, hi) && (!dirty || touches(b->dirty_lo, b->dirty_hi, lo, hi));
+    if (b->fragment == TB_NONE && !one && !split(e, b))
+        return -ENOBUFS;
+    tb_interval_note(e, b, lo, hi, dirty);
+    return 0;
+}
+
+static bool clip(uint32_t a_lo, uint32_t a_hi, uint32_t lo, uint32_t hi, uint32_t *from, uint32_t *to)
+{
+    *from = most(a_lo, lo);
+    *to = least(a_hi, hi);
+    return *from < *to;
+}
+
+/* Blocks whose intervals meet are one. */
+static bool first_of(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty, uint32_t *from,
+                     uint32_t *to)
+{
+    const struct tb_interval *block = blocks_of(e, b);
+    bool found = false;
+    for (uint32_t i = lo / BLOCK; i * BLOCK < hi; i++) {
+        uint32_t f, t, s = i * BLOCK;
+        uint32_t a = s + (dirty ? block[i].dirty_lo : block[i].valid_lo), z = s + (dirty ? block[i].dirty_hi : block[i].valid_hi);
+        if (!clip(a, z, lo, hi, &f, &t)) {
+            if (found)
+                break;
+            continue;
+        }
+        if (found && f != *to)
+            break;
+        if (!found)
+            *from = f;
+        *to = t;
+        found = true;
+        if (t != least(hi, s + BLOCK))
+            break;
+    }
+    return found;
+}
+
+bool tb_interval_valid(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint32_t *from, uint32_t *to)
+{
+    if (b->fragment == TB_NONE)
+        return clip(b->valid_lo, b->valid_hi, lo, hi, from, to);
+    return first_of(e, b, lo, hi, false, from, to);
+}
+
+bool tb_interval_dirty(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint32_t *from, uint32_t *to)
+{
+    if (b->fragment == TB_NONE)
+        return clip(b->dirty_lo, b->dirty_hi, lo, hi, from, to);
+    return first_of(e, b, lo, hi, true, from, to);
+}
+
+uint64_t tb_interval_dirty_bytes(const tb_engine *e, const struct tb_buffer *b)
+{
+    return tb_buffer_is_dirty(b) ? dirty_bytes_near(e, b, b->dirty_lo, b->dirty_hi) : 0;
+}
+
+void tb_interval_clean(tb_engine *e, struct tb_buffer *b)
+{
+    tb_counters(e, b)->dirty -= tb_interval_dirty_bytes(e, b);
+    if (b->fragment != TB_NONE)
+        for (uint32_t i = 0, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++)
+            blocks_of(e, b)[i].dirty_lo = blocks_of(e, b)[i].dirty_hi = 0;
+    b->dirty_lo = b->dirty_hi = 0;
+    b->version++; /* a copy made before still says dirty */
+    uint32_t from, to;
+    if (b->fragment != TB_NONE && tb_interval_valid(e, b, b->valid_lo, b->valid_hi, &from, &to) && from == b->valid_lo &&
+        to == b->valid_hi)
+        give_fragment(e, b);
+}
+
+static void cut16(uint16_t *lo, uint16_t *hi, uint32_t at)
+{
+    if (*hi > at)
+        *hi = (uint16_t)at;
+    if (*lo >= *hi)
+        *lo = *hi = 0;
+}
+
+static void cut32(uint32_t *lo, uint32_t *hi, uint32_t at)
+{
+    *hi = least(*hi, at);
+    if (*lo >= *hi)
+        *lo = *hi = 0;
+}
+
+void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at)
+{
+    tb_counters(e, b)->dirty -= tb_interval_dirty_bytes(e, b);
+    if (b->fragment != TB_NONE)
+        for (uint32_t i = at / BLOCK, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
+            struct tb_interval *block = &blocks_of(e, b)[i];
+            uint32_t rest = at > i * BLOCK ? at - i * BLOCK : 0;
+            cut16(&block->dirty_lo, &block->dirty_hi, rest);
+            cut16(&block->valid_lo, &block->valid_hi, rest);
+        }
+    cut32(&b->dirty_lo, &b->dirty_hi, at);
+    TB_STEP("cut");
+    cut32(&b->valid_lo, &b->valid_hi, at);
+    b->version++;
+    if (b->valid_lo == b->valid_hi)
+        give_fragment(e, b);
+    tb_counters(e, b)->dirty += tb_interval_dirty_bytes(e, b);
+}
+
+void tb_interval_empty(tb_engine *e, struct tb_buffer *b)
+{
+    tb_interval_cut(e, b, 0);
+}
+
+static void mend(uint32_t *lo, uint32_t *hi)
+{
+    if (*hi < *lo)
+        *lo = *hi = 0;
+}
+
+static void mend16(uint16_t *lo, uint16_t *hi)
+{
+    if (*hi < *lo)
+        *lo = *hi = 0;
+}
+
+void tb_interval_mend(tb_engine *e, struct tb_buffer *b)
+{
+    mend(&b->valid_lo, &b->valid_hi);
+    mend(&b->dirty_lo, &b->dirty_hi);
+    if (b->dirty_lo < b->dirty_hi)
+        widen(&b->valid_lo, &b->valid_hi, b->dirty_lo, b->dirty_hi);
+    if (b->fragment != TB_NONE)
+        for (uint32_t i = 0, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
+            struct tb_interval *block = &blocks_of(e, b)[i];
+            mend16(&block->valid_lo, &block->valid_hi);
+            mend16(&block->dirty_lo, &block->dirty_hi);
+            if (block->dirty_lo < block->dirty_hi)
+                widen_block(&block->valid_lo, &block->valid_hi, block->dirty_lo, block->dirty_hi);
+        }
+}
+
+int tb_interval_copy(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from)
+{
+    if (from->fragment != TB_NONE) {
+        if ((to->fragment = take_fragment(e)) == TB_NONE)
+            return -ENOBUFS;
+        memcpy(blocks_of(e, to), blocks_of(e, from), e->header->layout.fragment_bytes);
+    }
+    to->valid_lo = from->valid_lo;
+    to->valid_hi = from->valid_hi;
+    to->dirty_lo = from->dirty_lo;
+    to->dirty_hi = from->dirty_hi;
+    tb_counters(e, to)->dirty += tb_interval_dirty_bytes(e, to);
+    to->version++;
+    return 0;
+}
+
+bool tb_interval_is_valid(const tb_engine *e, const struct tb_buffer *b)
+{
+    return b->valid_lo <= b->valid_hi && b->valid_hi <= tb_buffer_size(e, b) && b->dirty_lo <= b->dirty_hi &&
+           (b->dirty_lo == b->dirty_hi || (b->dirty_lo >= b->valid_lo && b->dirty_hi <= b->valid_hi));
+}

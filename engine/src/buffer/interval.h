@@ -1,0 +1,47 @@
+/*
+ * Which bytes of a buffer are the file's, and which of them the PFS lacks.
+ *
+ * A buffer holds one valid and one dirty interval.  Where its bytes are no
+ * single interval, it gets a fragment: the same two intervals for each 4 KiB
+ * block.  Inside one block a disjoint write first fills the gap from the backing
+ * file, so a small write reads at most the gap.  Fragments are few: where none
+ * is free the caller flushes the buffer and starts it anew.
+ * All functions: the chunk's lock is held.
+ */
+#ifndef TB_INTERVAL_H
+#define TB_INTERVAL_H
+
+#include "region/handle.h"
+
+/* Fill bytes [lo, hi) of the buffer from the backing file; 0 or negative errno. */
+typedef int tb_gap_filler(void *arg, struct tb_buffer *b, uint32_t lo, uint32_t hi);
+
+/*
+ * Bytes [lo, hi) are about to be written: make room for them in the intervals.
+ * Call before the bytes are copied: gaps are filled here.  -ENOBUFS: no fragment
+ * is free; flush and empty the buffer, then call again.
+ */
+int tb_interval_prepare(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, tb_gap_filler *fill, void *arg);
+/* Would dirty bytes and [lo, hi), in one block, take a gap between them along to the PFS? */
+bool tb_interval_bridges(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi);
+/* The bytes are there: note them as valid, and dirty unless they came from the PFS. */
+void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty);
+/* As note, for a buffer that is being filled before it is published: no gaps are filled.  -ENOBUFS: no fragment is free. */
+int tb_interval_add(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty);
+
+/* The first valid (dirty) interval inside [lo, hi); false where there is none. */
+bool tb_interval_valid(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint32_t *from, uint32_t *to);
+bool tb_interval_dirty(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint32_t *from, uint32_t *to);
+uint64_t tb_interval_dirty_bytes(const tb_engine *e, const struct tb_buffer *b);
+
+void tb_interval_clean(tb_engine *e, struct tb_buffer *b);              /* nothing is dirty now */
+void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at);   /* nothing at or behind `at` is valid now */
+void tb_interval_empty(tb_engine *e, struct tb_buffer *b);              /* nothing is valid now */
+/* A fragment in front of the free ones; returns it. */
+uint32_t tb_fragment_link(tb_engine *e, uint32_t fragment, uint32_t next);
+/* After a client was killed between the two stores of an interval: it was empty before, and is. */
+void tb_interval_mend(tb_engine *e, struct tb_buffer *b);
+int tb_interval_copy(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from); /* -ENOBUFS */
+bool tb_interval_is_valid(const tb_engine *e, const struct tb_buffer *b);
+
+#endif

@@ -1,0 +1,105 @@
+#include "buffer/invariants.h"
+
+#include "buffer/interval.h"
+#include "buffer/map.h"
+
+static bool slab_is_valid(tb_engine *e, uint32_t s)
+{
+    const struct tb_layout_slab *l = &e->header->layout.slab[s];
+    const struct tb_slab *slab = &e->header->slab[s];
+    uint32_t n_free = 0, n_clean = 0, n_other = 0;
+    for (uint32_t i = slab->free; i != TB_NONE; i = e->region.buffers[i].next) {
+        if (e->region.buffers[i].state != TB_BUFFER_FREE || ++n_free > l->n_buffers)
+            return false;
+    }
+    for (uint32_t i = l->first_buffer; i < l->first_buffer + l->n_buffers; i++) {
+        const struct tb_buffer *b = &e->region.buffers[i];
+        n_other += b->state != TB_BUFFER_FREE;
+        n_clean += b->state == TB_BUFFER_LIVE && !tb_buffer_is_dirty(b);
+        if (b->state == TB_BUFFER_LIVE && !tb_interval_is_valid(e, b))
+            return false;
+    }
+    return n_free == slab->n_free && n_clean == slab->n_clean && n_free + n_other == l->n_buffers;
+}
+
+/* Every valid byte of a buffer is its own: nothing smaller stands over it. */
+static bool owns_its_bytes(tb_engine *e, uint32_t file, const struct tb_buffer *b)
+{
+    uint64_t start = tb_buffer_start(e, b), end;
+    for (uint32_t lo = b->valid_lo, a, z; tb_interval_valid(e, b, lo, b->valid_hi, &a, &z); lo = z)
+        for (uint64_t at = start + a; at < start + z; at = end)
+            if (tb_map_owner(e, file, at, start + z, &end) != b)
+                return false;
+    return true;
+}
+
+static bool file_is_valid(tb_engine *e, uint32_t file)
+{
+    const struct tb_file *f = &e->region.files[file];
+    uint32_t n = 0, n_dirty = 0, n_durable = 0;
+    for (uint32_t i = f->first; i != TB_NONE; i = e->region.buffers[i].file_next) {
+        struct tb_buffer *b = &e->region.buffers[i];
+        if (b->state != TB_BUFFER_LIVE || b->file != file || ++n > f->n_buffers)
+            return false;
+        if (b->flags & (TB_BUFFER_ARRIVING | TB_BUFFER_LEAVING) || !owns_its_bytes(e, file, b))
+            return false;
+        if (b->valid_hi > b->valid_lo && tb_buffer_start(e, b) + b->valid_hi > f->size)
+            return false; /* what lies behind the end would come back with a longer file */
+        n_dirty += tb_buffer_is_dirty(b);
+        n_durable += tb_buffer_is_dirty(b) && b->flags & TB_BUFFER_DURABLE;
+        if (tb_buffer_is_dirty(b) != !!(b->flags & TB_BUFFER_DIRTY))
+            return false;
+    }
+    return n == f->n_buffers && n_dirty == f->n_dirty && n_durable == f->n_durable;
+}
+
+/* Sums over all buffers are what is counted. */
+static bool counts_are_valid(tb_engine *e)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint64_t used[TB_MAX_TIERS] = {0}, dirty[TB_MAX_TIERS] = {0};
+    uint32_t n_journaled = 0;
+    for (uint32_t i = 0; i < l->n_buffers; i++) {
+        const struct tb_buffer *b = &e->region.buffers[i];
+        if (b->state == TB_BUFFER_FREE)
+            continue;
+        used[tb_slab_layout(e, b)->tier] += tb_buffer_size(e, b);
+        dirty[tb_slab_layout(e, b)->tier] += tb_interval_dirty_bytes(e, b);
+        n_journaled += !!(b->flags & TB_BUFFER_JOURNALED);
+    }
+    bool valid = n_journaled == e->header->n_journaled;
+    for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
+        valid &= used[t] == e->header->tier[t].used && dirty[t] == e->header->tier[t].dirty;
+    return valid;
+}
+
+/* Every chain holds LIVE buffers; a predecessor is RETAINED, and every such one somebody's predecessor. */
+static bool chains_are_valid(tb_engine *e)
+{
+    uint32_t n_prev = 0, n_retained = 0;
+    for (uint32_t k = 0; k < e->header->layout.n_buckets; k++)
+        for (uint32_t i = e->region.buckets[k]; i != TB_NONE; i = e->region.buffers[i].next)
+            if (e->region.buffers[i].state != TB_BUFFER_LIVE)
+                return false;
+    for (uint32_t i = 0; i < e->header->layout.n_buffers; i++) {
+        const struct tb_buffer *b = &e->region.buffers[i];
+        n_retained += b->state == TB_BUFFER_RETAINED;
+        if (b->state == TB_BUFFER_FREE || b->prev == TB_NONE)
+            continue;
+        n_prev++;
+        if (e->region.buffers[b->prev].state != TB_BUFFER_RETAINED)
+            return false;
+    }
+    return n_prev == n_retained;
+}
+
+bool tb_region_is_valid(tb_engine *e)
+{
+    for (uint32_t s = 0; s < e->header->layout.n_slabs; s++)
+        if (!slab_is_valid(e, s))
+            return false;
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++)
+        if (e->region.files[i].magic == TB_FILE_MAGIC && !file_is_valid(e, i))
+            return false;
+    return counts_are_valid(e) && chains_are_valid(e);
+}

@@ -1,0 +1,382 @@
+#include "buffer/map.h"
+
+#include <errno.h>
+
+#include "base/kill_point.h"
+#include "buffer/interval.h"
+#include "buffer/map_repair.h"
+#include "buffer/slab.h"
+#include "file/file.h"
+#include "tiering/move.h"
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+    uint64_t h = (a + 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull ^ b * 0x94d049bb133111ebull;
+    h ^= h >> 29;
+    h *= 0xd6e8feb86659fd93ull;
+    return h ^ h >> 32;
+}
+
+struct tb_chunk tb_chunk_of(const tb_engine *e, uint32_t file, uint64_t offset)
+{
+    uint64_t h = mix(file, tb_size_divide(offset, e->header->chunk));
+    return (struct tb_chunk){(uint32_t)h % TB_STRIPES, (uint32_t)(h >> 32)};
+}
+
+/* Cells of one chunk and class are neighbours: they get buckets of their own as far as there are any. */
+uint32_t *tb_map_bucket(const tb_engine *e, struct tb_chunk chunk, uint32_t class_index, uint64_t cell)
+{
+    uint32_t per_stripe = e->header->layout.n_buckets / TB_STRIPES; /* a power of two */
+    uint32_t at = (chunk.salt + class_index * 0x9e3779b9u + (uint32_t)cell) & (per_stripe - 1);
+    return &e->region.buckets[chunk.stripe * per_stripe + at];
+}
+
+static struct tb_chunk chunk_of_buffer(const tb_engine *e, const struct tb_buffer *b)
+{
+    return tb_chunk_of(e, b->file, tb_buffer_start(e, b));
+}
+
+static uint32_t *bucket_of_buffer(const tb_engine *e, const struct tb_buffer *b)
+{
+    return tb_map_bucket(e, chunk_of_buffer(e, b), tb_slab_layout(e, b)->class_index, b->cell);
+}
+
+/* A holder that was killed left the count odd: it stays so. */
+static void begin_change(struct tb_chunk_lock *chunk)
+{
+    uint32_t sequence = atomic_load_explicit(&chunk->sequence, memory_order_relaxed);
+    atomic_store_explicit(&chunk->sequence, sequence | 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+}
+
+/* The chains first, then a move of which all that is LIVE stands in them. */
+static void repair(tb_engine *e, uint32_t stripe)
+{
+    tb_map_repair(e, stripe);
+    tb_move_repair(e, stripe);
+}
+
+int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset)
+{
+    uint32_t stripe = tb_chunk_of(e, file, offset).stripe;
+    struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
+    int rc = tb_lock_take(&chunk->lock);
+    if (rc < 0)
+        return rc;
+    begin_change(chunk);
+    if (rc == TB_LOCK_ORPHANED)
+        repair(e, stripe);
+    return (int)stripe;
+}
+
+void tb_chunk_unlock(tb_engine *e, int stripe)
+{
+    struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
+    uint32_t odd = atomic_load_explicit(&chunk->sequence, memory_order_relaxed);
+    atomic_store_explicit(&chunk->sequence, odd + 1, memory_order_release);
+    tb_lock_drop(&chunk->lock);
+}
+
+void tb_map_lock_all(tb_engine *e)
+{
+    for (uint32_t stripe = 0; stripe < TB_STRIPES; stripe++) {
+        struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
+        int rc = tb_lock_take(&chunk->lock);
+        begin_change(chunk);
+        if (rc == TB_LOCK_ORPHANED)
+            repair(e, stripe);
+    }
+}
+
+void tb_map_unlock_all(tb_engine *e)
+{
+    for (uint32_t stripe = TB_STRIPES; stripe-- > 0;)
+        tb_chunk_unlock(e, (int)stripe);
+}
+
+static struct tb_buffer *find(tb_engine *e, uint32_t file, struct tb_chunk chunk, uint32_t c, uint64_t cell)
+{
+    const struct tb_layout *l = &e->header->layout;
+    for (uint32_t i = *tb_map_bucket(e, chunk, c, cell); i != TB_NONE; i = e->region.buffers[i].next) {
+        struct tb_buffer *b = &e->region.buffers[i];
+        if (b->file == file && b->cell == cell && l->slab[b->slab].class_index == c)
+            return b;
+    }
+    return NULL;
+}
+
+struct tb_buffer *tb_map_find(tb_engine *e, uint32_t file, uint32_t class_index, uint64_t cell)
+{
+    return find(e, file, tb_chunk_of(e, file, cell * e->header->layout.class_size[class_index]), class_index, cell);
+}
+
+void tb_map_each(tb_engine *e, uint32_t stripe, void (*act)(tb_engine *e, struct tb_buffer *b))
+{
+    uint32_t per_stripe = e->header->layout.n_buckets / TB_STRIPES;
+    for (uint32_t k = 0; k < per_stripe; k++)
+        for (uint32_t i = e->region.buckets[stripe * per_stripe + k], next; i != TB_NONE; i = next) {
+            next = e->region.buffers[i].next;
+            act(e, &e->region.buffers[i]);
+        }
+}
+
+/* Where the next buffer of class `c` behind `offset` starts, or `limit`. */
+static uint64_t next_of_class(tb_engine *e, uint32_t file, struct tb_chunk chunk, uint32_t c, uint64_t offset, uint64_t limit)
+{
+    uint64_t size = e->header->layout.class_size[c];
+    for (uint64_t cell = offset / size + 1; cell * size < limit; cell++)
+        if (find(e, file, chunk, c, cell))
+            return cell * size;
+    return limit;
+}
+
+struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uint64_t limit, uint64_t *end)
+{
+    const struct tb_layout *l = &e->header->layout;
+    struct tb_file *f = &e->region.files[file];
+    struct tb_chunk chunk = tb_chunk_of(e, file, offset);
+    uint64_t until = limit;
+    for (uint32_t c = 0; c < l->n_classes; c++) {
+        if (!(f->classes >> c & 1))
+            continue;
+        uint64_t size = l->class_size[c], cell = tb_size_divide(offset, l->class_divisor[c]), cell_end = (cell + 1) * size;
+        struct tb_buffer *b = find(e, file, chunk, c, cell);
+        if (b) {
+            *end = cell_end < until ? cell_end : until;
+            return b;
+        }
+        until = next_of_class(e, file, chunk, c, offset, until);
+    }
+    *end = until;
+    return NULL;
+}
+
+static void hash_insert(tb_engine *e, struct tb_buffer *b)
+{
+    uint32_t *head = bucket_of_buffer(e, b);
+    b->next = *head;
+    atomic_store_explicit((_Atomic uint32_t *)head, tb_buffer_number(e, b), memory_order_release); /* publishes */
+}
+
+static void hash_remove(tb_engine *e, struct tb_buffer *b)
+{
+    uint32_t *link = bucket_of_buffer(e, b);
+    uint32_t me = tb_buffer_number(e, b);
+    while (*link != me) {
+        assert(*link != TB_NONE);
+        link = &e->region.buffers[*link].next;
+    }
+    *link = b->next;
+}
+
+void tb_map_list_insert(tb_engine *e, struct tb_buffer *b)
+{
+    struct tb_file *f = &e->region.files[b->file];
+    uint32_t me = tb_buffer_number(e, b);
+    b->file_next = f->first;
+    if (f->first != TB_NONE)
+        e->region.buffers[f->first].file_prev = me;
+    TB_STEP("list insert");
+    f->first = me;
+    b->file_prev = TB_NONE;
+}
+
+void tb_map_list_remove(tb_engine *e, struct tb_buffer *b)
+{
+    struct tb_file *f = &e->region.files[b->file];
+    if (b->file_next != TB_NONE)
+        e->region.buffers[b->file_next].file_prev = b->file_prev;
+    TB_STEP("list remove");
+    if (b->file_prev == TB_NONE)
+        f->first = b->file_next;
+    else
+        e->region.buffers[b->file_prev].file_next = b->file_next;
+}
+
+/* What a buffer of the list adds to its file's counts; `by` 1 or -1. */
+static void count_in_file(tb_engine *e, const struct tb_buffer *b, uint32_t by)
+{
+    struct tb_file *f = &e->region.files[b->file];
+    if (!(b->flags & TB_BUFFER_DIRTY))
+        return;
+    f->n_dirty += by;
+    TB_STEP("count dirty");
+    if (b->flags & TB_BUFFER_DURABLE)
+        f->n_durable += by;
+}
+
+/* In front of the list, so that who looks for what changed finds it first. */
+static void move_to_front(tb_engine *e, struct tb_buffer *b)
+{
+    if (b->file_prev == TB_NONE)
+        return;
+    uint32_t prev = b->file_prev;
+    b->file_prev = TB_MOVING; /* a holder killed before the insertion: its finder inserts */
+    TB_STEP("move mark");
+    if (b->file_next != TB_NONE)
+        e->region.buffers[b->file_next].file_prev = prev;
+    e->region.buffers[prev].file_next = b->file_next;
+    TB_STEP("move out");
+    tb_map_list_insert(e, b);
+}
+
+/* The file is locked. */
+static void set_flags(tb_engine *e, struct tb_buffer *b, uint16_t flags)
+{
+    bool newly_dirty = flags & ~b->flags & TB_BUFFER_DIRTY;
+    count_in_file(e, b, (uint32_t)-1);
+    TB_STEP("flag");
+    b->flags = flags;
+    TB_STEP("flagged");
+    count_in_file(e, b, 1);
+    if (newly_dirty)
+        move_to_front(e, b);
+}
+
+void tb_map_flag(tb_engine *e, struct tb_buffer *b, uint16_t set, uint16_t clear)
+{
+    int stripe = tb_file_lock(e, b->file);
+    set_flags(e, b, (uint16_t)((b->flags | set) & ~clear));
+    tb_file_unlock(e, stripe);
+}
+
+void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b)
+{
+    bool is_dirty = tb_buffer_is_dirty(b);
+    if (is_dirty == !!(b->flags & TB_BUFFER_DIRTY))
+        return;
+    e->header->slab[b->slab].n_clean += is_dirty ? (uint32_t)-1 : 1;
+    tb_map_flag(e, b, is_dirty ? TB_BUFFER_DIRTY : 0, is_dirty ? 0 : TB_BUFFER_DIRTY);
+}
+
+void tb_map_forget_record(tb_engine *e, struct tb_buffer *b)
+{
+    if (!(b->flags & TB_BUFFER_JOURNALED))
+        return;
+    tb_map_flag(e, b, 0, TB_BUFFER_JOURNALED | TB_BUFFER_RECORDED | TB_BUFFER_DURABLE);
+    e->header->n_journaled--;
+}
+
+static void count_clean(tb_engine *e, const struct tb_buffer *b, uint32_t by)
+{
+    if (!tb_buffer_is_dirty(b))
+        e->header->slab[b->slab].n_clean += by;
+}
+
+/* Set before the buffer can be found, and never taken back while the record lives. */
+static void note_class(struct tb_file *f, uint32_t class_index)
+{
+    if (!(f->classes >> class_index & 1))
+        atomic_fetch_or(&f->classes, (uint8_t)(1u << class_index));
+}
+
+/* The hash comes first: who finds a chunk's lock orphaned takes out of its chains what is not LIVE. */
+void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell)
+{
+    assert(b->state == TB_BUFFER_ALLOCATED && tb_interval_is_valid(e, b));
+    TB_STEP("publish");
+    b->file = file;
+    b->cell = cell;
+    b->flags = (uint16_t)((b->flags & ~TB_BUFFER_DIRTY) | (tb_buffer_is_dirty(b) ? TB_BUFFER_DIRTY : 0));
+    b->file_prev = TB_NONE;
+    note_class(&e->region.files[file], tb_slab_layout(e, b)->class_index);
+    count_clean(e, b, 1);
+    TB_STEP("hash insert");
+    hash_insert(e, b);
+    TB_STEP("hash inserted");
+    int stripe = tb_file_lock(e, file);
+    tb_map_list_insert(e, b);
+    e->region.files[file].n_buffers++;
+    count_in_file(e, b, 1);
+    TB_STEP("state live");
+    b->state = TB_BUFFER_LIVE;
+    TB_STEP("live");
+    tb_file_unlock(e, stripe);
+}
+
+/* Take a buffer out of hash and list; `state` says what becomes of it, before anything else. */
+static void take_out(tb_engine *e, struct tb_buffer *b, enum tb_buffer_state state)
+{
+    const struct tb_file *f = &e->region.files[b->file];
+    b->client = (uint16_t)e->slot;
+    b->state = state;
+    TB_STEP("take out");
+    hash_remove(e, b);
+    TB_STEP("hash removed");
+    count_clean(e, b, (uint32_t)-1);
+    int stripe = tb_file_lock(e, b->file);
+    tb_map_list_remove(e, b);
+    TB_STEP("list removed");
+    e->region.files[b->file].n_buffers--;
+    count_in_file(e, b, (uint32_t)-1);
+    bool unused = f->n_buffers == 0 && f->n_open == 0;
+    tb_file_unlock(e, stripe);
+    if (unused)
+        tb_file_release(e, b->file);
+}
+
+/* More than one where a write came between a record and its sync. */
+void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b)
+{
+    while (b->prev != TB_NONE) {
+        struct tb_buffer *old = &e->region.buffers[b->prev];
+        b->prev = old->prev;
+        old->prev = TB_NONE;
+        TB_STEP("prev released");
+        e->header->n_journaled--;
+        tb_interval_empty(e, old);
+        tb_slab_give(e, old);
+    }
+}
+
+void tb_map_drop(tb_engine *e, struct tb_buffer *b)
+{
+    take_out(e, b, TB_BUFFER_ALLOCATED);
+    TB_STEP("drop");
+    tb_buffer_release_prev(e, b);
+    if (b->flags & TB_BUFFER_JOURNALED)
+        e->header->n_journaled--;
+    b->flags = 0;
+    TB_STEP("dropped");
+    tb_interval_empty(e, b);
+    tb_slab_give(e, b);
+}
+
+void tb_map_replace(tb_engine *e, struct tb_buffer *b, struct tb_buffer *old)
+{
+    uint32_t file = old->file;
+    uint64_t cell = old->cell;
+    assert(old->flags & TB_BUFFER_JOURNALED);
+    b->prev = tb_buffer_number(e, old); /* a LIVE buffer that is another's predecessor is the older: see buffer/map_repair.c */
+    TB_STEP("replace");
+    tb_map_publish(e, b, file, cell); /* the newer one stands first in the chain: from here on it owns */
+    TB_STEP("replaced");
+    take_out(e, old, TB_BUFFER_RETAINED);
+}
+
+static TB_UNLOCKED uint32_t file_seen(const struct tb_buffer *b, uint64_t *cell)
+{
+    *cell = b->cell;
+    return b->file;
+}
+
+bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b)
+{
+    uint64_t cell;
+    uint32_t file = file_seen(b, &cell);
+    if (file == TB_NONE)
+        return false;
+    uint32_t stripe = tb_chunk_of(e, file, cell * tb_buffer_size(e, b)).stripe;
+    struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
+    int rc = tb_lock_try(&chunk->lock);
+    if (rc < 0)
+        return false;
+    begin_change(chunk);
+    if (rc == TB_LOCK_ORPHANED)
+        repair(e, stripe);
+    bool drop = tb_buffer_is_at(b, file, cell) && tb_buffer_is_clean(b);
+    if (drop)
+        tb_map_drop(e, b);
+    tb_chunk_unlock(e, (int)stripe);
+    return drop;
+}

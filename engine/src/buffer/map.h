@@ -1,0 +1,79 @@
+/*
+ * The file map: from (file, offset) to the buffer that owns the byte.
+ *
+ * One hash for all files, keyed by file, class and cell.  A look-up tries the
+ * classes the file uses, smallest first, and the first buffer found owns the
+ * byte: where a small and a large buffer overlap, the small one is right and
+ * the large one holds nothing valid there.  Buckets are grouped by chunk
+ * stripe, so that the chunk's lock protects every chain its cells can be in.
+ */
+#ifndef TB_FILEMAP_H
+#define TB_FILEMAP_H
+
+#include "region/handle.h"
+
+/* Which stripe a chunk is in, and where in the stripe's part of the hash its cells start. */
+struct tb_chunk {
+    uint32_t stripe, salt;
+};
+struct tb_chunk tb_chunk_of(const tb_engine *e, uint32_t file, uint64_t offset);
+/* The head of the chain that a cell of the chunk is in. */
+uint32_t *tb_map_bucket(const tb_engine *e, struct tb_chunk chunk, uint32_t class_index, uint64_t cell);
+
+/* Lock the chunk that holds `offset`; a stripe number >= 0, or -EDEADLK. */
+int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset);
+void tb_chunk_unlock(tb_engine *e, int stripe);
+/* The rest: the chunk of every offset named is locked by the caller. */
+
+/* The owner of the byte at `offset` and where its ownership ends (at most `limit`); NULL: none up to `*end`. */
+struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uint64_t limit, uint64_t *end);
+/* The buffer of that class at that cell, or NULL. */
+struct tb_buffer *tb_map_find(tb_engine *e, uint32_t file, uint32_t class_index, uint64_t cell);
+/* Every buffer of a locked stripe; `act` may drop the one it is given. */
+void tb_map_each(tb_engine *e, uint32_t stripe, void (*act)(tb_engine *e, struct tb_buffer *b));
+/* Publish an ALLOCATED buffer whose bytes and intervals are in place. */
+void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell);
+/* Publish `b` in the place of `old`, which becomes RETAINED as its predecessor. */
+void tb_map_replace(tb_engine *e, struct tb_buffer *b, struct tb_buffer *old);
+/* Take a buffer out of hash and list and free it, with its predecessor. */
+void tb_map_drop(tb_engine *e, struct tb_buffer *b);
+/* Note that a buffer may have become dirty or clean. */
+void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b);
+/* Change flags of a published buffer, and what the file counts of them. */
+void tb_map_flag(tb_engine *e, struct tb_buffer *b, uint16_t set, uint16_t clear);
+/* No journal record stands on its bytes any more. */
+void tb_map_forget_record(tb_engine *e, struct tb_buffer *b);
+
+/* Takes the locks itself, by trying: drop `b` if it is still clean.  False where it could not. */
+bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b);
+
+static inline __attribute__((always_inline)) bool tb_buffer_is_dirty(const struct tb_buffer *b)
+{
+    return b->dirty_hi > b->dirty_lo;
+}
+
+/* Nothing is lost when it is dropped. */
+static inline __attribute__((always_inline)) bool tb_buffer_is_clean(const struct tb_buffer *b)
+{
+    return !tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_JOURNALED) && b->prev == TB_NONE;
+}
+
+/* For a holder of the cell's chunk: what has gone elsewhere is another chunk's to change, and differs. */
+static TB_UNLOCKED __attribute__((unused)) bool tb_buffer_is_at(const struct tb_buffer *b, uint32_t file, uint64_t cell)
+{
+    return b->state == TB_BUFFER_LIVE && b->file == file && b->cell == cell;
+}
+
+/* Release the predecessors that journal records stood on. */
+void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b);
+
+/* Nothing is published, changed or dropped until unlock_all. */
+void tb_map_lock_all(tb_engine *e);
+void tb_map_unlock_all(tb_engine *e);
+
+/* For the repair: the list alone; the file is locked. */
+#define TB_MOVING (TB_NONE - 1) /* file_prev of a buffer on its way to the front of the list */
+void tb_map_list_insert(tb_engine *e, struct tb_buffer *b);
+void tb_map_list_remove(tb_engine *e, struct tb_buffer *b);
+
+#endif

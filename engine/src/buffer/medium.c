@@ -1,0 +1,93 @@
+#include "buffer/medium.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/copy.h"
+
+#define POPULATE_FROM (64u << 10)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+int tb_io_write_all(struct tb_io *io, int fd, const void *from, size_t n, uint64_t offset)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t w = io->ops->pwrite(io, fd, (const char *)from + done, n - done, (off_t)(offset + done));
+        if (w < 0 && w != -EINTR)
+            return (int)w;
+        if (w == 0)
+            return -EIO;
+        done += w > 0 ? (size_t)w : 0;
+    }
+    return 0;
+}
+
+ssize_t tb_io_read_all(struct tb_io *io, int fd, void *to, size_t n, uint64_t offset)
+{
+    size_t done = 0;
+    while (done < n) {
+        ssize_t r = io->ops->pread(io, fd, (char *)to + done, n - done, (off_t)(offset + done));
+        if (r < 0 && r != -EINTR)
+            return r;
+        if (r == 0)
+            break;
+        done += r > 0 ? (size_t)r : 0;
+    }
+    return (ssize_t)done;
+}
+
+uint64_t tb_medium_offset(const tb_engine *e, const struct tb_buffer *b, uint32_t lo)
+{
+    const struct tb_layout_slab *l = tb_slab_layout(e, b);
+    return l->data_offset + (uint64_t)(tb_buffer_number(e, b) - l->first_buffer) * l->buffer_size + lo;
+}
+
+/*
+ * Without huge pages a fresh process takes a fault for every page of the region
+ * it touches.  A large transfer maps its whole buffer in one call instead, once.
+ */
+static char *memory_of(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n)
+{
+    char *at = e->region.base + tb_medium_offset(e, b, 0);
+    uint32_t number = tb_buffer_number(e, b);
+    uint8_t bit = (uint8_t)(1u << (number % 8));
+    if (n >= POPULATE_FROM && !(e->populated[number / 8] & bit)) {
+        madvise(at, tb_buffer_size(e, b), MADV_POPULATE_WRITE); /* older kernels refuse: faults then, as before */
+        e->populated[number / 8] |= bit;
+    }
+    return at + lo;
+}
+
+static void charge_memory(tb_engine *e, uint32_t tier, enum tb_charge kind, uint32_t n)
+{
+    const struct tb_config_tier *t = &e->header->config.tiers[tier];
+    if (t->modelled)
+        tb_model_charge(&t->model, &e->header->tier_clock[tier], kind, n);
+}
+
+int tb_medium_read(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n, void *to)
+{
+    uint32_t tier = tb_slab_layout(e, b)->tier;
+    assert(lo + n <= tb_buffer_size(e, b));
+    if (tb_tier_is_memory(e, tier)) {
+        tb_copy_out(to, memory_of(e, b, lo, n), n);
+        charge_memory(e, tier, TB_CHARGE_READ, n);
+        return 0;
+    }
+    ssize_t r = tb_io_read_all(e->tier[tier], e->slab_fd[b->slab], to, n, tb_medium_offset(e, b, lo));
+    return r < 0 ? (int)r : r == (ssize_t)n ? 0 : -EIO;
+}
+
+int tb_medium_write(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n, const void *from)
+{
+    uint32_t tier = tb_slab_layout(e, b)->tier;
+    assert(lo + n <= tb_buffer_size(e, b));
+    if (tb_tier_is_memory(e, tier)) {
+        tb_copy_in(memory_of(e, b, lo, n), from, n);
+        charge_memory(e, tier, TB_CHARGE_WRITE, n);
+        return 0;
+    }
+    return tb_io_write_all(e->tier[tier], e->slab_fd[b->slab], from, n, tb_medium_offset(e, b, lo));
+}

@@ -1,0 +1,244 @@
+/*
+ * A file's buffers as a whole: who may flush or cut them, which there are, and
+ * cutting them at a new length.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/kill_point.h"
+#include "buffer/interval.h"
+#include "buffer/map.h"
+#include "file/file.h"
+#include "journal/journal.h"
+
+#define WANTED_NS (500u * TB_CLAIM_LOOK_NS) /* a waiter looks far more often, also on a busy machine; one that was killed is forgotten */
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+bool tb_file_claim_is_wanted(const tb_engine *e, uint32_t file)
+{
+    return e->header->claim_wanted == file && now_ns() - e->header->claim_wanted_ns < WANTED_NS;
+}
+
+static void note_wanted(tb_engine *e, uint32_t file)
+{
+    e->header->claim_wanted = file;
+    e->header->claim_wanted_ns = now_ns();
+}
+
+/* Who has it is not waited for; others who wait say so again at once. */
+static void note_done(tb_engine *e, uint32_t file, const struct tb_wait *wait)
+{
+    if (wait->since_ns)
+        atomic_compare_exchange_strong(&e->header->claim_wanted, &file, TB_NONE);
+    tb_wait_end(wait);
+}
+
+/* Who no longer looks is not waited for. */
+void tb_file_let_others_claim(const tb_engine *e, uint32_t file)
+{
+    while (tb_file_claim_is_wanted(e, file) && !e->region.files[file].flusher)
+        nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
+}
+
+bool tb_file_try_claim(tb_engine *e, uint32_t file)
+{
+    struct tb_file *f = &e->region.files[file];
+    uint32_t holder = 0;
+    if (atomic_compare_exchange_strong(&f->flusher, &holder, e->slot + 1))
+        return true;
+    return tb_slot_is_dead(e, holder - 1) && atomic_compare_exchange_strong(&f->flusher, &holder, e->slot + 1);
+}
+
+bool tb_file_claim(tb_engine *e, uint32_t file)
+{
+    struct tb_wait wait = {0, 0};
+    for (;;) {
+        int stripe = tb_file_lock(e, file);
+        bool live = e->region.files[file].magic == TB_FILE_MAGIC;
+        bool claimed = live && tb_file_try_claim(e, file);
+        uint32_t holder = e->region.files[file].flusher;
+        tb_file_unlock(e, stripe);
+        if (!live || claimed)
+            return note_done(e, file, &wait), claimed;
+        tb_wait_go_on(&wait, holder ? e->region.clients[holder - 1].pid : 0);
+        note_wanted(e, file);
+        nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
+    }
+}
+
+void tb_file_unclaim(tb_engine *e, uint32_t file)
+{
+    assert(e->region.files[file].flusher == e->slot + 1);
+    e->region.files[file].flusher = 0;
+    tb_file_release(e, file); /* nobody may be left to do it */
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct tb_buffer_ref *x = a, *y = b;
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* How many of them the list has; exact, as counts and flags move under the file's lock. */
+static uint32_t count_of(const struct tb_file *f, enum tb_buffers_which which)
+{
+    return which == TB_BUFFERS_ALL ? f->n_buffers : which == TB_BUFFERS_DIRTY ? f->n_dirty : f->n_dirty - f->n_durable;
+}
+
+/* Other flags than these may change at this moment.  What is not LIVE is about to go; a killed client may have left it so. */
+static TB_UNLOCKED bool is_one_of(const struct tb_buffer *b, enum tb_buffers_which which)
+{
+    uint16_t flags = b->flags;
+    return b->state == TB_BUFFER_LIVE &&
+           (which == TB_BUFFERS_ALL ||
+            (flags & TB_BUFFER_DIRTY && (which == TB_BUFFERS_DIRTY || !(flags & TB_BUFFER_DURABLE))));
+}
+
+/* The latest to become dirty stand in front: the walk ends with the last one that counts. */
+struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, enum tb_buffers_which which, uint32_t *n)
+{
+    const struct tb_file *f = &e->region.files[file];
+    int stripe = tb_file_lock(e, file);
+    uint32_t want = *n = count_of(f, which), found = 0;
+    struct tb_buffer_ref *refs = want ? malloc(want * sizeof(*refs)) : NULL;
+    for (uint32_t i = refs ? f->first : TB_NONE; i != TB_NONE && found < want; i = e->region.buffers[i].file_next) {
+        const struct tb_buffer *b = &e->region.buffers[i];
+        if (is_one_of(b, which))
+            refs[found++] = (struct tb_buffer_ref){i, b->cell, tb_buffer_start(e, b)};
+    }
+    tb_file_unlock(e, stripe);
+    if (refs)
+        *n = found;
+    if (found)
+        qsort(refs, found, sizeof(*refs), by_start);
+    return refs;
+}
+
+static bool cut_one(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint64_t length)
+{
+    struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    int stripe = tb_chunk_lock(e, file, ref->start);
+    if (stripe < 0)
+        return true;
+    bool there = tb_buffer_is_at(b, file, ref->cell);
+    if (there && ref->start >= length) {
+        tb_map_drop(e, b);
+    } else if (there && ref->start + b->valid_hi > length) {
+        tb_interval_cut(e, b, (uint32_t)(length - ref->start));
+        tb_map_count_dirty(e, b);
+    }
+    tb_chunk_unlock(e, stripe);
+    return there;
+}
+
+static bool drop_if_clean(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint64_t unused)
+{
+    struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    int stripe = tb_chunk_lock(e, file, ref->start);
+    (void)unused;
+    if (stripe < 0)
+        return true;
+    bool there = tb_buffer_is_at(b, file, ref->cell);
+    if (there && tb_buffer_is_clean(b))
+        tb_map_drop(e, b);
+    tb_chunk_unlock(e, stripe);
+    return there;
+}
+
+/* Until every buffer of the list was met where it was: one that moved meanwhile stands elsewhere now. */
+static void with_each(tb_engine *e, uint32_t file, uint64_t length,
+                      bool (*act)(tb_engine *, uint32_t, const struct tb_buffer_ref *, uint64_t))
+{
+    bool missed;
+    do {
+        uint32_t n;
+        struct tb_buffer_ref *refs = tb_file_buffers(e, file, TB_BUFFERS_ALL, &n);
+        assert(refs || !n);
+        missed = false;
+        for (uint32_t i = 0; i < n; i++)
+            missed |= !act(e, file, &refs[i], length);
+        free(refs);
+    } while (missed);
+}
+
+void tb_file_cut(tb_engine *e, uint32_t file, uint64_t length)
+{
+    with_each(e, file, length, cut_one);
+}
+
+void tb_file_drop_clean(tb_engine *e, uint32_t file)
+{
+    with_each(e, file, 0, drop_if_clean);
+}
+
+static bool is_journaled(tb_engine *e, uint32_t file)
+{
+    uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(e, file, TB_BUFFERS_ALL, &n);
+    bool journaled = n && !refs;
+    for (uint32_t i = 0; refs && i < n && !journaled; i++) {
+        const struct tb_buffer *b = &e->region.buffers[refs[i].buffer];
+        journaled = b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE;
+    }
+    free(refs);
+    return journaled;
+}
+
+/*
+ * The PFS may take a removal or a replacement back when the node crashes, until its
+ * directory is synced: then the file is there again and its promised bytes must be too.
+ */
+static int sync_removal(tb_engine *e, const struct tb_file *f)
+{
+    char path[TB_PATH_MAX];
+    tb_file_path(e, f, path, sizeof(path));
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        return 0;
+    slash[slash == path] = '\0';
+    int fd = e->pfs->ops->open(e->pfs, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd == -ENOENT ? 0 : fd;
+    int rc = e->pfs->ops->fsync(e->pfs, fd, false);
+    e->pfs->ops->close(e->pfs, fd);
+    return rc;
+}
+
+void tb_file_forget_claimed(tb_engine *e, uint32_t file)
+{
+    struct tb_file *f = &e->region.files[file];
+    int stripe = tb_file_lock(e, file);
+    bool is_void = f->flags & TB_FILE_UNLINKED && !f->n_open;
+    tb_file_unlock(e, stripe);
+    if (!is_void)
+        return;
+    f->error = 0;
+    bool journaled = f->n_buffers && tb_journal_has_records(e);
+    if (journaled && is_journaled(e, file) && sync_removal(e, f))
+        return; /* the records and what they stand on are kept until the instance ends */
+    TB_STEP("removal synced");
+    if (journaled && tb_journal_drop(e, file, 0, 0, 0) == 0)
+        tb_journal_sync(e);
+    TB_STEP("forget");
+    tb_file_cut(e, file, 0);
+    if (journaled)
+        tb_journal_trim(e);
+}
+
+void tb_file_forget(tb_engine *e, uint32_t file)
+{
+    if (!tb_file_claim(e, file))
+        return;
+    tb_file_forget_claimed(e, file);
+    tb_file_unclaim(e, file);
+}

@@ -1,0 +1,165 @@
+#include "buffer/slab.h"
+
+#include "base/kill_point.h"
+#include "buffer/heat.h"
+#include "buffer/map.h"
+
+#define RECLAIM_LOOKS 4096u  /* records looked at before a slab counts as full */
+#define RECLAIM_CHOICE 8u   /* of so many clean buffers the coldest goes */
+
+/* The holder died inside: the head may be marked otherwise than as free; the count may be off by one. */
+static void repair_free_list(tb_engine *e, struct tb_slab *slab)
+{
+    uint32_t n = 0;
+    if (slab->free != TB_NONE)
+        e->region.buffers[slab->free].state = TB_BUFFER_FREE;
+    for (uint32_t i = slab->free; i != TB_NONE; i = e->region.buffers[i].next)
+        n++;
+    slab->n_free = n;
+}
+
+static void lock_slab(tb_engine *e, struct tb_slab *slab)
+{
+    if (tb_lock_take(&slab->lock) == TB_LOCK_ORPHANED)
+        repair_free_list(e, slab);
+}
+
+void tb_slabs_mend(tb_engine *e)
+{
+    for (uint32_t s = 0; s < e->header->layout.n_slabs; s++) {
+        lock_slab(e, &e->header->slab[s]);
+        tb_lock_drop(&e->header->slab[s].lock);
+    }
+}
+
+static struct tb_buffer *take_free(tb_engine *e, uint32_t s)
+{
+    struct tb_slab *slab = &e->header->slab[s];
+    struct tb_buffer *b = NULL;
+    if (slab->free == TB_NONE)
+        return NULL;
+    lock_slab(e, slab);
+    uint32_t i = slab->free;
+    if (i != TB_NONE) {
+        b = &e->region.buffers[i];
+        b->client = (uint16_t)e->slot;
+        TB_STEP("take");
+        b->state = TB_BUFFER_ALLOCATED;
+        TB_STEP("taken");
+        slab->free = b->next;
+        TB_STEP("free list");
+        slab->n_free--;
+    }
+    tb_lock_drop(&slab->lock);
+    return b;
+}
+
+static TB_UNLOCKED bool is_reclaimable(const struct tb_buffer *b)
+{
+    return b->state == TB_BUFFER_LIVE && tb_buffer_is_clean(b);
+}
+
+/* The coldest of the next few clean buffers, NULL where none is colder than `limit`. */
+static struct tb_buffer *choose(tb_engine *e, uint32_t s, uint32_t limit, uint32_t *looks)
+{
+    struct tb_slab *slab = &e->header->slab[s];
+    const struct tb_layout_slab *l = &e->header->layout.slab[s];
+    struct tb_buffer *best = NULL;
+    uint32_t coldest = limit;
+    for (uint32_t met = 0; met < RECLAIM_CHOICE && *looks && coldest; --*looks) {
+        struct tb_buffer *b = &e->region.buffers[l->first_buffer + slab->hand++ % l->n_buffers];
+        if (!is_reclaimable(b))
+            continue;
+        met++;
+        uint32_t heat = tb_heat_seen(e, b);
+        if (heat >= coldest)
+            continue;
+        coldest = heat;
+        best = b;
+    }
+    return best;
+}
+
+/* Drop one clean buffer, coldest of a few in the order of the hand; only try-locks, since the caller may hold a chunk. */
+static bool reclaim(tb_engine *e, uint32_t s, uint32_t limit)
+{
+    struct tb_slab *slab = &e->header->slab[s];
+    uint32_t n = e->header->layout.slab[s].n_buffers, looks = n < RECLAIM_LOOKS ? n : RECLAIM_LOOKS;
+    while (slab->n_clean && looks) {
+        struct tb_buffer *b = choose(e, s, limit, &looks);
+        if (b && tb_map_drop_clean(e, b))
+            return true;
+        if (!b && limit != TB_HEAT_ANY)
+            return false; /* the next one who asks looks further on */
+    }
+    return false;
+}
+
+struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t s, uint32_t limit)
+{
+    struct tb_buffer *b = take_free(e, s);
+    while (!b && limit && reclaim(e, s, limit))
+        b = take_free(e, s);
+    if (b) {
+        b->file = TB_NONE;
+        b->valid_lo = b->valid_hi = b->dirty_lo = b->dirty_hi = 0;
+        b->fragment = b->prev = TB_NONE;
+        b->flags = 0;
+        b->heat = 0;
+        e->header->tier[e->header->layout.slab[s].tier].used += e->header->layout.slab[s].buffer_size;
+    }
+    return b;
+}
+
+void tb_slab_give(tb_engine *e, struct tb_buffer *b)
+{
+    struct tb_slab *slab = &e->header->slab[b->slab];
+    assert(b->state != TB_BUFFER_FREE && b->fragment == TB_NONE && b->prev == TB_NONE);
+    tb_counters(e, b)->used -= tb_buffer_size(e, b);
+    b->version++;
+    lock_slab(e, slab);
+    b->next = slab->free;
+    b->client = (uint16_t)e->slot;
+    b->state = TB_BUFFER_ALLOCATED; /* killed here, it is found by its client; behind the next store, by the lock */
+    TB_STEP("give back");
+    slab->free = tb_buffer_number(e, b);
+    TB_STEP("given back");
+    b->state = TB_BUFFER_FREE;
+    slab->n_free++;
+    tb_lock_drop(&slab->lock);
+}
+
+/* Largest buffers that the bytes fill come first, then the smallest that holds them all. */
+struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint32_t limit)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint32_t first = l->tier_first_slab[tier], n = e->header->config.tiers[tier].n_slabs;
+    bool tried[TB_MAX_SLABS] = {false};
+    for (uint32_t k = 0; k < n; k++) {
+        int best = -1;
+        for (uint32_t s = 0; s < n; s++) {
+            if (tried[s])
+                continue;
+            uint64_t size = l->slab[first + s].buffer_size, b = best < 0 ? 0 : l->slab[first + (uint32_t)best].buffer_size;
+            bool fills = size <= bytes, best_fills = best >= 0 && b <= bytes;
+            if (best < 0 || (fills ? !best_fills || size > b : !best_fills && size < b))
+                best = (int)s;
+        }
+        tried[best] = true;
+        struct tb_buffer *taken = tb_slab_take(e, first + (uint32_t)best, limit);
+        if (taken)
+            return taken;
+    }
+    if (limit == TB_HEAT_ANY)
+        e->header->tier[tier].waits++;
+    return NULL;
+}
+
+uint64_t tb_tier_room(const tb_engine *e, uint32_t tier)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint64_t room = 0;
+    for (uint32_t s = l->tier_first_slab[tier], n = s + e->header->config.tiers[tier].n_slabs; s < n; s++)
+        room += (uint64_t)(e->header->slab[s].n_free + e->header->slab[s].n_clean) * l->slab[s].buffer_size;
+    return room;
+}

@@ -1,0 +1,25 @@
+/*
+ * Buffers of one size in one tier: taken from a free list, given back, reclaimed
+ * when clean.  The free list is changed under the slab's lock by single stores,
+ * the taker noted first, so that a killed client leaks nothing that repair can't find.
+ */
+#ifndef TB_SLAB_H
+#define TB_SLAB_H
+
+#include "region/handle.h"
+
+/*
+ * A buffer in state ALLOCATED, or NULL where the slab has none: one that is free,
+ * else a clean one colder than `limit` (buffer/heat.h; 0: free ones only) is reclaimed.
+ */
+struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t slab, uint32_t limit);
+/* Give back a buffer that is in no hash and no list. */
+void tb_slab_give(tb_engine *e, struct tb_buffer *b);
+/* A buffer of `tier` for the byte at `offset` of a transfer of `bytes`, best fitting slab first. */
+struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint32_t limit);
+/* Mend the free lists that killed clients left locked. */
+void tb_slabs_mend(tb_engine *e);
+/* Bytes that buffers of the tier could still take: free and clean ones. */
+uint64_t tb_tier_room(const tb_engine *e, uint32_t tier);
+
+#endif

@@ -1,0 +1,87 @@
+/* The end of a move: some buffers take the place of others, in steps of which each can be undone or ended. */
+#include "base/kill_point.h"
+#include "buffer/interval.h"
+#include "buffer/map.h"
+#include "tiering/move.h"
+
+/* A journal record may stand on a predecessor: it goes on standing on it. */
+static void hand_over_prev(struct tb_buffer *from, struct tb_buffer *to)
+{
+    to->prev = from->prev;
+    from->prev = TB_NONE;
+}
+
+/* Emptied first: should we be killed while it is taken out, what is left of it holds nothing. */
+static void leave(tb_engine *e, struct tb_buffer *b)
+{
+    tb_interval_empty(e, b);
+    tb_map_count_dirty(e, b);
+    tb_map_drop(e, b);
+}
+
+void tb_move_publish(tb_engine *e, int stripe, const uint32_t *from, uint32_t n_from, const uint32_t *to, uint32_t n_to)
+{
+    _Atomic uint32_t *step = &e->region.locks->chunk[stripe].moving;
+    struct tb_buffer *all = e->region.buffers;
+    uint32_t file = all[from[0]].file;
+    *step = TB_MOVE_PUBLISHING;
+    for (uint32_t i = 0; i < n_from; i++)
+        all[from[i]].flags |= TB_BUFFER_LEAVING;
+    TB_STEP("move leaving");
+    for (uint32_t i = 0; i < n_to; i++) {
+        all[to[i]].flags |= TB_BUFFER_ARRIVING;
+        tb_map_publish(e, &all[to[i]], file, all[to[i]].cell);
+        TB_STEP("move published");
+    }
+    *step = TB_MOVE_DROPPING;
+    if (n_from == 1 && n_to == 1 && all[from[0]].prev != TB_NONE)
+        hand_over_prev(&all[from[0]], &all[to[0]]);
+    TB_STEP("move handed over");
+    for (uint32_t i = 0; i < n_from; i++)
+        leave(e, &all[from[i]]);
+    TB_STEP("move left");
+    for (uint32_t i = 0; i < n_to; i++)
+        all[to[i]].flags &= (uint16_t)~TB_BUFFER_ARRIVING;
+    *step = TB_MOVE_NONE;
+}
+
+static void undo(tb_engine *e, struct tb_buffer *b)
+{
+    b->flags &= (uint16_t)~TB_BUFFER_LEAVING;
+    if (b->flags & TB_BUFFER_ARRIVING)
+        leave(e, b);
+}
+
+/* The arriving one at the same cell that had been given the predecessor, or was about to be. */
+static void rescue_prev(tb_engine *e, struct tb_buffer *b)
+{
+    uint32_t c = tb_slab_layout(e, b)->class_index;
+    struct tb_buffer *to = tb_map_find(e, b->file, c, b->cell); /* the newer one stands first */
+    if (to && to != b && to->flags & TB_BUFFER_ARRIVING)
+        hand_over_prev(b, to);
+}
+
+static void end(tb_engine *e, struct tb_buffer *b)
+{
+    b->flags &= (uint16_t)~TB_BUFFER_ARRIVING;
+    if (b->flags & TB_BUFFER_LEAVING)
+        leave(e, b);
+}
+
+static void rescue(tb_engine *e, struct tb_buffer *b)
+{
+    if (b->flags & TB_BUFFER_LEAVING && b->prev != TB_NONE)
+        rescue_prev(e, b);
+}
+
+void tb_move_repair(tb_engine *e, uint32_t stripe)
+{
+    _Atomic uint32_t *step = &e->region.locks->chunk[stripe].moving;
+    if (*step == TB_MOVE_PUBLISHING)
+        tb_map_each(e, stripe, undo);
+    if (*step == TB_MOVE_DROPPING) {
+        tb_map_each(e, stripe, rescue);
+        tb_map_each(e, stripe, end);
+    }
+    *step = TB_MOVE_NONE;
+}

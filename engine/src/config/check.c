@@ -1,0 +1,121 @@
+/* What a configuration needs of this machine: directories, room, a file system that keeps what it is told. */
+#include <errno.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "config/config.h"
+
+#define MIB(bytes) ((unsigned long long)(bytes) >> 20)
+
+static int refuse_directory(const struct tb_config *c, const char *key, const char *path, struct tb_error *err)
+{
+    struct stat st;
+    const char *wrong = NULL;
+    if (!path[0])
+        wrong = "is missing";
+    else if (stat(path, &st))
+        wrong = strerror(errno);
+    else if (!S_ISDIR(st.st_mode))
+        wrong = "not a directory";
+    else if (access(path, R_OK | W_OK | X_OK))
+        wrong = "not writable";
+    if (wrong)
+        snprintf(err->text, sizeof(err->text), "%.400s: %s: %.400s: %s; allowed: a directory that exists and is writable",
+                 c->file, key, path, wrong);
+    return wrong ? -EINVAL : 0;
+}
+
+static int check_tier(const struct tb_config *c, uint32_t t, struct tb_error *err)
+{
+    const struct tb_config_tier *tier = &c->tiers[t];
+    struct statfs fs;
+    char key[64];
+    snprintf(key, sizeof(key), "tiers[%u].path", t);
+    if (tier->medium != TB_MEDIUM_DIRECTORY)
+        return 0;
+    if (refuse_directory(c, key, tier->path, err))
+        return -EINVAL;
+    if (statfs(tier->path, &fs))
+        return -errno;
+    if ((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < tier->capacity) {
+        snprintf(err->text, sizeof(err->text), "%.300s: tiers[%u].capacity: %llu MiB, and %.300s has %llu MiB free; allowed: what fits",
+                 c->file, t, MIB(tier->capacity), tier->path, MIB((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize));
+        return -EINVAL;
+    }
+    if (c->fsync == TB_FSYNC_TIER && !c->allow_volatile && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)) {
+        snprintf(err->text, sizeof(err->text),
+                 "%.300s: tiers[%u].path: %.300s is on a tmpfs, which loses what fsync: tier promises; allowed: a persistent "
+                 "file system (or allow_volatile: true in tests)", c->file, t, tier->path);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* Pages of this size that nobody has or is promised. */
+static uint64_t free_huge_pages(uint64_t page)
+{
+    char path[96];
+    unsigned long long n[2] = {0, 0};
+    static const char *const names[] = {"free", "resv"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%llukB/%s_hugepages", (unsigned long long)page >> 10, names[i]);
+        FILE *f = fopen(path, "re");
+        if (f && fscanf(f, "%llu", &n[i]) != 1)
+            n[i] = 0;
+        if (f)
+            fclose(f);
+    }
+    return n[0] > n[1] ? n[0] - n[1] : 0;
+}
+
+static int check_hugetlb(const struct tb_config *c, uint64_t region_bytes, uint64_t page, struct tb_error *err)
+{
+    uint64_t needed = (region_bytes + page - 1) / page;
+    if (c->region.page % page)
+        snprintf(err->text, sizeof(err->text), "%.300s: region.page: %llu bytes, and %.300s has pages of %llu; allowed: a multiple of them",
+                 c->file, (unsigned long long)c->region.page, c->region.directory, (unsigned long long)page);
+    else if (free_huge_pages(page) < needed)
+        snprintf(err->text, sizeof(err->text),
+                 "%.300s: region.directory: %.300s: the region needs %llu huge pages and %llu are free; allowed: a smaller memory tier "
+                 "(tiers[].capacity), or more pages (vm.nr_hugepages)",
+                 c->file, c->region.directory, (unsigned long long)needed, (unsigned long long)free_huge_pages(page));
+    else
+        return 0;
+    return -EINVAL;
+}
+
+static int check_region(const struct tb_config *c, uint64_t region_bytes, struct tb_error *err)
+{
+    struct statfs fs;
+    const char *directory = c->region.directory[0] ? c->region.directory : "/dev/shm";
+    if (c->region.directory[0] && refuse_directory(c, "region.directory", directory, err))
+        return -EINVAL;
+    if (statfs(directory, &fs))
+        return -errno;
+    if (fs.f_type == HUGETLBFS_MAGIC)
+        return check_hugetlb(c, region_bytes, (uint64_t)fs.f_bsize, err);
+    if (c->region.directory[0] && fs.f_type != TMPFS_MAGIC) {
+        snprintf(err->text, sizeof(err->text), "%.400s: region.directory: %.400s is on no memory; allowed: a directory of a tmpfs or hugetlbfs",
+                 c->file, directory);
+        return -EINVAL;
+    }
+    if ((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize >= region_bytes)
+        return 0;
+    snprintf(err->text, sizeof(err->text),
+             "%.300s: the region needs %llu MiB and %.200s has %llu MiB free; allowed: a smaller memory tier (tiers[].capacity) "
+             "or max_files, or a larger %.200s (mount -o remount,size=...)",
+             c->file, MIB(region_bytes) + 1, directory, MIB((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize), directory);
+    return -EINVAL;
+}
+
+int tb_config_check_paths(const struct tb_config *c, uint64_t region_bytes, struct tb_error *err)
+{
+    int rc = c->by_environment ? 0 : refuse_directory(c, "pfs.path", c->pfs.path, err);
+    for (uint32_t t = 0; t < c->n_tiers && !rc; t++)
+        rc = check_tier(c, t, err);
+    return rc ? rc : check_region(c, region_bytes, err);
+}

@@ -1,0 +1,180 @@
+#include "config/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TEXT_MAX (1u << 20) /* bytes; no configuration is as long */
+#define TOO_LONG "longer than a configuration can be; allowed: up to 1 MiB"
+
+static int refuse(struct tb_error *err, const char *file, int error, const char *text)
+{
+    snprintf(err->text, sizeof(err->text), "%.900s: %s", file, text);
+    return -error;
+}
+
+static int find_directory(const char *file, char *directory)
+{
+    char *resolved = realpath(file, NULL);
+    if (!resolved)
+        return -errno;
+    char *slash = strrchr(resolved, '/');
+    *(slash == resolved ? slash + 1 : slash) = '\0';
+    int n = snprintf(directory, TB_PATH_MAX, "%s", resolved);
+    free(resolved);
+    return n < TB_PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* Up to `size` bytes, fewer only at the end of the file; or -errno. */
+static ssize_t read_up_to(int fd, char *buffer, size_t size)
+{
+    size_t n = 0;
+    while (n < size) {
+        ssize_t got = read(fd, buffer + n, size - n);
+        if (got == 0)
+            break;
+        if (got < 0 && errno != EINTR)
+            return -errno;
+        n += got > 0 ? (size_t)got : 0;
+    }
+    return (ssize_t)n;
+}
+
+static int read_all(int fd, const char *file, char **text, struct tb_error *err)
+{
+    char *buffer = malloc(TEXT_MAX + 1);
+    if (!buffer)
+        return refuse(err, file, ENOMEM, strerror(ENOMEM));
+    ssize_t n = read_up_to(fd, buffer, TEXT_MAX + 1);
+    int rc = 0;
+    if (n < 0)
+        rc = refuse(err, file, (int)-n, strerror((int)-n));
+    else if ((size_t)n > TEXT_MAX)
+        rc = refuse(err, file, EINVAL, TOO_LONG);
+    else if (memchr(buffer, '\0', (size_t)n))
+        rc = refuse(err, file, EINVAL, "holds a NUL byte; allowed: a text file");
+    if (rc) {
+        free(buffer);
+        return rc;
+    }
+    buffer[n] = '\0';
+    *text = buffer;
+    return 0;
+}
+
+/* Refuse by its kind what could block, never end, or take long to read. */
+static int check_kind(int fd, const char *file, struct tb_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return refuse(err, file, errno, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return refuse(err, file, EINVAL, "is a directory; allowed: a regular file");
+    if (S_ISFIFO(st.st_mode))
+        return refuse(err, file, EINVAL, "is a pipe; allowed: a regular file");
+    if (!S_ISREG(st.st_mode))
+        return refuse(err, file, EINVAL, "is a device; allowed: a regular file");
+    return st.st_size > TEXT_MAX ? refuse(err, file, EINVAL, TOO_LONG) : 0;
+}
+
+/* A pipe without a writer would make an open without O_NONBLOCK wait. */
+int tb_text_read(const char *file, char *directory, char **text, struct tb_error *err)
+{
+    int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return refuse(err, file, errno, strerror(errno));
+    int rc = check_kind(fd, file, err);
+    int found = rc ? 0 : find_directory(file, directory);
+    if (found)
+        rc = refuse(err, file, -found, strerror(-found));
+    if (!rc)
+        rc = read_all(fd, file, text, err);
+    close(fd);
+    return rc;
+}
+
+int tb_path_absolute(const char *directory, const char *path, char *out, size_t size)
+{
+    char joined[2 * TB_PATH_MAX];
+    int n = snprintf(joined, sizeof(joined), "%s/%s", path[0] == '/' ? "" : directory, path);
+    if (n >= (int)sizeof(joined))
+        return -ENAMETOOLONG;
+    size_t length = 0;
+    char *rest = joined;
+    for (char *part; (part = strsep(&rest, "/"));) {
+        if (!*part || strcmp(part, ".") == 0)
+            continue;
+        if (strcmp(part, "..") == 0) {
+            while (length > 0 && out[--length] != '/')
+                ;
+            continue;
+        }
+        size_t part_length = strlen(part);
+        if (length + part_length + 2 > size)
+            return -ENAMETOOLONG;
+        out[length] = '/';
+        memcpy(out + length + 1, part, part_length);
+        length += part_length + 1;
+    }
+    if (length == 0)
+        out[length++] = '/';
+    out[length] = '\0';
+    return 0;
+}
+
+bool tb_path_is_under(const char *path, const char *parent)
+{
+    size_t n = strlen(parent);
+    if (n == 1) /* "/" holds everything */
+        return true;
+    return strncmp(path, parent, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+int tb_text_expand(const char *text, char *out, size_t size)
+{
+    size_t used = 0;
+    while (*text) {
+        const char *end = NULL, *piece = text;
+        size_t length = 1;
+        if (strncmp(text, TB_VARIABLE_OPEN, 3) == 0 && (end = strstr(text, TB_VARIABLE_CLOSE))) {
+            char name[256];
+            snprintf(name, sizeof(name), "%.*s", (int)(end - text - 3), text + 3);
+            piece = getenv(name);
+            if (!piece) {
+                snprintf(out, size, "%s", name);
+                return -EINVAL;
+            }
+            length = strlen(piece);
+        }
+        if (used + length + 1 > size)
+            return -ENAMETOOLONG;
+        memcpy(out + used, piece, length);
+        used += length;
+        text = end ? end + 3 : text + 1;
+    }
+    out[used] = '\0';
+    return 0;
+}
+
+void tb_text_show(const char *text, char *out, size_t size)
+{
+    size_t used = 0;
+    while (*text && used + 6 <= size) { /* room for "${" and "...\0" */
+        if (strncmp(text, TB_VARIABLE_OPEN, 3) == 0) {
+            out[used++] = '$';
+            out[used++] = '{';
+            text += 3;
+        } else if (strncmp(text, TB_VARIABLE_CLOSE, 3) == 0) {
+            out[used++] = '}';
+            text += 3;
+        } else {
+            out[used++] = *text == '\n' ? ' ' : *text;
+            text++;
+        }
+    }
+    memcpy(out + used, *text ? "..." : "", *text ? 4 : 1);
+}

@@ -1,0 +1,43 @@
+/* A configuration as the YAML that tb_config_read reads. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "config/sizes.h"
+
+static void write_tier(FILE *out, const struct tb_config_tier *t)
+{
+    char capacity[32], block[32];
+    fprintf(out, "  - name: %s\n    medium: %s\n", t->name, t->medium == TB_MEDIUM_MEMORY ? "memory" : "directory");
+    if (t->medium == TB_MEDIUM_DIRECTORY)
+        fprintf(out, "    path: %s\n", t->path[0] ? t->path : "\"\"  # set before use");
+    fprintf(out, "    capacity: %s\n    block: %s\n    slabs:\n", tb_format_size(t->capacity, capacity, sizeof(capacity)),
+            tb_format_size(t->block, block, sizeof(block)));
+    for (uint32_t s = 0; s < t->n_slabs; s++)
+        fprintf(out, "      - {units: %u, share: %g}\n", t->slabs[s].units, t->slabs[s].share);
+    if (t->profiled)
+        fprintf(out, "    profile: {name: %s, write_bandwidth: %.9gMiB/s}\n", t->profile.name, t->profile.write_bandwidth / 1048576.0);
+    if (t->shared)
+        fputs("    shared: true\n", out);
+}
+
+int tb_config_write(const struct tb_config *c, const char *path, struct tb_error *err)
+{
+    FILE *out = path ? fopen(path, "w") : stdout;
+    if (!out) {
+        snprintf(err->text, sizeof(err->text), "%.900s: cannot write: %s", path, strerror(errno));
+        return -errno;
+    }
+    fprintf(out, "# imported from %s\nversion: 1\nmax_files: %u\npfs: {path: %s}\nmode: %s\nfsync: %s\n", c->file, c->max_files,
+            c->pfs.path[0] ? c->pfs.path : "\"${TB_ROOT}/pfs\"", tb_mode_name(c->prefixes[0].mode), tb_fsync_name(c->fsync));
+    fprintf(out, "flush: {policy: %s, threads: %u}\nplacement: {policy: %s}\ntiers:\n", tb_flush_name(c->flush.policy),
+            c->flush.threads, tb_policy_name(c->placement.policy));
+    for (uint32_t t = 0; t < c->n_tiers; t++)
+        write_tier(out, &c->tiers[t]);
+    if (path && fclose(out)) {
+        snprintf(err->text, sizeof(err->text), "%.900s: cannot write: %s", path, strerror(errno));
+        return -errno;
+    }
+    return 0;
+}

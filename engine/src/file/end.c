@@ -1,0 +1,169 @@
+#include "file/end.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+
+#include "base/kill_point.h"
+#include "file/times.h"
+#include "journal/journal.h"
+#include "layer/data.h"
+#include "layer/names.h"
+#include "tiering/stage.h"
+
+/* The journal learns of it: a crash that took the change back would leave neither old bytes nor the new length. */
+static int tell_journal(tb_engine *e, uint32_t file, struct tb_io *io, int fd, uint64_t length)
+{
+    TB_STEP("truncated");
+    int rc = io->ops->fsync(io, fd, true);
+    rc = rc ? rc : tb_journal_drop(e, file, length, 0, 0);
+    rc = rc ? rc : tb_journal_sync(e);
+    TB_STEP("truncation recorded");
+    return rc;
+}
+
+static int set_backing(tb_engine *e, uint32_t file, int fd, uint64_t length, bool shrinks)
+{
+    struct tb_io *io = tb_file_io(e, file);
+    int own = fd < 0 ? tb_target_open(e, file, O_WRONLY) : fd;
+    int rc = own < 0 ? own : io->ops->ftruncate(io, own, (off_t)length);
+    if (!rc && shrinks && e->region.files[file].n_buffers && tb_journal_has_records(e))
+        rc = tell_journal(e, file, io, own, length);
+    if (fd < 0 && own >= 0)
+        io->ops->close(io, own);
+    return rc;
+}
+
+static void set_buffers(tb_engine *e, uint32_t file, uint64_t length, bool shrinks)
+{
+    struct tb_file *f = &e->region.files[file];
+    if (shrinks)
+        tb_file_cut(e, file, length);
+    TB_STEP("buffers cut");
+    f->size = length;
+    if (f->written_ns > 0)
+        tb_times_written(f);
+}
+
+/* From here on it will be done, whoever does it. */
+static void begin(tb_engine *e, uint32_t file, uint64_t length)
+{
+    struct tb_file *f = &e->region.files[file];
+    f->cut_to = length;
+    TB_STEP("cut to");
+    tb_layer_mark(e, file, TB_FILE_CUTTING | TB_FILE_HELD);
+    tb_file_note_change(e, f); /* a client that is killed before it has said so may have cut */
+    tb_stage_void(e);
+}
+
+static void finish(tb_engine *e, struct tb_file *f)
+{
+    tb_file_note_change(e, f);
+    TB_STEP("length set");
+    f->flags &= ~(uint32_t)(TB_FILE_CUTTING | TB_FILE_HELD);
+}
+
+/* The caller has claimed the file, so that no flush writes old bytes after the new end.  Readers see the new length before any byte goes. */
+static int set(tb_engine *e, uint32_t file, int fd, uint64_t length)
+{
+    struct tb_file *f = &e->region.files[file];
+    uint64_t before = f->size;
+    bool shrinks = length < before;
+    begin(e, file, length);
+    if (shrinks) {
+        f->size = length;
+        f->n_cuts++;
+    }
+    TB_STEP("length told");
+    int rc = set_backing(e, file, fd, length, shrinks);
+    if (rc)
+        tb_file_raise_size(f, before); /* nothing went */
+    else
+        set_buffers(e, file, length, shrinks);
+    finish(e, f);
+    return rc;
+}
+
+/*
+ * What a killed client began, from its first step on: how far it came nobody knows.
+ * A backing file without a name can't be found without a descriptor; what it has
+ * after the new length shows again if the file is ever made longer.
+ */
+static void go_on(tb_engine *e, uint32_t file, int fd)
+{
+    struct tb_file *f = &e->region.files[file];
+    if (!tb_file_claim(e, file))
+        return;
+    begin(e, file, f->cut_to);
+    f->size = f->cut_to;
+    f->n_cuts++;
+    int rc = set_backing(e, file, fd, f->cut_to, true);
+    set_buffers(e, file, f->cut_to, true);
+    if (rc && !(f->flags & TB_FILE_UNLINKED))
+        f->error = rc;
+    finish(e, f);
+    tb_file_unclaim(e, file);
+}
+
+static bool is_cutting(const tb_engine *e, uint32_t file)
+{
+    return e->region.files[file].flags & TB_FILE_CUTTING;
+}
+
+static struct tb_lock *lock_of(tb_engine *e, uint32_t file)
+{
+    return &e->region.locks->end[file % TB_STRIPES].lock;
+}
+
+/* Its holder lives as long as it holds it: a change that is under way now is a killed client's. */
+int tb_end_lock(tb_engine *e, uint32_t file, int fd)
+{
+    int rc = tb_lock_take(lock_of(e, file));
+    if (rc < 0)
+        return rc;
+    if (is_cutting(e, file))
+        go_on(e, file, fd);
+    return (int)(file % TB_STRIPES);
+}
+
+void tb_end_unlock(tb_engine *e, int stripe)
+{
+    tb_lock_drop(&e->region.locks->end[stripe].lock);
+}
+
+int tb_end_set(tb_engine *e, uint32_t file, const struct tb_identity *id, int fd, uint64_t length)
+{
+    int stripe = tb_end_lock(e, file, fd);
+    if (stripe < 0)
+        return stripe;
+    bool claimed = tb_file_claim(e, file);
+    int rc = !claimed || (id && !tb_identity_is(&e->region.files[file], id)) ? -EAGAIN : set(e, file, fd, length);
+    if (claimed)
+        tb_file_unclaim(e, file);
+    tb_end_unlock(e, stripe);
+    return rc;
+}
+
+/* False: somebody holds the lock, who will. */
+static bool try_go_on(tb_engine *e, uint32_t file)
+{
+    if (tb_lock_try(lock_of(e, file)) < 0)
+        return false;
+    if (is_cutting(e, file))
+        go_on(e, file, -1);
+    tb_end_unlock(e, (int)(file % TB_STRIPES));
+    return true;
+}
+
+void tb_end_wait(tb_engine *e, uint32_t file)
+{
+    while (is_cutting(e, file) && !try_go_on(e, file))
+        nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
+}
+
+void tb_end_repair(tb_engine *e)
+{
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++)
+        if (is_cutting(e, i))
+            try_go_on(e, i);
+}

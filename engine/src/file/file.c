@@ -1,0 +1,347 @@
+#include "file/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "file/name_tree.h"
+#include "placement/placement.h"
+#include "tiering/stage.h"
+
+#define LONGEST_WALK 64u /* of a chain without its lock */
+
+static uint32_t bucket_of(const tb_engine *e, uint64_t device, uint64_t inode)
+{
+    uint64_t h = (inode + device * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
+    return (uint32_t)((h ^ h >> 31) % e->region.n_file_buckets);
+}
+
+/* Past an adapter's statx, which would answer for its own descriptors. */
+static int identify(int fd, const char *path, int flags, struct tb_identity *out)
+{
+    struct statx x;
+    if (syscall(SYS_statx, fd, path, flags, STATX_BASIC_STATS | STATX_BTIME, &x))
+        return -errno;
+    *out = (struct tb_identity){
+        .device = makedev(x.stx_dev_major, x.stx_dev_minor), .inode = x.stx_ino, .size = x.stx_size,
+        .birth_ns = x.stx_mask & STATX_BTIME ? x.stx_btime.tv_sec * 1000000000ll + x.stx_btime.tv_nsec : 0,
+        .mtime_ns = x.stx_mtime.tv_sec * 1000000000ll + x.stx_mtime.tv_nsec,
+        .ctime_ns = x.stx_ctime.tv_sec * 1000000000ll + x.stx_ctime.tv_nsec,
+        .links = x.stx_nlink, .regular = S_ISREG(x.stx_mode), .link = S_ISLNK(x.stx_mode),
+    };
+    return 0;
+}
+
+int tb_identity_of_fd(int fd, struct tb_identity *out)
+{
+    return identify(fd, "", AT_EMPTY_PATH, out);
+}
+
+int tb_identity_of_path(const char *path, struct tb_identity *out)
+{
+    return identify(AT_FDCWD, path, 0, out);
+}
+
+int tb_identity_of_name(const char *path, struct tb_identity *out)
+{
+    return identify(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, out);
+}
+
+static inline __attribute__((always_inline)) bool is_identity(const struct tb_file *f, const struct tb_identity *id)
+{
+    return f->magic == TB_FILE_MAGIC && f->inode == id->inode && f->device == id->device && f->birth_ns == id->birth_ns;
+}
+
+bool tb_identity_is(const struct tb_file *f, const struct tb_identity *id)
+{
+    return is_identity(f, id);
+}
+
+void tb_file_recount(tb_engine *e, struct tb_file *f)
+{
+    uint32_t prev = TB_NONE, n = 0, n_dirty = 0, n_durable = 0;
+    for (uint32_t i = f->first; i != TB_NONE; i = e->region.buffers[i].file_next) {
+        struct tb_buffer *b = &e->region.buffers[i];
+        b->file_prev = prev;
+        prev = i;
+        n++;
+        n_dirty += !!(b->flags & TB_BUFFER_DIRTY);
+        n_durable += b->flags & TB_BUFFER_DIRTY && b->flags & TB_BUFFER_DURABLE;
+    }
+    f->n_buffers = n;
+    f->n_dirty = n_dirty;
+    f->n_durable = n_durable;
+}
+
+/* The holder died in a list: forward links and flags are right, the rest is made from them. */
+static void repair_lists(tb_engine *e, uint32_t stripe)
+{
+    for (uint32_t bucket = stripe; bucket < e->region.n_file_buckets; bucket += TB_STRIPES)
+        for (uint32_t i = e->region.file_buckets[bucket]; i != TB_NONE; i = e->region.files[i].next)
+            tb_file_recount(e, &e->region.files[i]);
+}
+
+static int lock_stripe(tb_engine *e, uint32_t stripe)
+{
+    int rc = tb_lock_take(&e->region.locks->file[stripe].lock);
+    if (rc == TB_LOCK_ORPHANED)
+        repair_lists(e, stripe);
+    assert(rc >= 0);
+    return (int)stripe;
+}
+
+static uint32_t stripe_of(const tb_engine *e, uint32_t file)
+{
+    const struct tb_file *f = &e->region.files[file];
+    return bucket_of(e, f->device, f->inode) % TB_STRIPES;
+}
+
+/* A record that nothing holds may become another file's, of another stripe, until the lock is taken. */
+int tb_file_lock(tb_engine *e, uint32_t file)
+{
+    for (;;) {
+        int stripe = lock_stripe(e, stripe_of(e, file));
+        if ((uint32_t)stripe == stripe_of(e, file))
+            return stripe;
+        tb_file_unlock(e, stripe);
+    }
+}
+
+void tb_file_unlock(tb_engine *e, int stripe)
+{
+    tb_lock_drop(&e->region.locks->file[stripe].lock);
+}
+
+/* Without birth times an inode number of a file that is gone may be another's by now. */
+static inline __attribute__((always_inline)) bool is_found(const struct tb_file *f, const struct tb_identity *id)
+{
+    return is_identity(f, id) && (f->birth_ns || !(f->flags & TB_FILE_UNLINKED));
+}
+
+static uint32_t find_locked(tb_engine *e, const struct tb_identity *id)
+{
+    uint32_t i = e->region.file_buckets[bucket_of(e, id->device, id->inode)];
+    while (i != TB_NONE && !is_found(&e->region.files[i], id))
+        i = e->region.files[i].next;
+    return i;
+}
+
+static uint32_t take_record(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    tb_lock_take(&h->files_lock);
+    uint32_t i = h->free_file;
+    if (i != TB_NONE) {
+        h->free_file = e->region.files[i].next;
+        h->n_files++;
+    }
+    tb_lock_drop(&h->files_lock);
+    return i;
+}
+
+static void give_record(tb_engine *e, uint32_t i)
+{
+    struct tb_header *h = e->header;
+    tb_lock_take(&h->files_lock);
+    e->region.files[i].next = h->free_file;
+    h->free_file = i;
+    h->n_files--;
+    tb_lock_drop(&h->files_lock);
+}
+
+static int make_record(tb_engine *e, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
+{
+    uint32_t i = take_record(e);
+    if (i == TB_NONE)
+        return -ENFILE;
+    struct tb_file *f = &e->region.files[i];
+    memset(f, 0, sizeof(*f));
+    f->first = f->queue_next = TB_NONE;
+    int rc = tb_names_set(e, f, path);
+    if (rc) {
+        give_record(e, i);
+        return rc;
+    }
+    tb_place_note_name(e, f, path);
+    f->device = id->device;
+    f->inode = id->inode;
+    f->birth_ns = id->birth_ns;
+    f->size = f->backing_size = id->size;
+    f->backing_mtime_ns = id->mtime_ns;
+    f->backing_ctime_ns = id->ctime_ns;
+    f->flags = flags;
+    tb_file_note_change(e, f); /* who wrote it and made its name, and whether that is durable, is not known */
+    uint32_t *head = &e->region.file_buckets[bucket_of(e, id->device, id->inode)];
+    f->next = *head;
+    f->magic = TB_FILE_MAGIC;
+    *head = *out = i;
+    return 0;
+}
+
+/* Without a lock a chain may change under the walk, or lead into another. */
+static TB_UNLOCKED uint32_t find_unlocked(const tb_engine *e, const struct tb_identity *id)
+{
+    uint32_t i = e->region.file_buckets[bucket_of(e, id->device, id->inode)];
+    for (uint32_t n = 0; i < e->region.n_file_buckets && n < LONGEST_WALK; n++, i = e->region.files[i].next)
+        if (is_found(&e->region.files[i], id))
+            return i;
+    return TB_NONE;
+}
+
+TB_UNLOCKED bool tb_file_may_be_known(const tb_engine *e, const struct stat *st)
+{
+    uint32_t i = e->header->n_files ? e->region.file_buckets[bucket_of(e, st->st_dev, st->st_ino)] : TB_NONE;
+    for (uint32_t n = 0; i < e->region.n_file_buckets; n++, i = e->region.files[i].next)
+        if (n == LONGEST_WALK || (e->region.files[i].inode == st->st_ino && e->region.files[i].device == st->st_dev))
+            return true;
+    return false;
+}
+
+/* A file that somebody has open stays: one more needs no lock.  False: take it. */
+static bool join(tb_engine *e, const struct tb_identity *id, uint32_t *out)
+{
+    *out = find_unlocked(e, id);
+    if (*out == TB_NONE)
+        return false;
+    struct tb_file *f = &e->region.files[*out];
+    uint32_t n = f->n_open;
+    while (n && !atomic_compare_exchange_weak(&f->n_open, &n, n + 1))
+        ;
+    if (n && find_unlocked(e, id) != *out) { /* the record had become another file's */
+        if (tb_file_put(e, *out))
+            tb_file_forget(e, *out);
+        return false;
+    }
+    return n > 0;
+}
+
+/* One of several who have it open goes. */
+static bool leave(struct tb_file *f)
+{
+    uint32_t n = f->n_open;
+    while (n > 1 && !atomic_compare_exchange_weak(&f->n_open, &n, n - 1))
+        ;
+    return n > 1;
+}
+
+static bool is_as_last_seen(const struct tb_file *f, const struct tb_identity *id)
+{
+    return f->backing_size == id->size && f->backing_mtime_ns == id->mtime_ns && f->backing_ctime_ns == id->ctime_ns;
+}
+
+/*
+ * Another node or a program outside changed the file since we last saw it: what is
+ * clean here is old.  Believed under the lock that nobody opens a file without who
+ * would be its first, and asked for again there: what `id` says may be older than a
+ * write and its flush.  False: the buffers have to go first, unless they were `dropped`.
+ */
+static bool believe_backing(struct tb_file *f, int fd, const struct tb_identity *id, bool dropped)
+{
+    struct tb_identity now;
+    if (f->n_open || f->n_dirty || is_as_last_seen(f, id) || tb_identity_of_fd(fd, &now) || is_as_last_seen(f, &now))
+        return true;
+    if (f->n_buffers && !dropped)
+        return false;
+    f->size = f->backing_size = now.size;
+    f->backing_mtime_ns = now.mtime_ns;
+    f->backing_ctime_ns = now.ctime_ns;
+    return true;
+}
+
+/* Of a file that nobody has open: who opens it meanwhile comes here too. */
+static void drop_old(tb_engine *e, uint32_t file)
+{
+    if (!tb_file_claim(e, file)) /* it went by itself */
+        return;
+    tb_stage_void(e);
+    tb_file_drop_clean(e, file);
+    tb_file_unclaim(e, file);
+}
+
+int tb_file_get(tb_engine *e, int fd, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
+{
+    struct tb_identity now = *id;
+    for (bool dropped = false; !join(e, id, out); dropped = true) {
+        int stripe = lock_stripe(e, bucket_of(e, id->device, id->inode) % TB_STRIPES), rc = 0;
+        *out = find_locked(e, id);
+        bool known = *out != TB_NONE, fresh = !known || believe_backing(&e->region.files[*out], fd, &now, dropped);
+        if (!known)
+            rc = make_record(e, &now, path, flags, out);
+        if (!rc && fresh)
+            e->region.files[*out].n_open++;
+        tb_file_unlock(e, stripe);
+        if (fresh)
+            return rc;
+        drop_old(e, *out);
+        tb_identity_of_fd(fd, &now);
+    }
+    return 0;
+}
+
+uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id)
+{
+    int stripe = lock_stripe(e, bucket_of(e, id->device, id->inode) % TB_STRIPES);
+    uint32_t i = find_locked(e, id);
+    tb_file_unlock(e, stripe);
+    return i;
+}
+
+static void release_locked(tb_engine *e, uint32_t i)
+{
+    struct tb_file *f = &e->region.files[i];
+    if (f->magic != TB_FILE_MAGIC || f->n_open || f->n_buffers || f->flusher || f->error || f->flags & (TB_FILE_QUEUED | TB_FILE_WAITING))
+        return;
+    uint32_t *link = &e->region.file_buckets[bucket_of(e, f->device, f->inode)];
+    while (*link != i)
+        link = &e->region.files[*link].next;
+    *link = f->next;
+    f->magic = 0;
+    tb_names_clear(e, f);
+    give_record(e, i);
+}
+
+void tb_file_release(tb_engine *e, uint32_t file)
+{
+    int stripe = tb_file_lock(e, file);
+    release_locked(e, file);
+    tb_file_unlock(e, stripe);
+}
+
+bool tb_file_put(tb_engine *e, uint32_t file)
+{
+    struct tb_file *f = &e->region.files[file];
+    if (leave(f))
+        return false;
+    int stripe = tb_file_lock(e, file);
+    assert(f->magic == TB_FILE_MAGIC && f->n_open);
+    bool last = --f->n_open == 0;
+    if (last && f->flags & TB_FILE_OTHER_MODE)
+        f->flags ^= TB_FILE_SYNC | TB_FILE_OTHER_MODE;
+    if (last)
+        f->flags &= ~(uint32_t)(TB_FILE_COHERENT | TB_FILE_FSYNC_PFS);
+    if (last && f->flags & TB_FILE_UNLINKED)
+        f->error = 0; /* nobody is left to hear of it */
+    bool void_now = last && f->flags & TB_FILE_UNLINKED && f->n_buffers;
+    release_locked(e, file);
+    tb_file_unlock(e, stripe);
+    return void_now;
+}
+
+int tb_file_rename(tb_engine *e, uint32_t file, const char *path)
+{
+    int stripe = tb_file_lock(e, file);
+    struct tb_file *f = &e->region.files[file];
+    tb_names_clear(e, f);
+    int rc = tb_names_set(e, f, path);
+    tb_place_note_name(e, f, path);
+    tb_file_unlock(e, stripe);
+    return rc;
+}
+
+size_t tb_file_path(tb_engine *e, const struct tb_file *f, char *out, size_t size)
+{
+    return tb_names_path(e, f, out, size);
+}

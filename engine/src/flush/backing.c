@@ -1,0 +1,193 @@
+#include "flush/backing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "buffer/interval.h"
+#include "buffer/medium.h"
+#include "file/file.h"
+#include "file/name_tree.h"
+
+struct tb_io *tb_file_io(tb_engine *e, uint32_t file)
+{
+    return e->region.files[file].flags & TB_FILE_SCRATCH ? e->shadow_io : e->pfs;
+}
+
+static void path_of(tb_engine *e, uint32_t file, char *out)
+{
+    int stripe = tb_file_lock(e, file);
+    tb_file_path(e, &e->region.files[file], out, TB_PATH_MAX);
+    tb_file_unlock(e, stripe);
+}
+
+static int open_named(tb_engine *e, uint32_t file, int flags)
+{
+    struct tb_io *io = tb_file_io(e, file);
+    struct tb_identity id;
+    char path[TB_PATH_MAX];
+    path_of(e, file, path);
+    int fd = io->ops->open(io, path, flags | O_NONBLOCK | O_CLOEXEC | TB_IO_OWN, 0); /* a fifo in its place is not waited for */
+    if (fd >= 0 && (tb_identity_of_fd(fd, &id) || !tb_identity_is(&e->region.files[file], &id))) {
+        io->ops->close(io, fd);
+        return -ESTALE;
+    }
+    return fd;
+}
+
+int tb_target_open(tb_engine *e, uint32_t file, int flags)
+{
+    uint32_t n_renames;
+    int fd;
+    do {
+        n_renames = e->header->n_renames;
+        fd = open_named(e, file, flags);
+    } while ((fd == -ENOENT || fd == -ESTALE) && tb_names_moved(e, n_renames));
+    return fd;
+}
+
+bool tb_target_is_named(tb_engine *e, uint32_t file)
+{
+    struct tb_identity id;
+    char path[TB_PATH_MAX];
+    path_of(e, file, path);
+    return tb_identity_of_path(path, &id) == 0 && tb_identity_is(&e->region.files[file], &id);
+}
+
+/* Another descriptor of the caller's own file, which may have no name any more; by name where the system has no such paths. */
+static int reopen(struct tb_target *t, int flags)
+{
+    char self[32];
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", t->fd);
+    int fd = t->fd < 0 ? -ENOENT : t->io->ops->open(t->io, self, flags | O_CLOEXEC | TB_IO_OWN, 0);
+    return fd == -ENOENT ? tb_target_open(t->engine, t->file, flags) : fd;
+}
+
+int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
+{
+    int fd = t->fd >= 0 && t->can_read ? t->fd : reopen(t, O_RDONLY);
+    if (fd < 0)
+        return fd;
+    ssize_t r = tb_io_read_all(t->io, fd, to, n, offset);
+    if (fd != t->fd)
+        t->io->ops->close(t->io, fd);
+    if (r < 0)
+        return (int)r;
+    memset((char *)to + r, 0, n - (size_t)r);
+    t->engine->header->pfs_read += (uint64_t)r;
+    return 0;
+}
+
+int tb_target_with_writable(struct tb_target *t, int (*act)(struct tb_target *, int, void *), void *arg)
+{
+    int fd = t->fd >= 0 && t->can_write ? t->fd : reopen(t, O_WRONLY);
+    if (fd < 0)
+        return fd;
+    int rc = act(t, fd, arg);
+    int closed = fd != t->fd ? t->io->ops->close(t->io, fd) : 0;
+    return rc ? rc : closed;
+}
+
+struct write_bytes {
+    const void *from;
+    size_t n;
+    uint64_t offset;
+};
+
+static int write_bytes(struct tb_target *t, int fd, void *arg)
+{
+    const struct write_bytes *w = arg;
+    int rc = tb_io_write_all(t->io, fd, w->from, w->n, w->offset);
+    tb_file_note_change(t->engine, &t->engine->region.files[t->file]);
+    if (!rc)
+        t->engine->header->pfs_written += w->n;
+    return rc;
+}
+
+int tb_target_write(struct tb_target *t, const void *from, size_t n, uint64_t offset)
+{
+    return tb_target_with_writable(t, write_bytes, &(struct write_bytes){from, n, offset});
+}
+
+static int flush_buffer(struct tb_target *t, int fd, void *arg)
+{
+    struct tb_buffer *b = arg;
+    tb_engine *e = t->engine;
+    char *bytes = tb_scratch_bytes(tb_buffer_size(e, b));
+    uint32_t lo = b->dirty_lo, a, z;
+    int rc = bytes ? 0 : -ENOMEM;
+    while (!rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z)) {
+        rc = tb_medium_read(e, b, a, z - a, bytes);
+        if (!rc)
+            rc = write_bytes(t, fd, &(struct write_bytes){bytes, z - a, tb_buffer_start(e, b) + a});
+        lo = z;
+    }
+    if (!rc && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE))
+        rc = t->io->ops->fsync(t->io, fd, true);
+    return rc;
+}
+
+int tb_target_flush_buffer(struct tb_target *t, struct tb_buffer *b)
+{
+    return tb_target_with_writable(t, flush_buffer, b);
+}
+
+int tb_target_sync(struct tb_target *t)
+{
+    struct tb_file *f = &t->engine->region.files[t->file];
+    int fd = t->fd >= 0 ? t->fd : tb_target_open(t->engine, t->file, O_RDONLY);
+    if (fd < 0)
+        return fd;
+    uint32_t unsynced = f->unsynced;
+    int rc = t->io->ops->fsync(t->io, fd, true);
+    if (!rc)
+        tb_file_note_synced(f, unsynced);
+    if (fd != t->fd)
+        t->io->ops->close(t->io, fd);
+    return rc;
+}
+
+struct scratch {
+    size_t size;
+    char bytes[];
+};
+
+static pthread_key_t scratch_key;
+static pthread_once_t scratch_once = PTHREAD_ONCE_INIT;
+
+static void make_key(void)
+{
+    pthread_key_create(&scratch_key, free);
+}
+
+char *tb_scratch_bytes(size_t size)
+{
+    pthread_once(&scratch_once, make_key);
+    struct scratch *s = pthread_getspecific(scratch_key);
+    if (!s || s->size < size) {
+        free(s);
+        s = malloc(sizeof(*s) + size);
+        pthread_setspecific(scratch_key, s);
+        if (!s)
+            return NULL;
+        s->size = size;
+    }
+    return s->bytes;
+}
+
+int tb_target_copy_buffer(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from)
+{
+    uint32_t lo = from->valid_lo, a, z;
+    char *bytes = tb_scratch_bytes(tb_buffer_size(e, from));
+    int rc = bytes ? 0 : -ENOMEM;
+    while (!rc && tb_interval_valid(e, from, lo, from->valid_hi, &a, &z)) {
+        rc = tb_medium_read(e, from, a, z - a, bytes);
+        if (!rc)
+            rc = tb_medium_write(e, to, a, z - a, bytes);
+        lo = z;
+    }
+    return rc;
+}

@@ -1,0 +1,30 @@
+/*
+ * The backing file of a target: reading what buffers lack, writing what they
+ * can't keep.  Uses the caller's descriptor where it is good for that, else
+ * opens the file by name and makes sure it is still the same file.
+ */
+#ifndef TB_TARGET_H
+#define TB_TARGET_H
+
+#include "layer/data.h"
+
+/* Does its name lead to the file?  Where it does not, only who has a descriptor can flush it. */
+bool tb_target_is_named(tb_engine *e, uint32_t file);
+/* All `n` bytes, zeros behind the end of the backing file. */
+int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset);
+int tb_target_write(struct tb_target *t, const void *from, size_t n, uint64_t offset);
+/* With a writable descriptor of the file: the target's own, or another of the same file where that is not good for it. */
+int tb_target_with_writable(struct tb_target *t, int (*act)(struct tb_target *, int fd, void *arg), void *arg);
+/* Write the dirty bytes of one buffer to the backing file, synced where a journal record stood on them. */
+int tb_target_flush_buffer(struct tb_target *t, struct tb_buffer *b);
+
+/* What was written to the backing file is synced. */
+int tb_target_sync(struct tb_target *t);
+
+/* The valid bytes of one buffer into another of its size, whatever tiers they are of. */
+int tb_target_copy_buffer(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from);
+
+/* This thread's own memory of at least `size` bytes, kept for the next call; NULL: none. */
+char *tb_scratch_bytes(size_t size);
+
+#endif

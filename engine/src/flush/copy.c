@@ -1,0 +1,273 @@
+#include "flush/copy.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/kill_point.h"
+#include "buffer/interval.h"
+#include "buffer/map.h"
+#include "buffer/medium.h"
+
+#define RUN_BYTES (1u << 20)   /* adjacent dirty bytes are written in pieces of at most this, or one buffer */
+#define SHARE_BYTES (8u << 20) /* less is not worth a thread of its own */
+#define SHARES_MAX 64u
+#define STEP_BYTES (16u << 20) /* what a thread writes at least before it gives way to who waits for the claim */
+
+/* What one thread copies, and the run of adjacent bytes that it is about to write. */
+struct share {
+    struct tb_flush_copy *c;
+    const struct tb_buffer_ref *refs;
+    uint32_t n_refs, n_done, n_left;
+    struct tb_flushed *done;    /* place for n_refs */
+    struct tb_buffer_ref *left; /* the same */
+    struct tb_flushed_part *parts;
+    uint32_t n_parts, parts_room;
+    bool journaled, gave_way;
+    int rc;
+    uint64_t written;
+    char *bytes;
+    size_t room, n;
+    uint64_t offset; /* of the file */
+    pthread_t thread;
+};
+
+static int write_run(struct share *r)
+{
+    TB_STEP("flush write");
+    int rc = r->n ? tb_io_write_all(r->c->io, r->c->fd, r->bytes, r->n, r->offset) : 0;
+    TB_STEP("flush written");
+    if (r->n)
+        tb_file_note_change(r->c->e, &r->c->e->region.files[r->c->file]);
+    if (!rc) {
+        r->written += r->n;
+        r->c->e->header->pfs_written += r->n;
+    }
+    r->n = 0;
+    return rc;
+}
+
+/* Copy bytes [a, z) of a buffer behind the run, which is written out first where they don't follow or don't fit. */
+static int add_to_run(struct share *r, const struct tb_buffer *b, uint32_t a, uint32_t z, int *medium_error)
+{
+    uint64_t offset = tb_buffer_start(r->c->e, b) + a;
+    if (r->n && (r->offset + r->n != offset || r->n + (z - a) > r->room))
+        return -EAGAIN;
+    if (!r->n)
+        r->offset = offset;
+    *medium_error = tb_medium_read(r->c->e, b, a, z - a, r->bytes + r->n);
+    if (!*medium_error)
+        r->n += z - a;
+    return 0;
+}
+
+/* The file may have been cut since: bytes behind its end are not written. */
+static uint32_t end_of(const tb_engine *e, const struct tb_buffer *b, uint64_t size)
+{
+    uint64_t start = tb_buffer_start(e, b);
+    return size <= start ? 0 : size - start < b->dirty_hi ? (uint32_t)(size - start) : b->dirty_hi;
+}
+
+/* Where the bytes of a listed buffer are now; NULL: unknown, or void where the list is settled. */
+static struct tb_buffer *find_now(const struct share *r, const struct tb_buffer_ref *ref)
+{
+    tb_engine *e = r->c->e;
+    struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    if (tb_buffer_is_at(b, r->c->file, ref->cell))
+        return b;
+    return r->c->settled ? tb_map_find(e, r->c->file, tb_slab_layout(e, b)->class_index, ref->cell) : NULL;
+}
+
+static int note_part(struct share *r, struct tb_flushed *out, uint32_t lo, uint32_t hi)
+{
+    if (r->n_parts == r->parts_room) {
+        uint32_t room = r->parts_room ? 2 * r->parts_room : 64;
+        struct tb_flushed_part *parts = realloc(r->parts, room * sizeof(*parts));
+        if (!parts)
+            return -ENOMEM;
+        r->parts = parts;
+        r->parts_room = room;
+    }
+    r->parts[r->n_parts++] = (struct tb_flushed_part){lo, hi};
+    out->n_parts++;
+    return 0;
+}
+
+static void note_first(const struct share *r, const struct tb_buffer *b, uint32_t end, struct tb_flushed *out)
+{
+    tb_engine *e = r->c->e;
+    *out = (struct tb_flushed){.buffer = tb_buffer_number(e, b), .version = b->version, .cell = b->cell, .start = tb_buffer_start(e, b),
+                               .journaled = b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE,
+                               .fragmented = b->fragment != TB_NONE, .sequence = e->header->sequence,
+                               .lo = b->dirty_lo, .hi = end, .first_part = r->n_parts};
+}
+
+/* Copy the dirty bytes from `*at` on.  -EAGAIN: the run must be written first, `*at` says where to go on. */
+static int gather_from(struct share *r, const struct tb_buffer *b, uint32_t *at, struct tb_flushed *out)
+{
+    tb_engine *e = r->c->e;
+    uint32_t a, z, end = end_of(e, b, e->region.files[r->c->file].size);
+    int rc = 0, medium_error = 0;
+    if (*at == 0)
+        note_first(r, b, end, out);
+    r->journaled |= b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE;
+    while (!rc && !medium_error && tb_interval_dirty(e, b, *at, end, &a, &z)) {
+        rc = add_to_run(r, b, a, z, &medium_error);
+        if (!rc && !medium_error && out->journaled && out->fragmented)
+            medium_error = note_part(r, out, a, z);
+        if (!rc)
+            *at = z;
+    }
+    return medium_error ? medium_error : rc;
+}
+
+/*
+ * `out` keeps the version of the first call: what is written between two calls may
+ * lie before `*at`.
+ */
+static int gather(struct share *r, const struct tb_buffer_ref *ref, uint32_t *at, struct tb_flushed *out, bool *there)
+{
+    int stripe = tb_chunk_lock(r->c->e, r->c->file, ref->start);
+    if (stripe < 0)
+        return stripe;
+    const struct tb_buffer *b = find_now(r, ref);
+    *there = b != NULL;
+    int rc = b ? gather_from(r, b, at, out) : 0;
+    tb_chunk_unlock(r->c->e, stripe);
+    return rc;
+}
+
+static int copy_one(struct share *r, const struct tb_buffer_ref *ref)
+{
+    uint32_t at = 0;
+    bool there = false;
+    int rc;
+    while ((rc = gather(r, ref, &at, &r->done[r->n_done], &there)) == -EAGAIN)
+        if ((rc = write_run(r)))
+            break;
+    if (rc)
+        return rc;
+    if (there)
+        r->n_done++;
+    else if (!r->c->settled)
+        r->left[r->n_left++] = *ref;
+    return 0;
+}
+
+static bool is_to_give_way(const struct share *r)
+{
+    return r->c->gives_way && r->written >= STEP_BYTES && tb_file_claim_is_wanted(r->c->e, r->c->file);
+}
+
+static void *copy_share(void *arg)
+{
+    struct share *r = arg;
+    r->bytes = malloc(r->room);
+    r->rc = r->bytes ? 0 : -ENOMEM;
+    uint32_t i = 0;
+    for (; i < r->n_refs && !r->rc && !is_to_give_way(r); i++)
+        r->rc = copy_one(r, &r->refs[i]);
+    if (!r->rc)
+        r->rc = write_run(r);
+    r->gave_way = i < r->n_refs;
+    for (; i < r->n_refs; i++)
+        r->left[r->n_left++] = r->refs[i];
+    free(r->bytes);
+    return NULL;
+}
+
+/* A thread's debt to a modelled device would end with it. */
+static void *copy_share_and_pay(void *arg)
+{
+    copy_share(arg);
+    tb_model_settle(true);
+    return NULL;
+}
+
+static uint32_t n_shares(const struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n)
+{
+    uint64_t span = n ? refs[n - 1].start - refs[0].start : 0, most = span / SHARE_BYTES + 1;
+    uint32_t threads = c->e->flush_threads < SHARES_MAX ? c->e->flush_threads : SHARES_MAX;
+    return threads > most ? (uint32_t)most : threads ? threads : 1;
+}
+
+static void share_out(struct tb_flush_copy *c, struct share *shares, uint32_t n, const struct tb_buffer_ref *refs, uint32_t n_refs)
+{
+    uint64_t largest = c->e->header->layout.class_size[c->e->header->layout.n_classes - 1];
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t from = (uint32_t)((uint64_t)n_refs * i / n), to = (uint32_t)((uint64_t)n_refs * (i + 1) / n);
+        shares[i] = (struct share){.c = c, .refs = refs + from, .n_refs = to - from, .done = c->done + from, .left = c->left + from,
+                                   .room = largest > RUN_BYTES ? (size_t)largest : RUN_BYTES};
+    }
+}
+
+/* A share's parts behind those of the shares before it. */
+static int add_parts(struct tb_flush_copy *c, struct share *s)
+{
+    struct tb_flushed_part *parts = s->n_parts ? realloc(c->parts, (c->n_parts + s->n_parts) * sizeof(*parts)) : NULL;
+    if (s->n_parts && !parts)
+        return -ENOMEM;
+    if (parts) {
+        memcpy(parts + c->n_parts, s->parts, s->n_parts * sizeof(*parts));
+        c->parts = parts;
+    }
+    for (uint32_t k = 0; k < s->n_done; k++)
+        s->done[k].first_part += c->n_parts;
+    c->n_parts += s->n_parts;
+    return 0;
+}
+
+/* Results stand at the front of each share's part of `done` and `left`: close the gaps. */
+static int add_up(struct tb_flush_copy *c, struct share *shares, uint32_t n)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        int added = add_parts(c, &shares[i]);
+        for (uint32_t k = 0; k < shares[i].n_done; k++)
+            c->done[c->n_done++] = shares[i].done[k];
+        for (uint32_t k = 0; k < shares[i].n_left; k++)
+            c->left[c->n_left++] = shares[i].left[k];
+        c->journaled |= shares[i].journaled;
+        c->gave_way |= shares[i].gave_way;
+        c->written += shares[i].written;
+        rc = rc ? rc : shares[i].rc ? shares[i].rc : added;
+        free(shares[i].parts);
+    }
+    return rc;
+}
+
+void tb_flush_copy_free(struct tb_flush_copy *c)
+{
+    free(c->done);
+    free(c->left);
+    free(c->parts);
+    c->done = NULL;
+    c->left = NULL;
+    c->parts = NULL;
+    c->n_done = c->n_left = c->n_parts = 0;
+}
+
+int tb_flush_copy(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n_refs)
+{
+    struct share shares[SHARES_MAX];
+    bool started[SHARES_MAX] = {false};
+    uint32_t n = n_shares(c, refs, n_refs);
+    c->n_done = c->n_left = c->n_parts = 0;
+    c->journaled = c->gave_way = false;
+    c->parts = NULL;
+    c->done = malloc((n_refs + 1) * sizeof(*c->done));
+    c->left = malloc((n_refs + 1) * sizeof(*c->left));
+    if (!c->done || !c->left)
+        return -ENOMEM;
+    share_out(c, shares, n, refs, n_refs);
+    for (uint32_t i = 1; i < n; i++)
+        started[i] = pthread_create(&shares[i].thread, NULL, copy_share_and_pay, &shares[i]) == 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (!started[i]) /* the first, and those no thread could be made for */
+            copy_share(&shares[i]);
+    for (uint32_t i = 1; i < n; i++)
+        if (started[i])
+            pthread_join(shares[i].thread, NULL);
+    return add_up(c, shares, n);
+}

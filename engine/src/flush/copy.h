@@ -1,0 +1,60 @@
+/*
+ * The first part of a flush: dirty bytes of some buffers written to the backing file.
+ *
+ * Bytes are copied out under the chunk's lock, adjacent ones together, and written
+ * outside it.  Since the list was made its bytes may have moved to other buffers:
+ * by the organizer, perhaps of another size, but no such move ends in a claimed
+ * file (tiering/move.c), so a list made a second time is safe from it; and by an fsync or a
+ * write (layer/promise.c, layer/data.c) to a buffer of the same size, which is then looked up
+ * under the chunk's lock.  So a flush ends, whatever writers do.
+ * Much of one file is shared out to several threads where the handle
+ * says so (`flush_threads`: the daemon and drains, never a program's own process), so
+ * that copying goes on while others wait for the file system.
+ */
+#ifndef TB_FLUSH_COPY_H
+#define TB_FLUSH_COPY_H
+
+#include "file/file.h"
+
+/* What one buffer contributed: it is clean after the write (and sync) if nothing moved its version. */
+struct tb_flushed {
+    uint32_t buffer, version;
+    uint64_t cell, start;
+    bool journaled;    /* a record stood on it or its predecessor when it was copied, */
+    uint64_t sequence; /* and this was the newest record of all */
+    uint32_t lo, hi;   /* the dirty bytes, where they were one interval, */
+    bool fragmented;   /* else */
+    uint32_t first_part, n_parts; /* these, where a record stood on them */
+    bool voided; /* records that stood on it are void: its bytes are on the PFS, synced */
+};
+
+/* One dirty interval of a fragmented buffer, as it was copied. */
+struct tb_flushed_part {
+    uint32_t lo, hi;
+};
+
+struct tb_flush_copy {
+    tb_engine *e;
+    struct tb_io *io;
+    uint32_t file;
+    int fd; /* of the backing file, writable */
+    bool gives_way; /* ends early when somebody waits for the file's claim */
+    bool settled;   /* the list was made when no move could be under way any more */
+
+    /* The outcome of the last call, but `written`, which adds up. */
+    uint64_t written;        /* bytes */
+    bool journaled;          /* a record stands on some of them */
+    struct tb_flushed *done; /* n_done of them */
+    uint32_t n_done;
+    struct tb_flushed_part *parts;
+    uint32_t n_parts;
+    struct tb_buffer_ref *left; /* of the list, in its order: n_left that were not copied, */
+    uint32_t n_left;
+    bool gave_way; /* some of them because it ended early */
+};
+
+/* `refs` are in order of offset.  0 or negative errno; the caller frees the outcome either way. */
+int tb_flush_copy(struct tb_flush_copy *copy, const struct tb_buffer_ref *refs, uint32_t n);
+void tb_flush_copy_free(struct tb_flush_copy *copy);
+
+#endif

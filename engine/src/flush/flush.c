@@ -1,0 +1,421 @@
+#include "flush/flush.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/kill_point.h"
+#include "buffer/interval.h"
+#include "buffer/map.h"
+#include "file/file.h"
+#include "file/times.h"
+#include "flush/backing.h"
+#include "flush/copy.h"
+#include "journal/journal.h"
+#include "layer/data.h"
+#include "layer/names.h"
+
+#define SOME_LOOKS 4096u      /* buffers looked at for dirty ones */
+#define SOME_CHOICE 8u        /* dirty ones looked at */
+#define SOME_BYTES (1u << 20) /* the least that is worth a look at a file's buffers */
+
+struct some { /* buffers of one tier, about so many bytes */
+    uint32_t tier;
+    uint64_t bytes;
+};
+
+static void set_clean(tb_engine *e, uint32_t file, const struct tb_flushed *d, bool *dropped_journaled)
+{
+    struct tb_buffer *b = &e->region.buffers[d->buffer];
+    int stripe = tb_chunk_lock(e, file, d->start);
+    if (stripe < 0)
+        return;
+    bool same = tb_buffer_is_at(b, file, d->cell) && b->version == d->version;
+    bool journaled = same && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE); /* perhaps only since it was copied */
+    if (same && (d->voided || !journaled)) {
+        *dropped_journaled |= journaled;
+        TB_STEP("set clean");
+        tb_map_forget_record(e, b);
+        TB_STEP("record forgotten");
+        tb_buffer_release_prev(e, b);
+        tb_counters(e, b)->flushed += tb_interval_dirty_bytes(e, b);
+        TB_STEP("flushed");
+        tb_interval_clean(e, b);
+        TB_STEP("clean");
+        tb_map_count_dirty(e, b);
+    }
+    tb_chunk_unlock(e, stripe);
+}
+
+/* Interval by interval: what is not the buffer's may be a smaller buffer's, with a record of its own. */
+static int void_intervals(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint64_t start)
+{
+    int rc = 0;
+    for (uint32_t lo = b->dirty_lo, a, z; !rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); lo = z)
+        rc = tb_journal_drop(e, file, start + a, z - a, 0);
+    return rc;
+}
+
+/* What was copied of a buffer that changed since: records up to the copy are void. */
+static int void_copied(tb_engine *e, uint32_t file, const struct tb_flushed *d, const struct tb_flushed_part *parts)
+{
+    int rc = 0;
+    if (!d->fragmented)
+        return d->lo < d->hi ? tb_journal_drop(e, file, d->start + d->lo, d->hi - d->lo, d->sequence) : 0;
+    for (uint32_t i = 0; i < d->n_parts && !rc; i++)
+        rc = tb_journal_drop(e, file, d->start + parts[i].lo, parts[i].hi - parts[i].lo, d->sequence);
+    return rc;
+}
+
+/*
+ * Under the chunk's lock: a newer record of the same bytes comes after the drop.
+ * Where the buffer changed since, records up to the copy are void all the same, for
+ * an fsync that relies on the PFS: replay must not put older bytes there.
+ */
+static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d, const struct tb_flushed_part *parts)
+{
+    struct tb_buffer *b = &e->region.buffers[d->buffer];
+    int rc = 0, stripe = tb_chunk_lock(e, file, d->start);
+    if (stripe < 0)
+        return stripe;
+    bool unchanged = tb_buffer_is_at(b, file, d->cell) && b->version == d->version;
+    d->voided = unchanged && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE);
+    if (d->voided) {
+        rc = void_intervals(e, file, b, d->start);
+        if (!rc) /* not earlier: an fsync that finds the mark gives up the bytes of older records, which the drop must have made void */
+            b->flags |= TB_BUFFER_RECORDED; /* one that is about to record it has its promise from the PFS */
+    } else if (d->journaled && !unchanged) {
+        rc = void_copied(e, file, d, parts + d->first_part);
+    }
+    tb_chunk_unlock(e, stripe);
+    return rc;
+}
+
+/* Records that stand on what is now on the PFS are void before a slot of theirs is used again. */
+static int void_records(struct tb_flush_copy *c)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < c->n_done && !rc; i++)
+        rc = void_record(c->e, c->file, &c->done[i], c->parts);
+    TB_STEP("dropped records");
+    return rc ? rc : tb_journal_sync(c->e);
+}
+
+static int sync_backing(struct tb_flush_copy *c)
+{
+    struct tb_file *f = &c->e->region.files[c->file];
+    uint32_t unsynced = f->unsynced;
+    TB_STEP("flush sync");
+    int rc = c->io->ops->fsync(c->io, c->fd, true);
+    if (!rc)
+        tb_file_note_synced(f, unsynced);
+    TB_STEP("flush synced");
+    return rc;
+}
+
+static void note_backing(tb_engine *e, uint32_t file, int fd)
+{
+    struct tb_file *f = &e->region.files[file];
+    struct tb_identity id;
+    int64_t given = tb_times_give(f, fd);
+    if (tb_identity_of_fd(fd, &id))
+        return;
+    int stripe = tb_file_lock(e, file);
+    f->backing_size = id.size;
+    f->backing_mtime_ns = e->header->config.several_nodes ? TB_NEVER_NS : id.mtime_ns; /* another node's flush hides behind ours */
+    f->backing_ctime_ns = id.ctime_ns;
+    tb_file_unlock(e, stripe);
+    tb_times_given(f, given);
+}
+
+static int flush_refs(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n, bool sync)
+{
+    bool dropped = false;
+    int rc = tb_flush_copy(c, refs, n);
+    if (!rc && (sync || c->journaled))
+        rc = sync_backing(c);
+    if (!rc && c->journaled)
+        rc = void_records(c);
+    for (uint32_t i = 0; i < c->n_done && !rc; i++)
+        set_clean(c->e, c->file, &c->done[i], &dropped);
+    if (dropped)
+        tb_journal_trim(c->e);
+    return rc;
+}
+
+/* Keep the first references to buffers of a tier: enough for `bytes`, and for a part of all that pays for the look. */
+static uint32_t keep_some(const tb_engine *e, struct tb_buffer_ref *refs, uint32_t n, const struct some *some)
+{
+    uint32_t kept = 0, least = n / 16;
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < n && (size < some->bytes || kept < least); i++) {
+        const struct tb_buffer *b = &e->region.buffers[refs[i].buffer];
+        if (tb_slab_layout(e, b)->tier == some->tier) {
+            refs[kept++] = refs[i];
+            size += tb_buffer_size(e, b);
+        }
+    }
+    return kept;
+}
+
+/* Keep of a list what shares bytes with another; both are in order of offset, and buffers of any size may overlap. */
+static uint32_t keep_overlapping(const tb_engine *e, struct tb_buffer_ref *refs, uint32_t n, const struct tb_buffer_ref *with, uint32_t n_with)
+{
+    uint64_t largest = e->header->layout.class_size[e->header->layout.n_classes - 1];
+    uint32_t kept = 0, first = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t start = refs[i].start, end = start + tb_buffer_size(e, &e->region.buffers[refs[i].buffer]);
+        bool overlaps = false;
+        while (first < n_with && with[first].start + largest <= start)
+            first++;
+        for (uint32_t k = first; k < n_with && with[k].start < end && !overlaps; k++)
+            overlaps = with[k].start + tb_buffer_size(e, &e->region.buffers[with[k].buffer]) > start;
+        if (overlaps)
+            refs[kept++] = refs[i];
+    }
+    return kept;
+}
+
+/* Where its bytes are that were dirty in the beginning and not copied yet. */
+static struct tb_buffer_ref *list_left(struct tb_flush_copy *c, uint32_t *n)
+{
+    struct tb_buffer_ref *refs = tb_file_buffers(c->e, c->file, TB_BUFFERS_DIRTY, n);
+    if (refs)
+        *n = keep_overlapping(c->e, refs, *n, c->left, c->n_left);
+    return refs;
+}
+
+/* False: since then the record has become another file's, or nothing of it may be flushed any more. */
+static bool claim_again(tb_engine *e, uint32_t file, const struct tb_identity *id, bool named)
+{
+    const struct tb_file *f = &e->region.files[file];
+    if (!tb_file_claim(e, file))
+        return false;
+    bool same = tb_identity_is(f, id) && !(named && f->flags & TB_FILE_UNLINKED);
+    if (!same)
+        tb_file_unclaim(e, file);
+    return same;
+}
+
+/* Who waits for the claim has it for once. */
+static bool give_way(struct tb_flush_copy *c, bool named)
+{
+    const struct tb_file *f = &c->e->region.files[c->file];
+    struct tb_identity id = {.device = f->device, .inode = f->inode, .birth_ns = f->birth_ns};
+    TB_MEETING("flush gives way");
+    tb_file_unclaim(c->e, c->file);
+    tb_file_let_others_claim(c->e, c->file);
+    return claim_again(c->e, c->file, &id, named);
+}
+
+/* Bytes that were dirty when it began; what is written from then on may wait for another flush. */
+static int flush_all(struct tb_flush_copy *c, bool sync, bool named, bool *gone)
+{
+    uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(c->e, c->file, TB_BUFFERS_DIRTY, &n);
+    int rc;
+    do {
+        rc = n && !refs ? -ENOMEM : flush_refs(c, refs, n, sync);
+        free(refs);
+        bool more = !rc && c->n_left;
+        *gone = more && c->gave_way && !give_way(c, named);
+        c->settled = !c->gave_way;
+        refs = more && !*gone ? list_left(c, &n) : (n = 0, NULL);
+        tb_flush_copy_free(c);
+    } while (n);
+    return rc;
+}
+
+static int flush_some(struct tb_flush_copy *c, const struct some *some)
+{
+    uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(c->e, c->file, TB_BUFFERS_DIRTY, &n);
+    n = refs ? keep_some(c->e, refs, n, some) : 0;
+    int rc = n ? flush_refs(c, refs, n, false) : 0;
+    tb_flush_copy_free(c);
+    free(refs);
+    return rc;
+}
+
+/* All dirty bytes, or `some`.  `gone`: the claim may be given up in between, and is where it says so. */
+static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sync, const struct some *some, bool *gone)
+{
+    struct tb_file *f = &e->region.files[file];
+    struct tb_flush_result result = {0, 0};
+    struct tb_flush_copy c = {.e = e, .io = tb_file_io(e, file), .file = file, .fd = fd, .gives_way = gone != NULL};
+    bool lost = false;
+    if ((!tb_file_has_news(f) && !sync) || (fd < 0 && f->flags & TB_FILE_UNLINKED)) /* nothing to do, or nobody to do it for */
+        return result;
+    bool own = c.fd < 0;
+    if (own)
+        c.fd = tb_target_open(e, file, O_WRONLY);
+    result.error = c.fd < 0 ? c.fd : 0;
+    if (!result.error)
+        result.error = some ? flush_some(&c, some) : flush_all(&c, sync, own, &lost);
+    if (!result.error && !lost && !some && f->flags & TB_FILE_WAITING)
+        result.error = tb_layer_publish(e, file);
+    result.bytes = c.written;
+    if (c.fd >= 0 && !lost)
+        note_backing(e, file, c.fd);
+    if (own && c.fd >= 0) {
+        int closed = c.io->ops->close(c.io, c.fd);
+        result.error = result.error ? result.error : closed;
+    }
+    if (!lost && (result.error == -ENOENT || result.error == -ESTALE))
+        f->flags |= TB_FILE_TIED;
+    if (!lost && result.error)
+        f->error = result.error;
+    if (gone)
+        *gone = lost;
+    return result;
+}
+
+struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, bool sync)
+{
+    return flush(e, file, fd, sync, NULL, NULL);
+}
+
+struct tb_flush_result tb_flush_giving_way(tb_engine *e, uint32_t file, int fd, bool sync)
+{
+    bool gone = false;
+    struct tb_flush_result result = flush(e, file, fd, sync, NULL, &gone);
+    if (gone)
+        return result;
+    tb_file_unclaim(e, file);
+    tb_file_let_others_claim(e, file);
+    return result;
+}
+
+/* Read without a lock: who acts on it looks again. */
+static TB_UNLOCKED uint32_t file_to_flush(const tb_engine *e, const struct tb_buffer *b)
+{
+    uint32_t file = b->file;
+    if (b->state != TB_BUFFER_LIVE || !tb_buffer_is_dirty(b) || file >= e->region.n_file_buckets)
+        return TB_NONE;
+    return e->region.files[file].flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED | TB_FILE_TIED) ? TB_NONE : file;
+}
+
+/*
+ * Of the next few dirty buffers that the hands of the tier's slabs meet, the file
+ * that has the most: of a file just begun the chunk being written would be flushed,
+ * whose writer can't reclaim what it holds the lock of.  Or TB_NONE.
+ */
+static uint32_t next_to_flush(tb_engine *e, uint32_t tier)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint32_t best = TB_NONE, first = l->tier_first_slab[tier], end = first + e->header->config.tiers[tier].n_slabs, met = 0;
+    for (uint32_t s = first; s < end; s++)
+        for (uint32_t looks = 0; looks < SOME_LOOKS && looks < l->slab[s].n_buffers && met < SOME_CHOICE; looks++) {
+            uint32_t at = l->slab[s].first_buffer + e->header->slab[s].hand++ % l->slab[s].n_buffers;
+            uint32_t file = file_to_flush(e, &e->region.buffers[at]);
+            met += file != TB_NONE;
+            if (file != TB_NONE && (best == TB_NONE || e->region.files[file].n_dirty > e->region.files[best].n_dirty))
+                best = file;
+        }
+    return best;
+}
+
+static bool try_claim_live(tb_engine *e, uint32_t file)
+{
+    int stripe = tb_file_lock(e, file);
+    bool claimed = e->region.files[file].magic == TB_FILE_MAGIC && tb_file_try_claim(e, file);
+    tb_file_unlock(e, stripe);
+    return claimed;
+}
+
+void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes)
+{
+    uint32_t file = next_to_flush(e, tier);
+    if (file == TB_NONE || !try_claim_live(e, file))
+        return;
+    flush(e, file, -1, false, &(struct some){tier, bytes > SOME_BYTES ? bytes : SOME_BYTES}, NULL);
+    tb_file_unclaim(e, file);
+}
+
+struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool sync)
+{
+    if (!tb_file_claim(e, file)) /* flushed and gone */
+        return (struct tb_flush_result){0, 0};
+    return tb_flush_giving_way(e, file, fd, sync);
+}
+
+int tb_file_take_error(tb_engine *e, uint32_t file)
+{
+    return atomic_exchange(&e->region.files[file].error, 0);
+}
+
+/* A claimed one is being flushed, and out of the queue. */
+static void repair_queue(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    h->queue_head = h->queue_tail = TB_NONE;
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
+        struct tb_file *f = &e->region.files[i];
+        if (f->magic != TB_FILE_MAGIC || !(f->flags & TB_FILE_QUEUED) || f->flusher)
+            continue;
+        f->queue_next = h->queue_head;
+        h->queue_head = i;
+        if (h->queue_tail == TB_NONE)
+            h->queue_tail = i;
+    }
+}
+
+static void lock_queue(tb_engine *e)
+{
+    if (tb_lock_take(&e->header->queue_lock) == TB_LOCK_ORPHANED)
+        repair_queue(e);
+}
+
+void tb_flush_requeue(tb_engine *e)
+{
+    lock_queue(e);
+    repair_queue(e);
+    tb_lock_drop(&e->header->queue_lock);
+}
+
+void tb_flush_queue(tb_engine *e, uint32_t file)
+{
+    struct tb_header *h = e->header;
+    struct tb_file *f = &e->region.files[file];
+    int stripe = tb_file_lock(e, file);
+    lock_queue(e);
+    bool to_queue = f->magic == TB_FILE_MAGIC && !(f->flags & TB_FILE_QUEUED);
+    if (to_queue) {
+        f->queue_next = TB_NONE;
+        f->flags |= TB_FILE_QUEUED;
+        TB_STEP("queue flag");
+        if (h->queue_tail == TB_NONE)
+            h->queue_head = file;
+        else
+            e->region.files[h->queue_tail].queue_next = file;
+        TB_STEP("queue link");
+        h->queue_tail = file;
+    }
+    tb_lock_drop(&h->queue_lock);
+    tb_file_unlock(e, stripe);
+    if (!to_queue)
+        return;
+    h->queue_event++;
+    syscall(SYS_futex, &h->queue_event, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+uint32_t tb_flush_dequeue(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    lock_queue(e);
+    uint32_t file = h->queue_head;
+    if (file != TB_NONE) {
+        h->queue_head = e->region.files[file].queue_next;
+        TB_STEP("dequeue");
+        if (h->queue_head == TB_NONE)
+            h->queue_tail = TB_NONE;
+        e->region.files[file].queue_next = TB_NONE;
+    }
+    tb_lock_drop(&h->queue_lock);
+    return file;
+}

@@ -1,0 +1,198 @@
+/*
+ * How a process comes to use an instance: it maps the region, takes the lease, opens
+ * the tiers' files, applies its environment and gets a slot among the clients.  The
+ * lease comes before anything in the region is used, and is checked after it was
+ * taken: an instance that was recovered in between is no more.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/private_files.h"
+#include "instance/instance.h"
+#include "instance/repair.h"
+#include "layer/descriptions.h"
+#include "namespace/environment.h"
+#include "region/handle.h"
+#include "region/lease.h"
+
+/* Slots of the dead may be free when they are repaired, which takes a slot for a moment. */
+static int register_after_repair(tb_engine *e)
+{
+    int rc = tb_client_register(e, true);
+    if (rc)
+        return rc;
+    uint32_t taken = e->slot;
+    tb_repair(e);
+    rc = tb_client_register(e, false);
+    e->region.clients[taken].pid = 0;
+    return rc;
+}
+
+/* What this process was before it executed its program has ended, but for descriptors that the program inherited. */
+static void repair_former(tb_engine *e)
+{
+    const struct tb_client *c = e->region.clients;
+    for (uint32_t i = 0; i < e->region.n_clients; i++)
+        if (c[i].pid == c[e->slot].pid && c[i].image && c[i].image != c[e->slot].image) {
+            tb_repair(e);
+            return;
+        }
+}
+
+static _Thread_local struct tb_error refusal;
+
+/* Before anything in the region is used.  `region` is its descriptor, which is closed or becomes the lease. */
+static int use_lease(tb_engine *e, int region)
+{
+    struct tb_header *h = e->header;
+    struct tb_lease lease = {.state = TB_LEASE_LIVING, .id = h->id};
+    int fd = tb_lease_open(&h->config, h->host, h->name, region);
+    if (fd < 0)
+        return fd == -ENOENT ? -ENODEV : fd;
+    e->lease = tb_client_own_fd(fd);
+    int rc = tb_lease_share(e->lease);
+    if (rc == -EBUSY)
+        tb_lease_holders(e->lease, refusal.text, sizeof(refusal.text));
+    if (!rc && fd != region)
+        rc = tb_lease_read(e->lease, &lease);
+    if (!rc && lease.id != h->id)
+        rc = -ENODEV;
+    return rc ? rc : lease.state == TB_LEASE_VOID || !tb_file_is_linked(e->lease) ? -ENOENT : 0;
+}
+
+/* Process numbers and owners of locks mean nothing in another PID namespace; without /proc there is no way to see which process lives. */
+static int check_namespace(const struct tb_header *h)
+{
+    return h->pid_namespace == tb_pid_namespace() ? 0 : -EXDEV;
+}
+
+/* Who held the lease alone knows that all others are dead, whatever their numbers mean by now. */
+static void bury_all(tb_engine *e)
+{
+    for (uint32_t i = 0; i < e->region.n_clients; i++) {
+        e->region.clients[i].awaited_ns = 0;
+        e->region.clients[i].start_time = TB_CLIENT_BURIED;
+    }
+}
+
+/* `lease`: held alone, or -1.  With its client registered: -EUSERS where no slot is free, even of the dead. */
+static int attach(tb_engine *e, const char *name, int lease, bool is_tool)
+{
+    int region, rc = tb_region_attach(name, &e->region, &region);
+    if (rc)
+        return rc;
+    e->header = e->region.header;
+    e->lease = lease;
+    e->knows_children = access("/proc/self/ns/pid_for_children", F_OK) == 0;
+    if (lease >= 0)
+        bury_all(e);
+    else if ((rc = check_namespace(e->header)) == 0)
+        rc = use_lease(e, dup(region));
+    close(region);
+    if (!rc)
+        rc = tb_client_open_places(e);
+    if (!rc && !is_tool)
+        rc = tb_environment_apply(e, &refusal);
+    if (!rc)
+        rc = tb_client_register(e, is_tool);
+    return rc == -EUSERS ? register_after_repair(e) : rc;
+}
+
+/*
+ * There is no region of that name here.  Where the environment names the configuration too, its lease says whether the
+ * instance is in another mount namespace, or was left by a crash: then the PFS's bytes are old ones.
+ */
+static int look_elsewhere(const char *name)
+{
+    const char *file = getenv("TIERBENCH_CONFIG");
+    struct tb_config *c = file && *file ? malloc(sizeof(*c)) : NULL;
+    struct tb_error err;
+    int rc = c && tb_config_read(file, c, &err) == 0 ? tb_instance_is_used(c, name) : -ENOENT;
+    free(c);
+    return rc == 1 ? -EREMOTE : rc == 0 ? -EOWNERDEAD : -ENOENT;
+}
+
+static void explain(int rc)
+{
+    char by[300];
+    const char *why = NULL;
+    switch (rc) {
+    case -EINVAL: return; /* namespace/environment.c said why */
+    case -ENOENT: why = "no such instance runs"; break;
+    case -EPROTO: why = "another version made it"; break;
+    case -EPERM: why = "it is another user's"; break;
+    case -EUSERS: why = "as many clients are attached as max_clients allows"; break;
+    case -ESTALE: why = "it is half made or damaged"; break;
+    case -ENODEV: why = "its tiers' directories are gone or another instance's"; break;
+    case -EXDEV: why = "it runs in another PID namespace, or there is no /proc here"; break;
+    case -EREMOTE: why = "its region is in another mount namespace, or its name in /dev/shm was removed"; break;
+    case -EOWNERDEAD: why = "it was not recovered after a crash: tierctl recover"; break;
+    }
+    snprintf(by, sizeof(by), "%.280s", refusal.text);
+    if (rc == -EBUSY)
+        snprintf(refusal.text, sizeof(refusal.text), "it is being recovered by %s", by);
+    else
+        snprintf(refusal.text, sizeof(refusal.text), "%s", why ? why : strerror(-rc));
+}
+
+static int attach_new(const char *name, int lease, struct tb_io *base, bool is_tool, tb_engine **out)
+{
+    tb_engine *e = tb_client_new(base);
+    int rc = e ? attach(e, name, lease, is_tool) : -ENOMEM;
+    if (rc == -ENOENT && !is_tool)
+        rc = look_elsewhere(name);
+    if (rc)
+        explain(rc);
+    if (rc && e)
+        tb_client_free(e);
+    else if (!rc)
+        *out = e;
+    return rc;
+}
+
+int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
+{
+    int rc = attach_new(name, -1, base, false, out);
+    if (rc)
+        return rc;
+    repair_former(*out);
+    if (tb_environment_goes_past(*out))
+        tb_engine_flush(*out, -1);
+    if (tb_environment_stops_daemon())
+        (*out)->header->is_to_end = true;
+    return 0;
+}
+
+int tb_instance_attach(const char *name, struct tb_io *base, tb_engine **out)
+{
+    return attach_new(name, -1, base, true, out);
+}
+
+int tb_client_attach_alone(const char *name, int lease, struct tb_io *base, tb_engine **out)
+{
+    return attach_new(name, tb_client_own_fd(lease), base, true, out);
+}
+
+const char *tb_engine_refusal(void)
+{
+    return refusal.text;
+}
+
+bool tb_engine_config_changed(tb_engine *e)
+{
+    return tb_region_config_changed(e->header);
+}
+
+void tb_engine_detach(tb_engine *e)
+{
+    if (e->is_stuck)
+        return;
+    tb_wait_forget(&e->region.clients[e->slot].waits);
+    tb_opens_forget_client(e, e->slot, false);
+    e->region.clients[e->slot].pid = 0;
+    tb_client_free(e);
+}

@@ -1,0 +1,206 @@
+/*
+ * Background work of the daemon: threads that flush what clients queue or what
+ * the watermark asks for, and one that samples the tiers and repairs after dead
+ * clients.  Clients never need it: it only takes work off them.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "file/file.h"
+#include "flush/flush.h"
+#include "instance/instance.h"
+#include "instance/repair.h"
+#include "instance/schedule.h"
+#include "instance/stats.h"
+#include "region/handle.h"
+#include "tiering/organizer.h"
+#include "tiering/prefetch.h"
+
+#define MAX_THREADS 64
+#define IDLE_NS 50000000      /* a thread without work looks at least this often, */
+#define STREAM_NS 1000000     /* the prefetcher this often for where its readers are */
+#define REPAIR_SECONDS 0.2    /* between looks for dead clients */
+#define IDLE_DRAIN_SECONDS 1.0 /* without new writes, watermark flushes the rest */
+
+struct tb_background {
+    _Atomic bool stop;
+    uint32_t n_threads;
+    bool organizes, prefetches;
+    pthread_t flushers[MAX_THREADS], sampler, organizer, prefetcher;
+};
+
+/* Claimed before it counts as out of the queue: one of both keeps the record from becoming another file's. */
+static void flush_queued(tb_engine *e, uint32_t file)
+{
+    struct tb_file *f = &e->region.files[file];
+    tb_file_claim(e, file);
+    f->flags &= ~(uint32_t)TB_FILE_QUEUED;
+    if (tb_file_has_news(f) && !(f->flags & (TB_FILE_UNLINKED | TB_FILE_SCRATCH)))
+        tb_flush_giving_way(e, file, -1, false);
+    else
+        tb_file_unclaim(e, file);
+}
+
+static void wait_for_work(tb_engine *e, uint32_t seen)
+{
+    struct timespec limit = {0, IDLE_NS};
+    syscall(SYS_futex, &e->header->queue_event, FUTEX_WAIT, seen, &limit, NULL, 0);
+}
+
+static void *flush_loop(void *arg)
+{
+    tb_engine *e = arg;
+    while (!e->background->stop) {
+        uint32_t seen = e->header->queue_event, file = tb_flush_dequeue(e);
+        if (file != TB_NONE)
+            flush_queued(e, file);
+        else
+            wait_for_work(e, seen);
+    }
+    return NULL;
+}
+
+/* The persistent file with the most dirty buffers that is not queued yet. */
+static TB_UNLOCKED uint32_t dirtiest(tb_engine *e)
+{
+    uint32_t best = TB_NONE, most = 0;
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
+        struct tb_file *f = &e->region.files[i];
+        if (f->magic == TB_FILE_MAGIC && f->n_dirty > most && !f->flusher &&
+            !(f->flags & (TB_FILE_QUEUED | TB_FILE_SCRATCH | TB_FILE_UNLINKED | TB_FILE_TIED))) {
+            most = f->n_dirty;
+            best = i;
+        }
+    }
+    return best;
+}
+
+struct watermark {
+    bool flushing;
+    uint64_t bytes_in;
+    double quiet_since;
+};
+
+/* Above `high` flush until `low`; when nobody writes for a while, flush the rest. */
+static void watch_levels(tb_engine *e, struct watermark *w)
+{
+    const struct tb_config *c = tb_config_of(e);
+    uint64_t bytes_in = tb_bytes_in(e);
+    bool above_high = false, above_low = false, dirty = false;
+    for (uint32_t t = 0; t < c->n_tiers; t++) {
+        double level = (double)e->header->tier[t].dirty / (double)c->tiers[t].capacity;
+        above_high |= level > c->flush.high;
+        above_low |= level > c->flush.low;
+        dirty |= e->header->tier[t].dirty != 0;
+    }
+    if (bytes_in != w->bytes_in)
+        w->quiet_since = tb_seconds_since_start(e);
+    w->bytes_in = bytes_in;
+    bool idle = dirty && tb_seconds_since_start(e) - w->quiet_since > IDLE_DRAIN_SECONDS;
+    w->flushing = above_high || (w->flushing && above_low) || idle;
+    uint32_t file = w->flushing ? dirtiest(e) : TB_NONE;
+    if (file != TB_NONE)
+        tb_flush_queue(e, file);
+}
+
+static void *sample_loop(void *arg)
+{
+    tb_engine *e = arg;
+    struct watermark w = {0};
+    double repaired = 0;
+    while (!e->background->stop) {
+        tb_sample_take(e);
+        if (tb_config_of(e)->flush.policy == TB_FLUSH_WATERMARK)
+            watch_levels(e, &w);
+        if (tb_seconds_since_start(e) - repaired > REPAIR_SECONDS) {
+            tb_repair(e);
+            repaired = tb_seconds_since_start(e);
+        }
+        long ns = (long)(e->header->sample_interval * 1e9);
+        nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
+    }
+    return NULL;
+}
+
+static void *organize_loop(void *arg)
+{
+    tb_engine *e = arg;
+    struct tb_organizer o = {0};
+    while (!e->background->stop)
+        if (!tb_organizer_tick(e, &o))
+            nanosleep(&(struct timespec){0, TB_ORGANIZER_TICK_NS}, NULL);
+    return NULL;
+}
+
+/* Streams open with an event; one that is open is looked at often, since its reader tells nobody where he is. */
+static void wait_for_streams(tb_engine *e, uint32_t seen, bool any)
+{
+    for (uint32_t i = 0; i < TB_STREAMS; i++)
+        any |= e->header->stream[i].state == TB_STREAM_OPEN;
+    struct timespec limit = {0, any ? STREAM_NS : IDLE_NS};
+    syscall(SYS_futex, &e->header->stream_event, FUTEX_WAIT, seen, &limit, NULL, 0);
+}
+
+static void *prefetch_loop(void *arg)
+{
+    tb_engine *e = arg;
+    struct tb_prefetcher p;
+    struct tb_schedule s;
+    struct tb_error err; /* it was read once when the configuration was: a file that is gone since is none */
+    tb_prefetch_start(&p);
+    tb_schedule_read(tb_config_of(e), &s, &err);
+    while (!e->background->stop) {
+        uint32_t seen = e->header->stream_event;
+        bool worked = tb_prefetch_step(e, &p);
+        worked |= tb_schedule_step(e, &s);
+        if (!worked)
+            wait_for_streams(e, seen, s.at < s.n);
+    }
+    tb_prefetch_end(e, &p);
+    tb_schedule_end(e, &s);
+    tb_schedule_free(&s);
+    return NULL;
+}
+
+int tb_background_start(tb_engine *e)
+{
+    struct tb_background *b = calloc(1, sizeof(*b));
+    uint32_t want = tb_config_of(e)->flush.threads;
+    if (!b)
+        return -ENOMEM;
+    e->background = b;
+    e->flush_threads = want;
+    int rc = pthread_create(&b->sampler, NULL, sample_loop, e);
+    if (!rc && tb_config_of(e)->organizer.enabled) {
+        rc = pthread_create(&b->organizer, NULL, organize_loop, e);
+        b->organizes = rc == 0;
+        rc = rc ? rc : pthread_create(&b->prefetcher, NULL, prefetch_loop, e);
+        b->prefetches = rc == 0;
+    }
+    while (!rc && b->n_threads < want && b->n_threads < MAX_THREADS) {
+        rc = pthread_create(&b->flushers[b->n_threads], NULL, flush_loop, e);
+        b->n_threads += rc == 0;
+    }
+    return -rc;
+}
+
+void tb_background_stop(tb_engine *e)
+{
+    struct tb_background *b = e->background;
+    if (!b)
+        return;
+    b->stop = true;
+    pthread_join(b->sampler, NULL);
+    if (b->organizes)
+        pthread_join(b->organizer, NULL);
+    if (b->prefetches)
+        pthread_join(b->prefetcher, NULL);
+    for (uint32_t i = 0; i < b->n_threads; i++)
+        pthread_join(b->flushers[i], NULL);
+    e->background = NULL;
+    free(b);
+}

@@ -1,0 +1,234 @@
+/*
+ * Drain: flush every dirty persistent file, with several threads, and say what failed.
+ *
+ * A thread that waits for another process is replaced, so that the other files are
+ * flushed meanwhile.  Where that process is stopped and stays so, the drain gives
+ * up in the end and leaves its waiting threads behind: see instance/instance.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "file/file.h"
+#include "flush/flush.h"
+#include "instance/instance.h"
+#include "instance/repair.h"
+#include "journal/lost.h"
+#include "namespace/deferred.h"
+#include "region/handle.h"
+
+#define MAX_THREADS 64
+#define STOPPED_SECONDS 30.0 /* a process that is stopped for so long is not waited for any more */
+
+struct worker {
+    struct drain *d;
+    struct tb_file_report report;
+    int waits_for;   /* another process; 0: it works */
+    double stopped_at; /* seconds of its wait at which that process was first seen stopped, below 0: it is not */
+    bool gave_up, ended;
+};
+
+struct drain {
+    tb_engine *e;
+    uint32_t *files;
+    uint32_t n, next, done;
+    int error, n_workers;
+    struct worker worker[MAX_THREADS];
+    tb_progress *progress;
+    tb_file_reporter *report;
+    void *arg;
+    pthread_mutex_t lock; /* of all of this; one message at a time */
+    pthread_cond_t change;
+};
+
+static TB_UNLOCKED bool is_to_drain(const struct tb_file *f)
+{
+    return f->magic == TB_FILE_MAGIC && (tb_file_has_news(f) || f->flusher) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
+}
+
+/* One that waits is known to the user by the name it waits for. */
+static void show_name(tb_engine *e, struct tb_file_report *r)
+{
+    char name[TB_PATH_MAX];
+    if (tb_waiting_shown(e, r->path, name, sizeof(name)))
+        memcpy(r->path, name, sizeof(name));
+}
+
+/* Another program removed or replaced it: its bytes are kept, and the report says where. */
+static void keep_lost(tb_engine *e, uint32_t file, struct tb_file_report *r)
+{
+    char kept[TB_PATH_MAX + 500];
+    int fd = tb_lost_open(e->lost, r->path, e->region.files[file].inode, kept, sizeof(kept));
+    if (fd < 0)
+        return;
+    struct tb_flush_result result = tb_flush_file(e, file, fd, true);
+    close(fd);
+    if (!result.error)
+        tb_lost_say(kept, result.bytes, r->why, sizeof(r->why));
+}
+
+/* Since the list was made the record may have become free, or another file's. */
+static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
+{
+    struct tb_file *f = &e->region.files[file];
+    int stripe = tb_file_lock(e, file);
+    if (f->magic == TB_FILE_MAGIC)
+        tb_file_path(e, f, r->path, sizeof(r->path));
+    tb_file_unlock(e, stripe);
+    show_name(e, r);
+    if (!tb_file_claim(e, file))
+        return;
+    if (is_to_drain(f)) {
+        struct tb_flush_result result = tb_flush_giving_way(e, file, -1, true);
+        r->bytes = result.bytes;
+        r->error = result.error;
+        if (e->lost && tb_lost_is_gone(r->error) && !(f->flags & TB_FILE_WAITING))
+            keep_lost(e, file, r);
+    } else {
+        tb_file_unclaim(e, file);
+    }
+}
+
+/* With the lock. */
+static void note_done(struct drain *d, const struct tb_file_report *r)
+{
+    if (r->error) {
+        d->error = d->error || r->why[0] ? d->error : r->error;
+        if (d->report)
+            d->report(d->arg, r);
+    }
+    d->done++;
+    if (d->progress)
+        d->progress(d->arg, "draining files", d->done, d->n);
+}
+
+static void add_worker(struct drain *d);
+
+/* Each second of a wait.  The first one brings a replacement. */
+static void note_wait(void *arg, int pid, double seconds)
+{
+    struct worker *w = arg;
+    struct drain *d = w->d;
+    bool stopped = tb_process_is_stopped(pid);
+    pthread_mutex_lock(&d->lock);
+    if (!w->waits_for && d->next < d->n)
+        add_worker(d);
+    if (!stopped || w->waits_for != pid)
+        w->stopped_at = stopped ? seconds : -1;
+    w->waits_for = pid;
+    w->gave_up = stopped && seconds - w->stopped_at >= STOPPED_SECONDS;
+    pthread_cond_signal(&d->change);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* From file to file, until none is left or the drain has given up. */
+static void *drain_loop(void *arg)
+{
+    struct worker *w = arg;
+    struct drain *d = w->d;
+    tb_wait_listen_here(note_wait, w);
+    pthread_mutex_lock(&d->lock);
+    while (d->next < d->n) {
+        uint32_t file = d->files[d->next++];
+        w->waits_for = 0;
+        memset(&w->report, 0, sizeof(w->report));
+        pthread_mutex_unlock(&d->lock);
+        flush_one(d->e, file, &w->report);
+        pthread_mutex_lock(&d->lock);
+        note_done(d, &w->report);
+    }
+    w->ended = true;
+    pthread_cond_signal(&d->change);
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+/* With the lock. */
+static void add_worker(struct drain *d)
+{
+    pthread_t thread;
+    if (d->n_workers == MAX_THREADS)
+        return;
+    struct worker *w = &d->worker[d->n_workers];
+    *w = (struct worker){.d = d, .stopped_at = -1};
+    if (pthread_create(&thread, NULL, drain_loop, w) == 0) {
+        pthread_detach(thread);
+        d->n_workers++;
+    }
+}
+
+static bool all_ended(const struct drain *d, bool or_gave_up)
+{
+    bool all = d->next >= d->n;
+    for (int i = 0; i < d->n_workers && all; i++)
+        all = d->worker[i].ended || (or_gave_up && d->worker[i].gave_up);
+    return all;
+}
+
+/* With the lock.  Its threads still use `d`: it stays until the process ends. */
+static int give_up(struct drain *d)
+{
+    d->e->is_stuck = true;
+    for (int i = 0; i < d->n_workers; i++) {
+        const struct worker *w = &d->worker[i];
+        struct tb_file_report r = w->report;
+        char who[128];
+        if (w->ended)
+            continue;
+        tb_wait_describe(w->waits_for, who, sizeof(who));
+        snprintf(r.why, sizeof(r.why), "not flushed: it waits for %s", who);
+        r.error = -ETIMEDOUT;
+        if (!r.path[0])
+            snprintf(r.path, sizeof(r.path), "a file");
+        if (d->report)
+            d->report(d->arg, &r);
+    }
+    d->progress = NULL;
+    d->report = NULL;
+    return d->error ? d->error : -ETIMEDOUT;
+}
+
+static int list_files(tb_engine *e, struct drain *d)
+{
+    d->files = malloc(e->region.n_file_buckets * sizeof(*d->files));
+    for (uint32_t i = 0; d->files && i < e->region.n_file_buckets; i++)
+        if (is_to_drain(&e->region.files[i]))
+            d->files[d->n++] = i;
+    return d->files ? 0 : -ENOMEM;
+}
+
+static int run(struct drain *d, int threads)
+{
+    pthread_mutex_lock(&d->lock);
+    d->e->flush_threads = d->n ? ((uint32_t)threads + d->n - 1) / d->n : 1; /* few files share the threads */
+    for (int i = 0; i < (threads > 0 ? threads : 1) && (uint32_t)i < d->n; i++)
+        add_worker(d);
+    int rc = d->n && !d->n_workers ? -EAGAIN : 0; /* no thread can be had */
+    while (!rc && !all_ended(d, true))
+        pthread_cond_wait(&d->change, &d->lock);
+    if (!rc)
+        rc = all_ended(d, false) ? d->error : give_up(d);
+    pthread_mutex_unlock(&d->lock);
+    return rc;
+}
+
+int tb_instance_drain(tb_engine *e, int threads, tb_progress *progress, tb_file_reporter *report, void *arg)
+{
+    struct drain *d = calloc(1, sizeof(*d));
+    if (!d)
+        return -ENOMEM;
+    *d = (struct drain){.e = e, .progress = progress, .report = report, .arg = arg};
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->change, NULL);
+    tb_repair(e);
+    int rc = list_files(e, d);
+    rc = rc ? rc : run(d, threads);
+    if (e->is_stuck)
+        return rc;
+    free(d->files);
+    free(d);
+    int rest = tb_waiting_finish(e, NULL, NULL);
+    return rc ? rc : rest;
+}

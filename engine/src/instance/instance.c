@@ -1,0 +1,187 @@
+#include "instance/instance.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "file/file.h"
+#include "file/name_tree.h"
+#include "instance/repair.h"
+#include "namespace/deferred.h"
+#include "region/handle.h"
+#include "region/lease.h"
+
+static uint32_t live_clients(const struct tb_region *r)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->n_clients; i++)
+        n += r->clients[i].pid && r->clients[i].pid != r->header->daemon_pid && tb_client_is_alive(&r->clients[i]);
+    return n;
+}
+
+static bool daemon_alive(struct tb_header *h)
+{
+    int rc = tb_lock_try(&h->daemon_lock);
+    if (rc >= 0)
+        tb_lock_drop(&h->daemon_lock);
+    return rc == -EBUSY || rc == -EDEADLK;
+}
+
+static void read_info(const struct tb_region *r, struct tb_instance_info *out)
+{
+    struct tb_header *h = r->header;
+    memset(out, 0, sizeof(*out));
+    snprintf(out->name, sizeof(out->name), "%s", h->name);
+    snprintf(out->config_file, sizeof(out->config_file), "%s", h->config.file);
+    out->config_digest = h->digest;
+    out->daemon_pid = h->daemon_pid;
+    out->daemon_alive = daemon_alive(h);
+    out->n_clients = live_clients(r);
+    out->ends = h->closed || (h->is_to_end && !out->n_clients);
+    out->region_bytes = h->bytes;
+    out->huge_pages = h->huge_pages;
+}
+
+int tb_instance_info(tb_engine *e, struct tb_instance_info *out)
+{
+    read_info(&e->region, out);
+    out->n_clients -= !e->is_daemon;
+    return 0;
+}
+
+int tb_instance_config_of(const char *name, struct tb_config *out)
+{
+    struct tb_region r = {0};
+    int rc = tb_region_attach(name, &r, NULL);
+    if (!rc)
+        *out = r.header->config;
+    tb_region_unmap(&r);
+    return rc;
+}
+
+bool tb_instance_is_there(tb_engine *e)
+{
+    struct tb_region r = {0};
+    bool there = tb_region_attach(e->header->name, &r, NULL) == 0 && r.header->started_ns == e->header->started_ns;
+    tb_region_unmap(&r);
+    return there;
+}
+
+int tb_instance_list(struct tb_instance_info *out, int max)
+{
+    char prefix[64];
+    int n = 0, length = snprintf(prefix, sizeof(prefix), "tierbench.%u.", (unsigned)getuid());
+    DIR *shm = opendir("/dev/shm");
+    for (struct dirent *d; shm && n < max && (d = readdir(shm));) {
+        struct tb_region r = {0};
+        if (strncmp(d->d_name, prefix, (size_t)length) != 0 || tb_region_attach(d->d_name + length, &r, NULL))
+            continue;
+        read_info(&r, &out[n++]);
+        tb_region_unmap(&r);
+    }
+    if (shm)
+        closedir(shm);
+    return n;
+}
+
+int tb_engine_find(char *name, size_t size)
+{
+    const char *given = getenv("TIERBENCH_INSTANCE"), *file = getenv("TIERBENCH_CONFIG");
+    if (!file || !*file)
+        file = getenv("HERMES_CONF");
+    struct tb_instance_info all[64];
+    char path[PATH_MAX];
+    int found = 0;
+    if (given && *given)
+        return snprintf(name, size, "%s", given) < (int)size ? 0 : -ENAMETOOLONG;
+    if (!file || !realpath(file, path))
+        return -ENOENT;
+    for (int i = 0, n = tb_instance_list(all, 64); i < n; i++)
+        if (strcmp(all[i].config_file, path) == 0) {
+            snprintf(name, size, "%s", all[i].name);
+            found++;
+        }
+    return found == 1 ? 0 : found ? -ENOTUNIQ : -ENOENT;
+}
+
+const struct tb_config *tb_instance_config(tb_engine *e)
+{
+    return &e->header->config;
+}
+
+bool tb_instance_daemon_alive(tb_engine *e)
+{
+    return daemon_alive(e->header);
+}
+
+int tb_instance_become_daemon(tb_engine *e)
+{
+    int rc = tb_lock_try(&e->header->daemon_lock);
+    if (rc < 0)
+        return -EBUSY;
+    e->header->daemon_pid = getpid();
+    e->is_daemon = true;
+    return tb_lease_lock(e->lease, TB_LEASE_DAEMON);
+}
+
+void tb_instance_end_with_clients(tb_engine *e)
+{
+    e->header->is_to_end = true;
+}
+
+bool tb_instance_is_idle(tb_engine *e)
+{
+    return e->header->is_to_end && live_clients(&e->region) == 0;
+}
+
+int tb_instance_retire(tb_engine *e, bool retired)
+{
+    int rc = retired ? tb_lease_lock(e->lease, TB_LEASE_ENDING) : 0;
+    if (rc)
+        return rc;
+    e->header->closed = retired;
+    for (uint32_t i = 0; retired && i < e->region.n_file_buckets; i++) {
+        int stripe = tb_file_lock(e, i);
+        if (e->region.files[i].magic == TB_FILE_MAGIC && !(e->region.files[i].flags & TB_FILE_SCRATCH))
+            e->region.files[i].flags |= TB_FILE_SYNC;
+        tb_file_unlock(e, stripe);
+    }
+    if (!retired)
+        tb_lease_unlock(e->lease, TB_LEASE_ENDING);
+    return 0;
+}
+
+int tb_instance_waits(tb_engine *e, struct tb_waiting_process *out, int max)
+{
+    struct timespec t;
+    int n = 0;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    for (uint32_t i = 0; i < e->region.n_clients && n < max; i++) {
+        const struct tb_client *c = &e->region.clients[i];
+        int pid = c->pid, for_pid = c->waits.pid;
+        if (pid && for_pid && tb_client_is_alive(c))
+            out[n++] = (struct tb_waiting_process){pid, for_pid, (double)(now - c->waits.since_ns) * 1e-9};
+    }
+    return n;
+}
+
+void tb_instance_errors(tb_engine *e, tb_file_reporter *report, void *arg)
+{
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
+        struct tb_file *f = &e->region.files[i];
+        struct tb_file_report r = {.error = f->magic == TB_FILE_MAGIC ? f->error : 0};
+        if (!r.error)
+            continue;
+        tb_names_path(e, f, r.path, sizeof(r.path));
+        char name[TB_PATH_MAX];
+        if (tb_waiting_shown(e, r.path, name, sizeof(name)))
+            memcpy(r.path, name, sizeof(name));
+        report(arg, &r);
+    }
+}

@@ -1,0 +1,309 @@
+/*
+ * Recovery: every dead instance of a configuration.  A region that survived
+ * (processes died, the node did not) knows all that was written and is drained;
+ * where it is gone, the journal knows all that was fsynced and is replayed.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/private_files.h"
+#include "instance/make.h"
+#include "instance/replay.h"
+#include "io/chain.h"
+#include "journal/lost.h"
+#include "namespace/deferred.h"
+#include "region/handle.h"
+#include "region/lease.h"
+
+#define MAX_INSTANCES 64
+
+struct recovery {
+    const struct tb_config *config;
+    struct tb_layout layout;
+    uint64_t digest;
+    char host[64];
+    struct tb_io *base, *pfs;
+    tb_progress *progress;
+    tb_file_reporter *report;
+    void *arg;
+    int n, error; /* instances recovered; the first error */
+    int n_lost;   /* files that are not there any more: journal/lost.h */
+};
+
+static void note(struct recovery *r, int rc)
+{
+    r->n += rc > 0;
+    if (rc < 0 && !r->error)
+        r->error = rc;
+}
+
+/* An instance that is left as it is, and why.  `error`: its bytes are not on the PFS. */
+static int leave(struct recovery *r, const char *name, int error, const char *format, ...) __attribute__((format(printf, 4, 5)));
+static int leave(struct recovery *r, const char *name, int error, const char *format, ...)
+{
+    struct tb_file_report report = {.error = error};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(report.why, sizeof(report.why), format, args);
+    va_end(args);
+    snprintf(report.path, sizeof(report.path), "instance %s", name);
+    if (r->report)
+        r->report(r->arg, &report);
+    return error;
+}
+
+/* Some process uses it.  With a daemon that is all; without one, what it holds is not flushed until its programs end. */
+static int leave_used(struct recovery *r, const char *name, int lease, bool is_dirty)
+{
+    char holders[300];
+    tb_lease_holders(lease, holders, sizeof(holders));
+    if (tb_lease_is_locked(lease, TB_LEASE_DAEMON))
+        return leave(r, name, 0, "lives, used by %s: left alone", holders);
+    return leave(r, name, is_dirty ? -EBUSY : 0, "its daemon is dead, and %s still uses it: left alone%s", holders,
+                 is_dirty ? "; end that, then try again" : "");
+}
+
+/* Made by an older version, or somebody removed the file. */
+static int leave_unknown(struct recovery *r, const char *name, int error)
+{
+    char directory[TB_PATH_MAX + 256];
+    const char *file;
+    tb_lease_place(r->config, r->host, name, directory, sizeof(directory), &file);
+    return leave(r, name, error == -ENOENT ? -ENODEV : error,
+                 "%.300s/%s: %s: so whether somebody uses it is not known; where nobody does, make an empty file of that name", directory, file,
+                 strerror(-error));
+}
+
+/* Alone with it from here on: its lease, or what leave() said. */
+static int take(struct recovery *r, const char *name, bool is_dirty, int region)
+{
+    int fd = tb_lease_open(r->config, r->host, name, region);
+    if (fd < 0)
+        return leave_unknown(r, name, fd);
+    int rc = tb_lease_take(fd);
+    if (rc == -EBUSY)
+        rc = leave_used(r, name, fd, is_dirty);
+    else if (rc)
+        leave(r, name, rc, "its lease cannot be locked: %s", strerror(-rc));
+    else if (!tb_file_is_linked(fd))
+        rc = -ENOENT;
+    else
+        return fd;
+    close(fd);
+    return rc == 0 || rc == -ENOENT ? -EALREADY : rc; /* nothing to do */
+}
+
+static bool is_dirty(const struct tb_region *r)
+{
+    for (uint32_t t = 0; t < r->header->config.n_tiers; t++)
+        if (r->header->tier[t].dirty)
+            return true;
+    return false;
+}
+
+/* The lease, held alone, goes to the handle. */
+static int drain_and_end(struct recovery *r, const char *name, int lease)
+{
+    tb_engine *e;
+    int rc = tb_client_attach_alone(name, lease, r->base, &e);
+    if (rc)
+        return leave(r, name, rc, "%s", tb_engine_refusal());
+    struct tb_lost lost = {.config = &e->header->config, .name = name,
+                           .root = {.inode = e->header->pfs_inode, .birth_ns = e->header->pfs_birth_ns}};
+    e->lost = &lost;
+    rc = tb_instance_drain(e, 2, r->progress, r->report, r->arg);
+    r->n_lost += lost.n;
+    if (rc)
+        tb_engine_detach(e);
+    else
+        rc = tb_instance_destroy(e);
+    return rc ? rc : 1;
+}
+
+static int recover_region(struct recovery *r, const char *name)
+{
+    struct tb_region region = {0};
+    struct tb_lease lease;
+    int file, fd = tb_region_attach(name, &region, &file);
+    if (fd)
+        return fd == -ENOENT ? 0 : fd;
+    uint64_t id = region.header->id;
+    fd = take(r, name, is_dirty(&region), dup(file));
+    bool in_file = tb_journal_tier(r->config) != TB_NONE || r->config->deferred;
+    int rc = fd >= 0 && in_file ? tb_lease_read(fd, &lease) : 0;
+    close(file);
+    tb_region_unmap(&region);
+    if (fd < 0)
+        return fd == -EALREADY ? 0 : fd;
+    if (!rc && in_file && lease.state == TB_LEASE_VOID && lease.id == id) {
+        tb_instance_remove(r->config, r->host, name, id);
+        close(fd);
+        return 1;
+    }
+    if (rc || (in_file && lease.id != id)) {
+        close(fd);
+        return leave(r, name, -ESTALE, "the directories in its tiers are of another instance of that name");
+    }
+    return drain_and_end(r, name, fd);
+}
+
+static bool has_region(const char *name, uint64_t id)
+{
+    struct tb_region r = {0};
+    bool has = tb_region_attach(name, &r, NULL) == 0 && r.header->id == id;
+    tb_region_unmap(&r);
+    return has;
+}
+
+/* One directory "tierbench.UID.HOST.NAME" of this user's, its lease held alone. */
+static int recover_journal(struct recovery *r, const char *name, int fd, const struct tb_lease *lease)
+{
+    struct tb_replay replay = {.config = r->config, .layout = &r->layout, .host = r->host, .name = name, .io = r->pfs, .report = r->report,
+                               .arg = r->arg, .id = lease->id, .n_lost = &r->n_lost};
+    int rc = lease->state == TB_LEASE_LIVING ? tb_replay(&replay) : 0;
+    if (!rc && (rc = tb_lease_make_void(fd)) == 0)
+        tb_instance_remove(r->config, r->host, name, lease->id);
+    if (rc == -ESTALE && !lease->digest)
+        return 0; /* another configuration's, as only its journal says */
+    return rc ? rc : 1;
+}
+
+/* Another configuration's, or its region was met before: recovered by it, or left alone with it. */
+static bool is_not_ours(const struct recovery *r, const char *name)
+{
+    struct tb_lease lease;
+    int fd = tb_lease_open(r->config, r->host, name, -1);
+    bool not = fd >= 0 && tb_lease_read(fd, &lease) == 0 && ((lease.digest && lease.digest != r->digest) || has_region(name, lease.id));
+    if (fd >= 0)
+        close(fd);
+    return not;
+}
+
+/* What another user made in a tier is never entered. */
+static int check_owner(struct recovery *r, const char *name, const char *path)
+{
+    int directory = tb_private_directory(path);
+    if (directory >= 0)
+        return close(directory), 1;
+    if (directory == -EPERM || directory == -ELOOP || directory == -ENOTDIR)
+        return leave(r, name, 0, "%.300s is not a directory of this user alone: left alone", path);
+    return directory == -ENOENT ? 0 : leave(r, name, directory, "%.300s: %s", path, strerror(-directory));
+}
+
+static int recover_directory(struct recovery *r, const char *name, const char *path)
+{
+    struct tb_lease lease;
+    int rc = check_owner(r, name, path);
+    if (rc <= 0 || is_not_ours(r, name) || rmdir(path) == 0) /* one that is empty was left by a start that was killed */
+        return rc < 0 ? rc : 0;
+    int fd = take(r, name, true, -1);
+    if (fd < 0)
+        return fd == -EALREADY ? 0 : fd;
+    rc = tb_lease_read(fd, &lease);
+    rc = rc ? leave(r, name, rc, "its lease cannot be read: %s", strerror(-rc)) : recover_journal(r, name, fd, &lease);
+    close(fd);
+    return rc;
+}
+
+static void recover_journals(struct recovery *r)
+{
+    char prefix[128], path[TB_PATH_MAX + 256];
+    uint32_t t = tb_journal_tier(r->config);
+    if (t == TB_NONE)
+        return;
+    size_t length = (size_t)snprintf(prefix, sizeof(prefix), "tierbench.%u.%s.", (unsigned)getuid(), r->host);
+    DIR *tier = opendir(r->config->tiers[t].path);
+    if (!tier)
+        note(r, -errno);
+    for (struct dirent *d; tier && (d = readdir(tier));) {
+        if (strncmp(d->d_name, prefix, length) != 0)
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", r->config->tiers[t].path, d->d_name);
+        note(r, recover_directory(r, d->d_name + length, path));
+    }
+    if (tier)
+        closedir(tier);
+}
+
+/* Names that wait of instances that are gone, their journals replayed. */
+static int recover_names(struct recovery *r, const char *name, const char *path)
+{
+    int fd = -1, rc = check_owner(r, name, path);
+    if (rc <= 0 || (tb_journal_tier(r->config) == TB_NONE && is_not_ours(r, name)))
+        return rc < 0 ? rc : 0;
+    if (tb_journal_tier(r->config) == TB_NONE && (fd = take(r, name, true, -1)) < 0)
+        return fd == -EALREADY ? 0 : fd;
+    rc = tb_waiting_recover(r->config, r->host, name, r->pfs, r->report, r->arg);
+    if (fd >= 0)
+        close(fd);
+    return rc ? rc : 1;
+}
+
+/* The directory of the instance's journal is there: its names go with it. */
+static bool has_journal(const struct recovery *r, const char *name)
+{
+    char path[TB_PATH_MAX + 256];
+    uint32_t t = tb_journal_tier(r->config);
+    if (t == TB_NONE)
+        return false;
+    tb_tier_directory(&r->config->tiers[t], r->host, name, path, sizeof(path));
+    return access(path, F_OK) == 0;
+}
+
+static void recover_waiting(struct recovery *r)
+{
+    char prefix[128], path[TB_PATH_MAX + 256];
+    size_t length = (size_t)snprintf(prefix, sizeof(prefix), ".tierbench.%u.%s.", (unsigned)getuid(), r->host);
+    DIR *directory = r->config->deferred ? opendir(r->config->pfs.path) : NULL;
+    for (struct dirent *d; directory && (d = readdir(directory));) {
+        if (strncmp(d->d_name, prefix, length) != 0 || has_journal(r, d->d_name + length))
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", r->config->pfs.path, d->d_name);
+        note(r, recover_names(r, d->d_name + length, path));
+    }
+    if (directory)
+        closedir(directory);
+}
+
+static void recover_regions(struct recovery *r)
+{
+    struct tb_instance_info *all = malloc(MAX_INSTANCES * sizeof(*all));
+    tb_region_file_relink(r->config);
+    if (!all)
+        note(r, -ENOMEM);
+    for (int i = 0, found = all ? tb_instance_list(all, MAX_INSTANCES) : 0; i < found; i++)
+        if (all[i].config_digest == r->digest && !all[i].daemon_alive)
+            note(r, recover_region(r, all[i].name));
+    free(all);
+}
+
+int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_progress *progress,
+                        tb_file_reporter *report, void *arg, struct tb_error *err)
+{
+    struct recovery r = {.config = config, .base = base, .progress = progress, .report = report, .arg = arg,
+                         .digest = tb_config_digest(config)};
+    struct tb_device_clock *clock = calloc(1, sizeof(*clock));
+    r.pfs = clock ? tb_chain_new(config->pfs.modelled ? &config->pfs.model : NULL, clock, base) : NULL;
+    r.error = r.pfs ? tb_layout_compute(config, &r.layout, err) : -ENOMEM;
+    gethostname(r.host, sizeof(r.host) - 1);
+    if (!r.error) {
+        recover_regions(&r);
+        recover_journals(&r);
+        recover_waiting(&r);
+    }
+    if (r.pfs)
+        tb_chain_free(r.pfs);
+    free(clock);
+    if (!r.error && r.n_lost) {
+        snprintf(err->text, sizeof(err->text), "%d file%s removed or replaced by another program", r.n_lost, r.n_lost == 1 ? " was" : "s were");
+        r.error = -ESTALE;
+    }
+    return r.error ? r.error : r.n;
+}

@@ -1,0 +1,202 @@
+#include "instance/repair.h"
+
+#include <stdlib.h>
+
+#include "buffer/interval.h"
+#include "buffer/map.h"
+#include "buffer/slab.h"
+#include "file/end.h"
+#include "flush/flush.h"
+#include "instance/instance.h"
+#include "layer/descriptions.h"
+#include "namespace/intent.h"
+
+/* What the records say, to be compared with what was counted. */
+struct census {
+    uint8_t *retained;  /* a bit a buffer: somebody's predecessor */
+    uint8_t *fragments; /* a bit a fragment: a buffer's */
+    uint32_t n_clean[TB_MAX_TIERS * TB_MAX_SLABS], n_journaled;
+    uint64_t used[TB_MAX_TIERS], dirty[TB_MAX_TIERS];
+};
+
+static void mark(uint8_t *bits, uint32_t i)
+{
+    bits[i / 8] |= (uint8_t)(1u << i % 8);
+}
+
+static bool is_marked(const uint8_t *bits, uint32_t i)
+{
+    return bits[i / 8] >> i % 8 & 1;
+}
+
+/* Lists first: a killed client may have left a buffer in one that it had taken out of the hash. */
+static void mend_list(tb_engine *e, struct tb_file *f)
+{
+    for (uint32_t *link = &f->first; *link != TB_NONE;) {
+        struct tb_buffer *b = &e->region.buffers[*link];
+        if (b->state == TB_BUFFER_LIVE)
+            link = &b->file_next;
+        else
+            *link = b->file_next;
+    }
+    tb_file_recount(e, f);
+    for (uint32_t i = f->first; i != TB_NONE; i = e->region.buffers[i].file_next)
+        tb_file_cover(f, tb_buffer_start(e, &e->region.buffers[i]), &e->region.buffers[i]);
+}
+
+static void mend_lists(tb_engine *e)
+{
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
+        struct tb_file *f = &e->region.files[i];
+        if (f->magic != TB_FILE_MAGIC)
+            continue;
+        int stripe = tb_file_lock(e, i);
+        mend_list(e, f);
+        tb_file_unlock(e, stripe);
+        tb_file_release(e, i);
+    }
+}
+
+static void mark_retained(tb_engine *e, struct census *c)
+{
+    for (uint32_t i = 0; i < e->header->layout.n_buffers; i++) {
+        const struct tb_buffer *b = &e->region.buffers[i];
+        if ((b->state == TB_BUFFER_LIVE || b->state == TB_BUFFER_RETAINED) && b->prev != TB_NONE)
+            mark(c->retained, b->prev);
+    }
+}
+
+static bool is_dead(const tb_engine *e, uint32_t slot)
+{
+    const struct tb_client *c = &e->region.clients[slot];
+    return !c->pid || !tb_client_is_alive(c);
+}
+
+/* Taken and never published, given up and not given back, or retained for nobody. */
+static bool is_lost(tb_engine *e, const struct census *c, const struct tb_buffer *b, uint32_t slot)
+{
+    return (b->state == TB_BUFFER_ALLOCATED && (b->client == slot || is_dead(e, b->client))) ||
+           (b->state == TB_BUFFER_RETAINED && !is_marked(c->retained, tb_buffer_number(e, b)));
+}
+
+static void give_lost(tb_engine *e, const struct census *c, uint32_t slot)
+{
+    for (uint32_t i = 0; i < e->header->layout.n_buffers; i++) {
+        struct tb_buffer *b = &e->region.buffers[i];
+        if (!is_lost(e, c, b, slot))
+            continue;
+        b->fragment = b->prev = TB_NONE; /* its fragment is free by the census */
+        b->valid_lo = b->valid_hi = b->dirty_lo = b->dirty_hi = 0;
+        tb_slab_give(e, b);
+    }
+}
+
+static void take_census(tb_engine *e, struct census *c)
+{
+    for (uint32_t i = 0; i < e->header->layout.n_buffers; i++) {
+        const struct tb_buffer *b = &e->region.buffers[i];
+        uint32_t tier = tb_slab_layout(e, b)->tier;
+        if (b->state == TB_BUFFER_FREE)
+            continue;
+        c->used[tier] += tb_buffer_size(e, b);
+        c->dirty[tier] += tb_interval_dirty_bytes(e, b);
+        c->n_clean[b->slab] += b->state == TB_BUFFER_LIVE && !tb_buffer_is_dirty(b);
+        c->n_journaled += b->state != TB_BUFFER_ALLOCATED && b->flags & TB_BUFFER_JOURNALED;
+        if (b->fragment != TB_NONE)
+            mark(c->fragments, b->fragment);
+    }
+}
+
+static void believe_census(tb_engine *e, const struct census *c)
+{
+    const struct tb_layout *l = &e->header->layout;
+    for (uint32_t s = 0; s < l->n_slabs; s++)
+        e->header->slab[s].n_clean = c->n_clean[s];
+    for (uint32_t t = 0; t < e->header->config.n_tiers; t++) {
+        e->header->tier[t].used = c->used[t];
+        e->header->tier[t].dirty = c->dirty[t];
+    }
+    e->header->n_journaled = c->n_journaled;
+    tb_lock_take(&e->header->fragments_lock);
+    uint32_t first = TB_NONE;
+    for (uint32_t i = l->n_fragments; i-- > 0;)
+        if (!is_marked(c->fragments, i))
+            first = tb_fragment_link(e, i, first);
+    e->header->free_fragment = first;
+    tb_lock_drop(&e->header->fragments_lock);
+}
+
+/*
+ * All buffers stand still meanwhile: whatever is counted, linked or free is made
+ * anew from the buffers' records.  Nobody else may sit on a lock that is waited for
+ * here: chunk stripes are taken in order, and others hold one of them at most.
+ */
+static void repair_buffers(tb_engine *e, uint32_t slot)
+{
+    const struct tb_layout *l = &e->header->layout;
+    struct census c = {.retained = calloc(l->n_buffers / 8 + 1, 1), .fragments = calloc(l->n_fragments / 8 + 1, 1)};
+    if (c.retained && c.fragments) {
+        tb_map_lock_all(e);
+        tb_slabs_mend(e);
+        mend_lists(e);
+        mark_retained(e, &c);
+        give_lost(e, &c, slot);
+        take_census(e, &c);
+        believe_census(e, &c);
+        tb_map_unlock_all(e);
+    }
+    free(c.retained);
+    free(c.fragments);
+}
+
+/* Before the slot is somebody's again, who would seem to hold them. */
+static void release_claims(tb_engine *e, uint32_t slot)
+{
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
+        struct tb_file *f = &e->region.files[i];
+        uint32_t holder = slot + 1;
+        if (f->flusher != holder)
+            continue;
+        if (!(f->flags & TB_FILE_CUTTING))
+            f->flags &= ~(uint32_t)TB_FILE_HELD;
+        if (atomic_compare_exchange_strong(&f->flusher, &holder, 0))
+            tb_file_release(e, i);
+    }
+    uint32_t holder = slot + 1;
+    atomic_compare_exchange_strong(&e->header->renamer, &holder, 0);
+}
+
+/* A process that executed a program goes on with the descriptors it passed on, all of coherent files. */
+static void repair_client(tb_engine *e, uint32_t slot)
+{
+    struct tb_client *c = &e->region.clients[slot];
+    bool executes = tb_client_runs(c);
+    tb_intents_finish(e, slot);
+    release_claims(e, slot);
+    tb_end_repair(e);
+    repair_buffers(e, slot);
+    if (tb_opens_forget_client(e, slot, executes))
+        c->image = 0;
+    else
+        c->pid = 0;
+    if (!tb_instance_daemon_alive(e))
+        tb_flush_requeue(e);
+}
+
+int tb_repair(tb_engine *e)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < e->region.n_clients; i++) {
+        struct tb_client *c = &e->region.clients[i];
+        int pid = c->pid;
+        if (!pid || tb_client_is_alive(c))
+            continue;
+        tb_lock_take(&e->header->clients_lock);
+        bool mine = c->pid == pid; /* another repairer may have been here */
+        if (mine)
+            repair_client(e, i);
+        tb_lock_drop(&e->header->clients_lock);
+        n += mine;
+    }
+    return n;
+}

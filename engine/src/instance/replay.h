@@ -1,0 +1,29 @@
+/*
+ * Replay of one journal: what its records still promise, put on the PFS.
+ * The region is gone; the slab files and the journal are all there is.
+ */
+#ifndef TB_REPLAY_H
+#define TB_REPLAY_H
+
+#include "instance/instance.h"
+
+struct tb_replay {
+    const struct tb_config *config;
+    const struct tb_layout *layout;
+    const char *host, *name; /* of the instance */
+    uint64_t id;             /* of the instance, as its lease says */
+    struct tb_io *io;        /* to the PFS */
+    tb_file_reporter *report;
+    void *arg;
+    int *n_lost; /* counts files that another program removed or replaced: their bytes are kept (journal/lost.h) */
+};
+
+/*
+ * Flushes every range that no newer record covers, whose bytes match their
+ * checksum and whose file is still the one recorded.  0 when all of it is on the
+ * PFS; -EBADMSG where records or bytes were damaged (each is reported, none is
+ * flushed), -ESTALE where the journal is another configuration's, or the first error.
+ */
+int tb_replay(const struct tb_replay *r);
+
+#endif

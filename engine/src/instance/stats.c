@@ -1,0 +1,152 @@
+/* Counters as the public structure, and samples of the tiers over time. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "instance/instance.h"
+#include "instance/stats.h"
+#include "region/handle.h"
+
+static uint64_t tier_capacity(const tb_engine *e, uint32_t t)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint64_t bytes = 0;
+    for (uint32_t s = l->tier_first_slab[t], end = s + e->header->config.tiers[t].n_slabs; s < end; s++)
+        bytes += l->slab[s].n_buffers * l->slab[s].buffer_size;
+    return bytes;
+}
+
+uint64_t tb_moved_in(const tb_engine *e, uint32_t t)
+{
+    uint64_t bytes = 0;
+    for (uint32_t from = 0; from < e->header->config.n_tiers; from++)
+        bytes += from == t ? 0 : e->header->tier[from].moved_to[t];
+    return bytes;
+}
+
+/* What the clients moved; a slot's counts go on under its next client. */
+static struct tb_tier_stats transfers(const tb_engine *e, uint32_t t)
+{
+    struct tb_tier_stats sum = {0};
+    for (uint32_t i = 0; i < e->region.n_clients; i++) {
+        const struct tb_transfers *moved = &e->region.clients[i].tier[t];
+        sum.bytes_in += moved->bytes_in;
+        sum.bytes_out += moved->bytes_out;
+        sum.writes += moved->writes;
+        sum.hits += moved->hits;
+    }
+    return sum;
+}
+
+static void read_tier(const tb_engine *e, uint32_t t, struct tb_tier_stats *out)
+{
+    const struct tb_tier_counters *c = &e->header->tier[t];
+    *out = transfers(e, t);
+    snprintf(out->name, sizeof(out->name), "%.31s", e->header->config.tiers[t].name);
+    out->capacity = tier_capacity(e, t);
+    out->used = c->used;
+    out->dirty = c->dirty;
+    out->moved_in = tb_moved_in(e, t);
+    out->flushed = c->flushed;
+    out->waits = c->waits;
+}
+
+void tb_engine_stats(tb_engine *e, struct tb_stats *out)
+{
+    const struct tb_header *h = e->header;
+    memset(out, 0, sizeof(*out));
+    out->n_tiers = h->config.n_tiers;
+    out->n_files = h->n_files;
+    out->pfs_bytes_written = h->pfs_written;
+    out->pfs_bytes_read = h->pfs_read;
+    out->spilled = h->spilled;
+    out->staged = h->staged;
+    out->prefetched = h->prefetched;
+    out->fsyncs = h->fsyncs;
+    out->passed = h->passed;
+    for (uint32_t i = 0, seen = 0; i < e->region.n_file_buckets && seen < out->n_files; i++) {
+        const struct tb_file *f = &e->region.files[i]; /* those in use stand in front, mostly */
+        bool used = f->magic == TB_FILE_MAGIC;
+        seen += used;
+        out->n_dirty_files += used && f->n_dirty;
+        out->n_errors += used && f->error;
+    }
+    for (uint32_t t = 0; t < out->n_tiers; t++)
+        read_tier(e, t, &out->tier[t]);
+}
+
+uint64_t tb_bytes_in(const tb_engine *e)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < e->region.n_clients; i++)
+        for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
+            bytes += e->region.clients[i].tier[t].bytes_in;
+    return bytes;
+}
+
+uint64_t tb_bytes_moved(const tb_engine *e)
+{
+    uint64_t bytes = tb_bytes_in(e);
+    for (uint32_t i = 0; i < e->region.n_clients; i++)
+        for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
+            bytes += e->region.clients[i].tier[t].bytes_out;
+    return bytes;
+}
+
+double tb_seconds_since_start(const tb_engine *e)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - (double)e->header->started_ns * 1e-9;
+}
+
+double tb_instance_age(tb_engine *e)
+{
+    return tb_seconds_since_start(e);
+}
+
+/* A full table keeps every other sample: its span doubles, its shape stays. */
+static void thin_out(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    for (uint32_t i = 0; i < h->n_samples / 2; i++)
+        e->region.samples[i] = e->region.samples[2 * i];
+    h->n_samples /= 2;
+    h->sample_interval *= 2;
+}
+
+static struct tb_sample sample(const tb_engine *e)
+{
+    const struct tb_header *h = e->header;
+    struct tb_sample s = {.seconds = tb_seconds_since_start(e), .pfs_bytes_written = h->pfs_written,
+                          .pfs_bytes_read = h->pfs_read, .spilled = h->spilled, .staged = h->staged};
+    for (uint32_t t = 0; t < h->config.n_tiers; t++) {
+        struct tb_tier_stats moved = transfers(e, t);
+        s.tier[t] = (struct tb_tier_sample){.used = h->tier[t].used, .dirty = h->tier[t].dirty, .bytes_in = moved.bytes_in,
+                                            .bytes_out = moved.bytes_out, .flushed = h->tier[t].flushed};
+        for (uint32_t to = 0; to < h->config.n_tiers; to++)
+            s.tier[t].moved_to[to] = h->tier[t].moved_to[to];
+    }
+    return s;
+}
+
+void tb_sample_take(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    struct tb_sample s = sample(e);
+    tb_lock_take(&h->samples_lock);
+    if (h->n_samples == TB_SAMPLES)
+        thin_out(e);
+    e->region.samples[h->n_samples++] = s;
+    tb_lock_drop(&h->samples_lock);
+}
+
+int tb_instance_samples(tb_engine *e, struct tb_sample *out, int max)
+{
+    tb_lock_take(&e->header->samples_lock);
+    int n = (int)e->header->n_samples < max ? (int)e->header->n_samples : max - 1;
+    memcpy(out, e->region.samples, (size_t)n * sizeof(*out));
+    tb_lock_drop(&e->header->samples_lock);
+    out[n] = sample(e); /* the last is of this moment, so that it agrees with the counters */
+    return n + 1;
+}

@@ -1,0 +1,21 @@
+/*
+ * The chain below the engine, for one place (the PFS or a directory tier):
+ *
+ *   [trace, where TIERBENCH_TRACE is set] -> [fault, where TB_FAULT is] -> [undo, where TB_UNDO is]
+ *   -> [model, where the place has one] -> base
+ */
+#ifndef TB_CHAIN_H
+#define TB_CHAIN_H
+
+#include "io/device_clock.h"
+
+/*
+ * `model` may be NULL; else it and `clock` must outlive the chain, as `base`
+ * must.  NULL with errno: ENOMEM, or EINVAL where TB_FAULT is no fault.
+ */
+struct tb_io *tb_chain_new(const struct tb_device *model, struct tb_device_clock *clock, struct tb_io *base);
+
+/* Frees the layers that tb_chain_new made, not the base. */
+void tb_chain_free(struct tb_io *chain);
+
+#endif

@@ -1,0 +1,229 @@
+/*
+ * The model as a layer: what each file operation charges.
+ *
+ * Data operations that fail charge nothing; metadata operations always ask the
+ * server.  lseek, fstat and dup are local.  A write through a descriptor opened
+ * with O_SYNC or O_DSYNC is a write and a sync.
+ */
+#include "io/device_clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "io/io_layer.h"
+#include "io/unsynced.h"
+
+struct model {
+    struct tb_io io;
+    struct tb_io_ops ops;
+    const struct tb_device *device;
+    struct tb_device_clock *clock;
+    struct tb_unsynced *unsynced;
+};
+
+static struct model *model_of(struct tb_io *io)
+{
+    return (struct model *)io;
+}
+
+static void charge(struct tb_io *io, enum tb_charge kind, ssize_t bytes)
+{
+    struct model *model = model_of(io);
+    if (bytes >= 0)
+        tb_model_charge(model->device, model->clock, kind, (size_t)bytes);
+}
+
+/* The end of an operation: its real time and its charges are known. */
+static void finish(bool pay_all)
+{
+    tb_model_defer_end();
+    tb_model_settle(pay_all);
+}
+
+/* Asked before the open: will it make the file if it succeeds? */
+static bool would_create(struct tb_io *io, const char *path, int flags)
+{
+    struct stat st;
+    if ((flags & O_TMPFILE) == O_TMPFILE)
+        return true;
+    if (!(flags & O_CREAT))
+        return false;
+    return (flags & O_EXCL) || io->next->ops->stat(io->next, path, &st, 0) == -ENOENT;
+}
+
+static int model_open(struct tb_io *io, const char *path, int flags, mode_t mode)
+{
+    tb_model_defer_begin();
+    bool creates = would_create(io, path, flags);
+    int fd = io->next->ops->open(io->next, path, flags, mode);
+    charge(io, creates && fd >= 0 ? TB_CHARGE_OPEN : TB_CHARGE_METADATA, 0);
+    if (fd >= 0)
+        tb_unsynced_open(model_of(io)->unsynced, fd, flags & O_DSYNC);
+    finish(false);
+    return fd;
+}
+
+/* Before the kernel frees the number: another thread may get it at once. */
+static int model_close(struct tb_io *io, int fd)
+{
+    tb_unsynced_close(model_of(io)->unsynced, fd);
+    int result = io->next->ops->close(io->next, fd);
+    tb_model_settle(true);
+    return result;
+}
+
+static ssize_t finish_read(struct tb_io *io, ssize_t bytes)
+{
+    charge(io, TB_CHARGE_READ, bytes);
+    finish(false);
+    return bytes;
+}
+
+static ssize_t model_read(struct tb_io *io, int fd, void *buf, size_t n)
+{
+    tb_model_defer_begin();
+    return finish_read(io, io->next->ops->read(io->next, fd, buf, n));
+}
+
+static ssize_t model_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
+{
+    tb_model_defer_begin();
+    return finish_read(io, io->next->ops->pread(io->next, fd, buf, n, offset));
+}
+
+static ssize_t finish_write(struct tb_io *io, int fd, ssize_t bytes)
+{
+    bool synced = bytes > 0 && tb_unsynced_write(model_of(io)->unsynced, fd);
+    charge(io, TB_CHARGE_WRITE, bytes);
+    if (synced)
+        charge(io, TB_CHARGE_SYNC, 0);
+    finish(synced);
+    return bytes;
+}
+
+static ssize_t model_write(struct tb_io *io, int fd, const void *buf, size_t n)
+{
+    tb_model_defer_begin();
+    return finish_write(io, fd, io->next->ops->write(io->next, fd, buf, n));
+}
+
+static ssize_t model_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
+{
+    tb_model_defer_begin();
+    return finish_write(io, fd, io->next->ops->pwrite(io->next, fd, buf, n, offset));
+}
+
+/* What is written while the sync runs counts for the next one. */
+static int model_fsync(struct tb_io *io, int fd, bool data_only)
+{
+    struct tb_unsynced *unsynced = model_of(io)->unsynced;
+    tb_model_defer_begin();
+    bool written = tb_unsynced_take(unsynced, fd);
+    int result = io->next->ops->fsync(io->next, fd, data_only);
+    if (written && result == 0)
+        charge(io, TB_CHARGE_SYNC, 0);
+    else if (written)
+        tb_unsynced_write(unsynced, fd);
+    finish(true);
+    return result;
+}
+
+static int finish_metadata(struct tb_io *io, int result)
+{
+    charge(io, TB_CHARGE_METADATA, 0);
+    finish(false);
+    return result;
+}
+
+static int model_ftruncate(struct tb_io *io, int fd, off_t length)
+{
+    tb_model_defer_begin();
+    return finish_metadata(io, io->next->ops->ftruncate(io->next, fd, length));
+}
+
+static int model_truncate(struct tb_io *io, const char *path, off_t length)
+{
+    tb_model_defer_begin();
+    return finish_metadata(io, io->next->ops->truncate(io->next, path, length));
+}
+
+static int model_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
+{
+    tb_model_defer_begin();
+    return finish_metadata(io, io->next->ops->stat(io->next, path, st, flags));
+}
+
+static int model_unlink(struct tb_io *io, const char *path, int flags)
+{
+    tb_model_defer_begin();
+    return finish_metadata(io, io->next->ops->unlink(io->next, path, flags));
+}
+
+static int model_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
+{
+    tb_model_defer_begin();
+    return finish_metadata(io, io->next->ops->rename(io->next, from, to, flags));
+}
+
+static int model_link(struct tb_io *io, const char *from, const char *to)
+{
+    tb_model_defer_begin();
+    return finish_metadata(io, io->next->ops->link(io->next, from, to));
+}
+
+static int model_mkdir(struct tb_io *io, const char *path, mode_t mode)
+{
+    tb_model_defer_begin();
+    return finish_metadata(io, io->next->ops->mkdir(io->next, path, mode));
+}
+
+static int model_dup(struct tb_io *io, int oldfd, int newfd)
+{
+    tb_unsynced_dup(model_of(io)->unsynced, oldfd, newfd);
+    return io->next->ops->dup(io->next, oldfd, newfd);
+}
+
+static const struct tb_io_ops model_ops = {
+    .name = "model",
+    .open = model_open,
+    .close = model_close,
+    .read = model_read,
+    .write = model_write,
+    .pread = model_pread,
+    .pwrite = model_pwrite,
+    .fsync = model_fsync,
+    .ftruncate = model_ftruncate,
+    .truncate = model_truncate,
+    .stat = model_stat,
+    .unlink = model_unlink,
+    .rename = model_rename,
+    .link = model_link,
+    .mkdir = model_mkdir,
+    .dup = model_dup,
+};
+
+struct tb_io *tb_io_model_new(const struct tb_device *device, struct tb_device_clock *clock, struct tb_io *next)
+{
+    struct model *model = calloc(1, sizeof *model);
+    if (model == NULL)
+        return NULL;
+    model->unsynced = tb_unsynced_new();
+    if (model->unsynced == NULL) {
+        free(model);
+        return NULL;
+    }
+    tb_model_start();
+    tb_io_layer_init(&model->io, &model->ops, &model_ops, next);
+    model->device = device;
+    model->clock = clock;
+    return &model->io;
+}
+
+void tb_io_model_free(struct tb_io *io)
+{
+    if (io == NULL)
+        return;
+    tb_unsynced_free(model_of(io)->unsynced);
+    free(io);
+}

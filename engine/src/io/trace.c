@@ -1,0 +1,209 @@
+/* The trace layer; see io/trace.h.  Calls that fail moved nothing and are left out, as Darshan leaves them out. */
+#include "io/trace.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/device_clock.h"
+#include "io/io_layer.h"
+#include "trace/records.h"
+
+#define SELF "/proc/self/fd/"
+
+struct traced {
+    struct tb_io io;
+    struct tb_io_ops ops;
+    tb_trace *trace;
+};
+
+static tb_trace *trace_of(struct tb_io *io)
+{
+    return ((struct traced *)io)->trace;
+}
+
+struct moment {
+    double model, real;
+};
+
+static struct moment now(struct tb_io *io)
+{
+    return (struct moment){(double)(int64_t)(tb_model_now() - trace_of(io)->job->start_ns) * 1e-9, tb_trace_now()};
+}
+
+/* Modelled time stands still while a real place works. */
+static struct tb_trace_time since(struct tb_io *io, struct moment start)
+{
+    struct moment end = now(io);
+    double lasted = end.real - start.real, modelled = end.model - start.model;
+    return (struct tb_trace_time){start.model, start.model + (lasted > modelled ? lasted : modelled)};
+}
+
+static bool name_of(int fd, char *out)
+{
+    char link[64];
+    snprintf(link, sizeof(link), SELF "%d", fd);
+    ssize_t n = readlink(link, out, PATH_MAX - 1);
+    out[n > 0 ? n : 0] = 0;
+    return n > 0 && out[0] == '/';
+}
+
+/* Slabs and journals are opened past the chain: their descriptors are known by what they stand for. */
+static void know(tb_trace *t, int fd)
+{
+    char path[PATH_MAX];
+    if ((unsigned)fd >= TB_TRACE_FDS || t->fds[fd] || !tb_trace_enter(t))
+        return;
+    int number = name_of(fd, path) ? tb_trace_find(t, TB_TRACE_POSIX, path) : -1;
+    tb_trace_set_fd(t, fd, number < 0 ? TB_TRACE_NOT_RECORDED : number);
+    tb_trace_leave();
+}
+
+static int traced_open(struct tb_io *io, const char *path, int flags, mode_t mode)
+{
+    char real[PATH_MAX];
+    struct moment start = now(io);
+    int fd = io->next->ops->open(io->next, path, flags, mode);
+    if (fd < 0)
+        return fd;
+    struct tb_trace_time t = since(io, start);
+    if (strncmp(path, SELF, strlen(SELF)) == 0 && name_of(fd, real))
+        path = real;
+    tb_trace_open(trace_of(io), fd, path, mode, t);
+    return fd;
+}
+
+static int traced_close(struct tb_io *io, int fd)
+{
+    int closing = tb_trace_closing(trace_of(io), fd);
+    struct moment start = now(io);
+    int rc = io->next->ops->close(io->next, fd);
+    tb_trace_close(trace_of(io), closing, since(io, start));
+    return rc;
+}
+
+static ssize_t moved(struct tb_io *io, int fd, enum tb_trace_access access, off_t offset, const void *buf, ssize_t n,
+                     struct moment start)
+{
+    if (n < 0)
+        return n;
+    struct tb_trace_time t = since(io, start);
+    know(trace_of(io), fd);
+    tb_trace_transfer(trace_of(io), fd, access, offset, buf, (size_t)n, t);
+    return n;
+}
+
+static ssize_t traced_read(struct tb_io *io, int fd, void *buf, size_t n)
+{
+    struct moment start = now(io);
+    return moved(io, fd, TB_TRACE_READ, TB_TRACE_HERE, buf, io->next->ops->read(io->next, fd, buf, n), start);
+}
+
+static ssize_t traced_write(struct tb_io *io, int fd, const void *buf, size_t n)
+{
+    struct moment start = now(io);
+    return moved(io, fd, TB_TRACE_WRITE, TB_TRACE_HERE, buf, io->next->ops->write(io->next, fd, buf, n), start);
+}
+
+static ssize_t traced_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
+{
+    struct moment start = now(io);
+    return moved(io, fd, TB_TRACE_READ, offset, buf, io->next->ops->pread(io->next, fd, buf, n, offset), start);
+}
+
+static ssize_t traced_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
+{
+    struct moment start = now(io);
+    return moved(io, fd, TB_TRACE_WRITE, offset, buf, io->next->ops->pwrite(io->next, fd, buf, n, offset), start);
+}
+
+static off_t traced_lseek(struct tb_io *io, int fd, off_t offset, int whence)
+{
+    struct moment start = now(io);
+    off_t at = io->next->ops->lseek(io->next, fd, offset, whence);
+    if (at >= 0)
+        tb_trace_seek(trace_of(io), fd, at, since(io, start));
+    return at;
+}
+
+static int traced_fsync(struct tb_io *io, int fd, bool data_only)
+{
+    struct moment start = now(io);
+    int rc = io->next->ops->fsync(io->next, fd, data_only);
+    if (rc == 0) {
+        struct tb_trace_time t = since(io, start);
+        know(trace_of(io), fd);
+        tb_trace_sync(trace_of(io), fd, data_only, t);
+    }
+    return rc;
+}
+
+static int traced_fstat(struct tb_io *io, int fd, struct stat *st)
+{
+    struct moment start = now(io);
+    int rc = io->next->ops->fstat(io->next, fd, st);
+    if (rc == 0)
+        tb_trace_stat(trace_of(io), fd, NULL, since(io, start));
+    return rc;
+}
+
+static int traced_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
+{
+    struct moment start = now(io);
+    int rc = io->next->ops->stat(io->next, path, st, flags);
+    if (rc == 0)
+        tb_trace_stat(trace_of(io), -1, path, since(io, start));
+    return rc;
+}
+
+static int traced_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
+{
+    struct moment start = now(io);
+    int rc = io->next->ops->rename(io->next, from, to, flags);
+    if (rc == 0)
+        tb_trace_rename(trace_of(io), from, to, since(io, start));
+    return rc;
+}
+
+static int traced_dup(struct tb_io *io, int oldfd, int newfd)
+{
+    struct moment start = now(io);
+    int rc = io->next->ops->dup(io->next, oldfd, newfd);
+    if (rc == 0)
+        tb_trace_dup(trace_of(io), oldfd, newfd, since(io, start));
+    return rc;
+}
+
+static const struct tb_io_ops traced_ops = {
+    .name = "trace",
+    .open = traced_open,
+    .close = traced_close,
+    .read = traced_read,
+    .write = traced_write,
+    .lseek = traced_lseek,
+    .pread = traced_pread,
+    .pwrite = traced_pwrite,
+    .fsync = traced_fsync,
+    .fstat = traced_fstat,
+    .stat = traced_stat,
+    .rename = traced_rename,
+    .dup = traced_dup,
+};
+
+struct tb_io *tb_io_trace_new(tb_trace *trace, struct tb_io *next)
+{
+    struct traced *traced = calloc(1, sizeof *traced);
+    if (traced == NULL)
+        return NULL;
+    tb_io_layer_init(&traced->io, &traced->ops, &traced_ops, next);
+    traced->trace = trace;
+    return &traced->io;
+}
+
+void tb_io_trace_free(struct tb_io *io)
+{
+    free(io);
+}

@@ -1,0 +1,113 @@
+/* The undo layer; see io/undo.h.  What it does for itself goes to the bottom of the chain. */
+#include "io/undo.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "buffer/medium.h"
+#include "file/file.h"
+#include "io/io_layer.h"
+
+struct undo {
+    struct tb_io io;
+    struct tb_io_ops ops;
+    struct tb_io *base;
+    int log;
+    _Atomic uint64_t syncs;
+};
+
+/* One append.  A writer that is killed in it does not come to what it was about to do. */
+static void note(struct undo *u, const struct tb_undo *r, const void *bytes)
+{
+    size_t n = sizeof(*r) + (size_t)r->length;
+    char *both = malloc(n);
+    if (!both)
+        abort(); /* a test that goes on would prove nothing */
+    memcpy(both, r, sizeof(*r));
+    if (r->length)
+        memcpy(both + sizeof(*r), bytes, (size_t)r->length);
+    if (u->base->ops->write(u->base, u->log, both, n) != (ssize_t)n)
+        abort();
+    free(both);
+}
+
+/* What the file has from `offset` on, through a descriptor of our own: the caller's may be write-only. */
+static void note_bytes(struct undo *u, int fd, enum tb_undo_kind kind, uint64_t offset, uint64_t length)
+{
+    struct tb_identity id;
+    char path[64];
+    struct tb_io *io = u->base;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int own = io->ops->open(io, path, O_RDONLY | O_CLOEXEC, 0);
+    if (own < 0 || tb_identity_of_fd(own, &id))
+        abort();
+    uint64_t size = id.size, there = size > offset ? size - offset : 0;
+    struct tb_undo r = {.magic = TB_UNDO_MAGIC, .kind = kind, .inode = id.inode, .birth = (uint64_t)id.birth_ns, .offset = offset,
+        .length = there < length ? there : length, .size = size, .written = kind == TB_UNDO_WRITE ? length : 0};
+    char *bytes = malloc(r.length + 1);
+    if (!bytes || tb_io_read_all(io, own, bytes, r.length, offset) < 0)
+        abort();
+    note(u, &r, bytes);
+    free(bytes);
+    io->ops->close(io, own);
+}
+
+static ssize_t undo_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
+{
+    note_bytes((struct undo *)io, fd, TB_UNDO_WRITE, (uint64_t)offset, n);
+    return io->next->ops->pwrite(io->next, fd, buf, n, offset);
+}
+
+static int undo_ftruncate(struct tb_io *io, int fd, off_t length)
+{
+    note_bytes((struct undo *)io, fd, TB_UNDO_CUT, (uint64_t)length, UINT64_MAX);
+    return io->next->ops->ftruncate(io->next, fd, length);
+}
+
+static int undo_fsync(struct tb_io *io, int fd, bool data_only)
+{
+    struct undo *u = (struct undo *)io;
+    struct tb_identity id;
+    if (tb_identity_of_fd(fd, &id))
+        return io->next->ops->fsync(io->next, fd, data_only); /* no descriptor: it says so */
+    struct tb_undo r = {.magic = TB_UNDO_MAGIC, .kind = TB_UNDO_SYNC_BEGIN, .inode = id.inode, .birth = (uint64_t)id.birth_ns,
+        .size = (uint64_t)getpid() << 32 | ++u->syncs};
+    note(u, &r, NULL);
+    int rc = io->next->ops->fsync(io->next, fd, data_only);
+    r.kind = TB_UNDO_SYNC_END;
+    if (!rc)
+        note(u, &r, NULL);
+    return rc;
+}
+
+static const struct tb_io_ops undo_ops = {.name = "undo", .pwrite = undo_pwrite, .ftruncate = undo_ftruncate, .fsync = undo_fsync};
+
+struct tb_io *tb_io_undo_new(const char *path, struct tb_io *next)
+{
+    struct undo *u = calloc(1, sizeof(*u));
+    struct tb_io *base = next;
+    while (base->next)
+        base = base->next;
+    int log = u ? base->ops->open(base, path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -ENOMEM;
+    if (log < 0) {
+        free(u);
+        errno = -log;
+        return NULL;
+    }
+    u->base = base;
+    u->log = fcntl(log, F_DUPFD_CLOEXEC, 700); /* above those that programs number themselves */
+    base->ops->close(base, log);
+    tb_io_layer_init(&u->io, &u->ops, &undo_ops, next);
+    return &u->io;
+}
+
+void tb_io_undo_free(struct tb_io *io)
+{
+    close(((struct undo *)io)->log);
+    free(io);
+}

@@ -1,0 +1,251 @@
+#include "journal/journal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/kill_point.h"
+#include "buffer/medium.h"
+#include "file/file.h"
+
+#define LIMIT_LEAST (1u << 20) /* bytes */
+#define EMPTIED_FROM (64 * TB_JOURNAL_SLOT)
+
+uint64_t tb_checksum(const void *bytes, size_t n)
+{
+    return XXH3_64bits(bytes, n);
+}
+
+uint64_t tb_record_checksum(const struct tb_record *r)
+{
+    struct tb_record head = *r;
+    head.checksum = 0;
+    return XXH3_64bits_withSeed(tb_record_path(r), r->path_length, XXH3_64bits(&head, sizeof(head)));
+}
+
+/*
+ * Under the lock, so that the file's order is that of the sequence (but for drops
+ * with an older one).  What a killed appender or a failed write leaves lies at the
+ * end, where the next record is written over it.
+ */
+static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
+{
+    struct tb_header *h = e->header;
+    union {
+        struct tb_record record;
+        char bytes[(sizeof(struct tb_record) + TB_PATH_MAX + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT * TB_JOURNAL_SLOT];
+    } out;
+    size_t n = (size_t)r->slots * TB_JOURNAL_SLOT;
+    if (!r->sequence)
+        r->sequence = h->sequence + 1;
+    r->instance = h->id;
+    r->generation = h->journal_generation;
+    r->place = h->journal_end;
+    r->synced = h->journal_synced;
+    memset(out.bytes, 0, n);
+    out.record = *r;
+    memcpy(out.bytes + sizeof(*r), path, r->path_length);
+    out.record.checksum = tb_record_checksum(&out.record);
+    TB_STEP("journal append");
+    int rc = tb_io_write_all(e->tier[e->journal_tier], e->journal_fd, &out, n, h->journal_end);
+    TB_STEP("journal appended");
+    if (rc)
+        return rc;
+    if (h->sequence < r->sequence)
+        h->sequence = r->sequence;
+    TB_STEP("journal sequence");
+    h->journal_end += n;
+    return 0;
+}
+
+static void measure(struct tb_record *r, const char *path)
+{
+    r->magic = TB_JOURNAL_MAGIC;
+    r->path_length = (uint32_t)strlen(path);
+    r->slots = (uint32_t)((sizeof(*r) + r->path_length + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT);
+}
+
+/* One slot, so that a crash leaves the old one or the new one: a long path is cut. */
+static int append_header(tb_engine *e)
+{
+    struct tb_record r = {.type = TB_RECORD_HEADER, .digest = e->header->digest, .inode = e->header->pfs_inode,
+                          .birth_ns = e->header->pfs_birth_ns};
+    char path[TB_JOURNAL_SLOT - sizeof(r)];
+    snprintf(path, sizeof(path), "%.*s", (int)sizeof(path) - 1, e->header->config.file);
+    measure(&r, path);
+    return append_locked(e, &r, path);
+}
+
+/*
+ * A new generation with nothing in it.  What was synced of the old one is void when
+ * the new header is durable, not before.  Killed or failed in between, it is begun
+ * again, with one more generation, before the next record.
+ */
+static int empty_locked(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    struct tb_io *io = e->tier[e->journal_tier];
+    h->journal_is_emptied = true;
+    TB_STEP("journal empty");
+    h->journal_generation++;
+    h->journal_end = h->journal_synced = 0;
+    h->journal_is_doubtful = false;
+    int rc = append_header(e);
+    TB_STEP("journal header");
+    rc = rc ? rc : io->ops->fsync(io, e->journal_fd, true);
+    if (rc)
+        return rc;
+    io->ops->ftruncate(io, e->journal_fd, TB_JOURNAL_SLOT); /* for its room: older records are not believed */
+    TB_STEP("journal emptied");
+    h->journal_is_emptied = false;
+    return 0;
+}
+
+/* A modelled device's time is paid after the lock. */
+static int append(tb_engine *e, struct tb_record *r, const char *path)
+{
+    struct tb_header *h = e->header;
+    measure(r, path);
+    tb_model_defer_begin();
+    int rc = tb_lock_take(&h->journal_lock);
+    if (rc >= 0) {
+        rc = h->journal_is_emptied ? empty_locked(e) : 0;
+        rc = rc ? rc : append_locked(e, r, path);
+        tb_lock_drop(&h->journal_lock);
+    }
+    tb_model_defer_end();
+    tb_model_settle(false);
+    return rc;
+}
+
+/* A lower bound that costs no sync: what is lost of it with a crash, records say again.  Where it fails, an older one stays. */
+static void write_mark(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    struct tb_journal_mark m = {TB_JOURNAL_MARK, h->id, h->journal_generation, h->journal_synced, 0};
+    m.checksum = tb_checksum(&m, offsetof(struct tb_journal_mark, checksum));
+    e->base->ops->pwrite(e->base, e->mark_fd, &m, sizeof(m), 0);
+}
+
+int tb_journal_create(tb_engine *e)
+{
+    struct tb_identity pfs = {.inode = 0};
+    tb_identity_of_path(tb_config_of(e)->pfs.path, &pfs);
+    e->header->pfs_inode = pfs.inode;
+    e->header->pfs_birth_ns = pfs.birth_ns;
+    write_mark(e);
+    return append_header(e);
+}
+
+/* The file is locked by the caller. */
+static int append_for(tb_engine *e, uint32_t file, struct tb_record *r)
+{
+    const struct tb_file *f = &e->region.files[file];
+    char path[TB_PATH_MAX];
+    tb_file_path(e, f, path, sizeof(path));
+    r->device = f->device;
+    r->inode = f->inode;
+    r->birth_ns = f->birth_ns;
+    r->size = f->size;
+    return append(e, r, path);
+}
+
+static int lock_and_append(tb_engine *e, uint32_t file, struct tb_record *r)
+{
+    int stripe = tb_file_lock(e, file);
+    int rc = append_for(e, file, r);
+    tb_file_unlock(e, stripe);
+    return rc;
+}
+
+int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t checksum)
+{
+    struct tb_record r = {.type = TB_RECORD_WRITE, .offset = tb_buffer_start(e, b) + lo, .length = hi - lo, .byte = lo,
+                          .slab = b->slab, .buffer = tb_buffer_number(e, b) - tb_slab_layout(e, b)->first_buffer,
+                          .data_checksum = checksum};
+    int stripe = tb_file_lock(e, file);
+    int rc = e->region.files[file].flags & (TB_FILE_HELD | TB_FILE_UNLINKED) ? -EAGAIN : append_for(e, file, &r);
+    tb_file_unlock(e, stripe);
+    return rc;
+}
+
+int tb_journal_drop(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length, uint64_t sequence)
+{
+    return lock_and_append(e, file, &(struct tb_record){.type = TB_RECORD_DROP, .offset = offset, .length = length,
+                                                        .sequence = sequence});
+}
+
+int tb_journal_unlink(tb_engine *e, uint32_t file)
+{
+    return lock_and_append(e, file, &(struct tb_record){.type = TB_RECORD_UNLINK});
+}
+
+int tb_journal_rename(tb_engine *e, const char *from, const char *to)
+{
+    char both[2 * TB_PATH_MAX];
+    int n = snprintf(both, sizeof(both), "%s%c%s", from, TB_RENAME_SEPARATOR, to);
+    return n < TB_PATH_MAX ? append(e, &(struct tb_record){.type = TB_RECORD_RENAME}, both) : -ENAMETOOLONG;
+}
+
+/* After a failed sync it is unknown what later ones cover: the mark stays where it is until the journal is empty again. */
+static void note_sync(tb_engine *e, uint64_t generation, uint64_t end, bool failed)
+{
+    struct tb_header *h = e->header;
+    if (tb_lock_take(&h->journal_lock) < 0)
+        return;
+    bool same = h->journal_generation == generation && !h->journal_is_emptied;
+    h->journal_is_doubtful |= same && failed;
+    if (same && !h->journal_is_doubtful && h->journal_synced < end) {
+        h->journal_synced = end;
+        TB_STEP("journal synced");
+        write_mark(e);
+        TB_STEP("journal marked");
+    }
+    tb_lock_drop(&h->journal_lock);
+}
+
+int tb_journal_sync(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    struct tb_io *io = e->tier[e->journal_tier];
+    uint64_t generation = 0, end = 0;
+    if (tb_lock_take(&h->journal_lock) >= 0) {
+        generation = h->journal_generation;
+        end = h->journal_end;
+        tb_lock_drop(&h->journal_lock);
+    }
+    int rc = io->ops->fsync(io, e->journal_fd, true);
+    if (end)
+        note_sync(e, generation, end, rc != 0);
+    return rc;
+}
+
+static TB_UNLOCKED uint64_t end_seen(const tb_engine *e)
+{
+    return e->header->journal_end;
+}
+
+bool tb_journal_is_full(tb_engine *e)
+{
+    uint64_t eighth = tb_config_of(e)->tiers[e->journal_tier].capacity / 8;
+    return end_seen(e) >= (eighth > LIMIT_LEAST ? eighth : LIMIT_LEAST);
+}
+
+void tb_journal_trim(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    if (h->n_journaled)
+        return;
+    /* An appender that has its record but not yet its count would lose it: it counts first (see layer/promise.c). */
+    if (tb_lock_take(&h->journal_lock) < 0)
+        return;
+    tb_model_defer_begin();
+    if (h->n_journaled == 0 && h->journal_end >= EMPTIED_FROM)
+        empty_locked(e);
+    tb_lock_drop(&h->journal_lock);
+    tb_model_defer_end();
+    tb_model_settle(false);
+}

@@ -1,0 +1,480 @@
+#include "layer/data.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/kill_point.h"
+#include "buffer/heat.h"
+#include "buffer/interval.h"
+#include "buffer/map.h"
+#include "buffer/medium.h"
+#include "buffer/peek.h"
+#include "buffer/slab.h"
+#include "file/end.h"
+#include "flush/backing.h"
+#include "flush/flush.h"
+#include "journal/journal.h"
+#include "placement/placement.h"
+#include "tiering/promote.h"
+#include "tiering/stage.h"
+
+#define READS_UNLOCKED 4 /* of a file that is cut and cut again, before the cutter has to wait */
+
+static int fill_from_backing(void *arg, struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    struct tb_target *t = arg;
+    char bytes[TB_BLOCK_MIN];
+    assert(hi - lo <= sizeof(bytes));
+    int rc = tb_target_read(t, bytes, hi - lo, tb_buffer_start(t->engine, b) + lo);
+    return rc ? rc : tb_medium_write(t->engine, b, lo, hi - lo, bytes);
+}
+
+/* A buffer of the same size, in the tier that placement prefers or any other. */
+static struct tb_buffer *take_same_size(tb_engine *e, const struct tb_buffer *like)
+{
+    const struct tb_layout *l = &e->header->layout;
+    for (uint32_t s = 0; s < l->n_slabs; s++)
+        if (l->slab[s].class_index == l->slab[like->slab].class_index) {
+            struct tb_buffer *b = tb_slab_take(e, s, TB_HEAT_ANY);
+            if (b)
+                return b;
+        }
+    return NULL;
+}
+
+/*
+ * A journal record stands on the bytes of `old`: they stay as they are until a
+ * newer record or a flush covers them, and writing goes on in a copy.
+ */
+static int replace_journaled(struct tb_target *t, struct tb_buffer *old, struct tb_buffer **out)
+{
+    tb_engine *e = t->engine;
+    struct tb_buffer *b = take_same_size(e, old);
+    int rc = b ? tb_interval_copy(e, b, old) : -ENOBUFS;
+    if (!rc)
+        rc = tb_target_copy_buffer(e, b, old);
+    if (rc) {
+        if (b) {
+            tb_interval_empty(e, b);
+            tb_slab_give(e, b);
+        }
+        return rc;
+    }
+    tb_map_replace(e, b, old);
+    *out = b;
+    return 0;
+}
+
+/* The records of a buffer that is now on the PFS are void. */
+static int void_records(struct tb_target *t, struct tb_buffer *b)
+{
+    tb_engine *e = t->engine;
+    if (!(b->flags & TB_BUFFER_JOURNALED) && b->prev == TB_NONE)
+        return 0;
+    int rc = 0;
+    for (uint32_t lo = b->dirty_lo, a, z; !rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); lo = z)
+        rc = tb_journal_drop(e, t->file, tb_buffer_start(e, b) + a, z - a, 0);
+    if (!rc)
+        rc = tb_journal_sync(e);
+    if (rc)
+        return rc;
+    TB_STEP("emptied records");
+    tb_buffer_release_prev(e, b);
+    tb_map_forget_record(e, b);
+    return 0;
+}
+
+/* Nothing can take the change: put what the buffer holds on the PFS and start it anew. */
+static int flush_and_empty(struct tb_target *t, struct tb_buffer *b)
+{
+    int rc = tb_target_flush_buffer(t, b);
+    if (!rc)
+        rc = void_records(t, b);
+    if (rc)
+        return rc;
+    tb_interval_empty(t->engine, b);
+    tb_map_count_dirty(t->engine, b);
+    return 0;
+}
+
+/*
+ * The same for a chunk that is locked: only where no flush of the file runs,
+ * which could write older bytes of the buffer behind this.  Else the flush is
+ * waited for without the lock, and whoever holds it looks again.
+ */
+static int make_room_in(struct tb_target *t, struct tb_buffer *b, uint64_t offset, int *stripe)
+{
+    tb_engine *e = t->engine;
+    if (tb_file_try_claim(e, t->file)) {
+        int rc = flush_and_empty(t, b);
+        tb_file_unclaim(e, t->file);
+        return rc;
+    }
+    tb_chunk_unlock(e, *stripe);
+    TB_MEETING("room wanted");
+    if (tb_file_claim(e, t->file))
+        tb_file_unclaim(e, t->file);
+    *stripe = tb_chunk_lock(e, t->file, offset);
+    return *stripe < 0 ? *stripe : 0;
+}
+
+/* A gap between dirty bytes may be another node's by the time that they are flushed. */
+static bool takes_others(const struct tb_target *t, const struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    const tb_engine *e = t->engine;
+    return e->header->config.several_nodes && !(e->region.files[t->file].flags & TB_FILE_SCRATCH) && tb_interval_bridges(e, b, lo, hi);
+}
+
+/*
+ * Bytes that are valid and as the PFS has them are dirty before they change: those of
+ * a killed writer may be read until they are dropped as clean, and would be old again.
+ */
+static void note_overwritten(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    if (b->fragment == TB_NONE && b->dirty_lo <= lo && hi <= b->dirty_hi)
+        return;
+    for (uint32_t a, z; lo < hi && tb_interval_valid(e, b, lo, hi, &a, &z); lo = z)
+        tb_interval_note(e, b, a, z, true);
+    TB_STEP("dirty first");
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/*
+ * Write bytes [lo, hi) of a published buffer, or of its copy, which `*owner` is then.  -ENOBUFS: no copy or no fragment
+ * can be had, or the buffer's dirty bytes have to be flushed before.
+ */
+static int write_owned(struct tb_target *t, struct tb_buffer **owner, uint32_t lo, uint32_t hi, const char *from)
+{
+    tb_engine *e = t->engine;
+    if (takes_others(t, *owner, lo, hi))
+        return -ENOBUFS;
+    int rc = (*owner)->flags & TB_BUFFER_JOURNALED ? replace_journaled(t, *owner, owner) : 0;
+    struct tb_buffer *b = *owner;
+    if (!rc)
+        rc = tb_interval_prepare(e, b, lo, hi, fill_from_backing, t);
+    if (rc)
+        return rc;
+    note_overwritten(e, b, lo, hi);
+    rc = tb_medium_write(e, b, lo, hi - lo, from);
+    if (rc) {
+        tb_map_count_dirty(e, b);
+        return rc;
+    }
+    TB_STEP("overwritten");
+    tb_interval_note(e, b, lo, hi, true);
+    TB_STEP("noted");
+    tb_map_count_dirty(e, b);
+    tb_heat_touch(e, b, hi - lo, hi, TB_HEAT_WRITE);
+    tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->bytes_in, hi - lo);
+    return 0;
+}
+
+/* The first bytes of a gap into a new buffer of `tier`; how many it took, 0 where the tier is full. */
+static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, uint64_t n, uint64_t offset)
+{
+    tb_engine *e = t->engine;
+    struct tb_buffer *b = tb_tier_take(e, tier, n, TB_HEAT_ANY);
+    if (!b)
+        return 0;
+    uint64_t size = tb_buffer_size(e, b), cell = offset / size, end = (cell + 1) * size;
+    uint32_t lo = (uint32_t)(offset % size), take = (uint32_t)((end < offset + n ? end : offset + n) - offset);
+    int rc = tb_medium_write(e, b, lo, take, from);
+    if (rc) {
+        tb_slab_give(e, b);
+        return rc;
+    }
+    TB_STEP("copied");
+    tb_interval_note(e, b, lo, lo + take, true);
+    tb_heat_set(e, b, TB_HEAT_WRITE, false);
+    b->flags = t->hint == TB_HINT_KEEP ? TB_BUFFER_KEEP : 0;
+    tb_map_publish(e, b, t->file, cell);
+    tb_count(&tb_transfers(e, tier)->bytes_in, take);
+    return take;
+}
+
+/* What a writer may be asked to flush before its bytes are placed. */
+struct tb_flush_wish {
+    bool allowed;
+    uint32_t tier;
+    uint64_t bytes;
+};
+
+/* One tier's part of a gap, buffer by buffer; a broken tier is a full one. */
+static uint64_t fill_part(struct tb_target *t, uint32_t tier, const char *from, uint64_t n, uint64_t offset)
+{
+    uint64_t done = 0;
+    while (done < n) {
+        ssize_t w = write_new(t, tier, from + done, n - done, offset + done);
+        if (w <= 0)
+            break;
+        done += (uint64_t)w;
+    }
+    if (done)
+        tb_count(&tb_transfers(t->engine, tier)->writes, 1);
+    return done;
+}
+
+/*
+ * What placement left over: the PFS's.  Where a tier had less than it seemed to
+ * have, and in scratch, which has no PFS, any tier with a buffer left comes first.
+ */
+static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t offset, bool any_tier)
+{
+    tb_engine *e = t->engine;
+    uint64_t done = 0;
+    any_tier |= (e->region.files[t->file].flags & TB_FILE_SCRATCH) != 0;
+    for (uint32_t tier = 0; any_tier && tier < e->header->config.n_tiers && done < n; tier++)
+        done += fill_part(t, tier, from + done, n - done, offset + done);
+    if (done == n)
+        return (ssize_t)done;
+    if (e->region.files[t->file].flags & TB_FILE_SCRATCH)
+        return done ? (ssize_t)done : -ENOSPC;
+    if (offset + n > e->region.files[t->file].size)
+        e->region.files[t->file].flags |= TB_FILE_OVERFLOWN;
+    int rc = tb_target_write(t, from + done, n - done, offset + done);
+    TB_STEP("spilled");
+    if (rc)
+        return done ? (ssize_t)done : rc;
+    e->header->spilled += n - done;
+    return (ssize_t)n;
+}
+
+/*
+ * The parts in their order.  One that ends inside a buffer's cell leaves the rest
+ * of the cell to that buffer, so the write must look for owners again: `*again`.
+ */
+static uint64_t fill_parts(struct tb_target *t, const struct tb_placement *p, const char *from, uint64_t n, uint64_t offset,
+                           bool *again, bool *short_of)
+{
+    uint64_t done = 0, end;
+    for (uint32_t i = 0; i < p->n && done < n && !*short_of; i++) {
+        if (done && tb_map_owner(t->engine, t->file, offset + done, offset + n, &end)) {
+            *again = true;
+            break;
+        }
+        uint64_t part = p->part[i].bytes < n - done ? p->part[i].bytes : n - done;
+        uint64_t w = fill_part(t, p->part[i].tier, from + done, part, offset + done);
+        done += w;
+        *short_of = w < part;
+    }
+    return done;
+}
+
+/* Bytes that no buffer owns; -EAGAIN: flush what `flush` says and come again. */
+static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint64_t offset, struct tb_flush_wish *flush)
+{
+    struct tb_placement p;
+    struct tb_file *f = &t->engine->region.files[t->file];
+    bool again = false, short_of = false;
+    bool may_flush = flush->allowed && !(f->flags & TB_FILE_SCRATCH);
+    tb_place(t->engine, &(struct tb_place_request){t->file, offset, n, may_flush}, &p);
+    flush->tier = p.flush_tier;
+    flush->bytes = p.flush_first;
+    if (p.flush_first)
+        return -EAGAIN;
+    if (p.bytes)
+        n = p.bytes;
+    uint64_t done = fill_parts(t, &p, from, n, offset, &again, &short_of), end;
+    if (done == n || again || (done && tb_map_owner(t->engine, t->file, offset + done, offset + n, &end)))
+        return (ssize_t)done;
+    ssize_t rest = spill(t, from + done, n - done, offset + done, short_of);
+    return rest < 0 ? (done ? (ssize_t)done : rest) : (ssize_t)done + rest;
+}
+
+/* The size is raised before the lock is dropped: a flush cuts what lies behind it. */
+static ssize_t write_chunk_once(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
+{
+    tb_engine *e = t->engine;
+    size_t done = 0;
+    ssize_t w = 0;
+    tb_peek_warm(e, t->file, n, offset);
+    int stripe = tb_chunk_lock(e, t->file, offset);
+    if (stripe < 0)
+        return stripe;
+    if (t->at_end && e->region.files[t->file].size != offset) { /* a writer past the end came first, or was killed in this chunk */
+        tb_chunk_unlock(e, stripe);
+        t->end_moved = true;
+        return -EAGAIN;
+    }
+    while (done < n && w >= 0) {
+        uint64_t at = offset + done, end;
+        struct tb_buffer *b = tb_map_owner(e, t->file, at, offset + n, &end);
+        if (b) {
+            uint32_t lo = (uint32_t)(at - tb_buffer_start(e, b));
+            int rc = write_owned(t, &b, lo, lo + (uint32_t)(end - at), from + done);
+            if (rc == -ENOBUFS && done)
+                tb_file_raise_size(&e->region.files[t->file], at);
+            if (rc == -ENOBUFS && (rc = make_room_in(t, b, offset, &stripe)) == 0)
+                continue;
+            if (stripe < 0)
+                return done ? (ssize_t)done : stripe;
+            w = rc ? rc : (ssize_t)(end - at);
+            if (!rc)
+                tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->writes, 1);
+        } else {
+            w = write_gap(t, from + done, end - at, at, flush);
+        }
+        done += w > 0 ? (size_t)w : 0;
+    }
+    if (done)
+        tb_file_raise_size(&e->region.files[t->file], offset + done);
+    tb_chunk_unlock(e, stripe);
+    return done ? (ssize_t)done : w;
+}
+
+/* A write that the file's length was set under may be half gone: it is made again, and so comes after. */
+static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
+{
+    for (;;) {
+        ssize_t w = write_chunk_once(t, from, n, offset, flush);
+        atomic_thread_fence(memory_order_seq_cst); /* what was published, then the mark; the cutter does it the other way round */
+        if (w <= 0 || !(t->engine->region.files[t->file].flags & TB_FILE_CUTTING))
+            return w;
+        tb_end_wait(t->engine, t->file);
+    }
+}
+
+static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)
+{
+    struct tb_size chunk = e->header->chunk;
+    uint64_t rest = (tb_size_divide(offset, chunk) + 1) * chunk.bytes - offset;
+    return n < rest ? n : (size_t)rest;
+}
+
+ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t offset)
+{
+    struct tb_flush_wish flush = {.allowed = true};
+    size_t done = 0;
+    ssize_t w = 0;
+    bool together = tb_place_together(t->engine);
+    tb_place_note_access(t->engine, t->file);
+    if (together)
+        tb_model_together_begin();
+    while (done < n) {
+        size_t piece = to_chunk_end(t->engine, offset + done, n - done);
+        w = write_chunk(t, (const char *)from + done, piece, offset + done, &flush);
+        flush.allowed = !(w == -EAGAIN && flush.bytes && !t->end_moved);
+        if (!flush.allowed) {
+            tb_flush_some(t->engine, flush.tier, flush.bytes);
+            continue;
+        }
+        if (w <= 0)
+            break;
+        t->at_end = false; /* the rest of it follows */
+        done += (size_t)w;
+    }
+    if (together)
+        tb_model_together_end();
+    return done || n == 0 ? (ssize_t)done : w;
+}
+
+/* Bytes [lo, hi) that a published buffer lacks, from the backing file; they stay in it where they are wanted. */
+static int read_hole(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint32_t hi, char *to)
+{
+    tb_engine *e = t->engine;
+    uint64_t offset = tb_buffer_start(e, b) + lo;
+    int rc = tb_target_read(t, to, hi - lo, offset);
+    if (rc || !tb_stage_wanted(t, offset, hi - lo) || b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE ||
+        tb_stage_limit(e, t->file, offset, hi - lo) < hi - lo)
+        return rc;
+    if (tb_interval_prepare(e, b, lo, hi, fill_from_backing, t) || tb_medium_write(e, b, lo, hi - lo, to))
+        return 0; /* without */
+    tb_interval_note(e, b, lo, hi, false);
+    e->header->staged += hi - lo;
+    return 0;
+}
+
+/* Bytes [lo, hi) of a buffer: what is valid from it, what is not from the backing file. */
+static int read_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint32_t hi, char *to)
+{
+    tb_engine *e = t->engine;
+    uint32_t at = lo, a, z;
+    int rc = 0;
+    while (at < hi && !rc) {
+        bool valid = tb_interval_valid(e, b, at, hi, &a, &z);
+        uint32_t hole_end = valid ? a : hi;
+        if (at < hole_end)
+            rc = read_hole(t, b, at, hole_end, to + (at - lo));
+        if (!rc && valid) {
+            rc = tb_medium_read(e, b, a, z - a, to + (a - lo));
+            tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->bytes_out, z - a);
+        }
+        at = valid ? z : hi;
+    }
+    tb_heat_touch(e, b, hi - lo, hi, TB_HEAT_READ);
+    tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->hits, 1);
+    return rc;
+}
+
+/* Lock a chunk that is about to be read, when what is to go up first has gone. */
+static int lock_to_read(struct tb_target *t, size_t n, uint64_t offset)
+{
+    tb_engine *e = t->engine;
+    struct tb_buffer_ref up[TB_PROMOTE_MAX];
+    int stripe = tb_chunk_lock(e, t->file, offset);
+    uint32_t n_up = stripe < 0 ? 0 : tb_promote_find(e, t->file, offset, n, up);
+    if (!n_up)
+        return stripe;
+    tb_chunk_unlock(e, stripe);
+    tb_promote(e, t->file, up, n_up);
+    return tb_chunk_lock(e, t->file, offset);
+}
+
+static int read_chunk(struct tb_target *t, char *to, size_t n, uint64_t offset)
+{
+    tb_engine *e = t->engine;
+    int stripe = lock_to_read(t, n, offset), rc = 0;
+    if (stripe < 0)
+        return stripe;
+    for (uint64_t at = offset, end; at < offset + n && !rc; at = end) {
+        struct tb_buffer *b = tb_map_owner(e, t->file, at, offset + n, &end);
+        char *here = to + (at - offset);
+        if (b) {
+            uint32_t lo = (uint32_t)(at - tb_buffer_start(e, b));
+            rc = read_owned(t, b, lo, lo + (uint32_t)(end - at), here);
+        } else {
+            rc = tb_stage_read(t, here, end - at, at);
+        }
+    }
+    tb_chunk_unlock(e, stripe);
+    return rc;
+}
+
+static ssize_t read_once(struct tb_target *t, void *to, size_t n, uint64_t offset)
+{
+    uint64_t size = t->engine->region.files[t->file].size;
+    size_t done = 0;
+    if (offset >= size)
+        return 0;
+    if (n > size - offset)
+        n = (size_t)(size - offset);
+    while (done < n) {
+        size_t piece = to_chunk_end(t->engine, offset + done, n - done);
+        int rc = tb_peek(t->engine, t->file, (char *)to + done, piece, offset + done)
+                     ? 0
+                     : read_chunk(t, (char *)to + done, piece, offset + done);
+        if (rc)
+            return done ? (ssize_t)done : rc;
+        done += piece;
+    }
+    return (ssize_t)done;
+}
+
+/* The file may be made shorter under the read: what it took from after the new end counts for nothing. */
+ssize_t tb_data_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
+{
+    const struct tb_file *f = &t->engine->region.files[t->file];
+    tb_place_note_access(t->engine, t->file);
+    for (int i = 0;; i++) {
+        int end = i == READS_UNLOCKED ? tb_end_lock(t->engine, t->file, -1) : -EBUSY;
+        uint32_t cuts = f->n_cuts;
+        ssize_t r = read_once(t, to, n, offset);
+        atomic_thread_fence(memory_order_acquire);
+        bool whole = f->n_cuts == cuts || i == READS_UNLOCKED;
+        if (end >= 0)
+            tb_end_unlock(t->engine, end);
+        if (whole)
+            return r;
+    }
+}

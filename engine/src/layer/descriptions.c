@@ -1,0 +1,183 @@
+#include "layer/descriptions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "file/file.h"
+#include "flush/flush.h"
+
+/* The free list is a stack without a lock; the count beside its head tells a head that came back from one that stayed. */
+static uint64_t head_of(uint64_t before, uint32_t open)
+{
+    return ((before >> 32) + 1) << 32 | open;
+}
+
+static uint32_t pop(tb_engine *e)
+{
+    uint64_t head = e->header->free_open;
+    uint32_t open, next;
+    do {
+        open = (uint32_t)head;
+        if (open == TB_NONE)
+            return TB_NONE;
+        next = atomic_load_explicit(&e->region.opens[open].next_free, memory_order_relaxed);
+    } while (!atomic_compare_exchange_weak(&e->header->free_open, &head, head_of(head, next)));
+    return open;
+}
+
+static _Atomic uint64_t *holders_of(const tb_engine *e, uint32_t open)
+{
+    return e->region.holders + (size_t)open * e->region.n_holders;
+}
+
+/* Held by its maker from the start: repair finds it whenever he dies. */
+uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
+{
+    uint32_t open = pop(e);
+    if (open == TB_NONE)
+        return TB_NONE;
+    struct tb_open *o = &e->region.opens[open];
+    o->file = file;
+    atomic_store_explicit(&o->offset, 0, memory_order_relaxed);
+    atomic_store_explicit(&o->flags, flags, memory_order_relaxed);
+    atomic_store_explicit(&o->in_kernel, false, memory_order_relaxed);
+    atomic_store_explicit(&o->shared, false, memory_order_relaxed);
+    atomic_store_explicit(&o->appending, 0, memory_order_relaxed);
+    _Atomic uint64_t *holders = holders_of(e, open);
+    for (uint32_t k = 0; k < e->region.n_holders; k++)
+        atomic_store_explicit(&holders[k], k == e->slot / 64 ? 1ull << (e->slot % 64) : 0, memory_order_relaxed);
+    atomic_store_explicit(&o->magic, TB_OPEN_MAGIC, memory_order_release);
+    return open;
+}
+
+void tb_open_free(tb_engine *e, struct tb_open *o)
+{
+    uint64_t head = e->header->free_open;
+    uint32_t open = (uint32_t)(o - e->region.opens);
+    atomic_store_explicit(&o->magic, 0, memory_order_relaxed);
+    do
+        atomic_store_explicit(&o->next_free, (uint32_t)head, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&e->header->free_open, &head, head_of(head, open)));
+}
+
+static _Atomic uint32_t *slot_of(const tb_engine *e, int fd)
+{
+    if (fd < 0 || (uint32_t)fd >= TB_FD_PIECES * TB_FD_PIECE)
+        return NULL;
+    _Atomic uint32_t *piece = e->fds[(uint32_t)fd / TB_FD_PIECE];
+    return piece ? &piece[(uint32_t)fd % TB_FD_PIECE] : NULL;
+}
+
+static void hold(tb_engine *e, uint32_t open)
+{
+    _Atomic uint64_t *word = &holders_of(e, open)[e->slot / 64];
+    uint64_t mask = 1ull << (e->slot % 64);
+    e->local_refs[open]++;
+    if (!(*word & mask))
+        *word |= mask;
+}
+
+int tb_open_bind(tb_engine *e, int fd, uint32_t open)
+{
+    if (fd < 0 || (uint32_t)fd >= TB_FD_PIECES * TB_FD_PIECE)
+        return -EMFILE;
+    _Atomic(_Atomic uint32_t *) *piece = &e->fds[(uint32_t)fd / TB_FD_PIECE];
+    if (!*piece) {
+        _Atomic uint32_t *fresh = calloc(TB_FD_PIECE, sizeof(*fresh)), *none = NULL;
+        if (!fresh)
+            return -ENOMEM;
+        if (!atomic_compare_exchange_strong(piece, &none, fresh))
+            free(fresh);
+    }
+    hold(e, open);
+    *slot_of(e, fd) = open + 1;
+    return 0;
+}
+
+struct tb_open *tb_open_of(const tb_engine *e, int fd)
+{
+    _Atomic uint32_t *slot = slot_of(e, fd);
+    uint32_t open = slot ? *slot : 0;
+    if (!open)
+        return NULL;
+    struct tb_open *o = &e->region.opens[open - 1];
+    assert(o->magic == TB_OPEN_MAGIC);
+    return o;
+}
+
+/* True where this client was the last holder. */
+static bool let_go(tb_engine *e, uint32_t open, uint32_t client)
+{
+    _Atomic uint64_t *holders = holders_of(e, open);
+    uint64_t mask = 1ull << (client % 64);
+    uint64_t before = atomic_fetch_and(&holders[client / 64], ~mask);
+    uint64_t others = before & ~mask;
+    for (uint32_t k = 0; k < e->region.n_holders; k++)
+        others |= k == client / 64 ? 0 : holders[k];
+    return (before & mask) && !others;
+}
+
+struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last)
+{
+    _Atomic uint32_t *slot = slot_of(e, fd);
+    uint32_t open = slot ? atomic_exchange(slot, 0) : 0;
+    *last = false;
+    if (!open)
+        return NULL;
+    if (--e->local_refs[open - 1] == 0)
+        *last = let_go(e, open - 1, e->slot);
+    return &e->region.opens[open - 1];
+}
+
+void tb_opens_make_coherent(tb_engine *e)
+{
+    for (uint32_t p = 0; p < TB_FD_PIECES; p++)
+        for (uint32_t i = 0; e->fds[p] && i < TB_FD_PIECE; i++)
+            if (e->fds[p][i])
+                tb_engine_make_coherent(e, (int)(p * TB_FD_PIECE + i));
+}
+
+void tb_opens_abandon(tb_engine *e)
+{
+    for (uint32_t p = 0; p < TB_FD_PIECES; p++)
+        for (uint32_t i = 0; e->fds[p] && i < TB_FD_PIECE; i++)
+            e->fds[p][i] = 0;
+}
+
+void tb_opens_hold(tb_engine *e, uint32_t slot)
+{
+    for (uint32_t i = 0; i < e->region.n_opens; i++)
+        if (e->local_refs[i]) {
+            e->region.opens[i].shared = true;
+            holders_of(e, i)[slot / 64] |= 1ull << (slot % 64);
+        }
+}
+
+/* A process that ends without closing its files has closed them. */
+static void queue_flush(tb_engine *e, const struct tb_open *o)
+{
+    struct tb_file *f = &e->region.files[o->file];
+    bool closing_flushes = tb_config_of(e)->flush.policy == TB_FLUSH_ON_CLOSE || tb_file_owes_flush(f);
+    if (tb_file_has_news(f) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED)) && closing_flushes)
+        tb_flush_queue(e, o->file);
+}
+
+bool tb_opens_forget_client(tb_engine *e, uint32_t slot, bool but_coherent)
+{
+    uint64_t mask = 1ull << (slot % 64);
+    bool holds = false;
+    for (uint32_t i = 0; i < e->region.n_opens; i++) {
+        struct tb_open *o = &e->region.opens[i];
+        if (o->magic != TB_OPEN_MAGIC || !(holders_of(e, i)[slot / 64] & mask))
+            continue;
+        if (but_coherent && e->region.files[o->file].flags & TB_FILE_COHERENT)
+            holds = true;
+        else if (let_go(e, i, slot)) {
+            queue_flush(e, o);
+            if (tb_file_put(e, o->file))
+                tb_file_forget(e, o->file);
+            tb_open_free(e, o);
+        }
+    }
+    return holds;
+}

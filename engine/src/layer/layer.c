@@ -1,0 +1,408 @@
+/*
+ * The engine's operations on descriptors: data, offset, size, fsync, close.
+ * Those on names are in layer/names.c.  A descriptor without a description
+ * (a directory, a full table) passes through to the PFS's chain.
+ */
+#include "layer/layer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/kill_point.h"
+#include "file/end.h"
+#include "file/times.h"
+#include "flush/backing.h"
+#include "flush/flush.h"
+#include "instance/instance.h"
+#include "layer/data.h"
+#include "layer/descriptions.h"
+#include "layer/names.h"
+#include "layer/promise.h"
+#include "layer/write.h"
+#include "tiering/stage.h"
+#include "tiering/stream.h"
+
+tb_engine *tb_layer_engine(struct tb_io *io)
+{
+    return (tb_engine *)io; /* the layer is the handle's first member */
+}
+
+void tb_layer_enter(void)
+{
+    tb_model_defer_begin();
+}
+
+void tb_layer_leave(bool settle_all)
+{
+    tb_model_defer_end();
+    tb_model_settle(settle_all);
+}
+
+static bool may_read(int flags)
+{
+    return (flags & O_ACCMODE) != O_WRONLY;
+}
+
+bool tb_layer_may_write(int flags)
+{
+    return (flags & O_ACCMODE) != O_RDONLY;
+}
+
+/* What the program's own descriptor is good for: O_DIRECT wants alignment, O_APPEND ignores offsets. */
+struct tb_target tb_layer_target(tb_engine *e, const struct tb_open *o, int fd)
+{
+    int flags = o->flags;
+    bool plain = !(flags & O_DIRECT);
+    return (struct tb_target){.engine = e, .io = tb_file_io(e, o->file), .file = o->file, .fd = fd,
+                              .can_read = plain && may_read(flags),
+                              .can_write = plain && tb_layer_may_write(flags) && !(flags & O_APPEND)};
+}
+
+bool tb_layer_is_coherent(const tb_engine *e, const struct tb_open *o)
+{
+    return e->region.files[o->file].flags & TB_FILE_COHERENT;
+}
+
+static int flush_by(struct tb_target *t, int fd, void *arg)
+{
+    (void)arg;
+    return tb_flush_file(t->engine, t->file, fd, false).error;
+}
+
+int tb_layer_flush_now(tb_engine *e, const struct tb_open *o, int fd)
+{
+    struct tb_target t = tb_layer_target(e, o, fd);
+    return e->region.files[o->file].n_dirty ? tb_target_with_writable(&t, flush_by, NULL) : 0;
+}
+
+bool tb_layer_passes_through(tb_engine *e, const struct tb_open *o, int fd)
+{
+    if (!tb_layer_is_coherent(e, o))
+        return false;
+    tb_layer_flush_now(e, o, fd);
+    return true;
+}
+
+bool tb_layer_is_in_kernel(tb_engine *e, struct tb_open *o, int fd)
+{
+    struct tb_io *io = tb_file_io(e, o->file);
+    if (!tb_layer_passes_through(e, o, fd))
+        return false;
+    if (!atomic_exchange(&o->in_kernel, true))
+        io->ops->lseek(io, fd, (off_t)o->offset, SEEK_SET);
+    return true;
+}
+
+bool tb_layer_passes_the_end(uint64_t offset, size_t n)
+{
+    return offset > INT64_MAX || n > INT64_MAX - offset;
+}
+
+/*
+ * With several nodes the size that programs are shown is the backing file's, which other
+ * nodes, or a writer that was killed, may have made longer: what is shown can be read.
+ */
+static bool has_grown(tb_engine *e, const struct tb_open *o, int fd)
+{
+    struct tb_io *io = tb_file_io(e, o->file);
+    struct tb_file *f = &e->region.files[o->file];
+    struct stat st;
+    int end = e->header->config.several_nodes ? tb_end_lock(e, o->file, -1) : -EBUSY;
+    if (end < 0)
+        return false;
+    bool more = io->ops->fstat(io, fd, &st) == 0 && (uint64_t)st.st_size > f->size;
+    if (more)
+        tb_file_raise_size(f, (uint64_t)st.st_size);
+    tb_end_unlock(e, end);
+    return more;
+}
+
+static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_t n, uint64_t offset)
+{
+    struct tb_target t = tb_layer_target(e, o, fd);
+    if (!may_read(o->flags))
+        return -EBADF;
+    if (tb_layer_passes_the_end(offset, n))
+        return -EINVAL;
+    if (tb_layer_passes_through(e, o, fd))
+        return t.io->ops->pread(t.io, fd, buf, n, (off_t)offset);
+    uint32_t open = (uint32_t)(o - e->region.opens);
+    tb_reader_before(&t, open, n, offset);
+    tb_layer_enter();
+    ssize_t r = tb_data_read(&t, buf, n, offset);
+    if (r >= 0 && (size_t)r < n && has_grown(e, o, fd))
+        r = tb_data_read(&t, buf, n, offset);
+    tb_layer_leave(false);
+    if (r > 0)
+        tb_reader_after(&t, open, (uint64_t)r, offset);
+    return r;
+}
+
+static ssize_t layer_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->pread(e->pfs, fd, buf, n, offset);
+    return offset < 0 ? -EINVAL : read_at(e, o, fd, buf, n, (uint64_t)offset);
+}
+
+/* Processes share the offset: who read from where another has read meanwhile reads on. */
+static ssize_t layer_read(struct tb_io *io, int fd, void *buf, size_t n)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->read(e->pfs, fd, buf, n);
+    if (tb_layer_is_in_kernel(e, o, fd))
+        return tb_file_io(e, o->file)->ops->read(tb_file_io(e, o->file), fd, buf, n);
+    uint64_t at = o->offset;
+    ssize_t r = read_at(e, o, fd, buf, n, at);
+    while (r > 0 && !atomic_compare_exchange_weak(&o->offset, &at, at + (uint64_t)r))
+        r = read_at(e, o, fd, buf, n, at);
+    return r;
+}
+
+/* Holes are the file system's to know: the file goes to it first. */
+static off_t seek_data(tb_engine *e, struct tb_open *o, int fd, off_t offset, int whence)
+{
+    struct tb_io *io = tb_file_io(e, o->file);
+    int rc = tb_layer_flush_now(e, o, fd);
+    return rc ? rc : io->ops->lseek(io, fd, offset, whence);
+}
+
+static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->lseek(e->pfs, fd, offset, whence);
+    if (tb_layer_is_in_kernel(e, o, fd))
+        return tb_file_io(e, o->file)->ops->lseek(tb_file_io(e, o->file), fd, offset, whence);
+    off_t at = offset;
+    bool beyond = false;
+    if (whence == SEEK_CUR)
+        beyond = __builtin_add_overflow(offset, (off_t)o->offset, &at);
+    else if (whence == SEEK_END)
+        beyond = __builtin_add_overflow(offset, (off_t)e->region.files[o->file].size, &at);
+    else if (whence == SEEK_DATA || whence == SEEK_HOLE)
+        at = seek_data(e, o, fd, offset, whence);
+    else if (whence != SEEK_SET)
+        return -EINVAL;
+    if (beyond)
+        return -EINVAL;
+    if (at < 0)
+        return whence == SEEK_DATA || whence == SEEK_HOLE ? at : -EINVAL;
+    if (!tb_layer_may_reach(e, o, fd, (uint64_t)at))
+        return -EINVAL;
+    o->offset = (uint64_t)at;
+    return at;
+}
+
+static int layer_fsync(struct tb_io *io, int fd, bool data_only)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->fsync(e->pfs, fd, data_only);
+    struct tb_target t = tb_layer_target(e, o, fd);
+    int earlier = tb_file_take_error(e, o->file);
+    tb_layer_enter();
+    int rc = tb_promise_keep(&t);
+    tb_layer_leave(true);
+    if (rc)
+        tb_file_take_error(e, o->file);
+    return rc ? rc : earlier;
+}
+
+static int layer_ftruncate(struct tb_io *io, int fd, off_t length)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->ftruncate(e->pfs, fd, length);
+    if (length < 0 || !tb_layer_may_write(o->flags))
+        return -EINVAL;
+    return tb_end_set(e, o->file, NULL, fd, (uint64_t)length);
+}
+
+static int layer_fstat(struct tb_io *io, int fd, struct stat *st)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    struct tb_io *below = o ? tb_file_io(e, o->file) : e->pfs;
+    bool buffered = o && !tb_layer_passes_through(e, o, fd);
+    int rc = below->ops->fstat(below, fd, st);
+    if (!rc && buffered && tb_times_are_old(&e->region.files[o->file], st))
+        rc = below->ops->fstat(below, fd, st);
+    if (!rc && buffered) {
+        st->st_size = tb_layer_size(e, o->file, st->st_size);
+        tb_times_show(&e->region.files[o->file], st);
+    }
+    return rc;
+}
+
+/* Through the program's own descriptor where it can write: the name costs another open. */
+static int flush_by_own(tb_engine *e, const struct tb_open *o, int fd)
+{
+    return tb_flush_file(e, o->file, tb_layer_target(e, o, fd).can_write ? fd : -1, false).error;
+}
+
+/* on-close: the PFS has the bytes when close returns, or the daemon has the file in its queue. */
+static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
+{
+    struct tb_file *f = &e->region.files[o->file];
+    bool owed = tb_file_owes_flush(f);
+    if (!tb_layer_may_write(o->flags) || !tb_file_has_news(f) || f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED) ||
+        (e->flush.policy != TB_FLUSH_ON_CLOSE && !owed))
+        return 0;
+    if (e->flush.background && !owed && tb_instance_daemon_alive(e) && tb_target_is_named(e, o->file)) {
+        tb_flush_queue(e, o->file);
+        return 0;
+    }
+    return flush_by_own(e, o, fd);
+}
+
+/* The last descriptor of this description anywhere is going. */
+static int finish_open(tb_engine *e, struct tb_open *o, int fd)
+{
+    uint32_t file = o->file;
+    int rc = flush_at_close(e, o, fd), earlier = tb_layer_may_write(o->flags) ? tb_file_take_error(e, file) : 0;
+    tb_reader_close(e, (uint32_t)(o - e->region.opens));
+    if (tb_file_put(e, file))
+        tb_file_forget(e, file);
+    tb_open_free(e, o);
+    return rc ? rc : earlier;
+}
+
+static int layer_close(struct tb_io *io, int fd)
+{
+    tb_engine *e = tb_layer_engine(io);
+    bool last;
+    struct tb_open *o = tb_open_unbind(e, fd, &last);
+    struct tb_io *below = o ? tb_file_io(e, o->file) : e->pfs;
+    tb_layer_enter();
+    int rc = o && last ? finish_open(e, o, fd) : 0;
+    int closed = below->ops->close(below, fd);
+    tb_layer_leave(true);
+    return rc ? rc : closed;
+}
+
+static int layer_dup(struct tb_io *io, int oldfd, int newfd)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, oldfd), *replaced;
+    bool last;
+    if (oldfd == newfd)
+        return 0;
+    replaced = tb_open_unbind(e, newfd, &last); /* dup2 closed it silently */
+    if (replaced && last)
+        finish_open(e, replaced, -1);
+    return o ? tb_open_bind(e, newfd, (uint32_t)(o - e->region.opens)) : 0;
+}
+
+static const struct tb_io_ops layer_ops = {
+    .name = "engine",
+    .open = tb_layer_open,
+    .close = layer_close,
+    .read = layer_read,
+    .write = tb_layer_write,
+    .lseek = layer_lseek,
+    .pread = layer_pread,
+    .pwrite = tb_layer_pwrite,
+    .fsync = layer_fsync,
+    .ftruncate = layer_ftruncate,
+    .truncate = tb_layer_truncate_path,
+    .fstat = layer_fstat,
+    .stat = tb_layer_stat,
+    .unlink = tb_layer_unlink,
+    .rename = tb_layer_rename,
+    .link = tb_layer_link,
+    .mkdir = tb_layer_mkdir,
+    .dup = layer_dup,
+};
+
+const struct tb_io_ops *tb_layer_ops(void)
+{
+    return &layer_ops;
+}
+
+static int flush_once(struct tb_target *t, int fd, void *arg)
+{
+    (void)arg;
+    return tb_flush_claimed(t->engine, t->file, fd, false).error;
+}
+
+/* Until nothing is dirty: who had begun to write before the mark may have changed a buffer between its copy and its cleaning. */
+static int flush_rest(struct tb_target *t, int fd, void *arg)
+{
+    int rc = 0;
+    (void)arg;
+    while (!rc && t->engine->region.files[t->file].n_dirty)
+        rc = tb_flush_claimed(t->engine, t->file, fd, false).error;
+    return rc;
+}
+
+/* From the mark on writes pass through, after the second flush, which takes what came meanwhile and ends with those writes. */
+static int become_coherent(struct tb_target *t)
+{
+    tb_engine *e = t->engine;
+    struct tb_file *f = &e->region.files[t->file];
+    int rc = f->n_dirty ? tb_target_with_writable(t, flush_once, NULL) : 0;
+    if (rc)
+        return rc;
+    TB_MEETING("become coherent");
+    f->flags |= TB_FILE_COHERENT;
+    TB_MEETING("coherent");
+    tb_stage_void(e);
+    if (f->n_dirty)
+        rc = tb_target_with_writable(t, flush_rest, NULL);
+    if (!rc)
+        tb_file_drop_clean(e, t->file);
+    else
+        f->flags &= ~(uint32_t)TB_FILE_COHERENT;
+    return rc;
+}
+
+int tb_engine_make_coherent(tb_engine *e, int fd)
+{
+    struct tb_open *o = tb_open_of(e, fd);
+    int rc = 0;
+    if (!o)
+        return 0;
+    if (!tb_layer_is_coherent(e, o)) {
+        struct tb_target t = tb_layer_target(e, o, fd);
+        int end = tb_end_lock(e, o->file, -1); /* appends go to buffers before, to the kernel after */
+        if (end < 0)
+            return end;
+        tb_file_claim(e, o->file);
+        rc = tb_layer_is_coherent(e, o) ? 0 : become_coherent(&t); /* another may have been first */
+        tb_file_unclaim(e, o->file);
+        tb_end_unlock(e, end);
+    }
+    tb_layer_is_in_kernel(e, o, fd);
+    return rc;
+}
+
+static TB_UNLOCKED bool is_to_flush(const struct tb_file *f)
+{
+    return f->magic == TB_FILE_MAGIC && tb_file_has_news(f) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
+}
+
+int tb_engine_flush(tb_engine *e, int fd)
+{
+    struct tb_open *o = fd >= 0 ? tb_open_of(e, fd) : NULL;
+    int n = 0, error = 0;
+    if (fd >= 0)
+        return o ? flush_by_own(e, o, fd) : 0;
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
+        if (!is_to_flush(&e->region.files[i]))
+            continue;
+        int rc = tb_flush_file(e, i, -1, false).error;
+        error = error ? error : rc;
+        n += rc == 0;
+    }
+    return error ? error : n;
+}

@@ -1,0 +1,33 @@
+/* The engine as a layer of the chain: see tierbench/engine.h for what its operations do. */
+#ifndef TB_LAYER_H
+#define TB_LAYER_H
+
+#include "region/handle.h"
+
+const struct tb_io_ops *tb_layer_ops(void);
+
+/* Around an operation: device time is reserved while locks are held and paid after them. */
+void tb_layer_enter(void);
+void tb_layer_leave(bool settle_all);
+
+bool tb_layer_may_write(int flags);
+/* Offsets end at 2^63 - 1. */
+bool tb_layer_passes_the_end(uint64_t offset, size_t n);
+
+bool tb_layer_is_coherent(const tb_engine *e, const struct tb_open *o);
+/*
+ * Does a call pass through?  A file that has just become coherent may have dirty
+ * bytes yet, which go first: they are older than what is about to be written,
+ * and a reader would miss them.  A flush that fails says so at the next fsync.
+ */
+bool tb_layer_passes_through(tb_engine *e, const struct tb_open *o, int fd);
+/*
+ * Where the file is coherent everything passes through, offsets included: a
+ * program that inherited the description knows the kernel's only.  The first
+ * such use hands ours over.
+ */
+bool tb_layer_is_in_kernel(tb_engine *e, struct tb_open *o, int fd);
+/* What is dirty goes to the PFS by the program's own descriptor: the file may have no name any more. */
+int tb_layer_flush_now(tb_engine *e, const struct tb_open *o, int fd);
+
+#endif

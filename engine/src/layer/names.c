@@ -1,0 +1,444 @@
+#include "layer/names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/kill_point.h"
+#include "buffer/map.h"
+#include "file/end.h"
+#include "file/name_tree.h"
+#include "file/times.h"
+#include "flush/flush.h"
+#include "journal/journal.h"
+#include "namespace/deferred.h"
+#include "namespace/intent.h"
+#include "namespace/named.h"
+#include "namespace/resolve.h"
+#include "tiering/stage.h"
+
+void tb_layer_mark(tb_engine *e, uint32_t file, uint32_t flags)
+{
+    int stripe = tb_file_lock(e, file);
+    e->region.files[file].flags |= flags;
+    tb_file_unlock(e, stripe);
+}
+
+/* The record of what `path` names now, TB_NONE where there is none. */
+static uint32_t record_of(tb_engine *e, const char *path, struct tb_identity *id)
+{
+    if (!e->header->n_files || tb_identity_of_path(path, id) || !id->regular)
+        return TB_NONE;
+    return tb_file_find(e, id);
+}
+
+int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_place p;
+    struct tb_identity id;
+    int rc = length < 0 ? -EINVAL : tb_place_find(e, path, length ? TB_NAME_WRITE : TB_NAME_EMPTY, &p);
+    if (rc)
+        return rc;
+    rc = -EAGAIN;
+    for (uint32_t file; rc == -EAGAIN && (file = record_of(e, p.path, &id)) != TB_NONE;)
+        rc = tb_end_set(e, file, &id, -1, (uint64_t)length);
+    if (rc != -EAGAIN)
+        return rc;
+    rc = p.io->ops->truncate(p.io, p.path, length);
+    return rc == -ENOENT && p.waits ? tb_layer_truncate_path(io, path, length) : rc; /* it took its place just now */
+}
+
+/* A symlink is as long as the program's text of it. */
+static int stat_link(tb_engine *e, const struct tb_place *p, struct stat *st)
+{
+    char text[PATH_MAX], shown[PATH_MAX];
+    ssize_t n = readlink(p->path, text, sizeof(text) - 1);
+    text[n < 0 ? 0 : n] = 0;
+    if (n > 0 && tb_shadow_shown(e, text, shown, sizeof(shown)))
+        st->st_size = (off_t)strlen(shown);
+    return 0;
+}
+
+static int stat_name(tb_engine *e, const char *path, struct stat *st, int flags, struct tb_place *p)
+{
+    if (tb_place_known(e, path, p)) {
+        int rc = p->io->ops->stat(p->io, p->path, st, AT_SYMLINK_NOFOLLOW);
+        if (rc || !S_ISLNK(st->st_mode))
+            return rc;
+    }
+    int rc = tb_place_find(e, path, TB_NAME_LOOK | (flags & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0), p);
+    if (!rc)
+        rc = p->io->ops->stat(p->io, p->path, st, flags);
+    return !rc && p->kind == TB_SHADOW_LINK ? stat_link(e, p, st) : rc;
+}
+
+off_t tb_layer_size(const tb_engine *e, uint32_t file, off_t backing)
+{
+    const struct tb_file *f = &e->region.files[file];
+    off_t size = (off_t)f->size;
+    if (!e->header->config.several_nodes || (f->n_dirty && size > backing))
+        return size;
+    return backing;
+}
+
+int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_place p;
+    struct tb_identity id;
+    int rc = stat_name(e, path, st, flags, &p);
+    if (rc == -ENOENT && p.waits)
+        rc = stat_name(e, path, st, flags, &p);
+    if (rc || !S_ISREG(st->st_mode) || !tb_file_may_be_known(e, st))
+        return rc;
+    uint32_t file = record_of(e, p.path, &id);
+    bool buffered = file != TB_NONE && !(e->region.files[file].flags & TB_FILE_COHERENT);
+    if (buffered && tb_times_are_old(&e->region.files[file], st))
+        rc = p.io->ops->stat(p.io, p.path, st, flags);
+    if (!rc && buffered) {
+        st->st_size = tb_layer_size(e, file, st->st_size);
+        tb_times_show(&e->region.files[file], st);
+    }
+    return rc;
+}
+
+/*
+ * One of several names is going, perhaps the one we know: its dirty bytes go first, and what is
+ * promised later is the PFS's, as a journal record would name a file that nobody finds by it.
+ */
+static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
+{
+    if (file == TB_NONE || id->links == 1 || e->region.files[file].flags & TB_FILE_SCRATCH)
+        return 0;
+    tb_layer_mark(e, file, TB_FILE_FSYNC_PFS);
+    return tb_flush_claimed(e, file, -1, false).error;
+}
+
+/* The journal learns first that a last name goes: replay does not look for the file then. */
+static int tell_journal(tb_engine *e, uint32_t file)
+{
+    if (!tb_journal_has_records(e) || !e->region.files[file].n_buffers)
+        return 0;
+    int rc = tb_journal_unlink(e, file);
+    return rc ? rc : tb_journal_sync(e);
+}
+
+static void stop_waiting(tb_engine *e, uint32_t file)
+{
+    e->region.files[file].flags &= ~(uint32_t)TB_FILE_WAITING;
+}
+
+/* The file is claimed; it has one name, which goes. */
+static int unlink_last(tb_engine *e, uint32_t file, const struct tb_place *p)
+{
+    int rc = tell_journal(e, file);
+    if (rc)
+        return rc;
+    struct tb_intent *intent = tb_intent_unlink(e, file, p->path);
+    TB_STEP("unlink");
+    rc = p->io->ops->unlink(p->io, p->path, 0);
+    TB_STEP("unlinked");
+    if (!rc) {
+        e->region.files[file].flags |= TB_FILE_UNLINKED;
+        stop_waiting(e, file);
+    }
+    tb_intent_end(intent);
+    if (!rc)
+        tb_file_forget_claimed(e, file);
+    return rc;
+}
+
+/* A symlink in a shadow may be a directory of the PFS: no unlink's to remove, and rmdir's where it is empty. */
+static int remove_link(tb_engine *e, const char *path, int flags)
+{
+    struct tb_place p;
+    int rc = tb_place_find(e, path, (flags & AT_REMOVEDIR ? TB_NAME_ENTER : TB_NAME_LOOK) | TB_NAME_NOFOLLOW, &p);
+    if (rc || p.kind == TB_SHADOW_STUB_DIRECTORY)
+        return rc ? rc : -EISDIR;
+    if (p.kind == TB_SHADOW_STUB_FILE)
+        rc = tb_place_find(e, path, TB_NAME_MAKE, &p);
+    return rc ? rc : p.io->ops->unlink(p.io, p.path, flags);
+}
+
+int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_place p;
+    struct tb_identity id = {.regular = false};
+    int rc = tb_place_find(e, path, TB_NAME_MAKE, &p);
+    if (rc)
+        return rc;
+    if (flags & AT_REMOVEDIR && p.deferred && !p.waits)
+        return tb_waiting_remove_directory(e, p.io, p.path);
+    uint32_t file;
+    do
+        file = flags ? TB_NONE : tb_named_record(e, &p, &id);
+    while (file != TB_NONE && !tb_named_claim(e, file, &p, &id));
+    if (file != TB_NONE && id.links == 1)
+        rc = unlink_last(e, file, &p);
+    else if (!(rc = keep_bytes(e, file, &id)))
+        rc = p.scratch && id.link ? -ENOTDIR : p.io->ops->unlink(p.io, p.path, flags);
+    tb_named_unclaim(e, file);
+    return rc == -ENOTDIR && p.scratch ? remove_link(e, path, flags) : rc;
+}
+
+/* One of the two places of a rename, or of an exchange. */
+struct renamed {
+    const struct tb_place *place;
+    struct tb_identity id;
+    uint32_t file; /* claimed, or TB_NONE */
+};
+
+static bool claim_one(tb_engine *e, struct renamed *r)
+{
+    return r->file == TB_NONE || tb_named_claim(e, r->file, r->place, &r->id);
+}
+
+/* In order of their numbers, so that two who rename across each other don't wait for each other.  False: look again. */
+static bool claim_both(tb_engine *e, struct renamed *a, struct renamed *b)
+{
+    struct renamed *first = a->file < b->file ? a : b, *second = first == a ? b : a;
+    if (!claim_one(e, first))
+        return false;
+    if (claim_one(e, second))
+        return true;
+    tb_named_unclaim(e, first->file);
+    return false;
+}
+
+static bool is_replaced(const struct renamed *over, unsigned flags)
+{
+    return over->file != TB_NONE && !(flags & RENAME_EXCHANGE) && over->id.links == 1;
+}
+
+/* What the journal must know before names change. */
+static int journal_rename(tb_engine *e, const char *from, const char *to, unsigned flags)
+{
+    int rc = tb_journal_rename(e, from, to);
+    if (!rc && flags & RENAME_EXCHANGE)
+        rc = tb_journal_rename(e, to, from);
+    return rc ? rc : tb_journal_sync(e);
+}
+
+static int prepare_rename(tb_engine *e, const struct renamed *from, const struct renamed *over, unsigned flags)
+{
+    int rc = keep_bytes(e, over->file, &over->id);
+    if (!rc && is_replaced(over, flags))
+        rc = tell_journal(e, over->file);
+    if (!rc && tb_journal_has_records(e))
+        rc = journal_rename(e, from->place->path, over->place->path, flags);
+    return rc;
+}
+
+static void rename_records(tb_engine *e, const struct renamed *from, const struct renamed *over, unsigned flags)
+{
+    if (from->file != TB_NONE)
+        tb_file_rename(e, from->file, over->place->path);
+    TB_STEP("renamed record");
+    if (over->file != TB_NONE && flags & RENAME_EXCHANGE)
+        tb_file_rename(e, over->file, from->place->path);
+    else if (is_replaced(over, flags))
+        e->region.files[over->file].flags |= TB_FILE_UNLINKED;
+}
+
+static int rename_files(tb_engine *e, const struct renamed *from, const struct renamed *over, unsigned flags)
+{
+    const struct tb_place *p = from->place, *q = over->place;
+    if (from->file == TB_NONE && over->file == TB_NONE)
+        return p->io->ops->rename(p->io, p->path, q->path, flags);
+    int rc = prepare_rename(e, from, over, flags);
+    if (rc)
+        return rc;
+    struct tb_intent *intent = tb_intent_rename(e, from->file, over->file, p->path, q->path);
+    TB_STEP("rename");
+    rc = p->io->ops->rename(p->io, p->path, q->path, flags);
+    TB_STEP("renamed");
+    if (!rc)
+        rename_records(e, from, over, flags);
+    tb_intent_end(intent);
+    if (!rc && is_replaced(over, flags))
+        tb_file_forget_claimed(e, over->file);
+    return rc;
+}
+
+/* Of a name in the hidden directory: a rename to where it is to be, unless somebody is there. */
+static int take_place(tb_engine *e, const struct renamed *from, const struct renamed *to)
+{
+    const struct tb_place *p = from->place, *q = to->place;
+    struct tb_identity there;
+    int lock = tb_lock_take(&e->header->shadow_lock);
+    int rc = rename_files(e, from, to, RENAME_NOREPLACE);
+    if (rc == -EINVAL) { /* a file system without it */
+        rc = p->io->ops->link(p->io, p->path, q->path);
+        if (rc == -EEXIST && tb_identity_of_name(q->path, &there) == 0 && tb_identity_is(&e->region.files[from->file], &there))
+            rc = 0;
+        if (!rc && !(rc = tb_file_rename(e, from->file, q->path)))
+            rc = p->io->ops->unlink(p->io, p->path, 0);
+    }
+    if (lock >= 0)
+        tb_lock_drop(&e->header->shadow_lock);
+    return rc;
+}
+
+int tb_layer_publish(tb_engine *e, uint32_t file)
+{
+    struct tb_place p = {.io = e->pfs}, q = {.io = e->pfs};
+    struct renamed from = {.place = &p, .file = file}, to = {.place = &q, .file = TB_NONE};
+    struct tb_identity there;
+    int stripe = tb_file_lock(e, file);
+    tb_file_path(e, &e->region.files[file], p.path, TB_PATH_MAX);
+    tb_file_unlock(e, stripe);
+    bool waits = strncmp(p.path, e->waiting, strlen(e->waiting)) == 0;
+    int rc = waits && !tb_waiting_shown(e, p.path, q.path, TB_PATH_MAX) ? -ESTALE : 0;
+    tb_layer_mark(e, file, TB_FILE_HELD);
+    if (waits && !rc && tb_identity_of_name(p.path, &there) == -ENOENT && tb_identity_of_name(q.path, &there) == 0 &&
+        tb_identity_is(&e->region.files[file], &there))
+        rc = tb_file_rename(e, file, q.path); /* an earlier record of it has given it its place */
+    else if (waits && !rc)
+        rc = take_place(e, &from, &to);
+    if (!rc)
+        stop_waiting(e, file);
+    e->region.files[file].flags &= ~(uint32_t)TB_FILE_HELD;
+    return rc;
+}
+
+/* What is renamed or linked has its place first. */
+static int publish_name(tb_engine *e, const char *path, unsigned use, struct tb_place *p)
+{
+    struct tb_identity id;
+    uint32_t file = p->waits ? tb_named_record(e, p, &id) : TB_NONE;
+    if (!p->waits)
+        return 0;
+    int rc = 0;
+    if (tb_named_claim_record(e, file, &id)) {
+        rc = tb_layer_publish(e, file);
+        tb_named_unclaim(e, file);
+    }
+    return rc ? rc : tb_place_find(e, path, use, p);
+}
+
+#define NO_PATH "/\x01" /* where the other one's names wait meanwhile */
+
+/* Where the table of names is full, the files below are missed when they are flushed, and said so. */
+static void renamed_directory(tb_engine *e, const char *from, const char *to, bool exchanged)
+{
+    if (exchanged)
+        tb_names_rename_directory(e, to, NO_PATH);
+    tb_names_rename_directory(e, from, to);
+    if (exchanged)
+        tb_names_rename_directory(e, NO_PATH, from);
+}
+
+/* Flushes of files in it that miss their name meanwhile wait for the new one (flush/backing.c). */
+static bool holds_waiting(tb_engine *e, const struct tb_place *p)
+{
+    char *names = p->deferred ? tb_waiting_list(e, p->path) : NULL;
+    free(names);
+    return names;
+}
+
+static int rename_directory(tb_engine *e, const struct tb_place *p, const struct tb_place *q, unsigned flags)
+{
+    if (!(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)) && holds_waiting(e, q))
+        return -ENOTEMPTY;
+    tb_names_claim(e);
+    int rc = e->journal_fd >= 0 && !p->scratch ? journal_rename(e, p->path, q->path, flags) : 0;
+    struct tb_intent *intent = rc ? NULL : tb_intent_rename(e, TB_NONE, TB_NONE, p->path, q->path);
+    TB_STEP("rename directory");
+    if (!rc)
+        rc = p->io->ops->rename(p->io, p->path, q->path, flags);
+    TB_STEP("renamed directory");
+    if (!rc)
+        renamed_directory(e, p->path, q->path, flags & RENAME_EXCHANGE);
+    if (!rc)
+        tb_waiting_renamed(e, p->path, q->path);
+    if (intent)
+        tb_intent_end(intent);
+    tb_names_unclaim(e);
+    return rc;
+}
+
+/* A directory of the PFS is made real before it, or what takes its name, moves. */
+static int find_to_move(tb_engine *e, const char *path, struct tb_place *p)
+{
+    struct stat st;
+    int rc = tb_place_find(e, path, TB_NAME_MAKE, p);
+    if (!rc && p->waits)
+        return publish_name(e, path, TB_NAME_MAKE, p);
+    if (rc || !p->scratch || lstat(p->path, &st) || !S_ISLNK(st.st_mode))
+        return rc;
+    rc = tb_place_find(e, path, TB_NAME_ENTER | TB_NAME_NOFOLLOW, p);
+    return rc ? rc : tb_place_find(e, path, TB_NAME_MAKE, p);
+}
+
+static int find_to_move_to(tb_engine *e, const struct tb_place *from, const char *path, struct tb_place *p)
+{
+    int rc = find_to_move(e, path, p);
+    return rc || !tb_config_of(e)->by_environment ? rc : tb_place_beside(e, from, path, p);
+}
+
+static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb_place *q, unsigned flags)
+{
+    struct stat st;
+    struct renamed a = {.place = p}, b = {.place = q};
+    do {
+        a.file = tb_named_record(e, p, &a.id);
+        b.file = tb_named_record(e, q, &b.id);
+        if (a.file == TB_NONE && lstat(p->path, &st) == 0 && S_ISDIR(st.st_mode))
+            return rename_directory(e, p, q, flags);
+        if (a.file != TB_NONE && a.file == b.file) /* two names of one file */
+            return p->io->ops->rename(p->io, p->path, q->path, flags);
+    } while (!claim_both(e, &a, &b));
+    int rc = rename_files(e, &a, &b, flags);
+    tb_named_unclaim(e, a.file);
+    tb_named_unclaim(e, b.file);
+    return rc;
+}
+
+int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_place p, q;
+    struct stat st;
+    int rc = find_to_move(e, from, &p);
+    if (!rc)
+        rc = find_to_move_to(e, &p, to, &q);
+    if (rc || p.scratch != q.scratch)
+        return rc ? rc : -EXDEV;
+    bool file = !flags && (!p.scratch || (lstat(p.path, &st) == 0 && S_ISREG(st.st_mode)));
+    rc = rename_places(e, &p, &q, flags);
+    if (p.scratch && !file)
+        tb_shadow_forget(e);
+    return rc;
+}
+
+int tb_layer_link(struct tb_io *io, const char *from, const char *to)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_place p, q;
+    int rc = tb_place_find(e, from, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
+    if (!rc)
+        rc = publish_name(e, from, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
+    if (!rc)
+        rc = tb_place_beside(e, &p, to, &q);
+    if (rc || p.scratch != q.scratch)
+        return rc ? rc : -EXDEV;
+    return p.io->ops->link(p.io, p.path, q.path);
+}
+
+int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_place p;
+    int rc = tb_place_find(e, path, TB_NAME_MAKE, &p);
+    if (!rc)
+        rc = p.io->ops->mkdir(p.io, p.path, mode);
+    if (!rc && p.scratch)
+        tb_shadow_note_made(e, p.path);
+    return rc;
+}

@@ -1,0 +1,29 @@
+/*
+ * The engine's operations on names.  Each translates its path once, acts on the
+ * backing file first, and then keeps the file records true.
+ */
+#ifndef TB_LAYER_NAMES_H
+#define TB_LAYER_NAMES_H
+
+#include "layer/data.h"
+
+tb_engine *tb_layer_engine(struct tb_io *io);
+struct tb_target tb_layer_target(tb_engine *e, const struct tb_open *o, int fd);
+
+int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode);
+int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length);
+/* What a program sees of a file's size, `backing` being the backing file's: other nodes may have made that longer. */
+off_t tb_layer_size(const tb_engine *e, uint32_t file, off_t backing);
+int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags);
+int tb_layer_unlink(struct tb_io *io, const char *path, int flags);
+int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned flags);
+int tb_layer_link(struct tb_io *io, const char *from, const char *to);
+int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode);
+
+/* Set flags of a record under the file's lock: a journal record is made before this, and known to be there, or not at all. */
+void tb_layer_mark(tb_engine *e, uint32_t file, uint32_t flags);
+
+/* A file that waits takes its place, which its bytes have reached; claimed.  -EEXIST: somebody has the name. */
+int tb_layer_publish(tb_engine *e, uint32_t file);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * One file asks for another mode or promise than its configuration has.  What it
+ * asked for is flags of its record, so that all processes see it at once and it
+ * costs no byte; the last close takes it back (file/file.c).
+ *
+ * A promise can only become stronger: what else writes the file may count on the
+ * configured one.  Modes promise the same of a crash, so either may be asked for;
+ * where less than the prefix's write-through was, a close owes the flush.
+ */
+#include <errno.h>
+
+#include "file/file.h"
+#include "flush/flush.h"
+#include "layer/descriptions.h"
+#include "layer/names.h"
+
+/* In one store, so that a kill leaves both flags or neither. */
+static void set_write_through(tb_engine *e, uint32_t file, bool on)
+{
+    struct tb_file *f = &e->region.files[file];
+    int stripe = tb_file_lock(e, file);
+    if (!!(f->flags & TB_FILE_SYNC) != on)
+        f->flags ^= TB_FILE_SYNC | TB_FILE_OTHER_MODE;
+    tb_file_unlock(e, stripe);
+}
+
+int tb_engine_set_mode(tb_engine *e, int fd, enum tb_mode mode)
+{
+    struct tb_open *o = tb_open_of(e, fd);
+    if (mode > TB_MODE_BYPASS)
+        return -EINVAL;
+    if (!o)
+        return -EBADF;
+    uint32_t flags = e->region.files[o->file].flags;
+    if (flags & TB_FILE_SCRATCH || mode == TB_MODE_SCRATCH)
+        return flags & TB_FILE_SCRATCH && mode == TB_MODE_SCRATCH ? 0 : -EOPNOTSUPP;
+    if (mode == TB_MODE_BYPASS)
+        return tb_engine_make_coherent(e, fd);
+    if (flags & TB_FILE_COHERENT)
+        return -EBUSY;
+    set_write_through(e, o->file, mode == TB_MODE_PERSISTENT_SYNC);
+    struct tb_target t = tb_layer_target(e, o, fd);
+    return mode == TB_MODE_PERSISTENT_SYNC ? tb_flush_file(e, o->file, t.can_write ? fd : -1, false).error : 0;
+}
+
+static enum tb_fsync fsync_of(const tb_engine *e, uint32_t flags)
+{
+    if (flags & TB_FILE_SCRATCH)
+        return TB_FSYNC_NONE;
+    return flags & (TB_FILE_FSYNC_PFS | TB_FILE_COHERENT) ? TB_FSYNC_PFS : tb_config_of(e)->fsync;
+}
+
+int tb_engine_set_fsync(tb_engine *e, int fd, enum tb_fsync fsync)
+{
+    struct tb_open *o = tb_open_of(e, fd);
+    if (fsync > TB_FSYNC_NONE)
+        return -EINVAL;
+    if (!o)
+        return -EBADF;
+    struct tb_file *f = &e->region.files[o->file];
+    enum tb_fsync now = fsync_of(e, f->flags);
+    if (fsync == now)
+        return 0;
+    if (f->flags & TB_FILE_SCRATCH)
+        return -EOPNOTSUPP;
+    if (fsync != TB_FSYNC_PFS)
+        return -EPERM;
+    f->flags |= TB_FILE_FSYNC_PFS;
+    return 0;
+}
+
+int tb_engine_promise(tb_engine *e, int fd, enum tb_mode *mode, enum tb_fsync *fsync)
+{
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return -EBADF;
+    uint32_t flags = e->region.files[o->file].flags;
+    *fsync = fsync_of(e, flags);
+    *mode = flags & TB_FILE_SCRATCH    ? TB_MODE_SCRATCH
+            : flags & TB_FILE_COHERENT ? TB_MODE_BYPASS
+            : flags & TB_FILE_SYNC     ? TB_MODE_PERSISTENT_SYNC
+                                       : TB_MODE_PERSISTENT_ASYNC;
+    return 0;
+}

@@ -1,0 +1,321 @@
+#include "layer/promise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "base/kill_point.h"
+#include "buffer/heat.h"
+#include "buffer/interval.h"
+#include "buffer/map.h"
+#include "buffer/medium.h"
+#include "buffer/slab.h"
+#include "file/file.h"
+#include "flush/backing.h"
+#include "flush/flush.h"
+#include "instance/repair.h"
+#include "journal/commit.h"
+#include "journal/journal.h"
+#include "tiering/move.h"
+
+static bool is_persistent(const tb_engine *e, const struct tb_buffer *b)
+{
+    return !tb_tier_is_memory(e, tb_slab_layout(e, b)->tier);
+}
+
+/* A directory buffer of the same size, so that the cell stays what it is. */
+static struct tb_buffer *take_persistent(tb_engine *e, const struct tb_buffer *like)
+{
+    const struct tb_layout *l = &e->header->layout;
+    for (uint32_t s = 0; s < l->n_slabs; s++) {
+        struct tb_buffer *b = NULL;
+        if (l->slab[s].class_index == l->slab[like->slab].class_index && !tb_tier_is_memory(e, l->slab[s].tier))
+            b = tb_slab_take(e, s, TB_HEAT_ANY);
+        if (b)
+            return b;
+    }
+    return NULL;
+}
+
+static uint64_t valid_bytes(const tb_engine *e, const struct tb_buffer *b)
+{
+    uint64_t n = 0;
+    for (uint32_t lo = b->valid_lo, from, to; tb_interval_valid(e, b, lo, b->valid_hi, &from, &to); lo = to)
+        n += to - from;
+    return n;
+}
+
+/*
+ * Move a buffer of a memory tier down to a directory tier; -ENOSPC: none has room for it.
+ * Under the lock, unlike the organizer's moves: no write may come before the record.
+ */
+static int move_down(tb_engine *e, int stripe, struct tb_buffer **b)
+{
+    struct tb_buffer *from = *b, *to = take_persistent(e, from);
+    if (!to)
+        return -ENOSPC;
+    int rc = tb_interval_copy(e, to, from);
+    if (!rc)
+        rc = tb_target_copy_buffer(e, to, from);
+    if (rc) {
+        tb_interval_empty(e, to);
+        tb_slab_give(e, to);
+        return rc;
+    }
+    TB_STEP("move down");
+    to->cell = from->cell;
+    to->heat = from->heat;
+    to->flags = from->flags & TB_BUFFER_KEEP;
+    tb_move_publish(e, stripe, &(uint32_t){tb_buffer_number(e, from)}, 1, &(uint32_t){tb_buffer_number(e, to)}, 1);
+    tb_counters(e, from)->moved_to[tb_slab_layout(e, to)->tier] += valid_bytes(e, to);
+    *b = to;
+    return 0;
+}
+
+/*
+ * The checksum of what a record stands on.  Read back beside the model: it is
+ * the engine's own proof, served by the page cache, not a transfer of the device.
+ */
+static int data_checksum(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t *out)
+{
+    char *bytes = tb_scratch_bytes(hi - lo);
+    if (!bytes)
+        return -ENOMEM;
+    ssize_t r = tb_io_read_all(e->base, e->slab_fd[b->slab], bytes, hi - lo, tb_medium_offset(e, b, lo));
+    if (r != (ssize_t)(hi - lo))
+        return r < 0 ? (int)r : -EIO;
+    *out = tb_checksum(bytes, hi - lo);
+    return 0;
+}
+
+/* What this fsync recorded; it is durable, and its predecessor released, if nothing moved its version. */
+struct journaled {
+    uint32_t buffer, version;
+    uint64_t cell, start;
+    uint32_t lo, hi; /* the bytes that `sum` is of, none where they are several intervals */
+    uint64_t sum;
+};
+
+struct keep {
+    tb_engine *e;
+    uint32_t file;
+    bool moved; /* a buffer of the list is elsewhere by now */
+    uint32_t n_cuts; /* of the file, before its buffers were looked at */
+    struct journaled *done;
+    uint32_t n_done;
+};
+
+/* From here on the bytes stay as they are: a write goes on in a copy.  The count goes first, so that nobody empties the journal. */
+static int reserve(tb_engine *e, int stripe, struct tb_buffer **b)
+{
+    int rc = is_persistent(e, *b) ? 0 : move_down(e, stripe, b);
+    if (rc)
+        return rc;
+    e->header->n_journaled++;
+    TB_STEP("count journaled");
+    tb_map_flag(e, *b, TB_BUFFER_JOURNALED, TB_BUFFER_RECORDED | TB_BUFFER_DURABLE);
+    return 0;
+}
+
+/* Before the slab is synced, while the device still works on the bytes; they stay as they are from here on. */
+static int note_reserved(tb_engine *e, const struct tb_buffer *b, const struct tb_buffer_ref *ref, struct journaled *out)
+{
+    *out = (struct journaled){.buffer = tb_buffer_number(e, b), .version = b->version, .cell = ref->cell, .start = ref->start};
+    if (b->fragment != TB_NONE || b->flags & TB_BUFFER_RECORDED)
+        return 0;
+    out->lo = b->dirty_lo;
+    out->hi = b->dirty_hi;
+    return data_checksum(e, b, out->lo, out->hi, &out->sum);
+}
+
+/* Also what another caller reserved and has not made durable yet. */
+static int reserve_buffer(struct keep *k, const struct tb_buffer_ref *ref)
+{
+    tb_engine *e = k->e;
+    struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    int rc = 0, stripe = tb_chunk_lock(e, k->file, ref->start);
+    if (stripe < 0)
+        return stripe;
+    if (!tb_buffer_is_at(b, k->file, ref->cell))
+        k->moved = true;
+    else if (tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_DURABLE)) {
+        if (!(b->flags & TB_BUFFER_JOURNALED))
+            rc = reserve(e, stripe, &b);
+        if (!rc) {
+            e->header->slab_unsynced[b->slab] = true;
+            rc = note_reserved(e, b, ref, &k->done[k->n_done++]);
+        }
+    }
+    tb_chunk_unlock(e, stripe);
+    return rc;
+}
+
+/* One record for each dirty interval. */
+static int append_records(tb_engine *e, uint32_t file, struct tb_buffer *b, const struct journaled *j)
+{
+    uint32_t lo = b->dirty_lo, a, z;
+    int rc = 0;
+    while (!rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z)) {
+        uint64_t sum = j->sum;
+        rc = a == j->lo && z == j->hi ? 0 : data_checksum(e, b, a, z, &sum);
+        if (!rc)
+            rc = tb_journal_write(e, file, b, a, z, sum);
+        lo = z;
+    }
+    TB_STEP("recorded");
+    if (!rc)
+        b->flags |= TB_BUFFER_RECORDED;
+    return rc;
+}
+
+/* A write replaced the buffer and somebody has recorded that: a record of the older bytes behind it would win. */
+static bool is_superseded(tb_engine *e, uint32_t file, const struct tb_buffer *b)
+{
+    const struct tb_buffer *newer = tb_map_find(e, file, tb_slab_layout(e, b)->class_index, b->cell);
+    while (newer && newer != b && !(newer->flags & TB_BUFFER_RECORDED))
+        newer = newer->prev == TB_NONE ? NULL : &e->region.buffers[newer->prev];
+    return newer && newer != b;
+}
+
+/* A cut changes the copy that a write goes on in, and not what it replaced: that must not be recorded after the cut's DROP. */
+static bool is_uncut(const struct keep *k, const struct tb_buffer *b)
+{
+    return b->state == TB_BUFFER_LIVE || k->e->region.files[k->file].n_cuts == k->n_cuts;
+}
+
+/* A write may have replaced it since, which retains it; where it was flushed or cut, what is left is looked for again. */
+static int record_buffer(struct keep *k, const struct journaled *j)
+{
+    tb_engine *e = k->e;
+    struct tb_buffer *b = &e->region.buffers[j->buffer];
+    int rc = 0, stripe = tb_chunk_lock(e, k->file, j->start);
+    if (stripe < 0)
+        return stripe;
+    bool there = (b->state == TB_BUFFER_LIVE || b->state == TB_BUFFER_RETAINED) && b->file == k->file && b->cell == j->cell;
+    if (!there || b->version != j->version || !is_uncut(k, b))
+        k->moved = true;
+    else if (b->flags & TB_BUFFER_JOURNALED && !(b->flags & TB_BUFFER_RECORDED) && !is_superseded(e, k->file, b))
+        rc = append_records(e, k->file, b, j);
+    tb_chunk_unlock(e, stripe);
+    return rc;
+}
+
+/* The newer record stands: what the older one stood on is free. */
+static void note_durable(struct keep *k, const struct journaled *j)
+{
+    tb_engine *e = k->e;
+    struct tb_buffer *b = &e->region.buffers[j->buffer];
+    int stripe = tb_chunk_lock(e, k->file, j->start);
+    if (stripe < 0)
+        return;
+    TB_STEP("note durable");
+    if (tb_buffer_is_at(b, k->file, j->cell) && b->version == j->version && b->flags & TB_BUFFER_JOURNALED) {
+        tb_buffer_release_prev(e, b);
+        tb_map_flag(e, b, TB_BUFFER_DURABLE, 0);
+    }
+    tb_chunk_unlock(e, stripe);
+}
+
+/*
+ * Bytes, slab sync, records, journal sync, in this order: a sound record's bytes
+ * were synced before it was written, so replay may take a wrong byte for damage.
+ */
+static int keep_buffers(struct keep *k)
+{
+    uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(k->e, k->file, TB_BUFFERS_UNPROMISED, &n);
+    k->done = n ? malloc(n * sizeof(*k->done)) : NULL;
+    int rc = n && (!refs || !k->done) ? -ENOMEM : 0;
+    for (uint32_t i = 0; i < n && !rc; i++)
+        rc = reserve_buffer(k, &refs[i]);
+    TB_STEP("reserved");
+    if (!rc && k->n_done)
+        rc = tb_commit_slabs(k->e);
+    for (uint32_t i = 0; i < k->n_done && !rc; i++)
+        rc = record_buffer(k, &k->done[i]);
+    if (!rc && k->n_done)
+        rc = tb_commit_journal(k->e);
+    for (uint32_t i = 0; i < k->n_done && !rc; i++)
+        note_durable(k, &k->done[i]);
+    free(k->done);
+    free(refs);
+    return rc;
+}
+
+/* Being cut or named anew: wait for the end of that; where who did it is dead, finish it first. */
+static void wait_for_holder(tb_engine *e, uint32_t file)
+{
+    tb_repair(e);
+    if (!tb_file_claim(e, file))
+        return;
+    e->region.files[file].flags &= ~(uint32_t)TB_FILE_HELD;
+    tb_file_unclaim(e, file);
+}
+
+static bool has_no_name(const struct tb_target *t)
+{
+    return t->engine->region.files[t->file].flags & TB_FILE_UNLINKED;
+}
+
+/*
+ * Until every buffer of the list was met where it was: one that moved meanwhile took its dirty bytes along.
+ * Without a name no crash can show its bytes again, and a record of them would be missed in vain.
+ */
+static int keep_in_tier(struct tb_target *t)
+{
+    struct keep k;
+    int rc;
+    do {
+        if (has_no_name(t))
+            return 0;
+        k = (struct keep){.e = t->engine, .file = t->file, .n_cuts = t->engine->region.files[t->file].n_cuts};
+        rc = keep_buffers(&k);
+        if (rc == -EAGAIN)
+            wait_for_holder(t->engine, t->file);
+    } while (rc == -EAGAIN || (!rc && k.moved));
+    return rc;
+}
+
+static int keep_on_pfs(struct tb_target *t)
+{
+    struct tb_flush_result r = tb_flush_file(t->engine, t->file, t->can_write ? t->fd : -1, true);
+    return r.error;
+}
+
+/*
+ * A journal in which some record always stands never gets shorter.  When it is
+ * full everything is flushed, and promises are kept on the PFS until no record
+ * stands any more.
+ */
+static bool has_room(tb_engine *e)
+{
+    if (!tb_journal_is_full(e))
+        return true;
+    tb_engine_flush(e, -1);
+    tb_journal_trim(e);
+    return !tb_journal_is_full(e);
+}
+
+/* What was spilled or flushed, and the name of a new file, are synced where they are. */
+static int sync_backing(struct tb_target *t)
+{
+    return t->engine->region.files[t->file].unsynced ? tb_target_sync(t) : 0;
+}
+
+int tb_promise_keep(struct tb_target *t)
+{
+    tb_engine *e = t->engine;
+    struct tb_file *f = &e->region.files[t->file];
+    e->header->fsyncs++;
+    if (f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED))
+        return 0;
+    if (f->flags & (TB_FILE_COHERENT | TB_FILE_FSYNC_PFS) || tb_config_of(e)->fsync != TB_FSYNC_TIER || e->journal_fd < 0 ||
+        !has_room(e))
+        return keep_on_pfs(t);
+    int rc = sync_backing(t); /* first, so that no record names a file that a crash takes from the PFS */
+    if (rc)
+        return rc;
+    if (keep_in_tier(t))
+        return keep_on_pfs(t); /* a full or failing tier: the stronger promise */
+    return sync_backing(t); /* what was flushed or spilled since */
+}

@@ -1,0 +1,255 @@
+/*
+ * Writing through a descriptor: at an offset, at the description's own, at the
+ * end of the file.
+ *
+ * An offset that several share moves after the bytes, under its lock: a file that
+ * is written through it grows without holes, as an appended one does (file/end.h).
+ */
+#include "layer/write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/single_threaded.h>
+
+#include "buffer/map.h"
+#include "file/end.h"
+#include "file/times.h"
+#include "layer/data.h"
+#include "layer/descriptions.h"
+#include "layer/layer.h"
+#include "layer/names.h"
+#include "layer/promise.h"
+#include "tiering/stream.h"
+
+#define ASK_LIMIT_FROM (1ull << 40) /* bytes; no file system of today ends a file earlier */
+
+bool tb_layer_may_reach(tb_engine *e, const struct tb_open *o, int fd, uint64_t end)
+{
+    struct tb_io *io = tb_file_io(e, o->file);
+    return end <= ASK_LIMIT_FROM || io->ops->lseek(io, fd, (off_t)end, SEEK_SET) != -EINVAL;
+}
+
+static uint64_t longest(tb_engine *e, const struct tb_open *o, int fd)
+{
+    uint64_t end = 0;
+    for (int bit = 62; bit >= 0; bit--)
+        if (tb_layer_may_reach(e, o, fd, end | 1ull << bit))
+            end |= 1ull << bit;
+    return end;
+}
+
+/* As the file system would: a flush would be told too late. */
+static int limit_write(tb_engine *e, const struct tb_open *o, int fd, uint64_t offset, size_t *n)
+{
+    uint64_t end = offset + *n;
+    bool grows = end > ASK_LIMIT_FROM && end > e->region.files[o->file].size;
+    if (!grows || !*n || tb_layer_may_reach(e, o, fd, end))
+        return 0;
+    end = longest(e, o, fd);
+    if (offset >= end)
+        return -EFBIG;
+    *n = (size_t)(end - offset);
+    return 0;
+}
+
+static ssize_t write_coherent(struct tb_target *t, const void *buf, size_t n, uint64_t offset)
+{
+    ssize_t w = t->io->ops->pwrite(t->io, t->fd, buf, n, (off_t)offset);
+    if (w > 0)
+        tb_file_raise_size(&t->engine->region.files[t->file], offset + (uint64_t)w);
+    return w;
+}
+
+static ssize_t write_in_kernel(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n)
+{
+    struct tb_io *io = tb_file_io(e, o->file);
+    ssize_t w = io->ops->write(io, fd, buf, n);
+    off_t end = w > 0 ? io->ops->lseek(io, fd, 0, SEEK_CUR) : 0;
+    if (end > 0)
+        tb_file_raise_size(&e->region.files[o->file], (uint64_t)end);
+    return w;
+}
+
+/* The bytes into buffers; what else the write owes comes after the locks of its caller (settle). */
+static ssize_t put(struct tb_target *t, const struct tb_open *o, const void *buf, size_t n, uint64_t offset)
+{
+    tb_engine *e = t->engine;
+    if (tb_layer_passes_the_end(offset, n))
+        return -EINVAL;
+    int rc = limit_write(e, o, t->fd, offset, &n);
+    t->hint = tb_reader_hint(e, (uint32_t)(o - e->region.opens), offset);
+    return rc ? rc : tb_data_write(t, buf, n, offset);
+}
+
+static int settle(tb_engine *e, const struct tb_open *o, int fd)
+{
+    struct tb_target t = tb_layer_target(e, o, fd);
+    struct tb_file *f = &e->region.files[o->file];
+    int rc = 0;
+    if (!(f->flags & TB_FILE_SYNC))
+        tb_times_written(f);
+    if (tb_layer_is_coherent(e, o)) { /* since a moment ago: its flush may have missed these bytes */
+        rc = tb_layer_flush_now(e, o, fd);
+        tb_file_drop_clean(e, o->file);
+    }
+    if (f->flags & TB_FILE_SYNC)
+        rc = tb_layer_flush_now(e, o, fd);
+    if (!rc && o->flags & (O_SYNC | O_DSYNC))
+        rc = tb_promise_keep(&t);
+    return rc;
+}
+
+static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, uint64_t offset)
+{
+    struct tb_target t = tb_layer_target(e, o, fd);
+    if (tb_layer_passes_through(e, o, fd))
+        return tb_layer_passes_the_end(offset, n) ? -EINVAL : write_coherent(&t, buf, n, offset);
+    tb_layer_enter();
+    ssize_t w = put(&t, o, buf, n, offset);
+    int rc = w > 0 ? settle(e, o, fd) : 0;
+    tb_layer_leave(false);
+    return rc ? rc : w;
+}
+
+/* A writer that was killed may have written to the backing file, and not said so. */
+static void look_at_backing(tb_engine *e, const struct tb_target *t)
+{
+    struct tb_file *f = &e->region.files[t->file];
+    struct stat st;
+    if (f->flags & TB_FILE_OVERFLOWN && t->io->ops->fstat(t->io, t->fd, &st) == 0)
+        tb_file_raise_size(f, (uint64_t)st.st_size);
+}
+
+/* The end is locked. */
+static ssize_t put_at_end(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, bool moves)
+{
+    struct tb_target t = tb_layer_target(e, o, fd);
+    uint64_t at;
+    ssize_t w;
+    look_at_backing(e, &t);
+    do {
+        at = e->region.files[o->file].size;
+        t.at_end = true;
+        t.end_moved = false;
+        w = put(&t, o, buf, n, at);
+    } while (t.end_moved);
+    if (w > 0 && moves)
+        o->offset = at + (uint64_t)w;
+    return w;
+}
+
+/* The kernel knows the end, and for write, its own offset. */
+static ssize_t append_coherent(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, bool moves)
+{
+    struct tb_target t = tb_layer_target(e, o, fd);
+    if (moves && tb_layer_is_in_kernel(e, o, fd))
+        return write_in_kernel(e, o, fd, buf, n);
+    tb_layer_passes_through(e, o, fd);
+    return write_coherent(&t, buf, n, 0);
+}
+
+/* `moves`: by write, not by pwrite, which in Linux appends too and leaves the offset. */
+static ssize_t append(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, bool moves)
+{
+    tb_layer_enter();
+    int end = tb_end_lock(e, o->file, fd), rc = 0;
+    bool coherent = end >= 0 && tb_layer_is_coherent(e, o); /* since a moment ago */
+    ssize_t w = end < 0 ? end : coherent || !n ? 0 : put_at_end(e, o, fd, buf, n, moves);
+    if (end >= 0)
+        tb_end_unlock(e, end);
+    if (w > 0)
+        rc = settle(e, o, fd);
+    tb_layer_leave(false);
+    return coherent ? append_coherent(e, o, fd, buf, n, moves) : rc ? rc : w;
+}
+
+ssize_t tb_layer_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->pwrite(e->pfs, fd, buf, n, offset);
+    if (offset < 0 || !tb_layer_may_write(o->flags))
+        return offset < 0 ? -EINVAL : -EBADF;
+    if (o->flags & O_APPEND)
+        return append(e, o, fd, buf, n, false);
+    return write_at(e, o, fd, buf, n, (uint64_t)offset);
+}
+
+/* The offset needs no lock where no other thread or process can use it. */
+static int lock_offset(tb_engine *e, const struct tb_open *o)
+{
+    uint32_t stripe = (uint32_t)(o - e->region.opens) % TB_STRIPES;
+    if (__libc_single_threaded && !o->shared)
+        return TB_STRIPES;
+    int rc = tb_lock_take(&e->region.locks->offset[stripe].lock);
+    return rc < 0 ? rc : (int)stripe;
+}
+
+static void unlock_offset(tb_engine *e, int stripe)
+{
+    if (stripe < (int)TB_STRIPES)
+        tb_lock_drop(&e->region.locks->offset[stripe].lock);
+}
+
+/*
+ * The last writer at this offset was killed: it moves past the bytes that one left, as a
+ * kernel's does.  Else the next writer, killed too, could leave its bytes in front of the
+ * rest of those.  Who takes the chunk's lock finds what its killed holder left.
+ */
+static void pass_killed(tb_engine *e, struct tb_open *o, int fd)
+{
+    struct tb_target t = tb_layer_target(e, o, fd);
+    const struct tb_file *f = &e->region.files[o->file];
+    uint64_t from = o->offset, to = from + o->appending;
+    int chunk = tb_chunk_lock(e, o->file, f->size);
+    if (chunk >= 0)
+        tb_chunk_unlock(e, chunk);
+    look_at_backing(e, &t);
+    uint64_t size = f->size;
+    o->appending = 0; /* before the offset: it is moved once, or not at all */
+    if (size > from)
+        o->offset = size < to ? size : to;
+}
+
+/* The caller holds the offset's lock, so that no other writer uses it. */
+static ssize_t write_shared(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n)
+{
+    if (o->appending)
+        pass_killed(e, o, fd);
+    if (o->offset >= e->region.files[o->file].size)
+        o->appending = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+    ssize_t w = write_at(e, o, fd, buf, n, o->offset);
+    if (w > 0)
+        o->offset += (uint64_t)w;
+    o->appending = 0;
+    return w;
+}
+
+static ssize_t write_alone(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n)
+{
+    ssize_t w = write_at(e, o, fd, buf, n, o->offset);
+    if (w > 0)
+        o->offset += (uint64_t)w;
+    return w;
+}
+
+ssize_t tb_layer_write(struct tb_io *io, int fd, const void *buf, size_t n)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->write(e->pfs, fd, buf, n);
+    if (!tb_layer_may_write(o->flags))
+        return -EBADF;
+    if (tb_layer_is_in_kernel(e, o, fd))
+        return write_in_kernel(e, o, fd, buf, n);
+    if (o->flags & O_APPEND)
+        return append(e, o, fd, buf, n, true);
+    int stripe = lock_offset(e, o);
+    if (stripe < 0)
+        return stripe;
+    ssize_t w = stripe == TB_STRIPES ? write_alone(e, o, fd, buf, n) : write_shared(e, o, fd, buf, n);
+    unlock_offset(e, stripe);
+    return w;
+}

@@ -1,0 +1,120 @@
+#include "namespace/intent.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+
+#include "base/kill_point.h"
+#include "file/file.h"
+#include "file/name_tree.h"
+
+enum { NOTHING, RENAME, UNLINK };
+
+/* A file record by number and identity: the number may be another file's by the time of the repair. */
+static struct tb_intent_file name_file(const tb_engine *e, uint32_t file)
+{
+    const struct tb_file *f = file == TB_NONE ? NULL : &e->region.files[file];
+    return f ? (struct tb_intent_file){file, f->inode, f->birth_ns} : (struct tb_intent_file){TB_NONE, 0, 0};
+}
+
+static struct tb_file *file_of(const tb_engine *e, const struct tb_intent_file *file)
+{
+    struct tb_file *f = file->number == TB_NONE ? NULL : &e->region.files[file->number];
+    return f && f->magic == TB_FILE_MAGIC && f->inode == file->inode && f->birth_ns == file->birth_ns ? f : NULL;
+}
+
+static struct tb_intent *take(tb_engine *e)
+{
+    for (uint32_t i = 0;; i = (i + 1) % TB_INTENTS) {
+        struct tb_intent *t = &e->header->intents[i];
+        uint32_t nobody = 0;
+        if (atomic_compare_exchange_strong(&t->holder, &nobody, e->slot + 1))
+            return t;
+        if (!tb_client_is_alive(&e->region.clients[nobody - 1]))
+            tb_intents_finish(e, nobody - 1);
+        if (i + 1 == TB_INTENTS)
+            sched_yield();
+    }
+}
+
+struct tb_intent *tb_intent_rename(tb_engine *e, uint32_t file, uint32_t over, const char *from, const char *to)
+{
+    struct tb_intent *t = take(e);
+    t->file = name_file(e, file);
+    t->over = name_file(e, over);
+    snprintf(t->from, sizeof(t->from), "%s", from);
+    snprintf(t->to, sizeof(t->to), "%s", to);
+    TB_STEP("rename intent");
+    t->kind = RENAME;
+    return t;
+}
+
+struct tb_intent *tb_intent_unlink(tb_engine *e, uint32_t file, const char *path)
+{
+    struct tb_intent *t = take(e);
+    t->file = name_file(e, file);
+    t->over = name_file(e, TB_NONE);
+    snprintf(t->from, sizeof(t->from), "%s", path);
+    TB_STEP("unlink intent");
+    t->kind = UNLINK;
+    return t;
+}
+
+void tb_intent_end(struct tb_intent *t)
+{
+    t->kind = NOTHING;
+    TB_STEP("intent end");
+    t->holder = 0;
+}
+
+static bool names(const char *path, const struct tb_file *f)
+{
+    struct tb_identity id;
+    return f && tb_identity_of_path(path, &id) == 0 && tb_identity_is(f, &id);
+}
+
+/* Its last name went; its buffers go with its last descriptor. */
+static void lose(struct tb_file *f)
+{
+    f->flags |= TB_FILE_UNLINKED;
+}
+
+static void gets_name(tb_engine *e, const struct tb_intent_file *file, const char *path)
+{
+    struct tb_file *f = file_of(e, file);
+    if (!names(path, f))
+        return;
+    tb_file_rename(e, file->number, path);
+    if (f->flags & TB_FILE_TIED) { /* somebody asked for it by its old name meanwhile */
+        f->flags &= ~(uint32_t)TB_FILE_TIED;
+        f->error = 0;
+    }
+}
+
+static void finish_rename(tb_engine *e, const struct tb_intent *t)
+{
+    struct tb_identity id;
+    struct tb_file *over = file_of(e, &t->over);
+    gets_name(e, &t->file, t->to);
+    gets_name(e, &t->over, t->from); /* exchanged */
+    if (over && !names(t->to, over) && !names(t->from, over))
+        lose(over);
+    if (t->file.number == TB_NONE && tb_identity_of_path(t->from, &id) == -ENOENT && tb_identity_of_path(t->to, &id) == 0)
+        tb_names_rename_directory(e, t->from, t->to);
+}
+
+void tb_intents_finish(tb_engine *e, uint32_t slot)
+{
+    for (uint32_t i = 0; i < TB_INTENTS; i++) {
+        struct tb_intent *t = &e->header->intents[i];
+        uint32_t holder = slot + 1;
+        if (t->holder != holder)
+            continue;
+        if (t->kind == RENAME)
+            finish_rename(e, t);
+        else if (t->kind == UNLINK && file_of(e, &t->file) && !names(t->from, file_of(e, &t->file)))
+            lose(file_of(e, &t->file));
+        t->kind = NOTHING;
+        atomic_compare_exchange_strong(&t->holder, &holder, 0);
+    }
+}

@@ -1,0 +1,50 @@
+#include "namespace/named.h"
+
+#include "base/kill_point.h"
+#include "file/file.h"
+#include "layer/names.h"
+#include "namespace/shadow.h"
+
+uint32_t tb_named_record(tb_engine *e, const struct tb_place *p, struct tb_identity *id)
+{
+    *id = (struct tb_identity){.regular = false};
+    if ((!e->header->n_files && (!p->scratch || tb_shadow_has_no_stubs(e, p->path))) || tb_identity_of_name(p->path, id) || !id->regular)
+        return TB_NONE;
+    return tb_file_find(e, id);
+}
+
+bool tb_named_claim_record(tb_engine *e, uint32_t file, const struct tb_identity *id)
+{
+    if (file == TB_NONE || !tb_file_claim(e, file))
+        return false;
+    if (tb_identity_is(&e->region.files[file], id)) {
+        tb_layer_mark(e, file, TB_FILE_HELD);
+        return true;
+    }
+    tb_file_unclaim(e, file);
+    return false;
+}
+
+void tb_named_unclaim(tb_engine *e, uint32_t file)
+{
+    if (file == TB_NONE)
+        return;
+    e->region.files[file].flags &= ~(uint32_t)TB_FILE_HELD;
+    tb_file_unclaim(e, file);
+}
+
+bool tb_named_claim(tb_engine *e, uint32_t file, const struct tb_place *p, struct tb_identity *id)
+{
+    struct tb_identity now;
+    TB_STEP("claim to name");
+    if (!tb_named_claim_record(e, file, id))
+        return false;
+    if (tb_identity_of_name(p->path, &now))
+        return true; /* it is gone: the system says so */
+    if (tb_identity_is(&e->region.files[file], &now)) {
+        *id = now;
+        return true;
+    }
+    tb_named_unclaim(e, file);
+    return false;
+}

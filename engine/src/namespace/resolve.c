@@ -1,0 +1,145 @@
+#include "namespace/resolve.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+
+#include "namespace/deferred.h"
+#include "namespace/shadow_copy.h"
+
+#define MAX_LINKS 40 /* as the kernel */
+
+/* Clients that choose their own prefixes share one shadow, in which names stand whole. */
+static uint32_t number_of(const tb_engine *e, const struct tb_route *r)
+{
+    return tb_config_of(e)->by_environment ? 0 : (uint32_t)(r->prefix - e->prefixes);
+}
+
+static const char *rest_of(const tb_engine *e, const struct tb_route *r, const char *path)
+{
+    return tb_config_of(e)->by_environment ? path : path + r->length;
+}
+
+static void in_shadow(tb_engine *e, const struct tb_shadow_name *n, unsigned use, struct tb_place *out)
+{
+    out->managed = true;
+    out->waits = out->deferred = false;
+    out->mode = TB_MODE_SCRATCH;
+    out->kind = n->kind;
+    out->scratch = use & TB_NAME_STUB || (n->kind != TB_SHADOW_STUB_FILE && n->kind != TB_SHADOW_STUB_DIRECTORY);
+    out->io = out->scratch ? e->shadow_io : e->pfs;
+    strcpy(out->path, out->scratch ? n->path : n->lower);
+}
+
+/* Not in scratch mode: the name is its own place. */
+static int as_named(tb_engine *e, const struct tb_route *r, const char *path, unsigned use, struct tb_place *out)
+{
+    size_t n = strlen(path);
+    out->managed = r->prefix != NULL;
+    out->mode = r->prefix ? r->prefix->mode : TB_MODE_BYPASS;
+    out->scratch = false;
+    out->io = e->pfs;
+    if (n >= TB_PATH_MAX)
+        return -ENAMETOOLONG;
+    out->deferred = tb_waiting_applies(e, r);
+    out->waits = out->deferred && tb_waiting_find(e, path, (use & TB_NAME_USE) != TB_NAME_MAKE && !(use & TB_NAME_NOFOLLOW), out->path);
+    if (!out->waits)
+        memcpy(out->path, path, n + 1);
+    return 0;
+}
+
+int tb_place_find(tb_engine *e, const char *path, unsigned use, struct tb_place *out)
+{
+    struct tb_shadow_name found;
+    char name[PATH_MAX];
+    out->kind = TB_SHADOW_UNKNOWN;
+    for (int links = 0; links <= MAX_LINKS; links++) {
+        const struct tb_route r = tb_route_of(e, path);
+        if (!r.prefix || r.prefix->mode != TB_MODE_SCRATCH)
+            return as_named(e, &r, path, use, out);
+        int rc = tb_shadow_find(e, number_of(e, &r), rest_of(e, &r, path), use, &found);
+        if (rc)
+            return rc;
+        if (found.kind != TB_SHADOW_OUTSIDE) {
+            in_shadow(e, &found, use, out);
+            return 0;
+        }
+        path = strcpy(name, found.path);
+    }
+    return -ELOOP;
+}
+
+int tb_place_beside(tb_engine *e, const struct tb_place *from, const char *path, struct tb_place *out)
+{
+    struct tb_shadow_name found;
+    int rc = tb_place_find(e, path, TB_NAME_MAKE, out);
+    const struct tb_route r = tb_route_within(e, path);
+    if (rc || !tb_config_of(e)->by_environment || from->scratch == out->scratch || !r.prefix || r.prefix->mode != TB_MODE_SCRATCH)
+        return rc;
+    if (!from->scratch)
+        return as_named(e, &(struct tb_route){NULL, 0}, path, TB_NAME_MAKE, out);
+    rc = tb_shadow_find(e, 0, path, TB_NAME_MAKE, &found);
+    if (!rc)
+        in_shadow(e, &found, TB_NAME_MAKE, out);
+    return rc;
+}
+
+bool tb_place_known(tb_engine *e, const char *path, struct tb_place *out)
+{
+    struct tb_shadow_name found;
+    const struct tb_route r = tb_route_of(e, path);
+    if (!r.prefix || r.prefix->mode != TB_MODE_SCRATCH || !tb_shadow_known(e, number_of(e, &r), rest_of(e, &r, path), &found))
+        return false;
+    in_shadow(e, &found, TB_NAME_STUB, out);
+    return true;
+}
+
+/* ---- the adapter's side: engine.h ---- */
+
+ssize_t tb_engine_translate(tb_engine *e, const char *path, unsigned use, char *out, size_t size)
+{
+    struct tb_place p;
+    int rc = tb_place_find(e, path, use, &p);
+    size_t n = rc ? 0 : strlen(p.path);
+    if (rc || n >= size)
+        return rc ? rc : -ENAMETOOLONG;
+    memcpy(out, p.path, n + 1);
+    return (ssize_t)n;
+}
+
+bool tb_engine_shown(tb_engine *e, const char *path, char *out, size_t size)
+{
+    return e->shadow_length && tb_shadow_shown(e, path, out, size);
+}
+
+void tb_engine_link_text(tb_engine *e, const char *text, char *out, size_t size)
+{
+    tb_shadow_link_text(e, text, out, size);
+}
+
+void tb_engine_linked(tb_engine *e)
+{
+    tb_shadow_forget(e);
+}
+
+int tb_engine_entry_type(tb_engine *e, const char *text)
+{
+    (void)e;
+    enum tb_shadow_kind kind = tb_stub_kind(text);
+    return kind == TB_SHADOW_STUB_FILE ? DT_REG : kind == TB_SHADOW_STUB_DIRECTORY ? DT_DIR : DT_LNK;
+}
+
+uint32_t tb_engine_moves(tb_engine *e)
+{
+    return e->header->n_renames;
+}
+
+char *tb_engine_waiting(tb_engine *e, const char *directory)
+{
+    return tb_config_of(e)->deferred ? tb_waiting_list(e, directory) : NULL;
+}
+
+bool tb_engine_hides(tb_engine *e, const char *name)
+{
+    return tb_config_of(e)->deferred && strcmp(name, strrchr(e->waiting, '/') + 1) == 0;
+}

@@ -1,0 +1,315 @@
+#include "namespace/shadow.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "namespace/route.h"
+#include "namespace/shadow_copy.h"
+
+#define MAX_LINKS 40 /* as the kernel */
+#define MADE 255u    /* beside the numbers of prefixes */
+
+struct walk {
+    tb_engine *e;
+    uint32_t prefix;
+    size_t root, length;     /* of "SHADOW/NUMBER", of `real` */
+    char real[PATH_MAX];     /* walked: no symlink in it */
+    char rest[2 * PATH_MAX]; /* still to walk */
+    bool straight;           /* no link, no "..": `real` is what the program said */
+    int links;
+};
+
+static int begin(struct walk *w, uint32_t prefix, const char *rest)
+{
+    w->prefix = prefix;
+    w->root = w->length = (size_t)snprintf(w->real, sizeof(w->real), "%s/%u", w->e->shadow, prefix);
+    return (size_t)snprintf(w->rest, sizeof(w->rest), "%s", rest) < sizeof(w->rest) ? 0 : -ENAMETOOLONG;
+}
+
+/* What is left names no further entry: slashes and dots. */
+static bool is_tail(const char *rest)
+{
+    for (; *rest; rest++)
+        if (*rest != '/' && !(*rest == '.' && (rest[1] == '/' || !rest[1])))
+            return false;
+    return true;
+}
+
+static bool is_dots(const char *part, size_t n)
+{
+    return n == 2 && part[0] == '.' && part[1] == '.';
+}
+
+/* The walk ends, to go on at another absolute name: `to`, in the program's words, and the rest. */
+static int leave(struct walk *w, const char *to, struct tb_shadow_name *out)
+{
+    out->kind = TB_SHADOW_OUTSIDE;
+    size_t n = (size_t)snprintf(out->path, sizeof(out->path), "%s%s%s", to, *w->rest && *w->rest != '/' ? "/" : "", w->rest);
+    return n < sizeof(out->path) ? 1 : -ENAMETOOLONG;
+}
+
+static int leave_above(struct walk *w, struct tb_shadow_name *out)
+{
+    char above[TB_PATH_MAX];
+    snprintf(above, sizeof(above), "%s", w->e->prefixes[w->prefix].prefix);
+    *strrchr(above, '/') = 0;
+    return leave(w, above, out);
+}
+
+/* Another prefix begins below this one. */
+static bool is_other_prefix(const struct walk *w, char *shown)
+{
+    if (w->e->n_prefixes == 1 || tb_config_of(w->e)->by_environment || !tb_shadow_shown(w->e, w->real, shown, PATH_MAX))
+        return false;
+    const struct tb_route r = tb_route_of(w->e, shown);
+    return r.prefix && r.prefix != &w->e->prefixes[w->prefix];
+}
+
+static int push(struct walk *w, const char *part, size_t n)
+{
+    if (n > NAME_MAX || w->length + n + 2 > sizeof(w->real))
+        return -ENAMETOOLONG;
+    w->real[w->length++] = '/';
+    memcpy(w->real + w->length, part, n);
+    w->real[w->length += n] = 0;
+    return 0;
+}
+
+static void pop(struct walk *w)
+{
+    while (w->real[--w->length] != '/')
+        ;
+    w->real[w->length] = 0;
+}
+
+/* The program's own symlink is followed. */
+static int follow(struct walk *w, const char *text)
+{
+    char rest[2 * PATH_MAX];
+    w->straight = false;
+    if (++w->links > MAX_LINKS)
+        return -ELOOP;
+    if ((size_t)snprintf(rest, sizeof(rest), "%s/%s", text, w->rest) >= sizeof(rest))
+        return -ENAMETOOLONG;
+    if (!*w->rest)
+        rest[strlen(rest) - 1] = 0;
+    pop(w);
+    strcpy(w->rest, rest);
+    return 0;
+}
+
+static ssize_t read_link(const char *path, char *text)
+{
+    ssize_t n = readlink(path, text, PATH_MAX - 1);
+    text[n < 0 ? 0 : n] = 0;
+    return n < 0 ? -errno : n;
+}
+
+/* A symlink stands at w->real.  1: the walk ends here; 0: it goes on. */
+static int at_link(struct walk *w, unsigned use, struct tb_shadow_name *out)
+{
+    char text[PATH_MAX], shown[PATH_MAX];
+    bool last = is_tail(w->rest), tail = *w->rest;
+    ssize_t n = read_link(w->real, text);
+    if (n < 0)
+        return n == -EINVAL ? -EAGAIN : (int)n; /* made real meanwhile */
+    enum tb_shadow_kind kind = tb_stub_kind(text);
+    if (kind == TB_SHADOW_STUB_DIRECTORY && (!last || tail || (use & TB_NAME_USE) >= TB_NAME_ENTER)) {
+        int rc = tb_shadow_make_directory(w->e, w->real, text);
+        return rc ? rc : -EAGAIN;
+    }
+    if (kind != TB_SHADOW_LINK) {
+        out->kind = kind;
+        tb_stub_lower(text, out->lower, sizeof(out->lower));
+        return last && !tail ? 1 : -ENOTDIR;
+    }
+    if (last && !tail && use & TB_NAME_NOFOLLOW) {
+        out->kind = TB_SHADOW_LINK;
+        return 1;
+    }
+    if (text[0] != '/')
+        return follow(w, text);
+    return leave(w, tb_shadow_shown(w->e, text, shown, sizeof(shown)) ? shown : text, out);
+}
+
+/* Where clients choose what is scratch, their shadow is empty at first, and has directories because the file system has them. */
+static bool borrow_directory(const struct walk *w)
+{
+    struct stat st;
+    return tb_config_of(w->e)->by_environment && stat(w->real + w->root, &st) == 0 && S_ISDIR(st.st_mode) &&
+           (mkdir(w->real, 0700) == 0 || errno == EEXIST);
+}
+
+/* The part at w->real: 1 where the walk ends. */
+static int look(struct walk *w, unsigned use, struct tb_shadow_name *out)
+{
+    struct stat st;
+    bool last = is_tail(w->rest);
+    int rc;
+    do {
+        rc = 0;
+        if (lstat(w->real, &st) && !(errno == ENOENT && !last && borrow_directory(w) && lstat(w->real, &st) == 0)) {
+            out->kind = TB_SHADOW_NONE;
+            return errno == ENOENT && last ? 1 : -errno;
+        }
+        if (S_ISLNK(st.st_mode))
+            rc = at_link(w, use, out);
+    } while (rc == -EAGAIN);
+    if (rc || S_ISLNK(st.st_mode))
+        return rc;
+    out->kind = S_ISDIR(st.st_mode) ? TB_SHADOW_DIRECTORY : TB_SHADOW_OTHER;
+    return S_ISDIR(st.st_mode) ? last : last && !*w->rest ? 1 : -ENOTDIR;
+}
+
+/* One part of the rest: 1 where the walk ends. */
+static int step(struct walk *w, unsigned use, struct tb_shadow_name *out)
+{
+    char shown[PATH_MAX], *part = w->rest + strspn(w->rest, "/");
+    size_t n = strcspn(part, "/");
+    char name[NAME_MAX + 1];
+    snprintf(name, sizeof(name), "%.*s", n > NAME_MAX ? NAME_MAX : (int)n, part);
+    memmove(w->rest, part + n, strlen(part + n) + 1);
+    if (n > NAME_MAX)
+        return -ENAMETOOLONG;
+    if (n == 1 && name[0] == '.')
+        return 0;
+    if (is_dots(name, n)) {
+        w->straight = false;
+        if (w->length > w->root)
+            pop(w);
+        else if (!tb_config_of(w->e)->by_environment)
+            return leave_above(w, out);
+        return 0;
+    }
+    int rc = push(w, name, n);
+    if (rc)
+        return rc;
+    if (is_other_prefix(w, shown))
+        return leave(w, shown, out);
+    out->kind = TB_SHADOW_UNKNOWN;
+    if ((use & TB_NAME_USE) == TB_NAME_MAKE && !*w->rest)
+        return 1;
+    return look(w, use, out);
+}
+
+/* A real directory's mark among those known: of its name below the prefix, void as soon as links change. */
+static uint64_t mark_of(const tb_engine *e, uint32_t prefix, const char *name, size_t n)
+{
+    return XXH3_64bits_withSeed(name, n, (uint64_t)e->header->shadow_links << 8 | prefix) | 1;
+}
+
+static _Atomic uint64_t *place_of(tb_engine *e, uint64_t mark)
+{
+    return &e->known[(mark >> 1) % TB_KNOWN_DIRECTORIES];
+}
+
+/* Nothing in it that only a walk understands. */
+static bool is_plain(const char *rest)
+{
+    if (rest[0] != '/')
+        return false;
+    for (const char *p = rest; (p = strchr(p, '/')); p++) {
+        size_t dots = p[1] != '.' ? 0 : p[2] != '.' ? 1 : 2;
+        if (p[1 + dots] == '/' || p[1 + dots] == 0)
+            return false;
+    }
+    return true;
+}
+
+static bool is_known(tb_engine *e, uint32_t prefix, const char *rest)
+{
+    if (!is_plain(rest))
+        return false;
+    uint64_t mark = mark_of(e, prefix, rest, (size_t)(strrchr(rest, '/') - rest));
+    return atomic_load_explicit(place_of(e, mark), memory_order_relaxed) == mark;
+}
+
+static void remember_parent(const struct walk *w, uint64_t links)
+{
+    size_t n = (size_t)(strrchr(w->real, '/') - w->real);
+    if (n < w->root || links != w->e->header->shadow_links)
+        return;
+    uint64_t mark = mark_of(w->e, w->prefix, w->real + w->root, n - w->root);
+    atomic_store_explicit(place_of(w->e, mark), mark, memory_order_relaxed);
+}
+
+static int finish(struct walk *w, struct tb_shadow_name *out)
+{
+    const char *tail = !*w->rest ? "" : strchr(w->rest, '.') ? "/." : "/";
+    return (size_t)snprintf(out->path, sizeof(out->path), "%s%s", w->real, tail) < sizeof(out->path) ? 0 : -ENAMETOOLONG;
+}
+
+static int walk(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, struct tb_shadow_name *out)
+{
+    struct walk w = {.e = e, .links = 0, .straight = true};
+    uint32_t links = e->header->shadow_links;
+    int rc = begin(&w, prefix, rest);
+    out->kind = TB_SHADOW_DIRECTORY;
+    while (!rc && !is_tail(w.rest))
+        rc = step(&w, use, out);
+    if (rc < 0 || out->kind == TB_SHADOW_OUTSIDE)
+        return rc < 0 ? rc : 0;
+    if (w.straight && w.length > w.root)
+        remember_parent(&w, links);
+    return finish(&w, out);
+}
+
+/* A copy of a stub for a use that changes it; asked again, because somebody else may have made it. */
+static int make_real(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, struct tb_shadow_name *out)
+{
+    int rc = 0;
+    while (!rc && out->kind == TB_SHADOW_STUB_FILE && (use & TB_NAME_USE) >= TB_NAME_CHANGE) {
+        rc = tb_shadow_copy_file(e, out->path, out->lower, use);
+        if (!rc)
+            rc = walk(e, prefix, rest, use, out);
+    }
+    return rc;
+}
+
+bool tb_shadow_known(tb_engine *e, uint32_t prefix, const char *rest, struct tb_shadow_name *out)
+{
+    size_t n = strlen(rest) + 1;
+    out->kind = TB_SHADOW_UNKNOWN;
+    if (!is_known(e, prefix, rest) || e->shadow_length + n + 12 > sizeof(out->path))
+        return false;
+    memcpy(out->path, e->shadow, e->shadow_length);
+    memcpy(out->path + e->shadow_length + snprintf(out->path + e->shadow_length, 12, "/%u", prefix), rest, n);
+    return true;
+}
+
+/* The mark of what stands at `path` in the shadow, or of the directory above it: made by this process. */
+static uint64_t mark_of_made(const tb_engine *e, const char *path, bool above)
+{
+    const char *rest = path + e->shadow_length;
+    return mark_of(e, MADE, rest, above ? (size_t)(strrchr(rest, '/') - rest) : strlen(rest));
+}
+
+void tb_shadow_note_made(tb_engine *e, const char *path)
+{
+    uint64_t mark = mark_of_made(e, path, false);
+    atomic_store_explicit(place_of(e, mark), mark, memory_order_relaxed);
+}
+
+bool tb_shadow_has_no_stubs(tb_engine *e, const char *path)
+{
+    uint64_t mark = mark_of_made(e, path, true);
+    return atomic_load_explicit(place_of(e, mark), memory_order_relaxed) == mark;
+}
+
+int tb_shadow_find(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, struct tb_shadow_name *out)
+{
+    if ((use & TB_NAME_USE) == TB_NAME_MAKE && tb_shadow_known(e, prefix, rest, out))
+        return 0;
+    int rc = walk(e, prefix, rest, use, out);
+    return rc ? rc : make_real(e, prefix, rest, use, out);
+}
+
+void tb_shadow_forget(tb_engine *e)
+{
+    atomic_fetch_add(&e->header->shadow_links, 1);
+}

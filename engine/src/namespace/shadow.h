@@ -1,0 +1,75 @@
+/*
+ * The shadow: what the programs of a scratch prefix see, and all they change.
+ *
+ * It is a lazy copy of the prefix.  What nobody touched is a symlink to the PFS,
+ * a stub.  A directory is made real, with a stub for each of its entries, when
+ * something in it is first asked for; a file is copied before it is changed.
+ * From this follows the rest:
+ *   - a directory that is real is complete, so below one that scratch made, or
+ *     looked into, the PFS is never asked again, and listings need no merging;
+ *   - what is removed is gone without a mark, and renaming a stub takes along
+ *     what it stands for; nothing on the PFS is ever changed;
+ *   - who follows a stub past the adapter (exec, dlopen, a static program) finds
+ *     the bytes of the PFS, never wrong ones.
+ * The kernel would follow a stub to the PFS in the middle of a path, so names are
+ * walked here.  Directories found real are remembered until a symlink is made or
+ * something other than a file is renamed: a name in one costs no look.
+ *
+ * Limits: a directory of the PFS is seen as it was when it was first looked into,
+ * and must be readable for that; who had a file open to read before another one
+ * began to write it goes on with the PFS's bytes; hard links of the PFS part when
+ * one of them is written.
+ */
+#ifndef TB_SHADOW_H
+#define TB_SHADOW_H
+
+#include <limits.h>
+
+#include "region/handle.h"
+
+enum tb_shadow_kind {
+    TB_SHADOW_UNKNOWN, /* its directory is real; nobody looked at the name itself */
+    TB_SHADOW_NONE,
+    TB_SHADOW_DIRECTORY,
+    TB_SHADOW_LINK, /* the program's own symlink */
+    TB_SHADOW_STUB_FILE,
+    TB_SHADOW_STUB_DIRECTORY,
+    TB_SHADOW_OTHER,   /* a file of any other kind that scratch made */
+    TB_SHADOW_OUTSIDE, /* the walk left the prefix: `path` is the program's name of where it leads */
+};
+
+struct tb_shadow_name {
+    enum tb_shadow_kind kind;
+    char path[PATH_MAX];  /* where the name stands */
+    char lower[PATH_MAX]; /* of a stub: what it stands for */
+};
+
+/*
+ * Where `rest`, a name below the prefix with number `prefix` as the program gave
+ * it, dots and slashes included, stands; `use` is an enum tb_name_use with flags.
+ * 0; -ENOENT, -ENOTDIR, -ELOOP, -EACCES ... as the kernel says of a path.
+ */
+int tb_shadow_find(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, struct tb_shadow_name *out);
+
+/* The place of a name whose directory is known to be real, without a look; false: find it. */
+bool tb_shadow_known(tb_engine *e, uint32_t prefix, const char *rest, struct tb_shadow_name *out);
+
+/* The name of a place in the shadow, or of what a stub's target leads to, as programs know it; false where it is neither. */
+bool tb_shadow_shown(const tb_engine *e, const char *path, char *out, size_t size);
+/* What a symlink's text is when it stands in the shadow, so that the kernel's walk ends where the program's would. */
+void tb_shadow_link_text(const tb_engine *e, const char *text, char *out, size_t size);
+
+/*
+ * A directory that this process made holds stubs only where one was renamed into
+ * it: where it is known that there is none, removing a name costs no look.
+ */
+void tb_shadow_note_made(tb_engine *e, const char *path);
+bool tb_shadow_has_no_stubs(tb_engine *e, const char *path);
+
+/* A symlink was made, or something that is no plain file renamed: what was known of directories is void. */
+void tb_shadow_forget(tb_engine *e);
+
+/* Make the shadow of every scratch prefix: the directory, and a stub for each entry of the PFS's. */
+int tb_shadow_create(tb_engine *e);
+
+#endif

@@ -1,0 +1,17 @@
+/* What stands for the PFS in a shadow, and how it is made real. */
+#ifndef TB_SHADOW_COPY_H
+#define TB_SHADOW_COPY_H
+
+#include "namespace/shadow.h"
+
+/* Of a symlink's text: TB_SHADOW_STUB_FILE, TB_SHADOW_STUB_DIRECTORY, or TB_SHADOW_LINK where it is no stub. */
+enum tb_shadow_kind tb_stub_kind(const char *text);
+/* What a stub's text says it stands for. */
+void tb_stub_lower(const char *text, char *out, size_t size);
+
+/* The stub at `path`, whose text is `text`, becomes a directory of stubs.  0 also where somebody else was faster. */
+int tb_shadow_make_directory(tb_engine *e, const char *path, const char *text);
+/* The stub at `path` becomes a copy of the PFS's file `lower`, for a use from TB_NAME_CHANGE on. */
+int tb_shadow_copy_file(tb_engine *e, const char *path, const char *lower, unsigned use);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * random (Hermes 0.1 beta): uniform among the tiers with room.  A write of more
+ * than 64 KiB is split with probability 1/2, into 2, 4, 8 or 16 equal portions
+ * that are placed each on its own.  Portions are cut where buffers of every tier
+ * end, so that none shares a buffer with the next.  A portion that no tier holds
+ * fills what room there is.  The sequence of numbers is the same in every instance.  Cost: one look at each tier for each portion.
+ */
+#include "buffer/slab.h"
+#include "placement/placement.h"
+
+#define SPLIT_ABOVE (64u << 10)
+#define MORE_CHOICES_ABOVE (256u << 10) /* up to here a split is into 2, above into 2 to 16 */
+
+/* One of the tiers that hold `bytes` more, or TB_NONE. */
+static uint32_t choose(const uint64_t *room, uint32_t n, uint64_t bytes, uint64_t random)
+{
+    uint32_t fit[TB_MAX_TIERS], n_fit = 0;
+    for (uint32_t t = 0; t < n; t++)
+        if (room[t] >= bytes)
+            fit[n_fit++] = t;
+    return n_fit ? fit[random % n_fit] : TB_NONE;
+}
+
+static uint64_t n_portions(uint64_t bytes, uint64_t random)
+{
+    if (bytes <= SPLIT_ABOVE || random & 1)
+        return 1;
+    return bytes <= MORE_CHOICES_ABOVE ? 2 : 2u << (random >> 1) % 4;
+}
+
+static void place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out)
+{
+    uint32_t n = e->header->config.n_tiers, order[TB_MAX_TIERS];
+    uint64_t random = tb_scramble(e->header->placed++), room[TB_MAX_TIERS], at = request->offset, end = at + request->bytes;
+    uint64_t grain = tb_placement_grain(e), portion = request->bytes / n_portions(request->bytes, random >> 32);
+    for (uint32_t t = 0; t < n; t++) {
+        room[t] = tb_tier_room(e, t);
+        order[t] = (uint32_t)((t + random) % n);
+    }
+    while (at < end && out->n < TB_MAX_PARTS) {
+        uint64_t cut = (at + portion + grain - 1) / grain * grain, bytes = (cut < end ? cut : end) - at;
+        uint32_t t = choose(room, n, bytes, random = tb_scramble(random));
+        if (t == TB_NONE)
+            break;
+        tb_placement_add(out, t, bytes);
+        room[t] -= bytes;
+        at += bytes;
+    }
+    tb_placement_in_order(e, order, n, end - at, out);
+}
+
+const struct tb_placement_ops tb_placement_random = {.name = "random", .place = place};

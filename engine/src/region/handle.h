@@ -1,0 +1,148 @@
+/*
+ * One process's handle on an instance: the mapped region, the chains to every
+ * place, descriptors of slab files and journal, and which of its descriptors
+ * stand for which open-file description.
+ */
+#ifndef TB_CLIENT_H
+#define TB_CLIENT_H
+
+#include <assert.h>
+#include <pthread.h>
+
+#include "region/region.h"
+
+#define TB_FD_PIECES 1024u /* descriptors known: TB_FD_PIECES * TB_FD_PIECE */
+#define TB_FD_PIECE 1024u
+#define TB_KNOWN_DIRECTORIES 1024u
+
+struct tb_flush_choice {
+    enum tb_flush_policy policy;
+    bool background;
+};
+
+struct tb_engine {
+    struct tb_io io; /* first: the engine as a layer */
+    struct tb_region region;
+    struct tb_header *header;
+    struct tb_io *base;
+    struct tb_io *pfs;                /* chain to the PFS */
+    struct tb_io *tier[TB_MAX_TIERS]; /* chains to the directory tiers */
+    int slab_fd[TB_MAX_TIERS * TB_MAX_SLABS];
+    int journal_fd; /* -1 without a persistent directory tier */
+    int mark_fd;    /* of the journal's mark */
+    int making;     /* the region's descriptor while it is made, in use as a lease is; else -1 */
+    int lease;      /* held by this process and its children as long as they use the instance: region/lease.h */
+    uint32_t journal_tier;
+    struct tb_io *shadow_io;
+    char shadow[TB_PATH_MAX]; /* directory that stands for scratch prefixes */
+    char waiting[TB_PATH_MAX + 256]; /* directory of names that wait; "": none do */
+    size_t shadow_length;
+    const struct tb_config_prefix *prefixes; /* the configuration's, or this process's own: namespace/environment.h */
+    uint32_t n_prefixes;
+    size_t *prefix_length;
+    struct tb_config_prefix *own_prefixes; /* NULL: the configuration's */
+    struct tb_flush_choice flush; /* as `prefixes` */
+    _Atomic uint64_t known[TB_KNOWN_DIRECTORIES]; /* directories of the shadow found real: namespace/shadow.c */
+    uint32_t slot;            /* of this client */
+    uint32_t fork_slot;       /* of the child that fork is about to make */
+    bool passes_through;      /* forked when no slot was left: its own descriptors are the kernel's alone */
+    bool is_foreign;          /* forked into another PID namespace: instance/fork.c */
+    bool knows_children;      /* the kernel says in which namespace children will be */
+    pthread_mutex_t fork_lock;
+    _Atomic(_Atomic uint32_t *) fds[TB_FD_PIECES]; /* descriptor -> open description + 1 */
+    _Atomic uint16_t *local_refs;                  /* this process's descriptors per open description */
+    struct tb_reader *readers;                     /* what this process knows of each description: tiering/stream.h */
+    _Atomic uint8_t *populated; /* memory buffers whose pages this process has mapped; a bit each */
+    struct tb_background *background;
+    uint32_t flush_threads; /* that may share one file's flush; 0 and 1: nobody does */
+    bool is_stuck;  /* threads of a drain that gave up wait in it still: it stays until the process ends */
+    struct tb_lost *lost;   /* a recovery's: what its drain does with bytes of files that are gone */
+    bool is_daemon; /* holds the daemon's lock, which must be dropped before the region is unmapped */
+};
+
+static inline const struct tb_config *tb_config_of(const tb_engine *e)
+{
+    return &e->header->config;
+}
+
+static inline const struct tb_layout *tb_layout_of(const tb_engine *e)
+{
+    return &e->header->layout;
+}
+
+static inline const struct tb_layout_slab *tb_slab_layout(const tb_engine *e, const struct tb_buffer *b)
+{
+    return &e->header->layout.slab[b->slab];
+}
+
+static inline uint64_t tb_buffer_size(const tb_engine *e, const struct tb_buffer *b)
+{
+    return tb_slab_layout(e, b)->buffer_size;
+}
+
+static inline uint64_t tb_buffer_start(const tb_engine *e, const struct tb_buffer *b)
+{
+    return b->cell * tb_buffer_size(e, b);
+}
+
+static inline uint32_t tb_buffer_number(const tb_engine *e, const struct tb_buffer *b)
+{
+    return (uint32_t)(b - e->region.buffers);
+}
+
+static inline struct tb_tier_counters *tb_counters(const tb_engine *e, const struct tb_buffer *b)
+{
+    return &e->header->tier[tb_slab_layout(e, b)->tier];
+}
+
+static inline struct tb_transfers *tb_transfers(const tb_engine *e, uint32_t tier)
+{
+    return &e->region.clients[e->slot].tier[tier];
+}
+
+static inline void tb_count(_Atomic uint64_t *counter, uint64_t by)
+{
+    atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+
+static inline bool tb_tier_is_memory(const tb_engine *e, uint32_t tier)
+{
+    return e->header->config.tiers[tier].medium == TB_MEDIUM_MEMORY;
+}
+
+/* "PATH/tierbench.UID.HOST.NAME": what an instance owns in a directory tier. */
+void tb_tier_directory(const struct tb_config_tier *tier, const char *host, const char *name, char *out, size_t size);
+/* One file per slab in it: its name there. */
+#define TB_SLAB_NAME_MAX 24
+void tb_slab_file(uint32_t slab, char out[TB_SLAB_NAME_MAX]);
+
+/* The first tier a journal may stand on, or TB_NONE: a directory tier. */
+uint32_t tb_journal_tier(const struct tb_config *config);
+
+/* Map the places of a region just made or attached into this process. */
+int tb_client_open_places(tb_engine *e);
+int tb_client_register(tb_engine *e, bool is_tool);
+/* One of the first `n` slots in this process's name, or TB_NONE. */
+uint32_t tb_client_take_slot(tb_engine *e, uint32_t n);
+uint64_t tb_client_now_ns(void); /* CLOCK_MONOTONIC */
+/* Close one of the engine's descriptors, where it is open; -1 from then on. */
+void tb_client_close(tb_engine *e, int *fd);
+/* Of a descriptor that the engine keeps: above those that programs number themselves. */
+int tb_client_own_fd(int fd);
+/* As tb_instance_attach, for whoever holds the lease alone (and gives it away here): every other client is dead. */
+int tb_client_attach_alone(const char *name, int lease, struct tb_io *base, tb_engine **out);
+void tb_client_free(tb_engine *e);
+tb_engine *tb_client_new(struct tb_io *base);
+#define TB_CLIENT_BURIED UINT64_MAX /* the start time of a client that is known to be dead */
+#define TB_PROCESS_ENDED (UINT64_MAX - 1)
+/* In clock ticks since boot; 0: it cannot be read; TB_PROCESS_ENDED: only its parent has not asked for it yet. */
+uint64_t tb_process_start_time(int pid);
+bool tb_client_is_alive(const struct tb_client *c);
+/* The process itself lives, whatever program it runs by now. */
+bool tb_client_runs(const struct tb_client *c);
+/* What a dead client claimed is anyone's. */
+bool tb_slot_is_dead(const tb_engine *e, uint32_t slot);
+
+#define TB_CLAIM_LOOK_NS 100000 /* how often a waiter looks at a claim; they are held for milliseconds */
+
+#endif

@@ -1,0 +1,228 @@
+#include "region/layout.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/byte_ranges.h"
+#include "instance/instance.h"
+#include "region/region.h"
+
+#define PAGE 4096u
+#define FILES_PER_NAME 4u   /* nodes of the tree of names: a directory of a few files each */
+#define NAMES_MIN 1024u
+#define OPENS_MIN 4096u    /* open descriptions: as many as files within these bounds */
+#define OPENS_MAX 65536u
+#define FRAGMENTS_MAX 4096u
+#define GHOSTS_MIN 1024u
+#define GHOSTS_MAX 65536u
+
+static const char *const section_names[TB_N_SECTIONS] = {
+    [TB_SECTION_HEADER] = "header",       [TB_SECTION_LOCKS] = "locks",
+    [TB_SECTION_BUCKETS] = "buffer hash", [TB_SECTION_BUFFERS] = "buffer records",
+    [TB_SECTION_FRAGMENTS] = "fragments", [TB_SECTION_FILES] = "file records",
+    [TB_SECTION_DIRS] = "names",          [TB_SECTION_OPENS] = "open descriptions",
+    [TB_SECTION_GHOSTS] = "missed lately", [TB_SECTION_UNITS] = "dispersion units",
+    [TB_SECTION_CLIENTS] = "clients",     [TB_SECTION_SAMPLES] = "samples",
+    [TB_SECTION_DATA] = "buffers",
+};
+
+const char *tb_section_name(enum tb_section section)
+{
+    return section_names[section];
+}
+
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static uint64_t power_of_two(uint64_t at_least)
+{
+    uint64_t p = 1;
+    while (p < at_least)
+        p *= 2;
+    return p;
+}
+
+static int refuse(struct tb_error *err, const struct tb_config *config, const char *key, const char *text)
+{
+    snprintf(err->text, sizeof(err->text), "%.900s: %.40s: %s", config->file, key, text);
+    return -EINVAL;
+}
+
+/* The distinct buffer sizes, ascending. */
+static int find_classes(const struct tb_config *config, struct tb_layout *l, struct tb_error *err)
+{
+    for (uint32_t t = 0; t < config->n_tiers; t++)
+        for (uint32_t s = 0; s < config->tiers[t].n_slabs; s++) {
+            uint64_t size = (uint64_t)config->tiers[t].block * config->tiers[t].slabs[s].units;
+            uint32_t at = 0;
+            while (at < l->n_classes && l->class_size[at] < size)
+                at++;
+            if (at < l->n_classes && l->class_size[at] == size)
+                continue;
+            if (l->n_classes == TB_MAX_CLASSES)
+                return refuse(err, config, "tiers[].slabs", "more than 8 distinct buffer sizes");
+            memmove(&l->class_size[at + 1], &l->class_size[at], (l->n_classes - at) * sizeof(l->class_size[0]));
+            l->class_size[at] = size;
+            l->n_classes++;
+        }
+    /* Cells must nest: one that lay across another would take bytes from it that it does not hold. */
+    for (uint32_t c = 0; c + 1 < l->n_classes; c++)
+        if (l->class_size[c + 1] % l->class_size[c])
+            return refuse(err, config, "tiers[].slabs[].units", "every buffer size must divide the next larger one");
+    if (l->n_classes && l->class_size[l->n_classes - 1] > UINT32_MAX / 2)
+        return refuse(err, config, "tiers[].slabs[].units", "every buffer size must be under 2 GiB");
+    for (uint32_t c = 0; c < l->n_classes; c++)
+        l->class_divisor[c] = tb_size_of(l->class_size[c]);
+    return 0;
+}
+
+static uint32_t class_of(const struct tb_layout *l, uint64_t size)
+{
+    uint32_t c = 0;
+    while (l->class_size[c] != size)
+        c++;
+    return c;
+}
+
+/* Buffers of one slab where the tier has `bytes` for its buffers (the beta's rule: truncate, then divide). */
+static uint64_t slab_count(const struct tb_config_slab *slab, uint64_t bytes, uint64_t size)
+{
+    return (uint64_t)((double)bytes * slab->share) / size;
+}
+
+/* Number the buffers of all slabs; `memory_bytes` is what the memory tiers' buffers may use each. */
+static int count_buffers(const struct tb_config *config, struct tb_layout *l, const uint64_t *memory_bytes,
+                         struct tb_error *err)
+{
+    uint64_t n = 0;
+    l->n_slabs = 0;
+    for (uint32_t t = 0; t < config->n_tiers; t++) {
+        const struct tb_config_tier *tier = &config->tiers[t];
+        l->tier_first_slab[t] = l->n_slabs;
+        for (uint32_t s = 0; s < tier->n_slabs; s++) {
+            struct tb_layout_slab *slab = &l->slab[l->n_slabs++];
+            uint64_t size = (uint64_t)tier->block * tier->slabs[s].units;
+            uint64_t bytes = tier->medium == TB_MEDIUM_MEMORY ? memory_bytes[t] : tier->capacity;
+            uint64_t count = slab_count(&tier->slabs[s], bytes, size);
+            *slab = (struct tb_layout_slab){.tier = t, .class_index = class_of(l, size), .buffer_size = size,
+                                            .first_buffer = (uint32_t)n, .n_buffers = (uint32_t)count};
+            n += count;
+            if (n >= UINT32_MAX / 2)
+                return refuse(err, config, "tiers", "more than 2^31 buffers: raise block or units");
+        }
+    }
+    l->n_buffers = (uint32_t)n;
+    return 0;
+}
+
+static void set_section(struct tb_layout *l, enum tb_section s, uint64_t count, uint64_t each)
+{
+    l->section[s].count = count;
+    l->section[s].each = each;
+    l->section[s].bytes = round_up(count * each, PAGE);
+}
+
+static uint64_t n_large(const struct tb_layout *l)
+{
+    uint64_t n = 0;
+    for (uint32_t s = 0; s < l->n_slabs; s++)
+        if (l->slab[s].buffer_size > TB_BLOCK_MIN)
+            n += l->slab[s].n_buffers;
+    return n;
+}
+
+/* What is larger than all tiers together can't be staged in anyway; twice as many, since a set of ways may be full early. */
+static uint64_t n_ghosts(const struct tb_config *config)
+{
+    uint64_t bytes = 0;
+    for (uint32_t t = 0; t < config->n_tiers; t++)
+        bytes += config->tiers[t].capacity;
+    uint64_t n = power_of_two(2 * (bytes / TB_GHOST_FRAME + 1));
+    return n < GHOSTS_MIN ? GHOSTS_MIN : n > GHOSTS_MAX ? GHOSTS_MAX : n;
+}
+
+/* Everything but the buffers of the memory tiers; returns its bytes. */
+static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *l)
+{
+    uint64_t files = round_up(config->max_files, TB_STRIPES), clients = round_up(config->max_clients, TB_CLIENTS_WORD);
+    uint64_t large = n_large(l), fragments = large ? large / 8 + 64 : 0;
+
+    l->n_buckets = (uint32_t)(TB_STRIPES * power_of_two((l->n_buffers + TB_STRIPES - 1) / TB_STRIPES));
+    l->n_fragments = (uint32_t)(fragments < FRAGMENTS_MAX ? fragments : FRAGMENTS_MAX);
+    l->fragment_bytes = l->n_classes ? l->class_size[l->n_classes - 1] / TB_BLOCK_MIN * sizeof(struct tb_interval) : 0;
+    set_section(l, TB_SECTION_HEADER, 1, sizeof(struct tb_header));
+    set_section(l, TB_SECTION_LOCKS, 1, sizeof(struct tb_locks));
+    set_section(l, TB_SECTION_BUCKETS, l->n_buckets, sizeof(uint32_t));
+    set_section(l, TB_SECTION_BUFFERS, l->n_buffers, sizeof(struct tb_buffer));
+    set_section(l, TB_SECTION_FRAGMENTS, l->n_fragments, l->fragment_bytes);
+    set_section(l, TB_SECTION_FILES, files, sizeof(struct tb_file) + sizeof(uint32_t));
+    set_section(l, TB_SECTION_DIRS, NAMES_MIN + files / FILES_PER_NAME, sizeof(struct tb_name) + sizeof(uint32_t));
+    set_section(l, TB_SECTION_OPENS, files < OPENS_MIN ? OPENS_MIN : files > OPENS_MAX ? OPENS_MAX : files,
+                sizeof(struct tb_open) + clients / TB_CLIENTS_WORD * sizeof(uint64_t));
+    set_section(l, TB_SECTION_CLIENTS, clients, sizeof(struct tb_client));
+    set_section(l, TB_SECTION_GHOSTS, n_ghosts(config), sizeof(struct tb_ghost));
+    set_section(l, TB_SECTION_UNITS, config->placement.n_unit_ranges, sizeof(struct tb_unit_range));
+    set_section(l, TB_SECTION_SAMPLES, TB_SAMPLES, sizeof(struct tb_sample));
+
+    uint64_t bytes = 0;
+    for (int s = 0; s < TB_SECTION_DATA; s++) {
+        l->section[s].offset = bytes;
+        bytes += l->section[s].bytes;
+    }
+    return bytes;
+}
+
+/* The first memory tier pays: its buffers are what the metadata leaves. */
+static int pay(const struct tb_config *config, const struct tb_layout *l, uint64_t metadata, uint64_t *memory_bytes,
+               struct tb_error *err)
+{
+    for (uint32_t t = 0; t < config->n_tiers; t++) {
+        if (config->tiers[t].medium != TB_MEDIUM_MEMORY)
+            continue;
+        if (metadata > memory_bytes[t]) {
+            snprintf(err->text, sizeof(err->text),
+                     "%.600s: tiers[%u].capacity: %llu bytes do not hold the engine's metadata of %llu bytes "
+                     "(%u buffers, max_files %u, max_clients %u): raise capacity or lower max_files",
+                     config->file, t, (unsigned long long)config->tiers[t].capacity, (unsigned long long)metadata,
+                     l->n_buffers, config->max_files, config->max_clients);
+            return -EINVAL;
+        }
+        memory_bytes[t] -= metadata;
+        break;
+    }
+    return 0;
+}
+
+static void place_data(const struct tb_config *config, struct tb_layout *l, uint64_t at)
+{
+    uint64_t start = at;
+    for (uint32_t s = 0; s < l->n_slabs; s++)
+        if (config->tiers[l->slab[s].tier].medium == TB_MEDIUM_MEMORY) {
+            l->slab[s].data_offset = at;
+            at += l->slab[s].n_buffers * l->slab[s].buffer_size;
+        }
+    l->section[TB_SECTION_DATA] = (struct tb_layout_section){start, at - start, 1, at - start};
+    l->total_bytes = round_up(at, config->region.page ? config->region.page : PAGE);
+}
+
+int tb_layout_compute(const struct tb_config *config, struct tb_layout *out, struct tb_error *err)
+{
+    uint64_t memory_bytes[TB_MAX_TIERS], page = config->region.page ? config->region.page : 1;
+    memset(out, 0, sizeof(*out));
+    for (uint32_t t = 0; t < config->n_tiers; t++)
+        memory_bytes[t] = config->tiers[t].capacity - config->tiers[t].capacity % page; /* the region, whole pages, must fit */
+    int rc = find_classes(config, out, err);
+    /* Counted twice: the records of the memory tier's own buffers are part of what it pays for. */
+    if (!rc)
+        rc = count_buffers(config, out, memory_bytes, err);
+    if (!rc)
+        rc = pay(config, out, size_metadata(config, out), memory_bytes, err);
+    if (!rc)
+        rc = count_buffers(config, out, memory_bytes, err);
+    if (!rc)
+        place_data(config, out, size_metadata(config, out));
+    return rc;
+}

@@ -1,0 +1,307 @@
+#include "region/region.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/private_files.h"
+#include "instance/instance.h"
+#include "region/lease.h"
+
+#define TOUCH_PIECE (64u << 20)
+#define TOUCH_PROBE (4u << 20) /* a huge page, wherever the mapping begins */
+#define TOUCH_THREADS 15
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* Where the sections stand in this process's mapping. */
+static void locate(struct tb_region *r, const struct tb_layout *l)
+{
+    const struct tb_layout_section *s = l->section;
+    r->header = (struct tb_header *)(r->base + s[TB_SECTION_HEADER].offset);
+    r->locks = (struct tb_locks *)(r->base + s[TB_SECTION_LOCKS].offset);
+    r->buckets = (uint32_t *)(r->base + s[TB_SECTION_BUCKETS].offset);
+    r->buffers = (struct tb_buffer *)(r->base + s[TB_SECTION_BUFFERS].offset);
+    r->fragments = (struct tb_interval *)(r->base + s[TB_SECTION_FRAGMENTS].offset);
+    r->files = (struct tb_file *)(r->base + s[TB_SECTION_FILES].offset);
+    r->n_file_buckets = (uint32_t)s[TB_SECTION_FILES].count;
+    r->file_buckets = (uint32_t *)(r->files + s[TB_SECTION_FILES].count);
+    r->names = (struct tb_name *)(r->base + s[TB_SECTION_DIRS].offset);
+    r->n_names = (uint32_t)s[TB_SECTION_DIRS].count;
+    r->name_buckets = (uint32_t *)(r->names + s[TB_SECTION_DIRS].count);
+    r->opens = (struct tb_open *)(r->base + s[TB_SECTION_OPENS].offset);
+    r->n_opens = (uint32_t)s[TB_SECTION_OPENS].count;
+    r->holders = (_Atomic uint64_t *)(r->opens + s[TB_SECTION_OPENS].count);
+    r->n_clients = (uint32_t)s[TB_SECTION_CLIENTS].count;
+    r->n_holders = r->n_clients / TB_CLIENTS_WORD;
+    r->clients = (struct tb_client *)(r->base + s[TB_SECTION_CLIENTS].offset);
+    r->ghosts = (struct tb_ghost *)(r->base + s[TB_SECTION_GHOSTS].offset);
+    r->n_ghosts = (uint32_t)s[TB_SECTION_GHOSTS].count;
+    r->units = (struct tb_unit_range *)(r->base + s[TB_SECTION_UNITS].offset);
+    r->samples = (struct tb_sample *)(r->base + s[TB_SECTION_SAMPLES].offset);
+}
+
+struct touching {
+    int fd;
+    char *base;
+    uint64_t bytes;
+    bool mapped; /* through the mapping, not by the file */
+    _Atomic uint64_t next, done;
+    _Atomic int error;
+};
+
+static int touch_mapped(char *at, uint64_t n)
+{
+    return madvise(at, n, MADV_POPULATE_WRITE) == 0 ? 0 : errno == EFAULT ? -ENOSPC : -errno;
+}
+
+/* Pieces until none is left; `progress` may be NULL. */
+static void touch_pieces(struct touching *t, tb_progress *progress, void *arg)
+{
+    for (uint64_t at; !t->error && (at = atomic_fetch_add(&t->next, TOUCH_PIECE)) < t->bytes;) {
+        uint64_t n = t->bytes - at < TOUCH_PIECE ? t->bytes - at : TOUCH_PIECE;
+        int rc = t->mapped ? touch_mapped(t->base + at, n) : -posix_fallocate(t->fd, (off_t)at, (off_t)n);
+        if (rc)
+            t->error = rc;
+        t->done += n;
+        if (progress)
+            progress(arg, "touching the region", t->done, t->bytes);
+    }
+}
+
+static void *touch_beside(void *arg)
+{
+    touch_pieces(arg, NULL, NULL);
+    return NULL;
+}
+
+/*
+ * First touch costs up to 50 times a later one: the daemon pays it before anyone
+ * writes.  By the file where pages are small, which is fastest and holds a lock
+ * on it; through the mapping and by many threads where they are huge, since a
+ * tmpfs that is only advised to use them makes none otherwise.
+ */
+static int touch(int fd, const struct tb_config *config, char *base, uint64_t bytes, tb_progress *progress, void *arg)
+{
+    struct touching t = {.fd = fd, .base = base, .bytes = bytes};
+    pthread_t helper[TOUCH_THREADS];
+    uint64_t probe = bytes < TOUCH_PROBE ? bytes : TOUCH_PROBE;
+    t.mapped = touch_mapped(base, probe) == 0 && tb_region_file_pages(fd, config, base, probe) != TB_HUGE_NONE;
+    long n = 0, most = t.mapped ? sysconf(_SC_NPROCESSORS_ONLN) - 1 : 0;
+    while (n < most && n < TOUCH_THREADS && (uint64_t)n < bytes / TOUCH_PIECE && !pthread_create(&helper[n], NULL, touch_beside, &t))
+        n++;
+    touch_pieces(&t, progress, arg);
+    while (n > 0)
+        pthread_join(helper[--n], NULL);
+    return t.error;
+}
+
+static void init_free_lists(struct tb_region *r)
+{
+    struct tb_header *h = r->header;
+    for (uint32_t i = 0; i < r->n_file_buckets; i++) {
+        r->files[i].next = i + 1 < r->n_file_buckets ? i + 1 : TB_NONE;
+        r->file_buckets[i] = TB_NONE;
+    }
+    for (uint32_t i = 0; i < r->n_names; i++) {
+        r->names[i].next = i + 1 < r->n_names ? i + 1 : TB_NONE;
+        r->name_buckets[i] = TB_NONE;
+    }
+    for (uint32_t i = 0; i < r->n_opens; i++)
+        r->opens[i].next_free = i + 1 < r->n_opens ? i + 1 : TB_NONE;
+    uint64_t per_fragment = h->layout.fragment_bytes / sizeof(struct tb_interval);
+    for (uint32_t i = 0; i < h->layout.n_fragments; i++)
+        memcpy(&r->fragments[i * per_fragment], &(uint32_t){i + 1 < h->layout.n_fragments ? i + 1 : TB_NONE}, 4);
+    h->free_fragment = h->layout.n_fragments ? 0 : TB_NONE;
+    h->free_open = 0;
+    h->free_file = h->free_name = 0;
+    h->queue_head = h->queue_tail = TB_NONE;
+}
+
+static void init_slabs(struct tb_region *r)
+{
+    const struct tb_layout *l = &r->header->layout;
+    memset(r->buckets, 0xff, l->n_buckets * sizeof(uint32_t));
+    for (uint32_t s = 0; s < l->n_slabs; s++) {
+        struct tb_slab *slab = &r->header->slab[s];
+        uint32_t first = l->slab[s].first_buffer, n = l->slab[s].n_buffers;
+        tb_lock_init(&slab->lock);
+        for (uint32_t i = 0; i < n; i++)
+            r->buffers[first + i] = (struct tb_buffer){.next = i + 1 < n ? first + i + 1 : TB_NONE, .file = TB_NONE,
+                                                       .fragment = TB_NONE, .prev = TB_NONE, .slab = (uint16_t)s};
+        slab->free = n ? first : TB_NONE;
+        slab->n_free = n;
+    }
+}
+
+static void init_locks(struct tb_region *r)
+{
+    struct tb_header *h = r->header;
+    for (uint32_t i = 0; i < TB_STRIPES; i++) {
+        tb_lock_init(&r->locks->chunk[i].lock);
+        tb_lock_init(&r->locks->file[i].lock);
+        tb_lock_init(&r->locks->end[i].lock);
+        tb_lock_init(&r->locks->offset[i].lock);
+    }
+    struct tb_lock *single[] = {&h->daemon_lock, &h->queue_lock,   &h->names_lock,   &h->fragments_lock,
+                                &h->files_lock,  &h->clients_lock, &h->slab_commit.lock, &h->journal_commit.lock, &h->journal_lock, &h->samples_lock,
+                                &h->shadow_lock};
+    for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++)
+        tb_lock_init(single[i]);
+}
+
+static uint32_t chunk_bytes(const struct tb_layout *l)
+{
+    uint64_t largest = l->n_classes ? l->class_size[l->n_classes - 1] : TB_CHUNK_MIN;
+    return (uint32_t)(largest >= TB_CHUNK_MIN ? largest : TB_CHUNK_MIN / largest * largest);
+}
+
+static int64_t mtime_ns(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) ? 0 : st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec;
+}
+
+bool tb_region_config_changed(const struct tb_header *h)
+{
+    int64_t now = mtime_ns(h->config.file);
+    return now && now != h->config_mtime_ns;
+}
+
+static void init_header(struct tb_region *r, const struct tb_config *config, const struct tb_layout *layout,
+                        const char *instance)
+{
+    struct tb_header *h = r->header;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    h->version = TB_REGION_VERSION;
+    h->uid = getuid();
+    h->bytes = layout->total_bytes;
+    h->digest = tb_config_digest(config);
+    h->config_mtime_ns = mtime_ns(config->file);
+    snprintf(h->name, sizeof(h->name), "%s", instance);
+    h->pid_namespace = tb_pid_namespace();
+    gethostname(h->host, sizeof(h->host) - 1);
+    h->started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    h->config = *config;
+    h->layout = *layout;
+    h->chunk = tb_size_of(chunk_bytes(layout));
+    h->sample_interval = 0.02;
+}
+
+static int map(int fd, size_t bytes, struct tb_region *r)
+{
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED)
+        return -errno;
+    madvise(base, bytes, MADV_HUGEPAGE); /* a wish: docs/huge-pages.md says who grants it */
+    r->base = base;
+    r->bytes = bytes;
+    return 0;
+}
+
+/* In use from here on: what is half made is not taken for what a dead maker left. */
+static int make_file(const struct tb_config *config, const char *instance, uint64_t bytes)
+{
+    int fd = tb_region_file_create(config, instance);
+    int rc = fd < 0 ? fd : tb_lease_share(fd);
+    if (!rc && !tb_file_is_linked(fd))
+        rc = -EBUSY;
+    if (!rc && ftruncate(fd, (off_t)bytes))
+        rc = -errno;
+    if (rc && fd >= 0)
+        close(fd);
+    if (rc && fd >= 0 && rc != -EBUSY) /* then it is another's, to be removed or made anew */
+        tb_region_file_remove(instance);
+    return rc ? rc : fd;
+}
+
+int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance,
+                     tb_progress *progress, void *arg, struct tb_region *out)
+{
+    int fd = make_file(config, instance, layout->total_bytes);
+    if (fd < 0)
+        return fd;
+    int rc = map(fd, layout->total_bytes, out);
+    if (!rc)
+        rc = touch(fd, config, out->base, layout->total_bytes, progress, arg);
+    enum tb_huge_pages pages = rc ? TB_HUGE_NONE : tb_region_file_pages(fd, config, out->base, layout->total_bytes);
+    if (rc) {
+        tb_region_unmap(out);
+        tb_region_file_remove(instance);
+        close(fd);
+        return rc;
+    }
+    locate(out, layout);
+    init_header(out, config, layout, instance);
+    out->header->huge_pages = pages;
+    init_locks(out);
+    init_slabs(out);
+    init_free_lists(out);
+    return fd; /* the magic is written by the caller when the tiers stand */
+}
+
+/* A stranger's, an older or a half-made region is refused before anything in it is believed. */
+/* Where everything lies follows from the configuration alone: a header that says otherwise is damaged. */
+static bool is_of_configuration(const struct tb_header *h)
+{
+    struct tb_layout layout;
+    struct tb_error err;
+    return tb_config_digest(&h->config) == h->digest && tb_layout_compute(&h->config, &layout, &err) == 0 &&
+           memcmp(&layout, &h->layout, sizeof(layout)) == 0 && memchr(h->name, 0, sizeof(h->name)) && memchr(h->host, 0, sizeof(h->host)) &&
+           h->chunk.bytes == chunk_bytes(&layout) && memchr(h->config.file, 0, sizeof(h->config.file));
+}
+
+static int verify(const struct tb_header *h, const struct stat *st)
+{
+    if (st->st_uid != getuid())
+        return -EPERM;
+    if (h->magic != TB_REGION_MAGIC)
+        return -ESTALE;
+    if (h->version != TB_REGION_VERSION || h->uid != getuid())
+        return -EPROTO;
+    if (h->bytes != (uint64_t)st->st_size || h->layout.total_bytes != h->bytes)
+        return -ESTALE;
+    return is_of_configuration(h) ? 0 : -ESTALE;
+}
+
+int tb_region_attach(const char *instance, struct tb_region *out, int *file)
+{
+    struct stat st;
+    int fd = tb_region_file_open(instance);
+    if (fd < 0)
+        return fd;
+    int rc = fstat(fd, &st) ? -errno : 0;
+    if (!rc && (size_t)st.st_size < sizeof(struct tb_header))
+        rc = -ESTALE;
+    if (!rc)
+        rc = map(fd, (size_t)st.st_size, out);
+    if (!rc)
+        rc = verify((struct tb_header *)out->base, &st);
+    if (rc || !file)
+        close(fd);
+    if (rc) {
+        tb_region_unmap(out);
+        return rc;
+    }
+    locate(out, &((struct tb_header *)out->base)->layout);
+    if (file)
+        *file = fd;
+    return 0;
+}
+
+void tb_region_unmap(struct tb_region *region)
+{
+    if (region->base)
+        munmap(region->base, region->bytes);
+    memset(region, 0, sizeof(*region));
+}

@@ -1,0 +1,356 @@
+/*
+ * The region: the one shared-memory segment of an instance.
+ *
+ * Glossary (every shared object; references are indices, TB_NONE is none)
+ *   header   version, configuration, layout, locks, counters
+ *   client   one attached process; its slot number is its name in the region
+ *   buffer   record of one buffer of any tier; its number fixes tier, slab and place
+ *   cell     the aligned range of a file that a buffer covers: offset / buffer size
+ *   class    a distinct buffer size of the configuration, ascending
+ *   chunk    the aligned range of a file under one lock; a multiple of every class
+ *   file     record of one backing file with buffered bytes or open descriptors
+ *   open     an open-file description: offset and flags, shared by dup and fork
+ *   fragment per-block intervals of a large buffer whose bytes are not one interval
+ *
+ * Locks, in the order in which they may be taken together:
+ *   { end stripe, offset stripe } -> claim of a file -> chunk stripe -> file stripe
+ *   -> { slab, queue, names, fragments, journal }
+ * A thread holds at most one of each kind.  The chunk stripe of (file, chunk)
+ * protects the buffers whose cells lie in that chunk and their hash chains; the
+ * file stripe protects the record and its list of buffers.  The end stripe of a
+ * file is held by who appends to it or sets its length (file/end.h), the offset stripe
+ * of an open by who writes at the offset that it shares with others.
+ *
+ * A buffer goes FREE -> ALLOCATED (client noted) -> LIVE (in hash and file list)
+ * -> FREE, or LIVE -> RETAINED (out of the hash, held by `prev` of the buffer
+ * that replaced it, because a journal record still stands on its bytes).  The
+ * state says what counts: a buffer in hash or list that is not LIVE was left by
+ * a killed client and goes (buffer/map_repair.c); counts and free lists can be made anew
+ * from states, flags and intervals (instance/repair.c).
+ */
+#ifndef TB_REGION_H
+#define TB_REGION_H
+
+#include <stdatomic.h>
+
+#include "base/lock.h"
+#include "base/wait.h"
+#include "config/byte_ranges.h"
+#include "config/config.h"
+#include "io/device_clock.h"
+#include "region/layout.h"
+#include "region/region_file.h"
+
+#define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
+#define TB_REGION_VERSION 5u
+#define TB_NONE UINT32_MAX
+#define TB_STRIPES 1024u
+#define TB_CLIENTS_WORD 64u  /* clients are counted by whole words of bits */
+#define TB_CLIENTS_TOOLS 8u /* of them only for who looks at an instance, drains or stops it */
+#define TB_SAMPLES 336u /* even; full, every other one goes: at least 168 remain, and figures show 120 */
+#define TB_CHUNK_MIN (1u << 20)
+#define TB_FILE_NAME 33u /* bytes of a name in the record; a longer one begins in the tree of names */
+
+enum tb_buffer_state {
+    TB_BUFFER_FREE = 0,
+    TB_BUFFER_ALLOCATED = 0x616c6c6f,
+    TB_BUFFER_LIVE = 0x6c697665,
+    TB_BUFFER_RETAINED = 0x72657461,
+};
+
+#define TB_BUFFER_JOURNALED 1u /* a journal record stands on its bytes, or will: never written in place */
+#define TB_BUFFER_DURABLE 2u   /* the record and the bytes are synced */
+#define TB_BUFFER_KEEP 4u      /* a hint says so: the last to be reclaimed or moved down */
+#define TB_BUFFER_ARRIVING 8u  /* being published in the place of those LEAVING, see tiering/move.h */
+#define TB_BUFFER_LEAVING 16u
+#define TB_BUFFER_RECORDED 64u /* JOURNALED, and its records are written */
+#define TB_BUFFER_DIRTY 32u    /* counted in its file's n_dirty; moves under the file stripe, as DURABLE does */
+
+struct tb_buffer {
+    _Atomic uint32_t state;
+    uint32_t file;
+    uint64_t cell;
+    uint32_t next; /* hash chain; free list while FREE */
+    uint32_t file_next, file_prev;
+    uint32_t fragment;
+    uint32_t valid_lo, valid_hi; /* bytes of the buffer that hold the file's; bounds where fragmented */
+    uint32_t dirty_lo, dirty_hi; /* the part of them that the PFS lacks */
+    uint32_t version;            /* moves with every change, never reset */
+    uint32_t prev;               /* RETAINED predecessor */
+    uint16_t slab;
+    uint16_t client; /* while ALLOCATED */
+    uint16_t flags;
+    _Atomic uint16_t heat; /* buffer/heat.h */
+};
+_Static_assert(sizeof(struct tb_buffer) == 64, "a buffer record is one cache line");
+
+/* One 4 KiB block of a fragmented buffer. */
+struct tb_interval {
+    uint16_t valid_lo, valid_hi, dirty_lo, dirty_hi;
+};
+
+#define TB_FILE_MAGIC 0x66696c65u
+#define TB_NEVER_NS INT64_MIN /* a time that no file has */
+
+enum tb_file_flag {
+    TB_FILE_SCRATCH = 1,   /* its backing file is a shadow, never flushed on its own */
+    TB_FILE_SYNC = 2,      /* persistent-sync: a write returns after the PFS has it */
+    TB_FILE_COHERENT = 4,  /* passed through until the last close */
+    TB_FILE_UNLINKED = 8,  /* no name is left: dropped at the last close, never flushed */
+    TB_FILE_QUEUED = 16,   /* waits for the daemon's flush threads */
+    TB_FILE_TIED = 32,     /* reported identity mismatch: bytes are kept, not flushed */
+    TB_FILE_CUTTING = 64,  /* its length is being set: writes that overlap it in time are made again behind it */
+    TB_FILE_HELD = 128,    /* being cut or named anew: no journal record is made of it meanwhile */
+    TB_FILE_OTHER_MODE = 512, /* SYNC is not what its prefix says: until the last close (layer/override.c) */
+    TB_FILE_FSYNC_PFS = 1024, /* fsync promises the PFS: until the last close */
+    TB_FILE_WAITING = 2048, /* takes its place at its first flush: namespace/deferred.h */
+    TB_FILE_OVERFLOWN = 4096, /* bytes past its end went to the backing file, which may be longer than a killed writer said */
+};
+
+struct tb_file {
+    uint32_t magic; /* 0: free */
+    uint32_t next;  /* hash chain or free list */
+    uint64_t device, inode;
+    int64_t birth_ns; /* 0 where the file system has none */
+    _Atomic uint64_t size;
+    uint64_t cut_to; /* while CUTTING: its new length */
+    uint64_t backing_size; /* of the backing file at the last flush or open, with its times */
+    int64_t backing_mtime_ns, backing_ctime_ns;
+    _Atomic int64_t written_ns; /* above 0: of the last write, pending for the backing file; below: it has it, see file/times.h */
+    uint32_t first; /* list of buffers, the latest to become dirty in front */
+    _Atomic uint32_t n_buffers;
+    _Atomic uint32_t n_dirty; /* buffers with dirty bytes */
+    _Atomic uint32_t n_durable; /* those of them that are DURABLE */
+    _Atomic uint32_t n_open; /* raised from 0 and lowered to it under the lock only */
+    _Atomic int32_t error; /* of the last flush, until reported */
+    _Atomic uint32_t placement; /* what placement remembers of it: its heat, or the rules its name matches */
+    _Atomic uint32_t flags;
+    _Atomic uint32_t unsynced; /* the latest change of the file on the PFS that no sync covers (file/file.h), 0: all are covered */
+    _Atomic uint32_t n_cuts; /* how often it was made shorter: a read during that is done again */
+    _Atomic uint32_t flusher; /* client slot + 1 that flushes or truncates, 0 none */
+    uint32_t queue_next;
+    uint32_t directory; /* node of the tree of names */
+    _Atomic uint8_t classes; /* of the buffers it has had, a bit each: look-ups skip the others */
+    uint8_t name_length;
+    bool name_continues;
+    char name[TB_FILE_NAME]; /* no NUL */
+};
+
+#define TB_NAME_TEXT 50u
+struct tb_name { /* one part of a path, or a piece of it */
+    uint32_t refs; /* nodes below it and files */
+    uint32_t next, parent;
+    uint8_t length;
+    bool continues; /* no slash stands before it */
+    char text[TB_NAME_TEXT];
+};
+_Static_assert(sizeof(struct tb_name) == 64, "a node is one cache line");
+
+#define TB_OPEN_MAGIC 0x6f70656eu
+struct tb_open {
+    _Atomic uint32_t magic; /* 0: free */
+    uint32_t file;
+    _Atomic uint64_t offset;
+    _Atomic int flags; /* as given to open */
+    _Atomic bool shared;    /* with a forked process */
+    _Atomic uint32_t appending; /* bytes of a write at the shared offset, which is the file's end, while it is under way */
+    _Atomic bool in_kernel; /* the file is coherent, and the kernel's own offset is this description's */
+    _Atomic uint32_t next_free;
+};
+
+/* What the clients of one slot moved; apart from the others', so that counting shares no cache line. */
+struct tb_transfers {
+    _Atomic uint64_t bytes_in, bytes_out, writes, hits;
+};
+
+#define TB_GHOST_FRAME (1u << 20)
+struct tb_ghost { /* pages of a frame of a file that were read and in no buffer: tiering/misses.h */
+    _Atomic uint64_t key;
+    _Atomic uint64_t seen[TB_GHOST_FRAME / TB_BLOCK_MIN / 64];
+};
+
+#define TB_STREAMS 64u
+enum tb_stream_state { TB_STREAM_FREE = 0, TB_STREAM_OPENING, TB_STREAM_OPEN };
+struct tb_stream { /* a reader that the daemon reads ahead of: tiering/stream.h */
+    _Atomic uint32_t state;
+    _Atomic uint32_t serial; /* moves with every use of the entry */
+    _Atomic uint32_t file;
+    _Atomic uint32_t busy; /* odd while bytes [busy_from, busy_to) are being fetched */
+    _Atomic uint64_t busy_from, busy_to;
+    _Atomic uint64_t inode; /* of the file, whose record may be another's one day */
+    _Atomic int64_t birth_ns;
+    _Atomic uint64_t length, stride, end; /* pieces of `length` bytes, `stride` apart (0: one behind the other), up to `end` */
+    _Atomic uint64_t position, moved_ns; /* what the reader will want next, since when */
+} __attribute__((aligned(64)));
+
+struct tb_client {
+    _Atomic int pid; /* 0: free */
+    uint64_t start_time; /* of the process, clock ticks since boot: a reused pid is another process */
+    _Atomic uint64_t image; /* of the program it runs: exec leaves a client behind; 0: any, what it left is held until it ends */
+    _Atomic uint64_t awaited_ns; /* until then (CLOCK_MONOTONIC) it is a forked child's that has not run yet, in its parent's name; 0: nobody's */
+    struct tb_wait_note waits; /* base/wait.h */
+    struct tb_transfers tier[TB_MAX_TIERS];
+} __attribute__((aligned(64)));
+
+#define TB_INTENTS 16u
+struct tb_intent_file {
+    uint32_t number;
+    uint64_t inode;
+    int64_t birth_ns;
+};
+struct tb_intent { /* a change of names that is under way, see namespace/intent.h */
+    _Atomic uint32_t holder; /* client slot + 1; 0: free */
+    _Atomic uint32_t kind;   /* 0: not complete, means nothing */
+    struct tb_intent_file file, over;
+    char from[TB_PATH_MAX], to[TB_PATH_MAX];
+};
+
+/* A sync that whoever holds the lock makes for all who wait (journal/journal.c). */
+struct tb_commit {
+    struct tb_lock lock;
+    _Atomic uint64_t wanted, done, failed; /* numbers of those who asked */
+};
+
+struct tb_slab {
+    struct tb_lock lock;
+    _Atomic uint32_t free; /* first free buffer */
+    _Atomic uint32_t n_free;
+    _Atomic uint32_t n_clean; /* LIVE without dirty bytes: may be reclaimed */
+    _Atomic uint32_t hand;    /* where reclaiming looks next */
+} __attribute__((aligned(64)));
+
+struct tb_tier_counters {
+    _Atomic uint64_t used, dirty, flushed, waits;
+    _Atomic uint64_t moved_to[TB_MAX_TIERS]; /* valid bytes that went from here to the other */
+} __attribute__((aligned(64)));
+
+struct tb_header {
+    _Atomic uint64_t magic; /* written last */
+    uint32_t version;
+    uint32_t uid;
+    uint64_t bytes;
+    uint64_t digest;
+    char name[64];
+    char host[64];
+    uint64_t id;            /* as its lease says: region/lease.h */
+    uint64_t pid_namespace; /* in which the numbers of its processes and the owners of its locks mean something */
+    enum tb_huge_pages huge_pages; /* found when it was made */
+    uint64_t started_ns; /* CLOCK_MONOTONIC */
+    int64_t config_mtime_ns; /* of the configuration file, when it was read */
+    struct tb_config config;
+    struct tb_layout layout;
+    struct tb_size chunk;
+
+    _Atomic bool is_to_end; /* a client wants the daemon to end when no client is left */
+    _Atomic bool closed;    /* no program registers any more */
+
+    struct tb_lock daemon_lock; /* held by the daemon for life */
+    _Atomic int daemon_pid;
+
+    struct tb_lock queue_lock; /* files that wait for a flush */
+    uint32_t queue_head, queue_tail;
+    _Atomic uint32_t queue_event; /* futex word */
+
+    struct tb_lock names_lock, fragments_lock, files_lock, clients_lock;
+    uint32_t free_name, free_fragment, free_file;
+    _Atomic uint64_t claim_wanted_ns; /* when somebody last saw that a claim is not free (CLOCK_MONOTONIC), */
+    _Atomic uint32_t claim_wanted;    /* that of this file */
+    _Atomic uint64_t free_open; /* index, and a count that moves with every change above it */
+    _Atomic uint32_t renamer;   /* client slot + 1 that renames a directory, 0 none */
+    _Atomic uint32_t n_renames; /* of directories, done */
+    struct tb_lock shadow_lock;     /* a stub is being replaced, a name that waits made or given its place */
+    _Atomic bool names_waited;      /* a name has waited for its first flush: namespace/deferred.h looks for more */
+    _Atomic uint32_t shadow_links;  /* moves when a name of a shadow may have come to be a symlink */
+
+    uint64_t pfs_inode; /* of the PFS's path, when the instance was started */
+    int64_t pfs_birth_ns;
+    struct tb_lock journal_lock;
+    uint64_t journal_end;    /* bytes */
+    uint64_t journal_synced; /* of them, those that a sync covered */
+    uint64_t journal_generation;
+    bool journal_is_emptied;  /* a new generation was begun and its header is not durable yet */
+    bool journal_is_doubtful; /* a sync of this generation failed */
+    _Atomic uint64_t sequence;
+    _Atomic uint32_t n_journaled; /* buffers a record stands on, or is about to */
+    struct tb_commit slab_commit, journal_commit;
+    _Atomic bool slab_unsynced[TB_MAX_TIERS * TB_MAX_SLABS];
+    struct tb_intent intents[TB_INTENTS];
+
+    struct tb_device_clock pfs_clock, tier_clock[TB_MAX_TIERS];
+    _Atomic uint64_t placed; /* how many writes round-robin or random placed */
+    _Atomic uint64_t placed_until[TB_MAX_TIERS]; /* what placement gave a tier lasts until then, ns of the model's clock */
+    _Atomic uint32_t hottest;                    /* hot-data: the file that was; any value will do */
+
+    _Atomic uint32_t heat_epoch; /* buffer/heat.h; its low 8 bits count */
+    _Atomic uint32_t voided;     /* moves when what was read from a backing file before must not be staged in: tiering/stage.h */
+    _Atomic uint32_t ghost_hand;
+    _Atomic uint64_t staged, prefetched; /* bytes; what was prefetched was staged in too */
+    _Atomic uint32_t stream_event;       /* futex word */
+    struct tb_stream stream[TB_STREAMS];
+
+
+    _Atomic uint32_t n_files;
+    _Atomic uint32_t pfs_changes; /* numbers for `unsynced` of files */
+    _Atomic uint64_t pfs_written, pfs_read, spilled, fsyncs;
+    _Atomic uint64_t passed; /* opens of regular files that the tables had no room for */
+    struct tb_tier_counters tier[TB_MAX_TIERS];
+    struct tb_slab slab[TB_MAX_TIERS * TB_MAX_SLABS];
+
+    struct tb_lock samples_lock;
+    uint32_t n_samples;
+    double sample_interval; /* seconds; doubles when the table is full */
+};
+
+/* Odd while somebody holds the lock: what a reader copied between two equal even counts is whole (buffer/peek.c). */
+struct tb_chunk_lock {
+    struct tb_lock lock;
+    _Atomic uint32_t sequence;
+    _Atomic uint32_t moving; /* enum tb_move_step: what a killed holder was about, see tiering/move.h */
+} __attribute__((aligned(64)));
+
+struct tb_file_lock {
+    struct tb_lock lock;
+} __attribute__((aligned(64)));
+
+struct tb_locks {
+    struct tb_chunk_lock chunk[TB_STRIPES];
+    struct tb_file_lock file[TB_STRIPES], end[TB_STRIPES], offset[TB_STRIPES];
+};
+
+/* The region as one process sees it. */
+struct tb_region {
+    struct tb_header *header;
+    struct tb_locks *locks;
+    uint32_t *buckets;     /* buffer hash */
+    struct tb_buffer *buffers;
+    struct tb_interval *fragments;
+    uint32_t *file_buckets; /* TB_STRIPES * files_per_stripe */
+    uint32_t n_file_buckets;
+    struct tb_file *files;
+    struct tb_name *names;
+    uint32_t *name_buckets;
+    uint32_t n_names;
+    struct tb_open *opens;
+    uint32_t n_opens;
+    _Atomic uint64_t *holders; /* n_holders words of each open: clients with a descriptor, a bit each */
+    uint32_t n_holders;
+    struct tb_client *clients;
+    uint32_t n_clients;
+    struct tb_ghost *ghosts;
+    uint32_t n_ghosts;
+    struct tb_unit_range *units;
+    struct tb_sample *samples;
+    char *base;
+    size_t bytes;
+};
+
+/* Make, touch and initialise: the file's descriptor, in use as a lease is; -EEXIST, -ENOSPC ... with nothing left behind. */
+int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance,
+                     void (*progress)(void *, const char *, uint64_t, uint64_t), void *arg, struct tb_region *out);
+/* `file`: gets the file's descriptor; may be NULL. */
+int tb_region_attach(const char *instance, struct tb_region *out, int *file);
+/* The configuration file was written again since the instance started, which goes on with what it read. */
+bool tb_region_config_changed(const struct tb_header *h);
+void tb_region_unmap(struct tb_region *region);
+
+#endif

@@ -1,0 +1,204 @@
+#include "region/region_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "config/config.h"
+
+#define TARGET_MAX (TB_PATH_MAX + TB_REGION_PATH_MAX + 256)
+#define APART '~'
+#define APART_DIGITS 16
+
+const char *tb_huge_pages_name(enum tb_huge_pages kind)
+{
+    static const char *const names[] = {"none", "shmem THP", "huge tmpfs", "hugetlb"};
+    return names[kind];
+}
+
+static bool is_anothers(const char *directory, const char *name, const char *end)
+{
+    char path[TARGET_MAX + 16];
+    struct stat st;
+    snprintf(path, sizeof(path), "%s/%s%s", directory, name, end);
+    return lstat(path, &st) == 0 && st.st_uid != getuid();
+}
+
+static bool is_ours(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && st.st_uid == getuid();
+}
+
+/* "NAME" and the letters that set it apart. */
+static bool is_set_apart(const char *file, const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(file, name, n) == 0 && file[n] == APART && strspn(file + n + 1, "0123456789abcdef") == APART_DIGITS &&
+           !file[n + 1 + APART_DIGITS];
+}
+
+/* Another user may have made the plain name first, in a directory where everybody can: then ours is set apart, and looked for. */
+void tb_region_path(const char *instance, char *out, size_t size)
+{
+    char name[TB_REGION_PATH_MAX];
+    snprintf(name, sizeof(name), "tierbench.%u.%.80s", (unsigned)getuid(), instance);
+    snprintf(out, size, "/dev/shm/%s", name);
+    DIR *shm = is_ours(out) ? NULL : opendir("/dev/shm");
+    for (struct dirent *d; shm && (d = readdir(shm));)
+        if (is_set_apart(d->d_name, name)) {
+            char path[TARGET_MAX];
+            snprintf(path, sizeof(path), "/dev/shm/%s", d->d_name);
+            if (is_ours(path))
+                snprintf(out, size, "%s", path);
+        }
+    if (shm)
+        closedir(shm);
+}
+
+/* As tb_region_path for a region that is to be made. */
+static void new_path(const struct tb_config *c, const char *instance, char *out, size_t size)
+{
+    uint64_t bits = 0;
+    tb_region_path(instance, out, size);
+    const char *name = strrchr(out, '/') + 1;
+    bool taken = is_anothers("/dev/shm", name, "") || is_anothers("/dev/shm", name, TB_REGION_SHADOW) ||
+                 (c->region.directory[0] && is_anothers(c->region.directory, name, ""));
+    size_t n = strlen(out);
+    if (taken && getrandom(&bits, sizeof(bits), 0) == sizeof(bits))
+        snprintf(out + n, size - n, "%c%0*llx", APART, APART_DIGITS, (unsigned long long)bits);
+}
+
+/* `name` is the last part of the link's own path. */
+static void target_path(const char *directory, const char *link, char *out)
+{
+    snprintf(out, TARGET_MAX, "%s/%s", directory, strrchr(link, '/') + 1);
+}
+
+/* Where the link leads: to a file of its own name, or it is not ours (-EPERM).  -EINVAL: not a link. */
+static int read_link(const char *link, char *target)
+{
+    struct stat st;
+    ssize_t n = readlink(link, target, TARGET_MAX - 1);
+    if (n < 0)
+        return -errno;
+    target[n] = 0;
+    const char *name = strrchr(target, '/');
+    if (lstat(link, &st) || st.st_uid != getuid() || !name || strcmp(name, strrchr(link, '/')) != 0)
+        return -EPERM;
+    return 0;
+}
+
+static int create_file(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Names an instance that is to be made; a link whose file is gone (its mount was) stands for nothing. */
+static int make_link(const char *link, const char *target)
+{
+    char old[TARGET_MAX];
+    struct stat st;
+    if (symlink(target, link) == 0)
+        return 0;
+    if (errno != EEXIST || read_link(link, old) || stat(old, &st) == 0 || errno != ENOENT || unlink(link))
+        return -EEXIST;
+    return symlink(target, link) ? -errno : 0;
+}
+
+int tb_region_file_create(const struct tb_config *config, const char *instance)
+{
+    char path[TB_REGION_PATH_MAX], target[TARGET_MAX];
+    new_path(config, instance, path, sizeof(path));
+    if (!config->region.directory[0])
+        return create_file(path);
+    target_path(config->region.directory, path, target);
+    int rc = make_link(path, target);
+    int fd = rc ? rc : create_file(target);
+    if (!rc && fd < 0 && fd != -EEXIST) /* a region that was there has its name back now */
+        unlink(path);
+    return fd;
+}
+
+static int open_private(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == getuid() && !(st.st_mode & 077))
+        return fd;
+    close(fd);
+    return -EPERM;
+}
+
+int tb_region_file_open(const char *instance)
+{
+    char path[TB_REGION_PATH_MAX], target[TARGET_MAX];
+    tb_region_path(instance, path, sizeof(path));
+    int fd = open_private(path);
+    if (fd != -ELOOP)
+        return fd;
+    int rc = read_link(path, target);
+    return rc ? rc : open_private(target);
+}
+
+int tb_region_file_remove(const char *instance)
+{
+    char path[TB_REGION_PATH_MAX], target[TARGET_MAX];
+    tb_region_path(instance, path, sizeof(path));
+    if (read_link(path, target) == 0)
+        unlink(target);
+    return unlink(path) ? -errno : 0;
+}
+
+void tb_region_file_relink(const struct tb_config *config)
+{
+    char prefix[64], path[TB_REGION_PATH_MAX], target[TARGET_MAX];
+    size_t length = (size_t)snprintf(prefix, sizeof(prefix), "tierbench.%u.", (unsigned)getuid());
+    DIR *directory = config->region.directory[0] ? opendir(config->region.directory) : NULL;
+    for (struct dirent *d; directory && (d = readdir(directory));)
+        if (strncmp(d->d_name, prefix, length) == 0 && strlen(d->d_name) - length < 64) {
+            tb_region_path(d->d_name + length, path, sizeof(path));
+            target_path(config->region.directory, path, target);
+            if (symlink(target, path)) /* the name stands: nothing to do */
+                continue;
+        }
+    if (directory)
+        closedir(directory);
+}
+
+/* Bytes of the mapping that one entry of a page directory maps, by /proc. */
+static uint64_t huge_bytes(const void *base)
+{
+    char line[512];
+    unsigned long long start = 0, end = 0, kib, bytes = 0;
+    FILE *maps = fopen("/proc/self/smaps", "re");
+    while (maps && fgets(line, sizeof(line), maps)) {
+        sscanf(line, "%llx-%llx ", &start, &end);
+        bool ours = start <= (uintptr_t)base && (uintptr_t)base < end;
+        if (ours && (sscanf(line, "ShmemPmdMapped: %llu", &kib) == 1 || sscanf(line, "FilePmdMapped: %llu", &kib) == 1))
+            bytes += kib << 10;
+    }
+    if (maps)
+        fclose(maps);
+    return bytes;
+}
+
+enum tb_huge_pages tb_region_file_pages(int fd, const struct tb_config *config, const void *base, uint64_t bytes)
+{
+    struct statfs fs;
+    if (fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC)
+        return TB_HUGE_HUGETLB;
+    if (huge_bytes(base) < bytes / 2)
+        return TB_HUGE_NONE;
+    return config->region.directory[0] ? TB_HUGE_TMPFS : TB_HUGE_SHMEM;
+}

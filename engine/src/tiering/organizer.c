@@ -1,0 +1,127 @@
+#include "tiering/organizer.h"
+
+#include <errno.h>
+
+#include "buffer/heat.h"
+#include "buffer/map.h"
+#include "buffer/slab.h"
+#include "instance/stats.h"
+#include "tiering/move.h"
+
+#define QUIET_TICKS 2u
+#define LOOKS (64u << 10)        /* buffers looked at in one tick */
+#define BYTES_A_TICK (4u << 20)  /* moved, before programs are looked at again */
+
+static uint64_t all_capacity(const tb_engine *e)
+{
+    uint64_t bytes = 0;
+    for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
+        bytes += e->header->config.tiers[t].capacity;
+    return bytes;
+}
+
+static void watch_traffic(tb_engine *e, struct tb_organizer *o)
+{
+    uint64_t traffic = tb_bytes_moved(e) + e->header->pfs_read;
+    o->quiet = traffic == o->traffic ? o->quiet + 1 : 0;
+    o->traffic = traffic;
+    if (traffic - o->epoch_traffic < all_capacity(e))
+        return;
+    o->epoch_traffic = traffic;
+    e->header->heat_epoch++;
+}
+
+/* The part of a tier that holds what the PFS lacks. */
+static double level(const tb_engine *e, uint32_t tier)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint64_t bytes = 0;
+    for (uint32_t s = l->tier_first_slab[tier], n = s + e->header->config.tiers[tier].n_slabs; s < n; s++)
+        bytes += l->slab[s].n_buffers * l->slab[s].buffer_size;
+    return bytes ? 1 - (double)tb_tier_room(e, tier) / (double)bytes : 0;
+}
+
+/* What a buffer looked like for a moment; a move looks again under the lock. */
+struct seen {
+    uint32_t file, heat;
+    struct tb_buffer_ref ref;
+    bool dirty;
+};
+
+static TB_UNLOCKED struct seen look(const tb_engine *e, const struct tb_buffer *b)
+{
+    const uint64_t size = e->header->layout.slab[b->slab].buffer_size;
+    return (struct seen){.file = b->file, .heat = tb_heat_seen(e, b), .dirty = b->state == TB_BUFFER_LIVE && b->dirty_hi > b->dirty_lo,
+                         .ref = {(uint32_t)(b - e->region.buffers), b->cell, b->cell * size}};
+}
+
+/* What is about to be flushed where it is does not move. */
+static bool may_go_down(const tb_engine *e, const struct seen *seen, uint32_t limit)
+{
+    if (!seen->dirty || seen->file >= e->region.n_file_buckets || seen->heat >= limit)
+        return false;
+    const struct tb_file *f = &e->region.files[seen->file];
+    return !f->flusher && !(f->flags & TB_FILE_QUEUED);
+}
+
+/* Bytes that went to the first lower tier with room. */
+static uint64_t move_down(tb_engine *e, const struct seen *seen, uint32_t tier)
+{
+    int rc = -ENOSPC;
+    for (uint32_t to = tier + 1; to < e->header->config.n_tiers && rc == -ENOSPC; to++)
+        rc = tb_move(e, seen->file, &seen->ref, to, seen->heat + 1); /* clean bytes as cold as these give way */
+    return rc ? 0 : tb_buffer_size(e, &e->region.buffers[seen->ref.buffer]);
+}
+
+static const uint32_t limits[] = {1, TB_HEAT_READ, TB_HEAT_WARM, TB_HEAT_KEEP, TB_HEAT_ANY};
+
+/* Round the tier, taking what is colder than the limit; a round in which nothing went raises it. */
+static void pass_on(struct tb_organizer *o, uint32_t tier, bool moved, uint32_t n_buffers)
+{
+    o->tier[tier].passed = moved ? 0 : o->tier[tier].passed + 1;
+    if (o->tier[tier].passed < n_buffers)
+        return;
+    uint32_t i = 0;
+    while (limits[i] != TB_HEAT_ANY && limits[i] <= o->tier[tier].limit)
+        i++;
+    o->tier[tier].limit = limits[i];
+    o->tier[tier].passed = 0;
+}
+
+/* True where the tick was not enough. */
+static bool demote(tb_engine *e, struct tb_organizer *o, uint32_t tier)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint32_t first = l->slab[l->tier_first_slab[tier]].first_buffer, last = l->tier_first_slab[tier + 1];
+    uint32_t n = l->slab[last].first_buffer - first;
+    uint64_t bytes = 0;
+    for (uint32_t looks = 0; n && looks < LOOKS && bytes < BYTES_A_TICK; looks++) {
+        struct seen seen = look(e, &e->region.buffers[first + o->tier[tier].hand++ % n]);
+        uint64_t moved = may_go_down(e, &seen, o->tier[tier].limit) ? move_down(e, &seen, tier) : 0;
+        bytes += moved;
+        if (moved && level(e, tier) <= e->header->config.organizer.low)
+            return o->tier[tier].full = false;
+        if (o->tier[tier].limit == TB_HEAT_ANY && !moved && o->tier[tier].passed + 1 == n)
+            return false; /* nothing can go */
+        pass_on(o, tier, moved, n);
+    }
+    return true;
+}
+
+bool tb_organizer_tick(tb_engine *e, struct tb_organizer *o)
+{
+    const struct tb_config *c = &e->header->config;
+    bool more = false;
+    watch_traffic(e, o);
+    for (uint32_t t = 0; t + 1 < c->n_tiers && o->quiet >= QUIET_TICKS; t++) {
+        if (level(e, t) <= (o->tier[t].full ? c->organizer.low : c->organizer.high)) {
+            o->tier[t].full = false;
+            continue;
+        }
+        if (!o->tier[t].full)
+            o->tier[t].limit = limits[0];
+        o->tier[t].full = true;
+        more |= demote(e, o, t);
+    }
+    return more;
+}

@@ -1,0 +1,36 @@
+#include "tiering/promote.h"
+
+#include <errno.h>
+
+#include "buffer/heat.h"
+#include "buffer/map.h"
+#include "tiering/move.h"
+
+/* As warm as this read will make it. */
+static bool is_warm(const tb_engine *e, const struct tb_buffer *b, uint64_t n)
+{
+    return tb_heat_of(e, b) + tb_heat_gain(tb_buffer_size(e, b), n, TB_HEAT_READ) >= TB_HEAT_WARM;
+}
+
+uint32_t tb_promote_find(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n, struct tb_buffer_ref *out)
+{
+    uint32_t found = 0;
+    if (!e->header->config.organizer.enabled)
+        return 0;
+    for (uint64_t at = offset, end; at < offset + n && found < TB_PROMOTE_MAX; at = end) {
+        const struct tb_buffer *b = tb_map_owner(e, file, at, offset + n, &end);
+        if (b && tb_slab_layout(e, b)->tier > 0 && is_warm(e, b, end - at) && b->valid_hi > b->valid_lo)
+            out[found++] = (struct tb_buffer_ref){tb_buffer_number(e, b), b->cell, tb_buffer_start(e, b)};
+    }
+    return found;
+}
+
+void tb_promote(tb_engine *e, uint32_t file, const struct tb_buffer_ref *refs, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct tb_buffer *b = &e->region.buffers[refs[i].buffer];
+        uint32_t from = tb_slab_layout(e, b)->tier, limit = tb_heat_seen(e, b) / 2;
+        for (uint32_t to = 0; to < from && tb_move(e, file, &refs[i], to, limit) == -ENOSPC; to++)
+            ;
+    }
+}

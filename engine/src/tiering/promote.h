@@ -1,0 +1,20 @@
+/*
+ * Promotion: what is read again from a lower tier goes up, by whoever reads it,
+ * since he pays for that device's time anyway.  Into free buffers, or those of
+ * clean bytes that are less than half as hot: bytes that are used alike do not
+ * chase each other through the tiers.
+ */
+#ifndef TB_PROMOTE_H
+#define TB_PROMOTE_H
+
+#include "file/file.h"
+#include "layer/data.h"
+
+#define TB_PROMOTE_MAX 64u /* buffers of one read */
+
+/* Which buffers that a read of this range will meet are to go up; the chunk is locked. */
+uint32_t tb_promote_find(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n, struct tb_buffer_ref *out);
+/* Move them; no chunk is locked. */
+void tb_promote(tb_engine *e, uint32_t file, const struct tb_buffer_ref *refs, uint32_t n);
+
+#endif

@@ -1,0 +1,194 @@
+#include "tiering/stream.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "buffer/heat.h"
+#include "buffer/map.h"
+
+#define PATTERN_STEPS 2u         /* three reads */
+#define WAIT_NS 10000000         /* for a piece that is being fetched, */
+#define WAITS 100                /* and how often, before the daemon counts as gone */
+#define STALE_NS 2000000000ull   /* an entry whose reader has not moved for that long may be another's */
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint32_t tb_stream_open(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length, uint64_t stride, uint64_t end)
+{
+    for (uint32_t i = 0; i < TB_STREAMS; i++) {
+        struct tb_stream *s = &e->header->stream[i];
+        uint32_t state = s->state;
+        if (state == TB_STREAM_OPENING || (state == TB_STREAM_OPEN && now_ns() - s->moved_ns < STALE_NS) ||
+            !atomic_compare_exchange_strong(&s->state, &state, TB_STREAM_OPENING))
+            continue;
+        s->file = file;
+        s->inode = e->region.files[file].inode;
+        s->birth_ns = e->region.files[file].birth_ns;
+        s->length = length;
+        s->stride = stride;
+        s->end = end;
+        s->position = offset;
+        s->moved_ns = now_ns();
+        s->serial++;
+        s->busy = (s->busy | 1) + 1; /* a daemon that was killed over its last use left it odd */
+        s->state = TB_STREAM_OPEN;
+        e->header->stream_event++;
+        syscall(SYS_futex, &e->header->stream_event, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        return i;
+    }
+    return TB_NONE;
+}
+
+void tb_stream_close(tb_engine *e, uint32_t stream)
+{
+    uint32_t open = TB_STREAM_OPEN;
+    atomic_compare_exchange_strong(&e->header->stream[stream].state, &open, TB_STREAM_FREE);
+}
+
+/* The reader's stream, or NULL where it has none or the entry is another's by now. */
+static struct tb_stream *stream_of(const tb_engine *e, const struct tb_reader *r)
+{
+    uint32_t i = atomic_load_explicit(&r->stream, memory_order_relaxed);
+    struct tb_stream *s = i ? &e->header->stream[i - 1] : NULL;
+    return s && s->state == TB_STREAM_OPEN && s->serial == r->serial ? s : NULL;
+}
+
+static void leave_stream(tb_engine *e, struct tb_reader *r)
+{
+    if (stream_of(e, r))
+        tb_stream_close(e, r->stream - 1);
+    r->stream = 0;
+}
+
+enum tb_hint tb_hint_of(const tb_engine *e, const char *path)
+{
+    const struct tb_config *c = &e->header->config;
+    size_t longest = 0;
+    enum tb_hint hint = TB_HINT_NORMAL;
+    for (uint32_t i = 0; i < c->n_hints; i++) {
+        size_t n = strlen(c->hints[i].prefix);
+        if (strncmp(path, c->hints[i].prefix, n) == 0 && (path[n] == '/' || !path[n]) && n >= longest) {
+            longest = n;
+            hint = c->hints[i].hint;
+        }
+    }
+    return hint;
+}
+
+void tb_reader_open(tb_engine *e, uint32_t open, const char *path)
+{
+    struct tb_reader *r = &e->readers[open];
+    r->start = r->stride = 0;
+    r->end = UINT64_MAX;
+    r->run = r->stream = 0;
+    r->hint = tb_hint_of(e, path);
+    r->hint_from = 0;
+    r->hint_to = UINT64_MAX;
+}
+
+void tb_reader_close(tb_engine *e, uint32_t open)
+{
+    leave_stream(e, &e->readers[open]);
+}
+
+/* What is just being fetched arrives sooner than it could be read again. */
+static bool wait_for(struct tb_stream *s, uint64_t n, uint64_t offset)
+{
+    struct timespec limit = {0, WAIT_NS};
+    uint32_t serial = s->serial, busy;
+    for (int i = 0; i < WAITS && (busy = s->busy) & 1 && s->serial == serial; i++) {
+        if (offset >= s->busy_to || offset + n <= s->busy_from)
+            return true;
+        syscall(SYS_futex, &s->busy, FUTEX_WAIT, busy, &limit, NULL, 0);
+    }
+    return !(s->busy & 1);
+}
+
+enum tb_hint tb_reader_hint(const tb_engine *e, uint32_t open, uint64_t offset)
+{
+    const struct tb_reader *r = &e->readers[open];
+    enum tb_hint hint = (enum tb_hint)atomic_load_explicit(&r->hint, memory_order_relaxed);
+    if (hint != TB_HINT_ONCE && hint != TB_HINT_KEEP)
+        return hint;
+    return offset >= atomic_load_explicit(&r->hint_from, memory_order_relaxed) &&
+                   offset < atomic_load_explicit(&r->hint_to, memory_order_relaxed)
+               ? hint
+               : TB_HINT_NORMAL;
+}
+
+void tb_reader_before(struct tb_target *t, uint32_t open, uint64_t n, uint64_t offset)
+{
+    struct tb_reader *r = &t->engine->readers[open];
+    struct tb_stream *s = stream_of(t->engine, r);
+    t->hint = tb_reader_hint(t->engine, open, offset);
+    t->continues = offset == atomic_load_explicit(&r->end, memory_order_relaxed);
+    if (!s)
+        return;
+    if (s->busy & 1 && !wait_for(s, n, offset))
+        leave_stream(t->engine, r); /* the daemon was killed over it */
+    else if (s->position == offset) /* what the reader reads now, the daemon need not */
+        atomic_store_explicit(&s->position, s->stride ? offset + s->stride : offset + n, memory_order_relaxed);
+}
+
+/* Which step of its pattern the read is; 0: of none. */
+static uint32_t note(struct tb_reader *r, uint64_t n, uint64_t offset)
+{
+    uint64_t start = r->start, end = r->end;
+    bool forward = end != UINT64_MAX && offset >= end;
+    uint64_t stride = !forward || offset == end ? 0 : offset - start;
+    uint32_t run = !forward ? 0 : r->run && stride == r->stride ? r->run + 1 : 1;
+    atomic_store_explicit(&r->start, offset, memory_order_relaxed);
+    atomic_store_explicit(&r->end, offset + n, memory_order_relaxed);
+    atomic_store_explicit(&r->stride, stride, memory_order_relaxed);
+    atomic_store_explicit(&r->run, run, memory_order_relaxed);
+    return run;
+}
+
+/* Used and not needed again. */
+static void cool(tb_engine *e, uint32_t file, uint64_t n, uint64_t offset)
+{
+    for (uint64_t at = offset, end; at < offset + n; at = end) {
+        uint64_t chunk = e->header->chunk.bytes, limit = (at / chunk + 1) * chunk;
+        int stripe = tb_chunk_lock(e, file, at);
+        if (stripe < 0)
+            return;
+        struct tb_buffer *b = tb_map_owner(e, file, at, limit < offset + n ? limit : offset + n, &end);
+        if (b)
+            tb_heat_set(e, b, 0, false);
+        tb_chunk_unlock(e, stripe);
+    }
+}
+
+void tb_reader_after(const struct tb_target *t, uint32_t open, uint64_t n, uint64_t offset)
+{
+    tb_engine *e = t->engine;
+    struct tb_reader *r = &e->readers[open];
+    uint32_t run = note(r, n, offset);
+    uint64_t stride = r->stride, next = stride ? offset + stride : offset + n;
+    if (t->hint == TB_HINT_ONCE)
+        cool(e, t->file, n, offset);
+    if (!e->header->config.organizer.prefetch || !e->header->config.organizer.enabled)
+        return;
+    struct tb_stream *s = stream_of(e, r);
+    bool follows = (run >= PATTERN_STEPS || t->hint == TB_HINT_SEQUENTIAL) && t->hint != TB_HINT_RANDOM;
+    if (s && follows && s->stride == stride) {
+        atomic_store_explicit(&s->position, next, memory_order_relaxed);
+        atomic_store_explicit(&s->moved_ns, now_ns(), memory_order_relaxed);
+    } else if (s) {
+        leave_stream(e, r);
+    }
+    if (s || !follows || !t->missed)
+        return;
+    uint32_t opened = tb_stream_open(e, t->file, next, n, stride, UINT64_MAX);
+    r->serial = opened == TB_NONE ? 0 : e->header->stream[opened].serial;
+    r->stream = opened == TB_NONE ? 0 : opened + 1;
+}
