@@ -4,6 +4,7 @@
 #include "fixture.h"
 #include "namespace/environment.h"
 #include "namespace/route.h"
+#include "region/directories.h"
 
 static const char *const variables[] = {"ADAPTER_MODE",       "ADAPTER_MODE_INFO", "HERMES_ASYNC_FLUSH", "HERMES_WRITE_ONLY",
                                         "HERMES_STOP_DAEMON", "HERMES_CLIENT",     "HERMES_PAGE_SIZE",   "TIERBENCH_MODE"};

@@ -11,6 +11,7 @@
 #include "flush/flush.h"
 #include "journal/read.h"
 #include "layer/descriptions.h"
+#include "region/directories.h"
 
 #define PIECES 8
 #define PIECE 5000u

@@ -5,38 +5,12 @@
 #include <sys/mman.h>
 
 #include "base/copy.h"
+#include "io/whole.h"
 
 #define POPULATE_FROM (64u << 10)
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
-
-int tb_io_write_all(struct tb_io *io, int fd, const void *from, size_t n, uint64_t offset)
-{
-    for (size_t done = 0; done < n;) {
-        ssize_t w = io->ops->pwrite(io, fd, (const char *)from + done, n - done, (off_t)(offset + done));
-        if (w < 0 && w != -EINTR)
-            return (int)w;
-        if (w == 0)
-            return -EIO;
-        done += w > 0 ? (size_t)w : 0;
-    }
-    return 0;
-}
-
-ssize_t tb_io_read_all(struct tb_io *io, int fd, void *to, size_t n, uint64_t offset)
-{
-    size_t done = 0;
-    while (done < n) {
-        ssize_t r = io->ops->pread(io, fd, (char *)to + done, n - done, (off_t)(offset + done));
-        if (r < 0 && r != -EINTR)
-            return r;
-        if (r == 0)
-            break;
-        done += r > 0 ? (size_t)r : 0;
-    }
-    return (ssize_t)done;
-}
 
 uint64_t tb_medium_offset(const tb_engine *e, const struct tb_buffer *b, uint32_t lo)
 {

@@ -15,9 +15,4 @@ int tb_medium_write(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32
 /* Where byte `lo` lies in the slab's file, or in the region. */
 uint64_t tb_medium_offset(const tb_engine *e, const struct tb_buffer *b, uint32_t lo);
 
-/* Whole transfers at an offset through any chain; 0 or negative errno. */
-int tb_io_write_all(struct tb_io *io, int fd, const void *from, size_t n, uint64_t offset);
-/* Returns the bytes read: fewer only at the end of the file. */
-ssize_t tb_io_read_all(struct tb_io *io, int fd, void *to, size_t n, uint64_t offset);
-
 #endif

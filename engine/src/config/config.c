@@ -16,9 +16,9 @@
 #include "config/byte_ranges.h"
 #include "config/hermes_conf.h"
 #include "config/placement.h"
+#include "config/schedule_text.h"
 #include "config/text.h"
 #include "config/yaml.h"
-#include "instance/schedule.h"
 
 static const char *const mode_names[] = {"persistent-async", "persistent-sync", "scratch", "bypass", NULL};
 static const char *const nodes_names[] = {"one", "several", NULL};

@@ -6,6 +6,7 @@
 
 #include "base/kill_point.h"
 #include "file/times.h"
+#include "io/identity.h"
 #include "journal/journal.h"
 #include "layer/data.h"
 #include "layer/names.h"

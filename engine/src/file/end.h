@@ -19,6 +19,7 @@
 #define TB_END_H
 
 #include "file/file.h"
+#include "io/identity.h"
 
 /*
  * Who holds it appends or sets the length.  `fd` may set the length of the

@@ -10,22 +10,9 @@
 
 #include <sys/stat.h>
 
+#include "io/identity.h"
 #include "region/handle.h"
 
-struct tb_identity {
-    uint64_t device, inode;
-    int64_t birth_ns; /* 0: unknown */
-    uint64_t size;
-    int64_t mtime_ns, ctime_ns;
-    uint32_t links;
-    bool regular, link;
-};
-
-/* What the file system says of an open descriptor, or of a name. */
-int tb_identity_of_fd(int fd, struct tb_identity *out);
-int tb_identity_of_path(const char *path, struct tb_identity *out);
-/* Of the name itself where it is a symlink's. */
-int tb_identity_of_name(const char *path, struct tb_identity *out);
 bool tb_identity_is(const struct tb_file *f, const struct tb_identity *id);
 
 int tb_file_lock(tb_engine *e, uint32_t file);

@@ -7,10 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scratch.h"
 #include "buffer/interval.h"
 #include "buffer/medium.h"
 #include "file/file.h"
 #include "file/name_tree.h"
+#include "io/identity.h"
+#include "io/whole.h"
 
 struct tb_io *tb_file_io(tb_engine *e, uint32_t file)
 {
@@ -148,34 +151,6 @@ int tb_target_sync(struct tb_target *t)
     if (fd != t->fd)
         t->io->ops->close(t->io, fd);
     return rc;
-}
-
-struct scratch {
-    size_t size;
-    char bytes[];
-};
-
-static pthread_key_t scratch_key;
-static pthread_once_t scratch_once = PTHREAD_ONCE_INIT;
-
-static void make_key(void)
-{
-    pthread_key_create(&scratch_key, free);
-}
-
-char *tb_scratch_bytes(size_t size)
-{
-    pthread_once(&scratch_once, make_key);
-    struct scratch *s = pthread_getspecific(scratch_key);
-    if (!s || s->size < size) {
-        free(s);
-        s = malloc(sizeof(*s) + size);
-        pthread_setspecific(scratch_key, s);
-        if (!s)
-            return NULL;
-        s->size = size;
-    }
-    return s->bytes;
 }
 
 int tb_target_copy_buffer(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from)

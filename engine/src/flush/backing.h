@@ -24,7 +24,4 @@ int tb_target_sync(struct tb_target *t);
 /* The valid bytes of one buffer into another of its size, whatever tiers they are of. */
 int tb_target_copy_buffer(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from);
 
-/* This thread's own memory of at least `size` bytes, kept for the next call; NULL: none. */
-char *tb_scratch_bytes(size_t size);
-
 #endif

@@ -9,6 +9,7 @@
 #include "buffer/interval.h"
 #include "buffer/map.h"
 #include "buffer/medium.h"
+#include "io/whole.h"
 
 #define RUN_BYTES (1u << 20)   /* adjacent dirty bytes are written in pieces of at most this, or one buffer */
 #define SHARE_BYTES (8u << 20) /* less is not worth a thread of its own */

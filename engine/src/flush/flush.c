@@ -16,6 +16,7 @@
 #include "file/times.h"
 #include "flush/backing.h"
 #include "flush/copy.h"
+#include "io/identity.h"
 #include "journal/journal.h"
 #include "layer/data.h"
 #include "layer/names.h"

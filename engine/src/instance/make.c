@@ -22,6 +22,7 @@
 #include "journal/journal.h"
 #include "namespace/deferred.h"
 #include "namespace/shadow.h"
+#include "region/directories.h"
 #include "region/lease.h"
 
 static int fail(struct tb_error *err, int rc, const char *what, const char *path)

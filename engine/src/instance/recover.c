@@ -19,6 +19,7 @@
 #include "io/chain.h"
 #include "journal/lost.h"
 #include "namespace/deferred.h"
+#include "region/directories.h"
 #include "region/handle.h"
 #include "region/lease.h"
 

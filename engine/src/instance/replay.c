@@ -10,8 +10,11 @@
 #include "base/private_files.h"
 #include "buffer/medium.h"
 #include "file/file.h"
+#include "io/identity.h"
+#include "io/whole.h"
 #include "journal/lost.h"
 #include "journal/read.h"
+#include "region/directories.h"
 #include "region/handle.h"
 
 /* A WRITE record and the part of its range that no newer record made void. */

@@ -11,7 +11,9 @@
 
 #include "buffer/medium.h"
 #include "file/file.h"
+#include "io/identity.h"
 #include "io/io_layer.h"
+#include "io/whole.h"
 
 struct undo {
     struct tb_io io;

@@ -10,6 +10,8 @@
 #include "base/kill_point.h"
 #include "buffer/medium.h"
 #include "file/file.h"
+#include "io/identity.h"
+#include "io/whole.h"
 
 #define LIMIT_LEAST (1u << 20) /* bytes */
 #define EMPTIED_FROM (64 * TB_JOURNAL_SLOT)

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
+#include "io/identity.h"
+#include "region/directories.h"
 #include "region/handle.h"
 
 #define LONGEST_NAME 150 /* what is shown of the file's own */

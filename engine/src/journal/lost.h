@@ -18,6 +18,7 @@
 
 #include "config/config.h"
 #include "file/file.h"
+#include "io/identity.h"
 
 struct tb_lost {
     const struct tb_config *config;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "buffer/medium.h"
+#include "io/whole.h"
 
 struct reader {
     const char *bytes;

@@ -14,6 +14,7 @@
 #include "file/name_tree.h"
 #include "file/times.h"
 #include "flush/flush.h"
+#include "io/identity.h"
 #include "journal/journal.h"
 #include "namespace/deferred.h"
 #include "namespace/intent.h"

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "file/end.h"
+#include "io/identity.h"
 #include "layer/descriptions.h"
 #include "layer/names.h"
 #include "namespace/deferred.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/kill_point.h"
+#include "base/scratch.h"
 #include "buffer/heat.h"
 #include "buffer/interval.h"
 #include "buffer/map.h"
@@ -14,6 +15,7 @@
 #include "flush/backing.h"
 #include "flush/flush.h"
 #include "instance/repair.h"
+#include "io/whole.h"
 #include "journal/commit.h"
 #include "journal/journal.h"
 #include "tiering/move.h"

@@ -11,15 +11,12 @@
 
 #include "base/remove_tree.h"
 #include "file/file.h"
+#include "io/identity.h"
+#include "region/directories.h"
 #include "region/lease.h"
 
 #define MAX_LINKS 40 /* as the kernel */
 #define OF ".of"
-
-void tb_waiting_directory(const struct tb_config *c, const char *host, const char *name, char *out, size_t size)
-{
-    snprintf(out, size, "%s/.tierbench.%u.%s.%s", c->pfs.path, (unsigned)getuid(), host, name);
-}
 
 void tb_waiting_prepare(tb_engine *e)
 {

@@ -19,7 +19,6 @@
 #include "instance/instance.h"
 #include "namespace/route.h"
 
-void tb_waiting_directory(const struct tb_config *c, const char *host, const char *name, char *out, size_t size);
 /* The hidden directory, made with the instance; gone with it where nothing is left in it. */
 void tb_waiting_prepare(tb_engine *e);
 int tb_waiting_open_to_clients(const char *path);

@@ -7,6 +7,7 @@
 #include "base/kill_point.h"
 #include "file/file.h"
 #include "file/name_tree.h"
+#include "io/identity.h"
 
 enum { NOTHING, RENAME, UNLINK };
 

@@ -2,6 +2,7 @@
 
 #include "base/kill_point.h"
 #include "file/file.h"
+#include "io/identity.h"
 #include "layer/names.h"
 #include "namespace/shadow.h"
 

@@ -7,6 +7,7 @@
 #define TB_NAMED_H
 
 #include "file/file.h"
+#include "io/identity.h"
 #include "namespace/resolve.h"
 #include "region/handle.h"
 

@@ -16,9 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/scratch.h"
 #include "buffer/medium.h"
 #include "flush/backing.h"
+#include "io/whole.h"
 #include "namespace/route.h"
+#include "region/directories.h"
 
 #define MARK "/.//."
 #define PIECE (1u << 20)

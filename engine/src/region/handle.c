@@ -18,27 +18,10 @@
 #include "namespace/deferred.h"
 #include "namespace/environment.h"
 #include "namespace/route.h"
+#include "region/directories.h"
 #include "tiering/stream.h"
 
 #define OWN_FD_FROM 600 /* the engine's descriptors stand above those that programs number themselves */
-
-void tb_tier_directory(const struct tb_config_tier *tier, const char *host, const char *name, char *out, size_t size)
-{
-    snprintf(out, size, "%s/tierbench.%u.%s.%s", tier->path, (unsigned)getuid(), host, name);
-}
-
-void tb_slab_file(uint32_t slab, char out[TB_SLAB_NAME_MAX])
-{
-    snprintf(out, TB_SLAB_NAME_MAX, "slab-%u", slab);
-}
-
-uint32_t tb_journal_tier(const struct tb_config *config)
-{
-    for (uint32_t t = 0; t < config->n_tiers; t++)
-        if (config->tiers[t].medium == TB_MEDIUM_DIRECTORY)
-            return t;
-    return TB_NONE;
-}
 
 static ssize_t read_process(int pid, const char *what, void *out, size_t size)
 {

@@ -110,15 +110,6 @@ static inline bool tb_tier_is_memory(const tb_engine *e, uint32_t tier)
     return e->header->config.tiers[tier].medium == TB_MEDIUM_MEMORY;
 }
 
-/* "PATH/tierbench.UID.HOST.NAME": what an instance owns in a directory tier. */
-void tb_tier_directory(const struct tb_config_tier *tier, const char *host, const char *name, char *out, size_t size);
-/* One file per slab in it: its name there. */
-#define TB_SLAB_NAME_MAX 24
-void tb_slab_file(uint32_t slab, char out[TB_SLAB_NAME_MAX]);
-
-/* The first tier a journal may stand on, or TB_NONE: a directory tier. */
-uint32_t tb_journal_tier(const struct tb_config *config);
-
 /* Map the places of a region just made or attached into this process. */
 int tb_client_open_places(tb_engine *e);
 int tb_client_register(tb_engine *e, bool is_tool);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
-#include "namespace/deferred.h"
+#include "region/directories.h"
 
 #define TEXT_MAX (TB_PATH_MAX + 512)
 #define HEAD "tierbench lease 1\nstate "

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/scratch.h"
 #include "buffer/heat.h"
 #include "buffer/map.h"
 #include "buffer/slab.h"

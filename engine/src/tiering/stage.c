@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/scratch.h"
 #include "buffer/heat.h"
 #include "buffer/interval.h"
 #include "buffer/map.h"

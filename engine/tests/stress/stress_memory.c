@@ -8,6 +8,7 @@
 
 #include <malloc.h>
 
+#include "region/directories.h"
 #include "region/region_file.h"
 
 /* What is in use, in the region and in this process. */

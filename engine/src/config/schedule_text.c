@@ -1,0 +1,104 @@
+#include "config/schedule_text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/text.h"
+
+static int refuse(const struct tb_config *c, uint32_t line, const char *value, const char *why, struct tb_error *err)
+{
+    snprintf(err->text, sizeof(err->text), "%.400s:%u: %.300s: %s", c->organizer.schedule, line, value, why);
+    return -EINVAL;
+}
+
+/* Digits alone, under 2^63; false where it is anything else. */
+static bool parse_bytes(const char *text, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return text[0] >= '0' && text[0] <= '9' && !*end && !errno && *out <= INT64_MAX;
+}
+
+/* Takes the last word off a line. */
+static char *last_word(char *line)
+{
+    size_t n = strlen(line);
+    while (n && strchr(" \t\r", line[n - 1]))
+        line[--n] = 0;
+    while (n && !strchr(" \t", line[n - 1]))
+        n--;
+    if (!n)
+        return NULL;
+    line[n - 1] = 0;
+    return line + n;
+}
+
+static bool is_buffered(const struct tb_config *c, const char *path)
+{
+    const struct tb_config_prefix *best = NULL;
+    for (uint32_t i = 0; i < c->n_prefixes; i++)
+        if (tb_path_is_under(path, c->prefixes[i].prefix) && (!best || strlen(c->prefixes[i].prefix) > strlen(best->prefix)))
+            best = &c->prefixes[i];
+    return best && (best->mode == TB_MODE_PERSISTENT_ASYNC || best->mode == TB_MODE_PERSISTENT_SYNC);
+}
+
+/* A path may hold blanks: offset and length are the last two words. */
+static int read_line(const struct tb_config *c, uint32_t number, char *line, struct tb_range *out, struct tb_error *err)
+{
+    char path[TB_PATH_MAX];
+    char *length = last_word(line), *offset = length ? last_word(line) : NULL;
+    if (!offset)
+        return refuse(c, number, line, "allowed: PATH OFFSET LENGTH", err);
+    if (!parse_bytes(offset, &out->offset))
+        return refuse(c, number, offset, "is no offset; allowed: whole bytes", err);
+    if (!parse_bytes(length, &out->length) || !out->length || out->length > INT64_MAX - out->offset)
+        return refuse(c, number, length, "is no length; allowed: whole bytes, at least 1", err);
+    if (tb_path_absolute(c->pfs.path, line + strspn(line, " \t"), path, sizeof(path)) || !is_buffered(c, path))
+        return refuse(c, number, line, "allowed: a path under a prefix in mode persistent-async or persistent-sync", err);
+    out->path = strdup(path);
+    return out->path ? 0 : -ENOMEM;
+}
+
+static int add_line(const struct tb_config *c, uint32_t number, char *line, struct tb_schedule *s, struct tb_error *err)
+{
+    if (!line[strspn(line, " \t\r")] || line[strspn(line, " \t")] == '#')
+        return 0;
+    if ((s->n & (s->n - 1)) == 0) { /* full at each power of two */
+        struct tb_range *more = realloc(s->range, (s->n ? 2 * s->n : 1) * sizeof(*more));
+        if (!more)
+            return -ENOMEM;
+        s->range = more;
+    }
+    int rc = read_line(c, number, line, &s->range[s->n], err);
+    s->n += rc == 0;
+    return rc;
+}
+
+int tb_schedule_read(const struct tb_config *c, struct tb_schedule *out, struct tb_error *err)
+{
+    char directory[TB_PATH_MAX], *text, *line;
+    *out = (struct tb_schedule){.fd = -1};
+    if (!c->organizer.schedule[0])
+        return 0;
+    int rc = tb_text_read(c->organizer.schedule, directory, &text, err);
+    if (rc)
+        return rc;
+    char *rest = text;
+    for (uint32_t number = 1; !rc && (line = strsep(&rest, "\n")); number++)
+        rc = add_line(c, number, line, out, err);
+    free(text);
+    if (rc)
+        tb_schedule_free(out);
+    return rc;
+}
+
+void tb_schedule_free(struct tb_schedule *s)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        free(s->range[i].path);
+    free(s->range);
+    *s = (struct tb_schedule){.fd = -1};
+}

@@ -1,0 +1,25 @@
+/*
+ * Which file it is, as the file system says: names may change, and inode numbers are used again.
+ */
+#ifndef TB_IO_IDENTITY_H
+#define TB_IO_IDENTITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tb_identity {
+    uint64_t device, inode;
+    int64_t birth_ns; /* 0: unknown */
+    uint64_t size;
+    int64_t mtime_ns, ctime_ns;
+    uint32_t links;
+    bool regular, link;
+};
+
+/* What the file system says of an open descriptor, or of a name. */
+int tb_identity_of_fd(int fd, struct tb_identity *out);
+int tb_identity_of_path(const char *path, struct tb_identity *out);
+/* Of the name itself where it is a symlink's. */
+int tb_identity_of_name(const char *path, struct tb_identity *out);
+
+#endif

@@ -1,0 +1,16 @@
+/*
+ * Whole transfers at an offset, through any chain: who asks for n bytes gets n, or an error.
+ */
+#ifndef TB_IO_WHOLE_H
+#define TB_IO_WHOLE_H
+
+#include <stdint.h>
+
+#include <tierbench/io.h>
+
+/* Whole transfers at an offset through any chain; 0 or negative errno. */
+int tb_io_write_all(struct tb_io *io, int fd, const void *from, size_t n, uint64_t offset);
+/* Returns the bytes read: fewer only at the end of the file. */
+ssize_t tb_io_read_all(struct tb_io *io, int fd, void *to, size_t n, uint64_t offset);
+
+#endif
