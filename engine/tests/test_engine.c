@@ -13,6 +13,7 @@
 #include "buffer/invariants.h"
 #include "buffer/map.h"
 #include "instance/stats.h"
+#include "region/clients.h"
 #include "tiering/move.h"
 #include "tiering/organizer.h"
 #include "tiering/prefetch.h"

@@ -1,4 +1,6 @@
 #include "common/ctl.h"
+#include "io/process.h"
+#include "region/clients.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -188,7 +190,7 @@ void ctl_stop_daemon(tb_engine *engine)
     if (!info.daemon_alive || info.daemon_pid <= 0)
         return;
     kill(info.daemon_pid, SIGTERM);
-    while (tb_instance_daemon_alive(engine)) {
+    while (tb_daemon_is_alive(engine->header)) {
         waitpid(info.daemon_pid, NULL, WNOHANG);
         nanosleep(&(struct timespec){0, 2000000}, NULL);
     }
@@ -213,7 +215,7 @@ void ctl_say_wait(void *arg, int pid, double seconds)
     (void)arg;
     if (whole & (whole - 1))
         return;
-    tb_wait_describe(pid, who, sizeof(who));
+    tb_process_describe(pid, who, sizeof(who));
     fprintf(stderr, "tierctl: has waited %u s for %s\n", whole, who);
 }
 

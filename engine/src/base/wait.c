@@ -1,12 +1,7 @@
 #include "base/wait.h"
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <tierbench/io.h>
 
 struct listening {
     tb_wait_listener *listener;
@@ -92,39 +87,4 @@ void tb_wait_end(const struct tb_wait *w)
 {
     if (w->told_ns)
         note(0, 0);
-}
-
-/* The name, and the letter of its state; false: there is no such process. */
-static bool look_up(int pid, char *name, size_t size, char *state)
-{
-    char path[64], text[512];
-    struct tb_io *io = tb_io_libc();
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    int fd = io->ops->open(io, path, O_RDONLY | O_CLOEXEC, 0);
-    ssize_t n = fd < 0 ? -1 : io->ops->read(io, fd, text, sizeof(text) - 1);
-    if (fd >= 0)
-        io->ops->close(io, fd);
-    text[n > 0 ? n : 0] = 0;
-    char *from = strchr(text, '('), *to = strrchr(text, ')');
-    if (!from || !to || !to[1])
-        return false;
-    *to = 0;
-    snprintf(name, size, "%.60s", from + 1);
-    *state = to[2];
-    return true;
-}
-
-bool tb_process_is_stopped(int pid)
-{
-    char name[64], state;
-    return look_up(pid, name, sizeof(name), &state) && (state == 'T' || state == 't');
-}
-
-void tb_wait_describe(int pid, char *out, size_t size)
-{
-    char name[64], state;
-    if (look_up(pid, name, sizeof(name), &state))
-        snprintf(out, size, "process %d (%s%s)", pid, name, state == 'T' || state == 't' ? ", stopped" : "");
-    else
-        snprintf(out, size, "process %d", pid);
 }

@@ -41,8 +41,4 @@ void tb_wait_listen_here(tb_wait_listener *listener, void *arg);
 void tb_wait_go_on(struct tb_wait *wait, int pid);
 void tb_wait_end(const struct tb_wait *wait);
 
-/* "process 12 (python3, stopped)" */
-void tb_wait_describe(int pid, char *out, size_t size);
-bool tb_process_is_stopped(int pid);
-
 #endif

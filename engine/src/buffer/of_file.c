@@ -14,6 +14,7 @@
 #include "buffer/map.h"
 #include "file/file.h"
 #include "journal/journal.h"
+#include "region/clients.h"
 
 #define WANTED_NS (500u * TB_CLAIM_LOOK_NS) /* a waiter looks far more often, also on a busy machine; one that was killed is forgotten */
 

@@ -6,6 +6,8 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include "region/clients.h"
+
 /* One node's worth of a path. */
 struct piece {
     const char *text;

@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
+#include "instance/client.h"
 #include "instance/instance.h"
 #include "instance/repair.h"
 #include "layer/descriptions.h"
 #include "namespace/environment.h"
+#include "region/clients.h"
 #include "region/handle.h"
 #include "region/lease.h"
 

@@ -15,6 +15,7 @@
 #include "flush/flush.h"
 #include "instance/instance.h"
 #include "instance/repair.h"
+#include "io/process.h"
 #include "journal/lost.h"
 #include "namespace/deferred.h"
 #include "region/handle.h"
@@ -177,7 +178,7 @@ static int give_up(struct drain *d)
         char who[128];
         if (w->ended)
             continue;
-        tb_wait_describe(w->waits_for, who, sizeof(who));
+        tb_process_describe(w->waits_for, who, sizeof(who));
         snprintf(r.why, sizeof(r.why), "not flushed: it waits for %s", who);
         r.error = -ETIMEDOUT;
         if (!r.path[0])

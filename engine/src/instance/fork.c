@@ -11,8 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "instance/client.h"
 #include "instance/repair.h"
+#include "io/process.h"
 #include "layer/descriptions.h"
+#include "region/clients.h"
 #include "region/handle.h"
 
 #define AWAITED_NS 60000000000ull /* a child whose parent has ended may take so long until it runs */

@@ -13,6 +13,7 @@
 #include "file/name_tree.h"
 #include "instance/repair.h"
 #include "namespace/deferred.h"
+#include "region/clients.h"
 #include "region/handle.h"
 #include "region/lease.h"
 
@@ -24,14 +25,6 @@ static uint32_t live_clients(const struct tb_region *r)
     return n;
 }
 
-static bool daemon_alive(struct tb_header *h)
-{
-    int rc = tb_lock_try(&h->daemon_lock);
-    if (rc >= 0)
-        tb_lock_drop(&h->daemon_lock);
-    return rc == -EBUSY || rc == -EDEADLK;
-}
-
 static void read_info(const struct tb_region *r, struct tb_instance_info *out)
 {
     struct tb_header *h = r->header;
@@ -40,7 +33,7 @@ static void read_info(const struct tb_region *r, struct tb_instance_info *out)
     snprintf(out->config_file, sizeof(out->config_file), "%s", h->config.file);
     out->config_digest = h->digest;
     out->daemon_pid = h->daemon_pid;
-    out->daemon_alive = daemon_alive(h);
+    out->daemon_alive = tb_daemon_is_alive(h);
     out->n_clients = live_clients(r);
     out->ends = h->closed || (h->is_to_end && !out->n_clients);
     out->region_bytes = h->bytes;
@@ -112,11 +105,6 @@ int tb_engine_find(char *name, size_t size)
 const struct tb_config *tb_instance_config(tb_engine *e)
 {
     return &e->header->config;
-}
-
-bool tb_instance_daemon_alive(tb_engine *e)
-{
-    return daemon_alive(e->header);
 }
 
 int tb_instance_become_daemon(tb_engine *e)

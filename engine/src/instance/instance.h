@@ -69,8 +69,6 @@ void tb_instance_recovery(const struct tb_config *config, const char *name, char
 /* The configuration the region was made with. */
 const struct tb_config *tb_instance_config(tb_engine *engine);
 
-/* Is the daemon of this instance alive?  (A robust lock it holds for life.) */
-bool tb_instance_daemon_alive(tb_engine *engine);
 /* Called by the daemon's main thread once; -EBUSY another one lives. */
 int tb_instance_become_daemon(tb_engine *engine);
 

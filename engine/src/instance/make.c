@@ -19,9 +19,11 @@
 
 #include "base/private_files.h"
 #include "base/remove_tree.h"
+#include "instance/client.h"
 #include "journal/journal.h"
 #include "namespace/deferred.h"
 #include "namespace/shadow.h"
+#include "region/clients.h"
 #include "region/directories.h"
 #include "region/lease.h"
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
+#include "instance/attach.h"
 #include "instance/make.h"
 #include "instance/replay.h"
 #include "io/chain.h"

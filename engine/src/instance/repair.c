@@ -10,6 +10,7 @@
 #include "instance/instance.h"
 #include "layer/descriptions.h"
 #include "namespace/intent.h"
+#include "region/clients.h"
 
 /* What the records say, to be compared with what was counted. */
 struct census {
@@ -179,7 +180,7 @@ static void repair_client(tb_engine *e, uint32_t slot)
         c->image = 0;
     else
         c->pid = 0;
-    if (!tb_instance_daemon_alive(e))
+    if (!tb_daemon_is_alive(e->header))
         tb_flush_requeue(e);
 }
 

@@ -21,6 +21,7 @@
 #include "layer/names.h"
 #include "layer/promise.h"
 #include "layer/write.h"
+#include "region/clients.h"
 #include "tiering/stage.h"
 #include "tiering/stream.h"
 
@@ -258,7 +259,7 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
     if (!tb_layer_may_write(o->flags) || !tb_file_has_news(f) || f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED) ||
         (e->flush.policy != TB_FLUSH_ON_CLOSE && !owed))
         return 0;
-    if (e->flush.background && !owed && tb_instance_daemon_alive(e) && tb_target_is_named(e, o->file)) {
+    if (e->flush.background && !owed && tb_daemon_is_alive(e->header) && tb_target_is_named(e, o->file)) {
         tb_flush_queue(e, o->file);
         return 0;
     }

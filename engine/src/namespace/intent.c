@@ -8,6 +8,7 @@
 #include "file/file.h"
 #include "file/name_tree.h"
 #include "io/identity.h"
+#include "region/clients.h"
 
 enum { NOTHING, RENAME, UNLINK };
 

@@ -110,30 +110,6 @@ static inline bool tb_tier_is_memory(const tb_engine *e, uint32_t tier)
     return e->header->config.tiers[tier].medium == TB_MEDIUM_MEMORY;
 }
 
-/* Map the places of a region just made or attached into this process. */
-int tb_client_open_places(tb_engine *e);
-int tb_client_register(tb_engine *e, bool is_tool);
-/* One of the first `n` slots in this process's name, or TB_NONE. */
-uint32_t tb_client_take_slot(tb_engine *e, uint32_t n);
-uint64_t tb_client_now_ns(void); /* CLOCK_MONOTONIC */
-/* Close one of the engine's descriptors, where it is open; -1 from then on. */
-void tb_client_close(tb_engine *e, int *fd);
-/* Of a descriptor that the engine keeps: above those that programs number themselves. */
-int tb_client_own_fd(int fd);
-/* As tb_instance_attach, for whoever holds the lease alone (and gives it away here): every other client is dead. */
-int tb_client_attach_alone(const char *name, int lease, struct tb_io *base, tb_engine **out);
-void tb_client_free(tb_engine *e);
-tb_engine *tb_client_new(struct tb_io *base);
-#define TB_CLIENT_BURIED UINT64_MAX /* the start time of a client that is known to be dead */
-#define TB_PROCESS_ENDED (UINT64_MAX - 1)
-/* In clock ticks since boot; 0: it cannot be read; TB_PROCESS_ENDED: only its parent has not asked for it yet. */
-uint64_t tb_process_start_time(int pid);
-bool tb_client_is_alive(const struct tb_client *c);
-/* The process itself lives, whatever program it runs by now. */
-bool tb_client_runs(const struct tb_client *c);
-/* What a dead client claimed is anyone's. */
-bool tb_slot_is_dead(const tb_engine *e, uint32_t slot);
-
 #define TB_CLAIM_LOOK_NS 100000 /* how often a waiter looks at a claim; they are held for milliseconds */
 
 #endif

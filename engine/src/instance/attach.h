@@ -1,0 +1,12 @@
+/*
+ * Attaching to an instance that is there.
+ */
+#ifndef TB_INSTANCE_ATTACH_H
+#define TB_INSTANCE_ATTACH_H
+
+#include "region/handle.h"
+
+/* As tb_instance_attach, for whoever holds the lease alone (and gives it away here): every other client is dead. */
+int tb_client_attach_alone(const char *name, int lease, struct tb_io *base, tb_engine **out);
+
+#endif

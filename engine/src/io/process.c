@@ -1,0 +1,89 @@
+#include "io/process.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tierbench/io.h>
+
+static ssize_t read_process(int pid, const char *what, void *out, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
+    struct tb_io *io = tb_io_libc();
+    int fd = io->ops->open(io, path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    ssize_t n = io->ops->read(io, fd, out, size);
+    io->ops->close(io, fd);
+    return n;
+}
+
+/* The text of /proc/PID/stat from a word on; NULL: it has fewer.  The name may hold anything, so words count from its end. */
+static const char *stat_word(const char *text, int n)
+{
+    const char *p = strrchr(text, ')');
+    for (int word = 0; p && word < n; word++)
+        p = strchr(p + 1, ' ');
+    return p ? p + 1 : NULL;
+}
+
+/* A process that was killed keeps its number until its parent asks; one whose first thread alone has ended lives. */
+static bool has_ended(const char *text)
+{
+    const char *state = stat_word(text, 1), *threads = stat_word(text, 18);
+    return state && threads && (*state == 'Z' || *state == 'X') && strtol(threads, NULL, 10) <= 1;
+}
+
+uint64_t tb_process_start_time(int pid)
+{
+    char text[1024];
+    ssize_t n = read_process(pid, "stat", text, sizeof(text) - 1);
+    if (n <= 0)
+        return 0;
+    text[n] = 0;
+    const char *start = stat_word(text, 20);
+    if (has_ended(text))
+        return TB_PROCESS_ENDED;
+    return start ? strtoull(start, NULL, 10) : 0;
+}
+
+uint64_t tb_process_image(int pid)
+{
+    uint64_t words[64], mixed = 0;
+    ssize_t n = read_process(pid, "auxv", words, sizeof(words));
+    for (ssize_t i = 0; i < n / (ssize_t)sizeof(words[0]); i++)
+        mixed = (mixed ^ words[i]) * 0x9e3779b97f4a7c15u + 1;
+    return mixed;
+}
+
+/* The name, and the letter of its state; false: there is no such process. */
+static bool look_up(int pid, char *name, size_t size, char *state)
+{
+    char text[512];
+    ssize_t n = read_process(pid, "stat", text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = 0;
+    char *from = strchr(text, '('), *to = strrchr(text, ')');
+    if (!from || !to || !to[1])
+        return false;
+    *to = 0;
+    snprintf(name, size, "%.60s", from + 1);
+    *state = to[2];
+    return true;
+}
+
+bool tb_process_is_stopped(int pid)
+{
+    char name[64], state;
+    return look_up(pid, name, sizeof(name), &state) && (state == 'T' || state == 't');
+}
+
+void tb_process_describe(int pid, char *out, size_t size)
+{
+    char name[64], state;
+    if (look_up(pid, name, sizeof(name), &state))
+        snprintf(out, size, "process %d (%s%s)", pid, name, state == 'T' || state == 't' ? ", stopped" : "");
+    else
+        snprintf(out, size, "process %d", pid);
+}

@@ -1,0 +1,27 @@
+/*
+ * Who uses the region: the records of its clients, and whether they live.
+ *
+ * A client's record holds its process number, when that process started, and which program it runs: a number is used
+ * again, and a process may become another program.
+ */
+#ifndef TB_REGION_CLIENTS_H
+#define TB_REGION_CLIENTS_H
+
+#include "region/handle.h"
+
+#define TB_CLIENT_BURIED UINT64_MAX /* the start time of a client that is known to be dead */
+int tb_client_register(tb_engine *e, bool is_tool);
+/* One of the first `n` slots in this process's name, or TB_NONE. */
+uint32_t tb_client_take_slot(tb_engine *e, uint32_t n);
+uint64_t tb_client_now_ns(void); /* CLOCK_MONOTONIC */
+
+bool tb_client_is_alive(const struct tb_client *c);
+/* The process itself lives, whatever program it runs by now. */
+bool tb_client_runs(const struct tb_client *c);
+/* What a dead client claimed is anyone's. */
+bool tb_slot_is_dead(const tb_engine *e, uint32_t slot);
+
+/* Is the daemon of this region alive?  (A robust lock it holds for life.) */
+bool tb_daemon_is_alive(struct tb_header *h);
+
+#endif
