@@ -13,7 +13,7 @@ from pathlib import Path
 
 # Lowest first.  A folder that is not named here has no room below it.
 ROOMS = {
-    "engine/src": ["base", "config", "trace", "io", "region", "file", "journal", "buffer", "placement", "namespace", "flush",
+    "engine/src": ["base", "text", "config", "trace", "io", "chain", "region", "file", "journal", "buffer", "placement", "namespace", "flush",
                    "tiering", "layer", "instance"],
     "engine/ctl": ["common", "darshan", "."],
     "adapters/preload": ["core", "wrap"],

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "config/hermes_conf.h"
-#include "config/text.h"
+#include "text/text.h"
 
 #define SECONDS (3.0 * TB_SLOWER) /* of processor time for any file; the longest took 0.6, and over 6 before there were bounds */
 #define TIERS "tiers:\n  - {name: ram, medium: memory, capacity: 64MiB, block: 4KiB, slabs: [{units: 16, share: 1.0}]}\n"

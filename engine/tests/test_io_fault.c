@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "io/chain.h"
-#include "io/fault.h"
+#include "chain/chain.h"
+#include "chain/fault.h"
 
 static char folder[] = "/tmp/tierbench-fault-XXXXXX";
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "config/text.h"
+#include "text/text.h"
 
 struct unit {
     const char *name; /* in the text */

@@ -17,8 +17,9 @@
 #include "config/hermes_conf.h"
 #include "config/placement.h"
 #include "config/schedule_text.h"
-#include "config/text.h"
-#include "config/yaml.h"
+#include "text/text.h"
+#include "text/yaml.h"
+#include "text/yaml_open.h"
 
 static const char *const mode_names[] = {"persistent-async", "persistent-sync", "scratch", "bypass", NULL};
 static const char *const nodes_names[] = {"one", "several", NULL};

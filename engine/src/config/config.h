@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "config/device.h"
 #include <tierbench/engine.h>
 
@@ -22,7 +23,6 @@
 #define TB_MAX_RULES 16   /* of placement; one bit each in a word */
 #define TB_MAX_UNIT_FILES 32
 #define TB_PATTERN_MAX 256
-#define TB_ERROR_MAX 1024
 
 enum tb_medium { TB_MEDIUM_MEMORY, TB_MEDIUM_DIRECTORY };
 
@@ -135,11 +135,6 @@ struct tb_config {
     struct tb_config_hint hints[TB_MAX_PREFIXES]; /* the longest prefix wins */
     uint32_t n_tiers;
     struct tb_config_tier tiers[TB_MAX_TIERS];
-};
-
-/* A message for the user; text is empty where nothing is wrong. */
-struct tb_error {
-    char text[TB_ERROR_MAX];
 };
 
 /*

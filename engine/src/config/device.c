@@ -2,7 +2,9 @@
  * Device models from YAML.  A key that is left out is not modelled; `source`
  * says where the numbers come from and is for people.
  */
-#include "config/yaml.h"
+#include "config/device.h"
+#include "text/yaml.h"
+#include "text/yaml_open.h"
 
 struct device_file {
     struct tb_device device;

@@ -1,6 +1,6 @@
 /*
  * The model of a storage device: what it costs, in the terms of a data sheet.
- * Read from a file of configs/devices, kept in the region, applied by io/device_clock.c.
+ * Read from a file of configs/devices, kept in the region, applied by chain/device_clock.c.
  * A model may only slow things down; a zero rate or time means "not modelled".
  */
 #ifndef TB_DEVICE_H
@@ -24,7 +24,12 @@ struct tb_device {
 };
 
 struct tb_error;
+struct tb_yaml;
+struct yaml_node_s;
 /* Read a device file; 0, or -EINVAL / -errno with `err` set. */
 int tb_device_read(const char *file, struct tb_device *out, struct tb_error *err);
+
+/* The keys of a device file, given in place. */
+int tb_device_read_map(struct tb_yaml *yaml, struct yaml_node_s *node, const char *path, struct tb_device *out);
 
 #endif

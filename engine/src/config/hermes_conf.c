@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "config/placement.h"
-#include "config/text.h"
+#include "text/text.h"
 
 #define MAX_VALUES 128
 #define MAX_FILES 4096 /* small enough for the 16 MiB memory devices of the beta's examples */

@@ -2,7 +2,8 @@
 #ifndef TB_CONFIG_PLACEMENT_H
 #define TB_CONFIG_PLACEMENT_H
 
-#include "config/yaml.h"
+#include "config/config.h"
+#include "text/yaml.h"
 
 /* `placement:` into a struct tb_config. */
 extern const struct tb_yaml_key tb_placement_keys[];

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/text.h"
+#include "text/text.h"
 
 static int refuse(const struct tb_config *c, uint32_t line, const char *value, const char *why, struct tb_error *err)
 {

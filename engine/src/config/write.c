@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "config/sizes.h"
+#include "text/sizes.h"
 
 static void write_tier(FILE *out, const struct tb_config_tier *t)
 {

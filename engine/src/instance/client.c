@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
-#include "io/chain.h"
-#include "io/device_clock.h"
+#include "chain/chain.h"
+#include "chain/device_clock.h"
 #include "journal/journal.h"
 #include "layer/layer.h"
 #include "namespace/deferred.h"

@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
+#include "chain/chain.h"
 #include "instance/attach.h"
 #include "instance/make.h"
 #include "instance/replay.h"
-#include "io/chain.h"
 #include "journal/lost.h"
 #include "namespace/deferred.h"
 #include "region/directories.h"

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/text.h"
 #include "namespace/route.h"
 #include "region/directories.h"
+#include "text/text.h"
 
 /* What Hermes' adapters leave alone where no prefix is named, and where else Debian keeps libraries. */
 static const char *const system_paths[] = {"/bin", "/boot", "/dev",  "/etc",  "/lib", "/lib32", "/lib64", "/libx32",

@@ -35,9 +35,9 @@
 
 #include "base/lock.h"
 #include "base/wait.h"
+#include "chain/device_clock.h"
 #include "config/byte_ranges.h"
 #include "config/config.h"
-#include "io/device_clock.h"
 #include "region/layout.h"
 #include "region/region_file.h"
 

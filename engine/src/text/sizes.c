@@ -1,4 +1,4 @@
-#include "config/sizes.h"
+#include "text/sizes.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -22,7 +22,7 @@
  * Limit: the debts of a process (at most a threshold per thread) end with it
  * where it exits without close or sync.
  */
-#include "io/device_clock.h"
+#include "chain/device_clock.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,13 +1,13 @@
-/* Building a place's chain; see io/chain.h. */
-#include "io/chain.h"
+/* Building a place's chain; see chain/chain.h. */
+#include "chain/chain.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/fault.h"
-#include "io/trace.h"
-#include "io/undo.h"
+#include "chain/fault.h"
+#include "chain/trace.h"
+#include "chain/undo.h"
 
 /* Puts the fault of the environment over `next`; takes `next` away with it when it fails. */
 static struct tb_io *with_fault(struct tb_io *next)

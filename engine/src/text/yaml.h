@@ -18,7 +18,9 @@
 #include <stdint.h>
 #include <yaml.h>
 
-#include "config/config.h"
+#include <tierbench/engine.h>
+
+#include "base/error.h"
 
 struct tb_yaml {
     const char *file;            /* as the user wrote it, for messages */
@@ -57,19 +59,12 @@ struct tb_yaml_key {
 
 #define TB_YAML_FIELD(type, member) .offset = offsetof(type, member), .width = sizeof(((type *)0)->member)
 
-/* Parse `file`.  0, or -EINVAL / -errno with `err` set and nothing to close. */
-int tb_yaml_open(struct tb_yaml *yaml, const char *file, struct tb_error *err);
-void tb_yaml_close(struct tb_yaml *yaml);
-
 /* The whole document as a mapping by `keys` into `target`. */
 int tb_yaml_read(struct tb_yaml *yaml, const struct tb_yaml_key *keys, void *target);
 
 /* One value; for `read` functions.  `path` names the key in messages. */
 int tb_yaml_value(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path,
                   void *target);
-
-/* The keys of a device file, given in place. */
-int tb_device_read_map(struct tb_yaml *yaml, yaml_node_t *node, const char *path, struct tb_device *out);
 
 /* The line of a key such as tiers[1].path, or of the nearest key above it that is there. */
 unsigned tb_yaml_line(struct tb_yaml *yaml, const char *path);

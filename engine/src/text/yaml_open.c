@@ -1,23 +1,12 @@
-/*
- * From a file to a YAML document.
- *
- * ${NAME} stands in flow mappings too, where YAML would take its braces for a
- * mapping.  So before parsing, each ${NAME} is bracketed by two characters of
- * Unicode's private area instead, and config/yaml.c puts the value in when it
- * reads a scalar: lines stay the same, and a value is never parsed as YAML.
- *
- * libyaml's time grows with the square of the depth, and of the number of
- * anchors and directives.  So a document is limited in length, and its depth is
- * checked event by event before libyaml builds the document.
- */
+#include "text/yaml_open.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/text.h"
-#include "config/yaml.h"
+#include "text/text.h"
 
 #define YAML_BYTES_MAX (256u << 10) /* a long list of rules needs a tenth of it */
 #define DEPTH_MAX 32                /* what the keys allow is 6 deep */

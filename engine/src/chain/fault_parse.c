@@ -1,10 +1,10 @@
-/* TB_FAULT's text; see io/fault.h. */
+/* TB_FAULT's text; see chain/fault.h. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/fault.h"
+#include "chain/fault.h"
 
 static const char *const op_names[] = {
     "any",    "open",      "close",    "read",  "write", "lseek",  "pread",  "pwrite", "fsync",

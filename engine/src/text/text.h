@@ -5,11 +5,14 @@
 #ifndef TB_CONFIG_TEXT_H
 #define TB_CONFIG_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-#include "config/config.h"
+#include <tierbench/engine.h>
 
-/* Stand for "${" and "}" of a variable after config/yaml_open.c: U+E000 and U+E001. */
+#include "base/error.h"
+
+/* Stand for "${" and "}" of a variable after text/yaml_open.c: U+E000 and U+E001. */
 #define TB_VARIABLE_OPEN "\xEE\x80\x80"
 #define TB_VARIABLE_CLOSE "\xEE\x80\x81"
 

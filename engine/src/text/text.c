@@ -1,4 +1,4 @@
-#include "config/text.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

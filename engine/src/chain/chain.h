@@ -7,7 +7,7 @@
 #ifndef TB_CHAIN_H
 #define TB_CHAIN_H
 
-#include "io/device_clock.h"
+#include "chain/device_clock.h"
 
 /*
  * `model` may be NULL; else it and `clock` must outlive the chain, as `base`

@@ -1,5 +1,5 @@
-/* The fault layer; see io/fault.h.  Costs a readlink per operation where a path is asked for. */
-#include "io/fault.h"
+/* The fault layer; see chain/fault.h.  Costs a readlink per operation where a path is asked for. */
+#include "chain/fault.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -5,14 +5,14 @@
  * server.  lseek, fstat and dup are local.  A write through a descriptor opened
  * with O_SYNC or O_DSYNC is a write and a sync.
  */
-#include "io/device_clock.h"
+#include "chain/device_clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "chain/unsynced.h"
 #include "io/io_layer.h"
-#include "io/unsynced.h"
 
 struct model {
     struct tb_io io;

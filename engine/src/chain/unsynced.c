@@ -3,7 +3,7 @@
  * The slot of an open has its descriptor's number where that is free, so the
  * search for another one happens only after a dup outlived its original.
  */
-#include "io/unsynced.h"
+#include "chain/unsynced.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "config/yaml.h"
+#include "text/yaml.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/sizes.h"
-#include "config/text.h"
+#include "text/sizes.h"
+#include "text/text.h"
 
 #define VALUE_SHOWN 80 /* characters of a value that a message repeats */
 #define KEY_MAX 192    /* of a key's path, as tiers[1].slabs[0].share */

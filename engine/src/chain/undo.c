@@ -1,5 +1,5 @@
-/* The undo layer; see io/undo.h.  What it does for itself goes to the bottom of the chain. */
-#include "io/undo.h"
+/* The undo layer; see chain/undo.h.  What it does for itself goes to the bottom of the chain. */
+#include "chain/undo.h"
 
 #include <errno.h>
 #include <fcntl.h>

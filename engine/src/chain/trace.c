@@ -1,5 +1,5 @@
-/* The trace layer; see io/trace.h.  Calls that fail moved nothing and are left out, as Darshan leaves them out. */
-#include "io/trace.h"
+/* The trace layer; see chain/trace.h.  Calls that fail moved nothing and are left out, as Darshan leaves them out. */
+#include "chain/trace.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/device_clock.h"
+#include "chain/device_clock.h"
 #include "io/io_layer.h"
 #include "trace/records.h"
 
