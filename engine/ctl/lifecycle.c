@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/report.h"
 #include "commands.h"
 #include "common/ctl.h"
 #include "common/ending.h"

@@ -5,6 +5,7 @@
  * On a terminal the picture is drawn over the last one, line by line and cut to
  * its width, so that what was printed before stays on the screen.
  */
+#include "base/report.h"
 #include "watch.h"
 
 #include <errno.h>

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
+#include "base/report.h"
 #include "instance/instance.h"
 #include "owner.h"
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "file/claim.h"
 #include "file/file.h"
 #include "flush/flush.h"
 #include "io/io_layer.h"

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "base/report.h"
 #include "io/io_layer.h"
 
 #define BYTES 400000u

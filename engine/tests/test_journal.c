@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "base/report.h"
 #include "file/file.h"
 #include "flush/flush.h"
 #include "journal/read.h"

@@ -12,10 +12,12 @@
 #include "buffer/heat.h"
 #include "buffer/invariants.h"
 #include "buffer/map.h"
-#include "instance/repair.h"
+#include "buffer/of_file.h"
 #include "instance/stats.h"
 #include "io/io_layer.h"
 #include "layer/descriptions.h"
+#include "layer/repair.h"
+#include "region/counters.h"
 #include "tiering/move.h"
 
 #define SPAN (1u << 20) /* bytes of each writer */

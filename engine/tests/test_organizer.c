@@ -9,9 +9,11 @@
 #include "buffer/heat.h"
 #include "buffer/invariants.h"
 #include "buffer/map.h"
+#include "buffer/of_file.h"
 #include "instance/stats.h"
 #include "io/io_layer.h"
 #include "layer/descriptions.h"
+#include "region/counters.h"
 #include "tiering/move.h"
 #include "tiering/organizer.h"
 

@@ -7,7 +7,7 @@
 
 #include "file/file.h"
 #include "flush/flush.h"
-#include "instance/repair.h"
+#include "layer/repair.h"
 #include "layer/descriptions.h"
 
 static int open_f(struct fixture *x)

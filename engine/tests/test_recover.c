@@ -11,7 +11,8 @@
 #include <sys/wait.h>
 #include <xxhash.h>
 
-#include "instance/repair.h"
+#include "base/report.h"
+#include "layer/repair.h"
 #include "journal/journal.h"
 
 #define BYTES 300000

@@ -2,6 +2,7 @@
  * Files that lose their last name, and the journal: what no crash can show again is
  * not recovered and not missed; what somebody outside removed is kept and said once.
  */
+#include "base/report.h"
 #include "fixture.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+#include "base/report.h"
 #include "common/ctl.h"
 #include "io/process.h"
 #include "region/clients.h"

@@ -1,6 +1,7 @@
 /* An instance as JSON and as a table: the same numbers either way. */
 #include <string.h>
 
+#include "base/report.h"
 #include "common/ctl.h"
 #include "io/process.h"
 

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 struct listening {
     tb_wait_listener *listener;
     void *arg;
@@ -13,13 +15,6 @@ static struct tb_wait_note *own_note; /* may be unmapped by a detach: used under
 static pthread_mutex_t note_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct listening process;
 static _Thread_local struct listening here;
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* Also called in a forked child, whose parent's threads may have held the lock. */
 void tb_wait_identify(int pid, struct tb_wait_note *note)
@@ -69,7 +64,7 @@ static void note(int pid, uint64_t since_ns)
 
 void tb_wait_go_on(struct tb_wait *w, int pid)
 {
-    uint64_t now = now_ns(), from = w->told_ns ? w->told_ns : w->since_ns;
+    uint64_t now = tb_now_ns(), from = w->told_ns ? w->told_ns : w->since_ns;
     if (!w->since_ns)
         w->since_ns = now;
     if (!from || now - from < TB_WAIT_SECONDS * 1000000000ull || !pid || pid == own_pid)

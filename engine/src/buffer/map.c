@@ -6,8 +6,8 @@
 #include "buffer/interval.h"
 #include "buffer/map_repair.h"
 #include "buffer/slab.h"
+#include "buffer/swap.h"
 #include "file/file.h"
-#include "tiering/move.h"
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {

@@ -1,7 +1,5 @@
-/*
- * A file's buffers as a whole: who may flush or cut them, which there are, and
- * cutting them at a new length.
- */
+#include "buffer/of_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,80 +7,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/kill_point.h"
 #include "buffer/interval.h"
 #include "buffer/map.h"
+#include "file/claim.h"
 #include "file/file.h"
 #include "journal/journal.h"
 #include "region/clients.h"
-
-#define WANTED_NS (500u * TB_CLAIM_LOOK_NS) /* a waiter looks far more often, also on a busy machine; one that was killed is forgotten */
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-bool tb_file_claim_is_wanted(const tb_engine *e, uint32_t file)
-{
-    return e->header->claim_wanted == file && now_ns() - e->header->claim_wanted_ns < WANTED_NS;
-}
-
-static void note_wanted(tb_engine *e, uint32_t file)
-{
-    e->header->claim_wanted = file;
-    e->header->claim_wanted_ns = now_ns();
-}
-
-/* Who has it is not waited for; others who wait say so again at once. */
-static void note_done(tb_engine *e, uint32_t file, const struct tb_wait *wait)
-{
-    if (wait->since_ns)
-        atomic_compare_exchange_strong(&e->header->claim_wanted, &file, TB_NONE);
-    tb_wait_end(wait);
-}
-
-/* Who no longer looks is not waited for. */
-void tb_file_let_others_claim(const tb_engine *e, uint32_t file)
-{
-    while (tb_file_claim_is_wanted(e, file) && !e->region.files[file].flusher)
-        nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
-}
-
-bool tb_file_try_claim(tb_engine *e, uint32_t file)
-{
-    struct tb_file *f = &e->region.files[file];
-    uint32_t holder = 0;
-    if (atomic_compare_exchange_strong(&f->flusher, &holder, e->slot + 1))
-        return true;
-    return tb_slot_is_dead(e, holder - 1) && atomic_compare_exchange_strong(&f->flusher, &holder, e->slot + 1);
-}
-
-bool tb_file_claim(tb_engine *e, uint32_t file)
-{
-    struct tb_wait wait = {0, 0};
-    for (;;) {
-        int stripe = tb_file_lock(e, file);
-        bool live = e->region.files[file].magic == TB_FILE_MAGIC;
-        bool claimed = live && tb_file_try_claim(e, file);
-        uint32_t holder = e->region.files[file].flusher;
-        tb_file_unlock(e, stripe);
-        if (!live || claimed)
-            return note_done(e, file, &wait), claimed;
-        tb_wait_go_on(&wait, holder ? e->region.clients[holder - 1].pid : 0);
-        note_wanted(e, file);
-        nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
-    }
-}
-
-void tb_file_unclaim(tb_engine *e, uint32_t file)
-{
-    assert(e->region.files[file].flusher == e->slot + 1);
-    e->region.files[file].flusher = 0;
-    tb_file_release(e, file); /* nobody may be left to do it */
-}
+#include "region/counters.h"
 
 static int by_start(const void *a, const void *b)
 {
@@ -242,4 +175,30 @@ void tb_file_forget(tb_engine *e, uint32_t file)
         return;
     tb_file_forget_claimed(e, file);
     tb_file_unclaim(e, file);
+}
+
+/* Of a file that no client has open: who opens it in between comes here too. */
+static void drop_old(tb_engine *e, uint32_t file)
+{
+    if (!tb_file_claim(e, file)) /* it went by itself */
+        return;
+    tb_stage_void(e);
+    tb_file_drop_clean(e, file);
+    tb_file_unclaim(e, file);
+}
+
+int tb_file_get(tb_engine *e, int fd, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
+{
+    struct tb_identity now = *id;
+    bool dropped = false;
+    int rc;
+    while ((rc = tb_file_try_get(e, fd, &now, path, flags, dropped, out)) > 0)
+        if (rc == TB_FILE_IS_VOID) {
+            tb_file_forget(e, *out);
+        } else {
+            drop_old(e, *out);
+            dropped = true;
+            tb_identity_of_fd(fd, &now);
+        }
+    return rc;
 }

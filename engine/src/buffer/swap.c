@@ -1,8 +1,8 @@
-/* The end of a move: some buffers take the place of others, in steps of which each can be undone or ended. */
+#include "buffer/swap.h"
+
 #include "base/kill_point.h"
 #include "buffer/interval.h"
 #include "buffer/map.h"
-#include "tiering/move.h"
 
 /* A journal record may stand on a predecessor: it goes on standing on it. */
 static void hand_over_prev(struct tb_buffer *from, struct tb_buffer *to)

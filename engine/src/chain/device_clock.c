@@ -30,6 +30,8 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 #define DEBT_THRESHOLD_NS INT64_C(1000000)
 /* What others may have reserved at once before they sleep: their thresholds and the longest usual oversleep. */
 #define BURST_NS 2e6
@@ -47,13 +49,6 @@ static _Thread_local struct {
 /* False in processes where nothing is modelled, which then never read the clock. */
 static _Atomic bool in_use;
 
-static uint64_t real_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 static void real_sleep_until_ns(uint64_t deadline)
 {
     struct timespec until = {
@@ -64,7 +59,7 @@ static void real_sleep_until_ns(uint64_t deadline)
         ;
 }
 
-static const struct tb_model_time real_time = {real_now_ns, real_sleep_until_ns};
+static const struct tb_model_time real_time = {tb_now_ns, real_sleep_until_ns};
 static const struct tb_model_time *timing = &real_time;
 
 void tb_model_set_time(const struct tb_model_time *time)

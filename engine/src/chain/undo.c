@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "buffer/medium.h"
-#include "file/file.h"
 #include "io/identity.h"
 #include "io/io_layer.h"
 #include "io/whole.h"

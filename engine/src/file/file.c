@@ -7,8 +7,6 @@
 
 #include "file/name_tree.h"
 #include "io/identity.h"
-#include "placement/placement.h"
-#include "tiering/stage.h"
 
 #define LONGEST_WALK 64u /* of a chain without its lock */
 
@@ -133,7 +131,7 @@ static int make_record(tb_engine *e, const struct tb_identity *id, const char *p
         give_record(e, i);
         return rc;
     }
-    tb_place_note_name(e, f, path);
+    e->note_name(e, f, path);
     f->device = id->device;
     f->inode = id->inode;
     f->birth_ns = id->birth_ns;
@@ -168,22 +166,19 @@ TB_UNLOCKED bool tb_file_may_be_known(const tb_engine *e, const struct stat *st)
     return false;
 }
 
-/* A file that somebody has open stays: one more needs no lock.  False: take it. */
-static bool join(tb_engine *e, const struct tb_identity *id, uint32_t *out)
+/* A file that somebody has open stays: one more needs no lock.  -EAGAIN: take it. */
+static int join(tb_engine *e, const struct tb_identity *id, uint32_t *out)
 {
     *out = find_unlocked(e, id);
     if (*out == TB_NONE)
-        return false;
+        return -EAGAIN;
     struct tb_file *f = &e->region.files[*out];
     uint32_t n = f->n_open;
     while (n && !atomic_compare_exchange_weak(&f->n_open, &n, n + 1))
         ;
-    if (n && find_unlocked(e, id) != *out) { /* the record had become another file's */
-        if (tb_file_put(e, *out))
-            tb_file_forget(e, *out);
-        return false;
-    }
-    return n > 0;
+    if (n && find_unlocked(e, id) != *out) /* the record had become another file's */
+        return tb_file_put(e, *out) ? TB_FILE_IS_VOID : -EAGAIN;
+    return n ? 0 : -EAGAIN;
 }
 
 /* One of several who have it open goes. */
@@ -219,34 +214,18 @@ static bool believe_backing(struct tb_file *f, int fd, const struct tb_identity 
     return true;
 }
 
-/* Of a file that nobody has open: who opens it meanwhile comes here too. */
-static void drop_old(tb_engine *e, uint32_t file)
+int tb_file_try_get(tb_engine *e, int fd, const struct tb_identity *id, const char *path, uint32_t flags, bool dropped, uint32_t *out)
 {
-    if (!tb_file_claim(e, file)) /* it went by itself */
-        return;
-    tb_stage_void(e);
-    tb_file_drop_clean(e, file);
-    tb_file_unclaim(e, file);
-}
-
-int tb_file_get(tb_engine *e, int fd, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
-{
-    struct tb_identity now = *id;
-    for (bool dropped = false; !join(e, id, out); dropped = true) {
-        int stripe = lock_stripe(e, bucket_of(e, id->device, id->inode) % TB_STRIPES), rc = 0;
-        *out = find_locked(e, id);
-        bool known = *out != TB_NONE, fresh = !known || believe_backing(&e->region.files[*out], fd, &now, dropped);
-        if (!known)
-            rc = make_record(e, &now, path, flags, out);
-        if (!rc && fresh)
-            e->region.files[*out].n_open++;
-        tb_file_unlock(e, stripe);
-        if (fresh)
-            return rc;
-        drop_old(e, *out);
-        tb_identity_of_fd(fd, &now);
-    }
-    return 0;
+    int rc = join(e, id, out);
+    if (rc != -EAGAIN)
+        return rc;
+    int stripe = lock_stripe(e, bucket_of(e, id->device, id->inode) % TB_STRIPES);
+    *out = find_locked(e, id);
+    rc = *out == TB_NONE ? make_record(e, id, path, flags, out) : believe_backing(&e->region.files[*out], fd, id, dropped) ? 0 : TB_FILE_IS_OLD;
+    if (!rc)
+        e->region.files[*out].n_open++;
+    tb_file_unlock(e, stripe);
+    return rc;
 }
 
 uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id)
@@ -304,7 +283,7 @@ int tb_file_rename(tb_engine *e, uint32_t file, const char *path)
     struct tb_file *f = &e->region.files[file];
     tb_names_clear(e, f);
     int rc = tb_names_set(e, f, path);
-    tb_place_note_name(e, f, path);
+    e->note_name(e, f, path);
     tb_file_unlock(e, stripe);
     return rc;
 }
@@ -312,4 +291,11 @@ int tb_file_rename(tb_engine *e, uint32_t file, const char *path)
 size_t tb_file_path(tb_engine *e, const struct tb_file *f, char *out, size_t size)
 {
     return tb_names_path(e, f, out, size);
+}
+
+void tb_file_mark(tb_engine *e, uint32_t file, uint32_t flags)
+{
+    int stripe = tb_file_lock(e, file);
+    e->region.files[file].flags |= flags;
+    tb_file_unlock(e, stripe);
 }

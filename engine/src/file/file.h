@@ -18,14 +18,14 @@ bool tb_identity_is(const struct tb_file *f, const struct tb_identity *id);
 int tb_file_lock(tb_engine *e, uint32_t file);
 void tb_file_unlock(tb_engine *e, int stripe);
 
-/*
- * The record of that identity, made where there is none, with n_open raised by
- * one.  Where nobody had it open and the file, open as `fd`, is not as it was last
- * seen, what was clean of it has been dropped.  -ENFILE: the table (max_files) is
- * full.  `path` is absolute.
- */
-int tb_file_get(tb_engine *e, int fd, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out);
-/* As above, but TB_NONE where there is none, and n_open is left alone. */
+/* Besides 0 and -errno: the bytes of that record have to go first, and the caller asks again. */
+enum tb_file_found {
+    TB_FILE_IS_VOID = 1, /* none of them is of any file any more */
+    TB_FILE_IS_OLD,      /* the clean ones: the file, open as `fd`, is not as it was last seen.  They are believed when `dropped` */
+};
+/* One try of tb_file_get (buffer/of_file.h). */
+int tb_file_try_get(tb_engine *e, int fd, const struct tb_identity *id, const char *path, uint32_t flags, bool dropped, uint32_t *out);
+/* The record of that identity; TB_NONE: there is none. */
 uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id);
 /* False: no record can be of this file.  Without a lock. */
 bool tb_file_may_be_known(const tb_engine *e, const struct stat *st);
@@ -43,42 +43,11 @@ int tb_file_rename(tb_engine *e, uint32_t file, const char *path);
 /* The absolute path; returns its length. */
 size_t tb_file_path(tb_engine *e, const struct tb_file *f, char *out, size_t size);
 
+/* Set flags of a record under the file's lock: a journal record is made before this, and known to be there, or not at all. */
+void tb_file_mark(tb_engine *e, uint32_t file, uint32_t flags);
+
 /* Make backward links and counts of its list from forward links and flags; locked by the caller. */
 void tb_file_recount(tb_engine *e, struct tb_file *f);
-
-/*
- * The one who flushes, truncates or renames; waits for another living one.
- * Nests not.  False where the record is free: who has no hold on it (a
- * descriptor, a buffer, its place in the queue) may find it another file's.
- */
-bool tb_file_claim(tb_engine *e, uint32_t file);
-bool tb_file_try_claim(tb_engine *e, uint32_t file);
-void tb_file_unclaim(tb_engine *e, uint32_t file);
-/* Somebody waits for the claim: who has it for long gives it up for a moment. */
-bool tb_file_claim_is_wanted(const tb_engine *e, uint32_t file);
-/* After the claim was given up: until somebody who waits for it has it. */
-void tb_file_let_others_claim(const tb_engine *e, uint32_t file);
-
-/* Buffers of the file, at most `max` numbers from the list; a snapshot to be checked again under the chunk's lock. */
-struct tb_buffer_ref {
-    uint32_t buffer;
-    uint64_t cell, start;
-};
-enum tb_buffers_which { TB_BUFFERS_ALL, TB_BUFFERS_DIRTY, TB_BUFFERS_UNPROMISED };
-/*
- * Allocates; sorted by start.  UNPROMISED: dirty and not DURABLE.  NULL with *n 0
- * where there are none, with *n above 0 where there is no memory.  Costs what has
- * become dirty since it was last asked, not what the file has.
- */
-struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, enum tb_buffers_which which, uint32_t *n);
-
-/* Drop every buffer at or behind `length` and cut the one across it; the file is claimed. */
-void tb_file_cut(tb_engine *e, uint32_t file, uint64_t length);
-/* Where nothing names the file and nobody has it open its bytes are void: drop them.  The second for who claimed it. */
-void tb_file_forget(tb_engine *e, uint32_t file);
-void tb_file_forget_claimed(tb_engine *e, uint32_t file);
-/* Drop buffers without dirty bytes. */
-void tb_file_drop_clean(tb_engine *e, uint32_t file);
 
 /*
  * The file's bytes, length or name on the PFS have changed: said after the change.  Each change has

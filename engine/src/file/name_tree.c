@@ -6,6 +6,7 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include "file/claim.h"
 #include "region/clients.h"
 
 /* One node's worth of a path. */

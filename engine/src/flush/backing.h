@@ -6,7 +6,26 @@
 #ifndef TB_TARGET_H
 #define TB_TARGET_H
 
-#include "layer/data.h"
+#include "region/handle.h"
+
+/* A file and the way to its backing file. */
+struct tb_target {
+    tb_engine *engine;
+    struct tb_io *io; /* chain to the backing file's place */
+    uint32_t file;
+    int fd;           /* of the backing file, or -1: opened by name when needed */
+    bool can_read, can_write; /* what `fd` is good for */
+    enum tb_hint hint;        /* of how the bytes will be used */
+    bool continues;           /* a read that begins where the one before ended */
+    bool missed;              /* set where the backing file was read */
+    bool at_end;              /* the write is to begin where the file ends (layer/end.h), */
+    bool end_moved;           /* set where that is elsewhere by now: nothing was written */
+};
+
+/* Open the backing file by name and compare identities; a descriptor, or -ESTALE where another file has the name. */
+int tb_target_open(tb_engine *e, uint32_t file, int flags);
+/* The chain to the place of the file's backing file. */
+struct tb_io *tb_file_io(tb_engine *e, uint32_t file);
 
 /* Does its name lead to the file?  Where it does not, only who has a descriptor can flush it. */
 bool tb_target_is_named(tb_engine *e, uint32_t file);

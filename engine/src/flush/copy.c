@@ -9,6 +9,8 @@
 #include "buffer/interval.h"
 #include "buffer/map.h"
 #include "buffer/medium.h"
+#include "buffer/of_file.h"
+#include "file/claim.h"
 #include "io/whole.h"
 
 #define RUN_BYTES (1u << 20)   /* adjacent dirty bytes are written in pieces of at most this, or one buffer */

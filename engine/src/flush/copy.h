@@ -14,6 +14,7 @@
 #ifndef TB_FLUSH_COPY_H
 #define TB_FLUSH_COPY_H
 
+#include "buffer/of_file.h"
 #include "file/file.h"
 
 /* What one buffer contributed: it is clean after the write (and sync) if nothing moved its version. */

@@ -12,13 +12,15 @@
 #include "base/kill_point.h"
 #include "buffer/interval.h"
 #include "buffer/map.h"
+#include "buffer/of_file.h"
+#include "file/claim.h"
 #include "file/file.h"
 #include "file/times.h"
+#include "flush/backing.h"
 #include "flush/backing.h"
 #include "flush/copy.h"
 #include "io/identity.h"
 #include "journal/journal.h"
-#include "layer/data.h"
 #include "layer/names.h"
 
 #define SOME_LOOKS 4096u      /* buffers looked at for dirty ones */

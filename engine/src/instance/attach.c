@@ -14,7 +14,7 @@
 #include "base/private_files.h"
 #include "instance/client.h"
 #include "instance/instance.h"
-#include "instance/repair.h"
+#include "layer/repair.h"
 #include "layer/descriptions.h"
 #include "namespace/environment.h"
 #include "region/clients.h"

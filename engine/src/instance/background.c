@@ -10,12 +10,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "file/claim.h"
 #include "file/file.h"
 #include "flush/flush.h"
 #include "instance/instance.h"
-#include "instance/repair.h"
 #include "instance/schedule.h"
 #include "instance/stats.h"
+#include "layer/repair.h"
+#include "region/counters.h"
 #include "region/handle.h"
 #include "tiering/organizer.h"
 #include "tiering/prefetch.h"

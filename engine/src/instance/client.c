@@ -16,6 +16,7 @@
 #include "namespace/deferred.h"
 #include "namespace/environment.h"
 #include "namespace/route.h"
+#include "placement/placement.h"
 #include "region/directories.h"
 #include "tiering/stream.h"
 
@@ -111,6 +112,7 @@ tb_engine *tb_client_new(struct tb_io *base)
     pthread_mutex_init(&e->fork_lock, NULL);
     e->journal_fd = e->mark_fd = e->lease = e->making = -1;
     e->io.ops = tb_layer_ops();
+    e->note_name = tb_place_note_name;
     for (uint32_t s = 0; s < TB_MAX_TIERS * TB_MAX_SLABS; s++)
         e->slab_fd[s] = -1;
     return e;

@@ -11,12 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/report.h"
+#include "file/claim.h"
 #include "file/file.h"
 #include "flush/flush.h"
 #include "instance/instance.h"
-#include "instance/repair.h"
 #include "io/process.h"
 #include "journal/lost.h"
+#include "layer/repair.h"
 #include "namespace/deferred.h"
 #include "region/handle.h"
 

@@ -11,8 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "instance/client.h"
-#include "instance/repair.h"
+#include "layer/repair.h"
 #include "io/process.h"
 #include "layer/descriptions.h"
 #include "region/clients.h"
@@ -49,7 +50,7 @@ void tb_engine_atfork_prepare(tb_engine *e)
     if (e->fork_slot == TB_NONE && !e->is_foreign && tb_repair(e))
         e->fork_slot = tb_client_take_slot(e, e->region.n_clients - TB_CLIENTS_TOOLS);
     if (e->fork_slot != TB_NONE) {
-        e->region.clients[e->fork_slot].awaited_ns = tb_client_now_ns() + AWAITED_NS;
+        e->region.clients[e->fork_slot].awaited_ns = tb_now_ns() + AWAITED_NS;
         tb_opens_hold(e, e->fork_slot);
     } else {
         tb_opens_make_coherent(e); /* a child without an identity can only pass through */

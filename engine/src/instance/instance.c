@@ -9,9 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/report.h"
 #include "file/file.h"
 #include "file/name_tree.h"
-#include "instance/repair.h"
+#include "layer/repair.h"
 #include "namespace/deferred.h"
 #include "region/clients.h"
 #include "region/handle.h"
@@ -146,10 +148,8 @@ int tb_instance_retire(tb_engine *e, bool retired)
 
 int tb_instance_waits(tb_engine *e, struct tb_waiting_process *out, int max)
 {
-    struct timespec t;
+    uint64_t now = tb_now_ns();
     int n = 0;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
     for (uint32_t i = 0; i < e->region.n_clients && n < max; i++) {
         const struct tb_client *c = &e->region.clients[i];
         int pid = c->pid, for_pid = c->waits.pid;

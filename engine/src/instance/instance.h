@@ -12,12 +12,11 @@
 
 #include <sys/types.h>
 
+#include "base/report.h"
 #include "config/config.h"
 #include "region/layout.h"
 #include "region/region_file.h"
-
-/* Called during long work: what is done of what, in bytes or files. */
-typedef void tb_progress(void *arg, const char *what, uint64_t done, uint64_t total);
+#include "region/sample.h"
 
 /*
  * Make and touch the region, make the tiers' directories and slab files.
@@ -87,27 +86,8 @@ int tb_instance_retire(tb_engine *engine, bool retired);
 int tb_background_start(tb_engine *engine);
 void tb_background_stop(tb_engine *engine);
 
-/* One sample of the tiers over time, taken by the background work. */
-struct tb_tier_sample {
-    uint64_t used, dirty;
-    uint64_t bytes_in, bytes_out, flushed, moved_to[TB_MAX_TIERS]; /* since start, as in tb_tier_stats */
-};
-struct tb_sample {
-    double seconds; /* since start */
-    struct tb_tier_sample tier[TB_MAX_TIERS];
-    uint64_t pfs_bytes_written, pfs_bytes_read, spilled, staged; /* since start */
-};
 /* Copies at most `max` samples in order of time, the last taken now; returns how many. */
 int tb_instance_samples(tb_engine *engine, struct tb_sample *out, int max);
-
-/* One file of a drain or recovery, for reports. */
-struct tb_file_report {
-    char path[TB_PATH_MAX];
-    uint64_t bytes;  /* flushed or recovered */
-    int error;       /* 0 or negative errno */
-    char why[512];   /* of an instance that is left as it is; "": the error says it */
-};
-typedef void tb_file_reporter(void *arg, const struct tb_file_report *report);
 
 /*
  * Flush every dirty file with `threads` threads; reports failures only.  0, or the first error.

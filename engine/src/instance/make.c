@@ -19,6 +19,7 @@
 
 #include "base/private_files.h"
 #include "base/remove_tree.h"
+#include "base/report.h"
 #include "instance/client.h"
 #include "journal/journal.h"
 #include "namespace/deferred.h"

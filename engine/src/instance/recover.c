@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
+#include "base/report.h"
 #include "chain/chain.h"
 #include "instance/attach.h"
 #include "instance/make.h"

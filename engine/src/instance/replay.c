@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
+#include "base/report.h"
 #include "buffer/medium.h"
 #include "file/file.h"
 #include "io/identity.h"

@@ -5,6 +5,7 @@
 #ifndef TB_REPLAY_H
 #define TB_REPLAY_H
 
+#include "base/report.h"
 #include "instance/instance.h"
 
 struct tb_replay {

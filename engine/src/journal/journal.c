@@ -8,7 +8,6 @@
 #include <xxhash.h>
 
 #include "base/kill_point.h"
-#include "buffer/medium.h"
 #include "file/file.h"
 #include "io/identity.h"
 #include "io/whole.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buffer/medium.h"
 #include "io/whole.h"
 
 struct reader {

@@ -4,6 +4,7 @@
 
 #include "buffer/heat.h"
 #include "buffer/map.h"
+#include "buffer/of_file.h"
 #include "file/file.h"
 #include "layer/descriptions.h"
 #include "tiering/stream.h"

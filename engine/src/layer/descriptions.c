@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "buffer/of_file.h"
 #include "file/file.h"
 #include "flush/flush.h"
 

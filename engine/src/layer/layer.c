@@ -11,17 +11,19 @@
 #include <unistd.h>
 
 #include "base/kill_point.h"
-#include "file/end.h"
+#include "buffer/of_file.h"
+#include "file/claim.h"
 #include "file/times.h"
 #include "flush/backing.h"
 #include "flush/flush.h"
-#include "instance/instance.h"
 #include "layer/data.h"
 #include "layer/descriptions.h"
+#include "layer/end.h"
 #include "layer/names.h"
 #include "layer/promise.h"
 #include "layer/write.h"
 #include "region/clients.h"
+#include "region/counters.h"
 #include "tiering/stage.h"
 #include "tiering/stream.h"
 

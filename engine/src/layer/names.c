@@ -10,24 +10,18 @@
 
 #include "base/kill_point.h"
 #include "buffer/map.h"
-#include "file/end.h"
+#include "buffer/of_file.h"
 #include "file/name_tree.h"
 #include "file/times.h"
 #include "flush/flush.h"
 #include "io/identity.h"
 #include "journal/journal.h"
+#include "layer/end.h"
 #include "namespace/deferred.h"
 #include "namespace/intent.h"
 #include "namespace/named.h"
 #include "namespace/resolve.h"
 #include "tiering/stage.h"
-
-void tb_layer_mark(tb_engine *e, uint32_t file, uint32_t flags)
-{
-    int stripe = tb_file_lock(e, file);
-    e->region.files[file].flags |= flags;
-    tb_file_unlock(e, stripe);
-}
 
 /* The record of what `path` names now, TB_NONE where there is none. */
 static uint32_t record_of(tb_engine *e, const char *path, struct tb_identity *id)
@@ -116,7 +110,7 @@ static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
 {
     if (file == TB_NONE || id->links == 1 || e->region.files[file].flags & TB_FILE_SCRATCH)
         return 0;
-    tb_layer_mark(e, file, TB_FILE_FSYNC_PFS);
+    tb_file_mark(e, file, TB_FILE_FSYNC_PFS);
     return tb_flush_claimed(e, file, -1, false).error;
 }
 
@@ -296,7 +290,7 @@ int tb_layer_publish(tb_engine *e, uint32_t file)
     tb_file_unlock(e, stripe);
     bool waits = strncmp(p.path, e->waiting, strlen(e->waiting)) == 0;
     int rc = waits && !tb_waiting_shown(e, p.path, q.path, TB_PATH_MAX) ? -ESTALE : 0;
-    tb_layer_mark(e, file, TB_FILE_HELD);
+    tb_file_mark(e, file, TB_FILE_HELD);
     if (waits && !rc && tb_identity_of_name(p.path, &there) == -ENOENT && tb_identity_of_name(q.path, &there) == 0 &&
         tb_identity_is(&e->region.files[file], &there))
         rc = tb_file_rename(e, file, q.path); /* an earlier record of it has given it its place */

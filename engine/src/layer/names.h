@@ -20,9 +20,6 @@ int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned
 int tb_layer_link(struct tb_io *io, const char *from, const char *to);
 int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode);
 
-/* Set flags of a record under the file's lock: a journal record is made before this, and known to be there, or not at all. */
-void tb_layer_mark(tb_engine *e, uint32_t file, uint32_t flags);
-
 /* A file that waits takes its place, which its bytes have reached; claimed.  -EEXIST: somebody has the name. */
 int tb_layer_publish(tb_engine *e, uint32_t file);
 

@@ -8,9 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "file/end.h"
+#include "buffer/of_file.h"
 #include "io/identity.h"
 #include "layer/descriptions.h"
+#include "layer/end.h"
 #include "layer/names.h"
 #include "namespace/deferred.h"
 #include "namespace/resolve.h"
@@ -112,7 +113,7 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     if (known) {
         bool through = p.mode == TB_MODE_PERSISTENT_SYNC || (e->header->closed && !p.scratch);
         if (through && !(e->region.files[file].flags & TB_FILE_SYNC))
-            tb_layer_mark(e, file, TB_FILE_SYNC); /* another process had opened it in another mode, or the instance goes */
+            tb_file_mark(e, file, TB_FILE_SYNC); /* another process had opened it in another mode, or the instance goes */
         if (id.links > 1)
             tb_file_rename(e, file, p.path); /* of its names, one that is there */
         if (cut && (e->region.files[file].size || id.size)) /* of a coherent file the kernel alone knows the size */

@@ -10,14 +10,17 @@
 #include "buffer/interval.h"
 #include "buffer/map.h"
 #include "buffer/medium.h"
+#include "buffer/of_file.h"
 #include "buffer/slab.h"
+#include "buffer/swap.h"
+#include "file/claim.h"
 #include "file/file.h"
 #include "flush/backing.h"
 #include "flush/flush.h"
-#include "instance/repair.h"
 #include "io/whole.h"
 #include "journal/commit.h"
 #include "journal/journal.h"
+#include "layer/repair.h"
 #include "tiering/move.h"
 
 static bool is_persistent(const tb_engine *e, const struct tb_buffer *b)

@@ -3,7 +3,7 @@
  * end of the file.
  *
  * An offset that several share moves after the bytes, under its lock: a file that
- * is written through it grows without holes, as an appended one does (file/end.h).
+ * is written through it grows without holes, as an appended one does (layer/end.h).
  */
 #include "layer/write.h"
 
@@ -12,10 +12,11 @@
 #include <sys/single_threaded.h>
 
 #include "buffer/map.h"
-#include "file/end.h"
+#include "buffer/of_file.h"
 #include "file/times.h"
 #include "layer/data.h"
 #include "layer/descriptions.h"
+#include "layer/end.h"
 #include "layer/layer.h"
 #include "layer/names.h"
 #include "layer/promise.h"

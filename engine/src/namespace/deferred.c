@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/remove_tree.h"
+#include "base/report.h"
 #include "file/file.h"
 #include "io/identity.h"
 #include "region/directories.h"

@@ -16,7 +16,7 @@
 #ifndef TB_WAITING_H
 #define TB_WAITING_H
 
-#include "instance/instance.h"
+#include "base/report.h"
 #include "namespace/route.h"
 
 /* The hidden directory, made with the instance; gone with it where nothing is left in it. */

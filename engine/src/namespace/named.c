@@ -1,9 +1,9 @@
 #include "namespace/named.h"
 
 #include "base/kill_point.h"
+#include "file/claim.h"
 #include "file/file.h"
 #include "io/identity.h"
-#include "layer/names.h"
 #include "namespace/shadow.h"
 
 uint32_t tb_named_record(tb_engine *e, const struct tb_place *p, struct tb_identity *id)
@@ -19,7 +19,7 @@ bool tb_named_claim_record(tb_engine *e, uint32_t file, const struct tb_identity
     if (file == TB_NONE || !tb_file_claim(e, file))
         return false;
     if (tb_identity_is(&e->region.files[file], id)) {
-        tb_layer_mark(e, file, TB_FILE_HELD);
+        tb_file_mark(e, file, TB_FILE_HELD);
         return true;
     }
     tb_file_unclaim(e, file);

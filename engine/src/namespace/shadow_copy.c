@@ -18,7 +18,6 @@
 
 #include "base/scratch.h"
 #include "buffer/medium.h"
-#include "flush/backing.h"
 #include "io/whole.h"
 #include "namespace/route.h"
 #include "region/directories.h"

@@ -5,14 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "io/process.h"
-
-uint64_t tb_client_now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* Where a start time can't be read (no descriptor is free), a process of that number is believed to be the same one. */
 bool tb_client_runs(const struct tb_client *c)
@@ -29,7 +23,7 @@ bool tb_client_runs(const struct tb_client *c)
 bool tb_client_is_alive(const struct tb_client *c)
 {
     uint64_t awaited = c->awaited_ns;
-    if (awaited && tb_client_now_ns() < awaited)
+    if (awaited && tb_now_ns() < awaited)
         return true;
     uint64_t image = c->image, now = image && tb_client_runs(c) ? tb_process_image(c->pid) : 0;
     return now ? now == image : tb_client_runs(c);

@@ -13,7 +13,6 @@
 int tb_client_register(tb_engine *e, bool is_tool);
 /* One of the first `n` slots in this process's name, or TB_NONE. */
 uint32_t tb_client_take_slot(tb_engine *e, uint32_t n);
-uint64_t tb_client_now_ns(void); /* CLOCK_MONOTONIC */
 
 bool tb_client_is_alive(const struct tb_client *c);
 /* The process itself lives, whatever program it runs by now. */

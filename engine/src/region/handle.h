@@ -42,6 +42,7 @@ struct tb_engine {
     size_t *prefix_length;
     struct tb_config_prefix *own_prefixes; /* NULL: the configuration's */
     struct tb_flush_choice flush; /* as `prefixes` */
+    void (*note_name)(tb_engine *e, struct tb_file *f, const char *path); /* placement's: the table of files knows no policy */
     _Atomic uint64_t known[TB_KNOWN_DIRECTORIES]; /* directories of the shadow found real: namespace/shadow.c */
     uint32_t slot;            /* of this client */
     uint32_t fork_slot;       /* of the child that fork is about to make */
@@ -109,7 +110,5 @@ static inline bool tb_tier_is_memory(const tb_engine *e, uint32_t tier)
 {
     return e->header->config.tiers[tier].medium == TB_MEDIUM_MEMORY;
 }
-
-#define TB_CLAIM_LOOK_NS 100000 /* how often a waiter looks at a claim; they are held for milliseconds */
 
 #endif

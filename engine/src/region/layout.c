@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "config/byte_ranges.h"
-#include "instance/instance.h"
 #include "region/region.h"
+#include "region/sample.h"
 
 #define PAGE 4096u
 #define FILES_PER_NAME 4u   /* nodes of the tree of names: a directory of a few files each */

@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
-#include "instance/instance.h"
+#include "base/report.h"
 #include "region/lease.h"
+#include "region/sample.h"
 
 #define TOUCH_PIECE (64u << 20)
 #define TOUCH_PROBE (4u << 20) /* a huge page, wherever the mapping begins */

@@ -18,7 +18,7 @@
  * A thread holds at most one of each kind.  The chunk stripe of (file, chunk)
  * protects the buffers whose cells lie in that chunk and their hash chains; the
  * file stripe protects the record and its list of buffers.  The end stripe of a
- * file is held by who appends to it or sets its length (file/end.h), the offset stripe
+ * file is held by who appends to it or sets its length (layer/end.h), the offset stripe
  * of an open by who writes at the offset that it shares with others.
  *
  * A buffer goes FREE -> ALLOCATED (client noted) -> LIVE (in hash and file list)
@@ -26,7 +26,7 @@
  * that replaced it, because a journal record still stands on its bytes).  The
  * state says what counts: a buffer in hash or list that is not LIVE was left by
  * a killed client and goes (buffer/map_repair.c); counts and free lists can be made anew
- * from states, flags and intervals (instance/repair.c).
+ * from states, flags and intervals (layer/repair.c).
  */
 #ifndef TB_REGION_H
 #define TB_REGION_H

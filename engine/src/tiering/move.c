@@ -8,7 +8,9 @@
 #include "buffer/interval.h"
 #include "buffer/map.h"
 #include "buffer/medium.h"
+#include "buffer/of_file.h"
 #include "buffer/slab.h"
+#include "buffer/swap.h"
 #include "flush/backing.h"
 
 #define BLOCK TB_BLOCK_MIN

@@ -18,9 +18,8 @@
 #ifndef TB_MOVE_H
 #define TB_MOVE_H
 
+#include "buffer/of_file.h"
 #include "file/file.h"
-
-enum tb_move_step { TB_MOVE_NONE = 0, TB_MOVE_PUBLISHING, TB_MOVE_DROPPING };
 
 /*
  * Move a buffer of `file` to `tier`, into free buffers or those of clean ones
@@ -29,10 +28,5 @@ enum tb_move_step { TB_MOVE_NONE = 0, TB_MOVE_PUBLISHING, TB_MOVE_DROPPING };
  * Takes the chunk's lock: the caller holds none.
  */
 int tb_move(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint32_t tier, uint32_t limit);
-
-/* For a holder of the stripe: publish ALLOCATED buffers, whose cells are set, in the place of live ones with the same bytes. */
-void tb_move_publish(tb_engine *e, int stripe, const uint32_t *from, uint32_t n_from, const uint32_t *to, uint32_t n_to);
-/* The last holder of the stripe was killed. */
-void tb_move_repair(tb_engine *e, uint32_t stripe);
 
 #endif

@@ -4,8 +4,9 @@
 
 #include "buffer/heat.h"
 #include "buffer/map.h"
+#include "buffer/of_file.h"
 #include "buffer/slab.h"
-#include "instance/stats.h"
+#include "region/counters.h"
 #include "tiering/move.h"
 
 #define QUIET_TICKS 2u

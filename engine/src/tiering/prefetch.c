@@ -11,6 +11,7 @@
 #include "buffer/heat.h"
 #include "buffer/map.h"
 #include "buffer/slab.h"
+#include "file/claim.h"
 #include "file/file.h"
 #include "flush/backing.h"
 #include "tiering/stage.h"

@@ -4,6 +4,7 @@
 
 #include "buffer/heat.h"
 #include "buffer/map.h"
+#include "buffer/of_file.h"
 #include "tiering/move.h"
 
 /* As warm as this read will make it. */

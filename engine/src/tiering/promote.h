@@ -7,8 +7,9 @@
 #ifndef TB_PROMOTE_H
 #define TB_PROMOTE_H
 
+#include "buffer/of_file.h"
 #include "file/file.h"
-#include "layer/data.h"
+#include "flush/backing.h"
 
 #define TB_PROMOTE_MAX 64u /* buffers of one read */
 

@@ -14,11 +14,6 @@
 
 #define PAGE TB_BLOCK_MIN /* every cell is a multiple: a page is owned as a whole or not at all */
 
-void tb_stage_void(tb_engine *e)
-{
-    e->header->voided++;
-}
-
 bool tb_stage_wanted(struct tb_target *t, uint64_t offset, uint64_t n)
 {
     tb_engine *e = t->engine;

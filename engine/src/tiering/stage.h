@@ -14,7 +14,7 @@
 #ifndef TB_STAGE_H
 #define TB_STAGE_H
 
-#include "layer/data.h"
+#include "flush/backing.h"
 
 /* The chunk of every offset is locked by the caller. */
 
@@ -37,8 +37,5 @@ uint64_t tb_stage_publish(tb_engine *e, uint32_t file, const struct tb_staging *
 
 /* How many of these bytes may become valid now: none behind the file's end, and none while it is being set. */
 uint64_t tb_stage_limit(const tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
-
-/* What was read from backing files before this call is not staged in after it. */
-void tb_stage_void(tb_engine *e);
 
 #endif

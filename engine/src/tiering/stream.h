@@ -13,7 +13,7 @@
 #ifndef TB_STREAM_H
 #define TB_STREAM_H
 
-#include "layer/data.h"
+#include "flush/backing.h"
 
 /* What a process knows of one description. */
 struct tb_reader {

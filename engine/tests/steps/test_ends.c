@@ -12,7 +12,7 @@
 
 #include "base/kill_point.h"
 #include "buffer/invariants.h"
-#include "instance/repair.h"
+#include "layer/repair.h"
 
 #define LONGEST (4u << 20)
 #define MARK 50u

@@ -11,9 +11,11 @@
 #include <time.h>
 
 #include "base/kill_point.h"
+#include "base/report.h"
 #include "buffer/heat.h"
 #include "buffer/invariants.h"
 #include "buffer/map.h"
+#include "buffer/of_file.h"
 #include "file/file.h"
 #include "flush/flush.h"
 #include "layer/descriptions.h"

@@ -15,10 +15,12 @@
 #include <time.h>
 
 #include "base/kill_point.h"
+#include "base/report.h"
 #include "buffer/invariants.h"
+#include "file/claim.h"
 #include "file/file.h"
 #include "flush/flush.h"
-#include "instance/repair.h"
+#include "layer/repair.h"
 #include "script.h"
 
 #define MAX_POINTS 200

@@ -7,9 +7,10 @@
 
 #include <signal.h>
 
+#include "file/claim.h"
 #include "file/file.h"
-#include "instance/repair.h"
 #include "layer/descriptions.h"
+#include "layer/repair.h"
 
 #define PROCESSES 64
 #define CLIENTS 128u

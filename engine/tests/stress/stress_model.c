@@ -11,6 +11,7 @@
 #include "stress.h"
 
 #include "buffer/heat.h"
+#include "buffer/of_file.h"
 #include "layer/descriptions.h"
 #include "tiering/move.h"
 

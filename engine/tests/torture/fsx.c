@@ -23,7 +23,7 @@
 #include <signal.h>
 
 #include "file/file.h"
-#include "instance/repair.h"
+#include "layer/repair.h"
 
 #define GROWING 3
 #define SLOTS 5

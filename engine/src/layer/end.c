@@ -1,15 +1,18 @@
-#include "file/end.h"
+#include "layer/end.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <time.h>
 
 #include "base/kill_point.h"
+#include "buffer/of_file.h"
+#include "file/claim.h"
 #include "file/times.h"
+#include "flush/backing.h"
 #include "io/identity.h"
 #include "journal/journal.h"
-#include "layer/data.h"
 #include "layer/names.h"
+#include "region/counters.h"
 #include "tiering/stage.h"
 
 /* The journal learns of it: a crash that took the change back would leave neither old bytes nor the new length. */
@@ -52,7 +55,7 @@ static void begin(tb_engine *e, uint32_t file, uint64_t length)
     struct tb_file *f = &e->region.files[file];
     f->cut_to = length;
     TB_STEP("cut to");
-    tb_layer_mark(e, file, TB_FILE_CUTTING | TB_FILE_HELD);
+    tb_file_mark(e, file, TB_FILE_CUTTING | TB_FILE_HELD);
     tb_file_note_change(e, f); /* a client that is killed before it has said so may have cut */
     tb_stage_void(e);
 }

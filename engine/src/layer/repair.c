@@ -1,13 +1,12 @@
-#include "instance/repair.h"
+#include "layer/repair.h"
 
 #include <stdlib.h>
 
 #include "buffer/interval.h"
 #include "buffer/map.h"
 #include "buffer/slab.h"
-#include "file/end.h"
+#include "layer/end.h"
 #include "flush/flush.h"
-#include "instance/instance.h"
 #include "layer/descriptions.h"
 #include "namespace/intent.h"
 #include "region/clients.h"

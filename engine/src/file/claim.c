@@ -1,0 +1,68 @@
+#include "file/claim.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "file/file.h"
+#include "region/clients.h"
+
+#define WANTED_NS (500u * TB_CLAIM_LOOK_NS) /* a waiter looks far more often, also on a busy machine; one that was killed is forgotten */
+
+bool tb_file_claim_is_wanted(const tb_engine *e, uint32_t file)
+{
+    return e->header->claim_wanted == file && tb_now_ns() - e->header->claim_wanted_ns < WANTED_NS;
+}
+
+static void note_wanted(tb_engine *e, uint32_t file)
+{
+    e->header->claim_wanted = file;
+    e->header->claim_wanted_ns = tb_now_ns();
+}
+
+/* Who has it is not waited for; others who wait say so again at once. */
+static void note_done(tb_engine *e, uint32_t file, const struct tb_wait *wait)
+{
+    if (wait->since_ns)
+        atomic_compare_exchange_strong(&e->header->claim_wanted, &file, TB_NONE);
+    tb_wait_end(wait);
+}
+
+/* Who no longer looks is not waited for. */
+void tb_file_let_others_claim(const tb_engine *e, uint32_t file)
+{
+    while (tb_file_claim_is_wanted(e, file) && !e->region.files[file].flusher)
+        nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
+}
+
+bool tb_file_try_claim(tb_engine *e, uint32_t file)
+{
+    struct tb_file *f = &e->region.files[file];
+    uint32_t holder = 0;
+    if (atomic_compare_exchange_strong(&f->flusher, &holder, e->slot + 1))
+        return true;
+    return tb_slot_is_dead(e, holder - 1) && atomic_compare_exchange_strong(&f->flusher, &holder, e->slot + 1);
+}
+
+bool tb_file_claim(tb_engine *e, uint32_t file)
+{
+    struct tb_wait wait = {0, 0};
+    for (;;) {
+        int stripe = tb_file_lock(e, file);
+        bool live = e->region.files[file].magic == TB_FILE_MAGIC;
+        bool claimed = live && tb_file_try_claim(e, file);
+        uint32_t holder = e->region.files[file].flusher;
+        tb_file_unlock(e, stripe);
+        if (!live || claimed)
+            return note_done(e, file, &wait), claimed;
+        tb_wait_go_on(&wait, holder ? e->region.clients[holder - 1].pid : 0);
+        note_wanted(e, file);
+        nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
+    }
+}
+
+void tb_file_unclaim(tb_engine *e, uint32_t file)
+{
+    assert(e->region.files[file].flusher == e->slot + 1);
+    e->region.files[file].flusher = 0;
+    tb_file_release(e, file); /* nobody may be left to do it */
+}
