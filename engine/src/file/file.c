@@ -299,3 +299,8 @@ void tb_file_mark(tb_engine *e, uint32_t file, uint32_t flags)
     e->region.files[file].flags |= flags;
     tb_file_unlock(e, stripe);
 }
+
+void tb_file_take_place(tb_engine *e, uint32_t file)
+{
+    e->region.files[file].flags &= ~(uint32_t)TB_FILE_WAITING;
+}

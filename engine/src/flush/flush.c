@@ -21,7 +21,7 @@
 #include "flush/copy.h"
 #include "io/identity.h"
 #include "journal/journal.h"
-#include "layer/names.h"
+#include "namespace/rename.h"
 
 #define SOME_LOOKS 4096u      /* buffers looked at for dirty ones */
 #define SOME_CHOICE 8u        /* dirty ones looked at */
@@ -261,7 +261,7 @@ static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sy
     if (!result.error)
         result.error = some ? flush_some(&c, some) : flush_all(&c, sync, own, &lost);
     if (!result.error && !lost && !some && f->flags & TB_FILE_WAITING)
-        result.error = tb_layer_publish(e, file);
+        result.error = tb_rename_publish(e, file);
     result.bytes = c.written;
     if (c.fd >= 0 && !lost)
         note_backing(e, file, c.fd);

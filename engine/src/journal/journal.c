@@ -250,3 +250,11 @@ void tb_journal_trim(tb_engine *e)
     tb_model_defer_end();
     tb_model_settle(false);
 }
+
+int tb_journal_tell_removal(tb_engine *e, uint32_t file)
+{
+    if (!tb_journal_has_records(e) || !e->region.files[file].n_buffers)
+        return 0;
+    int rc = tb_journal_unlink(e, file);
+    return rc ? rc : tb_journal_sync(e);
+}

@@ -78,6 +78,8 @@ int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uin
 /* `sequence`: of the newest record that it makes void; 0: all there are. */
 int tb_journal_drop(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length, uint64_t sequence);
 int tb_journal_unlink(tb_engine *e, uint32_t file);
+/* Before a last name goes, where records may be of the file: replay does not look for it then.  Durable. */
+int tb_journal_tell_removal(tb_engine *e, uint32_t file);
 int tb_journal_rename(tb_engine *e, const char *from, const char *to);
 /* Does any record stand on a buffer? */
 static inline bool tb_journal_has_records(const tb_engine *e)

@@ -20,6 +20,7 @@
 #include "namespace/deferred.h"
 #include "namespace/intent.h"
 #include "namespace/named.h"
+#include "namespace/rename.h"
 #include "namespace/resolve.h"
 #include "tiering/stage.h"
 
@@ -114,24 +115,10 @@ static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
     return tb_flush_claimed(e, file, -1, false).error;
 }
 
-/* The journal learns first that a last name goes: replay does not look for the file then. */
-static int tell_journal(tb_engine *e, uint32_t file)
-{
-    if (!tb_journal_has_records(e) || !e->region.files[file].n_buffers)
-        return 0;
-    int rc = tb_journal_unlink(e, file);
-    return rc ? rc : tb_journal_sync(e);
-}
-
-static void stop_waiting(tb_engine *e, uint32_t file)
-{
-    e->region.files[file].flags &= ~(uint32_t)TB_FILE_WAITING;
-}
-
 /* The file is claimed; it has one name, which goes. */
 static int unlink_last(tb_engine *e, uint32_t file, const struct tb_place *p)
 {
-    int rc = tell_journal(e, file);
+    int rc = tb_journal_tell_removal(e, file);
     if (rc)
         return rc;
     struct tb_intent *intent = tb_intent_unlink(e, file, p->path);
@@ -140,7 +127,7 @@ static int unlink_last(tb_engine *e, uint32_t file, const struct tb_place *p)
     TB_STEP("unlinked");
     if (!rc) {
         e->region.files[file].flags |= TB_FILE_UNLINKED;
-        stop_waiting(e, file);
+        tb_file_take_place(e, file);
     }
     tb_intent_end(intent);
     if (!rc)
@@ -182,124 +169,21 @@ int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
     return rc == -ENOTDIR && p.scratch ? remove_link(e, path, flags) : rc;
 }
 
-/* One of the two places of a rename, or of an exchange. */
-struct renamed {
-    const struct tb_place *place;
-    struct tb_identity id;
-    uint32_t file; /* claimed, or TB_NONE */
-};
-
-static bool claim_one(tb_engine *e, struct renamed *r)
+static bool claim_one(tb_engine *e, struct tb_renamed *r)
 {
     return r->file == TB_NONE || tb_named_claim(e, r->file, r->place, &r->id);
 }
 
 /* In order of their numbers, so that two who rename across each other don't wait for each other.  False: look again. */
-static bool claim_both(tb_engine *e, struct renamed *a, struct renamed *b)
+static bool claim_both(tb_engine *e, struct tb_renamed *a, struct tb_renamed *b)
 {
-    struct renamed *first = a->file < b->file ? a : b, *second = first == a ? b : a;
+    struct tb_renamed *first = a->file < b->file ? a : b, *second = first == a ? b : a;
     if (!claim_one(e, first))
         return false;
     if (claim_one(e, second))
         return true;
     tb_named_unclaim(e, first->file);
     return false;
-}
-
-static bool is_replaced(const struct renamed *over, unsigned flags)
-{
-    return over->file != TB_NONE && !(flags & RENAME_EXCHANGE) && over->id.links == 1;
-}
-
-/* What the journal must know before names change. */
-static int journal_rename(tb_engine *e, const char *from, const char *to, unsigned flags)
-{
-    int rc = tb_journal_rename(e, from, to);
-    if (!rc && flags & RENAME_EXCHANGE)
-        rc = tb_journal_rename(e, to, from);
-    return rc ? rc : tb_journal_sync(e);
-}
-
-static int prepare_rename(tb_engine *e, const struct renamed *from, const struct renamed *over, unsigned flags)
-{
-    int rc = keep_bytes(e, over->file, &over->id);
-    if (!rc && is_replaced(over, flags))
-        rc = tell_journal(e, over->file);
-    if (!rc && tb_journal_has_records(e))
-        rc = journal_rename(e, from->place->path, over->place->path, flags);
-    return rc;
-}
-
-static void rename_records(tb_engine *e, const struct renamed *from, const struct renamed *over, unsigned flags)
-{
-    if (from->file != TB_NONE)
-        tb_file_rename(e, from->file, over->place->path);
-    TB_STEP("renamed record");
-    if (over->file != TB_NONE && flags & RENAME_EXCHANGE)
-        tb_file_rename(e, over->file, from->place->path);
-    else if (is_replaced(over, flags))
-        e->region.files[over->file].flags |= TB_FILE_UNLINKED;
-}
-
-static int rename_files(tb_engine *e, const struct renamed *from, const struct renamed *over, unsigned flags)
-{
-    const struct tb_place *p = from->place, *q = over->place;
-    if (from->file == TB_NONE && over->file == TB_NONE)
-        return p->io->ops->rename(p->io, p->path, q->path, flags);
-    int rc = prepare_rename(e, from, over, flags);
-    if (rc)
-        return rc;
-    struct tb_intent *intent = tb_intent_rename(e, from->file, over->file, p->path, q->path);
-    TB_STEP("rename");
-    rc = p->io->ops->rename(p->io, p->path, q->path, flags);
-    TB_STEP("renamed");
-    if (!rc)
-        rename_records(e, from, over, flags);
-    tb_intent_end(intent);
-    if (!rc && is_replaced(over, flags))
-        tb_file_forget_claimed(e, over->file);
-    return rc;
-}
-
-/* Of a name in the hidden directory: a rename to where it is to be, unless somebody is there. */
-static int take_place(tb_engine *e, const struct renamed *from, const struct renamed *to)
-{
-    const struct tb_place *p = from->place, *q = to->place;
-    struct tb_identity there;
-    int lock = tb_lock_take(&e->header->shadow_lock);
-    int rc = rename_files(e, from, to, RENAME_NOREPLACE);
-    if (rc == -EINVAL) { /* a file system without it */
-        rc = p->io->ops->link(p->io, p->path, q->path);
-        if (rc == -EEXIST && tb_identity_of_name(q->path, &there) == 0 && tb_identity_is(&e->region.files[from->file], &there))
-            rc = 0;
-        if (!rc && !(rc = tb_file_rename(e, from->file, q->path)))
-            rc = p->io->ops->unlink(p->io, p->path, 0);
-    }
-    if (lock >= 0)
-        tb_lock_drop(&e->header->shadow_lock);
-    return rc;
-}
-
-int tb_layer_publish(tb_engine *e, uint32_t file)
-{
-    struct tb_place p = {.io = e->pfs}, q = {.io = e->pfs};
-    struct renamed from = {.place = &p, .file = file}, to = {.place = &q, .file = TB_NONE};
-    struct tb_identity there;
-    int stripe = tb_file_lock(e, file);
-    tb_file_path(e, &e->region.files[file], p.path, TB_PATH_MAX);
-    tb_file_unlock(e, stripe);
-    bool waits = strncmp(p.path, e->waiting, strlen(e->waiting)) == 0;
-    int rc = waits && !tb_waiting_shown(e, p.path, q.path, TB_PATH_MAX) ? -ESTALE : 0;
-    tb_file_mark(e, file, TB_FILE_HELD);
-    if (waits && !rc && tb_identity_of_name(p.path, &there) == -ENOENT && tb_identity_of_name(q.path, &there) == 0 &&
-        tb_identity_is(&e->region.files[file], &there))
-        rc = tb_file_rename(e, file, q.path); /* an earlier record of it has given it its place */
-    else if (waits && !rc)
-        rc = take_place(e, &from, &to);
-    if (!rc)
-        stop_waiting(e, file);
-    e->region.files[file].flags &= ~(uint32_t)TB_FILE_HELD;
-    return rc;
 }
 
 /* What is renamed or linked has its place first. */
@@ -311,7 +195,7 @@ static int publish_name(tb_engine *e, const char *path, unsigned use, struct tb_
         return 0;
     int rc = 0;
     if (tb_named_claim_record(e, file, &id)) {
-        rc = tb_layer_publish(e, file);
+        rc = tb_rename_publish(e, file);
         tb_named_unclaim(e, file);
     }
     return rc ? rc : tb_place_find(e, path, use, p);
@@ -342,7 +226,7 @@ static int rename_directory(tb_engine *e, const struct tb_place *p, const struct
     if (!(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)) && holds_waiting(e, q))
         return -ENOTEMPTY;
     tb_names_claim(e);
-    int rc = e->journal_fd >= 0 && !p->scratch ? journal_rename(e, p->path, q->path, flags) : 0;
+    int rc = e->journal_fd >= 0 && !p->scratch ? tb_rename_tell_journal(e, p->path, q->path, flags) : 0;
     struct tb_intent *intent = rc ? NULL : tb_intent_rename(e, TB_NONE, TB_NONE, p->path, q->path);
     TB_STEP("rename directory");
     if (!rc)
@@ -380,7 +264,7 @@ static int find_to_move_to(tb_engine *e, const struct tb_place *from, const char
 static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb_place *q, unsigned flags)
 {
     struct stat st;
-    struct renamed a = {.place = p}, b = {.place = q};
+    struct tb_renamed a = {.place = p}, b = {.place = q};
     do {
         a.file = tb_named_record(e, p, &a.id);
         b.file = tb_named_record(e, q, &b.id);
@@ -389,7 +273,9 @@ static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb
         if (a.file != TB_NONE && a.file == b.file) /* two names of one file */
             return p->io->ops->rename(p->io, p->path, q->path, flags);
     } while (!claim_both(e, &a, &b));
-    int rc = rename_files(e, &a, &b, flags);
+    int rc = keep_bytes(e, b.file, &b.id);
+    if (!rc)
+        rc = tb_rename_claimed(e, &a, &b, flags);
     tb_named_unclaim(e, a.file);
     tb_named_unclaim(e, b.file);
     return rc;

@@ -20,7 +20,4 @@ int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned
 int tb_layer_link(struct tb_io *io, const char *from, const char *to);
 int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode);
 
-/* A file that waits takes its place, which its bytes have reached; claimed.  -EEXIST: somebody has the name. */
-int tb_layer_publish(tb_engine *e, uint32_t file);
-
 #endif

@@ -1,0 +1,106 @@
+#include "namespace/rename.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/kill_point.h"
+#include "base/lock.h"
+#include "buffer/of_file.h"
+#include "file/file.h"
+#include "journal/journal.h"
+#include "namespace/deferred.h"
+#include "namespace/intent.h"
+
+static bool is_replaced(const struct tb_renamed *over, unsigned flags)
+{
+    return over->file != TB_NONE && !(flags & RENAME_EXCHANGE) && over->id.links == 1;
+}
+
+int tb_rename_tell_journal(tb_engine *e, const char *from, const char *to, unsigned flags)
+{
+    int rc = tb_journal_rename(e, from, to);
+    if (!rc && flags & RENAME_EXCHANGE)
+        rc = tb_journal_rename(e, to, from);
+    return rc ? rc : tb_journal_sync(e);
+}
+
+static int prepare_rename(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *over, unsigned flags)
+{
+    int rc = is_replaced(over, flags) ? tb_journal_tell_removal(e, over->file) : 0;
+    if (!rc && tb_journal_has_records(e))
+        rc = tb_rename_tell_journal(e, from->place->path, over->place->path, flags);
+    return rc;
+}
+
+static void rename_records(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *over, unsigned flags)
+{
+    if (from->file != TB_NONE)
+        tb_file_rename(e, from->file, over->place->path);
+    TB_STEP("renamed record");
+    if (over->file != TB_NONE && flags & RENAME_EXCHANGE)
+        tb_file_rename(e, over->file, from->place->path);
+    else if (is_replaced(over, flags))
+        e->region.files[over->file].flags |= TB_FILE_UNLINKED;
+}
+
+int tb_rename_claimed(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *over, unsigned flags)
+{
+    const struct tb_place *p = from->place, *q = over->place;
+    if (from->file == TB_NONE && over->file == TB_NONE)
+        return p->io->ops->rename(p->io, p->path, q->path, flags);
+    int rc = prepare_rename(e, from, over, flags);
+    if (rc)
+        return rc;
+    struct tb_intent *intent = tb_intent_rename(e, from->file, over->file, p->path, q->path);
+    TB_STEP("rename");
+    rc = p->io->ops->rename(p->io, p->path, q->path, flags);
+    TB_STEP("renamed");
+    if (!rc)
+        rename_records(e, from, over, flags);
+    tb_intent_end(intent);
+    if (!rc && is_replaced(over, flags))
+        tb_file_forget_claimed(e, over->file);
+    return rc;
+}
+
+/* Of a name in the hidden directory: a rename to where it is to be, unless somebody is there. */
+static int take_place(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *to)
+{
+    const struct tb_place *p = from->place, *q = to->place;
+    struct tb_identity there;
+    int lock = tb_lock_take(&e->header->shadow_lock);
+    int rc = tb_rename_claimed(e, from, to, RENAME_NOREPLACE);
+    if (rc == -EINVAL) { /* a file system without it */
+        rc = p->io->ops->link(p->io, p->path, q->path);
+        if (rc == -EEXIST && tb_identity_of_name(q->path, &there) == 0 && tb_identity_is(&e->region.files[from->file], &there))
+            rc = 0;
+        if (!rc && !(rc = tb_file_rename(e, from->file, q->path)))
+            rc = p->io->ops->unlink(p->io, p->path, 0);
+    }
+    if (lock >= 0)
+        tb_lock_drop(&e->header->shadow_lock);
+    return rc;
+}
+
+int tb_rename_publish(tb_engine *e, uint32_t file)
+{
+    struct tb_place p = {.io = e->pfs}, q = {.io = e->pfs};
+    struct tb_renamed from = {.place = &p, .file = file}, to = {.place = &q, .file = TB_NONE};
+    struct tb_identity there;
+    int stripe = tb_file_lock(e, file);
+    tb_file_path(e, &e->region.files[file], p.path, TB_PATH_MAX);
+    tb_file_unlock(e, stripe);
+    bool waits = strncmp(p.path, e->waiting, strlen(e->waiting)) == 0;
+    int rc = waits && !tb_waiting_shown(e, p.path, q.path, TB_PATH_MAX) ? -ESTALE : 0;
+    tb_file_mark(e, file, TB_FILE_HELD);
+    if (waits && !rc && tb_identity_of_name(p.path, &there) == -ENOENT && tb_identity_of_name(q.path, &there) == 0 &&
+        tb_identity_is(&e->region.files[file], &there))
+        rc = tb_file_rename(e, file, q.path); /* an earlier record of it has given it its place */
+    else if (waits && !rc)
+        rc = take_place(e, &from, &to);
+    if (!rc)
+        tb_file_take_place(e, file);
+    e->region.files[file].flags &= ~(uint32_t)TB_FILE_HELD;
+    return rc;
+}

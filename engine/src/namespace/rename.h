@@ -1,0 +1,25 @@
+/*
+ * Names of claimed files that change: journal, PFS and records, in this order, so that whoever is killed in
+ * between leaves what can be ended (namespace/intent.h).
+ */
+#ifndef TB_NAMESPACE_RENAME_H
+#define TB_NAMESPACE_RENAME_H
+
+#include "io/identity.h"
+#include "namespace/resolve.h"
+
+/* One of the two places of a rename, or of an exchange. */
+struct tb_renamed {
+    const struct tb_place *place;
+    struct tb_identity id;
+    uint32_t file; /* claimed, or TB_NONE */
+};
+
+/* RENAME records, durable; both ways for RENAME_EXCHANGE. */
+int tb_rename_tell_journal(tb_engine *e, const char *from, const char *to, unsigned flags);
+/* Both are claimed, where they have a record.  0 or -errno, as of rename. */
+int tb_rename_claimed(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *over, unsigned flags);
+/* A file that waits takes its place, which its bytes have reached; claimed.  -EEXIST: somebody has the name. */
+int tb_rename_publish(tb_engine *e, uint32_t file);
+
+#endif
