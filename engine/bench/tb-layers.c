@@ -22,6 +22,7 @@
 #include "buffer/peek.h"
 #include "file/file.h"
 #include "instance/instance.h"
+#include "instance/make.h"
 #include "layer/data.h"
 #include "layer/descriptions.h"
 #include "region/handle.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "config/placement.h"
 #include "placement/placement.h"
 
 #define BUFFER (64u << 10)

@@ -10,6 +10,9 @@
 #include "commands.h"
 #include "common/ctl.h"
 #include "common/ending.h"
+#include "config/placement.h"
+#include "instance/make.h"
+#include "instance/recover.h"
 #include "watch.h"
 
 #define MAX_INSTANCES 64

@@ -8,6 +8,9 @@
 
 #include "commands.h"
 #include "common/ctl.h"
+#include "config/check.h"
+#include "config/placement.h"
+#include "config/write.h"
 #include "plan.h"
 
 #define MIB 1048576.0

@@ -18,6 +18,7 @@
 #include "commands.h"
 #include "common/ctl.h"
 #include "common/measure.h"
+#include "config/check.h"
 
 #define MIB 1048576.0
 #define SECONDS 10.0 /* a place, unless told otherwise */

@@ -16,6 +16,7 @@
 #include "common/ending.h"
 #include "common/nodes.h"
 #include "common/signals.h"
+#include "instance/make.h"
 #include "trace.h"
 #include <tierbench/program.h>
 

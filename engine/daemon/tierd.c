@@ -24,7 +24,11 @@
 
 #include "base/private_files.h"
 #include "base/report.h"
+#include "config/check.h"
+#include "instance/background.h"
+#include "instance/drain.h"
 #include "instance/instance.h"
+#include "instance/make.h"
 #include "owner.h"
 
 #define LOOK_MS 50 /* between looks for clients, */

@@ -20,6 +20,7 @@
 
 #include "base/remove_tree.h"
 #include "instance/instance.h"
+#include "instance/make.h"
 #include "region/handle.h"
 
 struct fixture {

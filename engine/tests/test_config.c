@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "config/placement.h"
+#include "config/write.h"
 #include "region/layout.h"
 
 #define PFS "pfs: {path: /tmp/tb-pfs}\n"

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/model.h"
 #include "config/config.h"
 #include "sim.h"
 

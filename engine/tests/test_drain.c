@@ -11,6 +11,8 @@
 #include "file/claim.h"
 #include "file/file.h"
 #include "flush/flush.h"
+#include "instance/drain.h"
+#include "instance/recover.h"
 #include "io/io_layer.h"
 #include "layer/descriptions.h"
 

@@ -13,6 +13,7 @@
 #include "buffer/invariants.h"
 #include "buffer/map.h"
 #include "buffer/of_file.h"
+#include "instance/drain.h"
 #include "instance/stats.h"
 #include "region/clients.h"
 #include "region/counters.h"

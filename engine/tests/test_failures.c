@@ -8,6 +8,8 @@
 #include <errno.h>
 
 #include "base/report.h"
+#include "instance/drain.h"
+#include "instance/recover.h"
 #include "io/io_layer.h"
 
 #define BYTES 400000u

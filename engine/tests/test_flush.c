@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "instance/background.h"
 #include "io/io_layer.h"
 
 #define BLOCK 4096u

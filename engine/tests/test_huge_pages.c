@@ -1,4 +1,5 @@
 /* A region on huge pages, where this system has any: else the test is skipped, and says so. */
+#include "config/check.h"
 #include "fixture.h"
 
 #include <mntent.h>

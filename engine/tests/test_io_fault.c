@@ -16,6 +16,7 @@
 
 #include "chain/chain.h"
 #include "chain/fault.h"
+#include "chain/fault_parse.h"
 
 static char folder[] = "/tmp/tierbench-fault-XXXXXX";
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chain/model.h"
 #include "sim.h"
 
 #define MS UINT64_C(1000000)

@@ -10,6 +10,8 @@
 #include "buffer/invariants.h"
 #include "buffer/map.h"
 #include "buffer/of_file.h"
+#include "instance/background.h"
+#include "instance/drain.h"
 #include "instance/stats.h"
 #include "io/io_layer.h"
 #include "layer/descriptions.h"

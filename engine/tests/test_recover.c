@@ -12,8 +12,9 @@
 #include <xxhash.h>
 
 #include "base/report.h"
-#include "layer/repair.h"
+#include "instance/recover.h"
 #include "journal/journal.h"
+#include "layer/repair.h"
 
 #define BYTES 300000
 

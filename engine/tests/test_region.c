@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "instance/make.h"
+#include "instance/recover.h"
 #include "region/region_file.h"
 
 #define PAGE (2u << 20)

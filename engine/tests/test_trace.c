@@ -15,7 +15,9 @@
 
 #include "base/remove_tree.h"
 #include "trace/clock.h"
+#include "trace/id.h"
 #include "trace/records.h"
+#include "trace/settle.h"
 
 static char folder[] = "/tmp/tb-test-trace.XXXXXX";
 static struct tb_trace_job job;

@@ -4,6 +4,7 @@
  */
 #include "base/report.h"
 #include "fixture.h"
+#include "instance/recover.h"
 
 #include <errno.h>
 #include <glob.h>

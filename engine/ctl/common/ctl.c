@@ -1,5 +1,7 @@
 #include "base/report.h"
 #include "common/ctl.h"
+#include "instance/attach.h"
+#include "instance/drain.h"
 #include "io/process.h"
 #include "region/clients.h"
 

@@ -3,6 +3,8 @@
 
 #include "base/report.h"
 #include "common/ctl.h"
+#include "config/placement.h"
+#include "instance/stats.h"
 #include "io/process.h"
 
 #define MIB (1024.0 * 1024.0)

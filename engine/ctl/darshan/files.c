@@ -16,6 +16,7 @@
 
 #include "trace.h"
 #include "trace/records.h"
+#include "trace/settle.h"
 
 /* What a killed process left is believed as far as it makes sense. */
 static bool makes_sense(const struct tb_trace_file *f, enum tb_trace_side side)

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "chain/fault.h"
+#include "chain/fault_parse.h"
+#include "chain/model.h"
 #include "chain/trace.h"
 #include "chain/undo.h"
 

@@ -23,10 +23,6 @@ struct tb_device_clock {
 
 enum tb_charge { TB_CHARGE_READ, TB_CHARGE_WRITE, TB_CHARGE_SYNC, TB_CHARGE_OPEN, TB_CHARGE_METADATA };
 
-/* A layer over `next`.  `device` and `clock` must outlive it.  NULL: no memory. */
-struct tb_io *tb_io_model_new(const struct tb_device *device, struct tb_device_clock *clock, struct tb_io *next);
-void tb_io_model_free(struct tb_io *io);
-
 /*
  * The process models something: the real time of its operations counts from now on.  Before its first operation, or
  * the device's time would come on top of that one's own.  tb_io_model_new does it; memory tiers have no layer.

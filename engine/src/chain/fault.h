@@ -31,9 +31,6 @@ struct tb_fault {
     char path[256]; /* empty: every path */
 };
 
-/* 0, or -EINVAL: `text` is no fault. */
-int tb_fault_parse(const char *text, struct tb_fault *out);
-
 /* A layer over `next`.  NULL: no memory. */
 struct tb_io *tb_io_fault_new(const struct tb_fault *fault, struct tb_io *next);
 void tb_io_fault_free(struct tb_io *io);

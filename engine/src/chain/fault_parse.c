@@ -1,4 +1,6 @@
 /* TB_FAULT's text; see chain/fault.h. */
+#include "chain/fault_parse.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -5,6 +5,8 @@
  * server.  lseek, fstat and dup are local.  A write through a descriptor opened
  * with O_SYNC or O_DSYNC is a write and a sync.
  */
+#include "chain/model.h"
+
 #include "chain/device_clock.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* What a configuration needs of this machine: directories, room, a file system that keeps what it is told. */
+#include "config/check.h"
+
 #include <errno.h>
 #include <linux/magic.h>
 #include <stdio.h>

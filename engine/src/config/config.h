@@ -158,24 +158,12 @@ void tb_config_defaults(struct tb_config *out);
 /* `--mode`: every prefix gets this mode; fsync follows where it must (scratch: none, bypass: pfs). */
 int tb_config_set_mode(struct tb_config *config, const char *mode, struct tb_error *err);
 
-/*
- * Check what the file system says: paths exist and are writable, directory
- * tiers have room for their capacity, `fsync: tier` stands on a file system
- * that is not volatile (unless allow_volatile), /dev/shm or the region's
- * directory holds the region of `region_bytes` (see region/layout.h).
- */
-int tb_config_check_paths(const struct tb_config *config, uint64_t region_bytes, struct tb_error *err);
-
 /* Digest of all that shapes the region; equal configurations have equal digests. */
 uint64_t tb_config_digest(const struct tb_config *config);
 
-const char *tb_policy_name(enum tb_policy policy);
 const char *tb_mode_name(enum tb_mode mode);
 const char *tb_flush_name(enum tb_flush_policy policy);
 const char *tb_fsync_name(enum tb_fsync fsync);
 int tb_mode_parse(const char *text, enum tb_mode *out);
-
-/* Write CONFIG as a YAML tier configuration (import-hermes) to `path`, or to stdout where it is NULL. */
-int tb_config_write(const struct tb_config *config, const char *path, struct tb_error *err);
 
 #endif

@@ -19,4 +19,6 @@ int tb_placement_resolve(struct tb_config *config, struct tb_finding *found);
 /* The policy that Hermes 0.1 calls `name`; -EINVAL for another. */
 int tb_placement_hermes(const char *name, enum tb_policy *out);
 
+const char *tb_policy_name(enum tb_policy policy);
+
 #endif

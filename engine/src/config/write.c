@@ -1,9 +1,12 @@
 /* A configuration as the YAML that tb_config_read reads. */
+#include "config/write.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "config/config.h"
+#include "config/placement.h"
 #include "text/sizes.h"
 
 static void write_tier(FILE *out, const struct tb_config_tier *t)

@@ -3,6 +3,8 @@
  * the watermark asks for, and one that samples the tiers and repairs after dead
  * clients.  Clients never need it: it only takes work off them.
  */
+#include "instance/background.h"
+
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdlib.h>

@@ -5,6 +5,8 @@
  * flushed meanwhile.  Where that process is stopped and stays so, the drain gives
  * up in the end and leaves its waiting threads behind: see instance/instance.h.
  */
+#include "instance/drain.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -24,6 +24,7 @@
 #include "journal/journal.h"
 #include "namespace/deferred.h"
 #include "namespace/shadow.h"
+#include "namespace/shadow_copy.h"
 #include "region/clients.h"
 #include "region/directories.h"
 #include "region/lease.h"

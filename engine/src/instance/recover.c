@@ -3,6 +3,8 @@
  * (processes died, the node did not) knows all that was written and is drained;
  * where it is gone, the journal knows all that was fsynced and is replayed.
  */
+#include "instance/recover.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +19,7 @@
 #include "base/report.h"
 #include "chain/chain.h"
 #include "instance/attach.h"
+#include "instance/drain.h"
 #include "instance/make.h"
 #include "instance/replay.h"
 #include "journal/lost.h"

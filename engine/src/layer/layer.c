@@ -20,6 +20,7 @@
 #include "layer/descriptions.h"
 #include "layer/end.h"
 #include "layer/names.h"
+#include "layer/open.h"
 #include "layer/promise.h"
 #include "layer/write.h"
 #include "region/clients.h"

@@ -2,6 +2,7 @@
 #ifndef TB_LAYER_H
 #define TB_LAYER_H
 
+#include "flush/backing.h"
 #include "region/handle.h"
 
 const struct tb_io_ops *tb_layer_ops(void);
@@ -29,5 +30,8 @@ bool tb_layer_passes_through(tb_engine *e, const struct tb_open *o, int fd);
 bool tb_layer_is_in_kernel(tb_engine *e, struct tb_open *o, int fd);
 /* What is dirty goes to the PFS by the program's own descriptor: the file may have no name any more. */
 int tb_layer_flush_now(tb_engine *e, const struct tb_open *o, int fd);
+
+tb_engine *tb_layer_engine(struct tb_io *io);
+struct tb_target tb_layer_target(tb_engine *e, const struct tb_open *o, int fd);
 
 #endif

@@ -17,11 +17,13 @@
 #include "io/identity.h"
 #include "journal/journal.h"
 #include "layer/end.h"
+#include "layer/layer.h"
 #include "namespace/deferred.h"
 #include "namespace/intent.h"
 #include "namespace/named.h"
 #include "namespace/rename.h"
 #include "namespace/resolve.h"
+#include "namespace/shadow_copy.h"
 #include "tiering/stage.h"
 
 /* The record of what `path` names now, TB_NONE where there is none. */

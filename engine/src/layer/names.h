@@ -7,10 +7,6 @@
 
 #include "layer/data.h"
 
-tb_engine *tb_layer_engine(struct tb_io *io);
-struct tb_target tb_layer_target(tb_engine *e, const struct tb_open *o, int fd);
-
-int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode);
 int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length);
 /* What a program sees of a file's size, `backing` being the backing file's: other nodes may have made that longer. */
 off_t tb_layer_size(const tb_engine *e, uint32_t file, off_t backing);

@@ -2,6 +2,8 @@
  * Opening a file: where its name stands, the record of what was opened, and the
  * description that the descriptor stands for.
  */
+#include "layer/open.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h> /* RENAME_NOREPLACE */
@@ -12,6 +14,7 @@
 #include "io/identity.h"
 #include "layer/descriptions.h"
 #include "layer/end.h"
+#include "layer/layer.h"
 #include "layer/names.h"
 #include "namespace/deferred.h"
 #include "namespace/resolve.h"

@@ -12,6 +12,7 @@
 #include "file/file.h"
 #include "flush/flush.h"
 #include "layer/descriptions.h"
+#include "layer/layer.h"
 #include "layer/names.h"
 
 /* In one store, so that a kill leaves both flags or neither. */

@@ -54,11 +54,6 @@ int tb_shadow_find(tb_engine *e, uint32_t prefix, const char *rest, unsigned use
 /* The place of a name whose directory is known to be real, without a look; false: find it. */
 bool tb_shadow_known(tb_engine *e, uint32_t prefix, const char *rest, struct tb_shadow_name *out);
 
-/* The name of a place in the shadow, or of what a stub's target leads to, as programs know it; false where it is neither. */
-bool tb_shadow_shown(const tb_engine *e, const char *path, char *out, size_t size);
-/* What a symlink's text is when it stands in the shadow, so that the kernel's walk ends where the program's would. */
-void tb_shadow_link_text(const tb_engine *e, const char *text, char *out, size_t size);
-
 /*
  * A directory that this process made holds stubs only where one was renamed into
  * it: where it is known that there is none, removing a name costs no look.
@@ -68,8 +63,5 @@ bool tb_shadow_has_no_stubs(tb_engine *e, const char *path);
 
 /* A symlink was made, or something that is no plain file renamed: what was known of directories is void. */
 void tb_shadow_forget(tb_engine *e);
-
-/* Make the shadow of every scratch prefix: the directory, and a stub for each entry of the PFS's. */
-int tb_shadow_create(tb_engine *e);
 
 #endif

@@ -80,7 +80,4 @@ struct tb_dxt_segment {
     double start, end;
 };
 
-/* The id of a name: Bob Jenkins' 64-bit hash, as Darshan has it, so that logs of both can be compared. */
-uint64_t tb_trace_id(const char *name);
-
 #endif

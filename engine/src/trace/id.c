@@ -2,6 +2,8 @@
  * Ids of names.  Bob Jenkins' public-domain hash of 1997 ("lookup8"), as Darshan
  * uses it: other tools compare and merge logs by these ids.
  */
+#include "trace/id.h"
+
 #include <string.h>
 
 #include "trace/format.h"

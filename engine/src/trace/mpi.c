@@ -1,5 +1,6 @@
 /* Calls of MPI-IO, told by the MPI adapter behind each of them. */
 #include "trace/records.h"
+#include "trace/segments.h"
 
 static const enum tb_mpiio_counter ops[4][2] = {
     [TB_TRACE_MPI_INDEPENDENT] = {MPIIO_INDEP_WRITES, MPIIO_INDEP_READS},

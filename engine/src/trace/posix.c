@@ -4,6 +4,9 @@
  * descriptor's, and an open sets it to 0, also for appending.
  */
 #include "trace/records.h"
+#include "trace/segments.h"
+#include "trace/settle.h"
+#include "trace/streams.h"
 
 #define MEMORY_ALIGNMENT 8
 

@@ -95,8 +95,6 @@ static inline struct tb_trace_chunk *tb_trace_chunk_of(struct tb_trace_file *f, 
 {
     return slot->chunk[access] ? (struct tb_trace_chunk *)(f->segments + slot->chunk[access]) : NULL;
 }
-/* A new one, where that is full; NULL: no room, and a transfer that is counted as left out.  With the record's lock. */
-struct tb_trace_chunk *tb_trace_chunk_more(struct tb_trace *t, enum tb_trace_module module, int number, enum tb_trace_access access);
 
 /* Field by field: a copy of the whole would wait for the fields' stores. */
 static inline void tb_trace_append(struct tb_trace_chunk *c, int64_t offset, int64_t length, struct tb_trace_time time)
@@ -110,12 +108,6 @@ static inline void tb_trace_append(struct tb_trace_chunk *c, int64_t offset, int
     c->count++;
 }
 
-/* The counters of some transfers; of all of a record's that have none yet: trace/settle.c.  With its lock. */
-void tb_trace_count_transfers(struct tb_trace_posix *p, enum tb_trace_access access, const struct tb_dxt_segment *s, uint32_t n);
-void tb_trace_settle(struct tb_trace_file *f, struct tb_trace_posix *p);
-/* As it will be when all is counted. */
-int64_t tb_trace_last_byte(struct tb_trace_file *f, const struct tb_trace_posix *p, enum tb_trace_access access);
-
 /* The record of a descriptor, or -1. */
 static inline int tb_trace_of_fd(const struct tb_trace *t, int fd)
 {
@@ -124,7 +116,6 @@ static inline int tb_trace_of_fd(const struct tb_trace *t, int fd)
 }
 #define TB_TRACE_NOT_RECORDED ((int)TB_TRACE_FILES) /* instead of a number: looked at, and without one */
 void tb_trace_set_fd(struct tb_trace *t, int fd, int number);
-int tb_trace_stream_number(const struct tb_trace *t, const void *stream);
 /* A child by fork: what it has open goes on in records of its own file. */
 void tb_trace_adopt(struct tb_trace *t, struct tb_trace_file *parent);
 

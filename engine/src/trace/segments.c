@@ -3,6 +3,8 @@
  * each twice as large as the one before, so that a file of three transfers costs
  * little and one of a million costs a chunk every 2048.
  */
+#include "trace/segments.h"
+
 #include "trace/records.h"
 
 #define FIRST_ROOM 16u

@@ -5,6 +5,8 @@
  * process had not, however that ended.  A transfer whose segment doesn't fit is counted
  * at once.
  */
+#include "trace/settle.h"
+
 #include "trace/records.h"
 
 /* Where an access of each kind counts. */

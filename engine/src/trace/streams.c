@@ -5,6 +5,8 @@
  * Streams are looked up without a lock: a place in the table goes from free to a
  * stream and from a stream to left, and is searched past when left.
  */
+#include "trace/streams.h"
+
 #include "trace/records.h"
 
 #define LEFT ((const void *)1)

@@ -12,6 +12,7 @@
 
 #include "base/kill_point.h"
 #include "buffer/invariants.h"
+#include "instance/drain.h"
 #include "layer/repair.h"
 
 #define LONGEST (4u << 20)

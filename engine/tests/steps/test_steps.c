@@ -20,6 +20,8 @@
 #include "file/claim.h"
 #include "file/file.h"
 #include "flush/flush.h"
+#include "instance/drain.h"
+#include "instance/recover.h"
 #include "layer/repair.h"
 #include "script.h"
 

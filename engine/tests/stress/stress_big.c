@@ -4,6 +4,7 @@
  * gets the same calls by libc alone: results, errors, sizes and, after the
  * drain, bytes must be the same.
  */
+#include "instance/drain.h"
 #include "stress.h"
 
 #define BLOCK 3000u

@@ -9,6 +9,8 @@
 
 #include "file/claim.h"
 #include "file/file.h"
+#include "instance/attach.h"
+#include "instance/drain.h"
 #include "layer/descriptions.h"
 #include "layer/repair.h"
 

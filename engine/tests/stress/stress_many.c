@@ -3,6 +3,7 @@
  * drained, unlinked; then nothing is left in use.  As many descriptors as a
  * process of 1,024 may have; more files than max_files, which pass through.
  */
+#include "instance/drain.h"
 #include "stress.h"
 
 #include <sys/resource.h>

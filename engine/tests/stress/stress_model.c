@@ -12,6 +12,8 @@
 
 #include "buffer/heat.h"
 #include "buffer/of_file.h"
+#include "instance/background.h"
+#include "instance/drain.h"
 #include "layer/descriptions.h"
 #include "tiering/move.h"
 

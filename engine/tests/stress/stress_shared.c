@@ -10,6 +10,8 @@
  * whole or a hole at any time, and what lies behind the end is gone for good:
  * when all is quiet and the file is made longer, it holds zeros there.
  */
+#include "instance/background.h"
+#include "instance/drain.h"
 #include "stress.h"
 
 #define RANKS 6

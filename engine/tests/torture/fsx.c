@@ -23,6 +23,9 @@
 #include <signal.h>
 
 #include "file/file.h"
+#include "instance/background.h"
+#include "instance/drain.h"
+#include "instance/make.h"
 #include "layer/repair.h"
 
 #define GROWING 3

@@ -1,0 +1,17 @@
+/*
+ * Whether what a configuration names is there, and as it has to be.
+ */
+#ifndef TB_CONFIG_CHECK_H
+#define TB_CONFIG_CHECK_H
+
+#include "config/config.h"
+
+/*
+ * Check what the file system says: paths exist and are writable, directory
+ * tiers have room for their capacity, `fsync: tier` stands on a file system
+ * that is not volatile (unless allow_volatile), /dev/shm or the region's
+ * directory holds the region of `region_bytes` (see region/layout.h).
+ */
+int tb_config_check_paths(const struct tb_config *config, uint64_t region_bytes, struct tb_error *err);
+
+#endif
