@@ -10,9 +10,10 @@
 #include "commands.h"
 #include "common/ctl.h"
 #include "common/ending.h"
+#include "common/show.h"
 #include "config/placement.h"
 #include "instance/make.h"
-#include "instance/recover.h"
+#include "recovery/recover.h"
 #include "watch.h"
 
 #define MAX_INSTANCES 64

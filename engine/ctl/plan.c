@@ -11,7 +11,7 @@
 #include "config/check.h"
 #include "config/placement.h"
 #include "config/write.h"
-#include "plan.h"
+#include "plan_svg.h"
 
 #define MIB 1048576.0
 

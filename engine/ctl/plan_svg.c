@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/ctl.h"
-#include "plan.h"
+#include "plan_svg.h"
 
 #define LEFT 120.0
 #define WIDTH 900.0

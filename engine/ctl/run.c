@@ -15,9 +15,10 @@
 #include "common/ctl.h"
 #include "common/ending.h"
 #include "common/nodes.h"
+#include "common/show.h"
 #include "common/signals.h"
+#include "darshan/trace.h"
 #include "instance/make.h"
-#include "trace.h"
 #include <tierbench/program.h>
 
 static const char usage[] = "usage: tierctl run -c CONFIG [-c FRAGMENT] [--mode MODE] [--trace OUT.darshan] [--stats OUT.json] [--keep] -- CMD...\n"

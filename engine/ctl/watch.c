@@ -6,6 +6,7 @@
  * its width, so that what was printed before stays on the screen.
  */
 #include "base/report.h"
+#include "common/show.h"
 #include "instance/stats.h"
 #include "watch.h"
 

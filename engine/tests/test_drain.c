@@ -12,7 +12,7 @@
 #include "file/file.h"
 #include "flush/flush.h"
 #include "instance/drain.h"
-#include "instance/recover.h"
+#include "recovery/recover.h"
 #include "io/io_layer.h"
 #include "layer/descriptions.h"
 

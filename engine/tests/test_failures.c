@@ -9,7 +9,7 @@
 
 #include "base/report.h"
 #include "instance/drain.h"
-#include "instance/recover.h"
+#include "recovery/recover.h"
 #include "io/io_layer.h"
 
 #define BYTES 400000u

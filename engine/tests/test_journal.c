@@ -10,7 +10,7 @@
 #include "base/report.h"
 #include "file/file.h"
 #include "flush/flush.h"
-#include "instance/recover.h"
+#include "recovery/recover.h"
 #include "journal/read.h"
 #include "layer/descriptions.h"
 #include "region/directories.h"

@@ -12,7 +12,7 @@
 #include <xxhash.h>
 
 #include "base/report.h"
-#include "instance/recover.h"
+#include "recovery/recover.h"
 #include "journal/journal.h"
 #include "layer/repair.h"
 

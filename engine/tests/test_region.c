@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "instance/make.h"
-#include "instance/recover.h"
+#include "recovery/recover.h"
 #include "region/region_file.h"
 
 #define PAGE (2u << 20)

@@ -4,7 +4,7 @@
  */
 #include "base/report.h"
 #include "fixture.h"
-#include "instance/recover.h"
+#include "recovery/recover.h"
 
 #include <errno.h>
 #include <glob.h>

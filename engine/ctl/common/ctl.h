@@ -55,10 +55,4 @@ void ctl_progress(void *arg, const char *what, uint64_t done, uint64_t total);
 /* A tb_wait_listener: one line after 1, 2, 4, 8 ... seconds of a wait for another process. */
 void ctl_say_wait(void *arg, int pid, double seconds);
 
-/* Tiers, PFS, counters, errors and samples of an instance. */
-json_t *ctl_instance_json(tb_engine *engine, bool samples);
-/* Who waits for whom, a line each. */
-void ctl_print_waits(tb_engine *engine, FILE *out);
-void ctl_print_tiers(tb_engine *engine, FILE *out);
-
 #endif

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/ending.h"
+#include "common/show.h"
 
 static uint64_t dirty_bytes(tb_engine *e)
 {

@@ -1,4 +1,6 @@
 /* An instance as JSON and as a table: the same numbers either way. */
+#include "common/show.h"
+
 #include <string.h>
 
 #include "base/report.h"

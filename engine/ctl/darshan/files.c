@@ -5,6 +5,8 @@
  * touched a file of ours; beside an MPI job, whose launchers do I/O of their own,
  * only the latter count.  On the storage side the daemon and tierctl are among them.
  */
+#include "darshan/files.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "trace.h"
 #include "trace/records.h"
 #include "trace/settle.h"
 

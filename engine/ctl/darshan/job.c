@@ -1,4 +1,7 @@
 /* The folder of a trace and what it tells the processes: the clock, the mounts, what is always recorded. */
+#include "darshan/job.h"
+#include "darshan/site.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -10,7 +13,6 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "trace.h"
 
 #define SUFFIX ".darshan"
 #define CALIBRATION_NS 10000000u

@@ -6,12 +6,14 @@
  * How a counter of two records becomes one is the same for every module but for
  * where it stands: a table says so.
  */
+#include "darshan/records.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "darshan/files.h"
 #include "darshan/log.h"
-#include "trace.h"
 
 #define TALLY 4096 /* sizes or strides of a file that are told apart across all its ranks */
 #define NONE (-1)

@@ -1,9 +1,11 @@
 /* Transfers with their times: what each rank did to each file, writes first, each in order of time. */
+#include "darshan/segments.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "darshan/files.h"
 #include "darshan/log.h"
-#include "trace.h"
 
 struct piece {
     uint64_t id;

@@ -10,6 +10,7 @@
 #ifndef TB_PLACEMENT_H
 #define TB_PLACEMENT_H
 
+#include "placement/hot_data.h"
 #include "region/handle.h"
 
 #define TB_MAX_PARTS 16u
@@ -51,8 +52,6 @@ void tb_place(tb_engine *e, const struct tb_place_request *request, struct tb_pl
 
 bool tb_place_together(const tb_engine *e);
 
-/* Note an access to the file's bytes; counted by hot-data only. */
-void tb_place_count_access(tb_engine *e, uint32_t file);
 static inline void tb_place_note_access(tb_engine *e, uint32_t file)
 {
     if (e->header->config.placement.policy == TB_POLICY_HOT_DATA)

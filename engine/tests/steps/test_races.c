@@ -18,7 +18,7 @@
 #include "buffer/of_file.h"
 #include "file/file.h"
 #include "flush/flush.h"
-#include "instance/recover.h"
+#include "recovery/recover.h"
 #include "layer/descriptions.h"
 #include "tiering/move.h"
 

@@ -21,7 +21,7 @@
 #include "file/file.h"
 #include "flush/flush.h"
 #include "instance/drain.h"
-#include "instance/recover.h"
+#include "recovery/recover.h"
 #include "layer/repair.h"
 #include "script.h"
 

@@ -5,6 +5,8 @@
  * others are OUT.2.darshan and so on.  Where it leaves none, ours is written, which
  * is loaded behind it for that.
  */
+#include "darshan/site.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +16,6 @@
 #include <zlib.h>
 
 #include "darshan/log.h"
-#include "trace.h"
 
 #define LOGS 256
 

@@ -1,4 +1,4 @@
-#include "instance/replay.h"
+#include "recovery/replay.h"
 
 #include <errno.h>
 #include <fcntl.h>

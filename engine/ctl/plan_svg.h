@@ -1,6 +1,6 @@
 /* The picture of a plan: tiers, slabs and buffers to scale. */
-#ifndef TB_PLAN_H
-#define TB_PLAN_H
+#ifndef TB_CTL_PLAN_SVG_H
+#define TB_CTL_PLAN_SVG_H
 
 #include "region/layout.h"
 

@@ -1,5 +1,5 @@
 /* The logs of a traced run, behind everything it did. */
-#include "trace.h"
+#include "darshan/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,11 @@
 #include <unistd.h>
 
 #include "base/remove_tree.h"
+#include "darshan/files.h"
 #include "darshan/log.h"
+#include "darshan/records.h"
+#include "darshan/segments.h"
+#include "darshan/site.h"
 
 #define JOB_BYTES 4096 /* of the job's record with command and mounts; readers have no more room */
 

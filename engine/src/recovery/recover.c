@@ -3,7 +3,7 @@
  * (processes died, the node did not) knows all that was written and is drained;
  * where it is gone, the journal knows all that was fsynced and is replayed.
  */
-#include "instance/recover.h"
+#include "recovery/recover.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "instance/attach.h"
 #include "instance/drain.h"
 #include "instance/make.h"
-#include "instance/replay.h"
+#include "recovery/replay.h"
 #include "journal/lost.h"
 #include "namespace/deferred.h"
 #include "region/directories.h"
