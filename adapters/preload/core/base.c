@@ -4,6 +4,8 @@
  * is called with one while this thread is in the engine was called by a signal
  * handler that could not wait (core/signal.c): it is refused.
  */
+#include "core/base.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>

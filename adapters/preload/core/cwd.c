@@ -6,6 +6,8 @@
  * directory that somebody renames past the adapter keeps its old name here; it
  * matters only where it moves across the border of a managed prefix.
  */
+#include "core/cwd.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,6 +11,8 @@
  * Limits: what the processor raises (a wrong pointer) can't wait, nor can a
  * handler that is installed by system call; their I/O is refused inside: EDEADLK.
  */
+#include "core/signal.h"
+
 #include <signal.h>
 #include <sys/syscall.h>
 #include <ucontext.h>

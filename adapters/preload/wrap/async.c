@@ -7,6 +7,8 @@
  * Limit: a ring that is set up by a system call of the program's own (liburing
  * linked statically) is not seen either.
  */
+#include "wrap/async.h"
+
 #include <aio.h>
 #include <dlfcn.h>
 #include <linux/aio_abi.h>
@@ -52,8 +54,6 @@ long tb_io_submit(long context, long n, struct iocb **list)
             return -1;
     return REAL(syscall)(SYS_io_submit, context, n, list);
 }
-
-_Atomic bool tb_has_ring;
 
 int tb_ring_begins(void)
 {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/adapter.h"
+#include "core/cwd.h"
 
 /* Of a stream whose directory has names that wait. */
 struct waiting {

@@ -2,6 +2,8 @@
  * Locks.  They are the kernel's, on the backing file; here its marks are made (core/record_locks.h), and a range that counts
  * from the offset or from the end is said from the start: the kernel knows neither of a buffered file.
  */
+#include "wrap/locks.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 

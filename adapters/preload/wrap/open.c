@@ -1,4 +1,6 @@
 /* Descriptors: made, copied, closed. */
+#include "wrap/open.h"
+
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +13,7 @@
 
 #include "core/adapter.h"
 #include "core/record_locks.h"
+#include "wrap/locks.h"
 
 /* A nameless file is nobody else's, and a directory has no bytes: libc's. */
 static int open_at(int dirfd, const char *path, int flags, mode_t mode)

@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "core/adapter.h"
+#include "wrap/async.h"
+#include "wrap/open.h"
 
 static int open_kernel(int dirfd, const char *path, const struct open_how *how, size_t size)
 {

@@ -1,0 +1,169 @@
+/*
+ * This process and its instance: attaching before main, going on after fork, and ending where
+ * going on past the buffers would read or write wrong bytes.
+ */
+#include "core/attach.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/adapter.h"
+#include "core/base.h"
+#include "core/cwd.h"
+#include "core/record_locks.h"
+
+#define RECOVERY_LOOKS 1500 /* half a minute: */
+#define RECOVERY_LOOK_NS 20000000
+
+_Thread_local int tb_inside __attribute__((tls_model("initial-exec")));
+
+static _Atomic(tb_engine *) engine;
+static tb_engine *foreign; /* what this process may not use, and who its parent could: adapter.h */
+static _Atomic int state; /* 0 not tried, 1 trying, 2 attached, 3 none */
+
+void *tb_real(const char *name)
+{
+    void *f = dlsym(RTLD_NEXT, name);
+    if (!f)
+        abort(); /* a libc without a function we wrap is not the one we were built for */
+    return f;
+}
+
+/* Inside until the fork is made: a signal handler's own fork would wait for this one. */
+static void before_fork(void)
+{
+    tb_enter();
+    if (engine)
+        tb_engine_atfork_prepare(engine);
+    tb_locks_before_fork();
+}
+
+static void in_parent(void)
+{
+    tb_locks_in_parent();
+    if (engine)
+        tb_engine_atfork_parent(engine);
+    tb_leave();
+}
+
+/* A child in another PID namespace: what it inherited is coherent and the kernel's alone, and it has no engine from here on. */
+static void become_foreign(void)
+{
+    foreign = engine;
+    engine = NULL;
+    state = 3;
+    tb_fds_forget();
+}
+
+static void in_child(void)
+{
+    tb_locks_in_child();
+    if (engine)
+        tb_engine_atfork_child(engine);
+    if (engine && tb_engine_is_foreign(engine))
+        become_foreign();
+    tb_cwd_reset();
+    tb_leave();
+}
+
+static void say(const char *format, ...)
+{
+    char text[PATH_MAX + 256];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (n < 0 || REAL(write)(STDERR_FILENO, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1) < 0)
+        errno = 0; /* nobody listens */
+}
+
+/* Of the instance that was named, or of none that was found. */
+static const char *reason(int rc, bool found)
+{
+    if (found)
+        return tb_engine_refusal();
+    return rc == -ENOTUNIQ ? "several run with this configuration: name one by TIERBENCH_INSTANCE"
+         : rc == -ENOENT   ? "no such instance runs"
+                           : strerror(-rc);
+}
+
+void tb_end_program(const char *what, const char *why)
+{
+    say("tierbench: %s cannot be used (%s): this program ends, for without the buffers it would read old bytes\n", what, why);
+    _exit(2);
+}
+
+/* A recovery takes a moment; then the instance is gone, or can be used again. */
+static int attach_to(const char *name, tb_engine **e)
+{
+    char what[80];
+    int rc = tb_engine_attach(name, tb_base(), e);
+    for (int look = 0; rc == -EBUSY && look < RECOVERY_LOOKS; look++) {
+        nanosleep(&(struct timespec){0, RECOVERY_LOOK_NS}, NULL);
+        rc = tb_engine_attach(name, tb_base(), e);
+    }
+    snprintf(what, sizeof(what), "instance %s", name);
+    if (rc == -EBUSY || rc == -EXDEV || rc == -EREMOTE || rc == -EOWNERDEAD || rc == -ENODEV)
+        tb_end_program(what, tb_engine_refusal());
+    return rc;
+}
+
+static void attach(void)
+{
+    char name[64] = "?";
+    tb_engine *e = NULL;
+    /* A program that gained rights takes no instance from whom it gained them. */
+    const char *given = secure_getenv("TIERBENCH_INSTANCE"), *config = secure_getenv("TIERBENCH_CONFIG");
+    given = given && *given ? given : NULL;
+    config = config && *config ? config : secure_getenv("HERMES_CONF");
+    if (!given && !(config && *config)) {
+        state = 3;
+        return;
+    }
+    int rc = tb_engine_find(name, sizeof(name));
+    bool found = !rc;
+    if (found)
+        rc = attach_to(name, &e);
+    if (rc)
+        say("tierbench: instance %s cannot be used (%s): I/O passes through unbuffered\n", given ? given : config, reason(rc, found));
+    if (e && tb_engine_config_changed(e))
+        say("tierbench: the configuration changed after instance %s had started: it goes on with the old one\n", name);
+    engine = e;
+    if (e)
+        tb_locks_adopt();
+    if (e)
+        pthread_atfork(before_fork, in_parent, in_child);
+    state = e ? 2 : 3;
+}
+
+tb_engine *tb_adapter_engine(void)
+{
+    int untried = 0;
+    if (state >= 2)
+        return engine;
+    if (!atomic_compare_exchange_strong(&state, &untried, 1))
+        return NULL; /* another thread attaches: its first file is not yet managed */
+    int saved = errno;
+    tb_enter();
+    attach();
+    tb_leave();
+    errno = saved;
+    return engine;
+}
+
+tb_engine *tb_adapter_foreign(void)
+{
+    return foreign;
+}
+
+/* Attached before main, while there is one thread, so that no open misses it. */
+static __attribute__((constructor)) void attach_early(void)
+{
+    tb_adapter_engine();
+}

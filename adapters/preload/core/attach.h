@@ -1,0 +1,13 @@
+#ifndef TB_PRELOAD_ATTACH_H
+#define TB_PRELOAD_ATTACH_H
+
+#include <tierbench/engine.h>
+
+/* The engine, attached on first use; NULL where this process has none. */
+tb_engine *tb_adapter_engine(void);
+/* What this process may not use although its parent could: it was forked into another PID namespace.  NULL: it was not. */
+tb_engine *tb_adapter_foreign(void);
+/* Past the buffers of an instance that lives the program would read old bytes, and write what is written over: says so and ends it. */
+_Noreturn void tb_end_program(const char *what, const char *why);
+
+#endif

@@ -1,0 +1,9 @@
+#ifndef TB_PRELOAD_BASE_H
+#define TB_PRELOAD_BASE_H
+
+#include <tierbench/io.h>
+
+/* The base layer of every chain: libc past the wrappers. */
+struct tb_io *tb_base(void);
+
+#endif

@@ -1,0 +1,226 @@
+#include "core/paths.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/adapter.h"
+#include "core/cwd.h"
+
+/* "." or "..", or nothing between two slashes. */
+static bool is_dots_or_empty(const char *part)
+{
+    size_t dots = part[0] != '.' ? 0 : part[1] != '.' ? 1 : 2;
+    return part[dots] == '/' || part[dots] == 0;
+}
+
+static bool is_plain(const char *path)
+{
+    for (const char *p = path; (p = strchr(p, '/')); p++)
+        if (is_dots_or_empty(p + 1))
+            return false;
+    return true;
+}
+
+/* Without ".", ".." and double slashes, as the name says. */
+static bool normalise(const char *base, const char *path, char *out)
+{
+    size_t n = 0;
+    for (int part = 0; part < 2; part++)
+        for (const char *p = part ? path : base; *p;) {
+            size_t length = strcspn(p, "/");
+            if (length == 2 && p[0] == '.' && p[1] == '.')
+                while (n && out[--n] != '/')
+                    ;
+            else if (length && !(length == 1 && p[0] == '.')) {
+                if (n + length + 2 > PATH_MAX)
+                    return false;
+                out[n++] = '/';
+                memcpy(out + n, p, length);
+                n += length;
+            }
+            p += length + (p[length] == '/');
+        }
+    if (n == 0)
+        out[n++] = '/';
+    out[n] = 0;
+    return true;
+}
+
+/* The path behind its last "..", or itself. */
+static const char *behind_parents(const char *path)
+{
+    const char *behind = path;
+    for (const char *p = path; *p;) {
+        size_t length = strcspn(p, "/");
+        bool parent = length == 2 && p[0] == '.' && p[1] == '.';
+        p += length + (p[length] == '/');
+        if (parent)
+            behind = p;
+    }
+    return behind;
+}
+
+static const char *first_parent(const char *path)
+{
+    while (strncmp(path, "..", 2) != 0 || (path[2] && path[2] != '/')) {
+        path += strcspn(path, "/");
+        path += strspn(path, "/");
+    }
+    return path;
+}
+
+static bool is_scratch(tb_engine *e, const char *name)
+{
+    enum tb_mode mode;
+    return tb_engine_route(e, name, &mode) && mode == TB_MODE_SCRATCH;
+}
+
+/* A path that turns back inside a scratch prefix: the engine walks it as it is. */
+static bool is_walked(tb_engine *e, const char *base, const char *path, char *out)
+{
+    char head[PATH_MAX];
+    const char *turn = first_parent(path);
+    if ((size_t)(turn - path) >= sizeof(head))
+        return false;
+    memcpy(head, path, (size_t)(turn - path));
+    head[turn - path] = 0;
+    if (!normalise(base, head, out) || !is_scratch(e, out))
+        return false;
+    size_t n = strlen(out);
+    return (size_t)snprintf(out + n, PATH_MAX - n, "/%s", turn) < PATH_MAX - n;
+}
+
+/* Of a plain name, which most are. */
+static bool join(const char *base, const char *path, char *out)
+{
+    size_t n = strlen(base), length = strlen(path) + 1, slash = base[n - 1] != '/';
+    if (n + slash + length > PATH_MAX)
+        return false;
+    memcpy(out, base, n);
+    out[n] = '/';
+    memcpy(out + n + slash, path, length);
+    return true;
+}
+
+/* NULL: it cannot be said.  What ".." means behind a symlink is the file system's to say, where it has the directory. */
+static const char *absolute(tb_engine *e, int dirfd, const char *path, char *out)
+{
+    char base[PATH_MAX], joined[2 * PATH_MAX];
+    base[0] = 0;
+    if (path[0] != '/' && !tb_directory_name(e, dirfd, base))
+        return NULL;
+    if (path[0] != '/' && !is_dots_or_empty(path) && is_plain(path))
+        return join(base, path, out) ? out : NULL;
+    const char *behind = behind_parents(path);
+    if (behind != path && is_walked(e, base, path, out))
+        return out;
+    if (behind != path) {
+        snprintf(joined, sizeof(joined), "%s/%.*s", base, (int)(behind - path), path);
+        if (REAL(realpath)(joined, base))
+            path = behind;
+    }
+    return normalise(base, path, out) ? out : NULL;
+}
+
+/* Of a directory alone: what "name/" and "name/." say. */
+static const char *tail_of(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 1 && path[n - 1] == '/' ? "/" : n > 1 && path[n - 1] == '.' && path[n - 2] == '/' ? "/." : "";
+}
+
+/* What the kernel answers to "name/" where it is no directory is for it to say. */
+static bool is_left_to_kernel(const char *asked, const char *name)
+{
+    struct stat st;
+    return *tail_of(asked) && REAL(lstat)(name, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+/* Some pointers can't be to a string, and are the kernel's to refuse: those near zero, and in its own half. */
+static bool is_string(const char *path)
+{
+    return (intptr_t)path >= 4096 && *path;
+}
+
+bool tb_path_name(int dirfd, const char *path, char *out)
+{
+    tb_engine *e = tb_adapter_engine();
+    return e && is_string(path) && absolute(e, dirfd, path, out);
+}
+
+/* In scratch mode the engine hears all of what was asked; else the name alone, where the kernel has nothing to say. */
+static bool is_served(const char *asked, const char *name, struct tb_path *out)
+{
+    size_t n = strlen(name);
+    if (out->mode != TB_MODE_SCRATCH)
+        return n < TB_PATH_MAX && (name == asked || !is_left_to_kernel(asked, name)); /* longer: passes through */
+    if (name == asked || n + 3 > PATH_MAX)
+        return name == asked;
+    strcpy(out->path + n, tail_of(asked));
+    return true;
+}
+
+bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
+{
+    if (tb_inside || !is_string(path))
+        return false;
+    tb_engine *e = tb_adapter_foreign() ? tb_adapter_foreign() : tb_adapter_engine();
+    if (!e)
+        return false;
+    int saved = errno;
+    tb_enter();
+    const char *name = path[0] == '/' && is_plain(path) ? path : absolute(e, dirfd, path, out->path);
+    if (name && tb_engine_shown(e, name, out->path, PATH_MAX))
+        name = out->path; /* somebody was told of the shadow */
+    bool found = name && (out->io = tb_engine_route(e, name, &out->mode)) && is_served(path, name, out);
+    if (found && name == path)
+        strcpy(out->path, path);
+    if (found && tb_adapter_foreign() && out->mode != TB_MODE_BYPASS)
+        tb_end_program(path, "its instance runs in another PID namespace");
+    tb_leave();
+    errno = saved;
+    return found && !tb_adapter_foreign();
+}
+
+bool tb_path_real(int *at, const char **path, unsigned use, struct tb_path *p)
+{
+    if (!tb_path_find(*at, *path, p) || p->mode == TB_MODE_BYPASS)
+        return true;
+    int saved = errno;
+    tb_enter();
+    ssize_t n = tb_engine_translate(tb_adapter_engine(), p->path, use, p->real, PATH_MAX);
+    tb_leave();
+    errno = n < 0 ? (int)-n : saved;
+    if (n >= 0 && (p->mode == TB_MODE_SCRATCH || strcmp(p->real, p->path) != 0)) {
+        *at = AT_FDCWD;
+        *path = p->real;
+    }
+    return n >= 0;
+}
+
+static void with_file(const struct tb_path *p, int (*act)(tb_engine *, int))
+{
+    int saved = errno;
+    struct stat st;
+    int fd = TB_CALL(p->io, stat, p->path, &st, 0) == 0 && S_ISREG(st.st_mode) ? (int)TB_CALL(p->io, open, p->path, O_RDONLY | O_CLOEXEC | TB_IO_OWN, 0) : -1;
+    if (fd >= 0) {
+        tb_enter();
+        act(tb_adapter_engine(), fd);
+        tb_leave();
+        TB_CALL(p->io, close, fd);
+    }
+    errno = saved;
+}
+
+void tb_path_flush(const struct tb_path *p)
+{
+    with_file(p, tb_engine_flush);
+}
+
+void tb_path_coherent(const struct tb_path *p)
+{
+    with_file(p, tb_engine_make_coherent);
+}

@@ -1,0 +1,34 @@
+/*
+ * From the path of a call to a managed path: absolute, without ".." and links that only the kernel may follow.
+ */
+#ifndef TB_PRELOAD_PATHS_H
+#define TB_PRELOAD_PATHS_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include <tierbench/engine.h>
+
+/* A managed path, absolute. */
+struct tb_path {
+    struct tb_io *io;
+    enum tb_mode mode;
+    char path[PATH_MAX];
+    char real[PATH_MAX]; /* room for tb_path_real */
+};
+/* False: not managed, use libc with the caller's own arguments. */
+bool tb_path_find(int dirfd, const char *path, struct tb_path *out);
+/* The absolute name alone, PATH_MAX bytes; false where it can't be said. */
+bool tb_path_name(int dirfd, const char *path, char *out);
+/*
+ * For a call that is no chain operation: what libc is to be given for `use` (enum
+ * tb_name_use) in the place of the caller's directory and name, which stay as
+ * they are where the name stands where it says.  False: errno says why not.
+ */
+bool tb_path_real(int *dirfd, const char **path, unsigned use, struct tb_path *room);
+/* Before something that acts on the backing file by name: its dirty bytes first.  Failures show when it is flushed next. */
+void tb_path_flush(const struct tb_path *path);
+/* Before it goes where the engine can't follow: coherent until the last descriptor of now closes. */
+void tb_path_coherent(const struct tb_path *path);
+
+#endif
