@@ -24,7 +24,7 @@ from common.judged import outputs_of
 from common.rules_case import RuleTest, node_memory, rules_of
 from common.scale import MIB
 from common.twin import device
-from tierbench import io500
+from tierbench.judge import io500
 from tierbench.outputs import parse_mdtest
 
 _ITEMS = re.compile(r"^(\d+) tasks, (\d+) files$", re.MULTILINE)

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tierbench.judge.stats import Interval, ratio
 from tierbench.outputs import read_ior, read_mdtest
-from tierbench.stats import Interval, ratio
 
 ROOT = Path(__file__).resolve().parent.parent
 TOLERANCE = 0.03

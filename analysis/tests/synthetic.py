@@ -11,7 +11,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from tierbench.predict import parse_command, predict
+from tierbench.judge.predict import parse_command, predict
 
 MIB = 1024 * 1024
 RANKS, TRANSFER, BLOCK = 4, MIB, 64 * MIB

@@ -16,8 +16,11 @@ import darshan_logs
 import pytest
 import synthetic
 
-from tierbench import compare, comparison, figures, report, samples, trace
-from tierbench.runs import read_run
+from tierbench import trace
+from tierbench.judge import compare
+from tierbench.pages import comparison_page, figures, report
+from tierbench.runs import samples
+from tierbench.runs.run_folder import read_run
 from tierbench.trace import drawings, page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -134,7 +137,7 @@ def test_pages_in_a_browser(traced_run: Path, width: int, tmp_path: Path) -> Non
 def test_comparison_in_a_browser(width: int, tmp_path: Path) -> None:
     runs = [str(synthetic.build(tmp_path / name, 5, scale=scale)) for name, scale in (("a", 1.0), ("b", 0.8))]
     made = compare.compare(samples.read_all(runs), "run", 0.05, force=False)
-    seen = probe(comparison.as_html(made), tmp_path, width)
+    seen = probe(comparison_page.as_html(made), tmp_path, width)
     assert seen["overflow"] <= 0
     assert not seen["console"] and not seen["broken"] and not seen["requests"]
 

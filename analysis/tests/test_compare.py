@@ -13,9 +13,11 @@ import pytest
 import synthetic
 from scipy import stats as scipy_stats
 
-from tierbench import compare, comparison, history, samples, stats
 from tierbench.cli import main
-from tierbench.runs import RunError
+from tierbench.judge import compare, history, stats
+from tierbench.pages import comparison_page
+from tierbench.runs import samples
+from tierbench.runs.run_folder import RunError
 
 DATA = Path(__file__).parent / "data"
 
@@ -322,6 +324,6 @@ def test_the_page_says_where_both_sides_come_from(tmp_path: Path) -> None:
     for (name, told), commit in zip(result.sides, ("abc", "def"), strict=True):
         assert name == commit and told["commit"] == commit and about.items() <= told.items()
     (tmp_path / "page").mkdir()
-    comparison.write(result, tmp_path / "page")
+    comparison_page.write(result, tmp_path / "page")
     for suffix in ("html", "md"):
         assert "fsync promise" in (tmp_path / "page" / f"comparison.{suffix}").read_text()

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import synthetic
 
-from tierbench import flows
+from tierbench.pages import flows
 
 SECONDS = [0.0, 1.0, 2.0, 4.0]
 NOTHING = [0, 0, 0, 0]

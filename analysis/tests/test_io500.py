@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from tierbench import cli, io500, io500_report, report, rules, searched, stats
-from tierbench.recipes import ROOT, RecipeError
-from tierbench.runs import read_run
-from tierbench.verdict import Row
+from tierbench import cli
+from tierbench.judge import io500, peak_search, stats
+from tierbench.judge.verdict import Row
+from tierbench.pages import io500_report, report
+from tierbench.recipes import rules
+from tierbench.recipes.published import ROOT, RecipeError
+from tierbench.runs.run_folder import read_run
 
 DATA = Path(__file__).parent / "data" / "io500"
 RANKS = 2
@@ -194,12 +197,13 @@ def test_the_fewest_that_reach_the_peak() -> None:
     rows = [_row(f"mdtest-shared-peak-n{n}-create", c) for n, (c, _) in rates.items()]
     rows += [_row(f"mdtest-shared-peak-n{n}-stat", s) for n, (_, s) in rates.items()]
     told = "mdtest-shared-peak on pfs: 4 nodes are the fewest within 5% of the peak of creation (100 op/s)"
-    assert searched.sentences(rows) == [f"{told}: create 96, stat 95 op/s."]
+    assert peak_search.sentences(rows) == [f"{told}: create 96, stat 95 op/s."]
     assert (
-        searched.sentences([_row("mdtest-shared-peak-create", 1), _row("mdtest-shared-node-create", 2)]) == []
+        peak_search.sentences([_row("mdtest-shared-peak-create", 1), _row("mdtest-shared-node-create", 2)])
+        == []
     )
     both = [_row("mdtest-unique-peak-n2-x8-create", 9), _row("mdtest-unique-peak-n2-x16-create", 9)]
-    assert ": 2 nodes, 8 processes a node are the fewest" in searched.sentences(both)[0]
+    assert ": 2 nodes, 8 processes a node are the fewest" in peak_search.sentences(both)[0]
 
 
 # --- recipes from rules ------------------------------------------------------------------------------------

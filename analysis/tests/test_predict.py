@@ -10,7 +10,7 @@ import pytest
 import synthetic
 from synthetic import MIB, RANKS, ROWS, TOTAL, TRANSFER
 
-from tierbench.predict import JOURNAL_SLOT_BYTES, Workload, parse_command, predict
+from tierbench.judge.predict import JOURNAL_SLOT_BYTES, Workload, parse_command, predict
 
 
 class Device:

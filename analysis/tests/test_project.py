@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tierbench import cli
-from tierbench.project import project
+from tierbench.recipes.projection import project
 
 
 def test_the_projection_stands_beside_the_published_points(capsys: pytest.CaptureFixture[str]) -> None:

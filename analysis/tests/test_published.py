@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from tierbench.recipes import ROOT, read_recipes
+from tierbench.recipes.published import ROOT, read_recipes
 
 PUBLISHED = [
     ("cori-lustre-1-posix", "write", "716,886.15 MiB/sec"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tierbench import cli
-from tierbench.recipes import ROOT, RecipeError, read_published, read_recipes
+from tierbench.recipes.published import ROOT, RecipeError, read_published, read_recipes
 
 RECIPES = {r.name: r for r in read_recipes()}
 
@@ -75,7 +75,7 @@ def test_bad_data_is_one_message(
     with pytest.raises(RecipeError, match=words) as caught:
         read_recipes(file.parent, tmp_path / "results" / "published")
     assert "cori.yaml" in str(caught.value)
-    monkeypatch.setattr("tierbench.recipes.ROOT", tmp_path)
+    monkeypatch.setattr("tierbench.recipes.published.ROOT", tmp_path)
     assert cli.main(["recipes"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from tierbench import files, report
+from tierbench.base import atomic_write
 from tierbench.cli import main
-from tierbench.runs import RunError, read_run
+from tierbench.pages import report
+from tierbench.runs.run_folder import RunError, read_run
 
 KEYS = set(
     """test system tiers metric unit direction n values median ci_low ci_high baseline ratio ratio_low
@@ -126,7 +127,7 @@ def test_missing_artefacts_leave_gaps_not_errors(run_folder: Path) -> None:
 
 
 def test_failed_write_leaves_the_old_report_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files.replace_all(tmp_path, {"a": b"old", "b": b"old"})
+    atomic_write.replace_all(tmp_path, {"a": b"old", "b": b"old"})
     written = Path.write_bytes
 
     def full(path: Path, content: bytes) -> int:
@@ -137,7 +138,7 @@ def test_failed_write_leaves_the_old_report_whole(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(RunError, match="No space left on device"):
-        files.replace_all(tmp_path, {"a": b"new", "b": b"new"})
+        atomic_write.replace_all(tmp_path, {"a": b"new", "b": b"new"})
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"a": b"old", "b": b"old"}
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import synthetic
 
-from tierbench import shapes
 from tierbench.cli import main
+from tierbench.runs import shapes
 
 STATS: dict[str, Any] = {"tiers": [{"name": "ram", "bytes_in": 5}], "samples": {"seconds": [0.0, 1.5]}}
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierbench import stats
+from tierbench.judge import stats
 
 POSITIVE = st.lists(st.floats(0.1, 1e6), min_size=1, max_size=12)
 

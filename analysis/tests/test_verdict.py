@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from tierbench.runs import read_run
-from tierbench.verdict import Row, judge, steps
+from tierbench.judge.verdict import Row, judge, steps
+from tierbench.runs.run_folder import read_run
 
 
 def rows_of(run: Path) -> dict[tuple[str, str, str], Row]:

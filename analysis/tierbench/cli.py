@@ -15,23 +15,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tierbench import (
-    __version__,
-    compare,
-    comparison,
-    exports,
-    files,
-    history,
-    history_page,
-    project,
-    recipes,
-    report,
-    rules,
-    samples,
-    tables,
-)
-from tierbench.runs import RunError, find_runs, read_run
-from tierbench.verdict import FAIL
+from tierbench import __version__
+from tierbench.base import atomic_write
+from tierbench.judge import compare, history
+from tierbench.judge.verdict import FAIL
+from tierbench.pages import comparison_page, exports, history_page, report, terminal
+from tierbench.recipes import projection, published, rules
+from tierbench.runs import samples
+from tierbench.runs.run_folder import RunError, find_runs, read_run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         status = options.function(options)
-    except (RunError, recipes.RecipeError) as e:
+    except (RunError, published.RecipeError) as e:
         for line in str(e).split("\n"):
             print(f"tierbench: {line}", file=sys.stderr)
         return 2
@@ -170,10 +161,10 @@ def _compare(options: argparse.Namespace) -> int:
     found = samples.read_all(options.runs)
     result = compare.compare(found, options.by, options.threshold, options.force, options.baseline)
     if options.json:
-        files.replace_all(options.json.parent, {options.json.name: tables.as_json(result)})
-    tables.print_comparison(result, _console())
+        atomic_write.replace_all(options.json.parent, {options.json.name: terminal.as_json(result)})
+    terminal.print_comparison(result, _console())
     if options.output:
-        written = comparison.write(result, options.output)
+        written = comparison_page.write(result, options.output)
         print("\nWritten: " + ", ".join(str(path) for path in written))
     return 1 if result.regressed else 0
 
@@ -184,7 +175,7 @@ def _history(options: argparse.Namespace) -> None:
         raise RunError("results: holds no runs")
     found = history.history(samples.read_all(sources), options.test, options.threshold)
     for series in found:
-        tables.print_series(series, _console())
+        terminal.print_series(series, _console())
     if options.output:
         written = history_page.write(found, options.test, options.output)
         print("\nWritten: " + ", ".join(str(path) for path in written))
@@ -192,28 +183,28 @@ def _history(options: argparse.Namespace) -> None:
 
 def _recipes(options: argparse.Namespace) -> None:
     """The published runs, then those that follow from rules."""
-    published, ruled = recipes.read_recipes(), rules.read_rules()
-    known = [name for r in published for name in (r.system, r.name)]
+    known_runs, ruled = published.read_recipes(), rules.read_rules()
+    known = [name for r in known_runs for name in (r.system, r.name)]
     known += [name for r in ruled for name in (r.suite, r.name)]
     for name in options.names:
         if name not in known:
             allowed = ", ".join(dict.fromkeys(known))
-            raise recipes.RecipeError(f"recipe or system {name!r}; allowed: {allowed}")
+            raise published.RecipeError(f"recipe or system {name!r}; allowed: {allowed}")
     wanted = set(options.names or known)
-    published = [r for r in published if {r.system, r.name} & wanted]
+    known_runs = [r for r in known_runs if {r.system, r.name} & wanted]
     ruled = [r for r in ruled if {r.suite, r.name} & wanted]
     if options.json:
-        print(json.dumps([*map(recipes.as_json, published), *map(rules.as_json, ruled)], indent=1))
+        print(json.dumps([*map(published.as_json, known_runs), *map(rules.as_json, ruled)], indent=1))
     else:
-        tables.print_recipes(published, ruled, _console())
+        terminal.print_recipes(known_runs, ruled, _console())
 
 
 def _project(options: argparse.Namespace) -> None:
-    found = project.project()
+    found = projection.project()
     if options.json:
-        print(json.dumps([project.as_json(p) for p in found], indent=1))
+        print(json.dumps([projection.as_json(p) for p in found], indent=1))
     else:
-        print("\n".join(line for p in found for line in project.sentences(p)))
+        print("\n".join(line for p in found for line in projection.sentences(p)))
 
 
 def _report(options: argparse.Namespace) -> int:

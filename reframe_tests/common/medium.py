@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tierbench.recipes import Recipe
+from tierbench.recipes.published import Recipe
 
 from .scale import MIB, Sizes, size_of
 

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from tierbench.rules import RuleRecipe
+from tierbench.recipes.rules import RuleRecipe
 
 from .scale import Scale
 from .tiers import ScaleError

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from tierbench.recipes import Launch, Recipe
+from tierbench.recipes.published import Launch, Recipe
 
 from .tiers import ROOT, ScaleError, parse_bytes
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from tierbench.recipes import Recipe
+from tierbench.recipes.published import Recipe
 
 from .tiers import ROOT, ScaleError
 

@@ -12,7 +12,7 @@ from common.medium import media_of, too_slow
 from common.room import hog_bytes, memory_bytes, short_of_memory
 from common.scale import acceptance_scale, sizes
 from common.tiers import ScaleError
-from tierbench.recipes import read_recipes
+from tierbench.recipes.published import read_recipes
 
 RECIPES = {r.name: r for r in read_recipes()}
 

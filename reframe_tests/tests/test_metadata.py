@@ -14,8 +14,8 @@ from test_suite import REFRAME, reframe
 from common.rules_scale import RuleSizes, metadata_seconds, rule_sizes
 from common.scale import acceptance_scale
 from common.tiers import ROOT, ScaleError
-from tierbench import io500
-from tierbench.rules import read_rules
+from tierbench.judge import io500
+from tierbench.recipes.rules import read_rules
 
 RECIPES = {r.name: r for r in read_rules()}
 MDTEST = [n for n, r in RECIPES.items() if r.suite == "mdtest"]

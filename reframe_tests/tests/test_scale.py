@@ -15,7 +15,7 @@ from common.judged import measured, outputs_of
 from common.scale import Sizes, acceptance_scale, read_acceptance, segments_of, size_of, sizes, value_of
 from common.tiers import ROOT, ScaleError
 from common.twin import device, slowed
-from tierbench.recipes import Recipe, read_recipes
+from tierbench.recipes.published import Recipe, read_recipes
 
 RECIPES = {r.name: r for r in read_recipes()}
 MEMORY = 16 << 30

@@ -18,7 +18,7 @@ from tierbench.outputs.ranks import (
     read_ior_ranks,
     read_mdtest_ranks,
 )
-from tierbench.outputs.words import OutputError
+from tierbench.outputs.strict_numbers import OutputError
 
 __all__ = [
     "IorOutput",

@@ -7,7 +7,7 @@ from pathlib import Path
 from tierbench.outputs.ior_json import parse_json
 from tierbench.outputs.ior_text import BANNER, parse_csv, parse_text
 from tierbench.outputs.ior_types import IorOutput, IorResult, IorSummary
-from tierbench.outputs.words import OutputError, read_text, refuse
+from tierbench.outputs.strict_numbers import OutputError, read_text, refuse
 
 __all__ = ["IorOutput", "IorResult", "IorSummary", "parse_ior", "read_ior"]
 

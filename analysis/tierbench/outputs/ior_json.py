@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any, NoReturn
 
 from tierbench.outputs.ior_types import OPERATIONS, IorOutput, IorResult, IorSummary, check_summary, result
-from tierbench.outputs.words import OutputError, notices, refuse
+from tierbench.outputs.strict_numbers import OutputError, notices, refuse
 
 _JSON_LINE = re.compile(r'^\s*(?:[\]{}\[,"]|$)')
 _JSON_STRING = re.compile(r'^(?P<head>\s*(?:,\s*)?"[^"]+"\s?:\s*")(?P<value>.*)(?P<tail>"\s*,?\s*)$')

@@ -13,7 +13,7 @@ from tierbench.outputs.ior_types import (
     check_summary,
     result,
 )
-from tierbench.outputs.words import OutputError, natural, notices, optional, real, refuse
+from tierbench.outputs.strict_numbers import OutputError, natural, notices, optional, real, refuse
 
 BANNER = re.compile(r"^(?:IOR-compatible )?(?P<driver>(?:IOR|tb-ior)[- ][0-9][^\s:]*)")
 

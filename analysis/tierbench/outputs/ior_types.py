@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from tierbench.outputs.words import OutputError
+from tierbench.outputs.strict_numbers import OutputError
 
 OPERATIONS = ("write", "read", "remove")
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tierbench.outputs.words import OutputError, notices, read_text, real, refuse
+from tierbench.outputs.strict_numbers import OutputError, notices, read_text, real, refuse
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tierbench.outputs.words import OutputError, natural, read_text, real, refuse
+from tierbench.outputs.strict_numbers import OutputError, natural, read_text, real, refuse
 
 _IOR_HEADING = [
     "access",

@@ -17,10 +17,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from tierbench import paper
-from tierbench.paper import QUIET
+from tierbench.base.text import size
+from tierbench.layout import canvas
+from tierbench.layout.canvas import QUIET
 from tierbench.trace.frames import LONGEST_S, MOMENTS, Traces
-from tierbench.words import size
 
 BINS = 120
 ROWS = 128  # lines of a heat map; more ranks are put together
@@ -120,7 +120,7 @@ def over_time(traces: Traces) -> Figure | None:
     moved = flow(traces)
     if moved is None:
         return None
-    figure = paper.canvas(2.6)
+    figure = canvas.blank(2.6)
     axes = figure.add_subplot()
     middles = (moved.edges_s[:-1] + moved.edges_s[1:]) / 2
     width = np.diff(moved.edges_s)
@@ -158,10 +158,10 @@ def heat_map(traces: Traces) -> Figure | None:
     rates, labels = moved.rates, [int(r) for r in moved.ranks]
     each = -(-len(labels) // ROWS)
     rates = np.add.reduceat(rates, np.arange(0, len(labels), each), axis=0)
-    figure = paper.canvas(min(4.6, 2.1 + 0.055 * len(rates)))
+    figure = canvas.blank(min(4.6, 2.1 + 0.055 * len(rates)))
     grid = figure.add_gridspec(2, 2, width_ratios=(5, 1), height_ratios=(1, 3.2 if len(rates) > 8 else 1.6))
     middle, top, right = (figure.add_subplot(grid[at]) for at in ((1, 0), (0, 0), (1, 1)))
-    shown = paper.heat(middle, rates[::-1], (0, moved.edges_s[-1], -0.5, len(rates) - 0.5))
+    shown = canvas.heat(middle, rates[::-1], (0, moved.edges_s[-1], -0.5, len(rates) - 0.5))
     middles = (moved.edges_s[:-1] + moved.edges_s[1:]) / 2
     top.fill_between(middles, rates.sum(axis=0), step="mid", color=_META, lw=0)
     amounts = np.add.reduceat(moved.both.sum(axis=1), np.arange(0, len(labels), each)) / MIB
@@ -189,7 +189,7 @@ def access_sizes(traces: Traces) -> Figure | None:
     bins = traces.sizes[(traces.sizes["kind"] == "bin") & (traces.sizes["module"] == "POSIX")]
     if not len(bins) or not bins["count"].sum():
         return None
-    figure = paper.canvas(2.4)
+    figure = canvas.blank(2.4)
     axes = figure.add_subplot()
     table = bins.pivot_table(index="low", columns="access", values="count", aggfunc="sum", observed=True)
     at = np.arange(len(table))
@@ -218,7 +218,7 @@ def alignment(traces: Traces) -> Figure | None:
     level = np.zeros(len(offsets), dtype=int)
     for i, step in enumerate(_ALIGNMENTS):
         level[offsets % step == 0] = i
-    figure = paper.canvas(2.0)
+    figure = canvas.blank(2.0)
     axes = figure.add_subplot()
     reading = (segments["access"] == "read").to_numpy()
     for i, (name, colour, mask) in enumerate((("read", _READ, reading), ("write", _WRITE, ~reading))):
@@ -241,7 +241,7 @@ def _counted_alignment(traces: Traces) -> Figure | None:
     if not accesses:
         return None
     unaligned = min(int(files["unaligned"].sum()), accesses)
-    figure = paper.canvas(1.3)
+    figure = canvas.blank(1.3)
     axes = figure.add_subplot()
     axes.barh([1, 0], [accesses - unaligned, unaligned], color=[_META, _WRITE], height=0.6)
     axes.set_yticks([1, 0], ["aligned", "unaligned"])
@@ -258,7 +258,7 @@ def breakdown(traces: Traces) -> Figure | None:
     parts = _flushes_apart(parts.loc[spent[spent > 0.002 * spent.sum()].nlargest(10).index], traces)
     if not len(parts) or not parts.to_numpy().sum() > 0:
         return None
-    figure = paper.canvas(0.27 * len(parts) + 0.95)
+    figure = canvas.blank(0.27 * len(parts) + 0.95)
     axes = figure.add_subplot()
     left = np.zeros(len(parts))
     kinds = (
@@ -302,7 +302,7 @@ def when(traces: Traces) -> Figure | None:
     longest = spans.loc[moved[moved > 0].nlargest(10).index].dropna(how="all").index
     if not len(longest):
         return None
-    figure = paper.canvas(0.3 * len(longest) + 0.95)
+    figure = canvas.blank(0.3 * len(longest) + 0.95)
     axes = figure.add_subplot()
     for i, (name, colour) in enumerate(_PHASES.items()):
         starts, ends = (spans.loc[longest, f"{name}_{end}_s"].to_numpy() for end in ("start", "end"))
@@ -331,7 +331,7 @@ def plain(name: str) -> str:
 
 def draw(drawing: Drawing, traces: Traces) -> Figure | None:
     """The drawing in the report's style."""
-    with mpl.rc_context(paper.STYLE):
+    with mpl.rc_context(canvas.STYLE):
         return drawing.draw(traces)
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tierbench.base.text import size
 from tierbench.trace.frames import Traces
-from tierbench.words import size
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from tierbench.base.text import size
 from tierbench.trace.frames import Traces
-from tierbench.words import size
 
 LEAST_ACCESSES = 100
 LEAST_S = 0.05

@@ -28,7 +28,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tierbench.words import shown
+from tierbench.base.text import shown
 
 SECONDS_PER_LOG = 60
 MEMORY_PER_LOG = 2 << 30  # address space that the child may add while it reads, in bytes

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tierbench.runs import Run
+from tierbench.judge.verdict import Row
+from tierbench.runs.run_folder import Run
 from tierbench.trace import evidence
 from tierbench.trace.findings import Finding, served_by_buffers
 from tierbench.trace.frames import Traces, read
 from tierbench.trace.log import LARGEST_LOG
 from tierbench.trace.page import Section, section
-from tierbench.verdict import Row
 
 
 def sections(run: Run, rows: Sequence[Row]) -> tuple[list[Section], list[str]]:

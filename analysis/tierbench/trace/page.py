@@ -12,14 +12,15 @@ import pandas as pd
 import polars
 from markupsafe import Markup
 
-from tierbench import __version__, paper
-from tierbench.files import replace_all
+from tierbench import __version__
+from tierbench.base.atomic_write import replace_all
+from tierbench.base.text import shown, size
+from tierbench.layout import canvas
 from tierbench.trace import drawings
 from tierbench.trace.drawings import Drawing
 from tierbench.trace.evidence import Evidence
 from tierbench.trace.findings import Finding, Slowest, find, slowest
 from tierbench.trace.frames import Traces
-from tierbench.words import shown, size
 
 MOST_LOGS = 20  # on one page; frames and exports hold them all
 
@@ -55,7 +56,7 @@ def section(
         figure = drawings.draw(drawing, mine)
         if figure:
             # Our own SVG, whose texts matplotlib has escaped.
-            drawn.append((drawing, Markup(paper.svg(figure, f"{salt}-{index}"))))  # noqa: S704
+            drawn.append((drawing, Markup(canvas.svg(figure, f"{salt}-{index}"))))  # noqa: S704
     about = (label, heading or label, _facts(mine), find(mine), slowest(mine), _places(mine))
     return Section(*about, drawn, evidence, folded)
 
@@ -107,7 +108,7 @@ def _size(count: Any) -> str:
 def templates() -> jinja2.Environment:
     """Templates with everything escaped."""
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader("tierbench"),
+        loader=jinja2.PackageLoader("tierbench.layout"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -56,7 +56,7 @@ def png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def canvas(height_in: float) -> Figure:
+def blank(height_in: float) -> Figure:
     """An empty figure as wide as the page's column."""
     return Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
 

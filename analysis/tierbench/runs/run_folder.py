@@ -46,9 +46,9 @@ from typing import Any
 
 import pandas as pd
 
-from tierbench import shapes
+from tierbench.base.text import shown
 from tierbench.outputs import OutputError, read_ior
-from tierbench.words import shown
+from tierbench.runs import shapes
 
 
 class RunError(Exception):

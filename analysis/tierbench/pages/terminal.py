@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tierbench import compare
-from tierbench.compare import Metric, Result, Whole
-from tierbench.history import Series
-from tierbench.history_page import conclusion, day, title
-from tierbench.recipes import Recipe
-from tierbench.rules import RuleRecipe
-from tierbench.words import number, ratio_span, times
+from tierbench.base.text import number, ratio_span, times
+from tierbench.judge import compare
+from tierbench.judge.compare import Metric, Result, Whole
+from tierbench.judge.history import Series
+from tierbench.pages.history_page import conclusion, day, title
+from tierbench.recipes.published import Recipe
+from tierbench.recipes.rules import RuleRecipe
 
 _COLOURS = {compare.REGRESSION: "red", compare.IMPROVEMENT: "green"}
 _BLOCKS = "▁▂▃▄▅▆▇█"

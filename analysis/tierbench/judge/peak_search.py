@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from tierbench.verdict import Row
+from tierbench.judge.verdict import Row
 
 NEAR_PEAK = 0.05
 _NAME = re.compile(r"(mdtest-\w+-\w+)((?:-n\d+)?(?:-x\d+)?)-(create|stat|remove)")

@@ -14,11 +14,11 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tierbench import flows
-from tierbench.paper import INK, QUIET, STYLE, canvas
-from tierbench.runs import Run
-from tierbench.verdict import PHASES, Row
-from tierbench.words import seconds
+from tierbench.base.text import seconds
+from tierbench.judge.verdict import PHASES, Row
+from tierbench.layout.canvas import INK, QUIET, STYLE, blank
+from tierbench.pages import flows
+from tierbench.runs.run_folder import Run
 
 MOST_PANELS = 24  # of one figure
 PROMISE_COLOURS = {"pfs": "#64748b", "tier": "#2563eb", "none": "#d97706"}
@@ -51,7 +51,7 @@ def bars(_run: Run, rows: Sequence[Row]) -> Figure | None:
     rows = [r for r in rows if (r.key["metric"], r.key["unit"]) == ("bandwidth", "MiB/s")]
     if not rows:
         return None
-    figure = canvas(0.31 * len(rows) + 1.25)
+    figure = blank(0.31 * len(rows) + 1.25)
     axes = figure.add_subplot()
     positions = _grouped_positions([r.key["fsync"] for r in rows])
     widest = max(max(r.values) for r in rows)
@@ -102,7 +102,7 @@ def three_ways(_run: Run, rows: Sequence[Row]) -> Figure | None:
     rows = [r for r in rows if r.published is not None and r.key["fsync"] != "tier" and r.prediction]
     if not rows:
         return None
-    figure = canvas(0.44 * len(rows) + 0.95)
+    figure = blank(0.44 * len(rows) + 0.95)
     axes = figure.add_subplot()
     kinds = [
         ("published", "#9ca3af", [r.published or 0 for r in rows]),
@@ -130,7 +130,7 @@ def durability(_run: Run, rows: Sequence[Row]) -> Figure | None:
     rows = [r for r in rows if r.close_s is not None]
     if not rows:
         return None
-    figure = canvas(0.29 * len(rows) + 1.0)
+    figure = blank(0.29 * len(rows) + 1.0)
     axes = figure.add_subplot()
     positions = _grouped_positions([r.key["fsync"] for r in rows])
     longest = max(max(r.close_s or 0, r.durable_s or 0) for r in rows)
@@ -162,7 +162,7 @@ def phases(_run: Run, rows: Sequence[Row]) -> Figure | None:
     rows = [r for r in rows if r.phases["transfer"] is not None]
     if not rows:
         return None
-    figure = canvas(0.29 * len(rows) + 1.0)
+    figure = blank(0.29 * len(rows) + 1.0)
     axes = figure.add_subplot()
     positions = _grouped_positions([r.key["fsync"] for r in rows])
     left = [0.0] * len(rows)
@@ -197,7 +197,7 @@ def occupancy(run: Run, rows: Sequence[Row]) -> Figure | None:
     if not panels:
         return None
     lines = (len(panels) + 1) // 2
-    figure = canvas(1.35 * lines + 0.55)
+    figure = blank(1.35 * lines + 0.55)
     grid = figure.subplots(lines, 2, squeeze=False)
     names: dict[str, str] = {}
     for axes, (label, samples) in zip(grid.flat, panels, strict=False):

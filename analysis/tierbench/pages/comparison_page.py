@@ -9,11 +9,13 @@ import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from tierbench import __version__, exports, paper, tables
-from tierbench.compare import IMPROVEMENT, REGRESSION, Metric, Result
-from tierbench.files import replace_all
+from tierbench import __version__
+from tierbench.base.atomic_write import replace_all
+from tierbench.base.text import number, ratio_span, span, times
+from tierbench.judge.compare import IMPROVEMENT, REGRESSION, Metric, Result
+from tierbench.layout import canvas
+from tierbench.pages import exports, terminal
 from tierbench.trace.page import plain, templates
-from tierbench.words import number, ratio_span, span, times
 
 _COLOURS = {REGRESSION: "#c2410c", IMPROVEMENT: "#1d4ed8"}
 _SHAPES = {REGRESSION: "v", IMPROVEMENT: "^"}
@@ -26,7 +28,7 @@ def write(result: Result, folder: Path) -> list[Path]:
     files = {
         "comparison.html": as_html(result).encode(),
         "comparison.md": as_markdown(result).encode(),
-        "comparison.json": tables.as_json(result),
+        "comparison.json": terminal.as_json(result),
         **exports.of_comparison(result),
     }
     replace_all(folder, files)
@@ -42,14 +44,14 @@ def as_html(result: Result) -> str:
     """The whole page; it requests nothing from anywhere."""
     environment = templates()
     environment.filters |= {"number": number, "span": span, "times": times, "ratio_span": ratio_span}
-    environment.globals |= {"style": style, "whole_words": tables.whole_words}
+    environment.globals |= {"style": style, "whole_words": terminal.whole_words}
     drawn = draw(result.metrics)
     return environment.get_template("comparison.html.j2").render(
         result=result,
-        verdict=tables.verdict(result),
+        verdict=terminal.verdict(result),
         pairs=_pairs(result),
         # Our own SVG, whose texts matplotlib has escaped.
-        figure=Markup(paper.svg(drawn, "ratios")),  # noqa: S704
+        figure=Markup(canvas.svg(drawn, "ratios")),  # noqa: S704
         left_out=max(0, len(result.metrics) - _MOST_DRAWN),
         version=__version__,
     )
@@ -64,13 +66,13 @@ def draw(metrics: Sequence[Metric]) -> Figure:
     """Ratio of medians with its interval, a line a metric; the band is the threshold."""
     shown = list(metrics)[:_MOST_DRAWN]
     threshold = shown[0].threshold
-    with mpl.rc_context(paper.STYLE):
-        figure = paper.canvas(0.6 + 0.24 * len(shown))
+    with mpl.rc_context(canvas.STYLE):
+        figure = canvas.blank(0.6 + 0.24 * len(shown))
         axes = figure.subplots()
         axes.axvspan(1 / (1 + threshold), 1 + threshold, color="#f1f5f9", zorder=0)
-        axes.axvline(1, color=paper.QUIET, linewidth=0.8)
+        axes.axvline(1, color=canvas.QUIET, linewidth=0.8)
         for place, m in enumerate(shown):
-            colour = _COLOURS.get(m.verdict, paper.QUIET)
+            colour = _COLOURS.get(m.verdict, canvas.QUIET)
             axes.plot([m.ratio.low, m.ratio.high], [place] * 2, color=colour, linewidth=2)
             shape = _SHAPES.get(m.verdict, "o")
             axes.plot([m.ratio.value], [place], shape, color=colour, markersize=4 if shape == "o" else 7)
@@ -93,8 +95,8 @@ def _labels(metrics: Sequence[Metric]) -> list[str]:
 
 def as_markdown(result: Result) -> str:
     """The same in words and tables."""
-    lines = [f"# {plain(tables.verdict(result))}", ""]
-    lines += [f"- {plain(tables.whole_words(w))}" for w in result.wholes]
+    lines = [f"# {plain(terminal.verdict(result))}", ""]
+    lines += [f"- {plain(terminal.whole_words(w))}" for w in result.wholes]
     lines += [f"- forced: {plain(d)}" for d in result.differences]
     lines += [f"- {plain(name)}" for name in result.alone]
     head = ["metric", "unit", "before", "after", "ratio", "95 % interval", "p", "n", "verdict"]

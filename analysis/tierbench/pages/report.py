@@ -17,14 +17,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from tierbench import __version__, figures, io500_report, paper, searched
-from tierbench.files import replace_all
-from tierbench.runs import Run
-from tierbench.stats import Interval
+from tierbench import __version__
+from tierbench.base.atomic_write import replace_all
+from tierbench.base.text import number, percent, ratio_span, seconds, span, times
+from tierbench.judge import peak_search
+from tierbench.judge.stats import Interval
+from tierbench.judge.verdict import FAIL, INCONCLUSIVE, PASS, Row, Step, judge, steps
+from tierbench.layout import canvas
+from tierbench.pages import figures, io500_report
+from tierbench.runs.run_folder import Run
 from tierbench.trace import of_run
 from tierbench.trace.page import Section, templates
-from tierbench.verdict import FAIL, INCONCLUSIVE, PASS, Row, Step, judge, steps
-from tierbench.words import number, percent, ratio_span, seconds, span, times
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,8 @@ def write(report: Report, folder: Path, exported: dict[str, bytes]) -> list[Path
         "report.html": as_html(report).encode(),
     }
     if comparison:
-        files["comparison.svg"] = paper.svg(comparison, "comparison").encode()
-        files["comparison.png"] = paper.png(comparison)
+        files["comparison.svg"] = canvas.svg(comparison, "comparison").encode()
+        files["comparison.png"] = canvas.png(comparison)
     files |= exported
     replace_all(folder, files)
     return [folder / name for name in files]
@@ -187,7 +190,7 @@ def summary_sentences(report: Report) -> list[str]:
             told.append(
                 f"Step by step from {chain[0].before.label}: " + ", ".join(map(_step_words, chain)) + "."
             )
-    return told + searched.sentences(report.rows)
+    return told + peak_search.sentences(report.rows)
 
 
 def _both_ratios(row: Row) -> str:
@@ -247,7 +250,7 @@ def as_html(report: Report) -> str:
         figure = figures.draw(drawing, report.run, report.rows)
         if figure:
             # Our own SVG, whose texts matplotlib has escaped.
-            drawn.append((drawing, Markup(paper.svg(figure, f"figure{index}"))))  # noqa: S704
+            drawn.append((drawing, Markup(canvas.svg(figure, f"figure{index}"))))  # noqa: S704
     template = environment.get_template("report.html.j2")
     return template.render(
         report=report,

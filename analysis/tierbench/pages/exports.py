@@ -13,8 +13,10 @@ from typing import Any
 
 import polars
 
-from tierbench import compare, io500_report
-from tierbench.report import (
+from tierbench.base.text import number, percent, ratio_span, span, times
+from tierbench.judge import compare
+from tierbench.pages import io500_report
+from tierbench.pages.report import (
     Report,
     failure_sentences,
     promise_words,
@@ -24,7 +26,6 @@ from tierbench.report import (
     summary_sentences,
 )
 from tierbench.trace.page import plain
-from tierbench.words import number, percent, ratio_span, span, times
 
 _RIGHT, _LEFT = "---:", "---"
 

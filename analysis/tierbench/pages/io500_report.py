@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tierbench.runs import Run, RunError, read_object
+from tierbench.runs.run_folder import Run, RunError, read_object
 
 _FIELDS = ("phases", "bandwidth", "metadata", "score", "invalid", "valid", "tiers", "factor", "scale")
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from tierbench import recipes
-from tierbench.recipes import RecipeError, Twin
+from tierbench.recipes import published
+from tierbench.recipes.published import RecipeError, Twin
 
 FIELDS = ("dir", "files", "ppn", "seconds", "status")
 NODES = ("all", "sweep")
@@ -61,7 +61,7 @@ class RuleRecipe:
 
 def read_rules(folder: Path | None = None) -> list[RuleRecipe]:
     """All of them, in the order of the files and within them."""
-    place = folder or recipes.ROOT / "configs" / "recipes" / "rules"
+    place = folder or published.ROOT / "configs" / "recipes" / "rules"
     found = [recipe for file in sorted(place.glob("*.yaml")) for recipe in _read(file)]
     if not found:
         raise RecipeError(f"{place}: holds no recipe (no *.yaml)")

@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ACCESSES = ("write", "read", "metadata")
 LAUNCHERS = ("srun", "mpirun", "jsrun")
 UNITS = {"bandwidth": "MiB/s", "iops": "op/s", "time": "s"}

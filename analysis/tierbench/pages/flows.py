@@ -16,8 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from tierbench import paper
-from tierbench.words import size
+from tierbench.base.text import size
+from tierbench.layout import canvas
 
 BINS = 120
 MIB = 1 << 20
@@ -84,7 +84,7 @@ def _flush(samples: Mapping[str, Any]) -> tuple[str, str, Sequence[float]]:
 def draw(panels: Sequence[tuple[str, Flows]]) -> Figure:
     """A strip a flow, darker where more moved; the panel's highest rate stands in its title."""
     lanes = [len(flows.flows) for _, flows in panels]
-    figure = paper.canvas(0.55 + sum(0.17 * n + 0.5 for n in lanes))
+    figure = canvas.blank(0.55 + sum(0.17 * n + 0.5 for n in lanes))
     grid = figure.subplots(
         len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": [n + 1 for n in lanes]}
     )
@@ -97,7 +97,7 @@ def draw(panels: Sequence[tuple[str, Flows]]) -> Figure:
 def _panel(axes: Axes, label: str, flows: Flows) -> None:
     rates = np.array([f.moved for f in flows.flows]) / (flows.edges_s[1] - flows.edges_s[0]) / MIB
     n = len(flows.flows)
-    paper.heat(axes, rates, (*flows.edges_s[[0, -1]], n - 0.5, -0.5))
+    canvas.heat(axes, rates, (*flows.edges_s[[0, -1]], n - 0.5, -0.5))
     axes.set_yticks(range(n), [f"{f.source} → {f.target}" for f in flows.flows])
     axes.tick_params(labelsize=7.5)
     right = axes.twinx()
@@ -105,5 +105,5 @@ def _panel(axes: Axes, label: str, flows: Flows) -> None:
     right.set_yticks(range(n), [size(float(f.moved.sum())) for f in flows.flows])
     right.tick_params(labelsize=7.5, right=False)
     axes.set_title(
-        f"{label}; darkest: {flows.peak_mib_s:,.0f} MiB/s", fontsize=8, loc="left", color=paper.INK
+        f"{label}; darkest: {flows.peak_mib_s:,.0f} MiB/s", fontsize=8, loc="left", color=canvas.INK
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tierbench.recipes import Recipe, RecipeError, read_recipes
+from tierbench.recipes.published import Recipe, RecipeError, read_recipes
 
 MIB = 1 << 20
 

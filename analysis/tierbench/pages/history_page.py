@@ -15,12 +15,14 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from tierbench import __version__, exports, paper
-from tierbench.files import replace_all
-from tierbench.history import Point, Series
-from tierbench.paper import INK, QUIET
+from tierbench import __version__
+from tierbench.base.atomic_write import replace_all
+from tierbench.base.text import number
+from tierbench.judge.history import Point, Series
+from tierbench.layout import canvas
+from tierbench.layout.canvas import INK, QUIET
+from tierbench.pages import exports
 from tierbench.trace.page import plain, templates
-from tierbench.words import number
 
 _WORSE, _BETTER = "#c2410c", "#1d4ed8"
 
@@ -44,15 +46,15 @@ def as_html(found: Sequence[Series], test: str) -> str:
     environment.filters |= {"number": number}
     environment.globals |= {"day": day, "title": title, "conclusion": conclusion}
     # Our own SVG, whose texts matplotlib has escaped.
-    drawn = [(s, Markup(paper.svg(draw(s), f"history{i}"))) for i, s in enumerate(found)]  # noqa: S704
+    drawn = [(s, Markup(canvas.svg(draw(s), f"history{i}"))) for i, s in enumerate(found)]  # noqa: S704
     page = environment.get_template("history.html.j2")
     return page.render(test=test, verdict=verdict(found), drawn=drawn, version=__version__)
 
 
 def draw(series: Series) -> Figure:
     """The median of every run, the levels between the steps, and since when each is another."""
-    with mpl.rc_context(paper.STYLE):
-        figure = paper.canvas(2.3)
+    with mpl.rc_context(canvas.STYLE):
+        figure = canvas.blank(2.3)
         axes = figure.add_subplot()
         values = [p.value for p in series.points]
         axes.plot(range(len(values)), values, "o", color=QUIET, ms=4, mec="white", mew=0.5)

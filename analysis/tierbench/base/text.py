@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tierbench.stats import Interval
+from tierbench.judge.stats import Interval
 
 
 def number(value: float | None) -> str:

@@ -17,9 +17,9 @@ from typing import Any
 import pandas as pd
 from scipy import stats as scipy_stats
 
-from tierbench import stats
-from tierbench.runs import RunError
-from tierbench.stats import Comparison, Interval
+from tierbench.judge import stats
+from tierbench.judge.stats import Comparison, Interval
+from tierbench.runs.run_folder import RunError
 
 # What must be the same on both sides, and how it is called in a refusal.
 CONDITIONS = {
@@ -131,7 +131,7 @@ class Refused(RunError):  # noqa: N818 - it is an answer, and no fault of the in
 def compare(
     samples: pd.DataFrame, by: str, threshold: float, force: bool, baseline: str | None = None
 ) -> Result:
-    """Compare the groups of `samples` (of `tierbench.samples`); see the module for the rules."""
+    """Compare the groups of `samples` (of `tierbench.runs.samples`); see the module for the rules."""
     groups = _groups(samples, by)
     matched = _MATCHED if by == "tiers" else [*_MATCHED, *_CONFIGURATION]
     names = list(dict.fromkeys(groups))

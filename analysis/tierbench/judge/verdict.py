@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tierbench import stats
-from tierbench.predict import Prediction, parse_command, predict
-from tierbench.runs import ROW_KEYS, Run
-from tierbench.stats import Comparison, Interval
+from tierbench.judge import stats
+from tierbench.judge.predict import Prediction, parse_command, predict
+from tierbench.judge.stats import Comparison, Interval
+from tierbench.runs.run_folder import ROW_KEYS, Run
 
 MODEL_TOLERANCE = 0.05
 AGREEMENT_TOLERANCE = 0.10

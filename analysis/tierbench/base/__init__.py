@@ -1,0 +1,1 @@
+"""What every room uses: messages about bad input, numbers as words, files that are replaced whole."""

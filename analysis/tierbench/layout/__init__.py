@@ -1,0 +1,1 @@
+"""What every page is made on: the figure's canvas, and the HTML templates with all text escaped."""

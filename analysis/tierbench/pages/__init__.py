@@ -1,0 +1,1 @@
+"""What people read: the report of a run, comparisons and histories as HTML, Markdown, tables and exports."""

@@ -1,0 +1,1 @@
+"""What was measured here: a run folder as one table, and any other source of measurements too."""
