@@ -18,7 +18,7 @@ import synthetic
 
 from tierbench import trace
 from tierbench.judge import compare
-from tierbench.pages import comparison_page, figures, report
+from tierbench.pages import comparison_page, figures, report, report_record
 from tierbench.runs import samples
 from tierbench.runs.run_folder import read_run
 from tierbench.trace import drawings, page
@@ -101,7 +101,7 @@ def traced_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_run_report_shows_its_traces(traced_run: Path) -> None:
-    made = report.make(read_run(traced_run))
+    made = report_record.make(read_run(traced_run))
     assert [s.heading.split(": ")[1] for s in made.traces] == [
         "application side (trace.darshan)",
         "storage side (trace.storage.darshan)",
@@ -113,13 +113,13 @@ def test_run_report_shows_its_traces(traced_run: Path) -> None:
         and made.traces[1].evidence is None
     )
     assert len(made.trace_errors) == 1 and "wrong magic" in made.trace_errors[0]
-    told = json.loads(json.dumps(report.as_json(made)))["traces"]
+    told = json.loads(json.dumps(report_record.as_json(made)))["traces"]
     assert told[0]["proof"] == proof.sentence and told[0]["findings"][0]["title"] == "A straggler"
 
 
 @pytest.mark.parametrize("width", [1300, 390])
 def test_pages_in_a_browser(traced_run: Path, width: int, tmp_path: Path) -> None:
-    text = report.as_html(report.make(read_run(traced_run)))
+    text = report.as_html(report_record.make(read_run(traced_run)))
     assert "Not read: cases/bb-scratch" in text
     assert all(f"<h2>{drawing.title}</h2>" in text for drawing in (*figures.DRAWINGS, *drawings.DRAWINGS))
     seen = probe(text, tmp_path, width)

@@ -13,11 +13,11 @@ import pytest
 import synthetic
 from scipy import stats as scipy_stats
 
+from tierbench.base.errors import RunError
 from tierbench.cli import main
 from tierbench.judge import compare, history, stats
 from tierbench.pages import comparison_page
 from tierbench.runs import samples
-from tierbench.runs.run_folder import RunError
 
 DATA = Path(__file__).parent / "data"
 

@@ -13,9 +13,9 @@ import synthetic
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tierbench.base.errors import RunError
 from tierbench.cli import main
 from tierbench.runs import samples
-from tierbench.runs.run_folder import RunError
 
 FUZZ = settings(
     phases=[Phase.generate],

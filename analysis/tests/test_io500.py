@@ -14,11 +14,12 @@ import pytest
 import synthetic
 
 from tierbench import cli
+from tierbench.base.errors import RecipeError
 from tierbench.judge import io500, peak_search, stats
 from tierbench.judge.verdict import Row
-from tierbench.pages import io500_report, report
+from tierbench.pages import io500_report, report, report_record
 from tierbench.recipes import rules
-from tierbench.recipes.published import ROOT, RecipeError
+from tierbench.recipes.published import ROOT
 from tierbench.runs.run_folder import read_run
 
 DATA = Path(__file__).parent / "data" / "io500"
@@ -159,7 +160,7 @@ def test_the_report_shows_phases_in_order_and_what_is_invalid(
     assert document["io500"][0]["score"] is None and not document["io500"][0]["valid"]
     told = (run / "report.md").read_text()
     assert "## IO500" in told and "score none [INVALID]" in told
-    page = report.as_html(report.make(read_run(run)))
+    page = report.as_html(report_record.make(read_run(run)))
     assert "INVALID" in page and page.index("ior-easy-write") < page.index("mdtest-hard-delete")
     (folder / "io500.json").write_text("{}")
     assert cli.main(["report", str(run)]) == 2

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tierbench import cli
-from tierbench.recipes.published import ROOT, RecipeError, read_published, read_recipes
+from tierbench.base.errors import RecipeError
+from tierbench.recipes.published import ROOT, read_published, read_recipes
 
 RECIPES = {r.name: r for r in read_recipes()}
 

@@ -9,9 +9,10 @@ import pytest
 import synthetic
 
 from tierbench.base import atomic_write
+from tierbench.base.errors import RunError
 from tierbench.cli import main
-from tierbench.pages import report
-from tierbench.runs.run_folder import RunError, read_run
+from tierbench.pages import report, report_record
+from tierbench.runs.run_folder import read_run
 
 KEYS = set(
     """test system tiers metric unit direction n values median ci_low ci_high baseline ratio ratio_low
@@ -19,18 +20,26 @@ KEYS = set(
     published ratio_to_pfs_without_Y ratio_to_pfs_without_Y_low ratio_to_pfs_without_Y_high open_s durable_s
     verified""".split()
 )
-FILES = {"report.html", "report.json", "comparison.svg", "comparison.png"}
+FILES = {
+    "report.html",
+    "report.json",
+    "report.md",
+    "report.csv",
+    "report.parquet",
+    "comparison.svg",
+    "comparison.png",
+}
 
 
 @pytest.fixture(scope="module")
-def made(shared_run: Path) -> report.Report:
-    return report.make(read_run(shared_run))
+def made(shared_run: Path) -> report_record.Report:
+    return report_record.make(read_run(shared_run))
 
 
 @pytest.fixture(scope="module")
-def written(made: report.Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(made: report_record.Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    report.write(made, folder, {})
+    report.write(made, folder)
     return folder
 
 
@@ -100,11 +109,11 @@ def test_everything_from_the_run_is_escaped(run_folder: Path) -> None:
     provenance = json.loads((run_folder / "provenance.json").read_text())
     provenance["machine"]["cpu"] = "<script>alert(1)</script>"
     (run_folder / "provenance.json").write_text(json.dumps(provenance))
-    page = report.as_html(report.make(read_run(run_folder)))
+    page = report.as_html(report_record.make(read_run(run_folder)))
     assert "<script>" not in page and "&lt;script&gt;" in page and "synthetic &lt;&amp;&gt;" in page
 
 
-def test_same_run_same_report(made: report.Report, written: Path) -> None:
+def test_same_run_same_report(made: report_record.Report, written: Path) -> None:
     assert report.as_html(made) == (written / "report.html").read_text()
 
 
@@ -114,7 +123,7 @@ def test_a_run_of_failures_only_still_gives_a_report(run_folder: Path, tmp_path:
     shutil.rmtree(run_folder / "cases")
     case = {"name": "A", "result": "fail", "fail_phase": "run", "fail_reason": "x"}
     (run_folder / "reframe.json").write_text(json.dumps({"runs": [{"testcases": [case]}]}))
-    report.write(report.make(read_run(run_folder)), tmp_path / "out", {})
+    report.write(report_record.make(read_run(run_folder)), tmp_path / "out")
     assert "A failed in run: x" in (tmp_path / "out/report.html").read_text()
 
 
@@ -122,7 +131,7 @@ def test_missing_artefacts_leave_gaps_not_errors(run_folder: Path) -> None:
     for name in ("stats.json", "plan.json", "summary.json"):
         for path in run_folder.glob(f"cases/*/*/{name}"):
             path.unlink()
-    page = report.as_html(report.make(read_run(run_folder)))
+    page = report.as_html(report_record.make(read_run(run_folder)))
     assert "Tier occupancy" not in page and "Verdicts" in page
 
 
@@ -145,8 +154,7 @@ def test_failed_write_leaves_the_old_report_whole(tmp_path: Path, monkeypatch: p
 def test_cli_report(shared_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(shared_run), "-o", str(tmp_path / "new")]) == 0
     printed = capsys.readouterr().out
-    exported = {"report.md", "report.csv", "report.parquet"}
-    assert {p.name for p in (tmp_path / "new").iterdir()} == FILES | exported
+    assert {p.name for p in (tmp_path / "new").iterdir()} == FILES
     assert "BB + NVMe + RAM side by side" in printed and "fail" in printed
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from synthetic import ROWS
 
-from tierbench.runs.run_folder import RunError, find_runs, read_run
+from tierbench.base.errors import RunError
+from tierbench.runs.run_folder import find_runs, read_run
 
 
 def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:

@@ -17,12 +17,13 @@ from rich.table import Table
 
 from tierbench import __version__
 from tierbench.base import atomic_write
+from tierbench.base.errors import RecipeError, RunError
 from tierbench.judge import compare, history
 from tierbench.judge.verdict import FAIL
-from tierbench.pages import comparison_page, exports, history_page, report, terminal
+from tierbench.pages import comparison_page, history_page, report, report_record, terminal
 from tierbench.recipes import projection, published, rules
 from tierbench.runs import samples
-from tierbench.runs.run_folder import RunError, find_runs, read_run
+from tierbench.runs.run_folder import find_runs, read_run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         status = options.function(options)
-    except (RunError, published.RecipeError) as e:
+    except (RunError, RecipeError) as e:
         for line in str(e).split("\n"):
             print(f"tierbench: {line}", file=sys.stderr)
         return 2
@@ -189,7 +190,7 @@ def _recipes(options: argparse.Namespace) -> None:
     for name in options.names:
         if name not in known:
             allowed = ", ".join(dict.fromkeys(known))
-            raise published.RecipeError(f"recipe or system {name!r}; allowed: {allowed}")
+            raise RecipeError(f"recipe or system {name!r}; allowed: {allowed}")
     wanted = set(options.names or known)
     known_runs = [r for r in known_runs if {r.system, r.name} & wanted]
     ruled = [r for r in ruled if {r.suite, r.name} & wanted]
@@ -208,9 +209,9 @@ def _project(options: argparse.Namespace) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    made = report.make(read_run(options.run))
-    written = report.write(made, options.output or options.run, exports.of_report(made))
-    report.print_table(made, _console())
+    made = report_record.make(read_run(options.run))
+    written = report.write(made, options.output or options.run)
+    terminal.print_report(made, _console())
     print("\nWritten: " + ", ".join(str(path) for path in written))
     failed = made.counts[FAIL] or made.run.failures
     return 1 if options.check and failed else 0
@@ -228,7 +229,7 @@ def _list(options: argparse.Namespace) -> None:
         except RunError as e:
             unreadable.append(str(e))
             continue
-        made = report.make(run)
+        made = report_record.make(run)
         commit = str(run.provenance.get("commit", "?"))[:10] + ("+" if run.provenance.get("dirty") else "")
         counts = (str(n) for n in made.counts.values())
         table.add_row(run.name, str(run.provenance.get("started", "?")), commit, str(len(made.rows)), *counts)

@@ -31,8 +31,9 @@ from reframe.core.builtins import (
 )
 from reframe.core.exceptions import PipelineError
 
+from tierbench.base.errors import RecipeError
 from tierbench.outputs import OutputError
-from tierbench.recipes.published import Launch, Recipe, RecipeError, read_recipes
+from tierbench.recipes.published import Launch, Recipe, read_recipes
 
 from .ior import find_program
 from .judged import LaunchOutput, content_of, measured, outputs_of

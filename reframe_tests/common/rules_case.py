@@ -28,8 +28,8 @@ from reframe.core.builtins import (
 )
 from reframe.core.exceptions import PipelineError
 
+from tierbench.base.errors import RecipeError
 from tierbench.outputs import OutputError
-from tierbench.recipes.published import RecipeError
 from tierbench.recipes.rules import Launch, RuleRecipe, read_rules
 
 from .acceptance import LEAST_CONFIG_BYTES, refuse, refuse_unknown

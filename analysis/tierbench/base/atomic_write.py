@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tierbench.runs.run_folder import RunError
+from tierbench.base.errors import RunError
 
 
 def replace_all(folder: Path, files: dict[str, bytes]) -> None:

@@ -1,8 +1,20 @@
-"""Numbers as words: the same digits on a terminal, on a page and in Markdown."""
+"""Numbers and strangers' texts as words: the same digits on a terminal, on a page and in Markdown."""
 
 from __future__ import annotations
 
-from tierbench.judge.stats import Interval
+from typing import Protocol
+
+
+class Ends(Protocol):
+    """The ends of an interval."""
+
+    @property
+    def low(self) -> float:
+        """The lower one."""
+
+    @property
+    def high(self) -> float:
+        """The upper one."""
 
 
 def number(value: float | None) -> str:
@@ -31,12 +43,12 @@ def percent(value: float | None) -> str:
     return "–" if value is None else f"{value:+.1%}".replace("-", "−")
 
 
-def span(interval: Interval | None) -> str:
+def span(interval: Ends | None) -> str:
     """The ends of an interval of a measured value."""
     return "" if interval is None else f"{number(interval.low)} – {number(interval.high)}"
 
 
-def ratio_span(interval: Interval | None) -> str:
+def ratio_span(interval: Ends | None) -> str:
     """The ends of an interval of a ratio."""
     return "" if interval is None else f"{_three_digits(interval.low)} – {_three_digits(interval.high)}"
 
@@ -53,3 +65,11 @@ def size(count: float) -> str:
 def shown(text: object) -> str:
     """Text of a stranger on one line of a message: control characters are spelled out."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+
+
+def plain(text: str) -> str:
+    """A stranger's text as text of Markdown: neither markup nor HTML nor the end of a line."""
+    shown = "".join(c if c.isprintable() else "?" for c in text)
+    for c in "\\`*_[]|#<>":
+        shown = shown.replace(c, "&lt;" if c == "<" else "&gt;" if c == ">" else "\\" + c)
+    return shown

@@ -17,9 +17,9 @@ from typing import Any
 import pandas as pd
 from scipy import stats as scipy_stats
 
+from tierbench.base.errors import RunError
 from tierbench.judge import stats
 from tierbench.judge.stats import Comparison, Interval
-from tierbench.runs.run_folder import RunError
 
 # What must be the same on both sides, and how it is called in a refusal.
 CONDITIONS = {

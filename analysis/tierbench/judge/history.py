@@ -21,9 +21,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
+from tierbench.base.errors import RunError
 from tierbench.judge import stats
 from tierbench.judge.compare import CONDITIONS
-from tierbench.runs.run_folder import RunError
 
 LEAST_SIDE = 3  # points on each side of a step
 ORDERS = 2_000

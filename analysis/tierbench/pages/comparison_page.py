@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 
 from tierbench import __version__
 from tierbench.base.atomic_write import replace_all
-from tierbench.base.text import number, ratio_span, span, times
+from tierbench.base.text import number, plain, ratio_span, span, times
 from tierbench.judge.compare import IMPROVEMENT, REGRESSION, Metric, Result
 from tierbench.layout import canvas
+from tierbench.layout.html import templates
 from tierbench.pages import exports, terminal
-from tierbench.trace.page import plain, templates
 
 _COLOURS = {REGRESSION: "#c2410c", IMPROVEMENT: "#1d4ed8"}
 _SHAPES = {REGRESSION: "v", IMPROVEMENT: "^"}

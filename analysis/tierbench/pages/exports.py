@@ -13,19 +13,11 @@ from typing import Any
 
 import polars
 
-from tierbench.base.text import number, percent, ratio_span, span, times
+from tierbench.base.text import number, percent, plain, ratio_span, span, times
 from tierbench.judge import compare
 from tierbench.pages import io500_report
-from tierbench.pages.report import (
-    Report,
-    failure_sentences,
-    promise_words,
-    provenance_facts,
-    row_as_json,
-    step_words,
-    summary_sentences,
-)
-from tierbench.trace.page import plain
+from tierbench.pages.report_record import Report, row_as_json, step_words
+from tierbench.pages.report_words import failure_sentences, promise_words, provenance_facts, summary_sentences
 
 _RIGHT, _LEFT = "---:", "---"
 

@@ -17,12 +17,12 @@ from matplotlib.figure import Figure
 
 from tierbench import __version__
 from tierbench.base.atomic_write import replace_all
-from tierbench.base.text import number
+from tierbench.base.text import number, plain
 from tierbench.judge.history import Point, Series
 from tierbench.layout import canvas
 from tierbench.layout.canvas import INK, QUIET
+from tierbench.layout.html import templates
 from tierbench.pages import exports
-from tierbench.trace.page import plain, templates
 
 _WORSE, _BETTER = "#c2410c", "#1d4ed8"
 

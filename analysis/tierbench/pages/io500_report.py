@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tierbench.runs.run_folder import Run, RunError, read_object
+from tierbench.base.errors import RunError
+from tierbench.runs.run_folder import Run, read_object
 
 _FIELDS = ("phases", "bandwidth", "metadata", "score", "invalid", "valid", "tiers", "factor", "scale")
 

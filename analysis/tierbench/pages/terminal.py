@@ -1,4 +1,4 @@
-"""Comparisons, histories and recipes on a terminal and in JSON."""
+"""Reports, comparisons, histories and recipes on a terminal."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tierbench.base.text import number, ratio_span, times
+from tierbench.base.text import number, percent, ratio_span, span, times
 from tierbench.judge import compare
 from tierbench.judge.compare import Metric, Result, Whole
 from tierbench.judge.history import Series
+from tierbench.judge.verdict import FAIL, INCONCLUSIVE, PASS, Row
+from tierbench.pages import io500_report
 from tierbench.pages.history_page import conclusion, day, title
+from tierbench.pages.report_record import Report
+from tierbench.pages.report_words import failure_sentences, summary_sentences
 from tierbench.recipes.published import Recipe
 from tierbench.recipes.rules import RuleRecipe
 
@@ -139,3 +143,70 @@ def _recipe_lines(r: Recipe) -> list[str]:
     lines += [f"  note: {note}" for note in r.notes]
     lines += [f"  published: {n.access} {n.text} {n.unit}" for n in r.numbers]
     return [*lines, ""]
+
+
+# --- reports ------------------------------------------------------------------------------------------------
+
+
+def print_report(report: Report, console: Console) -> None:
+    """The verdict table on a terminal."""
+    compared = [r for r in report.rows if r.scale is None]
+    if compared:
+        _print_compared(report.run.name, compared, console)
+    if len(compared) < len(report.rows):
+        _print_acceptance(report.run.name, [r for r in report.rows if r.scale is not None], console)
+    for section in io500_report.sections(report.run):
+        console.print("\n".join(io500_report.text(section)) + "\n", highlight=False, markup=False)
+    for sentence in [*summary_sentences(report), *failure_sentences(report)]:
+        console.print(sentence, highlight=False, markup=False)
+
+
+_VERDICT_COLOURS = {PASS: "green", FAIL: "red", INCONCLUSIVE: "yellow"}
+
+
+def _print_compared(name: str, rows: list[Row], console: Console) -> None:
+    table = Table(box=box.SIMPLE_HEAD, title=name, title_justify="left", pad_edge=False)
+    for name in ("Configuration", "fsync"):
+        table.add_column(name)
+    for name in ("MiB/s", "95 % interval", "vs PFS -Y", "vs PFS", "Required", "Predicted"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("Verdict")
+    for r in rows:
+        table.add_row(
+            r.label,
+            r.key["fsync"],
+            number(r.median.value),
+            span(r.median),
+            times(r.ratio.value if r.ratio else None),
+            times(r.ratio_without_sync.value if r.ratio_without_sync else None),
+            number(r.requirement),
+            number(r.predicted),
+            f"[{_VERDICT_COLOURS[r.verdict]}]{r.verdict}[/]",
+        )
+    console.print(table)
+
+
+def _print_acceptance(name: str, rows: list[Row], console: Console) -> None:
+    """What recipes measured, and times the twin's factor K, beside what was published for as many nodes."""
+    scales = ", ".join(dict.fromkeys(str(r.scale) for r in rows))
+    title = f"{name}, acceptance at scale {scales}"
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    table.add_column("Test")
+    for column in ("Measured", "95 % interval", "Medium", "K", "At full speed", "Published", "Deviation"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("Verdict")
+    for r in rows:
+        right = r.published or r.expected
+        deviation = r.median.value / right - 1 if right else None
+        table.add_row(
+            r.label,
+            f"{number(r.median.value)} {r.key['unit']}",
+            span(r.median),
+            number(r.medium),
+            str(r.factor),
+            number(r.at_full_speed),
+            number(r.published_at_full_speed),
+            percent(deviation),
+            f"[{_VERDICT_COLOURS[r.verdict]}]{r.verdict}[/]",
+        )
+    console.print(table)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tierbench.recipes.published import Recipe, RecipeError, read_recipes
+from tierbench.base.errors import RecipeError
+from tierbench.recipes.published import Recipe, read_recipes
 
 MIB = 1 << 20
 

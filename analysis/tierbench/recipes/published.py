@@ -21,15 +21,13 @@ from typing import Any
 
 import yaml
 
+from tierbench.base.errors import RecipeError
+
 ROOT = Path(__file__).resolve().parents[3]
 ACCESSES = ("write", "read", "metadata")
 LAUNCHERS = ("srun", "mpirun", "jsrun")
 UNITS = {"bandwidth": "MiB/s", "iops": "op/s", "time": "s"}
 PROGRAM = re.compile(r"(?:\S*/)?(?P<name>ior|mdtest|metadata|io500)$", re.IGNORECASE)
-
-
-class RecipeError(Exception):
-    """A recipe or a published number that cannot be used: file, place, value and what is allowed."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from typing import Any
 
 import yaml
 
+from tierbench.base.errors import RecipeError
 from tierbench.recipes import published
-from tierbench.recipes.published import RecipeError, Twin
+from tierbench.recipes.published import Twin
 
 FIELDS = ("dir", "files", "ppn", "seconds", "status")
 NODES = ("all", "sweep")

@@ -46,14 +46,10 @@ from typing import Any
 
 import pandas as pd
 
+from tierbench.base.errors import RunError
 from tierbench.base.text import shown
 from tierbench.outputs import OutputError, read_ior
 from tierbench.runs import shapes
-
-
-class RunError(Exception):
-    """A run folder that cannot be read: one line that names the file and what is wrong with it."""
-
 
 # What case.json must hold, and the types of each value; None is allowed where it stands.
 _FIELDS: dict[str, tuple[type, ...]] = {

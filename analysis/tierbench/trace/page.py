@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from tierbench import __version__
 from tierbench.base.atomic_write import replace_all
-from tierbench.base.text import shown, size
-from tierbench.layout import canvas
+from tierbench.base.text import plain, shown, size
+from tierbench.layout import canvas, html
 from tierbench.trace import drawings
 from tierbench.trace.drawings import Drawing
 from tierbench.trace.evidence import Evidence
@@ -106,16 +106,9 @@ def _size(count: Any) -> str:
 
 
 def templates() -> jinja2.Environment:
-    """Templates with everything escaped."""
-    made = jinja2.Environment(
-        loader=jinja2.PackageLoader("tierbench.layout"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    """Those of every page, with what the sections of traces need."""
+    made = html.templates()
     made.globals["slowest_words"] = slowest_words
-    made.filters["size"] = lambda count: "–" if count is None else size(count)
     return made
 
 
@@ -177,14 +170,6 @@ def slowest_words(made: Section) -> str:
 def _slowest(s: Slowest) -> str:
     where = f", most of it in {s.file}" if s.file else ""
     return f"rank {s.rank}: {s.busy_s:.3g} s in I/O against {s.typical_s:.3g} s of {s.compared}{where}"
-
-
-def plain(text: str) -> str:
-    """A stranger's text as text of Markdown: neither markup nor HTML nor the end of a line."""
-    shown = "".join(c if c.isprintable() else "?" for c in text)
-    for c in "\\`*_[]|#<>":
-        shown = shown.replace(c, "&lt;" if c == "<" else "&gt;" if c == ">" else "\\" + c)
-    return shown
 
 
 def exports(traces: Traces) -> dict[str, bytes]:
