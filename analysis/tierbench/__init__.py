@@ -1,9 +1,19 @@
 """Reads tier benchmark results, judges them and writes reports.
 
-Rooms, the lowest first; a room imports those before it and never those after it: `base` (messages, numbers
-as words), `outputs` (what IOR and mdtest print), `recipes` (what was run elsewhere), `runs` (what was
-measured here), `judge` (intervals, predictions, verdicts), `layout` (what pages are made on), `trace` (Darshan logs),
-`pages` (what people read), and `cli`, the command `tierbench`.
+The rooms stand in `ROOMS`. A room imports those before it and never those after it.
 """
+
+ROOMS = (
+    "base",  # what cannot be used, numbers as words, files replaced whole
+    "outputs",  # what IOR and mdtest print
+    "recipes",  # what was run elsewhere
+    "runs",  # what was measured here
+    "judge",  # intervals, predictions, verdicts, comparisons
+    "layout",  # what figures and pages are made on
+    "trace",  # what Darshan logs say
+    "pages",  # what people read
+    "cli",  # the command `tierbench`
+)
+FOR_THE_SUITE = ("base", "outputs", "recipes", "judge.io500", "trace")  # and nothing else
 
 __version__ = "0.1.0"
