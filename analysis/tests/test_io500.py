@@ -19,7 +19,7 @@ from tierbench.judge import io500, peak_search, stats
 from tierbench.judge.verdict import Row
 from tierbench.pages import io500_report, report, report_record
 from tierbench.recipes import rules
-from tierbench.recipes.published import ROOT
+from tierbench.recipes.published import RECIPE_FOLDER
 from tierbench.runs.run_folder import read_run
 
 DATA = Path(__file__).parent / "data" / "io500"
@@ -231,7 +231,7 @@ def test_rules_state_no_number(capsys: pytest.CaptureFixture[str]) -> None:
     ("recipes:", "recipes: [", "cannot be read"),
 ])  # fmt: skip
 def test_bad_rules_are_refused(tmp_path: Path, before: str, after: str, words: str) -> None:
-    shutil.copy(ROOT / "configs" / "recipes" / "rules" / "mdtest.yaml", tmp_path)
+    shutil.copy(RECIPE_FOLDER / "rules" / "mdtest.yaml", tmp_path)
     file = tmp_path / "mdtest.yaml"
     assert before in file.read_text()
     file.write_text(file.read_text().replace(before, after, 1))

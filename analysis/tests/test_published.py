@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from tierbench.recipes.published import ROOT, read_recipes
+from tierbench.recipes.published import PUBLISHED_FOLDER, read_recipes
 
 PUBLISHED = [
     ("cori-lustre-1-posix", "write", "716,886.15 MiB/sec"),
@@ -80,6 +80,6 @@ def test_digits_and_units_are_the_sources(recipe: str, access: str, text: str) -
 
 
 def test_the_webinars_lines_are_the_sources() -> None:
-    with (ROOT / "results" / "published" / "webinar.csv").open(newline="") as file:
+    with (PUBLISHED_FOLDER / "webinar.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert [(r["tiers"], ",".join(r[f] for f in FIELDS).rstrip(",")) for r in lines] == WEBINAR

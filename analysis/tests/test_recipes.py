@@ -9,42 +9,43 @@ import pytest
 
 from tierbench import cli
 from tierbench.base.errors import RecipeError
-from tierbench.recipes.published import ROOT, read_published, read_recipes
+from tierbench.recipes import published
+from tierbench.recipes.published import PUBLISHED_FOLDER, RECIPE_FOLDER, read_published, read_recipes
 
-RECIPES = {r.name: r for r in read_recipes()}
+KNOWN = {r.name: r for r in read_recipes()}
 
 
 def test_every_published_number_has_its_recipe() -> None:
-    counts = Counter(r.file for r in RECIPES.values() for _ in r.numbers)
+    counts = Counter(r.file for r in KNOWN.values() for _ in r.numbers)
     assert counts == {"cori.yaml": 22, "cfs.yaml": 4, "perlmutter.yaml": 6, "summit.yaml": 10}
-    webinar = read_published(ROOT / "results" / "published" / "webinar.csv")
+    webinar = read_published(PUBLISHED_FOLDER / "webinar.csv")
     assert sum(map(len, webinar.values())) == 5
 
 
 def test_digits_stay_as_published() -> None:
-    assert RECIPES["perlmutter-write-64m"].number("write").text == "4435971.20"
-    assert RECIPES["cori-datawarp-2-mpiio"].number("read").text == "1259295.00"
-    assert RECIPES["summit-metadata-gpfs"].number("metadata").text == "38.1130"
+    assert KNOWN["perlmutter-write-64m"].number("write").text == "4435971.20"
+    assert KNOWN["cori-datawarp-2-mpiio"].number("read").text == "1259295.00"
+    assert KNOWN["summit-metadata-gpfs"].number("metadata").text == "38.1130"
 
 
 def test_arithmetic_is_computed_as_a_shell_does_and_kept_as_published() -> None:
-    launch = RECIPES["cori-lustre-1-mpiio"].launches[0]
+    launch = KNOWN["cori-lustre-1-mpiio"].launches[0]
     assert "$((12*1024*1024/8/(960*32)))" in launch.line
     assert launch.arguments[launch.arguments.index("-s") + 1] == "51"
 
 
 def test_a_source_that_contradicts_itself_is_recorded_with_both() -> None:
-    cfs = RECIPES["cfs-iops"]
+    cfs = KNOWN["cfs-iops"]
     assert (cfs.nodes * cfs.ranks_per_node, cfs.ranks) == (224, 184)
     told = cfs.contradictions[0]
     assert (told.stated, told.computed, told.used) == ("184", "224", "184")
 
 
 def test_a_line_is_launcher_program_and_arguments() -> None:
-    launch = RECIPES["summit-metadata-nvme"].launches[0]
+    launch = KNOWN["summit-metadata-nvme"].launches[0]
     assert launch.launcher[-2:] == ("--chdir", "${BBPATH}")
     assert (launch.program, launch.program_name, launch.arguments) == ("./metadata", "metadata", ())
-    assert RECIPES["perlmutter-read"].launches[0].measures == ()
+    assert KNOWN["perlmutter-read"].launches[0].measures == ()
 
 
 @pytest.mark.parametrize(("before", "after", "words"), [
@@ -76,7 +77,8 @@ def test_bad_data_is_one_message(
     with pytest.raises(RecipeError, match=words) as caught:
         read_recipes(file.parent, tmp_path / "results" / "published")
     assert "cori.yaml" in str(caught.value)
-    monkeypatch.setattr("tierbench.recipes.published.ROOT", tmp_path)
+    monkeypatch.setattr(published, "RECIPE_FOLDER", file.parent)
+    monkeypatch.setattr(published, "PUBLISHED_FOLDER", tmp_path / "results" / "published")
     assert cli.main(["recipes"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -102,8 +104,8 @@ def test_a_number_without_a_recipe_is_refused(tmp_path: Path) -> None:
 
 
 def _copy(root: Path) -> Path:
-    shutil.copytree(ROOT / "configs" / "recipes", root / "configs" / "recipes")
-    shutil.copytree(ROOT / "results" / "published", root / "results" / "published")
+    shutil.copytree(RECIPE_FOLDER, root / "configs" / "recipes")
+    shutil.copytree(PUBLISHED_FOLDER, root / "results" / "published")
     return root
 
 

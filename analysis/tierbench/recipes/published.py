@@ -23,7 +23,10 @@ import yaml
 
 from tierbench.base.errors import RecipeError
 
-ROOT = Path(__file__).resolve().parents[3]
+# In the package: a wheel holds copies, in a checkout they are links to configs/recipes and results/published.
+RECIPE_FOLDER, PUBLISHED_FOLDER = (
+    Path(__file__).parent.joinpath("data", name).resolve() for name in ("recipes", "published")
+)
 ACCESSES = ("write", "read", "metadata")
 LAUNCHERS = ("srun", "mpirun", "jsrun")
 UNITS = {"bandwidth": "MiB/s", "iops": "op/s", "time": "s"}
@@ -153,8 +156,8 @@ class Recipe:
 
 def read_recipes(recipes: Path | None = None, published: Path | None = None) -> list[Recipe]:
     """All recipes of a folder with their published numbers, in the order of the files and within them."""
-    folder = recipes or ROOT / "configs" / "recipes"
-    results = published or ROOT / "results" / "published"
+    folder = recipes or RECIPE_FOLDER
+    results = published or PUBLISHED_FOLDER
     if not folder.is_dir():
         raise RecipeError(f"{folder}: is not a folder of recipes")
     found = [recipe for file in sorted(folder.glob("*.yaml")) for recipe in _read_file(file, results)]

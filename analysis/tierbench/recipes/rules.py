@@ -62,7 +62,7 @@ class RuleRecipe:
 
 def read_rules(folder: Path | None = None) -> list[RuleRecipe]:
     """All of them, in the order of the files and within them."""
-    place = folder or published.ROOT / "configs" / "recipes" / "rules"
+    place = folder or published.RECIPE_FOLDER / "rules"
     found = [recipe for file in sorted(place.glob("*.yaml")) for recipe in _read(file)]
     if not found:
         raise RecipeError(f"{place}: holds no recipe (no *.yaml)")
