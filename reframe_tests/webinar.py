@@ -34,7 +34,9 @@ from common.room import memory_place
 from common.rundir import keep_config, next_repetition, write_provenance
 from common.tiers import ROOT, TIERS, ScaleError, read_scale, write_config
 from common.traced import Traced
+from tierbench.base.errors import RunError
 from tierbench.outputs import OutputError, read_ior
+from tierbench.runs.case import Case
 
 SIGNATURE = 1_638_301_383  # -G: the time stamp in the data, the same for writing and verifying
 TRANSFER = "1m"
@@ -180,41 +182,42 @@ class TierWrite(rfm.RunOnlyRegressionTest, Traced):
         shutil.copy(stage / str(self.stderr), folder / "stderr.txt")
         keep_config(f"{self.tiers}-{self.policy}", stage / "tiers.yaml")
         try:
-            self.metrics = self._numbers(stage, repetition)
-        except (OSError, ValueError, KeyError, OutputError) as e:
+            case = self._record(stage, repetition)
+            case.write(folder)
+        except (OSError, ValueError, KeyError, OutputError, RunError) as e:
             self.metrics = {"error": f"{type(e).__name__}: {e}"}
             return
-        write_provenance(self.current_system.name, self.sizes, str(self.metrics["driver"]))
-        (folder / "case.json").write_text(json.dumps(self.metrics, indent=1))
+        self.metrics = case.as_json()
+        write_provenance(self.current_system.name, self.sizes, case.driver)
 
-    def _numbers(self, stage: Path, repetition: int) -> dict:
+    def _record(self, stage: Path, repetition: int) -> Case:
         plan = json.loads((stage / "plan.json").read_text())
         stats = json.loads((stage / "stats.json").read_text())
         published, source = _published(self.tiers, self.test_name, self.mode)
         buffered = self.mode not in ("bypass", "scratch")
-        return {
-            "test": self.test_name,
-            "system": "ares",
-            "site": self.current_system.name,
-            "tiers": self.tiers,
-            "mode": self.mode,
-            "fsync": plan["fsync"],
-            "policy": "none" if self.tiers == "pfs" else self.policy,
-            "repetition": repetition,
-            "metric": "bandwidth",
-            "unit": "MiB/s",
-            "direction": "higher",
+        return Case(
+            test=self.test_name,
+            system="ares",
+            site=self.current_system.name,
+            tiers=self.tiers,
+            mode=self.mode,
+            fsync=plan["fsync"],
+            policy="none" if self.tiers == "pfs" else self.policy,
+            repetition=repetition,
+            metric="bandwidth",
+            unit="MiB/s",
+            direction="higher",
             **write_numbers(stage / "summary.json"),
-            "drain_s": stats["drain_s"] if buffered else None,
-            "verified": self._verified(stage),
-            "modelled": self.modelled,
-            "command": " ".join([Path(self.driver_path).name, *self.executable_opts]),
-            "ranks": self.num_tasks,
-            "bytes": self.total_bytes,
-            "published": published,
-            "published_source": source,
-            "requirement": published,
-        }
+            drain_s=stats["drain_s"] if buffered else None,
+            verified=self._verified(stage),
+            modelled=self.modelled,
+            command=" ".join([Path(self.driver_path).name, *self.executable_opts]),
+            ranks=self.num_tasks,
+            bytes=self.total_bytes,
+            published=published,
+            published_source=source,
+            requirement=published,
+        )
 
     def _verified(self, stage: Path) -> bool | None:
         if self.mode == "scratch":

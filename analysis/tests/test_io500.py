@@ -14,6 +14,7 @@ import pytest
 import synthetic
 
 from tierbench import cli
+from tierbench.base import schema
 from tierbench.base.errors import RecipeError
 from tierbench.judge import io500, peak_search, stats
 from tierbench.judge.verdict import Row
@@ -160,7 +161,9 @@ def test_the_report_shows_phases_in_order_and_what_is_invalid(
     assert document["io500"][0]["score"] is None and not document["io500"][0]["valid"]
     told = (run / "report.md").read_text()
     assert "## IO500" in told and "score none [INVALID]" in told
-    page = report.as_html(report_record.make(read_run(run)))
+    judged = report_record.make(read_run(run))
+    assert schema.misfit(json.loads(json.dumps(report_record.as_json(judged))), "report") is None
+    page = report.as_html(judged)
     assert "INVALID" in page and page.index("ior-easy-write") < page.index("mdtest-hard-delete")
     (folder / "io500.json").write_text("{}")
     assert cli.main(["report", str(run)]) == 2
@@ -223,10 +226,10 @@ def test_rules_state_no_number(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(("before", "after", "words"), [
     ("nodes: sweep", "nodes: some", "nodes: 'some'; allowed: a whole number above 0, all, sweep"),
     ("ranks_per_node: 1", "ranks_per_node: 0", "ranks_per_node: 0; allowed: a whole number above 0, cores"),
-    ("  nodes: sweep\n", "", "mdtest-shared-peak: lacks 'nodes'"),
+    ("  nodes: sweep\n", "", "recipes[mdtest-shared-peak]: lacks 'nodes'"),
     ("-n {files}", "-n {file}", "{file}; allowed: {dir}, {files}, {ppn}, {seconds}, {status}"),
     ("mdtest -F", "dd -F", "runs none of ior, mdtest, find"),
-    ("title:", "titel:", "unknown key 'titel'; allowed: launches, name"),
+    ("title:", "titel:", "unknown key 'titel'; allowed: name, title"),
     ("mdtest-shared-node", "mdtest-shared-process", "stands there twice"),
     ("recipes:", "recipes: [", "cannot be read"),
 ])  # fmt: skip

@@ -73,12 +73,12 @@ def test_no_cases(run_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("key", "value", "words"), [
-    ("value", "fast", "value is 'fast', expected int or float"),
-    ("value", True, "value is True"),
-    ("value", -1.0, "expected a positive number"),
-    ("value", float("nan"), "expected a finite number"),
-    ("fsync", "maybe", "expected one of pfs, tier, none"),
-    ("verified", "yes", "expected bool or null"),
+    ("value", "fast", "case.json: value: 'fast'; allowed: a number above 0"),
+    ("value", True, "value: True; allowed: a number above 0"),
+    ("value", -1.0, "value: -1.0; allowed: a number above 0"),
+    ("value", float("nan"), "value: nan; allowed: a finite number"),
+    ("fsync", "maybe", "fsync: 'maybe'; allowed: pfs, tier, none"),
+    ("verified", "yes", "verified: 'yes'; allowed: true or false or null"),
 ])  # fmt: skip
 def test_bad_values_name_file_key_and_what_is_allowed(
     run_folder: Path, key: str, value: object, words: str
@@ -92,7 +92,7 @@ def test_bad_values_name_file_key_and_what_is_allowed(
 
 def test_missing_key(run_folder: Path) -> None:
     edit(first_case(run_folder), lambda case: case.pop("fsync"))
-    with pytest.raises(RunError, match="lacks 'fsync'"):
+    with pytest.raises(RunError, match="lacks 'fsync'; allowed: pfs, tier, none"):
         read_run(run_folder)
 
 

@@ -14,6 +14,6 @@ ROOMS = (
     "pages",  # what people read
     "cli",  # the command `tierbench`
 )
-FOR_THE_SUITE = ("base", "outputs", "recipes", "judge.io500", "trace")  # and nothing else
+FOR_THE_SUITE = ("base", "outputs", "recipes", "runs.case", "judge.io500", "trace")  # and nothing else
 
 __version__ = "0.1.0"

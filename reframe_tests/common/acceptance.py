@@ -17,8 +17,9 @@ import os
 import shutil
 import sys
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import reframe as rfm
 import reframe.utility.sanity as sn
@@ -34,6 +35,7 @@ from reframe.core.exceptions import PipelineError
 from tierbench.base.errors import RecipeError
 from tierbench.outputs import OutputError
 from tierbench.recipes.published import Launch, Recipe, read_recipes
+from tierbench.runs.case import Case
 
 from .ior import find_program
 from .judged import LaunchOutput, content_of, measured, outputs_of
@@ -372,8 +374,8 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
             outputs = outputs_of((stage / str(self.stdout)).read_text(errors="replace"))
             found = {access: self._result_of(access, outputs, folders[access][0]) for access in accesses}
             verified = self._verified(outputs)
-            found = {access: case | {"verified": verified} for access, case in found.items()}
-            self.metrics = found[accesses[0]] | {"values": {a: case["value"] for a, case in found.items()}}
+            found = {access: replace(case, verified=verified) for access, case in found.items()}
+            self.metrics = found[accesses[0]].as_json() | {"values": {a: c.value for a, c in found.items()}}
         except (OSError, ValueError, KeyError, OutputError) as e:
             found = {}
             self.metrics = {"error": f"{type(e).__name__}: {e}"}
@@ -382,9 +384,8 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         for access, (_, folder) in folders.items():
             self._keep_artefacts(stage, folder)
             if access in found:
-                driver = str(found[access]["driver"])
-                write_provenance(self.current_system.name, {"name": self.wanted.name}, driver)
-                (folder / "case.json").write_text(json.dumps(found[access], indent=1))
+                write_provenance(self.current_system.name, {"name": self.wanted.name}, found[access].driver)
+                found[access].write(folder)
 
     def _keep_at_exit(self) -> None:
         """A job that ReFrame killed never comes to its sanity, and a refused one leaves empty folders."""
@@ -419,7 +420,7 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         moved = outputs[name].moved_bytes()
         return found.wrong == 0 and abs(found.right - moved) <= PRINTED_TENTH
 
-    def _result_of(self, access: str, outputs: dict[str, LaunchOutput], repetition: int) -> dict[str, Any]:
+    def _result_of(self, access: str, outputs: dict[str, LaunchOutput], repetition: int) -> Case:
         recipe, stage = self.published_run, Path(self.stagedir)
         number = next(i for i, x in enumerate(recipe.launches) if access in x.measures)
         arguments, published = self.launch_lines[number], recipe.number(access)
@@ -434,37 +435,38 @@ class Acceptance(rfm.RunOnlyRegressionTest, Traced):
         limit = self._read_limit(size_of(arguments, "-t"), published.metric) if access == "read" else None
         conditions = [] if self.at_home else [*recipe.directives, *recipe.before]
         whole = self.sizes.nodes == recipe.nodes and not self.sizes.dropped
-        return {
-            "test": f"{self.recipe}-{access}",
-            "system": self.system,
-            "site": self.current_system.name,
-            "tiers": self.tiers,
-            "mode": self.mode,
-            "fsync": plan.get("fsync", "pfs"),
-            "policy": "none" if self.tiers == "pfs" else self.policy,
-            "repetition": repetition,
-            "metric": published.metric,
-            "unit": published.unit,
-            "direction": published.direction,
+        return Case(
+            test=f"{self.recipe}-{access}",
+            system=self.system,
+            site=self.current_system.name,
+            tiers=self.tiers,
+            mode=self.mode,
+            fsync=plan.get("fsync", "pfs"),
+            policy="none" if self.tiers == "pfs" else self.policy,
+            repetition=repetition,
+            metric=published.metric,
+            unit=published.unit,
+            direction=published.direction,
             **found,
-            "drain_s": told.get("drain_s") if drains else None,
-            "modelled": self.modelled,
-            "command": " ".join([Path(self.program).name, *arguments]),
-            "ranks": self.sizes.ranks,
-            "nodes": self.sizes.nodes,
-            "bytes": self.sizes.total_bytes,
-            "published": share,
-            "published_source": f"{published.text} {published.unit} of {published.nodes} nodes"
+            drain_s=told.get("drain_s") if drains else None,
+            verified=None,
+            modelled=self.modelled,
+            command=" ".join([Path(self.program).name, *arguments]),
+            ranks=self.sizes.ranks,
+            nodes=self.sizes.nodes,
+            bytes=self.sizes.total_bytes,
+            published=share,
+            published_source=f"{published.text} {published.unit} of {published.nodes} nodes"
             f" ({published.source})" + ("" if whole else f", {self._share_words()}"),
-            "requirement": share if self.judged and self.tiers == "pfs" else None,
-            "expected": share if self.judged and self.tiers == "pfs" else None,
-            "factor": self.factor,
-            "scale": self.wanted.name,
-            "dropped": [*self.sizes.dropped, *self.unspelled, *(f"condition: {c}" for c in conditions)],
-            "read_limit": limit,
-            "medium": self.media.get(access),
-            "full_percent": full_percent(stage / "df.txt"),
-        }
+            requirement=share if self.judged and self.tiers == "pfs" else None,
+            expected=share if self.judged and self.tiers == "pfs" else None,
+            factor=self.factor,
+            scale=self.wanted.name,
+            dropped=(*self.sizes.dropped, *self.unspelled, *(f"condition: {c}" for c in conditions)),
+            read_limit=limit,
+            medium=self.media.get(access),
+            full_percent=full_percent(stage / "df.txt"),
+        )
 
     def _read_limit(self, transfer: int, metric: str) -> float | None:
         """What the twin, or a node of the site as its extras say, reads at most, in the metric's unit."""

@@ -31,6 +31,7 @@ from reframe.core.exceptions import PipelineError
 from tierbench.base.errors import RecipeError
 from tierbench.outputs import OutputError
 from tierbench.recipes.rules import Launch, RuleRecipe, read_rules
+from tierbench.runs.case import Case
 
 from .acceptance import LEAST_CONFIG_BYTES, refuse, refuse_unknown
 from .ior import find_program
@@ -302,9 +303,9 @@ class RuleTest(rfm.RunOnlyRegressionTest, Traced):
         for metric, (repetition, folder) in folders.items():
             self._keep_artefacts(stage, folder)
             if metric in found:
-                case = self._common(stage, metric, repetition) | found[metric]
-                (folder / "case.json").write_text(json.dumps(case, indent=1))
-                write_provenance(self.current_system.name, {"name": self.wanted.name}, case["driver"])
+                case = Case(**self._common(stage, metric, repetition) | found[metric])
+                case.write(folder)
+                write_provenance(self.current_system.name, {"name": self.wanted.name}, case.driver)
 
     def _keep_artefacts(self, stage: Path, folder: Path) -> None:
         for name in ("plan.json", "tiers.yaml", "df.txt", "stats.json", "launches.sh"):
@@ -344,7 +345,7 @@ class RuleTest(rfm.RunOnlyRegressionTest, Traced):
             "medium": self.media.get(metric),
             "factor": self.factor,
             "scale": self.wanted.name,
-            "dropped": list(self.sizes.dropped),
+            "dropped": self.sizes.dropped,
             "full_percent": full_percent(stage / "df.txt"),
         }
 

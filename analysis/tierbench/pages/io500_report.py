@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tierbench.base.errors import RunError
-from tierbench.runs.run_folder import Run, read_object
+from tierbench.base.strict_json import read_object
+from tierbench.runs.run_folder import Run
 
 _FIELDS = ("phases", "bandwidth", "metadata", "score", "invalid", "valid", "tiers", "factor", "scale")
 

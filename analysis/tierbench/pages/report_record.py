@@ -13,6 +13,8 @@ from tierbench.runs.run_folder import Run
 from tierbench.trace import of_run
 from tierbench.trace.page import Section
 
+VERSION = 1  # of base/schemas/report.schema.json
+
 
 @dataclass(frozen=True)
 class Report:
@@ -46,6 +48,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "cases_failed": [f.__dict__ for f in report.run.failures],
     }
     return {
+        "version": VERSION,
         "run": run,
         "rows": [row_as_json(r) for r in report.rows],
         "steps": [_step(s) for s in report.steps],

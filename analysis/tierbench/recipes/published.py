@@ -13,7 +13,7 @@ import csv
 import operator
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,14 +21,15 @@ from typing import Any
 
 import yaml
 
+from tierbench.base import schema
 from tierbench.base.errors import RecipeError
+from tierbench.base.text import shown
 
 # In the package: a wheel holds copies, in a checkout they are links to configs/recipes and results/published.
 RECIPE_FOLDER, PUBLISHED_FOLDER = (
     Path(__file__).parent.joinpath("data", name).resolve() for name in ("recipes", "published")
 )
 ACCESSES = ("write", "read", "metadata")
-LAUNCHERS = ("srun", "mpirun", "jsrun")
 UNITS = {"bandwidth": "MiB/s", "iops": "op/s", "time": "s"}
 PROGRAM = re.compile(r"(?:\S*/)?(?P<name>ior|mdtest|metadata|io500)$", re.IGNORECASE)
 
@@ -176,77 +177,31 @@ def as_json(recipe: Recipe) -> dict[str, Any]:
 # --- reading -----------------------------------------------------------------------------------------------
 
 
-def _positive(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_text, value))
-
-
-def _mapping(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_text, value))
-
-
-_Check = tuple[Callable[[Any], bool], str]
-_NUMBER: _Check = (_positive, "a whole number above 0")
-_TEXT: _Check = (_text, "text")
-_LINES: _Check = (_texts, "a list of texts")
-_MAP: _Check = (_mapping, "a mapping")
-_LIST: _Check = (lambda v: isinstance(v, list) and all(isinstance(x, dict) for x in v), "a list of mappings")
-_REQUIRED = {"name": _TEXT, "title": _TEXT, "nodes": _NUMBER, "ranks_per_node": _NUMBER, "launches": _LIST,
-             "twin": _MAP}  # fmt: skip
-_OPTIONAL = {"ranks": _NUMBER, "sets_per_node": _NUMBER, "minutes": _NUMBER, "before": _LINES,
-             "after": _LINES, "directives": _LINES, "hints": _MAP, "rules": _MAP, "contradictions": _LIST,
-             "notes": _LINES}  # fmt: skip
-_FILE = {
-    "system": _TEXT,
-    "source": _TEXT,
-    "launcher": (lambda v: v in LAUNCHERS, " or ".join(LAUNCHERS)),
-    "recipes": _LIST,
-}
-_LAUNCH = {"line": _TEXT, "measures": (lambda v: isinstance(v, list) and all(m in ACCESSES for m in v),
-                                       f"a list of {', '.join(ACCESSES)}")}  # fmt: skip
-_CONTRADICTION = dict.fromkeys(
-    ("what", "stated", "computed", "used", "why"),
-    (lambda v: isinstance(v, int | float) or _text(v), "text or a number"),
-)
-
-
-def _checked(
-    value: Any, place: str, required: dict[str, _Check], optional: dict[str, _Check] | None = None
-) -> dict[str, Any]:
-    """`value` where it has every required key, no unknown one, and only values that are allowed."""
-    if not isinstance(value, dict):
-        raise RecipeError(f"{place}: {value!r}; allowed: a mapping")
-    known = {**required, **(optional or {})}
-    for key in value:
-        if key not in known:
-            raise RecipeError(f"{place}: unknown key {key!r}; allowed: {', '.join(known)}")
-    for key, (allows, allowed) in known.items():
-        if key not in value and key in required:
-            raise RecipeError(f"{place}: lacks {key!r}; allowed: {allowed}")
-        if key in value and not allows(value[key]):
-            raise RecipeError(f"{place}: {key}: {value[key]!r}; allowed: {allowed}")
-    return value
-
-
-def _read_file(file: Path, results: Path) -> list[Recipe]:
+def read_document(file: Path, schema_name: str) -> dict[str, Any]:
+    """A file of recipes that is as its schema asks."""
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
         raise RecipeError(f"{file}: cannot be read: {' '.join(str(e).split())}") from e
-    top = _checked(document, str(file), _FILE)
+    if told := schema.misfit(document, schema_name):
+        raise RecipeError(f"{file}: {shown(told)}")
+    found: dict[str, Any] = document
+    return found
+
+
+def refuse_twice(names: Sequence[str], place: Path) -> None:
+    """A recipe has one name, and a name one recipe."""
+    for name in names:
+        if names.count(name) > 1:
+            raise RecipeError(f"{place}: recipe {name!r} stands there twice; allowed: one of a name")
+
+
+def _read_file(file: Path, results: Path) -> list[Recipe]:
+    top = read_document(file, "recipe")
     numbers = read_published(results / f"{file.stem}.csv")
     recipes = [_recipe(raw, top, file, numbers) for raw in top["recipes"]]
     names = [r.name for r in recipes]
-    for name in names:
-        if names.count(name) > 1:
-            raise RecipeError(f"{file}: recipe {name!r} stands there twice; allowed: one of a name")
+    refuse_twice(names, file)
     for test in numbers:
         if test not in names:
             raise RecipeError(
@@ -255,47 +210,30 @@ def _read_file(file: Path, results: Path) -> list[Recipe]:
     return recipes
 
 
-def _recipe(raw: Any, top: dict[str, Any], file: Path, numbers: dict[str, list[Number]]) -> Recipe:
-    place = f"{file}: {raw.get('name', 'a recipe')}"
-    raw = _checked(raw, place, _REQUIRED, _OPTIONAL)
-    twin = _checked(raw["twin"], f"{place}: twin", {"device": _TEXT, "factor": _NUMBER})
-    launches = tuple(_launch(x, f"{place}: launch {i}") for i, x in enumerate(raw["launches"], 1))
-    told = tuple(_contradiction(x, f"{place}: contradiction") for x in raw.get("contradictions", []))
-    recipe = Recipe(
-        **{k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
-        | {
-            "system": top["system"],
-            "source": top["source"],
-            "launcher": top["launcher"],
-            "file": file.name,
-            "ranks": raw.get("ranks", raw["nodes"] * raw["ranks_per_node"]),
-            "twin": Twin(**twin),
-            "launches": launches,
-            "contradictions": told,
-            "numbers": tuple(numbers.get(raw["name"], ())),
-        }
-    )
+def _recipe(raw: dict[str, Any], top: dict[str, Any], file: Path, numbers: dict[str, list[Number]]) -> Recipe:
+    place = f"{file}: recipes[{raw['name']}]"
+    launches = tuple(_launch(x, f"{place}.launches[{i}]") for i, x in enumerate(raw["launches"]))
+    told = tuple(Contradiction(**{k: str(v) for k, v in x.items()}) for x in raw.get("contradictions", []))
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
+    fields |= {name: top[name] for name in ("system", "source", "launcher")}
+    fields |= {"twin": Twin(**raw["twin"]), "launches": launches, "contradictions": told, "file": file.name}
+    fields |= {"ranks": raw.get("ranks", raw["nodes"] * raw["ranks_per_node"])}
+    recipe = Recipe(**fields, numbers=tuple(numbers.get(raw["name"], ())))
     _check_numbers(recipe, place)
     return recipe
 
 
-def _launch(raw: Any, place: str) -> Launch:
-    raw = _checked(raw, place, _LAUNCH, {"derived": _TEXT})
+def _launch(raw: dict[str, Any], place: str) -> Launch:
     made = Launch(raw["line"], tuple(raw["measures"]), raw.get("derived"))
     try:
         words = shlex.split(_computed(raw["line"]), posix=False)
     except (ValueError, SyntaxError, KeyError) as e:
-        raise RecipeError(f"{place}: line: {raw['line']!r}: {e}; allowed: a command line") from e
+        raise RecipeError(f"{place}.line: {raw['line']!r}: {e}; allowed: a command line") from e
     if not any(PROGRAM.match(word) for word in words):
         raise RecipeError(
-            f"{place}: line: {raw['line']!r} runs no program; allowed: ior, mdtest, metadata, io500"
+            f"{place}.line: {raw['line']!r} runs no program; allowed: ior, mdtest, metadata, io500"
         )
     return made
-
-
-def _contradiction(raw: Any, place: str) -> Contradiction:
-    raw = _checked(raw, place, _CONTRADICTION)
-    return Contradiction(**{k: str(v) for k, v in raw.items()})
 
 
 def _check_numbers(recipe: Recipe, place: str) -> None:

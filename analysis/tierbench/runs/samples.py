@@ -34,8 +34,9 @@ from typing import Any
 import pandas as pd
 
 from tierbench.base.errors import RunError
+from tierbench.base.strict_json import parse, read_object
 from tierbench.outputs import IorOutput, MdtestOutput, OutputError, read_ior, read_mdtest
-from tierbench.runs.run_folder import parse, read_object, read_run
+from tierbench.runs.run_folder import read_run
 
 COLUMNS = ["source", "run", "when", "commit", "site", "test", "system", "tiers", "mode", "policy", "fsync",
            "driver", "modelled", "ranks", "bytes", "options", "repetition", "metric", "unit", "direction",
