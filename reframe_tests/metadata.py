@@ -19,11 +19,11 @@ from reframe.core.builtins import parameter, run_after
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from common.acceptance import PRINTED_TENTH
-from common.content import check
-from common.judged import outputs_of
+from common.launch_numbers import outputs_of
 from common.rules_case import RuleTest, node_memory, rules_of
 from common.scale import MIB
 from common.twin import device
+from common.verify_bytes import check
 from tierbench.judge import io500
 from tierbench.outputs import parse_mdtest
 

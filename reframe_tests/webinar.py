@@ -28,9 +28,9 @@ from reframe.core.builtins import (
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from common.capacity_checks import memory_place
 from common.ior import find_driver, write_numbers
 from common.nodes import per_node_options, refusal, set_nodes
-from common.room import memory_place
 from common.rundir import keep_config, next_repetition, write_provenance
 from common.tiers import ROOT, TIERS, ScaleError, read_scale, write_config
 from common.traced import Traced

@@ -37,14 +37,21 @@ from tierbench.outputs import OutputError
 from tierbench.recipes.published import Launch, Recipe, read_recipes
 from tierbench.runs.case import Case
 
+from .capacity_checks import (
+    full_percent,
+    hog_bytes,
+    memory_bytes,
+    memory_place,
+    short_of_disk,
+    short_of_memory,
+)
+from .driver_flags import respelled
 from .ior import find_program
-from .judged import LaunchOutput, content_of, measured, outputs_of
+from .launch_numbers import LaunchOutput, content_of, measured, outputs_of
 from .medium import media_of, too_slow
 from .nodes import per_node_options, refusal, set_nodes, shows_others
-from .room import full_percent, hog_bytes, memory_bytes, memory_place, short_of_disk, short_of_memory
 from .rundir import keep_config, next_repetition, run_dir, write_provenance
 from .scale import Scale, Sizes, acceptance_scale, size_of, sizes, value_of, with_value
-from .spelling import respelled
 from .tiers import ROOT, TIERS, ScaleError, check_config, write_config
 from .traced import Traced
 from .twin import read_limit, write_devices

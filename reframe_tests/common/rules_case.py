@@ -34,10 +34,10 @@ from tierbench.recipes.rules import Launch, RuleRecipe, read_rules
 from tierbench.runs.case import Case
 
 from .acceptance import LEAST_CONFIG_BYTES, refuse, refuse_unknown
+from .capacity_checks import full_percent, memory_bytes, memory_place, short_of_disk
 from .ior import find_program
 from .medium import LEAST_HEADROOM, remembered
 from .nodes import per_node_options, refusal, set_nodes
-from .room import full_percent, memory_bytes, memory_place, short_of_disk
 from .rules_scale import RuleSizes, metadata_seconds, rule_sizes
 from .rundir import keep_config, next_repetition, run_dir, write_provenance
 from .scale import MIB, acceptance_scale

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from common import medium
+from common.capacity_checks import hog_bytes, memory_bytes, short_of_memory
 from common.medium import media_of, too_slow
-from common.room import hog_bytes, memory_bytes, short_of_memory
 from common.scale import acceptance_scale, sizes
 from common.tiers import ScaleError
 from tierbench.recipes.published import read_recipes

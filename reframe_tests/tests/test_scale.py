@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import yaml
 
-from common.content import check
-from common.judged import measured, outputs_of
+from common.launch_numbers import measured, outputs_of
 from common.scale import Sizes, acceptance_scale, read_acceptance, segments_of, size_of, sizes, value_of
 from common.tiers import ROOT, ScaleError
 from common.twin import device, slowed
+from common.verify_bytes import check
 from tierbench.recipes.published import Recipe, read_recipes
 
 RECIPES = {r.name: r for r in read_recipes()}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from darshan_logs import SEGMENT, Made
 
-from common.judged import LaunchOutput, measured
-from common.reached import furthest
+from common.launch_numbers import LaunchOutput, measured
+from common.rank_progress import furthest
 
 MIB = 1 << 20
 BASE = "/pfs/data"

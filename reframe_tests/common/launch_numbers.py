@@ -9,9 +9,9 @@ from typing import Any
 
 from tierbench.outputs import IorOutput, parse_ior
 
-from .content import Content, check
-from .reached import furthest
+from .rank_progress import furthest
 from .scale import MIB, segments_of, size_of, value_of
+from .verify_bytes import Content, check
 
 _MARK = re.compile(r"^tierbench: launch (\w+) (begins|ends)$")
 _PAIRS = re.compile(r"^stonewalling pairs accessed min: (\d+) max: (\d+)", re.MULTILINE)
