@@ -1,14 +1,14 @@
 """Run the fuzz targets: run.py PROGRAMS [--seconds N] [--keep DIRECTORY] [NAME ...]
 
-Each target begins with its corpus in corpus/NAME, two at a time.  Without --keep the corpus stays as it is; with
-it, what is new goes to DIRECTORY/NAME.  One line a target: seconds, executions, findings.  An input that ended the
-target stays beside the line, in PROGRAMS/findings.  Exit status 1: there is one; 77: no target was built.
+Each target, fuzz_NAME in PROGRAMS, begins with its corpus, corpus/NAME beside its source, two at a time.  Without
+--keep the corpus stays as it is; with it, what is new goes to DIRECTORY/NAME.  One line a target: seconds, executions,
+findings.  An input that ended the target stays beside the line, in PROGRAMS/findings.  Exit status 1: there is one; 77:
+no target was built.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import subprocess
 import sys
@@ -17,23 +17,35 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-CORPUS = Path(__file__).resolve().parent / "corpus"
-LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384", "-close_fd_mask=1"]
+ROOT = Path(__file__).resolve().parents[3]
+FOLDERS = [ROOT / folder for folder in ("engine/tests/fuzz", "workloads/fuzz")]
+LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384", "-close_fd_mask=3"]
 
 
-def run(program: Path, seconds: int, kept: Path) -> tuple[str, bool]:
+def name_of(source: Path) -> str:
+    """NAME of fuzz_NAME."""
+    return source.stem.removeprefix("fuzz_")
+
+
+def run(source: Path, programs: Path, seconds: int, kept: Path) -> tuple[str, bool]:
     """Fuzz one target; its line, and whether it held."""
-    name = program.name.removeprefix("fuzz_")
-    new, findings = kept / name, program.parent / "findings"
+    name, findings = name_of(source), programs / "findings"
+    new, corpus = kept / name, source.parent / "corpus" / name
     for directory in (new, findings):
         directory.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    command = [program, new, CORPUS / name, f"-max_total_time={seconds}", f"-artifact_prefix={findings}/{name}-", *LIMITS]
+    command = [programs / source.stem, new, corpus, f"-max_total_time={seconds}", f"-artifact_prefix={findings}/{name}-", *LIMITS]
     log = subprocess.run([str(word) for word in command], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace")
     done = re.search(r"Done (\d+) runs in", log.stderr)
     held = log.returncode == 0 and done is not None
     line = f"{name}: {time.monotonic() - start:.0f} s, {done[1] if done else 'unknown'} executions, {'no finding' if held else 'FINDING'}"
     return (line if held else line + "\n" + log.stderr[-4000:]), held
+
+
+def targets(programs: Path) -> list[Path]:
+    """The sources of all that can be run here."""
+    sources = [source for folder in FOLDERS for source in folder.glob("fuzz_*.c")]
+    return sorted((source for source in sources if (programs / source.stem).exists()), key=name_of)
 
 
 def main() -> int:
@@ -44,14 +56,14 @@ def main() -> int:
     parser.add_argument("--keep", type=Path)
     parser.add_argument("names", nargs="*")
     given = parser.parse_intermixed_args()
-    all_of_them = sorted(p for p in given.programs.resolve().glob("fuzz_*") if os.access(p, os.X_OK) and p.is_file())
-    programs = [p for p in all_of_them if not given.names or p.name.removeprefix("fuzz_") in given.names]
-    if not programs:
+    programs = given.programs.resolve()
+    asked = [t for t in targets(programs) if not given.names or name_of(t) in given.names]
+    if not asked:
         print("fuzz: skipped: no target was built (clang with its fuzzer is needed)")
         return 77
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(2) as pool:
-        kept = given.keep or Path(scratch)
-        results = list(pool.map(lambda p: run(p, given.seconds, kept), programs))
+        kept = (given.keep or Path(scratch)).resolve()
+        results = list(pool.map(lambda source: run(source, programs, given.seconds, kept), asked))
     print("\n".join(line for line, _ in results))
     return 0 if all(held for _, held in results) else 1
 
