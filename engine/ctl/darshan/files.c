@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,8 +27,30 @@ static bool makes_sense(const struct tb_trace_file *f, enum tb_trace_side side)
         if (f->n[m] > TB_TRACE_FILES)
             return false;
     return f->magic == TB_TRACE_MAGIC && f->bytes == sizeof(*f) && f->side == side && f->names_used <= TB_TRACE_NAMES &&
-           f->segments_used <= TB_TRACE_SEGMENTS && f->rank >= -1 && (f->rank < 0 || f->rank < f->ranks) &&
+           f->segments_used <= TB_TRACE_SEGMENTS && !isnan(f->start) && f->rank >= -1 && (f->rank < 0 || f->rank < f->ranks) &&
            memchr(f->command, 0, sizeof(f->command)) && memchr(f->host, 0, sizeof(f->host));
+}
+
+/* Counting goes by the places of values, which all must lead to one, and by a place that is free. */
+static bool is_countable(const struct tb_trace_common *c)
+{
+    uint32_t taken = 0;
+    for (size_t i = 0; i < sizeof(c->place); i++) {
+        if (c->place[i] > c->n)
+            return false;
+        taken += c->place[i] != 0;
+    }
+    return c->n <= TB_TRACE_COMMON && taken <= c->n;
+}
+
+/* What the process had not counted yet.  Sizes and strides that make no sense are begun again. */
+static void settle(struct tb_trace_file *f, struct tb_trace_posix *p)
+{
+    if (!is_countable(&p->sizes))
+        memset(&p->sizes, 0, sizeof(p->sizes));
+    if (!is_countable(&p->strides))
+        memset(&p->strides, 0, sizeof(p->strides));
+    tb_trace_settle(f, p);
 }
 
 /* A copy on write: a process may still run. */
@@ -44,7 +67,7 @@ static const struct tb_trace_file *map_file(const char *path, enum tb_trace_side
         return NULL;
     if (makes_sense(f, side)) {
         for (uint32_t i = 0; i < f->n[TB_TRACE_POSIX]; i++)
-            tb_trace_settle(f, &f->posix[i]); /* what the process had not counted yet */
+            settle(f, &f->posix[i]);
         return f;
     }
     munmap(f, sizeof(*f));
@@ -128,7 +151,8 @@ static int by_rank(const void *a, const void *b)
 static void number(const struct ctl_trace *t, struct job *job, enum tb_trace_side side)
 {
     int64_t next = job->ranks, seen = 0, last = -1;
-    qsort(job->process, job->n, sizeof(job->process[0]), by_rank);
+    if (job->n)
+        qsort(job->process, job->n, sizeof(job->process[0]), by_rank);
     for (size_t i = 0; i < job->n; i++) {
         struct process *p = &job->process[i];
         if (p->is_mpi) {

@@ -14,6 +14,7 @@
 
 #include "darshan/files.h"
 #include "darshan/log.h"
+#include "trace/count.h"
 
 #define TALLY 4096 /* sizes or strides of a file that are told apart across all its ranks */
 #define NONE (-1)
@@ -123,7 +124,7 @@ static void combine_time(enum rule rule, double *into, double from)
 static void combine_counter(enum rule rule, int64_t *into, int64_t from)
 {
     if (rule == ADD)
-        *into += from;
+        tb_trace_add(into, from);
     else if (rule == ANY ? *into == 0 : from > *into)
         *into = from;
 }
@@ -218,7 +219,7 @@ static void compare_ranks(const struct module *m, const struct item *items, size
         same = of_this_rank(items + i, n - i);
         fold(m, items + i, same, &r);
         double time = r.times[m->read_time] + r.times[m->write_time] + r.times[m->meta_time];
-        int64_t moved = r.counters[m->bytes_read] + r.counters[m->bytes_written];
+        int64_t moved = tb_trace_sum(r.counters[m->bytes_read], r.counters[m->bytes_written]);
         if (i == 0 || time < t[0]) {
             t[0] = time;
             c[0] = items[i].rank;

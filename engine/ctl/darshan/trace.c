@@ -61,14 +61,15 @@ static void describe(const struct tb_config *c, uint64_t digest, const struct jo
 static size_t write_command(const struct job *job, char *const *command, char *out, size_t size)
 {
     size_t n = 0;
+    out[0] = 0;
     if (job->ranks && job->n)
-        return (size_t)snprintf(out, size, "%s", job->process[0].file->command);
-    for (; *command && n + strlen(*command) + 2 < size; command++)
+        n = (size_t)snprintf(out, size, "%s", job->process[0].file->command);
+    for (; !job->ranks && *command && n + strlen(*command) + 2 < size; command++)
         n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : "", *command);
     for (char *c = out; *c; c++)
         if (*c == '\n' || *c == '\t')
             *c = ' ';
-    return n;
+    return strlen(out);
 }
 
 static void write_job(const struct ctl_trace *t, struct log *log, struct log_job *j, const struct job *job, char *const *command)
@@ -96,7 +97,7 @@ static void say_what(const char *out, const struct job *job)
     fputc('\n', stderr);
 }
 
-static int write_side(const struct ctl_trace *t, enum tb_trace_side side, char *const *command, const struct tb_config *c, uint64_t digest)
+int trace_write_side(const struct ctl_trace *t, enum tb_trace_side side, char *const *command, const struct tb_config *c, uint64_t digest)
 {
     const char *out = side == TB_TRACE_STORAGE ? t->storage_out : t->out;
     struct job job;
@@ -150,8 +151,8 @@ int ctl_trace_finish(struct ctl_trace *t, char *const *command, const struct tb_
     check_clock(t);
     int rc = 0;
     if (!t->site_lib || !trace_site_fetch(t, &rc))
-        rc = write_side(t, TB_TRACE_APPLICATION, command, c, digest);
-    int storage = write_side(t, TB_TRACE_STORAGE, command, c, digest);
+        rc = trace_write_side(t, TB_TRACE_APPLICATION, command, c, digest);
+    int storage = trace_write_side(t, TB_TRACE_STORAGE, command, c, digest);
     ctl_trace_forget(t);
     return rc ? rc : storage;
 }

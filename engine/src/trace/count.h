@@ -7,6 +7,17 @@
 
 #include "trace/file.h"
 
+/* Whoever reads what a killed process left meets any number: a sum goes round, and is never undefined. */
+static inline int64_t tb_trace_sum(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline void tb_trace_add(int64_t *sum, int64_t n)
+{
+    *sum = tb_trace_sum(*sum, n);
+}
+
 /* Time without overlap: what several threads spend at once counts once. */
 static inline void tb_trace_add_time(double *sum, double *until, struct tb_trace_time t)
 {
@@ -37,7 +48,7 @@ static inline void tb_trace_count_size(int64_t *bins, int64_t n, uint32_t times)
     int i = 0;
     while (i < 9 && n > ends[i])
         i++;
-    bins[i] += times;
+    tb_trace_add(&bins[i], times);
 }
 
 static inline uint8_t tb_trace_new_value(struct tb_trace_common *c, uint32_t place, int64_t value)

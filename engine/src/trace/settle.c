@@ -35,18 +35,19 @@ static inline void count_places(struct tb_trace_posix *p, const struct kind *k, 
     int64_t last = *last_byte, highest = c[k->max_byte], sequential = 0, consecutive = 0, misaligned = 0;
     for (uint32_t i = 0; i < n; i++) {
         int64_t offset = s[i].offset;
-        tb_trace_count_common(&p->strides, (offset - last - 1) & -(int64_t)((offset > last) & (last != 0)), 1);
+        int64_t gap = tb_trace_sum(offset, ~last); /* offset - last - 1 */
+        tb_trace_count_common(&p->strides, gap & -(int64_t)((offset > last) & (last != 0)), 1);
         sequential += offset > last;
-        consecutive += offset == last + 1;
+        consecutive += gap == 0;
         misaligned += alignment > 0 && !is_multiple(offset, alignment);
-        last = offset + s[i].length - 1;
+        last = tb_trace_sum(tb_trace_sum(offset, s[i].length), -1);
         highest = last > highest ? last : highest;
     }
     *last_byte = last;
     c[k->max_byte] = highest;
-    c[k->sequential] += sequential;
-    c[k->consecutive] += consecutive;
-    c[POSIX_FILE_NOT_ALIGNED] += misaligned;
+    tb_trace_add(&c[k->sequential], sequential);
+    tb_trace_add(&c[k->consecutive], consecutive);
+    tb_trace_add(&c[POSIX_FILE_NOT_ALIGNED], misaligned);
 }
 
 /* Sizes come in runs. */
@@ -58,10 +59,10 @@ static inline void count_sizes(struct tb_trace_posix *p, const struct kind *k, c
             ;
         tb_trace_count_size(&c[k->bins], s[i].length, run);
         tb_trace_count_common(&p->sizes, s[i].length, run);
-        bytes += s[i].length * run;
+        tb_trace_add(&bytes, (int64_t)((uint64_t)s[i].length * run));
     }
-    c[k->ops] += n;
-    c[k->bytes] += bytes;
+    tb_trace_add(&c[k->ops], n);
+    tb_trace_add(&c[k->bytes], bytes);
 }
 
 static inline void count_times(struct tb_trace_posix *p, const struct kind *k, double *until, const struct tb_dxt_segment *s,
@@ -107,8 +108,10 @@ static struct tb_trace_chunk *chunk_at(struct tb_trace_file *f, uint32_t at)
 /* Chunks stand in the order they were made in; whoever reads a killed process's file believes no place without a look. */
 static bool is_chunk(const struct tb_trace_file *f, uint32_t at, enum tb_trace_access access)
 {
+    if (at % 8 || at + sizeof(struct tb_trace_chunk) > TB_TRACE_SEGMENTS)
+        return false;
     const struct tb_trace_chunk *c = chunk_at((struct tb_trace_file *)f, at);
-    return at % 8 == 0 && at + sizeof(*c) <= TB_TRACE_SEGMENTS && c->access == access && c->settled <= c->count && c->count <= c->room &&
+    return c->access == access && c->settled <= c->count && c->count <= c->room &&
            at + sizeof(*c) + (uint64_t)c->room * sizeof(c->segment[0]) <= TB_TRACE_SEGMENTS;
 }
 
