@@ -171,13 +171,14 @@ static bool has_region(const char *name, uint64_t id)
 /* One directory "tierbench.UID.HOST.NAME" of this user's, its lease held alone. */
 static int recover_journal(struct recovery *r, const char *name, int fd, const struct tb_lease *lease)
 {
+    bool is_foreign = false;
     struct tb_replay replay = {.config = r->config, .layout = &r->layout, .host = r->host, .name = name, .io = r->pfs, .report = r->report,
-                               .arg = r->arg, .id = lease->id, .n_lost = &r->n_lost};
+                               .arg = r->arg, .id = lease->id, .n_lost = &r->n_lost, .is_foreign = &is_foreign};
     int rc = lease->state == TB_LEASE_LIVING ? tb_replay(&replay) : 0;
+    if (!rc && is_foreign) /* a damaged lease does not say so */
+        return lease->digest ? leave(r, name, -ESTALE, "its journal is of another configuration than its lease says") : 0;
     if (!rc && (rc = tb_lease_make_void(fd)) == 0)
         tb_instance_remove(r->config, r->host, name, lease->id);
-    if (rc == -ESTALE && !lease->digest)
-        return 0; /* another configuration's, as only its journal says */
     return rc ? rc : 1;
 }
 

@@ -361,15 +361,16 @@ int tb_replay(const struct tb_replay *r)
         qsort(s.events, s.n_events, sizeof(*s.events), by_sequence);
     for (size_t i = 0; i < s.n_events && !rc; i++)
         rc = apply(&s, &s.events[i]);
-    if (!rc && s.foreign)
-        rc = -ESTALE;
+    *r->is_foreign = s.foreign;
     if (s.n_pieces)
         qsort(s.pieces, s.n_pieces, sizeof(*s.pieces), by_piece_sequence);
-    for (size_t i = 0; i < s.n_pieces && !rc; i++)
+    for (size_t i = 0; i < s.n_pieces && !rc && !s.foreign; i++)
         if (s.pieces[i].lo < s.pieces[i].hi)
             flush_file(&s, i);
     *r->n_lost += s.lost.n;
     free(s.events);
     free(s.pieces);
-    return rc ? rc : s.error;
+    if (rc)
+        report(&s, s.journal, 0, rc);
+    return s.error;
 }

@@ -17,13 +17,14 @@ struct tb_replay {
     tb_file_reporter *report;
     void *arg;
     int *n_lost; /* counts files that another program removed or replaced: their bytes are kept (journal/lost.h) */
+    bool *is_foreign; /* set where the journal is another configuration's: then nothing was flushed */
 };
 
 /*
  * Flushes every range that no newer record covers, whose bytes match their
  * checksum and whose file is still the one recorded.  0 when all of it is on the
  * PFS; -EBADMSG where records or bytes were damaged (each is reported, none is
- * flushed), -ESTALE where the journal is another configuration's, or the first error.
+ * flushed), or the first error.
  */
 int tb_replay(const struct tb_replay *r);
 
