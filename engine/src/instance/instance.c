@@ -27,7 +27,17 @@ static uint32_t live_clients(const struct tb_region *r)
     return n;
 }
 
-static void read_info(const struct tb_region *r, struct tb_instance_info *out)
+/* By a process that lives: one that was killed leaves the mark. */
+static bool is_being_ended(struct tb_header *h, int region)
+{
+    int fd = h->closed ? tb_lease_open(&h->config, h->host, h->name, dup(region)) : -1;
+    bool is = fd >= 0 && tb_lease_is_locked(fd, TB_LEASE_ENDING);
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+static void read_info(const struct tb_region *r, int region, struct tb_instance_info *out)
 {
     struct tb_header *h = r->header;
     memset(out, 0, sizeof(*out));
@@ -37,14 +47,14 @@ static void read_info(const struct tb_region *r, struct tb_instance_info *out)
     out->daemon_pid = h->daemon_pid;
     out->daemon_alive = tb_daemon_is_alive(h);
     out->n_clients = live_clients(r);
-    out->ends = h->closed || (h->is_to_end && !out->n_clients);
+    out->ends = is_being_ended(h, region) || (h->is_to_end && !out->n_clients);
     out->region_bytes = h->bytes;
     out->huge_pages = h->huge_pages;
 }
 
 int tb_instance_info(tb_engine *e, struct tb_instance_info *out)
 {
-    read_info(&e->region, out);
+    read_info(&e->region, e->lease, out);
     out->n_clients -= !e->is_daemon;
     return 0;
 }
@@ -74,10 +84,12 @@ int tb_instance_list(struct tb_instance_info *out, int max)
     DIR *shm = opendir("/dev/shm");
     for (struct dirent *d; shm && n < max && (d = readdir(shm));) {
         struct tb_region r = {0};
-        if (strncmp(d->d_name, prefix, (size_t)length) != 0 || tb_region_attach(d->d_name + length, &r, NULL))
+        int file;
+        if (strncmp(d->d_name, prefix, (size_t)length) != 0 || tb_region_attach(d->d_name + length, &r, &file))
             continue;
-        read_info(&r, &out[n++]);
+        read_info(&r, file, &out[n++]);
         tb_region_unmap(&r);
+        close(file);
     }
     if (shm)
         closedir(shm);

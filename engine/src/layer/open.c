@@ -18,6 +18,7 @@
 #include "layer/names.h"
 #include "namespace/deferred.h"
 #include "namespace/resolve.h"
+#include "region/clients.h"
 #include "tiering/stream.h"
 
 static int open_place(const struct tb_place *p, int flags, mode_t mode)
@@ -114,7 +115,7 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     bool known = !rc && id.regular && !e->passes_through && tb_file_get(e, fd, &id, p.path, flags_of(&p), &file) == 0;
     e->header->passed += !rc && id.regular && !known;
     if (known) {
-        bool through = p.mode == TB_MODE_PERSISTENT_SYNC || (e->header->closed && !p.scratch);
+        bool through = p.mode == TB_MODE_PERSISTENT_SYNC || (!p.scratch && tb_client_is_closed(e));
         if (through && !(e->region.files[file].flags & TB_FILE_SYNC))
             tb_file_mark(e, file, TB_FILE_SYNC); /* another process had opened it in another mode, or the instance goes */
         if (id.links > 1)

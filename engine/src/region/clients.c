@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/private_files.h"
 #include "io/process.h"
+#include "region/lease.h"
 
 /* Where a start time can't be read (no descriptor is free), a process of that number is believed to be the same one. */
 bool tb_client_runs(const struct tb_client *c)
@@ -34,12 +36,26 @@ bool tb_slot_is_dead(const tb_engine *e, uint32_t slot)
     return slot < e->region.n_clients && !tb_client_is_alive(&e->region.clients[slot]);
 }
 
+/*
+ * `closed` counts as long as somebody ends the instance, which a lock of the lease says: who is killed while
+ * he does leaves it open again.  What he made void or began to remove stays ended.
+ */
+bool tb_client_is_closed(const tb_engine *e)
+{
+    struct tb_lease lease;
+    if (!e->header->closed)
+        return false;
+    if (tb_lease_is_locked(e->lease, TB_LEASE_ENDING) || !tb_file_is_linked(e->lease))
+        return true;
+    return e->journal_fd >= 0 && tb_lease_read(e->lease, &lease) == 0 && lease.state == TB_LEASE_VOID;
+}
+
 uint32_t tb_client_take_slot(tb_engine *e, uint32_t n)
 {
     struct tb_header *h = e->header;
     uint32_t slot = TB_NONE;
     tb_lock_take(&h->clients_lock);
-    bool refused = h->closed && n < e->region.n_clients; /* tools may still end what was left half ended */
+    bool refused = n < e->region.n_clients && tb_client_is_closed(e); /* tools may still end what was left half ended */
     for (uint32_t i = 0; i < n && slot == TB_NONE && !refused; i++)
         if (!e->region.clients[i].pid) {
             e->region.clients[i].awaited_ns = 0;
@@ -60,7 +76,7 @@ int tb_client_register(tb_engine *e, bool is_tool)
         e->slot = slot;
         tb_wait_identify(getpid(), &e->region.clients[slot].waits);
     }
-    return slot != TB_NONE ? 0 : e->header->closed ? -ENOENT : -EUSERS;
+    return slot != TB_NONE ? 0 : tb_client_is_closed(e) ? -ENOENT : -EUSERS;
 }
 
 bool tb_daemon_is_alive(struct tb_header *h)

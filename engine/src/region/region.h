@@ -242,7 +242,7 @@ struct tb_header {
     struct tb_size chunk;
 
     _Atomic bool is_to_end; /* a client wants the daemon to end when no client is left */
-    _Atomic bool closed;    /* no program registers any more */
+    _Atomic bool closed;    /* no program registers, as long as somebody ends the instance: tb_client_is_closed */
 
     struct tb_lock daemon_lock; /* held by the daemon for life */
     _Atomic int daemon_pid;

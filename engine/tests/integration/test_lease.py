@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -9,7 +10,7 @@ import time
 import unittest
 from pathlib import Path
 
-from instances import BIN, PRELOAD, Instances, can_unshare, hold_lease, in_own_shm
+from instances import BIN, PRELOAD, Instances, can_unshare, hold_lease, in_own_shm, state_of
 
 
 class Start(Instances):
@@ -192,6 +193,49 @@ os._exit(status)
 
 
 @unittest.skipUnless(can_unshare("-p", "-f"), "no PID namespaces here")
+class Stop(Instances):
+    """One that is killed, or stopped itself, while it flushes."""
+
+    def begin(self) -> None:
+        self.start()
+        self.assertEqual(self.program().ask("write 0 first"), "5")
+        self.programs.pop().kill()
+
+    def fault(self, sig: signal.Signals) -> dict[str, str]:
+        return {"TB_FAULT": f"op=fsync,signal={int(sig)},path={self.root}/pfs"}
+
+    def test_one_that_was_killed_in_its_drain_keeps_nobody_out(self):
+        self.begin()
+        self.check(self.ctl("stop", "-i", self.name, env=self.fault(signal.SIGKILL)), -signal.SIGKILL)
+        program = self.program()
+        self.assertEqual(self.status()["clients"], 1)
+        self.write_synced(program, "second", at=5)
+        program.kill()
+        self.check(self.ctl("stop", "-i", self.name), 0)
+        self.assertEqual(self.read(), "firstsecond")
+        self.nothing_is_left()
+
+    def test_one_that_goes_on_keeps_programs_out(self):
+        self.begin()
+        stop = subprocess.Popen([BIN / "tierctl", "stop", "-i", self.name], env=os.environ | self.fault(signal.SIGSTOP), start_new_session=True)
+        self.addCleanup(stop.kill)
+        until = time.monotonic() + 20
+        while "State:\tT" not in state_of(stop.pid):
+            self.assertLess(time.monotonic(), until, "it does not stop")
+            time.sleep(0.01)
+        self.check(self.run_under("cat", self.file), 0, "no such instance runs")
+        stop.send_signal(signal.SIGCONT)
+        self.assertEqual(stop.wait(timeout=30), 0)
+        self.nothing_is_left()
+
+
+class StopOfMemory(Stop):
+    """Without a directory tier: the region is the lease."""
+
+    tiers = ("ram",)
+    fsync = "pfs"
+
+
 class PidNamespace(Instances):
     """Process numbers and the owners of locks mean nothing in another one: refused before the first byte."""
 
