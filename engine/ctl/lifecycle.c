@@ -128,12 +128,13 @@ int tb_stop_command(int argc, char **argv)
         end = ctl_drain_measured(e, retry);
     if (o.stats)
         rc = write_stats(o.stats, e, &end);
+    if (!end.rc)
+        end.rc = ctl_stop_daemon(e, retry);
     if (end.rc) {
         tb_instance_retire(e, false);
         tb_engine_detach(e);
         return end.rc;
     }
-    ctl_stop_daemon(e);
     int removed = tb_instance_destroy(e);
     return removed ? ctl_fail("instance %s: cannot be removed: %s", info.name, strerror(-removed)) : rc;
 }
@@ -172,7 +173,7 @@ int tb_status_command(int argc, char **argv)
         return rc;
     if (o.wait)
         return o.name ? ctl_await(o.name) : ctl_fail("status: --wait needs -i NAME");
-    if ((rc = ctl_attach(o.name, &e)))
+    if ((rc = ctl_look(o.name, &e)))
         return rc;
     if (o.watch) {
         rc = ctl_watch(e, o.watch_seconds, o.json);

@@ -37,6 +37,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--help") == 0)
         return usage(stdout), 0;
     tb_wait_listen(ctl_say_wait, NULL);
+    tb_wait_listen_here(ctl_give_up, NULL);
     for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);

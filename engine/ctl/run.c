@@ -143,6 +143,7 @@ static int finish(struct run *r)
 {
     char retry[256];
     snprintf(retry, sizeof(retry), "tierctl stop -i %s", r->daemon.name);
+    ctl_gives_up_with(r->status ? r->status : EXIT_DRAIN_FAILED);
     if (!r->keep && tb_instance_retire(r->engine, true)) { /* who outlives the program may go on */
         tb_engine_detach(r->engine);
         return ctl_fail("instance %s: another process is ending it", r->daemon.name), r->status ? r->status : EXIT_DRAIN_FAILED;
@@ -154,6 +155,8 @@ static int finish(struct run *r)
     struct tb_instance_info info;
     struct tb_config config = *tb_instance_config(r->engine);
     tb_instance_info(r->engine, &info);
+    if (!drained && !r->keep)
+        drained = ctl_stop_daemon(r->engine, retry);
     if (drained || r->keep) {
         ctl_tell_daemon(&r->daemon, "keep\n");
         if (r->keep && !drained)
@@ -161,7 +164,6 @@ static int finish(struct run *r)
         tb_instance_retire(r->engine, false);
         tb_engine_detach(r->engine);
     } else {
-        ctl_stop_daemon(r->engine);
         tb_instance_destroy(r->engine);
     }
     int traced = ctl_trace_finish(&r->trace, r->command, &config, info.config_digest);

@@ -24,6 +24,7 @@
 
 #include "base/private_files.h"
 #include "base/report.h"
+#include "base/wait.h"
 #include "config/check.h"
 #include "instance/background.h"
 #include "instance/drain.h"
@@ -179,11 +180,53 @@ static void report_failure(void *arg, const struct tb_file_report *r)
     fprintf(stderr, "tierd: %s: %s%s\n", r->path, r->why[0] ? "" : "not flushed: ", r->why[0] ? r->why : strerror(-r->error));
 }
 
+/* After 1, 2, 4, 8 ... seconds of a wait for another process. */
+static void say_wait(void *arg, int pid, double seconds, bool in_vain)
+{
+    unsigned whole = (unsigned)seconds;
+    char who[256];
+    (void)arg;
+    (void)in_vain;
+    if (whole & (whole - 1))
+        return;
+    tb_wait_describe(pid, who, sizeof(who));
+    fprintf(stderr, "tierd: has waited %u s for %s\n", whole, who);
+}
+
+struct ending {
+    const struct options *o;
+    tb_engine *e;
+};
+
+/* The main thread, which would else wait as long as a client is stopped.  To be killed is sound at any point: others go on. */
+static void give_up(void *arg, int pid, double seconds, bool in_vain)
+{
+    const struct ending *ending = arg;
+    char who[256];
+    (void)seconds;
+    if (!in_vain || ending->o->owner.gone)
+        return;
+    tb_wait_describe(pid, who, sizeof(who));
+    fprintf(stderr, "tierd: instance %s stays: its end waits for %s\n", ending->o->name, who);
+    tb_instance_give_up(ending->e);
+    _exit(3);
+}
+
+static int stop_background(const struct options *o, tb_engine *e)
+{
+    int rc = tb_background_stop(e);
+    if (rc)
+        fprintf(stderr, "tierd: instance %s stays: the background work waits for a process that is stopped\n", o->name);
+    return rc;
+}
+
 /* True where the instance is gone.  What could not be flushed keeps it. */
 static bool drain_and_end(const struct options *o, const struct tb_config *c, tb_engine *e, int *rc)
 {
     bool ends = o->ends_alone && tb_instance_retire(e, true) == 0; /* else somebody else is ending it */
     *rc = tb_instance_drain(e, (int)c->flush.threads, NULL, report_failure, NULL);
+    int stuck = stop_background(o, e);
+    *rc = *rc ? *rc : stuck;
     if (!*rc && ends)
         return tb_instance_destroy(e), true;
     if (ends) {
@@ -193,15 +236,24 @@ static bool drain_and_end(const struct options *o, const struct tb_config *c, tb
     return false;
 }
 
-/* Without an owner no command will try the drain again: the daemon does it itself, until a signal comes. */
+/*
+ * Without an owner no command will try the drain again: the daemon does it itself, until a signal comes.  The background
+ * work ends while it drains: both may wait for a client that is stopped.
+ */
 static int end(const struct options *o, const struct tb_config *c, tb_engine *e)
 {
     const struct timespec pause = {RETRY_SECONDS, 0};
     sigset_t ends = ending_signals();
+    struct ending ending = {o, e};
     bool gone;
     int rc;
+    tb_wait_listen(say_wait, NULL);
+    tb_wait_listen_here(give_up, &ending);
+    tb_background_end(e);
     while (!(gone = drain_and_end(o, c, e, &rc)) && o->owner.gone && rc && sigtimedwait(&ends, NULL, &pause) < 0)
         ;
+    if (!gone && rc == -ETIMEDOUT)
+        tb_instance_give_up(e);
     if (!gone)
         tb_engine_detach(e);
     return rc ? 3 : 0;
@@ -287,7 +339,6 @@ static int serve(struct options *o, struct tb_config *c)
         close(o->ready);
     }
     wait_for_end(o, e);
-    tb_background_stop(e);
     return end(o, c, e);
 }
 

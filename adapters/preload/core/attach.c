@@ -99,10 +99,19 @@ void tb_end_program(const char *what, const char *why)
     _exit(2);
 }
 
+/* After 1, 2, 4, 8 ... seconds. */
+static void say_wait(const char *whom, double seconds)
+{
+    unsigned whole = (unsigned)seconds;
+    if (!(whole & (whole - 1)))
+        say("tierbench: to use its instance this program has waited %u s for %s\n", whole, whom);
+}
+
 /* A recovery takes a moment; then the instance is gone, or can be used again. */
 static int attach_to(const char *name, tb_engine **e)
 {
     char what[80];
+    tb_engine_hear_waits(say_wait);
     int rc = tb_engine_attach(name, tb_base(), e);
     for (int look = 0; rc == -EBUSY && look < RECOVERY_LOOKS; look++) {
         nanosleep(&(struct timespec){0, RECOVERY_LOOK_NS}, NULL);

@@ -1,8 +1,8 @@
+#include "base/process.h"
 #include "base/report.h"
 #include "common/ctl.h"
 #include "instance/attach.h"
 #include "instance/drain.h"
-#include "io/process.h"
 #include "region/clients.h"
 
 #include <errno.h>
@@ -76,7 +76,7 @@ static int name_all(const struct tb_instance_info *all, int n)
     return EXIT_BAD_INPUT;
 }
 
-int ctl_attach(const char *name, tb_engine **out)
+static int attach_by(int (*attach)(const char *, struct tb_io *, tb_engine **), const char *name, tb_engine **out)
 {
     struct tb_instance_info all[MAX_INSTANCES];
     int n = name ? 1 : tb_instance_list(all, MAX_INSTANCES);
@@ -85,8 +85,18 @@ int ctl_attach(const char *name, tb_engine **out)
     if (n > 1)
         return name_all(all, n);
     const char *which = name ? name : all[0].name;
-    int rc = tb_instance_attach(which, tb_io_libc(), out);
+    int rc = attach(which, tb_io_libc(), out);
     return rc ? ctl_fail("instance %s: cannot attach: %s", which, tb_engine_refusal()) : 0;
+}
+
+int ctl_attach(const char *name, tb_engine **out)
+{
+    return attach_by(tb_instance_attach, name, out);
+}
+
+int ctl_look(const char *name, tb_engine **out)
+{
+    return attach_by(tb_instance_look, name, out);
 }
 
 int ctl_await(const char *name)
@@ -95,7 +105,7 @@ int ctl_await(const char *name)
     tb_engine *e;
     int rc;
     tb_region_path(name, path, sizeof(path));
-    for (double start = ctl_now(); (rc = tb_instance_attach(name, tb_io_libc(), &e)) != 0;) {
+    for (double start = ctl_now(); (rc = tb_instance_look(name, tb_io_libc(), &e)) != 0;) {
         bool is_made = rc == -ESTALE; /* half made, which takes as long as touching its memory */
         if (!is_made && ctl_now() - start > APPEARS_SECONDS)
             return ctl_fail("instance %s: did not appear in %g s (%s)", name, APPEARS_SECONDS, tb_engine_refusal()), 1;
@@ -186,18 +196,27 @@ void ctl_tell_daemon(const struct ctl_daemon *d, const char *format, ...)
     va_end(args);
 }
 
-void ctl_stop_daemon(tb_engine *engine)
+int ctl_stop_daemon(tb_engine *engine, const char *retry)
 {
     struct tb_instance_info info;
+    struct tb_wait wait = {0};
     tb_instance_info(engine, &info);
     if (!info.daemon_alive || info.daemon_pid <= 0)
-        return;
+        return 0;
     kill(info.daemon_pid, SIGTERM);
     while (tb_daemon_is_alive(engine->header)) {
         waitpid(info.daemon_pid, NULL, WNOHANG);
         nanosleep(&(struct timespec){0, 2000000}, NULL);
+        tb_wait_go_on(&wait, info.daemon_pid);
     }
+    tb_wait_end(&wait);
     waitpid(info.daemon_pid, NULL, 0); /* ours where `run` started it */
+    tb_instance_info(engine, &info);
+    if (!info.daemon_gave_up)
+        return 0;
+    fprintf(stderr, "tierctl: instance %s stays: its daemon waited for a process that is stopped, and has ended; try again with: %s\n",
+            info.name, retry);
+    return EXIT_DRAIN_FAILED;
 }
 
 void ctl_progress(void *arg, const char *what, uint64_t done, uint64_t total)
@@ -211,15 +230,35 @@ void ctl_progress(void *arg, const char *what, uint64_t done, uint64_t total)
     fprintf(stderr, "tierctl: %s: %llu of %llu\n", what, (unsigned long long)done, (unsigned long long)total);
 }
 
-void ctl_say_wait(void *arg, int pid, double seconds)
+void ctl_say_wait(void *arg, int pid, double seconds, bool in_vain)
 {
     unsigned whole = (unsigned)seconds;
-    char who[128];
+    char who[256];
     (void)arg;
+    (void)in_vain;
     if (whole & (whole - 1))
         return;
-    tb_process_describe(pid, who, sizeof(who));
+    tb_wait_describe(pid, who, sizeof(who));
     fprintf(stderr, "tierctl: has waited %u s for %s\n", whole, who);
+}
+
+static int exit_status_of_giving_up = EXIT_DRAIN_FAILED;
+
+void ctl_gives_up_with(int status)
+{
+    exit_status_of_giving_up = status;
+}
+
+/* What it holds goes with it, as with one that is killed: the instance stays as it is, and others go on. */
+void ctl_give_up(void *arg, int pid, double seconds, bool in_vain)
+{
+    char who[256];
+    (void)arg;
+    if (!in_vain)
+        return;
+    tb_wait_describe(pid, who, sizeof(who));
+    fprintf(stderr, "tierctl: gives up after %.0f s: it waits for %s; continue that process or end it, and try again\n", seconds, who);
+    _exit(exit_status_of_giving_up);
 }
 
 struct drain_report {

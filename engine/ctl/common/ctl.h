@@ -16,6 +16,9 @@ int ctl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Attach to the instance named, or to the only one; prints what is wrong and returns the exit status otherwise. */
 int ctl_attach(const char *name, tb_engine **out);
 
+/* The same to read only: waits for no other process. */
+int ctl_look(const char *name, tb_engine **out);
+
 /* Until the instance can be attached to; prints what is wrong and returns 1 where nobody makes it. */
 int ctl_await(const char *name);
 
@@ -39,8 +42,11 @@ struct ctl_daemon {
 int ctl_start_daemon(struct ctl_daemon *daemon);
 /* To the daemon that this process owns: "program PID", or "keep", it is to stay when this process ends. */
 void ctl_tell_daemon(const struct ctl_daemon *daemon, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Tell the daemon to end its background work and wait for it. */
-void ctl_stop_daemon(tb_engine *engine);
+/*
+ * Tell the daemon to end and wait for it.  0, or EXIT_DRAIN_FAILED where it could not end in order, with the command that
+ * tries again.
+ */
+int ctl_stop_daemon(tb_engine *engine, const char *retry);
 
 /* Drain with progress on stderr, failures named; 0 or EXIT_DRAIN_FAILED with the command that retries. */
 int ctl_drain(tb_engine *engine, const char *retry);
@@ -53,6 +59,10 @@ void ctl_sibling(const char *relative, char *out, size_t size);
 void ctl_progress(void *arg, const char *what, uint64_t done, uint64_t total);
 
 /* A tb_wait_listener: one line after 1, 2, 4, 8 ... seconds of a wait for another process. */
-void ctl_say_wait(void *arg, int pid, double seconds);
+void ctl_say_wait(void *arg, int pid, double seconds, bool in_vain);
+/* Another one, of the main thread: it ends this process where a wait is in vain, */
+void ctl_give_up(void *arg, int pid, double seconds, bool in_vain);
+/* with 3 or this exit status. */
+void ctl_gives_up_with(int status);
 
 #endif

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
+#include "base/process.h"
 #include "base/report.h"
 #include "common/ctl.h"
 #include "config/placement.h"
 #include "instance/stats.h"
-#include "io/process.h"
 
 #define MIB (1024.0 * 1024.0)
 #define MAX_WAITS 64
@@ -87,8 +87,8 @@ void ctl_print_waits(tb_engine *e, FILE *out)
     struct tb_waiting_process waits[MAX_WAITS];
     for (int i = 0, n = tb_instance_waits(e, waits, MAX_WAITS); i < n; i++) {
         char who[128], whom[128];
-        tb_process_describe(waits[i].pid, who, sizeof(who));
-        tb_process_describe(waits[i].for_pid, whom, sizeof(whom));
+        tb_wait_describe(waits[i].pid, who, sizeof(who));
+        tb_wait_describe(waits[i].for_pid, whom, sizeof(whom));
         fprintf(out, "%s has waited %.0f s for %s\n", who, waits[i].seconds, whom);
     }
 }

@@ -85,6 +85,13 @@ typedef struct tb_engine tb_engine;
  */
 int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out);
 
+/*
+ * Called each second while an attach waits for another process, which is registering or repairs after a killed one
+ * and may be stopped: `whom` names it.  One for the process, set before it attaches; NULL: none.
+ */
+typedef void tb_engine_wait_listener(const char *whom, double seconds);
+void tb_engine_hear_waits(tb_engine_wait_listener *listener);
+
 /* Why this thread's latest attach failed, in words; of a variable: its value, and what is allowed.  Static. */
 const char *tb_engine_refusal(void);
 

@@ -29,16 +29,21 @@ static int taken(struct tb_lock *lock, int rc)
 }
 
 /* A clock that jumps makes a message late, not the lock. */
+static int take_for_a_while(struct tb_lock *lock)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += TB_WAIT_SECONDS;
+    return pthread_mutex_timedlock(&lock->mutex, &until);
+}
+
 static int take_slowly(struct tb_lock *lock)
 {
-    struct tb_wait wait = {0, 0};
-    struct timespec until;
+    struct tb_wait wait = {0};
     int rc;
     do {
         tb_wait_go_on(&wait, atomic_load_explicit(&lock->holder, memory_order_relaxed));
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += TB_WAIT_SECONDS;
-        rc = pthread_mutex_timedlock(&lock->mutex, &until);
+        rc = take_for_a_while(lock);
     } while (rc == ETIMEDOUT);
     tb_wait_end(&wait);
     return rc;
@@ -53,6 +58,13 @@ int tb_lock_take(struct tb_lock *lock)
 int tb_lock_try(struct tb_lock *lock)
 {
     return taken(lock, pthread_mutex_trylock(&lock->mutex));
+}
+
+int tb_lock_take_soon(struct tb_lock *lock)
+{
+    int rc = pthread_mutex_trylock(&lock->mutex);
+    rc = taken(lock, rc == EBUSY ? take_for_a_while(lock) : rc);
+    return rc == -ETIMEDOUT ? -EBUSY : rc;
 }
 
 void tb_lock_drop(struct tb_lock *lock)

@@ -39,6 +39,8 @@ void tb_lock_init(struct tb_lock *lock);
 int tb_lock_take(struct tb_lock *lock);
 /* As above, or -EBUSY. */
 int tb_lock_try(struct tb_lock *lock);
+/* As tb_lock_take, or -EBUSY after TB_WAIT_SECONDS: for who only looks. */
+int tb_lock_take_soon(struct tb_lock *lock);
 void tb_lock_drop(struct tb_lock *lock);
 
 #endif

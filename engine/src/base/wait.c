@@ -1,9 +1,11 @@
 #include "base/wait.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 
 struct listening {
     tb_wait_listener *listener;
@@ -15,6 +17,13 @@ static struct tb_wait_note *own_note; /* may be unmapped by a detach: used under
 static pthread_mutex_t note_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct listening process;
 static _Thread_local struct listening here;
+static tb_wait_next *next_of; /* of `known`, which may be unmapped as own_note */
+static const void *known;
+static _Atomic int vain_pid; /* of the latest wait of this process that is in vain, */
+static _Atomic uint64_t vain_ns; /* told at that time */
+
+#define CHAIN_MAX 4 /* processes that wait for each other */
+#define VAIN_NS (3u * TB_WAIT_SECONDS * 1000000000ull)
 
 /* Also called in a forked child, whose parent's threads may have held the lock. */
 void tb_wait_identify(int pid, struct tb_wait_note *note)
@@ -33,6 +42,39 @@ void tb_wait_forget(const struct tb_wait_note *note)
     if (own_note == note)
         own_note = NULL;
     pthread_mutex_unlock(&note_lock);
+}
+
+void tb_wait_know(tb_wait_next *next, const void *of)
+{
+    pthread_mutex_lock(&note_lock);
+    next_of = next;
+    known = of;
+    pthread_mutex_unlock(&note_lock);
+}
+
+void tb_wait_know_no_more(const void *of)
+{
+    pthread_mutex_lock(&note_lock);
+    if (known == of)
+        next_of = NULL;
+    pthread_mutex_unlock(&note_lock);
+}
+
+/* A signal handler may have interrupted who is here: then nobody is known. */
+static int next_process(int pid)
+{
+    if (pthread_mutex_trylock(&note_lock))
+        return 0;
+    int next = next_of ? next_of(known, pid) : 0;
+    pthread_mutex_unlock(&note_lock);
+    return next == pid ? 0 : next;
+}
+
+static int last_of_chain(int pid)
+{
+    for (int i = 0, next; i < CHAIN_MAX && (next = next_process(pid)); i++)
+        pid = next;
+    return pid;
 }
 
 int tb_wait_own_pid(void)
@@ -62,24 +104,65 @@ static void note(int pid, uint64_t since_ns)
     pthread_mutex_unlock(&note_lock);
 }
 
+/* Another thread may have noted its own wait since. */
+static void forget(uint64_t since_ns)
+{
+    if (pthread_mutex_trylock(&note_lock))
+        return;
+    if (own_note && own_note->since_ns == since_ns)
+        own_note->pid = 0;
+    pthread_mutex_unlock(&note_lock);
+}
+
+static bool is_in_vain(struct tb_wait *w, int pid, uint64_t now)
+{
+    if (!tb_process_is_stopped(last_of_chain(pid)))
+        w->stopped_ns = 0;
+    else if (!w->stopped_ns)
+        w->stopped_ns = now;
+    bool vain = w->stopped_ns && now - w->stopped_ns >= TB_WAIT_STOPPED_SECONDS * 1000000000ull;
+    if (vain) {
+        vain_pid = pid;
+        vain_ns = now;
+    }
+    return vain;
+}
+
+static void tell(const struct tb_wait *w, int pid, uint64_t now, bool in_vain)
+{
+    double seconds = (double)(now - w->since_ns) * 1e-9;
+    if (here.listener)
+        here.listener(here.arg, pid, seconds, in_vain);
+    if (process.listener)
+        process.listener(process.arg, pid, seconds, in_vain);
+}
+
 void tb_wait_go_on(struct tb_wait *w, int pid)
 {
     uint64_t now = tb_now_ns(), from = w->told_ns ? w->told_ns : w->since_ns;
     if (!w->since_ns)
         w->since_ns = now;
-    if (!from || now - from < TB_WAIT_SECONDS * 1000000000ull || !pid || pid == own_pid)
+    if (!from || now - from < TB_WAIT_SECONDS * 1000000000ull || !pid)
         return;
-    double seconds = (double)(now - w->since_ns) * 1e-9;
+    bool own = pid == own_pid; /* one of this process's threads, which may wait in vain itself */
+    if (own && (!vain_pid || now - vain_ns > VAIN_NS))
+        return;
     w->told_ns = now;
-    note(pid, w->since_ns);
-    if (here.listener)
-        here.listener(here.arg, pid, seconds);
-    if (process.listener)
-        process.listener(process.arg, pid, seconds);
+    if (!own)
+        note(pid, w->since_ns);
+    if (here.listener || process.listener)
+        tell(w, own ? vain_pid : pid, now, own || is_in_vain(w, pid, now));
 }
 
 void tb_wait_end(const struct tb_wait *w)
 {
     if (w->told_ns)
-        note(0, 0);
+        forget(w->since_ns);
+}
+
+void tb_wait_describe(int pid, char *out, size_t size)
+{
+    int at = tb_process_describe(pid, out, size), last = last_of_chain(pid);
+    if (last != pid && (size_t)at < size && (at += snprintf(out + at, size - (size_t)at, ", which waits for ")) < (int)size)
+        tb_process_describe(last, out + at, size - (size_t)at);
 }

@@ -3,7 +3,10 @@
  * for which process, each second, so that a stopped or hung one has a name.
  *
  * The wait is written to the client's record in the region, where `tierctl status`
- * reads it, and told to whoever listens in this process.
+ * reads it, and told to whoever listens in this process.  A process that is waited
+ * for may itself wait for another one, as its record says: a wait is in vain where
+ * the last of them has been stopped (SIGSTOP, a debugger) for 30 s.  Who listens
+ * decides what to do then; a wait itself never ends by that.
  */
 #ifndef TB_WAIT_H
 #define TB_WAIT_H
@@ -21,9 +24,11 @@ struct tb_wait_note {
 
 struct tb_wait {
     uint64_t since_ns, told_ns; /* CLOCK_MONOTONIC; 0: not begun, nothing told */
+    uint64_t stopped_ns;        /* since when who is waited for was seen stopped; 0: it is not */
 };
 
 #define TB_WAIT_SECONDS 1
+#define TB_WAIT_STOPPED_SECONDS 30
 
 /* This process from here on, and where its waits are noted; NULL: nowhere. */
 void tb_wait_identify(int pid, struct tb_wait_note *note);
@@ -31,8 +36,17 @@ void tb_wait_identify(int pid, struct tb_wait_note *note);
 void tb_wait_forget(const struct tb_wait_note *note);
 int tb_wait_own_pid(void);
 
-/* Called in the thread that waits, each second. */
-typedef void tb_wait_listener(void *arg, int pid, double seconds);
+/* For whom a process waits, 0: nobody; asked of what `of` is about. */
+typedef int tb_wait_next(const void *of, int pid);
+/* How to learn for whom others wait, until `of` is forgotten. */
+void tb_wait_know(tb_wait_next *next, const void *of);
+void tb_wait_know_no_more(const void *of);
+
+/*
+ * Called in the thread that waits, each second.  A thread that waits for another one of this process is told where that
+ * one waits in vain, and for whom.
+ */
+typedef void tb_wait_listener(void *arg, int pid, double seconds, bool in_vain);
 /* One for the process, and one for the calling thread; NULL: none. */
 void tb_wait_listen(tb_wait_listener *listener, void *arg);
 void tb_wait_listen_here(tb_wait_listener *listener, void *arg);
@@ -40,5 +54,8 @@ void tb_wait_listen_here(tb_wait_listener *listener, void *arg);
 /* Who waits looks again and again, and says each time for whom.  Tells about it once a second. */
 void tb_wait_go_on(struct tb_wait *wait, int pid);
 void tb_wait_end(const struct tb_wait *wait);
+
+/* "process 12 (python3, stopped)", or "process 12 (tierd), which waits for process 34 (python3, stopped)" */
+void tb_wait_describe(int pid, char *out, size_t size);
 
 #endif

@@ -45,7 +45,7 @@ bool tb_file_try_claim(tb_engine *e, uint32_t file)
 
 bool tb_file_claim(tb_engine *e, uint32_t file)
 {
-    struct tb_wait wait = {0, 0};
+    struct tb_wait wait = {0};
     for (;;) {
         int stripe = tb_file_lock(e, file);
         bool live = e->region.files[file].magic == TB_FILE_MAGIC;

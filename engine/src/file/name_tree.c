@@ -165,18 +165,32 @@ static size_t prepend(char *out, size_t at, const char *text, uint8_t length, bo
     return at - n;
 }
 
-size_t tb_names_path(tb_engine *e, const struct tb_file *f, char *out, size_t size)
+/* With the lock, which it drops. */
+static size_t write_path(tb_engine *e, const struct tb_file *f, char *out, size_t size)
 {
     char text[TB_PATH_MAX + 1];
     size_t at = prepend(text, TB_PATH_MAX, f->name, f->name_length, f->name_continues);
     text[TB_PATH_MAX] = 0;
-    tb_lock_take(&e->header->names_lock);
     for (uint32_t i = f->directory; i != TB_NONE; i = e->region.names[i].parent) {
         const struct tb_name *n = &e->region.names[i];
         at = prepend(text, at, n->text, n->length, n->continues);
     }
     tb_lock_drop(&e->header->names_lock);
     return (size_t)snprintf(out, size, "%s", text + at);
+}
+
+size_t tb_names_path(tb_engine *e, const struct tb_file *f, char *out, size_t size)
+{
+    tb_lock_take(&e->header->names_lock);
+    return write_path(e, f, out, size);
+}
+
+bool tb_names_path_soon(tb_engine *e, const struct tb_file *f, char *out, size_t size)
+{
+    if (tb_lock_take_soon(&e->header->names_lock) < 0)
+        return false;
+    write_path(e, f, out, size);
+    return true;
 }
 
 /* The node of a directory's whole name, TB_NONE where no file's name goes through it. */

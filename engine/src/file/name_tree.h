@@ -17,6 +17,8 @@ int tb_names_set(tb_engine *e, struct tb_file *f, const char *path);
 void tb_names_clear(tb_engine *e, struct tb_file *f);
 /* The absolute path; returns its length. */
 size_t tb_names_path(tb_engine *e, const struct tb_file *f, char *out, size_t size);
+/* For who only looks: false where the names are locked for longer than a second. */
+bool tb_names_path_soon(tb_engine *e, const struct tb_file *f, char *out, size_t size);
 /* A directory is about to be renamed; one at a time. */
 void tb_names_claim(tb_engine *e);
 void tb_names_unclaim(tb_engine *e);

@@ -82,8 +82,17 @@ static void bury_all(tb_engine *e)
     }
 }
 
+/* Who only looks takes no slot: he has none to wait for. */
+enum role { PROGRAM, TOOL, LOOKS };
+
+static int take_part(tb_engine *e, enum role role)
+{
+    int rc = role == LOOKS ? 0 : tb_client_register(e, role == TOOL);
+    return rc == -EUSERS ? register_after_repair(e) : rc;
+}
+
 /* `lease`: held alone, or -1.  With its client registered: -EUSERS where no slot is free, even of the dead. */
-static int attach(tb_engine *e, const char *name, int lease, bool is_tool)
+static int attach(tb_engine *e, const char *name, int lease, enum role role)
 {
     int region, rc = tb_region_attach(name, &e->region, &region);
     if (rc)
@@ -98,11 +107,9 @@ static int attach(tb_engine *e, const char *name, int lease, bool is_tool)
     close(region);
     if (!rc)
         rc = tb_client_open_places(e);
-    if (!rc && !is_tool)
+    if (!rc && role == PROGRAM)
         rc = tb_environment_apply(e, &refusal);
-    if (!rc)
-        rc = tb_client_register(e, is_tool);
-    return rc == -EUSERS ? register_after_repair(e) : rc;
+    return rc ? rc : take_part(e, role);
 }
 
 /*
@@ -142,11 +149,11 @@ static void explain(int rc)
         snprintf(refusal.text, sizeof(refusal.text), "%s", why ? why : strerror(-rc));
 }
 
-static int attach_new(const char *name, int lease, struct tb_io *base, bool is_tool, tb_engine **out)
+static int attach_new(const char *name, int lease, struct tb_io *base, enum role role, tb_engine **out)
 {
     tb_engine *e = tb_client_new(base);
-    int rc = e ? attach(e, name, lease, is_tool) : -ENOMEM;
-    if (rc == -ENOENT && !is_tool)
+    int rc = e ? attach(e, name, lease, role) : -ENOMEM;
+    if (rc == -ENOENT && role == PROGRAM)
         rc = look_elsewhere(name);
     if (rc)
         explain(rc);
@@ -157,9 +164,29 @@ static int attach_new(const char *name, int lease, struct tb_io *base, bool is_t
     return rc;
 }
 
+static tb_engine_wait_listener *hears_waits;
+
+void tb_engine_hear_waits(tb_engine_wait_listener *listener)
+{
+    hears_waits = listener;
+}
+
+static void tell_wait(void *arg, int pid, double seconds, bool in_vain)
+{
+    char who[256];
+    (void)arg;
+    (void)in_vain;
+    tb_wait_describe(pid, who, sizeof(who));
+    hears_waits(who, seconds);
+}
+
 int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
 {
-    int rc = attach_new(name, -1, base, false, out);
+    if (hears_waits)
+        tb_wait_listen_here(tell_wait, NULL);
+    int rc = attach_new(name, -1, base, PROGRAM, out);
+    if (hears_waits)
+        tb_wait_listen_here(NULL, NULL);
     if (rc)
         return rc;
     repair_former(*out);
@@ -172,12 +199,17 @@ int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
 
 int tb_instance_attach(const char *name, struct tb_io *base, tb_engine **out)
 {
-    return attach_new(name, -1, base, true, out);
+    return attach_new(name, -1, base, TOOL, out);
+}
+
+int tb_instance_look(const char *name, struct tb_io *base, tb_engine **out)
+{
+    return attach_new(name, -1, base, LOOKS, out);
 }
 
 int tb_client_attach_alone(const char *name, int lease, struct tb_io *base, tb_engine **out)
 {
-    return attach_new(name, tb_client_own_fd(lease), base, true, out);
+    return attach_new(name, tb_client_own_fd(lease), base, TOOL, out);
 }
 
 const char *tb_engine_refusal(void)
@@ -192,10 +224,12 @@ bool tb_engine_config_changed(tb_engine *e)
 
 void tb_engine_detach(tb_engine *e)
 {
-    if (e->is_stuck)
+    if (e->n_stuck || e->background)
         return;
-    tb_wait_forget(&e->region.clients[e->slot].waits);
-    tb_opens_forget_client(e, e->slot, false);
-    e->region.clients[e->slot].pid = 0;
+    if (e->slot != TB_NONE) {
+        tb_wait_forget(&e->region.clients[e->slot].waits);
+        tb_opens_forget_client(e, e->slot, false);
+        e->region.clients[e->slot].pid = 0;
+    }
     tb_client_free(e);
 }

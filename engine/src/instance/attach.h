@@ -12,4 +12,7 @@ int tb_client_attach_alone(const char *name, int lease, struct tb_io *base, tb_e
 /* As tb_engine_attach, for the engine's own programs: works when no other program could attach any more. */
 int tb_instance_attach(const char *name, struct tb_io *base, tb_engine **out);
 
+/* To read counters and names: takes no part, and waits for no other process. */
+int tb_instance_look(const char *name, struct tb_io *base, tb_engine **out);
+
 #endif

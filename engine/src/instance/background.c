@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "file/claim.h"
 #include "file/file.h"
 #include "flush/flush.h"
@@ -30,11 +31,21 @@
 #define REPAIR_SECONDS 0.2    /* between looks for dead clients */
 #define IDLE_DRAIN_SECONDS 1.0 /* without new writes, watermark flushes the rest */
 
+#define END_LOOK_NS 5000000     /* how often who waits for its end looks */
+#define VAIN_NS 3000000000u     /* a thread that waits in vain says so each second */
+
+struct worker {
+    tb_engine *engine;
+    void *(*loop)(void *);
+    pthread_t thread;
+    _Atomic bool ended;
+    _Atomic uint64_t vain_ns; /* when it last said that it waits in vain; 0: never */
+};
+
 struct tb_background {
     _Atomic bool stop;
-    uint32_t n_threads;
-    bool organizes, prefetches;
-    pthread_t flushers[MAX_THREADS], sampler, organizer, prefetcher;
+    uint32_t n_workers;
+    struct worker worker[MAX_THREADS + 3];
 };
 
 /* Claimed before it counts as out of the queue: one of both keeps the record from becoming another file's. */
@@ -170,41 +181,90 @@ static void *prefetch_loop(void *arg)
     return NULL;
 }
 
-int tb_background_start(tb_engine *e)
+static void note_wait(void *arg, int pid, double seconds, bool in_vain)
 {
-    struct tb_background *b = calloc(1, sizeof(*b));
-    uint32_t want = tb_config_of(e)->flush.threads;
-    if (!b)
-        return -ENOMEM;
-    e->background = b;
-    e->flush_threads = want;
-    int rc = pthread_create(&b->sampler, NULL, sample_loop, e);
-    if (!rc && tb_config_of(e)->organizer.enabled) {
-        rc = pthread_create(&b->organizer, NULL, organize_loop, e);
-        b->organizes = rc == 0;
-        rc = rc ? rc : pthread_create(&b->prefetcher, NULL, prefetch_loop, e);
-        b->prefetches = rc == 0;
-    }
-    while (!rc && b->n_threads < want && b->n_threads < MAX_THREADS) {
-        rc = pthread_create(&b->flushers[b->n_threads], NULL, flush_loop, e);
-        b->n_threads += rc == 0;
-    }
+    struct worker *w = arg;
+    (void)pid;
+    (void)seconds;
+    w->vain_ns = in_vain ? tb_now_ns() : 0;
+}
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    tb_wait_listen_here(note_wait, w);
+    w->loop(w->engine);
+    w->ended = true;
+    return NULL;
+}
+
+static int begin(tb_engine *e, void *(*loop)(void *))
+{
+    struct worker *w = &e->background->worker[e->background->n_workers];
+    w->engine = e;
+    w->loop = loop;
+    int rc = pthread_create(&w->thread, NULL, work, w);
+    e->background->n_workers += rc == 0;
     return -rc;
 }
 
-void tb_background_stop(tb_engine *e)
+int tb_background_start(tb_engine *e)
+{
+    uint32_t want = tb_config_of(e)->flush.threads;
+    e->background = calloc(1, sizeof(*e->background));
+    if (!e->background)
+        return -ENOMEM;
+    e->flush_threads = want;
+    int rc = begin(e, sample_loop);
+    if (!rc && tb_config_of(e)->organizer.enabled) {
+        rc = begin(e, organize_loop);
+        rc = rc ? rc : begin(e, prefetch_loop);
+    }
+    for (uint32_t i = 0; i < want && i < MAX_THREADS && !rc; i++)
+        rc = begin(e, flush_loop);
+    if (rc)
+        tb_background_stop(e);
+    return rc;
+}
+
+void tb_background_end(tb_engine *e)
+{
+    if (e->background)
+        e->background->stop = true;
+}
+
+static bool is_at_work(const struct worker *w)
+{
+    return !w->ended && (!w->vain_ns || tb_now_ns() - w->vain_ns > VAIN_NS);
+}
+
+/* True where none is left; false where all that are left wait in vain. */
+static bool await_all(const struct tb_background *b)
+{
+    uint32_t n_ended, n_at_work;
+    do {
+        n_ended = n_at_work = 0;
+        for (uint32_t i = 0; i < b->n_workers; i++) {
+            n_ended += b->worker[i].ended;
+            n_at_work += is_at_work(&b->worker[i]);
+        }
+        if (n_at_work)
+            nanosleep(&(struct timespec){0, END_LOOK_NS}, NULL);
+    } while (n_at_work);
+    return n_ended == b->n_workers;
+}
+
+int tb_background_stop(tb_engine *e)
 {
     struct tb_background *b = e->background;
     if (!b)
-        return;
+        return 0;
     b->stop = true;
-    pthread_join(b->sampler, NULL);
-    if (b->organizes)
-        pthread_join(b->organizer, NULL);
-    if (b->prefetches)
-        pthread_join(b->prefetcher, NULL);
-    for (uint32_t i = 0; i < b->n_threads; i++)
-        pthread_join(b->flushers[i], NULL);
+    if (!await_all(b))
+        return -ETIMEDOUT;
+    for (uint32_t i = 0; i < b->n_workers; i++)
+        pthread_join(b->worker[i].thread, NULL);
     e->background = NULL;
     free(b);
+    return 0;
 }

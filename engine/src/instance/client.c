@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
+#include "base/wait.h"
 #include "chain/chain.h"
 #include "chain/device_clock.h"
 #include "journal/journal.h"
@@ -74,10 +75,20 @@ static int open_tier(tb_engine *e, uint32_t t)
     return 0;
 }
 
+static int waits_for(const void *of, int pid)
+{
+    const struct tb_region *r = of;
+    for (uint32_t i = 0; i < r->n_clients; i++)
+        if (r->clients[i].pid == pid && r->clients[i].waits.pid)
+            return r->clients[i].waits.pid;
+    return 0;
+}
+
 int tb_client_open_places(tb_engine *e)
 {
     const struct tb_config *c = &e->header->config;
     int rc = 0;
+    tb_wait_know(waits_for, &e->region);
     e->pfs = tb_chain_new(c->pfs.modelled ? &c->pfs.model : NULL, &e->header->pfs_clock, e->base);
     if (!e->pfs)
         return -errno;
@@ -111,6 +122,7 @@ tb_engine *tb_client_new(struct tb_io *base)
     e->base = base;
     pthread_mutex_init(&e->fork_lock, NULL);
     e->journal_fd = e->mark_fd = e->lease = e->making = -1;
+    e->slot = TB_NONE;
     e->io.ops = tb_layer_ops();
     e->note_name = tb_place_note_name;
     for (uint32_t s = 0; s < TB_MAX_TIERS * TB_MAX_SLABS; s++)
@@ -127,6 +139,7 @@ void tb_client_close(tb_engine *e, int *fd)
 
 void tb_client_free(tb_engine *e)
 {
+    tb_wait_know_no_more(&e->region);
     for (uint32_t s = 0; s < TB_MAX_TIERS * TB_MAX_SLABS; s++)
         tb_client_close(e, &e->slab_fd[s]);
     tb_client_close(e, &e->journal_fd);

@@ -13,25 +13,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/report.h"
 #include "file/claim.h"
 #include "file/file.h"
 #include "flush/flush.h"
 #include "instance/instance.h"
-#include "io/process.h"
 #include "journal/lost.h"
 #include "layer/repair.h"
 #include "namespace/deferred.h"
 #include "region/handle.h"
 
 #define MAX_THREADS 64
-#define STOPPED_SECONDS 30.0 /* a process that is stopped for so long is not waited for any more */
 
 struct worker {
     struct drain *d;
     struct tb_file_report report;
-    int waits_for;   /* another process; 0: it works */
-    double stopped_at; /* seconds of its wait at which that process was first seen stopped, below 0: it is not */
+    int waits_for; /* another process; 0: it works */
     bool gave_up, ended;
 };
 
@@ -40,6 +38,7 @@ struct drain {
     uint32_t *files;
     uint32_t n, next, done;
     int error, n_workers;
+    bool is_given_up;
     struct worker worker[MAX_THREADS];
     tb_progress *progress;
     tb_file_reporter *report;
@@ -112,20 +111,40 @@ static void note_done(struct drain *d, const struct tb_file_report *r)
 static void add_worker(struct drain *d);
 
 /* Each second of a wait.  The first one brings a replacement. */
-static void note_wait(void *arg, int pid, double seconds)
+static void note_wait(void *arg, int pid, double seconds, bool in_vain)
 {
     struct worker *w = arg;
     struct drain *d = w->d;
-    bool stopped = tb_process_is_stopped(pid);
+    (void)seconds;
     pthread_mutex_lock(&d->lock);
     if (!w->waits_for && d->next < d->n)
         add_worker(d);
-    if (!stopped || w->waits_for != pid)
-        w->stopped_at = stopped ? seconds : -1;
     w->waits_for = pid;
-    w->gave_up = stopped && seconds - w->stopped_at >= STOPPED_SECONDS;
+    w->gave_up = in_vain;
     pthread_cond_signal(&d->change);
     pthread_mutex_unlock(&d->lock);
+}
+
+/* With the lock.  Where the drain has given up, the handle may go once no thread of it is left. */
+static void end_worker(struct worker *w)
+{
+    w->ended = true;
+    if (w->d->is_given_up)
+        w->d->e->n_stuck--;
+    pthread_cond_signal(&w->d->change);
+}
+
+/* What killed clients left first: lists of files are whole after it. */
+static void *repair_first(void *arg)
+{
+    struct worker *w = arg;
+    tb_wait_listen_here(note_wait, w);
+    snprintf(w->report.path, sizeof(w->report.path), "what killed programs left");
+    tb_repair(w->d->e);
+    pthread_mutex_lock(&w->d->lock);
+    end_worker(w);
+    pthread_mutex_unlock(&w->d->lock);
+    return NULL;
 }
 
 /* From file to file, until none is left or the drain has given up. */
@@ -138,30 +157,35 @@ static void *drain_loop(void *arg)
     while (d->next < d->n) {
         uint32_t file = d->files[d->next++];
         w->waits_for = 0;
+        w->gave_up = false;
         memset(&w->report, 0, sizeof(w->report));
         pthread_mutex_unlock(&d->lock);
         flush_one(d->e, file, &w->report);
         pthread_mutex_lock(&d->lock);
         note_done(d, &w->report);
     }
-    w->ended = true;
-    pthread_cond_signal(&d->change);
+    end_worker(w);
     pthread_mutex_unlock(&d->lock);
     return NULL;
 }
 
 /* With the lock. */
-static void add_worker(struct drain *d)
+static void begin_worker(struct drain *d, void *(*work)(void *))
 {
     pthread_t thread;
     if (d->n_workers == MAX_THREADS)
         return;
     struct worker *w = &d->worker[d->n_workers];
-    *w = (struct worker){.d = d, .stopped_at = -1};
-    if (pthread_create(&thread, NULL, drain_loop, w) == 0) {
+    *w = (struct worker){.d = d};
+    if (pthread_create(&thread, NULL, work, w) == 0) {
         pthread_detach(thread);
         d->n_workers++;
     }
+}
+
+static void add_worker(struct drain *d)
+{
+    begin_worker(d, drain_loop);
 }
 
 static bool all_ended(const struct drain *d, bool or_gave_up)
@@ -175,14 +199,15 @@ static bool all_ended(const struct drain *d, bool or_gave_up)
 /* With the lock.  Its threads still use `d`: it stays until the process ends. */
 static int give_up(struct drain *d)
 {
-    d->e->is_stuck = true;
+    d->is_given_up = true;
     for (int i = 0; i < d->n_workers; i++) {
         const struct worker *w = &d->worker[i];
         struct tb_file_report r = w->report;
         char who[128];
         if (w->ended)
             continue;
-        tb_process_describe(w->waits_for, who, sizeof(who));
+        d->e->n_stuck++;
+        tb_wait_describe(w->waits_for, who, sizeof(who));
         snprintf(r.why, sizeof(r.why), "not flushed: it waits for %s", who);
         r.error = -ETIMEDOUT;
         if (!r.path[0])
@@ -197,22 +222,47 @@ static int give_up(struct drain *d)
 
 static int list_files(tb_engine *e, struct drain *d)
 {
-    d->files = malloc(e->region.n_file_buckets * sizeof(*d->files));
+    if (!d->files)
+        d->files = malloc(e->region.n_file_buckets * sizeof(*d->files));
+    d->n = d->next = d->done = 0;
     for (uint32_t i = 0; d->files && i < e->region.n_file_buckets; i++)
         if (is_to_drain(&e->region.files[i]))
             d->files[d->n++] = i;
     return d->files ? 0 : -ENOMEM;
 }
 
+/* With the lock.  1: done; 0: it has to wait, and other files are flushed before that; -EAGAIN: no thread can be had. */
+static int repair(struct drain *d)
+{
+    const struct worker *w = d->worker;
+    begin_worker(d, repair_first);
+    while (d->n_workers && !w->ended && !w->waits_for)
+        pthread_cond_wait(&d->change, &d->lock);
+    return d->n_workers ? w->ended : -EAGAIN;
+}
+
+/* With the lock: every file that is dirty now. */
+static int flush_files(struct drain *d, int threads)
+{
+    int rc = list_files(d->e, d), before = d->n_workers;
+    d->e->flush_threads = d->n ? ((uint32_t)threads + d->n - 1) / d->n : 1; /* few files share the threads */
+    for (int i = 0; !rc && i < (threads > 0 ? threads : 1) && (uint32_t)i < d->n; i++)
+        add_worker(d);
+    if (!rc && d->n && d->n_workers == before)
+        rc = -EAGAIN; /* no thread can be had */
+    while (!rc && !all_ended(d, true))
+        pthread_cond_wait(&d->change, &d->lock);
+    return rc;
+}
+
 static int run(struct drain *d, int threads)
 {
     pthread_mutex_lock(&d->lock);
-    d->e->flush_threads = d->n ? ((uint32_t)threads + d->n - 1) / d->n : 1; /* few files share the threads */
-    for (int i = 0; i < (threads > 0 ? threads : 1) && (uint32_t)i < d->n; i++)
-        add_worker(d);
-    int rc = d->n && !d->n_workers ? -EAGAIN : 0; /* no thread can be had */
-    while (!rc && !all_ended(d, true))
-        pthread_cond_wait(&d->change, &d->lock);
+    int repaired = repair(d), rc = repaired < 0 ? repaired : flush_files(d, threads);
+    if (!rc && !repaired && all_ended(d, false)) { /* only now, and it may have made more to flush */
+        d->n_workers = 0;
+        rc = flush_files(d, threads);
+    }
     if (!rc)
         rc = all_ended(d, false) ? d->error : give_up(d);
     pthread_mutex_unlock(&d->lock);
@@ -227,13 +277,11 @@ int tb_instance_drain(tb_engine *e, int threads, tb_progress *progress, tb_file_
     *d = (struct drain){.e = e, .progress = progress, .report = report, .arg = arg};
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->change, NULL);
-    tb_repair(e);
-    int rc = list_files(e, d);
-    rc = rc ? rc : run(d, threads);
-    if (e->is_stuck)
+    int rc = run(d, threads);
+    if (d->is_given_up)
         return rc;
     free(d->files);
     free(d);
     int rest = tb_waiting_finish(e, NULL, NULL);
-    return rc ? rc : rest;
+    return rc ? rc : rest ? rest : e->n_stuck ? -ETIMEDOUT : 0; /* threads of an earlier one are still on their way */
 }

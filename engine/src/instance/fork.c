@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "instance/client.h"
-#include "layer/repair.h"
-#include "io/process.h"
 #include "layer/descriptions.h"
+#include "layer/repair.h"
 #include "region/clients.h"
 #include "region/handle.h"
 

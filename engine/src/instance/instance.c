@@ -46,6 +46,7 @@ static void read_info(const struct tb_region *r, int region, struct tb_instance_
     out->config_digest = h->digest;
     out->daemon_pid = h->daemon_pid;
     out->daemon_alive = tb_daemon_is_alive(h);
+    out->daemon_gave_up = h->daemon_gave_up;
     out->n_clients = live_clients(r);
     out->ends = is_being_ended(h, region) || (h->is_to_end && !out->n_clients);
     out->region_bytes = h->bytes;
@@ -55,7 +56,7 @@ static void read_info(const struct tb_region *r, int region, struct tb_instance_
 int tb_instance_info(tb_engine *e, struct tb_instance_info *out)
 {
     read_info(&e->region, e->lease, out);
-    out->n_clients -= !e->is_daemon;
+    out->n_clients -= e->slot != TB_NONE && !e->is_daemon;
     return 0;
 }
 
@@ -131,6 +132,11 @@ int tb_instance_become_daemon(tb_engine *e)
     return tb_lease_lock(e->lease, TB_LEASE_DAEMON);
 }
 
+void tb_instance_give_up(tb_engine *e)
+{
+    e->header->daemon_gave_up = true;
+}
+
 void tb_instance_end_with_clients(tb_engine *e)
 {
     e->header->is_to_end = true;
@@ -158,10 +164,25 @@ int tb_instance_retire(tb_engine *e, bool retired)
     return 0;
 }
 
+/* Locks that others need to attach, or to name a file: by trial, as nobody else may be waiting for them yet. */
+static int own_waits(tb_engine *e, struct tb_waiting_process *out, int max)
+{
+    struct tb_lock *locks[] = {&e->header->clients_lock, &e->header->names_lock};
+    int n = 0;
+    for (int i = 0; i < 2 && n < max; i++) {
+        int rc = tb_lock_take_soon(locks[i]);
+        if (rc >= 0)
+            tb_lock_drop(locks[i]);
+        else if (rc == -EBUSY)
+            out[n++] = (struct tb_waiting_process){getpid(), locks[i]->holder, TB_WAIT_SECONDS};
+    }
+    return n;
+}
+
 int tb_instance_waits(tb_engine *e, struct tb_waiting_process *out, int max)
 {
+    int n = own_waits(e, out, max);
     uint64_t now = tb_now_ns();
-    int n = 0;
     for (uint32_t i = 0; i < e->region.n_clients && n < max; i++) {
         const struct tb_client *c = &e->region.clients[i];
         int pid = c->pid, for_pid = c->waits.pid;
@@ -178,7 +199,8 @@ void tb_instance_errors(tb_engine *e, tb_file_reporter *report, void *arg)
         struct tb_file_report r = {.error = f->magic == TB_FILE_MAGIC ? f->error : 0};
         if (!r.error)
             continue;
-        tb_names_path(e, f, r.path, sizeof(r.path));
+        if (!tb_names_path_soon(e, f, r.path, sizeof(r.path)))
+            snprintf(r.path, sizeof(r.path), "a file (names are locked)");
         char name[TB_PATH_MAX];
         if (tb_waiting_shown(e, r.path, name, sizeof(name)))
             memcpy(r.path, name, sizeof(name));

@@ -24,6 +24,7 @@ struct tb_instance_info {
     uint64_t config_digest;
     pid_t daemon_pid;    /* 0: it never ran */
     bool daemon_alive;
+    bool daemon_gave_up; /* it ended because it waited in vain for a process that was stopped */
     uint32_t n_clients;  /* attached processes that live, but for the daemon and whoever asks through a handle */
     bool ends;           /* it is being stopped, or tb_instance_is_idle */
     uint64_t region_bytes;
@@ -43,6 +44,8 @@ const struct tb_config *tb_instance_config(tb_engine *engine);
 
 /* Called by the daemon's main thread once; -EBUSY another one lives. */
 int tb_instance_become_daemon(tb_engine *engine);
+/* Before it ends with something left undone, for a process that is stopped: whoever stops the instance learns of it. */
+void tb_instance_give_up(tb_engine *engine);
 
 /* A client that wants the daemon to end behind it (HERMES_STOP_DAEMON) was here, and no client is left. */
 bool tb_instance_is_idle(tb_engine *engine);
@@ -55,7 +58,10 @@ void tb_instance_end_with_clients(tb_engine *engine);
  */
 int tb_instance_retire(tb_engine *engine, bool retired);
 
-/* Processes of the instance that have waited for another one for over a second; returns how many were written. */
+/*
+ * Processes of the instance that have waited for another one for over a second; returns how many were written.  This
+ * one is among them where a lock that others need to attach, or to name a file, is not free within a second.
+ */
 struct tb_waiting_process {
     int pid, for_pid;
     double seconds;

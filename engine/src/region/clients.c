@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/private_files.h"
-#include "io/process.h"
+#include "base/process.h"
 #include "region/lease.h"
 
 /* Where a start time can't be read (no descriptor is free), a process of that number is believed to be the same one. */

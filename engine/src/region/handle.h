@@ -44,7 +44,7 @@ struct tb_engine {
     struct tb_flush_choice flush; /* as `prefixes` */
     void (*note_name)(tb_engine *e, struct tb_file *f, const char *path); /* placement's: the table of files knows no policy */
     _Atomic uint64_t known[TB_KNOWN_DIRECTORIES]; /* directories of the shadow found real: namespace/shadow.c */
-    uint32_t slot;            /* of this client */
+    uint32_t slot;            /* of this client; TB_NONE: it only looks */
     uint32_t fork_slot;       /* of the child that fork is about to make */
     bool passes_through;      /* forked when no slot was left: its own descriptors are the kernel's alone */
     bool is_foreign;          /* forked into another PID namespace: instance/fork.c */
@@ -56,7 +56,7 @@ struct tb_engine {
     _Atomic uint8_t *populated; /* memory buffers whose pages this process has mapped; a bit each */
     struct tb_background *background;
     uint32_t flush_threads; /* that may share one file's flush; 0 and 1: nobody does */
-    bool is_stuck;  /* threads of a drain that gave up wait in it still: it stays until the process ends */
+    _Atomic uint32_t n_stuck; /* threads of a drain that gave up and wait still: until they end the handle stays */
     struct tb_lost *lost;   /* a recovery's: what its drain does with bytes of files that are gone */
     bool is_daemon; /* holds the daemon's lock, which must be dropped before the region is unmapped */
 };

@@ -42,7 +42,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 5u
+#define TB_REGION_VERSION 6u
 #define TB_NONE UINT32_MAX
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u  /* clients are counted by whole words of bits */
@@ -246,6 +246,7 @@ struct tb_header {
 
     struct tb_lock daemon_lock; /* held by the daemon for life */
     _Atomic int daemon_pid;
+    _Atomic bool daemon_gave_up; /* it ended because it waited in vain for a process that was stopped */
 
     struct tb_lock queue_lock; /* files that wait for a flush */
     uint32_t queue_head, queue_tail;

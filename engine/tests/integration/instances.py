@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
@@ -98,7 +99,7 @@ class Instances(unittest.TestCase):
     more = ""
 
     def setUp(self) -> None:
-        self.name = f"life-{os.getpid()}-{next(serial)}"
+        self.name = f"life-{os.getpid()}-{next(serial):03}"  # none begins with another one
         self.root = Path(tempfile.mkdtemp(prefix="tierbench-life-"))
         self.root.chmod(0o755)
         self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
@@ -227,6 +228,25 @@ def run_in_own_shm() -> None:
     if can_unshare("-m") and "TB_OWN_SHM" not in os.environ:
         os.environ["TB_OWN_SHM"] = "1"
         os.execvp("unshare", [*in_own_shm(), sys.executable, *sys.argv])
+
+
+def cases_of(suite: unittest.TestSuite) -> list[unittest.TestCase]:
+    return [case for part in suite for case in (cases_of(part) if isinstance(part, unittest.TestSuite) else [part])]
+
+
+def run_side_by_side() -> None:
+    """As unittest.main, for tests that do little but wait: all at once."""
+    loader = unittest.TestLoader()
+    main = sys.modules["__main__"]
+    cases = cases_of(loader.loadTestsFromNames(sys.argv[1:], main) if sys.argv[1:] else loader.loadTestsFromModule(main))
+    results = [unittest.TestResult() for _ in cases]
+    with ThreadPoolExecutor(len(cases)) as pool:
+        list(pool.map(lambda case, result: case.run(result), cases, results))
+    wrong = [(case, said) for result in results for case, said in result.failures + result.errors]
+    for case, said in wrong:
+        print(f"FAIL: {case.id()}\n{said}", flush=True)
+    print(f"{len(cases)} tests, {len(wrong)} failed")
+    sys.exit(1 if wrong or not cases else 0)
 
 
 def can_unshare(*flags: str) -> bool:

@@ -1,4 +1,4 @@
-#include "io/process.h"
+#include "base/process.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -79,11 +79,10 @@ bool tb_process_is_stopped(int pid)
     return look_up(pid, name, sizeof(name), &state) && (state == 'T' || state == 't');
 }
 
-void tb_process_describe(int pid, char *out, size_t size)
+int tb_process_describe(int pid, char *out, size_t size)
 {
     char name[64], state;
     if (look_up(pid, name, sizeof(name), &state))
-        snprintf(out, size, "process %d (%s%s)", pid, name, state == 'T' || state == 't' ? ", stopped" : "");
-    else
-        snprintf(out, size, "process %d", pid);
+        return snprintf(out, size, "process %d (%s%s)", pid, name, state == 'T' || state == 't' ? ", stopped" : "");
+    return snprintf(out, size, "process %d", pid);
 }

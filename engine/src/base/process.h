@@ -1,8 +1,8 @@
 /*
  * What the system says of a process: whether it is still the one that it was, and what it does.
  */
-#ifndef TB_IO_PROCESS_H
-#define TB_IO_PROCESS_H
+#ifndef TB_BASE_PROCESS_H
+#define TB_BASE_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@ uint64_t tb_process_start_time(int pid);
  */
 uint64_t tb_process_image(int pid);
 
-/* "process 12 (python3, stopped)" */
-void tb_process_describe(int pid, char *out, size_t size);
+/* "process 12 (python3, stopped)"; returns its length. */
+int tb_process_describe(int pid, char *out, size_t size);
 bool tb_process_is_stopped(int pid);
 
 #endif
