@@ -58,6 +58,23 @@ struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, enum tb_buffe
     return refs;
 }
 
+uint32_t tb_buffers_overlapping(const tb_engine *e, struct tb_buffer_ref *refs, uint32_t n, const struct tb_buffer_ref *with, uint32_t n_with)
+{
+    uint64_t largest = e->header->layout.class_size[e->header->layout.n_classes - 1];
+    uint32_t kept = 0, first = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t start = refs[i].start, end = start + tb_buffer_size(e, &e->region.buffers[refs[i].buffer]);
+        bool overlaps = false;
+        while (first < n_with && with[first].start + largest <= start)
+            first++;
+        for (uint32_t k = first; k < n_with && with[k].start < end && !overlaps; k++)
+            overlaps = with[k].start + tb_buffer_size(e, &e->region.buffers[with[k].buffer]) > start;
+        if (overlaps)
+            refs[kept++] = refs[i];
+    }
+    return kept;
+}
+
 static bool cut_one(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint64_t length)
 {
     struct tb_buffer *b = &e->region.buffers[ref->buffer];

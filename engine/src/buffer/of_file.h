@@ -27,7 +27,10 @@ enum tb_buffers_which { TB_BUFFERS_ALL, TB_BUFFERS_DIRTY, TB_BUFFERS_UNPROMISED 
  */
 struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, enum tb_buffers_which which, uint32_t *n);
 
-/* Drop every buffer at or behind `length` and cut the one across it; the file is claimed. */
+/* Keep of a list what shares bytes with another: how many are left.  Both are in order of offset; buffers of any size may overlap. */
+uint32_t tb_buffers_overlapping(const tb_engine *e, struct tb_buffer_ref *refs, uint32_t n, const struct tb_buffer_ref *with, uint32_t n_with);
+
+/* Drop every buffer at or after `length` and cut the one across it; the file is claimed. */
 void tb_file_cut(tb_engine *e, uint32_t file, uint64_t length);
 /* Where nothing names the file and nobody has it open its bytes are void: drop them.  The second for who claimed it. */
 void tb_file_forget(tb_engine *e, uint32_t file);

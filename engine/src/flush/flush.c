@@ -166,30 +166,12 @@ static uint32_t keep_some(const tb_engine *e, struct tb_buffer_ref *refs, uint32
     return kept;
 }
 
-/* Keep of a list what shares bytes with another; both are in order of offset, and buffers of any size may overlap. */
-static uint32_t keep_overlapping(const tb_engine *e, struct tb_buffer_ref *refs, uint32_t n, const struct tb_buffer_ref *with, uint32_t n_with)
-{
-    uint64_t largest = e->header->layout.class_size[e->header->layout.n_classes - 1];
-    uint32_t kept = 0, first = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t start = refs[i].start, end = start + tb_buffer_size(e, &e->region.buffers[refs[i].buffer]);
-        bool overlaps = false;
-        while (first < n_with && with[first].start + largest <= start)
-            first++;
-        for (uint32_t k = first; k < n_with && with[k].start < end && !overlaps; k++)
-            overlaps = with[k].start + tb_buffer_size(e, &e->region.buffers[with[k].buffer]) > start;
-        if (overlaps)
-            refs[kept++] = refs[i];
-    }
-    return kept;
-}
-
 /* Where its bytes are that were dirty in the beginning and not copied yet. */
 static struct tb_buffer_ref *list_left(struct tb_flush_copy *c, uint32_t *n)
 {
     struct tb_buffer_ref *refs = tb_file_buffers(c->e, c->file, TB_BUFFERS_DIRTY, n);
     if (refs)
-        *n = keep_overlapping(c->e, refs, *n, c->left, c->n_left);
+        *n = tb_buffers_overlapping(c->e, refs, *n, c->left, c->n_left);
     return refs;
 }
 

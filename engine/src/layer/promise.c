@@ -99,15 +99,19 @@ struct journaled {
     uint64_t cell, start;
     uint32_t lo, hi; /* the bytes that `sum` is of, none where they are several intervals */
     uint64_t sum;
+    uint32_t ref; /* in the list */
 };
+
+#define PASSES 8 /* others may change the same bytes at each: then the promise is kept on the PFS, whose claim keeps them out */
 
 struct keep {
     tb_engine *e;
     uint32_t file;
-    bool moved; /* a buffer of the list is elsewhere by now */
     uint32_t n_cuts; /* of the file, before its buffers were looked at */
+    struct tb_buffer_ref *refs;
+    bool *missed; /* of each: it is elsewhere by now */
     struct journaled *done;
-    uint32_t n_done;
+    uint32_t n, n_done;
 };
 
 /* From here on the bytes stay as they are: a write goes on in a copy.  The count goes first, so that nobody empties the journal. */
@@ -134,21 +138,23 @@ static int note_reserved(tb_engine *e, const struct tb_buffer *b, const struct t
 }
 
 /* Also what another caller reserved and has not made durable yet. */
-static int reserve_buffer(struct keep *k, const struct tb_buffer_ref *ref)
+static int reserve_buffer(struct keep *k, uint32_t i)
 {
     tb_engine *e = k->e;
+    const struct tb_buffer_ref *ref = &k->refs[i];
     struct tb_buffer *b = &e->region.buffers[ref->buffer];
     int rc = 0, stripe = tb_chunk_lock(e, k->file, ref->start);
     if (stripe < 0)
         return stripe;
     if (!tb_buffer_is_at(b, k->file, ref->cell))
-        k->moved = true;
+        k->missed[i] = true;
     else if (tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_DURABLE)) {
         if (!(b->flags & TB_BUFFER_JOURNALED))
             rc = reserve(e, stripe, &b);
         if (!rc) {
             e->header->slab_unsynced[b->slab] = true;
-            rc = note_reserved(e, b, ref, &k->done[k->n_done++]);
+            rc = note_reserved(e, b, ref, &k->done[k->n_done]);
+            k->done[k->n_done++].ref = i;
         }
     }
     tb_chunk_unlock(e, stripe);
@@ -198,7 +204,7 @@ static int record_buffer(struct keep *k, const struct journaled *j)
         return stripe;
     bool there = (b->state == TB_BUFFER_LIVE || b->state == TB_BUFFER_RETAINED) && b->file == k->file && b->cell == j->cell;
     if (!there || b->version != j->version || !is_uncut(k, b))
-        k->moved = true;
+        k->missed[j->ref] = true;
     else if (b->flags & TB_BUFFER_JOURNALED && !(b->flags & TB_BUFFER_RECORDED) && !is_superseded(e, k->file, b))
         rc = append_records(e, k->file, b, j);
     tb_chunk_unlock(e, stripe);
@@ -225,14 +231,11 @@ static void note_durable(struct keep *k, const struct journaled *j)
  * Bytes, slab sync, records, journal sync, in this order: a sound record's bytes
  * were synced before it was written, so replay may take a wrong byte for damage.
  */
-static int keep_buffers(struct keep *k)
+static int keep_listed(struct keep *k)
 {
-    uint32_t n;
-    struct tb_buffer_ref *refs = tb_file_buffers(k->e, k->file, TB_BUFFERS_UNPROMISED, &n);
-    k->done = n ? malloc(n * sizeof(*k->done)) : NULL;
-    int rc = n && (!refs || !k->done) ? -ENOMEM : 0;
-    for (uint32_t i = 0; i < n && !rc; i++)
-        rc = reserve_buffer(k, &refs[i]);
+    int rc = 0;
+    for (uint32_t i = 0; i < k->n && !rc; i++)
+        rc = reserve_buffer(k, i);
     TB_STEP("reserved");
     if (!rc && k->n_done)
         rc = tb_commit_slabs(k->e);
@@ -242,8 +245,38 @@ static int keep_buffers(struct keep *k)
         rc = tb_commit_journal(k->e);
     for (uint32_t i = 0; i < k->n_done && !rc; i++)
         note_durable(k, &k->done[i]);
+    return rc;
+}
+
+/* Of the file's bytes those that the last pass missed; in the first one all. */
+static int list(struct keep *k, bool first)
+{
+    uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(k->e, k->file, TB_BUFFERS_UNPROMISED, &n);
+    bool failed = n && !refs;
+    if (refs && !first)
+        n = tb_buffers_overlapping(k->e, refs, n, k->refs, k->n);
+    free(k->refs);
+    k->refs = refs;
+    k->n = failed ? 0 : n;
+    k->n_done = 0;
+    k->done = k->n ? malloc(k->n * sizeof(*k->done)) : NULL;
+    k->missed = k->n ? calloc(k->n, sizeof(*k->missed)) : NULL;
+    return failed || (k->n && (!k->done || !k->missed)) ? -ENOMEM : 0;
+}
+
+/* One pass; what it missed is the list afterwards. */
+static int keep_buffers(struct keep *k, bool first)
+{
+    uint32_t n_missed = 0;
+    int rc = list(k, first);
+    rc = rc ? rc : keep_listed(k);
+    for (uint32_t i = 0; i < k->n && !rc; i++)
+        if (k->missed[i])
+            k->refs[n_missed++] = k->refs[i];
+    k->n = rc ? k->n : n_missed;
     free(k->done);
-    free(refs);
+    free(k->missed);
     return rc;
 }
 
@@ -263,21 +296,25 @@ static bool has_no_name(const struct tb_target *t)
 }
 
 /*
- * Until every buffer of the list was met where it was: one that moved meanwhile took its dirty bytes along.
- * Without a name no crash can show its bytes again, and a record of them would be missed in vain.
+ * What was dirty when it began, until every buffer of it was met where it was: one that moved meanwhile took its dirty
+ * bytes along.  Without a name no crash can show its bytes again, and a record of them would be missed in vain.
  */
 static int keep_in_tier(struct tb_target *t)
 {
-    struct keep k;
-    int rc;
-    do {
+    struct keep k = {.e = t->engine, .file = t->file};
+    int rc = -EAGAIN;
+    for (int pass = 0; pass < PASSES && (rc == -EAGAIN || (!rc && k.n)); pass++) {
         if (has_no_name(t))
-            return 0;
-        k = (struct keep){.e = t->engine, .file = t->file, .n_cuts = t->engine->region.files[t->file].n_cuts};
-        rc = keep_buffers(&k);
+            k.n = 0, rc = 0;
+        else {
+            k.n_cuts = t->engine->region.files[t->file].n_cuts;
+            rc = keep_buffers(&k, pass == 0);
+        }
         if (rc == -EAGAIN)
             wait_for_holder(t->engine, t->file);
-    } while (rc == -EAGAIN || (!rc && k.moved));
+    }
+    rc = rc ? rc : k.n ? -EAGAIN : 0;
+    free(k.refs);
     return rc;
 }
 
@@ -321,6 +358,6 @@ int tb_promise_keep(struct tb_target *t)
     if (rc)
         return rc;
     if (keep_in_tier(t))
-        return keep_on_pfs(t); /* a full or failing tier: the stronger promise */
+        return keep_on_pfs(t); /* a full or failing tier, or bytes that others change again and again: the stronger promise */
     return sync_backing(t); /* what was flushed or spilled since */
 }

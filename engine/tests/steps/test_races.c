@@ -470,6 +470,66 @@ static void cut_while_fsynced(void **state)
     sem_destroy(&s.waits);
 }
 
+/* Another program, each time this one has put its bytes aside: its own records stand by then, and it has gone on. */
+static int n_others;
+
+static void write_and_fsync_and_write(void *arg)
+{
+    struct scene *s = arg;
+    if (++n_others > 100)
+        fail_msg("an fsync goes on and on");
+    put(s, (char)('a' + n_others % 20), 4096, 0);
+    assert_int_equal(s->x.io->ops->fsync(s->x.io, s->fd, false), 0);
+    put(s, (char)('A' + n_others % 20), 4096, 0);
+    meet("reserved", write_and_fsync_and_write, arg);
+}
+
+static void cut_again(void *arg)
+{
+    struct scene *s = arg;
+    if (++n_others > 100)
+        fail_msg("an fsync goes on and on");
+    assert_int_equal(s->x.io->ops->ftruncate(s->x.io, s->fd, 4096 - n_others), 0);
+    meet("reserved", cut_again, arg);
+}
+
+static void fsynced_while_others(void (*act)(void *))
+{
+    struct scene s;
+    struct tb_error err = {""};
+    int errors = 0;
+    char byte;
+    start(&s);
+    begin(&s);
+    n_others = 0;
+    put(&s, '1', 4096, 0);
+    meet("reserved", act, &s);
+    assert_int_equal(s.x.io->ops->fsync(s.x.io, s.fd, false), 0);
+    assert_true(n_others > 1);
+    memset(meetings, 0, sizeof(meetings));
+    fixture_lose_region(&s.x);
+    assert_true(tb_instance_recover(&s.x.config, tb_io_libc(), NULL, note_error, &errors, &err) >= 0);
+    assert_int_equal(errors, 0);
+    int fd = open(fixture_path(&s.x, "f"), O_RDONLY | O_CLOEXEC);
+    for (int at = 0; at < 4000; at++)
+        assert_true(pread(fd, &byte, 1, at) == 1 && byte > '0');
+    close(fd);
+    fixture_stop(&s.x);
+    sem_destroy(&s.waits);
+}
+
+static void fsynced_while_others_write(void **state)
+{
+    (void)state;
+    fsynced_while_others(write_and_fsync_and_write);
+}
+
+static void fsynced_while_others_cut(void **state)
+{
+    (void)state;
+    fsynced_while_others(cut_again);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +544,8 @@ int main(void)
         cmocka_unit_test(both_names_unlinked),
         cmocka_unit_test(renamed_over_while_replaced),
         cmocka_unit_test(cut_while_fsynced),
+        cmocka_unit_test(fsynced_while_others_write),
+        cmocka_unit_test(fsynced_while_others_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
