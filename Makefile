@@ -56,10 +56,11 @@ compare-drivers: build
 sweep-drivers: build
 	$(PY) workloads/sweep_drivers.py $(if $(IOR),--ior $(IOR)) $(if $(MDTEST),--mdtest $(MDTEST)) $(if $(SETS),--sets $(SETS)) $(if $(SEED),--seed $(SEED))
 
-# Hours: ci/torture says which parts there are.  HOURS=N: the oracle farm alone, for N hours.
+# Hours: ci/torture says which parts there are.  HOURS=N: the oracle farm alone, for N hours.  RECORD=1: the totals of this run
+# are kept in docs/reliability.md; else they are in build/reliability.md.
 torture: test-setup build
 	@ci/bootstrap torture
-	$(if $(HOURS),TB_HOURS=$(HOURS)) ci/torture $(if $(HOURS),farm)
+	$(if $(RECORD),TB_RECORD=docs/reliability.md) $(if $(HOURS),TB_HOURS=$(HOURS)) ci/torture $(if $(HOURS),farm)
 
 lint: setup
 	@ci/bootstrap lint

@@ -21,6 +21,10 @@ import initramfs
 from guest import GuestError, Machine
 from power_rounds import KINDS, LIE, Bench, Outcome, Series, log_round, save_for_series
 
+sys.path.insert(0, str(initramfs.TORTURE))
+
+import reliability
+
 SKIPPED = 77
 SERIES_ROUNDS = 12  # lives of one pair of disks
 LOG_PREFIXES = 6
@@ -51,6 +55,24 @@ def report(totals: dict[tuple[str, str], list[int]], outcome: Outcome) -> None:
         print(f"{outcome.file_system} {outcome.kind}: FAILED", *outcome.wrong[:20], sep="\n  ", flush=True)
 
 
+def row_of(totals: dict[tuple[str, str], list[int]], seed: str) -> reliability.Row:
+    """Each round ends with a cut; one that fails counts as lost."""
+    run_, acknowledged, promised, failed = map(sum, zip(*totals.values(), strict=True))
+    return reliability.Row(
+        date=reliability.today(),
+        commit=reliability.commit(),
+        part="power",
+        seed=seed,
+        run=run_,
+        passed=run_ - failed,
+        not_run=0,
+        operations=acknowledged,
+        promised=promised,
+        kills=run_,
+        lost=failed,
+    )
+
+
 def main() -> int:
     """Run rounds, and print what they showed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -62,6 +84,7 @@ def main() -> int:
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--seed", default=str(time.time_ns()))
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--record", type=Path, help="the file to which the totals are added (reliability.py)")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="tierbench-power-", dir=options.keep))
     print(f"seed {options.seed}, evidence in {folder}", flush=True)
@@ -80,6 +103,8 @@ def main() -> int:
             print(f"{kind}: {sum(t[0] for k, t in totals.items() if k[0] == kind)} of {options.rounds} rounds", flush=True)
     for (file_system, kind), (n, acknowledged, promised, failed) in totals.items():
         print(f"{file_system} {kind}: {n} rounds, {acknowledged} acknowledgements, {promised} promised, {failed} failed")
+    if options.record and not options.self_test:
+        reliability.add(options.record, row_of(totals, options.seed))
     failed = sum(total[3] for total in totals.values())
     as_it_should = failed == sum(total[0] for total in totals.values()) if options.self_test else not failed
     if as_it_should:

@@ -153,7 +153,7 @@ def main() -> int:
     parser.add_argument("--shrink", type=int, default=12, help="how many failures are made shorter")
     parser.add_argument("--keep", type=Path, default=None)
     parser.add_argument("--without", action="append", default=[], metavar="WORD")
-    parser.add_argument("--record", type=Path, help="docs/reliability.md, to which the totals are added")
+    parser.add_argument("--record", type=Path, help="the file to which the totals are added (reliability.py)")
     parser.add_argument("--only")
     options = parser.parse_args()
     programs = Programs(options.bin.resolve(), options.lib.resolve())

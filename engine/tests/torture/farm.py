@@ -6,7 +6,7 @@ farm.py --bin BIN_DIR --lib LIB_DIR --only 'WORKLOAD FAULT SEED'
 
 workloads.py and faults.py list the names.  Without --hours and --rounds, each pair once.  What can't run here is named
 and counted as not run.  A failing round keeps its folder and prints the command that repeats its choices.  --record adds the
-totals of the run to docs/reliability.md.
+totals of the run to a file (reliability.py).
 """
 
 import argparse

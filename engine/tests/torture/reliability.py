@@ -1,14 +1,21 @@
-"""Totals over runs: a table in docs/reliability.md, to which each run adds a row.
+"""Totals over runs: a table to which each run of a part adds a row.
 
-Numbers are written as they were counted.  The lines of totals are made anew from all rows.
+Numbers are written as they were counted.  The lines of totals are made anew from all rows.  A run writes to
+build/reliability.md; one that is to be kept in the project names docs/reliability.md (make torture RECORD=1).
+
+reliability.py --record FILE --fsx OUTPUT [--failed]    the row of torture_fsx, whose OUTPUT this is
 """
 
+import argparse
+import re
 import subprocess
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
 BEGIN, END = "<!-- totals -->", "<!-- end of totals -->"
+KEPT = "docs/reliability.md"
+FSX_SHARD = re.compile(r"^seed (\d+): (\d+) operations, (\d+) kills, .* (none wrong|FAILED)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -29,10 +36,14 @@ class Row:
 
 
 def commit() -> str:
-    """Of the sources that this file is in; with a mark where they differ from it."""
-    here = Path(__file__).parent
-    done = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=10"], cwd=here, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+    """Of the sources that this file is in; with a mark where they differ from it, but for the rows of this run."""
+
+    def git(*words: str) -> str:
+        here = Path(__file__).parent
+        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=False).stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ":/", f":(top,exclude){KEPT}")
+    return (git("describe", "--always", "--abbrev=10") or "unknown") + ("-dirty" if changed else "")
 
 
 def today() -> str:
@@ -64,6 +75,10 @@ def line(row: Row) -> str:
 
 
 def add(path: Path, row: Row) -> None:
+    """To a file that has a place for it, or to a new one."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{BEGIN}\n{END}\n")
     text = path.read_text()
     if BEGIN not in text or END not in text:
         raise SystemExit(f"{path}: has no place for totals ({BEGIN} ... {END})")
@@ -73,3 +88,37 @@ def add(path: Path, row: Row) -> None:
     names = [field.name.replace("_", " ") for field in fields(Row)]
     table = ["| " + " | ".join(names) + " |", "|" + "---|" * 4 + "---:|" * (len(names) - 4), *map(line, rows)]
     path.write_text(f"{head}{BEGIN}\n{totals(rows)}\n\n" + "\n".join(table) + f"\n{END}{tail}")
+
+
+def fsx_row(text: str, failed: bool) -> Row:
+    """A shard compares each of its operations with a model; one that fails, or ends without a word, counts as lost."""
+    shards = [(int(seed), int(done), int(kills), verdict == "FAILED") for seed, done, kills, verdict in FSX_SHARD.findall(text)]
+    wrong = sum(shard[3] for shard in shards)
+    silent = int(failed and not wrong)
+    operations = sum(shard[1] for shard in shards)
+    return Row(
+        date=today(),
+        commit=commit(),
+        part="fsx",
+        seed=str(min((shard[0] for shard in shards), default="unknown")),
+        run=len(shards) + silent,
+        passed=len(shards) - wrong,
+        not_run=0,
+        operations=operations,
+        promised=operations,
+        kills=sum(shard[2] for shard in shards),
+        lost=wrong + silent,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", type=Path, required=True)
+    parser.add_argument("--fsx", type=Path, required=True)
+    parser.add_argument("--failed", action="store_true")
+    options = parser.parse_args()
+    add(options.record, fsx_row(options.fsx.read_text(), options.failed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,8 @@
 """Each oracle of the farm is seen to fail: on a manifest that says more than was done, or on an instance broken on purpose."""
 
 import json
+import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -216,6 +218,50 @@ def test_totals_are_kept(tmp_path):
     assert "2,469,134 operations, 60,000 of them promised; 48,000 kills; 2 promises lost" in text
     assert text.startswith("Head\n")
     assert text.endswith("tail\n")
+
+
+def test_totals_begin_in_a_new_file(tmp_path):
+    row = reliability.Row("2026-01-02", "abc", "ace", "s", 3, 3, 0, 4, 3, 3, 0)
+    reliability.add(tmp_path / "build" / "r.md", row)
+    assert reliability.read((tmp_path / "build" / "r.md").read_text()) == [row]
+
+
+FSX = "seed {}: 5000 operations, 17 kills, 2 resolved, 9 drains, {}\n"
+
+
+def test_a_shard_that_fails_or_says_nothing_is_lost():
+    good, bad = FSX.format(8, "none wrong"), FSX.format(7, "FAILED")
+    rows = [reliability.fsx_row(good + bad, failed=True), reliability.fsx_row(good, failed=True), reliability.fsx_row(good, failed=False)]
+    assert [(row.seed, row.run, row.passed, row.operations, row.kills, row.lost) for row in rows] == [
+        ("7", 2, 1, 10_000, 34, 1), ("8", 2, 1, 5000, 17, 1), ("8", 1, 1, 5000, 17, 0)]
+
+
+def pretend_tree(tree: Path) -> None:
+    """ci/torture with parts that only say what they were told."""
+    source = Path(__file__).parents[3]
+    (tree / "ci").mkdir()
+    shutil.copy(source / "ci" / "torture", tree / "ci")
+    (tree / "docs").mkdir()
+    (tree / "docs" / "reliability.md").write_text(f"{reliability.BEGIN}\n{reliability.END}\n")
+    for name in ("torture/farm.py", "torture/ace.py", "power/power.py"):
+        (tree / "engine/tests" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / "engine/tests" / name).write_text(f"import sys; print({name!r}, *sys.argv)")
+    shutil.copy(source / "engine/tests/torture/reliability.py", tree / "engine/tests/torture")
+    (tree / "build/bin").mkdir(parents=True)
+    (tree / "build/bin/torture_fsx").write_text("#!/bin/sh\n" + f"echo '{FSX.format(8, 'none wrong').strip()}'\n")
+    (tree / "build/bin/torture_fsx").chmod(0o755)
+
+
+@pytest.mark.parametrize("kept", [None, "docs/reliability.md"])
+def test_a_plain_run_leaves_the_project_as_it_was(tmp_path, kept):
+    pretend_tree(tmp_path)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TB_")} | ({"TB_RECORD": kept} if kept else {})
+    done = subprocess.run(["bash", tmp_path / "ci/torture", "kill", "ace", "farm", "fsx", "power"], env=environment, capture_output=True,
+                          text=True, check=True)
+    where = kept or "build/reliability.md"
+    assert done.stdout.count(f"--record {where}") == 4
+    assert [row.part for row in reliability.read((tmp_path / where).read_text())] == ["fsx"]
+    assert bool(reliability.read((tmp_path / "docs/reliability.md").read_text())) == bool(kept)
 
 
 EXECUTES = """
