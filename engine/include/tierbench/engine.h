@@ -86,8 +86,9 @@ typedef struct tb_engine tb_engine;
 int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out);
 
 /*
- * Called each second while an attach waits for another process, which is registering or repairs after a killed one
- * and may be stopped: `whom` names it.  One for the process, set before it attaches; NULL: none.
+ * Called each second while an attach waits for another process, which is registering or repairs after a killed one,
+ * where that one is stopped or has been waited for over 8 s: `whom` names it.  One for the process, set before it
+ * attaches; NULL: none.
  */
 typedef void tb_engine_wait_listener(const char *whom, double seconds);
 void tb_engine_hear_waits(tb_engine_wait_listener *listener);

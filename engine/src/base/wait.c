@@ -116,7 +116,7 @@ static void forget(uint64_t since_ns)
 
 static bool is_in_vain(struct tb_wait *w, int pid, uint64_t now)
 {
-    if (!tb_process_is_stopped(last_of_chain(pid)))
+    if (!tb_wait_is_for_stopped(pid))
         w->stopped_ns = 0;
     else if (!w->stopped_ns)
         w->stopped_ns = now;
@@ -158,6 +158,11 @@ void tb_wait_end(const struct tb_wait *w)
 {
     if (w->told_ns)
         forget(w->since_ns);
+}
+
+bool tb_wait_is_for_stopped(int pid)
+{
+    return tb_process_is_stopped(last_of_chain(pid));
 }
 
 void tb_wait_describe(int pid, char *out, size_t size)

@@ -57,5 +57,7 @@ void tb_wait_end(const struct tb_wait *wait);
 
 /* "process 12 (python3, stopped)", or "process 12 (tierd), which waits for process 34 (python3, stopped)" */
 void tb_wait_describe(int pid, char *out, size_t size);
+/* It is stopped, or whom it waits for in the end. */
+bool tb_wait_is_for_stopped(int pid);
 
 #endif

@@ -171,11 +171,15 @@ void tb_engine_hear_waits(tb_engine_wait_listener *listener)
     hears_waits = listener;
 }
 
+#define BUSY_SECONDS 8.0 /* where many programs start at once on a busy machine, each waits for a moment */
+
 static void tell_wait(void *arg, int pid, double seconds, bool in_vain)
 {
     char who[256];
     (void)arg;
     (void)in_vain;
+    if (seconds < BUSY_SECONDS && !tb_wait_is_for_stopped(pid))
+        return;
     tb_wait_describe(pid, who, sizeof(who));
     hears_waits(who, seconds);
 }
