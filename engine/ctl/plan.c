@@ -181,6 +181,9 @@ int tb_check_command(int argc, char **argv)
     rc = tb_layout_compute(c, &layout, &err);
     if (!rc)
         rc = tb_config_check_paths(c, layout.total_bytes, &err);
+    for (uint32_t t = 0; t < c->n_tiers && !rc; t++)
+        if (tb_config_warn_of_tier(c, t, &err))
+            fprintf(stderr, "tierctl: warning: %s\n", err.text);
     if (rc)
         rc = ctl_fail("%s", err.text[0] ? err.text : strerror(-rc));
     else

@@ -2,8 +2,10 @@
 #include "config/check.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -31,6 +33,58 @@ static int refuse_directory(const struct tb_config *c, const char *key, const ch
     return wrong ? -EINVAL : 0;
 }
 
+static bool all_may_rename_in(const struct stat *st)
+{
+    return st->st_mode & S_IWOTH && !(st->st_mode & S_ISVTX);
+}
+
+/*
+ * Whoever may rename an instance's directory away hides what was promised in it from every recovery.  Where all users
+ * may, that is refused; a group, an owner, or who may move all of the path is somebody whom a site may trust.
+ */
+static int refuse_open_tier(const struct tb_config *c, uint32_t t, struct tb_error *err)
+{
+    struct stat st;
+    if (stat(c->tiers[t].path, &st))
+        return -errno;
+    if (!all_may_rename_in(&st))
+        return 0;
+    snprintf(err->text, sizeof(err->text),
+             "%.300s: tiers[%u].path: %.300s: mode %04o: every user may rename what is in it; allowed: with the sticky bit "
+             "(chmod +t), or a directory of your own in it (mkdir -m 700)", c->file, t, c->tiers[t].path, st.st_mode & 07777u);
+    return -EINVAL;
+}
+
+/* Cuts the path to the directory above; false: there is none. */
+static bool go_up(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash || !path[1])
+        return false;
+    slash[slash == path] = 0;
+    return true;
+}
+
+bool tb_config_warn_of_tier(const struct tb_config *c, uint32_t t, struct tb_error *out)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    const char *who = NULL;
+    if (c->tiers[t].medium != TB_MEDIUM_DIRECTORY || !realpath(c->tiers[t].path, path) || stat(path, &st))
+        return false;
+    if (st.st_uid && st.st_uid != getuid())
+        who = "its owner is another user, who";
+    else if (st.st_mode & S_IWGRP && !(st.st_mode & S_ISVTX))
+        who = "its group may write to it without the sticky bit, and";
+    while (!who && go_up(path))
+        if (stat(path, &st) == 0 && all_may_rename_in(&st))
+            who = "every user may rename it in the directory above, and";
+    if (who)
+        snprintf(out->text, sizeof(out->text), "%.300s: tiers[%u].path: %.300s: %s can put another in the place of an instance's directory",
+                 c->file, t, c->tiers[t].path, who);
+    return who != NULL;
+}
+
 static int check_tier(const struct tb_config *c, uint32_t t, struct tb_error *err)
 {
     const struct tb_config_tier *tier = &c->tiers[t];
@@ -39,7 +93,7 @@ static int check_tier(const struct tb_config *c, uint32_t t, struct tb_error *er
     snprintf(key, sizeof(key), "tiers[%u].path", t);
     if (tier->medium != TB_MEDIUM_DIRECTORY)
         return 0;
-    if (refuse_directory(c, key, tier->path, err))
+    if (refuse_directory(c, key, tier->path, err) || refuse_open_tier(c, t, err))
         return -EINVAL;
     if (statfs(tier->path, &fs))
         return -errno;

@@ -113,6 +113,35 @@ class Attacks(Attacked):
                 self.file.unlink()
 
 
+class OpenTiers(Instances):
+    """Who could rename an instance's directory."""
+
+    def mode(self, mode: int, path: Path | None = None) -> None:
+        (path or self.root / "nvme").chmod(mode)
+
+    def test_a_tier_that_all_may_rename_in_is_refused(self) -> None:
+        self.mode(0o777)
+        for command in (("check", self.config), ("start", "-c", self.config, "-i", self.name)):
+            self.check(self.ctl(*command), 2, f"{self.config}: tiers[1].path: {self.root}/nvme: mode 0777", "chmod +t", "mkdir -m 700")
+        self.assertFalse(self.shm().exists())
+        self.mode(0o1777)
+        self.assertEqual(self.ctl("check", self.config).stderr, "")
+        self.start()
+        self.check(self.ctl("stop", "-i", self.name), 0)
+
+    def test_who_else_could_take_a_tier_away_is_named(self) -> None:
+        self.mode(0o770)
+        self.check(self.ctl("check", self.config), 0, "warning", f"{self.root}/nvme: its group may write", ": ok")
+        self.mode(0o700)
+        self.assertEqual(self.ctl("check", self.config).stderr, "")
+        self.mode(0o777, self.root)
+        self.check(self.ctl("check", self.config), 0, "warning", "in the directory above", ": ok")
+        self.mode(0o755, self.root)
+        if os.getuid() == 0:
+            os.chown(self.root / "nvme", NOBODY, NOBODY)
+            self.check(self.ctl("check", self.config), 0, "warning", "its owner is another user", ": ok")
+
+
 class WaitingNames(Attacked):
     more = "namespace: deferred\n"
 
