@@ -100,6 +100,11 @@ drop_all() {
     dmsetup resume tiers && dmsetup resume pfs || say "wrong: no drop"
 }
 
+# log_writes DISK LOG: what is written to /dev/loop0 goes to the disk and into a log (log_writes.py says why by a loop device).
+log_writes() {
+    dmsetup create log --table "0 $(sectors "$1") log-writes $1 $2" && losetup /dev/loop0 /dev/mapper/log || say "wrong: no log"
+}
+
 # Marks in the log of writes, each between two lines for the checker.
 mark_log() {
     n=0

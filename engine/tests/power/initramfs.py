@@ -15,7 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 TORTURE = HERE.parent / "torture"
-MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "virtio-rng", "dm-flakey", "dm-log-writes")
+MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "virtio-rng", "dm-flakey", "dm-log-writes", "loop")
 CLIENT_FILES = (TORTURE / "manifest.py", TORTURE / "client.py", HERE / "power_client.py")
 
 

@@ -1,7 +1,10 @@
 """The log that the kernel's dm-log-writes keeps of all writes to a device (Documentation/admin-guide/device-mapper).
 
 A superblock, then entries: a block that says where and how much, followed by the bytes.  A write that completed is logged at
-the next flush, so the entries before a flush are what a disk must have that lost everything not flushed.
+the end of the first flush that began after it, so the entries before a flush are what a disk must have that lost everything not
+flushed.  That holds only where flushes come one at a time.  Of two at once the later one may end first, and then older bytes of
+a block are logged after newer ones: a file system's flush before a write with FUA takes two flushes of a disk without FUA, any
+other takes one.  So the guest puts a loop device over the log: it has one flush at a time, and passes no FUA on.
 """
 
 import os
@@ -18,7 +21,7 @@ SECTOR = 512
 
 
 class LogError(Exception):
-    """It is not a log, or one of another version."""
+    """It is not a log, one of another version, or not in the order of the disk."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ def entries(log: Path) -> Iterator[Entry]:
             file.seek(at)
             block = file.read(sector)
             where, n_sectors, flags, data_length = ENTRY.unpack_from(block)
+            if flags & FUA:
+                raise LogError(f"{log}: byte {at}: FUA, so no loop device was over the log: its order may not be the disk's")
             name = block[ENTRY.size : ENTRY.size + data_length].decode() if flags & MARK else ""
             yield Entry(flags, where * SECTOR, n_sectors * SECTOR, at + sector, name)
             at += sector + (0 if flags & (MARK | DISCARD) else n_sectors * SECTOR)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import initramfs
 from guest import GuestError, Machine
+from log_writes import LogError
 from power_rounds import KINDS, LIE, Bench, Outcome, Series, log_round, save_for_series
 
 sys.path.insert(0, str(initramfs.TORTURE))
@@ -40,7 +41,7 @@ def run(bench: Bench, rounds: int) -> Iterator[list[Outcome]]:
                 outcomes = Series(bench, number, saved if number % 4 else None).run(min(SERIES_ROUNDS, rounds - done))
             else:
                 outcomes = log_round(bench, number, min(LOG_PREFIXES, rounds - done))
-        except GuestError as error:  # evidence too
+        except (GuestError, LogError) as error:  # evidence too
             outcomes = [Outcome("guest", bench.file_system, wrong=[str(error)])]
         done += len(outcomes)
         yield outcomes

@@ -208,8 +208,8 @@ def log_round(bench: Bench, number: int, prefixes: int) -> list[Outcome]:
     empty = disks.join(parts, folder / "empty")
     log = disks.make_sparse(folder / "log", LOG_MIB << 20)
     config = config_text(chance)
-    job = f"FS={bench.file_system}\ndmsetup create log --table \"0 $(sectors /dev/vda) log-writes /dev/vda /dev/vdb\"\n"
-    job += f"on_one_disk /dev/mapper/log\nmount_all\nclean\nmark_log &\nload {name} {CLIENTS}\nsleep {3 + 2 * chance.random():.2f}\n"
+    job = f"FS={bench.file_system}\nlog_writes /dev/vda /dev/vdb\non_one_disk /dev/loop0\nmount_all\n"
+    job += f"clean\nmark_log &\nload {name} {CLIENTS}\nsleep {3 + 2 * chance.random():.2f}\n"
     disk = disks.copy_sparse(empty, folder / "disk")
     guest = Guest(bench.machine, folder / "load", [disk, log], {"job.sh": job + "say struck\nsleep 100\n", "new.yaml": config})
     guest.wait_for("struck")
@@ -223,9 +223,9 @@ def log_round(bench: Bench, number: int, prefixes: int) -> list[Outcome]:
 
 
 def choose(log: list[log_writes.Entry], prefixes: int, chance: random.Random) -> list[int]:
-    """How many entries each prefix has: each ends with a flush, a write of its own or a mark, after the first mark."""
+    """How many entries each prefix has: each ends with a flush or a mark, after the first mark."""
     marks = [i for i, entry in enumerate(log) if entry.flags & log_writes.MARK]
-    ends = [i + 1 for i in range(marks[0], len(log)) if log[i].flags & (log_writes.FLUSH | log_writes.FUA | log_writes.MARK)]
+    ends = [i + 1 for i in range(marks[0], len(log)) if log[i].flags & (log_writes.FLUSH | log_writes.MARK)]
     return sorted(chance.sample(ends, min(prefixes, len(ends))))
 
 

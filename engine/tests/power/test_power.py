@@ -172,7 +172,7 @@ class Logs(unittest.TestCase):
         self.assertEqual(self.disk.read_bytes(), bytes(512) + b"b" * 512 + bytes(1024))
 
     def test_marks_have_names_and_no_bytes_after_them(self):
-        self.write(entry(log_writes.MARK, name=b"7"), entry(log_writes.FUA, 2, b"c" * 512))
+        self.write(entry(log_writes.MARK, name=b"7"), entry(0, 2, b"c" * 512))
         log = list(log_writes.entries(self.log))
         self.assertEqual(log[0].name, "7")
         log_writes.replay(self.log, log, self.disk)
@@ -187,6 +187,12 @@ class Logs(unittest.TestCase):
     def test_what_is_no_log_is_refused(self):
         self.log.write_bytes(bytes(1024))
         with self.assertRaises(log_writes.LogError):
+            list(log_writes.entries(self.log))
+
+    def test_a_log_of_flushes_that_may_have_overtaken_each_other_is_refused(self):
+        newer, older, commit = b"n" * 512, b"o" * 512, log_writes.FLUSH | log_writes.FUA
+        self.write(entry(0, 1, newer), entry(log_writes.FLUSH), entry(0, 1, older), entry(commit), entry(log_writes.FUA, 2, newer))
+        with self.assertRaisesRegex(log_writes.LogError, "byte 3072: FUA"):
             list(log_writes.entries(self.log))
 
 
