@@ -6,12 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/remove_tree.h"
 #include "base/report.h"
 #include "commands.h"
 #include "common/ctl.h"
 #include "common/ending.h"
 #include "common/show.h"
 #include "config/placement.h"
+#include "darshan/job.h"
 #include "instance/make.h"
 #include "recovery/recover.h"
 #include "watch.h"
@@ -114,7 +116,7 @@ int tb_stop_command(int argc, char **argv)
     tb_engine *e;
     char retry[256];
     int rc = parse(argc, argv, "ifs", "usage: tierctl stop [-i NAME] [--stats OUT.json] [--force]   (--force discards what is not flushed; %h in OUT: the host)", &o);
-    if (rc || o.help || (rc = ctl_attach(o.name, &e)))
+    if (rc || o.help || (o.force && o.name && tb_instance_discard(o.name) == 0) || (rc = ctl_attach(o.name, &e)))
         return rc;
     struct tb_instance_info info;
     struct ctl_ending end = {0};
@@ -205,9 +207,11 @@ int tb_drain_command(int argc, char **argv)
     return rc;
 }
 
+/* `arg`: NULL, or a bool that is set where something is named that is not recovered. */
 static void print_recovered(void *arg, const struct tb_file_report *r)
 {
-    (void)arg;
+    if (arg && r->error)
+        *(bool *)arg = true;
     if (r->why[0])
         fprintf(stderr, "tierctl: %s: %s\n", r->path, r->why);
     else if (r->error)
@@ -236,22 +240,61 @@ int tb_recover_command(int argc, char **argv)
     return n >= 0 ? 0 : EXIT_DRAIN_FAILED;
 }
 
-/* Of a configuration all that is dead is recovered at once: a second instance of it finds nothing left to do. */
-static int clear(const struct tb_instance_info *dead, int *n)
+/* Whatever is left of a trace that nobody will make a log of. */
+static void forget_trace(const char *instance)
+{
+    char folder[128];
+    ctl_trace_folder(instance, folder, sizeof(folder));
+    tb_remove_tree(folder, NULL);
+}
+
+static bool is_cleared(const struct tb_instance_info *dead, struct tb_config *room)
+{
+    bool cleared = tb_instance_config_of(dead->name, room) == -ENOENT;
+    if (cleared)
+        forget_trace(dead->name);
+    return cleared;
+}
+
+/* All that is dead of one configuration: 0, or an error, which is said. */
+static int recover_all(const struct tb_instance_info *dead, struct tb_config *config)
+{
+    struct tb_error err = {""};
+    bool named = false;
+    int rc = tb_instance_config_of(dead->name, config);
+    rc = rc ? rc : tb_instance_recover(config, tb_io_libc(), NULL, print_recovered, &named, &err);
+    if (rc >= 0 || rc == -ENOENT) /* a tier whose path is gone holds nothing more, and what had a region is named */
+        return named && rc < 0 ? EXIT_DRAIN_FAILED : 0;
+    if (!named)
+        ctl_fail("instance %s is kept: %s", dead->name, err.text[0] ? err.text : strerror(-rc));
+    return EXIT_DRAIN_FAILED;
+}
+
+static bool is_first_of_its_configuration(const struct tb_instance_info *all, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (!all[k].daemon_alive && all[k].config_digest == all[i].config_digest)
+            return false;
+    return true;
+}
+
+/* Of a configuration all that is dead is recovered at once. */
+static int clear(const struct tb_instance_info *all, int found, int *n)
 {
     struct tb_config *config = calloc(1, sizeof(*config));
-    struct tb_error err = {""};
-    int rc = config ? tb_instance_config_of(dead->name, config) : -ENOMEM;
-    if (!rc) {
-        printf("instance %s  config %s: its daemon is gone\n", dead->name, dead->config_file);
-        rc = tb_instance_recover(config, tb_io_libc(), NULL, print_recovered, NULL, &err);
-    }
+    int rc = config ? 0 : EXIT_DRAIN_FAILED;
+    for (int i = 0; i < found && config; i++)
+        if (!all[i].daemon_alive)
+            printf("instance %s  config %s: its daemon is gone\n", all[i].name, all[i].config_file);
+    for (int i = 0; i < found && config; i++)
+        if (!all[i].daemon_alive && is_first_of_its_configuration(all, i)) {
+            int kept = recover_all(&all[i], config);
+            rc = rc ? rc : kept;
+        }
+    for (int i = 0; i < found && config; i++)
+        *n += !all[i].daemon_alive && is_cleared(&all[i], config);
     free(config);
-    *n += rc > 0 ? rc : 0;
-    if (rc >= 0 || rc == -ENOENT)
-        return 0;
-    ctl_fail("instance %s is kept: %s", dead->name, err.text[0] ? err.text : strerror(-rc));
-    return EXIT_DRAIN_FAILED;
+    return rc;
 }
 
 int tb_gc_command(int argc, char **argv)
@@ -259,11 +302,8 @@ int tb_gc_command(int argc, char **argv)
     struct options o;
     struct tb_instance_info *all = calloc(MAX_INSTANCES, sizeof(*all));
     int rc = parse(argc, argv, "", "usage: tierctl gc   (recovers every instance of this user whose processes are gone; 3: some are kept)", &o), n = 0;
-    for (int i = 0, found = rc || o.help || !all ? 0 : tb_instance_list(all, MAX_INSTANCES); i < found; i++)
-        if (!all[i].daemon_alive) {
-            int kept = clear(&all[i], &n);
-            rc = rc ? rc : kept;
-        }
+    if (!rc && !o.help && all)
+        rc = clear(all, tb_instance_list(all, MAX_INSTANCES), &n);
     if (!o.help && rc != EXIT_BAD_INPUT)
         printf("%d instance%s cleared\n", n, n == 1 ? "" : "s");
     free(all);

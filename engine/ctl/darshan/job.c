@@ -94,12 +94,17 @@ static void list_mounts(struct tb_trace_job *j)
     qsort(j->mounts, j->n_mounts, sizeof(j->mounts[0]), by_length);
 }
 
+void ctl_trace_folder(const char *instance, char *out, size_t size)
+{
+    snprintf(out, size, "/dev/shm/tierbench.%u.%s.trace", (unsigned)getuid(), instance);
+}
+
 int ctl_trace_begin(struct ctl_trace *t, const char *instance)
 {
     char path[sizeof(t->folder) + 8];
     if (!t->out)
         return 0;
-    snprintf(t->folder, sizeof(t->folder), "/dev/shm/tierbench.%u.%s.trace", (unsigned)getuid(), instance);
+    ctl_trace_folder(instance, t->folder, sizeof(t->folder));
     snprintf(path, sizeof(path), "%s/job", t->folder);
     if (mkdir(t->folder, 0700))
         return ctl_fail("--trace: cannot make %s: %s", t->folder, strerror(errno));

@@ -30,4 +30,7 @@ void ctl_trace_tell(struct ctl_trace *trace, const struct tb_config *config);
 /* The libraries that trace, to be loaded before the adapter's; "" where there are none.  In the program's process. */
 void ctl_trace_environment(const struct ctl_trace *trace, char *const *command, char *libraries, size_t size);
 
+/* Of the trace of that instance's run. */
+void ctl_trace_folder(const char *instance, char *out, size_t size);
+
 #endif

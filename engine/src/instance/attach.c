@@ -48,6 +48,30 @@ static void repair_former(tb_engine *e)
 
 static _Thread_local struct tb_error refusal;
 
+/*
+ * The region itself is in use, too: where the lease is gone with its directory, its own locks still say who lives.
+ * `region` is closed, or kept.
+ */
+static int use_region(tb_engine *e, int region)
+{
+    e->region_file = tb_client_own_fd(region);
+    int rc = tb_lease_share(e->region_file);
+    if (rc == -EBUSY)
+        tb_lease_holders(e->region_file, refusal.text, sizeof(refusal.text));
+    return rc ? rc : tb_file_is_linked(e->region_file) ? 0 : -ENOENT;
+}
+
+/* Of who holds the lease alone: where the region is the lease, his lock on it is one against all, his own included. */
+static int use_region_alone(tb_engine *e, int region)
+{
+    char path[TB_PATH_MAX + 256];
+    const char *file;
+    if (tb_lease_place(&e->header->config, e->header->host, e->header->name, path, sizeof(path), &file))
+        return use_region(e, region);
+    close(region);
+    return 0;
+}
+
 /* Before anything in the region is used.  `region` is its descriptor, which is closed or becomes the lease. */
 static int use_lease(tb_engine *e, int region)
 {
@@ -102,9 +126,14 @@ static int attach(tb_engine *e, const char *name, int lease, enum role role)
     e->knows_children = access("/proc/self/ns/pid_for_children", F_OK) == 0;
     if (lease >= 0)
         bury_all(e);
-    else if ((rc = check_namespace(e->header)) == 0)
-        rc = use_lease(e, dup(region));
-    close(region);
+    else
+        rc = check_namespace(e->header);
+    if (rc)
+        close(region);
+    else
+        rc = lease >= 0 ? use_region_alone(e, region) : use_region(e, region);
+    if (!rc && lease < 0)
+        rc = use_lease(e, dup(e->region_file));
     if (!rc)
         rc = tb_client_open_places(e);
     if (!rc && role == PROGRAM)

@@ -121,7 +121,7 @@ tb_engine *tb_client_new(struct tb_io *base)
         tb_wait_identify(getpid(), NULL);
     e->base = base;
     pthread_mutex_init(&e->fork_lock, NULL);
-    e->journal_fd = e->mark_fd = e->lease = e->making = -1;
+    e->journal_fd = e->mark_fd = e->lease = e->region_file = -1;
     e->slot = TB_NONE;
     e->io.ops = tb_layer_ops();
     e->note_name = tb_place_note_name;
@@ -145,7 +145,7 @@ void tb_client_free(tb_engine *e)
     tb_client_close(e, &e->journal_fd);
     tb_client_close(e, &e->mark_fd);
     tb_client_close(e, &e->lease);
-    tb_client_close(e, &e->making);
+    tb_client_close(e, &e->region_file);
     for (uint32_t t = 0; t < TB_MAX_TIERS; t++)
         if (e->tier[t])
             tb_chain_free(e->tier[t]);

@@ -106,7 +106,9 @@ void tb_engine_atfork_child(tb_engine *e)
         e->passes_through = true;
         tb_opens_abandon(e);
     }
-    if (e->is_foreign)
-        tb_client_close(e, &e->lease); /* whatever it does, it does not use the instance */
+    if (e->is_foreign) { /* whatever it does, it does not use the instance */
+        tb_client_close(e, &e->lease);
+        tb_client_close(e, &e->region_file);
+    }
     pthread_mutex_init(&e->fork_lock, NULL); /* held by the parent's thread that forked */
 }

@@ -272,7 +272,7 @@ static int make_region(struct made *m, const struct tb_layout *l, tb_progress *p
     if (e->lease < 0)
         e->lease = tb_client_own_fd(fd);
     else
-        e->making = tb_client_own_fd(fd);
+        e->region_file = tb_client_own_fd(fd);
     return 0;
 }
 
@@ -281,11 +281,10 @@ static int publish(tb_engine *e, struct tb_lease *lease)
 {
     int rc = 0;
     lease->state = TB_LEASE_LIVING;
-    if (e->making >= 0)
+    if (e->region_file >= 0)
         rc = tb_lease_write(e->lease, lease);
     if (!rc)
         e->header->magic = TB_REGION_MAGIC;
-    tb_client_close(e, &e->making);
     return rc;
 }
 
@@ -326,14 +325,14 @@ int tb_instance_create(const struct tb_config *config, const char *name, struct 
     rc = is_taken(name) ? -EEXIST : make_all(&made, &layout, progress, arg, e, err);
     if (!rc)
         return *out = e, 0;
-    int lease = e->lease, making = e->making; /* held until all is gone */
-    e->lease = e->making = -1;
+    int lease = e->lease, region = e->region_file; /* held until all is gone */
+    e->lease = e->region_file = -1;
     tb_client_free(e);
     remove_made(&made);
     if (lease >= 0)
         close(lease);
-    if (making >= 0)
-        close(making);
+    if (region >= 0)
+        close(region);
     return rc;
 }
 

@@ -106,6 +106,67 @@ static int take(struct recovery *r, const char *name, bool is_dirty, int region)
     return rc == 0 || rc == -ENOENT ? -EALREADY : rc; /* nothing to do */
 }
 
+/* The directory that its lease was in is not there: removed, or not mounted. */
+static bool has_lost_its_tier(const struct tb_config *c, const char *host, const char *name, char *directory, size_t size)
+{
+    const char *file;
+    return tb_lease_place(c, host, name, directory, size, &file) && access(directory, F_OK) && errno == ENOENT;
+}
+
+/* Bytes of files that the PFS lacks, by the buffers' records; a name that waits counts as one. */
+static uint64_t bytes_at_stake(const struct tb_region *r)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < r->header->layout.n_buffers; i++) {
+        const struct tb_buffer *b = &r->buffers[i];
+        bool is_file = b->file < r->n_file_buckets && !(r->files[b->file].flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
+        if (b->state == TB_BUFFER_LIVE && is_file && b->dirty_hi > b->dirty_lo)
+            n += b->dirty_hi - b->dirty_lo;
+    }
+    for (uint32_t i = 0; i < r->n_file_buckets; i++)
+        n += r->files[i].magic == TB_FILE_MAGIC && r->files[i].flags & TB_FILE_WAITING;
+    return n;
+}
+
+/*
+ * An instance of which no tier's directory with a lease is left (a job's epilog cleared the node), so that nobody can
+ * attach to it any more.  Who has it mapped since before holds its region.
+ */
+static int clear_region(struct recovery *r, const struct tb_region *region, int file, const char *directory)
+{
+    const struct tb_header *h = region->header;
+    char holders[300];
+    int rc = tb_lease_take(file);
+    if (rc == -EBUSY) {
+        tb_lease_holders(file, holders, sizeof(holders));
+        return leave(r, h->name, -ENODEV, "%.300s is gone, and %s still uses it: left alone", directory, holders);
+    }
+    if (rc || !tb_file_is_linked(file))
+        return rc;
+    uint64_t bytes = bytes_at_stake(region);
+    if (bytes)
+        return leave(r, h->name, -ENODEV, "%.300s is gone, and %llu bytes are not on the PFS; nobody uses it: bring that back and try again, "
+                     "or give them up: tierctl stop -i %s --force", directory, (unsigned long long)bytes, h->name);
+    tb_instance_remove(&h->config, h->host, h->name, h->id);
+    return 1;
+}
+
+int tb_instance_discard(const char *name)
+{
+    struct tb_region region = {0};
+    char directory[TB_PATH_MAX + 256];
+    int file, rc = tb_region_attach(name, &region, &file);
+    if (rc)
+        return rc;
+    const struct tb_header *h = region.header;
+    rc = has_lost_its_tier(&h->config, h->host, name, directory, sizeof(directory)) ? tb_lease_take(file) : -EEXIST;
+    if (!rc && tb_file_is_linked(file))
+        tb_instance_remove(&h->config, h->host, name, h->id);
+    close(file);
+    tb_region_unmap(&region);
+    return rc;
+}
+
 static bool is_dirty(const struct tb_region *r)
 {
     for (uint32_t t = 0; t < r->header->config.n_tiers; t++)
@@ -141,13 +202,16 @@ static int recover_region(struct recovery *r, const char *name)
     if (fd)
         return fd == -ENOENT ? 0 : fd;
     uint64_t id = region.header->id;
-    fd = take(r, name, is_dirty(&region), dup(file));
+    char directory[TB_PATH_MAX + 256];
+    bool lost = has_lost_its_tier(r->config, r->host, name, directory, sizeof(directory));
+    int cleared = lost ? clear_region(r, &region, file, directory) : 0;
+    fd = lost ? -EALREADY : take(r, name, is_dirty(&region), dup(file));
     bool in_file = tb_journal_tier(r->config) != TB_NONE || r->config->deferred;
     int rc = fd >= 0 && in_file ? tb_lease_read(fd, &lease) : 0;
     close(file);
     tb_region_unmap(&region);
     if (fd < 0)
-        return fd == -EALREADY ? 0 : fd;
+        return lost ? cleared : fd == -EALREADY ? 0 : fd;
     if (!rc && in_file && lease.state == TB_LEASE_VOID && lease.id == id) {
         tb_instance_remove(r->config, r->host, name, id);
         close(fd);

@@ -16,4 +16,10 @@
 int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_progress *progress,
                         tb_file_reporter *report, void *arg, struct tb_error *err);
 
+/*
+ * Remove what is left of an instance of which a tier's directory is gone with its lease, with what was not on the PFS.
+ * -EEXIST it is not so; -EBUSY somebody still uses it; -ENOENT there is none.
+ */
+int tb_instance_discard(const char *name);
+
 #endif

@@ -30,7 +30,7 @@ struct tb_engine {
     int slab_fd[TB_MAX_TIERS * TB_MAX_SLABS];
     int journal_fd; /* -1 without a persistent directory tier */
     int mark_fd;    /* of the journal's mark */
-    int making;     /* the region's descriptor while it is made, in use as a lease is; else -1 */
+    int region_file; /* the region's descriptor, in use as a lease is; -1 where it is the lease */
     int lease;      /* held by this process and its children as long as they use the instance: region/lease.h */
     uint32_t journal_tier;
     struct tb_io *shadow_io;

@@ -24,6 +24,9 @@
  * What the file says is for whoever finds it: whose it is, of which
  * configuration, and whether anything was ever promised in it.
  *
+ * Whoever uses an instance holds byte 0 of its region, too: where a tier's directory was
+ * removed with the lease in it, that says whether anybody is left (recover.c).
+ *
  * Limit: a file system that knows no such locks cannot hold a lease.
  */
 #ifndef TB_LEASE_H

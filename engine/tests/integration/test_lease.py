@@ -10,7 +10,7 @@ import time
 import unittest
 from pathlib import Path
 
-from instances import BIN, PRELOAD, Instances, can_unshare, hold_lease, in_own_shm, state_of
+from instances import BIN, PRELOAD, Instances, can_unshare, hold_lease, in_own_shm, run_in_own_shm, state_of
 
 
 class Start(Instances):
@@ -193,6 +193,79 @@ os._exit(status)
 
 
 @unittest.skipUnless(can_unshare("-p", "-f"), "no PID namespaces here")
+@unittest.skipUnless("TB_OWN_SHM" in os.environ, "no mount namespaces here, and gc would clear what others left")
+class TierGone(Instances):
+    """A job's epilog removed the directory of a tier, with the lease, and left the region."""
+
+    def begin(self) -> None:
+        self.start()
+        self.write_synced(self.program(), "promised")
+
+    def remove_tier(self) -> None:
+        self.kill_daemon()
+        shutil.rmtree(self.directory())
+
+    def test_gc_clears_what_is_on_the_pfs(self):
+        for whole in (False, True):
+            with self.subTest(whole=whole):
+                (self.root / "nvme").mkdir(exist_ok=True)
+                self.begin()
+                self.programs.pop().kill()
+                self.check(self.ctl("drain", "-i", self.name), 0)
+                self.remove_tier()
+                if whole:
+                    (self.root / "nvme").rmdir()
+                trace = Path(f"{self.shm()}.trace")
+                trace.mkdir()
+                (trace / "job").touch()
+                self.check(self.ctl("gc"), 0, "1 instance cleared")
+                self.assertFalse(self.shm().exists())
+                self.assertFalse(trace.exists())
+                self.assertEqual(self.read(), "promised")
+
+    def test_gc_names_each_once_that_it_keeps(self):
+        names = [self.name, f"{self.name}-b", f"{self.name}-c"]
+        for self.name in names:
+            self.begin()
+            self.programs.pop().kill()
+        for pid in self.daemons():
+            os.kill(pid, signal.SIGKILL)
+        for self.name in names:
+            shutil.rmtree(self.directory())
+        done = self.ctl("gc")
+        self.check(done, 3, "0 instances cleared")
+        self.assertEqual(len(done.stderr.splitlines()), len(names), done.stderr)
+        for self.name in names:
+            command = f"tierctl stop -i {self.name} --force"
+            self.assertIn(f"8 bytes are not on the PFS; nobody uses it: bring that back and try again, or give them up: {command}\n", done.stderr)
+            self.check(self.ctl("stop", "-i", self.name), 2, "directories are gone")
+            self.check(self.ctl(*command.split()[1:]), 0)
+            self.assertFalse(self.shm().exists())
+
+    def test_nothing_is_cleared_under_a_program(self):
+        self.begin()
+        self.check(self.ctl("drain", "-i", self.name), 0)
+        self.remove_tier()
+        program = self.programs[0]
+        self.check(self.ctl("gc"), 3, f"process {program.process.pid} (", "still uses it", "0 instances cleared")
+        self.check(self.ctl("stop", "-i", self.name, "--force"), 2, "directories are gone")
+        self.assertEqual(program.ask("read 99"), "b'promised'")
+        program.kill()
+        self.check(self.ctl("gc"), 0, "1 instance cleared")
+        self.assertFalse(self.shm().exists())
+
+    def test_one_that_comes_back_is_recovered(self):
+        self.begin()
+        self.programs.pop().kill()
+        self.kill_daemon()
+        self.directory().rename(self.root / "away")
+        self.check(self.ctl("gc"), 3, "bring that back")
+        (self.root / "away").rename(self.directory())
+        self.check(self.ctl("gc"), 0, "1 instance cleared")
+        self.assertEqual(self.read(), "promised")
+        self.nothing_is_left()
+
+
 class Stop(Instances):
     """One that is killed, or stopped itself, while it flushes."""
 
@@ -381,4 +454,5 @@ class Deferred(Instances):
 
 
 if __name__ == "__main__":
+    run_in_own_shm()
     unittest.main()
