@@ -23,6 +23,11 @@ uint32_t *tb_map_bucket(const tb_engine *e, struct tb_chunk chunk, uint32_t clas
 /* Lock the chunk that holds `offset`; a stripe number >= 0, or -EDEADLK. */
 int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset);
 void tb_chunk_unlock(tb_engine *e, int stripe);
+/*
+ * Wait until all have dropped their chunks of the file who had locked one and, after a fence of theirs,
+ * have not seen what the caller did before.
+ */
+void tb_chunk_wait_all(tb_engine *e, uint32_t file);
 /* The rest: the chunk of every offset named is locked by the caller. */
 
 /* The owner of the byte at `offset` and where its ownership ends (at most `limit`); NULL: none up to `*end`. */

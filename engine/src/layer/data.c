@@ -101,6 +101,22 @@ static int flush_and_empty(struct tb_target *t, struct tb_buffer *b)
 }
 
 /*
+ * Lock a chunk that is about to be written, when nobody sets the file's length: who
+ * does so waits for those who have not seen it (end.h).
+ */
+static int lock_to_write(struct tb_target *t, uint64_t offset)
+{
+    for (;;) {
+        int stripe = tb_chunk_lock(t->engine, t->file, offset);
+        atomic_thread_fence(memory_order_seq_cst); /* the lock, then the look */
+        if (stripe < 0 || !(t->engine->region.files[t->file].flags & TB_FILE_CUTTING))
+            return stripe;
+        tb_chunk_unlock(t->engine, stripe);
+        tb_end_wait(t->engine, t->file);
+    }
+}
+
+/*
  * The same for a chunk that is locked: only where no flush of the file runs,
  * which could write older bytes of the buffer behind this.  Else the flush is
  * waited for without the lock, and whoever holds it looks again.
@@ -117,7 +133,7 @@ static int make_room_in(struct tb_target *t, struct tb_buffer *b, uint64_t offse
     TB_MEETING("room wanted");
     if (tb_file_claim(e, t->file))
         tb_file_unclaim(e, t->file);
-    *stripe = tb_chunk_lock(e, t->file, offset);
+    *stripe = lock_to_write(t, offset);
     return *stripe < 0 ? *stripe : 0;
 }
 
@@ -285,13 +301,13 @@ static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint
 }
 
 /* The size is raised before the lock is dropped: a flush cuts what lies behind it. */
-static ssize_t write_chunk_once(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
+static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
 {
     tb_engine *e = t->engine;
     size_t done = 0;
     ssize_t w = 0;
     tb_peek_warm(e, t->file, n, offset);
-    int stripe = tb_chunk_lock(e, t->file, offset);
+    int stripe = lock_to_write(t, offset);
     if (stripe < 0)
         return stripe;
     if (t->at_end && e->region.files[t->file].size != offset) { /* a writer past the end came first, or was killed in this chunk */
@@ -323,18 +339,6 @@ static ssize_t write_chunk_once(struct tb_target *t, const char *from, size_t n,
         tb_file_raise_size(&e->region.files[t->file], offset + done);
     tb_chunk_unlock(e, stripe);
     return done ? (ssize_t)done : w;
-}
-
-/* A write that the file's length was set under may be half gone: it is made again, and so comes after. */
-static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
-{
-    for (;;) {
-        ssize_t w = write_chunk_once(t, from, n, offset, flush);
-        atomic_thread_fence(memory_order_seq_cst); /* what was published, then the mark; the cutter does it the other way round */
-        if (w <= 0 || !(t->engine->region.files[t->file].flags & TB_FILE_CUTTING))
-            return w;
-        tb_end_wait(t->engine, t->file);
-    }
 }
 
 static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/kill_point.h"
+#include "buffer/map.h"
 #include "buffer/of_file.h"
 #include "file/claim.h"
 #include "file/times.h"
@@ -49,13 +50,14 @@ static void set_buffers(tb_engine *e, uint32_t file, uint64_t length, bool shrin
         tb_times_written(f);
 }
 
-/* From here on it will be done, whoever does it. */
+/* From here on it will be done, whoever does it.  Writes are done, or wait: their bytes would be seen, go, and come back. */
 static void begin(tb_engine *e, uint32_t file, uint64_t length)
 {
     struct tb_file *f = &e->region.files[file];
     f->cut_to = length;
     TB_STEP("cut to");
     tb_file_mark(e, file, TB_FILE_CUTTING | TB_FILE_HELD);
+    tb_chunk_wait_all(e, file);
     tb_file_note_change(e, f); /* a client that is killed before it has said so may have cut */
     tb_stage_void(e);
 }
@@ -71,9 +73,9 @@ static void finish(tb_engine *e, struct tb_file *f)
 static int set(tb_engine *e, uint32_t file, int fd, uint64_t length)
 {
     struct tb_file *f = &e->region.files[file];
+    begin(e, file, length);
     uint64_t before = f->size;
     bool shrinks = length < before;
-    begin(e, file, length);
     if (shrinks) {
         f->size = length;
         f->n_cuts++;

@@ -7,7 +7,9 @@
  * bytes of one, and never bytes that nobody wrote.  A killed appender leaves
  * the first bytes of its record at most.
  *
- * A new length is told to readers first; what lies after it goes then.  A client
+ * A new length is told to readers first; what lies after it goes then.  Plain writes
+ * take the lock of a chunk only: who sets the length marks the file, waits for those
+ * who hold a chunk of it, and whoever takes one then sees the mark and waits.  A client
  * that is killed in between has left the new length in the record (cut_to): who
  * takes the lock next, or repairs, brings the change to its end.
  *

@@ -99,7 +99,7 @@ enum tb_file_flag {
     TB_FILE_UNLINKED = 8,  /* no name is left: dropped at the last close, never flushed */
     TB_FILE_QUEUED = 16,   /* waits for the daemon's flush threads */
     TB_FILE_TIED = 32,     /* reported identity mismatch: bytes are kept, not flushed */
-    TB_FILE_CUTTING = 64,  /* its length is being set: writes that overlap it in time are made again behind it */
+    TB_FILE_CUTTING = 64,  /* its length is being set: writes wait, see layer/end.h */
     TB_FILE_HELD = 128,    /* being cut or named anew: no journal record is made of it meanwhile */
     TB_FILE_OTHER_MODE = 512, /* SYNC is not what its prefix says: until the last close (layer/override.c) */
     TB_FILE_FSYNC_PFS = 1024, /* fsync promises the PFS: until the last close */
@@ -307,6 +307,7 @@ struct tb_chunk_lock {
     struct tb_lock lock;
     _Atomic uint32_t sequence;
     _Atomic uint32_t moving; /* enum tb_move_step: what a killed holder was about, see tiering/move.h */
+    _Atomic uint32_t file;   /* of the chunk that it was last taken for */
 } __attribute__((aligned(64)));
 
 struct tb_file_lock {

@@ -530,6 +530,89 @@ static void fsynced_while_others_cut(void **state)
     fsynced_while_others(cut_again);
 }
 
+static void expect_size(struct scene *s, off_t size)
+{
+    struct stat st;
+    assert_int_equal(s->x.io->ops->fstat(s->x.io, s->fd, &st), 0);
+    assert_int_equal(st.st_size, size);
+}
+
+static void *write_past_cut(void *arg)
+{
+    put(arg, '2', 4096, 8192);
+    return NULL;
+}
+
+/* The write waits: else its bytes, and older ones before them, would be seen now, go with the cut, and come back. */
+static void begin_past_cut(void *arg)
+{
+    begin_beside(arg, write_past_cut);
+    expect_size(arg, 1000);
+}
+
+static void written_while_cut(void **state)
+{
+    (void)state;
+    static const char *const steps[] = {"length told", "buffers cut"};
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        struct scene s;
+        start(&s);
+        begin(&s);
+        put(&s, '1', 65536, 0);
+        meet(steps[i], begin_past_cut, &s);
+        assert_int_equal(s.x.io->ops->ftruncate(s.x.io, s.fd, 1000), 0);
+        pthread_join(s.writer, NULL);
+        expect_size(&s, 8192 + 4096);
+        expect(s.fd, by_engine, &s, '1', 1000, 0);
+        expect(s.fd, by_engine, &s, 0, 7192, 1000);
+        expect(s.fd, by_engine, &s, '2', 4096, 8192);
+        stop(&s);
+    }
+}
+
+static void *cut_to_1000(void *arg)
+{
+    struct scene *s = arg;
+    assert_int_equal(s->x.io->ops->ftruncate(s->x.io, s->fd, 1000), 0);
+    return NULL;
+}
+
+static void begin_cut(void *arg)
+{
+    begin_beside(arg, cut_to_1000);
+}
+
+/* The other way round: the cut waits for a write that has begun. */
+static void cut_while_written(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s);
+    begin(&s);
+    meet("copied", begin_cut, &s);
+    put(&s, '1', 4096, 0);
+    pthread_join(s.writer, NULL);
+    expect_size(&s, 1000);
+    stop(&s);
+}
+
+/* A write that came after the look at the length, and before the mark: what it wrote past the new length goes. */
+static void longer_before_cut(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s);
+    begin(&s);
+    put(&s, '1', 10, 0);
+    meet("cut to", write_second, &s);
+    assert_int_equal(s.x.io->ops->ftruncate(s.x.io, s.fd, 1000), 0);
+    expect_size(&s, 1000);
+    assert_int_equal(s.x.io->ops->ftruncate(s.x.io, s.fd, 4096), 0);
+    expect(s.fd, by_engine, &s, '2', 1000, 0);
+    expect(s.fd, by_engine, &s, 0, 3096, 1000);
+    stop(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -546,6 +629,9 @@ int main(void)
         cmocka_unit_test(cut_while_fsynced),
         cmocka_unit_test(fsynced_while_others_write),
         cmocka_unit_test(fsynced_while_others_cut),
+        cmocka_unit_test(written_while_cut),
+        cmocka_unit_test(cut_while_written),
+        cmocka_unit_test(longer_before_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
