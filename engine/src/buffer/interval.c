@@ -104,17 +104,27 @@ static int fill_gap(struct tb_buffer *b, uint32_t v_lo, uint32_t v_hi, uint32_t 
     return lo > v_hi ? fill(arg, b, v_hi, lo) : fill(arg, b, hi, v_lo);
 }
 
+static bool is_one_block(const tb_engine *e, const struct tb_buffer *b)
+{
+    return tb_buffer_size(e, b) == BLOCK;
+}
+
+int tb_interval_open(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    if (b->fragment != TB_NONE || is_one_block(e, b))
+        return 0;
+    if (touches(b->valid_lo, b->valid_hi, lo, hi) && touches(b->dirty_lo, b->dirty_hi, lo, hi))
+        return 0;
+    return split(e, b) ? 0 : -ENOBUFS;
+}
+
 int tb_interval_prepare(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, tb_gap_filler *fill, void *arg)
 {
-    bool small = tb_buffer_size(e, b) == BLOCK;
-    if (b->fragment == TB_NONE && small)
-        return fill_gap(b, b->valid_lo, b->valid_hi, lo, hi, fill, arg);
-    if (b->fragment == TB_NONE) {
-        if (touches(b->valid_lo, b->valid_hi, lo, hi) && touches(b->dirty_lo, b->dirty_hi, lo, hi))
-            return 0;
-        if (!split(e, b))
-            return -ENOBUFS;
-    }
+    int opened = tb_interval_open(e, b, lo, hi);
+    if (opened)
+        return opened;
+    if (b->fragment == TB_NONE)
+        return is_one_block(e, b) ? fill_gap(b, b->valid_lo, b->valid_hi, lo, hi, fill, arg) : 0;
     struct tb_interval *block = blocks_of(e, b);
     for (uint32_t i = lo / BLOCK; i <= (hi - 1) / BLOCK; i++) {
         uint32_t start = i * BLOCK, from = most(lo, start), to = least(hi, start + BLOCK);

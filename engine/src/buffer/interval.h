@@ -16,10 +16,11 @@
 /* Fill bytes [lo, hi) of the buffer from the backing file; 0 or negative errno. */
 typedef int tb_gap_filler(void *arg, struct tb_buffer *b, uint32_t lo, uint32_t hi);
 
+/* Give the buffer a fragment where bytes [lo, hi) can't be noted without.  -ENOBUFS: none is free; flush and empty the buffer, then call again. */
+int tb_interval_open(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi);
 /*
  * Bytes [lo, hi) are about to be written: make room for them in the intervals.
- * Call before the bytes are copied: gaps are filled here.  -ENOBUFS: no fragment
- * is free; flush and empty the buffer, then call again.
+ * Call before the bytes are copied: gaps are filled here.  -ENOBUFS as above.
  */
 int tb_interval_prepare(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, tb_gap_filler *fill, void *arg);
 /* Would dirty bytes and [lo, hi), in one block, take a gap between them along to the PFS? */

@@ -159,18 +159,57 @@ static void note_overwritten(tb_engine *e, struct tb_buffer *b, uint32_t lo, uin
 }
 
 /*
- * Write bytes [lo, hi) of a published buffer, or of its copy, which `*owner` is then.  -ENOBUFS: no copy or no fragment
- * can be had, or the buffer's dirty bytes have to be flushed before.
+ * Bytes [lo, hi) of a published buffer can be written, or of its copy, which `*owner` is then.  -ENOBUFS: no copy or
+ * no fragment can be had, or the buffer's dirty bytes have to be flushed before.
  */
-static int write_owned(struct tb_target *t, struct tb_buffer **owner, uint32_t lo, uint32_t hi, const char *from)
+static int open_owned(struct tb_target *t, struct tb_buffer **owner, uint32_t lo, uint32_t hi)
 {
-    tb_engine *e = t->engine;
     if (takes_others(t, *owner, lo, hi))
         return -ENOBUFS;
     int rc = (*owner)->flags & TB_BUFFER_JOURNALED ? replace_journaled(t, *owner, owner) : 0;
-    struct tb_buffer *b = *owner;
-    if (!rc)
-        rc = tb_interval_prepare(e, b, lo, hi, fill_from_backing, t);
+    return rc ? rc : tb_interval_open(t->engine, *owner, lo, hi);
+}
+
+/* The part of a write that begins at a byte: its owner, NULL where it has none. */
+struct part {
+    struct tb_buffer *owner;
+    uint64_t end;
+};
+
+static struct part part_at(struct tb_target *t, uint64_t offset, uint64_t limit)
+{
+    struct part p;
+    p.owner = tb_map_owner(t->engine, t->file, offset, limit, &p.end);
+    return p;
+}
+
+/*
+ * All owners are opened before the first byte is written: the lock, which may have to be dropped for that, is kept from
+ * then on, and others meet all of the write or nothing.  Gives the first part; `*stripe` is negative where the lock is lost.
+ */
+static int open_all(struct tb_target *t, size_t n, uint64_t offset, int *stripe, struct part *first)
+{
+    uint64_t limit = offset + n;
+    for (uint64_t at = offset; at < limit;) {
+        struct part p = part_at(t, at, limit);
+        uint32_t lo = p.owner ? (uint32_t)(at - tb_buffer_start(t->engine, p.owner)) : 0;
+        int rc = p.owner ? open_owned(t, &p.owner, lo, lo + (uint32_t)(p.end - at)) : 0;
+        if (at == offset)
+            *first = p;
+        at = p.end;
+        if (rc == -ENOBUFS && (rc = make_room_in(t, p.owner, offset, stripe)) == 0)
+            at = offset;
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* Write bytes [lo, hi) of a buffer that is open for them. */
+static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint32_t hi, const char *from)
+{
+    tb_engine *e = t->engine;
+    int rc = tb_interval_prepare(e, b, lo, hi, fill_from_backing, t);
     if (rc)
         return rc;
     note_overwritten(e, b, lo, hi);
@@ -185,6 +224,7 @@ static int write_owned(struct tb_target *t, struct tb_buffer **owner, uint32_t l
     tb_map_count_dirty(e, b);
     tb_heat_touch(e, b, hi - lo, hi, TB_HEAT_WRITE);
     tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->bytes_in, hi - lo);
+    tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->writes, 1);
     return 0;
 }
 
@@ -300,45 +340,50 @@ static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint
     return rest < 0 ? (done ? (ssize_t)done : rest) : (ssize_t)done + rest;
 }
 
+static ssize_t write_part(struct tb_target *t, const struct part *p, const char *from, uint64_t at, struct tb_flush_wish *flush)
+{
+    if (!p->owner)
+        return write_gap(t, from, p->end - at, at, flush);
+    uint32_t lo = (uint32_t)(at - tb_buffer_start(t->engine, p->owner));
+    int rc = write_owned(t, p->owner, lo, lo + (uint32_t)(p->end - at), from);
+    return rc ? rc : (ssize_t)(p->end - at);
+}
+
+/* A flush is wished for before the first byte only: it would be made without the lock. */
+static ssize_t write_parts(struct tb_target *t, struct part p, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
+{
+    size_t done = 0;
+    ssize_t w = 0;
+    while (done < n && w >= 0) {
+        if (done)
+            p = part_at(t, offset + done, offset + n);
+        w = write_part(t, &p, from + done, offset + done, flush);
+        done += w > 0 ? (size_t)w : 0;
+        flush->allowed &= !done;
+    }
+    return done ? (ssize_t)done : w;
+}
+
 /* The size is raised before the lock is dropped: a flush cuts what lies behind it. */
 static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
 {
     tb_engine *e = t->engine;
-    size_t done = 0;
-    ssize_t w = 0;
+    struct part first;
     tb_peek_warm(e, t->file, n, offset);
     int stripe = lock_to_write(t, offset);
+    ssize_t w = stripe < 0 ? 0 : open_all(t, n, offset, &stripe, &first);
     if (stripe < 0)
         return stripe;
-    if (t->at_end && e->region.files[t->file].size != offset) { /* a writer past the end came first, or was killed in this chunk */
-        tb_chunk_unlock(e, stripe);
+    if (!w && t->at_end && e->region.files[t->file].size != offset) { /* a writer past the end came first, or was killed in this chunk */
         t->end_moved = true;
-        return -EAGAIN;
+        w = -EAGAIN;
     }
-    while (done < n && w >= 0) {
-        uint64_t at = offset + done, end;
-        struct tb_buffer *b = tb_map_owner(e, t->file, at, offset + n, &end);
-        if (b) {
-            uint32_t lo = (uint32_t)(at - tb_buffer_start(e, b));
-            int rc = write_owned(t, &b, lo, lo + (uint32_t)(end - at), from + done);
-            if (rc == -ENOBUFS && done)
-                tb_file_raise_size(&e->region.files[t->file], at);
-            if (rc == -ENOBUFS && (rc = make_room_in(t, b, offset, &stripe)) == 0)
-                continue;
-            if (stripe < 0)
-                return done ? (ssize_t)done : stripe;
-            w = rc ? rc : (ssize_t)(end - at);
-            if (!rc)
-                tb_count(&tb_transfers(e, tb_slab_layout(e, b)->tier)->writes, 1);
-        } else {
-            w = write_gap(t, from + done, end - at, at, flush);
-        }
-        done += w > 0 ? (size_t)w : 0;
-    }
-    if (done)
-        tb_file_raise_size(&e->region.files[t->file], offset + done);
+    if (!w)
+        w = write_parts(t, first, from, n, offset, flush);
+    if (w > 0)
+        tb_file_raise_size(&e->region.files[t->file], offset + (uint64_t)w);
     tb_chunk_unlock(e, stripe);
-    return done ? (ssize_t)done : w;
+    return w;
 }
 
 static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)

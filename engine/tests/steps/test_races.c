@@ -312,12 +312,15 @@ static void *write_across_and_say(void *arg)
     return write_across(arg);
 }
 
-/* The writer's first bytes are behind the file's end so far when it waits for the flush. */
+/* The writer waits for the flush before it has written anything: others meet all of a write, or nothing. */
 static void begin_across(void *arg)
 {
     struct scene *s = arg;
+    struct stat st;
     assert_int_equal(pthread_create(&s->writer, NULL, write_across_and_say, s), 0);
     sem_wait(&s->waits);
+    assert_int_equal(s->x.io->ops->fstat(s->x.io, s->fd, &st), 0);
+    assert_int_equal(st.st_size, 4200);
 }
 
 static void flush_while_room_is_wanted(void **state)
