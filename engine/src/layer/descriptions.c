@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/single_threaded.h>
 
 #include "buffer/of_file.h"
 #include "file/file.h"
@@ -59,6 +60,21 @@ void tb_open_free(tb_engine *e, struct tb_open *o)
     do
         atomic_store_explicit(&o->next_free, (uint32_t)head, memory_order_relaxed);
     while (!atomic_compare_exchange_weak(&e->header->free_open, &head, head_of(head, open)));
+}
+
+int tb_offset_lock(tb_engine *e, const struct tb_open *o)
+{
+    uint32_t stripe = (uint32_t)(o - e->region.opens) % TB_STRIPES;
+    if (__libc_single_threaded && !o->shared)
+        return TB_OFFSET_IS_OWN;
+    int rc = tb_lock_take(&e->region.locks->offset[stripe].lock);
+    return rc < 0 ? rc : (int)stripe;
+}
+
+void tb_offset_unlock(tb_engine *e, int stripe)
+{
+    if (stripe != TB_OFFSET_IS_OWN)
+        tb_lock_drop(&e->region.locks->offset[stripe].lock);
 }
 
 static _Atomic uint32_t *slot_of(const tb_engine *e, int fd)

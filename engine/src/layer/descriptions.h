@@ -19,6 +19,13 @@ struct tb_open *tb_open_of(const tb_engine *e, int fd);
  */
 struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last);
 void tb_open_free(tb_engine *e, struct tb_open *o);
+/*
+ * Use the offset: who reads, writes or seeks by it comes after another, as in a kernel.  What to unlock, TB_OFFSET_IS_OWN
+ * where no other thread or process can use it, or -EDEADLK: a signal handler, in whose thread another use is under way.
+ */
+#define TB_OFFSET_IS_OWN ((int)TB_STRIPES)
+int tb_offset_lock(tb_engine *e, const struct tb_open *o);
+void tb_offset_unlock(tb_engine *e, int stripe);
 /* Make the file behind every descriptor of this process coherent. */
 void tb_opens_make_coherent(tb_engine *e);
 /* Know no descriptor any more, and let none go: they are another client's. */

@@ -153,7 +153,13 @@ static ssize_t layer_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t 
     return offset < 0 ? -EINVAL : read_at(e, o, fd, buf, n, (uint64_t)offset);
 }
 
-/* Processes share the offset: who read from where another has read meanwhile reads on. */
+/* A signal handler that interrupted another use of the offset goes on: it must not wait for its own thread. */
+static int lock_offset(tb_engine *e, const struct tb_open *o)
+{
+    int stripe = tb_offset_lock(e, o);
+    return stripe < 0 ? TB_OFFSET_IS_OWN : stripe;
+}
+
 static ssize_t layer_read(struct tb_io *io, int fd, void *buf, size_t n)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -162,10 +168,12 @@ static ssize_t layer_read(struct tb_io *io, int fd, void *buf, size_t n)
         return e->pfs->ops->read(e->pfs, fd, buf, n);
     if (tb_layer_is_in_kernel(e, o, fd))
         return tb_file_io(e, o->file)->ops->read(tb_file_io(e, o->file), fd, buf, n);
+    int stripe = lock_offset(e, o);
     uint64_t at = o->offset;
     ssize_t r = read_at(e, o, fd, buf, n, at);
-    while (r > 0 && !atomic_compare_exchange_weak(&o->offset, &at, at + (uint64_t)r))
-        r = read_at(e, o, fd, buf, n, at);
+    if (r > 0)
+        o->offset = at + (uint64_t)r;
+    tb_offset_unlock(e, stripe);
     return r;
 }
 
@@ -177,14 +185,8 @@ static off_t seek_data(tb_engine *e, struct tb_open *o, int fd, off_t offset, in
     return rc ? rc : io->ops->lseek(io, fd, offset, whence);
 }
 
-static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
+static off_t seek(tb_engine *e, struct tb_open *o, int fd, off_t offset, int whence)
 {
-    tb_engine *e = tb_layer_engine(io);
-    struct tb_open *o = tb_open_of(e, fd);
-    if (!o)
-        return e->pfs->ops->lseek(e->pfs, fd, offset, whence);
-    if (tb_layer_is_in_kernel(e, o, fd))
-        return tb_file_io(e, o->file)->ops->lseek(tb_file_io(e, o->file), fd, offset, whence);
     off_t at = offset;
     bool beyond = false;
     if (whence == SEEK_CUR)
@@ -202,6 +204,20 @@ static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
     if (!tb_layer_may_reach(e, o, fd, (uint64_t)at))
         return -EINVAL;
     o->offset = (uint64_t)at;
+    return at;
+}
+
+static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
+{
+    tb_engine *e = tb_layer_engine(io);
+    struct tb_open *o = tb_open_of(e, fd);
+    if (!o)
+        return e->pfs->ops->lseek(e->pfs, fd, offset, whence);
+    if (tb_layer_is_in_kernel(e, o, fd))
+        return tb_file_io(e, o->file)->ops->lseek(tb_file_io(e, o->file), fd, offset, whence);
+    int stripe = lock_offset(e, o);
+    off_t at = seek(e, o, fd, offset, whence);
+    tb_offset_unlock(e, stripe);
     return at;
 }
 

@@ -3,13 +3,13 @@
  * end of the file.
  *
  * An offset that several share moves after the bytes, under its lock: a file that
- * is written through it grows without holes, as an appended one does (layer/end.h).
+ * is written through it grows without holes, as an appended one does (layer/end.h), and
+ * who reads or seeks with it does so before or after.
  */
 #include "layer/write.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/single_threaded.h>
 
 #include "buffer/map.h"
 #include "buffer/of_file.h"
@@ -177,22 +177,6 @@ ssize_t tb_layer_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off
     return write_at(e, o, fd, buf, n, (uint64_t)offset);
 }
 
-/* The offset needs no lock where no other thread or process can use it. */
-static int lock_offset(tb_engine *e, const struct tb_open *o)
-{
-    uint32_t stripe = (uint32_t)(o - e->region.opens) % TB_STRIPES;
-    if (__libc_single_threaded && !o->shared)
-        return TB_STRIPES;
-    int rc = tb_lock_take(&e->region.locks->offset[stripe].lock);
-    return rc < 0 ? rc : (int)stripe;
-}
-
-static void unlock_offset(tb_engine *e, int stripe)
-{
-    if (stripe < (int)TB_STRIPES)
-        tb_lock_drop(&e->region.locks->offset[stripe].lock);
-}
-
 /*
  * The last writer at this offset was killed: it moves past the bytes that one left, as a
  * kernel's does.  Else the next writer, killed too, could leave its bytes in front of the
@@ -245,12 +229,12 @@ ssize_t tb_layer_write(struct tb_io *io, int fd, const void *buf, size_t n)
         return -EBADF;
     if (tb_layer_is_in_kernel(e, o, fd))
         return write_in_kernel(e, o, fd, buf, n);
-    if (o->flags & O_APPEND)
-        return append(e, o, fd, buf, n, true);
-    int stripe = lock_offset(e, o);
+    int stripe = tb_offset_lock(e, o);
     if (stripe < 0)
         return stripe;
-    ssize_t w = stripe == TB_STRIPES ? write_alone(e, o, fd, buf, n) : write_shared(e, o, fd, buf, n);
-    unlock_offset(e, stripe);
+    ssize_t w = o->flags & O_APPEND             ? append(e, o, fd, buf, n, true)
+                : stripe == TB_OFFSET_IS_OWN ? write_alone(e, o, fd, buf, n)
+                                             : write_shared(e, o, fd, buf, n);
+    tb_offset_unlock(e, stripe);
     return w;
 }

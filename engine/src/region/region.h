@@ -13,13 +13,13 @@
  *   fragment per-block intervals of a large buffer whose bytes are not one interval
  *
  * Locks, in the order in which they may be taken together:
- *   { end stripe, offset stripe } -> claim of a file -> chunk stripe -> file stripe
+ *   offset stripe -> end stripe -> claim of a file -> chunk stripe -> file stripe
  *   -> { slab, queue, names, fragments, journal }
  * A thread holds at most one of each kind.  The chunk stripe of (file, chunk)
  * protects the buffers whose cells lie in that chunk and their hash chains; the
  * file stripe protects the record and its list of buffers.  The end stripe of a
  * file is held by who appends to it or sets its length (layer/end.h), the offset stripe
- * of an open by who writes at the offset that it shares with others.
+ * of an open by who reads, writes or seeks by the offset that it shares with others.
  *
  * A buffer goes FREE -> ALLOCATED (client noted) -> LIVE (in hash and file list)
  * -> FREE, or LIVE -> RETAINED (out of the hash, held by `prev` of the buffer

@@ -616,6 +616,59 @@ static void longer_before_cut(void **state)
     stop(&s);
 }
 
+static void *seek_to_5(void *arg)
+{
+    struct scene *s = arg;
+    assert_int_equal(s->x.io->ops->lseek(s->x.io, s->fd, 5, SEEK_SET), 5);
+    return NULL;
+}
+
+static void begin_seek(void *arg)
+{
+    begin_beside(arg, seek_to_5);
+}
+
+static void *read_byte_on(void *arg)
+{
+    struct scene *s = arg;
+    s->read = s->x.io->ops->read(s->x.io, s->fd, &s->byte, 1);
+    return NULL;
+}
+
+static void begin_read_on(void *arg)
+{
+    begin_beside(arg, read_byte_on);
+}
+
+static void write_on(struct scene *s, char what)
+{
+    char bytes[100];
+    memset(bytes, what, sizeof(bytes));
+    assert_int_equal(s->x.io->ops->write(s->x.io, s->fd, bytes, sizeof(bytes)), sizeof(bytes));
+}
+
+/* The bytes of a write and the offset after them are one: who seeks or reads comes before or after. */
+static void sought_while_written(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s);
+    begin(&s);
+    put(&s, '1', 300, 0);
+    tb_open_of(s.x.engine, s.fd)->shared = true;
+    meet("noted", begin_seek, &s);
+    write_on(&s, '2');
+    pthread_join(s.writer, NULL);
+    assert_int_equal(s.x.io->ops->lseek(s.x.io, s.fd, 0, SEEK_CUR), 5);
+    assert_int_equal(s.x.io->ops->lseek(s.x.io, s.fd, 0, SEEK_SET), 0);
+    meet("noted", begin_read_on, &s);
+    write_on(&s, '3');
+    pthread_join(s.writer, NULL);
+    assert_int_equal(s.read, 1);
+    assert_int_equal(s.byte, '1');
+    stop(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -635,6 +688,7 @@ int main(void)
         cmocka_unit_test(written_while_cut),
         cmocka_unit_test(cut_while_written),
         cmocka_unit_test(longer_before_cut),
+        cmocka_unit_test(sought_while_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
