@@ -59,7 +59,7 @@ static int lock_stripe(tb_engine *e, uint32_t stripe)
     return (int)stripe;
 }
 
-static uint32_t stripe_of(const tb_engine *e, uint32_t file)
+static TB_UNLOCKED uint32_t stripe_of(const tb_engine *e, uint32_t file)
 {
     const struct tb_file *f = &e->region.files[file];
     return bucket_of(e, f->device, f->inode) % TB_STRIPES;

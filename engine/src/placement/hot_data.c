@@ -44,7 +44,8 @@ static void place(tb_engine *e, const struct tb_place_request *request, struct t
 {
     const struct tb_file *files = e->region.files;
     uint32_t n = e->header->config.n_tiers, now = e->header->heat_epoch, target = 0, order[TB_MAX_TIERS];
-    uint32_t most = heat_at(files[e->header->hottest].placement, now), heat = heat_at(files[request->file].placement, now);
+    uint32_t hottest = e->header->hottest; /* gcc loads an index itself as if it were not atomic */
+    uint32_t most = heat_at(files[hottest].placement, now), heat = heat_at(files[request->file].placement, now);
     for (; target + 1 < n && heat < most; most /= 2)
         target += heat <= most / 2;
     for (uint32_t i = 0; i < n; i++)
