@@ -15,7 +15,8 @@
  *
  * Limits: a plain write past the end takes no lock of these.  It meets an append
  * in the chunk where that begins, whole before it or whole after it; an append
- * across chunks may overwrite what was written there meanwhile.
+ * across chunks may overwrite what was written there meanwhile, and one may fill the
+ * hole before a write that was past the end in a later chunk.
  */
 #ifndef TB_END_H
 #define TB_END_H
