@@ -213,6 +213,7 @@ static int flush_all(struct tb_flush_copy *c, bool sync, bool named, bool *gone)
         refs = more && !*gone ? list_left(c, &n) : (n = 0, NULL);
         tb_flush_copy_free(c);
     } while (n);
+    free(refs); /* none of those listed last was left */
     return rc;
 }
 
