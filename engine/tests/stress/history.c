@@ -28,8 +28,10 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
+#include "base/kill_point.h"
 #include "history_check.h"
-#include "step.h"
+#include "instance/background.h"
+#include "instance/drain.h"
 
 #define CHUNK (1u << 20)
 #define BLOCK 4096u
