@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from tierbench.base.text import shown
 
 SECONDS_PER_LOG = 60
-MEMORY_PER_LOG = 2 << 30  # address space that the child may add while it reads, in bytes
+MEMORY_PER_LOG = 2 << 30  # address space that the child may add while it reads, in bytes, at most
+LEAST_MEMORY, MEMORY_PER_BYTE = 512 << 20, 4096  # of a small log: so much, and so much for each of its bytes
 LARGEST_LOG = 4 << 30  # bytes of the compressed file
 _MAGIC = 6567223
 COUNTER_MODULES = ("POSIX", "MPI-IO", "STDIO", "H5F", "H5D")
@@ -247,21 +248,33 @@ def _serve(pipe: Connection, stderr: int) -> None:
     faulthandler.disable()
     os.dup2(stderr, 2)
     os.dup2(stderr, 1)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_PER_LOG, used + MEMORY_PER_LOG))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     while True:
         try:
             path = pipe.recv()
         except EOFError:
             os._exit(0)
+        allowed = 0
         try:
+            allowed = _limit_memory(path)
             answer: dict[str, Any] | str = _Library().log(path)
         except MemoryError:
-            answer = f"needs more than {MEMORY_PER_LOG >> 30} GiB of memory to be read"
+            answer = f"needs more than {allowed >> 20} MiB of memory to be read"
+        except OSError as e:
+            answer = f"cannot be read: {e.strerror}"
         except _UnreadableError as e:
             answer = str(e)
         pipe.send(answer)
+
+
+def _limit_memory(path: str) -> int:
+    """Bytes that the log may take: what a record of it claims is not believed beyond that."""
+    allowed = min(MEMORY_PER_LOG, LEAST_MEMORY + MEMORY_PER_BYTE * Path(path).stat().st_size)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    most = used + allowed if hard == resource.RLIM_INFINITY else min(used + allowed, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    return allowed
 
 
 # --- in the child ------------------------------------------------------------------------------------------

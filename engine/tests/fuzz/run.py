@@ -1,15 +1,18 @@
 """Run the fuzz targets: run.py PROGRAMS [--seconds N] [--keep DIRECTORY] [NAME ...]
 
-Each target, fuzz_NAME in PROGRAMS, begins with its corpus, corpus/NAME beside its source, two at a time.  Without
---keep the corpus stays as it is; with it, what is new goes to DIRECTORY/NAME.  One line a target: seconds, executions,
-findings.  An input that ended the target stays beside the line, in PROGRAMS/findings.  Exit status 1: there is one; 77:
-no target was built.
+A target is a program fuzz_NAME in PROGRAMS, or fuzz_NAME.py in one of the folders FOLDERS, for which the packages of
+ci/requirements-fuzz.txt lie in PROGRAMS/../python.  Each begins with its corpus, corpus/NAME beside its source, two at a
+time.  Without --keep the corpus stays as it is; with it, what is new goes to DIRECTORY/NAME.  One line a target:
+seconds, executions, findings.  An input that ended the target stays beside the line, in PROGRAMS/findings.  Exit status
+1: there is one; 77: no target is there.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,13 +21,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-FOLDERS = [ROOT / folder for folder in ("engine/tests/fuzz", "workloads/fuzz")]
+FOLDERS = [ROOT / folder for folder in ("engine/tests/fuzz", "workloads/fuzz", "analysis/tests/fuzz")]
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384", "-close_fd_mask=3"]
 
 
 def name_of(source: Path) -> str:
     """NAME of fuzz_NAME."""
     return source.stem.removeprefix("fuzz_")
+
+
+def sweep(pid: int) -> None:
+    """What a target that ended at a finding left in /dev/shm."""
+    for left in Path("/dev/shm").glob("*fuzz-*"):
+        if re.search(rf"-{pid}(\.|$)", left.name):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def run(source: Path, programs: Path, seconds: int, kept: Path) -> tuple[str, bool]:
@@ -34,18 +44,27 @@ def run(source: Path, programs: Path, seconds: int, kept: Path) -> tuple[str, bo
     for directory in (new, findings):
         directory.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    command = [programs / source.stem, new, corpus, f"-max_total_time={seconds}", f"-artifact_prefix={findings}/{name}-", *LIMITS]
-    log = subprocess.run([str(word) for word in command], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace")
-    done = re.search(r"Done (\d+) runs in", log.stderr)
-    held = log.returncode == 0 and done is not None
+    program = [sys.executable, source] if source.suffix == ".py" else [programs / source.stem]
+    command = [*program, new, corpus, f"-max_total_time={seconds}", f"-artifact_prefix={findings}/{name}-", *LIMITS]
+    target = subprocess.Popen(
+        [str(word) for word in command],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        errors="replace",
+        env={**os.environ, "PYTHONPATH": str(programs.parent / "python")},
+    )
+    _, said = target.communicate()
+    sweep(target.pid)
+    done = re.search(r"Done (\d+) runs in", said)
+    held = target.returncode == 0 and done is not None
     line = f"{name}: {time.monotonic() - start:.0f} s, {done[1] if done else 'unknown'} executions, {'no finding' if held else 'FINDING'}"
-    return (line if held else line + "\n" + log.stderr[-4000:]), held
+    return (line if held else line + "\n" + said[-4000:]), held
 
 
-def targets(programs: Path) -> list[Path]:
-    """The sources of all that can be run here."""
-    sources = [source for folder in FOLDERS for source in folder.glob("fuzz_*.c")]
-    return sorted((source for source in sources if (programs / source.stem).exists()), key=name_of)
+def is_there(source: Path, programs: Path) -> bool:
+    """It was built, or what it needs is installed."""
+    return (programs.parent / "python" if source.suffix == ".py" else programs / source.stem).exists()
 
 
 def main() -> int:
@@ -57,13 +76,17 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     given = parser.parse_intermixed_args()
     programs = given.programs.resolve()
-    asked = [t for t in targets(programs) if not given.names or name_of(t) in given.names]
-    if not asked:
-        print("fuzz: skipped: no target was built (clang with its fuzzer is needed)")
+    sources = sorted((s for folder in FOLDERS for s in folder.glob("fuzz_*.*") if s.suffix in (".c", ".py")), key=name_of)
+    asked = [s for s in sources if not given.names or name_of(s) in given.names]
+    there = [s for s in asked if is_there(s, programs)]
+    for source in asked:
+        if source not in there:
+            print(f"{name_of(source)}: skipped: needs {'ci/requirements-fuzz.txt' if source.suffix == '.py' else 'clang with its fuzzer'}")
+    if not there:
         return 77
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(2) as pool:
         kept = (given.keep or Path(scratch)).resolve()
-        results = list(pool.map(lambda source: run(source, programs, given.seconds, kept), asked))
+        results = list(pool.map(lambda source: run(source, programs, given.seconds, kept), there))
     print("\n".join(line for line, _ in results))
     return 0 if all(held for _, held in results) else 1
 
