@@ -57,7 +57,7 @@ static bool take_memory(void *options, const char *option, const char *value, st
 		{0, "memoryPerNode", TB_SIZE, AT(memory_per_node), 0, INT64_MAX, NULL, NULL}, {0}};
 	char *end;
 	long percent = strtol(value, &end, 10);
-	if (strcmp(end, "%"))
+	if (end == value || strcmp(end, "%"))
 		return tb_directive(size, options, "memoryPerNode", value, c);
 	if (percent < 0 || percent > 95)
 		return tb_wrong(c, option, value, "0% to 95%");
