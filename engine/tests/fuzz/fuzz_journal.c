@@ -5,7 +5,7 @@
  * right here: else nothing but the first comparison would be met.  `@` in a path is
  * the scratch folder, a small inode number one of its files, and so on (make_sound).
  * Every slot whose first byte is odd stays as it is.  What follows the last whole slot
- * says whether there is a mark, and how damaged the lease is.
+ * says whether there is a mark and of which generation, and how damaged the lease is.
  *
  * What must hold, whatever the records say:
  *   bytes     each byte of a file is the old one or that of the newest record of it; a
@@ -50,6 +50,7 @@ struct event {
 };
 static struct event events[RECORDS];
 static int n_events, n_damaged;
+static uint64_t marked; /* generation */
 
 static const char *in_root(const char *name)
 {
@@ -215,7 +216,8 @@ static int write_lease(unsigned damage)
 
 static void write_instance(const char *journal, size_t size, unsigned flags)
 {
-    struct tb_journal_mark mark = {TB_JOURNAL_MARK, INSTANCE, 0, flags & 2 ? 0 : size, 0};
+    marked = flags & 1 ? 0 : flags / 16 % 4;
+    struct tb_journal_mark mark = {TB_JOURNAL_MARK, INSTANCE, marked, flags & 2 ? 0 : size, 0};
     char path[400], slab_name[TB_SLAB_NAME_MAX];
     mark.checksum = tb_checksum(&mark, offsetof(struct tb_journal_mark, checksum));
     fuzz_check(mkdir(instance, 0700) == 0);
@@ -416,7 +418,7 @@ static bool is_of_one_device(void)
 
 static void check_removed(void)
 {
-    fuzz_check(n_damaged == 0);
+    fuzz_check(n_damaged == 0 && (!n_events || events[0].record.generation >= marked));
     for (int i = 0; i < n_events && is_of_one_device(); i++)
         if (events[i].record.type == TB_RECORD_WRITE && !was_to_go(&events[i].record))
             check_kept(&events[i].record);
