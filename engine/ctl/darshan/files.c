@@ -36,11 +36,11 @@ static bool is_countable(const struct tb_trace_common *c)
 {
     uint32_t taken = 0;
     for (size_t i = 0; i < sizeof(c->place); i++) {
-        if (c->place[i] > c->n)
+        if (c->place[i] > TB_TRACE_COMMON) /* one more than `n` is right: a kill in between leaves it */
             return false;
         taken += c->place[i] != 0;
     }
-    return c->n <= TB_TRACE_COMMON && taken <= c->n;
+    return c->n <= TB_TRACE_COMMON && taken <= TB_TRACE_COMMON;
 }
 
 /* What the process had not counted yet.  Sizes and strides that make no sense are begun again. */
