@@ -180,14 +180,16 @@ static void report_failure(void *arg, const struct tb_file_report *r)
     fprintf(stderr, "tierd: %s: %s%s\n", r->path, r->why[0] ? "" : "not flushed: ", r->why[0] ? r->why : strerror(-r->error));
 }
 
-/* After 1, 2, 4, 8 ... seconds of a wait for another process. */
+static _Atomic bool is_ending;
+
+/* At the end: after 1, 2, 4, 8 ... seconds of a wait for another process. */
 static void say_wait(void *arg, int pid, double seconds, bool in_vain)
 {
     unsigned whole = (unsigned)seconds;
     char who[256];
     (void)arg;
     (void)in_vain;
-    if (whole & (whole - 1))
+    if (!is_ending || whole & (whole - 1))
         return;
     tb_wait_describe(pid, who, sizeof(who));
     fprintf(stderr, "tierd: has waited %u s for %s\n", whole, who);
@@ -247,7 +249,7 @@ static int end(const struct options *o, const struct tb_config *c, tb_engine *e)
     struct ending ending = {o, e};
     bool gone;
     int rc;
-    tb_wait_listen(say_wait, NULL);
+    is_ending = true;
     tb_wait_listen_here(give_up, &ending);
     tb_background_end(e);
     while (!(gone = drain_and_end(o, c, e, &rc)) && o->owner.gone && rc && sigtimedwait(&ends, NULL, &pause) < 0)
@@ -323,6 +325,7 @@ static int serve(struct options *o, struct tb_config *c)
     if (rc)
         return say(o, err.text);
     rc = tb_instance_become_daemon(e);
+    tb_wait_listen(say_wait, NULL);
     if (!rc)
         rc = tb_background_start(e);
     if (rc) {

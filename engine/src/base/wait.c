@@ -1,6 +1,7 @@
 #include "base/wait.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@ static const void *known;
 static _Atomic int vain_pid; /* of the latest wait of this process that is in vain, */
 static _Atomic uint64_t vain_ns; /* told at that time */
 
+#define NOTE_LOOKS 1000
 #define CHAIN_MAX 4 /* processes that wait for each other */
 #define VAIN_NS (3u * TB_WAIT_SECONDS * 1000000000ull)
 
@@ -60,11 +62,15 @@ void tb_wait_know_no_more(const void *of)
     pthread_mutex_unlock(&note_lock);
 }
 
-/* A signal handler may have interrupted who is here: then nobody is known. */
+/* A signal handler may have interrupted who is here: then nobody is known.  Another thread is done at once. */
 static int next_process(int pid)
 {
-    if (pthread_mutex_trylock(&note_lock))
-        return 0;
+    int looks = 0;
+    while (pthread_mutex_trylock(&note_lock))
+        if (++looks == NOTE_LOOKS)
+            return 0;
+        else
+            sched_yield();
     int next = next_of ? next_of(known, pid) : 0;
     pthread_mutex_unlock(&note_lock);
     return next == pid ? 0 : next;
