@@ -90,8 +90,7 @@ int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out);
  * where that one is stopped or has been waited for over 8 s: `whom` names it.  One for the process, set before it
  * attaches; NULL: none.
  */
-typedef void tb_engine_wait_listener(const char *whom, double seconds);
-void tb_engine_hear_waits(tb_engine_wait_listener *listener);
+void tb_engine_hear_waits(void (*listener)(const char *whom, double seconds));
 
 /* Why this thread's latest attach failed, in words; of a variable: its value, and what is allowed.  Static. */
 const char *tb_engine_refusal(void);

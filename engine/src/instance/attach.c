@@ -193,9 +193,9 @@ static int attach_new(const char *name, int lease, struct tb_io *base, enum role
     return rc;
 }
 
-static tb_engine_wait_listener *hears_waits;
+static void (*hears_waits)(const char *whom, double seconds);
 
-void tb_engine_hear_waits(tb_engine_wait_listener *listener)
+void tb_engine_hear_waits(void (*listener)(const char *whom, double seconds))
 {
     hears_waits = listener;
 }

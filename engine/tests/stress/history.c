@@ -35,7 +35,8 @@
 
 #define CHUNK (1u << 20)
 #define BLOCK 4096u
-#define CALL_BYTES (4u * BLOCK)
+#define CALL_BYTES (4u * BLOCK) /* at most */
+#define CALLS 1500u             /* of each thread */
 #define VALUES_MAX 20u /* cells of a read, on an average */
 #define OTHER_BYTES (8u << 20)
 
@@ -541,8 +542,8 @@ static void free_run(struct run *r)
 
 static uint64_t total_calls, total_cells, most_configs;
 
-/* All notes in one table. */
-static void check_notes(const struct run *r)
+/* All notes in one table; calls and values are to be freed. */
+static struct history join(const struct run *r)
 {
     const struct plan *p = &r->plan;
     uint32_t n_calls = 0, n_values = 0;
@@ -552,7 +553,7 @@ static void check_notes(const struct run *r)
     }
     struct history_call *calls = malloc(n_calls * sizeof(*calls));
     uint32_t *values = malloc((n_values + 1) * sizeof(*values));
-    struct history h = {.n_cells = p->n_cells, .limits = p->limits, .calls = calls, .values = values};
+    must(calls && values, "memory");
     n_calls = n_values = 0;
     for (uint32_t i = 0; i <= n_workers(p); i++) {
         const struct notes *s = &r->notes[i];
@@ -563,21 +564,30 @@ static void check_notes(const struct run *r)
         memcpy(values + n_values, s->values, s->n_values * sizeof(*values));
         n_values += s->n_values;
     }
-    h.n_calls = n_calls;
-    struct history_finding f = history_check(&h);
     total_calls += n_calls;
     total_cells += n_values;
+    return (struct history){.n_cells = p->n_cells, .limits = p->limits, .calls = calls, .n_calls = n_calls, .values = values};
+}
+
+static void show(const struct plan *p, const struct history *h, uint32_t call)
+{
+    history_show(stderr, h, call);
+    fprintf(stderr, "%u cells of %u bytes from %llu on, %u processes of %u threads, %s, split at cell %u, one of %u steps slow\n",
+            p->room, p->cell, (unsigned long long)p->origin, p->processes, p->threads,
+            p->one_description ? "one description" : "own descriptors", p->limits.split, p->delay);
+}
+
+static void check_notes(const struct run *r)
+{
+    struct history h = join(r);
+    struct history_finding f = history_check(&h);
     most_configs = f.configs > most_configs ? f.configs : most_configs;
-    if (f.verdict != HISTORY_POSSIBLE) {
-        history_show(stderr, &h, f.call);
-        fprintf(stderr, "%u cells of %u bytes from %llu on, %u processes of %u threads, %s, split at cell %u, one of %u steps slow\n", p->room,
-                p->cell, (unsigned long long)p->origin, p->processes, p->threads,
-                p->one_description ? "one description" : "own descriptors", p->limits.split, p->delay);
-    }
-    must(f.verdict == HISTORY_POSSIBLE, "history of seed %u: %s at call %u of %u", p->seed,
-         f.verdict == HISTORY_IMPOSSIBLE ? "impossible" : "too many orders", f.call, n_calls);
-    free(calls);
-    free(values);
+    if (f.verdict != HISTORY_POSSIBLE)
+        show(&r->plan, &h, f.call);
+    must(f.verdict == HISTORY_POSSIBLE, "history of seed %u: %s at call %u of %u", r->plan.seed,
+         f.verdict == HISTORY_IMPOSSIBLE ? "impossible" : "too many orders", f.call, h.n_calls);
+    free((void *)h.calls);
+    free((void *)h.values);
 }
 
 /* Figures by which it pays to flush before a write is placed. */
@@ -613,6 +623,48 @@ static void choose_tiers(struct fixture *x, uint32_t *seed)
         c->prefixes[0].mode = TB_MODE_PERSISTENT_SYNC;
 }
 
+static void start_engine(struct run *r)
+{
+    fixture_start(&r->x);
+    must(tb_instance_become_daemon(r->x.engine) == 0, "daemon");
+    r->engine = r->x.engine;
+    must(!r->plan.processes || tb_engine_attach(r->x.name, tb_io_libc(), &r->engine) == 0, "attach");
+    r->io = tb_engine_route(r->engine, r->x.pfs, NULL);
+}
+
+static void stop_engine(struct run *r)
+{
+    tb_background_stop(r->x.engine);
+    if (r->plan.processes)
+        tb_engine_detach(r->engine);
+    must(tb_region_is_valid(r->x.engine), "the region");
+    must(tb_instance_drain(r->x.engine, 2, NULL, NULL, NULL) == 0, "drain");
+}
+
+static void open_for_all(struct run *r)
+{
+    struct tb_io *io = r->io;
+    r->both = io->ops->open(io, r->name, O_RDWR, 0);
+    r->appends = io->ops->open(io, r->name, O_WRONLY | O_APPEND, 0);
+    must(r->both >= 0 && r->appends >= 0, "open: %d, %d", r->both, r->appends);
+    must(io->ops->lseek(io, r->both, place(&r->plan, 0), SEEK_SET) == place(&r->plan, 0), "seek");
+}
+
+static void act_and_help(struct run *r)
+{
+    const struct plan *p = &r->plan;
+    if (p->one_description)
+        open_for_all(r);
+    delay = p->delay;
+    if (p->processes)
+        run_processes(r);
+    else
+        run_threads(r);
+    delay = 0;
+    if (p->one_description)
+        must(r->io->ops->close(r->io, r->both) == 0 && r->io->ops->close(r->io, r->appends) == 0, "close");
+}
+
 static void run_one(const struct plan *p, bool bare)
 {
     struct run *r = make_run(p);
@@ -622,50 +674,46 @@ static void run_one(const struct plan *p, bool bare)
     fixture_init(&r->x, TB_MODE_PERSISTENT_ASYNC);
     snprintf(name, sizeof(name), "%s", fixture_path(&r->x, "history"));
     r->name = name;
+    r->io = tb_io_libc();
     choose_tiers(&r->x, &tiers);
     write_first(r, &me);
-    if (!bare) {
-        fixture_start(&r->x);
-        must(tb_instance_become_daemon(r->x.engine) == 0, "daemon");
-        r->engine = r->x.engine;
-        must(!p->processes || tb_engine_attach(r->x.name, tb_io_libc(), &r->engine) == 0, "attach");
-    }
-    r->io = bare ? tb_io_libc() : tb_engine_route(r->engine, r->x.pfs, NULL);
-    r->both = p->one_description ? r->io->ops->open(r->io, name, O_RDWR, 0) : -1;
-    r->appends = p->one_description ? r->io->ops->open(r->io, name, O_WRONLY | O_APPEND, 0) : -1;
-    if (p->one_description)
-        must(r->io->ops->lseek(r->io, r->both, place(p, 0), SEEK_SET) == place(p, 0), "seek");
-    delay = p->delay;
-    if (p->processes)
-        run_processes(r);
-    else
-        run_threads(r);
-    delay = 0;
     if (!bare)
-        tb_background_stop(r->x.engine);
-    if (p->one_description)
-        must(r->io->ops->close(r->io, r->both) == 0 && r->io->ops->close(r->io, r->appends) == 0, "close");
-    if (!bare) {
-        if (p->processes)
-            tb_engine_detach(r->engine);
-        must(tb_region_is_valid(r->x.engine), "the region");
-        must(tb_instance_drain(r->x.engine, 2, NULL, NULL, NULL) == 0, "drain");
-    }
+        start_engine(r);
+    act_and_help(r);
+    if (!bare)
+        stop_engine(r);
     read_last(r, &me);
     check_notes(r);
     fixture_stop(&r->x);
     free_run(r);
 }
 
-static struct plan choose(uint32_t seed, uint32_t calls, bool bare)
+static void choose_calls(struct plan *p, uint32_t *s)
+{
+    p->one_description = next_random(s) % 4 == 0;
+    p->appends = next_random(s) % 2 ? 10 + next_random(s) % 30 : 0;
+    p->cuts = next_random(s) % 2 ? 1 + next_random(s) % 10 : p->appends ? 1 : 0;
+    p->delay = next_random(s) % 3 ? 4u << next_random(s) % 6 : 0;
+}
+
+/* At the head of the file, at a buffer's, in the middle of a block, across a chunk's border. */
+static void choose_place(struct plan *p, uint32_t where)
+{
+    const uint64_t places[] = {0, 65536, BLOCK / 2 + 3, CHUNK - (uint64_t)p->room / 2 * p->cell};
+    p->origin = places[where];
+    p->limits = (struct history_limits){.split = where == 3 ? p->room / 2 : 0, .end = HISTORY_END_APART};
+    p->only_appends = where == 3 && p->appends;
+}
+
+static struct plan choose(uint32_t seed, bool bare)
 {
     static const uint32_t cells[] = {512, 1000, 1365, 2048, 4096};
     uint32_t s = seed * 2654435761u | 1;
     for (int i = 0; i < 4; i++)
         next_random(&s);
-    struct plan p = {.seed = seed, .calls = calls};
+    struct plan p = {.seed = seed, .calls = CALLS};
     p.cell = cells[bare ? 3 + next_random(&s) % 2 : next_random(&s) % 5]; /* a kernel's length may be inside other cells */
-    p.longest = CALL_BYTES / p.cell < HISTORY_PIECE ? CALL_BYTES / p.cell : HISTORY_PIECE;
+    p.longest = CALL_BYTES / p.cell;
     p.room = p.longest * (1 + next_random(&s) % 4);
     p.processes = 2 + next_random(&s) % 3;
     p.threads = p.processes == 2 ? 1 + next_random(&s) % 2 : 1;
@@ -675,14 +723,8 @@ static struct plan choose(uint32_t seed, uint32_t calls, bool bare)
 #endif
     p.n_cells = p.room + (n_workers(&p) + 1) * p.longest;
     p.first = next_random(&s) % 2 ? p.room / 2 : 0;
-    p.one_description = next_random(&s) % 4 == 0;
-    p.appends = next_random(&s) % 2 ? 10 + next_random(&s) % 30 : 0;
-    p.cuts = next_random(&s) % 2 ? 1 + next_random(&s) % 10 : p.appends ? 1 : 0;
-    p.delay = next_random(&s) % 3 ? 4u << next_random(&s) % 6 : 0;
-    uint32_t where = bare ? 0 : next_random(&s) % 4;
-    p.origin = where == 0 ? 0 : where == 1 ? 65536 : where == 2 ? BLOCK / 2 + 3 : CHUNK - (uint64_t)p.room / 2 * p.cell;
-    p.only_appends = where == 3 && p.appends;
-    p.limits = (struct history_limits){.split = where == 3 ? p.room / 2 : 0, .end = HISTORY_END_APART};
+    choose_calls(&p, &s);
+    choose_place(&p, bare ? 0 : next_random(&s) % 4);
     if (bare)
         p.limits = (struct history_limits){.read_part = 1, .write_part = 1, .turns = true, .torn = true, .end = HISTORY_END_MEANWHILE};
     return p;
@@ -705,7 +747,7 @@ int main(int argc, char **argv)
     }
     printf("TB_HISTORY_SEED=%u, %u histories\n", seed, runs);
     for (uint32_t i = 0; i < runs; i++) {
-        struct plan p = choose(seed + i, 1500, bare);
+        struct plan p = choose(seed + i, bare);
         run_one(&p, bare);
     }
     printf("%u histories of %llu calls, which read %llu cells: each has an order (at most %llu states at a time)\n", runs,
