@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "file/name_tree.h"
+#include "file/state.h"
 #include "io/identity.h"
 
 #define LONGEST_WALK 64u /* of a chain without its lock */
@@ -263,12 +264,10 @@ bool tb_file_put(tb_engine *e, uint32_t file)
     if (leave(f))
         return false;
     int stripe = tb_file_lock(e, file);
-    assert(f->magic == TB_FILE_MAGIC && f->n_open);
+    assert(f->magic == TB_FILE_MAGIC && f->n_open && tb_file_state_is_valid(f));
     bool last = --f->n_open == 0;
-    if (last && f->flags & TB_FILE_OTHER_MODE)
-        f->flags ^= TB_FILE_SYNC | TB_FILE_OTHER_MODE;
     if (last)
-        f->flags &= ~(uint32_t)(TB_FILE_COHERENT | TB_FILE_FSYNC_PFS);
+        tb_file_end_opens(f);
     if (last && f->flags & TB_FILE_UNLINKED)
         f->error = 0; /* nobody is left to hear of it */
     bool void_now = last && f->flags & TB_FILE_UNLINKED && f->n_buffers;
@@ -291,16 +290,4 @@ int tb_file_rename(tb_engine *e, uint32_t file, const char *path)
 size_t tb_file_path(tb_engine *e, const struct tb_file *f, char *out, size_t size)
 {
     return tb_names_path(e, f, out, size);
-}
-
-void tb_file_mark(tb_engine *e, uint32_t file, uint32_t flags)
-{
-    int stripe = tb_file_lock(e, file);
-    e->region.files[file].flags |= flags;
-    tb_file_unlock(e, stripe);
-}
-
-void tb_file_take_place(tb_engine *e, uint32_t file)
-{
-    e->region.files[file].flags &= ~(uint32_t)TB_FILE_WAITING;
 }

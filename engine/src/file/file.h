@@ -43,12 +43,6 @@ int tb_file_rename(tb_engine *e, uint32_t file, const char *path);
 /* The absolute path; returns its length. */
 size_t tb_file_path(tb_engine *e, const struct tb_file *f, char *out, size_t size);
 
-/* Set flags of a record under the file's lock: a journal record is made before this, and known to be there, or not at all. */
-void tb_file_mark(tb_engine *e, uint32_t file, uint32_t flags);
-
-/* It has its name: it waits for none. */
-void tb_file_take_place(tb_engine *e, uint32_t file);
-
 /* Make backward links and counts of its list from forward links and flags; locked by the caller. */
 void tb_file_recount(tb_engine *e, struct tb_file *f);
 

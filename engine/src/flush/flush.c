@@ -15,6 +15,7 @@
 #include "buffer/of_file.h"
 #include "file/claim.h"
 #include "file/file.h"
+#include "file/state.h"
 #include "file/times.h"
 #include "flush/backing.h"
 #include "flush/backing.h"
@@ -253,7 +254,7 @@ static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sy
         result.error = result.error ? result.error : closed;
     }
     if (!lost && (result.error == -ENOENT || result.error == -ESTALE))
-        f->flags |= TB_FILE_TIED;
+        tb_file_tie(f);
     if (!lost && result.error)
         f->error = result.error;
     if (gone)
@@ -283,7 +284,7 @@ static TB_UNLOCKED uint32_t file_to_flush(const tb_engine *e, const struct tb_bu
     uint32_t file = b->file;
     if (b->state != TB_BUFFER_LIVE || !tb_buffer_is_dirty(b) || file >= e->region.n_file_buckets)
         return TB_NONE;
-    return e->region.files[file].flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED | TB_FILE_TIED) ? TB_NONE : file;
+    return tb_file_flush_state(&e->region.files[file]) == TB_FLUSH_DUE ? file : TB_NONE;
 }
 
 /*
@@ -373,7 +374,7 @@ void tb_flush_queue(tb_engine *e, uint32_t file)
     bool to_queue = f->magic == TB_FILE_MAGIC && !(f->flags & TB_FILE_QUEUED);
     if (to_queue) {
         f->queue_next = TB_NONE;
-        f->flags |= TB_FILE_QUEUED;
+        tb_file_enqueue(f);
         TB_STEP("queue flag");
         if (h->queue_tail == TB_NONE)
             h->queue_head = file;

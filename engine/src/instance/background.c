@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "file/claim.h"
 #include "file/file.h"
+#include "file/state.h"
 #include "flush/flush.h"
 #include "instance/instance.h"
 #include "instance/schedule.h"
@@ -53,8 +54,8 @@ static void flush_queued(tb_engine *e, uint32_t file)
 {
     struct tb_file *f = &e->region.files[file];
     tb_file_claim(e, file);
-    f->flags &= ~(uint32_t)TB_FILE_QUEUED;
-    if (tb_file_has_news(f) && !(f->flags & (TB_FILE_UNLINKED | TB_FILE_SCRATCH)))
+    tb_file_dequeue(f);
+    if (tb_file_may_flush(f))
         tb_flush_giving_way(e, file, -1, false);
     else
         tb_file_unclaim(e, file);
@@ -85,8 +86,8 @@ static TB_UNLOCKED uint32_t dirtiest(tb_engine *e)
     uint32_t best = TB_NONE, most = 0;
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
         struct tb_file *f = &e->region.files[i];
-        if (f->magic == TB_FILE_MAGIC && f->n_dirty > most && !f->flusher &&
-            !(f->flags & (TB_FILE_QUEUED | TB_FILE_SCRATCH | TB_FILE_UNLINKED | TB_FILE_TIED))) {
+        if (f->magic == TB_FILE_MAGIC && f->n_dirty > most && !f->flusher && !(f->flags & TB_FILE_QUEUED) &&
+            tb_file_flush_state(f) == TB_FLUSH_DUE) {
             most = f->n_dirty;
             best = i;
         }

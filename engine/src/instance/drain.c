@@ -17,6 +17,7 @@
 #include "base/report.h"
 #include "file/claim.h"
 #include "file/file.h"
+#include "file/state.h"
 #include "flush/flush.h"
 #include "instance/instance.h"
 #include "journal/lost.h"
@@ -49,7 +50,8 @@ struct drain {
 
 static TB_UNLOCKED bool is_to_drain(const struct tb_file *f)
 {
-    return f->magic == TB_FILE_MAGIC && (tb_file_has_news(f) || f->flusher) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
+    enum tb_flush_state state = tb_file_flush_state(f);
+    return f->magic == TB_FILE_MAGIC && (state <= TB_FLUSH_TIED || (state == TB_FLUSH_NOTHING && f->flusher));
 }
 
 /* One that waits is known to the user by the name it waits for. */

@@ -13,6 +13,7 @@
 #include "base/report.h"
 #include "file/file.h"
 #include "file/name_tree.h"
+#include "file/state.h"
 #include "layer/repair.h"
 #include "namespace/deferred.h"
 #include "region/clients.h"
@@ -153,12 +154,8 @@ int tb_instance_retire(tb_engine *e, bool retired)
     if (rc)
         return rc;
     e->header->closed = retired;
-    for (uint32_t i = 0; retired && i < e->region.n_file_buckets; i++) {
-        int stripe = tb_file_lock(e, i);
-        if (e->region.files[i].magic == TB_FILE_MAGIC && !(e->region.files[i].flags & TB_FILE_SCRATCH))
-            e->region.files[i].flags |= TB_FILE_SYNC;
-        tb_file_unlock(e, stripe);
-    }
+    for (uint32_t i = 0; retired && i < e->region.n_file_buckets; i++)
+        tb_file_write_through(e, i);
     if (!retired)
         tb_lease_unlock(e->lease, TB_LEASE_ENDING);
     return 0;

@@ -13,6 +13,7 @@
 #include "buffer/peek.h"
 #include "buffer/slab.h"
 #include "file/claim.h"
+#include "file/state.h"
 #include "flush/backing.h"
 #include "flush/flush.h"
 #include "journal/journal.h"
@@ -289,7 +290,7 @@ static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t
     if (e->region.files[t->file].flags & TB_FILE_SCRATCH)
         return done ? (ssize_t)done : -ENOSPC;
     if (offset + n > e->region.files[t->file].size)
-        e->region.files[t->file].flags |= TB_FILE_OVERFLOWN;
+        tb_file_note_overflow(&e->region.files[t->file]);
     int rc = tb_target_write(t, from + done, n - done, offset + done);
     TB_STEP("spilled");
     if (rc)

@@ -6,6 +6,7 @@
 
 #include "buffer/of_file.h"
 #include "file/file.h"
+#include "file/state.h"
 #include "flush/flush.h"
 
 /* The free list is a stack without a lock; the count beside its head tells a head that came back from one that stayed. */
@@ -175,7 +176,7 @@ static void queue_flush(tb_engine *e, const struct tb_open *o)
 {
     struct tb_file *f = &e->region.files[o->file];
     bool closing_flushes = tb_config_of(e)->flush.policy == TB_FLUSH_ON_CLOSE || tb_file_owes_flush(f);
-    if (tb_file_has_news(f) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED)) && closing_flushes)
+    if (tb_file_may_flush(f) && closing_flushes)
         tb_flush_queue(e, o->file);
 }
 

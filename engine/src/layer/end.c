@@ -8,6 +8,7 @@
 #include "buffer/map.h"
 #include "buffer/of_file.h"
 #include "file/claim.h"
+#include "file/state.h"
 #include "file/times.h"
 #include "flush/backing.h"
 #include "io/identity.h"
@@ -56,7 +57,7 @@ static void begin(tb_engine *e, uint32_t file, uint64_t length)
     struct tb_file *f = &e->region.files[file];
     f->cut_to = length;
     TB_STEP("cut to");
-    tb_file_mark(e, file, TB_FILE_CUTTING | TB_FILE_HELD);
+    tb_file_begin_cut(e, file);
     tb_chunk_wait_all(e, file);
     tb_file_note_change(e, f); /* a client that is killed before it has said so may have cut */
     tb_stage_void(e);
@@ -66,7 +67,7 @@ static void finish(tb_engine *e, struct tb_file *f)
 {
     tb_file_note_change(e, f);
     TB_STEP("length set");
-    f->flags &= ~(uint32_t)(TB_FILE_CUTTING | TB_FILE_HELD);
+    tb_file_end_cut(f);
 }
 
 /* The caller has claimed the file, so that no flush writes old bytes after the new end.  Readers see the new length before any byte goes. */

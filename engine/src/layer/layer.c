@@ -13,6 +13,7 @@
 #include "base/kill_point.h"
 #include "buffer/of_file.h"
 #include "file/claim.h"
+#include "file/state.h"
 #include "file/times.h"
 #include "flush/backing.h"
 #include "flush/flush.h"
@@ -275,8 +276,7 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
 {
     struct tb_file *f = &e->region.files[o->file];
     bool owed = tb_file_owes_flush(f);
-    if (!tb_layer_may_write(o->flags) || !tb_file_has_news(f) || f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED) ||
-        (e->flush.policy != TB_FLUSH_ON_CLOSE && !owed))
+    if (!tb_layer_may_write(o->flags) || !tb_file_may_flush(f) || (e->flush.policy != TB_FLUSH_ON_CLOSE && !owed))
         return 0;
     if (e->flush.background && !owed && tb_daemon_is_alive(e->header) && tb_target_is_named(e, o->file)) {
         tb_flush_queue(e, o->file);
@@ -374,7 +374,7 @@ static int become_coherent(struct tb_target *t)
     if (rc)
         return rc;
     TB_MEETING("become coherent");
-    f->flags |= TB_FILE_COHERENT;
+    tb_file_become_coherent(f);
     TB_MEETING("coherent");
     tb_stage_void(e);
     if (f->n_dirty)
@@ -382,7 +382,7 @@ static int become_coherent(struct tb_target *t)
     if (!rc)
         tb_file_drop_clean(e, t->file);
     else
-        f->flags &= ~(uint32_t)TB_FILE_COHERENT;
+        tb_file_stay_buffered(f);
     return rc;
 }
 

@@ -12,6 +12,7 @@
 #include "buffer/map.h"
 #include "buffer/of_file.h"
 #include "file/name_tree.h"
+#include "file/state.h"
 #include "file/times.h"
 #include "flush/flush.h"
 #include "io/identity.h"
@@ -113,7 +114,7 @@ static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
 {
     if (file == TB_NONE || id->links == 1 || e->region.files[file].flags & TB_FILE_SCRATCH)
         return 0;
-    tb_file_mark(e, file, TB_FILE_FSYNC_PFS);
+    tb_file_promise_pfs(&e->region.files[file]);
     return tb_flush_claimed(e, file, -1, false).error;
 }
 
@@ -128,8 +129,8 @@ static int unlink_last(tb_engine *e, uint32_t file, const struct tb_place *p)
     rc = p->io->ops->unlink(p->io, p->path, 0);
     TB_STEP("unlinked");
     if (!rc) {
-        e->region.files[file].flags |= TB_FILE_UNLINKED;
-        tb_file_take_place(e, file);
+        tb_file_lose_name(&e->region.files[file]);
+        tb_file_take_place(&e->region.files[file]);
     }
     tb_intent_end(intent);
     if (!rc)

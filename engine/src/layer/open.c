@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "buffer/of_file.h"
+#include "file/state.h"
 #include "io/identity.h"
 #include "layer/descriptions.h"
 #include "layer/end.h"
@@ -117,7 +118,7 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     if (known) {
         bool through = p.mode == TB_MODE_PERSISTENT_SYNC || (!p.scratch && tb_client_is_closed(e));
         if (through && !(e->region.files[file].flags & TB_FILE_SYNC))
-            tb_file_mark(e, file, TB_FILE_SYNC); /* another process had opened it in another mode, or the instance goes */
+            tb_file_write_through(e, file); /* another process had opened it in another mode, or the instance goes */
         if (id.links > 1)
             tb_file_rename(e, file, p.path); /* of its names, one that is there */
         if (cut && (e->region.files[file].size || id.size)) /* of a coherent file the kernel alone knows the size */

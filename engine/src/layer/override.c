@@ -10,20 +10,11 @@
 #include <errno.h>
 
 #include "file/file.h"
+#include "file/state.h"
 #include "flush/flush.h"
 #include "layer/descriptions.h"
 #include "layer/layer.h"
 #include "layer/names.h"
-
-/* In one store, so that a kill leaves both flags or neither. */
-static void set_write_through(tb_engine *e, uint32_t file, bool on)
-{
-    struct tb_file *f = &e->region.files[file];
-    int stripe = tb_file_lock(e, file);
-    if (!!(f->flags & TB_FILE_SYNC) != on)
-        f->flags ^= TB_FILE_SYNC | TB_FILE_OTHER_MODE;
-    tb_file_unlock(e, stripe);
-}
 
 int tb_engine_set_mode(tb_engine *e, int fd, enum tb_mode mode)
 {
@@ -39,7 +30,7 @@ int tb_engine_set_mode(tb_engine *e, int fd, enum tb_mode mode)
         return tb_engine_make_coherent(e, fd);
     if (flags & TB_FILE_COHERENT)
         return -EBUSY;
-    set_write_through(e, o->file, mode == TB_MODE_PERSISTENT_SYNC);
+    tb_file_set_mode(e, o->file, mode == TB_MODE_PERSISTENT_SYNC);
     struct tb_target t = tb_layer_target(e, o, fd);
     return mode == TB_MODE_PERSISTENT_SYNC ? tb_flush_file(e, o->file, t.can_write ? fd : -1, false).error : 0;
 }
@@ -66,7 +57,7 @@ int tb_engine_set_fsync(tb_engine *e, int fd, enum tb_fsync fsync)
         return -EOPNOTSUPP;
     if (fsync != TB_FSYNC_PFS)
         return -EPERM;
-    f->flags |= TB_FILE_FSYNC_PFS;
+    tb_file_promise_pfs(f);
     return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "buffer/swap.h"
 #include "file/claim.h"
 #include "file/file.h"
+#include "file/state.h"
 #include "flush/backing.h"
 #include "flush/flush.h"
 #include "io/whole.h"
@@ -286,7 +287,7 @@ static void wait_for_holder(tb_engine *e, uint32_t file)
     tb_repair(e);
     if (!tb_file_claim(e, file))
         return;
-    e->region.files[file].flags &= ~(uint32_t)TB_FILE_HELD;
+    tb_file_end_naming(&e->region.files[file]);
     tb_file_unclaim(e, file);
 }
 

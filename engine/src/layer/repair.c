@@ -5,9 +5,10 @@
 #include "buffer/interval.h"
 #include "buffer/map.h"
 #include "buffer/slab.h"
-#include "layer/end.h"
+#include "file/state.h"
 #include "flush/flush.h"
 #include "layer/descriptions.h"
+#include "layer/end.h"
 #include "namespace/intent.h"
 #include "region/clients.h"
 
@@ -157,8 +158,7 @@ static void release_claims(tb_engine *e, uint32_t slot)
         uint32_t holder = slot + 1;
         if (f->flusher != holder)
             continue;
-        if (!(f->flags & TB_FILE_CUTTING))
-            f->flags &= ~(uint32_t)TB_FILE_HELD;
+        tb_file_end_naming_of_dead(f);
         if (atomic_compare_exchange_strong(&f->flusher, &holder, 0))
             tb_file_release(e, i);
     }

@@ -7,6 +7,7 @@
 #include "base/kill_point.h"
 #include "file/file.h"
 #include "file/name_tree.h"
+#include "file/state.h"
 #include "io/identity.h"
 #include "region/clients.h"
 
@@ -75,22 +76,14 @@ static bool names(const char *path, const struct tb_file *f)
     return f && tb_identity_of_path(path, &id) == 0 && tb_identity_is(f, &id);
 }
 
-/* Its last name went; its buffers go with its last descriptor. */
-static void lose(struct tb_file *f)
-{
-    f->flags |= TB_FILE_UNLINKED;
-}
-
 static void gets_name(tb_engine *e, const struct tb_intent_file *file, const char *path)
 {
     struct tb_file *f = file_of(e, file);
     if (!names(path, f))
         return;
     tb_file_rename(e, file->number, path);
-    if (f->flags & TB_FILE_TIED) { /* somebody asked for it by its old name meanwhile */
-        f->flags &= ~(uint32_t)TB_FILE_TIED;
+    if (tb_file_untie(f)) /* somebody asked for it by its old name in between */
         f->error = 0;
-    }
 }
 
 static void finish_rename(tb_engine *e, const struct tb_intent *t)
@@ -100,7 +93,7 @@ static void finish_rename(tb_engine *e, const struct tb_intent *t)
     gets_name(e, &t->file, t->to);
     gets_name(e, &t->over, t->from); /* exchanged */
     if (over && !names(t->to, over) && !names(t->from, over))
-        lose(over);
+        tb_file_lose_name(over);
     if (t->file.number == TB_NONE && tb_identity_of_path(t->from, &id) == -ENOENT && tb_identity_of_path(t->to, &id) == 0)
         tb_names_rename_directory(e, t->from, t->to);
 }
@@ -115,7 +108,7 @@ void tb_intents_finish(tb_engine *e, uint32_t slot)
         if (t->kind == RENAME)
             finish_rename(e, t);
         else if (t->kind == UNLINK && file_of(e, &t->file) && !names(t->from, file_of(e, &t->file)))
-            lose(file_of(e, &t->file));
+            tb_file_lose_name(file_of(e, &t->file));
         t->kind = NOTHING;
         atomic_compare_exchange_strong(&t->holder, &holder, 0);
     }

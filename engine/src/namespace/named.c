@@ -3,6 +3,7 @@
 #include "base/kill_point.h"
 #include "file/claim.h"
 #include "file/file.h"
+#include "file/state.h"
 #include "io/identity.h"
 #include "namespace/shadow.h"
 
@@ -19,7 +20,7 @@ bool tb_named_claim_record(tb_engine *e, uint32_t file, const struct tb_identity
     if (file == TB_NONE || !tb_file_claim(e, file))
         return false;
     if (tb_identity_is(&e->region.files[file], id)) {
-        tb_file_mark(e, file, TB_FILE_HELD);
+        tb_file_begin_naming(e, file);
         return true;
     }
     tb_file_unclaim(e, file);
@@ -30,7 +31,7 @@ void tb_named_unclaim(tb_engine *e, uint32_t file)
 {
     if (file == TB_NONE)
         return;
-    e->region.files[file].flags &= ~(uint32_t)TB_FILE_HELD;
+    tb_file_end_naming(&e->region.files[file]);
     tb_file_unclaim(e, file);
 }
 

@@ -8,6 +8,7 @@
 #include "base/lock.h"
 #include "buffer/of_file.h"
 #include "file/file.h"
+#include "file/state.h"
 #include "journal/journal.h"
 #include "namespace/deferred.h"
 #include "namespace/intent.h"
@@ -41,7 +42,7 @@ static void rename_records(tb_engine *e, const struct tb_renamed *from, const st
     if (over->file != TB_NONE && flags & RENAME_EXCHANGE)
         tb_file_rename(e, over->file, from->place->path);
     else if (is_replaced(over, flags))
-        e->region.files[over->file].flags |= TB_FILE_UNLINKED;
+        tb_file_lose_name(&e->region.files[over->file]);
 }
 
 int tb_rename_claimed(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *over, unsigned flags)
@@ -93,14 +94,14 @@ int tb_rename_publish(tb_engine *e, uint32_t file)
     tb_file_unlock(e, stripe);
     bool waits = strncmp(p.path, e->waiting, strlen(e->waiting)) == 0;
     int rc = waits && !tb_waiting_shown(e, p.path, q.path, TB_PATH_MAX) ? -ESTALE : 0;
-    tb_file_mark(e, file, TB_FILE_HELD);
+    tb_file_begin_naming(e, file);
     if (waits && !rc && tb_identity_of_name(p.path, &there) == -ENOENT && tb_identity_of_name(q.path, &there) == 0 &&
         tb_identity_is(&e->region.files[file], &there))
         rc = tb_file_rename(e, file, q.path); /* an earlier record of it has given it its place */
     else if (waits && !rc)
         rc = take_place(e, &from, &to);
     if (!rc)
-        tb_file_take_place(e, file);
-    e->region.files[file].flags &= ~(uint32_t)TB_FILE_HELD;
+        tb_file_take_place(&e->region.files[file]);
+    tb_file_end_naming(&e->region.files[file]);
     return rc;
 }
