@@ -18,9 +18,10 @@ from reframe.core.builtins import parameter, run_after
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from common.acceptance import PRINTED_TENTH
 from common.launch_numbers import outputs_of
-from common.rules_case import RuleTest, node_memory, rules_of
+from common.launches import PRINTED_TENTH
+from common.results import Results
+from common.rules_case import RuleTest, rules_of
 from common.scale import MIB
 from common.twin import device
 from common.verify_bytes import check
@@ -56,16 +57,18 @@ class Mdtest(RuleTest):
         told = self.rule.ranks_per_node
         self.skip_if(bool(self.ranks_per_node) and told != "cores", f"processes a node: {told}")
 
-    def results(self, stage: Path) -> dict[str, dict[str, Any]]:
+    def numbers(self, results: Results) -> dict[str, dict[str, Any]]:
         """The three rates, and whether all files were made and none is left."""
-        text = outputs_of((stage / str(self.stdout)).read_text(errors="replace"))["mdtest"].text
+        text = outputs_of((results.stage / str(self.stdout)).read_text(errors="replace"))["mdtest"].text
         output, launch = parse_mdtest(text, "stdout"), self.rule.launches[0]
         rates = {r.operation: r.mean for r in output.rows if r.unit == "ops/s"}
         made = _ITEMS.search(text)
         wanted = (self.sizes.ranks, self.sizes.ranks * (self.sizes.files or 0))
         self.warnings = [w for w in output.warnings if not _HARMLESS.match(w)]
-        left = [str(p) for p in self.pfs.rglob("*") if not p.is_dir()]
-        verified = bool(made) and (int(made[1]), int(made[2])) == wanted and not left and not self.warnings
+        pfs = self.places.pfs
+        left = [str(p) for p in pfs.rglob("*") if not p.is_dir()] if pfs else []
+        right = made is not None and (int(made[1]), int(made[2])) == wanted
+        verified = right and not left and not self.warnings
         return {
             metric: {
                 "metric": "rate",
@@ -101,30 +104,30 @@ class Io500(RuleTest):
 
     def bytes_per_node(self) -> int:
         """What the twin writes before both stonewalls, and its wear-out; on a real site a node's memory."""
-        if not self.modelled:
-            return node_memory(self)
+        if not self.site.modelled:
+            return self.site.memory
         rate = float(str(device(self.rule.twin.device)["write_bandwidth"]).removesuffix("MiB/s"))
         return int(2.5 * (self.sizes.seconds or 0) * rate / self.factor) * MIB
 
     def files_per_node(self) -> int:
         """What its metadata server creates in both."""
-        rate = max(self.twin_rates()) / self.sizes.nodes if self.modelled else 1e6
+        rate = max(self.twin_rates()) / self.sizes.nodes if self.site.modelled else 1e6
         return int(2 * (self.sizes.seconds or 0) * rate)
 
     def metric_names(self) -> list[str]:
         """The phases and what is made of them."""
         return [*super().metric_names(), "bandwidth", "metadata", "score"]
 
-    def results(self, stage: Path) -> dict[str, dict[str, Any]]:
+    def numbers(self, results: Results) -> dict[str, dict[str, Any]]:
         """A case for each number there is; io500.json for all of the run, valid or not."""
-        ran = {name: self._ran(stage, name) for name in io500.PHASES}
+        ran = {name: self._ran(results.stage, name) for name in io500.PHASES}
         self.outcome = io500.outcome(ran, self.sizes.ranks)
         summary = "\n".join(io500.lines(self.outcome)) + "\n"
         told = io500.as_json(self.outcome) | {"tiers": self.tiers, "factor": self.factor,
-                                              "scale": self.wanted.name}  # fmt: skip
-        for folder in self.folders.values():
-            (folder / "summary.txt").write_text(summary)
-        (self.folders["score"] / "io500.json").write_text(json.dumps(told, indent=1))
+                                              "scale": self.plan.scale}  # fmt: skip
+        for metric in self.metric_names():
+            (results.folder(metric) / "summary.txt").write_text(summary)
+        (results.folder("score") / "io500.json").write_text(json.dumps(told, indent=1))
         verified = self._bytes_are_right()
         found = {p.name: self._phase(p, verified) for p in self.outcome.phases if p.value}
         invalid = list(self.outcome.invalid)
@@ -166,7 +169,7 @@ class Io500(RuleTest):
         }
         if bandwidth:
             case["bytes"] = round((p.amount or 0) * MIB)
-        if self.modelled and p.name.startswith("ior") and p.name.endswith("read"):
+        if self.site.modelled and p.name.startswith("ior") and p.name.endswith("read"):
             case["read_limit"] = self.expected()[p.name]
         if stonewall:
             case |= {"sustained": (p.seconds or 0) >= stonewall,
@@ -202,7 +205,7 @@ class Io500(RuleTest):
 
     def _bytes_are_right(self) -> bool | None:
         """All that ior wrote is on the PFS; on a real site its own checks (-R, -X) must do."""
-        if not self.modelled:
+        if not self.site.modelled or not self.places.pfs:
             return None
         amounts = {p.name: p.amount for p in self.outcome.phases}
         for name, file, transfer, shared in (
@@ -211,7 +214,7 @@ class Io500(RuleTest):
         ):
             block = transfer if shared else 1 << 40
             try:
-                found = check(self.pfs / file, self.sizes.ranks, transfer, block, shared=shared)
+                found = check(self.places.pfs / file, self.sizes.ranks, transfer, block, shared=shared)
             except FileNotFoundError:  # the phase failed
                 return False
             wanted = (amounts[name] or 0) * MIB

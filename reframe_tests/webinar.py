@@ -8,39 +8,29 @@ capacities with the bytes, so that what overflowed a tier still overflows it.
 from __future__ import annotations
 
 import csv
-import json
-import os
-import shutil
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 import reframe as rfm
-import reframe.utility.sanity as sn
-from reframe.core.builtins import (
-    parameter,
-    performance_function,
-    run_after,
-    run_before,
-    sanity_function,
-    variable,
-)
+from reframe.core.builtins import parameter, performance_function, run_after, variable
+from reframe.core.exceptions import PipelineError
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from common.capacity_checks import memory_place
-from common.ior import find_driver, write_numbers
-from common.nodes import per_node_options, refusal, set_nodes
-from common.rundir import keep_config, next_repetition, write_provenance
-from common.tiers import ROOT, TIERS, ScaleError, read_scale, write_config
-from common.traced import Traced
-from tierbench.base.errors import RunError
-from tierbench.outputs import OutputError, read_ior
+from common.base import TierTest, refuse
+from common.ior import needed_program, write_numbers
+from common.plan import Plan
+from common.results import Results
+from common.script import TIERCTL, Script
+from common.site import Site
+from common.tiers import ROOT, TIERS, ScaleError, read_scale
+from tierbench.outputs import read_ior
 from tierbench.runs.case import Case
 
 SIGNATURE = 1_638_301_383  # -G: the time stamp in the data, the same for writing and verifying
 TRANSFER = "1m"
-ARTEFACTS = ("summary.json", "verify.json", "stats.json", "plan.json", "tiers.yaml")
+ROOM = 8  # times the bytes written that a twin's places must have room for
 
 
 def _published(tiers: str, test: str, mode: str) -> tuple[float | None, str | None]:
@@ -52,172 +42,104 @@ def _published(tiers: str, test: str, mode: str) -> tuple[float | None, str | No
     return None, None
 
 
-def _refuse(message: str) -> NoReturn:
-    """End ReFrame with status 2: an exception would only skip the test, and a run of no tests passes."""
-    print(f"reframe_tests: {message}", file=sys.stderr)
-    sys.exit(2)
-
-
-class TierWrite(rfm.RunOnlyRegressionTest, Traced):
+class TierWrite(TierTest):
     """One write of all ranks on one tier configuration."""
 
     tiers = parameter(TIERS, type=str, loggable=True)
+    #: How buffered bytes are treated; the PFS alone is bypass.
     mode = parameter(["persistent-async", "scratch"], type=str, loggable=True)
-    policy = variable(str, value="max-bandwidth", loggable=True)
-    sync = parameter(["each-write"], type=str, loggable=True)  # -Y, or with the webinar's second row only -e
+    #: -Y, or with the webinar's second row only -e.
+    sync = parameter(["each-write"], type=str, loggable=True)
+    #: A file of configs/scales.
     scale = variable(str, value="local", loggable=True)
-    metrics = variable(dict, value={}, loggable=True)
 
-    valid_systems = ["*"]
-    valid_prog_environs = ["*"]
     time_limit = "10m"
 
-    @run_after("init")
-    def choose(self) -> None:
-        """Read the scale; a case that means nothing is skipped, bad input is refused before anything runs."""
+    def check_input(self) -> None:
+        """The scale; a case that means nothing is skipped."""
         try:
             self.sizes = read_scale(self.scale)
         except ScaleError as e:
-            _refuse(str(e))
-        if self.tiers not in TIERS:
-            _refuse(f"tiers={self.tiers!r}; allowed: {', '.join(TIERS)}")
-        self.skip_if(
-            (self.tiers == "pfs") != (self.mode == "bypass"), "the PFS alone is bypass, tiers are not"
-        )
-        self.sync_each_write = self.sync == "each-write"
-        self.test_name = "webinar-write-Y" if self.sync_each_write else "webinar-write"
+            refuse(str(e))
+        means_something = (self.tiers == "pfs") == (self.mode == "bypass") or self.tiers not in TIERS
+        self.skip_if(not means_something, "the PFS alone is bypass, tiers are not")
+        self.test_name = "webinar-write-Y" if self.sync == "each-write" else "webinar-write"
         self.num_tasks = self.sizes["ranks"]
         self.tags = {"webinar"}
 
-    @run_before("run")
-    def prepare(self) -> None:
-        """The configuration at this scale, and the command line."""
-        extras = self.current_partition.extras
-        self.modelled = extras.get("tiers", "modelled") == "modelled"
-        places = None if self.modelled else {k: v for k, v in extras.items() if k not in ("tiers", "root")}
+    def make_plan(self, site: Site) -> Plan:
+        """Ranks and bytes of the scale."""
         self.total_bytes = self.sizes["ranks"] * self.sizes["block_bytes"]
-        stage = Path(self.stagedir)
-        nodes = 1 if self.modelled else max(1, self.num_tasks // (self.num_tasks_per_node or self.num_tasks))
-        wanted = memory_place(extras.get("root"), 8 * self.total_bytes) if self.modelled else None
-        root = Path(wanted, f"tierbench-{os.getpid()}-{self.hashcode}") if wanted else stage / "work"
-        write_config(
-            self.tiers,
-            self.total_bytes // nodes,
-            self.policy,
-            places,
-            stage / "tiers.yaml",
-            volatile=wanted is not None,
+        ranks = self.num_tasks
+        nodes = 1 if site.modelled else max(1, ranks // (self.num_tasks_per_node or ranks))
+        return Plan(
+            name=self.test_name,
+            tiers=self.tiers,
+            policy=self.policy,
+            mode=self.mode,
+            ranks=ranks,
+            nodes=nodes,
+            ranks_per_node=self.num_tasks_per_node,
+            config_bytes=self.total_bytes // nodes,
+            place_bytes=ROOM * self.total_bytes,
         )
-        refused = refusal(extras, nodes, traced=self.trace)
-        if refused:
-            raise rfm.core.exceptions.PipelineError(refused)
-        if nodes > 1:
-            set_nodes(stage / "tiers.yaml", close_to_open=False)
-        if self.current_partition.scheduler.registered_name.startswith(("slurm", "squeue")):
-            self.job.options += [f"--nodes={nodes}"]
-        self.env_vars["TB_ROOT"] = str(root)
-        pfs = root / "pfs" if places is None else Path(places["pfs"])
-        tierctl = ROOT / "build" / "bin" / "tierctl"
-        self.driver_path = find_driver()
-        for tool in (tierctl, Path(self.driver_path)):
-            if not tool.exists():
-                remedy = "make build" if tool.is_relative_to(ROOT) else "IOR set to a program, or unset"
-                raise rfm.core.exceptions.PipelineError(f"{tool}: is missing; needs {remedy}")
-        for place in ("pfs", "nvme", "bb"):
-            (root / place).mkdir(parents=True, exist_ok=True)
-        file, block = pfs / "ior.out", self.sizes["block"]
-        self.executable = self.driver_path
-        self.executable_opts = ["-w", "-o", str(file), "-t", TRANSFER, "-b", str(block), "-F", "-e"]
-        self.executable_opts += ["-Y"] if self.sync_each_write else []
-        self.executable_opts += [
-            "-k",
-            "-G",
-            str(SIGNATURE),
-            "-O",
-            "summaryFormat=JSON",
-            "-O",
-            "summaryFile=summary.json",
-        ]
-        self.job.launcher.modifier = str(tierctl)
-        self.job.launcher.modifier_options = [
-            "run",
-            "-c",
-            "tiers.yaml",
-            "--mode",
-            self.mode,
-            "--stats",
-            "stats.json",
-            *self.trace_options(),
-            *per_node_options(extras, nodes),
-            "--",
-        ]
-        self.prerun_cmds = [f"{tierctl} plan --json --mode {self.mode} tiers.yaml > plan.json"]
-        self.postrun_cmds = []
-        if self.mode != "scratch":
-            self.job.num_tasks = self.num_tasks  # ReFrame sets it after this hook
-            launch = " ".join(self.job.launcher.command(self.job))
-            verify = f"-r -R -F -k -t {TRANSFER} -b {block} -G {SIGNATURE} -o {file}"
-            summary = "-O summaryFormat=JSON -O summaryFile=verify.json"
-            self.postrun_cmds += [f"{launch} {self.driver_path} {verify} {summary}"]
-        # Removed after the job and not by it: trapped errors end its script early, data must go even so.
-        self.leftovers = [root] if places is None else [file.with_name(f"{file.name}.*")]
 
-    def _case_name(self) -> str:
+    def find_programs(self) -> None:
+        """The driver and tierctl."""
+        dry_run = self.is_dry_run()
+        self.driver = needed_program("ior", otherwise="ior" if dry_run else None)
+        if not (TIERCTL.exists() or dry_run):
+            raise PipelineError(f"{TIERCTL}: is missing; needs `make build`")
+
+    def write_script(self, script: Script) -> None:
+        """The write through the tiers, and the check of its bytes on the PFS, without them."""
+        pfs, block = self.places.pfs, self.sizes["block"]
+        file, size = f"{pfs}/ior.out", f"-t {TRANSFER} -b {block}"
+        self.executable = self.driver
+        self.executable_opts = ["-w", "-o", file, *size.split(), "-F", "-e"]
+        self.executable_opts += ["-Y"] if self.sync == "each-write" else []
+        self.executable_opts += ["-k", "-G", str(SIGNATURE), *_summary("summary.json")]
+        self.prerun_cmds = [f"mkdir -p {pfs}", *script.plan_lines()]
+        verify = f"-r -R -F -k {size} -G {SIGNATURE} -o {file}".split()
+        script.directly()
+        check = script.line(self.driver, [*verify, *_summary("verify.json")])
+        self.postrun_cmds = [] if self.mode == "scratch" else [check]
+        script.through_tierctl("stats.json", self.trace_options())
+
+    def case_names(self) -> dict[str, str]:
+        """One of the bandwidth."""
         parts = [self.test_name, self.tiers, self.mode]
-        return "_".join(parts if self.tiers == "pfs" else [*parts, self.policy])
+        return {"bandwidth": "_".join(parts if self.tiers == "pfs" else [*parts, self.policy])}
 
-    @run_before("sanity")
-    def keep(self) -> None:
-        """Artefacts and numbers, on failure too."""
-        stage = Path(self.stagedir)
-        for left in self.leftovers:
-            for path in left.parent.glob(left.name):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        repetition, folder = next_repetition(self._case_name())
-        for name in ARTEFACTS:
-            if (stage / name).exists():
-                shutil.copy(stage / name, folder / name)
-        self.keep_traces(stage, folder)
-        shutil.copy(stage / str(self.stdout), folder / "stdout.txt")
-        shutil.copy(stage / str(self.stderr), folder / "stderr.txt")
-        keep_config(f"{self.tiers}-{self.policy}", stage / "tiers.yaml")
-        try:
-            case = self._record(stage, repetition)
-            case.write(folder)
-        except (OSError, ValueError, KeyError, OutputError, RunError) as e:
-            self.metrics = {"error": f"{type(e).__name__}: {e}"}
-            return
-        self.metrics = case.as_json()
-        write_provenance(self.current_system.name, self.sizes, case.driver)
+    @property
+    def config_name(self) -> str:
+        """By the configuration: all rows are of one test."""
+        return f"{self.tiers}-{self.policy}"
 
-    def _record(self, stage: Path, repetition: int) -> Case:
-        plan = json.loads((stage / "plan.json").read_text())
-        stats = json.loads((stage / "stats.json").read_text())
+    @property
+    def scale_record(self) -> dict[str, Any]:
+        """All that the scale says."""
+        return self.sizes
+
+    def make_cases(self, results: Results) -> dict[str, Case]:
+        """From IOR's own summary."""
         published, source = _published(self.tiers, self.test_name, self.mode)
-        buffered = self.mode not in ("bypass", "scratch")
-        return Case(
+        case = Case(
+            **results.common("bandwidth"),
+            **write_numbers(results.stage / "summary.json"),
             test=self.test_name,
             system="ares",
-            site=self.current_system.name,
-            tiers=self.tiers,
-            mode=self.mode,
-            fsync=plan["fsync"],
-            policy="none" if self.tiers == "pfs" else self.policy,
-            repetition=repetition,
             metric="bandwidth",
             unit="MiB/s",
             direction="higher",
-            **write_numbers(stage / "summary.json"),
-            drain_s=stats["drain_s"] if buffered else None,
-            verified=self._verified(stage),
-            modelled=self.modelled,
-            command=" ".join([Path(self.driver_path).name, *self.executable_opts]),
-            ranks=self.num_tasks,
+            verified=self._verified(results.stage),
+            command=" ".join([Path(self.driver).name, *self.executable_opts]),
             bytes=self.total_bytes,
             published=published,
             published_source=source,
             requirement=published,
         )
+        return {"bandwidth": case}
 
     def _verified(self, stage: Path) -> bool | None:
         if self.mode == "scratch":
@@ -226,32 +148,23 @@ class TierWrite(rfm.RunOnlyRegressionTest, Traced):
         reads = report.select("read")
         return len(reads) == 1 and report.data_errors == 0 and not report.file_is_short
 
-    @sanity_function
-    def all_there(self) -> bool:
-        """Every metric was printed, the job ended well, the bytes are on the PFS."""
-        return sn.all(
-            [
-                sn.assert_not_in("error", self.metrics, f"numbers are missing: {self.metrics.get('error')}"),
-                sn.assert_gt(self.metrics.get("value") or 0, 0, "no bandwidth was printed"),
-                sn.assert_eq(self.job.exitcode, 0, "the job ended with {0}"),
-                sn.assert_in(self.metrics.get("verified"), (True, None), "the PFS holds other bytes"),
-            ]
-        )
-
-    @performance_function("MiB/s")
-    def bandwidth(self) -> float:
-        """Bytes of all ranks from first open to last close."""
-        return self.metrics["value"]
+    def summary(self) -> dict[str, Any]:
+        """The record."""
+        return self.cases["bandwidth"].as_json()
 
     @performance_function("s")
     def open(self) -> float:
         """Seconds from the first open to the last."""
-        return self.metrics["open_s"]
+        return float(self.metrics["open_s"])
 
     @performance_function("s")
     def drain(self) -> float:
         """Seconds from the program's end until all is on the PFS; 0 where nothing drains."""
-        return self.metrics["drain_s"] or 0.0
+        return float(self.metrics["drain_s"] or 0)
+
+
+def _summary(name: str) -> list[str]:
+    return ["-O", "summaryFormat=JSON", "-O", f"summaryFile={name}"]
 
 
 @rfm.simple_test

@@ -5,26 +5,33 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
+
+from reframe.core.exceptions import PipelineError
 
 from tierbench.outputs import read_ior
 
 from .tiers import ROOT
 
 
-def find_program(name: str, *, build: bool = True) -> str | None:
-    """Path of ior, mdtest or metadata: its variable (IOR ...), PATH, or build/bin/tb-NAME."""
-    given = os.environ.get(name.upper()) or shutil.which(name)
-    ours = ROOT / "build" / "bin" / f"tb-{name}"
-    found = given or (str(ours) if build else None)
+def find_program(name: str, *, build: bool = True, ours: bool = False) -> str | None:
+    """Path of ior, mdtest or metadata: its variable (IOR ...), PATH, else build/bin/tb-NAME (`ours`)."""
+    given = None if ours else os.environ.get(name.upper()) or shutil.which(name)
+    found = given or (str(ROOT / "build" / "bin" / f"tb-{name}") if build else None)
     return found if found and os.access(found, os.X_OK) else None
 
 
-def find_driver() -> str:
-    """Path of the driver: IOR from the environment, `ior` on PATH, or build/bin/tb-ior."""
-    return os.environ.get("IOR") or shutil.which("ior") or str(ROOT / "build" / "bin" / "tb-ior")
+def needed_program(name: str, *, build: bool = True, ours: bool = False, otherwise: str | None = None) -> str:
+    """The same; where there is none, `otherwise`, or `PipelineError` says what is needed."""
+    found = find_program(name, build=build, ours=ours) or otherwise
+    if not found:
+        there = os.environ.get(name.upper(), f"nothing in {name.upper()}")
+        needed = f"needs {name.upper()} set to a program, {name} on PATH, or `make build`"
+        raise PipelineError(f"no {name}: {needed}; there is {there}")
+    return found
 
 
-def write_numbers(summary: Path) -> dict[str, float | str | None]:
+def write_numbers(summary: Path) -> dict[str, Any]:
     """Bandwidth (MiB/s) and seconds of the one write in an IOR JSON summary, and the driver's own name."""
     report = read_ior(summary)
     writes = [r for r in report.results if r.access == "write"]

@@ -40,7 +40,9 @@ class LaunchOutput:
 def outputs_of(text: str) -> dict[str, LaunchOutput]:
     """The launches of a job by name, from the marks between them."""
     found: dict[str, LaunchOutput] = {}
-    name, lines, before = "", [], []
+    name = ""
+    lines: list[str] = []
+    before: list[str] = []
     for line in text.splitlines():
         mark = _MARK.match(line)
         if mark and mark[2] == "begins":

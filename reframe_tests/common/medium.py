@@ -53,9 +53,29 @@ def too_slow(recipe: Recipe, media: dict[str, float], shares: dict[str, float], 
     return None
 
 
+def in_a_second(place: Path, nodes: int, record: Path) -> dict[str, float]:
+    """What the medium does on all nodes in a second: files (`metadata`), MiB written and read."""
+    sizes = {"metadata": 0, "write": 2 * MIB, "read": 2 * MIB}
+    return {
+        access: nodes * max(1, size // MIB) * remembered(place, access, size, record, scattered=False)
+        for access, size in sizes.items()
+    }
+
+
+def too_slow_for(media: dict[str, float], expected: dict[str, float], factor: int) -> str | None:
+    """The same of rates that the twin is to show, by metric."""
+    for metric, right in expected.items():
+        times = media[metric] / right
+        if times < LEAST_HEADROOM:
+            needed = math.ceil(factor * LEAST_HEADROOM / times)
+            does = f"the medium does {media[metric]:.4g}, less than twice the twin's {right:.4g}"
+            return f"{metric}: {does} (K = {factor}); needs -S twin_factor={needed}"
+    return None
+
+
 def remembered(place: Path, access: str, transfer: int, record: Path, *, scattered: bool) -> float:
     """Transfers a second of that size, or files a second (`metadata`)."""
-    known = json.loads(record.read_text()) if record.exists() else {}
+    known: dict[str, float] = json.loads(record.read_text()) if record.exists() else {}
     there = next(p for p in (place, *place.parents) if p.exists())
     name = f"{access} {transfer}{' scattered' if scattered else ''}, device {there.stat().st_dev}"
     if name not in known:

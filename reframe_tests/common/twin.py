@@ -27,7 +27,8 @@ def device(name: str) -> dict[str, Any]:
     file = DEVICES / f"{name}.yaml"
     if not file.is_file():
         raise ScaleError(f"device {name!r}: {file} is missing")
-    return yaml.safe_load(file.read_text())
+    found: dict[str, Any] = yaml.safe_load(file.read_text())
+    return found
 
 
 def slowed(model: dict[str, Any], factor: int) -> dict[str, Any]:
@@ -44,10 +45,10 @@ def slowed(model: dict[str, Any], factor: int) -> dict[str, Any]:
     return made
 
 
-def write_devices(recipe: Recipe, factor: int, folder: Path) -> dict[str, str]:
-    """Write the devices of a recipe's hierarchy, slowed; returns their files by place (`pfs`, tier names)."""
+def write_devices(pfs: str, factor: int, folder: Path) -> dict[str, str]:
+    """Write the PFS and the tiers in front of it, slowed; returns the files by place (`pfs`, tiers)."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = {"pfs": recipe.twin.device, **TIER_DEVICES}
+    names = {"pfs": pfs, **TIER_DEVICES}
     files = {}
     for place, name in names.items():
         file = folder / f"{place}.yaml"
@@ -61,9 +62,9 @@ def read_limit(recipe: Recipe, launch_transfer: int) -> float | None:
     model = device(recipe.twin.device)
     if "read_bandwidth" not in model:
         return None
-    rate = float(_VALUE.fullmatch(str(model["read_bandwidth"]))[1]) * (1 << 20)
-    latency = model.get("read_latency", "0us")
-    match = _VALUE.fullmatch(str(latency))
-    assert match
-    seconds = float(match[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0, "ns": 1e-9}[match[2]]
+    bandwidth = _VALUE.fullmatch(str(model["read_bandwidth"]))
+    latency = _VALUE.fullmatch(str(model.get("read_latency", "0us")))
+    assert bandwidth and latency
+    rate = float(bandwidth[1]) * (1 << 20)
+    seconds = float(latency[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0, "ns": 1e-9}[latency[2]]
     return launch_transfer / (seconds / float(model.get("channels", 1)) + launch_transfer / rate)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -23,7 +24,7 @@ def dry_run(site: str, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def stage_of(tmp_path: Path, *options: str) -> tuple[str, dict]:
+def stage_of(tmp_path: Path, *options: str) -> tuple[str, dict[str, Any]]:
     """Job script and configuration of the one case that the options choose, at two nodes."""
     done = dry_run("slurm-local", "--prefix", str(tmp_path), *options)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def log(tmp_path: Path, made: Made) -> Path:
     return file
 
 
-def of_ranks(*ends: int, **more: str) -> Made:
+def of_ranks(*ends: int, **more: Any) -> Made:
     made = Made(nprocs=len(ends), **more)
     made.counters("POSIX", "/etc/other", 0, MAX_BYTE_READ=99 * MIB, BYTES_READ=99 * MIB, READS=99)
     for rank, end in enumerate(ends):

@@ -73,7 +73,7 @@ def site(tmp_path: Path, extras: str) -> Path:
 def test_what_cannot_run_is_refused(
     tmp_path: Path, options: tuple[str, ...], env: dict[str, str], message: str
 ) -> None:
-    done = run(tmp_path, *options, **env)
+    done = run(tmp_path, *options, site=LOCAL, **env)
     assert done.returncode == 1
     assert re.search(message, done.stdout), done.stdout
     assert not list(tmp_path.rglob("rfm_job.sh"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,10 +108,10 @@ def seconds_of(text: str) -> float:
     return float(text[:-2]) * units[text[-2:]]
 
 
-def rate(model: dict, access: str, transfer: int) -> float:
+def rate(model: dict[str, Any], access: str, transfer: int) -> float:
     """Bytes a second of a device, in transfers of that size."""
-    latency = seconds_of(model.get(f"{access}_latency", "0us")) / model["channels"]
-    bandwidth = float(model[f"{access}_bandwidth"].removesuffix("MiB/s")) * 2**20
+    latency: float = seconds_of(model.get(f"{access}_latency", "0us")) / model["channels"]
+    bandwidth: float = float(model[f"{access}_bandwidth"].removesuffix("MiB/s")) * 2**20
     return transfer / (latency + transfer / bandwidth)
 
 

@@ -1,0 +1,169 @@
+"""The launches of a published recipe in one job: datasets, what is measured, a launch that keeps the bytes.
+
+Each stands between two marks, so that outputs can be told apart and no published line is redirected. Where
+the program removed its files, the writes are launched once more, not measured, for the check of the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tierbench.recipes.published import Recipe
+
+from .driver_flags import respelled
+from .launch_numbers import LaunchOutput, content_of, measured
+from .scale import MIB, Sizes, value_of, with_value
+from .script import Script
+from .tiers import ROOT
+
+SIGNATURE = "1638301383"  # -G of the launch that is only checked
+PRINTED_TENTH = MIB // 20  # drivers print the bytes moved in tenths of a MiB
+TraceOptions = Callable[..., list[str]]
+
+
+def writers(recipe: Recipe) -> list[int]:
+    """The launches that write: without -w and -r IOR does both."""
+    return [i for i, x in enumerate(recipe.launches) if "-w" in x.arguments or "-r" not in x.arguments]
+
+
+@dataclass
+class Launches:
+    """What is launched here, and how the bytes it leaves are checked; `file` is what -o names."""
+
+    recipe: Recipe
+    sizes: Sizes
+    script: Script
+    program: str
+    file: str | None
+    memory_hog: str
+    trace_options: TraceOptions
+    arguments: list[tuple[str, ...]] = field(default_factory=list)
+    unspelled: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.home = self.script.plan.to_the_letter
+        self.arguments = [self._arguments(number) for number in range(len(self.recipe.launches))]
+        self.kept = "-k" in self.recipe.launches[-1].arguments
+        self.checked_file, self.checked = self.file, self.arguments[writers(self.recipe)[0]]
+        self.checks_once_more = not (self.kept or self.home or not value_of(self.checked, "-o"))
+        if self.checks_once_more:
+            self.checked_file = f"{self.file}.check"
+            flags = [a for a in self.checked if a not in ("-r", "-w", "-k")]
+            flags[flags.index("-o") + 1] = self.checked_file
+            self.checked = (*flags, "-w", "-k", "-G", SIGNATURE)
+
+    def _arguments(self, number: int) -> tuple[str, ...]:
+        """The arguments of a launch here: the sizes of the scale, the site's file, a hog where asked for."""
+        arguments = self.sizes.arguments[number]
+        if self.recipe.launches[number].program_name != "ior":
+            return arguments
+        if not self.home:
+            arguments = with_value(arguments, "-o", str(self.file))
+            arguments, self.unspelled = respelled(self.program, arguments)
+        return (*arguments, "-M", self.memory_hog) if self.memory_hog else arguments
+
+    # --- the job ---------------------------------------------------------------------------------------
+
+    @property
+    def main(self) -> int:
+        """The first launch that is measured: ReFrame's executable."""
+        return next(i for i, launch in enumerate(self.recipe.launches) if launch.measures)
+
+    def set_launcher(self, pfs: Path | None) -> None:
+        """What the published line gives its launcher beyond counts; the directory of a program without -o."""
+        launcher, launch = self.script.job.launcher, self.recipe.launches[0]
+        if hasattr(launcher, "sets_per_node"):
+            launcher.sets_per_node = self.recipe.sets_per_node
+        if self.home:
+            generated = launcher.command(self.script.job)
+            launcher.options = list(launch.launcher[len(generated) :])
+        elif not value_of(launch.arguments, "-o"):
+            launcher.options = [f"--chdir={pfs}"] if self.script.site.srun else ["--wdir", str(pfs)]
+
+    def hints(self, stage: Path) -> dict[str, str]:
+        """Variables that hand MPI-IO its hints, for ROMIO anywhere and for Cray's."""
+        hints, file = self.recipe.hints, stage / "romio-hints"
+        if not hints:
+            return {}
+        file.write_text("".join(f"{name} {value}\n" for name, value in hints.items()))
+        cray = "*:" + ":".join(f"{name}={value}" for name, value in hints.items())
+        # OpenMPI's own MPI-IO knows none of them.
+        return {"ROMIO_HINTS": str(file), "OMPI_MCA_io": "romio321", "MPICH_MPIIO_HINTS": cray}
+
+    def lines(self) -> tuple[list[str], list[str]]:
+        """The lines before the main launch, with its first mark, and after; the launcher is left for it."""
+        before: list[str] = []
+        after: list[str] = []
+        for number, launch in enumerate(self.recipe.launches):
+            lines, arguments = (before if number <= self.main else after), self.arguments[number]
+            if "-r" in arguments and "-w" not in arguments:
+                lines.append(self._dataset_check(arguments))
+            lines.append(f"echo 'tierbench: launch {number + 1} begins'")
+            if number != self.main:
+                lines.append(self._line(arguments, f"stats-{number + 1}.json" if launch.measures else None))
+                lines.append(f"echo 'tierbench: launch {number + 1} ends'")
+            else:
+                after.append(f"echo 'tierbench: launch {number + 1} ends'")
+        if self.checks_once_more:
+            line = self._line(self.checked, "stats-check.json")
+            after += ["echo 'tierbench: launch check begins'", line, "echo 'tierbench: launch check ends'"]
+        self._line(self.arguments[self.main], f"stats-{self.main + 1}.json")
+        return before, after
+
+    def _line(self, arguments: tuple[str, ...], stats: str | None) -> str:
+        """One launch; through `tierctl run` where `stats` names its counters."""
+        if stats and self.script.plan.managed:
+            # Of the programs only ours says how far each rank came before a deadline.
+            one_node = self.script.plan.nodes == 1
+            needed = "-D" in arguments and Path(self.program).name != "tb-ior" and one_node
+            name = stats.removesuffix(".json").replace("stats", "trace")
+            self.script.through_tierctl(stats, self.trace_options(name, needed=needed))
+        else:
+            self.script.directly()
+        return self.script.line(self.program, arguments)
+
+    def _dataset_check(self, arguments: tuple[str, ...]) -> str:
+        script = ROOT / "reframe_tests" / "common" / "dataset.py"
+        layout = "separate" if "-F" in arguments else "shared"
+        extent = "stonewalled" if value_of(arguments, "-D") and "-z" not in arguments else "complete"
+        return " ".join(["python3", str(script), f'"{self.file}"', str(self.sizes.ranks),
+                         str(self.sizes.bytes_per_rank), layout, extent])  # fmt: skip
+
+    def conditions(self, pfs: Path | None) -> tuple[list[str], list[str]]:
+        """Commands before and after all launches: at home the published ones, elsewhere the run's folder."""
+        if not self.home:
+            return [f"mkdir -p {pfs}"], []
+        nodes = str(self.sizes.nodes)
+        before, after = (
+            [line.replace("{nodes}", nodes) for line in lines]
+            for lines in (self.recipe.before, self.recipe.after)
+        )
+        published = self.recipe.launches[0].program
+        if self.program != published:  # conditions may name the program as published
+            before.insert(0, f"ln -sf {self.program} {Path(published).name}")
+        return before, after
+
+    # --- what came out ---------------------------------------------------------------------------------
+
+    def launch_of(self, access: str) -> int:
+        """The launch that measures it."""
+        return next(i for i, x in enumerate(self.recipe.launches) if access in x.measures)
+
+    def measured(self, access: str, outputs: dict[str, LaunchOutput], stage: Path) -> dict[str, Any]:
+        """Value, times, driver, and what shows that the rate was sustained."""
+        number, metric = self.launch_of(access), self.recipe.number(access).metric
+        arguments, log = self.arguments[number], stage / f"trace-{number + 1}.darshan"
+        return measured(outputs[str(number + 1)], access, metric, arguments, self.sizes.ranks, log)
+
+    def verified(self, outputs: dict[str, LaunchOutput]) -> bool | None:
+        """The bytes on the PFS; None where they are not this machine's to look at."""
+        if self.home or not value_of(self.checked, "-o"):
+            return None if self.home else True  # the metadata program reads its value back itself
+        found = content_of(Path(str(self.checked_file)), self.sizes.ranks, self.checked)
+        if value_of(self.checked, "-D") is None:
+            return found.wrong == 0 and found.right == self.sizes.total_bytes
+        name = str(writers(self.recipe)[-1] + 1) if self.kept else "check"
+        return found.wrong == 0 and abs(found.right - outputs[name].moved_bytes()) <= PRINTED_TENTH

@@ -1,0 +1,63 @@
+"""The base of tests that are a recipe at a scale: on the site's own tiers, or on the recipe's twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reframe.core.builtins import variable
+
+from tierbench.recipes.published import Recipe
+from tierbench.recipes.rules import RuleRecipe
+
+from .base import TierTest, refuse
+from .plan import Plan
+from .rules_scale import RuleSizes
+from .scale import Scale, Sizes, acceptance_scale
+from .site import Site
+from .tiers import ScaleError
+
+
+class RecipeTest(TierTest):
+    """A subclass has a parameter `recipe`."""
+
+    #: A file of configs/scales; `site`: the site's.
+    scale = variable(str, value="site", loggable=True)
+    #: K instead of the recipe's; 0: the recipe's.
+    twin_factor = variable(int, value=0, loggable=True)
+
+    def refuse_unknown_scale(self) -> None:
+        """A scale that there is none of, or that is wrong."""
+        try:
+            if self.scale != "site":
+                acceptance_scale(self.scale)
+        except ScaleError as e:
+            refuse(str(e))
+
+    def scale_at(self, site: Site) -> Scale:
+        """The scale that was asked for, else the site's."""
+        return acceptance_scale(self.scale if self.scale != "site" else site.scale)
+
+    def factor_at(self, site: Site, recipe: Recipe | RuleRecipe) -> int:
+        """K: 1 where nothing is modelled."""
+        return (self.twin_factor or recipe.twin.factor) if site.modelled else 1
+
+    def recipe_plan(
+        self, recipe: Recipe | RuleRecipe, site: Site, scale: Scale, sizes: Sizes | RuleSizes, **more: Any
+    ) -> Plan:
+        """The plan of a recipe of these sizes; `more`: what is a kind of recipe's own."""
+        return Plan(
+            name=recipe.name,
+            tiers=self.tiers,
+            policy=self.policy,
+            mode="bypass" if self.tiers == "pfs" else "persistent-async",
+            ranks=sizes.ranks,
+            nodes=sizes.nodes,
+            ranks_per_node=min(sizes.ranks_per_node, sizes.ranks),
+            scale=scale.name,
+            factor=self.factor_at(site, recipe),
+            dropped=sizes.dropped,
+            managed=site.modelled or self.tiers != "pfs",
+            judged=site.modelled and site.measures,
+            device=recipe.twin.device if site.modelled else None,
+            **more,
+        )

@@ -1,0 +1,45 @@
+"""How launches are started in a job: by the site's launcher, through `tierctl run` where there are tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .plan import Plan
+from .site import Site
+from .tiers import ROOT
+
+TIERCTL = ROOT / "build" / "bin" / "tierctl"
+
+
+@dataclass(frozen=True)
+class Script:
+    """The commands of one job."""
+
+    job: Any
+    site: Site
+    plan: Plan
+
+    def run_options(self, stats: str, trace: Sequence[str]) -> list[str]:
+        """What stands between `tierctl` and the command that it starts."""
+        options = ["run", "-c", "tiers.yaml", "--mode", self.plan.mode, "--stats", stats, *trace]
+        return [*options, *self.site.per_node_options(self.plan.nodes), "--"]
+
+    def through_tierctl(self, stats: str, trace: Sequence[str]) -> None:
+        """From here on the job's launcher is started by `tierctl run`."""
+        self.job.launcher.modifier = str(TIERCTL)
+        self.job.launcher.modifier_options = self.run_options(stats, trace)
+
+    def directly(self) -> None:
+        """From here on the job's launcher is started by itself."""
+        self.job.launcher.modifier, self.job.launcher.modifier_options = "", []
+
+    def line(self, program: str, arguments: Sequence[str]) -> str:
+        """One launch."""
+        return " ".join([self.job.launcher.run_command(self.job), program, *arguments])
+
+    def plan_lines(self) -> list[str]:
+        """Keeps what the engine makes of the configuration, where there is one."""
+        plan = f"{TIERCTL} plan --json --mode {self.plan.mode} tiers.yaml > plan.json"
+        return [plan] if self.plan.managed else []

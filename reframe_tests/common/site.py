@@ -1,0 +1,75 @@
+"""What a site's `extras` say of one partition, in one object (`configs/sites/README.md`)."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from .capacity_checks import memory_bytes
+
+PLACES = ("pfs", "nvme", "bb")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A partition: its places, its nodes, and whether its tiers are modelled."""
+
+    name: str
+    published: bool  # the machine of a published run: command lines to the letter
+    modelled: bool  # no places of its own: tests run on their twins
+    measures: bool  # values mean something here, so that they can be judged
+    scale: str
+    root: str | None  # where a twin's places stand, if there is room
+    places: dict[str, str]  # directories of the PFS and the tiers
+    per_node: str | None  # how a command runs once on each of {nodes} nodes
+    nodes: int | None
+    cores: int
+    memory: int  # bytes of a node that could cache files
+    read_limit_mib_s: float | None  # what a node reads at most
+    slurm: bool
+    srun: bool
+
+    @classmethod
+    def of(cls, system: Any, partition: Any) -> Site:
+        """The site of a test that ReFrame has set up."""
+        extras = partition.extras
+        published = bool(extras.get("published"))
+        limit = extras.get("read_limit_mib_s")
+        cores = int(extras.get("ranks_per_node", 0)) or partition.processor.num_cores or os.cpu_count() or 1
+        return cls(
+            name=system.name,
+            published=published,
+            modelled=not published and extras.get("tiers", "modelled") == "modelled",
+            measures=bool(extras.get("measures", True)),
+            scale=extras.get("scale", "local"),
+            root=extras.get("root"),
+            places={place: extras[place] for place in PLACES if place in extras},
+            per_node=extras.get("per_node"),
+            nodes=extras.get("nodes"),
+            cores=cores,
+            memory=int(extras.get("memory_bytes", 0)) or memory_bytes(),
+            read_limit_mib_s=float(limit) if limit else None,
+            slurm=partition.scheduler.registered_name.startswith(("slurm", "squeue")),
+            srun=partition.launcher_type.registered_name.startswith("srun"),
+        )
+
+    def lacks(self, tiers: str) -> list[str]:
+        """Places that a configuration of tiers needs and the site does not name."""
+        needed = set() if self.modelled else {"pfs", *tiers.split("-")} - {"ram"}
+        return sorted(needed - self.places.keys())
+
+    def refusal(self, nodes: int, *, traced: bool) -> str | None:
+        """Why launches through `tierctl run` can't be on so many nodes here; None where they can."""
+        if nodes > 1 and not self.per_node:
+            return "several nodes: the site's extras must say how a command runs once on each (per_node)"
+        if nodes > 1 and traced:
+            return "a trace is of one node"
+        return None
+
+    def per_node_options(self, nodes: int) -> list[str]:
+        """Options of `tierctl run` for one tierd on each node; none on one node."""
+        if nodes == 1 or not self.per_node:
+            return []
+        return ["--per-node", shlex.quote(self.per_node.format(nodes=nodes))]

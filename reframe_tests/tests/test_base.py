@@ -1,0 +1,165 @@
+"""The objects that every test is built of: a site, the places of its data, its records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from common.places import Places
+from common.plan import Plan
+from common.results import Results
+from common.script import Script
+from common.site import Site
+from tierbench.base.errors import RunError
+from tierbench.runs.case import Case, read_case
+
+
+def site(scheduler: str = "local", **extras: Any) -> Site:
+    partition = SimpleNamespace(
+        extras=extras,
+        processor=SimpleNamespace(num_cores=4),
+        scheduler=SimpleNamespace(registered_name=scheduler),
+        launcher_type=SimpleNamespace(registered_name="srun" if scheduler == "slurm" else "mpirun"),
+    )
+    return Site.of(SimpleNamespace(name="here"), partition)
+
+
+def plan(**more: Any) -> Plan:
+    given: dict[str, Any] = {"name": "r", "tiers": "ram", "policy": "max-bandwidth", "ranks": 4}
+    given["mode"] = "persistent-async"
+    return Plan(**given | {"config_bytes": 64 << 20, "place_bytes": 1} | more)
+
+
+def case(**more: Any) -> Case:
+    given: dict[str, Any] = {
+        "test": "t", "system": "s", "metric": "bandwidth", "unit": "MiB/s", "direction": "higher",
+        "value": 2.5, "open_s": None, "write_s": None, "close_s": None, "total_s": None, "verified": True,
+        "driver": "d", "command": "c", "bytes": 1, "published": None, "published_source": None,
+        "requirement": None,
+    }  # fmt: skip
+    return Case(**given | more)
+
+
+# --- a site ------------------------------------------------------------------------------------------------
+
+
+def test_a_site_that_says_nothing_is_modelled() -> None:
+    found = site()
+    assert found.modelled and found.measures and not found.published
+    assert (found.scale, found.cores, found.places) == ("local", 4, {})
+    assert found.memory > 0 and found.lacks("bb-nvme-ram") == []
+
+
+def test_a_published_site_is_not_modelled() -> None:
+    assert not site(published=True).modelled
+    assert not site(tiers="real").modelled
+
+
+def test_places_that_a_site_does_not_name() -> None:
+    found = site(tiers="real", pfs="/pfs", nvme="/nvme", colour="blue")
+    assert found.places == {"pfs": "/pfs", "nvme": "/nvme"}
+    assert found.lacks("nvme-ram") == [] and found.lacks("bb-nvme-ram") == ["bb"]
+
+
+def test_several_nodes_need_a_launch_on_each() -> None:
+    assert site().refusal(1, traced=True) is None
+    assert "per_node" in str(site().refusal(2, traced=False))
+    both = site("slurm", per_node="srun -N {nodes}")
+    assert both.slurm and both.srun and both.refusal(2, traced=False) is None
+    assert both.refusal(2, traced=True) == "a trace is of one node"
+    assert both.per_node_options(1) == [] and both.per_node_options(2) == ["--per-node", "'srun -N 2'"]
+
+
+# --- places ------------------------------------------------------------------------------------------------
+
+
+def test_a_twin_stands_in_memory_where_there_is_room(tmp_path: Path) -> None:
+    memory = site(root=str(tmp_path))
+    small, large = plan(place_bytes=1), plan(place_bytes=1 << 60)
+    found = Places.choose(memory, small, tmp_path / "stage", "abc")
+    assert found.volatile and found.root and found.root.parent == tmp_path
+    assert found.root.name.endswith("-abc")
+    assert Places.choose(memory, large, tmp_path / "stage", "abc").root == tmp_path / "stage" / "work"
+
+
+def test_a_run_removes_its_own_folder_and_nothing_else(tmp_path: Path) -> None:
+    real = site(tiers="real", pfs=str(tmp_path), nvme=str(tmp_path / "nvme"))
+    found = Places.choose(real, plan(), tmp_path / "stage", "abc")
+    assert found.pfs == tmp_path / "tierbench-abc" and found.root is None
+    (tmp_path / "mine").touch()
+    found.pfs.mkdir()
+    found.remove()
+    assert [p.name for p in tmp_path.iterdir()] == ["mine"]
+    letter = Places.choose(real, plan(to_the_letter=True), tmp_path / "stage", "abc")
+    letter.remove()
+    assert letter.pfs is None and (tmp_path / "mine").exists()
+
+
+def test_a_configuration_of_several_nodes(tmp_path: Path) -> None:
+    twin = site(root=str(tmp_path))
+    several = plan(nodes=2, close_to_open=True, max_files=2048, device="summit-nvme", factor=4)
+    Places.choose(twin, several, tmp_path, "abc").write_config(twin, several, tmp_path)
+    found = yaml.safe_load((tmp_path / "tiers.yaml").read_text())
+    assert (found["nodes"], found["flush"]["policy"], found["max_files"]) == ("several", "on-close", 2048)
+    assert found["allow_volatile"] is True
+    assert yaml.safe_load(Path(found["pfs"]["model"]).read_text())["name"].endswith("-by-4")
+
+
+def test_launches_with_and_without_tierctl() -> None:
+    launcher = SimpleNamespace(modifier="", modifier_options=[])
+    launcher.run_command = lambda _: " ".join(
+        [launcher.modifier, *launcher.modifier_options, "mpirun"]
+    ).strip()
+    script = Script(SimpleNamespace(launcher=launcher), site(), plan())
+    script.through_tierctl("stats.json", ["--trace", "t.darshan"])
+    line = script.line("ior", ["-w"])
+    assert line.endswith("run -c tiers.yaml --mode persistent-async --stats stats.json --trace t.darshan --"
+                         " mpirun ior -w")  # fmt: skip
+    script.directly()
+    assert script.line("ior", ["-w"]) == "mpirun ior -w"
+    assert Script(None, site(), plan(managed=False)).plan_lines() == []
+
+
+# --- records -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Results:
+    monkeypatch.setenv("TIERBENCH_RUN_DIR", str(tmp_path / "run"))
+    stage = tmp_path / "stage"
+    stage.mkdir()
+    (stage / "stats.json").write_text('{"drain_s": 1.5}')
+    (stage / "plan.json").write_text('{"fsync": "tier"}')
+    (stage / "out").write_text("said")
+    return Results.begin(stage, site(), plan(), {"write": "r-write_ram"})
+
+
+def test_what_records_have_in_common(results: Results) -> None:
+    found = results.common("write")
+    assert (found["drain_s"], found["fsync"], found["repetition"]) == (1.5, "tier", 1)
+    assert found["scale"] is None and found["nodes"] is None
+    scratch = plan(mode="scratch", tiers="pfs")
+    again = Results.begin(results.stage, results.site, scratch, {"write": "r-write_ram"})
+    told = again.common("write")
+    assert (told["drain_s"], told["policy"], told["repetition"]) == (None, "none", 2)
+
+
+def test_artefacts_and_record_are_kept(results: Results) -> None:
+    made = case(**results.common("write"))
+    results.keep({"stdout.txt": results.stage / "out"}, "r-ram", {"name": "local"}, {"write": made})
+    folder = results.folder("write")
+    assert {p.name for p in folder.iterdir()} == {"case.json", "stats.json", "plan.json", "stdout.txt"}
+    assert read_case(folder / "case.json") == made
+    assert json.loads((folder.parents[2] / "provenance.json").read_text())["scale"] == {"name": "local"}
+
+
+def test_a_record_that_does_not_fit_is_no_record(results: Results) -> None:
+    bad = case(**results.common("write") | {"fsync": "maybe"})
+    with pytest.raises(RunError, match=r"fsync: 'maybe'; allowed: pfs, tier, none"):
+        results.keep({}, "r-ram", {"name": "local"}, {"write": bad})
+    assert not (results.folder("write") / "case.json").exists()
