@@ -230,7 +230,7 @@ def test_rules_state_no_number(capsys: pytest.CaptureFixture[str]) -> None:
     ("-n {files}", "-n {file}", "{file}; allowed: {dir}, {files}, {ppn}, {seconds}, {status}"),
     ("mdtest -F", "dd -F", "runs none of ior, mdtest, find"),
     ("title:", "titel:", "unknown key 'titel'; allowed: name, title"),
-    ("mdtest-shared-node", "mdtest-shared-process", "stands there twice"),
+    ("mdtest-shared-node", "mdtest-shared-process", "is there twice"),
     ("recipes:", "recipes: [", "cannot be read"),
 ])  # fmt: skip
 def test_bad_rules_are_refused(tmp_path: Path, before: str, after: str, words: str) -> None:

@@ -1,6 +1,6 @@
 """Reads tier benchmark results, judges them and writes reports.
 
-The rooms stand in `ROOMS`. A room imports those before it and never those after it.
+The rooms are listed in `ROOMS`. A room imports those before it and never those after it.
 """
 
 ROOMS = (

@@ -1,7 +1,8 @@
 """The launches of a published recipe in one job: datasets, what is measured, a launch that keeps the bytes.
 
-Each stands between two marks, so that outputs can be told apart and no published line is redirected. Where
-the program removed its files, the writes are launched once more, not measured, for the check of the bytes.
+A mark is printed before and after each, so that outputs can be told apart and no published line is
+redirected. Where the program removed its files, the writes are launched once more, not measured, for the
+check of the bytes.
 """
 
 from __future__ import annotations

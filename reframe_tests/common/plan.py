@@ -18,7 +18,7 @@ class Plan:
     ranks: int
     nodes: int = 1
     ranks_per_node: int | None = None
-    scale: str | None = None  # None: the comparison, whose rows are no recipe's
+    scale: str | None = None  # None: of the comparison, which is no recipe
     factor: int = 1  # K, by which the twin is slower than what it models
     dropped: tuple[str, ...] = ()  # what the scale leaves out of the rules, in words
     to_the_letter: bool = False  # the published lines name their own place

@@ -22,7 +22,7 @@ class Script:
     plan: Plan
 
     def run_options(self, stats: str, trace: Sequence[str]) -> list[str]:
-        """What stands between `tierctl` and the command that it starts."""
+        """The words between `tierctl` and the command that it starts."""
         options = ["run", "-c", "tiers.yaml", "--mode", self.plan.mode, "--stats", stats, *trace]
         return [*options, *self.site.per_node_options(self.plan.nodes), "--"]
 

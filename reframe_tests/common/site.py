@@ -21,7 +21,7 @@ class Site:
     modelled: bool  # no places of its own: tests run on their twins
     measures: bool  # values mean something here, so that they can be judged
     scale: str
-    root: str | None  # where a twin's places stand, if there is room
+    root: str | None  # where a twin's places are made, if there is room
     places: dict[str, str]  # directories of the PFS and the tiers
     per_node: str | None  # how a command runs once on each of {nodes} nodes
     nodes: int | None

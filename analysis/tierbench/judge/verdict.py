@@ -119,7 +119,7 @@ class Row:
         """Why the verdict is what it is."""
         told = list(dict.fromkeys(c.reason for c in self.checks if c.verdict == self.verdict))
         if self.verdict == PASS and not {c.name for c in self.checks} & NUMERIC:
-            told.append("its number is held against none")
+            told.append("no requirement or prediction applies to it")
         return "; ".join(told) if told else "no requirement is stated and no model predicts it"
 
     @property

@@ -193,7 +193,7 @@ def refuse_twice(names: Sequence[str], place: Path) -> None:
     """A recipe has one name, and a name one recipe."""
     for name in names:
         if names.count(name) > 1:
-            raise RecipeError(f"{place}: recipe {name!r} stands there twice; allowed: one of a name")
+            raise RecipeError(f"{place}: recipe {name!r} is there twice; allowed: once")
 
 
 def _read_file(file: Path, results: Path) -> list[Recipe]:

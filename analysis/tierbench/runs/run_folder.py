@@ -54,7 +54,7 @@ class Failure:
 class Run:
     """A run folder; `plans` are by case folder, `stats` by that and launch, where the case left them.
 
-    The launch is what stands behind the dash in `stats-1.json`, empty for `stats.json`.
+    The launch is what follows the dash in `stats-1.json`; it is empty for `stats.json`.
     """
 
     path: Path
@@ -147,7 +147,7 @@ def _case(folder: Path, root: Path) -> dict[str, Any]:
 
 
 def _check_against_summary(folder: Path, case: Case) -> None:
-    """The value stands in the driver's own output; a number from nowhere is refused."""
+    """The value is in the driver's own output; a number from nowhere is refused."""
     summary = folder / "summary.json"
     if case.scale is not None:
         _check_against_text(folder, case.value)
