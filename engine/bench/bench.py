@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 MIB = 1 << 20
 SHM = "/dev/shm"  # noqa: S108 - the yardstick is this very file system
@@ -347,7 +348,9 @@ def open_close(managed: bool, on_disk: bool = False) -> Callable[[Bench], Pairs]
     return measure
 
 
-def fill_once(bench: Bench, config: Path, pfs: Path, *options: str, case: str = "fill") -> tuple[float, dict]:
+def fill_once(
+    bench: Bench, config: Path, pfs: Path, *options: str, case: str = "fill"
+) -> tuple[float, dict[str, Any]]:
     """Run a case on a fresh instance: its seconds, and the instance's statistics after the drain."""
     stats = bench.root / "stats.json"
     with serving(bench.tiered(config, case, pfs, *options, stats=stats)) as server:
@@ -357,11 +360,11 @@ def fill_once(bench: Bench, config: Path, pfs: Path, *options: str, case: str = 
     return seconds, json.loads(stats.read_text())
 
 
-def drain_rate(stats: dict) -> float:
+def drain_rate(stats: dict[str, Any]) -> float:
     """Bytes per second."""
     if not stats["drained_bytes"] or not stats["drain_s"]:
         raise CannotMeasureError("nothing was drained")
-    return stats["drained_bytes"] / stats["drain_s"]
+    return float(stats["drained_bytes"] / stats["drain_s"])
 
 
 def drain_modelled(bench: Bench) -> Pairs:
@@ -384,7 +387,7 @@ def drain_real(bench: Bench) -> Pairs:
     return pairs
 
 
-def hierarchy(bench: Bench, policy: str, mib: int) -> list[tuple[float, dict]]:
+def hierarchy(bench: Bench, policy: str, mib: int) -> list[tuple[float, dict[str, Any]]]:
     """Write `mib` each with three writers on three modelled tiers, of which the top one holds 64 MiB.
 
     Returns seconds and statistics of each repetition.
@@ -486,7 +489,8 @@ def layers(bench: Bench) -> list[dict[str, object]]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode != 0:
         raise CannotMeasureError(f"{' '.join(command)}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
+    found: list[dict[str, object]] = json.loads(done.stdout)
+    return found
 
 
 def print_layers(steps: list[dict[str, object]]) -> None:

@@ -65,7 +65,8 @@ class Runner:
         config = root / "config.yaml"
         config.write_text(CONFIG.format(pfs=root / "pfs", model=f", model: {model}" if model else ""))
         self.pfs = root / "pfs"
-        command = [build / "bin/tierctl", "run", "-c", config, "--", build / "bin/tb-rate", self.pfs]
+        words = [build / "bin/tierctl", "run", "-c", config, "--", build / "bin/tb-rate", self.pfs]
+        command = [str(word) for word in words]
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null, text=True)  # noqa: S603
         assert self.process.stdout is not None
@@ -97,7 +98,8 @@ def read_device(build: Path, root: Path, device: Path) -> dict[str, float]:
     config = root / "plan.yaml"
     config.write_text(CONFIG.format(pfs=root / "pfs", model=f", model: {device}"))
     plan = subprocess.run([build / "bin/tierctl", "plan", config, "--json"], capture_output=True, check=True)  # noqa: S603
-    return json.loads(plan.stdout)["pfs"]["model"]
+    found: dict[str, float] = json.loads(plan.stdout)["pfs"]["model"]
+    return found
 
 
 def configured(device: dict[str, float], kind: str, size: int, processes: int) -> float:

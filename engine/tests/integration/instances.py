@@ -15,7 +15,7 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 F_OFD_SETLK = 37
 BIN = Path(os.environ["TB_BIN_DIR"])
@@ -73,13 +73,16 @@ class Program:
         # In a session of its own: the kernel hangs up a group that loses its last parent while one of the group is stopped.
         self.process = subprocess.Popen([*before, *start], env=under, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True, start_new_session=True)
-        self.first = self.process.stdout.readline().strip()
+        assert self.process.stdin
+        assert self.process.stdout
+        self.input, self.output = self.process.stdin, self.process.stdout
+        self.first = self.output.readline().strip()
 
     def ask(self, line: str) -> str:
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        readable, _, _ = select.select([self.process.stdout], [], [], 30)
-        return self.process.stdout.readline().strip() if readable else "no answer in 30 s"
+        self.input.write(line + "\n")
+        self.input.flush()
+        readable, _, _ = select.select([self.output], [], [], 30)
+        return self.output.readline().strip() if readable else "no answer in 30 s"
 
     def end(self) -> tuple[int, str]:
         """Its exit status, and what it said on stderr."""
@@ -94,7 +97,7 @@ class Program:
 class Instances(unittest.TestCase):
     """A test with a folder, a configuration and a name for an instance."""
 
-    tiers = ("ram", "nvme")
+    tiers: tuple[str, ...] = ("ram", "nvme")
     fsync = "tier"
     more = ""
 
@@ -160,10 +163,11 @@ class Instances(unittest.TestCase):
         self.assertEqual(program.ask(f"write {at} {text}"), str(len(text)))
         self.assertEqual(program.ask("fsync"), "synced")
 
-    def status(self) -> dict:
+    def status(self) -> dict[str, Any]:
         done = self.ctl("status", "-i", self.name, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
 
     def kill_daemon(self) -> None:
         pids = self.daemons()

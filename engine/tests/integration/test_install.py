@@ -8,6 +8,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from typing import Any
 
 SOURCE, BUILD = Path(os.environ["TB_SOURCE_DIR"]), Path(os.environ["TB_BUILD_DIR"])
 CONFIG = """version: 1
@@ -20,15 +21,20 @@ tiers:
 """
 
 
-def output(*command, **more):
+def output(*command: str | Path, **more: Any) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, **more)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-    return done.stdout
+    said: str = done.stdout
+    return said
 
 
 class Install(unittest.TestCase):
+    root: Path
+    tree: Path
+    config: Path
+
     @classmethod
-    def setUpClass(cls):
+    def setUpClass(cls) -> None:
         cls.root = Path(tempfile.mkdtemp(prefix="tierbench-install-"))
         cls.addClassCleanup(shutil.rmtree, cls.root, ignore_errors=True)
         destination = cls.root / "dest"
@@ -38,14 +44,14 @@ class Install(unittest.TestCase):
         cls.config = cls.root / "c.yaml"
         cls.config.write_text(CONFIG.format(root=cls.root))
 
-    def test_the_tree_is_complete(self):
+    def test_the_tree_is_complete(self) -> None:
         for path in ("bin/tierd", "bin/tierctl", "lib/libtierbench.so", "lib/libtierbench_preload.so", "lib/libtierbench_trace.so",
                      "lib/pkgconfig/tierbench.pc", "share/doc/tierbench/README.md", "share/tierbench/tiers/ram.yaml",
                      "share/tierbench/devices/ddr4.yaml", *(f"include/tierbench/{h}.h" for h in ("engine", "io", "trace"))):
             self.assertTrue((self.tree / path).exists(), path)
         self.assertEqual([p.name for p in (self.root / "dest").iterdir()], ["opt"])
 
-    def test_exports_are_the_headers(self):
+    def test_exports_are_the_headers(self) -> None:
         lines = output("nm", "-D", "--defined-only", self.tree / "lib/libtierbench.so").splitlines()
         exported = {line.split()[-1] for line in lines}
         declared = set()
@@ -55,14 +61,14 @@ class Install(unittest.TestCase):
             declared |= set(re.findall(r"^extern [^;(]*\b(tb_\w+);", text, flags=re.MULTILINE))
         self.assertEqual(exported, {"TIERBENCH_1"} | {f"{name}@@TIERBENCH_1" for name in declared})
 
-    def test_headers_stand_alone(self):
+    def test_headers_stand_alone(self) -> None:
         for header in ("engine", "io", "trace"):
             source = self.root / f"{header}.c"
             source.write_text(f"#include <tierbench/{header}.h>\nint main(void) {{ return 0; }}\n")
             output("cc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{self.tree}/include",
                    "-fsyntax-only", source)
 
-    def test_the_example_runs(self):
+    def test_the_example_runs(self) -> None:
         flags = output("pkg-config", "--cflags", "--libs", "tierbench",
                        env=os.environ | {"PKG_CONFIG_PATH": str(self.tree / "lib/pkgconfig")}).split()
         example, name = self.root / "hello", f"install-{os.getpid()}"
@@ -78,7 +84,7 @@ class Install(unittest.TestCase):
         self.assertIn('read back "hello, tiers" from tier ram', said)
         self.assertEqual((self.root / "pfs" / "f").read_text(), "hello, tiers")
 
-    def test_run_finds_the_adapter(self):
+    def test_run_finds_the_adapter(self) -> None:
         stats, file = self.root / "s.json", self.root / "pfs" / "g"
         write = "import sys; open(sys.argv[1], 'wb', 0).write(bytes(12288))"
         output(self.tree / "bin/tierctl", "run", "-c", self.config, "--stats", stats, "--", sys.executable, "-c", write, file)

@@ -14,14 +14,14 @@ from instances import BIN, PRELOAD, Instances, can_unshare, hold_lease, in_own_s
 
 
 class Start(Instances):
-    def lose_all_but_the_tier(self):
+    def lose_all_but_the_tier(self) -> None:
         self.start()
         self.write_synced(self.program(), "promised")
         self.programs[-1].kill()
         self.kill_daemon()
         self.lose_region()
 
-    def test_of_a_name_with_an_unrecovered_journal(self):
+    def test_of_a_name_with_an_unrecovered_journal(self) -> None:
         self.lose_all_but_the_tier()
         before = {p.name: p.stat().st_size for p in self.directory().iterdir()}
         again = self.ctl("start", "-c", self.config, "-i", self.name)
@@ -35,7 +35,7 @@ class Start(Instances):
         self.check(self.ctl("stop", "-i", self.name), 0)
         self.nothing_is_left()
 
-    def test_its_advice_names_the_mode(self):
+    def test_its_advice_names_the_mode(self) -> None:
         self.start("--mode", "persistent-async")
         self.kill_daemon()
         self.lose_region()
@@ -45,7 +45,7 @@ class Start(Instances):
         self.check(self.ctl("recover", "-c", self.config, "--mode", "persistent-async"), 0, "1 instance recovered")
         self.nothing_is_left()
 
-    def test_over_what_was_never_ready_or_is_void(self):
+    def test_over_what_was_never_ready_or_is_void(self) -> None:
         for state in ("making", "void  "):
             with self.subTest(state=state):
                 self.lose_all_but_the_tier()
@@ -57,7 +57,7 @@ class Start(Instances):
                 self.check(self.ctl("stop", "-i", self.name), 0)
                 self.nothing_is_left()
 
-    def test_of_a_directory_that_is_in_the_way(self):
+    def test_of_a_directory_that_is_in_the_way(self) -> None:
         self.directory("bb").mkdir()
         (self.directory("bb") / "kept").write_text("kept")
         self.tiers = ("ram", "nvme", "bb")
@@ -69,7 +69,7 @@ class Start(Instances):
 
 
 class Recover(Instances):
-    def test_leaves_alone_what_programs_use(self):
+    def test_leaves_alone_what_programs_use(self) -> None:
         self.start()
         program = self.program()
         self.write_synced(program, "before")
@@ -83,7 +83,7 @@ class Recover(Instances):
         self.assertEqual(self.read(), "before after")
         self.nothing_is_left()
 
-    def test_with_nothing_dirty_it_is_no_failure(self):
+    def test_with_nothing_dirty_it_is_no_failure(self) -> None:
         self.start()
         program = self.program()
         self.kill_daemon()
@@ -93,7 +93,7 @@ class Recover(Instances):
         self.nothing_is_left()
 
     @unittest.skipUnless(can_unshare("-m"), "no mount namespaces here")
-    def test_from_another_mount_namespace(self):
+    def test_from_another_mount_namespace(self) -> None:
         self.start()
         program = self.program()
         self.write_synced(program, "before")
@@ -110,7 +110,7 @@ class Recover(Instances):
         self.assertEqual(self.read(), "before after all")
         self.nothing_is_left()
 
-    def test_is_alone(self):
+    def test_is_alone(self) -> None:
         self.start()
         self.write_synced(self.program(), "promised")
         self.programs[-1].kill()
@@ -122,7 +122,7 @@ class Recover(Instances):
         self.check(self.ctl("recover", "-c", self.config), 0, "1 instance recovered")
         self.assertEqual(self.read(), "promised")
 
-    def test_a_program_waits_for_it(self):
+    def test_a_program_waits_for_it(self) -> None:
         self.start()
         self.write_synced(self.program(), "promised")
         self.programs[-1].kill()
@@ -133,7 +133,7 @@ class Recover(Instances):
         self.assertEqual(self.program().ask("read 99"), "b'promised'")
         self.assertGreater(time.monotonic() - began, 0.45)
 
-    def test_without_a_lease_nobody_knows(self):
+    def test_without_a_lease_nobody_knows(self) -> None:
         self.start()
         self.write_synced(self.program(), "promised")
         self.programs[-1].kill()
@@ -148,7 +148,7 @@ class Recover(Instances):
         self.nothing_is_left()
 
     @unittest.skipUnless(os.getuid() == 0, "needs root to make another user's files")
-    def test_never_replays_what_another_user_planted(self):
+    def test_never_replays_what_another_user_planted(self) -> None:
         self.start()
         self.write_synced(self.program(), "planted")
         self.programs[-1].kill()
@@ -312,7 +312,7 @@ class StopOfMemory(Stop):
 class PidNamespace(Instances):
     """Process numbers and the owners of locks mean nothing in another one: refused before the first byte."""
 
-    def test_a_program_in_another_one_ends(self):
+    def test_a_program_in_another_one_ends(self) -> None:
         self.start()
         self.write_synced(self.program(), "buffered")
         done = self.run_under("cat", self.file, before=("unshare", "-p", "-f"))
@@ -324,7 +324,7 @@ class PidNamespace(Instances):
         self.check(self.ctl("recover", "-c", self.config, before=("unshare", "-p", "-f")), 0, "0 instances recovered")
         self.assertEqual(self.programs[0].ask("read 99"), "b'buffered'")
 
-    def test_all_of_it_in_one_works(self):
+    def test_all_of_it_in_one_works(self) -> None:
         script = (f"{BIN}/tierctl start -c {self.config} -i {self.name} && LD_PRELOAD={PRELOAD} TIERBENCH_INSTANCE={self.name} "
                   f"sh -c 'echo inside > {self.file}' && {BIN}/tierctl stop -i {self.name}")
         done = subprocess.run(["unshare", "-p", "-f", "--mount-proc", "sh", "-c", script], capture_output=True, text=True, timeout=60)
@@ -332,7 +332,7 @@ class PidNamespace(Instances):
         self.assertEqual(self.read(), "inside\n")
         self.nothing_is_left()
 
-    def test_recovery_from_another_one(self):
+    def test_recovery_from_another_one(self) -> None:
         self.start()
         self.write_synced(self.program(), "promised")
         self.programs[0].ask("write 8  and kept")
@@ -342,7 +342,7 @@ class PidNamespace(Instances):
         self.assertEqual(self.read(), "promised and kept")
         self.nothing_is_left()
 
-    def test_a_child_in_another_one(self):
+    def test_a_child_in_another_one(self) -> None:
         for what, status, says in (("writes", 5, ""), ("opens", 2, "PID namespace"), ("executes", 2, "PID namespace")):
             with self.subTest(child=what):
                 self.start()
@@ -361,7 +361,7 @@ class Squatter(Instances):
     fsync = "none"
     more = "mode: scratch\n"
 
-    def test_is_stepped_around(self):
+    def test_is_stepped_around(self) -> None:
         for taken in (self.shm(), Path(f"{self.shm()}.shadow")):
             with self.subTest(taken=taken.name):
                 taken.write_text("mine")
@@ -379,7 +379,7 @@ class Squatter(Instances):
                 taken.unlink()
                 self.nothing_is_left()
 
-    def test_after_the_other_name_is_gone(self):
+    def test_after_the_other_name_is_gone(self) -> None:
         self.shm().write_text("mine")
         os.chown(self.shm(), 65534, 65534)
         self.start()
@@ -391,7 +391,7 @@ class Squatter(Instances):
 
 
 class Runs(Instances):
-    def test_names_of_runs_differ(self):
+    def test_names_of_runs_differ(self) -> None:
         names = set()
         for _ in range(3):
             done = self.ctl("run", "-c", self.config, "--", "sh", "-c", "echo $TIERBENCH_INSTANCE $PPID")
@@ -409,7 +409,7 @@ class MemoryOnly(Instances):
     tiers = ("ram",)
     fsync = "pfs"
 
-    def test_is_left_alone_while_programs_use_it(self):
+    def test_is_left_alone_while_programs_use_it(self) -> None:
         self.start()
         program = self.program()
         self.assertEqual(program.ask("write 0 before"), "6")
@@ -421,7 +421,7 @@ class MemoryOnly(Instances):
         self.assertEqual(self.read(), "before after")
         self.nothing_is_left()
 
-    def test_one_half_made_gives_way(self):
+    def test_one_half_made_gives_way(self) -> None:
         self.shm().touch(mode=0o600)
         self.start()
         self.check(self.ctl("stop", "-i", self.name), 0)
@@ -439,7 +439,7 @@ class Deferred(Instances):
     more = "namespace: deferred\n"
 
     @unittest.skipUnless(can_unshare("-m"), "no mount namespaces here")
-    def test_keep_waiting_while_somebody_uses_them(self):
+    def test_keep_waiting_while_somebody_uses_them(self) -> None:
         self.start()
         program = self.program()
         self.assertEqual(program.ask("write 0 waits"), "5")

@@ -49,7 +49,7 @@ def end(right):
     if rank == first:
         right = os.wait()[1] == 0 and right
     os._exit(0 if right else 8)
-def piece(rank, turn, size):
+def piece(rank: int, turn: int, size: int) -> bytes:
     return bytes([1 + rank + 16 * turn]) * size
 """
 # As IO500's hard phase: pieces of 47008 bytes in turn, so that 4 KiB blocks hold bytes of two nodes.
@@ -126,12 +126,12 @@ end(True)
 )
 
 
-def piece(rank, turn, size):
+def piece(rank: int, turn: int, size: int) -> bytes:
     return bytes([1 + rank + 16 * turn]) * size
 
 
 class Nodes(unittest.TestCase):
-    def setUp(self):
+    def setUp(self) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="tierbench-nodes-", dir="/var/tmp"))
         self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
         for place in ("pfs", "nvme", "meet"):
@@ -144,6 +144,7 @@ class Nodes(unittest.TestCase):
             )
             self.addCleanup(node.wait)
             self.addCleanup(node.kill)
+            assert node.stdout
             self.assertEqual(node.stdout.readline(), "made\n")
             node.stdout.close()
             self.node[name] = node.pid
@@ -151,7 +152,15 @@ class Nodes(unittest.TestCase):
         self.launch.write_text(LAUNCH.format(pids=" ".join(map(str, self.node.values()))))
         self.launch.chmod(0o755)
 
-    def run_ranks(self, program, flush="manual", options=(), launch=None, then="true", fault=None):
+    def run_ranks(
+        self,
+        program: str,
+        flush: str = "manual",
+        options: tuple[str | Path, ...] = (),
+        launch: Path | str | None = None,
+        then: str = "true",
+        fault: str | None = None,
+    ) -> subprocess.CompletedProcess[str]:
         config = self.root / "tiers.yaml"
         config.write_text(CONFIG.format(root=self.root, flush=flush))
         (self.root / "program.py").write_text(program)
@@ -161,12 +170,12 @@ class Nodes(unittest.TestCase):
             capture_output=True, text=True, timeout=60, env=dict(os.environ, **({"TB_FAULT": fault} if fault else {})),
         )
 
-    def left(self):
+    def left(self) -> list[Path]:
         """What stands in the nodes' own memory, and in the tier that they share."""
         shm = [p for pid in self.node.values() for p in Path(f"/proc/{pid}/root/dev/shm").iterdir()]
         return shm + list((self.root / "nvme").iterdir())
 
-    def test_bytes_of_both_nodes_in_one_block(self):
+    def test_bytes_of_both_nodes_in_one_block(self) -> None:
         stats = self.root / "stats.json"
         done = self.run_ranks(INTERLEAVED, options=("--stats", stats))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -182,14 +191,14 @@ class Nodes(unittest.TestCase):
         self.assertEqual(self.left(), [])
         self.assertFalse(Path(f"{stats}.nodes").exists())
 
-    def test_bytes_of_another_node_in_a_gap(self):
+    def test_bytes_of_another_node_in_a_gap(self) -> None:
         done = self.run_ranks(BETWEEN)
         self.assertEqual(done.returncode, 0, done.stderr)
         block = piece(0, 0, 100) + piece(2, 0, 100) + piece(0, 0, 100) + piece(3, 0, 100)
         wanted = (block + bytes(4600)) * 63 + block
         self.assertEqual((self.root / "pfs" / "shared").read_bytes(), wanted)
 
-    def test_what_was_closed_is_seen_when_opened(self):
+    def test_what_was_closed_is_seen_when_opened(self) -> None:
         for mode in ("persistent-async", "persistent-sync", "bypass"):
             with self.subTest(mode=mode):
                 done = self.run_ranks(CLOSE_TO_OPEN, flush="on-close", options=("--mode", mode))
@@ -197,13 +206,13 @@ class Nodes(unittest.TestCase):
                 for met in (self.root / "meet").iterdir():
                     met.unlink()
 
-    def test_appended_by_all(self):
+    def test_appended_by_all(self) -> None:
         done = self.run_ranks(APPENDED)
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = (self.root / "pfs" / "log").read_text().splitlines()
         self.assertEqual(sorted(lines), sorted(f"{r} {t:02d}" for r in range(4) for t in range(50)))
 
-    def test_a_node_that_cannot_start(self):
+    def test_a_node_that_cannot_start(self) -> None:
         broken = self.root / "broken"
         broken.write_text(
             f'#!/bin/sh\n[ "$3" = --foreground ] && exec nsenter --target {self.node["tb-a"]} --mount --uts -- "$@" /nowhere\n'
@@ -216,7 +225,7 @@ class Nodes(unittest.TestCase):
         self.assertEqual(self.left(), [])
         self.assertFalse((self.root / "pfs" / "shared").exists())
 
-    def test_a_node_that_cannot_drain(self):
+    def test_a_node_that_cannot_drain(self) -> None:
         (self.root / "other").write_text("somebody else's")
         done = self.run_ranks(WRITTEN, then=f"mv {self.root}/other {self.root}/pfs/gone")
         self.assertEqual(done.returncode, 3, done.stderr)
@@ -226,7 +235,7 @@ class Nodes(unittest.TestCase):
         kept = [p.name for p in Path(f"/proc/{self.node['tb-b']}/root/dev/shm").iterdir()]
         self.assertEqual(len(kept), 1, kept)
 
-    def test_recovered_on_each_node(self):
+    def test_recovered_on_each_node(self) -> None:
         done = self.run_ranks(INTERLEAVED, options=("--mode", "persistent-async"), fault=f"op=pwrite,errno=ENOSPC,count=0,path={self.root}/pfs")
         self.assertEqual(done.returncode, 3, done.stderr)
         launch, _, *words = done.stderr.split("in this allocation: ")[1].splitlines()[0].split()
@@ -236,7 +245,7 @@ class Nodes(unittest.TestCase):
         self.assertEqual((self.root / "pfs" / "shared").read_bytes(), wanted)
         self.assertEqual(self.left(), [])
 
-    def test_refused(self):
+    def test_refused(self) -> None:
         for options, message in (
             (("--keep",), "--per-node goes with neither --keep nor --trace"),
             (("--per-node", " "), "needs the words"),

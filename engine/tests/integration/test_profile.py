@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 
 TIERCTL = Path(os.environ["TB_BIN_DIR"]) / "tierctl"
@@ -24,7 +25,7 @@ PLACES = ("ram", "nvme", "pfs")
 
 
 class Profile(unittest.TestCase):
-    def setUp(self):
+    def setUp(self) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="tierbench-profile-", dir="/dev/shm"))
         self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
         for place in ("pfs", "nvme"):
@@ -32,18 +33,19 @@ class Profile(unittest.TestCase):
         self.config = self.root / "c.yaml"
         self.write_config()
 
-    def write_config(self, **models):
+    def write_config(self, **models: str) -> None:
         self.config.write_text(CONFIG.format(root=self.root, **{p: models.get(p, "") for p in PLACES}))
 
-    def run_ctl(self, *args):
+    def run_ctl(self, *args: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run([TIERCTL, *args], capture_output=True, text=True, timeout=100, cwd=self.root)
 
-    def left(self):
+    def left(self) -> list[Path]:
         return [p for place in ("pfs", "nvme") for p in (self.root / place).iterdir()]
 
-    def tables(self, text):
+    def tables(self, text: str) -> dict[str, dict[str, list[list[float]]]]:
         """Place -> direction -> MiB/s[threads][size], from what was printed."""
-        found, place, direction = {}, "", ""
+        found: dict[str, dict[str, list[list[float]]]] = {}
+        place = direction = ""
         for line in text.splitlines():
             words = line.split()
             if line and not line.startswith(" "):
@@ -54,7 +56,7 @@ class Profile(unittest.TestCase):
                 found.setdefault(place, {}).setdefault(direction, []).append([float(w) for w in words[2:9]])
         return found
 
-    def test_devices_read_back(self):
+    def test_devices_read_back(self) -> None:
         done = self.run_ctl("profile", self.config, "-o", "out", "--seconds", "1.2")
         self.assertEqual(done.returncode, 0, done.stderr)
         for place in PLACES:
@@ -86,14 +88,14 @@ class Profile(unittest.TestCase):
         for part in ("# Measured by tierctl profile on", time.strftime("%Y-"), f"{self.root}/nvme", "threads"):
             self.assertIn(part, text)
 
-    def wait_for(self, is_so):
+    def wait_for(self, is_so: Callable[[], object]) -> bool:
         end = time.monotonic() + 30
         while not is_so():
             self.assertLess(time.monotonic(), end)
             time.sleep(0.01)
         return True
 
-    def test_an_interrupt_leaves_nothing(self):
+    def test_an_interrupt_leaves_nothing(self) -> None:
         config = self.config.read_text().replace("  - {name: ram, medium: memory, capacity: 4MiB, block: 4KiB, slabs: "
                                                  "[{units: 16, share: 1.0}]}\n", "")
         self.config.write_text(config)
@@ -107,7 +109,7 @@ class Profile(unittest.TestCase):
         self.assertEqual(self.left(), [])
         self.assertEqual(list((self.root / "c.profile").iterdir()), [])
 
-    def test_bad_input_is_refused(self):
+    def test_bad_input_is_refused(self) -> None:
         good = self.config.read_text()
         for args, config, says in (
             (("--seconds", "0"), good, ("--seconds", "0", "allowed")),

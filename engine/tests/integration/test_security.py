@@ -169,7 +169,9 @@ class WaitingNames(Attacked):
         """The birth time, to the nanosecond."""
         said = subprocess.run(["stat", "-c", "%w", path], capture_output=True, text=True, check=True).stdout
         seconds = subprocess.run(["stat", "-c", "%W", path], capture_output=True, text=True, check=True).stdout
-        return int(seconds) * 10**9 + int(re.search(r"\.(\d{9})", said).group(1))
+        fraction = re.search(r"\.(\d{9})", said)
+        assert fraction
+        return int(seconds) * 10**9 + int(fraction[1])
 
 
 class Page(unittest.TestCase):

@@ -9,7 +9,10 @@ import sys
 import termios
 import time
 import unittest
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from instances import BIN, Instances, run_in_own_shm, state_of
 
@@ -45,10 +48,10 @@ class Signals(Instances):
         self.stderr = self.err.open("wb")
         self.addCleanup(self.stderr.close)
 
-    def run_program(self, *args: object, n: int = FOREVER, before: tuple[str, ...] = (), **how) -> subprocess.Popen[bytes]:
+    def run_program(self, *args: object, n: int = FOREVER, before: tuple[str, ...] = (), **how: Any) -> subprocess.Popen[bytes]:
         command = [*before, BIN / "tierctl", "run", "-c", self.config, *args, "--", sys.executable, "-c", PROGRAM, self.file, self.log, n]
-        how = {"stderr": self.stderr, "start_new_session": True} | how
-        process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, **how)
+        given: dict[str, Any] = {"stderr": self.stderr, "start_new_session": True} | how
+        process: subprocess.Popen[bytes] = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, **given)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         self.find_run(process)
@@ -59,14 +62,17 @@ class Signals(Instances):
         """Its instance is named after the process and random digits."""
         regions: list[Path] = []
         pattern = f"tierbench.{os.getuid()}.run-{process.pid}-????????"
-        self.until(lambda: regions.extend(Path("/dev/shm").glob(pattern)) or regions, "no region")
+        self.until(lambda: regions.__iadd__(Path("/dev/shm").glob(pattern)), "no region")
         self.name = regions[0].name.split(".", 2)[2]
 
-    def until(self, holds, what: str, seconds: float = 30) -> None:
+    def until(self, holds: Callable[[], object], what: str, seconds: float = 30) -> None:
         end = time.monotonic() + seconds
         while not holds():
             self.assertLess(time.monotonic(), end, f"{what}: {self.err.read_text() if self.err.exists() else ''}")
             time.sleep(0.01)
+
+    def is_told(self, line: str) -> bool:
+        return line in self.lines()
 
     def lines(self) -> list[str]:
         return self.log.read_text().splitlines() if self.log.exists() else []
@@ -96,7 +102,7 @@ class Signals(Instances):
         self.until(lambda: not self.shm().exists() and not self.daemons(), "the daemon does not end", 40)
         self.all_is_on_the_pfs()
 
-    def test_a_signal_to_the_group(self):
+    def test_a_signal_to_the_group(self) -> None:
         for sig in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             with self.subTest(sig=sig):
                 self.log.unlink(missing_ok=True)
@@ -105,15 +111,15 @@ class Signals(Instances):
                 self.assertEqual(process.wait(timeout=30), 5, self.err.read_text())
                 self.all_is_on_the_pfs()
 
-    def test_a_signal_to_tierctl_alone_is_passed_on(self):
+    def test_a_signal_to_tierctl_alone_is_passed_on(self) -> None:
         process = self.run_program()
         for sig in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP):
             process.send_signal(sig)
-            self.until(lambda sig=sig: f"signal {int(sig)}" in self.lines(), f"{sig} does not come")
+            self.until(partial(self.is_told, f"signal {int(sig)}"), f"{sig} does not come")
         self.assertEqual(process.wait(timeout=30), 5, self.err.read_text())
         self.all_is_on_the_pfs()
 
-    def test_the_terminal_goes(self):
+    def test_the_terminal_goes(self) -> None:
         ours, theirs = pty.openpty()
 
         def make_it_the_terminal() -> None:
@@ -125,14 +131,14 @@ class Signals(Instances):
         self.assertEqual(process.wait(timeout=30), 5)
         self.all_is_on_the_pfs()
 
-    def test_nohup_goes_on(self):
+    def test_nohup_goes_on(self) -> None:
         process = self.run_program(n=SHORT, before=("nohup",))
         os.killpg(process.pid, signal.SIGHUP)
         self.assertEqual(process.wait(timeout=30), 0, self.err.read_text())
         self.assertEqual(self.acknowledged(), SHORT)
         self.all_is_on_the_pfs()
 
-    def test_signals_while_draining(self):
+    def test_signals_while_draining(self) -> None:
         """They are answered, and the drain goes on."""
         device = self.root / "slow.yaml"
         device.write_text("name: slow\nsource: none\nwrite_bandwidth: 1MiB/s\nread_bandwidth: 100MiB/s\nsync_time: 3s\nchannels: 1\n")
@@ -148,18 +154,18 @@ class Signals(Instances):
         self.assertIn("the program has ended", self.err.read_text())
         self.all_is_on_the_pfs()
 
-    def test_tierctl_killed(self):
+    def test_tierctl_killed(self) -> None:
         process = self.run_program(n=SHORT)
         process.kill()
         self.until(lambda: self.acknowledged() == SHORT, "the program does not go on")
         self.owner_gone()
 
-    def test_all_but_the_daemon_killed(self):
+    def test_all_but_the_daemon_killed(self) -> None:
         process = self.run_program()
         os.killpg(process.pid, signal.SIGKILL)
         self.owner_gone()
 
-    def test_tierctl_killed_and_a_program_that_has_not_attached_yet(self):
+    def test_tierctl_killed_and_a_program_that_has_not_attached_yet(self) -> None:
         command = f"sleep 3; exec {sys.executable} -c '{PROGRAM}' {self.file} {self.log} 50"
         process = subprocess.Popen([BIN / "tierctl", "run", "-c", self.config, "--", "sh", "-c", command], start_new_session=True,
                                    stderr=self.stderr)
@@ -171,7 +177,7 @@ class Signals(Instances):
         self.until(lambda: self.acknowledged() == 50, "the program does not come")
         self.owner_gone()
 
-    def test_owner_gone_and_a_pfs_that_fails_for_a_while(self):
+    def test_owner_gone_and_a_pfs_that_fails_for_a_while(self) -> None:
         os.environ["TB_FAULT"] = f"op=pwrite,errno=EIO,count=2,path={self.root}/pfs"
         self.addCleanup(os.environ.pop, "TB_FAULT")
         process = self.run_program()
@@ -179,7 +185,7 @@ class Signals(Instances):
         self.owner_gone()
 
     @unittest.skipUnless("TB_OWN_SHM" in os.environ, "no mount namespaces here, and gc would clear what others left")
-    def test_gc(self):
+    def test_gc(self) -> None:
         """What is left when the daemon was killed too; a living instance is left alone."""
         process = self.run_program()
         os.kill(self.daemons()[0], signal.SIGKILL)
@@ -195,7 +201,7 @@ class Signals(Instances):
         self.check(self.ctl("stop", "-i", self.name), 0)
         self.all_is_on_the_pfs()
 
-    def test_keep(self):
+    def test_keep(self) -> None:
         process = self.run_program("--keep", n=50)
         self.assertEqual(process.wait(timeout=30), 0, self.err.read_text())
         time.sleep(2)
@@ -203,7 +209,7 @@ class Signals(Instances):
         self.check(self.ctl("stop", "-i", self.name), 0)
         self.all_is_on_the_pfs()
 
-    def test_the_daemon_is_out_of_reach(self):
+    def test_the_daemon_is_out_of_reach(self) -> None:
         """Of signals to the group, and of the terminal; and a SIGHUP of its own makes it drain."""
         process = self.run_program()
         daemon = self.daemons()[0]

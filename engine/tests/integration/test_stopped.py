@@ -23,8 +23,8 @@ class Stopped(Instances):
         fault = f"op=fsync,signal={int(signal.SIGSTOP)},path={self.root}/pfs"
         self.writer = self.program(env={"TB_FAULT": fault})
         self.assertEqual(self.writer.ask("write 0 stopped"), "7")
-        self.writer.process.stdin.write("fsync\n")
-        self.writer.process.stdin.flush()
+        self.writer.input.write("fsync\n")
+        self.writer.input.flush()
         self.pid = self.writer.process.pid
         self.addCleanup(self.go_on)
         until = time.monotonic() + 20
@@ -42,7 +42,7 @@ class Stopped(Instances):
         time.sleep(4)
         return process
 
-    def test_it_is_named_and_the_drain_goes_on_with_it(self):
+    def test_it_is_named_and_the_drain_goes_on_with_it(self) -> None:
         drain = self.begin_drain()
         self.assertIsNone(drain.poll())
         self.assertEqual((self.root / "pfs" / "other").read_text(), "other")
@@ -56,14 +56,14 @@ class Stopped(Instances):
         self.assertEqual(self.read(), "stopped")
         self.assertEqual(self.status()["waits"], [])
 
-    def test_its_death_ends_the_wait(self):
+    def test_its_death_ends_the_wait(self) -> None:
         drain = self.begin_drain()
         os.kill(self.pid, signal.SIGKILL)
         _, said = drain.communicate(timeout=40)
         self.assertEqual(drain.returncode, 0, said)
         self.assertEqual(self.read(), "stopped")
 
-    def test_the_drain_gives_up(self):
+    def test_the_drain_gives_up(self) -> None:
         drain = self.begin_drain()
         _, said = drain.communicate(timeout=90)
         self.assertEqual(drain.returncode, 3, said)
@@ -71,7 +71,7 @@ class Stopped(Instances):
         self.assertIn("try again with: tierctl drain", said)
         self.assertEqual((self.root / "pfs" / "other").read_text(), "other")
         os.kill(self.pid, signal.SIGCONT)
-        self.assertEqual(self.writer.process.stdout.readline().strip(), "synced")
+        self.assertEqual(self.writer.output.readline().strip(), "synced")
         self.assertEqual(self.writer.ask("write 0 S"), "1")
         self.check(self.ctl("drain", "-i", self.name), 0)
         self.assertEqual(self.read(), "Stopped")

@@ -13,6 +13,7 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from typing import Any
 
 BIN = Path(os.environ["TB_BIN_DIR"])
 PRELOAD = BIN.parent / "lib" / "libtierbench_preload.so"
@@ -38,7 +39,7 @@ serial = 0
 
 
 class Tierctl(unittest.TestCase):
-    def setUp(self):
+    def setUp(self) -> None:
         global serial
         serial += 1
         self.name = f"ctl-{os.getpid()}-{serial}"
@@ -51,41 +52,41 @@ class Tierctl(unittest.TestCase):
         self.file = self.root / "pfs" / "f"
         self.addCleanup(self.end)
 
-    def end(self):
+    def end(self) -> None:
         for shm in Path("/dev/shm").glob(f"tierbench.{os.getuid()}.{self.name}*"):
             self.ctl("stop", "-i", shm.name.split(".", 2)[2], "--force")
 
-    def ctl(self, *args, fault=None):
+    def ctl(self, *args: str | Path, fault: str | None = None) -> subprocess.CompletedProcess[str]:
         env = dict(os.environ)
         if fault:
             env["TB_FAULT"] = fault
         return subprocess.run([BIN / "tierctl", *args], env=env, capture_output=True, text=True, timeout=60)
 
-    def start(self, name=None):
+    def start(self, name: str | None = None) -> None:
         done = self.ctl("start", "-c", self.config, "-i", name or self.name)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def status(self):
+    def status(self) -> Any:
         done = self.ctl("status", "-i", self.name, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
-    def shm(self):
+    def shm(self) -> Path:
         return Path(f"/dev/shm/tierbench.{os.getuid()}.{self.name}")
 
-    def write(self):
+    def write(self) -> None:
         env = os.environ | {"LD_PRELOAD": str(PRELOAD), "TIERBENCH_INSTANCE": self.name}
         subprocess.run([sys.executable, "-c", WRITE, self.file], env=env, check=True)
         self.assertNotEqual(self.file.read_bytes() if self.file.exists() else b"", BYTES, "it was not buffered")
 
-    def kill_daemon(self):
+    def kill_daemon(self) -> None:
         os.kill(self.status()["daemon_pid"], signal.SIGKILL)
         end = time.monotonic() + 10
         while self.status()["daemon_alive"] and time.monotonic() < end:
             time.sleep(0.01)
         self.assertFalse(self.status()["daemon_alive"])
 
-    def test_bad_input_leaves_nothing(self):
+    def test_bad_input_leaves_nothing(self) -> None:
         good = self.config.read_text()
         for old, new, says in (
             ("max_files: 256", "max_filez: 256", ("max_filez", "allowed")),
@@ -113,7 +114,7 @@ class Tierctl(unittest.TestCase):
                             continue
                         self.assertFalse(b"tierd\0" in line and str(self.config).encode() in line)
 
-    def test_start_status_stop(self):
+    def test_start_status_stop(self) -> None:
         self.start()
         state = self.status()
         self.assertEqual((state["instance"], state["daemon_alive"]), (self.name, True))
@@ -136,15 +137,16 @@ class Tierctl(unittest.TestCase):
         self.assertEqual(list((self.root / "nvme").iterdir()), [])
         self.assertNotEqual(self.ctl("status", "-i", self.name).returncode, 0)
 
-    def watch(self, *args, **more):
+    def watch(self, *args: str | Path, **more: Any) -> subprocess.Popen[Any]:
         command = [BIN / "tierctl", "status", "-i", self.name, "--watch=0.05", *args]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, **more)
+        process: subprocess.Popen[Any] = subprocess.Popen(command, stderr=subprocess.PIPE, **more)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        self.addCleanup(process.stderr.close)
+        if process.stderr:
+            self.addCleanup(process.stderr.close)
         return process
 
-    def until(self, fd, pattern, seconds=20):
+    def until(self, fd: int, pattern: str, seconds: float = 20) -> str:
         """Everything read until the pattern appears."""
         text, end = "", time.monotonic() + seconds
         while not re.search(pattern, text, re.DOTALL):
@@ -153,19 +155,19 @@ class Tierctl(unittest.TestCase):
             text += os.read(fd, 65536).decode()
         return text
 
-    def test_daemon_keeps_no_descriptor_of_its_starter(self):
+    def test_daemon_keeps_no_descriptor_of_its_starter(self) -> None:
         """Else a lock that a script holds while it starts an instance would be the daemon's as long as it lives."""
         with (self.root / "lock").open("w") as lock:
             given = os.dup(lock.fileno())
             command = [BIN / "tierctl", "start", "-c", self.config, "-i", self.name]
-            subprocess.run(command, pass_fds=[given], check=True, timeout=60, capture_output=True)
+            subprocess.run([str(word) for word in command], pass_fds=[given], check=True, timeout=60, capture_output=True)
             os.close(given)
             mine = Path(f"/proc/{self.status()['daemon_pid']}/fd")
             kept = [str(fd.readlink()) for fd in mine.iterdir()]
             self.assertTrue(kept)
             self.assertNotIn(str(self.root / "lock"), kept)
 
-    def test_watch_redraws_a_terminal(self):
+    def test_watch_redraws_a_terminal(self) -> None:
         self.start()
         ours, theirs = pty.openpty()
         self.addCleanup(os.close, ours)
@@ -184,9 +186,10 @@ class Tierctl(unittest.TestCase):
         self.assertEqual(process.wait(timeout=10), 0)
         self.assertEqual(self.status()["clients"], 0)
 
-    def test_watch_writes_lines_and_ends_with_the_instance(self):
+    def test_watch_writes_lines_and_ends_with_the_instance(self) -> None:
         self.start()
         process = self.watch(stdout=subprocess.PIPE)
+        assert process.stdout
         self.addCleanup(process.stdout.close)
         text = self.until(process.stdout.fileno(), r"\n.*\n.*\n")
         self.assertNotIn("\033", text)
@@ -198,9 +201,10 @@ class Tierctl(unittest.TestCase):
             self.assertRegex(line, r"^[0-9.]+ s  clients [01]  ram: dirty 0.0 clean 0.0 free [0-9.]+ MiB, in 0.0 out 0.0 flush 0.0 MiB/s")
         self.assertEqual(process.wait(timeout=10), 0)
 
-    def test_watch_writes_json_lines(self):
+    def test_watch_writes_json_lines(self) -> None:
         self.start()
         process = self.watch("--json", stdout=subprocess.PIPE)
+        assert process.stdout
         self.addCleanup(process.stdout.close)
         text = self.until(process.stdout.fileno(), r"\n.*\n.*\n")
         process.terminate()
@@ -210,7 +214,7 @@ class Tierctl(unittest.TestCase):
             self.assertEqual(json.loads(line)["region"]["huge_pages"], self.status()["region"]["huge_pages"])
         self.assertEqual(self.ctl("status", "-i", self.name, "--watch=0").returncode, 2)
 
-    def test_run_status_is_the_commands(self):
+    def test_run_status_is_the_commands(self) -> None:
         for command, status in (("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("no-such-program-here", 127)):
             with self.subTest(command=command):
                 done = self.ctl("run", "-c", self.config, "--", "sh", "-c", command)
@@ -218,7 +222,7 @@ class Tierctl(unittest.TestCase):
         self.assertEqual(self.ctl("run", "-c", self.config, "--", "no-such-program-here").returncode, 127)
         self.assertEqual(list((self.root / "nvme").iterdir()), [])
 
-    def test_run_leaves_no_daemon_when_it_is_ended_early(self):
+    def test_run_leaves_no_daemon_when_it_is_ended_early(self) -> None:
         for delay_ms in (0, 1, 2, 3, 5, 8, 12, 20, 40):
             p = subprocess.Popen([BIN / "tierctl", "run", "-c", self.config, "--", "sleep", "30"], stderr=subprocess.DEVNULL)
             time.sleep(delay_ms / 1000)
@@ -231,7 +235,7 @@ class Tierctl(unittest.TestCase):
                     continue
                 self.assertFalse(any(w.startswith(f"run-{p.pid}-".encode()) for w in words), f"ended after {delay_ms} ms")
 
-    def test_run_refuses_static(self):
+    def test_run_refuses_static(self) -> None:
         source = self.root / "s.c"
         source.write_text("int main(void) { return 0; }\n")
         if subprocess.run(["cc", "-static", "-o", self.root / "s", source], capture_output=True).returncode:
@@ -240,7 +244,7 @@ class Tierctl(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("statically linked", done.stderr)
 
-    def test_run_stats_and_keep(self):
+    def test_run_stats_and_keep(self) -> None:
         stats = self.root / "stats.json"
         done = self.ctl("run", "-c", self.config, "--stats", stats, "--keep", "--", sys.executable, "-c", WRITE, self.file)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -259,7 +263,7 @@ class Tierctl(unittest.TestCase):
         self.assertEqual(self.ctl("stop", "-i", self.name).returncode, 0)
         self.assertFalse(self.shm().exists())
 
-    def test_drain_and_stop_without_daemon(self):
+    def test_drain_and_stop_without_daemon(self) -> None:
         self.start()
         self.write()
         self.kill_daemon()
@@ -268,7 +272,7 @@ class Tierctl(unittest.TestCase):
         self.assertEqual(self.ctl("stop", "-i", self.name).returncode, 0)
         self.assertFalse(self.shm().exists())
 
-    def test_failed_drain_keeps_all(self):
+    def test_failed_drain_keeps_all(self) -> None:
         fault = f"op=pwrite,errno=ENOSPC,count=0,path={self.root}/pfs"
         for command in ("drain", "stop"):
             with self.subTest(command=command):
@@ -289,7 +293,7 @@ class Tierctl(unittest.TestCase):
                 self.assertFalse(self.shm().exists())
                 self.file.unlink()
 
-    def test_flipped_byte_is_reported(self):
+    def test_flipped_byte_is_reported(self) -> None:
         for which, at in (("slab-*", 7), ("journal", 512 + 40)):
             with self.subTest(which=which):
                 self.start()

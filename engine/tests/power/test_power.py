@@ -50,27 +50,27 @@ BYTES = content("o1", 100)
 
 
 class Bytes(unittest.TestCase):
-    def test_what_an_fsync_covers_must_be_there(self):
+    def test_what_an_fsync_covers_must_be_there(self) -> None:
         self.assertEqual(wrong(SAVED, f=BYTES), [])
         self.assertTrue(wrong(SAVED, f=b""))
         self.assertTrue(wrong(SAVED, f=BYTES[:99] + b"?"))
         self.assertTrue(wrong(SAVED))
 
-    def test_what_no_fsync_covers_may_be_missing_but_not_foreign(self):
+    def test_what_no_fsync_covers_may_be_missing_but_not_foreign(self) -> None:
         lines = manifest("open f f", "write f 0 100", "fsync f?")
         for there in ({}, {"f": b""}, {"f": BYTES}, {"f": BYTES[:50]}):
             self.assertEqual(wrong(lines, **there), [])
         self.assertTrue(wrong(lines, f=b"x" * 100))
 
-    def test_an_empty_file_that_was_synced_is_there(self):
+    def test_an_empty_file_that_was_synced_is_there(self) -> None:
         self.assertTrue(wrong(manifest("open f f", "fsync f")))
 
-    def test_promises_are_counted(self):
+    def test_promises_are_counted(self) -> None:
         self.assertEqual(check_tree(SAVED, {"f": BYTES}).promised, 1)
 
 
 class NamesAfterTheCut(unittest.TestCase):
-    def test_a_rename_may_be_lost_until_the_folder_is_synced(self):
+    def test_a_rename_may_be_lost_until_the_folder_is_synced(self) -> None:
         lines = [*SAVED, begin("r", 10, "rename f g -"), end("r", 11)]
         self.assertEqual(wrong(lines, f=BYTES), [])
         self.assertEqual(wrong(lines, g=BYTES), [])
@@ -78,11 +78,11 @@ class NamesAfterTheCut(unittest.TestCase):
         self.assertEqual(wrong(lines, g=BYTES), [])
         self.assertTrue(wrong(lines, f=BYTES))
 
-    def test_a_sync_that_did_not_return_promises_nothing(self):
+    def test_a_sync_that_did_not_return_promises_nothing(self) -> None:
         lines = [*SAVED, begin("r", 10, "rename f g -"), end("r", 11), begin("s", 12, "foldersync")]
         self.assertEqual(wrong(lines, f=BYTES), [])
 
-    def test_an_atomic_save_shows_the_old_bytes_or_the_new(self):
+    def test_an_atomic_save_shows_the_old_bytes_or_the_new(self) -> None:
         lines = manifest("open f f", "write f 0 100", "fsync f", "open t t", "write t 0 100", "fsync t", "rename t f f")
         new = content("o4", 100)
         self.assertEqual(wrong(lines, f=BYTES, t=new), [])
@@ -90,7 +90,7 @@ class NamesAfterTheCut(unittest.TestCase):
         self.assertTrue(wrong(lines, f=b"", t=new))
         self.assertTrue(wrong(lines, f=BYTES))
 
-    def test_a_removed_file_comes_back_whole_or_not_at_all(self):
+    def test_a_removed_file_comes_back_whole_or_not_at_all(self) -> None:
         lines = [*SAVED, begin("u", 10, "unlink f"), end("u", 11)]
         self.assertEqual(wrong(lines), [])
         self.assertEqual(wrong(lines, f=BYTES), [])
@@ -98,41 +98,41 @@ class NamesAfterTheCut(unittest.TestCase):
         lines += [begin("s", 12, "foldersync"), end("s", 13)]
         self.assertTrue(wrong(lines, f=BYTES))
 
-    def test_a_name_that_was_never_given_is_foreign(self):
+    def test_a_name_that_was_never_given_is_foreign(self) -> None:
         self.assertTrue(wrong(SAVED, f=BYTES, g=b""))
 
 
 class Marks(unittest.TestCase):
     LINES = (begin("a", 0, "open f f"), end("a", 1), "P m", begin("b", 2, "write f 0 1"), end("b", 3), "Q m", begin("c", 4, "fsync f"), end("c", 5))
 
-    def test_only_what_came_before_counts_and_nothing_of_later(self):
+    def test_only_what_came_before_counts_and_nothing_of_later(self) -> None:
         lines = until_mark(list(self.LINES), "m", "m")
         self.assertEqual(lines, [begin("a", 0, "open f f"), end("a", 1), begin("b", 2, "write f 0 1")])
 
-    def test_after_an_error_nothing_counts_as_acknowledged(self):
+    def test_after_an_error_nothing_counts_as_acknowledged(self) -> None:
         lines = [*SAVED[:5], json.dumps({"op": "o9", "t": 9, "is": "error", "why": ""}), SAVED[5]]
         self.assertEqual(until_error(lines), SAVED[:5])
         self.assertEqual(until_error(SAVED), SAVED)
 
-    def test_without_a_later_mark_everything_may_have_begun(self):
+    def test_without_a_later_mark_everything_may_have_begun(self) -> None:
         self.assertEqual(until_mark(list(self.LINES), "m", "")[-1], begin("c", 4, "fsync f"))
 
 
 class Recoveries(unittest.TestCase):
     GOOD = ("recover 1 exit 0", "recover 1: 1 instance recovered", "recover 2 exit 0", "recover 2: 0 instances recovered")
 
-    def test_both_must_end_well_and_leave_nothing(self):
+    def test_both_must_end_well_and_leave_nothing(self) -> None:
         self.assertEqual(what_is_wrong(list(self.GOOD)), [])
         self.assertTrue(what_is_wrong([*self.GOOD, "left: /mnt/nvme/tierbench.0.guest.power"]))
         self.assertTrue(what_is_wrong([*self.GOOD, "wrong: the PFS' ext4 can't be mounted"]))
         for i, other in ((0, "recover 1 exit 3"), (2, "recover 2 exit 3"), (3, "recover 2: 1 instance recovered")):
             self.assertTrue(what_is_wrong([*self.GOOD[:i], other, *self.GOOD[i + 1 :]]))
 
-    def test_of_several_recoveries_each_is_seen_alone(self):
+    def test_of_several_recoveries_each_is_seen_alone(self) -> None:
         text = "recovering 0\nbad\nrecovered 0\nrecovering 1\ngood\nrecovered 1\n"
         self.assertEqual(states_of(text, "1"), ["recovering 1", "good"])
 
-    def test_trees_are_told_apart_by_their_marks(self):
+    def test_trees_are_told_apart_by_their_marks(self) -> None:
         parts = [archive({"tree.0": b""}), archive({"f": b"one"}), archive({"tree.1": b""}), archive({"f": b"two"})]
         self.assertEqual(read_trees(b"".join(parts)), {"0": {"f": b"one"}, "1": {"f": b"two"}})
 
@@ -153,7 +153,7 @@ def entry(flags: int, sector: int = 0, data: bytes = b"", name: bytes = b"") -> 
 
 
 class Logs(unittest.TestCase):
-    def setUp(self):
+    def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.log, self.disk = Path(folder.name) / "log", Path(folder.name) / "disk"
@@ -163,7 +163,7 @@ class Logs(unittest.TestCase):
         head = struct.pack("<QQQI", log_writes.MAGIC, log_writes.VERSION, len(entries), 512).ljust(512, b"\0")
         self.log.write_bytes(head + b"".join(entries))
 
-    def test_writes_are_replayed_in_order_up_to_a_prefix(self):
+    def test_writes_are_replayed_in_order_up_to_a_prefix(self) -> None:
         self.write(entry(0, 1, b"a" * 512), entry(log_writes.FLUSH), entry(0, 1, b"b" * 512))
         log = list(log_writes.entries(self.log))
         log_writes.replay(self.log, log[:2], self.disk)
@@ -171,20 +171,20 @@ class Logs(unittest.TestCase):
         log_writes.replay(self.log, log, self.disk)
         self.assertEqual(self.disk.read_bytes(), bytes(512) + b"b" * 512 + bytes(1024))
 
-    def test_marks_have_names_and_no_bytes_after_them(self):
+    def test_marks_have_names_and_no_bytes_after_them(self) -> None:
         self.write(entry(log_writes.MARK, name=b"7"), entry(0, 2, b"c" * 512))
         log = list(log_writes.entries(self.log))
         self.assertEqual(log[0].name, "7")
         log_writes.replay(self.log, log, self.disk)
         self.assertEqual(self.disk.read_bytes()[1024:1536], b"c" * 512)
 
-    def test_a_discard_leaves_zeroes(self):
+    def test_a_discard_leaves_zeroes(self) -> None:
         self.disk.write_bytes(b"x" * 2048)
         self.write(struct.pack("<QQQQ", 1, 1, log_writes.DISCARD, 0).ljust(512, b"\0"), entry(0, 3, b"d" * 512))
         log_writes.replay(self.log, list(log_writes.entries(self.log)), self.disk)
         self.assertEqual(self.disk.read_bytes(), b"x" * 512 + bytes(512) + b"x" * 512 + b"d" * 512)
 
-    def test_what_is_no_log_is_refused(self):
+    def test_what_is_no_log_is_refused(self) -> None:
         self.log.write_bytes(bytes(1024))
         with self.assertRaises(log_writes.LogError):
             list(log_writes.entries(self.log))

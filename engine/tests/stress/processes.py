@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 BIN, LIB = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 PROCESSES = 64
@@ -132,21 +133,22 @@ class Instance:
         command = [str(BIN / "tierctl"), *map(str, arguments)]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
-    def status(self) -> dict:
-        return json.loads(self.tierctl("status", "-i", self.name, "--json"))
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.tierctl("status", "-i", self.name, "--json"))
+        return found
 
     def stop(self) -> None:
         assert self.status()["daemon_alive"], "the daemon died: see its log"
         self.tierctl("stop", "-i", self.name)
 
-    def python(self, program: str, *arguments: object) -> subprocess.Popen:
+    def python(self, program: str, *arguments: object) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", program, *map(str, arguments)]
         return subprocess.Popen(
             command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
 
-def finish(process: subprocess.Popen) -> str:
+def finish(process: subprocess.Popen[str]) -> str:
     """What it printed; it must have ended well and said nothing on stderr."""
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0 and not err, (process.returncode, err)

@@ -35,7 +35,8 @@ class Files:
     """The names of one sequence, and its descriptors as the model has them."""
 
     def __init__(self, folder: str, tag: str) -> None:
-        self.folder, self.tag, self.fds = folder, tag, {}
+        self.folder, self.tag = folder, tag
+        self.fds: dict[str, int] = {}
 
     def path(self, name: str) -> str:
         return f"{self.folder}/{name}"

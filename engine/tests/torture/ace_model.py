@@ -9,6 +9,7 @@ Fidelity is tested by running the same sequences on the bare file system (test_a
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 START_BYTES = 10_000
@@ -48,7 +49,7 @@ def put(old: bytes, offset: int, new: bytes) -> bytes:
 
 
 # What each changing operation makes of the content: word -> (content, tag) -> content.
-CHANGES = {
+CHANGES: dict[str, Callable[[bytes, str], bytes]] = {
     "append": lambda old, tag: old + fill(tag, 5_000),
     "log": lambda old, tag: old + fill(tag, 700),
     "overwrite": lambda old, tag: put(old, 2_000, fill(tag, 3_000)),

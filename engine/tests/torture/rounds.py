@@ -135,8 +135,9 @@ class Round:
         alive = [client for client in clients if client not in self.killed]
         for client in alive:
             if client.poll() is not None:
-                why = (self.root / f"{client.args[-2]}.err").read_text()[-300:]  # type: ignore[index]
-                self.outcome.wrong.append(f"{client.args[-2]}: ended by itself with {client.returncode}: {why}")  # type: ignore[index]
+                who = [*map(str, client.args)][-2]  # type: ignore[arg-type]
+                why = (self.root / f"{who}.err").read_text()[-300:]
+                self.outcome.wrong.append(f"{who}: ended by itself with {client.returncode}: {why}")
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(client.pid, signal.SIGKILL)
         self.killed += alive

@@ -2,13 +2,14 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import ace
 import ace_batch
 import crash
 import pytest
 from ace_batch import Batch, Case, Room, run_bare
-from ace_model import Found, Model, compare
+from ace_model import Found, Model, Node, compare
 from ace_operations import exhaustive, sampled
 from instance import Programs, region_of
 
@@ -28,19 +29,19 @@ def model_after(*operations: str, **promises: bool) -> Model:
     return model
 
 
-def test_the_model_is_true_to_the_bare_file_system(tmp_path):
+def test_the_model_is_true_to_the_bare_file_system(tmp_path: Path) -> None:
     sequences = random.Random(7).sample([*exhaustive(), *sampled(500, "bare")], 120)
     wrong = [(case.operations, case.wrong) for case in run_bare(tmp_path, sequences) if case.wrong]
     assert not wrong
 
 
-def test_no_sequence_comes_twice():
+def test_no_sequence_comes_twice() -> None:
     sequences = [tuple(sequence) for sequence in exhaustive()]
     assert len(sequences) == len(set(sequences)) > 20_000
 
 
 @pytest.mark.parametrize("operations", [("append a",), ("overwrite a",), ("hole b",), ("cut a",), ("creat a",), ("punch a",)])
-def test_after_a_kill_a_lost_change_is_wrong(operations):
+def test_after_a_kill_a_lost_change_is_wrong(operations: tuple[str, ...]) -> None:
     model = model_after(*operations)
     there = state(model)
     for name, node in model.names.items():
@@ -50,31 +51,37 @@ def test_after_a_kill_a_lost_change_is_wrong(operations):
     assert not compare(model, there, kill=False), "nothing was promised to outlive the node"
 
 
-def test_after_a_crash_of_the_node_a_synced_change_is_promised():
+def node_of(model: Model, name: str) -> Node:
+    node = model.names[name]
+    assert node
+    return node
+
+
+def test_after_a_crash_of_the_node_a_synced_change_is_promised() -> None:
     model = model_after("append a", "fsync a", "overwrite a")
-    before, synced, _ = model.names["a"].contents
+    before, synced, _ = node_of(model, "a").contents
     assert not compare(model, state(model) | {"a": Found(synced)}, kill=False)
     assert compare(model, state(model) | {"a": Found(before)}, kill=False)
-    torn = model.names["a"].now[:3_000] + synced[3_000:]
+    torn = node_of(model, "a").now[:3_000] + synced[3_000:]
     assert not compare(model, state(model) | {"a": Found(torn)}, kill=False)
     assert compare(model, state(model) | {"a": Found(synced[:12_000] + b"\0" * 3_000)}, kill=False), "NULs in promised bytes"
     assert compare(model, state(model) | {"a": Found(b"x" + synced[1:])}, kill=False), "a foreign byte"
 
 
-def test_a_close_promises_where_the_setup_says_so():
+def test_a_close_promises_where_the_setup_says_so() -> None:
     model = model_after("append a", "close a", at_close=True)
-    assert compare(model, state(model) | {"a": Found(model.names["a"].contents[0])}, kill=False)
+    assert compare(model, state(model) | {"a": Found(node_of(model, "a").contents[0])}, kill=False)
 
 
-def test_names_and_links_are_compared():
+def test_names_and_links_are_compared() -> None:
     model = model_after("link a d/a", "unlink a")
-    node = model.names["d/a"]
+    node = node_of(model, "d/a")
     assert not compare(model, {"d": Found(None), "d/a": Found(node.now)}, kill=False)
     assert compare(model, {"d": Found(None), "d/a": Found(node.now, links=2)}, kill=False)
     assert compare(model, {"d": Found(None), "a": Found(node.now)}, kill=False)
 
 
-def test_locks_end_as_the_kernel_says():
+def test_locks_end_as_the_kernel_says() -> None:
     assert model_after("lock a", "append a").held() == {"a": "r"}
     assert model_after("lock a", "flock a", "link a b").held() == {"a": "rf", "b": "rf"}
     assert model_after("flock a", "creat a").held() == {"a": "f"}
@@ -83,7 +90,7 @@ def test_locks_end_as_the_kernel_says():
 
 @needs_build
 @pytest.mark.parametrize("fault", ["client", "both", "node", "power"])
-def test_a_sound_engine_passes(tmp_path, fault):
+def test_a_sound_engine_passes(tmp_path: Path, fault: str) -> None:
     case = Case(["append a", "rename a b", "fsync b"])
     assert ace_batch.run(PROGRAMS, Batch("manual-tier", fault, "s", [case]), tmp_path) + case.wrong == []
 
@@ -96,14 +103,14 @@ def test_a_sound_engine_passes(tmp_path, fault):
         "manual-tier power s: creat a; close a; fdatasync a",  # the file's record was new, and its cut not synced
     ],
 )
-def test_what_once_failed_passes(text):
+def test_what_once_failed_passes(text: str) -> None:
     batch = ace.read_spelling(text)
     assert ace.fails(PROGRAMS, batch, batch.cases[0].operations) == []
 
 
 @needs_build
-def test_a_region_that_is_lost_in_a_kill_is_found(tmp_path, monkeypatch):
-    def strike(room: Room, server, pids):
+def test_a_region_that_is_lost_in_a_kill_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def strike(room: Room, server: Any, pids: Any) -> None:
         sound(room, server, pids)
         region_of(room.instance).unlink()
 
@@ -116,7 +123,7 @@ def test_a_region_that_is_lost_in_a_kill_is_found(tmp_path, monkeypatch):
 
 @needs_build
 @pytest.mark.parametrize(("setup", "fault"), [("manual-tier", "node"), ("manual-pfs", "power")])
-def test_a_sync_that_does_not_hold_is_found(tmp_path, monkeypatch, setup, fault):
+def test_a_sync_that_does_not_hold_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setup: str, fault: str) -> None:
     monkeypatch.setattr(crash, "synced_until", lambda _: {})
     wrong = []
     for seed in range(6):  # the crash takes back a part
@@ -125,14 +132,14 @@ def test_a_sync_that_does_not_hold_is_found(tmp_path, monkeypatch, setup, fault)
     assert wrong
 
 
-def test_a_descriptor_that_takes_locks_along_is_found():
+def test_a_descriptor_that_takes_locks_along_is_found() -> None:
     told = [{"step": 0, "locks": {"a": "r"}}, {"step": 1, "locks": {}}]
     case = Case(["lock a", "append a"])
     ace_batch.judge_told(case, Model("t"), told)
     assert case.wrong == ["after append a: others find the locks {}, not {'a': 'r'}"]
 
 
-def test_what_fails_is_made_shorter(monkeypatch):
+def test_what_fails_is_made_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ace, "fails", lambda _, __, operations: ["bad"] if "overwrite a" in operations else [])
     batch = Batch("manual-tier", "both", "s", [])
     shortest, wrong = ace.shrink(PROGRAMS, batch, ["append a", "overwrite a", "fsync a"])
@@ -140,6 +147,6 @@ def test_what_fails_is_made_shorter(monkeypatch):
     assert ace.read_spelling(ace.spell(batch, shortest)).cases[0].operations == shortest
 
 
-def test_the_folder_of_a_batch_goes(tmp_path):
+def test_the_folder_of_a_batch_goes(tmp_path: Path) -> None:
     run_bare(tmp_path, [["append a"]])
     assert not [*tmp_path.iterdir()]

@@ -1,5 +1,6 @@
 """Each oracle of the farm is seen to fail: on a manifest that says more than was done, or on an instance broken on purpose."""
 
+import argparse
 import json
 import os
 import shutil
@@ -7,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import check
 import check_records
@@ -28,7 +30,7 @@ PROGRAMS = Programs(BUILD / "bin", BUILD / "lib")
 needs_build = pytest.mark.skipif(not (BUILD / "bin" / "tierctl").exists(), reason="the engine is not built")
 
 
-def act(op: str, kind: str, began: int, ended: int = manifest.NEVER, **words) -> Act:
+def act(op: str, kind: str, began: int, ended: int = manifest.NEVER, **words: Any) -> Act:
     return Act(op, kind, words, began, ended)
 
 
@@ -37,7 +39,7 @@ WRITE = act("c0.2", "write", 3, 4, file="f", offset=0, length=500)
 SYNC = act("c0.3", "fsync", 5, 6, file="f")
 
 
-def test_a_manifest_is_read():
+def test_a_manifest_is_read() -> None:
     lines = [
         '{"op": "c0.1", "t": 5, "is": "begin", "kind": "write", "file": "f"}\n',
         '{"op": "c0.2", "t": 6, "is": "begin", "kind": "fsync", "file": "f"}\n',
@@ -51,7 +53,7 @@ def test_a_manifest_is_read():
     assert wrong == ["c0.0: NULs"]
 
 
-def test_a_lost_write_is_found(tmp_path):
+def test_a_lost_write_is_found(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(content("c0.2", 500))
     assert check.check([OPEN, WRITE], tmp_path, crash=False) == (1, [])
     (tmp_path / "f").write_bytes(bytes(500))
@@ -79,20 +81,20 @@ def log_bytes(*ops: str) -> bytes:
         log_bytes("c0.1", "c1.1") + log_bytes("c0.2")[:-9] + log_bytes("c1.2"),  # torn
     ],
 )
-def test_a_wrong_log_is_found(tmp_path, data):
+def test_a_wrong_log_is_found(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "log").write_bytes(log_bytes("c0.1", "c1.1", "c0.2", "c1.2"))
     assert check_records.check_log(LOG, tmp_path, crash=False) == (4, [])
     (tmp_path / "log").write_bytes(data)
     assert check_records.check_log(LOG, tmp_path, crash=False)[1]
 
 
-def test_what_a_killed_appender_began_may_be_there_in_part(tmp_path):
+def test_what_a_killed_appender_began_may_be_there_in_part(tmp_path: Path) -> None:
     acts = [*LOG, act("c0.3", "append", 40, file="log", length=20)]
     (tmp_path / "log").write_bytes(log_bytes("c0.1", "c1.1", "c0.2") + record("c0.3", 20)[:15] + log_bytes("c1.2"))
     assert check_records.check_log(acts, tmp_path, crash=False) == (4, [])
 
 
-def test_a_torn_or_old_document_is_found(tmp_path):
+def test_a_torn_or_old_document_is_found(tmp_path: Path) -> None:
     saves = [act(f"c0.{n}", "save", n, n + 1, name="d", length=900) for n in (1, 2)]
     (tmp_path / "d").write_bytes(document("c0.2", 900))
     assert check_records.check_saves(saves, tmp_path, crash=True) == (1, [])
@@ -101,7 +103,7 @@ def test_a_torn_or_old_document_is_found(tmp_path):
         assert check_records.check_saves(saves, tmp_path, crash=True)[1]
 
 
-def test_a_lost_row_and_a_damaged_data_base_are_found(tmp_path):
+def test_a_lost_row_and_a_damaged_data_base_are_found(tmp_path: Path) -> None:
     base = sqlite3.connect(tmp_path / "wal.db")
     base.execute("CREATE TABLE t (op TEXT PRIMARY KEY, filler BLOB)")
     base.executemany("INSERT INTO t VALUES (?, randomblob(3000))", [("c0.1",), ("c0.2",)])
@@ -118,7 +120,7 @@ def test_a_lost_row_and_a_damaged_data_base_are_found(tmp_path):
     assert check_records.check_sqlite(commits, tmp_path, crash=False)[1]
 
 
-def test_a_counter_that_went_back_is_found(tmp_path):
+def test_a_counter_that_went_back_is_found(tmp_path: Path) -> None:
     counts = [act(f"c0.{n}", "count", n, n + 1, name="record0") for n in (1, 2)]
     (tmp_path / "record0").write_bytes((2).to_bytes(8, "little"))
     assert check_records.check_counters(counts, tmp_path, crash=False) == (2, [])
@@ -132,14 +134,14 @@ def play(tmp_path: Path, workload: str = "writers", fault: str = "both") -> roun
 
 
 @needs_build
-def test_a_sound_round_passes(tmp_path):
+def test_a_sound_round_passes(tmp_path: Path) -> None:
     outcome = play(tmp_path, "saves")
     assert outcome.wrong == []
     assert outcome.promised > 0
 
 
 @needs_build
-def test_a_lost_region_is_found(tmp_path, monkeypatch):
+def test_a_lost_region_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def end(r: Round) -> None:
         sound(r)
         instance.region_of(r.instance).unlink()
@@ -163,36 +165,36 @@ def manual(config: Path) -> Path:
 
 
 @needs_build
-def test_what_is_left_is_found(tmp_path, monkeypatch):
+def test_what_is_left_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sound = Round.end_load
     monkeypatch.setattr(Round, "end_load", lambda r: (sound(r), (r.root / "nvme" / "left").write_text("x")))
     assert any("left is left" in wrong for wrong in play(tmp_path, "saves").wrong)
 
 
-def test_a_process_that_is_left_is_found(tmp_path):
+def test_a_process_that_is_left_is_found(tmp_path: Path) -> None:
     left = subprocess.Popen([sys.executable, "-c", "input()"], cwd=tmp_path, stdin=subprocess.PIPE)
     assert left.pid in processes_of(tmp_path)
     left.communicate(b"\n")
     assert left.pid not in processes_of(tmp_path)
 
 
-def test_a_command_without_an_end_is_found(tmp_path, monkeypatch):
+def test_a_command_without_an_end_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = tmp_path / "tierctl"
     slow.write_text("#!/bin/sh\nexec sleep 5\n")
     slow.chmod(0o755)
     monkeypatch.setattr(Round, "run", lambda r: r.programs.tierctl("recover", limit=0.1))
-    options = farm.argparse.Namespace(bin=tmp_path, lib=tmp_path)
+    options = argparse.Namespace(bin=tmp_path, lib=tmp_path)
     assert "has not ended after 0.1 s" in farm.attempt(options, tmp_path, "writers", "both", "s").wrong[0]
 
 
 @needs_build
-def test_a_client_that_ends_by_itself_is_found(tmp_path, monkeypatch):
+def test_a_client_that_ends_by_itself_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sound = Round.wait_for_load
     monkeypatch.setattr(Round, "wait_for_load", lambda r: (sound(r), r.clients[0].kill(), r.clients[0].wait()))
     assert any("c0: ended by itself" in wrong for wrong in play(tmp_path).wrong)
 
 
-def test_a_lock_that_is_not_held_is_found(tmp_path):
+def test_a_lock_that_is_not_held_is_found(tmp_path: Path) -> None:
     script = Path(__file__).parent / "workload_locks.py"
     program = "import workload_locks as w; w.take = lambda kind, fd: None; w.Locker(*sys.argv[1:4]).step()"
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(script.parent)!r}); {program}"]
@@ -200,14 +202,14 @@ def test_a_lock_that_is_not_held_is_found(tmp_path):
     assert any(json.loads(line)["is"] == "wrong" for line in told.splitlines())
 
 
-def test_every_pair_comes_before_any_comes_again_and_a_seed_repeats():
+def test_every_pair_comes_before_any_comes_again_and_a_seed_repeats() -> None:
     pairs = [("a", "x"), ("a", "y"), ("b", "x")]
     once = list(farm.rounds(list(pairs), "s", 6))
     assert once == list(farm.rounds(list(pairs), "s", 6))
     assert sorted(words[:2] for words in once[:3]) == sorted(words[:2] for words in once[3:]) == pairs
 
 
-def test_totals_are_kept(tmp_path):
+def test_totals_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "r.md"
     path.write_text(f"Head\n{reliability.BEGIN}\n{reliability.END}\ntail\n")
     row = reliability.Row("2026-01-02", "abc", "ace", "s", 30_000, 29_999, 2, 1_234_567, 30_000, 24_000, 1)
@@ -278,7 +280,7 @@ except OSError as error:
 
 @needs_build
 @pytest.mark.parametrize(("fault", "said", "left"), [(None, "", b"y"), ("ENOSPC", "No space left on device\n", b"x")])
-def test_no_program_is_executed_on_a_file_that_cannot_be_flushed(tmp_path, fault, said, left):
+def test_no_program_is_executed_on_a_file_that_cannot_be_flushed(tmp_path: Path, fault: str | None, said: str, left: bytes) -> None:
     """It would write where the kernel's offset is, which is not the program's."""
     r = Round(PROGRAMS, tmp_path, "s", "writers", "both")
     assert r.make()

@@ -7,6 +7,7 @@ import os
 import random
 import sys
 import time
+from functools import partial
 
 from client import content
 from manifest import Teller
@@ -30,7 +31,7 @@ def append(folder: str, who: str, seed: str) -> None:
     while True:
         length = chance.choice(PAYLOADS) // 2
         try:
-            teller.told("append", lambda op, length=length: append_record(fd, record(op, length)), file="log", length=length)
+            teller.told("append", partial(lambda n, op: append_record(fd, record(op, n)), length), file="log", length=length)
             if chance.random() < 0.2:
                 teller.told("fsync", lambda _: os.fsync(fd), file="log")
         except OSError:  # told

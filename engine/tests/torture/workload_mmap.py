@@ -8,6 +8,7 @@ import os
 import random
 import sys
 import time
+from functools import partial
 
 from client import content, write_at
 from manifest import Teller
@@ -37,7 +38,7 @@ class Mapped:
         if chance < 0.05:
             self.map = None if self.map else mmap.mmap(self.fd, SIZE)
         elif chance < 0.2 and self.map:
-            self.teller.told("fsync", lambda _: self.map.flush(), file=self.who)
+            self.teller.told("fsync", partial(lambda m, _: m.flush(), self.map), file=self.who)
         elif chance < 0.2:
             self.teller.told("fsync", lambda _: os.fsync(self.fd), file=self.who)
         else:

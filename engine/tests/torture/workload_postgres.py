@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from manifest import Teller
@@ -55,7 +56,7 @@ def main(folder: Path, who: str, seed: str) -> None:
     while True:
         row = f"INSERT INTO t VALUES ('%s', repeat('x', {chance.choice([10, 500, 5_000])}))"
         try:
-            teller.told("commit", lambda op, s=session, row=row: s.do(row % op), base="postgres")
+            teller.told("commit", partial(lambda s, row, op: s.do(row % op), session, row), base="postgres")
             if chance.random() < 0.02:
                 session.do("CHECKPOINT")
         except OSError:  # told

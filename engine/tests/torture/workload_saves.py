@@ -7,6 +7,7 @@ import os
 import random
 import sys
 import time
+from functools import partial
 
 from client import content
 from manifest import Teller
@@ -33,7 +34,7 @@ def main(folder: str, who: str, seed: str) -> None:
     while True:
         name, length = f"{who}-{chance.randrange(DOCUMENTS)}", chance.randint(1, 150_000)
         try:
-            teller.told("save", lambda op, n=length, to=name: save(f"{folder}/{to}", op, n), name=name, length=length)
+            teller.told("save", partial(lambda n, to, op: save(f"{folder}/{to}", op, n), length, name), name=name, length=length)
         except OSError:  # told
             time.sleep(0.01)
 

@@ -7,6 +7,7 @@ import random
 import sqlite3
 import sys
 import time
+from functools import partial
 
 from manifest import Teller
 
@@ -41,7 +42,7 @@ def main(folder: str, who: str, seed: str) -> None:
         try:
             base = bases[mode] if mode in bases else bases.setdefault(mode, connect(folder, mode))
             length = chance.choice([10, 500, 9_000])
-            teller.told("commit", lambda op, b=base, n=length: insert(b, op, n), base=mode)
+            teller.told("commit", partial(lambda b, n, op: insert(b, op, n), base, length), base=mode)
         except (OSError, sqlite3.Error) as error:
             if "malformed" in str(error) or "not a database" in str(error):
                 teller.wrong(f"{mode}.db: {error}")
