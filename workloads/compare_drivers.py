@@ -89,7 +89,7 @@ class Run:
     """What one run of one program gave: a value per metric (bandwidth or rate), bytes per access, digests."""
 
     values: dict[str, float]
-    moved: dict[str, float]
+    moved: dict[str, float | None]
     digests: dict[str, str]
 
 

@@ -1,5 +1,7 @@
 """The Community File System (NERSC), reached by InfiniBand: mpirun, processes dealt out by node."""
 
+from typing import Any
+
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
@@ -8,7 +10,7 @@ from reframe.core.launchers import JobLauncher
 class MpirunByNode(JobLauncher):
     """OpenMPI, one process to each node in turn."""
 
-    def command(self, job):
+    def command(self, job: Any) -> list[str]:
         return ["mpirun", "-n", str(job.num_tasks), "--map-by", "node"]
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from typing import Any
 
 from reframe.core.backends import register_scheduler
 from reframe.core.schedulers.slurm import SqueueJobScheduler
@@ -14,7 +15,7 @@ class SqueueScontrol(SqueueJobScheduler):
 
     SQUEUE_DELAY = 0.2
 
-    def poll(self, *jobs):
+    def poll(self, *jobs: Any) -> None:
         super().poll(*jobs)
         for job in jobs:
             if job is None or job.state != "COMPLETED":

@@ -1,5 +1,7 @@
 """Summit (OLCF): LSF and jsrun, GPFS, a node-local NVMe by `-alloc_flags NVME`. Retired in 2024."""
 
+from typing import Any
+
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
@@ -10,7 +12,7 @@ class Jsrun(JobLauncher):
 
     sets_per_node = 1
 
-    def command(self, job):
+    def command(self, job: Any) -> list[str]:
         nodes = job.num_tasks // job.num_tasks_per_node
         tasks = job.num_tasks_per_node // self.sets_per_node
         sets = nodes * self.sets_per_node

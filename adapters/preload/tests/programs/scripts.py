@@ -8,6 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 
 HERE = os.getcwd()
 SHOW = 'echo "$0" "$#" "$1" "$2" "$KEY"'
@@ -23,7 +25,7 @@ def put(name: str, text: str, mode: int = 0o755) -> str:
     return path
 
 
-def child(what) -> None:
+def child(what: Callable[[], object]) -> None:
     """Run `what` in a forked child, which mostly becomes another program."""
     sys.stdout.flush()
     pid = os.fork()
@@ -31,20 +33,20 @@ def child(what) -> None:
         try:
             what()
         except OSError as e:
-            print(f"{errno.errorcode[e.errno]}")
+            print(f"{errno.errorcode[e.errno or 0]}")
             sys.stdout.flush()
         os._exit(9)
     print("  status", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
-def spawned(call, name: str, words: list[str]) -> None:
+def spawned(call: Callable[..., int], name: str, words: list[str]) -> None:
     """posix_spawn and posix_spawnp tell an error in the parent."""
     sys.stdout.flush()
     try:
         status = os.waitpid(call(name, words, os.environ), 0)[1]
         print("  status", os.waitstatus_to_exitcode(status))
     except OSError as e:
-        print(f"  {errno.errorcode[e.errno]}")
+        print(f"  {errno.errorcode[e.errno or 0]}")
 
 
 def each_way(path: str) -> None:
@@ -64,14 +66,14 @@ def each_way(path: str) -> None:
         done = subprocess.run([path, "one"], capture_output=True, text=True, cwd="/")
         print("  subprocess", done.returncode, done.stdout.replace(HERE, "HERE"))
     except OSError as e:
-        print("  subprocess", errno.errorcode[e.errno])
+        print("  subprocess", errno.errorcode[e.errno or 0])
 
 
 def main() -> None:
     """Everything goes again at the end: the names in it differ from place to place."""
     os.environ["KEY"] = "-"
     os.environ["PATH"] += f":{HERE}/t"
-    shell = shutil.which("dash") or shutil.which("sh")
+    shell = shutil.which("dash") or shutil.which("sh") or "sh"
     os.makedirs("t")
     os.symlink(shell, "t/linked-shell")
     shutil.copy(shell, "t/copied-shell")
@@ -106,7 +108,7 @@ def main() -> None:
     for level in range(6):  # the kernel follows five
         put(f"t/level{level}", f"#!{HERE}/t/level{level - 1}\n" if level else f"#!{HERE}/t/linked-shell\necho deep\n")
         print("level", level)
-        child(lambda level=level: os.execv(f"t/level{level}", ["zero"]))
+        child(partial(os.execv, f"t/level{level}", ["zero"]))
     shutil.rmtree("t")
 
 
