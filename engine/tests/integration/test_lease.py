@@ -205,7 +205,7 @@ class TierGone(Instances):
         self.kill_daemon()
         shutil.rmtree(self.directory())
 
-    def test_gc_clears_what_is_on_the_pfs(self):
+    def test_gc_clears_what_is_on_the_pfs(self) -> None:
         for whole in (False, True):
             with self.subTest(whole=whole):
                 (self.root / "nvme").mkdir(exist_ok=True)
@@ -223,7 +223,7 @@ class TierGone(Instances):
                 self.assertFalse(trace.exists())
                 self.assertEqual(self.read(), "promised")
 
-    def test_gc_names_each_once_that_it_keeps(self):
+    def test_gc_names_each_once_that_it_keeps(self) -> None:
         names = [self.name, f"{self.name}-b", f"{self.name}-c"]
         for self.name in names:
             self.begin()
@@ -242,7 +242,7 @@ class TierGone(Instances):
             self.check(self.ctl(*command.split()[1:]), 0)
             self.assertFalse(self.shm().exists())
 
-    def test_nothing_is_cleared_under_a_program(self):
+    def test_nothing_is_cleared_under_a_program(self) -> None:
         self.begin()
         self.check(self.ctl("drain", "-i", self.name), 0)
         self.remove_tier()
@@ -254,7 +254,7 @@ class TierGone(Instances):
         self.check(self.ctl("gc"), 0, "1 instance cleared")
         self.assertFalse(self.shm().exists())
 
-    def test_one_that_comes_back_is_recovered(self):
+    def test_one_that_comes_back_is_recovered(self) -> None:
         self.begin()
         self.programs.pop().kill()
         self.kill_daemon()
@@ -277,7 +277,7 @@ class Stop(Instances):
     def fault(self, sig: signal.Signals) -> dict[str, str]:
         return {"TB_FAULT": f"op=fsync,signal={int(sig)},path={self.root}/pfs"}
 
-    def test_one_that_was_killed_in_its_drain_keeps_nobody_out(self):
+    def test_one_that_was_killed_in_its_drain_keeps_nobody_out(self) -> None:
         self.begin()
         self.check(self.ctl("stop", "-i", self.name, env=self.fault(signal.SIGKILL)), -signal.SIGKILL)
         program = self.program()
@@ -288,7 +288,7 @@ class Stop(Instances):
         self.assertEqual(self.read(), "firstsecond")
         self.nothing_is_left()
 
-    def test_one_that_goes_on_keeps_programs_out(self):
+    def test_one_that_goes_on_keeps_programs_out(self) -> None:
         self.begin()
         stop = subprocess.Popen([BIN / "tierctl", "stop", "-i", self.name], env=os.environ | self.fault(signal.SIGSTOP), start_new_session=True)
         self.addCleanup(stop.kill)

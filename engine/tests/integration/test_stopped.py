@@ -91,6 +91,7 @@ class Held(Instances):
         holder = subprocess.Popen([BIN / "test_hold", self.name, which], stdout=subprocess.PIPE, text=True, start_new_session=True)
         self.addCleanup(holder.communicate)
         self.addCleanup(holder.kill)
+        assert holder.stdout
         self.assertEqual(holder.stdout.readline(), "held\n")
         self.until(lambda: "State:\tT" in state_of(holder.pid), "it does not stop")
         return holder.pid
@@ -124,7 +125,7 @@ class Held(Instances):
         self.assertEqual(self.read(), "bytes")
         self.nothing_is_left()
 
-    def test_status_names_who_keeps_others_from_attaching(self):
+    def test_status_names_who_keeps_others_from_attaching(self) -> None:
         pid = self.hold("clients")
         began = time.monotonic()
         self.assertRegex(self.ctl("status", "-i", self.name).stdout, rf"has waited 1 s for process {pid} \(test_hold, stopped\)")
@@ -138,19 +139,19 @@ class Held(Instances):
         self.ends(program, 0, rf"this program has waited 1 s for process {pid} \(test_hold, stopped\)", "bytes")
         self.goes_on(pid)
 
-    def test_status_names_who_locks_the_names(self):
+    def test_status_names_who_locks_the_names(self) -> None:
         pid = self.hold("names")
         self.assertIn((pid, True), [(w["for"], w["stopped"]) for w in self.status()["waits"]])
         self.goes_on(pid)
 
-    def test_commands_that_attach_give_up(self):
+    def test_commands_that_attach_give_up(self) -> None:
         pid = self.hold("clients")
         commands = [self.begin(BIN / "tierctl", command, "-i", self.name) for command in ("drain", "stop")]
         for command in commands:
             self.ends(command, 3, rf"has waited 1 s for process {pid} \(", rf"gives up .* process {pid} \(test_hold, stopped\)")
         self.goes_on(pid)
 
-    def test_a_repair_that_waits_is_named_by_who_waits_for_it(self):
+    def test_a_repair_that_waits_is_named_by_who_waits_for_it(self) -> None:
         """The daemon repairs after a killed program, with the lock that registers, and waits for the one that is stopped."""
         pid = self.hold("chunk")
         other = self.program(file=self.root / "pfs" / "other")
@@ -163,7 +164,7 @@ class Held(Instances):
         self.goes_on(pid)
         self.assertEqual((self.root / "pfs" / "other").read_text(), "other")
 
-    def test_the_daemon_ends(self):
+    def test_the_daemon_ends(self) -> None:
         """Its flush threads wait; its drain does not."""
         pid = self.hold("queue")
         self.daemon_waits()
@@ -173,7 +174,7 @@ class Held(Instances):
         self.assertFalse(self.status()["daemon_alive"])
         self.goes_on(pid)
 
-    def test_a_stop_whose_daemon_cannot_end(self):
+    def test_a_stop_whose_daemon_cannot_end(self) -> None:
         pid = self.hold("queue")
         self.daemon_waits()
         self.ends(self.begin(BIN / "tierctl", "stop", "-i", self.name), 3,
@@ -183,7 +184,7 @@ class Held(Instances):
         self.until(lambda: not self.daemons(), "the daemon does not end", 60)
         self.goes_on(pid)
 
-    def test_a_drain_whose_repair_waits_flushes_the_rest(self):
+    def test_a_drain_whose_repair_waits_flushes_the_rest(self) -> None:
         self.kill_daemon()
         pid = self.hold("chunk")
         other = self.program(file=self.root / "pfs" / "other")

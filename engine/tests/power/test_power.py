@@ -189,7 +189,7 @@ class Logs(unittest.TestCase):
         with self.assertRaises(log_writes.LogError):
             list(log_writes.entries(self.log))
 
-    def test_a_log_of_flushes_that_may_have_overtaken_each_other_is_refused(self):
+    def test_a_log_of_flushes_that_may_have_overtaken_each_other_is_refused(self) -> None:
         newer, older, commit = b"n" * 512, b"o" * 512, log_writes.FLUSH | log_writes.FUA
         self.write(entry(0, 1, newer), entry(log_writes.FLUSH), entry(0, 1, older), entry(commit), entry(log_writes.FUA, 2, newer))
         with self.assertRaisesRegex(log_writes.LogError, "byte 3072: FUA"):

@@ -222,7 +222,7 @@ def test_totals_are_kept(tmp_path: Path) -> None:
     assert text.endswith("tail\n")
 
 
-def test_totals_begin_in_a_new_file(tmp_path):
+def test_totals_begin_in_a_new_file(tmp_path: Path) -> None:
     row = reliability.Row("2026-01-02", "abc", "ace", "s", 3, 3, 0, 4, 3, 3, 0)
     reliability.add(tmp_path / "build" / "r.md", row)
     assert reliability.read((tmp_path / "build" / "r.md").read_text()) == [row]
@@ -231,7 +231,7 @@ def test_totals_begin_in_a_new_file(tmp_path):
 FSX = "seed {}: 5000 operations, 17 kills, 2 resolved, 9 drains, {}\n"
 
 
-def test_a_shard_that_fails_or_says_nothing_is_lost():
+def test_a_shard_that_fails_or_says_nothing_is_lost() -> None:
     good, bad = FSX.format(8, "none wrong"), FSX.format(7, "FAILED")
     rows = [reliability.fsx_row(good + bad, failed=True), reliability.fsx_row(good, failed=True), reliability.fsx_row(good, failed=False)]
     assert [(row.seed, row.run, row.passed, row.operations, row.kills, row.lost) for row in rows] == [
@@ -255,7 +255,7 @@ def pretend_tree(tree: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [None, "docs/reliability.md"])
-def test_a_plain_run_leaves_the_project_as_it_was(tmp_path, kept):
+def test_a_plain_run_leaves_the_project_as_it_was(tmp_path: Path, kept: str | None) -> None:
     pretend_tree(tmp_path)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TB_")} | ({"TB_RECORD": kept} if kept else {})
     done = subprocess.run(["bash", tmp_path / "ci/torture", "kill", "ace", "farm", "fsx", "power"], env=environment, capture_output=True,
