@@ -169,13 +169,16 @@ class Instances(unittest.TestCase):
         found: dict[str, Any] = json.loads(done.stdout)
         return found
 
-    def kill_daemon(self) -> None:
+    def kill_daemons(self, n: int = 1) -> None:
+        """All of them are gone after it."""
         pids = self.daemons()
-        self.assertEqual(len(pids), 1)
-        os.kill(pids[0], signal.SIGKILL)
+        self.assertEqual(len(pids), n)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
         until = time.monotonic() + 10
-        while "\nState:\tZ" not in (state := state_of(pids[0])) and state and time.monotonic() < until:
-            time.sleep(0.002)
+        for pid in pids:
+            while "\nState:\tZ" not in (state := state_of(pid)) and state and time.monotonic() < until:
+                time.sleep(0.002)
 
     def shm(self) -> Path:
         return Path(f"/dev/shm/tierbench.{os.getuid()}.{self.name}")

@@ -18,7 +18,7 @@ class Start(Instances):
         self.start()
         self.write_synced(self.program(), "promised")
         self.programs[-1].kill()
-        self.kill_daemon()
+        self.kill_daemons()
         self.lose_region()
 
     def test_of_a_name_with_an_unrecovered_journal(self) -> None:
@@ -37,7 +37,7 @@ class Start(Instances):
 
     def test_its_advice_names_the_mode(self) -> None:
         self.start("--mode", "persistent-async")
-        self.kill_daemon()
+        self.kill_daemons()
         self.lose_region()
         self.config.write_text(self.config.read_text().replace("pfs:", "mode: persistent-sync\npfs:"))
         again = self.ctl("start", "-c", self.config, "-i", self.name)
@@ -73,7 +73,7 @@ class Recover(Instances):
         self.start()
         program = self.program()
         self.write_synced(program, "before")
-        self.kill_daemon()
+        self.kill_daemons()
         done = self.ctl("recover", "-c", self.config)
         self.check(done, 3, f"instance {self.name}", "its daemon is dead", f"process {program.process.pid} (", "left alone")
         self.write_synced(program, " after", at=6)
@@ -86,7 +86,7 @@ class Recover(Instances):
     def test_with_nothing_dirty_it_is_no_failure(self) -> None:
         self.start()
         program = self.program()
-        self.kill_daemon()
+        self.kill_daemons()
         self.check(self.ctl("recover", "-c", self.config), 0, f"process {program.process.pid} (", "0 instances recovered")
         program.kill()
         self.check(self.ctl("recover", "-c", self.config), 0, "1 instance recovered")
@@ -101,7 +101,7 @@ class Recover(Instances):
         self.check(done, 0, f"instance {self.name}: lives", "left alone", "0 instances recovered")
         self.check(self.ctl("start", "-c", self.config, "-i", self.name, before=in_own_shm()), 2, "already there")
         self.write_synced(program, " after", at=6)
-        self.kill_daemon()
+        self.kill_daemons()
         done = self.ctl("recover", "-c", self.config, before=in_own_shm())
         self.check(done, 3, "its daemon is dead", f"process {program.process.pid} (")
         self.write_synced(program, " all", at=12)
@@ -114,7 +114,7 @@ class Recover(Instances):
         self.start()
         self.write_synced(self.program(), "promised")
         self.programs[-1].kill()
-        self.kill_daemon()
+        self.kill_daemons()
         with hold_lease(self.directory() / "lease"):
             for command in (("status", "-i", self.name), ("drain", "-i", self.name), ("stop", "-i", self.name)):
                 self.check(self.ctl(*command), 2, "it is being recovered by", f"process {os.getpid()} (")
@@ -126,7 +126,7 @@ class Recover(Instances):
         self.start()
         self.write_synced(self.program(), "promised")
         self.programs[-1].kill()
-        self.kill_daemon()
+        self.kill_daemons()
         held = hold_lease(self.directory() / "lease")
         threading.Timer(0.5, held.close).start()
         began = time.monotonic()
@@ -137,7 +137,7 @@ class Recover(Instances):
         self.start()
         self.write_synced(self.program(), "promised")
         self.programs[-1].kill()
-        self.kill_daemon()
+        self.kill_daemons()
         self.lose_region()
         lease = self.directory() / "lease"
         lease.unlink()
@@ -152,7 +152,7 @@ class Recover(Instances):
         self.start()
         self.write_synced(self.program(), "planted")
         self.programs[-1].kill()
-        self.kill_daemon()
+        self.kill_daemons()
         self.lose_region()
         self.file.write_text("victim!")
         for path in (*self.directory().iterdir(), self.directory()):
@@ -202,7 +202,7 @@ class TierGone(Instances):
         self.write_synced(self.program(), "promised")
 
     def remove_tier(self) -> None:
-        self.kill_daemon()
+        self.kill_daemons()
         shutil.rmtree(self.directory())
 
     def test_gc_clears_what_is_on_the_pfs(self) -> None:
@@ -228,8 +228,7 @@ class TierGone(Instances):
         for self.name in names:
             self.begin()
             self.programs.pop().kill()
-        for pid in self.daemons():
-            os.kill(pid, signal.SIGKILL)
+        self.kill_daemons(len(names))
         for self.name in names:
             shutil.rmtree(self.directory())
         done = self.ctl("gc")
@@ -257,7 +256,7 @@ class TierGone(Instances):
     def test_one_that_comes_back_is_recovered(self) -> None:
         self.begin()
         self.programs.pop().kill()
-        self.kill_daemon()
+        self.kill_daemons()
         self.directory().rename(self.root / "away")
         self.check(self.ctl("gc"), 3, "bring that back")
         (self.root / "away").rename(self.directory())
@@ -337,7 +336,7 @@ class PidNamespace(Instances):
         self.write_synced(self.program(), "promised")
         self.programs[0].ask("write 8  and kept")
         self.programs[0].kill()
-        self.kill_daemon()
+        self.kill_daemons()
         self.check(self.ctl("recover", "-c", self.config, before=("unshare", "-p", "-f")), 0, "1 instance recovered")
         self.assertEqual(self.read(), "promised and kept")
         self.nothing_is_left()
@@ -385,7 +384,7 @@ class Squatter(Instances):
         self.start()
         self.shm().unlink()
         self.assertEqual(self.status()["instance"], self.name)
-        self.kill_daemon()
+        self.kill_daemons()
         self.check(self.ctl("recover", "-c", self.config), 0, "1 instance recovered")
         self.nothing_is_left()
 
@@ -413,7 +412,7 @@ class MemoryOnly(Instances):
         self.start()
         program = self.program()
         self.assertEqual(program.ask("write 0 before"), "6")
-        self.kill_daemon()
+        self.kill_daemons()
         self.check(self.ctl("recover", "-c", self.config), 3, f"process {program.process.pid} (")
         self.assertEqual(program.ask("write 6  after"), "6")
         program.kill()

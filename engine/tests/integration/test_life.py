@@ -46,7 +46,7 @@ class Cell(Instances):
         for program in self.programs:
             program.kill()
         self.programs.clear()
-        self.kill_daemon()
+        self.kill_daemons()
 
     def hold(self, byte: int) -> None:
         self.held.append(hold_lease(self.directory() / "lease", byte))
@@ -94,7 +94,7 @@ def nothing(c: Cell) -> None:
 
 def daemon_dead(c: Cell) -> None:
     c.live()
-    c.kill_daemon()
+    c.kill_daemons()
 
 
 def no_program(c: Cell) -> None:
@@ -121,7 +121,7 @@ def name_removed(c: Cell) -> None:
 
 def daemon_dead_name_removed(c: Cell) -> None:
     c.live()
-    c.kill_daemon()
+    c.kill_daemons()
     c.lose_region()
 
 

@@ -36,7 +36,7 @@ class Attacked(Instances):
         self.start()
         self.write_synced(self.program(), "promised")
         self.programs.pop().kill()
-        self.kill_daemon()
+        self.kill_daemons()
         self.lose_region()
 
     def recovered(self) -> None:
@@ -161,7 +161,7 @@ class WaitingNames(Attacked):
         self.assertTrue(Path(f"{real}.of").is_symlink())
         self.check(self.ctl("drain", "-i", self.name), 0)
         self.assertEqual(list(self.private.iterdir()), [])
-        self.kill_daemon()
+        self.kill_daemons()
         self.check(self.ctl("recover", "-c", self.config), 0)
         self.assertEqual(list(self.private.iterdir()), [])
 

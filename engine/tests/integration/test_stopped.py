@@ -185,7 +185,7 @@ class Held(Instances):
         self.goes_on(pid)
 
     def test_a_drain_whose_repair_waits_flushes_the_rest(self) -> None:
-        self.kill_daemon()
+        self.kill_daemons()
         pid = self.hold("chunk")
         other = self.program(file=self.root / "pfs" / "other")
         self.assertEqual(other.ask("write 0 other"), "5")
