@@ -15,13 +15,34 @@ from pathlib import Path
 
 # Lowest first.  A folder that is not named here has no room below it.
 ROOMS = {
-    "engine/src": ["base", "text", "config", "trace", "io", "chain", "region", "file", "journal", "buffer", "placement", "namespace", "flush",
-                   "tiering", "layer", "instance", "recovery"],
+    "engine/src": [
+        "base",
+        "text",
+        "config",
+        "trace",
+        "io",
+        "chain",
+        "region",
+        "file",
+        "journal",
+        "buffer",
+        "placement",
+        "namespace",
+        "flush",
+        "tiering",
+        "layer",
+        "instance",
+        "recovery",
+    ],
     "engine/ctl": ["common", "darshan", "."],
     "adapters/preload": ["core", "wrap"],
 }
 # What the names of a folder's objects have, and others' do not; the path of the source follows.
-OBJECTS = {"engine/src": "tierbench_objects.dir/src/", "engine/ctl": "tierctl.dir/", "adapters/preload": "tierbench_preload.dir/"}
+OBJECTS = {
+    "engine/src": "tierbench_objects.dir/src/",
+    "engine/ctl": "tierctl.dir/",
+    "adapters/preload": "tierbench_preload.dir/",
+}
 MOST_FILES = 20
 # Tables of what other files define.
 TABLES = {"engine/ctl/commands.h"}
@@ -32,7 +53,9 @@ PROTOTYPE = re.compile(r"^[a-z][\w \t]*?[ *](\w+)\([^;{}]*\)[^;{}]*;", re.M)
 def room_of(base: str, path: str) -> str:
     folder = path.rsplit("/", 1)[0] if "/" in path else "."
     if folder not in ROOMS[base]:
-        raise SystemExit(f"{base}/{path}: no room of that name; there are {', '.join(ROOMS[base])}: engine/tests/rooms.py")
+        raise SystemExit(
+            f"{base}/{path}: no room of that name; there are {', '.join(ROOMS[base])}: engine/tests/rooms.py"
+        )
     return folder
 
 
@@ -67,7 +90,9 @@ def symbols(objects: list[str], base: str) -> tuple[dict[str, str], dict[str, se
     used: dict[str, set[str]] = defaultdict(set)
     for name in objects:
         path = name.split(OBJECTS[base], 1)[1].removesuffix(".o")
-        for line in subprocess.run(["nm", name], capture_output=True, text=True, check=True).stdout.splitlines():
+        for line in subprocess.run(
+            ["nm", name], capture_output=True, text=True, check=True
+        ).stdout.splitlines():
             *_, kind, symbol = line.split()
             if kind == "U":
                 used[path].add(symbol)
@@ -99,8 +124,12 @@ def main(root: Path, objects: list[str]) -> int:
         defined, used = symbols(own, base)
         if not defined:
             wrong.append(f"{base}: none of its objects was given")
-        wrong += [*too_full(base, texts), *includes_up(base, texts), *symbols_up(base, defined, used),
-                  *declared_elsewhere(base, texts, defined)]
+        wrong += [
+            *too_full(base, texts),
+            *includes_up(base, texts),
+            *symbols_up(base, defined, used),
+            *declared_elsewhere(base, texts, defined),
+        ]
     print("\n".join(wrong) or "every arrow runs down")
     return 1 if wrong else 0
 

@@ -31,9 +31,7 @@ site_configuration = {
 """
 
 
-def at(
-    recipe: str, scale: str, site_nodes: int | None = 8, factor: int = 1, **searched: int
-) -> RuleSizes:
+def at(recipe: str, scale: str, site_nodes: int | None = 8, factor: int = 1, **searched: int) -> RuleSizes:
     return rule_sizes(RECIPES[recipe], acceptance_scale(scale), factor, 16, site_nodes, **searched)
 
 
@@ -116,9 +114,7 @@ def test_io500_runs_its_phases_in_order_by_its_rules(scripts: dict[str, list[str
     ("mdtest-unique-node", "-n 65536", "-N 16", " -u"),
     ("mdtest-directories-peak", "-I 1 -z 1 -b 32768 -L", "-N 16", " -u"),
 ])  # fmt: skip
-def test_mdtest_lines(
-    scripts: dict[str, list[str]], recipe: str, files: str, shift: str, flags: str
-) -> None:
+def test_mdtest_lines(scripts: dict[str, list[str]], recipe: str, files: str, shift: str, flags: str) -> None:
     line = next(x for x in scripts[recipe] if x.startswith("launch mdtest "))
     assert re.search(rf"mdtest -F -C -T -r {files} -d \S+ {shift}{flags}$", line), line
 

@@ -45,7 +45,14 @@ def run(source: Path, programs: Path, seconds: int, kept: Path) -> tuple[str, bo
         directory.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     program = [sys.executable, source] if source.suffix == ".py" else [programs / source.stem]
-    command = [*program, new, corpus, f"-max_total_time={seconds}", f"-artifact_prefix={findings}/{name}-", *LIMITS]
+    command = [
+        *program,
+        new,
+        corpus,
+        f"-max_total_time={seconds}",
+        f"-artifact_prefix={findings}/{name}-",
+        *LIMITS,
+    ]
     target = subprocess.Popen(
         [str(word) for word in command],
         stderr=subprocess.PIPE,
@@ -69,19 +76,25 @@ def is_there(source: Path, programs: Path) -> bool:
 
 def main() -> int:
     """Run the targets that were asked for, or all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("programs", type=Path)
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("names", nargs="*")
     given = parser.parse_intermixed_args()
     programs = given.programs.resolve()
-    sources = sorted((s for folder in FOLDERS for s in folder.glob("fuzz_*.*") if s.suffix in (".c", ".py")), key=name_of)
+    sources = sorted(
+        (s for folder in FOLDERS for s in folder.glob("fuzz_*.*") if s.suffix in (".c", ".py")), key=name_of
+    )
     asked = [s for s in sources if not given.names or name_of(s) in given.names]
     there = [s for s in asked if is_there(s, programs)]
     for source in asked:
         if source not in there:
-            print(f"{name_of(source)}: skipped: needs {'ci/requirements-fuzz.txt' if source.suffix == '.py' else 'clang with its fuzzer'}")
+            print(
+                f"{name_of(source)}: skipped: needs {'ci/requirements-fuzz.txt' if source.suffix == '.py' else 'clang with its fuzzer'}"
+            )
     if not there:
         return 77
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(2) as pool:

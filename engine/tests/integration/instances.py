@@ -69,10 +69,26 @@ class Program:
 
     def __init__(self, file: Path, instance: str, *before: str, env: dict[str, str] | None = None) -> None:
         under = os.environ | {"TB_LATER_PRELOAD": str(PRELOAD), "TIERBENCH_INSTANCE": instance} | (env or {})
-        start = ["sh", "-c", 'LD_PRELOAD=$TB_LATER_PRELOAD exec "$@"', "sh", sys.executable, "-c", PROGRAM, str(file)]
+        start = [
+            "sh",
+            "-c",
+            'LD_PRELOAD=$TB_LATER_PRELOAD exec "$@"',
+            "sh",
+            sys.executable,
+            "-c",
+            PROGRAM,
+            str(file),
+        ]
         # In a session of its own: the kernel hangs up a group that loses its last parent while one of the group is stopped.
-        self.process = subprocess.Popen([*before, *start], env=under, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.process = subprocess.Popen(
+            [*before, *start],
+            env=under,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         assert self.process.stdin
         assert self.process.stdout
         self.input, self.output = self.process.stdin, self.process.stdout
@@ -139,9 +155,16 @@ class Instances(unittest.TestCase):
                 found.append(int(entry.parent.name))
         return found
 
-    def ctl(self, *args: object, before: tuple[str, ...] = (), env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*before, BIN / "tierctl", *map(str, args)], env=os.environ | (env or {}), capture_output=True,
-                              text=True, timeout=60)
+    def ctl(
+        self, *args: object, before: tuple[str, ...] = (), env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*before, BIN / "tierctl", *map(str, args)],
+            env=os.environ | (env or {}),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
 
     def start(self, *args: object, before: tuple[str, ...] = ()) -> None:
         done = self.ctl("start", "-c", self.config, "-i", self.name, *args, before=before)
@@ -153,7 +176,9 @@ class Instances(unittest.TestCase):
         self.assertEqual(program.first, "ready", program.end() if program.first != "ready" else "")
         return program
 
-    def run_under(self, *command: object, before: tuple[str, ...] = (), env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def run_under(
+        self, *command: object, before: tuple[str, ...] = (), env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """A command under the adapter, from its start to its end."""
         words = [*before, "sh", "-c", 'LD_PRELOAD=$TB_LATER_PRELOAD exec "$@"', "sh", *map(str, command)]
         under = os.environ | {"TB_LATER_PRELOAD": str(PRELOAD), "TIERBENCH_INSTANCE": self.name} | (env or {})
@@ -200,7 +225,11 @@ class Instances(unittest.TestCase):
             self.assertIn(text, said)
 
     def nothing_is_left(self) -> None:
-        left = [*(self.root / "nvme").iterdir(), *(self.root / "bb").iterdir(), *Path("/dev/shm").glob(f"tierbench.*{self.name}*")]
+        left = [
+            *(self.root / "nvme").iterdir(),
+            *(self.root / "bb").iterdir(),
+            *Path("/dev/shm").glob(f"tierbench.*{self.name}*"),
+        ]
         left += [p for p in (self.root / "pfs").iterdir() if p.name.startswith(".tierbench")]
         self.assertEqual(left, [])
 
@@ -238,14 +267,20 @@ def run_in_own_shm() -> None:
 
 
 def cases_of(suite: unittest.TestSuite) -> list[unittest.TestCase]:
-    return [case for part in suite for case in (cases_of(part) if isinstance(part, unittest.TestSuite) else [part])]
+    return [
+        case
+        for part in suite
+        for case in (cases_of(part) if isinstance(part, unittest.TestSuite) else [part])
+    ]
 
 
 def run_side_by_side() -> None:
     """As unittest.main, for tests that do little but wait: all at once."""
     loader = unittest.TestLoader()
     main = sys.modules["__main__"]
-    cases = cases_of(loader.loadTestsFromNames(sys.argv[1:], main) if sys.argv[1:] else loader.loadTestsFromModule(main))
+    cases = cases_of(
+        loader.loadTestsFromNames(sys.argv[1:], main) if sys.argv[1:] else loader.loadTestsFromModule(main)
+    )
     results = [unittest.TestResult() for _ in cases]
     with ThreadPoolExecutor(len(cases)) as pool:
         list(pool.map(lambda case, result: case.run(result), cases, results))

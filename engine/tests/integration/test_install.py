@@ -38,16 +38,27 @@ class Install(unittest.TestCase):
         cls.root = Path(tempfile.mkdtemp(prefix="tierbench-install-"))
         cls.addClassCleanup(shutil.rmtree, cls.root, ignore_errors=True)
         destination = cls.root / "dest"
-        output("cmake", "--install", BUILD, "--prefix", "/opt/tb", env=os.environ | {"DESTDIR": str(destination)})
+        output(
+            "cmake", "--install", BUILD, "--prefix", "/opt/tb", env=os.environ | {"DESTDIR": str(destination)}
+        )
         cls.tree = destination / "opt" / "tb"
         (cls.root / "pfs").mkdir()
         cls.config = cls.root / "c.yaml"
         cls.config.write_text(CONFIG.format(root=cls.root))
 
     def test_the_tree_is_complete(self) -> None:
-        for path in ("bin/tierd", "bin/tierctl", "lib/libtierbench.so", "lib/libtierbench_preload.so", "lib/libtierbench_trace.so",
-                     "lib/pkgconfig/tierbench.pc", "share/doc/tierbench/README.md", "share/tierbench/tiers/ram.yaml",
-                     "share/tierbench/devices/ddr4.yaml", *(f"include/tierbench/{h}.h" for h in ("engine", "io", "trace"))):
+        for path in (
+            "bin/tierd",
+            "bin/tierctl",
+            "lib/libtierbench.so",
+            "lib/libtierbench_preload.so",
+            "lib/libtierbench_trace.so",
+            "lib/pkgconfig/tierbench.pc",
+            "share/doc/tierbench/README.md",
+            "share/tierbench/tiers/ram.yaml",
+            "share/tierbench/devices/ddr4.yaml",
+            *(f"include/tierbench/{h}.h" for h in ("engine", "io", "trace")),
+        ):
             self.assertTrue((self.tree / path).exists(), path)
         self.assertEqual([p.name for p in (self.root / "dest").iterdir()], ["opt"])
 
@@ -65,15 +76,39 @@ class Install(unittest.TestCase):
         for header in ("engine", "io", "trace"):
             source = self.root / f"{header}.c"
             source.write_text(f"#include <tierbench/{header}.h>\nint main(void) {{ return 0; }}\n")
-            output("cc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{self.tree}/include",
-                   "-fsyntax-only", source)
+            output(
+                "cc",
+                "-std=c11",
+                "-D_GNU_SOURCE",
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                "-pedantic",
+                f"-I{self.tree}/include",
+                "-fsyntax-only",
+                source,
+            )
 
     def test_the_example_runs(self) -> None:
-        flags = output("pkg-config", "--cflags", "--libs", "tierbench",
-                       env=os.environ | {"PKG_CONFIG_PATH": str(self.tree / "lib/pkgconfig")}).split()
+        flags = output(
+            "pkg-config",
+            "--cflags",
+            "--libs",
+            "tierbench",
+            env=os.environ | {"PKG_CONFIG_PATH": str(self.tree / "lib/pkgconfig")},
+        ).split()
         example, name = self.root / "hello", f"install-{os.getpid()}"
-        output("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-o", example,
-               self.tree / "share/doc/tierbench/examples/hello.c", *flags)
+        output(
+            "cc",
+            "-std=c11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-o",
+            example,
+            self.tree / "share/doc/tierbench/examples/hello.c",
+            *flags,
+        )
         ctl = self.tree / "bin/tierctl"
         output(ctl, "start", "-c", self.config, "-i", name)
         try:
@@ -87,7 +122,19 @@ class Install(unittest.TestCase):
     def test_run_finds_the_adapter(self) -> None:
         stats, file = self.root / "s.json", self.root / "pfs" / "g"
         write = "import sys; open(sys.argv[1], 'wb', 0).write(bytes(12288))"
-        output(self.tree / "bin/tierctl", "run", "-c", self.config, "--stats", stats, "--", sys.executable, "-c", write, file)
+        output(
+            self.tree / "bin/tierctl",
+            "run",
+            "-c",
+            self.config,
+            "--stats",
+            stats,
+            "--",
+            sys.executable,
+            "-c",
+            write,
+            file,
+        )
         self.assertIn('"drained_bytes": 12288', stats.read_text())
         self.assertEqual(file.stat().st_size, 12288)
 

@@ -42,7 +42,9 @@ class Start(Instances):
         self.config.write_text(self.config.read_text().replace("pfs:", "mode: persistent-sync\npfs:"))
         again = self.ctl("start", "-c", self.config, "-i", self.name)
         self.check(again, 2, f"tierctl recover -c {self.config} --mode persistent-async")
-        self.check(self.ctl("recover", "-c", self.config, "--mode", "persistent-async"), 0, "1 instance recovered")
+        self.check(
+            self.ctl("recover", "-c", self.config, "--mode", "persistent-async"), 0, "1 instance recovered"
+        )
         self.nothing_is_left()
 
     def test_over_what_was_never_ready_or_is_void(self) -> None:
@@ -75,7 +77,14 @@ class Recover(Instances):
         self.write_synced(program, "before")
         self.kill_daemons()
         done = self.ctl("recover", "-c", self.config)
-        self.check(done, 3, f"instance {self.name}", "its daemon is dead", f"process {program.process.pid} (", "left alone")
+        self.check(
+            done,
+            3,
+            f"instance {self.name}",
+            "its daemon is dead",
+            f"process {program.process.pid} (",
+            "left alone",
+        )
         self.write_synced(program, " after", at=6)
         self.assertEqual(program.ask("read 99"), "b'before after'")
         program.kill()
@@ -87,7 +96,12 @@ class Recover(Instances):
         self.start()
         program = self.program()
         self.kill_daemons()
-        self.check(self.ctl("recover", "-c", self.config), 0, f"process {program.process.pid} (", "0 instances recovered")
+        self.check(
+            self.ctl("recover", "-c", self.config),
+            0,
+            f"process {program.process.pid} (",
+            "0 instances recovered",
+        )
         program.kill()
         self.check(self.ctl("recover", "-c", self.config), 0, "1 instance recovered")
         self.nothing_is_left()
@@ -99,7 +113,9 @@ class Recover(Instances):
         self.write_synced(program, "before")
         done = self.ctl("recover", "-c", self.config, before=in_own_shm())
         self.check(done, 0, f"instance {self.name}: lives", "left alone", "0 instances recovered")
-        self.check(self.ctl("start", "-c", self.config, "-i", self.name, before=in_own_shm()), 2, "already there")
+        self.check(
+            self.ctl("start", "-c", self.config, "-i", self.name, before=in_own_shm()), 2, "already there"
+        )
         self.write_synced(program, " after", at=6)
         self.kill_daemons()
         done = self.ctl("recover", "-c", self.config, before=in_own_shm())
@@ -116,7 +132,11 @@ class Recover(Instances):
         self.programs[-1].kill()
         self.kill_daemons()
         with hold_lease(self.directory() / "lease"):
-            for command in (("status", "-i", self.name), ("drain", "-i", self.name), ("stop", "-i", self.name)):
+            for command in (
+                ("status", "-i", self.name),
+                ("drain", "-i", self.name),
+                ("stop", "-i", self.name),
+            ):
                 self.check(self.ctl(*command), 2, "it is being recovered by", f"process {os.getpid()} (")
             self.check(self.ctl("recover", "-c", self.config), 3, f"process {os.getpid()} (")
         self.check(self.ctl("recover", "-c", self.config), 0, "1 instance recovered")
@@ -158,14 +178,18 @@ class Recover(Instances):
         for path in (*self.directory().iterdir(), self.directory()):
             os.chown(path, 65534, 65534)
         (self.root / "nvme").chmod(0o1777)
-        self.check(self.ctl("recover", "-c", self.config), 0, "not a directory of this user", "0 instances recovered")
+        self.check(
+            self.ctl("recover", "-c", self.config), 0, "not a directory of this user", "0 instances recovered"
+        )
         self.assertEqual(self.read(), "victim!")
         elsewhere = self.root / "elsewhere"
         shutil.move(self.directory(), elsewhere)
         for path in (elsewhere, *elsewhere.iterdir()):
             os.chown(path, 0, 0)
         self.directory().symlink_to(elsewhere)
-        self.check(self.ctl("recover", "-c", self.config), 0, "not a directory of this user", "0 instances recovered")
+        self.check(
+            self.ctl("recover", "-c", self.config), 0, "not a directory of this user", "0 instances recovered"
+        )
         self.assertEqual(self.read(), "victim!")
         self.check(self.ctl("start", "-c", self.config, "-i", self.name), 2)
         self.assertTrue((elsewhere / "journal").exists())
@@ -193,7 +217,9 @@ os._exit(status)
 
 
 @unittest.skipUnless(can_unshare("-p", "-f"), "no PID namespaces here")
-@unittest.skipUnless("TB_OWN_SHM" in os.environ, "no mount namespaces here, and gc would clear what others left")
+@unittest.skipUnless(
+    "TB_OWN_SHM" in os.environ, "no mount namespaces here, and gc would clear what others left"
+)
 class TierGone(Instances):
     """A job's epilog removed the directory of a tier, with the lease, and left the region."""
 
@@ -236,7 +262,10 @@ class TierGone(Instances):
         self.assertEqual(len(done.stderr.splitlines()), len(names), done.stderr)
         for self.name in names:
             command = f"tierctl stop -i {self.name} --force"
-            self.assertIn(f"8 bytes are not on the PFS; nobody uses it: bring that back and try again, or give them up: {command}\n", done.stderr)
+            self.assertIn(
+                f"8 bytes are not on the PFS; nobody uses it: bring that back and try again, or give them up: {command}\n",
+                done.stderr,
+            )
             self.check(self.ctl("stop", "-i", self.name), 2, "directories are gone")
             self.check(self.ctl(*command.split()[1:]), 0)
             self.assertFalse(self.shm().exists())
@@ -246,7 +275,9 @@ class TierGone(Instances):
         self.check(self.ctl("drain", "-i", self.name), 0)
         self.remove_tier()
         program = self.programs[0]
-        self.check(self.ctl("gc"), 3, f"process {program.process.pid} (", "still uses it", "0 instances cleared")
+        self.check(
+            self.ctl("gc"), 3, f"process {program.process.pid} (", "still uses it", "0 instances cleared"
+        )
         self.check(self.ctl("stop", "-i", self.name, "--force"), 2, "directories are gone")
         self.assertEqual(program.ask("read 99"), "b'promised'")
         program.kill()
@@ -289,7 +320,11 @@ class Stop(Instances):
 
     def test_one_that_goes_on_keeps_programs_out(self) -> None:
         self.begin()
-        stop = subprocess.Popen([BIN / "tierctl", "stop", "-i", self.name], env=os.environ | self.fault(signal.SIGSTOP), start_new_session=True)
+        stop = subprocess.Popen(
+            [BIN / "tierctl", "stop", "-i", self.name],
+            env=os.environ | self.fault(signal.SIGSTOP),
+            start_new_session=True,
+        )
         self.addCleanup(stop.kill)
         until = time.monotonic() + 20
         while "State:\tT" not in state_of(stop.pid):
@@ -320,13 +355,22 @@ class PidNamespace(Instances):
         self.assertEqual(done.stderr.count("\n"), 1)
         for command in ("status", "drain", "stop"):
             self.check(self.ctl(command, "-i", self.name, before=("unshare", "-p", "-f")), 2, "PID namespace")
-        self.check(self.ctl("recover", "-c", self.config, before=("unshare", "-p", "-f")), 0, "0 instances recovered")
+        self.check(
+            self.ctl("recover", "-c", self.config, before=("unshare", "-p", "-f")), 0, "0 instances recovered"
+        )
         self.assertEqual(self.programs[0].ask("read 99"), "b'buffered'")
 
     def test_all_of_it_in_one_works(self) -> None:
-        script = (f"{BIN}/tierctl start -c {self.config} -i {self.name} && LD_PRELOAD={PRELOAD} TIERBENCH_INSTANCE={self.name} "
-                  f"sh -c 'echo inside > {self.file}' && {BIN}/tierctl stop -i {self.name}")
-        done = subprocess.run(["unshare", "-p", "-f", "--mount-proc", "sh", "-c", script], capture_output=True, text=True, timeout=60)
+        script = (
+            f"{BIN}/tierctl start -c {self.config} -i {self.name} && LD_PRELOAD={PRELOAD} TIERBENCH_INSTANCE={self.name} "
+            f"sh -c 'echo inside > {self.file}' && {BIN}/tierctl stop -i {self.name}"
+        )
+        done = subprocess.run(
+            ["unshare", "-p", "-f", "--mount-proc", "sh", "-c", script],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         self.check(done, 0)
         self.assertEqual(self.read(), "inside\n")
         self.nothing_is_left()
@@ -337,12 +381,18 @@ class PidNamespace(Instances):
         self.programs[0].ask("write 8  and kept")
         self.programs[0].kill()
         self.kill_daemons()
-        self.check(self.ctl("recover", "-c", self.config, before=("unshare", "-p", "-f")), 0, "1 instance recovered")
+        self.check(
+            self.ctl("recover", "-c", self.config, before=("unshare", "-p", "-f")), 0, "1 instance recovered"
+        )
         self.assertEqual(self.read(), "promised and kept")
         self.nothing_is_left()
 
     def test_a_child_in_another_one(self) -> None:
-        for what, status, says in (("writes", 5, ""), ("opens", 2, "PID namespace"), ("executes", 2, "PID namespace")):
+        for what, status, says in (
+            ("writes", 5, ""),
+            ("opens", 2, "PID namespace"),
+            ("executes", 2, "PID namespace"),
+        ):
             with self.subTest(child=what):
                 self.start()
                 done = self.run_under(sys.executable, "-c", UNSHARES, self.file, what)

@@ -266,11 +266,20 @@ def walk(state: str, command: str, expected: str) -> str:
 
 def main() -> int:
     commands, table = read_table()
-    wrong = [f"{PAGE}: states {sorted(set(table) ^ set(STATES))} are not in both"] if set(table) != set(STATES) else []
+    wrong = (
+        [f"{PAGE}: states {sorted(set(table) ^ set(STATES))} are not in both"]
+        if set(table) != set(STATES)
+        else []
+    )
     wrong += [f"{PAGE}: {commands} are not the commands"] if commands != list(COMMANDS) else []
     skipped = [state for state in table if not NEEDS.get(state, lambda: True)()]
-    wanted = [(s, c, e) for s, cells in table.items() if s in STATES and s not in skipped
-              for c, e in zip(commands, cells, strict=True) if not sys.argv[1:] or sys.argv[1] in s]
+    wanted = [
+        (s, c, e)
+        for s, cells in table.items()
+        if s in STATES and s not in skipped
+        for c, e in zip(commands, cells, strict=True)
+        if not sys.argv[1:] or sys.argv[1] in s
+    ]
     with ThreadPoolExecutor(WORKERS) as pool:
         wrong += [w for w in pool.map(lambda cell: walk(*cell), wanted) if w]
     print(*wrong, sep="\n")

@@ -165,9 +165,23 @@ class Nodes(unittest.TestCase):
         config.write_text(CONFIG.format(root=self.root, flush=flush))
         (self.root / "program.py").write_text(program)
         return subprocess.run(
-            [BIN / "tierctl", "run", "-c", config, "--per-node", str(launch or self.launch), *options, "--",
-             "sh", "-c", f"{self.launch} {sys.executable} {self.root}/program.py {self.root} && {then}"],
-            capture_output=True, text=True, timeout=60, env=dict(os.environ, **({"TB_FAULT": fault} if fault else {})),
+            [
+                BIN / "tierctl",
+                "run",
+                "-c",
+                config,
+                "--per-node",
+                str(launch or self.launch),
+                *options,
+                "--",
+                "sh",
+                "-c",
+                f"{self.launch} {sys.executable} {self.root}/program.py {self.root} && {then}",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=dict(os.environ, **({"TB_FAULT": fault} if fault else {})),
         )
 
     def left(self) -> list[Path]:
@@ -236,7 +250,11 @@ class Nodes(unittest.TestCase):
         self.assertEqual(len(kept), 1, kept)
 
     def test_recovered_on_each_node(self) -> None:
-        done = self.run_ranks(INTERLEAVED, options=("--mode", "persistent-async"), fault=f"op=pwrite,errno=ENOSPC,count=0,path={self.root}/pfs")
+        done = self.run_ranks(
+            INTERLEAVED,
+            options=("--mode", "persistent-async"),
+            fault=f"op=pwrite,errno=ENOSPC,count=0,path={self.root}/pfs",
+        )
         self.assertEqual(done.returncode, 3, done.stderr)
         launch, _, *words = done.stderr.split("in this allocation: ")[1].splitlines()[0].split()
         done = subprocess.run([launch, BIN / "tierctl", *words], capture_output=True, text=True, timeout=60)
@@ -260,7 +278,9 @@ class Nodes(unittest.TestCase):
         (self.root / "tiers.yaml").write_text(text.replace("nodes: several\n", ""))
         done = subprocess.run(
             [BIN / "tierctl", "run", "-c", self.root / "tiers.yaml", "--per-node", self.launch, "--", "true"],
-            capture_output=True, text=True, timeout=60,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("nodes: one; allowed: several", done.stderr)

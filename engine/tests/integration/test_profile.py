@@ -61,7 +61,9 @@ class Profile(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         for place in PLACES:
             self.assertIn(f"measuring {place}", done.stderr)
-        self.assertEqual(sorted(p.name for p in (self.root / "out").iterdir()), sorted(f"{p}.yaml" for p in PLACES))
+        self.assertEqual(
+            sorted(p.name for p in (self.root / "out").iterdir()), sorted(f"{p}.yaml" for p in PLACES)
+        )
         self.assertEqual(self.left(), [])
         self.write_config(**{p: f", model: out/{p}.yaml" for p in PLACES})
         plan = self.run_ctl("plan", self.config, "--json")
@@ -85,7 +87,12 @@ class Profile(unittest.TestCase):
             times = [model[f"{name}_time"] for name in ("sync", "open", "metadata")]
             self.assertTrue(all((time == 0) if place == "ram" else (0 < time < 0.1) for time in times), times)
         text = (self.root / "out" / "nvme.yaml").read_text()
-        for part in ("# Measured by tierctl profile on", time.strftime("%Y-"), f"{self.root}/nvme", "threads"):
+        for part in (
+            "# Measured by tierctl profile on",
+            time.strftime("%Y-"),
+            f"{self.root}/nvme",
+            "threads",
+        ):
             self.assertIn(part, text)
 
     def wait_for(self, is_so: Callable[[], object]) -> bool:
@@ -96,11 +103,18 @@ class Profile(unittest.TestCase):
         return True
 
     def test_an_interrupt_leaves_nothing(self) -> None:
-        config = self.config.read_text().replace("  - {name: ram, medium: memory, capacity: 4MiB, block: 4KiB, slabs: "
-                                                 "[{units: 16, share: 1.0}]}\n", "")
+        config = self.config.read_text().replace(
+            "  - {name: ram, medium: memory, capacity: 4MiB, block: 4KiB, slabs: "
+            "[{units: 16, share: 1.0}]}\n",
+            "",
+        )
         self.config.write_text(config)
-        process = subprocess.Popen([TIERCTL, "profile", self.config, "--seconds", "60"], cwd=self.root,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [TIERCTL, "profile", self.config, "--seconds", "60"],
+            cwd=self.root,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         self.wait_for(self.left)
@@ -114,8 +128,16 @@ class Profile(unittest.TestCase):
         for args, config, says in (
             (("--seconds", "0"), good, ("--seconds", "0", "allowed")),
             (("-o", "no/such"), good, ("no/such", "cannot make")),
-            ((), good.replace(f"{self.root}/nvme", "/no/such"), (str(self.config), "tiers[1].path", "/no/such", "allowed")),
-            ((), good.replace(f"{self.root}/pfs", "/no/such"), (str(self.config), "pfs.path", "/no/such", "allowed")),
+            (
+                (),
+                good.replace(f"{self.root}/nvme", "/no/such"),
+                (str(self.config), "tiers[1].path", "/no/such", "allowed"),
+            ),
+            (
+                (),
+                good.replace(f"{self.root}/pfs", "/no/such"),
+                (str(self.config), "pfs.path", "/no/such", "allowed"),
+            ),
         ):
             with self.subTest(says=says):
                 self.config.write_text(config)

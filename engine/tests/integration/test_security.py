@@ -15,7 +15,9 @@ HERE = Path(__file__).parent
 
 def attacker_can_run() -> bool:
     """Root, and the programs lie where another user may run them."""
-    return os.getuid() == 0 and subprocess.run([*ATTACKER, BIN / "tierctl", "--help"], capture_output=True).returncode in (0, 2)
+    return os.getuid() == 0 and subprocess.run(
+        [*ATTACKER, BIN / "tierctl", "--help"], capture_output=True
+    ).returncode in (0, 2)
 
 
 @unittest.skipUnless(attacker_can_run(), "needs root, and programs that another user may run")
@@ -71,11 +73,20 @@ class Attacks(Attacked):
         self.directory().rename(self.root / "evidence")
         for plant in ("mkdir", "link"):
             with self.subTest(plant=plant):
-                words = ("mkdir", self.directory()) if plant == "mkdir" else ("ln", "-s", self.root / "evidence", self.directory())
+                words = (
+                    ("mkdir", self.directory())
+                    if plant == "mkdir"
+                    else ("ln", "-s", self.root / "evidence", self.directory())
+                )
                 self.assertEqual(self.attack(*words).returncode, 0)
                 if plant == "mkdir":
                     self.attack("cp", "/etc/hostname", self.directory() / "journal")
-                self.check(self.ctl("recover", "-c", self.config), 0, "not a directory of this user", "0 instances recovered")
+                self.check(
+                    self.ctl("recover", "-c", self.config),
+                    0,
+                    "not a directory of this user",
+                    "0 instances recovered",
+                )
                 self.check(self.ctl("start", "-c", self.config, "-i", self.name), 2, "another user")
                 self.assertEqual(self.read(), "")
                 self.attack("rm", "-rf", self.directory())
@@ -86,7 +97,9 @@ class Attacks(Attacked):
         runtime = self.root / "runtime"
         runtime.mkdir()
         runtime.chmod(0o1777)
-        self.assertEqual(self.attack("ln", "-s", self.private, runtime / f"tierbench.{os.getuid()}").returncode, 0)
+        self.assertEqual(
+            self.attack("ln", "-s", self.private, runtime / f"tierbench.{os.getuid()}").returncode, 0
+        )
         done = self.ctl("start", "-c", self.config, "-i", self.name, env={"XDG_RUNTIME_DIR": str(runtime)})
         self.check(done, 0)
         self.assertEqual(list(self.private.iterdir()), [])
@@ -97,7 +110,12 @@ class Attacks(Attacked):
         kept = self.file.with_name("kept")
         self.file.rename(kept)
         os.mkfifo(self.file)
-        self.check(self.ctl("recover", "-c", self.config), 3, str(self.file), "removed or replaced by another program")
+        self.check(
+            self.ctl("recover", "-c", self.config),
+            3,
+            str(self.file),
+            "removed or replaced by another program",
+        )
         lost = [p for p in (self.root / "nvme" / f"tierbench.lost.{os.getuid()}").rglob("*") if p.is_file()]
         self.assertEqual([p.read_text() for p in lost], ["promised"])
         self.assertEqual(kept.read_text(), "")
@@ -122,7 +140,13 @@ class OpenTiers(Instances):
     def test_a_tier_that_all_may_rename_in_is_refused(self) -> None:
         self.mode(0o777)
         for command in (("check", self.config), ("start", "-c", self.config, "-i", self.name)):
-            self.check(self.ctl(*command), 2, f"{self.config}: tiers[1].path: {self.root}/nvme: mode 0777", "chmod +t", "mkdir -m 700")
+            self.check(
+                self.ctl(*command),
+                2,
+                f"{self.config}: tiers[1].path: {self.root}/nvme: mode 0777",
+                "chmod +t",
+                "mkdir -m 700",
+            )
         self.assertFalse(self.shm().exists())
         self.mode(0o1777)
         self.assertEqual(self.ctl("check", self.config).stderr, "")
@@ -131,7 +155,9 @@ class OpenTiers(Instances):
 
     def test_who_else_could_take_a_tier_away_is_named(self) -> None:
         self.mode(0o770)
-        self.check(self.ctl("check", self.config), 0, "warning", f"{self.root}/nvme: its group may write", ": ok")
+        self.check(
+            self.ctl("check", self.config), 0, "warning", f"{self.root}/nvme: its group may write", ": ok"
+        )
         self.mode(0o700)
         self.assertEqual(self.ctl("check", self.config).stderr, "")
         self.mode(0o777, self.root)
@@ -148,9 +174,13 @@ class WaitingNames(Attacked):
     def test_planted_names_that_wait_are_not_placed(self) -> None:
         self.start()
         hidden = self.root / "pfs" / f".tierbench.{os.getuid()}.{os.uname().nodename}.{self.name}"
-        found = subprocess.run(["stat", "-c", "%i %W", self.private], capture_output=True, text=True, check=True).stdout.split()
+        found = subprocess.run(
+            ["stat", "-c", "%i %W", self.private], capture_output=True, text=True, check=True
+        ).stdout.split()
         key = hidden / "planted"
-        self.assertEqual(self.attack("mkdir", key).returncode, 0, "root's programs of other users could make none either")
+        self.assertEqual(
+            self.attack("mkdir", key).returncode, 0, "root's programs of other users could make none either"
+        )
         self.attack("touch", key / "evil")
         self.attack("ln", "-s", self.private, f"{key}.of")
         born = self.born_ns(self.private)
@@ -168,7 +198,9 @@ class WaitingNames(Attacked):
     def born_ns(self, path: Path) -> int:
         """The birth time, to the nanosecond."""
         said = subprocess.run(["stat", "-c", "%w", path], capture_output=True, text=True, check=True).stdout
-        seconds = subprocess.run(["stat", "-c", "%W", path], capture_output=True, text=True, check=True).stdout
+        seconds = subprocess.run(
+            ["stat", "-c", "%W", path], capture_output=True, text=True, check=True
+        ).stdout
         fraction = re.search(r"\.(\d{9})", said)
         assert fraction
         return int(seconds) * 10**9 + int(fraction[1])

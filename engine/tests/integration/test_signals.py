@@ -48,10 +48,28 @@ class Signals(Instances):
         self.stderr = self.err.open("wb")
         self.addCleanup(self.stderr.close)
 
-    def run_program(self, *args: object, n: int = FOREVER, before: tuple[str, ...] = (), **how: Any) -> subprocess.Popen[bytes]:
-        command = [*before, BIN / "tierctl", "run", "-c", self.config, *args, "--", sys.executable, "-c", PROGRAM, self.file, self.log, n]
+    def run_program(
+        self, *args: object, n: int = FOREVER, before: tuple[str, ...] = (), **how: Any
+    ) -> subprocess.Popen[bytes]:
+        command = [
+            *before,
+            BIN / "tierctl",
+            "run",
+            "-c",
+            self.config,
+            *args,
+            "--",
+            sys.executable,
+            "-c",
+            PROGRAM,
+            self.file,
+            self.log,
+            n,
+        ]
         given: dict[str, Any] = {"stderr": self.stderr, "start_new_session": True} | how
-        process: subprocess.Popen[bytes] = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, **given)
+        process: subprocess.Popen[bytes] = subprocess.Popen(
+            [str(word) for word in command], stdin=subprocess.DEVNULL, **given
+        )
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         self.find_run(process)
@@ -68,7 +86,9 @@ class Signals(Instances):
     def until(self, holds: Callable[[], object], what: str, seconds: float = 30) -> None:
         end = time.monotonic() + seconds
         while not holds():
-            self.assertLess(time.monotonic(), end, f"{what}: {self.err.read_text() if self.err.exists() else ''}")
+            self.assertLess(
+                time.monotonic(), end, f"{what}: {self.err.read_text() if self.err.exists() else ''}"
+            )
             time.sleep(0.01)
 
     def is_told(self, line: str) -> bool:
@@ -141,7 +161,9 @@ class Signals(Instances):
     def test_signals_while_draining(self) -> None:
         """They are answered, and the drain goes on."""
         device = self.root / "slow.yaml"
-        device.write_text("name: slow\nsource: none\nwrite_bandwidth: 1MiB/s\nread_bandwidth: 100MiB/s\nsync_time: 3s\nchannels: 1\n")
+        device.write_text(
+            "name: slow\nsource: none\nwrite_bandwidth: 1MiB/s\nread_bandwidth: 100MiB/s\nsync_time: 3s\nchannels: 1\n"
+        )
         self.config.write_text(self.config.read_text().replace("/pfs}", f"/pfs, model: {device}}}"))
         process = self.run_program()
         process.terminate()
@@ -167,8 +189,11 @@ class Signals(Instances):
 
     def test_tierctl_killed_and_a_program_that_has_not_attached_yet(self) -> None:
         command = f"sleep 3; exec {sys.executable} -c '{PROGRAM}' {self.file} {self.log} 50"
-        process = subprocess.Popen([BIN / "tierctl", "run", "-c", self.config, "--", "sh", "-c", command], start_new_session=True,
-                                   stderr=self.stderr)
+        process = subprocess.Popen(
+            [BIN / "tierctl", "run", "-c", self.config, "--", "sh", "-c", command],
+            start_new_session=True,
+            stderr=self.stderr,
+        )
         self.addCleanup(process.kill)
         self.find_run(process)
         time.sleep(0.5)
@@ -184,7 +209,9 @@ class Signals(Instances):
         os.killpg(process.pid, signal.SIGKILL)
         self.owner_gone()
 
-    @unittest.skipUnless("TB_OWN_SHM" in os.environ, "no mount namespaces here, and gc would clear what others left")
+    @unittest.skipUnless(
+        "TB_OWN_SHM" in os.environ, "no mount namespaces here, and gc would clear what others left"
+    )
     def test_gc(self) -> None:
         """What is left when the daemon was killed too; a living instance is left alone."""
         process = self.run_program()

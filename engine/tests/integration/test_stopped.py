@@ -37,7 +37,9 @@ class Stopped(Instances):
             os.kill(self.pid, signal.SIGCONT)
 
     def begin_drain(self) -> subprocess.Popen[str]:
-        process = subprocess.Popen([BIN / "tierctl", "drain", "-i", self.name], stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [BIN / "tierctl", "drain", "-i", self.name], stderr=subprocess.PIPE, text=True
+        )
         self.addCleanup(process.kill)
         time.sleep(4)
         return process
@@ -67,7 +69,9 @@ class Stopped(Instances):
         drain = self.begin_drain()
         _, said = drain.communicate(timeout=90)
         self.assertEqual(drain.returncode, 3, said)
-        self.assertRegex(said, rf"{Path(self.file)}: not flushed: it waits for process {self.pid} \(.*, stopped\)")
+        self.assertRegex(
+            said, rf"{Path(self.file)}: not flushed: it waits for process {self.pid} \(.*, stopped\)"
+        )
         self.assertIn("try again with: tierctl drain", said)
         self.assertEqual((self.root / "pfs" / "other").read_text(), "other")
         os.kill(self.pid, signal.SIGCONT)
@@ -88,7 +92,9 @@ class Held(Instances):
 
     def hold(self, which: str) -> int:
         """Its process number."""
-        holder = subprocess.Popen([BIN / "test_hold", self.name, which], stdout=subprocess.PIPE, text=True, start_new_session=True)
+        holder = subprocess.Popen(
+            [BIN / "test_hold", self.name, which], stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
         self.addCleanup(holder.communicate)
         self.addCleanup(holder.kill)
         assert holder.stdout
@@ -103,8 +109,14 @@ class Held(Instances):
             time.sleep(0.02)
 
     def begin(self, *args: object, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
-        process = subprocess.Popen([*map(str, args)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env=os.environ | (env or {}))
+        process = subprocess.Popen(
+            [*map(str, args)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | (env or {}),
+        )
         self.addCleanup(process.kill)
         return process
 
@@ -116,7 +128,9 @@ class Held(Instances):
 
     def daemon_waits(self) -> None:
         daemon = self.daemons()[0]
-        self.until(lambda: any(w["pid"] == daemon for w in self.status()["waits"]), "the daemon does not wait")
+        self.until(
+            lambda: any(w["pid"] == daemon for w in self.status()["waits"]), "the daemon does not wait"
+        )
 
     def goes_on(self, pid: int) -> None:
         os.kill(pid, signal.SIGCONT)
@@ -128,15 +142,27 @@ class Held(Instances):
     def test_status_names_who_keeps_others_from_attaching(self) -> None:
         pid = self.hold("clients")
         began = time.monotonic()
-        self.assertRegex(self.ctl("status", "-i", self.name).stdout, rf"has waited 1 s for process {pid} \(test_hold, stopped\)")
+        self.assertRegex(
+            self.ctl("status", "-i", self.name).stdout,
+            rf"has waited 1 s for process {pid} \(test_hold, stopped\)",
+        )
         self.assertIn((pid, True), [(w["for"], w["stopped"]) for w in self.status()["waits"]])
         self.assertLess(time.monotonic() - began, 20)
-        program = self.begin("sh", "-c", 'LD_PRELOAD=$TB_LATER_PRELOAD exec "$@"', "sh", "cat", self.file,
-                             env={"TB_LATER_PRELOAD": str(PRELOAD), "TIERBENCH_INSTANCE": self.name})
+        program = self.begin(
+            "sh",
+            "-c",
+            'LD_PRELOAD=$TB_LATER_PRELOAD exec "$@"',
+            "sh",
+            "cat",
+            self.file,
+            env={"TB_LATER_PRELOAD": str(PRELOAD), "TIERBENCH_INSTANCE": self.name},
+        )
         time.sleep(3)
         self.assertIsNone(program.poll())
         os.kill(pid, signal.SIGCONT)
-        self.ends(program, 0, rf"this program has waited 1 s for process {pid} \(test_hold, stopped\)", "bytes")
+        self.ends(
+            program, 0, rf"this program has waited 1 s for process {pid} \(test_hold, stopped\)", "bytes"
+        )
         self.goes_on(pid)
 
     def test_status_names_who_locks_the_names(self) -> None:
@@ -148,7 +174,12 @@ class Held(Instances):
         pid = self.hold("clients")
         commands = [self.begin(BIN / "tierctl", command, "-i", self.name) for command in ("drain", "stop")]
         for command in commands:
-            self.ends(command, 3, rf"has waited 1 s for process {pid} \(", rf"gives up .* process {pid} \(test_hold, stopped\)")
+            self.ends(
+                command,
+                3,
+                rf"has waited 1 s for process {pid} \(",
+                rf"gives up .* process {pid} \(test_hold, stopped\)",
+            )
         self.goes_on(pid)
 
     def test_a_repair_that_waits_is_named_by_who_waits_for_it(self) -> None:
@@ -159,8 +190,11 @@ class Held(Instances):
         other.kill()
         self.daemon_waits()
         daemon = self.daemons()[0]
-        self.ends(self.begin(BIN / "tierctl", "drain", "-i", self.name), 3,
-                  rf"gives up .* process {daemon} \(tierd\), which waits for process {pid} \(test_hold, stopped\)")
+        self.ends(
+            self.begin(BIN / "tierctl", "drain", "-i", self.name),
+            3,
+            rf"gives up .* process {daemon} \(tierd\), which waits for process {pid} \(test_hold, stopped\)",
+        )
         self.goes_on(pid)
         self.assertEqual((self.root / "pfs" / "other").read_text(), "other")
 
@@ -177,8 +211,11 @@ class Held(Instances):
     def test_a_stop_whose_daemon_cannot_end(self) -> None:
         pid = self.hold("queue")
         self.daemon_waits()
-        self.ends(self.begin(BIN / "tierctl", "stop", "-i", self.name), 3,
-                  rf"(waits for|which waits for) process {pid} \(test_hold, stopped\)|its daemon waited for a process that is stopped")
+        self.ends(
+            self.begin(BIN / "tierctl", "stop", "-i", self.name),
+            3,
+            rf"(waits for|which waits for) process {pid} \(test_hold, stopped\)|its daemon waited for a process that is stopped",
+        )
         self.assertEqual(self.read(), "bytes")
         self.assertEqual(self.status()["clients"], 2)
         self.until(lambda: not self.daemons(), "the daemon does not end", 60)
@@ -190,7 +227,11 @@ class Held(Instances):
         other = self.program(file=self.root / "pfs" / "other")
         self.assertEqual(other.ask("write 0 other"), "5")
         other.kill()
-        self.ends(self.begin(BIN / "tierctl", "drain", "-i", self.name), 3, rf"what killed programs left: .* waits for process {pid} \(")
+        self.ends(
+            self.begin(BIN / "tierctl", "drain", "-i", self.name),
+            3,
+            rf"what killed programs left: .* waits for process {pid} \(",
+        )
         self.goes_on(pid)
         self.assertEqual((self.root / "pfs" / "other").read_text(), "other")
 

@@ -77,7 +77,9 @@ class Tierctl(unittest.TestCase):
     def write(self) -> None:
         env = os.environ | {"LD_PRELOAD": str(PRELOAD), "TIERBENCH_INSTANCE": self.name}
         subprocess.run([sys.executable, "-c", WRITE, self.file], env=env, check=True)
-        self.assertNotEqual(self.file.read_bytes() if self.file.exists() else b"", BYTES, "it was not buffered")
+        self.assertNotEqual(
+            self.file.read_bytes() if self.file.exists() else b"", BYTES, "it was not buffered"
+        )
 
     def kill_daemon(self) -> None:
         os.kill(self.status()["daemon_pid"], signal.SIGKILL)
@@ -160,7 +162,9 @@ class Tierctl(unittest.TestCase):
         with (self.root / "lock").open("w") as lock:
             given = os.dup(lock.fileno())
             command = [BIN / "tierctl", "start", "-c", self.config, "-i", self.name]
-            subprocess.run([str(word) for word in command], pass_fds=[given], check=True, timeout=60, capture_output=True)
+            subprocess.run(
+                [str(word) for word in command], pass_fds=[given], check=True, timeout=60, capture_output=True
+            )
             os.close(given)
             mine = Path(f"/proc/{self.status()['daemon_pid']}/fd")
             kept = [str(fd.readlink()) for fd in mine.iterdir()]
@@ -181,7 +185,9 @@ class Tierctl(unittest.TestCase):
         self.until(ours, r"nvme +\[#+\.*\] +0\.2 +0\.0")
         self.assertEqual(self.ctl("drain", "-i", self.name).returncode, 0)
         # Both are seen, in one picture or in two: the drain may fall between them.
-        self.until(ours, r"(?=.*nvme +\[[+.]+\] +0\.0)(?=.*pfs +([0-9]*[1-9][0-9.]*|0\.[0-9]*[1-9]) MiB/s written)")
+        self.until(
+            ours, r"(?=.*nvme +\[[+.]+\] +0\.0)(?=.*pfs +([0-9]*[1-9][0-9.]*|0\.[0-9]*[1-9]) MiB/s written)"
+        )
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=10), 0)
         self.assertEqual(self.status()["clients"], 0)
@@ -198,7 +204,10 @@ class Tierctl(unittest.TestCase):
         lines = text.splitlines()
         self.assertEqual(lines.pop(), f"instance {self.name} ended")
         for line in lines:
-            self.assertRegex(line, r"^[0-9.]+ s  clients [01]  ram: dirty 0.0 clean 0.0 free [0-9.]+ MiB, in 0.0 out 0.0 flush 0.0 MiB/s")
+            self.assertRegex(
+                line,
+                r"^[0-9.]+ s  clients [01]  ram: dirty 0.0 clean 0.0 free [0-9.]+ MiB, in 0.0 out 0.0 flush 0.0 MiB/s",
+            )
         self.assertEqual(process.wait(timeout=10), 0)
 
     def test_watch_writes_json_lines(self) -> None:
@@ -215,7 +224,12 @@ class Tierctl(unittest.TestCase):
         self.assertEqual(self.ctl("status", "-i", self.name, "--watch=0").returncode, 2)
 
     def test_run_status_is_the_commands(self) -> None:
-        for command, status in (("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("no-such-program-here", 127)):
+        for command, status in (
+            ("exit 0", 0),
+            ("exit 7", 7),
+            ("kill -9 $$", 137),
+            ("no-such-program-here", 127),
+        ):
             with self.subTest(command=command):
                 done = self.ctl("run", "-c", self.config, "--", "sh", "-c", command)
                 self.assertEqual(done.returncode, status, done.stderr)
@@ -224,7 +238,9 @@ class Tierctl(unittest.TestCase):
 
     def test_run_leaves_no_daemon_when_it_is_ended_early(self) -> None:
         for delay_ms in (0, 1, 2, 3, 5, 8, 12, 20, 40):
-            p = subprocess.Popen([BIN / "tierctl", "run", "-c", self.config, "--", "sleep", "30"], stderr=subprocess.DEVNULL)
+            p = subprocess.Popen(
+                [BIN / "tierctl", "run", "-c", self.config, "--", "sleep", "30"], stderr=subprocess.DEVNULL
+            )
             time.sleep(delay_ms / 1000)
             p.terminate()
             p.wait(timeout=20)
@@ -233,7 +249,9 @@ class Tierctl(unittest.TestCase):
                     words = cmdline.read_bytes().split(b"\0")
                 except OSError:
                     continue
-                self.assertFalse(any(w.startswith(f"run-{p.pid}-".encode()) for w in words), f"ended after {delay_ms} ms")
+                self.assertFalse(
+                    any(w.startswith(f"run-{p.pid}-".encode()) for w in words), f"ended after {delay_ms} ms"
+                )
 
     def test_run_refuses_static(self) -> None:
         source = self.root / "s.c"
@@ -246,17 +264,49 @@ class Tierctl(unittest.TestCase):
 
     def test_run_stats_and_keep(self) -> None:
         stats = self.root / "stats.json"
-        done = self.ctl("run", "-c", self.config, "--stats", stats, "--keep", "--", sys.executable, "-c", WRITE, self.file)
+        done = self.ctl(
+            "run", "-c", self.config, "--stats", stats, "--keep", "--", sys.executable, "-c", WRITE, self.file
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         seen = json.loads(stats.read_text())
-        self.assertLessEqual({"instance", "config", "modelled", "fsync", "policy", "mode", "tiers", "pfs", "spilled", "fsyncs", "files",
-                              "dirty_files", "errors", "region", "samples", "exit_status", "program_s", "drain_s", "drained_bytes",
-                              "durable_s"}, set(seen))
+        self.assertLessEqual(
+            {
+                "instance",
+                "config",
+                "modelled",
+                "fsync",
+                "policy",
+                "mode",
+                "tiers",
+                "pfs",
+                "spilled",
+                "fsyncs",
+                "files",
+                "dirty_files",
+                "errors",
+                "region",
+                "samples",
+                "exit_status",
+                "program_s",
+                "drain_s",
+                "drained_bytes",
+                "durable_s",
+            },
+            set(seen),
+        )
         self.assertEqual((seen["exit_status"], seen["drained_bytes"]), (0, len(BYTES)))
         samples, flushed = seen["samples"], sum(t["flushed"] for t in seen["tiers"])
-        self.assertEqual({t["name"]: t["bytes_in"] for t in seen["tiers"]}, {n: s[-1] for n, s in samples["bytes_in"].items()})
-        self.assertEqual((sum(s[-1] for s in samples["bytes_in"].values()), samples["pfs_bytes_written"][-1]), (len(BYTES),) * 2)
-        self.assertEqual((sum(s[-1] for s in samples["flushed"].values()), samples["spilled"][-1]), (flushed, 0))
+        self.assertEqual(
+            {t["name"]: t["bytes_in"] for t in seen["tiers"]},
+            {n: s[-1] for n, s in samples["bytes_in"].items()},
+        )
+        self.assertEqual(
+            (sum(s[-1] for s in samples["bytes_in"].values()), samples["pfs_bytes_written"][-1]),
+            (len(BYTES),) * 2,
+        )
+        self.assertEqual(
+            (sum(s[-1] for s in samples["flushed"].values()), samples["spilled"][-1]), (flushed, 0)
+        )
         self.assertEqual(self.file.read_bytes(), BYTES)
         self.name = seen["instance"]
         self.assertTrue(self.status()["daemon_alive"])
@@ -312,7 +362,9 @@ class Tierctl(unittest.TestCase):
                 self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
                 self.assertIn("not recovered", done.stderr)
                 found = self.file.read_bytes() if self.file.exists() else b""
-                self.assertTrue(all(b in (0, BYTES[i]) for i, b in enumerate(found)), "wrong bytes on the PFS")
+                self.assertTrue(
+                    all(b in (0, BYTES[i]) for i, b in enumerate(found)), "wrong bytes on the PFS"
+                )
                 for left in (self.root / "nvme").iterdir():
                     shutil.rmtree(left)
                 self.file.unlink(missing_ok=True)

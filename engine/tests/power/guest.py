@@ -38,8 +38,28 @@ class Machine:
 
 def command(machine: Machine, folder: Path, disks: list[Path]) -> list[str]:
     """What starts a guest whose ports lead into a folder."""
-    words = ["nice", "-n", "5", str(machine.qemu), "-accel", "tcg", "-m", str(MEMORY_MIB), "-smp", "1", "-nodefaults"]
-    words += ["-display", "none", "-no-reboot", "-kernel", str(machine.kernel), "-initrd", str(machine.archive)]
+    words = [
+        "nice",
+        "-n",
+        "5",
+        str(machine.qemu),
+        "-accel",
+        "tcg",
+        "-m",
+        str(MEMORY_MIB),
+        "-smp",
+        "1",
+        "-nodefaults",
+    ]
+    words += [
+        "-display",
+        "none",
+        "-no-reboot",
+        "-kernel",
+        str(machine.kernel),
+        "-initrd",
+        str(machine.archive),
+    ]
     words += ["-append", COMMAND_LINE, "-serial", f"file:{folder / 'console'}"]
     for disk in disks:
         words += ["-drive", f"file={disk},format=raw,if=virtio,cache=writeback"]
@@ -106,7 +126,9 @@ class Guest:
     def wait_for(self, state: str, may_end: bool = False) -> None:
         """Until the guest has said that it is in this state, or has ended where it may."""
         said = f"\n{state}\n"
-        self.wait_until(lambda: said in "\n" + self.text("states") or (may_end and self.has_ended()), f"it said `{state}`")
+        self.wait_until(
+            lambda: said in "\n" + self.text("states") or (may_end and self.has_ended()), f"it said `{state}`"
+        )
 
     def wait_until(self, is_so: Callable[[], bool], what: str) -> None:
         """Until something holds, as long as the guest lives."""

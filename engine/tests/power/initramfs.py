@@ -39,7 +39,9 @@ class Archive:
         self.names.add(name)
         words = (len(self.names), mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0)
         head = b"070701" + b"".join(b"%08x" % word for word in words) + name.encode() + b"\0"
-        self.parts.append(head.ljust(-(-len(head) // 4) * 4, b"\0") + data.ljust(-(-len(data) // 4) * 4, b"\0"))
+        self.parts.append(
+            head.ljust(-(-len(head) // 4) * 4, b"\0") + data.ljust(-(-len(data) // 4) * 4, b"\0")
+        )
 
     def add_file(self, source: Path, name: str | None = None) -> None:
         """Add a file of this machine, at the same path where `name` is not given."""
@@ -68,7 +70,9 @@ def add_program(archive: Archive, program: Path, name: str) -> None:
 
 def python_files() -> list[Path]:
     """What this Python reads when it runs the client, and `os`, by which it finds its library."""
-    code = "import sys; sys.path[:0] = sys.argv[1:]; import power_client, os, encodings.utf_8, encodings.ascii\n"
+    code = (
+        "import sys; sys.path[:0] = sys.argv[1:]; import power_client, os, encodings.utf_8, encodings.ascii\n"
+    )
     code += "print(*[m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)], os.__file__, sep='\\n')"
     command = [sys.executable, "-I", "-S", "-c", code, str(TORTURE), str(HERE)]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -47,7 +47,9 @@ def entries(log: Path) -> Iterator[Entry]:
             block = file.read(sector)
             where, n_sectors, flags, data_length = ENTRY.unpack_from(block)
             if flags & FUA:
-                raise LogError(f"{log}: byte {at}: FUA, so no loop device was over the log: its order may not be the disk's")
+                raise LogError(
+                    f"{log}: byte {at}: FUA, so no loop device was over the log: its order may not be the disk's"
+                )
             name = block[ENTRY.size : ENTRY.size + data_length].decode() if flags & MARK else ""
             yield Entry(flags, where * SECTOR, n_sectors * SECTOR, at + sector, name)
             at += sector + (0 if flags & (MARK | DISCARD) else n_sectors * SECTOR)

@@ -102,7 +102,10 @@ def until_mark(lines: list[str], promised: str, begun: str) -> list[str]:
 
 def until_error(lines: list[str]) -> list[str]:
     """The manifest without what was acknowledged after the first error that a client was told of."""
-    first = next((i for i, line in enumerate(lines) if line.startswith("{") and json.loads(line)["is"] == "error"), len(lines))
+    first = next(
+        (i for i, line in enumerate(lines) if line.startswith("{") and json.loads(line)["is"] == "error"),
+        len(lines),
+    )
     return lines[:first] + [line for line in lines[first:] if is_begin(line)]
 
 
@@ -127,5 +130,7 @@ def check_tree(lines: list[str], tree: dict[str, bytes]) -> Result:
             result.wrong += findings
     for file in history.files:
         if history.must_be_there(file) and file not in found:
-            result.wrong.append(f"{file}: promised, and under none of its names {history.allowed_names(file)}")
+            result.wrong.append(
+                f"{file}: promised, and under none of its names {history.allowed_names(file)}"
+            )
     return result

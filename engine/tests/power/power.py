@@ -38,7 +38,9 @@ def run(bench: Bench, rounds: int) -> Iterator[list[Outcome]]:
         number += 1
         try:
             if number % 3:
-                outcomes = Series(bench, number, saved if number % 4 else None).run(min(SERIES_ROUNDS, rounds - done))
+                outcomes = Series(bench, number, saved if number % 4 else None).run(
+                    min(SERIES_ROUNDS, rounds - done)
+                )
             else:
                 outcomes = log_round(bench, number, min(LOG_PREFIXES, rounds - done))
         except (GuestError, LogError) as error:  # evidence too
@@ -76,7 +78,9 @@ def row_of(totals: dict[tuple[str, str], list[int]], seed: str) -> reliability.R
 
 def main() -> int:
     """Run rounds, and print what they showed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin", type=Path, required=True)
     parser.add_argument("--lib", type=Path, required=True)
     parser.add_argument("--kernel", type=Path, required=True)
@@ -101,9 +105,14 @@ def main() -> int:
         for outcomes in run(Bench(machine, folder, kind, options.seed, kinds), options.rounds):
             for outcome in outcomes:
                 report(totals, outcome)
-            print(f"{kind}: {sum(t[0] for k, t in totals.items() if k[0] == kind)} of {options.rounds} rounds", flush=True)
+            print(
+                f"{kind}: {sum(t[0] for k, t in totals.items() if k[0] == kind)} of {options.rounds} rounds",
+                flush=True,
+            )
     for (file_system, kind), (n, acknowledged, promised, failed) in totals.items():
-        print(f"{file_system} {kind}: {n} rounds, {acknowledged} acknowledgements, {promised} promised, {failed} failed")
+        print(
+            f"{file_system} {kind}: {n} rounds, {acknowledged} acknowledgements, {promised} promised, {failed} failed"
+        )
     if options.record and not options.self_test:
         reliability.add(options.record, row_of(totals, options.seed))
     failed = sum(total[3] for total in totals.values())

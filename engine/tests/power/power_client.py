@@ -35,7 +35,9 @@ class PowerClient(Client):
         """One record at the end of a file of its own."""
         size = os.fstat(fd).st_size
         length = self.random.randint(1, 3000)
-        self.told("write", lambda op: self.write_at_end(file, op, length), file=file, offset=size, length=length)
+        self.told(
+            "write", lambda op: self.write_at_end(file, op, length), file=file, offset=size, length=length
+        )
 
     def write_at_end(self, file: str, operation: str, length: int) -> None:
         """By a descriptor with O_APPEND."""

@@ -53,7 +53,9 @@ class Bench:
 
 def config_text(chance: random.Random) -> str:
     """A configuration as the torture's, on the guest's file systems."""
-    policy, background = chance.choice([("on-close", False), ("on-close", True), ("watermark", False), ("manual", False)])
+    policy, background = chance.choice(
+        [("on-close", False), ("on-close", True), ("watermark", False), ("manual", False)]
+    )
     return CONFIG.format(
         root="/mnt",
         fsync=chance.choice(["tier", "tier", "tier", "pfs"]),
@@ -131,20 +133,30 @@ class Series:
         self.bench, self.name = bench, f"{bench.seed}-{bench.file_system}-{number}"
         self.folder = bench.folder / self.name
         self.folder.mkdir(parents=True)
-        self.disks = [disks.make_file_system(self.folder / place, bench.file_system) for place in ("tiers", "pfs")]
+        self.disks = [
+            disks.make_file_system(self.folder / place, bench.file_system) for place in ("tiers", "pfs")
+        ]
         self.saved, self.lives = saved, 0
 
     def boot(self, job: str, **files: str) -> Guest:
         """Give the machine power."""
         self.lives += 1
         text = f"FS={self.bench.file_system}\non_two_disks /dev/vda /dev/vdb\nmount_all\n{job}"
-        return Guest(self.bench.machine, self.folder / f"life{self.lives}", self.disks, {"job.sh": text, **files}, self.saved)
+        return Guest(
+            self.bench.machine,
+            self.folder / f"life{self.lives}",
+            self.disks,
+            {"job.sh": text, **files},
+            self.saved,
+        )
 
     def load(self, number: int, before: str, old: str) -> tuple[Guest, str, str]:
         """Recover what is there, load, and cut the power: the guest, the round's kind and its configuration."""
         chance = random.Random(f"{self.name}-{number}")
         kind, new = chance.choice(self.bench.kinds), config_text(chance)
-        guest = self.boot(before + load_job(kind, f"{self.name}-{number}", chance), **{"old.yaml": old, "new.yaml": new})
+        guest = self.boot(
+            before + load_job(kind, f"{self.name}-{number}", chance), **{"old.yaml": old, "new.yaml": new}
+        )
         guest.wait_for("loading")
         guest.wait_for("struck", may_end=kind == "errors")
         time.sleep(chance.random() * (0.3 if kind == "cut" else 1.0) + (3.0 if kind == LIE else 0.0))
@@ -181,7 +193,9 @@ class Series:
                 guest.wait_for_end()
             outcomes.append(judge(guest, "first", last_kind, self.bench.file_system, manifest))
             if outcomes[-1].wrong:
-                outcomes[-1].wrong.insert(0, f"life {self.lives} of {self.folder}; its disks before: *.{number % 2}")
+                outcomes[-1].wrong.insert(
+                    0, f"life {self.lives} of {self.folder}; its disks before: *.{number % 2}"
+                )
                 break
         else:
             shutil.rmtree(self.folder)
@@ -211,7 +225,12 @@ def log_round(bench: Bench, number: int, prefixes: int) -> list[Outcome]:
     job = f"FS={bench.file_system}\nlog_writes /dev/vda /dev/vdb\non_one_disk /dev/loop0\nmount_all\n"
     job += f"clean\nmark_log &\nload {name} {CLIENTS}\nsleep {3 + 2 * chance.random():.2f}\n"
     disk = disks.copy_sparse(empty, folder / "disk")
-    guest = Guest(bench.machine, folder / "load", [disk, log], {"job.sh": job + "say struck\nsleep 100\n", "new.yaml": config})
+    guest = Guest(
+        bench.machine,
+        folder / "load",
+        [disk, log],
+        {"job.sh": job + "say struck\nsleep 100\n", "new.yaml": config},
+    )
     guest.wait_for("struck")
     guest.cut_power()
     outcomes = recover_prefixes(bench, folder, config, guest.text("manifest").splitlines(), prefixes, chance)

@@ -83,7 +83,9 @@ class NamesAfterTheCut(unittest.TestCase):
         self.assertEqual(wrong(lines, f=BYTES), [])
 
     def test_an_atomic_save_shows_the_old_bytes_or_the_new(self) -> None:
-        lines = manifest("open f f", "write f 0 100", "fsync f", "open t t", "write t 0 100", "fsync t", "rename t f f")
+        lines = manifest(
+            "open f f", "write f 0 100", "fsync f", "open t t", "write t 0 100", "fsync t", "rename t f f"
+        )
         new = content("o4", 100)
         self.assertEqual(wrong(lines, f=BYTES, t=new), [])
         self.assertEqual(wrong(lines, f=new), [])
@@ -103,7 +105,16 @@ class NamesAfterTheCut(unittest.TestCase):
 
 
 class Marks(unittest.TestCase):
-    LINES = (begin("a", 0, "open f f"), end("a", 1), "P m", begin("b", 2, "write f 0 1"), end("b", 3), "Q m", begin("c", 4, "fsync f"), end("c", 5))
+    LINES = (
+        begin("a", 0, "open f f"),
+        end("a", 1),
+        "P m",
+        begin("b", 2, "write f 0 1"),
+        end("b", 3),
+        "Q m",
+        begin("c", 4, "fsync f"),
+        end("c", 5),
+    )
 
     def test_only_what_came_before_counts_and_nothing_of_later(self) -> None:
         lines = until_mark(list(self.LINES), "m", "m")
@@ -119,13 +130,22 @@ class Marks(unittest.TestCase):
 
 
 class Recoveries(unittest.TestCase):
-    GOOD = ("recover 1 exit 0", "recover 1: 1 instance recovered", "recover 2 exit 0", "recover 2: 0 instances recovered")
+    GOOD = (
+        "recover 1 exit 0",
+        "recover 1: 1 instance recovered",
+        "recover 2 exit 0",
+        "recover 2: 0 instances recovered",
+    )
 
     def test_both_must_end_well_and_leave_nothing(self) -> None:
         self.assertEqual(what_is_wrong(list(self.GOOD)), [])
         self.assertTrue(what_is_wrong([*self.GOOD, "left: /mnt/nvme/tierbench.0.guest.power"]))
         self.assertTrue(what_is_wrong([*self.GOOD, "wrong: the PFS' ext4 can't be mounted"]))
-        for i, other in ((0, "recover 1 exit 3"), (2, "recover 2 exit 3"), (3, "recover 2: 1 instance recovered")):
+        for i, other in (
+            (0, "recover 1 exit 3"),
+            (2, "recover 2 exit 3"),
+            (3, "recover 2: 1 instance recovered"),
+        ):
             self.assertTrue(what_is_wrong([*self.GOOD[:i], other, *self.GOOD[i + 1 :]]))
 
     def test_of_several_recoveries_each_is_seen_alone(self) -> None:
@@ -133,7 +153,12 @@ class Recoveries(unittest.TestCase):
         self.assertEqual(states_of(text, "1"), ["recovering 1", "good"])
 
     def test_trees_are_told_apart_by_their_marks(self) -> None:
-        parts = [archive({"tree.0": b""}), archive({"f": b"one"}), archive({"tree.1": b""}), archive({"f": b"two"})]
+        parts = [
+            archive({"tree.0": b""}),
+            archive({"f": b"one"}),
+            archive({"tree.1": b""}),
+            archive({"f": b"two"}),
+        ]
         self.assertEqual(read_trees(b"".join(parts)), {"0": {"f": b"one"}, "1": {"f": b"two"}})
 
 
@@ -180,7 +205,9 @@ class Logs(unittest.TestCase):
 
     def test_a_discard_leaves_zeroes(self) -> None:
         self.disk.write_bytes(b"x" * 2048)
-        self.write(struct.pack("<QQQQ", 1, 1, log_writes.DISCARD, 0).ljust(512, b"\0"), entry(0, 3, b"d" * 512))
+        self.write(
+            struct.pack("<QQQQ", 1, 1, log_writes.DISCARD, 0).ljust(512, b"\0"), entry(0, 3, b"d" * 512)
+        )
         log_writes.replay(self.log, list(log_writes.entries(self.log)), self.disk)
         self.assertEqual(self.disk.read_bytes(), b"x" * 512 + bytes(512) + b"x" * 512 + b"d" * 512)
 
@@ -191,7 +218,13 @@ class Logs(unittest.TestCase):
 
     def test_a_log_of_flushes_that_may_have_overtaken_each_other_is_refused(self) -> None:
         newer, older, commit = b"n" * 512, b"o" * 512, log_writes.FLUSH | log_writes.FUA
-        self.write(entry(0, 1, newer), entry(log_writes.FLUSH), entry(0, 1, older), entry(commit), entry(log_writes.FUA, 2, newer))
+        self.write(
+            entry(0, 1, newer),
+            entry(log_writes.FLUSH),
+            entry(0, 1, older),
+            entry(commit),
+            entry(log_writes.FUA, 2, newer),
+        )
         with self.assertRaisesRegex(log_writes.LogError, "byte 3072: FUA"):
             list(log_writes.entries(self.log))
 

@@ -54,7 +54,12 @@ def read_spelling(text: str) -> Batch:
 def fails(programs: Programs, batch: Batch, operations: list[str]) -> list[str]:
     """What is wrong with a sequence alone, in some of a few tries: the crash draws what it takes back."""
     for attempt in range(TRIES):
-        alone = Batch(batch.setup, batch.fault, f"{batch.seed}.{attempt}" if attempt else batch.seed, [Case(operations, look=attempt == 1)])
+        alone = Batch(
+            batch.setup,
+            batch.fault,
+            f"{batch.seed}.{attempt}" if attempt else batch.seed,
+            [Case(operations, look=attempt == 1)],
+        )
         wrong = run(programs, alone) + alone.cases[0].wrong
         if wrong:
             return wrong
@@ -90,13 +95,20 @@ def run_all(programs: Programs, todo: list[Batch], options: argparse.Namespace) 
     counted: Counter[str] = Counter()
     shown: Counter[tuple[str, ...]] = Counter()
     with ThreadPoolExecutor(options.jobs) as pool:
-        for number, (batch, wrong) in enumerate(zip(todo, pool.map(lambda b: run_batch(programs, b, options.keep), todo), strict=True), 1):
+        for number, (batch, wrong) in enumerate(
+            zip(todo, pool.map(lambda b: run_batch(programs, b, options.keep), todo), strict=True), 1
+        ):
             failed = [case for case in batch.cases if case.wrong]
             counted[batch.fault] += len(batch.cases)
             counted["operations"] += sum(len(case.operations) for case in batch.cases)
             counted["failed"] += len(failed) + bool(wrong and not failed)
             if wrong:
-                print(f"batch {number} ({batch.setup} {batch.fault} {batch.seed}):", *wrong, sep="\n  ", flush=True)
+                print(
+                    f"batch {number} ({batch.setup} {batch.fault} {batch.seed}):",
+                    *wrong,
+                    sep="\n  ",
+                    flush=True,
+                )
             for case in failed:
                 kind = tuple(sorted({operation.split()[0] for operation in case.operations}))
                 shown[kind] += 1
@@ -142,7 +154,9 @@ def all_sequences(options: argparse.Namespace) -> list[list[str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin", type=Path, required=True)
     parser.add_argument("--lib", type=Path, required=True)
     parser.add_argument("--sequences", type=int, default=0)

@@ -76,7 +76,9 @@ class Batch:
         mode, policy, background, _, _ = SETUPS[self.setup]
         pfs_lives = self.fault == "node"
         at_close = pfs_lives and policy == "on-close" and not background
-        return Model(tag, all_at_once=pfs_lives and mode == "persistent-sync", at_close=at_close, at_drain=pfs_lives)
+        return Model(
+            tag, all_at_once=pfs_lives and mode == "persistent-sync", at_close=at_close, at_drain=pfs_lives
+        )
 
 
 def has_locks(case: Case) -> bool:
@@ -101,7 +103,13 @@ class Room:
 
     def make(self) -> None:
         mode, policy, background, fsync, namespace = SETUPS[self.batch.setup]
-        words = {"mode": mode, "policy": policy, "background": str(background).lower(), "fsync": fsync, "namespace": namespace}
+        words = {
+            "mode": mode,
+            "policy": policy,
+            "background": str(background).lower(),
+            "fsync": fsync,
+            "namespace": namespace,
+        }
         self.config.write_text(CONFIG.format(root=self.root, **words))
         (self.root / "nvme").mkdir()
         for number in range(len(self.batch.cases)):
@@ -127,7 +135,11 @@ class Room:
             }
             for number, case in enumerate(self.batch.cases)
         ]
-        plan = {"folder": str(self.root / "pfs"), "suicide": self.batch.fault == "client", "sequences": sequences}
+        plan = {
+            "folder": str(self.root / "pfs"),
+            "suicide": self.batch.fault == "client",
+            "sequences": sequences,
+        }
         (self.root / "plan.json").write_text(json.dumps(plan))
         return self.root / "plan.json"
 
@@ -144,7 +156,9 @@ class Room:
         crash(self.undo, places, random.Random(self.batch.seed))
 
     def recover(self) -> None:
-        words = ["stop", "-i", self.instance] if self.batch.fault == "client" else ["recover", "-c", self.config]
+        words = (
+            ["stop", "-i", self.instance] if self.batch.fault == "client" else ["recover", "-c", self.config]
+        )
         done = self.programs.tierctl(*words)
         left = leftovers(self.instance, self.tiers)
         if done.returncode or left:
@@ -153,7 +167,9 @@ class Room:
     def found(self, number: int) -> dict[str, Found]:
         folder = self.root / "pfs" / tag_of(number)
         return {
-            str(path.relative_to(folder)): Found(None) if path.is_dir() else Found(path.read_bytes(), path.stat().st_nlink)
+            str(path.relative_to(folder)): Found(None)
+            if path.is_dir()
+            else Found(path.read_bytes(), path.stat().st_nlink)
             for path in folder.rglob("*")
         }
 
@@ -197,7 +213,10 @@ def judge_told(case: Case, model: Model, told: list[dict[str, Any]]) -> bool:
             case.wrong.append(f"after {operation}: others find the locks {locks}, not {model.held()}")
     for word in told:
         if "seen" in word:
-            seen = {name: Found(None if c is None else bytes.fromhex(c), n) for name, (c, n) in word["seen"].items()}
+            seen = {
+                name: Found(None if c is None else bytes.fromhex(c), n)
+                for name, (c, n) in word["seen"].items()
+            }
             case.wrong += [f"seen under the adapter: {bad}" for bad in compare(model, seen, kill=True)]
     return True
 
@@ -210,8 +229,15 @@ def run(programs: Programs, batch: Batch, keep: Path | None = None) -> list[str]
         if room.start():
             command = [sys.executable, "-S", "-E", str(HERE / "ace_client.py"), str(room.plan())]
             error = (room.root / "client.err").open("w")
-            server = subprocess.Popen(command, env=programs.under(room.instance, room.environment()), text=True, stderr=error,
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+            server = subprocess.Popen(
+                command,
+                env=programs.under(room.instance, room.environment()),
+                text=True,
+                stderr=error,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
             told, pids = hear(room, server)
             room.strike(server, [*pids, server.pid])
             server.communicate()
@@ -235,6 +261,8 @@ def run_bare(folder: Path, sequences: list[list[str]]) -> list[Case]:
     done = subprocess.run(command, input="\n" * drains, text=True, capture_output=True, check=False)
     told = [word for word in map(json.loads, done.stdout.splitlines()) if "sequence" in word]
     for number, case in enumerate(cases):
-        judge_told(case, room.batch.model(tag_of(number)), [word for word in told if word["sequence"] == number])
+        judge_told(
+            case, room.batch.model(tag_of(number)), [word for word in told if word["sequence"] == number]
+        )
     shutil.rmtree(room.root)
     return cases

@@ -54,7 +54,9 @@ class Files:
 
     def apply(self, step: int, operation: str) -> None:
         word, *names = operation.split()
-        getattr(self, word)(*names, *([f"{self.tag}.{step}"] if word in ("append", "log", "overwrite", "hole") else []))
+        getattr(self, word)(
+            *names, *([f"{self.tag}.{step}"] if word in ("append", "log", "overwrite", "hole") else [])
+        )
 
     def creat(self, name: str) -> None:
         self.fds[name] = os.open(self.path(name), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -93,7 +95,9 @@ class Files:
     def rename(self, old: str, new: str) -> None:
         os.rename(self.path(old), self.path(new))
         if os.path.isdir(self.path(new)):
-            self.fds = {new + k[len(old) :] if k.startswith(f"{old}/") else k: fd for k, fd in self.fds.items()}
+            self.fds = {
+                new + k[len(old) :] if k.startswith(f"{old}/") else k: fd for k, fd in self.fds.items()
+            }
         elif not os.path.lexists(self.path(old)):  # two names of one file both stay
             self.forget(new)
             for suffix in ("", "+"):
@@ -165,7 +169,9 @@ def probe(files: Files) -> dict[str, str]:
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
-        found = {name: held(files.path(name)) for name in files.names() if not os.path.isdir(files.path(name))}
+        found = {
+            name: held(files.path(name)) for name in files.names() if not os.path.isdir(files.path(name))
+        }
         os.write(writer, json.dumps({name: letters for name, letters in found.items() if letters}).encode())
         os._exit(0)
     os.close(writer)

@@ -66,10 +66,15 @@ CHANGES: dict[str, Callable[[bytes, str], bytes]] = {
 class Model:
     """The names and files of one sequence, and what was promised of them."""
 
-    def __init__(self, tag: str, all_at_once: bool = False, at_close: bool = False, at_drain: bool = False) -> None:
+    def __init__(
+        self, tag: str, all_at_once: bool = False, at_close: bool = False, at_drain: bool = False
+    ) -> None:
         """What promises besides fsync: each change when it returns, a close, a drain."""
         self.tag = tag
-        self.names: dict[str, Node | None] = {"a": Node([fill(tag, START_BYTES)]), "d": None}  # None: a directory
+        self.names: dict[str, Node | None] = {
+            "a": Node([fill(tag, START_BYTES)]),
+            "d": None,
+        }  # None: a directory
         self.descriptors: dict[str, Descriptor] = {}
         self.all_at_once, self.at_close, self.at_drain = all_at_once, at_close, at_drain
         self.forgotten: list[Descriptor] = []  # open, and no longer used
@@ -140,7 +145,11 @@ class Model:
     def may_be_renamed(self, old: str, new: str) -> None:
         """A file takes another's name; a directory a free one."""
         parent = new.rpartition("/")[0]
-        if old not in self.names or (parent and parent not in self.names) or (self.names[old] is None and new in self.names):
+        if (
+            old not in self.names
+            or (parent and parent not in self.names)
+            or (self.names[old] is None and new in self.names)
+        ):
             raise RefusedError(old)
 
     def _rename_directory(self, old: str, new: str) -> None:

@@ -16,7 +16,11 @@ from ace_model import Model, RefusedError
 
 CORE = [
     *(f"{word} {name}" for word in ("creat", "append", "overwrite") for name in ("a", "b", "d/a")),
-    *(f"{word} {name}" for word in ("log", "hole", "cut", "extend", "allocate", "keep", "punch", "zero") for name in ("a", "b")),
+    *(
+        f"{word} {name}"
+        for word in ("log", "hole", "cut", "extend", "allocate", "keep", "punch", "zero")
+        for name in ("a", "b")
+    ),
     *("rename a b", "rename b a", "rename a d/a", "rename d/a a", "rename d e", "link a b", "link a d/a"),
     *("unlink a", "unlink b", "mkdir e", "lock a", "lock b", "flock a", "ofd a", "close a", "close b"),
 ]

@@ -57,7 +57,9 @@ def files_of(acts: list[Act]) -> dict[str, File]:
 def note(files: dict[str, File], file: File, act: Act) -> None:
     words = act.words
     if act.kind == "write":
-        file.changes.append(Change(act.op, words["offset"], words["offset"] + words["length"], act.began, act.ended))
+        file.changes.append(
+            Change(act.op, words["offset"], words["offset"] + words["length"], act.began, act.ended)
+        )
     elif act.kind == "cut":
         file.changes.append(Change(act.op, words["length"], WHOLE, act.began, act.ended, is_cut=True))
     elif act.kind == "fsync":

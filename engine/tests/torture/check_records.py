@@ -25,7 +25,9 @@ def read_log(data: bytes, acts: dict[str, Act]) -> tuple[dict[str, list[int]], l
     rest, at = [], 0
     for line in data.splitlines(keepends=True):
         starts = [(match.start(), (match[1] or match[2]).decode()) for match in OPERATION.finditer(line)]
-        whole = [(i, op) for i, op in starts if op in acts and line[i:] == record(op, acts[op].words["length"])]
+        whole = [
+            (i, op) for i, op in starts if op in acts and line[i:] == record(op, acts[op].words["length"])
+        ]
         for i, op in whole[:1]:
             found[op].append(at + i)
         rest.append(line[: whole[0][0]] if whole else line)
@@ -41,14 +43,22 @@ def check_log(acts: list[Act], folder: Path, crash: bool) -> Verdict:
     promised = [act for act in appends.values() if act.ended <= last]
     data = (folder / "log").read_bytes() if (folder / "log").exists() else b""
     found, rest = read_log(data, appends)
-    wrong = [f"log: {act.op} of {act.words['length']} bytes is there {len(found[act.op])} times" for act in promised if len(found[act.op]) != 1]
+    wrong = [
+        f"log: {act.op} of {act.words['length']} bytes is there {len(found[act.op])} times"
+        for act in promised
+        if len(found[act.op]) != 1
+    ]
     for who in {act.who for act in promised}:
         places = [found[act.op][0] for act in promised if act.who == who and found[act.op]]
         if places != sorted(places):
             wrong.append(f"log: the records of {who} are out of order")
     begun = [record(act.op, act.words["length"]) for act in appends.values() if not act.acknowledged]
     if not crash:
-        wrong += [f"log: foreign bytes {piece[:40]!r}" for piece in rest if not any(whole.startswith(piece) for whole in begun)]
+        wrong += [
+            f"log: foreign bytes {piece[:40]!r}"
+            for piece in rest
+            if not any(whole.startswith(piece) for whole in begun)
+        ]
     return len(promised), wrong
 
 
@@ -81,7 +91,9 @@ def rows_of(path: Path) -> tuple[set[str], str]:
 def check_rows(name: str, commits: list[Act], rows: set[str]) -> Verdict:
     promised = {act.op for act in commits if act.acknowledged}
     wrong = [f"{name}: committed row {op} is gone" for op in sorted(promised - rows)]
-    return len(promised), wrong + [f"{name}: row {op} was never begun" for op in sorted(rows - {act.op for act in commits})]
+    return len(promised), wrong + [
+        f"{name}: row {op} was never begun" for op in sorted(rows - {act.op for act in commits})
+    ]
 
 
 def check_sqlite(acts: list[Act], folder: Path, crash: bool) -> Verdict:
@@ -109,5 +121,7 @@ def check_counters(acts: list[Act], folder: Path, crash: bool) -> Verdict:
         promised += sum(act.acknowledged for act in counts)
         data = (folder / name).read_bytes() if (folder / name).exists() else b""
         if not least <= int.from_bytes(data[:8], "little") <= len(counts):
-            wrong.append(f"{name}: counted to {int.from_bytes(data[:8], 'little')}, not {least} to {len(counts)}")
+            wrong.append(
+                f"{name}: counted to {int.from_bytes(data[:8], 'little')}, not {least} to {len(counts)}"
+            )
     return promised, wrong

@@ -45,7 +45,13 @@ class Client:
         small = self.random.random() < 0.7
         length = self.random.randint(1, 9000 if small else LARGEST_BYTES)
         offset = self.random.randint(0, 400_000)
-        self.told("write", lambda op: write_at(fd, content(op, length), offset), file=file, offset=offset, length=length)
+        self.told(
+            "write",
+            lambda op: write_at(fd, content(op, length), offset),
+            file=file,
+            offset=offset,
+            length=length,
+        )
 
     def fsync(self, file: str, fd: int) -> None:
         self.told("fsync", lambda _: os.fsync(fd), file=file)

@@ -29,7 +29,9 @@ def identity(path: Path) -> tuple[int, int]:
     answer = ctypes.create_string_buffer(256)
     if LIBC.statx(AT_FDCWD, os.fsencode(path), 0, STATX_BTIME, answer):
         raise OSError(ctypes.get_errno(), "statx", str(path))
-    mask, seconds, nanoseconds = (struct.unpack_from(kind, answer, at)[0] for kind, at in (("<I", 0), ("<q", 80), ("<I", 88)))
+    mask, seconds, nanoseconds = (
+        struct.unpack_from(kind, answer, at)[0] for kind, at in (("<I", 0), ("<q", 80), ("<I", 88))
+    )
     return path.stat().st_ino, seconds * 10**9 + nanoseconds if mask & STATX_BTIME else 0
 
 

@@ -35,7 +35,7 @@ from workloads import WORKLOADS
 
 HERE = Path(__file__).parent
 NOBODY = 65534
-OWN_SHM = "mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm && exec \"$@\""
+OWN_SHM = 'mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm && exec "$@"'
 ELSEWHERE = "TB_FARM_PYTHON"  # the Python to use, in a farm that another one started for one round
 LONGEST_ROUND_S = 300
 
@@ -68,20 +68,47 @@ def folder_for(workload: str, keep: Path | None) -> Path:
     return folder
 
 
-def run_elsewhere(prefix: list[str], options: argparse.Namespace, root: Path, workload: str, fault: str, seed: str) -> Outcome:
+def run_elsewhere(
+    prefix: list[str], options: argparse.Namespace, root: Path, workload: str, fault: str, seed: str
+) -> Outcome:
     python = python_of_others([word for word in prefix if word.startswith(("setpriv", "--"))])
-    command = [python, str(HERE / "farm.py"), "--bin", str(options.bin), "--lib", str(options.lib), "--in", str(root)]
-    done = subprocess.run([*prefix, *command, "--only", f"{workload} {fault} {seed}"], capture_output=True, text=True,
-                          timeout=LONGEST_ROUND_S, env=dict(os.environ) | {ELSEWHERE: python}, check=False)
+    command = [
+        python,
+        str(HERE / "farm.py"),
+        "--bin",
+        str(options.bin),
+        "--lib",
+        str(options.lib),
+        "--in",
+        str(root),
+    ]
+    done = subprocess.run(
+        [*prefix, *command, "--only", f"{workload} {fault} {seed}"],
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_ROUND_S,
+        env=dict(os.environ) | {ELSEWHERE: python},
+        check=False,
+    )
     last = done.stdout.strip().rpartition("\n")[2]
-    return Outcome(**json.loads(last)) if last.startswith("{") else Outcome(wrong=[f"{prefix[0]}: {done.stderr[-500:]}"])
+    return (
+        Outcome(**json.loads(last))
+        if last.startswith("{")
+        else Outcome(wrong=[f"{prefix[0]}: {done.stderr[-500:]}"])
+    )
 
 
 def attempt(options: argparse.Namespace, root: Path, workload: str, fault: str, seed: str) -> Outcome:
     try:
         if prefix := elsewhere(workload, fault):
             return run_elsewhere(prefix, options, root, workload, fault, seed)
-        return Round(Programs(options.bin, options.lib, os.environ.get(ELSEWHERE, sys.executable)), root, seed, workload, fault).run()
+        return Round(
+            Programs(options.bin, options.lib, os.environ.get(ELSEWHERE, sys.executable)),
+            root,
+            seed,
+            workload,
+            fault,
+        ).run()
     except subprocess.TimeoutExpired as error:
         return Outcome(wrong=[f"{' '.join(map(str, error.cmd))}: has not ended after {error.timeout} s"])
     except Exception as error:  # a round that breaks is evidence too
@@ -93,7 +120,13 @@ def run_round(options: argparse.Namespace, workload: str, fault: str, seed: str)
     outcome = attempt(options, root, workload, fault, seed)
     if outcome.wrong:
         command = f"{sys.executable} {__file__} --bin {options.bin} --lib {options.lib} --only '{workload} {fault} {seed}'"
-        print(f"failed: {workload} {fault} {seed}; its evidence is in {root}", *outcome.wrong[:8], command, sep="\n  ", flush=True)
+        print(
+            f"failed: {workload} {fault} {seed}; its evidence is in {root}",
+            *outcome.wrong[:8],
+            command,
+            sep="\n  ",
+            flush=True,
+        )
     else:
         shutil.rmtree(root)
     return f"{workload} {fault}", outcome
@@ -149,7 +182,9 @@ def summarise(done: list[tuple[str, Outcome]], which: int) -> None:
         some = [outcome for pair, outcome in done if pair.split()[which] == name]
         promised, unsynced = sum(o.promised for o in some), sum(o.unsynced for o in some)
         extra = f", {unsynced} unsynced changes taken back" if unsynced else ""
-        print(f"{name}: {len(some)} rounds, {promised} promises checked{extra}, {sum(bool(o.wrong) for o in some)} failed")
+        print(
+            f"{name}: {len(some)} rounds, {promised} promises checked{extra}, {sum(bool(o.wrong) for o in some)} failed"
+        )
 
 
 def record(options: argparse.Namespace, done: list[tuple[str, Outcome]], not_run: int) -> None:
@@ -181,7 +216,9 @@ def run_only(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin", type=Path, required=True)
     parser.add_argument("--lib", type=Path, required=True)
     parser.add_argument("--hours", type=float, default=0)

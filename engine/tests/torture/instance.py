@@ -16,7 +16,9 @@ class Programs:
     lib: Path
     python: str = sys.executable
 
-    def tierctl(self, *words: object, env: dict[str, str] | None = None, limit: float = 60) -> subprocess.CompletedProcess[str]:
+    def tierctl(
+        self, *words: object, env: dict[str, str] | None = None, limit: float = 60
+    ) -> subprocess.CompletedProcess[str]:
         """A subprocess.TimeoutExpired is a finding: every command has an end."""
         command = [str(self.bin / "tierctl"), *map(str, words)]
         return subprocess.run(command, env=env, capture_output=True, text=True, timeout=limit, check=False)
@@ -39,7 +41,9 @@ def state_of(pid: int) -> str:
 
 
 def wait_for_death(pid: int) -> None:
-    while "\nState:\tZ" not in (state := state_of(pid)) and state:  # a recovery leaves a living instance alone
+    while (
+        "\nState:\tZ" not in (state := state_of(pid)) and state
+    ):  # a recovery leaves a living instance alone
         time.sleep(0.002)
 
 
@@ -60,7 +64,10 @@ def region_of(instance: str) -> Path:
 
 def leftovers(instance: str, tiers: list[Path], pfs: Path | None = None) -> list[str]:
     """What of an instance is still there: its region, its folders in tiers, its hidden folder on the PFS."""
-    left = [*region_of(instance).parent.glob(f"{region_of(instance).name}*"), *(path for tier in tiers for path in tier.iterdir())]
+    left = [
+        *region_of(instance).parent.glob(f"{region_of(instance).name}*"),
+        *(path for tier in tiers for path in tier.iterdir()),
+    ]
     left += [*pfs.glob(".tierbench.*")] if pfs else []
     return [f"{path} is left" for path in left]
 
@@ -74,6 +81,9 @@ def processes_of(root: Path) -> dict[int, str]:
             place = str((folder / "cwd").readlink())
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
-        if (str(root) in words or place.startswith(str(root))) and int(folder.name) not in (os.getpid(), os.getppid()):
+        if (str(root) in words or place.startswith(str(root))) and int(folder.name) not in (
+            os.getpid(),
+            os.getppid(),
+        ):
             found[int(folder.name)] = words[:100]
     return found

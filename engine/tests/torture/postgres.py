@@ -8,7 +8,9 @@ from check_records import check_rows
 from manifest import Act
 
 LIMIT_S = 180  # of its own programs, on a busy machine
-OPTIONS = "-c listen_addresses='' -c dynamic_shared_memory_type=mmap -c shared_buffers=2MB -c max_connections=10"
+OPTIONS = (
+    "-c listen_addresses='' -c dynamic_shared_memory_type=mmap -c shared_buffers=2MB -c max_connections=10"
+)
 
 
 def program(name: str) -> str:
@@ -18,7 +20,9 @@ def program(name: str) -> str:
 
 def missing() -> str:
     """Why it can't run; empty: it can."""
-    return "" if all(map(program, ("initdb", "postgres", "pg_ctl", "psql"))) else "postgresql is not installed"
+    return (
+        "" if all(map(program, ("initdb", "postgres", "pg_ctl", "psql"))) else "postgresql is not installed"
+    )
 
 
 def run(*words: str) -> str:
@@ -39,7 +43,20 @@ def socket_folder(folder: Path) -> Path:
 
 
 def ask(folder: Path, query: str) -> list[str]:
-    return run(program("psql"), "-X", "-A", "-t", "-h", str(socket_folder(folder)), "-U", "tb", "-d", "postgres", "-c", query).split()
+    return run(
+        program("psql"),
+        "-X",
+        "-A",
+        "-t",
+        "-h",
+        str(socket_folder(folder)),
+        "-U",
+        "tb",
+        "-d",
+        "postgres",
+        "-c",
+        query,
+    ).split()
 
 
 def check(acts: list[Act], folder: Path, crash: bool) -> tuple[int, list[str]]:
@@ -50,7 +67,14 @@ def check(acts: list[Act], folder: Path, crash: bool) -> tuple[int, list[str]]:
     for left in [folder / "data/postmaster.pid", *socket_folder(folder).iterdir()]:  # a killed server's
         left.unlink(missing_ok=True)
     try:
-        run(*control, "-l", str(folder.parent / "server.log"), "-o", f"{OPTIONS} -k {socket_folder(folder)}", "start")
+        run(
+            *control,
+            "-l",
+            str(folder.parent / "server.log"),
+            "-o",
+            f"{OPTIONS} -k {socket_folder(folder)}",
+            "start",
+        )
     except OSError as error:
         log = folder.parent / "server.log"
         return len(commits), [f"postgres: {error}: {log.read_text()[-300:] if log.exists() else ''}"]

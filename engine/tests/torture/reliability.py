@@ -40,7 +40,9 @@ def commit() -> str:
 
     def git(*words: str) -> str:
         here = Path(__file__).parent
-        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=False).stdout.strip()
+        return subprocess.run(
+            ["git", *words], cwd=here, capture_output=True, text=True, check=False
+        ).stdout.strip()
 
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ":/", f":(top,exclude){KEPT}")
     return (git("describe", "--always", "--abbrev=10") or "unknown") + ("-dirty" if changed else "")
@@ -92,7 +94,10 @@ def add(path: Path, row: Row) -> None:
 
 def fsx_row(text: str, failed: bool) -> Row:
     """A shard compares each of its operations with a model; one that fails, or ends without a word, counts as lost."""
-    shards = [(int(seed), int(done), int(kills), verdict == "FAILED") for seed, done, kills, verdict in FSX_SHARD.findall(text)]
+    shards = [
+        (int(seed), int(done), int(kills), verdict == "FAILED")
+        for seed, done, kills, verdict in FSX_SHARD.findall(text)
+    ]
     wrong = sum(shard[3] for shard in shards)
     silent = int(failed and not wrong)
     operations = sum(shard[1] for shard in shards)
@@ -112,7 +117,9 @@ def fsx_row(text: str, failed: bool) -> Row:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--record", type=Path, required=True)
     parser.add_argument("--fsx", type=Path, required=True)
     parser.add_argument("--failed", action="store_true")

@@ -44,7 +44,9 @@ tiers:
 
 
 def write_config(root: Path, chance: random.Random) -> Path:
-    policy, background = chance.choice([("on-close", False), ("on-close", True), ("watermark", False), ("manual", False)])
+    policy, background = chance.choice(
+        [("on-close", False), ("on-close", True), ("watermark", False), ("manual", False)]
+    )
     text = CONFIG.format(
         root=root,
         fsync=chance.choice(["tier", "tier", "pfs"]),
@@ -111,7 +113,13 @@ class Round:
         command = [self.programs.python, "-S", "-E", str(HERE / self.workload.script), str(self.root / "pfs")]
         for who in self.workload.programs:
             error = (self.root / f"{who}.err").open("w")
-            client = subprocess.Popen([*command, who, self.seed], env=env, stdout=subprocess.PIPE, stderr=error, start_new_session=True)
+            client = subprocess.Popen(
+                [*command, who, self.seed],
+                env=env,
+                stdout=subprocess.PIPE,
+                stderr=error,
+                start_new_session=True,
+            )
             reader = threading.Thread(target=self.record, args=(client,))
             reader.start()
             self.clients.append(client)
@@ -171,10 +179,16 @@ class Round:
 
     def crash(self) -> None:
         region_of(self.instance).unlink()
-        self.outcome.unsynced = crash(self.root / "undo", [self.root / place for place in PLACES], self.chance)
+        self.outcome.unsynced = crash(
+            self.root / "undo", [self.root / place for place in PLACES], self.chance
+        )
 
     def recover(self) -> None:
-        words = ["stop", "-i", self.instance] if self.plan.dies == "clients" and not self.plan.fault else ["recover", "-c", self.root / "c.yaml"]
+        words = (
+            ["stop", "-i", self.instance]
+            if self.plan.dies == "clients" and not self.plan.fault
+            else ["recover", "-c", self.root / "c.yaml"]
+        )
         done = self.programs.tierctl(*words)
         left = leftovers(self.instance, [self.root / "nvme", self.root / "bb"], self.root / "pfs")
         left += [f"process {pid} is left: {words}" for pid, words in processes_of(self.root).items()]

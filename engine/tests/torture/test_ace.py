@@ -40,7 +40,9 @@ def test_no_sequence_comes_twice() -> None:
     assert len(sequences) == len(set(sequences)) > 20_000
 
 
-@pytest.mark.parametrize("operations", [("append a",), ("overwrite a",), ("hole b",), ("cut a",), ("creat a",), ("punch a",)])
+@pytest.mark.parametrize(
+    "operations", [("append a",), ("overwrite a",), ("hole b",), ("cut a",), ("creat a",), ("punch a",)]
+)
 def test_after_a_kill_a_lost_change_is_wrong(operations: tuple[str, ...]) -> None:
     model = model_after(*operations)
     there = state(model)
@@ -64,7 +66,9 @@ def test_after_a_crash_of_the_node_a_synced_change_is_promised() -> None:
     assert compare(model, state(model) | {"a": Found(before)}, kill=False)
     torn = node_of(model, "a").now[:3_000] + synced[3_000:]
     assert not compare(model, state(model) | {"a": Found(torn)}, kill=False)
-    assert compare(model, state(model) | {"a": Found(synced[:12_000] + b"\0" * 3_000)}, kill=False), "NULs in promised bytes"
+    assert compare(model, state(model) | {"a": Found(synced[:12_000] + b"\0" * 3_000)}, kill=False), (
+        "NULs in promised bytes"
+    )
     assert compare(model, state(model) | {"a": Found(b"x" + synced[1:])}, kill=False), "a foreign byte"
 
 
@@ -123,7 +127,9 @@ def test_a_region_that_is_lost_in_a_kill_is_found(tmp_path: Path, monkeypatch: p
 
 @needs_build
 @pytest.mark.parametrize(("setup", "fault"), [("manual-tier", "node"), ("manual-pfs", "power")])
-def test_a_sync_that_does_not_hold_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setup: str, fault: str) -> None:
+def test_a_sync_that_does_not_hold_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setup: str, fault: str
+) -> None:
     monkeypatch.setattr(crash, "synced_until", lambda _: {})
     wrong = []
     for seed in range(6):  # the crash takes back a part
@@ -140,7 +146,9 @@ def test_a_descriptor_that_takes_locks_along_is_found() -> None:
 
 
 def test_what_fails_is_made_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ace, "fails", lambda _, __, operations: ["bad"] if "overwrite a" in operations else [])
+    monkeypatch.setattr(
+        ace, "fails", lambda _, __, operations: ["bad"] if "overwrite a" in operations else []
+    )
     batch = Batch("manual-tier", "both", "s", [])
     shortest, wrong = ace.shrink(PROGRAMS, batch, ["append a", "overwrite a", "fsync a"])
     assert (shortest, wrong) == (["overwrite a"], ["bad"])

@@ -64,7 +64,11 @@ def test_a_lost_write_is_found(tmp_path: Path) -> None:
     assert check.check([OPEN, WRITE], tmp_path, crash=False)[1] == ["f: the file is gone"]
 
 
-LOG = [act(f"c{i}.{n}", "append", 10 * n + i, 10 * n + i + 1, file="log", length=20) for n in (1, 2) for i in (0, 1)]
+LOG = [
+    act(f"c{i}.{n}", "append", 10 * n + i, 10 * n + i + 1, file="log", length=20)
+    for n in (1, 2)
+    for i in (0, 1)
+]
 
 
 def log_bytes(*ops: str) -> bytes:
@@ -90,7 +94,9 @@ def test_a_wrong_log_is_found(tmp_path: Path, data: bytes) -> None:
 
 def test_what_a_killed_appender_began_may_be_there_in_part(tmp_path: Path) -> None:
     acts = [*LOG, act("c0.3", "append", 40, file="log", length=20)]
-    (tmp_path / "log").write_bytes(log_bytes("c0.1", "c1.1", "c0.2") + record("c0.3", 20)[:15] + log_bytes("c1.2"))
+    (tmp_path / "log").write_bytes(
+        log_bytes("c0.1", "c1.1", "c0.2") + record("c0.3", 20)[:15] + log_bytes("c1.2")
+    )
     assert check_records.check_log(acts, tmp_path, crash=False) == (4, [])
 
 
@@ -112,8 +118,12 @@ def test_a_lost_row_and_a_damaged_data_base_are_found(tmp_path: Path) -> None:
     commits = [act(f"c0.{n}", "commit", n, n + 1, base="wal") for n in (1, 2)]
     assert check_records.check_sqlite(commits, tmp_path, crash=False) == (2, [])
     lost = [*commits, act("c0.3", "commit", 5, 6, base="wal")]
-    assert check_records.check_sqlite(lost, tmp_path, crash=False)[1] == ["wal.db: committed row c0.3 is gone"]
-    assert check_records.check_sqlite(commits[:1], tmp_path, crash=False)[1] == ["wal.db: row c0.2 was never begun"]
+    assert check_records.check_sqlite(lost, tmp_path, crash=False)[1] == [
+        "wal.db: committed row c0.3 is gone"
+    ]
+    assert check_records.check_sqlite(commits[:1], tmp_path, crash=False)[1] == [
+        "wal.db: row c0.2 was never begun"
+    ]
     with (tmp_path / "wal.db").open("r+b") as file:
         file.seek(4096)
         file.write(bytes(2000))
@@ -190,7 +200,9 @@ def test_a_command_without_an_end_is_found(tmp_path: Path, monkeypatch: pytest.M
 @needs_build
 def test_a_client_that_ends_by_itself_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sound = Round.wait_for_load
-    monkeypatch.setattr(Round, "wait_for_load", lambda r: (sound(r), r.clients[0].kill(), r.clients[0].wait()))
+    monkeypatch.setattr(
+        Round, "wait_for_load", lambda r: (sound(r), r.clients[0].kill(), r.clients[0].wait())
+    )
     assert any("c0: ended by itself" in wrong for wrong in play(tmp_path).wrong)
 
 
@@ -198,7 +210,9 @@ def test_a_lock_that_is_not_held_is_found(tmp_path: Path) -> None:
     script = Path(__file__).parent / "workload_locks.py"
     program = "import workload_locks as w; w.take = lambda kind, fd: None; w.Locker(*sys.argv[1:4]).step()"
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(script.parent)!r}); {program}"]
-    told = subprocess.run([*command, str(tmp_path), "c0", "s"], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        [*command, str(tmp_path), "c0", "s"], capture_output=True, text=True, check=True
+    ).stdout
     assert any(json.loads(line)["is"] == "wrong" for line in told.splitlines())
 
 
@@ -233,9 +247,16 @@ FSX = "seed {}: 5000 operations, 17 kills, 2 resolved, 9 drains, {}\n"
 
 def test_a_shard_that_fails_or_says_nothing_is_lost() -> None:
     good, bad = FSX.format(8, "none wrong"), FSX.format(7, "FAILED")
-    rows = [reliability.fsx_row(good + bad, failed=True), reliability.fsx_row(good, failed=True), reliability.fsx_row(good, failed=False)]
+    rows = [
+        reliability.fsx_row(good + bad, failed=True),
+        reliability.fsx_row(good, failed=True),
+        reliability.fsx_row(good, failed=False),
+    ]
     assert [(row.seed, row.run, row.passed, row.operations, row.kills, row.lost) for row in rows] == [
-        ("7", 2, 1, 10_000, 34, 1), ("8", 2, 1, 5000, 17, 1), ("8", 1, 1, 5000, 17, 0)]
+        ("7", 2, 1, 10_000, 34, 1),
+        ("8", 2, 1, 5000, 17, 1),
+        ("8", 1, 1, 5000, 17, 0),
+    ]
 
 
 def pretend_tree(tree: Path) -> None:
@@ -250,16 +271,25 @@ def pretend_tree(tree: Path) -> None:
         (tree / "engine/tests" / name).write_text(f"import sys; print({name!r}, *sys.argv)")
     shutil.copy(source / "engine/tests/torture/reliability.py", tree / "engine/tests/torture")
     (tree / "build/bin").mkdir(parents=True)
-    (tree / "build/bin/torture_fsx").write_text("#!/bin/sh\n" + f"echo '{FSX.format(8, 'none wrong').strip()}'\n")
+    (tree / "build/bin/torture_fsx").write_text(
+        "#!/bin/sh\n" + f"echo '{FSX.format(8, 'none wrong').strip()}'\n"
+    )
     (tree / "build/bin/torture_fsx").chmod(0o755)
 
 
 @pytest.mark.parametrize("kept", [None, "docs/reliability.md"])
 def test_a_plain_run_leaves_the_project_as_it_was(tmp_path: Path, kept: str | None) -> None:
     pretend_tree(tmp_path)
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("TB_")} | ({"TB_RECORD": kept} if kept else {})
-    done = subprocess.run(["bash", tmp_path / "ci/torture", "kill", "ace", "farm", "fsx", "power"], env=environment, capture_output=True,
-                          text=True, check=True)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TB_")} | (
+        {"TB_RECORD": kept} if kept else {}
+    )
+    done = subprocess.run(
+        ["bash", tmp_path / "ci/torture", "kill", "ace", "farm", "fsx", "power"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     where = kept or "build/reliability.md"
     assert done.stdout.count(f"--record {where}") == 4
     assert [row.part for row in reliability.read((tmp_path / where).read_text())] == ["fsx"]
@@ -279,13 +309,25 @@ except OSError as error:
 
 
 @needs_build
-@pytest.mark.parametrize(("fault", "said", "left"), [(None, "", b"y"), ("ENOSPC", "No space left on device\n", b"x")])
-def test_no_program_is_executed_on_a_file_that_cannot_be_flushed(tmp_path: Path, fault: str | None, said: str, left: bytes) -> None:
+@pytest.mark.parametrize(
+    ("fault", "said", "left"), [(None, "", b"y"), ("ENOSPC", "No space left on device\n", b"x")]
+)
+def test_no_program_is_executed_on_a_file_that_cannot_be_flushed(
+    tmp_path: Path, fault: str | None, said: str, left: bytes
+) -> None:
     """It would write where the kernel's offset is, which is not the program's."""
     r = Round(PROGRAMS, tmp_path, "s", "writers", "both")
     assert r.make()
-    env = PROGRAMS.under(r.instance) | ({"TB_FAULT": f"op=pwrite,errno={fault},count=0,path={tmp_path}/pfs"} if fault else {})
-    done = subprocess.run([sys.executable, "-c", EXECUTES, f"{tmp_path}/pfs/f"], env=env, capture_output=True, text=True, check=False)
+    env = PROGRAMS.under(r.instance) | (
+        {"TB_FAULT": f"op=pwrite,errno={fault},count=0,path={tmp_path}/pfs"} if fault else {}
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", EXECUTES, f"{tmp_path}/pfs/f"],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert not PROGRAMS.tierctl("stop", "-i", r.instance).returncode
     assert done.stdout == said
     assert (tmp_path / "pfs" / "f").read_bytes() == b"x" * 50 + left * 10 + b"x" * 40

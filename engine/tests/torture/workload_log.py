@@ -31,7 +31,12 @@ def append(folder: str, who: str, seed: str) -> None:
     while True:
         length = chance.choice(PAYLOADS) // 2
         try:
-            teller.told("append", partial(lambda n, op: append_record(fd, record(op, n)), length), file="log", length=length)
+            teller.told(
+                "append",
+                partial(lambda n, op: append_record(fd, record(op, n)), length),
+                file="log",
+                length=length,
+            )
             if chance.random() < 0.2:
                 teller.told("fsync", lambda _: os.fsync(fd), file="log")
         except OSError:  # told

@@ -42,8 +42,14 @@ class Mapped:
         elif chance < 0.2:
             self.teller.told("fsync", lambda _: os.fsync(self.fd), file=self.who)
         else:
-            write = self.store if self.map and chance < 0.8 else lambda op, at, n: write_at(self.fd, content(op, n), at)
-            self.teller.told("write", lambda op: write(op, offset, length), file=self.who, offset=offset, length=length)
+            write = (
+                self.store
+                if self.map and chance < 0.8
+                else lambda op, at, n: write_at(self.fd, content(op, n), at)
+            )
+            self.teller.told(
+                "write", lambda op: write(op, offset, length), file=self.who, offset=offset, length=length
+            )
 
 
 def main() -> None:

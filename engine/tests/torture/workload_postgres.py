@@ -17,7 +17,9 @@ from postgres import OPTIONS, program, socket_folder
 
 def start_server(folder: Path) -> subprocess.Popen[bytes]:
     command = [program("postgres"), "-D", str(folder / "data"), "-k", str(socket_folder(folder))]
-    options = [word.strip("'") if word != "listen_addresses=''" else "listen_addresses=" for word in OPTIONS.split()]
+    options = [
+        word.strip("'") if word != "listen_addresses=''" else "listen_addresses=" for word in OPTIONS.split()
+    ]
     return subprocess.Popen([*command, *options], stdout=sys.stderr)
 
 
@@ -26,8 +28,26 @@ class Session:
 
     def __init__(self, folder: Path) -> None:
         env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-        words = [program("psql"), "-X", "-A", "-t", "-h", str(socket_folder(folder)), "-U", "tb", "-d", "postgres"]
-        self.psql = subprocess.Popen(words, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        words = [
+            program("psql"),
+            "-X",
+            "-A",
+            "-t",
+            "-h",
+            str(socket_folder(folder)),
+            "-U",
+            "tb",
+            "-d",
+            "postgres",
+        ]
+        self.psql = subprocess.Popen(
+            words,
+            env=env,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
 
     def do(self, statement: str) -> None:
         """psql answers with the statement's tag: nothing comes where it failed, and the session ends."""

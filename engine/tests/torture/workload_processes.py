@@ -24,7 +24,9 @@ class Worker:
         self.who, self.teller = who, Teller(who)
         self.random = random.Random(f"{seed}-{who}")
         flags = os.O_RDWR | os.O_CREAT
-        self.fd = self.teller.told("open", lambda _: os.open(f"{folder}/{who}", flags, 0o600), file=who, name=who)
+        self.fd = self.teller.told(
+            "open", lambda _: os.open(f"{folder}/{who}", flags, 0o600), file=who, name=who
+        )
 
     def itself(self, op: str, offset: int, length: int) -> None:
         write_at(self.fd, content(op, length), offset)
@@ -53,7 +55,9 @@ class Worker:
             return
         ways: list[Callable[[str, int, int], None]] = [self.itself, self.forked, self.executed]
         way = self.random.choices(ways, [8, 1, 1])[0]
-        self.teller.told("write", lambda op: way(op, offset, length), file=self.who, offset=offset, length=length)
+        self.teller.told(
+            "write", lambda op: way(op, offset, length), file=self.who, offset=offset, length=length
+        )
 
     def run(self) -> None:
         while True:

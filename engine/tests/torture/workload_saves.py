@@ -34,7 +34,12 @@ def main(folder: str, who: str, seed: str) -> None:
     while True:
         name, length = f"{who}-{chance.randrange(DOCUMENTS)}", chance.randint(1, 150_000)
         try:
-            teller.told("save", partial(lambda n, to, op: save(f"{folder}/{to}", op, n), length, name), name=name, length=length)
+            teller.told(
+                "save",
+                partial(lambda n, to, op: save(f"{folder}/{to}", op, n), length, name),
+                name=name,
+                length=length,
+            )
         except OSError:  # told
             time.sleep(0.01)
 

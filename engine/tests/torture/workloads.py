@@ -34,7 +34,9 @@ WORKLOADS = {
     "mmap": Workload("workload_mmap.py", WRITERS, check.check, maps=True),
     "processes": Workload("workload_processes.py", ("c0", "c1"), check.check),
     "locks": Workload("workload_locks.py", WRITERS, check_records.check_counters),
-    "postgres": Workload("workload_postgres.py", ("c0",), postgres.check, postgres.prepare, postgres.missing, without_root=True),
+    "postgres": Workload(
+        "workload_postgres.py", ("c0",), postgres.check, postgres.prepare, postgres.missing, without_root=True
+    ),
 }
 
 

@@ -70,7 +70,7 @@ class Stonewall(Case):
     def test_file_of_another_size(self) -> None:
         self.run_ior("-w -k -t 8 -b 32", ranks=1)
         done = self.run_ior("-w -k -E -t 8 -b 16", ranks=1)
-        self.assertIn("data\" exists already and will be overwritten", done.stderr)
+        self.assertIn('data" exists already and will be overwritten', done.stderr)
         self.assertIn("WARNING: Stat() of aggregate file size      = 32", done.stderr)
 
     def test_without_wear_out(self) -> None:

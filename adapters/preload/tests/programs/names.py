@@ -30,15 +30,32 @@ def refuses(call: object, *args: object) -> str:
 
 # What the PFS has is shown, with its types, sizes and links.
 assert sorted(os.listdir(".")) == ["absolute", "in", "locked", "relative"], os.listdir(".")
-kinds = {e.name: (e.is_symlink(), e.is_dir(follow_symlinks=False), e.is_file(follow_symlinks=False)) for e in os.scandir("in")}
-assert kinds == {"a": (False, False, True), "b": (False, False, True), "sub": (False, True, False), "empty": (False, True, False)}, kinds
+kinds = {
+    e.name: (e.is_symlink(), e.is_dir(follow_symlinks=False), e.is_file(follow_symlinks=False))
+    for e in os.scandir("in")
+}
+assert kinds == {
+    "a": (False, False, True),
+    "b": (False, False, True),
+    "sub": (False, True, False),
+    "empty": (False, True, False),
+}, kinds
 assert read("relative") == "one\n" and read("absolute/c") == "three\n" and read("in/sub/../a") == "one\n"
 assert os.readlink("absolute") == f"{top}/in/sub" and os.lstat("absolute").st_size == len(f"{top}/in/sub")
-assert stat.S_ISREG(os.lstat("in/a").st_mode) and os.stat("in/a").st_size == 4 and refuses(os.readlink, "in/a") == "Invalid argument"
+assert (
+    stat.S_ISREG(os.lstat("in/a").st_mode)
+    and os.stat("in/a").st_size == 4
+    and refuses(os.readlink, "in/a") == "Invalid argument"
+)
 assert os.path.realpath("absolute/../b") == f"{top}/in/b" and os.path.realpath("relative") == f"{top}/in/a"
 assert subprocess.check_output(["realpath", "absolute/c"], text=True) == f"{top}/in/sub/c\n"
 assert sorted(glob.glob("in/*")) == ["in/a", "in/b", "in/empty", "in/sub"]
-assert sorted(subprocess.check_output(["find", ".", "-type", "f"], text=True).split()) == ["./in/a", "./in/b", "./in/sub/c", "./locked/d"]
+assert sorted(subprocess.check_output(["find", ".", "-type", "f"], text=True).split()) == [
+    "./in/a",
+    "./in/b",
+    "./in/sub/c",
+    "./locked/d",
+]
 
 # The working directory has the program's name, by whatever it was entered.
 for directory in ("in/sub", "absolute"):
@@ -48,7 +65,11 @@ for directory in ("in/sub", "absolute"):
     assert os.readlink("/proc/self/cwd") == f"{top}/in/sub"
 here = os.open(top, os.O_RDONLY)
 os.fchdir(here)
-assert os.getcwd() == str(top) and os.readlink(f"/proc/self/fd/{here}") == str(top) and os.stat("in/a", dir_fd=here).st_size == 4
+assert (
+    os.getcwd() == str(top)
+    and os.readlink(f"/proc/self/fd/{here}") == str(top)
+    and os.stat("in/a", dir_fd=here).st_size == 4
+)
 
 # What is changed: bytes, sizes, permissions, times, by name and by descriptor.
 Path("in/a").write_text("changed\n")
@@ -65,11 +86,18 @@ Path("locked/d").write_text("in a directory that may not be written\n")
 assert refuses(os.open, "in/a", os.O_CREAT | os.O_EXCL | os.O_WRONLY) == "File exists"
 assert refuses(os.mkdir, "in/sub") == "File exists" and refuses(os.rmdir, "in/sub") == "Directory not empty"
 assert refuses(os.unlink, "in/sub") == "Is a directory" and refuses(os.rmdir, "in/b") == "Not a directory"
-assert refuses(os.open, "in/a/x", os.O_RDONLY) == "Not a directory" and refuses(os.stat, "none/x") == "No such file or directory"
+assert (
+    refuses(os.open, "in/a/x", os.O_RDONLY) == "Not a directory"
+    and refuses(os.stat, "none/x") == "No such file or directory"
+)
 
 # What is renamed, linked and removed: files, directories, links.
 os.rename("in/sub", "moved")
-assert os.listdir("moved") == ["c"] and not os.path.exists("in/sub") and refuses(os.stat, "absolute/c") == "No such file or directory"
+assert (
+    os.listdir("moved") == ["c"]
+    and not os.path.exists("in/sub")
+    and refuses(os.stat, "absolute/c") == "No such file or directory"
+)
 os.mkdir("in/sub")
 assert os.listdir("in/sub") == [] and os.listdir("absolute") == []
 os.rename("in/b", "in/sub/b")

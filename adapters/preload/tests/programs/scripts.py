@@ -51,7 +51,11 @@ def spawned(call: Callable[..., int], name: str, words: list[str]) -> None:
 
 def each_way(path: str) -> None:
     """By exec, spawn, shell; by name, by PATH, from this folder and by descriptor."""
-    relative, words, environment = os.path.relpath(path), ["zero", "one word", ""], {**os.environ, "KEY": "own"}
+    relative, words, environment = (
+        os.path.relpath(path),
+        ["zero", "one word", ""],
+        {**os.environ, "KEY": "own"},
+    )
     child(lambda: os.execv(path, words))
     child(lambda: os.execve(relative, words, environment))
     child(lambda: os.execvp(os.path.basename(path), words))
@@ -77,7 +81,7 @@ def main() -> None:
     os.makedirs("t")
     os.symlink(shell, "t/linked-shell")
     shutil.copy(shell, "t/copied-shell")
-    put("t/wrapped-shell", f"#!{HERE}/t/copied-shell\necho wrapped; . \"$1\"\n")
+    put("t/wrapped-shell", f'#!{HERE}/t/copied-shell\necho wrapped; . "$1"\n')
     heads = {
         "linked": f"#!{HERE}/t/linked-shell",
         "copied": f"#! {HERE}/t/copied-shell -e ",
@@ -106,7 +110,10 @@ def main() -> None:
     os.close(100)
     os.close(fd)
     for level in range(6):  # the kernel follows five
-        put(f"t/level{level}", f"#!{HERE}/t/level{level - 1}\n" if level else f"#!{HERE}/t/linked-shell\necho deep\n")
+        put(
+            f"t/level{level}",
+            f"#!{HERE}/t/level{level - 1}\n" if level else f"#!{HERE}/t/linked-shell\necho deep\n",
+        )
         print("level", level)
         child(partial(os.execv, f"t/level{level}", ["zero"]))
     shutil.rmtree("t")
@@ -117,6 +124,11 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["inner"]:
         main()
     else:
-        done = subprocess.run([sys.executable, "-u", __file__, "inner"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run(
+            [sys.executable, "-u", __file__, "inner"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         print(done.stdout.replace(HERE, "HERE"))
         sys.exit(done.returncode)

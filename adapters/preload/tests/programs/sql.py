@@ -15,5 +15,8 @@ for mode in ("delete", "wal"):
         db.execute("delete from t where k % 11 = 0")
     db.close()
     db = sqlite3.connect(name)
-    print(db.execute("select count(*), sum(length(v)) from t").fetchone(), db.execute("pragma integrity_check").fetchone())
+    print(
+        db.execute("select count(*), sum(length(v)) from t").fetchone(),
+        db.execute("pragma integrity_check").fetchone(),
+    )
     db.close()
