@@ -106,30 +106,74 @@ static bool drop_if_clean(tb_engine *e, uint32_t file, const struct tb_buffer_re
     return there;
 }
 
-/* Until every buffer of the list was met where it was: one that moved meanwhile stands elsewhere now. */
-static void with_each(tb_engine *e, uint32_t file, uint64_t length,
-                      bool (*act)(tb_engine *, uint32_t, const struct tb_buffer_ref *, uint64_t))
+static TB_UNLOCKED bool is_past(const struct tb_buffer *b, uint64_t start, uint64_t length)
+{
+    return start >= length || start + b->valid_hi > length;
+}
+
+static TB_UNLOCKED bool is_clean(const struct tb_buffer *b, uint64_t start, uint64_t unused)
+{
+    (void)start;
+    (void)unused;
+    return tb_buffer_is_clean(b);
+}
+
+/* What happens to each buffer of a file, and to which it still has to. */
+struct each {
+    bool (*act)(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint64_t length); /* false: it is not there any more */
+    bool (*is_left)(const struct tb_buffer *b, uint64_t start, uint64_t length);
+};
+
+static const struct each cut = {cut_one, is_past}, drop_clean = {drop_if_clean, is_clean};
+
+/* The first buffer of the list that is left. */
+static bool find_left(tb_engine *e, uint32_t file, uint64_t length, const struct each *each, struct tb_buffer_ref *out)
+{
+    int stripe = tb_file_lock(e, file);
+    uint32_t i = e->region.files[file].first;
+    while (i != TB_NONE && !each->is_left(&e->region.buffers[i], tb_buffer_start(e, &e->region.buffers[i]), length))
+        i = e->region.buffers[i].file_next;
+    if (i != TB_NONE)
+        *out = (struct tb_buffer_ref){i, e->region.buffers[i].cell, tb_buffer_start(e, &e->region.buffers[i])};
+    tb_file_unlock(e, stripe);
+    return i != TB_NONE;
+}
+
+/* Without memory for a list: slow, and as right.  One that can't be changed is met twice, and ends it. */
+static void one_by_one(tb_engine *e, uint32_t file, uint64_t length, const struct each *each)
+{
+    struct tb_buffer_ref ref, before = {.buffer = TB_NONE};
+    while (find_left(e, file, length, each, &ref) && (ref.buffer != before.buffer || ref.cell != before.cell)) {
+        before = ref;
+        if (!each->act(e, file, &ref, length))
+            before.buffer = TB_NONE;
+    }
+}
+
+/* Until every buffer of the list was met where it was: one that has moved in between is elsewhere now. */
+static void with_each(tb_engine *e, uint32_t file, uint64_t length, const struct each *each)
 {
     bool missed;
     do {
         uint32_t n;
         struct tb_buffer_ref *refs = tb_file_buffers(e, file, TB_BUFFERS_ALL, &n);
-        assert(refs || !n);
         missed = false;
-        for (uint32_t i = 0; i < n; i++)
-            missed |= !act(e, file, &refs[i], length);
+        if (n && !refs)
+            one_by_one(e, file, length, each);
+        for (uint32_t i = 0; refs && i < n; i++)
+            missed |= !each->act(e, file, &refs[i], length);
         free(refs);
     } while (missed);
 }
 
 void tb_file_cut(tb_engine *e, uint32_t file, uint64_t length)
 {
-    with_each(e, file, length, cut_one);
+    with_each(e, file, length, &cut);
 }
 
 void tb_file_drop_clean(tb_engine *e, uint32_t file)
 {
-    with_each(e, file, 0, drop_if_clean);
+    with_each(e, file, 0, &drop_clean);
 }
 
 static bool is_journaled(tb_engine *e, uint32_t file)

@@ -1,0 +1,148 @@
+/* A process that gets no more memory: calls fail or take longer, and the program goes on. */
+#include "fixture.h"
+
+#include <errno.h>
+
+#include "buffer/of_file.h"
+#include "file/claim.h"
+#include "layer/descriptions.h"
+
+#define N (256 * 1024)
+
+static bool is_full;
+static int n_refused;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
+{
+    n_refused += is_full;
+    return is_full ? NULL : __real_malloc(size);
+}
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size)
+{
+    n_refused += is_full;
+    return is_full ? NULL : __real_calloc(n, size);
+}
+
+static void run_out(bool full)
+{
+    is_full = full;
+    n_refused = 0;
+}
+
+/* An open file of dirty bytes in buffers of several sizes. */
+static int begin(struct fixture *x, char *bytes)
+{
+    fixture_init(x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(x);
+    int fd = x->io->ops->open(x->io, fixture_path(x, "f"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    for (int i = 0; i < N; i++)
+        bytes[i] = (char)('a' + i % 23);
+    assert_int_equal(x->io->ops->pwrite(x->io, fd, bytes, N, 0), N);
+    return fd;
+}
+
+static void expect(struct fixture *x, int fd, const char *bytes, ssize_t n)
+{
+    static char read[N];
+    assert_int_equal(x->io->ops->pread(x->io, fd, read, N, 0), n);
+    assert_memory_equal(read, bytes, (size_t)n);
+}
+
+static void a_file_is_cut(void **state)
+{
+    static char bytes[N];
+    struct fixture x;
+    struct stat st;
+    (void)state;
+    int fd = begin(&x, bytes);
+    run_out(true);
+    int rc = x.io->ops->ftruncate(x.io, fd, 10000);
+    assert_true(n_refused > 0);
+    run_out(false);
+    assert_int_equal(rc, 0);
+    assert_int_equal(x.io->ops->fstat(x.io, fd, &st), 0);
+    assert_int_equal(st.st_size, 10000);
+    memset(bytes + 10000, 0, N - 10000);
+    assert_int_equal(x.io->ops->ftruncate(x.io, fd, N), 0);
+    expect(&x, fd, bytes, N);
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
+/* Of clean and dirty buffers the clean ones go. */
+static void clean_buffers_are_dropped(void **state)
+{
+    static char bytes[N];
+    struct fixture x;
+    (void)state;
+    int fd = begin(&x, bytes);
+    uint32_t file = tb_open_of(x.engine, fd)->file, before = x.engine->region.files[file].n_buffers;
+    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+    assert_int_equal(tb_engine_flush(x.engine, fd), 0);
+    assert_int_equal(x.io->ops->pwrite(x.io, fd, "X", 1, 5), 1);
+    bytes[5] = 'X';
+    assert_true(before > 1);
+    assert_true(tb_file_claim(x.engine, file));
+    run_out(true);
+    tb_file_drop_clean(x.engine, file);
+    assert_true(n_refused > 0);
+    run_out(false);
+    tb_file_unclaim(x.engine, file);
+    assert_int_equal(x.engine->region.files[file].n_buffers, 1);
+    expect(&x, fd, bytes, N);
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
+static void a_flush_and_an_fsync_fail(void **state)
+{
+    static char bytes[N];
+    struct fixture x;
+    (void)state;
+    int fd = begin(&x, bytes);
+    run_out(true);
+    int flushed = tb_engine_flush(x.engine, fd), synced = x.io->ops->fsync(x.io, fd, false);
+    assert_true(n_refused > 0);
+    run_out(false);
+    assert_int_equal(flushed, -ENOMEM);
+    assert_int_equal(synced, -ENOMEM);
+    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+    expect(&x, fd, bytes, N);
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
+static void a_file_is_removed(void **state)
+{
+    static char bytes[N];
+    struct fixture x;
+    (void)state;
+    int fd = begin(&x, bytes);
+    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+    run_out(true);
+    int rc = x.io->ops->unlink(x.io, fixture_path(&x, "f"), 0);
+    int closed = x.io->ops->close(x.io, fd);
+    assert_true(n_refused > 0);
+    run_out(false);
+    assert_int_equal(rc, 0);
+    assert_int_equal(closed, 0);
+    assert_int_equal(x.engine->header->n_files, 0);
+    fixture_stop(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_is_cut),
+        cmocka_unit_test(clean_buffers_are_dropped),
+        cmocka_unit_test(a_flush_and_an_fsync_fail),
+        cmocka_unit_test(a_file_is_removed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
