@@ -161,7 +161,8 @@ class TierTest(rfm.RunOnlyRegressionTest):
             self.env_vars["TB_ROOT"] = str(self.places.root)
         try:
             self.places.write_config(self.site, self.plan, stage)
-            if not self.is_dry_run():
+            if not self.is_dry_run():  # which removes nothing at its end
+                self.places.make()
                 self.places.check_config(TIERCTL, stage)
         except ScaleError as e:
             raise PipelineError(str(e)) from None

@@ -39,14 +39,16 @@ class Places:
             return cls(root, root / "pfs", wanted is not None)
         return cls(None, Path(os.path.expandvars(site.places["pfs"]), f"tierbench-{digest}"))
 
+    def make(self) -> None:
+        """The folders of the twin; the job makes that of a real site."""
+        for place in PLACES if self.root else ():
+            Path(str(self.root), place).mkdir(parents=True, exist_ok=True)
+
     def write_config(self, site: Site, plan: Plan, stage: Path) -> None:
-        """Write tiers.yaml and the devices it names; the twin's folders are made."""
+        """Write tiers.yaml and the devices it names."""
         file = stage / "tiers.yaml"
         models = write_devices(plan.device, plan.factor, stage / "devices") if plan.device else None
         places = None if site.modelled else site.places
-        if self.root:
-            for place in PLACES:
-                (self.root / place).mkdir(parents=True, exist_ok=True)
         write_config(plan.tiers, plan.config_bytes, plan.policy, places, file, models=models,
                      volatile=self.volatile)  # fmt: skip
         if plan.max_files:

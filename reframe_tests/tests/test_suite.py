@@ -104,3 +104,18 @@ def test_every_test_takes_the_trace_variable() -> None:
     assert done.returncode == 0 and "not set" not in done.stdout + done.stderr
     wrong = reframe("-S", "traces=1", "-l")
     assert "not set" in wrong.stdout + wrong.stderr
+
+
+def test_a_dry_run_leaves_nothing_outside_its_prefix(tmp_path: Path) -> None:
+    place, here = tmp_path / "memory", tmp_path / "here.py"
+    place.mkdir()
+    text = (ROOT / "configs" / "sites" / "local.py").read_text()
+    here.write_text(text.replace('"root": "/dev/shm"', f'"root": "{place}"'))
+    chosen = "WebinarPfs|recipe=(cfs-iops|mdtest-shared-node)( |$)"
+    options = ["-P", "tiers=pfs,ram", "-S", "scale=smoke", "-n", chosen]
+    where = ["-C", str(here), "--system=local", "--prefix", str(tmp_path / "reframe")]
+    done = reframe(*where, "-R", "--dry-run", *options, site=False)
+    assert done.returncode == 0, done.stdout
+    jobs = [file.read_text() for file in (tmp_path / "reframe").rglob("rfm_job.sh")]
+    assert len(jobs) >= 4 and any(str(place) in job for job in jobs)
+    assert not list(place.iterdir())
