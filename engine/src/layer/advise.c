@@ -9,6 +9,7 @@
 #include "layer/descriptions.h"
 #include "tiering/stream.h"
 
+/* Locked by the chunk. KEEP outlives the hint's descriptor: it stays until another hint or a reclaim takes it. */
 static void mark(tb_engine *e, struct tb_buffer *b, enum tb_hint hint)
 {
     b->flags &= (uint16_t)~TB_BUFFER_KEEP;
@@ -18,6 +19,10 @@ static void mark(tb_engine *e, struct tb_buffer *b, enum tb_hint hint)
         tb_heat_set(e, b, 0, false);
 }
 
+/*
+ * The list is a snapshot: each buffer is looked at again under its chunk's lock, and one that moved is
+ * left as it is.
+ */
 static void mark_range(tb_engine *e, uint32_t file, uint64_t from, uint64_t to, enum tb_hint hint)
 {
     uint32_t n;
@@ -35,6 +40,10 @@ static void mark_range(tb_engine *e, uint32_t file, uint64_t from, uint64_t to, 
     free(refs);
 }
 
+/*
+ * WILL_NEED only asks the daemon to read ahead and returns at once. The other hints hold for the
+ * descriptor and for what is buffered now.
+ */
 int tb_engine_advise(tb_engine *e, int fd, uint64_t offset, uint64_t length, enum tb_hint hint)
 {
     struct tb_open *o = tb_open_of(e, fd);

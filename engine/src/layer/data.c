@@ -1,3 +1,8 @@
+/*
+ * Writing and reading the bytes of a file through its buffers: layer/data.h tells the order.
+ * A write is repeated chunk by chunk. It goes back and begins the chunk anew whenever it had to drop
+ * the lock, so other processes see all of a chunk's write or none of it.
+ */
 #include "layer/data.h"
 
 #include <errno.h>
@@ -22,8 +27,9 @@
 #include "tiering/promote.h"
 #include "tiering/stage.h"
 
-#define READS_UNLOCKED 4 /* of a file that is cut and cut again, before the cutter has to wait */
+#define READS_UNLOCKED 4 /* of a file that is cut again and again; then the read takes the end lock, and the next cut waits */
 
+/* Called by intervals for the gap inside one 4 KiB block, so never for more than a block. */
 static int fill_from_backing(void *arg, struct tb_buffer *b, uint32_t lo, uint32_t hi)
 {
     struct tb_target *t = arg;
@@ -33,7 +39,10 @@ static int fill_from_backing(void *arg, struct tb_buffer *b, uint32_t lo, uint32
     return rc ? rc : tb_medium_write(t->engine, b, lo, hi - lo, bytes);
 }
 
-/* A buffer of the same size, in the tier that placement prefers or any other. */
+/*
+ * A free buffer of the same size, in the fastest tier that has one. Placement is not asked: the cell
+ * has its bytes already.
+ */
 static struct tb_buffer *take_same_size(tb_engine *e, const struct tb_buffer *like)
 {
     const struct tb_layout *l = &e->header->layout;
@@ -47,8 +56,9 @@ static struct tb_buffer *take_same_size(tb_engine *e, const struct tb_buffer *li
 }
 
 /*
- * A journal record stands on the bytes of `old`: they stay as they are until a
- * newer record or a flush covers them, and writing goes on in a copy.
+ * A journal record refers to the bytes of `old`, so they must stay as they are until a newer record
+ * or a flush covers them. Writing goes on in a copy of the buffer. Locked by the chunk.
+ * If killed here before the copy is published, repair frees it; after that, the copy owns the bytes.
  */
 static int replace_journaled(struct tb_target *t, struct tb_buffer *old, struct tb_buffer **out)
 {
@@ -69,7 +79,11 @@ static int replace_journaled(struct tb_target *t, struct tb_buffer *old, struct 
     return 0;
 }
 
-/* The records of a buffer that is now on the PFS are void. */
+/*
+ * The bytes of the buffer are on the PFS now. Its journal records are made void and the journal is
+ * synced before the older copies are freed, because a record must not refer to a buffer that is used
+ * again.
+ */
 static int void_records(struct tb_target *t, struct tb_buffer *b)
 {
     tb_engine *e = t->engine;
@@ -88,7 +102,10 @@ static int void_records(struct tb_target *t, struct tb_buffer *b)
     return 0;
 }
 
-/* Nothing can take the change: put what the buffer holds on the PFS and start it anew. */
+/*
+ * No tier has a buffer and no fragment is free: put what the buffer holds on the PFS and empty it.
+ * Locked by the chunk; the file is claimed.
+ */
 static int flush_and_empty(struct tb_target *t, struct tb_buffer *b)
 {
     int rc = tb_target_flush_buffer(t, b);
@@ -102,14 +119,16 @@ static int flush_and_empty(struct tb_target *t, struct tb_buffer *b)
 }
 
 /*
- * Lock a chunk that is about to be written, when nobody sets the file's length: who
- * does so waits for those who have not seen it (end.h).
+ * Lock a chunk for writing, while no process sets the length of the file. A process that sets it marks
+ * the
+ * file first, and then waits for the writers that have not seen the mark (layer/end.h).
  */
 static int lock_to_write(struct tb_target *t, uint64_t offset)
 {
     for (;;) {
         int stripe = tb_chunk_lock(t->engine, t->file, offset);
-        atomic_thread_fence(memory_order_seq_cst); /* the lock, then the look */
+        /* take the lock first, then read the mark; the cutter does it the other way round */
+        atomic_thread_fence(memory_order_seq_cst);
         if (stripe < 0 || !(t->engine->region.files[t->file].flags & TB_FILE_CUTTING))
             return stripe;
         tb_chunk_unlock(t->engine, stripe);
@@ -118,9 +137,10 @@ static int lock_to_write(struct tb_target *t, uint64_t offset)
 }
 
 /*
- * The same for a chunk that is locked: only where no flush of the file runs,
- * which could write older bytes of the buffer behind this.  Else the flush is
- * waited for without the lock, and whoever holds it looks again.
+ * Flush and empty a buffer of the chunk that the caller has locked. That is safe only while no other
+ * flush
+ * of the file runs: it could write older bytes of this buffer afterwards. If one runs, drop the lock,
+ * wait for that flush, and lock again (`*stripe`); the caller must then begin the chunk anew.
  */
 static int make_room_in(struct tb_target *t, struct tb_buffer *b, uint64_t offset, int *stripe)
 {
@@ -138,7 +158,10 @@ static int make_room_in(struct tb_target *t, struct tb_buffer *b, uint64_t offse
     return *stripe < 0 ? *stripe : 0;
 }
 
-/* A gap between dirty bytes may be another node's by the time that they are flushed. */
+/*
+ * With several nodes, a gap between two dirty intervals may belong to another node. Flushing it would
+ * overwrite that node's bytes.
+ */
 static bool takes_others(const struct tb_target *t, const struct tb_buffer *b, uint32_t lo, uint32_t hi)
 {
     const tb_engine *e = t->engine;
@@ -146,8 +169,10 @@ static bool takes_others(const struct tb_target *t, const struct tb_buffer *b, u
 }
 
 /*
- * Bytes that are valid and as the PFS has them are dirty before they change: those of
- * a killed writer may be read until they are dropped as clean, and would be old again.
+ * Clean bytes are marked dirty before they are overwritten. If the writer is killed here, what it
+ * wrote may
+ * be read by others; as clean bytes it could be dropped at any time, and the old bytes would come
+ * back.
  */
 static void note_overwritten(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi)
 {
@@ -160,8 +185,9 @@ static void note_overwritten(tb_engine *e, struct tb_buffer *b, uint32_t lo, uin
 }
 
 /*
- * Bytes [lo, hi) of a published buffer can be written, or of its copy, which `*owner` is then.  -ENOBUFS: no copy or
- * no fragment can be had, or the buffer's dirty bytes have to be flushed before.
+ * Make bytes [lo, hi) of a published buffer writable. If a journal record refers to the buffer,
+ * `*owner` becomes a copy
+ * of it. -ENOBUFS: no buffer for the copy, no free fragment, or the dirty bytes must be flushed first.
  */
 static int open_owned(struct tb_target *t, struct tb_buffer **owner, uint32_t lo, uint32_t hi)
 {
@@ -171,7 +197,7 @@ static int open_owned(struct tb_target *t, struct tb_buffer **owner, uint32_t lo
     return rc ? rc : tb_interval_open(t->engine, *owner, lo, hi);
 }
 
-/* The part of a write that begins at a byte: its owner, NULL where it has none. */
+/* The part of a write from one byte on: the buffer that owns it (NULL: none does) and where that ends. */
 struct part {
     struct tb_buffer *owner;
     uint64_t end;
@@ -185,8 +211,10 @@ static struct part part_at(struct tb_target *t, uint64_t offset, uint64_t limit)
 }
 
 /*
- * All owners are opened before the first byte is written: the lock, which may have to be dropped for that, is kept from
- * then on, and others meet all of the write or nothing.  Gives the first part; `*stripe` is negative where the lock is lost.
+ * Make all owners writable before the first byte is written. Only this step may drop the lock; from
+ * its success on the
+ * lock is kept, so other processes see all of the write or none. Gives the first part. `*stripe` < 0:
+ * the lock is lost.
  */
 static int open_all(struct tb_target *t, size_t n, uint64_t offset, int *stripe, struct part *first)
 {
@@ -206,7 +234,11 @@ static int open_all(struct tb_target *t, size_t n, uint64_t offset, int *stripe,
     return 0;
 }
 
-/* Write bytes [lo, hi) of a buffer that is open for them. */
+/*
+ * Overwrite bytes [lo, hi) of a buffer that was made writable. Order: mark clean bytes dirty, copy,
+ * note the interval. If killed
+ * after the copy, the bytes are seen where the interval was valid already, and are dirty there.
+ */
 static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint32_t hi, const char *from)
 {
     tb_engine *e = t->engine;
@@ -229,7 +261,12 @@ static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, ui
     return 0;
 }
 
-/* The first bytes of a gap into a new buffer of `tier`; how many it took, 0 where the tier is full. */
+/*
+ * Put the first bytes of a gap into a new buffer of `tier`: how many it took, 0 where the tier is
+ * full. The buffer
+ * is filled before it is published. If killed before, repair frees it and the bytes were never
+ * written.
+ */
 static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, uint64_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;
@@ -252,14 +289,20 @@ static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, u
     return take;
 }
 
-/* What a writer may be asked to flush before its bytes are placed. */
+/*
+ * Placement may ask for a flush before it places bytes. A write honours that once, and then takes what
+ * room there is.
+ */
 struct tb_flush_wish {
     bool allowed;
     uint32_t tier;
     uint64_t bytes;
 };
 
-/* One tier's part of a gap, buffer by buffer; a broken tier is a full one. */
+/*
+ * One tier's part of a gap, buffer by buffer. A tier whose device fails counts as full: the bytes go
+ * on to the next tier.
+ */
 static uint64_t fill_part(struct tb_target *t, uint32_t tier, const char *from, uint64_t n, uint64_t offset)
 {
     uint64_t done = 0;
@@ -275,8 +318,11 @@ static uint64_t fill_part(struct tb_target *t, uint32_t tier, const char *from, 
 }
 
 /*
- * What placement left over: the PFS's.  Where a tier had less than it seemed to
- * have, and in scratch, which has no PFS, any tier with a buffer left comes first.
+ * What placement did not place goes to the PFS. Other tiers are tried first in two cases: a tier had
+ * less room than it
+ * seemed to have, or the file is scratch and has no PFS (then -ENOSPC if no tier has room).
+ * If killed after a write past the end, OVERFLOWN says that the backing file may be longer than the
+ * size here.
  */
 static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t offset, bool any_tier)
 {
@@ -300,8 +346,9 @@ static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t
 }
 
 /*
- * The parts in their order.  One that ends inside a buffer's cell leaves the rest
- * of the cell to that buffer, so the write must look for owners again: `*again`.
+ * Fill the parts of a placement in their order. If a part ends inside a buffer's cell, the rest of the
+ * cell belongs
+ * to that buffer: `*again` tells the caller to look for owners again.
  */
 static uint64_t fill_parts(struct tb_target *t, const struct tb_placement *p, const char *from, uint64_t n, uint64_t offset,
                            bool *again, bool *short_of)
@@ -320,7 +367,7 @@ static uint64_t fill_parts(struct tb_target *t, const struct tb_placement *p, co
     return done;
 }
 
-/* Bytes that no buffer owns; -EAGAIN: flush what `flush` says and come again. */
+/* Write bytes that no buffer owns. -EAGAIN: nothing was written; flush what `flush` names, then come again. */
 static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint64_t offset, struct tb_flush_wish *flush)
 {
     struct tb_placement p;
@@ -350,7 +397,7 @@ static ssize_t write_part(struct tb_target *t, const struct part *p, const char 
     return rc ? rc : (ssize_t)(p->end - at);
 }
 
-/* A flush is wished for before the first byte only: it would be made without the lock. */
+/* A flush may be asked for only before the first byte: it runs without the lock, and others would see half a write. */
 static ssize_t write_parts(struct tb_target *t, struct part p, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
 {
     size_t done = 0;
@@ -365,7 +412,11 @@ static ssize_t write_parts(struct tb_target *t, struct part p, const char *from,
     return done ? (ssize_t)done : w;
 }
 
-/* The size is raised before the lock is dropped: a flush cuts what lies behind it. */
+/*
+ * Write the part of a transfer that lies in one chunk. The size is raised before the lock is dropped,
+ * because a flush
+ * writes nothing that lies past the size.
+ */
 static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
 {
     tb_engine *e = t->engine;
@@ -375,7 +426,8 @@ static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint
     ssize_t w = stripe < 0 ? 0 : open_all(t, n, offset, &stripe, &first);
     if (stripe < 0)
         return stripe;
-    if (!w && t->at_end && e->region.files[t->file].size != offset) { /* a writer past the end came first, or was killed in this chunk */
+    /* another writer moved the end, or was killed in this chunk */
+    if (!w && t->at_end && e->region.files[t->file].size != offset) {
         t->end_moved = true;
         w = -EAGAIN;
     }
@@ -394,6 +446,7 @@ static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)
     return n < rest ? n : (size_t)rest;
 }
 
+/* Chunk by chunk. An error after the first chunk is reported as a short write, as a kernel does. */
 ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t offset)
 {
     struct tb_flush_wish flush = {.allowed = true};
@@ -413,7 +466,7 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
         }
         if (w <= 0)
             break;
-        t->at_end = false; /* the rest of it follows */
+        t->at_end = false; /* only the first chunk must begin at the end */
         done += (size_t)w;
     }
     if (together)
@@ -421,7 +474,11 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
     return done || n == 0 ? (ssize_t)done : w;
 }
 
-/* Bytes [lo, hi) that a published buffer lacks, from the backing file; they stay in it where they are wanted. */
+/*
+ * Read bytes [lo, hi) that a published buffer lacks from the backing file, and keep them in the buffer
+ * if staging wants them.
+ * They are not kept in a buffer with journal records: its bytes must not change.
+ */
 static int read_hole(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint32_t hi, char *to)
 {
     tb_engine *e = t->engine;
@@ -431,7 +488,7 @@ static int read_hole(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint
         tb_stage_limit(e, t->file, offset, hi - lo) < hi - lo)
         return rc;
     if (tb_interval_prepare(e, b, lo, hi, fill_from_backing, t) || tb_medium_write(e, b, lo, hi - lo, to))
-        return 0; /* without */
+        return 0; /* the read has its bytes; only the staging is left out */
     tb_interval_note(e, b, lo, hi, false);
     e->header->staged += hi - lo;
     return 0;
@@ -459,7 +516,7 @@ static int read_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uin
     return rc;
 }
 
-/* Lock a chunk that is about to be read, when what is to go up first has gone. */
+/* Lock a chunk for reading. Buffers that are hot enough are promoted first; promotion copies without the lock. */
 static int lock_to_read(struct tb_target *t, size_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;
@@ -473,6 +530,7 @@ static int lock_to_read(struct tb_target *t, size_t n, uint64_t offset)
     return tb_chunk_lock(e, t->file, offset);
 }
 
+/* Locked by the chunk, so the bytes of one chunk are of one moment. A read over two chunks is not. */
 static int read_chunk(struct tb_target *t, char *to, size_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;
@@ -513,7 +571,7 @@ static ssize_t read_once(struct tb_target *t, void *to, size_t n, uint64_t offse
     return (ssize_t)done;
 }
 
-/* The file may be made shorter under the read: what it took from after the new end counts for nothing. */
+/* If the file was made shorter during the read, bytes from after the new end may be among those read: read again. */
 ssize_t tb_data_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
 {
     const struct tb_file *f = &t->engine->region.files[t->file];

@@ -1,3 +1,8 @@
+/*
+ * Open descriptions in the region, and this process's table from descriptors to them.
+ * A description holds one bit for each client with a descriptor of it. The client that clears the last
+ * bit closes the description; for a killed client, repair clears the bits.
+ */
 #include "layer/descriptions.h"
 
 #include <errno.h>
@@ -9,12 +14,19 @@
 #include "file/state.h"
 #include "flush/flush.h"
 
-/* The free list is a stack without a lock; the count beside its head tells a head that came back from one that stayed. */
+/*
+ * The free list is a stack without a lock. The count next to the head changes with every push and pop,
+ * so a compare-exchange fails if the same head was taken and given back in between.
+ */
 static uint64_t head_of(uint64_t before, uint32_t open)
 {
     return ((before >> 32) + 1) << 32 | open;
 }
 
+/*
+ * If killed after the exchange and before the magic is set, the description is in no list and lost
+ * until the instance ends.
+ */
 static uint32_t pop(tb_engine *e)
 {
     uint64_t head = e->header->free_open;
@@ -33,7 +45,10 @@ static _Atomic uint64_t *holders_of(const tb_engine *e, uint32_t open)
     return e->region.holders + (size_t)open * e->region.n_holders;
 }
 
-/* Held by its maker from the start: repair finds it whenever he dies. */
+/*
+ * The creator's holder bit is set before the description is published, so repair finds it wherever the
+ * creator is killed.
+ */
 uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
 {
     uint32_t open = pop(e);
@@ -53,6 +68,7 @@ uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
     return open;
 }
 
+/* The caller cleared the last holder bit, so no other client can reach the description. */
 void tb_open_free(tb_engine *e, struct tb_open *o)
 {
     uint64_t head = e->header->free_open;
@@ -63,6 +79,10 @@ void tb_open_free(tb_engine *e, struct tb_open *o)
     while (!atomic_compare_exchange_weak(&e->header->free_open, &head, head_of(head, open)));
 }
 
+/*
+ * A process with one thread, and a description that no child shares, need no lock. Stripes are shared
+ * by many descriptions.
+ */
 int tb_offset_lock(tb_engine *e, const struct tb_open *o)
 {
     uint32_t stripe = (uint32_t)(o - e->region.opens) % TB_STRIPES;
@@ -78,6 +98,7 @@ void tb_offset_unlock(tb_engine *e, int stripe)
         tb_lock_drop(&e->region.locks->offset[stripe].lock);
 }
 
+/* Descriptors live in pieces that are allocated when first needed and never freed, so a look-up takes no lock. */
 static _Atomic uint32_t *slot_of(const tb_engine *e, int fd)
 {
     if (fd < 0 || (uint32_t)fd >= TB_FD_PIECES * TB_FD_PIECE)
@@ -86,6 +107,7 @@ static _Atomic uint32_t *slot_of(const tb_engine *e, int fd)
     return piece ? &piece[(uint32_t)fd % TB_FD_PIECE] : NULL;
 }
 
+/* local_refs counts this process's descriptors; the shared bit says only that there is at least one. */
 static void hold(tb_engine *e, uint32_t open)
 {
     _Atomic uint64_t *word = &holders_of(e, open)[e->slot / 64];
@@ -123,7 +145,7 @@ struct tb_open *tb_open_of(const tb_engine *e, int fd)
     return o;
 }
 
-/* True where this client was the last holder. */
+/* Clear the client's bit; true if no other client holds the description any more. */
 static bool let_go(tb_engine *e, uint32_t open, uint32_t client)
 {
     _Atomic uint64_t *holders = holders_of(e, open);
@@ -155,6 +177,7 @@ void tb_opens_make_coherent(tb_engine *e)
                 tb_engine_make_coherent(e, (int)(p * TB_FD_PIECE + i));
 }
 
+/* For a forked child that does not use the engine: its parent still holds the descriptions. */
 void tb_opens_abandon(tb_engine *e)
 {
     for (uint32_t p = 0; p < TB_FD_PIECES; p++)
@@ -162,6 +185,10 @@ void tb_opens_abandon(tb_engine *e)
             e->fds[p][i] = 0;
 }
 
+/*
+ * The parent sets the child's bits before the fork, so that a description is never without a holder.
+ * From here on the offset is shared, and takes its lock.
+ */
 void tb_opens_hold(tb_engine *e, uint32_t slot)
 {
     for (uint32_t i = 0; i < e->region.n_opens; i++)
@@ -171,7 +198,7 @@ void tb_opens_hold(tb_engine *e, uint32_t slot)
         }
 }
 
-/* A process that ends without closing its files has closed them. */
+/* When a process ends, the kernel closes its files: the flush that the close owes is queued here. */
 static void queue_flush(tb_engine *e, const struct tb_open *o)
 {
     struct tb_file *f = &e->region.files[o->file];
@@ -180,6 +207,7 @@ static void queue_flush(tb_engine *e, const struct tb_open *o)
         tb_flush_queue(e, o->file);
 }
 
+/* For a client that ended, or ends now. Where it was the last holder, the close is made here on its behalf. */
 bool tb_opens_forget_client(tb_engine *e, uint32_t slot, bool but_coherent)
 {
     uint64_t mask = 1ull << (slot % 64);

@@ -20,21 +20,24 @@ struct tb_open *tb_open_of(const tb_engine *e, int fd);
 struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last);
 void tb_open_free(tb_engine *e, struct tb_open *o);
 /*
- * Use the offset: who reads, writes or seeks by it comes after another, as in a kernel.  What to unlock, TB_OFFSET_IS_OWN
- * where no other thread or process can use it, or -EDEADLK: a signal handler, in whose thread another use is under way.
+ * Lock the offset: reads, writes and seeks through it take turns, as in a kernel. Returns what to
+ * unlock;
+ * TB_OFFSET_IS_OWN if no other thread or process can use it; -EDEADLK in a signal handler that
+ * interrupted another use in the same thread.
  */
 #define TB_OFFSET_IS_OWN ((int)TB_STRIPES)
 int tb_offset_lock(tb_engine *e, const struct tb_open *o);
 void tb_offset_unlock(tb_engine *e, int stripe);
-/* Make the file behind every descriptor of this process coherent. */
+/* Make the file of every descriptor of this process coherent. */
 void tb_opens_make_coherent(tb_engine *e);
-/* Know no descriptor any more, and let none go: they are another client's. */
+/* Forget every descriptor and close none: they belong to another client. */
 void tb_opens_abandon(tb_engine *e);
 /* For a child about to be forked: hold in its slot what this process's descriptors hold. */
 void tb_opens_hold(tb_engine *e, uint32_t slot);
 /*
- * Every description of a dead client: frees those nobody else holds, and queues the flush that their close would have
- * made.  `but_coherent`: those of coherent files stay held; true where there are any.
+ * Clear the holder bits of a dead client. Descriptions without a holder are freed, and the flush that
+ * their close owed
+ * is queued. `but_coherent`: keep those of coherent files; true if there are any.
  */
 bool tb_opens_forget_client(tb_engine *e, uint32_t slot, bool but_coherent);
 

@@ -1,3 +1,9 @@
+/*
+ * Appending and setting a file's length, under one lock a file: layer/end.h tells the rules and the
+ * limits.
+ * Order of a cut: mark the file, wait for writers, tell readers the new length, cut the backing file,
+ * cut the buffers, clear the mark.
+ */
 #include "layer/end.h"
 
 #include <errno.h>
@@ -17,7 +23,10 @@
 #include "region/counters.h"
 #include "tiering/stage.h"
 
-/* The journal learns of it: a crash that took the change back would leave neither old bytes nor the new length. */
+/*
+ * Records past the new end are made void, synced. Otherwise a crash could bring back the old length
+ * with neither old nor new bytes.
+ */
 static int tell_journal(tb_engine *e, uint32_t file, struct tb_io *io, int fd, uint64_t length)
 {
     TB_STEP("truncated");
@@ -28,6 +37,7 @@ static int tell_journal(tb_engine *e, uint32_t file, struct tb_io *io, int fd, u
     return rc;
 }
 
+/* The journal is told only if the file shrinks and the journal holds records. Synced before the buffers go. */
 static int set_backing(tb_engine *e, uint32_t file, int fd, uint64_t length, bool shrinks)
 {
     struct tb_io *io = tb_file_io(e, file);
@@ -40,6 +50,7 @@ static int set_backing(tb_engine *e, uint32_t file, int fd, uint64_t length, boo
     return rc;
 }
 
+/* The buffers go after the backing file was cut: if killed between, repair cuts both again. */
 static void set_buffers(tb_engine *e, uint32_t file, uint64_t length, bool shrinks)
 {
     struct tb_file *f = &e->region.files[file];
@@ -51,7 +62,10 @@ static void set_buffers(tb_engine *e, uint32_t file, uint64_t length, bool shrin
         tb_times_written(f);
 }
 
-/* From here on it will be done, whoever does it.  Writes are done, or wait: their bytes would be seen, go, and come back. */
+/*
+ * The point of no return: if killed after the mark is set, repair or the next holder finishes the cut.
+ * Writers are waited for, because bytes written past the new end would be seen, go, and come back.
+ */
 static void begin(tb_engine *e, uint32_t file, uint64_t length)
 {
     struct tb_file *f = &e->region.files[file];
@@ -59,7 +73,7 @@ static void begin(tb_engine *e, uint32_t file, uint64_t length)
     TB_STEP("cut to");
     tb_file_begin_cut(e, file);
     tb_chunk_wait_all(e, file);
-    tb_file_note_change(e, f); /* a client that is killed before it has said so may have cut */
+    tb_file_note_change(e, f); /* noted before the cut too, because a client that is killed may have cut without noting it */
     tb_stage_void(e);
 }
 
@@ -70,7 +84,10 @@ static void finish(tb_engine *e, struct tb_file *f)
     tb_file_end_cut(f);
 }
 
-/* The caller has claimed the file, so that no flush writes old bytes after the new end.  Readers see the new length before any byte goes. */
+/*
+ * Locked by the end lock; the file is claimed, so that no flush writes old bytes past the new end.
+ * Readers see the new length before any byte goes.
+ */
 static int set(tb_engine *e, uint32_t file, int fd, uint64_t length)
 {
     struct tb_file *f = &e->region.files[file];
@@ -84,7 +101,7 @@ static int set(tb_engine *e, uint32_t file, int fd, uint64_t length)
     TB_STEP("length told");
     int rc = set_backing(e, file, fd, length, shrinks);
     if (rc)
-        tb_file_raise_size(f, before); /* nothing went */
+        tb_file_raise_size(f, before); /* the backing file refused: no byte was cut */
     else
         set_buffers(e, file, length, shrinks);
     finish(e, f);
@@ -92,9 +109,11 @@ static int set(tb_engine *e, uint32_t file, int fd, uint64_t length)
 }
 
 /*
- * What a killed client began, from its first step on: how far it came nobody knows.
- * A backing file without a name can't be found without a descriptor; what it has
- * after the new length shows again if the file is ever made longer.
+ * Finish a cut that a killed client began. How far it came is unknown, so all steps are done again;
+ * each gives the
+ * same result twice. Limit: a file without a name can be cut only through a descriptor (`fd`). Without
+ * one,
+ * bytes past the new length stay in it, and show if the file is made longer again.
  */
 static void go_on(tb_engine *e, uint32_t file, int fd)
 {
@@ -122,7 +141,10 @@ static struct tb_lock *lock_of(tb_engine *e, uint32_t file)
     return &e->region.locks->end[file % TB_STRIPES].lock;
 }
 
-/* Its holder lives as long as it holds it: a change that is under way now is a killed client's. */
+/*
+ * A living holder keeps the lock until its cut is done. So a mark that is found with the lock in hand
+ * belongs to a killed client.
+ */
 int tb_end_lock(tb_engine *e, uint32_t file, int fd)
 {
     int rc = tb_lock_take(lock_of(e, file));
@@ -151,7 +173,7 @@ int tb_end_set(tb_engine *e, uint32_t file, const struct tb_identity *id, int fd
     return rc;
 }
 
-/* False: somebody holds the lock, who will. */
+/* False: another process holds the lock, and will finish the cut. */
 static bool try_go_on(tb_engine *e, uint32_t file)
 {
     if (tb_lock_try(lock_of(e, file)) < 0)
@@ -162,6 +184,7 @@ static bool try_go_on(tb_engine *e, uint32_t file)
     return true;
 }
 
+/* Sleeps and looks again. The lock of a killed cutter can be taken, so one of the waiters finishes the cut. */
 void tb_end_wait(tb_engine *e, uint32_t file)
 {
     while (is_cutting(e, file) && !try_go_on(e, file))

@@ -31,9 +31,10 @@
 
 tb_engine *tb_layer_engine(struct tb_io *io)
 {
-    return (tb_engine *)io; /* the layer is the handle's first member */
+    return (tb_engine *)io; /* the layer is the first member of the handle */
 }
 
+/* The device model reserves time during the call; the caller sleeps for it in leave, after all locks are dropped. */
 void tb_layer_enter(void)
 {
     tb_model_defer_begin();
@@ -55,7 +56,7 @@ bool tb_layer_may_write(int flags)
     return (flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* What the program's own descriptor is good for: O_DIRECT wants alignment, O_APPEND ignores offsets. */
+/* What the program's own descriptor may be used for. O_DIRECT wants alignment; O_APPEND ignores offsets. */
 struct tb_target tb_layer_target(tb_engine *e, const struct tb_open *o, int fd)
 {
     int flags = o->flags;
@@ -106,8 +107,10 @@ bool tb_layer_passes_the_end(uint64_t offset, size_t n)
 }
 
 /*
- * With several nodes the size that programs are shown is the backing file's, which other
- * nodes, or a writer that was killed, may have made longer: what is shown can be read.
+ * With several nodes, programs are shown the backing file's size. Other nodes, or a writer that was
+ * killed, may have
+ * made it longer: then the size here is raised, so that what is shown can be read. Locked by the end
+ * lock.
  */
 static bool has_grown(tb_engine *e, const struct tb_open *o, int fd)
 {
@@ -124,6 +127,7 @@ static bool has_grown(tb_engine *e, const struct tb_open *o, int fd)
     return more;
 }
 
+/* Read-ahead sees the call before and after it; the device time is paid between, without a lock. */
 static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_t n, uint64_t offset)
 {
     struct tb_target t = tb_layer_target(e, o, fd);
@@ -154,7 +158,10 @@ static ssize_t layer_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t 
     return offset < 0 ? -EINVAL : read_at(e, o, fd, buf, n, (uint64_t)offset);
 }
 
-/* A signal handler that interrupted another use of the offset goes on: it must not wait for its own thread. */
+/*
+ * In a signal handler that interrupted another use of the offset there is no lock: the handler must
+ * not wait for its own thread.
+ */
 static int lock_offset(tb_engine *e, const struct tb_open *o)
 {
     int stripe = tb_offset_lock(e, o);
@@ -178,7 +185,7 @@ static ssize_t layer_read(struct tb_io *io, int fd, void *buf, size_t n)
     return r;
 }
 
-/* Holes are the file system's to know: the file goes to it first. */
+/* Only the file system knows holes: the file is flushed to it, then it is asked. */
 static off_t seek_data(tb_engine *e, struct tb_open *o, int fd, off_t offset, int whence)
 {
     struct tb_io *io = tb_file_io(e, o->file);
@@ -222,6 +229,7 @@ static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
     return at;
 }
 
+/* An error of an earlier background flush is reported here, once. */
 static int layer_fsync(struct tb_io *io, int fd, bool data_only)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -249,6 +257,7 @@ static int layer_ftruncate(struct tb_io *io, int fd, off_t length)
     return tb_end_set(e, o->file, NULL, fd, (uint64_t)length);
 }
 
+/* The size and times are the engine's while bytes are buffered; everything else is the backing file's. */
 static int layer_fstat(struct tb_io *io, int fd, struct stat *st)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -265,13 +274,13 @@ static int layer_fstat(struct tb_io *io, int fd, struct stat *st)
     return rc;
 }
 
-/* Through the program's own descriptor where it can write: the name costs another open. */
+/* Use the program's own descriptor if it can write: opening by name costs another open, and the name may be gone. */
 static int flush_by_own(tb_engine *e, const struct tb_open *o, int fd)
 {
     return tb_flush_file(e, o->file, tb_layer_target(e, o, fd).can_write ? fd : -1, false).error;
 }
 
-/* on-close: the PFS has the bytes when close returns, or the daemon has the file in its queue. */
+/* flush policy on-close: when close returns, the PFS has the bytes, or the daemon has the file in its queue. */
 static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
 {
     struct tb_file *f = &e->region.files[o->file];
@@ -285,7 +294,7 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
     return flush_by_own(e, o, fd);
 }
 
-/* The last descriptor of this description anywhere is going. */
+/* The last descriptor of this description, of all processes, is being closed. The record may go with it. */
 static int finish_open(tb_engine *e, struct tb_open *o, int fd)
 {
     uint32_t file = o->file;
@@ -297,6 +306,7 @@ static int finish_open(tb_engine *e, struct tb_open *o, int fd)
     return rc ? rc : earlier;
 }
 
+/* Unbound before the descriptor is closed: after the close its number may be another file's. */
 static int layer_close(struct tb_io *io, int fd)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -355,7 +365,10 @@ static int flush_once(struct tb_target *t, int fd, void *arg)
     return tb_flush_claimed(t->engine, t->file, fd, false).error;
 }
 
-/* Until nothing is dirty: who had begun to write before the mark may have changed a buffer between its copy and its cleaning. */
+/*
+ * Repeat until nothing is dirty. A writer that began before the mark may change a buffer between its
+ * copy and its cleaning; that buffer stays dirty and needs another round.
+ */
 static int flush_rest(struct tb_target *t, int fd, void *arg)
 {
     int rc = 0;
@@ -365,7 +378,10 @@ static int flush_rest(struct tb_target *t, int fd, void *arg)
     return rc;
 }
 
-/* From the mark on writes pass through, after the second flush, which takes what came meanwhile and ends with those writes. */
+/*
+ * Flush once while writers go on, mark the file, then flush the rest. The second flush is short: from
+ * the mark on, new writes pass through. The file is claimed.
+ */
 static int become_coherent(struct tb_target *t)
 {
     tb_engine *e = t->engine;
@@ -394,11 +410,11 @@ int tb_engine_make_coherent(tb_engine *e, int fd)
         return 0;
     if (!tb_layer_is_coherent(e, o)) {
         struct tb_target t = tb_layer_target(e, o, fd);
-        int end = tb_end_lock(e, o->file, -1); /* appends go to buffers before, to the kernel after */
+        int end = tb_end_lock(e, o->file, -1); /* before this lock appends go to buffers, after it to the kernel */
         if (end < 0)
             return end;
         tb_file_claim(e, o->file);
-        rc = tb_layer_is_coherent(e, o) ? 0 : become_coherent(&t); /* another may have been first */
+        rc = tb_layer_is_coherent(e, o) ? 0 : become_coherent(&t); /* another process may have been first */
         tb_file_unclaim(e, o->file);
         tb_end_unlock(e, end);
     }
@@ -406,11 +422,13 @@ int tb_engine_make_coherent(tb_engine *e, int fd)
     return rc;
 }
 
+/* Read without a lock: the claim that follows checks again. */
 static TB_UNLOCKED bool is_to_flush(const struct tb_file *f)
 {
     return f->magic == TB_FILE_MAGIC && tb_file_has_news(f) && !(f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED));
 }
 
+/* All files: the first error is kept, and the other files are flushed all the same. */
 int tb_engine_flush(tb_engine *e, int fd)
 {
     struct tb_open *o = fd >= 0 ? tb_open_of(e, fd) : NULL;

@@ -1,3 +1,9 @@
+/*
+ * Operations on names: truncate by path, stat, unlink, rename, link, mkdir.
+ * Each translates its path once (namespace/resolve.h), acts on the backing file first, and then brings
+ * the file record up to date. A journal that must know is told before, so that a crash between the two
+ * is replayed rightly.
+ */
 #include "layer/names.h"
 
 #include <errno.h>
@@ -27,7 +33,7 @@
 #include "namespace/shadow_copy.h"
 #include "tiering/stage.h"
 
-/* The record of what `path` names now, TB_NONE where there is none. */
+/* The record of the file that has this path now, or TB_NONE. */
 static uint32_t record_of(tb_engine *e, const char *path, struct tb_identity *id)
 {
     if (!e->header->n_files || tb_identity_of_path(path, id) || !id->regular)
@@ -35,6 +41,7 @@ static uint32_t record_of(tb_engine *e, const char *path, struct tb_identity *id
     return tb_file_find(e, id);
 }
 
+/* -EAGAIN: between look-up and lock the record became another file's, so look again. */
 int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -49,10 +56,11 @@ int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
     if (rc != -EAGAIN)
         return rc;
     rc = p.io->ops->truncate(p.io, p.path, length);
-    return rc == -ENOENT && p.waits ? tb_layer_truncate_path(io, path, length) : rc; /* it took its place just now */
+    /* it was given its final name a moment ago, so look there */
+    return rc == -ENOENT && p.waits ? tb_layer_truncate_path(io, path, length) : rc;
 }
 
-/* A symlink is as long as the program's text of it. */
+/* In a shadow a symlink's text is translated, so its size is that of the text which the program sees. */
 static int stat_link(tb_engine *e, const struct tb_place *p, struct stat *st)
 {
     char text[PATH_MAX], shown[PATH_MAX];
@@ -107,8 +115,9 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
 }
 
 /*
- * One of several names is going, perhaps the one we know: its dirty bytes go first, and what is
- * promised later is the PFS's, as a journal record would name a file that nobody finds by it.
+ * A file with several names loses one, perhaps the one in its record. Its dirty bytes are flushed
+ * first. Later
+ * promises are kept on the PFS, because a journal record would name a path that no longer exists.
  */
 static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
 {
@@ -118,7 +127,11 @@ static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
     return tb_flush_claimed(e, file, -1, false).error;
 }
 
-/* The file is claimed; it has one name, which goes. */
+/*
+ * The only name of a file goes. The file is claimed. Order: journal, intent, unlink, record. If killed
+ * after the
+ * unlink, repair finds the intent and drops the bytes.
+ */
 static int unlink_last(tb_engine *e, uint32_t file, const struct tb_place *p)
 {
     int rc = tb_journal_tell_removal(e, file);
@@ -138,7 +151,10 @@ static int unlink_last(tb_engine *e, uint32_t file, const struct tb_place *p)
     return rc;
 }
 
-/* A symlink in a shadow may be a directory of the PFS: no unlink's to remove, and rmdir's where it is empty. */
+/*
+ * In a shadow a symlink may show a directory of the PFS: unlink must refuse it, and rmdir may remove
+ * it if it is empty.
+ */
 static int remove_link(tb_engine *e, const char *path, int flags)
 {
     struct tb_place p;
@@ -177,7 +193,10 @@ static bool claim_one(tb_engine *e, struct tb_renamed *r)
     return r->file == TB_NONE || tb_named_claim(e, r->file, r->place, &r->id);
 }
 
-/* In order of their numbers, so that two who rename across each other don't wait for each other.  False: look again. */
+/*
+ * Claims are taken in the order of record numbers, so that two processes that rename across each other
+ * cannot wait for each other. False: look again.
+ */
 static bool claim_both(tb_engine *e, struct tb_renamed *a, struct tb_renamed *b)
 {
     struct tb_renamed *first = a->file < b->file ? a : b, *second = first == a ? b : a;
@@ -189,7 +208,7 @@ static bool claim_both(tb_engine *e, struct tb_renamed *a, struct tb_renamed *b)
     return false;
 }
 
-/* What is renamed or linked has its place first. */
+/* A deferred name is given its place before it is renamed or linked. */
 static int publish_name(tb_engine *e, const char *path, unsigned use, struct tb_place *p)
 {
     struct tb_identity id;
@@ -204,9 +223,12 @@ static int publish_name(tb_engine *e, const char *path, unsigned use, struct tb_
     return rc ? rc : tb_place_find(e, path, use, p);
 }
 
-#define NO_PATH "/\x01" /* where the other one's names wait meanwhile */
+#define NO_PATH "/\x01" /* a path that no program can use: one side of an exchange is kept there for a moment */
 
-/* Where the table of names is full, the files below are missed when they are flushed, and said so. */
+/*
+ * If the table of names is full, the files below keep their old path. Their next flush then fails to
+ * find them, and reports it.
+ */
 static void renamed_directory(tb_engine *e, const char *from, const char *to, bool exchanged)
 {
     if (exchanged)
@@ -216,7 +238,7 @@ static void renamed_directory(tb_engine *e, const char *from, const char *to, bo
         tb_names_rename_directory(e, NO_PATH, from);
 }
 
-/* Flushes of files in it that miss their name meanwhile wait for the new one (flush/backing.c). */
+/* Does the directory hold files with deferred names? rename must not replace it then. */
 static bool holds_waiting(tb_engine *e, const struct tb_place *p)
 {
     char *names = p->deferred ? tb_waiting_list(e, p->path) : NULL;
@@ -224,6 +246,12 @@ static bool holds_waiting(tb_engine *e, const struct tb_place *p)
     return names;
 }
 
+/*
+ * Locked by the claim on directory names: one rename of a directory at a time. A flush that misses its
+ * path during
+ * the rename waits for the new one (flush/backing.c). If killed here, repair reads the intent and
+ * moves the names.
+ */
 static int rename_directory(tb_engine *e, const struct tb_place *p, const struct tb_place *q, unsigned flags)
 {
     if (!(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)) && holds_waiting(e, q))
@@ -245,7 +273,7 @@ static int rename_directory(tb_engine *e, const struct tb_place *p, const struct
     return rc;
 }
 
-/* A directory of the PFS is made real before it, or what takes its name, moves. */
+/* A stub of a PFS directory becomes a real directory before it, or what takes its name, is moved. */
 static int find_to_move(tb_engine *e, const char *path, struct tb_place *p)
 {
     struct stat st;
@@ -273,7 +301,7 @@ static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb
         b.file = tb_named_record(e, q, &b.id);
         if (a.file == TB_NONE && lstat(p->path, &st) == 0 && S_ISDIR(st.st_mode))
             return rename_directory(e, p, q, flags);
-        if (a.file != TB_NONE && a.file == b.file) /* two names of one file */
+        if (a.file != TB_NONE && a.file == b.file) /* both names are of one file: rename does nothing */
             return p->io->ops->rename(p->io, p->path, q->path, flags);
     } while (!claim_both(e, &a, &b));
     int rc = keep_bytes(e, b.file, &b.id);

@@ -1,6 +1,8 @@
 /*
- * Opening a file: where its name stands, the record of what was opened, and the
- * description that the descriptor stands for.
+ * Opening a file: where its name leads, the record of the file that was opened, and the open
+ * description that the
+ * descriptor is bound to. The O_TRUNC of a writer is not given to the kernel: it would cut the file
+ * without the end lock.
  */
 #include "layer/open.h"
 
@@ -42,7 +44,7 @@ static int open_to_wait(tb_engine *e, const char *path, int flags, mode_t mode, 
     return fd;
 }
 
-/* `flags` as the program's; `without` are not the kernel's to know. */
+/* `flags` are the program's. `without` is what the kernel must not see. */
 static int open_name(tb_engine *e, const char *path, int flags, int without, mode_t mode, struct tb_place *p)
 {
     if (!(flags & (O_PATH | O_DIRECTORY | O_NOFOLLOW)) && tb_place_known(e, path, p)) {
@@ -57,10 +59,12 @@ static int open_name(tb_engine *e, const char *path, int flags, int without, mod
     if (p->waits && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
         return -EEXIST;
     if (p->waits)
-        return open_place(p, flags & ~without & ~O_CREAT, mode); /* made under the lock alone: it may take its place any time */
+        /* never O_CREAT: the name may take its place at any time, and would be made twice */
+        return open_place(p, flags & ~without & ~O_CREAT, mode);
     if (flags & O_CREAT && p->deferred)
         return open_to_wait(e, path, flags & ~without, mode, p);
-    return open_place(p, flags & ~without & ~(stub ? O_CREAT : 0), mode); /* nothing is ever made on the PFS */
+    /* for a stub O_CREAT is dropped: a scratch prefix makes nothing on the PFS */
+    return open_place(p, flags & ~without & ~(stub ? O_CREAT : 0), mode);
 }
 
 static uint32_t flags_of(const struct tb_place *p)
@@ -68,6 +72,7 @@ static uint32_t flags_of(const struct tb_place *p)
     return p->waits ? TB_FILE_WAITING : p->scratch ? TB_FILE_SCRATCH : p->mode == TB_MODE_PERSISTENT_SYNC ? TB_FILE_SYNC : 0;
 }
 
+/* On failure the caller closes the descriptor; the record's n_open is given back here. */
 static int bind(tb_engine *e, int fd, uint32_t file, int flags, const char *path)
 {
     uint32_t open = tb_open_new(e, file, flags);
@@ -81,7 +86,7 @@ static int bind(tb_engine *e, int fd, uint32_t file, int flags, const char *path
     return rc;
 }
 
-/* The tables have no room for it: nobody would remember that it waits. */
+/* The tables are full, so no record can remember that the name is deferred: give it its place now. */
 static int publish_unknown(tb_engine *e, const struct tb_place *p)
 {
     char to[PATH_MAX];
@@ -91,7 +96,7 @@ static int publish_unknown(tb_engine *e, const struct tb_place *p)
     return rc;
 }
 
-/* Of a file that several nodes write to only the PFS knows the end. */
+/* With several nodes only the PFS knows the end of a file, so O_APPEND makes it coherent. */
 static int open_at_the_end(struct tb_io *io, int fd)
 {
     int rc = tb_engine_make_coherent(tb_layer_engine(io), fd);
@@ -108,7 +113,7 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     uint32_t file;
     bool cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
     int fd = open_name(e, path, flags, cut ? O_TRUNC : 0, mode, &p);
-    if (fd == -ENOENT && p.waits) /* it took its place just now */
+    if (fd == -ENOENT && p.waits) /* it was given its final name a moment ago */
         fd = open_name(e, path, flags, cut ? O_TRUNC : 0, mode, &p);
     if (fd < 0)
         return fd;
@@ -118,13 +123,15 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     if (known) {
         bool through = p.mode == TB_MODE_PERSISTENT_SYNC || (!p.scratch && tb_client_is_closed(e));
         if (through && !(e->region.files[file].flags & TB_FILE_SYNC))
-            tb_file_write_through(e, file); /* another process had opened it in another mode, or the instance goes */
+            tb_file_write_through(e, file); /* another process opened it in another mode, or the instance is about to end */
         if (id.links > 1)
-            tb_file_rename(e, file, p.path); /* of its names, one that is there */
-        if (cut && (e->region.files[file].size || id.size)) /* of a coherent file the kernel alone knows the size */
+            tb_file_rename(e, file, p.path); /* of several names, keep one that exists */
+        /* the size of a coherent file is known to the kernel only, so id.size is asked too */
+        if (cut && (e->region.files[file].size || id.size))
             rc = tb_end_set(e, file, NULL, fd, 0);
         if (!rc)
-            rc = bind(e, fd, file, flags, path); /* passing through beside buffered bytes would be wrong: a full table is an error */
+            /* a full table is an error: passing through while others have buffered bytes would mix old and new */
+            rc = bind(e, fd, file, flags, path);
         if (!rc && flags & O_APPEND && e->header->config.several_nodes)
             return open_at_the_end(io, fd);
     } else if (!rc && p.waits && !id.size) {

@@ -1,11 +1,13 @@
 /*
- * One file asks for another mode or promise than its configuration has.  What it
- * asked for is flags of its record, so that all processes see it at once and it
- * costs no byte; the last close takes it back (file/file.c).
+ * One file asks for another mode or promise than its configuration has. The answer is flags of its
+ * record, so that
+ * all processes see it at once. The last close takes it back (file/state.c).
  *
- * A promise can only become stronger: what else writes the file may count on the
- * configured one.  Modes promise the same of a crash, so either may be asked for;
- * where less than the prefix's write-through was, a close owes the flush.
+ * A promise can only become stronger, because other writers of the file rely on the configured one.
+ * Every mode
+ * promises the same after a crash, so any may be asked for. If the prefix is write-through and the
+ * file
+ * asked for write-back, the last close must flush it.
  */
 #include <errno.h>
 
@@ -35,6 +37,7 @@ int tb_engine_set_mode(tb_engine *e, int fd, enum tb_mode mode)
     return mode == TB_MODE_PERSISTENT_SYNC ? tb_flush_file(e, o->file, t.can_write ? fd : -1, false).error : 0;
 }
 
+/* Scratch promises nothing; a coherent file is on the PFS in any case. */
 static enum tb_fsync fsync_of(const tb_engine *e, uint32_t flags)
 {
     if (flags & TB_FILE_SCRATCH)

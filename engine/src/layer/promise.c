@@ -1,3 +1,8 @@
+/*
+ * fsync: make true for one file what the configuration promises (layer/promise.h).
+ * For `fsync: tier` the order is: bytes into a directory tier, sync of the slab, journal records, sync
+ * of the journal. Whatever fails on the way, the promise is kept on the PFS instead.
+ */
 #include "layer/promise.h"
 
 #include <errno.h>
@@ -29,7 +34,7 @@ static bool is_persistent(const tb_engine *e, const struct tb_buffer *b)
     return !tb_tier_is_memory(e, tb_slab_layout(e, b)->tier);
 }
 
-/* A directory buffer of the same size, so that the cell stays what it is. */
+/* A buffer of the same size in a directory tier: the same size keeps the cell. */
 static struct tb_buffer *take_persistent(tb_engine *e, const struct tb_buffer *like)
 {
     const struct tb_layout *l = &e->header->layout;
@@ -52,8 +57,9 @@ static uint64_t valid_bytes(const tb_engine *e, const struct tb_buffer *b)
 }
 
 /*
- * Move a buffer of a memory tier down to a directory tier; -ENOSPC: none has room for it.
- * Under the lock, unlike the organizer's moves: no write may come before the record.
+ * Move a buffer of a memory tier down to a directory tier. -ENOSPC: no such tier has a free one.
+ * Locked by the chunk all the while, unlike the organizer's moves: no write may come before the
+ * record.
  */
 static int move_down(tb_engine *e, int stripe, struct tb_buffer **b)
 {
@@ -79,8 +85,8 @@ static int move_down(tb_engine *e, int stripe, struct tb_buffer **b)
 }
 
 /*
- * The checksum of what a record stands on.  Read back beside the model: it is
- * the engine's own proof, served by the page cache, not a transfer of the device.
+ * The checksum of the bytes that a record refers to. It is read without the device model: the engine
+ * proves its own work from the page cache, and the modelled device transfers nothing.
  */
 static int data_checksum(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t *out)
 {
@@ -94,28 +100,35 @@ static int data_checksum(tb_engine *e, const struct tb_buffer *b, uint32_t lo, u
     return 0;
 }
 
-/* What this fsync recorded; it is durable, and its predecessor released, if nothing moved its version. */
+/*
+ * What this fsync recorded. If the version has not changed at the end, the bytes are durable and older
+ * copies are freed.
+ */
 struct journaled {
     uint32_t buffer, version;
     uint64_t cell, start;
-    uint32_t lo, hi; /* the bytes that `sum` is of, none where they are several intervals */
+    uint32_t lo, hi; /* the bytes that `sum` covers; none if they are several intervals */
     uint64_t sum;
-    uint32_t ref; /* in the list */
+    uint32_t ref; /* index in keep.refs */
 };
 
-#define PASSES 8 /* others may change the same bytes at each: then the promise is kept on the PFS, whose claim keeps them out */
+#define PASSES 8 /* after so many the promise is kept on the PFS: the claim of the flush keeps other writers out */
 
 struct keep {
     tb_engine *e;
     uint32_t file;
     uint32_t n_cuts; /* of the file, before its buffers were looked at */
     struct tb_buffer_ref *refs;
-    bool *missed; /* of each: it is elsewhere by now */
+    bool *missed; /* for each: it was not found where it was listed */
     struct journaled *done;
     uint32_t n, n_done;
 };
 
-/* From here on the bytes stay as they are: a write goes on in a copy.  The count goes first, so that nobody empties the journal. */
+/*
+ * From here on the bytes stay as they are: a write goes on in a copy. n_journaled is raised first, so
+ * that no process
+ * empties the journal. If killed between, the count is too high until repair counts again.
+ */
 static int reserve(tb_engine *e, int stripe, struct tb_buffer **b)
 {
     int rc = is_persistent(e, *b) ? 0 : move_down(e, stripe, b);
@@ -127,7 +140,7 @@ static int reserve(tb_engine *e, int stripe, struct tb_buffer **b)
     return 0;
 }
 
-/* Before the slab is synced, while the device still works on the bytes; they stay as they are from here on. */
+/* The checksum is made before the slab is synced, while the device still works. The bytes can no longer change. */
 static int note_reserved(tb_engine *e, const struct tb_buffer *b, const struct tb_buffer_ref *ref, struct journaled *out)
 {
     *out = (struct journaled){.buffer = tb_buffer_number(e, b), .version = b->version, .cell = ref->cell, .start = ref->start};
@@ -138,7 +151,7 @@ static int note_reserved(tb_engine *e, const struct tb_buffer *b, const struct t
     return data_checksum(e, b, out->lo, out->hi, &out->sum);
 }
 
-/* Also what another caller reserved and has not made durable yet. */
+/* Locked by the chunk. Also takes buffers that another fsync reserved and has not made durable yet. */
 static int reserve_buffer(struct keep *k, uint32_t i)
 {
     tb_engine *e = k->e;
@@ -180,7 +193,10 @@ static int append_records(tb_engine *e, uint32_t file, struct tb_buffer *b, cons
     return rc;
 }
 
-/* A write replaced the buffer and somebody has recorded that: a record of the older bytes behind it would win. */
+/*
+ * A write replaced the buffer, and the newer one is recorded already. A record of the older bytes
+ * would come later in the journal, and win.
+ */
 static bool is_superseded(tb_engine *e, uint32_t file, const struct tb_buffer *b)
 {
     const struct tb_buffer *newer = tb_map_find(e, file, tb_slab_layout(e, b)->class_index, b->cell);
@@ -189,13 +205,19 @@ static bool is_superseded(tb_engine *e, uint32_t file, const struct tb_buffer *b
     return newer && newer != b;
 }
 
-/* A cut changes the copy that a write goes on in, and not what it replaced: that must not be recorded after the cut's DROP. */
+/*
+ * A cut changes only the live copy, not the buffer that it replaced. So a replaced buffer must not be
+ * recorded after the cut's DROP.
+ */
 static bool is_uncut(const struct keep *k, const struct tb_buffer *b)
 {
     return b->state == TB_BUFFER_LIVE || k->e->region.files[k->file].n_cuts == k->n_cuts;
 }
 
-/* A write may have replaced it since, which retains it; where it was flushed or cut, what is left is looked for again. */
+/*
+ * A write may have replaced the buffer since; then it is retained and still holds the bytes. If it was
+ * flushed or cut, the next pass looks for what is left.
+ */
 static int record_buffer(struct keep *k, const struct journaled *j)
 {
     tb_engine *e = k->e;
@@ -212,7 +234,7 @@ static int record_buffer(struct keep *k, const struct journaled *j)
     return rc;
 }
 
-/* The newer record stands: what the older one stood on is free. */
+/* The new record is durable: the older copies that earlier records referred to are freed. */
 static void note_durable(struct keep *k, const struct journaled *j)
 {
     tb_engine *e = k->e;
@@ -229,8 +251,10 @@ static void note_durable(struct keep *k, const struct journaled *j)
 }
 
 /*
- * Bytes, slab sync, records, journal sync, in this order: a sound record's bytes
- * were synced before it was written, so replay may take a wrong byte for damage.
+ * Bytes, slab sync, records, journal sync, in this order. The bytes of a sound record were synced
+ * before the record was
+ * written, so replay may take a wrong byte for damage. If killed or crashed anywhere before the last
+ * sync, the promise was not given yet.
  */
 static int keep_listed(struct keep *k)
 {
@@ -249,7 +273,7 @@ static int keep_listed(struct keep *k)
     return rc;
 }
 
-/* Of the file's bytes those that the last pass missed; in the first one all. */
+/* The first pass lists all dirty buffers; a later one only those that overlap what the last pass missed. */
 static int list(struct keep *k, bool first)
 {
     uint32_t n;
@@ -266,7 +290,7 @@ static int list(struct keep *k, bool first)
     return failed || (k->n && (!k->done || !k->missed)) ? -ENOMEM : 0;
 }
 
-/* One pass; what it missed is the list afterwards. */
+/* One pass. Afterwards the list holds what it missed. */
 static int keep_buffers(struct keep *k, bool first)
 {
     uint32_t n_missed = 0;
@@ -281,7 +305,7 @@ static int keep_buffers(struct keep *k, bool first)
     return rc;
 }
 
-/* Being cut or named anew: wait for the end of that; where who did it is dead, finish it first. */
+/* The file is being cut or renamed: wait until that ends. If the client that did it is dead, finish it first. */
 static void wait_for_holder(tb_engine *e, uint32_t file)
 {
     tb_repair(e);
@@ -297,8 +321,9 @@ static bool has_no_name(const struct tb_target *t)
 }
 
 /*
- * What was dirty when it began, until every buffer of it was met where it was: one that moved meanwhile took its dirty
- * bytes along.  Without a name no crash can show its bytes again, and a record of them would be missed in vain.
+ * Make durable what was dirty at the start: repeat until every listed buffer was met where it was. A
+ * buffer that moved
+ * took its dirty bytes along. A file without a name needs nothing: no crash can show its bytes again.
  */
 static int keep_in_tier(struct tb_target *t)
 {
@@ -326,9 +351,9 @@ static int keep_on_pfs(struct tb_target *t)
 }
 
 /*
- * A journal in which some record always stands never gets shorter.  When it is
- * full everything is flushed, and promises are kept on the PFS until no record
- * stands any more.
+ * A journal never gets shorter while a record in it counts. When it is full, everything is flushed;
+ * until the
+ * journal is empty, promises are kept on the PFS.
  */
 static bool has_room(tb_engine *e)
 {
@@ -339,7 +364,7 @@ static bool has_room(tb_engine *e)
     return !tb_journal_is_full(e);
 }
 
-/* What was spilled or flushed, and the name of a new file, are synced where they are. */
+/* Bytes that were spilled or flushed, and the name of a new file, are on the PFS already: they are synced there. */
 static int sync_backing(struct tb_target *t)
 {
     return t->engine->region.files[t->file].unsynced ? tb_target_sync(t) : 0;
@@ -355,10 +380,14 @@ int tb_promise_keep(struct tb_target *t)
     if (f->flags & (TB_FILE_COHERENT | TB_FILE_FSYNC_PFS) || tb_config_of(e)->fsync != TB_FSYNC_TIER || e->journal_fd < 0 ||
         !has_room(e))
         return keep_on_pfs(t);
-    int rc = sync_backing(t); /* first, so that no record names a file that a crash takes from the PFS */
+    int rc = sync_backing(t); /* first: a record must not name a file that a crash takes from the PFS */
     if (rc)
         return rc;
     if (keep_in_tier(t))
-        return keep_on_pfs(t); /* a full or failing tier, or bytes that others change again and again: the stronger promise */
-    return sync_backing(t); /* what was flushed or spilled since */
+        /*
+         * the tier is full or fails, or other writers change the same bytes again and again: keep the
+         * stronger promise
+         */
+        return keep_on_pfs(t);
+    return sync_backing(t); /* what was flushed or spilled during the passes */
 }

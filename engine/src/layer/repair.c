@@ -1,3 +1,10 @@
+/*
+ * Repair after a killed client: its claims, its half-done changes, its buffers and descriptions, its
+ * slot.
+ * What counts is in the buffers' records. Everything that can be counted or linked is made anew from
+ * them, so it does not matter where the client was killed. Repair itself may be killed: the next one
+ * begins from the start.
+ */
 #include "layer/repair.h"
 
 #include <stdlib.h>
@@ -12,10 +19,10 @@
 #include "namespace/intent.h"
 #include "region/clients.h"
 
-/* What the records say, to be compared with what was counted. */
+/* What the buffers' records say; it replaces all counts. */
 struct census {
-    uint8_t *retained;  /* a bit a buffer: somebody's predecessor */
-    uint8_t *fragments; /* a bit a fragment: a buffer's */
+    uint8_t *retained;  /* a bit for each buffer: it is the predecessor of another */
+    uint8_t *fragments; /* a bit for each fragment: a buffer uses it */
     uint32_t n_clean[TB_MAX_TIERS * TB_MAX_SLABS], n_journaled;
     uint64_t used[TB_MAX_TIERS], dirty[TB_MAX_TIERS];
 };
@@ -30,7 +37,10 @@ static bool is_marked(const uint8_t *bits, uint32_t i)
     return bits[i / 8] >> i % 8 & 1;
 }
 
-/* Lists first: a killed client may have left a buffer in one that it had taken out of the hash. */
+/*
+ * Lists come first. A killed client may have taken a buffer out of the hash and left it in its list.
+ * Locked by the file.
+ */
 static void mend_list(tb_engine *e, struct tb_file *f)
 {
     for (uint32_t *link = &f->first; *link != TB_NONE;) {
@@ -73,7 +83,7 @@ static bool is_dead(const tb_engine *e, uint32_t slot)
     return !c->pid || !tb_client_is_alive(c);
 }
 
-/* Taken and never published, given up and not given back, or retained for nobody. */
+/* A lost buffer: taken and never published, taken out and not given back, or retained without a successor. */
 static bool is_lost(tb_engine *e, const struct census *c, const struct tb_buffer *b, uint32_t slot)
 {
     return (b->state == TB_BUFFER_ALLOCATED && (b->client == slot || is_dead(e, b->client))) ||
@@ -86,7 +96,7 @@ static void give_lost(tb_engine *e, const struct census *c, uint32_t slot)
         struct tb_buffer *b = &e->region.buffers[i];
         if (!is_lost(e, c, b, slot))
             continue;
-        b->fragment = b->prev = TB_NONE; /* its fragment is free by the census */
+        b->fragment = b->prev = TB_NONE; /* the census counts its fragment as free */
         b->valid_lo = b->valid_hi = b->dirty_lo = b->dirty_hi = 0;
         tb_slab_give(e, b);
     }
@@ -128,9 +138,10 @@ static void believe_census(tb_engine *e, const struct census *c)
 }
 
 /*
- * All buffers stand still meanwhile: whatever is counted, linked or free is made
- * anew from the buffers' records.  Nobody else may sit on a lock that is waited for
- * here: chunk stripes are taken in order, and others hold one of them at most.
+ * Locked by all chunk stripes: no buffer changes while counts, lists and free lists are made anew from
+ * the
+ * records. No deadlock: stripes are taken in ascending order, and every other thread holds one of them
+ * at most.
  */
 static void repair_buffers(tb_engine *e, uint32_t slot)
 {
@@ -150,7 +161,7 @@ static void repair_buffers(tb_engine *e, uint32_t slot)
     free(c.fragments);
 }
 
-/* Before the slot is somebody's again, who would seem to hold them. */
+/* Claims are released before the slot is given to a new client, which would otherwise seem to hold them. */
 static void release_claims(tb_engine *e, uint32_t slot)
 {
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
@@ -166,7 +177,11 @@ static void release_claims(tb_engine *e, uint32_t slot)
     atomic_compare_exchange_strong(&e->header->renamer, &holder, 0);
 }
 
-/* A process that executed a program goes on with the descriptors it passed on, all of coherent files. */
+/*
+ * Locked by clients_lock. After exec the slot stays in use while the new program holds inherited
+ * descriptors, all of coherent files.
+ * The slot is freed last: if killed before, the next repair goes through it again.
+ */
 static void repair_client(tb_engine *e, uint32_t slot)
 {
     struct tb_client *c = &e->region.clients[slot];
@@ -192,7 +207,7 @@ int tb_repair(tb_engine *e)
         if (!pid || tb_client_is_alive(c))
             continue;
         tb_lock_take(&e->header->clients_lock);
-        bool mine = c->pid == pid; /* another repairer may have been here */
+        bool mine = c->pid == pid; /* another process may have repaired it first */
         if (mine)
             repair_client(e, i);
         tb_lock_drop(&e->header->clients_lock);

@@ -1,7 +1,7 @@
 /*
- * What a killed client leaves behind: buffers taken and not published,
- * descriptions it held, its slot.  Run by the background work, and by whoever
- * attaches to an instance whose daemon is dead.
+ * What a killed client leaves: buffers taken and not published, descriptions it held, its slot. Repair
+ * is run by the
+ * background work, and by a process that attaches to an instance that has lost its daemon.
  */
 #ifndef TB_REPAIR_H
 #define TB_REPAIR_H

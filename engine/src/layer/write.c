@@ -1,10 +1,11 @@
 /*
- * Writing through a descriptor: at an offset, at the description's own, at the
- * end of the file.
+ * Writing through a descriptor: at a given offset, at the description's own offset, or at the end of
+ * the file.
  *
- * An offset that several share moves after the bytes, under its lock: a file that
- * is written through it grows without holes, as an appended one does (layer/end.h), and
- * who reads or seeks with it does so before or after.
+ * An offset that several processes share is moved after the bytes are written, under its lock. So a
+ * file that
+ * is written through it grows without holes, as an appended one does (layer/end.h), and a reader or a
+ * seek through the same offset comes before the write or after it.
  */
 #include "layer/write.h"
 
@@ -30,6 +31,7 @@ bool tb_layer_may_reach(tb_engine *e, const struct tb_open *o, int fd, uint64_t 
     return end <= ASK_LIMIT_FROM || io->ops->lseek(io, fd, (off_t)end, SEEK_SET) != -EINVAL;
 }
 
+/* The largest length that the file system takes, found bit by bit. */
 static uint64_t longest(tb_engine *e, const struct tb_open *o, int fd)
 {
     uint64_t end = 0;
@@ -39,7 +41,7 @@ static uint64_t longest(tb_engine *e, const struct tb_open *o, int fd)
     return end;
 }
 
-/* As the file system would: a flush would be told too late. */
+/* Refuse what the file system would refuse (EFBIG). A flush would find it too late, after the write returned. */
 static int limit_write(tb_engine *e, const struct tb_open *o, int fd, uint64_t offset, size_t *n)
 {
     uint64_t end = offset + *n;
@@ -71,7 +73,7 @@ static ssize_t write_in_kernel(tb_engine *e, struct tb_open *o, int fd, const vo
     return w;
 }
 
-/* The bytes into buffers; what else the write owes comes after the locks of its caller (settle). */
+/* Copy the bytes into buffers. What else the write owes (settle) is done after the caller dropped its locks. */
 static ssize_t put(struct tb_target *t, const struct tb_open *o, const void *buf, size_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;
@@ -82,6 +84,7 @@ static ssize_t put(struct tb_target *t, const struct tb_open *o, const void *buf
     return rc ? rc : tb_data_write(t, buf, n, offset);
 }
 
+/* Called without locks: it flushes and syncs. Write-through and O_SYNC promise before the call returns. */
 static int settle(tb_engine *e, const struct tb_open *o, int fd)
 {
     struct tb_target t = tb_layer_target(e, o, fd);
@@ -89,7 +92,7 @@ static int settle(tb_engine *e, const struct tb_open *o, int fd)
     int rc = 0;
     if (!(f->flags & TB_FILE_SYNC))
         tb_times_written(f);
-    if (tb_layer_is_coherent(e, o)) { /* since a moment ago: its flush may have missed these bytes */
+    if (tb_layer_is_coherent(e, o)) { /* it became coherent during the write: that flush may have missed these bytes */
         rc = tb_layer_flush_now(e, o, fd);
         tb_file_drop_clean(e, o->file);
     }
@@ -112,7 +115,7 @@ static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf
     return rc ? rc : w;
 }
 
-/* A writer that was killed may have written to the backing file, and not said so. */
+/* A killed writer may have spilled past the end to the backing file without raising the size. */
 static void look_at_backing(tb_engine *e, const struct tb_target *t)
 {
     struct tb_file *f = &e->region.files[t->file];
@@ -121,7 +124,7 @@ static void look_at_backing(tb_engine *e, const struct tb_target *t)
         tb_file_raise_size(f, (uint64_t)st.st_size);
 }
 
-/* The end is locked. */
+/* Locked by the end lock. A plain write may move the end while the chunk is being locked; then start at the new end. */
 static ssize_t put_at_end(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, bool moves)
 {
     struct tb_target t = tb_layer_target(e, o, fd);
@@ -139,7 +142,7 @@ static ssize_t put_at_end(tb_engine *e, struct tb_open *o, int fd, const void *b
     return w;
 }
 
-/* The kernel knows the end, and for write, its own offset. */
+/* The kernel knows the end of a coherent file, and for write() its own offset too. */
 static ssize_t append_coherent(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, bool moves)
 {
     struct tb_target t = tb_layer_target(e, o, fd);
@@ -149,7 +152,7 @@ static ssize_t append_coherent(tb_engine *e, struct tb_open *o, int fd, const vo
     return write_coherent(&t, buf, n, 0);
 }
 
-/* `moves`: by write, not by pwrite, which in Linux appends too and leaves the offset. */
+/* `moves`: the call is write(), which moves the offset. pwrite() on O_APPEND appends too in Linux, and leaves it. */
 static ssize_t append(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, bool moves)
 {
     tb_layer_enter();
@@ -178,9 +181,10 @@ ssize_t tb_layer_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off
 }
 
 /*
- * The last writer at this offset was killed: it moves past the bytes that one left, as a
- * kernel's does.  Else the next writer, killed too, could leave its bytes in front of the
- * rest of those.  Who takes the chunk's lock finds what its killed holder left.
+ * The last writer at this offset was killed: move the offset past the bytes that it left, as a kernel
+ * would.
+ * Otherwise the next writer, if it is killed too, could leave its bytes in the middle of them.
+ * Taking the chunk's lock repairs what the killed writer left there.
  */
 static void pass_killed(tb_engine *e, struct tb_open *o, int fd)
 {
@@ -192,12 +196,12 @@ static void pass_killed(tb_engine *e, struct tb_open *o, int fd)
         tb_chunk_unlock(e, chunk);
     look_at_backing(e, &t);
     uint64_t size = f->size;
-    o->appending = 0; /* before the offset: it is moved once, or not at all */
+    o->appending = 0; /* cleared before the offset moves: if killed between, it is moved once or not at all, never twice */
     if (size > from)
         o->offset = size < to ? size : to;
 }
 
-/* The caller holds the offset's lock, so that no other writer uses it. */
+/* Locked by the offset lock. `appending` tells the next writer how far a killed one may have come. */
 static ssize_t write_shared(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n)
 {
     if (o->appending)
