@@ -1,3 +1,10 @@
+/*
+ * Valid and dirty intervals of a buffer, and the fragments that hold them for each 4 KiB block
+ * (buffer/interval.h).
+ * An interval is two stores. If a client is killed between them, the interval is empty (low above
+ * high), and tb_interval_mend makes it so; dirty bytes are valid too, so no byte that the PFS lacks is
+ * lost.
+ */
 #include "buffer/interval.h"
 
 #include <errno.h>
@@ -13,6 +20,7 @@ static struct tb_interval *blocks_of(const tb_engine *e, const struct tb_buffer 
     return e->region.fragments + (size_t)b->fragment * (e->header->layout.fragment_bytes / sizeof(struct tb_interval));
 }
 
+/* A free fragment holds the number of the next free one in its first bytes. */
 static uint32_t fragment_next(const tb_engine *e, uint32_t fragment)
 {
     uint32_t next;
@@ -28,7 +36,7 @@ uint32_t tb_fragment_link(tb_engine *e, uint32_t fragment, uint32_t next)
     return fragment;
 }
 
-/* The number of a fragment of empty blocks, or TB_NONE. */
+/* The number of a fragment with empty blocks, or TB_NONE. If killed here, repair finds it: no buffer uses it. */
 static uint32_t take_fragment(tb_engine *e)
 {
     tb_lock_take(&e->header->fragments_lock);
@@ -42,6 +50,7 @@ static uint32_t take_fragment(tb_engine *e)
     return f;
 }
 
+/* The buffer lets go of it first: if killed before it is linked, no buffer uses it, and repair links it. */
 static void give_fragment(tb_engine *e, struct tb_buffer *b)
 {
     if (b->fragment == TB_NONE)
@@ -54,6 +63,7 @@ static void give_fragment(tb_engine *e, struct tb_buffer *b)
     tb_lock_drop(&e->header->fragments_lock);
 }
 
+/* May [lo, hi) join the interval without a gap? An empty interval joins with everything. */
 static bool touches(uint32_t a_lo, uint32_t a_hi, uint32_t lo, uint32_t hi)
 {
     return a_lo == a_hi || (lo <= a_hi && hi >= a_lo);
@@ -79,7 +89,7 @@ static void inside(uint32_t i, uint32_t lo, uint32_t hi, uint16_t *from, uint16_
         *from = *to = 0;
 }
 
-/* Spell the buffer's two intervals out per block. */
+/* Write the buffer's two intervals down for each block. False: no fragment is free. */
 static bool split(tb_engine *e, struct tb_buffer *b)
 {
     struct tb_buffer at = {.fragment = take_fragment(e)};
@@ -92,10 +102,14 @@ static bool split(tb_engine *e, struct tb_buffer *b)
         inside(i, b->dirty_lo, b->dirty_hi, &block[i].dirty_lo, &block[i].dirty_hi);
     }
     TB_STEP("splitting");
-    b->fragment = at.fragment; /* one store: it is spelt out, or not */
+    b->fragment = at.fragment; /* one store: if killed before it, the buffer has its old two intervals */
     return true;
 }
 
+/*
+ * Inside one block a gap between the old bytes and the new ones is read from the backing file, so that
+ * both make one interval.
+ */
 static int fill_gap(struct tb_buffer *b, uint32_t v_lo, uint32_t v_hi, uint32_t lo, uint32_t hi, tb_gap_filler *fill,
                     void *arg)
 {
@@ -149,6 +163,7 @@ bool tb_interval_bridges(const tb_engine *e, const struct tb_buffer *b, uint32_t
     return false;
 }
 
+/* If killed between the two stores of an interval that was empty, low is above high: tb_interval_mend empties it. */
 static void widen(uint32_t *a_lo, uint32_t *a_hi, uint32_t lo, uint32_t hi)
 {
     bool empty = *a_lo == *a_hi;
@@ -165,7 +180,7 @@ static void widen_block(uint16_t *a_lo, uint16_t *a_hi, uint32_t lo, uint32_t hi
     *a_hi = (uint16_t)h;
 }
 
-/* Of the blocks that [lo, hi) touches, or of the whole buffer where it is not fragmented. */
+/* Dirty bytes of the blocks that [lo, hi) touches; of the whole buffer if it is not fragmented. */
 static uint64_t dirty_bytes_near(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi)
 {
     if (b->fragment == TB_NONE)
@@ -177,7 +192,11 @@ static uint64_t dirty_bytes_near(const tb_engine *e, const struct tb_buffer *b, 
     return bytes;
 }
 
-/* Dirty first: what is killed in between is valid too (mend), while valid bytes that the PFS lacks would be lost. */
+/*
+ * Locked by the chunk. Dirty is stored before valid: if killed between, tb_interval_mend makes the
+ * dirty bytes valid too. In the
+ * other order, valid bytes that the PFS lacks would count as clean and be lost.
+ */
 void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty)
 {
     uint64_t before = dirty_bytes_near(e, b, lo, hi), after;
@@ -194,10 +213,10 @@ void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t h
     if (dirty)
         widen(&b->dirty_lo, &b->dirty_hi, lo, hi);
     TB_STEP("note valid");
-    atomic_signal_fence(memory_order_seq_cst); /* a kill stops between two stores as they are written here */
+    atomic_signal_fence(memory_order_seq_cst); /* the compiler keeps the order of the stores; a kill may come between any two */
     widen(&b->valid_lo, &b->valid_hi, lo, hi);
     b->version++;
-    if ((after = dirty_bytes_near(e, b, lo, hi)) != before) /* rewriting what is dirty touches no counter */
+    if ((after = dirty_bytes_near(e, b, lo, hi)) != before) /* overwriting dirty bytes touches no shared counter */
         tb_counters(e, b)->dirty += after - before;
 }
 
@@ -217,7 +236,7 @@ static bool clip(uint32_t a_lo, uint32_t a_hi, uint32_t lo, uint32_t hi, uint32_
     return *from < *to;
 }
 
-/* Blocks whose intervals meet are one. */
+/* The first interval inside [lo, hi). Intervals of adjacent blocks that meet are one. */
 static bool first_of(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty, uint32_t *from,
                      uint32_t *to)
 {
@@ -262,6 +281,7 @@ uint64_t tb_interval_dirty_bytes(const tb_engine *e, const struct tb_buffer *b)
     return tb_buffer_is_dirty(b) ? dirty_bytes_near(e, b, b->dirty_lo, b->dirty_hi) : 0;
 }
 
+/* A fragment is given back when the valid bytes make one interval again: fragments are few. */
 void tb_interval_clean(tb_engine *e, struct tb_buffer *b)
 {
     tb_counters(e, b)->dirty -= tb_interval_dirty_bytes(e, b);
@@ -269,7 +289,7 @@ void tb_interval_clean(tb_engine *e, struct tb_buffer *b)
         for (uint32_t i = 0, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++)
             blocks_of(e, b)[i].dirty_lo = blocks_of(e, b)[i].dirty_hi = 0;
     b->dirty_lo = b->dirty_hi = 0;
-    b->version++; /* a copy made before still says dirty */
+    b->version++; /* a flush that copied the dirty intervals earlier must see that they changed */
     uint32_t from, to;
     if (b->fragment != TB_NONE && tb_interval_valid(e, b, b->valid_lo, b->valid_hi, &from, &to) && from == b->valid_lo &&
         to == b->valid_hi)
@@ -291,6 +311,7 @@ static void cut32(uint32_t *lo, uint32_t *hi, uint32_t at)
         *lo = *hi = 0;
 }
 
+/* Dirty is cut before valid, so that dirty bytes are always valid bytes. */
 void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at)
 {
     tb_counters(e, b)->dirty -= tb_interval_dirty_bytes(e, b);
@@ -327,6 +348,7 @@ static void mend16(uint16_t *lo, uint16_t *hi)
         *lo = *hi = 0;
 }
 
+/* For repair, with the chunk locked: nothing else changes the buffer. */
 void tb_interval_mend(tb_engine *e, struct tb_buffer *b)
 {
     mend(&b->valid_lo, &b->valid_hi);

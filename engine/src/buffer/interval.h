@@ -16,14 +16,17 @@
 /* Fill bytes [lo, hi) of the buffer from the backing file; 0 or negative errno. */
 typedef int tb_gap_filler(void *arg, struct tb_buffer *b, uint32_t lo, uint32_t hi);
 
-/* Give the buffer a fragment where bytes [lo, hi) can't be noted without.  -ENOBUFS: none is free; flush and empty the buffer, then call again. */
+/*
+ * Give the buffer a fragment if it cannot hold bytes [lo, hi) without one. -ENOBUFS: none is free;
+ * flush and empty the buffer, then call again.
+ */
 int tb_interval_open(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi);
 /*
  * Bytes [lo, hi) are about to be written: make room for them in the intervals.
  * Call before the bytes are copied: gaps are filled here.  -ENOBUFS as above.
  */
 int tb_interval_prepare(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, tb_gap_filler *fill, void *arg);
-/* Would dirty bytes and [lo, hi), in one block, take a gap between them along to the PFS? */
+/* Would a flush of [lo, hi) together with the dirty bytes of the same block also write a gap between them? */
 bool tb_interval_bridges(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi);
 /* The bytes are there: note them as valid, and dirty unless they came from the PFS. */
 void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty);
@@ -36,11 +39,11 @@ bool tb_interval_dirty(const tb_engine *e, const struct tb_buffer *b, uint32_t l
 uint64_t tb_interval_dirty_bytes(const tb_engine *e, const struct tb_buffer *b);
 
 void tb_interval_clean(tb_engine *e, struct tb_buffer *b);              /* nothing is dirty now */
-void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at);   /* nothing at or behind `at` is valid now */
+void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at);   /* nothing at or after `at` is valid now */
 void tb_interval_empty(tb_engine *e, struct tb_buffer *b);              /* nothing is valid now */
-/* A fragment in front of the free ones; returns it. */
+/* Put a fragment in front of the free list of fragments; returns its number. */
 uint32_t tb_fragment_link(tb_engine *e, uint32_t fragment, uint32_t next);
-/* After a client was killed between the two stores of an interval: it was empty before, and is. */
+/* After a client was killed between the two stores of an interval: an interval that was empty before is empty again. */
 void tb_interval_mend(tb_engine *e, struct tb_buffer *b);
 int tb_interval_copy(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from); /* -ENOBUFS */
 bool tb_interval_is_valid(const tb_engine *e, const struct tb_buffer *b);

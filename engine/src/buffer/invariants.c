@@ -1,3 +1,8 @@
+/*
+ * The invariants of a region at rest, checked whole: every buffer is in exactly one place, and all
+ * counts agree with the lists. It walks every record, so it is for tests and stress runs, never for a
+ * running instance.
+ */
 #include "buffer/invariants.h"
 
 #include "buffer/interval.h"
@@ -22,7 +27,7 @@ static bool slab_is_valid(tb_engine *e, uint32_t s)
     return n_free == slab->n_free && n_clean == slab->n_clean && n_free + n_other == l->n_buffers;
 }
 
-/* Every valid byte of a buffer is its own: nothing smaller stands over it. */
+/* A buffer owns all its valid bytes: no smaller buffer covers one of them. */
 static bool owns_its_bytes(tb_engine *e, uint32_t file, const struct tb_buffer *b)
 {
     uint64_t start = tb_buffer_start(e, b), end;
@@ -44,7 +49,7 @@ static bool file_is_valid(tb_engine *e, uint32_t file)
         if (b->flags & (TB_BUFFER_ARRIVING | TB_BUFFER_LEAVING) || !owns_its_bytes(e, file, b))
             return false;
         if (b->valid_hi > b->valid_lo && tb_buffer_start(e, b) + b->valid_hi > f->size)
-            return false; /* what lies behind the end would come back with a longer file */
+            return false; /* bytes past the end would show again if the file became longer */
         n_dirty += tb_buffer_is_dirty(b);
         n_durable += tb_buffer_is_dirty(b) && b->flags & TB_BUFFER_DURABLE;
         if (tb_buffer_is_dirty(b) != !!(b->flags & TB_BUFFER_DIRTY))
@@ -53,7 +58,7 @@ static bool file_is_valid(tb_engine *e, uint32_t file)
     return n == f->n_buffers && n_dirty == f->n_dirty && n_durable == f->n_durable;
 }
 
-/* Sums over all buffers are what is counted. */
+/* The counters of the header are the sums over all buffers. */
 static bool counts_are_valid(tb_engine *e)
 {
     const struct tb_layout *l = &e->header->layout;
@@ -73,7 +78,10 @@ static bool counts_are_valid(tb_engine *e)
     return valid;
 }
 
-/* Every chain holds LIVE buffers; a predecessor is RETAINED, and every such one somebody's predecessor. */
+/*
+ * Hash chains hold only LIVE buffers. A predecessor is RETAINED, and each RETAINED buffer is the
+ * predecessor of exactly one.
+ */
 static bool chains_are_valid(tb_engine *e)
 {
     uint32_t n_prev = 0, n_retained = 0;

@@ -1,3 +1,9 @@
+/*
+ * The file map: one hash from (file, class, cell) to buffer, the locks of chunks, and the list of each
+ * file's buffers.
+ * A change is a row of single stores. The buffer's state says which side of the change counts, so the
+ * next holder of the lock finishes or undoes what a killed one left (buffer/map_repair.c).
+ */
 #include "buffer/map.h"
 
 #include <errno.h>
@@ -23,7 +29,7 @@ struct tb_chunk tb_chunk_of(const tb_engine *e, uint32_t file, uint64_t offset)
     return (struct tb_chunk){(uint32_t)h % TB_STRIPES, (uint32_t)(h >> 32)};
 }
 
-/* Cells of one chunk and class are neighbours: they get buckets of their own as far as there are any. */
+/* Neighbouring cells of one chunk and class get different buckets as long as there are enough. */
 uint32_t *tb_map_bucket(const tb_engine *e, struct tb_chunk chunk, uint32_t class_index, uint64_t cell)
 {
     uint32_t per_stripe = e->header->layout.n_buckets / TB_STRIPES; /* a power of two */
@@ -41,7 +47,10 @@ static uint32_t *bucket_of_buffer(const tb_engine *e, const struct tb_buffer *b)
     return tb_map_bucket(e, chunk_of_buffer(e, b), tb_slab_layout(e, b)->class_index, b->cell);
 }
 
-/* A holder that was killed left the count odd: it stays so. */
+/*
+ * The count is odd while the chunk is locked. A killed holder left it odd; it stays odd until the next
+ * holder unlocks.
+ */
 static void begin_change(struct tb_chunk_lock *chunk)
 {
     uint32_t sequence = atomic_load_explicit(&chunk->sequence, memory_order_relaxed);
@@ -49,13 +58,17 @@ static void begin_change(struct tb_chunk_lock *chunk)
     atomic_thread_fence(memory_order_release);
 }
 
-/* The chains first, then a move of which all that is LIVE stands in them. */
+/* Locked by the chunk. Chains are repaired first: repairing a move relies on all LIVE buffers being in their chains. */
 static void repair(tb_engine *e, uint32_t stripe)
 {
     tb_map_repair(e, stripe);
     tb_move_repair(e, stripe);
 }
 
+/*
+ * The file is noted for tb_chunk_wait_all. -EDEADLK in a signal handler that interrupted this thread
+ * with the lock held.
+ */
 int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset)
 {
     uint32_t stripe = tb_chunk_of(e, file, offset).stripe;
@@ -70,6 +83,10 @@ int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset)
     return (int)stripe;
 }
 
+/*
+ * The even count is stored before the lock is dropped: a reader without lock believes its copy only
+ * between two equal even counts.
+ */
 void tb_chunk_unlock(tb_engine *e, int stripe)
 {
     struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
@@ -78,7 +95,7 @@ void tb_chunk_unlock(tb_engine *e, int stripe)
     tb_lock_drop(&chunk->lock);
 }
 
-/* Looking takes a microsecond where nobody is at work; a lock that is not held for the file is left alone. */
+/* Takes a microsecond if no chunk is locked. A lock that is held for another file is not waited for. */
 void tb_chunk_wait_all(tb_engine *e, uint32_t file)
 {
     atomic_thread_fence(memory_order_seq_cst);
@@ -87,7 +104,7 @@ void tb_chunk_wait_all(tb_engine *e, uint32_t file)
         if (!(chunk->sequence & 1) || chunk->file != file)
             continue;
         int rc = tb_lock_take(&chunk->lock);
-        if (rc < 0) /* this very thread's, which a signal handler interrupted */
+        if (rc < 0) /* this thread holds it: a signal handler interrupted it */
             continue;
         begin_change(chunk);
         if (rc == TB_LOCK_ORPHANED)
@@ -96,6 +113,7 @@ void tb_chunk_wait_all(tb_engine *e, uint32_t file)
     }
 }
 
+/* For repair. Taken in ascending order; others hold at most one stripe, so this cannot deadlock. */
 void tb_map_lock_all(tb_engine *e)
 {
     for (uint32_t stripe = 0; stripe < TB_STRIPES; stripe++) {
@@ -139,7 +157,7 @@ void tb_map_each(tb_engine *e, uint32_t stripe, void (*act)(tb_engine *e, struct
         }
 }
 
-/* Where the next buffer of class `c` behind `offset` starts, or `limit`. */
+/* Where the next buffer of class `c` after `offset` starts, or `limit`. */
 static uint64_t next_of_class(tb_engine *e, uint32_t file, struct tb_chunk chunk, uint32_t c, uint64_t offset, uint64_t limit)
 {
     uint64_t size = e->header->layout.class_size[c];
@@ -149,6 +167,10 @@ static uint64_t next_of_class(tb_engine *e, uint32_t file, struct tb_chunk chunk
     return limit;
 }
 
+/*
+ * Classes are tried from the smallest, since the smallest buffer owns the byte. A smaller buffer that
+ * starts later ends the ownership of a larger one.
+ */
 struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uint64_t limit, uint64_t *end)
 {
     const struct tb_layout *l = &e->header->layout;
@@ -170,6 +192,7 @@ struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uin
     return NULL;
 }
 
+/* Locked by the chunk. The store of the head publishes the buffer: all its fields are set before. */
 static void hash_insert(tb_engine *e, struct tb_buffer *b)
 {
     uint32_t *head = bucket_of_buffer(e, b);
@@ -188,6 +211,10 @@ static void hash_remove(tb_engine *e, struct tb_buffer *b)
     *link = b->next;
 }
 
+/*
+ * Locked by the file. Forward links count; backward links are made anew from them if the holder is
+ * killed (tb_file_recount).
+ */
 void tb_map_list_insert(tb_engine *e, struct tb_buffer *b)
 {
     struct tb_file *f = &e->region.files[b->file];
@@ -212,7 +239,10 @@ void tb_map_list_remove(tb_engine *e, struct tb_buffer *b)
         e->region.buffers[b->file_prev].file_next = b->file_next;
 }
 
-/* What a buffer of the list adds to its file's counts; `by` 1 or -1. */
+/*
+ * What a listed buffer adds to the counts of its file; `by` is 1 or -1. If killed between,
+ * tb_file_recount counts again.
+ */
 static void count_in_file(tb_engine *e, const struct tb_buffer *b, uint32_t by)
 {
     struct tb_file *f = &e->region.files[b->file];
@@ -224,13 +254,13 @@ static void count_in_file(tb_engine *e, const struct tb_buffer *b, uint32_t by)
         f->n_durable += by;
 }
 
-/* In front of the list, so that who looks for what changed finds it first. */
+/* Put a buffer that has become dirty in front of its file's list, so that a walk for dirty buffers may stop early. */
 static void move_to_front(tb_engine *e, struct tb_buffer *b)
 {
     if (b->file_prev == TB_NONE)
         return;
     uint32_t prev = b->file_prev;
-    b->file_prev = TB_MOVING; /* a holder killed before the insertion: its finder inserts */
+    b->file_prev = TB_MOVING; /* if killed before the insertion, map_repair inserts it */
     TB_STEP("move mark");
     if (b->file_next != TB_NONE)
         e->region.buffers[b->file_next].file_prev = prev;
@@ -239,7 +269,7 @@ static void move_to_front(tb_engine *e, struct tb_buffer *b)
     tb_map_list_insert(e, b);
 }
 
-/* The file is locked. */
+/* Locked by the file. Counts are lowered with the old flags and raised with the new ones. */
 static void set_flags(tb_engine *e, struct tb_buffer *b, uint16_t flags)
 {
     bool newly_dirty = flags & ~b->flags & TB_BUFFER_DIRTY;
@@ -259,6 +289,7 @@ void tb_map_flag(tb_engine *e, struct tb_buffer *b, uint16_t set, uint16_t clear
     tb_file_unlock(e, stripe);
 }
 
+/* Locked by the chunk. The file's lock is taken only if the buffer became dirty or clean. */
 void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b)
 {
     bool is_dirty = tb_buffer_is_dirty(b);
@@ -268,6 +299,10 @@ void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b)
     tb_map_flag(e, b, is_dirty ? TB_BUFFER_DIRTY : 0, is_dirty ? 0 : TB_BUFFER_DIRTY);
 }
 
+/*
+ * The flags go first: if killed between, n_journaled is too high until repair counts again, and the
+ * journal is emptied later.
+ */
 void tb_map_forget_record(tb_engine *e, struct tb_buffer *b)
 {
     if (!(b->flags & TB_BUFFER_JOURNALED))
@@ -282,14 +317,17 @@ static void count_clean(tb_engine *e, const struct tb_buffer *b, uint32_t by)
         e->header->slab[b->slab].n_clean += by;
 }
 
-/* Set before the buffer can be found, and never taken back while the record lives. */
+/* Set before the buffer can be found; never cleared while the file record lives. */
 static void note_class(struct tb_file *f, uint32_t class_index)
 {
     if (!(f->classes >> class_index & 1))
         atomic_fetch_or(&f->classes, (uint8_t)(1u << class_index));
 }
 
-/* The hash comes first: who finds a chunk's lock orphaned takes out of its chains what is not LIVE. */
+/*
+ * Locked by the chunk. Hash, list, then the state LIVE. If killed before LIVE, the next holder of the
+ * chunk's lock takes the buffer out of the chain and frees it: the bytes were never written.
+ */
 void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell)
 {
     assert(b->state == TB_BUFFER_ALLOCATED && tb_interval_is_valid(e, b));
@@ -313,7 +351,10 @@ void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t c
     tb_file_unlock(e, stripe);
 }
 
-/* Take a buffer out of hash and list; `state` says what becomes of it, before anything else. */
+/*
+ * Locked by the chunk. The new state is stored first: if killed after it, the next holder takes the
+ * buffer out of hash and list. `state` says whether it is freed or retained then.
+ */
 static void take_out(tb_engine *e, struct tb_buffer *b, enum tb_buffer_state state)
 {
     const struct tb_file *f = &e->region.files[b->file];
@@ -334,7 +375,7 @@ static void take_out(tb_engine *e, struct tb_buffer *b, enum tb_buffer_state sta
         tb_file_release(e, b->file);
 }
 
-/* More than one where a write came between a record and its sync. */
+/* Free the older copies. There is more than one if a write came between a record and its sync. */
 void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b)
 {
     while (b->prev != TB_NONE) {
@@ -348,6 +389,7 @@ void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b)
     }
 }
 
+/* The caller made sure that no byte is lost. If killed after take_out, repair frees the buffer by its client. */
 void tb_map_drop(tb_engine *e, struct tb_buffer *b)
 {
     take_out(e, b, TB_BUFFER_ALLOCATED);
@@ -366,9 +408,10 @@ void tb_map_replace(tb_engine *e, struct tb_buffer *b, struct tb_buffer *old)
     uint32_t file = old->file;
     uint64_t cell = old->cell;
     assert(old->flags & TB_BUFFER_JOURNALED);
-    b->prev = tb_buffer_number(e, old); /* a LIVE buffer that is another's predecessor is the older: see buffer/map_repair.c */
+    /* of two LIVE buffers for one cell, the one that is `prev` of the other is the older (map_repair.c) */
+    b->prev = tb_buffer_number(e, old);
     TB_STEP("replace");
-    tb_map_publish(e, b, file, cell); /* the newer one stands first in the chain: from here on it owns */
+    tb_map_publish(e, b, file, cell); /* the newer one comes first in the chain: from here on it owns the bytes */
     TB_STEP("replaced");
     take_out(e, old, TB_BUFFER_RETAINED);
 }
@@ -379,6 +422,10 @@ static TB_UNLOCKED uint32_t file_seen(const struct tb_buffer *b, uint64_t *cell)
     return b->file;
 }
 
+/*
+ * The caller may hold a chunk already, so the lock is only tried. Buffer and file are read without a
+ * lock and checked again under it.
+ */
 bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b)
 {
     uint64_t cell;

@@ -24,11 +24,12 @@ uint32_t *tb_map_bucket(const tb_engine *e, struct tb_chunk chunk, uint32_t clas
 int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset);
 void tb_chunk_unlock(tb_engine *e, int stripe);
 /*
- * Wait until all have dropped their chunks of the file who had locked one and, after a fence of theirs,
- * have not seen what the caller did before.
+ * Wait until every thread that had locked a chunk of the file before the caller's change has dropped
+ * it. A thread that
+ * locks one later sees the change, because it has a fence after the lock.
  */
 void tb_chunk_wait_all(tb_engine *e, uint32_t file);
-/* The rest: the chunk of every offset named is locked by the caller. */
+/* All functions below: the caller has locked the chunk of every offset named. */
 
 /* The owner of the byte at `offset` and where its ownership ends (at most `limit`); NULL: none up to `*end`. */
 struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uint64_t limit, uint64_t *end);
@@ -38,7 +39,7 @@ struct tb_buffer *tb_map_find(tb_engine *e, uint32_t file, uint32_t class_index,
 void tb_map_each(tb_engine *e, uint32_t stripe, void (*act)(tb_engine *e, struct tb_buffer *b));
 /* Publish an ALLOCATED buffer whose bytes and intervals are in place. */
 void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell);
-/* Publish `b` in the place of `old`, which becomes RETAINED as its predecessor. */
+/* Publish `b` instead of `old`, which becomes RETAINED as its predecessor. */
 void tb_map_replace(tb_engine *e, struct tb_buffer *b, struct tb_buffer *old);
 /* Take a buffer out of hash and list and free it, with its predecessor. */
 void tb_map_drop(tb_engine *e, struct tb_buffer *b);
@@ -46,7 +47,7 @@ void tb_map_drop(tb_engine *e, struct tb_buffer *b);
 void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b);
 /* Change flags of a published buffer, and what the file counts of them. */
 void tb_map_flag(tb_engine *e, struct tb_buffer *b, uint16_t set, uint16_t clear);
-/* No journal record stands on its bytes any more. */
+/* No journal record refers to its bytes any more. */
 void tb_map_forget_record(tb_engine *e, struct tb_buffer *b);
 
 /* Takes the locks itself, by trying: drop `b` if it is still clean.  False where it could not. */
@@ -63,13 +64,17 @@ static inline __attribute__((always_inline)) bool tb_buffer_is_clean(const struc
     return !tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_JOURNALED) && b->prev == TB_NONE;
 }
 
-/* For a holder of the cell's chunk: what has gone elsewhere is another chunk's to change, and differs. */
+/*
+ * Is the buffer still LIVE at this cell? The caller holds the chunk of (file, cell). A buffer that was
+ * moved to another cell belongs to another
+ * chunk's lock, and no longer compares equal.
+ */
 static TB_UNLOCKED __attribute__((unused)) bool tb_buffer_is_at(const struct tb_buffer *b, uint32_t file, uint64_t cell)
 {
     return b->state == TB_BUFFER_LIVE && b->file == file && b->cell == cell;
 }
 
-/* Release the predecessors that journal records stood on. */
+/* Free the predecessors that journal records referred to. */
 void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b);
 
 /* Nothing is published, changed or dropped until unlock_all. */

@@ -1,3 +1,9 @@
+/*
+ * Repair of the hash chains of one stripe after the holder of its lock was killed.
+ * Each buffer's state says what counts: what is not LIVE is taken out and freed, LIVE buffers keep
+ * their bytes and get their counts and lists right. It may be killed at any point; the next holder
+ * starts again.
+ */
 #include "buffer/map_repair.h"
 
 #include "buffer/interval.h"
@@ -13,7 +19,7 @@ static bool is_in_list(const tb_engine *e, const struct tb_buffer *b)
     return i == me;
 }
 
-/* Taking the file's lock mends the list itself, where its holder was killed too. */
+/* Taking the file's lock repairs the list itself, if its holder was killed too. */
 static void leave_list(tb_engine *e, struct tb_buffer *b)
 {
     int stripe = tb_file_lock(e, b->file);
@@ -31,8 +37,9 @@ static void back_into_list(tb_engine *e, struct tb_buffer *b)
 }
 
 /*
- * The client was killed between two LIVE buffers of one cell, or when the older
- * one had left the chain and not the list: a record stands on it.
+ * The client was killed while there were two LIVE buffers of one cell, or after the older one left the
+ * hash chain but not
+ * the file's list. The older one is kept, because a journal record refers to its bytes.
  */
 static void settle_older(tb_engine *e, struct tb_buffer *b)
 {
@@ -40,13 +47,13 @@ static void settle_older(tb_engine *e, struct tb_buffer *b)
     if (!old)
         return;
     if (old->state == TB_BUFFER_LIVE)
-        old->state = TB_BUFFER_RETAINED; /* it stands behind `b` in the chain, where the walk takes it out */
+        old->state = TB_BUFFER_RETAINED; /* it comes after `b` in the chain, where this walk takes it out */
     leave_list(e, old);
 }
 
 static void free_buffer(tb_engine *e, struct tb_buffer *b)
 {
-    b->prev = TB_NONE; /* what it retained is found by tb_repair */
+    b->prev = TB_NONE; /* its predecessor has no successor now: tb_repair finds and frees it */
     b->flags = 0;
     tb_interval_empty(e, b);
     tb_slab_give(e, b);
@@ -61,10 +68,10 @@ void tb_map_repair(tb_engine *e, uint32_t stripe)
             if (b->state == TB_BUFFER_LIVE) {
                 tb_interval_mend(e, b);
                 tb_file_cover(&e->region.files[b->file], tb_buffer_start(e, b), b);
-                settle_older(e, b); /* older ones stand behind it in this chain */
+                settle_older(e, b); /* older ones come after it in this chain */
                 if (b->file_prev == TB_MOVING)
                     back_into_list(e, b);
-                tb_map_count_dirty(e, b); /* where it was killed between the intervals and the flag */
+                tb_map_count_dirty(e, b); /* if it was killed between the intervals and the flag */
                 link = &b->next;
                 continue;
             }

@@ -1,3 +1,7 @@
+/*
+ * The bytes of a buffer: memory of the region for a memory tier, a slab's file for a directory tier.
+ * Both charge the tier's device model, so that a modelled tier is as slow as the one it models.
+ */
 #include "buffer/medium.h"
 
 #include <errno.h>
@@ -19,8 +23,9 @@ uint64_t tb_medium_offset(const tb_engine *e, const struct tb_buffer *b, uint32_
 }
 
 /*
- * Without huge pages a fresh process takes a fault for every page of the region
- * it touches.  A large transfer maps its whole buffer in one call instead, once.
+ * Without huge pages a new process takes a page fault for every page of the region that it touches. A
+ * large transfer maps its
+ * whole buffer with one call instead. The bit that remembers it is this process's own.
  */
 static char *memory_of(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n)
 {
@@ -28,7 +33,7 @@ static char *memory_of(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uin
     uint32_t number = tb_buffer_number(e, b);
     uint8_t bit = (uint8_t)(1u << (number % 8));
     if (n >= POPULATE_FROM && !(e->populated[number / 8] & bit)) {
-        madvise(at, tb_buffer_size(e, b), MADV_POPULATE_WRITE); /* older kernels refuse: faults then, as before */
+        madvise(at, tb_buffer_size(e, b), MADV_POPULATE_WRITE); /* older kernels refuse it, and the faults come one by one */
         e->populated[number / 8] |= bit;
     }
     return at + lo;

@@ -1,3 +1,9 @@
+/*
+ * All buffers of one file: listing them, cutting them at a new length, dropping the clean ones,
+ * forgetting those of a removed file.
+ * A list is a snapshot. Each buffer is checked again under its chunk's lock, and a walk is repeated
+ * while a buffer was not where the list said.
+ */
 #include "buffer/of_file.h"
 
 #include <errno.h>
@@ -23,13 +29,16 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* How many of them the list has; exact, as counts and flags move under the file's lock. */
+/* How many of them the file's list has. Exact: counts and flags change under the file's lock. */
 static uint32_t count_of(const struct tb_file *f, enum tb_buffers_which which)
 {
     return which == TB_BUFFERS_ALL ? f->n_buffers : which == TB_BUFFERS_DIRTY ? f->n_dirty : f->n_dirty - f->n_durable;
 }
 
-/* Other flags than these may change at this moment.  What is not LIVE is about to go; a killed client may have left it so. */
+/*
+ * Other flags may change at this moment. A buffer that is not LIVE is about to be freed, or was left
+ * so by a killed client.
+ */
 static TB_UNLOCKED bool is_one_of(const struct tb_buffer *b, enum tb_buffers_which which)
 {
     uint16_t flags = b->flags;
@@ -38,7 +47,7 @@ static TB_UNLOCKED bool is_one_of(const struct tb_buffer *b, enum tb_buffers_whi
             (flags & TB_BUFFER_DIRTY && (which == TB_BUFFERS_DIRTY || !(flags & TB_BUFFER_DURABLE))));
 }
 
-/* The latest to become dirty stand in front: the walk ends with the last one that counts. */
+/* Locked by the file. The latest to become dirty are in front, so the walk ends with the last one that counts. */
 struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, enum tb_buffers_which which, uint32_t *n)
 {
     const struct tb_file *f = &e->region.files[file];
@@ -75,6 +84,7 @@ uint32_t tb_buffers_overlapping(const tb_engine *e, struct tb_buffer_ref *refs, 
     return kept;
 }
 
+/* Locked by the chunk. True also if the lock is not to be had: the caller would wait for its own thread. */
 static bool cut_one(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint64_t length)
 {
     struct tb_buffer *b = &e->region.buffers[ref->buffer];
@@ -150,7 +160,10 @@ static void one_by_one(tb_engine *e, uint32_t file, uint64_t length, const struc
     }
 }
 
-/* Until every buffer of the list was met where it was: one that has moved in between is elsewhere now. */
+/*
+ * Repeat until every listed buffer was met where the list said. A buffer that moved during the walk is
+ * somewhere else now.
+ */
 static void with_each(tb_engine *e, uint32_t file, uint64_t length, const struct each *each)
 {
     bool missed;
@@ -190,8 +203,10 @@ static bool is_journaled(tb_engine *e, uint32_t file)
 }
 
 /*
- * The PFS may take a removal or a replacement back when the node crashes, until its
- * directory is synced: then the file is there again and its promised bytes must be too.
+ * A node crash may undo a removal on the PFS until its directory is synced. Then the file is there
+ * again, and the bytes
+ * that were promised to it must be there too. So the directory is synced before the records are made
+ * void.
  */
 static int sync_removal(tb_engine *e, const struct tb_file *f)
 {
@@ -209,6 +224,10 @@ static int sync_removal(tb_engine *e, const struct tb_file *f)
     return rc;
 }
 
+/*
+ * The file is claimed. Order: sync of the removal, records void, journal sync, then the buffers. If
+ * killed between, the buffers stay until the next forget or repair.
+ */
 void tb_file_forget_claimed(tb_engine *e, uint32_t file)
 {
     struct tb_file *f = &e->region.files[file];
@@ -220,7 +239,7 @@ void tb_file_forget_claimed(tb_engine *e, uint32_t file)
     f->error = 0;
     bool journaled = f->n_buffers && tb_journal_has_records(e);
     if (journaled && is_journaled(e, file) && sync_removal(e, f))
-        return; /* the records and what they stand on are kept until the instance ends */
+        return; /* the sync failed: records and buffers are kept until the instance ends */
     TB_STEP("removal synced");
     if (journaled && tb_journal_drop(e, file, 0, 0, 0) == 0)
         tb_journal_sync(e);
@@ -238,16 +257,17 @@ void tb_file_forget(tb_engine *e, uint32_t file)
     tb_file_unclaim(e, file);
 }
 
-/* Of a file that no client has open: who opens it in between comes here too. */
+/* The file has no opener; a client that opens it now comes here too, and waits for the claim. */
 static void drop_old(tb_engine *e, uint32_t file)
 {
-    if (!tb_file_claim(e, file)) /* it went by itself */
+    if (!tb_file_claim(e, file)) /* the record was freed in between */
         return;
     tb_stage_void(e);
     tb_file_drop_clean(e, file);
     tb_file_unclaim(e, file);
 }
 
+/* What has to go first is dropped here without the file's lock, and the look-up is repeated. */
 int tb_file_get(tb_engine *e, int fd, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
 {
     struct tb_identity now = *id;

@@ -14,7 +14,7 @@
  */
 int tb_file_get(tb_engine *e, int fd, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out);
 
-/* Buffers of the file, at most `max` numbers from the list; a snapshot to be checked again under the chunk's lock. */
+/* One buffer of a file, as it was listed: a snapshot, to be checked again under the chunk's lock. */
 struct tb_buffer_ref {
     uint32_t buffer;
     uint64_t cell, start;
@@ -27,12 +27,18 @@ enum tb_buffers_which { TB_BUFFERS_ALL, TB_BUFFERS_DIRTY, TB_BUFFERS_UNPROMISED 
  */
 struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, enum tb_buffers_which which, uint32_t *n);
 
-/* Keep of a list what shares bytes with another: how many are left.  Both are in order of offset; buffers of any size may overlap. */
+/*
+ * Keep those buffers of a list that share bytes with another list; returns how many are left. Both are
+ * in order of offset; buffers of any size may overlap.
+ */
 uint32_t tb_buffers_overlapping(const tb_engine *e, struct tb_buffer_ref *refs, uint32_t n, const struct tb_buffer_ref *with, uint32_t n_with);
 
 /* Drop every buffer at or after `length` and cut the one across it; the file is claimed. */
 void tb_file_cut(tb_engine *e, uint32_t file, uint64_t length);
-/* Where nothing names the file and nobody has it open its bytes are void: drop them.  The second for who claimed it. */
+/*
+ * A file without a name that is not open any more has void bytes: drop them. The second is for the
+ * caller that has claimed the file.
+ */
 void tb_file_forget(tb_engine *e, uint32_t file);
 void tb_file_forget_claimed(tb_engine *e, uint32_t file);
 /* Drop buffers without dirty bytes. */

@@ -1,3 +1,9 @@
+/*
+ * Reading without a lock: look up, copy, and believe the copy only if the chunk's count stayed even
+ * and the same (buffer/peek.h).
+ * Everything read here may be half changed. So each index is checked before it is followed, and each
+ * walk has an end.
+ */
 #include "buffer/peek.h"
 
 #include "buffer/heat.h"
@@ -6,7 +12,7 @@
 
 #define WARM_UP_TO 8192u   /* bytes whose cache lines are worth asking for one by one */
 #define CACHE_LINE 64u
-#define LONGEST_CHAIN 64u /* a walk that meets more has lost its way, or is better off with the lock */
+#define LONGEST_CHAIN 64u /* after so many the walk is lost in another chain, or is better off with the lock */
 
 static TB_UNLOCKED uint32_t load(const uint32_t *field)
 {
@@ -39,8 +45,9 @@ static TB_UNLOCKED struct tb_buffer *owner(const tb_engine *e, uint32_t file, st
 }
 
 /*
- * Which bytes of the owner of the first byte are to be copied, from `*lo` on; 0: not
- * this way.  Where a smaller buffer begins inside, the larger one holds nothing valid there.
+ * How many bytes can be copied from the owner of the first byte, starting at `*lo`; 0: take the lock
+ * instead. If a smaller
+ * buffer begins inside, the larger one holds nothing valid there, so its interval ends before.
  */
 static TB_UNLOCKED size_t held_by(const tb_engine *e, const struct tb_buffer *b, size_t n, uint64_t offset, uint64_t *lo)
 {
@@ -75,9 +82,10 @@ TB_UNLOCKED void tb_peek_warm(tb_engine *e, uint32_t file, size_t n, uint64_t of
         return;
     const char *at = e->region.base + tb_medium_offset(e, b, (uint32_t)lo);
     for (size_t k = 0; k < n; k += CACHE_LINE)
-        __builtin_prefetch(at + k, 1); /* behind the buffer's end: a wasted line, never a fault */
+        __builtin_prefetch(at + k, 1); /* past the buffer's end it wastes a line, and never faults */
 }
 
+/* The fence keeps the copy before the second look at the count. */
 bool tb_peek(tb_engine *e, uint32_t file, char *to, size_t n, uint64_t offset)
 {
     struct tb_chunk chunk = tb_chunk_of(e, file, offset);

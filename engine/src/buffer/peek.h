@@ -1,15 +1,17 @@
 /*
- * Reading without a lock: what most reads of buffered bytes are.
+ * Reading without a lock, as most reads of buffered bytes are.
  *
- * A reader notes the chunk's sequence count, looks its bytes up, copies them and
- * looks at the count again: unchanged and even, nobody changed anything meanwhile,
- * else what it copied counts for nothing and it reads again under the lock.
- * Whatever a reader meets while it looks may be half made or already somebody
- * else's, so every index is checked before it is followed and every walk has an end.
+ * A reader notes the chunk's sequence count, looks its bytes up, copies them, and looks at the count
+ * again. If the
+ * count is even and the same, nothing changed during the copy. Otherwise the copy is thrown away and
+ * the
+ * reader takes the lock. What a reader meets may be half made or already belong to another file, so
+ * every index is checked before it is followed, and every walk has an end.
  *
- * Limits: bytes that lie in memory tiers, whole and in buffers of one interval;
- * the lock's way serves the rest.  The thread sanitizer cannot know that torn
- * copies are thrown away: it sees atomic ones (base/copy.h), and takes the look-ups' word.
+ * Limits: bytes in memory tiers, in buffers of one interval; the lock serves the rest. The thread
+ * sanitizer
+ * cannot know that torn copies are thrown away: for it the copies are atomic (base/copy.h), and the
+ * look-ups are marked as unchecked.
  */
 #ifndef TB_PEEK_H
 #define TB_PEEK_H

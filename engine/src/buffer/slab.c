@@ -1,3 +1,9 @@
+/*
+ * Buffers of one size in one tier: taken from the free list, given back, and reclaimed from clean
+ * ones.
+ * The client is noted in the buffer before its state changes, so repair finds a buffer that a killed
+ * client took or was giving back.
+ */
 #include "buffer/slab.h"
 
 #include "base/kill_point.h"
@@ -7,7 +13,7 @@
 #define RECLAIM_LOOKS 4096u  /* records looked at before a slab counts as full */
 #define RECLAIM_CHOICE 8u   /* of so many clean buffers the coldest goes */
 
-/* The holder died inside: the head may be marked otherwise than as free; the count may be off by one. */
+/* The holder was killed: the head of the list may be marked as taken, and the count may be off by one. */
 static void repair_free_list(tb_engine *e, struct tb_slab *slab)
 {
     uint32_t n = 0;
@@ -32,6 +38,10 @@ void tb_slabs_mend(tb_engine *e)
     }
 }
 
+/*
+ * Locked by the slab. If killed after ALLOCATED and before the head moves, the next holder of the lock
+ * marks the head as free again.
+ */
 static struct tb_buffer *take_free(tb_engine *e, uint32_t s)
 {
     struct tb_slab *slab = &e->header->slab[s];
@@ -59,7 +69,10 @@ static TB_UNLOCKED bool is_reclaimable(const struct tb_buffer *b)
     return b->state == TB_BUFFER_LIVE && tb_buffer_is_clean(b);
 }
 
-/* The coldest of the next few clean buffers, NULL where none is colder than `limit`. */
+/*
+ * The coldest of the next few clean buffers; NULL if none is colder than `limit`. Read without a lock:
+ * dropping it checks again.
+ */
 static struct tb_buffer *choose(tb_engine *e, uint32_t s, uint32_t limit, uint32_t *looks)
 {
     struct tb_slab *slab = &e->header->slab[s];
@@ -80,7 +93,10 @@ static struct tb_buffer *choose(tb_engine *e, uint32_t s, uint32_t limit, uint32
     return best;
 }
 
-/* Drop one clean buffer, coldest of a few in the order of the hand; only try-locks, since the caller may hold a chunk. */
+/*
+ * Drop one clean buffer, the coldest of a few. The hand moves on, so later calls look at other
+ * buffers. Locks are only tried, because the caller may hold a chunk.
+ */
 static bool reclaim(tb_engine *e, uint32_t s, uint32_t limit)
 {
     struct tb_slab *slab = &e->header->slab[s];
@@ -90,11 +106,12 @@ static bool reclaim(tb_engine *e, uint32_t s, uint32_t limit)
         if (b && tb_map_drop_clean(e, b))
             return true;
         if (!b && limit != TB_HEAT_ANY)
-            return false; /* the next one who asks looks further on */
+            return false; /* the hand has moved: the next call looks at other buffers */
     }
     return false;
 }
 
+/* The buffer is this client's alone until it is published. If killed here, repair frees it. */
 struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t s, uint32_t limit)
 {
     struct tb_buffer *b = take_free(e, s);
@@ -120,7 +137,8 @@ void tb_slab_give(tb_engine *e, struct tb_buffer *b)
     lock_slab(e, slab);
     b->next = slab->free;
     b->client = (uint16_t)e->slot;
-    b->state = TB_BUFFER_ALLOCATED; /* killed here, it is found by its client; behind the next store, by the lock */
+    /* if killed here, repair finds it by b->client; after the next store, by the orphaned slab lock */
+    b->state = TB_BUFFER_ALLOCATED;
     TB_STEP("give back");
     slab->free = tb_buffer_number(e, b);
     TB_STEP("given back");
@@ -129,7 +147,7 @@ void tb_slab_give(tb_engine *e, struct tb_buffer *b)
     tb_lock_drop(&slab->lock);
 }
 
-/* Largest buffers that the bytes fill come first, then the smallest that holds them all. */
+/* Try the slabs in this order: the largest buffers that the bytes fill, then the smallest that holds all of them. */
 struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint32_t limit)
 {
     const struct tb_layout *l = &e->header->layout;
@@ -155,6 +173,7 @@ struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint
     return NULL;
 }
 
+/* Read without a lock: an estimate for placement. A write that finds less room goes on to another tier. */
 uint64_t tb_tier_room(const tb_engine *e, uint32_t tier)
 {
     const struct tb_layout *l = &e->header->layout;

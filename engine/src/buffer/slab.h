@@ -1,7 +1,9 @@
 /*
- * Buffers of one size in one tier: taken from a free list, given back, reclaimed
- * when clean.  The free list is changed under the slab's lock by single stores,
- * the taker noted first, so that a killed client leaks nothing that repair can't find.
+ * Buffers of one size in one tier: taken from a free list, given back, reclaimed when clean. The free
+ * list is changed
+ * under the slab's lock by single stores, and the client is noted first, so that a killed client
+ * leaves
+ * nothing that repair cannot find.
  */
 #ifndef TB_SLAB_H
 #define TB_SLAB_H

@@ -1,17 +1,23 @@
+/*
+ * The end of a move: new buffers are published in the place of old ones, in steps that the next holder
+ * of the chunk's lock can undo or finish.
+ * The step is in the chunk's lock, and ARRIVING and LEAVING mark the buffers. PUBLISHING is undone,
+ * DROPPING is finished.
+ */
 #include "buffer/swap.h"
 
 #include "base/kill_point.h"
 #include "buffer/interval.h"
 #include "buffer/map.h"
 
-/* A journal record may stand on a predecessor: it goes on standing on it. */
+/* A journal record may refer to a predecessor: the new buffer takes it over. */
 static void hand_over_prev(struct tb_buffer *from, struct tb_buffer *to)
 {
     to->prev = from->prev;
     from->prev = TB_NONE;
 }
 
-/* Emptied first: should we be killed while it is taken out, what is left of it holds nothing. */
+/* Emptied before it is taken out: if killed between, what is left of it holds no bytes. */
 static void leave(tb_engine *e, struct tb_buffer *b)
 {
     tb_interval_empty(e, b);
@@ -19,6 +25,7 @@ static void leave(tb_engine *e, struct tb_buffer *b)
     tb_map_drop(e, b);
 }
 
+/* Locked by the chunk from the first store to the last. From DROPPING on, the new buffers hold everything. */
 void tb_move_publish(tb_engine *e, int stripe, const uint32_t *from, uint32_t n_from, const uint32_t *to, uint32_t n_to)
 {
     _Atomic uint32_t *step = &e->region.locks->chunk[stripe].moving;
@@ -52,11 +59,11 @@ static void undo(tb_engine *e, struct tb_buffer *b)
         leave(e, b);
 }
 
-/* The arriving one at the same cell that had been given the predecessor, or was about to be. */
+/* Find the arriving buffer of the same cell: it has the predecessor now, or was about to get it. */
 static void rescue_prev(tb_engine *e, struct tb_buffer *b)
 {
     uint32_t c = tb_slab_layout(e, b)->class_index;
-    struct tb_buffer *to = tb_map_find(e, b->file, c, b->cell); /* the newer one stands first */
+    struct tb_buffer *to = tb_map_find(e, b->file, c, b->cell); /* the newer one comes first in the chain */
     if (to && to != b && to->flags & TB_BUFFER_ARRIVING)
         hand_over_prev(b, to);
 }
@@ -74,6 +81,10 @@ static void rescue(tb_engine *e, struct tb_buffer *b)
         rescue_prev(e, b);
 }
 
+/*
+ * Locked by the chunk, after its chains were repaired. If killed here, the step is still noted, and
+ * the next holder starts again.
+ */
 void tb_move_repair(tb_engine *e, uint32_t stripe)
 {
     _Atomic uint32_t *step = &e->region.locks->chunk[stripe].moving;
