@@ -1,3 +1,8 @@
+/*
+ * The claim of a file: the client that flushes, cuts or renames it (file/claim.h).
+ * A claim is one word with the client's slot, so a claim of a killed client can be taken over without
+ * repair. Waiters leave a note, so that a long flush gives way to them.
+ */
 #include "file/claim.h"
 
 #include <time.h>
@@ -6,7 +11,8 @@
 #include "file/file.h"
 #include "region/clients.h"
 
-#define WANTED_NS (500u * TB_CLAIM_LOOK_NS) /* a waiter looks far more often, also on a busy machine; one that was killed is forgotten */
+/* a living waiter looks far more often, also on a busy machine; one that was killed is forgotten after this time */
+#define WANTED_NS (500u * TB_CLAIM_LOOK_NS)
 
 bool tb_file_claim_is_wanted(const tb_engine *e, uint32_t file)
 {
@@ -19,7 +25,7 @@ static void note_wanted(tb_engine *e, uint32_t file)
     e->header->claim_wanted_ns = tb_now_ns();
 }
 
-/* Who has it is not waited for; others who wait say so again at once. */
+/* The claim was had: it is not waited for any more. Other waiters leave their note again at their next look. */
 static void note_done(tb_engine *e, uint32_t file, const struct tb_wait *wait)
 {
     if (wait->since_ns)
@@ -27,13 +33,14 @@ static void note_done(tb_engine *e, uint32_t file, const struct tb_wait *wait)
     tb_wait_end(wait);
 }
 
-/* Who no longer looks is not waited for. */
+/* Wait until a waiter has claimed the file, or no waiter looks any more. */
 void tb_file_let_others_claim(const tb_engine *e, uint32_t file)
 {
     while (tb_file_claim_is_wanted(e, file) && !e->region.files[file].flusher)
         nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
 }
 
+/* The exchange fails if another client took over the dead holder's claim first. */
 bool tb_file_try_claim(tb_engine *e, uint32_t file)
 {
     struct tb_file *f = &e->region.files[file];
@@ -43,6 +50,10 @@ bool tb_file_try_claim(tb_engine *e, uint32_t file)
     return tb_slot_is_dead(e, holder - 1) && atomic_compare_exchange_strong(&f->flusher, &holder, e->slot + 1);
 }
 
+/*
+ * The file's lock is held only for the try: the record cannot become another file's in between. Waits
+ * as long as a living client holds the claim.
+ */
 bool tb_file_claim(tb_engine *e, uint32_t file)
 {
     struct tb_wait wait = {0};
@@ -64,5 +75,5 @@ void tb_file_unclaim(tb_engine *e, uint32_t file)
 {
     assert(e->region.files[file].flusher == e->slot + 1);
     e->region.files[file].flusher = 0;
-    tb_file_release(e, file); /* nobody may be left to do it */
+    tb_file_release(e, file); /* the last close may have left the record because of this claim */
 }

@@ -1,5 +1,6 @@
 /*
- * A file's claim: one client at a time flushes, cuts or renames it.  A claim whose holder died is anyone's.
+ * A file's claim: one client at a time flushes, cuts or renames it. The claim of a dead client may be
+ * taken over by any other.
  */
 #ifndef TB_FILE_CLAIM_H
 #define TB_FILE_CLAIM_H
@@ -9,16 +10,18 @@
 #define TB_CLAIM_LOOK_NS 100000 /* how often a waiter looks at a claim; they are held for milliseconds */
 
 /*
- * The one who flushes, truncates or renames; waits for another living one.
- * Nests not.  False where the record is free: who has no hold on it (a
- * descriptor, a buffer, its place in the queue) may find it another file's.
+ * Claim the file; waits while another living client holds it. A client must not claim twice. False:
+ * the record is free.
+ * A caller without a hold on the record (a descriptor, a buffer, its place in the queue) may find that
+ * it
+ * has become another file's.
  */
 bool tb_file_claim(tb_engine *e, uint32_t file);
 bool tb_file_try_claim(tb_engine *e, uint32_t file);
 void tb_file_unclaim(tb_engine *e, uint32_t file);
-/* Somebody waits for the claim: who has it for long gives it up for a moment. */
+/* Another client waits for the claim: a holder that has it for long should give it up for a moment. */
 bool tb_file_claim_is_wanted(const tb_engine *e, uint32_t file);
-/* After the claim was given up: until somebody who waits for it has it. */
+/* After the claim was given up: return when a waiter has had it. */
 void tb_file_let_others_claim(const tb_engine *e, uint32_t file);
 
 #endif

@@ -1,3 +1,8 @@
+/*
+ * File records: found by identity, joined, made, released, renamed (file/file.h).
+ * A stripe of the hash has one lock. Records that are open can be joined without it; anything that
+ * makes or frees a record takes it.
+ */
 #include "file/file.h"
 
 #include <errno.h>
@@ -9,7 +14,7 @@
 #include "file/state.h"
 #include "io/identity.h"
 
-#define LONGEST_WALK 64u /* of a chain without its lock */
+#define LONGEST_WALK 64u /* steps along a chain without its lock */
 
 static uint32_t bucket_of(const tb_engine *e, uint64_t device, uint64_t inode)
 {
@@ -43,7 +48,10 @@ void tb_file_recount(tb_engine *e, struct tb_file *f)
     f->n_durable = n_durable;
 }
 
-/* The holder died in a list: forward links and flags are right, the rest is made from them. */
+/*
+ * The holder was killed while it changed a list: forward links and flags are right, backward links and
+ * counts are made from them.
+ */
 static void repair_lists(tb_engine *e, uint32_t stripe)
 {
     for (uint32_t bucket = stripe; bucket < e->region.n_file_buckets; bucket += TB_STRIPES)
@@ -66,7 +74,10 @@ static TB_UNLOCKED uint32_t stripe_of(const tb_engine *e, uint32_t file)
     return bucket_of(e, f->device, f->inode) % TB_STRIPES;
 }
 
-/* A record that nothing holds may become another file's, of another stripe, until the lock is taken. */
+/*
+ * Until the lock is taken, a record that is not held may become the record of another file, in another
+ * stripe: then lock that one.
+ */
 int tb_file_lock(tb_engine *e, uint32_t file)
 {
     for (;;) {
@@ -82,7 +93,7 @@ void tb_file_unlock(tb_engine *e, int stripe)
     tb_lock_drop(&e->region.locks->file[stripe].lock);
 }
 
-/* Without birth times an inode number of a file that is gone may be another's by now. */
+/* Without birth times, an inode number of a removed file may already be another file's. */
 static inline __attribute__((always_inline)) bool is_found(const struct tb_file *f, const struct tb_identity *id)
 {
     return is_identity(f, id) && (f->birth_ns || !(f->flags & TB_FILE_UNLINKED));
@@ -96,6 +107,7 @@ static uint32_t find_locked(tb_engine *e, const struct tb_identity *id)
     return i;
 }
 
+/* Locked by files_lock. If killed here, a record may be lost until the instance ends; the lists stay usable. */
 static uint32_t take_record(tb_engine *e)
 {
     struct tb_header *h = e->header;
@@ -119,6 +131,7 @@ static void give_record(tb_engine *e, uint32_t i)
     tb_lock_drop(&h->files_lock);
 }
 
+/* Locked by the stripe. The magic is stored before the chain leads to the record. */
 static int make_record(tb_engine *e, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
 {
     uint32_t i = take_record(e);
@@ -140,7 +153,7 @@ static int make_record(tb_engine *e, const struct tb_identity *id, const char *p
     f->backing_mtime_ns = id->mtime_ns;
     f->backing_ctime_ns = id->ctime_ns;
     f->flags = flags;
-    tb_file_note_change(e, f); /* who wrote it and made its name, and whether that is durable, is not known */
+    tb_file_note_change(e, f); /* it is not known whether the bytes and the name that were there before are durable */
     uint32_t *head = &e->region.file_buckets[bucket_of(e, id->device, id->inode)];
     f->next = *head;
     f->magic = TB_FILE_MAGIC;
@@ -148,7 +161,7 @@ static int make_record(tb_engine *e, const struct tb_identity *id, const char *p
     return 0;
 }
 
-/* Without a lock a chain may change under the walk, or lead into another. */
+/* Without a lock, a chain may change during the walk, or lead into another chain. */
 static TB_UNLOCKED uint32_t find_unlocked(const tb_engine *e, const struct tb_identity *id)
 {
     uint32_t i = e->region.file_buckets[bucket_of(e, id->device, id->inode)];
@@ -167,7 +180,7 @@ TB_UNLOCKED bool tb_file_may_be_known(const tb_engine *e, const struct stat *st)
     return false;
 }
 
-/* A file that somebody has open stays: one more needs no lock.  -EAGAIN: take it. */
+/* Join a file that is open already: its record cannot go, so raising n_open needs no lock. -EAGAIN: take the lock. */
 static int join(tb_engine *e, const struct tb_identity *id, uint32_t *out)
 {
     *out = find_unlocked(e, id);
@@ -177,12 +190,12 @@ static int join(tb_engine *e, const struct tb_identity *id, uint32_t *out)
     uint32_t n = f->n_open;
     while (n && !atomic_compare_exchange_weak(&f->n_open, &n, n + 1))
         ;
-    if (n && find_unlocked(e, id) != *out) /* the record had become another file's */
+    if (n && find_unlocked(e, id) != *out) /* between look-up and join the record became another file's */
         return tb_file_put(e, *out) ? TB_FILE_IS_VOID : -EAGAIN;
     return n ? 0 : -EAGAIN;
 }
 
-/* One of several who have it open goes. */
+/* Lower n_open, if that does not make it 0: the last one needs the lock. */
 static bool leave(struct tb_file *f)
 {
     uint32_t n = f->n_open;
@@ -197,10 +210,13 @@ static bool is_as_last_seen(const struct tb_file *f, const struct tb_identity *i
 }
 
 /*
- * Another node or a program outside changed the file since we last saw it: what is
- * clean here is old.  Believed under the lock that nobody opens a file without who
- * would be its first, and asked for again there: what `id` says may be older than a
- * write and its flush.  False: the buffers have to go first, unless they were `dropped`.
+ * Another node or a program outside may have changed the file since it was last seen: then its clean
+ * buffers are old.
+ * Called with the record locked. An opener that would be the first needs this lock too, so the size
+ * that is read
+ * here cannot go stale. `id` may be older than a write and its flush, so the file is asked again.
+ * False:
+ * the buffers must be dropped first, unless they were `dropped`.
  */
 static bool believe_backing(struct tb_file *f, int fd, const struct tb_identity *id, bool dropped)
 {
@@ -237,6 +253,10 @@ uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id)
     return i;
 }
 
+/*
+ * Locked by the stripe. A record is freed when it has no opener, no buffer, no claim, no error to
+ * report and no place in the queue.
+ */
 static void release_locked(tb_engine *e, uint32_t i)
 {
     struct tb_file *f = &e->region.files[i];
@@ -269,7 +289,7 @@ bool tb_file_put(tb_engine *e, uint32_t file)
     if (last)
         tb_file_end_opens(f);
     if (last && f->flags & TB_FILE_UNLINKED)
-        f->error = 0; /* nobody is left to hear of it */
+        f->error = 0; /* no process can ask for the error any more */
     bool void_now = last && f->flags & TB_FILE_UNLINKED && f->n_buffers;
     release_locked(e, file);
     tb_file_unlock(e, stripe);

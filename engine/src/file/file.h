@@ -1,9 +1,10 @@
 /*
- * File records: found by the identity of the backing file, named by directory
- * and name, kept while they have buffers, descriptors or an error to report.
+ * File records: found by the identity of the backing file, named by directory and name, kept while
+ * they have buffers,
+ * descriptors or an error to report.
  *
- * Inode numbers are reused at once by common file systems, so a record also
- * holds the birth time, and whoever flushes opens by name and compares.
+ * Common file systems reuse inode numbers at once. So a record also holds the birth time, and a flush
+ * that opens the file by name compares both.
  */
 #ifndef TB_FILE_H
 #define TB_FILE_H
@@ -31,7 +32,10 @@ uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id);
 bool tb_file_may_be_known(const tb_engine *e, const struct stat *st);
 /* Lower n_open; frees a record that nothing needs.  True where its bytes are void now: the caller forgets them. */
 bool tb_file_put(tb_engine *e, uint32_t file);
-/* Written behind in a file whose prefix writes through: whoever closes it flushes, whatever the flush policy. */
+/*
+ * The prefix is write-through but this file asked for write-back: the last close must flush it,
+ * whatever the flush policy.
+ */
 static inline bool tb_file_owes_flush(const struct tb_file *f)
 {
     return (f->flags & (TB_FILE_OTHER_MODE | TB_FILE_SYNC)) == TB_FILE_OTHER_MODE;
@@ -81,8 +85,9 @@ static inline void tb_file_raise_size(struct tb_file *f, uint64_t end)
 }
 
 /*
- * A writer was killed before it raised the size: what it wrote is there, rather than
- * coming back with a longer file.  What is being cut goes.  Its chunk is locked.
+ * A writer was killed before it raised the size: make the file reach to the bytes that are there.
+ * Otherwise they would
+ * show when the file becomes longer. Not while the file is being cut. Locked by the chunk.
  */
 static inline void tb_file_cover(struct tb_file *f, uint64_t start, const struct tb_buffer *b)
 {

@@ -1,3 +1,8 @@
+/*
+ * Names of files as a tree of directories, shared by all files of a directory (file/name_tree.h).
+ * Every change is made under names_lock. Renaming a directory changes one node, however many files are
+ * below it.
+ */
 #include "file/name_tree.h"
 
 #include <errno.h>
@@ -9,11 +14,11 @@
 #include "file/claim.h"
 #include "region/clients.h"
 
-/* One node's worth of a path. */
+/* The part of a path that one node holds. */
 struct piece {
     const char *text;
     uint8_t length;
-    bool continues; /* the part that began in the node above */
+    bool continues; /* it continues the part that begins in the node above */
 };
 
 /* The next piece of a path, at most `longest` bytes of it; false at its end. */
@@ -74,7 +79,7 @@ static void unhash(tb_engine *e, uint32_t i)
     *link = e->region.names[i].next;
 }
 
-/* A node without references frees its place, and perhaps its parent's. */
+/* Give back a reference. A node without references is freed, and then perhaps its parent. */
 static void drop(tb_engine *e, uint32_t i)
 {
     while (i != TB_NONE && --e->region.names[i].refs == 0) {
@@ -86,7 +91,10 @@ static void drop(tb_engine *e, uint32_t i)
     }
 }
 
-/* The child, made where there is none, with a reference for the caller who gives up his on the parent. */
+/*
+ * The child, made if there is none. The caller's reference on the parent is given back, and it gets
+ * one on the child.
+ */
 static uint32_t descend(tb_engine *e, uint32_t parent, const struct piece *p)
 {
     uint32_t i = find(e, parent, p);
@@ -104,8 +112,9 @@ static uint32_t descend(tb_engine *e, uint32_t parent, const struct piece *p)
 }
 
 /*
- * The node above the last piece of the path, referenced, and that piece: as long
- * as `longest` where it is a part's end.  -ENFILE, -ENAMETOOLONG.
+ * The node above the last piece of the path, with a reference, and that piece. The piece is at most
+ * `longest` bytes.
+ * -ENFILE: no node is free. -ENAMETOOLONG.
  */
 static int intern_above(tb_engine *e, const char *path, size_t longest, uint32_t *above, struct piece *last)
 {
@@ -119,7 +128,7 @@ static int intern_above(tb_engine *e, const char *path, size_t longest, uint32_t
         assert(any);
         if (*rest == 0 && last->length <= longest)
             return 0;
-        if (*rest == 0) /* fits a node but not the place of the last piece */
+        if (*rest == 0) /* it fits a node, but not the record, which holds the last piece */
             last->length = (uint8_t)longest, rest = last->text + longest;
         if ((*above = descend(e, *above, last)) == TB_NONE)
             return -ENFILE;
@@ -127,7 +136,7 @@ static int intern_above(tb_engine *e, const char *path, size_t longest, uint32_t
         path = rest;
     }
     drop(e, *above);
-    return -EINVAL; /* no name, or a slash behind it */
+    return -EINVAL; /* no name, or a slash after it */
 }
 
 int tb_names_set(tb_engine *e, struct tb_file *f, const char *path)
@@ -154,7 +163,7 @@ void tb_names_clear(tb_engine *e, struct tb_file *f)
     tb_lock_drop(&e->header->names_lock);
 }
 
-/* Writes a piece before what stands at `at`; returns where it starts. */
+/* Write a piece in front of what is at `at`; returns where it starts. */
 static size_t prepend(char *out, size_t at, const char *text, uint8_t length, bool continues)
 {
     size_t n = length + !continues;
@@ -165,7 +174,7 @@ static size_t prepend(char *out, size_t at, const char *text, uint8_t length, bo
     return at - n;
 }
 
-/* With the lock, which it drops. */
+/* Called with names_lock held; drops it. The path is built from its end. */
 static size_t write_path(tb_engine *e, const struct tb_file *f, char *out, size_t size)
 {
     char text[TB_PATH_MAX + 1];
@@ -229,6 +238,7 @@ static bool claim_directory(tb_engine *e)
     return tb_slot_is_dead(e, holder - 1) && atomic_compare_exchange_strong(&e->header->renamer, &holder, e->slot + 1);
 }
 
+/* One rename of a directory at a time. The claim of a killed client can be taken over. */
 void tb_names_claim(tb_engine *e)
 {
     while (!claim_directory(e))
@@ -241,6 +251,7 @@ void tb_names_unclaim(tb_engine *e)
     e->header->renamer = 0;
 }
 
+/* Waits for a rename that is under way. True: a directory was renamed since, so the path may lead to the file now. */
 bool tb_names_moved(tb_engine *e, uint32_t n_renames)
 {
     uint32_t holder;

@@ -1,3 +1,8 @@
+/*
+ * The flags of a file's record, changed only here, by named transitions.
+ * A flag is one atomic word. Transitions that must not race with a journal record or with a rename are
+ * made under the file's lock; the header says which.
+ */
 #include "file/state.h"
 
 #include "file/file.h"
@@ -39,6 +44,7 @@ void tb_file_end_cut(struct tb_file *f)
     clear(f, TB_FILE_CUTTING | TB_FILE_HELD);
 }
 
+/* A cut that a killed client began goes on, and keeps HELD until it ends. */
 void tb_file_end_naming_of_dead(struct tb_file *f)
 {
     if (!(f->flags & TB_FILE_CUTTING))
@@ -95,6 +101,7 @@ void tb_file_note_overflow(struct tb_file *f)
     set(f, TB_FILE_OVERFLOWN);
 }
 
+/* The record may have been freed in between, so the magic is checked under the lock. */
 void tb_file_write_through(tb_engine *e, uint32_t file)
 {
     struct tb_file *f = &e->region.files[file];
@@ -104,7 +111,7 @@ void tb_file_write_through(tb_engine *e, uint32_t file)
     tb_file_unlock(e, stripe);
 }
 
-/* Both flags in one store. */
+/* Both flags in one store: no other process sees one without the other. */
 static void change_mode(struct tb_file *f)
 {
     f->flags ^= TB_FILE_SYNC | TB_FILE_OTHER_MODE;
@@ -120,6 +127,7 @@ void tb_file_set_mode(tb_engine *e, uint32_t file, bool write_through)
     tb_file_unlock(e, stripe);
 }
 
+/* At the last close: what one file asked for ends with its descriptors. */
 void tb_file_end_opens(struct tb_file *f)
 {
     if (f->flags & TB_FILE_OTHER_MODE)
@@ -127,6 +135,10 @@ void tb_file_end_opens(struct tb_file *f)
     clear(f, TB_FILE_COHERENT | TB_FILE_FSYNC_PFS);
 }
 
+/*
+ * The order matters: a scratch file is never flushed; an unlinked one has no bytes to keep; only then
+ * does it count what is dirty.
+ */
 TB_UNLOCKED enum tb_flush_state tb_file_flush_state(const struct tb_file *f)
 {
     uint32_t flags = f->flags;

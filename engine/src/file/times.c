@@ -1,3 +1,9 @@
+/*
+ * Modification times of files with buffered bytes: shown by stat before the flush, given to the
+ * backing file by it.
+ * The engine's time is kept as a positive number while the backing file lacks it, and as a negative
+ * one once the backing file has it.
+ */
 #include "file/times.h"
 
 #include <sys/syscall.h>
@@ -16,7 +22,7 @@ static int64_t to_ns(struct timespec t)
     return t.tv_sec * SECOND + t.tv_nsec;
 }
 
-/* As file systems do, by the clock that costs least; written only where it moved, for who shares the file. */
+/* The coarse clock, as file systems use. Stored only if it changed: other processes share the cache line. */
 void tb_times_written(struct tb_file *f)
 {
     struct timespec now;
@@ -47,7 +53,7 @@ void tb_times_show(const struct tb_file *f, struct stat *st)
         st->st_blocks = filled;
 }
 
-/* Another user's file keeps the flush's time. */
+/* A file of another user keeps the time of the flush: only the owner may set times. */
 int64_t tb_times_give(const struct tb_file *f, int fd)
 {
     int64_t written = f->written_ns;
@@ -55,7 +61,7 @@ int64_t tb_times_give(const struct tb_file *f, int fd)
     return written > 0 && syscall(SYS_utimensat, fd, NULL, times, 0) == 0 ? written : 0;
 }
 
-/* A write that came meanwhile is still to be flushed. */
+/* If a write came in between, the exchange fails, and its time is still to be given. */
 void tb_times_given(struct tb_file *f, int64_t written)
 {
     if (written)
