@@ -1,3 +1,8 @@
+/*
+ * The way from a file record to its backing file: open it by name or by a descriptor that the caller
+ * has, read, write, sync.
+ * A name is believed only if the file that it opens has the record's identity.
+ */
 #include "flush/backing.h"
 
 #include <errno.h>
@@ -33,7 +38,8 @@ static int open_named(tb_engine *e, uint32_t file, int flags)
     struct tb_identity id;
     char path[TB_PATH_MAX];
     path_of(e, file, path);
-    int fd = io->ops->open(io, path, flags | O_NONBLOCK | O_CLOEXEC | TB_IO_OWN, 0); /* a fifo in its place is not waited for */
+    /* never waits, if a fifo has the name now */
+    int fd = io->ops->open(io, path, flags | O_NONBLOCK | O_CLOEXEC | TB_IO_OWN, 0);
     if (fd >= 0 && (tb_identity_of_fd(fd, &id) || !tb_identity_is(&e->region.files[file], &id))) {
         io->ops->close(io, fd);
         return -ESTALE;
@@ -41,6 +47,7 @@ static int open_named(tb_engine *e, uint32_t file, int flags)
     return fd;
 }
 
+/* If a directory rename is under way, the old path may fail: wait for it, then try again. */
 int tb_target_open(tb_engine *e, uint32_t file, int flags)
 {
     uint32_t n_renames;
@@ -60,7 +67,10 @@ bool tb_target_is_named(tb_engine *e, uint32_t file)
     return tb_identity_of_path(path, &id) == 0 && tb_identity_is(&e->region.files[file], &id);
 }
 
-/* Another descriptor of the caller's own file, which may have no name any more; by name where the system has no such paths. */
+/*
+ * Another descriptor of the caller's own file, which may have no name any more. By name if the system
+ * has no /proc/self/fd.
+ */
 static int reopen(struct tb_target *t, int flags)
 {
     char self[32];
@@ -69,6 +79,7 @@ static int reopen(struct tb_target *t, int flags)
     return fd == -ENOENT ? tb_target_open(t->engine, t->file, flags) : fd;
 }
 
+/* What lies past the end of the backing file reads as zeros. */
 int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
 {
     int fd = t->fd >= 0 && t->can_read ? t->fd : reopen(t, O_RDONLY);
@@ -115,6 +126,10 @@ int tb_target_write(struct tb_target *t, const void *from, size_t n, uint64_t of
     return tb_target_with_writable(t, write_bytes, &(struct write_bytes){from, n, offset});
 }
 
+/*
+ * Locked by the chunk, which is held during the write. Synced only if a journal record refers to the
+ * buffer: it is made void after this.
+ */
 static int flush_buffer(struct tb_target *t, int fd, void *arg)
 {
     struct tb_buffer *b = arg;
@@ -138,6 +153,7 @@ int tb_target_flush_buffer(struct tb_target *t, struct tb_buffer *b)
     return tb_target_with_writable(t, flush_buffer, b);
 }
 
+/* `unsynced` is read before the sync: a change that comes during it is not covered. */
 int tb_target_sync(struct tb_target *t)
 {
     struct tb_file *f = &t->engine->region.files[t->file];

@@ -1,3 +1,9 @@
+/*
+ * The first half of a flush: dirty bytes are copied out under the chunk's lock and written to the PFS
+ * outside it, in long runs, by several threads.
+ * What was copied is returned with the buffer's version, so that the second half (flush.c) marks only
+ * unchanged buffers clean.
+ */
 #include "flush/copy.h"
 
 #include <errno.h>
@@ -16,7 +22,7 @@
 #define RUN_BYTES (1u << 20)   /* adjacent dirty bytes are written in pieces of at most this, or one buffer */
 #define SHARE_BYTES (8u << 20) /* less is not worth a thread of its own */
 #define SHARES_MAX 64u
-#define STEP_BYTES (16u << 20) /* what a thread writes at least before it gives way to who waits for the claim */
+#define STEP_BYTES (16u << 20) /* bytes that a thread writes at least before it gives the claim to a waiter */
 
 /* What one thread copies, and the run of adjacent bytes that it is about to write. */
 struct share {
@@ -36,6 +42,7 @@ struct share {
     pthread_t thread;
 };
 
+/* Outside all locks. The change is noted even if the write failed: a part of it may have reached the PFS. */
 static int write_run(struct share *r)
 {
     TB_STEP("flush write");
@@ -51,7 +58,10 @@ static int write_run(struct share *r)
     return rc;
 }
 
-/* Copy bytes [a, z) of a buffer behind the run, which is written out first where they don't follow or don't fit. */
+/*
+ * Append bytes [a, z) of a buffer to the run. -EAGAIN: they do not follow or do not fit, so the run
+ * must be written first.
+ */
 static int add_to_run(struct share *r, const struct tb_buffer *b, uint32_t a, uint32_t z, int *medium_error)
 {
     uint64_t offset = tb_buffer_start(r->c->e, b) + a;
@@ -65,14 +75,14 @@ static int add_to_run(struct share *r, const struct tb_buffer *b, uint32_t a, ui
     return 0;
 }
 
-/* The file may have been cut since: bytes behind its end are not written. */
+/* The file may have been cut since: bytes past its end are not written. */
 static uint32_t end_of(const tb_engine *e, const struct tb_buffer *b, uint64_t size)
 {
     uint64_t start = tb_buffer_start(e, b);
     return size <= start ? 0 : size - start < b->dirty_hi ? (uint32_t)(size - start) : b->dirty_hi;
 }
 
-/* Where the bytes of a listed buffer are now; NULL: unknown, or void where the list is settled. */
+/* Where the bytes of a listed buffer are now. NULL: unknown, or gone if the list is settled. */
 static struct tb_buffer *find_now(const struct share *r, const struct tb_buffer_ref *ref)
 {
     tb_engine *e = r->c->e;
@@ -126,8 +136,9 @@ static int gather_from(struct share *r, const struct tb_buffer *b, uint32_t *at,
 }
 
 /*
- * `out` keeps the version of the first call: what is written between two calls may
- * lie before `*at`.
+ * Locked by the chunk during the copy only. `out` keeps the version of the first call: bytes that are
+ * written
+ * between two calls may lie before `*at`, and then the buffer must stay dirty.
  */
 static int gather(struct share *r, const struct tb_buffer_ref *ref, uint32_t *at, struct tb_flushed *out, bool *there)
 {
@@ -163,6 +174,7 @@ static bool is_to_give_way(const struct share *r)
     return r->c->gives_way && r->written >= STEP_BYTES && tb_file_claim_is_wanted(r->c->e, r->c->file);
 }
 
+/* What is not done, because of an error or to give way, is returned in `left`. */
 static void *copy_share(void *arg)
 {
     struct share *r = arg;
@@ -180,7 +192,7 @@ static void *copy_share(void *arg)
     return NULL;
 }
 
-/* A thread's debt to a modelled device would end with it. */
+/* The thread pays the device model before it ends: its debt would end with it. */
 static void *copy_share_and_pay(void *arg)
 {
     copy_share(arg);
@@ -205,7 +217,7 @@ static void share_out(struct tb_flush_copy *c, struct share *shares, uint32_t n,
     }
 }
 
-/* A share's parts behind those of the shares before it. */
+/* Append a share's parts to those of the shares before it. */
 static int add_parts(struct tb_flush_copy *c, struct share *s)
 {
     struct tb_flushed_part *parts = s->n_parts ? realloc(c->parts, (c->n_parts + s->n_parts) * sizeof(*parts)) : NULL;
@@ -221,7 +233,7 @@ static int add_parts(struct tb_flush_copy *c, struct share *s)
     return 0;
 }
 
-/* Results stand at the front of each share's part of `done` and `left`: close the gaps. */
+/* Results are at the front of each share's part of `done` and `left`: close the gaps between them. */
 static int add_up(struct tb_flush_copy *c, struct share *shares, uint32_t n)
 {
     int rc = 0;

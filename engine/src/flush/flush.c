@@ -1,3 +1,9 @@
+/*
+ * Dirty bytes of a file to the PFS: copy and write (flush/copy.h), sync if it was asked for or a
+ * journal record refers to the bytes, make the records void, then mark the buffers clean.
+ * The file is claimed. A buffer that changed since it was copied stays dirty. If killed anywhere, the
+ * buffers are still dirty or their bytes are on the PFS.
+ */
 #include "flush/flush.h"
 
 #include <errno.h>
@@ -33,6 +39,10 @@ struct some { /* buffers of one tier, about so many bytes */
     uint64_t bytes;
 };
 
+/*
+ * Locked by the chunk. Only if the version is that of the copy. Records are forgotten before the bytes
+ * count as clean, because a clean buffer may be reclaimed at once.
+ */
 static void set_clean(tb_engine *e, uint32_t file, const struct tb_flushed *d, bool *dropped_journaled)
 {
     struct tb_buffer *b = &e->region.buffers[d->buffer];
@@ -56,7 +66,7 @@ static void set_clean(tb_engine *e, uint32_t file, const struct tb_flushed *d, b
     tb_chunk_unlock(e, stripe);
 }
 
-/* Interval by interval: what is not the buffer's may be a smaller buffer's, with a record of its own. */
+/* Interval by interval: bytes between them may belong to a smaller buffer with a record of its own. */
 static int void_intervals(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint64_t start)
 {
     int rc = 0;
@@ -65,7 +75,7 @@ static int void_intervals(tb_engine *e, uint32_t file, const struct tb_buffer *b
     return rc;
 }
 
-/* What was copied of a buffer that changed since: records up to the copy are void. */
+/* A buffer changed since it was copied: records that are not newer than the copy are void. */
 static int void_copied(tb_engine *e, uint32_t file, const struct tb_flushed *d, const struct tb_flushed_part *parts)
 {
     int rc = 0;
@@ -77,9 +87,10 @@ static int void_copied(tb_engine *e, uint32_t file, const struct tb_flushed *d, 
 }
 
 /*
- * Under the chunk's lock: a newer record of the same bytes comes after the drop.
- * Where the buffer changed since, records up to the copy are void all the same, for
- * an fsync that relies on the PFS: replay must not put older bytes there.
+ * Locked by the chunk, so that a newer record of the same bytes comes after the DROP in the journal.
+ * If the buffer
+ * changed since, records up to the copy are void all the same: an fsync may rely on the PFS now, and
+ * replay must not put older bytes there.
  */
 static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d, const struct tb_flushed_part *parts)
 {
@@ -91,8 +102,12 @@ static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d, const 
     d->voided = unchanged && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE);
     if (d->voided) {
         rc = void_intervals(e, file, b, d->start);
-        if (!rc) /* not earlier: an fsync that finds the mark gives up the bytes of older records, which the drop must have made void */
-            b->flags |= TB_BUFFER_RECORDED; /* one that is about to record it has its promise from the PFS */
+        /*
+         * not earlier: an fsync that finds the flag frees the bytes of older records, which the DROP
+         * must have made void
+         */
+        if (!rc)
+            b->flags |= TB_BUFFER_RECORDED; /* an fsync that is about to record it has its promise kept on the PFS */
     } else if (d->journaled && !unchanged) {
         rc = void_copied(e, file, d, parts + d->first_part);
     }
@@ -100,7 +115,7 @@ static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d, const 
     return rc;
 }
 
-/* Records that stand on what is now on the PFS are void before a slot of theirs is used again. */
+/* Make records of bytes that are on the PFS now void, before a buffer that they refer to is used again. */
 static int void_records(struct tb_flush_copy *c)
 {
     int rc = 0;
@@ -110,6 +125,7 @@ static int void_records(struct tb_flush_copy *c)
     return rc ? rc : tb_journal_sync(c->e);
 }
 
+/* `unsynced` is read before the sync: a change that comes during it is not covered. */
 static int sync_backing(struct tb_flush_copy *c)
 {
     struct tb_file *f = &c->e->region.files[c->file];
@@ -122,6 +138,7 @@ static int sync_backing(struct tb_flush_copy *c)
     return rc;
 }
 
+/* What the backing file looks like after our own flush, so that the next first opener sees a change by others. */
 static void note_backing(tb_engine *e, uint32_t file, int fd)
 {
     struct tb_file *f = &e->region.files[file];
@@ -131,7 +148,8 @@ static void note_backing(tb_engine *e, uint32_t file, int fd)
         return;
     int stripe = tb_file_lock(e, file);
     f->backing_size = id.size;
-    f->backing_mtime_ns = e->header->config.several_nodes ? TB_NEVER_NS : id.mtime_ns; /* another node's flush hides behind ours */
+    /* a flush of another node could have the same time: never believe it */
+    f->backing_mtime_ns = e->header->config.several_nodes ? TB_NEVER_NS : id.mtime_ns;
     f->backing_ctime_ns = id.ctime_ns;
     tb_file_unlock(e, stripe);
     tb_times_given(f, given);
@@ -152,7 +170,7 @@ static int flush_refs(struct tb_flush_copy *c, const struct tb_buffer_ref *refs,
     return rc;
 }
 
-/* Keep the first references to buffers of a tier: enough for `bytes`, and for a part of all that pays for the look. */
+/* Keep the first buffers of one tier: enough for `bytes`, and at least a part of all, to pay for the walk. */
 static uint32_t keep_some(const tb_engine *e, struct tb_buffer_ref *refs, uint32_t n, const struct some *some)
 {
     uint32_t kept = 0, least = n / 16;
@@ -167,7 +185,7 @@ static uint32_t keep_some(const tb_engine *e, struct tb_buffer_ref *refs, uint32
     return kept;
 }
 
-/* Where its bytes are that were dirty in the beginning and not copied yet. */
+/* The buffers that hold bytes which were dirty at the start and are not copied yet. */
 static struct tb_buffer_ref *list_left(struct tb_flush_copy *c, uint32_t *n)
 {
     struct tb_buffer_ref *refs = tb_file_buffers(c->e, c->file, TB_BUFFERS_DIRTY, n);
@@ -176,7 +194,7 @@ static struct tb_buffer_ref *list_left(struct tb_flush_copy *c, uint32_t *n)
     return refs;
 }
 
-/* False: since then the record has become another file's, or nothing of it may be flushed any more. */
+/* False: the record has become another file's, or the file lost its name and must not be flushed any more. */
 static bool claim_again(tb_engine *e, uint32_t file, const struct tb_identity *id, bool named)
 {
     const struct tb_file *f = &e->region.files[file];
@@ -188,7 +206,7 @@ static bool claim_again(tb_engine *e, uint32_t file, const struct tb_identity *i
     return same;
 }
 
-/* Who waits for the claim has it for once. */
+/* Let a waiter have the claim once, then claim again. */
 static bool give_way(struct tb_flush_copy *c, bool named)
 {
     const struct tb_file *f = &c->e->region.files[c->file];
@@ -199,7 +217,7 @@ static bool give_way(struct tb_flush_copy *c, bool named)
     return claim_again(c->e, c->file, &id, named);
 }
 
-/* Bytes that were dirty when it began; what is written from then on may wait for another flush. */
+/* All bytes that were dirty at the start. What is written later may wait for another flush. */
 static int flush_all(struct tb_flush_copy *c, bool sync, bool named, bool *gone)
 {
     uint32_t n;
@@ -214,7 +232,7 @@ static int flush_all(struct tb_flush_copy *c, bool sync, bool named, bool *gone)
         refs = more && !*gone ? list_left(c, &n) : (n = 0, NULL);
         tb_flush_copy_free(c);
     } while (n);
-    free(refs); /* none of those listed last was left */
+    free(refs); /* the last list had no buffer that was left */
     return rc;
 }
 
@@ -229,14 +247,18 @@ static int flush_some(struct tb_flush_copy *c, const struct some *some)
     return rc;
 }
 
-/* All dirty bytes, or `some`.  `gone`: the claim may be given up in between, and is where it says so. */
+/*
+ * Flush all dirty bytes, or `some`. With `gone`, the claim may be given up in between; it says whether
+ * the record is lost then.
+ */
 static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sync, const struct some *some, bool *gone)
 {
     struct tb_file *f = &e->region.files[file];
     struct tb_flush_result result = {0, 0};
     struct tb_flush_copy c = {.e = e, .io = tb_file_io(e, file), .file = file, .fd = fd, .gives_way = gone != NULL};
     bool lost = false;
-    if ((!tb_file_has_news(f) && !sync) || (fd < 0 && f->flags & TB_FILE_UNLINKED)) /* nothing to do, or nobody to do it for */
+    /* nothing is dirty, or the file has no name and no descriptor */
+    if ((!tb_file_has_news(f) && !sync) || (fd < 0 && f->flags & TB_FILE_UNLINKED))
         return result;
     bool own = c.fd < 0;
     if (own)
@@ -278,7 +300,7 @@ struct tb_flush_result tb_flush_giving_way(tb_engine *e, uint32_t file, int fd, 
     return result;
 }
 
-/* Read without a lock: who acts on it looks again. */
+/* Read without a lock: the claim checks again. */
 static TB_UNLOCKED uint32_t file_to_flush(const tb_engine *e, const struct tb_buffer *b)
 {
     uint32_t file = b->file;
@@ -288,9 +310,10 @@ static TB_UNLOCKED uint32_t file_to_flush(const tb_engine *e, const struct tb_bu
 }
 
 /*
- * Of the next few dirty buffers that the hands of the tier's slabs meet, the file
- * that has the most: of a file just begun the chunk being written would be flushed,
- * whose writer can't reclaim what it holds the lock of.  Or TB_NONE.
+ * Look at the next few dirty buffers of the tier and take the file that has most dirty buffers, or
+ * TB_NONE. A file that was
+ * just begun is a bad choice: the flush would take the chunk that is being written, and the writer
+ * cannot reclaim a buffer of a chunk that it has locked.
  */
 static uint32_t next_to_flush(tb_engine *e, uint32_t tier)
 {
@@ -326,7 +349,7 @@ void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes)
 
 struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool sync)
 {
-    if (!tb_file_claim(e, file)) /* flushed and gone */
+    if (!tb_file_claim(e, file)) /* the record was freed: it is flushed */
         return (struct tb_flush_result){0, 0};
     return tb_flush_giving_way(e, file, fd, sync);
 }
@@ -336,7 +359,7 @@ int tb_file_take_error(tb_engine *e, uint32_t file)
     return atomic_exchange(&e->region.files[file].error, 0);
 }
 
-/* A claimed one is being flushed, and out of the queue. */
+/* Make the queue anew from the QUEUED flags. A claimed file is being flushed, and out of the queue. */
 static void repair_queue(tb_engine *e)
 {
     struct tb_header *h = e->header;
@@ -365,6 +388,7 @@ void tb_flush_requeue(tb_engine *e)
     tb_lock_drop(&e->header->queue_lock);
 }
 
+/* Locked by the file and the queue. The flag is set first: if killed after it, repair puts the file into the queue. */
 void tb_flush_queue(tb_engine *e, uint32_t file)
 {
     struct tb_header *h = e->header;
@@ -391,6 +415,10 @@ void tb_flush_queue(tb_engine *e, uint32_t file)
     syscall(SYS_futex, &h->queue_event, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/*
+ * The flag stays set until the caller has claimed the file, so the record cannot be freed. If killed
+ * between, tb_flush_requeue puts it back.
+ */
 uint32_t tb_flush_dequeue(tb_engine *e)
 {
     struct tb_header *h = e->header;
