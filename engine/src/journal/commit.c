@@ -1,3 +1,7 @@
+/*
+ * Syncs of slabs and of the journal, shared: one client syncs for all that wait (group commit).
+ * A caller that asked before a sync began is served by it.
+ */
 #include "journal/commit.h"
 
 #include <errno.h>
@@ -5,6 +9,7 @@
 #include "base/kill_point.h"
 #include "journal/journal.h"
 
+/* The mark is taken before the sync: a reservation that comes during it sets the mark again. */
 static int sync_slabs(tb_engine *e)
 {
     struct tb_header *h = e->header;
@@ -21,7 +26,7 @@ static int sync_slabs(tb_engine *e)
     return rc;
 }
 
-/* The holder was killed between taking a mark and the sync. */
+/* The holder may have been killed between taking a mark and the sync: sync every slab again. */
 static void mark_slabs(tb_engine *e)
 {
     for (uint32_t s = 0; s < e->header->layout.n_slabs; s++)
@@ -29,10 +34,10 @@ static void mark_slabs(tb_engine *e)
 }
 
 /*
- * Who waits for the lock while another syncs is often served by the next holder:
- * many concurrent fsyncs cost one sync.  After a failed sync the system may have
- * thrown the bytes away and will not say so again, so all who had asked by then
- * have failed.
+ * A caller that waits for the lock during another's sync is often served by the next holder: many
+ * concurrent fsyncs cost
+ * one sync. After a failed sync the system may have thrown the bytes away, and will not say so again.
+ * So all callers that had asked by then have failed.
  */
 static int commit(tb_engine *e, struct tb_commit *c, int (*sync)(tb_engine *e))
 {
@@ -40,7 +45,7 @@ static int commit(tb_engine *e, struct tb_commit *c, int (*sync)(tb_engine *e))
     tb_model_pay();
     int taken = tb_lock_take(&c->lock), rc = 0;
     if (taken < 0)
-        return taken; /* a signal handler, in the middle of its own thread's commit */
+        return taken; /* a signal handler interrupted this thread's own commit */
     if (taken == TB_LOCK_ORPHANED)
         mark_slabs(e);
     if (mine <= c->failed) {
@@ -48,7 +53,10 @@ static int commit(tb_engine *e, struct tb_commit *c, int (*sync)(tb_engine *e))
     } else if (mine > c->done) {
         upto = c->wanted;
         TB_STEP("commit");
-        /* A model's time for it is paid when this caller's own call ends: here it would keep the others from the device. */
+        /*
+         * The device model's time is paid when this caller's own call ends. Paid here, it would keep
+         * the others from the device.
+         */
         rc = sync(e);
         TB_STEP("committed");
         if (rc)

@@ -1,3 +1,9 @@
+/*
+ * Writing the journal: records of what `fsync: tier` promised, in the order of their sequence
+ * (journal/journal.h).
+ * A record counts when a later sync covered it. The mark file remembers how far the journal was
+ * synced, so that damage below that is told from an unfinished end.
+ */
 #include "journal/journal.h"
 
 #include <errno.h>
@@ -28,9 +34,9 @@ uint64_t tb_record_checksum(const struct tb_record *r)
 }
 
 /*
- * Under the lock, so that the file's order is that of the sequence (but for drops
- * with an older one).  What a killed appender or a failed write leaves lies at the
- * end, where the next record is written over it.
+ * Locked by journal_lock, so that the order in the file is that of the sequence (a DROP may have an
+ * older one). If killed
+ * before the end is moved, the half-written record lies past the end, and the next one overwrites it.
  */
 static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
 {
@@ -69,7 +75,7 @@ static void measure(struct tb_record *r, const char *path)
     r->slots = (uint32_t)((sizeof(*r) + r->path_length + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT);
 }
 
-/* One slot, so that a crash leaves the old one or the new one: a long path is cut. */
+/* One slot, so that a crash leaves the old header or the new one. A long path is cut. */
 static int append_header(tb_engine *e)
 {
     struct tb_record r = {.type = TB_RECORD_HEADER, .digest = e->header->digest, .inode = e->header->pfs_inode,
@@ -81,9 +87,9 @@ static int append_header(tb_engine *e)
 }
 
 /*
- * A new generation with nothing in it.  What was synced of the old one is void when
- * the new header is durable, not before.  Killed or failed in between, it is begun
- * again, with one more generation, before the next record.
+ * Locked by journal_lock. Begin a new, empty generation. What was synced of the old one is void when
+ * the new header is
+ * durable, not before. If killed or failed in between, the next record begins one more generation.
  */
 static int empty_locked(tb_engine *e)
 {
@@ -99,13 +105,14 @@ static int empty_locked(tb_engine *e)
     rc = rc ? rc : io->ops->fsync(io, e->journal_fd, true);
     if (rc)
         return rc;
-    io->ops->ftruncate(io, e->journal_fd, TB_JOURNAL_SLOT); /* for its room: older records are not believed */
+    /* only to give the room back: records of an older generation do not count */
+    io->ops->ftruncate(io, e->journal_fd, TB_JOURNAL_SLOT);
     TB_STEP("journal emptied");
     h->journal_is_emptied = false;
     return 0;
 }
 
-/* A modelled device's time is paid after the lock. */
+/* The time of a modelled device is paid after the lock is dropped. */
 static int append(tb_engine *e, struct tb_record *r, const char *path)
 {
     struct tb_header *h = e->header;
@@ -122,7 +129,10 @@ static int append(tb_engine *e, struct tb_record *r, const char *path)
     return rc;
 }
 
-/* A lower bound that costs no sync: what is lost of it with a crash, records say again.  Where it fails, an older one stays. */
+/*
+ * A lower bound of what was synced. It is not synced itself: if a crash loses it, later records say
+ * the same. If the write fails, the older mark stays.
+ */
 static void write_mark(tb_engine *e)
 {
     struct tb_header *h = e->header;
@@ -141,7 +151,7 @@ int tb_journal_create(tb_engine *e)
     return append_header(e);
 }
 
-/* The file is locked by the caller. */
+/* Locked by the file, so its name and identity cannot change. */
 static int append_for(tb_engine *e, uint32_t file, struct tb_record *r)
 {
     const struct tb_file *f = &e->region.files[file];
@@ -162,6 +172,10 @@ static int lock_and_append(tb_engine *e, uint32_t file, struct tb_record *r)
     return rc;
 }
 
+/*
+ * -EAGAIN: the file is being cut or renamed, or has lost its name. A record would name a file that
+ * recovery cannot find.
+ */
 int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t checksum)
 {
     struct tb_record r = {.type = TB_RECORD_WRITE, .offset = tb_buffer_start(e, b) + lo, .length = hi - lo, .byte = lo,
@@ -191,7 +205,10 @@ int tb_journal_rename(tb_engine *e, const char *from, const char *to)
     return n < TB_PATH_MAX ? append(e, &(struct tb_record){.type = TB_RECORD_RENAME}, both) : -ENAMETOOLONG;
 }
 
-/* After a failed sync it is unknown what later ones cover: the mark stays where it is until the journal is empty again. */
+/*
+ * After a failed sync it is unknown what later syncs cover: the mark stays where it is until the
+ * journal is empty again.
+ */
 static void note_sync(tb_engine *e, uint64_t generation, uint64_t end, bool failed)
 {
     struct tb_header *h = e->header;
@@ -208,6 +225,7 @@ static void note_sync(tb_engine *e, uint64_t generation, uint64_t end, bool fail
     tb_lock_drop(&h->journal_lock);
 }
 
+/* The end is read before the sync: records that are appended during it are not covered. */
 int tb_journal_sync(tb_engine *e)
 {
     struct tb_header *h = e->header;
@@ -229,6 +247,7 @@ static TB_UNLOCKED uint64_t end_seen(const tb_engine *e)
     return e->header->journal_end;
 }
 
+/* An eighth of the tier: the rest is for the buffers that the records refer to. */
 bool tb_journal_is_full(tb_engine *e)
 {
     uint64_t eighth = tb_config_of(e)->tiers[e->journal_tier].capacity / 8;
@@ -240,7 +259,10 @@ void tb_journal_trim(tb_engine *e)
     struct tb_header *h = e->header;
     if (h->n_journaled)
         return;
-    /* An appender that has its record but not yet its count would lose it: it counts first (see layer/promise.c). */
+    /*
+     * n_journaled is checked again under the lock. An fsync raises it before it appends
+     * (layer/promise.c), so no record is lost.
+     */
     if (tb_lock_take(&h->journal_lock) < 0)
         return;
     tb_model_defer_begin();
@@ -251,6 +273,7 @@ void tb_journal_trim(tb_engine *e)
     tb_model_settle(false);
 }
 
+/* Synced before the file is removed: replay must not report promised bytes of a file that was removed on purpose. */
 int tb_journal_tell_removal(tb_engine *e, uint32_t file)
 {
     if (!tb_journal_has_records(e) || !e->region.files[file].n_buffers)

@@ -1,3 +1,7 @@
+/*
+ * Files with promised bytes that another program removed or replaced: their bytes are kept in a
+ * private directory of the journal's tier, and the report names it.
+ */
 #include "journal/lost.h"
 
 #include <errno.h>
@@ -12,13 +16,17 @@
 #include "region/directories.h"
 #include "region/handle.h"
 
-#define LONGEST_NAME 150 /* what is shown of the file's own */
+#define LONGEST_NAME 150 /* bytes of the file's own name that are used */
 
 bool tb_lost_is_gone(int error)
 {
     return error == -ENOENT || error == -ESTALE || error == -ENOTDIR || error == -EISDIR || error == -ENXIO || error == -ELOOP;
 }
 
+/*
+ * If the PFS is not mounted, all its files seem to be gone: then nothing is kept apart, and recovery
+ * may be tried again.
+ */
 static bool is_same_pfs(const struct tb_lost *l)
 {
     struct tb_identity now;
@@ -32,7 +40,7 @@ static int make_directory(const char *path)
     return tb_private_directory(path);
 }
 
-/* Not emptied: an earlier recovery may have been killed after some of it. */
+/* The file is not emptied: an earlier recovery may have been killed after it wrote a part. */
 int tb_lost_open(struct tb_lost *l, const char *path, uint64_t inode, char *kept, size_t size)
 {
     uint32_t t = tb_journal_tier(l->config);

@@ -1,3 +1,9 @@
+/*
+ * Reading the journal for recovery: records of this instance's last generation, in the order of the
+ * file.
+ * What a sync covered must be there; if it is not, that place is damaged and is reported. What comes
+ * after may be an unfinished end, and is left out.
+ */
 #include "journal/read.h"
 
 #include <errno.h>
@@ -46,7 +52,10 @@ static uint64_t end_of(const struct tb_record *r)
     return r->place + (uint64_t)r->slots * TB_JOURNAL_SLOT;
 }
 
-/* Where the header is damaged the mark says which generation and, where nothing else does, whose it is; else the first sound record. */
+/*
+ * If the header is damaged, the mark says which generation counts and, if nothing else does, which
+ * instance. Without a mark: the first sound record.
+ */
 static void identify(struct reader *j, const struct tb_journal_mark *mark)
 {
     const struct tb_record *r = j->n ? sound_at(j, 0) : NULL;
@@ -57,19 +66,23 @@ static void identify(struct reader *j, const struct tb_journal_mark *mark)
         j->instance = r ? r->instance : mark ? mark->instance : 0;
 }
 
-/* Its header is another instance's. */
+/* The header names another instance. */
 static bool is_foreign(const struct reader *j)
 {
     const struct tb_record *r = j->n ? sound_at(j, 0) : NULL;
     return r && r->instance != j->instance;
 }
 
-/* A mark of a later generation was written after a sync of that: the journal is older than it was. */
+/* A mark of a later generation was written after that was synced: then this journal is an older copy of the file. */
 static bool contradicts(const struct reader *j, const struct tb_journal_mark *mark)
 {
     return mark && mark->generation > j->generation;
 }
 
+/*
+ * The largest bound that the mark or any record states. Each record says how far the journal was
+ * synced when it was written.
+ */
 static uint64_t promised(const struct reader *j, const struct tb_journal_mark *mark)
 {
     uint64_t most = mark && mark->generation == j->generation ? mark->synced : 0;
@@ -78,7 +91,7 @@ static uint64_t promised(const struct reader *j, const struct tb_journal_mark *m
     return most;
 }
 
-/* What no writer makes: a flipped bit would spoil the checksum. */
+/* Values that the engine never writes. A flipped bit would spoil the checksum, so this is a defect or a forgery. */
 static bool makes_sense(const struct reader *j, const struct tb_record *r)
 {
     bool known = r->type >= TB_RECORD_HEADER && r->type <= TB_RECORD_UNLINK && (r->type == TB_RECORD_HEADER) == (r->place == 0);
@@ -107,7 +120,7 @@ static int visit_all(struct reader *j)
     return !rc && at < j->promised ? j->damaged(j->arg, at) : rc;
 }
 
-/* False: there is none, or it was torn by a crash. */
+/* False: there is no mark, or a crash tore it. */
 static bool read_mark(int fd, struct tb_journal_mark *out)
 {
     return fd >= 0 && tb_io_read_all(tb_io_libc(), fd, out, sizeof(*out), 0) == (ssize_t)sizeof(*out) &&
