@@ -1,3 +1,8 @@
+/*
+ * The clients of an instance: slots, and whether the process of a slot still lives.
+ * A process number alone says little, since numbers are used again. Start time and program must agree
+ * too.
+ */
 #include "region/clients.h"
 
 #include <errno.h>
@@ -10,7 +15,7 @@
 #include "base/process.h"
 #include "region/lease.h"
 
-/* Where a start time can't be read (no descriptor is free), a process of that number is believed to be the same one. */
+/* If the start time can't be read (no descriptor is free), a process of that number is taken for the same one. */
 bool tb_client_runs(const struct tb_client *c)
 {
     int pid = c->pid;
@@ -22,6 +27,10 @@ bool tb_client_runs(const struct tb_client *c)
     return started && c->start_time ? started == c->start_time : c->start_time != TB_CLIENT_BURIED;
 }
 
+/*
+ * A forked child that has not run yet counts as alive until its time is over. After exec the image
+ * differs: the old program is dead.
+ */
 bool tb_client_is_alive(const struct tb_client *c)
 {
     uint64_t awaited = c->awaited_ns;
@@ -37,8 +46,9 @@ bool tb_slot_is_dead(const tb_engine *e, uint32_t slot)
 }
 
 /*
- * `closed` counts as long as somebody ends the instance, which a lock of the lease says: who is killed while
- * he does leaves it open again.  What he made void or began to remove stays ended.
+ * `closed` counts only while a process ends the instance, which a lock of the lease says. If that
+ * process is killed, the
+ * instance is open again. But if it was made void or its removal began, the instance stays ended.
  */
 bool tb_client_is_closed(const tb_engine *e)
 {
@@ -50,12 +60,13 @@ bool tb_client_is_closed(const tb_engine *e)
     return e->journal_fd >= 0 && tb_lease_read(e->lease, &lease) == 0 && lease.state == TB_LEASE_VOID;
 }
 
+/* Locked by clients_lock. The pid is stored last: until then the slot is free. */
 uint32_t tb_client_take_slot(tb_engine *e, uint32_t n)
 {
     struct tb_header *h = e->header;
     uint32_t slot = TB_NONE;
     tb_lock_take(&h->clients_lock);
-    bool refused = n < e->region.n_clients && tb_client_is_closed(e); /* tools may still end what was left half ended */
+    bool refused = n < e->region.n_clients && tb_client_is_closed(e); /* tools may attach: they end what was left half ended */
     for (uint32_t i = 0; i < n && slot == TB_NONE && !refused; i++)
         if (!e->region.clients[i].pid) {
             e->region.clients[i].awaited_ns = 0;
@@ -79,6 +90,7 @@ int tb_client_register(tb_engine *e, bool is_tool)
     return slot != TB_NONE ? 0 : tb_client_is_closed(e) ? -ENOENT : -EUSERS;
 }
 
+/* The daemon holds its robust lock for life, so a try tells whether it lives. -EDEADLK: this process is the daemon. */
 bool tb_daemon_is_alive(struct tb_header *h)
 {
     int rc = tb_lock_try(&h->daemon_lock);

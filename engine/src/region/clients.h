@@ -1,8 +1,9 @@
 /*
- * Who uses the region: the records of its clients, and whether they live.
+ * The records of the clients, and whether they live.
  *
- * A client's record holds its process number, when that process started, and which program it runs: a number is used
- * again, and a process may become another program.
+ * A record holds the process number, the time when that process started, and which program it runs,
+ * because numbers are
+ * used again and a process may execute another program.
  */
 #ifndef TB_REGION_CLIENTS_H
 #define TB_REGION_CLIENTS_H

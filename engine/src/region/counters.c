@@ -1,3 +1,4 @@
+/* Sums of the counters that clients keep in their own cache lines. Read without a lock: a sum is not of one moment. */
 #include "region/counters.h"
 
 #include <time.h>

@@ -1,6 +1,4 @@
-/*
- * What an instance owns besides its region: where it lies, by the configuration and the name alone.
- */
+/* What an instance owns outside its region: where it lies, by the configuration and the name alone. */
 #ifndef TB_REGION_DIRECTORIES_H
 #define TB_REGION_DIRECTORIES_H
 
@@ -12,7 +10,7 @@ void tb_tier_directory(const struct tb_config_tier *tier, const char *host, cons
 #define TB_SLAB_NAME_MAX 24
 void tb_slab_file(uint32_t slab, char out[TB_SLAB_NAME_MAX]);
 
-/* The first tier a journal may stand on, or TB_NONE: a directory tier. */
+/* The tier of the journal: the first directory tier, or TB_NONE. */
 uint32_t tb_journal_tier(const struct tb_config *config);
 
 /* "PFS/.tierbench.UID.HOST.NAME": the hidden directory of names that wait (namespace/deferred.h). */

@@ -1,7 +1,7 @@
 /*
- * One process's handle on an instance: the mapped region, the chains to every
- * place, descriptors of slab files and journal, and which of its descriptors
- * stand for which open-file description.
+ * One process's handle on an instance: the mapped region, the chains to every place, descriptors of
+ * slab files and
+ * journal, and its table from descriptors to open descriptions.
  */
 #ifndef TB_CLIENT_H
 #define TB_CLIENT_H
@@ -34,7 +34,7 @@ struct tb_engine {
     int lease;      /* held by this process and its children as long as they use the instance: region/lease.h */
     uint32_t journal_tier;
     struct tb_io *shadow_io;
-    char shadow[TB_PATH_MAX]; /* directory that stands for scratch prefixes */
+    char shadow[TB_PATH_MAX]; /* directory that holds the files of scratch prefixes */
     char waiting[TB_PATH_MAX + 256]; /* directory of names that wait; "": none do */
     size_t shadow_length;
     const struct tb_config_prefix *prefixes; /* the configuration's, or this process's own: namespace/environment.h */
@@ -53,9 +53,9 @@ struct tb_engine {
     _Atomic(_Atomic uint32_t *) fds[TB_FD_PIECES]; /* descriptor -> open description + 1 */
     _Atomic uint16_t *local_refs;                  /* this process's descriptors per open description */
     struct tb_reader *readers;                     /* what this process knows of each description: tiering/stream.h */
-    _Atomic uint8_t *populated; /* memory buffers whose pages this process has mapped; a bit each */
+    _Atomic uint8_t *populated; /* a bit for each memory buffer: this process has mapped its pages */
     struct tb_background *background;
-    uint32_t flush_threads; /* that may share one file's flush; 0 and 1: nobody does */
+    uint32_t flush_threads; /* threads that may share the flush of one file; 0 and 1: one does it */
     _Atomic uint32_t n_stuck; /* threads of a drain that gave up and wait still: until they end the handle stays */
     struct tb_lost *lost;   /* a recovery's: what its drain does with bytes of files that are gone */
     bool is_daemon; /* holds the daemon's lock, which must be dropped before the region is unmapped */

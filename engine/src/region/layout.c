@@ -1,3 +1,8 @@
+/*
+ * Where everything lies in the region, computed from the configuration alone.
+ * So `tierctl plan`, the daemon and an attaching process agree to the byte, and a header that says
+ * otherwise is damaged.
+ */
 #include "region/layout.h"
 
 #include <errno.h>
@@ -9,7 +14,7 @@
 #include "region/sample.h"
 
 #define PAGE 4096u
-#define FILES_PER_NAME 4u   /* nodes of the tree of names: a directory of a few files each */
+#define FILES_PER_NAME 4u   /* files for each node of the name tree: a directory usually holds a few files */
 #define NAMES_MIN 1024u
 #define OPENS_MIN 4096u    /* open descriptions: as many as files within these bounds */
 #define OPENS_MAX 65536u
@@ -51,7 +56,7 @@ static int refuse(struct tb_error *err, const struct tb_config *config, const ch
     return -EINVAL;
 }
 
-/* The distinct buffer sizes, ascending. */
+/* The distinct buffer sizes, ascending; each must divide the next. */
 static int find_classes(const struct tb_config *config, struct tb_layout *l, struct tb_error *err)
 {
     for (uint32_t t = 0; t < config->n_tiers; t++)
@@ -68,7 +73,7 @@ static int find_classes(const struct tb_config *config, struct tb_layout *l, str
             l->class_size[at] = size;
             l->n_classes++;
         }
-    /* Cells must nest: one that lay across another would take bytes from it that it does not hold. */
+    /* Cells must nest: a cell that overlapped only a part of a larger one would own bytes that it does not hold. */
     for (uint32_t c = 0; c + 1 < l->n_classes; c++)
         if (l->class_size[c + 1] % l->class_size[c])
             return refuse(err, config, "tiers[].slabs[].units", "every buffer size must divide the next larger one");
@@ -87,7 +92,7 @@ static uint32_t class_of(const struct tb_layout *l, uint64_t size)
     return c;
 }
 
-/* Buffers of one slab where the tier has `bytes` for its buffers (the beta's rule: truncate, then divide). */
+/* How many buffers a slab gets if the tier has `bytes` for its buffers. The beta's rule: truncate, then divide. */
 static uint64_t slab_count(const struct tb_config_slab *slab, uint64_t bytes, uint64_t size)
 {
     return (uint64_t)((double)bytes * slab->share) / size;
@@ -134,7 +139,10 @@ static uint64_t n_large(const struct tb_layout *l)
     return n;
 }
 
-/* What is larger than all tiers together can't be staged in anyway; twice as many, since a set of ways may be full early. */
+/*
+ * A working set larger than all tiers cannot be staged in anyway. Twice as many entries, because one
+ * set of ways may be full early.
+ */
 static uint64_t n_ghosts(const struct tb_config *config)
 {
     uint64_t bytes = 0;
@@ -144,7 +152,7 @@ static uint64_t n_ghosts(const struct tb_config *config)
     return n < GHOSTS_MIN ? GHOSTS_MIN : n > GHOSTS_MAX ? GHOSTS_MAX : n;
 }
 
-/* Everything but the buffers of the memory tiers; returns its bytes. */
+/* Size all sections except the buffers of the memory tiers; returns the bytes. */
 static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *l)
 {
     uint64_t files = round_up(config->max_files, TB_STRIPES), clients = round_up(config->max_clients, TB_CLIENTS_WORD);
@@ -175,7 +183,7 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
     return bytes;
 }
 
-/* The first memory tier pays: its buffers are what the metadata leaves. */
+/* The first memory tier pays for the metadata: its buffers get the rest. */
 static int pay(const struct tb_config *config, const struct tb_layout *l, uint64_t metadata, uint64_t *memory_bytes,
                struct tb_error *err)
 {
@@ -213,7 +221,7 @@ int tb_layout_compute(const struct tb_config *config, struct tb_layout *out, str
     uint64_t memory_bytes[TB_MAX_TIERS], page = config->region.page ? config->region.page : 1;
     memset(out, 0, sizeof(*out));
     for (uint32_t t = 0; t < config->n_tiers; t++)
-        memory_bytes[t] = config->tiers[t].capacity - config->tiers[t].capacity % page; /* the region, whole pages, must fit */
+        memory_bytes[t] = config->tiers[t].capacity - config->tiers[t].capacity % page; /* the region must fit in whole pages */
     int rc = find_classes(config, out, err);
     /* Counted twice: the records of the memory tier's own buffers are part of what it pays for. */
     if (!rc)

@@ -1,3 +1,8 @@
+/*
+ * The lease file and its locks: making, taking, reading, naming its holders (region/lease.h).
+ * Locks are of open descriptions, so the kernel drops them when the last process with the descriptor
+ * ends, however it ends.
+ */
 #include "region/lease.h"
 
 #include <ctype.h>
@@ -17,11 +22,12 @@
 
 #define TEXT_MAX (TB_PATH_MAX + 512)
 #define HEAD "tierbench lease 1\nstate "
-#define LOOKS 50 /* for processes that were killed and are still on their way out: half a second */
+#define LOOKS 50 /* looks for the lock while killed processes are still ending: half a second */
 #define LOOK_NS 10000000
 #define NAMED_HOLDERS 3
 
-static const char *const states[] = {"making", "living", "void  "}; /* of one length, so that what comes after them keeps its place */
+/* all of one length, so that a change of state is one write in place */
+static const char *const states[] = {"making", "living", "void  "};
 
 uint64_t tb_pid_namespace(void)
 {
@@ -47,6 +53,7 @@ void tb_lease_begin(struct tb_lease *lease)
     read_boot(lease->boot, sizeof(lease->boot));
 }
 
+/* Never waits. -EBUSY: another process has a lock against it. -ENOLCK: the file system has no such locks. */
 static int lock(int fd, int command, short type, enum tb_lease_byte byte, struct flock *out)
 {
     *out = (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
@@ -73,6 +80,7 @@ void tb_lease_unlock(int fd, enum tb_lease_byte byte)
     lock(fd, F_OFD_SETLK, F_UNLCK, byte, &l);
 }
 
+/* Tries for half a second: a process that was just killed may still hold its lock. */
 int tb_lease_take(int fd)
 {
     int rc = tb_lease_lock(fd, TB_LEASE_USED);
@@ -100,6 +108,7 @@ int tb_lease_write(int fd, const struct tb_lease *lease)
     return w == n && fsync(fd) == 0 ? 0 : w < 0 || w == n ? -errno : -EIO;
 }
 
+/* What cannot be understood leaves LIVING and zeros: such a lease may be of promised bytes, so it is kept. */
 static void parse(const char *text, struct tb_lease *out)
 {
     unsigned long long id, digest, pids, device, inode;
@@ -140,13 +149,16 @@ int tb_lease_make_void(int fd)
     return rc ? rc : tb_lease_write(fd, &lease);
 }
 
-/* Locked before it says anything: an empty lease that is free was left by a maker that died. */
+/*
+ * Locked before it is written: an empty lease that is not locked was left by a maker that died. If
+ * killed before the sync of the directory, the next start sweeps it.
+ */
 int tb_lease_make(int directory, const char *file, const struct tb_lease *lease)
 {
     int fd = tb_private_make(directory, file, 0);
     int rc = fd < 0 ? fd : tb_lease_share(fd);
     if (!rc && !tb_file_is_linked(fd))
-        rc = -EBUSY; /* somebody thought its maker dead in between */
+        rc = -EBUSY; /* another start took its maker for dead in between */
     rc = rc ? rc : tb_lease_write(fd, lease);
     if (!rc && fsync(directory))
         rc = -errno;
@@ -210,6 +222,7 @@ static void program_of(int pid, char *out, size_t size)
         close(fd);
 }
 
+/* For messages only: open descriptors as far as this process may see them in /proc. */
 void tb_lease_holders(int fd, char *out, size_t size)
 {
     struct stat lease;

@@ -1,33 +1,35 @@
 /*
- * The lease of an instance: who uses it, as the kernel knows.
+ * The lease of an instance: which processes use it, as the kernel knows.
  *
- * Problem: that a region is not in sight, or that the daemon is dead, does not
- * say that nobody uses an instance.  Its clients may live, or all of it in
- * another mount namespace.  Whoever believes it is dead and replays its journal
- * destroys what is alive.
+ * Problem: a region may be out of sight, or the daemon dead, and the instance still in use. Its
+ * clients may
+ * live, or all of it may live in another mount namespace. A process that takes it for dead and replays
+ * its journal destroys what is alive.
  *
- * Idea: every process that uses an instance holds a lock on one file of it, the
- * lease, and the kernel drops the lock when the process ends, however it ends.
- * Whoever sees the file sees the lock, across mount, PID and user namespaces.
- * The locks are of open descriptions (fcntl, F_OFD_SETLK): fork shares them, and
- * no close of another descriptor loses them.
+ * Idea: every process that uses an instance holds a lock on one file of it, the lease. The kernel
+ * drops the
+ * lock when the process ends, however it ends. Every process that sees the file sees the lock, across
+ * mount, PID and user namespaces. The locks are of open descriptions (fcntl, F_OFD_SETLK): fork shares
+ * them, and closing another descriptor does not drop them.
  *
- *   byte 0   shared: uses the instance.  Exclusive: recovers it, alone.
- *   byte 1   exclusive: is its daemon
- *   byte 2   exclusive: ends it (stop)
+ *   byte 0  shared: uses the instance. Exclusive: recovers it, alone.
+ *   byte 1  exclusive: is its daemon
+ *   byte 2  exclusive: ends it (stop)
  *
- * The lease is the first thing that is made of an instance and the last that is
- * removed.  It lies in the directory of the journal's tier; without a directory
- * tier in the hidden directory of names that wait; without both the region
- * itself is locked, for then there is nothing besides it.
+ * The lease is made first of all, and removed last. It lies in the directory of the journal's tier;
+ * without a
+ * directory tier, in the hidden directory of deferred names; without both, the region file itself is
+ * locked,
+ * for then there is nothing else.
  *
- * What the file says is for whoever finds it: whose it is, of which
- * configuration, and whether anything was ever promised in it.
+ * The text of the file is for a process that finds it: which instance, which configuration, and
+ * whether
+ * anything was ever promised in it.
  *
- * Whoever uses an instance holds byte 0 of its region, too: where a tier's directory was
- * removed with the lease in it, that says whether anybody is left (recover.c).
+ * Every process that uses an instance also holds byte 0 of its region file. If a tier's directory was
+ * removed with the lease in it, that lock says whether a process is left (recovery/recover.c).
  *
- * Limit: a file system that knows no such locks cannot hold a lease.
+ * Limit: a file system without such locks cannot hold a lease.
  */
 #ifndef TB_LEASE_H
 #define TB_LEASE_H
@@ -75,12 +77,12 @@ bool tb_lease_place(const struct tb_config *config, const char *host, const char
 /* A new file with that record, in use by the caller: its descriptor.  -EEXIST; -ENOLCK the file system has no locks. */
 int tb_lease_make(int directory, const char *file, const struct tb_lease *lease);
 int tb_lease_write(int fd, const struct tb_lease *lease);
-/* From here on all of it may be removed, by anyone who holds it alone. */
+/* From here on all of it may be removed, by any process that holds it alone. */
 int tb_lease_make_void(int fd);
-/* One that says nothing, or nothing that can be understood, may stand for promised bytes: `living`, and the rest is 0. */
+/* A lease that is empty or not understood may be of promised bytes: it reads as `living`, and the rest is 0. */
 int tb_lease_read(int fd, struct tb_lease *out);
 
-/* Locks: 0, or -EBUSY where another process has one against it; none of them waits. */
+/* Locks: 0, or -EBUSY if another process has a lock against it. None of them waits. */
 int tb_lease_share(int fd);
 int tb_lease_lock(int fd, enum tb_lease_byte byte);
 void tb_lease_unlock(int fd, enum tb_lease_byte byte);
@@ -88,7 +90,7 @@ void tb_lease_unlock(int fd, enum tb_lease_byte byte);
 int tb_lease_take(int fd);
 bool tb_lease_is_locked(int fd, enum tb_lease_byte byte);
 
-/* "process 12 (python3)" or several; who holds the file open, as far as this process can see. */
+/* "process 12 (python3)" or several: the processes that hold the file open, as far as this one can see. */
 void tb_lease_holders(int fd, char *out, size_t size);
 
 /* The namespace of process numbers, 0 where /proc does not say. */

@@ -1,3 +1,7 @@
+/*
+ * The region: created and touched by the daemon, mapped by every process, checked before anything in
+ * it is believed (region/region.h).
+ */
 #include "region/region.h"
 
 #include <assert.h>
@@ -18,13 +22,13 @@
 #include "region/sample.h"
 
 #define TOUCH_PIECE (64u << 20)
-#define TOUCH_PROBE (4u << 20) /* a huge page, wherever the mapping begins */
+#define TOUCH_PROBE (4u << 20) /* as much as holds a whole huge page, wherever the mapping begins */
 #define TOUCH_THREADS 15
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Where the sections stand in this process's mapping. */
+/* Where the sections are in this process's mapping. */
 static void locate(struct tb_region *r, const struct tb_layout *l)
 {
     const struct tb_layout_section *s = l->section;
@@ -65,7 +69,7 @@ static int touch_mapped(char *at, uint64_t n)
     return madvise(at, n, MADV_POPULATE_WRITE) == 0 ? 0 : errno == EFAULT ? -ENOSPC : -errno;
 }
 
-/* Pieces until none is left; `progress` may be NULL. */
+/* Touch piece after piece until none is left; `progress` may be NULL. */
 static void touch_pieces(struct touching *t, tb_progress *progress, void *arg)
 {
     for (uint64_t at; !t->error && (at = atomic_fetch_add(&t->next, TOUCH_PIECE)) < t->bytes;) {
@@ -86,10 +90,12 @@ static void *touch_beside(void *arg)
 }
 
 /*
- * First touch costs up to 50 times a later one: the daemon pays it before anyone
- * writes.  By the file where pages are small, which is fastest and holds a lock
- * on it; through the mapping and by many threads where they are huge, since a
- * tmpfs that is only advised to use them makes none otherwise.
+ * The first touch of a page costs up to 50 times a later one, so the daemon pays it before any program
+ * writes. Small pages are
+ * touched through the file: that is fastest, but holds a lock on it, so one thread does it. Huge pages
+ * are
+ * touched through the mapping by many threads, since a tmpfs that is only advised to use them makes
+ * none otherwise.
  */
 static int touch(int fd, const struct tb_config *config, char *base, uint64_t bytes, tb_progress *progress, void *arg)
 {
@@ -199,18 +205,19 @@ static void init_header(struct tb_region *r, const struct tb_config *config, con
     h->sample_interval = 0.02;
 }
 
+/* The same bytes lie at different addresses in each process, so the region holds indices, never pointers. */
 static int map(int fd, size_t bytes, struct tb_region *r)
 {
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED)
         return -errno;
-    madvise(base, bytes, MADV_HUGEPAGE); /* a wish: docs/huge-pages.md says who grants it */
+    madvise(base, bytes, MADV_HUGEPAGE); /* a wish: docs/huge-pages.md tells when it is granted */
     r->base = base;
     r->bytes = bytes;
     return 0;
 }
 
-/* In use from here on: what is half made is not taken for what a dead maker left. */
+/* Locked from here on: a region that is half made must not be taken for the remains of a dead maker. */
 static int make_file(const struct tb_config *config, const char *instance, uint64_t bytes)
 {
     int fd = tb_region_file_create(config, instance);
@@ -221,7 +228,7 @@ static int make_file(const struct tb_config *config, const char *instance, uint6
         rc = -errno;
     if (rc && fd >= 0)
         close(fd);
-    if (rc && fd >= 0 && rc != -EBUSY) /* then it is another's, to be removed or made anew */
+    if (rc && fd >= 0 && rc != -EBUSY) /* -EBUSY: another process took it over, and will remove it or make it anew */
         tb_region_file_remove(instance);
     return rc ? rc : fd;
 }
@@ -248,11 +255,10 @@ int tb_region_create(const struct tb_config *config, const struct tb_layout *lay
     init_locks(out);
     init_slabs(out);
     init_free_lists(out);
-    return fd; /* the magic is written by the caller when the tiers stand */
+    return fd; /* the caller writes the magic when the tiers are made */
 }
 
-/* A stranger's, an older or a half-made region is refused before anything in it is believed. */
-/* Where everything lies follows from the configuration alone: a header that says otherwise is damaged. */
+/* The layout follows from the configuration alone: a header that says otherwise is damaged. */
 static bool is_of_configuration(const struct tb_header *h)
 {
     struct tb_layout layout;
@@ -262,6 +268,7 @@ static bool is_of_configuration(const struct tb_header *h)
            h->chunk.bytes == chunk_bytes(&layout) && memchr(h->config.file, 0, sizeof(h->config.file));
 }
 
+/* A region of another user, of another version, or half made is refused before anything in it is believed. */
 static int verify(const struct tb_header *h, const struct stat *st)
 {
     if (st->st_uid != getuid())

@@ -1,32 +1,35 @@
 /*
  * The region: the one shared-memory segment of an instance.
  *
- * Glossary (every shared object; references are indices, TB_NONE is none)
- *   header   version, configuration, layout, locks, counters
- *   client   one attached process; its slot number is its name in the region
- *   buffer   record of one buffer of any tier; its number fixes tier, slab and place
- *   cell     the aligned range of a file that a buffer covers: offset / buffer size
- *   class    a distinct buffer size of the configuration, ascending
- *   chunk    the aligned range of a file under one lock; a multiple of every class
- *   file     record of one backing file with buffered bytes or open descriptors
- *   open     an open-file description: offset and flags, shared by dup and fork
- *   fragment per-block intervals of a large buffer whose bytes are not one interval
+ * Glossary (every shared object; references are indices, TB_NONE is none; all words: docs/glossary.md)
+ *   header    version, configuration, layout, locks, counters
+ *   client    one attached process; its slot number is its name in the region
+ *   buffer    record of one buffer of any tier; its number fixes tier, slab and place
+ *   cell      the aligned range of a file that a buffer covers: offset / buffer size
+ *   class     a distinct buffer size of the configuration, ascending
+ *   chunk     the aligned range of a file under one lock; a multiple of every class
+ *   file      record of one backing file with buffered bytes or open descriptors
+ *   open      an open-file description: offset and flags, shared by dup and fork
+ *   fragment  per-block intervals of a large buffer with more than one interval
  *
  * Locks, in the order in which they may be taken together:
  *   offset stripe -> end stripe -> claim of a file -> chunk stripe -> file stripe
  *   -> { slab, queue, names, fragments, journal }
- * A thread holds at most one of each kind.  The chunk stripe of (file, chunk)
- * protects the buffers whose cells lie in that chunk and their hash chains; the
- * file stripe protects the record and its list of buffers.  The end stripe of a
- * file is held by who appends to it or sets its length (layer/end.h), the offset stripe
- * of an open by who reads, writes or seeks by the offset that it shares with others.
+ * A thread holds at most one of each kind. The chunk stripe of (file, chunk) protects the buffers with
+ * cells in that chunk and their hash chains. The file stripe protects the record and its list of
+ * buffers. The
+ * end stripe is held to append to a file or to set its length (layer/end.h), the offset stripe to
+ * read,
+ * write or seek through an offset that several processes share.
  *
- * A buffer goes FREE -> ALLOCATED (client noted) -> LIVE (in hash and file list)
- * -> FREE, or LIVE -> RETAINED (out of the hash, held by `prev` of the buffer
- * that replaced it, because a journal record still stands on its bytes).  The
- * state says what counts: a buffer in hash or list that is not LIVE was left by
- * a killed client and goes (buffer/map_repair.c); counts and free lists can be made anew
- * from states, flags and intervals (layer/repair.c).
+ * A buffer goes FREE -> ALLOCATED (client noted) -> LIVE (in hash and file list) -> FREE, or LIVE ->
+ * RETAINED (out of
+ * the hash, held by `prev` of the buffer that replaced it, because a journal record still refers to
+ * its
+ * bytes). The state says what counts: a buffer in hash or list that is not LIVE was left by a killed
+ * client and is taken out (buffer/map_repair.c). Counts and free lists can be made anew from states,
+ * flags
+ * and intervals (layer/repair.c).
  */
 #ifndef TB_REGION_H
 #define TB_REGION_H
@@ -46,7 +49,7 @@
 #define TB_NONE UINT32_MAX
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u  /* clients are counted by whole words of bits */
-#define TB_CLIENTS_TOOLS 8u /* of them only for who looks at an instance, drains or stops it */
+#define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
 #define TB_SAMPLES 336u /* even; full, every other one goes: at least 168 remain, and figures show 120 */
 #define TB_CHUNK_MIN (1u << 20)
 #define TB_FILE_NAME 33u /* bytes of a name in the record; a longer one begins in the tree of names */
@@ -58,7 +61,7 @@ enum tb_buffer_state {
     TB_BUFFER_RETAINED = 0x72657461,
 };
 
-#define TB_BUFFER_JOURNALED 1u /* a journal record stands on its bytes, or will: never written in place */
+#define TB_BUFFER_JOURNALED 1u /* a journal record refers to its bytes, or will: never written in place */
 #define TB_BUFFER_DURABLE 2u   /* the record and the bytes are synced */
 #define TB_BUFFER_KEEP 4u      /* a hint says so: the last to be reclaimed or moved down */
 #define TB_BUFFER_ARRIVING 8u  /* being published in the place of those LEAVING, see tiering/move.h */
@@ -100,7 +103,7 @@ enum tb_file_flag {
     TB_FILE_QUEUED = 16,   /* waits for the daemon's flush threads */
     TB_FILE_TIED = 32,     /* reported identity mismatch: bytes are kept, not flushed */
     TB_FILE_CUTTING = 64,  /* its length is being set: writes wait, see layer/end.h */
-    TB_FILE_HELD = 128,    /* being cut or named anew: no journal record is made of it meanwhile */
+    TB_FILE_HELD = 128,    /* being cut or renamed: no journal record is made of it now */
     TB_FILE_OTHER_MODE = 512, /* SYNC is not what its prefix says: until the last close (layer/override.c) */
     TB_FILE_FSYNC_PFS = 1024, /* fsync promises the PFS: until the last close */
     TB_FILE_WAITING = 2048, /* takes its place at its first flush: namespace/deferred.h */
@@ -141,7 +144,7 @@ struct tb_name { /* one part of a path, or a piece of it */
     uint32_t refs; /* nodes below it and files */
     uint32_t next, parent;
     uint8_t length;
-    bool continues; /* no slash stands before it */
+    bool continues; /* no slash comes before it */
     char text[TB_NAME_TEXT];
 };
 _Static_assert(sizeof(struct tb_name) == 64, "a node is one cache line");
@@ -177,17 +180,23 @@ struct tb_stream { /* a reader that the daemon reads ahead of: tiering/stream.h 
     _Atomic uint32_t file;
     _Atomic uint32_t busy; /* odd while bytes [busy_from, busy_to) are being fetched */
     _Atomic uint64_t busy_from, busy_to;
-    _Atomic uint64_t inode; /* of the file, whose record may be another's one day */
+    _Atomic uint64_t inode; /* of the file: its record may become another file's */
     _Atomic int64_t birth_ns;
-    _Atomic uint64_t length, stride, end; /* pieces of `length` bytes, `stride` apart (0: one behind the other), up to `end` */
+    /* pieces of `length` bytes, `stride` apart (0: each follows the one before), up to `end` */
+    _Atomic uint64_t length, stride, end;
     _Atomic uint64_t position, moved_ns; /* what the reader will want next, since when */
 } __attribute__((aligned(64)));
 
 struct tb_client {
     _Atomic int pid; /* 0: free */
     uint64_t start_time; /* of the process, clock ticks since boot: a reused pid is another process */
-    _Atomic uint64_t image; /* of the program it runs: exec leaves a client behind; 0: any, what it left is held until it ends */
-    _Atomic uint64_t awaited_ns; /* until then (CLOCK_MONOTONIC) it is a forked child's that has not run yet, in its parent's name; 0: nobody's */
+    /* of the program it runs: exec leaves the old client in its slot; 0: any, what it left is held until it ends */
+    _Atomic uint64_t image;
+    /*
+     * until then (CLOCK_MONOTONIC) it is of a forked child that has not run yet, in its parent's name;
+     * 0: not awaited
+     */
+    _Atomic uint64_t awaited_ns;
     struct tb_wait_note waits; /* base/wait.h */
     struct tb_transfers tier[TB_MAX_TIERS];
 } __attribute__((aligned(64)));
@@ -205,10 +214,10 @@ struct tb_intent { /* a change of names that is under way, see namespace/intent.
     char from[TB_PATH_MAX], to[TB_PATH_MAX];
 };
 
-/* A sync that whoever holds the lock makes for all who wait (journal/journal.c). */
+/* A sync that the holder of the lock makes for all that wait (journal/commit.c). */
 struct tb_commit {
     struct tb_lock lock;
-    _Atomic uint64_t wanted, done, failed; /* numbers of those who asked */
+    _Atomic uint64_t wanted, done, failed; /* numbers of the callers */
 };
 
 struct tb_slab {
@@ -272,7 +281,7 @@ struct tb_header {
     bool journal_is_emptied;  /* a new generation was begun and its header is not durable yet */
     bool journal_is_doubtful; /* a sync of this generation failed */
     _Atomic uint64_t sequence;
-    _Atomic uint32_t n_journaled; /* buffers a record stands on, or is about to */
+    _Atomic uint32_t n_journaled; /* buffers that a record refers to, or will */
     struct tb_commit slab_commit, journal_commit;
     _Atomic bool slab_unsynced[TB_MAX_TIERS * TB_MAX_SLABS];
     struct tb_intent intents[TB_INTENTS];
@@ -346,7 +355,10 @@ struct tb_region {
     size_t bytes;
 };
 
-/* Make, touch and initialise: the file's descriptor, in use as a lease is; -EEXIST, -ENOSPC ... with nothing left behind. */
+/*
+ * Make, touch and initialise a region: returns the file's descriptor, locked as a lease is. -EEXIST,
+ * -ENOSPC, ...: nothing is left of it.
+ */
 int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance,
                      void (*progress)(void *, const char *, uint64_t, uint64_t), void *arg, struct tb_region *out);
 /* `file`: gets the file's descriptor; may be NULL. */

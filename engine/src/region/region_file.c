@@ -1,3 +1,8 @@
+/*
+ * The file of a region: its name in /dev/shm, the link to a directory with huge pages, and which pages
+ * the mapping really has (region/region_file.h).
+ * In /dev/shm every user can make names. So owner, type and mode are checked before a file is used.
+ */
 #include "region/region_file.h"
 
 #include <dirent.h>
@@ -37,7 +42,7 @@ static bool is_ours(const char *path)
     return lstat(path, &st) == 0 && st.st_uid == getuid();
 }
 
-/* "NAME" and the letters that set it apart. */
+/* Is the file called "NAME~" and 16 hexadecimal digits? */
 static bool is_set_apart(const char *file, const char *name)
 {
     size_t n = strlen(name);
@@ -45,7 +50,7 @@ static bool is_set_apart(const char *file, const char *name)
            !file[n + 1 + APART_DIGITS];
 }
 
-/* Another user may have made the plain name first, in a directory where everybody can: then ours is set apart, and looked for. */
+/* Another user may have made the plain name first. Then ours has digits after it (set apart), and is looked for. */
 void tb_region_path(const char *instance, char *out, size_t size)
 {
     char name[TB_REGION_PATH_MAX];
@@ -63,7 +68,7 @@ void tb_region_path(const char *instance, char *out, size_t size)
         closedir(shm);
 }
 
-/* As tb_region_path for a region that is to be made. */
+/* The same for a region that is about to be made: it is set apart if the plain name is another user's. */
 static void new_path(const struct tb_config *c, const char *instance, char *out, size_t size)
 {
     uint64_t bits = 0;
@@ -82,7 +87,7 @@ static void target_path(const char *directory, const char *link, char *out)
     snprintf(out, TARGET_MAX, "%s/%s", directory, strrchr(link, '/') + 1);
 }
 
-/* Where the link leads: to a file of its own name, or it is not ours (-EPERM).  -EINVAL: not a link. */
+/* Where the link leads. -EPERM: it is not ours, or leads to a file of another name. -EINVAL: it is no link. */
 static int read_link(const char *link, char *target)
 {
     struct stat st;
@@ -102,7 +107,7 @@ static int create_file(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
-/* Names an instance that is to be made; a link whose file is gone (its mount was) stands for nothing. */
+/* Make the link. An old link is replaced only if its file is gone, for example with its mount. */
 static int make_link(const char *link, const char *target)
 {
     char old[TARGET_MAX];
@@ -123,7 +128,7 @@ int tb_region_file_create(const struct tb_config *config, const char *instance)
     target_path(config->region.directory, path, target);
     int rc = make_link(path, target);
     int fd = rc ? rc : create_file(target);
-    if (!rc && fd < 0 && fd != -EEXIST) /* a region that was there has its name back now */
+    if (!rc && fd < 0 && fd != -EEXIST) /* -EEXIST: the region was there, and the link leads to it again */
         unlink(path);
     return fd;
 }
@@ -169,14 +174,14 @@ void tb_region_file_relink(const struct tb_config *config)
         if (strncmp(d->d_name, prefix, length) == 0 && strlen(d->d_name) - length < 64) {
             tb_region_path(d->d_name + length, path, sizeof(path));
             target_path(config->region.directory, path, target);
-            if (symlink(target, path)) /* the name stands: nothing to do */
+            if (symlink(target, path)) /* the name exists already */
                 continue;
         }
     if (directory)
         closedir(directory);
 }
 
-/* Bytes of the mapping that one entry of a page directory maps, by /proc. */
+/* Bytes of the mapping that are mapped by huge pages, as /proc/self/smaps says. */
 static uint64_t huge_bytes(const void *base)
 {
     char line[512];

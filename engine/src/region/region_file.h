@@ -1,11 +1,13 @@
 /*
- * The file that a region is, and the pages it stands on.
+ * The file of a region, and the pages that it has.
  *
- * Its name is /dev/shm/tierbench.UID.NAME.  Where the configuration names a
- * directory (a tmpfs or hugetlbfs with huge pages), that name is a symbolic link
- * to the file there: whoever lists, attaches or removes goes by the name alone,
- * as they know no configuration.  Name, link and file must be this user's, and
- * nobody else's to open; a link leads nowhere but to a file of the same name.
+ * Its name is /dev/shm/tierbench.UID.NAME. If the configuration names a directory (a tmpfs or
+ * hugetlbfs with huge
+ * pages), that name is a symbolic link to the file there: listing, attaching and removing go by the
+ * name
+ * alone, as they know no configuration. Name, link and file must be this user's, and closed to all
+ * others.
+ * A link may lead only to a file of the same name.
  */
 #ifndef TB_REGION_FILE_H
 #define TB_REGION_FILE_H
@@ -20,7 +22,7 @@ enum tb_huge_pages { TB_HUGE_NONE, TB_HUGE_SHMEM, TB_HUGE_TMPFS, TB_HUGE_HUGETLB
 const char *tb_huge_pages_name(enum tb_huge_pages kind);
 
 #define TB_REGION_PATH_MAX 128
-/* Of the shadow of scratch prefixes beside it, where there is no directory tier. */
+/* End of the name of the directory for scratch prefixes, if there is no directory tier. */
 #define TB_REGION_SHADOW ".shadow"
 /* "/dev/shm/tierbench.UID.NAME", and "~" with 16 digits after it where another user took that name first. */
 void tb_region_path(const char *instance, char *out, size_t size);
@@ -34,7 +36,7 @@ int tb_region_file_remove(const char *instance);
 /* Give regions in the configuration's directory that lost their name in /dev/shm (somebody tidied there) it back. */
 void tb_region_file_relink(const struct tb_config *config);
 
-/* On what the mapping of `fd` at `base` really stands, asked of the kernel after it was touched. */
+/* Which pages the mapping of `fd` at `base` really has, asked of the kernel after it was touched. */
 enum tb_huge_pages tb_region_file_pages(int fd, const struct tb_config *config, const void *base, uint64_t bytes);
 
 #endif
