@@ -1,7 +1,9 @@
 /*
- * Recovery: every dead instance of a configuration.  A region that survived
- * (processes died, the node did not) knows all that was written and is drained;
- * where it is gone, the journal knows all that was fsynced and is replayed.
+ * Recovery of every dead instance of a configuration. If the region survived (processes died, the node
+ * did not), it
+ * knows all that was written, and is drained. If it is gone, the journal knows all that was fsynced,
+ * and
+ * is replayed. Each instance is taken by its lease first, so recovery never works on a living one.
  */
 #include "recovery/recover.h"
 
@@ -40,7 +42,7 @@ struct recovery {
     tb_file_reporter *report;
     void *arg;
     int n, error; /* instances recovered; the first error */
-    int n_lost;   /* files that are not there any more: journal/lost.h */
+    int n_lost;   /* files that other programs removed: journal/lost.h */
 };
 
 static void note(struct recovery *r, int rc)
@@ -50,7 +52,7 @@ static void note(struct recovery *r, int rc)
         r->error = rc;
 }
 
-/* An instance that is left as it is, and why.  `error`: its bytes are not on the PFS. */
+/* Report an instance that is left as it is, and why. `error`: its bytes are not on the PFS. */
 static int leave(struct recovery *r, const char *name, int error, const char *format, ...) __attribute__((format(printf, 4, 5)));
 static int leave(struct recovery *r, const char *name, int error, const char *format, ...)
 {
@@ -65,7 +67,7 @@ static int leave(struct recovery *r, const char *name, int error, const char *fo
     return error;
 }
 
-/* Some process uses it.  With a daemon that is all; without one, what it holds is not flushed until its programs end. */
+/* A process uses it. If its daemon lives, that is all. If not, what it holds is not flushed until its programs end. */
 static int leave_used(struct recovery *r, const char *name, int lease, bool is_dirty)
 {
     char holders[300];
@@ -76,7 +78,7 @@ static int leave_used(struct recovery *r, const char *name, int lease, bool is_d
                  is_dirty ? "; end that, then try again" : "");
 }
 
-/* Made by an older version, or somebody removed the file. */
+/* The lease is missing: an older version made the instance, or the file was removed. */
 static int leave_unknown(struct recovery *r, const char *name, int error)
 {
     char directory[TB_PATH_MAX + 256];
@@ -87,7 +89,10 @@ static int leave_unknown(struct recovery *r, const char *name, int error)
                  strerror(-error));
 }
 
-/* Alone with it from here on: its lease, or what leave() said. */
+/*
+ * Take the lease alone: its descriptor, or what leave() reported. -EALREADY: there is nothing to do.
+ * From here on no program can attach.
+ */
 static int take(struct recovery *r, const char *name, bool is_dirty, int region)
 {
     int fd = tb_lease_open(r->config, r->host, name, region);
@@ -106,14 +111,14 @@ static int take(struct recovery *r, const char *name, bool is_dirty, int region)
     return rc == 0 || rc == -ENOENT ? -EALREADY : rc; /* nothing to do */
 }
 
-/* The directory that its lease was in is not there: removed, or not mounted. */
+/* The directory of the lease is not there: it was removed, or is not mounted. */
 static bool has_lost_its_tier(const struct tb_config *c, const char *host, const char *name, char *directory, size_t size)
 {
     const char *file;
     return tb_lease_place(c, host, name, directory, size, &file) && access(directory, F_OK) && errno == ENOENT;
 }
 
-/* Bytes of files that the PFS lacks, by the buffers' records; a name that waits counts as one. */
+/* Bytes of files that the PFS lacks, by the records of the buffers. A deferred name counts as one. */
 static uint64_t bytes_at_stake(const struct tb_region *r)
 {
     uint64_t n = 0;
@@ -129,8 +134,9 @@ static uint64_t bytes_at_stake(const struct tb_region *r)
 }
 
 /*
- * An instance of which no tier's directory with a lease is left (a job's epilog cleared the node), so that nobody can
- * attach to it any more.  Who has it mapped since before holds its region.
+ * The tier directory with the lease is gone (a job's epilog cleared the node), so no process can
+ * attach any more.
+ * A process that attached before still holds the region file.
  */
 static int clear_region(struct recovery *r, const struct tb_region *region, int file, const char *directory)
 {
@@ -175,7 +181,7 @@ static bool is_dirty(const struct tb_region *r)
     return false;
 }
 
-/* The lease, held alone, goes to the handle. */
+/* The lease is held alone, and is given to the handle. If the drain fails, the region stays for another try. */
 static int drain_and_end(struct recovery *r, const char *name, int lease)
 {
     tb_engine *e;
@@ -232,21 +238,24 @@ static bool has_region(const char *name, uint64_t id)
     return has;
 }
 
-/* One directory "tierbench.UID.HOST.NAME" of this user's, its lease held alone. */
+/*
+ * One directory "tierbench.UID.HOST.NAME" of this user. Its lease is held alone. Made void before it
+ * is removed: if killed between, the next recovery removes the rest.
+ */
 static int recover_journal(struct recovery *r, const char *name, int fd, const struct tb_lease *lease)
 {
     bool is_foreign = false;
     struct tb_replay replay = {.config = r->config, .layout = &r->layout, .host = r->host, .name = name, .io = r->pfs, .report = r->report,
                                .arg = r->arg, .id = lease->id, .n_lost = &r->n_lost, .is_foreign = &is_foreign};
     int rc = lease->state == TB_LEASE_LIVING ? tb_replay(&replay) : 0;
-    if (!rc && is_foreign) /* a damaged lease does not say so */
+    if (!rc && is_foreign) /* a damaged lease does not name its configuration */
         return lease->digest ? leave(r, name, -ESTALE, "its journal is of another configuration than its lease says") : 0;
     if (!rc && (rc = tb_lease_make_void(fd)) == 0)
         tb_instance_remove(r->config, r->host, name, lease->id);
     return rc ? rc : 1;
 }
 
-/* Another configuration's, or its region was met before: recovered by it, or left alone with it. */
+/* It belongs to another configuration, or its region was met before: then it was recovered with it, or left with it. */
 static bool is_not_ours(const struct recovery *r, const char *name)
 {
     struct tb_lease lease;
@@ -257,7 +266,7 @@ static bool is_not_ours(const struct recovery *r, const char *name)
     return not;
 }
 
-/* What another user made in a tier is never entered. */
+/* A directory that another user made in a tier is never entered. */
 static int check_owner(struct recovery *r, const char *name, const char *path)
 {
     int directory = tb_private_directory(path);
@@ -272,7 +281,7 @@ static int recover_directory(struct recovery *r, const char *name, const char *p
 {
     struct tb_lease lease;
     int rc = check_owner(r, name, path);
-    if (rc <= 0 || is_not_ours(r, name) || rmdir(path) == 0) /* one that is empty was left by a start that was killed */
+    if (rc <= 0 || is_not_ours(r, name) || rmdir(path) == 0) /* an empty one was left by a start that was killed */
         return rc < 0 ? rc : 0;
     int fd = take(r, name, true, -1);
     if (fd < 0)
@@ -303,7 +312,7 @@ static void recover_journals(struct recovery *r)
         closedir(tier);
 }
 
-/* Names that wait of instances that are gone, their journals replayed. */
+/* Deferred names of instances that are gone. Their journals were replayed before. */
 static int recover_names(struct recovery *r, const char *name, const char *path)
 {
     int fd = -1, rc = check_owner(r, name, path);
@@ -317,7 +326,7 @@ static int recover_names(struct recovery *r, const char *name, const char *path)
     return rc ? rc : 1;
 }
 
-/* The directory of the instance's journal is there: its names go with it. */
+/* The directory of the journal is there: deferred names are handled with it. */
 static bool has_journal(const struct recovery *r, const char *name)
 {
     char path[TB_PATH_MAX + 256];
@@ -355,6 +364,10 @@ static void recover_regions(struct recovery *r)
     free(all);
 }
 
+/*
+ * Regions first, then journals: a region knows more than the journal of the same instance. One failure
+ * does not stop the rest.
+ */
 int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_progress *progress,
                         tb_file_reporter *report, void *arg, struct tb_error *err)
 {

@@ -1,3 +1,10 @@
+/*
+ * Replay of a journal: which bytes of which files the records still cover, read from the slabs and
+ * written to the PFS.
+ * Records are applied in the order of their sequence, so newer ones take ranges from older ones. Each
+ * byte is checked against its checksum first. Replay changes neither journal nor slabs, so it can be
+ * killed and done again.
+ */
 #include "recovery/replay.h"
 
 #include <errno.h>
@@ -83,7 +90,7 @@ static int keep_damage(void *arg, uint64_t offset)
     return 0;
 }
 
-/* A DROP has the sequence of the newest record that it makes void, and stands behind it in the journal. */
+/* A DROP has the sequence of the newest record that it makes void, and comes after it in the journal. */
 static int by_sequence(const void *a, const void *b)
 {
     const struct event *x = a, *y = b;
@@ -111,7 +118,7 @@ static int add_piece(struct state *s, const struct tb_record *r, uint64_t lo, ui
     return 0;
 }
 
-/* Range [lo, hi) of the file is void: older pieces lose it. */
+/* Range [lo, hi) of the file is void: pieces of older records lose it. */
 static int make_void(struct state *s, const struct tb_record *by, uint64_t lo, uint64_t hi)
 {
     int rc = 0;
@@ -120,7 +127,7 @@ static int make_void(struct state *s, const struct tb_record *by, uint64_t lo, u
         if (!same_file(&p->record, by) || p->hi <= lo || p->lo >= hi)
             continue;
         struct piece old = *p;
-        p->hi = old.lo < lo ? lo : old.lo; /* the part in front, perhaps empty */
+        p->hi = old.lo < lo ? lo : old.lo; /* the part before it, perhaps empty */
         if (old.hi > hi)
             rc = add_piece(s, &old.record, hi, old.hi);
     }
@@ -141,7 +148,10 @@ static int apply(struct state *s, const struct event *e)
     return rc || r->type == TB_RECORD_DROP ? rc : add_piece(s, r, r->offset, hi);
 }
 
-/* A file of the instance in a tier, which no other user could have put there. */
+/*
+ * A file of the instance in a tier. Directory and file must be this user's alone: another user could
+ * have forged them.
+ */
 static int open_in_tier(const struct tb_replay *r, uint32_t tier, const char *name)
 {
     char path[TB_PATH_MAX + 256];
@@ -153,6 +163,7 @@ static int open_in_tier(const struct tb_replay *r, uint32_t tier, const char *na
     return fd;
 }
 
+/* The record is checked against the layout before it is used: a journal may be damaged or forged. */
 static int read_piece(struct state *s, const struct piece *p, char **out)
 {
     const struct tb_replay *r = s->replay;
@@ -182,7 +193,7 @@ static bool is_below(const char *path, const char *prefix)
     return strncmp(path, prefix, n) == 0 && (path[n] == '/' || !path[n]);
 }
 
-/* A name that an instance of this configuration could have recorded. */
+/* Could an instance of this configuration have recorded the name? A forged record must not lead to other files. */
 static bool is_managed(const struct tb_config *c, const char *path)
 {
     bool managed = is_below(path, c->pfs.path);
@@ -193,7 +204,7 @@ static bool is_managed(const struct tb_config *c, const char *path)
     return managed && path[0] == '/';
 }
 
-/* Device numbers change with a reboot; inode and birth time do not.  What another put in its place is not waited for. */
+/* Inode and birth time must agree; device numbers change with a reboot. Never waits if a fifo has the name now. */
 static int open_path(struct state *s, const struct tb_record *r, const char *path)
 {
     struct tb_io *io = s->replay->io;
@@ -208,7 +219,7 @@ static int open_path(struct state *s, const struct tb_record *r, const char *pat
     return fd;
 }
 
-/* The name that `path` has after the rename of the event, of the file itself or of a directory above it. */
+/* The name that `path` has after that rename, of the file itself or of a directory above it. */
 static bool renamed_by(const struct event *e, const char *path, char *out)
 {
     const char *separator = strchr(e->path, TB_RENAME_SEPARATOR);
@@ -221,9 +232,9 @@ static bool renamed_by(const struct event *e, const char *path, char *out)
 }
 
 /*
- * Opens the file by the name it had in a record or by one that renames since may
- * have given it.  A rename is recorded before it is done, so all of them are tried:
- * the identity says which it is.
+ * Open the file by the name that it had in a record, or by one that later renames may have given it. A
+ * rename is recorded
+ * before it is done, so it may not have happened: all names are tried, and the identity decides.
  */
 static int open_by_record(struct state *s, const struct tb_record *r, size_t at, char *path)
 {
@@ -255,7 +266,7 @@ static int open_recorded(struct state *s, const struct tb_record *r, char *path)
     return fd;
 }
 
-/* It was about to lose its last name, and has none now. */
+/* An UNLINK record says that the file was about to lose its last name, and it has none now. */
 static bool is_unlinked(const struct state *s, const struct tb_record *r)
 {
     for (size_t i = 0; i < s->n_events; i++)
@@ -274,7 +285,7 @@ static int write_piece(struct state *s, const struct piece *p, int fd)
     return rc;
 }
 
-/* All pieces of the file of piece `first`, in order of sequence; `fd` is its descriptor or -errno. */
+/* Write all pieces of the file of piece `first`, in order of sequence. `fd` is its descriptor, or -errno. */
 static int flush_pieces(struct state *s, size_t first, int fd, uint64_t *bytes)
 {
     struct tb_record file = s->pieces[first].record;
@@ -296,7 +307,7 @@ static int flush_pieces(struct state *s, size_t first, int fd, uint64_t *bytes)
     return rc;
 }
 
-/* It is not there any more, and no record says that it was to go. */
+/* The file is gone, and no record says that it was to go: another program removed it. Its bytes are kept apart. */
 static void keep_lost(struct state *s, size_t first, const char *path, int error)
 {
     char kept[TB_PATH_MAX + 500];
@@ -333,7 +344,7 @@ static int by_piece_sequence(const void *a, const void *b)
     return x->record.sequence < y->record.sequence ? -1 : x->record.sequence > y->record.sequence;
 }
 
-/* *out is -1 where there is no such file. */
+/* *out is -1 if there is no such file. */
 static int open_to_read(const struct tb_replay *r, uint32_t tier, const char *name, int *out)
 {
     int fd = open_in_tier(r, tier, name);

@@ -21,9 +21,10 @@ struct tb_replay {
 };
 
 /*
- * Flushes every range that no newer record covers, whose bytes match their
- * checksum and whose file is still the one recorded.  0 when all of it is on the
- * PFS; -EBADMSG where records or bytes were damaged (each is reported, none is
+ * Flush every range that no newer record covers, if its bytes match their checksum and its file is
+ * still the one
+ * recorded. 0 when all of it is on the PFS. -EBADMSG if records or bytes were damaged (each is
+ * reported, none is
  * flushed), or the first error.
  */
 int tb_replay(const struct tb_replay *r);
