@@ -22,7 +22,7 @@
 #include "region/handle.h"
 #include "region/lease.h"
 
-/* Slots of the dead may be free when they are repaired, which takes a slot for a moment. */
+/* Repair may free slots of dead clients, and needs a slot itself: take one of those kept for tools for a moment. */
 static int register_after_repair(tb_engine *e)
 {
     int rc = tb_client_register(e, true);
@@ -35,7 +35,10 @@ static int register_after_repair(tb_engine *e)
     return rc;
 }
 
-/* What this process was before it executed its program has ended, but for descriptors that the program inherited. */
+/*
+ * After exec, the slot of the old program is dead: repair it now, except for descriptors that the new
+ * program inherited.
+ */
 static void repair_former(tb_engine *e)
 {
     const struct tb_client *c = e->region.clients;
@@ -49,8 +52,9 @@ static void repair_former(tb_engine *e)
 static _Thread_local struct tb_error refusal;
 
 /*
- * The region itself is in use, too: where the lease is gone with its directory, its own locks still say who lives.
- * `region` is closed, or kept.
+ * Lock the region file too. If the tier's directory was removed together with the lease, this lock
+ * still says which
+ * processes use the instance. `region` is closed, or kept as the lock.
  */
 static int use_region(tb_engine *e, int region)
 {
@@ -61,7 +65,7 @@ static int use_region(tb_engine *e, int region)
     return rc ? rc : tb_file_is_linked(e->region_file) ? 0 : -ENOENT;
 }
 
-/* Of who holds the lease alone: where the region is the lease, his lock on it is one against all, his own included. */
+/* For the process that holds the lease alone. If the region file itself is the lease, it is locked already. */
 static int use_region_alone(tb_engine *e, int region)
 {
     char path[TB_PATH_MAX + 256];
@@ -72,7 +76,10 @@ static int use_region_alone(tb_engine *e, int region)
     return 0;
 }
 
-/* Before anything in the region is used.  `region` is its descriptor, which is closed or becomes the lease. */
+/*
+ * Take the lease before anything in the region is used. `region` is its descriptor: it is closed, or
+ * becomes the lease. -ENOENT, -ENODEV: the instance ended, or the lease belongs to another one.
+ */
 static int use_lease(tb_engine *e, int region)
 {
     struct tb_header *h = e->header;
@@ -91,13 +98,16 @@ static int use_lease(tb_engine *e, int region)
     return rc ? rc : lease.state == TB_LEASE_VOID || !tb_file_is_linked(e->lease) ? -ENOENT : 0;
 }
 
-/* Process numbers and owners of locks mean nothing in another PID namespace; without /proc there is no way to see which process lives. */
+/*
+ * In another PID namespace process numbers and owners of locks mean nothing. Without /proc it cannot
+ * be seen which processes live.
+ */
 static int check_namespace(const struct tb_header *h)
 {
     return h->pid_namespace == tb_pid_namespace() ? 0 : -EXDEV;
 }
 
-/* Who held the lease alone knows that all others are dead, whatever their numbers mean by now. */
+/* The caller holds the lease alone, so all other clients are dead, whichever processes have their numbers now. */
 static void bury_all(tb_engine *e)
 {
     for (uint32_t i = 0; i < e->region.n_clients; i++) {
@@ -106,7 +116,7 @@ static void bury_all(tb_engine *e)
     }
 }
 
-/* Who only looks takes no slot: he has none to wait for. */
+/* LOOKS takes no slot: it takes no lock that others would wait for. */
 enum role { PROGRAM, TOOL, LOOKS };
 
 static int take_part(tb_engine *e, enum role role)
@@ -115,7 +125,7 @@ static int take_part(tb_engine *e, enum role role)
     return rc == -EUSERS ? register_after_repair(e) : rc;
 }
 
-/* `lease`: held alone, or -1.  With its client registered: -EUSERS where no slot is free, even of the dead. */
+/* `lease`: held alone, or -1. Registers a client. -EUSERS: no slot is free, not even after repair. */
 static int attach(tb_engine *e, const char *name, int lease, enum role role)
 {
     int region, rc = tb_region_attach(name, &e->region, &region);
@@ -142,8 +152,9 @@ static int attach(tb_engine *e, const char *name, int lease, enum role role)
 }
 
 /*
- * There is no region of that name here.  Where the environment names the configuration too, its lease says whether the
- * instance is in another mount namespace, or was left by a crash: then the PFS's bytes are old ones.
+ * No region has that name here. If the environment names the configuration, the lease says more: the
+ * instance is in another
+ * mount namespace, or a crash left it. Then the PFS has old bytes, and the program must not start.
  */
 static int look_elsewhere(const char *name)
 {
@@ -200,7 +211,7 @@ void tb_engine_hear_waits(void (*listener)(const char *whom, double seconds))
     hears_waits = listener;
 }
 
-#define BUSY_SECONDS 8.0 /* where many programs start at once on a busy machine, each waits for a moment */
+#define BUSY_SECONDS 8.0 /* shorter waits are usual when many programs start at once */
 
 static void tell_wait(void *arg, int pid, double seconds, bool in_vain)
 {
@@ -213,6 +224,7 @@ static void tell_wait(void *arg, int pid, double seconds, bool in_vain)
     hears_waits(who, seconds);
 }
 
+/* After the attach: repair what this process left before exec, flush if the environment goes past the tiers. */
 int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
 {
     if (hears_waits)
@@ -255,6 +267,7 @@ bool tb_engine_config_changed(tb_engine *e)
     return tb_region_config_changed(e->header);
 }
 
+/* Threads that still wait for another process keep the handle alive: the process ends with it. */
 void tb_engine_detach(tb_engine *e)
 {
     if (e->n_stuck || e->background)

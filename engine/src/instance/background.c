@@ -1,7 +1,8 @@
 /*
- * Background work of the daemon: threads that flush what clients queue or what
- * the watermark asks for, and one that samples the tiers and repairs after dead
- * clients.  Clients never need it: it only takes work off them.
+ * Background work of the daemon: threads that flush what clients queue or what the watermark asks for,
+ * one that takes
+ * samples and repairs after dead clients, and those of the organizer and the prefetcher. Clients never
+ * depend on it: without a daemon they flush at close.
  */
 #include "instance/background.h"
 
@@ -32,8 +33,8 @@
 #define REPAIR_SECONDS 0.2    /* between looks for dead clients */
 #define IDLE_DRAIN_SECONDS 1.0 /* without new writes, watermark flushes the rest */
 
-#define END_LOOK_NS 5000000     /* how often who waits for its end looks */
-#define VAIN_NS 3000000000u     /* a thread that waits in vain says so each second */
+#define END_LOOK_NS 5000000     /* how often tb_background_stop looks */
+#define VAIN_NS 3000000000u     /* a thread that waits in vain notes it each second: an older note is out of date */
 
 struct worker {
     tb_engine *engine;
@@ -49,7 +50,10 @@ struct tb_background {
     struct worker worker[MAX_THREADS + 3];
 };
 
-/* Claimed before it counts as out of the queue: one of both keeps the record from becoming another file's. */
+/*
+ * Claimed before it counts as out of the queue: the claim or the QUEUED flag keeps the record from
+ * becoming another file's.
+ */
 static void flush_queued(tb_engine *e, uint32_t file)
 {
     struct tb_file *f = &e->region.files[file];
@@ -61,6 +65,7 @@ static void flush_queued(tb_engine *e, uint32_t file)
         tb_file_unclaim(e, file);
 }
 
+/* `seen` is read before the queue is looked at, so an entry that comes in between wakes the thread at once. */
 static void wait_for_work(tb_engine *e, uint32_t seen)
 {
     struct timespec limit = {0, IDLE_NS};
@@ -101,7 +106,7 @@ struct watermark {
     double quiet_since;
 };
 
-/* Above `high` flush until `low`; when nobody writes for a while, flush the rest. */
+/* Above `high`, flush until `low`. If no client writes for a while, flush the rest. */
 static void watch_levels(tb_engine *e, struct watermark *w)
 {
     const struct tb_config *c = tb_config_of(e);
@@ -152,7 +157,10 @@ static void *organize_loop(void *arg)
     return NULL;
 }
 
-/* Streams open with an event; one that is open is looked at often, since its reader tells nobody where he is. */
+/*
+ * A new stream wakes the thread by an event. Open streams are looked at often, because a reader does
+ * not tell where it is.
+ */
 static void wait_for_streams(tb_engine *e, uint32_t seen, bool any)
 {
     for (uint32_t i = 0; i < TB_STREAMS; i++)
@@ -166,7 +174,7 @@ static void *prefetch_loop(void *arg)
     tb_engine *e = arg;
     struct tb_prefetcher p;
     struct tb_schedule s;
-    struct tb_error err; /* it was read once when the configuration was: a file that is gone since is none */
+    struct tb_error err; /* the schedule was read with the configuration: if the file is gone since, there is none */
     tb_prefetch_start(&p);
     tb_schedule_read(tb_config_of(e), &s, &err);
     while (!e->background->stop) {
@@ -239,7 +247,7 @@ static bool is_at_work(const struct worker *w)
     return !w->ended && (!w->vain_ns || tb_now_ns() - w->vain_ns > VAIN_NS);
 }
 
-/* True where none is left; false where all that are left wait in vain. */
+/* Wait for the threads. True: all have ended. False: all that are left wait in vain for a stopped process. */
 static bool await_all(const struct tb_background *b)
 {
     uint32_t n_ended, n_at_work;
@@ -255,6 +263,7 @@ static bool await_all(const struct tb_background *b)
     return n_ended == b->n_workers;
 }
 
+/* -ETIMEDOUT: threads that wait in vain stay, and with them the handle (instance/instance.h). */
 int tb_background_stop(tb_engine *e)
 {
     struct tb_background *b = e->background;

@@ -1,3 +1,8 @@
+/*
+ * The handle of a process: its chains to the PFS and to each directory tier, its descriptors of slabs
+ * and journal, and its own tables.
+ * Nothing here is shared. What processes share is in the region.
+ */
 #include "instance/client.h"
 
 #include <errno.h>
@@ -21,7 +26,7 @@
 #include "region/directories.h"
 #include "tiering/stream.h"
 
-#define OWN_FD_FROM 600 /* the engine's descriptors stand above those that programs number themselves */
+#define OWN_FD_FROM 600 /* the engine's descriptors are above those that programs number themselves */
 
 int tb_client_own_fd(int fd)
 {
@@ -38,7 +43,7 @@ static int open_own(int directory, const char *name)
     return fd < 0 ? fd : tb_client_own_fd(fd);
 }
 
-/* Slabs, and the journal where it lies here. */
+/* The slabs of a tier, and the journal if it is in this tier. */
 static int open_files(tb_engine *e, uint32_t t, int directory)
 {
     const struct tb_layout *l = &e->header->layout;
@@ -75,6 +80,7 @@ static int open_tier(tb_engine *e, uint32_t t)
     return 0;
 }
 
+/* For whom another client waits, so that a wait can be traced to the process at its end. */
 static int waits_for(const void *of, int pid)
 {
     const struct tb_region *r = of;
@@ -137,6 +143,7 @@ void tb_client_close(tb_engine *e, int *fd)
     *fd = -1;
 }
 
+/* The lease goes before the region is unmapped; the kernel drops its lock with the last descriptor. */
 void tb_client_free(tb_engine *e)
 {
     tb_wait_know_no_more(&e->region);

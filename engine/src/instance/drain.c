@@ -1,9 +1,11 @@
 /*
- * Drain: flush every dirty persistent file, with several threads, and say what failed.
+ * Drain: flush every dirty persistent file, with several threads, and report what failed.
  *
- * A thread that waits for another process is replaced, so that the other files are
- * flushed meanwhile.  Where that process is stopped and stays so, the drain gives
- * up in the end and leaves its waiting threads behind: see instance/instance.h.
+ * A thread that waits for another process is replaced, so that the other files are flushed in the
+ * meantime. If that
+ * process is stopped and stays stopped, the drain gives up in the end and leaves its waiting threads
+ * as
+ * they are: see instance/instance.h.
  */
 #include "instance/drain.h"
 
@@ -30,7 +32,7 @@
 struct worker {
     struct drain *d;
     struct tb_file_report report;
-    int waits_for; /* another process; 0: it works */
+    int waits_for; /* number of another process; 0: it works */
     bool gave_up, ended;
 };
 
@@ -44,17 +46,18 @@ struct drain {
     tb_progress *progress;
     tb_file_reporter *report;
     void *arg;
-    pthread_mutex_t lock; /* of all of this; one message at a time */
+    pthread_mutex_t lock; /* locks all of this; also keeps messages apart */
     pthread_cond_t change;
 };
 
+/* Read without a lock. Files that another client flushes count too: the drain waits for that flush. */
 static TB_UNLOCKED bool is_to_drain(const struct tb_file *f)
 {
     enum tb_flush_state state = tb_file_flush_state(f);
     return f->magic == TB_FILE_MAGIC && (state <= TB_FLUSH_TIED || (state == TB_FLUSH_NOTHING && f->flusher));
 }
 
-/* One that waits is known to the user by the name it waits for. */
+/* A file with a deferred name is shown by the name that the user gave it. */
 static void show_name(tb_engine *e, struct tb_file_report *r)
 {
     char name[TB_PATH_MAX];
@@ -62,7 +65,7 @@ static void show_name(tb_engine *e, struct tb_file_report *r)
         memcpy(r->path, name, sizeof(name));
 }
 
-/* Another program removed or replaced it: its bytes are kept, and the report says where. */
+/* Another program removed or replaced the file: its bytes are kept apart, and the report says where. */
 static void keep_lost(tb_engine *e, uint32_t file, struct tb_file_report *r)
 {
     char kept[TB_PATH_MAX + 500];
@@ -75,7 +78,7 @@ static void keep_lost(tb_engine *e, uint32_t file, struct tb_file_report *r)
         tb_lost_say(kept, result.bytes, r->why, sizeof(r->why));
 }
 
-/* Since the list was made the record may have become free, or another file's. */
+/* The record may have become free, or another file's, since the list was made: the claim decides. */
 static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
 {
     struct tb_file *f = &e->region.files[file];
@@ -112,7 +115,7 @@ static void note_done(struct drain *d, const struct tb_file_report *r)
 
 static void add_worker(struct drain *d);
 
-/* Each second of a wait.  The first one brings a replacement. */
+/* Called each second of a wait. The first call starts a replacement. */
 static void note_wait(void *arg, int pid, double seconds, bool in_vain)
 {
     struct worker *w = arg;
@@ -127,7 +130,7 @@ static void note_wait(void *arg, int pid, double seconds, bool in_vain)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* With the lock.  Where the drain has given up, the handle may go once no thread of it is left. */
+/* Locked by d->lock. If the drain has given up, the handle may go when its last thread has ended. */
 static void end_worker(struct worker *w)
 {
     w->ended = true;
@@ -136,7 +139,7 @@ static void end_worker(struct worker *w)
     pthread_cond_signal(&w->d->change);
 }
 
-/* What killed clients left first: lists of files are whole after it. */
+/* Repair what killed clients left before anything is flushed: after it, the lists of files are whole. */
 static void *repair_first(void *arg)
 {
     struct worker *w = arg;
@@ -149,7 +152,7 @@ static void *repair_first(void *arg)
     return NULL;
 }
 
-/* From file to file, until none is left or the drain has given up. */
+/* Flush file after file. Not locked during a flush. */
 static void *drain_loop(void *arg)
 {
     struct worker *w = arg;
@@ -198,7 +201,7 @@ static bool all_ended(const struct drain *d, bool or_gave_up)
     return all;
 }
 
-/* With the lock.  Its threads still use `d`: it stays until the process ends. */
+/* Locked by d->lock. Threads still use `d`, so it is not freed: it stays until the process ends. */
 static int give_up(struct drain *d)
 {
     d->is_given_up = true;
@@ -233,7 +236,10 @@ static int list_files(tb_engine *e, struct drain *d)
     return d->files ? 0 : -ENOMEM;
 }
 
-/* With the lock.  1: done; 0: it has to wait, and other files are flushed before that; -EAGAIN: no thread can be had. */
+/*
+ * Locked by d->lock. 1: done. 0: it has to wait, and other files are flushed before that. -EAGAIN: no
+ * thread can be started.
+ */
 static int repair(struct drain *d)
 {
     const struct worker *w = d->worker;
@@ -243,7 +249,7 @@ static int repair(struct drain *d)
     return d->n_workers ? w->ended : -EAGAIN;
 }
 
-/* With the lock: every file that is dirty now. */
+/* Locked by d->lock. Flushes every file that is dirty now. */
 static int flush_files(struct drain *d, int threads)
 {
     int rc = list_files(d->e, d), before = d->n_workers;
@@ -251,7 +257,7 @@ static int flush_files(struct drain *d, int threads)
     for (int i = 0; !rc && i < (threads > 0 ? threads : 1) && (uint32_t)i < d->n; i++)
         add_worker(d);
     if (!rc && d->n && d->n_workers == before)
-        rc = -EAGAIN; /* no thread can be had */
+        rc = -EAGAIN; /* no thread can be started */
     while (!rc && !all_ended(d, true))
         pthread_cond_wait(&d->change, &d->lock);
     return rc;
@@ -261,7 +267,7 @@ static int run(struct drain *d, int threads)
 {
     pthread_mutex_lock(&d->lock);
     int repaired = repair(d), rc = repaired < 0 ? repaired : flush_files(d, threads);
-    if (!rc && !repaired && all_ended(d, false)) { /* only now, and it may have made more to flush */
+    if (!rc && !repaired && all_ended(d, false)) { /* repair ended only now, and may have found more to flush */
         d->n_workers = 0;
         rc = flush_files(d, threads);
     }
@@ -285,5 +291,5 @@ int tb_instance_drain(tb_engine *e, int threads, tb_progress *progress, tb_file_
     free(d->files);
     free(d);
     int rest = tb_waiting_finish(e, NULL, NULL);
-    return rc ? rc : rest ? rest : e->n_stuck ? -ETIMEDOUT : 0; /* threads of an earlier one are still on their way */
+    return rc ? rc : rest ? rest : e->n_stuck ? -ETIMEDOUT : 0; /* threads of an earlier drain have not ended yet */
 }

@@ -1,10 +1,11 @@
 /*
- * Forks of a process that uses an instance: what the child needs is made by its parent.
+ * Forks of a process that uses an instance: the parent prepares what the child needs.
  *
- * A child in another PID namespace can have neither: its process number is another
- * one there, and so are the owners of the locks that it would take.  What it inherits
- * is made coherent, so that its descriptors are right as the kernel's, and it says
- * what it is (tb_engine_is_foreign).
+ * A child in another PID namespace can use neither slot nor locks: its process number means another
+ * process there,
+ * and so do the owners of locks. What it inherits is made coherent, so that the kernel alone serves
+ * its
+ * descriptors, and tb_engine_is_foreign says so.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,12 +20,14 @@
 #include "region/clients.h"
 #include "region/handle.h"
 
-#define AWAITED_NS 60000000000ull /* a child whose parent has ended may take so long until it runs */
+#define AWAITED_NS 60000000000ull /* time that a child gets until it runs, if its parent has ended */
 
 /*
- * The child's slot and references are made before it lives, in the parent's
- * name: else the parent could close the last descriptor before the child runs.
- * Only whoever called fork learns that it failed, and says so.
+ * The child's slot and references are made before it runs, in the parent's name. Otherwise the parent
+ * could close the
+ * last descriptor first. If the fork fails, the thread that called it gives them back. If the parent
+ * is killed
+ * between, the slot counts as dead after AWAITED_NS.
  */
 static _Thread_local uint32_t forked_slot = TB_NONE;
 
@@ -32,7 +35,7 @@ static _Thread_local uint32_t forked_slot = TB_NONE;
 static bool has_foreign_children(const tb_engine *e)
 {
     struct stat st;
-    if (stat("/proc/self/ns/pid_for_children", &st)) /* a new one that has no process yet is in no file system */
+    if (stat("/proc/self/ns/pid_for_children", &st)) /* a new namespace without a process is in no file system */
         return e->knows_children;
     return st.st_ino != e->header->pid_namespace;
 }
@@ -45,7 +48,7 @@ bool tb_engine_is_foreign(tb_engine *e)
 void tb_engine_atfork_prepare(tb_engine *e)
 {
     pthread_mutex_lock(&e->fork_lock);
-    e->is_foreign = has_foreign_children(e); /* in the child; in the parent until the fork is made */
+    e->is_foreign = has_foreign_children(e); /* for the child; the parent clears it after the fork */
     e->fork_slot = e->is_foreign ? TB_NONE : tb_client_take_slot(e, e->region.n_clients - TB_CLIENTS_TOOLS);
     if (e->fork_slot == TB_NONE && !e->is_foreign && tb_repair(e))
         e->fork_slot = tb_client_take_slot(e, e->region.n_clients - TB_CLIENTS_TOOLS);
@@ -53,7 +56,7 @@ void tb_engine_atfork_prepare(tb_engine *e)
         e->region.clients[e->fork_slot].awaited_ns = tb_now_ns() + AWAITED_NS;
         tb_opens_hold(e, e->fork_slot);
     } else {
-        tb_opens_make_coherent(e); /* a child without an identity can only pass through */
+        tb_opens_make_coherent(e); /* a child without a slot can only pass through */
     }
 }
 
@@ -73,6 +76,7 @@ void tb_engine_atfork_failed(tb_engine *e)
     forked_slot = TB_NONE;
 }
 
+/* For posix_spawn and vfork: the child runs another program and never this code, so the parent registers it. */
 void tb_engine_spawned(tb_engine *e, int pid)
 {
     if (forked_slot == TB_NONE)
@@ -92,7 +96,7 @@ void tb_engine_spawned(tb_engine *e, int pid)
 
 void tb_engine_atfork_child(tb_engine *e)
 {
-    tb_wait_identify(getpid(), NULL); /* the locks it takes from here on are its own */
+    tb_wait_identify(getpid(), NULL); /* from here on it takes locks in its own name */
     if (e->fork_slot != TB_NONE) {
         struct tb_client *c = &e->region.clients[e->fork_slot];
         tb_lock_take(&e->header->clients_lock);
@@ -106,9 +110,9 @@ void tb_engine_atfork_child(tb_engine *e)
         e->passes_through = true;
         tb_opens_abandon(e);
     }
-    if (e->is_foreign) { /* whatever it does, it does not use the instance */
+    if (e->is_foreign) { /* it does not use the instance, whatever it does */
         tb_client_close(e, &e->lease);
         tb_client_close(e, &e->region_file);
     }
-    pthread_mutex_init(&e->fork_lock, NULL); /* held by the parent's thread that forked */
+    pthread_mutex_init(&e->fork_lock, NULL); /* the parent's thread held it during the fork */
 }

@@ -1,3 +1,7 @@
+/*
+ * What can be asked of an instance, and told to it, by a process that has a handle or only the name:
+ * list, find, configuration, waits, errors, retire.
+ */
 #include "instance/instance.h"
 
 #include <dirent.h>
@@ -28,7 +32,10 @@ static uint32_t live_clients(const struct tb_region *r)
     return n;
 }
 
-/* By a process that lives: one that was killed leaves the mark. */
+/*
+ * A living process ends the instance. If that process is killed, the mark `closed` stays, but the lock
+ * of the lease is free.
+ */
 static bool is_being_ended(struct tb_header *h, int region)
 {
     int fd = h->closed ? tb_lease_open(&h->config, h->host, h->name, dup(region)) : -1;
@@ -79,6 +86,7 @@ bool tb_instance_is_there(tb_engine *e)
     return there;
 }
 
+/* By the names in /dev/shm. A region that is damaged or of another user is left out. */
 int tb_instance_list(struct tb_instance_info *out, int max)
 {
     char prefix[64];
@@ -98,6 +106,7 @@ int tb_instance_list(struct tb_instance_info *out, int max)
     return n;
 }
 
+/* -ENOTUNIQ: several instances run with that configuration, so the user has to name one. */
 int tb_engine_find(char *name, size_t size)
 {
     const char *given = getenv("TIERBENCH_INSTANCE"), *file = getenv("TIERBENCH_CONFIG");
@@ -148,6 +157,7 @@ bool tb_instance_is_idle(tb_engine *e)
     return e->header->is_to_end && live_clients(&e->region) == 0;
 }
 
+/* Files are set to write-through after `closed` is set: a program that opens one later sees `closed`. */
 int tb_instance_retire(tb_engine *e, bool retired)
 {
     int rc = retired ? tb_lease_lock(e->lease, TB_LEASE_ENDING) : 0;
@@ -161,7 +171,10 @@ int tb_instance_retire(tb_engine *e, bool retired)
     return 0;
 }
 
-/* Locks that others need to attach, or to name a file: by trial, as nobody else may be waiting for them yet. */
+/*
+ * Locks that a process needs to attach or to name a file. They are tried here, because no other client
+ * may be waiting for them yet.
+ */
 static int own_waits(tb_engine *e, struct tb_waiting_process *out, int max)
 {
     struct tb_lock *locks[] = {&e->header->clients_lock, &e->header->names_lock};

@@ -36,7 +36,7 @@ int tb_instance_list(struct tb_instance_info *out, int max);
 int tb_instance_info(tb_engine *engine, struct tb_instance_info *out);
 /* The configuration that the region of that name was made with; -ENOENT, or what tb_engine_attach says of a region. */
 int tb_instance_config_of(const char *name, struct tb_config *out);
-/* Does the name still stand for this region?  No longer after a stop. */
+/* Does the name still lead to this region? Not after a stop. */
 bool tb_instance_is_there(tb_engine *engine);
 
 /* The configuration the region was made with. */
@@ -47,14 +47,14 @@ int tb_instance_become_daemon(tb_engine *engine);
 /* Before it ends with something left undone, for a process that is stopped: whoever stops the instance learns of it. */
 void tb_instance_give_up(tb_engine *engine);
 
-/* A client that wants the daemon to end behind it (HERMES_STOP_DAEMON) was here, and no client is left. */
+/* A client asked the daemon to end after it (HERMES_STOP_DAEMON), and no client is left. */
 bool tb_instance_is_idle(tb_engine *engine);
 /* As if such a client had been here. */
 void tb_instance_end_with_clients(tb_engine *engine);
 /*
- * Before an instance is drained and destroyed: nobody attaches, and what clients that live
- * write from now on is written through.  `false` takes the first back.
- * -EBUSY: another process is ending it already.
+ * Before an instance is drained and destroyed: no new client can attach, and what living clients write
+ * from now on is
+ * written through. `false` takes the first back. -EBUSY: another process is ending it already.
  */
 int tb_instance_retire(tb_engine *engine, bool retired);
 

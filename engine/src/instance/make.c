@@ -1,10 +1,13 @@
 /*
- * What an instance is made of, made and removed.
+ * Making and removing all that an instance consists of.
  *
- * Order is all.  The lease comes first and goes last (region/lease.h): whoever is killed in
- * between leaves one that says `making` or `void`, and what lies beside such a lease
- * may go when nobody holds it.  A start removes what it made itself and such rubbish,
- * and nothing else: what is there already may be all that is left of promised bytes.
+ * The order is what counts. The lease is made first and removed last (region/lease.h). A process that
+ * is killed in
+ * between leaves a lease that says `making` or `void`; what belongs to such a lease may be removed if
+ * no
+ * process holds it. A start removes what it made itself, and such remains, and nothing else: what was
+ * there
+ * before may be all that is left of promised bytes.
  */
 #include "instance/make.h"
 
@@ -35,7 +38,7 @@ static int fail(struct tb_error *err, int rc, const char *what, const char *path
     return rc;
 }
 
-/* What a start has made so far, which is what it removes again when it fails: never what was there before. */
+/* What a start has made so far. If it fails, it removes this, and never what was there before. */
 struct made {
     const struct tb_config *config;
     const char *host, *name;
@@ -81,7 +84,7 @@ static int make_tier(struct made *m, const struct tb_layout *l, uint32_t t, stru
     return rc && rc != -ENOTEMPTY && !err->text[0] ? fail(err, rc, "cannot make the files of", path) : rc;
 }
 
-/* The hidden directory of names that wait. */
+/* The hidden directory of deferred names. */
 static int make_waiting(struct made *m, struct tb_error *err)
 {
     char path[TB_PATH_MAX + 256];
@@ -94,7 +97,7 @@ static int make_waiting(struct made *m, struct tb_error *err)
     return directory < 0 ? fail(err, directory, "cannot prepare", path) : directory;
 }
 
-/* Makes the name last a crash of the node: what is promised in the directory is to be found. */
+/* Sync the directory above, so that the name survives a crash of the node: what is promised in it must be found. */
 static void sync_above(const char *path)
 {
     char above[TB_PATH_MAX + 256];
@@ -102,12 +105,15 @@ static void sync_above(const char *path)
     *strrchr(above, '/') = 0;
     int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
-        fsync(fd); /* a file system that can't say so will have to be believed */
+        fsync(fd); /* an error is not reported: some file systems cannot sync a directory */
         close(fd);
     }
 }
 
-/* Before anything else is made: the directory that it lies in, and the lease itself.  Nothing where the region will be it. */
+/*
+ * Made before everything else: its directory and the lease itself. Nothing is made if the region file
+ * will be the lease.
+ */
 static int make_lease(struct made *m, const struct tb_lease *lease, tb_engine *e, struct tb_error *err)
 {
     char path[TB_PATH_MAX + 256];
@@ -151,13 +157,13 @@ static void remove_made(const struct made *m)
         tb_region_file_remove(m->name);
 }
 
-/* The name is of this instance's region, or of one whose maker died before it was ready. */
+/* Does the name lead to the region of this instance, or to one that was never ready and is not held by its maker? */
 static bool has_region(const char *name, uint64_t id)
 {
     struct tb_region r = {0};
     int rc = tb_region_attach(name, &r, NULL);
     bool is = !rc && r.header->id == id;
-    uint64_t magic = 0; /* written last; an empty file has none either */
+    uint64_t magic = 0; /* the magic is written last; an empty file has none either */
     tb_region_unmap(&r);
     int fd = rc == -ESTALE ? tb_region_file_open(name) : -1;
     if (fd >= 0) {
@@ -176,7 +182,7 @@ void tb_instance_remove(const struct tb_config *c, const char *host, const char 
     remove_made(&all);
 }
 
-/* Nothing was promised in it that is not on the PFS.  What was only in memory is gone once the machine starts again. */
+/* All that was promised in it is on the PFS. What was only in memory is gone after the machine was started again. */
 static bool is_void(int fd, struct tb_lease *lease)
 {
     struct tb_lease now;
@@ -186,7 +192,7 @@ static bool is_void(int fd, struct tb_lease *lease)
     return lease->state != TB_LEASE_LIVING || (lease->fsync != TB_FSYNC_TIER && lease->boot[0] && strcmp(lease->boot, now.boot) != 0);
 }
 
-/* Left by a start that was killed before its lease said anything, and empty but for that. */
+/* A start that was killed before its lease said anything leaves an empty directory. */
 static void sweep_empty(const struct tb_config *c, const char *host, const char *name)
 {
     char path[TB_PATH_MAX + 256];
@@ -195,13 +201,14 @@ static void sweep_empty(const struct tb_config *c, const char *host, const char 
         rmdir(path);
 }
 
-/* A region that never was ready: its maker holds it from the start. */
+/* A region that was never ready. A living maker holds it from the start, so this one's maker is dead. */
 static void sweep_region(const char *name)
 {
     if (has_region(name, 0))
         tb_region_file_remove(name);
 }
 
+/* is_void is asked again with the lease in hand: another start may have come between. */
 void tb_instance_sweep(const struct tb_config *c, const char *host, const char *name)
 {
     struct tb_lease lease;
@@ -216,7 +223,10 @@ void tb_instance_sweep(const struct tb_config *c, const char *host, const char *
         close(fd);
 }
 
-/* What the configuration counted, from the file it named. */
+/*
+ * Read the dispersion units again and compare with the digest: the file may have changed since the
+ * configuration was read.
+ */
 static int fill_units(tb_engine *e, const struct tb_config *c, struct tb_error *err)
 {
     struct tb_config now = *c;
@@ -276,7 +286,7 @@ static int make_region(struct made *m, const struct tb_layout *l, tb_progress *p
     return 0;
 }
 
-/* It can be attached from the moment of the magic, and promises can be made: the lease says so first. */
+/* From the magic on, programs can attach and be given promises: the lease says so before. */
 static int publish(tb_engine *e, struct tb_lease *lease)
 {
     int rc = 0;
@@ -325,7 +335,7 @@ int tb_instance_create(const struct tb_config *config, const char *name, struct 
     rc = is_taken(name) ? -EEXIST : make_all(&made, &layout, progress, arg, e, err);
     if (!rc)
         return *out = e, 0;
-    int lease = e->lease, region = e->region_file; /* held until all is gone */
+    int lease = e->lease, region = e->region_file; /* held until everything is removed */
     e->lease = e->region_file = -1;
     tb_client_free(e);
     remove_made(&made);
@@ -336,6 +346,7 @@ int tb_instance_create(const struct tb_config *config, const char *name, struct 
     return rc;
 }
 
+/* Void before anything is removed: if killed between, the next start or recover sweeps the rest. */
 int tb_instance_destroy(tb_engine *e)
 {
     struct tb_config config = e->header->config;
@@ -343,7 +354,7 @@ int tb_instance_destroy(tb_engine *e)
     uint64_t id = e->header->id;
     int rc = tb_lease_lock(e->lease, TB_LEASE_ENDING);
     if (!rc && !tb_file_is_linked(e->lease))
-        rc = -ENOENT; /* it was ended already, and the name may be another's */
+        rc = -ENOENT; /* another process ended it, and the name may be another instance's */
     if (!rc && e->journal_fd >= 0)
         rc = tb_lease_make_void(e->lease);
     snprintf(host, sizeof(host), "%s", e->header->host);
@@ -376,7 +387,7 @@ int tb_instance_is_used(const struct tb_config *c, const char *name)
     return rc;
 }
 
-/* The digest says in which mode a configuration was used. */
+/* The digest tells in which mode a configuration was used. */
 static bool has_digest(const char *file, const char *mode, uint64_t digest)
 {
     struct tb_config *c = malloc(sizeof(*c));

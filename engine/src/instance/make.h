@@ -14,9 +14,11 @@ void tb_instance_remove(const struct tb_config *config, const char *host, const 
 void tb_instance_sweep(const struct tb_config *config, const char *host, const char *name);
 
 /*
- * Make and touch the region, make the tiers' directories and slab files.
- * -EEXIST an instance of that name is there, alive or dead; -ENOTEMPTY a directory is, of one that was not recovered
- * or of which the region is not made yet.  Removes what it made itself when it fails, and nothing else.
+ * Make and touch the region, make the tiers' directories and slab files. Removes what it made if it
+ * fails, and nothing else.
+ * -EEXIST: an instance of that name exists, alive or dead. -ENOTEMPTY: a directory exists, of an
+ * instance that was not
+ * recovered, or that has no region not made yet.
  */
 int tb_instance_create(const struct tb_config *config, const char *name, struct tb_io *base, tb_progress *progress,
                        void *arg, tb_engine **out, struct tb_error *err);
@@ -28,8 +30,11 @@ int tb_instance_create(const struct tb_config *config, const char *name, struct 
 int tb_instance_destroy(tb_engine *engine);
 
 /*
- * What its lease in a tier says of an instance, wherever its region is: 1 somebody uses it; 0 nobody does, and it may hold
- * bytes that are not on the PFS; -ENOENT there is none, or all of it is; -EPERM its directory is another user's; else -errno.
+ * What the lease in a tier says of an instance, wherever its region is. 1: a process uses it. 0: no
+ * process uses it, and it
+ * may hold bytes that are not on the PFS. -ENOENT: there is no such instance, or all its bytes are on
+ * the PFS.
+ * -EPERM: its directory belongs to another user. Else -errno.
  */
 int tb_instance_is_used(const struct tb_config *config, const char *name);
 

@@ -1,3 +1,7 @@
+/*
+ * Reading ahead what a schedule lists, range after range, through the engine's own operations. It is
+ * called by the prefetch thread, and never waits for a program.
+ */
 #include "instance/schedule.h"
 
 #include <fcntl.h>

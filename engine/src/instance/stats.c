@@ -1,4 +1,7 @@
-/* Counters as the public structure, and samples of the tiers over time. */
+/*
+ * The counters as the public structure, and samples of the tiers over time.
+ * Counters are read without a lock: each is right, but they are not of one moment.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -18,7 +21,7 @@ static uint64_t tier_capacity(const tb_engine *e, uint32_t t)
     return bytes;
 }
 
-/* What the clients moved; a slot's counts go on under its next client. */
+/* What all clients moved. The counts of a slot go on under its next client, so nothing is lost when a client ends. */
 static struct tb_tier_stats transfers(const tb_engine *e, uint32_t t)
 {
     struct tb_tier_stats sum = {0};
@@ -59,7 +62,7 @@ void tb_engine_stats(tb_engine *e, struct tb_stats *out)
     out->fsyncs = h->fsyncs;
     out->passed = h->passed;
     for (uint32_t i = 0, seen = 0; i < e->region.n_file_buckets && seen < out->n_files; i++) {
-        const struct tb_file *f = &e->region.files[i]; /* those in use stand in front, mostly */
+        const struct tb_file *f = &e->region.files[i]; /* records in use are mostly in front */
         bool used = f->magic == TB_FILE_MAGIC;
         seen += used;
         out->n_dirty_files += used && f->n_dirty;
@@ -74,7 +77,7 @@ double tb_instance_age(tb_engine *e)
     return tb_seconds_since_start(e);
 }
 
-/* A full table keeps every other sample: its span doubles, its shape stays. */
+/* A full table keeps every second sample: it covers twice the time with the same shape. Locked by samples_lock. */
 static void thin_out(tb_engine *e)
 {
     struct tb_header *h = e->header;
