@@ -1,3 +1,7 @@
+/*
+ * Copies between a program's memory and the region: the processor's string move where it is fast, else
+ * memcpy, and atomic copies for the thread sanitizer (base/copy.h).
+ */
 #include "base/copy.h"
 
 #include <stdbool.h>

@@ -1,3 +1,7 @@
+/*
+ * A robust process-shared mutex. A killed holder's lock goes to the next process that takes it, which
+ * is told so and repairs what the lock protects (base/lock.h).
+ */
 #include "base/lock.h"
 
 #include <assert.h>

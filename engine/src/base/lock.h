@@ -1,10 +1,11 @@
 /*
  * A lock that survives its holder: robust, process-shared, error-checking.
  *
- * The kernel hands the lock of a killed holder to the next one, which learns of
- * it by TB_LOCK_ORPHANED and repairs what the lock protects.  Everything behind
- * these locks is therefore changed so that each single store leaves it usable.
- * A signal handler that needs a lock its own thread holds gets -EDEADLK.
+ * The kernel hands the lock of a killed holder to the next one. It learns of that by TB_LOCK_ORPHANED
+ * and repairs
+ * what the lock protects. So everything under these locks is changed in single stores that each leave
+ * it
+ * usable. A signal handler that needs a lock which its own thread holds gets -EDEADLK.
  */
 #ifndef TB_LOCK_H
 #define TB_LOCK_H
@@ -26,7 +27,7 @@
 
 struct tb_lock {
     pthread_mutex_t mutex;
-    _Atomic int holder; /* the process that took it last, for who waits for long */
+    _Atomic int holder; /* the process that took it last: shown when another waits long for it */
 };
 
 enum tb_lock_result {
@@ -39,7 +40,7 @@ void tb_lock_init(struct tb_lock *lock);
 int tb_lock_take(struct tb_lock *lock);
 /* As above, or -EBUSY. */
 int tb_lock_try(struct tb_lock *lock);
-/* As tb_lock_take, or -EBUSY after TB_WAIT_SECONDS: for who only looks. */
+/* As tb_lock_take, or -EBUSY after TB_WAIT_SECONDS: for callers that only look. */
 int tb_lock_take_soon(struct tb_lock *lock);
 void tb_lock_drop(struct tb_lock *lock);
 

@@ -1,3 +1,7 @@
+/*
+ * Files and directories that only this user may use: made, opened and checked by descriptor, so that
+ * another user cannot put something else in their place.
+ */
 #include "base/private_files.h"
 
 #include <errno.h>

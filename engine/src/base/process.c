@@ -1,3 +1,7 @@
+/*
+ * What /proc says of a process: when it started, which program it runs, and whether it is stopped.
+ * With that a number that is used again is told from the old process.
+ */
 #include "base/process.h"
 
 #include <fcntl.h>

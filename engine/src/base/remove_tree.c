@@ -1,3 +1,7 @@
+/*
+ * Removing a directory tree by descriptors: no symbolic link is followed and no other file system is
+ * entered, so that another user cannot lead it to other files.
+ */
 #include "base/remove_tree.h"
 
 #include <dirent.h>

@@ -1,3 +1,7 @@
+/*
+ * Waits for another process: noted in the region and told once a second, with the process that is
+ * waited for (base/wait.h). A wait never ends by itself; the listener decides.
+ */
 #include "base/wait.h"
 
 #include <pthread.h>
@@ -27,7 +31,7 @@ static _Atomic uint64_t vain_ns; /* told at that time */
 #define CHAIN_MAX 4 /* processes that wait for each other */
 #define VAIN_NS (3u * TB_WAIT_SECONDS * 1000000000ull)
 
-/* Also called in a forked child, whose parent's threads may have held the lock. */
+/* Also called in a forked child: a thread of the parent may have held the lock at the fork. */
 void tb_wait_identify(int pid, struct tb_wait_note *note)
 {
     if (own_pid != pid)
@@ -62,7 +66,10 @@ void tb_wait_know_no_more(const void *of)
     pthread_mutex_unlock(&note_lock);
 }
 
-/* A signal handler may have interrupted who is here: then nobody is known.  Another thread is done at once. */
+/*
+ * A signal handler may have interrupted the holder of this lock: then it learns of no process. Another
+ * thread releases it at once.
+ */
 static int next_process(int pid)
 {
     int looks = 0;
@@ -98,7 +105,7 @@ void tb_wait_listen_here(tb_wait_listener *listener, void *arg)
     here = (struct listening){listener, arg};
 }
 
-/* A signal handler that waits may have interrupted who is here: then it is told the next time. */
+/* A signal handler that waits may have interrupted the holder of this lock: then the wait is told the next time. */
 static void note(int pid, uint64_t since_ns)
 {
     if (pthread_mutex_trylock(&note_lock))

@@ -1,12 +1,14 @@
 /*
- * Waits for another process: who waits for a lock or a claim for over a second says
- * for which process, each second, so that a stopped or hung one has a name.
+ * Waits for another process. A process that waits over a second for a lock or a claim says for which
+ * process it
+ * waits, each second, so that a stopped or hung process gets a name.
  *
- * The wait is written to the client's record in the region, where `tierctl status`
- * reads it, and told to whoever listens in this process.  A process that is waited
- * for may itself wait for another one, as its record says: a wait is in vain where
- * the last of them has been stopped (SIGSTOP, a debugger) for 30 s.  Who listens
- * decides what to do then; a wait itself never ends by that.
+ * The wait is written to the client's record in the region, where `tierctl status` reads it, and told
+ * to the
+ * listener of this process. The awaited process may itself wait for another one, as its record says. A
+ * wait is in vain if the last process of that chain has been stopped (SIGSTOP, a debugger) for 30 s.
+ * The
+ * listener decides what to do then; the wait itself goes on.
  */
 #ifndef TB_WAIT_H
 #define TB_WAIT_H
@@ -24,7 +26,7 @@ struct tb_wait_note {
 
 struct tb_wait {
     uint64_t since_ns, told_ns; /* CLOCK_MONOTONIC; 0: not begun, nothing told */
-    uint64_t stopped_ns;        /* since when who is waited for was seen stopped; 0: it is not */
+    uint64_t stopped_ns;        /* since when the awaited process was seen stopped; 0: it is not */
 };
 
 #define TB_WAIT_SECONDS 1
@@ -36,7 +38,7 @@ void tb_wait_identify(int pid, struct tb_wait_note *note);
 void tb_wait_forget(const struct tb_wait_note *note);
 int tb_wait_own_pid(void);
 
-/* For whom a process waits, 0: nobody; asked of what `of` is about. */
+/* For which process another one waits, 0: for none; asked of what `of` is about. */
 typedef int tb_wait_next(const void *of, int pid);
 /* How to learn for whom others wait, until `of` is forgotten. */
 void tb_wait_know(tb_wait_next *next, const void *of);
@@ -51,7 +53,7 @@ typedef void tb_wait_listener(void *arg, int pid, double seconds, bool in_vain);
 void tb_wait_listen(tb_wait_listener *listener, void *arg);
 void tb_wait_listen_here(tb_wait_listener *listener, void *arg);
 
-/* Who waits looks again and again, and says each time for whom.  Tells about it once a second. */
+/* Called at each look of a wait, with the awaited process. Tells about it once a second. */
 void tb_wait_go_on(struct tb_wait *wait, int pid);
 void tb_wait_end(const struct tb_wait *wait);
 
