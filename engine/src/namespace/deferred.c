@@ -1,3 +1,8 @@
+/*
+ * Deferred names: making a file in the hidden directory, finding it by the name that it will have,
+ * giving it that name, and doing the same after a crash (namespace/deferred.h).
+ * A name is made and given its place under shadow_lock, so the two never cross.
+ */
 #include "namespace/deferred.h"
 
 #include <dirent.h>
@@ -187,7 +192,7 @@ static int make(tb_engine *e, const char *path, int flags, mode_t mode, char *ou
 
 int tb_waiting_open(tb_engine *e, const char *path, int flags, mode_t mode, char *out)
 {
-    int lock = tb_lock_take(&e->header->shadow_lock); /* nobody takes the name, or removes the directory, meanwhile */
+    int lock = tb_lock_take(&e->header->shadow_lock); /* from here on no process can take the name or remove the directory */
     int fd = make(e, path, flags, mode, out);
     if (fd == -EAGAIN)
         fd = e->pfs->ops->open(e->pfs, strcpy(out, path), flags, mode);
@@ -232,7 +237,7 @@ static bool is_honest(const char *path, const char *shown_as)
     return text.st_uid == getuid() || (split(shown_as, directory, &name) && stat(directory, &st) == 0 && text.st_uid == st.st_uid);
 }
 
-/* One that nobody remembers: its place is as it was left. */
+/* No record remembers it: only its place in the hidden directory says which name it should get. */
 static int give_place(const char *hidden, const char *path, struct tb_io *io, tb_file_reporter *report, void *arg)
 {
     struct tb_file_report r = {.error = 0};

@@ -1,17 +1,20 @@
 /*
- * Names that wait, with `namespace: deferred`: a new file is made in a hidden
- * directory of the PFS and renamed into its place at its first flush, so that
- * nobody past the engine meets a file before its bytes.
+ * Deferred names (`namespace: deferred`): a new file is made in a hidden directory of the PFS and
+ * renamed to its
+ * name at its first flush, so that a process past the engine never sees the file without its bytes.
  *
- * A file that is to be NAME in a directory stands at HIDDEN/KEY/NAME, where KEY is
- * the directory's inode number and birth time: whatever name or link leads to
- * the directory finds it, and a directory that is renamed takes its files along.
- * HIDDEN/KEY.of is a symlink that says what the directory is called.  The file's
- * record has the place in HIDDEN for its name, so flush, journal, unlink and
- * truncate know no difference, and taking the place is a rename like any other.
+ * A file that is to be NAME in a directory lies at HIDDEN/KEY/NAME. KEY is the directory's inode
+ * number and
+ * birth time: every name or link that leads to the directory finds it, and a renamed directory takes
+ * its
+ * files along. HIDDEN/KEY.of is a symlink that says what the directory is called. The file's record
+ * has
+ * the place in HIDDEN for its name, so flush, journal, unlink and truncate know no difference, and
+ * giving the place is a rename like any other.
  *
- * A name that somebody took meanwhile is never taken from him: the file keeps
- * waiting, its flush fails with -EEXIST, and a drain reports it.
+ * If another process has taken the name, it is never taken from it: the file keeps its hidden place,
+ * its flush
+ * fails with -EEXIST, and a drain reports it.
  */
 #ifndef TB_WAITING_H
 #define TB_WAITING_H
@@ -23,20 +26,21 @@
 void tb_waiting_prepare(tb_engine *e);
 int tb_waiting_open_to_clients(const char *path);
 void tb_waiting_remove(const struct tb_config *c, const char *host, const char *name);
-/* Whether new names of that route wait; where a path stands if it does. */
+/* Are new names of that route deferred? And where a path lies then. */
 bool tb_waiting_applies(const tb_engine *e, const struct tb_route *route);
 bool tb_waiting_find(tb_engine *e, const char *path, bool follow, char *out);
-/* Open a name that the PFS may have or not, and make it to wait where it has not; `out` is where it stands. */
+/* Open a name. If the PFS does not have it, make it as a deferred name; `out` is where it lies. */
 int tb_waiting_open(tb_engine *e, const char *path, int flags, mode_t mode, char *out);
 /* The program's name of a place in HIDDEN.  False: it is none; -ESTALE in *rc: its directory is not where it was. */
 bool tb_waiting_shown(const tb_engine *e, const char *place, char *out, size_t size);
 /*
- * Give their places to those of which no record says that they wait (who made them was killed), and without a region
- * to all; each is reported.  0, or the first error: a name that is taken, a directory that is gone.
+ * Give their places to deferred names that no record knows (the client that made them was killed);
+ * without a region, to
+ * all of them. Each is reported. 0, or the first error: the name is taken, or its directory is gone.
  */
 int tb_waiting_finish(tb_engine *e, tb_file_reporter *report, void *arg);
 int tb_waiting_recover(const struct tb_config *c, const char *host, const char *name, struct tb_io *io, tb_file_reporter *report, void *arg);
-/* The directory's files that wait, "" behind the last: allocated, NULL where there is none. */
+/* The deferred names of a directory, "" after the last: allocated, or NULL if there is none. */
 char *tb_waiting_list(tb_engine *e, const char *directory);
 /* rmdir that knows of them; directories below `from` are called `to` now. */
 int tb_waiting_remove_directory(tb_engine *e, struct tb_io *io, const char *path);

@@ -1,3 +1,7 @@
+/*
+ * What a process's environment asks for: TIERBENCH_MODE, and the variables of Hermes' adapters. It is
+ * read once, at the attach; a wrong value refuses the attach.
+ */
 #include "namespace/environment.h"
 
 #include <assert.h>
@@ -95,7 +99,7 @@ static int add_listed(struct prefixes *p, enum tb_mode mode, struct tb_error *er
     return p->n <= TB_MAX_PREFIXES ? 0 : refuse(err, "ADAPTER_MODE_INFO", value("ADAPTER_MODE_INFO"), "at most 15 paths");
 }
 
-/* The engine's own files are nobody's data. */
+/* The engine's own files are not data of any program. */
 static void add_own(const tb_engine *e, struct prefixes *p)
 {
     const struct tb_config *c = tb_config_of(e);

@@ -1,7 +1,9 @@
 /*
- * What a process's environment says of its files: TIERBENCH_MODE, and for an
- * instance made from a Hermes .conf the variables of Hermes' adapters.  A .conf
- * names no PFS and no mode, so there each client says which paths are whose.
+ * What a process's environment says of its files: TIERBENCH_MODE, and for an instance made from a
+ * Hermes .conf the
+ * variables of Hermes' adapters. A .conf names no PFS and no mode, so there each client says which
+ * paths it uses in which
+ * mode.
  */
 #ifndef TB_ENVIRONMENT_H
 #define TB_ENVIRONMENT_H
@@ -23,7 +25,7 @@ int tb_environment_ignore(tb_engine *e);
 /* This client reads and writes past the buffers: what others wrote until now goes to the PFS first. */
 bool tb_environment_goes_past(const tb_engine *e);
 
-/* HERMES_STOP_DAEMON: does this client want the daemon to end behind its programs?  Hermes' default is yes. */
+/* HERMES_STOP_DAEMON: should the daemon end after the programs of this client? Hermes' default is yes. */
 bool tb_environment_stops_daemon(void);
 
 #endif

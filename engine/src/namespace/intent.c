@@ -1,3 +1,7 @@
+/*
+ * Notes of name changes that are under way, in the region. After a kill, repair looks at the PFS for
+ * what was done and brings the records to the same state (namespace/intent.h).
+ */
 #include "namespace/intent.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/*
+ * Finding and claiming the record of the file that a name leads to, while the name is about to change.
+ * The look-up is repeated until record and name agree under the claim.
+ */
 #include "namespace/named.h"
 
 #include "base/kill_point.h"

@@ -1,3 +1,7 @@
+/*
+ * Renaming claimed files: journal, PFS, records, in this order. If killed between two of them, replay
+ * or repair finishes the change.
+ */
 #include "namespace/rename.h"
 
 #include <errno.h>

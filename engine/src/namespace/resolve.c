@@ -1,3 +1,7 @@
+/*
+ * The one translation of names: by the route of a path to the PFS, to the shadow of a scratch prefix,
+ * or to the hidden directory of deferred names (namespace/resolve.h).
+ */
 #include "namespace/resolve.h"
 
 #include <dirent.h>
@@ -9,7 +13,7 @@
 
 #define MAX_LINKS 40 /* as the kernel */
 
-/* Clients that choose their own prefixes share one shadow, in which names stand whole. */
+/* Clients that choose their own prefixes share one shadow, in which the whole name is used. */
 static uint32_t number_of(const tb_engine *e, const struct tb_route *r)
 {
     return tb_config_of(e)->by_environment ? 0 : (uint32_t)(r->prefix - e->prefixes);

@@ -1,6 +1,7 @@
 /*
- * Where a name stands: the one translation of names.  Every operation on names
- * asks here, and so does every wrapper of a call that is no chain operation.
+ * Where a name leads: the one translation of names. Every operation on names asks here, and so does
+ * every wrapper of a
+ * call that is no chain operation.
  */
 #ifndef TB_PLACE_H
 #define TB_PLACE_H
@@ -12,7 +13,7 @@ struct tb_place {
     struct tb_io *io; /* the chain to it */
     enum tb_mode mode;
     bool managed;     /* false: a link of a scratch prefix leads where nothing is buffered */
-    bool scratch;     /* it stands in the shadow */
+    bool scratch;     /* it lies in the shadow */
     bool waits;       /* it is a new file that waits for its first flush */
     bool deferred;    /* a new file would */
     enum tb_shadow_kind kind; /* of scratch mode */
@@ -22,10 +23,10 @@ struct tb_place {
 /* `use`: enum tb_name_use with flags.  0; -ENAMETOOLONG; in scratch mode what a walk gives (namespace/shadow.h). */
 int tb_place_find(tb_engine *e, const char *path, unsigned use, struct tb_place *out);
 /*
- * The name that `from` is to have too, or instead (TB_NAME_MAKE).  Under a Hermes
- * configuration a new name is taken to be scratch (namespace/route.c); but a file that is
- * the file system's stays so whatever it is called, and scratch comes to stand
- * before a name that the file system has.
+ * Find a second or a new name (TB_NAME_MAKE) for the file `from`. Under a Hermes configuration a new
+ * name is taken to be
+ * scratch (namespace/route.c). But a file of the file system stays one whatever it is called, and a
+ * scratch file may hide a name that the file system has.
  */
 int tb_place_beside(tb_engine *e, const struct tb_place *from, const char *path, struct tb_place *out);
 /* In scratch mode, where the name's directory is known to be real: its place, without a look; it may be a symlink. */

@@ -1,9 +1,9 @@
 /*
- * Which paths are whose: prefixes with their modes, the longest wins.
+ * Which paths are managed, and in which mode: prefixes, the longest wins.
  *
- * Under a Hermes configuration scratch prefixes hold all that is new: a name
- * that the file system has already (the program's input, a message of another
- * program) and the shadow has not is the file system's.
+ * Under a Hermes configuration scratch prefixes hold all that is new. A name that the file system has
+ * already (the
+ * program's input, a message of another program), and that the shadow has not, is the file system's.
  */
 #include <errno.h>
 #include <fcntl.h>

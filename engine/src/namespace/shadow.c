@@ -1,3 +1,7 @@
+/*
+ * The shadow of a scratch prefix: the walk from a program's path to its place, which makes directories
+ * real on the way, and a memory of directories that are real already (namespace/shadow.h).
+ */
 #include "namespace/shadow.h"
 
 #include <errno.h>
@@ -12,7 +16,7 @@
 #include "namespace/shadow_copy.h"
 
 #define MAX_LINKS 40 /* as the kernel */
-#define MADE 255u    /* beside the numbers of prefixes */
+#define MADE 255u    /* next to the numbers of prefixes */
 
 struct walk {
     tb_engine *e;
@@ -110,14 +114,14 @@ static ssize_t read_link(const char *path, char *text)
     return n < 0 ? -errno : n;
 }
 
-/* A symlink stands at w->real.  1: the walk ends here; 0: it goes on. */
+/* w->real is a symlink. 1: the walk ends here; 0: it goes on. */
 static int at_link(struct walk *w, unsigned use, struct tb_shadow_name *out)
 {
     char text[PATH_MAX], shown[PATH_MAX];
     bool last = is_tail(w->rest), tail = *w->rest;
     ssize_t n = read_link(w->real, text);
     if (n < 0)
-        return n == -EINVAL ? -EAGAIN : (int)n; /* made real meanwhile */
+        return n == -EINVAL ? -EAGAIN : (int)n; /* another process made it real in between */
     enum tb_shadow_kind kind = tb_stub_kind(text);
     if (kind == TB_SHADOW_STUB_DIRECTORY && (!last || tail || (use & TB_NAME_USE) >= TB_NAME_ENTER)) {
         int rc = tb_shadow_make_directory(w->e, w->real, text);
@@ -282,7 +286,7 @@ bool tb_shadow_known(tb_engine *e, uint32_t prefix, const char *rest, struct tb_
     return true;
 }
 
-/* The mark of what stands at `path` in the shadow, or of the directory above it: made by this process. */
+/* The mark of what is at `path` in the shadow, or of the directory above it: made by this process. */
 static uint64_t mark_of_made(const tb_engine *e, const char *path, bool above)
 {
     const char *rest = path + e->shadow_length;

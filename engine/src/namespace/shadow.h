@@ -1,24 +1,26 @@
 /*
  * The shadow: what the programs of a scratch prefix see, and all they change.
  *
- * It is a lazy copy of the prefix.  What nobody touched is a symlink to the PFS,
- * a stub.  A directory is made real, with a stub for each of its entries, when
- * something in it is first asked for; a file is copied before it is changed.
- * From this follows the rest:
+ * It is a lazy copy of the prefix. What no program has touched is a symlink to the PFS, a stub. A
+ * directory is made
+ * real, with a stub for each of its entries, when something in it is first asked for; a file is copied
+ * before it is changed. From this follows the rest:
  *   - a directory that is real is complete, so below one that scratch made, or
  *     looked into, the PFS is never asked again, and listings need no merging;
  *   - what is removed is gone without a mark, and renaming a stub takes along
- *     what it stands for; nothing on the PFS is ever changed;
- *   - who follows a stub past the adapter (exec, dlopen, a static program) finds
- *     the bytes of the PFS, never wrong ones.
- * The kernel would follow a stub to the PFS in the middle of a path, so names are
- * walked here.  Directories found real are remembered until a symlink is made or
- * something other than a file is renamed: a name in one costs no look.
+ *     what it shows; nothing on the PFS is ever changed;
+ *   - a process that follows a stub past the adapter (exec, dlopen, a static
+ *     program) finds the bytes of the PFS, never wrong ones.
+ * The kernel would follow a stub to the PFS in the middle of a path, so names are walked here.
+ * Directories found real
+ * are remembered until a symlink is made or something other than a file is renamed: a name in one
+ * costs no look.
  *
- * Limits: a directory of the PFS is seen as it was when it was first looked into,
- * and must be readable for that; who had a file open to read before another one
- * began to write it goes on with the PFS's bytes; hard links of the PFS part when
- * one of them is written.
+ * Limits: a directory of the PFS is seen as it was when it was first looked into, and must be readable
+ * for that. A
+ * process that had a file open to read before another one began to write it goes on with the PFS's
+ * bytes.
+ * Hard links of the PFS part when one of them is written.
  */
 #ifndef TB_SHADOW_H
 #define TB_SHADOW_H
@@ -28,7 +30,7 @@
 #include "region/handle.h"
 
 enum tb_shadow_kind {
-    TB_SHADOW_UNKNOWN, /* its directory is real; nobody looked at the name itself */
+    TB_SHADOW_UNKNOWN, /* its directory is real; the name itself was not looked at */
     TB_SHADOW_NONE,
     TB_SHADOW_DIRECTORY,
     TB_SHADOW_LINK, /* the program's own symlink */
@@ -40,18 +42,19 @@ enum tb_shadow_kind {
 
 struct tb_shadow_name {
     enum tb_shadow_kind kind;
-    char path[PATH_MAX];  /* where the name stands */
-    char lower[PATH_MAX]; /* of a stub: what it stands for */
+    char path[PATH_MAX];  /* where the name lies */
+    char lower[PATH_MAX]; /* of a stub: what it shows */
 };
 
 /*
- * Where `rest`, a name below the prefix with number `prefix` as the program gave
- * it, dots and slashes included, stands; `use` is an enum tb_name_use with flags.
- * 0; -ENOENT, -ENOTDIR, -ELOOP, -EACCES ... as the kernel says of a path.
+ * Where `rest` lies: a name below the prefix with number `prefix`, as the program gave it, dots and
+ * slashes included.
+ * `use` is an enum tb_name_use with flags. 0; -ENOENT, -ENOTDIR, -ELOOP, -EACCES ... as the kernel
+ * says of a path.
  */
 int tb_shadow_find(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, struct tb_shadow_name *out);
 
-/* The place of a name whose directory is known to be real, without a look; false: find it. */
+/* The place of a name in a directory that is known to be real, without a look; false: find it. */
 bool tb_shadow_known(tb_engine *e, uint32_t prefix, const char *rest, struct tb_shadow_name *out);
 
 /*

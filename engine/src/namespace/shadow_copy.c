@@ -1,10 +1,11 @@
 /*
- * Stubs.  The text of one is the PFS's path behind a mark that means nothing to
- * the kernel, with "/." at the end for a directory, so that it can be told from
- * a program's own symlink without a look at the PFS.
+ * Stubs. The text of a stub is the PFS's path after a mark that means nothing to the kernel, with "/."
+ * at the end for
+ * a directory, so that it can be told from a program's own symlink without a look at the PFS.
  *
- * What becomes real is made aside, whole, and then takes the stub's place in one
- * step under a lock, so that nobody sees half of it, whoever is killed.
+ * What becomes real is made aside, whole, and then replaces the stub in one step under a lock. So no
+ * process sees
+ * half of it, also if the maker is killed.
  */
 #include "namespace/shadow_copy.h"
 
@@ -64,7 +65,7 @@ void tb_shadow_link_text(const tb_engine *e, const char *text, char *out, size_t
         snprintf(out, size, "%s", text);
 }
 
-/* A place beside the prefixes where nobody looks. */
+/* A place next to the prefixes that no program can name. */
 static void name_aside(tb_engine *e, char *out)
 {
     static _Atomic unsigned n;
@@ -162,7 +163,7 @@ static int exchange(const char *aside, const char *path)
     return rc;
 }
 
-/* `aside` in the stub's place, unless that was changed meanwhile: then what was made is thrown away. */
+/* Put `aside` in the stub's place, unless the stub was changed in between: then what was made is thrown away. */
 static int take_place(tb_engine *e, const char *aside, const char *path, const char *lower)
 {
     int lock = tb_lock_take(&e->header->shadow_lock);
