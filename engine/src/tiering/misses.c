@@ -1,3 +1,7 @@
+/*
+ * Ghosts: pages that were read lately and were in no buffer. A second miss of the same page makes it
+ * worth a buffer. The table may forget and may be wrong; it is changed without a lock.
+ */
 #include "tiering/misses.h"
 
 #define WAYS 8u

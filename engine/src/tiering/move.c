@@ -1,3 +1,9 @@
+/*
+ * Moving bytes between tiers, with splitting and gathering of buffers: copy without the lock, then
+ * publish under it if no version changed (tiering/move.h).
+ * If killed while copying, repair frees the new buffers; while publishing, the next holder of the
+ * chunk's lock undoes or finishes the move (buffer/swap.c).
+ */
 #include "tiering/move.h"
 
 #include <errno.h>
@@ -17,7 +23,7 @@
 
 struct source {
     uint32_t buffer, version;
-    uint32_t base; /* where it stands in the frame */
+    uint32_t base; /* where it is in the frame */
 };
 
 struct target {
@@ -27,7 +33,7 @@ struct target {
 /* A block of the frame: one valid and one dirty interval are as much as buffers can say. */
 struct block {
     struct tb_interval bytes;
-    uint32_t source; /* whose they are */
+    uint32_t source; /* the file they belong to */
 };
 
 /* The frame is the cell of the largest buffer concerned. */
@@ -121,7 +127,7 @@ static int collect_class(struct move *m, uint32_t class_index, struct source *ou
         if (!m->stays[at / BLOCK] && may_leave(b) && comes_along(m, b, class_index))
             out[(*n)++] = (struct source){tb_buffer_number(m->e, b), b->version, at};
         else if (class_index == m->class_index)
-            return -EBUSY; /* two of one size can't stand at one cell */
+            return -EBUSY; /* two of one size cannot have one cell */
         else
             memset(m->stays + at / BLOCK, 1, size / BLOCK);
     }
@@ -271,7 +277,7 @@ static void give_back(struct move *m)
     }
 }
 
-/* Who flushes the file lists its dirty buffers once: they stay where they are. */
+/* A flush lists the dirty buffers once: they must stay where they are. */
 static bool is_being_flushed(const struct move *m)
 {
     uint32_t lo = 0, hi;

@@ -1,3 +1,7 @@
+/*
+ * The organizer: it counts the epochs of heat and moves the coldest dirty bytes down while programs
+ * compute. Only the daemon runs it, a few MiB at a time.
+ */
 #include "tiering/organizer.h"
 
 #include <errno.h>

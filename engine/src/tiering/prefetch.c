@@ -1,3 +1,7 @@
+/*
+ * Prefetch by the daemon: for each stream it reads ahead of the reader, piece by piece, under the
+ * file's claim and without a lock, and publishes what was not written in between.
+ */
 #include "tiering/prefetch.h"
 
 #include <fcntl.h>
@@ -49,7 +53,7 @@ static bool is_room(tb_engine *e, uint64_t bytes)
     return b != NULL;
 }
 
-/* Bytes that were written meanwhile have owners, or went to the PFS, which `spilled` tells. */
+/* Bytes that were written during the fetch have owners, or went to the PFS, which `spilled` tells. */
 static uint64_t publish(tb_engine *e, uint32_t file, const struct tb_staging *s, uint64_t spilled, const char *bytes, uint64_t lo,
                         uint64_t hi)
 {

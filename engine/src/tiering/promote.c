@@ -1,3 +1,7 @@
+/*
+ * Promotion of buffers that are read again, by the reader itself, before its read. It may fail at any
+ * point: the bytes are then read from where they are.
+ */
 #include "tiering/promote.h"
 
 #include <errno.h>

@@ -1,8 +1,9 @@
 /*
- * Promotion: what is read again from a lower tier goes up, by whoever reads it,
- * since he pays for that device's time anyway.  Into free buffers, or those of
- * clean bytes that are less than half as hot: bytes that are used alike do not
- * chase each other through the tiers.
+ * Promotion: what is read again from a lower tier goes up. The reader does it, since it pays for that
+ * device's time
+ * anyway. Into free buffers, or those of clean bytes that are less than half as hot, so that bytes
+ * that are
+ * used alike do not chase each other through the tiers.
  */
 #ifndef TB_PROMOTE_H
 #define TB_PROMOTE_H

@@ -1,3 +1,7 @@
+/*
+ * Stage-in: bytes that were read from the backing file stay in a buffer, if they were missed before or
+ * a hint says so. The chunk is locked all the while.
+ */
 #include "tiering/stage.h"
 
 #include <errno.h>
@@ -55,7 +59,7 @@ static uint64_t publish_one(tb_engine *e, uint32_t file, const struct tb_staging
     return take;
 }
 
-/* Nobody saw them: the chunk is locked since before they were published. */
+/* No other process saw them: the chunk was locked before they were published. */
 static void withdraw(tb_engine *e, uint32_t file, uint64_t n, uint64_t offset)
 {
     for (uint64_t at = offset, end; at < offset + n; at = end) {
@@ -78,7 +82,11 @@ uint64_t tb_stage_publish(tb_engine *e, uint32_t file, const struct tb_staging *
     n = tb_stage_limit(e, file, offset, n);
     while (done < n && (took = publish_one(e, file, s, bytes + done, n - done, offset + done)))
         done += took;
-    if (done && e->header->voided != s->voided) { /* the list of buffers was changed first: who voids it has met them or been seen */
+    /*
+     * published before `voided` is read: a concurrent invalidation either saw our buffers and dropped
+     * them, or we see its count
+     */
+    if (done && e->header->voided != s->voided) {
         withdraw(e, file, done, offset);
         return 0;
     }

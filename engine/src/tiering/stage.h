@@ -1,15 +1,16 @@
 /*
  * Stage-in: bytes that a reader had to fetch from the backing file stay in a buffer.
  *
- * When: at the second miss of the same bytes; at the first where a hint says keep
- * or the file is persistent-sync; never where a hint says once.  Where: the
- * fastest tier with a free buffer, else with a clean one that was not used for
- * longer than these bytes are worth.
+ * When: at the second miss of the same bytes; at the first if a hint says keep or the file is
+ * persistent-sync; never
+ * if a hint says once. Where: the fastest tier with a free buffer, else with a clean one that was not
+ * used for longer than these bytes are worth.
  *
- * The reader holds the chunk's lock from its read to the publication, so no write
- * of the engine comes between.  What changes a backing file beside the locks (a
- * truncation, a file made coherent, another node) says so by tb_stage_void, and
- * what was read before is not staged.
+ * The reader holds the chunk's lock from its read to the publication, so no write of the engine comes
+ * between. What
+ * changes a backing file without these locks (a truncation, a file made coherent, another node) says
+ * so
+ * by tb_stage_void, and what was read before is not staged.
  */
 #ifndef TB_STAGE_H
 #define TB_STAGE_H
@@ -35,7 +36,7 @@ struct tb_staging {
 };
 uint64_t tb_stage_publish(tb_engine *e, uint32_t file, const struct tb_staging *s, const char *bytes, uint64_t n, uint64_t offset);
 
-/* How many of these bytes may become valid now: none behind the file's end, and none while it is being set. */
+/* How many of these bytes may become valid now: none past the file's end, and none while its length is being set. */
 uint64_t tb_stage_limit(const tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
 
 #endif

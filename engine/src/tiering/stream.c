@@ -1,3 +1,7 @@
+/*
+ * Streams: patterns in the reads of each description, found by the reading process, and the entries in
+ * the region by which the daemon reads ahead.
+ */
 #include "tiering/stream.h"
 
 #include <limits.h>
@@ -13,7 +17,7 @@
 #define PATTERN_STEPS 2u         /* three reads */
 #define WAIT_NS 10000000         /* for a piece that is being fetched, */
 #define WAITS 100                /* and how often, before the daemon counts as gone */
-#define STALE_NS 2000000000ull   /* an entry whose reader has not moved for that long may be another's */
+#define STALE_NS 2000000000ull   /* an entry with a reader that has not moved for that long may be given to another */
 
 static uint64_t now_ns(void)
 {
