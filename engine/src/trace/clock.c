@@ -1,3 +1,7 @@
+/*
+ * The clock of a trace: the time-stamp counter if the kernel itself keeps time by it, else
+ * CLOCK_MONOTONIC (trace/clock.h).
+ */
 #include "trace/clock.h"
 
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /*
- * The folder of a job's trace: what tierctl tells its processes, and what each of
- * them leaves.  Both are files that are mapped, so what a killed process had
- * recorded is there; whoever reads them believes no number without a look.
+ * The folder of a job's trace: what tierctl tells its processes, and what each of them leaves. Both
+ * are mapped files,
+ * so what a killed process had recorded is there. A reader of them must check every number.
  *
- * FOLDER/job        struct tb_trace_job, written by tierctl before the first process
- * FOLDER/SIDE.PID.N struct tb_trace_file, one a process (and one more behind each exec)
+ *   FOLDER/job           struct tb_trace_job, written by tierctl before the first process
+ *   FOLDER/SIDE.PID.N    struct tb_trace_file, one a process (and one more after each exec)
  */
 #ifndef TB_TRACE_FILE_H
 #define TB_TRACE_FILE_H
@@ -49,7 +49,10 @@ struct tb_trace_job {
 enum tb_trace_module { TB_TRACE_POSIX, TB_TRACE_STDIO, TB_TRACE_MPIIO, TB_TRACE_MODULES };
 enum tb_trace_state { TB_TRACE_RUNS, TB_TRACE_ENDED };
 
-/* How often each of the first values came, from 1 to `n`; all others stand at 0.  Found by a hash of their places. */
+/*
+ * How often each of the first values came, from 1 to `n`; all others are counted at 0. Found by a hash
+ * of their places.
+ */
 struct tb_trace_common {
     uint32_t n;
     uint8_t place[256];
@@ -61,8 +64,8 @@ struct tb_trace_common {
 struct tb_trace_slot {
     _Atomic uint32_t lock;
     _Atomic uint32_t active; /* something was done to the file in this process */
-    uint32_t name;           /* where its name stands among the names */
-    uint32_t chunk[2];       /* where its last transfers stand, by access; 0: none yet */
+    uint32_t name;           /* where its name is among the names */
+    uint32_t chunk[2];       /* where its last transfers are, by access; 0: none yet */
 };
 
 struct tb_trace_posix {
@@ -97,8 +100,8 @@ struct tb_trace_chunk {
     uint16_t module, access;
     uint32_t file; /* number of its record */
     uint32_t count, room;
-    uint32_t settled; /* POSIX: so many of them stand in the record's counters too */
-    uint32_t next;    /* where the chunk behind it stands; 0: none yet */
+    uint32_t settled; /* POSIX: so many of them are in the record's counters too */
+    uint32_t next;    /* where the next chunk is; 0: none yet */
     struct tb_dxt_segment segment[];
 };
 

@@ -1,4 +1,4 @@
-/* Calls of MPI-IO, told by the MPI adapter behind each of them. */
+/* Calls of MPI-IO: the MPI adapter reports each one after it returned. */
 #include "trace/records.h"
 #include "trace/segments.h"
 

@@ -208,7 +208,7 @@ void tb_trace_stat(tb_trace *t, int fd, const char *path, struct tb_trace_time t
     tb_trace_leave();
 }
 
-/* Of a file that was used before; the time is the source's alone, the target says whose name it took. */
+/* For a file that was used before. The time is counted for the source alone; the target says which name it took. */
 void tb_trace_rename(tb_trace *t, const char *from, const char *to, struct tb_trace_time time)
 {
     if (!tb_trace_enter(t))

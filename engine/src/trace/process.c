@@ -123,7 +123,7 @@ static void begin_file(struct tb_trace *t, struct tb_trace_file *f, bool forked)
     f->pid = (int)getpid();
     f->forked = forked;
     f->start = tb_trace_now();
-    f->names_used = f->segments_used = 1; /* 0 is nobody's */
+    f->names_used = f->segments_used = 1; /* 0 means no process */
     find_rank(f);
     gethostname(f->host, sizeof(f->host) - 1);
     find_command(f);

@@ -1,3 +1,8 @@
+/*
+ * The records of one process's trace: found by descriptor, stream or name, made at their first use, in
+ * a mapped file that outlives the process.
+ * Locked by the record; names, numbers and room have a lock of their own, which is taken after it.
+ */
 #include "trace/records.h"
 
 #include <errno.h>
@@ -204,7 +209,7 @@ static int add(struct tb_trace *t, struct tb_trace_file *f, enum tb_trace_module
     return (int)number;
 }
 
-/* Its record, or where in the index it would stand. */
+/* Its record, or the place in the index where it would be. */
 static int look_up(struct tb_trace *t, struct tb_trace_file *f, enum tb_trace_module module, uint64_t id, uint32_t *at)
 {
     const uint16_t *index = t->index[module];

@@ -17,7 +17,7 @@
 #define TB_TRACE_STREAMS 8192u
 #define TB_TRACE_INDEX 8192u
 
-enum tb_trace_area { TB_TRACE_AREA_NAMES = TB_TRACE_MODULES, TB_TRACE_AREA_SEGMENTS, TB_TRACE_AREAS }; /* behind the modules' */
+enum tb_trace_area { TB_TRACE_AREA_NAMES = TB_TRACE_MODULES, TB_TRACE_AREA_SEGMENTS, TB_TRACE_AREAS }; /* after the modules' */
 
 struct tb_trace_stream {
     _Atomic(const void *) stream;
@@ -39,8 +39,9 @@ struct tb_trace {
 };
 
 /*
- * 1: this thread is recording, and a signal handler's calls are left out; more: it is
- * at the trace's own files, which are nobody's.
+ * 1: this thread is recording, and calls of a signal handler are left out. More: it works on the
+ * trace's own files, which
+ * are not recorded.
  */
 extern _Thread_local int tb_tracing __attribute__((tls_model("initial-exec")));
 /* False: it is already, or nothing is traced; a call that is left out is counted. */
@@ -55,8 +56,9 @@ static inline bool tb_trace_enter(struct tb_trace *t)
 static inline void tb_trace_leave(void) { tb_tracing--; }
 
 /*
- * A process of one thread has nobody to wait for, and an atomic exchange would wait
- * until all that the program wrote before has left the processor's store buffer.
+ * A process with one thread waits for no other, and an atomic exchange would wait until all that the
+ * program wrote
+ * before has left the processor's store buffer.
  */
 __attribute__((cold)) void tb_trace_wait(_Atomic uint32_t *lock);
 static inline void tb_trace_take(_Atomic uint32_t *lock)

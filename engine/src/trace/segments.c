@@ -1,7 +1,8 @@
 /*
- * Every transfer with its times.  A file's transfers of one kind stand in chunks,
- * each twice as large as the one before, so that a file of three transfers costs
- * little and one of a million costs a chunk every 2048.
+ * Every transfer with its times. The transfers of one kind of a file are kept in chunks, each twice as
+ * large as the one
+ * before, so that a file of three transfers costs little and one of a million costs a chunk every
+ * 2048.
  */
 #include "trace/segments.h"
 
@@ -10,7 +11,7 @@
 #define FIRST_ROOM 16u
 #define LARGEST_ROOM 2048u
 
-/* Where a chunk of `room` segments may stand, or 0: no room. */
+/* Where a chunk of `room` segments can be, or 0: no room. */
 static uint32_t take_place(struct tb_trace *t, struct tb_trace_file *f, uint32_t room)
 {
     uint32_t bytes = (uint32_t)(sizeof(struct tb_trace_chunk) + room * sizeof(struct tb_dxt_segment)), at = 0;

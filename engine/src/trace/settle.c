@@ -27,7 +27,10 @@ static inline bool is_multiple(int64_t offset, int64_t of)
     return (of & (of - 1)) == 0 ? (offset & (of - 1)) == 0 : offset % of == 0;
 }
 
-/* "Sequential" is behind the last byte, "consecutive" exactly behind it; byte 0 is never either in a file just opened. */
+/*
+ * "Sequential" is anywhere after the last byte, "consecutive" directly after it. In a file just
+ * opened, byte 0 is neither.
+ */
 static inline void count_places(struct tb_trace_posix *p, const struct kind *k, int64_t *last_byte, const struct tb_dxt_segment *s,
                                 uint32_t n)
 {
@@ -105,7 +108,7 @@ static struct tb_trace_chunk *chunk_at(struct tb_trace_file *f, uint32_t at)
     return (struct tb_trace_chunk *)(f->segments + at);
 }
 
-/* Chunks stand in the order they were made in; whoever reads a killed process's file believes no place without a look. */
+/* Chunks are in the order in which they were made. A reader of a killed process's file must check every place. */
 static bool is_chunk(const struct tb_trace_file *f, uint32_t at, enum tb_trace_access access)
 {
     if (at % 8 || at + sizeof(struct tb_trace_chunk) > TB_TRACE_SEGMENTS)
