@@ -1,26 +1,26 @@
 /*
- * Device time: who reserves it, and how a thread pays for it.
+ * Device time: how it is reserved, and how a thread pays for it.
  *
- * Each thread has a modelled time of its own: real time plus its lead.  An
- * operation moves the modelled time on by what the device takes; the lead is
- * then the thread's debt, and sleeping pays it.  Three things follow:
+ * Each thread has a modelled time of its own: real time plus its lead. An operation moves the modelled
+ * time on by
+ * what the device takes. The lead is then the thread's debt, and sleeping pays it. Three things
+ * follow:
  *   - debt is a duration, so what a program computes between two operations
  *     comes on top of the device's time and does not silently pay for it;
  *   - inside one section (an operation, or a defer) real time counts: it lasts
  *     as long as the device or the machine needs, whichever is longer;
  *   - a sleep that overshoots leaves a small negative lead, from which the next
- *     operation starts, so that rates don't drift low.  Idle time leaves none.
+ *     operation starts, so that rates don't drift low. Idle time leaves none.
  *
- * A device serves at once what its channels allow: it is busy for the latency
- * divided by them, while a thread alone sees the whole of it (one that queued
- * sees the queue instead).  Devices take requests in real order: a thread ahead
- * of real time by its debt must not push the device's clock ahead for others.
- * It does push it by the share of the debt that the device was busy, in one
- * piece, where a real device would have interleaved the others' requests: that
- * much of a queue is not waited for.
+ * A device serves at once what its channels allow: it is busy for the latency divided by them, while a
+ * thread alone
+ * sees the whole latency (a thread that queued sees the queue instead). Devices take requests in real
+ * order: a thread ahead of real time by its debt must not push the device's clock ahead for others. It
+ * does push it by the share of the debt that the device was busy, in one piece, where a real device
+ * would have interleaved the others' requests: that much of a queue is not waited for.
  *
- * Limit: the debts of a process (at most a threshold per thread) end with it
- * where it exits without close or sync.
+ * Limit: the debts of a process (at most a threshold per thread) end with it if it exits without close
+ * or sync.
  */
 #include "chain/device_clock.h"
 
@@ -98,7 +98,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 
 /* What one operation costs in nanoseconds. */
 struct cost {
-    uint64_t busy;  /* during which the device serves nobody else */
+    uint64_t busy;  /* during which the device serves no other request */
     uint64_t whole; /* from start to end as its caller sees it, without queue */
 };
 
@@ -138,7 +138,7 @@ static _Atomic uint64_t *free_at(struct tb_device_clock *clock, enum tb_charge k
     return metadata ? &clock->metadata_free_at : &clock->transfer_free_at;
 }
 
-/* Queue behind what is reserved; returns the end of the reservation. */
+/* Queue after what is reserved; returns the end of the reservation. */
 static uint64_t reserve(_Atomic uint64_t *device_free_at, uint64_t arrival, uint64_t busy)
 {
     uint64_t reserved = atomic_load(device_free_at), end;

@@ -1,11 +1,13 @@
 /*
  * The model layer: makes what is below it as slow as a `struct tb_device`.
  *
- * All processes of a region share one clock per device: an operation reserves
- * device time behind what is already reserved and the caller may return no
- * earlier.  Sleeps on common machines overshoot by 40-80 us, so a thread lets
- * its debt grow to a fraction of a millisecond and pays in larger pieces, and
- * always at sync and close: rates hold within 5 % over any 200 ms.
+ * All processes of a region share one clock per device. An operation reserves device time after what
+ * is already
+ * reserved, and the caller may return no earlier. Sleeps on common machines overshoot by 40-80 us, so
+ * a
+ * thread lets its debt grow to a fraction of a millisecond and pays in larger pieces, and always at
+ * sync
+ * and close: rates hold within 5 % over any 200 ms.
  */
 #ifndef TB_IO_MODEL_H
 #define TB_IO_MODEL_H
@@ -34,7 +36,7 @@ void tb_model_charge(const struct tb_device *device, struct tb_device_clock *clo
 
 /* The thread's modelled time: ns of real time and its debt; where operations are made together, when they began. */
 uint64_t tb_model_now(void);
-/* Seconds for which what others reserved would hold up a transfer of a thread whose modelled time is `now`. */
+/* How many seconds the reservations of others would delay a transfer of a thread at modelled time `now`. */
 double tb_model_queue(struct tb_device_clock *clock, uint64_t now);
 
 /*
@@ -53,7 +55,10 @@ void tb_model_together_end(void);
 void tb_model_defer_begin(void);
 void tb_model_defer_end(void);
 void tb_model_settle(bool all);
-/* Pay all that is owed now, inside a section too: for one who waits for a device with no lock held that others need. */
+/*
+ * Pay all that is owed now, also inside a section: for a caller that waits for a device and holds no
+ * lock that others need.
+ */
 void tb_model_pay(void);
 
 /* For tests: replace clock and sleep of this process (NULL: the real ones). */

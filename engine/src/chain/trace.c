@@ -34,7 +34,7 @@ static struct moment now(struct tb_io *io)
     return (struct moment){(double)(int64_t)(tb_model_now() - trace_of(io)->job->start_ns) * 1e-9, tb_trace_now()};
 }
 
-/* Modelled time stands still while a real place works. */
+/* Modelled time does not move while a real place works. */
 static struct tb_trace_time since(struct tb_io *io, struct moment start)
 {
     struct moment end = now(io);
@@ -51,7 +51,7 @@ static bool name_of(int fd, char *out)
     return n > 0 && out[0] == '/';
 }
 
-/* Slabs and journals are opened past the chain: their descriptors are known by what they stand for. */
+/* Slabs and journals are opened without the chain: their descriptors are recognised by the file that they lead to. */
 static void know(tb_trace *t, int fd)
 {
     char path[PATH_MAX];

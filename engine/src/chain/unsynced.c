@@ -1,7 +1,9 @@
 /*
- * A descriptor points to a slot, a slot stands for an open-file description.
- * The slot of an open has its descriptor's number where that is free, so the
- * search for another one happens only after a dup outlived its original.
+ * Which open descriptions have bytes that no sync covered. A descriptor points to a slot, and a slot
+ * is one open description.
+ * Its number is that of the first descriptor, if that is free: a search for another one is needed only
+ * after a
+ * dup outlived its original.
  */
 #include "chain/unsynced.h"
 
@@ -52,7 +54,7 @@ void tb_unsynced_open(struct tb_unsynced *table, int fd, bool sync_each)
 {
     if (!followed(fd))
         return;
-    tb_unsynced_close(table, fd); /* where it was closed behind our back */
+    tb_unsynced_close(table, fd); /* if it was closed without this layer seeing it */
     int slot = fd;
     while (!claim(table, slot))
         slot = (slot + 1) % TB_UNSYNCED_LIMIT;
