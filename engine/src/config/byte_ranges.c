@@ -1,3 +1,7 @@
+/*
+ * The text file of dispersion units by byte ranges: read line by line into a sorted table, checked for
+ * overlaps, and searched for the unit of an offset.
+ */
 #include "config/byte_ranges.h"
 
 #include <errno.h>
@@ -113,7 +117,7 @@ static int unit_number(struct reader *r, const char *name, uint32_t *out)
     return 0;
 }
 
-/* Digits alone, under 2^63, and a blank behind them. */
+/* Only digits, below 2^63, and a blank after them. */
 static bool take_bytes(char **text, uint64_t *out)
 {
     char *end;

@@ -39,8 +39,10 @@ static bool all_may_rename_in(const struct stat *st)
 }
 
 /*
- * Whoever may rename an instance's directory away hides what was promised in it from every recovery.  Where all users
- * may, that is refused; a group, an owner, or who may move all of the path is somebody whom a site may trust.
+ * A user that may rename an instance's directory away can hide what was promised in it from every
+ * recovery. If all users
+ * may, that is refused. A group, an owner, or the owner of a directory above is a user that the site
+ * may trust.
  */
 static int refuse_open_tier(const struct tb_config *c, uint32_t t, struct tb_error *err)
 {
@@ -111,7 +113,7 @@ static int check_tier(const struct tb_config *c, uint32_t t, struct tb_error *er
     return 0;
 }
 
-/* Pages of this size that nobody has or is promised. */
+/* Pages of this size that are neither used nor reserved. */
 static uint64_t free_huge_pages(uint64_t page)
 {
     char path[96];

@@ -7,13 +7,14 @@
 #include "config/config.h"
 
 /*
- * Check what the file system says: paths exist and are writable, directory
- * tiers have room for their capacity and are not open for every user to rename in, `fsync: tier` stands on a file system
- * that is not volatile (unless allow_volatile), /dev/shm or the region's
- * directory holds the region of `region_bytes` (see region/layout.h).
+ * Check what the file system says: paths exist and are writable; directory tiers have room for their
+ * capacity, and
+ * not every user may rename in them; `fsync: tier` has a file system that is not volatile (unless
+ * allow_volatile); /dev/shm or the region's directory can hold the region of `region_bytes` (see
+ * region/layout.h).
  */
 int tb_config_check_paths(const struct tb_config *config, uint64_t region_bytes, struct tb_error *err);
-/* Who else could take a tier's directory away: what a site may want, and its user should know.  False: nobody. */
+/* Which other users could take a tier's directory away: a site may want it, and its user should know. False: none. */
 bool tb_config_warn_of_tier(const struct tb_config *config, uint32_t tier, struct tb_error *out);
 
 #endif

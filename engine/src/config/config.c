@@ -1,7 +1,7 @@
 /*
- * The keys of a tier configuration, their defaults, and the rules between them.
- * What a single value may be stands in the tables; what values mean for each
- * other is in config_rules.
+ * The keys of a tier configuration, their defaults, and the rules between them. The tables say what a
+ * single value
+ * may be; config_rules says which values may go together.
  */
 #include "config/config.h"
 
@@ -44,7 +44,7 @@ int tb_mode_parse(const char *text, enum tb_mode *out)
 #define FIELD(member) TB_YAML_FIELD(struct tb_config, member)
 #define TIER(member) TB_YAML_FIELD(struct tb_config_tier, member)
 
-/* `model:` or `profile:`, a file relative to the configuration or its keys, into a device and the flag behind it. */
+/* `model:` or `profile:`, a file relative to the configuration or its keys, into a device and the flag after it. */
 static int read_device(struct tb_yaml *yaml, yaml_node_t *node, const char *path, struct tb_device *device, bool *given)
 {
     char file[TB_PATH_MAX];
@@ -88,7 +88,7 @@ static const struct tb_yaml_key prefix_keys[] = {
     {0},
 };
 
-/* `mode: M` is one prefix, the PFS's path, which is known only when all is read: an empty prefix stands for it. */
+/* `mode: M` is one prefix, the PFS's path. It is known only when all is read, so an empty prefix is kept until then. */
 static int read_mode(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
 {
     struct tb_config *c = target;

@@ -113,7 +113,7 @@ struct tb_config {
     } region;
     uint32_t n_prefixes; /* a plain `mode: M` is one prefix, the PFS's path */
     struct tb_config_prefix prefixes[TB_MAX_PREFIXES];
-    bool by_environment; /* a Hermes .conf: which paths are whose is each client's (namespace/environment.h), not `prefixes` */
+    bool by_environment; /* a Hermes .conf: each client chooses its paths (namespace/environment.h), not `prefixes` */
     enum tb_fsync fsync;
     int several_nodes;      /* `nodes: several`: instances on other nodes work on the same PFS, see file/file.c */
     int deferred;           /* `namespace: deferred`: a new file takes its place at its first flush (namespace/deferred.h) */

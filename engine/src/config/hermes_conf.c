@@ -1,8 +1,9 @@
 /*
- * Hermes 0.1 beta configurations: `key = value;`, lists in braces, # comments.
- * Devices become tiers, fastest first as they stand; a mount point "" is memory.
- * The beta promised nothing of an fsync, so an import is a scratch configuration.
- * Keys that mean nothing here (RPC, arenas) are known and passed over.
+ * Hermes 0.1 beta configurations: `key = value;`, lists in braces, # comments. Devices become tiers,
+ * fastest first, in the
+ * order of the file; a mount point "" is memory. The beta promised nothing of an fsync, so an import
+ * is
+ * a scratch configuration. Keys that mean nothing here (RPC, arenas) are known and passed over.
  */
 #include "config/hermes_conf.h"
 

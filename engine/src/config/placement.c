@@ -1,3 +1,7 @@
+/*
+ * The keys under `placement:`: the policies' names, their options, and the rules between them. It
+ * knows no policy's code.
+ */
 #include "config/placement.h"
 
 #include <errno.h>

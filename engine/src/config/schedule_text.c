@@ -1,3 +1,4 @@
+/* The text file of a schedule, read line by line into a list of ranges. A wrong line is refused with its number. */
 #include "config/schedule_text.h"
 
 #include <errno.h>

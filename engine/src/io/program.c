@@ -39,7 +39,7 @@ static bool gains_rights(int fd)
     return geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
-/* The program behind "#!"; its rights are the interpreter's, and so is how it is linked. */
+/* The program after "#!": its rights count, and how it is linked. */
 static bool interpreter(int fd, char *out)
 {
     ssize_t n = pread(fd, out, SCRIPT_LINE, 0);

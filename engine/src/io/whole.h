@@ -1,6 +1,4 @@
-/*
- * Whole transfers at an offset, through any chain: who asks for n bytes gets n, or an error.
- */
+/* Whole transfers at an offset, through any chain: the caller gets all n bytes, or an error. */
 #ifndef TB_IO_WHOLE_H
 #define TB_IO_WHOLE_H
 

@@ -1,3 +1,7 @@
+/*
+ * Numbers with units, read and written: sizes, rates and times as configuration files spell them. A
+ * unit is always required, and decimal units are refused (text/sizes.h).
+ */
 #include "text/sizes.h"
 
 #include <math.h>
@@ -22,7 +26,7 @@ static const char *const rate_allowed = "allowed: a rate above 0 such as 335.24M
 static const char *const time_allowed = "allowed: a time such as 66us, with unit s, ms, us or ns";
 static const char *const decimal_unit = "decimal units are not read: use KiB, MiB, GiB or TiB";
 
-/* The digits in front; `rest` is the unit behind them, after at most one space. */
+/* The digits; `rest` is the unit after them and after at most one space. */
 static bool split(const char *text, double *number, const char **rest)
 {
     size_t digits = strspn(text, "0123456789");

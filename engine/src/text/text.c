@@ -1,3 +1,7 @@
+/*
+ * A configuration file as text: read whole and checked, paths made absolute from its directory,
+ * ${NAME} replaced from the environment, and the messages that name file and line.
+ */
 #include "text/text.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-/* Stand for "${" and "}" of a variable after text/yaml_open.c: U+E000 and U+E001. */
+/* Characters that replace "${" and "}" of a variable after text/yaml_open.c: U+E000 and U+E001. */
 #define TB_VARIABLE_OPEN "\xEE\x80\x80"
 #define TB_VARIABLE_CLOSE "\xEE\x80\x81"
 

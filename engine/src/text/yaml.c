@@ -1,3 +1,7 @@
+/*
+ * YAML into structures by tables of keys: one walk over the document sets the values, and refuses
+ * unknown keys, double keys and wrong values with file, line, key and what is allowed.
+ */
 #include "text/yaml.h"
 
 #include <assert.h>

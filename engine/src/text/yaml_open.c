@@ -1,3 +1,7 @@
+/*
+ * From a file to a YAML document: variables are marked and limits are checked before libyaml builds
+ * the document, because its time grows with the square of depth and anchors.
+ */
 #include "text/yaml_open.h"
 
 #include <ctype.h>
