@@ -96,52 +96,105 @@ static int publish_unknown(tb_engine *e, const struct tb_place *p)
     return rc;
 }
 
-/* With several nodes only the PFS knows the end of a file, so O_APPEND makes it coherent. */
-static int open_at_the_end(struct tb_io *io, int fd)
+/* One call of open, from step to step. */
+struct opening {
+    tb_engine *e;
+    const char *path; /* the program's */
+    int flags;        /* the program's */
+    mode_t mode;
+    bool cut;         /* to be emptied, by us and not by the kernel */
+    struct tb_place place;
+    int fd;
+    struct tb_identity id;
+    uint32_t file; /* where it is KNOWN: held by n_open until it is bound */
+    bool is_bound; /* the engine's close knows it */
+};
+
+enum what_it_is {
+    OUTSIDE,   /* nothing is buffered there */
+    IRREGULAR, /* a directory, a device, or a descriptor that only names a place */
+    UNKNOWN,   /* a file of which no record can be had: all calls pass through */
+    KNOWN,
+};
+
+/* Resolve and open: where the name leads, and a descriptor of what is there. */
+static int open_it(struct opening *o)
 {
-    int rc = tb_engine_make_coherent(tb_layer_engine(io), fd);
-    if (rc)
-        io->ops->close(io, fd);
-    return rc ? rc : fd;
+    int without = o->cut ? O_TRUNC : 0;
+    int fd = open_name(o->e, o->path, o->flags, without, o->mode, &o->place);
+    if (fd == -ENOENT && o->place.waits) /* it was given its final name a moment ago */
+        fd = open_name(o->e, o->path, o->flags, without, o->mode, &o->place);
+    return o->fd = fd;
+}
+
+/* Know: what was opened, and its record. */
+static enum what_it_is know(struct opening *o)
+{
+    if (!o->place.managed)
+        return OUTSIDE;
+    if (o->flags & (O_PATH | O_DIRECTORY) || tb_identity_of_fd(o->fd, &o->id) || !o->id.regular)
+        return IRREGULAR;
+    if (!o->e->passes_through && tb_file_get(o->e, o->fd, &o->id, o->place.path, flags_of(&o->place), &o->file) == 0)
+        return KNOWN;
+    o->e->header->passed++;
+    return UNKNOWN;
+}
+
+/* Another process opened it in another mode, the instance is about to end, or it has several names. */
+static void update_record(struct opening *o)
+{
+    const struct tb_place *p = &o->place;
+    bool through = p->mode == TB_MODE_PERSISTENT_SYNC || (!p->scratch && tb_client_is_closed(o->e));
+    if (through && !(o->e->region.files[o->file].flags & TB_FILE_SYNC))
+        tb_file_write_through(o->e, o->file);
+    if (o->id.links > 1)
+        tb_file_rename(o->e, o->file, p->path); /* of several names, keep one that exists */
+}
+
+/* The size of a coherent file is known to the kernel only, so the backing file's is looked at too. */
+static int cut(struct opening *o)
+{
+    if (!o->cut || !(o->e->region.files[o->file].size || o->id.size))
+        return 0;
+    int rc = tb_end_set(o->e, o->file, NULL, o->fd, 0);
+    if (rc && tb_file_put(o->e, o->file))
+        tb_file_forget(o->e, o->file);
+    return rc;
+}
+
+/* With several nodes only the PFS knows the end of a file, so O_APPEND makes it coherent. */
+static int join_other_nodes(struct opening *o)
+{
+    return o->flags & O_APPEND && o->e->header->config.several_nodes ? tb_engine_make_coherent(o->e, o->fd) : 0;
+}
+
+/* Bind: the descriptor gets an open description.  A full table is an error: passing through would mix old and new bytes. */
+static int bind_it(struct opening *o)
+{
+    update_record(o);
+    int rc = cut(o);
+    rc = rc ? rc : bind(o->e, o->fd, o->file, o->flags, o->path);
+    o->is_bound = !rc;
+    return rc ? rc : join_other_nodes(o);
+}
+
+static int pass_through(struct opening *o, enum what_it_is is)
+{
+    if (is == UNKNOWN && o->place.waits && !o->id.size)
+        return publish_unknown(o->e, &o->place);
+    return o->cut && is != IRREGULAR ? o->place.io->ops->ftruncate(o->place.io, o->fd, 0) : 0;
 }
 
 int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
-    tb_engine *e = tb_layer_engine(io);
-    struct tb_place p;
-    struct tb_identity id;
-    uint32_t file;
-    bool cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
-    int fd = open_name(e, path, flags, cut ? O_TRUNC : 0, mode, &p);
-    if (fd == -ENOENT && p.waits) /* it was given its final name a moment ago */
-        fd = open_name(e, path, flags, cut ? O_TRUNC : 0, mode, &p);
-    if (fd < 0)
-        return fd;
-    int rc = flags & (O_PATH | O_DIRECTORY) || !p.managed ? -EISDIR : tb_identity_of_fd(fd, &id);
-    bool known = !rc && id.regular && !e->passes_through && tb_file_get(e, fd, &id, p.path, flags_of(&p), &file) == 0;
-    e->header->passed += !rc && id.regular && !known;
-    if (known) {
-        bool through = p.mode == TB_MODE_PERSISTENT_SYNC || (!p.scratch && tb_client_is_closed(e));
-        if (through && !(e->region.files[file].flags & TB_FILE_SYNC))
-            tb_file_write_through(e, file); /* another process opened it in another mode, or the instance is about to end */
-        if (id.links > 1)
-            tb_file_rename(e, file, p.path); /* of several names, keep one that exists */
-        /* the size of a coherent file is known to the kernel only, so id.size is asked too */
-        if (cut && (e->region.files[file].size || id.size))
-            rc = tb_end_set(e, file, NULL, fd, 0);
-        if (!rc)
-            /* a full table is an error: passing through while others have buffered bytes would mix old and new */
-            rc = bind(e, fd, file, flags, path);
-        if (!rc && flags & O_APPEND && e->header->config.several_nodes)
-            return open_at_the_end(io, fd);
-    } else if (!rc && p.waits && !id.size) {
-        rc = publish_unknown(e, &p);
-    } else if (cut && (!p.managed || (!rc && id.regular))) {
-        rc = p.io->ops->ftruncate(p.io, fd, 0);
-    } else {
-        rc = 0;
-    }
+    struct opening o = {.e = tb_layer_engine(io), .path = path, .flags = flags, .mode = mode};
+    o.cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
+    if (open_it(&o) < 0)
+        return o.fd;
+    enum what_it_is is = know(&o);
+    int rc = is == KNOWN ? bind_it(&o) : pass_through(&o, is);
+    struct tb_io *closer = o.is_bound ? io : o.place.io;
     if (rc)
-        p.io->ops->close(p.io, fd);
-    return rc ? rc : fd;
+        closer->ops->close(closer, o.fd);
+    return rc ? rc : o.fd;
 }
