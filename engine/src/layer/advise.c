@@ -20,8 +20,8 @@ static void mark(tb_engine *e, struct tb_buffer *b, enum tb_hint hint)
 }
 
 /*
- * The list is a snapshot: each buffer is looked at again under its chunk's lock, and one that moved is
- * left as it is.
+ * The list is a snapshot: each buffer is looked at again under its chunk's lock, and one
+ * that moved is left as it is.
  */
 static void mark_range(tb_engine *e, uint32_t file, uint64_t from, uint64_t to, enum tb_hint hint)
 {
@@ -41,8 +41,8 @@ static void mark_range(tb_engine *e, uint32_t file, uint64_t from, uint64_t to, 
 }
 
 /*
- * WILL_NEED only asks the daemon to read ahead and returns at once. The other hints hold for the
- * descriptor and for what is buffered now.
+ * WILL_NEED only asks the daemon to read ahead and returns at once. The other hints hold
+ * for the descriptor and for what is buffered now.
  */
 int tb_engine_advise(tb_engine *e, int fd, uint64_t offset, uint64_t length, enum tb_hint hint)
 {

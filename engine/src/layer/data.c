@@ -1,7 +1,8 @@
 /*
- * Writing and reading the bytes of a file through its buffers: layer/data.h tells the order.
- * A write is repeated chunk by chunk. It goes back and begins the chunk anew whenever it had to drop
- * the lock, so other processes see all of a chunk's write or none of it.
+ * Writing and reading the bytes of a file through its buffers: layer/data.h tells the
+ * order. A write is repeated chunk by chunk. It goes back and begins the chunk anew
+ * whenever it had to drop the lock, so other processes see all of a chunk's write or none
+ * of it.
  */
 #include "layer/data.h"
 
@@ -40,8 +41,8 @@ static int fill_from_backing(void *arg, struct tb_buffer *b, uint32_t lo, uint32
 }
 
 /*
- * A free buffer of the same size, in the fastest tier that has one. Placement is not asked: the cell
- * has its bytes already.
+ * A free buffer of the same size, in the fastest tier that has one. Placement is not
+ * asked: the cell has its bytes already.
  */
 static struct tb_buffer *take_same_size(tb_engine *e, const struct tb_buffer *like)
 {
@@ -56,9 +57,11 @@ static struct tb_buffer *take_same_size(tb_engine *e, const struct tb_buffer *li
 }
 
 /*
- * A journal record refers to the bytes of `old`, so they must stay as they are until a newer record
- * or a flush covers them. Writing goes on in a copy of the buffer. Locked by the chunk.
- * If killed here before the copy is published, repair frees it; after that, the copy owns the bytes.
+ * A journal record refers to the bytes of `old`, so they must stay as they are until a
+ * newer record or a flush covers them. Writing goes on in a copy of the buffer. Locked by
+ * the chunk.
+ * If killed here before the copy is published, repair frees it; after that, the copy owns
+ * the bytes.
  */
 static int replace_journaled(struct tb_target *t, struct tb_buffer *old, struct tb_buffer **out)
 {
@@ -80,9 +83,9 @@ static int replace_journaled(struct tb_target *t, struct tb_buffer *old, struct 
 }
 
 /*
- * The bytes of the buffer are on the PFS now. Its journal records are made void and the journal is
- * synced before the older copies are freed, because a record must not refer to a buffer that is used
- * again.
+ * The bytes of the buffer are on the PFS now. Its journal records are made void and the
+ * journal is synced before the older copies are freed, because a record must not refer to
+ * a buffer that is used again.
  */
 static int void_records(struct tb_target *t, struct tb_buffer *b)
 {
@@ -103,7 +106,8 @@ static int void_records(struct tb_target *t, struct tb_buffer *b)
 }
 
 /*
- * No tier has a buffer and no fragment is free: put what the buffer holds on the PFS and empty it.
+ * No tier has a buffer and no fragment is free: put what the buffer holds on the PFS and
+ * empty it.
  * Locked by the chunk; the file is claimed.
  */
 static int flush_and_empty(struct tb_target *t, struct tb_buffer *b)
@@ -119,9 +123,9 @@ static int flush_and_empty(struct tb_target *t, struct tb_buffer *b)
 }
 
 /*
- * Lock a chunk for writing, while no process sets the length of the file. A process that sets it marks
- * the
- * file first, and then waits for the writers that have not seen the mark (layer/end.h).
+ * Lock a chunk for writing, while no process sets the length of the file. A process that
+ * sets it marks the file first, and then waits for the writers that have not seen the mark
+ * (layer/end.h).
  */
 static int lock_to_write(struct tb_target *t, uint64_t offset)
 {
@@ -137,10 +141,10 @@ static int lock_to_write(struct tb_target *t, uint64_t offset)
 }
 
 /*
- * Flush and empty a buffer of the chunk that the caller has locked. That is safe only while no other
- * flush
- * of the file runs: it could write older bytes of this buffer afterwards. If one runs, drop the lock,
- * wait for that flush, and lock again (`*stripe`); the caller must then begin the chunk anew.
+ * Flush and empty a buffer of the chunk that the caller has locked. That is safe only
+ * while no other flush of the file runs: it could write older bytes of this buffer
+ * afterwards. If one runs, drop the lock, wait for that flush, and lock again (`*stripe`);
+ * the caller must then begin the chunk anew.
  */
 static int make_room_in(struct tb_target *t, struct tb_buffer *b, uint64_t offset, int *stripe)
 {
@@ -159,8 +163,8 @@ static int make_room_in(struct tb_target *t, struct tb_buffer *b, uint64_t offse
 }
 
 /*
- * With several nodes, a gap between two dirty intervals may belong to another node. Flushing it would
- * overwrite that node's bytes.
+ * With several nodes, a gap between two dirty intervals may belong to another node.
+ * Flushing it would overwrite that node's bytes.
  */
 static bool takes_others(const struct tb_target *t, const struct tb_buffer *b, uint32_t lo, uint32_t hi)
 {
@@ -169,10 +173,9 @@ static bool takes_others(const struct tb_target *t, const struct tb_buffer *b, u
 }
 
 /*
- * Clean bytes are marked dirty before they are overwritten. If the writer is killed here, what it
- * wrote may
- * be read by others; as clean bytes it could be dropped at any time, and the old bytes would come
- * back.
+ * Clean bytes are marked dirty before they are overwritten. If the writer is killed here,
+ * what it wrote may be read by others; as clean bytes it could be dropped at any time, and
+ * the old bytes would come back.
  */
 static void note_overwritten(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi)
 {
@@ -185,9 +188,9 @@ static void note_overwritten(tb_engine *e, struct tb_buffer *b, uint32_t lo, uin
 }
 
 /*
- * Make bytes [lo, hi) of a published buffer writable. If a journal record refers to the buffer,
- * `*owner` becomes a copy
- * of it. -ENOBUFS: no buffer for the copy, no free fragment, or the dirty bytes must be flushed first.
+ * Make bytes [lo, hi) of a published buffer writable. If a journal record refers to the
+ * buffer, `*owner` becomes a copy of it. -ENOBUFS: no buffer for the copy, no free
+ * fragment, or the dirty bytes must be flushed first.
  */
 static int open_owned(struct tb_target *t, struct tb_buffer **owner, uint32_t lo, uint32_t hi)
 {
@@ -211,10 +214,9 @@ static struct part part_at(struct tb_target *t, uint64_t offset, uint64_t limit)
 }
 
 /*
- * Make all owners writable before the first byte is written. Only this step may drop the lock; from
- * its success on the
- * lock is kept, so other processes see all of the write or none. Gives the first part. `*stripe` < 0:
- * the lock is lost.
+ * Make all owners writable before the first byte is written. Only this step may drop the
+ * lock; from its success on the lock is kept, so other processes see all of the write or
+ * none. Gives the first part. `*stripe` < 0: the lock is lost.
  */
 static int open_all(struct tb_target *t, size_t n, uint64_t offset, int *stripe, struct part *first)
 {
@@ -235,9 +237,9 @@ static int open_all(struct tb_target *t, size_t n, uint64_t offset, int *stripe,
 }
 
 /*
- * Overwrite bytes [lo, hi) of a buffer that was made writable. Order: mark clean bytes dirty, copy,
- * note the interval. If killed
- * after the copy, the bytes are seen where the interval was valid already, and are dirty there.
+ * Overwrite bytes [lo, hi) of a buffer that was made writable. Order: mark clean bytes
+ * dirty, copy, note the interval. If killed after the copy, the bytes are seen where the
+ * interval was valid already, and are dirty there.
  */
 static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint32_t hi, const char *from)
 {
@@ -262,10 +264,9 @@ static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, ui
 }
 
 /*
- * Put the first bytes of a gap into a new buffer of `tier`: how many it took, 0 where the tier is
- * full. The buffer
- * is filled before it is published. If killed before, repair frees it and the bytes were never
- * written.
+ * Put the first bytes of a gap into a new buffer of `tier`: how many it took, 0 where the
+ * tier is full. The buffer is filled before it is published. If killed before, repair
+ * frees it and the bytes were never written.
  */
 static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, uint64_t n, uint64_t offset)
 {
@@ -290,8 +291,8 @@ static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, u
 }
 
 /*
- * Placement may ask for a flush before it places bytes. A write honours that once, and then takes what
- * room there is.
+ * Placement may ask for a flush before it places bytes. A write honours that once, and
+ * then takes what room there is.
  */
 struct tb_flush_wish {
     bool allowed;
@@ -300,8 +301,8 @@ struct tb_flush_wish {
 };
 
 /*
- * One tier's part of a gap, buffer by buffer. A tier whose device fails counts as full: the bytes go
- * on to the next tier.
+ * One tier's part of a gap, buffer by buffer. A tier with a failing device counts as full:
+ * the bytes go on to the next tier.
  */
 static uint64_t fill_part(struct tb_target *t, uint32_t tier, const char *from, uint64_t n, uint64_t offset)
 {
@@ -318,11 +319,11 @@ static uint64_t fill_part(struct tb_target *t, uint32_t tier, const char *from, 
 }
 
 /*
- * What placement did not place goes to the PFS. Other tiers are tried first in two cases: a tier had
- * less room than it
- * seemed to have, or the file is scratch and has no PFS (then -ENOSPC if no tier has room).
- * If killed after a write past the end, OVERFLOWN says that the backing file may be longer than the
- * size here.
+ * What placement did not place goes to the PFS. Other tiers are tried first in two cases:
+ * a tier had less room than it seemed to have, or the file is scratch and has no PFS (then
+ * -ENOSPC if no tier has room).
+ * If killed after a write past the end, OVERFLOWN says that the backing file may be longer
+ * than the size here.
  */
 static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t offset, bool any_tier)
 {
@@ -346,9 +347,9 @@ static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t
 }
 
 /*
- * Fill the parts of a placement in their order. If a part ends inside a buffer's cell, the rest of the
- * cell belongs
- * to that buffer: `*again` tells the caller to look for owners again.
+ * Fill the parts of a placement in their order. If a part ends inside a buffer's cell, the
+ * rest of the cell belongs to that buffer: `*again` tells the caller to look for owners
+ * again.
  */
 static uint64_t fill_parts(struct tb_target *t, const struct tb_placement *p, const char *from, uint64_t n, uint64_t offset,
                            bool *again, bool *short_of)
@@ -413,9 +414,8 @@ static ssize_t write_parts(struct tb_target *t, struct part p, const char *from,
 }
 
 /*
- * Write the part of a transfer that lies in one chunk. The size is raised before the lock is dropped,
- * because a flush
- * writes nothing that lies past the size.
+ * Write the part of a transfer that lies in one chunk. The size is raised before the lock
+ * is dropped, because a flush writes nothing that lies past the size.
  */
 static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
 {
@@ -475,9 +475,9 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
 }
 
 /*
- * Read bytes [lo, hi) that a published buffer lacks from the backing file, and keep them in the buffer
- * if staging wants them.
- * They are not kept in a buffer with journal records: its bytes must not change.
+ * Read bytes [lo, hi) that a published buffer lacks from the backing file, and keep them
+ * in the buffer if staging wants them. They are not kept in a buffer with journal records:
+ * its bytes must not change.
  */
 static int read_hole(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint32_t hi, char *to)
 {

@@ -1,7 +1,7 @@
 /*
- * Open descriptions in the region, and this process's table from descriptors to them.
- * A description holds one bit for each client with a descriptor of it. The client that clears the last
- * bit closes the description; for a killed client, repair clears the bits.
+ * Open descriptions in the region, and this process's table from descriptors to them. A
+ * description holds one bit for each client with a descriptor of it. The client that
+ * clears the last bit closes the description; for a killed client, repair clears the bits.
  */
 #include "layer/descriptions.h"
 
@@ -15,8 +15,9 @@
 #include "flush/flush.h"
 
 /*
- * The free list is a stack without a lock. The count next to the head changes with every push and pop,
- * so a compare-exchange fails if the same head was taken and given back in between.
+ * The free list is a stack without a lock. The count next to the head changes with every
+ * push and pop, so a compare-exchange fails if the same head was taken and given back in
+ * between.
  */
 static uint64_t head_of(uint64_t before, uint32_t open)
 {
@@ -24,8 +25,8 @@ static uint64_t head_of(uint64_t before, uint32_t open)
 }
 
 /*
- * If killed after the exchange and before the magic is set, the description is in no list and lost
- * until the instance ends.
+ * If killed after the exchange and before the magic is set, the description is in no list
+ * and lost until the instance ends.
  */
 static uint32_t pop(tb_engine *e)
 {
@@ -46,8 +47,8 @@ static _Atomic uint64_t *holders_of(const tb_engine *e, uint32_t open)
 }
 
 /*
- * The creator's holder bit is set before the description is published, so repair finds it wherever the
- * creator is killed.
+ * The creator's holder bit is set before the description is published, so repair finds it
+ * wherever the creator is killed.
  */
 uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
 {
@@ -80,8 +81,8 @@ void tb_open_free(tb_engine *e, struct tb_open *o)
 }
 
 /*
- * A process with one thread, and a description that no child shares, need no lock. Stripes are shared
- * by many descriptions.
+ * A process with one thread, and a description that no child shares, need no lock. Stripes
+ * are shared by many descriptions.
  */
 int tb_offset_lock(tb_engine *e, const struct tb_open *o)
 {
@@ -186,8 +187,8 @@ void tb_opens_abandon(tb_engine *e)
 }
 
 /*
- * The parent sets the child's bits before the fork, so that a description is never without a holder.
- * From here on the offset is shared, and takes its lock.
+ * The parent sets the child's bits before the fork, so that a description is never without
+ * a holder. From here on the offset is shared, and takes its lock.
  */
 void tb_opens_hold(tb_engine *e, uint32_t slot)
 {

@@ -7,7 +7,7 @@
 
 #include "region/handle.h"
 
-/* A description for a file whose n_open was raised; its number, or TB_NONE where the table is full. */
+/* A description for a file; its n_open was raised. Its number, or TB_NONE if the table is full. */
 uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags);
 /* Bind a descriptor of this process; -EMFILE where its number is out of range. */
 int tb_open_bind(tb_engine *e, int fd, uint32_t open);
@@ -20,10 +20,9 @@ struct tb_open *tb_open_of(const tb_engine *e, int fd);
 struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last);
 void tb_open_free(tb_engine *e, struct tb_open *o);
 /*
- * Lock the offset: reads, writes and seeks through it take turns, as in a kernel. Returns what to
- * unlock;
- * TB_OFFSET_IS_OWN if no other thread or process can use it; -EDEADLK in a signal handler that
- * interrupted another use in the same thread.
+ * Lock the offset: reads, writes and seeks through it take turns, as in a kernel. Returns
+ * what to unlock; TB_OFFSET_IS_OWN if no other thread or process can use it; -EDEADLK in a
+ * signal handler that interrupted another use in the same thread.
  */
 #define TB_OFFSET_IS_OWN ((int)TB_STRIPES)
 int tb_offset_lock(tb_engine *e, const struct tb_open *o);
@@ -35,9 +34,9 @@ void tb_opens_abandon(tb_engine *e);
 /* For a child about to be forked: hold in its slot what this process's descriptors hold. */
 void tb_opens_hold(tb_engine *e, uint32_t slot);
 /*
- * Clear the holder bits of a dead client. Descriptions without a holder are freed, and the flush that
- * their close owed
- * is queued. `but_coherent`: keep those of coherent files; true if there are any.
+ * Clear the holder bits of a dead client. Descriptions without a holder are freed, and the
+ * flush that their close owed is queued. `but_coherent`: keep those of coherent files;
+ * true if there are any.
  */
 bool tb_opens_forget_client(tb_engine *e, uint32_t slot, bool but_coherent);
 

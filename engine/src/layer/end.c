@@ -1,8 +1,8 @@
 /*
- * Appending and setting a file's length, under one lock a file: layer/end.h tells the rules and the
- * limits.
- * Order of a cut: mark the file, wait for writers, tell readers the new length, cut the backing file,
- * cut the buffers, clear the mark.
+ * Appending and setting a file's length, under one lock a file: layer/end.h tells the
+ * rules and the limits.
+ * Order of a cut: mark the file, wait for writers, tell readers the new length, cut the
+ * backing file, cut the buffers, clear the mark.
  */
 #include "layer/end.h"
 
@@ -24,8 +24,8 @@
 #include "tiering/stage.h"
 
 /*
- * Records past the new end are made void, synced. Otherwise a crash could bring back the old length
- * with neither old nor new bytes.
+ * Records past the new end are made void, synced. Otherwise a crash could bring back the
+ * old length with neither old nor new bytes.
  */
 static int tell_journal(tb_engine *e, uint32_t file, struct tb_io *io, int fd, uint64_t length)
 {
@@ -63,8 +63,9 @@ static void set_buffers(tb_engine *e, uint32_t file, uint64_t length, bool shrin
 }
 
 /*
- * The point of no return: if killed after the mark is set, repair or the next holder finishes the cut.
- * Writers are waited for, because bytes written past the new end would be seen, go, and come back.
+ * The point of no return: if killed after the mark is set, repair or the next holder
+ * finishes the cut. Writers are waited for, because bytes written past the new end would
+ * be seen, go, and come back.
  */
 static void begin(tb_engine *e, uint32_t file, uint64_t length)
 {
@@ -85,8 +86,8 @@ static void finish(tb_engine *e, struct tb_file *f)
 }
 
 /*
- * Locked by the end lock; the file is claimed, so that no flush writes old bytes past the new end.
- * Readers see the new length before any byte goes.
+ * Locked by the end lock; the file is claimed, so that no flush writes old bytes past the
+ * new end. Readers see the new length before any byte goes.
  */
 static int set(tb_engine *e, uint32_t file, int fd, uint64_t length)
 {
@@ -109,11 +110,10 @@ static int set(tb_engine *e, uint32_t file, int fd, uint64_t length)
 }
 
 /*
- * Finish a cut that a killed client began. How far it came is unknown, so all steps are done again;
- * each gives the
- * same result twice. Limit: a file without a name can be cut only through a descriptor (`fd`). Without
- * one,
- * bytes past the new length stay in it, and show if the file is made longer again.
+ * Finish a cut that a killed client began. How far it came is unknown, so all steps are
+ * done again; each gives the same result twice. Limit: a file without a name can be cut
+ * only through a descriptor (`fd`). Without one, bytes past the new length stay in it, and
+ * show if the file is made longer again.
  */
 static void go_on(tb_engine *e, uint32_t file, int fd)
 {
@@ -142,8 +142,8 @@ static struct tb_lock *lock_of(tb_engine *e, uint32_t file)
 }
 
 /*
- * A living holder keeps the lock until its cut is done. So a mark that is found with the lock in hand
- * belongs to a killed client.
+ * A living holder keeps the lock until its cut is done. So a mark that is found with the
+ * lock in hand belongs to a killed client.
  */
 int tb_end_lock(tb_engine *e, uint32_t file, int fd)
 {

@@ -107,10 +107,9 @@ bool tb_layer_passes_the_end(uint64_t offset, size_t n)
 }
 
 /*
- * With several nodes, programs are shown the backing file's size. Other nodes, or a writer that was
- * killed, may have
- * made it longer: then the size here is raised, so that what is shown can be read. Locked by the end
- * lock.
+ * With several nodes, programs are shown the backing file's size. Other nodes, or a writer
+ * that was killed, may have made it longer: then the size here is raised, so that what is
+ * shown can be read. Locked by the end lock.
  */
 static bool has_grown(tb_engine *e, const struct tb_open *o, int fd)
 {
@@ -159,8 +158,8 @@ static ssize_t layer_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t 
 }
 
 /*
- * In a signal handler that interrupted another use of the offset there is no lock: the handler must
- * not wait for its own thread.
+ * In a signal handler that interrupted another use of the offset there is no lock: the
+ * handler must not wait for its own thread.
  */
 static int lock_offset(tb_engine *e, const struct tb_open *o)
 {
@@ -366,8 +365,8 @@ static int flush_once(struct tb_target *t, int fd, void *arg)
 }
 
 /*
- * Repeat until nothing is dirty. A writer that began before the mark may change a buffer between its
- * copy and its cleaning; that buffer stays dirty and needs another round.
+ * Repeat until nothing is dirty. A writer that began before the mark may change a buffer
+ * between its copy and its cleaning; that buffer stays dirty and needs another round.
  */
 static int flush_rest(struct tb_target *t, int fd, void *arg)
 {
@@ -379,8 +378,8 @@ static int flush_rest(struct tb_target *t, int fd, void *arg)
 }
 
 /*
- * Flush once while writers go on, mark the file, then flush the rest. The second flush is short: from
- * the mark on, new writes pass through. The file is claimed.
+ * Flush once while writers go on, mark the file, then flush the rest. The second flush is
+ * short: from the mark on, new writes pass through. The file is claimed.
  */
 static int become_coherent(struct tb_target *t)
 {

@@ -1,8 +1,8 @@
 /*
- * Operations on names: truncate by path, stat, unlink, rename, link, mkdir.
- * Each translates its path once (namespace/resolve.h), acts on the backing file first, and then brings
- * the file record up to date. A journal that must know is told before, so that a crash between the two
- * is replayed rightly.
+ * Operations on names: truncate by path, stat, unlink, rename, link, mkdir. Each
+ * translates its path once (namespace/resolve.h), acts on the backing file first, and then
+ * brings the file record up to date. A journal that must know is told before, so that a
+ * crash between the two is replayed rightly.
  */
 #include "layer/names.h"
 
@@ -115,9 +115,9 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
 }
 
 /*
- * A file with several names loses one, perhaps the one in its record. Its dirty bytes are flushed
- * first. Later
- * promises are kept on the PFS, because a journal record would name a path that no longer exists.
+ * A file with several names loses one, perhaps the one in its record. Its dirty bytes are
+ * flushed first. Later promises are kept on the PFS, because a journal record would name a
+ * path that no longer exists.
  */
 static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
 {
@@ -128,9 +128,9 @@ static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
 }
 
 /*
- * The only name of a file goes. The file is claimed. Order: journal, intent, unlink, record. If killed
- * after the
- * unlink, repair finds the intent and drops the bytes.
+ * The only name of a file goes. The file is claimed. Order: journal, intent, unlink,
+ * record. If killed after the unlink, repair finds the intent and marks the file as one
+ * without a name.
  */
 static int unlink_last(tb_engine *e, uint32_t file, const struct tb_place *p)
 {
@@ -152,8 +152,8 @@ static int unlink_last(tb_engine *e, uint32_t file, const struct tb_place *p)
 }
 
 /*
- * In a shadow a symlink may show a directory of the PFS: unlink must refuse it, and rmdir may remove
- * it if it is empty.
+ * In a shadow a symlink may show a directory of the PFS: unlink must refuse it, and rmdir
+ * may remove it if it is empty.
  */
 static int remove_link(tb_engine *e, const char *path, int flags)
 {
@@ -194,8 +194,8 @@ static bool claim_one(tb_engine *e, struct tb_renamed *r)
 }
 
 /*
- * Claims are taken in the order of record numbers, so that two processes that rename across each other
- * cannot wait for each other. False: look again.
+ * Claims are taken in the order of record numbers, so that two processes that rename
+ * across each other cannot wait for each other. False: look again.
  */
 static bool claim_both(tb_engine *e, struct tb_renamed *a, struct tb_renamed *b)
 {
@@ -226,8 +226,8 @@ static int publish_name(tb_engine *e, const char *path, unsigned use, struct tb_
 #define NO_PATH "/\x01" /* a path that no program can use: one side of an exchange is kept there for a moment */
 
 /*
- * If the table of names is full, the files below keep their old path. Their next flush then fails to
- * find them, and reports it.
+ * If the table of names is full, the files below keep their old path. Their next flush
+ * then fails to find them, and reports it.
  */
 static void renamed_directory(tb_engine *e, const char *from, const char *to, bool exchanged)
 {
@@ -247,10 +247,9 @@ static bool holds_waiting(tb_engine *e, const struct tb_place *p)
 }
 
 /*
- * Locked by the claim on directory names: one rename of a directory at a time. A flush that misses its
- * path during
- * the rename waits for the new one (flush/backing.c). If killed here, repair reads the intent and
- * moves the names.
+ * Locked by the claim on directory names: one rename of a directory at a time. A flush
+ * that misses its path during the rename waits for the new one (flush/backing.c). If
+ * killed here, repair reads the intent and moves the names.
  */
 static int rename_directory(tb_engine *e, const struct tb_place *p, const struct tb_place *q, unsigned flags)
 {

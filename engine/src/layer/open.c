@@ -1,8 +1,7 @@
 /*
- * Opening a file: where its name leads, the record of the file that was opened, and the open
- * description that the
- * descriptor is bound to. The O_TRUNC of a writer is not given to the kernel: it would cut the file
- * without the end lock.
+ * Opening a file: where its name leads, the record of the file that was opened, and the
+ * open description that the descriptor is bound to. The O_TRUNC of a writer is not given
+ * to the kernel: it would cut the file without the end lock.
  */
 #include "layer/open.h"
 

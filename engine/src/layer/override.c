@@ -1,13 +1,12 @@
 /*
- * One file asks for another mode or promise than its configuration has. The answer is flags of its
- * record, so that
- * all processes see it at once. The last close takes it back (file/state.c).
+ * One file asks for another mode or promise than its configuration has. The answer is
+ * flags of its record, so that all processes see it at once. The last close takes it back
+ * (file/state.c).
  *
- * A promise can only become stronger, because other writers of the file rely on the configured one.
- * Every mode
- * promises the same after a crash, so any may be asked for. If the prefix is write-through and the
- * file
- * asked for write-back, the last close must flush it.
+ * A promise can only become stronger, because other writers of the file rely on the
+ * configured one. Every mode promises the same after a crash, so any may be asked for. If
+ * the prefix is write-through and the file asked for write-back, the last close must flush
+ * it.
  */
 #include <errno.h>
 

@@ -1,7 +1,8 @@
 /*
- * fsync: make true for one file what the configuration promises (layer/promise.h).
- * For `fsync: tier` the order is: bytes into a directory tier, sync of the slab, journal records, sync
- * of the journal. Whatever fails on the way, the promise is kept on the PFS instead.
+ * fsync: make true for one file what the configuration promises (layer/promise.h). For
+ * `fsync: tier` the order is: bytes into a directory tier, sync of the slab, journal
+ * records, sync of the journal. Whatever fails on the way, the promise is kept on the PFS
+ * instead.
  */
 #include "layer/promise.h"
 
@@ -57,9 +58,10 @@ static uint64_t valid_bytes(const tb_engine *e, const struct tb_buffer *b)
 }
 
 /*
- * Move a buffer of a memory tier down to a directory tier. -ENOSPC: no such tier has a free one.
- * Locked by the chunk all the while, unlike the organizer's moves: no write may come before the
- * record.
+ * Move a buffer of a memory tier down to a directory tier. -ENOSPC: no such tier has a
+ * free one.
+ * Locked by the chunk all the while, unlike the organizer's moves: no write may come
+ * before the record.
  */
 static int move_down(tb_engine *e, int stripe, struct tb_buffer **b)
 {
@@ -85,8 +87,9 @@ static int move_down(tb_engine *e, int stripe, struct tb_buffer **b)
 }
 
 /*
- * The checksum of the bytes that a record refers to. It is read without the device model: the engine
- * proves its own work from the page cache, and the modelled device transfers nothing.
+ * The checksum of the bytes that a record refers to. It is read without the device model:
+ * the engine proves its own work from the page cache, and the modelled device transfers
+ * nothing.
  */
 static int data_checksum(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t *out)
 {
@@ -101,8 +104,8 @@ static int data_checksum(tb_engine *e, const struct tb_buffer *b, uint32_t lo, u
 }
 
 /*
- * What this fsync recorded. If the version has not changed at the end, the bytes are durable and older
- * copies are freed.
+ * What this fsync recorded. If the version has not changed at the end, the bytes are
+ * durable and older copies are freed.
  */
 struct journaled {
     uint32_t buffer, version;
@@ -125,9 +128,9 @@ struct keep {
 };
 
 /*
- * From here on the bytes stay as they are: a write goes on in a copy. n_journaled is raised first, so
- * that no process
- * empties the journal. If killed between, the count is too high until repair counts again.
+ * From here on the bytes stay as they are: a write goes on in a copy. n_journaled is
+ * raised first, so that no process empties the journal. If killed between, the count is
+ * too high until repair counts again.
  */
 static int reserve(tb_engine *e, int stripe, struct tb_buffer **b)
 {
@@ -194,8 +197,8 @@ static int append_records(tb_engine *e, uint32_t file, struct tb_buffer *b, cons
 }
 
 /*
- * A write replaced the buffer, and the newer one is recorded already. A record of the older bytes
- * would come later in the journal, and win.
+ * A write replaced the buffer, and the newer one is recorded already. A record of the
+ * older bytes would come later in the journal, and win.
  */
 static bool is_superseded(tb_engine *e, uint32_t file, const struct tb_buffer *b)
 {
@@ -206,8 +209,8 @@ static bool is_superseded(tb_engine *e, uint32_t file, const struct tb_buffer *b
 }
 
 /*
- * A cut changes only the live copy, not the buffer that it replaced. So a replaced buffer must not be
- * recorded after the cut's DROP.
+ * A cut changes only the live copy, not the buffer that it replaced. So a replaced buffer
+ * must not be recorded after the cut's DROP.
  */
 static bool is_uncut(const struct keep *k, const struct tb_buffer *b)
 {
@@ -215,8 +218,8 @@ static bool is_uncut(const struct keep *k, const struct tb_buffer *b)
 }
 
 /*
- * A write may have replaced the buffer since; then it is retained and still holds the bytes. If it was
- * flushed or cut, the next pass looks for what is left.
+ * A write may have replaced the buffer since; then it is retained and still holds the
+ * bytes. If it was flushed or cut, the next pass looks for what is left.
  */
 static int record_buffer(struct keep *k, const struct journaled *j)
 {
@@ -251,10 +254,9 @@ static void note_durable(struct keep *k, const struct journaled *j)
 }
 
 /*
- * Bytes, slab sync, records, journal sync, in this order. The bytes of a sound record were synced
- * before the record was
- * written, so replay may take a wrong byte for damage. If killed or crashed anywhere before the last
- * sync, the promise was not given yet.
+ * Bytes, slab sync, records, journal sync, in this order. The bytes of a sound record were
+ * synced before the record was written, so replay may take a wrong byte for damage. If
+ * killed or crashed anywhere before the last sync, the promise was not given yet.
  */
 static int keep_listed(struct keep *k)
 {
@@ -321,9 +323,9 @@ static bool has_no_name(const struct tb_target *t)
 }
 
 /*
- * Make durable what was dirty at the start: repeat until every listed buffer was met where it was. A
- * buffer that moved
- * took its dirty bytes along. A file without a name needs nothing: no crash can show its bytes again.
+ * Make durable what was dirty at the start: repeat until every listed buffer was met where
+ * it was. A buffer that moved took its dirty bytes along. A file without a name needs
+ * nothing: no crash can show its bytes again.
  */
 static int keep_in_tier(struct tb_target *t)
 {
@@ -351,9 +353,8 @@ static int keep_on_pfs(struct tb_target *t)
 }
 
 /*
- * A journal never gets shorter while a record in it counts. When it is full, everything is flushed;
- * until the
- * journal is empty, promises are kept on the PFS.
+ * A journal never gets shorter while a record in it counts. When it is full, everything is
+ * flushed; until the journal is empty, promises are kept on the PFS.
  */
 static bool has_room(tb_engine *e)
 {
@@ -385,8 +386,8 @@ int tb_promise_keep(struct tb_target *t)
         return rc;
     if (keep_in_tier(t))
         /*
-         * the tier is full or fails, or other writers change the same bytes again and again: keep the
-         * stronger promise
+         * the tier is full or fails, or other writers change the same bytes again and
+         * again: keep the stronger promise
          */
         return keep_on_pfs(t);
     return sync_backing(t); /* what was flushed or spilled during the passes */

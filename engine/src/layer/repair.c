@@ -1,9 +1,8 @@
 /*
- * Repair after a killed client: its claims, its half-done changes, its buffers and descriptions, its
- * slot.
- * What counts is in the buffers' records. Everything that can be counted or linked is made anew from
- * them, so it does not matter where the client was killed. Repair itself may be killed: the next one
- * begins from the start.
+ * Repair after a killed client: its claims, its half-done changes, its buffers and
+ * descriptions, its slot. What counts is in the buffers' records. Everything that can be
+ * counted or linked is made anew from them, so it does not matter where the client was
+ * killed. Repair itself may be killed: the next one begins from the start.
  */
 #include "layer/repair.h"
 
@@ -38,7 +37,8 @@ static bool is_marked(const uint8_t *bits, uint32_t i)
 }
 
 /*
- * Lists come first. A killed client may have taken a buffer out of the hash and left it in its list.
+ * Lists come first. A killed client may have taken a buffer out of the hash and left it in
+ * its list.
  * Locked by the file.
  */
 static void mend_list(tb_engine *e, struct tb_file *f)
@@ -138,10 +138,9 @@ static void believe_census(tb_engine *e, const struct census *c)
 }
 
 /*
- * Locked by all chunk stripes: no buffer changes while counts, lists and free lists are made anew from
- * the
- * records. No deadlock: stripes are taken in ascending order, and every other thread holds one of them
- * at most.
+ * Locked by all chunk stripes: no buffer changes while counts, lists and free lists are
+ * made anew from the records. No deadlock: stripes are taken in ascending order, and every
+ * other thread holds one of them at most.
  */
 static void repair_buffers(tb_engine *e, uint32_t slot)
 {
@@ -178,9 +177,9 @@ static void release_claims(tb_engine *e, uint32_t slot)
 }
 
 /*
- * Locked by clients_lock. After exec the slot stays in use while the new program holds inherited
- * descriptors, all of coherent files.
- * The slot is freed last: if killed before, the next repair goes through it again.
+ * Locked by clients_lock. After exec the slot stays in use while the new program holds
+ * inherited descriptors, all of coherent files. The slot is freed last: if killed before,
+ * the next repair goes through it again.
  */
 static void repair_client(tb_engine *e, uint32_t slot)
 {

@@ -1,11 +1,11 @@
 /*
- * Writing through a descriptor: at a given offset, at the description's own offset, or at the end of
- * the file.
+ * Writing through a descriptor: at a given offset, at the description's own offset, or at
+ * the end of the file.
  *
- * An offset that several processes share is moved after the bytes are written, under its lock. So a
- * file that
- * is written through it grows without holes, as an appended one does (layer/end.h), and a reader or a
- * seek through the same offset comes before the write or after it.
+ * An offset that several processes share is moved after the bytes are written, under its
+ * lock. So a file that is written through it grows without holes, as an appended one does
+ * (layer/end.h), and a reader or a seek through the same offset comes before the write or
+ * after it.
  */
 #include "layer/write.h"
 
@@ -181,10 +181,10 @@ ssize_t tb_layer_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off
 }
 
 /*
- * The last writer at this offset was killed: move the offset past the bytes that it left, as a kernel
- * would.
- * Otherwise the next writer, if it is killed too, could leave its bytes in the middle of them.
- * Taking the chunk's lock repairs what the killed writer left there.
+ * The last writer at this offset was killed: move the offset past the bytes that it left,
+ * as a kernel would. Otherwise the next writer, if it is killed too, could leave its bytes
+ * in the middle of them. Taking the chunk's lock repairs what the killed writer left
+ * there.
  */
 static void pass_killed(tb_engine *e, struct tb_open *o, int fd)
 {
