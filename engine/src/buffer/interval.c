@@ -1,9 +1,8 @@
 /*
- * Valid and dirty intervals of a buffer, and the fragments that hold them for each 4 KiB block
- * (buffer/interval.h).
- * An interval is two stores. If a client is killed between them, the interval is empty (low above
- * high), and tb_interval_mend makes it so; dirty bytes are valid too, so no byte that the PFS lacks is
- * lost.
+ * Valid and dirty intervals of a buffer, and the fragments that hold them for each 4 KiB
+ * block (buffer/interval.h). An interval is two stores. If a client is killed between
+ * them, the interval is empty (low above high), and tb_interval_mend makes it so; dirty
+ * bytes are valid too, so no byte that the PFS lacks is lost.
  */
 #include "buffer/interval.h"
 
@@ -107,8 +106,8 @@ static bool split(tb_engine *e, struct tb_buffer *b)
 }
 
 /*
- * Inside one block a gap between the old bytes and the new ones is read from the backing file, so that
- * both make one interval.
+ * Inside one block a gap between the old bytes and the new ones is read from the backing
+ * file, so that both make one interval.
  */
 static int fill_gap(struct tb_buffer *b, uint32_t v_lo, uint32_t v_hi, uint32_t lo, uint32_t hi, tb_gap_filler *fill,
                     void *arg)
@@ -193,9 +192,9 @@ static uint64_t dirty_bytes_near(const tb_engine *e, const struct tb_buffer *b, 
 }
 
 /*
- * Locked by the chunk. Dirty is stored before valid: if killed between, tb_interval_mend makes the
- * dirty bytes valid too. In the
- * other order, valid bytes that the PFS lacks would count as clean and be lost.
+ * Locked by the chunk. Dirty is stored before valid: if killed between, tb_interval_mend
+ * makes the dirty bytes valid too. In the other order, valid bytes that the PFS lacks
+ * would count as clean and be lost.
  */
 void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty)
 {

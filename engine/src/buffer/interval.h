@@ -17,8 +17,8 @@
 typedef int tb_gap_filler(void *arg, struct tb_buffer *b, uint32_t lo, uint32_t hi);
 
 /*
- * Give the buffer a fragment if it cannot hold bytes [lo, hi) without one. -ENOBUFS: none is free;
- * flush and empty the buffer, then call again.
+ * Give the buffer a fragment if it cannot hold bytes [lo, hi) without one. -ENOBUFS: none
+ * is free; flush and empty the buffer, then call again.
  */
 int tb_interval_open(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi);
 /*

@@ -1,7 +1,7 @@
 /*
- * The invariants of a region at rest, checked whole: every buffer is in exactly one place, and all
- * counts agree with the lists. It walks every record, so it is for tests and stress runs, never for a
- * running instance.
+ * The invariants of a region at rest, checked whole: every buffer is in exactly one place,
+ * and all counts agree with the lists. It walks every record, so it is for tests and
+ * stress runs, never for a running instance.
  */
 #include "buffer/invariants.h"
 
@@ -79,8 +79,8 @@ static bool counts_are_valid(tb_engine *e)
 }
 
 /*
- * Hash chains hold only LIVE buffers. A predecessor is RETAINED, and each RETAINED buffer is the
- * predecessor of exactly one.
+ * Hash chains hold only LIVE buffers. A predecessor is RETAINED, and each RETAINED buffer
+ * is the predecessor of exactly one.
  */
 static bool chains_are_valid(tb_engine *e)
 {

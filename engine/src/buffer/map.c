@@ -1,8 +1,8 @@
 /*
- * The file map: one hash from (file, class, cell) to buffer, the locks of chunks, and the list of each
- * file's buffers.
- * A change is a row of single stores. The buffer's state says which side of the change counts, so the
- * next holder of the lock finishes or undoes what a killed one left (buffer/map_repair.c).
+ * The file map: one hash from (file, class, cell) to buffer, the locks of chunks, and the
+ * list of each file's buffers. A change is a row of single stores. The buffer's state says
+ * which side of the change counts, so the next holder of the lock finishes or undoes what
+ * a killed one left (buffer/map_repair.c).
  */
 #include "buffer/map.h"
 
@@ -48,8 +48,8 @@ static uint32_t *bucket_of_buffer(const tb_engine *e, const struct tb_buffer *b)
 }
 
 /*
- * The count is odd while the chunk is locked. A killed holder left it odd; it stays odd until the next
- * holder unlocks.
+ * The count is odd while the chunk is locked. A killed holder left it odd; it stays odd
+ * until the next holder unlocks.
  */
 static void begin_change(struct tb_chunk_lock *chunk)
 {
@@ -66,8 +66,8 @@ static void repair(tb_engine *e, uint32_t stripe)
 }
 
 /*
- * The file is noted for tb_chunk_wait_all. -EDEADLK in a signal handler that interrupted this thread
- * with the lock held.
+ * The file is noted for tb_chunk_wait_all. -EDEADLK in a signal handler that interrupted
+ * this thread with the lock held.
  */
 int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset)
 {
@@ -84,8 +84,8 @@ int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset)
 }
 
 /*
- * The even count is stored before the lock is dropped: a reader without lock believes its copy only
- * between two equal even counts.
+ * The even count is stored before the lock is dropped: a reader without lock believes its
+ * copy only between two equal even counts.
  */
 void tb_chunk_unlock(tb_engine *e, int stripe)
 {
@@ -168,8 +168,8 @@ static uint64_t next_of_class(tb_engine *e, uint32_t file, struct tb_chunk chunk
 }
 
 /*
- * Classes are tried from the smallest, since the smallest buffer owns the byte. A smaller buffer that
- * starts later ends the ownership of a larger one.
+ * Classes are tried from the smallest, since the smallest buffer owns the byte. A smaller
+ * buffer that starts later ends the ownership of a larger one.
  */
 struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uint64_t limit, uint64_t *end)
 {
@@ -212,8 +212,8 @@ static void hash_remove(tb_engine *e, struct tb_buffer *b)
 }
 
 /*
- * Locked by the file. Forward links count; backward links are made anew from them if the holder is
- * killed (tb_file_recount).
+ * Locked by the file. Forward links count; backward links are made anew from them if the
+ * holder is killed (tb_file_recount).
  */
 void tb_map_list_insert(tb_engine *e, struct tb_buffer *b)
 {
@@ -300,8 +300,8 @@ void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b)
 }
 
 /*
- * The flags go first: if killed between, n_journaled is too high until repair counts again, and the
- * journal is emptied later.
+ * The flags go first: if killed between, n_journaled is too high until repair counts
+ * again, and the journal is emptied later.
  */
 void tb_map_forget_record(tb_engine *e, struct tb_buffer *b)
 {
@@ -325,8 +325,9 @@ static void note_class(struct tb_file *f, uint32_t class_index)
 }
 
 /*
- * Locked by the chunk. Hash, list, then the state LIVE. If killed before LIVE, the next holder of the
- * chunk's lock takes the buffer out of the chain and frees it: the bytes were never written.
+ * Locked by the chunk. Hash, list, then the state LIVE. If killed before LIVE, the next
+ * holder of the chunk's lock takes the buffer out of the chain and frees it: the bytes
+ * were never written.
  */
 void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell)
 {
@@ -352,8 +353,9 @@ void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t c
 }
 
 /*
- * Locked by the chunk. The new state is stored first: if killed after it, the next holder takes the
- * buffer out of hash and list. `state` says whether it is freed or retained then.
+ * Locked by the chunk. The new state is stored first: if killed after it, the next holder
+ * takes the buffer out of hash and list. `state` says whether it is freed or retained
+ * then.
  */
 static void take_out(tb_engine *e, struct tb_buffer *b, enum tb_buffer_state state)
 {
@@ -423,8 +425,8 @@ static TB_UNLOCKED uint32_t file_seen(const struct tb_buffer *b, uint64_t *cell)
 }
 
 /*
- * The caller may hold a chunk already, so the lock is only tried. Buffer and file are read without a
- * lock and checked again under it.
+ * The caller may hold a chunk already, so the lock is only tried. Buffer and file are read
+ * without a lock and checked again under it.
  */
 bool tb_map_drop_clean(tb_engine *e, struct tb_buffer *b)
 {

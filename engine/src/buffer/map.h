@@ -24,9 +24,9 @@ uint32_t *tb_map_bucket(const tb_engine *e, struct tb_chunk chunk, uint32_t clas
 int tb_chunk_lock(tb_engine *e, uint32_t file, uint64_t offset);
 void tb_chunk_unlock(tb_engine *e, int stripe);
 /*
- * Wait until every thread that had locked a chunk of the file before the caller's change has dropped
- * it. A thread that
- * locks one later sees the change, because it has a fence after the lock.
+ * Wait until every thread that had locked a chunk of the file before the caller's change
+ * has dropped it. A thread that locks one later sees the change, because it has a fence
+ * after the lock.
  */
 void tb_chunk_wait_all(tb_engine *e, uint32_t file);
 /* All functions below: the caller has locked the chunk of every offset named. */
@@ -37,7 +37,7 @@ struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uin
 struct tb_buffer *tb_map_find(tb_engine *e, uint32_t file, uint32_t class_index, uint64_t cell);
 /* Every buffer of a locked stripe; `act` may drop the one it is given. */
 void tb_map_each(tb_engine *e, uint32_t stripe, void (*act)(tb_engine *e, struct tb_buffer *b));
-/* Publish an ALLOCATED buffer whose bytes and intervals are in place. */
+/* Publish an ALLOCATED buffer; its bytes and intervals are in place. */
 void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell);
 /* Publish `b` instead of `old`, which becomes RETAINED as its predecessor. */
 void tb_map_replace(tb_engine *e, struct tb_buffer *b, struct tb_buffer *old);
@@ -65,9 +65,9 @@ static inline __attribute__((always_inline)) bool tb_buffer_is_clean(const struc
 }
 
 /*
- * Is the buffer still LIVE at this cell? The caller holds the chunk of (file, cell). A buffer that was
- * moved to another cell belongs to another
- * chunk's lock, and no longer compares equal.
+ * Is the buffer still LIVE at this cell? The caller holds the chunk of (file, cell). A
+ * buffer that was moved to another cell belongs to another chunk's lock, and no longer
+ * compares equal.
  */
 static TB_UNLOCKED __attribute__((unused)) bool tb_buffer_is_at(const struct tb_buffer *b, uint32_t file, uint64_t cell)
 {

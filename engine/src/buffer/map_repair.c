@@ -1,8 +1,8 @@
 /*
- * Repair of the hash chains of one stripe after the holder of its lock was killed.
- * Each buffer's state says what counts: what is not LIVE is taken out and freed, LIVE buffers keep
- * their bytes and get their counts and lists right. It may be killed at any point; the next holder
- * starts again.
+ * Repair of the hash chains of one stripe after the holder of its lock was killed. Each
+ * buffer's state says what counts: what is not LIVE is taken out and freed, LIVE buffers
+ * keep their bytes and get their counts and lists right. It may be killed at any point;
+ * the next holder starts again.
  */
 #include "buffer/map_repair.h"
 
@@ -37,9 +37,9 @@ static void back_into_list(tb_engine *e, struct tb_buffer *b)
 }
 
 /*
- * The client was killed while there were two LIVE buffers of one cell, or after the older one left the
- * hash chain but not
- * the file's list. The older one is kept, because a journal record refers to its bytes.
+ * The client was killed while there were two LIVE buffers of one cell, or after the older
+ * one left the hash chain but not the file's list. The older one is kept, because a
+ * journal record refers to its bytes.
  */
 static void settle_older(tb_engine *e, struct tb_buffer *b)
 {

@@ -1,6 +1,7 @@
 /*
- * The bytes of a buffer: memory of the region for a memory tier, a slab's file for a directory tier.
- * Both charge the tier's device model, so that a modelled tier is as slow as the one it models.
+ * The bytes of a buffer: memory of the region for a memory tier, a slab's file for a
+ * directory tier. Both charge the tier's device model, so that a modelled tier is as slow
+ * as the one it models.
  */
 #include "buffer/medium.h"
 
@@ -23,9 +24,9 @@ uint64_t tb_medium_offset(const tb_engine *e, const struct tb_buffer *b, uint32_
 }
 
 /*
- * Without huge pages a new process takes a page fault for every page of the region that it touches. A
- * large transfer maps its
- * whole buffer with one call instead. The bit that remembers it is this process's own.
+ * Without huge pages a new process takes a page fault for every page of the region that it
+ * touches. A large transfer maps its whole buffer with one call instead. The bit that
+ * remembers it is this process's own.
  */
 static char *memory_of(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n)
 {

@@ -1,8 +1,8 @@
 /*
- * All buffers of one file: listing them, cutting them at a new length, dropping the clean ones,
- * forgetting those of a removed file.
- * A list is a snapshot. Each buffer is checked again under its chunk's lock, and a walk is repeated
- * while a buffer was not where the list said.
+ * All buffers of one file: listing them, cutting them at a new length, dropping the clean
+ * ones, forgetting those of a removed file. A list is a snapshot. Each buffer is checked
+ * again under its chunk's lock, and a walk is repeated while a buffer was not where the
+ * list said.
  */
 #include "buffer/of_file.h"
 
@@ -36,8 +36,8 @@ static uint32_t count_of(const struct tb_file *f, enum tb_buffers_which which)
 }
 
 /*
- * Other flags may change at this moment. A buffer that is not LIVE is about to be freed, or was left
- * so by a killed client.
+ * Other flags may change at this moment. A buffer that is not LIVE is about to be freed,
+ * or was left so by a killed client.
  */
 static TB_UNLOCKED bool is_one_of(const struct tb_buffer *b, enum tb_buffers_which which)
 {
@@ -161,8 +161,8 @@ static void one_by_one(tb_engine *e, uint32_t file, uint64_t length, const struc
 }
 
 /*
- * Repeat until every listed buffer was met where the list said. A buffer that moved during the walk is
- * somewhere else now.
+ * Repeat until every listed buffer was met where the list said. A buffer that moved during
+ * the walk is somewhere else now.
  */
 static void with_each(tb_engine *e, uint32_t file, uint64_t length, const struct each *each)
 {
@@ -203,10 +203,9 @@ static bool is_journaled(tb_engine *e, uint32_t file)
 }
 
 /*
- * A node crash may undo a removal on the PFS until its directory is synced. Then the file is there
- * again, and the bytes
- * that were promised to it must be there too. So the directory is synced before the records are made
- * void.
+ * A node crash may undo a removal on the PFS until its directory is synced. Then the file
+ * is there again, and the bytes that were promised to it must be there too. So the
+ * directory is synced before the records are made void.
  */
 static int sync_removal(tb_engine *e, const struct tb_file *f)
 {
@@ -225,8 +224,8 @@ static int sync_removal(tb_engine *e, const struct tb_file *f)
 }
 
 /*
- * The file is claimed. Order: sync of the removal, records void, journal sync, then the buffers. If
- * killed between, the buffers stay until the next forget or repair.
+ * The file is claimed. Order: sync of the removal, records void, journal sync, then the
+ * buffers. If killed between, the buffers stay until the next forget or repair.
  */
 void tb_file_forget_claimed(tb_engine *e, uint32_t file)
 {

@@ -28,16 +28,16 @@ enum tb_buffers_which { TB_BUFFERS_ALL, TB_BUFFERS_DIRTY, TB_BUFFERS_UNPROMISED 
 struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, enum tb_buffers_which which, uint32_t *n);
 
 /*
- * Keep those buffers of a list that share bytes with another list; returns how many are left. Both are
- * in order of offset; buffers of any size may overlap.
+ * Keep those buffers of a list that share bytes with another list; returns how many are
+ * left. Both are in order of offset; buffers of any size may overlap.
  */
 uint32_t tb_buffers_overlapping(const tb_engine *e, struct tb_buffer_ref *refs, uint32_t n, const struct tb_buffer_ref *with, uint32_t n_with);
 
 /* Drop every buffer at or after `length` and cut the one across it; the file is claimed. */
 void tb_file_cut(tb_engine *e, uint32_t file, uint64_t length);
 /*
- * A file without a name that is not open any more has void bytes: drop them. The second is for the
- * caller that has claimed the file.
+ * A file without a name that is not open any more has void bytes: drop them. The second is
+ * for the caller that has claimed the file.
  */
 void tb_file_forget(tb_engine *e, uint32_t file);
 void tb_file_forget_claimed(tb_engine *e, uint32_t file);

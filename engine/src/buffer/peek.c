@@ -1,8 +1,7 @@
 /*
- * Reading without a lock: look up, copy, and believe the copy only if the chunk's count stayed even
- * and the same (buffer/peek.h).
- * Everything read here may be half changed. So each index is checked before it is followed, and each
- * walk has an end.
+ * Reading without a lock: look up, copy, and believe the copy only if the chunk's count
+ * stayed even and the same (buffer/peek.h). Everything read here may be half changed. So
+ * each index is checked before it is followed, and each walk has an end.
  */
 #include "buffer/peek.h"
 
@@ -10,7 +9,7 @@
 #include "buffer/map.h"
 #include "buffer/medium.h"
 
-#define WARM_UP_TO 8192u   /* bytes whose cache lines are worth asking for one by one */
+#define WARM_UP_TO 8192u   /* up to so many bytes, cache lines are worth asking for one by one */
 #define CACHE_LINE 64u
 #define LONGEST_CHAIN 64u /* after so many the walk is lost in another chain, or is better off with the lock */
 
@@ -45,9 +44,9 @@ static TB_UNLOCKED struct tb_buffer *owner(const tb_engine *e, uint32_t file, st
 }
 
 /*
- * How many bytes can be copied from the owner of the first byte, starting at `*lo`; 0: take the lock
- * instead. If a smaller
- * buffer begins inside, the larger one holds nothing valid there, so its interval ends before.
+ * How many bytes can be copied from the owner of the first byte, starting at `*lo`; 0:
+ * take the lock instead. If a smaller buffer begins inside, the larger one holds nothing
+ * valid there, so its interval ends before.
  */
 static TB_UNLOCKED size_t held_by(const tb_engine *e, const struct tb_buffer *b, size_t n, uint64_t offset, uint64_t *lo)
 {

@@ -1,17 +1,15 @@
 /*
  * Reading without a lock, as most reads of buffered bytes are.
  *
- * A reader notes the chunk's sequence count, looks its bytes up, copies them, and looks at the count
- * again. If the
- * count is even and the same, nothing changed during the copy. Otherwise the copy is thrown away and
- * the
- * reader takes the lock. What a reader meets may be half made or already belong to another file, so
- * every index is checked before it is followed, and every walk has an end.
+ * A reader notes the chunk's sequence count, looks its bytes up, copies them, and looks at
+ * the count again. If the count is even and the same, nothing changed during the copy.
+ * Otherwise the copy is thrown away and the reader takes the lock. What a reader meets may
+ * be half made or already belong to another file, so every index is checked before it is
+ * followed, and every walk has an end.
  *
- * Limits: bytes in memory tiers, in buffers of one interval; the lock serves the rest. The thread
- * sanitizer
- * cannot know that torn copies are thrown away: for it the copies are atomic (base/copy.h), and the
- * look-ups are marked as unchecked.
+ * Limits: bytes in memory tiers, in buffers of one interval; the lock serves the rest. The
+ * thread sanitizer cannot know that torn copies are thrown away: for it the copies are
+ * atomic (base/copy.h), and the look-ups are marked as unchecked.
  */
 #ifndef TB_PEEK_H
 #define TB_PEEK_H

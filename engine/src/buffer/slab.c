@@ -1,8 +1,7 @@
 /*
- * Buffers of one size in one tier: taken from the free list, given back, and reclaimed from clean
- * ones.
- * The client is noted in the buffer before its state changes, so repair finds a buffer that a killed
- * client took or was giving back.
+ * Buffers of one size in one tier: taken from the free list, given back, and reclaimed
+ * from clean ones. The client is noted in the buffer before its state changes, so repair
+ * finds a buffer that a killed client took or was giving back.
  */
 #include "buffer/slab.h"
 
@@ -39,8 +38,8 @@ void tb_slabs_mend(tb_engine *e)
 }
 
 /*
- * Locked by the slab. If killed after ALLOCATED and before the head moves, the next holder of the lock
- * marks the head as free again.
+ * Locked by the slab. If killed after ALLOCATED and before the head moves, the next holder
+ * of the lock marks the head as free again.
  */
 static struct tb_buffer *take_free(tb_engine *e, uint32_t s)
 {
@@ -70,8 +69,8 @@ static TB_UNLOCKED bool is_reclaimable(const struct tb_buffer *b)
 }
 
 /*
- * The coldest of the next few clean buffers; NULL if none is colder than `limit`. Read without a lock:
- * dropping it checks again.
+ * The coldest of the next few clean buffers; NULL if none is colder than `limit`. Read
+ * without a lock: dropping it checks again.
  */
 static struct tb_buffer *choose(tb_engine *e, uint32_t s, uint32_t limit, uint32_t *looks)
 {
@@ -94,8 +93,8 @@ static struct tb_buffer *choose(tb_engine *e, uint32_t s, uint32_t limit, uint32
 }
 
 /*
- * Drop one clean buffer, the coldest of a few. The hand moves on, so later calls look at other
- * buffers. Locks are only tried, because the caller may hold a chunk.
+ * Drop one clean buffer, the coldest of a few. The hand moves on, so later calls look at
+ * other buffers. Locks are only tried, because the caller may hold a chunk.
  */
 static bool reclaim(tb_engine *e, uint32_t s, uint32_t limit)
 {

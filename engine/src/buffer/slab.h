@@ -1,9 +1,7 @@
 /*
- * Buffers of one size in one tier: taken from a free list, given back, reclaimed when clean. The free
- * list is changed
- * under the slab's lock by single stores, and the client is noted first, so that a killed client
- * leaves
- * nothing that repair cannot find.
+ * Buffers of one size in one tier: taken from a free list, given back, reclaimed when
+ * clean. The free list is changed under the slab's lock by single stores, and the client
+ * is noted first, so that a killed client leaves nothing that repair cannot find.
  */
 #ifndef TB_SLAB_H
 #define TB_SLAB_H

@@ -1,8 +1,7 @@
 /*
- * The end of a move: new buffers are published in the place of old ones, in steps that the next holder
- * of the chunk's lock can undo or finish.
- * The step is in the chunk's lock, and ARRIVING and LEAVING mark the buffers. PUBLISHING is undone,
- * DROPPING is finished.
+ * The end of a move: new buffers are published in the place of old ones, in steps that the
+ * next holder of the chunk's lock can undo or finish. The step is in the chunk's lock, and
+ * ARRIVING and LEAVING mark the buffers. PUBLISHING is undone, DROPPING is finished.
  */
 #include "buffer/swap.h"
 
@@ -82,8 +81,8 @@ static void rescue(tb_engine *e, struct tb_buffer *b)
 }
 
 /*
- * Locked by the chunk, after its chains were repaired. If killed here, the step is still noted, and
- * the next holder starts again.
+ * Locked by the chunk, after its chains were repaired. If killed here, the step is still
+ * noted, and the next holder starts again.
  */
 void tb_move_repair(tb_engine *e, uint32_t stripe)
 {
