@@ -1,7 +1,7 @@
 /*
- * The claim of a file: the client that flushes, cuts or renames it (file/claim.h).
- * A claim is one word with the client's slot, so a claim of a killed client can be taken over without
- * repair. Waiters leave a note, so that a long flush gives way to them.
+ * The claim of a file: the client that flushes, cuts or renames it (file/claim.h). A claim
+ * is one word with the client's slot, so a claim of a killed client can be taken over
+ * without repair. Waiters leave a note, so that a long flush gives way to them.
  */
 #include "file/claim.h"
 
@@ -19,6 +19,7 @@ bool tb_file_claim_is_wanted(const tb_engine *e, uint32_t file)
     return e->header->claim_wanted == file && tb_now_ns() - e->header->claim_wanted_ns < WANTED_NS;
 }
 
+/* One note for all files: a holder of another file's claim sees that it is not meant. A newer waiter overwrites it. */
 static void note_wanted(tb_engine *e, uint32_t file)
 {
     e->header->claim_wanted = file;
@@ -51,8 +52,8 @@ bool tb_file_try_claim(tb_engine *e, uint32_t file)
 }
 
 /*
- * The file's lock is held only for the try: the record cannot become another file's in between. Waits
- * as long as a living client holds the claim.
+ * The file's lock is held only for the try: the record cannot become another file's in
+ * between. Waits as long as a living client holds the claim.
  */
 bool tb_file_claim(tb_engine *e, uint32_t file)
 {

@@ -1,6 +1,6 @@
 /*
- * A file's claim: one client at a time flushes, cuts or renames it. The claim of a dead client may be
- * taken over by any other.
+ * A file's claim: one client at a time flushes, cuts or renames it. The claim of a dead
+ * client may be taken over by any other.
  */
 #ifndef TB_FILE_CLAIM_H
 #define TB_FILE_CLAIM_H
@@ -10,11 +10,9 @@
 #define TB_CLAIM_LOOK_NS 100000 /* how often a waiter looks at a claim; they are held for milliseconds */
 
 /*
- * Claim the file; waits while another living client holds it. A client must not claim twice. False:
- * the record is free.
- * A caller without a hold on the record (a descriptor, a buffer, its place in the queue) may find that
- * it
- * has become another file's.
+ * Claim the file; waits while another living client holds it. A client must not claim
+ * twice. False: the record is free. A caller without a hold on the record (a descriptor, a
+ * buffer, its place in the queue) may find that it has become another file's.
  */
 bool tb_file_claim(tb_engine *e, uint32_t file);
 bool tb_file_try_claim(tb_engine *e, uint32_t file);

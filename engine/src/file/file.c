@@ -1,6 +1,6 @@
 /*
- * File records: found by identity, joined, made, released, renamed (file/file.h).
- * A stripe of the hash has one lock. Records that are open can be joined without it; anything that
+ * File records: found by identity, joined, made, released, renamed (file/file.h). A stripe
+ * of the hash has one lock. Records that are open can be joined without it; anything that
  * makes or frees a record takes it.
  */
 #include "file/file.h"
@@ -32,6 +32,7 @@ bool tb_identity_is(const struct tb_file *f, const struct tb_identity *id)
     return is_identity(f, id);
 }
 
+/* Locked by the file. Forward links and flags are right, whatever a killed client left. */
 void tb_file_recount(tb_engine *e, struct tb_file *f)
 {
     uint32_t prev = TB_NONE, n = 0, n_dirty = 0, n_durable = 0;
@@ -49,8 +50,8 @@ void tb_file_recount(tb_engine *e, struct tb_file *f)
 }
 
 /*
- * The holder was killed while it changed a list: forward links and flags are right, backward links and
- * counts are made from them.
+ * The holder was killed while it changed a list: forward links and flags are right,
+ * backward links and counts are made from them.
  */
 static void repair_lists(tb_engine *e, uint32_t stripe)
 {
@@ -75,8 +76,8 @@ static TB_UNLOCKED uint32_t stripe_of(const tb_engine *e, uint32_t file)
 }
 
 /*
- * Until the lock is taken, a record that is not held may become the record of another file, in another
- * stripe: then lock that one.
+ * Until the lock is taken, a record that is not held may become the record of another
+ * file, in another stripe: then lock that one.
  */
 int tb_file_lock(tb_engine *e, uint32_t file)
 {
@@ -121,6 +122,7 @@ static uint32_t take_record(tb_engine *e)
     return i;
 }
 
+/* Locked by files_lock. */
 static void give_record(tb_engine *e, uint32_t i)
 {
     struct tb_header *h = e->header;
@@ -210,13 +212,11 @@ static bool is_as_last_seen(const struct tb_file *f, const struct tb_identity *i
 }
 
 /*
- * Another node or a program outside may have changed the file since it was last seen: then its clean
- * buffers are old.
- * Called with the record locked. An opener that would be the first needs this lock too, so the size
- * that is read
- * here cannot go stale. `id` may be older than a write and its flush, so the file is asked again.
- * False:
- * the buffers must be dropped first, unless they were `dropped`.
+ * Another node or a program outside may have changed the file since it was last seen: then
+ * its clean buffers are old. Called with the record locked. An opener that would be the
+ * first needs this lock too, so the size that is read here cannot go stale. `id` may be
+ * older than a write and its flush, so the file is asked again. False: the buffers must be
+ * dropped first, unless they were `dropped`.
  */
 static bool believe_backing(struct tb_file *f, int fd, const struct tb_identity *id, bool dropped)
 {
@@ -231,6 +231,7 @@ static bool believe_backing(struct tb_file *f, int fd, const struct tb_identity 
     return true;
 }
 
+/* First without the lock, which is enough for a file that is open already. */
 int tb_file_try_get(tb_engine *e, int fd, const struct tb_identity *id, const char *path, uint32_t flags, bool dropped, uint32_t *out)
 {
     int rc = join(e, id, out);
@@ -254,8 +255,8 @@ uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id)
 }
 
 /*
- * Locked by the stripe. A record is freed when it has no opener, no buffer, no claim, no error to
- * report and no place in the queue.
+ * Locked by the stripe. A record is freed when it has no opener, no buffer, no claim, no
+ * error to report and no place in the queue.
  */
 static void release_locked(tb_engine *e, uint32_t i)
 {
@@ -278,6 +279,10 @@ void tb_file_release(tb_engine *e, uint32_t file)
     tb_file_unlock(e, stripe);
 }
 
+/*
+ * The last opener needs the lock: the record may be freed here. True: its bytes are void,
+ * and the caller forgets them.
+ */
 bool tb_file_put(tb_engine *e, uint32_t file)
 {
     struct tb_file *f = &e->region.files[file];

@@ -1,10 +1,9 @@
 /*
- * File records: found by the identity of the backing file, named by directory and name, kept while
- * they have buffers,
- * descriptors or an error to report.
+ * File records: found by the identity of the backing file, named by directory and name,
+ * kept while they have buffers, descriptors or an error to report.
  *
- * Common file systems reuse inode numbers at once. So a record also holds the birth time, and a flush
- * that opens the file by name compares both.
+ * Common file systems reuse inode numbers at once. So a record also holds the birth time,
+ * and a flush that opens the file by name compares both.
  */
 #ifndef TB_FILE_H
 #define TB_FILE_H
@@ -33,8 +32,8 @@ bool tb_file_may_be_known(const tb_engine *e, const struct stat *st);
 /* Lower n_open; frees a record that nothing needs.  True where its bytes are void now: the caller forgets them. */
 bool tb_file_put(tb_engine *e, uint32_t file);
 /*
- * The prefix is write-through but this file asked for write-back: the last close must flush it,
- * whatever the flush policy.
+ * The prefix is write-through but this file asked for write-back: the last close must
+ * flush it, whatever the flush policy.
  */
 static inline bool tb_file_owes_flush(const struct tb_file *f)
 {
@@ -85,9 +84,9 @@ static inline void tb_file_raise_size(struct tb_file *f, uint64_t end)
 }
 
 /*
- * A writer was killed before it raised the size: make the file reach to the bytes that are there.
- * Otherwise they would
- * show when the file becomes longer. Not while the file is being cut. Locked by the chunk.
+ * A writer was killed before it raised the size: make the file reach to the bytes that are
+ * there. Otherwise they would show when the file becomes longer. Not while the file is
+ * being cut. Locked by the chunk.
  */
 static inline void tb_file_cover(struct tb_file *f, uint64_t start, const struct tb_buffer *b)
 {

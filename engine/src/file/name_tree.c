@@ -1,7 +1,7 @@
 /*
- * Names of files as a tree of directories, shared by all files of a directory (file/name_tree.h).
- * Every change is made under names_lock. Renaming a directory changes one node, however many files are
- * below it.
+ * Names of files as a tree of directories, shared by all files of a directory
+ * (file/name_tree.h). Every change is made under names_lock. Renaming a directory changes
+ * one node, however many files are below it.
  */
 #include "file/name_tree.h"
 
@@ -59,6 +59,7 @@ static uint32_t find(const tb_engine *e, uint32_t parent, const struct piece *p)
     return i;
 }
 
+/* The node is complete before the hash chain leads to it. */
 static void put_in_place(tb_engine *e, uint32_t i, uint32_t parent, const struct piece *p)
 {
     struct tb_name *n = &e->region.names[i];
@@ -92,8 +93,8 @@ static void drop(tb_engine *e, uint32_t i)
 }
 
 /*
- * The child, made if there is none. The caller's reference on the parent is given back, and it gets
- * one on the child.
+ * The child, made if there is none. The caller's reference on the parent is given back,
+ * and it gets one on the child.
  */
 static uint32_t descend(tb_engine *e, uint32_t parent, const struct piece *p)
 {
@@ -112,8 +113,8 @@ static uint32_t descend(tb_engine *e, uint32_t parent, const struct piece *p)
 }
 
 /*
- * The node above the last piece of the path, with a reference, and that piece. The piece is at most
- * `longest` bytes.
+ * The node above the last piece of the path, with a reference, and that piece. The piece
+ * is at most `longest` bytes.
  * -ENFILE: no node is free. -ENAMETOOLONG.
  */
 static int intern_above(tb_engine *e, const char *path, size_t longest, uint32_t *above, struct piece *last)
@@ -139,6 +140,7 @@ static int intern_above(tb_engine *e, const char *path, size_t longest, uint32_t
     return -EINVAL; /* no name, or a slash after it */
 }
 
+/* On failure the record has no name, and the caller gives it back. */
 int tb_names_set(tb_engine *e, struct tb_file *f, const char *path)
 {
     struct piece last;
@@ -213,6 +215,7 @@ static uint32_t find_path(const tb_engine *e, const char *path)
     return i;
 }
 
+/* Locked by names_lock. One node moves, so all files below have their new name at once. */
 int tb_names_rename_directory(tb_engine *e, const char *from, const char *to)
 {
     struct piece last;

@@ -2,10 +2,9 @@
  * Names of files: a tree of the directories above them, shared by all files of a
  * directory, and the last part of the path in the file record.
  *
- * A node holds one part of a path, or 50 bytes of a longer one that goes on in
- * the node below it; so a path of any length costs what it is long, and renaming
- * a directory changes one node.  A file whose name does not fit its record has
- * the first pieces of it in the tree, too.
+ * A node holds one part of a path, or 50 bytes of a longer one that goes on in the node
+ * below it. So a path costs only its length, and renaming a directory changes one node. If
+ * a name does not fit the file record, its first pieces are in the tree, too.
  */
 #ifndef TB_NAMES_H
 #define TB_NAMES_H
@@ -17,14 +16,14 @@ int tb_names_set(tb_engine *e, struct tb_file *f, const char *path);
 void tb_names_clear(tb_engine *e, struct tb_file *f);
 /* The absolute path; returns its length. */
 size_t tb_names_path(tb_engine *e, const struct tb_file *f, char *out, size_t size);
-/* For who only looks: false where the names are locked for longer than a second. */
+/* For callers that only look: false if the names are locked for longer than a second. */
 bool tb_names_path_soon(tb_engine *e, const struct tb_file *f, char *out, size_t size);
 /* A directory is about to be renamed; one at a time. */
 void tb_names_claim(tb_engine *e);
 void tb_names_unclaim(tb_engine *e);
 /* True where a name that was missed after `n_renames` may only be on its way: look again.  Waits for a living renamer. */
 bool tb_names_moved(tb_engine *e, uint32_t n_renames);
-/* After a directory was renamed: every name below `from` now stands below `to`.  -ENFILE: the table is full. */
+/* After a directory was renamed: every name below `from` is now below `to`. -ENFILE: the table is full. */
 int tb_names_rename_directory(tb_engine *e, const char *from, const char *to);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The flags of a file's record, changed only here, by named transitions.
- * A flag is one atomic word. Transitions that must not race with a journal record or with a rename are
+ * The flags of a file's record, changed only here, by named transitions. A flag is one
+ * atomic word. Transitions that must not race with a journal record or with a rename are
  * made under the file's lock; the header says which.
  */
 #include "file/state.h"
@@ -17,6 +17,7 @@ static void clear(struct tb_file *f, uint32_t flags)
     f->flags &= ~flags;
 }
 
+/* Under the file's lock, so that no journal record is appended for the file at the same time. */
 static void set_locked(tb_engine *e, uint32_t file, uint32_t flags)
 {
     int stripe = tb_file_lock(e, file);
@@ -61,6 +62,7 @@ void tb_file_take_place(struct tb_file *f)
     clear(f, TB_FILE_WAITING);
 }
 
+/* A tied file keeps its bytes: they are flushed again when it gets a name. */
 void tb_file_tie(struct tb_file *f)
 {
     set(f, TB_FILE_TIED);
@@ -136,8 +138,8 @@ void tb_file_end_opens(struct tb_file *f)
 }
 
 /*
- * The order matters: a scratch file is never flushed; an unlinked one has no bytes to keep; only then
- * does it count what is dirty.
+ * The order matters: a scratch file is never flushed; an unlinked one has no bytes to
+ * keep; only then does it count what is dirty.
  */
 TB_UNLOCKED enum tb_flush_state tb_file_flush_state(const struct tb_file *f)
 {

@@ -28,7 +28,7 @@ void tb_file_begin_naming(tb_engine *e, uint32_t file);
 void tb_file_end_naming(struct tb_file *f);
 void tb_file_begin_cut(tb_engine *e, uint32_t file);
 void tb_file_end_cut(struct tb_file *f);
-/* Who held it is dead: a length that was being set is for whoever takes the lock of its end. */
+/* The holder is dead: a length that was being set is finished by the next holder of the end lock. */
 void tb_file_end_naming_of_dead(struct tb_file *f);
 
 void tb_file_lose_name(struct tb_file *f);
@@ -58,10 +58,10 @@ enum tb_flush_state {
     TB_FLUSH_DUE,     /* something of it is not on the PFS */
     TB_FLUSH_TIED,    /* the same, but its name was not found: only where somebody asks for it */
     TB_FLUSH_NOTHING, /* the PFS has all of it */
-    TB_FLUSH_VOID,    /* no name is left: nobody will miss it */
+    TB_FLUSH_VOID,    /* no name is left: its bytes are not needed */
     TB_FLUSH_SCRATCH, /* it is never flushed on its own */
 };
-/* Without a lock: who acts on it looks again with the claim. */
+/* Without a lock: a caller that acts on it looks again with the claim. */
 enum tb_flush_state tb_file_flush_state(const struct tb_file *f);
 /* Due, and tied ones too. */
 static inline bool tb_file_may_flush(const struct tb_file *f)
@@ -69,7 +69,7 @@ static inline bool tb_file_may_flush(const struct tb_file *f)
     return tb_file_flush_state(f) <= TB_FLUSH_TIED;
 }
 
-/* Equations that hold whenever nobody is inside a change; for assertions and checks. */
+/* Equations that hold whenever no change is under way; for assertions and checks. */
 bool tb_file_state_is_valid(const struct tb_file *f);
 
 #endif

@@ -1,8 +1,7 @@
 /*
- * Modification times of files with buffered bytes: shown by stat before the flush, given to the
- * backing file by it.
- * The engine's time is kept as a positive number while the backing file lacks it, and as a negative
- * one once the backing file has it.
+ * Modification times of files with buffered bytes: shown by stat before the flush, given
+ * to the backing file by it. The engine's time is kept as a positive number while the
+ * backing file lacks it, and as a negative one once the backing file has it.
  */
 #include "file/times.h"
 
