@@ -1,7 +1,7 @@
 /*
- * The way from a file record to its backing file: open it by name or by a descriptor that the caller
- * has, read, write, sync.
- * A name is believed only if the file that it opens has the record's identity.
+ * The way from a file record to its backing file: open it by name or by a descriptor that
+ * the caller has, read, write, sync. A name is believed only if the file that it opens has
+ * the record's identity.
  */
 #include "flush/backing.h"
 
@@ -68,8 +68,8 @@ bool tb_target_is_named(tb_engine *e, uint32_t file)
 }
 
 /*
- * Another descriptor of the caller's own file, which may have no name any more. By name if the system
- * has no /proc/self/fd.
+ * Another descriptor of the caller's own file, which may have no name any more. By name if
+ * the system has no /proc/self/fd.
  */
 static int reopen(struct tb_target *t, int flags)
 {
@@ -111,6 +111,7 @@ struct write_bytes {
     uint64_t offset;
 };
 
+/* The change is noted even if the write failed: a part of it may have reached the file. */
 static int write_bytes(struct tb_target *t, int fd, void *arg)
 {
     const struct write_bytes *w = arg;
@@ -127,8 +128,8 @@ int tb_target_write(struct tb_target *t, const void *from, size_t n, uint64_t of
 }
 
 /*
- * Locked by the chunk, which is held during the write. Synced only if a journal record refers to the
- * buffer: it is made void after this.
+ * Locked by the chunk, which is held during the write. Synced only if a journal record
+ * refers to the buffer: it is made void after this.
  */
 static int flush_buffer(struct tb_target *t, int fd, void *arg)
 {
@@ -169,6 +170,7 @@ int tb_target_sync(struct tb_target *t)
     return rc;
 }
 
+/* Only valid bytes; intervals are copied by the caller. */
 int tb_target_copy_buffer(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from)
 {
     uint32_t lo = from->valid_lo, a, z;

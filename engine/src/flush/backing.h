@@ -27,14 +27,14 @@ int tb_target_open(tb_engine *e, uint32_t file, int flags);
 /* The chain to the place of the file's backing file. */
 struct tb_io *tb_file_io(tb_engine *e, uint32_t file);
 
-/* Does its name lead to the file?  Where it does not, only who has a descriptor can flush it. */
+/* Does its name lead to the file? If not, only a process with a descriptor can flush it. */
 bool tb_target_is_named(tb_engine *e, uint32_t file);
-/* All `n` bytes, zeros behind the end of the backing file. */
+/* All `n` bytes, with zeros after the end of the backing file. */
 int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset);
 int tb_target_write(struct tb_target *t, const void *from, size_t n, uint64_t offset);
 /* With a writable descriptor of the file: the target's own, or another of the same file where that is not good for it. */
 int tb_target_with_writable(struct tb_target *t, int (*act)(struct tb_target *, int fd, void *arg), void *arg);
-/* Write the dirty bytes of one buffer to the backing file, synced where a journal record stood on them. */
+/* Write the dirty bytes of one buffer to the backing file; synced if a journal record refers to them. */
 int tb_target_flush_buffer(struct tb_target *t, struct tb_buffer *b);
 
 /* What was written to the backing file is synced. */

@@ -1,8 +1,8 @@
 /*
- * The first half of a flush: dirty bytes are copied out under the chunk's lock and written to the PFS
- * outside it, in long runs, by several threads.
- * What was copied is returned with the buffer's version, so that the second half (flush.c) marks only
- * unchanged buffers clean.
+ * The first half of a flush: dirty bytes are copied out under the chunk's lock and written
+ * to the PFS outside it, in long runs, by several threads. What was copied is returned
+ * with the buffer's version, so that the second half (flush.c) marks only unchanged
+ * buffers clean.
  */
 #include "flush/copy.h"
 
@@ -59,8 +59,8 @@ static int write_run(struct share *r)
 }
 
 /*
- * Append bytes [a, z) of a buffer to the run. -EAGAIN: they do not follow or do not fit, so the run
- * must be written first.
+ * Append bytes [a, z) of a buffer to the run. -EAGAIN: they do not follow or do not fit,
+ * so the run must be written first.
  */
 static int add_to_run(struct share *r, const struct tb_buffer *b, uint32_t a, uint32_t z, int *medium_error)
 {
@@ -136,9 +136,9 @@ static int gather_from(struct share *r, const struct tb_buffer *b, uint32_t *at,
 }
 
 /*
- * Locked by the chunk during the copy only. `out` keeps the version of the first call: bytes that are
- * written
- * between two calls may lie before `*at`, and then the buffer must stay dirty.
+ * Locked by the chunk during the copy only. `out` keeps the version of the first call:
+ * bytes that are written between two calls may lie before `*at`, and then the buffer must
+ * stay dirty.
  */
 static int gather(struct share *r, const struct tb_buffer_ref *ref, uint32_t *at, struct tb_flushed *out, bool *there)
 {
@@ -207,6 +207,7 @@ static uint32_t n_shares(const struct tb_flush_copy *c, const struct tb_buffer_r
     return threads > most ? (uint32_t)most : threads ? threads : 1;
 }
 
+/* Equal parts of the list, in order of offset, so that each thread writes one stretch of the file. */
 static void share_out(struct tb_flush_copy *c, struct share *shares, uint32_t n, const struct tb_buffer_ref *refs, uint32_t n_refs)
 {
     uint64_t largest = c->e->header->layout.class_size[c->e->header->layout.n_classes - 1];
@@ -263,6 +264,7 @@ void tb_flush_copy_free(struct tb_flush_copy *c)
     c->n_done = c->n_left = c->n_parts = 0;
 }
 
+/* Threads only where the bytes are worth them. The caller's thread works too, so one thread is always there. */
 int tb_flush_copy(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n_refs)
 {
     struct share shares[SHARES_MAX];

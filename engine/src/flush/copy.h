@@ -21,12 +21,12 @@
 struct tb_flushed {
     uint32_t buffer, version;
     uint64_t cell, start;
-    bool journaled;    /* a record stood on it or its predecessor when it was copied, */
+    bool journaled;    /* a record referred to it or its predecessor when it was copied, */
     uint64_t sequence; /* and this was the newest record of all */
     uint32_t lo, hi;   /* the dirty bytes, where they were one interval, */
     bool fragmented;   /* else */
-    uint32_t first_part, n_parts; /* these, where a record stood on them */
-    bool voided; /* records that stood on it are void: its bytes are on the PFS, synced */
+    uint32_t first_part, n_parts; /* these, if a record referred to them */
+    bool voided; /* its records are void: its bytes are on the PFS, synced */
 };
 
 /* One dirty interval of a fragmented buffer, as it was copied. */
@@ -44,7 +44,7 @@ struct tb_flush_copy {
 
     /* The outcome of the last call, but `written`, which adds up. */
     uint64_t written;        /* bytes */
-    bool journaled;          /* a record stands on some of them */
+    bool journaled;          /* a record refers to some of them */
     struct tb_flushed *done; /* n_done of them */
     uint32_t n_done;
     struct tb_flushed_part *parts;

@@ -1,8 +1,8 @@
 /*
- * Dirty bytes of a file to the PFS: copy and write (flush/copy.h), sync if it was asked for or a
- * journal record refers to the bytes, make the records void, then mark the buffers clean.
- * The file is claimed. A buffer that changed since it was copied stays dirty. If killed anywhere, the
- * buffers are still dirty or their bytes are on the PFS.
+ * Dirty bytes of a file to the PFS: copy and write (flush/copy.h), sync if it was asked
+ * for or a journal record refers to the bytes, make the records void, then mark the
+ * buffers clean. The file is claimed. A buffer that changed since it was copied stays
+ * dirty. If killed anywhere, the buffers are still dirty or their bytes are on the PFS.
  */
 #include "flush/flush.h"
 
@@ -40,8 +40,8 @@ struct some { /* buffers of one tier, about so many bytes */
 };
 
 /*
- * Locked by the chunk. Only if the version is that of the copy. Records are forgotten before the bytes
- * count as clean, because a clean buffer may be reclaimed at once.
+ * Locked by the chunk. Only if the version is that of the copy. Records are forgotten
+ * before the bytes count as clean, because a clean buffer may be reclaimed at once.
  */
 static void set_clean(tb_engine *e, uint32_t file, const struct tb_flushed *d, bool *dropped_journaled)
 {
@@ -87,10 +87,9 @@ static int void_copied(tb_engine *e, uint32_t file, const struct tb_flushed *d, 
 }
 
 /*
- * Locked by the chunk, so that a newer record of the same bytes comes after the DROP in the journal.
- * If the buffer
- * changed since, records up to the copy are void all the same: an fsync may rely on the PFS now, and
- * replay must not put older bytes there.
+ * Locked by the chunk, so that a newer record of the same bytes comes after the DROP in
+ * the journal. If the buffer changed since, records up to the copy are void all the same:
+ * an fsync may rely on the PFS now, and replay must not put older bytes there.
  */
 static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d, const struct tb_flushed_part *parts)
 {
@@ -103,8 +102,8 @@ static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d, const 
     if (d->voided) {
         rc = void_intervals(e, file, b, d->start);
         /*
-         * not earlier: an fsync that finds the flag frees the bytes of older records, which the DROP
-         * must have made void
+         * not earlier: an fsync that finds the flag frees the bytes of older records,
+         * which the DROP must have made void
          */
         if (!rc)
             b->flags |= TB_BUFFER_RECORDED; /* an fsync that is about to record it has its promise kept on the PFS */
@@ -155,6 +154,7 @@ static void note_backing(tb_engine *e, uint32_t file, int fd)
     tb_times_given(f, given);
 }
 
+/* Copy, sync, void, clean: a buffer counts as clean only when nothing can take its bytes back. */
 static int flush_refs(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n, bool sync)
 {
     bool dropped = false;
@@ -248,8 +248,8 @@ static int flush_some(struct tb_flush_copy *c, const struct some *some)
 }
 
 /*
- * Flush all dirty bytes, or `some`. With `gone`, the claim may be given up in between; it says whether
- * the record is lost then.
+ * Flush all dirty bytes, or `some`. With `gone`, the claim may be given up in between; it
+ * says whether the record is lost then.
  */
 static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sync, const struct some *some, bool *gone)
 {
@@ -310,10 +310,10 @@ static TB_UNLOCKED uint32_t file_to_flush(const tb_engine *e, const struct tb_bu
 }
 
 /*
- * Look at the next few dirty buffers of the tier and take the file that has most dirty buffers, or
- * TB_NONE. A file that was
- * just begun is a bad choice: the flush would take the chunk that is being written, and the writer
- * cannot reclaim a buffer of a chunk that it has locked.
+ * Look at the next few dirty buffers of the tier and take the file that has most dirty
+ * buffers, or TB_NONE. A file that was just begun is a bad choice: the flush would take
+ * the chunk that is being written, and the writer cannot reclaim a buffer of a chunk that
+ * it has locked.
  */
 static uint32_t next_to_flush(tb_engine *e, uint32_t tier)
 {
@@ -330,6 +330,7 @@ static uint32_t next_to_flush(tb_engine *e, uint32_t tier)
     return best;
 }
 
+/* The record may be free by now: the magic is checked under the file's lock. */
 static bool try_claim_live(tb_engine *e, uint32_t file)
 {
     int stripe = tb_file_lock(e, file);
@@ -338,6 +339,7 @@ static bool try_claim_live(tb_engine *e, uint32_t file)
     return claimed;
 }
 
+/* For a writer without room. It never waits for a claim: if the file is claimed, the writer tries again later. */
 void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes)
 {
     uint32_t file = next_to_flush(e, tier);
@@ -375,6 +377,7 @@ static void repair_queue(tb_engine *e)
     }
 }
 
+/* If the holder was killed, the queue is made anew from the flags. */
 static void lock_queue(tb_engine *e)
 {
     if (tb_lock_take(&e->header->queue_lock) == TB_LOCK_ORPHANED)
@@ -416,8 +419,8 @@ void tb_flush_queue(tb_engine *e, uint32_t file)
 }
 
 /*
- * The flag stays set until the caller has claimed the file, so the record cannot be freed. If killed
- * between, tb_flush_requeue puts it back.
+ * The flag stays set until the caller has claimed the file, so the record cannot be freed.
+ * If killed between, tb_flush_requeue puts it back.
  */
 uint32_t tb_flush_dequeue(tb_engine *e)
 {

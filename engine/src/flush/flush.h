@@ -1,11 +1,11 @@
 /*
  * Flush: dirty bytes of a file to its backing file, in order of offset.
  *
- * Bytes are copied out under the chunk's lock and written outside it, so a
- * writer waits for a copy at most.  A buffer that changed meanwhile stays dirty.
- * A flush takes what was dirty when it began, so it ends while programs write.
- * Buffers that a journal record stands on, and every buffer when the caller asks
- * for it, count as clean only after the backing file's fsync.
+ * Bytes are copied out under the chunk's lock and written outside it, so a writer waits
+ * for a copy at most. A buffer that changed during the flush stays dirty. A flush takes
+ * what was dirty when it began, so it ends while programs go on writing. Buffers that a
+ * journal record refers to, and every buffer when the caller asks for it, count as clean
+ * only after the backing file's fsync.
  */
 #ifndef TB_FLUSH_H
 #define TB_FLUSH_H
@@ -24,12 +24,15 @@ struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, boo
 /* and for one that gives the claim up: for moments in between where others wait for it, and at the end. */
 struct tb_flush_result tb_flush_giving_way(tb_engine *e, uint32_t file, int fd, bool sync);
 
-/* Some dirty bytes that lie in `tier`, of one file that nobody is flushing: `bytes` or more where there are. */
+/*
+ * Flush some dirty bytes of `tier`, of one file that no other client is flushing: `bytes`
+ * or more if there are so many.
+ */
 void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes);
 
 /* Hand a file to the daemon's flush threads. */
 void tb_flush_queue(tb_engine *e, uint32_t file);
-/* Make the queue anew from what files say, where nobody is left who takes from it. */
+/* Make the queue anew from the flags of the files, for when no daemon takes from it any more. */
 void tb_flush_requeue(tb_engine *e);
 /* The next queued file, or TB_NONE. */
 uint32_t tb_flush_dequeue(tb_engine *e);
