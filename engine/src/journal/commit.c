@@ -1,6 +1,6 @@
 /*
- * Syncs of slabs and of the journal, shared: one client syncs for all that wait (group commit).
- * A caller that asked before a sync began is served by it.
+ * Syncs of slabs and of the journal, shared: one client syncs for all that wait (group
+ * commit). A caller that asked before a sync began is served by it.
  */
 #include "journal/commit.h"
 
@@ -34,10 +34,10 @@ static void mark_slabs(tb_engine *e)
 }
 
 /*
- * A caller that waits for the lock during another's sync is often served by the next holder: many
- * concurrent fsyncs cost
- * one sync. After a failed sync the system may have thrown the bytes away, and will not say so again.
- * So all callers that had asked by then have failed.
+ * A caller that waits for the lock during another's sync is often served by the next
+ * holder: many concurrent fsyncs cost one sync. After a failed sync the system may have
+ * thrown the bytes away, and will not say so again. So all callers that had asked by then
+ * have failed.
  */
 static int commit(tb_engine *e, struct tb_commit *c, int (*sync)(tb_engine *e))
 {
@@ -54,8 +54,8 @@ static int commit(tb_engine *e, struct tb_commit *c, int (*sync)(tb_engine *e))
         upto = c->wanted;
         TB_STEP("commit");
         /*
-         * The device model's time is paid when this caller's own call ends. Paid here, it would keep
-         * the others from the device.
+         * The device model's time is paid when this caller's own call ends. Paid here, it
+         * would keep the others from the device.
          */
         rc = sync(e);
         TB_STEP("committed");

@@ -1,8 +1,8 @@
 /*
- * Writing the journal: records of what `fsync: tier` promised, in the order of their sequence
- * (journal/journal.h).
- * A record counts when a later sync covered it. The mark file remembers how far the journal was
- * synced, so that damage below that is told from an unfinished end.
+ * Writing the journal: records of what `fsync: tier` promised, in the order of their
+ * sequence (journal/journal.h). A record counts when a later sync covered it. The mark
+ * file remembers how far the journal was synced, so that damage below that is told from an
+ * unfinished end.
  */
 #include "journal/journal.h"
 
@@ -34,9 +34,10 @@ uint64_t tb_record_checksum(const struct tb_record *r)
 }
 
 /*
- * Locked by journal_lock, so that the order in the file is that of the sequence (a DROP may have an
- * older one). If killed
- * before the end is moved, the half-written record lies past the end, and the next one overwrites it.
+ * Locked by journal_lock, so that the order in the file is that of the sequence (a DROP
+ * may have an older one).
+ * If killed before the end is moved, the half-written record lies past the end, and the
+ * next one overwrites it.
  */
 static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
 {
@@ -87,9 +88,9 @@ static int append_header(tb_engine *e)
 }
 
 /*
- * Locked by journal_lock. Begin a new, empty generation. What was synced of the old one is void when
- * the new header is
- * durable, not before. If killed or failed in between, the next record begins one more generation.
+ * Locked by journal_lock. Begin a new, empty generation. What was synced of the old one is
+ * void when the new header is durable, not before. If killed or failed in between, the
+ * next record begins one more generation.
  */
 static int empty_locked(tb_engine *e)
 {
@@ -130,8 +131,8 @@ static int append(tb_engine *e, struct tb_record *r, const char *path)
 }
 
 /*
- * A lower bound of what was synced. It is not synced itself: if a crash loses it, later records say
- * the same. If the write fails, the older mark stays.
+ * A lower bound of what was synced. It is not synced itself: if a crash loses it, later
+ * records say the same. If the write fails, the older mark stays.
  */
 static void write_mark(tb_engine *e)
 {
@@ -173,8 +174,8 @@ static int lock_and_append(tb_engine *e, uint32_t file, struct tb_record *r)
 }
 
 /*
- * -EAGAIN: the file is being cut or renamed, or has lost its name. A record would name a file that
- * recovery cannot find.
+ * -EAGAIN: the file is being cut or renamed, or has lost its name. A record would name a
+ * file that recovery cannot find.
  */
 int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t checksum)
 {
@@ -206,8 +207,8 @@ int tb_journal_rename(tb_engine *e, const char *from, const char *to)
 }
 
 /*
- * After a failed sync it is unknown what later syncs cover: the mark stays where it is until the
- * journal is empty again.
+ * After a failed sync it is unknown what later syncs cover: the mark stays where it is
+ * until the journal is empty again.
  */
 static void note_sync(tb_engine *e, uint64_t generation, uint64_t end, bool failed)
 {

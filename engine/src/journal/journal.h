@@ -1,27 +1,27 @@
 /*
- * The journal of `fsync: tier`: which ranges of which files lie where in the
- * directory tiers, so that an fsynced byte survives the loss of the region.
+ * The journal of `fsync: tier`: which ranges of which files lie where in the directory
+ * tiers, so that an fsynced byte survives the loss of the region.
  *
- * One file per instance on its first directory tier.  Records are whole 512-byte
- * slots, each with magic, length, sequence and checksum, so that a torn record
- * spoils no later one.  Order makes it right: bytes, then slab sync, then record,
- * then journal sync; after that the bytes are never written in place (a write goes
- * on in a copy) until there is a newer record or a DROP.
+ * One file per instance on its first directory tier. Records are whole 512-byte slots,
+ * each with magic, length, sequence and checksum, so that a torn record spoils no later
+ * one. The order makes it right: bytes, then slab sync, then record, then journal sync.
+ * After that the bytes are never written in place (a write goes on in a copy) until there
+ * is a newer record or a DROP.
  *
  *   HEADER  the first; begins a generation
  *   WRITE   range of a file -> slab, buffer, byte, and the checksum of the bytes
- *   DROP    whatever records up to its sequence say of the range is void (flushed,
- *           cut, unlinked): a flush drops what it had copied, not what came after
+ *   DROP    what records up to its sequence say of the range is void (flushed, cut,
+ *           unlinked): a flush drops what it had copied, not what came after
  *   RENAME  a file or directory is about to have another name
  *   UNLINK  the file is about to lose its last name
  *
- * Records follow each other without a gap.  Each says where it is, of which instance
- * and generation, and how much of the journal a sync had covered when it was written;
- * the mark, a small file beside the journal, says the same after each sync, and is
- * itself never synced.  So a reader (journal/read.h) knows of every hole whether
- * somebody was promised what it held: below the highest such number, yes; after it, no.
- * Limit: a device that loses the last synced records in a power cut together with
- * the mark's last change loses them silently.
+ * Records follow each other without a gap. Each says where it is, of which instance and
+ * generation, and how much of the journal a sync had covered when it was written. The
+ * mark, a small file next to the journal, says the same after each sync, and is itself
+ * never synced. So a reader (journal/read.h) knows of every hole whether a promise covered
+ * it: below the highest such number yes, after it no.
+ * Limit: if a power cut takes the last synced records together with the last change of the
+ * mark, they are lost silently.
  */
 #ifndef TB_JOURNAL_H
 #define TB_JOURNAL_H
@@ -81,7 +81,7 @@ int tb_journal_unlink(tb_engine *e, uint32_t file);
 /* Before a last name goes, where records may be of the file: replay does not look for it then.  Durable. */
 int tb_journal_tell_removal(tb_engine *e, uint32_t file);
 int tb_journal_rename(tb_engine *e, const char *from, const char *to);
-/* Does any record stand on a buffer? */
+/* Does any record refer to a buffer? */
 static inline bool tb_journal_has_records(const tb_engine *e)
 {
     return e->journal_fd >= 0 && e->header->n_journaled;

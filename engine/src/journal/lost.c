@@ -1,6 +1,6 @@
 /*
- * Files with promised bytes that another program removed or replaced: their bytes are kept in a
- * private directory of the journal's tier, and the report names it.
+ * Files with promised bytes that another program removed or replaced: their bytes are kept
+ * in a private directory of the journal's tier, and the report names it.
  */
 #include "journal/lost.h"
 
@@ -24,8 +24,8 @@ bool tb_lost_is_gone(int error)
 }
 
 /*
- * If the PFS is not mounted, all its files seem to be gone: then nothing is kept apart, and recovery
- * may be tried again.
+ * If the PFS is not mounted, all its files seem to be gone: then nothing is kept apart,
+ * and recovery may be tried again.
  */
 static bool is_same_pfs(const struct tb_lost *l)
 {

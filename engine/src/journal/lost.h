@@ -29,7 +29,7 @@ struct tb_lost {
 
 /* Does that error of opening a file say that it is not there any more? */
 bool tb_lost_is_gone(int error);
-/* A descriptor for writing that file's bytes, whose path is put into `kept`; or -errno. */
+/* A descriptor for writing the bytes of that file, or -errno; its path is put into `kept`. */
 int tb_lost_open(struct tb_lost *l, const char *path, uint64_t inode, char *kept, size_t size);
 /* The report's words for it. */
 void tb_lost_say(const char *kept, uint64_t bytes, char *why, size_t size);

@@ -1,8 +1,7 @@
 /*
- * Reading the journal for recovery: records of this instance's last generation, in the order of the
- * file.
- * What a sync covered must be there; if it is not, that place is damaged and is reported. What comes
- * after may be an unfinished end, and is left out.
+ * Reading the journal for recovery: records of this instance's last generation, in the
+ * order of the file. What a sync covered must be there; if it is not, that place is
+ * damaged and is reported. What comes after may be an unfinished end, and is left out.
  */
 #include "journal/read.h"
 
@@ -53,8 +52,8 @@ static uint64_t end_of(const struct tb_record *r)
 }
 
 /*
- * If the header is damaged, the mark says which generation counts and, if nothing else does, which
- * instance. Without a mark: the first sound record.
+ * If the header is damaged, the mark says which generation counts and, if nothing else
+ * does, which instance. Without a mark: the first sound record.
  */
 static void identify(struct reader *j, const struct tb_journal_mark *mark)
 {
@@ -80,8 +79,8 @@ static bool contradicts(const struct reader *j, const struct tb_journal_mark *ma
 }
 
 /*
- * The largest bound that the mark or any record states. Each record says how far the journal was
- * synced when it was written.
+ * The largest bound that the mark or any record states. Each record says how far the
+ * journal was synced when it was written.
  */
 static uint64_t promised(const struct reader *j, const struct tb_journal_mark *mark)
 {
