@@ -36,8 +36,8 @@ static int register_after_repair(tb_engine *e)
 }
 
 /*
- * After exec, the slot of the old program is dead: repair it now, except for descriptors that the new
- * program inherited.
+ * After exec, the slot of the old program is dead: repair it now, except for descriptors
+ * that the new program inherited.
  */
 static void repair_former(tb_engine *e)
 {
@@ -52,9 +52,9 @@ static void repair_former(tb_engine *e)
 static _Thread_local struct tb_error refusal;
 
 /*
- * Lock the region file too. If the tier's directory was removed together with the lease, this lock
- * still says which
- * processes use the instance. `region` is closed, or kept as the lock.
+ * Lock the region file too. If the tier's directory was removed together with the lease,
+ * this lock still says which processes use the instance. `region` is closed, or kept as
+ * the lock.
  */
 static int use_region(tb_engine *e, int region)
 {
@@ -77,8 +77,9 @@ static int use_region_alone(tb_engine *e, int region)
 }
 
 /*
- * Take the lease before anything in the region is used. `region` is its descriptor: it is closed, or
- * becomes the lease. -ENOENT, -ENODEV: the instance ended, or the lease belongs to another one.
+ * Take the lease before anything in the region is used. `region` is its descriptor: it is
+ * closed, or becomes the lease. -ENOENT, -ENODEV: the instance ended, or the lease belongs
+ * to another one.
  */
 static int use_lease(tb_engine *e, int region)
 {
@@ -99,8 +100,8 @@ static int use_lease(tb_engine *e, int region)
 }
 
 /*
- * In another PID namespace process numbers and owners of locks mean nothing. Without /proc it cannot
- * be seen which processes live.
+ * In another PID namespace process numbers and owners of locks mean nothing. Without /proc
+ * it cannot be seen which processes live.
  */
 static int check_namespace(const struct tb_header *h)
 {
@@ -116,9 +117,10 @@ static void bury_all(tb_engine *e)
     }
 }
 
-/* LOOKS takes no slot: it takes no lock that others would wait for. */
+/* LOOKS takes no slot, so it never has to wait for one. */
 enum role { PROGRAM, TOOL, LOOKS };
 
+/* A full table is tried once more after repair. */
 static int take_part(tb_engine *e, enum role role)
 {
     int rc = role == LOOKS ? 0 : tb_client_register(e, role == TOOL);
@@ -152,9 +154,9 @@ static int attach(tb_engine *e, const char *name, int lease, enum role role)
 }
 
 /*
- * No region has that name here. If the environment names the configuration, the lease says more: the
- * instance is in another
- * mount namespace, or a crash left it. Then the PFS has old bytes, and the program must not start.
+ * No region has that name here. If the environment names the configuration, the lease says
+ * more: the instance is in another mount namespace, or a crash left it. Then the PFS has
+ * old bytes, and the program must not start.
  */
 static int look_elsewhere(const char *name)
 {
@@ -166,6 +168,7 @@ static int look_elsewhere(const char *name)
     return rc == 1 ? -EREMOTE : rc == 0 ? -EOWNERDEAD : -ENOENT;
 }
 
+/* Every error becomes one sentence for the user; tb_engine_refusal returns it. */
 static void explain(int rc)
 {
     char by[300];
@@ -213,6 +216,7 @@ void tb_engine_hear_waits(void (*listener)(const char *whom, double seconds))
 
 #define BUSY_SECONDS 8.0 /* shorter waits are usual when many programs start at once */
 
+/* Short waits are not told, unless the awaited process is stopped. */
 static void tell_wait(void *arg, int pid, double seconds, bool in_vain)
 {
     char who[256];
@@ -242,16 +246,19 @@ int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
     return 0;
 }
 
+/* For tools: they do not apply the environment, and may use the slots kept for them. */
 int tb_instance_attach(const char *name, struct tb_io *base, tb_engine **out)
 {
     return attach_new(name, -1, base, TOOL, out);
 }
 
+/* For `status`: it must work when all slots are taken. */
 int tb_instance_look(const char *name, struct tb_io *base, tb_engine **out)
 {
     return attach_new(name, -1, base, LOOKS, out);
 }
 
+/* For recovery: the lease is held alone, so no other process is attached or can attach. */
 int tb_client_attach_alone(const char *name, int lease, struct tb_io *base, tb_engine **out)
 {
     return attach_new(name, tb_client_own_fd(lease), base, TOOL, out);

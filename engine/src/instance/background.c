@@ -1,8 +1,8 @@
 /*
- * Background work of the daemon: threads that flush what clients queue or what the watermark asks for,
- * one that takes
- * samples and repairs after dead clients, and those of the organizer and the prefetcher. Clients never
- * depend on it: without a daemon they flush at close.
+ * Background work of the daemon: threads that flush what clients queue or what the
+ * watermark asks for, one that takes samples and repairs after dead clients, and those of
+ * the organizer and the prefetcher. Clients never depend on it: without a daemon they
+ * flush at close.
  */
 #include "instance/background.h"
 
@@ -36,6 +36,7 @@
 #define END_LOOK_NS 5000000     /* how often tb_background_stop looks */
 #define VAIN_NS 3000000000u     /* a thread that waits in vain notes it each second: an older note is out of date */
 
+/* A thread of the daemon, and whether it waits in vain for a stopped process. */
 struct worker {
     tb_engine *engine;
     void *(*loop)(void *);
@@ -51,8 +52,8 @@ struct tb_background {
 };
 
 /*
- * Claimed before it counts as out of the queue: the claim or the QUEUED flag keeps the record from
- * becoming another file's.
+ * Claimed before it counts as out of the queue: the claim or the QUEUED flag keeps the
+ * record from becoming another file's.
  */
 static void flush_queued(tb_engine *e, uint32_t file)
 {
@@ -72,6 +73,7 @@ static void wait_for_work(tb_engine *e, uint32_t seen)
     syscall(SYS_futex, &e->header->queue_event, FUTEX_WAIT, seen, &limit, NULL, 0);
 }
 
+/* One thread of `flush: threads`. It ends only between files. */
 static void *flush_loop(void *arg)
 {
     tb_engine *e = arg;
@@ -128,6 +130,7 @@ static void watch_levels(tb_engine *e, struct watermark *w)
         tb_flush_queue(e, file);
 }
 
+/* Samples, the watermark and repair share a thread, as none of them waits long. */
 static void *sample_loop(void *arg)
 {
     tb_engine *e = arg;
@@ -158,8 +161,8 @@ static void *organize_loop(void *arg)
 }
 
 /*
- * A new stream wakes the thread by an event. Open streams are looked at often, because a reader does
- * not tell where it is.
+ * A new stream wakes the thread by an event. Open streams are looked at often, because a
+ * reader does not tell where it is.
  */
 static void wait_for_streams(tb_engine *e, uint32_t seen, bool any)
 {
@@ -169,6 +172,7 @@ static void wait_for_streams(tb_engine *e, uint32_t seen, bool any)
     syscall(SYS_futex, &e->header->stream_event, FUTEX_WAIT, seen, &limit, NULL, 0);
 }
 
+/* Streams first, then the schedule: a waiting reader counts more than one that has not come yet. */
 static void *prefetch_loop(void *arg)
 {
     tb_engine *e = arg;
@@ -190,6 +194,7 @@ static void *prefetch_loop(void *arg)
     return NULL;
 }
 
+/* Called by the wait itself, each second, in the waiting thread. */
 static void note_wait(void *arg, int pid, double seconds, bool in_vain)
 {
     struct worker *w = arg;
@@ -207,6 +212,7 @@ static void *work(void *arg)
     return NULL;
 }
 
+/* Every thread tells its waits, so that the end of the daemon knows which thread waits in vain. */
 static int begin(tb_engine *e, void *(*loop)(void *))
 {
     struct worker *w = &e->background->worker[e->background->n_workers];

@@ -1,7 +1,7 @@
 /*
- * The handle of a process: its chains to the PFS and to each directory tier, its descriptors of slabs
- * and journal, and its own tables.
- * Nothing here is shared. What processes share is in the region.
+ * The handle of a process: its chains to the PFS and to each directory tier, its
+ * descriptors of slabs and journal, and its own tables. Nothing here is shared. What
+ * processes share is in the region.
  */
 #include "instance/client.h"
 
@@ -28,6 +28,7 @@
 
 #define OWN_FD_FROM 600 /* the engine's descriptors are above those that programs number themselves */
 
+/* A program may expect the lowest number for its next open, so the engine's descriptors are moved up. */
 int tb_client_own_fd(int fd)
 {
     int high = fcntl(fd, F_DUPFD_CLOEXEC, OWN_FD_FROM);
@@ -37,6 +38,7 @@ int tb_client_own_fd(int fd)
     return high;
 }
 
+/* Above the program's numbers, and only if the file is this user's alone. */
 static int open_own(int directory, const char *name)
 {
     int fd = tb_private_file(directory, name, O_RDWR);
@@ -60,6 +62,7 @@ static int open_files(tb_engine *e, uint32_t t, int directory)
     return e->mark_fd < 0 ? e->mark_fd : e->journal_fd < 0 ? e->journal_fd : 0;
 }
 
+/* The tier of the journal also holds the shadow. */
 static int open_tier(tb_engine *e, uint32_t t)
 {
     const struct tb_config_tier *tier = &e->header->config.tiers[t];
@@ -90,6 +93,7 @@ static int waits_for(const void *of, int pid)
     return 0;
 }
 
+/* The order is that of dependence: the chain of the PFS, the shadow, the tiers, then what needs their paths. */
 int tb_client_open_places(tb_engine *e)
 {
     const struct tb_config *c = &e->header->config;
@@ -118,6 +122,7 @@ int tb_client_open_places(tb_engine *e)
     return e->local_refs && e->populated && e->readers ? 0 : -ENOMEM;
 }
 
+/* All descriptors are -1 first, so that tb_client_free can be called after any failure. */
 tb_engine *tb_client_new(struct tb_io *base)
 {
     tb_engine *e = calloc(1, sizeof(*e));

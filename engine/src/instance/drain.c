@@ -1,11 +1,9 @@
 /*
  * Drain: flush every dirty persistent file, with several threads, and report what failed.
  *
- * A thread that waits for another process is replaced, so that the other files are flushed in the
- * meantime. If that
- * process is stopped and stays stopped, the drain gives up in the end and leaves its waiting threads
- * as
- * they are: see instance/instance.h.
+ * A thread that waits for another process is replaced, so that the other files are flushed
+ * in the meantime. If that process is stopped and stays stopped, the drain gives up in the
+ * end and leaves its waiting threads as they are: see instance/instance.h.
  */
 #include "instance/drain.h"
 
@@ -36,6 +34,7 @@ struct worker {
     bool gave_up, ended;
 };
 
+/* One drain. Its threads share it under `lock`; it outlives the call if the drain gives up. */
 struct drain {
     tb_engine *e;
     uint32_t *files;
@@ -225,6 +224,7 @@ static int give_up(struct drain *d)
     return d->error ? d->error : -ETIMEDOUT;
 }
 
+/* A snapshot: files that become dirty later are not waited for. */
 static int list_files(tb_engine *e, struct drain *d)
 {
     if (!d->files)
@@ -237,8 +237,8 @@ static int list_files(tb_engine *e, struct drain *d)
 }
 
 /*
- * Locked by d->lock. 1: done. 0: it has to wait, and other files are flushed before that. -EAGAIN: no
- * thread can be started.
+ * Locked by d->lock. 1: done. 0: it has to wait, and other files are flushed before that.
+ * -EAGAIN: no thread can be started.
  */
 static int repair(struct drain *d)
 {
@@ -263,6 +263,7 @@ static int flush_files(struct drain *d, int threads)
     return rc;
 }
 
+/* Repair first. If it has to wait for a stopped process, files are flushed before it ends, and once more after. */
 static int run(struct drain *d, int threads)
 {
     pthread_mutex_lock(&d->lock);
@@ -277,6 +278,7 @@ static int run(struct drain *d, int threads)
     return rc;
 }
 
+/* On the heap, not on the stack: if the drain gives up, its threads use it to the end of the process. */
 int tb_instance_drain(tb_engine *e, int threads, tb_progress *progress, tb_file_reporter *report, void *arg)
 {
     struct drain *d = calloc(1, sizeof(*d));

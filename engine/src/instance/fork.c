@@ -1,11 +1,10 @@
 /*
  * Forks of a process that uses an instance: the parent prepares what the child needs.
  *
- * A child in another PID namespace can use neither slot nor locks: its process number means another
- * process there,
- * and so do the owners of locks. What it inherits is made coherent, so that the kernel alone serves
- * its
- * descriptors, and tb_engine_is_foreign says so.
+ * A child in another PID namespace can use neither slot nor locks: its process number
+ * means another process there, and so do the owners of locks. What it inherits is made
+ * coherent, so that the kernel alone serves its descriptors, and tb_engine_is_foreign says
+ * so.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,11 +22,10 @@
 #define AWAITED_NS 60000000000ull /* time that a child gets until it runs, if its parent has ended */
 
 /*
- * The child's slot and references are made before it runs, in the parent's name. Otherwise the parent
- * could close the
- * last descriptor first. If the fork fails, the thread that called it gives them back. If the parent
- * is killed
- * between, the slot counts as dead after AWAITED_NS.
+ * The child's slot and references are made before it runs, in the parent's name. Otherwise
+ * the parent could close the last descriptor first. If the fork fails, the thread that
+ * called it gives them back. If the parent is killed between, the slot counts as dead
+ * after AWAITED_NS.
  */
 static _Thread_local uint32_t forked_slot = TB_NONE;
 
@@ -45,6 +43,7 @@ bool tb_engine_is_foreign(tb_engine *e)
     return e->is_foreign;
 }
 
+/* Takes fork_lock, which parent and child give back: two threads cannot fork at once. */
 void tb_engine_atfork_prepare(tb_engine *e)
 {
     pthread_mutex_lock(&e->fork_lock);
@@ -67,6 +66,7 @@ void tb_engine_atfork_parent(tb_engine *e)
     pthread_mutex_unlock(&e->fork_lock);
 }
 
+/* Gives the slot back that was taken for the child. */
 void tb_engine_atfork_failed(tb_engine *e)
 {
     if (forked_slot == TB_NONE)
@@ -94,6 +94,7 @@ void tb_engine_spawned(tb_engine *e, int pid)
     forked_slot = TB_NONE;
 }
 
+/* Only this thread exists here. The lease and the mapping are inherited; slot and locks get the child's own numbers. */
 void tb_engine_atfork_child(tb_engine *e)
 {
     tb_wait_identify(getpid(), NULL); /* from here on it takes locks in its own name */

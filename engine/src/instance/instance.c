@@ -1,6 +1,6 @@
 /*
- * What can be asked of an instance, and told to it, by a process that has a handle or only the name:
- * list, find, configuration, waits, errors, retire.
+ * What can be asked of an instance, and told to it, by a process that has a handle or only
+ * the name: list, find, configuration, waits, errors, retire.
  */
 #include "instance/instance.h"
 
@@ -33,8 +33,8 @@ static uint32_t live_clients(const struct tb_region *r)
 }
 
 /*
- * A living process ends the instance. If that process is killed, the mark `closed` stays, but the lock
- * of the lease is free.
+ * A living process ends the instance. If that process is killed, the mark `closed` stays,
+ * but the lock of the lease is free.
  */
 static bool is_being_ended(struct tb_header *h, int region)
 {
@@ -45,6 +45,7 @@ static bool is_being_ended(struct tb_header *h, int region)
     return is;
 }
 
+/* Read without a lock: the numbers may be of different moments. */
 static void read_info(const struct tb_region *r, int region, struct tb_instance_info *out)
 {
     struct tb_header *h = r->header;
@@ -68,6 +69,7 @@ int tb_instance_info(tb_engine *e, struct tb_instance_info *out)
     return 0;
 }
 
+/* A copy: the region is unmapped again. */
 int tb_instance_config_of(const char *name, struct tb_config *out)
 {
     struct tb_region r = {0};
@@ -78,6 +80,7 @@ int tb_instance_config_of(const char *name, struct tb_config *out)
     return rc;
 }
 
+/* By the start time, so that a new instance of the same name is not taken for this one. */
 bool tb_instance_is_there(tb_engine *e)
 {
     struct tb_region r = {0};
@@ -132,6 +135,7 @@ const struct tb_config *tb_instance_config(tb_engine *e)
     return &e->header->config;
 }
 
+/* The robust lock is held until the process ends, and so tells others that a daemon lives. */
 int tb_instance_become_daemon(tb_engine *e)
 {
     int rc = tb_lock_try(&e->header->daemon_lock);
@@ -172,8 +176,8 @@ int tb_instance_retire(tb_engine *e, bool retired)
 }
 
 /*
- * Locks that a process needs to attach or to name a file. They are tried here, because no other client
- * may be waiting for them yet.
+ * Locks that a process needs to attach or to name a file. They are tried here, because no
+ * other client may be waiting for them yet.
  */
 static int own_waits(tb_engine *e, struct tb_waiting_process *out, int max)
 {
@@ -202,6 +206,7 @@ int tb_instance_waits(tb_engine *e, struct tb_waiting_process *out, int max)
     return n;
 }
 
+/* Never waits for the lock of names: a stopped process may hold it, and the user asks why. */
 void tb_instance_errors(tb_engine *e, tb_file_reporter *report, void *arg)
 {
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {

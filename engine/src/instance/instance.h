@@ -52,9 +52,9 @@ bool tb_instance_is_idle(tb_engine *engine);
 /* As if such a client had been here. */
 void tb_instance_end_with_clients(tb_engine *engine);
 /*
- * Before an instance is drained and destroyed: no new client can attach, and what living clients write
- * from now on is
- * written through. `false` takes the first back. -EBUSY: another process is ending it already.
+ * Before an instance is drained and destroyed: no new client can attach, and what living
+ * clients write from now on is written through. `false` takes the first back. -EBUSY:
+ * another process is ending it already.
  */
 int tb_instance_retire(tb_engine *engine, bool retired);
 
@@ -68,7 +68,7 @@ struct tb_waiting_process {
 };
 int tb_instance_waits(tb_engine *engine, struct tb_waiting_process *out, int max);
 
-/* Files whose last flush failed, and why. */
+/* Files with a failed last flush, and why. */
 void tb_instance_errors(tb_engine *engine, tb_file_reporter *report, void *arg);
 
 #endif

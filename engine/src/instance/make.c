@@ -1,13 +1,11 @@
 /*
  * Making and removing all that an instance consists of.
  *
- * The order is what counts. The lease is made first and removed last (region/lease.h). A process that
- * is killed in
- * between leaves a lease that says `making` or `void`; what belongs to such a lease may be removed if
- * no
- * process holds it. A start removes what it made itself, and such remains, and nothing else: what was
- * there
- * before may be all that is left of promised bytes.
+ * The order is what counts. The lease is made first and removed last (region/lease.h). A
+ * process that is killed in between leaves a lease that says `making` or `void`; what
+ * belongs to such a lease may be removed if no process holds it. A start removes what it
+ * made itself, and such remains, and nothing else: what was there before may be all that
+ * is left of promised bytes.
  */
 #include "instance/make.h"
 
@@ -32,6 +30,7 @@
 #include "region/directories.h"
 #include "region/lease.h"
 
+/* One message: what was tried, on which path, and the system's reason. */
 static int fail(struct tb_error *err, int rc, const char *what, const char *path)
 {
     snprintf(err->text, sizeof(err->text), "%s %.800s: %s", what, path, strerror(-rc));
@@ -56,6 +55,7 @@ static int make_directory(struct made *m, uint32_t t, struct tb_error *err)
     return directory < 0 ? fail(err, directory, "not this user's alone:", path) : directory;
 }
 
+/* Slab files get their full length and no blocks: room on the file system is taken when bytes are written. */
 static int make_files(const struct made *m, const struct tb_layout *l, uint32_t t, int directory)
 {
     char name[TB_SLAB_NAME_MAX];
@@ -73,6 +73,7 @@ static int make_files(const struct made *m, const struct tb_layout *l, uint32_t 
     return fd < 0 ? fd : 0;
 }
 
+/* The tier of the journal has its directory already, made for the lease. */
 static int make_tier(struct made *m, const struct tb_layout *l, uint32_t t, struct tb_error *err)
 {
     char path[TB_PATH_MAX + 256];
@@ -111,8 +112,8 @@ static void sync_above(const char *path)
 }
 
 /*
- * Made before everything else: its directory and the lease itself. Nothing is made if the region file
- * will be the lease.
+ * Made before everything else: its directory and the lease itself. Nothing is made if the
+ * region file will be the lease.
  */
 static int make_lease(struct made *m, const struct tb_lease *lease, tb_engine *e, struct tb_error *err)
 {
@@ -173,6 +174,7 @@ static bool has_region(const char *name, uint64_t id)
     return is;
 }
 
+/* The caller made sure that no process uses the instance, by its lease or by the lock of its region file. */
 void tb_instance_remove(const struct tb_config *c, const char *host, const char *name, uint64_t id)
 {
     struct made all = {.config = c, .host = host, .name = name, .region = has_region(name, id), .waiting = c->deferred};
@@ -224,8 +226,8 @@ void tb_instance_sweep(const struct tb_config *c, const char *host, const char *
 }
 
 /*
- * Read the dispersion units again and compare with the digest: the file may have changed since the
- * configuration was read.
+ * Read the dispersion units again and compare with the digest: the file may have changed
+ * since the configuration was read.
  */
 static int fill_units(tb_engine *e, const struct tb_config *c, struct tb_error *err)
 {
@@ -242,6 +244,7 @@ static int fill_units(tb_engine *e, const struct tb_config *c, struct tb_error *
     return rc;
 }
 
+/* In the order in which remove_made undoes it. */
 static int make_rest(struct made *m, tb_engine *e, struct tb_error *err)
 {
     int rc = fill_units(e, m->config, err), waiting = -1;
@@ -311,6 +314,7 @@ static int make_all(struct made *m, const struct tb_layout *l, tb_progress *prog
     return rc ? rc : publish(e, &lease);
 }
 
+/* A region of that name exists, alive or dead. */
 static bool is_taken(const char *name)
 {
     int fd = tb_region_file_open(name);
@@ -319,6 +323,7 @@ static bool is_taken(const char *name)
     return fd >= 0;
 }
 
+/* First what a killed start left is swept, then everything is made; what fails is undone. */
 int tb_instance_create(const struct tb_config *config, const char *name, struct tb_io *base, tb_progress *progress,
                        void *arg, tb_engine **out, struct tb_error *err)
 {
@@ -376,6 +381,7 @@ static int open_lease(const struct tb_config *c, const char *name)
     return tb_lease_place(c, host, name, path, sizeof(path), &file) ? tb_lease_open(c, host, name, -1) : -ENOENT;
 }
 
+/* By the lease alone, so that it is also right when the region is in another mount namespace. */
 int tb_instance_is_used(const struct tb_config *c, const char *name)
 {
     struct tb_lease lease;

@@ -14,11 +14,10 @@ void tb_instance_remove(const struct tb_config *config, const char *host, const 
 void tb_instance_sweep(const struct tb_config *config, const char *host, const char *name);
 
 /*
- * Make and touch the region, make the tiers' directories and slab files. Removes what it made if it
- * fails, and nothing else.
- * -EEXIST: an instance of that name exists, alive or dead. -ENOTEMPTY: a directory exists, of an
- * instance that was not
- * recovered, or that has no region not made yet.
+ * Make and touch the region, make the tiers' directories and slab files. Removes what it
+ * made if it fails, and nothing else.
+ * -EEXIST: an instance of that name exists, alive or dead. -ENOTEMPTY: a directory exists,
+ * of an instance that was not recovered, or that has no region not made yet.
  */
 int tb_instance_create(const struct tb_config *config, const char *name, struct tb_io *base, tb_progress *progress,
                        void *arg, tb_engine **out, struct tb_error *err);
@@ -30,10 +29,9 @@ int tb_instance_create(const struct tb_config *config, const char *name, struct 
 int tb_instance_destroy(tb_engine *engine);
 
 /*
- * What the lease in a tier says of an instance, wherever its region is. 1: a process uses it. 0: no
- * process uses it, and it
- * may hold bytes that are not on the PFS. -ENOENT: there is no such instance, or all its bytes are on
- * the PFS.
+ * What the lease in a tier says of an instance, wherever its region is. 1: a process uses
+ * it. 0: no process uses it, and it may hold bytes that are not on the PFS. -ENOENT: there
+ * is no such instance, or all its bytes are on the PFS.
  * -EPERM: its directory belongs to another user. Else -errno.
  */
 int tb_instance_is_used(const struct tb_config *config, const char *name);

@@ -1,6 +1,6 @@
 /*
- * Reading ahead what a schedule lists, range after range, through the engine's own operations. It is
- * called by the prefetch thread, and never waits for a program.
+ * Reading ahead what a schedule lists, range after range, through the engine's own
+ * operations. It is called by the prefetch thread, and never waits for a program.
  */
 #include "instance/schedule.h"
 
@@ -26,6 +26,7 @@ static void pass_on(tb_engine *e, struct tb_schedule *s)
         s->next = s->range[s->at].offset;
 }
 
+/* False: there is nothing to do now. A range with no room stays, and is tried again. */
 bool tb_schedule_step(tb_engine *e, struct tb_schedule *s)
 {
     if (s->at == s->n)

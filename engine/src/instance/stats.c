@@ -1,6 +1,6 @@
 /*
- * The counters as the public structure, and samples of the tiers over time.
- * Counters are read without a lock: each is right, but they are not of one moment.
+ * The counters as the public structure, and samples of the tiers over time. Counters are
+ * read without a lock: each is right, but they are not of one moment.
  */
 #include <stdio.h>
 #include <string.h>
@@ -48,6 +48,7 @@ static void read_tier(const tb_engine *e, uint32_t t, struct tb_tier_stats *out)
     out->waits = c->waits;
 }
 
+/* Stops when all records in use were seen, so a table with few files costs little. */
 void tb_engine_stats(tb_engine *e, struct tb_stats *out)
 {
     const struct tb_header *h = e->header;
@@ -102,6 +103,7 @@ static struct tb_sample sample(const tb_engine *e)
     return s;
 }
 
+/* Only the daemon takes samples, so the lock is there for readers. */
 void tb_sample_take(tb_engine *e)
 {
     struct tb_header *h = e->header;
@@ -113,6 +115,7 @@ void tb_sample_take(tb_engine *e)
     tb_lock_drop(&h->samples_lock);
 }
 
+/* At most `max`, the last of them made now. */
 int tb_instance_samples(tb_engine *e, struct tb_sample *out, int max)
 {
     tb_lock_take(&e->header->samples_lock);
