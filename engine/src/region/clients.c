@@ -1,7 +1,7 @@
 /*
- * The clients of an instance: slots, and whether the process of a slot still lives.
- * A process number alone says little, since numbers are used again. Start time and program must agree
- * too.
+ * The clients of an instance: slots, and whether the process of a slot still lives. A
+ * process number alone says little, since numbers are used again. Start time and program
+ * must agree too.
  */
 #include "region/clients.h"
 
@@ -28,8 +28,8 @@ bool tb_client_runs(const struct tb_client *c)
 }
 
 /*
- * A forked child that has not run yet counts as alive until its time is over. After exec the image
- * differs: the old program is dead.
+ * A forked child that has not run yet counts as alive until its time is over. After exec
+ * the image differs: the old program is dead.
  */
 bool tb_client_is_alive(const struct tb_client *c)
 {
@@ -40,15 +40,16 @@ bool tb_client_is_alive(const struct tb_client *c)
     return now ? now == image : tb_client_runs(c);
 }
 
+/* Only a claim or a lock of a dead slot may be taken over. */
 bool tb_slot_is_dead(const tb_engine *e, uint32_t slot)
 {
     return slot < e->region.n_clients && !tb_client_is_alive(&e->region.clients[slot]);
 }
 
 /*
- * `closed` counts only while a process ends the instance, which a lock of the lease says. If that
- * process is killed, the
- * instance is open again. But if it was made void or its removal began, the instance stays ended.
+ * `closed` counts only while a process ends the instance, which a lock of the lease says.
+ * If that process is killed, the instance is open again. But if it was made void or its
+ * removal began, the instance stays ended.
  */
 bool tb_client_is_closed(const tb_engine *e)
 {
@@ -80,6 +81,7 @@ uint32_t tb_client_take_slot(tb_engine *e, uint32_t n)
     return slot;
 }
 
+/* The last slots are kept for tools, so that an instance full of programs can still be looked at and stopped. */
 int tb_client_register(tb_engine *e, bool is_tool)
 {
     uint32_t slot = tb_client_take_slot(e, is_tool ? e->region.n_clients : e->region.n_clients - TB_CLIENTS_TOOLS);

@@ -1,9 +1,8 @@
 /*
  * The records of the clients, and whether they live.
  *
- * A record holds the process number, the time when that process started, and which program it runs,
- * because numbers are
- * used again and a process may execute another program.
+ * A record holds the process number, the time when that process started, and which program
+ * it runs, because numbers are used again and a process may execute another program.
  */
 #ifndef TB_REGION_CLIENTS_H
 #define TB_REGION_CLIENTS_H

@@ -20,6 +20,7 @@ uint64_t tb_bytes_in(const tb_engine *e)
     return bytes;
 }
 
+/* In and out: the measure of time that heat uses. */
 uint64_t tb_bytes_moved(const tb_engine *e)
 {
     uint64_t bytes = tb_bytes_in(e);

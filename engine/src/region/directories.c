@@ -1,7 +1,7 @@
 /*
- * The names of what an instance owns outside the region: directories in tiers, slab files, the hidden
- * directory of deferred names. They follow from configuration, host and instance name alone, so
- * recovery finds them without a region.
+ * The names of what an instance owns outside the region: directories in tiers, slab files,
+ * the hidden directory of deferred names. They follow from configuration, host and
+ * instance name alone, so recovery finds them without a region.
  */
 #include "region/directories.h"
 

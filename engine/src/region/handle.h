@@ -1,7 +1,7 @@
 /*
- * One process's handle on an instance: the mapped region, the chains to every place, descriptors of
- * slab files and
- * journal, and its table from descriptors to open descriptions.
+ * One process's handle on an instance: the mapped region, the chains to every place,
+ * descriptors of slab files and journal, and its table from descriptors to open
+ * descriptions.
  */
 #ifndef TB_CLIENT_H
 #define TB_CLIENT_H

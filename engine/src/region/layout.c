@@ -1,6 +1,6 @@
 /*
- * Where everything lies in the region, computed from the configuration alone.
- * So `tierctl plan`, the daemon and an attaching process agree to the byte, and a header that says
+ * Where everything lies in the region, computed from the configuration alone. So `tierctl
+ * plan`, the daemon and an attaching process agree to the byte, and a header that says
  * otherwise is damaged.
  */
 #include "region/layout.h"
@@ -50,6 +50,7 @@ static uint64_t power_of_two(uint64_t at_least)
     return p;
 }
 
+/* One message: file, key, what is wrong and what is allowed. */
 static int refuse(struct tb_error *err, const struct tb_config *config, const char *key, const char *text)
 {
     snprintf(err->text, sizeof(err->text), "%.900s: %.40s: %s", config->file, key, text);
@@ -123,6 +124,7 @@ static int count_buffers(const struct tb_config *config, struct tb_layout *l, co
     return 0;
 }
 
+/* Whole pages, so that no two sections share one. */
 static void set_section(struct tb_layout *l, enum tb_section s, uint64_t count, uint64_t each)
 {
     l->section[s].count = count;
@@ -130,6 +132,7 @@ static void set_section(struct tb_layout *l, enum tb_section s, uint64_t count, 
     l->section[s].bytes = round_up(count * each, PAGE);
 }
 
+/* Only buffers above one block can need a fragment. */
 static uint64_t n_large(const struct tb_layout *l)
 {
     uint64_t n = 0;
@@ -140,8 +143,8 @@ static uint64_t n_large(const struct tb_layout *l)
 }
 
 /*
- * A working set larger than all tiers cannot be staged in anyway. Twice as many entries, because one
- * set of ways may be full early.
+ * A working set larger than all tiers cannot be staged in anyway. Twice as many entries,
+ * because one set of ways may be full early.
  */
 static uint64_t n_ghosts(const struct tb_config *config)
 {
@@ -204,6 +207,7 @@ static int pay(const struct tb_config *config, const struct tb_layout *l, uint64
     return 0;
 }
 
+/* The buffers of memory tiers come last, so that the metadata needs no knowledge of them. */
 static void place_data(const struct tb_config *config, struct tb_layout *l, uint64_t at)
 {
     uint64_t start = at;
@@ -216,6 +220,7 @@ static void place_data(const struct tb_config *config, struct tb_layout *l, uint
     l->total_bytes = round_up(at, config->region.page ? config->region.page : PAGE);
 }
 
+/* The same result for the same configuration in every process of this version: nothing else is asked. */
 int tb_layout_compute(const struct tb_config *config, struct tb_layout *out, struct tb_error *err)
 {
     uint64_t memory_bytes[TB_MAX_TIERS], page = config->region.page ? config->region.page : 1;

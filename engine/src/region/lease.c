@@ -1,7 +1,7 @@
 /*
- * The lease file and its locks: making, taking, reading, naming its holders (region/lease.h).
- * Locks are of open descriptions, so the kernel drops them when the last process with the descriptor
- * ends, however it ends.
+ * The lease file and its locks: making, taking, reading, naming its holders
+ * (region/lease.h). Locks are of open descriptions, so the kernel drops them when the last
+ * process with the descriptor ends, however it ends.
  */
 #include "region/lease.h"
 
@@ -35,6 +35,7 @@ uint64_t tb_pid_namespace(void)
     return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
 }
 
+/* Tells whether the node was started again since: then the region and memory tiers are gone. */
 static void read_boot(char *out, size_t size)
 {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -45,6 +46,7 @@ static void read_boot(char *out, size_t size)
         close(fd);
 }
 
+/* The id is random: two instances of one name are never taken for each other. */
 void tb_lease_begin(struct tb_lease *lease)
 {
     *lease = (struct tb_lease){.state = TB_LEASE_MAKING, .pid_namespace = tb_pid_namespace()};
@@ -62,6 +64,7 @@ static int lock(int fd, int command, short type, enum tb_lease_byte byte, struct
     return errno == EAGAIN || errno == EACCES ? -EBUSY : errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS ? -ENOLCK : -errno;
 }
 
+/* What every user of the instance does. -EBUSY: a recovery has it alone. */
 int tb_lease_share(int fd)
 {
     struct flock l;
@@ -91,12 +94,14 @@ int tb_lease_take(int fd)
     return rc;
 }
 
+/* Asks without taking: the answer may be old when it is used. */
 bool tb_lease_is_locked(int fd, enum tb_lease_byte byte)
 {
     struct flock l;
     return lock(fd, F_OFD_GETLK, F_WRLCK, byte, &l) == 0 && l.l_type != F_UNLCK;
 }
 
+/* Written in place, with one write and one sync: the states have the same length, so nothing else moves. */
 int tb_lease_write(int fd, const struct tb_lease *lease)
 {
     char text[TEXT_MAX];
@@ -141,6 +146,7 @@ int tb_lease_read(int fd, struct tb_lease *out)
     return 0;
 }
 
+/* From this sync on all of the instance may be removed by any process. */
 int tb_lease_make_void(int fd)
 {
     struct tb_lease lease;
@@ -150,8 +156,8 @@ int tb_lease_make_void(int fd)
 }
 
 /*
- * Locked before it is written: an empty lease that is not locked was left by a maker that died. If
- * killed before the sync of the directory, the next start sweeps it.
+ * Locked before it is written: an empty lease that is not locked was left by a maker that
+ * died. If killed before the sync of the directory, the next start sweeps it.
  */
 int tb_lease_make(int directory, const char *file, const struct tb_lease *lease)
 {
@@ -169,6 +175,7 @@ int tb_lease_make(int directory, const char *file, const struct tb_lease *lease)
     return rc ? rc : fd;
 }
 
+/* False: the region file itself is the lease. */
 bool tb_lease_place(const struct tb_config *c, const char *host, const char *name, char *directory, size_t size, const char **file)
 {
     uint32_t t = tb_journal_tier(c);
@@ -180,6 +187,7 @@ bool tb_lease_place(const struct tb_config *c, const char *host, const char *nam
     return t != TB_NONE || c->deferred;
 }
 
+/* `region` becomes the lease, or is closed. */
 int tb_lease_open(const struct tb_config *c, const char *host, const char *name, int region)
 {
     char path[TB_PATH_MAX + 256];
@@ -195,6 +203,7 @@ int tb_lease_open(const struct tb_config *c, const char *host, const char *name,
     return fd;
 }
 
+/* Does the process have the file open? Other users' processes cannot be looked into. */
 static bool holds(int pid, const struct stat *lease)
 {
     char path[64];

@@ -1,33 +1,30 @@
 /*
  * The lease of an instance: which processes use it, as the kernel knows.
  *
- * Problem: a region may be out of sight, or the daemon dead, and the instance still in use. Its
- * clients may
- * live, or all of it may live in another mount namespace. A process that takes it for dead and replays
- * its journal destroys what is alive.
+ * Problem: a region may be out of sight, or the daemon dead, and the instance still in
+ * use. Its clients may live, or all of it may live in another mount namespace. A process
+ * that takes it for dead and replays its journal destroys what is alive.
  *
- * Idea: every process that uses an instance holds a lock on one file of it, the lease. The kernel
- * drops the
- * lock when the process ends, however it ends. Every process that sees the file sees the lock, across
- * mount, PID and user namespaces. The locks are of open descriptions (fcntl, F_OFD_SETLK): fork shares
- * them, and closing another descriptor does not drop them.
+ * Idea: every process that uses an instance holds a lock on one file of it, the lease. The
+ * kernel drops the lock when the process ends, however it ends. Every process that sees
+ * the file sees the lock, across mount, PID and user namespaces. The locks are of open
+ * descriptions (fcntl, F_OFD_SETLK): fork shares them, and closing another descriptor does
+ * not drop them.
  *
  *   byte 0  shared: uses the instance. Exclusive: recovers it, alone.
  *   byte 1  exclusive: is its daemon
  *   byte 2  exclusive: ends it (stop)
  *
- * The lease is made first of all, and removed last. It lies in the directory of the journal's tier;
- * without a
- * directory tier, in the hidden directory of deferred names; without both, the region file itself is
- * locked,
- * for then there is nothing else.
+ * The lease is made first of all, and removed last. It lies in the directory of the
+ * journal's tier; without a directory tier, in the hidden directory of deferred names;
+ * without both, the region file itself is locked, for then there is nothing else.
  *
- * The text of the file is for a process that finds it: which instance, which configuration, and
- * whether
- * anything was ever promised in it.
+ * The text of the file is for a process that finds it: which instance, which
+ * configuration, and whether anything was ever promised in it.
  *
- * Every process that uses an instance also holds byte 0 of its region file. If a tier's directory was
- * removed with the lease in it, that lock says whether a process is left (recovery/recover.c).
+ * Every process that uses an instance also holds byte 0 of its region file. If a tier's
+ * directory was removed with the lease in it, that lock says whether a process is left
+ * (recovery/recover.c).
  *
  * Limit: a file system without such locks cannot hold a lease.
  */

@@ -1,6 +1,6 @@
 /*
- * The region: created and touched by the daemon, mapped by every process, checked before anything in
- * it is believed (region/region.h).
+ * The region: created and touched by the daemon, mapped by every process, checked before
+ * anything in it is believed (region/region.h).
  */
 #include "region/region.h"
 
@@ -64,6 +64,7 @@ struct touching {
     _Atomic int error;
 };
 
+/* EFAULT here means that the file system is full. */
 static int touch_mapped(char *at, uint64_t n)
 {
     return madvise(at, n, MADV_POPULATE_WRITE) == 0 ? 0 : errno == EFAULT ? -ENOSPC : -errno;
@@ -90,12 +91,10 @@ static void *touch_beside(void *arg)
 }
 
 /*
- * The first touch of a page costs up to 50 times a later one, so the daemon pays it before any program
- * writes. Small pages are
- * touched through the file: that is fastest, but holds a lock on it, so one thread does it. Huge pages
- * are
- * touched through the mapping by many threads, since a tmpfs that is only advised to use them makes
- * none otherwise.
+ * The first touch of a page costs up to 50 times a later one, so the daemon pays it before
+ * any program writes. Small pages are touched through the file: that is fastest, but holds
+ * a lock on it, so one thread does it. Huge pages are touched through the mapping by many
+ * threads, since a tmpfs that is only advised to use them makes none otherwise.
  */
 static int touch(int fd, const struct tb_config *config, char *base, uint64_t bytes, tb_progress *progress, void *arg)
 {
@@ -112,6 +111,7 @@ static int touch(int fd, const struct tb_config *config, char *base, uint64_t by
     return t.error;
 }
 
+/* Before the magic is written, so no other process sees the lists half made. */
 static void init_free_lists(struct tb_region *r)
 {
     struct tb_header *h = r->header;
@@ -150,6 +150,7 @@ static void init_slabs(struct tb_region *r)
     }
 }
 
+/* All locks are robust and shared between processes. */
 static void init_locks(struct tb_region *r)
 {
     struct tb_header *h = r->header;
@@ -166,6 +167,7 @@ static void init_locks(struct tb_region *r)
         tb_lock_init(single[i]);
 }
 
+/* At least TB_CHUNK_MIN, and a multiple of every class, so that no cell lies in two chunks. */
 static uint32_t chunk_bytes(const struct tb_layout *l)
 {
     uint64_t largest = l->n_classes ? l->class_size[l->n_classes - 1] : TB_CHUNK_MIN;
@@ -184,6 +186,7 @@ bool tb_region_config_changed(const struct tb_header *h)
     return now && now != h->config_mtime_ns;
 }
 
+/* The magic stays 0 until the caller has made everything. */
 static void init_header(struct tb_region *r, const struct tb_config *config, const struct tb_layout *layout,
                         const char *instance)
 {
@@ -233,6 +236,10 @@ static int make_file(const struct tb_config *config, const char *instance, uint6
     return rc ? rc : fd;
 }
 
+/*
+ * If a step fails, the mapping, the file and its name are removed again. If killed, the
+ * next start sweeps the file, because it is not locked.
+ */
 int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance,
                      tb_progress *progress, void *arg, struct tb_region *out)
 {
@@ -282,6 +289,7 @@ static int verify(const struct tb_header *h, const struct stat *st)
     return is_of_configuration(h) ? 0 : -ESTALE;
 }
 
+/* The file must hold a whole header before anything in it is read. */
 int tb_region_attach(const char *instance, struct tb_region *out, int *file)
 {
     struct stat st;
@@ -307,6 +315,7 @@ int tb_region_attach(const char *instance, struct tb_region *out, int *file)
     return 0;
 }
 
+/* May be called for a region that was never mapped. */
 void tb_region_unmap(struct tb_region *region)
 {
     if (region->base)

@@ -1,7 +1,8 @@
 /*
  * The region: the one shared-memory segment of an instance.
  *
- * Glossary (every shared object; references are indices, TB_NONE is none; all words: docs/glossary.md)
+ * Glossary (every shared object; references are indices, TB_NONE is none; all words:
+ * docs/glossary.md)
  *   header    version, configuration, layout, locks, counters
  *   client    one attached process; its slot number is its name in the region
  *   buffer    record of one buffer of any tier; its number fixes tier, slab and place
@@ -15,21 +16,18 @@
  * Locks, in the order in which they may be taken together:
  *   offset stripe -> end stripe -> claim of a file -> chunk stripe -> file stripe
  *   -> { slab, queue, names, fragments, journal }
- * A thread holds at most one of each kind. The chunk stripe of (file, chunk) protects the buffers with
- * cells in that chunk and their hash chains. The file stripe protects the record and its list of
- * buffers. The
- * end stripe is held to append to a file or to set its length (layer/end.h), the offset stripe to
- * read,
- * write or seek through an offset that several processes share.
+ * A thread holds at most one of each kind. The chunk stripe of (file, chunk) protects the
+ * buffers with cells in that chunk and their hash chains. The file stripe protects the
+ * record and its list of buffers. The end stripe is held to append to a file or to set its
+ * length (layer/end.h), the offset stripe to read, write or seek through an offset that
+ * several processes share.
  *
- * A buffer goes FREE -> ALLOCATED (client noted) -> LIVE (in hash and file list) -> FREE, or LIVE ->
- * RETAINED (out of
- * the hash, held by `prev` of the buffer that replaced it, because a journal record still refers to
- * its
- * bytes). The state says what counts: a buffer in hash or list that is not LIVE was left by a killed
- * client and is taken out (buffer/map_repair.c). Counts and free lists can be made anew from states,
- * flags
- * and intervals (layer/repair.c).
+ * A buffer goes FREE -> ALLOCATED (client noted) -> LIVE (in hash and file list) -> FREE,
+ * or LIVE -> RETAINED (out of the hash, held by `prev` of the buffer that replaced it,
+ * because a journal record still refers to its bytes). The state says what counts: a
+ * buffer in hash or list that is not LIVE was left by a killed client and is taken out
+ * (buffer/map_repair.c). Counts and free lists can be made anew from states, flags and
+ * intervals (layer/repair.c).
  */
 #ifndef TB_REGION_H
 #define TB_REGION_H
@@ -193,8 +191,8 @@ struct tb_client {
     /* of the program it runs: exec leaves the old client in its slot; 0: any, what it left is held until it ends */
     _Atomic uint64_t image;
     /*
-     * until then (CLOCK_MONOTONIC) it is of a forked child that has not run yet, in its parent's name;
-     * 0: not awaited
+     * until then (CLOCK_MONOTONIC) it is of a forked child that has not run yet, in its
+     * parent's name; 0: not awaited
      */
     _Atomic uint64_t awaited_ns;
     struct tb_wait_note waits; /* base/wait.h */
@@ -356,7 +354,8 @@ struct tb_region {
 };
 
 /*
- * Make, touch and initialise a region: returns the file's descriptor, locked as a lease is. -EEXIST,
+ * Make, touch and initialise a region: returns the file's descriptor, locked as a lease
+ * is. -EEXIST,
  * -ENOSPC, ...: nothing is left of it.
  */
 int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance,

@@ -1,7 +1,7 @@
 /*
- * The file of a region: its name in /dev/shm, the link to a directory with huge pages, and which pages
- * the mapping really has (region/region_file.h).
- * In /dev/shm every user can make names. So owner, type and mode are checked before a file is used.
+ * The file of a region: its name in /dev/shm, the link to a directory with huge pages, and
+ * which pages the mapping really has (region/region_file.h). In /dev/shm every user can
+ * make names. So owner, type and mode are checked before a file is used.
  */
 #include "region/region_file.h"
 
@@ -28,6 +28,7 @@ const char *tb_huge_pages_name(enum tb_huge_pages kind)
     return names[kind];
 }
 
+/* `end`: for files that have the name with an ending. */
 static bool is_anothers(const char *directory, const char *name, const char *end)
 {
     char path[TARGET_MAX + 16];
@@ -36,6 +37,7 @@ static bool is_anothers(const char *directory, const char *name, const char *end
     return lstat(path, &st) == 0 && st.st_uid != getuid();
 }
 
+/* lstat: a link of another user to our file is not ours. */
 static bool is_ours(const char *path)
 {
     struct stat st;
@@ -119,6 +121,7 @@ static int make_link(const char *link, const char *target)
     return symlink(target, link) ? -errno : 0;
 }
 
+/* With a directory the link is made first, so that no file there is without a name. */
 int tb_region_file_create(const struct tb_config *config, const char *instance)
 {
     char path[TB_REGION_PATH_MAX], target[TARGET_MAX];
@@ -133,6 +136,7 @@ int tb_region_file_create(const struct tb_config *config, const char *instance)
     return fd;
 }
 
+/* Only a regular file of this user that no other may open. */
 static int open_private(const char *path)
 {
     struct stat st;
@@ -156,6 +160,7 @@ int tb_region_file_open(const char *instance)
     return rc ? rc : open_private(target);
 }
 
+/* The file goes before the link: if killed between, the link leads nowhere and the next start replaces it. */
 int tb_region_file_remove(const char *instance)
 {
     char path[TB_REGION_PATH_MAX], target[TARGET_MAX];
@@ -165,6 +170,7 @@ int tb_region_file_remove(const char *instance)
     return unlink(path) ? -errno : 0;
 }
 
+/* If a name in /dev/shm was removed, the file in the named directory is still there: give it its name back. */
 void tb_region_file_relink(const struct tb_config *config)
 {
     char prefix[64], path[TB_REGION_PATH_MAX], target[TARGET_MAX];

@@ -1,13 +1,11 @@
 /*
  * The file of a region, and the pages that it has.
  *
- * Its name is /dev/shm/tierbench.UID.NAME. If the configuration names a directory (a tmpfs or
- * hugetlbfs with huge
- * pages), that name is a symbolic link to the file there: listing, attaching and removing go by the
- * name
- * alone, as they know no configuration. Name, link and file must be this user's, and closed to all
- * others.
- * A link may lead only to a file of the same name.
+ * Its name is /dev/shm/tierbench.UID.NAME. If the configuration names a directory (a tmpfs
+ * or hugetlbfs with huge pages), that name is a symbolic link to the file there: listing,
+ * attaching and removing go by the name alone, as they know no configuration. Name, link
+ * and file must be this user's, and closed to all others. A link may lead only to a file
+ * of the same name.
  */
 #ifndef TB_REGION_FILE_H
 #define TB_REGION_FILE_H
