@@ -1,6 +1,6 @@
 /*
- * Deferred names: making a file in the hidden directory, finding it by the name that it will have,
- * giving it that name, and doing the same after a crash (namespace/deferred.h).
+ * Deferred names: making a file in the hidden directory, finding it by the name that it
+ * will have, giving it that name, and doing the same after a crash (namespace/deferred.h).
  * A name is made and given its place under shadow_lock, so the two never cross.
  */
 #include "namespace/deferred.h"
@@ -24,6 +24,7 @@
 #define MAX_LINKS 40 /* as the kernel */
 #define OF ".of"
 
+/* The path stays empty if names are not deferred. */
 void tb_waiting_prepare(tb_engine *e)
 {
     if (tb_config_of(e)->deferred)
@@ -81,6 +82,7 @@ static int key_of(const char *hidden, const char *directory, char *out)
                ? 0 : -ENAMETOOLONG;
 }
 
+/* False also for names that are too long to be deferred: they are made on the PFS. */
 static bool place_of(const tb_engine *e, const char *path, char *out)
 {
     char directory[PATH_MAX];
@@ -115,6 +117,7 @@ static bool below_waiting(tb_engine *e, const char *path, char *out)
     return (size_t)snprintf(out + n, PATH_MAX - n, "/%s", name) < TB_PATH_MAX - n;
 }
 
+/* names_waited is false until the first deferred name: then nothing costs a look. */
 bool tb_waiting_find(tb_engine *e, const char *path, bool follow, char *out)
 {
     char at[PATH_MAX];
@@ -175,6 +178,7 @@ static int make_key(const tb_engine *e, const char *directory, char *key)
     return 0;
 }
 
+/* -EAGAIN: the name cannot be deferred, so the file is made on the PFS itself. */
 static int make(tb_engine *e, const char *path, int flags, mode_t mode, char *out)
 {
     char directory[PATH_MAX];
@@ -201,6 +205,7 @@ int tb_waiting_open(tb_engine *e, const char *path, int flags, mode_t mode, char
     return fd;
 }
 
+/* Checked against the directory that exists now: its text may be old. */
 static bool shown(const char *hidden, const char *place, char *out, size_t size)
 {
     char of[PATH_MAX], directory[PATH_MAX], key[PATH_MAX];
@@ -219,6 +224,7 @@ bool tb_waiting_shown(const tb_engine *e, const char *place, char *out, size_t s
     return shown(e->waiting, place, out, size);
 }
 
+/* A file with a record is given its place by its own flush. */
 static bool has_record(tb_engine *e, const char *path)
 {
     struct tb_identity id;
@@ -255,6 +261,7 @@ static int give_place(const char *hidden, const char *path, struct tb_io *io, tb
     return r.error;
 }
 
+/* One failure does not stop the rest; the first error is returned. */
 static int give_places_below(tb_engine *e, const char *hidden, const char *key, struct tb_io *io, tb_file_reporter *report, void *arg)
 {
     char path[PATH_MAX];
@@ -292,6 +299,7 @@ int tb_waiting_finish(tb_engine *e, tb_file_reporter *report, void *arg)
     return e->waiting[0] ? give_places(e, e->waiting, e->pfs, report, arg) : 0;
 }
 
+/* Without a region no record can know a name, so all of them are given their places. */
 int tb_waiting_recover(const struct tb_config *c, const char *host, const char *name, struct tb_io *io, tb_file_reporter *report, void *arg)
 {
     char hidden[TB_PATH_MAX + 256];
@@ -301,6 +309,7 @@ int tb_waiting_recover(const struct tb_config *c, const char *host, const char *
     return rc;
 }
 
+/* Names that were added during the walk may be missing, as in any listing. */
 char *tb_waiting_list(tb_engine *e, const char *path)
 {
     char key[PATH_MAX], *list = NULL;
@@ -323,6 +332,7 @@ char *tb_waiting_list(tb_engine *e, const char *path)
     return list;
 }
 
+/* Locked by shadow_lock: no new name can be deferred in the directory in between. */
 int tb_waiting_remove_directory(tb_engine *e, struct tb_io *io, const char *path)
 {
     char key[PATH_MAX], of[PATH_MAX + sizeof(OF)];
@@ -351,6 +361,7 @@ static void rename_of(const char *of, const char *from, const char *to)
         note_of(of, renamed);
 }
 
+/* Only the text of HIDDEN/KEY.of changes: the key is the directory's identity. */
 void tb_waiting_renamed(tb_engine *e, const char *from, const char *to)
 {
     char of[PATH_MAX], real_to[PATH_MAX], real_from[PATH_MAX];

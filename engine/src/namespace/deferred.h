@@ -1,20 +1,17 @@
 /*
- * Deferred names (`namespace: deferred`): a new file is made in a hidden directory of the PFS and
- * renamed to its
- * name at its first flush, so that a process past the engine never sees the file without its bytes.
+ * Deferred names (`namespace: deferred`): a new file is made in a hidden directory of the
+ * PFS and renamed to its name at its first flush, so that a process past the engine never
+ * sees the file without its bytes.
  *
- * A file that is to be NAME in a directory lies at HIDDEN/KEY/NAME. KEY is the directory's inode
- * number and
- * birth time: every name or link that leads to the directory finds it, and a renamed directory takes
- * its
- * files along. HIDDEN/KEY.of is a symlink that says what the directory is called. The file's record
- * has
- * the place in HIDDEN for its name, so flush, journal, unlink and truncate know no difference, and
- * giving the place is a rename like any other.
+ * A file that is to be NAME in a directory lies at HIDDEN/KEY/NAME. KEY is the directory's
+ * inode number and birth time: every name or link that leads to the directory finds it,
+ * and a renamed directory takes its files along. HIDDEN/KEY.of is a symlink that says what
+ * the directory is called. The file's record has the place in HIDDEN for its name, so
+ * flush, journal, unlink and truncate know no difference, and giving the place is a rename
+ * like any other.
  *
- * If another process has taken the name, it is never taken from it: the file keeps its hidden place,
- * its flush
- * fails with -EEXIST, and a drain reports it.
+ * If another process has taken the name, it is never taken from it: the file keeps its
+ * hidden place, its flush fails with -EEXIST, and a drain reports it.
  */
 #ifndef TB_WAITING_H
 #define TB_WAITING_H
@@ -34,9 +31,9 @@ int tb_waiting_open(tb_engine *e, const char *path, int flags, mode_t mode, char
 /* The program's name of a place in HIDDEN.  False: it is none; -ESTALE in *rc: its directory is not where it was. */
 bool tb_waiting_shown(const tb_engine *e, const char *place, char *out, size_t size);
 /*
- * Give their places to deferred names that no record knows (the client that made them was killed);
- * without a region, to
- * all of them. Each is reported. 0, or the first error: the name is taken, or its directory is gone.
+ * Give their places to deferred names that no record knows (the client that made them was
+ * killed); without a region, to all of them. Each is reported. 0, or the first error: the
+ * name is taken, or its directory is gone.
  */
 int tb_waiting_finish(tb_engine *e, tb_file_reporter *report, void *arg);
 int tb_waiting_recover(const struct tb_config *c, const char *host, const char *name, struct tb_io *io, tb_file_reporter *report, void *arg);

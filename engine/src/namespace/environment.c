@@ -1,6 +1,6 @@
 /*
- * What a process's environment asks for: TIERBENCH_MODE, and the variables of Hermes' adapters. It is
- * read once, at the attach; a wrong value refuses the attach.
+ * What a process's environment asks for: TIERBENCH_MODE, and the variables of Hermes'
+ * adapters. It is read once, at the attach; a wrong value refuses the attach.
  */
 #include "namespace/environment.h"
 
@@ -25,12 +25,14 @@ static const char *const system_paths[] = {"/bin", "/boot", "/dev",  "/etc",  "/
 enum adapter_mode { ADAPTER_DEFAULT, ADAPTER_SCRATCH, ADAPTER_BYPASS, ADAPTER_WORKFLOW };
 static const char *const adapter_modes[] = {"DEFAULT", "SCRATCH", "BYPASS", "WORKFLOW", NULL};
 
+/* An empty variable counts as unset. */
 static const char *value(const char *name)
 {
     const char *v = getenv(name);
     return v && *v ? v : NULL;
 }
 
+/* One message: variable, value, what is allowed. */
 static int refuse(struct tb_error *err, const char *name, const char *text, const char *allowed)
 {
     snprintf(err->text, sizeof(err->text), "%s: %.300s; allowed: %s", name, text, allowed);
@@ -59,6 +61,7 @@ static int read_page_size(struct tb_error *err)
     return refuse(err, "HERMES_PAGE_SIZE", v, "a number of bytes above 0");
 }
 
+/* The words are those of Hermes' adapters. */
 static int read_adapter_mode(enum adapter_mode *out, struct tb_error *err)
 {
     const char *v = value("ADAPTER_MODE");
@@ -75,6 +78,7 @@ struct prefixes {
     uint32_t n;
 };
 
+/* Prefixes beyond the limit are only counted; the caller refuses them with a message. */
 static void add(struct prefixes *p, const char *prefix, enum tb_mode mode)
 {
     if (p->n < TB_MAX_ROUTES) {
@@ -133,6 +137,7 @@ static int hermes_prefixes(const tb_engine *e, enum adapter_mode adapter, struct
     return rc;
 }
 
+/* Every variable is checked, also when its value changes nothing. */
 static int read_hermes(tb_engine *e, struct prefixes *p, struct tb_error *err)
 {
     enum adapter_mode adapter;
@@ -182,6 +187,7 @@ int tb_environment_ignore(tb_engine *e)
     return tb_route_prepare(e, c->prefixes, c->n_prefixes);
 }
 
+/* own_prefixes belongs to the handle from the first moment, so it is freed whatever fails. */
 int tb_environment_apply(tb_engine *e, struct tb_error *err)
 {
     const struct tb_config *c = tb_config_of(e);
@@ -201,6 +207,7 @@ int tb_environment_apply(tb_engine *e, struct tb_error *err)
     return rc ? rc : make_shadows(e);
 }
 
+/* Asked at the attach: a program that reads the PFS directly needs what others wrote there. */
 bool tb_environment_goes_past(const tb_engine *e)
 {
     const char *adapter = value("ADAPTER_MODE"), *mode = value("TIERBENCH_MODE");

@@ -1,9 +1,7 @@
 /*
- * What a process's environment says of its files: TIERBENCH_MODE, and for an instance made from a
- * Hermes .conf the
- * variables of Hermes' adapters. A .conf names no PFS and no mode, so there each client says which
- * paths it uses in which
- * mode.
+ * What a process's environment says of its files: TIERBENCH_MODE, and for an instance made
+ * from a Hermes .conf the variables of Hermes' adapters. A .conf names no PFS and no mode,
+ * so there each client says which paths it uses in which mode.
  */
 #ifndef TB_ENVIRONMENT_H
 #define TB_ENVIRONMENT_H

@@ -1,6 +1,6 @@
 /*
- * Notes of name changes that are under way, in the region. After a kill, repair looks at the PFS for
- * what was done and brings the records to the same state (namespace/intent.h).
+ * Notes of name changes that are under way, in the region. After a kill, repair looks at
+ * the PFS for what was done and brings the records to the same state (namespace/intent.h).
  */
 #include "namespace/intent.h"
 
@@ -24,12 +24,14 @@ static struct tb_intent_file name_file(const tb_engine *e, uint32_t file)
     return f ? (struct tb_intent_file){file, f->inode, f->birth_ns} : (struct tb_intent_file){TB_NONE, 0, 0};
 }
 
+/* NULL: the record has become another file's, so there is nothing left to repair. */
 static struct tb_file *file_of(const tb_engine *e, const struct tb_intent_file *file)
 {
     struct tb_file *f = file->number == TB_NONE ? NULL : &e->region.files[file->number];
     return f && f->magic == TB_FILE_MAGIC && f->inode == file->inode && f->birth_ns == file->birth_ns ? f : NULL;
 }
 
+/* Takes over entries of dead clients after finishing what they began. */
 static struct tb_intent *take(tb_engine *e)
 {
     for (uint32_t i = 0;; i = (i + 1) % TB_INTENTS) {
@@ -44,6 +46,7 @@ static struct tb_intent *take(tb_engine *e)
     }
 }
 
+/* `kind` is stored last: if killed before, the entry means nothing. */
 struct tb_intent *tb_intent_rename(tb_engine *e, uint32_t file, uint32_t over, const char *from, const char *to)
 {
     struct tb_intent *t = take(e);
@@ -74,6 +77,7 @@ void tb_intent_end(struct tb_intent *t)
     t->holder = 0;
 }
 
+/* Does the path lead to the file of that record, now? */
 static bool names(const char *path, const struct tb_file *f)
 {
     struct tb_identity id;
@@ -90,6 +94,7 @@ static void gets_name(tb_engine *e, const struct tb_intent_file *file, const cha
         f->error = 0;
 }
 
+/* By what the PFS shows now, so it may be run twice. */
 static void finish_rename(tb_engine *e, const struct tb_intent *t)
 {
     struct tb_identity id;

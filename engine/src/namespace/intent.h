@@ -1,8 +1,8 @@
 /*
- * A change of a name is two changes: on the PFS, and in the records, by which a flush finds the file.
- * If a client were
- * killed between them, its bytes would belong to a file that cannot be found. So it first writes here
- * what it is about to do. Repair then looks at the PFS for what was done, and does the rest.
+ * A change of a name is two changes: on the PFS, and in the records, by which a flush
+ * finds the file. If a client were killed between them, its bytes would belong to a file
+ * that cannot be found. So it first writes here what it is about to do. Repair then looks
+ * at the PFS for what was done, and does the rest.
  */
 #ifndef TB_INTENT_H
 #define TB_INTENT_H

@@ -1,6 +1,6 @@
 /*
- * Finding and claiming the record of the file that a name leads to, while the name is about to change.
- * The look-up is repeated until record and name agree under the claim.
+ * Finding and claiming the record of the file that a name leads to, while the name is
+ * about to change. The look-up is repeated until record and name agree under the claim.
  */
 #include "namespace/named.h"
 
@@ -19,6 +19,7 @@ uint32_t tb_named_record(tb_engine *e, const struct tb_place *p, struct tb_ident
     return tb_file_find(e, id);
 }
 
+/* HELD keeps journal records away until tb_named_unclaim. */
 bool tb_named_claim_record(tb_engine *e, uint32_t file, const struct tb_identity *id)
 {
     if (file == TB_NONE || !tb_file_claim(e, file))
@@ -31,6 +32,7 @@ bool tb_named_claim_record(tb_engine *e, uint32_t file, const struct tb_identity
     return false;
 }
 
+/* HELD goes before the claim: a waiter for the claim finds the file ready for records. */
 void tb_named_unclaim(tb_engine *e, uint32_t file)
 {
     if (file == TB_NONE)

@@ -1,7 +1,7 @@
 /*
- * The file that a name leads to, claimed while the name is changed. During that time no flush uses the
- * old name, no
- * journal record is made of the file, and no other client changes the name.
+ * The file that a name leads to, claimed while the name is changed. During that time no
+ * flush uses the old name, no journal record is made of the file, and no other client
+ * changes the name.
  */
 #ifndef TB_NAMED_H
 #define TB_NAMED_H

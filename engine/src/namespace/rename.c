@@ -1,6 +1,6 @@
 /*
- * Renaming claimed files: journal, PFS, records, in this order. If killed between two of them, replay
- * or repair finishes the change.
+ * Renaming claimed files: journal, PFS, records, in this order. If killed between two of
+ * them, replay or repair finishes the change.
  */
 #include "namespace/rename.h"
 
@@ -17,11 +17,13 @@
 #include "namespace/deferred.h"
 #include "namespace/intent.h"
 
+/* The file at the new name loses its last name. With more names it lives on. */
 static bool is_replaced(const struct tb_renamed *over, unsigned flags)
 {
     return over->file != TB_NONE && !(flags & RENAME_EXCHANGE) && over->id.links == 1;
 }
 
+/* Synced before the rename: a crash after it must let recovery find the file by its new name. */
 int tb_rename_tell_journal(tb_engine *e, const char *from, const char *to, unsigned flags)
 {
     int rc = tb_journal_rename(e, from, to);
@@ -38,6 +40,7 @@ static int prepare_rename(tb_engine *e, const struct tb_renamed *from, const str
     return rc;
 }
 
+/* After the PFS: if killed before, repair does it from the intent. */
 static void rename_records(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *over, unsigned flags)
 {
     if (from->file != TB_NONE)
@@ -49,6 +52,7 @@ static void rename_records(tb_engine *e, const struct tb_renamed *from, const st
         tb_file_lose_name(&e->region.files[over->file]);
 }
 
+/* If killed after the rename, repair reads the intent and renames the records. */
 int tb_rename_claimed(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *over, unsigned flags)
 {
     const struct tb_place *p = from->place, *q = over->place;
@@ -88,6 +92,7 @@ static int take_place(tb_engine *e, const struct tb_renamed *from, const struct 
     return rc;
 }
 
+/* The file is claimed. An earlier record of the same file may have been given the place already. */
 int tb_rename_publish(tb_engine *e, uint32_t file)
 {
     struct tb_place p = {.io = e->pfs}, q = {.io = e->pfs};

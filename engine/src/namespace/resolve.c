@@ -1,6 +1,6 @@
 /*
- * The one translation of names: by the route of a path to the PFS, to the shadow of a scratch prefix,
- * or to the hidden directory of deferred names (namespace/resolve.h).
+ * The one translation of names: by the route of a path to the PFS, to the shadow of a
+ * scratch prefix, or to the hidden directory of deferred names (namespace/resolve.h).
  */
 #include "namespace/resolve.h"
 
@@ -19,11 +19,13 @@ static uint32_t number_of(const tb_engine *e, const struct tb_route *r)
     return tb_config_of(e)->by_environment ? 0 : (uint32_t)(r->prefix - e->prefixes);
 }
 
+/* The part of the path that names something inside the shadow. */
 static const char *rest_of(const tb_engine *e, const struct tb_route *r, const char *path)
 {
     return tb_config_of(e)->by_environment ? path : path + r->length;
 }
 
+/* A stub that is only looked at stays on the PFS; anything else is in the shadow. */
 static void in_shadow(tb_engine *e, const struct tb_shadow_name *n, unsigned use, struct tb_place *out)
 {
     out->managed = true;
@@ -52,6 +54,10 @@ static int as_named(tb_engine *e, const struct tb_route *r, const char *path, un
     return 0;
 }
 
+/*
+ * A link in the shadow may lead to another prefix or to the PFS: then the walk starts
+ * again there, at most MAX_LINKS times.
+ */
 int tb_place_find(tb_engine *e, const char *path, unsigned use, struct tb_place *out)
 {
     struct tb_shadow_name found;
@@ -88,6 +94,7 @@ int tb_place_beside(tb_engine *e, const struct tb_place *from, const char *path,
     return rc;
 }
 
+/* For the common case of a name in a directory that is real already: no system call. */
 bool tb_place_known(tb_engine *e, const char *path, struct tb_place *out)
 {
     struct tb_shadow_name found;

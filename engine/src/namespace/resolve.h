@@ -1,7 +1,6 @@
 /*
- * Where a name leads: the one translation of names. Every operation on names asks here, and so does
- * every wrapper of a
- * call that is no chain operation.
+ * Where a name leads: the one translation of names. Every operation on names asks here,
+ * and so does every wrapper of a call that is no chain operation.
  */
 #ifndef TB_PLACE_H
 #define TB_PLACE_H
@@ -23,10 +22,10 @@ struct tb_place {
 /* `use`: enum tb_name_use with flags.  0; -ENAMETOOLONG; in scratch mode what a walk gives (namespace/shadow.h). */
 int tb_place_find(tb_engine *e, const char *path, unsigned use, struct tb_place *out);
 /*
- * Find a second or a new name (TB_NAME_MAKE) for the file `from`. Under a Hermes configuration a new
- * name is taken to be
- * scratch (namespace/route.c). But a file of the file system stays one whatever it is called, and a
- * scratch file may hide a name that the file system has.
+ * Find a second or a new name (TB_NAME_MAKE) for the file `from`. Under a Hermes
+ * configuration a new name is taken to be scratch (namespace/route.c). But a file of the
+ * file system stays one whatever it is called, and a scratch file may hide a name that the
+ * file system has.
  */
 int tb_place_beside(tb_engine *e, const struct tb_place *from, const char *path, struct tb_place *out);
 /* In scratch mode, where the name's directory is known to be real: its place, without a look; it may be a symlink. */

@@ -1,9 +1,9 @@
 /*
  * Which paths are managed, and in which mode: prefixes, the longest wins.
  *
- * Under a Hermes configuration scratch prefixes hold all that is new. A name that the file system has
- * already (the
- * program's input, a message of another program), and that the shadow has not, is the file system's.
+ * Under a Hermes configuration scratch prefixes hold all that is new. A name that the file
+ * system has already (the program's input, a message of another program), and that the
+ * shadow has not, is the file system's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,6 +53,7 @@ struct tb_route tb_route_of(const tb_engine *e, const char *path)
     return r.prefix && is_outside(e, &r, path) ? (struct tb_route){NULL, 0} : r;
 }
 
+/* Lengths are computed once; "/" counts as empty, so that every path lies below it. */
 int tb_route_prepare(tb_engine *e, const struct tb_config_prefix *prefixes, uint32_t n)
 {
     size_t *length = realloc(e->prefix_length, n * sizeof(*length) + 1);
@@ -67,6 +68,7 @@ int tb_route_prepare(tb_engine *e, const struct tb_config_prefix *prefixes, uint
     return 0;
 }
 
+/* NULL: libc serves the path. In bypass mode the chain of the PFS does, so that models and traces see it. */
 struct tb_io *tb_engine_route(tb_engine *e, const char *path, enum tb_mode *mode)
 {
     const struct tb_route r = tb_route_of(e, path);

@@ -1,6 +1,7 @@
 /*
- * The shadow of a scratch prefix: the walk from a program's path to its place, which makes directories
- * real on the way, and a memory of directories that are real already (namespace/shadow.h).
+ * The shadow of a scratch prefix: the walk from a program's path to its place, which makes
+ * directories real on the way, and a memory of directories that are real already
+ * (namespace/shadow.h).
  */
 #include "namespace/shadow.h"
 
@@ -28,6 +29,7 @@ struct walk {
     int links;
 };
 
+/* The walk starts at the shadow's own directory for the prefix. */
 static int begin(struct walk *w, uint32_t prefix, const char *rest)
 {
     w->prefix = prefix;
@@ -44,6 +46,7 @@ static bool is_tail(const char *rest)
     return true;
 }
 
+/* ".."; "." is skipped by the walk itself. */
 static bool is_dots(const char *part, size_t n)
 {
     return n == 2 && part[0] == '.' && part[1] == '.';
@@ -57,6 +60,7 @@ static int leave(struct walk *w, const char *to, struct tb_shadow_name *out)
     return n < sizeof(out->path) ? 1 : -ENAMETOOLONG;
 }
 
+/* ".." at the root of the prefix leads out of the shadow. */
 static int leave_above(struct walk *w, struct tb_shadow_name *out)
 {
     char above[TB_PATH_MAX];
@@ -74,6 +78,7 @@ static bool is_other_prefix(const struct walk *w, char *shown)
     return r.prefix && r.prefix != &w->e->prefixes[w->prefix];
 }
 
+/* Appends a part to the walked path. */
 static int push(struct walk *w, const char *part, size_t n)
 {
     if (n > NAME_MAX || w->length + n + 2 > sizeof(w->real))
@@ -225,6 +230,7 @@ static bool is_plain(const char *rest)
     return true;
 }
 
+/* Marks are hashes of 63 bits and hold no names: two names are taken for one with a chance of 2^-63. */
 static bool is_known(tb_engine *e, uint32_t prefix, const char *rest)
 {
     if (!is_plain(rest))
@@ -233,6 +239,7 @@ static bool is_known(tb_engine *e, uint32_t prefix, const char *rest)
     return atomic_load_explicit(place_of(e, mark), memory_order_relaxed) == mark;
 }
 
+/* Not if links changed during the walk: the answer could be old already. */
 static void remember_parent(const struct walk *w, uint64_t links)
 {
     size_t n = (size_t)(strrchr(w->real, '/') - w->real);
@@ -242,12 +249,14 @@ static void remember_parent(const struct walk *w, uint64_t links)
     atomic_store_explicit(place_of(w->e, mark), mark, memory_order_relaxed);
 }
 
+/* The tail of slashes and dots is kept: the kernel must see that a directory was meant. */
 static int finish(struct walk *w, struct tb_shadow_name *out)
 {
     const char *tail = !*w->rest ? "" : strchr(w->rest, '.') ? "/." : "/";
     return (size_t)snprintf(out->path, sizeof(out->path), "%s%s", w->real, tail) < sizeof(out->path) ? 0 : -ENAMETOOLONG;
 }
 
+/* Part by part. `links` is read first, so that a change during the walk makes its result unremembered. */
 static int walk(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, struct tb_shadow_name *out)
 {
     struct walk w = {.e = e, .links = 0, .straight = true};
@@ -305,6 +314,7 @@ bool tb_shadow_has_no_stubs(tb_engine *e, const char *path)
     return atomic_load_explicit(place_of(e, mark), memory_order_relaxed) == mark;
 }
 
+/* A new name in a known directory needs no walk. */
 int tb_shadow_find(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, struct tb_shadow_name *out)
 {
     if ((use & TB_NAME_USE) == TB_NAME_MAKE && tb_shadow_known(e, prefix, rest, out))
@@ -313,6 +323,7 @@ int tb_shadow_find(tb_engine *e, uint32_t prefix, const char *rest, unsigned use
     return rc ? rc : make_real(e, prefix, rest, use, out);
 }
 
+/* Every process forgets its known directories, because their marks contain this count. */
 void tb_shadow_forget(tb_engine *e)
 {
     atomic_fetch_add(&e->header->shadow_links, 1);

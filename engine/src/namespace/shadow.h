@@ -1,26 +1,24 @@
 /*
  * The shadow: what the programs of a scratch prefix see, and all they change.
  *
- * It is a lazy copy of the prefix. What no program has touched is a symlink to the PFS, a stub. A
- * directory is made
- * real, with a stub for each of its entries, when something in it is first asked for; a file is copied
- * before it is changed. From this follows the rest:
+ * It is a lazy copy of the prefix. What no program has touched is a symlink to the PFS, a
+ * stub. A directory is made real, with a stub for each of its entries, when something in
+ * it is first asked for; a file is copied before it is changed. From this follows the
+ * rest:
  *   - a directory that is real is complete, so below one that scratch made, or
  *     looked into, the PFS is never asked again, and listings need no merging;
  *   - what is removed is gone without a mark, and renaming a stub takes along
  *     what it shows; nothing on the PFS is ever changed;
  *   - a process that follows a stub past the adapter (exec, dlopen, a static
  *     program) finds the bytes of the PFS, never wrong ones.
- * The kernel would follow a stub to the PFS in the middle of a path, so names are walked here.
- * Directories found real
- * are remembered until a symlink is made or something other than a file is renamed: a name in one
- * costs no look.
+ * The kernel would follow a stub to the PFS in the middle of a path, so names are walked
+ * here. Directories found real are remembered until a symlink is made or something other
+ * than a file is renamed: a name in one costs no look.
  *
- * Limits: a directory of the PFS is seen as it was when it was first looked into, and must be readable
- * for that. A
- * process that had a file open to read before another one began to write it goes on with the PFS's
- * bytes.
- * Hard links of the PFS part when one of them is written.
+ * Limits: a directory of the PFS is seen as it was when it was first looked into, and must
+ * be readable for that. A process that had a file open to read before another one began to
+ * write it goes on with the PFS's bytes. Hard links of the PFS part when one of them is
+ * written.
  */
 #ifndef TB_SHADOW_H
 #define TB_SHADOW_H
@@ -47,10 +45,9 @@ struct tb_shadow_name {
 };
 
 /*
- * Where `rest` lies: a name below the prefix with number `prefix`, as the program gave it, dots and
- * slashes included.
- * `use` is an enum tb_name_use with flags. 0; -ENOENT, -ENOTDIR, -ELOOP, -EACCES ... as the kernel
- * says of a path.
+ * Where `rest` lies: a name below the prefix with number `prefix`, as the program gave it,
+ * dots and slashes included. `use` is an enum tb_name_use with flags. 0; -ENOENT,
+ * -ENOTDIR, -ELOOP, -EACCES ... as the kernel says of a path.
  */
 int tb_shadow_find(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, struct tb_shadow_name *out);
 

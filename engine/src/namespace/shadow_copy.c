@@ -1,11 +1,10 @@
 /*
- * Stubs. The text of a stub is the PFS's path after a mark that means nothing to the kernel, with "/."
- * at the end for
- * a directory, so that it can be told from a program's own symlink without a look at the PFS.
+ * Stubs. The text of a stub is the PFS's path after a mark that means nothing to the
+ * kernel, with "/." at the end for a directory, so that it can be told from a program's
+ * own symlink without a look at the PFS.
  *
- * What becomes real is made aside, whole, and then replaces the stub in one step under a lock. So no
- * process sees
- * half of it, also if the maker is killed.
+ * What becomes real is made aside, whole, and then replaces the stub in one step under a
+ * lock. So no process sees half of it, also if the maker is killed.
  */
 #include "namespace/shadow_copy.h"
 
@@ -26,6 +25,7 @@
 #define MARK "/.//."
 #define PIECE (1u << 20)
 
+/* By the text alone, so that a listing needs no look at the PFS. */
 enum tb_shadow_kind tb_stub_kind(const char *text)
 {
     if (strncmp(text, MARK "/", sizeof(MARK)) != 0)
@@ -72,6 +72,7 @@ static void name_aside(tb_engine *e, char *out)
     snprintf(out, PATH_MAX, "%s/new.%d.%u", e->shadow, (int)getpid(), n++);
 }
 
+/* As far as the user may; what is refused is not an error. */
 static void set_owner_and_times(const char *path, const struct stat *st)
 {
     if (lchown(path, st->st_uid, st->st_gid)) /* a user's copy is his own */
@@ -108,6 +109,7 @@ static int make_stub(const tb_engine *e, const char *lower, unsigned char type, 
     return symlink(text, to) ? -errno : 0;
 }
 
+/* The directory of the PFS as it is now; later changes there are not seen (shadow.h). */
 static int fill_directory(const tb_engine *e, const char *lower, const char *to)
 {
     char from[PATH_MAX], name[PATH_MAX];
@@ -128,6 +130,7 @@ static int fill_directory(const tb_engine *e, const char *lower, const char *to)
     return rc;
 }
 
+/* Still the same stub? Another process may have replaced it. */
 static bool is_stub(const char *path, const char *lower)
 {
     char text[PATH_MAX], stands_for[PATH_MAX];
@@ -173,6 +176,7 @@ static int take_place(tb_engine *e, const char *aside, const char *path, const c
     return rc;
 }
 
+/* What is aside is a file, a stub, or a directory without subdirectories: no tree has to be walked. */
 static void remove_aside(const char *aside)
 {
     char name[PATH_MAX];
@@ -188,6 +192,7 @@ static void remove_aside(const char *aside)
     rmdir(aside);
 }
 
+/* Complete before it is seen, so that no process meets a directory with entries missing. */
 int tb_shadow_make_directory(tb_engine *e, const char *path, const char *text)
 {
     char aside[PATH_MAX], lower[PATH_MAX];
@@ -218,6 +223,7 @@ static bool is_zero(const char *bytes, size_t n)
     return n == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, n - 1) == 0);
 }
 
+/* Pieces of zeros stay holes in the copy. */
 static int copy_bytes(tb_engine *e, int in, int out, uint64_t size)
 {
     char *bytes = tb_scratch_bytes(PIECE);
@@ -243,6 +249,7 @@ static int copy_aside(tb_engine *e, const char *lower, const char *aside, uint64
     return rc;
 }
 
+/* If killed before take_place, only the copy aside is left; it goes with the instance. */
 int tb_shadow_copy_file(tb_engine *e, const char *path, const char *lower, unsigned use)
 {
     char aside[PATH_MAX];
@@ -290,6 +297,7 @@ static int create(tb_engine *e, uint32_t prefix)
     return rc;
 }
 
+/* Closed to other users, unless all of them may pass the prefix itself. */
 int tb_shadow_create(tb_engine *e)
 {
     const struct tb_config *c = tb_config_of(e);
