@@ -1,6 +1,7 @@
 /*
- * Ghosts: pages that were read lately and were in no buffer. A second miss of the same page makes it
- * worth a buffer. The table may forget and may be wrong; it is changed without a lock.
+ * Ghosts: pages that were read lately and were in no buffer. A second miss of the same
+ * page makes it worth a buffer. The table may forget and may be wrong; it is changed
+ * without a lock.
  */
 #include "tiering/misses.h"
 
@@ -16,6 +17,7 @@ static uint64_t key_of(const tb_engine *e, uint32_t file, uint64_t frame)
     return (h ^ h >> 32) | 1; /* 0 is an empty way */
 }
 
+/* Two processes may take the same way at once: one of them is forgotten, which is allowed. */
 static struct tb_ghost *ghost_of(tb_engine *e, uint64_t key)
 {
     struct tb_ghost *set = &e->region.ghosts[(uint32_t)(key >> 32) % (e->region.n_ghosts / WAYS) * WAYS];
@@ -29,6 +31,7 @@ static struct tb_ghost *ghost_of(tb_engine *e, uint64_t key)
     return g;
 }
 
+/* Bits of all pages are set; the first page decides. */
 bool tb_ghost_meet(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n)
 {
     struct tb_ghost *g = NULL;

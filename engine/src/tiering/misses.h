@@ -1,13 +1,12 @@
 /*
  * Ghosts: which pages were read lately and were in no buffer.
  *
- * Bytes that are read once are not worth a buffer; a second read shows that there may be a third. A
- * ghost remembers the
- * pages of one frame of one file by the file's identity, so it outlives the file's record.
+ * Bytes that are read once are not worth a buffer; a second read shows that there may be a
+ * third. A ghost remembers the pages of one frame of one file by the file's identity, so
+ * it outlives the file's record.
  *
- * Lossy on purpose: a few ways to a set, overwritten in turn, changed without a lock. Forgetting costs
- * a later
- * stage-in, a false memory an early one.
+ * Lossy on purpose: a few ways to a set, overwritten in turn, changed without a lock.
+ * Forgetting costs a later stage-in, a false memory an early one.
  */
 #ifndef TB_GHOST_H
 #define TB_GHOST_H

@@ -1,8 +1,8 @@
 /*
- * Moving bytes between tiers, with splitting and gathering of buffers: copy without the lock, then
- * publish under it if no version changed (tiering/move.h).
- * If killed while copying, repair frees the new buffers; while publishing, the next holder of the
- * chunk's lock undoes or finishes the move (buffer/swap.c).
+ * Moving bytes between tiers, with splitting and gathering of buffers: copy without the
+ * lock, then publish under it if no version changed (tiering/move.h).
+ * If killed while copying, repair frees the new buffers; while publishing, the next holder
+ * of the chunk's lock undoes or finishes the move (buffer/swap.c).
  */
 #include "tiering/move.h"
 
@@ -54,6 +54,7 @@ struct move {
     unsigned char *stays;         /* a buffer that stays lies over the block */
 };
 
+/* A buffer with a journal record stays: the record names its slab and place. */
 static bool may_leave(const struct tb_buffer *b)
 {
     return b->state == TB_BUFFER_LIVE && !(b->flags & TB_BUFFER_JOURNALED) && b->prev == TB_NONE;
@@ -82,6 +83,7 @@ static uint32_t class_for(const struct move *m, uint32_t like)
     return below != TB_NONE ? below : above;
 }
 
+/* Everything lies in one piece of the thread's scratch memory, so a move allocates nothing. */
 static int make_frame(struct move *m)
 {
     uint32_t like = tb_slab_layout(m->e, m->asked)->class_index, c = class_for(m, like);
@@ -166,6 +168,7 @@ static int collect(struct move *m, struct source *out, uint32_t *n)
     return rc || m->stays[base_of(m, m->asked) / BLOCK] ? -EBUSY : 0;
 }
 
+/* Locked by the chunk. What is described here is compared by version before the publication. */
 static void describe(struct move *m, uint32_t source)
 {
     const struct tb_buffer *b = &m->e->region.buffers[m->sources[source].buffer];
@@ -268,6 +271,7 @@ static int take_targets(struct move *m)
     return 0;
 }
 
+/* Of a move that failed: the buffers were never published. */
 static void give_back(struct move *m)
 {
     for (uint32_t i = 0; i < m->n_targets; i++) {
@@ -303,6 +307,7 @@ static int prepare(struct move *m, const struct tb_buffer_ref *ref)
     return rc ? rc : read_sources(m, true);
 }
 
+/* Valid first, then dirty: the targets are not published, so a kill leaves nothing. */
 static int fill_target(struct move *m, const struct target *t)
 {
     struct tb_buffer *b = &m->e->region.buffers[t->buffer];
@@ -320,6 +325,7 @@ static int fill_target(struct move *m, const struct target *t)
     return rc;
 }
 
+/* The buffers are collected again and must be the same, with the same versions. */
 static bool is_unchanged(struct move *m, const struct tb_buffer_ref *ref)
 {
     uint32_t n;
@@ -337,6 +343,7 @@ static void count_moved(const struct move *m)
     }
 }
 
+/* Locked by the chunk. A write since the copy changed a version: then the move is given up. */
 static int switch_over(struct move *m, const struct tb_buffer_ref *ref)
 {
     int stripe = tb_chunk_lock(m->e, m->file, ref->start);
@@ -351,6 +358,7 @@ static int switch_over(struct move *m, const struct tb_buffer_ref *ref)
     return unchanged ? 0 : -EAGAIN;
 }
 
+/* Lock, prepare, unlock, copy, lock, publish. The slow tier is used between the locks only. */
 int tb_move(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint32_t tier, uint32_t limit)
 {
     struct move m = {.e = e, .file = file, .tier = tier, .limit = limit, .asked = &e->region.buffers[ref->buffer]};

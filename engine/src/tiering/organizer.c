@@ -1,6 +1,6 @@
 /*
- * The organizer: it counts the epochs of heat and moves the coldest dirty bytes down while programs
- * compute. Only the daemon runs it, a few MiB at a time.
+ * The organizer: it counts the epochs of heat and moves the coldest dirty bytes down while
+ * programs compute. Only the daemon runs it, a few MiB at a time.
  */
 #include "tiering/organizer.h"
 
@@ -17,6 +17,7 @@
 #define LOOKS (64u << 10)        /* buffers looked at in one tick */
 #define BYTES_A_TICK (4u << 20)  /* moved, before programs are looked at again */
 
+/* The measure of an epoch. */
 static uint64_t all_capacity(const tb_engine *e)
 {
     uint64_t bytes = 0;
@@ -25,6 +26,7 @@ static uint64_t all_capacity(const tb_engine *e)
     return bytes;
 }
 
+/* An epoch ends when as many bytes moved as all tiers hold. */
 static void watch_traffic(tb_engine *e, struct tb_organizer *o)
 {
     uint64_t traffic = tb_bytes_moved(e) + e->header->pfs_read;
@@ -113,6 +115,7 @@ static bool demote(tb_engine *e, struct tb_organizer *o, uint32_t tier)
     return true;
 }
 
+/* Nothing moves while programs do I/O: `quiet` counts ticks without traffic. */
 bool tb_organizer_tick(tb_engine *e, struct tb_organizer *o)
 {
     const struct tb_config *c = &e->header->config;

@@ -1,6 +1,7 @@
 /*
- * Prefetch by the daemon: for each stream it reads ahead of the reader, piece by piece, under the
- * file's claim and without a lock, and publishes what was not written in between.
+ * Prefetch by the daemon: for each stream it reads ahead of the reader, piece by piece,
+ * under the file's claim and without a lock, and publishes what was not written in
+ * between.
  */
 #include "tiering/prefetch.h"
 
@@ -70,6 +71,7 @@ static uint64_t publish(tb_engine *e, uint32_t file, const struct tb_staging *s,
     return done;
 }
 
+/* The file is claimed: no flush and no cut runs. `voided` and `spilled` are read before the bytes. */
 static enum tb_fetch fetch_claimed(tb_engine *e, uint32_t file, int *fd, uint64_t *offset, uint64_t end)
 {
     const struct tb_file *f = &e->region.files[file];
@@ -106,6 +108,7 @@ static bool claim(tb_engine *e, uint32_t file)
     return claimed;
 }
 
+/* Never waits for the claim: BUSY, and the caller goes on with another stream. */
 enum tb_fetch tb_fetch(tb_engine *e, uint32_t file, int *fd, uint64_t *offset, uint64_t end)
 {
     if (!claim(e, file))
@@ -115,6 +118,7 @@ enum tb_fetch tb_fetch(tb_engine *e, uint32_t file, int *fd, uint64_t *offset, u
     return result;
 }
 
+/* Serial 0 is of no stream. */
 void tb_prefetch_start(struct tb_prefetcher *p)
 {
     for (uint32_t i = 0; i < TB_STREAMS; i++) {
@@ -173,6 +177,7 @@ static enum tb_fetch fetch_for(tb_engine *e, struct tb_stream *s, int *fd, uint6
     return result;
 }
 
+/* A stream without room waits until its reader has moved. */
 static bool serve(tb_engine *e, struct tb_prefetcher *p, uint32_t i)
 {
     struct tb_stream *s = &e->header->stream[i];

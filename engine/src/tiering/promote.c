@@ -1,6 +1,6 @@
 /*
- * Promotion of buffers that are read again, by the reader itself, before its read. It may fail at any
- * point: the bytes are then read from where they are.
+ * Promotion of buffers that are read again, by the reader itself, before its read. It may
+ * fail at any point: the bytes are then read from where they are.
  */
 #include "tiering/promote.h"
 
@@ -30,6 +30,7 @@ uint32_t tb_promote_find(tb_engine *e, uint32_t file, uint64_t offset, uint64_t 
     return found;
 }
 
+/* A move that fails is no error: the bytes are read from where they are. */
 void tb_promote(tb_engine *e, uint32_t file, const struct tb_buffer_ref *refs, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {

@@ -1,9 +1,8 @@
 /*
- * Promotion: what is read again from a lower tier goes up. The reader does it, since it pays for that
- * device's time
- * anyway. Into free buffers, or those of clean bytes that are less than half as hot, so that bytes
- * that are
- * used alike do not chase each other through the tiers.
+ * Promotion: what is read again from a lower tier goes up. The reader does it, since it
+ * pays for that device's time anyway. Into free buffers, or those of clean bytes that are
+ * less than half as hot, so that bytes that are used alike do not chase each other through
+ * the tiers.
  */
 #ifndef TB_PROMOTE_H
 #define TB_PROMOTE_H

@@ -1,6 +1,6 @@
 /*
- * Stage-in: bytes that were read from the backing file stay in a buffer, if they were missed before or
- * a hint says so. The chunk is locked all the while.
+ * Stage-in: bytes that were read from the backing file stay in a buffer, if they were
+ * missed before or a hint says so. The chunk is locked all the while.
  */
 #include "tiering/stage.h"
 
@@ -18,6 +18,7 @@
 
 #define PAGE TB_BLOCK_MIN /* every cell is a multiple: a page is owned as a whole or not at all */
 
+/* Notes the miss also when the answer is no. */
 bool tb_stage_wanted(struct tb_target *t, uint64_t offset, uint64_t n)
 {
     tb_engine *e = t->engine;
@@ -83,8 +84,8 @@ uint64_t tb_stage_publish(tb_engine *e, uint32_t file, const struct tb_staging *
     while (done < n && (took = publish_one(e, file, s, bytes + done, n - done, offset + done)))
         done += took;
     /*
-     * published before `voided` is read: a concurrent invalidation either saw our buffers and dropped
-     * them, or we see its count
+     * published before `voided` is read: a concurrent invalidation either saw our buffers
+     * and dropped them, or we see its count
      */
     if (done && e->header->voided != s->voided) {
         withdraw(e, file, done, offset);
@@ -94,6 +95,7 @@ uint64_t tb_stage_publish(tb_engine *e, uint32_t file, const struct tb_staging *
     return done;
 }
 
+/* Whole pages are read, so that a second read of the same page finds all of it. */
 int tb_stage_read(struct tb_target *t, char *to, uint64_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;

@@ -1,16 +1,14 @@
 /*
  * Stage-in: bytes that a reader had to fetch from the backing file stay in a buffer.
  *
- * When: at the second miss of the same bytes; at the first if a hint says keep or the file is
- * persistent-sync; never
- * if a hint says once. Where: the fastest tier with a free buffer, else with a clean one that was not
- * used for longer than these bytes are worth.
+ * When: at the second miss of the same bytes; at the first if a hint says keep or the file
+ * is persistent-sync; never if a hint says once. Where: the fastest tier with a free
+ * buffer, else with a clean one that was not used for longer than these bytes are worth.
  *
- * The reader holds the chunk's lock from its read to the publication, so no write of the engine comes
- * between. What
- * changes a backing file without these locks (a truncation, a file made coherent, another node) says
- * so
- * by tb_stage_void, and what was read before is not staged.
+ * The reader holds the chunk's lock from its read to the publication, so no write of the
+ * engine comes between. What changes a backing file without these locks (a truncation, a
+ * file made coherent, another node) says so by tb_stage_void, and what was read before is
+ * not staged.
  */
 #ifndef TB_STAGE_H
 #define TB_STAGE_H

@@ -1,6 +1,6 @@
 /*
- * Streams: patterns in the reads of each description, found by the reading process, and the entries in
- * the region by which the daemon reads ahead.
+ * Streams: patterns in the reads of each description, found by the reading process, and
+ * the entries in the region by which the daemon reads ahead.
  */
 #include "tiering/stream.h"
 
@@ -26,6 +26,10 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/*
+ * The entry is taken by its state; `serial` tells the old reader that it is no longer its
+ * own. TB_NONE: all entries are in use.
+ */
 uint32_t tb_stream_open(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length, uint64_t stride, uint64_t end)
 {
     for (uint32_t i = 0; i < TB_STREAMS; i++) {
@@ -73,6 +77,7 @@ static void leave_stream(tb_engine *e, struct tb_reader *r)
     r->stream = 0;
 }
 
+/* The longest prefix wins, as with modes. */
 enum tb_hint tb_hint_of(const tb_engine *e, const char *path)
 {
     const struct tb_config *c = &e->header->config;
@@ -88,6 +93,7 @@ enum tb_hint tb_hint_of(const tb_engine *e, const char *path)
     return hint;
 }
 
+/* A description starts without a pattern, also if its number was used before. */
 void tb_reader_open(tb_engine *e, uint32_t open, const char *path)
 {
     struct tb_reader *r = &e->readers[open];
@@ -129,6 +135,7 @@ enum tb_hint tb_reader_hint(const tb_engine *e, uint32_t open, uint64_t offset)
                : TB_HINT_NORMAL;
 }
 
+/* Called without locks: it may wait for the daemon. */
 void tb_reader_before(struct tb_target *t, uint32_t open, uint64_t n, uint64_t offset)
 {
     struct tb_reader *r = &t->engine->readers[open];
@@ -172,6 +179,7 @@ static void cool(tb_engine *e, uint32_t file, uint64_t n, uint64_t offset)
     }
 }
 
+/* A pattern becomes a stream only after a miss: what is buffered needs no reading ahead. */
 void tb_reader_after(const struct tb_target *t, uint32_t open, uint64_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;

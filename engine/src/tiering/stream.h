@@ -1,13 +1,11 @@
 /*
  * Streams: readers that the daemon reads ahead of.
  *
- * Each process watches the reads of its descriptions. Three that follow each other, or that are
- * equally far apart, are
- * a pattern. When one of them misses, it becomes a stream: an entry in the region that says which
- * file,
- * how far apart, and where the reader is. The daemon (tiering/prefetch.c) keeps a window ahead of that
- * place. A reader that comes to what is just being fetched waits for it instead of reading it a second
- * time.
+ * Each process watches the reads of its descriptions. Three that follow each other, or
+ * that are equally far apart, are a pattern. When one of them misses, it becomes a stream:
+ * an entry in the region that says which file, how far apart, and where the reader is. The
+ * daemon (tiering/prefetch.c) keeps a window ahead of that place. A reader that comes to
+ * what is just being fetched waits for it instead of reading it a second time.
  *
  * What a process knows of its descriptions is its own: a child starts with a copy.
  */
