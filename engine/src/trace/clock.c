@@ -22,11 +22,13 @@
 struct tb_trace_clock tb_trace_clock;
 static uint64_t start_ns;
 
+/* The slower clock, for processes and machines where the counter cannot be believed. */
 double tb_trace_now_by_kernel(void)
 {
     return start_ns ? (double)(int64_t)(tb_trace_clock_ns() - start_ns) * 1e-9 : 0;
 }
 
+/* The shortest of several looks is the most exact: the others were interrupted. */
 struct tb_trace_moment tb_trace_moment(void)
 {
     struct tb_trace_moment best = {0, 0};
@@ -72,6 +74,7 @@ double tb_trace_clock_error(const struct tb_trace_job *job)
     return (double)(int64_t)(now.ticks - job->start_ticks) * job->seconds_a_tick - (double)(int64_t)(now.ns - job->start_ns) * 1e-9;
 }
 
+/* More than rates drift apart by themselves means that the counter cannot be believed. */
 bool tb_trace_clocks_agree(const struct tb_trace_job *job)
 {
     double lasted = (double)(int64_t)(tb_trace_clock_ns() - job->start_ns) * 1e-9;

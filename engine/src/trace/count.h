@@ -59,11 +59,9 @@ static inline uint8_t tb_trace_new_value(struct tb_trace_common *c, uint32_t pla
 }
 
 /*
- * The first values that come are counted each on its own, all later ones together. Neither a person
- * nor the processor can
- * predict whether a value is one of the first. So nothing branches on it, only on a rare case: two
- * values
- * that have one place.
+ * The first values that come are counted each on its own, all later ones together. Neither
+ * a person nor the processor can predict whether a value is one of the first. So nothing
+ * branches on it, only on a rare case: two values that have one place.
  */
 static inline void tb_trace_count_common(struct tb_trace_common *c, int64_t value, uint32_t times)
 {

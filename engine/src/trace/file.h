@@ -1,7 +1,7 @@
 /*
- * The folder of a job's trace: what tierctl tells its processes, and what each of them leaves. Both
- * are mapped files,
- * so what a killed process had recorded is there. A reader of them must check every number.
+ * The folder of a job's trace: what tierctl tells its processes, and what each of them
+ * leaves. Both are mapped files, so what a killed process had recorded is there. A reader
+ * of them must check every number.
  *
  *   FOLDER/job           struct tb_trace_job, written by tierctl before the first process
  *   FOLDER/SIDE.PID.N    struct tb_trace_file, one a process (and one more after each exec)
@@ -50,8 +50,8 @@ enum tb_trace_module { TB_TRACE_POSIX, TB_TRACE_STDIO, TB_TRACE_MPIIO, TB_TRACE_
 enum tb_trace_state { TB_TRACE_RUNS, TB_TRACE_ENDED };
 
 /*
- * How often each of the first values came, from 1 to `n`; all others are counted at 0. Found by a hash
- * of their places.
+ * How often each of the first values came, from 1 to `n`; all others are counted at 0.
+ * Found by a hash of their places.
  */
 struct tb_trace_common {
     uint32_t n;

@@ -34,6 +34,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* The same for every process and machine, because logs are merged by it. */
 uint64_t tb_trace_id(const char *name)
 {
     size_t length = strlen(name), left = length;

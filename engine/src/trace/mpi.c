@@ -26,6 +26,7 @@ static void count_close(struct tb_trace_mpiio *m, struct tb_trace_time time)
     tb_trace_add_time(&times[POSIX_F_META_TIME], &m->meta_until, time);
 }
 
+/* In the order in which Darshan counts, so that the logs of both can be compared. */
 static void count_transfer(struct tb_trace_mpiio *m, const struct tb_trace_mpi *e, struct tb_trace_time time)
 {
     int64_t *c = m->record.counters, n = (int64_t)e->bytes;
@@ -68,6 +69,7 @@ static void count(struct tb_trace_mpiio *m, const struct tb_trace_mpi *e, struct
     }
 }
 
+/* Without room the transfer is counted and not listed. */
 static void keep_segment(tb_trace *t, int number, const struct tb_trace_mpi *e, struct tb_trace_time time)
 {
     enum tb_trace_access access = e->call == TB_TRACE_MPI_READ ? TB_TRACE_READ : TB_TRACE_WRITE;
@@ -78,6 +80,7 @@ static void keep_segment(tb_trace *t, int number, const struct tb_trace_mpi *e, 
         tb_trace_append(c, e->offset, (int64_t)e->bytes, time);
 }
 
+/* The times are of the adapter's clock, relative to the start of the job. */
 void tb_trace_mpi(tb_trace *t, const struct tb_trace_mpi *e)
 {
     if (!tb_trace_enter(t))

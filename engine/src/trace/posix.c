@@ -55,6 +55,7 @@ void tb_trace_open(tb_trace *t, int fd, const char *path, mode_t mode, struct tb
     tb_trace_leave();
 }
 
+/* Darshan counts a dup as an open of the file. */
 void tb_trace_dup(tb_trace *t, int fd, int made, struct tb_trace_time time)
 {
     if (!t || (tb_trace_of_fd(t, fd) < 0 && tb_trace_of_fd(t, made) < 0) || !tb_trace_enter(t))
@@ -68,12 +69,14 @@ void tb_trace_dup(tb_trace *t, int fd, int made, struct tb_trace_time time)
     tb_trace_leave();
 }
 
+/* For close_range: descriptors that are closed without a call for each. */
 void tb_trace_forget(tb_trace *t, unsigned first, unsigned last)
 {
     for (unsigned fd = first; t && fd <= last && fd <= (unsigned)t->highest; fd++)
         tb_trace_set_fd(t, (int)fd, -1);
 }
 
+/* The descriptor is forgotten before the close, because afterwards its number may be another file's. */
 int tb_trace_closing(tb_trace *t, int fd)
 {
     int number = t ? tb_trace_of_fd(t, fd) : -1;
@@ -114,6 +117,7 @@ static struct tb_trace_chunk *next_chunk(struct tb_trace *t, int number, struct 
     return c;
 }
 
+/* After an open or a close, Darshan's "sequential" starts again. */
 static void begin_anew(struct tb_trace *t, struct tb_trace_posix *p)
 {
     tb_trace_settle(t->file, p);
@@ -121,12 +125,14 @@ static void begin_anew(struct tb_trace *t, struct tb_trace_posix *p)
     p->anew = 0;
 }
 
+/* Without room for the segment. What was written down before is counted first, to keep the order. */
 static void count_now(struct tb_trace *t, struct tb_trace_posix *p, enum tb_trace_access access, struct tb_dxt_segment s)
 {
     tb_trace_settle(t->file, p);
     tb_trace_count_transfers(p, access, &s, 1);
 }
 
+/* The hot path: one lock, one segment, no division. All else is counted later (trace/settle.c). */
 void tb_trace_transfer(tb_trace *t, int fd, enum tb_trace_access access, int64_t offset, const void *buf, size_t n,
                        struct tb_trace_time time)
 {
@@ -200,6 +206,7 @@ void tb_trace_map(tb_trace *t, int fd)
     tb_trace_leave();
 }
 
+/* By name or by descriptor, whichever the caller has. */
 void tb_trace_stat(tb_trace *t, int fd, const char *path, struct tb_trace_time time)
 {
     if (!t || (!path && tb_trace_of_fd(t, fd) < 0) || !tb_trace_enter(t))

@@ -42,6 +42,7 @@ static void *map_file(const char *path, int flags, size_t size, int protection)
     return at == MAP_FAILED ? NULL : at;
 }
 
+/* The job is mapped read-only: a traced program cannot damage it. */
 static bool find_job(const char *folder)
 {
     char path[TB_TRACE_PATH];
@@ -74,6 +75,7 @@ static void find_rank(struct tb_trace_file *f)
     }
 }
 
+/* From /proc, since a library does not get the program's arguments. */
 static void find_command(struct tb_trace_file *f)
 {
     int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -85,6 +87,7 @@ static void find_command(struct tb_trace_file *f)
             f->command[i] = ' '; /* a new line ends the command in a log */
 }
 
+/* The head is allocated at once: later stores to it must not fail for lack of room. */
 static struct tb_trace_file *make_file(struct tb_trace *t)
 {
     struct tb_trace_file *f = NULL;
@@ -116,6 +119,7 @@ static void make_room(struct tb_trace *t)
     tb_trace_room(t, TB_TRACE_AREA_SEGMENTS, 1);
 }
 
+/* The magic is stored last: a reader believes only complete files. */
 static void begin_file(struct tb_trace *t, struct tb_trace_file *f, bool forked)
 {
     f->bytes = sizeof(*f);
@@ -123,7 +127,7 @@ static void begin_file(struct tb_trace *t, struct tb_trace_file *f, bool forked)
     f->pid = (int)getpid();
     f->forked = forked;
     f->start = tb_trace_now();
-    f->names_used = f->segments_used = 1; /* 0 means no process */
+    f->names_used = f->segments_used = 1; /* place 0 means none */
     find_rank(f);
     gethostname(f->host, sizeof(f->host) - 1);
     find_command(f);
@@ -132,6 +136,7 @@ static void begin_file(struct tb_trace *t, struct tb_trace_file *f, bool forked)
     f->magic = TB_TRACE_MAGIC;
 }
 
+/* The table of descriptors is reserved whole and costs memory only where it is used. */
 static bool begin(struct tb_trace *t, const char *folder)
 {
     if (strlen(folder) >= sizeof(t->folder) || !find_job(folder))
@@ -148,6 +153,7 @@ static bool begin(struct tb_trace *t, const char *folder)
     return f != NULL;
 }
 
+/* The child gets a file of its own: parent and child must not count in one record. */
 static void in_child(void)
 {
     for (int side = 0; side < 2; side++) {
@@ -167,6 +173,7 @@ static void in_child(void)
     }
 }
 
+/* Tried once for each side. A process without the variable is never traced. */
 tb_trace *tb_trace_of(enum tb_trace_side side)
 {
     int untried = 0;
@@ -187,6 +194,7 @@ tb_trace *tb_trace_of(enum tb_trace_side side)
     return made ? &sides[side] : NULL;
 }
 
+/* An aborted rank stays RUNS, so that its log says that it did not end well. */
 void tb_trace_ends(tb_trace *t, enum tb_trace_end how)
 {
     struct tb_trace_file *f = t ? t->file : NULL;

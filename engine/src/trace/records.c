@@ -1,7 +1,8 @@
 /*
- * The records of one process's trace: found by descriptor, stream or name, made at their first use, in
- * a mapped file that outlives the process.
- * Locked by the record; names, numbers and room have a lock of their own, which is taken after it.
+ * The records of one process's trace: found by descriptor, stream or name, made at their
+ * first use, in a mapped file that outlives the process.
+ * Locked by the record; names, numbers and room have a lock of their own, which is taken
+ * after it.
  */
 #include "trace/records.h"
 
@@ -25,6 +26,7 @@
 
 _Thread_local int tb_tracing __attribute__((tls_model("initial-exec")));
 
+/* Calls of a signal handler inside a recorded call are counted and left out. */
 bool tb_trace_enter_again(struct tb_trace *t)
 {
     struct tb_trace_file *f = t ? t->file : NULL;
@@ -33,6 +35,10 @@ bool tb_trace_enter_again(struct tb_trace *t)
     return false;
 }
 
+/*
+ * A spin lock: it is held for some stores only. After a while the processor is given up,
+ * in case the holder does not run.
+ */
 void tb_trace_wait(_Atomic uint32_t *lock)
 {
     for (int i = 0; atomic_exchange_explicit(lock, 1, memory_order_acquire); i++)
@@ -63,6 +69,7 @@ const char *tb_trace_name_of(struct tb_trace_file *f, enum tb_trace_module modul
     return f->names + tb_trace_slot_of(f, module, number)->name;
 }
 
+/* Areas of the file that grow while the process runs; each is reserved whole and allocated in steps. */
 static const struct area {
     uint64_t offset, size, record;
     uint64_t step; /* bytes at once, at most: an open shall not take long, nor a transfer often */
@@ -90,6 +97,7 @@ static bool promise(struct tb_trace *t, uint64_t offset, uint64_t n)
     return given;
 }
 
+/* Room is promised by the file system before it is used: a full disk must not kill the program by SIGBUS. */
 bool tb_trace_room(struct tb_trace *t, int area, uint64_t bytes)
 {
     const struct area *a = &areas[area];
@@ -159,6 +167,7 @@ static bool is_left_out(const struct tb_trace *t, const char *path)
     return true;
 }
 
+/* The first mount of the list that holds the path; -1: unknown. */
 static int64_t block_of(const struct tb_trace_job *job, const char *path)
 {
     for (uint32_t i = 0; i < job->n_mounts && i < TB_TRACE_MOUNTS; i++)
@@ -251,6 +260,7 @@ int tb_trace_find(struct tb_trace *t, enum tb_trace_module module, const char *p
     return name && !is_left_out(t, name) ? tb_trace_find_clean(t, module, name) : -1;
 }
 
+/* Only looks: a file that was never used gets no record. */
 int tb_trace_known(struct tb_trace *t, enum tb_trace_module module, const char *path)
 {
     char buf[PATH_MAX];
@@ -264,6 +274,7 @@ int tb_trace_known(struct tb_trace *t, enum tb_trace_module module, const char *
     return number;
 }
 
+/* A store without a lock: a program that uses one number in two threads at once has no order either. */
 void tb_trace_set_fd(struct tb_trace *t, int fd, int number)
 {
     if ((unsigned)fd >= TB_TRACE_FDS || (number < 0 && !t->fds[fd]))
@@ -289,6 +300,7 @@ static void adopt_fd(struct tb_trace *t, struct tb_trace_file *parent, int fd)
         p->last_byte[access] = tb_trace_last_byte(parent, from, (enum tb_trace_access)access);
 }
 
+/* The child goes on with the descriptors and streams of its parent, in its own records. */
 void tb_trace_adopt(struct tb_trace *t, struct tb_trace_file *parent)
 {
     memset(t->index, 0, sizeof(t->index));

@@ -39,9 +39,8 @@ struct tb_trace {
 };
 
 /*
- * 1: this thread is recording, and calls of a signal handler are left out. More: it works on the
- * trace's own files, which
- * are not recorded.
+ * 1: this thread is recording, and calls of a signal handler are left out. More: it works
+ * on the trace's own files, which are not recorded.
  */
 extern _Thread_local int tb_tracing __attribute__((tls_model("initial-exec")));
 /* False: it is already, or nothing is traced; a call that is left out is counted. */
@@ -56,9 +55,8 @@ static inline bool tb_trace_enter(struct tb_trace *t)
 static inline void tb_trace_leave(void) { tb_tracing--; }
 
 /*
- * A process with one thread waits for no other, and an atomic exchange would wait until all that the
- * program wrote
- * before has left the processor's store buffer.
+ * A process with one thread waits for no other, and an atomic exchange would wait until
+ * all that the program wrote before has left the processor's store buffer.
  */
 __attribute__((cold)) void tb_trace_wait(_Atomic uint32_t *lock);
 static inline void tb_trace_take(_Atomic uint32_t *lock)

@@ -1,8 +1,7 @@
 /*
- * Every transfer with its times. The transfers of one kind of a file are kept in chunks, each twice as
- * large as the one
- * before, so that a file of three transfers costs little and one of a million costs a chunk every
- * 2048.
+ * Every transfer with its times. The transfers of one kind of a file are kept in chunks,
+ * each twice as large as the one before, so that a file of three transfers costs little
+ * and one of a million costs a chunk every 2048.
  */
 #include "trace/segments.h"
 
@@ -25,6 +24,7 @@ static uint32_t take_place(struct tb_trace *t, struct tb_trace_file *f, uint32_t
     return at;
 }
 
+/* `room` is stored last: a chunk of a killed process without it is not read. */
 struct tb_trace_chunk *tb_trace_chunk_more(struct tb_trace *t, enum tb_trace_module module, int number, enum tb_trace_access access)
 {
     struct tb_trace_slot *slot = tb_trace_slot_of(t->file, module, number);

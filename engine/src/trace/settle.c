@@ -1,9 +1,9 @@
 /*
- * Counters of transfers, some time behind them.  On its way a transfer is written down
- * as a segment and no more.  The counters follow when something depends on them: a sync,
- * an access behind an open or a close, or the log, for which tierctl counts what the
- * process had not, however that ended.  A transfer whose segment doesn't fit is counted
- * at once.
+ * Counters of transfers, made later than the transfers themselves. A transfer is only
+ * written down as a segment. Its counters are made when something depends on them: a sync,
+ * an access after an open or a close, or the log, for which tierctl counts what the
+ * process had not counted, however it ended. A transfer without room for its segment is
+ * counted at once.
  */
 #include "trace/settle.h"
 
@@ -28,8 +28,8 @@ static inline bool is_multiple(int64_t offset, int64_t of)
 }
 
 /*
- * "Sequential" is anywhere after the last byte, "consecutive" directly after it. In a file just
- * opened, byte 0 is neither.
+ * "Sequential" is anywhere after the last byte, "consecutive" directly after it. In a file
+ * just opened, byte 0 is neither.
  */
 static inline void count_places(struct tb_trace_posix *p, const struct kind *k, int64_t *last_byte, const struct tb_dxt_segment *s,
                                 uint32_t n)
@@ -68,6 +68,7 @@ static inline void count_sizes(struct tb_trace_posix *p, const struct kind *k, c
     tb_trace_add(&c[k->bytes], bytes);
 }
 
+/* First and last times are of all accesses; the sum counts overlapping accesses once. */
 static inline void count_times(struct tb_trace_posix *p, const struct kind *k, double *until, const struct tb_dxt_segment *s,
                                uint32_t n)
 {
@@ -118,6 +119,7 @@ static bool is_chunk(const struct tb_trace_file *f, uint32_t at, enum tb_trace_a
            at + sizeof(*c) + (uint64_t)c->room * sizeof(c->segment[0]) <= TB_TRACE_SEGMENTS;
 }
 
+/* A chain that leads backwards is damaged, and ends the walk. */
 static void settle_access(struct tb_trace_file *f, struct tb_trace_posix *p, enum tb_trace_access access)
 {
     uint32_t before = 0;
@@ -130,6 +132,7 @@ static void settle_access(struct tb_trace_file *f, struct tb_trace_posix *p, enu
     }
 }
 
+/* Locked by the record, or called by tierctl for a process that has ended. */
 void tb_trace_settle(struct tb_trace_file *f, struct tb_trace_posix *p)
 {
     settle_access(f, p, TB_TRACE_WRITE);

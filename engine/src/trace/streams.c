@@ -11,6 +11,7 @@
 
 #define LEFT ((const void *)1)
 
+/* Streams are allocated at multiples of 16, so the low bits say nothing. */
 static uint32_t place_of(const void *stream)
 {
     return (uint32_t)(((uintptr_t)stream >> 4) * 0x9e3779b1u) % TB_TRACE_STREAMS;
@@ -40,6 +41,7 @@ bool tb_trace_stream_is_known(tb_trace *t, const void *stream)
     return tb_trace_stream_number(t, stream) >= 0;
 }
 
+/* A stream's place is stored last, so that a look-up without lock finds a complete entry. */
 static void keep(struct tb_trace *t, const void *stream, int number)
 {
     tb_trace_take(&t->lock);
@@ -70,6 +72,7 @@ static void end(struct tb_trace_stdio *s)
         tb_trace_drop(&s->slot.lock);
 }
 
+/* fdopen gives no name: the descriptor's record has it. */
 static int file_of(struct tb_trace *t, const char *path, int fd)
 {
     int posix = path ? -1 : tb_trace_of_fd(t, fd);
@@ -99,6 +102,7 @@ void tb_trace_stream_open(tb_trace *t, const void *stream, const char *path, int
     tb_trace_leave();
 }
 
+/* Before fclose: afterwards the address may be another stream's. */
 int tb_trace_stream_closing(tb_trace *t, const void *stream)
 {
     int number = tb_trace_stream_number(t, stream);
@@ -124,6 +128,7 @@ void tb_trace_stream_close(tb_trace *t, int closing, struct tb_trace_time time)
     tb_trace_leave();
 }
 
+/* The offset is the trace's own: a stream's position cannot be asked without side effects. */
 static void transfer(tb_trace *t, const void *stream, enum tb_trace_access access, enum tb_stdio_counter op, size_t n,
                      struct tb_trace_time time)
 {
