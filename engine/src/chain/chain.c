@@ -27,6 +27,7 @@ static struct tb_io *with_fault(struct tb_io *next)
     return io;
 }
 
+/* TB_UNDO names the log. Only crash tests set it. */
 static struct tb_io *with_undo(struct tb_io *next)
 {
     const char *path = getenv("TB_UNDO");
@@ -36,6 +37,7 @@ static struct tb_io *with_undo(struct tb_io *next)
     return io;
 }
 
+/* Highest of the layers below the engine, so that a trace has the time that a model added. */
 static struct tb_io *with_trace(struct tb_io *next)
 {
     tb_trace *trace = tb_trace_of(TB_TRACE_STORAGE);
@@ -52,6 +54,7 @@ static struct tb_io *with_environment(struct tb_io *next)
     return io != NULL ? with_trace(io) : NULL;
 }
 
+/* Model lowest, then undo, fault and trace: a trace shows what a fault or a model did. */
 struct tb_io *tb_chain_new(const struct tb_device *model, struct tb_device_clock *clock, struct tb_io *base)
 {
     if (model == NULL)

@@ -1,10 +1,9 @@
 /*
  * Device time: how it is reserved, and how a thread pays for it.
  *
- * Each thread has a modelled time of its own: real time plus its lead. An operation moves the modelled
- * time on by
- * what the device takes. The lead is then the thread's debt, and sleeping pays it. Three things
- * follow:
+ * Each thread has a modelled time of its own: real time plus its lead. An operation moves
+ * the modelled time on by what the device takes. The lead is then the thread's debt, and
+ * sleeping pays it. Three things follow:
  *   - debt is a duration, so what a program computes between two operations
  *     comes on top of the device's time and does not silently pay for it;
  *   - inside one section (an operation, or a defer) real time counts: it lasts
@@ -12,15 +11,15 @@
  *   - a sleep that overshoots leaves a small negative lead, from which the next
  *     operation starts, so that rates don't drift low. Idle time leaves none.
  *
- * A device serves at once what its channels allow: it is busy for the latency divided by them, while a
- * thread alone
- * sees the whole latency (a thread that queued sees the queue instead). Devices take requests in real
- * order: a thread ahead of real time by its debt must not push the device's clock ahead for others. It
- * does push it by the share of the debt that the device was busy, in one piece, where a real device
- * would have interleaved the others' requests: that much of a queue is not waited for.
+ * A device serves at once what its channels allow: it is busy for the latency divided by
+ * them, while a thread alone sees the whole latency (a thread that queued sees the queue
+ * instead). Devices take requests in real order: a thread ahead of real time by its debt
+ * must not push the device's clock ahead for others. It does push it by the share of the
+ * debt that the device was busy, in one piece, where a real device would have interleaved
+ * the others' requests: that much of a queue is not waited for.
  *
- * Limit: the debts of a process (at most a threshold per thread) end with it if it exits without close
- * or sync.
+ * Limit: the debts of a process (at most a threshold per thread) end with it if it exits
+ * without close or sync.
  */
 #include "chain/device_clock.h"
 
@@ -49,6 +48,7 @@ static _Thread_local struct {
 /* False in processes where nothing is modelled, which then never read the clock. */
 static _Atomic bool in_use;
 
+/* A signal wakes the sleep early: it is continued to the same moment. */
 static void real_sleep_until_ns(uint64_t deadline)
 {
     struct timespec until = {
@@ -62,6 +62,7 @@ static void real_sleep_until_ns(uint64_t deadline)
 static const struct tb_model_time real_time = {tb_now_ns, real_sleep_until_ns};
 static const struct tb_model_time *timing = &real_time;
 
+/* For tests: simulated time, so that rates are exact and nothing sleeps. */
 void tb_model_set_time(const struct tb_model_time *time)
 {
     timing = time != NULL ? time : &real_time;
@@ -91,6 +92,7 @@ static uint64_t to_ns(double seconds)
     return (uint64_t)llround(seconds * 1e9);
 }
 
+/* Times only move forward: the later one counts. */
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -132,6 +134,7 @@ static struct cost cost_of(const struct tb_device *device, enum tb_charge kind, 
     return (struct cost){0, 0};
 }
 
+/* Metadata and transfers queue apart: servers of a PFS are not its disks. */
 static _Atomic uint64_t *free_at(struct tb_device_clock *clock, enum tb_charge kind)
 {
     bool metadata = kind == TB_CHARGE_OPEN || kind == TB_CHARGE_METADATA;
@@ -157,12 +160,14 @@ static uint64_t burst(struct cost cost)
     return (uint64_t)(BURST_NS * (1 - (double)cost.busy / (double)cost.whole));
 }
 
+/* From here on the thread's time is the modelled one, until section_close. */
 static void section_open(void)
 {
     if (self.model_ns == 0)
         self.model_ns = timing->now_ns() + (uint64_t)self.lead_ns;
 }
 
+/* The section took as long as the machine or the device needed, whichever was longer. */
 static void section_close(void)
 {
     if (self.model_ns == 0)
@@ -172,6 +177,7 @@ static void section_close(void)
     self.model_ns = 0;
 }
 
+/* Sections nest; only the outermost one reads the clock. */
 void tb_model_defer_begin(void)
 {
     if (self.depth++ == 0 && atomic_load_explicit(&in_use, memory_order_relaxed))
@@ -185,6 +191,7 @@ void tb_model_defer_end(void)
         section_close();
 }
 
+/* Reserves the device's time and moves this thread's modelled time to the end of it. Nothing sleeps here. */
 void tb_model_charge(const struct tb_device *device, struct tb_device_clock *clock, enum tb_charge kind, size_t bytes)
 {
     struct cost cost = cost_of(device, kind, bytes);
@@ -200,6 +207,7 @@ void tb_model_charge(const struct tb_device *device, struct tb_device_clock *clo
     tb_model_defer_end();
 }
 
+/* The present of this thread: real time plus its debt. Placement measures queues from it. */
 uint64_t tb_model_now(void)
 {
     uint64_t inside = self.together_ns ? self.together_ns : self.model_ns;
@@ -211,6 +219,7 @@ double tb_model_queue(struct tb_device_clock *clock, uint64_t now)
     return (double)(later(atomic_load(&clock->transfer_free_at), now) - now) * 1e-9;
 }
 
+/* The parts of one write go to several tiers at once: each begins now, and not after the one before. */
 void tb_model_together_begin(void)
 {
     self.together_ns = self.model_ns;
@@ -221,6 +230,7 @@ void tb_model_together_end(void)
     self.together_ns = 0;
 }
 
+/* Sleeps until the modelled time is real. Called without locks, because it may take milliseconds. */
 static void pay(void)
 {
     uint64_t paid_at = timing->now_ns() + (uint64_t)self.lead_ns;
@@ -239,6 +249,7 @@ void tb_model_pay(void)
         section_open();
 }
 
+/* Small debts are kept until they are worth a sleep; a sync and a close pay all. */
 void tb_model_settle(bool all)
 {
     self.pay_all |= all;

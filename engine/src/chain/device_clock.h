@@ -1,13 +1,11 @@
 /*
  * The model layer: makes what is below it as slow as a `struct tb_device`.
  *
- * All processes of a region share one clock per device. An operation reserves device time after what
- * is already
- * reserved, and the caller may return no earlier. Sleeps on common machines overshoot by 40-80 us, so
- * a
- * thread lets its debt grow to a fraction of a millisecond and pays in larger pieces, and always at
- * sync
- * and close: rates hold within 5 % over any 200 ms.
+ * All processes of a region share one clock per device. An operation reserves device time
+ * after what is already reserved, and the caller may return no earlier. Sleeps on common
+ * machines overshoot by 40-80 us, so a thread lets its debt grow to a fraction of a
+ * millisecond and pays in larger pieces, and always at sync and close: rates hold within 5
+ * % over any 200 ms.
  */
 #ifndef TB_IO_MODEL_H
 #define TB_IO_MODEL_H
@@ -56,8 +54,8 @@ void tb_model_defer_begin(void);
 void tb_model_defer_end(void);
 void tb_model_settle(bool all);
 /*
- * Pay all that is owed now, also inside a section: for a caller that waits for a device and holds no
- * lock that others need.
+ * Pay all that is owed now, also inside a section: for a caller that waits for a device
+ * and holds no lock that others need.
  */
 void tb_model_pay(void);
 

@@ -23,6 +23,7 @@ static bool path_matches(const struct tb_fault *what, const char *path)
     return strncmp(path, what->path, strlen(what->path)) == 0;
 }
 
+/* By the name that the descriptor has now; a file without a name matches nothing. */
 static bool fd_matches(const struct tb_fault *what, int fd)
 {
     char link[64], path[4096];

@@ -34,6 +34,7 @@ static int parse_number(const char *text, uint64_t *out)
     return *end == '\0' && errno == 0 ? 0 : -EINVAL;
 }
 
+/* By name, as errno numbers differ between systems. */
 static int parse_errno(const char *text, uint64_t *out)
 {
     for (int number = 1; number < 134; number++) {
@@ -91,6 +92,10 @@ static bool next_pair(char **rest, char **key, char **value)
     return true;
 }
 
+/*
+ * Exactly one kind of fault and one operation. Anything else is refused, because a fault
+ * that never hits would make a test pass.
+ */
 int tb_fault_parse(const char *text, struct tb_fault *out)
 {
     char copy[512], *rest = copy, *key, *value;

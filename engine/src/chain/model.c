@@ -29,6 +29,7 @@ static struct model *model_of(struct tb_io *io)
     return (struct model *)io;
 }
 
+/* A failed transfer (negative) charges nothing. */
 static void charge(struct tb_io *io, enum tb_charge kind, ssize_t bytes)
 {
     struct model *model = model_of(io);
@@ -54,6 +55,7 @@ static bool would_create(struct tb_io *io, const char *path, int flags)
     return (flags & O_EXCL) || io->next->ops->stat(io->next, path, &st, 0) == -ENOENT;
 }
 
+/* Whether it creates is asked before, because afterwards both cases look alike. */
 static int model_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     tb_model_defer_begin();
@@ -94,6 +96,7 @@ static ssize_t model_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t 
     return finish_read(io, io->next->ops->pread(io->next, fd, buf, n, offset));
 }
 
+/* O_SYNC makes a write a sync too, and then all is paid at once. */
 static ssize_t finish_write(struct tb_io *io, int fd, ssize_t bytes)
 {
     bool synced = bytes > 0 && tb_unsynced_write(model_of(io)->unsynced, fd);
@@ -131,6 +134,7 @@ static int model_fsync(struct tb_io *io, int fd, bool data_only)
     return result;
 }
 
+/* Charged also if the operation failed: the server was asked. */
 static int finish_metadata(struct tb_io *io, int result)
 {
     charge(io, TB_CHARGE_METADATA, 0);
@@ -180,6 +184,7 @@ static int model_mkdir(struct tb_io *io, const char *path, mode_t mode)
     return finish_metadata(io, io->next->ops->mkdir(io->next, path, mode));
 }
 
+/* dup makes a second number for the same open description, with the same unsynced bytes. */
 static int model_dup(struct tb_io *io, int oldfd, int newfd)
 {
     tb_unsynced_dup(model_of(io)->unsynced, oldfd, newfd);

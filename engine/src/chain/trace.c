@@ -42,6 +42,7 @@ static struct tb_trace_time since(struct tb_io *io, struct moment start)
     return (struct tb_trace_time){start.model, start.model + (lasted > modelled ? lasted : modelled)};
 }
 
+/* By /proc; a file without a name is not recorded. */
 static bool name_of(int fd, char *out)
 {
     char link[64];
@@ -76,6 +77,7 @@ static int traced_open(struct tb_io *io, const char *path, int flags, mode_t mod
     return fd;
 }
 
+/* Before the close, because afterwards the number may be another file's. */
 static int traced_close(struct tb_io *io, int fd)
 {
     int closing = tb_trace_closing(trace_of(io), fd);
@@ -85,6 +87,7 @@ static int traced_close(struct tb_io *io, int fd)
     return rc;
 }
 
+/* The offset of read and write is the trace's own, as Darshan counts it. */
 static ssize_t moved(struct tb_io *io, int fd, enum tb_trace_access access, off_t offset, const void *buf, ssize_t n,
                      struct moment start)
 {

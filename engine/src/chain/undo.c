@@ -57,6 +57,7 @@ static void note_bytes(struct undo *u, int fd, enum tb_undo_kind kind, uint64_t 
     io->ops->close(io, own);
 }
 
+/* The old bytes are noted before the write: if killed between, undoing changes nothing. */
 static ssize_t undo_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
 {
     note_bytes((struct undo *)io, fd, TB_UNDO_WRITE, (uint64_t)offset, n);

@@ -1,9 +1,7 @@
 /*
- * Which open descriptions have bytes that no sync covered. A descriptor points to a slot, and a slot
- * is one open description.
- * Its number is that of the first descriptor, if that is free: a search for another one is needed only
- * after a
- * dup outlived its original.
+ * Which open descriptions have bytes that no sync covered. A descriptor points to a slot,
+ * and a slot is one open description. Its number is that of the first descriptor, if that
+ * is free: a search for another one is needed only after a dup outlived its original.
  */
 #include "chain/unsynced.h"
 
