@@ -1,6 +1,6 @@
 /*
- * Copies between a program's memory and the region: the processor's string move where it is fast, else
- * memcpy, and atomic copies for the thread sanitizer (base/copy.h).
+ * Copies between a program's memory and the region: the processor's string move where it
+ * is fast, else memcpy, and atomic copies for the thread sanitizer (base/copy.h).
  */
 #include "base/copy.h"
 
@@ -54,6 +54,7 @@ void tb_copy_out(void *to, const void *from, size_t n)
 
 static bool has_fast_string_move; /* read-only after start */
 
+/* Asked once at start: the instruction itself costs as much as a copy. */
 static __attribute__((constructor)) void ask_processor(void)
 {
     unsigned a, b, c, d;

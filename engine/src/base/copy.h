@@ -12,10 +12,9 @@
 #include <stddef.h>
 
 /*
- * As memcpy: into the region, and out of it. A reader without a lock (buffer/peek.c) may copy bytes
- * while they change,
- * and throws them away then. For the thread sanitizer the region's side is copied by atomic loads and
- * stores, which may meet.
+ * As memcpy: into the region, and out of it. A reader without a lock (buffer/peek.c) may
+ * copy bytes while they change, and throws them away then. For the thread sanitizer the
+ * region's side is copied by atomic loads and stores, which may meet.
  */
 void tb_copy_in(void *to, const void *from, size_t n);
 void tb_copy_out(void *to, const void *from, size_t n);

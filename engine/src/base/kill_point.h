@@ -1,9 +1,8 @@
 /*
- * Named points between the stores of a publication, a flush, a promise: places where a client may be
- * killed. A test
- * build (TB_STEPS) calls tb_step() at each, which the test defines; any other build has nothing there.
- * A
- * meeting is such a point where it matters what other processes do at that moment (test_races.c).
+ * Named points between the stores of a publication, a flush, a promise: places where a
+ * client may be killed. A test build (TB_STEPS) calls tb_step() at each, which the test
+ * defines; any other build has nothing there. A meeting is such a point where it matters
+ * what other processes do at that moment (test_races.c).
  */
 #ifndef TB_STEP_H
 #define TB_STEP_H

@@ -1,6 +1,6 @@
 /*
- * A robust process-shared mutex. A killed holder's lock goes to the next process that takes it, which
- * is told so and repairs what the lock protects (base/lock.h).
+ * A robust process-shared mutex. A killed holder's lock goes to the next process that
+ * takes it, which is told so and repairs what the lock protects (base/lock.h).
  */
 #include "base/lock.h"
 
@@ -10,6 +10,7 @@
 
 #include "base/wait.h"
 
+/* Error-checking, so that a thread that takes its own lock gets -EDEADLK and does not wait forever. */
 void tb_lock_init(struct tb_lock *lock)
 {
     pthread_mutexattr_t attr;
@@ -21,6 +22,7 @@ void tb_lock_init(struct tb_lock *lock)
     pthread_mutexattr_destroy(&attr);
 }
 
+/* A lock of a killed holder is made usable at once; the caller repairs what it protects. */
 static int taken(struct tb_lock *lock, int rc)
 {
     if (rc == 0 || rc == EOWNERDEAD)
@@ -41,6 +43,7 @@ static int take_for_a_while(struct tb_lock *lock)
     return pthread_mutex_timedlock(&lock->mutex, &until);
 }
 
+/* Each second the wait is told with the process that holds the lock. */
 static int take_slowly(struct tb_lock *lock)
 {
     struct tb_wait wait = {0};
@@ -53,6 +56,7 @@ static int take_slowly(struct tb_lock *lock)
     return rc;
 }
 
+/* The try costs least and is usually enough. */
 int tb_lock_take(struct tb_lock *lock)
 {
     int rc = pthread_mutex_trylock(&lock->mutex);
@@ -64,6 +68,7 @@ int tb_lock_try(struct tb_lock *lock)
     return taken(lock, pthread_mutex_trylock(&lock->mutex));
 }
 
+/* For callers that must answer: a tool that shows which process waits must not wait itself. */
 int tb_lock_take_soon(struct tb_lock *lock)
 {
     int rc = pthread_mutex_trylock(&lock->mutex);
@@ -71,6 +76,7 @@ int tb_lock_take_soon(struct tb_lock *lock)
     return rc == -ETIMEDOUT ? -EBUSY : rc;
 }
 
+/* Only the thread that took it may drop it; anything else is a defect of the engine. */
 void tb_lock_drop(struct tb_lock *lock)
 {
     int rc = pthread_mutex_unlock(&lock->mutex);

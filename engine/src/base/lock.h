@@ -1,11 +1,10 @@
 /*
  * A lock that survives its holder: robust, process-shared, error-checking.
  *
- * The kernel hands the lock of a killed holder to the next one. It learns of that by TB_LOCK_ORPHANED
- * and repairs
- * what the lock protects. So everything under these locks is changed in single stores that each leave
- * it
- * usable. A signal handler that needs a lock which its own thread holds gets -EDEADLK.
+ * The kernel hands the lock of a killed holder to the next one. It learns of that by
+ * TB_LOCK_ORPHANED and repairs what the lock protects. So everything under these locks is
+ * changed in single stores that each leave it usable. A signal handler that needs a lock
+ * which its own thread holds gets -EDEADLK.
  */
 #ifndef TB_LOCK_H
 #define TB_LOCK_H

@@ -1,6 +1,6 @@
 /*
- * Files and directories that only this user may use: made, opened and checked by descriptor, so that
- * another user cannot put something else in their place.
+ * Files and directories that only this user may use: made, opened and checked by
+ * descriptor, so that another user cannot put something else in their place.
  */
 #include "base/private_files.h"
 
@@ -29,11 +29,13 @@ static int checked(int fd, mode_t type)
     return rc ? rc : fd;
 }
 
+/* Opened first and checked by descriptor, so it cannot be exchanged in between. */
 int tb_private_directory(const char *path)
 {
     return checked(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), S_IFDIR);
 }
 
+/* O_NONBLOCK: a fifo that another user put there must not stop the caller. */
 int tb_private_file(int directory, const char *name, int flags)
 {
     int fd = checked(openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600), S_IFREG);
@@ -42,6 +44,7 @@ int tb_private_file(int directory, const char *name, int flags)
     return fd;
 }
 
+/* O_EXCL: what exists already may be another's, or hold promised bytes. */
 int tb_private_make(int directory, const char *name, uint64_t bytes)
 {
     int fd = tb_private_file(directory, name, O_RDWR | O_CREAT | O_EXCL);
@@ -51,6 +54,7 @@ int tb_private_make(int directory, const char *name, uint64_t bytes)
     return rc ? rc : fd;
 }
 
+/* A lock on a file without a name says nothing: another process removed the file, and a new one may have its name. */
 bool tb_file_is_linked(int fd)
 {
     struct stat st;

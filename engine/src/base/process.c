@@ -1,6 +1,6 @@
 /*
- * What /proc says of a process: when it started, which program it runs, and whether it is stopped.
- * With that a number that is used again is told from the old process.
+ * What /proc says of a process: when it started, which program it runs, and whether it is
+ * stopped. With that a number that is used again is told from the old process.
  */
 #include "base/process.h"
 
@@ -11,6 +11,7 @@
 
 #include <tierbench/io.h>
 
+/* Reads one file of /proc/PID; a negative errno if the process is gone or may not be looked into. */
 static ssize_t read_process(int pid, const char *what, void *out, size_t size)
 {
     char path[64];
@@ -33,13 +34,17 @@ static const char *stat_word(const char *text, int n)
     return p ? p + 1 : NULL;
 }
 
-/* A process that was killed keeps its number until its parent asks; one whose first thread alone has ended lives. */
+/*
+ * A killed process keeps its number until its parent asks for its end. A process with a
+ * dead first thread and others alive lives.
+ */
 static bool has_ended(const char *text)
 {
     const char *state = stat_word(text, 1), *threads = stat_word(text, 18);
     return state && threads && (*state == 'Z' || *state == 'X') && strtol(threads, NULL, 10) <= 1;
 }
 
+/* 0 also if no descriptor is free: then the caller must not conclude anything. */
 uint64_t tb_process_start_time(int pid)
 {
     char text[1024];
@@ -53,6 +58,7 @@ uint64_t tb_process_start_time(int pid)
     return start ? strtoull(start, NULL, 10) : 0;
 }
 
+/* exec gives a process new addresses, so the value tells one program of a process from the next. */
 uint64_t tb_process_image(int pid)
 {
     uint64_t words[64], mixed = 0;
@@ -77,6 +83,7 @@ static bool look_up(int pid, char *name, size_t size, char *state)
     return true;
 }
 
+/* Stopped by a signal or held by a debugger: it may stay so for any time. */
 bool tb_process_is_stopped(int pid)
 {
     char name[64], state;

@@ -1,6 +1,6 @@
 /*
- * Removing a directory tree by descriptors: no symbolic link is followed and no other file system is
- * entered, so that another user cannot lead it to other files.
+ * Removing a directory tree by descriptors: no symbolic link is followed and no other file
+ * system is entered, so that another user cannot lead it to other files.
  */
 #include "base/remove_tree.h"
 
@@ -34,6 +34,7 @@ static int remove_entries(int fd, const char *last)
     return error;
 }
 
+/* What lies on another file system is left alone, so a mount in the tree survives. */
 static int remove_entry(int directory, const char *name, const struct stat *above)
 {
     struct stat st;

@@ -1,6 +1,6 @@
 /*
- * One piece of memory for each thread, for copies that are too large for its stack. It grows as needed
- * and is freed when the thread ends.
+ * One piece of memory for each thread, for copies that are too large for its stack. It
+ * grows as needed and is freed when the thread ends.
  */
 #include "base/scratch.h"
 

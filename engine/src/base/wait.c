@@ -1,6 +1,6 @@
 /*
- * Waits for another process: noted in the region and told once a second, with the process that is
- * waited for (base/wait.h). A wait never ends by itself; the listener decides.
+ * Waits for another process: noted in the region and told once a second, with the process
+ * that is waited for (base/wait.h). A wait never ends by itself; the listener decides.
  */
 #include "base/wait.h"
 
@@ -67,8 +67,8 @@ void tb_wait_know_no_more(const void *of)
 }
 
 /*
- * A signal handler may have interrupted the holder of this lock: then it learns of no process. Another
- * thread releases it at once.
+ * A signal handler may have interrupted the holder of this lock: then it learns of no
+ * process. Another thread releases it at once.
  */
 static int next_process(int pid)
 {

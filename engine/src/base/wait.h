@@ -1,14 +1,12 @@
 /*
- * Waits for another process. A process that waits over a second for a lock or a claim says for which
- * process it
- * waits, each second, so that a stopped or hung process gets a name.
+ * Waits for another process. A process that waits over a second for a lock or a claim says
+ * for which process it waits, each second, so that a stopped or hung process gets a name.
  *
- * The wait is written to the client's record in the region, where `tierctl status` reads it, and told
- * to the
- * listener of this process. The awaited process may itself wait for another one, as its record says. A
- * wait is in vain if the last process of that chain has been stopped (SIGSTOP, a debugger) for 30 s.
- * The
- * listener decides what to do then; the wait itself goes on.
+ * The wait is written to the client's record in the region, where `tierctl status` reads
+ * it, and told to the listener of this process. The awaited process may itself wait for
+ * another one, as its record says. A wait is in vain if the last process of that chain has
+ * been stopped (SIGSTOP, a debugger) for 30 s. The listener decides what to do then; the
+ * wait itself goes on.
  */
 #ifndef TB_WAIT_H
 #define TB_WAIT_H
