@@ -1,9 +1,8 @@
 /*
- * Recovery of every dead instance of a configuration. If the region survived (processes died, the node
- * did not), it
- * knows all that was written, and is drained. If it is gone, the journal knows all that was fsynced,
- * and
- * is replayed. Each instance is taken by its lease first, so recovery never works on a living one.
+ * Recovery of every dead instance of a configuration. If the region survived (processes
+ * died, the node did not), it knows all that was written, and is drained. If it is gone,
+ * the journal knows all that was fsynced, and is replayed. Each instance is taken by its
+ * lease first, so recovery never works on a living one.
  */
 #include "recovery/recover.h"
 
@@ -45,6 +44,7 @@ struct recovery {
     int n_lost;   /* files that other programs removed: journal/lost.h */
 };
 
+/* Counts instances; the first error is the result of the command. */
 static void note(struct recovery *r, int rc)
 {
     r->n += rc > 0;
@@ -85,13 +85,13 @@ static int leave_unknown(struct recovery *r, const char *name, int error)
     const char *file;
     tb_lease_place(r->config, r->host, name, directory, sizeof(directory), &file);
     return leave(r, name, error == -ENOENT ? -ENODEV : error,
-                 "%.300s/%s: %s: so whether somebody uses it is not known; where nobody does, make an empty file of that name", directory, file,
+                 "%.300s/%s: %s: it is not known whether a process uses it; if none does, make an empty file of that name", directory, file,
                  strerror(-error));
 }
 
 /*
- * Take the lease alone: its descriptor, or what leave() reported. -EALREADY: there is nothing to do.
- * From here on no program can attach.
+ * Take the lease alone: its descriptor, or what leave() reported. -EALREADY: there is
+ * nothing to do. From here on no program can attach.
  */
 static int take(struct recovery *r, const char *name, bool is_dirty, int region)
 {
@@ -134,9 +134,8 @@ static uint64_t bytes_at_stake(const struct tb_region *r)
 }
 
 /*
- * The tier directory with the lease is gone (a job's epilog cleared the node), so no process can
- * attach any more.
- * A process that attached before still holds the region file.
+ * The tier directory with the lease is gone (a job's epilog cleared the node), so no
+ * process can attach any more. A process that attached before still holds the region file.
  */
 static int clear_region(struct recovery *r, const struct tb_region *region, int file, const char *directory)
 {
@@ -151,12 +150,13 @@ static int clear_region(struct recovery *r, const struct tb_region *region, int 
         return rc;
     uint64_t bytes = bytes_at_stake(region);
     if (bytes)
-        return leave(r, h->name, -ENODEV, "%.300s is gone, and %llu bytes are not on the PFS; nobody uses it: bring that back and try again, "
+        return leave(r, h->name, -ENODEV, "%.300s is gone, and %llu bytes are not on the PFS; no process uses it: bring that back and try again, "
                      "or give them up: tierctl stop -i %s --force", directory, (unsigned long long)bytes, h->name);
     tb_instance_remove(&h->config, h->host, h->name, h->id);
     return 1;
 }
 
+/* Only if the tier directory is really gone: all other instances are ended by a drain. */
 int tb_instance_discard(const char *name)
 {
     struct tb_region region = {0};
@@ -200,6 +200,7 @@ static int drain_and_end(struct recovery *r, const char *name, int lease)
     return rc ? rc : 1;
 }
 
+/* The lease decides: of another instance, void, in use, or ours to drain. */
 static int recover_region(struct recovery *r, const char *name)
 {
     struct tb_region region = {0};
@@ -239,8 +240,8 @@ static bool has_region(const char *name, uint64_t id)
 }
 
 /*
- * One directory "tierbench.UID.HOST.NAME" of this user. Its lease is held alone. Made void before it
- * is removed: if killed between, the next recovery removes the rest.
+ * One directory "tierbench.UID.HOST.NAME" of this user. Its lease is held alone. Made void
+ * before it is removed: if killed between, the next recovery removes the rest.
  */
 static int recover_journal(struct recovery *r, const char *name, int fd, const struct tb_lease *lease)
 {
@@ -277,6 +278,7 @@ static int check_owner(struct recovery *r, const char *name, const char *path)
     return directory == -ENOENT ? 0 : leave(r, name, directory, "%.300s: %s", path, strerror(-directory));
 }
 
+/* An instance that has only its directory left: its region went with the node's memory. */
 static int recover_directory(struct recovery *r, const char *name, const char *path)
 {
     struct tb_lease lease;
@@ -292,6 +294,7 @@ static int recover_directory(struct recovery *r, const char *name, const char *p
     return rc;
 }
 
+/* By the names of directories in the journal's tier: user and host are part of the name. */
 static void recover_journals(struct recovery *r)
 {
     char prefix[128], path[TB_PATH_MAX + 256];
@@ -337,6 +340,7 @@ static bool has_journal(const struct recovery *r, const char *name)
     return access(path, F_OK) == 0;
 }
 
+/* Hidden directories on the PFS, for configurations with deferred names. */
 static void recover_waiting(struct recovery *r)
 {
     char prefix[128], path[TB_PATH_MAX + 256];
@@ -352,6 +356,7 @@ static void recover_waiting(struct recovery *r)
         closedir(directory);
 }
 
+/* Instances with a living daemon are left out without a message. */
 static void recover_regions(struct recovery *r)
 {
     struct tb_instance_info *all = malloc(MAX_INSTANCES * sizeof(*all));
@@ -365,8 +370,8 @@ static void recover_regions(struct recovery *r)
 }
 
 /*
- * Regions first, then journals: a region knows more than the journal of the same instance. One failure
- * does not stop the rest.
+ * Regions first, then journals: a region knows more than the journal of the same instance.
+ * One failure does not stop the rest.
  */
 int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_progress *progress,
                         tb_file_reporter *report, void *arg, struct tb_error *err)

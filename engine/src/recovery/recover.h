@@ -17,10 +17,10 @@ int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_p
                         tb_file_reporter *report, void *arg, struct tb_error *err);
 
 /*
- * Remove an instance that has lost the tier directory with its lease, together with bytes that are not
- * on the PFS.
- * -EEXIST: the directory is there. -EBUSY: a process still uses it. -ENOENT: there is no such
- * instance.
+ * Remove an instance that has lost the tier directory with its lease, together with bytes
+ * that are not on the PFS.
+ * -EEXIST: the directory is there. -EBUSY: a process still uses it. -ENOENT: there is no
+ * such instance.
  */
 int tb_instance_discard(const char *name);
 

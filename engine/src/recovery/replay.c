@@ -1,9 +1,8 @@
 /*
- * Replay of a journal: which bytes of which files the records still cover, read from the slabs and
- * written to the PFS.
- * Records are applied in the order of their sequence, so newer ones take ranges from older ones. Each
- * byte is checked against its checksum first. Replay changes neither journal nor slabs, so it can be
- * killed and done again.
+ * Replay of a journal: which bytes of which files the records still cover, read from the
+ * slabs and written to the PFS. Records are applied in the order of their sequence, so
+ * newer ones take ranges from older ones. Each byte is checked against its checksum first.
+ * Replay changes neither journal nor slabs, so it can be killed and done again.
  */
 #include "recovery/replay.h"
 
@@ -81,6 +80,7 @@ static int keep_event(void *arg, const struct tb_record *r)
     return 0;
 }
 
+/* Damage is reported and does not stop the replay: all sound records are still worth writing. */
 static int keep_damage(void *arg, uint64_t offset)
 {
     struct state *s = arg;
@@ -104,6 +104,7 @@ static bool same_file(const struct tb_record *a, const struct tb_record *b)
     return a->inode == b->inode && a->device == b->device && a->birth_ns == b->birth_ns;
 }
 
+/* Pieces are kept in one array that grows; they are sorted before the writing. */
 static int add_piece(struct state *s, const struct tb_record *r, uint64_t lo, uint64_t hi)
 {
     if (s->n_pieces == s->room_pieces) {
@@ -134,6 +135,7 @@ static int make_void(struct state *s, const struct tb_record *by, uint64_t lo, u
     return rc;
 }
 
+/* In order of sequence: each record takes its range from the older ones first. */
 static int apply(struct state *s, const struct event *e)
 {
     const struct tb_record *r = &e->record;
@@ -149,8 +151,8 @@ static int apply(struct state *s, const struct event *e)
 }
 
 /*
- * A file of the instance in a tier. Directory and file must be this user's alone: another user could
- * have forged them.
+ * A file of the instance in a tier. Directory and file must be this user's alone: another
+ * user could have forged them.
  */
 static int open_in_tier(const struct tb_replay *r, uint32_t tier, const char *name)
 {
@@ -232,9 +234,9 @@ static bool renamed_by(const struct event *e, const char *path, char *out)
 }
 
 /*
- * Open the file by the name that it had in a record, or by one that later renames may have given it. A
- * rename is recorded
- * before it is done, so it may not have happened: all names are tried, and the identity decides.
+ * Open the file by the name that it had in a record, or by one that later renames may have
+ * given it. A rename is recorded before it is done, so it may not have happened: all names
+ * are tried, and the identity decides.
  */
 static int open_by_record(struct state *s, const struct tb_record *r, size_t at, char *path)
 {
@@ -254,6 +256,7 @@ static bool has_name(const struct event *e, const struct tb_record *r)
     return same_file(&e->record, r) && (e->record.type == TB_RECORD_WRITE || e->record.type == TB_RECORD_DROP);
 }
 
+/* The newest names are tried first. */
 static int open_recorded(struct state *s, const struct tb_record *r, char *path)
 {
     const char *tried = "";
@@ -275,6 +278,7 @@ static bool is_unlinked(const struct state *s, const struct tb_record *r)
     return false;
 }
 
+/* The piece may be a part of its record; the checksum is of the whole record. */
 static int write_piece(struct state *s, const struct piece *p, int fd)
 {
     char *bytes = NULL;
@@ -322,6 +326,7 @@ static void keep_lost(struct state *s, size_t first, const char *path, int error
     }
 }
 
+/* A file that was removed on purpose (UNLINK) needs no bytes and no report. */
 static void flush_file(struct state *s, size_t first)
 {
     struct tb_record file = s->pieces[first].record;
@@ -352,6 +357,10 @@ static int open_to_read(const struct tb_replay *r, uint32_t tier, const char *na
     return fd < 0 && fd != -ENOENT ? fd : 0;
 }
 
+/*
+ * The journal is read and sorted whole before the first byte is written, because a later
+ * record may make an earlier one void.
+ */
 int tb_replay(const struct tb_replay *r)
 {
     struct state s = {.replay = r, .lost = {.config = r->config, .name = r->name}};

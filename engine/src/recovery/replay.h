@@ -21,11 +21,9 @@ struct tb_replay {
 };
 
 /*
- * Flush every range that no newer record covers, if its bytes match their checksum and its file is
- * still the one
- * recorded. 0 when all of it is on the PFS. -EBADMSG if records or bytes were damaged (each is
- * reported, none is
- * flushed), or the first error.
+ * Flush every range that no newer record covers, if its bytes match their checksum and its
+ * file is still the one recorded. 0 when all of it is on the PFS. -EBADMSG if records or
+ * bytes were damaged (each is reported, none is flushed), or the first error.
  */
 int tb_replay(const struct tb_replay *r);
 

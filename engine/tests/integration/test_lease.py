@@ -263,7 +263,7 @@ class TierGone(Instances):
         for self.name in names:
             command = f"tierctl stop -i {self.name} --force"
             self.assertIn(
-                f"8 bytes are not on the PFS; nobody uses it: bring that back and try again, or give them up: {command}\n",
+                f"8 bytes are not on the PFS; no process uses it: bring that back and try again, or give them up: {command}\n",
                 done.stderr,
             )
             self.check(self.ctl("stop", "-i", self.name), 2, "directories are gone")
