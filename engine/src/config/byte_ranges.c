@@ -1,6 +1,6 @@
 /*
- * The text file of dispersion units by byte ranges: read line by line into a sorted table, checked for
- * overlaps, and searched for the unit of an offset.
+ * The text file of dispersion units by byte ranges: read line by line into a sorted table,
+ * checked for overlaps, and searched for the unit of an offset.
  */
 #include "config/byte_ranges.h"
 
@@ -28,6 +28,7 @@ struct reader {
     void *units;      /* a tree (tsearch) of struct unit by name */
 };
 
+/* One message: file, line, value, what is wrong with it. */
 static int refuse(const struct reader *r, const char *value, const char *why)
 {
     snprintf(r->err->text, sizeof(r->err->text), "%.400s:%u: %.200s: %s", r->config->placement.units, r->line, value, why);
@@ -72,6 +73,7 @@ static int end_file(struct reader *r)
     return 0;
 }
 
+/* A `file` line ends the one before, so each file's ranges are together. */
 static int begin_file(struct reader *r, const char *pattern)
 {
     struct tb_config_placement *p = &r->config->placement;
@@ -102,6 +104,7 @@ static int grow(struct reader *r)
     return 0;
 }
 
+/* Units are numbered in the order in which they first appear; equal names are one unit. */
 static int unit_number(struct reader *r, const char *name, uint32_t *out)
 {
     struct unit **found = tfind(&(struct unit){.name = name}, &r->units, by_name);
@@ -129,6 +132,7 @@ static bool take_bytes(char **text, uint64_t *out)
     return true;
 }
 
+/* Padding is cleared too: the digest of the table is made of its bytes. */
 static int add_range(struct reader *r, char *line)
 {
     uint64_t offset, length;
@@ -149,6 +153,7 @@ static int add_range(struct reader *r, char *line)
     return unit_number(r, rest, &range->unit);
 }
 
+/* Comments and empty lines count as lines, so that messages have the number that an editor shows. */
 static int read_line(struct reader *r, char *line)
 {
     size_t n = strlen(line);
@@ -162,6 +167,7 @@ static int read_line(struct reader *r, char *line)
     return add_range(r, line);
 }
 
+/* On failure nothing is left allocated, and the counts are 0. */
 int tb_units_read(struct tb_config *c, struct tb_unit_range **out, struct tb_error *err)
 {
     char directory[TB_PATH_MAX], *text, *line;
@@ -203,6 +209,7 @@ uint32_t tb_units_of_path(const struct tb_config *c, const char *path)
     return 0;
 }
 
+/* A binary search, as it is asked for every placed write. Without a range, the gap around the offset is returned. */
 const struct tb_unit_range *tb_units_find(const struct tb_config *c, const struct tb_unit_range *ranges, uint32_t of_path,
                                           uint64_t offset, uint64_t *gap_start, uint64_t *gap_end)
 {

@@ -1,14 +1,13 @@
 /*
- * Dispersion units by byte ranges: a text file says which bytes of a file belong together, as the
- * bytes of an HDF5
- * data set do (`tb-h5units` writes it).
+ * Dispersion units by byte ranges: a text file says which bytes of a file belong together,
+ * as the bytes of an HDF5 data set do (`tb-h5units` writes it).
  *
  *   # comment
  *   file PATTERN             of the path; `*` also matches slashes; the first that matches
  *   OFFSET LENGTH UNIT       bytes; all ranges of one UNIT, any text, are one unit
  *
- * Read when an instance starts and kept in its region, so that all processes see the same. Only
- * data-locality asks.
+ * Read when an instance starts and kept in its region, so that all processes see the same.
+ * Only data-locality asks.
  */
 #ifndef TB_UNITS_H
 #define TB_UNITS_H

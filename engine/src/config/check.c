@@ -15,6 +15,7 @@
 
 #define MIB(bytes) ((unsigned long long)(bytes) >> 20)
 
+/* Names the key, so that the user knows which directory of several is meant. */
 static int refuse_directory(const struct tb_config *c, const char *key, const char *path, struct tb_error *err)
 {
     struct stat st;
@@ -39,10 +40,9 @@ static bool all_may_rename_in(const struct stat *st)
 }
 
 /*
- * A user that may rename an instance's directory away can hide what was promised in it from every
- * recovery. If all users
- * may, that is refused. A group, an owner, or the owner of a directory above is a user that the site
- * may trust.
+ * A user that may rename an instance's directory away can hide what was promised in it
+ * from every recovery. If all users may, that is refused. A group, an owner, or the owner
+ * of a directory above is a user that the site may trust.
  */
 static int refuse_open_tier(const struct tb_config *c, uint32_t t, struct tb_error *err)
 {
@@ -67,6 +67,7 @@ static bool go_up(char *path)
     return true;
 }
 
+/* Only a warning: a site may want it so. */
 bool tb_config_warn_of_tier(const struct tb_config *c, uint32_t t, struct tb_error *out)
 {
     char path[PATH_MAX];
@@ -87,6 +88,7 @@ bool tb_config_warn_of_tier(const struct tb_config *c, uint32_t t, struct tb_err
     return who != NULL;
 }
 
+/* A tmpfs is refused for `fsync: tier`: it forgets what was promised when the node crashes. */
 static int check_tier(const struct tb_config *c, uint32_t t, struct tb_error *err)
 {
     const struct tb_config_tier *tier = &c->tiers[t];
@@ -130,6 +132,7 @@ static uint64_t free_huge_pages(uint64_t page)
     return n[0] > n[1] ? n[0] - n[1] : 0;
 }
 
+/* hugetlbfs reports free pages only for its own page size, so the system's count is read. */
 static int check_hugetlb(const struct tb_config *c, uint64_t region_bytes, uint64_t page, struct tb_error *err)
 {
     uint64_t needed = (region_bytes + page - 1) / page;
@@ -146,6 +149,7 @@ static int check_hugetlb(const struct tb_config *c, uint64_t region_bytes, uint6
     return -EINVAL;
 }
 
+/* Room is checked, not taken: another process may use it before the start, which then fails with its own message. */
 static int check_region(const struct tb_config *c, uint64_t region_bytes, struct tb_error *err)
 {
     struct statfs fs;
@@ -170,6 +174,7 @@ static int check_region(const struct tb_config *c, uint64_t region_bytes, struct
     return -EINVAL;
 }
 
+/* Stops at the first problem: one message at a time. */
 int tb_config_check_paths(const struct tb_config *c, uint64_t region_bytes, struct tb_error *err)
 {
     int rc = c->by_environment ? 0 : refuse_directory(c, "pfs.path", c->pfs.path, err);

@@ -7,11 +7,10 @@
 #include "config/config.h"
 
 /*
- * Check what the file system says: paths exist and are writable; directory tiers have room for their
- * capacity, and
- * not every user may rename in them; `fsync: tier` has a file system that is not volatile (unless
- * allow_volatile); /dev/shm or the region's directory can hold the region of `region_bytes` (see
- * region/layout.h).
+ * Check what the file system says: paths exist and are writable; directory tiers have room
+ * for their capacity, and not every user may rename in them; `fsync: tier` has a file
+ * system that is not volatile (unless allow_volatile); /dev/shm or the region's directory
+ * can hold the region of `region_bytes` (see region/layout.h).
  */
 int tb_config_check_paths(const struct tb_config *config, uint64_t region_bytes, struct tb_error *err);
 /* Which other users could take a tier's directory away: a site may want it, and its user should know. False: none. */

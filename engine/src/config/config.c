@@ -1,7 +1,6 @@
 /*
- * The keys of a tier configuration, their defaults, and the rules between them. The tables say what a
- * single value
- * may be; config_rules says which values may go together.
+ * The keys of a tier configuration, their defaults, and the rules between them. The tables
+ * say what a single value may be; config_rules says which values may go together.
  */
 #include "config/config.h"
 
@@ -58,6 +57,7 @@ static int read_device(struct tb_yaml *yaml, yaml_node_t *node, const char *path
     return rc;
 }
 
+/* A model slows the tier down; a profile only tells placement how fast it is. */
 static int read_tier_model(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
 {
     struct tb_config_tier *tier = target;
@@ -179,6 +179,7 @@ static const struct tb_yaml_key config_keys[] = {
     {0},
 };
 
+/* All bytes are set, also padding: the digest is made of the whole structure. */
 void tb_config_defaults(struct tb_config *c)
 {
     memset(c, 0, sizeof(*c));
@@ -207,6 +208,7 @@ static int find_wrong(struct tb_finding *found, const char *key, const char *for
     return -EINVAL;
 }
 
+/* Shares may sum to less than 1: the rest of the tier is not used. */
 static int slab_rules(const struct tb_config_tier *t, const char *key, struct tb_finding *found)
 {
     char at[160];
@@ -224,6 +226,7 @@ static int slab_rules(const struct tb_config_tier *t, const char *key, struct tb
     return 0;
 }
 
+/* A tier below the PFS's path would be buffered itself. */
 static int tier_rules(const struct tb_config *c, uint32_t i, bool needs_path, struct tb_finding *found)
 {
     const struct tb_config_tier *t = &c->tiers[i];
@@ -246,6 +249,7 @@ static int tier_rules(const struct tb_config *c, uint32_t i, bool needs_path, st
     return slab_rules(t, key, found);
 }
 
+/* What was promised must be possible: a tier to keep it in, and a mode that flushes. */
 static int promise_rules(const struct tb_config *c, struct tb_finding *found)
 {
     bool scratch_only = true, directory = false, async = false;
@@ -271,6 +275,7 @@ static int promise_rules(const struct tb_config *c, struct tb_finding *found)
     return 0;
 }
 
+/* A page size that is no power of two exists on no system. */
 static int region_rules(const struct tb_config *c, struct tb_finding *found)
 {
     uint64_t page = c->region.page;
@@ -279,6 +284,7 @@ static int region_rules(const struct tb_config *c, struct tb_finding *found)
     return 0;
 }
 
+/* `needs_path`: a directory tier must have its path now. A file for Hermes may leave it out. */
 static int config_rules(const struct tb_config *c, bool needs_path, struct tb_finding *found)
 {
     int rc = 0;
@@ -306,6 +312,7 @@ static void fill_in(struct tb_config *c)
         c->fsync = TB_FSYNC_NONE;
 }
 
+/* Schedule and units are read here only to refuse wrong ones early; the daemon reads them again. */
 static int read_yaml(const char *file, struct tb_config *out, struct tb_error *err)
 {
     struct tb_yaml yaml;
@@ -333,12 +340,14 @@ static int read_yaml(const char *file, struct tb_config *out, struct tb_error *e
     return rc;
 }
 
+/* By the name alone: both formats are text, and a wrong guess would give messages about the wrong format. */
 static bool is_hermes(const char *file)
 {
     const char *dot = strrchr(file, '.');
     return dot && strcmp(dot, ".conf") == 0;
 }
 
+/* The file's absolute path is kept: it names the configuration in the lease and the journal. */
 static int finish(const char *file, struct tb_config *out, struct tb_error *err)
 {
     struct tb_finding found;
@@ -368,6 +377,7 @@ int tb_config_read_merged(const char *base, const char *fragment, struct tb_conf
     return rc ? rc : finish(base, out, err);
 }
 
+/* For `--mode`: one mode for all prefixes, with the fsync promise that fits it. */
 int tb_config_set_mode(struct tb_config *c, const char *text, struct tb_error *err)
 {
     enum tb_mode mode;
@@ -396,6 +406,7 @@ int tb_config_set_mode(struct tb_config *c, const char *text, struct tb_error *e
     return rc;
 }
 
+/* The same steps for every command, so that `plan`, `start` and `recover` get the same digest. */
 int tb_config_read_for_instance(const char *file, const char *fragment, const char *mode, struct tb_config *out, struct tb_error *err)
 {
     int rc = fragment ? tb_config_read_merged(file, fragment, out, err) : tb_config_read(file, out, err);
@@ -406,6 +417,7 @@ int tb_config_read_for_instance(const char *file, const char *fragment, const ch
     return rc;
 }
 
+/* Equal digests mean the same layout and the same promises. Recovery compares them before it believes a journal. */
 uint64_t tb_config_digest(const struct tb_config *c)
 {
     struct tb_config shape = *c;

@@ -73,7 +73,7 @@ struct tb_config_rule {
     uint32_t tier[TB_MAX_TIERS];
 };
 
-/* data-locality: a file whose dispersion units are byte ranges (config/byte_ranges.h). */
+/* data-locality: a file with dispersion units as byte ranges (config/byte_ranges.h). */
 struct tb_config_unit_file {
     char pattern[TB_PATTERN_MAX]; /* of the path; `*` also stands for slashes */
     uint32_t first, n;            /* its ranges in the region's table */

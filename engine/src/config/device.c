@@ -38,6 +38,7 @@ int tb_device_read_map(struct tb_yaml *yaml, yaml_node_t *node, const char *path
     return rc;
 }
 
+/* `out` is changed only if the whole file is right. */
 int tb_device_read(const char *file, struct tb_device *out, struct tb_error *err)
 {
     struct device_file read = {.device.channels = 1};

@@ -1,9 +1,8 @@
 /*
- * Hermes 0.1 beta configurations: `key = value;`, lists in braces, # comments. Devices become tiers,
- * fastest first, in the
- * order of the file; a mount point "" is memory. The beta promised nothing of an fsync, so an import
- * is
- * a scratch configuration. Keys that mean nothing here (RPC, arenas) are known and passed over.
+ * Hermes 0.1 beta configurations: `key = value;`, lists in braces, # comments. Devices
+ * become tiers, fastest first, in the order of the file; a mount point "" is memory. The
+ * beta promised nothing of an fsync, so an import is a scratch configuration. Keys that
+ * mean nothing here (RPC, arenas) are known and passed over.
  */
 #include "config/hermes_conf.h"
 
@@ -34,6 +33,7 @@ static const char *const key_names[N_KEYS] = {
     "bandwidths_mbps", "latencies_us", "mount_points", "is_shared_device", "default_placement_policy",
 };
 
+/* Keys of the beta that mean nothing here. They are known by name, so that a misspelled key is still refused. */
 static const char *const passed_over[] = {
     "swap_mount", "buffer_pool_arena_percentage", "metadata_arena_percentage", "transfer_window_arena_percentage",
     "transient_arena_percentage", "max_buckets_per_node", "max_vbuckets_per_node", "system_view_state_update_interval_ms",
@@ -49,12 +49,14 @@ struct reader {
     struct tb_error *err;
 };
 
+/* One message: file, line, what is wrong, the text there. */
 static int refuse(struct reader *r, const char *what, const char *text)
 {
     snprintf(r->err->text, sizeof(r->err->text), "%.400s:%u: %s: %.200s", r->file, r->line, what, text);
     return -EINVAL;
 }
 
+/* Blanks, new lines and comments may be between any two words of the format. */
 static void skip_space(struct reader *r)
 {
     for (; *r->at && (isspace((unsigned char)*r->at) || *r->at == '#'); r->at++) {
@@ -89,6 +91,7 @@ static int read_atom(struct reader *r, char *out, size_t size)
     return 0;
 }
 
+/* Lists of lists are kept flat, with the group of each value, since only slab keys have them. */
 static int read_value(struct reader *r, struct value *v, int depth)
 {
     if (!take(r, '{')) {
@@ -122,6 +125,7 @@ static int find_key(const char *name)
     return -1;
 }
 
+/* A key that comes again replaces the earlier one: a fragment is read after its base and changes single keys. */
 static int read_statement(struct reader *r, struct value *ignored)
 {
     char name[128];
@@ -136,9 +140,9 @@ static int read_statement(struct reader *r, struct value *ignored)
     v->given = true;
     v->line = r->line;
     if (!take(r, '='))
-        return refuse(r, "expected = behind", name);
+        return refuse(r, "expected = after", name);
     rc = read_value(r, v, 0);
-    return rc ? rc : take(r, ';') ? 0 : refuse(r, "expected ; behind the value of", name);
+    return rc ? rc : take(r, ';') ? 0 : refuse(r, "expected ; after the value of", name);
 }
 
 static int read_file(const char *file, struct value *values, char *directory, struct tb_error *err)

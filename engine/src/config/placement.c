@@ -1,6 +1,6 @@
 /*
- * The keys under `placement:`: the policies' names, their options, and the rules between them. It
- * knows no policy's code.
+ * The keys under `placement:`: the policies' names, their options, and the rules between
+ * them. It knows no policy's code.
  */
 #include "config/placement.h"
 
@@ -66,6 +66,7 @@ static int read_rule_tiers(struct tb_yaml *yaml, yaml_node_t *node, const char *
     return rule->n_tiers ? 0 : tb_yaml_refuse(yaml, node, path, "an empty list; allowed: at least one tier's name");
 }
 
+/* A rule without a pattern matches every path; one without an upper size matches every size. */
 static void start_rule(void *element)
 {
     struct tb_config_rule *rule = element;
@@ -98,6 +99,7 @@ static bool find_tier(const struct tb_config *c, const char *name, uint32_t *out
     return false;
 }
 
+/* Names become numbers here, once all tiers are known: rules may be written before the tiers in the file. */
 static int resolve_rule(struct tb_config *c, uint32_t i, struct tb_finding *found)
 {
     struct tb_config_rule *rule = &c->placement.rules[i];
@@ -115,6 +117,7 @@ static int resolve_rule(struct tb_config *c, uint32_t i, struct tb_finding *foun
     return -EINVAL;
 }
 
+/* A key that the policy does not use is refused, because the user would expect it to do something. */
 static int misplaced(struct tb_finding *found, const char *which, const char *allowed)
 {
     snprintf(found->key, sizeof(found->key), "placement.%s", which);
@@ -122,6 +125,7 @@ static int misplaced(struct tb_finding *found, const char *which, const char *al
     return -EINVAL;
 }
 
+/* Rules between the keys. What a single key may be was checked while it was read. */
 int tb_placement_resolve(struct tb_config *c, struct tb_finding *found)
 {
     struct tb_config_placement *p = &c->placement;

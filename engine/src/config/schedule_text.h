@@ -4,11 +4,9 @@
  *   # PATH OFFSET LENGTH       bytes; PATH absolute, or relative to the PFS
  *   input/mesh.h5 0 1048576
  *
- * The daemon prefetches them in that order as far as room allows: it waits while there is none, and
- * goes on when
- * readers have used what is there. If the file of a range is not there when its turn comes, the range
- * is
- * passed over.
+ * The daemon prefetches them in that order as far as room allows: it waits while there is
+ * none, and goes on when readers have used what is there. If the file of a range is not
+ * there when its turn comes, the range is passed over.
  */
 #ifndef TB_CONFIG_SCHEDULE_TEXT_H
 #define TB_CONFIG_SCHEDULE_TEXT_H

@@ -1,6 +1,7 @@
 /*
- * The identity of a file: device, inode, birth time and what kind of file it is, asked by descriptor
- * or by path. The birth time tells a file from a later one with the same inode number.
+ * The identity of a file: device, inode, birth time and what kind of file it is, asked by
+ * descriptor or by path. The birth time tells a file from a later one with the same inode
+ * number.
  */
 #include "io/identity.h"
 

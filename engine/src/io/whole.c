@@ -1,6 +1,6 @@
 /*
- * Whole transfers: short reads and writes of a chain are continued until all bytes are done, the file
- * ends, or an error comes.
+ * Whole transfers: short reads and writes of a chain are continued until all bytes are
+ * done, the file ends, or an error comes.
  */
 #include "io/whole.h"
 

@@ -1,6 +1,6 @@
 /*
- * Numbers with units, read and written: sizes, rates and times as configuration files spell them. A
- * unit is always required, and decimal units are refused (text/sizes.h).
+ * Numbers with units, read and written: sizes, rates and times as configuration files
+ * spell them. A unit is always required, and decimal units are refused (text/sizes.h).
  */
 #include "text/sizes.h"
 
@@ -48,11 +48,13 @@ static const struct unit *find_unit(const struct unit *units, const char *name, 
     return NULL;
 }
 
+/* Told apart from an unknown unit, because it is the most common mistake. */
 static bool is_decimal_unit(const char *name, size_t length)
 {
     return length == 2 && strchr("kKMGT", name[0]) && name[1] == 'B';
 }
 
+/* A fraction is allowed if it makes whole bytes, as 1.5KiB does. */
 const char *tb_parse_size(const char *text, uint64_t *bytes)
 {
     double number;
@@ -71,6 +73,7 @@ const char *tb_parse_size(const char *text, uint64_t *bytes)
     return NULL;
 }
 
+/* 0 is refused: a device without bandwidth would never finish. */
 const char *tb_parse_rate(const char *text, double *bytes_per_second)
 {
     double number;
@@ -107,6 +110,7 @@ const char *tb_parse_number(const char *text, double *number)
                                                                                        : "allowed: a plain number";
 }
 
+/* The largest unit that divides the number, so that reading it gives the same number. */
 char *tb_format_size(uint64_t bytes, char *out, unsigned size)
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};

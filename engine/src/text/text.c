@@ -1,6 +1,7 @@
 /*
- * A configuration file as text: read whole and checked, paths made absolute from its directory,
- * ${NAME} replaced from the environment, and the messages that name file and line.
+ * A configuration file as text: read whole and checked, paths made absolute from its
+ * directory, ${NAME} replaced from the environment, and the messages that name file and
+ * line.
  */
 #include "text/text.h"
 
@@ -15,12 +16,14 @@
 #define TEXT_MAX (1u << 20) /* bytes; no configuration is as long */
 #define TOO_LONG "longer than a configuration can be; allowed: up to 1 MiB"
 
+/* One message: file, what is wrong. */
 static int refuse(struct tb_error *err, const char *file, int error, const char *text)
 {
     snprintf(err->text, sizeof(err->text), "%.900s: %s", file, text);
     return -error;
 }
 
+/* Of the file itself, after symbolic links: relative paths mean the same whatever link is used. */
 static int find_directory(const char *file, char *directory)
 {
     char *resolved = realpath(file, NULL);
@@ -48,6 +51,7 @@ static ssize_t read_up_to(int fd, char *buffer, size_t size)
     return (ssize_t)n;
 }
 
+/* One byte more than allowed is read, so that a file which grows during the read is noticed. */
 static int read_all(int fd, const char *file, char **text, struct tb_error *err)
 {
     char *buffer = malloc(TEXT_MAX + 1);
@@ -101,6 +105,7 @@ int tb_text_read(const char *file, char *directory, char **text, struct tb_error
     return rc;
 }
 
+/* By the text alone: nothing on the file system is asked, and links are not followed. */
 int tb_path_absolute(const char *directory, const char *path, char *out, size_t size)
 {
     char joined[2 * TB_PATH_MAX];
@@ -130,6 +135,7 @@ int tb_path_absolute(const char *directory, const char *path, char *out, size_t 
     return 0;
 }
 
+/* "/a" is not the parent of "/ab": the next character must be a slash or the end. */
 bool tb_path_is_under(const char *path, const char *parent)
 {
     size_t n = strlen(parent);
@@ -138,6 +144,7 @@ bool tb_path_is_under(const char *path, const char *parent)
     return strncmp(path, parent, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
+/* Values of variables are not expanded again, so a value may hold any text. */
 int tb_text_expand(const char *text, char *out, size_t size)
 {
     size_t used = 0;
@@ -164,6 +171,7 @@ int tb_text_expand(const char *text, char *out, size_t size)
     return 0;
 }
 
+/* For messages: variables are shown as the user wrote them, long values are cut. */
 void tb_text_show(const char *text, char *out, size_t size)
 {
     size_t used = 0;

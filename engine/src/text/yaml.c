@@ -1,6 +1,7 @@
 /*
- * YAML into structures by tables of keys: one walk over the document sets the values, and refuses
- * unknown keys, double keys and wrong values with file, line, key and what is allowed.
+ * YAML into structures by tables of keys: one walk over the document sets the values, and
+ * refuses unknown keys, double keys and wrong values with file, line, key and what is
+ * allowed.
  */
 #include "text/yaml.h"
 
@@ -22,6 +23,7 @@ static unsigned line_of(const yaml_node_t *node)
     return (unsigned)node->start_mark.line + 1;
 }
 
+/* The one place that makes messages: file, line, key, text. */
 int tb_yaml_refuse(struct tb_yaml *yaml, yaml_node_t *node, const char *path, const char *format, ...)
 {
     char text[TB_ERROR_MAX / 2];
@@ -73,6 +75,7 @@ static int read_scalar(struct tb_yaml *yaml, yaml_node_t *node, const char *path
     return 0;
 }
 
+/* Paths become absolute here, from the directory of the file that holds them. */
 static int store_text(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path,
                       const char *text, char *to)
 {
@@ -86,6 +89,7 @@ static int store_text(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_
     return 0;
 }
 
+/* A field of 32 bits gets at most a quarter of its range, so that sums of it cannot overflow. */
 static int store_size(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path,
                       const char *text, void *to)
 {
@@ -102,6 +106,7 @@ static int store_size(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_
     return 0;
 }
 
+/* Numbers have no units, and quoted ones are refused: they are text. */
 static int store_number(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path,
                         const char *text, void *to)
 {
@@ -125,6 +130,7 @@ static int store_number(struct tb_yaml *yaml, const struct tb_yaml_key *key, yam
     return refuse_value(yaml, node, path, why);
 }
 
+/* The message lists all allowed words. */
 static int store_word(struct tb_yaml *yaml, const char *const *words, yaml_node_t *node, const char *path,
                       const char *text, int *index)
 {
@@ -185,6 +191,7 @@ static void allowed_keys(const struct tb_yaml_key *keys, char *out, size_t size)
         used += (size_t)snprintf(out + used, size - used, "%s%s", key == keys ? "" : ", ", key->name);
 }
 
+/* An unknown key is an error: a misspelled key would otherwise silently keep its default. */
 static int find_key(struct tb_yaml *yaml, const struct tb_yaml_key *keys, yaml_node_t *name, const char *path,
                     const struct tb_yaml_key **out)
 {
@@ -206,6 +213,7 @@ static void child_path(char *out, size_t size, const char *path, const char *nam
     snprintf(out, size, "%s%s%s", path, *path ? "." : "", name);
 }
 
+/* Required keys are checked last, so that a misspelled key is told first. */
 static int read_map(struct tb_yaml *yaml, const struct tb_yaml_key *keys, yaml_node_t *node, const char *path,
                     void *target)
 {
@@ -235,6 +243,7 @@ static int read_map(struct tb_yaml *yaml, const struct tb_yaml_key *keys, yaml_n
     return 0;
 }
 
+/* The length is checked before the first entry is read. */
 static int read_list(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path,
                      char *target)
 {
@@ -279,6 +288,7 @@ int tb_yaml_read(struct tb_yaml *yaml, const struct tb_yaml_key *keys, void *tar
     return read_map(yaml, keys, root, "", target);
 }
 
+/* Follows one part of a key's path, as "tiers[1]" or "path". */
 static yaml_node_t *step_into(struct tb_yaml *yaml, yaml_node_t *node, const char *name, size_t length)
 {
     if (node->type == YAML_SEQUENCE_NODE) {
@@ -296,6 +306,7 @@ static yaml_node_t *step_into(struct tb_yaml *yaml, yaml_node_t *node, const cha
     return NULL;
 }
 
+/* For rules between keys, which are checked when the document is read: they find the line again by the key's path. */
 unsigned tb_yaml_line(struct tb_yaml *yaml, const char *path)
 {
     yaml_node_t *node = yaml_document_get_root_node(&yaml->document);

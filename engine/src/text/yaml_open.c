@@ -1,6 +1,7 @@
 /*
- * From a file to a YAML document: variables are marked and limits are checked before libyaml builds
- * the document, because its time grows with the square of depth and anchors.
+ * From a file to a YAML document: variables are marked and limits are checked before
+ * libyaml builds the document, because its time grows with the square of depth and
+ * anchors.
  */
 #include "text/yaml_open.h"
 
@@ -15,6 +16,7 @@
 #define YAML_BYTES_MAX (256u << 10) /* a long list of rules needs a tenth of it */
 #define DEPTH_MAX 32                /* what the keys allow is 6 deep */
 
+/* 0: it is no variable, and stays as it is. */
 static size_t variable_length(const char *text)
 {
     size_t n = 2;
@@ -43,6 +45,7 @@ static char *bracket_variables(const char *text)
     return out;
 }
 
+/* libyaml's own words, with our file and line. */
 static int refuse_syntax(struct tb_yaml *yaml, const yaml_parser_t *parser)
 {
     snprintf(yaml->err->text, sizeof(yaml->err->text), "%.600s:%zu: not YAML: %s%s%s", yaml->file,
@@ -51,6 +54,7 @@ static int refuse_syntax(struct tb_yaml *yaml, const yaml_parser_t *parser)
     return -EINVAL;
 }
 
+/* UTF-8 is set, so that a byte order mark cannot choose another encoding. */
 static int begin(yaml_parser_t *parser, const char *text)
 {
     if (!yaml_parser_initialize(parser))
@@ -120,6 +124,7 @@ static int parse(struct tb_yaml *yaml, const char *text)
     return rc;
 }
 
+/* In the order of cost: length, depth, then the document. */
 static int open_text(struct tb_yaml *yaml, const char *text)
 {
     if (strlen(text) > YAML_BYTES_MAX) {
@@ -134,6 +139,7 @@ static int open_text(struct tb_yaml *yaml, const char *text)
     return rc;
 }
 
+/* On failure there is nothing to close. */
 int tb_yaml_open(struct tb_yaml *yaml, const char *file, struct tb_error *err)
 {
     yaml->file = file;
