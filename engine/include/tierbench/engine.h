@@ -96,10 +96,10 @@ void tb_engine_hear_waits(void (*listener)(const char *whom, double seconds));
 const char *tb_engine_refusal(void);
 
 /*
- * Find the instance a program was started for: TIERBENCH_INSTANCE, or the one
- * running instance whose configuration file is TIERBENCH_CONFIG, or HERMES_CONF.  Writes the
- * name, NUL included, to `name` of `size` bytes (64 hold every name).  Reads the
- * environment: not while another thread changes it.
+ * Find the instance a program was started for: TIERBENCH_INSTANCE, or the one running
+ * instance with the configuration file TIERBENCH_CONFIG, or HERMES_CONF. Writes the name,
+ * NUL included, to `name` of `size` bytes (64 hold every name). Reads the environment: not
+ * while another thread changes it.
  * -ENOENT none; -ENOTUNIQ several; -ENAMETOOLONG.
  */
 int tb_engine_find(char *name, size_t size);
@@ -118,12 +118,11 @@ bool tb_engine_config_changed(tb_engine *engine);
 void tb_engine_detach(tb_engine *engine);
 
 /*
- * Around fork, as pthread_atfork's three handlers, so that the child has an
- * identity and references on the descriptors it inherits before its parent can
- * close them.  In the child no other call may come first.  Not thread safe by
- * themselves: prepare takes a lock that parent and child give back, in the
- * thread that forks.  A process that never forks, or whose children only exec,
- * needs none of them.
+ * Around fork, as pthread_atfork's three handlers, so that the child has a slot and
+ * references on the descriptors it inherits before its parent can close them. In the child
+ * no other call may come first. Not thread safe by themselves: prepare takes a lock that
+ * parent and child give back, in the thread that forks. A process that never forks, or has
+ * only children that exec, needs none of them.
  */
 void tb_engine_atfork_prepare(tb_engine *engine);
 void tb_engine_atfork_parent(tb_engine *engine);
@@ -137,7 +136,10 @@ void tb_engine_atfork_child(tb_engine *engine);
  */
 bool tb_engine_is_foreign(tb_engine *engine);
 
-/* In the thread whose fork failed, after the parent's handler: what was made for the child is given back. */
+/*
+ * In the thread that called fork, if fork failed, after the parent's handler: what was
+ * made for the child is given back.
+ */
 void tb_engine_atfork_failed(tb_engine *engine);
 /* Instead of atfork_child, by the caller: process `pid` was made and has executed a program, which inherited what is coherent. */
 void tb_engine_spawned(tb_engine *engine, int pid);
@@ -163,20 +165,21 @@ enum tb_name_use {
     TB_NAME_EMPTY,    /* its bytes go */
     TB_NAME_USE = 15,
     TB_NAME_NOFOLLOW = 16, /* added: a symlink in the last place is meant itself */
-    TB_NAME_STUB = 32,     /* added: the place in the shadow, also of what stands on the PFS */
+    TB_NAME_STUB = 32,     /* added: the place in the shadow, also of what is only on the PFS */
 };
 
 /*
- * The one translation of names: where the absolute name `path` really stands for
- * that use.  Equal to `path` except in scratch mode, where what programs see is a
- * shadow directory over the PFS: the name's place in the shadow, or the PFS's own
- * file where it is only looked at; for a use from TB_NAME_CHANGE on a copy is
- * made first.  There `path` may hold dots and double slashes, and is walked as
- * the kernel would.  Operations of the routed chain translate themselves; this is
- * for calls that are no chain operation (opendir, chmod, mkfifo ...).  Writes a
- * string of at most `size` bytes, NUL included; returns its length without it.
- * -ENAMETOOLONG; in scratch mode what a walk or a copy gives (-ENOENT, -ENOTDIR,
- * -ELOOP, -EACCES, -ENOSPC ...).
+ * The one translation of names: where the absolute name `path` really lies for that use.
+ * Equal to `path` except in scratch mode, where programs see a shadow directory over the
+ * PFS. Then it is the name's place in the shadow, or the PFS's own file if it is only
+ * looked at; for a use from TB_NAME_CHANGE on a copy is made first. There `path` may hold
+ * dots and double slashes, and is walked as the kernel would. Operations of the routed
+ * chain translate themselves; this is for calls that are no chain operation (opendir,
+ * chmod, mkfifo ...). Writes a string of at most `size` bytes, NUL included; returns its
+ * length without it.
+ * -ENAMETOOLONG; in scratch mode what a walk or a copy gives (-ENOENT, -ENOTDIR, -ELOOP,
+ * -EACCES,
+ * -ENOSPC ...).
  */
 ssize_t tb_engine_translate(tb_engine *engine, const char *path, unsigned use, char *out, size_t size);
 
@@ -196,10 +199,9 @@ void tb_engine_linked(tb_engine *engine);
 int tb_engine_entry_type(tb_engine *engine, const char *text);
 
 /*
- * With `namespace: deferred`: the names of a directory that wait for their first
- * flush, and are in no listing of the kernel's: each ended by a NUL, "" behind the
- * last, to be freed; NULL where there is none.  And the one name that listings
- * leave out.
+ * With `namespace: deferred`: the deferred names of a directory, which no listing of the
+ * kernel has: each ended by a NUL, "" after the last, to be freed; NULL if there is none.
+ * And the one name that listings leave out.
  */
 char *tb_engine_waiting(tb_engine *engine, const char *directory);
 bool tb_engine_hides(tb_engine *engine, const char *name);
@@ -208,57 +210,58 @@ bool tb_engine_hides(tb_engine *engine, const char *name);
 uint32_t tb_engine_moves(tb_engine *engine);
 
 /*
- * Make the file behind `fd` coherent: flush it, then pass every later access of
- * every process through to the backing file until its last descriptor closes.
- * For what buffers cannot serve (mmap, sendfile, inherited descriptors).  The
- * kernel's own offset of `fd` is set to the description's.  Waits for the PFS.
- * 0 done, or `fd` is not buffered; else the error of the flush, and the file
- * stays buffered as it was.
+ * Make the file of `fd` coherent: flush it, then pass every later access of every process
+ * through to the backing file until its last descriptor closes. For what buffers cannot
+ * serve (mmap, sendfile, inherited descriptors). The kernel's own offset of `fd` is set to
+ * the description's. Waits for the PFS.
+ * 0 done, or `fd` is not buffered; else the error of the flush, and the file stays
+ * buffered as it was.
  */
 int tb_engine_make_coherent(tb_engine *engine, int fd);
 
 /*
- * Say how the bytes [offset, offset + length) behind `fd` will be used, length 0:
- * to the end of the file.  `sequential` and `random` hold for the whole
- * description, `once` and `keep` for what it reads or writes in the range (the
- * latest range counts) and for what buffers hold of it now; `normal` takes a hint
- * back.  `will-need` asks the daemon to prefetch the range, as far as there is
- * room for it.  A hint is never a promise.  Calls by descriptors of the same
- * description in other processes don't hear of it, except children that fork later.
- * 0; -EBADF `fd` is not buffered; -EINVAL no such hint; -EAGAIN too many ranges
- * are being prefetched.
+ * Say how the bytes [offset, offset + length) of the file of `fd` will be used; length 0:
+ * to the end of the file. `sequential` and `random` hold for the whole description; `once`
+ * and `keep` for what it reads or writes in the range (the latest range counts) and for
+ * what buffers hold of it now; `normal` takes a hint back. `will-need` asks the daemon to
+ * prefetch the range, as far as there is room for it. A hint is never a promise. Calls by
+ * descriptors of the same description in other processes don't see it, except in children
+ * that fork later.
+ * 0; -EBADF `fd` is not buffered; -EINVAL no such hint; -EAGAIN too many ranges are being
+ * prefetched.
  */
 int tb_engine_advise(tb_engine *engine, int fd, uint64_t offset, uint64_t length, enum tb_hint hint);
 
 /*
- * Another mode for the one file behind `fd` than its prefix has: for every process
- * that has it open now or opens it later, until the last of them closes it.
- * `persistent-sync` first flushes what is dirty, and waits for the PFS; where the
- * prefix writes through, a file in `persistent-async` is flushed when it is closed,
- * whatever the flush policy.  `bypass` is tb_engine_make_coherent.
- * 0, also where it has that mode; -EBADF `fd` is not buffered; -EINVAL no such
- * mode; -EOPNOTSUPP scratch, which is a matter of names, can neither be had for one
- * file nor left; -EBUSY the file passes through already; else the error of the flush.
+ * Another mode for the one file of `fd` than its prefix has: for every process that has it
+ * open now or opens it later, until the last of them closes it. `persistent-sync` first
+ * flushes what is dirty, and waits for the PFS. If the prefix writes through, a file in
+ * `persistent-async` is flushed when it is closed, whatever the flush policy. `bypass` is
+ * tb_engine_make_coherent.
+ * 0, also if it has that mode; -EBADF `fd` is not buffered; -EINVAL no such mode;
+ * -EOPNOTSUPP scratch, which is a matter of names, can neither be had for one file nor
+ * left; -EBUSY the file passes through already; else the error of the flush.
  */
 int tb_engine_set_mode(tb_engine *engine, int fd, enum tb_mode mode);
 
 /*
- * A stronger promise of fsync for the one file behind `fd`: `pfs` where the
- * configuration says `tier`.  For whom and how long: as above.
- * 0, also where it has that promise; -EBADF; -EINVAL no such promise; -EPERM it is
- * weaker than the file's; -EOPNOTSUPP scratch promises nothing.
+ * A stronger promise of fsync for the one file of `fd`: `pfs` where the configuration says
+ * `tier`. For which processes and how long: as above.
+ * 0, also if it has that promise; -EBADF; -EINVAL no such promise; -EPERM it is weaker
+ * than the file's;
+ * -EOPNOTSUPP scratch promises nothing.
  */
 int tb_engine_set_fsync(tb_engine *engine, int fd, enum tb_fsync fsync);
 
-/* What the file behind `fd` has now; one that passes through is in bypass.  0, or -EBADF `fd` is not buffered. */
+/* What the file of `fd` has now; one that passes through is in bypass. 0, or -EBADF `fd` is not buffered. */
 int tb_engine_promise(tb_engine *engine, int fd, enum tb_mode *mode, enum tb_fsync *fsync);
 
 /*
- * Flush dirty bytes: of the file behind `fd`, or of every file of the instance,
- * whoever wrote it, where `fd` is -1.  Returns when they are written to the PFS
- * (not synced there).  0 for one file, the number of files flushed for all, or
- * the first error; what could not be flushed stays buffered.  0 where `fd` is
- * not buffered.  Scratch files are left alone.
+ * Flush dirty bytes: of the file of `fd`, or, if `fd` is -1, of every file of the
+ * instance, whichever process wrote it. Returns when they are written to the PFS (not
+ * synced there). 0 for one file, the number of files flushed for all, or the first error;
+ * what could not be flushed stays buffered. 0 if `fd` is not buffered. Scratch files are
+ * left alone.
  */
 int tb_engine_flush(tb_engine *engine, int fd);
 
@@ -281,7 +284,7 @@ struct tb_stats {
     uint32_t n_tiers;
     uint32_t n_files;        /* records in use */
     uint32_t n_dirty_files;
-    uint32_t n_errors;       /* files whose last flush failed */
+    uint32_t n_errors;       /* files with a failed last flush */
     uint64_t pfs_bytes_written;
     uint64_t pfs_bytes_read; /* misses */
     uint64_t spilled;        /* bytes written straight to the PFS because the tiers were full */
@@ -293,9 +296,9 @@ struct tb_stats {
 };
 
 /*
- * The counters now.  Never fails and takes no lock: counters that move meanwhile
- * may be of different moments.  Costs a look at every file record in use and some
- * more: for a glance, not for every operation.
+ * The counters now. Never fails and takes no lock: counters that change during the call
+ * may be of different moments. Costs a look at every file record in use and some more: for
+ * a glance, not for every operation.
  */
 void tb_engine_stats(tb_engine *engine, struct tb_stats *out);
 

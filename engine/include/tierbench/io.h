@@ -1,11 +1,12 @@
 /*
  * The I/O chain: one table of file operations, many layers.
  *
- * A layer is a `struct tb_io` whose operations do their part and call the same
- * operation of `next`.  The last layer is supplied by the caller: the preload
- * adapter passes the libc functions it resolved, the daemon and the tests pass
- * plain libc (`tb_io_libc`).  The engine therefore never resolves a libc symbol
- * and never meets its own wrappers.
+ * A layer is a `struct tb_io`. Each of its operations does its part and calls the same
+ * operation of `next`.  The last layer is supplied by the caller: the preload adapter
+ * passes the libc functions it resolved, the daemon and the tests pass plain libc
+ * (`tb_io_libc`).  So operations on files never meet the adapter's wrappers.
+ * Limit: deferred names, the shadow and recovery call libc for directories and links; the
+ * adapter lets calls from inside the engine pass.
  *
  *   [trace] -> [engine] -> [trace] -> [model | fault] -> libc
  *
@@ -17,8 +18,9 @@
  *     inherited the layer by fork; none is async-signal-safe unless it says so;
  *   - a path is absolute or relative to the working directory.
  *
- * TB_IO_OWN, with the flags of open: the descriptor is the engine's own for a moment, not the program's.  Every layer
- * passes it on, the kernel ignores it; a last layer inside a program may give one that it has kept (preload).
+ * TB_IO_OWN, with the flags of open: the descriptor is the engine's own for a moment, not
+ * the program's.  Every layer passes it on, the kernel ignores it; a last layer inside a
+ * program may give one that it has kept (preload).
  */
 #ifndef TIERBENCH_IO_H
 #define TIERBENCH_IO_H

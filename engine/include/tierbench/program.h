@@ -1,6 +1,6 @@
 /*
- * Which programs an adapter can be put under by LD_PRELOAD.  Needs no instance.
- * Of a script it looks at the program behind its "#!" line.
+ * Which programs an adapter can be put under by LD_PRELOAD. Needs no instance. For a
+ * script, the program of its "#!" line counts.
  */
 #ifndef TIERBENCH_PROGRAM_H
 #define TIERBENCH_PROGRAM_H

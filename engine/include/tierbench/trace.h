@@ -1,23 +1,22 @@
 /*
- * What a process did to its files, recorded while it runs: counters as Darshan
- * defines them and every transfer with its times.
+ * What a process did to its files, recorded while it runs: counters as Darshan defines
+ * them and every transfer with its times.
  *
- * A trace has two sides.  The application side is what the program asked for; it
- * is recorded by whoever stands above the engine (adapters/trace).  The storage
- * side is what the engine asked of the PFS and of the tiers' directories; it is
- * a layer of every place's chain.  `tierctl run --trace` makes a folder and names
- * it in TIERBENCH_TRACE; each process keeps its records in files of its own there,
- * mapped and shared, so that nothing is lost when it is killed.  Behind the
- * command tierctl makes one Darshan log of each side of them.
+ * A trace has two sides. The application side is what the program asked for; it is
+ * recorded above the engine (adapters/trace). The storage side is what the engine asked of
+ * the PFS and of the tiers' directories; it is a layer of every place's chain. `tierctl
+ * run --trace` makes a folder and names it in TIERBENCH_TRACE. Each process keeps its
+ * records in files of its own there, mapped and shared, so that nothing is lost when it is
+ * killed. After the command tierctl makes one Darshan log of each side.
  *
  * Rules
- *   times     are seconds since the start of the job, as tb_trace_now says
- *   memory    is bounded: 4096 files of each module, 1 MiB of names, 8 MiB of
- *             transfers; what no longer fits is counted and the log says so
- *   threads   every function may be called by any thread; one that interrupts
- *             itself (a signal handler) leaves the interrupting call out, counted
- *   errors    none: a trace that fails never makes the program fail, nor changes errno
- *   NULL      as `trace` does nothing
+ *   times    are seconds since the start of the job, as tb_trace_now says
+ *   memory   is bounded: 4096 files of each module, 1 MiB of names, 8 MiB of
+ *            transfers; what no longer fits is counted and the log says so
+ *   threads  every function may be called by any thread; one that interrupts
+ *            itself (a signal handler) leaves the interrupting call out, counted
+ *   errors   none: a trace that fails never makes the program fail, nor changes errno
+ *   NULL     as `trace` does nothing
  */
 #ifndef TIERBENCH_TRACE_H
 #define TIERBENCH_TRACE_H
@@ -85,7 +84,10 @@ void tb_trace_ends(tb_trace *trace, enum tb_trace_end how);
  */
 void tb_trace_open(tb_trace *trace, int fd, const char *path, mode_t mode, struct tb_trace_time t);
 void tb_trace_dup(tb_trace *trace, int fd, int made, struct tb_trace_time t);
-/* Before the close, when the number can't be another file's yet; and behind it with what that gave. */
+/*
+ * Call tb_trace_closing before close(fd), while the number still means this file; pass its
+ * result to tb_trace_close after it.
+ */
 int tb_trace_closing(tb_trace *trace, int fd);
 void tb_trace_close(tb_trace *trace, int closing, struct tb_trace_time t);
 /* These were closed by somebody else, or mean something else from now on. */
@@ -111,7 +113,7 @@ void tb_trace_stream_flush(tb_trace *trace, const void *stream, struct tb_trace_
 void tb_trace_stream_seek(tb_trace *trace, const void *stream, int64_t offset, struct tb_trace_time t);
 /* The program asked for the stream's descriptor: its file is one of descriptors too. */
 void tb_trace_stream_fileno(tb_trace *trace, const void *stream, int fd, struct tb_trace_time t);
-/* Is it recorded?  For calls that must look before and behind what they do. */
+/* Is it recorded? For calls that must look before and after what they do. */
 bool tb_trace_stream_is_known(tb_trace *trace, const void *stream);
 
 /* Calls of MPI-IO; `path` absolute, `times` of CLOCK_MONOTONIC. */
