@@ -14,8 +14,8 @@
 #include <string.h>
 
 static const char usage[] = "usage: tb-h5units [--pattern PATTERN] [--unit dataset|chunk] FILE\n"
-                            "Prints FILE's data sets as dispersion units.  PATTERN (of paths, * also stands for slashes; default: FILE's\n"
-                            "absolute path) says whose units they are; chunk: each chunk is a unit, not each data set.";
+                            "Prints FILE's data sets as dispersion units.  PATTERN (of paths, * also matches slashes; default: FILE's\n"
+                            "absolute path) names the file that they belong to; chunk: each chunk is a unit, not each data set.";
 
 struct range {
     unsigned long long start, length;

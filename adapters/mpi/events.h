@@ -1,14 +1,13 @@
 /*
- * MPI-IO events: what a program asks of its files through MPI, seen above the
- * MPI library, for whoever writes a trace.  libtierbench_mpi.so tells one
- * consumer in the same process; find the function by its name, so that a process
- * without MPI needs nothing:
+ * MPI-IO events: what a program asks of its files through MPI, seen above the MPI library,
+ * for a library that writes a trace. libtierbench_mpi.so tells one consumer in the same
+ * process. Find the function by its name, so that a process without MPI needs nothing:
  *
  *   tb_mpi_events_function *f = (tb_mpi_events_function *)dlsym(RTLD_DEFAULT, "tb_mpi_events");
  *   if (f) f(consumer, argument);
  *
- * The consumer is called in the thread that made the MPI call, behind the call,
- * so by several at once in a program with threads.  It may do I/O and must make no MPI call.
+ * The consumer is called in the thread that made the MPI call, after the call, so by
+ * several at once in a program with threads. It may do I/O and must make no MPI call.
  */
 #ifndef TB_MPI_EVENTS_H
 #define TB_MPI_EVENTS_H

@@ -1,4 +1,4 @@
-/* The MPI library behind this one: its symbols, and whether it is the kind we know. */
+/* The MPI library after this one: its symbols, and whether it is the kind we know. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ void *tb_mpi_next(const char *name)
 
 static bool is_open_mpi(void)
 {
-    static int known; /* 1 it is, -1 it isn't; who comes at once finds the same */
+    static int known; /* 1 yes, -1 no; threads that come at once find the same */
     if (!known)
         known = info_null() ? 1 : -1;
     return known > 0;

@@ -8,13 +8,13 @@
 
 enum where { EXPLICIT, OWN, SHARED };
 
-/* One call under way; `file` is NULL where nobody is told. */
+/* One call that has begun; `file` is NULL if no consumer is told. */
 struct call {
     const struct tb_mpi_file *file;
     struct tb_mpi_event event;
 };
 
-/* The byte of the file at which it begins; where the shared pointer will be is known to nobody before. */
+/* The byte of the file at which it begins. Where the shared pointer will be is not known before the call. */
 static int64_t first_byte(MPI_File handle, enum where where, MPI_Offset at)
 {
     MPI_Offset byte = TB_MPI_NO_OFFSET;

@@ -36,7 +36,7 @@ TB_WRAPPER ssize_t __pread64_chk(int fd, void *buf, size_t n, off64_t at, size_t
     READ(fd, at, buf, REAL(__pread64_chk)(fd, buf, n, at, room));
 }
 
-/* The piece that is least aligned stands for all. */
+/* The least aligned piece counts for all. */
 static const void *least_aligned(const struct iovec *v, int n)
 {
     const void *worst = NULL;

@@ -170,7 +170,7 @@ int tb_status_command(int argc, char **argv)
     struct options o;
     tb_engine *e;
     int rc = parse(argc, argv, "ijwW", "usage: tierctl status [-i NAME] [--json] [--watch[=SECONDS]]   (1: no instance runs; --watch --json: one document a line)\n"
-                                       "       tierctl status -i NAME --wait   (returns when it stands)", &o);
+                                       "       tierctl status -i NAME --wait   (returns when it is ready)", &o);
     if (rc || o.help)
         return rc;
     if (o.wait)
@@ -240,7 +240,7 @@ int tb_recover_command(int argc, char **argv)
     return n >= 0 ? 0 : EXIT_DRAIN_FAILED;
 }
 
-/* Whatever is left of a trace that nobody will make a log of. */
+/* Remove what is left of traces that will get no log. */
 static void forget_trace(const char *instance)
 {
     char folder[128];
@@ -263,7 +263,7 @@ static int recover_all(const struct tb_instance_info *dead, struct tb_config *co
     bool named = false;
     int rc = tb_instance_config_of(dead->name, config);
     rc = rc ? rc : tb_instance_recover(config, tb_io_libc(), NULL, print_recovered, &named, &err);
-    if (rc >= 0 || rc == -ENOENT) /* a tier whose path is gone holds nothing more, and what had a region is named */
+    if (rc >= 0 || rc == -ENOENT) /* a tier without its path holds nothing more, and what had a region is named */
         return named && rc < 0 ? EXIT_DRAIN_FAILED : 0;
     if (!named)
         ctl_fail("instance %s is kept: %s", dead->name, err.text[0] ? err.text : strerror(-rc));
@@ -301,7 +301,7 @@ int tb_gc_command(int argc, char **argv)
 {
     struct options o;
     struct tb_instance_info *all = calloc(MAX_INSTANCES, sizeof(*all));
-    int rc = parse(argc, argv, "", "usage: tierctl gc   (recovers every instance of this user whose processes are gone; 3: some are kept)", &o), n = 0;
+    int rc = parse(argc, argv, "", "usage: tierctl gc   (recovers every instance of this user that has no process left; 3: some are kept)", &o), n = 0;
     if (!rc && !o.help && all)
         rc = clear(all, tb_instance_list(all, MAX_INSTANCES), &n);
     if (!o.help && rc != EXIT_BAD_INPUT)

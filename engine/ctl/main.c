@@ -15,7 +15,7 @@ static const struct {
     {"status", "[-i NAME] [--json] [--watch]        its tiers, counters and errors", tb_status_command},
     {"drain", "[-i NAME] [--wait]                  flush everything to the PFS", tb_drain_command},
     {"recover", "-c CONFIG                           put on the PFS what a dead instance promised", tb_recover_command},
-    {"gc", "                                    recover every instance whose processes are gone", tb_gc_command},
+    {"gc", "                                    recover every instance without living processes", tb_gc_command},
     {"plan", "CONFIG [--json] [--svg FILE]        tiers, slabs, buffer counts and the region's size", tb_plan_command},
     {"check", "CONFIG                              is it right, and does this machine have what it needs?", tb_check_command},
     {"profile", "CONFIG [-o DIRECTORY]               measure its places; a device file for each", tb_profile_command},

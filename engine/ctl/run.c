@@ -66,7 +66,7 @@ static int parse(int argc, char **argv, struct run *r)
     if (r->nodes.launch && (r->keep || r->trace.out))
         return ctl_fail("run: --per-node goes with neither --keep nor --trace: instances and records of other nodes end with their launcher\n%s", usage);
     if (optind >= argc)
-        return ctl_fail("run: needs a command behind --\n%s", usage);
+        return ctl_fail("run: needs a command after --\n%s", usage);
     r->command = argv + optind;
     return 0;
 }
@@ -144,7 +144,7 @@ static int finish(struct run *r)
     char retry[256];
     snprintf(retry, sizeof(retry), "tierctl stop -i %s", r->daemon.name);
     ctl_gives_up_with(r->status ? r->status : EXIT_DRAIN_FAILED);
-    if (!r->keep && tb_instance_retire(r->engine, true)) { /* who outlives the program may go on */
+    if (!r->keep && tb_instance_retire(r->engine, true)) { /* processes that outlive the program may go on */
         tb_engine_detach(r->engine);
         return ctl_fail("instance %s: another process is ending it", r->daemon.name), r->status ? r->status : EXIT_DRAIN_FAILED;
     }

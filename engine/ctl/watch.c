@@ -64,7 +64,7 @@ static struct tier_view view_tier(const struct watch *w, uint32_t t)
                               .flush = rate(w, a->flushed, b->flushed)};
 }
 
-/* One line of the picture, over what stood there. */
+/* One line of the picture, drawn over the line before. */
 static void draw(struct watch *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void draw(struct watch *w, const char *format, ...)

@@ -1,3 +1,7 @@
+/*
+ * The owner of a private daemon, seen through a pipe: which process its program is,
+ * whether the instance is to stay, and when the owner itself is gone (owner.h).
+ */
 #include "owner.h"
 
 #include <errno.h>

@@ -1,12 +1,12 @@
 /*
- * tierd: the daemon of one instance.  Makes the region and the tiers, then works
- * in the background (flush, repair, samples) until SIGTERM, SIGINT, SIGHUP or SIGQUIT.
- * It drains at its end unless somebody else does, and never drops what is dirty: the
- * instance stays until `tierctl stop` removes it.  One that `tierctl run` owns
- * removes it itself when its owner was killed (owner.h).
+ * tierd: the daemon of one instance. It makes the region and the tiers, then works in the
+ * background (flush, repair, samples) until SIGTERM, SIGINT, SIGHUP or SIGQUIT. At its end
+ * it drains, unless another process does. It never drops what is dirty: the instance stays
+ * until `tierctl stop` removes it. If `tierctl run` owns the instance and was killed, the
+ * daemon removes it (owner.h).
  *
- * Without CONFIG it stands in for Hermes' daemon: the configuration is
- * HERMES_CONF's, and the instance goes when the programs that used it are gone.
+ * Without CONFIG it replaces Hermes' daemon: the configuration is that of HERMES_CONF, and
+ * the instance goes when the programs that used it are gone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ struct options {
     struct owner owner;
     bool foreground;
     bool for_hermes;     /* named by HERMES_CONF: ends with its clients, */
-    bool ends_alone;     /* as one whose owner is gone does */
+    bool ends_alone;     /* as a daemon without its owner does */
     char own_name[64];   /* after the configuration file, where none is given */
 };
 
@@ -271,9 +271,10 @@ static bool is_listed(const char *name, struct tb_instance_info *out)
 }
 
 /*
- * Another one of the same job serves this node already, with the same configuration.
- * One whose programs are gone is waited for, it was an earlier job's; so is one half made.
- * A dead one's stays, but who is just ending looks dead before his instance is gone.
+ * Another daemon of the same job serves this node already, with the same configuration. If
+ * its programs are gone it is of an earlier job, and is waited for; so is one that is half
+ * made. A dead one stays as it is; but a daemon that is just ending looks dead before its
+ * instance is gone.
  */
 static bool is_served(const struct options *o, const struct tb_config *c)
 {

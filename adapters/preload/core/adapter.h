@@ -45,8 +45,9 @@ static inline long tb_result(long rc)
 }
 
 /*
- * Call one operation of a chain "inside".  Success leaves errno alone.  Who is inside
- * already is a signal handler that could not wait, over locks of its own thread.
+ * Call one operation of a chain "inside". Success leaves errno alone. If the thread is
+ * inside already, this is a signal handler that could not wait, because its own thread
+ * holds the locks.
  */
 #define TB_CALL(io, op, ...)                                                                                                     \
     (__extension__({                                                                                                             \

@@ -24,7 +24,7 @@
 _Thread_local int tb_inside __attribute__((tls_model("initial-exec")));
 
 static _Atomic(tb_engine *) engine;
-static tb_engine *foreign; /* what this process may not use, and who its parent could: adapter.h */
+static tb_engine *foreign; /* an instance that this process may not use, while its parent could: adapter.h */
 static _Atomic int state; /* 0 not tried, 1 trying, 2 attached, 3 none */
 
 void *tb_real(const char *name)
@@ -80,7 +80,7 @@ static void say(const char *format, ...)
     int n = vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     if (n < 0 || REAL(write)(STDERR_FILENO, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1) < 0)
-        errno = 0; /* nobody listens */
+        errno = 0; /* nothing reads the message */
 }
 
 /* Of the instance that was named, or of none that was found. */

@@ -1,12 +1,12 @@
 /*
- * What other adapters in the same process ask of the preload library about one
- * file, by its path.  Found by name, so that nobody is linked with it:
+ * What other adapters in the same process ask of the preload library about one file. Found
+ * by name, so that no adapter is linked with it:
  *
  *   tb_adapter_advise_function *f = (tb_adapter_advise_function *)dlsym(RTLD_DEFAULT, "tb_adapter_advise");
  *
- * Each takes the file through a descriptor that this process has open.  What the
- * functions of engine.h give, and: -ENODEV this process has no instance; -ENOENT no
- * such file, or under no managed prefix; -EBADF this process has it not open.
+ * Each takes the file by its path, through a descriptor that this process has open. They
+ * return what the functions of engine.h return, and: -ENODEV this process has no instance;
+ * -ENOENT no such file, or under no managed prefix; -EBADF this process has it not open.
  */
 #ifndef TB_PRELOAD_CONTROL_H
 #define TB_PRELOAD_CONTROL_H

@@ -1,3 +1,7 @@
+/*
+ * Tables of this process's descriptors: which are managed, and which the engine opened for
+ * itself and hides from the program (core/fds.h).
+ */
 #include "core/fds.h"
 
 #include <fcntl.h>

@@ -1,3 +1,7 @@
+/*
+ * From the path of a call to a managed path: absolute, without "..", with the links
+ * resolved that only the kernel may follow. The name is resolved once for each call.
+ */
 #include "core/paths.h"
 
 #include <fcntl.h>
@@ -49,7 +53,7 @@ static bool normalise(const char *base, const char *path, char *out)
     return true;
 }
 
-/* The path behind its last "..", or itself. */
+/* The path after its last "..", or itself. */
 static const char *behind_parents(const char *path)
 {
     const char *behind = path;
@@ -105,7 +109,7 @@ static bool join(const char *base, const char *path, char *out)
     return true;
 }
 
-/* NULL: it cannot be said.  What ".." means behind a symlink is the file system's to say, where it has the directory. */
+/* NULL: it cannot be said. What ".." means after a symlink is for the file system to say, if it has the directory. */
 static const char *absolute(tb_engine *e, int dirfd, const char *path, char *out)
 {
     char base[PATH_MAX], joined[2 * PATH_MAX];

@@ -22,8 +22,8 @@ bool tb_path_find(int dirfd, const char *path, struct tb_path *out);
 bool tb_path_name(int dirfd, const char *path, char *out);
 /*
  * For a call that is no chain operation: what libc is to be given for `use` (enum
- * tb_name_use) in the place of the caller's directory and name, which stay as
- * they are where the name stands where it says.  False: errno says why not.
+ * tb_name_use) instead of the caller's directory and name. Both stay as they are if the
+ * name lies where it says. False: errno says why not.
  */
 bool tb_path_real(int *dirfd, const char **path, unsigned use, struct tb_path *room);
 /* Before something that acts on the backing file by name: its dirty bytes first.  Failures show when it is flushed next. */

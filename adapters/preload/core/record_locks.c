@@ -1,3 +1,8 @@
+/*
+ * Record locks of the program: files that may have one are marked, and the engine's own
+ * descriptors of marked files are kept open, because closing one would drop the program's
+ * locks (core/record_locks.h).
+ */
 #include "core/record_locks.h"
 
 #include <dirent.h>
@@ -233,8 +238,9 @@ static int take_kept(struct tb_lock_mark *m, int flags)
 }
 
 /*
- * The program uses all descriptors that it is allowed: what the engine needs comes on top of that, as far as the hard
- * limit goes.  A fork waits meanwhile, so no child inherits the raised limit.
+ * The program may use all descriptors that it is allowed. What the engine needs comes on
+ * top of that, as far as the hard limit goes. A fork waits until the limit is back, so no
+ * child inherits the raised one.
  */
 static int open_beyond(const char *path, int flags, mode_t mode)
 {
@@ -345,7 +351,7 @@ void tb_locks_in_parent(void)
     unlock();
 }
 
-/* Without locks; what it closes takes none of its parent's. */
+/* A child has no record locks; what it closes takes none of its parent's. */
 void tb_locks_in_child(void)
 {
     pthread_rwlock_init(&lock, NULL); /* held by the parent's thread */

@@ -1,15 +1,15 @@
 /*
  * Signal handlers run outside the engine.
  *
- * A handler may do I/O at any moment of its thread's own (signal-safety(7)), and
- * may jump out of it.  Inside the engine the thread may hold locks that the
- * handler's I/O needs, or that would stay taken for good.  So a handler is put
- * behind one of ours: when the thread is inside, the signal is sent to it again,
- * blocked until it leaves; the kernel then delivers it as it would have, with the
- * mask, the stack and the siginfo that belong to it.
+ * A handler may do I/O at any moment of its own thread (signal-safety(7)), and may jump
+ * out of it. Inside the engine the thread may hold locks that the handler's I/O needs, or
+ * that would stay taken for good. So each handler is called by one of ours. If the thread
+ * is inside, ours sends the signal to the thread again, blocked until the thread leaves.
+ * The kernel then delivers it as it would have, with the mask, the stack and the siginfo
+ * that belong to it.
  *
- * Limits: what the processor raises (a wrong pointer) can't wait, nor can a
- * handler that is installed by system call; their I/O is refused inside: EDEADLK.
+ * Limits: what the processor raises (a wrong pointer) can't wait, nor can a handler that
+ * is installed by system call. Their I/O is refused inside: EDEADLK.
  */
 #include "core/signal.h"
 
@@ -21,7 +21,7 @@
 #include "core/adapter.h"
 
 #define SIGNALS 65
-#define TAKES_INFO (1ull << 63) /* the program's own flags, beside the address of its handler */
+#define TAKES_INFO (1ull << 63) /* the program's own flags, with the address of its handler */
 #define ONCE (1ull << 62)
 
 static _Atomic uint64_t handlers[SIGNALS];
@@ -73,7 +73,7 @@ static void deliver(int sig, siginfo_t *info, void *context)
     if (handler & ONCE)
         REAL(sigaction)(sig, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
     handler &= ~(TAKES_INFO | ONCE);
-    ((info_handler)(uintptr_t)handler)(sig, info, context); /* who takes one argument leaves the others alone */
+    ((info_handler)(uintptr_t)handler)(sig, info, context); /* a handler that takes one argument leaves the others alone */
 }
 
 static bool is_function(simple_handler h)

@@ -82,7 +82,7 @@ static ssize_t in_one_piece(struct tb_io *io, int fd, const struct iovec *v, int
     return piece(io, fd, all, total, offset, true);
 }
 
-/* Writers that append records do not mix theirs, however long they are; who writes elsewhere is spared the copy. */
+/* Writers that append records must not mix them, however long they are. A write to another place is spared the copy. */
 static ssize_t write_long(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, size_t total)
 {
     char *all = REAL(fcntl)(fd, F_GETFL) & O_APPEND ? malloc(total) : NULL;

@@ -1,7 +1,7 @@
 /*
- * Listings.  A directory of a shadow holds a symlink for what nobody touched of
- * the PFS; programs are told the type of what it stands for.  Names that wait for
- * their first flush come before those that the kernel lists.
+ * Listings. A directory of a shadow holds a symlink for each entry of the PFS that was not
+ * touched; programs are told the type of the file that it shows. Deferred names come
+ * before those that the kernel lists.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "core/adapter.h"
 #include "core/cwd.h"
 
-/* Of a stream whose directory has names that wait. */
+/* A stream of a directory that has deferred names. */
 struct waiting {
     DIR *directory;
     char *names, *at; /* each with its NUL; the next one */

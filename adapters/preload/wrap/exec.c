@@ -68,7 +68,7 @@ static bool announce_unserved(const char *path, const char *kernel, char *const 
         tb_engine_flush(e, -1);
         int n = snprintf(text, sizeof(text), "tierbench: %s %s: its I/O passes the tiers by\n", path, why);
         if (REAL(write)(STDERR_FILENO, text, (size_t)n) < 0)
-            errno = 0; /* nobody listens */
+            errno = 0; /* nothing reads the message */
     }
     tb_leave();
     errno = saved;

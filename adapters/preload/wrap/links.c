@@ -103,7 +103,7 @@ TB_WRAPPER char *__realpath_chk(const char *path, char *out, size_t room)
     return realpath(path, out);
 }
 
-/* A socket's address holds 107 characters: a place whose name is longer is reached by a descriptor of its directory. */
+/* A socket's address holds 107 characters: a place with a longer name is reached by a descriptor of its directory. */
 struct address {
     struct sockaddr_un un;
     const struct sockaddr *given;

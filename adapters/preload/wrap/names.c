@@ -1,4 +1,4 @@
-/* Names whose change changes a file's identity: chain operations. */
+/* Calls on names that change a file's identity: they are chain operations. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static bool find_pair(int from_dir, const char *from, int to_dir, const char *to
         return false;
     out->io = a && (!b || out->from.mode != TB_MODE_BYPASS) ? out->from.io : out->to.io;
     if (a && !b)
-        tb_path_flush(&out->from); /* nobody serves it from buffers where it goes */
+        tb_path_flush(&out->from); /* where it goes, it is not served from buffers */
     if (a && strlen(out->to.path) >= TB_PATH_MAX)
         tb_path_coherent(&out->from); /* the engine keeps no name that long: whoever has it open goes on without buffers */
     return strlen(out->from.path) < TB_PATH_MAX && strlen(out->to.path) < TB_PATH_MAX;

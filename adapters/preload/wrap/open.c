@@ -15,7 +15,7 @@
 #include "core/record_locks.h"
 #include "wrap/locks.h"
 
-/* A nameless file is nobody else's, and a directory has no bytes: libc's. */
+/* libc's: a file without a name is this process's alone, and a directory has no bytes. */
 static int open_at(int dirfd, const char *path, int flags, mode_t mode)
 {
     struct tb_path p;
@@ -117,7 +117,7 @@ TB_WRAPPER int creat64(const char *path, mode_t mode)
 
 #define NAME_ATTEMPTS 1000
 
-/* Six characters of a name that nobody else is likely to try. */
+/* Six characters of a name that no other process is likely to try. */
 static void fill_name(char *six)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";

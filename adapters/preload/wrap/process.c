@@ -13,7 +13,7 @@
 
 #include "core/adapter.h"
 
-/* pthread_atfork tells nobody that a fork failed: what was made for the child goes again. */
+/* pthread_atfork does not tell that a fork failed: what was made for the child is given back here. */
 TB_WRAPPER pid_t fork(void)
 {
     pid_t pid = REAL(fork)();

@@ -1,7 +1,7 @@
 /*
- * Calls by name that are no chain operation: libc's, on the name where the file
- * really stands.  What changes times or permissions comes after the dirty bytes,
- * whose flush would change the time again or be refused.
+ * Calls by name that are no chain operation: libc's, on the name where the file really
+ * lies. Times and permissions are changed after the dirty bytes are flushed: a later flush
+ * would change the time again, or be refused.
  */
 #include <fcntl.h>
 #include <sys/inotify.h>

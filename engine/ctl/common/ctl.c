@@ -1,3 +1,7 @@
+/*
+ * What all commands share: messages and their exit status, finding and attaching to an
+ * instance, starting a daemon, and the reports of a drain.
+ */
 #include "base/process.h"
 #include "base/report.h"
 #include "common/ctl.h"
@@ -116,11 +120,12 @@ int ctl_await(const char *name)
 }
 
 #define DAEMON_READY 3 /* the daemon's descriptors: how the start went, */
-#define DAEMON_OWNER 4 /* and the pipe whose other end its owner holds */
+#define DAEMON_OWNER 4 /* and the pipe to its owner, which holds the other end */
 
 /*
- * The caller's descriptors are not the daemon's to keep: it would hold its locks, pipes and mounts for as long as it lives.
- * Each first goes where it is in nobody's way.
+ * The daemon must not keep the caller's descriptors: it would hold the caller's locks,
+ * pipes and mounts for as long as it lives. Each of ours is first moved to a number that
+ * is not needed.
  */
 static void keep_alone(int ready, int owner)
 {
@@ -184,7 +189,7 @@ int ctl_start_daemon(struct ctl_daemon *d)
         return 0;
     waitpid(pid, NULL, 0);
     text[strcspn(text, "\n")] = 0;
-    return ctl_fail("%s", *text ? text : "tierd ended before its instance stood");
+    return ctl_fail("%s", *text ? text : "tierd ended before its instance was ready");
 }
 
 void ctl_tell_daemon(const struct ctl_daemon *d, const char *format, ...)

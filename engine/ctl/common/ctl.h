@@ -19,15 +19,16 @@ int ctl_attach(const char *name, tb_engine **out);
 /* The same to read only: waits for no other process. */
 int ctl_look(const char *name, tb_engine **out);
 
-/* Until the instance can be attached to; prints what is wrong and returns 1 where nobody makes it. */
+/* Wait until the instance can be attached to. Prints what is wrong and returns 1 if no process makes it. */
 int ctl_await(const char *name);
 
 /* A name for an instance of this configuration: its file name without suffix. */
 void ctl_default_name(const char *config, char *out, size_t size);
 
 /*
- * "run-PID-8 DIGITS" for a private instance, with the host where nodes share tiers: no other has had it, nor will one
- * after a reboot, when process numbers begin anew, and nobody else knows it beforehand.
+ * "run-PID-8 DIGITS" for a private instance, with the host if nodes share tiers. The name
+ * is new, also after a reboot, when process numbers begin anew, and no other user can know
+ * it beforehand.
  */
 void ctl_run_name(const char *host, char *out, size_t size);
 
@@ -38,7 +39,7 @@ struct ctl_daemon {
     long pid;
     int owner; /* what this process holds for as long as it lives */
 };
-/* Start tierd and wait until its instance stands; prints its message and returns the exit status otherwise. */
+/* Start tierd and wait until its instance is ready; otherwise prints its message and returns the exit status. */
 int ctl_start_daemon(struct ctl_daemon *daemon);
 /* To the daemon that this process owns: "program PID", or "keep", it is to stay when this process ends. */
 void ctl_tell_daemon(const struct ctl_daemon *daemon, const char *format, ...) __attribute__((format(printf, 2, 3)));

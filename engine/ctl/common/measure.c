@@ -1,12 +1,11 @@
 /*
- * Every cell of the table is a number of threads that transfer blocks of one size
- * for a short time, each in a file (or a piece of memory) of its own and in an
- * order that no readahead guesses.
+ * Every cell of the table is a number of threads that transfer blocks of one size for a
+ * short time, each in a file (or a piece of memory) of its own and in an order that no
+ * readahead guesses.
  *
- * The page cache must not answer for the medium: files are opened with O_DIRECT,
- * and where the file system refuses that, writes end with an fsync inside the
- * time and reads start behind a posix_fadvise that drops what was cached and
- * touch each block once.
+ * The page cache must not answer instead of the medium. So files are opened with O_DIRECT.
+ * If the file system refuses that, writes end with an fsync inside the time, and reads
+ * start after a posix_fadvise that drops what was cached, and touch each block once.
  */
 #include "common/measure.h"
 
@@ -177,7 +176,7 @@ static void measure_transfers(struct bench *b, struct measure *out)
         }
 }
 
-/* Median time of a sync behind one small write; in memory there is none. */
+/* Median time of a sync after one small write; memory has none. */
 static double measure_sync(struct bench *b)
 {
     double times[TIMES], end = ctl_now() + b->seconds;

@@ -1,13 +1,13 @@
 /*
- * One instance a node.  The engine knows nothing of other nodes: each has its own
- * region, daemon and directories in the tiers (named by host), and what they share
- * is the PFS.  So all that is needed is a way to run a command once on each node,
- * which every site's launcher is.
+ * One instance a node. The engine knows nothing of other nodes: each has its own region,
+ * daemon and directories in the tiers (named by host), and what they share is the PFS. So
+ * all that is needed is a way to run a command once on each node, and every site's
+ * launcher is one.
  *
- * Three such commands make a job: the daemons, in the foreground, because a launcher
- * ends what its commands leave behind; a look that ends when the node's instance
- * stands; and behind the program a stop, whose numbers come back as files in a
- * folder that all nodes see.
+ * Three such commands make a job. First the daemons, in the foreground, because a launcher
+ * ends what its commands leave running. Then a look that ends when the node's instance is
+ * ready. After the program a stop; its numbers come back as files in a folder that all
+ * nodes see.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -113,7 +113,7 @@ static int spawn_daemons(struct ctl_nodes *nodes)
     return nodes->daemons > 0 ? 0 : EXIT_BAD_INPUT;
 }
 
-/* The look, while the daemons live: a node whose daemon can't start is not waited for. */
+/* The look, while the daemons live: it does not wait for a node with a daemon that cannot start. */
 static int await_all(struct ctl_nodes *nodes)
 {
     int status;
@@ -128,7 +128,7 @@ static int await_all(struct ctl_nodes *nodes)
     nodes->daemons = 0;
     kill(-look, SIGTERM);
     reap(look);
-    return ctl_fail("--per-node: the daemons ended before every instance stood (%d)", status_of(status));
+    return ctl_fail("--per-node: the daemons ended before every instance was ready (%d)", status_of(status));
 }
 
 static void end_daemons(struct ctl_nodes *nodes)
@@ -147,7 +147,7 @@ int ctl_nodes_start(struct ctl_nodes *nodes)
     ctl_run_name(host, nodes->daemon->name, sizeof(nodes->daemon->name));
     int rc = spawn_daemons(nodes);
     if (!rc && (rc = await_all(nodes))) {
-        pid_t stop = spawn_command(nodes, "stop", "--force", NULL); /* of those that stand; nothing was written yet */
+        pid_t stop = spawn_command(nodes, "stop", "--force", NULL); /* of those that are ready; nothing was written yet */
         if (stop > 0)
             reap(stop);
         end_daemons(nodes);

@@ -17,7 +17,10 @@ struct ctl_nodes {
     pid_t daemons;             /* the launcher of the daemons: it lasts as long as they do */
 };
 
-/* Names the instance, starts a daemon on each node, waits until all instances stand.  0, or the exit status with none left. */
+/*
+ * Name the instance, start a daemon on each node, wait until all instances are ready. 0,
+ * or the exit status with none left.
+ */
 int ctl_nodes_start(struct ctl_nodes *nodes);
 
 /*

@@ -26,7 +26,7 @@ static void add_error(void *arg, const struct tb_file_report *r)
     json_array_append_new(arg, json_pack("{s:s s:s}", "path", r->path, "error", strerror(-r->error)));
 }
 
-/* One counter of `n` samples in order of time, given where it stands in the first. */
+/* One counter of `n` samples in order of time, given by its place in the first sample. */
 static json_t *series(const uint64_t *first, int n)
 {
     json_t *out = json_array();

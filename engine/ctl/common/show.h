@@ -10,7 +10,7 @@
 
 /* Tiers, PFS, counters, errors and samples of an instance. */
 json_t *ctl_instance_json(tb_engine *engine, bool samples);
-/* Who waits for whom, a line each. */
+/* Which process waits for which, one line each. */
 void ctl_print_waits(tb_engine *engine, FILE *out);
 void ctl_print_tiers(tb_engine *engine, FILE *out);
 

@@ -1,3 +1,7 @@
+/*
+ * Signals of `tierctl run`: held until there is a program, passed on to it while it runs,
+ * answered with one line during the drain (common/signals.h).
+ */
 #include "common/signals.h"
 
 #include <signal.h>

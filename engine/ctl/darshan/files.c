@@ -1,9 +1,9 @@
 /*
- * The files that a job's processes left, and which rank of the log each is.  A
- * rank of MPI keeps its number, and so do the processes it makes.  All others are
- * numbered behind the ranks in order of their start, where they moved bytes or
- * touched a file of ours; beside an MPI job, whose launchers do I/O of their own,
- * only the latter count.  On the storage side the daemon and tierctl are among them.
+ * The files that a job's processes left, and which rank of the log each is. A rank of MPI
+ * keeps its number, and so do the processes it makes. All others are numbered after the
+ * ranks in order of their start, if they moved bytes or touched a file of ours. In an MPI
+ * job, where launchers do I/O of their own, only the latter count. On the storage side the
+ * daemon and tierctl are among them.
  */
 #include "darshan/files.h"
 

@@ -1,3 +1,7 @@
+/*
+ * Writing a Darshan log: header, then one compressed stream for each region, to a
+ * temporary name that becomes the log's name when it is complete.
+ */
 #include "darshan/log.h"
 
 #include <errno.h>

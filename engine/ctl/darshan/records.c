@@ -1,10 +1,10 @@
 /*
- * Records of all processes to records of the log.  What the processes of one rank
- * did to a file is one record; a file that every rank of an MPI job used has one
- * record of rank -1, as Darshan reduces it, with its fastest and slowest rank.
+ * Records of all processes to records of the log. What the processes of one rank did to a
+ * file is one record. A file that every rank of an MPI job used has one record of rank -1,
+ * as Darshan reduces it, with its fastest and slowest rank.
  *
- * How a counter of two records becomes one is the same for every module but for
- * where it stands: a table says so.
+ * How a counter of two records becomes one is the same for every module; only its place
+ * differs, and a table says it.
  */
 #include "darshan/records.h"
 
@@ -159,7 +159,7 @@ static void add_to_tally(struct tally *t, const struct tb_trace_common *c)
     }
 }
 
-/* The four most frequent, the larger one first where they are equal; 0 is nobody's stride or size. */
+/* The four most frequent, the larger one first where they are equal; 0 means none. */
 static void write_common(const struct tally *t, int64_t *values)
 {
     bool taken[TALLY] = {false};
@@ -208,7 +208,7 @@ static size_t of_this_rank(const struct item *items, size_t n)
     return same;
 }
 
-/* Who was fastest and slowest, and how far the ranks lie apart; `n` items of all ranks, in order. */
+/* The fastest and the slowest rank, and how far the ranks lie apart; `n` items of all ranks, in order. */
 static void compare_ranks(const struct module *m, const struct item *items, size_t n, struct record *out)
 {
     double times = 0, times_2 = 0, bytes = 0, bytes_2 = 0, ranks = 0;
@@ -252,7 +252,7 @@ static void write_record(struct log *log, const struct module *m, const struct r
     log_write(log, r->times, (size_t)m->n_times * sizeof(double));
 }
 
-/* A standard stream that nobody used is not worth a record. */
+/* A standard stream that no process used is not worth a record. */
 static bool is_idle_stream(const struct module *m, const struct item *i, const struct record *r)
 {
     return m->region == LOG_STDIO && name_of(m, i)[0] == '<' && !r->counters[STDIO_READS] && !r->counters[STDIO_WRITES];

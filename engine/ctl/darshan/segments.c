@@ -39,7 +39,7 @@ static uint64_t id_of(const struct tb_trace_file *f, const struct tb_trace_chunk
     return c->module == TB_TRACE_POSIX ? f->posix[c->file].record.id : f->mpiio[c->file].record.id;
 }
 
-/* Chunks stand one behind the other; a process killed while it made one leaves it without room. */
+/* Chunks follow each other; a process that is killed while it makes one leaves it without room. */
 static bool list_process(struct pieces *all, const struct process *p, enum tb_trace_module module)
 {
     const struct tb_trace_file *f = p->file;

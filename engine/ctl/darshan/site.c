@@ -1,9 +1,9 @@
 /*
- * The application side by the site's own Darshan.  Its runtime leaves one log an
- * MPI job, and one a process without MPI, in folders by date: they are fetched
- * from there.  The one of most processes (the largest one of several) is OUT.darshan,
- * others are OUT.2.darshan and so on.  Where it leaves none, ours is written, which
- * is loaded behind it for that.
+ * The application side by the site's own Darshan. Its runtime leaves one log for each MPI
+ * job, and one for each process without MPI, in folders by date: they are fetched from
+ * there. The one of most processes (the largest of several) becomes OUT.darshan, others
+ * OUT.2.darshan and so on. If it leaves none, ours is written; it is loaded after the
+ * site's for that case.
  */
 #include "darshan/site.h"
 

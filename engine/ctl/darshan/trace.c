@@ -1,4 +1,4 @@
-/* The logs of a traced run, behind everything it did. */
+/* The logs of a traced run, written after everything that it did. */
 #include "darshan/trace.h"
 
 #include <errno.h>
@@ -135,7 +135,7 @@ void ctl_trace_forget(struct ctl_trace *t)
     tb_remove_tree(t->folder, NULL);
 }
 
-/* A machine that was suspended or moved: then what was timed behind that is wrong. */
+/* A machine that was suspended or moved: then the times after that are wrong. */
 static void check_clock(const struct ctl_trace *t)
 {
     if (!tb_trace_clocks_agree(t->job))

@@ -1,7 +1,6 @@
 /*
- * `tierctl run --trace`: a folder for the processes' records, and logs of them
- * behind the command.  OUT.darshan is the application side, OUT.storage.darshan
- * the storage side.
+ * `tierctl run --trace`: a folder for the processes' records, and logs of them after the
+ * command. OUT.darshan is the application side, OUT.storage.darshan the storage side.
  */
 #ifndef TB_CTL_TRACE_H
 #define TB_CTL_TRACE_H
@@ -9,7 +8,7 @@
 #include "darshan/job.h"
 
 void ctl_trace_program_ended(struct ctl_trace *trace);
-/* Behind everything: writes the logs, says so, removes the folder.  0 or the exit status. */
+/* After everything else: writes the logs, says so, removes the folder. 0 or the exit status. */
 int ctl_trace_finish(struct ctl_trace *trace, char *const *command, const struct tb_config *config, uint64_t config_digest);
 /* One log of what the processes left of a side; 0 or the exit status. */
 int trace_write_side(const struct ctl_trace *trace, enum tb_trace_side side, char *const *command, const struct tb_config *config,

@@ -235,7 +235,7 @@ class Nodes(unittest.TestCase):
         broken.chmod(0o755)
         done = self.run_ranks(INTERLEAVED, launch=broken)
         self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("the daemons ended before every instance stood", done.stderr)
+        self.assertIn("the daemons ended before every instance was ready", done.stderr)
         self.assertEqual(self.left(), [])
         self.assertFalse((self.root / "pfs" / "shared").exists())
 
