@@ -159,7 +159,7 @@ def parse_csv(text: str, path: str) -> IorOutput:
             if words != _CSV_COLUMNS:
                 raise OutputError(path, number, f"unknown columns {line.strip()!r}")
             if test >= 0 and (not results or results[-1][1].test < test):
-                raise OutputError(path, number, "the heading stands twice without a row between")
+                raise OutputError(path, number, "the heading comes twice without a row between")
             test += 1
         elif words[0] in OPERATIONS:
             if test < 0:

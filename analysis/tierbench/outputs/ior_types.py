@@ -119,7 +119,7 @@ def check_summary(
     told: set[tuple[int, str]] = set()
     for line, s in summaries:
         if (s.test, s.operation) in told:
-            raise OutputError(path, line, f"the summary of {s.operation} of test {s.test} stands twice")
+            raise OutputError(path, line, f"the summary of {s.operation} of test {s.test} comes twice")
         told.add((s.test, s.operation))
         _check_row(line, s, [r for _, r in results if (r.test, r.access) == (s.test, s.operation)], path)
     for line, r in results:
@@ -135,7 +135,7 @@ def _check_row(line: int, s: IorSummary, rows: list[IorResult], path: str) -> No
         raise OutputError(path, line, problem)
     values = [r.bandwidth_mib_s for r in rows if r.bandwidth_mib_s is not None]
     if not values:
-        problem = f"the summary counts {s.operation}, of which the table says nothing"
+        problem = f"the summary counts {s.operation}, which the table does not have"
         raise OutputError(path, line, problem)
     for name, summed, found in (("largest", s.max_mib_s, max(values)), ("least", s.min_mib_s, min(values))):
         # The table prints at least four significant digits, the summary two decimals.

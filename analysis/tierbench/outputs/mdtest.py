@@ -153,7 +153,7 @@ def _read_summary_line(state: _Reading, line: str, path: str, number: int) -> No
             raise OutputError(path, number, "a row after the end (the lines of two programs mixed?)")
         row = _mdtest_row(m, state.unit, path, number)
         if any(r.operation == row.operation for r in state.table):
-            raise OutputError(path, number, f"{row.operation} stands twice in its summary")
+            raise OutputError(path, number, f"{row.operation} is in its summary twice")
         state.table.append(row)
     elif _MDTEST_LAUNCH.match(line):
         raise OutputError(path, number, "a second run begins here: one file holds one invocation")

@@ -124,7 +124,7 @@ def _rows(text: str, path: str, heading: list[str], may_lack: int = 0) -> Iterat
         raise OutputError(path, len(lines), "is cut off: the last line does not end")
     for number, line in enumerate(lines[1:], 2):
         if line == lines[number - 2]:
-            raise OutputError(path, number, "the same row stands twice")
+            raise OutputError(path, number, "the same row comes twice")
         words = line.split(",")
         if len(words) not in (len(heading), len(heading) - may_lack):
             problem = f"has {len(words)} columns under a heading of {len(heading)} (cut off, or mixed?)"

@@ -258,7 +258,7 @@ def _panel(axes: Axes, label: str, samples: dict[str, Any], names: dict[str, str
 COMPARISON = Drawing(
     "What each configuration reaches",
     bars,
-    "Bars are medians over the repetitions; behind a bar stand the median in MiB/s and its ratio to the PFS "
+    "Bars are medians over the repetitions; after a bar come the median in MiB/s and its ratio to the PFS "
     "with a sync after each write (-Y).",
 )
 DRAWINGS = (

@@ -339,7 +339,7 @@ DRAWINGS = (
     Drawing(
         "Bandwidth over time",
         over_time,
-        "In total, and single ranks from the least to the most bytes behind it.",
+        "In total, and single ranks from the least to the most bytes, in the background.",
     ),
     Drawing(
         "Ranks over time",
