@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "config/device.h"
+#include "config/policies.h"
 #include <tierbench/engine.h>
 
 #define TB_MAX_SLABS 8     /* per tier */
@@ -25,17 +26,6 @@
 #define TB_PATTERN_MAX 256
 
 enum tb_medium { TB_MEDIUM_MEMORY, TB_MEDIUM_DIRECTORY };
-
-enum tb_policy { /* placement; the names in files are in config/placement.c */
-    TB_POLICY_MAX_BANDWIDTH,
-    TB_POLICY_DATA_LOCALITY,
-    TB_POLICY_HOT_DATA,
-    TB_POLICY_USER_DEFINED,
-    TB_POLICY_RANDOM,
-    TB_POLICY_ROUND_ROBIN,
-    TB_POLICY_MINIMIZE_IO_TIME,
-    TB_N_POLICIES,
-};
 
 enum tb_flush_policy { TB_FLUSH_ON_CLOSE, TB_FLUSH_WATERMARK, TB_FLUSH_MANUAL };
 

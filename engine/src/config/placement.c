@@ -8,16 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const policy_names[] = {
-    [TB_POLICY_MAX_BANDWIDTH] = "max-bandwidth",
-    [TB_POLICY_DATA_LOCALITY] = "data-locality",
-    [TB_POLICY_HOT_DATA] = "hot-data",
-    [TB_POLICY_USER_DEFINED] = "user-defined",
-    [TB_POLICY_RANDOM] = "random",
-    [TB_POLICY_ROUND_ROBIN] = "round-robin",
-    [TB_POLICY_MINIMIZE_IO_TIME] = "minimize-io-time",
-    [TB_N_POLICIES] = NULL,
-};
+#define NAME(number, code, name, hermes) [TB_POLICY_##number] = name,
+#define HERMES(number, code, name, hermes) [TB_POLICY_##number] = hermes,
+static const char *const policy_names[] = {TB_POLICIES(NAME)[TB_N_POLICIES] = NULL};
+static const char *const hermes_names[] = {TB_POLICIES(HERMES)};
 
 const char *tb_policy_name(enum tb_policy policy)
 {
@@ -26,13 +20,9 @@ const char *tb_policy_name(enum tb_policy policy)
 
 int tb_placement_hermes(const char *name, enum tb_policy *out)
 {
-    static const struct {
-        const char *name;
-        enum tb_policy policy;
-    } known[] = {{"Random", TB_POLICY_RANDOM}, {"RoundRobin", TB_POLICY_ROUND_ROBIN}, {"MinimizeIoTime", TB_POLICY_MINIMIZE_IO_TIME}};
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (strcmp(name, known[i].name) == 0)
-            return *out = known[i].policy, 0;
+    for (enum tb_policy p = 0; p < TB_N_POLICIES; p++)
+        if (hermes_names[p] && strcmp(name, hermes_names[p]) == 0)
+            return *out = p, 0;
     return -EINVAL;
 }
 
