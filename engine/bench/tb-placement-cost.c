@@ -47,6 +47,10 @@ static tb_engine *make(enum tb_policy policy, uint32_t n, const struct state *s)
     h->chunk = tb_size_of(1u << 20);
     for (uint32_t t = 0; t < n; t++)
         make_tier(h, t, n, s);
+    if (!(e->placement = tb_placer_new(&h->config, &h->layout, NULL))) {
+        fputs("tb-placement-cost: no memory\n", stderr);
+        exit(1);
+    }
     return e;
 }
 
@@ -70,6 +74,7 @@ static double measure(enum tb_policy policy, uint32_t n, const struct state *s)
         double batch = now() - start;
         best = b && best < batch ? best : batch;
     }
+    free(e->placement);
     free(e->region.files);
     free(e->header);
     free(e);

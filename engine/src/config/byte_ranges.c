@@ -201,23 +201,23 @@ int tb_units_read(struct tb_config *c, struct tb_unit_range **out, struct tb_err
     return 0;
 }
 
-uint32_t tb_units_of_path(const struct tb_config *c, const char *path)
+uint32_t tb_units_of_path(const struct tb_config_placement *p, const char *path)
 {
-    for (uint32_t i = 0; i < c->placement.n_unit_files; i++)
-        if (fnmatch(c->placement.unit_files[i].pattern, path, 0) == 0)
+    for (uint32_t i = 0; i < p->n_unit_files; i++)
+        if (fnmatch(p->unit_files[i].pattern, path, 0) == 0)
             return i + 1;
     return 0;
 }
 
 /* A binary search, as it is asked for every placed write. Without a range, the gap around the offset is returned. */
-const struct tb_unit_range *tb_units_find(const struct tb_config *c, const struct tb_unit_range *ranges, uint32_t of_path,
+const struct tb_unit_range *tb_units_find(const struct tb_config_placement *p, const struct tb_unit_range *ranges, uint32_t of_path,
                                           uint64_t offset, uint64_t *gap_start, uint64_t *gap_end)
 {
     *gap_start = 0;
     *gap_end = UINT64_MAX;
     if (!of_path)
         return NULL;
-    const struct tb_config_unit_file *f = &c->placement.unit_files[of_path - 1];
+    const struct tb_config_unit_file *f = &p->unit_files[of_path - 1];
     const struct tb_unit_range *range = ranges + f->first;
     uint32_t lo = 0, hi = f->n; /* those before `lo` begin at or before `offset` */
     while (lo < hi) {

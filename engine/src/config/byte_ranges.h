@@ -28,10 +28,10 @@ struct tb_unit_range {
 int tb_units_read(struct tb_config *config, struct tb_unit_range **out, struct tb_error *err);
 
 /* Which `file` of the table a path is, plus one; 0: none. */
-uint32_t tb_units_of_path(const struct tb_config *config, const char *path);
+uint32_t tb_units_of_path(const struct tb_config_placement *settings, const char *path);
 
 /* The range that holds `offset`; where none does, NULL and the gap around it. */
-const struct tb_unit_range *tb_units_find(const struct tb_config *config, const struct tb_unit_range *ranges, uint32_t of_path,
+const struct tb_unit_range *tb_units_find(const struct tb_config_placement *settings, const struct tb_unit_range *ranges, uint32_t of_path,
                                           uint64_t offset, uint64_t *gap_start, uint64_t *gap_end);
 
 #endif

@@ -116,10 +116,11 @@ int tb_client_open_places(tb_engine *e)
     rc = tb_environment_ignore(e);
     if (rc)
         return rc;
+    e->placement = tb_placer_new(c, &e->header->layout, e->region.units);
     e->local_refs = calloc(e->region.n_opens, sizeof(*e->local_refs));
     e->populated = calloc(e->header->layout.n_buffers / 8 + 1, 1);
     e->readers = calloc(e->region.n_opens, sizeof(*e->readers));
-    return e->local_refs && e->populated && e->readers ? 0 : -ENOMEM;
+    return e->placement && e->local_refs && e->populated && e->readers ? 0 : -ENOMEM;
 }
 
 /* All descriptors are -1 first, so that tb_client_free can be called after any failure. */
@@ -168,6 +169,7 @@ void tb_client_free(tb_engine *e)
     free((void *)e->local_refs);
     free((void *)e->populated);
     free(e->readers);
+    free(e->placement);
     free(e->prefix_length);
     free(e->own_prefixes);
     if (e->is_daemon)

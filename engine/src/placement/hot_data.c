@@ -11,8 +11,7 @@
  * remembers which file was hottest, and finds another by its accesses when that
  * one cools.  Cost: one look at each tier.
  */
-#include "buffer/slab.h"
-#include "placement/placement.h"
+#include "placement/policy.h"
 
 #define COUNT_BITS 22u /* of accesses, in sixteenths; the rest is the epoch, modulo 1024 */
 #define COUNT_MAX ((1u << COUNT_BITS) - 1)
@@ -31,26 +30,24 @@ static uint32_t heat_add(uint32_t heat, uint32_t epoch)
     return epoch << COUNT_BITS | (count < COUNT_MAX - ACCESS ? count + ACCESS : COUNT_MAX);
 }
 
-void tb_place_count_access(tb_engine *e, uint32_t file)
+static uint32_t note_access(struct tb_policy_state *state, const struct tb_placed_file *f)
 {
-    struct tb_file *files = e->region.files;
-    uint32_t now = e->header->heat_epoch, hottest = e->header->hottest;
-    files[file].placement = heat_add(files[file].placement, now);
-    if (heat_at(files[file].placement, now) > heat_at(files[hottest].placement, now))
-        e->header->hottest = file;
+    uint32_t heat = heat_add(f->memory, f->epoch);
+    if (heat_at(heat, f->epoch) > heat_at(f->hottest_memory, f->epoch) && state->hottest != f->number)
+        state->hottest = f->number;
+    return heat;
 }
 
-static void place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out)
+static void place(const struct tb_hierarchy *h, const struct tb_placed_write *w, struct tb_policy_state *state, struct tb_placement *out)
 {
-    const struct tb_file *files = e->region.files;
-    uint32_t n = e->header->config.n_tiers, now = e->header->heat_epoch, target = 0, order[TB_MAX_TIERS];
-    uint32_t hottest = e->header->hottest; /* gcc loads an index itself as if it were not atomic */
-    uint32_t most = heat_at(files[hottest].placement, now), heat = heat_at(files[request->file].placement, now);
+    (void)state;
+    uint32_t n = h->tiers->n, target = 0, order[TB_MAX_TIERS];
+    uint32_t most = heat_at(w->file.hottest_memory, w->file.epoch), heat = heat_at(w->file.memory, w->file.epoch);
     for (; target + 1 < n && heat < most; most /= 2)
         target += heat <= most / 2;
     for (uint32_t i = 0; i < n; i++)
         order[i] = target + i < n ? target + i : n - 1 - i;
-    tb_placement_in_order(e, order, n, request->bytes, out);
+    tb_placement_in_order(h, order, n, w->bytes, out);
 }
 
-const struct tb_placement_ops tb_placement_hot_data = {.name = "hot-data", .place = place};
+const struct tb_placement_ops tb_placement_hot_data = {.needs = TB_KNOW_ROOMS | TB_KNOW_HEAT, .place = place, .note_access = note_access};

@@ -12,12 +12,10 @@
  * look and three sums at each tier.  A tier with room for a part doubles the sums
  * below it, and while tiers are filled from the top at most one of them has.
  */
-#include <math.h>
-
-#include "buffer/slab.h"
-#include "placement/placement.h"
+#include "placement/policy.h"
 
 #define RUN (1u << 20)
+#define ALL_TIERS (TB_KNOW_ROOMS | TB_KNOW_DIRTY | TB_KNOW_QUEUES)
 
 /* What a place is to this write; the PFS is the last and takes all. */
 struct place {
@@ -66,65 +64,60 @@ static struct way best_from(const struct place *place, uint32_t tier, uint64_t b
     return best;
 }
 
-static uint64_t capacity_of(const tb_engine *e, uint32_t tier)
+static void look(const struct tb_hierarchy *h, struct place *place, bool may_flush)
 {
-    const struct tb_layout *l = &e->header->layout;
-    uint64_t bytes = 0;
-    for (uint32_t s = l->tier_first_slab[tier], end = s + e->header->config.tiers[tier].n_slabs; s < end; s++)
-        bytes += l->slab[s].n_buffers * l->slab[s].buffer_size;
-    return bytes;
-}
-
-static void look(tb_engine *e, struct place *place, uint32_t n, uint64_t now, bool may_flush)
-{
-    struct tb_tier_figures pfs = tb_tier_figures(e, TB_NONE);
-    double pfs_queue = tb_tier_queue(e, TB_NONE, now);
+    const struct tb_tier_figures pfs = h->tiers->pfs;
+    double pfs_queue = h->pfs_queue;
+    uint32_t n = h->tiers->n;
     place[n] = (struct place){.overhead = pfs_queue + pfs.latency, .per_byte = 1 / pfs.bandwidth, .room = UINT64_MAX};
     for (uint32_t t = 0; t < n; t++) {
-        struct tb_tier_figures f = tb_tier_figures(e, t);
-        double queue = tb_tier_queue(e, t, now);
+        const struct tb_tier_figures f = h->tiers->tier[t].figures;
+        double queue = h->tier[t].queue;
         place[t] = (struct place){
             .queue = queue,
             .overhead = queue + f.latency,
             .per_byte = 1 / f.bandwidth,
             .flush_overhead = pfs_queue,
             .flush_per_byte = (f.read_latency + pfs.latency) / RUN + 1 / f.read_bandwidth + 1 / pfs.bandwidth,
-            .room = tb_tier_room(e, t),
-            .flushable = may_flush ? (uint64_t)e->header->tier[t].dirty : 0,
-            .capacity = capacity_of(e, t),
+            .room = h->tier[t].room,
+            .flushable = may_flush ? h->tier[t].dirty : 0,
+            .capacity = h->tiers->tier[t].capacity,
         };
     }
 }
 
-static void give(tb_engine *e, struct tb_placement *out, uint32_t tier, const struct place *p, uint64_t now, uint64_t bytes)
+static void give(struct tb_placement *out, uint32_t tier, const struct place *p, uint64_t bytes)
 {
-    tb_placement_add(out, tier, bytes);
-    tb_tier_reserve(e, tier, now, take(p, bytes) - p->queue);
+    tb_placement_add(out, tier, bytes, take(p, bytes) - p->queue);
 }
 
-static void place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out)
+static void place(const struct tb_hierarchy *h, const struct tb_placed_write *w, struct tb_policy_state *state, struct tb_placement *out)
 {
+    (void)state;
     struct place places[TB_MAX_TIERS + 1];
-    uint32_t n = e->header->config.n_tiers;
-    uint64_t left = request->bytes;
-    if (tb_tier_room(e, 0) >= left) {
-        tb_placement_add(out, 0, left);
+    uint32_t n = h->tiers->n;
+    uint64_t left = w->bytes;
+    if (h->tier[0].room >= left) {
+        tb_placement_add(out, 0, left, 0);
         return;
     }
-    uint64_t now = tb_model_now();
-    look(e, places, n, now, request->may_flush);
+    out->wants = ALL_TIERS & ~h->known;
+    if (out->wants)
+        return;
+    look(h, places, w->may_flush);
     struct way best = best_from(places, 0, left);
     for (uint32_t t = 0; t < best.last; t++)
         left -= best.filled & 1u << t ? places[t].room : 0;
     if (best.flush) {
-        *out = (struct tb_placement){.flush_tier = best.last, .flush_first = left - places[best.last].room};
+        out->flush_tier = best.last;
+        out->flush_first = left - places[best.last].room;
         return;
     }
     for (uint32_t t = 0; t < best.last; t++)
         if (best.filled & 1u << t)
-            give(e, out, t, &places[t], now, places[t].room);
+            give(out, t, &places[t], places[t].room);
     if (best.last < n)
-        give(e, out, best.last, &places[best.last], now, left);
+        give(out, best.last, &places[best.last], left);
 }
 
-const struct tb_placement_ops tb_placement_max_bandwidth = {.name = "max-bandwidth", .place = place};
+const struct tb_placement_ops tb_placement_max_bandwidth = {.needs = TB_KNOW_TOP, .place = place};

@@ -16,8 +16,7 @@
  */
 #include <math.h>
 
-#include "buffer/slab.h"
-#include "placement/placement.h"
+#include "placement/policy.h"
 
 #define USEFUL_SHARE (1.0 / 32)
 
@@ -30,13 +29,14 @@ struct lane {
     double bandwidth;
 };
 
-static uint32_t look(tb_engine *e, uint64_t now, uint64_t grain, struct lane *lane)
+static uint32_t look(const struct tb_hierarchy *h, struct lane *lane)
 {
+    uint64_t grain = h->tiers->grain;
     uint32_t n = 0;
-    for (uint32_t t = 0; t < e->header->config.n_tiers; t++) {
-        struct tb_tier_figures f = tb_tier_figures(e, t);
-        uint64_t room = tb_tier_room(e, t) / grain;
-        double queue = room ? tb_tier_queue(e, t, now) : 0, busy = f.latency / f.channels;
+    for (uint32_t t = 0; t < h->tiers->n; t++) {
+        const struct tb_tier_figures f = h->tiers->tier[t].figures;
+        uint64_t room = h->tier[t].room / grain;
+        double queue = h->tier[t].queue, busy = f.latency / f.channels;
         if (room)
             lane[n++] = (struct lane){.tier = t, .start = queue + f.latency - busy, .each = busy + (double)grain / f.bandwidth,
                                       .room = room, .is_free = queue == 0, .bandwidth = f.bandwidth};
@@ -118,12 +118,13 @@ static uint64_t divide(struct lane *lane, uint32_t n, uint64_t units)
     return units;
 }
 
-static void place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out)
+static void place(const struct tb_hierarchy *h, const struct tb_placed_write *w, struct tb_policy_state *state, struct tb_placement *out)
 {
+    (void)state;
     struct lane lane[TB_MAX_TIERS];
-    uint64_t now = tb_model_now(), grain = tb_placement_grain(e), at = request->offset, end = at + request->bytes;
+    uint64_t grain = h->tiers->grain, at = w->offset, end = at + w->bytes;
     uint64_t units = (end + grain - 1) / grain - at / grain;
-    uint32_t n = look(e, now, grain, lane);
+    uint32_t n = look(h, lane);
     if (units == 1)
         n = keep_free(lane, n);
     if (n)
@@ -132,10 +133,9 @@ static void place(tb_engine *e, const struct tb_place_request *request, struct t
         uint64_t cut = (at / grain + lane[i].units) * grain;
         if (!lane[i].units)
             continue;
-        tb_tier_reserve(e, lane[i].tier, now, lane[i].each * (double)lane[i].units);
-        tb_placement_add(out, lane[i].tier, (cut < end ? cut : end) - at);
+        tb_placement_add(out, lane[i].tier, (cut < end ? cut : end) - at, lane[i].each * (double)lane[i].units);
         at = cut < end ? cut : end;
     }
 }
 
-const struct tb_placement_ops tb_placement_minimize_io_time = {.name = "minimize-io-time", .place = place, .together = true};
+const struct tb_placement_ops tb_placement_minimize_io_time = {.needs = TB_KNOW_ROOMS | TB_KNOW_QUEUES, .place = place, .together = true};

@@ -1,142 +1,126 @@
+/*
+ * The engine describes itself to its policy: what of the tiers never changes is kept
+ * from attach on, and of the rest only what the policy reads is looked at.  None of it
+ * is under a lock: a policy may see rooms that others are about to take.
+ */
 #include "placement/placement.h"
 
 #include <math.h>
+#include <stdlib.h>
 
+#include "buffer/map.h"
 #include "buffer/slab.h"
+#include "placement/queue.h"
 
-static const struct tb_placement_ops *const policies[TB_N_POLICIES] = {
-    [TB_POLICY_MAX_BANDWIDTH] = &tb_placement_max_bandwidth,
-    [TB_POLICY_DATA_LOCALITY] = &tb_placement_data_locality,
-    [TB_POLICY_HOT_DATA] = &tb_placement_hot_data,
-    [TB_POLICY_USER_DEFINED] = &tb_placement_user_defined,
-    [TB_POLICY_RANDOM] = &tb_placement_random,
-    [TB_POLICY_ROUND_ROBIN] = &tb_placement_round_robin,
-    [TB_POLICY_MINIMIZE_IO_TIME] = &tb_placement_minimize_io_time,
-};
+#define DECLARE(number, code, name, hermes) extern const struct tb_placement_ops tb_placement_##code;
+#define ENTRY(number, code, name, hermes) [TB_POLICY_##number] = &tb_placement_##code,
+TB_POLICIES(DECLARE)
+static const struct tb_placement_ops *const policies[TB_N_POLICIES] = {TB_POLICIES(ENTRY)};
 
-/* Where nothing is modelled or measured only the order of the places matters: bytes per second. */
-#define NOMINAL_MEMORY 10e9
-#define NOMINAL_DIRECTORY 2e9
-#define NOMINAL_PFS 0.5e9
-/* A real tier that is faster than its figures must not look ever busier. */
-#define QUEUE_MAX_NS UINT64_C(1000000000)
+const struct tb_placement_ops *tb_placement_ops_of(enum tb_policy policy)
+{
+    return policies[policy];
+}
+
+struct tb_placer *tb_placer_new(const struct tb_config *c, const struct tb_layout *l, const struct tb_unit_range *units)
+{
+    struct tb_placer *p = malloc(sizeof(*p));
+    if (!p)
+        return NULL;
+    p->policy = tb_placement_ops_of(c->placement.policy);
+    tb_tiers_of(c, l, units, &p->tiers);
+    return p;
+}
+
+static double queue_of(tb_engine *e, uint32_t tier, uint64_t now)
+{
+    double placed = tb_queue_seconds(e->header->placed_until, tier, now);
+    return e->header->config.tiers[tier].modelled ? fmax(placed, tb_model_queue(&e->header->tier_clock[tier], now)) : placed;
+}
+
+static void look_at_tiers(tb_engine *e, unsigned parts, uint64_t now, struct tb_hierarchy *h)
+{
+    if (parts & TB_KNOW_TOP)
+        h->tier[0].room = tb_tier_room(e, 0);
+    for (uint32_t t = 0; parts & (TB_KNOW_ROOMS | TB_KNOW_DIRTY | TB_KNOW_QUEUES) && t < h->tiers->n; t++) {
+        if (parts & TB_KNOW_ROOMS)
+            h->tier[t].room = tb_tier_room(e, t);
+        if (parts & TB_KNOW_DIRTY)
+            h->tier[t].dirty = e->header->tier[t].dirty;
+        if (parts & TB_KNOW_QUEUES)
+            h->tier[t].queue = queue_of(e, t, now);
+    }
+    if (parts & TB_KNOW_QUEUES)
+        h->pfs_queue = e->header->config.pfs.modelled ? tb_model_queue(&e->header->pfs_clock, now) : 0;
+}
+
+/* The buffer that has the byte at `offset`, whose chunk the caller has locked. */
+static struct tb_neighbour neighbour_at(tb_engine *e, uint32_t file, uint64_t offset)
+{
+    uint64_t end;
+    const struct tb_buffer *b = tb_map_owner(e, file, offset, offset + 1, &end);
+    if (!b)
+        return (struct tb_neighbour){.tier = TB_NONE};
+    uint64_t start = tb_buffer_start(e, b);
+    return (struct tb_neighbour){tb_slab_layout(e, b)->tier, start, start + tb_buffer_size(e, b)};
+}
+
+static void look_at_file(tb_engine *e, unsigned parts, struct tb_placed_write *w)
+{
+    uint64_t chunk = e->header->chunk.bytes, end = w->offset + w->bytes;
+    if (parts & TB_KNOW_BEFORE)
+        w->before = w->offset % chunk ? neighbour_at(e, w->file.number, w->offset - 1) : (struct tb_neighbour){.tier = TB_NONE};
+    if (parts & TB_KNOW_AFTER)
+        w->after = end % chunk ? neighbour_at(e, w->file.number, end) : (struct tb_neighbour){.tier = TB_NONE};
+    if (parts & TB_KNOW_HEAT) {
+        uint32_t hottest = e->header->policy.hottest; /* gcc loads an index itself as if it were not atomic */
+        w->file.hottest_memory = e->region.files[hottest].placement;
+        w->file.epoch = e->header->heat_epoch;
+    }
+}
 
 void tb_place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out)
 {
-    *out = (struct tb_placement){0};
-    policies[e->header->config.placement.policy]->place(e, request, out);
+    const struct tb_placer *p = e->placement;
+    const struct tb_file *f = &e->region.files[request->file];
+    struct tb_hierarchy h;
+    struct tb_placed_write w;
+    uint64_t now = 0;
+    h.tiers = &p->tiers;
+    h.known = 0;
+    w.file = (struct tb_placed_file){.number = request->file, .memory = f->placement, .size = f->size};
+    w.offset = request->offset;
+    w.bytes = request->bytes;
+    w.may_flush = request->may_flush;
+    for (unsigned wants = p->policy->needs;; wants = out->wants) {
+        if (wants & TB_KNOW_QUEUES)
+            now = tb_model_now();
+        look_at_tiers(e, wants, now, &h);
+        look_at_file(e, wants, &w);
+        h.known |= wants;
+        tb_placement_clear(out);
+        p->policy->place(&h, &w, &e->header->policy, out);
+        if (!out->wants)
+            break;
+        assert(out->wants & ~h.known);
+    }
+    for (uint32_t i = 0; i < out->n; i++)
+        if (out->part[i].seconds > 0)
+            tb_queue_reserve(e->header->placed_until, out->part[i].tier, now, out->part[i].seconds);
+}
+
+void tb_place_count_access(tb_engine *e, uint32_t file)
+{
+    struct tb_file *f = &e->region.files[file];
+    struct tb_placed_write w = {.file = {.number = file, .memory = f->placement, .size = f->size}};
+    look_at_file(e, TB_KNOW_HEAT, &w);
+    f->placement = e->placement->policy->note_access(&e->header->policy, &w.file);
 }
 
 void tb_place_note_name(tb_engine *e, struct tb_file *f, const char *path)
 {
-    const struct tb_placement_ops *policy = policies[e->header->config.placement.policy];
+    const struct tb_config_placement *settings = &e->header->config.placement;
+    const struct tb_placement_ops *policy = tb_placement_ops_of(settings->policy);
     if (policy->note_name)
-        policy->note_name(e, f, path);
-}
-
-bool tb_place_together(const tb_engine *e)
-{
-    return policies[e->header->config.placement.policy]->together;
-}
-
-void tb_placement_add(struct tb_placement *p, uint32_t tier, uint64_t bytes)
-{
-    if (p->n && p->part[p->n - 1].tier == tier) {
-        p->part[p->n - 1].bytes += bytes;
-    } else if (bytes) {
-        assert(p->n < TB_MAX_PARTS);
-        p->part[p->n].tier = tier;
-        p->part[p->n++].bytes = bytes;
-    }
-}
-
-static uint64_t given_to(const struct tb_placement *p, uint32_t tier)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < p->n; i++)
-        bytes += p->part[i].tier == tier ? p->part[i].bytes : 0;
-    return bytes;
-}
-
-void tb_placement_in_order(tb_engine *e, const uint32_t *order, uint32_t n, uint64_t bytes, struct tb_placement *out)
-{
-    for (uint32_t i = 0; i < n && bytes && out->n < TB_MAX_PARTS; i++) {
-        uint64_t room = tb_tier_room(e, order[i]), given = given_to(out, order[i]), left = room > given ? room - given : 0;
-        uint64_t take = left < bytes ? left : bytes;
-        tb_placement_add(out, order[i], take);
-        bytes -= take;
-    }
-}
-
-uint64_t tb_placement_grain(const tb_engine *e)
-{
-    const struct tb_layout *l = &e->header->layout;
-    uint64_t grain = 1;
-    for (uint32_t t = 0; t < e->header->config.n_tiers; t++) {
-        uint64_t smallest = 0;
-        for (uint32_t s = l->tier_first_slab[t], end = s + e->header->config.tiers[t].n_slabs; s < end; s++)
-            if (l->slab[s].n_buffers && (!smallest || l->slab[s].buffer_size < smallest))
-                smallest = l->slab[s].buffer_size;
-        grain = smallest > grain ? smallest : grain; /* sizes nest: the larger is a multiple */
-    }
-    return grain;
-}
-
-static double or_nominal(const tb_engine *e, uint32_t tier, double bandwidth)
-{
-    if (bandwidth > 0)
-        return bandwidth;
-    if (tier == TB_NONE)
-        return NOMINAL_PFS;
-    return tb_tier_is_memory(e, tier) ? NOMINAL_MEMORY : NOMINAL_DIRECTORY;
-}
-
-struct tb_tier_figures tb_tier_figures(const tb_engine *e, uint32_t tier)
-{
-    static const struct tb_device nothing_known = {.channels = 1};
-    const struct tb_config *c = &e->header->config;
-    const struct tb_config_tier *t = tier == TB_NONE ? NULL : &c->tiers[tier];
-    const struct tb_device *d = &nothing_known;
-    if (t ? t->modelled : c->pfs.modelled)
-        d = t ? &t->model : &c->pfs.model;
-    else if (t ? t->profiled : c->pfs.profiled)
-        d = t ? &t->profile : &c->pfs.profile;
-    return (struct tb_tier_figures){
-        .latency = d->write_latency,
-        .bandwidth = or_nominal(e, tier, d->write_bandwidth),
-        .read_latency = d->read_latency,
-        .read_bandwidth = or_nominal(e, tier, d->read_bandwidth),
-        .channels = d->channels ? d->channels : 1,
-    };
-}
-
-/*
- * Until when what was placed in a tier lasts, in the header: a model's clock learns
- * it only when the bytes are copied, and real tiers have no other.  What this
- * thread placed before is over when it places again, or in a clock.  Of two that
- * reserve at once one is not seen, which the next look mends.
- */
-static _Thread_local uint64_t reserved_by_me[TB_MAX_TIERS];
-
-static uint64_t busy_until(const tb_engine *e, uint32_t tier, uint64_t now)
-{
-    uint64_t until = e->header->placed_until[tier];
-    return until > now && until != reserved_by_me[tier] ? until : now;
-}
-
-double tb_tier_queue(tb_engine *e, uint32_t tier, uint64_t now)
-{
-    const struct tb_config *c = &e->header->config;
-    if (tier == TB_NONE)
-        return c->pfs.modelled ? tb_model_queue(&e->header->pfs_clock, now) : 0;
-    double placed = (double)(busy_until(e, tier, now) - now) * 1e-9;
-    return c->tiers[tier].modelled ? fmax(placed, tb_model_queue(&e->header->tier_clock[tier], now)) : placed;
-}
-
-void tb_tier_reserve(tb_engine *e, uint32_t tier, uint64_t now, double seconds)
-{
-    uint64_t end = busy_until(e, tier, now) + (uint64_t)(seconds * 1e9);
-    if (end > now + QUEUE_MAX_NS)
-        end = now + QUEUE_MAX_NS;
-    e->header->placed_until[tier] = reserved_by_me[tier] = end;
+        f->placement = policy->note_name(settings, path);
 }

@@ -5,8 +5,7 @@
  * end, so that none shares a buffer with the next.  A portion that no tier holds
  * fills what room there is.  The sequence of numbers is the same in every instance.  Cost: one look at each tier for each portion.
  */
-#include "buffer/slab.h"
-#include "placement/placement.h"
+#include "placement/policy.h"
 
 #define SPLIT_ABOVE (64u << 10)
 #define MORE_CHOICES_ABOVE (256u << 10) /* up to here a split is into 2, above into 2 to 16 */
@@ -28,13 +27,13 @@ static uint64_t n_portions(uint64_t bytes, uint64_t random)
     return bytes <= MORE_CHOICES_ABOVE ? 2 : 2u << (random >> 1) % 4;
 }
 
-static void place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out)
+static void place(const struct tb_hierarchy *h, const struct tb_placed_write *w, struct tb_policy_state *state, struct tb_placement *out)
 {
-    uint32_t n = e->header->config.n_tiers, order[TB_MAX_TIERS];
-    uint64_t random = tb_scramble(e->header->placed++), room[TB_MAX_TIERS], at = request->offset, end = at + request->bytes;
-    uint64_t grain = tb_placement_grain(e), portion = request->bytes / n_portions(request->bytes, random >> 32);
+    uint32_t n = h->tiers->n, order[TB_MAX_TIERS];
+    uint64_t random = tb_scramble(state->placed++), room[TB_MAX_TIERS], at = w->offset, end = at + w->bytes;
+    uint64_t grain = h->tiers->grain, portion = w->bytes / n_portions(w->bytes, random >> 32);
     for (uint32_t t = 0; t < n; t++) {
-        room[t] = tb_tier_room(e, t);
+        room[t] = h->tier[t].room;
         order[t] = (uint32_t)((t + random) % n);
     }
     while (at < end && out->n < TB_MAX_PARTS) {
@@ -42,11 +41,11 @@ static void place(tb_engine *e, const struct tb_place_request *request, struct t
         uint32_t t = choose(room, n, bytes, random = tb_scramble(random));
         if (t == TB_NONE)
             break;
-        tb_placement_add(out, t, bytes);
+        tb_placement_add(out, t, bytes, 0);
         room[t] -= bytes;
         at += bytes;
     }
-    tb_placement_in_order(e, order, n, end - at, out);
+    tb_placement_in_order(h, order, n, end - at, out);
 }
 
-const struct tb_placement_ops tb_placement_random = {.name = "random", .place = place};
+const struct tb_placement_ops tb_placement_random = {.needs = TB_KNOW_ROOMS, .place = place};

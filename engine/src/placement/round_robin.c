@@ -4,20 +4,19 @@
  * tiers side by side.  Where no tier has room for all, what room there is is
  * filled in the same order.  Cost: one look at each tier at most.
  */
-#include "buffer/slab.h"
-#include "placement/placement.h"
+#include "placement/policy.h"
 
-static void place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out)
+static void place(const struct tb_hierarchy *h, const struct tb_placed_write *w, struct tb_policy_state *state, struct tb_placement *out)
 {
-    uint32_t n = e->header->config.n_tiers, start = (uint32_t)(e->header->placed++ % n), order[TB_MAX_TIERS];
+    uint32_t n = h->tiers->n, start = (uint32_t)(state->placed++ % n), order[TB_MAX_TIERS];
     for (uint32_t i = 0; i < n; i++) {
         order[i] = (start + i) % n;
-        if (tb_tier_room(e, order[i]) >= request->bytes) {
-            tb_placement_add(out, order[i], request->bytes);
+        if (h->tier[order[i]].room >= w->bytes) {
+            tb_placement_add(out, order[i], w->bytes, 0);
             return;
         }
     }
-    tb_placement_in_order(e, order, n, request->bytes, out);
+    tb_placement_in_order(h, order, n, w->bytes, out);
 }
 
-const struct tb_placement_ops tb_placement_round_robin = {.name = "round-robin", .place = place};
+const struct tb_placement_ops tb_placement_round_robin = {.needs = TB_KNOW_ROOMS, .place = place};

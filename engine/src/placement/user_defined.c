@@ -9,42 +9,38 @@
  */
 #include <fnmatch.h>
 
-#include "buffer/slab.h"
-#include "placement/placement.h"
+#include "placement/policy.h"
 
 _Static_assert(TB_MAX_RULES <= 32, "a bit for each rule");
 
-static void note_name(tb_engine *e, struct tb_file *f, const char *path)
+static uint32_t note_name(const struct tb_config_placement *p, const char *path)
 {
-    const struct tb_config_placement *p = &e->header->config.placement;
     uint32_t matches = 0;
     for (uint32_t i = 0; i < p->n_rules; i++)
         if (fnmatch(p->rules[i].pattern, path, 0) == 0)
             matches |= 1u << i;
-    f->placement = matches;
+    return matches;
 }
 
-static const struct tb_config_rule *rule_for(const tb_engine *e, const struct tb_place_request *request)
+static const struct tb_config_rule *rule_for(const struct tb_config_placement *p, const struct tb_placed_write *w)
 {
-    const struct tb_config_placement *p = &e->header->config.placement;
-    const struct tb_file *f = &e->region.files[request->file];
-    uint64_t size = f->size, end = request->offset + request->bytes;
-    size = end > size ? end : size;
+    uint64_t end = w->offset + w->bytes, size = end > w->file.size ? end : w->file.size;
     for (uint32_t i = 0; i < p->n_rules; i++)
-        if (f->placement & 1u << i && p->rules[i].at_least <= size && size <= p->rules[i].at_most)
+        if (w->file.memory & 1u << i && p->rules[i].at_least <= size && size <= p->rules[i].at_most)
             return &p->rules[i];
     return NULL;
 }
 
-static void place(tb_engine *e, const struct tb_place_request *request, struct tb_placement *out)
+static void place(const struct tb_hierarchy *h, const struct tb_placed_write *w, struct tb_policy_state *state, struct tb_placement *out)
 {
-    const struct tb_config_rule *rule = rule_for(e, request);
-    uint32_t n = e->header->config.n_tiers, first = rule ? rule->n_tiers : 0, order[2 * TB_MAX_TIERS];
+    (void)state;
+    const struct tb_config_rule *rule = rule_for(h->tiers->settings, w);
+    uint32_t n = h->tiers->n, first = rule ? rule->n_tiers : 0, order[2 * TB_MAX_TIERS];
     for (uint32_t i = 0; i < first; i++)
         order[i] = rule->tier[i];
     for (uint32_t i = 0; i < n; i++)
         order[first + i] = i;
-    tb_placement_in_order(e, order, first + n, request->bytes, out);
+    tb_placement_in_order(h, order, first + n, w->bytes, out);
 }
 
-const struct tb_placement_ops tb_placement_user_defined = {.name = "user-defined", .place = place, .note_name = note_name};
+const struct tb_placement_ops tb_placement_user_defined = {.needs = TB_KNOW_ROOMS, .place = place, .note_name = note_name};

@@ -42,6 +42,7 @@ struct tb_engine {
     size_t *prefix_length;
     struct tb_config_prefix *own_prefixes; /* NULL: the configuration's */
     struct tb_flush_choice flush; /* as `prefixes` */
+    struct tb_placer *placement; /* placement/placement.h */
     void (*note_name)(tb_engine *e, struct tb_file *f, const char *path); /* placement's: the table of files knows no policy */
     _Atomic uint64_t known[TB_KNOWN_DIRECTORIES]; /* directories of the shadow found real: namespace/shadow.c */
     uint32_t slot;            /* of this client; TB_NONE: it only looks */

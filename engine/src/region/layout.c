@@ -239,3 +239,9 @@ int tb_layout_compute(const struct tb_config *config, struct tb_layout *out, str
         place_data(config, out, size_metadata(config, out));
     return rc;
 }
+
+uint64_t tb_layout_chunk(const struct tb_layout *l)
+{
+    uint64_t largest = l->n_classes ? l->class_size[l->n_classes - 1] : TB_CHUNK_MIN;
+    return largest >= TB_CHUNK_MIN ? largest : TB_CHUNK_MIN / largest * largest;
+}

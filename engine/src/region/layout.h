@@ -11,6 +11,9 @@
 
 #include "config/config.h"
 
+#define TB_NONE UINT32_MAX /* as an index: none */
+#define TB_CHUNK_MIN (1u << 20)
+
 /* A size that is divided by on every access: a shift where it is a power of two, as it nearly always is. */
 struct tb_size {
     uint64_t bytes;
@@ -78,5 +81,8 @@ const char *tb_section_name(enum tb_section section);
 
 /* -EINVAL with `err` set where the memory tier cannot pay for the metadata or counts overflow. */
 int tb_layout_compute(const struct tb_config *config, struct tb_layout *out, struct tb_error *err);
+
+/* Bytes of a chunk: a multiple of every class. */
+uint64_t tb_layout_chunk(const struct tb_layout *layout);
 
 #endif

@@ -167,13 +167,6 @@ static void init_locks(struct tb_region *r)
         tb_lock_init(single[i]);
 }
 
-/* At least TB_CHUNK_MIN, and a multiple of every class, so that no cell lies in two chunks. */
-static uint32_t chunk_bytes(const struct tb_layout *l)
-{
-    uint64_t largest = l->n_classes ? l->class_size[l->n_classes - 1] : TB_CHUNK_MIN;
-    return (uint32_t)(largest >= TB_CHUNK_MIN ? largest : TB_CHUNK_MIN / largest * largest);
-}
-
 static int64_t mtime_ns(const char *path)
 {
     struct stat st;
@@ -204,7 +197,7 @@ static void init_header(struct tb_region *r, const struct tb_config *config, con
     h->started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     h->config = *config;
     h->layout = *layout;
-    h->chunk = tb_size_of(chunk_bytes(layout));
+    h->chunk = tb_size_of(tb_layout_chunk(layout));
     h->sample_interval = 0.02;
 }
 
@@ -272,7 +265,7 @@ static bool is_of_configuration(const struct tb_header *h)
     struct tb_error err;
     return tb_config_digest(&h->config) == h->digest && tb_layout_compute(&h->config, &layout, &err) == 0 &&
            memcmp(&layout, &h->layout, sizeof(layout)) == 0 && memchr(h->name, 0, sizeof(h->name)) && memchr(h->host, 0, sizeof(h->host)) &&
-           h->chunk.bytes == chunk_bytes(&layout) && memchr(h->config.file, 0, sizeof(h->config.file));
+           h->chunk.bytes == tb_layout_chunk(&layout) && memchr(h->config.file, 0, sizeof(h->config.file));
 }
 
 /* A region of another user, of another version, or half made is refused before anything in it is believed. */

@@ -40,16 +40,15 @@
 #include "config/byte_ranges.h"
 #include "config/config.h"
 #include "region/layout.h"
+#include "region/policy_state.h"
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 6u
-#define TB_NONE UINT32_MAX
+#define TB_REGION_VERSION 7u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u  /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
 #define TB_SAMPLES 336u /* even; full, every other one goes: at least 168 remain, and figures show 120 */
-#define TB_CHUNK_MIN (1u << 20)
 #define TB_FILE_NAME 33u /* bytes of a name in the record; a longer one begins in the tree of names */
 
 enum tb_buffer_state {
@@ -285,10 +284,8 @@ struct tb_header {
     struct tb_intent intents[TB_INTENTS];
 
     struct tb_device_clock pfs_clock, tier_clock[TB_MAX_TIERS];
-    _Atomic uint64_t placed; /* how many writes round-robin or random placed */
+    struct tb_policy_state policy;
     _Atomic uint64_t placed_until[TB_MAX_TIERS]; /* what placement gave a tier lasts until then, ns of the model's clock */
-    _Atomic uint32_t hottest;                    /* hot-data: the file that was; any value will do */
-
     _Atomic uint32_t heat_epoch; /* buffer/heat.h; its low 8 bits count */
     _Atomic uint32_t voided;     /* moves when what was read from a backing file before must not be staged in: tiering/stage.h */
     _Atomic uint32_t ghost_hand;

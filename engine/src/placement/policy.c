@@ -1,0 +1,34 @@
+/* What policies share: parts of a placement, put together in the order of the file's bytes. */
+#include "placement/policy.h"
+
+#include <assert.h>
+
+void tb_placement_add(struct tb_placement *p, uint32_t tier, uint64_t bytes, double seconds)
+{
+    if (p->n && p->part[p->n - 1].tier == tier) {
+        p->part[p->n - 1].bytes += bytes;
+        p->part[p->n - 1].seconds += seconds;
+    } else if (bytes) {
+        assert(p->n < TB_MAX_PARTS);
+        p->part[p->n++] = (struct tb_part){tier, bytes, seconds};
+    }
+}
+
+static uint64_t given_to(const struct tb_placement *p, uint32_t tier)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        bytes += p->part[i].tier == tier ? p->part[i].bytes : 0;
+    return bytes;
+}
+
+void tb_placement_in_order(const struct tb_hierarchy *h, const uint32_t *order, uint32_t n, uint64_t bytes, struct tb_placement *out)
+{
+    assert(h->known & TB_KNOW_ROOMS);
+    for (uint32_t i = 0; i < n && bytes && out->n < TB_MAX_PARTS; i++) {
+        uint64_t room = h->tier[order[i]].room, given = given_to(out, order[i]), left = room > given ? room - given : 0;
+        uint64_t take = left < bytes ? left : bytes;
+        tb_placement_add(out, order[i], take, 0);
+        bytes -= take;
+    }
+}
