@@ -12,17 +12,19 @@
 #include "config/placement.h"
 #include "config/write.h"
 #include "plan_svg.h"
+#include "plan_writes.h"
 
 #define MIB 1048576.0
 
 static const struct option long_options[] = {
     {"json", no_argument, NULL, 'j'}, {"svg", required_argument, NULL, 's'}, {"mode", required_argument, NULL, 'm'},
-    {"pfs", required_argument, NULL, 'p'}, {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'},
+    {"pfs", required_argument, NULL, 'p'}, {"output", required_argument, NULL, 'o'}, {"writes", required_argument, NULL, 'w'},
+    {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
 
 struct options {
-    const char *file, *fragment, *svg, *mode, *pfs, *output;
+    const char *file, *fragment, *svg, *mode, *pfs, *output, *writes;
     bool json, help;
 };
 
@@ -40,6 +42,7 @@ static int parse(int argc, char **argv, const char *allowed, const char *usage, 
         case 'm': o->mode = optarg; break;
         case 'p': o->pfs = optarg; break;
         case 'o': o->output = optarg; break;
+        case 'w': o->writes = optarg; break;
         default: o->help = true; puts(usage); return 0;
         }
     }
@@ -143,28 +146,45 @@ static json_t *plan_json(const struct tb_config *c, const struct tb_layout *l)
                      (json_int_t)l->total_bytes, "sections", sections, "total_buffers", (int)l->n_buffers);
 }
 
+/* All that can be wrong is found before anything is written; `w` is NULL where no writes were asked for. */
+static int show_plan(const struct tb_config *c, const struct tb_layout *l, const struct options *o, const struct plan_writes *w)
+{
+    int rc = o->svg ? tb_plan_svg(c, l, w, o->svg) : 0;
+    if (rc)
+        return rc;
+    if (o->json) {
+        json_t *j = plan_json(c, l);
+        if (w)
+            json_object_set_new(j, "writes", tb_plan_writes_json(c, w));
+        json_dumpf(j, stdout, JSON_INDENT(2));
+        puts("");
+        json_decref(j);
+        return 0;
+    }
+    print_plan(c, l);
+    if (w)
+        tb_plan_writes_print(c, w);
+    return 0;
+}
+
 int tb_plan_command(int argc, char **argv)
 {
-    static const char usage[] = "usage: tierctl plan CONFIG [FRAGMENT] [--mode MODE] [--json] [--svg FILE]";
+    static const char usage[] = "usage: tierctl plan CONFIG [FRAGMENT] [--mode MODE] [--writes 'N x SIZE [to NAME], ...'] [--json] [--svg FILE]";
     struct options o;
     struct tb_error err = {""};
     struct tb_layout layout;
     struct tb_config *c = calloc(1, sizeof(*c));
-    int rc = parse(argc, argv, "jsm", usage, &o);
-    if (!c || rc || o.help || (rc = read_config(&o, c)))
-        return free(c), rc;
-    if (tb_layout_compute(c, &layout, &err))
-        return free(c), ctl_fail("%s", err.text);
-    if (o.svg)
-        rc = tb_plan_svg(c, &layout, o.svg);
-    if (o.json) {
-        json_t *j = plan_json(c, &layout);
-        json_dumpf(j, stdout, JSON_INDENT(2));
-        puts("");
-        json_decref(j);
-    } else {
-        print_plan(c, &layout);
-    }
+    struct plan_writes *w = calloc(1, sizeof(*w));
+    int rc = c && w ? parse(argc, argv, "jsmw", usage, &o) : ctl_fail("no memory");
+    if (rc || o.help)
+        return free(w), free(c), rc;
+    if (!(rc = read_config(&o, c)) && tb_layout_compute(c, &layout, &err))
+        rc = ctl_fail("%s", err.text);
+    if (!rc && o.writes && !(rc = tb_plan_writes_parse(o.writes, w)))
+        rc = tb_plan_writes(c, &layout, w);
+    if (!rc)
+        rc = show_plan(c, &layout, &o, o.writes ? w : NULL);
+    free(w);
     free(c);
     return rc;
 }

@@ -1,12 +1,14 @@
 /*
  * One bar a tier, all on one scale of bytes; a slab is a coloured segment, cut
  * into its buffers where each would be at least 3 px wide.  What a tier's slabs
- * leave free (metadata, remainders) stays grey.
+ * leave free (metadata, remainders) stays grey.  Below them, a column for each write:
+ * its colours are the tiers that would take it, the fastest on top.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "common/ctl.h"
+#include "config/placement.h"
 #include "plan_svg.h"
 
 #define LEFT 120.0
@@ -74,7 +76,74 @@ static void draw_axis(FILE *out, uint64_t largest, double y)
     }
 }
 
-int tb_plan_svg(const struct tb_config *c, const struct tb_layout *l, const char *file)
+/* The places' own colours, apart from the slabs'. */
+static const char *const place_colours[PLAN_PLACES - 1] = {"#332288", "#117733", "#999933", "#cc6677", "#882255", "#44aa99", "#ddcc77", "#88ccee"};
+#define PFS_COLOUR "#777777"
+
+static const char *place_name(const struct tb_config *c, uint32_t place)
+{
+    return place < c->n_tiers ? c->tiers[place].name : "PFS";
+}
+
+static const char *place_colour(const struct tb_config *c, uint32_t place)
+{
+    return place < c->n_tiers ? place_colours[place] : PFS_COLOUR;
+}
+
+static void draw_column(FILE *out, const struct tb_config *c, const struct plan_writes *w, uint32_t i, double y)
+{
+    double width = WIDTH / w->n_columns, all = 0;
+    for (uint32_t p = 0; p <= c->n_tiers; p++)
+        all += (double)w->column[i][p];
+    for (uint32_t p = 0; p <= c->n_tiers; p++) {
+        double height = all > 0 ? BAR * (double)w->column[i][p] / all : 0;
+        if (height > 0)
+            fprintf(out, "<rect x='%.2f' y='%.2f' width='%.2f' height='%.2f' fill='%s'/>\n", LEFT + width * i, y, width, height, place_colour(c, p));
+        y += height;
+    }
+}
+
+static void draw_group_ends(FILE *out, const struct plan_writes *w, double y)
+{
+    char size[32];
+    double x = LEFT;
+    for (uint32_t g = 0; g < w->n_groups; g++) {
+        double width = WIDTH * (double)w->group[g].n / (double)w->n;
+        fprintf(out, "<path d='M%.2f %.2fv%.2f' stroke='#000'/>", x, y - 5, BAR + 10);
+        if (width > 150 || w->n_groups == 1) {
+            fprintf(out, "<text x='%.2f' y='%.2f'>%llu x %s to ", x + 4, y - 8, (unsigned long long)w->group[g].n,
+                    size_text(w->group[g].bytes, size, sizeof(size)));
+            escape(out, w->group[g].file);
+            fputs("</text>\n", out);
+        }
+        x += width;
+    }
+    fprintf(out, "<path d='M%.2f %.2fv%.2f' stroke='#000'/>\n", x, y - 5, BAR + 10);
+}
+
+static void draw_writes(FILE *out, const struct tb_config *c, const struct plan_writes *w, double y)
+{
+    double key = LEFT;
+    char size[32];
+    fprintf(out, "<text x='%.0f' y='%.1f' font-size='17' font-weight='bold'>Where %llu writes go under %s</text>\n", LEFT, y,
+            (unsigned long long)w->n, tb_policy_name(c->placement.policy));
+    y += 46;
+    for (uint32_t i = 0; i < w->n_columns; i++)
+        draw_column(out, c, w, i, y);
+    draw_group_ends(out, w, y);
+    for (uint32_t p = 0; p <= c->n_tiers; p++) {
+        uint64_t bytes = 0;
+        for (uint32_t g = 0; g < w->n_groups; g++)
+            bytes += w->group[g].to[p];
+        fprintf(out, "<rect x='%.0f' y='%.1f' width='11' height='11' fill='%s'/><text x='%.0f' y='%.1f'>", key, y + BAR + 12,
+                place_colour(c, p), key + 16, y + BAR + 22);
+        escape(out, place_name(c, p));
+        fprintf(out, ": %s</text>\n", size_text(bytes, size, sizeof(size)));
+        key += WIDTH / (c->n_tiers < 5 ? 5 : c->n_tiers + 1);
+    }
+}
+
+int tb_plan_svg(const struct tb_config *c, const struct tb_layout *l, const struct plan_writes *w, const char *file)
 {
     uint64_t largest = 1;
     FILE *out = fopen(file, "w");
@@ -82,15 +151,17 @@ int tb_plan_svg(const struct tb_config *c, const struct tb_layout *l, const char
         return ctl_fail("--svg %s: cannot write: %s", file, strerror(errno));
     for (uint32_t t = 0; t < c->n_tiers; t++)
         largest = c->tiers[t].capacity > largest ? c->tiers[t].capacity : largest;
-    double height = 70 + STEP * c->n_tiers + 40;
+    double tiers_height = 70 + STEP * c->n_tiers + 40, height = tiers_height + (w ? 170 : 0);
     fprintf(out, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %.0f %.0f' font-family='sans-serif' font-size='13'>\n"
                  "<rect width='100%%' height='100%%' fill='#fff'/>\n<text x='%.0f' y='30' font-size='17' font-weight='bold'>Buffers of ",
             LEFT + WIDTH + 60, height, LEFT);
     escape(out, strrchr(c->file, '/') ? strrchr(c->file, '/') + 1 : c->file);
     fprintf(out, ": %u in all (grey: not buffers)</text>\n", l->n_buffers);
-    draw_axis(out, largest, height - 40);
+    draw_axis(out, largest, tiers_height - 40);
     for (uint32_t t = 0; t < c->n_tiers; t++)
         draw_tier(out, c, l, t, 66 + STEP * t, WIDTH / (double)largest);
+    if (w)
+        draw_writes(out, c, w, tiers_height + 24);
     fputs("</svg>\n", out);
     return fclose(out) ? ctl_fail("--svg %s: cannot write: %s", file, strerror(errno)) : 0;
 }

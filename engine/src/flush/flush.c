@@ -32,7 +32,6 @@
 
 #define SOME_LOOKS 4096u      /* buffers looked at for dirty ones */
 #define SOME_CHOICE 8u        /* dirty ones looked at */
-#define SOME_BYTES (1u << 20) /* the least that is worth a look at a file's buffers */
 
 struct some { /* buffers of one tier, about so many bytes */
     uint32_t tier;
@@ -345,7 +344,7 @@ void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes)
     uint32_t file = next_to_flush(e, tier);
     if (file == TB_NONE || !try_claim_live(e, file))
         return;
-    flush(e, file, -1, false, &(struct some){tier, bytes > SOME_BYTES ? bytes : SOME_BYTES}, NULL);
+    flush(e, file, -1, false, &(struct some){tier, bytes > TB_FLUSH_SOME ? bytes : TB_FLUSH_SOME}, NULL);
     tb_file_unclaim(e, file);
 }
 

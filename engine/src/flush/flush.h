@@ -12,6 +12,8 @@
 
 #include "region/handle.h"
 
+#define TB_FLUSH_SOME (1u << 20) /* the least that is worth a look at a file's buffers */
+
 struct tb_flush_result {
     uint64_t bytes;
     int error; /* also kept in the record until reported */

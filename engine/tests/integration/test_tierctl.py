@@ -14,6 +14,7 @@ import time
 import unittest
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 BIN = Path(os.environ["TB_BIN_DIR"])
 PRELOAD = BIN.parent / "lib" / "libtierbench_preload.so"
@@ -36,6 +37,9 @@ os.close(fd)
 """
 BYTES = bytes(range(256)) * 1024
 serial = 0
+
+
+Writes = tuple[tuple[int, int, str], ...]
 
 
 class Tierctl(unittest.TestCase):
@@ -261,6 +265,134 @@ class Tierctl(unittest.TestCase):
         done = self.ctl("run", "-c", self.config, "--", self.root / "s")
         self.assertEqual(done.returncode, 2)
         self.assertIn("statically linked", done.stderr)
+
+    POLICIES = (
+        "max-bandwidth",
+        "minimize-io-time",
+        "data-locality",
+        "hot-data",
+        "user-defined",
+        "round-robin",
+        "random",
+    )
+    # In pieces that end inside buffers: less than the tiers hold; more, of one file, of another, then of the first again; and
+    # the third file, which has units in both tiers.
+    SEQUENCES = (
+        ((12, 100, "a"), (8, 256, "b")),
+        ((20, 100, "a"), (30, 256, "b"), (3, 1500, "a")),
+        ((1, 4, "a"), (1, 4, "b"), (12, 256, "c")),
+    )
+    PROGRAM = """
+import os, sys
+ends = {}
+for group in sys.argv[2:]:
+    n, kib, name = group.split(":")
+    fd = os.open(os.path.join(sys.argv[1], name), os.O_WRONLY | os.O_CREAT, 0o600)
+    for _ in range(int(n)):
+        at = ends.get(name, 0)
+        assert os.pwrite(fd, bytes(int(kib) * 1024), at) == int(kib) * 1024
+        ends[name] = at + int(kib) * 1024
+"""
+
+    def configure(self, policy: str) -> None:
+        rules = ", rules: [{pattern: '*/b', tiers: [nvme]}]" if policy == "user-defined" else ""
+        text = CONFIG.format(root=self.root).replace(
+            "fsync: tier", f"fsync: tier\nplacement: {{policy: {policy}{rules}}}"
+        )
+        large, small = "{units: 16, share: 1.0}", "{units: 16, share: 0.5}, {units: 1, share: 0.5}"
+        self.config.write_text(text.replace(large, small).replace(small, large, 1))
+
+    def planned(self, writes: Writes) -> dict[str, int]:
+        """Bytes by tier, and of the PFS."""
+        done = self.ctl(
+            "plan",
+            self.config,
+            "--writes",
+            ", ".join(f"{n} x {kib} KiB to {name}" for n, kib, name in writes),
+            "--json",
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        groups = json.loads(done.stdout)["writes"]
+        return {t: sum(g["tier_bytes"][t] for g in groups) for t in ("ram", "nvme")} | {
+            "PFS": sum(g["pfs_bytes"] for g in groups)
+        }
+
+    def taken(self, writes: Writes) -> dict[str, int]:
+        """The same of a run."""
+        stats = self.root / "stats.json"
+        done = self.ctl(
+            "run",
+            "-c",
+            self.config,
+            "--stats",
+            stats,
+            "--",
+            sys.executable,
+            "-c",
+            self.PROGRAM,
+            self.root / "pfs",
+            *(f"{n}:{kib}:{name}" for n, kib, name in writes),
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in {name for _, _, name in writes}:
+            (self.root / "pfs" / name).unlink()
+        seen = json.loads(stats.read_text())
+        return {t["name"]: t["bytes_in"] for t in seen["tiers"]} | {"PFS": seen["spilled"]}
+
+    def test_plan_says_where_writes_go(self) -> None:
+        for policy in self.POLICIES:
+            for writes in self.SEQUENCES:
+                with self.subTest(policy=policy, writes=writes):
+                    self.configure(policy)
+                    expected = self.planned(writes)
+                    self.assertEqual(sum(expected.values()), sum(n * kib * 1024 for n, kib, _ in writes))
+                    self.assertEqual(self.taken(writes), expected)
+
+    def test_plan_draws_where_writes_go(self) -> None:
+        self.configure("round-robin")
+        picture = self.root / "plan.svg"
+        done = self.ctl("plan", self.config, "--writes", "4 x 64KiB to <a>", "--svg", picture)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^4 x 64KiB to <a> +0\.12 +0\.12 +0\.00$")
+        drawn = ElementTree.parse(picture).getroot()
+        texts = ["".join(t.itertext()) for t in drawn.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertLessEqual(
+            {
+                "Where 4 writes go under round-robin",
+                "4 x 64 KiB to <a>",
+                "ram: 128 KiB",
+                "nvme: 128 KiB",
+                "PFS: 0 KiB",
+            },
+            set(texts),
+        )
+
+    def test_plan_refuses_bad_writes(self) -> None:
+        picture = self.root / "plan.svg"
+        for writes in (
+            "",
+            "4",
+            "0 x 1MiB",
+            "4 x",
+            "x 1MiB",
+            "-1 x 1MiB",
+            "4 y 1MiB",
+            "4 x 1MB",
+            "4 x 0B",
+            "4 x 1MiB to ",
+            "4 x 1MiB to " + "n" * 32,
+            "4 x 1MiB,",
+            "1000001 x 1B",
+            "1000 x 1TiB",
+            ", ".join(["1 x 1B"] * 17),
+        ):
+            with self.subTest(writes=writes):
+                done = self.ctl("plan", self.config, "--writes", writes, "--svg", picture)
+                self.assertEqual(
+                    (done.returncode, done.stderr.count("\n"), done.stdout), (2, 1, ""), done.stderr
+                )
+                self.assertIn(f"--writes '{writes}': ", done.stderr)
+                self.assertFalse(picture.exists())
 
     def test_run_stats_and_keep(self) -> None:
         stats = self.root / "stats.json"
