@@ -71,8 +71,10 @@ static inline double tb_trace_now(void)
 }
 
 /*
- * How the process goes: by exit or into another program, which ends its records
- * well; by _exit, which is how MPI_Abort ends a rank; or it goes on after all.
+ * How the process leaves. EXITS (exit, or exec of another program): its records are
+ * complete. QUITS (_exit, which is how MPI_Abort ends a rank): they end without having
+ * been finished. GOES_ON: an exit that was announced did not happen, for example a failed
+ * exec.
  */
 enum tb_trace_end { TB_TRACE_GOES_ON, TB_TRACE_EXITS, TB_TRACE_QUITS };
 void tb_trace_ends(tb_trace *trace, enum tb_trace_end how);

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* In a directory with the sticky bit others can add names, and change none of ours. */
+/* In a directory with the sticky bit, other users can add names but cannot change ours. */
 static bool others_change_names(const struct stat *st)
 {
     return S_ISDIR(st->st_mode) && st->st_mode & 022 && !(st->st_mode & S_ISVTX);

@@ -130,7 +130,7 @@ static void watch_levels(tb_engine *e, struct watermark *w)
         tb_flush_queue(e, file);
 }
 
-/* Samples, the watermark and repair share a thread, as none of them waits long. */
+/* Samples, the watermark and repair share a thread: each of them takes little time. */
 static void *sample_loop(void *arg)
 {
     tb_engine *e = arg;
