@@ -15,6 +15,7 @@
 #define WIDTH 900.0
 #define BAR 64.0
 #define STEP 124.0
+#define LINE 18.0
 #define MIB 1048576.0
 #define MIN_BUFFER_PX 3.0
 
@@ -98,27 +99,34 @@ static void draw_column(FILE *out, const struct tb_config *c, const struct plan_
     for (uint32_t p = 0; p <= c->n_tiers; p++) {
         double height = all > 0 ? BAR * (double)w->column[i][p] / all : 0;
         if (height > 0)
-            fprintf(out, "<rect x='%.2f' y='%.2f' width='%.2f' height='%.2f' fill='%s'/>\n", LEFT + width * i, y, width, height, place_colour(c, p));
+            fprintf(out, "<rect x='%.2f' y='%.2f' width='%.2f' height='%.2f' fill='%s' shape-rendering='crispEdges'/>\n", LEFT + width * i, y, width, height, place_colour(c, p));
         y += height;
     }
 }
 
+/* A line where each group begins, with the number that the list has. */
 static void draw_group_ends(FILE *out, const struct plan_writes *w, double y)
 {
-    char size[32];
     double x = LEFT;
     for (uint32_t g = 0; g < w->n_groups; g++) {
         double width = WIDTH * (double)w->group[g].n / (double)w->n;
-        fprintf(out, "<path d='M%.2f %.2fv%.2f' stroke='#000'/>", x, y - 5, BAR + 10);
-        if (width > 150 || w->n_groups == 1) {
-            fprintf(out, "<text x='%.2f' y='%.2f'>%llu x %s to ", x + 4, y - 8, (unsigned long long)w->group[g].n,
-                    size_text(w->group[g].bytes, size, sizeof(size)));
-            escape(out, w->group[g].file);
-            fputs("</text>\n", out);
-        }
+        fprintf(out, "<path d='M%.2f %.2fv%.2f' stroke='#000'/>\n", x, y - 5, BAR + 10);
+        if (width >= 20)
+            fprintf(out, "<text x='%.2f' y='%.2f'>%u</text>\n", x + 4, y - 4, g + 1);
         x += width;
     }
     fprintf(out, "<path d='M%.2f %.2fv%.2f' stroke='#000'/>\n", x, y - 5, BAR + 10);
+}
+
+static void list_groups(FILE *out, const struct plan_writes *w, double y)
+{
+    char size[32];
+    for (uint32_t g = 0; g < w->n_groups; g++) {
+        fprintf(out, "<text x='%.0f' y='%.1f'>%u: %llu x %s to ", LEFT, y + LINE * g, g + 1, (unsigned long long)w->group[g].n,
+                size_text(w->group[g].bytes, size, sizeof(size)));
+        escape(out, w->group[g].file);
+        fputs("</text>\n", out);
+    }
 }
 
 static void draw_writes(FILE *out, const struct tb_config *c, const struct plan_writes *w, double y)
@@ -127,10 +135,11 @@ static void draw_writes(FILE *out, const struct tb_config *c, const struct plan_
     char size[32];
     fprintf(out, "<text x='%.0f' y='%.1f' font-size='17' font-weight='bold'>Where %llu writes go under %s</text>\n", LEFT, y,
             (unsigned long long)w->n, tb_policy_name(c->placement.policy));
-    y += 46;
+    y += 34;
     for (uint32_t i = 0; i < w->n_columns; i++)
         draw_column(out, c, w, i, y);
     draw_group_ends(out, w, y);
+    list_groups(out, w, y + BAR + 46);
     for (uint32_t p = 0; p <= c->n_tiers; p++) {
         uint64_t bytes = 0;
         for (uint32_t g = 0; g < w->n_groups; g++)
@@ -151,7 +160,7 @@ int tb_plan_svg(const struct tb_config *c, const struct tb_layout *l, const stru
         return ctl_fail("--svg %s: cannot write: %s", file, strerror(errno));
     for (uint32_t t = 0; t < c->n_tiers; t++)
         largest = c->tiers[t].capacity > largest ? c->tiers[t].capacity : largest;
-    double tiers_height = 70 + STEP * c->n_tiers + 40, height = tiers_height + (w ? 170 : 0);
+    double tiers_height = 70 + STEP * c->n_tiers + 40, height = tiers_height + (w ? 170 + LINE * w->n_groups : 0);
     fprintf(out, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %.0f %.0f' font-family='sans-serif' font-size='13'>\n"
                  "<rect width='100%%' height='100%%' fill='#fff'/>\n<text x='%.0f' y='30' font-size='17' font-weight='bold'>Buffers of ",
             LEFT + WIDTH + 60, height, LEFT);

@@ -171,13 +171,3 @@ struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint
         e->header->tier[tier].waits++;
     return NULL;
 }
-
-/* Read without a lock: an estimate for placement. A write that finds less room goes on to another tier. */
-uint64_t tb_tier_room(const tb_engine *e, uint32_t tier)
-{
-    const struct tb_layout *l = &e->header->layout;
-    uint64_t room = 0;
-    for (uint32_t s = l->tier_first_slab[tier], n = s + e->header->config.tiers[tier].n_slabs; s < n; s++)
-        room += (uint64_t)(e->header->slab[s].n_free + e->header->slab[s].n_clean) * l->slab[s].buffer_size;
-    return room;
-}

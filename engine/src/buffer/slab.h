@@ -19,7 +19,14 @@ void tb_slab_give(tb_engine *e, struct tb_buffer *b);
 struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint32_t limit);
 /* Mend the free lists that killed clients left locked. */
 void tb_slabs_mend(tb_engine *e);
-/* Bytes that buffers of the tier could still take: free and clean ones. */
-uint64_t tb_tier_room(const tb_engine *e, uint32_t tier);
+/* Bytes that buffers of the tier could still take: free and clean ones.  Read without a lock: a write that finds less goes on elsewhere. */
+static inline uint64_t tb_tier_room(const tb_engine *e, uint32_t tier)
+{
+    const struct tb_layout *l = &e->header->layout;
+    uint64_t room = 0;
+    for (uint32_t s = l->tier_first_slab[tier], n = s + e->header->config.tiers[tier].n_slabs; s < n; s++)
+        room += (uint64_t)(e->header->slab[s].n_free + e->header->slab[s].n_clean) * l->slab[s].buffer_size;
+    return room;
+}
 
 #endif

@@ -40,16 +40,15 @@ static double queue_of(tb_engine *e, uint32_t tier, uint64_t now)
 
 static void look_at_tiers(tb_engine *e, unsigned parts, uint64_t now, struct tb_hierarchy *h)
 {
+    uint32_t n = h->tiers->n;
     if (parts & TB_KNOW_TOP)
         h->tier[0].room = tb_tier_room(e, 0);
-    for (uint32_t t = 0; parts & (TB_KNOW_ROOMS | TB_KNOW_DIRTY | TB_KNOW_QUEUES) && t < h->tiers->n; t++) {
-        if (parts & TB_KNOW_ROOMS)
-            h->tier[t].room = tb_tier_room(e, t);
-        if (parts & TB_KNOW_DIRTY)
-            h->tier[t].dirty = e->header->tier[t].dirty;
-        if (parts & TB_KNOW_QUEUES)
-            h->tier[t].queue = queue_of(e, t, now);
-    }
+    for (uint32_t t = 0; parts & TB_KNOW_ROOMS && t < n; t++)
+        h->tier[t].room = tb_tier_room(e, t);
+    for (uint32_t t = 0; parts & TB_KNOW_DIRTY && t < n; t++)
+        h->tier[t].dirty = e->header->tier[t].dirty;
+    for (uint32_t t = 0; parts & TB_KNOW_QUEUES && t < n; t++)
+        h->tier[t].queue = queue_of(e, t, now);
     if (parts & TB_KNOW_QUEUES)
         h->pfs_queue = e->header->config.pfs.modelled ? tb_model_queue(&e->header->pfs_clock, now) : 0;
 }

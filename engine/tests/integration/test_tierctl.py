@@ -359,7 +359,7 @@ for group in sys.argv[2:]:
         self.assertLessEqual(
             {
                 "Where 4 writes go under round-robin",
-                "4 x 64 KiB to <a>",
+                "1: 4 x 64 KiB to <a>",
                 "ram: 128 KiB",
                 "nvme: 128 KiB",
                 "PFS: 0 KiB",
