@@ -69,6 +69,7 @@ PYTHON_PARTS := adapters analysis configs docs engine/bench engine/tests/fuzz en
 lint: setup
 	@ci/bootstrap lint
 	.venv/bin/ruff check . && .venv/bin/ruff format --check .
+	git ls-files '*.c' '*.h' | xargs .venv/bin/clang-format --dry-run -Werror
 	for part in $(PYTHON_PARTS); do echo "mypy $$part"; .venv/bin/mypy $$part || exit 1; done
 	cmake --preset clang > /dev/null && cmake --build --preset clang
 

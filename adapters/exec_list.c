@@ -7,17 +7,17 @@
 #include "wrap.h"
 
 /* With the NULL, counted before they are copied: there may be many. */
-#define WORDS(argv, first, args)                                                                                                 \
-    size_t n_words = 1;                                                                                                          \
-    va_list args, counted;                                                                                                       \
-    va_start(args, first);                                                                                                       \
-    va_copy(counted, args);                                                                                                      \
-    for (const char *w = first; w; w = va_arg(counted, const char *))                                                            \
-        n_words++;                                                                                                               \
-    va_end(counted);                                                                                                             \
-    const char *argv[n_words];                                                                                                   \
-    argv[0] = first;                                                                                                             \
-    for (size_t i = 1; i < n_words; i++)                                                                                         \
+#define WORDS(argv, first, args)                                      \
+    size_t n_words = 1;                                               \
+    va_list args, counted;                                            \
+    va_start(args, first);                                            \
+    va_copy(counted, args);                                           \
+    for (const char *w = first; w; w = va_arg(counted, const char *)) \
+        n_words++;                                                    \
+    va_end(counted);                                                  \
+    const char *argv[n_words];                                        \
+    argv[0] = first;                                                  \
+    for (size_t i = 1; i < n_words; i++)                              \
         argv[i] = va_arg(args, const char *);
 
 TB_WRAPPER int execl(const char *path, const char *first, ...)

@@ -12,22 +12,22 @@
 
 /* The next function of this name (libc's, or the next library's), resolved once at each place of use; usable before any constructor ran. */
 void *tb_real(const char *name);
-#define REAL(name)                                                                                                               \
-    (__extension__({                                                                                                             \
-        static __typeof__(&(name)) real_function;                                                                                \
-        if (!real_function)                                                                                                      \
-            real_function = (__typeof__(&(name)))tb_real(#name);                                                                 \
-        real_function;                                                                                                           \
+#define REAL(name)                                               \
+    (__extension__({                                             \
+        static __typeof__(&(name)) real_function;                \
+        if (!real_function)                                      \
+            real_function = (__typeof__(&(name)))tb_real(#name); \
+        real_function;                                           \
     }))
 
 /* The mode that open and its kin take where they make a file. */
-#define MODE_OF(flags, last)                                                                                                     \
-    mode_t mode = 0;                                                                                                             \
-    if ((flags) & (O_CREAT | O_TMPFILE)) {                                                                                       \
-        va_list args;                                                                                                            \
-        va_start(args, last);                                                                                                    \
-        mode = va_arg(args, mode_t);                                                                                             \
-        va_end(args);                                                                                                            \
+#define MODE_OF(flags, last)               \
+    mode_t mode = 0;                       \
+    if ((flags) & (O_CREAT | O_TMPFILE)) { \
+        va_list args;                      \
+        va_start(args, last);              \
+        mode = va_arg(args, mode_t);       \
+        va_end(args);                      \
     }
 
 #endif

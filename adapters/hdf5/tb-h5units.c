@@ -178,8 +178,10 @@ static int list(struct table *t, const char *path, const char *pattern)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"pattern", required_argument, NULL, 'p'}, {"unit", required_argument, NULL, 'u'},
-                                            {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"pattern", required_argument, NULL, 'p'},
+                                            {"unit", required_argument, NULL, 'u'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     struct table t = {0};
     const char *pattern = NULL;
     for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;)

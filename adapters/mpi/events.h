@@ -38,15 +38,15 @@ struct tb_mpi_event {
     uint32_t bytes_of_event; /* sizeof(struct tb_mpi_event); it only grows */
     enum tb_mpi_operation operation;
     enum tb_mpi_way way;
-    int rank, ranks;     /* in the communicator that opened the file */
-    int amode;           /* MPI_MODE_...: as opened */
-    int error;           /* what the call gave; MPI_SUCCESS is 0 */
-    bool hints;          /* it was given an MPI_Info */
-    uint64_t file;       /* the same from an open to its close, in this process */
-    const char *path;    /* absolute, without "ufs:" and the like; valid during the call */
-    int64_t offset;      /* reads and writes: of the first byte in the file, through the view; TB_MPI_NO_OFFSET: by the shared pointer */
-    uint64_t bytes;      /* reads and writes: count times the size of the type, as asked for */
-    double start, end;   /* of the call, seconds of CLOCK_MONOTONIC */
+    int rank, ranks;   /* in the communicator that opened the file */
+    int amode;         /* MPI_MODE_...: as opened */
+    int error;         /* what the call gave; MPI_SUCCESS is 0 */
+    bool hints;        /* it was given an MPI_Info */
+    uint64_t file;     /* the same from an open to its close, in this process */
+    const char *path;  /* absolute, without "ufs:" and the like; valid during the call */
+    int64_t offset;    /* reads and writes: of the first byte in the file, through the view; TB_MPI_NO_OFFSET: by the shared pointer */
+    uint64_t bytes;    /* reads and writes: count times the size of the type, as asked for */
+    double start, end; /* of the call, seconds of CLOCK_MONOTONIC */
 };
 
 typedef void tb_mpi_consumer(const struct tb_mpi_event *event, void *argument);

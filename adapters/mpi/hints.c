@@ -20,13 +20,17 @@ struct word {
 };
 
 static const struct word modes[] = {
-    {"persistent-async", TB_MODE_PERSISTENT_ASYNC}, {"persistent-sync", TB_MODE_PERSISTENT_SYNC},
-    {"bypass", TB_MODE_BYPASS}, {"scratch", TB_MODE_SCRATCH}, {NULL, 0},
+    {"persistent-async", TB_MODE_PERSISTENT_ASYNC},
+    {"persistent-sync", TB_MODE_PERSISTENT_SYNC},
+    {"bypass", TB_MODE_BYPASS},
+    {"scratch", TB_MODE_SCRATCH},
+    {NULL, 0},
 };
 static const struct word promises[] = {{"tier", TB_FSYNC_TIER}, {"pfs", TB_FSYNC_PFS}, {"none", TB_FSYNC_NONE}, {NULL, 0}};
 static const struct word uses[] = {
-    {"normal", TB_HINT_NORMAL}, {"sequential", TB_HINT_SEQUENTIAL}, {"random", TB_HINT_RANDOM}, {"once", TB_HINT_ONCE},
-    {"read_once", TB_HINT_ONCE}, {"write_once", TB_HINT_ONCE}, {"keep", TB_HINT_KEEP}, {"will_need", TB_HINT_WILL_NEED}, {NULL, 0},
+    {"normal", TB_HINT_NORMAL}, {"sequential", TB_HINT_SEQUENTIAL}, {"random", TB_HINT_RANDOM},
+    {"once", TB_HINT_ONCE},     {"read_once", TB_HINT_ONCE},        {"write_once", TB_HINT_ONCE},
+    {"keep", TB_HINT_KEEP},     {"will_need", TB_HINT_WILL_NEED},   {NULL, 0},
 };
 
 static int set_mode(const char *path, int value)

@@ -30,12 +30,12 @@
 /* The next library's function; ends the program where there is none. */
 void *tb_mpi_next(const char *name);
 /* The same, looked up once at each place of use. */
-#define NEXT(name)                                                                                                               \
-    (__extension__({                                                                                                             \
-        static __typeof__(&(name)) next_function;                                                                                \
-        if (!next_function)                                                                                                      \
-            next_function = (__typeof__(&(name)))tb_mpi_next(#name);                                                             \
-        next_function;                                                                                                           \
+#define NEXT(name)                                                   \
+    (__extension__({                                                 \
+        static __typeof__(&(name)) next_function;                    \
+        if (!next_function)                                          \
+            next_function = (__typeof__(&(name)))tb_mpi_next(#name); \
+        next_function;                                               \
     }))
 /* Not MPI_INFO_NULL, which is a symbol of the MPI library. */
 bool tb_mpi_is_info(MPI_Info info);

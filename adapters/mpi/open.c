@@ -6,8 +6,13 @@
 /* All ranks of the file take part in these. */
 static void tell(const struct tb_mpi_file *f, enum tb_mpi_operation operation, double start, int error, bool hints)
 {
-    struct tb_mpi_event event = {.operation = operation, .way = f->ranks > 1 ? TB_MPI_COLLECTIVE : TB_MPI_INDEPENDENT,
-                                 .error = error, .hints = hints, .start = start, .end = tb_mpi_now(), .offset = TB_MPI_NO_OFFSET};
+    struct tb_mpi_event event = {.operation = operation,
+                                 .way = f->ranks > 1 ? TB_MPI_COLLECTIVE : TB_MPI_INDEPENDENT,
+                                 .error = error,
+                                 .hints = hints,
+                                 .start = start,
+                                 .end = tb_mpi_now(),
+                                 .offset = TB_MPI_NO_OFFSET};
     tb_mpi_tell(f, &event);
 }
 
@@ -98,7 +103,7 @@ static int file_sync(__typeof__(&MPI_File_sync) next, MPI_File handle)
 
 TB_WRAP(File_open, file_open, (MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_File *handle),
         (comm, name, amode, info, handle))
-TB_WRAP(File_close, file_close, (MPI_File *handle), (handle))
+TB_WRAP(File_close, file_close, (MPI_File * handle), (handle))
 TB_WRAP(File_set_info, file_set_info, (MPI_File handle, MPI_Info info), (handle, info))
 TB_WRAP(File_get_info, file_get_info, (MPI_File handle, MPI_Info *info), (handle, info))
 TB_WRAP(File_set_view, file_set_view,

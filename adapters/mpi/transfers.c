@@ -23,8 +23,8 @@ static int64_t first_byte(MPI_File handle, enum where where, MPI_Offset at)
     return NEXT(PMPI_File_get_byte_offset)(handle, at, &byte) ? TB_MPI_NO_OFFSET : byte;
 }
 
-static struct call begin(MPI_File handle, enum tb_mpi_operation operation, enum tb_mpi_way way, enum where where, MPI_Offset at,
-                         int count, MPI_Datatype type)
+static struct call begin(MPI_File handle, enum tb_mpi_operation operation, enum tb_mpi_way way, enum where where, MPI_Offset at, int count,
+                         MPI_Datatype type)
 {
     struct call c = {.event = {.operation = operation, .way = way}};
     int size = 0;
@@ -53,34 +53,33 @@ static int end(struct call *c, int rc)
     return rc;
 }
 
-#define NAMED(name, operation, way, where, at, declared, given)                                                                  \
-    static int own_##name(__typeof__(&MPI_##name) next, TB_LIST declared)                                                        \
-    {                                                                                                                            \
-        struct call c = begin(handle, operation, way, where, at, count, type);                                                   \
-        return end(&c, next given);                                                                                              \
-    }                                                                                                                            \
+#define NAMED(name, operation, way, where, at, declared, given)                \
+    static int own_##name(__typeof__(&MPI_##name) next, TB_LIST declared)      \
+    {                                                                          \
+        struct call c = begin(handle, operation, way, where, at, count, type); \
+        return end(&c, next given);                                            \
+    }                                                                          \
     TB_WRAP(name, own_##name, declared, given)
 
-#define AT(name, operation, way, bytes)                                                                                          \
-    NAMED(name, operation, way, EXPLICIT, at,                                                                                    \
-          (MPI_File handle, MPI_Offset at, bytes buffer, int count, MPI_Datatype type, MPI_Status *status),                      \
+#define AT(name, operation, way, bytes)                                                                     \
+    NAMED(name, operation, way, EXPLICIT, at,                                                               \
+          (MPI_File handle, MPI_Offset at, bytes buffer, int count, MPI_Datatype type, MPI_Status *status), \
           (handle, at, buffer, count, type, status))
-#define HERE(name, operation, way, where, bytes)                                                                                 \
-    NAMED(name, operation, way, where, 0, (MPI_File handle, bytes buffer, int count, MPI_Datatype type, MPI_Status *status),     \
+#define HERE(name, operation, way, where, bytes)                                                                             \
+    NAMED(name, operation, way, where, 0, (MPI_File handle, bytes buffer, int count, MPI_Datatype type, MPI_Status *status), \
           (handle, buffer, count, type, status))
-#define START_AT(name, operation, bytes)                                                                                         \
-    NAMED(name, operation, TB_MPI_NONBLOCKING, EXPLICIT, at,                                                                     \
-          (MPI_File handle, MPI_Offset at, bytes buffer, int count, MPI_Datatype type, MPI_Request *request),                    \
+#define START_AT(name, operation, bytes)                                                                      \
+    NAMED(name, operation, TB_MPI_NONBLOCKING, EXPLICIT, at,                                                  \
+          (MPI_File handle, MPI_Offset at, bytes buffer, int count, MPI_Datatype type, MPI_Request *request), \
           (handle, at, buffer, count, type, request))
-#define START(name, operation, where, bytes)                                                                                     \
-    NAMED(name, operation, TB_MPI_NONBLOCKING, where, 0,                                                                         \
-          (MPI_File handle, bytes buffer, int count, MPI_Datatype type, MPI_Request *request),                                   \
-          (handle, buffer, count, type, request))
-#define SPLIT_AT(name, operation, bytes)                                                                                         \
-    NAMED(name, operation, TB_MPI_SPLIT, EXPLICIT, at,                                                                           \
-          (MPI_File handle, MPI_Offset at, bytes buffer, int count, MPI_Datatype type), (handle, at, buffer, count, type))
-#define SPLIT(name, operation, where, bytes)                                                                                     \
-    NAMED(name, operation, TB_MPI_SPLIT, where, 0, (MPI_File handle, bytes buffer, int count, MPI_Datatype type),                \
+#define START(name, operation, where, bytes)             \
+    NAMED(name, operation, TB_MPI_NONBLOCKING, where, 0, \
+          (MPI_File handle, bytes buffer, int count, MPI_Datatype type, MPI_Request *request), (handle, buffer, count, type, request))
+#define SPLIT_AT(name, operation, bytes)                                                                                             \
+    NAMED(name, operation, TB_MPI_SPLIT, EXPLICIT, at, (MPI_File handle, MPI_Offset at, bytes buffer, int count, MPI_Datatype type), \
+          (handle, at, buffer, count, type))
+#define SPLIT(name, operation, where, bytes)                                                                      \
+    NAMED(name, operation, TB_MPI_SPLIT, where, 0, (MPI_File handle, bytes buffer, int count, MPI_Datatype type), \
           (handle, buffer, count, type))
 
 AT(File_read_at, TB_MPI_READ, TB_MPI_INDEPENDENT, void *)

@@ -6,8 +6,14 @@
 
 #define TB_LIST(...) __VA_ARGS__
 /* `own` does the work; it gets the next function and the arguments. */
-#define TB_WRAP(name, own, declared, given)                                                                                      \
-    TB_WRAPPER int MPI_##name declared { return own(NEXT(MPI_##name), TB_LIST given); }                                          \
-    TB_WRAPPER int PMPI_##name declared { return own(NEXT(PMPI_##name), TB_LIST given); }
+#define TB_WRAP(name, own, declared, given)           \
+    TB_WRAPPER int MPI_##name declared                \
+    {                                                 \
+        return own(NEXT(MPI_##name), TB_LIST given);  \
+    }                                                 \
+    TB_WRAPPER int PMPI_##name declared               \
+    {                                                 \
+        return own(NEXT(PMPI_##name), TB_LIST given); \
+    }
 
 #endif

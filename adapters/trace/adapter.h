@@ -37,15 +37,15 @@ static inline struct tb_trace_time tb_since(double start)
 }
 
 /* `result` of `call`; where it `went` well, `record` it with its time `t`. */
-#define TB_TRACED(type, call, went, record)                                                                                      \
-    do {                                                                                                                         \
-        double start = tb_trace_now();                                                                                           \
-        type result = call;                                                                                                      \
-        if (went) {                                                                                                              \
-            struct tb_trace_time t = tb_since(start);                                                                            \
-            record;                                                                                                              \
-        }                                                                                                                        \
-        return result;                                                                                                           \
+#define TB_TRACED(type, call, went, record)           \
+    do {                                              \
+        double start = tb_trace_now();                \
+        type result = call;                           \
+        if (went) {                                   \
+            struct tb_trace_time t = tb_since(start); \
+            record;                                   \
+        }                                             \
+        return result;                                \
     } while (0)
 
 #endif

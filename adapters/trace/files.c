@@ -68,41 +68,95 @@ int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int dirfd, const char *path, int flags);
 int __openat64_2(int dirfd, const char *path, int flags);
-TB_WRAPPER int __open_2(const char *path, int flags) { OPEN(REAL(__open_2)(path, flags), AT_FDCWD, path, 0); }
-TB_WRAPPER int __open64_2(const char *path, int flags) { OPEN(REAL(__open64_2)(path, flags), AT_FDCWD, path, 0); }
-TB_WRAPPER int __openat_2(int dirfd, const char *path, int flags) { OPEN(REAL(__openat_2)(dirfd, path, flags), dirfd, path, 0); }
-TB_WRAPPER int __openat64_2(int dirfd, const char *path, int flags) { OPEN(REAL(__openat64_2)(dirfd, path, flags), dirfd, path, 0); }
-TB_WRAPPER int creat(const char *path, mode_t mode) { OPEN(REAL(creat)(path, mode), AT_FDCWD, path, mode); }
-TB_WRAPPER int creat64(const char *path, mode_t mode) { OPEN(REAL(creat64)(path, mode), AT_FDCWD, path, mode); }
-TB_WRAPPER int mkstemp(char *path) { OPEN(REAL(mkstemp)(path), AT_FDCWD, path, 0); }
-TB_WRAPPER int mkstemp64(char *path) { OPEN(REAL(mkstemp64)(path), AT_FDCWD, path, 0); }
-TB_WRAPPER int mkostemp(char *path, int flags) { OPEN(REAL(mkostemp)(path, flags), AT_FDCWD, path, 0); }
-TB_WRAPPER int mkostemp64(char *path, int flags) { OPEN(REAL(mkostemp64)(path, flags), AT_FDCWD, path, 0); }
-TB_WRAPPER int mkstemps(char *path, int suffix) { OPEN(REAL(mkstemps)(path, suffix), AT_FDCWD, path, 0); }
-TB_WRAPPER int mkstemps64(char *path, int suffix) { OPEN(REAL(mkstemps64)(path, suffix), AT_FDCWD, path, 0); }
-TB_WRAPPER int mkostemps(char *path, int suffix, int flags) { OPEN(REAL(mkostemps)(path, suffix, flags), AT_FDCWD, path, 0); }
-TB_WRAPPER int mkostemps64(char *path, int suffix, int flags) { OPEN(REAL(mkostemps64)(path, suffix, flags), AT_FDCWD, path, 0); }
+/* clang-format off: one line each */
+TB_WRAPPER int __open_2(const char *path, int flags)
+{
+    OPEN(REAL(__open_2)(path, flags), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int __open64_2(const char *path, int flags)
+{
+    OPEN(REAL(__open64_2)(path, flags), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int __openat_2(int dirfd, const char *path, int flags)
+{
+    OPEN(REAL(__openat_2)(dirfd, path, flags), dirfd, path, 0);
+}
+TB_WRAPPER int __openat64_2(int dirfd, const char *path, int flags)
+{
+    OPEN(REAL(__openat64_2)(dirfd, path, flags), dirfd, path, 0);
+}
+TB_WRAPPER int creat(const char *path, mode_t mode)
+{
+    OPEN(REAL(creat)(path, mode), AT_FDCWD, path, mode);
+}
+TB_WRAPPER int creat64(const char *path, mode_t mode)
+{
+    OPEN(REAL(creat64)(path, mode), AT_FDCWD, path, mode);
+}
+TB_WRAPPER int mkstemp(char *path)
+{
+    OPEN(REAL(mkstemp)(path), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int mkstemp64(char *path)
+{
+    OPEN(REAL(mkstemp64)(path), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int mkostemp(char *path, int flags)
+{
+    OPEN(REAL(mkostemp)(path, flags), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int mkostemp64(char *path, int flags)
+{
+    OPEN(REAL(mkostemp64)(path, flags), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int mkstemps(char *path, int suffix)
+{
+    OPEN(REAL(mkstemps)(path, suffix), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int mkstemps64(char *path, int suffix)
+{
+    OPEN(REAL(mkstemps64)(path, suffix), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int mkostemps(char *path, int suffix, int flags)
+{
+    OPEN(REAL(mkostemps)(path, suffix, flags), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int mkostemps64(char *path, int suffix, int flags)
+{
+    OPEN(REAL(mkostemps64)(path, suffix, flags), AT_FDCWD, path, 0);
+}
+/* clang-format on */
 
 #define DUP(call, fd) TB_TRACED(int, call, result >= 0 && result != (fd), tb_trace_dup(tb_application(), fd, result, t))
 
-TB_WRAPPER int dup(int fd) { DUP(REAL(dup)(fd), fd); }
-TB_WRAPPER int dup2(int fd, int made) { DUP(REAL(dup2)(fd, made), fd); }
-TB_WRAPPER int dup3(int fd, int made, int flags) { DUP(REAL(dup3)(fd, made, flags), fd); }
+/* clang-format off: one line each */
+TB_WRAPPER int dup(int fd)
+{
+    DUP(REAL(dup)(fd), fd);
+}
+TB_WRAPPER int dup2(int fd, int made)
+{
+    DUP(REAL(dup2)(fd, made), fd);
+}
+TB_WRAPPER int dup3(int fd, int made, int flags)
+{
+    DUP(REAL(dup3)(fd, made, flags), fd);
+}
+/* clang-format on */
 
 static bool duplicates(int command)
 {
     return command == F_DUPFD || command == F_DUPFD_CLOEXEC;
 }
 
-#define FCNTL(name)                                                                                                              \
-    TB_WRAPPER int name(int fd, int command, ...)                                                                                \
-    {                                                                                                                            \
-        va_list args;                                                                                                            \
-        va_start(args, command);                                                                                                 \
-        void *arg = va_arg(args, void *);                                                                                        \
-        va_end(args);                                                                                                            \
-        TB_TRACED(int, REAL(name)(fd, command, arg), result >= 0 && duplicates(command),                                         \
-                  tb_trace_dup(tb_application(), fd, result, t));                                                                \
+#define FCNTL(name)                                                                                                                      \
+    TB_WRAPPER int name(int fd, int command, ...)                                                                                        \
+    {                                                                                                                                    \
+        va_list args;                                                                                                                    \
+        va_start(args, command);                                                                                                         \
+        void *arg = va_arg(args, void *);                                                                                                \
+        va_end(args);                                                                                                                    \
+        TB_TRACED(int, REAL(name)(fd, command, arg), result >= 0 && duplicates(command), tb_trace_dup(tb_application(), fd, result, t)); \
     }
 FCNTL(fcntl)
 FCNTL(fcntl64)
@@ -163,12 +217,32 @@ static void looked(int dirfd, const char *path, int flags, struct tb_trace_time 
 #define STAT(call, dirfd, path, flags) TB_TRACED(int, call, result == 0, looked(dirfd, path, flags, t))
 #define FSTAT(call, fd) TB_TRACED(int, call, result == 0, tb_trace_stat(tb_application(), fd, NULL, t))
 
-TB_WRAPPER int stat(const char *path, struct stat *st) { STAT(REAL(stat)(path, st), AT_FDCWD, path, 0); }
-TB_WRAPPER int stat64(const char *path, struct stat64 *st) { STAT(REAL(stat64)(path, st), AT_FDCWD, path, 0); }
-TB_WRAPPER int lstat(const char *path, struct stat *st) { STAT(REAL(lstat)(path, st), AT_FDCWD, path, 0); }
-TB_WRAPPER int lstat64(const char *path, struct stat64 *st) { STAT(REAL(lstat64)(path, st), AT_FDCWD, path, 0); }
-TB_WRAPPER int fstat(int fd, struct stat *st) { FSTAT(REAL(fstat)(fd, st), fd); }
-TB_WRAPPER int fstat64(int fd, struct stat64 *st) { FSTAT(REAL(fstat64)(fd, st), fd); }
+/* clang-format off: one line each */
+TB_WRAPPER int stat(const char *path, struct stat *st)
+{
+    STAT(REAL(stat)(path, st), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int stat64(const char *path, struct stat64 *st)
+{
+    STAT(REAL(stat64)(path, st), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int lstat(const char *path, struct stat *st)
+{
+    STAT(REAL(lstat)(path, st), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int lstat64(const char *path, struct stat64 *st)
+{
+    STAT(REAL(lstat64)(path, st), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int fstat(int fd, struct stat *st)
+{
+    FSTAT(REAL(fstat)(fd, st), fd);
+}
+TB_WRAPPER int fstat64(int fd, struct stat64 *st)
+{
+    FSTAT(REAL(fstat64)(fd, st), fd);
+}
+/* clang-format on */
 TB_WRAPPER int fstatat(int dirfd, const char *path, struct stat *st, int flags)
 {
     STAT(REAL(fstatat)(dirfd, path, st, flags), dirfd, path, flags);
@@ -189,9 +263,29 @@ int __fxstat(int version, int fd, struct stat *st);
 int __xstat64(int version, const char *path, struct stat64 *st);
 int __lxstat64(int version, const char *path, struct stat64 *st);
 int __fxstat64(int version, int fd, struct stat64 *st);
-TB_WRAPPER int __xstat(int v, const char *path, struct stat *st) { STAT(REAL(__xstat)(v, path, st), AT_FDCWD, path, 0); }
-TB_WRAPPER int __lxstat(int v, const char *path, struct stat *st) { STAT(REAL(__lxstat)(v, path, st), AT_FDCWD, path, 0); }
-TB_WRAPPER int __fxstat(int v, int fd, struct stat *st) { FSTAT(REAL(__fxstat)(v, fd, st), fd); }
-TB_WRAPPER int __xstat64(int v, const char *path, struct stat64 *st) { STAT(REAL(__xstat64)(v, path, st), AT_FDCWD, path, 0); }
-TB_WRAPPER int __lxstat64(int v, const char *path, struct stat64 *st) { STAT(REAL(__lxstat64)(v, path, st), AT_FDCWD, path, 0); }
-TB_WRAPPER int __fxstat64(int v, int fd, struct stat64 *st) { FSTAT(REAL(__fxstat64)(v, fd, st), fd); }
+/* clang-format off: one line each */
+TB_WRAPPER int __xstat(int v, const char *path, struct stat *st)
+{
+    STAT(REAL(__xstat)(v, path, st), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int __lxstat(int v, const char *path, struct stat *st)
+{
+    STAT(REAL(__lxstat)(v, path, st), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int __fxstat(int v, int fd, struct stat *st)
+{
+    FSTAT(REAL(__fxstat)(v, fd, st), fd);
+}
+TB_WRAPPER int __xstat64(int v, const char *path, struct stat64 *st)
+{
+    STAT(REAL(__xstat64)(v, path, st), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int __lxstat64(int v, const char *path, struct stat64 *st)
+{
+    STAT(REAL(__lxstat64)(v, path, st), AT_FDCWD, path, 0);
+}
+TB_WRAPPER int __fxstat64(int v, int fd, struct stat64 *st)
+{
+    FSTAT(REAL(__fxstat64)(v, fd, st), fd);
+}
+/* clang-format on */

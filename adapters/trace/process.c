@@ -23,18 +23,26 @@ void *tb_real(const char *name)
 static void told(const struct tb_mpi_event *e, void *trace)
 {
     static const enum tb_trace_mpi_call calls[] = {
-        [TB_MPI_OPEN] = TB_TRACE_MPI_OPEN, [TB_MPI_CLOSE] = TB_TRACE_MPI_CLOSE, [TB_MPI_READ] = TB_TRACE_MPI_READ,
-        [TB_MPI_WRITE] = TB_TRACE_MPI_WRITE, [TB_MPI_SYNC] = TB_TRACE_MPI_SYNC, [TB_MPI_VIEW] = TB_TRACE_MPI_VIEW,
+        [TB_MPI_OPEN] = TB_TRACE_MPI_OPEN,   [TB_MPI_CLOSE] = TB_TRACE_MPI_CLOSE, [TB_MPI_READ] = TB_TRACE_MPI_READ,
+        [TB_MPI_WRITE] = TB_TRACE_MPI_WRITE, [TB_MPI_SYNC] = TB_TRACE_MPI_SYNC,   [TB_MPI_VIEW] = TB_TRACE_MPI_VIEW,
         [TB_MPI_INFO] = TB_TRACE_MPI_HINT,
     };
     static const enum tb_trace_mpi_way ways[] = {
-        [TB_MPI_INDEPENDENT] = TB_TRACE_MPI_INDEPENDENT, [TB_MPI_COLLECTIVE] = TB_TRACE_MPI_COLLECTIVE,
-        [TB_MPI_SPLIT] = TB_TRACE_MPI_SPLIT, [TB_MPI_NONBLOCKING] = TB_TRACE_MPI_NONBLOCKING,
+        [TB_MPI_INDEPENDENT] = TB_TRACE_MPI_INDEPENDENT,
+        [TB_MPI_COLLECTIVE] = TB_TRACE_MPI_COLLECTIVE,
+        [TB_MPI_SPLIT] = TB_TRACE_MPI_SPLIT,
+        [TB_MPI_NONBLOCKING] = TB_TRACE_MPI_NONBLOCKING,
     };
     if (e->error)
         return;
-    struct tb_trace_mpi event = {.call = calls[e->operation], .way = ways[e->way], .path = e->path, .amode = e->amode,
-                                 .hints = e->hints, .offset = e->offset, .bytes = e->bytes, .times = {e->start, e->end}};
+    struct tb_trace_mpi event = {.call = calls[e->operation],
+                                 .way = ways[e->way],
+                                 .path = e->path,
+                                 .amode = e->amode,
+                                 .hints = e->hints,
+                                 .offset = e->offset,
+                                 .bytes = e->bytes,
+                                 .times = {e->start, e->end}};
     tb_trace_mpi(trace, &event);
 }
 
@@ -66,19 +74,36 @@ TB_WRAPPER void quick_exit(int status)
     __builtin_unreachable();
 }
 
-#define EXEC(call)                                                                                                               \
-    do {                                                                                                                         \
-        tb_trace_ends(tb_application(), TB_TRACE_EXITS);                                                                         \
-        int result = call; /* back only where it failed */                                                                       \
-        tb_trace_ends(tb_application(), TB_TRACE_GOES_ON);                                                                       \
-        return result;                                                                                                           \
+#define EXEC(call)                                         \
+    do {                                                   \
+        tb_trace_ends(tb_application(), TB_TRACE_EXITS);   \
+        int result = call; /* back only where it failed */ \
+        tb_trace_ends(tb_application(), TB_TRACE_GOES_ON); \
+        return result;                                     \
     } while (0)
 
-TB_WRAPPER int execve(const char *path, char *const argv[], char *const envp[]) { EXEC(REAL(execve)(path, argv, envp)); }
-TB_WRAPPER int execv(const char *path, char *const argv[]) { EXEC(REAL(execv)(path, argv)); }
-TB_WRAPPER int execvp(const char *file, char *const argv[]) { EXEC(REAL(execvp)(file, argv)); }
-TB_WRAPPER int execvpe(const char *file, char *const argv[], char *const envp[]) { EXEC(REAL(execvpe)(file, argv, envp)); }
-TB_WRAPPER int fexecve(int fd, char *const argv[], char *const envp[]) { EXEC(REAL(fexecve)(fd, argv, envp)); }
+/* clang-format off: one line each */
+TB_WRAPPER int execve(const char *path, char *const argv[], char *const envp[])
+{
+    EXEC(REAL(execve)(path, argv, envp));
+}
+TB_WRAPPER int execv(const char *path, char *const argv[])
+{
+    EXEC(REAL(execv)(path, argv));
+}
+TB_WRAPPER int execvp(const char *file, char *const argv[])
+{
+    EXEC(REAL(execvp)(file, argv));
+}
+TB_WRAPPER int execvpe(const char *file, char *const argv[], char *const envp[])
+{
+    EXEC(REAL(execvpe)(file, argv, envp));
+}
+TB_WRAPPER int fexecve(int fd, char *const argv[], char *const envp[])
+{
+    EXEC(REAL(fexecve)(fd, argv, envp));
+}
+/* clang-format on */
 TB_WRAPPER int execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
 {
     EXEC(REAL(execveat)(dirfd, path, argv, envp, flags));

@@ -72,7 +72,7 @@ TB_WRAPPER int fflush(FILE *file)
     TB_TRACED(int, REAL(fflush)(file), result == 0, tb_trace_stream_flush(tb_application(), file, t));
 }
 
-#define MOVE(type, access, file, n, went, call)                                                                                  \
+#define MOVE(type, access, file, n, went, call) \
     TB_TRACED(type, call, went, tb_trace_stream_transfer(tb_application(), file, access, (size_t)(n), t))
 #define WRITE(type, file, n, went, call) MOVE(type, TB_TRACE_WRITE, file, n, went, call)
 #define READ(type, file, n, went, call) MOVE(type, TB_TRACE_READ, file, n, went, call)
@@ -87,31 +87,68 @@ TB_WRAPPER size_t fread(void *buf, size_t size, size_t n, FILE *f)
     READ(size_t, f, size * result, result > 0, REAL(fread)(buf, size, n, f));
 }
 
-TB_WRAPPER int fputc(int c, FILE *f) { WRITE(int, f, 1, result != EOF, REAL(fputc)(c, f)); }
-TB_WRAPPER int putw(int w, FILE *f) { WRITE(int, f, sizeof(int), result != EOF, REAL(putw)(w, f)); }
-TB_WRAPPER int fputs(const char *s, FILE *f) { WRITE(int, f, strlen(s), result > 0, REAL(fputs)(s, f)); }
-TB_WRAPPER int fgetc(FILE *f) { READ(int, f, 1, result != EOF, REAL(fgetc)(f)); }
-TB_WRAPPER int getw(FILE *f) { READ(int, f, sizeof(int), result != EOF || !ferror(f), REAL(getw)(f)); }
-TB_WRAPPER char *fgets(char *s, int size, FILE *f) { READ(char *, f, strlen(result), result, REAL(fgets)(s, size, f)); }
+/* clang-format off: one line each */
+TB_WRAPPER int fputc(int c, FILE *f)
+{
+    WRITE(int, f, 1, result != EOF, REAL(fputc)(c, f));
+}
+TB_WRAPPER int putw(int w, FILE *f)
+{
+    WRITE(int, f, sizeof(int), result != EOF, REAL(putw)(w, f));
+}
+TB_WRAPPER int fputs(const char *s, FILE *f)
+{
+    WRITE(int, f, strlen(s), result > 0, REAL(fputs)(s, f));
+}
+TB_WRAPPER int fgetc(FILE *f)
+{
+    READ(int, f, 1, result != EOF, REAL(fgetc)(f));
+}
+TB_WRAPPER int getw(FILE *f)
+{
+    READ(int, f, sizeof(int), result != EOF || !ferror(f), REAL(getw)(f));
+}
+TB_WRAPPER char *fgets(char *s, int size, FILE *f)
+{
+    READ(char *, f, strlen(result), result, REAL(fgets)(s, size, f));
+}
+/* clang-format on */
 int _IO_putc(int c, FILE *f);
 int _IO_getc(FILE *f);
-TB_WRAPPER int _IO_putc(int c, FILE *f) { WRITE(int, f, 1, result != EOF, REAL(_IO_putc)(c, f)); }
-TB_WRAPPER int _IO_getc(FILE *f) { READ(int, f, 1, result != EOF, REAL(_IO_getc)(f)); }
+/* clang-format off: one line each */
+TB_WRAPPER int _IO_putc(int c, FILE *f)
+{
+    WRITE(int, f, 1, result != EOF, REAL(_IO_putc)(c, f));
+}
+TB_WRAPPER int _IO_getc(FILE *f)
+{
+    READ(int, f, 1, result != EOF, REAL(_IO_getc)(f));
+}
 
-TB_WRAPPER int vfprintf(FILE *f, const char *format, va_list args) { WRITE(int, f, result, result > 0, REAL(vfprintf)(f, format, args)); }
+TB_WRAPPER int vfprintf(FILE *f, const char *format, va_list args)
+{
+    WRITE(int, f, result, result > 0, REAL(vfprintf)(f, format, args));
+}
+/* clang-format on */
 /* The header has one of its own, inline. */
 int print_list(const char *format, va_list args) __asm__("vprintf");
-TB_WRAPPER int print_list(const char *format, va_list args) { WRITE(int, stdout, result, result > 0, REAL(vprintf)(format, args)); }
+TB_WRAPPER int print_list(const char *format, va_list args)
+{
+    WRITE(int, stdout, result, result > 0, REAL(vprintf)(format, args));
+}
 
-#define WITH_ARGS(last, call)                                                                                                    \
-    va_list args;                                                                                                                \
-    va_start(args, last);                                                                                                        \
-    int result = call;                                                                                                           \
-    va_end(args);                                                                                                                \
+#define WITH_ARGS(last, call) \
+    va_list args;             \
+    va_start(args, last);     \
+    int result = call;        \
+    va_end(args);             \
     return result;
 
-TB_WRAPPER int printf(const char *format, ...) { WITH_ARGS(format, print_list(format, args)) }
-TB_WRAPPER int fprintf(FILE *f, const char *format, ...) { WITH_ARGS(format, vfprintf(f, format, args)) }
+TB_WRAPPER int printf(const char *format, ...){WITH_ARGS(format, print_list(format, args))} TB_WRAPPER
+    int fprintf(FILE *f, const char *format, ...)
+{
+    WITH_ARGS(format, vfprintf(f, format, args))
+}
 
 /* How much a scan consumed only the position tells; it is asked for where the stream is traced. */
 static int scan(int (*real)(FILE *, const char *, va_list), FILE *f, const char *format, va_list args)
@@ -129,18 +166,21 @@ static int scan(int (*real)(FILE *, const char *, va_list), FILE *f, const char 
 }
 
 /* The headers choose one of several, by the standard a program is built for; each goes on to its own. */
-#define SCAN(name, prefix)                                                                                                       \
-    int name##_scan(FILE *f, const char *format, ...) __asm__(prefix "fscanf");                                                  \
-    int name##_vscan(FILE *f, const char *format, va_list args) __asm__(prefix "vfscanf");                                       \
-    static int name##_real(FILE *f, const char *format, va_list args)                                                            \
-    {                                                                                                                            \
-        static int (*real)(FILE *, const char *, va_list);                                                                       \
-        if (!real)                                                                                                               \
-            real = (int (*)(FILE *, const char *, va_list))tb_real(prefix "vfscanf");                                            \
-        return real(f, format, args);                                                                                            \
-    }                                                                                                                            \
-    TB_WRAPPER int name##_scan(FILE *f, const char *format, ...) { WITH_ARGS(format, scan(name##_real, f, format, args)) }       \
-    TB_WRAPPER int name##_vscan(FILE *f, const char *format, va_list args) { return scan(name##_real, f, format, args); }
+#define SCAN(name, prefix)                                                                                                            \
+    int name##_scan(FILE *f, const char *format, ...) __asm__(prefix "fscanf");                                                       \
+    int name##_vscan(FILE *f, const char *format, va_list args) __asm__(prefix "vfscanf");                                            \
+    static int name##_real(FILE *f, const char *format, va_list args)                                                                 \
+    {                                                                                                                                 \
+        static int (*real)(FILE *, const char *, va_list);                                                                            \
+        if (!real)                                                                                                                    \
+            real = (int (*)(FILE *, const char *, va_list))tb_real(prefix "vfscanf");                                                 \
+        return real(f, format, args);                                                                                                 \
+    }                                                                                                                                 \
+    TB_WRAPPER int name##_scan(FILE *f, const char *format, ...){                                                                     \
+        WITH_ARGS(format, scan(name##_real, f, format, args))} TB_WRAPPER int name##_vscan(FILE *f, const char *format, va_list args) \
+    {                                                                                                                                 \
+        return scan(name##_real, f, format, args);                                                                                    \
+    }
 SCAN(gnu, "")
 SCAN(c99, "__isoc99_")
 SCAN(c23, "__isoc23_")
@@ -155,11 +195,28 @@ static void sought(FILE *file, struct tb_trace_time t)
 
 #define SEEK(file, call) TB_TRACED(int, call, result == 0, sought(file, t))
 
-TB_WRAPPER int fseek(FILE *f, long offset, int whence) { SEEK(f, REAL(fseek)(f, offset, whence)); }
-TB_WRAPPER int fseeko(FILE *f, off_t offset, int whence) { SEEK(f, REAL(fseeko)(f, offset, whence)); }
-TB_WRAPPER int fseeko64(FILE *f, off64_t offset, int whence) { SEEK(f, REAL(fseeko64)(f, offset, whence)); }
-TB_WRAPPER int fsetpos(FILE *f, const fpos_t *at) { SEEK(f, REAL(fsetpos)(f, at)); }
-TB_WRAPPER int fsetpos64(FILE *f, const fpos64_t *at) { SEEK(f, REAL(fsetpos64)(f, at)); }
+/* clang-format off: one line each */
+TB_WRAPPER int fseek(FILE *f, long offset, int whence)
+{
+    SEEK(f, REAL(fseek)(f, offset, whence));
+}
+TB_WRAPPER int fseeko(FILE *f, off_t offset, int whence)
+{
+    SEEK(f, REAL(fseeko)(f, offset, whence));
+}
+TB_WRAPPER int fseeko64(FILE *f, off64_t offset, int whence)
+{
+    SEEK(f, REAL(fseeko64)(f, offset, whence));
+}
+TB_WRAPPER int fsetpos(FILE *f, const fpos_t *at)
+{
+    SEEK(f, REAL(fsetpos)(f, at));
+}
+TB_WRAPPER int fsetpos64(FILE *f, const fpos64_t *at)
+{
+    SEEK(f, REAL(fsetpos64)(f, at));
+}
+/* clang-format on */
 
 TB_WRAPPER void rewind(FILE *f)
 {

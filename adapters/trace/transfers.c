@@ -8,17 +8,37 @@
 
 #include "adapter.h"
 
-#define MOVE(access, fd, offset, buf, call)                                                                                      \
+#define MOVE(access, fd, offset, buf, call) \
     TB_TRACED(ssize_t, call, result >= 0, tb_trace_transfer(tb_application(), fd, access, offset, buf, (size_t)result, t))
 #define READ(fd, offset, buf, call) MOVE(TB_TRACE_READ, fd, offset, buf, call)
 #define WRITE(fd, offset, buf, call) MOVE(TB_TRACE_WRITE, fd, offset, buf, call)
 
-TB_WRAPPER ssize_t read(int fd, void *buf, size_t n) { READ(fd, TB_TRACE_HERE, buf, REAL(read)(fd, buf, n)); }
-TB_WRAPPER ssize_t write(int fd, const void *buf, size_t n) { WRITE(fd, TB_TRACE_HERE, buf, REAL(write)(fd, buf, n)); }
-TB_WRAPPER ssize_t pread(int fd, void *buf, size_t n, off_t at) { READ(fd, at, buf, REAL(pread)(fd, buf, n, at)); }
-TB_WRAPPER ssize_t pwrite(int fd, const void *buf, size_t n, off_t at) { WRITE(fd, at, buf, REAL(pwrite)(fd, buf, n, at)); }
-TB_WRAPPER ssize_t pread64(int fd, void *buf, size_t n, off64_t at) { READ(fd, at, buf, REAL(pread64)(fd, buf, n, at)); }
-TB_WRAPPER ssize_t pwrite64(int fd, const void *buf, size_t n, off64_t at) { WRITE(fd, at, buf, REAL(pwrite64)(fd, buf, n, at)); }
+/* clang-format off: one line each */
+TB_WRAPPER ssize_t read(int fd, void *buf, size_t n)
+{
+    READ(fd, TB_TRACE_HERE, buf, REAL(read)(fd, buf, n));
+}
+TB_WRAPPER ssize_t write(int fd, const void *buf, size_t n)
+{
+    WRITE(fd, TB_TRACE_HERE, buf, REAL(write)(fd, buf, n));
+}
+TB_WRAPPER ssize_t pread(int fd, void *buf, size_t n, off_t at)
+{
+    READ(fd, at, buf, REAL(pread)(fd, buf, n, at));
+}
+TB_WRAPPER ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
+{
+    WRITE(fd, at, buf, REAL(pwrite)(fd, buf, n, at));
+}
+TB_WRAPPER ssize_t pread64(int fd, void *buf, size_t n, off64_t at)
+{
+    READ(fd, at, buf, REAL(pread64)(fd, buf, n, at));
+}
+TB_WRAPPER ssize_t pwrite64(int fd, const void *buf, size_t n, off64_t at)
+{
+    WRITE(fd, at, buf, REAL(pwrite64)(fd, buf, n, at));
+}
+/* clang-format on */
 
 ssize_t __read_chk(int fd, void *buf, size_t n, size_t room);
 ssize_t __pread_chk(int fd, void *buf, size_t n, off_t at, size_t room);
@@ -48,10 +68,24 @@ static const void *least_aligned(const struct iovec *v, int n)
 
 #define VECTOR(v, n) least_aligned(v, n)
 
-TB_WRAPPER ssize_t readv(int fd, const struct iovec *v, int n) { READ(fd, TB_TRACE_HERE, VECTOR(v, n), REAL(readv)(fd, v, n)); }
-TB_WRAPPER ssize_t writev(int fd, const struct iovec *v, int n) { WRITE(fd, TB_TRACE_HERE, VECTOR(v, n), REAL(writev)(fd, v, n)); }
-TB_WRAPPER ssize_t preadv(int fd, const struct iovec *v, int n, off_t at) { READ(fd, at, VECTOR(v, n), REAL(preadv)(fd, v, n, at)); }
-TB_WRAPPER ssize_t pwritev(int fd, const struct iovec *v, int n, off_t at) { WRITE(fd, at, VECTOR(v, n), REAL(pwritev)(fd, v, n, at)); }
+/* clang-format off: one line each */
+TB_WRAPPER ssize_t readv(int fd, const struct iovec *v, int n)
+{
+    READ(fd, TB_TRACE_HERE, VECTOR(v, n), REAL(readv)(fd, v, n));
+}
+TB_WRAPPER ssize_t writev(int fd, const struct iovec *v, int n)
+{
+    WRITE(fd, TB_TRACE_HERE, VECTOR(v, n), REAL(writev)(fd, v, n));
+}
+TB_WRAPPER ssize_t preadv(int fd, const struct iovec *v, int n, off_t at)
+{
+    READ(fd, at, VECTOR(v, n), REAL(preadv)(fd, v, n, at));
+}
+TB_WRAPPER ssize_t pwritev(int fd, const struct iovec *v, int n, off_t at)
+{
+    WRITE(fd, at, VECTOR(v, n), REAL(pwritev)(fd, v, n, at));
+}
+/* clang-format on */
 TB_WRAPPER ssize_t preadv64(int fd, const struct iovec *v, int n, off64_t at)
 {
     READ(fd, at, VECTOR(v, n), REAL(preadv64)(fd, v, n, at));
@@ -88,8 +122,14 @@ TB_WRAPPER off64_t lseek64(int fd, off64_t offset, int whence)
     TB_TRACED(off64_t, REAL(lseek64)(fd, offset, whence), result >= 0, tb_trace_seek(tb_application(), fd, result, t));
 }
 
-TB_WRAPPER int fsync(int fd) { TB_TRACED(int, REAL(fsync)(fd), result == 0, tb_trace_sync(tb_application(), fd, false, t)); }
-TB_WRAPPER int fdatasync(int fd) { TB_TRACED(int, REAL(fdatasync)(fd), result == 0, tb_trace_sync(tb_application(), fd, true, t)); }
+TB_WRAPPER int fsync(int fd)
+{
+    TB_TRACED(int, REAL(fsync)(fd), result == 0, tb_trace_sync(tb_application(), fd, false, t));
+}
+TB_WRAPPER int fdatasync(int fd)
+{
+    TB_TRACED(int, REAL(fdatasync)(fd), result == 0, tb_trace_sync(tb_application(), fd, true, t));
+}
 
 TB_WRAPPER void *mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset)
 {
@@ -144,34 +184,34 @@ static bool take_request(const void *block, double *start)
 static void finished(int fd, int opcode, int64_t offset, const volatile void *buf, ssize_t n, double start)
 {
     if (n >= 0 && opcode != LIO_NOP)
-        tb_trace_transfer(tb_application(), fd, opcode == LIO_WRITE ? TB_TRACE_WRITE : TB_TRACE_READ, offset, (const void *)buf,
-                          (size_t)n, tb_since(start));
+        tb_trace_transfer(tb_application(), fd, opcode == LIO_WRITE ? TB_TRACE_WRITE : TB_TRACE_READ, offset, (const void *)buf, (size_t)n,
+                          tb_since(start));
 }
 
-#define AIO(suffix, type)                                                                                                        \
-    TB_WRAPPER int aio_read##suffix(struct type *b)                                                                              \
-    {                                                                                                                            \
-        TB_TRACED(int, REAL(aio_read##suffix)(b), result == 0, (b->aio_lio_opcode = LIO_READ, request(b, t.end)));             \
-    }                                                                                                                            \
-    TB_WRAPPER int aio_write##suffix(struct type *b)                                                                             \
-    {                                                                                                                            \
-        TB_TRACED(int, REAL(aio_write##suffix)(b), result == 0, (b->aio_lio_opcode = LIO_WRITE, request(b, t.end)));           \
-    }                                                                                                                            \
-    TB_WRAPPER ssize_t aio_return##suffix(struct type *b)                                                                        \
-    {                                                                                                                            \
-        ssize_t n = REAL(aio_return##suffix)(b);                                                                                 \
-        double start;                                                                                                            \
-        if (take_request(b, &start))                                                                                             \
-            finished(b->aio_fildes, b->aio_lio_opcode, b->aio_offset, b->aio_buf, n, start);                                     \
-        return n;                                                                                                                \
-    }                                                                                                                            \
-    TB_WRAPPER int lio_listio##suffix(int how, struct type *const list[], int n, struct sigevent *event)                         \
-    {                                                                                                                            \
-        int result = REAL(lio_listio##suffix)(how, list, n, event);                                                              \
-        for (int i = 0; result == 0 && i < n; i++)                                                                               \
-            if (list[i])                                                                                                         \
-                request(list[i], tb_trace_now());                                                                                \
-        return result;                                                                                                           \
+#define AIO(suffix, type)                                                                                            \
+    TB_WRAPPER int aio_read##suffix(struct type *b)                                                                  \
+    {                                                                                                                \
+        TB_TRACED(int, REAL(aio_read##suffix)(b), result == 0, (b->aio_lio_opcode = LIO_READ, request(b, t.end)));   \
+    }                                                                                                                \
+    TB_WRAPPER int aio_write##suffix(struct type *b)                                                                 \
+    {                                                                                                                \
+        TB_TRACED(int, REAL(aio_write##suffix)(b), result == 0, (b->aio_lio_opcode = LIO_WRITE, request(b, t.end))); \
+    }                                                                                                                \
+    TB_WRAPPER ssize_t aio_return##suffix(struct type *b)                                                            \
+    {                                                                                                                \
+        ssize_t n = REAL(aio_return##suffix)(b);                                                                     \
+        double start;                                                                                                \
+        if (take_request(b, &start))                                                                                 \
+            finished(b->aio_fildes, b->aio_lio_opcode, b->aio_offset, b->aio_buf, n, start);                         \
+        return n;                                                                                                    \
+    }                                                                                                                \
+    TB_WRAPPER int lio_listio##suffix(int how, struct type *const list[], int n, struct sigevent *event)             \
+    {                                                                                                                \
+        int result = REAL(lio_listio##suffix)(how, list, n, event);                                                  \
+        for (int i = 0; result == 0 && i < n; i++)                                                                   \
+            if (list[i])                                                                                             \
+                request(list[i], tb_trace_now());                                                                    \
+        return result;                                                                                               \
     }
 AIO(, aiocb)
 AIO(64, aiocb64)

@@ -30,9 +30,9 @@ struct bench {
     const char *name;
     int fd;
     int phase;
-    size_t bytes;  /* of the file or the shared memory */
-    char *buffer;  /* LARGE bytes, touched */
-    char *shared;  /* for memcpy, touched */
+    size_t bytes; /* of the file or the shared memory */
+    char *buffer; /* LARGE bytes, touched */
+    char *shared; /* for memcpy, touched */
     uint64_t random;
 };
 

@@ -120,14 +120,12 @@ static const struct step {
     size_t bytes;
     void (*act)(struct place *, uint64_t block, size_t n);
 } steps[] = {
-    {"memcpy", "read", BLOCK, memcpy_read},   {"memcpy", "write", BLOCK, memcpy_write},
-    {"copy", "read", BLOCK, copy_read},       {"medium", "read", BLOCK, medium_read},
-    {"look-up", "read", BLOCK, data_read},    {"layer", "read", BLOCK, layer_read},
-    {"medium", "read", 1, medium_read},       {"look-up", "read", 1, data_read},
-    {"layer", "read", 1, layer_read},         {"copy", "write", BLOCK, copy_write},
-    {"medium", "write", BLOCK, medium_write}, {"look-up", "write", BLOCK, data_write},
-    {"layer", "write", BLOCK, layer_write},   {"medium", "write", 1, medium_write},
-    {"look-up", "write", 1, data_write},      {"layer", "write", 1, layer_write},
+    {"memcpy", "read", BLOCK, memcpy_read}, {"memcpy", "write", BLOCK, memcpy_write}, {"copy", "read", BLOCK, copy_read},
+    {"medium", "read", BLOCK, medium_read}, {"look-up", "read", BLOCK, data_read},    {"layer", "read", BLOCK, layer_read},
+    {"medium", "read", 1, medium_read},     {"look-up", "read", 1, data_read},        {"layer", "read", 1, layer_read},
+    {"copy", "write", BLOCK, copy_write},   {"medium", "write", BLOCK, medium_write}, {"look-up", "write", BLOCK, data_write},
+    {"layer", "write", BLOCK, layer_write}, {"medium", "write", 1, medium_write},     {"look-up", "write", 1, data_write},
+    {"layer", "write", 1, layer_write},
 };
 #define N_STEPS (sizeof(steps) / sizeof(steps[0]))
 #define N_ALLOCATION 2
@@ -178,8 +176,7 @@ static double median(double *values)
 
 static void print(const char *layer, const char *operation, size_t bytes, double ns, bool last)
 {
-    printf("  {\"layer\": \"%s\", \"operation\": \"%s\", \"bytes\": %zu, \"ns\": %.1f}%s\n", layer, operation, bytes, ns,
-           last ? "" : ",");
+    printf("  {\"layer\": \"%s\", \"operation\": \"%s\", \"bytes\": %zu, \"ns\": %.1f}%s\n", layer, operation, bytes, ns, last ? "" : ",");
 }
 
 static void measure(struct place *p)
@@ -207,8 +204,8 @@ static int fill(struct place *p)
     if (p->fd < 0)
         return p->fd;
     const struct tb_open *o = tb_open_of(p->engine, p->fd);
-    p->target = (struct tb_target){.engine = p->engine, .io = p->engine->pfs, .file = o->file, .fd = p->fd,
-                                   .can_read = true, .can_write = true};
+    p->target =
+        (struct tb_target){.engine = p->engine, .io = p->engine->pfs, .file = o->file, .fd = p->fd, .can_read = true, .can_write = true};
     for (uint64_t at = 0, end; at < FILE_BYTES; at += 1u << 20) {
         ssize_t w = p->io->ops->pwrite(p->io, p->fd, p->bytes, 1u << 20, (off_t)at);
         if (w != 1 << 20)
@@ -223,8 +220,8 @@ int main(int argc, char **argv)
 {
     struct tb_config *config = calloc(1, sizeof(*config));
     struct tb_error err = {""};
-    struct place p = {.random = UINT64_C(88172645463325252), .bytes = malloc(1u << 20),
-                      .buffers = calloc(FILE_BYTES / BLOCK, sizeof(*p.buffers))};
+    struct place p = {
+        .random = UINT64_C(88172645463325252), .bytes = malloc(1u << 20), .buffers = calloc(FILE_BYTES / BLOCK, sizeof(*p.buffers))};
     char name[32];
     if (argc != 2 || !config || !p.bytes || !p.buffers) {
         fputs("usage: tb-layers CONFIG\n", stderr);

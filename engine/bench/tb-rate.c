@@ -66,8 +66,7 @@ static void operate(const struct load *l, long number)
         fail(l, "stat");
     else if (strcmp(l->kind, "read") == 0 && pread(l->fd, l->buffer, l->bytes, at) != (ssize_t)l->bytes)
         fail(l, "read");
-    else if ((strcmp(l->kind, "write") == 0 || strcmp(l->kind, "sync") == 0) &&
-             pwrite(l->fd, l->buffer, l->bytes, at) != (ssize_t)l->bytes)
+    else if ((strcmp(l->kind, "write") == 0 || strcmp(l->kind, "sync") == 0) && pwrite(l->fd, l->buffer, l->bytes, at) != (ssize_t)l->bytes)
         fail(l, "write");
     if (strcmp(l->kind, "sync") == 0 && fsync(l->fd) != 0)
         fail(l, "sync");

@@ -117,7 +117,8 @@ static void open_file(struct place *p, const char *folder)
 int main(int argc, char **argv)
 {
     struct place p = {.random = 88172645463325252};
-    if (argc != 5 || (strcmp(argv[1], "pwrite") != 0 && strcmp(argv[1], "pread") != 0) || atol(argv[2]) <= 0 || atol(argv[2]) > (long)BATCH_BYTES)
+    if (argc != 5 || (strcmp(argv[1], "pwrite") != 0 && strcmp(argv[1], "pread") != 0) || atol(argv[2]) <= 0 ||
+        atol(argv[2]) > (long)BATCH_BYTES)
         fail("usage: tb-trace-cost pwrite|pread BYTES FOLDER REPETITIONS, of at most 4 MiB");
     p.traced = function_of("libtierbench_trace.so", argv[1]);
     p.plain = function_of("libtierbench_preload.so", argv[1]);

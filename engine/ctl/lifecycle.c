@@ -28,8 +28,9 @@ struct options {
 };
 
 static const struct option long_options[] = {
-    {"config", required_argument, NULL, 'c'}, {"instance", required_argument, NULL, 'i'}, {"mode", required_argument, NULL, 'm'},
-    {"force", no_argument, NULL, 'f'},        {"json", no_argument, NULL, 'j'},           {"watch", optional_argument, NULL, 'w'},
+    {"config", required_argument, NULL, 'c'}, {"instance", required_argument, NULL, 'i'},
+    {"mode", required_argument, NULL, 'm'},   {"force", no_argument, NULL, 'f'},
+    {"json", no_argument, NULL, 'j'},         {"watch", optional_argument, NULL, 'w'},
     {"wait", no_argument, NULL, 'W'},         {"stats", required_argument, NULL, 's'},
     {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
 };
@@ -54,9 +55,7 @@ static int parse(int argc, char **argv, const char *allowed, const char *usage, 
         if (c != '?' && c != 'h' && !strchr(allowed, c))
             return ctl_fail("%s: option %s is not for this command\n%s", argv[0], argv[optind - 1], usage);
         switch (c) {
-        case 'c':
-            *(o->config ? &o->fragment : &o->config) = optarg;
-            break;
+        case 'c': *(o->config ? &o->fragment : &o->config) = optarg; break;
         case 'i': o->name = optarg; break;
         case 'm': o->mode = optarg; break;
         case 'f': o->force = true; break;
@@ -64,7 +63,10 @@ static int parse(int argc, char **argv, const char *allowed, const char *usage, 
         case 'w': rc = parse_watch(optarg, o); break;
         case 'W': o->wait = true; break;
         case 's': o->stats = optarg; break;
-        case 'h': o->help = true; puts(usage); return 0;
+        case 'h':
+            o->help = true;
+            puts(usage);
+            return 0;
         default: return ctl_fail("%s: unknown option or missing value: %s\n%s", argv[0], argv[optind - 1], usage);
         }
         if (rc)
@@ -115,7 +117,9 @@ int tb_stop_command(int argc, char **argv)
     struct options o;
     tb_engine *e;
     char retry[256];
-    int rc = parse(argc, argv, "ifs", "usage: tierctl stop [-i NAME] [--stats OUT.json] [--force]   (--force discards what is not flushed; %h in OUT: the host)", &o);
+    int rc = parse(
+        argc, argv, "ifs",
+        "usage: tierctl stop [-i NAME] [--stats OUT.json] [--force]   (--force discards what is not flushed; %h in OUT: the host)", &o);
     if (rc || o.help || (o.force && o.name && tb_instance_discard(o.name) == 0) || (rc = ctl_attach(o.name, &e)))
         return rc;
     struct tb_instance_info info;
@@ -169,8 +173,11 @@ int tb_status_command(int argc, char **argv)
 {
     struct options o;
     tb_engine *e;
-    int rc = parse(argc, argv, "ijwW", "usage: tierctl status [-i NAME] [--json] [--watch[=SECONDS]]   (1: no instance runs; --watch --json: one document a line)\n"
-                                       "       tierctl status -i NAME --wait   (returns when it is ready)", &o);
+    int rc =
+        parse(argc, argv, "ijwW",
+              "usage: tierctl status [-i NAME] [--json] [--watch[=SECONDS]]   (1: no instance runs; --watch --json: one document a line)\n"
+              "       tierctl status -i NAME --wait   (returns when it is ready)",
+              &o);
     if (rc || o.help)
         return rc;
     if (o.wait)
@@ -301,7 +308,9 @@ int tb_gc_command(int argc, char **argv)
 {
     struct options o;
     struct tb_instance_info *all = calloc(MAX_INSTANCES, sizeof(*all));
-    int rc = parse(argc, argv, "", "usage: tierctl gc   (recovers every instance of this user that has no process left; 3: some are kept)", &o), n = 0;
+    int rc = parse(argc, argv, "", "usage: tierctl gc   (recovers every instance of this user that has no process left; 3: some are kept)",
+                   &o),
+        n = 0;
     if (!rc && !o.help && all)
         rc = clear(all, tb_instance_list(all, MAX_INSTANCES), &n);
     if (!o.help && rc != EXIT_BAD_INPUT)

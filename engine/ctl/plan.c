@@ -17,10 +17,10 @@
 #define MIB 1048576.0
 
 static const struct option long_options[] = {
-    {"json", no_argument, NULL, 'j'}, {"svg", required_argument, NULL, 's'}, {"mode", required_argument, NULL, 'm'},
-    {"pfs", required_argument, NULL, 'p'}, {"output", required_argument, NULL, 'o'}, {"writes", required_argument, NULL, 'w'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    {"json", no_argument, NULL, 'j'},         {"svg", required_argument, NULL, 's'},
+    {"mode", required_argument, NULL, 'm'},   {"pfs", required_argument, NULL, 'p'},
+    {"output", required_argument, NULL, 'o'}, {"writes", required_argument, NULL, 'w'},
+    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
 };
 
 struct options {
@@ -43,7 +43,10 @@ static int parse(int argc, char **argv, const char *allowed, const char *usage, 
         case 'p': o->pfs = optarg; break;
         case 'o': o->output = optarg; break;
         case 'w': o->writes = optarg; break;
-        default: o->help = true; puts(usage); return 0;
+        default:
+            o->help = true;
+            puts(usage);
+            return 0;
         }
     }
     o->file = optind < argc ? argv[optind++] : NULL;
@@ -71,7 +74,8 @@ static uint64_t usable(const struct tb_layout *l, uint32_t tier)
 static void print_plan(const struct tb_config *c, const struct tb_layout *l)
 {
     printf("%s: fsync %s, placement %s, flush %s%s, at most %u files\n\n", c->file, tb_fsync_name(c->fsync),
-           tb_policy_name(c->placement.policy), tb_flush_name(c->flush.policy), c->flush.background ? " in the background" : "", c->max_files);
+           tb_policy_name(c->placement.policy), tb_flush_name(c->flush.policy), c->flush.background ? " in the background" : "",
+           c->max_files);
     printf("%-10s %-10s %12s %12s  %-5s %14s %10s\n", "tier", "medium", "capacity", "for buffers", "slab", "buffer bytes", "buffers");
     for (uint32_t s = 0; s < l->n_slabs; s++) {
         const struct tb_config_tier *t = &c->tiers[l->slab[s].tier];
@@ -98,7 +102,8 @@ static void print_plan(const struct tb_config *c, const struct tb_layout *l)
     printf("  %-18s %36llu bytes\n", "region", (unsigned long long)l->total_bytes);
     for (uint32_t t = 0; t < c->n_tiers; t++)
         if (c->tiers[t].medium == TB_MEDIUM_MEMORY) {
-            printf("  %-18s %36llu bytes, of which the rest does not fill a buffer\n", "capacity", (unsigned long long)c->tiers[t].capacity);
+            printf("  %-18s %36llu bytes, of which the rest does not fill a buffer\n", "capacity",
+                   (unsigned long long)c->tiers[t].capacity);
             break;
         }
 }
@@ -107,10 +112,9 @@ static json_t *model_json(bool modelled, const struct tb_device *d)
 {
     if (!modelled)
         return json_null();
-    return json_pack("{s:s s:f s:f s:f s:f s:f s:f s:f s:i}", "name", d->name, "read_bandwidth", d->read_bandwidth,
-                     "write_bandwidth", d->write_bandwidth, "read_latency", d->read_latency, "write_latency", d->write_latency,
-                     "sync_time", d->sync_time, "open_time", d->open_time, "metadata_time", d->metadata_time, "channels",
-                     (int)d->channels);
+    return json_pack("{s:s s:f s:f s:f s:f s:f s:f s:f s:i}", "name", d->name, "read_bandwidth", d->read_bandwidth, "write_bandwidth",
+                     d->write_bandwidth, "read_latency", d->read_latency, "write_latency", d->write_latency, "sync_time", d->sync_time,
+                     "open_time", d->open_time, "metadata_time", d->metadata_time, "channels", (int)d->channels);
 }
 
 static json_t *tier_json(const struct tb_config *c, const struct tb_layout *l, uint32_t i)
@@ -118,12 +122,11 @@ static json_t *tier_json(const struct tb_config *c, const struct tb_layout *l, u
     const struct tb_config_tier *t = &c->tiers[i];
     json_t *slabs = json_array();
     for (uint32_t s = l->tier_first_slab[i], end = s + t->n_slabs; s < end; s++)
-        json_array_append_new(slabs, json_pack("{s:I s:I}", "buffer_bytes", (json_int_t)l->slab[s].buffer_size, "count",
-                                               (json_int_t)l->slab[s].n_buffers));
-    return json_pack("{s:s s:s s:s s:b s:I s:I s:o s:o}", "name", t->name, "medium",
-                     t->medium == TB_MEDIUM_MEMORY ? "memory" : "directory", "path", t->path, "shared", t->shared,
-                     "capacity_bytes", (json_int_t)t->capacity, "usable_bytes", (json_int_t)usable(l, i), "slabs", slabs, "model",
-                     model_json(t->modelled, &t->model));
+        json_array_append_new(
+            slabs, json_pack("{s:I s:I}", "buffer_bytes", (json_int_t)l->slab[s].buffer_size, "count", (json_int_t)l->slab[s].n_buffers));
+    return json_pack("{s:s s:s s:s s:b s:I s:I s:o s:o}", "name", t->name, "medium", t->medium == TB_MEDIUM_MEMORY ? "memory" : "directory",
+                     "path", t->path, "shared", t->shared, "capacity_bytes", (json_int_t)t->capacity, "usable_bytes",
+                     (json_int_t)usable(l, i), "slabs", slabs, "model", model_json(t->modelled, &t->model));
 }
 
 static json_t *plan_json(const struct tb_config *c, const struct tb_layout *l)
@@ -135,14 +138,13 @@ static json_t *plan_json(const struct tb_config *c, const struct tb_layout *l)
         json_array_append_new(tiers, tier_json(c, l, t));
     for (int s = 0; s < TB_N_SECTIONS; s++)
         json_array_append_new(sections, json_pack("{s:s s:I s:I s:I}", "name", tb_section_name((enum tb_section)s), "count",
-                                                  (json_int_t)l->section[s].count, "each_bytes", (json_int_t)l->section[s].each,
-                                                  "bytes", (json_int_t)l->section[s].bytes));
-    return json_pack("{s:s s:s s:s s:s s:s s:i s:{s:s s:b s:i s:f s:f} s:{s:s s:o} s:o s:{s:I s:o} s:i}", "config", c->file,
-                     "digest", digest, "mode", tb_mode_name(c->prefixes[0].mode), "fsync", tb_fsync_name(c->fsync), "policy",
-                     tb_policy_name(c->placement.policy), "max_files", (int)c->max_files, "flush", "policy",
-                     tb_flush_name(c->flush.policy), "background", c->flush.background, "threads", (int)c->flush.threads, "high",
-                     c->flush.high, "low", c->flush.low, "pfs", "path", c->pfs.path, "model",
-                     model_json(c->pfs.modelled, &c->pfs.model), "tiers", tiers, "region", "total_bytes",
+                                                  (json_int_t)l->section[s].count, "each_bytes", (json_int_t)l->section[s].each, "bytes",
+                                                  (json_int_t)l->section[s].bytes));
+    return json_pack("{s:s s:s s:s s:s s:s s:i s:{s:s s:b s:i s:f s:f} s:{s:s s:o} s:o s:{s:I s:o} s:i}", "config", c->file, "digest",
+                     digest, "mode", tb_mode_name(c->prefixes[0].mode), "fsync", tb_fsync_name(c->fsync), "policy",
+                     tb_policy_name(c->placement.policy), "max_files", (int)c->max_files, "flush", "policy", tb_flush_name(c->flush.policy),
+                     "background", c->flush.background, "threads", (int)c->flush.threads, "high", c->flush.high, "low", c->flush.low, "pfs",
+                     "path", c->pfs.path, "model", model_json(c->pfs.modelled, &c->pfs.model), "tiers", tiers, "region", "total_bytes",
                      (json_int_t)l->total_bytes, "sections", sections, "total_buffers", (int)l->n_buffers);
 }
 
@@ -169,7 +171,8 @@ static int show_plan(const struct tb_config *c, const struct tb_layout *l, const
 
 int tb_plan_command(int argc, char **argv)
 {
-    static const char usage[] = "usage: tierctl plan CONFIG [FRAGMENT] [--mode MODE] [--writes 'N x SIZE [to NAME], ...'] [--json] [--svg FILE]";
+    static const char usage[] =
+        "usage: tierctl plan CONFIG [FRAGMENT] [--mode MODE] [--writes 'N x SIZE [to NAME], ...'] [--json] [--svg FILE]";
     struct options o;
     struct tb_error err = {""};
     struct tb_layout layout;

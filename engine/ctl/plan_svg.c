@@ -72,13 +72,16 @@ static void draw_axis(FILE *out, uint64_t largest, double y)
     char text[32];
     for (int i = 0; i <= 4; i++) {
         double x = LEFT + WIDTH * i / 4;
-        fprintf(out, "<path d='M%.1f 56V%.1f' stroke='#bbb' stroke-dasharray='2 4'/><text x='%.1f' y='%.1f' text-anchor='middle' fill='#666'>%s</text>\n",
+        fprintf(out,
+                "<path d='M%.1f 56V%.1f' stroke='#bbb' stroke-dasharray='2 4'/><text x='%.1f' y='%.1f' text-anchor='middle' "
+                "fill='#666'>%s</text>\n",
                 x, y, x, y + 18, size_text(largest * (uint64_t)i / 4, text, sizeof(text)));
     }
 }
 
 /* The places' own colours, apart from the slabs'. */
-static const char *const place_colours[PLAN_PLACES - 1] = {"#332288", "#117733", "#999933", "#cc6677", "#882255", "#44aa99", "#ddcc77", "#88ccee"};
+static const char *const place_colours[PLAN_PLACES - 1] = {"#332288", "#117733", "#999933", "#cc6677",
+                                                           "#882255", "#44aa99", "#ddcc77", "#88ccee"};
 #define PFS_COLOUR "#777777"
 
 static const char *place_name(const struct tb_config *c, uint32_t place)
@@ -99,7 +102,8 @@ static void draw_column(FILE *out, const struct tb_config *c, const struct plan_
     for (uint32_t p = 0; p <= c->n_tiers; p++) {
         double height = all > 0 ? BAR * (double)w->column[i][p] / all : 0;
         if (height > 0)
-            fprintf(out, "<rect x='%.2f' y='%.2f' width='%.2f' height='%.2f' fill='%s' shape-rendering='crispEdges'/>\n", LEFT + width * i, y, width, height, place_colour(c, p));
+            fprintf(out, "<rect x='%.2f' y='%.2f' width='%.2f' height='%.2f' fill='%s' shape-rendering='crispEdges'/>\n", LEFT + width * i,
+                    y, width, height, place_colour(c, p));
         y += height;
     }
 }
@@ -161,8 +165,9 @@ int tb_plan_svg(const struct tb_config *c, const struct tb_layout *l, const stru
     for (uint32_t t = 0; t < c->n_tiers; t++)
         largest = c->tiers[t].capacity > largest ? c->tiers[t].capacity : largest;
     double tiers_height = 70 + STEP * c->n_tiers + 40, height = tiers_height + (w ? 170 + LINE * w->n_groups : 0);
-    fprintf(out, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %.0f %.0f' font-family='sans-serif' font-size='13'>\n"
-                 "<rect width='100%%' height='100%%' fill='#fff'/>\n<text x='%.0f' y='30' font-size='17' font-weight='bold'>Buffers of ",
+    fprintf(out,
+            "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %.0f %.0f' font-family='sans-serif' font-size='13'>\n"
+            "<rect width='100%%' height='100%%' fill='#fff'/>\n<text x='%.0f' y='30' font-size='17' font-weight='bold'>Buffers of ",
             LEFT + WIDTH + 60, height, LEFT);
     escape(out, strrchr(c->file, '/') ? strrchr(c->file, '/') + 1 : c->file);
     fprintf(out, ": %u in all (grey: not buffers)</text>\n", l->n_buffers);

@@ -40,7 +40,7 @@ struct paper {
     enum tb_mode mode;
     struct tb_tiers tiers;
     struct tb_policy_state state;
-    uint32_t n_free[TB_MAX_TIERS * TB_MAX_SLABS];  /* buffers of each slab: free ones and clean ones */
+    uint32_t n_free[TB_MAX_TIERS * TB_MAX_SLABS]; /* buffers of each slab: free ones and clean ones */
     uint32_t n_dirty[TB_MAX_TIERS * TB_MAX_SLABS];
     uint32_t n_files;
     struct file file[PLAN_GROUPS_MAX];
@@ -202,7 +202,8 @@ static uint64_t flush(struct paper *p, uint32_t tier, uint64_t bytes)
 static void ask(struct paper *p, const struct file *f, uint64_t bytes, bool may_flush, struct tb_placement *out)
 {
     struct tb_hierarchy h;
-    struct tb_placed_write w = {.file = seen(p, f), .offset = f->end, .bytes = bytes, .may_flush = may_flush, .before = f->last, .after.tier = TB_NONE};
+    struct tb_placed_write w = {
+        .file = seen(p, f), .offset = f->end, .bytes = bytes, .may_flush = may_flush, .before = f->last, .after.tier = TB_NONE};
     if (f->end % p->tiers.chunk.bytes == 0)
         w.before.tier = TB_NONE;
     describe(p, &h);
@@ -330,10 +331,10 @@ json_t *tb_plan_writes_json(const struct tb_config *c, const struct plan_writes 
         json_t *tiers = json_object();
         for (uint32_t t = 0; t < c->n_tiers; t++)
             json_object_set_new(tiers, c->tiers[t].name, json_integer((json_int_t)group->to[t]));
-        json_array_append_new(groups, json_pack("{s:I s:I s:s s:o s:I s:I s:I}", "n", (json_int_t)group->n, "bytes", (json_int_t)group->bytes,
-                                                "file", group->file, "tier_bytes", tiers, "pfs_bytes", (json_int_t)group->to[c->n_tiers],
-                                                "flushed_first_bytes", (json_int_t)group->flushed, "refused_bytes",
-                                                (json_int_t)group->refused));
+        json_array_append_new(groups,
+                              json_pack("{s:I s:I s:s s:o s:I s:I s:I}", "n", (json_int_t)group->n, "bytes", (json_int_t)group->bytes,
+                                        "file", group->file, "tier_bytes", tiers, "pfs_bytes", (json_int_t)group->to[c->n_tiers],
+                                        "flushed_first_bytes", (json_int_t)group->flushed, "refused_bytes", (json_int_t)group->refused));
     }
     return groups;
 }

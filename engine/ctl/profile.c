@@ -34,7 +34,9 @@ struct options {
 };
 
 static const struct option long_options[] = {
-    {"output", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'},
+    {"output", required_argument, NULL, 'o'},
+    {"seconds", required_argument, NULL, 's'},
+    {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
 
@@ -158,7 +160,8 @@ static int profile_place(const struct place *p, const struct tb_config *c, const
     int rc = measure_place(p->path, o->seconds, &stopped, tick, &progress, &m);
     if (rc == -EINTR)
         return 128 + SIGINT;
-    return rc ? ctl_fail("%s: %s: %s: cannot measure: %s", c->file, p->key, p->path ? p->path : "memory", strerror(-rc)) : save(p, &m, c, o);
+    return rc ? ctl_fail("%s: %s: %s: cannot measure: %s", c->file, p->key, p->path ? p->path : "memory", strerror(-rc))
+              : save(p, &m, c, o);
 }
 
 static int profile(const struct tb_config *c, const struct options *o)

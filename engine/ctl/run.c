@@ -21,9 +21,10 @@
 #include "instance/make.h"
 #include <tierbench/program.h>
 
-static const char usage[] = "usage: tierctl run -c CONFIG [-c FRAGMENT] [--mode MODE] [--trace OUT.darshan] [--stats OUT.json] [--keep] -- CMD...\n"
-                            "       tierctl run -c CONFIG --per-node LAUNCH ... -- CMD...   (an instance on each node: LAUNCH runs a command once on each)\n"
-                            "exit status: CMD's; 3 where CMD succeeded and the drain failed (the instance stays)";
+static const char usage[] =
+    "usage: tierctl run -c CONFIG [-c FRAGMENT] [--mode MODE] [--trace OUT.darshan] [--stats OUT.json] [--keep] -- CMD...\n"
+    "       tierctl run -c CONFIG --per-node LAUNCH ... -- CMD...   (an instance on each node: LAUNCH runs a command once on each)\n"
+    "exit status: CMD's; 3 where CMD succeeded and the drain failed (the instance stays)";
 
 struct run {
     struct ctl_daemon daemon;
@@ -38,10 +39,10 @@ struct run {
 };
 
 static const struct option long_options[] = {
-    {"config", required_argument, NULL, 'c'}, {"mode", required_argument, NULL, 'm'}, {"stats", required_argument, NULL, 's'},
-    {"trace", required_argument, NULL, 't'},  {"keep", no_argument, NULL, 'k'},       {"help", no_argument, NULL, 'h'},
-    {"per-node", required_argument, NULL, 'n'},
-    {NULL, 0, NULL, 0},
+    {"config", required_argument, NULL, 'c'},   {"mode", required_argument, NULL, 'm'},
+    {"stats", required_argument, NULL, 's'},    {"trace", required_argument, NULL, 't'},
+    {"keep", no_argument, NULL, 'k'},           {"help", no_argument, NULL, 'h'},
+    {"per-node", required_argument, NULL, 'n'}, {NULL, 0, NULL, 0},
 };
 
 static int parse(int argc, char **argv, struct run *r)
@@ -50,9 +51,7 @@ static int parse(int argc, char **argv, struct run *r)
     opterr = 0;
     for (int c; (c = getopt_long(argc, argv, "+c:h", long_options, NULL)) != -1;)
         switch (c) {
-        case 'c':
-            *(r->daemon.config ? &r->daemon.fragment : &r->daemon.config) = optarg;
-            break;
+        case 'c': *(r->daemon.config ? &r->daemon.fragment : &r->daemon.config) = optarg; break;
         case 'm': r->daemon.mode = optarg; break;
         case 's': r->stats = optarg; break;
         case 'k': r->keep = true; break;
@@ -64,7 +63,9 @@ static int parse(int argc, char **argv, struct run *r)
     if (!r->daemon.config)
         return ctl_fail("run: needs -c CONFIG\n%s", usage);
     if (r->nodes.launch && (r->keep || r->trace.out))
-        return ctl_fail("run: --per-node goes with neither --keep nor --trace: instances and records of other nodes end with their launcher\n%s", usage);
+        return ctl_fail(
+            "run: --per-node goes with neither --keep nor --trace: instances and records of other nodes end with their launcher\n%s",
+            usage);
     if (optind >= argc)
         return ctl_fail("run: needs a command after --\n%s", usage);
     r->command = argv + optind;

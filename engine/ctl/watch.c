@@ -58,9 +58,13 @@ static struct tier_view view_tier(const struct watch *w, uint32_t t)
 {
     const struct tb_tier_stats *a = &w->last.stats.tier[t], *b = &w->now.stats.tier[t];
     uint64_t used = b->used < b->capacity ? b->used : b->capacity, dirty = b->dirty < used ? b->dirty : used;
-    return (struct tier_view){.name = b->name, .capacity = (double)b->capacity / MIB, .dirty = (double)dirty / MIB,
-                              .clean = (double)(used - dirty) / MIB, .free = (double)(b->capacity - used) / MIB,
-                              .in = rate(w, a->bytes_in, b->bytes_in), .out = rate(w, a->bytes_out, b->bytes_out),
+    return (struct tier_view){.name = b->name,
+                              .capacity = (double)b->capacity / MIB,
+                              .dirty = (double)dirty / MIB,
+                              .clean = (double)(used - dirty) / MIB,
+                              .free = (double)(b->capacity - used) / MIB,
+                              .in = rate(w, a->bytes_in, b->bytes_in),
+                              .out = rate(w, a->bytes_out, b->bytes_out),
                               .flush = rate(w, a->flushed, b->flushed)};
 }
 
@@ -102,17 +106,16 @@ static void draw_picture(struct watch *w)
     if (w->lines)
         printf("\033[%dA", w->lines);
     w->lines = 0;
-    draw(w, "%s  %.0f s  daemon %s  clients %u  huge pages %s  files %u (%u dirty)", i->name, w->now.at,
-         i->daemon_alive ? "alive" : "dead", i->n_clients, tb_huge_pages_name(i->huge_pages), s->n_files, s->n_dirty_files);
+    draw(w, "%s  %.0f s  daemon %s  clients %u  huge pages %s  files %u (%u dirty)", i->name, w->now.at, i->daemon_alive ? "alive" : "dead",
+         i->n_clients, tb_huge_pages_name(i->huge_pages), s->n_files, s->n_dirty_files);
     draw(w, "%-8s %-*s %8s%8s%8s%8s%8s%8s", "tier", BAR + 2, "#dirty +clean, MiB:", "dirty", "clean", "free", "in/s", "out/s", "flush/s");
     for (uint32_t t = 0; t < s->n_tiers; t++) {
         struct tier_view v = view_tier(w, t);
         draw_bar(&v, bar);
         draw(w, "%-8.8s [%s] %8.1f%8.1f%8.1f%8.1f%8.1f%8.1f", v.name, bar, v.dirty, v.clean, v.free, v.in, v.out, v.flush);
     }
-    draw(w, "pfs      %.1f MiB/s written, %.1f read; %.1f MiB spilled, %llu fsyncs",
-         rate(w, last->pfs_bytes_written, s->pfs_bytes_written), rate(w, last->pfs_bytes_read, s->pfs_bytes_read),
-         (double)s->spilled / MIB, (unsigned long long)s->fsyncs);
+    draw(w, "pfs      %.1f MiB/s written, %.1f read; %.1f MiB spilled, %llu fsyncs", rate(w, last->pfs_bytes_written, s->pfs_bytes_written),
+         rate(w, last->pfs_bytes_read, s->pfs_bytes_read), (double)s->spilled / MIB, (unsigned long long)s->fsyncs);
     tb_instance_errors(w->engine, draw_error, w);
     fputs("\033[J", stdout);
 }

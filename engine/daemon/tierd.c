@@ -35,16 +35,16 @@
 #define LOOK_MS 50 /* between looks for clients, */
 #define SERVED_LOOKS 200
 #define RETRY_SECONDS 5 /* after a drain that failed, where no other command will try again */
-#define IDLE_LOOKS 20    /* and so many without one: the next program of a script may be about to start */
+#define IDLE_LOOKS 20   /* and so many without one: the next program of a script may be about to start */
 
 struct options {
     const char *config, *fragment, *name, *mode;
     int ready; /* descriptor that is told how the start went, -1: stderr */
     struct owner owner;
     bool foreground;
-    bool for_hermes;     /* named by HERMES_CONF: ends with its clients, */
-    bool ends_alone;     /* as a daemon without its owner does */
-    char own_name[64];   /* after the configuration file, where none is given */
+    bool for_hermes;   /* named by HERMES_CONF: ends with its clients, */
+    bool ends_alone;   /* as a daemon without its owner does */
+    char own_name[64]; /* after the configuration file, where none is given */
 };
 
 static int say(const struct options *o, const char *text)
@@ -54,9 +54,13 @@ static int say(const struct options *o, const char *text)
 }
 
 static const struct option long_options[] = {
-    {"instance", required_argument, NULL, 'i'}, {"mode", required_argument, NULL, 'm'},
-    {"ready", required_argument, NULL, 'r'},    {"owner", required_argument, NULL, 'o'}, {"foreground", no_argument, NULL, 'f'},
-    {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
+    {"instance", required_argument, NULL, 'i'},
+    {"mode", required_argument, NULL, 'm'},
+    {"ready", required_argument, NULL, 'r'},
+    {"owner", required_argument, NULL, 'o'},
+    {"foreground", no_argument, NULL, 'f'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
 };
 
 /* The instance is found by the configuration's path; its name is for people. */
@@ -233,7 +237,8 @@ static bool drain_and_end(const struct options *o, const struct tb_config *c, tb
         return tb_instance_destroy(e), true;
     if (ends) {
         tb_instance_retire(e, false);
-        fprintf(stderr, "tierd: instance %s stays, for not all of it is on the PFS; try again with: tierctl stop -i %s\n", o->name, o->name);
+        fprintf(stderr, "tierd: instance %s stays, for not all of it is on the PFS; try again with: tierctl stop -i %s\n", o->name,
+                o->name);
     }
     return false;
 }
@@ -281,7 +286,8 @@ static bool is_served(const struct options *o, const struct tb_config *c)
     struct tb_instance_info other;
     char path[TB_REGION_PATH_MAX];
     tb_region_path(o->name, path, sizeof(path));
-    for (int look = 0, dead = 0; look < SERVED_LOOKS && dead < IDLE_LOOKS && (access(path, F_OK) == 0 || tb_instance_is_used(c, o->name) > 0); look++) {
+    for (int look = 0, dead = 0;
+         look < SERVED_LOOKS && dead < IDLE_LOOKS && (access(path, F_OK) == 0 || tb_instance_is_used(c, o->name) > 0); look++) {
         bool listed = is_listed(o->name, &other);
         if (listed && strcmp(other.config_file, c->file) != 0)
             return false;
@@ -299,12 +305,16 @@ static void say_left(const struct options *o, const struct tb_config *c, struct 
     char recovers[TB_PATH_MAX + 64];
     tb_instance_recovery(c, o->name, recovers, sizeof(recovers));
     if (tb_instance_is_used(c, o->name) == -EPERM)
-        snprintf(err->text, sizeof(err->text), "another user made the directories of instance %s in its tiers: name another with -i", o->name);
+        snprintf(err->text, sizeof(err->text), "another user made the directories of instance %s in its tiers: name another with -i",
+                 o->name);
     else if (tb_instance_is_used(c, o->name) > 0)
-        snprintf(err->text, sizeof(err->text), "instance %s is already there, in another mount namespace or just being made: name another with -i", o->name);
+        snprintf(err->text, sizeof(err->text),
+                 "instance %s is already there, in another mount namespace or just being made: name another with -i", o->name);
     else
-        snprintf(err->text, sizeof(err->text), "instance %s left directories in its tiers that may hold what is not on the PFS: name another "
-                 "with -i, or recover it: %.800s", o->name, recovers);
+        snprintf(err->text, sizeof(err->text),
+                 "instance %s left directories in its tiers that may hold what is not on the PFS: name another "
+                 "with -i, or recover it: %.800s",
+                 o->name, recovers);
 }
 
 static int serve(struct options *o, struct tb_config *c)
@@ -320,7 +330,8 @@ static int serve(struct options *o, struct tb_config *c)
         rc = tb_instance_create(c, o->name, tb_io_libc(), show, &last, &e, &err);
     }
     if (rc == -EEXIST)
-        snprintf(err.text, sizeof(err.text), "instance %s is already there: name another with -i, or: tierctl stop -i %s", o->name, o->name);
+        snprintf(err.text, sizeof(err.text), "instance %s is already there: name another with -i, or: tierctl stop -i %s", o->name,
+                 o->name);
     if (rc == -ENOTEMPTY)
         say_left(o, c, &err);
     if (rc)

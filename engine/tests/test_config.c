@@ -35,7 +35,8 @@ static void a_good_file_is_read(void **state)
     assert_int_equal(read_text("version: 1\nmax_files: 2048\npfs: {path: \"${TB_TEST_ROOT}/pfs\"}\nfsync: pfs\n"
                                "flush: {policy: watermark, threads: 3, high: 0.9, low: 0.4}\nplacement: {policy: round-robin}\n"
                                "mode: [{prefix: /tmp/a, mode: scratch}, {prefix: /tmp/a/b, mode: bypass}]\ntiers:\n" RAM NVME,
-                               &c, &err), 0);
+                               &c, &err),
+                     0);
     assert_string_equal(c.pfs.path, "/tmp/tb-root/pfs");
     assert_int_equal(c.max_files, 2048);
     assert_int_equal(c.fsync, TB_FSYNC_PFS);
@@ -59,7 +60,9 @@ static void placement_is_read(void **state)
     struct tb_config c;
     struct tb_error err;
     assert_int_equal(read_text("version: 1\n" PFS RULES "[{pattern: \"*.h5\", size_at_least: 1MiB, tiers: [nvme, ram]}, {tiers: [ram]}]}\n"
-                               "tiers:\n" RAM NVME, &c, &err), 0);
+                               "tiers:\n" RAM NVME,
+                               &c, &err),
+                     0);
     assert_int_equal(c.placement.n_rules, 2);
     assert_string_equal(c.placement.rules[0].pattern, "*.h5");
     assert_int_equal(c.placement.rules[0].at_least, 1 << 20);
@@ -95,11 +98,14 @@ static void every_bad_value_is_refused(void **state)
         {PFS "tiers:\n" RAM NVME, {"version", "is missing", ""}},
         {"version: 1\n" PFS "tiers:\n  - {name: a, medium: memory, capacity: 512MB, block: 4KiB, slabs: [{units: 1, share: 1}]}\n",
          {"tiers[0].capacity", "512MB", "MiB"}},
-        {"version: 1\n" PFS "fsync: pfs\ntiers:\n  - {name: a, medium: memory, capacity: 1MiB, block: 4KiB, slabs: [{units: 1, share: 0.6}, {units: 2, share: 0.6}]}\n",
+        {"version: 1\n" PFS "fsync: pfs\ntiers:\n  - {name: a, medium: memory, capacity: 1MiB, block: 4KiB, slabs: [{units: 1, share: "
+         "0.6}, {units: 2, share: 0.6}]}\n",
          {"tiers[0].slabs[1].share", "1.2", "at most 1"}},
-        {"version: 1\n" PFS "fsync: pfs\ntiers:\n  - {name: a, medium: memory, capacity: 1MiB, block: 4KiB, slabs: [{units: 512, share: 1}]}\n",
+        {"version: 1\n" PFS
+         "fsync: pfs\ntiers:\n  - {name: a, medium: memory, capacity: 1MiB, block: 4KiB, slabs: [{units: 512, share: 1}]}\n",
          {"tiers[0].slabs[0].share", "holds no buffer", "allowed"}},
-        {"version: 1\n" PFS "fsync: pfs\ntiers:\n  - {name: a, medium: memory, capacity: 1MiB, block: 6KiB, slabs: [{units: 1, share: 1}]}\n",
+        {"version: 1\n" PFS
+         "fsync: pfs\ntiers:\n  - {name: a, medium: memory, capacity: 1MiB, block: 6KiB, slabs: [{units: 1, share: 1}]}\n",
          {"tiers[0].block", "6144", "multiple of 4096"}},
         {"version: 1\n" PFS "tiers:\n" NVME NVME, {"tiers[1].name", "nvme", "one name"}},
         {"version: 1\n" PFS "tiers:\n  - {name: a, medium: directory, capacity: 8MiB, block: 4KiB, slabs: [{units: 1, share: 1}]}\n",
@@ -118,13 +124,16 @@ static void every_bad_value_is_refused(void **state)
         {"version: 1\n" PFS "tiers: []\n", {"tiers", "0", "allowed"}},
         {"version: 1\n" PFS "placement: {policy: best}\ntiers:\n" RAM NVME, {"placement.policy", "best", "minimize-io-time"}},
         {"version: 1\n" PFS "placement: {policy: user-defined}\ntiers:\n" RAM NVME, {"placement.rules", "is missing", "rule"}},
-        {"version: 1\n" PFS "placement: {policy: random, rules: [{tiers: [ram]}]}\ntiers:\n" RAM NVME, {":3: placement.rules", "allowed", "user-defined"}},
-        {"version: 1\n" PFS "placement: {policy: random, unit: file}\ntiers:\n" RAM NVME, {":3: placement.unit", "allowed", "data-locality"}},
+        {"version: 1\n" PFS "placement: {policy: random, rules: [{tiers: [ram]}]}\ntiers:\n" RAM NVME,
+         {":3: placement.rules", "allowed", "user-defined"}},
+        {"version: 1\n" PFS "placement: {policy: random, unit: file}\ntiers:\n" RAM NVME,
+         {":3: placement.unit", "allowed", "data-locality"}},
         {"version: 1\n" PFS "placement: {policy: data-locality, unit: files}\ntiers:\n" RAM NVME, {"placement.unit", "files", ""}},
         {"version: 1\n" PFS RULES "[{pattern: \"*\"}]}\ntiers:\n" RAM NVME, {"placement.rules[0].tiers", "is missing", ""}},
         {"version: 1\n" PFS RULES "[{tiers: []}]}\ntiers:\n" RAM NVME, {"placement.rules[0].tiers", "empty", "allowed"}},
         {"version: 1\n" PFS RULES "[{tiers: ram}]}\ntiers:\n" RAM NVME, {"placement.rules[0].tiers", "list", "allowed"}},
-        {"version: 1\n" PFS RULES "[{tiers: [ram]}, {tiers: [ssd]}]}\ntiers:\n" RAM NVME, {":3: placement.rules[1].tiers", "ssd", "allowed"}},
+        {"version: 1\n" PFS RULES "[{tiers: [ram]}, {tiers: [ssd]}]}\ntiers:\n" RAM NVME,
+         {":3: placement.rules[1].tiers", "ssd", "allowed"}},
         {"version: 1\n" PFS RULES "[{tiers: [ram], size_at_least: 2MiB, size_at_most: 1MiB}]}\ntiers:\n" RAM NVME,
          {":3: placement.rules[0].size_at_most", "1048576", "allowed"}},
         {"version: 1\npfs: {path: /tmp/x, profile: no-such.yaml}\ntiers:\n" RAM NVME, {"no-such.yaml", "", ""}},
@@ -174,7 +183,8 @@ static void hermes_files_are_read_as_they_are(void **state)
         assert_int_equal(l.slab[s].n_buffers, counts[s % 4]);
     assert_true(l.total_bytes <= 50u << 20 && l.slab[0].n_buffers < 3200); /* memory pays for the metadata */
     assert_int_equal(tb_config_read_merged(hermes("webinar-3.3-bb-nvme.conf", path, sizeof(path)),
-                                           hermes("webinar-3.4-bb-nvme-ram.conf", fragment, sizeof(fragment)), &c, &err), 0);
+                                           hermes("webinar-3.4-bb-nvme-ram.conf", fragment, sizeof(fragment)), &c, &err),
+                     0);
     assert_int_equal(c.tiers[0].capacity >> 20, 512);
     assert_int_equal(c.tiers[1].capacity >> 20, 1536);
     assert_int_equal(c.tiers[2].capacity >> 20, 4096);
@@ -189,7 +199,8 @@ static void hermes_policies_have_our_names(void **state)
     static const struct {
         const char *name;
         int policy;
-    } known[] = {{"Random", TB_POLICY_RANDOM}, {"RoundRobin", TB_POLICY_ROUND_ROBIN}, {"MinimizeIoTime", TB_POLICY_MINIMIZE_IO_TIME}, {"Best", -1}};
+    } known[] = {
+        {"Random", TB_POLICY_RANDOM}, {"RoundRobin", TB_POLICY_ROUND_ROBIN}, {"MinimizeIoTime", TB_POLICY_MINIMIZE_IO_TIME}, {"Best", -1}};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         struct tb_config c;
         struct tb_error err = {""};
@@ -257,7 +268,9 @@ static void sizes_that_do_not_nest_are_refused(void **state)
     struct tb_layout l;
     struct tb_error err;
     assert_int_equal(read_text("version: 1\n" PFS "fsync: pfs\ntiers:\n  - {name: a, medium: memory, capacity: 64MiB, block: 4KiB, "
-                               "slabs: [{units: 2, share: 0.3}, {units: 3, share: 0.3}, {units: 6, share: 0.4}]}\n", &c, &err), 0);
+                               "slabs: [{units: 2, share: 0.3}, {units: 3, share: 0.3}, {units: 6, share: 0.4}]}\n",
+                               &c, &err),
+                     0);
     assert_int_equal(tb_layout_compute(&c, &l, &err), -EINVAL);
     assert_non_null(strstr(err.text, "tiers[].slabs[].units"));
     assert_non_null(strstr(err.text, "next larger"));

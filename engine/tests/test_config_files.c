@@ -69,7 +69,9 @@ static void all_refuse(const char *says)
         char path[160];
         snprintf(path, sizeof(path), "%s/%s", folder, i == 6 ? "base.conf" : users[i]);
         alarm(60); /* a reader that waits fails the test */
-        int rc = i == 5 ? tb_hermes_read(strange, NULL, &c, &err) : i == 6 ? tb_hermes_read(path, strange, &c, &err) : tb_config_read(path, &c, &err);
+        int rc = i == 5 ? tb_hermes_read(strange, NULL, &c, &err)
+               : i == 6 ? tb_hermes_read(path, strange, &c, &err)
+                        : tb_config_read(path, &c, &err);
         alarm(0);
         if (rc >= 0 || !strstr(err.text, strange) || !strstr(err.text, says))
             fail_msg("%s: status %d, \"%s\" does not say \"%s\"", users[i], rc, err.text, says);
@@ -197,8 +199,10 @@ static void a_shown_value_stays_in_its_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_no_regular_file_is_refused), cmocka_unit_test(what_is_too_long_is_refused),
-        cmocka_unit_test(no_yaml_takes_long),                 cmocka_unit_test(many_units_are_read_quickly),
+        cmocka_unit_test(what_is_no_regular_file_is_refused),
+        cmocka_unit_test(what_is_too_long_is_refused),
+        cmocka_unit_test(no_yaml_takes_long),
+        cmocka_unit_test(many_units_are_read_quickly),
         cmocka_unit_test(a_shown_value_stays_in_its_room),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -265,10 +265,8 @@ static void leaves_a_file_that_was_unlinked_meanwhile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends_while_a_program_writes_and_fsyncs),
-        cmocka_unit_test(ends_while_fragments_change),
-        cmocka_unit_test(replays_nothing_older_than_the_flush),
-        cmocka_unit_test(gives_way_to_who_waits_for_the_claim),
+        cmocka_unit_test(ends_while_a_program_writes_and_fsyncs),    cmocka_unit_test(ends_while_fragments_change),
+        cmocka_unit_test(replays_nothing_older_than_the_flush),      cmocka_unit_test(gives_way_to_who_waits_for_the_claim),
         cmocka_unit_test(leaves_a_file_that_was_unlinked_meanwhile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

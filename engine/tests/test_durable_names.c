@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-static char synced[4096]; /* paths, one a line, in the order of their syncs */
+static char synced[4096];       /* paths, one a line, in the order of their syncs */
 static const char *failing;     /* a path that cannot be synced */
 static void (*meanwhile)(void); /* what others do before a sync ends */
 

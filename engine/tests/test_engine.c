@@ -286,9 +286,12 @@ int main(void)
 {
     setrlimit(RLIMIT_NOFILE, &(struct rlimit){1000, 1000});
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_async),           cmocka_unit_test(random_sync),
-        cmocka_unit_test(random_scratch),         cmocka_unit_test(scratch_full_is_enospc),
-        cmocka_unit_test(unlinked_bytes_are_freed), cmocka_unit_test(living_clients_live_when_no_descriptor_is_free),
+        cmocka_unit_test(random_async),
+        cmocka_unit_test(random_sync),
+        cmocka_unit_test(random_scratch),
+        cmocka_unit_test(scratch_full_is_enospc),
+        cmocka_unit_test(unlinked_bytes_are_freed),
+        cmocka_unit_test(living_clients_live_when_no_descriptor_is_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

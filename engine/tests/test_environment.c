@@ -43,8 +43,14 @@ static int start(void **state, bool hermes)
     return 0;
 }
 
-static int start_hermes(void **state) { return start(state, true); }
-static int start_plain(void **state) { return start(state, false); }
+static int start_hermes(void **state)
+{
+    return start(state, true);
+}
+static int start_plain(void **state)
+{
+    return start(state, false);
+}
 
 static int stop(void **state)
 {

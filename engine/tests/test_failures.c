@@ -64,8 +64,8 @@ static char text[300];
 
 static const char *describe(const struct situation *s)
 {
-    snprintf(text, sizeof(text), "%s %s %s, mode %d, policy %d, fsync %s%s", s->place, s->operation, strerrorname_np(s->error),
-             s->mode, s->policy, tb_fsync_name(s->fsync), s->crash ? ", crash" : "");
+    snprintf(text, sizeof(text), "%s %s %s, mode %d, policy %d, fsync %s%s", s->place, s->operation, strerrorname_np(s->error), s->mode,
+             s->policy, tb_fsync_name(s->fsync), s->crash ? ", crash" : "");
     return text;
 }
 
@@ -127,8 +127,8 @@ static void check_pfs(struct fixture *x, const struct situation *s, bool all)
     assert_true(fd >= 0 && pread(fd, found, BYTES, 0) >= 0);
     close(fd);
     for (unsigned i = 0; i < BYTES; i++) {
-        bool right = found[i] == m.now[i] || m.unsure[i] || (!all && m.is_promised[i] && found[i] == m.promised[i]) ||
-                     (!all && !m.is_promised[i]);
+        bool right =
+            found[i] == m.now[i] || m.unsure[i] || (!all && m.is_promised[i] && found[i] == m.promised[i]) || (!all && !m.is_promised[i]);
         if (!right)
             fail_msg("%s: byte %u is %u, not %u", describe(s), i, found[i], m.now[i]);
     }
@@ -192,8 +192,8 @@ static void everywhere(bool crash)
     static const enum tb_flush_policy policies[] = {TB_FLUSH_ON_CLOSE, TB_FLUSH_WATERMARK, TB_FLUSH_MANUAL};
     static const enum tb_fsync syncs[] = {TB_FSYNC_TIER, TB_FSYNC_PFS};
     for (int i = 0; i < 3 * 3 * 2 * 2 * 3 * 2; i++) {
-        struct situation s = {places[i % 3], operations[i / 3 % 3], errors[i / 9 % 2], modes[i / 18 % 2], policies[i / 36 % 3],
-                              syncs[i / 108 % 2], crash};
+        struct situation s = {
+            places[i % 3], operations[i / 3 % 3], errors[i / 9 % 2], modes[i / 18 % 2], policies[i / 36 % 3], syncs[i / 108 % 2], crash};
         fail_and_mend(&s);
     }
 }

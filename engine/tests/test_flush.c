@@ -121,7 +121,7 @@ static void adjacent_bytes_are_one_write(void **state)
     int fd = open_file(&x, "f");
     for (unsigned i = 0; i < 64; i++)
         write_block(&x, fd, i * 37 % 64); /* in any order */
-    write_block(&x, fd, 100); /* and one apart */
+    write_block(&x, fd, 100);             /* and one apart */
     assert_int_equal(pfs.n_writes, 0);
     assert_int_equal(x.io->ops->close(x.io, fd), 0);
     assert_int_equal(pfs.n_writes, 2);
@@ -197,8 +197,8 @@ static void watermark_flushes_when_idle(void **state)
     for (unsigned i = 0; i < some; i++)
         write_block(&x, fd, i);
     assert_int_equal(x.io->ops->close(x.io, fd), 0);
-    assert_int_equal(pfs.n_writes, 0); /* closing means nothing here */
-    wait_for_blocks(&x, "f", some);    /* idle: the rest goes too */
+    assert_int_equal(pfs.n_writes, 0);      /* closing means nothing here */
+    wait_for_blocks(&x, "f", some);         /* idle: the rest goes too */
     while (x.engine->header->tier[0].dirty) /* counted behind the write; the alarm ends it */
         usleep(1000);
     stop(&x);
@@ -223,12 +223,9 @@ static void manual_waits_for_the_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adjacent_bytes_are_one_write),
-        cmocka_unit_test(background_close_does_not_wait_and_threads_work_side_by_side),
-        cmocka_unit_test(a_stuck_flush_holds_up_no_writer),
-        cmocka_unit_test(watermark_flushes_above_high),
-        cmocka_unit_test(watermark_flushes_when_idle),
-        cmocka_unit_test(manual_waits_for_the_order),
+        cmocka_unit_test(adjacent_bytes_are_one_write),     cmocka_unit_test(background_close_does_not_wait_and_threads_work_side_by_side),
+        cmocka_unit_test(a_stuck_flush_holds_up_no_writer), cmocka_unit_test(watermark_flushes_above_high),
+        cmocka_unit_test(watermark_flushes_when_idle),      cmocka_unit_test(manual_waits_for_the_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,8 +16,7 @@ static bool find_huge(char *out, size_t size)
     FILE *mounts = setmntent("/proc/self/mounts", "r");
     while (mounts && !found && (m = getmntent(mounts))) {
         const char *huge = hasmntopt(m, "huge");
-        found = (strcmp(m->mnt_type, "hugetlbfs") == 0 || (huge && strncmp(huge, "huge=never", 10) != 0)) &&
-                access(m->mnt_dir, W_OK) == 0;
+        found = (strcmp(m->mnt_type, "hugetlbfs") == 0 || (huge && strncmp(huge, "huge=never", 10) != 0)) && access(m->mnt_dir, W_OK) == 0;
         if (found)
             snprintf(out, size, "%s", m->mnt_dir);
     }

@@ -161,9 +161,17 @@ static void no_fault_is_no_layer(void **state)
 static void nonsense_is_refused(void **state)
 {
     static const char *const nonsense[] = {
-        "op=pwrite",                  "errno=EIO",        "op=pwrit,errno=EIO",        "op=read,errno=EWHAT",
-        "op=read,errno=EIO,short=1",  "op=read,after=-1,errno=EIO", "op=read,errno=EIO,count=many",
-        "op=read,errno=EIO,path=rel", "op=read,errno=EIO,", "op", "op=read,errno=EIO,colour=red",
+        "op=pwrite",
+        "errno=EIO",
+        "op=pwrit,errno=EIO",
+        "op=read,errno=EWHAT",
+        "op=read,errno=EIO,short=1",
+        "op=read,after=-1,errno=EIO",
+        "op=read,errno=EIO,count=many",
+        "op=read,errno=EIO,path=rel",
+        "op=read,errno=EIO,",
+        "op",
+        "op=read,errno=EIO,colour=red",
     };
     struct tb_fault fault;
     (void)state;
@@ -198,9 +206,12 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_the_chosen_operations_fail), cmocka_unit_test(transfers_are_cut_short),
-        cmocka_unit_test(faults_keep_to_their_path),       cmocka_unit_test(a_signal_strikes_at_the_operation),
-        cmocka_unit_test(what_is_not_hit_passes),          cmocka_unit_test(no_fault_is_no_layer),
+        cmocka_unit_test(only_the_chosen_operations_fail),
+        cmocka_unit_test(transfers_are_cut_short),
+        cmocka_unit_test(faults_keep_to_their_path),
+        cmocka_unit_test(a_signal_strikes_at_the_operation),
+        cmocka_unit_test(what_is_not_hit_passes),
+        cmocka_unit_test(no_fault_is_no_layer),
         cmocka_unit_test(nonsense_is_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

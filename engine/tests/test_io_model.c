@@ -20,10 +20,10 @@ struct load {
     const struct tb_device *device;
     struct tb_device_clock *clock;
     struct tb_io *io;
-    size_t bytes;    /* of one operation */
-    int operations;  /* of one actor */
-    uint64_t pause;  /* between them, ns */
-    int syncs;       /* after each operation */
+    size_t bytes;   /* of one operation */
+    int operations; /* of one actor */
+    uint64_t pause; /* between them, ns */
+    int syncs;      /* after each operation */
     bool read, sync_each;
 };
 
@@ -100,8 +100,8 @@ static void real_time_counts_and_only_slows(void **state)
     const struct tb_device device = {.write_bandwidth = 400 * MIB, .channels = 1};
     struct load load = {.bytes = 1 << 20, .operations = 80};
     (void)state;
-    assert_within(seconds_of(load, &device, 1, 2 * MS, 0), 0.2, 0.02);     /* hidden behind the device's 2.5 ms */
-    assert_within(seconds_of(load, &device, 1, 5 * MS, 0), 0.41, 0.001);   /* slower than it: open and close count */
+    assert_within(seconds_of(load, &device, 1, 2 * MS, 0), 0.2, 0.02);   /* hidden behind the device's 2.5 ms */
+    assert_within(seconds_of(load, &device, 1, 5 * MS, 0), 0.41, 0.001); /* slower than it: open and close count */
     assert_within(seconds_of(load, &device, 4, 100 * MS, 0), 8.2, 0.001);
 }
 
@@ -181,11 +181,11 @@ static void only_syncs_of_something_cost(void **state)
 }
 
 /* The time of one step of a test that has a single actor. */
-#define TOOK(step)                                    \
-    __extension__({                                   \
-        uint64_t before_ = sim_now();                 \
-        step;                                         \
-        (double)(sim_now() - before_) * 1e-9;         \
+#define TOOK(step)                            \
+    __extension__({                           \
+        uint64_t before_ = sim_now();         \
+        step;                                 \
+        (double)(sim_now() - before_) * 1e-9; \
     })
 
 static void duplicates(int actor, void *arg)
@@ -254,9 +254,9 @@ static void defer(int actor, void *arg)
         sim_work(3 * MS);
         tb_model_defer_end();
     });
-    assert_within(deferred, 3e-3, 0); /* no sleep while deferring */
+    assert_within(deferred, 3e-3, 0);                           /* no sleep while deferring */
     assert_true(tb_model_queue(d->clock, tb_model_now()) == 0); /* all of it is this thread's */
-    assert_within(TOOK(tb_model_settle(false)), 17e-3, 0.001); /* the work inside counted */
+    assert_within(TOOK(tb_model_settle(false)), 17e-3, 0.001);  /* the work inside counted */
     assert_within(TOOK(tb_model_settle(true)), 0, 0);
     tb_model_charge(d->device, d->clock, TB_CHARGE_WRITE, 4096);
     assert_within(TOOK(tb_model_settle(false)), 0, 0); /* too little to sleep for */

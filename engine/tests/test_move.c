@@ -118,8 +118,8 @@ static void compare(struct fixture *x, struct writer *w, bool on_pfs)
 {
     static unsigned char bytes[SPAN];
     for (int i = 0; i < WRITERS; i++) {
-        ssize_t r = on_pfs ? pread(w[i].fd, bytes, SPAN, (off_t)w[i].start)
-                           : x->io->ops->pread(x->io, w[i].fd, bytes, SPAN, (off_t)w[i].start);
+        ssize_t r =
+            on_pfs ? pread(w[i].fd, bytes, SPAN, (off_t)w[i].start) : x->io->ops->pread(x->io, w[i].fd, bytes, SPAN, (off_t)w[i].start);
         assert_int_equal(r, SPAN);
         assert_memory_equal(bytes, w[i].bytes, SPAN);
     }
@@ -128,8 +128,8 @@ static void compare(struct fixture *x, struct writer *w, bool on_pfs)
 static void start_writers(struct fixture *x, struct writer *w, _Atomic bool *stop, int fd)
 {
     for (int i = 0; i < WRITERS; i++) {
-        w[i] = (struct writer){.x = x, .stop = stop, .fd = fd, .start = (uint64_t)i * SPAN, .seed = 77u + (uint32_t)i,
-                               .bytes = calloc(1, SPAN)};
+        w[i] = (struct writer){
+            .x = x, .stop = stop, .fd = fd, .start = (uint64_t)i * SPAN, .seed = 77u + (uint32_t)i, .bytes = calloc(1, SPAN)};
         assert_int_equal(x->io->ops->pwrite(x->io, fd, w[i].bytes, SPAN, (off_t)w[i].start), SPAN);
         assert_int_equal(pthread_create(&w[i].thread, NULL, write_until_stopped, &w[i]), 0);
     }

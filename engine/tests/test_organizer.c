@@ -444,11 +444,16 @@ static void all_of_it_beside_programs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_second_miss_stages_in),       cmocka_unit_test(write_through_stages_in_at_once),
-        cmocka_unit_test(disabled_stages_nothing),         cmocka_unit_test(what_changed_outside_is_read_anew),
-        cmocka_unit_test(nothing_hotter_goes),             cmocka_unit_test(a_write_takes_the_coldest),
-        cmocka_unit_test(what_is_read_again_goes_up),      cmocka_unit_test(cold_bytes_go_down_while_programs_compute),
-        cmocka_unit_test(traffic_cools),                   cmocka_unit_test(a_cut_voids_what_was_read_before),
+        cmocka_unit_test(the_second_miss_stages_in),
+        cmocka_unit_test(write_through_stages_in_at_once),
+        cmocka_unit_test(disabled_stages_nothing),
+        cmocka_unit_test(what_changed_outside_is_read_anew),
+        cmocka_unit_test(nothing_hotter_goes),
+        cmocka_unit_test(a_write_takes_the_coldest),
+        cmocka_unit_test(what_is_read_again_goes_up),
+        cmocka_unit_test(cold_bytes_go_down_while_programs_compute),
+        cmocka_unit_test(traffic_cools),
+        cmocka_unit_test(a_cut_voids_what_was_read_before),
         cmocka_unit_test(all_of_it_beside_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -420,7 +420,8 @@ struct files {
 static struct tb_placed_file the_file(const struct paper *p, const struct files *files, uint32_t f)
 {
     uint32_t hottest = p->state.hottest;
-    return (struct tb_placed_file){.number = f, .memory = files->memory[f], .hottest_memory = files->memory[hottest], .epoch = files->epoch};
+    return (struct tb_placed_file){
+        .number = f, .memory = files->memory[f], .hottest_memory = files->memory[hottest], .epoch = files->epoch};
 }
 
 static void use(struct paper *p, struct files *files, uint32_t f, uint32_t times)
@@ -588,14 +589,10 @@ static void a_policy_reads_what_it_asks_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(max_bandwidth_finds_the_best_way),
-        cmocka_unit_test(minimize_io_time_finds_the_best_division),
-        cmocka_unit_test(a_burst_keeps_all_tiers_at_work),
-        cmocka_unit_test(random_is_uniform_among_tiers_with_room),
-        cmocka_unit_test(round_robin_takes_turns),
-        cmocka_unit_test(hotter_files_lie_higher),
-        cmocka_unit_test(bytes_of_a_unit_join_its_others),
-        cmocka_unit_test(rules_name_tiers_by_name_and_size),
+        cmocka_unit_test(max_bandwidth_finds_the_best_way), cmocka_unit_test(minimize_io_time_finds_the_best_division),
+        cmocka_unit_test(a_burst_keeps_all_tiers_at_work),  cmocka_unit_test(random_is_uniform_among_tiers_with_room),
+        cmocka_unit_test(round_robin_takes_turns),          cmocka_unit_test(hotter_files_lie_higher),
+        cmocka_unit_test(bytes_of_a_unit_join_its_others),  cmocka_unit_test(rules_name_tiers_by_name_and_size),
         cmocka_unit_test(a_policy_reads_what_it_asks_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

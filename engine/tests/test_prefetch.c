@@ -354,11 +354,16 @@ static void a_bad_schedule_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sequential_readers_find_it_there),  cmocka_unit_test(strided_readers_find_it_there),
-        cmocka_unit_test(readers_without_a_pattern_are_left_alone), cmocka_unit_test(prefetching_evicts_nothing_hotter),
-        cmocka_unit_test(what_changes_meanwhile_is_not_prefetched), cmocka_unit_test(hints_by_configuration),
-        cmocka_unit_test(hints_by_api),                      cmocka_unit_test(a_schedule_is_followed),
-        cmocka_unit_test(a_bad_schedule_is_refused),         cmocka_unit_test(a_killed_daemon_is_not_waited_for),
+        cmocka_unit_test(sequential_readers_find_it_there),
+        cmocka_unit_test(strided_readers_find_it_there),
+        cmocka_unit_test(readers_without_a_pattern_are_left_alone),
+        cmocka_unit_test(prefetching_evicts_nothing_hotter),
+        cmocka_unit_test(what_changes_meanwhile_is_not_prefetched),
+        cmocka_unit_test(hints_by_configuration),
+        cmocka_unit_test(hints_by_api),
+        cmocka_unit_test(a_schedule_is_followed),
+        cmocka_unit_test(a_bad_schedule_is_refused),
+        cmocka_unit_test(a_killed_daemon_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,8 +107,9 @@ static void surviving_region_keeps_unsynced_writes(void **state)
 static void flip(const char *directory, const char *file, off_t at)
 {
     char command[700];
-    snprintf(command, sizeof(command), "f=$(ls -d %s/tierbench.*/%s) && printf '\\377' | dd of=\"$f\" bs=1 seek=%ld conv=notrunc status=none",
-             directory, file, (long)at);
+    snprintf(command, sizeof(command),
+             "f=$(ls -d %s/tierbench.*/%s) && printf '\\377' | dd of=\"$f\" bs=1 seek=%ld conv=notrunc status=none", directory, file,
+             (long)at);
     assert_int_equal(system(command), 0);
 }
 
@@ -380,7 +381,7 @@ static void a_late_child_keeps_its_slot(void **state)
         fork_and_end(&x, slot, told[0], tell[1]);
     }
     assert_true(waitpid(parent, &status, 0) == parent && status == 0);
-    close(tell[1]); /* a child that dies is heard of */
+    close(tell[1]);      /* a child that dies is heard of */
     tb_repair(x.engine); /* the parent's */
     assert_int_equal(tb_engine_attach(x.name, tb_io_libc(), &other), 0);
     assert_int_not_equal(other->slot, *slot);
@@ -394,14 +395,10 @@ static void a_late_child_keeps_its_slot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(journal_replays_what_was_fsynced),
-        cmocka_unit_test(surviving_region_keeps_unsynced_writes),
-        cmocka_unit_test(damage_is_named_and_not_flushed),
-        cmocka_unit_test(every_flipped_bit_is_named),
-        cmocka_unit_test(a_torn_journal_gives_what_is_whole),
-        cmocka_unit_test(flipped_bytes_are_not_flushed),
-        cmocka_unit_test(a_path_outside_the_prefixes_is_not_opened),
-        cmocka_unit_test(a_late_child_keeps_its_slot),
+        cmocka_unit_test(journal_replays_what_was_fsynced),          cmocka_unit_test(surviving_region_keeps_unsynced_writes),
+        cmocka_unit_test(damage_is_named_and_not_flushed),           cmocka_unit_test(every_flipped_bit_is_named),
+        cmocka_unit_test(a_torn_journal_gives_what_is_whole),        cmocka_unit_test(flipped_bytes_are_not_flushed),
+        cmocka_unit_test(a_path_outside_the_prefixes_is_not_opened), cmocka_unit_test(a_late_child_keeps_its_slot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

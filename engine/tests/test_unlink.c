@@ -235,10 +235,8 @@ static void nothing_is_lost_before_the_pfs_is_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_has_no_name_is_not_missed),
-        cmocka_unit_test(one_of_two_names_is_gone),
-        cmocka_unit_test(what_went_outside_is_kept_once),
-        cmocka_unit_test(what_went_outside_is_kept_with_the_region),
+        cmocka_unit_test(what_has_no_name_is_not_missed),          cmocka_unit_test(one_of_two_names_is_gone),
+        cmocka_unit_test(what_went_outside_is_kept_once),          cmocka_unit_test(what_went_outside_is_kept_with_the_region),
         cmocka_unit_test(nothing_is_lost_before_the_pfs_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

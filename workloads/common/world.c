@@ -1,57 +1,57 @@
-// The ranks of a run: how many, on how many nodes, with one clock; and the one way in which all of them end.
+/* The ranks of a run: how many, on how many nodes, with one clock; and the one way in which all of them end. */
 #include "driver.h"
 
 #include <stdlib.h>
 
 static void count_nodes(struct tb_world *w, MPI_Comm comm)
 {
-	MPI_Comm node;
-	int local, first;
-	MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-	MPI_Comm_rank(node, &local);
-	MPI_Comm_size(node, &w->tasks_per_node);
-	MPI_Comm_free(&node);
-	first = local == 0;
-	MPI_Allreduce(&first, &w->nodes, 1, MPI_INT, MPI_SUM, comm);
-	MPI_Bcast(&w->tasks_per_node, 1, MPI_INT, 0, comm);
+    MPI_Comm node;
+    int local, first;
+    MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &local);
+    MPI_Comm_size(node, &w->tasks_per_node);
+    MPI_Comm_free(&node);
+    first = local == 0;
+    MPI_Allreduce(&first, &w->nodes, 1, MPI_INT, MPI_SUM, comm);
+    MPI_Bcast(&w->tasks_per_node, 1, MPI_INT, 0, comm);
 }
 
 static void agree_on_clock(struct tb_world *w, MPI_Comm comm)
 {
-	double mine, first;
-	MPI_Barrier(comm);
-	first = mine = MPI_Wtime();
-	MPI_Bcast(&first, 1, MPI_DOUBLE, 0, comm);
-	w->clock_offset = first - mine;
+    double mine, first;
+    MPI_Barrier(comm);
+    first = mine = MPI_Wtime();
+    MPI_Bcast(&first, 1, MPI_DOUBLE, 0, comm);
+    w->clock_offset = first - mine;
 }
 
 struct tb_world tb_look_around(MPI_Comm comm)
 {
-	struct tb_world w = {.comm = comm};
-	MPI_Comm_rank(comm, &w.rank);
-	MPI_Comm_size(comm, &w.tasks);
-	count_nodes(&w, comm);
-	agree_on_clock(&w, comm);
-	return w;
+    struct tb_world w = {.comm = comm};
+    MPI_Comm_rank(comm, &w.rank);
+    MPI_Comm_size(comm, &w.tasks);
+    count_nodes(&w, comm);
+    agree_on_clock(&w, comm);
+    return w;
 }
 
 _Noreturn void tb_fail(const char *path, const char *what, int64_t offset, const char *reason)
 {
-	if (offset < 0)
-		fprintf(stderr, "%s: %s: %s: %s\n", TB_PROGRAM, path, what, reason);
-	else
-		fprintf(stderr, "%s: %s: %s at offset %lld: %s\n", TB_PROGRAM, path, what, (long long)offset, reason);
-	fflush(stderr);
-	MPI_Abort(MPI_COMM_WORLD, TB_EXIT_IO);
-	abort();
+    if (offset < 0)
+        fprintf(stderr, "%s: %s: %s: %s\n", TB_PROGRAM, path, what, reason);
+    else
+        fprintf(stderr, "%s: %s: %s at offset %lld: %s\n", TB_PROGRAM, path, what, (long long)offset, reason);
+    fflush(stderr);
+    MPI_Abort(MPI_COMM_WORLD, TB_EXIT_IO);
+    abort();
 }
 
 void *tb_buffer(size_t bytes)
 {
-	void *data = aligned_alloc(4096, (bytes + 4096) / 4096 * 4096);
-	if (data)
-		return data;
-	fprintf(stderr, "%s: no memory for %zu bytes\n", TB_PROGRAM, bytes);
-	MPI_Abort(MPI_COMM_WORLD, TB_EXIT_IO);
-	abort();
+    void *data = aligned_alloc(4096, (bytes + 4096) / 4096 * 4096);
+    if (data)
+        return data;
+    fprintf(stderr, "%s: no memory for %zu bytes\n", TB_PROGRAM, bytes);
+    MPI_Abort(MPI_COMM_WORLD, TB_EXIT_IO);
+    abort();
 }

@@ -1,4 +1,4 @@
-// Lists of paths, and how they are dealt out: path i of rank r goes to rank (r + i) mod ranks, all at once.
+/* Lists of paths, and how they are dealt out: path i of rank r goes to rank (r + i) mod ranks, all at once. */
 #include "tb_find.h"
 
 #include <limits.h>
@@ -7,91 +7,91 @@
 
 static void *need(void *memory)
 {
-	if (!memory)
-		tb_fail("memory", "allocate", -1, "too many paths");
-	return memory;
+    if (!memory)
+        tb_fail("memory", "allocate", -1, "too many paths");
+    return memory;
 }
 
 static void make_room(struct tb_list *list, size_t bytes)
 {
-	if (list->used + bytes <= list->room)
-		return;
-	list->room = 2 * (list->used + bytes);
-	list->text = need(realloc(list->text, list->room));
+    if (list->used + bytes <= list->room)
+        return;
+    list->room = 2 * (list->used + bytes);
+    list->text = need(realloc(list->text, list->room));
 }
 
 void tb_list_add(struct tb_list *list, const char *path)
 {
-	size_t bytes = strlen(path) + 1;
-	make_room(list, bytes);
-	memcpy(list->text + list->used, path, bytes);
-	list->used += bytes;
-	list->count++;
+    size_t bytes = strlen(path) + 1;
+    make_room(list, bytes);
+    memcpy(list->text + list->used, path, bytes);
+    list->used += bytes;
+    list->count++;
 }
 
 void tb_list_free(struct tb_list *list)
 {
-	free(list->text);
-	*list = (struct tb_list){0};
+    free(list->text);
+    *list = (struct tb_list){0};
 }
 
-// MPI counts bytes in an int.
+/* MPI counts bytes in an int. */
 static int offset_of(int64_t bytes)
 {
-	if (bytes > INT_MAX)
-		tb_fail("memory", "deal", -1, "more than 2 GiB of paths on a rank: start more ranks");
-	return (int)bytes;
+    if (bytes > INT_MAX)
+        tb_fail("memory", "deal", -1, "more than 2 GiB of paths on a rank: start more ranks");
+    return (int)bytes;
 }
 
 static int places(const int *counts, int *offsets, int tasks)
 {
-	int64_t sum = 0;
-	for (int i = 0; i < tasks; i++) {
-		offsets[i] = offset_of(sum);
-		sum += counts[i];
-	}
-	return offset_of(sum);
+    int64_t sum = 0;
+    for (int i = 0; i < tasks; i++) {
+        offsets[i] = offset_of(sum);
+        sum += counts[i];
+    }
+    return offset_of(sum);
 }
 
-// The list in the order of the ranks that its paths go to, of which rank i gets bytes[i] from at[i] on.
+/* The list in the order of the ranks that its paths go to, of which rank i gets bytes[i] from at[i] on. */
 static char *sorted(const struct tb_list *list, const struct tb_world *w, int *bytes, int *at)
 {
-	char *made = need(malloc(list->used + 1));
-	int64_t turn = w->rank;
-	for (const char *path = list->text; path < list->text + list->used; path += strlen(path) + 1)
-		bytes[turn++ % w->tasks] += offset_of((int64_t)strlen(path) + 1);
-	places(bytes, at, w->tasks);
-	turn = w->rank;
-	for (const char *path = list->text; path < list->text + list->used; path += strlen(path) + 1) {
-		int *next = &at[turn++ % w->tasks];
-		*next += (int)(stpcpy(made + *next, path) - made) + 1 - *next;
-	}
-	places(bytes, at, w->tasks);
-	return made;
+    char *made = need(malloc(list->used + 1));
+    int64_t turn = w->rank;
+    for (const char *path = list->text; path < list->text + list->used; path += strlen(path) + 1)
+        bytes[turn++ % w->tasks] += offset_of((int64_t)strlen(path) + 1);
+    places(bytes, at, w->tasks);
+    turn = w->rank;
+    for (const char *path = list->text; path < list->text + list->used; path += strlen(path) + 1) {
+        int *next = &at[turn++ % w->tasks];
+        *next += (int)(stpcpy(made + *next, path) - made) + 1 - *next;
+    }
+    places(bytes, at, w->tasks);
+    return made;
 }
 
 static int64_t paths_in(const struct tb_list *list)
 {
-	int64_t count = 0;
-	for (size_t i = 0; i < list->used; i++)
-		count += !list->text[i];
-	return count;
+    int64_t count = 0;
+    for (size_t i = 0; i < list->used; i++)
+        count += !list->text[i];
+    return count;
 }
 
 void tb_list_deal(struct tb_list *list, const struct tb_world *w)
 {
-	size_t n = (size_t)w->tasks;
-	int *sent = need(calloc(4 * n, sizeof *sent)), *received = sent + n, *from = received + n, *to = from + n;
-	char *out = sorted(list, w, sent, from);
-	struct tb_list in = {0};
-	MPI_Alltoall(sent, 1, MPI_INT, received, 1, MPI_INT, w->comm);
-	in.used = (size_t)places(received, to, w->tasks);
-	in.room = in.used + 1;
-	in.text = need(malloc(in.room));
-	MPI_Alltoallv(out, sent, from, MPI_CHAR, in.text, received, to, MPI_CHAR, w->comm);
-	in.count = paths_in(&in);
-	tb_list_free(list);
-	*list = in;
-	free(out);
-	free(sent);
+    size_t n = (size_t)w->tasks;
+    int *sent = need(calloc(4 * n, sizeof *sent)), *received = sent + n, *from = received + n, *to = from + n;
+    char *out = sorted(list, w, sent, from);
+    struct tb_list in = {0};
+    MPI_Alltoall(sent, 1, MPI_INT, received, 1, MPI_INT, w->comm);
+    in.used = (size_t)places(received, to, w->tasks);
+    in.room = in.used + 1;
+    in.text = need(malloc(in.room));
+    MPI_Alltoallv(out, sent, from, MPI_CHAR, in.text, received, to, MPI_CHAR, w->comm);
+    in.count = paths_in(&in);
+    tb_list_free(list);
+    *list = in;
+    free(out);
+    free(sent);
 }

@@ -1,6 +1,8 @@
-// tb-ior's command line with its script.  What is refused says why; what is accepted is the same when it is read
-// again, because every rank reads it, and is what the passes rely on: no size overflows, and every transfer lies in
-// its file.
+/*
+ * tb-ior's command line with its script.  What is refused says why; what is accepted is the same when it is read
+ * again, because every rank reads it, and is what the passes rely on: no size overflows, and every transfer lies in
+ * its file.
+ */
 #include "fuzz_line.h"
 
 #include "tb_ior.h"
@@ -13,74 +15,74 @@ static size_t script_bytes;
 
 FILE *fuzz_open_script(const char *path, const char *mode)
 {
-	(void)path;
-	return script_bytes ? fmemopen((char *)script, script_bytes, mode) : NULL;
+    (void)path;
+    return script_bytes ? fmemopen((char *)script, script_bytes, mode) : NULL;
 }
 
 struct parsed {
-	struct fuzz_line line;
-	bool good;
-	struct tb_options options;
-	struct tb_tests tests;
-	struct tb_complaint complaint;
+    struct fuzz_line line;
+    bool good;
+    struct tb_options options;
+    struct tb_tests tests;
+    struct tb_complaint complaint;
 };
 
 static void parse(struct parsed *p, const uint8_t *data, size_t size)
 {
-	memset(&p->complaint, 'x', sizeof p->complaint);
-	p->tests = (struct tb_tests){0};
-	fuzz_line_make(&p->line, data, size);
-	script = p->line.script;
-	script_bytes = (size_t)(p->line.bytes + p->line.size - script);
-	p->good = tb_ior_options(&p->options, &p->tests, p->line.argc, p->line.argv, p->line.tasks, &p->complaint);
-	if (!p->good)
-		fuzz_check_complaint(&p->complaint);
+    memset(&p->complaint, 'x', sizeof p->complaint);
+    p->tests = (struct tb_tests){0};
+    fuzz_line_make(&p->line, data, size);
+    script = p->line.script;
+    script_bytes = (size_t)(p->line.bytes + p->line.size - script);
+    p->good = tb_ior_options(&p->options, &p->tests, p->line.argc, p->line.argv, p->line.tasks, &p->complaint);
+    if (!p->good)
+        fuzz_check_complaint(&p->complaint);
 }
 
 static void forget(struct parsed *p)
 {
-	tb_tests_free(&p->tests);
-	fuzz_line_free(&p->line);
+    tb_tests_free(&p->tests);
+    fuzz_line_free(&p->line);
 }
 
 static void check_order(const struct tb_options *o, const struct tb_world *w)
 {
-	enum { FEW = 4096 };
-	struct tb_order order;
-	if (o->block / o->transfer > FEW || o->segments > FEW || (o->random_offset && w->tasks > 64))
-		return;
-	tb_order_make(&order, o, w->tasks, w->tasks - 1);
-	for (int64_t i = 0; i < order.count && i < FEW; i++) {
-		int64_t offset = tb_order_offset(&order, i);
-		fuzz_check(offset >= 0 && offset % o->transfer == 0 && offset <= tb_file_bytes(o, w) - o->transfer);
-	}
-	tb_order_free(&order);
+    enum { FEW = 4096 };
+    struct tb_order order;
+    if (o->block / o->transfer > FEW || o->segments > FEW || (o->random_offset && w->tasks > 64))
+        return;
+    tb_order_make(&order, o, w->tasks, w->tasks - 1);
+    for (int64_t i = 0; i < order.count && i < FEW; i++) {
+        int64_t offset = tb_order_offset(&order, i);
+        fuzz_check(offset >= 0 && offset % o->transfer == 0 && offset <= tb_file_bytes(o, w) - o->transfer);
+    }
+    tb_order_free(&order);
 }
 
 static void check_test(const struct tb_options *o, int tasks)
 {
-	struct tb_world w = {.tasks = o->tasks > 0 ? o->tasks : tasks, .nodes = 1, .tasks_per_node = tasks};
-	fuzz_check(o->backend && o->output && o->file && *o->file && o->tasks <= tasks);
-	fuzz_check(o->transfer > 0 && o->transfer % 8 == 0 && o->block % o->transfer == 0 && o->segments > 0);
-	fuzz_check(o->write || o->read || o->check_write || o->check_read);
-	fuzz_check(tb_aggregate(o, &w) > 0 && tb_file_bytes(o, &w) >= o->block);
-	int owner = tb_owner(o, &w);
-	fuzz_check(owner >= 0 && owner < w.tasks);
-	check_order(o, &w);
+    struct tb_world w = {.tasks = o->tasks > 0 ? o->tasks : tasks, .nodes = 1, .tasks_per_node = tasks};
+    fuzz_check(o->backend && o->output && o->file && *o->file && o->tasks <= tasks);
+    fuzz_check(o->transfer > 0 && o->transfer % 8 == 0 && o->block % o->transfer == 0 && o->segments > 0);
+    fuzz_check(o->write || o->read || o->check_write || o->check_read);
+    fuzz_check(tb_aggregate(o, &w) > 0 && tb_file_bytes(o, &w) >= o->block);
+    int owner = tb_owner(o, &w);
+    fuzz_check(owner >= 0 && owner < w.tasks);
+    check_order(o, &w);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct parsed one, again;
-	parse(&one, data, size);
-	parse(&again, data, size);
-	fuzz_check(one.good == again.good && one.tests.count == again.tests.count);
-	fuzz_check(one.good || !strcmp(one.complaint.text, again.complaint.text));
-	bool runs = one.good && !one.options.help && !one.options.version;
-	fuzz_check(!runs || one.tests.count);
-	for (size_t i = 0; runs && i < one.tests.count; i++)
-		check_test(&one.tests.options[i], one.line.tasks);
-	forget(&one);
-	forget(&again);
-	return 0;
+    static struct parsed one, again;
+    parse(&one, data, size);
+    parse(&again, data, size);
+    fuzz_check(one.good == again.good && one.tests.count == again.tests.count);
+    fuzz_check(one.good || !strcmp(one.complaint.text, again.complaint.text));
+    bool runs = one.good && !one.options.help && !one.options.version;
+    fuzz_check(!runs || one.tests.count);
+    for (size_t i = 0; runs && i < one.tests.count; i++)
+        check_test(&one.tests.options[i], one.line.tasks);
+    forget(&one);
+    forget(&again);
+    return 0;
 }

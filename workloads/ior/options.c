@@ -1,5 +1,7 @@
-// IOR's options as a table: letters, long names and the directives of -O and of scripts. Every rank parses the same
-// words, so all agree without talking; nothing is touched before the whole line is known to be right.
+/*
+ * IOR's options as a table: letters, long names and the directives of -O and of scripts. Every rank parses the same
+ * words, so all agree without talking; nothing is touched before the whole line is known to be right.
+ */
 #include "tb_ior.h"
 
 #include <limits.h>
@@ -12,225 +14,229 @@
 
 static bool take_backend(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
-	const struct tb_backend *known[] = {&tb_posix, &tb_mpiio, &tb_hdf5, &tb_mmap};
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (!strcasecmp(value, known[i]->name)) {
-			((struct tb_options *)options)->backend = known[i];
-			return true;
-		}
-	return tb_wrong(c, option, value, "POSIX, MPIIO, HDF5 or MMAP");
+    const struct tb_backend *known[] = {&tb_posix, &tb_mpiio, &tb_hdf5, &tb_mmap};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcasecmp(value, known[i]->name)) {
+            ((struct tb_options *)options)->backend = known[i];
+            return true;
+        }
+    return tb_wrong(c, option, value, "POSIX, MPIIO, HDF5 or MMAP");
 }
 
 static bool take_format(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
-	const struct tb_output *known[] = {&tb_text, &tb_csv, &tb_json};
-	for (size_t i = 0; i < 3; i++)
-		if (!strcasecmp(value, known[i]->name)) {
-			((struct tb_options *)options)->output = known[i];
-			return true;
-		}
-	return tb_wrong(c, option, value, "default, CSV or JSON");
+    const struct tb_output *known[] = {&tb_text, &tb_csv, &tb_json};
+    for (size_t i = 0; i < 3; i++)
+        if (!strcasecmp(value, known[i]->name)) {
+            ((struct tb_options *)options)->output = known[i];
+            return true;
+        }
+    return tb_wrong(c, option, value, "default, CSV or JSON");
 }
 
 static bool take_packet(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
-	return tb_take_packet(&((struct tb_options *)options)->packet, option, value, c);
+    return tb_take_packet(&((struct tb_options *)options)->packet, option, value, c);
 }
 
 static bool take_directives(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
-	char *rest = (char *)value; // a word of argv, which is ours to cut
-	while (rest && *rest) {
-		char *word = strsep(&rest, ","), *equals = strchr(word, '=');
-		if (!equals)
-			return tb_wrong(c, option, word, "NAME=VALUE");
-		*equals = '\0';
-		if (!tb_ior_directive(options, word, equals + 1, c))
-			return false;
-	}
-	return true;
+    char *rest = (char *)value; /* a word of argv, which is ours to cut */
+    while (rest && *rest) {
+        char *word = strsep(&rest, ","), *equals = strchr(word, '=');
+        if (!equals)
+            return tb_wrong(c, option, word, "NAME=VALUE");
+        *equals = '\0';
+        if (!tb_ior_directive(options, word, equals + 1, c))
+            return false;
+    }
+    return true;
 }
 
 static bool take_memory(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
-	static const struct tb_option size[] = {
-		{0, "memoryPerNode", TB_SIZE, AT(memory_per_node), 0, INT64_MAX, NULL, NULL}, {0}};
-	char *end;
-	long percent = strtol(value, &end, 10);
-	if (end == value || strcmp(end, "%"))
-		return tb_directive(size, options, "memoryPerNode", value, c);
-	if (percent < 0 || percent > 95)
-		return tb_wrong(c, option, value, "0% to 95%");
-	((struct tb_options *)options)->memory_per_node = -percent; // resolved on the node
-	return true;
+    static const struct tb_option size[] = {{0, "memoryPerNode", TB_SIZE, AT(memory_per_node), 0, INT64_MAX, NULL, NULL}, {0}};
+    char *end;
+    long percent = strtol(value, &end, 10);
+    if (end == value || strcmp(end, "%"))
+        return tb_directive(size, options, "memoryPerNode", value, c);
+    if (percent < 0 || percent > 95)
+        return tb_wrong(c, option, value, "0% to 95%");
+    ((struct tb_options *)options)->memory_per_node = -percent; /* resolved on the node */
+    return true;
 }
 
 static const struct tb_option table[] = {
-	{'a', "api", TB_TAKE, 0, 0, 0, take_backend, "POSIX, MPIIO, HDF5 or MMAP"},
-	{'w', "writeFile", TB_FLAG, AT(write), 0, 0, NULL, "write (without -w, -r, -W, -R: write and read)"},
-	{'r', "readFile", TB_FLAG, AT(read), 0, 0, NULL, "read"},
-	{'W', "checkWrite", TB_FLAG, AT(check_write), 0, 0, NULL, "read back and check what was written, untimed"},
-	{'R', "checkRead", TB_FLAG, AT(check_read), 0, 0, NULL, "read and check"},
-	{'o', "testFile", TB_TEXT, AT(file), 0, 0, NULL, "the file"},
-	{'F', "filePerProc", TB_FLAG, AT(file_per_process), 0, 0, NULL, "a file for each rank"},
-	{'b', "blockSize", TB_SIZE, AT(block), 1, INT64_MAX, NULL, "bytes a rank has in a segment"},
-	{'t', "transferSize", TB_SIZE, AT(transfer), 8, INT64_MAX, NULL, "bytes of one call"},
-	{'s', "segmentCount", TB_SIZE, AT(segments), 1, INT32_MAX, NULL, "segments"},
-	{'i', "repetitions", TB_INT, AT(repetitions), 1, 1000000, NULL, "repetitions"},
-	{'d', "interTestDelay", TB_INT, AT(delay_s), 0, INT_MAX, NULL, "seconds before each phase"},
-	{'T', "maxTimeDuration", TB_INT, AT(limit_min), 0, INT_MAX, NULL, "minutes after which no repetition begins"},
-	{'c', "collective", TB_FLAG, AT(collective), 0, 0, NULL, "collective calls (MPIIO, HDF5)"},
-	{'C', "reorderTasks", TB_FLAG, AT(reorder), 0, 0, NULL, "read the next node's data"},
-	{'\0', "reorderTasksConstant", TB_FLAG, AT(reorder), 0, 0, NULL, NULL},
-	{'Q', "taskPerNodeOffset", TB_INT, AT(task_offset), 0, INT_MAX, NULL, "nodes to go on with -C"},
-	{'Z', "reorderTasksRandom", TB_FLAG, AT(reorder_random), 0, 0, NULL, "read a random rank's data"},
-	{'X', "reorderTasksRandomSeed", TB_INT, AT(reorder_seed), 0, INT_MAX, NULL, "seed of -Z"},
-	{'z', "randomOffset", TB_FLAG, AT(random_offset), 0, 0, NULL, "every offset once, in random order"},
-	{'\0', "random-offset-seed", TB_INT, AT(offset_seed), -1, INT_MAX, NULL, "seed of -z"},
-	{'\0', "randomPrefill", TB_SIZE, AT(prefill), 0, INT64_MAX, NULL, "with -z: fill the file first, by such transfers"},
-	{'e', "fsync", TB_FLAG, AT(fsync), 0, 0, NULL, "sync before the close"},
-	{'Y', "fsyncPerWrite", TB_FLAG, AT(fsync_per_write), 0, 0, NULL, "sync after every write"},
-	{'g', "intraTestBarriers", TB_FLAG, AT(intra_barriers), 0, 0, NULL, "barriers between open, transfer and close"},
-	{'D', "deadlineForStonewalling", TB_INT, AT(deadline_s), 0, INT_MAX, NULL, "seconds after which transfers stop"},
-	{'\0', "minTimeDuration", TB_INT, AT(least_s), 0, INT_MAX, NULL,
-		"-O: seconds a pass takes at least, beginning again at the first transfer"},
-	{'\0', "stoneWallingWearOut", TB_FLAG, AT(wear_out), 0, 0, NULL, "-O: then all ranks reach the fastest's count"},
-	{'\0', "stoneWallingWearOutIterations", TB_SIZE, AT(wear_out_transfers), 0, INT64_MAX, NULL,
-		"-O: transfers of a rank at most"},
-	{'\0', "stoneWallingStatusFile", TB_TEXT, AT(status_file), 0, 0, NULL, "-O: keeps the counts for a later read"},
-	{'k', "keepFile", TB_FLAG, AT(keep), 0, 0, NULL, "keep the files"},
-	{'K', "keepFileWithError", TB_FLAG, AT(keep_with_error), 0, 0, NULL, "keep them when the check found wrong data"},
-	{'E', "useExistingTestFile", TB_FLAG, AT(use_existing), 0, 0, NULL, "write into the files that exist"},
-	{'m', "multiFile", TB_FLAG, AT(multi_file), 0, 0, NULL, "a file for each repetition"},
-	{'u', "uniqueDir", TB_FLAG, AT(unique_dir), 0, 0, NULL, "a directory for each rank"},
-	{'x', "singleXferAttempt", TB_FLAG, AT(single_attempt), 0, 0, NULL, "don't continue a partial transfer"},
-	{'q', "quitOnError", TB_FLAG, AT(quit_on_error), 0, 0, NULL, "end at the first wrong data"},
-	{'G', "setTimeStampSignature", TB_SIZE, AT(signature), INT64_MIN, INT64_MAX, NULL,
-		"signature of the data; 0: the time"},
-	{'l', "dataPacketType", TB_TAKE, 0, 0, 0, take_packet, "timestamp, offset, incompressible or random"},
-	{'v', "verbose", TB_COUNT, AT(verbose), 0, 0, NULL, "more output"},
-	{'N', "numTasks", TB_INT, AT(tasks), -1, INT_MAX, NULL, "ranks to test with"},
-	{'A', "refNum", TB_INT, AT(refnum), INT_MIN, INT_MAX, NULL, "a number to print in the summary"},
-	{'M', "memoryPerNode", TB_TAKE, 0, 0, 0, take_memory, "memory to occupy on each node: 2g, 75%"},
-	{'\0', "memoryPerTask", TB_SIZE, AT(memory_per_task), 0, INT64_MAX, NULL, "-O: memory to occupy in each rank"},
-	{'f', "scriptFile", TB_TEXT, AT(script), 0, 0, NULL, "read tests from a script"},
-	{'O', NULL, TB_TAKE, 0, 0, 0, take_directives, "NAME=VALUE,...: any option by its long name"},
-	{'\0', "summaryFormat", TB_TAKE, 0, 0, 0, take_format, "-O: default, CSV or JSON"},
-	{'\0', "summaryFile", TB_TEXT, AT(summary_file), 0, 0, NULL, "-O: where the report goes"},
-	{'\0', "saveRankPerformanceDetailsCSV", TB_TEXT, AT(rank_file), 0, 0, NULL, "-O: CSV file of each rank's rates"},
-	{'\0', "posix.odirect", TB_FLAG, AT(direct), 0, 0, NULL, "open with O_DIRECT"},
-	{'B', "useO_DIRECT", TB_FLAG, AT(direct), 0, 0, NULL, NULL},
-	{'\0', "posix.rangelocks", TB_FLAG, AT(range_locks), 0, 0, NULL, "lock the range of each transfer"},
-	{'y', "dualMount", TB_FLAG, AT(dual_mount), 0, 0, NULL, "with -F: nodes take turns on the mounts FILE0 and FILE1"},
-	{'\0', "mpiio.useFileView", TB_FLAG, AT(file_view), 0, 0, NULL, "address the file through a view"},
-	{'\0', "useFileView", TB_FLAG, AT(file_view), 0, 0, NULL, NULL},
-	{'\0', "mpiio.preallocate", TB_FLAG, AT(preallocate), 0, 0, NULL, "preallocate the file"},
-	{'p', "preallocate", TB_FLAG, AT(preallocate), 0, 0, NULL, NULL},
-	{'\0', "mpiio.hintsFileName", TB_TEXT, AT(hints_file), 0, 0, NULL, "file of MPI-IO hints, one name=value a line"},
-	{'\0', "hdf5.hintsFileName", TB_TEXT, AT(hints_file), 0, 0, NULL, NULL},
-	{'\0', "hintsFileName", TB_TEXT, AT(hints_file), 0, 0, NULL, NULL},
-	{'\0', "hdf5.setAlignment", TB_SIZE, AT(alignment), 1, INT64_MAX, NULL, "HDF5: alignment of the data"},
-	{'J', "setAlignment", TB_SIZE, AT(alignment), 1, INT64_MAX, NULL, NULL},
-	{'\0', "hdf5.noFill", TB_FLAG, AT(no_fill), 0, 0, NULL, "HDF5: never write fill values"},
-	{'n', "noFill", TB_FLAG, AT(no_fill), 0, 0, NULL, NULL},
-	{'\0', "mmap.madv_dont_need", TB_FLAG, AT(advise_drop), 0, 0, NULL, "MMAP: advise that the pages aren't needed"},
-	{'\0', "mmap.madv_pattern", TB_FLAG, AT(advise_pattern), 0, 0, NULL, "MMAP: advise of the access pattern"},
-	{'\0', "dryRun", TB_FLAG, AT(dry_run), 0, 0, NULL, "print the options only"},
-	{'j', "outlierThreshold", TB_INT, AT(outlier_s), 0, INT_MAX, NULL, "accepted, without effect"},
-	{'H', "showHints", TB_FLAG, AT(show_hints), 0, 0, NULL, "MPIIO: print its hints"},
-	{'\0', "mpiio.showHints", TB_FLAG, AT(show_hints), 0, 0, NULL, NULL},
-	{'\0', "hdf5.showHints", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
-	{'\0', "hdf5.collectiveMetadata", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
-	{'\0', "summaryAlways", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL}, // the summary always comes
-	{'\0', "warningAsErrors", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
-	{'\0', "lustreStripeCount", TB_IGNORED, 0, 0, 0, NULL, NULL}, // the site's, set on the directory
-	{'\0', "lustreStripeSize", TB_IGNORED, 0, 0, 0, NULL, NULL},
-	{'\0', "mpiio.useStridedDatatype", TB_REFUSED, 0, 0, 0, NULL, "--mpiio.useFileView alone is"},
-	{'\0', "useStridedDatatype", TB_REFUSED, 0, 0, 0, NULL, "--mpiio.useFileView alone is"},
-	{'\0', "allocateBufferOnGPU", TB_REFUSED, 0, 0, 0, NULL, "data is in the memory of the node"},
-	{'\0', "gpuDirect", TB_REFUSED, 0, 0, 0, NULL, "data is in the memory of the node"},
-	{'\0', "GPUid", TB_REFUSED, 0, 0, 0, NULL, "data is in the memory of the node"},
-	{'V', "version", TB_FLAG, AT(version), 0, 0, NULL, "print the version"},
-	{'h', "help", TB_FLAG, AT(help), 0, 0, NULL, "print this"},
-	{0},
+    {'a', "api", TB_TAKE, 0, 0, 0, take_backend, "POSIX, MPIIO, HDF5 or MMAP"},
+    {'w', "writeFile", TB_FLAG, AT(write), 0, 0, NULL, "write (without -w, -r, -W, -R: write and read)"},
+    {'r', "readFile", TB_FLAG, AT(read), 0, 0, NULL, "read"},
+    {'W', "checkWrite", TB_FLAG, AT(check_write), 0, 0, NULL, "read back and check what was written, untimed"},
+    {'R', "checkRead", TB_FLAG, AT(check_read), 0, 0, NULL, "read and check"},
+    {'o', "testFile", TB_TEXT, AT(file), 0, 0, NULL, "the file"},
+    {'F', "filePerProc", TB_FLAG, AT(file_per_process), 0, 0, NULL, "a file for each rank"},
+    {'b', "blockSize", TB_SIZE, AT(block), 1, INT64_MAX, NULL, "bytes a rank has in a segment"},
+    {'t', "transferSize", TB_SIZE, AT(transfer), 8, INT64_MAX, NULL, "bytes of one call"},
+    {'s', "segmentCount", TB_SIZE, AT(segments), 1, INT32_MAX, NULL, "segments"},
+    {'i', "repetitions", TB_INT, AT(repetitions), 1, 1000000, NULL, "repetitions"},
+    {'d', "interTestDelay", TB_INT, AT(delay_s), 0, INT_MAX, NULL, "seconds before each phase"},
+    {'T', "maxTimeDuration", TB_INT, AT(limit_min), 0, INT_MAX, NULL, "minutes after which no repetition begins"},
+    {'c', "collective", TB_FLAG, AT(collective), 0, 0, NULL, "collective calls (MPIIO, HDF5)"},
+    {'C', "reorderTasks", TB_FLAG, AT(reorder), 0, 0, NULL, "read the next node's data"},
+    {'\0', "reorderTasksConstant", TB_FLAG, AT(reorder), 0, 0, NULL, NULL},
+    {'Q', "taskPerNodeOffset", TB_INT, AT(task_offset), 0, INT_MAX, NULL, "nodes to go on with -C"},
+    {'Z', "reorderTasksRandom", TB_FLAG, AT(reorder_random), 0, 0, NULL, "read a random rank's data"},
+    {'X', "reorderTasksRandomSeed", TB_INT, AT(reorder_seed), 0, INT_MAX, NULL, "seed of -Z"},
+    {'z', "randomOffset", TB_FLAG, AT(random_offset), 0, 0, NULL, "every offset once, in random order"},
+    {'\0', "random-offset-seed", TB_INT, AT(offset_seed), -1, INT_MAX, NULL, "seed of -z"},
+    {'\0', "randomPrefill", TB_SIZE, AT(prefill), 0, INT64_MAX, NULL, "with -z: fill the file first, by such transfers"},
+    {'e', "fsync", TB_FLAG, AT(fsync), 0, 0, NULL, "sync before the close"},
+    {'Y', "fsyncPerWrite", TB_FLAG, AT(fsync_per_write), 0, 0, NULL, "sync after every write"},
+    {'g', "intraTestBarriers", TB_FLAG, AT(intra_barriers), 0, 0, NULL, "barriers between open, transfer and close"},
+    {'D', "deadlineForStonewalling", TB_INT, AT(deadline_s), 0, INT_MAX, NULL, "seconds after which transfers stop"},
+    {'\0', "minTimeDuration", TB_INT, AT(least_s), 0, INT_MAX, NULL,
+     "-O: seconds a pass takes at least, beginning again at the first transfer"},
+    {'\0', "stoneWallingWearOut", TB_FLAG, AT(wear_out), 0, 0, NULL, "-O: then all ranks reach the fastest's count"},
+    {'\0', "stoneWallingWearOutIterations", TB_SIZE, AT(wear_out_transfers), 0, INT64_MAX, NULL, "-O: transfers of a rank at most"},
+    {'\0', "stoneWallingStatusFile", TB_TEXT, AT(status_file), 0, 0, NULL, "-O: keeps the counts for a later read"},
+    {'k', "keepFile", TB_FLAG, AT(keep), 0, 0, NULL, "keep the files"},
+    {'K', "keepFileWithError", TB_FLAG, AT(keep_with_error), 0, 0, NULL, "keep them when the check found wrong data"},
+    {'E', "useExistingTestFile", TB_FLAG, AT(use_existing), 0, 0, NULL, "write into the files that exist"},
+    {'m', "multiFile", TB_FLAG, AT(multi_file), 0, 0, NULL, "a file for each repetition"},
+    {'u', "uniqueDir", TB_FLAG, AT(unique_dir), 0, 0, NULL, "a directory for each rank"},
+    {'x', "singleXferAttempt", TB_FLAG, AT(single_attempt), 0, 0, NULL, "don't continue a partial transfer"},
+    {'q', "quitOnError", TB_FLAG, AT(quit_on_error), 0, 0, NULL, "end at the first wrong data"},
+    {'G', "setTimeStampSignature", TB_SIZE, AT(signature), INT64_MIN, INT64_MAX, NULL, "signature of the data; 0: the time"},
+    {'l', "dataPacketType", TB_TAKE, 0, 0, 0, take_packet, "timestamp, offset, incompressible or random"},
+    {'v', "verbose", TB_COUNT, AT(verbose), 0, 0, NULL, "more output"},
+    {'N', "numTasks", TB_INT, AT(tasks), -1, INT_MAX, NULL, "ranks to test with"},
+    {'A', "refNum", TB_INT, AT(refnum), INT_MIN, INT_MAX, NULL, "a number to print in the summary"},
+    {'M', "memoryPerNode", TB_TAKE, 0, 0, 0, take_memory, "memory to occupy on each node: 2g, 75%"},
+    {'\0', "memoryPerTask", TB_SIZE, AT(memory_per_task), 0, INT64_MAX, NULL, "-O: memory to occupy in each rank"},
+    {'f', "scriptFile", TB_TEXT, AT(script), 0, 0, NULL, "read tests from a script"},
+    {'O', NULL, TB_TAKE, 0, 0, 0, take_directives, "NAME=VALUE,...: any option by its long name"},
+    {'\0', "summaryFormat", TB_TAKE, 0, 0, 0, take_format, "-O: default, CSV or JSON"},
+    {'\0', "summaryFile", TB_TEXT, AT(summary_file), 0, 0, NULL, "-O: where the report goes"},
+    {'\0', "saveRankPerformanceDetailsCSV", TB_TEXT, AT(rank_file), 0, 0, NULL, "-O: CSV file of each rank's rates"},
+    {'\0', "posix.odirect", TB_FLAG, AT(direct), 0, 0, NULL, "open with O_DIRECT"},
+    {'B', "useO_DIRECT", TB_FLAG, AT(direct), 0, 0, NULL, NULL},
+    {'\0', "posix.rangelocks", TB_FLAG, AT(range_locks), 0, 0, NULL, "lock the range of each transfer"},
+    {'y', "dualMount", TB_FLAG, AT(dual_mount), 0, 0, NULL, "with -F: nodes take turns on the mounts FILE0 and FILE1"},
+    {'\0', "mpiio.useFileView", TB_FLAG, AT(file_view), 0, 0, NULL, "address the file through a view"},
+    {'\0', "useFileView", TB_FLAG, AT(file_view), 0, 0, NULL, NULL},
+    {'\0', "mpiio.preallocate", TB_FLAG, AT(preallocate), 0, 0, NULL, "preallocate the file"},
+    {'p', "preallocate", TB_FLAG, AT(preallocate), 0, 0, NULL, NULL},
+    {'\0', "mpiio.hintsFileName", TB_TEXT, AT(hints_file), 0, 0, NULL, "file of MPI-IO hints, one name=value a line"},
+    {'\0', "hdf5.hintsFileName", TB_TEXT, AT(hints_file), 0, 0, NULL, NULL},
+    {'\0', "hintsFileName", TB_TEXT, AT(hints_file), 0, 0, NULL, NULL},
+    {'\0', "hdf5.setAlignment", TB_SIZE, AT(alignment), 1, INT64_MAX, NULL, "HDF5: alignment of the data"},
+    {'J', "setAlignment", TB_SIZE, AT(alignment), 1, INT64_MAX, NULL, NULL},
+    {'\0', "hdf5.noFill", TB_FLAG, AT(no_fill), 0, 0, NULL, "HDF5: never write fill values"},
+    {'n', "noFill", TB_FLAG, AT(no_fill), 0, 0, NULL, NULL},
+    {'\0', "mmap.madv_dont_need", TB_FLAG, AT(advise_drop), 0, 0, NULL, "MMAP: advise that the pages aren't needed"},
+    {'\0', "mmap.madv_pattern", TB_FLAG, AT(advise_pattern), 0, 0, NULL, "MMAP: advise of the access pattern"},
+    {'\0', "dryRun", TB_FLAG, AT(dry_run), 0, 0, NULL, "print the options only"},
+    {'j', "outlierThreshold", TB_INT, AT(outlier_s), 0, INT_MAX, NULL, "accepted, without effect"},
+    {'H', "showHints", TB_FLAG, AT(show_hints), 0, 0, NULL, "MPIIO: print its hints"},
+    {'\0', "mpiio.showHints", TB_FLAG, AT(show_hints), 0, 0, NULL, NULL},
+    {'\0', "hdf5.showHints", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
+    {'\0', "hdf5.collectiveMetadata", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
+    {'\0', "summaryAlways", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL}, /* the summary always comes */
+    {'\0', "warningAsErrors", TB_IGNORED_FLAG, 0, 0, 0, NULL, NULL},
+    {'\0', "lustreStripeCount", TB_IGNORED, 0, 0, 0, NULL, NULL}, /* the site's, set on the directory */
+    {'\0', "lustreStripeSize", TB_IGNORED, 0, 0, 0, NULL, NULL},
+    {'\0', "mpiio.useStridedDatatype", TB_REFUSED, 0, 0, 0, NULL, "--mpiio.useFileView alone is"},
+    {'\0', "useStridedDatatype", TB_REFUSED, 0, 0, 0, NULL, "--mpiio.useFileView alone is"},
+    {'\0', "allocateBufferOnGPU", TB_REFUSED, 0, 0, 0, NULL, "data is in the memory of the node"},
+    {'\0', "gpuDirect", TB_REFUSED, 0, 0, 0, NULL, "data is in the memory of the node"},
+    {'\0', "GPUid", TB_REFUSED, 0, 0, 0, NULL, "data is in the memory of the node"},
+    {'V', "version", TB_FLAG, AT(version), 0, 0, NULL, "print the version"},
+    {'h', "help", TB_FLAG, AT(help), 0, 0, NULL, "print this"},
+    {0},
 };
 
 bool tb_ior_directive(struct tb_options *o, const char *name, const char *value, struct tb_complaint *c)
 {
-	return tb_directive(table, o, name, value, c);
+    return tb_directive(table, o, name, value, c);
 }
 
-// What random offsets (-z) leave room for, as in IOR.
+/* What random offsets (-z) leave room for, as in IOR. */
 static bool consistent_random(const struct tb_options *o, struct tb_complaint *c)
 {
-	bool shared = !o->file_per_process;
-	if (o->block == o->transfer)
-		return tb_complain(c, "-z orders the transfers of a block: -b must be larger than -t");
-	if (shared && (o->reorder || o->reorder_random))
-		return tb_complain(c, "-z on a shared file excludes -C and -Z");
-	if (o->backend == &tb_hdf5)
-		return tb_complain(c, "-z excludes -a HDF5");
-	if (o->backend == &tb_mpiio && (o->collective || o->file_view))
-		return tb_complain(c, "-z excludes collective calls (-c) and file views of -a MPIIO");
-	return true;
+    bool shared = !o->file_per_process;
+    if (o->block == o->transfer)
+        return tb_complain(c, "-z orders the transfers of a block: -b must be larger than -t");
+    if (shared && (o->reorder || o->reorder_random))
+        return tb_complain(c, "-z on a shared file excludes -C and -Z");
+    if (o->backend == &tb_hdf5)
+        return tb_complain(c, "-z excludes -a HDF5");
+    if (o->backend == &tb_mpiio && (o->collective || o->file_view))
+        return tb_complain(c, "-z excludes collective calls (-c) and file views of -a MPIIO");
+    return true;
 }
 
 static bool consistent(const struct tb_options *o, int tasks, struct tb_complaint *c)
 {
-	int64_t all;
-	if (o->transfer % 8)
-		return tb_complain(c, "-t: the transfer size must be a multiple of 8 bytes");
-	if (o->block % o->transfer)
-		return tb_complain(c, "-b: the block size must be a multiple of the transfer size (-t)");
-	if (__builtin_mul_overflow(o->block, o->segments, &all) || all > INT64_MAX / tasks / 2)
-		return tb_complain(c, "-b, -s: the aggregate file size exceeds the largest offset of a file");
-	if (o->prefill && (!o->random_offset || o->prefill % 8 || o->block % o->prefill))
-		return tb_complain(c, "--randomPrefill needs -z, and the block size (-b) to be a multiple of it");
-	if (o->backend != &tb_posix && o->transfer > INT_MAX)
-		return tb_complain(c, "-t: a transfer of 2g and more needs -a POSIX");
-	if (o->backend == &tb_mmap && all > INT64_MAX / 4096 / tasks)
-		return tb_complain(c, "-b, -s: too large to map");
-	if (o->backend == &tb_mmap && o->fsync_per_write && o->transfer % sysconf(_SC_PAGESIZE))
-		return tb_complain(c, "-Y: with -a MMAP the transfer size (-t) must be a multiple of the page size");
-	if (o->dual_mount && (!o->file_per_process || o->unique_dir))
-		return tb_complain(c, "-y needs files per process (-F) and excludes -u");
-	if (o->tasks > tasks)
-		return tb_complain(c, "-N: more ranks than the program was started with");
-	if (o->wear_out && !o->deadline_s)
-		return tb_complain(c, "-O stoneWallingWearOut=1 needs a deadline (-D)");
-	if (o->reorder && o->reorder_random)
-		return tb_complain(c, "-C and -Z exclude each other");
-	return !o->random_offset || consistent_random(o, c);
+    int64_t all;
+    if (o->transfer % 8)
+        return tb_complain(c, "-t: the transfer size must be a multiple of 8 bytes");
+    if (o->block % o->transfer)
+        return tb_complain(c, "-b: the block size must be a multiple of the transfer size (-t)");
+    if (__builtin_mul_overflow(o->block, o->segments, &all) || all > INT64_MAX / tasks / 2)
+        return tb_complain(c, "-b, -s: the aggregate file size exceeds the largest offset of a file");
+    if (o->prefill && (!o->random_offset || o->prefill % 8 || o->block % o->prefill))
+        return tb_complain(c, "--randomPrefill needs -z, and the block size (-b) to be a multiple of it");
+    if (o->backend != &tb_posix && o->transfer > INT_MAX)
+        return tb_complain(c, "-t: a transfer of 2g and more needs -a POSIX");
+    if (o->backend == &tb_mmap && all > INT64_MAX / 4096 / tasks)
+        return tb_complain(c, "-b, -s: too large to map");
+    if (o->backend == &tb_mmap && o->fsync_per_write && o->transfer % sysconf(_SC_PAGESIZE))
+        return tb_complain(c, "-Y: with -a MMAP the transfer size (-t) must be a multiple of the page size");
+    if (o->dual_mount && (!o->file_per_process || o->unique_dir))
+        return tb_complain(c, "-y needs files per process (-F) and excludes -u");
+    if (o->tasks > tasks)
+        return tb_complain(c, "-N: more ranks than the program was started with");
+    if (o->wear_out && !o->deadline_s)
+        return tb_complain(c, "-O stoneWallingWearOut=1 needs a deadline (-D)");
+    if (o->reorder && o->reorder_random)
+        return tb_complain(c, "-C and -Z exclude each other");
+    return !o->random_offset || consistent_random(o, c);
 }
 
 static bool tests_consistent(struct tb_tests *tests, int tasks, struct tb_complaint *c)
 {
-	for (size_t i = 0; i < tests->count; i++) {
-		struct tb_options *o = &tests->options[i];
-		if (!o->write && !o->read && !o->check_write && !o->check_read)
-			o->write = o->read = true;
-		o->read = o->read || o->check_read;
-		if (!consistent(o, tasks, c))
-			return false;
-	}
-	return true;
+    for (size_t i = 0; i < tests->count; i++) {
+        struct tb_options *o = &tests->options[i];
+        if (!o->write && !o->read && !o->check_write && !o->check_read)
+            o->write = o->read = true;
+        o->read = o->read || o->check_read;
+        if (!consistent(o, tasks, c))
+            return false;
+    }
+    return true;
 }
 
-bool tb_ior_options(struct tb_options *o, struct tb_tests *tests, int argc, char **argv, int tasks,
-	struct tb_complaint *c)
+bool tb_ior_options(struct tb_options *o, struct tb_tests *tests, int argc, char **argv, int tasks, struct tb_complaint *c)
 {
-	*o = (struct tb_options){.backend = &tb_posix, .output = &tb_text, .file = "testFile", .block = 1 << 20,
-		.transfer = 256 << 10, .segments = 1, .repetitions = 1, .task_offset = 1, .offset_seed = -1, .tasks = -1,
-		.alignment = 1};
-	if (!tb_options_read(table, o, argc, argv, c))
-		return false;
-	if (o->help || o->version)
-		return true;
-	bool read = o->script ? tb_script_read(tests, o, o->script, c) : tb_tests_add(tests, o, c);
-	return read && tests_consistent(tests, tasks, c);
+    *o = (struct tb_options){.backend = &tb_posix,
+                             .output = &tb_text,
+                             .file = "testFile",
+                             .block = 1 << 20,
+                             .transfer = 256 << 10,
+                             .segments = 1,
+                             .repetitions = 1,
+                             .task_offset = 1,
+                             .offset_seed = -1,
+                             .tasks = -1,
+                             .alignment = 1};
+    if (!tb_options_read(table, o, argc, argv, c))
+        return false;
+    if (o->help || o->version)
+        return true;
+    bool read = o->script ? tb_script_read(tests, o, o->script, c) : tb_tests_add(tests, o, c);
+    return read && tests_consistent(tests, tasks, c);
 }
 
 void tb_ior_help(FILE *out)
 {
-	tb_options_help(table, TB_PROGRAM, out);
+    tb_options_help(table, TB_PROGRAM, out);
 }

@@ -1,4 +1,4 @@
-// What all formats share: the facts of the run, its results and their statistics.
+/* What all formats share: the facts of the run, its results and their statistics. */
 #include "tb_ior.h"
 
 #include <errno.h>
@@ -13,183 +13,181 @@
 
 void tb_now(char text[32])
 {
-	struct tm parts;
-	time_t seconds = time(NULL);
-	localtime_r(&seconds, &parts);
-	strftime(text, 32, "%a %b %e %H:%M:%S %Y", &parts);
+    struct tm parts;
+    time_t seconds = time(NULL);
+    localtime_r(&seconds, &parts);
+    strftime(text, 32, "%a %b %e %H:%M:%S %Y", &parts);
 }
 
 void tb_human_size(char *text, size_t size, int64_t bytes)
 {
-	const char *units[] = {"MiB", "GiB", "TiB"};
-	int unit = 2;
-	while (unit >= 0 && bytes < (int64_t)1 << (20 + 10 * unit))
-		unit--;
-	int64_t whole = (int64_t)1 << (20 + 10 * (unit < 0 ? 0 : unit));
-	if (unit < 0)
-		snprintf(text, size, "%lld bytes", (long long)bytes);
-	else if (bytes % whole)
-		snprintf(text, size, "%.2f %s", (double)bytes / (double)whole, units[unit]);
-	else
-		snprintf(text, size, "%lld %s", (long long)(bytes / whole), units[unit]);
+    const char *units[] = {"MiB", "GiB", "TiB"};
+    int unit = 2;
+    while (unit >= 0 && bytes < (int64_t)1 << (20 + 10 * unit))
+        unit--;
+    int64_t whole = (int64_t)1 << (20 + 10 * (unit < 0 ? 0 : unit));
+    if (unit < 0)
+        snprintf(text, size, "%lld bytes", (long long)bytes);
+    else if (bytes % whole)
+        snprintf(text, size, "%.2f %s", (double)bytes / (double)whole, units[unit]);
+    else
+        snprintf(text, size, "%lld %s", (long long)(bytes / whole), units[unit]);
 }
 
 int64_t tb_aggregate(const struct tb_options *o, const struct tb_world *w)
 {
-	return o->block * o->segments * w->tasks;
+    return o->block * o->segments * w->tasks;
 }
 
 static void describe_machine(struct tb_report *r)
 {
-	struct utsname u;
-	uname(&u);
-	snprintf(r->node, sizeof r->node, "%s", u.nodename);
-	snprintf(r->system, sizeof r->system, "%s", u.sysname);
-	snprintf(r->machine, sizeof r->machine, "%s %s", u.sysname, u.nodename);
-	if (r->verbose >= 2)
-		snprintf(r->machine, sizeof r->machine, "%s %s %s %s %s", u.sysname, u.nodename, u.release, u.version,
-			u.machine);
+    struct utsname u;
+    uname(&u);
+    snprintf(r->node, sizeof r->node, "%s", u.nodename);
+    snprintf(r->system, sizeof r->system, "%s", u.sysname);
+    snprintf(r->machine, sizeof r->machine, "%s %s", u.sysname, u.nodename);
+    if (r->verbose >= 2)
+        snprintf(r->machine, sizeof r->machine, "%s %s %s %s %s", u.sysname, u.nodename, u.release, u.version, u.machine);
 }
 
-// The place of the file, which may not exist yet.
+/* The place of the file, which may not exist yet. */
 static struct tb_file_system file_system_of(const char *file)
 {
-	char dir[4096];
-	snprintf(dir, sizeof dir, "%s", file);
-	return tb_file_system_of(dirname(dir));
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%s", file);
+    return tb_file_system_of(dirname(dir));
 }
 
-// A report that is written at the end must not be found out then to have no place, nor an older one be taken for it.
+/* A report that is written at the end must not be found out then to have no place, nor an older one be taken for it. */
 static bool prepare_file(struct tb_report *r)
 {
-	struct stat st;
-	FILE *f = r->path ? fopen(r->path, "a") : NULL;
-	if (f && fclose(f))
-		f = NULL;
-	if (r->path && !f) {
-		fprintf(stderr, "%s: -O summaryFile: %s: %s\n", TB_PROGRAM, r->path, strerror(errno));
-		return false;
-	}
-	if (r->path && !stat(r->path, &st) && S_ISREG(st.st_mode))
-		unlink(r->path);
-	return true;
+    struct stat st;
+    FILE *f = r->path ? fopen(r->path, "a") : NULL;
+    if (f && fclose(f))
+        f = NULL;
+    if (r->path && !f) {
+        fprintf(stderr, "%s: -O summaryFile: %s: %s\n", TB_PROGRAM, r->path, strerror(errno));
+        return false;
+    }
+    if (r->path && !stat(r->path, &st) && S_ISREG(st.st_mode))
+        unlink(r->path);
+    return true;
 }
 
 static bool open_rank_file(struct tb_report *r, const char *path)
 {
-	if (path && !(r->rank_file = fopen(path, "w"))) {
-		fprintf(stderr, "%s: -O saveRankPerformanceDetailsCSV: %s: %s\n", TB_PROGRAM, path, strerror(errno));
-		return false;
-	}
-	if (path)
-		fprintf(r->rank_file, "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n");
-	return true;
+    if (path && !(r->rank_file = fopen(path, "w"))) {
+        fprintf(stderr, "%s: -O saveRankPerformanceDetailsCSV: %s: %s\n", TB_PROGRAM, path, strerror(errno));
+        return false;
+    }
+    if (path)
+        fprintf(r->rank_file, "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n");
+    return true;
 }
 
 static bool open_out(struct tb_report *r)
 {
-	r->out = r->path ? fopen(r->path, "w") : stdout;
-	if (!r->out)
-		fprintf(stderr, "%s: -O summaryFile: %s: %s\n", TB_PROGRAM, r->path, strerror(errno));
-	return r->out;
+    r->out = r->path ? fopen(r->path, "w") : stdout;
+    if (!r->out)
+        fprintf(stderr, "%s: -O summaryFile: %s: %s\n", TB_PROGRAM, r->path, strerror(errno));
+    return r->out;
 }
 
 bool tb_report_open(struct tb_report *r, const struct tb_options *o, const char *command_line, size_t tests)
 {
-	*r = (struct tb_report){.output = o->output, .path = o->summary_file, .command_line = command_line,
-		.verbose = o->verbose};
-	tb_now(r->began);
-	describe_machine(r);
-	if (!prepare_file(r) || !open_rank_file(r, o->rank_file))
-		return false;
-	r->tests = calloc(tests, sizeof *r->tests);
-	if (!r->tests) {
-		fprintf(stderr, "%s: no memory for %zu tests\n", TB_PROGRAM, tests);
-		return false;
-	}
-	if (r->output->at_end)
-		return true;
-	if (!open_out(r))
-		return false;
-	r->output->begin(r);
-	return true;
+    *r = (struct tb_report){.output = o->output, .path = o->summary_file, .command_line = command_line, .verbose = o->verbose};
+    tb_now(r->began);
+    describe_machine(r);
+    if (!prepare_file(r) || !open_rank_file(r, o->rank_file))
+        return false;
+    r->tests = calloc(tests, sizeof *r->tests);
+    if (!r->tests) {
+        fprintf(stderr, "%s: no memory for %zu tests\n", TB_PROGRAM, tests);
+        return false;
+    }
+    if (r->output->at_end)
+        return true;
+    if (!open_out(r))
+        return false;
+    r->output->begin(r);
+    return true;
 }
 
 struct tb_test *tb_report_test(struct tb_report *r, const struct tb_options *o, const struct tb_world *w)
 {
-	struct tb_test *t = &r->tests[r->count];
-	*t = (struct tb_test){.options = o, .world = *w, .id = (int)r->count++, .fs = file_system_of(o->file)};
-	t->results = calloc((size_t)o->repetitions * 3, sizeof *t->results);
-	if (!t->results)
-		tb_fail("memory", "allocate", -1, "too many repetitions for their results");
-	tb_now(t->began);
-	tb_path(t->path, sizeof t->path, o, w, 0, -1);
-	return t;
+    struct tb_test *t = &r->tests[r->count];
+    *t = (struct tb_test){.options = o, .world = *w, .id = (int)r->count++, .fs = file_system_of(o->file)};
+    t->results = calloc((size_t)o->repetitions * 3, sizeof *t->results);
+    if (!t->results)
+        tb_fail("memory", "allocate", -1, "too many repetitions for their results");
+    tb_now(t->began);
+    tb_path(t->path, sizeof t->path, o, w, 0, -1);
+    return t;
 }
 
 void tb_report_add(struct tb_test *t, const struct tb_result *result)
 {
-	t->results[t->count++] = *result;
+    t->results[t->count++] = *result;
 }
 
 static bool close_file(FILE *f, const char *path)
 {
-	bool good = !ferror(f);
-	good = fclose(f) == 0 && good;
-	if (!good)
-		fprintf(stderr, "%s: %s: the report could not be written: %s\n", TB_PROGRAM, path, strerror(errno));
-	return good;
+    bool good = !ferror(f);
+    good = fclose(f) == 0 && good;
+    if (!good)
+        fprintf(stderr, "%s: %s: the report could not be written: %s\n", TB_PROGRAM, path, strerror(errno));
+    return good;
 }
 
 bool tb_report_close(struct tb_report *r)
 {
-	bool good = true;
-	if (r->output->at_end && !open_out(r))
-		return false;
-	r->output->end(r);
-	good = close_file(r->out, r->path ? r->path : "standard output");
-	if (r->rank_file)
-		good = close_file(r->rank_file, "-O saveRankPerformanceDetailsCSV") && good;
-	for (size_t i = 0; i < r->count; i++)
-		free(r->tests[i].results);
-	free(r->tests);
-	return good;
+    bool good = true;
+    if (r->output->at_end && !open_out(r))
+        return false;
+    r->output->end(r);
+    good = close_file(r->out, r->path ? r->path : "standard output");
+    if (r->rank_file)
+        good = close_file(r->rank_file, "-O saveRankPerformanceDetailsCSV") && good;
+    for (size_t i = 0; i < r->count; i++)
+        free(r->tests[i].results);
+    free(r->tests);
+    return good;
 }
 
 static void add_extremes(struct tb_statistics *s, const struct tb_result *x)
 {
-	if (!s->count++ || x->bandwidth_mib > s->max)
-		s->max = x->bandwidth_mib;
-	if (s->count == 1 || x->bandwidth_mib < s->min)
-		s->min = x->bandwidth_mib;
-	s->mean += x->bandwidth_mib;
-	s->time_s += x->total_s;
-	s->moved_mib = (double)x->bytes / TB_MIB;
-	s->stonewall_s += x->stonewall_s;
-	s->stonewall_mib += x->stonewall_mib;
+    if (!s->count++ || x->bandwidth_mib > s->max)
+        s->max = x->bandwidth_mib;
+    if (s->count == 1 || x->bandwidth_mib < s->min)
+        s->min = x->bandwidth_mib;
+    s->mean += x->bandwidth_mib;
+    s->time_s += x->total_s;
+    s->moved_mib = (double)x->bytes / TB_MIB;
+    s->stonewall_s += x->stonewall_s;
+    s->stonewall_mib += x->stonewall_mib;
 }
 
-// The deviation is the population's, as IOR prints it.
+/* The deviation is the population's, as IOR prints it. */
 struct tb_statistics tb_summarize(const struct tb_test *t, bool write)
 {
-	struct tb_statistics s = {0};
-	double squares = 0, ops = TB_MIB / (double)t->options->transfer;
-	for (size_t i = 0; i < t->count; i++)
-		if (t->results[i].write == write && !t->results[i].removal)
-			add_extremes(&s, &t->results[i]);
-	if (!s.count)
-		return s;
-	s.mean /= s.count;
-	s.time_s /= s.count;
-	s.stonewall_s /= s.count;
-	s.stonewall_mib /= s.count;
-	for (size_t i = 0; i < t->count; i++)
-		if (t->results[i].write == write && !t->results[i].removal)
-			squares += pow(t->results[i].bandwidth_mib - s.mean, 2);
-	s.deviation = sqrt(squares / s.count);
-	s.ops_max = s.max * ops;
-	s.ops_min = s.min * ops;
-	s.ops_mean = s.mean * ops;
-	s.ops_deviation = s.deviation * ops;
-	return s;
+    struct tb_statistics s = {0};
+    double squares = 0, ops = TB_MIB / (double)t->options->transfer;
+    for (size_t i = 0; i < t->count; i++)
+        if (t->results[i].write == write && !t->results[i].removal)
+            add_extremes(&s, &t->results[i]);
+    if (!s.count)
+        return s;
+    s.mean /= s.count;
+    s.time_s /= s.count;
+    s.stonewall_s /= s.count;
+    s.stonewall_mib /= s.count;
+    for (size_t i = 0; i < t->count; i++)
+        if (t->results[i].write == write && !t->results[i].removal)
+            squares += pow(t->results[i].bandwidth_mib - s.mean, 2);
+    s.deviation = sqrt(squares / s.count);
+    s.ops_max = s.max * ops;
+    s.ops_min = s.min * ops;
+    s.ops_mean = s.mean * ops;
+    s.ops_deviation = s.deviation * ops;
+    return s;
 }

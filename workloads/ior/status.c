@@ -1,5 +1,7 @@
-// The file of stoneWallingStatusFile, which tells a later read how many transfers there are. IOR's holds one count, that
-// of all ranks. Where ranks differ (without wear-out) the least comes first, which IOR takes, and then each rank's.
+/*
+ * The file of stoneWallingStatusFile, which tells a later read how many transfers there are. IOR's holds one count, that
+ * of all ranks. Where ranks differ (without wear-out) the least comes first, which IOR takes, and then each rank's.
+ */
 #include "tb_ior.h"
 
 #include <errno.h>
@@ -7,59 +9,59 @@
 
 static void write_counts(FILE *f, const int64_t *counts, int ranks)
 {
-	int64_t least = counts[0], most = counts[0];
-	for (int i = 1; i < ranks; i++) {
-		least = counts[i] < least ? counts[i] : least;
-		most = counts[i] > most ? counts[i] : most;
-	}
-	fprintf(f, "%lld", (long long)least);
-	for (int i = 0; i < ranks && least < most; i++)
-		fprintf(f, "\n%lld", (long long)counts[i]);
+    int64_t least = counts[0], most = counts[0];
+    for (int i = 1; i < ranks; i++) {
+        least = counts[i] < least ? counts[i] : least;
+        most = counts[i] > most ? counts[i] : most;
+    }
+    fprintf(f, "%lld", (long long)least);
+    for (int i = 0; i < ranks && least < most; i++)
+        fprintf(f, "\n%lld", (long long)counts[i]);
 }
 
 void tb_status_save(const char *path, const int64_t *counts, int ranks)
 {
-	FILE *f = fopen(path, "w");
-	if (!f)
-		tb_fail(path, "open", -1, strerror(errno));
-	write_counts(f, counts, ranks);
-	bool written = !ferror(f);
-	if (fclose(f) || !written)
-		tb_fail(path, "write", -1, strerror(errno));
+    FILE *f = fopen(path, "w");
+    if (!f)
+        tb_fail(path, "open", -1, strerror(errno));
+    write_counts(f, counts, ranks);
+    bool written = !ferror(f);
+    if (fclose(f) || !written)
+        tb_fail(path, "write", -1, strerror(errno));
 }
 
 static bool read_count(FILE *f, int64_t most, int64_t *count)
 {
-	long long number;
-	if (fscanf(f, "%lld", &number) != 1 || number < 0 || number > most)
-		return false;
-	*count = number;
-	return true;
+    long long number;
+    if (fscanf(f, "%lld", &number) != 1 || number < 0 || number > most)
+        return false;
+    *count = number;
+    return true;
 }
 
 static bool read_counts(FILE *f, int64_t most, int64_t *counts, int ranks)
 {
-	int64_t least;
-	char more;
-	if (!read_count(f, most, &least))
-		return false;
-	bool one = fscanf(f, " %c", &more) == EOF;
-	if (!one)
-		ungetc(more, f);
-	for (int i = 0; i < ranks; i++) {
-		counts[i] = least;
-		if (!one && !read_count(f, most, &counts[i]))
-			return false;
-	}
-	return fscanf(f, " %c", &more) == EOF;
+    int64_t least;
+    char more;
+    if (!read_count(f, most, &least))
+        return false;
+    bool one = fscanf(f, " %c", &more) == EOF;
+    if (!one)
+        ungetc(more, f);
+    for (int i = 0; i < ranks; i++) {
+        counts[i] = least;
+        if (!one && !read_count(f, most, &counts[i]))
+            return false;
+    }
+    return fscanf(f, " %c", &more) == EOF;
 }
 
 void tb_status_load(const char *path, int64_t most, int64_t *counts, int ranks)
 {
-	FILE *f = fopen(path, "r");
-	if (!f)
-		tb_fail(path, "open", -1, strerror(errno));
-	if (!read_counts(f, most, counts, ranks))
-		tb_fail(path, "read", -1, "not the transfers of the ranks of this run");
-	fclose(f);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        tb_fail(path, "open", -1, strerror(errno));
+    if (!read_counts(f, most, counts, ranks))
+        tb_fail(path, "read", -1, "not the transfers of the ranks of this run");
+    fclose(f);
 }

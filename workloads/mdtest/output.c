@@ -1,171 +1,170 @@
-// mdtest's text: header, a line per phase with -v, and the summary of rates, of times, or of both.
+/* mdtest's text: header, a line per phase with -v, and the summary of rates, of times, or of both. */
 #include "tb_mdtest.h"
 
 #include <math.h>
 #include <string.h>
 #include <time.h>
 
-static const char *const names[TB_OPERATIONS] = {"Directory creation", "Directory stat", "Directory rename",
-	"Directory removal", "File creation", "File stat", "File read", "File removal", "Tree creation", "Tree removal"};
+static const char *const names[TB_OPERATIONS] = {"Directory creation", "Directory stat", "Directory rename", "Directory removal",
+                                                 "File creation",      "File stat",      "File read",        "File removal",
+                                                 "Tree creation",      "Tree removal"};
 
 const char *tb_operation_name(enum tb_operation op)
 {
-	return names[op];
+    return names[op];
 }
 
 bool tb_operation_belongs(const struct tb_options *o, enum tb_operation op)
 {
-	return op >= TB_TREE_CREATE || (op >= TB_FILE_CREATE ? !o->dirs_only : !o->files_only);
+    return op >= TB_TREE_CREATE || (op >= TB_FILE_CREATE ? !o->dirs_only : !o->files_only);
 }
 
 static void print_time(const char *what)
 {
-	char text[64];
-	struct tm parts;
-	time_t seconds = time(NULL);
-	localtime_r(&seconds, &parts);
-	strftime(text, sizeof text, "%m/%d/%Y %H:%M:%S", &parts);
-	printf("-- %s at %s --\n\n", what, text);
+    char text[64];
+    struct tm parts;
+    time_t seconds = time(NULL);
+    localtime_r(&seconds, &parts);
+    strftime(text, sizeof text, "%m/%d/%Y %H:%M:%S", &parts);
+    printf("-- %s at %s --\n\n", what, text);
 }
 
-void tb_print_begin(const struct tb_options *o, const struct tb_world *w, const char *command_line,
-	const char *node_map)
+void tb_print_begin(const struct tb_options *o, const struct tb_world *w, const char *command_line, const char *node_map)
 {
-	char base[PATH_MAX];
-	snprintf(base, sizeof base, "%.*s", (int)strcspn(o->dir, "@"), o->dir);
-	print_time("started");
-	printf("%s-%s was launched with %d total task(s) on %d node(s)\n", TB_PROGRAM, TB_VERSION, w->tasks, w->nodes);
-	printf("Command line used: %s\n", command_line);
-	printf("Path                : %s\n", base);
-	char *last = strrchr(base, '/');
-	struct tb_file_system fs = tb_file_system_of(base);
-	if (fs.capacity_gib == 0 && last) { // not made yet
-		*last = '\0';
-		fs = tb_file_system_of(*base ? base : "/");
-	}
-	tb_print_file_system(stdout, &fs);
-	printf("Nodemap: %s\n", node_map);
-	fflush(stdout);
+    char base[PATH_MAX];
+    snprintf(base, sizeof base, "%.*s", (int)strcspn(o->dir, "@"), o->dir);
+    print_time("started");
+    printf("%s-%s was launched with %d total task(s) on %d node(s)\n", TB_PROGRAM, TB_VERSION, w->tasks, w->nodes);
+    printf("Command line used: %s\n", command_line);
+    printf("Path                : %s\n", base);
+    char *last = strrchr(base, '/');
+    struct tb_file_system fs = tb_file_system_of(base);
+    if (fs.capacity_gib == 0 && last) { /* not made yet */
+        *last = '\0';
+        fs = tb_file_system_of(*base ? base : "/");
+    }
+    tb_print_file_system(stdout, &fs);
+    printf("Nodemap: %s\n", node_map);
+    fflush(stdout);
 }
 
 void tb_print_test(const struct tb_options *o, const struct tb_plan *plan, int tasks)
 {
-	const char *what = o->dirs_only ? "directories" : o->files_only ? "files" : "files/directories";
-	if (o->shared_file)
-		printf("%d tasks, 1 file\n", tasks);
-	else
-		printf("%d tasks, %lld %s\n", tasks, (long long)(plan->items * plan->loops * tasks), what);
-	if (o->verbose)
-		printf("   Operation               Duration              Rate\n"
-		       "   ---------               --------              ----\n");
-	fflush(stdout);
+    const char *what = o->dirs_only ? "directories" : o->files_only ? "files" : "files/directories";
+    if (o->shared_file)
+        printf("%d tasks, 1 file\n", tasks);
+    else
+        printf("%d tasks, %lld %s\n", tasks, (long long)(plan->items * plan->loops * tasks), what);
+    if (o->verbose)
+        printf("   Operation               Duration              Rate\n"
+               "   ---------               --------              ----\n");
+    fflush(stdout);
 }
 
 static double rate(double seconds, int64_t items)
 {
-	return items && seconds > 0 ? (double)items / seconds : 0;
+    return items && seconds > 0 ? (double)items / seconds : 0;
 }
 
-// Of rank 0 alone, as mdtest prints it.
+/* Of rank 0 alone, as mdtest prints it. */
 void tb_print_iteration(const struct tb_run *r, int iteration)
 {
-	const struct tb_result *x = &r->result;
-	if (x->stonewalled)
-		printf("Continue stonewall hit min: %lld max: %lld avg: %.1f \n\n", (long long)x->stonewall_min,
-			(long long)x->stonewall_max, x->stonewall_mean);
-	if (!r->options->verbose)
-		return;
-	printf("V-1: main: * iteration %d *\n", iteration + 1);
-	for (enum tb_operation op = 0; op < TB_OPERATIONS; op++)
-		if (tb_operation_belongs(r->options, op))
-			printf("V-1:   %-18s: %14.3f sec, %14.3f ops/sec\n", names[op], x->seconds[op],
-				rate(x->seconds[op], x->rank_items[op]));
-	fflush(stdout);
+    const struct tb_result *x = &r->result;
+    if (x->stonewalled)
+        printf("Continue stonewall hit min: %lld max: %lld avg: %.1f \n\n", (long long)x->stonewall_min, (long long)x->stonewall_max,
+               x->stonewall_mean);
+    if (!r->options->verbose)
+        return;
+    printf("V-1: main: * iteration %d *\n", iteration + 1);
+    for (enum tb_operation op = 0; op < TB_OPERATIONS; op++)
+        if (tb_operation_belongs(r->options, op))
+            printf("V-1:   %-18s: %14.3f sec, %14.3f ops/sec\n", names[op], x->seconds[op], rate(x->seconds[op], x->rank_items[op]));
+    fflush(stdout);
 }
 
 struct statistics {
-	double max, min, mean, deviation;
+    double max, min, mean, deviation;
 };
 
 static void add(struct statistics *s, int *count, double value)
 {
-	s->max = *count && s->max > value ? s->max : value;
-	s->min = *count && s->min < value ? s->min : value;
-	s->mean += value;
-	++*count;
+    s->max = *count && s->max > value ? s->max : value;
+    s->min = *count && s->min < value ? s->min : value;
+    s->mean += value;
+    ++*count;
 }
 
 static double value_of(const struct tb_result *x, enum tb_operation op, bool rates)
 {
-	return rates ? rate(x->seconds[op], x->items[op]) : x->seconds[op];
+    return rates ? rate(x->seconds[op], x->items[op]) : x->seconds[op];
 }
 
-// The deviation is the sample's, as mdtest prints it.
+/* The deviation is the sample's, as mdtest prints it. */
 static struct statistics over_iterations(const struct tb_report *report, enum tb_operation op, bool rates)
 {
-	struct statistics s = {0};
-	int count = 0, n = report->options->iterations;
-	double squares = 0;
-	for (int i = 0; i < n; i++)
-		add(&s, &count, value_of(&report->results[i], op, rates));
-	s.mean /= n;
-	for (int i = 0; i < n; i++)
-		squares += pow(value_of(&report->results[i], op, rates) - s.mean, 2);
-	s.deviation = n > 1 ? sqrt(squares / (n - 1)) : 0;
-	return s;
+    struct statistics s = {0};
+    int count = 0, n = report->options->iterations;
+    double squares = 0;
+    for (int i = 0; i < n; i++)
+        add(&s, &count, value_of(&report->results[i], op, rates));
+    s.mean /= n;
+    for (int i = 0; i < n; i++)
+        squares += pow(value_of(&report->results[i], op, rates) - s.mean, 2);
+    s.deviation = n > 1 ? sqrt(squares / (n - 1)) : 0;
+    return s;
 }
 
 static struct statistics over_ranks(const struct tb_report *report, enum tb_operation op, bool rates)
 {
-	struct statistics s = {0};
-	int count = 0, n = report->options->iterations * report->tasks;
-	for (int i = 0; i < n; i++) {
-		double seconds = report->rank_seconds[i * TB_OPERATIONS + op];
-		add(&s, &count, rates ? rate(seconds, report->rank_items[i * TB_OPERATIONS + op]) : seconds);
-	}
-	s.mean /= n;
-	return s;
+    struct statistics s = {0};
+    int count = 0, n = report->options->iterations * report->tasks;
+    for (int i = 0; i < n; i++) {
+        double seconds = report->rank_seconds[i * TB_OPERATIONS + op];
+        add(&s, &count, rates ? rate(seconds, report->rank_items[i * TB_OPERATIONS + op]) : seconds);
+    }
+    s.mean /= n;
+    return s;
 }
 
 static void print_row(const struct tb_report *report, enum tb_operation op, bool rates)
 {
-	struct statistics all = over_iterations(report, op, rates), ranks;
-	bool tree = op >= TB_TREE_CREATE, with_ranks = report->options->rank_statistics;
-	printf("   %-18s %s", names[op], tree || !with_ranks ? "    " : "");
-	if (with_ranks) {
-		ranks = tree ? all : over_ranks(report, op, rates);
-		printf("%14.3f %14.3f %14.3f %s", ranks.max, ranks.min, ranks.mean, tree ? "    " : "        ");
-	}
-	printf("%14.3f %14.3f %14.3f %14.3f\n", all.max, all.min, all.mean, all.deviation);
+    struct statistics all = over_iterations(report, op, rates), ranks;
+    bool tree = op >= TB_TREE_CREATE, with_ranks = report->options->rank_statistics;
+    printf("   %-18s %s", names[op], tree || !with_ranks ? "    " : "");
+    if (with_ranks) {
+        ranks = tree ? all : over_ranks(report, op, rates);
+        printf("%14.3f %14.3f %14.3f %s", ranks.max, ranks.min, ranks.mean, tree ? "    " : "        ");
+    }
+    printf("%14.3f %14.3f %14.3f %14.3f\n", all.max, all.min, all.mean, all.deviation);
 }
 
 static void print_table(const struct tb_report *report, bool rates)
 {
-	printf("\nSUMMARY %s: (of %d iterations)\n", rates ? "rate" : "time", report->options->iterations);
-	if (report->options->rank_statistics)
-		printf("   Operation     per Rank: Max            Min           Mean      per Iteration:"
-		       " Max            Min           Mean        Std Dev\n"
-		       "   ---------               ---            ---           ----                     "
-		       " ---            ---           ----        -------\n");
-	else
-		printf("   Operation                     Max            Min           Mean        Std Dev\n"
-		       "   ---------                     ---            ---           ----        -------\n");
-	for (enum tb_operation op = 0; op < TB_OPERATIONS; op++)
-		if (tb_operation_belongs(report->options, op))
-			print_row(report, op, rates);
+    printf("\nSUMMARY %s: (of %d iterations)\n", rates ? "rate" : "time", report->options->iterations);
+    if (report->options->rank_statistics)
+        printf("   Operation     per Rank: Max            Min           Mean      per Iteration:"
+               " Max            Min           Mean        Std Dev\n"
+               "   ---------               ---            ---           ----                     "
+               " ---            ---           ----        -------\n");
+    else
+        printf("   Operation                     Max            Min           Mean        Std Dev\n"
+               "   ---------                     ---            ---           ----        -------\n");
+    for (enum tb_operation op = 0; op < TB_OPERATIONS; op++)
+        if (tb_operation_belongs(report->options, op))
+            print_row(report, op, rates);
 }
 
 void tb_print_summary(const struct tb_report *report)
 {
-	const struct tb_options *o = report->options;
-	if (!o->time_only || o->rate_and_time)
-		print_table(report, true);
-	if (o->time_only || o->rate_and_time)
-		print_table(report, false);
-	fflush(stdout);
+    const struct tb_options *o = report->options;
+    if (!o->time_only || o->rate_and_time)
+        print_table(report, true);
+    if (o->time_only || o->rate_and_time)
+        print_table(report, false);
+    fflush(stdout);
 }
 
 void tb_print_end(void)
 {
-	print_time("finished");
+    print_time("finished");
 }

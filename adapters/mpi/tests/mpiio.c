@@ -5,11 +5,11 @@
  *
  *   mpiio FOLDER
  */
-#define BLOCK 3001  /* ints of a rank at a time: no multiple of anything */
+#define BLOCK 3001 /* ints of a rank at a time: no multiple of anything */
 #define BLOCKS 40
 #include "blocks.h"
 
-#define RECORD 100  /* ints of a record by the shared pointer */
+#define RECORD 100 /* ints of a record by the shared pointer */
 #define RECORDS 50
 
 /* Each rank writes its blocks, and reads its neighbour's. */
@@ -19,11 +19,13 @@ static void at_offsets(const char *name, int collective)
     int block[BLOCK], other = (rank + 1) % size;
     for (int b = 0; b < BLOCKS; b++) {
         fill(block, rank, b);
-        check((collective ? MPI_File_write_at_all : MPI_File_write_at)(file, place(rank, b), block, BLOCK, MPI_INT, MPI_STATUS_IGNORE), name);
+        check((collective ? MPI_File_write_at_all : MPI_File_write_at)(file, place(rank, b), block, BLOCK, MPI_INT, MPI_STATUS_IGNORE),
+              name);
     }
     sync_barrier_sync(file);
     for (int b = 0; b < BLOCKS; b++) {
-        check((collective ? MPI_File_read_at_all : MPI_File_read_at)(file, place(other, b), block, BLOCK, MPI_INT, MPI_STATUS_IGNORE), name);
+        check((collective ? MPI_File_read_at_all : MPI_File_read_at)(file, place(other, b), block, BLOCK, MPI_INT, MPI_STATUS_IGNORE),
+              name);
         compare(name, block, other, b);
     }
     MPI_Offset bytes;
@@ -67,7 +69,8 @@ static void by_shared_pointer(const char *name)
         for (int i = 0; i < RECORD; i++)
             record[i] = rank * RECORDS + k;
         check(k % 2 ? MPI_File_write_shared(file, record, RECORD, MPI_INT, MPI_STATUS_IGNORE)
-                    : MPI_File_write_ordered(file, record, RECORD, MPI_INT, MPI_STATUS_IGNORE), name);
+                    : MPI_File_write_ordered(file, record, RECORD, MPI_INT, MPI_STATUS_IGNORE),
+              name);
     }
     sync_barrier_sync(file);
     for (int k = 0; k < RECORDS * size; k++) {

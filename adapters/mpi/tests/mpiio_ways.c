@@ -31,13 +31,15 @@ static void nonblocking(const char *name, int collective)
     int other = (rank + 1) % size;
     for (int b = 0; b < BLOCKS; b++) {
         fill(blocks[b], rank, b);
-        check((collective ? MPI_File_iwrite_at_all : MPI_File_iwrite_at)(file, place(rank, b), blocks[b], BLOCK, MPI_INT, &under_way[b]), name);
+        check((collective ? MPI_File_iwrite_at_all : MPI_File_iwrite_at)(file, place(rank, b), blocks[b], BLOCK, MPI_INT, &under_way[b]),
+              name);
     }
     check(MPI_Waitall(BLOCKS, under_way, MPI_STATUSES_IGNORE), "wait");
     sync_barrier_sync(file);
     memset(blocks, 0, sizeof(blocks));
     for (int b = 0; b < BLOCKS; b++)
-        check((collective ? MPI_File_iread_at_all : MPI_File_iread_at)(file, place(other, b), blocks[b], BLOCK, MPI_INT, &under_way[b]), name);
+        check((collective ? MPI_File_iread_at_all : MPI_File_iread_at)(file, place(other, b), blocks[b], BLOCK, MPI_INT, &under_way[b]),
+              name);
     check(MPI_Waitall(BLOCKS, under_way, MPI_STATUSES_IGNORE), "wait");
     for (int b = 0; b < BLOCKS; b++)
         compare(name, blocks[b], other, b);
@@ -55,7 +57,8 @@ static void own_pointers(const char *name)
         MPI_Request request = MPI_REQUEST_NULL;
         fill(block, rank, b);
         check(b % 2 ? MPI_File_write(file, block, BLOCK, MPI_INT, MPI_STATUS_IGNORE)
-                    : MPI_File_iwrite(file, block, BLOCK, MPI_INT, &request), name);
+                    : MPI_File_iwrite(file, block, BLOCK, MPI_INT, &request),
+              name);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
     check(MPI_File_get_position(file, &at), "position");
@@ -117,7 +120,8 @@ static void strided(const char *name, int collective)
     sync_barrier_sync(file);
     check(MPI_File_set_view(file, 100, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), "view");
     for (int step = 0; step < 10; step++) {
-        check(MPI_File_read_at(file, (MPI_Offset)step * ROWS * COLUMNS * size, all, ROWS * COLUMNS * size, MPI_INT, MPI_STATUS_IGNORE), name);
+        check(MPI_File_read_at(file, (MPI_Offset)step * ROWS * COLUMNS * size, all, ROWS * COLUMNS * size, MPI_INT, MPI_STATUS_IGNORE),
+              name);
         for (int i = 0; i < ROWS * COLUMNS * size; i++)
             if (all[i] != (step * ROWS + i / (COLUMNS * size)) * 10000 + i % (COLUMNS * size))
                 fail(name, i, all[i], (step * ROWS + i / (COLUMNS * size)) * 10000 + i % (COLUMNS * size));

@@ -28,7 +28,10 @@
 
 /* This thread is in the engine (or attaching): its calls are libc's. */
 extern _Thread_local int tb_inside __attribute__((tls_model("initial-exec")));
-static inline void tb_enter(void) { tb_inside++; }
+static inline void tb_enter(void)
+{
+    tb_inside++;
+}
 static inline void tb_leave(void)
 {
     if (--tb_inside == 0 && tb_held_signals)
@@ -49,17 +52,17 @@ static inline long tb_result(long rc)
  * inside already, this is a signal handler that could not wait, because its own thread
  * holds the locks.
  */
-#define TB_CALL(io, op, ...)                                                                                                     \
-    (__extension__({                                                                                                             \
-        int errno_before = errno;                                                                                                \
-        long call_result = -EDEADLK;                                                                                             \
-        if (!tb_inside) {                                                                                                        \
-            tb_enter();                                                                                                          \
-            call_result = (long)(io)->ops->op((io), __VA_ARGS__);                                                                \
-            tb_leave();                                                                                                          \
-        }                                                                                                                        \
-        errno = errno_before;                                                                                                    \
-        tb_result(call_result);                                                                                                  \
+#define TB_CALL(io, op, ...)                                      \
+    (__extension__({                                              \
+        int errno_before = errno;                                 \
+        long call_result = -EDEADLK;                              \
+        if (!tb_inside) {                                         \
+            tb_enter();                                           \
+            call_result = (long)(io)->ops->op((io), __VA_ARGS__); \
+            tb_leave();                                           \
+        }                                                         \
+        errno = errno_before;                                     \
+        tb_result(call_result);                                   \
     }))
 
 #endif

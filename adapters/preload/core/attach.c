@@ -25,7 +25,7 @@ _Thread_local int tb_inside __attribute__((tls_model("initial-exec")));
 
 static _Atomic(tb_engine *) engine;
 static tb_engine *foreign; /* an instance that this process may not use, while its parent could: adapter.h */
-static _Atomic int state; /* 0 not tried, 1 trying, 2 attached, 3 none */
+static _Atomic int state;  /* 0 not tried, 1 trying, 2 attached, 3 none */
 
 void *tb_real(const char *name)
 {

@@ -18,11 +18,11 @@ static inline long rc_of(long rc)
     return rc == -1 ? -errno : rc;
 }
 
-#define BASE(type, op, parameters, ...)                                                                                          \
-    static type base_##op parameters                                                                                             \
-    {                                                                                                                            \
-        (void)io;                                                                                                                \
-        return (type)rc_of(__VA_ARGS__);                                                                                         \
+#define BASE(type, op, parameters, ...)  \
+    static type base_##op parameters     \
+    {                                    \
+        (void)io;                        \
+        return (type)rc_of(__VA_ARGS__); \
     }
 
 static int base_open(struct tb_io *io, const char *path, int flags, mode_t mode)
@@ -43,23 +43,23 @@ static int base_close(struct tb_io *io, int fd)
     return rc;
 }
 
-BASE(ssize_t, read, (struct tb_io *io, int fd, void *buf, size_t n), REAL(read)(fd, buf, n))
-BASE(ssize_t, write, (struct tb_io *io, int fd, const void *buf, size_t n), REAL(write)(fd, buf, n))
-BASE(off_t, lseek, (struct tb_io *io, int fd, off_t offset, int whence), REAL(lseek)(fd, offset, whence))
-BASE(ssize_t, pread, (struct tb_io *io, int fd, void *buf, size_t n, off_t offset), REAL(pread)(fd, buf, n, offset))
-BASE(ssize_t, pwrite, (struct tb_io *io, int fd, const void *buf, size_t n, off_t offset), REAL(pwrite)(fd, buf, n, offset))
-BASE(int, fsync, (struct tb_io *io, int fd, bool data_only), data_only ? REAL(fdatasync)(fd) : REAL(fsync)(fd))
-BASE(int, ftruncate, (struct tb_io *io, int fd, off_t length), REAL(ftruncate)(fd, length))
-BASE(int, truncate, (struct tb_io *io, const char *path, off_t length), REAL(truncate)(path, length))
-BASE(int, fstat, (struct tb_io *io, int fd, struct stat *st), REAL(fstat)(fd, st))
-BASE(int, stat, (struct tb_io *io, const char *path, struct stat *st, int flags), REAL(fstatat)(AT_FDCWD, path, st, flags))
-BASE(int, unlink, (struct tb_io *io, const char *path, int flags), REAL(unlinkat)(AT_FDCWD, path, flags))
+BASE(ssize_t, read, (struct tb_io * io, int fd, void *buf, size_t n), REAL(read)(fd, buf, n))
+BASE(ssize_t, write, (struct tb_io * io, int fd, const void *buf, size_t n), REAL(write)(fd, buf, n))
+BASE(off_t, lseek, (struct tb_io * io, int fd, off_t offset, int whence), REAL(lseek)(fd, offset, whence))
+BASE(ssize_t, pread, (struct tb_io * io, int fd, void *buf, size_t n, off_t offset), REAL(pread)(fd, buf, n, offset))
+BASE(ssize_t, pwrite, (struct tb_io * io, int fd, const void *buf, size_t n, off_t offset), REAL(pwrite)(fd, buf, n, offset))
+BASE(int, fsync, (struct tb_io * io, int fd, bool data_only), data_only ? REAL(fdatasync)(fd) : REAL(fsync)(fd))
+BASE(int, ftruncate, (struct tb_io * io, int fd, off_t length), REAL(ftruncate)(fd, length))
+BASE(int, truncate, (struct tb_io * io, const char *path, off_t length), REAL(truncate)(path, length))
+BASE(int, fstat, (struct tb_io * io, int fd, struct stat *st), REAL(fstat)(fd, st))
+BASE(int, stat, (struct tb_io * io, const char *path, struct stat *st, int flags), REAL(fstatat)(AT_FDCWD, path, st, flags))
+BASE(int, unlink, (struct tb_io * io, const char *path, int flags), REAL(unlinkat)(AT_FDCWD, path, flags))
 /* renameat2 only where it is needed: some file systems and kernels lack it. */
-BASE(int, rename, (struct tb_io *io, const char *from, const char *to, unsigned flags),
+BASE(int, rename, (struct tb_io * io, const char *from, const char *to, unsigned flags),
      flags ? REAL(renameat2)(AT_FDCWD, from, AT_FDCWD, to, flags) : REAL(rename)(from, to))
-BASE(int, link, (struct tb_io *io, const char *from, const char *to), REAL(link)(from, to))
-BASE(int, mkdir, (struct tb_io *io, const char *path, mode_t mode), REAL(mkdir)(path, mode))
-BASE(int, dup, (struct tb_io *io, int oldfd, int newfd), ((void)oldfd, (void)newfd, 0)) /* the kernel has done it */
+BASE(int, link, (struct tb_io * io, const char *from, const char *to), REAL(link)(from, to))
+BASE(int, mkdir, (struct tb_io * io, const char *path, mode_t mode), REAL(mkdir)(path, mode))
+BASE(int, dup, (struct tb_io * io, int oldfd, int newfd), ((void)oldfd, (void)newfd, 0)) /* the kernel has done it */
 
 static const struct tb_io_ops base_ops = {
     .name = "libc",

@@ -120,10 +120,24 @@ static char *shown_cwd(char *out, size_t size)
 
 char *__getcwd_chk(char *out, size_t size, size_t room);
 char *__getwd_chk(char *out, size_t room);
-TB_WRAPPER char *getcwd(char *out, size_t size) { return shown_cwd(out, size); }
-TB_WRAPPER char *getwd(char *out) { return shown_cwd(out, PATH_MAX); }
-TB_WRAPPER char *get_current_dir_name(void) { return shown_cwd(NULL, 0); }
-TB_WRAPPER char *__getwd_chk(char *out, size_t room) { return shown_cwd(out, room); }
+/* clang-format off: one line each */
+TB_WRAPPER char *getcwd(char *out, size_t size)
+{
+    return shown_cwd(out, size);
+}
+TB_WRAPPER char *getwd(char *out)
+{
+    return shown_cwd(out, PATH_MAX);
+}
+TB_WRAPPER char *get_current_dir_name(void)
+{
+    return shown_cwd(NULL, 0);
+}
+TB_WRAPPER char *__getwd_chk(char *out, size_t room)
+{
+    return shown_cwd(out, room);
+}
+/* clang-format on */
 TB_WRAPPER char *__getcwd_chk(char *out, size_t size, size_t room)
 {
     if (size > room)

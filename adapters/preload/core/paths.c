@@ -209,7 +209,9 @@ static void with_file(const struct tb_path *p, int (*act)(tb_engine *, int))
 {
     int saved = errno;
     struct stat st;
-    int fd = TB_CALL(p->io, stat, p->path, &st, 0) == 0 && S_ISREG(st.st_mode) ? (int)TB_CALL(p->io, open, p->path, O_RDONLY | O_CLOEXEC | TB_IO_OWN, 0) : -1;
+    int fd = TB_CALL(p->io, stat, p->path, &st, 0) == 0 && S_ISREG(st.st_mode)
+               ? (int)TB_CALL(p->io, open, p->path, O_RDONLY | O_CLOEXEC | TB_IO_OWN, 0)
+               : -1;
     if (fd >= 0) {
         tb_enter();
         act(tb_adapter_engine(), fd);

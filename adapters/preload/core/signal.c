@@ -140,11 +140,28 @@ static simple_handler by_other_name(int sig, simple_handler handler, simple_hand
 
 simple_handler bsd_signal(int sig, simple_handler handler);
 simple_handler __sysv_signal(int sig, simple_handler handler);
-TB_WRAPPER simple_handler signal(int sig, simple_handler handler) { return by_other_name(sig, handler, REAL(signal)); }
-TB_WRAPPER simple_handler ssignal(int sig, simple_handler handler) { return by_other_name(sig, handler, REAL(signal)); }
-TB_WRAPPER simple_handler bsd_signal(int sig, simple_handler handler) { return by_other_name(sig, handler, REAL(signal)); }
-TB_WRAPPER simple_handler __sysv_signal(int sig, simple_handler handler) { return by_other_name(sig, handler, REAL(__sysv_signal)); }
-TB_WRAPPER simple_handler sysv_signal(int sig, simple_handler handler) { return by_other_name(sig, handler, REAL(__sysv_signal)); }
+/* clang-format off: one line each */
+TB_WRAPPER simple_handler signal(int sig, simple_handler handler)
+{
+    return by_other_name(sig, handler, REAL(signal));
+}
+TB_WRAPPER simple_handler ssignal(int sig, simple_handler handler)
+{
+    return by_other_name(sig, handler, REAL(signal));
+}
+TB_WRAPPER simple_handler bsd_signal(int sig, simple_handler handler)
+{
+    return by_other_name(sig, handler, REAL(signal));
+}
+TB_WRAPPER simple_handler __sysv_signal(int sig, simple_handler handler)
+{
+    return by_other_name(sig, handler, REAL(__sysv_signal));
+}
+TB_WRAPPER simple_handler sysv_signal(int sig, simple_handler handler)
+{
+    return by_other_name(sig, handler, REAL(__sysv_signal));
+}
+/* clang-format on */
 TB_WRAPPER simple_handler sigset(int sig, simple_handler handler)
 {
     return by_other_name(sig, handler, (simple_handler(*)(int, simple_handler))tb_real("sigset"));

@@ -8,9 +8,12 @@
 
 #include "core/adapter.h"
 
-#define ALIAS(type, name, parameters, call)                                                                                      \
-    type name parameters;                                                                                                        \
-    TB_WRAPPER type name parameters { return call; }
+#define ALIAS(type, name, parameters, call) \
+    type name parameters;                   \
+    TB_WRAPPER type name parameters         \
+    {                                       \
+        return call;                        \
+    }
 
 ALIAS(ssize_t, __read, (int fd, void *buf, size_t n), read(fd, buf, n))
 ALIAS(ssize_t, __write, (int fd, const void *buf, size_t n), write(fd, buf, n))
@@ -26,10 +29,10 @@ ALIAS(FILE *, _IO_fopen, (const char *path, const char *mode), fopen(path, mode)
 ALIAS(FILE *, _IO_fdopen, (int fd, const char *mode), fdopen(fd, mode))
 
 /* The last argument is there where libc's own would look for it, and harmless elsewhere. */
-#define LAST_ARGUMENT(type, name, last)                                                                                          \
-    va_list args;                                                                                                                \
-    va_start(args, last);                                                                                                        \
-    type name = va_arg(args, type);                                                                                              \
+#define LAST_ARGUMENT(type, name, last) \
+    va_list args;                       \
+    va_start(args, last);               \
+    type name = va_arg(args, type);     \
     va_end(args);
 
 int __open(const char *path, int flags, ...);

@@ -17,14 +17,31 @@
 
 #include "core/adapter.h"
 
-#define AIO_WRAPPER(name)                                                                                                        \
-    TB_WRAPPER int name(struct aiocb *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(name)(block); }
+#define AIO_WRAPPER(name)                                                  \
+    TB_WRAPPER int name(struct aiocb *block)                               \
+    {                                                                      \
+        return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(name)(block); \
+    }
 AIO_WRAPPER(aio_read)
 AIO_WRAPPER(aio_write)
-TB_WRAPPER int aio_read64(struct aiocb64 *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_read64)(block); }
-TB_WRAPPER int aio_write64(struct aiocb64 *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_write64)(block); }
-TB_WRAPPER int aio_fsync(int how, struct aiocb *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_fsync)(how, block); }
-TB_WRAPPER int aio_fsync64(int how, struct aiocb64 *block) { return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_fsync64)(how, block); }
+/* clang-format off: one line each */
+TB_WRAPPER int aio_read64(struct aiocb64 *block)
+{
+    return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_read64)(block);
+}
+TB_WRAPPER int aio_write64(struct aiocb64 *block)
+{
+    return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_write64)(block);
+}
+TB_WRAPPER int aio_fsync(int how, struct aiocb *block)
+{
+    return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_fsync)(how, block);
+}
+TB_WRAPPER int aio_fsync64(int how, struct aiocb64 *block)
+{
+    return tb_fd_coherent(block->aio_fildes) ? -1 : REAL(aio_fsync64)(how, block);
+}
+/* clang-format on */
 
 TB_WRAPPER int lio_listio(int how, struct aiocb *const list[], int n, struct sigevent *event)
 {
@@ -71,19 +88,19 @@ static void *of_liburing(const char *name)
     return found ? found : library ? dlsym(library, name) : NULL;
 }
 
-#define RING_WRAPPER(name, parameters, ...)                                                                                      \
-    TB_WRAPPER int name parameters;                                                                                              \
-    TB_WRAPPER int name parameters                                                                                               \
-    {                                                                                                                            \
-        int(*real) parameters = (int(*) parameters)of_liburing(#name);                                                           \
-        if (!real)                                                                                                               \
-            return -ENOSYS;                                                                                                      \
-        return tb_ring_begins() ? -errno : real(__VA_ARGS__);                                                                    \
+#define RING_WRAPPER(name, parameters, ...)                            \
+    TB_WRAPPER int name parameters;                                    \
+    TB_WRAPPER int name parameters                                     \
+    {                                                                  \
+        int(*real) parameters = (int(*) parameters)of_liburing(#name); \
+        if (!real)                                                     \
+            return -ENOSYS;                                            \
+        return tb_ring_begins() ? -errno : real(__VA_ARGS__);          \
     }
 struct io_uring;
 struct io_uring_params;
 RING_WRAPPER(io_uring_queue_init, (unsigned entries, struct io_uring *ring, unsigned flags), entries, ring, flags)
 RING_WRAPPER(io_uring_queue_init_params, (unsigned entries, struct io_uring *ring, struct io_uring_params *p), entries, ring, p)
-RING_WRAPPER(io_uring_queue_init_mem, (unsigned entries, struct io_uring *ring, struct io_uring_params *p, void *buf, size_t size),
-             entries, ring, p, buf, size)
+RING_WRAPPER(io_uring_queue_init_mem, (unsigned entries, struct io_uring *ring, struct io_uring_params *p, void *buf, size_t size), entries,
+             ring, p, buf, size)
 RING_WRAPPER(io_uring_setup, (unsigned entries, struct io_uring_params *p), entries, p)

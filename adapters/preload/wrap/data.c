@@ -31,14 +31,23 @@ TB_WRAPPER ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset)
     return io ? TB_CALL(io, pwrite, fd, buf, n, offset) : REAL(pwrite)(fd, buf, n, offset);
 }
 
-TB_WRAPPER ssize_t pread64(int fd, void *buf, size_t n, off64_t offset) { return pread(fd, buf, n, offset); }
-TB_WRAPPER ssize_t pwrite64(int fd, const void *buf, size_t n, off64_t offset) { return pwrite(fd, buf, n, offset); }
+TB_WRAPPER ssize_t pread64(int fd, void *buf, size_t n, off64_t offset)
+{
+    return pread(fd, buf, n, offset);
+}
+TB_WRAPPER ssize_t pwrite64(int fd, const void *buf, size_t n, off64_t offset)
+{
+    return pwrite(fd, buf, n, offset);
+}
 
 /* What fortified programs call; the caller's buffer is as large as it says. */
 ssize_t __read_chk(int fd, void *buf, size_t n, size_t room);
 ssize_t __pread_chk(int fd, void *buf, size_t n, off_t offset, size_t room);
 ssize_t __pread64_chk(int fd, void *buf, size_t n, off64_t offset, size_t room);
-TB_WRAPPER ssize_t __read_chk(int fd, void *buf, size_t n, size_t room) { return n > room ? (abort(), -1) : read(fd, buf, n); }
+TB_WRAPPER ssize_t __read_chk(int fd, void *buf, size_t n, size_t room)
+{
+    return n > room ? (abort(), -1) : read(fd, buf, n);
+}
 TB_WRAPPER ssize_t __pread_chk(int fd, void *buf, size_t n, off_t offset, size_t room)
 {
     return n > room ? (abort(), -1) : pread(fd, buf, n, offset);
@@ -117,9 +126,7 @@ static ssize_t vector_at(struct tb_io *io, int fd, const struct iovec *v, int n,
 static ssize_t vector_flags(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, int flags, bool writing)
 {
     if (flags & ~(RWF_HIPRI | RWF_NOWAIT | RWF_DSYNC | RWF_SYNC))
-        return tb_fd_coherent(fd) ? -1
-               : writing          ? REAL(pwritev2)(fd, v, n, offset, flags)
-                                  : REAL(preadv2)(fd, v, n, offset, flags);
+        return tb_fd_coherent(fd) ? -1 : writing ? REAL(pwritev2)(fd, v, n, offset, flags) : REAL(preadv2)(fd, v, n, offset, flags);
     ssize_t done = offset == -1 ? vector(io, fd, v, n, -1, writing) : vector_at(io, fd, v, n, offset, writing);
     if (done > 0 && writing && flags & (RWF_DSYNC | RWF_SYNC) && TB_CALL(io, fsync, fd, !(flags & RWF_SYNC)) < 0)
         return -1;
@@ -150,8 +157,14 @@ TB_WRAPPER ssize_t pwritev(int fd, const struct iovec *v, int n, off_t offset)
     return io ? vector_at(io, fd, v, n, offset, true) : REAL(pwritev)(fd, v, n, offset);
 }
 
-TB_WRAPPER ssize_t preadv64(int fd, const struct iovec *v, int n, off64_t offset) { return preadv(fd, v, n, offset); }
-TB_WRAPPER ssize_t pwritev64(int fd, const struct iovec *v, int n, off64_t offset) { return pwritev(fd, v, n, offset); }
+TB_WRAPPER ssize_t preadv64(int fd, const struct iovec *v, int n, off64_t offset)
+{
+    return preadv(fd, v, n, offset);
+}
+TB_WRAPPER ssize_t pwritev64(int fd, const struct iovec *v, int n, off64_t offset)
+{
+    return pwritev(fd, v, n, offset);
+}
 
 TB_WRAPPER ssize_t preadv2(int fd, const struct iovec *v, int n, off_t offset, int flags)
 {
@@ -165,8 +178,14 @@ TB_WRAPPER ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t offset, 
     return io ? vector_flags(io, fd, v, n, offset, flags, true) : REAL(pwritev2)(fd, v, n, offset, flags);
 }
 
-TB_WRAPPER ssize_t preadv64v2(int fd, const struct iovec *v, int n, off64_t offset, int flags) { return preadv2(fd, v, n, offset, flags); }
-TB_WRAPPER ssize_t pwritev64v2(int fd, const struct iovec *v, int n, off64_t offset, int flags) { return pwritev2(fd, v, n, offset, flags); }
+TB_WRAPPER ssize_t preadv64v2(int fd, const struct iovec *v, int n, off64_t offset, int flags)
+{
+    return preadv2(fd, v, n, offset, flags);
+}
+TB_WRAPPER ssize_t pwritev64v2(int fd, const struct iovec *v, int n, off64_t offset, int flags)
+{
+    return pwritev2(fd, v, n, offset, flags);
+}
 
 TB_WRAPPER off_t lseek(int fd, off_t offset, int whence)
 {
@@ -174,7 +193,10 @@ TB_WRAPPER off_t lseek(int fd, off_t offset, int whence)
     return io ? TB_CALL(io, lseek, fd, offset, whence) : REAL(lseek)(fd, offset, whence);
 }
 
-TB_WRAPPER off64_t lseek64(int fd, off64_t offset, int whence) { return lseek(fd, offset, whence); }
+TB_WRAPPER off64_t lseek64(int fd, off64_t offset, int whence)
+{
+    return lseek(fd, offset, whence);
+}
 
 TB_WRAPPER int fsync(int fd)
 {
@@ -223,7 +245,10 @@ TB_WRAPPER int ftruncate(int fd, off_t length)
     return io ? (int)TB_CALL(io, ftruncate, fd, length) : REAL(ftruncate)(fd, length);
 }
 
-TB_WRAPPER int ftruncate64(int fd, off64_t length) { return ftruncate(fd, length); }
+TB_WRAPPER int ftruncate64(int fd, off64_t length)
+{
+    return ftruncate(fd, length);
+}
 
 TB_WRAPPER int truncate(const char *path, off_t length)
 {
@@ -231,4 +256,7 @@ TB_WRAPPER int truncate(const char *path, off_t length)
     return tb_path_find(AT_FDCWD, path, &p) ? (int)TB_CALL(p.io, truncate, p.path, length) : REAL(truncate)(path, length);
 }
 
-TB_WRAPPER int truncate64(const char *path, off64_t length) { return truncate(path, length); }
+TB_WRAPPER int truncate64(const char *path, off64_t length)
+{
+    return truncate(path, length);
+}

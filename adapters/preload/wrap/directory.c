@@ -26,8 +26,14 @@ struct waiting {
 static struct waiting *all_waiting;
 static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void lock_waiting(void) { pthread_mutex_lock(&waiting_lock); }
-static void unlock_waiting(void) { pthread_mutex_unlock(&waiting_lock); }
+static void lock_waiting(void)
+{
+    pthread_mutex_lock(&waiting_lock);
+}
+static void unlock_waiting(void)
+{
+    pthread_mutex_unlock(&waiting_lock);
+}
 
 /* A child must not find the list locked by a thread it hasn't got. */
 static __attribute__((constructor)) void keep_across_fork(void)
@@ -186,10 +192,13 @@ TB_WRAPPER struct dirent *readdir(DIR *directory)
     return d;
 }
 
-TB_WRAPPER struct dirent64 *readdir64(DIR *directory) { return (struct dirent64 *)readdir(directory); }
+TB_WRAPPER struct dirent64 *readdir64(DIR *directory)
+{
+    return (struct dirent64 *)readdir(directory);
+}
 
-_Pragma("GCC diagnostic ignored \"-Wdeprecated-declarations\"")
-TB_WRAPPER int readdir_r(DIR *directory, struct dirent *entry, struct dirent **result)
+_Pragma("GCC diagnostic ignored \"-Wdeprecated-declarations\"") TB_WRAPPER
+    int readdir_r(DIR *directory, struct dirent *entry, struct dirent **result)
 {
     int saved = errno;
     errno = 0;
@@ -282,9 +291,20 @@ TB_WRAPPER int scandirat64(int dirfd, const char *path, struct dirent64 ***list,
 
 /* libc's, on our directories: its own way to be given others. */
 _Static_assert(sizeof(glob_t) == sizeof(glob64_t), "64-bit off_t");
-static void *glob_open(const char *path) { return opendir(path); }
-static struct dirent *glob_read(void *directory) { return readdir(directory); }
-static void glob_close(void *directory) { closedir(directory); }
+/* clang-format off: one line each */
+static void *glob_open(const char *path)
+{
+    return opendir(path);
+}
+static struct dirent *glob_read(void *directory)
+{
+    return readdir(directory);
+}
+static void glob_close(void *directory)
+{
+    closedir(directory);
+}
+/* clang-format on */
 
 TB_WRAPPER int glob(const char *path, int flags, int (*error)(const char *, int), glob_t *out)
 {

@@ -216,12 +216,12 @@ static char *const *words_for(const struct program *p, char *const argv[], const
 }
 
 /* This process goes on as another program, with its record locks; or the call fails. */
-#define REPLACE(call)                                                                                                            \
-    (__extension__({                                                                                                             \
-        bool begun = tb_locks_exec_begin();                                                                                      \
-        int result = (call);                                                                                                     \
-        tb_locks_exec_end(begun);                                                                                                \
-        result;                                                                                                                  \
+#define REPLACE(call)                       \
+    (__extension__({                        \
+        bool begun = tb_locks_exec_begin(); \
+        int result = (call);                \
+        tb_locks_exec_end(begun);           \
+        result;                             \
     }))
 
 TB_WRAPPER int execve(const char *path, char *const argv[], char *const envp[])
@@ -296,8 +296,8 @@ TB_WRAPPER int execveat(int dirfd, const char *path, char *const argv[], char *c
     return empty ? exec_descriptor(dirfd, argv, envp, flags) : exec_beside(dirfd, path, argv, envp, flags);
 }
 
-typedef int spawn_function(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-                           const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);
+typedef int spawn_function(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+                           char *const argv[], char *const envp[]);
 
 /* libc forks without calling a wrapper. The child inherits the descriptors all the same, and keeps those that this process closes later. */
 static int spawn(spawn_function *real, pid_t *pid, const struct program *p, const posix_spawn_file_actions_t *actions,
@@ -323,15 +323,15 @@ static int spawn(spawn_function *real, pid_t *pid, const struct program *p, cons
     return rc;
 }
 
-TB_WRAPPER int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-                           const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+TB_WRAPPER int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+                           char *const argv[], char *const envp[])
 {
     struct program p;
     return find_program(path, envp, &p) ? errno : spawn(REAL(posix_spawn), pid, &p, actions, attributes, argv, envp);
 }
 
-TB_WRAPPER int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-                            const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+TB_WRAPPER int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+                            char *const argv[], char *const envp[])
 {
     struct program p;
     char found[PATH_MAX];

@@ -65,7 +65,10 @@ TB_WRAPPER ssize_t sendfile(int out, int in, off_t *offset, size_t n)
     return tb_fd_io(in) || tb_fd_io(out) ? copy(in, offset, out, NULL, n) : REAL(sendfile)(out, in, offset, n);
 }
 
-TB_WRAPPER ssize_t sendfile64(int out, int in, off64_t *offset, size_t n) { return sendfile(out, in, offset, n); }
+TB_WRAPPER ssize_t sendfile64(int out, int in, off64_t *offset, size_t n)
+{
+    return sendfile(out, in, offset, n);
+}
 
 TB_WRAPPER ssize_t copy_file_range(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t n, unsigned flags)
 {
@@ -96,7 +99,10 @@ TB_WRAPPER int fallocate(int fd, int mode, off_t offset, off_t n)
     return rc == 0 && io && mode == 0 ? grow(io, fd, offset + n) : rc;
 }
 
-TB_WRAPPER int fallocate64(int fd, int mode, off64_t offset, off64_t n) { return fallocate(fd, mode, offset, n); }
+TB_WRAPPER int fallocate64(int fd, int mode, off64_t offset, off64_t n)
+{
+    return fallocate(fd, mode, offset, n);
+}
 
 TB_WRAPPER int posix_fallocate(int fd, off_t offset, off_t n)
 {
@@ -108,7 +114,10 @@ TB_WRAPPER int posix_fallocate(int fd, off_t offset, off_t n)
     return rc;
 }
 
-TB_WRAPPER int posix_fallocate64(int fd, off64_t offset, off64_t n) { return posix_fallocate(fd, offset, n); }
+TB_WRAPPER int posix_fallocate64(int fd, off64_t offset, off64_t n)
+{
+    return posix_fallocate(fd, offset, n);
+}
 
 /* -1: for the kernel alone. */
 static int hint_of(int advice)
@@ -140,7 +149,10 @@ TB_WRAPPER int posix_fadvise(int fd, off_t offset, off_t n, int advice)
     return REAL(posix_fadvise)(fd, offset, n, advice);
 }
 
-TB_WRAPPER int posix_fadvise64(int fd, off64_t offset, off64_t n, int advice) { return posix_fadvise(fd, offset, n, advice); }
+TB_WRAPPER int posix_fadvise64(int fd, off64_t offset, off64_t n, int advice)
+{
+    return posix_fadvise(fd, offset, n, advice);
+}
 
 #define MAPPINGS 4096 /* a file mapped beyond these stays coherent until the process ends */
 #define HOLDERS 1024

@@ -32,7 +32,10 @@ TB_WRAPPER int symlinkat(const char *target, int at, const char *path)
     return rc;
 }
 
-TB_WRAPPER int symlink(const char *target, const char *path) { return symlinkat(target, AT_FDCWD, path); }
+TB_WRAPPER int symlink(const char *target, const char *path)
+{
+    return symlinkat(target, AT_FDCWD, path);
+}
 
 TB_WRAPPER ssize_t readlinkat(int at, const char *path, char *out, size_t n)
 {
@@ -55,7 +58,10 @@ TB_WRAPPER ssize_t readlinkat(int at, const char *path, char *out, size_t n)
 
 ssize_t __readlink_chk(const char *path, char *out, size_t n, size_t room);
 ssize_t __readlinkat_chk(int at, const char *path, char *out, size_t n, size_t room);
-TB_WRAPPER ssize_t readlink(const char *path, char *out, size_t n) { return readlinkat(AT_FDCWD, path, out, n); }
+TB_WRAPPER ssize_t readlink(const char *path, char *out, size_t n)
+{
+    return readlinkat(AT_FDCWD, path, out, n);
+}
 TB_WRAPPER ssize_t __readlink_chk(const char *path, char *out, size_t n, size_t room)
 {
     return __readlinkat_chk(AT_FDCWD, path, out, n, room);
@@ -95,7 +101,10 @@ TB_WRAPPER char *realpath(const char *path, char *out)
 }
 
 char *__realpath_chk(const char *path, char *out, size_t room);
-TB_WRAPPER char *canonicalize_file_name(const char *path) { return realpath(path, NULL); }
+TB_WRAPPER char *canonicalize_file_name(const char *path)
+{
+    return realpath(path, NULL);
+}
 TB_WRAPPER char *__realpath_chk(const char *path, char *out, size_t room)
 {
     if (room < PATH_MAX)

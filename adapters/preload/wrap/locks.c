@@ -86,4 +86,7 @@ TB_WRAPPER int lockf(int fd, int command, off_t n)
     return range.l_type == F_UNLCK || range.l_pid == getpid() ? 0 : (int)tb_result(-EACCES);
 }
 
-TB_WRAPPER int lockf64(int fd, int command, off64_t n) { return lockf(fd, command, n); }
+TB_WRAPPER int lockf64(int fd, int command, off64_t n)
+{
+    return lockf(fd, command, n);
+}

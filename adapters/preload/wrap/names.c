@@ -27,8 +27,14 @@ TB_WRAPPER int unlinkat(int dirfd, const char *path, int flags)
     return tb_path_real(&dirfd, &path, TB_NAME_MAKE, &p) ? REAL(unlinkat)(dirfd, path, flags) : -1;
 }
 
-TB_WRAPPER int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
-TB_WRAPPER int rmdir(const char *path) { return unlinkat(AT_FDCWD, path, AT_REMOVEDIR); }
+TB_WRAPPER int unlink(const char *path)
+{
+    return unlinkat(AT_FDCWD, path, 0);
+}
+TB_WRAPPER int rmdir(const char *path)
+{
+    return unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+}
 
 TB_WRAPPER int remove(const char *path)
 {
@@ -70,10 +76,14 @@ TB_WRAPPER int renameat2(int from_dir, const char *from, int to_dir, const char 
     if (find_pair(from_dir, from, to_dir, to, &p))
         return (int)TB_CALL(p.io, rename, p.from.path, p.to.path, flags);
     return tb_path_real(&from_dir, &from, TB_NAME_MAKE, &p.from) && tb_path_real(&to_dir, &to, TB_NAME_MAKE, &p.to)
-               ? REAL(renameat2)(from_dir, from, to_dir, to, flags) : -1;
+             ? REAL(renameat2)(from_dir, from, to_dir, to, flags)
+             : -1;
 }
 
-TB_WRAPPER int rename(const char *from, const char *to) { return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0); }
+TB_WRAPPER int rename(const char *from, const char *to)
+{
+    return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0);
+}
 TB_WRAPPER int renameat(int from_dir, const char *from, int to_dir, const char *to)
 {
     return renameat2(from_dir, from, to_dir, to, 0);
@@ -86,10 +96,14 @@ TB_WRAPPER int linkat(int from_dir, const char *from, int to_dir, const char *to
     if (!flags && find_pair(from_dir, from, to_dir, to, &p))
         return (int)TB_CALL(p.io, link, p.from.path, p.to.path);
     return tb_path_real(&from_dir, &from, TB_NAME_CHANGE, &p.from) && tb_path_real(&to_dir, &to, TB_NAME_MAKE, &p.to)
-               ? REAL(linkat)(from_dir, from, to_dir, to, flags) : -1;
+             ? REAL(linkat)(from_dir, from, to_dir, to, flags)
+             : -1;
 }
 
-TB_WRAPPER int link(const char *from, const char *to) { return linkat(AT_FDCWD, from, AT_FDCWD, to, 0); }
+TB_WRAPPER int link(const char *from, const char *to)
+{
+    return linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
+}
 
 TB_WRAPPER int mkdirat(int dirfd, const char *path, mode_t mode)
 {
@@ -97,4 +111,7 @@ TB_WRAPPER int mkdirat(int dirfd, const char *path, mode_t mode)
     return tb_path_find(dirfd, path, &p) ? (int)TB_CALL(p.io, mkdir, p.path, mode) : REAL(mkdirat)(dirfd, path, mode);
 }
 
-TB_WRAPPER int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode); }
+TB_WRAPPER int mkdir(const char *path, mode_t mode)
+{
+    return mkdirat(AT_FDCWD, path, mode);
+}

@@ -61,10 +61,24 @@ int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int dirfd, const char *path, int flags);
 int __openat64_2(int dirfd, const char *path, int flags);
-TB_WRAPPER int __open_2(const char *path, int flags) { return open_at(AT_FDCWD, path, flags, 0); }
-TB_WRAPPER int __open64_2(const char *path, int flags) { return open_at(AT_FDCWD, path, flags, 0); }
-TB_WRAPPER int __openat_2(int dirfd, const char *path, int flags) { return open_at(dirfd, path, flags, 0); }
-TB_WRAPPER int __openat64_2(int dirfd, const char *path, int flags) { return open_at(dirfd, path, flags, 0); }
+/* clang-format off: one line each */
+TB_WRAPPER int __open_2(const char *path, int flags)
+{
+    return open_at(AT_FDCWD, path, flags, 0);
+}
+TB_WRAPPER int __open64_2(const char *path, int flags)
+{
+    return open_at(AT_FDCWD, path, flags, 0);
+}
+TB_WRAPPER int __openat_2(int dirfd, const char *path, int flags)
+{
+    return open_at(dirfd, path, flags, 0);
+}
+TB_WRAPPER int __openat64_2(int dirfd, const char *path, int flags)
+{
+    return open_at(dirfd, path, flags, 0);
+}
+/* clang-format on */
 
 /* The name of the regular file that `fd` names, where it is managed. */
 static bool is_managed(int fd, struct stat *st, char *path, enum tb_mode *mode)
@@ -92,7 +106,8 @@ int tb_open_place(int place, int flags)
     if (place >= 0)
         REAL(close)(place);
     int own = managed ? open(path, flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) : TB_NOT_MANAGED;
-    if (own < 0 || mode == TB_MODE_SCRATCH || (REAL(fstat)(own, &again) == 0 && found.st_ino == again.st_ino && found.st_dev == again.st_dev))
+    if (own < 0 || mode == TB_MODE_SCRATCH ||
+        (REAL(fstat)(own, &again) == 0 && found.st_ino == again.st_ino && found.st_dev == again.st_dev))
         return own;
     tb_fd_drop(own); /* another file has taken the name */
     return TB_NOT_MANAGED;
@@ -157,14 +172,40 @@ static int make_file(char *template, int suffix, int flags)
     return fd;
 }
 
-TB_WRAPPER int mkstemp(char *template) { return make_file(template, 0, 0); }
-TB_WRAPPER int mkstemp64(char *template) { return make_file(template, 0, 0); }
-TB_WRAPPER int mkostemp(char *template, int flags) { return make_file(template, 0, flags); }
-TB_WRAPPER int mkostemp64(char *template, int flags) { return make_file(template, 0, flags); }
-TB_WRAPPER int mkstemps(char *template, int suffix) { return make_file(template, suffix, 0); }
-TB_WRAPPER int mkstemps64(char *template, int suffix) { return make_file(template, suffix, 0); }
-TB_WRAPPER int mkostemps(char *template, int suffix, int flags) { return make_file(template, suffix, flags); }
-TB_WRAPPER int mkostemps64(char *template, int suffix, int flags) { return make_file(template, suffix, flags); }
+/* clang-format off: one line each */
+TB_WRAPPER int mkstemp(char *template)
+{
+    return make_file(template, 0, 0);
+}
+TB_WRAPPER int mkstemp64(char *template)
+{
+    return make_file(template, 0, 0);
+}
+TB_WRAPPER int mkostemp(char *template, int flags)
+{
+    return make_file(template, 0, flags);
+}
+TB_WRAPPER int mkostemp64(char *template, int flags)
+{
+    return make_file(template, 0, flags);
+}
+TB_WRAPPER int mkstemps(char *template, int suffix)
+{
+    return make_file(template, suffix, 0);
+}
+TB_WRAPPER int mkstemps64(char *template, int suffix)
+{
+    return make_file(template, suffix, 0);
+}
+TB_WRAPPER int mkostemps(char *template, int suffix, int flags)
+{
+    return make_file(template, suffix, flags);
+}
+TB_WRAPPER int mkostemps64(char *template, int suffix, int flags)
+{
+    return make_file(template, suffix, flags);
+}
+/* clang-format on */
 
 TB_WRAPPER char *mkdtemp(char *template)
 {
@@ -215,7 +256,8 @@ TB_WRAPPER int close_range(unsigned first, unsigned last, int flags)
             if (tb_fd_io(fd) || tb_locks_are_marked(fd))
                 close(fd);
     /* Around the engine's own: a daemon that closes all it may have inherited goes on with its tiers. */
-    for (int own; first <= last && first < INT_MAX && (own = tb_fd_next_own((int)first)) < INT_MAX && (unsigned)own <= last; first = (unsigned)own + 1)
+    for (int own; first <= last && first < INT_MAX && (own = tb_fd_next_own((int)first)) < INT_MAX && (unsigned)own <= last;
+         first = (unsigned)own + 1)
         if ((unsigned)own > first && REAL(close_range)(first, (unsigned)own - 1, flags))
             return -1;
     return first <= last ? REAL(close_range)(first, last, flags) : 0;

@@ -45,9 +45,20 @@ TB_WRAPPER int fstat(int fd, struct stat *st)
 
 /* On this architecture both structures are one. */
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "64-bit off_t");
-TB_WRAPPER int stat64(const char *path, struct stat64 *st) { return stat(path, (struct stat *)st); }
-TB_WRAPPER int lstat64(const char *path, struct stat64 *st) { return lstat(path, (struct stat *)st); }
-TB_WRAPPER int fstat64(int fd, struct stat64 *st) { return fstat(fd, (struct stat *)st); }
+/* clang-format off: one line each */
+TB_WRAPPER int stat64(const char *path, struct stat64 *st)
+{
+    return stat(path, (struct stat *)st);
+}
+TB_WRAPPER int lstat64(const char *path, struct stat64 *st)
+{
+    return lstat(path, (struct stat *)st);
+}
+TB_WRAPPER int fstat64(int fd, struct stat64 *st)
+{
+    return fstat(fd, (struct stat *)st);
+}
+/* clang-format on */
 TB_WRAPPER int fstatat64(int dirfd, const char *path, struct stat64 *st, int flags)
 {
     return fstatat(dirfd, path, (struct stat *)st, flags);
@@ -63,14 +74,40 @@ int __lxstat64(int version, const char *path, struct stat64 *st);
 int __fxstat64(int version, int fd, struct stat64 *st);
 int __fxstatat64(int version, int dirfd, const char *path, struct stat64 *st, int flags);
 #define IGNORE(version) ((void)(version))
-TB_WRAPPER int __xstat(int v, const char *path, struct stat *st) { return IGNORE(v), stat(path, st); }
-TB_WRAPPER int __lxstat(int v, const char *path, struct stat *st) { return IGNORE(v), lstat(path, st); }
-TB_WRAPPER int __fxstat(int v, int fd, struct stat *st) { return IGNORE(v), fstat(fd, st); }
-TB_WRAPPER int __fxstatat(int v, int d, const char *path, struct stat *st, int flags) { return IGNORE(v), fstatat(d, path, st, flags); }
-TB_WRAPPER int __xstat64(int v, const char *path, struct stat64 *st) { return IGNORE(v), stat64(path, st); }
-TB_WRAPPER int __lxstat64(int v, const char *path, struct stat64 *st) { return IGNORE(v), lstat64(path, st); }
-TB_WRAPPER int __fxstat64(int v, int fd, struct stat64 *st) { return IGNORE(v), fstat64(fd, st); }
-TB_WRAPPER int __fxstatat64(int v, int d, const char *path, struct stat64 *st, int flags) { return IGNORE(v), fstatat64(d, path, st, flags); }
+/* clang-format off: one line each */
+TB_WRAPPER int __xstat(int v, const char *path, struct stat *st)
+{
+    return IGNORE(v), stat(path, st);
+}
+TB_WRAPPER int __lxstat(int v, const char *path, struct stat *st)
+{
+    return IGNORE(v), lstat(path, st);
+}
+TB_WRAPPER int __fxstat(int v, int fd, struct stat *st)
+{
+    return IGNORE(v), fstat(fd, st);
+}
+TB_WRAPPER int __fxstatat(int v, int d, const char *path, struct stat *st, int flags)
+{
+    return IGNORE(v), fstatat(d, path, st, flags);
+}
+TB_WRAPPER int __xstat64(int v, const char *path, struct stat64 *st)
+{
+    return IGNORE(v), stat64(path, st);
+}
+TB_WRAPPER int __lxstat64(int v, const char *path, struct stat64 *st)
+{
+    return IGNORE(v), lstat64(path, st);
+}
+TB_WRAPPER int __fxstat64(int v, int fd, struct stat64 *st)
+{
+    return IGNORE(v), fstat64(fd, st);
+}
+TB_WRAPPER int __fxstatat64(int v, int d, const char *path, struct stat64 *st, int flags)
+{
+    return IGNORE(v), fstatat64(d, path, st, flags);
+}
+/* clang-format on */
 
 TB_WRAPPER int statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *x)
 {

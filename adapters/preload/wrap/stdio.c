@@ -23,8 +23,14 @@ struct stream {
 static struct stream *streams;
 static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void lock_streams(void) { pthread_mutex_lock(&streams_lock); }
-static void unlock_streams(void) { pthread_mutex_unlock(&streams_lock); }
+static void lock_streams(void)
+{
+    pthread_mutex_lock(&streams_lock);
+}
+static void unlock_streams(void)
+{
+    pthread_mutex_unlock(&streams_lock);
+}
 
 /* A child must not find the list locked by a thread it hasn't got. */
 static __attribute__((constructor)) void keep_across_fork(void)
@@ -129,7 +135,10 @@ TB_WRAPPER FILE *fopen(const char *path, const char *mode)
     return file;
 }
 
-TB_WRAPPER FILE *fopen64(const char *path, const char *mode) { return fopen(path, mode); }
+TB_WRAPPER FILE *fopen64(const char *path, const char *mode)
+{
+    return fopen(path, mode);
+}
 
 TB_WRAPPER FILE *fdopen(int fd, const char *mode)
 {
@@ -156,8 +165,14 @@ static int descriptor_of(FILE *file, int (*real)(FILE *))
     return s ? s->fd : fd;
 }
 
-TB_WRAPPER int fileno(FILE *file) { return descriptor_of(file, REAL(fileno)); }
-TB_WRAPPER int fileno_unlocked(FILE *file) { return descriptor_of(file, REAL(fileno_unlocked)); }
+TB_WRAPPER int fileno(FILE *file)
+{
+    return descriptor_of(file, REAL(fileno));
+}
+TB_WRAPPER int fileno_unlocked(FILE *file)
+{
+    return descriptor_of(file, REAL(fileno_unlocked));
+}
 
 /* A cookie stays and gets another descriptor: libc can't make a stream of its own of it. */
 static FILE *reopen_own(struct stream *s, const char *path, const char *mode)
@@ -190,7 +205,10 @@ TB_WRAPPER FILE *freopen(const char *path, const char *mode, FILE *file)
     return REAL(freopen)(path, mode, file);
 }
 
-TB_WRAPPER FILE *freopen64(const char *path, const char *mode, FILE *file) { return freopen(path, mode, file); }
+TB_WRAPPER FILE *freopen64(const char *path, const char *mode, FILE *file)
+{
+    return freopen(path, mode, file);
+}
 
 /* libc writes these to the descriptor past every wrapper. */
 TB_WRAPPER int vdprintf(int fd, const char *format, va_list args)

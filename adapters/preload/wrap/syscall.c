@@ -29,7 +29,8 @@ static int open_kernel(int dirfd, const char *path, const struct open_how *how, 
 static int open_found(int dirfd, const char *path, const struct open_how *how)
 {
     struct open_how place = {.flags = O_PATH | O_CLOEXEC | (how->flags & (O_NOFOLLOW | O_DIRECTORY)), .resolve = how->resolve};
-    bool may_be = !(how->flags & O_PATH) && (how->flags & O_TMPFILE) != O_TMPFILE && (how->flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
+    bool may_be =
+        !(how->flags & O_PATH) && (how->flags & O_TMPFILE) != O_TMPFILE && (how->flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
     return may_be ? tb_open_place(open_kernel(dirfd, path, &place, sizeof(place)), (int)how->flags) : TB_NOT_MANAGED;
 }
 
@@ -159,7 +160,6 @@ TB_WRAPPER long syscall(long number, ...)
     case SYS_splice: return splice(INT(0), POINTER(1), INT(2), POINTER(3), SIZE(4), (unsigned)a[5]);
     case SYS_io_submit: return tb_io_submit(a[0], a[1], POINTER(2));
     case SYS_io_uring_setup: return tb_ring_begins() ? -1 : REAL(syscall)(number, a[0], a[1]);
-    default:
-        return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    default: return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     }
 }

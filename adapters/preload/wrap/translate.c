@@ -23,11 +23,11 @@ static bool flushed(int *at, const char **path, unsigned use, struct tb_path *p)
     return tb_path_real(at, path, use, p);
 }
 
-#define WRAP(type, name, parameters, resolved, ...)                                                                              \
-    TB_WRAPPER type name parameters                                                                                              \
-    {                                                                                                                            \
-        struct tb_path p;                                                                                                        \
-        return (resolved) ? REAL(name)(__VA_ARGS__) : (type)-1;                                                                  \
+#define WRAP(type, name, parameters, resolved, ...)               \
+    TB_WRAPPER type name parameters                               \
+    {                                                             \
+        struct tb_path p;                                         \
+        return (resolved) ? REAL(name)(__VA_ARGS__) : (type) - 1; \
     }
 #define HERE(use) tb_path_real(&(int){AT_FDCWD}, &path, TB_NAME_##use, &p)
 #define HERE_ITSELF(use) tb_path_real(&(int){AT_FDCWD}, &path, TB_NAME_##use | TB_NAME_NOFOLLOW, &p)
@@ -64,7 +64,8 @@ WRAP(ssize_t, lgetxattr, (const char *path, const char *key, void *out, size_t n
 WRAP(ssize_t, listxattr, (const char *path, char *out, size_t n), HERE(LOOK), path, out, n)
 WRAP(ssize_t, llistxattr, (const char *path, char *out, size_t n), HERE_ITSELF(LOOK), path, out, n)
 WRAP(int, setxattr, (const char *path, const char *key, const void *value, size_t n, int flags), HERE(CHANGE), path, key, value, n, flags)
-WRAP(int, lsetxattr, (const char *path, const char *key, const void *value, size_t n, int flags), HERE_ITSELF(CHANGE), path, key, value, n, flags)
+WRAP(int, lsetxattr, (const char *path, const char *key, const void *value, size_t n, int flags), HERE_ITSELF(CHANGE), path, key, value, n,
+     flags)
 WRAP(int, removexattr, (const char *path, const char *key), HERE(CHANGE), path, key)
 WRAP(int, lremovexattr, (const char *path, const char *key), HERE_ITSELF(CHANGE), path, key)
 

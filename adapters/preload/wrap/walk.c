@@ -140,4 +140,7 @@ TB_WRAPPER int nftw64(const char *path, __nftw64_func_t visit, int n, int flags)
 {
     return nftw(path, (__nftw_func_t)visit, n, flags);
 }
-TB_WRAPPER int ftw64(const char *path, __ftw64_func_t visit, int n) { return ftw(path, (__ftw_func_t)visit, n); }
+TB_WRAPPER int ftw64(const char *path, __ftw64_func_t visit, int n)
+{
+    return ftw(path, (__ftw_func_t)visit, n);
+}

@@ -15,12 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MUST(condition)                                                                                                          \
-    do {                                                                                                                         \
-        if (!(condition)) {                                                                                                      \
-            perror(#condition);                                                                                                  \
-            exit(1);                                                                                                             \
-        }                                                                                                                        \
+#define MUST(condition)         \
+    do {                        \
+        if (!(condition)) {     \
+            perror(#condition); \
+            exit(1);            \
+        }                       \
     } while (0)
 
 static _Alignas(4096) char bytes[1 << 20];

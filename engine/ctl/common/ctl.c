@@ -288,7 +288,6 @@ int ctl_drain(tb_engine *engine, const char *retry)
     int rc = tb_instance_drain(engine, threads, ctl_progress, report_failure, &d);
     if (!rc)
         return 0;
-    fprintf(stderr, "tierctl: the drain failed (%s); what was not flushed stays buffered; try again with: %s\n",
-            strerror(-rc), retry);
+    fprintf(stderr, "tierctl: the drain failed (%s); what was not flushed stays buffered; try again with: %s\n", strerror(-rc), retry);
     return EXIT_DRAIN_FAILED;
 }

@@ -45,7 +45,7 @@ struct lane {
 
 struct bench {
     char folder[PATH_MAX];
-    size_t area; /* bytes of a lane */
+    size_t area;              /* bytes of a lane */
     bool in_memory, buffered; /* buffered: the file system refuses O_DIRECT */
     const volatile bool *stop;
     double seconds; /* of a step */
@@ -301,14 +301,14 @@ static void measure_metadata(struct bench *b, struct measure *out)
     out->metadata_s = measure_names(b, use_and_unlink_one, &created) / 3;
 }
 
-int measure_place(const char *path, double seconds, const volatile bool *stop, void (*tick)(void *arg, int step, int steps),
-                  void *arg, struct measure *out)
+int measure_place(const char *path, double seconds, const volatile bool *stop, void (*tick)(void *arg, int step, int steps), void *arg,
+                  struct measure *out)
 {
     struct bench *b = calloc(1, sizeof(*b));
     if (!b)
         return -ENOMEM;
-    *b = (struct bench){.in_memory = !path, .area = path ? FILE_AREA : MEMORY_AREA, .stop = stop, .seconds = seconds / STEPS,
-                        .tick = tick, .arg = arg};
+    *b = (struct bench){
+        .in_memory = !path, .area = path ? FILE_AREA : MEMORY_AREA, .stop = stop, .seconds = seconds / STEPS, .tick = tick, .arg = arg};
     memset(out, 0, sizeof(*out));
     int rc = prepare(b, path);
     if (!rc) {
@@ -350,7 +350,12 @@ static struct fit fit_direction(const struct measure_cell cell[MEASURE_SIZES][ME
 void measure_fit(const struct measure *m, struct tb_device *out)
 {
     struct fit read = fit_direction(m->read), write = fit_direction(m->write);
-    *out = (struct tb_device){.read_bandwidth = read.bandwidth, .write_bandwidth = write.bandwidth, .read_latency = read.latency,
-                              .write_latency = write.latency, .sync_time = m->sync_s, .open_time = m->create_s,
-                              .metadata_time = m->metadata_s, .channels = (uint32_t)fmin(read.channels, write.channels)};
+    *out = (struct tb_device){.read_bandwidth = read.bandwidth,
+                              .write_bandwidth = write.bandwidth,
+                              .read_latency = read.latency,
+                              .write_latency = write.latency,
+                              .sync_time = m->sync_s,
+                              .open_time = m->create_s,
+                              .metadata_time = m->metadata_s,
+                              .channels = (uint32_t)fmin(read.channels, write.channels)};
 }

@@ -12,7 +12,7 @@
 #define MEASURE_THREADS 4 /* 1, 2, 4, 8 */
 
 struct measure_cell {
-    double rate; /* bytes per second, of all threads together */
+    double rate;   /* bytes per second, of all threads together */
     double median; /* seconds of one operation */
 };
 
@@ -24,7 +24,7 @@ struct measure {
     const char *how;   /* for people */
 };
 
-size_t measure_size(int i);    /* bytes of size number i */
+size_t measure_size(int i); /* bytes of size number i */
 int measure_threads(int i);
 
 /*
@@ -32,8 +32,8 @@ int measure_threads(int i);
  * memory.  `tick` is called before each of the steps.  Stops where `*stop` turns
  * true.  0, or -errno (-EINTR: stopped), with the folder removed either way.
  */
-int measure_place(const char *path, double seconds, const volatile bool *stop, void (*tick)(void *arg, int step, int steps),
-                  void *arg, struct measure *out);
+int measure_place(const char *path, double seconds, const volatile bool *stop, void (*tick)(void *arg, int step, int steps), void *arg,
+                  struct measure *out);
 
 /* The same in the terms of a device model: what would give these rates. */
 struct tb_device;

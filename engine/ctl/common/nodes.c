@@ -105,7 +105,8 @@ static int spawn_daemons(struct ctl_nodes *nodes)
     const struct ctl_daemon *d = nodes->daemon;
     char tierd[PATH_MAX];
     ctl_sibling("tierd", tierd, sizeof(tierd));
-    const char *words[] = {tierd, d->config, "--foreground", "-i", d->name, d->mode ? "--mode" : d->fragment, d->mode, d->mode ? d->fragment : NULL};
+    const char *words[] = {
+        tierd, d->config, "--foreground", "-i", d->name, d->mode ? "--mode" : d->fragment, d->mode, d->mode ? d->fragment : NULL};
     int rc = begin_line(nodes, &l);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && words[i] && !rc; i++)
         rc = add(&l, words[i]);
@@ -161,7 +162,8 @@ static void add_node(json_t *sum, json_t *one)
     const char *key;
     json_t *value, *known;
     size_t i;
-    json_object_foreach(one, key, value) {
+    json_object_foreach(one, key, value)
+    {
         known = json_object_get(sum, key);
         if (!known)
             json_object_set_new(sum, key, json_deep_copy(value));
@@ -226,7 +228,9 @@ int ctl_nodes_stop(struct ctl_nodes *nodes, const char *stats_path, json_t **sta
     if (!rc)
         return 0;
     const struct ctl_daemon *d = nodes->daemon;
-    fprintf(stderr, "tierctl: not every node was drained (%d); what was not flushed stays there; in this allocation: %s tierctl recover -c %s%s%s\n",
-            rc, nodes->launch, d->config, d->mode ? " --mode " : "", d->mode ? d->mode : "");
+    fprintf(
+        stderr,
+        "tierctl: not every node was drained (%d); what was not flushed stays there; in this allocation: %s tierctl recover -c %s%s%s\n",
+        rc, nodes->launch, d->config, d->mode ? " --mode " : "", d->mode ? d->mode : "");
     return EXIT_DRAIN_FAILED;
 }

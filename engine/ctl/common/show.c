@@ -15,10 +15,10 @@
 
 static json_t *tier_json(const struct tb_tier_stats *t)
 {
-    return json_pack("{s:s s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "name", t->name, "capacity", (json_int_t)t->capacity,
-                     "used", (json_int_t)t->used, "dirty", (json_int_t)t->dirty, "bytes_in", (json_int_t)t->bytes_in,
-                     "bytes_out", (json_int_t)t->bytes_out, "writes", (json_int_t)t->writes, "hits", (json_int_t)t->hits,
-                     "moved_in", (json_int_t)t->moved_in, "flushed", (json_int_t)t->flushed, "waits", (json_int_t)t->waits);
+    return json_pack("{s:s s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "name", t->name, "capacity", (json_int_t)t->capacity, "used",
+                     (json_int_t)t->used, "dirty", (json_int_t)t->dirty, "bytes_in", (json_int_t)t->bytes_in, "bytes_out",
+                     (json_int_t)t->bytes_out, "writes", (json_int_t)t->writes, "hits", (json_int_t)t->hits, "moved_in",
+                     (json_int_t)t->moved_in, "flushed", (json_int_t)t->flushed, "waits", (json_int_t)t->waits);
 }
 
 static void add_error(void *arg, const struct tb_file_report *r)
@@ -65,11 +65,10 @@ static json_t *samples_json(tb_engine *e)
         json_object_set_new(tiers[3], name, series(&samples->tier[t].bytes_out, n));
         json_object_set_new(tiers[4], name, series(&samples->tier[t].flushed, n));
     }
-    return json_pack("{s:o s:o s:o s:o s:o s:o s:o s:o s:o s:o s:o}", "seconds", seconds, "used", tiers[0], "dirty", tiers[1],
-                     "bytes_in", tiers[2], "bytes_out", tiers[3], "flushed", tiers[4], "moved", moves_json(c, samples, n),
-                     "pfs_bytes_written", series(&samples->pfs_bytes_written, n), "pfs_bytes_read",
-                     series(&samples->pfs_bytes_read, n), "spilled", series(&samples->spilled, n), "staged",
-                     series(&samples->staged, n));
+    return json_pack("{s:o s:o s:o s:o s:o s:o s:o s:o s:o s:o s:o}", "seconds", seconds, "used", tiers[0], "dirty", tiers[1], "bytes_in",
+                     tiers[2], "bytes_out", tiers[3], "flushed", tiers[4], "moved", moves_json(c, samples, n), "pfs_bytes_written",
+                     series(&samples->pfs_bytes_written, n), "pfs_bytes_read", series(&samples->pfs_bytes_read, n), "spilled",
+                     series(&samples->spilled, n), "staged", series(&samples->staged, n));
 }
 
 static json_t *waits_json(tb_engine *e)
@@ -112,16 +111,15 @@ json_t *ctl_instance_json(tb_engine *e, bool samples)
     for (uint32_t t = 0; t < s.n_tiers; t++)
         json_array_append_new(tiers, tier_json(&s.tier[t]));
     tb_instance_errors(e, add_error, errors);
-    json_t *out = json_pack(
-        "{s:s s:s s:b s:s s:s s:s s:b s:i s:i s:o s:{s:I s:I} s:I s:I s:I s:I s:I s:i s:i s:o s:{s:I s:s}}", "instance", info.name, "config",
-        info.config_file, "modelled", is_modelled(c), "fsync", tb_fsync_name(c->fsync), "policy", tb_policy_name(c->placement.policy),
-        "mode", c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none", "daemon_alive", info.daemon_alive, "daemon_pid",
-        (int)info.daemon_pid, "clients", (int)info.n_clients, "tiers", tiers, "pfs", "bytes_written",
-        (json_int_t)s.pfs_bytes_written, "bytes_read", (json_int_t)s.pfs_bytes_read, "spilled", (json_int_t)s.spilled,
-        "staged", (json_int_t)s.staged, "prefetched", (json_int_t)s.prefetched, "fsyncs",
-        (json_int_t)s.fsyncs, "passed", (json_int_t)s.passed, "files", (int)s.n_files, "dirty_files",
-        (int)s.n_dirty_files, "errors", errors, "region", "bytes", (json_int_t)info.region_bytes, "huge_pages",
-        tb_huge_pages_name(info.huge_pages));
+    json_t *out =
+        json_pack("{s:s s:s s:b s:s s:s s:s s:b s:i s:i s:o s:{s:I s:I} s:I s:I s:I s:I s:I s:i s:i s:o s:{s:I s:s}}", "instance",
+                  info.name, "config", info.config_file, "modelled", is_modelled(c), "fsync", tb_fsync_name(c->fsync), "policy",
+                  tb_policy_name(c->placement.policy), "mode", c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none", "daemon_alive",
+                  info.daemon_alive, "daemon_pid", (int)info.daemon_pid, "clients", (int)info.n_clients, "tiers", tiers, "pfs",
+                  "bytes_written", (json_int_t)s.pfs_bytes_written, "bytes_read", (json_int_t)s.pfs_bytes_read, "spilled",
+                  (json_int_t)s.spilled, "staged", (json_int_t)s.staged, "prefetched", (json_int_t)s.prefetched, "fsyncs",
+                  (json_int_t)s.fsyncs, "passed", (json_int_t)s.passed, "files", (int)s.n_files, "dirty_files", (int)s.n_dirty_files,
+                  "errors", errors, "region", "bytes", (json_int_t)info.region_bytes, "huge_pages", tb_huge_pages_name(info.huge_pages));
     json_object_set_new(out, "waits", waits_json(e));
     if (samples)
         json_object_set_new(out, "samples", samples_json(e));
@@ -132,18 +130,17 @@ void ctl_print_tiers(tb_engine *e, FILE *out)
 {
     struct tb_stats s;
     tb_engine_stats(e, &s);
-    fprintf(out, "%-10s %12s %12s %12s %12s %12s %12s %10s\n", "tier", "capacity", "used", "dirty", "written", "read",
-            "flushed", "writes");
+    fprintf(out, "%-10s %12s %12s %12s %12s %12s %12s %10s\n", "tier", "capacity", "used", "dirty", "written", "read", "flushed", "writes");
     for (uint32_t t = 0; t < s.n_tiers; t++) {
         const struct tb_tier_stats *x = &s.tier[t];
         fprintf(out, "%-10s %9.1fMiB %9.1fMiB %9.1fMiB %9.1fMiB %9.1fMiB %9.1fMiB %10llu\n", x->name, (double)x->capacity / MIB,
                 (double)x->used / MIB, (double)x->dirty / MIB, (double)x->bytes_in / MIB, (double)x->bytes_out / MIB,
                 (double)x->flushed / MIB, (unsigned long long)x->writes);
     }
-    fprintf(out, "%-10s %12s %12s %12s %9.1fMiB %9.1fMiB  spilled %.1f MiB, staged %.1f MiB, fsyncs %llu, files %u (%u dirty)\n", "pfs", "", "", "",
-            (double)s.pfs_bytes_written / MIB, (double)s.pfs_bytes_read / MIB, (double)s.spilled / MIB, (double)s.staged / MIB,
+    fprintf(out, "%-10s %12s %12s %12s %9.1fMiB %9.1fMiB  spilled %.1f MiB, staged %.1f MiB, fsyncs %llu, files %u (%u dirty)\n", "pfs", "",
+            "", "", (double)s.pfs_bytes_written / MIB, (double)s.pfs_bytes_read / MIB, (double)s.spilled / MIB, (double)s.staged / MIB,
             (unsigned long long)s.fsyncs, s.n_files, s.n_dirty_files);
     if (s.passed)
-        fprintf(out, "%llu opens passed through unbuffered: max_files %u was reached; raise it in %s\n",
-                (unsigned long long)s.passed, tb_instance_config(e)->max_files, tb_instance_config(e)->file);
+        fprintf(out, "%llu opens passed through unbuffered: max_files %u was reached; raise it in %s\n", (unsigned long long)s.passed,
+                tb_instance_config(e)->max_files, tb_instance_config(e)->file);
 }

@@ -8,14 +8,14 @@
 
 struct process {
     const struct tb_trace_file *file;
-    int64_t rank;      /* in the log */
+    int64_t rank; /* in the log */
     bool is_mpi, complete, left_out;
 };
 struct job {
     struct process *process; /* of one side, by rank, then by start */
     size_t n;
-    int64_t ranks;           /* of MPI; 0: none */
-    int64_t nprocs;          /* in the log */
+    int64_t ranks;  /* of MPI; 0: none */
+    int64_t nprocs; /* in the log */
     bool incomplete;
 };
 

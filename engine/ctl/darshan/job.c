@@ -13,7 +13,6 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-
 #define SUFFIX ".darshan"
 #define CALIBRATION_NS 10000000u
 #define LUSTRE_MAGIC 0x0BD00BD0
@@ -53,8 +52,8 @@ static void calibrate(struct ctl_trace *t)
 
 static bool is_left_out(const char *type)
 {
-    static const char *const types[] = {"tmpfs", "proc", "sysfs", "devpts", "binfmt_misc", "fusectl", "debugfs",
-                                        "securityfs", "nfsd", "none", "rpc_pipefs", "hugetlbfs", "cgroup"};
+    static const char *const types[] = {"tmpfs",      "proc", "sysfs", "devpts",     "binfmt_misc", "fusectl", "debugfs",
+                                        "securityfs", "nfsd", "none",  "rpc_pipefs", "hugetlbfs",   "cgroup"};
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         if (strcmp(type, types[i]) == 0)
             return true;

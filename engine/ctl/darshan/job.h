@@ -12,11 +12,11 @@
 #include "trace/file.h"
 
 struct ctl_trace {
-    const char *out;       /* NULL: nothing is traced */
-    const char *site_lib;  /* the site's libdarshan.so, which then writes the application side; NULL: ours */
+    const char *out;      /* NULL: nothing is traced */
+    const char *site_lib; /* the site's libdarshan.so, which then writes the application side; NULL: ours */
     char folder[128], storage_out[PATH_MAX];
     struct tb_trace_job *job;
-    struct timespec start; /* CLOCK_REALTIME of second 0 */
+    struct timespec start;        /* CLOCK_REALTIME of second 0 */
     struct tb_trace_moment began; /* the same */
     double program_end;
 };

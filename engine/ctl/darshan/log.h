@@ -9,8 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum log_region { LOG_JOB = -2, LOG_NAMES, /* from here on modules' own numbers */ LOG_POSIX = 1, LOG_MPIIO = 2, LOG_STDIO = 9,
-                  LOG_DXT_POSIX = 10, LOG_DXT_MPIIO = 11 };
+enum log_region {
+    LOG_JOB = -2,
+    LOG_NAMES,
+    /* from here on modules' own numbers */ LOG_POSIX = 1,
+    LOG_MPIIO = 2,
+    LOG_STDIO = 9,
+    LOG_DXT_POSIX = 10,
+    LOG_DXT_MPIIO = 11
+};
 
 /* As it is in the log; the command and "\nTYPE\tPATH" of each mount follow. */
 struct log_job {

@@ -33,38 +33,95 @@ static const struct module {
     size_t slots;                        /* where in the process's file */
     struct range counters[10], times[4];
     int bytes_read, bytes_written, read_time, write_time, meta_time; /* of what a rank is fast or slow by */
-    int fastest, fastest_time;           /* four counters and four times */
-    int longest_size, longest_time;      /* two of each, reading and writing */
-    int common_sizes, common_strides;    /* four values, then four counts */
+    int fastest, fastest_time;                                       /* four counters and four times */
+    int longest_size, longest_time;                                  /* two of each, reading and writing */
+    int common_sizes, common_strides;                                /* four values, then four counts */
 } modules[TB_TRACE_MODULES] = {
-    [TB_TRACE_POSIX] =
-        {LOG_POSIX, POSIX_COUNTERS, POSIX_TIMES, sizeof(struct tb_trace_posix), offsetof(struct tb_trace_posix, record),
-         offsetof(struct tb_trace_posix, sizes), offsetof(struct tb_trace_posix, strides), offsetof(struct tb_trace_file, posix),
-         {{POSIX_OPENS, POSIX_RENAME_TARGETS, ADD}, {POSIX_RENAMED_FROM, POSIX_MODE, ANY}, {POSIX_BYTES_READ, POSIX_BYTES_WRITTEN, ADD},
-          {POSIX_MAX_BYTE_READ, POSIX_MAX_BYTE_WRITTEN, MOST}, {POSIX_CONSEC_READS, POSIX_MEM_NOT_ALIGNED, ADD},
-          {POSIX_MEM_ALIGNMENT, POSIX_MEM_ALIGNMENT, ANY}, {POSIX_FILE_NOT_ALIGNED, POSIX_FILE_NOT_ALIGNED, ADD},
-          {POSIX_FILE_ALIGNMENT, POSIX_FILE_ALIGNMENT, ANY}, {POSIX_SIZE_READ_0_100, POSIX_SIZE_WRITE_0_100 + 9, ADD}, {NONE, NONE, ADD}},
-         {{POSIX_F_OPEN_START, POSIX_F_CLOSE_START, FIRST_TIME}, {POSIX_F_OPEN_END, POSIX_F_CLOSE_END, LAST_TIME},
-          {POSIX_F_READ_TIME, POSIX_F_META_TIME, ADD}, {NONE, NONE, ADD}},
-         POSIX_BYTES_READ, POSIX_BYTES_WRITTEN, POSIX_F_READ_TIME, POSIX_F_WRITE_TIME, POSIX_F_META_TIME, POSIX_FASTEST_RANK,
-         POSIX_F_FASTEST_RANK_TIME, POSIX_MAX_READ_TIME_SIZE, POSIX_F_MAX_READ_TIME, POSIX_ACCESS1_ACCESS, POSIX_STRIDE1_STRIDE},
-    [TB_TRACE_STDIO] =
-        {LOG_STDIO, STDIO_COUNTERS, STDIO_TIMES, sizeof(struct tb_trace_stdio), offsetof(struct tb_trace_stdio, record), 0, 0,
-         offsetof(struct tb_trace_file, stdio),
-         {{STDIO_OPENS, STDIO_BYTES_READ, ADD}, {STDIO_MAX_BYTE_READ, STDIO_MAX_BYTE_WRITTEN, MOST}, {NONE, NONE, ADD}},
-         {{STDIO_F_META_TIME, STDIO_F_READ_TIME, ADD}, {STDIO_F_OPEN_START, STDIO_F_READ_START, FIRST_TIME},
-          {STDIO_F_OPEN_END, STDIO_F_READ_END, LAST_TIME}, {NONE, NONE, ADD}},
-         STDIO_BYTES_READ, STDIO_BYTES_WRITTEN, STDIO_F_READ_TIME, STDIO_F_WRITE_TIME, STDIO_F_META_TIME, STDIO_FASTEST_RANK,
-         STDIO_F_FASTEST_RANK_TIME, NONE, NONE, NONE, NONE},
-    [TB_TRACE_MPIIO] =
-        {LOG_MPIIO, MPIIO_COUNTERS, MPIIO_TIMES, sizeof(struct tb_trace_mpiio), offsetof(struct tb_trace_mpiio, record),
-         offsetof(struct tb_trace_mpiio, sizes), 0, offsetof(struct tb_trace_file, mpiio),
-         {{MPIIO_INDEP_OPENS, MPIIO_VIEWS, ADD}, {MPIIO_MODE, MPIIO_MODE, ANY}, {MPIIO_BYTES_READ, MPIIO_RW_SWITCHES, ADD},
-          {MPIIO_SIZE_READ_0_100, MPIIO_SIZE_WRITE_0_100 + 9, ADD}, {NONE, NONE, ADD}},
-         {{POSIX_F_OPEN_START, POSIX_F_CLOSE_START, FIRST_TIME}, {POSIX_F_OPEN_END, POSIX_F_CLOSE_END, LAST_TIME},
-          {POSIX_F_READ_TIME, POSIX_F_META_TIME, ADD}, {NONE, NONE, ADD}},
-         MPIIO_BYTES_READ, MPIIO_BYTES_WRITTEN, POSIX_F_READ_TIME, POSIX_F_WRITE_TIME, POSIX_F_META_TIME, MPIIO_FASTEST_RANK,
-         POSIX_F_FASTEST_RANK_TIME, MPIIO_MAX_READ_TIME_SIZE, POSIX_F_MAX_READ_TIME, MPIIO_ACCESS1_ACCESS, NONE},
+    [TB_TRACE_POSIX] = {LOG_POSIX,
+                        POSIX_COUNTERS,
+                        POSIX_TIMES,
+                        sizeof(struct tb_trace_posix),
+                        offsetof(struct tb_trace_posix, record),
+                        offsetof(struct tb_trace_posix, sizes),
+                        offsetof(struct tb_trace_posix, strides),
+                        offsetof(struct tb_trace_file, posix),
+                        {{POSIX_OPENS, POSIX_RENAME_TARGETS, ADD},
+                         {POSIX_RENAMED_FROM, POSIX_MODE, ANY},
+                         {POSIX_BYTES_READ, POSIX_BYTES_WRITTEN, ADD},
+                         {POSIX_MAX_BYTE_READ, POSIX_MAX_BYTE_WRITTEN, MOST},
+                         {POSIX_CONSEC_READS, POSIX_MEM_NOT_ALIGNED, ADD},
+                         {POSIX_MEM_ALIGNMENT, POSIX_MEM_ALIGNMENT, ANY},
+                         {POSIX_FILE_NOT_ALIGNED, POSIX_FILE_NOT_ALIGNED, ADD},
+                         {POSIX_FILE_ALIGNMENT, POSIX_FILE_ALIGNMENT, ANY},
+                         {POSIX_SIZE_READ_0_100, POSIX_SIZE_WRITE_0_100 + 9, ADD},
+                         {NONE, NONE, ADD}},
+                        {{POSIX_F_OPEN_START, POSIX_F_CLOSE_START, FIRST_TIME},
+                         {POSIX_F_OPEN_END, POSIX_F_CLOSE_END, LAST_TIME},
+                         {POSIX_F_READ_TIME, POSIX_F_META_TIME, ADD},
+                         {NONE, NONE, ADD}},
+                        POSIX_BYTES_READ,
+                        POSIX_BYTES_WRITTEN,
+                        POSIX_F_READ_TIME,
+                        POSIX_F_WRITE_TIME,
+                        POSIX_F_META_TIME,
+                        POSIX_FASTEST_RANK,
+                        POSIX_F_FASTEST_RANK_TIME,
+                        POSIX_MAX_READ_TIME_SIZE,
+                        POSIX_F_MAX_READ_TIME,
+                        POSIX_ACCESS1_ACCESS,
+                        POSIX_STRIDE1_STRIDE},
+    [TB_TRACE_STDIO] = {LOG_STDIO,
+                        STDIO_COUNTERS,
+                        STDIO_TIMES,
+                        sizeof(struct tb_trace_stdio),
+                        offsetof(struct tb_trace_stdio, record),
+                        0,
+                        0,
+                        offsetof(struct tb_trace_file, stdio),
+                        {{STDIO_OPENS, STDIO_BYTES_READ, ADD}, {STDIO_MAX_BYTE_READ, STDIO_MAX_BYTE_WRITTEN, MOST}, {NONE, NONE, ADD}},
+                        {{STDIO_F_META_TIME, STDIO_F_READ_TIME, ADD},
+                         {STDIO_F_OPEN_START, STDIO_F_READ_START, FIRST_TIME},
+                         {STDIO_F_OPEN_END, STDIO_F_READ_END, LAST_TIME},
+                         {NONE, NONE, ADD}},
+                        STDIO_BYTES_READ,
+                        STDIO_BYTES_WRITTEN,
+                        STDIO_F_READ_TIME,
+                        STDIO_F_WRITE_TIME,
+                        STDIO_F_META_TIME,
+                        STDIO_FASTEST_RANK,
+                        STDIO_F_FASTEST_RANK_TIME,
+                        NONE,
+                        NONE,
+                        NONE,
+                        NONE},
+    [TB_TRACE_MPIIO] = {LOG_MPIIO,
+                        MPIIO_COUNTERS,
+                        MPIIO_TIMES,
+                        sizeof(struct tb_trace_mpiio),
+                        offsetof(struct tb_trace_mpiio, record),
+                        offsetof(struct tb_trace_mpiio, sizes),
+                        0,
+                        offsetof(struct tb_trace_file, mpiio),
+                        {{MPIIO_INDEP_OPENS, MPIIO_VIEWS, ADD},
+                         {MPIIO_MODE, MPIIO_MODE, ANY},
+                         {MPIIO_BYTES_READ, MPIIO_RW_SWITCHES, ADD},
+                         {MPIIO_SIZE_READ_0_100, MPIIO_SIZE_WRITE_0_100 + 9, ADD},
+                         {NONE, NONE, ADD}},
+                        {{POSIX_F_OPEN_START, POSIX_F_CLOSE_START, FIRST_TIME},
+                         {POSIX_F_OPEN_END, POSIX_F_CLOSE_END, LAST_TIME},
+                         {POSIX_F_READ_TIME, POSIX_F_META_TIME, ADD},
+                         {NONE, NONE, ADD}},
+                        MPIIO_BYTES_READ,
+                        MPIIO_BYTES_WRITTEN,
+                        POSIX_F_READ_TIME,
+                        POSIX_F_WRITE_TIME,
+                        POSIX_F_META_TIME,
+                        MPIIO_FASTEST_RANK,
+                        POSIX_F_FASTEST_RANK_TIME,
+                        MPIIO_MAX_READ_TIME_SIZE,
+                        POSIX_F_MAX_READ_TIME,
+                        MPIIO_ACCESS1_ACCESS,
+                        NONE},
 };
 
 /* A record of any module; the file has as many counters and times as the module. */
@@ -166,8 +223,8 @@ static void write_common(const struct tally *t, int64_t *values)
     for (int place = 0; place < 4; place++) {
         uint32_t best = t->n;
         for (uint32_t i = 0; i < t->n; i++)
-            if (!taken[i] && t->value[i] && (best == t->n || t->count[i] > t->count[best] ||
-                                             (t->count[i] == t->count[best] && t->value[i] > t->value[best])))
+            if (!taken[i] && t->value[i] &&
+                (best == t->n || t->count[i] > t->count[best] || (t->count[i] == t->count[best] && t->value[i] > t->value[best])))
                 best = i;
         if (best == t->n)
             return;
@@ -269,8 +326,8 @@ static size_t of_mpi_ranks(const struct job *job, const struct item *items, size
 }
 
 /* Everything on one file. */
-static void write_file(struct log *log, const struct job *job, const struct module *m, const struct item *items, size_t n,
-                       bool reduce, bool *begun)
+static void write_file(struct log *log, const struct job *job, const struct module *m, const struct item *items, size_t n, bool reduce,
+                       bool *begun)
 {
     struct record r;
     bool all;

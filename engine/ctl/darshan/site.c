@@ -44,7 +44,7 @@ static void make_folders(const struct ctl_trace *t, const char *site)
 /* What Darshan leaves out, but for the folders that hold what is ours. */
 static void exclude(const struct ctl_trace *t)
 {
-    static const char *const folders[] = {"/etc/", "/dev/", "/usr/", "/bin/", "/boot/", "/lib/",
+    static const char *const folders[] = {"/etc/", "/dev/",  "/usr/", "/bin/",  "/boot/", "/lib/",
                                           "/opt/", "/sbin/", "/sys/", "/proc/", "/var/"};
     char list[256] = "";
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
@@ -162,7 +162,8 @@ bool trace_site_fetch(const struct ctl_trace *t, int *rc)
     if (all && site_folder(t, site, sizeof(site)))
         find(site, 0, all, &n);
     if (n == 0)
-        fprintf(stderr, "tierctl: trace: %s left no log (it has none of a run that is killed or calls MPI_Abort): ours follows\n", t->site_lib);
+        fprintf(stderr, "tierctl: trace: %s left no log (it has none of a run that is killed or calls MPI_Abort): ours follows\n",
+                t->site_lib);
     else
         qsort(all, (size_t)n, sizeof(*all), largest_first);
     for (int i = 0; i < n && !*rc; i++) {

@@ -48,9 +48,11 @@ static uint64_t missing(const struct job *job)
 
 static void describe(const struct tb_config *c, uint64_t digest, const struct job *job, enum tb_trace_side side, char *out, size_t size)
 {
-    int n = snprintf(out, size, "lib_ver=tierbench-%s\ntierbench_side=%s\ntierbench_commit=%s\ntierbench_config=%016llx\ntierbench_mode=%s\n"
-                     "tierbench_fsync=%s\n", TB_VERSION, side == TB_TRACE_STORAGE ? "storage" : "application", TB_COMMIT,
-                     (unsigned long long)digest, c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none", tb_fsync_name(c->fsync));
+    int n = snprintf(out, size,
+                     "lib_ver=tierbench-%s\ntierbench_side=%s\ntierbench_commit=%s\ntierbench_config=%016llx\ntierbench_mode=%s\n"
+                     "tierbench_fsync=%s\n",
+                     TB_VERSION, side == TB_TRACE_STORAGE ? "storage" : "application", TB_COMMIT, (unsigned long long)digest,
+                     c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none", tb_fsync_name(c->fsync));
     if (job->incomplete)
         n += snprintf(out + n, size - (size_t)n, "tierbench_incomplete=1\n");
     if (missing(job))

@@ -268,30 +268,30 @@ int tb_engine_flush(tb_engine *engine, int fd);
 /* One tier's counters since the instance started, of all its processes; bytes and operations. */
 struct tb_tier_stats {
     char name[32];
-    uint64_t capacity;    /* bytes of buffers */
-    uint64_t used;        /* bytes of buffers that hold something */
-    uint64_t dirty;       /* bytes not yet on the PFS */
-    uint64_t bytes_in;    /* written into buffers */
-    uint64_t bytes_out;   /* read from buffers */
-    uint64_t writes;      /* operations that wrote into buffers */
-    uint64_t hits;        /* reads served */
-    uint64_t moved_in;    /* bytes moved here from another tier */
-    uint64_t flushed;     /* bytes flushed from here */
-    uint64_t waits;       /* allocations that found no free buffer */
+    uint64_t capacity;  /* bytes of buffers */
+    uint64_t used;      /* bytes of buffers that hold something */
+    uint64_t dirty;     /* bytes not yet on the PFS */
+    uint64_t bytes_in;  /* written into buffers */
+    uint64_t bytes_out; /* read from buffers */
+    uint64_t writes;    /* operations that wrote into buffers */
+    uint64_t hits;      /* reads served */
+    uint64_t moved_in;  /* bytes moved here from another tier */
+    uint64_t flushed;   /* bytes flushed from here */
+    uint64_t waits;     /* allocations that found no free buffer */
 };
 
 struct tb_stats {
     uint32_t n_tiers;
-    uint32_t n_files;        /* records in use */
+    uint32_t n_files; /* records in use */
     uint32_t n_dirty_files;
-    uint32_t n_errors;       /* files with a failed last flush */
+    uint32_t n_errors; /* files with a failed last flush */
     uint64_t pfs_bytes_written;
     uint64_t pfs_bytes_read; /* misses */
     uint64_t spilled;        /* bytes written straight to the PFS because the tiers were full */
     uint64_t fsyncs;
-    uint64_t passed;         /* opens that pass through unbuffered because max_files was reached */
-    uint64_t staged;         /* bytes that reads brought into buffers, prefetched ones included */
-    uint64_t prefetched;     /* bytes brought into buffers ahead of a read */
+    uint64_t passed;     /* opens that pass through unbuffered because max_files was reached */
+    uint64_t staged;     /* bytes that reads brought into buffers, prefetched ones included */
+    uint64_t prefetched; /* bytes brought into buffers ahead of a read */
     struct tb_tier_stats tier[TB_MAX_TIERS];
 };
 

@@ -119,16 +119,23 @@ void tb_trace_stream_fileno(tb_trace *trace, const void *stream, int fd, struct 
 bool tb_trace_stream_is_known(tb_trace *trace, const void *stream);
 
 /* Calls of MPI-IO; `path` absolute, `times` of CLOCK_MONOTONIC. */
-enum tb_trace_mpi_call { TB_TRACE_MPI_OPEN, TB_TRACE_MPI_CLOSE, TB_TRACE_MPI_READ, TB_TRACE_MPI_WRITE, TB_TRACE_MPI_SYNC,
-                         TB_TRACE_MPI_VIEW, TB_TRACE_MPI_HINT };
+enum tb_trace_mpi_call {
+    TB_TRACE_MPI_OPEN,
+    TB_TRACE_MPI_CLOSE,
+    TB_TRACE_MPI_READ,
+    TB_TRACE_MPI_WRITE,
+    TB_TRACE_MPI_SYNC,
+    TB_TRACE_MPI_VIEW,
+    TB_TRACE_MPI_HINT
+};
 enum tb_trace_mpi_way { TB_TRACE_MPI_INDEPENDENT, TB_TRACE_MPI_COLLECTIVE, TB_TRACE_MPI_SPLIT, TB_TRACE_MPI_NONBLOCKING };
 struct tb_trace_mpi {
     enum tb_trace_mpi_call call;
     enum tb_trace_mpi_way way; /* of open, read and write */
     const char *path;
-    int amode;                 /* of open */
-    bool hints;                /* open and view: an MPI_Info came with it */
-    int64_t offset;            /* of read and write; -1: not known */
+    int amode;      /* of open */
+    bool hints;     /* open and view: an MPI_Info came with it */
+    int64_t offset; /* of read and write; -1: not known */
     uint64_t bytes;
     struct tb_trace_time times;
 };

@@ -12,13 +12,13 @@
 
 #include <tierbench/io.h>
 
-#define REPEAT(call)                                 \
-    do {                                             \
-        __typeof__(call) result_;                    \
-        do {                                         \
-            result_ = (call);                        \
-        } while (result_ == -1 && errno == EINTR);   \
-        return result_ == -1 ? -errno : result_;     \
+#define REPEAT(call)                               \
+    do {                                           \
+        __typeof__(call) result_;                  \
+        do {                                       \
+            result_ = (call);                      \
+        } while (result_ == -1 && errno == EINTR); \
+        return result_ == -1 ? -errno : result_;   \
     } while (0)
 
 static int libc_open(struct tb_io *io, const char *path, int flags, mode_t mode)

@@ -14,9 +14,9 @@ typedef void tb_progress(void *arg, const char *what, uint64_t done, uint64_t to
 /* One file of a drain or recovery, for reports. */
 struct tb_file_report {
     char path[TB_PATH_MAX];
-    uint64_t bytes;  /* flushed or recovered */
-    int error;       /* 0 or negative errno */
-    char why[512];   /* of an instance that is left as it is; "": the error says it */
+    uint64_t bytes; /* flushed or recovered */
+    int error;      /* 0 or negative errno */
+    char why[512];  /* of an instance that is left as it is; "": the error says it */
 };
 typedef void tb_file_reporter(void *arg, const struct tb_file_report *report);
 

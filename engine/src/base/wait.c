@@ -24,7 +24,7 @@ static struct listening process;
 static _Thread_local struct listening here;
 static tb_wait_next *next_of; /* of `known`, which may be unmapped as own_note */
 static const void *known;
-static _Atomic int vain_pid; /* of the latest wait of this process that is in vain, */
+static _Atomic int vain_pid;     /* of the latest wait of this process that is in vain, */
 static _Atomic uint64_t vain_ns; /* told at that time */
 
 #define NOTE_LOOKS 1000

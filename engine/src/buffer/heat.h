@@ -38,8 +38,7 @@ static inline __attribute__((always_inline)) uint32_t tb_heat_decayed(const tb_e
 
 static inline __attribute__((always_inline)) uint32_t tb_heat_of(const tb_engine *e, const struct tb_buffer *b)
 {
-    return b->flags & TB_BUFFER_KEEP ? TB_HEAT_KEEP
-                                     : tb_heat_decayed(e, atomic_load_explicit(&b->heat, memory_order_relaxed));
+    return b->flags & TB_BUFFER_KEEP ? TB_HEAT_KEEP : tb_heat_decayed(e, atomic_load_explicit(&b->heat, memory_order_relaxed));
 }
 
 /* The same without the chunk's lock: a hint. */

@@ -109,8 +109,7 @@ static bool split(tb_engine *e, struct tb_buffer *b)
  * Inside one block a gap between the old bytes and the new ones is read from the backing
  * file, so that both make one interval.
  */
-static int fill_gap(struct tb_buffer *b, uint32_t v_lo, uint32_t v_hi, uint32_t lo, uint32_t hi, tb_gap_filler *fill,
-                    void *arg)
+static int fill_gap(struct tb_buffer *b, uint32_t v_lo, uint32_t v_hi, uint32_t lo, uint32_t hi, tb_gap_filler *fill, void *arg)
 {
     if (v_lo == v_hi || touches(v_lo, v_hi, lo, hi))
         return 0;
@@ -236,8 +235,7 @@ static bool clip(uint32_t a_lo, uint32_t a_hi, uint32_t lo, uint32_t hi, uint32_
 }
 
 /* The first interval inside [lo, hi). Intervals of adjacent blocks that meet are one. */
-static bool first_of(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty, uint32_t *from,
-                     uint32_t *to)
+static bool first_of(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty, uint32_t *from, uint32_t *to)
 {
     const struct tb_interval *block = blocks_of(e, b);
     bool found = false;
@@ -290,8 +288,7 @@ void tb_interval_clean(tb_engine *e, struct tb_buffer *b)
     b->dirty_lo = b->dirty_hi = 0;
     b->version++; /* a flush that copied the dirty intervals earlier must see that they changed */
     uint32_t from, to;
-    if (b->fragment != TB_NONE && tb_interval_valid(e, b, b->valid_lo, b->valid_hi, &from, &to) && from == b->valid_lo &&
-        to == b->valid_hi)
+    if (b->fragment != TB_NONE && tb_interval_valid(e, b, b->valid_lo, b->valid_hi, &from, &to) && from == b->valid_lo && to == b->valid_hi)
         give_fragment(e, b);
 }
 

@@ -38,9 +38,9 @@ bool tb_interval_valid(const tb_engine *e, const struct tb_buffer *b, uint32_t l
 bool tb_interval_dirty(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint32_t *from, uint32_t *to);
 uint64_t tb_interval_dirty_bytes(const tb_engine *e, const struct tb_buffer *b);
 
-void tb_interval_clean(tb_engine *e, struct tb_buffer *b);              /* nothing is dirty now */
-void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at);   /* nothing at or after `at` is valid now */
-void tb_interval_empty(tb_engine *e, struct tb_buffer *b);              /* nothing is valid now */
+void tb_interval_clean(tb_engine *e, struct tb_buffer *b);            /* nothing is dirty now */
+void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at); /* nothing at or after `at` is valid now */
+void tb_interval_empty(tb_engine *e, struct tb_buffer *b);            /* nothing is valid now */
 /* Put a fragment in front of the free list of fragments; returns its number. */
 uint32_t tb_fragment_link(tb_engine *e, uint32_t fragment, uint32_t next);
 /* After a client was killed between the two stores of an interval: an interval that was empty before is empty again. */

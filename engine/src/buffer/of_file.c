@@ -43,8 +43,7 @@ static TB_UNLOCKED bool is_one_of(const struct tb_buffer *b, enum tb_buffers_whi
 {
     uint16_t flags = b->flags;
     return b->state == TB_BUFFER_LIVE &&
-           (which == TB_BUFFERS_ALL ||
-            (flags & TB_BUFFER_DIRTY && (which == TB_BUFFERS_DIRTY || !(flags & TB_BUFFER_DURABLE))));
+           (which == TB_BUFFERS_ALL || (flags & TB_BUFFER_DIRTY && (which == TB_BUFFERS_DIRTY || !(flags & TB_BUFFER_DURABLE))));
 }
 
 /* Locked by the file. The latest to become dirty are in front, so the walk ends with the last one that counts. */
@@ -67,7 +66,8 @@ struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, enum tb_buffe
     return refs;
 }
 
-uint32_t tb_buffers_overlapping(const tb_engine *e, struct tb_buffer_ref *refs, uint32_t n, const struct tb_buffer_ref *with, uint32_t n_with)
+uint32_t tb_buffers_overlapping(const tb_engine *e, struct tb_buffer_ref *refs, uint32_t n, const struct tb_buffer_ref *with,
+                                uint32_t n_with)
 {
     uint64_t largest = e->header->layout.class_size[e->header->layout.n_classes - 1];
     uint32_t kept = 0, first = 0;

@@ -31,7 +31,8 @@ struct tb_buffer_ref *tb_file_buffers(tb_engine *e, uint32_t file, enum tb_buffe
  * Keep those buffers of a list that share bytes with another list; returns how many are
  * left. Both are in order of offset; buffers of any size may overlap.
  */
-uint32_t tb_buffers_overlapping(const tb_engine *e, struct tb_buffer_ref *refs, uint32_t n, const struct tb_buffer_ref *with, uint32_t n_with);
+uint32_t tb_buffers_overlapping(const tb_engine *e, struct tb_buffer_ref *refs, uint32_t n, const struct tb_buffer_ref *with,
+                                uint32_t n_with);
 
 /* Drop every buffer at or after `length` and cut the one across it; the file is claimed. */
 void tb_file_cut(tb_engine *e, uint32_t file, uint64_t length);

@@ -9,7 +9,7 @@
 #include "buffer/map.h"
 #include "buffer/medium.h"
 
-#define WARM_UP_TO 8192u   /* up to so many bytes, cache lines are worth asking for one by one */
+#define WARM_UP_TO 8192u /* up to so many bytes, cache lines are worth asking for one by one */
 #define CACHE_LINE 64u
 #define LONGEST_CHAIN 64u /* after so many the walk is lost in another chain, or is better off with the lock */
 

@@ -9,7 +9,7 @@
 #include "buffer/heat.h"
 #include "buffer/map.h"
 
-#define RECLAIM_LOOKS 4096u  /* records looked at before a slab counts as full */
+#define RECLAIM_LOOKS 4096u /* records looked at before a slab counts as full */
 #define RECLAIM_CHOICE 8u   /* of so many clean buffers the coldest goes */
 
 /* The holder was killed: the head of the list may be marked as taken, and the count may be off by one. */

@@ -38,11 +38,11 @@
 #define OVERSLEEP_MAX_NS UINT64_C(5000000)
 
 static _Thread_local struct {
-    int64_t lead_ns;   /* modelled minus real time, when the section began or now */
-    uint64_t model_ns; /* modelled time inside the section; 0 where none is open */
+    int64_t lead_ns;      /* modelled minus real time, when the section began or now */
+    uint64_t model_ns;    /* modelled time inside the section; 0 where none is open */
     uint64_t together_ns; /* when operations made together began; 0 where each begins at the end of the one before */
-    unsigned depth;    /* of nested sections */
-    bool pay_all;      /* a sync or close asked to be paid for inside a section */
+    unsigned depth;       /* of nested sections */
+    bool pay_all;         /* a sync or close asked to be paid for inside a section */
 } self;
 
 /* False in processes where nothing is modelled, which then never read the clock. */
@@ -119,16 +119,11 @@ static struct cost exclusive_cost(double seconds)
 static struct cost cost_of(const struct tb_device *device, enum tb_charge kind, size_t bytes)
 {
     switch (kind) {
-    case TB_CHARGE_READ:
-        return transfer_cost(device->read_latency, device->read_bandwidth, device->channels, bytes);
-    case TB_CHARGE_WRITE:
-        return transfer_cost(device->write_latency, device->write_bandwidth, device->channels, bytes);
-    case TB_CHARGE_SYNC:
-        return exclusive_cost(device->sync_time);
-    case TB_CHARGE_OPEN:
-        return exclusive_cost(device->open_time);
-    case TB_CHARGE_METADATA:
-        return exclusive_cost(device->metadata_time);
+    case TB_CHARGE_READ: return transfer_cost(device->read_latency, device->read_bandwidth, device->channels, bytes);
+    case TB_CHARGE_WRITE: return transfer_cost(device->write_latency, device->write_bandwidth, device->channels, bytes);
+    case TB_CHARGE_SYNC: return exclusive_cost(device->sync_time);
+    case TB_CHARGE_OPEN: return exclusive_cost(device->open_time);
+    case TB_CHARGE_METADATA: return exclusive_cost(device->metadata_time);
     }
     assert(!"a charge of no kind");
     return (struct cost){0, 0};

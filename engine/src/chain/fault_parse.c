@@ -9,8 +9,8 @@
 #include "chain/fault.h"
 
 static const char *const op_names[] = {
-    "any",    "open",      "close",    "read",  "write", "lseek",  "pread",  "pwrite", "fsync",
-    "ftruncate", "truncate", "fstat", "stat",  "unlink", "rename", "link",   "mkdir",  "dup",
+    "any",       "open",     "close", "read", "write",  "lseek",  "pread", "pwrite", "fsync",
+    "ftruncate", "truncate", "fstat", "stat", "unlink", "rename", "link",  "mkdir",  "dup",
 };
 
 static int parse_op(const char *text, struct tb_fault *out)

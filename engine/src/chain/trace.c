@@ -88,8 +88,7 @@ static int traced_close(struct tb_io *io, int fd)
 }
 
 /* The offset of read and write is the trace's own, as Darshan counts it. */
-static ssize_t moved(struct tb_io *io, int fd, enum tb_trace_access access, off_t offset, const void *buf, ssize_t n,
-                     struct moment start)
+static ssize_t moved(struct tb_io *io, int fd, enum tb_trace_access access, off_t offset, const void *buf, ssize_t n, struct moment start)
 {
     if (n < 0)
         return n;

@@ -47,8 +47,14 @@ static void note_bytes(struct undo *u, int fd, enum tb_undo_kind kind, uint64_t 
     if (own < 0 || tb_identity_of_fd(own, &id))
         abort();
     uint64_t size = id.size, there = size > offset ? size - offset : 0;
-    struct tb_undo r = {.magic = TB_UNDO_MAGIC, .kind = kind, .inode = id.inode, .birth = (uint64_t)id.birth_ns, .offset = offset,
-        .length = there < length ? there : length, .size = size, .written = kind == TB_UNDO_WRITE ? length : 0};
+    struct tb_undo r = {.magic = TB_UNDO_MAGIC,
+                        .kind = kind,
+                        .inode = id.inode,
+                        .birth = (uint64_t)id.birth_ns,
+                        .offset = offset,
+                        .length = there < length ? there : length,
+                        .size = size,
+                        .written = kind == TB_UNDO_WRITE ? length : 0};
     char *bytes = malloc(r.length + 1);
     if (!bytes || tb_io_read_all(io, own, bytes, r.length, offset) < 0)
         abort();
@@ -76,8 +82,11 @@ static int undo_fsync(struct tb_io *io, int fd, bool data_only)
     struct tb_identity id;
     if (tb_identity_of_fd(fd, &id))
         return io->next->ops->fsync(io->next, fd, data_only); /* no descriptor: it says so */
-    struct tb_undo r = {.magic = TB_UNDO_MAGIC, .kind = TB_UNDO_SYNC_BEGIN, .inode = id.inode, .birth = (uint64_t)id.birth_ns,
-        .size = (uint64_t)getpid() << 32 | ++u->syncs};
+    struct tb_undo r = {.magic = TB_UNDO_MAGIC,
+                        .kind = TB_UNDO_SYNC_BEGIN,
+                        .inode = id.inode,
+                        .birth = (uint64_t)id.birth_ns,
+                        .size = (uint64_t)getpid() << 32 | ++u->syncs};
     note(u, &r, NULL);
     int rc = io->next->ops->fsync(io->next, fd, data_only);
     r.kind = TB_UNDO_SYNC_END;

@@ -29,8 +29,8 @@ static int refuse_directory(const struct tb_config *c, const char *key, const ch
     else if (access(path, R_OK | W_OK | X_OK))
         wrong = "not writable";
     if (wrong)
-        snprintf(err->text, sizeof(err->text), "%.400s: %s: %.400s: %s; allowed: a directory that exists and is writable",
-                 c->file, key, path, wrong);
+        snprintf(err->text, sizeof(err->text), "%.400s: %s: %.400s: %s; allowed: a directory that exists and is writable", c->file, key,
+                 path, wrong);
     return wrong ? -EINVAL : 0;
 }
 
@@ -53,7 +53,8 @@ static int refuse_open_tier(const struct tb_config *c, uint32_t t, struct tb_err
         return 0;
     snprintf(err->text, sizeof(err->text),
              "%.300s: tiers[%u].path: %.300s: mode %04o: every user may rename what is in it; allowed: with the sticky bit "
-             "(chmod +t), or a directory of your own in it (mkdir -m 700)", c->file, t, c->tiers[t].path, st.st_mode & 07777u);
+             "(chmod +t), or a directory of your own in it (mkdir -m 700)",
+             c->file, t, c->tiers[t].path, st.st_mode & 07777u);
     return -EINVAL;
 }
 
@@ -109,7 +110,8 @@ static int check_tier(const struct tb_config *c, uint32_t t, struct tb_error *er
     if (c->fsync == TB_FSYNC_TIER && !c->allow_volatile && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)) {
         snprintf(err->text, sizeof(err->text),
                  "%.300s: tiers[%u].path: %.300s is on a tmpfs, which loses what fsync: tier promises; allowed: a persistent "
-                 "file system (or allow_volatile: true in tests)", c->file, t, tier->path);
+                 "file system (or allow_volatile: true in tests)",
+                 c->file, t, tier->path);
         return -EINVAL;
     }
     return 0;
@@ -161,8 +163,8 @@ static int check_region(const struct tb_config *c, uint64_t region_bytes, struct
     if (fs.f_type == HUGETLBFS_MAGIC)
         return check_hugetlb(c, region_bytes, (uint64_t)fs.f_bsize, err);
     if (c->region.directory[0] && fs.f_type != TMPFS_MAGIC) {
-        snprintf(err->text, sizeof(err->text), "%.400s: region.directory: %.400s is on no memory; allowed: a directory of a tmpfs or hugetlbfs",
-                 c->file, directory);
+        snprintf(err->text, sizeof(err->text),
+                 "%.400s: region.directory: %.400s is on no memory; allowed: a directory of a tmpfs or hugetlbfs", c->file, directory);
         return -EINVAL;
     }
     if ((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize >= region_bytes)

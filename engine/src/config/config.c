@@ -28,9 +28,20 @@ static const char *const flush_names[] = {"on-close", "watermark", "manual", NUL
 static const char *const hint_names[] = {"normal", "sequential", "random", "once", "keep", NULL};
 static const char *const medium_names[] = {"memory", "directory", NULL};
 
-const char *tb_mode_name(enum tb_mode mode) { return mode_names[mode]; }
-const char *tb_fsync_name(enum tb_fsync fsync) { return fsync_names[fsync]; }
-const char *tb_flush_name(enum tb_flush_policy policy) { return flush_names[policy]; }
+/* clang-format off: one line each */
+const char *tb_mode_name(enum tb_mode mode)
+{
+    return mode_names[mode];
+}
+const char *tb_fsync_name(enum tb_fsync fsync)
+{
+    return fsync_names[fsync];
+}
+const char *tb_flush_name(enum tb_flush_policy policy)
+{
+    return flush_names[policy];
+}
+/* clang-format on */
 
 int tb_mode_parse(const char *text, enum tb_mode *out)
 {
@@ -93,9 +104,14 @@ static int read_mode(struct tb_yaml *yaml, yaml_node_t *node, const char *path, 
 {
     struct tb_config *c = target;
     const struct tb_yaml_key word = {"mode", TB_YAML_CHOICE, TB_YAML_FIELD(struct tb_config, prefixes[0].mode), .choices = mode_names};
-    const struct tb_yaml_key list = {"mode", TB_YAML_LIST, .offset = offsetof(struct tb_config, prefixes),
-                                     .width = sizeof(struct tb_config_prefix), .min = 1, .max = TB_MAX_PREFIXES,
-                                     .keys = prefix_keys, .count_offset = offsetof(struct tb_config, n_prefixes)};
+    const struct tb_yaml_key list = {"mode",
+                                     TB_YAML_LIST,
+                                     .offset = offsetof(struct tb_config, prefixes),
+                                     .width = sizeof(struct tb_config_prefix),
+                                     .min = 1,
+                                     .max = TB_MAX_PREFIXES,
+                                     .keys = prefix_keys,
+                                     .count_offset = offsetof(struct tb_config, n_prefixes)};
     c->n_prefixes = 1;
     return tb_yaml_value(yaml, node->type == YAML_SEQUENCE_NODE ? &list : &word, node, path, target);
 }
@@ -123,12 +139,9 @@ static const struct tb_yaml_key flush_keys[] = {
 };
 
 static const struct tb_yaml_key organizer_keys[] = {
-    {"enabled", TB_YAML_FLAG, FIELD(organizer.enabled)},
-    {"high", TB_YAML_FRACTION, FIELD(organizer.high)},
-    {"low", TB_YAML_FRACTION, FIELD(organizer.low)},
-    {"prefetch", TB_YAML_SIZE, FIELD(organizer.prefetch)},
-    {"schedule", TB_YAML_PATH, FIELD(organizer.schedule)},
-    {0},
+    {"enabled", TB_YAML_FLAG, FIELD(organizer.enabled)},   {"high", TB_YAML_FRACTION, FIELD(organizer.high)},
+    {"low", TB_YAML_FRACTION, FIELD(organizer.low)},       {"prefetch", TB_YAML_SIZE, FIELD(organizer.prefetch)},
+    {"schedule", TB_YAML_PATH, FIELD(organizer.schedule)}, {0},
 };
 
 static const struct tb_yaml_key hint_keys[] = {
@@ -149,9 +162,8 @@ static const struct tb_yaml_key tier_keys[] = {
     {"path", TB_YAML_PATH, TIER(path)},
     {"capacity", TB_YAML_SIZE, .required = true, TIER(capacity)},
     {"block", TB_YAML_SIZE, .required = true, TIER(block)},
-    {"slabs", TB_YAML_LIST, .required = true, .offset = offsetof(struct tb_config_tier, slabs),
-     .width = sizeof(struct tb_config_slab), .min = 1, .max = TB_MAX_SLABS, .keys = slab_keys,
-     .count_offset = offsetof(struct tb_config_tier, n_slabs)},
+    {"slabs", TB_YAML_LIST, .required = true, .offset = offsetof(struct tb_config_tier, slabs), .width = sizeof(struct tb_config_slab),
+     .min = 1, .max = TB_MAX_SLABS, .keys = slab_keys, .count_offset = offsetof(struct tb_config_tier, n_slabs)},
     {"model", TB_YAML_CUSTOM, .read = read_tier_model},
     {"profile", TB_YAML_CUSTOM, .read = read_tier_profile},
     {"shared", TB_YAML_FLAG, TIER(shared)},
@@ -174,8 +186,8 @@ static const struct tb_yaml_key config_keys[] = {
     {"organizer", TB_YAML_MAP, .keys = organizer_keys},
     {"hints", TB_YAML_LIST, .offset = offsetof(struct tb_config, hints), .width = sizeof(struct tb_config_hint), .min = 1,
      .max = TB_MAX_PREFIXES, .keys = hint_keys, .count_offset = offsetof(struct tb_config, n_hints)},
-    {"tiers", TB_YAML_LIST, .required = true, .offset = offsetof(struct tb_config, tiers), .width = sizeof(struct tb_config_tier),
-     .min = 1, .max = TB_MAX_TIERS, .keys = tier_keys, .count_offset = offsetof(struct tb_config, n_tiers)},
+    {"tiers", TB_YAML_LIST, .required = true, .offset = offsetof(struct tb_config, tiers), .width = sizeof(struct tb_config_tier), .min = 1,
+     .max = TB_MAX_TIERS, .keys = tier_keys, .count_offset = offsetof(struct tb_config, n_tiers)},
     {0},
 };
 
@@ -221,7 +233,7 @@ static int slab_rules(const struct tb_config_tier *t, const char *key, struct tb
             return find_wrong(found, at, "%g: the shares of the tier's slabs sum to %g; allowed: at most 1", t->slabs[s].share, sum);
         if (t->slabs[s].share > 0 && (double)t->capacity * t->slabs[s].share < (double)size)
             return find_wrong(found, at, "%g of %llu bytes holds no buffer of %llu bytes; allowed: slabs that fit the tier",
-                        t->slabs[s].share, (unsigned long long)t->capacity, size);
+                              t->slabs[s].share, (unsigned long long)t->capacity, size);
     }
     return 0;
 }
@@ -383,13 +395,14 @@ int tb_config_set_mode(struct tb_config *c, const char *text, struct tb_error *e
     enum tb_mode mode;
     struct tb_finding found;
     if (c->by_environment) {
-        snprintf(err->text, sizeof(err->text), "%.300s: --mode: %.100s; with a Hermes .conf the mode is the programs': ADAPTER_MODE, "
-                 "or TIERBENCH_MODE, in their environment", c->file, text);
+        snprintf(err->text, sizeof(err->text),
+                 "%.300s: --mode: %.100s; with a Hermes .conf the mode is the programs': ADAPTER_MODE, "
+                 "or TIERBENCH_MODE, in their environment",
+                 c->file, text);
         return -EINVAL;
     }
     if (tb_mode_parse(text, &mode)) {
-        snprintf(err->text, sizeof(err->text),
-                 "--mode: %.100s; allowed: persistent-async, persistent-sync, scratch, bypass", text);
+        snprintf(err->text, sizeof(err->text), "--mode: %.100s; allowed: persistent-async, persistent-sync, scratch, bypass", text);
         return -EINVAL;
     }
     for (uint32_t i = 0; i < c->n_prefixes; i++)

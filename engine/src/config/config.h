@@ -16,12 +16,12 @@
 #include "config/policies.h"
 #include <tierbench/engine.h>
 
-#define TB_MAX_SLABS 8     /* per tier */
-#define TB_MAX_CLASSES 8  /* distinct buffer sizes of all tiers */
+#define TB_MAX_SLABS 8   /* per tier */
+#define TB_MAX_CLASSES 8 /* distinct buffer sizes of all tiers */
 #define TB_MAX_PREFIXES 16
 #define TB_BLOCK_MIN 4096u /* bytes; every block size is a multiple */
 #define TB_NAME_MAX 32
-#define TB_MAX_RULES 16   /* of placement; one bit each in a word */
+#define TB_MAX_RULES 16 /* of placement; one bit each in a word */
 #define TB_MAX_UNIT_FILES 32
 #define TB_PATTERN_MAX 256
 
@@ -42,7 +42,7 @@ struct tb_config_tier {
     uint32_t block;         /* bytes */
     uint32_t n_slabs;
     struct tb_config_slab slabs[TB_MAX_SLABS];
-    bool shared;            /* between nodes */
+    bool shared; /* between nodes */
     bool modelled;
     struct tb_device model;
     bool profiled;
@@ -71,7 +71,7 @@ struct tb_config_unit_file {
 
 struct tb_config_placement {
     enum tb_policy policy;
-    uint64_t unit; /* data-locality: bytes of a dispersion unit; 0: a chunk, UINT64_MAX: a file */
+    uint64_t unit;           /* data-locality: bytes of a dispersion unit; 0: a chunk, UINT64_MAX: a file */
     char units[TB_PATH_MAX]; /* data-locality: a file, see config/byte_ranges.h; "": none */
     uint32_t n_unit_files, n_unit_ranges;
     uint64_t units_digest; /* of the ranges */
@@ -105,20 +105,20 @@ struct tb_config {
     struct tb_config_prefix prefixes[TB_MAX_PREFIXES];
     bool by_environment; /* a Hermes .conf: each client chooses its paths (namespace/environment.h), not `prefixes` */
     enum tb_fsync fsync;
-    int several_nodes;      /* `nodes: several`: instances on other nodes work on the same PFS, see file/file.c */
-    int deferred;           /* `namespace: deferred`: a new file takes its place at its first flush (namespace/deferred.h) */
-    bool allow_volatile;    /* `allow_volatile: true`: a tmpfs directory tier counts as persistent (tests) */
+    int several_nodes;   /* `nodes: several`: instances on other nodes work on the same PFS, see file/file.c */
+    int deferred;        /* `namespace: deferred`: a new file takes its place at its first flush (namespace/deferred.h) */
+    bool allow_volatile; /* `allow_volatile: true`: a tmpfs directory tier counts as persistent (tests) */
     struct {
         enum tb_flush_policy policy;
-        bool background;    /* on-close: close does not wait */
+        bool background; /* on-close: close does not wait */
         uint32_t threads;
-        double high, low;   /* watermark: fractions of a tier's capacity */
+        double high, low; /* watermark: fractions of a tier's capacity */
     } flush;
     struct tb_config_placement placement;
     struct {
         bool enabled;
-        double high, low;  /* fractions of a tier's capacity that is not on the PFS: when to move down, and until when */
-        uint64_t prefetch; /* bytes ahead of a reader; 0: none */
+        double high, low;           /* fractions of a tier's capacity that is not on the PFS: when to move down, and until when */
+        uint64_t prefetch;          /* bytes ahead of a reader; 0: none */
         char schedule[TB_PATH_MAX]; /* a file, see instance/schedule.h; "": none */
     } organizer;
     uint32_t n_hints;

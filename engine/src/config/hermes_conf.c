@@ -26,20 +26,54 @@ struct value { /* a flat list with where each inner list starts */
     bool given;
 };
 
-enum key { NUM_DEVICES, CAPACITIES, BLOCK_SIZES, NUM_SLABS, UNIT_SIZES, PERCENTAGES, BANDWIDTHS, LATENCIES, MOUNT_POINTS, SHARED, POLICY, N_KEYS };
+enum key {
+    NUM_DEVICES,
+    CAPACITIES,
+    BLOCK_SIZES,
+    NUM_SLABS,
+    UNIT_SIZES,
+    PERCENTAGES,
+    BANDWIDTHS,
+    LATENCIES,
+    MOUNT_POINTS,
+    SHARED,
+    POLICY,
+    N_KEYS
+};
 
 static const char *const key_names[N_KEYS] = {
-    "num_devices", "capacities_mb", "block_sizes_kb", "num_slabs", "slab_unit_sizes", "desired_slab_percentages",
-    "bandwidths_mbps", "latencies_us", "mount_points", "is_shared_device", "default_placement_policy",
+    "num_devices",     "capacities_mb", "block_sizes_kb", "num_slabs",        "slab_unit_sizes",          "desired_slab_percentages",
+    "bandwidths_mbps", "latencies_us",  "mount_points",   "is_shared_device", "default_placement_policy",
 };
 
 /* Keys of the beta that mean nothing here. They are known by name, so that a misspelled key is still refused. */
 static const char *const passed_over[] = {
-    "swap_mount", "buffer_pool_arena_percentage", "metadata_arena_percentage", "transfer_window_arena_percentage",
-    "transient_arena_percentage", "max_buckets_per_node", "max_vbuckets_per_node", "system_view_state_update_interval_ms",
-    "num_buffer_organizer_retries", "default_rr_split", "rpc_server_host_file", "rpc_server_base_name", "rpc_server_suffix",
-    "rpc_protocol", "rpc_domain", "rpc_port", "buffer_organizer_port", "rpc_host_number_range", "rpc_num_threads",
-    "buffer_pool_shmem_name", "max_memory_mb", "host_names", "bo_num_threads", "path_exclusions", "path_inclusions", NULL,
+    "swap_mount",
+    "buffer_pool_arena_percentage",
+    "metadata_arena_percentage",
+    "transfer_window_arena_percentage",
+    "transient_arena_percentage",
+    "max_buckets_per_node",
+    "max_vbuckets_per_node",
+    "system_view_state_update_interval_ms",
+    "num_buffer_organizer_retries",
+    "default_rr_split",
+    "rpc_server_host_file",
+    "rpc_server_base_name",
+    "rpc_server_suffix",
+    "rpc_protocol",
+    "rpc_domain",
+    "rpc_port",
+    "buffer_organizer_port",
+    "rpc_host_number_range",
+    "rpc_num_threads",
+    "buffer_pool_shmem_name",
+    "max_memory_mb",
+    "host_names",
+    "bo_num_threads",
+    "path_exclusions",
+    "path_inclusions",
+    NULL,
 };
 
 struct reader {
@@ -244,7 +278,8 @@ static int to_config(const char *file, const struct value *v, const char *direct
     static const enum key needed[] = {NUM_DEVICES, CAPACITIES, BLOCK_SIZES, NUM_SLABS, UNIT_SIZES, PERCENTAGES};
     for (size_t k = 0; k < sizeof(needed) / sizeof(needed[0]); k++)
         if (!v[needed[k]].given)
-            return wrong(file, &v[needed[k]], needed[k], "is missing; a fragment is merged over a whole file: BASE.conf FRAGMENT.conf", err);
+            return wrong(file, &v[needed[k]], needed[k], "is missing; a fragment is merged over a whole file: BASE.conf FRAGMENT.conf",
+                         err);
     int rc = number(file, &v[NUM_DEVICES], NUM_DEVICES, 0, &n, err);
     if (!rc && (n < 1 || n > TB_MAX_TIERS))
         rc = wrong(file, &v[NUM_DEVICES], NUM_DEVICES, "allowed: 1 to 8", err);

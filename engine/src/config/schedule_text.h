@@ -21,7 +21,7 @@ struct tb_range {
 struct tb_schedule {
     uint32_t n, at; /* ranges, and which is being prefetched */
     struct tb_range *range;
-    int fd; /* of its file through the engine, -1: not opened yet */
+    int fd;        /* of its file through the engine, -1: not opened yet */
     uint64_t next; /* byte of it */
 };
 

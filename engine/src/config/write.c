@@ -34,8 +34,8 @@ int tb_config_write(const struct tb_config *c, const char *path, struct tb_error
     }
     fprintf(out, "# imported from %s\nversion: 1\nmax_files: %u\npfs: {path: %s}\nmode: %s\nfsync: %s\n", c->file, c->max_files,
             c->pfs.path[0] ? c->pfs.path : "\"${TB_ROOT}/pfs\"", tb_mode_name(c->prefixes[0].mode), tb_fsync_name(c->fsync));
-    fprintf(out, "flush: {policy: %s, threads: %u}\nplacement: {policy: %s}\ntiers:\n", tb_flush_name(c->flush.policy),
-            c->flush.threads, tb_policy_name(c->placement.policy));
+    fprintf(out, "flush: {policy: %s, threads: %u}\nplacement: {policy: %s}\ntiers:\n", tb_flush_name(c->flush.policy), c->flush.threads,
+            tb_policy_name(c->placement.policy));
     for (uint32_t t = 0; t < c->n_tiers; t++)
         write_tier(out, &c->tiers[t]);
     if (path && fclose(out)) {

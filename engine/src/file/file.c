@@ -239,7 +239,9 @@ int tb_file_try_get(tb_engine *e, int fd, const struct tb_identity *id, const ch
         return rc;
     int stripe = lock_stripe(e, bucket_of(e, id->device, id->inode) % TB_STRIPES);
     *out = find_locked(e, id);
-    rc = *out == TB_NONE ? make_record(e, id, path, flags, out) : believe_backing(&e->region.files[*out], fd, id, dropped) ? 0 : TB_FILE_IS_OLD;
+    rc = *out == TB_NONE                                          ? make_record(e, id, path, flags, out)
+       : believe_backing(&e->region.files[*out], fd, id, dropped) ? 0
+                                                                  : TB_FILE_IS_OLD;
     if (!rc)
         e->region.files[*out].n_open++;
     tb_file_unlock(e, stripe);

@@ -144,11 +144,11 @@ void tb_file_end_opens(struct tb_file *f)
 TB_UNLOCKED enum tb_flush_state tb_file_flush_state(const struct tb_file *f)
 {
     uint32_t flags = f->flags;
-    return flags & TB_FILE_SCRATCH             ? TB_FLUSH_SCRATCH
-         : flags & TB_FILE_UNLINKED            ? TB_FLUSH_VOID
+    return flags & TB_FILE_SCRATCH                   ? TB_FLUSH_SCRATCH
+         : flags & TB_FILE_UNLINKED                  ? TB_FLUSH_VOID
          : !f->n_dirty && !(flags & TB_FILE_WAITING) ? TB_FLUSH_NOTHING
-         : flags & TB_FILE_TIED                ? TB_FLUSH_TIED
-                                               : TB_FLUSH_DUE;
+         : flags & TB_FILE_TIED                      ? TB_FLUSH_TIED
+                                                     : TB_FLUSH_DUE;
 }
 
 bool tb_file_state_is_valid(const struct tb_file *f)

@@ -13,7 +13,7 @@ struct tb_target {
     tb_engine *engine;
     struct tb_io *io; /* chain to the backing file's place */
     uint32_t file;
-    int fd;           /* of the backing file, or -1: opened by name when needed */
+    int fd;                   /* of the backing file, or -1: opened by name when needed */
     bool can_read, can_write; /* what `fd` is good for */
     enum tb_hint hint;        /* of how the bytes will be used */
     bool continues;           /* a read that begins where the one before ended */

@@ -110,10 +110,16 @@ static int note_part(struct share *r, struct tb_flushed *out, uint32_t lo, uint3
 static void note_first(const struct share *r, const struct tb_buffer *b, uint32_t end, struct tb_flushed *out)
 {
     tb_engine *e = r->c->e;
-    *out = (struct tb_flushed){.buffer = tb_buffer_number(e, b), .version = b->version, .cell = b->cell, .start = tb_buffer_start(e, b),
+    *out = (struct tb_flushed){.buffer = tb_buffer_number(e, b),
+                               .version = b->version,
+                               .cell = b->cell,
+                               .start = tb_buffer_start(e, b),
                                .journaled = b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE,
-                               .fragmented = b->fragment != TB_NONE, .sequence = e->header->sequence,
-                               .lo = b->dirty_lo, .hi = end, .first_part = r->n_parts};
+                               .fragmented = b->fragment != TB_NONE,
+                               .sequence = e->header->sequence,
+                               .lo = b->dirty_lo,
+                               .hi = end,
+                               .first_part = r->n_parts};
 }
 
 /* Copy the dirty bytes from `*at` on.  -EAGAIN: the run must be written first, `*at` says where to go on. */
@@ -213,7 +219,11 @@ static void share_out(struct tb_flush_copy *c, struct share *shares, uint32_t n,
     uint64_t largest = c->e->header->layout.class_size[c->e->header->layout.n_classes - 1];
     for (uint32_t i = 0; i < n; i++) {
         uint32_t from = (uint32_t)((uint64_t)n_refs * i / n), to = (uint32_t)((uint64_t)n_refs * (i + 1) / n);
-        shares[i] = (struct share){.c = c, .refs = refs + from, .n_refs = to - from, .done = c->done + from, .left = c->left + from,
+        shares[i] = (struct share){.c = c,
+                                   .refs = refs + from,
+                                   .n_refs = to - from,
+                                   .done = c->done + from,
+                                   .left = c->left + from,
                                    .room = largest > RUN_BYTES ? (size_t)largest : RUN_BYTES};
     }
 }

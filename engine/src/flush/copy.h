@@ -21,12 +21,12 @@
 struct tb_flushed {
     uint32_t buffer, version;
     uint64_t cell, start;
-    bool journaled;    /* a record referred to it or its predecessor when it was copied, */
-    uint64_t sequence; /* and this was the newest record of all */
-    uint32_t lo, hi;   /* the dirty bytes, where they were one interval, */
-    bool fragmented;   /* else */
+    bool journaled;               /* a record referred to it or its predecessor when it was copied, */
+    uint64_t sequence;            /* and this was the newest record of all */
+    uint32_t lo, hi;              /* the dirty bytes, where they were one interval, */
+    bool fragmented;              /* else */
     uint32_t first_part, n_parts; /* these, if a record referred to them */
-    bool voided; /* its records are void: its bytes are on the PFS, synced */
+    bool voided;                  /* its records are void: its bytes are on the PFS, synced */
 };
 
 /* One dirty interval of a fragmented buffer, as it was copied. */
@@ -38,7 +38,7 @@ struct tb_flush_copy {
     tb_engine *e;
     struct tb_io *io;
     uint32_t file;
-    int fd; /* of the backing file, writable */
+    int fd;         /* of the backing file, writable */
     bool gives_way; /* ends early when somebody waits for the file's claim */
     bool settled;   /* the list was made when no move could be under way any more */
 

@@ -30,8 +30,8 @@
 #include "journal/journal.h"
 #include "namespace/rename.h"
 
-#define SOME_LOOKS 4096u      /* buffers looked at for dirty ones */
-#define SOME_CHOICE 8u        /* dirty ones looked at */
+#define SOME_LOOKS 4096u /* buffers looked at for dirty ones */
+#define SOME_CHOICE 8u   /* dirty ones looked at */
 
 struct some { /* buffers of one tier, about so many bytes */
     uint32_t tier;

@@ -28,13 +28,13 @@
 #include "tiering/prefetch.h"
 
 #define MAX_THREADS 64
-#define IDLE_NS 50000000      /* a thread without work looks at least this often, */
-#define STREAM_NS 1000000     /* the prefetcher this often for where its readers are */
-#define REPAIR_SECONDS 0.2    /* between looks for dead clients */
+#define IDLE_NS 50000000       /* a thread without work looks at least this often, */
+#define STREAM_NS 1000000      /* the prefetcher this often for where its readers are */
+#define REPAIR_SECONDS 0.2     /* between looks for dead clients */
 #define IDLE_DRAIN_SECONDS 1.0 /* without new writes, watermark flushes the rest */
 
-#define END_LOOK_NS 5000000     /* how often tb_background_stop looks */
-#define VAIN_NS 3000000000u     /* a thread that waits in vain notes it each second: an older note is out of date */
+#define END_LOOK_NS 5000000 /* how often tb_background_stop looks */
+#define VAIN_NS 3000000000u /* a thread that waits in vain notes it each second: an older note is out of date */
 
 /* A thread of the daemon, and whether it waits in vain for a stopped process. */
 struct worker {

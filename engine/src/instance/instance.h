@@ -22,7 +22,7 @@ struct tb_instance_info {
     char name[64];
     char config_file[TB_PATH_MAX];
     uint64_t config_digest;
-    pid_t daemon_pid;    /* 0: it never ran */
+    pid_t daemon_pid; /* 0: it never ran */
     bool daemon_alive;
     bool daemon_gave_up; /* it ended because it waited in vain for a process that was stopped */
     uint32_t n_clients;  /* attached processes that live, but for the daemon and whoever asks through a handle */

@@ -324,8 +324,8 @@ static bool is_taken(const char *name)
 }
 
 /* First what a killed start left is swept, then everything is made; what fails is undone. */
-int tb_instance_create(const struct tb_config *config, const char *name, struct tb_io *base, tb_progress *progress,
-                       void *arg, tb_engine **out, struct tb_error *err)
+int tb_instance_create(const struct tb_config *config, const char *name, struct tb_io *base, tb_progress *progress, void *arg,
+                       tb_engine **out, struct tb_error *err)
 {
     struct tb_layout layout;
     char host[64] = "";

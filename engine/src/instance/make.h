@@ -19,8 +19,8 @@ void tb_instance_sweep(const struct tb_config *config, const char *host, const c
  * -EEXIST: an instance of that name exists, alive or dead. -ENOTEMPTY: a directory exists,
  * of an instance that was not recovered, or that has no region not made yet.
  */
-int tb_instance_create(const struct tb_config *config, const char *name, struct tb_io *base, tb_progress *progress,
-                       void *arg, tb_engine **out, struct tb_error *err);
+int tb_instance_create(const struct tb_config *config, const char *name, struct tb_io *base, tb_progress *progress, void *arg,
+                       tb_engine **out, struct tb_error *err);
 
 /*
  * Remove region, tier directories and shadow.  What is still dirty is lost: drain first.  Frees the handle.

@@ -91,12 +91,18 @@ static void thin_out(tb_engine *e)
 static struct tb_sample sample(const tb_engine *e)
 {
     const struct tb_header *h = e->header;
-    struct tb_sample s = {.seconds = tb_seconds_since_start(e), .pfs_bytes_written = h->pfs_written,
-                          .pfs_bytes_read = h->pfs_read, .spilled = h->spilled, .staged = h->staged};
+    struct tb_sample s = {.seconds = tb_seconds_since_start(e),
+                          .pfs_bytes_written = h->pfs_written,
+                          .pfs_bytes_read = h->pfs_read,
+                          .spilled = h->spilled,
+                          .staged = h->staged};
     for (uint32_t t = 0; t < h->config.n_tiers; t++) {
         struct tb_tier_stats moved = transfers(e, t);
-        s.tier[t] = (struct tb_tier_sample){.used = h->tier[t].used, .dirty = h->tier[t].dirty, .bytes_in = moved.bytes_in,
-                                            .bytes_out = moved.bytes_out, .flushed = h->tier[t].flushed};
+        s.tier[t] = (struct tb_tier_sample){.used = h->tier[t].used,
+                                            .dirty = h->tier[t].dirty,
+                                            .bytes_in = moved.bytes_in,
+                                            .bytes_out = moved.bytes_out,
+                                            .flushed = h->tier[t].flushed};
         for (uint32_t to = 0; to < h->config.n_tiers; to++)
             s.tier[t].moved_to[to] = h->tier[t].moved_to[to];
     }

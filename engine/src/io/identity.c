@@ -19,11 +19,15 @@ static int identify(int fd, const char *path, int flags, struct tb_identity *out
     if (syscall(SYS_statx, fd, path, flags, STATX_BASIC_STATS | STATX_BTIME, &x))
         return -errno;
     *out = (struct tb_identity){
-        .device = makedev(x.stx_dev_major, x.stx_dev_minor), .inode = x.stx_ino, .size = x.stx_size,
+        .device = makedev(x.stx_dev_major, x.stx_dev_minor),
+        .inode = x.stx_ino,
+        .size = x.stx_size,
         .birth_ns = x.stx_mask & STATX_BTIME ? x.stx_btime.tv_sec * 1000000000ll + x.stx_btime.tv_nsec : 0,
         .mtime_ns = x.stx_mtime.tv_sec * 1000000000ll + x.stx_mtime.tv_nsec,
         .ctime_ns = x.stx_ctime.tv_sec * 1000000000ll + x.stx_ctime.tv_nsec,
-        .links = x.stx_nlink, .regular = S_ISREG(x.stx_mode), .link = S_ISLNK(x.stx_mode),
+        .links = x.stx_nlink,
+        .regular = S_ISREG(x.stx_mode),
+        .link = S_ISLNK(x.stx_mode),
     };
     return 0;
 }

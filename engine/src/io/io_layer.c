@@ -88,10 +88,10 @@ static int pass_dup(struct tb_io *io, int oldfd, int newfd)
     return io->next->ops->dup(io->next, oldfd, newfd);
 }
 
-#define PASS_ON(op)                  \
-    do {                             \
-        if (table->op == NULL)       \
-            table->op = pass_##op;   \
+#define PASS_ON(op)                \
+    do {                           \
+        if (table->op == NULL)     \
+            table->op = pass_##op; \
     } while (0)
 
 void tb_io_layer_init(struct tb_io *io, struct tb_io_ops *table, const struct tb_io_ops *own, struct tb_io *next)

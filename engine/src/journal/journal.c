@@ -79,8 +79,8 @@ static void measure(struct tb_record *r, const char *path)
 /* One slot, so that a crash leaves the old header or the new one. A long path is cut. */
 static int append_header(tb_engine *e)
 {
-    struct tb_record r = {.type = TB_RECORD_HEADER, .digest = e->header->digest, .inode = e->header->pfs_inode,
-                          .birth_ns = e->header->pfs_birth_ns};
+    struct tb_record r = {
+        .type = TB_RECORD_HEADER, .digest = e->header->digest, .inode = e->header->pfs_inode, .birth_ns = e->header->pfs_birth_ns};
     char path[TB_JOURNAL_SLOT - sizeof(r)];
     snprintf(path, sizeof(path), "%.*s", (int)sizeof(path) - 1, e->header->config.file);
     measure(&r, path);
@@ -179,8 +179,12 @@ static int lock_and_append(tb_engine *e, uint32_t file, struct tb_record *r)
  */
 int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t checksum)
 {
-    struct tb_record r = {.type = TB_RECORD_WRITE, .offset = tb_buffer_start(e, b) + lo, .length = hi - lo, .byte = lo,
-                          .slab = b->slab, .buffer = tb_buffer_number(e, b) - tb_slab_layout(e, b)->first_buffer,
+    struct tb_record r = {.type = TB_RECORD_WRITE,
+                          .offset = tb_buffer_start(e, b) + lo,
+                          .length = hi - lo,
+                          .byte = lo,
+                          .slab = b->slab,
+                          .buffer = tb_buffer_number(e, b) - tb_slab_layout(e, b)->first_buffer,
                           .data_checksum = checksum};
     int stripe = tb_file_lock(e, file);
     int rc = e->region.files[file].flags & (TB_FILE_HELD | TB_FILE_UNLINKED) ? -EAGAIN : append_for(e, file, &r);
@@ -190,8 +194,7 @@ int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uin
 
 int tb_journal_drop(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length, uint64_t sequence)
 {
-    return lock_and_append(e, file, &(struct tb_record){.type = TB_RECORD_DROP, .offset = offset, .length = length,
-                                                        .sequence = sequence});
+    return lock_and_append(e, file, &(struct tb_record){.type = TB_RECORD_DROP, .offset = offset, .length = length, .sequence = sequence});
 }
 
 int tb_journal_unlink(tb_engine *e, uint32_t file)

@@ -41,7 +41,7 @@ enum tb_record_type { TB_RECORD_HEADER = 1, TB_RECORD_WRITE, TB_RECORD_DROP, TB_
 struct tb_record {
     uint64_t magic;
     uint32_t type;
-    uint32_t slots; /* length of the record with its path */
+    uint32_t slots;    /* length of the record with its path */
     uint64_t checksum; /* of the record, this field 0 */
     uint64_t sequence;
     uint64_t device, inode; /* HEADER: of the PFS */
@@ -52,7 +52,7 @@ struct tb_record {
     uint32_t byte;           /* of the buffer at which the range starts */
     uint32_t path_length;
     uint64_t data_checksum;
-    uint64_t digest; /* HEADER: of the configuration */
+    uint64_t digest;               /* HEADER: of the configuration */
     uint64_t instance, generation; /* of the journal */
     uint64_t place;                /* byte of the journal at which the record begins */
     uint64_t synced;               /* bytes of the journal that a sync had covered by then */

@@ -24,9 +24,8 @@ struct reader {
 
 static bool is_sound(const struct tb_record *r, uint64_t at, uint64_t rest)
 {
-    return r->magic == TB_JOURNAL_MAGIC && r->slots && (uint64_t)r->slots * TB_JOURNAL_SLOT <= rest &&
-           r->path_length < TB_PATH_MAX && sizeof(*r) + r->path_length <= (uint64_t)r->slots * TB_JOURNAL_SLOT &&
-           r->place == at && r->checksum == tb_record_checksum(r);
+    return r->magic == TB_JOURNAL_MAGIC && r->slots && (uint64_t)r->slots * TB_JOURNAL_SLOT <= rest && r->path_length < TB_PATH_MAX &&
+           sizeof(*r) + r->path_length <= (uint64_t)r->slots * TB_JOURNAL_SLOT && r->place == at && r->checksum == tb_record_checksum(r);
 }
 
 static const struct tb_record *sound_at(const struct reader *j, uint64_t at)
@@ -122,8 +121,8 @@ static int visit_all(struct reader *j)
 /* False: there is no mark, or a crash tore it. */
 static bool read_mark(int fd, struct tb_journal_mark *out)
 {
-    return fd >= 0 && tb_io_read_all(tb_io_libc(), fd, out, sizeof(*out), 0) == (ssize_t)sizeof(*out) &&
-           out->magic == TB_JOURNAL_MARK && out->checksum == tb_checksum(out, offsetof(struct tb_journal_mark, checksum));
+    return fd >= 0 && tb_io_read_all(tb_io_libc(), fd, out, sizeof(*out), 0) == (ssize_t)sizeof(*out) && out->magic == TB_JOURNAL_MARK &&
+           out->checksum == tb_checksum(out, offsetof(struct tb_journal_mark, checksum));
 }
 
 static int read_bytes(int fd, char **bytes, uint64_t *n)

@@ -351,8 +351,8 @@ static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t
  * rest of the cell belongs to that buffer: `*again` tells the caller to look for owners
  * again.
  */
-static uint64_t fill_parts(struct tb_target *t, const struct tb_placement *p, const char *from, uint64_t n, uint64_t offset,
-                           bool *again, bool *short_of)
+static uint64_t fill_parts(struct tb_target *t, const struct tb_placement *p, const char *from, uint64_t n, uint64_t offset, bool *again,
+                           bool *short_of)
 {
     uint64_t done = 0, end;
     for (uint32_t i = 0; i < p->n && done < n && !*short_of; i++) {
@@ -562,8 +562,8 @@ static ssize_t read_once(struct tb_target *t, void *to, size_t n, uint64_t offse
     while (done < n) {
         size_t piece = to_chunk_end(t->engine, offset + done, n - done);
         int rc = tb_peek(t->engine, t->file, (char *)to + done, piece, offset + done)
-                     ? 0
-                     : read_chunk(t, (char *)to + done, piece, offset + done);
+                   ? 0
+                   : read_chunk(t, (char *)to + done, piece, offset + done);
         if (rc)
             return done ? (ssize_t)done : rc;
         done += piece;

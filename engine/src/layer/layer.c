@@ -61,7 +61,10 @@ struct tb_target tb_layer_target(tb_engine *e, const struct tb_open *o, int fd)
 {
     int flags = o->flags;
     bool plain = !(flags & O_DIRECT);
-    return (struct tb_target){.engine = e, .io = tb_file_io(e, o->file), .file = o->file, .fd = fd,
+    return (struct tb_target){.engine = e,
+                              .io = tb_file_io(e, o->file),
+                              .file = o->file,
+                              .fd = fd,
                               .can_read = plain && may_read(flags),
                               .can_write = plain && tb_layer_may_write(flags) && !(flags & O_APPEND)};
 }

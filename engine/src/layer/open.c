@@ -101,7 +101,7 @@ struct opening {
     const char *path; /* the program's */
     int flags;        /* the program's */
     mode_t mode;
-    bool cut;         /* to be emptied, by us and not by the kernel */
+    bool cut; /* to be emptied, by us and not by the kernel */
     struct tb_place place;
     int fd;
     struct tb_identity id;

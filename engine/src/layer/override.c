@@ -70,9 +70,9 @@ int tb_engine_promise(tb_engine *e, int fd, enum tb_mode *mode, enum tb_fsync *f
         return -EBADF;
     uint32_t flags = e->region.files[o->file].flags;
     *fsync = fsync_of(e, flags);
-    *mode = flags & TB_FILE_SCRATCH    ? TB_MODE_SCRATCH
-            : flags & TB_FILE_COHERENT ? TB_MODE_BYPASS
-            : flags & TB_FILE_SYNC     ? TB_MODE_PERSISTENT_SYNC
-                                       : TB_MODE_PERSISTENT_ASYNC;
+    *mode = flags & TB_FILE_SCRATCH  ? TB_MODE_SCRATCH
+          : flags & TB_FILE_COHERENT ? TB_MODE_BYPASS
+          : flags & TB_FILE_SYNC     ? TB_MODE_PERSISTENT_SYNC
+                                     : TB_MODE_PERSISTENT_ASYNC;
     return 0;
 }

@@ -378,8 +378,7 @@ int tb_promise_keep(struct tb_target *t)
     e->header->fsyncs++;
     if (f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED))
         return 0;
-    if (f->flags & (TB_FILE_COHERENT | TB_FILE_FSYNC_PFS) || tb_config_of(e)->fsync != TB_FSYNC_TIER || e->journal_fd < 0 ||
-        !has_room(e))
+    if (f->flags & (TB_FILE_COHERENT | TB_FILE_FSYNC_PFS) || tb_config_of(e)->fsync != TB_FSYNC_TIER || e->journal_fd < 0 || !has_room(e))
         return keep_on_pfs(t);
     int rc = sync_backing(t); /* first: a record must not name a file that a crash takes from the PFS */
     if (rc)

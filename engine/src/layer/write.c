@@ -236,9 +236,9 @@ ssize_t tb_layer_write(struct tb_io *io, int fd, const void *buf, size_t n)
     int stripe = tb_offset_lock(e, o);
     if (stripe < 0)
         return stripe;
-    ssize_t w = o->flags & O_APPEND             ? append(e, o, fd, buf, n, true)
-                : stripe == TB_OFFSET_IS_OWN ? write_alone(e, o, fd, buf, n)
-                                             : write_shared(e, o, fd, buf, n);
+    ssize_t w = o->flags & O_APPEND        ? append(e, o, fd, buf, n, true)
+              : stripe == TB_OFFSET_IS_OWN ? write_alone(e, o, fd, buf, n)
+                                           : write_shared(e, o, fd, buf, n);
     tb_offset_unlock(e, stripe);
     return w;
 }

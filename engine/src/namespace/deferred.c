@@ -79,7 +79,8 @@ static int key_of(const char *hidden, const char *directory, char *out)
     if (rc)
         return rc;
     return snprintf(out, PATH_MAX, "%s/%llx-%llx", hidden, (unsigned long long)id.inode, (unsigned long long)id.birth_ns) < TB_PATH_MAX
-               ? 0 : -ENAMETOOLONG;
+             ? 0
+             : -ENAMETOOLONG;
 }
 
 /* False also for names that are too long to be deferred: they are made on the PFS. */

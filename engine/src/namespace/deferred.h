@@ -36,7 +36,8 @@ bool tb_waiting_shown(const tb_engine *e, const char *place, char *out, size_t s
  * name is taken, or its directory is gone.
  */
 int tb_waiting_finish(tb_engine *e, tb_file_reporter *report, void *arg);
-int tb_waiting_recover(const struct tb_config *c, const char *host, const char *name, struct tb_io *io, tb_file_reporter *report, void *arg);
+int tb_waiting_recover(const struct tb_config *c, const char *host, const char *name, struct tb_io *io, tb_file_reporter *report,
+                       void *arg);
 /* The deferred names of a directory, "" after the last: allocated, or NULL if there is none. */
 char *tb_waiting_list(tb_engine *e, const char *directory);
 /* rmdir that knows of them; directories below `from` are called `to` now. */

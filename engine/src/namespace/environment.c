@@ -19,7 +19,7 @@
 #include "text/text.h"
 
 /* What Hermes' adapters leave alone where no prefix is named, and where else Debian keeps libraries. */
-static const char *const system_paths[] = {"/bin", "/boot", "/dev",  "/etc",  "/lib", "/lib32", "/lib64", "/libx32",
+static const char *const system_paths[] = {"/bin", "/boot", "/dev",  "/etc", "/lib", "/lib32", "/lib64", "/libx32",
                                            "/opt", "/proc", "/sbin", "/sys", "/usr", "/var",   "/run"};
 
 enum adapter_mode { ADAPTER_DEFAULT, ADAPTER_SCRATCH, ADAPTER_BYPASS, ADAPTER_WORKFLOW };

@@ -85,4 +85,5 @@ static uint32_t note_name(const struct tb_config_placement *settings, const char
     return tb_units_of_path(settings, path);
 }
 
-const struct tb_placement_ops tb_placement_data_locality = {.needs = TB_KNOW_ROOMS | TB_KNOW_BEFORE, .place = place, .note_name = note_name};
+const struct tb_placement_ops tb_placement_data_locality = {
+    .needs = TB_KNOW_ROOMS | TB_KNOW_BEFORE, .place = place, .note_name = note_name};

@@ -38,8 +38,12 @@ static uint32_t look(const struct tb_hierarchy *h, struct lane *lane)
         uint64_t room = h->tier[t].room / grain;
         double queue = h->tier[t].queue, busy = f.latency / f.channels;
         if (room)
-            lane[n++] = (struct lane){.tier = t, .start = queue + f.latency - busy, .each = busy + (double)grain / f.bandwidth,
-                                      .room = room, .is_free = queue == 0, .bandwidth = f.bandwidth};
+            lane[n++] = (struct lane){.tier = t,
+                                      .start = queue + f.latency - busy,
+                                      .each = busy + (double)grain / f.bandwidth,
+                                      .room = room,
+                                      .is_free = queue == 0,
+                                      .bandwidth = f.bandwidth};
     }
     return n;
 }
@@ -98,7 +102,8 @@ static struct lane *first_to_finish(struct lane *lane, uint32_t n)
 {
     struct lane *best = NULL;
     for (struct lane *l = lane; l < lane + n; l++)
-        if (l->units < l->room && (!best || l->start + l->each * (double)(l->units + 1) < best->start + best->each * (double)(best->units + 1)))
+        if (l->units < l->room &&
+            (!best || l->start + l->each * (double)(l->units + 1) < best->start + best->each * (double)(best->units + 1)))
             best = l;
     return best;
 }

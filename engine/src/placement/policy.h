@@ -21,13 +21,13 @@
 
 /* Parts of the description that are looked at on demand. */
 enum tb_known {
-    TB_KNOW_TOP = 1,    /* tier[0].room */
-    TB_KNOW_ROOMS = 2,  /* tier[].room */
-    TB_KNOW_DIRTY = 4,  /* tier[].dirty */
-    TB_KNOW_QUEUES = 8, /* tier[].queue, pfs_queue */
+    TB_KNOW_TOP = 1,     /* tier[0].room */
+    TB_KNOW_ROOMS = 2,   /* tier[].room */
+    TB_KNOW_DIRTY = 4,   /* tier[].dirty */
+    TB_KNOW_QUEUES = 8,  /* tier[].queue, pfs_queue */
     TB_KNOW_BEFORE = 16, /* the write's neighbour before it */
     TB_KNOW_AFTER = 32,
-    TB_KNOW_HEAT = 64,  /* the file's hottest_memory and epoch */
+    TB_KNOW_HEAT = 64, /* the file's hottest_memory and epoch */
 };
 
 struct tb_hierarchy {
@@ -44,8 +44,8 @@ struct tb_hierarchy {
 /* The file of a write or of an access. */
 struct tb_placed_file {
     uint32_t number;
-    uint32_t memory; /* what the policy remembers of it: its heat, or the rules its name matches */
-    uint64_t size;   /* bytes, without the write */
+    uint32_t memory;         /* what the policy remembers of it: its heat, or the rules its name matches */
+    uint64_t size;           /* bytes, without the write */
     uint32_t hottest_memory; /* of the file that the state calls hottest */
     uint32_t epoch;          /* of heat, see buffer/heat.h */
 };
@@ -73,8 +73,8 @@ struct tb_placement {
     struct tb_part {
         uint32_t tier;
         uint64_t bytes;
-        double seconds;     /* of work for the tier, which others queue after; 0: the policy predicts none */
-    } part[TB_MAX_PARTS];   /* in the order of the file's bytes; what they don't cover goes to the PFS */
+        double seconds;   /* of work for the tier, which others queue after; 0: the policy predicts none */
+    } part[TB_MAX_PARTS]; /* in the order of the file's bytes; what they don't cover goes to the PFS */
 };
 
 struct tb_placement_ops {

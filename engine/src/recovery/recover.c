@@ -150,8 +150,10 @@ static int clear_region(struct recovery *r, const struct tb_region *region, int 
         return rc;
     uint64_t bytes = bytes_at_stake(region);
     if (bytes)
-        return leave(r, h->name, -ENODEV, "%.300s is gone, and %llu bytes are not on the PFS; no process uses it: bring that back and try again, "
-                     "or give them up: tierctl stop -i %s --force", directory, (unsigned long long)bytes, h->name);
+        return leave(r, h->name, -ENODEV,
+                     "%.300s is gone, and %llu bytes are not on the PFS; no process uses it: bring that back and try again, "
+                     "or give them up: tierctl stop -i %s --force",
+                     directory, (unsigned long long)bytes, h->name);
     tb_instance_remove(&h->config, h->host, h->name, h->id);
     return 1;
 }
@@ -188,8 +190,8 @@ static int drain_and_end(struct recovery *r, const char *name, int lease)
     int rc = tb_client_attach_alone(name, lease, r->base, &e);
     if (rc)
         return leave(r, name, rc, "%s", tb_engine_refusal());
-    struct tb_lost lost = {.config = &e->header->config, .name = name,
-                           .root = {.inode = e->header->pfs_inode, .birth_ns = e->header->pfs_birth_ns}};
+    struct tb_lost lost = {
+        .config = &e->header->config, .name = name, .root = {.inode = e->header->pfs_inode, .birth_ns = e->header->pfs_birth_ns}};
     e->lost = &lost;
     rc = tb_instance_drain(e, 2, r->progress, r->report, r->arg);
     r->n_lost += lost.n;
@@ -246,8 +248,16 @@ static bool has_region(const char *name, uint64_t id)
 static int recover_journal(struct recovery *r, const char *name, int fd, const struct tb_lease *lease)
 {
     bool is_foreign = false;
-    struct tb_replay replay = {.config = r->config, .layout = &r->layout, .host = r->host, .name = name, .io = r->pfs, .report = r->report,
-                               .arg = r->arg, .id = lease->id, .n_lost = &r->n_lost, .is_foreign = &is_foreign};
+    struct tb_replay replay = {.config = r->config,
+                               .layout = &r->layout,
+                               .host = r->host,
+                               .name = name,
+                               .io = r->pfs,
+                               .report = r->report,
+                               .arg = r->arg,
+                               .id = lease->id,
+                               .n_lost = &r->n_lost,
+                               .is_foreign = &is_foreign};
     int rc = lease->state == TB_LEASE_LIVING ? tb_replay(&replay) : 0;
     if (!rc && is_foreign) /* a damaged lease does not name its configuration */
         return lease->digest ? leave(r, name, -ESTALE, "its journal is of another configuration than its lease says") : 0;
@@ -264,7 +274,7 @@ static bool is_not_ours(const struct recovery *r, const char *name)
     bool not = fd >= 0 && tb_lease_read(fd, &lease) == 0 && ((lease.digest && lease.digest != r->digest) || has_region(name, lease.id));
     if (fd >= 0)
         close(fd);
-    return not;
+    return not ;
 }
 
 /* A directory that another user made in a tier is never entered. */
@@ -373,11 +383,11 @@ static void recover_regions(struct recovery *r)
  * Regions first, then journals: a region knows more than the journal of the same instance.
  * One failure does not stop the rest.
  */
-int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_progress *progress,
-                        tb_file_reporter *report, void *arg, struct tb_error *err)
+int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_progress *progress, tb_file_reporter *report, void *arg,
+                        struct tb_error *err)
 {
-    struct recovery r = {.config = config, .base = base, .progress = progress, .report = report, .arg = arg,
-                         .digest = tb_config_digest(config)};
+    struct recovery r = {
+        .config = config, .base = base, .progress = progress, .report = report, .arg = arg, .digest = tb_config_digest(config)};
     struct tb_device_clock *clock = calloc(1, sizeof(*clock));
     r.pfs = clock ? tb_chain_new(config->pfs.modelled ? &config->pfs.model : NULL, clock, base) : NULL;
     r.error = r.pfs ? tb_layout_compute(config, &r.layout, err) : -ENOMEM;
@@ -391,7 +401,8 @@ int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_p
         tb_chain_free(r.pfs);
     free(clock);
     if (!r.error && r.n_lost) {
-        snprintf(err->text, sizeof(err->text), "%d file%s removed or replaced by another program", r.n_lost, r.n_lost == 1 ? " was" : "s were");
+        snprintf(err->text, sizeof(err->text), "%d file%s removed or replaced by another program", r.n_lost,
+                 r.n_lost == 1 ? " was" : "s were");
         r.error = -ESTALE;
     }
     return r.error ? r.error : r.n;

@@ -13,8 +13,8 @@
  * (region/lease.h), which it leaves as it is.  Returns the number of instances
  * recovered (0: there was nothing), or the first error.
  */
-int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_progress *progress,
-                        tb_file_reporter *report, void *arg, struct tb_error *err);
+int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_progress *progress, tb_file_reporter *report, void *arg,
+                        struct tb_error *err);
 
 /*
  * Remove an instance that has lost the tier directory with its lease, together with bytes

@@ -16,7 +16,7 @@ struct tb_replay {
     struct tb_io *io;        /* to the PFS */
     tb_file_reporter *report;
     void *arg;
-    int *n_lost; /* counts files that another program removed or replaced: their bytes are kept (journal/lost.h) */
+    int *n_lost;      /* counts files that another program removed or replaced: their bytes are kept (journal/lost.h) */
     bool *is_foreign; /* set where the journal is another configuration's: then nothing was flushed */
 };
 

@@ -28,38 +28,38 @@ struct tb_engine {
     struct tb_io *pfs;                /* chain to the PFS */
     struct tb_io *tier[TB_MAX_TIERS]; /* chains to the directory tiers */
     int slab_fd[TB_MAX_TIERS * TB_MAX_SLABS];
-    int journal_fd; /* -1 without a persistent directory tier */
-    int mark_fd;    /* of the journal's mark */
+    int journal_fd;  /* -1 without a persistent directory tier */
+    int mark_fd;     /* of the journal's mark */
     int region_file; /* the region's descriptor, in use as a lease is; -1 where it is the lease */
-    int lease;      /* held by this process and its children as long as they use the instance: region/lease.h */
+    int lease;       /* held by this process and its children as long as they use the instance: region/lease.h */
     uint32_t journal_tier;
     struct tb_io *shadow_io;
-    char shadow[TB_PATH_MAX]; /* directory that holds the files of scratch prefixes */
+    char shadow[TB_PATH_MAX];        /* directory that holds the files of scratch prefixes */
     char waiting[TB_PATH_MAX + 256]; /* directory of names that wait; "": none do */
     size_t shadow_length;
     const struct tb_config_prefix *prefixes; /* the configuration's, or this process's own: namespace/environment.h */
     uint32_t n_prefixes;
     size_t *prefix_length;
-    struct tb_config_prefix *own_prefixes; /* NULL: the configuration's */
-    struct tb_flush_choice flush; /* as `prefixes` */
-    struct tb_placer *placement; /* placement/placement.h */
+    struct tb_config_prefix *own_prefixes;                                /* NULL: the configuration's */
+    struct tb_flush_choice flush;                                         /* as `prefixes` */
+    struct tb_placer *placement;                                          /* placement/placement.h */
     void (*note_name)(tb_engine *e, struct tb_file *f, const char *path); /* placement's: the table of files knows no policy */
-    _Atomic uint64_t known[TB_KNOWN_DIRECTORIES]; /* directories of the shadow found real: namespace/shadow.c */
-    uint32_t slot;            /* of this client; TB_NONE: it only looks */
-    uint32_t fork_slot;       /* of the child that fork is about to make */
-    bool passes_through;      /* forked when no slot was left: its own descriptors are the kernel's alone */
-    bool is_foreign;          /* forked into another PID namespace: instance/fork.c */
-    bool knows_children;      /* the kernel says in which namespace children will be */
+    _Atomic uint64_t known[TB_KNOWN_DIRECTORIES];                         /* directories of the shadow found real: namespace/shadow.c */
+    uint32_t slot;                                                        /* of this client; TB_NONE: it only looks */
+    uint32_t fork_slot;                                                   /* of the child that fork is about to make */
+    bool passes_through; /* forked when no slot was left: its own descriptors are the kernel's alone */
+    bool is_foreign;     /* forked into another PID namespace: instance/fork.c */
+    bool knows_children; /* the kernel says in which namespace children will be */
     pthread_mutex_t fork_lock;
     _Atomic(_Atomic uint32_t *) fds[TB_FD_PIECES]; /* descriptor -> open description + 1 */
     _Atomic uint16_t *local_refs;                  /* this process's descriptors per open description */
     struct tb_reader *readers;                     /* what this process knows of each description: tiering/stream.h */
-    _Atomic uint8_t *populated; /* a bit for each memory buffer: this process has mapped its pages */
+    _Atomic uint8_t *populated;                    /* a bit for each memory buffer: this process has mapped its pages */
     struct tb_background *background;
-    uint32_t flush_threads; /* threads that may share the flush of one file; 0 and 1: one does it */
+    uint32_t flush_threads;   /* threads that may share the flush of one file; 0 and 1: one does it */
     _Atomic uint32_t n_stuck; /* threads of a drain that gave up and wait still: until they end the handle stays */
-    struct tb_lost *lost;   /* a recovery's: what its drain does with bytes of files that are gone */
-    bool is_daemon; /* holds the daemon's lock, which must be dropped before the region is unmapped */
+    struct tb_lost *lost;     /* a recovery's: what its drain does with bytes of files that are gone */
+    bool is_daemon;           /* holds the daemon's lock, which must be dropped before the region is unmapped */
 };
 
 static inline const struct tb_config *tb_config_of(const tb_engine *e)

@@ -14,21 +14,21 @@
 #include "region/sample.h"
 
 #define PAGE 4096u
-#define FILES_PER_NAME 4u   /* files for each node of the name tree: a directory usually holds a few files */
+#define FILES_PER_NAME 4u /* files for each node of the name tree: a directory usually holds a few files */
 #define NAMES_MIN 1024u
-#define OPENS_MIN 4096u    /* open descriptions: as many as files within these bounds */
+#define OPENS_MIN 4096u /* open descriptions: as many as files within these bounds */
 #define OPENS_MAX 65536u
 #define FRAGMENTS_MAX 4096u
 #define GHOSTS_MIN 1024u
 #define GHOSTS_MAX 65536u
 
 static const char *const section_names[TB_N_SECTIONS] = {
-    [TB_SECTION_HEADER] = "header",       [TB_SECTION_LOCKS] = "locks",
-    [TB_SECTION_BUCKETS] = "buffer hash", [TB_SECTION_BUFFERS] = "buffer records",
-    [TB_SECTION_FRAGMENTS] = "fragments", [TB_SECTION_FILES] = "file records",
-    [TB_SECTION_DIRS] = "names",          [TB_SECTION_OPENS] = "open descriptions",
+    [TB_SECTION_HEADER] = "header",        [TB_SECTION_LOCKS] = "locks",
+    [TB_SECTION_BUCKETS] = "buffer hash",  [TB_SECTION_BUFFERS] = "buffer records",
+    [TB_SECTION_FRAGMENTS] = "fragments",  [TB_SECTION_FILES] = "file records",
+    [TB_SECTION_DIRS] = "names",           [TB_SECTION_OPENS] = "open descriptions",
     [TB_SECTION_GHOSTS] = "missed lately", [TB_SECTION_UNITS] = "dispersion units",
-    [TB_SECTION_CLIENTS] = "clients",     [TB_SECTION_SAMPLES] = "samples",
+    [TB_SECTION_CLIENTS] = "clients",      [TB_SECTION_SAMPLES] = "samples",
     [TB_SECTION_DATA] = "buffers",
 };
 
@@ -100,8 +100,7 @@ static uint64_t slab_count(const struct tb_config_slab *slab, uint64_t bytes, ui
 }
 
 /* Number the buffers of all slabs; `memory_bytes` is what the memory tiers' buffers may use each. */
-static int count_buffers(const struct tb_config *config, struct tb_layout *l, const uint64_t *memory_bytes,
-                         struct tb_error *err)
+static int count_buffers(const struct tb_config *config, struct tb_layout *l, const uint64_t *memory_bytes, struct tb_error *err)
 {
     uint64_t n = 0;
     l->n_slabs = 0;
@@ -113,8 +112,11 @@ static int count_buffers(const struct tb_config *config, struct tb_layout *l, co
             uint64_t size = (uint64_t)tier->block * tier->slabs[s].units;
             uint64_t bytes = tier->medium == TB_MEDIUM_MEMORY ? memory_bytes[t] : tier->capacity;
             uint64_t count = slab_count(&tier->slabs[s], bytes, size);
-            *slab = (struct tb_layout_slab){.tier = t, .class_index = class_of(l, size), .buffer_size = size,
-                                            .first_buffer = (uint32_t)n, .n_buffers = (uint32_t)count};
+            *slab = (struct tb_layout_slab){.tier = t,
+                                            .class_index = class_of(l, size),
+                                            .buffer_size = size,
+                                            .first_buffer = (uint32_t)n,
+                                            .n_buffers = (uint32_t)count};
             n += count;
             if (n >= UINT32_MAX / 2)
                 return refuse(err, config, "tiers", "more than 2^31 buffers: raise block or units");
@@ -171,7 +173,10 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
     set_section(l, TB_SECTION_FRAGMENTS, l->n_fragments, l->fragment_bytes);
     set_section(l, TB_SECTION_FILES, files, sizeof(struct tb_file) + sizeof(uint32_t));
     set_section(l, TB_SECTION_DIRS, NAMES_MIN + files / FILES_PER_NAME, sizeof(struct tb_name) + sizeof(uint32_t));
-    set_section(l, TB_SECTION_OPENS, files < OPENS_MIN ? OPENS_MIN : files > OPENS_MAX ? OPENS_MAX : files,
+    set_section(l, TB_SECTION_OPENS,
+                files < OPENS_MIN   ? OPENS_MIN
+                : files > OPENS_MAX ? OPENS_MAX
+                                    : files,
                 sizeof(struct tb_open) + clients / TB_CLIENTS_WORD * sizeof(uint64_t));
     set_section(l, TB_SECTION_CLIENTS, clients, sizeof(struct tb_client));
     set_section(l, TB_SECTION_GHOSTS, n_ghosts(config), sizeof(struct tb_ghost));
@@ -187,8 +192,7 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
 }
 
 /* The first memory tier pays for the metadata: its buffers get the rest. */
-static int pay(const struct tb_config *config, const struct tb_layout *l, uint64_t metadata, uint64_t *memory_bytes,
-               struct tb_error *err)
+static int pay(const struct tb_config *config, const struct tb_layout *l, uint64_t metadata, uint64_t *memory_bytes, struct tb_error *err)
 {
     for (uint32_t t = 0; t < config->n_tiers; t++) {
         if (config->tiers[t].medium != TB_MEDIUM_MEMORY)
@@ -197,8 +201,8 @@ static int pay(const struct tb_config *config, const struct tb_layout *l, uint64
             snprintf(err->text, sizeof(err->text),
                      "%.600s: tiers[%u].capacity: %llu bytes do not hold the engine's metadata of %llu bytes "
                      "(%u buffers, max_files %u, max_clients %u): raise capacity or lower max_files",
-                     config->file, t, (unsigned long long)config->tiers[t].capacity, (unsigned long long)metadata,
-                     l->n_buffers, config->max_files, config->max_clients);
+                     config->file, t, (unsigned long long)config->tiers[t].capacity, (unsigned long long)metadata, l->n_buffers,
+                     config->max_files, config->max_clients);
             return -EINVAL;
         }
         memory_bytes[t] -= metadata;

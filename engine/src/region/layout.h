@@ -33,8 +33,8 @@ static inline uint64_t tb_size_divide(uint64_t n, struct tb_size by)
 }
 
 struct tb_layout_slab {
-    uint32_t tier;         /* index */
-    uint32_t class_index;  /* into class_size */
+    uint32_t tier;        /* index */
+    uint32_t class_index; /* into class_size */
     uint32_t n_buffers;
     uint32_t first_buffer; /* global buffer number of its first */
     uint64_t buffer_size;  /* bytes */
@@ -51,10 +51,10 @@ enum tb_section {
     TB_SECTION_DIRS,      /* directory names */
     TB_SECTION_OPENS,     /* open-file descriptions */
     TB_SECTION_CLIENTS,
-    TB_SECTION_GHOSTS,    /* what was missed lately */
-    TB_SECTION_UNITS,     /* byte ranges that belong together */
-    TB_SECTION_SAMPLES,   /* statistics over time */
-    TB_SECTION_DATA,      /* buffers of the memory tier */
+    TB_SECTION_GHOSTS,  /* what was missed lately */
+    TB_SECTION_UNITS,   /* byte ranges that belong together */
+    TB_SECTION_SAMPLES, /* statistics over time */
+    TB_SECTION_DATA,    /* buffers of the memory tier */
     TB_N_SECTIONS,
 };
 
@@ -68,10 +68,10 @@ struct tb_layout {
     uint32_t n_classes;
     uint64_t class_size[TB_MAX_CLASSES]; /* ascending, bytes */
     struct tb_size class_divisor[TB_MAX_CLASSES];
-    uint32_t n_slabs;                    /* of all tiers */
+    uint32_t n_slabs; /* of all tiers */
     struct tb_layout_slab slab[TB_MAX_TIERS * TB_MAX_SLABS];
     uint32_t tier_first_slab[TB_MAX_TIERS];
-    uint32_t n_buffers;   /* all tiers */
+    uint32_t n_buffers; /* all tiers */
     uint32_t n_buckets;
     uint32_t n_fragments;
     uint64_t fragment_bytes; /* one map of the largest class */

@@ -120,7 +120,8 @@ static void parse(const char *text, struct tb_lease *out)
     char state[8] = "";
     int config = 0, promise;
     if (sscanf(text, HEAD "%7s id %llx digest %llx fsync %d pids %llu region %llu %llu boot %39s config %n", state, &id, &digest, &promise,
-               &pids, &device, &inode, out->boot, &config) != 8 || !config)
+               &pids, &device, &inode, out->boot, &config) != 8 ||
+        !config)
         return;
     for (int s = TB_LEASE_MAKING; s <= TB_LEASE_VOID; s++)
         if (strncmp(states[s], state, strlen(state)) == 0)

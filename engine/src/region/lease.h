@@ -40,7 +40,7 @@
 enum tb_lease_state {
     TB_LEASE_MAKING, /* it was never ready: nothing was promised */
     TB_LEASE_LIVING,
-    TB_LEASE_VOID,   /* all of it is on the PFS, or was given up: what is left is rubbish */
+    TB_LEASE_VOID, /* all of it is on the PFS, or was given up: what is left is rubbish */
 };
 
 struct tb_lease {
@@ -50,7 +50,7 @@ struct tb_lease {
     uint64_t pid_namespace; /* of its processes */
     enum tb_fsync fsync;    /* what an fsync promises in it */
     uint64_t region_device, region_inode;
-    char boot[40];          /* of the kernel, until it starts again */
+    char boot[40]; /* of the kernel, until it starts again */
     char config[TB_PATH_MAX];
 };
 
@@ -68,8 +68,7 @@ void tb_lease_begin(struct tb_lease *lease);
  */
 int tb_lease_open(const struct tb_config *config, const char *host, const char *name, int region);
 /* The directory it lies in and its name there; false: it is the region. */
-bool tb_lease_place(const struct tb_config *config, const char *host, const char *name, char *directory, size_t size,
-                    const char **file);
+bool tb_lease_place(const struct tb_config *config, const char *host, const char *name, char *directory, size_t size, const char **file);
 
 /* A new file with that record, in use by the caller: its descriptor.  -EEXIST; -ENOLCK the file system has no locks. */
 int tb_lease_make(int directory, const char *file, const struct tb_lease *lease);

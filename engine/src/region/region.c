@@ -143,8 +143,8 @@ static void init_slabs(struct tb_region *r)
         uint32_t first = l->slab[s].first_buffer, n = l->slab[s].n_buffers;
         tb_lock_init(&slab->lock);
         for (uint32_t i = 0; i < n; i++)
-            r->buffers[first + i] = (struct tb_buffer){.next = i + 1 < n ? first + i + 1 : TB_NONE, .file = TB_NONE,
-                                                       .fragment = TB_NONE, .prev = TB_NONE, .slab = (uint16_t)s};
+            r->buffers[first + i] = (struct tb_buffer){
+                .next = i + 1 < n ? first + i + 1 : TB_NONE, .file = TB_NONE, .fragment = TB_NONE, .prev = TB_NONE, .slab = (uint16_t)s};
         slab->free = n ? first : TB_NONE;
         slab->n_free = n;
     }
@@ -160,9 +160,9 @@ static void init_locks(struct tb_region *r)
         tb_lock_init(&r->locks->end[i].lock);
         tb_lock_init(&r->locks->offset[i].lock);
     }
-    struct tb_lock *single[] = {&h->daemon_lock, &h->queue_lock,   &h->names_lock,   &h->fragments_lock,
-                                &h->files_lock,  &h->clients_lock, &h->slab_commit.lock, &h->journal_commit.lock, &h->journal_lock, &h->samples_lock,
-                                &h->shadow_lock};
+    struct tb_lock *single[] = {&h->daemon_lock,  &h->queue_lock,   &h->names_lock,       &h->fragments_lock,
+                                &h->files_lock,   &h->clients_lock, &h->slab_commit.lock, &h->journal_commit.lock,
+                                &h->journal_lock, &h->samples_lock, &h->shadow_lock};
     for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++)
         tb_lock_init(single[i]);
 }
@@ -180,8 +180,7 @@ bool tb_region_config_changed(const struct tb_header *h)
 }
 
 /* The magic stays 0 until the caller has made everything. */
-static void init_header(struct tb_region *r, const struct tb_config *config, const struct tb_layout *layout,
-                        const char *instance)
+static void init_header(struct tb_region *r, const struct tb_config *config, const struct tb_layout *layout, const char *instance)
 {
     struct tb_header *h = r->header;
     struct timespec now;
@@ -233,8 +232,8 @@ static int make_file(const struct tb_config *config, const char *instance, uint6
  * If a step fails, the mapping, the file and its name are removed again. If killed, the
  * next start sweeps the file, because it is not locked.
  */
-int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance,
-                     tb_progress *progress, void *arg, struct tb_region *out)
+int tb_region_create(const struct tb_config *config, const struct tb_layout *layout, const char *instance, tb_progress *progress, void *arg,
+                     struct tb_region *out)
 {
     int fd = make_file(config, instance, layout->total_bytes);
     if (fd < 0)

@@ -46,10 +46,10 @@
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
 #define TB_REGION_VERSION 7u
 #define TB_STRIPES 1024u
-#define TB_CLIENTS_WORD 64u  /* clients are counted by whole words of bits */
+#define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
-#define TB_SAMPLES 336u /* even; full, every other one goes: at least 168 remain, and figures show 120 */
-#define TB_FILE_NAME 33u /* bytes of a name in the record; a longer one begins in the tree of names */
+#define TB_SAMPLES 336u     /* even; full, every other one goes: at least 168 remain, and figures show 120 */
+#define TB_FILE_NAME 33u    /* bytes of a name in the record; a longer one begins in the tree of names */
 
 enum tb_buffer_state {
     TB_BUFFER_FREE = 0,
@@ -93,17 +93,17 @@ struct tb_interval {
 #define TB_NEVER_NS INT64_MIN /* a time that no file has */
 
 enum tb_file_flag {
-    TB_FILE_SCRATCH = 1,   /* its backing file is a shadow, never flushed on its own */
-    TB_FILE_SYNC = 2,      /* persistent-sync: a write returns after the PFS has it */
-    TB_FILE_COHERENT = 4,  /* passed through until the last close */
-    TB_FILE_UNLINKED = 8,  /* no name is left: dropped at the last close, never flushed */
-    TB_FILE_QUEUED = 16,   /* waits for the daemon's flush threads */
-    TB_FILE_TIED = 32,     /* reported identity mismatch: bytes are kept, not flushed */
-    TB_FILE_CUTTING = 64,  /* its length is being set: writes wait, see layer/end.h */
-    TB_FILE_HELD = 128,    /* being cut or renamed: no journal record is made of it now */
+    TB_FILE_SCRATCH = 1,      /* its backing file is a shadow, never flushed on its own */
+    TB_FILE_SYNC = 2,         /* persistent-sync: a write returns after the PFS has it */
+    TB_FILE_COHERENT = 4,     /* passed through until the last close */
+    TB_FILE_UNLINKED = 8,     /* no name is left: dropped at the last close, never flushed */
+    TB_FILE_QUEUED = 16,      /* waits for the daemon's flush threads */
+    TB_FILE_TIED = 32,        /* reported identity mismatch: bytes are kept, not flushed */
+    TB_FILE_CUTTING = 64,     /* its length is being set: writes wait, see layer/end.h */
+    TB_FILE_HELD = 128,       /* being cut or renamed: no journal record is made of it now */
     TB_FILE_OTHER_MODE = 512, /* SYNC is not what its prefix says: until the last close (layer/override.c) */
     TB_FILE_FSYNC_PFS = 1024, /* fsync promises the PFS: until the last close */
-    TB_FILE_WAITING = 2048, /* takes its place at its first flush: namespace/deferred.h */
+    TB_FILE_WAITING = 2048,   /* takes its place at its first flush: namespace/deferred.h */
     TB_FILE_OVERFLOWN = 4096, /* bytes past its end went to the backing file, which may be longer than a killed writer said */
 };
 
@@ -113,23 +113,23 @@ struct tb_file {
     uint64_t device, inode;
     int64_t birth_ns; /* 0 where the file system has none */
     _Atomic uint64_t size;
-    uint64_t cut_to; /* while CUTTING: its new length */
+    uint64_t cut_to;       /* while CUTTING: its new length */
     uint64_t backing_size; /* of the backing file at the last flush or open, with its times */
     int64_t backing_mtime_ns, backing_ctime_ns;
     _Atomic int64_t written_ns; /* above 0: of the last write, pending for the backing file; below: it has it, see file/times.h */
-    uint32_t first; /* list of buffers, the latest to become dirty in front */
+    uint32_t first;             /* list of buffers, the latest to become dirty in front */
     _Atomic uint32_t n_buffers;
-    _Atomic uint32_t n_dirty; /* buffers with dirty bytes */
+    _Atomic uint32_t n_dirty;   /* buffers with dirty bytes */
     _Atomic uint32_t n_durable; /* those of them that are DURABLE */
-    _Atomic uint32_t n_open; /* raised from 0 and lowered to it under the lock only */
-    _Atomic int32_t error; /* of the last flush, until reported */
+    _Atomic uint32_t n_open;    /* raised from 0 and lowered to it under the lock only */
+    _Atomic int32_t error;      /* of the last flush, until reported */
     _Atomic uint32_t placement; /* what placement remembers of it: its heat, or the rules its name matches */
     _Atomic uint32_t flags;
     _Atomic uint32_t unsynced; /* the latest change of the file on the PFS that no sync covers (file/file.h), 0: all are covered */
-    _Atomic uint32_t n_cuts; /* how often it was made shorter: a read during that is done again */
-    _Atomic uint32_t flusher; /* client slot + 1 that flushes or truncates, 0 none */
+    _Atomic uint32_t n_cuts;   /* how often it was made shorter: a read during that is done again */
+    _Atomic uint32_t flusher;  /* client slot + 1 that flushes or truncates, 0 none */
     uint32_t queue_next;
-    uint32_t directory; /* node of the tree of names */
+    uint32_t directory;      /* node of the tree of names */
     _Atomic uint8_t classes; /* of the buffers it has had, a bit each: look-ups skip the others */
     uint8_t name_length;
     bool name_continues;
@@ -137,7 +137,7 @@ struct tb_file {
 };
 
 #define TB_NAME_TEXT 50u
-struct tb_name { /* one part of a path, or a piece of it */
+struct tb_name {   /* one part of a path, or a piece of it */
     uint32_t refs; /* nodes below it and files */
     uint32_t next, parent;
     uint8_t length;
@@ -151,10 +151,10 @@ struct tb_open {
     _Atomic uint32_t magic; /* 0: free */
     uint32_t file;
     _Atomic uint64_t offset;
-    _Atomic int flags; /* as given to open */
-    _Atomic bool shared;    /* with a forked process */
+    _Atomic int flags;          /* as given to open */
+    _Atomic bool shared;        /* with a forked process */
     _Atomic uint32_t appending; /* bytes of a write at the shared offset, which is the file's end, while it is under way */
-    _Atomic bool in_kernel; /* the file is coherent, and the kernel's own offset is this description's */
+    _Atomic bool in_kernel;     /* the file is coherent, and the kernel's own offset is this description's */
     _Atomic uint32_t next_free;
 };
 
@@ -185,7 +185,7 @@ struct tb_stream { /* a reader that the daemon reads ahead of: tiering/stream.h 
 } __attribute__((aligned(64)));
 
 struct tb_client {
-    _Atomic int pid; /* 0: free */
+    _Atomic int pid;     /* 0: free */
     uint64_t start_time; /* of the process, clock ticks since boot: a reused pid is another process */
     /* of the program it runs: exec leaves the old client in its slot; 0: any, what it left is held until it ends */
     _Atomic uint64_t image;
@@ -204,7 +204,7 @@ struct tb_intent_file {
     uint64_t inode;
     int64_t birth_ns;
 };
-struct tb_intent { /* a change of names that is under way, see namespace/intent.h */
+struct tb_intent {           /* a change of names that is under way, see namespace/intent.h */
     _Atomic uint32_t holder; /* client slot + 1; 0: free */
     _Atomic uint32_t kind;   /* 0: not complete, means nothing */
     struct tb_intent_file file, over;
@@ -238,11 +238,11 @@ struct tb_header {
     uint64_t digest;
     char name[64];
     char host[64];
-    uint64_t id;            /* as its lease says: region/lease.h */
-    uint64_t pid_namespace; /* in which the numbers of its processes and the owners of its locks mean something */
+    uint64_t id;                   /* as its lease says: region/lease.h */
+    uint64_t pid_namespace;        /* in which the numbers of its processes and the owners of its locks mean something */
     enum tb_huge_pages huge_pages; /* found when it was made */
-    uint64_t started_ns; /* CLOCK_MONOTONIC */
-    int64_t config_mtime_ns; /* of the configuration file, when it was read */
+    uint64_t started_ns;           /* CLOCK_MONOTONIC */
+    int64_t config_mtime_ns;       /* of the configuration file, when it was read */
     struct tb_config config;
     struct tb_layout layout;
     struct tb_size chunk;
@@ -262,12 +262,12 @@ struct tb_header {
     uint32_t free_name, free_fragment, free_file;
     _Atomic uint64_t claim_wanted_ns; /* when somebody last saw that a claim is not free (CLOCK_MONOTONIC), */
     _Atomic uint32_t claim_wanted;    /* that of this file */
-    _Atomic uint64_t free_open; /* index, and a count that moves with every change above it */
-    _Atomic uint32_t renamer;   /* client slot + 1 that renames a directory, 0 none */
-    _Atomic uint32_t n_renames; /* of directories, done */
-    struct tb_lock shadow_lock;     /* a stub is being replaced, a name that waits made or given its place */
-    _Atomic bool names_waited;      /* a name has waited for its first flush: namespace/deferred.h looks for more */
-    _Atomic uint32_t shadow_links;  /* moves when a name of a shadow may have come to be a symlink */
+    _Atomic uint64_t free_open;       /* index, and a count that moves with every change above it */
+    _Atomic uint32_t renamer;         /* client slot + 1 that renames a directory, 0 none */
+    _Atomic uint32_t n_renames;       /* of directories, done */
+    struct tb_lock shadow_lock;       /* a stub is being replaced, a name that waits made or given its place */
+    _Atomic bool names_waited;        /* a name has waited for its first flush: namespace/deferred.h looks for more */
+    _Atomic uint32_t shadow_links;    /* moves when a name of a shadow may have come to be a symlink */
 
     uint64_t pfs_inode; /* of the PFS's path, when the instance was started */
     int64_t pfs_birth_ns;
@@ -286,13 +286,12 @@ struct tb_header {
     struct tb_device_clock pfs_clock, tier_clock[TB_MAX_TIERS];
     struct tb_policy_state policy;
     _Atomic uint64_t placed_until[TB_MAX_TIERS]; /* what placement gave a tier lasts until then, ns of the model's clock */
-    _Atomic uint32_t heat_epoch; /* buffer/heat.h; its low 8 bits count */
-    _Atomic uint32_t voided;     /* moves when what was read from a backing file before must not be staged in: tiering/stage.h */
+    _Atomic uint32_t heat_epoch;                 /* buffer/heat.h; its low 8 bits count */
+    _Atomic uint32_t voided; /* moves when what was read from a backing file before must not be staged in: tiering/stage.h */
     _Atomic uint32_t ghost_hand;
     _Atomic uint64_t staged, prefetched; /* bytes; what was prefetched was staged in too */
     _Atomic uint32_t stream_event;       /* futex word */
     struct tb_stream stream[TB_STREAMS];
-
 
     _Atomic uint32_t n_files;
     _Atomic uint32_t pfs_changes; /* numbers for `unsynced` of files */
@@ -327,7 +326,7 @@ struct tb_locks {
 struct tb_region {
     struct tb_header *header;
     struct tb_locks *locks;
-    uint32_t *buckets;     /* buffer hash */
+    uint32_t *buckets; /* buffer hash */
     struct tb_buffer *buffers;
     struct tb_interval *fragments;
     uint32_t *file_buckets; /* TB_STRIPES * files_per_stripe */

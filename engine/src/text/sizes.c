@@ -106,8 +106,7 @@ const char *tb_parse_time(const char *text, double *seconds)
 const char *tb_parse_number(const char *text, double *number)
 {
     const char *rest;
-    return split(text, number, &rest) && *rest == '\0' && text[strlen(text) - 1] != ' ' ? NULL
-                                                                                       : "allowed: a plain number";
+    return split(text, number, &rest) && *rest == '\0' && text[strlen(text) - 1] != ' ' ? NULL : "allowed: a plain number";
 }
 
 /* The largest unit that divides the number, so that reading it gives the same number. */

@@ -31,8 +31,7 @@ int tb_yaml_refuse(struct tb_yaml *yaml, yaml_node_t *node, const char *path, co
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    snprintf(yaml->err->text, sizeof(yaml->err->text), "%.300s:%u: %s%s%s", yaml->file, line_of(node), path,
-             *path ? ": " : "", text);
+    snprintf(yaml->err->text, sizeof(yaml->err->text), "%.300s:%u: %s%s%s", yaml->file, line_of(node), path, *path ? ": " : "", text);
     return -EINVAL;
 }
 
@@ -76,8 +75,7 @@ static int read_scalar(struct tb_yaml *yaml, yaml_node_t *node, const char *path
 }
 
 /* Paths become absolute here, from the directory of the file that holds them. */
-static int store_text(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path,
-                      const char *text, char *to)
+static int store_text(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path, const char *text, char *to)
 {
     char why[64];
     snprintf(why, sizeof(why), "longer than %zu characters", key->width - 1);
@@ -90,8 +88,7 @@ static int store_text(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_
 }
 
 /* A field of 32 bits gets at most a quarter of its range, so that sums of it cannot overflow. */
-static int store_size(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path,
-                      const char *text, void *to)
+static int store_size(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path, const char *text, void *to)
 {
     uint64_t bytes;
     const char *wrong = tb_parse_size(text, &bytes);
@@ -107,8 +104,8 @@ static int store_size(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_
 }
 
 /* Numbers have no units, and quoted ones are refused: they are text. */
-static int store_number(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path,
-                        const char *text, void *to)
+static int store_number(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path, const char *text,
+                        void *to)
 {
     double number = -1;
     char why[96];
@@ -131,8 +128,7 @@ static int store_number(struct tb_yaml *yaml, const struct tb_yaml_key *key, yam
 }
 
 /* The message lists all allowed words. */
-static int store_word(struct tb_yaml *yaml, const char *const *words, yaml_node_t *node, const char *path,
-                      const char *text, int *index)
+static int store_word(struct tb_yaml *yaml, const char *const *words, yaml_node_t *node, const char *path, const char *text, int *index)
 {
     char why[256] = "allowed:";
     for (int i = 0; words[i]; i++) {
@@ -146,8 +142,8 @@ static int store_word(struct tb_yaml *yaml, const char *const *words, yaml_node_
     return refuse_value(yaml, node, path, why);
 }
 
-static int store_choice(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path,
-                        const char *text, void *to)
+static int store_choice(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path, const char *text,
+                        void *to)
 {
     static const char *const flags[] = {"false", "true", NULL};
     int index = 0;
@@ -161,8 +157,7 @@ static int store_choice(struct tb_yaml *yaml, const struct tb_yaml_key *key, yam
     return 0;
 }
 
-static int store_scalar(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path,
-                        void *to)
+static int store_scalar(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path, void *to)
 {
     char text[2 * TB_PATH_MAX];
     const char *wrong = NULL;
@@ -214,8 +209,7 @@ static void child_path(char *out, size_t size, const char *path, const char *nam
 }
 
 /* Required keys are checked last, so that a misspelled key is told first. */
-static int read_map(struct tb_yaml *yaml, const struct tb_yaml_key *keys, yaml_node_t *node, const char *path,
-                    void *target)
+static int read_map(struct tb_yaml *yaml, const struct tb_yaml_key *keys, yaml_node_t *node, const char *path, void *target)
 {
     uint64_t seen = 0;
     char child[KEY_MAX];
@@ -244,8 +238,7 @@ static int read_map(struct tb_yaml *yaml, const struct tb_yaml_key *keys, yaml_n
 }
 
 /* The length is checked before the first entry is read. */
-static int read_list(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path,
-                     char *target)
+static int read_list(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path, char *target)
 {
     char child[KEY_MAX];
     if (node->type != YAML_SEQUENCE_NODE)
@@ -267,8 +260,7 @@ static int read_list(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_n
     return 0;
 }
 
-int tb_yaml_value(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path,
-                  void *target)
+int tb_yaml_value(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path, void *target)
 {
     switch (key->type) {
     case TB_YAML_MAP: return read_map(yaml, key->keys, node, path, (char *)target + key->offset);

@@ -63,8 +63,7 @@ struct tb_yaml_key {
 int tb_yaml_read(struct tb_yaml *yaml, const struct tb_yaml_key *keys, void *target);
 
 /* One value; for `read` functions.  `path` names the key in messages. */
-int tb_yaml_value(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path,
-                  void *target);
+int tb_yaml_value(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path, void *target);
 
 /* The line of a key such as tiers[1].path, or of the nearest key above it that is there. */
 unsigned tb_yaml_line(struct tb_yaml *yaml, const char *path);

@@ -48,9 +48,8 @@ static char *bracket_variables(const char *text)
 /* libyaml's own words, with our file and line. */
 static int refuse_syntax(struct tb_yaml *yaml, const yaml_parser_t *parser)
 {
-    snprintf(yaml->err->text, sizeof(yaml->err->text), "%.600s:%zu: not YAML: %s%s%s", yaml->file,
-             parser->problem_mark.line + 1, parser->problem ? parser->problem : "unreadable",
-             parser->context ? ", " : "", parser->context ? parser->context : "");
+    snprintf(yaml->err->text, sizeof(yaml->err->text), "%.600s:%zu: not YAML: %s%s%s", yaml->file, parser->problem_mark.line + 1,
+             parser->problem ? parser->problem : "unreadable", parser->context ? ", " : "", parser->context ? parser->context : "");
     return -EINVAL;
 }
 
@@ -87,8 +86,9 @@ static int check_depth(struct tb_yaml *yaml, const char *text)
         more = event.type != YAML_STREAM_END_EVENT;
         depth += step_of(&event);
         if (depth > DEPTH_MAX) {
-            snprintf(yaml->err->text, sizeof(yaml->err->text), "%.900s:%zu: nests deeper than %d levels; allowed: lists and mappings up to that",
-                     yaml->file, event.start_mark.line + 1, DEPTH_MAX);
+            snprintf(yaml->err->text, sizeof(yaml->err->text),
+                     "%.900s:%zu: nests deeper than %d levels; allowed: lists and mappings up to that", yaml->file,
+                     event.start_mark.line + 1, DEPTH_MAX);
             rc = -EINVAL;
         }
     }

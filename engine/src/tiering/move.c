@@ -43,10 +43,10 @@ struct move {
     struct tb_buffer *asked;
     uint64_t start; /* of the frame in the file */
     uint32_t size, class_index;
-    bool gather; /* the target is larger than what was asked for: what else lies in the frame comes along */
-    uint16_t flags, heat; /* the hottest source's */
+    bool gather;                          /* the target is larger than what was asked for: what else lies in the frame comes along */
+    uint16_t flags, heat;                 /* the hottest source's */
     uint32_t n_sources, n_targets, valid; /* `valid`: bytes */
-    char *bytes; /* of the frame; the arrays below have an entry for each block */
+    char *bytes;                          /* of the frame; the arrays below have an entry for each block */
     struct block *blocks;
     struct source *sources, *again; /* collected, and collected once more */
     struct target *targets;
@@ -192,8 +192,7 @@ static void describe(struct move *m, uint32_t source)
     m->flags |= b->flags & TB_BUFFER_KEEP;
 }
 
-static bool inside(const struct move *m, uint32_t i, bool dirty, uint32_t source, uint32_t from, uint32_t limit, uint32_t *a,
-                   uint32_t *z)
+static bool inside(const struct move *m, uint32_t i, bool dirty, uint32_t source, uint32_t from, uint32_t limit, uint32_t *a, uint32_t *z)
 {
     const struct block *block = &m->blocks[i];
     uint32_t lo = i * BLOCK + (dirty ? block->bytes.dirty_lo : block->bytes.valid_lo);
@@ -291,9 +290,9 @@ static bool is_being_flushed(const struct move *m)
 /* What is to be done while the chunk is locked. */
 static int prepare(struct move *m, const struct tb_buffer_ref *ref)
 {
-    int rc = !tb_buffer_is_at(m->asked, m->file, ref->cell)          ? -EAGAIN
-             : tb_slab_layout(m->e, m->asked)->tier == m->tier ? -EBUSY
-                                                               : make_frame(m);
+    int rc = !tb_buffer_is_at(m->asked, m->file, ref->cell)  ? -EAGAIN
+           : tb_slab_layout(m->e, m->asked)->tier == m->tier ? -EBUSY
+                                                             : make_frame(m);
     if (!rc)
         rc = collect(m, m->sources, &m->n_sources);
     for (uint32_t i = 0; i < m->n_sources && !rc; i++)

@@ -14,8 +14,8 @@
 #include "tiering/move.h"
 
 #define QUIET_TICKS 2u
-#define LOOKS (64u << 10)        /* buffers looked at in one tick */
-#define BYTES_A_TICK (4u << 20)  /* moved, before programs are looked at again */
+#define LOOKS (64u << 10)       /* buffers looked at in one tick */
+#define BYTES_A_TICK (4u << 20) /* moved, before programs are looked at again */
 
 /* The measure of an epoch. */
 static uint64_t all_capacity(const tb_engine *e)
@@ -58,7 +58,9 @@ struct seen {
 static TB_UNLOCKED struct seen look(const tb_engine *e, const struct tb_buffer *b)
 {
     const uint64_t size = e->header->layout.slab[b->slab].buffer_size;
-    return (struct seen){.file = b->file, .heat = tb_heat_seen(e, b), .dirty = b->state == TB_BUFFER_LIVE && b->dirty_hi > b->dirty_lo,
+    return (struct seen){.file = b->file,
+                         .heat = tb_heat_seen(e, b),
+                         .dirty = b->state == TB_BUFFER_LIVE && b->dirty_hi > b->dirty_lo,
                          .ref = {(uint32_t)(b - e->region.buffers), b->cell, b->cell * size}};
 }
 

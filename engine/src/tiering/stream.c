@@ -14,10 +14,10 @@
 #include "buffer/heat.h"
 #include "buffer/map.h"
 
-#define PATTERN_STEPS 2u         /* three reads */
-#define WAIT_NS 10000000         /* for a piece that is being fetched, */
-#define WAITS 100                /* and how often, before the daemon counts as gone */
-#define STALE_NS 2000000000ull   /* an entry with a reader that has not moved for that long may be given to another */
+#define PATTERN_STEPS 2u       /* three reads */
+#define WAIT_NS 10000000       /* for a piece that is being fetched, */
+#define WAITS 100              /* and how often, before the daemon counts as gone */
+#define STALE_NS 2000000000ull /* an entry with a reader that has not moved for that long may be given to another */
 
 static uint64_t now_ns(void)
 {
@@ -131,8 +131,8 @@ enum tb_hint tb_reader_hint(const tb_engine *e, uint32_t open, uint64_t offset)
         return hint;
     return offset >= atomic_load_explicit(&r->hint_from, memory_order_relaxed) &&
                    offset < atomic_load_explicit(&r->hint_to, memory_order_relaxed)
-               ? hint
-               : TB_HINT_NORMAL;
+             ? hint
+             : TB_HINT_NORMAL;
 }
 
 /* Called without locks: it may wait for the daemon. */

@@ -37,12 +37,12 @@ extern const char *const tb_trace_rank_variable[TB_TRACE_LAUNCHERS], *const tb_t
 
 struct tb_trace_job {
     uint64_t magic;
-    uint64_t start_ns;      /* CLOCK_MONOTONIC: second 0 of every time */
-    uint64_t start_ticks;   /* the time-stamp counter at that moment */
-    double seconds_a_tick;  /* 0: no such counter, or none that can be believed */
+    uint64_t start_ns;     /* CLOCK_MONOTONIC: second 0 of every time */
+    uint64_t start_ticks;  /* the time-stamp counter at that moment */
+    double seconds_a_tick; /* 0: no such counter, or none that can be believed */
     bool stranger[TB_TRACE_LAUNCHERS];
     uint32_t n_mounts, n_prefixes;
-    struct tb_trace_mount mounts[TB_TRACE_MOUNTS]; /* longest path first */
+    struct tb_trace_mount mounts[TB_TRACE_MOUNTS];   /* longest path first */
     char prefixes[TB_TRACE_PREFIXES][TB_TRACE_PATH]; /* recorded wherever they lie */
 };
 
@@ -74,7 +74,7 @@ struct tb_trace_posix {
     uint32_t anew;         /* opened or closed since: the next access has no last byte before it */
     uint32_t unsettled[2]; /* by access: the first chunk that may hold transfers which are not counted; 0: none yet */
     int64_t offset;
-    int64_t last_byte[2];  /* by access, of what is counted */
+    int64_t last_byte[2]; /* by access, of what is counted */
     double until[2], meta_until;
     struct tb_posix_record record;
     struct tb_trace_common sizes, strides;
@@ -110,9 +110,9 @@ struct tb_trace_file {
     uint32_t side;
     int32_t pid, rank, ranks; /* rank -1: none */
     _Atomic uint32_t state;
-    bool forked;              /* from the process of that rank */
+    bool forked; /* from the process of that rank */
     double start;
-    _Atomic double end;       /* where state says so */
+    _Atomic double end; /* where state says so */
     _Atomic uint32_t n[TB_TRACE_MODULES];
     _Atomic uint64_t dropped[TB_TRACE_MODULES]; /* calls on files that no longer fitted */
     _Atomic uint64_t dropped_segments[TB_TRACE_MODULES], dropped_names, interrupted;

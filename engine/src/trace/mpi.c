@@ -39,8 +39,8 @@ static void count_transfer(struct tb_trace_mpiio *m, const struct tb_trace_mpi *
     tb_trace_count_common(&m->sizes, n, 1);
     c[MPIIO_RW_SWITCHES] += m->last && m->last != 1u + access;
     m->last = 1u + access;
-    tb_trace_note_first_last(&times[reads ? POSIX_F_READ_START : POSIX_F_WRITE_START],
-                             &times[reads ? POSIX_F_READ_END : POSIX_F_WRITE_END], time);
+    tb_trace_note_first_last(&times[reads ? POSIX_F_READ_START : POSIX_F_WRITE_START], &times[reads ? POSIX_F_READ_END : POSIX_F_WRITE_END],
+                             time);
     tb_trace_note_longest(&times[reads ? POSIX_F_MAX_READ_TIME : POSIX_F_MAX_WRITE_TIME],
                           &c[reads ? MPIIO_MAX_READ_TIME_SIZE : MPIIO_MAX_WRITE_TIME_SIZE], n, time);
     tb_trace_add_time(&times[reads ? POSIX_F_READ_TIME : POSIX_F_WRITE_TIME], &m->until[access], time);

@@ -74,10 +74,14 @@ static const struct area {
     uint64_t offset, size, record;
     uint64_t step; /* bytes at once, at most: an open shall not take long, nor a transfer often */
 } areas[TB_TRACE_AREAS] = {
-#define AREA(member, step) {offsetof(struct tb_trace_file, member), sizeof(((struct tb_trace_file *)0)->member), \
-                            sizeof(((struct tb_trace_file *)0)->member[0]), step}
-    [TB_TRACE_POSIX] = AREA(posix, 4096), [TB_TRACE_STDIO] = AREA(stdio, 4096), [TB_TRACE_MPIIO] = AREA(mpiio, 4096),
-    [TB_TRACE_AREA_NAMES] = AREA(names, 4096), [TB_TRACE_AREA_SEGMENTS] = AREA(segments, 256u << 10),
+#define AREA(member, step)                                                                                                                \
+    {offsetof(struct tb_trace_file, member), sizeof(((struct tb_trace_file *)0)->member), sizeof(((struct tb_trace_file *)0)->member[0]), \
+     step}
+    [TB_TRACE_POSIX] = AREA(posix, 4096),
+    [TB_TRACE_STDIO] = AREA(stdio, 4096),
+    [TB_TRACE_MPIIO] = AREA(mpiio, 4096),
+    [TB_TRACE_AREA_NAMES] = AREA(names, 4096),
+    [TB_TRACE_AREA_SEGMENTS] = AREA(segments, 256u << 10),
 };
 
 /* Pages in one go cost a fraction of a fault each.  Kernels before 5.14 can't; there the file system's promise has to do. */
@@ -106,7 +110,7 @@ bool tb_trace_room(struct tb_trace *t, int area, uint64_t bytes)
     if (bytes > a->size || t->full[area])
         return false;
     uint64_t step = t->given[area] > SEGMENTS_AT_FIRST ? t->given[area] : SEGMENTS_AT_FIRST; /* twice as much each time */
-    uint64_t upto = (bytes + (step < a->step ? step : a->step) + 4095) & ~UINT64_C(4095); /* whole pages, as areas are */
+    uint64_t upto = (bytes + (step < a->step ? step : a->step) + 4095) & ~UINT64_C(4095);    /* whole pages, as areas are */
     upto = upto < a->size ? upto : a->size;
     bool given = promise(t, a->offset + t->given[area], upto - t->given[area]);
     if (given)
@@ -152,7 +156,7 @@ static bool begins(const char *path, const char *prefix)
 /* What Darshan leaves out, except where the job's own places lie.  The storage side has only those. */
 static bool is_left_out(const struct tb_trace *t, const char *path)
 {
-    static const char *const folders[] = {"/etc/", "/dev/", "/usr/", "/bin/", "/boot/", "/lib/",
+    static const char *const folders[] = {"/etc/", "/dev/",  "/usr/", "/bin/",  "/boot/", "/lib/",
                                           "/opt/", "/sbin/", "/sys/", "/proc/", "/var/"};
     bool left_out = false;
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)

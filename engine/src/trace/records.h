@@ -31,9 +31,9 @@ struct tb_trace {
     const struct tb_trace_job *job;
     char folder[512], path[600];
     _Atomic uint32_t lock;
-    uint64_t given[TB_TRACE_AREAS]; /* bytes of each area that the file system has promised */
-    bool full[TB_TRACE_AREAS];      /* it has no more */
-    _Atomic int highest;            /* no descriptor above has a record */
+    uint64_t given[TB_TRACE_AREAS];                   /* bytes of each area that the file system has promised */
+    bool full[TB_TRACE_AREAS];                        /* it has no more */
+    _Atomic int highest;                              /* no descriptor above has a record */
     uint16_t index[TB_TRACE_MODULES][TB_TRACE_INDEX]; /* record + 1 by id */
     struct tb_trace_stream streams[TB_TRACE_STREAMS];
 };
@@ -52,7 +52,10 @@ static inline bool tb_trace_enter(struct tb_trace *t)
     tb_tracing = 1;
     return true;
 }
-static inline void tb_trace_leave(void) { tb_tracing--; }
+static inline void tb_trace_leave(void)
+{
+    tb_tracing--;
+}
 
 /*
  * A process with one thread waits for no other, and an atomic exchange would wait until
@@ -66,9 +69,15 @@ static inline void tb_trace_take(_Atomic uint32_t *lock)
     else if (atomic_exchange_explicit(lock, 1, memory_order_acquire))
         tb_trace_wait(lock);
 }
-static inline void tb_trace_drop(_Atomic uint32_t *lock) { atomic_store_explicit(lock, 0, memory_order_release); }
+static inline void tb_trace_drop(_Atomic uint32_t *lock)
+{
+    atomic_store_explicit(lock, 0, memory_order_release);
+}
 
-static inline void tb_trace_mark(struct tb_trace_slot *slot) { atomic_store_explicit(&slot->active, 1, memory_order_relaxed); }
+static inline void tb_trace_mark(struct tb_trace_slot *slot)
+{
+    atomic_store_explicit(&slot->active, 1, memory_order_relaxed);
+}
 
 /*
  * The record of a name, which is made clean first, made where there is none.  -1: it

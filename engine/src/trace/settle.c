@@ -14,12 +14,12 @@ struct kind {
     enum tb_posix_counter ops, bytes, max_byte, consecutive, sequential, bins, longest_size;
     enum tb_posix_time first, last, time, longest;
 };
-static const struct kind writes = {
-    POSIX_WRITES, POSIX_BYTES_WRITTEN, POSIX_MAX_BYTE_WRITTEN, POSIX_CONSEC_WRITES, POSIX_SEQ_WRITES, POSIX_SIZE_WRITE_0_100,
-    POSIX_MAX_WRITE_TIME_SIZE, POSIX_F_WRITE_START, POSIX_F_WRITE_END, POSIX_F_WRITE_TIME, POSIX_F_MAX_WRITE_TIME};
-static const struct kind reads = {
-    POSIX_READS, POSIX_BYTES_READ, POSIX_MAX_BYTE_READ, POSIX_CONSEC_READS, POSIX_SEQ_READS, POSIX_SIZE_READ_0_100,
-    POSIX_MAX_READ_TIME_SIZE, POSIX_F_READ_START, POSIX_F_READ_END, POSIX_F_READ_TIME, POSIX_F_MAX_READ_TIME};
+static const struct kind writes = {POSIX_WRITES,      POSIX_BYTES_WRITTEN,    POSIX_MAX_BYTE_WRITTEN,    POSIX_CONSEC_WRITES,
+                                   POSIX_SEQ_WRITES,  POSIX_SIZE_WRITE_0_100, POSIX_MAX_WRITE_TIME_SIZE, POSIX_F_WRITE_START,
+                                   POSIX_F_WRITE_END, POSIX_F_WRITE_TIME,     POSIX_F_MAX_WRITE_TIME};
+static const struct kind reads = {POSIX_READS,      POSIX_BYTES_READ,      POSIX_MAX_BYTE_READ,      POSIX_CONSEC_READS,
+                                  POSIX_SEQ_READS,  POSIX_SIZE_READ_0_100, POSIX_MAX_READ_TIME_SIZE, POSIX_F_READ_START,
+                                  POSIX_F_READ_END, POSIX_F_READ_TIME,     POSIX_F_MAX_READ_TIME};
 
 /* A division takes longer than all the rest of this file, and block sizes are powers of two. */
 static inline bool is_multiple(int64_t offset, int64_t of)
@@ -69,8 +69,7 @@ static inline void count_sizes(struct tb_trace_posix *p, const struct kind *k, c
 }
 
 /* First and last times are of all accesses; the sum counts overlapping accesses once. */
-static inline void count_times(struct tb_trace_posix *p, const struct kind *k, double *until, const struct tb_dxt_segment *s,
-                               uint32_t n)
+static inline void count_times(struct tb_trace_posix *p, const struct kind *k, double *until, const struct tb_dxt_segment *s, uint32_t n)
 {
     double *times = p->record.times, sum = times[k->time], longest = times[k->longest], upto = *until;
     int64_t longest_size = p->record.counters[k->longest_size];

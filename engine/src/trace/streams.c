@@ -145,8 +145,8 @@ static void transfer(tb_trace *t, const void *stream, enum tb_trace_access acces
         *highest = s->offset - 1;
     c[reads ? STDIO_BYTES_READ : STDIO_BYTES_WRITTEN] += (int64_t)n;
     c[op]++;
-    tb_trace_note_first_last(&times[reads ? STDIO_F_READ_START : STDIO_F_WRITE_START],
-                             &times[reads ? STDIO_F_READ_END : STDIO_F_WRITE_END], time);
+    tb_trace_note_first_last(&times[reads ? STDIO_F_READ_START : STDIO_F_WRITE_START], &times[reads ? STDIO_F_READ_END : STDIO_F_WRITE_END],
+                             time);
     tb_trace_add_time(&times[reads ? STDIO_F_READ_TIME : STDIO_F_WRITE_TIME], &s->until[access], time);
     end(s);
     tb_trace_leave();

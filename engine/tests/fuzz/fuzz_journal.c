@@ -31,7 +31,7 @@
 #define NAME "fuzz"
 #define RECORDS 64
 #define BLOCK 4096u
-#define OLD 0x55      /* every byte of a file before */
+#define OLD 0x55 /* every byte of a file before */
 #define OLD_BYTES 6000
 #define FAR (1u << 20) /* beyond it nothing is looked at byte by byte */
 
@@ -410,8 +410,8 @@ static bool is_of_one_device(void)
 {
     for (int i = 0; i < n_events; i++)
         for (int k = 0; k < i; k++)
-            if (events[i].record.inode == events[k].record.inode && (events[i].record.device != events[k].record.device ||
-                                                                     events[i].record.birth_ns != events[k].record.birth_ns))
+            if (events[i].record.inode == events[k].record.inode &&
+                (events[i].record.device != events[k].record.device || events[i].record.birth_ns != events[k].record.birth_ns))
                 return false;
     return true;
 }

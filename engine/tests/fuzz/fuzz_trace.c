@@ -219,7 +219,8 @@ static void check_segments(struct region r, int64_t nprocs)
 
 static void check_log(const char *log, size_t size)
 {
-    static const size_t record[MODULES] = {[LOG_POSIX] = sizeof(struct tb_posix_record), [LOG_MPIIO] = sizeof(struct tb_mpiio_record),
+    static const size_t record[MODULES] = {[LOG_POSIX] = sizeof(struct tb_posix_record),
+                                           [LOG_MPIIO] = sizeof(struct tb_mpiio_record),
                                            [LOG_STDIO] = sizeof(struct tb_stdio_record)};
     uint64_t map[2 * (1 + MODULES)];
     int64_t nprocs;

@@ -156,16 +156,13 @@ static int run_one(struct tb_io *io, const char *root, int number, int *fd, void
     const char *now[FILES];
     names_after(number, now);
     switch (o->kind) {
-    case OPEN:
-        fd[o->file] = io->ops->open(io, path(root, now[o->file]), O_RDWR | O_CREAT, 0600);
-        return fd[o->file] < 0;
+    case OPEN: fd[o->file] = io->ops->open(io, path(root, now[o->file]), O_RDWR | O_CREAT, 0600); return fd[o->file] < 0;
     case WRITE: return write_some(io, fd[o->file], number);
     case CHURN: return churn(io, fd[o->file], number);
     case FLUSH: flush(); return 0;
     case FSYNC: return io->ops->fsync(io, fd[o->file], false);
     case CUT:
-        return o->file == FILL ? io->ops->truncate(io, path(root, now[FILL]), o->length)
-                               : io->ops->ftruncate(io, fd[o->file], o->length);
+        return o->file == FILL ? io->ops->truncate(io, path(root, now[FILL]), o->length) : io->ops->ftruncate(io, fd[o->file], o->length);
     case CLOSE: return io->ops->close(io, fd[o->file]);
     case RENAME: return io->ops->rename(io, path(root, now[o->file]), path(root, o->to), 0);
     case RENAME_DIRECTORY: return io->ops->rename(io, path(root, "dir"), path(root, "dir2"), 0);
@@ -243,8 +240,8 @@ static const char *check_bytes(int fd, int file, int done, bool crash)
     for (unsigned at = 0; n >= 0 && at < MAX_SIZE;)
         for (struct range r = range_at(file, at, promised, begun); at < r.hi; at++)
             if (!is_allowed(&r, at, bytes[at])) {
-                snprintf(what, sizeof(what), "file %s: byte %u is %u; %d operations returned, %d are promised", names[file], at,
-                         bytes[at], done, promised);
+                snprintf(what, sizeof(what), "file %s: byte %u is %u; %d operations returned, %d are promised", names[file], at, bytes[at],
+                         done, promised);
                 return what;
             }
     return n < 0 ? "cannot read" : NULL;

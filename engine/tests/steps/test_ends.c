@@ -27,8 +27,8 @@ struct operation {
 
 /* Across chunks, past what the tiers take, in new buffers and in those that records stand on. */
 static const struct operation script[] = {
-    {APPEND, 200}, {APPEND, 3000}, {APPEND, 60000}, {APPEND, 200}, {CUT, 3200}, {APPEND, 1300000}, {APPEND, 900}, {CUT, 200},
-    {APPEND, 100}, {CUT, 0}, {APPEND, 70000}, {APPEND, 900000}, {APPEND, 300}, {CUT, 70000}, {APPEND, 500},
+    {APPEND, 200}, {APPEND, 3000}, {APPEND, 60000}, {APPEND, 200},    {CUT, 3200},   {APPEND, 1300000}, {APPEND, 900}, {CUT, 200},
+    {APPEND, 100}, {CUT, 0},       {APPEND, 70000}, {APPEND, 900000}, {APPEND, 300}, {CUT, 70000},      {APPEND, 500},
 };
 #define OPERATIONS ((int)(sizeof(script) / sizeof(script[0])))
 
@@ -134,8 +134,8 @@ static void check_marked(uint32_t size, const char *when)
     assert_true(size >= MARK);
     for (uint32_t i = size - MARK; i < size; i++)
         if (found[i] != 'Z')
-            fail_msg("killed at step %u, in operation %d, %s: byte %u of %u is %u, not the other client's", shared->kill_at,
-                     shared->done, when, i, size, found[i]);
+            fail_msg("killed at step %u, in operation %d, %s: byte %u of %u is %u, not the other client's", shared->kill_at, shared->done,
+                     when, i, size, found[i]);
     check_log(size - MARK, when);
 }
 

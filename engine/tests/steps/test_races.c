@@ -672,22 +672,14 @@ static void sought_while_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(coherent_while_written),
-        cmocka_unit_test(coherent_while_read),
-        cmocka_unit_test(coherent_while_moved),
-        cmocka_unit_test(flushed_while_moved),
-        cmocka_unit_test(coherent_without_name),
-        cmocka_unit_test(copy_without_fragment),
-        cmocka_unit_test(flush_while_room_is_wanted),
-        cmocka_unit_test(unlinked_while_replaced),
-        cmocka_unit_test(both_names_unlinked),
-        cmocka_unit_test(renamed_over_while_replaced),
-        cmocka_unit_test(cut_while_fsynced),
-        cmocka_unit_test(fsynced_while_others_write),
-        cmocka_unit_test(fsynced_while_others_cut),
-        cmocka_unit_test(written_while_cut),
-        cmocka_unit_test(cut_while_written),
-        cmocka_unit_test(longer_before_cut),
+        cmocka_unit_test(coherent_while_written),     cmocka_unit_test(coherent_while_read),
+        cmocka_unit_test(coherent_while_moved),       cmocka_unit_test(flushed_while_moved),
+        cmocka_unit_test(coherent_without_name),      cmocka_unit_test(copy_without_fragment),
+        cmocka_unit_test(flush_while_room_is_wanted), cmocka_unit_test(unlinked_while_replaced),
+        cmocka_unit_test(both_names_unlinked),        cmocka_unit_test(renamed_over_while_replaced),
+        cmocka_unit_test(cut_while_fsynced),          cmocka_unit_test(fsynced_while_others_write),
+        cmocka_unit_test(fsynced_while_others_cut),   cmocka_unit_test(written_while_cut),
+        cmocka_unit_test(cut_while_written),          cmocka_unit_test(longer_before_cut),
         cmocka_unit_test(sought_while_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,23 +37,23 @@
 #define BLOCK 4096u
 #define CALL_BYTES (4u * BLOCK) /* at most */
 #define CALLS 1500u             /* of each thread */
-#define VALUES_MAX 20u /* cells of a read, on an average */
+#define VALUES_MAX 20u          /* cells of a read, on an average */
 #define OTHER_BYTES (8u << 20)
 
 /* What one history is like. */
 struct plan {
     uint32_t seed;
     uint32_t processes, threads, calls; /* of each process, of each thread */
-    uint32_t cell;                /* bytes */
-    uint64_t origin;              /* of the first cell in the file */
-    uint32_t room;                /* cells among which calls choose */
+    uint32_t cell;                      /* bytes */
+    uint64_t origin;                    /* of the first cell in the file */
+    uint32_t room;                      /* cells among which calls choose */
     uint32_t n_cells;
-    uint32_t first;               /* cells that the PFS has before */
-    uint32_t longest;             /* cells of a call */
-    bool one_description;         /* inherited by all */
-    bool only_appends;            /* no other writes: past the end, in the next chunk, they may come first (docs/compatibility.md) */
-    uint32_t appends, cuts;       /* of 100 calls */
-    uint32_t delay;               /* one of so many steps is slow; 0: none */
+    uint32_t first;         /* cells that the PFS has before */
+    uint32_t longest;       /* cells of a call */
+    bool one_description;   /* inherited by all */
+    bool only_appends;      /* no other writes: past the end, in the next chunk, they may come first (docs/compatibility.md) */
+    uint32_t appends, cuts; /* of 100 calls */
+    uint32_t delay;         /* one of so many steps is slow; 0: none */
     struct history_limits limits;
 };
 
@@ -69,7 +69,7 @@ struct run {
     tb_engine *engine; /* a client's where there are processes: a daemon does not fork clients.  NULL: bare */
     struct tb_io *io;
     const char *name;
-    int both, appends; /* descriptors that all share */
+    int both, appends;                       /* descriptors that all share */
     struct notes notes[HISTORY_WORKERS + 1]; /* the last are the test's own */
     pthread_barrier_t barrier;
     _Atomic uint32_t busy;
@@ -190,9 +190,9 @@ static void write_cells(struct actor *a, enum history_kind kind)
     struct tb_io *io = a->io;
     make_cells(p, a->bytes, n, value);
     struct history_call *o = begin(a, kind, at, n);
-    ssize_t w = kind == HISTORY_WRITE    ? io->ops->pwrite(io, a->both, a->bytes, n * p->cell, place(p, at))
-                : kind == HISTORY_APPEND ? io->ops->write(io, a->appends, a->bytes, n * p->cell)
-                                         : io->ops->write(io, a->both, a->bytes, n * p->cell);
+    ssize_t w = kind == HISTORY_WRITE  ? io->ops->pwrite(io, a->both, a->bytes, n * p->cell, place(p, at))
+              : kind == HISTORY_APPEND ? io->ops->write(io, a->appends, a->bytes, n * p->cell)
+                                       : io->ops->write(io, a->both, a->bytes, n * p->cell);
     o->value = value;
     end(a, o);
     must(w == (ssize_t)(n * p->cell), "write of %u cells: %zd", n, w);
@@ -343,8 +343,14 @@ static void act_all(struct run *r, uint32_t process, tb_engine *engine, struct t
     const struct plan *p = &r->plan;
     for (uint32_t i = 0; i < p->threads; i++) {
         uint32_t id = process * p->threads + i;
-        actors[i] = (struct actor){.run = r, .notes = &r->notes[id], .engine = engine, .io = io, .id = id, .both = r->both,
-                                   .appends = r->appends, .seed = (p->seed + id) * 2654435761u | 1};
+        actors[i] = (struct actor){.run = r,
+                                   .notes = &r->notes[id],
+                                   .engine = engine,
+                                   .io = io,
+                                   .id = id,
+                                   .both = r->both,
+                                   .appends = r->appends,
+                                   .seed = (p->seed + id) * 2654435761u | 1};
         must(pthread_create(&threads[i], NULL, act, &actors[i]) == 0, "thread");
     }
     for (uint32_t i = 0; i < p->threads; i++)
@@ -572,9 +578,9 @@ static struct history join(const struct run *r)
 static void show(const struct plan *p, const struct history *h, uint32_t call)
 {
     history_show(stderr, h, call);
-    fprintf(stderr, "%u cells of %u bytes from %llu on, %u processes of %u threads, %s, split at cell %u, one of %u steps slow\n",
-            p->room, p->cell, (unsigned long long)p->origin, p->processes, p->threads,
-            p->one_description ? "one description" : "own descriptors", p->limits.split, p->delay);
+    fprintf(stderr, "%u cells of %u bytes from %llu on, %u processes of %u threads, %s, split at cell %u, one of %u steps slow\n", p->room,
+            p->cell, (unsigned long long)p->origin, p->processes, p->threads, p->one_description ? "one description" : "own descriptors",
+            p->limits.split, p->delay);
 }
 
 static void check_notes(const struct run *r)

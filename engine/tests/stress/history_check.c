@@ -216,22 +216,15 @@ static bool take_effect(const struct search *s, struct config *c, uint32_t w)
     switch (o->kind) {
     case HISTORY_WRITE:
     case HISTORY_APPEND:
-    case HISTORY_WRITE_ON:
-        c->done[w] = write_part(s->h, c, o, c->done[w]);
-        return c->done[w];
-    case HISTORY_READ_ON:
-        c->done[w] = read_on_part(s->h, c, o, c->done[w]);
-        return c->done[w];
+    case HISTORY_WRITE_ON: c->done[w] = write_part(s->h, c, o, c->done[w]); return c->done[w];
+    case HISTORY_READ_ON: c->done[w] = read_on_part(s->h, c, o, c->done[w]); return c->done[w];
     case HISTORY_CUT:
         if (o->at < c->size)
             memset(&c->cell[o->at], 0, (c->size - o->at) * sizeof(c->cell[0]));
         c->size = o->at;
         break;
-    case HISTORY_SEEK:
-        c->offset = o->at;
-        break;
-    default:
-        return false;
+    case HISTORY_SEEK: c->offset = o->at; break;
+    default: return false;
     }
     c->done[w] = 1;
     return true;

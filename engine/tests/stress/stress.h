@@ -26,14 +26,14 @@
 #endif
 
 /* Ends the process, from any thread: cmocka's own checks jump, which only the main thread may. */
-#define must(condition, ...)                                                            \
-    do {                                                                                \
-        if (!(condition)) {                                                             \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);             \
-            fprintf(stderr, __VA_ARGS__);                                               \
-            fputc('\n', stderr);                                                        \
-            abort();                                                                    \
-        }                                                                               \
+#define must(condition, ...)                                                \
+    do {                                                                    \
+        if (!(condition)) {                                                 \
+            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+            fprintf(stderr, __VA_ARGS__);                                   \
+            fputc('\n', stderr);                                            \
+            abort();                                                        \
+        }                                                                   \
     } while (0)
 
 static inline uint64_t stress_amount(uint64_t at_one)
@@ -105,8 +105,8 @@ static inline void run_workers(struct fixture *x, int n, bool processes, void (*
     pid_t pids[WORKERS_MAX];
     assert_true(n <= WORKERS_MAX);
     for (int i = 0; i < n; i++) {
-        w[i] = (struct worker){.id = i, .seed = 7919u * (uint32_t)(i + 1), .x = x, .engine = x->engine, .io = x->io,
-                               .arg = arg, .work = work};
+        w[i] =
+            (struct worker){.id = i, .seed = 7919u * (uint32_t)(i + 1), .x = x, .engine = x->engine, .io = x->io, .arg = arg, .work = work};
         if (processes)
             assert_true((pids[i] = worker_process(&w[i])) > 0);
         else

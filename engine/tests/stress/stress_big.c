@@ -16,9 +16,9 @@ struct twins {
 };
 
 static const uint64_t edges[] = {
-    (1ull << 31) - 10, (1ull << 31), (1ull << 32) - 10, 1ull << 32, (1ull << 40) - 10, 1ull << 40, (1ull << 40) + 12345,
-    (1ull << 43) - 10, (1ull << 44) - 4106, (1ull << 44) - 4096, 1ull << 44, 1ull << 50, (1ull << 62) - 10, 1ull << 62,
-    INT64_MAX - 10000, INT64_MAX - 10, INT64_MAX,
+    (1ull << 31) - 10,    (1ull << 31),      (1ull << 32) - 10,   1ull << 32,          (1ull << 40) - 10, 1ull << 40,
+    (1ull << 40) + 12345, (1ull << 43) - 10, (1ull << 44) - 4106, (1ull << 44) - 4096, 1ull << 44,        1ull << 50,
+    (1ull << 62) - 10,    1ull << 62,        INT64_MAX - 10000,   INT64_MAX - 10,      INT64_MAX,
 };
 #define N_EDGES (sizeof(edges) / sizeof(edges[0]))
 

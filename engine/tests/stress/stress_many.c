@@ -94,8 +94,7 @@ static void check_on_pfs(struct fixture *x, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         name_of(x, i, path, sizeof(path));
         int fd = open(path, O_RDONLY);
-        must(fd >= 0 && read(fd, bytes, sizeof(bytes)) == BYTES && stamp_read(bytes, BYTES, 0, &s) && s.serial == i,
-             "%s on the PFS", path);
+        must(fd >= 0 && read(fd, bytes, sizeof(bytes)) == BYTES && stamp_read(bytes, BYTES, 0, &s) && s.serial == i, "%s on the PFS", path);
         close(fd);
     }
 }

@@ -117,7 +117,7 @@ static void run_cycles(bool large)
     run_workers(&x, 1, false, cycles, range);
     count(&x, &many);
     many.heap = many.heap < few.heap + 4096 ? few.heap : many.heap; /* the C library's own lists */
-    many.journal = few.journal = 0; /* it is cut at 64 records */
+    many.journal = few.journal = 0;                                 /* it is cut at 64 records */
     assert_memory_equal(&few, &many, sizeof(few));
     assert_int_equal(many.files + many.opens, 0);
     assert_true(x.engine->header->journal_end < 1u << 20);
@@ -169,11 +169,10 @@ static void scatter(uint64_t span, uint64_t bytes)
     int fd = x.io->ops->open(x.io, fixture_path(&x, "scattered"), O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
     for (uint64_t k = 0; k < bytes / sizeof(block); k++)
-        assert_int_equal(x.io->ops->pwrite(x.io, fd, block, sizeof(block), (off_t)(nth_block(k, blocks) * sizeof(block))),
-                         sizeof(block));
+        assert_int_equal(x.io->ops->pwrite(x.io, fd, block, sizeof(block), (off_t)(nth_block(k, blocks) * sizeof(block))), sizeof(block));
     uint64_t used = used_by(&x, &capacity);
-    print_message("%llu MiB of random 4 KiB writes to %llu MiB: %.2f times their bytes in buffers\n",
-                  (unsigned long long)bytes >> 20, (unsigned long long)span >> 20, (double)used / (double)bytes);
+    print_message("%llu MiB of random 4 KiB writes to %llu MiB: %.2f times their bytes in buffers\n", (unsigned long long)bytes >> 20,
+                  (unsigned long long)span >> 20, (double)used / (double)bytes);
     assert_int_equal(x.engine->header->spilled, 0);
     assert_true(used <= bytes + bytes / 2);
     assert_int_equal(x.io->ops->close(x.io, fd), 0);

@@ -19,8 +19,8 @@
 
 #define RANKS 5
 #define OWN 2
-#define SPAN (300u << 10)     /* bytes of a file of one rank */
-#define RANGE 20000u          /* bytes of one range of the shared file */
+#define SPAN (300u << 10) /* bytes of a file of one rank */
+#define RANGE 20000u      /* bytes of one range of the shared file */
 #define RANGES (RANKS * 12u)
 
 struct own {
@@ -124,8 +124,8 @@ static void reopen_own(struct rank *r, struct own *f)
     struct stat st;
     close_own(r, f);
     path_of(r, f->name, path, sizeof(path));
-    must(io_of(r)->ops->stat(io_of(r), path, &st, 0) == 0 && (size_t)st.st_size == f->size, "%s: size %zu, not %zu",
-         f->name, (size_t)st.st_size, f->size);
+    must(io_of(r)->ops->stat(io_of(r), path, &st, 0) == 0 && (size_t)st.st_size == f->size, "%s: size %zu, not %zu", f->name,
+         (size_t)st.st_size, f->size);
     open_own(r, f);
 }
 

@@ -24,7 +24,7 @@
 #define OTHER_BYTES (8u << 20)
 
 struct operation {
-    uint64_t begin, end; /* nanoseconds */
+    uint64_t begin, end;     /* nanoseconds */
     uint32_t writer, serial; /* of the value; serial 0: what was there at first */
     bool is_write;
 };
@@ -278,8 +278,10 @@ static void checker_finds_stale_reads(void **state)
     /* Read after a newer write was acknowledged. */
     checker_refuses((struct operation[]){{10, 20, 0, 1, true}, {30, 40, 0, 2, true}, {50, 60, 0, 1, false}}, 3);
     /* Two readers see two overlapping writes in both orders. */
-    checker_refuses((struct operation[]){{10, 90, 0, 1, true}, {10, 90, 1, 1, true}, {20, 30, 0, 1, false},
-                                         {31, 40, 1, 1, false}, {41, 50, 0, 1, false}}, 5);
+    checker_refuses(
+        (struct operation[]){
+            {10, 90, 0, 1, true}, {10, 90, 1, 1, true}, {20, 30, 0, 1, false}, {31, 40, 1, 1, false}, {41, 50, 0, 1, false}},
+        5);
     /* Read before the write began. */
     checker_refuses((struct operation[]){{10, 20, 0, 1, false}, {30, 40, 0, 1, true}}, 2);
     /* The first value again, long after. */

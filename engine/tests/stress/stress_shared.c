@@ -32,8 +32,8 @@ static void check_record(struct worker *w, int fd, uint32_t i, uint32_t serial)
     unsigned char bytes[RECORD];
     struct stamp s;
     must(w->io->ops->pread(w->io, fd, bytes, RECORD, (off_t)i * RECORD) == RECORD, "record %u", i);
-    must(stamp_read(bytes, RECORD, i, &s) && s.writer == (uint32_t)w->id && s.serial == serial,
-         "record %u: writer %u serial %u, not %d %u", i, s.writer, s.serial, w->id, serial);
+    must(stamp_read(bytes, RECORD, i, &s) && s.writer == (uint32_t)w->id && s.serial == serial, "record %u: writer %u serial %u, not %d %u",
+         i, s.writer, s.serial, w->id, serial);
 }
 
 /* A block is whole at any time: it was written by one call inside one chunk. */
@@ -92,8 +92,7 @@ static void compare_with_pfs(struct fixture *x, const struct shared *sh)
     close(fd);
     for (uint32_t i = 0; i < RECORDS; i++)
         if (sh->record_serial[i])
-            must(stamp_read(bytes + (size_t)i * RECORD, RECORD, i, &s) && s.writer == i % RANKS &&
-                     s.serial == sh->record_serial[i],
+            must(stamp_read(bytes + (size_t)i * RECORD, RECORD, i, &s) && s.writer == i % RANKS && s.serial == sh->record_serial[i],
                  "record %u on the PFS: writer %u serial %u, not %u", i, s.writer, s.serial, sh->record_serial[i]);
     for (uint32_t k = 0; k < BLOCKS; k++)
         must(stamp_read(bytes + BLOCKS_AT + (size_t)k * BLOCK, BLOCK, k, &s) && s.writer < RANKS &&
@@ -179,8 +178,7 @@ static void check_lines(struct worker *w, int fd)
     for (uint32_t k = 0; k < LINES; k++) {
         const unsigned char *line = bytes + (size_t)k * LINE;
         bool is_hole = line[0] == 0 && memcmp(line, line + 1, LINE - 1) == 0;
-        must(is_hole || (off_t)(k + 1) * LINE <= st.st_size, "line %u lies behind the end at %lld and is back", k,
-             (long long)st.st_size);
+        must(is_hole || (off_t)(k + 1) * LINE <= st.st_size, "line %u lies behind the end at %lld and is back", k, (long long)st.st_size);
         must(is_hole || stamp_read(line, LINE, k, &s), "line %u is neither whole nor a hole", k);
     }
 }

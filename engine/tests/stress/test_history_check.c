@@ -59,7 +59,11 @@ static void sizes(uint32_t worker, uint64_t from, uint64_t to, uint32_t size)
     call(worker, from, to, HISTORY_SIZE)->result = size;
 }
 
-#define VALUES(...) sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), (uint32_t[]){__VA_ARGS__}
+#define VALUES(...)                                                    \
+    sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), (uint32_t[]) \
+    {                                                                  \
+        __VA_ARGS__                                                    \
+    }
 #define NOTHING 0, NULL
 
 static struct history_call *got(struct history_call *o, uint32_t at, uint32_t n, size_t result, const uint32_t *values)

@@ -118,12 +118,12 @@ static void show(int m)
     }
 }
 
-#define check(m, condition, ...)                       \
-    do {                                               \
-        if (!(condition)) {                            \
-            show(m);                                   \
-            must(condition, __VA_ARGS__);              \
-        }                                              \
+#define check(m, condition, ...)          \
+    do {                                  \
+        if (!(condition)) {               \
+            show(m);                      \
+            must(condition, __VA_ARGS__); \
+        }                                 \
     } while (0)
 
 static void open_hands(int m)
@@ -213,8 +213,8 @@ static void resolve(int m)
     }
     uint64_t size = size_now(m), end = p.kind == CUT ? p.lo : p.hi > s->size ? p.hi : s->size;
     check(m, p.kind == CUT ? size == s->size || size == end : size >= s->size && size <= end,
-          "after a killed %s: %llu bytes, not %llu or up to %llu", kinds[p.kind], (unsigned long long)size,
-          (unsigned long long)s->size, (unsigned long long)end);
+          "after a killed %s: %llu bytes, not %llu or up to %llu", kinds[p.kind], (unsigned long long)size, (unsigned long long)s->size,
+          (unsigned long long)end);
     if (p.kind == CUT) {
         if (size == end)
             change_model(s);
@@ -284,9 +284,9 @@ static void write_some(int m)
     int fd = hands[m].both;
     if (!append && by_offset)
         check(m, io->ops->lseek(io, fd, (off_t)(base(m) + lo), SEEK_SET) == (off_t)(base(m) + lo), "seek");
-    ssize_t w = append      ? io->ops->write(io, hands[m].appends, bytes, n)
-                : by_offset ? io->ops->write(io, fd, bytes, n)
-                            : io->ops->pwrite(io, fd, bytes, n, (off_t)(base(m) + lo));
+    ssize_t w = append    ? io->ops->write(io, hands[m].appends, bytes, n)
+              : by_offset ? io->ops->write(io, fd, bytes, n)
+                          : io->ops->pwrite(io, fd, bytes, n, (off_t)(base(m) + lo));
     check(m, w == (ssize_t)n, "write: %zd of %llu", w, (unsigned long long)n);
     end(m);
 }
@@ -303,8 +303,8 @@ static void cut(int m)
         check(m, fd >= 0 && io->ops->close(io, fd) == 0, "open and empty: %d", fd);
     } else {
         begin(m, CUT, length, s->size);
-        int rc = way ? io->ops->ftruncate(io, hands[m].both, (off_t)length)
-                     : io->ops->truncate(io, fixture_path(me.x, name(m)), (off_t)length);
+        int rc =
+            way ? io->ops->ftruncate(io, hands[m].both, (off_t)length) : io->ops->truncate(io, fixture_path(me.x, name(m)), (off_t)length);
         check(m, rc == 0, "truncate: %d", rc);
     }
     end(m);

@@ -30,19 +30,38 @@
 #define LONGEST (3u << 20)
 #define PIECES 3 /* of a vector */
 
-#define MUST(condition)                                                            \
-    do {                                                                           \
-        if (!(condition)) {                                                        \
-            fprintf(stderr, "append.c:%d: %s: %m\n", __LINE__, #condition);        \
-            abort();                                                               \
-        }                                                                          \
+#define MUST(condition)                                                     \
+    do {                                                                    \
+        if (!(condition)) {                                                 \
+            fprintf(stderr, "append.c:%d: %s: %m\n", __LINE__, #condition); \
+            abort();                                                        \
+        }                                                                   \
     } while (0)
 
-enum way { BY_WRITE, BY_PWRITE, BY_VECTOR, BY_FLAG, BY_STREAM, BY_SHARED, BY_SHARED_OFFSET, BY_THREADS, BY_THREADS_OFFSET, AT_THE_END, WAYS };
+enum way {
+    BY_WRITE,
+    BY_PWRITE,
+    BY_VECTOR,
+    BY_FLAG,
+    BY_STREAM,
+    BY_SHARED,
+    BY_SHARED_OFFSET,
+    BY_THREADS,
+    BY_THREADS_OFFSET,
+    AT_THE_END,
+    WAYS
+};
 static const char *const ways[WAYS] = {
-    [BY_WRITE] = "write", [BY_PWRITE] = "pwrite", [BY_VECTOR] = "writev", [BY_FLAG] = "RWF_APPEND", [BY_STREAM] = "stream",
-    [BY_SHARED] = "forked descriptor", [BY_SHARED_OFFSET] = "forked offset", [BY_THREADS] = "threads",
-    [BY_THREADS_OFFSET] = "threads' offset", [AT_THE_END] = "pwrite at the end",
+    [BY_WRITE] = "write",
+    [BY_PWRITE] = "pwrite",
+    [BY_VECTOR] = "writev",
+    [BY_FLAG] = "RWF_APPEND",
+    [BY_STREAM] = "stream",
+    [BY_SHARED] = "forked descriptor",
+    [BY_SHARED_OFFSET] = "forked offset",
+    [BY_THREADS] = "threads",
+    [BY_THREADS_OFFSET] = "threads' offset",
+    [AT_THE_END] = "pwrite at the end",
 };
 
 static char record[LONGEST], seen[LONGEST * 2];
@@ -87,8 +106,8 @@ static ssize_t append_vector(int fd, const char *bytes, size_t n, bool by_flag)
 static void append(enum way way, int fd, const char *bytes, size_t n, off_t *end)
 {
     ssize_t w = way == BY_VECTOR || way == BY_FLAG ? append_vector(fd, bytes, n, way == BY_FLAG)
-                : way == BY_PWRITE                 ? pwrite(fd, bytes, n, 0)
-                : way == AT_THE_END                ? pwrite(fd, bytes, n, *end)
+              : way == BY_PWRITE                   ? pwrite(fd, bytes, n, 0)
+              : way == AT_THE_END                  ? pwrite(fd, bytes, n, *end)
                                                    : write(fd, bytes, n);
     while (w < (ssize_t)n && (w >= 0 || errno == ENOSPC))
         pause(); /* scratch is full: whoever kills us does so */

@@ -29,12 +29,12 @@
 #include <unistd.h>
 
 static int failures;
-#define CHECK(condition)                                                                                                         \
-    do {                                                                                                                         \
-        if (!(condition)) {                                                                                                      \
-            printf("line %d: %s (errno %d)\n", __LINE__, #condition, errno);                                                     \
-            failures++;                                                                                                          \
-        }                                                                                                                        \
+#define CHECK(condition)                                                     \
+    do {                                                                     \
+        if (!(condition)) {                                                  \
+            printf("line %d: %s (errno %d)\n", __LINE__, #condition, errno); \
+            failures++;                                                      \
+        }                                                                    \
     } while (0)
 
 #define TEXT "0123456789"
@@ -143,7 +143,8 @@ static void data(void)
     CHECK(posix_fallocate(fd, 0, 100) == 0 && lseek(fd, 0, SEEK_END) == 100 && posix_fallocate64(fd, 0, 50) == 0);
     CHECK(pread(fd, got, 3, 0) == 3 && !memcmp(got, "01\0", 3));
     CHECK(ftruncate(fd, 0) == 0 && pwrite(fd, TEXT, N, 0) == N && !is_raw("data"));
-    CHECK(pwritev2(fd, w, 1, 0, RWF_APPEND) == 5 && lseek(fd, 0, SEEK_END) == 15 && pread(fd, got, 20, 8) == 7 && !memcmp(got, "8901234", 7));
+    CHECK(pwritev2(fd, w, 1, 0, RWF_APPEND) == 5 && lseek(fd, 0, SEEK_END) == 15 && pread(fd, got, 20, 8) == 7 &&
+          !memcmp(got, "8901234", 7));
     CHECK(ftruncate(fd, 100) == 0);
     close(fd);
     fd = open("data", O_WRONLY | O_APPEND);
@@ -157,8 +158,10 @@ static void by_other_names(void)
     char got[20] = "";
     int fd = CALL(int, "__open64", (const char *, int, ...))("old", O_RDWR | O_CREAT, 0644), rest = 0;
     CHECK(fd >= 0 && CALL(ssize_t, "__write", (int, const void *, size_t))(fd, "01234", 5) == 5);
-    CHECK(CALL(off_t, "__lseek", (int, off_t, int))(fd, 0, SEEK_CUR) == 5 && CALL(ssize_t, "__pwrite64", (int, const void *, size_t, off64_t))(fd, "56", 2, 5) == 2);
-    CHECK(lseek(fd, 0, SEEK_END) == 7 && dprintf(fd, "%d", 7) == 1 && CALL(int, "__dprintf_chk", (int, int, const char *, ...))(fd, 1, "%s", "89") == 2);
+    CHECK(CALL(off_t, "__lseek", (int, off_t, int))(fd, 0, SEEK_CUR) == 5 &&
+          CALL(ssize_t, "__pwrite64", (int, const void *, size_t, off64_t))(fd, "56", 2, 5) == 2);
+    CHECK(lseek(fd, 0, SEEK_END) == 7 && dprintf(fd, "%d", 7) == 1 &&
+          CALL(int, "__dprintf_chk", (int, int, const char *, ...))(fd, 1, "%s", "89") == 2);
     CHECK(!is_raw("old") && holds("old", TEXT) && lseek(fd, 4, SEEK_SET) == 4 && ioctl(fd, FIONREAD, &rest) == 0 && rest == 6);
     CHECK(CALL(ssize_t, "__pread64", (int, void *, size_t, off64_t))(fd, got, 3, 7) == 3 && !memcmp(got, "789", 3));
     CHECK(CALL(ssize_t, "__read", (int, void *, size_t))(fd, got, 20) == 6 && CALL(int, "__fcntl", (int, int, ...))(fd, F_GETFD) == 0);
@@ -279,7 +282,8 @@ static void relative(void)
 static void descriptors(void)
 {
     char got[20];
-    int fd = open("d", O_RDWR | O_CREAT, 0644), a = dup(fd), b = fcntl(fd, F_DUPFD, 50), c = CALL(int, "fcntl64", (int, int, ...))(fd, F_DUPFD_CLOEXEC, 60);
+    int fd = open("d", O_RDWR | O_CREAT, 0644), a = dup(fd), b = fcntl(fd, F_DUPFD, 50),
+        c = CALL(int, "fcntl64", (int, int, ...))(fd, F_DUPFD_CLOEXEC, 60);
     CHECK(b >= 50 && c >= 60 && dup2(fd, 70) == 70 && dup3(fd, 71, O_CLOEXEC) == 71);
     close(fd);
     CHECK(write(a, "01", 2) == 2 && write(b, "23", 2) == 2 && write(c, "45", 2) == 2 && write(70, "67", 2) == 2 && write(71, "89", 2) == 2);
@@ -317,7 +321,8 @@ static void kernel(void)
     in = open("k", O_RDWR), out = open("k2", O_RDWR | O_CREAT, 0644);
     off_t from = 2;
     CHECK(sendfile(out, in, &from, 4) == 4 && from == 6 && sendfile(out, in, NULL, 3) == 3 && holds("k2", "2345012"));
-    CHECK(syscall(SYS_copy_file_range, in, NULL, out, NULL, 3, 0) == 3 && copy_file_range(in, NULL, out, NULL, 100, 0) == 4 && holds("k2", "23450123456789"));
+    CHECK(syscall(SYS_copy_file_range, in, NULL, out, NULL, 3, 0) == 3 && copy_file_range(in, NULL, out, NULL, 100, 0) == 4 &&
+          holds("k2", "23450123456789"));
     CHECK(pipe(p) == 0 && splice(in, &(off64_t){4}, p[1], NULL, 3, 0) == 3 && read(p[0], got, 3) == 3 && !memcmp(got, "456", 3));
     put("m", TEXT);
     int fd = open("m", O_RDWR);

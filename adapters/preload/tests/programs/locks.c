@@ -41,7 +41,7 @@ static const char *const kinds[] = {"fcntl", "lockf", "ofd", "flock"};
 
 static char block[1 << 20];
 static int fd = -1, appended = -1, other = -1, second = -1; /* the locker's: of f, f with O_APPEND, other, f again */
-static char f[64], other_name[80], second_name[80];        /* of this case */
+static char f[64], other_name[80], second_name[80];         /* of this case */
 
 static void die(const char *what)
 {
@@ -93,31 +93,117 @@ static void put(int at, off_t n, off_t offset)
 /* ---- actions, in the process that holds the lock ---- */
 
 static void nothing(void) {}
-static void link_it(void) { (void)!link(f, second_name); }
-static void link_unlink(void) { link_it(); unlink(second_name); }
-static void rename_it(void) { (void)!rename(f, second_name); }
-static void rename_back(void) { rename_it(); (void)!rename(second_name, f); }
-static void rename_over(void) { (void)!rename(other_name, f); }
-static void unlink_it(void) { unlink(f); }
-static void truncate_name(void) { (void)!truncate(f, BYTES / 2); }
-static void truncate_longer(void) { (void)!truncate(f, 2 * BYTES); }
-static void truncate_fd(void) { (void)!ftruncate(fd, 77); }
-static void chmod_name(void) { chmod(f, 0640); }
-static void chmod_fd(void) { fchmod(fd, 0600); }
-static void chown_name(void) { (void)!chown(f, getuid(), getgid()); }
-static void chown_fd(void) { (void)!fchown(fd, getuid(), getgid()); }
-static void times_name(void) { utimensat(AT_FDCWD, f, (struct timespec[2]){{1000, 0}, {2000, 0}}, 0); }
-static void times_fd(void) { futimens(fd, (struct timespec[2]){{1000, 0}, {2000, 0}}); }
-static void set_xattr(void) { setxattr(f, "user.locks", "x", 1, 0); }
-static void get_xattr(void) { char v[8]; getxattr(f, "user.locks", v, sizeof(v)); }
-static void sync_fd(void) { put(fd, 5000, 10); fsync(fd); }
-static void sync_data(void) { put(fd, 5000, 10); fdatasync(fd); }
-static void sync_all(void) { put(fd, 5000, 10); sync(); }
-static void sync_range(void) { put(fd, 5000, 10); sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_AFTER); }
-static void append_sync(void) { (void)!write(appended, block, 3000); fsync(appended); }
-static void append_spill(void) { for (int i = 0; i < 24; i++) (void)!write(appended, block, sizeof(block)); }
-static void write_more(void) { put(fd, 3 * BYTES, 0); }
-static void write_spill(void) { put(fd, SPILL, 0); }
+/* clang-format off: one line each */
+static void link_it(void)
+{
+    (void)!link(f, second_name);
+}
+static void link_unlink(void)
+{
+    link_it();
+    unlink(second_name);
+}
+static void rename_it(void)
+{
+    (void)!rename(f, second_name);
+}
+static void rename_back(void)
+{
+    rename_it();
+    (void)!rename(second_name, f);
+}
+static void rename_over(void)
+{
+    (void)!rename(other_name, f);
+}
+static void unlink_it(void)
+{
+    unlink(f);
+}
+static void truncate_name(void)
+{
+    (void)!truncate(f, BYTES / 2);
+}
+static void truncate_longer(void)
+{
+    (void)!truncate(f, 2 * BYTES);
+}
+static void truncate_fd(void)
+{
+    (void)!ftruncate(fd, 77);
+}
+static void chmod_name(void)
+{
+    chmod(f, 0640);
+}
+static void chmod_fd(void)
+{
+    fchmod(fd, 0600);
+}
+static void chown_name(void)
+{
+    (void)!chown(f, getuid(), getgid());
+}
+static void chown_fd(void)
+{
+    (void)!fchown(fd, getuid(), getgid());
+}
+static void times_name(void)
+{
+    utimensat(AT_FDCWD, f, (struct timespec[2]){{1000, 0}, {2000, 0}}, 0);
+}
+static void times_fd(void)
+{
+    futimens(fd, (struct timespec[2]){{1000, 0}, {2000, 0}});
+}
+static void set_xattr(void)
+{
+    setxattr(f, "user.locks", "x", 1, 0);
+}
+static void get_xattr(void)
+{
+    char v[8];
+    getxattr(f, "user.locks", v, sizeof(v));
+}
+static void sync_fd(void)
+{
+    put(fd, 5000, 10);
+    fsync(fd);
+}
+static void sync_data(void)
+{
+    put(fd, 5000, 10);
+    fdatasync(fd);
+}
+static void sync_all(void)
+{
+    put(fd, 5000, 10);
+    sync();
+}
+static void sync_range(void)
+{
+    put(fd, 5000, 10);
+    sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_AFTER);
+}
+static void append_sync(void)
+{
+    (void)!write(appended, block, 3000);
+    fsync(appended);
+}
+static void append_spill(void)
+{
+    for (int i = 0; i < 24; i++)
+        (void)!write(appended, block, sizeof(block));
+}
+static void write_more(void)
+{
+    put(fd, 3 * BYTES, 0);
+}
+static void write_spill(void)
+{
+    put(fd, SPILL, 0);
+}
+/* clang-format on */
 static void read_spilled(void)
 {
     write_spill();
@@ -125,13 +211,47 @@ static void read_spilled(void)
         (void)!pread(fd, block, sizeof(block), at);
 }
 
-static void other_spill(void) { put(other, SPILL, 0); fsync(other); }
-static void other_many_syncs(void) { for (int i = 0; i < 300; i++) { put(other, 4096, (i % 50) * 4096); fsync(other); } }
-static void allocate(void) { posix_fallocate(fd, 0, 2 * BYTES); }
-static void punch(void) { fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 8192); }
-static void seek_data(void) { lseek(fd, 0, SEEK_DATA); lseek(fd, 0, SEEK_END); }
-static void stat_it(void) { struct stat st; stat(f, &st); lstat(f, &st); fstat(fd, &st); access(f, R_OK); }
-static void open_other(void) { int at = open(other_name, O_RDWR); put(at, 10, 0); close(at); }
+/* clang-format off: one line each */
+static void other_spill(void)
+{
+    put(other, SPILL, 0);
+    fsync(other);
+}
+static void other_many_syncs(void)
+{
+    for (int i = 0; i < 300; i++) {
+        put(other, 4096, (i % 50) * 4096);
+        fsync(other);
+    }
+}
+static void allocate(void)
+{
+    posix_fallocate(fd, 0, 2 * BYTES);
+}
+static void punch(void)
+{
+    fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 8192);
+}
+static void seek_data(void)
+{
+    lseek(fd, 0, SEEK_DATA);
+    lseek(fd, 0, SEEK_END);
+}
+static void stat_it(void)
+{
+    struct stat st;
+    stat(f, &st);
+    lstat(f, &st);
+    fstat(fd, &st);
+    access(f, R_OK);
+}
+static void open_other(void)
+{
+    int at = open(other_name, O_RDWR);
+    put(at, 10, 0);
+    close(at);
+}
+/* clang-format on */
 static void make_other(void)
 {
     int at = open(second_name, O_RDWR | O_CREAT, 0644);
@@ -140,14 +260,50 @@ static void make_other(void)
     unlink(second_name);
 }
 
-static void open_fails(void) { (void)!open(f, O_RDWR | O_CREAT | O_EXCL, 0644); (void)!open(f, O_RDONLY | O_DIRECTORY); }
-static void open_path(void) { close(open(f, O_PATH)); }
-static void copy_out(void) { off_t at = 0; sendfile(other, fd, &at, 5000); }
-static void copy_in(void) { off_t from = 0, to = 0; (void)!copy_file_range(other, &from, fd, &to, 5000, 0); }
-static void read_it(void) { (void)!pread(fd, block, 5000, 0); (void)!pread(fd, block, BYTES, 0); }
-static void advise(void) { posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED); posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
-static void read_name(void) { char p[4096]; free(realpath(f, NULL)); (void)!readlink(f, p, sizeof(p)); }
-static void end_child(void) { pid_t p = fork(); if (!p) _exit(0); waitpid(p, NULL, 0); }
+/* clang-format off: one line each */
+static void open_fails(void)
+{
+    (void)!open(f, O_RDWR | O_CREAT | O_EXCL, 0644);
+    (void)!open(f, O_RDONLY | O_DIRECTORY);
+}
+static void open_path(void)
+{
+    close(open(f, O_PATH));
+}
+static void copy_out(void)
+{
+    off_t at = 0;
+    sendfile(other, fd, &at, 5000);
+}
+static void copy_in(void)
+{
+    off_t from = 0, to = 0;
+    (void)!copy_file_range(other, &from, fd, &to, 5000, 0);
+}
+static void read_it(void)
+{
+    (void)!pread(fd, block, 5000, 0);
+    (void)!pread(fd, block, BYTES, 0);
+}
+static void advise(void)
+{
+    posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+static void read_name(void)
+{
+    char p[4096];
+    free(realpath(f, NULL));
+    (void)!readlink(f, p, sizeof(p));
+}
+static void end_child(void)
+{
+    pid_t p = fork();
+    if (!p)
+        _exit(0);
+    waitpid(p, NULL, 0);
+}
+/* clang-format on */
 static void child_closes(void)
 {
     pid_t p = fork();
@@ -173,8 +329,17 @@ static void child_acts(void)
     waitpid(p, NULL, 0);
 }
 
-static void vfork_child(void) { pid_t p = vfork(); if (!p) _exit(0); waitpid(p, NULL, 0); }
-static void run_shell(void) { (void)!system("true"); }
+static void vfork_child(void)
+{
+    pid_t p = vfork();
+    if (!p)
+        _exit(0);
+    waitpid(p, NULL, 0);
+}
+static void run_shell(void)
+{
+    (void)!system("true");
+}
 static void run_program(void)
 {
     char *args[] = {"true", NULL};
@@ -183,9 +348,23 @@ static void run_program(void)
         waitpid(p, NULL, 0);
 }
 
-static void run_pipe(void) { pclose(popen("true", "r")); }
-static void stream_other(void) { FILE *s = fopen(other_name, "r+"); fputs("text", s); fclose(s); }
-static void drain(void) { const char *command = getenv("TB_DRAIN"); (void)!system(command ? command : "true"); }
+/* clang-format off: one line each */
+static void run_pipe(void)
+{
+    pclose(popen("true", "r"));
+}
+static void stream_other(void)
+{
+    FILE *s = fopen(other_name, "r+");
+    fputs("text", s);
+    fclose(s);
+}
+static void drain(void)
+{
+    const char *command = getenv("TB_DRAIN");
+    (void)!system(command ? command : "true");
+}
+/* clang-format on */
 
 static void map_it(void)
 {
@@ -203,17 +382,52 @@ static void map_descriptor_gone(void)
 }
 
 /* What the program closes itself takes fcntl locks with it. */
-static void close_own(void) { close(open(f, O_RDONLY)); }
-static void close_second(void) { close(second); }
-static void close_first(void) { close(fd); }
-static void close_copy(void) { close(dup(fd)); }
-static void close_by_copy(void) { dup2(other, second); }
-static void close_by_copy3(void) { dup3(other, second, O_CLOEXEC); }
-static void close_by_range(void) { close_range((unsigned)second, (unsigned)second, 0); }
-static void close_from(void) { close_range((unsigned)second, TELL - 1, 0); }
-static void close_by_number(void) { syscall(SYS_close, second); }
-static void close_stream(void) { fclose(fopen(f, "r")); }
-static void close_given(void) { fclose(fdopen(second, "r")); }
+/* clang-format off: one line each */
+static void close_own(void)
+{
+    close(open(f, O_RDONLY));
+}
+static void close_second(void)
+{
+    close(second);
+}
+static void close_first(void)
+{
+    close(fd);
+}
+static void close_copy(void)
+{
+    close(dup(fd));
+}
+static void close_by_copy(void)
+{
+    dup2(other, second);
+}
+static void close_by_copy3(void)
+{
+    dup3(other, second, O_CLOEXEC);
+}
+static void close_by_range(void)
+{
+    close_range((unsigned)second, (unsigned)second, 0);
+}
+static void close_from(void)
+{
+    close_range((unsigned)second, TELL - 1, 0);
+}
+static void close_by_number(void)
+{
+    syscall(SYS_close, second);
+}
+static void close_stream(void)
+{
+    fclose(fopen(f, "r"));
+}
+static void close_given(void)
+{
+    fclose(fdopen(second, "r"));
+}
+/* clang-format on */
 static void unlock_part(void)
 {
     struct flock r = {.l_type = F_UNLCK, .l_start = 120, .l_len = 10};
@@ -221,7 +435,13 @@ static void unlock_part(void)
     truncate_name();
 }
 
-static void lock_again(void) { close_second(); run_lock(fd, FCNTL); truncate_name(); link_unlink(); }
+static void lock_again(void)
+{
+    close_second();
+    run_lock(fd, FCNTL);
+    truncate_name();
+    link_unlink();
+}
 static void lock_by_number(void)
 {
     struct flock r = {.l_type = F_WRLCK, .l_start = 300, .l_len = 10};
@@ -229,7 +449,11 @@ static void lock_by_number(void)
     truncate_name();
 }
 
-static void unlock(void) { struct flock r = {.l_type = F_UNLCK}; fcntl(fd, F_SETLK, &r); }
+static void unlock(void)
+{
+    struct flock r = {.l_type = F_UNLCK};
+    fcntl(fd, F_SETLK, &r);
+}
 static void lock_only(short from, off_t at)
 {
     struct flock r = {.l_type = F_WRLCK, .l_whence = from, .l_start = at, .l_len = 4};
@@ -237,8 +461,16 @@ static void lock_only(short from, off_t at)
     fcntl(fd, F_SETLK, &r);
 }
 
-static void lock_from_end(void) { put(fd, 10, 2 * BYTES); lock_only(SEEK_END, -10); }
-static void lock_from_here(void) { lseek(fd, 5000, SEEK_SET); lock_only(SEEK_CUR, -10); }
+static void lock_from_end(void)
+{
+    put(fd, 10, 2 * BYTES);
+    lock_only(SEEK_END, -10);
+}
+static void lock_from_here(void)
+{
+    lseek(fd, 5000, SEEK_SET);
+    lock_only(SEEK_CUR, -10);
+}
 static void ask_from_here(void)
 {
     struct flock r = {.l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_start = 7, .l_len = 4};
@@ -261,7 +493,11 @@ static void lockf_tests(void)
     printf(" %d\n", lockf(fd, F_ULOCK, 10));
 }
 
-static void unlock_all(void) { unlock(); truncate_name(); }
+static void unlock_all(void)
+{
+    unlock();
+    truncate_name();
+}
 static void lock_read(void)
 {
     struct flock r = {.l_type = F_RDLCK, .l_start = 50, .l_len = 10};
@@ -279,7 +515,6 @@ static void descriptors_are_low(void)
     close(at);
 }
 
-
 static int restricted(uint64_t flags)
 {
     struct open_how how = {.flags = flags, .resolve = RESOLVE_NO_MAGICLINKS};
@@ -289,8 +524,14 @@ static int restricted(uint64_t flags)
     return at;
 }
 
-static void open_restricted(void) { restricted(O_RDWR); }
-static void close_restricted(void) { close(restricted(O_RDWR | O_TRUNC)); }
+static void open_restricted(void)
+{
+    restricted(O_RDWR);
+}
+static void close_restricted(void)
+{
+    close(restricted(O_RDWR | O_TRUNC));
+}
 
 static void open_handle(void)
 {
@@ -377,7 +618,7 @@ static void lock_in_handler(void)
 
 static void *acts_in_thread(void *act)
 {
-    ((void (*)(void))*(void **)act)();
+    ((void (*)(void)) * (void **)act)();
     return NULL;
 }
 
@@ -389,9 +630,20 @@ static void in_thread(void (*act)(void))
     pthread_join(t, NULL);
 }
 
-static void thread_syncs(void) { in_thread(append_sync); }
-static void thread_truncates(void) { in_thread(truncate_name); }
-static void thread_closes(void) { in_thread(close_second); }
+/* clang-format off: one line each */
+static void thread_syncs(void)
+{
+    in_thread(append_sync);
+}
+static void thread_truncates(void)
+{
+    in_thread(truncate_name);
+}
+static void thread_closes(void)
+{
+    in_thread(close_second);
+}
+/* clang-format on */
 
 /* The program goes on as another one: "exec" acts before, and again after it; its name says which files. */
 static void execute(const char *what, bool but_second)
@@ -405,39 +657,150 @@ static void execute(const char *what, bool but_second)
     die("exec");
 }
 
-static void exec_it(void) { execute("nothing", false); }
-static void exec_after(void) { truncate_name(); link_unlink(); execute("nothing", false); }
-static void exec_before(void) { execute("names", false); }
-static void exec_both(void) { truncate_name(); execute("names", false); }
-static void exec_twice(void) { truncate_name(); execute("twice", false); }
-static void exec_closes(void) { execute("close", false); }
-static void exec_closing(void) { execute("nothing", true); }
-static void exec_fails(void) { truncate_name(); execl("/nothing/such", "x", NULL); truncate_longer(); }
-static void exec_mapped(void) { (void)!mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0); execute("names", false); }
+/* clang-format off: one line each */
+static void exec_it(void)
+{
+    execute("nothing", false);
+}
+static void exec_after(void)
+{
+    truncate_name();
+    link_unlink();
+    execute("nothing", false);
+}
+static void exec_before(void)
+{
+    execute("names", false);
+}
+static void exec_both(void)
+{
+    truncate_name();
+    execute("names", false);
+}
+static void exec_twice(void)
+{
+    truncate_name();
+    execute("twice", false);
+}
+static void exec_closes(void)
+{
+    execute("close", false);
+}
+static void exec_closing(void)
+{
+    execute("nothing", true);
+}
+static void exec_fails(void)
+{
+    truncate_name();
+    execl("/nothing/such", "x", NULL);
+    truncate_longer();
+}
+static void exec_mapped(void)
+{
+    (void)!mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
+    execute("names", false);
+}
+/* clang-format on */
 
 #define ACTION(name) {#name, name}
 static const struct action {
     const char *name;
     void (*act)(void);
 } actions[] = {
-    ACTION(nothing), ACTION(link_it), ACTION(link_unlink), ACTION(rename_it), ACTION(rename_back), ACTION(rename_over),
-    ACTION(unlink_it), ACTION(truncate_name), ACTION(truncate_longer), ACTION(truncate_fd), ACTION(chmod_name),
-    ACTION(chmod_fd), ACTION(chown_name), ACTION(chown_fd), ACTION(times_name), ACTION(times_fd), ACTION(set_xattr),
-    ACTION(get_xattr), ACTION(sync_fd), ACTION(sync_data), ACTION(sync_all), ACTION(sync_range), ACTION(append_sync),
-    ACTION(append_spill), ACTION(write_more), ACTION(write_spill), ACTION(read_spilled), ACTION(other_spill),
-    ACTION(other_many_syncs), ACTION(allocate), ACTION(punch), ACTION(seek_data), ACTION(stat_it), ACTION(open_other),
-    ACTION(make_other), ACTION(open_fails), ACTION(open_path), ACTION(copy_out), ACTION(copy_in), ACTION(read_it),
-    ACTION(advise), ACTION(read_name), ACTION(end_child), ACTION(child_closes), ACTION(child_acts), ACTION(vfork_child),
-    ACTION(run_shell), ACTION(run_program), ACTION(run_pipe), ACTION(stream_other), ACTION(drain), ACTION(map_it),
-    ACTION(map_descriptor_gone), ACTION(close_own), ACTION(close_second), ACTION(close_first), ACTION(close_copy),
-    ACTION(close_by_copy), ACTION(close_by_copy3), ACTION(close_by_range), ACTION(close_from), ACTION(close_by_number),
-    ACTION(close_stream), ACTION(close_given), ACTION(unlock_part), ACTION(unlock_all), ACTION(lock_again),
-    ACTION(lock_by_number), ACTION(lock_from_end), ACTION(lock_from_here), ACTION(ask_from_here), ACTION(lockf_tests),
-    ACTION(lockf_here), ACTION(lock_read), ACTION(descriptors_are_low), ACTION(thread_syncs), ACTION(thread_truncates),
-    ACTION(thread_closes), ACTION(exec_it), ACTION(exec_after), ACTION(exec_before), ACTION(exec_both), ACTION(exec_twice),
-    ACTION(exec_closes), ACTION(exec_closing), ACTION(exec_fails), ACTION(exec_mapped), ACTION(no_descriptor_free), ACTION(open_restricted),
-    ACTION(close_restricted), ACTION(open_handle),
-    ACTION(lock_interrupted), ACTION(lock_in_handler),
+    ACTION(nothing),
+    ACTION(link_it),
+    ACTION(link_unlink),
+    ACTION(rename_it),
+    ACTION(rename_back),
+    ACTION(rename_over),
+    ACTION(unlink_it),
+    ACTION(truncate_name),
+    ACTION(truncate_longer),
+    ACTION(truncate_fd),
+    ACTION(chmod_name),
+    ACTION(chmod_fd),
+    ACTION(chown_name),
+    ACTION(chown_fd),
+    ACTION(times_name),
+    ACTION(times_fd),
+    ACTION(set_xattr),
+    ACTION(get_xattr),
+    ACTION(sync_fd),
+    ACTION(sync_data),
+    ACTION(sync_all),
+    ACTION(sync_range),
+    ACTION(append_sync),
+    ACTION(append_spill),
+    ACTION(write_more),
+    ACTION(write_spill),
+    ACTION(read_spilled),
+    ACTION(other_spill),
+    ACTION(other_many_syncs),
+    ACTION(allocate),
+    ACTION(punch),
+    ACTION(seek_data),
+    ACTION(stat_it),
+    ACTION(open_other),
+    ACTION(make_other),
+    ACTION(open_fails),
+    ACTION(open_path),
+    ACTION(copy_out),
+    ACTION(copy_in),
+    ACTION(read_it),
+    ACTION(advise),
+    ACTION(read_name),
+    ACTION(end_child),
+    ACTION(child_closes),
+    ACTION(child_acts),
+    ACTION(vfork_child),
+    ACTION(run_shell),
+    ACTION(run_program),
+    ACTION(run_pipe),
+    ACTION(stream_other),
+    ACTION(drain),
+    ACTION(map_it),
+    ACTION(map_descriptor_gone),
+    ACTION(close_own),
+    ACTION(close_second),
+    ACTION(close_first),
+    ACTION(close_copy),
+    ACTION(close_by_copy),
+    ACTION(close_by_copy3),
+    ACTION(close_by_range),
+    ACTION(close_from),
+    ACTION(close_by_number),
+    ACTION(close_stream),
+    ACTION(close_given),
+    ACTION(unlock_part),
+    ACTION(unlock_all),
+    ACTION(lock_again),
+    ACTION(lock_by_number),
+    ACTION(lock_from_end),
+    ACTION(lock_from_here),
+    ACTION(ask_from_here),
+    ACTION(lockf_tests),
+    ACTION(lockf_here),
+    ACTION(lock_read),
+    ACTION(descriptors_are_low),
+    ACTION(thread_syncs),
+    ACTION(thread_truncates),
+    ACTION(thread_closes),
+    ACTION(exec_it),
+    ACTION(exec_after),
+    ACTION(exec_before),
+    ACTION(exec_both),
+    ACTION(exec_twice),
+    ACTION(exec_closes),
+    ACTION(exec_closing),
+    ACTION(exec_fails),
+    ACTION(exec_mapped),
+    ACTION(no_descriptor_free),
+    ACTION(open_restricted),
+    ACTION(close_restricted),
+    ACTION(open_handle),
+    ACTION(lock_interrupted),
+    ACTION(lock_in_handler),
 };
 #define ACTIONS (sizeof(actions) / sizeof(actions[0]))
 

@@ -95,8 +95,12 @@ static void space(void)
     static const struct {
         const char *name;
         int mode;
-    } modes[] = {{"allocate", 0}, {"keep size", FALLOC_FL_KEEP_SIZE}, {"punch", FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE},
-                 {"zero", FALLOC_FL_ZERO_RANGE}, {"collapse", FALLOC_FL_COLLAPSE_RANGE}, {"insert", FALLOC_FL_INSERT_RANGE}};
+    } modes[] = {{"allocate", 0},
+                 {"keep size", FALLOC_FL_KEEP_SIZE},
+                 {"punch", FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE},
+                 {"zero", FALLOC_FL_ZERO_RANGE},
+                 {"collapse", FALLOC_FL_COLLAPSE_RANGE},
+                 {"insert", FALLOC_FL_INSERT_RANGE}};
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         int fd = open("space", O_RDWR | O_CREAT | O_TRUNC, 0644);
         put(fd, 'c', 32768, 0);
@@ -162,7 +166,8 @@ static void write_on(int fd)
 
 static void sharing(void)
 {
-    int fd = open("shared", O_RDWR | O_CREAT, 0644), appends = open("shared", O_WRONLY | O_APPEND), also = open("shared", O_WRONLY | O_APPEND);
+    int fd = open("shared", O_RDWR | O_CREAT, 0644), appends = open("shared", O_WRONLY | O_APPEND),
+        also = open("shared", O_WRONLY | O_APPEND);
     SAY(write(fd, "parent", 6));
     child(write_on, fd);
     SAY(lseek(fd, 0, SEEK_CUR));
