@@ -6,6 +6,7 @@
 #include "fixture.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
 
 #include "instance/background.h"
 #include "io/io_layer.h"
@@ -129,6 +130,27 @@ static void adjacent_bytes_are_one_write(void **state)
     stop(&x);
 }
 
+/* It held the description too; that it has ended is known to the kernel alone, until a repair. */
+static void a_close_after_a_child_has_ended_flushes(void **state)
+{
+    (void)state;
+    struct fixture x;
+    start(&x, TB_FLUSH_ON_CLOSE, false);
+    int fd = open_file(&x, "f");
+    write_block(&x, fd, 0);
+    tb_engine_atfork_prepare(x.engine);
+    pid_t child = fork();
+    if (child == 0) {
+        tb_engine_atfork_child(x.engine);
+        _exit(0);
+    }
+    tb_engine_atfork_parent(x.engine);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(blocks_on_pfs(&x, "f", 1), 1);
+    stop(&x);
+}
+
 static void background_close_does_not_wait_and_threads_work_side_by_side(void **state)
 {
     (void)state;
@@ -223,9 +245,13 @@ static void manual_waits_for_the_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adjacent_bytes_are_one_write),     cmocka_unit_test(background_close_does_not_wait_and_threads_work_side_by_side),
-        cmocka_unit_test(a_stuck_flush_holds_up_no_writer), cmocka_unit_test(watermark_flushes_above_high),
-        cmocka_unit_test(watermark_flushes_when_idle),      cmocka_unit_test(manual_waits_for_the_order),
+        cmocka_unit_test(adjacent_bytes_are_one_write),
+        cmocka_unit_test(a_close_after_a_child_has_ended_flushes),
+        cmocka_unit_test(background_close_does_not_wait_and_threads_work_side_by_side),
+        cmocka_unit_test(a_stuck_flush_holds_up_no_writer),
+        cmocka_unit_test(watermark_flushes_above_high),
+        cmocka_unit_test(watermark_flushes_when_idle),
+        cmocka_unit_test(manual_waits_for_the_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

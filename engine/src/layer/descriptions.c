@@ -13,6 +13,7 @@
 #include "file/file.h"
 #include "file/state.h"
 #include "flush/flush.h"
+#include "region/clients.h"
 
 /*
  * The free list is a stack without a lock. The count next to the head changes with every
@@ -61,6 +62,7 @@ uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
     atomic_store_explicit(&o->flags, flags, memory_order_relaxed);
     atomic_store_explicit(&o->in_kernel, false, memory_order_relaxed);
     atomic_store_explicit(&o->shared, false, memory_order_relaxed);
+    atomic_store_explicit(&o->ended, false, memory_order_relaxed);
     atomic_store_explicit(&o->appending, 0, memory_order_relaxed);
     _Atomic uint64_t *holders = holders_of(e, open);
     for (uint32_t k = 0; k < e->region.n_holders; k++)
@@ -155,7 +157,32 @@ static bool let_go(tb_engine *e, uint32_t open, uint32_t client)
     uint64_t others = before & ~mask;
     for (uint32_t k = 0; k < e->region.n_holders; k++)
         others |= k == client / 64 ? 0 : holders[k];
-    return (before & mask) && !others;
+    /* two clients of different words may both see none: one of them ends the description */
+    return (before & mask) && !others && !atomic_exchange(&e->region.opens[open].ended, true);
+}
+
+static bool closing_flushes(const tb_engine *e, const struct tb_file *f)
+{
+    return tb_file_may_flush(f) && (tb_config_of(e)->flush.policy == TB_FLUSH_ON_CLOSE || tb_file_owes_flush(f));
+}
+
+/*
+ * A process that has ended holds nothing any more, as in the kernel, also where no repair has been there yet:
+ * else a close would leave its flush to that repair.  While the lock is held no slot gets another client; a
+ * process that has it for long repairs, and does the same.
+ */
+static void forget_ended_holders(tb_engine *e, uint32_t open)
+{
+    _Atomic uint64_t *holders = holders_of(e, open);
+    if (tb_lock_try(&e->header->clients_lock) < 0)
+        return;
+    for (uint32_t slot = 0; slot < e->region.n_clients; slot++) {
+        const struct tb_client *c = &e->region.clients[slot];
+        uint64_t mask = 1ull << (slot % 64);
+        if (slot != e->slot && holders[slot / 64] & mask && !tb_client_is_alive(c) && !tb_client_runs(c))
+            holders[slot / 64] &= ~mask;
+    }
+    tb_lock_drop(&e->header->clients_lock);
 }
 
 struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last)
@@ -165,9 +192,13 @@ struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last)
     *last = false;
     if (!open)
         return NULL;
-    if (--e->local_refs[open - 1] == 0)
+    struct tb_open *o = &e->region.opens[open - 1];
+    if (--e->local_refs[open - 1] == 0) {
+        if (o->shared && closing_flushes(e, &e->region.files[o->file]))
+            forget_ended_holders(e, open - 1);
         *last = let_go(e, open - 1, e->slot);
-    return &e->region.opens[open - 1];
+    }
+    return o;
 }
 
 void tb_opens_make_coherent(tb_engine *e)
@@ -203,8 +234,7 @@ void tb_opens_hold(tb_engine *e, uint32_t slot)
 static void queue_flush(tb_engine *e, const struct tb_open *o)
 {
     struct tb_file *f = &e->region.files[o->file];
-    bool closing_flushes = tb_config_of(e)->flush.policy == TB_FLUSH_ON_CLOSE || tb_file_owes_flush(f);
-    if (tb_file_may_flush(f) && closing_flushes)
+    if (closing_flushes(e, f))
         tb_flush_queue(e, o->file);
 }
 

@@ -44,7 +44,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 7u
+#define TB_REGION_VERSION 8u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -153,6 +153,7 @@ struct tb_open {
     _Atomic uint64_t offset;
     _Atomic int flags;          /* as given to open */
     _Atomic bool shared;        /* with a forked process */
+    _Atomic bool ended;         /* its last holder has let it go, and frees it */
     _Atomic uint32_t appending; /* bytes of a write at the shared offset, which is the file's end, while it is under way */
     _Atomic bool in_kernel;     /* the file is coherent, and the kernel's own offset is this description's */
     _Atomic uint32_t next_free;
