@@ -25,7 +25,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/remove_tree.h"
+#include "base/report.h"
+#include "io/identity.h"
 #include "journal/read.h"
+#include "recovery/recover.h"
+#include "region/directories.h"
+#include "region/lease.h"
 
 #define INSTANCE 7
 #define NAME "fuzz"
