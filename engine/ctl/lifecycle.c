@@ -1,5 +1,6 @@
 /* start, stop, status, drain, recover and gc. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "darshan/job.h"
 #include "instance/make.h"
 #include "recovery/recover.h"
+#include "region/lease.h"
 #include "watch.h"
 
 #define MAX_INSTANCES 64
@@ -247,12 +249,17 @@ int tb_recover_command(int argc, char **argv)
     return n >= 0 ? 0 : EXIT_DRAIN_FAILED;
 }
 
-/* Remove what is left of traces that will get no log. */
+/* Remove what is left of a trace that will get no log. A process that still makes one holds a lock (darshan/job.c). */
 static void forget_trace(const char *instance)
 {
-    char folder[128];
+    char folder[128], job[136];
     ctl_trace_folder(instance, folder, sizeof(folder));
-    tb_remove_tree(folder, NULL);
+    snprintf(job, sizeof(job), "%s/job", folder);
+    int fd = open(job, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || tb_lease_lock(fd, TB_LEASE_USED) == 0)
+        tb_remove_tree(folder, NULL);
+    if (fd >= 0)
+        close(fd);
 }
 
 static bool is_cleared(const struct tb_instance_info *dead, struct tb_config *room)

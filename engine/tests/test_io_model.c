@@ -100,7 +100,7 @@ static void real_time_counts_and_only_slows(void **state)
     const struct tb_device device = {.write_bandwidth = 400 * MIB, .channels = 1};
     struct load load = {.bytes = 1 << 20, .operations = 80};
     (void)state;
-    assert_within(seconds_of(load, &device, 1, 2 * MS, 0), 0.2, 0.02);   /* hidden behind the device's 2.5 ms */
+    assert_within(seconds_of(load, &device, 1, 2 * MS, 0), 0.2, 0.02);   /* hidden by the device's 2.5 ms */
     assert_within(seconds_of(load, &device, 1, 5 * MS, 0), 0.41, 0.001); /* slower than it: open and close count */
     assert_within(seconds_of(load, &device, 4, 100 * MS, 0), 8.2, 0.001);
 }

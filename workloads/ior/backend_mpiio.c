@@ -28,7 +28,7 @@ static const char *mpi_version(void)
     return text;
 }
 
-/* Hints stand in the environment as IOR_HINT__MPI__name=value, and in a file the same way, there also after `setenv`. */
+/* Hints are given in the environment as IOR_HINT__MPI__name=value, and in a file the same way, there also after `setenv`. */
 static void take_hint(MPI_Info info, char *line)
 {
     static const char mark[] = "IOR_HINT__MPI__";

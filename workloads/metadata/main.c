@@ -46,7 +46,7 @@ static int read_value(const char *path)
     return value;
 }
 
-/* The last value must stand in the file: what was counted was done. */
+/* The last value must be in the file: what was counted was done. */
 static void check_and_remove(const char *path, int expected)
 {
     if (read_value(path) != expected) {

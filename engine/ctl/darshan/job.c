@@ -1,6 +1,7 @@
 /* The folder of a trace and what it tells the processes: the clock, the mounts, what is always recorded. */
 #include "darshan/job.h"
 #include "darshan/site.h"
+#include "region/lease.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,6 +99,7 @@ void ctl_trace_folder(const char *instance, char *out, size_t size)
     snprintf(out, size, "/dev/shm/tierbench.%u.%s.trace", (unsigned)getuid(), instance);
 }
 
+/* Locked until this process ends: the logs are made after the instance is gone, and a gc must leave the folder until then. */
 int ctl_trace_begin(struct ctl_trace *t, const char *instance)
 {
     char path[sizeof(t->folder) + 8];
@@ -108,11 +110,11 @@ int ctl_trace_begin(struct ctl_trace *t, const char *instance)
     if (mkdir(t->folder, 0700))
         return ctl_fail("--trace: cannot make %s: %s", t->folder, strerror(errno));
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool whole = fd >= 0 && posix_fallocate(fd, 0, sizeof(*t->job)) == 0;
+    bool whole = fd >= 0 && tb_lease_share(fd) == 0 && posix_fallocate(fd, 0, sizeof(*t->job)) == 0;
     t->job = whole ? mmap(NULL, sizeof(*t->job), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-    if (fd >= 0)
-        close(fd);
     if (t->job == MAP_FAILED) {
+        if (fd >= 0)
+            close(fd);
         unlink(path);
         rmdir(t->folder);
         return ctl_fail("--trace: cannot write %s", path);

@@ -272,7 +272,7 @@ static int rename_directory(tb_engine *e, const struct tb_place *p, const struct
     return rc;
 }
 
-/* A stub of a PFS directory becomes a real directory before it, or what takes its name, is moved. */
+/* Before a stub of a PFS directory, or what takes its name, is moved, it becomes a real directory. */
 static int find_to_move(tb_engine *e, const char *path, struct tb_place *p)
 {
     struct stat st;

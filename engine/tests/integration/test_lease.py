@@ -249,6 +249,18 @@ class TierGone(Instances):
                 self.assertFalse(trace.exists())
                 self.assertEqual(self.read(), "promised")
 
+    def test_gc_leaves_a_trace_of_which_logs_are_being_made(self) -> None:
+        self.begin()
+        self.programs.pop().kill()
+        self.check(self.ctl("drain", "-i", self.name), 0)
+        self.remove_tier()
+        trace = Path(f"{self.shm()}.trace")
+        trace.mkdir()
+        (trace / "job").touch()
+        with hold_lease(trace / "job"):
+            self.check(self.ctl("gc"), 0, "1 instance cleared")
+        self.assertTrue((trace / "job").exists())
+
     def test_gc_names_each_once_that_it_keeps(self) -> None:
         names = [self.name, f"{self.name}-b", f"{self.name}-c"]
         for self.name in names:

@@ -360,7 +360,7 @@ static void act_all(struct run *r, uint32_t process, tb_engine *engine, struct t
 /* With the descriptors that it inherits, or with a handle of its own. */
 static void be_process(struct run *r, uint32_t process)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* who fails leaves nobody at a barrier */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a worker that fails leaves no other at a barrier */
     tb_engine *engine = r->engine;
     struct tb_io *io = r->io;
     if (engine && r->plan.one_description) {

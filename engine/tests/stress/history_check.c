@@ -265,7 +265,7 @@ static bool index_all(struct search *s, uint32_t size)
     return true;
 }
 
-/* The configuration behind the last is kept where it is new.  False: too many. */
+/* The configuration after the last is kept if it is new.  False: too many. */
 static bool keep_new(struct search *s)
 {
     uint32_t *slot = slot_of(s, s->n);

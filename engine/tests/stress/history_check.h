@@ -27,7 +27,7 @@ enum history_kind {
     HISTORY_SIZE,     /* the length was `result` */
     HISTORY_SEEK,     /* the shared offset is `at` from now on */
     HISTORY_TELL,     /* the shared offset was `result` */
-    HISTORY_WRITE_ON, /* as WRITE at the shared offset, which moves behind it */
+    HISTORY_WRITE_ON, /* as WRITE at the shared offset, which moves after it */
     HISTORY_READ_ON,  /* as READ */
     HISTORY_KINDS
 };
