@@ -42,10 +42,10 @@ static inline void read_range(struct fixture *x, int fd, size_t offset, size_t n
 /* One pass over the file in transfers of `n` bytes; returns what was read from the PFS. */
 static inline uint64_t read_pass(struct fixture *x, int fd, size_t size, size_t n, unsigned seed)
 {
-    uint64_t before = x->engine->header->pfs_read;
+    uint64_t before = x->engine->header->totals.pfs_read;
     for (size_t at = 0; at < size; at += n)
         read_range(x, fd, at, size - at < n ? size - at : n, seed);
-    return x->engine->header->pfs_read - before;
+    return x->engine->header->totals.pfs_read - before;
 }
 
 #endif

@@ -143,7 +143,7 @@ static void two_rules(struct tb_config_placement *p)
 static void organize(struct fixture *x, struct tb_organizer *o, struct tb_prefetcher *p, uint32_t *seed)
 {
     o->quiet = 10;
-    o->traffic = tb_bytes_moved(x->engine) + x->engine->header->pfs_read;
+    o->traffic = tb_bytes_moved(x->engine) + x->engine->header->totals.pfs_read;
     tb_organizer_tick(x->engine, o);
     tb_prefetch_step(x->engine, p);
     uint32_t i = next_random(seed) % x->engine->header->layout.n_buffers;

@@ -227,7 +227,7 @@ static void the_daemon_may_end_when_asked_and_alone(void **state)
 {
     const struct fixture *x = *state;
     tb_engine *a = client(x, "HERMES_STOP_DAEMON=0"), *b;
-    x->engine->header->daemon_pid = getpid(); /* so that this process counts as the daemon, and a child as the client */
+    x->engine->header->daemon.pid = getpid(); /* so that this process counts as the daemon, and a child as the client */
     assert_false(tb_instance_is_idle(x->engine));
     b = client(x, "");
     assert_true(tb_instance_is_idle(x->engine));

@@ -353,13 +353,13 @@ static void after_a_failed_sync_no_hole_is_damage(void **state)
     put(&s, fd, 0, 0);
     assert_int_equal(s.x.io->ops->fsync(s.x.io, fd, false), 0);
     struct tb_header *h = s.x.engine->header;
-    uint64_t before = h->journal_synced;
-    h->journal_is_doubtful = true; /* as a failed sync leaves it */
+    uint64_t before = h->journal.synced;
+    h->journal.is_doubtful = true; /* as a failed sync leaves it */
     for (unsigned i = 1; i < PIECES; i++) {
         put(&s, fd, i, 0);
         assert_int_equal(s.x.io->ops->fsync(s.x.io, fd, false), 0);
     }
-    assert_int_equal(h->journal_synced, before);
+    assert_int_equal(h->journal.synced, before);
     s.x.io->ops->close(s.x.io, fd);
     fixture_lose_region(&s.x);
     open_journal(&s);

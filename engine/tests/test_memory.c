@@ -132,7 +132,7 @@ static void a_file_is_removed(void **state)
     run_out(false);
     assert_int_equal(rc, 0);
     assert_int_equal(closed, 0);
-    assert_int_equal(x.engine->header->n_files, 0);
+    assert_int_equal(x.engine->header->files.n, 0);
     fixture_stop(&x);
 }
 

@@ -202,7 +202,7 @@ static void heat_goes_along(void **state)
     const struct tb_buffer *moved = tb_map_find(e, file, 1, 0);
     assert_int_equal(tb_heat_of(e, moved), TB_HEAT_WRITE);
     assert_int_equal(tb_moved_in(e, 1), 15 * 4096);
-    e->header->heat_epoch += 2;
+    e->header->movement.heat_epoch += 2;
     assert_int_equal(tb_heat_of(e, moved), TB_HEAT_WRITE / 4);
     assert_true(tb_region_is_valid(e));
     x.io->ops->close(x.io, fd);

@@ -10,7 +10,7 @@
 static uint32_t n_free_names(const tb_engine *e)
 {
     uint32_t n = 0;
-    for (uint32_t i = e->header->free_name; i != TB_NONE; i = e->region.names[i].next)
+    for (uint32_t i = e->header->names.free; i != TB_NONE; i = e->region.names[i].next)
         n++;
     return n;
 }

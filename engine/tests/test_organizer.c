@@ -33,13 +33,13 @@ static void the_second_miss_stages_in(void **state)
             uint64_t from_pfs = read_pass(&x, fd, BYTES - 100, transfers[i], 1);
             assert_int_equal(x.io->ops->close(x.io, fd), 0);
             if (pass == 1)
-                assert_true(from_pfs >= BYTES - 100 && x.engine->header->staged < BYTES / 2);
+                assert_true(from_pfs >= BYTES - 100 && x.engine->header->totals.staged < BYTES / 2);
             else if (pass == 2)
                 assert_true(from_pfs >= BYTES / 2);
             else
                 assert_int_equal(from_pfs, 0);
         }
-        assert_true(x.engine->header->staged >= BYTES - 100);
+        assert_true(x.engine->header->totals.staged >= BYTES - 100);
         assert_true(tb_region_is_valid(x.engine));
         fixture_stop(&x);
     }
@@ -123,7 +123,7 @@ static void nothing_hotter_goes(void **state)
     for (int pass = 0; pass < 3; pass++)
         assert_int_equal(read_pass(&x, cold, BYTES, 65536, 6), BYTES);
     assert_int_equal(read_pass(&x, hot, BYTES, 65536, 5), 0);
-    x.engine->header->heat_epoch += 3; /* long ago */
+    x.engine->header->movement.heat_epoch += 3; /* long ago */
     read_pass(&x, cold, BYTES, 65536, 6);
     assert_int_equal(read_pass(&x, cold, BYTES, 65536, 6), 0);
     assert_true(tb_region_is_valid(x.engine));
@@ -147,7 +147,7 @@ static void a_write_takes_the_coldest(void **state)
             read_range(&x, fd, at, 65536, 7); /* all but one are warmer now */
     int out = x.io->ops->open(x.io, fixture_path(&x, "out"), O_RDWR | O_CREAT, 0600);
     assert_int_equal(x.io->ops->pwrite(x.io, out, bytes, sizeof(bytes), 0), sizeof(bytes));
-    assert_int_equal(x.engine->header->spilled, 0);
+    assert_int_equal(x.engine->header->totals.spilled, 0);
     uint32_t file = tb_open_of(x.engine, fd)->file;
     for (uint64_t cell = 0; cell < 8; cell++)
         assert_true((tb_map_find(x.engine, file, 0, cell) == NULL) == (cell == 3));

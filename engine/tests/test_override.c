@@ -161,7 +161,7 @@ static void fsync_can_promise_more(void **state)
         write_f(&x, fd, text);
         assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
         assert_int_equal(pfs_has(&x, text), stronger);
-        assert_int_equal(x.engine->header->n_journaled, !stronger);
+        assert_int_equal(x.engine->header->journal.n_journaled, !stronger);
         close_f(&x, fd);
     }
     fixture_stop(&x);

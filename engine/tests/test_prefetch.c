@@ -38,19 +38,19 @@ static void sequential_readers_find_it_there(void **state)
     start_prefetching(&x, &p, "f", BYTES - 10);
     int fd = open_file(&x, "f");
     for (size_t at = 0; at < 3 * 4096; at += 4096) {
-        assert_int_equal(x.engine->header->prefetched, 0);
+        assert_int_equal(x.engine->header->totals.prefetched, 0);
         prefetch_all(&x, &p);
         read_range(&x, fd, at, 4096, 11);
     }
     prefetch_all(&x, &p);
-    assert_int_equal(x.engine->header->prefetched, 128 << 10); /* as far ahead as it is told */
+    assert_int_equal(x.engine->header->totals.prefetched, 128 << 10); /* as far ahead as it is told */
     for (size_t at = 3 * 4096; at < BYTES - 10; at += 4096) {
-        uint64_t before = x.engine->header->pfs_read;
+        uint64_t before = x.engine->header->totals.pfs_read;
         read_range(&x, fd, at, BYTES - 10 - at < 4096 ? BYTES - 10 - at : 4096, 11);
-        assert_int_equal(x.engine->header->pfs_read, before); /* a hit */
+        assert_int_equal(x.engine->header->totals.pfs_read, before); /* a hit */
         prefetch_all(&x, &p);
     }
-    assert_int_equal(x.engine->header->prefetched, BYTES - 10 - 3 * 4096);
+    assert_int_equal(x.engine->header->totals.prefetched, BYTES - 10 - 3 * 4096);
     assert_true(tb_region_is_valid(x.engine));
     x.io->ops->close(x.io, fd);
     tb_prefetch_end(x.engine, &p);
@@ -67,7 +67,7 @@ static void a_killed_daemon_is_not_waited_for(void **state)
     int fd = open_file(&x, "f");
     for (size_t at = 0; at < 3 * 4096; at += 4096)
         read_range(&x, fd, at, 4096, 11);
-    struct tb_stream *s = &x.engine->header->stream[0];
+    struct tb_stream *s = &x.engine->header->streams.entry[0];
     assert_int_equal(s->state, TB_STREAM_OPEN);
     s->busy_from = 3 * 4096;
     s->busy_to = BYTES;
@@ -77,7 +77,7 @@ static void a_killed_daemon_is_not_waited_for(void **state)
     assert_int_equal(s->state, TB_STREAM_OPEN); /* of the next misses */
     assert_int_equal(s->busy & 1, 0);
     prefetch_all(&x, &p);
-    assert_int_equal(x.engine->header->prefetched, 128 << 10);
+    assert_int_equal(x.engine->header->totals.prefetched, 128 << 10);
     x.io->ops->close(x.io, fd);
     tb_prefetch_end(x.engine, &p);
     fixture_stop(&x);
@@ -93,11 +93,11 @@ static void strided_readers_find_it_there(void **state)
     for (size_t i = 0; i < 3; i++)
         read_range(&x, fd, 1000 + i * 20000, 3000, 11);
     prefetch_all(&x, &p);
-    assert_true(x.engine->header->prefetched >= 20 * 3000 && x.engine->header->prefetched < BYTES / 4);
+    assert_true(x.engine->header->totals.prefetched >= 20 * 3000 && x.engine->header->totals.prefetched < BYTES / 4);
     for (size_t i = 3; 1000 + i * 20000 + 3000 <= BYTES; i++) {
-        uint64_t before = x.engine->header->pfs_read;
+        uint64_t before = x.engine->header->totals.pfs_read;
         read_range(&x, fd, 1000 + i * 20000, 3000, 11);
-        assert_int_equal(x.engine->header->pfs_read, before);
+        assert_int_equal(x.engine->header->totals.pfs_read, before);
         prefetch_all(&x, &p);
     }
     x.io->ops->close(x.io, fd);
@@ -117,7 +117,7 @@ static void readers_without_a_pattern_are_left_alone(void **state)
         read_range(&x, fd, at[i], 4096, 11);
         prefetch_all(&x, &p);
     }
-    assert_int_equal(x.engine->header->prefetched, 0);
+    assert_int_equal(x.engine->header->totals.prefetched, 0);
     x.io->ops->close(x.io, fd);
     tb_prefetch_end(x.engine, &p);
     fixture_stop(&x);
@@ -153,7 +153,7 @@ static void prefetching_evicts_nothing_hotter(void **state)
         prefetch_all(&x, &p);
         assert_int_equal(x.engine->region.files[file].n_buffers, 4);
     }
-    assert_true(x.engine->header->prefetched > 2 * BYTES);
+    assert_true(x.engine->header->totals.prefetched > 2 * BYTES);
     assert_int_equal(read_pass(&x, hot, BYTES / 2, 65536, 12), 0);
     x.io->ops->close(x.io, hot);
     x.io->ops->close(x.io, fd);
@@ -181,7 +181,7 @@ static void what_changes_meanwhile_is_not_prefetched(void **state)
     assert_int_equal(x.io->ops->rename(x.io, path, fixture_path(&x, "g"), 0), 0);
     make_file(&x, "f", BYTES, 14); /* a stranger with the name */
     prefetch_all(&x, &p);
-    assert_int_equal(x.engine->header->prefetched, 200000 - 3 * 4096 - 8192); /* but for the two pages of the write */
+    assert_int_equal(x.engine->header->totals.prefetched, 200000 - 3 * 4096 - 8192); /* but for the two pages of the write */
     assert_int_equal(x.io->ops->pread(x.io, fd, bytes, BYTES, 0), 200000);
     for (size_t i = 0; i < 200000; i++)
         assert_int_equal(bytes[i], i >= 100000 && i < 104096 ? 7 : pattern(i, 11));
@@ -233,10 +233,10 @@ static void hints_by_configuration(void **state)
     tb_reader_close(x.engine, (uint32_t)(tb_open_of(x.engine, fd[0]) - x.engine->region.opens));
     tb_reader_close(x.engine, (uint32_t)(tb_open_of(x.engine, fd[1]) - x.engine->region.opens));
     prefetch_all(&x, &p);
-    assert_int_equal(x.engine->header->prefetched, 0);
+    assert_int_equal(x.engine->header->totals.prefetched, 0);
     read_range(&x, fd[2], 0, 4096, 15); /* sequential: at the first read */
     prefetch_all(&x, &p);
-    assert_int_equal(x.engine->header->prefetched, 128 << 10);
+    assert_int_equal(x.engine->header->totals.prefetched, 128 << 10);
     for (int i = 0; i < 4; i++)
         x.io->ops->close(x.io, fd[i]);
     tb_prefetch_end(x.engine, &p);
@@ -255,7 +255,7 @@ static void hints_by_api(void **state)
     assert_int_equal(tb_engine_advise(x.engine, 0, 0, 0, TB_HINT_KEEP), -EBADF);
     assert_int_equal(tb_engine_advise(x.engine, fd, 65536, 3 * 65536, TB_HINT_WILL_NEED), 0);
     prefetch_all(&x, &p);
-    assert_int_equal(x.engine->header->prefetched, 3 * 65536);
+    assert_int_equal(x.engine->header->totals.prefetched, 3 * 65536);
     struct tb_buffer *b = tb_map_find(x.engine, file, 1, 2);
     assert_non_null(b);
     assert_int_equal(tb_engine_advise(x.engine, fd, 65536, 2 * 65536, TB_HINT_KEEP), 0);
@@ -302,17 +302,17 @@ static void a_schedule_is_followed(void **state)
     while (tb_schedule_step(x.engine, &s))
         ;
     int a = open_file(&x, "a b"), b = open_file(&x, "b");
-    uint64_t before = x.engine->header->pfs_read;
+    uint64_t before = x.engine->header->totals.pfs_read;
     assert_true(before > 1600000 && before < 4500000); /* no room for more */
     read_range(&x, b, 100000, 1000000, 17);
     read_range(&x, b, 1100000, 500000, 17);
-    assert_int_equal(x.engine->header->pfs_read, before);
+    assert_int_equal(x.engine->header->totals.pfs_read, before);
     for (size_t at = 0; at < 3000000; at += 100000) {
         while (tb_schedule_step(x.engine, &s))
             ;
-        uint64_t passed = x.engine->header->pfs_read;
+        uint64_t passed = x.engine->header->totals.pfs_read;
         read_range(&x, a, at, 100000, 16);
-        assert_int_equal(x.engine->header->pfs_read, passed);
+        assert_int_equal(x.engine->header->totals.pfs_read, passed);
     }
     while (tb_schedule_step(x.engine, &s))
         ;

@@ -32,7 +32,7 @@
 
 static inline __attribute__((always_inline)) uint32_t tb_heat_decayed(const tb_engine *e, uint16_t word)
 {
-    uint8_t age = (uint8_t)(atomic_load_explicit(&e->header->heat_epoch, memory_order_relaxed) - (word >> TB_HEAT_EPOCH_SHIFT));
+    uint8_t age = (uint8_t)(atomic_load_explicit(&e->header->movement.heat_epoch, memory_order_relaxed) - (word >> TB_HEAT_EPOCH_SHIFT));
     return age < 8 ? (word & TB_HEAT_COUNT) >> age : 0;
 }
 
@@ -49,7 +49,7 @@ static TB_UNLOCKED __attribute__((unused)) uint32_t tb_heat_seen(const tb_engine
 
 static inline void tb_heat_set(const tb_engine *e, struct tb_buffer *b, uint32_t count, bool ahead)
 {
-    uint32_t epoch = atomic_load_explicit(&e->header->heat_epoch, memory_order_relaxed);
+    uint32_t epoch = atomic_load_explicit(&e->header->movement.heat_epoch, memory_order_relaxed);
     uint32_t word = epoch << TB_HEAT_EPOCH_SHIFT | (ahead ? TB_HEAT_IS_AHEAD : 0) | count;
     atomic_store_explicit(&b->heat, (uint16_t)word, memory_order_relaxed);
 }

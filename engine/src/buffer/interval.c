@@ -38,11 +38,11 @@ uint32_t tb_fragment_link(tb_engine *e, uint32_t fragment, uint32_t next)
 /* The number of a fragment with empty blocks, or TB_NONE. If killed here, repair finds it: no buffer uses it. */
 static uint32_t take_fragment(tb_engine *e)
 {
-    tb_lock_take(&e->header->fragments_lock);
-    uint32_t f = e->header->free_fragment;
+    tb_lock_take(&e->header->fragments.lock);
+    uint32_t f = e->header->fragments.free;
     if (f != TB_NONE)
-        e->header->free_fragment = fragment_next(e, f);
-    tb_lock_drop(&e->header->fragments_lock);
+        e->header->fragments.free = fragment_next(e, f);
+    tb_lock_drop(&e->header->fragments.lock);
     struct tb_buffer at = {.fragment = f};
     if (f != TB_NONE)
         memset(blocks_of(e, &at), 0, e->header->layout.fragment_bytes);
@@ -57,9 +57,9 @@ static void give_fragment(tb_engine *e, struct tb_buffer *b)
     uint32_t f = b->fragment;
     b->fragment = TB_NONE;
     TB_STEP("give fragment");
-    tb_lock_take(&e->header->fragments_lock);
-    e->header->free_fragment = tb_fragment_link(e, f, e->header->free_fragment);
-    tb_lock_drop(&e->header->fragments_lock);
+    tb_lock_take(&e->header->fragments.lock);
+    e->header->fragments.free = tb_fragment_link(e, f, e->header->fragments.free);
+    tb_lock_drop(&e->header->fragments.lock);
 }
 
 /* May [lo, hi) join the interval without a gap? An empty interval joins with everything. */

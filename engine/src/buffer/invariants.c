@@ -72,7 +72,7 @@ static bool counts_are_valid(tb_engine *e)
         dirty[tb_slab_layout(e, b)->tier] += tb_interval_dirty_bytes(e, b);
         n_journaled += !!(b->flags & TB_BUFFER_JOURNALED);
     }
-    bool valid = n_journaled == e->header->n_journaled;
+    bool valid = n_journaled == e->header->journal.n_journaled;
     for (uint32_t t = 0; t < e->header->config.n_tiers; t++)
         valid &= used[t] == e->header->tier[t].used && dirty[t] == e->header->tier[t].dirty;
     return valid;

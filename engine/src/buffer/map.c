@@ -308,7 +308,7 @@ void tb_map_forget_record(tb_engine *e, struct tb_buffer *b)
     if (!(b->flags & TB_BUFFER_JOURNALED))
         return;
     tb_map_flag(e, b, 0, TB_BUFFER_JOURNALED | TB_BUFFER_RECORDED | TB_BUFFER_DURABLE);
-    e->header->n_journaled--;
+    e->header->journal.n_journaled--;
 }
 
 static void count_clean(tb_engine *e, const struct tb_buffer *b, uint32_t by)
@@ -385,7 +385,7 @@ void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b)
         b->prev = old->prev;
         old->prev = TB_NONE;
         TB_STEP("prev released");
-        e->header->n_journaled--;
+        e->header->journal.n_journaled--;
         tb_interval_empty(e, old);
         tb_slab_give(e, old);
     }
@@ -398,7 +398,7 @@ void tb_map_drop(tb_engine *e, struct tb_buffer *b)
     TB_STEP("drop");
     tb_buffer_release_prev(e, b);
     if (b->flags & TB_BUFFER_JOURNALED)
-        e->header->n_journaled--;
+        e->header->journal.n_journaled--;
     b->flags = 0;
     TB_STEP("dropped");
     tb_interval_empty(e, b);

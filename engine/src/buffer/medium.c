@@ -44,7 +44,7 @@ static void charge_memory(tb_engine *e, uint32_t tier, enum tb_charge kind, uint
 {
     const struct tb_config_tier *t = &e->header->config.tiers[tier];
     if (t->modelled)
-        tb_model_charge(&t->model, &e->header->tier_clock[tier], kind, n);
+        tb_model_charge(&t->model, &e->header->clocks.tier[tier], kind, n);
 }
 
 int tb_medium_read(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n, void *to)

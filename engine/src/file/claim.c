@@ -16,21 +16,21 @@
 
 bool tb_file_claim_is_wanted(const tb_engine *e, uint32_t file)
 {
-    return e->header->claim_wanted == file && tb_now_ns() - e->header->claim_wanted_ns < WANTED_NS;
+    return e->header->files.claim_wanted == file && tb_now_ns() - e->header->files.claim_wanted_ns < WANTED_NS;
 }
 
 /* One note for all files: a holder of another file's claim sees that it is not meant. A newer waiter overwrites it. */
 static void note_wanted(tb_engine *e, uint32_t file)
 {
-    e->header->claim_wanted = file;
-    e->header->claim_wanted_ns = tb_now_ns();
+    e->header->files.claim_wanted = file;
+    e->header->files.claim_wanted_ns = tb_now_ns();
 }
 
 /* The claim was had: it is not waited for any more. Other waiters leave their note again at their next look. */
 static void note_done(tb_engine *e, uint32_t file, const struct tb_wait *wait)
 {
     if (wait->since_ns)
-        atomic_compare_exchange_strong(&e->header->claim_wanted, &file, TB_NONE);
+        atomic_compare_exchange_strong(&e->header->files.claim_wanted, &file, TB_NONE);
     tb_wait_end(wait);
 }
 

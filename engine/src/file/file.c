@@ -108,29 +108,29 @@ static uint32_t find_locked(tb_engine *e, const struct tb_identity *id)
     return i;
 }
 
-/* Locked by files_lock. If killed here, a record may be lost until the instance ends; the lists stay usable. */
+/* Locked by files.lock. If killed here, a record may be lost until the instance ends; the lists stay usable. */
 static uint32_t take_record(tb_engine *e)
 {
     struct tb_header *h = e->header;
-    tb_lock_take(&h->files_lock);
-    uint32_t i = h->free_file;
+    tb_lock_take(&h->files.lock);
+    uint32_t i = h->files.free;
     if (i != TB_NONE) {
-        h->free_file = e->region.files[i].next;
-        h->n_files++;
+        h->files.free = e->region.files[i].next;
+        h->files.n++;
     }
-    tb_lock_drop(&h->files_lock);
+    tb_lock_drop(&h->files.lock);
     return i;
 }
 
-/* Locked by files_lock. */
+/* Locked by files.lock. */
 static void give_record(tb_engine *e, uint32_t i)
 {
     struct tb_header *h = e->header;
-    tb_lock_take(&h->files_lock);
-    e->region.files[i].next = h->free_file;
-    h->free_file = i;
-    h->n_files--;
-    tb_lock_drop(&h->files_lock);
+    tb_lock_take(&h->files.lock);
+    e->region.files[i].next = h->files.free;
+    h->files.free = i;
+    h->files.n--;
+    tb_lock_drop(&h->files.lock);
 }
 
 /* Locked by the stripe. The magic is stored before the chain leads to the record. */
@@ -175,7 +175,7 @@ static TB_UNLOCKED uint32_t find_unlocked(const tb_engine *e, const struct tb_id
 
 TB_UNLOCKED bool tb_file_may_be_known(const tb_engine *e, const struct stat *st)
 {
-    uint32_t i = e->header->n_files ? e->region.file_buckets[bucket_of(e, st->st_dev, st->st_ino)] : TB_NONE;
+    uint32_t i = e->header->files.n ? e->region.file_buckets[bucket_of(e, st->st_dev, st->st_ino)] : TB_NONE;
     for (uint32_t n = 0; i < e->region.n_file_buckets; n++, i = e->region.files[i].next)
         if (n == LONGEST_WALK || (e->region.files[i].inode == st->st_ino && e->region.files[i].device == st->st_dev))
             return true;

@@ -58,7 +58,7 @@ static inline void tb_file_note_change(tb_engine *e, struct tb_file *f)
 {
     uint32_t number;
     do
-        number = ++e->header->pfs_changes;
+        number = ++e->header->files.n_changes;
     while (!number);
     f->unsynced = number;
 }

@@ -1,6 +1,6 @@
 /*
  * Names of files as a tree of directories, shared by all files of a directory
- * (file/name_tree.h). Every change is made under names_lock. Renaming a directory changes
+ * (file/name_tree.h). Every change is made under names.lock. Renaming a directory changes
  * one node, however many files are below it.
  */
 #include "file/name_tree.h"
@@ -86,8 +86,8 @@ static void drop(tb_engine *e, uint32_t i)
     while (i != TB_NONE && --e->region.names[i].refs == 0) {
         uint32_t parent = e->region.names[i].parent;
         unhash(e, i);
-        e->region.names[i].next = e->header->free_name;
-        e->header->free_name = i;
+        e->region.names[i].next = e->header->names.free;
+        e->header->names.free = i;
         i = parent;
     }
 }
@@ -102,8 +102,8 @@ static uint32_t descend(tb_engine *e, uint32_t parent, const struct piece *p)
     if (i != TB_NONE) {
         e->region.names[i].refs++;
         drop(e, parent);
-    } else if ((i = e->header->free_name) != TB_NONE) {
-        e->header->free_name = e->region.names[i].next;
+    } else if ((i = e->header->names.free) != TB_NONE) {
+        e->header->names.free = e->region.names[i].next;
         e->region.names[i].refs = 1; /* the caller's reference on the parent is now the child's */
         put_in_place(e, i, parent, p);
     } else {
@@ -145,9 +145,9 @@ int tb_names_set(tb_engine *e, struct tb_file *f, const char *path)
 {
     struct piece last;
     uint32_t above;
-    tb_lock_take(&e->header->names_lock);
+    tb_lock_take(&e->header->names.lock);
     int rc = intern_above(e, path, TB_FILE_NAME, &above, &last);
-    tb_lock_drop(&e->header->names_lock);
+    tb_lock_drop(&e->header->names.lock);
     if (rc)
         return rc;
     f->directory = above;
@@ -159,10 +159,10 @@ int tb_names_set(tb_engine *e, struct tb_file *f, const char *path)
 
 void tb_names_clear(tb_engine *e, struct tb_file *f)
 {
-    tb_lock_take(&e->header->names_lock);
+    tb_lock_take(&e->header->names.lock);
     drop(e, f->directory);
     f->directory = TB_NONE;
-    tb_lock_drop(&e->header->names_lock);
+    tb_lock_drop(&e->header->names.lock);
 }
 
 /* Write a piece in front of what is at `at`; returns where it starts. */
@@ -176,7 +176,7 @@ static size_t prepend(char *out, size_t at, const char *text, uint8_t length, bo
     return at - n;
 }
 
-/* Called with names_lock held; drops it. The path is built from its end. */
+/* Called with names.lock held; drops it. The path is built from its end. */
 static size_t write_path(tb_engine *e, const struct tb_file *f, char *out, size_t size)
 {
     char text[TB_PATH_MAX + 1];
@@ -186,19 +186,19 @@ static size_t write_path(tb_engine *e, const struct tb_file *f, char *out, size_
         const struct tb_name *n = &e->region.names[i];
         at = prepend(text, at, n->text, n->length, n->continues);
     }
-    tb_lock_drop(&e->header->names_lock);
+    tb_lock_drop(&e->header->names.lock);
     return (size_t)snprintf(out, size, "%s", text + at);
 }
 
 size_t tb_names_path(tb_engine *e, const struct tb_file *f, char *out, size_t size)
 {
-    tb_lock_take(&e->header->names_lock);
+    tb_lock_take(&e->header->names.lock);
     return write_path(e, f, out, size);
 }
 
 bool tb_names_path_soon(tb_engine *e, const struct tb_file *f, char *out, size_t size)
 {
-    if (tb_lock_take_soon(&e->header->names_lock) < 0)
+    if (tb_lock_take_soon(&e->header->names.lock) < 0)
         return false;
     write_path(e, f, out, size);
     return true;
@@ -215,13 +215,13 @@ static uint32_t find_path(const tb_engine *e, const char *path)
     return i;
 }
 
-/* Locked by names_lock. One node moves, so all files below have their new name at once. */
+/* Locked by names.lock. One node moves, so all files below have their new name at once. */
 int tb_names_rename_directory(tb_engine *e, const char *from, const char *to)
 {
     struct piece last;
     uint32_t above;
     int rc = 0;
-    tb_lock_take(&e->header->names_lock);
+    tb_lock_take(&e->header->names.lock);
     uint32_t i = find_path(e, from);
     if (i != TB_NONE && !(rc = intern_above(e, to, TB_NAME_TEXT, &above, &last))) {
         uint32_t before = e->region.names[i].parent;
@@ -229,16 +229,16 @@ int tb_names_rename_directory(tb_engine *e, const char *from, const char *to)
         put_in_place(e, i, above, &last);
         drop(e, before);
     }
-    tb_lock_drop(&e->header->names_lock);
+    tb_lock_drop(&e->header->names.lock);
     return rc;
 }
 
 static bool claim_directory(tb_engine *e)
 {
     uint32_t holder = 0;
-    if (atomic_compare_exchange_strong(&e->header->renamer, &holder, e->slot + 1))
+    if (atomic_compare_exchange_strong(&e->header->names.renamer, &holder, e->slot + 1))
         return true;
-    return tb_slot_is_dead(e, holder - 1) && atomic_compare_exchange_strong(&e->header->renamer, &holder, e->slot + 1);
+    return tb_slot_is_dead(e, holder - 1) && atomic_compare_exchange_strong(&e->header->names.renamer, &holder, e->slot + 1);
 }
 
 /* One rename of a directory at a time. The claim of a killed client can be taken over. */
@@ -250,15 +250,15 @@ void tb_names_claim(tb_engine *e)
 
 void tb_names_unclaim(tb_engine *e)
 {
-    e->header->n_renames++;
-    e->header->renamer = 0;
+    e->header->names.n_renames++;
+    e->header->names.renamer = 0;
 }
 
 /* Waits for a rename that is under way. True: a directory was renamed since, so the path may lead to the file now. */
 bool tb_names_moved(tb_engine *e, uint32_t n_renames)
 {
     uint32_t holder;
-    while ((holder = e->header->renamer) && !tb_slot_is_dead(e, holder - 1))
+    while ((holder = e->header->names.renamer) && !tb_slot_is_dead(e, holder - 1))
         nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
-    return e->header->n_renames != n_renames;
+    return e->header->names.n_renames != n_renames;
 }

@@ -53,7 +53,7 @@ int tb_target_open(tb_engine *e, uint32_t file, int flags)
     uint32_t n_renames;
     int fd;
     do {
-        n_renames = e->header->n_renames;
+        n_renames = e->header->names.n_renames;
         fd = open_named(e, file, flags);
     } while ((fd == -ENOENT || fd == -ESTALE) && tb_names_moved(e, n_renames));
     return fd;
@@ -91,7 +91,7 @@ int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
     if (r < 0)
         return (int)r;
     memset((char *)to + r, 0, n - (size_t)r);
-    t->engine->header->pfs_read += (uint64_t)r;
+    t->engine->header->totals.pfs_read += (uint64_t)r;
     return 0;
 }
 
@@ -118,7 +118,7 @@ static int write_bytes(struct tb_target *t, int fd, void *arg)
     int rc = tb_io_write_all(t->io, fd, w->from, w->n, w->offset);
     tb_file_note_change(t->engine, &t->engine->region.files[t->file]);
     if (!rc)
-        t->engine->header->pfs_written += w->n;
+        t->engine->header->totals.pfs_written += w->n;
     return rc;
 }
 

@@ -52,7 +52,7 @@ static int write_run(struct share *r)
         tb_file_note_change(r->c->e, &r->c->e->region.files[r->c->file]);
     if (!rc) {
         r->written += r->n;
-        r->c->e->header->pfs_written += r->n;
+        r->c->e->header->totals.pfs_written += r->n;
     }
     r->n = 0;
     return rc;
@@ -116,7 +116,7 @@ static void note_first(const struct share *r, const struct tb_buffer *b, uint32_
                                .start = tb_buffer_start(e, b),
                                .journaled = b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE,
                                .fragmented = b->fragment != TB_NONE,
-                               .sequence = e->header->sequence,
+                               .sequence = e->header->journal.sequence,
                                .lo = b->dirty_lo,
                                .hi = end,
                                .first_part = r->n_parts};

@@ -364,22 +364,22 @@ int tb_file_take_error(tb_engine *e, uint32_t file)
 static void repair_queue(tb_engine *e)
 {
     struct tb_header *h = e->header;
-    h->queue_head = h->queue_tail = TB_NONE;
+    h->queue.head = h->queue.tail = TB_NONE;
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
         struct tb_file *f = &e->region.files[i];
         if (f->magic != TB_FILE_MAGIC || !(f->flags & TB_FILE_QUEUED) || f->flusher)
             continue;
-        f->queue_next = h->queue_head;
-        h->queue_head = i;
-        if (h->queue_tail == TB_NONE)
-            h->queue_tail = i;
+        f->queue_next = h->queue.head;
+        h->queue.head = i;
+        if (h->queue.tail == TB_NONE)
+            h->queue.tail = i;
     }
 }
 
 /* If the holder was killed, the queue is made anew from the flags. */
 static void lock_queue(tb_engine *e)
 {
-    if (tb_lock_take(&e->header->queue_lock) == TB_LOCK_ORPHANED)
+    if (tb_lock_take(&e->header->queue.lock) == TB_LOCK_ORPHANED)
         repair_queue(e);
 }
 
@@ -387,7 +387,7 @@ void tb_flush_requeue(tb_engine *e)
 {
     lock_queue(e);
     repair_queue(e);
-    tb_lock_drop(&e->header->queue_lock);
+    tb_lock_drop(&e->header->queue.lock);
 }
 
 /* Locked by the file and the queue. The flag is set first: if killed after it, repair puts the file into the queue. */
@@ -402,19 +402,19 @@ void tb_flush_queue(tb_engine *e, uint32_t file)
         f->queue_next = TB_NONE;
         tb_file_enqueue(f);
         TB_STEP("queue flag");
-        if (h->queue_tail == TB_NONE)
-            h->queue_head = file;
+        if (h->queue.tail == TB_NONE)
+            h->queue.head = file;
         else
-            e->region.files[h->queue_tail].queue_next = file;
+            e->region.files[h->queue.tail].queue_next = file;
         TB_STEP("queue link");
-        h->queue_tail = file;
+        h->queue.tail = file;
     }
-    tb_lock_drop(&h->queue_lock);
+    tb_lock_drop(&h->queue.lock);
     tb_file_unlock(e, stripe);
     if (!to_queue)
         return;
-    h->queue_event++;
-    syscall(SYS_futex, &h->queue_event, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    h->queue.event++;
+    syscall(SYS_futex, &h->queue.event, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /*
@@ -425,14 +425,14 @@ uint32_t tb_flush_dequeue(tb_engine *e)
 {
     struct tb_header *h = e->header;
     lock_queue(e);
-    uint32_t file = h->queue_head;
+    uint32_t file = h->queue.head;
     if (file != TB_NONE) {
-        h->queue_head = e->region.files[file].queue_next;
+        h->queue.head = e->region.files[file].queue_next;
         TB_STEP("dequeue");
-        if (h->queue_head == TB_NONE)
-            h->queue_tail = TB_NONE;
+        if (h->queue.head == TB_NONE)
+            h->queue.tail = TB_NONE;
         e->region.files[file].queue_next = TB_NONE;
     }
-    tb_lock_drop(&h->queue_lock);
+    tb_lock_drop(&h->queue.lock);
     return file;
 }

@@ -242,7 +242,7 @@ int tb_engine_attach(const char *name, struct tb_io *base, tb_engine **out)
     if (tb_environment_goes_past(*out))
         tb_engine_flush(*out, -1);
     if (tb_environment_stops_daemon())
-        (*out)->header->is_to_end = true;
+        (*out)->header->daemon.is_to_end = true;
     return 0;
 }
 

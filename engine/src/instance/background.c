@@ -70,7 +70,7 @@ static void flush_queued(tb_engine *e, uint32_t file)
 static void wait_for_work(tb_engine *e, uint32_t seen)
 {
     struct timespec limit = {0, IDLE_NS};
-    syscall(SYS_futex, &e->header->queue_event, FUTEX_WAIT, seen, &limit, NULL, 0);
+    syscall(SYS_futex, &e->header->queue.event, FUTEX_WAIT, seen, &limit, NULL, 0);
 }
 
 /* One thread of `flush: threads`. It ends only between files. */
@@ -78,7 +78,7 @@ static void *flush_loop(void *arg)
 {
     tb_engine *e = arg;
     while (!e->background->stop) {
-        uint32_t seen = e->header->queue_event, file = tb_flush_dequeue(e);
+        uint32_t seen = e->header->queue.event, file = tb_flush_dequeue(e);
         if (file != TB_NONE)
             flush_queued(e, file);
         else
@@ -144,7 +144,7 @@ static void *sample_loop(void *arg)
             tb_repair(e);
             repaired = tb_seconds_since_start(e);
         }
-        long ns = (long)(e->header->sample_interval * 1e9);
+        long ns = (long)(e->header->sampling.interval * 1e9);
         nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
     }
     return NULL;
@@ -167,9 +167,9 @@ static void *organize_loop(void *arg)
 static void wait_for_streams(tb_engine *e, uint32_t seen, bool any)
 {
     for (uint32_t i = 0; i < TB_STREAMS; i++)
-        any |= e->header->stream[i].state == TB_STREAM_OPEN;
+        any |= e->header->streams.entry[i].state == TB_STREAM_OPEN;
     struct timespec limit = {0, any ? STREAM_NS : IDLE_NS};
-    syscall(SYS_futex, &e->header->stream_event, FUTEX_WAIT, seen, &limit, NULL, 0);
+    syscall(SYS_futex, &e->header->streams.event, FUTEX_WAIT, seen, &limit, NULL, 0);
 }
 
 /* Streams first, then the schedule: a waiting reader counts more than one that has not come yet. */
@@ -182,7 +182,7 @@ static void *prefetch_loop(void *arg)
     tb_prefetch_start(&p);
     tb_schedule_read(tb_config_of(e), &s, &err);
     while (!e->background->stop) {
-        uint32_t seen = e->header->stream_event;
+        uint32_t seen = e->header->streams.event;
         bool worked = tb_prefetch_step(e, &p);
         worked |= tb_schedule_step(e, &s);
         if (!worked)

@@ -67,7 +67,7 @@ static int open_tier(tb_engine *e, uint32_t t)
 {
     const struct tb_config_tier *tier = &e->header->config.tiers[t];
     char path[TB_PATH_MAX + 256];
-    e->tier[t] = tb_chain_new(tier->modelled ? &tier->model : NULL, &e->header->tier_clock[t], e->base);
+    e->tier[t] = tb_chain_new(tier->modelled ? &tier->model : NULL, &e->header->clocks.tier[t], e->base);
     if (!e->tier[t])
         return -errno;
     tb_tier_directory(tier, e->header->host, e->header->name, path, sizeof(path));
@@ -99,7 +99,7 @@ int tb_client_open_places(tb_engine *e)
     const struct tb_config *c = &e->header->config;
     int rc = 0;
     tb_wait_know(waits_for, &e->region);
-    e->pfs = tb_chain_new(c->pfs.modelled ? &c->pfs.model : NULL, &e->header->pfs_clock, e->base);
+    e->pfs = tb_chain_new(c->pfs.modelled ? &c->pfs.model : NULL, &e->header->clocks.pfs, e->base);
     if (!e->pfs)
         return -errno;
     tb_region_path(e->header->name, e->shadow, sizeof(e->shadow) - sizeof(TB_REGION_SHADOW));
@@ -173,7 +173,7 @@ void tb_client_free(tb_engine *e)
     free(e->prefix_length);
     free(e->own_prefixes);
     if (e->is_daemon)
-        tb_lock_drop(&e->header->daemon_lock);
+        tb_lock_drop(&e->header->daemon.lock);
     tb_region_unmap(&e->region);
     free(e);
 }

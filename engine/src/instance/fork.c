@@ -82,7 +82,7 @@ void tb_engine_spawned(tb_engine *e, int pid)
     if (forked_slot == TB_NONE)
         return;
     struct tb_client *c = &e->region.clients[forked_slot];
-    tb_lock_take(&e->header->clients_lock);
+    tb_lock_take(&e->header->registry.lock);
     c->start_time = tb_process_start_time(pid);
     c->pid = pid;
     c->awaited_ns = 0;
@@ -90,7 +90,7 @@ void tb_engine_spawned(tb_engine *e, int pid)
         c->image = 0;
     else
         c->pid = 0;
-    tb_lock_drop(&e->header->clients_lock);
+    tb_lock_drop(&e->header->registry.lock);
     forked_slot = TB_NONE;
 }
 
@@ -100,11 +100,11 @@ void tb_engine_atfork_child(tb_engine *e)
     tb_wait_identify(getpid(), NULL); /* from here on it takes locks in its own name */
     if (e->fork_slot != TB_NONE) {
         struct tb_client *c = &e->region.clients[e->fork_slot];
-        tb_lock_take(&e->header->clients_lock);
+        tb_lock_take(&e->header->registry.lock);
         c->start_time = tb_process_start_time(getpid());
         c->pid = getpid();
         c->awaited_ns = 0;
-        tb_lock_drop(&e->header->clients_lock);
+        tb_lock_drop(&e->header->registry.lock);
         e->slot = e->fork_slot;
         tb_wait_identify(getpid(), &c->waits);
     } else {

@@ -28,7 +28,7 @@ static uint32_t live_clients(const struct tb_region *r)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->n_clients; i++)
-        n += r->clients[i].pid && r->clients[i].pid != r->header->daemon_pid && tb_client_is_alive(&r->clients[i]);
+        n += r->clients[i].pid && r->clients[i].pid != r->header->daemon.pid && tb_client_is_alive(&r->clients[i]);
     return n;
 }
 
@@ -38,7 +38,7 @@ static uint32_t live_clients(const struct tb_region *r)
  */
 static bool is_being_ended(struct tb_header *h, int region)
 {
-    int fd = h->closed ? tb_lease_open(&h->config, h->host, h->name, dup(region)) : -1;
+    int fd = h->registry.closed ? tb_lease_open(&h->config, h->host, h->name, dup(region)) : -1;
     bool is = fd >= 0 && tb_lease_is_locked(fd, TB_LEASE_ENDING);
     if (fd >= 0)
         close(fd);
@@ -53,11 +53,11 @@ static void read_info(const struct tb_region *r, int region, struct tb_instance_
     snprintf(out->name, sizeof(out->name), "%s", h->name);
     snprintf(out->config_file, sizeof(out->config_file), "%s", h->config.file);
     out->config_digest = h->digest;
-    out->daemon_pid = h->daemon_pid;
+    out->daemon_pid = h->daemon.pid;
     out->daemon_alive = tb_daemon_is_alive(h);
-    out->daemon_gave_up = h->daemon_gave_up;
+    out->daemon_gave_up = h->daemon.gave_up;
     out->n_clients = live_clients(r);
-    out->ends = is_being_ended(h, region) || (h->is_to_end && !out->n_clients);
+    out->ends = is_being_ended(h, region) || (h->daemon.is_to_end && !out->n_clients);
     out->region_bytes = h->bytes;
     out->huge_pages = h->huge_pages;
 }
@@ -138,27 +138,27 @@ const struct tb_config *tb_instance_config(tb_engine *e)
 /* The robust lock is held until the process ends, and so tells others that a daemon lives. */
 int tb_instance_become_daemon(tb_engine *e)
 {
-    int rc = tb_lock_try(&e->header->daemon_lock);
+    int rc = tb_lock_try(&e->header->daemon.lock);
     if (rc < 0)
         return -EBUSY;
-    e->header->daemon_pid = getpid();
+    e->header->daemon.pid = getpid();
     e->is_daemon = true;
     return tb_lease_lock(e->lease, TB_LEASE_DAEMON);
 }
 
 void tb_instance_give_up(tb_engine *e)
 {
-    e->header->daemon_gave_up = true;
+    e->header->daemon.gave_up = true;
 }
 
 void tb_instance_end_with_clients(tb_engine *e)
 {
-    e->header->is_to_end = true;
+    e->header->daemon.is_to_end = true;
 }
 
 bool tb_instance_is_idle(tb_engine *e)
 {
-    return e->header->is_to_end && live_clients(&e->region) == 0;
+    return e->header->daemon.is_to_end && live_clients(&e->region) == 0;
 }
 
 /* Files are set to write-through after `closed` is set: a program that opens one later sees `closed`. */
@@ -167,7 +167,7 @@ int tb_instance_retire(tb_engine *e, bool retired)
     int rc = retired ? tb_lease_lock(e->lease, TB_LEASE_ENDING) : 0;
     if (rc)
         return rc;
-    e->header->closed = retired;
+    e->header->registry.closed = retired;
     for (uint32_t i = 0; retired && i < e->region.n_file_buckets; i++)
         tb_file_write_through(e, i);
     if (!retired)
@@ -181,7 +181,7 @@ int tb_instance_retire(tb_engine *e, bool retired)
  */
 static int own_waits(tb_engine *e, struct tb_waiting_process *out, int max)
 {
-    struct tb_lock *locks[] = {&e->header->clients_lock, &e->header->names_lock};
+    struct tb_lock *locks[] = {&e->header->registry.lock, &e->header->names.lock};
     int n = 0;
     for (int i = 0; i < 2 && n < max; i++) {
         int rc = tb_lock_take_soon(locks[i]);

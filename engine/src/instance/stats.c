@@ -54,14 +54,14 @@ void tb_engine_stats(tb_engine *e, struct tb_stats *out)
     const struct tb_header *h = e->header;
     memset(out, 0, sizeof(*out));
     out->n_tiers = h->config.n_tiers;
-    out->n_files = h->n_files;
-    out->pfs_bytes_written = h->pfs_written;
-    out->pfs_bytes_read = h->pfs_read;
-    out->spilled = h->spilled;
-    out->staged = h->staged;
-    out->prefetched = h->prefetched;
-    out->fsyncs = h->fsyncs;
-    out->passed = h->passed;
+    out->n_files = h->files.n;
+    out->pfs_bytes_written = h->totals.pfs_written;
+    out->pfs_bytes_read = h->totals.pfs_read;
+    out->spilled = h->totals.spilled;
+    out->staged = h->totals.staged;
+    out->prefetched = h->totals.prefetched;
+    out->fsyncs = h->totals.fsyncs;
+    out->passed = h->totals.passed;
     for (uint32_t i = 0, seen = 0; i < e->region.n_file_buckets && seen < out->n_files; i++) {
         const struct tb_file *f = &e->region.files[i]; /* records in use are mostly in front */
         bool used = f->magic == TB_FILE_MAGIC;
@@ -78,24 +78,24 @@ double tb_instance_age(tb_engine *e)
     return tb_seconds_since_start(e);
 }
 
-/* A full table keeps every second sample: it covers twice the time with the same shape. Locked by samples_lock. */
+/* A full table keeps every second sample: it covers twice the time with the same shape. Locked by sampling.lock. */
 static void thin_out(tb_engine *e)
 {
     struct tb_header *h = e->header;
-    for (uint32_t i = 0; i < h->n_samples / 2; i++)
+    for (uint32_t i = 0; i < h->sampling.n / 2; i++)
         e->region.samples[i] = e->region.samples[2 * i];
-    h->n_samples /= 2;
-    h->sample_interval *= 2;
+    h->sampling.n /= 2;
+    h->sampling.interval *= 2;
 }
 
 static struct tb_sample sample(const tb_engine *e)
 {
     const struct tb_header *h = e->header;
     struct tb_sample s = {.seconds = tb_seconds_since_start(e),
-                          .pfs_bytes_written = h->pfs_written,
-                          .pfs_bytes_read = h->pfs_read,
-                          .spilled = h->spilled,
-                          .staged = h->staged};
+                          .pfs_bytes_written = h->totals.pfs_written,
+                          .pfs_bytes_read = h->totals.pfs_read,
+                          .spilled = h->totals.spilled,
+                          .staged = h->totals.staged};
     for (uint32_t t = 0; t < h->config.n_tiers; t++) {
         struct tb_tier_stats moved = transfers(e, t);
         s.tier[t] = (struct tb_tier_sample){.used = h->tier[t].used,
@@ -114,20 +114,20 @@ void tb_sample_take(tb_engine *e)
 {
     struct tb_header *h = e->header;
     struct tb_sample s = sample(e);
-    tb_lock_take(&h->samples_lock);
-    if (h->n_samples == TB_SAMPLES)
+    tb_lock_take(&h->sampling.lock);
+    if (h->sampling.n == TB_SAMPLES)
         thin_out(e);
-    e->region.samples[h->n_samples++] = s;
-    tb_lock_drop(&h->samples_lock);
+    e->region.samples[h->sampling.n++] = s;
+    tb_lock_drop(&h->sampling.lock);
 }
 
 /* At most `max`, the last of them made now. */
 int tb_instance_samples(tb_engine *e, struct tb_sample *out, int max)
 {
-    tb_lock_take(&e->header->samples_lock);
-    int n = (int)e->header->n_samples < max ? (int)e->header->n_samples : max - 1;
+    tb_lock_take(&e->header->sampling.lock);
+    int n = (int)e->header->sampling.n < max ? (int)e->header->sampling.n : max - 1;
     memcpy(out, e->region.samples, (size_t)n * sizeof(*out));
-    tb_lock_drop(&e->header->samples_lock);
+    tb_lock_drop(&e->header->sampling.lock);
     out[n] = sample(e); /* the last is of this moment, so that it agrees with the counters */
     return n + 1;
 }

@@ -15,13 +15,13 @@ static int sync_slabs(tb_engine *e)
     struct tb_header *h = e->header;
     int rc = 0;
     for (uint32_t s = 0; s < h->layout.n_slabs && !rc; s++)
-        if (atomic_exchange(&h->slab_unsynced[s], false)) {
+        if (atomic_exchange(&h->journal.slab_unsynced[s], false)) {
             struct tb_io *io = e->tier[h->layout.slab[s].tier];
             TB_STEP("slab sync");
             rc = io->ops->fsync(io, e->slab_fd[s], true);
             TB_STEP("slab synced");
             if (rc)
-                h->slab_unsynced[s] = true;
+                h->journal.slab_unsynced[s] = true;
         }
     return rc;
 }
@@ -30,7 +30,7 @@ static int sync_slabs(tb_engine *e)
 static void mark_slabs(tb_engine *e)
 {
     for (uint32_t s = 0; s < e->header->layout.n_slabs; s++)
-        e->header->slab_unsynced[s] = e->slab_fd[s] >= 0;
+        e->header->journal.slab_unsynced[s] = e->slab_fd[s] >= 0;
 }
 
 /*
@@ -70,10 +70,10 @@ static int commit(tb_engine *e, struct tb_commit *c, int (*sync)(tb_engine *e))
 
 int tb_commit_slabs(tb_engine *e)
 {
-    return commit(e, &e->header->slab_commit, sync_slabs);
+    return commit(e, &e->header->journal.slab_commit, sync_slabs);
 }
 
 int tb_commit_journal(tb_engine *e)
 {
-    return commit(e, &e->header->journal_commit, tb_journal_sync);
+    return commit(e, &e->header->journal.commit, tb_journal_sync);
 }

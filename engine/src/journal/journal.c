@@ -34,7 +34,7 @@ uint64_t tb_record_checksum(const struct tb_record *r)
 }
 
 /*
- * Locked by journal_lock, so that the order in the file is that of the sequence (a DROP
+ * Locked by journal.lock, so that the order in the file is that of the sequence (a DROP
  * may have an older one).
  * If killed before the end is moved, the half-written record lies past the end, and the
  * next one overwrites it.
@@ -48,24 +48,24 @@ static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
     } out;
     size_t n = (size_t)r->slots * TB_JOURNAL_SLOT;
     if (!r->sequence)
-        r->sequence = h->sequence + 1;
+        r->sequence = h->journal.sequence + 1;
     r->instance = h->id;
-    r->generation = h->journal_generation;
-    r->place = h->journal_end;
-    r->synced = h->journal_synced;
+    r->generation = h->journal.generation;
+    r->place = h->journal.end;
+    r->synced = h->journal.synced;
     memset(out.bytes, 0, n);
     out.record = *r;
     memcpy(out.bytes + sizeof(*r), path, r->path_length);
     out.record.checksum = tb_record_checksum(&out.record);
     TB_STEP("journal append");
-    int rc = tb_io_write_all(e->tier[e->journal_tier], e->journal_fd, &out, n, h->journal_end);
+    int rc = tb_io_write_all(e->tier[e->journal_tier], e->journal_fd, &out, n, h->journal.end);
     TB_STEP("journal appended");
     if (rc)
         return rc;
-    if (h->sequence < r->sequence)
-        h->sequence = r->sequence;
+    if (h->journal.sequence < r->sequence)
+        h->journal.sequence = r->sequence;
     TB_STEP("journal sequence");
-    h->journal_end += n;
+    h->journal.end += n;
     return 0;
 }
 
@@ -80,7 +80,7 @@ static void measure(struct tb_record *r, const char *path)
 static int append_header(tb_engine *e)
 {
     struct tb_record r = {
-        .type = TB_RECORD_HEADER, .digest = e->header->digest, .inode = e->header->pfs_inode, .birth_ns = e->header->pfs_birth_ns};
+        .type = TB_RECORD_HEADER, .digest = e->header->digest, .inode = e->header->root.inode, .birth_ns = e->header->root.birth_ns};
     char path[TB_JOURNAL_SLOT - sizeof(r)];
     snprintf(path, sizeof(path), "%.*s", (int)sizeof(path) - 1, e->header->config.file);
     measure(&r, path);
@@ -88,7 +88,7 @@ static int append_header(tb_engine *e)
 }
 
 /*
- * Locked by journal_lock. Begin a new, empty generation. What was synced of the old one is
+ * Locked by journal.lock. Begin a new, empty generation. What was synced of the old one is
  * void when the new header is durable, not before. If killed or failed in between, the
  * next record begins one more generation.
  */
@@ -96,11 +96,11 @@ static int empty_locked(tb_engine *e)
 {
     struct tb_header *h = e->header;
     struct tb_io *io = e->tier[e->journal_tier];
-    h->journal_is_emptied = true;
+    h->journal.is_emptied = true;
     TB_STEP("journal empty");
-    h->journal_generation++;
-    h->journal_end = h->journal_synced = 0;
-    h->journal_is_doubtful = false;
+    h->journal.generation++;
+    h->journal.end = h->journal.synced = 0;
+    h->journal.is_doubtful = false;
     int rc = append_header(e);
     TB_STEP("journal header");
     rc = rc ? rc : io->ops->fsync(io, e->journal_fd, true);
@@ -109,7 +109,7 @@ static int empty_locked(tb_engine *e)
     /* only to give the room back: records of an older generation do not count */
     io->ops->ftruncate(io, e->journal_fd, TB_JOURNAL_SLOT);
     TB_STEP("journal emptied");
-    h->journal_is_emptied = false;
+    h->journal.is_emptied = false;
     return 0;
 }
 
@@ -119,11 +119,11 @@ static int append(tb_engine *e, struct tb_record *r, const char *path)
     struct tb_header *h = e->header;
     measure(r, path);
     tb_model_defer_begin();
-    int rc = tb_lock_take(&h->journal_lock);
+    int rc = tb_lock_take(&h->journal.lock);
     if (rc >= 0) {
-        rc = h->journal_is_emptied ? empty_locked(e) : 0;
+        rc = h->journal.is_emptied ? empty_locked(e) : 0;
         rc = rc ? rc : append_locked(e, r, path);
-        tb_lock_drop(&h->journal_lock);
+        tb_lock_drop(&h->journal.lock);
     }
     tb_model_defer_end();
     tb_model_settle(false);
@@ -137,7 +137,7 @@ static int append(tb_engine *e, struct tb_record *r, const char *path)
 static void write_mark(tb_engine *e)
 {
     struct tb_header *h = e->header;
-    struct tb_journal_mark m = {TB_JOURNAL_MARK, h->id, h->journal_generation, h->journal_synced, 0};
+    struct tb_journal_mark m = {TB_JOURNAL_MARK, h->id, h->journal.generation, h->journal.synced, 0};
     m.checksum = tb_checksum(&m, offsetof(struct tb_journal_mark, checksum));
     e->base->ops->pwrite(e->base, e->mark_fd, &m, sizeof(m), 0);
 }
@@ -146,8 +146,8 @@ int tb_journal_create(tb_engine *e)
 {
     struct tb_identity pfs = {.inode = 0};
     tb_identity_of_path(tb_config_of(e)->pfs.path, &pfs);
-    e->header->pfs_inode = pfs.inode;
-    e->header->pfs_birth_ns = pfs.birth_ns;
+    e->header->root.inode = pfs.inode;
+    e->header->root.birth_ns = pfs.birth_ns;
     write_mark(e);
     return append_header(e);
 }
@@ -216,17 +216,17 @@ int tb_journal_rename(tb_engine *e, const char *from, const char *to)
 static void note_sync(tb_engine *e, uint64_t generation, uint64_t end, bool failed)
 {
     struct tb_header *h = e->header;
-    if (tb_lock_take(&h->journal_lock) < 0)
+    if (tb_lock_take(&h->journal.lock) < 0)
         return;
-    bool same = h->journal_generation == generation && !h->journal_is_emptied;
-    h->journal_is_doubtful |= same && failed;
-    if (same && !h->journal_is_doubtful && h->journal_synced < end) {
-        h->journal_synced = end;
+    bool same = h->journal.generation == generation && !h->journal.is_emptied;
+    h->journal.is_doubtful |= same && failed;
+    if (same && !h->journal.is_doubtful && h->journal.synced < end) {
+        h->journal.synced = end;
         TB_STEP("journal synced");
         write_mark(e);
         TB_STEP("journal marked");
     }
-    tb_lock_drop(&h->journal_lock);
+    tb_lock_drop(&h->journal.lock);
 }
 
 /* The end is read before the sync: records that are appended during it are not covered. */
@@ -235,10 +235,10 @@ int tb_journal_sync(tb_engine *e)
     struct tb_header *h = e->header;
     struct tb_io *io = e->tier[e->journal_tier];
     uint64_t generation = 0, end = 0;
-    if (tb_lock_take(&h->journal_lock) >= 0) {
-        generation = h->journal_generation;
-        end = h->journal_end;
-        tb_lock_drop(&h->journal_lock);
+    if (tb_lock_take(&h->journal.lock) >= 0) {
+        generation = h->journal.generation;
+        end = h->journal.end;
+        tb_lock_drop(&h->journal.lock);
     }
     int rc = io->ops->fsync(io, e->journal_fd, true);
     if (end)
@@ -248,7 +248,7 @@ int tb_journal_sync(tb_engine *e)
 
 static TB_UNLOCKED uint64_t end_seen(const tb_engine *e)
 {
-    return e->header->journal_end;
+    return e->header->journal.end;
 }
 
 /* An eighth of the tier: the rest is for the buffers that the records refer to. */
@@ -261,18 +261,18 @@ bool tb_journal_is_full(tb_engine *e)
 void tb_journal_trim(tb_engine *e)
 {
     struct tb_header *h = e->header;
-    if (h->n_journaled)
+    if (h->journal.n_journaled)
         return;
     /*
      * n_journaled is checked again under the lock. An fsync raises it before it appends
      * (layer/promise.c), so no record is lost.
      */
-    if (tb_lock_take(&h->journal_lock) < 0)
+    if (tb_lock_take(&h->journal.lock) < 0)
         return;
     tb_model_defer_begin();
-    if (h->n_journaled == 0 && h->journal_end >= EMPTIED_FROM)
+    if (h->journal.n_journaled == 0 && h->journal.end >= EMPTIED_FROM)
         empty_locked(e);
-    tb_lock_drop(&h->journal_lock);
+    tb_lock_drop(&h->journal.lock);
     tb_model_defer_end();
     tb_model_settle(false);
 }

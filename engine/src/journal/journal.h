@@ -84,7 +84,7 @@ int tb_journal_rename(tb_engine *e, const char *from, const char *to);
 /* Does any record refer to a buffer? */
 static inline bool tb_journal_has_records(const tb_engine *e)
 {
-    return e->journal_fd >= 0 && e->header->n_journaled;
+    return e->journal_fd >= 0 && e->header->journal.n_journaled;
 }
 
 int tb_journal_sync(tb_engine *e);

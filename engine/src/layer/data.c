@@ -342,7 +342,7 @@ static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t
     TB_STEP("spilled");
     if (rc)
         return done ? (ssize_t)done : rc;
-    e->header->spilled += n - done;
+    e->header->totals.spilled += n - done;
     return (ssize_t)n;
 }
 
@@ -490,7 +490,7 @@ static int read_hole(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint
     if (tb_interval_prepare(e, b, lo, hi, fill_from_backing, t) || tb_medium_write(e, b, lo, hi - lo, to))
         return 0; /* the read has its bytes; only the staging is left out */
     tb_interval_note(e, b, lo, hi, false);
-    e->header->staged += hi - lo;
+    e->header->totals.staged += hi - lo;
     return 0;
 }
 

@@ -31,14 +31,14 @@ static uint64_t head_of(uint64_t before, uint32_t open)
  */
 static uint32_t pop(tb_engine *e)
 {
-    uint64_t head = e->header->free_open;
+    uint64_t head = e->header->opens.free;
     uint32_t open, next;
     do {
         open = (uint32_t)head;
         if (open == TB_NONE)
             return TB_NONE;
         next = atomic_load_explicit(&e->region.opens[open].next_free, memory_order_relaxed);
-    } while (!atomic_compare_exchange_weak(&e->header->free_open, &head, head_of(head, next)));
+    } while (!atomic_compare_exchange_weak(&e->header->opens.free, &head, head_of(head, next)));
     return open;
 }
 
@@ -74,12 +74,12 @@ uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
 /* The caller cleared the last holder bit, so no other client can reach the description. */
 void tb_open_free(tb_engine *e, struct tb_open *o)
 {
-    uint64_t head = e->header->free_open;
+    uint64_t head = e->header->opens.free;
     uint32_t open = (uint32_t)(o - e->region.opens);
     atomic_store_explicit(&o->magic, 0, memory_order_relaxed);
     do
         atomic_store_explicit(&o->next_free, (uint32_t)head, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak(&e->header->free_open, &head, head_of(head, open)));
+    while (!atomic_compare_exchange_weak(&e->header->opens.free, &head, head_of(head, open)));
 }
 
 /*
@@ -174,7 +174,7 @@ static bool closing_flushes(const tb_engine *e, const struct tb_file *f)
 static void forget_ended_holders(tb_engine *e, uint32_t open)
 {
     _Atomic uint64_t *holders = holders_of(e, open);
-    if (tb_lock_try(&e->header->clients_lock) < 0)
+    if (tb_lock_try(&e->header->registry.lock) < 0)
         return;
     for (uint32_t slot = 0; slot < e->region.n_clients; slot++) {
         const struct tb_client *c = &e->region.clients[slot];
@@ -182,7 +182,7 @@ static void forget_ended_holders(tb_engine *e, uint32_t open)
         if (slot != e->slot && holders[slot / 64] & mask && !tb_client_is_alive(c) && !tb_client_runs(c))
             holders[slot / 64] &= ~mask;
     }
-    tb_lock_drop(&e->header->clients_lock);
+    tb_lock_drop(&e->header->registry.lock);
 }
 
 struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last)

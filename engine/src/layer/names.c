@@ -36,7 +36,7 @@
 /* The record of the file that has this path now, or TB_NONE. */
 static uint32_t record_of(tb_engine *e, const char *path, struct tb_identity *id)
 {
-    if (!e->header->n_files || tb_identity_of_path(path, id) || !id->regular)
+    if (!e->header->files.n || tb_identity_of_path(path, id) || !id->regular)
         return TB_NONE;
     return tb_file_find(e, id);
 }

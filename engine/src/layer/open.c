@@ -135,7 +135,7 @@ static enum what_it_is know(struct opening *o)
         return IRREGULAR;
     if (!o->e->passes_through && tb_file_get(o->e, o->fd, &o->id, o->place.path, flags_of(&o->place), &o->file) == 0)
         return KNOWN;
-    o->e->header->passed++;
+    o->e->header->totals.passed++;
     return UNKNOWN;
 }
 

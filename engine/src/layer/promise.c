@@ -137,7 +137,7 @@ static int reserve(tb_engine *e, int stripe, struct tb_buffer **b)
     int rc = is_persistent(e, *b) ? 0 : move_down(e, stripe, b);
     if (rc)
         return rc;
-    e->header->n_journaled++;
+    e->header->journal.n_journaled++;
     TB_STEP("count journaled");
     tb_map_flag(e, *b, TB_BUFFER_JOURNALED, TB_BUFFER_RECORDED | TB_BUFFER_DURABLE);
     return 0;
@@ -169,7 +169,7 @@ static int reserve_buffer(struct keep *k, uint32_t i)
         if (!(b->flags & TB_BUFFER_JOURNALED))
             rc = reserve(e, stripe, &b);
         if (!rc) {
-            e->header->slab_unsynced[b->slab] = true;
+            e->header->journal.slab_unsynced[b->slab] = true;
             rc = note_reserved(e, b, ref, &k->done[k->n_done]);
             k->done[k->n_done++].ref = i;
         }
@@ -375,7 +375,7 @@ int tb_promise_keep(struct tb_target *t)
 {
     tb_engine *e = t->engine;
     struct tb_file *f = &e->region.files[t->file];
-    e->header->fsyncs++;
+    e->header->totals.fsyncs++;
     if (f->flags & (TB_FILE_SCRATCH | TB_FILE_UNLINKED))
         return 0;
     if (f->flags & (TB_FILE_COHERENT | TB_FILE_FSYNC_PFS) || tb_config_of(e)->fsync != TB_FSYNC_TIER || e->journal_fd < 0 || !has_room(e))

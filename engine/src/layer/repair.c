@@ -127,14 +127,14 @@ static void believe_census(tb_engine *e, const struct census *c)
         e->header->tier[t].used = c->used[t];
         e->header->tier[t].dirty = c->dirty[t];
     }
-    e->header->n_journaled = c->n_journaled;
-    tb_lock_take(&e->header->fragments_lock);
+    e->header->journal.n_journaled = c->n_journaled;
+    tb_lock_take(&e->header->fragments.lock);
     uint32_t first = TB_NONE;
     for (uint32_t i = l->n_fragments; i-- > 0;)
         if (!is_marked(c->fragments, i))
             first = tb_fragment_link(e, i, first);
-    e->header->free_fragment = first;
-    tb_lock_drop(&e->header->fragments_lock);
+    e->header->fragments.free = first;
+    tb_lock_drop(&e->header->fragments.lock);
 }
 
 /*
@@ -173,11 +173,11 @@ static void release_claims(tb_engine *e, uint32_t slot)
             tb_file_release(e, i);
     }
     uint32_t holder = slot + 1;
-    atomic_compare_exchange_strong(&e->header->renamer, &holder, 0);
+    atomic_compare_exchange_strong(&e->header->names.renamer, &holder, 0);
 }
 
 /*
- * Locked by clients_lock. After exec the slot stays in use while the new program holds
+ * Locked by registry.lock. After exec the slot stays in use while the new program holds
  * inherited descriptors, all of coherent files. The slot is freed last: if killed before,
  * the next repair goes through it again.
  */
@@ -205,11 +205,11 @@ int tb_repair(tb_engine *e)
         int pid = c->pid;
         if (!pid || tb_client_is_alive(c))
             continue;
-        tb_lock_take(&e->header->clients_lock);
+        tb_lock_take(&e->header->registry.lock);
         bool mine = c->pid == pid; /* another process may have repaired it first */
         if (mine)
             repair_client(e, i);
-        tb_lock_drop(&e->header->clients_lock);
+        tb_lock_drop(&e->header->registry.lock);
         n += mine;
     }
     return n;

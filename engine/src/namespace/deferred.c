@@ -1,7 +1,7 @@
 /*
  * Deferred names: making a file in the hidden directory, finding it by the name that it
  * will have, giving it that name, and doing the same after a crash (namespace/deferred.h).
- * A name is made and given its place under shadow_lock, so the two never cross.
+ * A name is made and given its place under shadows.lock, so the two never cross.
  */
 #include "namespace/deferred.h"
 
@@ -123,7 +123,7 @@ bool tb_waiting_find(tb_engine *e, const char *path, bool follow, char *out)
 {
     char at[PATH_MAX];
     struct stat st;
-    if (!e->header->names_waited || (size_t)snprintf(at, sizeof(at), "%s", path) >= sizeof(at))
+    if (!e->header->shadows.names_waited || (size_t)snprintf(at, sizeof(at), "%s", path) >= sizeof(at))
         return false;
     for (int links = 0; links < MAX_LINKS; links++) {
         if (place_of(e, at, out) && lstat(out, &st) == 0)
@@ -190,19 +190,19 @@ static int make(tb_engine *e, const char *path, int flags, mode_t mode, char *ou
     size_t n = strlen(out);
     if ((size_t)snprintf(out + n, PATH_MAX - n, "/%s", name) >= TB_PATH_MAX - n)
         return -EAGAIN;
-    e->header->names_waited = true;
+    e->header->shadows.names_waited = true;
     int fd = e->pfs->ops->open(e->pfs, out, flags, mode);
     return fd == -EACCES ? -EAGAIN : fd; /* another user's directory may have other permissions since: it decides */
 }
 
 int tb_waiting_open(tb_engine *e, const char *path, int flags, mode_t mode, char *out)
 {
-    int lock = tb_lock_take(&e->header->shadow_lock); /* from here on no process can take the name or remove the directory */
+    int lock = tb_lock_take(&e->header->shadows.lock); /* from here on no process can take the name or remove the directory */
     int fd = make(e, path, flags, mode, out);
     if (fd == -EAGAIN)
         fd = e->pfs->ops->open(e->pfs, strcpy(out, path), flags, mode);
     if (lock >= 0)
-        tb_lock_drop(&e->header->shadow_lock);
+        tb_lock_drop(&e->header->shadows.lock);
     return fd;
 }
 
@@ -315,7 +315,7 @@ char *tb_waiting_list(tb_engine *e, const char *path)
 {
     char key[PATH_MAX], *list = NULL;
     size_t used = 0;
-    DIR *directory = e->header->names_waited && key_of(e->waiting, path, key) == 0 ? opendir(key) : NULL;
+    DIR *directory = e->header->shadows.names_waited && key_of(e->waiting, path, key) == 0 ? opendir(key) : NULL;
     for (struct dirent *d; directory && (d = readdir(directory));) {
         size_t n = strlen(d->d_name) + 1;
         if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
@@ -333,11 +333,11 @@ char *tb_waiting_list(tb_engine *e, const char *path)
     return list;
 }
 
-/* Locked by shadow_lock: no new name can be deferred in the directory in between. */
+/* Locked by shadows.lock: no new name can be deferred in the directory in between. */
 int tb_waiting_remove_directory(tb_engine *e, struct tb_io *io, const char *path)
 {
     char key[PATH_MAX], of[PATH_MAX + sizeof(OF)];
-    int lock = tb_lock_take(&e->header->shadow_lock);
+    int lock = tb_lock_take(&e->header->shadows.lock);
     int rc = key_of(e->waiting, path, key);
     if (!rc && rmdir(key) && errno == ENOTEMPTY)
         rc = -ENOTEMPTY;
@@ -347,7 +347,7 @@ int tb_waiting_remove_directory(tb_engine *e, struct tb_io *io, const char *path
     if (!rc)
         unlink(of);
     if (lock >= 0)
-        tb_lock_drop(&e->header->shadow_lock);
+        tb_lock_drop(&e->header->shadows.lock);
     return rc;
 }
 

@@ -14,7 +14,7 @@
 uint32_t tb_named_record(tb_engine *e, const struct tb_place *p, struct tb_identity *id)
 {
     *id = (struct tb_identity){.regular = false};
-    if ((!e->header->n_files && (!p->scratch || tb_shadow_has_no_stubs(e, p->path))) || tb_identity_of_name(p->path, id) || !id->regular)
+    if ((!e->header->files.n && (!p->scratch || tb_shadow_has_no_stubs(e, p->path))) || tb_identity_of_name(p->path, id) || !id->regular)
         return TB_NONE;
     return tb_file_find(e, id);
 }

@@ -78,7 +78,7 @@ static int take_place(tb_engine *e, const struct tb_renamed *from, const struct 
 {
     const struct tb_place *p = from->place, *q = to->place;
     struct tb_identity there;
-    int lock = tb_lock_take(&e->header->shadow_lock);
+    int lock = tb_lock_take(&e->header->shadows.lock);
     int rc = tb_rename_claimed(e, from, to, RENAME_NOREPLACE);
     if (rc == -EINVAL) { /* a file system without it */
         rc = p->io->ops->link(p->io, p->path, q->path);
@@ -88,7 +88,7 @@ static int take_place(tb_engine *e, const struct tb_renamed *from, const struct 
             rc = p->io->ops->unlink(p->io, p->path, 0);
     }
     if (lock >= 0)
-        tb_lock_drop(&e->header->shadow_lock);
+        tb_lock_drop(&e->header->shadows.lock);
     return rc;
 }
 

@@ -142,7 +142,7 @@ int tb_engine_entry_type(tb_engine *e, const char *text)
 
 uint32_t tb_engine_moves(tb_engine *e)
 {
-    return e->header->n_renames;
+    return e->header->names.n_renames;
 }
 
 char *tb_engine_waiting(tb_engine *e, const char *directory)

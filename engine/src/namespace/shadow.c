@@ -209,7 +209,7 @@ static int step(struct walk *w, unsigned use, struct tb_shadow_name *out)
 /* A real directory's mark among those known: of its name below the prefix, void as soon as links change. */
 static uint64_t mark_of(const tb_engine *e, uint32_t prefix, const char *name, size_t n)
 {
-    return XXH3_64bits_withSeed(name, n, (uint64_t)e->header->shadow_links << 8 | prefix) | 1;
+    return XXH3_64bits_withSeed(name, n, (uint64_t)e->header->shadows.shadow_links << 8 | prefix) | 1;
 }
 
 static _Atomic uint64_t *place_of(tb_engine *e, uint64_t mark)
@@ -243,7 +243,7 @@ static bool is_known(tb_engine *e, uint32_t prefix, const char *rest)
 static void remember_parent(const struct walk *w, uint64_t links)
 {
     size_t n = (size_t)(strrchr(w->real, '/') - w->real);
-    if (n < w->root || links != w->e->header->shadow_links)
+    if (n < w->root || links != w->e->header->shadows.shadow_links)
         return;
     uint64_t mark = mark_of(w->e, w->prefix, w->real + w->root, n - w->root);
     atomic_store_explicit(place_of(w->e, mark), mark, memory_order_relaxed);
@@ -260,7 +260,7 @@ static int finish(struct walk *w, struct tb_shadow_name *out)
 static int walk(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, struct tb_shadow_name *out)
 {
     struct walk w = {.e = e, .links = 0, .straight = true};
-    uint32_t links = e->header->shadow_links;
+    uint32_t links = e->header->shadows.shadow_links;
     int rc = begin(&w, prefix, rest);
     out->kind = TB_SHADOW_DIRECTORY;
     while (!rc && !is_tail(w.rest))
@@ -326,5 +326,5 @@ int tb_shadow_find(tb_engine *e, uint32_t prefix, const char *rest, unsigned use
 /* Every process forgets its known directories, because their marks contain this count. */
 void tb_shadow_forget(tb_engine *e)
 {
-    atomic_fetch_add(&e->header->shadow_links, 1);
+    atomic_fetch_add(&e->header->shadows.shadow_links, 1);
 }

@@ -169,10 +169,10 @@ static int exchange(const char *aside, const char *path)
 /* Put `aside` in the stub's place, unless the stub was changed in between: then what was made is thrown away. */
 static int take_place(tb_engine *e, const char *aside, const char *path, const char *lower)
 {
-    int lock = tb_lock_take(&e->header->shadow_lock);
+    int lock = tb_lock_take(&e->header->shadows.lock);
     int rc = is_stub(path, lower) ? exchange(aside, path) : 0;
     if (lock >= 0)
-        tb_lock_drop(&e->header->shadow_lock);
+        tb_lock_drop(&e->header->shadows.lock);
     return rc;
 }
 

@@ -34,8 +34,8 @@ struct tb_placer *tb_placer_new(const struct tb_config *c, const struct tb_layou
 
 static double queue_of(tb_engine *e, uint32_t tier, uint64_t now)
 {
-    double placed = tb_queue_seconds(e->header->placed_until, tier, now);
-    return e->header->config.tiers[tier].modelled ? fmax(placed, tb_model_queue(&e->header->tier_clock[tier], now)) : placed;
+    double placed = tb_queue_seconds(e->header->placement.until, tier, now);
+    return e->header->config.tiers[tier].modelled ? fmax(placed, tb_model_queue(&e->header->clocks.tier[tier], now)) : placed;
 }
 
 static void look_at_tiers(tb_engine *e, unsigned parts, uint64_t now, struct tb_hierarchy *h)
@@ -50,7 +50,7 @@ static void look_at_tiers(tb_engine *e, unsigned parts, uint64_t now, struct tb_
     for (uint32_t t = 0; parts & TB_KNOW_QUEUES && t < n; t++)
         h->tier[t].queue = queue_of(e, t, now);
     if (parts & TB_KNOW_QUEUES)
-        h->pfs_queue = e->header->config.pfs.modelled ? tb_model_queue(&e->header->pfs_clock, now) : 0;
+        h->pfs_queue = e->header->config.pfs.modelled ? tb_model_queue(&e->header->clocks.pfs, now) : 0;
 }
 
 /* The buffer that has the byte at `offset`, whose chunk the caller has locked. */
@@ -72,9 +72,9 @@ static void look_at_file(tb_engine *e, unsigned parts, struct tb_placed_write *w
     if (parts & TB_KNOW_AFTER)
         w->after = end % chunk ? neighbour_at(e, w->file.number, end) : (struct tb_neighbour){.tier = TB_NONE};
     if (parts & TB_KNOW_HEAT) {
-        uint32_t hottest = e->header->policy.hottest; /* gcc loads an index itself as if it were not atomic */
+        uint32_t hottest = e->header->placement.policy.hottest; /* gcc loads an index itself as if it were not atomic */
         w->file.hottest_memory = e->region.files[hottest].placement;
-        w->file.epoch = e->header->heat_epoch;
+        w->file.epoch = e->header->movement.heat_epoch;
     }
 }
 
@@ -98,14 +98,14 @@ void tb_place(tb_engine *e, const struct tb_place_request *request, struct tb_pl
         look_at_file(e, wants, &w);
         h.known |= wants;
         tb_placement_clear(out);
-        p->policy->place(&h, &w, &e->header->policy, out);
+        p->policy->place(&h, &w, &e->header->placement.policy, out);
         if (!out->wants)
             break;
         assert(out->wants & ~h.known);
     }
     for (uint32_t i = 0; i < out->n; i++)
         if (out->part[i].seconds > 0)
-            tb_queue_reserve(e->header->placed_until, out->part[i].tier, now, out->part[i].seconds);
+            tb_queue_reserve(e->header->placement.until, out->part[i].tier, now, out->part[i].seconds);
 }
 
 void tb_place_count_access(tb_engine *e, uint32_t file)
@@ -113,7 +113,7 @@ void tb_place_count_access(tb_engine *e, uint32_t file)
     struct tb_file *f = &e->region.files[file];
     struct tb_placed_write w = {.file = {.number = file, .memory = f->placement, .size = f->size}};
     look_at_file(e, TB_KNOW_HEAT, &w);
-    f->placement = e->placement->policy->note_access(&e->header->policy, &w.file);
+    f->placement = e->placement->policy->note_access(&e->header->placement.policy, &w.file);
 }
 
 void tb_place_note_name(tb_engine *e, struct tb_file *f, const char *path)

@@ -191,7 +191,7 @@ static int drain_and_end(struct recovery *r, const char *name, int lease)
     if (rc)
         return leave(r, name, rc, "%s", tb_engine_refusal());
     struct tb_lost lost = {
-        .config = &e->header->config, .name = name, .root = {.inode = e->header->pfs_inode, .birth_ns = e->header->pfs_birth_ns}};
+        .config = &e->header->config, .name = name, .root = {.inode = e->header->root.inode, .birth_ns = e->header->root.birth_ns}};
     e->lost = &lost;
     rc = tb_instance_drain(e, 2, r->progress, r->report, r->arg);
     r->n_lost += lost.n;

@@ -54,19 +54,19 @@ bool tb_slot_is_dead(const tb_engine *e, uint32_t slot)
 bool tb_client_is_closed(const tb_engine *e)
 {
     struct tb_lease lease;
-    if (!e->header->closed)
+    if (!e->header->registry.closed)
         return false;
     if (tb_lease_is_locked(e->lease, TB_LEASE_ENDING) || !tb_file_is_linked(e->lease))
         return true;
     return e->journal_fd >= 0 && tb_lease_read(e->lease, &lease) == 0 && lease.state == TB_LEASE_VOID;
 }
 
-/* Locked by clients_lock. The pid is stored last: until then the slot is free. */
+/* Locked by registry.lock. The pid is stored last: until then the slot is free. */
 uint32_t tb_client_take_slot(tb_engine *e, uint32_t n)
 {
     struct tb_header *h = e->header;
     uint32_t slot = TB_NONE;
-    tb_lock_take(&h->clients_lock);
+    tb_lock_take(&h->registry.lock);
     bool refused = n < e->region.n_clients && tb_client_is_closed(e); /* tools may attach: they end what was left half ended */
     for (uint32_t i = 0; i < n && slot == TB_NONE && !refused; i++)
         if (!e->region.clients[i].pid) {
@@ -77,7 +77,7 @@ uint32_t tb_client_take_slot(tb_engine *e, uint32_t n)
             e->region.clients[i].pid = getpid();
             slot = i;
         }
-    tb_lock_drop(&h->clients_lock);
+    tb_lock_drop(&h->registry.lock);
     return slot;
 }
 
@@ -95,8 +95,8 @@ int tb_client_register(tb_engine *e, bool is_tool)
 /* The daemon holds its robust lock for life, so a try tells whether it lives. -EDEADLK: this process is the daemon. */
 bool tb_daemon_is_alive(struct tb_header *h)
 {
-    int rc = tb_lock_try(&h->daemon_lock);
+    int rc = tb_lock_try(&h->daemon.lock);
     if (rc >= 0)
-        tb_lock_drop(&h->daemon_lock);
+        tb_lock_drop(&h->daemon.lock);
     return rc == -EBUSY || rc == -EDEADLK;
 }

@@ -17,7 +17,7 @@ double tb_seconds_since_start(const tb_engine *e);
 /* What was read from backing files before this call is not staged in after it (tiering/stage.h). */
 static inline void tb_stage_void(tb_engine *e)
 {
-    e->header->voided++;
+    e->header->movement.voided++;
 }
 
 #endif

@@ -128,10 +128,10 @@ static void init_free_lists(struct tb_region *r)
     uint64_t per_fragment = h->layout.fragment_bytes / sizeof(struct tb_interval);
     for (uint32_t i = 0; i < h->layout.n_fragments; i++)
         memcpy(&r->fragments[i * per_fragment], &(uint32_t){i + 1 < h->layout.n_fragments ? i + 1 : TB_NONE}, 4);
-    h->free_fragment = h->layout.n_fragments ? 0 : TB_NONE;
-    h->free_open = 0;
-    h->free_file = h->free_name = 0;
-    h->queue_head = h->queue_tail = TB_NONE;
+    h->fragments.free = h->layout.n_fragments ? 0 : TB_NONE;
+    h->opens.free = 0;
+    h->files.free = h->names.free = 0;
+    h->queue.head = h->queue.tail = TB_NONE;
 }
 
 static void init_slabs(struct tb_region *r)
@@ -160,9 +160,17 @@ static void init_locks(struct tb_region *r)
         tb_lock_init(&r->locks->end[i].lock);
         tb_lock_init(&r->locks->offset[i].lock);
     }
-    struct tb_lock *single[] = {&h->daemon_lock,  &h->queue_lock,   &h->names_lock,       &h->fragments_lock,
-                                &h->files_lock,   &h->clients_lock, &h->slab_commit.lock, &h->journal_commit.lock,
-                                &h->journal_lock, &h->samples_lock, &h->shadow_lock};
+    struct tb_lock *single[] = {&h->daemon.lock,
+                                &h->queue.lock,
+                                &h->names.lock,
+                                &h->fragments.lock,
+                                &h->files.lock,
+                                &h->registry.lock,
+                                &h->journal.slab_commit.lock,
+                                &h->journal.commit.lock,
+                                &h->journal.lock,
+                                &h->sampling.lock,
+                                &h->shadows.lock};
     for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++)
         tb_lock_init(single[i]);
 }
@@ -197,7 +205,7 @@ static void init_header(struct tb_region *r, const struct tb_config *config, con
     h->config = *config;
     h->layout = *layout;
     h->chunk = tb_size_of(tb_layout_chunk(layout));
-    h->sample_interval = 0.02;
+    h->sampling.interval = 0.02;
 }
 
 /* The same bytes lie at different addresses in each process, so the region holds indices, never pointers. */

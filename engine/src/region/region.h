@@ -28,6 +28,9 @@
  * buffer in hash or list that is not LIVE was left by a killed client and is taken out
  * (buffer/map_repair.c). Counts and free lists can be made anew from states, flags and
  * intervals (layer/repair.c).
+ *
+ * In this order: records (buffer, file, name, open, ghost, stream, client, intent), then
+ * the header in its sections, then locks. Each says owner, lock and invariants.
  */
 #ifndef TB_REGION_H
 #define TB_REGION_H
@@ -44,7 +47,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 8u
+#define TB_REGION_VERSION 9u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -66,6 +69,18 @@ enum tb_buffer_state {
 #define TB_BUFFER_RECORDED 64u /* JOURNALED, and its records are written */
 #define TB_BUFFER_DIRTY 32u    /* counted in its file's n_dirty; moves under the file stripe, as DURABLE does */
 
+/*
+ * One buffer.
+ * Owner: buffer.  Lock: the chunk stripe of (file, cell) where it is LIVE or RETAINED, the slab's where it is FREE;
+ * an ALLOCATED one is `client`'s alone.  The file stripe too for file_next, file_prev, and the flags DIRTY and DURABLE.
+ * Invariants:
+ *   slab and buffer number fit: layout.slab[slab].first_buffer <= number < first_buffer + n_buffers
+ *   LIVE:  dirty_lo = dirty_hi or valid_lo <= dirty_lo < dirty_hi <= valid_hi <= buffer size
+ *   LIVE:  one place in the hash chain of (file, class, cell), one in the list of its file
+ *   LIVE, at rest:  DIRTY = (a byte of it is dirty);  start + valid_hi <= size of the file
+ *   RECORDED or DURABLE  =>  JOURNALED;  prev != NONE  =>  the buffer prev is RETAINED, and of no other one the prev
+ *   FREE:  fragment = prev = NONE
+ */
 struct tb_buffer {
     _Atomic uint32_t state;
     uint32_t file;
@@ -107,6 +122,20 @@ enum tb_file_flag {
     TB_FILE_OVERFLOWN = 4096, /* bytes past its end went to the backing file, which may be longer than a killed writer said */
 };
 
+/*
+ * One file with buffered bytes or open descriptors.
+ * Owner: file; the list of buffers is buffer/map.c's.  Lock: the file stripe of (device, inode), for all that is not
+ * atomic, to raise n_open from 0 or lower it to 0, and to make or free the record.
+ * Invariants, under the file stripe:
+ *   n_buffers = length of the list from `first` by file_next;  (n_buffers = 0) = (first = NONE)
+ *   n_dirty   = |{buffers of the list: DIRTY}|;  n_durable = |{of those: DURABLE}|;  n_durable <= n_dirty <= n_buffers
+ *   file_prev of a buffer's file_next is that buffer;  file_prev of `first` = NONE
+ *   flags: file/state.h
+ *   0 < name_length <= TB_FILE_NAME;  directory is NONE or a node with refs > 0
+ *   magic = TB_FILE_MAGIC  =>  it is in the hash chain of (device, inode)
+ *   magic = 0  =>  n_open = n_buffers = 0, and the free list has it, or a client that makes it
+ * Without a lock: n_open > 0 keeps the record;  flusher = 0 or the slot + 1 of a client that holds the claim.
+ */
 struct tb_file {
     uint32_t magic; /* 0: free */
     uint32_t next;  /* hash chain or free list */
@@ -137,6 +166,7 @@ struct tb_file {
 };
 
 #define TB_NAME_TEXT 50u
+/* Invariants: see struct tb_names.  A node that continues another has a parent.  0 < length <= TB_NAME_TEXT while refs > 0. */
 struct tb_name {   /* one part of a path, or a piece of it */
     uint32_t refs; /* nodes below it and files */
     uint32_t next, parent;
@@ -147,6 +177,13 @@ struct tb_name {   /* one part of a path, or a piece of it */
 _Static_assert(sizeof(struct tb_name) == 64, "a node is one cache line");
 
 #define TB_OPEN_MAGIC 0x6f70656eu
+/*
+ * One open description.
+ * Owner: layer/descriptions.c.  Lock: the offset stripe for `offset` of a shared one; else none, each field is atomic.
+ * Invariants:
+ *   magic = TB_OPEN_MAGIC  =>  a client's bit is set in its holders, and its file's n_open counts it once
+ *   shared and ended are set once in its life
+ */
 struct tb_open {
     _Atomic uint32_t magic; /* 0: free */
     uint32_t file;
@@ -172,6 +209,10 @@ struct tb_ghost { /* pages of a frame of a file that were read and in no buffer:
 
 #define TB_STREAMS 64u
 enum tb_stream_state { TB_STREAM_FREE = 0, TB_STREAM_OPENING, TB_STREAM_OPEN };
+/*
+ * Invariants: one process moves `state` from FREE to OPENING to OPEN; `serial` moves after each FREE, so a reader that
+ * remembers both knows its own entry.  busy is even or [busy_from, busy_to) is being fetched.
+ */
 struct tb_stream { /* a reader that the daemon reads ahead of: tiering/stream.h */
     _Atomic uint32_t state;
     _Atomic uint32_t serial; /* moves with every use of the entry */
@@ -185,6 +226,13 @@ struct tb_stream { /* a reader that the daemon reads ahead of: tiering/stream.h 
     _Atomic uint64_t position, moved_ns; /* what the reader will want next, since when */
 } __attribute__((aligned(64)));
 
+/*
+ * One attached process.
+ * Owner: region/clients.c.  Lock: registry.lock to give the slot to a process or to free it; the process itself writes the rest.
+ * Invariants:
+ *   pid is stored last when the slot is taken, and set to 0 last when it is freed
+ *   the slot is freed only after the repair of what its process left
+ */
 struct tb_client {
     _Atomic int pid;     /* 0: free */
     uint64_t start_time; /* of the process, clock ticks since boot: a reused pid is another process */
@@ -212,12 +260,222 @@ struct tb_intent {           /* a change of names that is under way, see namespa
     char from[TB_PATH_MAX], to[TB_PATH_MAX];
 };
 
+/*
+ * The sections of the header, one a room.  Each says what it is for, who changes it
+ * (owner), under which lock, and what holds then (invariants, as equations over the
+ * records; |{...}| counts them).  An equation holds whenever the named lock is held and
+ * no client was killed inside, and again after the repair of one that was; "at rest"
+ * also asks that no call is under way.  The room's tb_ROOM_is_valid checks them
+ * (base/valid.h).
+ */
+
+/*
+ * The end of an instance, and the process that works for all.
+ * Owner: instance.  Lock: `lock`, held by the daemon for life, so it is free exactly while no daemon lives.
+ * Invariants:
+ *   is_to_end and gave_up are set once and never taken back
+ *   pid means nothing while the lock is free
+ */
+struct tb_daemon_life {
+    struct tb_lock lock;
+    _Atomic int pid;
+    _Atomic bool gave_up;   /* it ended because it waited in vain for a process that was stopped */
+    _Atomic bool is_to_end; /* a client wants the daemon to end when no client is left */
+};
+
+/*
+ * Who may come.
+ * Owner: region/clients.c.  Lock: `lock`, for each change of a slot's `pid`, and for the repair of a dead client.
+ * Invariants:
+ *   a slot with pid = 0 holds no bit of any open description, no claim and no lock
+ */
+struct tb_registry {
+    struct tb_lock lock;
+    _Atomic bool closed; /* no program registers, as long as somebody ends the instance: tb_client_is_closed */
+};
+
+/*
+ * Files that wait for a flush: a list from `head` by `queue_next`.
+ * Owner: flush/flush.c.  Lock: `lock`, after the file's stripe.
+ * Invariants:
+ *   (head = NONE) = (tail = NONE)
+ *   head != NONE  =>  tail is the last of the list, and its queue_next = NONE
+ *   each file of the list is QUEUED; QUEUED and not in the list  =>  whoever took it out is about to claim it
+ *   event moves after each file that comes in
+ */
+struct tb_queue {
+    struct tb_lock lock;
+    uint32_t head, tail;
+    _Atomic uint32_t event; /* futex word */
+};
+
+/*
+ * The tree of names, and renames of directories.
+ * Owner: file/name_tree.c.  Lock: `lock`, for nodes, their hash and the free list; `renamer` is a claim.
+ * Invariants:
+ *   a node is in the hash, with refs = |{nodes: parent = it}| + |{files: directory = it}| > 0, or in the free list
+ *   a kill between the two may raise refs, and never lower it: at worst the node stays until the instance ends
+ *   n_renames moves after a rename is done and before its claim is given up
+ */
+struct tb_names {
+    struct tb_lock lock;
+    uint32_t free;
+    _Atomic uint32_t renamer;   /* client slot + 1 that renames a directory, 0 none */
+    _Atomic uint32_t n_renames; /* of directories, done */
+};
+
+/*
+ * Fragments that no buffer uses: a list by the first word of each.
+ * Owner: buffer/interval.c.  Lock: `lock`.
+ * Invariants, at rest:
+ *   length of the list + |{buffers: fragment != NONE}| = layout.n_fragments
+ */
+struct tb_fragments {
+    struct tb_lock lock;
+    uint32_t free;
+};
+
+/*
+ * The table of files.  What is in one record: struct tb_file.
+ * Owner: file/file.c.  Lock: `lock`, for the free list and `n`.
+ * Invariants:
+ *   length of the free list + n = files of the layout, but for one more or less for each client killed inside
+ *   n >= |{files: magic = TB_FILE_MAGIC}|
+ *   each change of a file on the PFS has its own number (modulo 2^32), never 0
+ */
+struct tb_files {
+    struct tb_lock lock;
+    uint32_t free;
+    _Atomic uint32_t n;
+    _Atomic uint32_t n_changes;       /* of files on the PFS: gives the numbers for `unsynced` */
+    _Atomic uint64_t claim_wanted_ns; /* when somebody last saw that a claim is not free (CLOCK_MONOTONIC), */
+    _Atomic uint32_t claim_wanted;    /* that of this file: a hint */
+};
+
+/*
+ * Open descriptions that are free: a stack without a lock.
+ * Owner: layer/descriptions.c.
+ * Invariants:
+ *   free = changes << 32 | index of the first or NONE; each push and pop adds one to `changes`
+ *   a description of the stack has magic = 0 and no bit of a holder
+ */
+struct tb_free_opens {
+    _Atomic uint64_t free;
+};
+
+/*
+ * Scratch prefixes, and names that wait.
+ * Owner: namespace.  Lock: `lock`, while a stub is replaced, or a name that waits is made or given its place.
+ * Invariants:
+ *   names_waited is set before the first such name is made, and never taken back
+ *   shadow_links moves after the change that it tells
+ */
+struct tb_shadows {
+    struct tb_lock lock;
+    _Atomic bool names_waited;     /* a name has waited for its first flush: namespace/deferred.h looks for more */
+    _Atomic uint32_t shadow_links; /* moves when a name of a shadow may have come to be a symlink */
+};
+
 /* A sync that the holder of the lock makes for all that wait (journal/commit.c). */
 struct tb_commit {
     struct tb_lock lock;
-    _Atomic uint64_t wanted, done, failed; /* numbers of the callers */
+    _Atomic uint64_t wanted, done, failed; /* numbers of the callers; done <= wanted, failed <= wanted */
 };
 
+/*
+ * The journal, and what its records refer to.
+ * Owner: journal.  Lock: `lock`, for `end` to `is_doubtful`; slab_unsynced and n_journaled are changed without it.
+ * Invariants:
+ *   synced <= end; both are multiples of TB_JOURNAL_SLOT
+ *   is_emptied  =>  no record of this generation counts, and the next one begins another generation
+ *   is_doubtful  =>  synced stays where it is until the next generation
+ *   sequence >= that of each record below `end`
+ *   n_journaled >= |{buffers LIVE: JOURNALED}|; at rest n_journaled = |{buffers not FREE: JOURNALED}|
+ *   a reservation marks its slab unsynced before a record refers to it; a sync takes the mark before it begins
+ */
+struct tb_journal {
+    struct tb_lock lock;
+    uint64_t end;    /* bytes */
+    uint64_t synced; /* of them, those that a sync covered */
+    uint64_t generation;
+    bool is_emptied;  /* a new generation was begun and its header is not durable yet */
+    bool is_doubtful; /* a sync of this generation failed */
+    _Atomic uint64_t sequence;
+    _Atomic uint32_t n_journaled; /* buffers that a record refers to, or will */
+    struct tb_commit slab_commit, commit;
+    _Atomic bool slab_unsynced[TB_MAX_TIERS * TB_MAX_SLABS];
+};
+
+/*
+ * Until when the modelled devices are reserved.
+ * Owner: chain/model.c.  No lock.
+ * Invariants: no clock moves back
+ */
+struct tb_model_clocks {
+    struct tb_device_clock pfs, tier[TB_MAX_TIERS];
+};
+
+/*
+ * What placement remembers between writes.
+ * Owner: placement.  No lock: a policy may rely on no two words together.
+ * Invariants: none.  Any value is a valid state.
+ */
+struct tb_placement_memory {
+    struct tb_policy_state policy;
+    _Atomic uint64_t until[TB_MAX_TIERS]; /* what placement gave a tier lasts until then, ns of the model's clock */
+};
+
+/*
+ * What moves between tiers, and why.
+ * Owner: tiering; `heat_epoch` is read by buffer/heat.h.  No lock: these are counts that only go up (modulo 2^32).
+ * Invariants: `voided` moves before what makes fetched bytes old is done
+ */
+struct tb_movement {
+    _Atomic uint32_t heat_epoch; /* buffer/heat.h; its low 8 bits count */
+    _Atomic uint32_t voided;     /* moves when what was read from a backing file before must not be staged in: tiering/stage.h */
+    _Atomic uint32_t ghost_hand;
+};
+
+/*
+ * Readers that the daemon reads ahead of.
+ * Owner: tiering/stream.c.  No lock: an entry is taken by an exchange of its state.
+ * Invariants: see struct tb_stream
+ */
+struct tb_streams {
+    _Atomic uint32_t event; /* futex word */
+    struct tb_stream entry[TB_STREAMS];
+};
+
+/*
+ * What happened since the start, for reports and for the choice of what moves; nothing that is promised depends on it.
+ * Owners: layer, flush, tiering.  No lock.
+ * Invariants: each only goes up; prefetched is not more than staged, but for a call under way
+ */
+struct tb_totals {
+    _Atomic uint64_t pfs_written, pfs_read, spilled, fsyncs;
+    _Atomic uint64_t staged, prefetched; /* bytes; what was prefetched was staged in too */
+    _Atomic uint64_t passed;             /* opens of regular files that the tables had no room for */
+};
+
+/*
+ * Statistics over time: rows 0 to n - 1 of the region's samples.
+ * Owner: instance/stats.c.  Lock: `lock`.
+ * Invariants: n <= TB_SAMPLES; interval = 0.02 s * 2^k, where k is how often the table was full
+ */
+struct tb_sampling {
+    struct tb_lock lock;
+    uint32_t n;
+    double interval; /* seconds; doubles when the table is full */
+};
+
+/*
+ * Buffers of one size in one tier.
+ * Owner: buffer/slab.c.  Lock: `lock`, for the free list and n_free; n_clean is changed under locks of chunks.
+ * Invariants:
+ *   n_free = length of the list from `free` by `next`; each of them is FREE and of this slab
+ *   at rest: n_free + |{buffers of the slab: not FREE}| = layout.slab[].n_buffers
+ *   at rest: n_clean = |{buffers of the slab: LIVE, no dirty byte}|
+ */
 struct tb_slab {
     struct tb_lock lock;
     _Atomic uint32_t free; /* first free buffer */
@@ -226,17 +484,33 @@ struct tb_slab {
     _Atomic uint32_t hand;    /* where reclaiming looks next */
 } __attribute__((aligned(64)));
 
+/*
+ * Owner: buffer, tiering.  No lock.
+ * Invariants, at rest:
+ *   used  = sum of the sizes of the tier's buffers that are not FREE
+ *   dirty = sum of their dirty bytes;  dirty <= used <= capacity of the tier
+ */
 struct tb_tier_counters {
     _Atomic uint64_t used, dirty, flushed, waits;
     _Atomic uint64_t moved_to[TB_MAX_TIERS]; /* valid bytes that went from here to the other */
 } __attribute__((aligned(64)));
 
+/* What names the root of the managed tree: its identity when the instance was started. */
+struct tb_root_identity {
+    uint64_t inode;
+    int64_t birth_ns;
+};
+
+/*
+ * The header.  The first part is written before the magic and never again, so it is read
+ * without a lock; `root` is written with it (journal/journal.c).
+ */
 struct tb_header {
     _Atomic uint64_t magic; /* written last */
     uint32_t version;
     uint32_t uid;
-    uint64_t bytes;
-    uint64_t digest;
+    uint64_t bytes;  /* = layout.total_bytes = size of the region's file */
+    uint64_t digest; /* of config */
     char name[64];
     char host[64];
     uint64_t id;                   /* as its lease says: region/lease.h */
@@ -245,65 +519,28 @@ struct tb_header {
     uint64_t started_ns;           /* CLOCK_MONOTONIC */
     int64_t config_mtime_ns;       /* of the configuration file, when it was read */
     struct tb_config config;
-    struct tb_layout layout;
-    struct tb_size chunk;
+    struct tb_layout layout; /* follows from config alone */
+    struct tb_size chunk;    /* = tb_layout_chunk(&layout) */
+    struct tb_root_identity root;
 
-    _Atomic bool is_to_end; /* a client wants the daemon to end when no client is left */
-    _Atomic bool closed;    /* no program registers, as long as somebody ends the instance: tb_client_is_closed */
-
-    struct tb_lock daemon_lock; /* held by the daemon for life */
-    _Atomic int daemon_pid;
-    _Atomic bool daemon_gave_up; /* it ended because it waited in vain for a process that was stopped */
-
-    struct tb_lock queue_lock; /* files that wait for a flush */
-    uint32_t queue_head, queue_tail;
-    _Atomic uint32_t queue_event; /* futex word */
-
-    struct tb_lock names_lock, fragments_lock, files_lock, clients_lock;
-    uint32_t free_name, free_fragment, free_file;
-    _Atomic uint64_t claim_wanted_ns; /* when somebody last saw that a claim is not free (CLOCK_MONOTONIC), */
-    _Atomic uint32_t claim_wanted;    /* that of this file */
-    _Atomic uint64_t free_open;       /* index, and a count that moves with every change above it */
-    _Atomic uint32_t renamer;         /* client slot + 1 that renames a directory, 0 none */
-    _Atomic uint32_t n_renames;       /* of directories, done */
-    struct tb_lock shadow_lock;       /* a stub is being replaced, a name that waits made or given its place */
-    _Atomic bool names_waited;        /* a name has waited for its first flush: namespace/deferred.h looks for more */
-    _Atomic uint32_t shadow_links;    /* moves when a name of a shadow may have come to be a symlink */
-
-    uint64_t pfs_inode; /* of the PFS's path, when the instance was started */
-    int64_t pfs_birth_ns;
-    struct tb_lock journal_lock;
-    uint64_t journal_end;    /* bytes */
-    uint64_t journal_synced; /* of them, those that a sync covered */
-    uint64_t journal_generation;
-    bool journal_is_emptied;  /* a new generation was begun and its header is not durable yet */
-    bool journal_is_doubtful; /* a sync of this generation failed */
-    _Atomic uint64_t sequence;
-    _Atomic uint32_t n_journaled; /* buffers that a record refers to, or will */
-    struct tb_commit slab_commit, journal_commit;
-    _Atomic bool slab_unsynced[TB_MAX_TIERS * TB_MAX_SLABS];
-    struct tb_intent intents[TB_INTENTS];
-
-    struct tb_device_clock pfs_clock, tier_clock[TB_MAX_TIERS];
-    struct tb_policy_state policy;
-    _Atomic uint64_t placed_until[TB_MAX_TIERS]; /* what placement gave a tier lasts until then, ns of the model's clock */
-    _Atomic uint32_t heat_epoch;                 /* buffer/heat.h; its low 8 bits count */
-    _Atomic uint32_t voided; /* moves when what was read from a backing file before must not be staged in: tiering/stage.h */
-    _Atomic uint32_t ghost_hand;
-    _Atomic uint64_t staged, prefetched; /* bytes; what was prefetched was staged in too */
-    _Atomic uint32_t stream_event;       /* futex word */
-    struct tb_stream stream[TB_STREAMS];
-
-    _Atomic uint32_t n_files;
-    _Atomic uint32_t pfs_changes; /* numbers for `unsynced` of files */
-    _Atomic uint64_t pfs_written, pfs_read, spilled, fsyncs;
-    _Atomic uint64_t passed; /* opens of regular files that the tables had no room for */
+    struct tb_daemon_life daemon;
+    struct tb_registry registry;
+    struct tb_queue queue;
+    struct tb_names names;
+    struct tb_fragments fragments;
+    struct tb_files files;
+    struct tb_free_opens opens;
+    struct tb_shadows shadows;
+    struct tb_intent intents[TB_INTENTS]; /* a slot is its holder's alone: namespace/intent.h */
+    struct tb_journal journal;
+    struct tb_model_clocks clocks;
+    struct tb_placement_memory placement;
+    struct tb_movement movement;
+    struct tb_streams streams;
+    struct tb_totals totals;
     struct tb_tier_counters tier[TB_MAX_TIERS];
     struct tb_slab slab[TB_MAX_TIERS * TB_MAX_SLABS];
-
-    struct tb_lock samples_lock;
-    uint32_t n_samples;
-    double sample_interval; /* seconds; doubles when the table is full */
+    struct tb_sampling sampling;
 };
 
 /* Odd while somebody holds the lock: what a reader copied between two equal even counts is whole (buffer/peek.c). */

@@ -24,7 +24,7 @@ static struct tb_ghost *ghost_of(tb_engine *e, uint64_t key)
     for (uint32_t w = 0; w < WAYS; w++)
         if (atomic_load_explicit(&set[w].key, memory_order_relaxed) == key)
             return &set[w];
-    struct tb_ghost *g = &set[atomic_fetch_add_explicit(&e->header->ghost_hand, 1, memory_order_relaxed) % WAYS];
+    struct tb_ghost *g = &set[atomic_fetch_add_explicit(&e->header->movement.ghost_hand, 1, memory_order_relaxed) % WAYS];
     for (uint32_t i = 0; i < sizeof(g->seen) / sizeof(g->seen[0]); i++)
         atomic_store_explicit(&g->seen[i], 0, memory_order_relaxed);
     atomic_store_explicit(&g->key, key, memory_order_relaxed);

@@ -29,13 +29,13 @@ static uint64_t all_capacity(const tb_engine *e)
 /* An epoch ends when as many bytes moved as all tiers hold. */
 static void watch_traffic(tb_engine *e, struct tb_organizer *o)
 {
-    uint64_t traffic = tb_bytes_moved(e) + e->header->pfs_read;
+    uint64_t traffic = tb_bytes_moved(e) + e->header->totals.pfs_read;
     o->quiet = traffic == o->traffic ? o->quiet + 1 : 0;
     o->traffic = traffic;
     if (traffic - o->epoch_traffic < all_capacity(e))
         return;
     o->epoch_traffic = traffic;
-    e->header->heat_epoch++;
+    e->header->movement.heat_epoch++;
 }
 
 /* The part of a tier that holds what the PFS lacks. */

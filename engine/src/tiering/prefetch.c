@@ -62,7 +62,7 @@ static uint64_t publish(tb_engine *e, uint32_t file, const struct tb_staging *s,
     tb_model_defer_begin();
     int stripe = tb_chunk_lock(e, file, lo);
     bool unowned = stripe >= 0 && !tb_map_owner(e, file, lo, hi, &end) && end == hi;
-    if (unowned && e->header->spilled == spilled)
+    if (unowned && e->header->totals.spilled == spilled)
         done = tb_stage_publish(e, file, s, bytes, hi - lo, lo);
     if (stripe >= 0)
         tb_chunk_unlock(e, stripe);
@@ -85,8 +85,8 @@ static enum tb_fetch fetch_claimed(tb_engine *e, uint32_t file, int *fd, uint64_
     }
     if (!is_room(e, hi - lo))
         return TB_FETCH_NO_ROOM;
-    struct tb_staging s = {.voided = e->header->voided, .heat = TB_HEAT_AHEAD, .limit = TB_HEAT_AHEAD, .ahead = true};
-    uint64_t spilled = e->header->spilled;
+    struct tb_staging s = {.voided = e->header->movement.voided, .heat = TB_HEAT_AHEAD, .limit = TB_HEAT_AHEAD, .ahead = true};
+    uint64_t spilled = e->header->totals.spilled;
     char *bytes = tb_scratch_bytes(hi - lo);
     if (*fd < 0)
         *fd = tb_target_open(e, file, O_RDONLY);
@@ -94,7 +94,7 @@ static enum tb_fetch fetch_claimed(tb_engine *e, uint32_t file, int *fd, uint64_
     if (*fd < 0 || !bytes || tb_target_read(&t, bytes, hi - lo, lo))
         return TB_FETCH_OVER;
     uint64_t done = publish(e, file, &s, spilled, bytes, lo, hi);
-    e->header->prefetched += done;
+    e->header->totals.prefetched += done;
     *offset = lo + done;
     return lo + done == hi ? TB_FETCH_DONE : TB_FETCH_NO_ROOM;
 }
@@ -180,7 +180,7 @@ static enum tb_fetch fetch_for(tb_engine *e, struct tb_stream *s, int *fd, uint6
 /* A stream without room waits until its reader has moved. */
 static bool serve(tb_engine *e, struct tb_prefetcher *p, uint32_t i)
 {
-    struct tb_stream *s = &e->header->stream[i];
+    struct tb_stream *s = &e->header->streams.entry[i];
     uint64_t position = s->position, hi;
     if (p->stream[i].serial != s->serial) {
         close_backing(e, p, i);
@@ -202,7 +202,7 @@ bool tb_prefetch_step(tb_engine *e, struct tb_prefetcher *p)
 {
     bool worked = false;
     for (uint32_t i = 0; i < TB_STREAMS; i++) {
-        if (e->header->stream[i].state == TB_STREAM_OPEN)
+        if (e->header->streams.entry[i].state == TB_STREAM_OPEN)
             worked |= serve(e, p, i);
         else
             close_backing(e, p, i);

@@ -87,11 +87,11 @@ uint64_t tb_stage_publish(tb_engine *e, uint32_t file, const struct tb_staging *
      * published before `voided` is read: a concurrent invalidation either saw our buffers
      * and dropped them, or we see its count
      */
-    if (done && e->header->voided != s->voided) {
+    if (done && e->header->movement.voided != s->voided) {
         withdraw(e, file, done, offset);
         return 0;
     }
-    e->header->staged += done;
+    e->header->totals.staged += done;
     return done;
 }
 
@@ -99,7 +99,7 @@ uint64_t tb_stage_publish(tb_engine *e, uint32_t file, const struct tb_staging *
 int tb_stage_read(struct tb_target *t, char *to, uint64_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;
-    uint32_t voided = e->header->voided; /* before the file's flags are asked */
+    uint32_t voided = e->header->movement.voided; /* before the file's flags are asked */
     if (!tb_stage_wanted(t, offset, n))
         return tb_target_read(t, to, n, offset);
     struct tb_staging s = {.voided = voided, .heat = TB_HEAT_READ, .limit = TB_HEAT_READ, .keep = t->hint == TB_HINT_KEEP};

@@ -33,7 +33,7 @@ static uint64_t now_ns(void)
 uint32_t tb_stream_open(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length, uint64_t stride, uint64_t end)
 {
     for (uint32_t i = 0; i < TB_STREAMS; i++) {
-        struct tb_stream *s = &e->header->stream[i];
+        struct tb_stream *s = &e->header->streams.entry[i];
         uint32_t state = s->state;
         if (state == TB_STREAM_OPENING || (state == TB_STREAM_OPEN && now_ns() - s->moved_ns < STALE_NS) ||
             !atomic_compare_exchange_strong(&s->state, &state, TB_STREAM_OPENING))
@@ -49,8 +49,8 @@ uint32_t tb_stream_open(tb_engine *e, uint32_t file, uint64_t offset, uint64_t l
         s->serial++;
         s->busy = (s->busy | 1) + 1; /* a daemon that was killed over its last use left it odd */
         s->state = TB_STREAM_OPEN;
-        e->header->stream_event++;
-        syscall(SYS_futex, &e->header->stream_event, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        e->header->streams.event++;
+        syscall(SYS_futex, &e->header->streams.event, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
         return i;
     }
     return TB_NONE;
@@ -59,14 +59,14 @@ uint32_t tb_stream_open(tb_engine *e, uint32_t file, uint64_t offset, uint64_t l
 void tb_stream_close(tb_engine *e, uint32_t stream)
 {
     uint32_t open = TB_STREAM_OPEN;
-    atomic_compare_exchange_strong(&e->header->stream[stream].state, &open, TB_STREAM_FREE);
+    atomic_compare_exchange_strong(&e->header->streams.entry[stream].state, &open, TB_STREAM_FREE);
 }
 
 /* The reader's stream, or NULL where it has none or the entry is another's by now. */
 static struct tb_stream *stream_of(const tb_engine *e, const struct tb_reader *r)
 {
     uint32_t i = atomic_load_explicit(&r->stream, memory_order_relaxed);
-    struct tb_stream *s = i ? &e->header->stream[i - 1] : NULL;
+    struct tb_stream *s = i ? &e->header->streams.entry[i - 1] : NULL;
     return s && s->state == TB_STREAM_OPEN && s->serial == r->serial ? s : NULL;
 }
 
@@ -201,6 +201,6 @@ void tb_reader_after(const struct tb_target *t, uint32_t open, uint64_t n, uint6
     if (s || !follows || !t->missed)
         return;
     uint32_t opened = tb_stream_open(e, t->file, next, n, stride, UINT64_MAX);
-    r->serial = opened == TB_NONE ? 0 : e->header->stream[opened].serial;
+    r->serial = opened == TB_NONE ? 0 : e->header->streams.entry[opened].serial;
     r->stream = opened == TB_NONE ? 0 : opened + 1;
 }

@@ -16,9 +16,9 @@
 static struct tb_lock *find(tb_engine *e, const char *which)
 {
     struct tb_header *h = e->header;
-    return strcmp(which, "clients") == 0 ? &h->clients_lock
-         : strcmp(which, "names") == 0   ? &h->names_lock
-         : strcmp(which, "queue") == 0   ? &h->queue_lock
+    return strcmp(which, "clients") == 0 ? &h->registry.lock
+         : strcmp(which, "names") == 0   ? &h->names.lock
+         : strcmp(which, "queue") == 0   ? &h->queue.lock
          : strcmp(which, "chunk") == 0   ? &e->region.locks->chunk[0].lock
                                          : NULL;
 }

@@ -268,7 +268,7 @@ static void coherent_without_name(void **state)
 
 static void out_of_fragments(struct scene *s)
 {
-    s->x.engine->header->free_fragment = TB_NONE;
+    s->x.engine->header->fragments.free = TB_NONE;
 }
 
 /* A record stands on the buffer, the write goes on in a copy, and no fragment is left for that. */
@@ -282,10 +282,10 @@ static void copy_without_fragment(void **state)
     assert_true(tb_engine_flush(s.x.engine, s.fd) >= 0);
     put(&s, '2', 100, 0);
     assert_int_equal(s.x.io->ops->fsync(s.x.io, s.fd, false), 0);
-    uint32_t fragment = s.x.engine->header->free_fragment;
+    uint32_t fragment = s.x.engine->header->fragments.free;
     out_of_fragments(&s);
     put(&s, '3', 100, 8192);
-    s.x.engine->header->free_fragment = fragment;
+    s.x.engine->header->fragments.free = fragment;
     assert_int_equal(s.x.engine->region.files[s.file].n_dirty, 1);
     assert_true(tb_region_is_valid(s.x.engine));
     assert_true(tb_engine_flush(s.x.engine, s.fd) >= 0);

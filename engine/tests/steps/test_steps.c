@@ -128,7 +128,7 @@ static void go_on(struct fixture *x)
 static uint32_t free_fragments(tb_engine *e)
 {
     uint32_t n = 0, per = e->header->layout.fragment_bytes / sizeof(struct tb_interval);
-    for (uint32_t i = e->header->free_fragment; i != TB_NONE; n++)
+    for (uint32_t i = e->header->fragments.free; i != TB_NONE; n++)
         memcpy(&i, &e->region.fragments[(size_t)i * per], sizeof(i));
     return n;
 }

@@ -21,7 +21,7 @@ struct in_use {
 static uint32_t free_names(tb_engine *e)
 {
     uint32_t n = 0;
-    for (uint32_t i = e->header->free_name; i != TB_NONE; i = e->region.names[i].next)
+    for (uint32_t i = e->header->names.free; i != TB_NONE; i = e->region.names[i].next)
         n++;
     return n;
 }
@@ -29,7 +29,7 @@ static uint32_t free_names(tb_engine *e)
 static uint32_t free_fragments(tb_engine *e)
 {
     uint32_t n = 0, per = (uint32_t)(e->header->layout.fragment_bytes / sizeof(struct tb_interval));
-    for (uint32_t i = e->header->free_fragment; i != TB_NONE; n++)
+    for (uint32_t i = e->header->fragments.free; i != TB_NONE; n++)
         memcpy(&i, &e->region.fragments[(size_t)i * per], sizeof(i));
     return n;
 }
@@ -46,7 +46,7 @@ static void count(struct fixture *x, struct in_use *out)
 {
     tb_engine *e = x->engine;
     memset(out, 0, sizeof(*out));
-    out->files = e->header->n_files;
+    out->files = e->header->files.n;
     out->names = free_names(e);
     out->opens = open_descriptions(e);
     out->fragments = free_fragments(e);
@@ -56,7 +56,7 @@ static void count(struct fixture *x, struct in_use *out)
         out->used += e->header->tier[t].used;
         out->dirty += e->header->tier[t].dirty;
     }
-    out->journal = e->header->journal_end;
+    out->journal = e->header->journal.end;
     out->heap = mallinfo2().uordblks;
 }
 
@@ -120,7 +120,7 @@ static void run_cycles(bool large)
     many.journal = few.journal = 0;                                 /* it is cut at 64 records */
     assert_memory_equal(&few, &many, sizeof(few));
     assert_int_equal(many.files + many.opens, 0);
-    assert_true(x.engine->header->journal_end < 1u << 20);
+    assert_true(x.engine->header->journal.end < 1u << 20);
     assert_true(tb_region_is_valid(x.engine));
     fixture_stop(&x);
 }
@@ -173,7 +173,7 @@ static void scatter(uint64_t span, uint64_t bytes)
     uint64_t used = used_by(&x, &capacity);
     print_message("%llu MiB of random 4 KiB writes to %llu MiB: %.2f times their bytes in buffers\n", (unsigned long long)bytes >> 20,
                   (unsigned long long)span >> 20, (double)used / (double)bytes);
-    assert_int_equal(x.engine->header->spilled, 0);
+    assert_int_equal(x.engine->header->totals.spilled, 0);
     assert_true(used <= bytes + bytes / 2);
     assert_int_equal(x.io->ops->close(x.io, fd), 0);
     fixture_stop(&x);
@@ -234,7 +234,7 @@ static void capacities_are_kept(void **state)
         at += n + next_random(&seed) % 10000;
         used_by(&x, &capacity);
     }
-    assert_true(x.engine->header->spilled > 0);
+    assert_true(x.engine->header->totals.spilled > 0);
     within_capacity(&x);
     assert_int_equal(x.io->ops->close(x.io, fd), 0);
     fixture_stop(&x);
@@ -258,8 +258,8 @@ static void the_journal_stays_short(void **state)
     for (int i = 0; i < 3000; i++) {
         assert_int_equal(io->ops->pwrite(io, busy, bytes, sizeof(bytes), i), sizeof(bytes));
         assert_int_equal(io->ops->fsync(io, busy, false), 0);
-        longest = x.engine->header->journal_end > longest ? x.engine->header->journal_end : longest;
-        flushed = x.engine->header->pfs_written;
+        longest = x.engine->header->journal.end > longest ? x.engine->header->journal.end : longest;
+        flushed = x.engine->header->totals.pfs_written;
     }
     assert_true(longest > 1u << 19 && longest <= (1u << 20) + 4096);
     assert_true(flushed > 0);
