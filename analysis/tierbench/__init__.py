@@ -14,6 +14,7 @@ ROOMS = (
     "pages",  # what people read
     "cli",  # the command `tierbench`
 )
-FOR_THE_SUITE = ("base", "outputs", "recipes", "runs.case", "judge.io500", "trace")  # and nothing else
+FOR_THE_SUITE = ("base", "outputs", "recipes", "runs.case", "judge.asked", "judge.io500", "judge.launch",
+                 "trace")  # and nothing else  # fmt: skip
 
 __version__ = "0.1.0"

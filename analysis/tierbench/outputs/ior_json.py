@@ -49,6 +49,8 @@ def parse_json(text: str, path: str) -> IorOutput:
         tuple(r for _, r in results),
         tuple(s for _, s in summaries),
         dict(_member(tests[0], "Parameters", path)) if tests else {},
+        {name: str(value) for name, value in _member(tests[0], "Options", path).items()} if tests else {},
+        document.get("Began"),
         notices(text),
     )
 

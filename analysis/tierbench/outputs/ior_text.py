@@ -18,6 +18,7 @@ from tierbench.outputs.strict_numbers import OutputError, natural, notices, opti
 BANNER = re.compile(r"^(?:IOR-compatible )?(?P<driver>(?:IOR|tb-ior)[- ][0-9][^\s:]*)")
 
 
+_OPTION = re.compile(r"(\S(?:.*\S)?)\s*: (.*?)\s*$")
 _FINISHED = re.compile(r"^Finished *: \w{3} \w{3} +\d+ [\d:]{8} \d{4}$")
 # Versions before 3.3 print neither IOPS nor Latency(s) in the table, nor stonewall columns in the summary;
 # 3.0 has `name: value` for `name : value`, `Test N started` for TestID, and the bytes moved instead of MiB.
@@ -40,7 +41,8 @@ _SUMMARY_NEEDS = {"Operation", "Max(MiB)", "Min(MiB)", "Mean(MiB)", "Test#", "#T
 
 def parse_text(text: str, path: str) -> IorOutput:
     """Read the text format: the table of iterations and the summary, which must agree."""
-    driver = command = tasks = None
+    driver = command = tasks = began = None
+    options: dict[str, str] = {}
     results: list[tuple[int, IorResult]] = []
     summaries: list[tuple[int, IorSummary]] = []
     heading: list[str] = []
@@ -55,6 +57,15 @@ def parse_text(text: str, path: str) -> IorOutput:
             command = command or m.group(1).strip()
         elif m := re.match(r"(?:TestID\s*: (?=\d+$)|Test (?=\d+ started: ))(\d+)", line):
             test = int(m.group(1))
+        elif m := re.match(r"(?:Began\s*: |Run began: )(.*)", line):
+            began = m.group(1).strip()
+        elif line.startswith("Options:"):
+            part = "options" if not options else part
+        elif line.startswith("Results:"):
+            part = "head"
+        elif part == "options" and (m := _OPTION.match(line)):
+            options[m.group(1)] = m.group(2)
+            tasks = int(m.group(2)) if m.group(1) == "tasks" and m.group(2).isdigit() else tasks
         elif m := re.match(r"(?:tasks\s*: (?=\d+$)|\tclients\s*= (?=\d+ ))(\d+)", line):
             tasks = int(m.group(1))
         elif line.startswith("Summary of all tests:"):
@@ -78,7 +89,7 @@ def parse_text(text: str, path: str) -> IorOutput:
     check_iterations(results, path)
     check_summary(results, summaries, path)
     rows, sums = tuple(r for _, r in results), tuple(s for _, s in summaries)
-    return IorOutput(path, "text", driver, command, tasks, rows, sums, warnings=notices(text))
+    return IorOutput(path, "text", driver, command, tasks, rows, sums, {}, options, began, notices(text))
 
 
 def _table_heading(words: list[str], path: str, number: int) -> list[str]:

@@ -48,7 +48,11 @@ class IorSummary:
 
 @dataclass(frozen=True)
 class IorOutput:
-    """One invocation. `driver` is `tb-ior 0.1`, `IOR-4.0.0` or, where the format doesn't say (CSV), None."""
+    """One invocation. `driver` is `tb-ior 0.1`, `IOR-4.0.0` or, where the format doesn't say (CSV), None.
+
+    `options` are the lines of the first test's "Options", `parameters` what JSON says beyond them; `began` is
+    the moment that the driver names, in the words of its output.
+    """
 
     path: str
     format: str
@@ -58,6 +62,8 @@ class IorOutput:
     results: tuple[IorResult, ...]
     summaries: tuple[IorSummary, ...] = ()
     parameters: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)
+    began: str | None = None
     warnings: tuple[str, ...] = ()
 
     def select(self, access: str) -> tuple[IorResult, ...]:

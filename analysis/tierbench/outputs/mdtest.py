@@ -39,7 +39,7 @@ class MdtestIteration:
 
 @dataclass(frozen=True)
 class MdtestOutput:
-    """One invocation."""
+    """One invocation; `items`: of all ranks, as it says before it begins."""
 
     path: str
     driver: str
@@ -48,6 +48,9 @@ class MdtestOutput:
     repetitions: int
     rows: tuple[MdtestRow, ...]
     iterations: tuple[MdtestIteration, ...]
+    nodes: int | None = None
+    items: int | None = None
+    began: str | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -56,7 +59,12 @@ def read_mdtest(path: Path | str) -> MdtestOutput:
     return parse_mdtest(read_text(path), str(path))
 
 
-_MDTEST_LAUNCH = re.compile(r"^(?P<driver>(?:tb-)?mdtest[- ]\S+) was launched with (?P<tasks>\d+) total task")
+_MDTEST_LAUNCH = re.compile(
+    r"^(?P<driver>(?:tb-)?mdtest[- ]\S+) was launched with (?P<tasks>\d+) total task"
+    r"(?:\(s\))?(?: on (?P<nodes>\d+) node)?"
+)
+_MDTEST_ITEMS = re.compile(r"^\d+ tasks, (\d+) (?:files|directories|files/directories)$")
+_MDTEST_BEGAN = re.compile(r"^-- started at (\d\d/\d\d/\d{4} \d\d:\d\d:\d\d) --$")
 _MDTEST_SUMMARY = re.compile(
     r"^SUMMARY(?: (?P<kind>rate|time))?(?: \(in (?P<unit>\S+)\))?: \(of (?P<n>\d+) iterations\)"
 )
@@ -91,6 +99,9 @@ class _Reading:
     repetitions: int = 0
     iteration: int = 0
     finished: bool = False
+    nodes: int | None = None
+    items: int | None = None
+    began: str | None = None
     table: list[MdtestRow] = field(default_factory=list)  # the one that is being read
     rows: list[MdtestRow] = field(default_factory=list)
     phases: list[MdtestIteration] = field(default_factory=list)
@@ -120,6 +131,9 @@ def parse_mdtest(text: str, path: str = "<text>") -> MdtestOutput:
         state.repetitions,
         tuple(state.rows),
         tuple(state.phases),
+        state.nodes,
+        state.items,
+        state.began,
         notices(text),
     )
 
@@ -130,6 +144,11 @@ def _read_line(state: _Reading, line: str, path: str, number: int) -> None:
         if state.driver:
             raise OutputError(path, number, "a second run begins here: one file holds one invocation")
         state.driver, state.tasks = m.group("driver"), int(m.group("tasks"))
+        state.nodes = int(m.group("nodes")) if m.group("nodes") else None
+    elif m := _MDTEST_BEGAN.match(line):
+        state.began = m.group(1)
+    elif m := _MDTEST_ITEMS.match(line):
+        state.items = int(m.group(1))
     elif m := re.match(r"Command line used: (.*)", line):
         state.command = m.group(1).strip()
     elif m := re.search(r"main: \* iteration (\d+) \*", line):

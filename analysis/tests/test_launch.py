@@ -1,0 +1,162 @@
+"""A launch held against what was asked: real outputs agree with their command lines, changed ones do not."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tierbench.judge.asked import IorAsked, MdtestAsked
+from tierbench.judge.launch import (
+    Clock,
+    clock_of,
+    duration_disagreements,
+    ior_disagreements,
+    mdtest_disagreements,
+    size_as_printed,
+)
+from tierbench.outputs import OutputError, parse_ior, parse_mdtest
+
+DATA = Path(__file__).parent / "data"
+SCRIPTS = {"json-two.summary.json", "tests-script-colon.out"}  # -f: the line does not say what is run
+WHOLE = DATA / "ior-4.0.0" / "default.out"
+LINE = "-w -r -o /scratch/ior.out -t 1m -b 16m -F -e"
+
+
+def outputs(kind: str) -> list[Path]:
+    return [
+        p for p in sorted(DATA.glob(f"{kind}-*/*")) if p.suffix in (".out", ".json") and p.name not in SCRIPTS
+    ]
+
+
+@pytest.mark.parametrize("file", outputs("ior"), ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_a_real_ior_agrees_with_its_own_command_line(file: Path) -> None:
+    try:
+        told = parse_ior(file.read_text(errors="replace"))
+    except OutputError:
+        pytest.skip("not a whole output")
+    if told.command is None or told.tasks is None:
+        pytest.skip("CSV says neither")
+    asked = IorAsked(tuple(told.command.split()[1:]), told.tasks)
+    assert [str(x) for x in ior_disagreements(asked, told, None)] == []
+
+
+@pytest.mark.parametrize("file", outputs("mdtest"), ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_a_real_mdtest_agrees_with_its_own_command_line(file: Path) -> None:
+    try:
+        told = parse_mdtest(file.read_text(errors="replace"))
+    except OutputError:
+        pytest.skip("not a whole output")
+    asked = MdtestAsked(tuple(shlex.split(told.command)[1:]), told.tasks)
+    assert [str(x) for x in mdtest_disagreements(asked, told, None)] == []
+
+
+def told_by(text: str, line: str = LINE, ranks: int = 2, clock: Clock | None = None) -> list[str]:
+    return [
+        str(x) for x in ior_disagreements(IorAsked(tuple(line.split()), ranks, 1), parse_ior(text), clock)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("-w -r -o /scratch/ior.out -t 1m -b 16m -F -e -z", "ordering in a file: asked for random"),
+        (
+            "-w -r -o /scratch/ior.out -t 1m -b 16m -F -e -C",
+            "ordering inter file: asked for constant task offset",
+        ),
+        ("-w -r -o /scratch/ior.out -t 1m -b 16m -e", "access: asked for single-shared-file"),
+        ("-w -r -o /scratch/ior.out -t 1m -b 16m -F -e -c", "type: asked for collective"),
+        ("-w -r -o /scratch/ior.out -t 1m -b 16m -F -e -a MPIIO", "api: asked for MPIIO"),
+        (
+            "-w -r -o /scratch/ior.out -t 2m -b 16m -F -e",
+            "xfersize: asked for 2 MiB, but the driver says 1 MiB",
+        ),
+        ("-w -r -o /scratch/ior.out -t 1m -b 32m -F -e", "bytes of write: asked for 64.0 MiB, but 32.0 MiB"),
+        ("-w -r -o /scratch/ior.out -t 1m -b 16m -F -e -s 2", "segments: asked for 2"),
+        ("-w -r -o /scratch/ior.out -t 1m -b 16m -F -e -D 2", "stonewallingTime: asked for 2"),
+        ("-w -r -o /scratch/ior.out -t 1m -b 16m -F", "command line: asked for"),
+    ],
+)
+def test_another_line_than_was_run_is_named_with_both(line: str, named: str) -> None:
+    assert any(x.startswith(named) for x in told_by(WHOLE.read_text(), line))
+
+
+def test_other_ranks_and_nodes() -> None:
+    found = told_by(WHOLE.read_text(), ranks=4)
+    assert "tasks: asked for 4, but the driver says 2" in found
+    asked = IorAsked(tuple(LINE.split()), 2, nodes=2)
+    told = [str(x) for x in ior_disagreements(asked, parse_ior(WHOLE.read_text()), None)]
+    assert told == ["nodes: asked for 2, but the driver says 1"]
+
+
+def test_only_json_says_fsync() -> None:
+    text = (DATA / "ior-4.0.0" / "Y-json.out").read_text()
+    line = str(parse_ior(text).command).partition(" ")[2]
+    assert told_by(text, line) == []
+    without = told_by(text.replace('"fsyncperwrite": 1', '"fsyncperwrite": 0'), line)
+    assert without == ["fsyncperwrite: asked for 1, but the driver says 0"]
+
+
+def test_a_rate_that_its_time_does_not_give() -> None:
+    text = WHOLE.read_text().replace("574.60", "609.08")  # everywhere, times 1.06
+    assert any(x.startswith("rate of write: 32.0 MiB were moved, but 609.08 MiB/s") for x in told_by(text))
+
+
+def test_words_of_a_shell_may_be_any() -> None:
+    text = WHOLE.read_text()
+    assert told_by(text, LINE.replace("/scratch/ior.out", "$SCRATCH/ior.out")) == []
+
+
+# --- clocks ------------------------------------------------------------------------------------------------
+
+
+def at(hour: str, seconds: float) -> Clock:
+    began = datetime.fromisoformat(f"2026-11-20T{hour}").replace(tzinfo=UTC).timestamp()
+    return Clock(began, began + seconds)
+
+
+def test_another_runs_output_began_at_another_time() -> None:
+    text = WHOLE.read_text()  # of 18:18:09
+    assert told_by(text, clock=at("18:18:08", 2)) == []
+    found = told_by(text, clock=at("18:20:00", 2))
+    assert found == [
+        "began: launched at Fri Nov 20 18:20:00 2026, but the driver began at Fri Nov 20 18:18:09 2026"
+    ]
+
+
+def test_more_or_much_less_time_than_has_passed() -> None:
+    text = WHOLE.read_text()
+    assert any("took 0.010 s" in x for x in told_by(text, clock=at("18:18:09", 0.01)))
+    assert any("took 40.000 s" in x for x in told_by(text, clock=at("18:18:09", 40)))
+    drained = Clock(at("18:18:09", 40).began, at("18:18:09", 40).ended, besides_s=39)
+    assert told_by(text, clock=drained) == []
+    assert duration_disagreements(8.0, at("18:18:09", 40))
+
+
+def test_the_moments_of_a_job() -> None:
+    clock = clock_of("100.5 +0130", "107.25 +0130", 2.0)
+    assert (clock.elapsed_s, clock.besides_s) == (6.75, 2.0)
+    assert clock.zone.utcoffset(None).total_seconds() == 5400  # type: ignore[union-attr]
+
+
+def test_mdtest_rates_and_numbers() -> None:
+    text = (DATA / "mdtest-4.0.0" / "n200.out").read_text()
+    told = parse_mdtest(text)
+    asked = MdtestAsked(tuple("-n 200 -d /scratch/md".split()), 2, 1, 200)
+    assert mdtest_disagreements(asked, told, None) == []
+    more = MdtestAsked(asked.arguments, 2, 2, 400)
+    assert [x.what for x in mdtest_disagreements(more, told, None)] == ["nodes", "files"]
+    timed = (DATA / "mdtest-4.0.0" / "P.out").read_text().replace("(of 3 iterations)", "(of 1 iterations)")
+    line = "-n 200 -d /scratch/md -i 3 -P".split()
+    found = mdtest_disagreements(
+        MdtestAsked(tuple(line), 2, 1, 200), parse_mdtest(timed.replace("777.636", "881.6")), None
+    )
+    assert "rate of File creation" in [x.what for x in found]
+
+
+def test_sizes_as_ior_prints_them() -> None:
+    told = [size_as_printed(n) for n in (4096, 47008, 1 << 20, 3 << 29, 5 << 40)]
+    assert told == ["4096 bytes", "47008 bytes", "1 MiB", "1.50 GiB", "5 TiB"]
