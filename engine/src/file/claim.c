@@ -41,31 +41,43 @@ void tb_file_let_others_claim(const tb_engine *e, uint32_t file)
         nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
 }
 
-/* The exchange fails if another client took over the dead holder's claim first. */
-bool tb_file_try_claim(tb_engine *e, uint32_t file)
+/* The exchange fails if another client took over the dead holder's claim first. `*holder`: client slot + 1 that has it. */
+static bool exchange(tb_engine *e, uint32_t file, uint32_t *holder)
 {
     struct tb_file *f = &e->region.files[file];
-    uint32_t holder = 0;
-    if (atomic_compare_exchange_strong(&f->flusher, &holder, e->slot + 1))
+    *holder = 0;
+    if (atomic_compare_exchange_strong(&f->flusher, holder, e->slot + 1))
         return true;
-    return tb_slot_is_dead(e, holder - 1) && atomic_compare_exchange_strong(&f->flusher, &holder, e->slot + 1);
+    return tb_slot_is_dead(e, *holder - 1) && atomic_compare_exchange_strong(&f->flusher, holder, e->slot + 1);
 }
 
-/*
- * The file's lock is held only for the try: the record cannot become another file's in
- * between. Waits as long as a living client holds the claim.
- */
+enum outcome { RECORD_IS_FREE, CLAIMED, CLAIM_IS_HELD };
+
+/* The file's lock is held only for the try: the record cannot become another file's in between. */
+static enum outcome try_claim(tb_engine *e, uint32_t file, uint32_t *holder)
+{
+    int stripe = tb_file_lock(e, file);
+    bool live = e->region.files[file].magic == TB_FILE_MAGIC;
+    bool claimed = live && exchange(e, file, holder);
+    tb_file_unlock(e, stripe);
+    return claimed ? CLAIMED : live ? CLAIM_IS_HELD : RECORD_IS_FREE;
+}
+
+bool tb_file_try_claim(tb_engine *e, uint32_t file)
+{
+    uint32_t holder;
+    return try_claim(e, file, &holder) == CLAIMED;
+}
+
+/* Waits as long as a living client holds the claim. */
 bool tb_file_claim(tb_engine *e, uint32_t file)
 {
     struct tb_wait wait = {0};
     for (;;) {
-        int stripe = tb_file_lock(e, file);
-        bool live = e->region.files[file].magic == TB_FILE_MAGIC;
-        bool claimed = live && tb_file_try_claim(e, file);
-        uint32_t holder = e->region.files[file].flusher;
-        tb_file_unlock(e, stripe);
-        if (!live || claimed)
-            return note_done(e, file, &wait), claimed;
+        uint32_t holder;
+        enum outcome outcome = try_claim(e, file, &holder);
+        if (outcome != CLAIM_IS_HELD)
+            return note_done(e, file, &wait), outcome == CLAIMED;
         tb_wait_go_on(&wait, holder ? e->region.clients[holder - 1].pid : 0);
         note_wanted(e, file);
         nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);

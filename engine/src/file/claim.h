@@ -15,6 +15,7 @@
  * buffer, its place in the queue) may find that it has become another file's.
  */
 bool tb_file_claim(tb_engine *e, uint32_t file);
+/* The same without waiting: false also where another client holds it. */
 bool tb_file_try_claim(tb_engine *e, uint32_t file);
 void tb_file_unclaim(tb_engine *e, uint32_t file);
 /* Another client waits for the claim: a holder that has it for long should give it up for a moment. */

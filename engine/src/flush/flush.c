@@ -24,7 +24,6 @@
 #include "file/state.h"
 #include "file/times.h"
 #include "flush/backing.h"
-#include "flush/backing.h"
 #include "flush/copy.h"
 #include "io/identity.h"
 #include "journal/journal.h"
@@ -329,20 +328,11 @@ static uint32_t next_to_flush(tb_engine *e, uint32_t tier)
     return best;
 }
 
-/* The record may be free by now: the magic is checked under the file's lock. */
-static bool try_claim_live(tb_engine *e, uint32_t file)
-{
-    int stripe = tb_file_lock(e, file);
-    bool claimed = e->region.files[file].magic == TB_FILE_MAGIC && tb_file_try_claim(e, file);
-    tb_file_unlock(e, stripe);
-    return claimed;
-}
-
 /* For a writer without room. It never waits for a claim: if the file is claimed, the writer tries again later. */
 void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes)
 {
     uint32_t file = next_to_flush(e, tier);
-    if (file == TB_NONE || !try_claim_live(e, file))
+    if (file == TB_NONE || !tb_file_try_claim(e, file))
         return;
     flush(e, file, -1, false, &(struct some){tier, bytes > TB_FLUSH_SOME ? bytes : TB_FLUSH_SOME}, NULL);
     tb_file_unclaim(e, file);

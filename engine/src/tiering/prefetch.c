@@ -99,19 +99,10 @@ static enum tb_fetch fetch_claimed(tb_engine *e, uint32_t file, int *fd, uint64_
     return lo + done == hi ? TB_FETCH_DONE : TB_FETCH_NO_ROOM;
 }
 
-/* Whoever flushes or truncates goes first. */
-static bool claim(tb_engine *e, uint32_t file)
-{
-    int stripe = tb_file_lock(e, file);
-    bool claimed = e->region.files[file].magic == TB_FILE_MAGIC && tb_file_try_claim(e, file);
-    tb_file_unlock(e, stripe);
-    return claimed;
-}
-
-/* Never waits for the claim: BUSY, and the caller goes on with another stream. */
+/* Never waits for the claim, since a flush or a cut goes first: BUSY, and the caller goes on with another stream. */
 enum tb_fetch tb_fetch(tb_engine *e, uint32_t file, int *fd, uint64_t *offset, uint64_t end)
 {
-    if (!claim(e, file))
+    if (!tb_file_try_claim(e, file))
         return TB_FETCH_BUSY;
     enum tb_fetch result = fetch_claimed(e, file, fd, offset, end);
     tb_file_unclaim(e, file);
