@@ -140,26 +140,44 @@ static int lock_to_write(struct tb_target *t, uint64_t offset)
     }
 }
 
+/* What a write needs while it does not hold the chunk's lock. After that it begins the chunk anew. */
+struct wish {
+    bool may_flush; /* placement may ask for a flush before it places bytes: once; then the write takes what room there is */
+    uint32_t tier;
+    uint64_t bytes; /* above 0: flush so many of `tier`, */
+    bool wait;      /* or wait for the flush of this file that is under way */
+};
+
 /*
- * Flush and empty a buffer of the chunk that the caller has locked. That is safe only
- * while no other flush of the file runs: it could write older bytes of this buffer
- * afterwards. If one runs, drop the lock, wait for that flush, and lock again (`*stripe`);
- * the caller must then begin the chunk anew.
+ * Flush and empty a buffer of the locked chunk. That is safe only while no other flush of
+ * the file runs: it could write older bytes of this buffer afterwards.
+ * -EAGAIN with `wish->wait`: one runs.
  */
-static int make_room_in(struct tb_target *t, struct tb_buffer *b, uint64_t offset, int *stripe)
+static int make_room_in(struct tb_target *t, struct tb_buffer *b, struct wish *wish)
 {
-    tb_engine *e = t->engine;
-    if (tb_file_try_claim(e, t->file)) {
-        int rc = flush_and_empty(t, b);
-        tb_file_unclaim(e, t->file);
-        return rc;
+    wish->wait = !tb_file_try_claim(t->engine, t->file);
+    if (wish->wait)
+        return -EAGAIN;
+    int rc = flush_and_empty(t, b);
+    tb_file_unclaim(t->engine, t->file);
+    return rc;
+}
+
+/* Outside the chunk's lock. False: the chunk's write wished for nothing, and failed. */
+static bool fulfil(struct tb_target *t, struct wish *wish)
+{
+    bool wait = wish->wait, some = wish->bytes > 0;
+    if (wait) {
+        TB_MEETING("room wanted");
+        if (tb_file_claim(t->engine, t->file))
+            tb_file_unclaim(t->engine, t->file);
     }
-    tb_chunk_unlock(e, *stripe);
-    TB_MEETING("room wanted");
-    if (tb_file_claim(e, t->file))
-        tb_file_unclaim(e, t->file);
-    *stripe = lock_to_write(t, offset);
-    return *stripe < 0 ? *stripe : 0;
+    if (some)
+        tb_flush_some(t->engine, wish->tier, wish->bytes);
+    wish->may_flush &= !some;
+    wish->wait = false;
+    wish->bytes = 0;
+    return wait || some;
 }
 
 /*
@@ -214,11 +232,10 @@ static struct part part_at(struct tb_target *t, uint64_t offset, uint64_t limit)
 }
 
 /*
- * Make all owners writable before the first byte is written. Only this step may drop the
- * lock; from its success on the lock is kept, so other processes see all of the write or
- * none. Gives the first part. `*stripe` < 0: the lock is lost.
+ * Make all owners writable before the first byte is written, so that other processes see
+ * all of the write or none. Gives the first part.
  */
-static int open_all(struct tb_target *t, size_t n, uint64_t offset, int *stripe, struct part *first)
+static int open_all(struct tb_target *t, size_t n, uint64_t offset, struct wish *wish, struct part *first)
 {
     uint64_t limit = offset + n;
     for (uint64_t at = offset; at < limit;) {
@@ -228,7 +245,7 @@ static int open_all(struct tb_target *t, size_t n, uint64_t offset, int *stripe,
         if (at == offset)
             *first = p;
         at = p.end;
-        if (rc == -ENOBUFS && (rc = make_room_in(t, p.owner, offset, stripe)) == 0)
+        if (rc == -ENOBUFS && (rc = make_room_in(t, p.owner, wish)) == 0)
             at = offset;
         if (rc)
             return rc;
@@ -289,16 +306,6 @@ static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, u
     tb_count(&tb_transfers(e, tier)->bytes_in, take);
     return take;
 }
-
-/*
- * Placement may ask for a flush before it places bytes. A write honours that once, and
- * then takes what room there is.
- */
-struct tb_flush_wish {
-    bool allowed;
-    uint32_t tier;
-    uint64_t bytes;
-};
 
 /*
  * One tier's part of a gap, buffer by buffer. A tier with a failing device counts as full:
@@ -368,16 +375,16 @@ static uint64_t fill_parts(struct tb_target *t, const struct tb_placement *p, co
     return done;
 }
 
-/* Write bytes that no buffer owns. -EAGAIN: nothing was written; flush what `flush` names, then come again. */
-static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint64_t offset, struct tb_flush_wish *flush)
+/* Write bytes that no buffer owns. -EAGAIN: nothing was written; fulfil the wish, then come again. */
+static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint64_t offset, struct wish *wish)
 {
     struct tb_placement p;
     struct tb_file *f = &t->engine->region.files[t->file];
     bool again = false, short_of = false;
-    bool may_flush = flush->allowed && !(f->flags & TB_FILE_SCRATCH);
+    bool may_flush = wish->may_flush && !(f->flags & TB_FILE_SCRATCH);
     tb_place(t->engine, &(struct tb_place_request){t->file, offset, n, may_flush}, &p);
-    flush->tier = p.flush_tier;
-    flush->bytes = p.flush_first;
+    wish->tier = p.flush_tier;
+    wish->bytes = p.flush_first;
     if (p.flush_first)
         return -EAGAIN;
     if (p.bytes)
@@ -389,26 +396,26 @@ static ssize_t write_gap(struct tb_target *t, const char *from, uint64_t n, uint
     return rest < 0 ? (done ? (ssize_t)done : rest) : (ssize_t)done + rest;
 }
 
-static ssize_t write_part(struct tb_target *t, const struct part *p, const char *from, uint64_t at, struct tb_flush_wish *flush)
+static ssize_t write_part(struct tb_target *t, const struct part *p, const char *from, uint64_t at, struct wish *wish)
 {
     if (!p->owner)
-        return write_gap(t, from, p->end - at, at, flush);
+        return write_gap(t, from, p->end - at, at, wish);
     uint32_t lo = (uint32_t)(at - tb_buffer_start(t->engine, p->owner));
     int rc = write_owned(t, p->owner, lo, lo + (uint32_t)(p->end - at), from);
     return rc ? rc : (ssize_t)(p->end - at);
 }
 
 /* A flush may be asked for only before the first byte: it runs without the lock, and others would see half a write. */
-static ssize_t write_parts(struct tb_target *t, struct part p, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
+static ssize_t write_parts(struct tb_target *t, struct part p, const char *from, size_t n, uint64_t offset, struct wish *wish)
 {
     size_t done = 0;
     ssize_t w = 0;
     while (done < n && w >= 0) {
         if (done)
             p = part_at(t, offset + done, offset + n);
-        w = write_part(t, &p, from + done, offset + done, flush);
+        w = write_part(t, &p, from + done, offset + done, wish);
         done += w > 0 ? (size_t)w : 0;
-        flush->allowed &= !done;
+        wish->may_flush &= !done;
     }
     return done ? (ssize_t)done : w;
 }
@@ -417,22 +424,22 @@ static ssize_t write_parts(struct tb_target *t, struct part p, const char *from,
  * Write the part of a transfer that lies in one chunk. The size is raised before the lock
  * is dropped, because a flush writes nothing that lies past the size.
  */
-static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct tb_flush_wish *flush)
+static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint64_t offset, struct wish *wish)
 {
     tb_engine *e = t->engine;
     struct part first;
     tb_peek_warm(e, t->file, n, offset);
     int stripe = lock_to_write(t, offset);
-    ssize_t w = stripe < 0 ? 0 : open_all(t, n, offset, &stripe, &first);
     if (stripe < 0)
         return stripe;
+    ssize_t w = open_all(t, n, offset, wish, &first);
     /* another writer moved the end, or was killed in this chunk */
     if (!w && t->at_end && e->region.files[t->file].size != offset) {
         t->end_moved = true;
         w = -EAGAIN;
     }
     if (!w)
-        w = write_parts(t, first, from, n, offset, flush);
+        w = write_parts(t, first, from, n, offset, wish);
     if (w > 0)
         tb_file_raise_size(&e->region.files[t->file], offset + (uint64_t)w);
     tb_chunk_unlock(e, stripe);
@@ -449,7 +456,7 @@ static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)
 /* Chunk by chunk. An error after the first chunk is reported as a short write, as a kernel does. */
 ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t offset)
 {
-    struct tb_flush_wish flush = {.allowed = true};
+    struct wish wish = {.may_flush = true};
     size_t done = 0;
     ssize_t w = 0;
     bool together = tb_place_together(t->engine);
@@ -458,14 +465,12 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
         tb_model_together_begin();
     while (done < n) {
         size_t piece = to_chunk_end(t->engine, offset + done, n - done);
-        w = write_chunk(t, (const char *)from + done, piece, offset + done, &flush);
-        flush.allowed = !(w == -EAGAIN && flush.bytes && !t->end_moved);
-        if (!flush.allowed) {
-            tb_flush_some(t->engine, flush.tier, flush.bytes);
+        w = write_chunk(t, (const char *)from + done, piece, offset + done, &wish);
+        if (w == -EAGAIN && fulfil(t, &wish))
             continue;
-        }
         if (w <= 0)
             break;
+        wish.may_flush = true;
         t->at_end = false; /* only the first chunk must begin at the end */
         done += (size_t)w;
     }
