@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "chain/device_clock.h"
+#include "chain/model/device_clock.h"
 
 #define SIM_ACTORS_MAX 16
 

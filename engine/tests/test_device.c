@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/model.h"
+#include "chain/model/model.h"
 #include "config/config.h"
 #include "sim.h"
 
@@ -84,9 +84,10 @@ static void check_rate(const char *file, const struct tb_device *device, enum ki
         return;
     int rounds = (int)(SECONDS / each / actors) + 1;
     int n = (rounds < OPERATIONS_MAX / actors ? rounds : OPERATIONS_MAX / actors) * actors;
-    struct load load = {.kind = kind, .bytes = bytes, .operations = n, .io = tb_io_model_new(device, &clock, sim_io(0))};
+    struct load load = {
+        .kind = kind, .bytes = bytes, .operations = n, .io = tb_io_model_new(&(struct tb_io_place){device, &clock}, NULL, sim_io(0))};
     double took = (double)sim_run(actors, work_through, &load, OVERSHOOT) * 1e-9, should = n * each;
-    tb_io_model_free(load.io);
+    load.io->ops->free(load.io);
     if (took < should * 0.95 || took > should * 1.05)
         fail_msg("%s: %d operations by %d: %s of %zu bytes took %g s; %g s are right", file, n, actors, kind_names[kind], bytes, took,
                  should);

@@ -73,12 +73,19 @@ struct tb_io_ops {
 
     /* `newfd` already refers to the description of `oldfd` (after dup, dup2, dup3, F_DUPFD). */
     int (*dup)(struct tb_io *io, int oldfd, int newfd);
+
+    /* Ends the layer alone, not those below it.  NULL: its maker frees it. */
+    void (*free)(struct tb_io *io);
 };
 
 struct tb_io {
     const struct tb_io_ops *ops;
     struct tb_io *next; /* NULL in the last layer */
 };
+
+/* An operation of `io`, and the same of the layer below it: TB_IO(io, fsync, fd, true). */
+#define TB_IO(io, op, ...) ((io)->ops->op((io), __VA_ARGS__))
+#define TB_NEXT(io, op, ...) TB_IO((io)->next, op, __VA_ARGS__)
 
 /* The last layer for programs that interpose nothing.  Static, never freed. */
 struct tb_io *tb_io_libc(void);

@@ -1,87 +1,66 @@
-/* Building a place's chain; see chain/chain.h. */
+/*
+ * Building a place's chain: the layers are rows of one table, lowest first. A new layer is
+ * a folder beside this file and a row here; see chain/chain.h.
+ */
 #include "chain/chain.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "chain/fault.h"
-#include "chain/fault_parse.h"
-#include "chain/model.h"
-#include "chain/trace.h"
-#include "chain/undo.h"
+#include "chain/fault/fault.h"
+#include "chain/model/model.h"
+#include "chain/trace/trace.h"
+#include "chain/undo/undo.h"
+#include "io/io_layer.h"
 
-/* Puts the fault of the environment over `next`; takes `next` away with it when it fails. */
-static struct tb_io *with_fault(struct tb_io *next)
+/*
+ * Undo below fault: it notes what really reached the file. Trace highest, so that it shows
+ * what a fault did, and has the time that a model added.
+ */
+static const struct {
+    const char *variable; /* of the environment, which asks for the layer; NULL: `make` knows by itself */
+    tb_io_make *make;
+} layers[] = {
+    {NULL, tb_io_model_new},
+    {"TB_UNDO", tb_io_undo_new},
+    {"TB_FAULT", tb_io_fault_new},
+    {NULL, tb_io_trace_new},
+};
+
+/* An empty variable asks for nothing, as one that is not set. */
+static const char *text_of(const char *variable)
 {
-    struct tb_fault fault;
-    const char *text = getenv("TB_FAULT");
-    if (text == NULL || *text == '\0')
-        return next;
-    bool valid = tb_fault_parse(text, &fault) == 0;
-    struct tb_io *io = valid ? tb_io_fault_new(&fault, next) : NULL;
-    if (io == NULL) {
-        tb_chain_free(next);
-        errno = valid ? ENOMEM : EINVAL;
-    }
-    return io;
+    const char *text = variable != NULL ? getenv(variable) : NULL;
+    return text != NULL && *text != '\0' ? text : NULL;
 }
 
-/* TB_UNDO names the log. Only crash tests set it. */
-static struct tb_io *with_undo(struct tb_io *next)
-{
-    const char *path = getenv("TB_UNDO");
-    struct tb_io *io = path && *path ? tb_io_undo_new(path, next) : next;
-    if (io == NULL)
-        tb_chain_free(next);
-    return io;
-}
-
-/* Highest of the layers below the engine, so that a trace has the time that a model added. */
-static struct tb_io *with_trace(struct tb_io *next)
-{
-    tb_trace *trace = tb_trace_of(TB_TRACE_STORAGE);
-    struct tb_io *io = trace != NULL ? tb_io_trace_new(trace, next) : next;
-    if (io == NULL)
-        tb_chain_free(next);
-    return io;
-}
-
-static struct tb_io *with_environment(struct tb_io *next)
-{
-    struct tb_io *io = with_undo(next);
-    io = io != NULL ? with_fault(io) : NULL;
-    return io != NULL ? with_trace(io) : NULL;
-}
-
-/* Model lowest, then undo, fault and trace: a trace shows what a fault or a model did. */
 struct tb_io *tb_chain_new(const struct tb_device *model, struct tb_device_clock *clock, struct tb_io *base)
 {
-    if (model == NULL)
-        return with_environment(base);
-    struct tb_io *io = tb_io_model_new(model, clock, base);
-    if (io == NULL) {
-        errno = ENOMEM;
-        return NULL;
+    const struct tb_io_place place = {.model = model, .clock = clock};
+    struct tb_io *io = base;
+    for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
+        struct tb_io *made = layers[i].make(&place, text_of(layers[i].variable), io);
+        if (made == NULL) {
+            int error = errno;
+            tb_chain_free(io, base);
+            errno = error;
+            return NULL;
+        }
+        assert(made == io || (made->next == io && made->ops->free != NULL));
+        io = made;
     }
-    return with_environment(io);
+    return io;
 }
 
-/* The layers made here are known by their names; the first other one is the base. */
-void tb_chain_free(struct tb_io *chain)
+/* The base is the caller's, also if it is a layer itself and knows how to free itself. */
+void tb_chain_free(struct tb_io *chain, const struct tb_io *base)
 {
-    while (chain != NULL) {
+    while (chain != base) {
         struct tb_io *next = chain->next;
-        if (strcmp(chain->ops->name, "fault") == 0)
-            tb_io_fault_free(chain);
-        else if (strcmp(chain->ops->name, "undo") == 0)
-            tb_io_undo_free(chain);
-        else if (strcmp(chain->ops->name, "trace") == 0)
-            tb_io_trace_free(chain);
-        else if (strcmp(chain->ops->name, "model") == 0)
-            tb_io_model_free(chain);
-        else
-            return;
+        assert(next != NULL);
+        chain->ops->free(chain);
         chain = next;
     }
 }

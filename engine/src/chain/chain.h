@@ -7,7 +7,10 @@
 #ifndef TB_CHAIN_H
 #define TB_CHAIN_H
 
-#include "chain/device_clock.h"
+#include "config/device.h"
+#include <tierbench/io.h>
+
+struct tb_device_clock;
 
 /*
  * `model` may be NULL; else it and `clock` must outlive the chain, as `base`
@@ -15,7 +18,7 @@
  */
 struct tb_io *tb_chain_new(const struct tb_device *model, struct tb_device_clock *clock, struct tb_io *base);
 
-/* Frees the layers that tb_chain_new made, not the base. */
-void tb_chain_free(struct tb_io *chain);
+/* Frees the layers that tb_chain_new made over `base`, and not the base. */
+void tb_chain_free(struct tb_io *chain, const struct tb_io *base);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * The model of a storage device: what it costs, in the terms of a data sheet.
- * Read from a file of configs/devices, kept in the region, applied by chain/device_clock.c.
+ * Read from a file of configs/devices, kept in the region, applied by chain/model/device_clock.c.
  * A model may only slow things down; a zero rate or time means "not modelled".
  */
 #ifndef TB_DEVICE_H

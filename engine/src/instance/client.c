@@ -16,7 +16,7 @@
 #include "base/private_files.h"
 #include "base/wait.h"
 #include "chain/chain.h"
-#include "chain/device_clock.h"
+#include "chain/model/device_clock.h"
 #include "journal/journal.h"
 #include "layer/layer.h"
 #include "namespace/deferred.h"
@@ -161,9 +161,9 @@ void tb_client_free(tb_engine *e)
     tb_client_close(e, &e->region_file);
     for (uint32_t t = 0; t < TB_MAX_TIERS; t++)
         if (e->tier[t])
-            tb_chain_free(e->tier[t]);
+            tb_chain_free(e->tier[t], e->base);
     if (e->pfs)
-        tb_chain_free(e->pfs);
+        tb_chain_free(e->pfs, e->base);
     for (uint32_t i = 0; i < TB_FD_PIECES; i++)
         free((void *)e->fds[i]);
     free((void *)e->local_refs);

@@ -5,87 +5,87 @@
 
 static int pass_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
-    return io->next->ops->open(io->next, path, flags, mode);
+    return TB_NEXT(io, open, path, flags, mode);
 }
 
 static int pass_close(struct tb_io *io, int fd)
 {
-    return io->next->ops->close(io->next, fd);
+    return TB_NEXT(io, close, fd);
 }
 
 static ssize_t pass_read(struct tb_io *io, int fd, void *buf, size_t n)
 {
-    return io->next->ops->read(io->next, fd, buf, n);
+    return TB_NEXT(io, read, fd, buf, n);
 }
 
 static ssize_t pass_write(struct tb_io *io, int fd, const void *buf, size_t n)
 {
-    return io->next->ops->write(io->next, fd, buf, n);
+    return TB_NEXT(io, write, fd, buf, n);
 }
 
 static off_t pass_lseek(struct tb_io *io, int fd, off_t offset, int whence)
 {
-    return io->next->ops->lseek(io->next, fd, offset, whence);
+    return TB_NEXT(io, lseek, fd, offset, whence);
 }
 
 static ssize_t pass_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
 {
-    return io->next->ops->pread(io->next, fd, buf, n, offset);
+    return TB_NEXT(io, pread, fd, buf, n, offset);
 }
 
 static ssize_t pass_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
 {
-    return io->next->ops->pwrite(io->next, fd, buf, n, offset);
+    return TB_NEXT(io, pwrite, fd, buf, n, offset);
 }
 
 static int pass_fsync(struct tb_io *io, int fd, bool data_only)
 {
-    return io->next->ops->fsync(io->next, fd, data_only);
+    return TB_NEXT(io, fsync, fd, data_only);
 }
 
 static int pass_ftruncate(struct tb_io *io, int fd, off_t length)
 {
-    return io->next->ops->ftruncate(io->next, fd, length);
+    return TB_NEXT(io, ftruncate, fd, length);
 }
 
 static int pass_truncate(struct tb_io *io, const char *path, off_t length)
 {
-    return io->next->ops->truncate(io->next, path, length);
+    return TB_NEXT(io, truncate, path, length);
 }
 
 static int pass_fstat(struct tb_io *io, int fd, struct stat *st)
 {
-    return io->next->ops->fstat(io->next, fd, st);
+    return TB_NEXT(io, fstat, fd, st);
 }
 
 static int pass_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
 {
-    return io->next->ops->stat(io->next, path, st, flags);
+    return TB_NEXT(io, stat, path, st, flags);
 }
 
 static int pass_unlink(struct tb_io *io, const char *path, int flags)
 {
-    return io->next->ops->unlink(io->next, path, flags);
+    return TB_NEXT(io, unlink, path, flags);
 }
 
 static int pass_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
 {
-    return io->next->ops->rename(io->next, from, to, flags);
+    return TB_NEXT(io, rename, from, to, flags);
 }
 
 static int pass_link(struct tb_io *io, const char *from, const char *to)
 {
-    return io->next->ops->link(io->next, from, to);
+    return TB_NEXT(io, link, from, to);
 }
 
 static int pass_mkdir(struct tb_io *io, const char *path, mode_t mode)
 {
-    return io->next->ops->mkdir(io->next, path, mode);
+    return TB_NEXT(io, mkdir, path, mode);
 }
 
 static int pass_dup(struct tb_io *io, int oldfd, int newfd)
 {
-    return io->next->ops->dup(io->next, oldfd, newfd);
+    return TB_NEXT(io, dup, oldfd, newfd);
 }
 
 #define PASS_ON(op)                \
@@ -113,7 +113,7 @@ void tb_io_layer_init(struct tb_io *io, struct tb_io_ops *table, const struct tb
     PASS_ON(rename);
     PASS_ON(link);
     PASS_ON(mkdir);
-    PASS_ON(dup);
+    PASS_ON(dup); /* not `free`: a layer that has none owns nothing */
     io->ops = table;
     io->next = next;
 }

@@ -398,7 +398,7 @@ int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_p
         recover_waiting(&r);
     }
     if (r.pfs)
-        tb_chain_free(r.pfs);
+        tb_chain_free(r.pfs, base);
     free(clock);
     if (!r.error && r.n_lost) {
         snprintf(err->text, sizeof(err->text), "%d file%s removed or replaced by another program", r.n_lost,

@@ -39,7 +39,7 @@
 
 #include "base/lock.h"
 #include "base/wait.h"
-#include "chain/device_clock.h"
+#include "chain/model/device_clock.h"
 #include "config/byte_ranges.h"
 #include "config/config.h"
 #include "region/layout.h"

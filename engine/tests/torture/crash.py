@@ -1,4 +1,4 @@
-"""Play a crash of the node: take back from files what was written and not synced (engine/src/chain/undo.h)."""
+"""Play a crash of the node: take back from files what was written and not synced (engine/src/chain/undo/undo.h)."""
 
 import ctypes
 import os

@@ -1,5 +1,5 @@
-/* The trace layer; see chain/trace.h.  Calls that fail moved nothing and are left out, as Darshan leaves them out. */
-#include "chain/trace.h"
+/* The trace layer; see chain/trace/trace.h.  Calls that fail moved nothing and are left out, as Darshan leaves them out. */
+#include "chain/trace/trace.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chain/device_clock.h"
+#include "chain/model/device_clock.h"
 #include "io/io_layer.h"
 #include "trace/records.h"
 
@@ -67,7 +67,7 @@ static int traced_open(struct tb_io *io, const char *path, int flags, mode_t mod
 {
     char real[PATH_MAX];
     struct moment start = now(io);
-    int fd = io->next->ops->open(io->next, path, flags, mode);
+    int fd = TB_NEXT(io, open, path, flags, mode);
     if (fd < 0)
         return fd;
     struct tb_trace_time t = since(io, start);
@@ -82,7 +82,7 @@ static int traced_close(struct tb_io *io, int fd)
 {
     int closing = tb_trace_closing(trace_of(io), fd);
     struct moment start = now(io);
-    int rc = io->next->ops->close(io->next, fd);
+    int rc = TB_NEXT(io, close, fd);
     tb_trace_close(trace_of(io), closing, since(io, start));
     return rc;
 }
@@ -101,31 +101,31 @@ static ssize_t moved(struct tb_io *io, int fd, enum tb_trace_access access, off_
 static ssize_t traced_read(struct tb_io *io, int fd, void *buf, size_t n)
 {
     struct moment start = now(io);
-    return moved(io, fd, TB_TRACE_READ, TB_TRACE_HERE, buf, io->next->ops->read(io->next, fd, buf, n), start);
+    return moved(io, fd, TB_TRACE_READ, TB_TRACE_HERE, buf, TB_NEXT(io, read, fd, buf, n), start);
 }
 
 static ssize_t traced_write(struct tb_io *io, int fd, const void *buf, size_t n)
 {
     struct moment start = now(io);
-    return moved(io, fd, TB_TRACE_WRITE, TB_TRACE_HERE, buf, io->next->ops->write(io->next, fd, buf, n), start);
+    return moved(io, fd, TB_TRACE_WRITE, TB_TRACE_HERE, buf, TB_NEXT(io, write, fd, buf, n), start);
 }
 
 static ssize_t traced_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
 {
     struct moment start = now(io);
-    return moved(io, fd, TB_TRACE_READ, offset, buf, io->next->ops->pread(io->next, fd, buf, n, offset), start);
+    return moved(io, fd, TB_TRACE_READ, offset, buf, TB_NEXT(io, pread, fd, buf, n, offset), start);
 }
 
 static ssize_t traced_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
 {
     struct moment start = now(io);
-    return moved(io, fd, TB_TRACE_WRITE, offset, buf, io->next->ops->pwrite(io->next, fd, buf, n, offset), start);
+    return moved(io, fd, TB_TRACE_WRITE, offset, buf, TB_NEXT(io, pwrite, fd, buf, n, offset), start);
 }
 
 static off_t traced_lseek(struct tb_io *io, int fd, off_t offset, int whence)
 {
     struct moment start = now(io);
-    off_t at = io->next->ops->lseek(io->next, fd, offset, whence);
+    off_t at = TB_NEXT(io, lseek, fd, offset, whence);
     if (at >= 0)
         tb_trace_seek(trace_of(io), fd, at, since(io, start));
     return at;
@@ -134,7 +134,7 @@ static off_t traced_lseek(struct tb_io *io, int fd, off_t offset, int whence)
 static int traced_fsync(struct tb_io *io, int fd, bool data_only)
 {
     struct moment start = now(io);
-    int rc = io->next->ops->fsync(io->next, fd, data_only);
+    int rc = TB_NEXT(io, fsync, fd, data_only);
     if (rc == 0) {
         struct tb_trace_time t = since(io, start);
         know(trace_of(io), fd);
@@ -146,7 +146,7 @@ static int traced_fsync(struct tb_io *io, int fd, bool data_only)
 static int traced_fstat(struct tb_io *io, int fd, struct stat *st)
 {
     struct moment start = now(io);
-    int rc = io->next->ops->fstat(io->next, fd, st);
+    int rc = TB_NEXT(io, fstat, fd, st);
     if (rc == 0)
         tb_trace_stat(trace_of(io), fd, NULL, since(io, start));
     return rc;
@@ -155,7 +155,7 @@ static int traced_fstat(struct tb_io *io, int fd, struct stat *st)
 static int traced_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
 {
     struct moment start = now(io);
-    int rc = io->next->ops->stat(io->next, path, st, flags);
+    int rc = TB_NEXT(io, stat, path, st, flags);
     if (rc == 0)
         tb_trace_stat(trace_of(io), -1, path, since(io, start));
     return rc;
@@ -164,7 +164,7 @@ static int traced_stat(struct tb_io *io, const char *path, struct stat *st, int 
 static int traced_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
 {
     struct moment start = now(io);
-    int rc = io->next->ops->rename(io->next, from, to, flags);
+    int rc = TB_NEXT(io, rename, from, to, flags);
     if (rc == 0)
         tb_trace_rename(trace_of(io), from, to, since(io, start));
     return rc;
@@ -173,10 +173,15 @@ static int traced_rename(struct tb_io *io, const char *from, const char *to, uns
 static int traced_dup(struct tb_io *io, int oldfd, int newfd)
 {
     struct moment start = now(io);
-    int rc = io->next->ops->dup(io->next, oldfd, newfd);
+    int rc = TB_NEXT(io, dup, oldfd, newfd);
     if (rc == 0)
         tb_trace_dup(trace_of(io), oldfd, newfd, since(io, start));
     return rc;
+}
+
+static void traced_free(struct tb_io *io)
+{
+    free(io);
 }
 
 static const struct tb_io_ops traced_ops = {
@@ -193,19 +198,20 @@ static const struct tb_io_ops traced_ops = {
     .stat = traced_stat,
     .rename = traced_rename,
     .dup = traced_dup,
+    .free = traced_free,
 };
 
-struct tb_io *tb_io_trace_new(tb_trace *trace, struct tb_io *next)
+struct tb_io *tb_io_trace_new(const struct tb_io_place *place, const char *text, struct tb_io *next)
 {
+    tb_trace *trace = tb_trace_of(TB_TRACE_STORAGE);
+    (void)place;
+    (void)text;
+    if (trace == NULL)
+        return next;
     struct traced *traced = calloc(1, sizeof *traced);
     if (traced == NULL)
         return NULL;
     tb_io_layer_init(&traced->io, &traced->ops, &traced_ops, next);
     traced->trace = trace;
     return &traced->io;
-}
-
-void tb_io_trace_free(struct tb_io *io)
-{
-    free(io);
 }

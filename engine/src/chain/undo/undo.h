@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#include <tierbench/io.h>
+#include "io/io_layer.h"
 
 enum tb_undo_kind { TB_UNDO_WRITE = 1, TB_UNDO_CUT, TB_UNDO_SYNC_BEGIN, TB_UNDO_SYNC_END };
 
@@ -28,8 +28,7 @@ struct tb_undo {
     uint64_t written;                   /* WRITE: bytes */
 };
 
-/* A layer over `next` that appends to `path`.  NULL with errno: no memory, or the file can't be opened. */
-struct tb_io *tb_io_undo_new(const char *path, struct tb_io *next);
-void tb_io_undo_free(struct tb_io *io);
+/* Where `text`, of TB_UNDO, is the path of the log. errno: why it can't be opened. */
+struct tb_io *tb_io_undo_new(const struct tb_io_place *place, const char *text, struct tb_io *next);
 
 #endif

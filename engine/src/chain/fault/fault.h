@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <tierbench/io.h>
+#include "io/io_layer.h"
 
 enum tb_fault_kind { TB_FAULT_ERRNO, TB_FAULT_SHORT, TB_FAULT_SIGNAL };
 
@@ -31,8 +31,7 @@ struct tb_fault {
     char path[256]; /* empty: every path */
 };
 
-/* A layer over `next`.  NULL: no memory. */
-struct tb_io *tb_io_fault_new(const struct tb_fault *fault, struct tb_io *next);
-void tb_io_fault_free(struct tb_io *io);
+/* Where `text`, of TB_FAULT, is a fault. EINVAL: it is none. */
+struct tb_io *tb_io_fault_new(const struct tb_io_place *place, const char *text, struct tb_io *next);
 
 #endif

@@ -1,5 +1,5 @@
-/* The undo layer; see chain/undo.h.  What it does for itself goes to the bottom of the chain. */
-#include "chain/undo.h"
+/* The undo layer; see chain/undo/undo.h.  What it does for itself goes to the bottom of the chain. */
+#include "chain/undo/undo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,13 +67,13 @@ static void note_bytes(struct undo *u, int fd, enum tb_undo_kind kind, uint64_t 
 static ssize_t undo_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
 {
     note_bytes((struct undo *)io, fd, TB_UNDO_WRITE, (uint64_t)offset, n);
-    return io->next->ops->pwrite(io->next, fd, buf, n, offset);
+    return TB_NEXT(io, pwrite, fd, buf, n, offset);
 }
 
 static int undo_ftruncate(struct tb_io *io, int fd, off_t length)
 {
     note_bytes((struct undo *)io, fd, TB_UNDO_CUT, (uint64_t)length, UINT64_MAX);
-    return io->next->ops->ftruncate(io->next, fd, length);
+    return TB_NEXT(io, ftruncate, fd, length);
 }
 
 static int undo_fsync(struct tb_io *io, int fd, bool data_only)
@@ -81,29 +81,39 @@ static int undo_fsync(struct tb_io *io, int fd, bool data_only)
     struct undo *u = (struct undo *)io;
     struct tb_identity id;
     if (tb_identity_of_fd(fd, &id))
-        return io->next->ops->fsync(io->next, fd, data_only); /* no descriptor: it says so */
+        return TB_NEXT(io, fsync, fd, data_only); /* no descriptor: it says so */
     struct tb_undo r = {.magic = TB_UNDO_MAGIC,
                         .kind = TB_UNDO_SYNC_BEGIN,
                         .inode = id.inode,
                         .birth = (uint64_t)id.birth_ns,
                         .size = (uint64_t)getpid() << 32 | ++u->syncs};
     note(u, &r, NULL);
-    int rc = io->next->ops->fsync(io->next, fd, data_only);
+    int rc = TB_NEXT(io, fsync, fd, data_only);
     r.kind = TB_UNDO_SYNC_END;
     if (!rc)
         note(u, &r, NULL);
     return rc;
 }
 
-static const struct tb_io_ops undo_ops = {.name = "undo", .pwrite = undo_pwrite, .ftruncate = undo_ftruncate, .fsync = undo_fsync};
-
-struct tb_io *tb_io_undo_new(const char *path, struct tb_io *next)
+static void undo_free(struct tb_io *io)
 {
+    close(((struct undo *)io)->log);
+    free(io);
+}
+
+static const struct tb_io_ops undo_ops = {
+    .name = "undo", .pwrite = undo_pwrite, .ftruncate = undo_ftruncate, .fsync = undo_fsync, .free = undo_free};
+
+struct tb_io *tb_io_undo_new(const struct tb_io_place *place, const char *text, struct tb_io *next)
+{
+    (void)place;
+    if (!text)
+        return next;
     struct undo *u = calloc(1, sizeof(*u));
     struct tb_io *base = next;
     while (base->next)
         base = base->next;
-    int log = u ? base->ops->open(base, path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -ENOMEM;
+    int log = u ? base->ops->open(base, text, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -ENOMEM;
     if (log < 0) {
         free(u);
         errno = -log;
@@ -114,10 +124,4 @@ struct tb_io *tb_io_undo_new(const char *path, struct tb_io *next)
     base->ops->close(base, log);
     tb_io_layer_init(&u->io, &u->ops, &undo_ops, next);
     return &u->io;
-}
-
-void tb_io_undo_free(struct tb_io *io)
-{
-    close(((struct undo *)io)->log);
-    free(io);
 }

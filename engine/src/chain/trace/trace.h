@@ -8,11 +8,9 @@
 #ifndef TB_IO_TRACE_H
 #define TB_IO_TRACE_H
 
-#include <tierbench/io.h>
-#include <tierbench/trace.h>
+#include "io/io_layer.h"
 
-/* A layer over `next`.  NULL: no memory. */
-struct tb_io *tb_io_trace_new(tb_trace *trace, struct tb_io *next);
-void tb_io_trace_free(struct tb_io *io);
+/* Where the process records the storage side: it has read TIERBENCH_TRACE by itself. */
+struct tb_io *tb_io_trace_new(const struct tb_io_place *place, const char *text, struct tb_io *next);
 
 #endif

@@ -9,7 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chain/model.h"
+#include "chain/model/device_clock.h"
+#include "chain/model/model.h"
 #include "sim.h"
 
 #define MS UINT64_C(1000000)
@@ -55,10 +56,10 @@ static void transfer(int actor, void *arg)
 static double seconds_of(struct load load, const struct tb_device *device, int actors, uint64_t work, uint64_t overshoot)
 {
     struct tb_device_clock clock = {0};
-    load.io = tb_io_model_new(device, &clock, sim_io(work));
+    load.io = tb_io_model_new(&(struct tb_io_place){device, &clock}, NULL, sim_io(work));
     assert_non_null(load.io);
     uint64_t ns = sim_run(actors, transfer, &load, overshoot);
-    tb_io_model_free(load.io);
+    load.io->ops->free(load.io);
     return (double)ns * 1e-9;
 }
 
@@ -120,10 +121,10 @@ static void a_slow_machine_earns_no_credit(void **state)
 {
     const struct tb_device device = {.write_bandwidth = 400 * MIB};
     struct tb_device_clock clock = {0};
-    struct tb_io *io = tb_io_model_new(&device, &clock, sim_io(5 * MS));
+    struct tb_io *io = tb_io_model_new(&(struct tb_io_place){&device, &clock}, NULL, sim_io(5 * MS));
     (void)state;
     assert_within((double)sim_run(1, slow_then_fast, io, 0) * 1e-9, 40 * 5e-3 + 40 * 2.5e-3, 0.01);
-    tb_io_model_free(io);
+    io->ops->free(io);
 }
 
 static void computing_is_neither_credit_nor_payment(void **state)
@@ -150,9 +151,9 @@ static void write_for_200_ms(int actor, void *arg)
 static double operations_rate(const struct tb_device *device, int actors)
 {
     struct tb_device_clock clock = {0};
-    struct load load = {.bytes = 4096, .io = tb_io_model_new(device, &clock, sim_io(1000))};
+    struct load load = {.bytes = 4096, .io = tb_io_model_new(&(struct tb_io_place){device, &clock}, NULL, sim_io(1000))};
     sim_run(actors, write_for_200_ms, &load, OVERSHOOT);
-    tb_io_model_free(load.io);
+    load.io->ops->free(load.io);
     return load.operations / 0.2;
 }
 
@@ -207,10 +208,10 @@ static void duplicates_share_what_was_written(void **state)
 {
     const struct tb_device device = {.sync_time = 10e-3};
     struct tb_device_clock clock = {0};
-    struct tb_io *io = tb_io_model_new(&device, &clock, sim_io(0));
+    struct tb_io *io = tb_io_model_new(&(struct tb_io_place){&device, &clock}, NULL, sim_io(0));
     (void)state;
     sim_run(1, duplicates, io, 0);
-    tb_io_model_free(io);
+    io->ops->free(io);
 }
 
 static void opens(int actor, void *arg)
@@ -227,12 +228,12 @@ static void metadata_has_a_clock_of_its_own(void **state)
 {
     const struct tb_device device = {.open_time = 5e-3, .metadata_time = 2e-3, .write_bandwidth = 1};
     struct tb_device_clock clock = {0};
-    struct tb_io *io = tb_io_model_new(&device, &clock, sim_io(0));
+    struct tb_io *io = tb_io_model_new(&(struct tb_io_place){&device, &clock}, NULL, sim_io(0));
     (void)state;
     tb_model_charge(&device, &clock, TB_CHARGE_WRITE, 1000); /* busy for long: not waited for */
     tb_model_set_time(NULL);
     assert_within((double)sim_run(4, opens, io, 0) * 1e-9, 4 * 7e-3, 0.01);
-    tb_io_model_free(io);
+    io->ops->free(io);
 }
 
 struct deferring {

@@ -1,5 +1,5 @@
-/* The fault layer; see chain/fault.h.  Costs a readlink per operation where a path is asked for. */
-#include "chain/fault.h"
+/* The fault layer; see chain/fault/fault.h.  Costs a readlink per operation where a path is asked for. */
+#include "chain/fault/fault.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chain/fault/fault_parse.h"
 #include "io/io_layer.h"
 
 struct fault {
@@ -77,105 +78,110 @@ static int injected_transfer(struct tb_io *io, const char *op, int fd, size_t *n
 static int fault_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     int error = injected(io, "open", path, -1);
-    return error != 0 ? error : io->next->ops->open(io->next, path, flags, mode);
+    return error != 0 ? error : TB_NEXT(io, open, path, flags, mode);
 }
 
 /* Closes in any case, as close does. */
 static int fault_close(struct tb_io *io, int fd)
 {
     int error = injected(io, "close", NULL, fd);
-    int result = io->next->ops->close(io->next, fd);
+    int result = TB_NEXT(io, close, fd);
     return error != 0 ? error : result;
 }
 
 static ssize_t fault_read(struct tb_io *io, int fd, void *buf, size_t n)
 {
     int error = injected_transfer(io, "read", fd, &n);
-    return error != 0 ? error : io->next->ops->read(io->next, fd, buf, n);
+    return error != 0 ? error : TB_NEXT(io, read, fd, buf, n);
 }
 
 static ssize_t fault_write(struct tb_io *io, int fd, const void *buf, size_t n)
 {
     int error = injected_transfer(io, "write", fd, &n);
-    return error != 0 ? error : io->next->ops->write(io->next, fd, buf, n);
+    return error != 0 ? error : TB_NEXT(io, write, fd, buf, n);
 }
 
 static off_t fault_lseek(struct tb_io *io, int fd, off_t offset, int whence)
 {
     int error = injected(io, "lseek", NULL, fd);
-    return error != 0 ? error : io->next->ops->lseek(io->next, fd, offset, whence);
+    return error != 0 ? error : TB_NEXT(io, lseek, fd, offset, whence);
 }
 
 static ssize_t fault_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
 {
     int error = injected_transfer(io, "pread", fd, &n);
-    return error != 0 ? error : io->next->ops->pread(io->next, fd, buf, n, offset);
+    return error != 0 ? error : TB_NEXT(io, pread, fd, buf, n, offset);
 }
 
 static ssize_t fault_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
 {
     int error = injected_transfer(io, "pwrite", fd, &n);
-    return error != 0 ? error : io->next->ops->pwrite(io->next, fd, buf, n, offset);
+    return error != 0 ? error : TB_NEXT(io, pwrite, fd, buf, n, offset);
 }
 
 static int fault_fsync(struct tb_io *io, int fd, bool data_only)
 {
     int error = injected(io, "fsync", NULL, fd);
-    return error != 0 ? error : io->next->ops->fsync(io->next, fd, data_only);
+    return error != 0 ? error : TB_NEXT(io, fsync, fd, data_only);
 }
 
 static int fault_ftruncate(struct tb_io *io, int fd, off_t length)
 {
     int error = injected(io, "ftruncate", NULL, fd);
-    return error != 0 ? error : io->next->ops->ftruncate(io->next, fd, length);
+    return error != 0 ? error : TB_NEXT(io, ftruncate, fd, length);
 }
 
 static int fault_truncate(struct tb_io *io, const char *path, off_t length)
 {
     int error = injected(io, "truncate", path, -1);
-    return error != 0 ? error : io->next->ops->truncate(io->next, path, length);
+    return error != 0 ? error : TB_NEXT(io, truncate, path, length);
 }
 
 static int fault_fstat(struct tb_io *io, int fd, struct stat *st)
 {
     int error = injected(io, "fstat", NULL, fd);
-    return error != 0 ? error : io->next->ops->fstat(io->next, fd, st);
+    return error != 0 ? error : TB_NEXT(io, fstat, fd, st);
 }
 
 static int fault_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
 {
     int error = injected(io, "stat", path, -1);
-    return error != 0 ? error : io->next->ops->stat(io->next, path, st, flags);
+    return error != 0 ? error : TB_NEXT(io, stat, path, st, flags);
 }
 
 static int fault_unlink(struct tb_io *io, const char *path, int flags)
 {
     int error = injected(io, "unlink", path, -1);
-    return error != 0 ? error : io->next->ops->unlink(io->next, path, flags);
+    return error != 0 ? error : TB_NEXT(io, unlink, path, flags);
 }
 
 static int fault_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
 {
     int error = injected(io, "rename", from, -1);
-    return error != 0 ? error : io->next->ops->rename(io->next, from, to, flags);
+    return error != 0 ? error : TB_NEXT(io, rename, from, to, flags);
 }
 
 static int fault_link(struct tb_io *io, const char *from, const char *to)
 {
     int error = injected(io, "link", from, -1);
-    return error != 0 ? error : io->next->ops->link(io->next, from, to);
+    return error != 0 ? error : TB_NEXT(io, link, from, to);
 }
 
 static int fault_mkdir(struct tb_io *io, const char *path, mode_t mode)
 {
     int error = injected(io, "mkdir", path, -1);
-    return error != 0 ? error : io->next->ops->mkdir(io->next, path, mode);
+    return error != 0 ? error : TB_NEXT(io, mkdir, path, mode);
 }
 
 static int fault_dup(struct tb_io *io, int oldfd, int newfd)
 {
     int error = injected(io, "dup", NULL, oldfd);
-    return error != 0 ? error : io->next->ops->dup(io->next, oldfd, newfd);
+    return error != 0 ? error : TB_NEXT(io, dup, oldfd, newfd);
+}
+
+static void fault_free(struct tb_io *io)
+{
+    free(io);
 }
 
 static const struct tb_io_ops fault_ops = {
@@ -197,19 +203,23 @@ static const struct tb_io_ops fault_ops = {
     .link = fault_link,
     .mkdir = fault_mkdir,
     .dup = fault_dup,
+    .free = fault_free,
 };
 
-struct tb_io *tb_io_fault_new(const struct tb_fault *what, struct tb_io *next)
+struct tb_io *tb_io_fault_new(const struct tb_io_place *place, const char *text, struct tb_io *next)
 {
+    struct tb_fault what;
+    (void)place;
+    if (text == NULL)
+        return next;
+    if (tb_fault_parse(text, &what) < 0) {
+        errno = EINVAL;
+        return NULL;
+    }
     struct fault *fault = calloc(1, sizeof *fault);
     if (fault == NULL)
         return NULL;
     tb_io_layer_init(&fault->io, &fault->ops, &fault_ops, next);
-    fault->what = *what;
+    fault->what = what;
     return &fault->io;
-}
-
-void tb_io_fault_free(struct tb_io *io)
-{
-    free(io);
 }

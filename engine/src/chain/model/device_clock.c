@@ -21,7 +21,7 @@
  * Limit: the debts of a process (at most a threshold per thread) end with it if it exits
  * without close or sync.
  */
-#include "chain/device_clock.h"
+#include "chain/model/device_clock.h"
 
 #include <assert.h>
 #include <errno.h>

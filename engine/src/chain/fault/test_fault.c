@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 #include "chain/chain.h"
-#include "chain/fault.h"
-#include "chain/fault_parse.h"
+#include "chain/fault/fault.h"
+#include "chain/fault/fault_parse.h"
+#include "chain/model/device_clock.h"
 
 static char folder[] = "/tmp/tierbench-fault-XXXXXX";
 
@@ -58,7 +59,7 @@ static void only_the_chosen_operations_fail(void **state)
         assert_int_equal(io->ops->pwrite(io, fd, "x", 1, i), expected[i]);
     assert_int_equal(io->ops->write(io, fd, "x", 1), 1);
     assert_int_equal(io->ops->close(io, fd), 0);
-    tb_chain_free(io);
+    tb_chain_free(io, tb_io_libc());
 }
 
 static void transfers_are_cut_short(void **state)
@@ -74,7 +75,7 @@ static void transfers_are_cut_short(void **state)
     assert_int_equal(io->ops->pread(io, fd, buf, 16, 2), 3);
     assert_memory_equal(buf, "cab", 3);
     io->ops->close(io, fd);
-    tb_chain_free(io);
+    tb_chain_free(io, tb_io_libc());
 }
 
 static void faults_keep_to_their_path(void **state)
@@ -94,7 +95,7 @@ static void faults_keep_to_their_path(void **state)
     assert_int_equal(io->ops->fsync(io, good, true), -EIO); /* it has another name now */
     assert_int_equal(io->ops->close(io, good), -EIO);
     assert_int_equal(fcntl(good, F_GETFD), -1); /* closed all the same */
-    tb_chain_free(io);
+    tb_chain_free(io, tb_io_libc());
 }
 
 static void a_signal_strikes_at_the_operation(void **state)
@@ -147,7 +148,7 @@ static void what_is_not_hit_passes(void **state)
     assert_int_equal(io->ops->stat(io, in_folder("r"), &st, 0), 0);
     assert_int_equal(io->ops->unlink(io, in_folder("r"), 0), 0);
     assert_int_equal(io->ops->stat(io, in_folder("r"), &st, AT_SYMLINK_NOFOLLOW), -ENOENT);
-    tb_chain_free(io);
+    tb_chain_free(io, tb_io_libc());
 }
 
 static void no_fault_is_no_layer(void **state)
@@ -155,7 +156,7 @@ static void no_fault_is_no_layer(void **state)
     (void)state;
     unsetenv("TB_FAULT");
     assert_ptr_equal(tb_chain_new(NULL, NULL, tb_io_libc()), tb_io_libc());
-    tb_chain_free(tb_io_libc());
+    tb_chain_free(tb_io_libc(), tb_io_libc());
 }
 
 static void nonsense_is_refused(void **state)

@@ -5,15 +5,15 @@
  * server.  lseek, fstat and dup are local.  A write through a descriptor opened
  * with O_SYNC or O_DSYNC is a write and a sync.
  */
-#include "chain/model.h"
+#include "chain/model/model.h"
 
-#include "chain/device_clock.h"
+#include "chain/model/device_clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "chain/unsynced.h"
+#include "chain/model/unsynced.h"
 #include "io/io_layer.h"
 
 struct model {
@@ -52,7 +52,7 @@ static bool would_create(struct tb_io *io, const char *path, int flags)
         return true;
     if (!(flags & O_CREAT))
         return false;
-    return (flags & O_EXCL) || io->next->ops->stat(io->next, path, &st, 0) == -ENOENT;
+    return (flags & O_EXCL) || TB_NEXT(io, stat, path, &st, 0) == -ENOENT;
 }
 
 /* Whether it creates is asked before, because afterwards both cases look alike. */
@@ -60,7 +60,7 @@ static int model_open(struct tb_io *io, const char *path, int flags, mode_t mode
 {
     tb_model_defer_begin();
     bool creates = would_create(io, path, flags);
-    int fd = io->next->ops->open(io->next, path, flags, mode);
+    int fd = TB_NEXT(io, open, path, flags, mode);
     charge(io, creates && fd >= 0 ? TB_CHARGE_OPEN : TB_CHARGE_METADATA, 0);
     if (fd >= 0)
         tb_unsynced_open(model_of(io)->unsynced, fd, flags & O_DSYNC);
@@ -72,7 +72,7 @@ static int model_open(struct tb_io *io, const char *path, int flags, mode_t mode
 static int model_close(struct tb_io *io, int fd)
 {
     tb_unsynced_close(model_of(io)->unsynced, fd);
-    int result = io->next->ops->close(io->next, fd);
+    int result = TB_NEXT(io, close, fd);
     tb_model_settle(true);
     return result;
 }
@@ -87,13 +87,13 @@ static ssize_t finish_read(struct tb_io *io, ssize_t bytes)
 static ssize_t model_read(struct tb_io *io, int fd, void *buf, size_t n)
 {
     tb_model_defer_begin();
-    return finish_read(io, io->next->ops->read(io->next, fd, buf, n));
+    return finish_read(io, TB_NEXT(io, read, fd, buf, n));
 }
 
 static ssize_t model_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
 {
     tb_model_defer_begin();
-    return finish_read(io, io->next->ops->pread(io->next, fd, buf, n, offset));
+    return finish_read(io, TB_NEXT(io, pread, fd, buf, n, offset));
 }
 
 /* O_SYNC makes a write a sync too, and then all is paid at once. */
@@ -110,13 +110,13 @@ static ssize_t finish_write(struct tb_io *io, int fd, ssize_t bytes)
 static ssize_t model_write(struct tb_io *io, int fd, const void *buf, size_t n)
 {
     tb_model_defer_begin();
-    return finish_write(io, fd, io->next->ops->write(io->next, fd, buf, n));
+    return finish_write(io, fd, TB_NEXT(io, write, fd, buf, n));
 }
 
 static ssize_t model_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
 {
     tb_model_defer_begin();
-    return finish_write(io, fd, io->next->ops->pwrite(io->next, fd, buf, n, offset));
+    return finish_write(io, fd, TB_NEXT(io, pwrite, fd, buf, n, offset));
 }
 
 /* What is written while the sync runs counts for the next one. */
@@ -125,7 +125,7 @@ static int model_fsync(struct tb_io *io, int fd, bool data_only)
     struct tb_unsynced *unsynced = model_of(io)->unsynced;
     tb_model_defer_begin();
     bool written = tb_unsynced_take(unsynced, fd);
-    int result = io->next->ops->fsync(io->next, fd, data_only);
+    int result = TB_NEXT(io, fsync, fd, data_only);
     if (written && result == 0)
         charge(io, TB_CHARGE_SYNC, 0);
     else if (written)
@@ -145,50 +145,56 @@ static int finish_metadata(struct tb_io *io, int result)
 static int model_ftruncate(struct tb_io *io, int fd, off_t length)
 {
     tb_model_defer_begin();
-    return finish_metadata(io, io->next->ops->ftruncate(io->next, fd, length));
+    return finish_metadata(io, TB_NEXT(io, ftruncate, fd, length));
 }
 
 static int model_truncate(struct tb_io *io, const char *path, off_t length)
 {
     tb_model_defer_begin();
-    return finish_metadata(io, io->next->ops->truncate(io->next, path, length));
+    return finish_metadata(io, TB_NEXT(io, truncate, path, length));
 }
 
 static int model_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
 {
     tb_model_defer_begin();
-    return finish_metadata(io, io->next->ops->stat(io->next, path, st, flags));
+    return finish_metadata(io, TB_NEXT(io, stat, path, st, flags));
 }
 
 static int model_unlink(struct tb_io *io, const char *path, int flags)
 {
     tb_model_defer_begin();
-    return finish_metadata(io, io->next->ops->unlink(io->next, path, flags));
+    return finish_metadata(io, TB_NEXT(io, unlink, path, flags));
 }
 
 static int model_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
 {
     tb_model_defer_begin();
-    return finish_metadata(io, io->next->ops->rename(io->next, from, to, flags));
+    return finish_metadata(io, TB_NEXT(io, rename, from, to, flags));
 }
 
 static int model_link(struct tb_io *io, const char *from, const char *to)
 {
     tb_model_defer_begin();
-    return finish_metadata(io, io->next->ops->link(io->next, from, to));
+    return finish_metadata(io, TB_NEXT(io, link, from, to));
 }
 
 static int model_mkdir(struct tb_io *io, const char *path, mode_t mode)
 {
     tb_model_defer_begin();
-    return finish_metadata(io, io->next->ops->mkdir(io->next, path, mode));
+    return finish_metadata(io, TB_NEXT(io, mkdir, path, mode));
 }
 
 /* dup makes a second number for the same open description, with the same unsynced bytes. */
 static int model_dup(struct tb_io *io, int oldfd, int newfd)
 {
     tb_unsynced_dup(model_of(io)->unsynced, oldfd, newfd);
-    return io->next->ops->dup(io->next, oldfd, newfd);
+    return TB_NEXT(io, dup, oldfd, newfd);
+}
+
+static void model_free(struct tb_io *io)
+{
+    tb_unsynced_free(model_of(io)->unsynced);
+    free(io);
 }
 
 static const struct tb_io_ops model_ops = {
@@ -208,10 +214,14 @@ static const struct tb_io_ops model_ops = {
     .link = model_link,
     .mkdir = model_mkdir,
     .dup = model_dup,
+    .free = model_free,
 };
 
-struct tb_io *tb_io_model_new(const struct tb_device *device, struct tb_device_clock *clock, struct tb_io *next)
+struct tb_io *tb_io_model_new(const struct tb_io_place *place, const char *text, struct tb_io *next)
 {
+    (void)text;
+    if (place->model == NULL)
+        return next;
     struct model *model = calloc(1, sizeof *model);
     if (model == NULL)
         return NULL;
@@ -222,15 +232,7 @@ struct tb_io *tb_io_model_new(const struct tb_device *device, struct tb_device_c
     }
     tb_model_start();
     tb_io_layer_init(&model->io, &model->ops, &model_ops, next);
-    model->device = device;
-    model->clock = clock;
+    model->device = place->model;
+    model->clock = place->clock;
     return &model->io;
-}
-
-void tb_io_model_free(struct tb_io *io)
-{
-    if (io == NULL)
-        return;
-    tb_unsynced_free(model_of(io)->unsynced);
-    free(io);
 }

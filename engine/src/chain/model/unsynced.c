@@ -3,7 +3,7 @@
  * and a slot is one open description. Its number is that of the first descriptor, if that
  * is free: a search for another one is needed only after a dup outlived its original.
  */
-#include "chain/unsynced.h"
+#include "chain/model/unsynced.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

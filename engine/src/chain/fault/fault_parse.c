@@ -1,12 +1,12 @@
-/* TB_FAULT's text; see chain/fault.h. */
-#include "chain/fault_parse.h"
+/* TB_FAULT's text; see chain/fault/fault.h. */
+#include "chain/fault/fault_parse.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain/fault.h"
+#include "chain/fault/fault.h"
 
 static const char *const op_names[] = {
     "any",       "open",     "close", "read", "write",  "lseek",  "pread", "pwrite", "fsync",
