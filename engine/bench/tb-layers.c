@@ -236,7 +236,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "tb-layers: %s\n", err.text);
         return 2;
     }
-    p.io = &p.engine->io;
+    p.io = &p.engine->any.io;
     rc = fill(&p);
     if (rc)
         fprintf(stderr, "tb-layers: %s\n", strerror(-rc));

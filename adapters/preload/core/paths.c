@@ -189,13 +189,13 @@ bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
     return found && !tb_adapter_foreign();
 }
 
-bool tb_path_real(int *at, const char **path, unsigned use, struct tb_path *p)
+bool tb_path_real_of(int *at, const char **path, unsigned use, struct tb_path *p)
 {
-    if (!tb_path_find(*at, *path, p) || p->mode == TB_MODE_BYPASS)
+    if (p->mode == TB_MODE_BYPASS)
         return true;
     int saved = errno;
     tb_enter();
-    ssize_t n = tb_engine_translate(tb_adapter_engine(), p->path, use, p->real, PATH_MAX);
+    ssize_t n = tb_engine_translate(p->io, p->path, use, p->real, PATH_MAX);
     tb_leave();
     errno = n < 0 ? (int)-n : saved;
     if (n >= 0 && (p->mode == TB_MODE_SCRATCH || strcmp(p->real, p->path) != 0)) {
@@ -203,6 +203,11 @@ bool tb_path_real(int *at, const char **path, unsigned use, struct tb_path *p)
         *path = p->real;
     }
     return n >= 0;
+}
+
+bool tb_path_real(int *at, const char **path, unsigned use, struct tb_path *p)
+{
+    return !tb_path_find(*at, *path, p) || tb_path_real_of(at, path, use, p);
 }
 
 static void with_file(const struct tb_path *p, int (*act)(tb_engine *, int))

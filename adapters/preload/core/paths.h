@@ -26,6 +26,8 @@ bool tb_path_name(int dirfd, const char *path, char *out);
  * name lies where it says. False: errno says why not.
  */
 bool tb_path_real(int *dirfd, const char **path, unsigned use, struct tb_path *room);
+/* The same of a name that tb_path_find has found. */
+bool tb_path_real_of(int *dirfd, const char **path, unsigned use, struct tb_path *found);
 /* Before something that acts on the backing file by name: its dirty bytes first.  Failures show when it is flushed next. */
 void tb_path_flush(const struct tb_path *path);
 /* Before it goes where the engine can't follow: coherent until the last descriptor of now closes. */

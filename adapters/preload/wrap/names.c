@@ -22,9 +22,10 @@ static bool ends_in_dots(const char *path)
 TB_WRAPPER int unlinkat(int dirfd, const char *path, int flags)
 {
     struct tb_path p;
-    if (tb_path_find(dirfd, path, &p) && !ends_in_dots(path))
+    bool found = tb_path_find(dirfd, path, &p);
+    if (found && !ends_in_dots(path))
         return (int)TB_CALL(p.io, unlink, p.path, flags);
-    return tb_path_real(&dirfd, &path, TB_NAME_MAKE, &p) ? REAL(unlinkat)(dirfd, path, flags) : -1;
+    return !found || tb_path_real_of(&dirfd, &path, TB_NAME_MAKE, &p) ? REAL(unlinkat)(dirfd, path, flags) : -1;
 }
 
 TB_WRAPPER int unlink(const char *path)
@@ -47,11 +48,19 @@ TB_WRAPPER int remove(const char *path)
     return unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
 }
 
-/* Two names, at least one of them managed.  The engine's chain knows every name; bypass knows no buffers. */
+/* Two names, at least one of them managed.  The chain is that of the first; bypass knows no buffers, so it does not do for the second. */
 struct pair {
     struct tb_path from, to;
     struct tb_io *io;
 };
+
+/* NULL: not managed. */
+static struct tb_io *chain_of(const struct tb_path *from, const struct tb_path *to)
+{
+    if (from && (from->mode != TB_MODE_BYPASS || !to))
+        return from->io;
+    return to->mode == TB_MODE_BYPASS ? to->io : tb_engine_chain(tb_adapter_engine());
+}
 
 static bool find_pair(int from_dir, const char *from, int to_dir, const char *to, struct pair *out)
 {
@@ -62,7 +71,7 @@ static bool find_pair(int from_dir, const char *from, int to_dir, const char *to
         return false;
     if (ends_in_dots(from) || ends_in_dots(to))
         return false;
-    out->io = a && (!b || out->from.mode != TB_MODE_BYPASS) ? out->from.io : out->to.io;
+    out->io = chain_of(a ? &out->from : NULL, b ? &out->to : NULL);
     if (a && !b)
         tb_path_flush(&out->from); /* where it goes, it is not served from buffers */
     if (a && strlen(out->to.path) >= TB_PATH_MAX)

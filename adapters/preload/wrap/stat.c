@@ -5,35 +5,37 @@
 
 #include "core/adapter.h"
 
-static int stat_at(int dirfd, const char *path, struct stat *st, int flags, bool *managed)
+static int stat_at(int dirfd, const char *path, struct stat *st, int flags, struct tb_path *p, bool *managed)
 {
-    struct tb_path p;
     if ((flags & AT_EMPTY_PATH) && path && !*path && tb_fd_io(dirfd)) {
         *managed = true;
         return (int)TB_CALL(tb_fd_io(dirfd), fstat, dirfd, st);
     }
-    *managed = tb_path_find(dirfd, path, &p);
-    return *managed ? (int)TB_CALL(p.io, stat, p.path, st, flags & AT_SYMLINK_NOFOLLOW) : 0;
+    *managed = tb_path_find(dirfd, path, p);
+    return *managed ? (int)TB_CALL(p->io, stat, p->path, st, flags & AT_SYMLINK_NOFOLLOW) : 0;
 }
 
 TB_WRAPPER int stat(const char *path, struct stat *st)
 {
     bool managed;
-    int rc = stat_at(AT_FDCWD, path, st, 0, &managed);
+    struct tb_path p;
+    int rc = stat_at(AT_FDCWD, path, st, 0, &p, &managed);
     return managed ? rc : REAL(stat)(path, st);
 }
 
 TB_WRAPPER int lstat(const char *path, struct stat *st)
 {
     bool managed;
-    int rc = stat_at(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW, &managed);
+    struct tb_path p;
+    int rc = stat_at(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW, &p, &managed);
     return managed ? rc : REAL(lstat)(path, st);
 }
 
 TB_WRAPPER int fstatat(int dirfd, const char *path, struct stat *st, int flags)
 {
     bool managed;
-    int rc = stat_at(dirfd, path, st, flags, &managed);
+    struct tb_path p;
+    int rc = stat_at(dirfd, path, st, flags, &p, &managed);
     return managed ? rc : REAL(fstatat)(dirfd, path, st, flags);
 }
 
@@ -114,12 +116,12 @@ TB_WRAPPER int statx(int dirfd, const char *path, int flags, unsigned mask, stru
     struct stat st;
     struct tb_path p;
     bool managed;
-    int sized = stat_at(dirfd, path, &st, flags, &managed);
+    int sized = stat_at(dirfd, path, &st, flags, &p, &managed);
     if (!managed)
         return REAL(statx)(dirfd, path, flags, mask, x);
     if (sized)
         return -1;
-    if (*path && !tb_path_real(&dirfd, &path, TB_NAME_LOOK | (flags & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0), &p))
+    if (*path && !tb_path_real_of(&dirfd, &path, TB_NAME_LOOK | (flags & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0), &p))
         return -1;
     int rc = REAL(statx)(dirfd, path, flags, mask, x);
     if (rc == 0) {

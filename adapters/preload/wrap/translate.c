@@ -18,9 +18,10 @@
 /* Its dirty bytes first. */
 static bool flushed(int *at, const char **path, unsigned use, struct tb_path *p)
 {
-    if (tb_path_find(*at, *path, p))
-        tb_path_flush(p);
-    return tb_path_real(at, path, use, p);
+    if (!tb_path_find(*at, *path, p))
+        return true;
+    tb_path_flush(p);
+    return tb_path_real_of(at, path, use, p);
 }
 
 #define WRAP(type, name, parameters, resolved, ...)               \

@@ -146,14 +146,22 @@ void tb_engine_spawned(tb_engine *engine, int pid);
 
 /*
  * The chain that serves an absolute, normalised path: NULL where the path is
- * under no managed prefix, the engine's chain in the buffered modes, the PFS's
- * chain without the engine in bypass.  Every operation on a path or on a
- * descriptor opened by it goes to the chain returned here, which lives as long
- * as the handle.  `mode` may be NULL; it is written where the path is managed.
+ * under no managed prefix, the engine's chain of that prefix in the buffered modes, the
+ * PFS's chain without the engine in bypass.  Every operation on a path or on a descriptor
+ * opened by it goes to the chain returned here for that path, which lives as long as the
+ * handle: the operation does not ask again how the path is managed.  rename and link go to
+ * the chain of their first path.  `mode` may be NULL; it is written where the path is managed.
  * Makes no system call, except in scratch prefixes of an instance made from a
  * Hermes .conf, where names that the file system has already are not managed.
  */
 struct tb_io *tb_engine_route(tb_engine *engine, const char *path, enum tb_mode *mode);
+
+/*
+ * The engine's chain for paths that were not asked about: each of its operations does that
+ * itself.  For a rename or a link from a path that the engine doesn't manage, or that is in
+ * bypass, to one that it does.
+ */
+struct tb_io *tb_engine_chain(tb_engine *engine);
 
 /* What a name is wanted for. */
 enum tb_name_use {
@@ -173,7 +181,8 @@ enum tb_name_use {
  * Equal to `path` except in scratch mode, where programs see a shadow directory over the
  * PFS. Then it is the name's place in the shadow, or the PFS's own file if it is only
  * looked at; for a use from TB_NAME_CHANGE on a copy is made first. There `path` may hold
- * dots and double slashes, and is walked as the kernel would. Operations of the routed
+ * dots and double slashes, and is walked as the kernel would. `chain` is what
+ * tb_engine_route gave for `path`, in a mode other than bypass. Operations of the routed
  * chain translate themselves; this is for calls that are no chain operation (opendir,
  * chmod, mkfifo ...). Writes a string of at most `size` bytes, NUL included; returns its
  * length without it.
@@ -181,7 +190,7 @@ enum tb_name_use {
  * -EACCES,
  * -ENOSPC ...).
  */
-ssize_t tb_engine_translate(tb_engine *engine, const char *path, unsigned use, char *out, size_t size);
+ssize_t tb_engine_translate(struct tb_io *chain, const char *path, unsigned use, char *out, size_t size);
 
 /*
  * The other way: what programs call the place `path`, which the kernel gave (a

@@ -66,7 +66,7 @@ struct tb_io_ops {
 
     /* `flags`: 0 or AT_REMOVEDIR. */
     int (*unlink)(struct tb_io *io, const char *path, int flags);
-    /* `flags` as in renameat2. */
+    /* `flags` as in renameat2.  `io` is the chain that serves `from`, also of link. */
     int (*rename)(struct tb_io *io, const char *from, const char *to, unsigned flags);
     int (*link)(struct tb_io *io, const char *from, const char *to);
     int (*mkdir)(struct tb_io *io, const char *path, mode_t mode);

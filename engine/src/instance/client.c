@@ -135,7 +135,7 @@ tb_engine *tb_client_new(struct tb_io *base)
     pthread_mutex_init(&e->fork_lock, NULL);
     e->journal_fd = e->mark_fd = e->lease = e->region_file = -1;
     e->slot = TB_NONE;
-    e->io.ops = tb_layer_ops();
+    e->any = (struct tb_engine_io){.io = {.ops = tb_layer_ops()}, .engine = e};
     e->note_name = tb_place_note_name;
     for (uint32_t s = 0; s < TB_MAX_TIERS * TB_MAX_SLABS; s++)
         e->slab_fd[s] = -1;
@@ -170,7 +170,7 @@ void tb_client_free(tb_engine *e)
     free((void *)e->populated);
     free(e->readers);
     free(e->placement);
-    free(e->prefix_length);
+    free(e->routed);
     free(e->own_prefixes);
     if (e->is_daemon)
         tb_lock_drop(&e->header->daemon.lock);

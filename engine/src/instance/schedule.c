@@ -13,7 +13,7 @@
 void tb_schedule_end(tb_engine *e, struct tb_schedule *s)
 {
     if (s->fd >= 0)
-        e->io.ops->close(&e->io, s->fd);
+        e->any.io.ops->close(&e->any.io, s->fd);
     s->fd = -1;
 }
 
@@ -33,7 +33,7 @@ bool tb_schedule_step(tb_engine *e, struct tb_schedule *s)
         return false;
     const struct tb_range *r = &s->range[s->at];
     if (s->fd < 0) {
-        s->fd = e->io.ops->open(&e->io, r->path, O_RDONLY | O_CLOEXEC, 0);
+        s->fd = e->any.io.ops->open(&e->any.io, r->path, O_RDONLY | O_CLOEXEC, 0);
         s->next = r->offset;
     }
     const struct tb_open *o = s->fd < 0 ? NULL : tb_open_of(e, s->fd);

@@ -31,7 +31,7 @@
 
 tb_engine *tb_layer_engine(struct tb_io *io)
 {
-    return (tb_engine *)io; /* the layer is the first member of the handle */
+    return ((struct tb_engine_io *)io)->engine;
 }
 
 /* The device model reserves time during the call; the caller sleeps for it in leave, after all locks are dropped. */

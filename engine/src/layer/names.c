@@ -47,7 +47,8 @@ int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
     tb_engine *e = tb_layer_engine(io);
     struct tb_place p;
     struct tb_identity id;
-    int rc = length < 0 ? -EINVAL : tb_place_find(e, path, length ? TB_NAME_WRITE : TB_NAME_EMPTY, &p);
+    const struct tb_route r = tb_route_given(io, path);
+    int rc = length < 0 ? -EINVAL : tb_place_find(e, &r, path, length ? TB_NAME_WRITE : TB_NAME_EMPTY, &p);
     if (rc)
         return rc;
     rc = -EAGAIN;
@@ -71,14 +72,14 @@ static int stat_link(tb_engine *e, const struct tb_place *p, struct stat *st)
     return 0;
 }
 
-static int stat_name(tb_engine *e, const char *path, struct stat *st, int flags, struct tb_place *p)
+static int stat_name(tb_engine *e, const struct tb_route *r, const char *path, struct stat *st, int flags, struct tb_place *p)
 {
-    if (tb_place_known(e, path, p)) {
+    if (tb_place_known(e, r, path, p)) {
         int rc = p->io->ops->stat(p->io, p->path, st, AT_SYMLINK_NOFOLLOW);
         if (rc || !S_ISLNK(st->st_mode))
             return rc;
     }
-    int rc = tb_place_find(e, path, TB_NAME_LOOK | (flags & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0), p);
+    int rc = tb_place_find(e, r, path, TB_NAME_LOOK | (flags & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0), p);
     if (!rc)
         rc = p->io->ops->stat(p->io, p->path, st, flags);
     return !rc && p->kind == TB_SHADOW_LINK ? stat_link(e, p, st) : rc;
@@ -98,9 +99,10 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
     tb_engine *e = tb_layer_engine(io);
     struct tb_place p;
     struct tb_identity id;
-    int rc = stat_name(e, path, st, flags, &p);
+    const struct tb_route r = tb_route_given(io, path);
+    int rc = stat_name(e, &r, path, st, flags, &p);
     if (rc == -ENOENT && p.waits)
-        rc = stat_name(e, path, st, flags, &p);
+        rc = stat_name(e, &r, path, st, flags, &p);
     if (rc || !S_ISREG(st->st_mode) || !tb_file_may_be_known(e, st))
         return rc;
     uint32_t file = record_of(e, p.path, &id);
@@ -155,14 +157,14 @@ static int unlink_last(tb_engine *e, uint32_t file, const struct tb_place *p)
  * In a shadow a symlink may show a directory of the PFS: unlink must refuse it, and rmdir
  * may remove it if it is empty.
  */
-static int remove_link(tb_engine *e, const char *path, int flags)
+static int remove_link(tb_engine *e, const struct tb_route *r, const char *path, int flags)
 {
     struct tb_place p;
-    int rc = tb_place_find(e, path, (flags & AT_REMOVEDIR ? TB_NAME_ENTER : TB_NAME_LOOK) | TB_NAME_NOFOLLOW, &p);
+    int rc = tb_place_find(e, r, path, (flags & AT_REMOVEDIR ? TB_NAME_ENTER : TB_NAME_LOOK) | TB_NAME_NOFOLLOW, &p);
     if (rc || p.kind == TB_SHADOW_STUB_DIRECTORY)
         return rc ? rc : -EISDIR;
     if (p.kind == TB_SHADOW_STUB_FILE)
-        rc = tb_place_find(e, path, TB_NAME_MAKE, &p);
+        rc = tb_place_find(e, r, path, TB_NAME_MAKE, &p);
     return rc ? rc : p.io->ops->unlink(p.io, p.path, flags);
 }
 
@@ -171,7 +173,8 @@ int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
     tb_engine *e = tb_layer_engine(io);
     struct tb_place p;
     struct tb_identity id = {.regular = false};
-    int rc = tb_place_find(e, path, TB_NAME_MAKE, &p);
+    const struct tb_route r = tb_route_given(io, path);
+    int rc = tb_place_find(e, &r, path, TB_NAME_MAKE, &p);
     if (rc)
         return rc;
     if (flags & AT_REMOVEDIR && p.deferred && !p.waits)
@@ -185,7 +188,7 @@ int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
     else if (!(rc = keep_bytes(e, file, &id)))
         rc = p.scratch && id.link ? -ENOTDIR : p.io->ops->unlink(p.io, p.path, flags);
     tb_named_unclaim(e, file);
-    return rc == -ENOTDIR && p.scratch ? remove_link(e, path, flags) : rc;
+    return rc == -ENOTDIR && p.scratch ? remove_link(e, &r, path, flags) : rc;
 }
 
 static bool claim_one(tb_engine *e, struct tb_renamed *r)
@@ -209,7 +212,7 @@ static bool claim_both(tb_engine *e, struct tb_renamed *a, struct tb_renamed *b)
 }
 
 /* A deferred name is given its place before it is renamed or linked. */
-static int publish_name(tb_engine *e, const char *path, unsigned use, struct tb_place *p)
+static int publish_name(tb_engine *e, const struct tb_route *r, const char *path, unsigned use, struct tb_place *p)
 {
     struct tb_identity id;
     uint32_t file = p->waits ? tb_named_record(e, p, &id) : TB_NONE;
@@ -220,7 +223,7 @@ static int publish_name(tb_engine *e, const char *path, unsigned use, struct tb_
         rc = tb_rename_publish(e, file);
         tb_named_unclaim(e, file);
     }
-    return rc ? rc : tb_place_find(e, path, use, p);
+    return rc ? rc : tb_place_find(e, r, path, use, p);
 }
 
 #define NO_PATH "/\x01" /* a path that no program can use: one side of an exchange is kept there for a moment */
@@ -273,22 +276,23 @@ static int rename_directory(tb_engine *e, const struct tb_place *p, const struct
 }
 
 /* Before a stub of a PFS directory, or what takes its name, is moved, it becomes a real directory. */
-static int find_to_move(tb_engine *e, const char *path, struct tb_place *p)
+static int find_to_move(tb_engine *e, const struct tb_route *r, const char *path, struct tb_place *p)
 {
     struct stat st;
-    int rc = tb_place_find(e, path, TB_NAME_MAKE, p);
+    int rc = tb_place_find(e, r, path, TB_NAME_MAKE, p);
     if (!rc && p->waits)
-        return publish_name(e, path, TB_NAME_MAKE, p);
+        return publish_name(e, r, path, TB_NAME_MAKE, p);
     if (rc || !p->scratch || lstat(p->path, &st) || !S_ISLNK(st.st_mode))
         return rc;
-    rc = tb_place_find(e, path, TB_NAME_ENTER | TB_NAME_NOFOLLOW, p);
-    return rc ? rc : tb_place_find(e, path, TB_NAME_MAKE, p);
+    rc = tb_place_find(e, r, path, TB_NAME_ENTER | TB_NAME_NOFOLLOW, p);
+    return rc ? rc : tb_place_find(e, r, path, TB_NAME_MAKE, p);
 }
 
 static int find_to_move_to(tb_engine *e, const struct tb_place *from, const char *path, struct tb_place *p)
 {
-    int rc = find_to_move(e, path, p);
-    return rc || !tb_config_of(e)->by_environment ? rc : tb_place_beside(e, from, path, p);
+    const struct tb_route r = tb_route_of(e, path);
+    int rc = find_to_move(e, &r, path, p);
+    return rc ? rc : tb_place_beside(e, from, &r, path, p);
 }
 
 static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb_place *q, unsigned flags)
@@ -316,7 +320,8 @@ int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned
     tb_engine *e = tb_layer_engine(io);
     struct tb_place p, q;
     struct stat st;
-    int rc = find_to_move(e, from, &p);
+    const struct tb_route r = tb_route_given(io, from);
+    int rc = find_to_move(e, &r, from, &p);
     if (!rc)
         rc = find_to_move_to(e, &p, to, &q);
     if (rc || p.scratch != q.scratch)
@@ -332,11 +337,14 @@ int tb_layer_link(struct tb_io *io, const char *from, const char *to)
 {
     tb_engine *e = tb_layer_engine(io);
     struct tb_place p, q;
-    int rc = tb_place_find(e, from, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
+    const struct tb_route r = tb_route_given(io, from), s = tb_route_of(e, to);
+    int rc = tb_place_find(e, &r, from, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
     if (!rc)
-        rc = publish_name(e, from, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
+        rc = publish_name(e, &r, from, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
     if (!rc)
-        rc = tb_place_beside(e, &p, to, &q);
+        rc = tb_place_find(e, &s, to, TB_NAME_MAKE, &q);
+    if (!rc)
+        rc = tb_place_beside(e, &p, &s, to, &q);
     if (rc || p.scratch != q.scratch)
         return rc ? rc : -EXDEV;
     return p.io->ops->link(p.io, p.path, q.path);
@@ -346,7 +354,8 @@ int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode)
 {
     tb_engine *e = tb_layer_engine(io);
     struct tb_place p;
-    int rc = tb_place_find(e, path, TB_NAME_MAKE, &p);
+    const struct tb_route r = tb_route_given(io, path);
+    int rc = tb_place_find(e, &r, path, TB_NAME_MAKE, &p);
     if (!rc)
         rc = p.io->ops->mkdir(p.io, p.path, mode);
     if (!rc && p.scratch)

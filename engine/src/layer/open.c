@@ -44,14 +44,14 @@ static int open_to_wait(tb_engine *e, const char *path, int flags, mode_t mode, 
 }
 
 /* `flags` are the program's. `without` is what the kernel must not see. */
-static int open_name(tb_engine *e, const char *path, int flags, int without, mode_t mode, struct tb_place *p)
+static int open_name(tb_engine *e, const struct tb_route *r, const char *path, int flags, int without, mode_t mode, struct tb_place *p)
 {
-    if (!(flags & (O_PATH | O_DIRECTORY | O_NOFOLLOW)) && tb_place_known(e, path, p)) {
+    if (!(flags & (O_PATH | O_DIRECTORY | O_NOFOLLOW)) && tb_place_known(e, r, path, p)) {
         int fd = open_place(p, (flags & ~without) | O_NOFOLLOW, mode);
         if (fd != -ELOOP)
             return fd;
     }
-    int rc = tb_place_find(e, path, use_of_open(flags), p);
+    int rc = tb_place_find(e, r, path, use_of_open(flags), p);
     bool stub = p->mode == TB_MODE_SCRATCH && !p->scratch;
     if (rc || (stub && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)))
         return rc ? rc : -EEXIST;
@@ -98,8 +98,9 @@ static int publish_unknown(tb_engine *e, const struct tb_place *p)
 /* One call of open, from step to step. */
 struct opening {
     tb_engine *e;
-    const char *path; /* the program's */
-    int flags;        /* the program's */
+    const char *path;      /* the program's */
+    struct tb_route route; /* its */
+    int flags;             /* the program's */
     mode_t mode;
     bool cut; /* to be emptied, by us and not by the kernel */
     struct tb_place place;
@@ -120,9 +121,9 @@ enum what_it_is {
 static int open_it(struct opening *o)
 {
     int without = o->cut ? O_TRUNC : 0;
-    int fd = open_name(o->e, o->path, o->flags, without, o->mode, &o->place);
+    int fd = open_name(o->e, &o->route, o->path, o->flags, without, o->mode, &o->place);
     if (fd == -ENOENT && o->place.waits) /* it was given its final name a moment ago */
-        fd = open_name(o->e, o->path, o->flags, without, o->mode, &o->place);
+        fd = open_name(o->e, &o->route, o->path, o->flags, without, o->mode, &o->place);
     return o->fd = fd;
 }
 
@@ -186,7 +187,7 @@ static int pass_through(struct opening *o, enum what_it_is is)
 
 int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
-    struct opening o = {.e = tb_layer_engine(io), .path = path, .flags = flags, .mode = mode};
+    struct opening o = {.e = tb_layer_engine(io), .path = path, .route = tb_route_given(io, path), .flags = flags, .mode = mode};
     o.cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
     if (open_it(&o) < 0)
         return o.fd;

@@ -58,13 +58,13 @@ static int as_named(tb_engine *e, const struct tb_route *r, const char *path, un
  * A link in the shadow may lead to another prefix or to the PFS: then the walk starts
  * again there, at most MAX_LINKS times.
  */
-int tb_place_find(tb_engine *e, const char *path, unsigned use, struct tb_place *out)
+int tb_place_find(tb_engine *e, const struct tb_route *route, const char *path, unsigned use, struct tb_place *out)
 {
     struct tb_shadow_name found;
+    struct tb_route r = *route;
     char name[PATH_MAX];
     out->kind = TB_SHADOW_UNKNOWN;
     for (int links = 0; links <= MAX_LINKS; links++) {
-        const struct tb_route r = tb_route_of(e, path);
         if (!r.prefix || r.prefix->mode != TB_MODE_SCRATCH)
             return as_named(e, &r, path, use, out);
         int rc = tb_shadow_find(e, number_of(e, &r), rest_of(e, &r, path), use, &found);
@@ -75,31 +75,30 @@ int tb_place_find(tb_engine *e, const char *path, unsigned use, struct tb_place 
             return 0;
         }
         path = strcpy(name, found.path);
+        r = tb_route_of(e, path);
     }
     return -ELOOP;
 }
 
-int tb_place_beside(tb_engine *e, const struct tb_place *from, const char *path, struct tb_place *out)
+int tb_place_beside(tb_engine *e, const struct tb_place *from, const struct tb_route *route, const char *path, struct tb_place *out)
 {
     struct tb_shadow_name found;
-    int rc = tb_place_find(e, path, TB_NAME_MAKE, out);
-    const struct tb_route r = tb_route_within(e, path);
-    if (rc || !tb_config_of(e)->by_environment || from->scratch == out->scratch || !r.prefix || r.prefix->mode != TB_MODE_SCRATCH)
-        return rc;
+    bool scratch = route->is_outside || (route->prefix && route->prefix->mode == TB_MODE_SCRATCH);
+    if (!tb_config_of(e)->by_environment || from->scratch == out->scratch || !scratch)
+        return 0;
     if (!from->scratch)
-        return as_named(e, &(struct tb_route){NULL, 0}, path, TB_NAME_MAKE, out);
-    rc = tb_shadow_find(e, 0, path, TB_NAME_MAKE, &found);
+        return as_named(e, &(struct tb_route){.prefix = NULL}, path, TB_NAME_MAKE, out);
+    int rc = tb_shadow_find(e, 0, path, TB_NAME_MAKE, &found);
     if (!rc)
         in_shadow(e, &found, TB_NAME_MAKE, out);
     return rc;
 }
 
 /* For the common case of a name in a directory that is real already: no system call. */
-bool tb_place_known(tb_engine *e, const char *path, struct tb_place *out)
+bool tb_place_known(tb_engine *e, const struct tb_route *r, const char *path, struct tb_place *out)
 {
     struct tb_shadow_name found;
-    const struct tb_route r = tb_route_of(e, path);
-    if (!r.prefix || r.prefix->mode != TB_MODE_SCRATCH || !tb_shadow_known(e, number_of(e, &r), rest_of(e, &r, path), &found))
+    if (!r->prefix || r->prefix->mode != TB_MODE_SCRATCH || !tb_shadow_known(e, number_of(e, r), rest_of(e, r, path), &found))
         return false;
     in_shadow(e, &found, TB_NAME_STUB, out);
     return true;
@@ -107,10 +106,11 @@ bool tb_place_known(tb_engine *e, const char *path, struct tb_place *out)
 
 /* ---- the adapter's side: engine.h ---- */
 
-ssize_t tb_engine_translate(tb_engine *e, const char *path, unsigned use, char *out, size_t size)
+ssize_t tb_engine_translate(struct tb_io *chain, const char *path, unsigned use, char *out, size_t size)
 {
     struct tb_place p;
-    int rc = tb_place_find(e, path, use, &p);
+    const struct tb_route r = tb_route_given(chain, path);
+    int rc = tb_place_find(((struct tb_engine_io *)chain)->engine, &r, path, use, &p);
     size_t n = rc ? 0 : strlen(p.path);
     if (rc || n >= size)
         return rc ? rc : -ENAMETOOLONG;

@@ -19,16 +19,19 @@ struct tb_place {
     char path[PATH_MAX];
 };
 
-/* `use`: enum tb_name_use with flags.  0; -ENAMETOOLONG; in scratch mode what a walk gives (namespace/shadow.h). */
-int tb_place_find(tb_engine *e, const char *path, unsigned use, struct tb_place *out);
 /*
- * Find a second or a new name (TB_NAME_MAKE) for the file `from`. Under a Hermes
- * configuration a new name is taken to be scratch (namespace/route.c). But a file of the
- * file system stays one whatever it is called, and a scratch file may hide a name that the
- * file system has.
+ * `route` is the path's (namespace/route.h), `use` an enum tb_name_use with flags.
+ * 0; -ENAMETOOLONG; in scratch mode what a walk gives (namespace/shadow.h).
  */
-int tb_place_beside(tb_engine *e, const struct tb_place *from, const char *path, struct tb_place *out);
+int tb_place_find(tb_engine *e, const struct tb_route *route, const char *path, unsigned use, struct tb_place *out);
+/*
+ * `out` was found for a second or a new name (TB_NAME_MAKE) of the file `from`. Under a
+ * Hermes configuration a new name is taken to be scratch (namespace/route.c). But a file of
+ * the file system stays one whatever it is called, and a scratch file may hide a name that
+ * the file system has: then `out` is changed to that.
+ */
+int tb_place_beside(tb_engine *e, const struct tb_place *from, const struct tb_route *route, const char *path, struct tb_place *out);
 /* In scratch mode, where the name's directory is known to be real: its place, without a look; it may be a symlink. */
-bool tb_place_known(tb_engine *e, const char *path, struct tb_place *out);
+bool tb_place_known(tb_engine *e, const struct tb_route *route, const char *path, struct tb_place *out);
 
 #endif

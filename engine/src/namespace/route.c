@@ -36,35 +36,45 @@ static bool is_outside(const tb_engine *e, const struct tb_route *r, const char 
            is_there(e, path, true);
 }
 
-struct tb_route tb_route_within(const tb_engine *e, const char *path)
+/* Of the prefixes alone. */
+static struct tb_route longest(const tb_engine *e, const char *path)
 {
-    struct tb_route best = {.prefix = NULL, .length = 0};
-    for (uint32_t i = 0; i < e->n_prefixes; i++)
-        if ((!best.prefix || e->prefix_length[i] > best.length) && is_under(path, e->prefixes[i].prefix, e->prefix_length[i]))
-            best = (struct tb_route){&e->prefixes[i], e->prefix_length[i]};
-    if (best.prefix && best.prefix->mode == TB_MODE_OUTSIDE)
-        best = (struct tb_route){NULL, 0};
-    return best;
+    struct tb_route best = {.prefix = NULL};
+    for (uint32_t i = 0; i < e->n_prefixes; i++) {
+        const struct tb_route *r = &e->routed[i].route;
+        if ((!best.prefix || r->length > best.length) && is_under(path, r->prefix->prefix, r->length))
+            best = *r;
+    }
+    return best.prefix && best.prefix->mode == TB_MODE_OUTSIDE ? (struct tb_route){.prefix = NULL} : best;
 }
 
 struct tb_route tb_route_of(const tb_engine *e, const char *path)
 {
-    struct tb_route r = tb_route_within(e, path);
-    return r.prefix && is_outside(e, &r, path) ? (struct tb_route){NULL, 0} : r;
+    struct tb_route r = longest(e, path);
+    return r.prefix && is_outside(e, &r, path) ? (struct tb_route){.is_outside = true} : r;
+}
+
+struct tb_route tb_route_given(struct tb_io *io, const char *path)
+{
+    const struct tb_engine_io *layer = (const struct tb_engine_io *)io;
+    return layer->route.prefix ? layer->route : tb_route_of(layer->engine, path);
 }
 
 /* Lengths are computed once; "/" counts as empty, so that every path lies below it. */
 int tb_route_prepare(tb_engine *e, const struct tb_config_prefix *prefixes, uint32_t n)
 {
-    size_t *length = realloc(e->prefix_length, n * sizeof(*length) + 1);
-    if (!length)
+    struct tb_engine_io *routed = realloc(e->routed, (n + 1) * sizeof(*routed));
+    if (!routed)
         return -ENOMEM;
-    e->prefix_length = length;
+    e->routed = routed;
     e->prefixes = prefixes;
     e->n_prefixes = n;
     e->shadow_length = strlen(e->shadow);
-    for (uint32_t i = 0; i < n; i++)
-        e->prefix_length[i] = strcmp(prefixes[i].prefix, "/") == 0 ? 0 : strlen(prefixes[i].prefix);
+    for (uint32_t i = 0; i < n; i++) {
+        routed[i] = e->any;
+        routed[i].route.prefix = &prefixes[i];
+        routed[i].route.length = strcmp(prefixes[i].prefix, "/") == 0 ? 0 : strlen(prefixes[i].prefix);
+    }
     return 0;
 }
 
@@ -76,5 +86,10 @@ struct tb_io *tb_engine_route(tb_engine *e, const char *path, enum tb_mode *mode
         return NULL;
     if (mode)
         *mode = r.prefix->mode;
-    return r.prefix->mode == TB_MODE_BYPASS ? e->pfs : &e->io;
+    return r.prefix->mode == TB_MODE_BYPASS ? e->pfs : &e->routed[r.prefix - e->prefixes].io;
+}
+
+struct tb_io *tb_engine_chain(tb_engine *e)
+{
+    return &e->any.io;
 }

@@ -20,8 +20,22 @@ struct tb_flush_choice {
     bool background;
 };
 
+/* Which prefix a path is managed under: namespace/route.h. */
+struct tb_route {
+    const struct tb_config_prefix *prefix; /* NULL: not managed */
+    size_t length;                         /* of the prefix */
+    bool is_outside;                       /* not managed, because the file system has the name already */
+};
+
+/* The engine as a layer: one for each prefix, so that a name which was routed to it isn't routed again. */
+struct tb_engine_io {
+    struct tb_io io; /* first */
+    struct tb_engine *engine;
+    struct tb_route route; /* of all names that are given to it; no prefix: it routes each */
+};
+
 struct tb_engine {
-    struct tb_io io; /* first: the engine as a layer */
+    struct tb_engine_io any; /* routes each name it is given */
     struct tb_region region;
     struct tb_header *header;
     struct tb_io *base;
@@ -39,7 +53,7 @@ struct tb_engine {
     size_t shadow_length;
     const struct tb_config_prefix *prefixes; /* the configuration's, or this process's own: namespace/environment.h */
     uint32_t n_prefixes;
-    size_t *prefix_length;
+    struct tb_engine_io *routed;                                          /* one a prefix */
     struct tb_config_prefix *own_prefixes;                                /* NULL: the configuration's */
     struct tb_flush_choice flush;                                         /* as `prefixes` */
     struct tb_placer *placement;                                          /* placement/placement.h */

@@ -1,0 +1,27 @@
+#!/bin/bash
+# A call by name routes each of its names once. Of the second name of rename and link both the adapter and the engine must know
+# the route, for the operation has no place to hand it down.
+#   routes.sh BIN
+set -eu
+bin=$(realpath "$1")
+root=$(mktemp -d "${TMPDIR:-/tmp}/tierbench-routes.XXXXXX")
+name=routes-$$
+trap '"$bin/tierctl" stop -i $name > /dev/null 2>&1; rm -rf "$root"' EXIT
+mkdir "$root/pfs" "$root/nvme"
+for mode in persistent-async scratch; do
+    cat > "$root/$mode.yaml" <<YAML
+version: 1
+max_files: 1024
+pfs: {path: $root/pfs}
+mode: $mode
+tiers:
+  - {name: ram, medium: memory, capacity: 4MiB, block: 4KiB, slabs: [{units: 1, share: 0.5}, {units: 16, share: 0.5}]}
+  - {name: nvme, medium: directory, path: $root/nvme, capacity: 4MiB, block: 64KiB, slabs: [{units: 1, share: 1.0}]}
+YAML
+    "$bin/tierctl" start -c "$root/$mode.yaml" -i $name
+    TIERBENCH_INSTANCE=$name LD_PRELOAD=$bin/../lib/libtest_preload_routes.so "$bin/test_preload_routes" "$root/pfs" > "$root/$mode"
+    "$bin/tierctl" stop -i $name > /dev/null
+    echo "$mode: $(tr '\n' ' ' < "$root/$mode")"
+    [ "$(wc -l < "$root/$mode")" = 13 ]
+    awk '$2 != ($1 == "rename" || $1 == "link" ? 3 : 1) {print; wrong = 1} END {exit wrong}' "$root/$mode"
+done
