@@ -7,6 +7,7 @@
 
 #include "buffer/interval.h"
 #include "buffer/map.h"
+#include "file/file.h"
 
 static bool slab_is_valid(tb_engine *e, uint32_t s)
 {
@@ -38,24 +39,22 @@ static bool owns_its_bytes(tb_engine *e, uint32_t file, const struct tb_buffer *
     return true;
 }
 
-static bool file_is_valid(tb_engine *e, uint32_t file)
+/* At rest: the list holds only LIVE buffers, and their flags say what their intervals say. */
+static bool buffers_of_file_are_valid(tb_engine *e, uint32_t file)
 {
     const struct tb_file *f = &e->region.files[file];
-    uint32_t n = 0, n_dirty = 0, n_durable = 0;
     for (uint32_t i = f->first; i != TB_NONE; i = e->region.buffers[i].file_next) {
         struct tb_buffer *b = &e->region.buffers[i];
-        if (b->state != TB_BUFFER_LIVE || b->file != file || ++n > f->n_buffers)
+        if (b->state != TB_BUFFER_LIVE)
             return false;
         if (b->flags & (TB_BUFFER_ARRIVING | TB_BUFFER_LEAVING) || !owns_its_bytes(e, file, b))
             return false;
         if (b->valid_hi > b->valid_lo && tb_buffer_start(e, b) + b->valid_hi > f->size)
             return false; /* bytes past the end would show again if the file became longer */
-        n_dirty += tb_buffer_is_dirty(b);
-        n_durable += tb_buffer_is_dirty(b) && b->flags & TB_BUFFER_DURABLE;
         if (tb_buffer_is_dirty(b) != !!(b->flags & TB_BUFFER_DIRTY))
             return false;
     }
-    return n == f->n_buffers && n_dirty == f->n_dirty && n_durable == f->n_durable;
+    return true;
 }
 
 /* The counters of the header are the sums over all buffers. */
@@ -107,7 +106,7 @@ bool tb_region_is_valid(tb_engine *e)
         if (!slab_is_valid(e, s))
             return false;
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++)
-        if (e->region.files[i].magic == TB_FILE_MAGIC && !file_is_valid(e, i))
+        if (e->region.files[i].magic == TB_FILE_MAGIC && (!tb_file_is_whole(e, &e->region.files[i]) || !buffers_of_file_are_valid(e, i)))
             return false;
     return counts_are_valid(e) && chains_are_valid(e);
 }

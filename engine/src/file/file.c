@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/valid.h"
 #include "file/name_tree.h"
 #include "file/state.h"
 #include "io/identity.h"
@@ -32,6 +33,28 @@ bool tb_identity_is(const struct tb_file *f, const struct tb_identity *id)
     return is_identity(f, id);
 }
 
+bool tb_file_is_valid(const struct tb_file *f)
+{
+    return f->magic == TB_FILE_MAGIC && f->name_length > 0 && f->name_length <= TB_FILE_NAME && f->error <= 0 &&
+           (f->n_buffers == 0) == (f->first == TB_NONE) && f->n_durable <= f->n_dirty && f->n_dirty <= f->n_buffers &&
+           tb_file_state_is_valid(f);
+}
+
+/* A list that leads in a circle ends at the count, too. */
+bool tb_file_is_whole(const tb_engine *e, const struct tb_file *f)
+{
+    uint32_t prev = TB_NONE, n = 0, n_dirty = 0, n_durable = 0;
+    for (uint32_t i = f->first; i != TB_NONE; i = e->region.buffers[i].file_next) {
+        const struct tb_buffer *b = &e->region.buffers[i];
+        if (b->file_prev != prev || &e->region.files[b->file] != f || ++n > f->n_buffers)
+            return false;
+        prev = i;
+        n_dirty += !!(b->flags & TB_BUFFER_DIRTY);
+        n_durable += b->flags & TB_BUFFER_DIRTY && b->flags & TB_BUFFER_DURABLE;
+    }
+    return tb_file_is_valid(f) && n == f->n_buffers && n_dirty == f->n_dirty && n_durable == f->n_durable;
+}
+
 /* Locked by the file. Forward links and flags are right, whatever a killed client left. */
 void tb_file_recount(tb_engine *e, struct tb_file *f)
 {
@@ -47,6 +70,7 @@ void tb_file_recount(tb_engine *e, struct tb_file *f)
     f->n_buffers = n;
     f->n_dirty = n_dirty;
     f->n_durable = n_durable;
+    TB_ASSERT_WHOLE(tb_file_is_whole(e, f));
 }
 
 /*
@@ -291,7 +315,8 @@ bool tb_file_put(tb_engine *e, uint32_t file)
     if (leave(f))
         return false;
     int stripe = tb_file_lock(e, file);
-    assert(f->magic == TB_FILE_MAGIC && f->n_open && tb_file_state_is_valid(f));
+    assert(f->n_open && tb_file_is_valid(f));
+    TB_ASSERT_WHOLE(tb_file_is_whole(e, f));
     bool last = --f->n_open == 0;
     if (last)
         tb_file_end_opens(f);

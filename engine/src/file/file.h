@@ -46,6 +46,13 @@ int tb_file_rename(tb_engine *e, uint32_t file, const char *path);
 /* The absolute path; returns its length. */
 size_t tb_file_path(tb_engine *e, const struct tb_file *f, char *out, size_t size);
 
+/*
+ * The equations of struct tb_file (region/region.h); locked by the file. Whole: the list is
+ * walked. Both hold also while buffers of the list are repaired.
+ */
+bool tb_file_is_valid(const struct tb_file *f);
+bool tb_file_is_whole(const tb_engine *e, const struct tb_file *f);
+
 /* Make backward links and counts of its list from forward links and flags; locked by the caller. */
 void tb_file_recount(tb_engine *e, struct tb_file *f);
 
