@@ -19,20 +19,28 @@ static bool is_in_list(const tb_engine *e, const struct tb_buffer *b)
     return i == me;
 }
 
-/* Taking the file's lock repairs the list itself, if its holder was killed too. */
+/*
+ * Taking the file's lock repairs the list itself, if its holder was killed too. The counts
+ * are made anew: who was killed had counted the buffer or not, and others go on with the
+ * file before tb_repair comes.
+ */
 static void leave_list(tb_engine *e, struct tb_buffer *b)
 {
     int stripe = tb_file_lock(e, b->file);
-    if (is_in_list(e, b))
+    if (is_in_list(e, b)) {
         tb_map_list_remove(e, b);
+        tb_file_recount(e, &e->region.files[b->file]);
+    }
     tb_file_unlock(e, stripe);
 }
 
 static void back_into_list(tb_engine *e, struct tb_buffer *b)
 {
     int stripe = tb_file_lock(e, b->file);
-    if (!is_in_list(e, b))
+    if (!is_in_list(e, b)) {
         tb_map_list_insert(e, b);
+        tb_file_recount(e, &e->region.files[b->file]);
+    }
     tb_file_unlock(e, stripe);
 }
 
