@@ -8,6 +8,7 @@
 #include "buffer/interval.h"
 #include "buffer/map.h"
 #include "file/file.h"
+#include "file/name_tree.h"
 
 static bool slab_is_valid(tb_engine *e, uint32_t s)
 {
@@ -108,5 +109,5 @@ bool tb_region_is_valid(tb_engine *e)
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++)
         if (e->region.files[i].magic == TB_FILE_MAGIC && (!tb_file_is_whole(e, &e->region.files[i]) || !buffers_of_file_are_valid(e, i)))
             return false;
-    return counts_are_valid(e) && chains_are_valid(e);
+    return counts_are_valid(e) && chains_are_valid(e) && tb_names_are_whole(e);
 }

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include "base/kill_point.h"
 #include "file/claim.h"
 #include "region/clients.h"
 
@@ -59,7 +60,10 @@ static uint32_t find(const tb_engine *e, uint32_t parent, const struct piece *p)
     return i;
 }
 
-/* The node is complete before the hash chain leads to it. */
+/*
+ * The node is complete before the hash chain leads to it. A new one that is not in the chain
+ * when its maker is killed is lost until the instance ends; one that moves has `moved`.
+ */
 static void put_in_place(tb_engine *e, uint32_t i, uint32_t parent, const struct piece *p)
 {
     struct tb_name *n = &e->region.names[i];
@@ -69,23 +73,42 @@ static void put_in_place(tb_engine *e, uint32_t i, uint32_t parent, const struct
     n->continues = p->continues;
     memcpy(n->text, p->text, p->length);
     n->next = *head;
+    TB_STEP("name complete");
     *head = i;
+}
+
+/* False: the chain of that bucket does not have it. */
+static bool take_out(tb_engine *e, uint32_t *link, uint32_t i)
+{
+    while (*link != i && *link != TB_NONE)
+        link = &e->region.names[*link].next;
+    bool found = *link == i;
+    if (found)
+        *link = e->region.names[i].next;
+    return found;
 }
 
 static void unhash(tb_engine *e, uint32_t i)
 {
-    uint32_t *link = bucket_of_node(e, &e->region.names[i]);
-    while (*link != i)
-        link = &e->region.names[*link].next;
-    *link = e->region.names[i].next;
+    bool found = take_out(e, bucket_of_node(e, &e->region.names[i]), i);
+    assert(found); /* a node with references is in the hash */
+    (void)found;
 }
 
-/* Give back a reference. A node without references is freed, and then perhaps its parent. */
+/*
+ * Give back a reference. A node without references is freed, and then perhaps its parent.
+ * If killed here, the node or the reference on its parent is lost until the instance ends.
+ */
 static void drop(tb_engine *e, uint32_t i)
 {
-    while (i != TB_NONE && --e->region.names[i].refs == 0) {
+    while (i != TB_NONE) {
+        assert(i < e->region.n_names && e->region.names[i].refs > 0);
+        if (--e->region.names[i].refs)
+            break;
+        TB_STEP("name unused");
         uint32_t parent = e->region.names[i].parent;
         unhash(e, i);
+        TB_STEP("name freed");
         e->region.names[i].next = e->header->names.free;
         e->header->names.free = i;
         i = parent;
@@ -140,14 +163,76 @@ static int intern_above(tb_engine *e, const char *path, size_t longest, uint32_t
     return -EINVAL; /* no name, or a slash after it */
 }
 
+/*
+ * Locked by names.lock. `moved` is complete before `moving` leads to it, and from then on
+ * the move is finished by whoever has the lock next. A node that was in no chain, or had
+ * half a name, would take the names of all files below it along.
+ */
+static void move_node(tb_engine *e, uint32_t i, uint32_t parent, const struct piece *p)
+{
+    struct tb_names *names = &e->header->names;
+    names->moved = (struct tb_name){.parent = parent, .length = p->length, .continues = p->continues};
+    memcpy(names->moved.text, p->text, p->length);
+    TB_STEP("name moves");
+    names->moving = i;
+    TB_STEP("name moving");
+    unhash(e, i);
+    TB_STEP("name unhashed");
+    put_in_place(e, i, parent, p);
+    TB_STEP("name placed");
+    names->moving = TB_NONE;
+    TB_STEP("name moved");
+}
+
+/*
+ * The holder was killed in move_node, at any place: the node may be in the chain of its old
+ * name, of its new one, or in none. May be killed itself: the next holder starts again.
+ */
+static void finish_move(tb_engine *e)
+{
+    struct tb_names *names = &e->header->names;
+    const struct tb_name *to = &names->moved;
+    bool found = false;
+    assert(names->moving < e->region.n_names && to->length > 0 && to->length <= TB_NAME_TEXT);
+    for (uint32_t k = 0; k < e->region.n_names && !found; k++)
+        found = take_out(e, &e->region.name_buckets[k], names->moving);
+    put_in_place(e, names->moving, to->parent, &(struct piece){to->text, to->length, to->continues});
+    atomic_signal_fence(memory_order_seq_cst); /* in the chain first: a repair may be killed, too */
+    names->moving = TB_NONE;
+}
+
+/*
+ * What a lock call said, as an error. `moving` says what a killed holder left, not the lock:
+ * a process that only looks who waits (instance/instance.c) may have had that lock since.
+ */
+static int taken(tb_engine *e, int rc)
+{
+    if (rc >= 0 && e->header->names.moving != TB_NONE)
+        finish_move(e);
+    return rc < 0 ? rc : 0;
+}
+
+static void lock_names(tb_engine *e)
+{
+    int rc = taken(e, tb_lock_take(&e->header->names.lock));
+    assert(rc == 0); /* no signal handler of ours takes it */
+    (void)rc;
+}
+
+static void unlock_names(tb_engine *e)
+{
+    assert(e->header->names.moving == TB_NONE);
+    tb_lock_drop(&e->header->names.lock);
+}
+
 /* On failure the record has no name, and the caller gives it back. */
 int tb_names_set(tb_engine *e, struct tb_file *f, const char *path)
 {
     struct piece last;
     uint32_t above;
-    tb_lock_take(&e->header->names.lock);
+    lock_names(e);
     int rc = intern_above(e, path, TB_FILE_NAME, &above, &last);
-    tb_lock_drop(&e->header->names.lock);
+    unlock_names(e);
     if (rc)
         return rc;
     f->directory = above;
@@ -159,10 +244,10 @@ int tb_names_set(tb_engine *e, struct tb_file *f, const char *path)
 
 void tb_names_clear(tb_engine *e, struct tb_file *f)
 {
-    tb_lock_take(&e->header->names.lock);
+    lock_names(e);
     drop(e, f->directory);
     f->directory = TB_NONE;
-    tb_lock_drop(&e->header->names.lock);
+    unlock_names(e);
 }
 
 /* Write a piece in front of what is at `at`; returns where it starts. */
@@ -186,22 +271,55 @@ static size_t write_path(tb_engine *e, const struct tb_file *f, char *out, size_
         const struct tb_name *n = &e->region.names[i];
         at = prepend(text, at, n->text, n->length, n->continues);
     }
-    tb_lock_drop(&e->header->names.lock);
+    unlock_names(e);
     return (size_t)snprintf(out, size, "%s", text + at);
 }
 
 size_t tb_names_path(tb_engine *e, const struct tb_file *f, char *out, size_t size)
 {
-    tb_lock_take(&e->header->names.lock);
+    lock_names(e);
     return write_path(e, f, out, size);
 }
 
 bool tb_names_path_soon(tb_engine *e, const struct tb_file *f, char *out, size_t size)
 {
-    if (tb_lock_take_soon(&e->header->names.lock) < 0)
+    if (taken(e, tb_lock_take_soon(&e->header->names.lock)))
         return false;
     write_path(e, f, out, size);
     return true;
+}
+
+/* A node of the hash: found by its own key, complete, and its parent is in use. */
+static bool node_is_valid(const tb_engine *e, uint32_t i)
+{
+    const struct tb_name *n = &e->region.names[i];
+    bool top = n->parent == TB_NONE;
+    return n->length > 0 && n->length <= TB_NAME_TEXT && (top ? !n->continues : n->parent < e->region.n_names) &&
+           (top || e->region.names[n->parent].refs) && find(e, n->parent, &(struct piece){n->text, n->length, n->continues}) == i;
+}
+
+/*
+ * At rest. References are at least what uses them, in sum: each node of the hash is one on
+ * its parent, each file one on its directory. Killed clients leave some too many.
+ */
+bool tb_names_are_whole(const tb_engine *e)
+{
+    uint64_t refs = 0, users = 0, nodes = 0;
+    for (uint32_t k = 0; k < e->region.n_names; k++)
+        for (uint32_t i = e->region.name_buckets[k]; i != TB_NONE; i = e->region.names[i].next) {
+            if (++nodes > e->region.n_names || !node_is_valid(e, i))
+                return false;
+            refs += e->region.names[i].refs;
+            users += e->region.names[i].parent != TB_NONE;
+        }
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
+        const struct tb_file *f = &e->region.files[i];
+        bool below = f->magic == TB_FILE_MAGIC && f->directory != TB_NONE;
+        if (below && (f->directory >= e->region.n_names || !e->region.names[f->directory].refs))
+            return false;
+        users += below;
+    }
+    return e->header->names.moving == TB_NONE && refs >= users;
 }
 
 /* The node of a directory's whole name, TB_NONE where no file's name goes through it. */
@@ -221,15 +339,14 @@ int tb_names_rename_directory(tb_engine *e, const char *from, const char *to)
     struct piece last;
     uint32_t above;
     int rc = 0;
-    tb_lock_take(&e->header->names.lock);
+    lock_names(e);
     uint32_t i = find_path(e, from);
     if (i != TB_NONE && !(rc = intern_above(e, to, TB_NAME_TEXT, &above, &last))) {
         uint32_t before = e->region.names[i].parent;
-        unhash(e, i);
-        put_in_place(e, i, above, &last);
-        drop(e, before);
+        move_node(e, i, above, &last);
+        drop(e, before); /* if killed before, the old parent keeps a reference too many */
     }
-    tb_lock_drop(&e->header->names.lock);
+    unlock_names(e);
     return rc;
 }
 

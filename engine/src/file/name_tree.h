@@ -14,6 +14,8 @@
 /* -ENAMETOOLONG, or -ENFILE where the table is full: the file then passes through. */
 int tb_names_set(tb_engine *e, struct tb_file *f, const char *path);
 void tb_names_clear(tb_engine *e, struct tb_file *f);
+/* The equations of struct tb_names (region/region.h), at rest: the whole tree is walked. */
+bool tb_names_are_whole(const tb_engine *e);
 /* The absolute path; returns its length. */
 size_t tb_names_path(tb_engine *e, const struct tb_file *f, char *out, size_t size);
 /* For callers that only look: false if the names are locked for longer than a second. */

@@ -131,6 +131,7 @@ static void init_free_lists(struct tb_region *r)
     h->fragments.free = h->layout.n_fragments ? 0 : TB_NONE;
     h->opens.free = 0;
     h->files.free = h->names.free = 0;
+    h->names.moving = TB_NONE;
     h->queue.head = h->queue.tail = TB_NONE;
 }
 

@@ -47,7 +47,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 9u
+#define TB_REGION_VERSION 10u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -315,11 +315,14 @@ struct tb_queue {
  * Invariants:
  *   a node is in the hash, with refs = |{nodes: parent = it}| + |{files: directory = it}| > 0, or in the free list
  *   a kill between the two may raise refs, and never lower it: at worst the node stays until the instance ends
+ *   moving = NONE, or the lock is held, or its holder was killed: then the next one finishes the move to `moved`
  *   n_renames moves after a rename is done and before its claim is given up
  */
 struct tb_names {
     struct tb_lock lock;
     uint32_t free;
+    uint32_t moving;      /* node of a directory that is being renamed */
+    struct tb_name moved; /* what it will be: parent and text */
     _Atomic uint32_t renamer;   /* client slot + 1 that renames a directory, 0 none */
     _Atomic uint32_t n_renames; /* of directories, done */
 };

@@ -23,7 +23,7 @@ struct operation {
 };
 
 #define NOBODY (-1)
-static const char *const names[FILES] = {"a", "b", "dir/c", "d", "fill"};
+static const char *const names[FILES] = {"a", "b", "dir/c", "d", SCRIPT_FILL};
 
 static const struct operation script[] = {
     {OPEN, A, 0, 0, NULL, NOBODY},

@@ -11,6 +11,9 @@
 
 #include <tierbench/io.h>
 
+/* Too long for a file's record: the tree of names holds a part of it, which goes with the file. */
+#define SCRIPT_FILL "fill, by a name that has no room in a record"
+
 /*
  * Run all of it on files below `root`; `flush` is called where the daemon's flush
  * threads would work; `done` counts what has returned.  0, or the number of the

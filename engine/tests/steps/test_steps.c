@@ -107,7 +107,7 @@ static void run_victim(struct fixture *x, int point, int hit)
 /* What another client does meanwhile, in the same chunks and before anybody repaired anything. */
 static void go_on(struct fixture *x)
 {
-    static const char *const names[] = {"a", "a2", "b", "d", "dir/c", "dir2/c", "fill"};
+    static const char *const names[] = {"a", "a2", "b", "d", "dir/c", "dir2/c", SCRIPT_FILL};
     char bytes[9000];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         int fd = x->io->ops->open(x->io, fixture_path(x, names[i]), O_RDWR, 0);
