@@ -127,33 +127,6 @@ int tb_target_write(struct tb_target *t, const void *from, size_t n, uint64_t of
     return tb_target_with_writable(t, write_bytes, &(struct write_bytes){from, n, offset});
 }
 
-/*
- * Locked by the chunk, which is held during the write. Synced only if a journal record
- * refers to the buffer: it is made void after this.
- */
-static int flush_buffer(struct tb_target *t, int fd, void *arg)
-{
-    struct tb_buffer *b = arg;
-    tb_engine *e = t->engine;
-    char *bytes = tb_scratch_bytes(tb_buffer_size(e, b));
-    uint32_t lo = b->dirty_lo, a, z;
-    int rc = bytes ? 0 : -ENOMEM;
-    while (!rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z)) {
-        rc = tb_medium_read(e, b, a, z - a, bytes);
-        if (!rc)
-            rc = write_bytes(t, fd, &(struct write_bytes){bytes, z - a, tb_buffer_start(e, b) + a});
-        lo = z;
-    }
-    if (!rc && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE))
-        rc = t->io->ops->fsync(t->io, fd, true);
-    return rc;
-}
-
-int tb_target_flush_buffer(struct tb_target *t, struct tb_buffer *b)
-{
-    return tb_target_with_writable(t, flush_buffer, b);
-}
-
 /* `unsynced` is read before the sync: a change that comes during it is not covered. */
 int tb_target_sync(struct tb_target *t)
 {

@@ -34,8 +34,6 @@ int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset);
 int tb_target_write(struct tb_target *t, const void *from, size_t n, uint64_t offset);
 /* With a writable descriptor of the file: the target's own, or another of the same file where that is not good for it. */
 int tb_target_with_writable(struct tb_target *t, int (*act)(struct tb_target *, int fd, void *arg), void *arg);
-/* Write the dirty bytes of one buffer to the backing file; synced if a journal record refers to them. */
-int tb_target_flush_buffer(struct tb_target *t, struct tb_buffer *b);
 
 /* What was written to the backing file is synced. */
 int tb_target_sync(struct tb_target *t);

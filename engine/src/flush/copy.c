@@ -17,7 +17,6 @@
 #include "buffer/medium.h"
 #include "buffer/of_file.h"
 #include "file/claim.h"
-#include "io/whole.h"
 
 #define RUN_BYTES (1u << 20)   /* adjacent dirty bytes are written in pieces of at most this, or one buffer */
 #define SHARE_BYTES (8u << 20) /* less is not worth a thread of its own */
@@ -42,18 +41,13 @@ struct share {
     pthread_t thread;
 };
 
-/* Outside all locks. The change is noted even if the write failed: a part of it may have reached the PFS. */
+/* Outside all locks, but that of a caller that holds it all along. */
 static int write_run(struct share *r)
 {
     TB_STEP("flush write");
-    int rc = r->n ? tb_io_write_all(r->c->io, r->c->fd, r->bytes, r->n, r->offset) : 0;
+    int rc = r->n ? tb_target_write(&r->c->target, r->bytes, r->n, r->offset) : 0;
     TB_STEP("flush written");
-    if (r->n)
-        tb_file_note_change(r->c->e, &r->c->e->region.files[r->c->file]);
-    if (!rc) {
-        r->written += r->n;
-        r->c->e->header->totals.pfs_written += r->n;
-    }
+    r->written += rc ? 0 : r->n;
     r->n = 0;
     return rc;
 }
@@ -64,12 +58,13 @@ static int write_run(struct share *r)
  */
 static int add_to_run(struct share *r, const struct tb_buffer *b, uint32_t a, uint32_t z, int *medium_error)
 {
-    uint64_t offset = tb_buffer_start(r->c->e, b) + a;
+    tb_engine *e = r->c->target.engine;
+    uint64_t offset = tb_buffer_start(e, b) + a;
     if (r->n && (r->offset + r->n != offset || r->n + (z - a) > r->room))
         return -EAGAIN;
     if (!r->n)
         r->offset = offset;
-    *medium_error = tb_medium_read(r->c->e, b, a, z - a, r->bytes + r->n);
+    *medium_error = tb_medium_read(e, b, a, z - a, r->bytes + r->n);
     if (!*medium_error)
         r->n += z - a;
     return 0;
@@ -85,11 +80,11 @@ static uint32_t end_of(const tb_engine *e, const struct tb_buffer *b, uint64_t s
 /* Where the bytes of a listed buffer are now. NULL: unknown, or gone if the list is settled. */
 static struct tb_buffer *find_now(const struct share *r, const struct tb_buffer_ref *ref)
 {
-    tb_engine *e = r->c->e;
+    tb_engine *e = r->c->target.engine;
     struct tb_buffer *b = &e->region.buffers[ref->buffer];
-    if (tb_buffer_is_at(b, r->c->file, ref->cell))
+    if (tb_buffer_is_at(b, r->c->target.file, ref->cell))
         return b;
-    return r->c->settled ? tb_map_find(e, r->c->file, tb_slab_layout(e, b)->class_index, ref->cell) : NULL;
+    return r->c->settled ? tb_map_find(e, r->c->target.file, tb_slab_layout(e, b)->class_index, ref->cell) : NULL;
 }
 
 static int note_part(struct share *r, struct tb_flushed *out, uint32_t lo, uint32_t hi)
@@ -109,7 +104,7 @@ static int note_part(struct share *r, struct tb_flushed *out, uint32_t lo, uint3
 
 static void note_first(const struct share *r, const struct tb_buffer *b, uint32_t end, struct tb_flushed *out)
 {
-    tb_engine *e = r->c->e;
+    tb_engine *e = r->c->target.engine;
     *out = (struct tb_flushed){.buffer = tb_buffer_number(e, b),
                                .version = b->version,
                                .cell = b->cell,
@@ -125,8 +120,8 @@ static void note_first(const struct share *r, const struct tb_buffer *b, uint32_
 /* Copy the dirty bytes from `*at` on.  -EAGAIN: the run must be written first, `*at` says where to go on. */
 static int gather_from(struct share *r, const struct tb_buffer *b, uint32_t *at, struct tb_flushed *out)
 {
-    tb_engine *e = r->c->e;
-    uint32_t a, z, end = end_of(e, b, e->region.files[r->c->file].size);
+    tb_engine *e = r->c->target.engine;
+    uint32_t a, z, end = end_of(e, b, e->region.files[r->c->target.file].size);
     int rc = 0, medium_error = 0;
     if (*at == 0)
         note_first(r, b, end, out);
@@ -148,13 +143,13 @@ static int gather_from(struct share *r, const struct tb_buffer *b, uint32_t *at,
  */
 static int gather(struct share *r, const struct tb_buffer_ref *ref, uint32_t *at, struct tb_flushed *out, bool *there)
 {
-    int stripe = tb_chunk_lock(r->c->e, r->c->file, ref->start);
+    int stripe = tb_flush_lock(r->c, ref->start);
     if (stripe < 0)
         return stripe;
     const struct tb_buffer *b = find_now(r, ref);
     *there = b != NULL;
     int rc = b ? gather_from(r, b, at, out) : 0;
-    tb_chunk_unlock(r->c->e, stripe);
+    tb_flush_unlock(r->c, stripe);
     return rc;
 }
 
@@ -177,7 +172,7 @@ static int copy_one(struct share *r, const struct tb_buffer_ref *ref)
 
 static bool is_to_give_way(const struct share *r)
 {
-    return r->c->gives_way && r->written >= STEP_BYTES && tb_file_claim_is_wanted(r->c->e, r->c->file);
+    return r->c->gives_way && r->written >= STEP_BYTES && tb_file_claim_is_wanted(r->c->target.engine, r->c->target.file);
 }
 
 /* What is not done, because of an error or to give way, is returned in `left`. */
@@ -209,14 +204,14 @@ static void *copy_share_and_pay(void *arg)
 static uint32_t n_shares(const struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n)
 {
     uint64_t span = n ? refs[n - 1].start - refs[0].start : 0, most = span / SHARE_BYTES + 1;
-    uint32_t threads = c->e->flush_threads < SHARES_MAX ? c->e->flush_threads : SHARES_MAX;
+    uint32_t threads = c->target.engine->flush_threads < SHARES_MAX ? c->target.engine->flush_threads : SHARES_MAX;
     return threads > most ? (uint32_t)most : threads ? threads : 1;
 }
 
 /* Equal parts of the list, in order of offset, so that each thread writes one stretch of the file. */
 static void share_out(struct tb_flush_copy *c, struct share *shares, uint32_t n, const struct tb_buffer_ref *refs, uint32_t n_refs)
 {
-    uint64_t largest = c->e->header->layout.class_size[c->e->header->layout.n_classes - 1];
+    uint64_t largest = c->target.engine->header->layout.class_size[c->target.engine->header->layout.n_classes - 1];
     for (uint32_t i = 0; i < n; i++) {
         uint32_t from = (uint32_t)((uint64_t)n_refs * i / n), to = (uint32_t)((uint64_t)n_refs * (i + 1) / n);
         shares[i] = (struct share){.c = c,

@@ -14,8 +14,9 @@
 #ifndef TB_FLUSH_COPY_H
 #define TB_FLUSH_COPY_H
 
+#include "buffer/map.h"
 #include "buffer/of_file.h"
-#include "file/file.h"
+#include "flush/backing.h"
 
 /* What one buffer contributed: it is clean after the write (and sync) if nothing moved its version. */
 struct tb_flushed {
@@ -35,12 +36,10 @@ struct tb_flushed_part {
 };
 
 struct tb_flush_copy {
-    tb_engine *e;
-    struct tb_io *io;
-    uint32_t file;
-    int fd;         /* of the backing file, writable */
-    bool gives_way; /* ends early when somebody waits for the file's claim */
-    bool settled;   /* the list was made when no move could be under way any more */
+    struct tb_target target; /* its descriptor is writable */
+    bool locked;             /* the caller holds the chunk of all listed buffers, and keeps it */
+    bool gives_way;          /* ends early when somebody waits for the file's claim */
+    bool settled;            /* the list was made when no move could be under way any more */
 
     /* The outcome of the last call, but `written`, which adds up. */
     uint64_t written;        /* bytes */
@@ -57,5 +56,17 @@ struct tb_flush_copy {
 /* `refs` are in order of offset.  0 or negative errno; the caller frees the outcome either way. */
 int tb_flush_copy(struct tb_flush_copy *copy, const struct tb_buffer_ref *refs, uint32_t n);
 void tb_flush_copy_free(struct tb_flush_copy *copy);
+
+/* The chunk of a listed buffer, as tb_chunk_lock. A caller that holds it all along loses nothing in between. */
+static inline int tb_flush_lock(const struct tb_flush_copy *c, uint64_t start)
+{
+    return c->locked ? 0 : tb_chunk_lock(c->target.engine, c->target.file, start);
+}
+
+static inline void tb_flush_unlock(const struct tb_flush_copy *c, int stripe)
+{
+    if (!c->locked)
+        tb_chunk_unlock(c->target.engine, stripe);
+}
 
 #endif

@@ -41,13 +41,14 @@ struct some { /* buffers of one tier, about so many bytes */
  * Locked by the chunk. Only if the version is that of the copy. Records are forgotten
  * before the bytes count as clean, because a clean buffer may be reclaimed at once.
  */
-static void set_clean(tb_engine *e, uint32_t file, const struct tb_flushed *d, bool *dropped_journaled)
+static void set_clean(struct tb_flush_copy *c, const struct tb_flushed *d, bool *dropped_journaled)
 {
+    tb_engine *e = c->target.engine;
     struct tb_buffer *b = &e->region.buffers[d->buffer];
-    int stripe = tb_chunk_lock(e, file, d->start);
+    int stripe = tb_flush_lock(c, d->start);
     if (stripe < 0)
         return;
-    bool same = tb_buffer_is_at(b, file, d->cell) && b->version == d->version;
+    bool same = tb_buffer_is_at(b, c->target.file, d->cell) && b->version == d->version;
     bool journaled = same && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE); /* perhaps only since it was copied */
     if (same && (d->voided || !journaled)) {
         *dropped_journaled |= journaled;
@@ -61,7 +62,7 @@ static void set_clean(tb_engine *e, uint32_t file, const struct tb_flushed *d, b
         TB_STEP("clean");
         tb_map_count_dirty(e, b);
     }
-    tb_chunk_unlock(e, stripe);
+    tb_flush_unlock(c, stripe);
 }
 
 /* Interval by interval: bytes between them may belong to a smaller buffer with a record of its own. */
@@ -89,10 +90,12 @@ static int void_copied(tb_engine *e, uint32_t file, const struct tb_flushed *d, 
  * the journal. If the buffer changed since, records up to the copy are void all the same:
  * an fsync may rely on the PFS now, and replay must not put older bytes there.
  */
-static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d, const struct tb_flushed_part *parts)
+static int void_record(struct tb_flush_copy *c, struct tb_flushed *d)
 {
+    tb_engine *e = c->target.engine;
+    uint32_t file = c->target.file;
     struct tb_buffer *b = &e->region.buffers[d->buffer];
-    int rc = 0, stripe = tb_chunk_lock(e, file, d->start);
+    int rc = 0, stripe = tb_flush_lock(c, d->start);
     if (stripe < 0)
         return stripe;
     bool unchanged = tb_buffer_is_at(b, file, d->cell) && b->version == d->version;
@@ -106,9 +109,9 @@ static int void_record(tb_engine *e, uint32_t file, struct tb_flushed *d, const 
         if (!rc)
             b->flags |= TB_BUFFER_RECORDED; /* an fsync that is about to record it has its promise kept on the PFS */
     } else if (d->journaled && !unchanged) {
-        rc = void_copied(e, file, d, parts + d->first_part);
+        rc = void_copied(e, file, d, c->parts + d->first_part);
     }
-    tb_chunk_unlock(e, stripe);
+    tb_flush_unlock(c, stripe);
     return rc;
 }
 
@@ -117,20 +120,15 @@ static int void_records(struct tb_flush_copy *c)
 {
     int rc = 0;
     for (uint32_t i = 0; i < c->n_done && !rc; i++)
-        rc = void_record(c->e, c->file, &c->done[i], c->parts);
+        rc = void_record(c, &c->done[i]);
     TB_STEP("dropped records");
-    return rc ? rc : tb_journal_sync(c->e);
+    return rc ? rc : tb_journal_sync(c->target.engine);
 }
 
-/* `unsynced` is read before the sync: a change that comes during it is not covered. */
 static int sync_backing(struct tb_flush_copy *c)
 {
-    struct tb_file *f = &c->e->region.files[c->file];
-    uint32_t unsynced = f->unsynced;
     TB_STEP("flush sync");
-    int rc = c->io->ops->fsync(c->io, c->fd, true);
-    if (!rc)
-        tb_file_note_synced(f, unsynced);
+    int rc = tb_target_sync(&c->target);
     TB_STEP("flush synced");
     return rc;
 }
@@ -152,19 +150,31 @@ static void note_backing(tb_engine *e, uint32_t file, int fd)
     tb_times_given(f, given);
 }
 
-/* Copy, sync, void, clean: a buffer counts as clean only when nothing can take its bytes back. */
-static int flush_refs(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n, bool sync)
+/* Copy, sync, void: after that nothing can take back the bytes that were copied. */
+static int put(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n, bool sync)
 {
-    bool dropped = false;
     int rc = tb_flush_copy(c, refs, n);
     if (!rc && (sync || c->journaled))
         rc = sync_backing(c);
     if (!rc && c->journaled)
         rc = void_records(c);
-    for (uint32_t i = 0; i < c->n_done && !rc; i++)
-        set_clean(c->e, c->file, &c->done[i], &dropped);
+    return rc;
+}
+
+static void set_all_clean(struct tb_flush_copy *c)
+{
+    bool dropped = false;
+    for (uint32_t i = 0; i < c->n_done; i++)
+        set_clean(c, &c->done[i], &dropped);
     if (dropped)
-        tb_journal_trim(c->e);
+        tb_journal_trim(c->target.engine);
+}
+
+static int flush_refs(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n, bool sync)
+{
+    int rc = put(c, refs, n, sync);
+    if (!rc)
+        set_all_clean(c);
     return rc;
 }
 
@@ -186,9 +196,9 @@ static uint32_t keep_some(const tb_engine *e, struct tb_buffer_ref *refs, uint32
 /* The buffers that hold bytes which were dirty at the start and are not copied yet. */
 static struct tb_buffer_ref *list_left(struct tb_flush_copy *c, uint32_t *n)
 {
-    struct tb_buffer_ref *refs = tb_file_buffers(c->e, c->file, TB_BUFFERS_DIRTY, n);
+    struct tb_buffer_ref *refs = tb_file_buffers(c->target.engine, c->target.file, TB_BUFFERS_DIRTY, n);
     if (refs)
-        *n = tb_buffers_overlapping(c->e, refs, *n, c->left, c->n_left);
+        *n = tb_buffers_overlapping(c->target.engine, refs, *n, c->left, c->n_left);
     return refs;
 }
 
@@ -207,19 +217,21 @@ static bool claim_again(tb_engine *e, uint32_t file, const struct tb_identity *i
 /* Let a waiter have the claim once, then claim again. */
 static bool give_way(struct tb_flush_copy *c, bool named)
 {
-    const struct tb_file *f = &c->e->region.files[c->file];
+    tb_engine *e = c->target.engine;
+    uint32_t file = c->target.file;
+    const struct tb_file *f = &e->region.files[file];
     struct tb_identity id = {.device = f->device, .inode = f->inode, .birth_ns = f->birth_ns};
     TB_MEETING("flush gives way");
-    tb_file_unclaim(c->e, c->file);
-    tb_file_let_others_claim(c->e, c->file);
-    return claim_again(c->e, c->file, &id, named);
+    tb_file_unclaim(e, file);
+    tb_file_let_others_claim(e, file);
+    return claim_again(e, file, &id, named);
 }
 
 /* All bytes that were dirty at the start. What is written later may wait for another flush. */
 static int flush_all(struct tb_flush_copy *c, bool sync, bool named, bool *gone)
 {
     uint32_t n;
-    struct tb_buffer_ref *refs = tb_file_buffers(c->e, c->file, TB_BUFFERS_DIRTY, &n);
+    struct tb_buffer_ref *refs = tb_file_buffers(c->target.engine, c->target.file, TB_BUFFERS_DIRTY, &n);
     int rc;
     do {
         rc = n && !refs ? -ENOMEM : flush_refs(c, refs, n, sync);
@@ -237,8 +249,8 @@ static int flush_all(struct tb_flush_copy *c, bool sync, bool named, bool *gone)
 static int flush_some(struct tb_flush_copy *c, const struct some *some)
 {
     uint32_t n;
-    struct tb_buffer_ref *refs = tb_file_buffers(c->e, c->file, TB_BUFFERS_DIRTY, &n);
-    n = refs ? keep_some(c->e, refs, n, some) : 0;
+    struct tb_buffer_ref *refs = tb_file_buffers(c->target.engine, c->target.file, TB_BUFFERS_DIRTY, &n);
+    n = refs ? keep_some(c->target.engine, refs, n, some) : 0;
     int rc = n ? flush_refs(c, refs, n, false) : 0;
     tb_flush_copy_free(c);
     free(refs);
@@ -253,24 +265,25 @@ static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sy
 {
     struct tb_file *f = &e->region.files[file];
     struct tb_flush_result result = {0, 0};
-    struct tb_flush_copy c = {.e = e, .io = tb_file_io(e, file), .file = file, .fd = fd, .gives_way = gone != NULL};
+    struct tb_flush_copy c = {.target = {.engine = e, .io = tb_file_io(e, file), .file = file, .fd = fd, .can_write = true},
+                              .gives_way = gone != NULL};
     bool lost = false;
     /* nothing is dirty, or the file has no name and no descriptor */
     if ((!tb_file_has_news(f) && !sync) || (fd < 0 && f->flags & TB_FILE_UNLINKED))
         return result;
-    bool own = c.fd < 0;
+    bool own = fd < 0;
     if (own)
-        c.fd = tb_target_open(e, file, O_WRONLY);
-    result.error = c.fd < 0 ? c.fd : 0;
+        c.target.fd = fd = tb_target_open(e, file, O_WRONLY);
+    result.error = fd < 0 ? fd : 0;
     if (!result.error)
         result.error = some ? flush_some(&c, some) : flush_all(&c, sync, own, &lost);
     if (!result.error && !lost && !some && f->flags & TB_FILE_WAITING)
         result.error = tb_rename_publish(e, file);
     result.bytes = c.written;
-    if (c.fd >= 0 && !lost)
-        note_backing(e, file, c.fd);
-    if (own && c.fd >= 0) {
-        int closed = c.io->ops->close(c.io, c.fd);
+    if (fd >= 0 && !lost)
+        note_backing(e, file, fd);
+    if (own && fd >= 0) {
+        int closed = c.target.io->ops->close(c.target.io, fd);
         result.error = result.error ? result.error : closed;
     }
     if (!lost && (result.error == -ENOENT || result.error == -ESTALE))
@@ -280,6 +293,36 @@ static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sy
     if (gone)
         *gone = lost;
     return result;
+}
+
+struct one {
+    struct tb_flush_copy copy;
+    struct tb_buffer_ref ref;
+};
+
+static int put_one(struct tb_target *t, int fd, void *arg)
+{
+    struct one *one = arg;
+    one->copy.target = *t;
+    one->copy.target.fd = fd;
+    one->copy.target.can_write = true;
+    return put(&one->copy, &one->ref, 1, false);
+}
+
+/* The descriptor is closed before the buffer counts as clean: some file systems report a failed write only then. */
+int tb_flush_and_empty(struct tb_target *t, struct tb_buffer *b)
+{
+    tb_engine *e = t->engine;
+    struct one one = {.copy = {.locked = true}, .ref = {tb_buffer_number(e, b), b->cell, tb_buffer_start(e, b)}};
+    int rc = tb_target_with_writable(t, put_one, &one);
+    if (!rc) {
+        set_all_clean(&one.copy);
+        TB_STEP("flushed one");
+        tb_interval_empty(e, b);
+        tb_map_count_dirty(e, b);
+    }
+    tb_flush_copy_free(&one.copy);
+    return rc;
 }
 
 struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, bool sync)

@@ -10,7 +10,7 @@
 #ifndef TB_FLUSH_H
 #define TB_FLUSH_H
 
-#include "region/handle.h"
+#include "flush/backing.h"
 
 #define TB_FLUSH_SOME (1u << 20) /* the least that is worth a look at a file's buffers */
 
@@ -31,6 +31,13 @@ struct tb_flush_result tb_flush_giving_way(tb_engine *e, uint32_t file, int fd, 
  * or more if there are so many.
  */
 void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes);
+
+/*
+ * Put what one buffer holds on the PFS, by the same steps, and empty it: it stays where it
+ * is, and nothing in it is valid. For a writer that finds neither a buffer nor a fragment.
+ * The file is claimed. The chunk is locked by the caller, and stays so all the while.
+ */
+int tb_flush_and_empty(struct tb_target *t, struct tb_buffer *b);
 
 /* Hand a file to the daemon's flush threads. */
 void tb_flush_queue(tb_engine *e, uint32_t file);

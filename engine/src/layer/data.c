@@ -83,46 +83,6 @@ static int replace_journaled(struct tb_target *t, struct tb_buffer *old, struct 
 }
 
 /*
- * The bytes of the buffer are on the PFS now. Its journal records are made void and the
- * journal is synced before the older copies are freed, because a record must not refer to
- * a buffer that is used again.
- */
-static int void_records(struct tb_target *t, struct tb_buffer *b)
-{
-    tb_engine *e = t->engine;
-    if (!(b->flags & TB_BUFFER_JOURNALED) && b->prev == TB_NONE)
-        return 0;
-    int rc = 0;
-    for (uint32_t lo = b->dirty_lo, a, z; !rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); lo = z)
-        rc = tb_journal_drop(e, t->file, tb_buffer_start(e, b) + a, z - a, 0);
-    if (!rc)
-        rc = tb_journal_sync(e);
-    if (rc)
-        return rc;
-    TB_STEP("emptied records");
-    tb_buffer_release_prev(e, b);
-    tb_map_forget_record(e, b);
-    return 0;
-}
-
-/*
- * No tier has a buffer and no fragment is free: put what the buffer holds on the PFS and
- * empty it.
- * Locked by the chunk; the file is claimed.
- */
-static int flush_and_empty(struct tb_target *t, struct tb_buffer *b)
-{
-    int rc = tb_target_flush_buffer(t, b);
-    if (!rc)
-        rc = void_records(t, b);
-    if (rc)
-        return rc;
-    tb_interval_empty(t->engine, b);
-    tb_map_count_dirty(t->engine, b);
-    return 0;
-}
-
-/*
  * Lock a chunk for writing, while no process sets the length of the file. A process that
  * sets it marks the file first, and then waits for the writers that have not seen the mark
  * (layer/end.h).
@@ -158,7 +118,7 @@ static int make_room_in(struct tb_target *t, struct tb_buffer *b, struct wish *w
     wish->wait = !tb_file_try_claim(t->engine, t->file);
     if (wish->wait)
         return -EAGAIN;
-    int rc = flush_and_empty(t, b);
+    int rc = tb_flush_and_empty(t, b);
     tb_file_unclaim(t->engine, t->file);
     return rc;
 }
