@@ -6,9 +6,11 @@
 #include "layer/descriptions.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/single_threaded.h>
 
+#include "base/kill_point.h"
 #include "buffer/of_file.h"
 #include "file/file.h"
 #include "file/state.h"
@@ -26,9 +28,21 @@ static uint64_t head_of(uint64_t before, uint32_t open)
 }
 
 /*
- * If killed after the exchange and before the magic is set, the description is in no list
- * and lost until the instance ends.
+ * While a thread has a description in its hand, in no list and without a magic, its client's
+ * record says so. If killed there, tb_opens_mend finds the description: it tells one that is
+ * lost from one that a living client is about to publish or to give back.
  */
+static void begin_moving(tb_engine *e)
+{
+    assert(e->slot < e->region.n_clients);
+    e->region.clients[e->slot].n_moving++;
+}
+
+static void end_moving(tb_engine *e)
+{
+    e->region.clients[e->slot].n_moving--;
+}
+
 static uint32_t pop(tb_engine *e)
 {
     uint64_t head = e->header->opens.free;
@@ -47,39 +61,74 @@ static _Atomic uint64_t *holders_of(const tb_engine *e, uint32_t open)
     return e->region.holders + (size_t)open * e->region.n_holders;
 }
 
+static void push(tb_engine *e, uint32_t open)
+{
+    uint64_t head = e->header->opens.free;
+    assert(!e->region.opens[open].magic);
+    for (uint32_t k = 0; k < e->region.n_holders; k++)
+        atomic_store_explicit(&holders_of(e, open)[k], 0, memory_order_relaxed);
+    do
+        atomic_store_explicit(&e->region.opens[open].next_free, (uint32_t)head, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&e->header->opens.free, &head, head_of(head, open)));
+}
+
 /*
  * The creator's holder bit is set before the description is published, so repair finds it
- * wherever the creator is killed.
+ * if the creator is killed later.
  */
-uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
+static void publish(tb_engine *e, uint32_t open, uint32_t file, int flags)
 {
-    uint32_t open = pop(e);
-    if (open == TB_NONE)
-        return TB_NONE;
     struct tb_open *o = &e->region.opens[open];
+    assert(!o->magic && file < e->region.n_file_buckets);
     o->file = file;
     atomic_store_explicit(&o->offset, 0, memory_order_relaxed);
     atomic_store_explicit(&o->flags, flags, memory_order_relaxed);
     atomic_store_explicit(&o->in_kernel, false, memory_order_relaxed);
     atomic_store_explicit(&o->shared, false, memory_order_relaxed);
-    atomic_store_explicit(&o->ended, false, memory_order_relaxed);
+    atomic_store_explicit(&o->ended_by, 0, memory_order_relaxed);
     atomic_store_explicit(&o->appending, 0, memory_order_relaxed);
     _Atomic uint64_t *holders = holders_of(e, open);
     for (uint32_t k = 0; k < e->region.n_holders; k++)
         atomic_store_explicit(&holders[k], k == e->slot / 64 ? 1ull << (e->slot % 64) : 0, memory_order_relaxed);
     atomic_store_explicit(&o->magic, TB_OPEN_MAGIC, memory_order_release);
+}
+
+uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
+{
+    begin_moving(e);
+    uint32_t open = pop(e);
+    TB_STEP("description taken");
+    if (open != TB_NONE)
+        publish(e, open, file, flags);
+    end_moving(e);
     return open;
 }
 
-/* The caller cleared the last holder bit, so no other client can reach the description. */
+/* No other client can reach the description. Release: who sees no magic sees that it is being moved, too. */
 void tb_open_free(tb_engine *e, struct tb_open *o)
 {
-    uint64_t head = e->header->opens.free;
-    uint32_t open = (uint32_t)(o - e->region.opens);
-    atomic_store_explicit(&o->magic, 0, memory_order_relaxed);
-    do
-        atomic_store_explicit(&o->next_free, (uint32_t)head, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak(&e->header->opens.free, &head, head_of(head, open)));
+    assert(o->magic == TB_OPEN_MAGIC);
+    begin_moving(e);
+    atomic_store_explicit(&o->magic, 0, memory_order_release);
+    TB_STEP("description given");
+    push(e, (uint32_t)(o - e->region.opens));
+    end_moving(e);
+}
+
+/*
+ * The caller cleared the last holder bit. If killed after the first store, repair frees the
+ * description and puts the file no second time; if killed right after it, the file counts
+ * as open until the instance ends.
+ */
+void tb_open_end(tb_engine *e, struct tb_open *o)
+{
+    uint32_t file = o->file;
+    assert(o->ended_by);
+    o->file = TB_NONE;
+    if (file != TB_NONE && tb_file_put(e, file))
+        tb_file_forget(e, file);
+    TB_STEP("description ended");
+    tb_open_free(e, o);
 }
 
 /*
@@ -148,17 +197,34 @@ struct tb_open *tb_open_of(const tb_engine *e, int fd)
     return o;
 }
 
-/* Clear the client's bit; true if no other client holds the description any more. */
+static bool is_held(const tb_engine *e, uint32_t open)
+{
+    const _Atomic uint64_t *holders = holders_of(e, open);
+    uint64_t any = 0;
+    for (uint32_t k = 0; k < e->region.n_holders; k++)
+        any |= holders[k];
+    return any;
+}
+
+/* One client closes a description that has no holder: true if it is this one. */
+static bool take_end(tb_engine *e, uint32_t open)
+{
+    uint32_t none = 0;
+    return atomic_compare_exchange_strong(&e->region.opens[open].ended_by, &none, e->slot + 1);
+}
+
+/*
+ * Clear the client's bit; true if no other client holds the description any more. If killed
+ * in between, the description is without a holder and without an end: repair ends it.
+ */
 static bool let_go(tb_engine *e, uint32_t open, uint32_t client)
 {
     _Atomic uint64_t *holders = holders_of(e, open);
     uint64_t mask = 1ull << (client % 64);
     uint64_t before = atomic_fetch_and(&holders[client / 64], ~mask);
-    uint64_t others = before & ~mask;
-    for (uint32_t k = 0; k < e->region.n_holders; k++)
-        others |= k == client / 64 ? 0 : holders[k];
-    /* two clients of different words may both see none: one of them ends the description */
-    return (before & mask) && !others && !atomic_exchange(&e->region.opens[open].ended, true);
+    TB_STEP("description let go");
+    /* two clients of different words may both see no other: one of them ends the description */
+    return (before & mask) && !is_held(e, open) && take_end(e, open);
 }
 
 static bool closing_flushes(const tb_engine *e, const struct tb_file *f)
@@ -238,6 +304,20 @@ static void queue_flush(tb_engine *e, const struct tb_open *o)
         tb_flush_queue(e, o->file);
 }
 
+/* Is it this client that makes a close which the dead client of `slot` has begun? */
+static bool takes_over(tb_engine *e, uint32_t open, uint32_t slot)
+{
+    uint32_t dead = slot + 1;
+    return atomic_compare_exchange_strong(&e->region.opens[open].ended_by, &dead, e->slot + 1) || (!is_held(e, open) && take_end(e, open));
+}
+
+static void close_for_dead(tb_engine *e, struct tb_open *o)
+{
+    if (o->file != TB_NONE)
+        queue_flush(e, o);
+    tb_open_end(e, o);
+}
+
 /* For a client that ended, or ends now. Where it was the last holder, the close is made here on its behalf. */
 bool tb_opens_forget_client(tb_engine *e, uint32_t slot, bool but_coherent)
 {
@@ -245,16 +325,54 @@ bool tb_opens_forget_client(tb_engine *e, uint32_t slot, bool but_coherent)
     bool holds = false;
     for (uint32_t i = 0; i < e->region.n_opens; i++) {
         struct tb_open *o = &e->region.opens[i];
-        if (o->magic != TB_OPEN_MAGIC || !(holders_of(e, i)[slot / 64] & mask))
+        if (o->magic != TB_OPEN_MAGIC)
             continue;
-        if (but_coherent && e->region.files[o->file].flags & TB_FILE_COHERENT)
+        bool held = holders_of(e, i)[slot / 64] & mask;
+        if (held && but_coherent && e->region.files[o->file].flags & TB_FILE_COHERENT)
             holds = true;
-        else if (let_go(e, i, slot)) {
-            queue_flush(e, o);
-            if (tb_file_put(e, o->file))
-                tb_file_forget(e, o->file);
-            tb_open_free(e, o);
-        }
+        else if (held ? let_go(e, i, slot) : takes_over(e, i, slot))
+            close_for_dead(e, o);
     }
     return holds;
+}
+
+#define MEND_LOOKS 100
+
+/* Has no living client a description in its hand? While clients_lock is held, no client comes or goes. */
+static bool is_quiet(const tb_engine *e)
+{
+    for (uint32_t i = 0; i < e->region.n_clients; i++)
+        if (e->region.clients[i].n_moving && tb_client_is_alive(&e->region.clients[i]))
+            return false;
+    return true;
+}
+
+/*
+ * Which descriptions are free or in use? Read without a lock. It is true of one moment if
+ * the head of the list, which changes with every push and pop, is the same after it, and
+ * nothing was in a living client's hand before it and after it.
+ */
+static bool list_known(const tb_engine *e, bool *known)
+{
+    uint64_t head = e->header->opens.free;
+    bool quiet = is_quiet(e);
+    for (uint32_t i = 0; i < e->region.n_opens; i++)
+        known[i] = e->region.opens[i].magic != 0;
+    for (uint32_t i = (uint32_t)head; i < e->region.n_opens && !known[i]; i = e->region.opens[i].next_free)
+        known[i] = true;
+    return quiet && is_quiet(e) && e->header->opens.free == head;
+}
+
+void tb_opens_mend(tb_engine *e)
+{
+    bool *known = calloc(e->region.n_opens, sizeof(*known)), all = false;
+    for (int look = 0; known && !all && look < MEND_LOOKS; look++) {
+        all = list_known(e, known);
+        if (!all)
+            sched_yield();
+    }
+    for (uint32_t i = 0; all && i < e->region.n_opens; i++)
+        if (!known[i])
+            push(e, i);
+    free(known);
 }

@@ -14,10 +14,13 @@ int tb_open_bind(tb_engine *e, int fd, uint32_t open);
 /* The description of a descriptor, or NULL. */
 struct tb_open *tb_open_of(const tb_engine *e, int fd);
 /*
- * Unbind.  Returns the description where the descriptor was bound, and whether
- * it was the last of all processes: then the caller puts the file and calls tb_open_free.
+ * Unbind.  Returns the description where the descriptor was bound, and whether it was the last of all
+ * processes: then the caller makes the flush that a close owes, and calls tb_open_end.
  */
 struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last);
+/* Put the file and free the description. */
+void tb_open_end(tb_engine *e, struct tb_open *o);
+/* Free one that was never bound. */
 void tb_open_free(tb_engine *e, struct tb_open *o);
 /*
  * Lock the offset: reads, writes and seeks through it take turns, as in a kernel. Returns
@@ -35,9 +38,15 @@ void tb_opens_abandon(tb_engine *e);
 void tb_opens_hold(tb_engine *e, uint32_t slot);
 /*
  * Clear the holder bits of a dead client. Descriptions without a holder are freed, and the
- * flush that their close owed is queued. `but_coherent`: keep those of coherent files;
- * true if there are any.
+ * flush that their close owed is queued; so are those that it was closing. `but_coherent`:
+ * keep those of coherent files; true if there are any. Locked by clients_lock.
  */
 bool tb_opens_forget_client(tb_engine *e, uint32_t slot, bool but_coherent);
+/*
+ * Put descriptions that a dead client had in its hand back into the free list. Locked by
+ * clients_lock. A living client that is stopped in the middle of taking or giving one keeps
+ * this from being done: then a later repair does it.
+ */
+void tb_opens_mend(tb_engine *e);
 
 #endif

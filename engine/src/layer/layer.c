@@ -302,9 +302,7 @@ static int finish_open(tb_engine *e, struct tb_open *o, int fd)
     uint32_t file = o->file;
     int rc = flush_at_close(e, o, fd), earlier = tb_layer_may_write(o->flags) ? tb_file_take_error(e, file) : 0;
     tb_reader_close(e, (uint32_t)(o - e->region.opens));
-    if (tb_file_put(e, file))
-        tb_file_forget(e, file);
-    tb_open_free(e, o);
+    tb_open_end(e, o);
     return rc ? rc : earlier;
 }
 

@@ -189,7 +189,10 @@ static void repair_client(tb_engine *e, uint32_t slot)
     release_claims(e, slot);
     tb_end_repair(e);
     repair_buffers(e, slot);
-    if (tb_opens_forget_client(e, slot, executes))
+    c->n_moving = 0; /* before its number can be another client's */
+    bool holds = tb_opens_forget_client(e, slot, executes);
+    tb_opens_mend(e);
+    if (holds)
         c->image = 0;
     else
         c->pid = 0;

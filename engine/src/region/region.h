@@ -186,11 +186,11 @@ _Static_assert(sizeof(struct tb_name) == 64, "a node is one cache line");
  */
 struct tb_open {
     _Atomic uint32_t magic; /* 0: free */
-    uint32_t file;
+    uint32_t file;          /* TB_NONE: it is being closed, and counts no more for its file */
     _Atomic uint64_t offset;
     _Atomic int flags;          /* as given to open */
     _Atomic bool shared;        /* with a forked process */
-    _Atomic bool ended;         /* its last holder has let it go, and frees it */
+    _Atomic uint32_t ended_by;  /* 0: it has holders; else slot + 1 of the client that closes it for all */
     _Atomic uint32_t appending; /* bytes of a write at the shared offset, which is the file's end, while it is under way */
     _Atomic bool in_kernel;     /* the file is coherent, and the kernel's own offset is this description's */
     _Atomic uint32_t next_free;
@@ -244,6 +244,7 @@ struct tb_client {
      */
     _Atomic uint64_t awaited_ns;
     struct tb_wait_note waits; /* base/wait.h */
+    _Atomic uint32_t n_moving; /* its threads that take a description from the free list or give one back: layer/descriptions.c */
     struct tb_transfers tier[TB_MAX_TIERS];
 } __attribute__((aligned(64)));
 
@@ -361,6 +362,7 @@ struct tb_files {
  * Invariants:
  *   free = changes << 32 | index of the first or NONE; each push and pop adds one to `changes`
  *   a description of the stack has magic = 0 and no bit of a holder
+ *   magic = 0 and not in the stack  =>  a client that has it in its hand counts it in n_moving, or was killed
  */
 struct tb_free_opens {
     _Atomic uint64_t free;

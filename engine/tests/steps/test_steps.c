@@ -133,7 +133,15 @@ static uint32_t free_fragments(tb_engine *e)
     return n;
 }
 
-/* Everything is free or holds clean bytes of a file. */
+static uint32_t free_descriptions(const tb_engine *e)
+{
+    uint32_t n = 0;
+    for (uint32_t i = (uint32_t)e->header->opens.free; i != TB_NONE && n <= e->region.n_opens; i = e->region.opens[i].next_free)
+        n += e->region.opens[i].magic == 0;
+    return n;
+}
+
+/* Everything is free or holds clean bytes of a file. No file is open. */
 static void check_no_leak(tb_engine *e, const char *where)
 {
     uint32_t n_fragments = free_fragments(e);
@@ -143,6 +151,8 @@ static void check_no_leak(tb_engine *e, const char *where)
             fail_msg("%s: buffer %u leaked in state %x", where, i, b->state);
         n_fragments += b->state == TB_BUFFER_LIVE && b->fragment != TB_NONE;
     }
+    if (free_descriptions(e) != e->region.n_opens)
+        fail_msg("%s: %u of %u descriptions are free", where, free_descriptions(e), e->region.n_opens);
     if (n_fragments != e->header->layout.n_fragments)
         fail_msg("%s: %u of %u fragments are left", where, n_fragments, e->header->layout.n_fragments);
 }
