@@ -6,7 +6,7 @@ set -eu
 bin=$(realpath "$1")
 root=$(mktemp -d "${TMPDIR:-/tmp}/tierbench-routes.XXXXXX")
 name=routes-$$
-trap '"$bin/tierctl" stop -i $name > /dev/null 2>&1; rm -rf "$root"' EXIT
+trap '"$bin/tierctl" stop -i $name > /dev/null 2>&1 || true; rm -rf "$root"' EXIT
 mkdir "$root/pfs" "$root/nvme"
 for mode in persistent-async scratch; do
     cat > "$root/$mode.yaml" <<YAML
