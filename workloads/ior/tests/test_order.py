@@ -3,87 +3,71 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections import Counter
-from pathlib import Path
 
-from case import LIMIT_S, MPIEXEC, PROGRAM, Case, expected, main
-
-
-class Order(Case):
-    """Random order and reading another rank's data."""
-
-    def offsets(self, options: str, ranks: int, call: str = "write") -> list[list[int]]:
-        """Each rank's transfers of 8 bytes, by their number in the file, in the order it makes them."""
-        trace = [
-            "sh",
-            "-c",
-            'exec strace -qq -y -e trace=lseek,write,read -o trace.$OMPI_COMM_WORLD_RANK "$0" "$@"',
-        ]
-        command = [
-            MPIEXEC,
-            "-n",
-            str(ranks),
-            *trace,
-            PROGRAM,
-            "-t",
-            "8",
-            "-o",
-            str(self.file),
-            *options.split(),
-        ]
-        subprocess.run(command, timeout=LIMIT_S, check=True, capture_output=True, cwd=self.folder)
-        pattern = re.compile(rf"lseek\(\d+<{self.file}[^,]*, (\d+), .*\n{call}\(\d+<{self.file}.*, 8\) += 8")
-        texts = ((self.folder / f"trace.{rank}").read_text() for rank in range(ranks))
-        return [[int(offset) // 8 for offset in pattern.findall(text)] for text in texts]
-
-    def test_random_order_is_that_of_ior(self) -> None:
-        """Orders that IOR 4.0.0 was seen to make."""
-        orders = self.offsets("-w -z -F -b 64 -s 2 --random-offset-seed=3", 2)
-        first, second = [7, 4, 2, 0, 5, 1, 3, 6], [5, 1, 2, 7, 6, 3, 0, 4]
-        self.assertEqual(orders, [first + [8 + n for n in first], second + [8 + n for n in second]])
-        shared = self.offsets("-w -z -b 64 --random-offset-seed=3", 2)
-        self.assertEqual(shared, [[6, 3, 0, 10, 5, 7, 11, 14, 2, 9], [15, 13, 4, 12, 8, 1]])
-
-    def test_random_covers_each_offset_once(self) -> None:
-        for options in ("", "-F"):
-            orders = self.offsets(f"-w -z -b 256 -s 2 {options}", 3)
-            for order in orders if options else [[n for part in orders for n in part]]:
-                self.assertEqual(Counter(order), Counter(range(64 if options else 192)))
-                self.assertNotEqual(order, sorted(order))
-
-    def test_random_order_without_a_table(self) -> None:
-        """Above a million transfers a permutation is computed: it fills the file and is read back."""
-        for mode in ("", "-F"):
-            self.run_ior(f"-a MMAP -w -r -R -W -k -z -G 5 -t 8 -b 8388616 {mode}")
-        content = Path(f"{self.file}.00000001").read_bytes()[:8388616]
-        self.assertEqual(content, expected(5, 1, 8) * (8388616 // 8))
-        data = self.file.read_bytes()
-        self.assertEqual(Counter(data[i] for i in range(4, len(data), 8)), Counter({0: 1048577, 1: 1048577}))
-
-    def test_random_reads_what_was_written(self) -> None:
-        self.run_ior("-w -r -R -W -z -G 5 -t 256 -b 4k -s 2", ranks=3)
-        self.run_ior("-w -r -R -z -F -C -G 5 -t 256 -b 4k -s 2", ranks=2)
-
-    def test_other_ranks_data(self) -> None:
-        for order in ("-C", "-C -F -Q 2", "-Z -X 3 -F", "-Z -X 4 -z -F", "-C -a MPIIO -c"):
-            self.run_ior(f"-w -r -W -R -t 4k -b 64k -s 2 {order}", ranks=3)
-
-    def test_order_of_some_ranks_is_that_of_all(self) -> None:
-        """-C goes on by the ranks that a node has, also those that -N leaves out."""
-        self.run_ior("-w -k -F -t 8 -b 8 -G 7 -N 2", ranks=3)
-        Path(f"{self.file}.00000001").unlink()
-        self.run_ior("-r -R -k -F -t 8 -b 8 -G 7 -N 1", ranks=3)
-        trace = self.offsets("-w -r -F -C -b 8 -N 2", 3, call="read")
-        self.assertEqual([len(order) for order in trace], [1, 1, 0])
-
-    def test_random_task_is_that_of_ior(self) -> None:
-        """-Z -X 4 on three ranks: rank 0 reads 1, rank 1 reads 2, rank 2 reads its own."""
-        self.run_ior("-w -k -F -t 8 -b 8 -G 7", ranks=3)
-        Path(f"{self.file}.00000000").unlink()
-        self.run_ior("-r -R -k -F -t 8 -b 8 -G 7 -Z -X 4", ranks=3)
-        self.run_ior("-r -R -k -F -t 8 -b 8 -G 7 -Z -X 2", ranks=3, status=3)
+import pytest
+from case import expected
+from driver import Ior
 
 
-if __name__ == "__main__":
-    main()
+def offsets(ior: Ior, options: str, ranks: int, call: str = "write") -> list[list[int]]:
+    """Each rank's transfers of 8 bytes, by their number in the file, in the order it makes them."""
+    strace = 'exec strace -qq -y -e trace=lseek,write,read -o trace.$OMPI_COMM_WORLD_RANK "$0" "$@"'
+    ior.run(f"-t 8 {options}", ranks, before=("sh", "-c", strace))
+    pattern = re.compile(rf"lseek\(\d+<{ior.file}[^,]*, (\d+), .*\n{call}\(\d+<{ior.file}.*, 8\) += 8")
+    texts = ((ior.folder / f"trace.{rank}").read_text() for rank in range(ranks))
+    return [[int(offset) // 8 for offset in pattern.findall(text)] for text in texts]
+
+
+def test_random_order_is_that_of_ior(ior: Ior) -> None:
+    """Orders that IOR 4.0.0 was seen to make."""
+    orders = offsets(ior, "-w -z -F -b 64 -s 2 --random-offset-seed=3", 2)
+    first, second = [7, 4, 2, 0, 5, 1, 3, 6], [5, 1, 2, 7, 6, 3, 0, 4]
+    assert orders == [first + [8 + n for n in first], second + [8 + n for n in second]]
+    shared = offsets(ior, "-w -z -b 64 --random-offset-seed=3", 2)
+    assert shared == [[6, 3, 0, 10, 5, 7, 11, 14, 2, 9], [15, 13, 4, 12, 8, 1]]
+
+
+@pytest.mark.parametrize("options", ["", "-F"])
+def test_random_covers_each_offset_once(ior: Ior, options: str) -> None:
+    orders = offsets(ior, f"-w -z -b 256 -s 2 {options}", 3)
+    for order in orders if options else [[n for part in orders for n in part]]:
+        assert Counter(order) == Counter(range(64 if options else 192))
+        assert order != sorted(order)
+
+
+def test_random_order_without_a_table(ior: Ior) -> None:
+    """Above a million transfers a permutation is computed: it fills the file and is read back."""
+    for mode in ("", "-F"):
+        ior.run(f"-a MMAP -w -r -R -W -k -z -G 5 -t 8 -b 8388616 {mode}")
+    content = ior.of_rank(1).read_bytes()[:8388616]
+    assert content == expected(5, 1, 8) * (8388616 // 8)
+    data = ior.file.read_bytes()
+    assert Counter(data[i] for i in range(4, len(data), 8)) == Counter({0: 1048577, 1: 1048577})
+
+
+def test_random_reads_what_was_written(ior: Ior) -> None:
+    ior.run("-w -r -R -W -z -G 5 -t 256 -b 4k -s 2", ranks=3)
+    ior.run("-w -r -R -z -F -C -G 5 -t 256 -b 4k -s 2", ranks=2)
+
+
+@pytest.mark.parametrize("order", ["-C", "-C -F -Q 2", "-Z -X 3 -F", "-Z -X 4 -z -F", "-C -a MPIIO -c"])
+def test_other_ranks_data(ior: Ior, order: str) -> None:
+    ior.run(f"-w -r -W -R -t 4k -b 64k -s 2 {order}", ranks=3)
+
+
+def test_order_of_some_ranks_is_that_of_all(ior: Ior) -> None:
+    """-C goes on by the ranks that a node has, also those that -N leaves out."""
+    ior.run("-w -k -F -t 8 -b 8 -G 7 -N 2", ranks=3)
+    ior.of_rank(1).unlink()
+    ior.run("-r -R -k -F -t 8 -b 8 -G 7 -N 1", ranks=3)
+    trace = offsets(ior, "-w -r -F -C -b 8 -N 2", 3, call="read")
+    assert [len(order) for order in trace] == [1, 1, 0]
+
+
+def test_random_task_is_that_of_ior(ior: Ior) -> None:
+    """-Z -X 4 on three ranks: rank 0 reads 1, rank 1 reads 2, rank 2 reads its own."""
+    ior.run("-w -k -F -t 8 -b 8 -G 7", ranks=3)
+    ior.of_rank(0).unlink()
+    ior.run("-r -R -k -F -t 8 -b 8 -G 7 -Z -X 4", ranks=3)
+    ior.run("-r -R -k -F -t 8 -b 8 -G 7 -Z -X 2", ranks=3, status=3)
