@@ -1,7 +1,8 @@
-# A file of pytest as a ctest. Its programs lie in TB_BUILD_DIR; it is skipped where one of its cases is (conftest.py).
-function(tb_pytest name file)
-  add_test(NAME ${name} COMMAND ${CMAKE_SOURCE_DIR}/.venv/bin/python -m pytest -rs -p no:cacheprovider
-    ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${ARGN})
+# Files of pytest, and its options, as a ctest. Programs lie in TB_BUILD_DIR; it is skipped where one of its cases is
+# (conftest.py).
+function(tb_pytest name)
+  add_test(NAME ${name} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+    COMMAND ${CMAKE_SOURCE_DIR}/.venv/bin/python -m pytest -rs -p no:cacheprovider ${ARGN})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77
     ENVIRONMENT "TB_BUILD_DIR=${CMAKE_BINARY_DIR};TB_SKIP_STATUS=77")
 endfunction()

@@ -12,14 +12,15 @@ import subprocess
 import sys
 import tempfile
 import time
-import unittest
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 F_OFD_SETLK = 37
-BIN = Path(os.environ["TB_BIN_DIR"])
-PRELOAD = BIN.parent / "lib" / "libtierbench_preload.so"
+SOURCE = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get("TB_BUILD_DIR", SOURCE / "build"))
+BIN = BUILD / "bin"
+PRELOAD = BUILD / "lib" / "libtierbench_preload.so"
 TIERS = {
     "ram": "  - {{name: ram, medium: memory, capacity: 4MiB, block: 4KiB, slabs: [{{units: 16, share: 1.0}}]}}\n",
     "nvme": "  - {{name: nvme, medium: directory, path: {root}/nvme, capacity: 4MiB, block: 4KiB, slabs: [{{units: 16, share: 1.0}}]}}\n",
@@ -110,24 +111,28 @@ class Program:
         self.process.communicate()
 
 
-class Instances(unittest.TestCase):
-    """A test with a folder, a configuration and a name for an instance."""
+class Instance:
+    """A folder, a configuration and a name for an instance; it is not started. At the end all of it is removed."""
 
-    tiers: tuple[str, ...] = ("ram", "nvme")
-    fsync = "tier"
-    more = ""
-
-    def setUp(self) -> None:
+    def __init__(self, tiers: tuple[str, ...] = ("ram", "nvme"), fsync: str = "tier", more: str = "") -> None:
+        self.tiers, self.fsync, self.more = tiers, fsync, more
         self.name = f"life-{os.getpid()}-{next(serial):03}"  # none begins with another one
+        self.cleanup = ExitStack()
+        self.programs: list[Program] = []
+
+    def __enter__(self) -> Self:
         self.root = Path(tempfile.mkdtemp(prefix="tierbench-life-"))
         self.root.chmod(0o755)
-        self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
+        self.cleanup.callback(shutil.rmtree, self.root, ignore_errors=True)
         for place in ("pfs", "nvme", "bb"):
             (self.root / place).mkdir()
         self.config = self.write_config(self.name)
         self.file = self.root / "pfs" / "f"
-        self.programs: list[Program] = []
-        self.addCleanup(self.end_all)
+        self.cleanup.callback(self.end_all)
+        return self
+
+    def __exit__(self, *what: object) -> None:
+        self.cleanup.close()
 
     def write_config(self, name: str) -> Path:
         path = self.root / f"{name}.yaml"
@@ -168,12 +173,28 @@ class Instances(unittest.TestCase):
 
     def start(self, *args: object, before: tuple[str, ...] = ()) -> None:
         done = self.ctl("start", "-c", self.config, "-i", self.name, *args, before=before)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        assert done.returncode == 0, done.stderr
+
+    def refuse_start(self, *says: str) -> None:
+        self.check(self.ctl("start", "-c", self.config, "-i", self.name), 2, *says)
+
+    def stop(self) -> None:
+        self.check(self.ctl("stop", "-i", self.name), 0)
+
+    def recover(self, status: int, *says: str) -> None:
+        self.check(self.ctl("recover", "-c", self.config), status, *says)
+
+    def crash(self, text: str) -> None:
+        """It has promised that text, and neither program nor daemon is left."""
+        self.start()
+        self.write_synced(self.program(), text)
+        self.programs.pop().kill()
+        self.kill_daemons()
 
     def program(self, *before: str, file: Path | None = None, env: dict[str, str] | None = None) -> Program:
         program = Program(file or self.file, self.name, *before, env=env)
         self.programs.append(program)
-        self.assertEqual(program.first, "ready", program.end() if program.first != "ready" else "")
+        assert program.first == "ready", program.end()
         return program
 
     def run_under(
@@ -185,19 +206,19 @@ class Instances(unittest.TestCase):
         return subprocess.run(words, env=under, capture_output=True, text=True, timeout=60)
 
     def write_synced(self, program: Program, text: str, at: int = 0) -> None:
-        self.assertEqual(program.ask(f"write {at} {text}"), str(len(text)))
-        self.assertEqual(program.ask("fsync"), "synced")
+        assert program.ask(f"write {at} {text}") == str(len(text))
+        assert program.ask("fsync") == "synced"
 
     def status(self) -> dict[str, Any]:
         done = self.ctl("status", "-i", self.name, "--json")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        assert done.returncode == 0, done.stderr
         found: dict[str, Any] = json.loads(done.stdout)
         return found
 
     def kill_daemons(self, n: int = 1) -> None:
         """All of them are gone after it."""
         pids = self.daemons()
-        self.assertEqual(len(pids), n)
+        assert len(pids) == n
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         until = time.monotonic() + 10
@@ -220,9 +241,9 @@ class Instances(unittest.TestCase):
     def check(self, done: subprocess.CompletedProcess[str], status: int, *says: str) -> None:
         """The exit status, and in what is said."""
         said = done.stdout + done.stderr
-        self.assertEqual(done.returncode, status, said)
+        assert done.returncode == status, said
         for text in says:
-            self.assertIn(text, said)
+            assert text in said
 
     def nothing_is_left(self) -> None:
         left = [
@@ -231,7 +252,7 @@ class Instances(unittest.TestCase):
             *Path("/dev/shm").glob(f"tierbench.*{self.name}*"),
         ]
         left += [p for p in (self.root / "pfs").iterdir() if p.name.startswith(".tierbench")]
-        self.assertEqual(left, [])
+        assert left == []
 
 
 def try_lock(file: BinaryIO, lock: bytes) -> bool:
@@ -257,38 +278,6 @@ def hold_lease(path: Path, byte: int = 0) -> BinaryIO:
 def in_own_shm() -> tuple[str, ...]:
     """Words before a command that give it a /dev/shm of its own, as a container has."""
     return ("unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs /dev/shm && exec "$@"', "sh")
-
-
-def run_in_own_shm() -> None:
-    """From here on this test has a /dev/shm of its own: what others left in the machine's is not in sight, and is left alone."""
-    if can_unshare("-m") and "TB_OWN_SHM" not in os.environ:
-        os.environ["TB_OWN_SHM"] = "1"
-        os.execvp("unshare", [*in_own_shm(), sys.executable, *sys.argv])
-
-
-def cases_of(suite: unittest.TestSuite) -> list[unittest.TestCase]:
-    return [
-        case
-        for part in suite
-        for case in (cases_of(part) if isinstance(part, unittest.TestSuite) else [part])
-    ]
-
-
-def run_side_by_side() -> None:
-    """As unittest.main, for tests that do little but wait: all at once."""
-    loader = unittest.TestLoader()
-    main = sys.modules["__main__"]
-    cases = cases_of(
-        loader.loadTestsFromNames(sys.argv[1:], main) if sys.argv[1:] else loader.loadTestsFromModule(main)
-    )
-    results = [unittest.TestResult() for _ in cases]
-    with ThreadPoolExecutor(len(cases)) as pool:
-        list(pool.map(lambda case, result: case.run(result), cases, results))
-    wrong = [(case, said) for result in results for case, said in result.failures + result.errors]
-    for case, said in wrong:
-        print(f"FAIL: {case.id()}\n{said}", flush=True)
-    print(f"{len(cases)} tests, {len(wrong)} failed")
-    sys.exit(1 if wrong or not cases else 0)
 
 
 def can_unshare(*flags: str) -> bool:

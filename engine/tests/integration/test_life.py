@@ -7,31 +7,26 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from instances import Instances, can_unshare, hold_lease, in_own_shm
+import pytest
+from instances import SOURCE, Instance, can_unshare, hold_lease, in_own_shm
 
-PAGE = Path(os.environ["TB_SOURCE_DIR"]) / "docs" / "recovery.md"
+PAGE = SOURCE / "docs" / "recovery.md"
 HEADING = "## What each command does in each state"
 TEXT = "promised"
 NOBODY = 65534
-WORKERS = 4
 
 
-class Cell(Instances):
+class Cell(Instance):
     """One state of an instance, and what undoes it."""
 
-    def runTest(self) -> None:  # noqa: N802 - unittest's name; cells are walked by main()
-        raise NotImplementedError
-
-    def setUp(self) -> None:
-        super().setUp()
+    def __init__(self) -> None:
+        super().__init__()
         self.before: tuple[str, ...] = ()  # words before the command
         self.moved: tuple[Path, Path] | None = None
         self.planted: list[Path] = []
@@ -83,8 +78,8 @@ class Cell(Instances):
             shutil.move(self.moved[1], self.moved[0])
         if self.daemons() and self.ctl("stop", "-i", self.name).returncode:
             self.tell_daemon_to_end()
-        self.check(self.ctl("recover", "-c", self.config), 0)
-        self.assertEqual(self.read(), TEXT)
+        self.recover(0)
+        assert self.read() == TEXT
         self.nothing_is_left()
 
 
@@ -248,46 +243,25 @@ def read_table() -> tuple[list[str], dict[str, list[str]]]:
     return rows[0][1:], {row[0]: row[1:] for row in rows[1:]}
 
 
-def walk(state: str, command: str, expected: str) -> str:
-    """What is wrong with one cell; empty: nothing."""
-    status, _, words = expected.partition(" ")
-    cell = Cell()
-    try:
-        cell.setUp()
-        STATES[state](cell)
-        cell.check(COMMANDS[command](cell), int(status), words)
-        cell.end_properly()
-    except Exception as error:  # every cell is walked, whatever the others do
-        return f"{state} x {command}: {type(error).__name__}: {error}"
-    finally:
-        cell.doCleanups()
-    return ""
+@pytest.fixture
+def cell() -> Iterator[Cell]:
+    with Cell() as made:
+        yield made
 
 
-def main() -> int:
-    commands, table = read_table()
-    wrong = (
-        [f"{PAGE}: states {sorted(set(table) ^ set(STATES))} are not in both"]
-        if set(table) != set(STATES)
-        else []
-    )
-    wrong += [f"{PAGE}: {commands} are not the commands"] if commands != list(COMMANDS) else []
-    skipped = [state for state in table if not NEEDS.get(state, lambda: True)()]
-    wanted = [
-        (s, c, e)
-        for s, cells in table.items()
-        if s in STATES and s not in skipped
-        for c, e in zip(commands, cells, strict=True)
-        if not sys.argv[1:] or sys.argv[1] in s
-    ]
-    with ThreadPoolExecutor(WORKERS) as pool:
-        wrong += [w for w in pool.map(lambda cell: walk(*cell), wanted) if w]
-    print(*wrong, sep="\n")
-    for state in skipped:
-        print(f"SKIPPED: {state}: needs root or namespaces")
-    print(f"{len(wanted)} cells, {len(wrong)} wrong")
-    return 1 if wrong else 0
+COLUMNS, TABLE = read_table()
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def test_the_page_has_these_states_and_commands() -> None:
+    assert (set(TABLE), COLUMNS) == (set(STATES), list(COMMANDS))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("state", STATES)
+def test_what_a_command_does(cell: Cell, state: str, command: str) -> None:
+    if not NEEDS.get(state, lambda: True)():
+        pytest.skip("needs root or namespaces")
+    status, _, words = TABLE[state][COLUMNS.index(command)].partition(" ")
+    STATES[state](cell)
+    cell.check(COMMANDS[command](cell), int(status), words)
+    cell.end_properly()

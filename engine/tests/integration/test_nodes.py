@@ -6,14 +6,16 @@ the PFS, as nodes do. The launcher is a script that runs a command once on each.
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-import unittest
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
-BIN = Path(os.environ["TB_BIN_DIR"])
+import pytest
+from instances import BIN, can_unshare
+
 NODES = ("tb-a", "tb-b")
 CONFIG = """version: 1
 max_files: 256
@@ -130,164 +132,167 @@ def piece(rank: int, turn: int, size: int) -> bytes:
     return bytes([1 + rank + 16 * turn]) * size
 
 
-class Nodes(unittest.TestCase):
-    def setUp(self) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix="tierbench-nodes-", dir="/var/tmp"))
-        self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
+class Nodes:
+    """Two nodes that share a PFS, and a launcher of both."""
+
+    def __init__(self, cleanup: ExitStack) -> None:
+        self.root = Path(
+            cleanup.enter_context(tempfile.TemporaryDirectory(prefix="tierbench-nodes-", dir="/var/tmp"))
+        )
         for place in ("pfs", "nvme", "meet"):
             (self.root / place).mkdir()
-        self.node = {}
-        for name in NODES:
-            made = f"hostname {name} && mount -t tmpfs tmpfs /dev/shm && echo made && exec sleep 300"
-            node = subprocess.Popen(
-                ["unshare", "--mount", "--uts", "sh", "-c", made], stdout=subprocess.PIPE, text=True
-            )
-            self.addCleanup(node.wait)
-            self.addCleanup(node.kill)
-            assert node.stdout
-            self.assertEqual(node.stdout.readline(), "made\n")
-            node.stdout.close()
-            self.node[name] = node.pid
+        self.shared = self.root / "pfs" / "shared"
+        self.node = {name: self.make(name, cleanup) for name in NODES}
         self.launch = self.root / "each"
         self.launch.write_text(LAUNCH.format(pids=" ".join(map(str, self.node.values()))))
         self.launch.chmod(0o755)
 
+    def make(self, name: str, cleanup: ExitStack) -> int:
+        """A process that keeps a node's namespaces."""
+        made = f"hostname {name} && mount -t tmpfs tmpfs /dev/shm && echo made && exec sleep 300"
+        words = ["unshare", "--mount", "--uts", "sh", "-c", made]
+        node = cleanup.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
+        cleanup.callback(node.kill)
+        assert node.stdout
+        assert node.stdout.readline() == "made\n"
+        return node.pid
+
     def run_ranks(
         self,
         program: str,
+        status: int = 0,
+        *says: str,
         flush: str = "manual",
         options: tuple[str | Path, ...] = (),
-        launch: Path | str | None = None,
+        launch: Path | None = None,
         then: str = "true",
         fault: str | None = None,
-    ) -> subprocess.CompletedProcess[str]:
+    ) -> str:
+        """What it says on stderr."""
         config = self.root / "tiers.yaml"
         config.write_text(CONFIG.format(root=self.root, flush=flush))
         (self.root / "program.py").write_text(program)
-        return subprocess.run(
-            [
-                BIN / "tierctl",
-                "run",
-                "-c",
-                config,
-                "--per-node",
-                str(launch or self.launch),
-                *options,
-                "--",
-                "sh",
-                "-c",
-                f"{self.launch} {sys.executable} {self.root}/program.py {self.root} && {then}",
-            ],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env=dict(os.environ, **({"TB_FAULT": fault} if fault else {})),
-        )
+        command = f"{self.launch} {sys.executable} {self.root}/program.py {self.root} && {then}"
+        words = [
+            "run",
+            "-c",
+            config,
+            "--per-node",
+            launch or self.launch,
+            *options,
+            "--",
+            "sh",
+            "-c",
+            command,
+        ]
+        return run_ctl(words, status, *says, env={"TB_FAULT": fault} if fault else {})
 
     def left(self) -> list[Path]:
         """What stands in the nodes' own memory, and in the tier that they share."""
         shm = [p for pid in self.node.values() for p in Path(f"/proc/{pid}/root/dev/shm").iterdir()]
         return shm + list((self.root / "nvme").iterdir())
 
-    def test_bytes_of_both_nodes_in_one_block(self) -> None:
-        stats = self.root / "stats.json"
-        done = self.run_ranks(INTERLEAVED, options=("--stats", stats))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        wanted = b"".join(piece(r, t, 47008) for t in range(12) for r in range(4))
-        self.assertEqual((self.root / "pfs" / "shared").read_bytes(), wanted)
-        told = json.loads(stats.read_text())
-        self.assertEqual(sorted(n["node"] for n in told["nodes"]), sorted(NODES))
-        self.assertEqual([n["drained_bytes"] for n in told["nodes"]], [len(wanted) // 2] * 2)
-        self.assertEqual(told["drained_bytes"], len(wanted))
-        self.assertEqual(told["pfs"]["bytes_written"], len(wanted))
-        self.assertEqual(told["drain_s"], max(n["drain_s"] for n in told["nodes"]))
-        self.assertEqual(told["exit_status"], 0)
-        self.assertEqual(self.left(), [])
-        self.assertFalse(Path(f"{stats}.nodes").exists())
 
-    def test_bytes_of_another_node_in_a_gap(self) -> None:
-        done = self.run_ranks(BETWEEN)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        block = piece(0, 0, 100) + piece(2, 0, 100) + piece(0, 0, 100) + piece(3, 0, 100)
-        wanted = (block + bytes(4600)) * 63 + block
-        self.assertEqual((self.root / "pfs" / "shared").read_bytes(), wanted)
-
-    def test_what_was_closed_is_seen_when_opened(self) -> None:
-        for mode in ("persistent-async", "persistent-sync", "bypass"):
-            with self.subTest(mode=mode):
-                done = self.run_ranks(CLOSE_TO_OPEN, flush="on-close", options=("--mode", mode))
-                self.assertEqual(done.returncode, 0, done.stderr)
-                for met in (self.root / "meet").iterdir():
-                    met.unlink()
-
-    def test_appended_by_all(self) -> None:
-        done = self.run_ranks(APPENDED)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        lines = (self.root / "pfs" / "log").read_text().splitlines()
-        self.assertEqual(sorted(lines), sorted(f"{r} {t:02d}" for r in range(4) for t in range(50)))
-
-    def test_a_node_that_cannot_start(self) -> None:
-        broken = self.root / "broken"
-        broken.write_text(
-            f'#!/bin/sh\n[ "$3" = --foreground ] && exec nsenter --target {self.node["tb-a"]} --mount --uts -- "$@" /nowhere\n'
-            f'exec {self.launch} "$@"\n'
-        )
-        broken.chmod(0o755)
-        done = self.run_ranks(INTERLEAVED, launch=broken)
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("the daemons ended before every instance was ready", done.stderr)
-        self.assertEqual(self.left(), [])
-        self.assertFalse((self.root / "pfs" / "shared").exists())
-
-    def test_a_node_that_cannot_drain(self) -> None:
-        (self.root / "other").write_text("somebody else's")
-        done = self.run_ranks(WRITTEN, then=f"mv {self.root}/other {self.root}/pfs/gone")
-        self.assertEqual(done.returncode, 3, done.stderr)
-        self.assertIn("gone: not flushed", done.stderr)
-        self.assertIn(f"{self.launch} tierctl recover -c", done.stderr)
-        self.assertEqual((self.root / "pfs" / "gone").read_text(), "somebody else's")
-        kept = [p.name for p in Path(f"/proc/{self.node['tb-b']}/root/dev/shm").iterdir()]
-        self.assertEqual(len(kept), 1, kept)
-
-    def test_recovered_on_each_node(self) -> None:
-        done = self.run_ranks(
-            INTERLEAVED,
-            options=("--mode", "persistent-async"),
-            fault=f"op=pwrite,errno=ENOSPC,count=0,path={self.root}/pfs",
-        )
-        self.assertEqual(done.returncode, 3, done.stderr)
-        launch, _, *words = done.stderr.split("in this allocation: ")[1].splitlines()[0].split()
-        done = subprocess.run([launch, BIN / "tierctl", *words], capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        wanted = b"".join(piece(r, t, 47008) for t in range(12) for r in range(4))
-        self.assertEqual((self.root / "pfs" / "shared").read_bytes(), wanted)
-        self.assertEqual(self.left(), [])
-
-    def test_refused(self) -> None:
-        for options, message in (
-            (("--keep",), "--per-node goes with neither --keep nor --trace"),
-            (("--per-node", " "), "needs the words"),
-            (("--per-node", "/nowhere/launch"), "cannot run /nowhere/launch"),
-        ):
-            done = self.run_ranks(INTERLEAVED, options=options)
-            self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn(message, done.stderr)
-            self.assertEqual(self.left(), [])
-        done = self.run_ranks(INTERLEAVED)
-        text = (self.root / "tiers.yaml").read_text()
-        (self.root / "tiers.yaml").write_text(text.replace("nodes: several\n", ""))
-        done = subprocess.run(
-            [BIN / "tierctl", "run", "-c", self.root / "tiers.yaml", "--per-node", self.launch, "--", "true"],
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("nodes: one; allowed: several", done.stderr)
+def run_ctl(words: list[str | Path], status: int, *says: str, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        [BIN / "tierctl", *words], capture_output=True, text=True, timeout=60, env=os.environ | (env or {})
+    )
+    assert done.returncode == status, done.stderr
+    for text in says:
+        assert text in done.stderr
+    return done.stderr
 
 
-if __name__ == "__main__":
-    if subprocess.run(["unshare", "--mount", "--uts", "true"], capture_output=True).returncode:
-        print("needs root, and the right to make namespaces")
-        sys.exit(77)
-    unittest.main()
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
+    if not can_unshare("--mount", "--uts"):
+        pytest.skip("needs root, and the right to make namespaces")
+    with ExitStack() as cleanup:
+        yield Nodes(cleanup)
+
+
+def test_bytes_of_both_nodes_in_one_block(nodes: Nodes) -> None:
+    stats = nodes.root / "stats.json"
+    nodes.run_ranks(INTERLEAVED, options=("--stats", stats))
+    wanted = b"".join(piece(r, t, 47008) for t in range(12) for r in range(4))
+    assert nodes.shared.read_bytes() == wanted
+    told = json.loads(stats.read_text())
+    assert sorted(n["node"] for n in told["nodes"]) == sorted(NODES)
+    assert [n["drained_bytes"] for n in told["nodes"]] == [len(wanted) // 2] * 2
+    assert told["drained_bytes"] == len(wanted)
+    assert told["pfs"]["bytes_written"] == len(wanted)
+    assert told["drain_s"] == max(n["drain_s"] for n in told["nodes"])
+    assert told["exit_status"] == 0
+    assert nodes.left() == []
+    assert not Path(f"{stats}.nodes").exists()
+
+
+def test_bytes_of_another_node_in_a_gap(nodes: Nodes) -> None:
+    nodes.run_ranks(BETWEEN)
+    block = piece(0, 0, 100) + piece(2, 0, 100) + piece(0, 0, 100) + piece(3, 0, 100)
+    wanted = (block + bytes(4600)) * 63 + block
+    assert nodes.shared.read_bytes() == wanted
+
+
+@pytest.mark.parametrize("mode", ["persistent-async", "persistent-sync", "bypass"])
+def test_what_was_closed_is_seen_when_opened(nodes: Nodes, mode: str) -> None:
+    nodes.run_ranks(CLOSE_TO_OPEN, flush="on-close", options=("--mode", mode))
+
+
+def test_appended_by_all(nodes: Nodes) -> None:
+    nodes.run_ranks(APPENDED)
+    lines = (nodes.root / "pfs" / "log").read_text().splitlines()
+    assert sorted(lines) == sorted(f"{r} {t:02d}" for r in range(4) for t in range(50))
+
+
+def test_a_node_that_cannot_start(nodes: Nodes) -> None:
+    broken = nodes.root / "broken"
+    broken.write_text(
+        f'#!/bin/sh\n[ "$3" = --foreground ] && exec nsenter --target {nodes.node["tb-a"]} --mount --uts -- "$@" /nowhere\n'
+        f'exec {nodes.launch} "$@"\n'
+    )
+    broken.chmod(0o755)
+    nodes.run_ranks(INTERLEAVED, 2, "the daemons ended before every instance was ready", launch=broken)
+    assert nodes.left() == []
+    assert not nodes.shared.exists()
+
+
+def test_a_node_that_cannot_drain(nodes: Nodes) -> None:
+    (nodes.root / "other").write_text("somebody else's")
+    says = ("gone: not flushed", f"{nodes.launch} tierctl recover -c")
+    nodes.run_ranks(WRITTEN, 3, *says, then=f"mv {nodes.root}/other {nodes.root}/pfs/gone")
+    assert (nodes.root / "pfs" / "gone").read_text() == "somebody else's"
+    kept = [p.name for p in Path(f"/proc/{nodes.node['tb-b']}/root/dev/shm").iterdir()]
+    assert len(kept) == 1, kept
+
+
+def test_recovered_on_each_node(nodes: Nodes) -> None:
+    fault = f"op=pwrite,errno=ENOSPC,count=0,path={nodes.root}/pfs"
+    said = nodes.run_ranks(INTERLEAVED, 3, options=("--mode", "persistent-async"), fault=fault)
+    launch, _, *words = said.split("in this allocation: ")[1].splitlines()[0].split()
+    done = subprocess.run([launch, BIN / "tierctl", *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    wanted = b"".join(piece(r, t, 47008) for t in range(12) for r in range(4))
+    assert nodes.shared.read_bytes() == wanted
+    assert nodes.left() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--keep",), "--per-node goes with neither --keep nor --trace"),
+        (("--per-node", " "), "needs the words"),
+        (("--per-node", "/nowhere/launch"), "cannot run /nowhere/launch"),
+    ],
+)
+def test_refused(nodes: Nodes, options: tuple[str, ...], message: str) -> None:
+    nodes.run_ranks(INTERLEAVED, 2, message, options=options)
+    assert nodes.left() == []
+
+
+def test_a_configuration_of_one_node_is_refused(nodes: Nodes) -> None:
+    config = nodes.root / "tiers.yaml"
+    config.write_text(CONFIG.format(root=nodes.root, flush="manual").replace("nodes: several\n", ""))
+    run_ctl(
+        ["run", "-c", config, "--per-node", nodes.launch, "--", "true"], 2, "nodes: one; allowed: several"
+    )
