@@ -18,13 +18,16 @@ from reframe.core.exceptions import PipelineError
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from common import held
 from common.base import TierTest, refuse
 from common.ior import needed_program, write_numbers
+from common.launch_numbers import outputs_of
 from common.plan import Plan
 from common.results import Results
-from common.script import TIERCTL, Script
+from common.script import TIERCTL, Script, mark
 from common.site import Site
 from common.tiers import ROOT, TIERS, ScaleError, read_scale
+from tierbench.judge.asked import IorAsked
 from tierbench.outputs import read_ior
 from tierbench.runs.case import Case
 
@@ -99,12 +102,12 @@ class TierWrite(TierTest):
         self.executable_opts = ["-w", "-o", file, *size.split(), "-F", "-e"]
         self.executable_opts += ["-Y"] if self.sync == "each-write" else []
         self.executable_opts += ["-k", "-G", str(SIGNATURE), *_summary("summary.json")]
-        self.prerun_cmds = [f"mkdir -p {pfs}", *script.plan_lines()]
+        self.prerun_cmds = [f"mkdir -p {pfs}", *script.plan_lines(), mark("write", "begins")]
         verify = f"-r -R -F -k {size} -G {SIGNATURE} -o {file}".split()
         script.directly()
         check = script.line(self.driver, [*verify, *_summary("verify.json")])
-        self.postrun_cmds = [] if self.mode == "scratch" else [check]
-        script.through_tierctl("stats.json", self.trace_options())
+        self.postrun_cmds = [mark("write", "ends"), *([] if self.mode == "scratch" else [check])]
+        script.through_tierctl("stats.json", self.trace_options(needed=script.needs_witness(self.driver)))
 
     def case_names(self) -> dict[str, str]:
         """One of the bandwidth."""
@@ -138,8 +141,16 @@ class TierWrite(TierTest):
             published=published,
             published_source=source,
             requirement=published,
+            **self._held(results.stage).record(),
         )
         return {"bandwidth": case}
+
+    def _held(self, stage: Path) -> held.Held:
+        """The write against what was asked of it."""
+        output = outputs_of((stage / str(self.stdout)).read_text(errors="replace"))["write"]
+        asked = IorAsked(tuple(self.executable_opts), self.num_tasks, self.plan.nodes)
+        bypass = self.mode == "bypass"
+        return held.ior("", asked, output, read_ior(stage / "summary.json"), stage, bypass=bypass)
 
     def _verified(self, stage: Path) -> bool | None:
         if self.mode == "scratch":

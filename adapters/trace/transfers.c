@@ -135,7 +135,7 @@ TB_WRAPPER void *mmap(void *address, size_t n, int protection, int flags, int fd
 {
     void *mapped = REAL(mmap)(address, n, protection, flags, fd, offset);
     if (mapped != MAP_FAILED && !(flags & MAP_ANONYMOUS))
-        tb_trace_map(tb_application(), fd);
+        tb_trace_map(tb_application(), fd, n);
     return mapped;
 }
 
@@ -143,7 +143,7 @@ TB_WRAPPER void *mmap64(void *address, size_t n, int protection, int flags, int 
 {
     void *mapped = REAL(mmap64)(address, n, protection, flags, fd, offset);
     if (mapped != MAP_FAILED && !(flags & MAP_ANONYMOUS))
-        tb_trace_map(tb_application(), fd);
+        tb_trace_map(tb_application(), fd, n);
     return mapped;
 }
 

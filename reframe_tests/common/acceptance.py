@@ -153,8 +153,11 @@ class Acceptance(RecipeTest):
         """From what the launches printed."""
         outputs = outputs_of((results.stage / str(self.stdout)).read_text(errors="replace"))
         numbers = {a: self.launches.measured(a, outputs, results.stage) for a in self.case_names()}
-        verified = self.launches.verified(outputs)
-        return {a: Case(**self._record(a, results), **n, verified=verified) for a, n in numbers.items()}
+        also = {
+            "verified": self.launches.verified(outputs),
+            **self.launches.held(outputs, results.stage).record(),
+        }
+        return {a: Case(**self._record(a, results), **n, **also) for a, n in numbers.items()}
 
     def _record(self, access: str, results: Results) -> dict[str, Any]:
         recipe, number = self.published_run, self.launches.launch_of(access)

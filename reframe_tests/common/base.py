@@ -201,10 +201,12 @@ class TierTest(rfm.RunOnlyRegressionTest):
     def all_there(self) -> Any:
         """Every number was printed, nothing failed, the right bytes are on the PFS."""
         values, wanted = self.metrics.get("values", {}), self.case_names()
+        other = list(dict.fromkeys(x for case in self.cases.values() for x in case.disagreements))
         return sn.all(
             [
                 sn.assert_not_in("error", self.metrics, f"numbers are missing: {self.metrics.get('error')}"),
                 sn.assert_eq(self.problems(), [], "went wrong: {0}"),
+                sn.assert_eq(other, [], "is not what was asked for: {0}"),
                 sn.assert_eq(sorted(values), sorted(wanted), "other numbers than {1} were printed: {0}"),
                 sn.assert_true(all(v > 0 for v in values.values()), "a number is not above 0"),
                 sn.assert_eq(self.job.exitcode or 0, 0, "the job ended with {0}"),

@@ -7,23 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tierbench.judge.launch import Clock, clock_of
 from tierbench.outputs import IorOutput, parse_ior
 
 from .rank_progress import furthest
 from .scale import MIB, segments_of, size_of, value_of
 from .verify_bytes import Content, check
 
-_MARK = re.compile(r"^tierbench: launch (\w+) (begins|ends)$")
+_MARK = re.compile(r"^tierbench: launch ([\w-]+) (begins|ends)(?: at ([\d.]+ [+-]\d{4}))?$")
 _PAIRS = re.compile(r"^stonewalling pairs accessed min: (\d+) max: (\d+)", re.MULTILINE)
 _DATASET = re.compile(r"^tierbench: dataset: \d+ of \d+ files, (\d+) to (\d+) bytes each", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class LaunchOutput:
-    """Standard output of one launch, and what was said of its dataset before it began."""
+    """Standard output of one launch, what was said of its dataset before it began, and when it ran."""
 
     text: str
     before: str
+    clock: Clock | None = None
 
     def ior(self) -> IorOutput:
         """As IOR's."""
@@ -40,15 +42,17 @@ class LaunchOutput:
 def outputs_of(text: str) -> dict[str, LaunchOutput]:
     """The launches of a job by name, from the marks between them."""
     found: dict[str, LaunchOutput] = {}
-    name = ""
+    name = began = ""
     lines: list[str] = []
     before: list[str] = []
     for line in text.splitlines():
         mark = _MARK.match(line)
         if mark and mark[2] == "begins":
             name, lines, before = mark[1], [], lines if not name else []
+            began = mark[3] or ""
         elif mark:
-            found[name] = LaunchOutput("\n".join(lines) + "\n", "\n".join(before) + "\n")
+            clock = clock_of(began, mark[3]) if began and mark[3] else None
+            found[name] = LaunchOutput("\n".join(lines) + "\n", "\n".join(before) + "\n", clock)
             name, lines = "", []
         else:
             lines.append(line)
@@ -84,12 +88,17 @@ def measured(
     }
 
 
-def _duration(output: LaunchOutput) -> dict[str, Any]:
-    found = re.findall(r"^\s*Duration:\s*([\d.]+)\s*$", output.text, re.MULTILINE)
+def duration_of(text: str) -> float:
+    """The one duration that a program prints."""
+    found = re.findall(r"^\s*Duration:\s*([\d.]+)\s*$", text, re.MULTILINE)
     if len(found) != 1:
         raise ValueError(f"stdout: holds {len(found)} lines 'Duration:', expected 1")
+    return float(found[0])
+
+
+def _duration(output: LaunchOutput) -> dict[str, Any]:
+    seconds = duration_of(output.text)
     named = re.search(r"^(tb-metadata-\S+):", output.text, re.MULTILINE)
-    seconds = float(found[0])
     times = dict.fromkeys(("open_s", "write_s", "close_s"))
     return {"value": seconds, **times, "total_s": seconds, "driver": named[1] if named else "metadata"}
 

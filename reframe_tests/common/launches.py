@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tierbench.judge.asked import IorAsked
 from tierbench.recipes.published import Recipe
 
+from . import held
 from .driver_flags import respelled
-from .launch_numbers import LaunchOutput, content_of, measured
+from .held import Held
+from .launch_numbers import LaunchOutput, content_of, duration_of, measured
 from .scale import MIB, Sizes, value_of, with_value
-from .script import Script
+from .script import Script, mark
 from .tiers import ROOT
 
 SIGNATURE = "1638301383"  # -G of the launch that is only checked
@@ -102,24 +105,22 @@ class Launches:
             lines, arguments = (before if number <= self.main else after), self.arguments[number]
             if "-r" in arguments and "-w" not in arguments:
                 lines.append(self._dataset_check(arguments))
-            lines.append(f"echo 'tierbench: launch {number + 1} begins'")
+            lines.append(mark(str(number + 1), "begins"))
             if number != self.main:
                 lines.append(self._line(arguments, f"stats-{number + 1}.json" if launch.measures else None))
-                lines.append(f"echo 'tierbench: launch {number + 1} ends'")
+                lines.append(mark(str(number + 1), "ends"))
             else:
-                after.append(f"echo 'tierbench: launch {number + 1} ends'")
+                after.append(mark(str(number + 1), "ends"))
         if self.checks_once_more:
             line = self._line(self.checked, "stats-check.json")
-            after += ["echo 'tierbench: launch check begins'", line, "echo 'tierbench: launch check ends'"]
+            after += [mark("check", "begins"), line, mark("check", "ends")]
         self._line(self.arguments[self.main], f"stats-{self.main + 1}.json")
         return before, after
 
     def _line(self, arguments: tuple[str, ...], stats: str | None) -> str:
         """One launch; through `tierctl run` where `stats` names its counters."""
         if stats and self.script.plan.managed:
-            # Of the programs only ours says how far each rank came before a deadline.
-            one_node = self.script.plan.nodes == 1
-            needed = "-D" in arguments and Path(self.program).name != "tb-ior" and one_node
+            needed = self.script.needs_witness(self.program)
             name = stats.removesuffix(".json").replace("stats", "trace")
             self.script.through_tierctl(stats, self.trace_options(name, needed=needed))
         else:
@@ -158,6 +159,22 @@ class Launches:
         number, metric = self.launch_of(access), self.recipe.number(access).metric
         arguments, log = self.arguments[number], stage / f"trace-{number + 1}.darshan"
         return measured(outputs[str(number + 1)], access, metric, arguments, self.sizes.ranks, log)
+
+    def held(self, outputs: dict[str, LaunchOutput], stage: Path) -> Held:
+        """All launches against what was asked of them."""
+        lines = {str(number + 1): arguments for number, arguments in enumerate(self.arguments)}
+        if self.checks_once_more:
+            lines["check"] = self.checked
+        found = Held()
+        for name, arguments in lines.items():
+            output = outputs[name]
+            if self.recipe.launches[0].program_name == "ior":
+                asked = IorAsked(arguments, self.sizes.ranks, self.sizes.nodes)
+                bypass = self.script.plan.mode == "bypass"
+                found += held.ior(name, asked, output, output.ior(), stage, bypass=bypass)
+            else:
+                found += held.timed(name, duration_of(output.text), output)
+        return found
 
     def verified(self, outputs: dict[str, LaunchOutput]) -> bool | None:
         """The bytes on the PFS; None where they are not this machine's to look at."""

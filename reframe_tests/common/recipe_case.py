@@ -56,7 +56,7 @@ class RecipeTest(TierTest):
             scale=scale.name,
             factor=self.factor_at(site, recipe),
             dropped=sizes.dropped,
-            managed=site.modelled or self.tiers != "pfs",
+            managed=site.modelled or self.tiers != "pfs" or (sizes.nodes == 1 and not site.published),
             judged=site.modelled and site.measures,
             device=recipe.twin.device if site.modelled else None,
             **more,

@@ -14,12 +14,17 @@ from reframe.core.backends import getlauncher
 from reframe.core.exceptions import PipelineError
 
 from tierbench.base.errors import RecipeError
+from tierbench.judge.asked import IorAsked, MdtestAsked
+from tierbench.outputs import OutputError
 from tierbench.recipes.rules import RuleRecipe, read_rules
 from tierbench.runs.case import Case
 
+from . import held
 from .base import refuse, refuse_unknown
 from .capacity_checks import short_of_disk
+from .held import Held
 from .ior import needed_program
+from .launch_numbers import LaunchOutput, duration_of, outputs_of
 from .medium import in_a_second, too_slow_for
 from .places import Places
 from .plan import LEAST_CONFIG_BYTES, Plan
@@ -175,12 +180,37 @@ class RuleTest(RecipeTest):
     def make_cases(self, results: Results) -> dict[str, Case]:
         """Of each metric there is; on the twin, with nothing in front of it, the right answers are known."""
         expected = self.expected() if self.plan.judged and self.tiers == "pfs" else {}
+        held = self.held(outputs_of((results.stage / str(self.stdout)).read_text(errors="replace"))).record()
         return {
             metric: Case(
-                **results.common(metric) | self._unmeasured(metric) | numbers, expected=expected.get(metric)
+                **results.common(metric) | self._unmeasured(metric) | numbers,
+                **held,
+                expected=expected.get(metric),
             )
             for metric, numbers in self.numbers(results).items()
         }
+
+    def held(self, outputs: dict[str, LaunchOutput]) -> Held:
+        """All launches against what was asked of them; one that failed has said so, and prints no numbers."""
+        found = Held(unseen=("what a trace of one launch would show",))
+        for name, (program, *words) in self.lines.items():
+            if name not in outputs:
+                found += Held((f"launch {name}: asked for, but it did not run",))
+                continue
+            try:
+                found += self._held(name, program, tuple(words), outputs[name])
+            except (OutputError, ValueError) as e:
+                found += Held(unseen=(f"launch {name} ({e})",))
+        return found
+
+    def _held(self, name: str, program: str, arguments: tuple[str, ...], output: LaunchOutput) -> Held:
+        sizes = self.sizes
+        if program.endswith("mdtest"):
+            return held.mdtest(name, MdtestAsked(arguments, sizes.ranks, sizes.nodes, sizes.files), output)
+        if program.endswith("find"):
+            return held.timed(name, duration_of(output.text), output)
+        asked = IorAsked(arguments, sizes.ranks, sizes.nodes)
+        return held.ior(name, asked, output, output.ior(), Path(self.stagedir), bypass=False)
 
     def _unmeasured(self, metric: str) -> dict[str, Any]:
         return {

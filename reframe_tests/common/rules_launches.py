@@ -16,12 +16,14 @@ _SCRIPT = """\
 failed=0
 launch() {
     name=$1; shift
+    began=$(date '+%s.%N %z')
     "$@" > "launches/$name.out" 2> "launches/$name.err"
     status=$?
+    ended=$(date '+%s.%N %z')
     echo $status > "launches/$name.status"
-    echo "tierbench: launch $name begins"
+    echo "tierbench: launch $name begins at $began"
     cat "launches/$name.out"
-    echo "tierbench: launch $name ends"
+    echo "tierbench: launch $name ends at $ended"
     cat "launches/$name.err" >&2
     [ $status -eq 0 ] || failed=$status
 }

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from .plan import Plan
 from .site import Site
 from .tiers import ROOT
 
+_DATE = "%s.%N %z"
 TIERCTL = ROOT / "build" / "bin" / "tierctl"
+
+
+def mark(name: str, word: str) -> str:
+    """The command that prints that a launch `begins` or `ends`, and when."""
+    return f"date +'tierbench: launch {name} {word} at {_DATE}'"
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,11 @@ class Script:
     def line(self, program: str, arguments: Sequence[str]) -> str:
         """One launch."""
         return " ".join([self.job.launcher.run_command(self.job), program, *arguments])
+
+    def needs_witness(self, program: str) -> bool:
+        """A trace without asking, on one node: of a program that is not ours, and on real tiers."""
+        ours = PurePath(program).name.startswith("tb-")
+        return self.plan.nodes == 1 and not (ours and self.site.modelled)
 
     def plan_lines(self) -> list[str]:
         """Keeps what the engine makes of the configuration, where there is one."""

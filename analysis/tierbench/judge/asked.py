@@ -103,10 +103,12 @@ class IorAsked:
 
     @property
     def shift(self) -> int | None:
-        """By how many ranks readers are apart from writers; None: at random (-Z)."""
-        if self.options.has("Z"):
-            return None
-        return (self.options.count("Q", 1) or 0) if self.options.has("C") else 0
+        """By how many ranks a reader is before the writer (-C); None: at random (-Z), or not known."""
+        if not self.options.has("C") and not self.options.has("Z"):
+            return 0
+        offset = self.options.count("Q", 1)
+        known = self.nodes is not None and offset is not None and not self.options.has("Z")
+        return -(-self.ranks // (self.nodes or 1)) * (offset or 0) % self.ranks if known else None
 
     @property
     def transfer(self) -> int | None:

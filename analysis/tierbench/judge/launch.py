@@ -138,11 +138,10 @@ def _ior_options(asked: IorAsked, told: IorOutput) -> Iterator[Disagreement]:
 
 def _printed(asked: IorAsked) -> dict[str, str | int | None]:
     """The option lines that a command line makes; None where only a shell knows."""
-    order = {0: "no tasks offsets", None: "random task offset"}.get(asked.shift, "constant task offset")
-    if asked.options.has("C") and not asked.shift:
-        order = "constant task offset"
+    has = asked.options.has
+    order = "random task offset" if has("Z") else "constant task offset" if has("C") else "no tasks offsets"
     sizes = {"xfersize": asked.transfer, "blocksize": asked.block, "aggregate filesize": asked.total_bytes}
-    offset = asked.options.count("Q", 1) if any(map(asked.options.has, "CZ")) else None
+    offset = asked.options.count("Q", 1) if has("C") or has("Z") else None
     stonewall = {"stonewallingTime": asked.deadline_s, "stoneWallingWearOut": int(asked.wears_out)}
     return {
         "api": asked.api,

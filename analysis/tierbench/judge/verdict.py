@@ -10,6 +10,7 @@ A row is one test on one configuration with all its repetitions. Its checks are:
 - `sustained`: something shows that in no repetition a rank reached the end of its data before the deadline;
 - `uncached`: reads are not faster than the device can read;
 - `medium`: the machine's own medium does at least twice what its twin is to show;
+- `launch`: what ran is what was asked for, and its numbers agree with the suite's clock and the trace;
 - `valid`: the benchmark's own rules (IO500's) accept the run.
 
 The verdict is the worst of the checks that apply. Without any it is inconclusive: a number alone proves
@@ -81,6 +82,8 @@ class Row:
     medium: float | None = None
     sustained: bool | None = None
     sustained_by: str | None = None
+    disagreements: tuple[str, ...] = ()
+    witness: str | None = None
     checks: tuple[Check, ...] = field(default=())
 
     @property
@@ -258,6 +261,8 @@ def _of_recipe(group: pd.DataFrame) -> dict[str, Any]:
         "medium": _median(group["medium"]),
         "sustained": False if False in sustained else True if all(sustained) else None,
         "sustained_by": _text(group["sustained_by"]),
+        "disagreements": tuple(dict.fromkeys(x for told in group["disagreements"] for x in told)),
+        "witness": _text(group["witness"]),
     }
 
 
@@ -307,8 +312,8 @@ def _with_ratios(row: Row, baselines: dict[tuple[str, str], Row]) -> Row:
 
 
 def _with_checks(row: Row) -> Row:
-    checks = (_verified(row), _required(row), _agrees(row), _sustains(row), _uncached(row), _supported(row),
-              _valid(row))  # fmt: skip
+    checks = (_launched(row), _verified(row), _required(row), _agrees(row), _sustains(row), _uncached(row),
+              _supported(row), _valid(row))  # fmt: skip
     return replace(row, checks=tuple(c for c in checks if c))
 
 
@@ -320,6 +325,15 @@ def _verified(row: Row) -> Check | None:
         if row.verified
         else Check("verified", FAIL, "the bytes on the PFS were WRONG after the drain")
     )
+
+
+def _launched(row: Row) -> Check | None:
+    """No number of a launch that did something else than was asked means what its row says."""
+    if row.disagreements:
+        return Check("launch", FAIL, f"is not what was asked for: {'; '.join(row.disagreements)}")
+    if row.witness is None:
+        return None
+    return Check("launch", PASS, f"what ran is what was asked for, by {row.witness}")
 
 
 def _required(row: Row) -> Check | None:

@@ -58,6 +58,8 @@ class Case:
     invalid: tuple[str, ...] = ()
     sustained: bool | None = None
     sustained_by: str | None = None
+    disagreements: tuple[str, ...] = ()
+    witness: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The document, with the version of its schema."""

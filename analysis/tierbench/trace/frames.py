@@ -9,9 +9,12 @@ is missing (NA), never zero.
 job         one line a log: `side` (`application`, or `storage` for what the engine asked of the storage
             below it), `log_version`, `runtime_version`, `job_id`, `uid`, `nprocs`, `start` (UTC), `run_s`,
             `executable`, `modules` and their record versions, `complete` (False: some records are missing,
-            the runtime ran out of memory, or the run died), `problems` in words, `path`
+            the runtime ran out of memory, or the run died), `unsynced` (records of the configuration's files
+            that were written after their last fsync) and `mapped` (bytes of mappings of these), which only
+            our own runtime counts, `problems` in words, `path`
 files       one line a record: `module`, `file`, `rank`, `place` (as in `tiers`); counts `opens reads writes
-            seeks stats flushes`; `bytes_read bytes_written`, `end_read end_written` (highest offset + 1);
+            seeks stats mmaps flushes`; `bytes_read bytes_written`, `end_read end_written` (highest
+            offset + 1);
             `sequential_*` and `consecutive_*` (offset after, and exactly at, the end of the last access);
             `unaligned` accesses and the `alignment` they were held against; `read_s write_s meta_s` (a
             flush counts as writing, open, close, stat and seek as meta); when the first open, read, write and
@@ -47,9 +50,9 @@ from numpy.typing import NDArray
 
 from tierbench.trace.log import Counters, Heat, Log, Segments, TraceError, read_logs
 
-_COUNTS = ("opens", "reads", "writes", "seeks", "stats", "flushes", "bytes_read", "bytes_written", "end_read",
-           "end_written", "sequential_reads", "sequential_writes", "consecutive_reads", "consecutive_writes",
-           "unaligned", "alignment", "fastest_rank", "fastest_bytes", "slowest_rank",
+_COUNTS = ("opens", "reads", "writes", "seeks", "stats", "mmaps", "flushes", "bytes_read", "bytes_written",
+           "end_read", "end_written", "sequential_reads", "sequential_writes", "consecutive_reads",
+           "consecutive_writes", "unaligned", "alignment", "fastest_rank", "fastest_bytes", "slowest_rank",
            "slowest_bytes")  # fmt: skip
 MOMENTS = tuple(f"{what}_{end}_s" for what in ("open", "read", "write", "close") for end in ("start", "end"))
 _TIMES = ("read_s", "write_s", "meta_s", *MOMENTS, "fastest_s", "slowest_s")
@@ -62,6 +65,7 @@ _SOURCES = {
     "writes": ("WRITES", "INDEP_WRITES", "COLL_WRITES", "SPLIT_WRITES", "NB_WRITES"),
     "seeks": ("SEEKS",),
     "stats": ("STATS",),
+    "mmaps": ("MMAPS",),
     "flushes": ("FSYNCS", "FDSYNCS", "FLUSHES", "SYNCS"),
     "bytes_read": ("BYTES_READ",),
     "bytes_written": ("BYTES_WRITTEN",),
@@ -222,10 +226,17 @@ def _add_job(table: _Table, label: str, log: Log, problems: Sequence[str]) -> No
             "executable": log.executable,
             "modules": modules,
             "complete": not log.partial and not incomplete,
+            **{name: _told(log, f"tierbench_{name}") for name in ("unsynced", "mapped")},
             "problems": "; ".join(problems),
             "path": log.path,
         },
     )
+
+
+def _told(log: Log, key: str) -> NDArray[np.int64]:
+    """A number of the job's metadata; -1 where it says none."""
+    given = log.metadata.get(key, "")
+    return np.array([int(given) if given.isdigit() and int(given) <= MOST else -1])
 
 
 def _names(log: Log, ids: Iterable[Any]) -> list[str]:
@@ -405,7 +416,7 @@ def _place_finder(log: Log, places: Places) -> Callable[[str], str]:
 _I, _F, _S, _C, _TIME = "Int64", "float64", "object", "category", "datetime64[us, UTC]"
 _JOB = {"side": _C, "log_version": _C, "runtime_version": _C, "job_id": "int64", "uid": "int64",
         "nprocs": "int64", "start": _TIME, "run_s": _F, "executable": _S, "modules": _S,
-        "complete": "bool", "problems": _S, "path": _S}  # fmt: skip
+        "complete": "bool", "unsynced": _I, "mapped": _I, "problems": _S, "path": _S}  # fmt: skip
 _FILES = {
     "module": _C,
     "file": _C,

@@ -74,7 +74,7 @@ static const struct tb_trace_file *map_file(const char *path, enum tb_trace_side
     return NULL;
 }
 
-static bool is_ours(const struct ctl_trace *t, const char *name)
+bool trace_is_ours(const struct ctl_trace *t, const char *name)
 {
     for (uint32_t i = 0; i < t->job->n_prefixes; i++) {
         size_t n = strlen(t->job->prefixes[i]);
@@ -87,10 +87,10 @@ static bool is_ours(const struct ctl_trace *t, const char *name)
 static bool touched_ours(const struct ctl_trace *t, const struct tb_trace_file *f)
 {
     for (uint32_t i = 0; i < f->n[TB_TRACE_POSIX]; i++)
-        if (f->posix[i].slot.active && f->posix[i].slot.name < TB_TRACE_NAMES && is_ours(t, f->names + f->posix[i].slot.name))
+        if (f->posix[i].slot.active && f->posix[i].slot.name < TB_TRACE_NAMES && trace_is_ours(t, f->names + f->posix[i].slot.name))
             return true;
     for (uint32_t i = 0; i < f->n[TB_TRACE_STDIO]; i++)
-        if (f->stdio[i].slot.active && f->stdio[i].slot.name < TB_TRACE_NAMES && is_ours(t, f->names + f->stdio[i].slot.name))
+        if (f->stdio[i].slot.active && f->stdio[i].slot.name < TB_TRACE_NAMES && trace_is_ours(t, f->names + f->stdio[i].slot.name))
             return true;
     return false;
 }

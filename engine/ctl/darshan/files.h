@@ -23,4 +23,7 @@ struct job {
 bool trace_load(const struct ctl_trace *trace, enum tb_trace_side side, struct job *out);
 void trace_unload(struct job *job);
 
+/* A name below the configuration's places. */
+bool trace_is_ours(const struct ctl_trace *trace, const char *name);
+
 #endif

@@ -46,13 +46,35 @@ static uint64_t missing(const struct job *job)
     return n;
 }
 
-static void describe(const struct tb_config *c, uint64_t digest, const struct job *job, enum tb_trace_side side, char *out, size_t size)
+/* What no counter of Darshan says of the configuration's files: written after their last fsync, bytes of mappings. */
+static void add_up(const struct ctl_trace *t, const struct job *job, uint64_t *unsynced, uint64_t *mapped)
+{
+    for (size_t i = 0; i < job->n; i++) {
+        const struct tb_trace_file *f = job->process[i].file;
+        for (uint32_t k = 0; !job->process[i].left_out && k < f->n[TB_TRACE_POSIX]; k++) {
+            const struct tb_trace_posix *p = &f->posix[k];
+            if (!p->slot.active || p->slot.name >= TB_TRACE_NAMES || !trace_is_ours(t, f->names + p->slot.name))
+                continue;
+            *unsynced += p->record.counters[POSIX_BYTES_WRITTEN] > 0 && p->record.times[POSIX_F_WRITE_END] > p->synced;
+            *mapped += (uint64_t)p->mapped;
+        }
+    }
+}
+
+static void describe(const struct ctl_trace *t, const struct tb_config *c, uint64_t digest, const struct job *job, enum tb_trace_side side,
+                     char *out, size_t size)
 {
     int n = snprintf(out, size,
                      "lib_ver=tierbench-%s\ntierbench_side=%s\ntierbench_commit=%s\ntierbench_config=%016llx\ntierbench_mode=%s\n"
                      "tierbench_fsync=%s\n",
                      TB_VERSION, side == TB_TRACE_STORAGE ? "storage" : "application", TB_COMMIT, (unsigned long long)digest,
                      c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none", tb_fsync_name(c->fsync));
+    if (side == TB_TRACE_APPLICATION) {
+        uint64_t unsynced = 0, mapped = 0;
+        add_up(t, job, &unsynced, &mapped);
+        n += snprintf(out + n, size - (size_t)n, "tierbench_unsynced=%llu\ntierbench_mapped=%llu\n", (unsigned long long)unsynced,
+                      (unsigned long long)mapped);
+    }
     if (job->incomplete)
         n += snprintf(out + n, size - (size_t)n, "tierbench_incomplete=1\n");
     if (missing(job))
@@ -109,7 +131,7 @@ int trace_write_side(const struct ctl_trace *t, enum tb_trace_side side, char *c
     j.nprocs = job.nprocs;
     set_time(t, 0, &j.start_s, &j.start_ns);
     set_time(t, side == TB_TRACE_STORAGE ? tb_trace_now() : t->program_end, &j.end_s, &j.end_ns);
-    describe(c, digest, &job, side, j.metadata, sizeof(j.metadata));
+    describe(t, c, digest, &job, side, j.metadata, sizeof(j.metadata));
     struct log *log = log_create(out);
     if (log) {
         write_job(t, log, &j, &job, command);

@@ -101,7 +101,7 @@ void tb_trace_transfer(tb_trace *trace, int fd, enum tb_trace_access access, int
                        struct tb_trace_time t);
 void tb_trace_seek(tb_trace *trace, int fd, int64_t offset, struct tb_trace_time t);
 void tb_trace_sync(tb_trace *trace, int fd, bool data_only, struct tb_trace_time t);
-void tb_trace_map(tb_trace *trace, int fd);
+void tb_trace_map(tb_trace *trace, int fd, size_t bytes);
 /* Of a name, or with NULL of a descriptor. */
 void tb_trace_stat(tb_trace *trace, int fd, const char *path, struct tb_trace_time t);
 void tb_trace_rename(tb_trace *trace, const char *from, const char *to, struct tb_trace_time t);

@@ -76,6 +76,8 @@ struct tb_trace_posix {
     int64_t offset;
     int64_t last_byte[2]; /* by access, of what is counted */
     double until[2], meta_until;
+    double synced;  /* when the last fsync ended; 0: none */
+    int64_t mapped; /* bytes of its mappings */
     struct tb_posix_record record;
     struct tb_trace_common sizes, strides;
 };

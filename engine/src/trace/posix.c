@@ -190,18 +190,20 @@ void tb_trace_sync(tb_trace *t, int fd, bool data_only, struct tb_trace_time tim
     struct tb_trace_posix *p = begin(t, number);
     tb_trace_settle(t->file, p);
     p->record.counters[data_only ? POSIX_FDSYNCS : POSIX_FSYNCS]++;
+    p->synced = time.end;
     tb_trace_add_time(&p->record.times[POSIX_F_WRITE_TIME], &p->until[TB_TRACE_WRITE], time);
     end(p);
     tb_trace_leave();
 }
 
-void tb_trace_map(tb_trace *t, int fd)
+void tb_trace_map(tb_trace *t, int fd, size_t bytes)
 {
     int number = t ? tb_trace_of_fd(t, fd) : -1;
     if (number < 0 || !tb_trace_enter(t))
         return;
     struct tb_trace_posix *p = begin(t, number);
     p->record.counters[POSIX_MMAPS]++;
+    p->mapped += (int64_t)bytes;
     end(p);
     tb_trace_leave();
 }

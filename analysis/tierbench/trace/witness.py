@@ -1,0 +1,356 @@
+"""The trace of a launch as witness: did the program do what it was asked, and in the time that it says?
+
+A driver may print what it likes; its log shows which bytes it moved, in which order, who read what whom
+wrote, whether fsync was called, and when the first file was opened and the last one closed. `testimony` holds
+that against the command line and the driver's numbers. What a log cannot show is named, never assumed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from tierbench.base.text import size
+from tierbench.judge.asked import IorAsked
+from tierbench.judge.launch import Disagreement
+from tierbench.outputs import IorOutput
+from tierbench.trace.frames import Traces
+
+MIB = 1 << 20
+TIME_SHARE, TIME_S = 0.02, 0.005  # by which a driver's time may be shorter than the trace's
+LONGER_SHARE, LONGER_S = 0.25, 1.0  # by which it may be longer: barriers, start of ranks
+RANDOM_SHARE, SEQUENTIAL_SHARE = 0.2, 0.02  # of accesses that go back: at least with -z, at most without
+WHOLE_SHARE = 0.99  # of the transfers that have the asked size, of the bytes that the storage is asked for
+OUTSIDE_SHARE, OUTSIDE_BYTES = 0.01, MIB  # of other files that a program may move besides its data
+_MODULES = ["POSIX", "STDIO"]
+
+
+@dataclass(frozen=True)
+class Testimony:
+    """What the trace contradicts, and what it could not show."""
+
+    disagreements: tuple[Disagreement, ...]
+    unseen: tuple[str, ...]
+
+
+def testimony(
+    asked: IorAsked,
+    told: IorOutput | None,
+    application: Traces,
+    storage: Traces | None = None,
+    *,
+    bypass: bool = False,
+) -> Testimony:
+    """Hold a launch of IOR against its logs; `bypass`: nothing stands between it and the PFS."""
+    if not len(application.job):
+        return Testimony((), ("there is no log of the application's side",))
+    if asked.file is None:
+        return Testimony((), ("which files are the data's",))
+    launch = _Launch(asked, told, application)
+    found = [*launch.ranks(), *launch.bytes_moved(), *launch.transfers(), *launch.order(), *launch.owners(),
+             *launch.syncs(), *launch.maps(), *launch.outside(), *launch.times()]  # fmt: skip
+    if bypass and storage is not None:
+        found += launch.below(storage)
+    return Testimony(tuple(found), tuple(dict.fromkeys(launch.unseen)))
+
+
+class _Launch:
+    """The records of the data files of one launch."""
+
+    def __init__(self, asked: IorAsked, told: IorOutput | None, traces: Traces) -> None:
+        self.asked, self.told, self.traces = asked, told, traces
+        self.unseen: list[str] = []
+        self.base = os.path.normpath(str(asked.file))
+        posix = traces.files[traces.files["module"] == "POSIX"]
+        self.data = posix[_is_data(posix["file"], self.base)]
+        self.others = traces.files[
+            traces.files["module"].isin(_MODULES) & ~_is_data(traces.files["file"], self.base)
+        ]
+        segments = traces.segments[traces.segments["module"] == "DXT_POSIX"]
+        self.segments = segments[_is_data(segments["file"], self.base)]
+        self.whole = self._segments_are_whole()
+        if not traces.job["complete"].all():
+            self.unseen.append("all of the launch: the log is incomplete")
+
+    def _segments_are_whole(self) -> bool:
+        counted = int(self.data[["bytes_read", "bytes_written"]].sum().sum())
+        return int(self.segments["length"].sum()) == counted
+
+    @property
+    def plain(self) -> bool:
+        """Ranks move their own bytes in their own transfers, which no library joins."""
+        return self.asked.api in ("POSIX", "MMAP") and not self.asked.collective
+
+    def _accesses(self) -> Iterator[str]:
+        for access, wanted in (("write", self.asked.writes), ("read", self.asked.reads)):
+            if wanted:
+                yield access
+
+    def ranks(self) -> Iterator[Disagreement]:
+        """As many as were asked for."""
+        told = int(self.traces.job["nprocs"].max())
+        if told != self.asked.ranks:
+            yield Disagreement("ranks", f"asked for {self.asked.ranks}", f"the trace holds {told}")
+
+    # --- bytes -----------------------------------------------------------------------------------------
+
+    def bytes_moved(self) -> Iterator[Disagreement]:
+        """All of them, by each rank; with a deadline what the driver says."""
+        if self.asked.api == "MMAP":
+            self.unseen.append("bytes through mappings")
+            return
+        for access in self._accesses():
+            counted = int(self.data[_bytes_of(access)].sum())
+            wanted = self._wanted(access)
+            if wanted is None:
+                self.unseen.append(f"how many bytes of {access} there should be")
+            elif counted + wanted[1] < wanted[0] or (self.plain and counted - wanted[1] > wanted[0]):
+                # What is not plain may move more: sieving, collective buffers.
+                yield Disagreement(
+                    f"bytes of {access}", f"{wanted[2]} {size(wanted[0])}", f"the trace holds {size(counted)}"
+                )
+            else:
+                yield from self._of_each_rank(access)
+
+    def _wanted(self, access: str) -> tuple[int, int, str] | None:
+        """Bytes, by how much they may be off, and who says so."""
+        asked, repetitions = self.asked, self.asked.repetitions or 1
+        checks = repetitions * (1 + (access == "read" and asked.options.has("W")))
+        status = "stonewallingstatusfile" in asked.directives
+        if asked.deadline_s or (status and access == "read"):
+            moved = self._moved(access)
+            return None if moved is None else (round(moved * MIB) * checks, MIB // 16, "the driver says")
+        if asked.total_bytes is None:
+            return None
+        return asked.total_bytes * checks, 0, "asked for"
+
+    def _moved(self, access: str) -> float | None:
+        found = [s.moved_mib for s in self.told.summaries if s.operation == access] if self.told else []
+        return found[0] if len(found) == 1 else None
+
+    def _of_each_rank(self, access: str) -> Iterator[Disagreement]:
+        asked = self.asked
+        fixed = self.plain and not asked.deadline_s and not (asked.random and not asked.own_files)
+        if not fixed or asked.bytes_of_rank is None or "stonewallingstatusfile" in asked.directives:
+            return
+        by_rank = self._by_rank(access)
+        if by_rank is None:
+            self.unseen.append(f"which rank moved which bytes of {access}")
+        elif len(by_rank) != asked.ranks or by_rank.min() != by_rank.max():
+            shown = ", ".join(f"rank {rank}: {size(int(n))}" for rank, n in by_rank.items())
+            yield Disagreement(
+                f"bytes of {access} by rank", f"asked for {size(asked.bytes_of_rank)} of each", shown
+            )
+
+    def _by_rank(self, access: str) -> pd.Series[int] | None:
+        if self.whole and len(self.segments):
+            mine = self.segments[self.segments["access"] == access]
+            return mine.groupby("rank")["length"].sum()
+        moved = self.data[self.data[_bytes_of(access)].fillna(0) > 0]
+        return moved.groupby("rank")[_bytes_of(access)].sum() if (moved["rank"] >= 0).all() else None
+
+    def transfers(self) -> Iterator[Disagreement]:
+        """Each of the size of -t."""
+        if not self.plain or self.asked.api == "MMAP" or self.asked.transfer is None:
+            return
+        if not (self.whole and len(self.segments)):
+            self.unseen.append("the size of each transfer")
+            return
+        other = self.segments[self.segments["length"] != self.asked.transfer]
+        if len(other) > (1 - WHOLE_SHARE) * len(self.segments):
+            first = size(int(other["length"].iloc[0]))
+            told = f"{len(other)} of {len(self.segments)} have other sizes, as {first}"
+            yield Disagreement("transfers", f"asked for {size(self.asked.transfer)} (-t)", told)
+
+    # --- order and owners ------------------------------------------------------------------------------
+
+    def order(self) -> Iterator[Disagreement]:
+        """At random offsets about half of the accesses go back; in sequence none."""
+        if not self.plain or self.asked.api == "MMAP":
+            return
+        for access in self._accesses():
+            back = self._share_that_goes_back(access)
+            if back is None:
+                self.unseen.append(f"the order of offsets of {access}")
+            elif self.asked.random and back < RANDOM_SHARE:
+                yield Disagreement(
+                    f"order of {access}",
+                    "asked for random offsets (-z)",
+                    f"{back:.0%} of the accesses go back",
+                )
+            elif not self.asked.random and back > SEQUENTIAL_SHARE:
+                yield Disagreement(
+                    f"order of {access}",
+                    "asked for offsets in sequence",
+                    f"{back:.0%} of the accesses go back",
+                )
+
+    def _share_that_goes_back(self, access: str) -> float | None:
+        if not (self.whole and len(self.segments)):
+            return None
+        mine = self.segments[self.segments["access"] == access].sort_values("start_s", kind="stable")
+        passes = (self.asked.repetitions or 1) * (1 + (access == "read" and self.asked.options.has("W")))
+        back = steps = 0
+        for _, part in mine.groupby(["rank", "file"], observed=True):
+            offsets = part["offset"].to_numpy()
+            back += max(0, int((np.diff(offsets) < 0).sum()) - passes + 1)
+            steps += len(offsets) - 1
+        few = self.asked.random and steps < 8  # a permutation of so few may be in order
+        return None if few else back / steps if steps > 0 else 0.0
+
+    def owners(self) -> Iterator[Disagreement]:
+        """Who wrote the bytes that a rank reads: itself, or with -C a rank of another node."""
+        asked = self.asked
+        dealt = asked.random and not asked.own_files  # any rank may write any transfer
+        if not self.plain or dealt or asked.ranks == 1 or not asked.reads or asked.shift is None:
+            return
+        shifts = self._shifts()
+        if shifts is None:
+            self.unseen.append("which rank read what which rank wrote")
+            return
+        if shifts != [asked.shift]:
+            told = ", ".join("its own data" if s == 0 else f"that of {s} ranks on" for s in shifts)
+            wanted = f"the data of {asked.shift} ranks on (-C)" if asked.shift else "its own data"
+            yield Disagreement("rank shift", f"asked for {wanted}", f"a rank reads {told}")
+
+    def _shifts(self) -> list[int] | None:
+        """All distances from a reader to the writer of what it reads."""
+        asked, found = self.asked, None
+        if asked.own_files:
+            moved = self.data[self.data["bytes_read"].fillna(0) > 0]
+            if (moved["rank"] >= 0).all() and len(moved):
+                found = moved["rank"].to_numpy(), _file_numbers(moved["file"])
+        if found is None and self.whole and len(self.segments):
+            mine = self.segments[self.segments["access"] == "read"]
+            if asked.own_files:
+                found = mine["rank"].to_numpy(), _file_numbers(mine["file"])
+            elif asked.block:
+                found = mine["rank"].to_numpy(), (mine["offset"].to_numpy() // asked.block) % asked.ranks
+        if found is None or not len(found[0]) or (found[1] < 0).any():
+            return None
+        return sorted({int(d) for d in (found[1] - found[0]) % asked.ranks})
+
+    # --- fsync, mappings, other files ------------------------------------------------------------------
+
+    def syncs(self) -> Iterator[Disagreement]:
+        """-e: at least one of each rank and file; -Y: one of each write."""
+        asked = self.asked
+        if (
+            not asked.writes
+            or not (asked.options.has("e") or asked.options.has("Y"))
+            or asked.api not in ("POSIX", "MPIIO")
+        ):
+            return
+        written = self.data[self.data["bytes_written"].fillna(0) > 0]
+        flushes, writes = int(written["flushes"].fillna(0).sum()), int(written["writes"].fillna(0).sum())
+        wanted = writes if asked.options.has("Y") else asked.ranks if asked.api == "POSIX" else 1
+        if flushes < wanted:
+            flag = "-Y, one a write" if asked.options.has("Y") else "-e, one a rank"
+            yield Disagreement("fsync", f"asked for {wanted} ({flag})", f"the trace holds {flushes}")
+        late = self._written_after_the_sync(written)
+        if flushes >= wanted and late:
+            yield Disagreement(
+                "fsync", "asked for after the last write (-e)", f"{late} files were written after it"
+            )
+
+    def _written_after_the_sync(self, written: pd.DataFrame) -> int:
+        """Files whose bytes no fsync followed; what a runtime does not tell is unseen."""
+        del written
+        told = self.traces.job["unsynced"].iloc[0]
+        if pd.isna(told):
+            self.unseen.append("whether fsync came after the last write")
+            return 0
+        return int(told)
+
+    def maps(self) -> Iterator[Disagreement]:
+        """Bytes through a mapping are in no counter."""
+        mapped = self.data[self.data["mmaps"].fillna(0) > 0]
+        if len(mapped) and self.asked.api != "MMAP":
+            count = int(mapped["mmaps"].sum())
+            yield Disagreement(
+                "mappings",
+                f"{self.asked.api} maps no file",
+                f"{mapped['file'].iloc[0]} was mapped ({count} times)",
+            )
+
+    def outside(self) -> Iterator[Disagreement]:
+        """Other files are not where the data goes."""
+        moved = self.others[["bytes_read", "bytes_written"]].fillna(0).sum(axis=1)
+        real = ~self.others["file"].astype(str).str.startswith("<") & (self.others["rank"] < self.asked.ranks)
+        total = int(moved[real].sum())
+        whole = int(self.data[["bytes_read", "bytes_written"]].sum().sum())
+        if total > OUTSIDE_BYTES and total > OUTSIDE_SHARE * whole:
+            worst = str(self.others["file"].iloc[int(np.argmax(moved.where(real, 0)))])
+            yield Disagreement(
+                "other files",
+                f"{size(whole)} of the data were moved",
+                f"{size(total)} of others, most of {worst}",
+            )
+
+    # --- times -----------------------------------------------------------------------------------------
+
+    def times(self) -> Iterator[Disagreement]:
+        """A driver's time is what passed between the first open and the last close."""
+        if self.told is None or (self.asked.repetitions or 0) != 1 or self.asked.options.has("W"):
+            return
+        for access in self._accesses():
+            results, seen = self.told.select(access), self._seen_s(access)
+            if len(results) != 1 or seen is None:
+                self.unseen.append(f"the time of {access}")
+                continue
+            printed = results[0].total_s
+            shorter = printed < (1 - TIME_SHARE) * seen - TIME_S
+            longer = self.plain and printed > (1 + LONGER_SHARE) * seen + LONGER_S
+            if shorter or longer:
+                yield Disagreement(
+                    f"time of {access}", f"{seen:.4g} s by the trace", f"the driver says {printed:.4g} s"
+                )
+
+    def _seen_s(self, access: str) -> float | None:
+        """From the first open to the last close; where the launch does both, what is certainly of one."""
+        both = self.asked.writes and self.asked.reads
+        first, last = "open_start_s", "close_end_s"
+        if both and access == "write":
+            last = "write_end_s"
+        elif both:
+            first = "read_start_s"
+        moved = self.data[self.data[_bytes_of(access)].fillna(0) > 0]
+        if moved[first].isna().all() or moved[last].isna().all():
+            return None
+        return float(moved[last].max() - moved[first].min())
+
+    # --- the storage below -----------------------------------------------------------------------------
+
+    def below(self, storage: Traces) -> Iterator[Disagreement]:
+        """Without tiers the storage is asked for what the program asks for."""
+        files = storage.files[storage.files["module"] == "POSIX"]
+        files = files[_is_data(files["file"], self.base)]
+        for access in self._accesses():
+            asked, got = int(self.data[_bytes_of(access)].sum()), int(files[_bytes_of(access)].sum())
+            if got < WHOLE_SHARE * asked:
+                yield Disagreement(
+                    f"storage of {access}",
+                    f"the program moved {size(asked)}",
+                    f"the storage was asked for {size(got)}",
+                )
+
+
+def _bytes_of(access: str) -> str:
+    return "bytes_written" if access == "write" else "bytes_read"
+
+
+def _is_data(files: pd.Series[str], base: str) -> pd.Series[bool]:
+    names = files.astype(str)
+    folder, name = os.path.split(base)
+    below = names.str.startswith(f"{folder}/") & names.str.rsplit("/", n=1).str[-1].str.startswith(f"{name}.")
+    return (names == base) | names.str.startswith(f"{base}.") | below
+
+
+def _file_numbers(files: pd.Series[str]) -> np.ndarray:
+    """The rank in the name of a file of one rank; -1 where there is none."""
+    found = files.astype(str).str.extract(r"\.(\d{8})(?:\.\d+)?$")[0]
+    return found.fillna("-1").astype(int).to_numpy()

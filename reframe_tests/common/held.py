@@ -1,0 +1,104 @@
+"""Launches held against what was asked of them: by their words, by the suite's clock, by their traces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tierbench.judge.asked import IorAsked, MdtestAsked
+from tierbench.judge.launch import (
+    Disagreement,
+    duration_disagreements,
+    ior_disagreements,
+    mdtest_disagreements,
+)
+from tierbench.outputs import IorOutput, parse_mdtest
+
+from .launch_numbers import LaunchOutput
+
+TRACE_COST_S = 90e-9  # of a transfer (docs/trace.md)
+COSTLY = 0.01
+
+
+@dataclass(frozen=True)
+class Held:
+    """What disagrees, each with the launch in front, and in words what the launches were held against."""
+
+    disagreements: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+    def __add__(self, other: Held) -> Held:
+        return Held(
+            self.disagreements + other.disagreements,
+            tuple(dict.fromkeys(self.against + other.against)),
+            tuple(dict.fromkeys(self.unseen + other.unseen)),
+        )
+
+    def record(self) -> dict[str, Any]:
+        """The fields of a case."""
+        shown = f"; not shown: {', '.join(self.unseen)}" if self.unseen else ""
+        return {"disagreements": self.disagreements, "witness": ", ".join(self.against) + shown}
+
+
+def ior(
+    name: str, asked: IorAsked, output: LaunchOutput, told: IorOutput, stage: Path, *, bypass: bool
+) -> Held:
+    """A launch of IOR; its counters and logs lie in `stage` as `stats-NAME.json` and `trace-NAME.darshan`."""
+    clock = output.clock and replace(output.clock, besides_s=drain_s(stage / f"stats{_dash(name)}.json"))
+    found = _held(name, ior_disagreements(asked, told, clock), output)
+    log = stage / f"trace{_dash(name)}.darshan"
+    return found + (_witnessed(name, asked, told, log, bypass=bypass) if log.exists() else _untraced())
+
+
+def mdtest(name: str, asked: MdtestAsked, output: LaunchOutput) -> Held:
+    """A launch of mdtest."""
+    return _held(name, mdtest_disagreements(asked, parse_mdtest(output.text, "stdout"), output.clock), output)
+
+
+def timed(name: str, seconds: float, output: LaunchOutput) -> Held:
+    """A launch of a program that prints one duration."""
+    return _held(name, duration_disagreements(seconds, output.clock), output)
+
+
+def drain_s(stats: Path) -> float:
+    """Seconds that tierctl drained after the launch."""
+    found = json.loads(stats.read_text()).get("drain_s") if stats.exists() else None
+    return float(found or 0)
+
+
+def _dash(name: str) -> str:
+    return f"-{name}" if name else ""
+
+
+def _held(name: str, found: Sequence[Disagreement], output: LaunchOutput) -> Held:
+    against = ["the driver's own words", *(["the suite's clock"] if output.clock else [])]
+    return Held(_named(name, found), tuple(against))
+
+
+def _named(name: str, found: Sequence[Disagreement]) -> tuple[str, ...]:
+    return tuple(f"launch {name}: {x}" if name else str(x) for x in found)
+
+
+def _untraced() -> Held:
+    return Held(unseen=("fsync, order of offsets and who read what (no trace)",))
+
+
+def _witnessed(name: str, asked: IorAsked, told: IorOutput, log: Path, *, bypass: bool) -> Held:
+    from tierbench.trace import read  # takes longer to load than the whole suite
+    from tierbench.trace.witness import testimony
+
+    below = log.with_name(f"{log.stem}.storage.darshan")
+    application = read([log])
+    storage = read([below]) if below.exists() else None
+    errors = [*application.errors, *(storage.errors if storage else ())]
+    if errors:
+        return Held(unseen=tuple(f"what the trace shows ({e})" for e in errors))
+    found = testimony(asked, told, application, storage, bypass=bypass)
+    seconds = sum(r.total_s for r in told.results) * asked.ranks
+    cost = TRACE_COST_S * len(application.segments) / seconds if seconds else 0.0
+    costly = f" (about {cost:.1%} of the time)" if cost > COSTLY else ""
+    return Held(_named(name, found.disagreements), (f"the trace{costly}",), found.unseen)
