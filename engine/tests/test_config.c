@@ -85,6 +85,28 @@ static void placement_is_read(void **state)
     }
 }
 
+static void a_tier_needs_name_medium_place_and_capacity(void **state)
+{
+    (void)state;
+    struct tb_config c;
+    struct tb_error err;
+    assert_int_equal(read_text("version: 1\n" PFS "tiers:\n  - {name: ram, medium: memory, capacity: 64MiB}\n"
+                               "  - {name: nvme, medium: directory, path: /tmp/tb-nvme, capacity: 64MiB}\n",
+                               &c, &err),
+                     0);
+    assert_int_equal(c.tiers[0].block, 4096);
+    assert_int_equal(c.tiers[0].n_slabs, 3);
+    assert_int_equal(c.tiers[0].slabs[0].units, 1);
+    assert_int_equal(c.tiers[1].n_slabs, 2);
+    assert_int_equal(c.tiers[1].block * c.tiers[1].slabs[1].units, 1 << 20);
+    for (uint32_t t = 0; t < 2; t++) {
+        double sum = 0;
+        for (uint32_t s = 0; s < c.tiers[t].n_slabs; s++)
+            sum += c.tiers[t].slabs[s].share;
+        assert_true(sum > 0.999 && sum < 1.001);
+    }
+}
+
 static void every_bad_value_is_refused(void **state)
 {
     (void)state;
@@ -107,6 +129,8 @@ static void every_bad_value_is_refused(void **state)
         {"version: 1\n" PFS
          "fsync: pfs\ntiers:\n  - {name: a, medium: memory, capacity: 1MiB, block: 6KiB, slabs: [{units: 1, share: 1}]}\n",
          {"tiers[0].block", "6144", "multiple of 4096"}},
+        {"version: 1\n" PFS "fsync: pfs\ntiers:\n  - {name: a, medium: memory, capacity: 1MiB, block: 4KiB}\n",
+         {"tiers[0].slabs", "is missing", "block"}},
         {"version: 1\n" PFS "tiers:\n" NVME NVME, {"tiers[1].name", "nvme", "one name"}},
         {"version: 1\n" PFS "tiers:\n  - {name: a, medium: directory, capacity: 8MiB, block: 4KiB, slabs: [{units: 1, share: 1}]}\n",
          {"tiers[0].path", "is missing", ""}},
@@ -283,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_file_is_read),
         cmocka_unit_test(placement_is_read),
+        cmocka_unit_test(a_tier_needs_name_medium_place_and_capacity),
         cmocka_unit_test(every_bad_value_is_refused),
         cmocka_unit_test(hermes_files_are_read_as_they_are),
         cmocka_unit_test(hermes_policies_have_our_names),

@@ -161,9 +161,9 @@ static const struct tb_yaml_key tier_keys[] = {
     {"medium", TB_YAML_CHOICE, .required = true, TIER(medium), .choices = medium_names},
     {"path", TB_YAML_PATH, TIER(path)},
     {"capacity", TB_YAML_SIZE, .required = true, TIER(capacity)},
-    {"block", TB_YAML_SIZE, .required = true, TIER(block)},
-    {"slabs", TB_YAML_LIST, .required = true, .offset = offsetof(struct tb_config_tier, slabs), .width = sizeof(struct tb_config_slab),
-     .min = 1, .max = TB_MAX_SLABS, .keys = slab_keys, .count_offset = offsetof(struct tb_config_tier, n_slabs)},
+    {"block", TB_YAML_SIZE, TIER(block)},
+    {"slabs", TB_YAML_LIST, .offset = offsetof(struct tb_config_tier, slabs), .width = sizeof(struct tb_config_slab), .min = 1,
+     .max = TB_MAX_SLABS, .keys = slab_keys, .count_offset = offsetof(struct tb_config_tier, n_slabs)},
     {"model", TB_YAML_CUSTOM, .read = read_tier_model},
     {"profile", TB_YAML_CUSTOM, .read = read_tier_profile},
     {"shared", TB_YAML_FLAG, TIER(shared)},
@@ -247,6 +247,9 @@ static int tier_rules(const struct tb_config *c, uint32_t i, bool needs_path, st
     snprintf(at, sizeof(at), "%s.block", key);
     if (t->block == 0 || t->block % TB_BLOCK_MIN)
         return find_wrong(found, at, "%u bytes; allowed: a multiple of %u bytes", t->block, TB_BLOCK_MIN);
+    snprintf(at, sizeof(at), "%s.slabs", key);
+    if (!t->n_slabs)
+        return find_wrong(found, at, "is missing; needed where block is given: a list of {units, share}");
     snprintf(at, sizeof(at), "%s.name", key);
     for (uint32_t k = 0; k < i; k++)
         if (strcmp(c->tiers[k].name, t->name) == 0)
@@ -309,6 +312,25 @@ static int config_rules(const struct tb_config *c, bool needs_path, struct tb_fi
 
 #define HUGE_PAGE (2u << 20) /* of most machines */
 
+#define DEFAULT_BLOCK 4096u
+
+/* In blocks of 4 KiB: most of the room is for streams, some for small files and for ends of files.  A directory gets no buffers
+ * of 4 KiB: a device is slow with them, and memory in front of it has them. */
+static const struct tb_config_slab memory_slabs[] = {{1, 0.05}, {16, 0.25}, {256, 0.7}};
+static const struct tb_config_slab directory_slabs[] = {{16, 0.2}, {256, 0.8}};
+
+/* A tier that says neither block nor slabs.  Slabs count in blocks, so a block without slabs is refused (tier_rules). */
+static void fill_in_slabs(struct tb_config_tier *t)
+{
+    bool memory = t->medium == TB_MEDIUM_MEMORY;
+    if (!t->block && !t->n_slabs) {
+        t->n_slabs = memory ? sizeof(memory_slabs) / sizeof(*memory_slabs) : sizeof(directory_slabs) / sizeof(*directory_slabs);
+        memcpy(t->slabs, memory ? memory_slabs : directory_slabs, t->n_slabs * sizeof(*t->slabs));
+    }
+    if (!t->block)
+        t->block = DEFAULT_BLOCK;
+}
+
 /* The empty prefix is the PFS's path; scratch promises nothing; a directory for the region is for its huge pages. */
 static void fill_in(struct tb_config *c)
 {
@@ -322,6 +344,8 @@ static void fill_in(struct tb_config *c)
     }
     if (scratch_only)
         c->fsync = TB_FSYNC_NONE;
+    for (uint32_t t = 0; t < c->n_tiers; t++)
+        fill_in_slabs(&c->tiers[t]);
 }
 
 /* Schedule and units are read here only to refuse wrong ones early; the daemon reads them again. */
