@@ -8,6 +8,8 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/adapter.h"
@@ -60,6 +62,22 @@ BASE(int, rename, (struct tb_io * io, const char *from, const char *to, unsigned
 BASE(int, link, (struct tb_io * io, const char *from, const char *to), REAL(link)(from, to))
 BASE(int, mkdir, (struct tb_io * io, const char *path, mode_t mode), REAL(mkdir)(path, mode))
 BASE(int, dup, (struct tb_io * io, int oldfd, int newfd), ((void)oldfd, (void)newfd, 0)) /* the kernel has done it */
+BASE(ssize_t, readlink, (struct tb_io * io, const char *path, char *text, size_t n), REAL(readlink)(path, text, n))
+BASE(int, symlink, (struct tb_io * io, const char *text, const char *path), REAL(symlink)(text, path))
+BASE(int, realpath, (struct tb_io * io, const char *path, char *out), REAL(realpath)(path, out) ? 0 : -1)
+BASE(int, access, (struct tb_io * io, const char *path, int mode), REAL(faccessat)(AT_FDCWD, path, mode, AT_EACCESS))
+BASE(int, chmod, (struct tb_io * io, const char *path, mode_t mode), REAL(chmod)(path, mode))
+BASE(int, chown, (struct tb_io * io, const char *path, uid_t user, gid_t group), REAL(lchown)(path, user, group))
+BASE(int, utimens, (struct tb_io * io, const char *path, const struct timespec times[2]),
+     REAL(utimensat)(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW))
+BASE(int, mkfifo, (struct tb_io * io, const char *path, mode_t mode), REAL(mkfifo)(path, mode))
+BASE(int, statx, (struct tb_io * io, const char *path, int flags, unsigned mask, struct statx *out),
+     REAL(statx)(AT_FDCWD, path, flags, mask, out))
+BASE(int, opendir, (struct tb_io * io, const char *path, DIR **out), (*out = REAL(opendir)(path)) ? 0 : -1)
+/* errno alone tells an error from the end. */
+BASE(int, readdir, (struct tb_io * io, DIR *directory, struct dirent **out),
+     (errno = 0, *out = REAL(readdir)(directory)) || !errno ? 0 : -1)
+BASE(int, closedir, (struct tb_io * io, DIR *directory), REAL(closedir)(directory))
 
 static const struct tb_io_ops base_ops = {
     .name = "libc",
@@ -80,6 +98,18 @@ static const struct tb_io_ops base_ops = {
     .link = base_link,
     .mkdir = base_mkdir,
     .dup = base_dup,
+    .readlink = base_readlink,
+    .symlink = base_symlink,
+    .realpath = base_realpath,
+    .access = base_access,
+    .chmod = base_chmod,
+    .chown = base_chown,
+    .utimens = base_utimens,
+    .mkfifo = base_mkfifo,
+    .statx = base_statx,
+    .opendir = base_opendir,
+    .readdir = base_readdir,
+    .closedir = base_closedir,
 };
 
 struct tb_io *tb_base(void)

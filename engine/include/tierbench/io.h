@@ -25,9 +25,11 @@
 #ifndef TIERBENCH_IO_H
 #define TIERBENCH_IO_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,6 +42,7 @@ extern "C" {
 #define TB_IO_OWN 0x40000000
 
 struct tb_io;
+struct statx;
 
 struct tb_io_ops {
     const char *name; /* of the layer, for traces and messages */
@@ -73,6 +76,27 @@ struct tb_io_ops {
 
     /* `newfd` already refers to the description of `oldfd` (after dup, dup2, dup3, F_DUPFD). */
     int (*dup)(struct tb_io *io, int oldfd, int newfd);
+
+    /* The text of a symlink: its bytes, of which up to `n` are in `text`, without a NUL. */
+    ssize_t (*readlink)(struct tb_io *io, const char *path, char *text, size_t n);
+    int (*symlink)(struct tb_io *io, const char *text, const char *path);
+    /* `out` has PATH_MAX bytes. */
+    int (*realpath)(struct tb_io *io, const char *path, char *out);
+    /* By the effective user. */
+    int (*access)(struct tb_io *io, const char *path, int mode);
+    int (*chmod)(struct tb_io *io, const char *path, mode_t mode);
+    /* Of a symlink itself. */
+    int (*chown)(struct tb_io *io, const char *path, uid_t user, gid_t group);
+    /* Of a symlink itself; access and change, as utimensat. */
+    int (*utimens)(struct tb_io *io, const char *path, const struct timespec times[2]);
+    int (*mkfifo)(struct tb_io *io, const char *path, mode_t mode);
+    /* Which file a name leads to. `flags`: 0 or AT_SYMLINK_NOFOLLOW. */
+    int (*statx)(struct tb_io *io, const char *path, int flags, unsigned mask, struct statx *out);
+
+    int (*opendir)(struct tb_io *io, const char *path, DIR **out);
+    /* *out: the next entry, until the next call; NULL after the last. */
+    int (*readdir)(struct tb_io *io, DIR *directory, struct dirent **out);
+    int (*closedir)(struct tb_io *io, DIR *directory);
 
     /* Ends the layer alone, not those below it.  NULL: its maker frees it. */
     void (*free)(struct tb_io *io);

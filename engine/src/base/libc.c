@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <tierbench/io.h>
@@ -127,6 +129,82 @@ static int libc_dup(struct tb_io *io, int oldfd, int newfd)
     return 0;
 }
 
+static ssize_t libc_readlink(struct tb_io *io, const char *path, char *text, size_t n)
+{
+    (void)io;
+    REPEAT(readlink(path, text, n));
+}
+
+static int libc_symlink(struct tb_io *io, const char *text, const char *path)
+{
+    (void)io;
+    REPEAT(symlink(text, path));
+}
+
+static int libc_realpath(struct tb_io *io, const char *path, char *out)
+{
+    (void)io;
+    return realpath(path, out) != NULL ? 0 : -errno;
+}
+
+static int libc_access(struct tb_io *io, const char *path, int mode)
+{
+    (void)io;
+    REPEAT(faccessat(AT_FDCWD, path, mode, AT_EACCESS));
+}
+
+static int libc_chmod(struct tb_io *io, const char *path, mode_t mode)
+{
+    (void)io;
+    REPEAT(chmod(path, mode));
+}
+
+static int libc_chown(struct tb_io *io, const char *path, uid_t user, gid_t group)
+{
+    (void)io;
+    REPEAT(lchown(path, user, group));
+}
+
+static int libc_utimens(struct tb_io *io, const char *path, const struct timespec times[2])
+{
+    (void)io;
+    REPEAT(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW));
+}
+
+static int libc_mkfifo(struct tb_io *io, const char *path, mode_t mode)
+{
+    (void)io;
+    REPEAT(mkfifo(path, mode));
+}
+
+static int libc_statx(struct tb_io *io, const char *path, int flags, unsigned mask, struct statx *out)
+{
+    (void)io;
+    REPEAT(statx(AT_FDCWD, path, flags, mask, out));
+}
+
+static int libc_opendir(struct tb_io *io, const char *path, DIR **out)
+{
+    (void)io;
+    *out = opendir(path);
+    return *out != NULL ? 0 : -errno;
+}
+
+/* errno alone tells an error from the end. */
+static int libc_readdir(struct tb_io *io, DIR *directory, struct dirent **out)
+{
+    (void)io;
+    errno = 0;
+    *out = readdir(directory);
+    return *out != NULL ? 0 : -errno;
+}
+
+static int libc_closedir(struct tb_io *io, DIR *directory)
+{
+    (void)io;
+    return closedir(directory) == 0 || errno == EINTR ? 0 : -errno;
+}
+
 static const struct tb_io_ops libc_ops = {
     .name = "libc",
     .open = libc_open,
@@ -146,6 +224,18 @@ static const struct tb_io_ops libc_ops = {
     .link = libc_link,
     .mkdir = libc_mkdir,
     .dup = libc_dup,
+    .readlink = libc_readlink,
+    .symlink = libc_symlink,
+    .realpath = libc_realpath,
+    .access = libc_access,
+    .chmod = libc_chmod,
+    .chown = libc_chown,
+    .utimens = libc_utimens,
+    .mkfifo = libc_mkfifo,
+    .statx = libc_statx,
+    .opendir = libc_opendir,
+    .readdir = libc_readdir,
+    .closedir = libc_closedir,
 };
 
 struct tb_io *tb_io_libc(void)

@@ -75,17 +75,69 @@ static int injected_transfer(struct tb_io *io, const char *op, int fd, size_t *n
     return 0;
 }
 
-static int fault_open(struct tb_io *io, const char *path, int flags, mode_t mode)
-{
-    int error = injected(io, "open", path, -1);
-    return error != 0 ? error : TB_NEXT(io, open, path, flags, mode);
-}
+/* Operations that fail or pass: on a name, and on a descriptor. */
+#define ON_NAME(type, op, name, parameters, ...)                  \
+    static type fault_##op parameters                             \
+    {                                                             \
+        int error = injected(io, #op, name, -1);                  \
+        return error != 0 ? error : TB_NEXT(io, op, __VA_ARGS__); \
+    }
+#define ON_FD(type, op, fd, parameters, ...)                      \
+    static type fault_##op parameters                             \
+    {                                                             \
+        int error = injected(io, #op, NULL, fd);                  \
+        return error != 0 ? error : TB_NEXT(io, op, __VA_ARGS__); \
+    }
+
+ON_NAME(int, open, path, (struct tb_io * io, const char *path, int flags, mode_t mode), path, flags, mode)
+ON_NAME(int, truncate, path, (struct tb_io * io, const char *path, off_t length), path, length)
+ON_NAME(int, stat, path, (struct tb_io * io, const char *path, struct stat *st, int flags), path, st, flags)
+ON_NAME(int, unlink, path, (struct tb_io * io, const char *path, int flags), path, flags)
+ON_NAME(int, rename, from, (struct tb_io * io, const char *from, const char *to, unsigned flags), from, to, flags)
+ON_NAME(int, link, from, (struct tb_io * io, const char *from, const char *to), from, to)
+ON_NAME(int, mkdir, path, (struct tb_io * io, const char *path, mode_t mode), path, mode)
+ON_NAME(ssize_t, readlink, path, (struct tb_io * io, const char *path, char *text, size_t n), path, text, n)
+ON_NAME(int, symlink, path, (struct tb_io * io, const char *text, const char *path), text, path)
+ON_NAME(int, realpath, path, (struct tb_io * io, const char *path, char *out), path, out)
+ON_NAME(int, access, path, (struct tb_io * io, const char *path, int mode), path, mode)
+ON_NAME(int, chmod, path, (struct tb_io * io, const char *path, mode_t mode), path, mode)
+ON_NAME(int, chown, path, (struct tb_io * io, const char *path, uid_t user, gid_t group), path, user, group)
+ON_NAME(int, utimens, path, (struct tb_io * io, const char *path, const struct timespec times[2]), path, times)
+ON_NAME(int, mkfifo, path, (struct tb_io * io, const char *path, mode_t mode), path, mode)
+ON_NAME(int, statx, path, (struct tb_io * io, const char *path, int flags, unsigned mask, struct statx *out), path, flags, mask, out)
+ON_NAME(int, opendir, path, (struct tb_io * io, const char *path, DIR **out), path, out)
+ON_FD(off_t, lseek, fd, (struct tb_io * io, int fd, off_t offset, int whence), fd, offset, whence)
+ON_FD(int, fsync, fd, (struct tb_io * io, int fd, bool data_only), fd, data_only)
+ON_FD(int, ftruncate, fd, (struct tb_io * io, int fd, off_t length), fd, length)
+ON_FD(int, fstat, fd, (struct tb_io * io, int fd, struct stat *st), fd, st)
+ON_FD(int, dup, oldfd, (struct tb_io * io, int oldfd, int newfd), oldfd, newfd)
+ON_FD(int, readdir, dirfd(directory), (struct tb_io * io, DIR *directory, struct dirent **out), directory, out)
 
 /* Closes in any case, as close does. */
 static int fault_close(struct tb_io *io, int fd)
 {
     int error = injected(io, "close", NULL, fd);
     int result = TB_NEXT(io, close, fd);
+    return error != 0 ? error : result;
+}
+
+static ssize_t fault_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
+{
+    int error = injected_transfer(io, "pread", fd, &n);
+    return error != 0 ? error : TB_NEXT(io, pread, fd, buf, n, offset);
+}
+
+static ssize_t fault_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
+{
+    int error = injected_transfer(io, "pwrite", fd, &n);
+    return error != 0 ? error : TB_NEXT(io, pwrite, fd, buf, n, offset);
+}
+
+/* As close does. */
+static int fault_closedir(struct tb_io *io, DIR *directory)
+{
+    int error = injected(io, "closedir", NULL, dirfd(directory));
+    int result = TB_NEXT(io, closedir, directory);
     return error != 0 ? error : result;
 }
 
@@ -101,110 +153,13 @@ static ssize_t fault_write(struct tb_io *io, int fd, const void *buf, size_t n)
     return error != 0 ? error : TB_NEXT(io, write, fd, buf, n);
 }
 
-static off_t fault_lseek(struct tb_io *io, int fd, off_t offset, int whence)
-{
-    int error = injected(io, "lseek", NULL, fd);
-    return error != 0 ? error : TB_NEXT(io, lseek, fd, offset, whence);
-}
-
-static ssize_t fault_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
-{
-    int error = injected_transfer(io, "pread", fd, &n);
-    return error != 0 ? error : TB_NEXT(io, pread, fd, buf, n, offset);
-}
-
-static ssize_t fault_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
-{
-    int error = injected_transfer(io, "pwrite", fd, &n);
-    return error != 0 ? error : TB_NEXT(io, pwrite, fd, buf, n, offset);
-}
-
-static int fault_fsync(struct tb_io *io, int fd, bool data_only)
-{
-    int error = injected(io, "fsync", NULL, fd);
-    return error != 0 ? error : TB_NEXT(io, fsync, fd, data_only);
-}
-
-static int fault_ftruncate(struct tb_io *io, int fd, off_t length)
-{
-    int error = injected(io, "ftruncate", NULL, fd);
-    return error != 0 ? error : TB_NEXT(io, ftruncate, fd, length);
-}
-
-static int fault_truncate(struct tb_io *io, const char *path, off_t length)
-{
-    int error = injected(io, "truncate", path, -1);
-    return error != 0 ? error : TB_NEXT(io, truncate, path, length);
-}
-
-static int fault_fstat(struct tb_io *io, int fd, struct stat *st)
-{
-    int error = injected(io, "fstat", NULL, fd);
-    return error != 0 ? error : TB_NEXT(io, fstat, fd, st);
-}
-
-static int fault_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
-{
-    int error = injected(io, "stat", path, -1);
-    return error != 0 ? error : TB_NEXT(io, stat, path, st, flags);
-}
-
-static int fault_unlink(struct tb_io *io, const char *path, int flags)
-{
-    int error = injected(io, "unlink", path, -1);
-    return error != 0 ? error : TB_NEXT(io, unlink, path, flags);
-}
-
-static int fault_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
-{
-    int error = injected(io, "rename", from, -1);
-    return error != 0 ? error : TB_NEXT(io, rename, from, to, flags);
-}
-
-static int fault_link(struct tb_io *io, const char *from, const char *to)
-{
-    int error = injected(io, "link", from, -1);
-    return error != 0 ? error : TB_NEXT(io, link, from, to);
-}
-
-static int fault_mkdir(struct tb_io *io, const char *path, mode_t mode)
-{
-    int error = injected(io, "mkdir", path, -1);
-    return error != 0 ? error : TB_NEXT(io, mkdir, path, mode);
-}
-
-static int fault_dup(struct tb_io *io, int oldfd, int newfd)
-{
-    int error = injected(io, "dup", NULL, oldfd);
-    return error != 0 ? error : TB_NEXT(io, dup, oldfd, newfd);
-}
-
 static void fault_free(struct tb_io *io)
 {
     free(io);
 }
 
-static const struct tb_io_ops fault_ops = {
-    .name = "fault",
-    .open = fault_open,
-    .close = fault_close,
-    .read = fault_read,
-    .write = fault_write,
-    .lseek = fault_lseek,
-    .pread = fault_pread,
-    .pwrite = fault_pwrite,
-    .fsync = fault_fsync,
-    .ftruncate = fault_ftruncate,
-    .truncate = fault_truncate,
-    .fstat = fault_fstat,
-    .stat = fault_stat,
-    .unlink = fault_unlink,
-    .rename = fault_rename,
-    .link = fault_link,
-    .mkdir = fault_mkdir,
-    .dup = fault_dup,
-    .free = fault_free,
-};
+#define OWN(type, op, parameters, ...) .op = fault_##op,
+static const struct tb_io_ops fault_ops = {.name = "fault", TB_IO_OPERATIONS(OWN).free = fault_free};
 
 struct tb_io *tb_io_fault_new(const struct tb_io_place *place, const char *text, struct tb_io *next)
 {

@@ -8,10 +8,8 @@
 
 #include "chain/fault/fault.h"
 
-static const char *const op_names[] = {
-    "any",       "open",     "close", "read", "write",  "lseek",  "pread", "pwrite", "fsync",
-    "ftruncate", "truncate", "fstat", "stat", "unlink", "rename", "link",  "mkdir",  "dup",
-};
+#define NAME(type, op, parameters, ...) #op,
+static const char *const op_names[] = {"any", TB_IO_OPERATIONS(NAME)};
 
 static int parse_op(const char *text, struct tb_fault *out)
 {

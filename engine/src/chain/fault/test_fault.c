@@ -5,12 +5,15 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -118,7 +121,7 @@ static void a_signal_strikes_at_the_operation(void **state)
     assert_int_equal(st.st_size, 1);
 }
 
-/* Every operation reaches the bottom through both layers, and errors come back. */
+/* Operations reach the bottom through both layers, and errors come back. */
 static void what_is_not_hit_passes(void **state)
 {
     struct tb_io *io = chain_with("op=pwrite,errno=EIO,after=1000");
@@ -149,6 +152,64 @@ static void what_is_not_hit_passes(void **state)
     assert_int_equal(io->ops->unlink(io, in_folder("r"), 0), 0);
     assert_int_equal(io->ops->stat(io, in_folder("r"), &st, AT_SYMLINK_NOFOLLOW), -ENOENT);
     tb_chain_free(io, tb_io_libc());
+}
+
+/* Each operation on a name or on a directory, once hit and once passed on to real files. */
+static int do_name(struct tb_io *io, const char *op)
+{
+    const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
+    const char *made = in_folder("made"), *link = in_folder("link");
+    char text[PATH_MAX];
+    struct statx x;
+    struct dirent *entry;
+    DIR *directory = NULL;
+    int rc = -ENOSYS;
+    if (strcmp(op, "symlink") == 0)
+        return TB_IO(io, symlink, "made", link);
+    if (strcmp(op, "readlink") == 0) {
+        rc = (int)TB_IO(io, readlink, link, text, sizeof(text));
+        return rc == 4 ? 0 : rc;
+    }
+    if (strcmp(op, "mkfifo") == 0)
+        return TB_IO(io, mkfifo, made, 0600);
+    if (strcmp(op, "realpath") == 0)
+        return TB_IO(io, realpath, link, text);
+    if (strcmp(op, "access") == 0)
+        return TB_IO(io, access, made, W_OK);
+    if (strcmp(op, "chmod") == 0)
+        return TB_IO(io, chmod, made, 0640);
+    if (strcmp(op, "chown") == 0)
+        return TB_IO(io, chown, link, getuid(), getgid());
+    if (strcmp(op, "utimens") == 0)
+        return TB_IO(io, utimens, link, times);
+    if (strcmp(op, "statx") == 0)
+        return TB_IO(io, statx, link, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &x);
+    rc = TB_IO(io, opendir, folder, &directory);
+    if (rc == 0 && strcmp(op, "readdir") == 0)
+        while ((rc = TB_IO(io, readdir, directory, &entry)) == 0 && entry != NULL)
+            ;
+    int closed = directory != NULL ? TB_IO(io, closedir, directory) : 0;
+    return rc != 0 ? rc : closed;
+}
+
+static void every_operation_on_names_can_be_hit(void **state)
+{
+    static const char *const ops[] = {"mkfifo", "symlink", "readlink", "realpath", "access",  "chmod",
+                                      "chown",  "utimens", "statx",    "opendir",  "readdir", "closedir"};
+    char text[64];
+    (void)state;
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        snprintf(text, sizeof text, "op=%s,errno=EDQUOT", ops[i]);
+        struct tb_io *io = chain_with(text);
+        if (do_name(io, ops[i]) != -EDQUOT)
+            fail_msg("%s was not hit", ops[i]);
+        int rc = do_name(io, ops[i]);
+        if (rc != 0)
+            fail_msg("%s: %s", ops[i], strerror(-rc));
+        tb_chain_free(io, tb_io_libc());
+    }
+    unlink(in_folder("link"));
+    unlink(in_folder("made"));
 }
 
 static void no_fault_is_no_layer(void **state)
@@ -212,6 +273,7 @@ int main(void)
         cmocka_unit_test(faults_keep_to_their_path),
         cmocka_unit_test(a_signal_strikes_at_the_operation),
         cmocka_unit_test(what_is_not_hit_passes),
+        cmocka_unit_test(every_operation_on_names_can_be_hit),
         cmocka_unit_test(no_fault_is_no_layer),
         cmocka_unit_test(nonsense_is_refused),
     };

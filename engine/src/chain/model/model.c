@@ -2,7 +2,10 @@
  * The model as a layer: what each file operation charges.
  *
  * Data operations that fail charge nothing; metadata operations always ask the
- * server.  lseek, fstat and dup are local.  A write through a descriptor opened
+ * server.  lseek, fstat and dup are local; the entries of a directory come with
+ * its opening.  statx is not charged: the engine asks by it which file a name
+ * leads to, beside an operation on the same name, of which a client of a file
+ * system keeps the attributes.  A write through a descriptor opened
  * with O_SYNC or O_DSYNC is a write and a sync.
  */
 #include "chain/model/model.h"
@@ -135,54 +138,35 @@ static int model_fsync(struct tb_io *io, int fd, bool data_only)
 }
 
 /* Charged also if the operation failed: the server was asked. */
-static int finish_metadata(struct tb_io *io, int result)
+static ssize_t finish_metadata(struct tb_io *io, ssize_t result)
 {
     charge(io, TB_CHARGE_METADATA, 0);
     finish(false);
     return result;
 }
 
-static int model_ftruncate(struct tb_io *io, int fd, off_t length)
-{
-    tb_model_defer_begin();
-    return finish_metadata(io, TB_NEXT(io, ftruncate, fd, length));
-}
-
-static int model_truncate(struct tb_io *io, const char *path, off_t length)
-{
-    tb_model_defer_begin();
-    return finish_metadata(io, TB_NEXT(io, truncate, path, length));
-}
-
-static int model_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
-{
-    tb_model_defer_begin();
-    return finish_metadata(io, TB_NEXT(io, stat, path, st, flags));
-}
-
-static int model_unlink(struct tb_io *io, const char *path, int flags)
-{
-    tb_model_defer_begin();
-    return finish_metadata(io, TB_NEXT(io, unlink, path, flags));
-}
-
-static int model_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
-{
-    tb_model_defer_begin();
-    return finish_metadata(io, TB_NEXT(io, rename, from, to, flags));
-}
-
-static int model_link(struct tb_io *io, const char *from, const char *to)
-{
-    tb_model_defer_begin();
-    return finish_metadata(io, TB_NEXT(io, link, from, to));
-}
-
-static int model_mkdir(struct tb_io *io, const char *path, mode_t mode)
-{
-    tb_model_defer_begin();
-    return finish_metadata(io, TB_NEXT(io, mkdir, path, mode));
-}
+#define ASKS_SERVER(type, op, parameters, ...)                          \
+    static type model_##op parameters                                   \
+    {                                                                   \
+        tb_model_defer_begin();                                         \
+        return (type)finish_metadata(io, TB_NEXT(io, op, __VA_ARGS__)); \
+    }
+ASKS_SERVER(int, ftruncate, (struct tb_io * io, int fd, off_t length), fd, length)
+ASKS_SERVER(int, truncate, (struct tb_io * io, const char *path, off_t length), path, length)
+ASKS_SERVER(int, stat, (struct tb_io * io, const char *path, struct stat *st, int flags), path, st, flags)
+ASKS_SERVER(int, unlink, (struct tb_io * io, const char *path, int flags), path, flags)
+ASKS_SERVER(int, rename, (struct tb_io * io, const char *from, const char *to, unsigned flags), from, to, flags)
+ASKS_SERVER(int, link, (struct tb_io * io, const char *from, const char *to), from, to)
+ASKS_SERVER(int, mkdir, (struct tb_io * io, const char *path, mode_t mode), path, mode)
+ASKS_SERVER(ssize_t, readlink, (struct tb_io * io, const char *path, char *text, size_t n), path, text, n)
+ASKS_SERVER(int, symlink, (struct tb_io * io, const char *text, const char *path), text, path)
+ASKS_SERVER(int, realpath, (struct tb_io * io, const char *path, char *out), path, out)
+ASKS_SERVER(int, access, (struct tb_io * io, const char *path, int mode), path, mode)
+ASKS_SERVER(int, chmod, (struct tb_io * io, const char *path, mode_t mode), path, mode)
+ASKS_SERVER(int, chown, (struct tb_io * io, const char *path, uid_t user, gid_t group), path, user, group)
+ASKS_SERVER(int, utimens, (struct tb_io * io, const char *path, const struct timespec times[2]), path, times)
+ASKS_SERVER(int, mkfifo, (struct tb_io * io, const char *path, mode_t mode), path, mode)
+ASKS_SERVER(int, opendir, (struct tb_io * io, const char *path, DIR **out), path, out)
 
 /* dup makes a second number for the same open description, with the same unsynced bytes. */
 static int model_dup(struct tb_io *io, int oldfd, int newfd)
@@ -213,6 +197,15 @@ static const struct tb_io_ops model_ops = {
     .rename = model_rename,
     .link = model_link,
     .mkdir = model_mkdir,
+    .readlink = model_readlink,
+    .symlink = model_symlink,
+    .realpath = model_realpath,
+    .access = model_access,
+    .chmod = model_chmod,
+    .chown = model_chown,
+    .utimens = model_utimens,
+    .mkfifo = model_mkfifo,
+    .opendir = model_opendir,
     .dup = model_dup,
     .free = model_free,
 };

@@ -5,7 +5,10 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -236,6 +239,42 @@ static void metadata_has_a_clock_of_its_own(void **state)
     io->ops->free(io);
 }
 
+/* Over libc, as no simulated machine has names: only the model's time is looked at. */
+static void ask_for_names(int actor, void *arg)
+{
+    struct tb_io *io = arg;
+    const double asked = 2e-3;
+    char text[PATH_MAX];
+    struct stat st;
+    struct statx x;
+    struct dirent *entry;
+    DIR *directory;
+    (void)actor;
+    assert_within(TOOK(TB_IO(io, readlink, "/proc/self", text, sizeof(text))), asked, 0.001);
+    assert_within(TOOK(TB_IO(io, realpath, "/tmp", text)), asked, 0.001);
+    assert_within(TOOK(TB_IO(io, access, "/tmp", F_OK)), asked, 0.001);
+    assert_within(TOOK(TB_IO(io, stat, "/tmp", &st, 0)), asked, 0.001);
+    assert_within(TOOK(TB_IO(io, symlink, "text", "/no such/link")), asked, 0.001); /* failed: asked all the same */
+    assert_within(TOOK(TB_IO(io, chmod, "/no such", 0600)), asked, 0.001);
+    assert_within(TOOK(TB_IO(io, chown, "/no such", getuid(), getgid())), asked, 0.001);
+    assert_within(TOOK(TB_IO(io, utimens, "/no such", NULL)), asked, 0.001);
+    assert_within(TOOK(TB_IO(io, mkfifo, "/no such/fifo", 0600)), asked, 0.001);
+    assert_within(TOOK(TB_IO(io, opendir, "/tmp", &directory)), asked, 0.001);
+    assert_within(TOOK(TB_IO(io, readdir, directory, &entry)), 0, 0);
+    assert_within(TOOK(TB_IO(io, closedir, directory)), 0, 0);
+    assert_within(TOOK(TB_IO(io, statx, "/tmp", 0, STATX_BASIC_STATS, &x)), 0, 0);
+}
+
+static void operations_on_names_ask_the_server(void **state)
+{
+    const struct tb_device device = {.metadata_time = 2e-3};
+    struct tb_device_clock clock = {0};
+    struct tb_io *io = tb_io_model_new(&(struct tb_io_place){&device, &clock}, NULL, tb_io_libc());
+    (void)state;
+    sim_run(1, ask_for_names, io, 0);
+    io->ops->free(io);
+}
+
 struct deferring {
     const struct tb_device *device;
     struct tb_device_clock *clock;
@@ -347,6 +386,7 @@ int main(void)
         cmocka_unit_test(only_syncs_of_something_cost),
         cmocka_unit_test(duplicates_share_what_was_written),
         cmocka_unit_test(metadata_has_a_clock_of_its_own),
+        cmocka_unit_test(operations_on_names_ask_the_server),
         cmocka_unit_test(deferring_reserves_and_settling_pays),
         cmocka_unit_test(together_takes_the_time_of_the_slowest),
         cmocka_unit_test(a_child_does_not_pay_its_parents_debt),
