@@ -53,17 +53,27 @@ static struct waiting *waiting_of(DIR *directory)
     return w;
 }
 
-static char *names_that_wait(int fd)
+/* False with errno: they can't be listed, so the whole directory can't be. */
+static bool names_that_wait(int fd, char **names)
 {
     char path[PATH_MAX];
     tb_engine *e = tb_inside ? NULL : tb_adapter_engine();
-    return e && tb_directory_name(e, fd, path) ? tb_engine_waiting(e, path) : NULL;
+    *names = NULL;
+    if (!e || !tb_directory_name(e, fd, path))
+        return true;
+    *names = tb_engine_waiting(e, path);
+    return *names || !errno;
 }
 
 static DIR *with_waiting(DIR *directory)
 {
     int saved = errno;
-    char *names = directory ? names_that_wait(dirfd(directory)) : NULL;
+    char *names = NULL;
+    if (directory && !names_that_wait(dirfd(directory), &names)) {
+        saved = errno;
+        REAL(closedir)(directory);
+        directory = NULL;
+    }
     struct waiting *w = names ? malloc(sizeof(*w)) : NULL;
     errno = saved;
     if (!w) {

@@ -209,7 +209,8 @@ int tb_engine_entry_type(tb_engine *engine, const char *text);
 
 /*
  * With `namespace: deferred`: the deferred names of a directory, which no listing of the
- * kernel has: each ended by a NUL, "" after the last, to be freed; NULL if there is none.
+ * kernel has: each ended by a NUL, "" after the last, to be freed; NULL with errno 0 if
+ * there is none, or with what kept the engine from listing them.
  * And the one name that listings leave out.
  */
 char *tb_engine_waiting(tb_engine *engine, const char *directory);

@@ -64,7 +64,7 @@ bool tb_target_is_named(tb_engine *e, uint32_t file)
     struct tb_identity id;
     char path[TB_PATH_MAX];
     path_of(e, file, path);
-    return tb_identity_of_path(path, &id) == 0 && tb_identity_is(&e->region.files[file], &id);
+    return tb_identity_of_path(tb_file_io(e, file), path, &id) == 0 && tb_identity_is(&e->region.files[file], &id);
 }
 
 /*

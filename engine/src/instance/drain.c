@@ -60,7 +60,7 @@ static TB_UNLOCKED bool is_to_drain(const struct tb_file *f)
 static void show_name(tb_engine *e, struct tb_file_report *r)
 {
     char name[TB_PATH_MAX];
-    if (tb_waiting_shown(e, r->path, name, sizeof(name)))
+    if (tb_waiting_shown(e, r->path, name, sizeof(name)) == 0)
         memcpy(r->path, name, sizeof(name));
 }
 

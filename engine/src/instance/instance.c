@@ -217,7 +217,7 @@ void tb_instance_errors(tb_engine *e, tb_file_reporter *report, void *arg)
         if (!tb_names_path_soon(e, f, r.path, sizeof(r.path)))
             snprintf(r.path, sizeof(r.path), "a file (names are locked)");
         char name[TB_PATH_MAX];
-        if (tb_waiting_shown(e, r.path, name, sizeof(name)))
+        if (tb_waiting_shown(e, r.path, name, sizeof(name)) == 0)
             memcpy(r.path, name, sizeof(name));
         report(arg, &r);
     }

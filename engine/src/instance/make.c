@@ -148,7 +148,7 @@ static void remove_made(const struct made *m)
     if (m->shadow)
         tb_remove_tree(path, NULL);
     if (m->waiting)
-        tb_waiting_remove(m->config, m->host, m->name);
+        tb_waiting_remove(m->config, m->host, m->name, tb_io_libc());
     for (uint32_t t = m->config->n_tiers; t-- > 0;)
         if (m->tier[t]) {
             tb_tier_directory(&m->config->tiers[t], m->host, m->name, path, sizeof(path));

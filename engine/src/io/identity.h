@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <tierbench/io.h>
+
 struct tb_identity {
     uint64_t device, inode;
     int64_t birth_ns; /* 0: unknown */
@@ -18,8 +20,8 @@ struct tb_identity {
 
 /* What the file system says of an open descriptor, or of a name. */
 int tb_identity_of_fd(int fd, struct tb_identity *out);
-int tb_identity_of_path(const char *path, struct tb_identity *out);
+int tb_identity_of_path(struct tb_io *io, const char *path, struct tb_identity *out);
 /* Of the name itself where it is a symlink's. */
-int tb_identity_of_name(const char *path, struct tb_identity *out);
+int tb_identity_of_name(struct tb_io *io, const char *path, struct tb_identity *out);
 
 #endif

@@ -30,7 +30,7 @@ bool tb_lost_is_gone(int error)
 static bool is_same_pfs(const struct tb_lost *l)
 {
     struct tb_identity now;
-    return tb_identity_of_path(l->config->pfs.path, &now) == 0 && now.inode == l->root.inode && now.birth_ns == l->root.birth_ns;
+    return tb_identity_of_path(l->pfs, l->config->pfs.path, &now) == 0 && now.inode == l->root.inode && now.birth_ns == l->root.birth_ns;
 }
 
 static int make_directory(const char *path)

@@ -22,7 +22,8 @@
 
 struct tb_lost {
     const struct tb_config *config;
-    const char *name;        /* of the instance */
+    const char *name; /* of the instance */
+    struct tb_io *pfs;
     struct tb_identity root; /* of the PFS, when the instance was started: inode and birth time */
     _Atomic int n;           /* files made */
 };

@@ -21,6 +21,7 @@
 #include "file/state.h"
 #include "file/times.h"
 #include "flush/flush.h"
+#include "io/answer.h"
 #include "io/identity.h"
 #include "journal/journal.h"
 #include "layer/end.h"
@@ -33,12 +34,14 @@
 #include "namespace/shadow_copy.h"
 #include "tiering/stage.h"
 
-/* The record of the file that has this path now, or TB_NONE. */
-static uint32_t record_of(tb_engine *e, const char *path, struct tb_identity *id)
+/* *file: the record of the file that is at this place now, or TB_NONE. */
+static int record_of(tb_engine *e, const struct tb_place *p, struct tb_identity *id, uint32_t *file)
 {
-    if (!e->header->files.n || tb_identity_of_path(path, id) || !id->regular)
-        return TB_NONE;
-    return tb_file_find(e, id);
+    *file = TB_NONE;
+    int rc = e->header->files.n ? tb_identity_of_path(p->io, p->path, id) : -ENOENT;
+    if (!rc && id->regular)
+        *file = tb_file_find(e, id);
+    return tb_io_failed(rc) ? rc : 0;
 }
 
 /* -EAGAIN: between look-up and lock the record became another file's, so look again. */
@@ -51,12 +54,15 @@ int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
     int rc = length < 0 ? -EINVAL : tb_place_find(e, &r, path, length ? TB_NAME_WRITE : TB_NAME_EMPTY, &p);
     if (rc)
         return rc;
-    rc = -EAGAIN;
-    for (uint32_t file; rc == -EAGAIN && (file = record_of(e, p.path, &id)) != TB_NONE;)
-        rc = tb_end_set(e, file, &id, -1, (uint64_t)length);
-    if (rc != -EAGAIN)
+    uint32_t file;
+    do {
+        rc = record_of(e, &p, &id, &file);
+        if (!rc && file != TB_NONE)
+            rc = tb_end_set(e, file, &id, -1, (uint64_t)length);
+    } while (rc == -EAGAIN);
+    if (rc || file != TB_NONE)
         return rc;
-    rc = p.io->ops->truncate(p.io, p.path, length);
+    rc = TB_IO(p.io, truncate, p.path, length);
     /* it was given its final name a moment ago, so look there */
     return rc == -ENOENT && p.waits ? tb_layer_truncate_path(io, path, length) : rc;
 }
@@ -65,8 +71,10 @@ int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
 static int stat_link(tb_engine *e, const struct tb_place *p, struct stat *st)
 {
     char text[PATH_MAX], shown[PATH_MAX];
-    ssize_t n = readlink(p->path, text, sizeof(text) - 1);
+    ssize_t n = TB_IO(p->io, readlink, p->path, text, sizeof(text) - 1);
     text[n < 0 ? 0 : n] = 0;
+    if (tb_io_failed(n))
+        return (int)n;
     if (n > 0 && tb_shadow_shown(e, text, shown, sizeof(shown)))
         st->st_size = (off_t)strlen(shown);
     return 0;
@@ -75,13 +83,13 @@ static int stat_link(tb_engine *e, const struct tb_place *p, struct stat *st)
 static int stat_name(tb_engine *e, const struct tb_route *r, const char *path, struct stat *st, int flags, struct tb_place *p)
 {
     if (tb_place_known(e, r, path, p)) {
-        int rc = p->io->ops->stat(p->io, p->path, st, AT_SYMLINK_NOFOLLOW);
+        int rc = TB_IO(p->io, stat, p->path, st, AT_SYMLINK_NOFOLLOW);
         if (rc || !S_ISLNK(st->st_mode))
             return rc;
     }
     int rc = tb_place_find(e, r, path, TB_NAME_LOOK | (flags & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0), p);
     if (!rc)
-        rc = p->io->ops->stat(p->io, p->path, st, flags);
+        rc = TB_IO(p->io, stat, p->path, st, flags);
     return !rc && p->kind == TB_SHADOW_LINK ? stat_link(e, p, st) : rc;
 }
 
@@ -105,10 +113,11 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
         rc = stat_name(e, &r, path, st, flags, &p);
     if (rc || !S_ISREG(st->st_mode) || !tb_file_may_be_known(e, st))
         return rc;
-    uint32_t file = record_of(e, p.path, &id);
-    bool buffered = file != TB_NONE && !(e->region.files[file].flags & TB_FILE_COHERENT);
+    uint32_t file;
+    rc = record_of(e, &p, &id, &file);
+    bool buffered = !rc && file != TB_NONE && !(e->region.files[file].flags & TB_FILE_COHERENT);
     if (buffered && tb_times_are_old(&e->region.files[file], st))
-        rc = p.io->ops->stat(p.io, p.path, st, flags);
+        rc = TB_IO(p.io, stat, p.path, st, flags);
     if (!rc && buffered) {
         st->st_size = tb_layer_size(e, file, st->st_size);
         tb_times_show(&e->region.files[file], st);
@@ -141,7 +150,7 @@ static int unlink_last(tb_engine *e, uint32_t file, const struct tb_place *p)
         return rc;
     struct tb_intent *intent = tb_intent_unlink(e, file, p->path);
     TB_STEP("unlink");
-    rc = p->io->ops->unlink(p->io, p->path, 0);
+    rc = TB_IO(p->io, unlink, p->path, 0);
     TB_STEP("unlinked");
     if (!rc) {
         tb_file_lose_name(&e->region.files[file]);
@@ -165,7 +174,7 @@ static int remove_link(tb_engine *e, const struct tb_route *r, const char *path,
         return rc ? rc : -EISDIR;
     if (p.kind == TB_SHADOW_STUB_FILE)
         rc = tb_place_find(e, r, path, TB_NAME_MAKE, &p);
-    return rc ? rc : p.io->ops->unlink(p.io, p.path, flags);
+    return rc ? rc : TB_IO(p.io, unlink, p.path, flags);
 }
 
 int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
@@ -179,47 +188,52 @@ int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
         return rc;
     if (flags & AT_REMOVEDIR && p.deferred && !p.waits)
         return tb_waiting_remove_directory(e, p.io, p.path);
-    uint32_t file;
-    do
-        file = flags ? TB_NONE : tb_named_record(e, &p, &id);
-    while (file != TB_NONE && !tb_named_claim(e, file, &p, &id));
+    uint32_t file = TB_NONE;
+    do {
+        rc = flags ? 0 : tb_named_record(e, &p, &id, &file);
+        if (!rc && file != TB_NONE)
+            rc = tb_named_claim(e, file, &p, &id);
+    } while (rc == -EAGAIN);
+    if (rc)
+        return rc;
     if (file != TB_NONE && id.links == 1)
         rc = unlink_last(e, file, &p);
     else if (!(rc = keep_bytes(e, file, &id)))
-        rc = p.scratch && id.link ? -ENOTDIR : p.io->ops->unlink(p.io, p.path, flags);
+        rc = p.scratch && id.link ? -ENOTDIR : TB_IO(p.io, unlink, p.path, flags);
     tb_named_unclaim(e, file);
     return rc == -ENOTDIR && p.scratch ? remove_link(e, &r, path, flags) : rc;
 }
 
-static bool claim_one(tb_engine *e, struct tb_renamed *r)
+static int claim_one(tb_engine *e, struct tb_renamed *r)
 {
-    return r->file == TB_NONE || tb_named_claim(e, r->file, r->place, &r->id);
+    return r->file == TB_NONE ? 0 : tb_named_claim(e, r->file, r->place, &r->id);
 }
 
 /*
  * Claims are taken in the order of record numbers, so that two processes that rename
- * across each other cannot wait for each other. False: look again.
+ * across each other cannot wait for each other. -EAGAIN: look again.
  */
-static bool claim_both(tb_engine *e, struct tb_renamed *a, struct tb_renamed *b)
+static int claim_both(tb_engine *e, struct tb_renamed *a, struct tb_renamed *b)
 {
     struct tb_renamed *first = a->file < b->file ? a : b, *second = first == a ? b : a;
-    if (!claim_one(e, first))
-        return false;
-    if (claim_one(e, second))
-        return true;
-    tb_named_unclaim(e, first->file);
-    return false;
+    int rc = claim_one(e, first);
+    if (rc)
+        return rc;
+    rc = claim_one(e, second);
+    if (rc)
+        tb_named_unclaim(e, first->file);
+    return rc;
 }
 
 /* A deferred name is given its place before it is renamed or linked. */
 static int publish_name(tb_engine *e, const struct tb_route *r, const char *path, unsigned use, struct tb_place *p)
 {
     struct tb_identity id;
-    uint32_t file = p->waits ? tb_named_record(e, p, &id) : TB_NONE;
+    uint32_t file;
     if (!p->waits)
         return 0;
-    int rc = 0;
-    if (tb_named_claim_record(e, file, &id)) {
+    int rc = tb_named_record(e, p, &id, &file);
+    if (!rc && tb_named_claim_record(e, file, &id)) {
         rc = tb_rename_publish(e, file);
         tb_named_unclaim(e, file);
     }
@@ -241,12 +255,13 @@ static void renamed_directory(tb_engine *e, const char *from, const char *to, bo
         tb_names_rename_directory(e, NO_PATH, from);
 }
 
-/* Does the directory hold files with deferred names? rename must not replace it then. */
-static bool holds_waiting(tb_engine *e, const struct tb_place *p)
+/* A directory that holds files with deferred names must not be replaced by a rename. */
+static int check_holds_none(tb_engine *e, const struct tb_place *p)
 {
-    char *names = p->deferred ? tb_waiting_list(e, p->path) : NULL;
+    char *names = NULL;
+    int rc = p->deferred ? tb_waiting_list(e, p->path, &names) : 0;
     free(names);
-    return names;
+    return rc ? rc : names ? -ENOTEMPTY : 0;
 }
 
 /*
@@ -256,19 +271,20 @@ static bool holds_waiting(tb_engine *e, const struct tb_place *p)
  */
 static int rename_directory(tb_engine *e, const struct tb_place *p, const struct tb_place *q, unsigned flags)
 {
-    if (!(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)) && holds_waiting(e, q))
-        return -ENOTEMPTY;
+    int rc = flags & (RENAME_EXCHANGE | RENAME_NOREPLACE) ? 0 : check_holds_none(e, q);
+    if (rc)
+        return rc;
     tb_names_claim(e);
-    int rc = e->journal_fd >= 0 && !p->scratch ? tb_rename_tell_journal(e, p->path, q->path, flags) : 0;
+    rc = e->journal_fd >= 0 && !p->scratch ? tb_rename_tell_journal(e, p->path, q->path, flags) : 0;
     struct tb_intent *intent = rc ? NULL : tb_intent_rename(e, TB_NONE, TB_NONE, p->path, q->path);
     TB_STEP("rename directory");
     if (!rc)
-        rc = p->io->ops->rename(p->io, p->path, q->path, flags);
+        rc = TB_IO(p->io, rename, p->path, q->path, flags);
     TB_STEP("renamed directory");
-    if (!rc)
+    if (!rc) {
         renamed_directory(e, p->path, q->path, flags & RENAME_EXCHANGE);
-    if (!rc)
-        tb_waiting_renamed(e, p->path, q->path);
+        rc = tb_waiting_renamed(e, p->path, q->path, flags & RENAME_EXCHANGE);
+    }
     if (intent)
         tb_intent_end(intent);
     tb_names_unclaim(e);
@@ -282,8 +298,11 @@ static int find_to_move(tb_engine *e, const struct tb_route *r, const char *path
     int rc = tb_place_find(e, r, path, TB_NAME_MAKE, p);
     if (!rc && p->waits)
         return publish_name(e, r, path, TB_NAME_MAKE, p);
-    if (rc || !p->scratch || lstat(p->path, &st) || !S_ISLNK(st.st_mode))
+    if (rc || !p->scratch)
         return rc;
+    rc = TB_IO(p->io, stat, p->path, &st, AT_SYMLINK_NOFOLLOW);
+    if (rc || !S_ISLNK(st.st_mode))
+        return tb_io_failed(rc) ? rc : 0; /* of what is not there the rename says so */
     rc = tb_place_find(e, r, path, TB_NAME_ENTER | TB_NAME_NOFOLLOW, p);
     return rc ? rc : tb_place_find(e, r, path, TB_NAME_MAKE, p);
 }
@@ -299,15 +318,21 @@ static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb
 {
     struct stat st;
     struct tb_renamed a = {.place = p}, b = {.place = q};
+    int rc;
     do {
-        a.file = tb_named_record(e, p, &a.id);
-        b.file = tb_named_record(e, q, &b.id);
-        if (a.file == TB_NONE && lstat(p->path, &st) == 0 && S_ISDIR(st.st_mode))
+        rc = tb_named_record(e, p, &a.id, &a.file);
+        rc = rc ? rc : tb_named_record(e, q, &b.id, &b.file);
+        if (!rc && a.file == TB_NONE && (rc = TB_IO(p->io, stat, p->path, &st, AT_SYMLINK_NOFOLLOW)) == 0 && S_ISDIR(st.st_mode))
             return rename_directory(e, p, q, flags);
+        if (tb_io_failed(rc))
+            return rc;
         if (a.file != TB_NONE && a.file == b.file) /* both names are of one file: rename does nothing */
-            return p->io->ops->rename(p->io, p->path, q->path, flags);
-    } while (!claim_both(e, &a, &b));
-    int rc = keep_bytes(e, b.file, &b.id);
+            return TB_IO(p->io, rename, p->path, q->path, flags);
+        rc = claim_both(e, &a, &b);
+    } while (rc == -EAGAIN);
+    if (rc)
+        return rc;
+    rc = keep_bytes(e, b.file, &b.id);
     if (!rc)
         rc = tb_rename_claimed(e, &a, &b, flags);
     tb_named_unclaim(e, a.file);
@@ -326,7 +351,7 @@ int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned
         rc = find_to_move_to(e, &p, to, &q);
     if (rc || p.scratch != q.scratch)
         return rc ? rc : -EXDEV;
-    bool file = !flags && (!p.scratch || (lstat(p.path, &st) == 0 && S_ISREG(st.st_mode)));
+    bool file = !flags && (!p.scratch || (TB_IO(p.io, stat, p.path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)));
     rc = rename_places(e, &p, &q, flags);
     if (p.scratch && !file)
         tb_shadow_forget(e);
@@ -347,7 +372,7 @@ int tb_layer_link(struct tb_io *io, const char *from, const char *to)
         rc = tb_place_beside(e, &p, &s, to, &q);
     if (rc || p.scratch != q.scratch)
         return rc ? rc : -EXDEV;
-    return p.io->ops->link(p.io, p.path, q.path);
+    return TB_IO(p.io, link, p.path, q.path);
 }
 
 int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode)
@@ -357,7 +382,7 @@ int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode)
     const struct tb_route r = tb_route_given(io, path);
     int rc = tb_place_find(e, &r, path, TB_NAME_MAKE, &p);
     if (!rc)
-        rc = p.io->ops->mkdir(p.io, p.path, mode);
+        rc = TB_IO(p.io, mkdir, p.path, mode);
     if (!rc && p.scratch)
         tb_shadow_note_made(e, p.path);
     return rc;

@@ -89,7 +89,7 @@ static int bind(tb_engine *e, int fd, uint32_t file, int flags, const char *path
 static int publish_unknown(tb_engine *e, const struct tb_place *p)
 {
     char to[PATH_MAX];
-    int rc = tb_waiting_shown(e, p->path, to, sizeof(to)) ? 0 : -ESTALE;
+    int rc = tb_waiting_shown(e, p->path, to, sizeof(to));
     if (!rc)
         rc = e->pfs->ops->rename(e->pfs, p->path, to, RENAME_NOREPLACE);
     return rc;

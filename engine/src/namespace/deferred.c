@@ -5,7 +5,6 @@
  */
 #include "namespace/deferred.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,6 +16,8 @@
 #include "base/remove_tree.h"
 #include "base/report.h"
 #include "file/file.h"
+#include "io/answer.h"
+#include "io/directory.h"
 #include "io/identity.h"
 #include "region/directories.h"
 #include "region/lease.h"
@@ -37,21 +38,32 @@ int tb_waiting_open_to_clients(const char *path)
     return getuid() == 0 && chmod(path, 01733) ? -errno : 0;
 }
 
-/* Directories without files, and their names; a file that is left keeps all of it. */
-void tb_waiting_remove(const struct tb_config *c, const char *host, const char *name)
+struct removal {
+    struct tb_io *io;
+    const char *hidden;
+    bool left;
+};
+
+static int remove_key(void *arg, const char *name, unsigned char type)
 {
-    char hidden[TB_PATH_MAX + 256], path[PATH_MAX];
+    struct removal *r = arg;
+    char path[PATH_MAX];
+    if (name[0] == '.' || type != DT_DIR)
+        return 0;
+    snprintf(path, sizeof(path), "%s/%s", r->hidden, name);
+    r->left |= TB_IO(r->io, unlink, path, AT_REMOVEDIR) != 0;
+    return 0;
+}
+
+/* Directories without files, and their names; a file that is left keeps all of it, and so does a listing that fails. */
+void tb_waiting_remove(const struct tb_config *c, const char *host, const char *name, struct tb_io *io)
+{
+    char hidden[TB_PATH_MAX + 256];
+    struct removal r = {.io = io, .hidden = hidden};
+    if (!c->deferred)
+        return;
     tb_waiting_directory(c, host, name, hidden, sizeof(hidden));
-    DIR *directory = c->deferred ? opendir(hidden) : NULL;
-    bool left = false;
-    for (struct dirent *d; directory && (d = readdir(directory));)
-        if (d->d_name[0] != '.' && d->d_type == DT_DIR) {
-            snprintf(path, sizeof(path), "%s/%s", hidden, d->d_name);
-            left |= rmdir(path) != 0;
-        }
-    if (directory)
-        closedir(directory);
-    if (directory && !left)
+    if (tb_io_each_entry(io, hidden, remove_key, &r) == 0 && !r.left)
         tb_remove_tree(hidden, TB_LEASE_HIDDEN);
 }
 
@@ -72,10 +84,10 @@ static bool split(const char *path, char *directory, const char **name)
 }
 
 /* HIDDEN/KEY of a directory. */
-static int key_of(const char *hidden, const char *directory, char *out)
+static int key_of(struct tb_io *io, const char *hidden, const char *directory, char *out)
 {
     struct tb_identity id;
-    int rc = tb_identity_of_path(directory, &id);
+    int rc = tb_identity_of_path(io, directory, &id);
     if (rc)
         return rc;
     return snprintf(out, PATH_MAX, "%s/%llx-%llx", hidden, (unsigned long long)id.inode, (unsigned long long)id.birth_ns) < TB_PATH_MAX
@@ -83,100 +95,136 @@ static int key_of(const char *hidden, const char *directory, char *out)
              : -ENAMETOOLONG;
 }
 
-/* False also for names that are too long to be deferred: they are made on the PFS. */
-static bool place_of(const tb_engine *e, const char *path, char *out)
+/*
+ * Answers of the look-ups below: 1 yes, 0 no, or the error of a file system that failed:
+ * a name that waits and is taken for one that does not would be made a second time.
+ */
+static int yes_or_error(long rc)
+{
+    return rc >= 0 ? 1 : tb_io_failed(rc) ? (int)rc : 0;
+}
+
+/* No also for names that are too long to be deferred: they are made on the PFS. */
+static int place_of(const tb_engine *e, const char *path, char *out)
 {
     char directory[PATH_MAX];
     const char *name;
-    if (!split(path, directory, &name) || key_of(e->waiting, directory, out))
-        return false;
+    int rc = split(path, directory, &name) ? yes_or_error(key_of(e->pfs, e->waiting, directory, out)) : 0;
+    if (rc <= 0)
+        return rc;
     size_t n = strlen(out);
     return (size_t)snprintf(out + n, PATH_MAX - n, "/%s", name) < TB_PATH_MAX - n;
 }
 
 /* A symlink that leads nowhere on the PFS may lead to a name that waits. */
-static bool follow_link(char *path)
+static int follow_link(const tb_engine *e, char *path)
 {
     char text[PATH_MAX], directory[PATH_MAX];
     struct stat st;
     const char *name;
-    ssize_t n = readlink(path, text, sizeof(text) - 1);
-    if (n <= 0 || stat(path, &st) == 0 || !split(path, directory, &name))
-        return false;
+    ssize_t n = TB_IO(e->pfs, readlink, path, text, sizeof(text) - 1);
+    int rc = n > 0 ? TB_IO(e->pfs, stat, path, &st, 0) : 0;
+    if (n <= 0 || rc == 0 || tb_io_failed(rc) || !split(path, directory, &name))
+        return tb_io_failed(n) ? (int)n : tb_io_failed(rc) ? rc : 0;
     text[n] = 0;
     return (text[0] == '/' ? snprintf(path, PATH_MAX, "%s", text) : snprintf(path, PATH_MAX, "%s/%s", directory, text)) < PATH_MAX;
 }
 
 /* A name below a file that waits: what the kernel says of that file is what it is to say. */
-static bool below_waiting(tb_engine *e, const char *path, char *out)
+static int below_waiting(tb_engine *e, const char *path, char *out)
 {
     char directory[PATH_MAX];
     const char *name;
-    if (!split(path, directory, &name) || access(directory, F_OK) == 0 || !tb_waiting_find(e, directory, true, out))
-        return false;
+    if (!split(path, directory, &name))
+        return 0;
+    int there = yes_or_error(TB_IO(e->pfs, access, directory, F_OK));
+    int rc = there ? there : tb_waiting_find(e, directory, true, out);
+    if (there > 0 || rc <= 0)
+        return there > 0 ? 0 : rc;
     size_t n = strlen(out);
     return (size_t)snprintf(out + n, PATH_MAX - n, "/%s", name) < TB_PATH_MAX - n;
 }
 
 /* names_waited is false until the first deferred name: then nothing costs a look. */
-bool tb_waiting_find(tb_engine *e, const char *path, bool follow, char *out)
+int tb_waiting_find(tb_engine *e, const char *path, bool follow, char *out)
 {
     char at[PATH_MAX];
     struct stat st;
     if (!e->header->shadows.names_waited || (size_t)snprintf(at, sizeof(at), "%s", path) >= sizeof(at))
-        return false;
+        return 0;
     for (int links = 0; links < MAX_LINKS; links++) {
-        if (place_of(e, at, out) && lstat(out, &st) == 0)
-            return true;
-        if (!follow || !follow_link(at))
-            return below_waiting(e, at, out);
+        int rc = place_of(e, at, out);
+        if (rc > 0)
+            rc = yes_or_error(TB_IO(e->pfs, stat, out, &st, AT_SYMLINK_NOFOLLOW));
+        if (rc)
+            return rc;
+        rc = follow ? follow_link(e, at) : 0;
+        if (rc <= 0)
+            return rc ? rc : below_waiting(e, at, out);
     }
-    return false;
+    return 0;
 }
 
-/* In one step: others look at it without the lock. */
-static int note_of(const char *of, const char *directory)
+/* In one step: others look at it without the lock. A text that can't be read is written anew. */
+static int note_of(struct tb_io *io, const char *of, const char *directory)
 {
     char before[PATH_MAX], aside[PATH_MAX + 2 * sizeof(OF)];
-    ssize_t n = readlink(of, before, sizeof(before) - 1);
+    ssize_t n = TB_IO(io, readlink, of, before, sizeof(before) - 1);
     before[n < 0 ? 0 : n] = 0;
     if (strcmp(before, directory) == 0)
         return 0;
     snprintf(aside, sizeof(aside), "%s.new", of);
-    unlink(aside);
-    return symlink(directory, aside) || rename(aside, of) ? -errno : 0;
+    TB_IO(io, unlink, aside, 0); /* of one that was killed */
+    int rc = TB_IO(io, symlink, directory, aside);
+    return rc ? rc : TB_IO(io, rename, aside, of, 0);
 }
 
 /*
  * Where root's programs run as other users, others can make names in HIDDEN.  The text that says what a directory is
  * called is believed where the instance's user made it, or the directory's owner.
  */
-static bool is_made_for(const char *of, const struct stat *directory, uid_t instance)
+static int check_made_for(struct tb_io *io, const char *of, const struct stat *directory, uid_t instance)
 {
     struct stat st;
-    return lstat(of, &st) == 0 && (st.st_uid == instance || st.st_uid == directory->st_uid);
+    int rc = TB_IO(io, stat, of, &st, AT_SYMLINK_NOFOLLOW);
+    return rc ? rc : st.st_uid == instance || st.st_uid == directory->st_uid ? 0 : -EEXIST;
 }
 
-/* The directory's place in HIDDEN, with its permissions, so that the kernel keeps them. */
-static int make_key(const tb_engine *e, const char *directory, char *key)
+/* With the directory's permissions, as far as the user may, so that the kernel keeps them. */
+static int set_permissions(struct tb_io *io, const char *key, const struct stat *directory)
 {
-    char of[PATH_MAX + sizeof(OF)], real[PATH_MAX];
-    struct stat st, hidden;
-    int rc = key_of(e->waiting, directory, key);
-    if (rc || stat(directory, &st) || stat(e->waiting, &hidden) || !realpath(directory, real))
-        return rc ? rc : -errno;
-    if (st.st_dev != hidden.st_dev)
-        return -EXDEV;
+    int owner = TB_IO(io, chown, key, directory->st_uid, directory->st_gid);
+    int mode = TB_IO(io, chmod, key, directory->st_mode & 07777);
+    return tb_io_failed(owner) ? owner : tb_io_failed(mode) ? mode : 0;
+}
+
+/* Its text comes after the directory: one without a text may be anybody's, and is not used. */
+static int make_noted(const tb_engine *e, const char *key, const char *directory, const struct stat *st)
+{
+    char of[PATH_MAX + sizeof(OF)];
     snprintf(of, sizeof(of), "%s" OF, key);
-    if (mkdir(key, 0700) && (errno != EEXIST || !is_made_for(of, &st, e->header->uid)))
-        return -errno;
-    rc = note_of(of, real); /* after the directory: one without a text may be anybody's, and is not used */
+    int made = TB_IO(e->pfs, mkdir, key, 0700);
+    int rc = made == -EEXIST ? check_made_for(e->pfs, of, st, e->header->uid) : made;
     if (rc)
         return rc;
-    if (chown(key, st.st_uid, st.st_gid))
-        errno = 0; /* as far as the user may */
-    chmod(key, st.st_mode & 07777);
-    return 0;
+    rc = note_of(e->pfs, of, directory);
+    if (rc && !made)
+        TB_IO(e->pfs, unlink, key, AT_REMOVEDIR); /* the next one tries again */
+    return rc ? rc : set_permissions(e->pfs, key, st);
+}
+
+/* The directory's place in HIDDEN. */
+static int make_key(const tb_engine *e, const char *directory, char *key)
+{
+    char real[PATH_MAX];
+    struct stat st, hidden;
+    int rc = key_of(e->pfs, e->waiting, directory, key);
+    rc = rc ? rc : TB_IO(e->pfs, stat, directory, &st, 0);
+    rc = rc ? rc : TB_IO(e->pfs, stat, e->waiting, &hidden, 0);
+    rc = rc ? rc : TB_IO(e->pfs, realpath, directory, real);
+    if (!rc && st.st_dev != hidden.st_dev)
+        rc = -EXDEV;
+    return rc ? rc : make_noted(e, key, real, &st);
 }
 
 /* -EAGAIN: the name cannot be deferred, so the file is made on the PFS itself. */
@@ -185,13 +233,19 @@ static int make(tb_engine *e, const char *path, int flags, mode_t mode, char *ou
     char directory[PATH_MAX];
     struct stat st;
     const char *name;
-    if (!split(path, directory, &name) || lstat(path, &st) == 0 || make_key(e, directory, out))
+    if (!split(path, directory, &name))
+        return -EAGAIN;
+    int rc = TB_IO(e->pfs, stat, path, &st, AT_SYMLINK_NOFOLLOW);
+    if (rc == 0)
         return -EAGAIN; /* the PFS's own */
+    rc = tb_io_failed(rc) ? rc : make_key(e, directory, out);
+    if (rc)
+        return tb_io_failed(rc) ? rc : -EAGAIN;
     size_t n = strlen(out);
     if ((size_t)snprintf(out + n, PATH_MAX - n, "/%s", name) >= TB_PATH_MAX - n)
         return -EAGAIN;
     e->header->shadows.names_waited = true;
-    int fd = e->pfs->ops->open(e->pfs, out, flags, mode);
+    int fd = TB_IO(e->pfs, open, out, flags, mode);
     return fd == -EACCES ? -EAGAIN : fd; /* another user's directory may have other permissions since: it decides */
 }
 
@@ -200,137 +254,201 @@ int tb_waiting_open(tb_engine *e, const char *path, int flags, mode_t mode, char
     int lock = tb_lock_take(&e->header->shadows.lock); /* from here on no process can take the name or remove the directory */
     int fd = make(e, path, flags, mode, out);
     if (fd == -EAGAIN)
-        fd = e->pfs->ops->open(e->pfs, strcpy(out, path), flags, mode);
+        fd = TB_IO(e->pfs, open, strcpy(out, path), flags, mode);
     if (lock >= 0)
         tb_lock_drop(&e->header->shadows.lock);
     return fd;
 }
 
-/* Checked against the directory that exists now: its text may be old. */
-static bool shown(const char *hidden, const char *place, char *out, size_t size)
+/*
+ * Checked against the directory that exists now: its text may be old.  -ENOENT: no place in
+ * HIDDEN; -ESTALE: the directory is not where the text says, which `out` shows all the same.
+ */
+static int shown(struct tb_io *io, const char *hidden, const char *place, char *out, size_t size)
 {
     char of[PATH_MAX], directory[PATH_MAX], key[PATH_MAX];
     size_t length = strlen(hidden);
     const char *slash = !length || strncmp(place, hidden, length) != 0 || place[length] != '/' ? NULL : strchr(place + length + 1, '/');
     if (!slash || snprintf(of, sizeof(of), "%.*s" OF, (int)(slash - place), place) >= (int)sizeof(of))
-        return false;
-    ssize_t n = readlink(of, directory, sizeof(directory) - 1);
+        return -ENOENT;
+    ssize_t n = TB_IO(io, readlink, of, directory, sizeof(directory) - 1);
     directory[n < 0 ? 0 : n] = 0;
-    bool there = n > 0 && key_of(hidden, directory, key) == 0 && strncmp(key, place, (size_t)(slash - place)) == 0 && !key[slash - place];
-    return (size_t)snprintf(out, size, "%s%s", directory, slash) < size && there;
+    int rc = n > 0 ? key_of(io, hidden, directory, key) : tb_io_failed(n) ? (int)n : -ESTALE;
+    bool same = !rc && strncmp(key, place, (size_t)(slash - place)) == 0 && !key[slash - place];
+    if ((size_t)snprintf(out, size, "%s%s", directory, slash) >= size)
+        return -ENAMETOOLONG;
+    return same ? 0 : tb_io_failed(rc) ? rc : -ESTALE;
 }
 
-bool tb_waiting_shown(const tb_engine *e, const char *place, char *out, size_t size)
+int tb_waiting_shown(const tb_engine *e, const char *place, char *out, size_t size)
 {
-    return shown(e->waiting, place, out, size);
+    return shown(e->pfs, e->waiting, place, out, size);
+}
+
+/* Names that are given without a record of the file. */
+struct giving {
+    tb_engine *e; /* NULL: no region, so there are no records */
+    const char *hidden;
+    struct tb_io *io;
+    tb_file_reporter *report;
+    void *arg;
+    int error;                         /* the first */
+    char key[TB_PATH_MAX + 256 + 300]; /* directory that is listed */
+};
+
+static void tell(struct giving *g, const struct tb_file_report *r)
+{
+    if (g->report)
+        g->report(g->arg, r);
+    g->error = g->error ? g->error : r->error;
 }
 
 /* A file with a record is given its place by its own flush. */
-static bool has_record(tb_engine *e, const char *path)
+static int has_record(const struct giving *g, const char *path)
 {
     struct tb_identity id;
-    return e && tb_identity_of_name(path, &id) == 0 && tb_file_find(e, &id) != TB_NONE;
+    int rc = g->e ? tb_identity_of_name(g->io, path, &id) : 0;
+    return rc ? rc : g->e && tb_file_find(g->e, &id) != TB_NONE;
 }
 
 /* Whoever could write the text could send a file into any directory. */
-static bool is_honest(const char *path, const char *shown_as)
+static int is_honest(struct tb_io *io, const char *path, const char *shown_as)
 {
     char of[PATH_MAX], key[PATH_MAX], directory[PATH_MAX];
     struct stat text, st;
     const char *name;
     snprintf(key, sizeof(key), "%.*s", (int)(strrchr(path, '/') - path), path);
-    if ((size_t)snprintf(of, sizeof(of), "%s" OF, key) >= sizeof(of) || lstat(of, &text))
-        return stat(key, &st) == 0 && st.st_uid == getuid();
-    return text.st_uid == getuid() || (split(shown_as, directory, &name) && stat(directory, &st) == 0 && text.st_uid == st.st_uid);
+    if ((size_t)snprintf(of, sizeof(of), "%s" OF, key) >= sizeof(of))
+        return 0;
+    int rc = TB_IO(io, stat, of, &text, AT_SYMLINK_NOFOLLOW);
+    if (rc) {
+        rc = tb_io_failed(rc) ? rc : TB_IO(io, stat, key, &st, 0);
+        return rc ? yes_or_error(rc) : st.st_uid == getuid();
+    }
+    if (text.st_uid == getuid() || !split(shown_as, directory, &name))
+        return text.st_uid == getuid();
+    rc = TB_IO(io, stat, directory, &st, 0);
+    return rc ? yes_or_error(rc) : text.st_uid == st.st_uid;
+}
+
+int tb_waiting_move(struct tb_io *io, const char *place, const char *path)
+{
+    struct tb_identity here, there;
+    int rc = TB_IO(io, rename, place, path, RENAME_NOREPLACE);
+    if (rc != -EINVAL)
+        return rc;
+    rc = TB_IO(io, link, place, path);
+    if (rc == -EEXIST && tb_identity_of_name(io, place, &here) == 0 && tb_identity_of_name(io, path, &there) == 0 &&
+        here.inode == there.inode && here.device == there.device)
+        rc = 0; /* an earlier one was killed here */
+    return rc ? rc : TB_IO(io, unlink, place, 0);
 }
 
 /* No record remembers it: only its place in the hidden directory says which name it should get. */
-static int give_place(const char *hidden, const char *path, struct tb_io *io, tb_file_reporter *report, void *arg)
+static void give_place(struct giving *g, const char *path)
 {
     struct tb_file_report r = {.error = 0};
     struct stat st;
-    bool there = shown(hidden, path, r.path, sizeof(r.path));
+    int there = shown(g->io, g->hidden, path, r.path, sizeof(r.path));
     if (!r.path[0])
         snprintf(r.path, sizeof(r.path), "%.1000s", path);
-    r.bytes = lstat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
-    if (!is_honest(path, r.path))
+    r.bytes = TB_IO(g->io, stat, path, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
+    int honest = is_honest(g->io, path, r.path);
+    if (honest == 0)
         snprintf(r.why, sizeof(r.why), "another user made the directory of this name that waits: left alone");
     else
-        r.error = there ? io->ops->rename(io, path, r.path, RENAME_NOREPLACE) : -ESTALE;
-    if (report)
-        report(arg, &r);
-    return r.error;
+        r.error = honest < 0 ? honest : there ? there : tb_waiting_move(g->io, path, r.path);
+    tell(g, &r);
 }
 
-/* One failure does not stop the rest; the first error is returned. */
-static int give_places_below(tb_engine *e, const char *hidden, const char *key, struct tb_io *io, tb_file_reporter *report, void *arg)
+static int give_entry(void *arg, const char *name, unsigned char type)
 {
+    struct giving *g = arg;
     char path[PATH_MAX];
-    int error = 0;
-    snprintf(path, sizeof(path), "%s/%s", hidden, key);
-    size_t n = strlen(path);
-    DIR *directory = opendir(path);
-    for (struct dirent *d; directory && (d = readdir(directory));) {
-        snprintf(path + n, sizeof(path) - n, "/%s", d->d_name);
-        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 || has_record(e, path))
-            continue;
-        int rc = give_place(hidden, path, io, report, arg);
-        error = error ? error : rc;
+    (void)type;
+    snprintf(path, sizeof(path), "%s/%s", g->key, name);
+    int known = has_record(g, path);
+    if (known < 0 && known != -ENOENT) {
+        struct tb_file_report r = {.error = known};
+        snprintf(r.path, sizeof(r.path), "%.1000s", path);
+        tell(g, &r);
     }
-    if (directory)
-        closedir(directory);
-    return error;
+    if (known == 0)
+        give_place(g, path);
+    return 0; /* one failure does not stop the rest */
 }
 
-static int give_places(tb_engine *e, const char *hidden, struct tb_io *io, tb_file_reporter *report, void *arg)
+/* A directory that cannot be listed is reported as a file: nothing says what is in it. */
+static int give_key(void *arg, const char *name, unsigned char type)
 {
-    int error = 0;
-    DIR *directory = opendir(hidden);
-    for (struct dirent *d; directory && (d = readdir(directory));) {
-        int rc = d->d_type == DT_DIR && d->d_name[0] != '.' ? give_places_below(e, hidden, d->d_name, io, report, arg) : 0;
-        error = error ? error : rc;
-    }
-    if (directory)
-        closedir(directory);
-    return error;
+    struct giving *g = arg;
+    if (type != DT_DIR || name[0] == '.')
+        return 0;
+    snprintf(g->key, sizeof(g->key), "%s/%s", g->hidden, name);
+    struct tb_file_report r = {.error = tb_io_each_entry(g->io, g->key, give_entry, g)};
+    snprintf(r.path, sizeof(r.path), "%.1000s", g->key);
+    if (r.error && r.error != -ENOENT)
+        tell(g, &r);
+    return 0;
+}
+
+static int give_places(struct giving *g)
+{
+    int rc = tb_io_each_entry(g->io, g->hidden, give_key, g);
+    return g->error ? g->error : rc == -ENOENT ? 0 : rc;
 }
 
 int tb_waiting_finish(tb_engine *e, tb_file_reporter *report, void *arg)
 {
-    return e->waiting[0] ? give_places(e, e->waiting, e->pfs, report, arg) : 0;
+    struct giving g = {.e = e, .hidden = e->waiting, .io = e->pfs, .report = report, .arg = arg};
+    return e->waiting[0] ? give_places(&g) : 0;
 }
 
 /* Without a region no record can know a name, so all of them are given their places. */
 int tb_waiting_recover(const struct tb_config *c, const char *host, const char *name, struct tb_io *io, tb_file_reporter *report, void *arg)
 {
     char hidden[TB_PATH_MAX + 256];
+    struct giving g = {.hidden = hidden, .io = io, .report = report, .arg = arg};
     tb_waiting_directory(c, host, name, hidden, sizeof(hidden));
-    int rc = give_places(NULL, hidden, io, report, arg);
-    tb_waiting_remove(c, host, name);
+    int rc = give_places(&g);
+    tb_waiting_remove(c, host, name, io);
     return rc;
 }
 
-/* Names that were added during the walk may be missing, as in any listing. */
-char *tb_waiting_list(tb_engine *e, const char *path)
+struct list {
+    char *names;
+    size_t used;
+};
+
+static int add_name(void *arg, const char *name, unsigned char type)
 {
-    char key[PATH_MAX], *list = NULL;
-    size_t used = 0;
-    DIR *directory = e->header->shadows.names_waited && key_of(e->waiting, path, key) == 0 ? opendir(key) : NULL;
-    for (struct dirent *d; directory && (d = readdir(directory));) {
-        size_t n = strlen(d->d_name) + 1;
-        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
-            continue;
-        char *grown = realloc(list, used + n + 1);
-        if (!grown)
-            break;
-        list = grown;
-        memcpy(list + used, d->d_name, n);
-        used += n;
-        list[used] = 0;
-    }
-    if (directory)
-        closedir(directory);
-    return list;
+    struct list *l = arg;
+    size_t n = strlen(name) + 1;
+    char *grown = realloc(l->names, l->used + n + 1);
+    (void)type;
+    if (!grown)
+        return -ENOMEM;
+    l->names = grown;
+    memcpy(l->names + l->used, name, n);
+    l->used += n;
+    l->names[l->used] = 0;
+    return 0;
+}
+
+/* Names that were added during the walk may be missing, as in any listing. */
+int tb_waiting_list(tb_engine *e, const char *path, char **out)
+{
+    char key[PATH_MAX];
+    struct list l = {NULL, 0};
+    *out = NULL;
+    if (!e->header->shadows.names_waited)
+        return 0;
+    int rc = key_of(e->pfs, e->waiting, path, key);
+    rc = rc ? rc : tb_io_each_entry(e->pfs, key, add_name, &l);
+    *out = rc ? NULL : l.names;
+    if (rc)
+        free(l.names);
+    return tb_io_failed(rc) ? rc : 0; /* no key: none waits there */
 }
 
 /* Locked by shadows.lock: no new name can be deferred in the directory in between. */
@@ -338,45 +456,64 @@ int tb_waiting_remove_directory(tb_engine *e, struct tb_io *io, const char *path
 {
     char key[PATH_MAX], of[PATH_MAX + sizeof(OF)];
     int lock = tb_lock_take(&e->header->shadows.lock);
-    int rc = key_of(e->waiting, path, key);
-    if (!rc && rmdir(key) && errno == ENOTEMPTY)
-        rc = -ENOTEMPTY;
-    if (rc != -ENOTEMPTY)
-        rc = io->ops->unlink(io, path, AT_REMOVEDIR);
-    snprintf(of, sizeof(of), "%s" OF, key);
-    if (!rc)
-        unlink(of);
+    int known = key_of(e->pfs, e->waiting, path, key);
+    int rc = known ? known : TB_IO(e->pfs, unlink, key, AT_REMOVEDIR);
+    if (!tb_io_failed(rc) && rc != -ENOTEMPTY)
+        rc = TB_IO(io, unlink, path, AT_REMOVEDIR); /* what has no key says itself why it can't be removed */
+    if (!rc && !known) {
+        snprintf(of, sizeof(of), "%s" OF, key);
+        TB_IO(e->pfs, unlink, of, 0); /* one that is left is nothing but a name */
+    }
     if (lock >= 0)
         tb_lock_drop(&e->header->shadows.lock);
     return rc;
 }
 
-static void rename_of(const char *of, const char *from, const char *to)
+/* A directory, by its names before and after a rename. */
+struct moved {
+    tb_engine *e;
+    const char *from, *to;
+    bool exchanged; /* what was `to` is `from` now */
+};
+
+static bool is_below(const char *path, const char *directory)
 {
-    char text[PATH_MAX], renamed[PATH_MAX];
-    size_t length = strlen(from);
-    ssize_t n = readlink(of, text, sizeof(text) - 1);
-    text[n < 0 ? 0 : n] = 0;
-    if (strncmp(text, from, length) == 0 && (!text[length] || text[length] == '/') &&
-        snprintf(renamed, sizeof(renamed), "%s%s", to, text + length) < (int)sizeof(renamed))
-        note_of(of, renamed);
+    size_t n = strlen(directory);
+    return strncmp(path, directory, n) == 0 && (!path[n] || path[n] == '/');
 }
 
-/* Only the text of HIDDEN/KEY.of changes: the key is the directory's identity. */
-void tb_waiting_renamed(tb_engine *e, const char *from, const char *to)
+/* 0 also for what is no text of a directory that moved. */
+static int rename_of(void *arg, const char *name, unsigned char type)
 {
-    char of[PATH_MAX], real_to[PATH_MAX], real_from[PATH_MAX];
+    const struct moved *m = arg;
+    char of[PATH_MAX], text[PATH_MAX], renamed[PATH_MAX];
+    size_t length = strlen(name);
+    if (type != DT_LNK || length <= strlen(OF) || strcmp(name + length - strlen(OF), OF) != 0)
+        return 0;
+    snprintf(of, sizeof(of), "%s/%.255s", m->e->waiting, name);
+    ssize_t n = TB_IO(m->e->pfs, readlink, of, text, sizeof(text) - 1);
+    if (n < 0)
+        return tb_io_failed(n) ? (int)n : 0;
+    text[n] = 0;
+    const char *old = is_below(text, m->from) ? m->from : m->exchanged && is_below(text, m->to) ? m->to : NULL;
+    if (!old || snprintf(renamed, sizeof(renamed), "%s%s", old == m->from ? m->to : m->from, text + strlen(old)) >= (int)sizeof(renamed))
+        return 0;
+    return note_of(m->e->pfs, of, renamed);
+}
+
+/* Only the text of HIDDEN/KEY.of changes: the key is the directory's identity. May be done twice. */
+int tb_waiting_renamed(tb_engine *e, const char *from, const char *to, bool exchanged)
+{
+    char above[PATH_MAX], real_to[PATH_MAX], real_from[PATH_MAX];
     const char *slash = strrchr(from, '/');
-    DIR *directory = tb_config_of(e)->deferred ? opendir(e->waiting) : NULL;
+    struct moved m = {.e = e, .from = real_from, .to = real_to, .exchanged = exchanged};
+    if (!tb_config_of(e)->deferred || !e->header->shadows.names_waited)
+        return 0;
     snprintf(real_from, sizeof(real_from), "%.*s", slash == from ? 1 : (int)(slash - from), from);
-    if (directory && realpath(real_from, of) && realpath(to, real_to)) {
-        snprintf(real_from, sizeof(real_from), "%.3000s/%.255s", strcmp(of, "/") ? of : "", slash + 1);
-        for (struct dirent *d; (d = readdir(directory));)
-            if (strlen(d->d_name) > 3 && strcmp(d->d_name + strlen(d->d_name) - 3, OF) == 0) {
-                snprintf(of, sizeof(of), "%s/%.255s", e->waiting, d->d_name);
-                rename_of(of, real_from, real_to);
-            }
-    }
-    if (directory)
-        closedir(directory);
+    int rc = TB_IO(e->pfs, realpath, real_from, above);
+    rc = rc ? rc : TB_IO(e->pfs, realpath, to, real_to);
+    if (rc)
+        return rc;
+    snprintf(real_from, sizeof(real_from), "%.3000s/%.255s", strcmp(above, "/") ? above : "", slash + 1);
+    return tb_io_each_entry(e->pfs, e->waiting, rename_of, &m);
 }

@@ -22,14 +22,16 @@
 /* The hidden directory, made with the instance; gone with it where nothing is left in it. */
 void tb_waiting_prepare(tb_engine *e);
 int tb_waiting_open_to_clients(const char *path);
-void tb_waiting_remove(const struct tb_config *c, const char *host, const char *name);
-/* Are new names of that route deferred? And where a path lies then. */
+void tb_waiting_remove(const struct tb_config *c, const char *host, const char *name, struct tb_io *io);
+/* Are new names of that route deferred? And where a path lies then: 1 there, 0 it does not wait, or a look-up failed. */
 bool tb_waiting_applies(const tb_engine *e, const struct tb_route *route);
-bool tb_waiting_find(tb_engine *e, const char *path, bool follow, char *out);
+int tb_waiting_find(tb_engine *e, const char *path, bool follow, char *out);
 /* Open a name. If the PFS does not have it, make it as a deferred name; `out` is where it lies. */
 int tb_waiting_open(tb_engine *e, const char *path, int flags, mode_t mode, char *out);
-/* The program's name of a place in HIDDEN.  False: it is none; -ESTALE in *rc: its directory is not where it was. */
-bool tb_waiting_shown(const tb_engine *e, const char *place, char *out, size_t size);
+/* The program's name of a place in HIDDEN.  -ENOENT: it is none; -ESTALE: its directory is not where it was. */
+int tb_waiting_shown(const tb_engine *e, const char *place, char *out, size_t size);
+/* The rename from a place to its name, never over another file, on file systems without RENAME_NOREPLACE too. */
+int tb_waiting_move(struct tb_io *io, const char *place, const char *path);
 /*
  * Give their places to deferred names that no record knows (the client that made them was
  * killed); without a region, to all of them. Each is reported. 0, or the first error: the
@@ -38,10 +40,10 @@ bool tb_waiting_shown(const tb_engine *e, const char *place, char *out, size_t s
 int tb_waiting_finish(tb_engine *e, tb_file_reporter *report, void *arg);
 int tb_waiting_recover(const struct tb_config *c, const char *host, const char *name, struct tb_io *io, tb_file_reporter *report,
                        void *arg);
-/* The deferred names of a directory, "" after the last: allocated, or NULL if there is none. */
-char *tb_waiting_list(tb_engine *e, const char *directory);
-/* rmdir that knows of them; directories below `from` are called `to` now. */
+/* *out: the deferred names of a directory, "" after the last, allocated; NULL if there is none. */
+int tb_waiting_list(tb_engine *e, const char *directory, char **out);
+/* rmdir that knows of them; directories below `from` are called `to` now, and those below `to` `from` if it was an exchange. */
 int tb_waiting_remove_directory(tb_engine *e, struct tb_io *io, const char *path);
-void tb_waiting_renamed(tb_engine *e, const char *from, const char *to);
+int tb_waiting_renamed(tb_engine *e, const char *from, const char *to, bool exchanged);
 
 #endif

@@ -174,8 +174,11 @@ static int make_shadows(const tb_engine *e)
         snprintf(path, sizeof(path), "%s/%u", e->shadow, i);
         if (e->prefixes[i].mode != TB_MODE_SCRATCH)
             continue;
-        if ((mkdir(e->shadow, 0700) && errno != EEXIST) || (mkdir(path, 0700) && errno != EEXIST))
-            return -errno;
+        int rc = TB_IO(e->shadow_io, mkdir, e->shadow, 0700);
+        if (!rc || rc == -EEXIST)
+            rc = TB_IO(e->shadow_io, mkdir, path, 0700);
+        if (rc && rc != -EEXIST)
+            return rc;
     }
     return 0;
 }

@@ -7,12 +7,15 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/kill_point.h"
 #include "file/file.h"
 #include "file/name_tree.h"
 #include "file/state.h"
+#include "io/answer.h"
 #include "io/identity.h"
+#include "namespace/deferred.h"
 #include "region/clients.h"
 
 enum { NOTHING, RENAME, UNLINK };
@@ -77,21 +80,39 @@ void tb_intent_end(struct tb_intent *t)
     t->holder = 0;
 }
 
-/* Does the path lead to the file of that record, now? */
-static bool names(const char *path, const struct tb_file *f)
+/* Where a name of an intent lies: it is a place already, in the shadow or on the PFS. */
+static int identify(const tb_engine *e, const char *path, struct tb_identity *id)
+{
+    bool in_shadow = e->shadow_length && strncmp(path, e->shadow, e->shadow_length) == 0;
+    return tb_identity_of_path(in_shadow ? e->shadow_io : e->pfs, path, id);
+}
+
+/* Does the path lead to the file of that record, now? 1 yes, 0 no, or the file system cannot say. */
+static int names(const tb_engine *e, const char *path, const struct tb_file *f)
 {
     struct tb_identity id;
-    return f && tb_identity_of_path(path, &id) == 0 && tb_identity_is(f, &id);
+    int rc = identify(e, path, &id);
+    return rc ? (tb_io_failed(rc) ? rc : 0) : tb_identity_is(f, &id);
 }
 
 static void gets_name(tb_engine *e, const struct tb_intent_file *file, const char *path)
 {
     struct tb_file *f = file_of(e, file);
-    if (!names(path, f))
+    if (!f || names(e, path, f) <= 0)
         return;
     tb_file_rename(e, file->number, path);
     if (tb_file_untie(f)) /* somebody asked for it by its old name in between */
         f->error = 0;
+}
+
+/*
+ * Only a name that is known to be gone is taken from a record: with it go the file's dirty
+ * bytes. A record that keeps a wrong one is told by its next flush.
+ */
+static void lose_name(tb_engine *e, struct tb_file *f, const char *a, const char *b)
+{
+    if (names(e, a, f) == 0 && (!b || names(e, b, f) == 0))
+        tb_file_lose_name(f);
 }
 
 /* By what the PFS shows now, so it may be run twice. */
@@ -101,10 +122,12 @@ static void finish_rename(tb_engine *e, const struct tb_intent *t)
     struct tb_file *over = file_of(e, &t->over);
     gets_name(e, &t->file, t->to);
     gets_name(e, &t->over, t->from); /* exchanged */
-    if (over && !names(t->to, over) && !names(t->from, over))
-        tb_file_lose_name(over);
-    if (t->file.number == TB_NONE && tb_identity_of_path(t->from, &id) == -ENOENT && tb_identity_of_path(t->to, &id) == 0)
+    if (over)
+        lose_name(e, over, t->to, t->from);
+    if (t->file.number == TB_NONE && identify(e, t->from, &id) == -ENOENT && identify(e, t->to, &id) == 0) {
         tb_names_rename_directory(e, t->from, t->to);
+        tb_waiting_renamed(e, t->from, t->to, false); /* if that fails, files that wait there are told by their flush */
+    }
 }
 
 void tb_intents_finish(tb_engine *e, uint32_t slot)
@@ -116,8 +139,8 @@ void tb_intents_finish(tb_engine *e, uint32_t slot)
             continue;
         if (t->kind == RENAME)
             finish_rename(e, t);
-        else if (t->kind == UNLINK && file_of(e, &t->file) && !names(t->from, file_of(e, &t->file)))
-            tb_file_lose_name(file_of(e, &t->file));
+        else if (t->kind == UNLINK && file_of(e, &t->file))
+            lose_name(e, file_of(e, &t->file), t->from, NULL);
         t->kind = NOTHING;
         atomic_compare_exchange_strong(&t->holder, &holder, 0);
     }

@@ -8,15 +8,21 @@
 #include "file/claim.h"
 #include "file/file.h"
 #include "file/state.h"
+#include "io/answer.h"
 #include "io/identity.h"
 #include "namespace/shadow.h"
 
-uint32_t tb_named_record(tb_engine *e, const struct tb_place *p, struct tb_identity *id)
+/* A name that cannot be looked at may be any file's: to change it would pass its record by. */
+int tb_named_record(tb_engine *e, const struct tb_place *p, struct tb_identity *id, uint32_t *file)
 {
     *id = (struct tb_identity){.regular = false};
-    if ((!e->header->files.n && (!p->scratch || tb_shadow_has_no_stubs(e, p->path))) || tb_identity_of_name(p->path, id) || !id->regular)
-        return TB_NONE;
-    return tb_file_find(e, id);
+    *file = TB_NONE;
+    if (!e->header->files.n && (!p->scratch || tb_shadow_has_no_stubs(e, p->path)))
+        return 0;
+    int rc = tb_identity_of_name(p->io, p->path, id);
+    if (!rc && id->regular)
+        *file = tb_file_find(e, id);
+    return tb_io_failed(rc) ? rc : 0;
 }
 
 /* HELD keeps journal records away until tb_named_unclaim. */
@@ -41,18 +47,19 @@ void tb_named_unclaim(tb_engine *e, uint32_t file)
     tb_file_unclaim(e, file);
 }
 
-bool tb_named_claim(tb_engine *e, uint32_t file, const struct tb_place *p, struct tb_identity *id)
+int tb_named_claim(tb_engine *e, uint32_t file, const struct tb_place *p, struct tb_identity *id)
 {
     struct tb_identity now;
     TB_STEP("claim to name");
     if (!tb_named_claim_record(e, file, id))
-        return false;
-    if (tb_identity_of_name(p->path, &now))
-        return true; /* it is gone: the system says so */
-    if (tb_identity_is(&e->region.files[file], &now)) {
+        return -EAGAIN;
+    int rc = tb_identity_of_name(p->io, p->path, &now);
+    if (rc && !tb_io_failed(rc))
+        return 0; /* it is gone: the system says so */
+    if (!rc && tb_identity_is(&e->region.files[file], &now)) {
         *id = now;
-        return true;
+        return 0;
     }
     tb_named_unclaim(e, file);
-    return false;
+    return rc ? rc : -EAGAIN;
 }

@@ -11,15 +11,15 @@
 #include "namespace/resolve.h"
 #include "region/handle.h"
 
-/* The record of the name itself, which may be a symlink's: not what it leads to.  TB_NONE: there is none. */
-uint32_t tb_named_record(tb_engine *e, const struct tb_place *p, struct tb_identity *id);
+/* *file: the record of the name itself, which may be a symlink's: not what it leads to.  TB_NONE: there is none. */
+int tb_named_record(tb_engine *e, const struct tb_place *p, struct tb_identity *id, uint32_t *file);
 /* Claim a record if it is still that file's. */
 bool tb_named_claim_record(tb_engine *e, uint32_t file, const struct tb_identity *id);
 /*
  * As above, if the name still leads to it: while it was looked up or the claim waited for, it may have become
- * another file's.  False: look again.  From then on its name, and how many it has, are as in `id`.
+ * another file's.  -EAGAIN: look again.  From then on its name, and how many it has, are as in `id`.
  */
-bool tb_named_claim(tb_engine *e, uint32_t file, const struct tb_place *p, struct tb_identity *id);
+int tb_named_claim(tb_engine *e, uint32_t file, const struct tb_place *p, struct tb_identity *id);
 void tb_named_unclaim(tb_engine *e, uint32_t file);
 
 #endif

@@ -57,13 +57,13 @@ int tb_rename_claimed(tb_engine *e, const struct tb_renamed *from, const struct 
 {
     const struct tb_place *p = from->place, *q = over->place;
     if (from->file == TB_NONE && over->file == TB_NONE)
-        return p->io->ops->rename(p->io, p->path, q->path, flags);
+        return TB_IO(p->io, rename, p->path, q->path, flags);
     int rc = prepare_rename(e, from, over, flags);
     if (rc)
         return rc;
     struct tb_intent *intent = tb_intent_rename(e, from->file, over->file, p->path, q->path);
     TB_STEP("rename");
-    rc = p->io->ops->rename(p->io, p->path, q->path, flags);
+    rc = TB_IO(p->io, rename, p->path, q->path, flags);
     TB_STEP("renamed");
     if (!rc)
         rename_records(e, from, over, flags);
@@ -81,11 +81,11 @@ static int take_place(tb_engine *e, const struct tb_renamed *from, const struct 
     int lock = tb_lock_take(&e->header->shadows.lock);
     int rc = tb_rename_claimed(e, from, to, RENAME_NOREPLACE);
     if (rc == -EINVAL) { /* a file system without it */
-        rc = p->io->ops->link(p->io, p->path, q->path);
-        if (rc == -EEXIST && tb_identity_of_name(q->path, &there) == 0 && tb_identity_is(&e->region.files[from->file], &there))
+        rc = TB_IO(p->io, link, p->path, q->path);
+        if (rc == -EEXIST && tb_identity_of_name(q->io, q->path, &there) == 0 && tb_identity_is(&e->region.files[from->file], &there))
             rc = 0;
         if (!rc && !(rc = tb_file_rename(e, from->file, q->path)))
-            rc = p->io->ops->unlink(p->io, p->path, 0);
+            rc = TB_IO(p->io, unlink, p->path, 0);
     }
     if (lock >= 0)
         tb_lock_drop(&e->header->shadows.lock);
@@ -102,9 +102,9 @@ int tb_rename_publish(tb_engine *e, uint32_t file)
     tb_file_path(e, &e->region.files[file], p.path, TB_PATH_MAX);
     tb_file_unlock(e, stripe);
     bool waits = strncmp(p.path, e->waiting, strlen(e->waiting)) == 0;
-    int rc = waits && !tb_waiting_shown(e, p.path, q.path, TB_PATH_MAX) ? -ESTALE : 0;
+    int rc = waits ? tb_waiting_shown(e, p.path, q.path, TB_PATH_MAX) : 0;
     tb_file_begin_naming(e, file);
-    if (waits && !rc && tb_identity_of_name(p.path, &there) == -ENOENT && tb_identity_of_name(q.path, &there) == 0 &&
+    if (waits && !rc && tb_identity_of_name(p.io, p.path, &there) == -ENOENT && tb_identity_of_name(q.io, q.path, &there) == 0 &&
         tb_identity_is(&e->region.files[file], &there))
         rc = tb_file_rename(e, file, q.path); /* an earlier record of it has given it its place */
     else if (waits && !rc)

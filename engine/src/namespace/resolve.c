@@ -48,10 +48,12 @@ static int as_named(tb_engine *e, const struct tb_route *r, const char *path, un
     if (n >= TB_PATH_MAX)
         return -ENAMETOOLONG;
     out->deferred = tb_waiting_applies(e, r);
-    out->waits = out->deferred && tb_waiting_find(e, path, (use & TB_NAME_USE) != TB_NAME_MAKE && !(use & TB_NAME_NOFOLLOW), out->path);
-    if (!out->waits)
+    bool follow = (use & TB_NAME_USE) != TB_NAME_MAKE && !(use & TB_NAME_NOFOLLOW);
+    int waits = out->deferred ? tb_waiting_find(e, path, follow, out->path) : 0;
+    out->waits = waits > 0;
+    if (!waits)
         memcpy(out->path, path, n + 1);
-    return 0;
+    return waits < 0 ? waits : 0;
 }
 
 /*
@@ -147,7 +149,9 @@ uint32_t tb_engine_moves(tb_engine *e)
 
 char *tb_engine_waiting(tb_engine *e, const char *directory)
 {
-    return tb_config_of(e)->deferred ? tb_waiting_list(e, directory) : NULL;
+    char *names = NULL;
+    errno = tb_config_of(e)->deferred ? -tb_waiting_list(e, directory, &names) : 0;
+    return names;
 }
 
 bool tb_engine_hides(tb_engine *e, const char *name)

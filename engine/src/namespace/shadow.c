@@ -112,21 +112,15 @@ static int follow(struct walk *w, const char *text)
     return 0;
 }
 
-static ssize_t read_link(const char *path, char *text)
-{
-    ssize_t n = readlink(path, text, PATH_MAX - 1);
-    text[n < 0 ? 0 : n] = 0;
-    return n < 0 ? -errno : n;
-}
-
 /* w->real is a symlink. 1: the walk ends here; 0: it goes on. */
 static int at_link(struct walk *w, unsigned use, struct tb_shadow_name *out)
 {
     char text[PATH_MAX], shown[PATH_MAX];
     bool last = is_tail(w->rest), tail = *w->rest;
-    ssize_t n = read_link(w->real, text);
+    ssize_t n = TB_IO(w->e->shadow_io, readlink, w->real, text, sizeof(text) - 1);
     if (n < 0)
         return n == -EINVAL ? -EAGAIN : (int)n; /* another process made it real in between */
+    text[n] = 0;
     enum tb_shadow_kind kind = tb_stub_kind(text);
     if (kind == TB_SHADOW_STUB_DIRECTORY && (!last || tail || (use & TB_NAME_USE) >= TB_NAME_ENTER)) {
         int rc = tb_shadow_make_directory(w->e, w->real, text);
@@ -147,11 +141,22 @@ static int at_link(struct walk *w, unsigned use, struct tb_shadow_name *out)
 }
 
 /* Where clients choose what is scratch, their shadow is empty at first, and has directories because the file system has them. */
-static bool borrow_directory(const struct walk *w)
+static int borrow_directory(const struct walk *w)
 {
     struct stat st;
-    return tb_config_of(w->e)->by_environment && stat(w->real + w->root, &st) == 0 && S_ISDIR(st.st_mode) &&
-           (mkdir(w->real, 0700) == 0 || errno == EEXIST);
+    int rc = tb_config_of(w->e)->by_environment ? TB_IO(w->e->pfs, stat, w->real + w->root, &st, 0) : -ENOENT;
+    if (!rc)
+        rc = S_ISDIR(st.st_mode) ? TB_IO(w->e->shadow_io, mkdir, w->real, 0700) : -ENOENT;
+    return rc == -EEXIST ? 0 : rc;
+}
+
+static int stat_part(const struct walk *w, bool last, struct stat *st)
+{
+    int rc = TB_IO(w->e->shadow_io, stat, w->real, st, AT_SYMLINK_NOFOLLOW);
+    if (rc != -ENOENT || last)
+        return rc;
+    rc = borrow_directory(w);
+    return rc ? rc : TB_IO(w->e->shadow_io, stat, w->real, st, AT_SYMLINK_NOFOLLOW);
 }
 
 /* The part at w->real: 1 where the walk ends. */
@@ -161,10 +166,10 @@ static int look(struct walk *w, unsigned use, struct tb_shadow_name *out)
     bool last = is_tail(w->rest);
     int rc;
     do {
-        rc = 0;
-        if (lstat(w->real, &st) && !(errno == ENOENT && !last && borrow_directory(w) && lstat(w->real, &st) == 0)) {
+        rc = stat_part(w, last, &st);
+        if (rc) {
             out->kind = TB_SHADOW_NONE;
-            return errno == ENOENT && last ? 1 : -errno;
+            return rc == -ENOENT && last ? 1 : rc;
         }
         if (S_ISLNK(st.st_mode))
             rc = at_link(w, use, out);

@@ -8,7 +8,6 @@
  */
 #include "namespace/shadow_copy.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +17,8 @@
 
 #include "base/scratch.h"
 #include "buffer/medium.h"
+#include "io/answer.h"
+#include "io/directory.h"
 #include "io/whole.h"
 #include "namespace/route.h"
 #include "region/directories.h"
@@ -72,97 +73,119 @@ static void name_aside(tb_engine *e, char *out)
     snprintf(out, PATH_MAX, "%s/new.%d.%u", e->shadow, (int)getpid(), n++);
 }
 
-/* As far as the user may; what is refused is not an error. */
-static void set_owner_and_times(const char *path, const struct stat *st)
+/* As far as the user may (his copy is his own): what is refused is not an error, a file system that fails is. */
+static int set_owner_and_times(const tb_engine *e, const char *path, const struct stat *st)
 {
-    if (lchown(path, st->st_uid, st->st_gid)) /* a user's copy is his own */
-        errno = 0;
-    if (!S_ISLNK(st->st_mode) && chmod(path, st->st_mode & 07777))
-        errno = 0;
-    utimensat(AT_FDCWD, path, (struct timespec[2]){st->st_atim, st->st_mtim}, AT_SYMLINK_NOFOLLOW);
+    const struct timespec times[2] = {st->st_atim, st->st_mtim};
+    int rc[] = {
+        TB_IO(e->shadow_io, chown, path, st->st_uid, st->st_gid),
+        TB_IO(e->shadow_io, chmod, path, st->st_mode & 07777),
+        TB_IO(e->shadow_io, utimens, path, times),
+    };
+    for (size_t i = 0; i < sizeof(rc) / sizeof(rc[0]); i++)
+        if (tb_io_failed(rc[i]))
+            return rc[i];
+    return 0;
 }
 
 static int copy_link(const tb_engine *e, const char *from, const char *to)
 {
     char text[PATH_MAX], stored[PATH_MAX];
-    ssize_t n = readlink(from, text, sizeof(text) - 1);
+    ssize_t n = TB_IO(e->pfs, readlink, from, text, sizeof(text) - 1);
     if (n < 0)
-        return -errno;
+        return (int)n;
     text[n] = 0;
     tb_shadow_link_text(e, text, stored, sizeof(stored));
-    return symlink(stored, to) ? -errno : 0;
+    return TB_IO(e->shadow_io, symlink, stored, to);
 }
 
 /* A stub for one entry of the PFS; links and pipes are nothing but their names, and copied. */
 static int make_stub(const tb_engine *e, const char *lower, unsigned char type, const char *to)
 {
     char text[PATH_MAX];
-    struct stat st;
-    if (type == DT_UNKNOWN && lstat(lower, &st) == 0)
-        type = IFTODT(st.st_mode);
     if (type == DT_LNK)
         return copy_link(e, lower, to);
     if (type == DT_FIFO)
-        return mkfifo(to, 0600) ? -errno : 0;
+        return TB_IO(e->shadow_io, mkfifo, to, 0600);
     if ((size_t)snprintf(text, sizeof(text), "%s%s%s", MARK, lower, type == DT_DIR ? "/." : "") >= sizeof(text))
         return -ENAMETOOLONG;
-    return symlink(text, to) ? -errno : 0;
+    return TB_IO(e->shadow_io, symlink, text, to);
+}
+
+struct filling {
+    const tb_engine *e;
+    const char *lower, *to;
+};
+
+static int fill_entry(void *arg, const char *name, unsigned char type)
+{
+    const struct filling *f = arg;
+    char from[PATH_MAX], stub[PATH_MAX];
+    if ((size_t)snprintf(from, sizeof(from), "%s/%s", f->lower, name) >= sizeof(from) ||
+        (size_t)snprintf(stub, sizeof(stub), "%s/%s", f->to, name) >= sizeof(stub))
+        return -ENAMETOOLONG;
+    return make_stub(f->e, from, type, stub);
 }
 
 /* The directory of the PFS as it is now; later changes there are not seen (shadow.h). */
 static int fill_directory(const tb_engine *e, const char *lower, const char *to)
 {
-    char from[PATH_MAX], name[PATH_MAX];
-    int rc = 0;
-    DIR *directory = opendir(lower);
-    if (!directory)
-        return -errno;
-    for (struct dirent *d; !rc && (d = readdir(directory));) {
-        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
-            continue;
-        if ((size_t)snprintf(from, sizeof(from), "%s/%s", lower, d->d_name) >= sizeof(from) ||
-            (size_t)snprintf(name, sizeof(name), "%s/%s", to, d->d_name) >= sizeof(name))
-            rc = -ENAMETOOLONG;
-        else
-            rc = make_stub(e, from, d->d_type, name);
-    }
-    closedir(directory);
+    return tb_io_each_entry(e->pfs, lower, fill_entry, &(struct filling){e, lower, to});
+}
+
+/* Still the same stub? Another process may have replaced it: -EEXIST. */
+static int check_stub(const tb_engine *e, const char *path, const char *lower)
+{
+    char text[PATH_MAX], stands_for[PATH_MAX];
+    ssize_t n = TB_IO(e->shadow_io, readlink, path, text, sizeof(text) - 1);
+    text[n < 0 ? 0 : n] = 0;
+    if (n < 0 || tb_stub_kind(text) == TB_SHADOW_LINK)
+        return tb_io_failed(n) ? (int)n : -EEXIST;
+    tb_stub_lower(text, stands_for, sizeof(stands_for));
+    return strcmp(stands_for, lower) == 0 ? 0 : -EEXIST;
+}
+
+/*
+ * In one step where the file system can. Where it cannot, a file still replaces a stub in
+ * one; a directory cannot, so for a moment the stub is elsewhere. If killed then, the name
+ * is missing in the shadow; the PFS has what it showed.
+ */
+static int exchange_names(struct tb_io *io, const char *aside, const char *path)
+{
+    char old[PATH_MAX];
+    int rc = TB_IO(io, rename, aside, path, RENAME_EXCHANGE);
+    if (rc != -EINVAL)
+        return rc;
+    rc = TB_IO(io, rename, aside, path, 0);
+    if (rc != -ENOTDIR)
+        return rc;
+    if ((size_t)snprintf(old, sizeof(old), "%s.old", aside) >= sizeof(old))
+        return -ENAMETOOLONG;
+    rc = TB_IO(io, rename, path, old, 0);
+    if (rc)
+        return rc;
+    rc = TB_IO(io, rename, aside, path, 0);
+    if (rc)
+        TB_IO(io, rename, old, path, 0);
+    else
+        TB_IO(io, unlink, old, 0);
     return rc;
 }
 
-/* Still the same stub? Another process may have replaced it. */
-static bool is_stub(const char *path, const char *lower)
-{
-    char text[PATH_MAX], stands_for[PATH_MAX];
-    ssize_t n = readlink(path, text, sizeof(text) - 1);
-    text[n < 0 ? 0 : n] = 0;
-    if (n < 0 || tb_stub_kind(text) == TB_SHADOW_LINK)
-        return false;
-    tb_stub_lower(text, stands_for, sizeof(stands_for));
-    return strcmp(stands_for, lower) == 0;
-}
-
-/* In one step where the file system can. */
-static int exchange_names(const char *aside, const char *path)
-{
-    int rc = renameat2(AT_FDCWD, aside, AT_FDCWD, path, RENAME_EXCHANGE) ? -errno : 0;
-    return rc != -EINVAL ? rc : unlink(path) || rename(aside, path) ? -errno : 0;
-}
-
 /* A directory that was copied read-only is the user's own all the same. */
-static int exchange(const char *aside, const char *path)
+static int exchange(struct tb_io *io, const char *aside, const char *path)
 {
     char directory[PATH_MAX];
     struct stat st;
-    int rc = exchange_names(aside, path);
+    int rc = exchange_names(io, aside, path);
     snprintf(directory, sizeof(directory), "%s", path);
     *strrchr(directory, '/') = 0;
-    if (rc != -EACCES || stat(directory, &st) || st.st_uid != geteuid() || st.st_mode & S_IWUSR)
+    if (rc != -EACCES || TB_IO(io, stat, directory, &st, 0) || st.st_uid != geteuid() || st.st_mode & S_IWUSR)
         return rc;
-    chmod(directory, st.st_mode | S_IRWXU);
-    rc = exchange_names(aside, path);
-    chmod(directory, st.st_mode & 07777);
-    utimensat(AT_FDCWD, directory, (struct timespec[2]){st.st_atim, st.st_mtim}, 0);
+    rc = TB_IO(io, chmod, directory, st.st_mode | S_IRWXU);
+    rc = rc ? rc : exchange_names(io, aside, path);
+    TB_IO(io, chmod, directory, st.st_mode & 07777); /* what is in it is right, whatever its mode and times are */
+    TB_IO(io, utimens, directory, (const struct timespec[2]){st.st_atim, st.st_mtim});
     return rc;
 }
 
@@ -170,26 +193,30 @@ static int exchange(const char *aside, const char *path)
 static int take_place(tb_engine *e, const char *aside, const char *path, const char *lower)
 {
     int lock = tb_lock_take(&e->header->shadows.lock);
-    int rc = is_stub(path, lower) ? exchange(aside, path) : 0;
+    int rc = check_stub(e, path, lower);
+    rc = rc ? rc : exchange(e->shadow_io, aside, path);
     if (lock >= 0)
         tb_lock_drop(&e->header->shadows.lock);
-    return rc;
+    return rc == -EEXIST ? 0 : rc;
+}
+
+static int unlink_in(void *arg, const char *name, unsigned char type)
+{
+    const struct filling *f = arg;
+    char path[PATH_MAX];
+    (void)type;
+    if (snprintf(path, sizeof(path), "%s/%s", f->to, name) < (int)sizeof(path))
+        TB_IO(f->e->shadow_io, unlink, path, 0);
+    return 0;
 }
 
 /* What is aside is a file, a stub, or a directory without subdirectories: no tree has to be walked. */
-static void remove_aside(const char *aside)
+static void remove_aside(const tb_engine *e, const char *aside)
 {
-    char name[PATH_MAX];
-    if (unlink(aside) == 0)
+    if (TB_IO(e->shadow_io, unlink, aside, 0) == 0)
         return;
-    DIR *directory = opendir(aside);
-    for (struct dirent *d; directory && (d = readdir(directory));)
-        if (snprintf(name, sizeof(name), "%s/%s", aside, d->d_name) < (int)sizeof(name) && d->d_name[0] && strcmp(d->d_name, ".") &&
-            strcmp(d->d_name, ".."))
-            unlink(name);
-    if (directory)
-        closedir(directory);
-    rmdir(aside);
+    tb_io_each_entry(e->shadow_io, aside, unlink_in, &(struct filling){.e = e, .to = aside});
+    TB_IO(e->shadow_io, unlink, aside, AT_REMOVEDIR); /* what is left goes with the instance */
 }
 
 /* Complete before it is seen, so that no process meets a directory with entries missing. */
@@ -199,20 +226,24 @@ int tb_shadow_make_directory(tb_engine *e, const char *path, const char *text)
     struct stat st;
     tb_stub_lower(text, lower, sizeof(lower));
     name_aside(e, aside);
-    if (stat(lower, &st) || mkdir(aside, 0700))
-        return -errno;
-    int rc = fill_directory(e, lower, aside);
-    set_owner_and_times(aside, &st);
-    if (!rc)
-        rc = take_place(e, aside, path, lower);
-    remove_aside(aside); /* the stub, or what was made for nothing */
+    int rc = TB_IO(e->pfs, stat, lower, &st, 0);
+    rc = rc ? rc : TB_IO(e->shadow_io, mkdir, aside, 0700);
+    if (rc)
+        return rc;
+    rc = fill_directory(e, lower, aside);
+    rc = rc ? rc : set_owner_and_times(e, aside, &st);
+    rc = rc ? rc : take_place(e, aside, path, lower);
+    remove_aside(e, aside); /* the stub, or what was made for nothing */
     return rc;
 }
 
 /* What the PFS would refuse is refused; that it may be mounted read-only is no matter. */
-static int may_change(const char *lower, const struct stat *st, unsigned use)
+static int may_change(const tb_engine *e, const char *lower, const struct stat *st, unsigned use)
 {
-    bool writable = faccessat(AT_FDCWD, lower, W_OK, AT_EACCESS) == 0 || errno == EROFS;
+    int rc = TB_IO(e->pfs, access, lower, W_OK);
+    bool writable = rc == 0 || rc == -EROFS;
+    if (tb_io_failed(rc))
+        return rc;
     if ((use & TB_NAME_USE) == TB_NAME_CHANGE)
         return writable || st->st_uid == geteuid() ? 0 : -EPERM;
     return writable ? 0 : -EACCES;
@@ -234,19 +265,19 @@ static int copy_bytes(tb_engine *e, int in, int out, uint64_t size)
             rc = tb_io_write_all(e->shadow_io, out, bytes, (size_t)n, at);
         rc = n < 0 ? (int)n : rc;
     }
-    return rc ? rc : ftruncate(out, (off_t)size) ? -errno : 0;
+    return rc ? rc : TB_IO(e->shadow_io, ftruncate, out, (off_t)size);
 }
 
 static int copy_aside(tb_engine *e, const char *lower, const char *aside, uint64_t size)
 {
-    int in = e->pfs->ops->open(e->pfs, lower, O_RDONLY | O_CLOEXEC | TB_IO_OWN, 0);
-    int out = in < 0 ? in : e->shadow_io->ops->open(e->shadow_io, aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int rc = out < 0 ? out : copy_bytes(e, in, out, size);
+    int in = TB_IO(e->pfs, open, lower, O_RDONLY | O_CLOEXEC | TB_IO_OWN, 0);
+    int out = in < 0 ? in : TB_IO(e->shadow_io, open, aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int rc = out < 0 ? out : copy_bytes(e, in, out, size), closed = 0;
     if (in >= 0)
-        e->pfs->ops->close(e->pfs, in);
+        TB_IO(e->pfs, close, in);
     if (out >= 0)
-        e->shadow_io->ops->close(e->shadow_io, out);
-    return rc;
+        closed = TB_IO(e->shadow_io, close, out); /* some file systems write only now */
+    return rc ? rc : closed;
 }
 
 /* If killed before take_place, only the copy aside is left; it goes with the instance. */
@@ -254,27 +285,27 @@ int tb_shadow_copy_file(tb_engine *e, const char *path, const char *lower, unsig
 {
     char aside[PATH_MAX];
     struct stat st;
-    int rc = stat(lower, &st) ? -errno : may_change(lower, &st, use);
+    int rc = TB_IO(e->pfs, stat, lower, &st, 0);
+    rc = rc ? rc : may_change(e, lower, &st, use);
     if (rc)
         return rc;
     name_aside(e, aside);
     rc = copy_aside(e, lower, aside, (use & TB_NAME_USE) == TB_NAME_EMPTY ? 0 : (uint64_t)st.st_size);
-    set_owner_and_times(aside, &st);
-    if (!rc)
-        rc = take_place(e, aside, path, lower);
-    unlink(aside);
+    rc = rc ? rc : set_owner_and_times(e, aside, &st);
+    rc = rc ? rc : take_place(e, aside, path, lower);
+    TB_IO(e->shadow_io, unlink, aside, 0);
     return rc;
 }
 
 /* The instance's directory may be passed by whoever may pass all those above the prefix: a program that acts as another user. */
-static bool is_open_to_all(const char *path)
+static bool is_open_to_all(const tb_engine *e, const char *path)
 {
     char above[TB_PATH_MAX];
     struct stat st;
     snprintf(above, sizeof(above), "%s", path);
     for (char *slash; (slash = strrchr(above, '/')) && slash != above;) {
         *slash = 0;
-        if (stat(above, &st) || !(st.st_mode & S_IXOTH))
+        if (TB_IO(e->pfs, stat, above, &st, 0) || !(st.st_mode & S_IXOTH))
             return false;
     }
     return true;
@@ -286,15 +317,14 @@ static int create(tb_engine *e, uint32_t prefix)
     char path[PATH_MAX];
     struct stat st;
     snprintf(path, sizeof(path), "%s/%u", e->shadow, prefix);
-    if (mkdir(path, 0700))
-        return -errno;
-    if (tb_config_of(e)->by_environment)
-        return 0;
-    if (stat(lower, &st))
-        return errno == ENOENT ? 0 : -errno;
-    int rc = fill_directory(e, lower, path);
-    set_owner_and_times(path, &st);
-    return rc;
+    int rc = TB_IO(e->shadow_io, mkdir, path, 0700);
+    if (rc || tb_config_of(e)->by_environment)
+        return rc;
+    rc = TB_IO(e->pfs, stat, lower, &st, 0);
+    if (rc)
+        return rc == -ENOENT ? 0 : rc;
+    rc = fill_directory(e, lower, path);
+    return rc ? rc : set_owner_and_times(e, path, &st);
 }
 
 /* Closed to other users, unless all of them may pass the prefix itself. */
@@ -307,17 +337,17 @@ int tb_shadow_create(tb_engine *e)
     for (uint32_t i = 0; i < c->n_prefixes; i++)
         if (c->prefixes[i].mode == TB_MODE_SCRATCH) {
             scratch = true;
-            open_to_all &= is_open_to_all(c->prefixes[i].prefix);
+            open_to_all &= is_open_to_all(e, c->prefixes[i].prefix);
         }
-    if (scratch && mkdir(e->shadow, 0700))
-        return -errno;
+    if (scratch)
+        rc = TB_IO(e->shadow_io, mkdir, e->shadow, 0700);
     for (uint32_t i = 0; i < c->n_prefixes && !rc; i++)
         if (c->prefixes[i].mode == TB_MODE_SCRATCH || c->by_environment)
             rc = create(e, i);
     if (rc || !scratch || !open_to_all)
         return rc;
     snprintf(above, sizeof(above), "%s", e->shadow);
-    rc = chmod(above, 01733);
+    rc = TB_IO(e->shadow_io, chmod, above, 01733);
     *strrchr(above, '/') = 0; /* the slabs in it are the user's alone, each by its mode */
-    return rc || (tb_journal_tier(c) != TB_NONE && chmod(above, 0711)) ? -errno : 0;
+    return rc || tb_journal_tier(c) == TB_NONE ? rc : TB_IO(e->shadow_io, chmod, above, 0711);
 }

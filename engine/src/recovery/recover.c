@@ -6,7 +6,6 @@
  */
 #include "recovery/recover.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -19,6 +18,8 @@
 #include "base/private_files.h"
 #include "base/report.h"
 #include "chain/chain.h"
+#include "chain/model/device_clock.h"
+#include "io/directory.h"
 #include "instance/attach.h"
 #include "instance/drain.h"
 #include "instance/make.h"
@@ -36,7 +37,8 @@ struct recovery {
     struct tb_layout layout;
     uint64_t digest;
     char host[64];
-    struct tb_io *base, *pfs;
+    struct tb_io *base, *pfs, *tier[TB_MAX_TIERS];
+    struct tb_device_clock *clocks; /* of the PFS and the tiers: its own, as no instance lives */
     tb_progress *progress;
     tb_file_reporter *report;
     void *arg;
@@ -112,10 +114,10 @@ static int take(struct recovery *r, const char *name, bool is_dirty, int region)
 }
 
 /* The directory of the lease is not there: it was removed, or is not mounted. */
-static bool has_lost_its_tier(const struct tb_config *c, const char *host, const char *name, char *directory, size_t size)
+static bool has_lost_its_tier(struct tb_io *io, const struct tb_config *c, const char *host, const char *name, char *directory, size_t size)
 {
     const char *file;
-    return tb_lease_place(c, host, name, directory, size, &file) && access(directory, F_OK) && errno == ENOENT;
+    return tb_lease_place(c, host, name, directory, size, &file) && TB_IO(io, access, directory, F_OK) == -ENOENT;
 }
 
 /* Bytes of files that the PFS lacks, by the records of the buffers. A deferred name counts as one. */
@@ -167,7 +169,7 @@ int tb_instance_discard(const char *name)
     if (rc)
         return rc;
     const struct tb_header *h = region.header;
-    rc = has_lost_its_tier(&h->config, h->host, name, directory, sizeof(directory)) ? tb_lease_take(file) : -EEXIST;
+    rc = has_lost_its_tier(tb_io_libc(), &h->config, h->host, name, directory, sizeof(directory)) ? tb_lease_take(file) : -EEXIST;
     if (!rc && tb_file_is_linked(file))
         tb_instance_remove(&h->config, h->host, name, h->id);
     close(file);
@@ -190,8 +192,10 @@ static int drain_and_end(struct recovery *r, const char *name, int lease)
     int rc = tb_client_attach_alone(name, lease, r->base, &e);
     if (rc)
         return leave(r, name, rc, "%s", tb_engine_refusal());
-    struct tb_lost lost = {
-        .config = &e->header->config, .name = name, .root = {.inode = e->header->root.inode, .birth_ns = e->header->root.birth_ns}};
+    struct tb_lost lost = {.config = &e->header->config,
+                           .name = name,
+                           .pfs = e->pfs,
+                           .root = {.inode = e->header->root.inode, .birth_ns = e->header->root.birth_ns}};
     e->lost = &lost;
     rc = tb_instance_drain(e, 2, r->progress, r->report, r->arg);
     r->n_lost += lost.n;
@@ -212,7 +216,7 @@ static int recover_region(struct recovery *r, const char *name)
         return fd == -ENOENT ? 0 : fd;
     uint64_t id = region.header->id;
     char directory[TB_PATH_MAX + 256];
-    bool lost = has_lost_its_tier(r->config, r->host, name, directory, sizeof(directory));
+    bool lost = has_lost_its_tier(r->base, r->config, r->host, name, directory, sizeof(directory));
     int cleared = lost ? clear_region(r, &region, file, directory) : 0;
     fd = lost ? -EALREADY : take(r, name, is_dirty(&region), dup(file));
     bool in_file = tb_journal_tier(r->config) != TB_NONE || r->config->deferred;
@@ -253,6 +257,7 @@ static int recover_journal(struct recovery *r, const char *name, int fd, const s
                                .host = r->host,
                                .name = name,
                                .io = r->pfs,
+                               .tier = r->tier,
                                .report = r->report,
                                .arg = r->arg,
                                .id = lease->id,
@@ -288,12 +293,18 @@ static int check_owner(struct recovery *r, const char *name, const char *path)
     return directory == -ENOENT ? 0 : leave(r, name, directory, "%.300s: %s", path, strerror(-directory));
 }
 
+static struct tb_io *journal_of(const struct recovery *r)
+{
+    return r->tier[tb_journal_tier(r->config)];
+}
+
 /* An instance that has only its directory left: its region went with the node's memory. */
 static int recover_directory(struct recovery *r, const char *name, const char *path)
 {
     struct tb_lease lease;
     int rc = check_owner(r, name, path);
-    if (rc <= 0 || is_not_ours(r, name) || rmdir(path) == 0) /* an empty one was left by a start that was killed */
+    if (rc <= 0 || is_not_ours(r, name) ||
+        TB_IO(journal_of(r), unlink, path, AT_REMOVEDIR) == 0) /* an empty one was left by a start that was killed */
         return rc < 0 ? rc : 0;
     int fd = take(r, name, true, -1);
     if (fd < 0)
@@ -304,25 +315,39 @@ static int recover_directory(struct recovery *r, const char *name, const char *p
     return rc;
 }
 
-/* By the names of directories in the journal's tier: user and host are part of the name. */
+/* Directories of instances in a place, by their names: user and host are part of them. */
+struct search {
+    struct recovery *r;
+    const char *place;
+    char prefix[128];
+    int (*recover)(struct recovery *r, const char *name, const char *path);
+};
+
+static int recover_entry(void *arg, const char *entry, unsigned char type)
+{
+    const struct search *s = arg;
+    char path[TB_PATH_MAX + 256];
+    size_t length = strlen(s->prefix);
+    (void)type;
+    if (strncmp(entry, s->prefix, length) != 0)
+        return 0;
+    snprintf(path, sizeof(path), "%s/%s", s->place, entry);
+    note(s->r, s->recover(s->r, entry + length, path));
+    return 0;
+}
+
+/* A place that cannot be listed may hold what was promised: that is an error, and not "nothing there". */
+static void search(struct search *s, struct tb_io *io, const char *dot)
+{
+    snprintf(s->prefix, sizeof(s->prefix), "%stierbench.%u.%s.", dot, (unsigned)getuid(), s->r->host);
+    note(s->r, tb_io_each_entry(io, s->place, recover_entry, s));
+}
+
 static void recover_journals(struct recovery *r)
 {
-    char prefix[128], path[TB_PATH_MAX + 256];
     uint32_t t = tb_journal_tier(r->config);
-    if (t == TB_NONE)
-        return;
-    size_t length = (size_t)snprintf(prefix, sizeof(prefix), "tierbench.%u.%s.", (unsigned)getuid(), r->host);
-    DIR *tier = opendir(r->config->tiers[t].path);
-    if (!tier)
-        note(r, -errno);
-    for (struct dirent *d; tier && (d = readdir(tier));) {
-        if (strncmp(d->d_name, prefix, length) != 0)
-            continue;
-        snprintf(path, sizeof(path), "%s/%s", r->config->tiers[t].path, d->d_name);
-        note(r, recover_directory(r, d->d_name + length, path));
-    }
-    if (tier)
-        closedir(tier);
+    if (t != TB_NONE)
+        search(&(struct search){.r = r, .place = r->config->tiers[t].path, .recover = recover_directory}, r->tier[t], "");
 }
 
 /* Deferred names of instances that are gone. Their journals were replayed before. */
@@ -339,31 +364,53 @@ static int recover_names(struct recovery *r, const char *name, const char *path)
     return rc ? rc : 1;
 }
 
-/* The directory of the journal is there: deferred names are handled with it. */
-static bool has_journal(const struct recovery *r, const char *name)
+/* The directory of the journal is there: deferred names are handled with it. -ENOENT: it is not. */
+static int find_journal(const struct recovery *r, const char *name)
 {
     char path[TB_PATH_MAX + 256];
     uint32_t t = tb_journal_tier(r->config);
     if (t == TB_NONE)
-        return false;
+        return -ENOENT;
     tb_tier_directory(&r->config->tiers[t], r->host, name, path, sizeof(path));
-    return access(path, F_OK) == 0;
+    return TB_IO(r->tier[t], access, path, F_OK);
+}
+
+static int recover_hidden(struct recovery *r, const char *name, const char *path)
+{
+    int rc = find_journal(r, name);
+    return rc == -ENOENT ? recover_names(r, name, path) : rc;
 }
 
 /* Hidden directories on the PFS, for configurations with deferred names. */
 static void recover_waiting(struct recovery *r)
 {
-    char prefix[128], path[TB_PATH_MAX + 256];
-    size_t length = (size_t)snprintf(prefix, sizeof(prefix), ".tierbench.%u.%s.", (unsigned)getuid(), r->host);
-    DIR *directory = r->config->deferred ? opendir(r->config->pfs.path) : NULL;
-    for (struct dirent *d; directory && (d = readdir(directory));) {
-        if (strncmp(d->d_name, prefix, length) != 0 || has_journal(r, d->d_name + length))
-            continue;
-        snprintf(path, sizeof(path), "%s/%s", r->config->pfs.path, d->d_name);
-        note(r, recover_names(r, d->d_name + length, path));
-    }
-    if (directory)
-        closedir(directory);
+    if (r->config->deferred)
+        search(&(struct search){.r = r, .place = r->config->pfs.path, .recover = recover_hidden}, r->pfs, ".");
+}
+
+/* The chains of all places, as in an instance: models, traces and faults see what recovery does. */
+static int open_places(struct recovery *r)
+{
+    const struct tb_config *c = r->config;
+    r->clocks = calloc(c->n_tiers + 1, sizeof(*r->clocks));
+    if (!r->clocks)
+        return -ENOMEM;
+    r->pfs = tb_chain_new(c->pfs.modelled ? &c->pfs.model : NULL, &r->clocks[c->n_tiers], r->base);
+    for (uint32_t t = 0; t < c->n_tiers && r->pfs; t++)
+        if (c->tiers[t].medium == TB_MEDIUM_DIRECTORY &&
+            !(r->tier[t] = tb_chain_new(c->tiers[t].modelled ? &c->tiers[t].model : NULL, &r->clocks[t], r->base)))
+            return -errno;
+    return r->pfs ? 0 : -errno;
+}
+
+static void close_places(struct recovery *r)
+{
+    for (uint32_t t = 0; t < TB_MAX_TIERS; t++)
+        if (r->tier[t])
+            tb_chain_free(r->tier[t], r->base);
+    if (r->pfs)
+        tb_chain_free(r->pfs, r->base);
+    free(r->clocks);
 }
 
 /* Instances with a living daemon are left out without a message. */
@@ -388,18 +435,16 @@ int tb_instance_recover(const struct tb_config *config, struct tb_io *base, tb_p
 {
     struct recovery r = {
         .config = config, .base = base, .progress = progress, .report = report, .arg = arg, .digest = tb_config_digest(config)};
-    struct tb_device_clock *clock = calloc(1, sizeof(*clock));
-    r.pfs = clock ? tb_chain_new(config->pfs.modelled ? &config->pfs.model : NULL, clock, base) : NULL;
-    r.error = r.pfs ? tb_layout_compute(config, &r.layout, err) : -ENOMEM;
+    r.error = open_places(&r);
+    if (!r.error)
+        r.error = tb_layout_compute(config, &r.layout, err);
     gethostname(r.host, sizeof(r.host) - 1);
     if (!r.error) {
         recover_regions(&r);
         recover_journals(&r);
         recover_waiting(&r);
     }
-    if (r.pfs)
-        tb_chain_free(r.pfs, base);
-    free(clock);
+    close_places(&r);
     if (!r.error && r.n_lost) {
         snprintf(err->text, sizeof(err->text), "%d file%s removed or replaced by another program", r.n_lost,
                  r.n_lost == 1 ? " was" : "s were");

@@ -171,18 +171,18 @@ static int read_piece(struct state *s, const struct piece *p, char **out)
     const struct tb_replay *r = s->replay;
     const struct tb_record *w = &p->record;
     char name[TB_SLAB_NAME_MAX];
-    struct tb_io *io = tb_io_libc();
     if (w->slab >= r->layout->n_slabs || w->buffer >= r->layout->slab[w->slab].n_buffers ||
         w->length > r->layout->slab[w->slab].buffer_size || w->byte > r->layout->slab[w->slab].buffer_size - w->length)
         return -EBADMSG;
     const struct tb_layout_slab *l = &r->layout->slab[w->slab];
+    struct tb_io *io = r->tier[l->tier];
     tb_slab_file(w->slab, name);
     int fd = open_in_tier(r, l->tier, name);
     if (fd < 0)
         return fd;
     *out = malloc(w->length);
     ssize_t n = *out ? tb_io_read_all(io, fd, *out, w->length, w->buffer * l->buffer_size + w->byte) : -ENOMEM;
-    io->ops->close(io, fd);
+    TB_IO(io, close, fd);
     if (n < 0)
         return (int)n;
     return (uint64_t)n == w->length && tb_checksum(*out, w->length) == w->data_checksum ? 0 : -EBADMSG;
@@ -211,11 +211,11 @@ static int open_path(struct state *s, const struct tb_record *r, const char *pat
 {
     struct tb_io *io = s->replay->io;
     struct tb_identity id;
-    int fd = is_managed(s->replay->config, path) ? io->ops->open(io, path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0) : -EXDEV;
+    int fd = is_managed(s->replay->config, path) ? TB_IO(io, open, path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0) : -EXDEV;
     if (fd < 0)
         return fd;
     if (tb_identity_of_fd(fd, &id) || id.inode != r->inode || id.birth_ns != r->birth_ns) {
-        io->ops->close(io, fd);
+        TB_IO(io, close, fd);
         return -ESTALE;
     }
     return fd;
@@ -305,9 +305,9 @@ static int flush_pieces(struct state *s, size_t first, int fd, uint64_t *bytes)
         p->lo = p->hi;
     }
     if (!rc)
-        rc = io->ops->fsync(io, fd, true);
+        rc = TB_IO(io, fsync, fd, true);
     if (fd >= 0)
-        io->ops->close(io, fd);
+        TB_IO(io, close, fd);
     return rc;
 }
 
@@ -363,7 +363,7 @@ static int open_to_read(const struct tb_replay *r, uint32_t tier, const char *na
  */
 int tb_replay(const struct tb_replay *r)
 {
-    struct state s = {.replay = r, .lost = {.config = r->config, .name = r->name}};
+    struct state s = {.replay = r, .lost = {.config = r->config, .name = r->name, .pfs = r->io}};
     char directory[TB_PATH_MAX + 256];
     uint32_t t = tb_journal_tier(r->config);
     if (t == TB_NONE)

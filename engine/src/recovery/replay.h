@@ -11,9 +11,10 @@
 struct tb_replay {
     const struct tb_config *config;
     const struct tb_layout *layout;
-    const char *host, *name; /* of the instance */
-    uint64_t id;             /* of the instance, as its lease says */
-    struct tb_io *io;        /* to the PFS */
+    const char *host, *name;   /* of the instance */
+    uint64_t id;               /* of the instance, as its lease says */
+    struct tb_io *io;          /* to the PFS */
+    struct tb_io *const *tier; /* to the directory tiers */
     tb_file_reporter *report;
     void *arg;
     int *n_lost;      /* counts files that another program removed or replaced: their bytes are kept (journal/lost.h) */

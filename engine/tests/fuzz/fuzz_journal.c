@@ -123,7 +123,7 @@ static void make(void)
         make_old(f);
     fuzz_check(mkfifo(in_root(file_names[FIFO]), 0600) == 0);
     for (enum file f = SHARED; f < FILES; f++)
-        fuzz_check(tb_identity_of_path(in_root(file_names[f]), &ids[f]) == 0);
+        fuzz_check(tb_identity_of_path(tb_io_libc(), in_root(file_names[f]), &ids[f]) == 0);
     fuzz_check(unlink(in_root(file_names[GONE])) == 0);
     for (size_t i = 0; i < sizeof(slab); i++)
         slab[i] = (unsigned char)(i * 31 + i / BLOCK * 7 + 1);
