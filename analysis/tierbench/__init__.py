@@ -11,10 +11,11 @@ ROOMS = (
     "judge",  # intervals, predictions, verdicts, comparisons
     "layout",  # what figures and pages are made on
     "trace",  # what Darshan logs say
+    "trial",  # a program of the user's own under several configurations
     "pages",  # what people read
     "cli",  # the command `tierbench`
 )
 FOR_THE_SUITE = ("base", "outputs", "recipes", "runs.case", "judge.asked", "judge.io500", "judge.launch",
-                 "trace")  # and nothing else  # fmt: skip
+                 "trace", "trial")  # and nothing else  # fmt: skip
 
 __version__ = "0.1.0"

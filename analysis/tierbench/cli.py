@@ -1,4 +1,4 @@
-"""The command `tierbench`: report, list, trace, compare, history, recipes and project.
+"""The command `tierbench`: try, report, list, trace, compare, history, recipes and project.
 
 Exit status 2 with one line on bad input or a refusal; `compare` exits with 1 on a significant regression, and
 `report --check` where something failed.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,10 +22,11 @@ from tierbench.base import atomic_write
 from tierbench.base.errors import RecipeError, RunError
 from tierbench.judge import compare, history
 from tierbench.judge.verdict import FAIL
-from tierbench.pages import comparison_page, history_page, report, report_record, terminal
+from tierbench.pages import comparison_page, history_page, report, report_record, terminal, trial_page
 from tierbench.recipes import projection, published, rules
 from tierbench.runs import samples
 from tierbench.runs.run_folder import find_runs, read_run
+from tierbench.trial import answer, plan, start, tier_files
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,10 +47,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tierbench {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_try(commands)
     one = commands.add_parser(
         "report", help="write a run's report (HTML, JSON, Markdown, CSV, Parquet) and print its verdicts"
     )
-    one.add_argument("run", type=Path, metavar="RUN", help="run folder, e.g. results/latest")
+    one.add_argument(
+        "run", type=Path, metavar="RUN", help="run folder, e.g. results/latest, or the folder of a trial"
+    )
     one.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="where to write (default: the run folder)"
     )
@@ -62,6 +68,83 @@ def _parser() -> argparse.ArgumentParser:
     _add_history(commands)
     _add_recipes(commands)
     return parser
+
+
+_TRY = """\
+Runs a program on the PFS alone and under each tier configuration of the places at hand, in turn, through
+ReFrame, and says what each buys. Write {pfs} where the program's data are: each run works in a new folder
+below the PFS, into which the inputs that the command names are copied; nothing else is changed. The folder
+is removed after the run.
+
+  tierbench try --pfs /lustre/me --nvme /local/nvme --ram 8GiB -- python train.py {pfs}/data
+  tierbench try --pfs /lustre/me --ram 8GiB -n 9 --read-only big -- ./model --in {pfs}/big --out {pfs}/out
+  tierbench try --pfs /lustre/me -c mine.yaml -- ./model {pfs}/out
+"""
+
+
+def _add_try(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    one = commands.add_parser("try", help="which tiers pay for a program of your own", description=_TRY,
+                              formatter_class=argparse.RawDescriptionHelpFormatter,
+                              usage="tierbench try --pfs DIR [OPTIONS] -- COMMAND...")  # fmt: skip
+    one.add_argument(
+        "--pfs", required=True, metavar="DIR", help="a directory of yours on the parallel file system"
+    )
+    one.add_argument("--ram", metavar="SIZE", help="a tier in memory of that size, e.g. 8GiB")
+    one.add_argument(
+        "--nvme", metavar="DIR[:SIZE]", help="a tier on a local disk (default size: half of what is free)"
+    )
+    one.add_argument("--bb", metavar="DIR[:SIZE]", help="a tier on a burst buffer, slower than NVMe")
+    one.add_argument("-c", dest="own", action="append", default=[], type=Path, metavar="FILE",
+                     help="a tier configuration of your own; may be repeated")  # fmt: skip
+    one.add_argument("-n", dest="repetitions", type=_count, default=5, metavar="N",
+                     help="runs of each configuration (default: 5)")  # fmt: skip
+    one.add_argument("--read-only", action="append", default=[], metavar="NAME",
+                     help="an input that is only read: linked, not copied; may be repeated")  # fmt: skip
+    one.add_argument("-o", "--output", type=Path, metavar="DIR",
+                     help="where to keep it all (default: tierbench-try-TIME, here)")  # fmt: skip
+    one.add_argument("command", nargs="+", metavar="COMMAND", help="the program and its arguments")
+    one.set_defaults(function=_try)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r}; allowed: a whole number from 1 to 1000")
+    return int(text)
+
+
+def _try(options: argparse.Namespace) -> int:
+    """ReFrame's status where runs failed; the answer is made of those that did not."""
+    tiers = [tier_files.Tier("ram", None, tier_files.parse_size(options.ram, "--ram"))] if options.ram else []
+    named = [(name, getattr(options, name)) for name in ("nvme", "bb") if getattr(options, name)]
+    tiers += [tier_files.directory_tier(name, text) for name, text in named]
+    if not tiers and not options.own:
+        raise RunError("no tier: allowed: at least one of --ram, --nvme, --bb and -c")
+    folder = options.output or Path(time.strftime("tierbench-try-%Y%m%d-%H%M%S"))
+    wish = start.Wish(
+        command=tuple(options.command),
+        pfs=tier_files.directory("--pfs", options.pfs),
+        tiers=tuple(tiers),
+        own=tuple(options.own),
+        read_only=tuple(options.read_only),
+        repetitions=options.repetitions,
+        folder=folder,
+    )
+    trial = start.prepare(wish, _say)
+    status = start.run(trial, folder.resolve(), _say)
+    _answer(folder)
+    return status
+
+
+def _say(text: str) -> None:
+    """What is going on, for people who wait."""
+    print(f"tierbench: {text}", file=sys.stderr, flush=True)
+
+
+def _answer(folder: Path) -> None:
+    made = answer.make(plan.read(folder / "trial.json"), folder.resolve())
+    written = trial_page.write(made, folder.resolve())
+    trial_page.print_answer(made, _console())
+    print("\nWritten: " + ", ".join(os.path.relpath(path) for path in written))
 
 
 SOURCES = (
@@ -209,6 +292,9 @@ def _project(options: argparse.Namespace) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
+    if (options.run / "trial.json").exists():
+        _answer(options.run)
+        return 0
     made = report_record.make(read_run(options.run))
     written = report.write(made, options.output or options.run)
     terminal.print_report(made, _console())

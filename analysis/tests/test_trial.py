@@ -1,0 +1,258 @@
+"""A trial: its configurations, its inputs, what the runs say, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rich.console import Console
+
+from tierbench import cli
+from tierbench.base import schema
+from tierbench.base.errors import RunError
+from tierbench.pages import trial_page
+from tierbench.trial import answer, results, start, tier_files
+from tierbench.trial.plan import Trial, read
+from tierbench.trial.tier_files import Tier
+from tierbench.trial.working_folder import WorkingFolder
+
+GIB = 1 << 30
+RAM, NVME, BB = Tier("ram", None, GIB), Tier("nvme", Path("/nvme"), GIB), Tier("bb", Path("/bb"), 4 * GIB)
+
+
+def run(**changes: Any) -> dict[str, Any]:
+    """A good run of 10 s."""
+    return {
+        "version": 1, "configuration": "pfs", "exit_status": 0, "wall_s": 10.0, "drain_s": 0.0, "sync_s": 0.1,
+        "outputs": {"out": "a" * 64}, "fsync": "pfs", "fsyncs": 0, "tiers": {}, "pfs_written_bytes": 0,
+        "pfs_read_bytes": 0, "spilled_bytes": 0, "passed": 0, "errors": [], "asked_written_bytes": 1 << 20,
+        "asked_read_bytes": 1 << 20, "io_s": 4.0, **changes,
+    }  # fmt: skip
+
+
+def tier(written: int = 1 << 20, read: int = 1 << 19) -> dict[str, dict[str, int]]:
+    return {
+        "ram": {
+            "written_bytes": written,
+            "read_bytes": read,
+            "peak_bytes": 1 << 19,
+            "capacity_bytes": 1 << 20,
+        }
+    }
+
+
+def a_trial(folder: Path, runs: Mapping[str, Sequence[dict[str, Any]]]) -> Trial:
+    """A trial with these runs by configuration."""
+    files = {}
+    for name, found in runs.items():
+        (folder / f"{name}.yaml").write_text(f"# {name}\n")
+        files[name] = str(folder / f"{name}.yaml")
+        for document in found:
+            place = results.next_folder(folder, name)
+            (place / "run.json").write_text(json.dumps(document | {"configuration": name}))
+    places: dict[str, Any] = {"directory": "/", "pfs": "/p", "folder": "/p/f", "tierctl": "/bin/true"}
+    trial = Trial(command=("true", "{pfs}/x"), inputs=(), read_only=(), configurations=files,
+                  repetitions=5, bare_s=9.5, **places)  # fmt: skip
+    trial.write(folder)
+    return trial
+
+
+def walls(*seconds: float, **changes: Any) -> list[dict[str, Any]]:
+    return [run(wall_s=s, **changes) for s in seconds]
+
+
+FASTER = [6.9, 7.0, 7.1, 7.05, 6.95]
+AS_FAST = [10.0, 10.2, 9.8, 10.1, 9.9]
+
+
+def test_each_tier_alone_then_neighbours() -> None:
+    names = ["-".join(t.name for t in chosen) for chosen in tier_files.combinations([RAM, NVME, BB])]
+    assert names == ["ram", "nvme", "bb", "ram-nvme", "nvme-bb", "ram-nvme-bb"]
+
+
+def test_a_tier_is_written_with_name_medium_place_and_capacity(tmp_path: Path) -> None:
+    files = tier_files.write_all([RAM, NVME], Path("/pfs"), tmp_path, {"nvme": "/profiles/nvme.yaml"})
+    assert list(files) == ["pfs", "ram", "nvme", "ram-nvme"]
+    both = yaml.safe_load(Path(files["ram-nvme"]).read_text())
+    assert both["fsync"] == "tier" and both["tiers"][0] == {
+        "name": "ram",
+        "medium": "memory",
+        "capacity": "1024MiB",
+    }
+    assert both["tiers"][1]["profile"] == "/profiles/nvme.yaml"
+    assert yaml.safe_load(Path(files["ram"]).read_text())["fsync"] == "pfs"
+    assert yaml.safe_load(Path(files["pfs"]).read_text())["mode"] == "bypass"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("8GiB", 8 * GIB), ("8g", 8 * GIB), ("1.5G", 3 * GIB // 2), ("64m", 64 << 20)]
+)
+def test_sizes(text: str, found: int) -> None:
+    assert tier_files.parse_size(text, "--ram") == found
+
+
+@pytest.mark.parametrize("text", ["", "8", "63m", "-1g", "8 gallons", "1e3g"])
+def test_sizes_that_are_refused(text: str) -> None:
+    with pytest.raises(RunError, match=r"--ram: .*; allowed: a size"):
+        tier_files.parse_size(text, "--ram")
+
+
+def test_a_run_has_its_inputs_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a").write_text("input")
+    (tmp_path / "big").write_text("large")
+    folder = tmp_path / "run"
+    with WorkingFolder(tmp_path, folder, ["data"], ["big"]) as work:
+        (folder / "data" / "a").write_text("changed")
+        (folder / "out").write_text("new")
+        assert (folder / "big").read_text() == "large"
+        assert sorted(work.digests()) == ["data/a", "out"]
+        assert work.sync() >= 0
+    assert (
+        not folder.exists()
+        and (tmp_path / "data" / "a").read_text() == "input"
+        and (tmp_path / "big").exists()
+    )
+
+
+def test_a_folder_of_another_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "theirs").write_text("keep")
+    with pytest.raises(RunError, match="is there already"), WorkingFolder(tmp_path, tmp_path / "run", [], []):
+        pass
+    assert (tmp_path / "run" / "theirs").read_text() == "keep"
+
+
+def wish(tmp_path: Path, *command: str, **changes: Any) -> start.Wish:
+    (tmp_path / "data").mkdir(exist_ok=True)
+    (tmp_path / "data" / "a").write_text("x")
+    words: dict[str, Any] = {"command": command, "pfs": tmp_path, "folder": tmp_path / "new", **changes}
+    return start.Wish(**{"tiers": (), "own": (), "read_only": (), "repetitions": 1, **words})
+
+
+def test_inputs_are_what_the_command_names(tmp_path: Path) -> None:
+    found = start._inputs(
+        wish(tmp_path, "p", "--in={pfs}/data", "{pfs}/out", "-x", "{pfs}/data/a:{pfs}/none")
+    )
+    assert found == ("data", "data/a")
+    assert start._inputs(wish(tmp_path, "p", "{pfs}/data/a", "{pfs}", read_only=("data",))) == ()
+
+
+@pytest.mark.parametrize(("command", "changes", "told"), [
+    (("p", "/data"), {}, "no word names {pfs}"),
+    (("p", "{pfs}/../" + "x"), {}, "leads out of the PFS"),
+    (("p", "{pfs}/data"), {"read_only": ("none",)}, "--read-only: 'none'"),
+    (("p", "{pfs}/data"), {"read_only": ("/data",)}, "--read-only: '/data'"),
+])  # fmt: skip
+def test_commands_that_are_refused(
+    tmp_path: Path, command: tuple[str, ...], changes: dict[str, Any], told: str
+) -> None:
+    (tmp_path / "x").write_text("x")
+    (tmp_path / "pfs").mkdir()
+    with pytest.raises(RunError) as e:
+        start._inputs(wish(tmp_path / "pfs", *command, **changes))
+    assert told in str(e.value)
+
+
+def test_a_faster_configuration_is_advised(tmp_path: Path) -> None:
+    runs = {
+        "pfs": walls(*AS_FAST),
+        "ram": walls(*AS_FAST, tiers=tier()),
+        "ram-nvme": walls(*FASTER, fsync="tier", tiers=tier()),
+    }
+    made = answer.make(a_trial(tmp_path, runs), tmp_path)
+    assert made.advised == "ram-nvme"
+    assert made.advice.startswith("RAM + NVMe saves 30 % [") and "RAM is not shown to differ" in made.advice
+    assert made.advice.endswith(f"use this file: {tmp_path / 'ram-nvme.yaml'}")
+    assert schema.misfit(made.as_json(), "trial-answer") is None
+    saved = made.as_json()["rows"][2]["saved"]
+    assert saved["low"] < saved["value"] < saved["high"]
+    assert made.rows[2].tier_read_share == 0.5 and made.rows[2].peak_share == {"ram": 0.5}
+
+
+def test_the_simpler_of_two_that_are_as_fast(tmp_path: Path) -> None:
+    runs = {"pfs": walls(*AS_FAST), "ram": walls(*(s + 0.1 for s in FASTER)), "ram-nvme": walls(*FASTER)}
+    assert answer.make(a_trial(tmp_path, runs), tmp_path).advised == "ram"
+
+
+def test_other_bytes_are_never_advised(tmp_path: Path) -> None:
+    wrong = walls(*FASTER, outputs={"out": "b" * 64})
+    made = answer.make(a_trial(tmp_path, {"pfs": walls(*AS_FAST), "ram": wrong}), tmp_path)
+    assert made.advised is None and "RAM leaves other bytes" in made.advice
+    assert made.rows[1].same_outputs is False
+
+
+def test_slower_is_said(tmp_path: Path) -> None:
+    made = answer.make(a_trial(tmp_path, {"pfs": walls(*FASTER), "ram": walls(*AS_FAST)}), tmp_path)
+    assert made.advised is None and "RAM takes 43 % [" in made.advice and "longer" in made.advice
+
+
+@pytest.mark.parametrize(("runs", "told"), [
+    ({"pfs": walls(10, 10.1), "ram": walls(7, 7.1)}, "2 runs of each can show no difference"),
+    ({"pfs": walls(10), "ram": walls(7)}, "1 run of each can show no difference"),
+    ({"pfs": walls(0.1, 0.11, 0.1, 0.1, 0.1)}, "a run takes 0.100 s"),
+    ({"pfs": walls(*AS_FAST, io_s=0.01)}, "I/O is 0.0100 s of 10.0 s"),
+    ({"pfs": [run(), run(outputs={"out": "b" * 64})]}, "left different bytes"),
+    ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, spilled_bytes=1 << 20)}, "the tiers were full, 1 MiB"),
+    ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, passed=3)}, "ram: 3 opens were not buffered"),
+    ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, tiers=tier(written=1 << 19))}, "ram: 512 KiB of 1 MiB"),
+])  # fmt: skip
+def test_what_limits_the_answer(tmp_path: Path, runs: dict[str, Any], told: str) -> None:
+    limits = answer.make(a_trial(tmp_path, runs), tmp_path).limits
+    assert any(told in limit for limit in limits), limits
+
+
+def test_failed_runs_do_not_count_and_are_named(tmp_path: Path) -> None:
+    runs = {"pfs": walls(*AS_FAST), "ram": [run(exit_status=3), run(errors=["/p/f/x: EIO"]), run(wall_s=9)]}
+    trial = a_trial(tmp_path, runs)
+    results.next_folder(tmp_path, "ram").joinpath("stderr.txt").write_text("first\nkilled\n\n")
+    made = answer.make(trial, tmp_path)
+    assert made.rows[1].runs == 1
+    assert [f.split(":")[0] for f in made.failures] == ["ram, run 1", "ram, run 2", "ram, run 4"]
+    assert "EIO" in made.failures[1] and made.failures[2].endswith(": killed")
+
+
+def test_without_a_run_on_the_pfs_alone_there_is_no_answer(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="holds no run that ended well; pfs, run 1: the program ended with 1"):
+        answer.make(a_trial(tmp_path, {"pfs": [run(exit_status=1)], "ram": walls(1)}), tmp_path)
+
+
+def test_a_run_that_is_none_is_refused(tmp_path: Path) -> None:
+    a_trial(tmp_path, {"pfs": [run(wall_s=-1)]})
+    with pytest.raises(RunError, match=r"run.json: wall_s: -1; allowed: a number of at least 0"):
+        results.read(tmp_path / "runs" / "pfs" / "1" / "run.json")
+
+
+def test_the_page_and_the_terminal_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_trial(tmp_path, {"pfs": walls(*AS_FAST), "ram<b>": walls(*FASTER, tiers=tier())})
+    assert cli.main(["report", str(tmp_path)]) == 0
+    said, page = capsys.readouterr().out, (tmp_path / "answer.html").read_text()
+    made = answer.make(read(tmp_path / "trial.json"), tmp_path)
+    assert made.advice in said and "<b>" in said and "ram<b>" not in page and "ram&lt;b&gt;" in page
+    for _, cells in trial_page.TABLES:
+        for cell in cells(made.rows[0]):
+            assert cell in page and cell in said
+
+
+def test_a_single_run_has_no_interval(tmp_path: Path) -> None:
+    made = answer.make(a_trial(tmp_path, {"pfs": walls(10), "ram": walls(7)}), tmp_path)
+    assert trial_page.interval_words(made.rows[0].wall, made.rows[0].runs) == "–"
+    with Console(record=True, width=160) as console:
+        trial_page.print_answer(made, console)
+    assert "[" not in console.export_text().split("RAM")[1].split("\n")[0]
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (["--pfs", "/nonesuch", "--ram", "1g", "--", "p", "{pfs}"], "--pfs: '/nonesuch' is not a directory"),
+    (["--pfs", "/tmp", "--", "p", "{pfs}"], "no tier: allowed: at least one of --ram"),
+    (["--pfs", "/tmp", "--ram", "1", "--", "p", "{pfs}"], "--ram: '1'; allowed"),
+    (["--pfs", "/tmp", "--nvme", "/nonesuch:1g", "--", "p", "{pfs}"], "--nvme: '/nonesuch' is not"),
+    (["--pfs", "/tmp", "--ram", "1g", "--", "p"], "no word names {pfs}"),
+])  # fmt: skip
+def test_what_the_command_refuses(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["try", *words]) == 2
+    assert told in capsys.readouterr().err

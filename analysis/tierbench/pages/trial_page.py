@@ -1,0 +1,187 @@
+"""The answer of a trial: on a terminal, as a page with one picture, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from markupsafe import Markup
+from matplotlib.figure import Figure
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from tierbench import __version__
+from tierbench.base import schema
+from tierbench.base.atomic_write import replace_all
+from tierbench.base.errors import RunError
+from tierbench.base.text import seconds, size, times
+from tierbench.judge import stats
+from tierbench.layout import canvas
+from tierbench.layout.html import templates
+from tierbench.trial import start
+from tierbench.trial.answer import Answer, Row, called
+from tierbench.trial.plan import PFS
+
+DRAIN, PROGRAM = "#94a3b8", "#1d4ed8"
+_PROMISES = {"tier": "safe in a tier", "pfs": "on the PFS", "none": "nothing", None: "nothing"}
+_CLEAN = (
+    "Before each run its folder below the PFS is made anew, inputs are copied into it, written back and "
+    "dropped from the page cache (posix_fadvise); caches of the PFS's servers are not touched."
+)
+
+
+def write(answer: Answer, folder: Path) -> list[Path]:
+    """Write answer.html, answer.json and answer.svg into the trial's folder; returns their paths."""
+    document = answer.as_json()
+    if told := schema.misfit(document, "trial-answer"):
+        raise RunError(f"{folder / 'answer.json'}: {told}")
+    files = {
+        "answer.json": (json.dumps(document, indent=1, allow_nan=False) + "\n").encode(),
+        "answer.svg": canvas.svg(draw(answer), "answer").encode(),
+        "answer.html": as_html(answer, folder).encode(),
+    }
+    replace_all(folder, files)
+    return [folder / name for name in files]
+
+
+def print_answer(answer: Answer, console: Console) -> None:
+    """The advice, what limits it, then times and bytes of each configuration."""
+    console.print(answer.advice, style="bold", highlight=False, markup=False, soft_wrap=True)
+    for line in [*answer.limits, *(f"failed: {failure}" for failure in answer.failures)]:
+        console.print(f"- {line}", highlight=False, markup=False, soft_wrap=True)
+    for headings, cells in TABLES:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for heading in headings:
+            table.add_column(heading, justify="left" if heading in IN_WORDS else "right")
+        for row in answer.rows:
+            table.add_row(*(escape(cell) for cell in cells(row)))
+        console.print(table)
+    if answer.trial.bare_s is not None:
+        told = seconds(answer.trial.bare_s)
+        console.print(
+            f"Without Tierbench the program took {told} s (once, before the others).", highlight=False
+        )
+    console.print(_CLEAN, highlight=False, soft_wrap=True)
+
+
+def _times(row: Row) -> list[str]:
+    return [
+        called(row.name),
+        seconds(row.wall.value),
+        interval_words(row.wall, row.runs),
+        ratio_words(row),
+        seconds(row.io_s),
+        seconds(row.durable_s),
+        outputs_words(row),
+        str(row.runs),
+    ]
+
+
+def _bytes(row: Row) -> list[str]:
+    return [
+        called(row.name),
+        "–" if row.written_bytes is None else size(row.written_bytes),
+        "–" if row.read_bytes is None else size(row.read_bytes),
+        "–" if row.tier_read_share is None else f"{100 * row.tier_read_share:.0f} %",
+        ", ".join(f"{name} {100 * share:.0f} %" for name, share in row.peak_share.items()) or "–",
+        _PROMISES[row.fsync] if row.name == PFS else f"{_PROMISES[row.fsync]} ({row.fsyncs} asked)",
+    ]
+
+
+IN_WORDS = ("Configuration", "An fsync promised", "Outputs")
+TABLES = (
+    (
+        (
+            "Configuration",
+            "Wall s",
+            "95 % interval",
+            "To the PFS alone",
+            "I/O s",
+            "Durable s",
+            "Outputs",
+            "n",
+        ),
+        _times,
+    ),
+    (("Configuration", "Written", "Read", "Read from tiers", "Fullest", "An fsync promised"), _bytes),
+)
+
+
+def interval_words(interval: stats.Interval, runs: int) -> str:
+    """The ends; a single run has none."""
+    return "–" if runs < 2 else f"{seconds(interval.low)} – {seconds(interval.high)}"
+
+
+def ratio_words(row: Row) -> str:
+    """The ratio with its interval, or that no difference is shown."""
+    if row.ratio is None:
+        return "1" if row.name == PFS else "–"
+    if not row.shown:
+        return "not shown to differ"
+    return f"{times(row.ratio.value)} [{times(row.ratio.low)}, {times(row.ratio.high)}]"
+
+
+def outputs_words(row: Row) -> str:
+    """Whether the runs left the bytes that the PFS alone left."""
+    if row.name == PFS:
+        return "–"
+    return {True: "the same bytes", False: "OTHER BYTES", None: "cannot be told"}[row.same_outputs]
+
+
+def draw(answer: Answer) -> Figure:
+    """A bar for each configuration: the program, and after it what is left until all is durable."""
+    with mpl.rc_context(canvas.STYLE):
+        return _draw(answer.rows[::-1])
+
+
+def _draw(rows: Sequence[Row]) -> Figure:
+    figure = canvas.blank(0.8 + 0.34 * len(rows))
+    axes = figure.add_subplot()
+    at = range(len(rows))
+    walls = [row.wall.value for row in rows]
+    after = [max(0.0, row.durable_s - row.wall.value) for row in rows]
+    axes.barh(at, walls, height=0.62, color=PROGRAM, label="program")
+    axes.barh(at, after, height=0.62, left=walls, color=DRAIN, label="then, until all is durable on the PFS")
+    for i, row in enumerate(rows):
+        end = walls[i] + after[i]
+        if row.runs > 1:
+            axes.plot([row.wall.low, row.wall.high], [i, i], color=canvas.INK, linewidth=1.4)
+            end = max(end, row.wall.high)
+        axes.annotate(
+            f"{seconds(row.wall.value)} s", (end, i), (4, 0), textcoords="offset points", va="center"
+        )
+    axes.set_yticks(list(at), [called(row.name) for row in rows])
+    axes.set_xlabel("seconds of a run: median, and 95 % interval of the program")
+    axes.margins(x=0.12)
+    axes.grid(axis="x")
+    figure.legend(loc="outside upper left", ncols=2)
+    return figure
+
+
+def as_html(answer: Answer, folder: Path) -> str:
+    """The whole page; it requests nothing from anywhere."""
+    files = {name: Path(file).read_text() for name, file in answer.trial.configurations.items()}
+    line = shlex.join(start.reframe_line(answer.trial, folder))
+    again = f"TIERBENCH_TRIAL={shlex.quote(str(folder / 'trial.json'))} {line}"
+    return (
+        templates()
+        .get_template("trial.html.j2")
+        .render(
+            answer=answer,
+            tables=[(headings, [cells(row) for row in answer.rows]) for headings, cells in TABLES],
+            picture=Markup(canvas.svg(draw(answer), "answer")),  # noqa: S704 (our own, whose texts matplotlib has escaped)
+            command=shlex.join(answer.trial.command),
+            in_words=IN_WORDS,
+            folder=folder,
+            bare=seconds(answer.trial.bare_s),
+            clean=_CLEAN,
+            files=files,
+            again=again,
+            version=__version__,
+        )
+    )

@@ -1,0 +1,292 @@
+"""From mount points and a command to the runs of a trial: checks, files, profiles, a bare run, then ReFrame.
+
+Everything lies in the trial's folder: `trial.json`, `site.py`, `tiers/`, `profiles/`, `runs/`. Nothing else
+is made but the folder of a run below the PFS, which the run itself removes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import yaml
+
+import tierbench
+from tierbench.base.errors import RunError
+from tierbench.base.text import seconds, size
+from tierbench.trial import results, tier_files
+from tierbench.trial.lease import ENDINGS, wait_for_runs
+from tierbench.trial.plan import BARE, PFS, PLACEHOLDER, Trial
+from tierbench.trial.tier_files import Tier
+from tierbench.trial.working_folder import files_below
+
+_LEAST_LIMIT_S = 600
+_PATIENCE_S = 120  # for a run to clear what it made, after ReFrame has ended
+_LIMIT_TIMES = 20  # the bare run's wall time, for a run that hangs
+_SITE = '''"""This machine as it is: one process of the program's own at a time."""
+
+site_configuration = {
+    "systems": [
+        {
+            "name": "trial",
+            "hostnames": [".*"],
+            "partitions": [
+                {
+                    "name": "here",
+                    "scheduler": "local",
+                    "launcher": "local",
+                    "max_jobs": 1,
+                    "environs": ["builtin"],
+                }
+            ],
+        }
+    ],
+    "environments": [{"name": "builtin"}],
+    "general": [{"remote_detect": False, "trap_job_errors": True}],
+}
+'''
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What the user asked for."""
+
+    command: tuple[str, ...]
+    pfs: Path
+    tiers: tuple[Tier, ...]
+    own: tuple[Path, ...]  # configurations of the user's own
+    read_only: tuple[str, ...]
+    repetitions: int
+    folder: Path
+
+
+def home() -> Path:
+    """Where the suite and the programs are: the checkout, or `share/tierbench` of an installation."""
+    package = Path(tierbench.__file__).resolve().parent
+    for place in (package.parents[1], Path(sys.prefix) / "share" / "tierbench"):
+        if (place / "reframe_tests" / "program.py").exists():
+            return place
+    raise RunError(f"{package}: the suite (reframe_tests) is not beside it; run `tierbench` from a checkout")
+
+
+def tierctl() -> Path:
+    """The program tierctl: of the checkout, else of PATH."""
+    built = home() / "build" / "bin" / "tierctl"
+    found = built if built.exists() else shutil.which("tierctl")
+    if not found:
+        raise RunError(f"{built}: is missing; needs `make build`, or tierctl in PATH")
+    return Path(found)
+
+
+def prepare(wish: Wish, say: Callable[[str], None]) -> Trial:
+    """Check, write the trial's folder, profile the places, run the program once without Tierbench."""
+    inputs = _inputs(wish)
+    if wish.folder.exists():
+        raise RunError(f"{wish.folder}: is there already; allowed: a folder that is new (-o)")
+    program, folder = tierctl(), wish.folder.resolve()
+    own = {file.stem: str(file.resolve()) for file in wish.own}
+    _check_own(wish, program, own)
+    _make(folder)
+    notes, profiles = _profile(wish, program, folder, say)
+    written = tier_files.write_all(wish.tiers, wish.pfs, folder / "tiers", profiles)
+    trial = Trial(
+        command=wish.command,
+        directory=str(Path.cwd()),
+        pfs=str(wish.pfs),
+        folder=str(wish.pfs / f"tierbench-try-{os.getpid()}-{time.time_ns() % 10**9:09d}"),
+        inputs=inputs,
+        read_only=wish.read_only,
+        configurations=written | own,
+        repetitions=wish.repetitions,
+        tierctl=str(program),
+        notes=notes,
+    )
+    for file in trial.configurations.values():
+        _check(program, file)
+    trial.write(folder)
+    (folder / "site.py").write_text(_SITE)
+    bare_s = _run_bare(folder, say)
+    limit_s = max(_LEAST_LIMIT_S, int(_LIMIT_TIMES * bare_s))
+    trial = replace(trial, bare_s=bare_s, time_limit_s=limit_s)
+    trial.write(folder)
+    return trial
+
+
+def run(trial: Trial, folder: Path, say: Callable[[str], None]) -> int:
+    """All runs, in turn through all configurations, by ReFrame; returns its exit status."""
+    count = trial.repetitions * len(trial.configurations)
+    about = seconds(count * (trial.bare_s or 0))
+    say(
+        f"{count} runs: {', '.join(trial.configurations)}, {trial.repetitions} times in turn; about {about} s"
+    )
+    environment = {**os.environ, "TIERBENCH_TRIAL": str(folder / "trial.json")}
+    status = _until_its_end(reframe_line(trial, folder), environment)
+    if not wait_for_runs(folder, _PATIENCE_S):
+        say(f"a run goes on after {_PATIENCE_S} s: {trial.folder} and an instance of the engine are left")
+    return status
+
+
+def _until_its_end(line: list[str], environment: dict[str, str]) -> int:
+    """Run ReFrame; a signal is passed on to it, and it is left the time to end its job well."""
+    process = subprocess.Popen(line, env=environment)  # noqa: S603
+    before = {n: signal.signal(n, lambda number, _: process.send_signal(number)) for n in ENDINGS}
+    try:
+        status = process.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 128 - status if status < 0 else status
+
+
+def reframe_line(trial: Trial, folder: Path) -> list[str]:
+    """The command that runs the trial; with TIERBENCH_TRIAL in its environment it can be repeated by hand."""
+    suite = home() / "reframe_tests" / "program.py"
+    line = [
+        str(Path(sys.executable).with_name("reframe")),
+        "-C",
+        str(folder / "site.py"),
+        "-c",
+        str(suite),
+        "-r",
+    ]
+    line += ["--system=trial", "--exec-policy=serial", f"--reruns={trial.repetitions - 1}", "--max-retries=0"]
+    return [*line, f"--prefix={folder / 'reframe'}", f"--report-file={folder / 'reframe.json'}"]
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True)
+    except OSError as e:
+        raise RunError(f"{folder}: cannot be made: {e.strerror}") from e
+
+
+def _inputs(wish: Wish) -> tuple[str, ...]:
+    """What the command names below {pfs} and is there: copied for each run, but for what is read only."""
+    if not any(PLACEHOLDER in word for word in wish.command):
+        raise RunError(
+            f"{' '.join(wish.command)}: no word names {PLACEHOLDER}: the program would not work on the PFS; "
+            f"allowed: a command with {PLACEHOLDER} where its data are, e.g. {PLACEHOLDER}/data"
+        )
+    for name in wish.read_only:
+        if not (wish.pfs / name).exists() or ".." in Path(name).parts or Path(name).is_absolute():
+            raise RunError(f"--read-only: {name!r}; allowed: the name of something below {wish.pfs}")
+    named = {m.rstrip("/") for w in wish.command for m in re.findall(r"\{pfs\}/+([^\s:;,'\"]+)", w)}
+    found = tuple(sorted(n for n in named if (wish.pfs / n).exists() and not _is_below(n, wish.read_only)))
+    if bad := next((n for n in found if ".." in Path(n).parts), None):
+        raise RunError(f"{PLACEHOLDER}/{bad}: leads out of the PFS; allowed: names below it")
+    needed, free = sum(_bytes(wish.pfs / n) for n in found), shutil.disk_usage(wish.pfs).free
+    if needed > free:
+        raise RunError(
+            f"{wish.pfs}: a copy of {', '.join(found)} needs {size(needed)}, {size(free)} are free; "
+            "allowed: --read-only NAME for inputs that the program does not change"
+        )
+    return found
+
+
+def _is_below(name: str, others: Sequence[str]) -> bool:
+    return any(Path(name).is_relative_to(other) for other in others)
+
+
+def _bytes(place: Path) -> int:
+    return sum(f.stat().st_size for f in ([place] if place.is_file() else files_below(place)))
+
+
+def _check_own(wish: Wish, program: Path, own: dict[str, str]) -> None:
+    """Configurations of the user's own have names of their own and buffer the PFS that the trial is of."""
+    taken = {PFS, BARE, *("-".join(t.name for t in c) for c in tier_files.combinations(wish.tiers))}
+    for (name, file), given in itertools.zip_longest(own.items(), wish.own):
+        if name in taken or len(own) < len(wish.own):
+            raise RunError(
+                f"-c {given}: a configuration is called {name!r} already; allowed: another file name"
+            )
+        _check(program, file)
+        path = Path(str(yaml.safe_load(Path(file).read_text())["pfs"]["path"])).resolve()
+        if not wish.pfs.is_relative_to(path):
+            raise RunError(
+                f"-c {given}: pfs.path: {path}; allowed: {wish.pfs}, the PFS of the trial, or above it"
+            )
+
+
+def _check(program: Path, file: str) -> None:
+    """Refuse what the engine would refuse, in its words."""
+    done = subprocess.run([program, "check", file], capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or [f"{file}: tierctl check failed"]
+        raise RunError(lines[-1].removeprefix("tierctl: "))
+
+
+def _profile(
+    wish: Wish, program: Path, folder: Path, say: Callable[[str], None]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Measure the PFS and each tier; returns what is wrong with the places, and the device files."""
+    notes = [_one_device(t, wish.pfs) for t in wish.tiers if t.path and _same_device(t.path, wish.pfs)]
+    if not wish.tiers:
+        return tuple(notes), {}
+    names = ", ".join([*(t.name for t in wish.tiers), PFS])
+    say(f"measuring {names}: about {11 * (len(wish.tiers) + 1)} s")
+    tier_files.write_all(wish.tiers, wish.pfs, folder / "tiers", {})
+    all_tiers = folder / "tiers" / f"{'-'.join(t.name for t in wish.tiers)}.yaml"
+    profiles = folder / "profiles"
+    done = subprocess.run(  # noqa: S603
+        [program, "profile", all_tiers, "-o", profiles], capture_output=True, text=True, check=False
+    )
+    (folder / "profile.txt").write_text(done.stdout + done.stderr)
+    if done.returncode:
+        raise RunError(
+            (done.stderr.strip().splitlines() or ["tierctl profile failed"])[-1].removeprefix("tierctl: ")
+        )
+    measured = {name: str(profiles / f"{name}.yaml") for name in [*(t.name for t in wish.tiers), PFS]}
+    return tuple(notes + _slower(measured)), measured
+
+
+def _same_device(a: Path, b: Path) -> bool:
+    return a.stat().st_dev == b.stat().st_dev
+
+
+def _one_device(tier: Tier, pfs: Path) -> str:
+    return (
+        f"{tier.name}: {tier.path} and the PFS {pfs} lie on one file system: it is no faster place of its own"
+    )
+
+
+def _slower(measured: dict[str, str]) -> list[str]:
+    """Tiers that their profile says are slower than the PFS."""
+    told, devices = [], {name: yaml.safe_load(Path(file).read_text()) for name, file in measured.items()}
+    for name, device in devices.items():
+        for access in ("write", "read"):
+            mine, pfs = (_mib_s(d[f"{access}_bandwidth"]) for d in (device, devices[PFS]))
+            if name != PFS and mine < 0.9 * pfs:
+                told.append(
+                    f"{name}: {access}s {mine:.0f} MiB/s, less than the PFS's {pfs:.0f} MiB/s (profiles/)"
+                )
+    return told
+
+
+def _mib_s(text: str) -> float:
+    return float(text.removesuffix("MiB/s"))
+
+
+def _run_bare(folder: Path, say: Callable[[str], None]) -> float:
+    """Seconds of the program without Tierbench; `RunError` where it does not end well."""
+    say("the program once without Tierbench")
+    place = results.next_folder(folder, BARE)
+    line = [sys.executable, "-m", "tierbench.trial.one_run", str(folder / "trial.json"), BARE]
+    with (place / "stdout.txt").open("wb") as out, (place / "stderr.txt").open("wb") as err:
+        status = subprocess.run(line, cwd=place, stdout=out, stderr=err, check=False).returncode  # noqa: S603
+    if status:
+        last = (place / "stderr.txt").read_text(errors="replace").strip().splitlines() or ["(no message)"]
+        raise RunError(
+            f"the program ended with {status} without Tierbench: {last[-1]} ({place / 'stderr.txt'})"
+        )
+    found = results.read(place / "run.json")
+    say(f"it took {seconds(found.wall_s)} s and left {len(found.outputs)} files")
+    return found.wall_s
