@@ -8,8 +8,9 @@ JOBS ?= 2
 
 .PHONY: run acceptance test test-slurm build bench install lint asan tsan fuzz torture clean setup
 
+# The tier comparison here, or on a site: make run SITE=FILE.
 run: build
-	ci/run-webinar
+	SITE=$(SITE) ci/run-webinar
 
 # The acceptance recipes on twins, judged; about ten minutes. Exit status for CI.
 acceptance: build

@@ -21,10 +21,10 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import parameter, performance_function, run_before, sanity_function, variable
-from reframe.core.schedulers.local import LocalJobScheduler
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from common import ending
 from common.base import refuse
 from tierbench.base.errors import RunError
 from tierbench.trial import plan, results
@@ -42,7 +42,6 @@ def _trial() -> plan.Trial | None:
 
 
 TRIAL = _trial()
-LocalJobScheduler.CANCEL_GRACE_PERIOD = 120  # seconds until ReFrame kills: buffered bytes are drained first
 
 
 @rfm.simple_test
@@ -64,7 +63,7 @@ class Program(rfm.RunOnlyRegressionTest):
     def prepare(self) -> None:
         """The program brings its own launcher, if any. After a signal the job's shell waits for its end."""
         assert TRIAL
-        self.prerun_cmds = ["trap 'exit 143' TERM"]
+        self.prerun_cmds = [ending.WAIT_FOR_THE_PROGRAM]
         self.job.launcher = getlauncher("local")()
         file = str(Path(os.environ["TIERBENCH_TRIAL"]).resolve())
         self.executable_opts = [

@@ -20,6 +20,7 @@ from tierbench.base.errors import RunError
 from tierbench.outputs import OutputError
 from tierbench.runs.case import Case
 
+from . import ending
 from .places import Places
 from .plan import Plan
 from .results import Results
@@ -53,6 +54,7 @@ class TierTest(rfm.RunOnlyRegressionTest):
     metrics = variable(dict, value={}, loggable=True)
 
     time_limit: Any  # ReFrame's
+    prerun_cmds: Any
     valid_systems = ["*"]
     valid_prog_environs = ["*"]
 
@@ -150,6 +152,7 @@ class TierTest(rfm.RunOnlyRegressionTest):
         self.media = self.measure_medium(self.places) if wanted else {}
         self._write_config(stage)
         self.write_script(Script(self.job, self.site, self.plan))
+        self.prerun_cmds = [ending.WAIT_FOR_THE_PROGRAM, *self.prerun_cmds]
         if self.site.slurm:
             self.job.options += [f"--nodes={self.plan.nodes}"]
 
@@ -192,6 +195,7 @@ class TierTest(rfm.RunOnlyRegressionTest):
 
     def _keep_at_exit(self) -> None:
         """A job that ReFrame killed never comes to its sanity, and a refused one leaves empty folders."""
+        ending.wait_for(self.job)
         if not self.kept and self.job.jobid:
             self.keep()
         elif not self.kept:
