@@ -1,8 +1,9 @@
 """What the device models promise for a write test, in closed form.
 
 A device serves one operation after the other (engine/src/chain/model/device_clock.c). A write keeps it busy
-for `latency / channels + bytes / bandwidth`, a sync of a file with unsynced bytes for `sync_time`. Opens queue on
-a clock of their own: the first open delays the test by `open_time`, the others hide behind its writes.
+for `latency / channels + bytes / bandwidth`, a sync of a file with unsynced bytes for `sync_time`. Opens
+queue on a clock of their own: the first open delays the test by `open_time`, the others hide behind its
+writes.
 
 Written for `S` bytes in transfers of `t` by `R` ranks, `busy(d)` being the sum over the operations of
 device d:
