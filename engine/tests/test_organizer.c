@@ -258,6 +258,33 @@ static void cold_bytes_go_down_while_programs_compute(void **state)
     fixture_stop(&x);
 }
 
+/* The write goes on in another buffer, for a record refers to the first one. */
+static void a_write_after_an_fsync_keeps_heat_and_hint(void **state)
+{
+    (void)state;
+    static unsigned char bytes[65536];
+    struct fixture x;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(&x);
+    int fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    uint32_t file = tb_open_of(x.engine, fd)->file;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+    assert_int_equal(tb_engine_advise(x.engine, fd, 0, sizeof(bytes), TB_HINT_KEEP), 0);
+    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+    const struct tb_buffer *first = tb_map_find(x.engine, file, 1, 0);
+    assert_true(first && first->flags & TB_BUFFER_JOURNALED && first->flags & TB_BUFFER_KEEP);
+    uint32_t heat = tb_heat_decayed(x.engine, first->heat);
+    assert_true(heat >= 3 * TB_HEAT_WRITE);
+    assert_int_equal(x.io->ops->pwrite(x.io, fd, "x", 1, 0), 1);
+    const struct tb_buffer *second = tb_map_find(x.engine, file, 1, 0);
+    assert_true(second != first && second->flags & TB_BUFFER_KEEP);
+    assert_true(tb_heat_decayed(x.engine, second->heat) > heat);
+    assert_true(tb_region_is_valid(x.engine));
+    x.io->ops->close(x.io, fd);
+    fixture_stop(&x);
+}
+
 static void traffic_cools(void **state)
 {
     (void)state;
@@ -452,6 +479,7 @@ int main(void)
         cmocka_unit_test(a_write_takes_the_coldest),
         cmocka_unit_test(what_is_read_again_goes_up),
         cmocka_unit_test(cold_bytes_go_down_while_programs_compute),
+        cmocka_unit_test(a_write_after_an_fsync_keeps_heat_and_hint),
         cmocka_unit_test(traffic_cools),
         cmocka_unit_test(a_cut_voids_what_was_read_before),
         cmocka_unit_test(all_of_it_beside_programs),

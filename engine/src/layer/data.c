@@ -77,6 +77,8 @@ static int replace_journaled(struct tb_target *t, struct tb_buffer *old, struct 
         }
         return rc;
     }
+    b->heat = old->heat;
+    b->flags = old->flags & TB_BUFFER_KEEP;
     tb_map_replace(e, b, old);
     *out = b;
     return 0;
