@@ -146,6 +146,16 @@ void tb_slab_give(tb_engine *e, struct tb_buffer *b)
     tb_lock_drop(&slab->lock);
 }
 
+struct tb_buffer *tb_tier_take_class(tb_engine *e, uint32_t tier, uint32_t class_index, uint32_t limit)
+{
+    const struct tb_layout *l = &e->header->layout;
+    struct tb_buffer *b = NULL;
+    for (uint32_t s = l->tier_first_slab[tier], n = s + e->header->config.tiers[tier].n_slabs; s < n && !b; s++)
+        if (l->slab[s].class_index == class_index)
+            b = tb_slab_take(e, s, limit);
+    return b;
+}
+
 /* Try the slabs in this order: the largest buffers that the bytes fill, then the smallest that holds all of them. */
 struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint32_t limit)
 {

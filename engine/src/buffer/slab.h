@@ -15,6 +15,8 @@
 struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t slab, uint32_t limit);
 /* Give back a buffer that is in no hash and no list. */
 void tb_slab_give(tb_engine *e, struct tb_buffer *b);
+/* The same of the tier's slabs of one class. */
+struct tb_buffer *tb_tier_take_class(tb_engine *e, uint32_t tier, uint32_t class_index, uint32_t limit);
 /* A buffer of `tier` for the byte at `offset` of a transfer of `bytes`, best fitting slab first. */
 struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint32_t limit);
 /* Mend the free lists that killed clients left locked. */

@@ -1,13 +1,64 @@
 /*
- * The end of a move: new buffers are published in the place of old ones, in steps that the
- * next holder of the chunk's lock can undo or finish. The step is in the chunk's lock, and
- * ARRIVING and LEAVING mark the buffers. PUBLISHING is undone, DROPPING is finished.
+ * Bytes go on in other buffers (buffer/swap.h). The end of a move publishes new buffers in
+ * the place of old ones, in steps that the next holder of the chunk's lock can undo or
+ * finish. The step is in the chunk's lock, and ARRIVING and LEAVING mark the buffers.
+ * PUBLISHING is undone, DROPPING is finished.
  */
 #include "buffer/swap.h"
 
+#include <errno.h>
+
 #include "base/kill_point.h"
+#include "base/scratch.h"
+#include "buffer/heat.h"
 #include "buffer/interval.h"
 #include "buffer/map.h"
+#include "buffer/medium.h"
+#include "buffer/slab.h"
+
+static struct tb_buffer *take_like(tb_engine *e, const struct tb_buffer *like, bool in_directory)
+{
+    struct tb_buffer *b = NULL;
+    for (uint32_t t = 0; t < e->header->config.n_tiers && !b; t++)
+        if (!in_directory || !tb_tier_is_memory(e, t))
+            b = tb_tier_take_class(e, t, tb_slab_layout(e, like)->class_index, TB_HEAT_ANY);
+    return b;
+}
+
+static int copy_valid(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from)
+{
+    char *bytes = tb_scratch_bytes(tb_buffer_size(e, from));
+    int rc = bytes ? 0 : -ENOMEM;
+    for (uint32_t lo = from->valid_lo, a, z; !rc && tb_interval_valid(e, from, lo, from->valid_hi, &a, &z); lo = z) {
+        rc = tb_medium_read(e, from, a, z - a, bytes);
+        rc = rc ? rc : tb_medium_write(e, to, a, z - a, bytes);
+    }
+    return rc;
+}
+
+/* Locked by the chunk of `from`. If killed here, repair frees the copy: it is this client's, and not published. */
+int tb_buffer_copy(tb_engine *e, const struct tb_buffer *from, bool in_directory, struct tb_buffer **out)
+{
+    struct tb_buffer *to = take_like(e, from, in_directory);
+    int rc = to ? tb_interval_copy(e, to, from) : -ENOBUFS;
+    rc = rc ? rc : copy_valid(e, to, from);
+    if (rc) {
+        if (to)
+            tb_buffer_discard(e, to);
+        return rc;
+    }
+    to->cell = from->cell;
+    to->heat = from->heat;
+    to->flags = from->flags & TB_BUFFER_KEEP;
+    *out = to;
+    return 0;
+}
+
+void tb_buffer_discard(tb_engine *e, struct tb_buffer *b)
+{
+    tb_interval_empty(e, b);
+    tb_slab_give(e, b);
+}
 
 /* A journal record may refer to a predecessor: the new buffer takes it over. */
 static void hand_over_prev(struct tb_buffer *from, struct tb_buffer *to)

@@ -7,14 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/scratch.h"
-#include "buffer/interval.h"
-#include "buffer/medium.h"
 #include "file/file.h"
 #include "file/name_tree.h"
 #include "io/identity.h"
@@ -140,20 +135,5 @@ int tb_target_sync(struct tb_target *t)
         tb_file_note_synced(f, unsynced);
     if (fd != t->fd)
         t->io->ops->close(t->io, fd);
-    return rc;
-}
-
-/* Only valid bytes; intervals are copied by the caller. */
-int tb_target_copy_buffer(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from)
-{
-    uint32_t lo = from->valid_lo, a, z;
-    char *bytes = tb_scratch_bytes(tb_buffer_size(e, from));
-    int rc = bytes ? 0 : -ENOMEM;
-    while (!rc && tb_interval_valid(e, from, lo, from->valid_hi, &a, &z)) {
-        rc = tb_medium_read(e, from, a, z - a, bytes);
-        if (!rc)
-            rc = tb_medium_write(e, to, a, z - a, bytes);
-        lo = z;
-    }
     return rc;
 }

@@ -38,7 +38,4 @@ int tb_target_with_writable(struct tb_target *t, int (*act)(struct tb_target *, 
 /* What was written to the backing file is synced. */
 int tb_target_sync(struct tb_target *t);
 
-/* The valid bytes of one buffer into another of its size, whatever tiers they are of. */
-int tb_target_copy_buffer(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from);
-
 #endif

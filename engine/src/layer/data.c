@@ -18,11 +18,11 @@
 #include "buffer/of_file.h"
 #include "buffer/peek.h"
 #include "buffer/slab.h"
+#include "buffer/swap.h"
 #include "file/claim.h"
 #include "file/state.h"
 #include "flush/backing.h"
 #include "flush/flush.h"
-#include "journal/journal.h"
 #include "layer/end.h"
 #include "placement/placement.h"
 #include "tiering/promote.h"
@@ -41,47 +41,18 @@ static int fill_from_backing(void *arg, struct tb_buffer *b, uint32_t lo, uint32
 }
 
 /*
- * A free buffer of the same size, in the fastest tier that has one. Placement is not
- * asked: the cell has its bytes already.
- */
-static struct tb_buffer *take_same_size(tb_engine *e, const struct tb_buffer *like)
-{
-    const struct tb_layout *l = &e->header->layout;
-    for (uint32_t s = 0; s < l->n_slabs; s++)
-        if (l->slab[s].class_index == l->slab[like->slab].class_index) {
-            struct tb_buffer *b = tb_slab_take(e, s, TB_HEAT_ANY);
-            if (b)
-                return b;
-        }
-    return NULL;
-}
-
-/*
  * A journal record refers to the bytes of `old`, so they must stay as they are until a
  * newer record or a flush covers them. Writing goes on in a copy of the buffer. Locked by
  * the chunk.
  * If killed here before the copy is published, repair frees it; after that, the copy owns
  * the bytes.
  */
-static int replace_journaled(struct tb_target *t, struct tb_buffer *old, struct tb_buffer **out)
+static int replace_journaled(tb_engine *e, struct tb_buffer *old, struct tb_buffer **out)
 {
-    tb_engine *e = t->engine;
-    struct tb_buffer *b = take_same_size(e, old);
-    int rc = b ? tb_interval_copy(e, b, old) : -ENOBUFS;
+    int rc = tb_buffer_copy(e, old, false, out);
     if (!rc)
-        rc = tb_target_copy_buffer(e, b, old);
-    if (rc) {
-        if (b) {
-            tb_interval_empty(e, b);
-            tb_slab_give(e, b);
-        }
-        return rc;
-    }
-    b->heat = old->heat;
-    b->flags = old->flags & TB_BUFFER_KEEP;
-    tb_map_replace(e, b, old);
-    *out = b;
-    return 0;
+        tb_map_replace(e, *out, old);
+    return rc;
 }
 
 /*
@@ -176,7 +147,7 @@ static int open_owned(struct tb_target *t, struct tb_buffer **owner, uint32_t lo
 {
     if (takes_others(t, *owner, lo, hi))
         return -ENOBUFS;
-    int rc = (*owner)->flags & TB_BUFFER_JOURNALED ? replace_journaled(t, *owner, owner) : 0;
+    int rc = (*owner)->flags & TB_BUFFER_JOURNALED ? replace_journaled(t->engine, *owner, owner) : 0;
     return rc ? rc : tb_interval_open(t->engine, *owner, lo, hi);
 }
 

@@ -12,12 +12,10 @@
 
 #include "base/kill_point.h"
 #include "base/scratch.h"
-#include "buffer/heat.h"
 #include "buffer/interval.h"
 #include "buffer/map.h"
 #include "buffer/medium.h"
 #include "buffer/of_file.h"
-#include "buffer/slab.h"
 #include "buffer/swap.h"
 #include "file/claim.h"
 #include "file/file.h"
@@ -35,20 +33,6 @@ static bool is_persistent(const tb_engine *e, const struct tb_buffer *b)
     return !tb_tier_is_memory(e, tb_slab_layout(e, b)->tier);
 }
 
-/* A buffer of the same size in a directory tier: the same size keeps the cell. */
-static struct tb_buffer *take_persistent(tb_engine *e, const struct tb_buffer *like)
-{
-    const struct tb_layout *l = &e->header->layout;
-    for (uint32_t s = 0; s < l->n_slabs; s++) {
-        struct tb_buffer *b = NULL;
-        if (l->slab[s].class_index == l->slab[like->slab].class_index && !tb_tier_is_memory(e, l->slab[s].tier))
-            b = tb_slab_take(e, s, TB_HEAT_ANY);
-        if (b)
-            return b;
-    }
-    return NULL;
-}
-
 static uint64_t valid_bytes(const tb_engine *e, const struct tb_buffer *b)
 {
     uint64_t n = 0;
@@ -58,31 +42,20 @@ static uint64_t valid_bytes(const tb_engine *e, const struct tb_buffer *b)
 }
 
 /*
- * Move a buffer of a memory tier down to a directory tier. -ENOSPC: no such tier has a
+ * Move a buffer of a memory tier down to a directory tier. -ENOBUFS: no such tier has a
  * free one.
  * Locked by the chunk all the while, unlike the organizer's moves: no write may come
  * before the record.
  */
 static int move_down(tb_engine *e, int stripe, struct tb_buffer **b)
 {
-    struct tb_buffer *from = *b, *to = take_persistent(e, from);
-    if (!to)
-        return -ENOSPC;
-    int rc = tb_interval_copy(e, to, from);
-    if (!rc)
-        rc = tb_target_copy_buffer(e, to, from);
-    if (rc) {
-        tb_interval_empty(e, to);
-        tb_slab_give(e, to);
+    struct tb_buffer *from = *b;
+    int rc = tb_buffer_copy(e, from, true, b);
+    if (rc)
         return rc;
-    }
     TB_STEP("move down");
-    to->cell = from->cell;
-    to->heat = from->heat;
-    to->flags = from->flags & TB_BUFFER_KEEP;
-    tb_move_publish(e, stripe, &(uint32_t){tb_buffer_number(e, from)}, 1, &(uint32_t){tb_buffer_number(e, to)}, 1);
-    tb_counters(e, from)->moved_to[tb_slab_layout(e, to)->tier] += valid_bytes(e, to);
-    *b = to;
+    tb_move_publish(e, stripe, &(uint32_t){tb_buffer_number(e, from)}, 1, &(uint32_t){tb_buffer_number(e, *b)}, 1);
+    tb_counters(e, from)->moved_to[tb_slab_layout(e, *b)->tier] += valid_bytes(e, *b);
     return 0;
 }
 

@@ -236,18 +236,10 @@ static int read_sources(struct move *m, bool memory)
 /* A buffer of the tier, of the frame's size where bytes are gathered, else the largest up to it. */
 static struct tb_buffer *take(const struct move *m)
 {
-    const struct tb_layout *l = &m->e->header->layout;
-    uint32_t first = l->tier_first_slab[m->tier], n = first + m->e->header->config.tiers[m->tier].n_slabs;
-    for (uint32_t c = m->class_index + 1; c-- > 0;) {
-        for (uint32_t s = first; s < n; s++) {
-            struct tb_buffer *b = l->slab[s].class_index == c ? tb_slab_take(m->e, s, m->limit) : NULL;
-            if (b)
-                return b;
-        }
-        if (m->gather)
-            break;
-    }
-    return NULL;
+    struct tb_buffer *b = tb_tier_take_class(m->e, m->tier, m->class_index, m->limit);
+    for (uint32_t c = m->class_index; !b && !m->gather && c-- > 0;)
+        b = tb_tier_take_class(m->e, m->tier, c, m->limit);
+    return b;
 }
 
 static int take_targets(struct move *m)
@@ -273,11 +265,8 @@ static int take_targets(struct move *m)
 /* Of a move that failed: the buffers were never published. */
 static void give_back(struct move *m)
 {
-    for (uint32_t i = 0; i < m->n_targets; i++) {
-        struct tb_buffer *b = &m->e->region.buffers[m->targets[i].buffer];
-        tb_interval_empty(m->e, b);
-        tb_slab_give(m->e, b);
-    }
+    for (uint32_t i = 0; i < m->n_targets; i++)
+        tb_buffer_discard(m->e, &m->e->region.buffers[m->targets[i].buffer]);
 }
 
 /* A flush lists the dirty buffers once: they must stay where they are. */
