@@ -27,7 +27,8 @@ struct tb_flushed {
     uint32_t lo, hi;              /* the dirty bytes, where they were one interval, */
     bool fragmented;              /* else */
     uint32_t first_part, n_parts; /* these, if a record referred to them */
-    bool voided;                  /* its records are void: its bytes are on the PFS, synced */
+    bool voided;                  /* its records are void: its bytes are on the PFS, synced; */
+    bool sealed;                  /* and no fsync makes a record of it before it is clean */
 };
 
 /* One dirty interval of a fragmented buffer, as it was copied. */

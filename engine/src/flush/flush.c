@@ -38,8 +38,10 @@ struct some { /* buffers of one tier, about so many bytes */
 };
 
 /*
- * Locked by the chunk. Only if the version is that of the copy. Records are forgotten
- * before the bytes count as clean, because a clean buffer may be reclaimed at once.
+ * Locked by the chunk. Only if the version is that of the copy, and no fsync recorded the
+ * buffer after its records were made void: nothing would make the newer record void.
+ * Records are forgotten before the bytes count as clean, because a clean buffer may be
+ * reclaimed at once.
  */
 static void set_clean(struct tb_flush_copy *c, const struct tb_flushed *d, bool *dropped_journaled)
 {
@@ -50,7 +52,8 @@ static void set_clean(struct tb_flush_copy *c, const struct tb_flushed *d, bool 
         return;
     bool same = tb_buffer_is_at(b, c->target.file, d->cell) && b->version == d->version;
     bool journaled = same && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE); /* perhaps only since it was copied */
-    if (same && (d->voided || !journaled)) {
+    bool newer = same && b->flags & TB_BUFFER_JOURNALED && !d->sealed;
+    if (same && !newer && (d->voided || !journaled)) {
         *dropped_journaled |= journaled;
         TB_STEP("set clean");
         tb_map_forget_record(e, b);
@@ -88,7 +91,9 @@ static int void_copied(tb_engine *e, uint32_t file, const struct tb_flushed *d, 
 /*
  * Locked by the chunk, so that a newer record of the same bytes comes after the DROP in
  * the journal. If the buffer changed since, records up to the copy are void all the same:
- * an fsync may rely on the PFS now, and replay must not put older bytes there.
+ * an fsync may rely on the PFS now, and replay must not put older bytes there. For the
+ * same reason an fsync that has put aside what the buffer replaced makes no record of it
+ * any more: n_voided tells it so, before the DROP.
  */
 static int void_record(struct tb_flush_copy *c, struct tb_flushed *d)
 {
@@ -100,17 +105,19 @@ static int void_record(struct tb_flush_copy *c, struct tb_flushed *d)
         return stripe;
     bool unchanged = tb_buffer_is_at(b, file, d->cell) && b->version == d->version;
     d->voided = unchanged && (b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE);
-    if (d->voided) {
+    d->sealed = d->voided && b->flags & TB_BUFFER_JOURNALED;
+    if (d->voided || d->journaled)
+        e->region.locks->chunk[tb_chunk_of(e, file, d->start).stripe].n_voided++;
+    if (d->voided)
         rc = void_intervals(e, file, b, d->start);
-        /*
-         * not earlier: an fsync that finds the flag frees the bytes of older records,
-         * which the DROP must have made void
-         */
-        if (!rc)
-            b->flags |= TB_BUFFER_RECORDED; /* an fsync that is about to record it has its promise kept on the PFS */
-    } else if (d->journaled && !unchanged) {
+    else if (d->journaled && !unchanged)
         rc = void_copied(e, file, d, c->parts + d->first_part);
-    }
+    /*
+     * not earlier: an fsync that finds the flag frees the bytes of older records, which
+     * the DROP must have made void
+     */
+    if (d->sealed && !rc)
+        b->flags |= TB_BUFFER_RECORDED; /* an fsync that is about to record it has its promise kept on the PFS */
     tb_flush_unlock(c, stripe);
     return rc;
 }

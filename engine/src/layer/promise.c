@@ -85,7 +85,8 @@ struct journaled {
     uint64_t cell, start;
     uint32_t lo, hi; /* the bytes that `sum` covers; none if they are several intervals */
     uint64_t sum;
-    uint32_t ref; /* index in keep.refs */
+    uint32_t ref;      /* index in keep.refs */
+    uint32_t n_voided; /* of the chunk, when it was reserved */
 };
 
 #define PASSES 8 /* after so many the promise is kept on the PFS: the claim of the flush keeps other writers out */
@@ -144,6 +145,7 @@ static int reserve_buffer(struct keep *k, uint32_t i)
         if (!rc) {
             e->header->journal.slab_unsynced[b->slab] = true;
             rc = note_reserved(e, b, ref, &k->done[k->n_done]);
+            k->done[k->n_done].n_voided = e->region.locks->chunk[stripe].n_voided;
             k->done[k->n_done++].ref = i;
         }
     }
@@ -182,12 +184,13 @@ static bool is_superseded(tb_engine *e, uint32_t file, const struct tb_buffer *b
 }
 
 /*
- * A cut changes only the live copy, not the buffer that it replaced. So a replaced buffer
- * must not be recorded after the cut's DROP.
+ * A cut changes only the live copy, not the buffer that it replaced, and a flush takes
+ * only the live copy. So a replaced buffer must not be recorded after their DROP.
  */
-static bool is_uncut(const struct keep *k, const struct tb_buffer *b)
+static bool is_dropped(const struct keep *k, const struct tb_buffer *b, const struct journaled *j, int stripe)
 {
-    return b->state == TB_BUFFER_LIVE || k->e->region.files[k->file].n_cuts == k->n_cuts;
+    return b->state == TB_BUFFER_RETAINED &&
+           (k->e->region.files[k->file].n_cuts != k->n_cuts || k->e->region.locks->chunk[stripe].n_voided != j->n_voided);
 }
 
 /*
@@ -202,7 +205,7 @@ static int record_buffer(struct keep *k, const struct journaled *j)
     if (stripe < 0)
         return stripe;
     bool there = (b->state == TB_BUFFER_LIVE || b->state == TB_BUFFER_RETAINED) && b->file == k->file && b->cell == j->cell;
-    if (!there || b->version != j->version || !is_uncut(k, b))
+    if (!there || b->version != j->version || is_dropped(k, b, j, stripe))
         k->missed[j->ref] = true;
     else if (b->flags & TB_BUFFER_JOURNALED && !(b->flags & TB_BUFFER_RECORDED) && !is_superseded(e, k->file, b))
         rc = append_records(e, k->file, b, j);

@@ -322,8 +322,8 @@ struct tb_queue {
 struct tb_names {
     struct tb_lock lock;
     uint32_t free;
-    uint32_t moving;      /* node of a directory that is being renamed */
-    struct tb_name moved; /* what it will be: parent and text */
+    uint32_t moving;            /* node of a directory that is being renamed */
+    struct tb_name moved;       /* what it will be: parent and text */
     _Atomic uint32_t renamer;   /* client slot + 1 that renames a directory, 0 none */
     _Atomic uint32_t n_renames; /* of directories, done */
 };
@@ -554,6 +554,7 @@ struct tb_chunk_lock {
     _Atomic uint32_t sequence;
     _Atomic uint32_t moving; /* enum tb_move_step: what a killed holder was about, see tiering/move.h */
     _Atomic uint32_t file;   /* of the chunk that it was last taken for */
+    uint32_t n_voided;       /* moves when a flush makes records of its chunks void */
 } __attribute__((aligned(64)));
 
 struct tb_file_lock {

@@ -669,6 +669,74 @@ static void sought_while_written(void **state)
     stop(&s);
 }
 
+/* What a flush put on the PFS, synced, is what a crash leaves: never older bytes. */
+static void crash_and_expect(struct scene *s, char what)
+{
+    struct tb_error err;
+    int errors = 0;
+    assert_int_equal(s->x.io->ops->close(s->x.io, s->fd), 0);
+    all_met();
+    assert_true(tb_region_is_valid(s->x.engine));
+    fixture_lose_region(&s->x);
+    assert_true(tb_instance_recover(&s->x.config, tb_io_libc(), NULL, note_error, &errors, &err) >= 0);
+    assert_int_equal(errors, 0);
+    int fd = open(fixture_path(&s->x, "f"), O_RDONLY);
+    expect(fd, by_kernel, s, what, 4096, 0);
+    close(fd);
+    fixture_stop(&s->x);
+    sem_destroy(&s->waits);
+}
+
+static void write_between(void *arg)
+{
+    put(arg, '3', 4096, 0);
+}
+
+static void write_and_flush(void *arg)
+{
+    put(arg, '2', 4096, 0);
+    meet("flush written", write_between, arg);
+    flush_file(arg);
+}
+
+/* The fsync had put its bytes aside. A flush of newer ones made the records void before it wrote its own. */
+static void fsynced_while_flushed(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s);
+    begin(&s);
+    put(&s, '1', 4096, 0);
+    meet("reserved", write_and_flush, &s);
+    assert_int_equal(s.x.io->ops->fsync(s.x.io, s.fd, false), 0);
+    crash_and_expect(&s, '3');
+}
+
+static void fsync_file(void *arg)
+{
+    struct scene *s = arg;
+    assert_int_equal(s->x.io->ops->fsync(s->x.io, s->fd, false), 0);
+}
+
+/* The flush made the records void, and then an fsync wrote a new one of the same bytes: it must not outlive them. */
+static void flushed_while_fsynced(void **state)
+{
+    (void)state;
+    struct scene s;
+    start(&s);
+    s.x.config.tiers[0] = s.x.config.tiers[1]; /* one directory tier, so that nothing has to move down */
+    s.x.config.n_tiers = 1;
+    begin(&s);
+    put(&s, '1', 4096, 0);
+    fsync_file(&s);
+    put(&s, '2', 4096, 0);
+    meet("dropped records", fsync_file, &s);
+    flush_file(&s);
+    put(&s, '3', 4096, 0);
+    flush_file(&s);
+    crash_and_expect(&s, '3');
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -680,6 +748,7 @@ int main(void)
         cmocka_unit_test(cut_while_fsynced),          cmocka_unit_test(fsynced_while_others_write),
         cmocka_unit_test(fsynced_while_others_cut),   cmocka_unit_test(written_while_cut),
         cmocka_unit_test(cut_while_written),          cmocka_unit_test(longer_before_cut),
+        cmocka_unit_test(fsynced_while_flushed),      cmocka_unit_test(flushed_while_fsynced),
         cmocka_unit_test(sought_while_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
