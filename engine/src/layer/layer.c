@@ -26,6 +26,7 @@
 #include "layer/write.h"
 #include "region/clients.h"
 #include "region/counters.h"
+#include "namespace/placed.h"
 #include "tiering/stage.h"
 #include "tiering/stream.h"
 
@@ -352,6 +353,18 @@ static const struct tb_io_ops layer_ops = {
     .link = tb_layer_link,
     .mkdir = tb_layer_mkdir,
     .dup = layer_dup,
+    .readlink = tb_placed_readlink,
+    .symlink = tb_placed_symlink,
+    .realpath = tb_placed_realpath,
+    .access = tb_placed_access,
+    .chmod = tb_placed_chmod,
+    .chown = tb_placed_chown,
+    .utimens = tb_placed_utimens,
+    .mkfifo = tb_placed_mkfifo,
+    .statx = tb_placed_statx,
+    .opendir = tb_placed_opendir,
+    .readdir = tb_placed_readdir,
+    .closedir = tb_placed_closedir,
 };
 
 const struct tb_io_ops *tb_layer_ops(void)

@@ -210,10 +210,15 @@ static int unlink_in(void *arg, const char *name, unsigned char type)
     return 0;
 }
 
-/* What is aside is a file, a stub, or a directory without subdirectories: no tree has to be walked. */
+/*
+ * What is aside is a file, a stub, or a directory without subdirectories: no tree has to be
+ * walked. A stub must never be listed: the kernel follows it to the PFS, and the files that
+ * were removed then would be those of the PFS.
+ */
 static void remove_aside(const tb_engine *e, const char *aside)
 {
-    if (TB_IO(e->shadow_io, unlink, aside, 0) == 0)
+    struct stat st;
+    if (TB_IO(e->shadow_io, unlink, aside, 0) == 0 || TB_IO(e->shadow_io, stat, aside, &st, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(st.st_mode))
         return;
     tb_io_each_entry(e->shadow_io, aside, unlink_in, &(struct filling){.e = e, .to = aside});
     TB_IO(e->shadow_io, unlink, aside, AT_REMOVEDIR); /* what is left goes with the instance */

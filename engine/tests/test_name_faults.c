@@ -1,0 +1,426 @@
+/*
+ * Names on a file system that fails: each operation on a name fails once, at every place of
+ * a run. The errno reaches the program, what it does again succeeds, and nothing is lost.
+ */
+#include "fixture.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "base/report.h"
+#include "instance/drain.h"
+#include "io/io_layer.h"
+#include "recovery/recover.h"
+
+static struct {
+    const char *op; /* NULL: any operation on a name */
+    int error;      /* 0: nothing fails */
+    int after, seen;
+    const char *struck; /* the operation that failed */
+} fault;
+
+static bool strike(const char *op)
+{
+    static const char *const bytes = " read write pread pwrite lseek fsync fstat dup close ";
+    char name[24];
+    snprintf(name, sizeof(name), " %s ", op);
+    if (!fault.error || fault.struck || (fault.op ? strcmp(op, fault.op) != 0 : strstr(bytes, name) != NULL))
+        return false;
+    if (fault.seen++ < fault.after)
+        return false;
+    fault.struck = op;
+    return true;
+}
+
+#define HIT(type, op, parameters, ...)                                            \
+    static type hit_##op parameters                                               \
+    {                                                                             \
+        return strike(#op) ? (type) - fault.error : TB_NEXT(io, op, __VA_ARGS__); \
+    }
+TB_IO_OPERATIONS(HIT)
+#define OWN(type, op, parameters, ...) .op = hit_##op,
+static const struct tb_io_ops hit_ops = {.name = "hit", TB_IO_OPERATIONS(OWN)};
+static struct tb_io hit_base = {.ops = &hit_ops};
+
+static void begin(struct fixture *x, enum tb_mode mode, bool deferred)
+{
+    memset(&fault, 0, sizeof(fault));
+    hit_base.next = tb_io_libc();
+    fixture_init(x, mode);
+    x->config.deferred = deferred;
+    x->base = &hit_base;
+}
+
+static struct tb_io *at(struct fixture *x, const char *name, char *path)
+{
+    snprintf(path, 512, "%s/%s", x->pfs, name);
+    return tb_engine_route(x->engine, path, NULL);
+}
+
+static int put(struct fixture *x, const char *name, const char *bytes)
+{
+    char path[512];
+    struct tb_io *io = at(x, name, path);
+    int fd = TB_IO(io, open, path, O_CREAT | O_RDWR, 0600);
+    if (fd < 0)
+        return fd;
+    ssize_t n = TB_IO(io, pwrite, fd, bytes, strlen(bytes), 0);
+    int rc = TB_IO(io, fsync, fd, false);
+    int closed = TB_IO(io, close, fd);
+    return n < 0 ? (int)n : rc ? rc : closed;
+}
+
+static int move(struct fixture *x, const char *from, const char *to)
+{
+    char a[512], b[512];
+    struct tb_io *io = at(x, from, a);
+    at(x, to, b);
+    at(x, from, a); /* the one that is operated on is routed last */
+    return TB_IO(io, rename, a, b, 0);
+}
+
+static int make_directory(struct fixture *x, const char *name)
+{
+    char path[512];
+    struct tb_io *io = at(x, name, path);
+    return TB_IO(io, mkdir, path, 0700);
+}
+
+static int remove_name(struct fixture *x, const char *name, int flags)
+{
+    char path[512];
+    struct tb_io *io = at(x, name, path);
+    return TB_IO(io, unlink, path, flags);
+}
+
+static bool has(struct fixture *x, const char *name)
+{
+    char path[512];
+    struct stat st;
+    struct tb_io *io = at(x, name, path);
+    int rc = TB_IO(io, stat, path, &st, 0);
+    rc = rc == -fault.error ? TB_IO(io, stat, path, &st, 0) : rc;
+    assert_true(rc == 0 || rc == -ENOENT);
+    return rc == 0;
+}
+
+/* A step fails with the errno that was injected, or not at all; done again it must succeed. */
+#define STEP(call)                                                                                                   \
+    do {                                                                                                             \
+        const char *struck_ = fault.struck;                                                                          \
+        int rc_ = (call);                                                                                            \
+        if (rc_ && (rc_ != -fault.error || struck_))                                                                 \
+            fail_msg("%s after %s failed at call %d: %s", #call, fault.struck, fault.after, strerror(-rc_));         \
+        if (rc_)                                                                                                     \
+            rc_ = (call);                                                                                            \
+        if (rc_)                                                                                                     \
+            fail_msg("%s, again, after %s failed at call %d: %s", #call, fault.struck, fault.after, strerror(-rc_)); \
+    } while (0)
+
+/* A rename may have been done before what follows it failed. */
+static int move_once(struct fixture *x, const char *from, const char *to)
+{
+    return fault.struck && !has(x, from) && has(x, to) ? 0 : move(x, from, to);
+}
+
+static int make_once(struct fixture *x, const char *name)
+{
+    int rc = make_directory(x, name);
+    return rc == -EEXIST && fault.struck ? 0 : rc;
+}
+
+static void assert_bytes(const char *path, const char *bytes)
+{
+    char found[32] = "";
+    int fd = open(path, O_RDONLY);
+    if (fd < 0 || read(fd, found, sizeof(found) - 1) < 0 || strcmp(found, bytes) != 0)
+        fail_msg("%s has \"%s\", not \"%s\", after %s failed at call %d", path, found, bytes, fault.struck, fault.after);
+    close(fd);
+}
+
+static int keeps(struct fixture *x, const char *name)
+{
+    int rc = remove_name(x, name, AT_REMOVEDIR);
+    return rc == -ENOTEMPTY ? 0 : rc ? rc : -ENOMSG; /* never removed */
+}
+
+/* The first place past the last call: nothing was struck. */
+static bool deferred_run(int error, int after)
+{
+    struct fixture x;
+    begin(&x, TB_MODE_PERSISTENT_ASYNC, true);
+    fixture_start(&x);
+    fault.after = after;
+    fault.error = error;
+    STEP(make_once(&x, "d"));
+    STEP(put(&x, "d/f", "first"));
+    STEP(make_once(&x, "d/below"));
+    STEP(put(&x, "d/below/b", "below"));
+    STEP(move_once(&x, "d", "e"));
+    STEP(put(&x, "e/h", "second"));
+    STEP(put(&x, "e/below/c", "again"));
+    STEP(keeps(&x, "e/below"));
+    STEP(move_once(&x, "e/f", "g"));
+    bool struck = fault.struck;
+    fault.error = 0;
+    int rc = tb_instance_drain(x.engine, 1, NULL, NULL, NULL);
+    if (rc)
+        fail_msg("drain after %s failed at call %d: %s", fault.struck, after, strerror(-rc));
+    assert_bytes(fixture_path(&x, "g"), "first");
+    assert_bytes(fixture_path(&x, "e/h"), "second");
+    assert_bytes(fixture_path(&x, "e/below/b"), "below");
+    assert_bytes(fixture_path(&x, "e/below/c"), "again");
+    fixture_stop(&x);
+    return struck;
+}
+
+static void deferred_names_survive_a_failure_anywhere(void **state)
+{
+    (void)state;
+    for (int after = 0; deferred_run(EIO, after); after++)
+        ;
+    for (int after = 0; deferred_run(ENOSPC, after); after++)
+        ;
+}
+
+static void fill(const char *path, const char *bytes)
+{
+    int fd = open(path, O_CREAT | O_WRONLY, 0600);
+    assert_true(fd >= 0 && write(fd, bytes, strlen(bytes)) == (ssize_t)strlen(bytes));
+    close(fd);
+}
+
+static int see(struct fixture *x, const char *name)
+{
+    char path[512];
+    struct stat st;
+    struct tb_io *io = at(x, name, path);
+    return TB_IO(io, stat, path, &st, 0);
+}
+
+static int see_bytes(struct fixture *x, const char *name, const char *bytes)
+{
+    char path[512], found[32] = "";
+    struct tb_io *io = at(x, name, path);
+    int fd = TB_IO(io, open, path, O_RDONLY, 0);
+    if (fd < 0)
+        return fd;
+    ssize_t n = TB_IO(io, pread, fd, found, sizeof(found) - 1, 0);
+    TB_IO(io, close, fd);
+    return n < 0 ? (int)n : strcmp(found, bytes) == 0 ? 0 : -EBADMSG;
+}
+
+static int remove_once(struct fixture *x, const char *name)
+{
+    int rc = remove_name(x, name, 0);
+    return rc == -ENOENT && fault.struck ? 0 : rc;
+}
+
+static bool shadow_run(int error, int after)
+{
+    struct fixture x;
+    begin(&x, TB_MODE_SCRATCH, false);
+    assert_int_equal(mkdir(fixture_path(&x, "d"), 0700), 0);
+    assert_int_equal(mkdir(fixture_path(&x, "d/below"), 0700), 0);
+    fill(fixture_path(&x, "d/a"), "bytes");
+    fill(fixture_path(&x, "d/b"), "other");
+    fill(fixture_path(&x, "d/below/c"), "deep");
+    assert_int_equal(symlink("a", fixture_path(&x, "d/link")), 0);
+    assert_int_equal(mkfifo(fixture_path(&x, "d/pipe"), 0600), 0);
+    fixture_start(&x);
+    fault.after = after;
+    fault.error = error;
+    STEP(see(&x, "d/a"));
+    STEP(put(&x, "d/a", "B"));
+    STEP(see(&x, "d/pipe"));
+    STEP(see_bytes(&x, "d/link", "Bytes"));
+    STEP(move_once(&x, "d", "e"));
+    STEP(see_bytes(&x, "e/below/c", "deep"));
+    STEP(make_once(&x, "e/new"));
+    STEP(put(&x, "e/new/n", "new"));
+    STEP(remove_once(&x, "e/b"));
+    bool struck = fault.struck;
+    fault.error = 0;
+    assert_int_equal(see_bytes(&x, "e/a", "Bytes"), 0);
+    assert_int_equal(see_bytes(&x, "e/link", "Bytes"), 0);
+    assert_int_equal(see_bytes(&x, "e/new/n", "new"), 0);
+    assert_int_equal(see(&x, "e/b"), -ENOENT);
+    assert_int_equal(see(&x, "d"), -ENOENT);
+    assert_bytes(fixture_path(&x, "d/a"), "bytes"); /* and the PFS never changes */
+    fixture_stop(&x);
+    return struck;
+}
+
+static void a_shadow_survives_a_failure_anywhere(void **state)
+{
+    (void)state;
+    for (int after = 0; shadow_run(EIO, after); after++)
+        ;
+    for (int after = 0; shadow_run(ENOSPC, after); after++)
+        ;
+}
+
+static int recover(struct fixture *x)
+{
+    struct tb_error err = {""};
+    return tb_instance_recover(&x->config, &hit_base, NULL, NULL, NULL, &err);
+}
+
+/* EINVAL: a file system that cannot rename without replacing. */
+static bool recovery_run(int error, const char *op, int after)
+{
+    struct fixture x;
+    begin(&x, TB_MODE_PERSISTENT_ASYNC, true);
+    fixture_start(&x);
+    assert_int_equal(make_directory(&x, "d"), 0);
+    assert_int_equal(put(&x, "f", "first"), 0);
+    assert_int_equal(put(&x, "d/g", "second"), 0);
+    fixture_lose_region(&x);
+    fault.op = op;
+    fault.after = after;
+    fault.error = error;
+    int rc = recover(&x);
+    bool struck = fault.struck;
+    fault.error = 0;
+    if (rc < 0 && (rc != -error || !struck))
+        fail_msg("recovery: %s", strerror(-rc));
+    assert_true(recover(&x) >= 0); /* what a failure left is cleared by the next one */
+    assert_bytes(fixture_path(&x, "f"), "first");
+    assert_bytes(fixture_path(&x, "d/g"), "second");
+    assert_int_equal(recover(&x), 0);
+    tb_remove_tree(x.root, NULL);
+    return struck;
+}
+
+static void recovery_survives_a_failure_anywhere(void **state)
+{
+    (void)state;
+    for (int after = 0; recovery_run(EIO, NULL, after); after++)
+        ;
+    for (int after = 0; recovery_run(ENOSPC, NULL, after); after++)
+        ;
+    assert_true(recovery_run(EINVAL, "rename", 0));
+}
+
+/* What a program asks for, and the operation that fails in it. */
+static int list_waiting(struct fixture *x)
+{
+    char *names = tb_engine_waiting(x->engine, x->pfs);
+    int rc = names ? 0 : -errno;
+    free(names);
+    return rc;
+}
+
+static int make_second(struct fixture *x)
+{
+    return put(x, "d/f", "bytes");
+}
+
+static int rename_below(struct fixture *x)
+{
+    return move(x, "d", "e");
+}
+
+static void each_failure_reaches_the_program(void **state)
+{
+    static const struct {
+        const char *op;
+        int (*act)(struct fixture *x);
+    } cases[] = {
+        {"statx", make_second},    {"stat", make_second},      {"realpath", make_second},  {"mkdir", make_second},
+        {"symlink", make_second},  {"chown", make_second},     {"chmod", make_second},     {"opendir", list_waiting},
+        {"readdir", list_waiting}, {"closedir", list_waiting}, {"statx", list_waiting},    {"opendir", rename_below},
+        {"readdir", rename_below}, {"realpath", rename_below}, {"readlink", rename_below},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fixture x;
+        begin(&x, TB_MODE_PERSISTENT_ASYNC, true);
+        fixture_start(&x);
+        assert_int_equal(make_directory(&x, "d"), 0);
+        assert_int_equal(put(&x, "f", "bytes"), 0);
+        fault.op = cases[i].op;
+        fault.error = EDQUOT;
+        int rc = cases[i].act(&x);
+        if (rc != -EDQUOT || !fault.struck)
+            fail_msg("%s in case %zu: %s", cases[i].op, i, rc ? strerror(-rc) : "no error");
+        fault.error = 0;
+        fixture_stop(&x);
+    }
+}
+
+/* What needs nothing but a place: programs see their own names, on the PFS and in a shadow. */
+static void the_engines_own_table_is_whole(void **state)
+{
+    const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 2}};
+    char path[512], link[512], text[PATH_MAX];
+    struct dirent *entry;
+    struct statx sx;
+    struct stat st;
+    DIR *directory;
+    (void)state;
+    for (int scratch = 0; scratch < 2; scratch++) {
+        struct fixture x;
+        int n = 0, rc;
+        begin(&x, scratch ? TB_MODE_SCRATCH : TB_MODE_PERSISTENT_ASYNC, false);
+        assert_int_equal(mkdir(fixture_path(&x, "d"), 0700), 0);
+        fill(fixture_path(&x, "d/f"), "bytes");
+        fixture_start(&x);
+        struct tb_io *io = at(&x, "d/f", path);
+        assert_int_equal(TB_IO(io, access, path, R_OK), 0);
+        assert_int_equal(TB_IO(io, chmod, path, 0640), 0);
+        assert_int_equal(TB_IO(io, chown, path, getuid(), getgid()), 0);
+        assert_int_equal(TB_IO(io, utimens, path, times), 0);
+        assert_int_equal(TB_IO(io, statx, path, 0, STATX_BASIC_STATS, &sx), 0);
+        assert_true((sx.stx_mode & 07777) == 0640 && sx.stx_mtime.tv_sec == 2);
+        io = at(&x, "link", link);
+        assert_int_equal(TB_IO(io, symlink, path, link), 0);
+        assert_int_equal(TB_IO(io, readlink, link, text, sizeof(text)), strlen(path));
+        assert_memory_equal(text, path, strlen(path));
+        assert_int_equal(TB_IO(io, readlink, link, text, 3), 3);
+        assert_int_equal(TB_IO(io, realpath, link, text), 0);
+        assert_string_equal(text, path);
+        io = at(&x, "d/pipe", path);
+        assert_int_equal(TB_IO(io, mkfifo, path, 0600), 0);
+        io = at(&x, "d", path);
+        assert_int_equal(TB_IO(io, opendir, path, &directory), 0);
+        while ((rc = TB_IO(io, readdir, directory, &entry)) == 0 && entry)
+            n += entry->d_name[0] != '.';
+        assert_int_equal(rc, 0);
+        assert_int_equal(n, 2);
+        assert_int_equal(TB_IO(io, closedir, directory), 0);
+        assert_int_equal(lstat(fixture_path(&x, "link"), &st), scratch ? -1 : 0); /* a shadow leaves the PFS as it is */
+        fixture_stop(&x);
+    }
+}
+
+/* Both directories of an exchange take their deferred names along. */
+static void an_exchange_takes_deferred_names_along(void **state)
+{
+    struct fixture x;
+    char a[512], b[512];
+    (void)state;
+    begin(&x, TB_MODE_PERSISTENT_ASYNC, true);
+    fixture_start(&x);
+    assert_int_equal(make_directory(&x, "a"), 0);
+    assert_int_equal(make_directory(&x, "b"), 0);
+    assert_int_equal(put(&x, "a/f", "of a"), 0);
+    assert_int_equal(put(&x, "b/g", "of b"), 0);
+    at(&x, "b", b);
+    struct tb_io *io = at(&x, "a", a);
+    assert_int_equal(TB_IO(io, rename, a, b, RENAME_EXCHANGE), 0);
+    assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), 0);
+    assert_bytes(fixture_path(&x, "b/f"), "of a");
+    assert_bytes(fixture_path(&x, "a/g"), "of b");
+    fixture_stop(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_failure_reaches_the_program),     cmocka_unit_test(deferred_names_survive_a_failure_anywhere),
+        cmocka_unit_test(a_shadow_survives_a_failure_anywhere), cmocka_unit_test(recovery_survives_a_failure_anywhere),
+        cmocka_unit_test(the_engines_own_table_is_whole),       cmocka_unit_test(an_exchange_takes_deferred_names_along),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
