@@ -4,9 +4,12 @@
  * A layer is a `struct tb_io`. Each of its operations does its part and calls the same
  * operation of `next`.  The last layer is supplied by the caller: the preload adapter
  * passes the libc functions it resolved, the daemon and the tests pass plain libc
- * (`tb_io_libc`).  So operations on files never meet the adapter's wrappers.
- * Limit: deferred names, the shadow and recovery call libc for directories and links; the
- * adapter lets calls from inside the engine pass.
+ * (`tb_io_libc`).  So what the engine does to the files and names of a place never meets the
+ * adapter's wrappers, and models, traces and faults see it.
+ *
+ * What is not asked of a place goes past the chain: what a descriptor is (statx of it); to
+ * which prefix a name belongs; and what an instance is made of (its directories, region,
+ * lease, slabs, journal), which is made and opened by descriptors of checked directories.
  *
  *   [trace] -> [engine] -> [trace] -> [model | fault] -> libc
  *
