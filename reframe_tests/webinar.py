@@ -22,6 +22,7 @@ from common import held
 from common.base import TierTest, refuse
 from common.ior import needed_program, write_numbers
 from common.launch_numbers import outputs_of
+from common.limits import LEAST_BYTES_S, of_bytes
 from common.plan import Plan
 from common.results import Results
 from common.script import TIERCTL, Script, mark
@@ -104,10 +105,11 @@ class TierWrite(TierTest):
         self.executable_opts += ["-k", "-G", str(SIGNATURE), *_summary("summary.json")]
         self.prerun_cmds = [f"mkdir -p {pfs}", *script.plan_lines(), mark("write", "begins")]
         verify = f"-r -R -F -k {size} -G {SIGNATURE} -o {file}".split()
-        script.directly()
+        script.directly(of_bytes("check", self.total_bytes, LEAST_BYTES_S))
         check = script.line(self.driver, [*verify, *_summary("verify.json")])
         self.postrun_cmds = [mark("write", "ends"), *([] if self.mode == "scratch" else [check])]
-        script.through_tierctl("stats.json", self.trace_options(needed=script.needs_witness(self.driver)))
+        script.through_tierctl("stats.json", self.trace_options(needed=script.needs_witness(self.driver)),
+                               of_bytes("write", 2 * self.total_bytes, LEAST_BYTES_S))  # fmt: skip
 
     def case_names(self) -> dict[str, str]:
         """One of the bandwidth."""

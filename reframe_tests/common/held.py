@@ -51,7 +51,7 @@ def ior(
     clock = output.clock and replace(output.clock, besides_s=drain_s(stage / f"stats{_dash(name)}.json"))
     found = _held(name, ior_disagreements(asked, told, clock), output)
     log = stage / f"trace{_dash(name)}.darshan"
-    return found + (_witnessed(name, asked, told, log, bypass=bypass) if log.exists() else _untraced())
+    return found + (_witnessed(name, asked, told, log, bypass=bypass) if log.exists() else _untraced(name))
 
 
 def mdtest(name: str, asked: MdtestAsked, output: LaunchOutput) -> Held:
@@ -83,8 +83,9 @@ def _named(name: str, found: Sequence[Disagreement]) -> tuple[str, ...]:
     return tuple(f"launch {name}: {x}" if name else str(x) for x in found)
 
 
-def _untraced() -> Held:
-    return Held(unseen=("fsync, order of offsets and who read what (no trace)",))
+def _untraced(name: str) -> Held:
+    of = f" of launch {name}" if name else ""
+    return Held(unseen=(f"fsync, order of offsets and who read what{of} (no trace)",))
 
 
 def _witnessed(name: str, asked: IorAsked, told: IorOutput, log: Path, *, bypass: bool) -> Held:

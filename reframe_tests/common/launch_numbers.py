@@ -57,7 +57,8 @@ def outputs_of(text: str) -> dict[str, LaunchOutput]:
         else:
             lines.append(line)
     if name:
-        raise ValueError(f"stdout: launch {name} began and did not end")
+        ended = next((line for line in lines if line.startswith(f"tierbench: launch {name} was ended")), "")
+        raise ValueError(ended.removeprefix("tierbench: ") or f"stdout: launch {name} began and did not end")
     return found
 
 

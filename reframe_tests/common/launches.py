@@ -19,8 +19,10 @@ from . import held
 from .driver_flags import respelled
 from .held import Held
 from .launch_numbers import LaunchOutput, content_of, duration_of, measured
-from .scale import MIB, Sizes, value_of, with_value
+from .limits import LEAST_BYTES_S, LEAST_OPERATIONS_S, Limit, of_bytes, of_deadline, of_operations
+from .scale import MIB, Sizes, size_of, value_of, with_value
 from .script import Script, mark
+from .shares import Shares
 from .tiers import ROOT
 
 SIGNATURE = "1638301383"  # -G of the launch that is only checked
@@ -42,6 +44,7 @@ class Launches:
     script: Script
     program: str
     file: str | None
+    shares: Shares
     memory_hog: str
     trace_options: TraceOptions
     arguments: list[tuple[str, ...]] = field(default_factory=list)
@@ -107,25 +110,47 @@ class Launches:
                 lines.append(self._dataset_check(arguments))
             lines.append(mark(str(number + 1), "begins"))
             if number != self.main:
-                lines.append(self._line(arguments, f"stats-{number + 1}.json" if launch.measures else None))
+                stats = f"stats-{number + 1}.json" if launch.measures else None
+                lines.append(self._line(str(number + 1), arguments, stats))
                 lines.append(mark(str(number + 1), "ends"))
             else:
                 after.append(mark(str(number + 1), "ends"))
         if self.checks_once_more:
-            line = self._line(self.checked, "stats-check.json")
+            line = self._line("check", self.checked, "stats-check.json")
             after += [mark("check", "begins"), line, mark("check", "ends")]
-        self._line(self.arguments[self.main], f"stats-{self.main + 1}.json")
+        self._line(str(self.main + 1), self.arguments[self.main], f"stats-{self.main + 1}.json")
         return before, after
 
-    def _line(self, arguments: tuple[str, ...], stats: str | None) -> str:
+    def _line(self, name: str, arguments: tuple[str, ...], stats: str | None) -> str:
         """One launch; through `tierctl run` where `stats` names its counters."""
+        limit = self._limit(name, arguments)
         if stats and self.script.plan.managed:
             needed = self.script.needs_witness(self.program)
-            name = stats.removesuffix(".json").replace("stats", "trace")
-            self.script.through_tierctl(stats, self.trace_options(name, needed=needed))
+            trace = self.trace_options(f"trace-{name}", needed=needed)
+            self.script.through_tierctl(stats, trace, limit)
         else:
-            self.script.directly()
+            self.script.directly(limit)
         return self.script.line(self.program, arguments)
+
+    def _limit(self, name: str, arguments: tuple[str, ...]) -> Limit | None:
+        """By the slowest share that the recipe has here; on real tiers, of which none is known, by little."""
+        if self.home:
+            return None
+        if deadline := value_of(arguments, "-D"):
+            return of_deadline(name, int(deadline))
+        accesses = [access for launch in self.recipe.launches for access in launch.measures]
+        modelled, nodes = self.script.site.modelled, self.sizes.nodes
+        if self.sizes.operations is not None:
+            known = min(self.sizes.operations / self.shares.of(access) for access in accesses)
+            return of_operations(
+                name, self.sizes.operations, known if modelled else LEAST_OPERATIONS_S * nodes
+            )
+        both = 2 * self.sizes.total_bytes  # written and read, or written and drained
+        rates = [self.shares.bytes_s(access, size_of(arguments, "-t")) for access in accesses]
+        least = LEAST_BYTES_S * nodes
+        if any(self.recipe.number(access).metric == "iops" for access in accesses):
+            least = min(least, LEAST_OPERATIONS_S * nodes * size_of(arguments, "-t"))
+        return of_bytes(name, both, min(rates) if modelled else min(*rates, least))
 
     def _dataset_check(self, arguments: tuple[str, ...]) -> str:
         script = ROOT / "reframe_tests" / "common" / "dataset.py"

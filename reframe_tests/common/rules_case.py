@@ -25,6 +25,7 @@ from .capacity_checks import short_of_disk
 from .held import Held
 from .ior import needed_program
 from .launch_numbers import LaunchOutput, duration_of, outputs_of
+from .limits import LEAST_OPERATIONS_S, Limit, of_deadline, of_operations
 from .medium import in_a_second, too_slow_for
 from .places import Places
 from .plan import LEAST_CONFIG_BYTES, Plan
@@ -157,13 +158,23 @@ class RuleTest(RecipeTest):
         pfs = self.places.pfs
         self.env_vars["SLURM_KILL_BAD_EXIT"] = "1"  # else ranks wait in a barrier for one that crashed
         stage = Path(self.stagedir)
-        self.lines = write_launches(stage, script, self.rule, self.sizes, str(pfs), self.programs)
+        self.lines = write_launches(
+            stage, script, self.rule, self.sizes, str(pfs), self.programs, self._limit
+        )
         self.job.launcher = getlauncher("local")()
         options = script.run_options("stats.json", self.trace_options())
         around = [str(TIERCTL), *options] if self.plan.managed else []
         self.executable, *self.executable_opts = [*around, "bash", "launches.sh"]
         made = f"mkdir -p launches status {pfs}"
         self.prerun_cmds = [made, f"df -P -k {pfs} > df.txt || true", *script.plan_lines()]
+
+    def _limit(self, name: str) -> Limit:
+        """By the stonewall, which bounds what later phases work on; else by all phases on all files."""
+        if self.sizes.seconds:
+            return of_deadline(name, 2 * self.sizes.seconds)
+        phases = max(len(launch.measures) for launch in self.rule.launches)
+        least = min(self.twin_rates()) if self.site.modelled else LEAST_OPERATIONS_S * self.sizes.nodes
+        return of_operations(name, phases * (self.sizes.files or 0) * self.sizes.ranks, least)
 
     # --- results --------------------------------------------------------------------------------------
 

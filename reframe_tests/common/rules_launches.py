@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tierbench.recipes.rules import Launch, RuleRecipe
 
+from .limits import Limit
 from .rules_scale import RuleSizes
 from .script import Script
 
@@ -31,7 +32,13 @@ launch() {
 
 
 def write_launches(
-    stage: Path, script: Script, rule: RuleRecipe, sizes: RuleSizes, pfs: str, programs: Mapping[str, str]
+    stage: Path,
+    script: Script,
+    rule: RuleRecipe,
+    sizes: RuleSizes,
+    pfs: str,
+    programs: Mapping[str, str],
+    limit_of: Callable[[str], Limit],
 ) -> dict[str, tuple[str, ...]]:
     """Write launches.sh; returns the command lines by the names of the launches."""
     fields = {
@@ -47,6 +54,7 @@ def write_launches(
     for launch in rule.launches:
         name, program, arguments = _name_of(launch), programs[launch.program], launch.arguments(fields)
         told[name] = (Path(program).name, *arguments)
+        script.directly(limit_of(name))
         lines.append(f"launch {name} {script.line(program, [shlex.join(arguments)])}\n")
         lines += [launch.then.format_map(fields) + " || failed=1\n"] if launch.then else []
         made = [Path(a) for a in arguments if a.startswith(f"{pfs}/")]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from .limits import Limit
 from .plan import Plan
 from .site import Site
 from .tiers import ROOT
@@ -33,14 +34,19 @@ class Script:
         options = ["run", "-c", "tiers.yaml", "--mode", self.plan.mode, "--stats", stats, *trace]
         return [*options, *self.site.per_node_options(self.plan.nodes), "--"]
 
-    def through_tierctl(self, stats: str, trace: Sequence[str]) -> None:
+    def through_tierctl(self, stats: str, trace: Sequence[str], limit: Limit | None = None) -> None:
         """From here on the job's launcher is started by `tierctl run`."""
-        self.job.launcher.modifier = str(TIERCTL)
-        self.job.launcher.modifier_options = self.run_options(stats, trace)
+        self._start_by([str(TIERCTL), *self.run_options(stats, trace)], limit)
 
-    def directly(self) -> None:
+    def directly(self, limit: Limit | None = None) -> None:
         """From here on the job's launcher is started by itself."""
-        self.job.launcher.modifier, self.job.launcher.modifier_options = "", []
+        self._start_by([], limit)
+
+    def _start_by(self, words: list[str], limit: Limit | None) -> None:
+        """Published lines stand as they are, without a limit."""
+        within = limit.command() if limit and not self.plan.to_the_letter else []
+        program, *options = [*within, *words] or [""]
+        self.job.launcher.modifier, self.job.launcher.modifier_options = program, options
 
     def line(self, program: str, arguments: Sequence[str]) -> str:
         """One launch."""

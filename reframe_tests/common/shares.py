@@ -26,6 +26,10 @@ class Shares:
             return n.value * (self.sizes.operations or 1) / 1_000_000 * self.factor
         return n.per_node * self.sizes.nodes / self.factor
 
+    def bytes_s(self, access: str, transfer: int) -> float:
+        """The number as bytes a second, of a bandwidth or of transfers a second."""
+        return self.of(access) * (MIB if self.recipe.number(access).metric == "bandwidth" else transfer)
+
     def source(self, access: str) -> str:
         """Where it was published, and what is taken of it."""
         n = self.recipe.number(access)

@@ -16,6 +16,14 @@ PUBLISHED_BYTES_PER_NODE = (
 )  # what the capacities in configs/tiers stand against (webinar, section 3)
 TIERS = ("pfs", "bb", "nvme", "ram", "bb-nvme", "nvme-ram", "bb-nvme-ram")
 
+# Below a PFS alone, as a configuration names a tier at least; the mode bypass does not use it.
+UNUSED = {
+    "name": "unused",
+    "medium": "memory",
+    "capacity": "64MiB",
+    "block": "1MiB",
+    "slabs": [{"units": 1, "share": 1.0}],
+}
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -68,16 +76,18 @@ def write_config(
     source = ROOT / "configs" / "tiers" / f"{tiers}.yaml"
     config = yaml.safe_load(source.read_text())
     config["placement"]["policy"] = policy
+    if tiers == "pfs" and places is not None and "bb" not in places:
+        config |= {"tiers": [UNUSED], "fsync": "pfs"}
     if volatile:
         config["allow_volatile"] = True
     for tier in [config["pfs"], *config["tiers"]]:
         name = tier.get("name", "pfs")
-        if "capacity" in tier:
+        if "capacity" in tier and tier is not UNUSED:
             tier["capacity"] = _scaled(tier["capacity"], bytes_per_node / PUBLISHED_BYTES_PER_NODE)
         if places is None:
             tier["model"] = models[name] if models else str((source.parent / tier["model"]).resolve())
         else:
-            del tier["model"]
+            tier.pop("model", None)
             if "path" in tier:
                 if name not in places:
                     raise ScaleError(f"site: extras lacks {name!r}: the directory of that tier")

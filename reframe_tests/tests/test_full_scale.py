@@ -113,7 +113,7 @@ def test_every_recipe_makes_one_script(scripts: dict[str, list[str]]) -> None:
 
 @pytest.mark.parametrize("recipe", PUBLISHED)
 def test_launch_lines_are_the_published_ones(scripts: dict[str, list[str]], recipe: str) -> None:
-    marks = [i for i, line in enumerate(scripts[recipe]) if line.endswith(" begins'")]
+    marks = [i for i, line in enumerate(scripts[recipe]) if "begins at" in line]
     launched = [_tokens(scripts[recipe][i + 1]) for i in marks]
     assert launched == [_tokens(line) for line in PUBLISHED[recipe][3]]
 
@@ -137,4 +137,4 @@ def test_conditions_stand_in_the_script(scripts: dict[str, list[str]], recipe: s
 
 def test_write_and_read_are_separate_launches(scripts: dict[str, list[str]]) -> None:
     for recipe, (_, _, _, lines) in PUBLISHED.items():
-        assert sum("begins" in line for line in scripts[recipe]) == len(lines)
+        assert sum("begins at" in line for line in scripts[recipe]) == len(lines)
