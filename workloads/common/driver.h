@@ -47,6 +47,10 @@ void tb_options_help(const struct tb_option *table, const char *program, FILE *o
 bool tb_wrong(struct tb_complaint *c, const char *option, const char *value, const char *allowed);
 bool tb_complain(struct tb_complaint *c, const char *text);
 
+/* names.c: NAME1@NAME2. */
+int tb_count_names(const char *list);
+int tb_name_of(const char *list, int number, const char **name); /* on which that rank works; its length */
+
 /* world.c */
 struct tb_world {
     int rank, tasks, nodes, tasks_per_node;

@@ -35,7 +35,7 @@ static void check(const struct tb_options *o, int tasks)
     fuzz_check(o->dir && *o->dir && o->iterations > 0 && o->step_tasks > 0 && !(o->dirs_only && o->files_only));
     fuzz_check(o->first_tasks > 0 && o->first_tasks <= tasks && o->last_tasks <= tasks);
     for (int rank = 0; rank < tasks && rank < 64; rank++)
-        fuzz_check(tb_base_of(o, rank, &base) >= 0 && base >= o->dir && base <= o->dir + strlen(o->dir));
+        fuzz_check(tb_name_of(o->dir, rank, &base) >= 0 && base >= o->dir && base <= o->dir + strlen(o->dir));
     if (is_small(o))
         check_plan(o);
 }

@@ -72,7 +72,7 @@ static const struct tb_option table[] = {
     {'r', "readFile", TB_FLAG, AT(read), 0, 0, NULL, "read"},
     {'W', "checkWrite", TB_FLAG, AT(check_write), 0, 0, NULL, "read back and check what was written, untimed"},
     {'R', "checkRead", TB_FLAG, AT(check_read), 0, 0, NULL, "read and check"},
-    {'o', "testFile", TB_TEXT, AT(file), 0, 0, NULL, "the file"},
+    {'o', "testFile", TB_TEXT, AT(file), 0, 0, NULL, "the file; FILE1@FILE2: with -F ranks take turns on them"},
     {'F', "filePerProc", TB_FLAG, AT(file_per_process), 0, 0, NULL, "a file for each rank"},
     {'b', "blockSize", TB_SIZE, AT(block), 1, INT64_MAX, NULL, "bytes a rank has in a segment"},
     {'t', "transferSize", TB_SIZE, AT(transfer), 8, INT64_MAX, NULL, "bytes of one call"},
@@ -193,6 +193,10 @@ static bool consistent(const struct tb_options *o, int tasks, struct tb_complain
         return tb_complain(c, "-Y: with -a MMAP the transfer size (-t) must be a multiple of the page size");
     if (o->dual_mount && (!o->file_per_process || o->unique_dir))
         return tb_complain(c, "-y needs files per process (-F) and excludes -u");
+    if (!tb_count_names(o->file))
+        return tb_complain(c, "-o: no name between the @");
+    if (o->unique_dir && tb_count_names(o->file) > 1)
+        return tb_complain(c, "-o: several names (FILE1@FILE2) exclude -u");
     if (o->tasks > tasks)
         return tb_complain(c, "-N: more ranks than the program was started with");
     if (o->wear_out && !o->deadline_s)

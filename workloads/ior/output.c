@@ -53,8 +53,10 @@ static void describe_machine(struct tb_report *r)
 /* The place of the file, which may not exist yet. */
 static struct tb_file_system file_system_of(const char *file)
 {
+    const char *name;
     char dir[4096];
-    snprintf(dir, sizeof dir, "%s", file);
+    int length = tb_name_of(file, 0, &name);
+    snprintf(dir, sizeof dir, "%.*s", length, name);
     return tb_file_system_of(dirname(dir));
 }
 

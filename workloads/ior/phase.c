@@ -28,32 +28,35 @@ static double now(const struct tb_world *w)
 }
 
 /* Every other node has its file on another mount of the file system, FILE0 or FILE1. */
-static void dual_mount_path(char *path, size_t size, const struct tb_options *o, const struct tb_world *w, int owner, const char *number)
+static void dual_mount_path(char *path, size_t size, const char *file, const struct tb_world *w, int owner, const char *number)
 {
-    snprintf(path, size, "%.4000s%d/data.%08d%s", o->file, owner / w->tasks_per_node % 2, owner, number);
+    snprintf(path, size, "%.4000s%d/data.%08d%s", file, owner / w->tasks_per_node % 2, owner, number);
 }
 
 /* A directory for each rank after the last slash; without one after the first character, as IOR 4.0.0 has it. */
-static void unique_path(char *path, size_t size, const struct tb_options *o, int owner, const char *number)
+static void unique_path(char *path, size_t size, const char *file, int owner, const char *number)
 {
-    const char *slash = strrchr(o->file, '/');
-    int before = (int)(slash ? slash + 1 - o->file : 1);
-    snprintf(path, size, "%.*s%d/%.2000s.%08d%s", before, o->file, owner, o->file + before, owner, number);
+    const char *slash = strrchr(file, '/');
+    int before = (int)(slash ? slash + 1 - file : 1);
+    snprintf(path, size, "%.*s%d/%.2000s.%08d%s", before, file, owner, file + before, owner, number);
 }
 
 void tb_path(char *path, size_t size, const struct tb_options *o, const struct tb_world *w, int owner, int repetition)
 {
-    char number[16] = "";
+    char number[16] = "", file[4096];
+    const char *name;
+    int length = tb_name_of(o->file, o->file_per_process ? owner : 0, &name);
+    snprintf(file, sizeof file, "%.*s", length, name);
     if (o->multi_file && repetition >= 0)
         snprintf(number, sizeof number, ".%d", repetition);
     if (!o->file_per_process)
-        snprintf(path, size, "%s%s", o->file, number);
+        snprintf(path, size, "%.4000s%s", file, number);
     else if (o->dual_mount)
-        dual_mount_path(path, size, o, w, owner, number);
+        dual_mount_path(path, size, file, w, owner, number);
     else if (o->unique_dir)
-        unique_path(path, size, o, owner, number);
+        unique_path(path, size, file, owner, number);
     else
-        snprintf(path, size, "%s.%08d%s", o->file, owner, number);
+        snprintf(path, size, "%.4000s.%08d%s", file, owner, number);
 }
 
 static void report_difference(struct pass *s, int64_t offset, int64_t at)

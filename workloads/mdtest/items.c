@@ -35,13 +35,13 @@ static bool makes_trees(const struct tb_run *r)
 /* Of the ranks that share a directory of -d the first makes what all of them use. */
 static bool is_first_of_base(const struct tb_run *r)
 {
-    return r->rank < tb_count_bases(r->options);
+    return r->rank < tb_count_names(r->options->dir);
 }
 
 static void name_of_base(const struct tb_run *r, char base[PATH_MAX])
 {
     const char *start;
-    int length = tb_base_of(r->options, r->rank, &start);
+    int length = tb_name_of(r->options->dir, r->rank, &start);
     snprintf(base, PATH_MAX, "%.*s", length, start);
 }
 

@@ -93,7 +93,9 @@ static bool consistent_files(const struct tb_options *o, struct tb_complaint *c)
 
 static bool consistent_tree(const struct tb_options *o, int tasks, struct tb_complaint *c)
 {
-    int bases = tb_count_bases(o);
+    int bases = tb_count_names(o->dir);
+    if (!bases)
+        return tb_complain(c, "-d: no directory between the @");
     if (bases > 1 && (!o->unique_dir || o->stride))
         return tb_complain(c, "-d: several directories need a tree for each rank (-u), and exclude -N");
     if (bases > tasks)

@@ -31,8 +31,10 @@ static void print_time(const char *what)
 
 void tb_print_begin(const struct tb_options *o, const struct tb_world *w, const char *command_line, const char *node_map)
 {
+    const char *start;
     char base[PATH_MAX];
-    snprintf(base, sizeof base, "%.*s", (int)strcspn(o->dir, "@"), o->dir);
+    int length = tb_name_of(o->dir, 0, &start);
+    snprintf(base, sizeof base, "%.*s", length, start);
     print_time("started");
     printf("%s-%s was launched with %d total task(s) on %d node(s)\n", TB_PROGRAM, TB_VERSION, w->tasks, w->nodes);
     printf("Command line used: %s\n", command_line);

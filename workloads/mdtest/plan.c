@@ -81,26 +81,10 @@ void tb_namer_start(struct tb_namer *n, const struct tb_options *o, const struct
     *n = (struct tb_namer){.options = o, .plan = plan, .tasks = tasks, .iteration = iteration, .dir = -1};
 }
 
-int tb_count_bases(const struct tb_options *o)
-{
-    int count = 1;
-    for (const char *c = o->dir; *c; c++)
-        count += *c == '@';
-    return count;
-}
-
-int tb_base_of(const struct tb_options *o, int rank, const char **base)
-{
-    *base = o->dir;
-    for (int skip = rank % tb_count_bases(o); skip; skip--)
-        *base = strchr(*base, '@') + 1;
-    return (int)strcspn(*base, "@");
-}
-
 const char *tb_test_dir(struct tb_namer *n, int rank, int loop)
 {
     const char *base;
-    int length = tb_base_of(n->options, rank, &base);
+    int length = tb_name_of(n->options->dir, rank, &base);
     n->dir = -1;
     n->length = (size_t)snprintf(n->path, sizeof n->path, "%.*s/test-dir.%d-%d", length, base, n->iteration, loop);
     return n->path;

@@ -61,8 +61,6 @@ struct tb_namer {
     char path[PATH_MAX];
 };
 void tb_namer_start(struct tb_namer *n, const struct tb_options *o, const struct tb_plan *plan, int tasks, int iteration);
-int tb_count_bases(const struct tb_options *o);                          /* directories of -d */
-int tb_base_of(const struct tb_options *o, int rank, const char **base); /* of a rank's directory of -d; its length */
 const char *tb_test_dir(struct tb_namer *n, int rank, int loop);
 const char *tb_tree_dir(struct tb_namer *n, int rank, int loop, int64_t dir);
 const char *tb_item(struct tb_namer *n, int owner, int loop, bool is_dir, int64_t item);

@@ -18,6 +18,16 @@ def offsets(ior: Ior, options: str, ranks: int, call: str = "write") -> list[lis
     texts = ((ior.folder / f"trace.{rank}").read_text() for rank in range(ranks))
     return [[int(offset) // 8 for offset in pattern.findall(text)] for text in texts]
 
+    def test_ranks_take_turns_on_names(self) -> None:
+        """-o a@b, as IOR 4.0.0: each rank has its own of the names, a shared file the first."""
+        names = f"{self.folder}/a@{self.folder}/b@"
+        self.run_ior("-w -r -R -W -k -F -m -C -t 8 -b 8", ranks=3, file=names)
+        self.assertEqual(self.names(), ["a.00000000.0", "a.00000002.0", "b.00000001.0"])
+        self.run_ior("-r -F -m -t 8 -b 8", ranks=3, file=names)
+        text = self.run_ior("-w -k -t 8 -b 8", file=names).stdout
+        self.assertEqual(self.names(), ["a"])
+        self.assertIn(f"\nPath                : {self.folder}/a\n", text)
+
 
 def test_random_order_is_that_of_ior(ior: Ior) -> None:
     """Orders that IOR 4.0.0 was seen to make."""
