@@ -61,12 +61,12 @@ static void check_order(const struct tb_options *o, const struct tb_world *w)
 
 static void check_test(const struct tb_options *o, int tasks)
 {
-    struct tb_world w = {.tasks = o->tasks > 0 ? o->tasks : tasks, .nodes = 1, .tasks_per_node = tasks};
-    fuzz_check(o->backend && o->output && o->file && *o->file && o->tasks <= tasks);
+    struct tb_world w = {.tasks = o->tasks > 0 && o->tasks < tasks ? o->tasks : tasks, .nodes = 1, .tasks_per_node = tasks};
+    fuzz_check(o->backend && o->output && o->file && *o->file && o->tasks);
     fuzz_check(o->transfer > 0 && o->transfer % 8 == 0 && o->block % o->transfer == 0 && o->segments > 0);
     fuzz_check(o->write || o->read || o->check_write || o->check_read);
     fuzz_check(tb_aggregate(o, &w) > 0 && tb_file_bytes(o, &w) >= o->block);
-    int owner = tb_owner(o, &w);
+    int owner = tb_owner(o, &w, 1);
     fuzz_check(owner >= 0 && owner < w.tasks);
     check_order(o, &w);
 }

@@ -18,6 +18,7 @@ static bool take_backend(void *options, const char *option, const char *value, s
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcasecmp(value, known[i]->name)) {
             ((struct tb_options *)options)->backend = known[i];
+            ((struct tb_options *)options)->api = value;
             return true;
         }
     return tb_wrong(c, option, value, "POSIX, MPIIO, HDF5 or MMAP");
@@ -85,7 +86,8 @@ static const struct tb_option table[] = {
     {'\0', "reorderTasksConstant", TB_FLAG, AT(reorder), 0, 0, NULL, NULL},
     {'Q', "taskPerNodeOffset", TB_INT, AT(task_offset), 0, INT_MAX, NULL, "nodes to go on with -C"},
     {'Z', "reorderTasksRandom", TB_FLAG, AT(reorder_random), 0, 0, NULL, "read a random rank's data"},
-    {'X', "reorderTasksRandomSeed", TB_INT, AT(reorder_seed), 0, INT_MAX, NULL, "seed of -Z"},
+    {'X', "reorderTasksRandomSeed", TB_INT, AT(reorder_seed), INT_MIN, INT_MAX, NULL,
+     "seed of -Z; negative: another one in each repetition"},
     {'z', "randomOffset", TB_FLAG, AT(random_offset), 0, 0, NULL, "every offset once, in random order"},
     {'\0', "random-offset-seed", TB_INT, AT(offset_seed), -1, INT_MAX, NULL, "seed of -z"},
     {'\0', "randomPrefill", TB_SIZE, AT(prefill), 0, INT64_MAX, NULL, "with -z: fill the file first, by such transfers"},
@@ -108,7 +110,7 @@ static const struct tb_option table[] = {
     {'G', "setTimeStampSignature", TB_SIZE, AT(signature), INT64_MIN, INT64_MAX, NULL, "signature of the data; 0: the time"},
     {'l', "dataPacketType", TB_TAKE, 0, 0, 0, take_packet, "timestamp, offset, incompressible or random"},
     {'v', "verbose", TB_COUNT, AT(verbose), 0, 0, NULL, "more output"},
-    {'N', "numTasks", TB_INT, AT(tasks), -1, INT_MAX, NULL, "ranks to test with"},
+    {'N', "numTasks", TB_INT, AT(tasks), -1, INT_MAX, NULL, "ranks to test with; -1: all"},
     {'A', "refNum", TB_INT, AT(refnum), INT_MIN, INT_MAX, NULL, "a number to print in the summary"},
     {'M', "memoryPerNode", TB_TAKE, 0, 0, 0, take_memory, "memory to occupy on each node: 2g, 75%"},
     {'\0', "memoryPerTask", TB_SIZE, AT(memory_per_task), 0, INT64_MAX, NULL, "-O: memory to occupy in each rank"},
@@ -118,20 +120,20 @@ static const struct tb_option table[] = {
     {'\0', "summaryFile", TB_TEXT, AT(summary_file), 0, 0, NULL, "-O: where the report goes"},
     {'\0', "saveRankPerformanceDetailsCSV", TB_TEXT, AT(rank_file), 0, 0, NULL, "-O: CSV file of each rank's rates"},
     {'\0', "posix.odirect", TB_FLAG, AT(direct), 0, 0, NULL, "open with O_DIRECT"},
-    {'B', "useO_DIRECT", TB_FLAG, AT(direct), 0, 0, NULL, NULL},
+    {'B', "useO_DIRECT", TB_FLAG, AT(direct), 0, 0, NULL, "the same"},
     {'\0', "posix.rangelocks", TB_FLAG, AT(range_locks), 0, 0, NULL, "lock the range of each transfer"},
     {'y', "dualMount", TB_FLAG, AT(dual_mount), 0, 0, NULL, "with -F: nodes take turns on the mounts FILE0 and FILE1"},
     {'\0', "mpiio.useFileView", TB_FLAG, AT(file_view), 0, 0, NULL, "address the file through a view"},
     {'\0', "useFileView", TB_FLAG, AT(file_view), 0, 0, NULL, NULL},
     {'\0', "mpiio.preallocate", TB_FLAG, AT(preallocate), 0, 0, NULL, "preallocate the file"},
-    {'p', "preallocate", TB_FLAG, AT(preallocate), 0, 0, NULL, NULL},
+    {'p', "preallocate", TB_FLAG, AT(preallocate), 0, 0, NULL, "the same"},
     {'\0', "mpiio.hintsFileName", TB_TEXT, AT(hints_file), 0, 0, NULL, "file of MPI-IO hints, one name=value a line"},
     {'\0', "hdf5.hintsFileName", TB_TEXT, AT(hints_file), 0, 0, NULL, NULL},
     {'\0', "hintsFileName", TB_TEXT, AT(hints_file), 0, 0, NULL, NULL},
     {'\0', "hdf5.setAlignment", TB_SIZE, AT(alignment), 1, INT64_MAX, NULL, "HDF5: alignment of the data"},
-    {'J', "setAlignment", TB_SIZE, AT(alignment), 1, INT64_MAX, NULL, NULL},
+    {'J', "setAlignment", TB_SIZE, AT(alignment), 1, INT64_MAX, NULL, "the same"},
     {'\0', "hdf5.noFill", TB_FLAG, AT(no_fill), 0, 0, NULL, "HDF5: never write fill values"},
-    {'n', "noFill", TB_FLAG, AT(no_fill), 0, 0, NULL, NULL},
+    {'n', "noFill", TB_FLAG, AT(no_fill), 0, 0, NULL, "the same"},
     {'\0', "mmap.madv_dont_need", TB_FLAG, AT(advise_drop), 0, 0, NULL, "MMAP: advise that the pages aren't needed"},
     {'\0', "mmap.madv_pattern", TB_FLAG, AT(advise_pattern), 0, 0, NULL, "MMAP: advise of the access pattern"},
     {'\0', "dryRun", TB_FLAG, AT(dry_run), 0, 0, NULL, "print the options only"},
@@ -197,8 +199,8 @@ static bool consistent(const struct tb_options *o, int tasks, struct tb_complain
         return tb_complain(c, "-o: no name between the @");
     if (o->unique_dir && tb_count_names(o->file) > 1)
         return tb_complain(c, "-o: several names (FILE1@FILE2) exclude -u");
-    if (o->tasks > tasks)
-        return tb_complain(c, "-N: more ranks than the program was started with");
+    if (!o->tasks)
+        return tb_complain(c, "-N: too few ranks for a test");
     if (o->wear_out && !o->deadline_s)
         return tb_complain(c, "-O stoneWallingWearOut=1 needs a deadline (-D)");
     if (o->reorder && o->reorder_random)
@@ -223,6 +225,7 @@ bool tb_ior_options(struct tb_options *o, struct tb_tests *tests, int argc, char
 {
     *o = (struct tb_options){.backend = &tb_posix,
                              .output = &tb_text,
+                             .api = "POSIX",
                              .file = "testFile",
                              .block = 1 << 20,
                              .transfer = 256 << 10,

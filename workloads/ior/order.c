@@ -118,10 +118,17 @@ int64_t tb_order_offset(const struct tb_order *order, int64_t transfer)
     return segment * order->segment + order->first + at * order->transfer;
 }
 
-int tb_owner(const struct tb_options *o, const struct tb_world *w)
+/* A negative seed is another one in each repetition, from its absolute value on. */
+static unsigned task_seed(const struct tb_options *o, int repetition)
+{
+    unsigned seed = (unsigned)o->reorder_seed;
+    return o->reorder_seed < 0 ? 0u - seed + (unsigned)repetition : seed;
+}
+
+int tb_owner(const struct tb_options *o, const struct tb_world *w, int repetition)
 {
     if (o->reorder_random) { /* as IOR does: several ranks may read the same data */
-        srand((unsigned)(o->reorder_seed + w->rank));
+        srand(task_seed(o, repetition) + (unsigned)w->rank);
         return (w->rank + rand() % w->tasks) % w->tasks;
     }
     if (!o->reorder)

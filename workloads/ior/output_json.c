@@ -90,7 +90,7 @@ static void parameters(struct writer *w, const struct tb_report *r, const struct
     enter(w, "Parameters", '{');
     whole(w, "testID", t->id);
     whole(w, "refnum", o->refnum);
-    string(w, "api", o->backend->name);
+    string(w, "api", o->api);
     format(w, "platform", "%s(%s)", r->node, r->system);
     string(w, "testFileName", o->file);
     whole(w, "deadlineForStonewall", o->deadline_s);
@@ -145,7 +145,7 @@ static void options(struct writer *w, const struct tb_test *t)
 {
     const struct tb_options *o = t->options;
     enter(w, "Options", '{');
-    string(w, "api", o->backend->name);
+    string(w, "api", o->api);
     string(w, "apiVersion", o->backend->version());
     string(w, "test filename", o->file);
     string(w, "access", o->file_per_process ? "file-per-process" : "single-shared-file");
@@ -160,6 +160,8 @@ static void options(struct writer *w, const struct tb_test *t)
     whole(w, "nodes", t->world.nodes);
     whole(w, "tasks", t->world.tasks);
     whole(w, "clients per node", t->world.tasks_per_node);
+    if (o->memory_per_task)
+        human(w, "memoryPerTask", o->memory_per_task);
     if (o->memory_per_node > 0)
         human(w, "memoryPerNode", o->memory_per_node);
     whole(w, "repetitions", o->repetitions);
@@ -256,7 +258,7 @@ static void summary(struct writer *w, const struct tb_test *t, bool write)
         return;
     enter(w, NULL, '{');
     string(w, "operation", write ? "write" : "read");
-    string(w, "API", o->backend->name);
+    string(w, "API", o->api);
     whole(w, "TestID", t->id);
     whole(w, "ReferenceNumber", o->refnum);
     whole(w, "segmentCount", o->segments);

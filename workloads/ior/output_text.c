@@ -43,7 +43,7 @@ static void test_options(FILE *f, const struct tb_test *t)
 {
     const struct tb_options *o = t->options;
     fprintf(f, "\nOptions: \n");
-    fprintf(f, "api                 : %s\n", o->backend->name);
+    fprintf(f, "api                 : %s\n", o->api);
     fprintf(f, "apiVersion          : %s\n", o->backend->version());
     fprintf(f, "test filename       : %s\n", o->file);
     fprintf(f, "access              : %s\n", o->file_per_process ? "file-per-process" : "single-shared-file");
@@ -58,6 +58,8 @@ static void test_options(FILE *f, const struct tb_test *t)
     fprintf(f, "nodes               : %d\n", t->world.nodes);
     fprintf(f, "tasks               : %d\n", t->world.tasks);
     fprintf(f, "clients per node    : %d\n", t->world.tasks_per_node);
+    if (o->memory_per_task)
+        size_line(f, "memoryPerTask", o->memory_per_task);
     if (o->memory_per_node > 0)
         size_line(f, "memoryPerNode", o->memory_per_node);
     fprintf(f, "repetitions         : %d\n", o->repetitions);
@@ -113,11 +115,8 @@ static void cell(FILE *f, double value, int width)
 static void stonewall_line(struct tb_report *r, const struct tb_test *t, const struct tb_result *x)
 {
     double unit = (double)t->options->transfer / (1024 * TB_MIB);
-    if (!t->options->wear_out) {
-        if (t->options->deadline_s && t->options->verbose >= 2)
-            fprintf(r->out, "stonewalling pairs accessed min: %lld max: %lld\n", (long long)x->pairs_min, (long long)x->pairs_max);
+    if (!t->options->wear_out)
         return;
-    }
     for (int i = 0; t->options->verbose && i < t->world.tasks; i++)
         fprintf(r->out, "%d: stonewalling pairs accessed: %lld\n", i, (long long)x->pairs[i]);
     fprintf(r->out,
@@ -185,7 +184,7 @@ static void print_row(FILE *f, const struct tb_test *t, bool write)
         fprintf(f, " %10s %13s", "NA", "NA");
     fprintf(f, " %5d %6d %3d %4d %3d %5d %8d %9d %4d %6lld %8lld %8lld %9.1f %s %6d\n", t->id, t->world.tasks, t->world.tasks_per_node,
             o->repetitions, o->file_per_process, o->reorder, o->task_offset, o->reorder_random, o->reorder_seed, (long long)o->segments,
-            (long long)o->block, (long long)o->transfer, s.moved_mib, o->backend->name, o->refnum);
+            (long long)o->block, (long long)o->transfer, s.moved_mib, o->api, o->refnum);
 }
 
 static void end(struct tb_report *r)

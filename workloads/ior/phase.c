@@ -211,10 +211,6 @@ static struct tb_result measure(struct pass *s, int repetition)
     MPI_Allreduce(s->end, end, PARTS, MPI_DOUBLE, MPI_MAX, s->p->world->comm);
     MPI_Allreduce(MPI_IN_PLACE, &latency, 1, MPI_DOUBLE, MPI_SUM, s->p->world->comm);
     MPI_Allreduce(&bytes, &all, 1, MPI_DOUBLE, MPI_SUM, s->p->world->comm);
-    if (!o->wear_out) {
-        MPI_Allreduce(&s->done, &s->pairs_min, 1, MPI_INT64_T, MPI_MIN, s->p->world->comm);
-        MPI_Allreduce(&s->done, &s->pairs_max, 1, MPI_INT64_T, MPI_MAX, s->p->world->comm);
-    }
     struct tb_result r = {.write = s->kind == TB_WRITE,
                           .repetition = repetition,
                           .bytes = (int64_t)all,
@@ -256,7 +252,7 @@ static void prepare(struct pass *s, int repetition)
 {
     const struct tb_phase *p = s->p;
     const struct tb_options *o = p->options;
-    s->owner = s->kind == TB_WRITE ? p->world->rank : tb_owner(o, p->world);
+    s->owner = s->kind == TB_WRITE ? p->world->rank : tb_owner(o, p->world, repetition);
     s->lockstep = !o->file_per_process && o->backend->collective_sync && (o->collective || o->fsync_per_write);
     tb_order_make(&s->order, o, p->world->tasks, s->owner);
     s->limit = common_limit(s);

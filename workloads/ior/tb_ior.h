@@ -19,6 +19,7 @@ struct tb_tests;
 struct tb_options {
     const struct tb_backend *backend;
     const struct tb_output *output;
+    const char *api; /* the backend's name as it was given */
     const char *file;
     const char *summary_file; /* NULL: standard output */
     const char *status_file;  /* transfers done per rank under a stonewall, kept for a later read */
@@ -47,8 +48,8 @@ struct tb_tests {
 struct tb_result {
     bool write, removal; /* neither: a read; of a removal only total_s and repetition hold */
     int repetition;
-    int64_t bytes, pairs_min, pairs_max;
-    const int64_t *pairs; /* of each rank at the stonewall, until the next pass; on rank 0 */
+    int64_t bytes, pairs_min, pairs_max; /* the pairs with wear-out only, as stonewall_s */
+    const int64_t *pairs;                /* of each rank at the stonewall, until the next pass; on rank 0 */
     double bandwidth_mib, iops, latency_s, open_s, transfer_s, close_s, total_s;
     double stonewall_s, stonewall_mib;                /* with wear-out: when the deadline struck, mean MiB/s a task until then */
     double rank_total_s, rank_transfer_s, rank_bytes; /* this rank's own */
@@ -95,7 +96,7 @@ struct tb_order {
 void tb_order_make(struct tb_order *order, const struct tb_options *o, int tasks, int owner);
 int64_t tb_order_offset(const struct tb_order *order, int64_t transfer);
 void tb_order_free(struct tb_order *order);
-int tb_owner(const struct tb_options *o, const struct tb_world *w); /* whose data this rank reads */
+int tb_owner(const struct tb_options *o, const struct tb_world *w, int repetition); /* whose data this rank reads */
 
 /* A backend ends all ranks on an error (tb_fail), so its functions have nothing to return. */
 struct tb_file {

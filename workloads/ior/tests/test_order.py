@@ -28,6 +28,13 @@ def offsets(ior: Ior, options: str, ranks: int, call: str = "write") -> list[lis
         self.assertEqual(self.names(), ["a"])
         self.assertIn(f"\nPath                : {self.folder}/a\n", text)
 
+    def test_negative_seed_changes_with_the_repetition(self) -> None:
+        """-X -1, as IOR 4.0.0: ranks read 1, 1, 2 (as with 1), then 0, 1, 0 (as with 2)."""
+        self.run_ior("-w -k -F -m -i 2 -t 8 -b 8 -G 7", ranks=3)
+        for unread in ("0.0", "2.1"):
+            Path(f"{self.file}.0000000{unread}").unlink()
+        self.run_ior("-r -R -k -F -m -i 2 -t 8 -b 8 -G 7 -Z -X -1", ranks=3)
+
 
 def test_random_order_is_that_of_ior(ior: Ior) -> None:
     """Orders that IOR 4.0.0 was seen to make."""
