@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OPEN, TRANSFER, CLOSE, PARTS };
 
@@ -133,6 +134,8 @@ static bool is_over(const struct pass *s, bool wall)
 {
     const struct tb_options *o = s->p->options;
     bool at_end = s->done % s->limit == 0;
+    if (s->done == o->wear_out_transfers)
+        return true;
     if (!wall || !(o->least_s || o->deadline_s))
         return at_end;
     if (!o->deadline_s && !at_end)
@@ -161,6 +164,14 @@ static void prefill(struct pass *s)
     MPI_Barrier(s->p->world->comm); /* in a shared file it may be another rank's transfer that lies here */
 }
 
+/* Ranks that may make no more transfers, by stoneWallingWearOutIterations, wait until the least time is over. */
+static void wait_for_least_time(const struct pass *s)
+{
+    double left = s->p->options->least_s - (now(s->p->world) - s->begin[TRANSFER]);
+    if (left > 0)
+        usleep((useconds_t)(left * 1e6));
+}
+
 static void transfer_all(struct pass *s)
 {
     const struct tb_options *o = s->p->options;
@@ -170,6 +181,8 @@ static void transfer_all(struct pass *s)
         do
             transfer_next(s);
         while (!is_over(s, wall));
+    if (wall && s->limit)
+        wait_for_least_time(s);
     if (wall && o->deadline_s && o->wear_out)
         wear_out(s);
     if (s->kind == TB_WRITE && o->fsync)
