@@ -132,10 +132,28 @@ static const struct tb_option *by_name(const struct tb_option *table, const char
     return NULL;
 }
 
+static const struct tb_option *by_letter(const struct tb_option *table, char letter)
+{
+    for (const struct tb_option *o = table; is_row(o); o++)
+        if (o->letter == letter)
+            return o;
+    return NULL;
+}
+
+/* Also with the dashes of the command line. What has no name (-O itself) is no directive. */
+static const struct tb_option *by_directive(const struct tb_option *table, const char *name)
+{
+    const struct tb_option *o = name[0] == '-' && name[1] && !name[2] ? by_letter(table, name[1]) : NULL;
+    if (o && o->name)
+        return o;
+    name += strncmp(name, "--", 2) ? 0 : 2;
+    return by_name(table, name, strlen(name), true);
+}
+
 bool tb_directive(const struct tb_option *table, void *options, const char *name, const char *value, struct tb_complaint *c)
 {
     char option[128];
-    const struct tb_option *o = by_name(table, name, strlen(name), true);
+    const struct tb_option *o = by_directive(table, name);
     snprintf(option, sizeof option, "-O %s", name);
     if (!o) {
         snprintf(c->text, sizeof c->text, "%s: no such directive (see --help)", option);
@@ -169,14 +187,6 @@ static bool take_long(const struct tb_option *table, void *options, int argc, ch
     if (has_value(o->kind) && !(value = value_of(name + length, argc, argv, at)))
         return refuse(c, "a value is missing after", word);
     return set(o, options, word, value, c);
-}
-
-static const struct tb_option *by_letter(const struct tb_option *table, char letter)
-{
-    for (const struct tb_option *o = table; is_row(o); o++)
-        if (o->letter == letter)
-            return o;
-    return NULL;
 }
 
 static bool take_letters(const struct tb_option *table, void *options, int argc, char **argv, int *at, struct tb_complaint *c)

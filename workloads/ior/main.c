@@ -28,10 +28,11 @@ static int run_test(const struct tb_options *o, const struct tb_world *w, struct
     return agree(status);
 }
 
-static int measure(const struct tb_options *o, const struct tb_tests *tests, const struct tb_world *w, const char *command_line)
+/* The report is one of all tests: what holds at the end of a script says where and how. */
+static int measure(const struct tb_tests *tests, const struct tb_world *w, const char *command_line)
 {
     struct tb_report report, *mine = w->rank == 0 ? &report : NULL;
-    int status = mine && !tb_report_open(mine, o, command_line, tests->count) ? TB_EXIT_USAGE : 0;
+    int status = mine && !tb_report_open(mine, &tests->options[tests->count - 1], command_line, tests->count) ? TB_EXIT_USAGE : 0;
     if ((status = agree(status)))
         return status;
     for (size_t i = 0; i < tests->count; i++) {
@@ -63,7 +64,7 @@ static int run(const struct tb_world *w, int argc, char **argv)
         tb_fail("memory", "allocate", -1, "none left");
     bool good = tb_ior_options(&o, &tests, argc, argv, w->tasks, &c);
     if (good)
-        status = o.version || o.help ? answer(&o, w->rank == 0) : measure(&o, &tests, w, command_line);
+        status = o.version || o.help ? answer(&o, w->rank == 0) : measure(&tests, w, command_line);
     else if (w->rank == 0)
         fprintf(stderr, "%s: %s\n", TB_PROGRAM, c.text);
     tb_tests_free(&tests);

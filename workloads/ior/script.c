@@ -1,6 +1,7 @@
 /*
- * Scripts of -f: between `IOR START` and `IOR STOP` lines of name=value, and RUN for a test with what holds so far.
- * Settings stay from test to test; what the command line says, before -f or after, holds from the start.
+ * Scripts of -f: between `IOR START` and `IOR STOP`, or the end, lines of name=value,... and RUN for a test with what holds
+ * so far. Settings stay from test to test; what the command line says, before -f or after, holds from the start. As in
+ * IOR, settings after the last RUN are a test too, and so is a script without any RUN.
  */
 #include "tb_ior.h"
 
@@ -61,43 +62,51 @@ static bool is_mark(const char *line, const char *word)
     return !strncasecmp(line, "IOR", 3) && isspace((unsigned char)line[3]) && !strcasecmp(line + 3 + strspn(line + 3, " \t"), word);
 }
 
-static bool take_setting(struct tb_options *o, char *line, struct tb_complaint *c)
+static bool take_settings(struct tb_options *o, char *line, struct tb_complaint *c)
 {
-    char *equals = strchr(line, '=');
-    if (!equals)
-        return tb_wrong(c, "line", line, "NAME=VALUE, RUN or IOR STOP");
-    *equals = '\0';
-    return tb_ior_directive(o, trim(line), trim(equals + 1), c);
+    while (line) {
+        char *word = strsep(&line, ","), *equals = strchr(word, '=');
+        if (!equals)
+            return tb_wrong(c, "line", word, "NAME=VALUE, RUN or IOR STOP");
+        *equals = '\0';
+        if (!tb_ior_directive(o, trim(word), trim(equals + 1), c))
+            return false;
+    }
+    return true;
 }
 
-/* Returns false for an error, and says in *open whether the script goes on. */
-static bool take_line(struct tb_tests *tests, struct tb_options *o, char *line, bool *open, struct tb_complaint *c)
+/* Where a script is: outside of START and STOP, or inside, and then whether the settings have had their RUN. */
+enum place { OUTSIDE, SET, RAN };
+
+static bool take_line(struct tb_tests *tests, struct tb_options *o, char *line, enum place *place, struct tb_complaint *c)
 {
+    bool end = is_mark(line, "STOP") || is_mark(line, "END"), run = !strcasecmp(line, "RUN"), set = *place == SET;
     if (!*line)
         return true;
-    if (!*open) {
-        *open = is_mark(line, "START");
-        return *open || tb_wrong(c, "line", line, "IOR START");
+    if (*place == OUTSIDE) {
+        *place = SET;
+        return is_mark(line, "START") || tb_wrong(c, "line", line, "IOR START");
     }
-    if (is_mark(line, "STOP") || is_mark(line, "END")) {
-        *open = false;
-        return true;
-    }
-    return strcasecmp(line, "RUN") ? take_setting(o, line, c) : tb_tests_add(tests, o, c);
+    *place = end ? OUTSIDE : run ? RAN : SET;
+    if (!end && !run)
+        return take_settings(o, line, c);
+    return (end && !set) || tb_tests_add(tests, o, c);
 }
 
 static bool take_lines(struct tb_tests *tests, struct tb_options *o, char *rest, const char *path, struct tb_complaint *c)
 {
     struct tb_complaint why;
-    bool open = false;
+    enum place place = OUTSIDE;
     for (int number = 1; rest; number++)
-        if (!take_line(tests, o, trim(strsep(&rest, "\n")), &open, &why)) {
+        if (!take_line(tests, o, trim(strsep(&rest, "\n")), &place, &why)) {
             snprintf(c->text, sizeof c->text, "-f: %.200s:%d: %.4000s", path, number, why.text);
             return false;
         }
-    if (!open && tests->count)
+    if (place == SET)
+        return tb_tests_add(tests, o, c);
+    if (tests->count)
         return true;
-    snprintf(c->text, sizeof c->text, "-f: %.200s: %s", path, open ? "IOR STOP is missing" : "holds no test (RUN)");
+    snprintf(c->text, sizeof c->text, "-f: %.200s: IOR START is missing", path);
     return false;
 }
 

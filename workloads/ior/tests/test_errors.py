@@ -20,7 +20,7 @@ WRONG_LINES = (
     "--randomPrefill=4k|-z --randomPrefill=5k|-O minTimeDuration=x|"
     "-f /nowhere|-t 2g -b 2g -a HDF5|-O nothing=1|-O summaryFile|-O summaryFormat=XML|"
     "-O summaryFile=/nowhere/x|-O stoneWallingWearOut=1|-O stoneWallingWearOut=2 -D 1|"
-    "-O blockSize=x|-b 4kibi|-b 1.5k|-b 0x400|--blockSize|--nothing=1|-O checkRead=yes"
+    "-O blockSize=x|-O -O=a|-O -=1|-O --=1|-O =1|-b 4kibi|-b 1.5k|-b 0x400|--blockSize|--nothing=1|-O checkRead=yes"
 ).split("|")
 
 
