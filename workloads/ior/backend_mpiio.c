@@ -133,7 +133,7 @@ static void mpiio_open(struct tb_file *f, bool create, bool shared)
     check(f, "open", -1, MPI_File_open(shared ? f->world->comm : MPI_COMM_SELF, f->path, mode, hints, &f->handle));
     MPI_Info_free(&hints);
     show_hints_of_file(f);
-    if (create && !f->options->use_existing) /* as IOR does, which costs a metadata operation of every rank */
+    if (create) /* as IOR does, also with -E, which costs a metadata operation of every rank */
         check(f, "truncate", -1, MPI_File_set_size(f->handle, 0));
     if (create && f->options->preallocate)
         check(f, "preallocate", -1, MPI_File_preallocate(f->handle, tb_aggregate(f->options, f->world)));
