@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ MEASURED = {"Version", "Began", "Command line", "Machine", "StartTime", "Finishe
 MEASURED |= {"Capacity", "Used Capacity", "Inodes", "Used Inodes"}
 MEASURED |= {"bwMiB", "iops", "latency", "openTime", "wrRdTime", "closeTime", "totalTime", "MeanTime"}
 MEASURED |= {f"bw{kind}MIB" for kind in ("Max", "Min", "Mean", "Std")}
+MEASURED |= {"StoneWallTime", "StoneWallbwMeanMIB"}
 MEASURED |= {f"OPs{kind}" for kind in ("Max", "Min", "Mean", "SD")}
 Draw = Callable[[float, str], str]  # an option with a probability, else nothing
 
@@ -43,21 +45,34 @@ def ior_set(r: random.Random, maybe: Draw) -> str:
     words = [f"-a {api} -t {transfer} -b {transfer * each} -G 5 -k"]
     words += [r.choice(["-w", "-w -r", "-w -r -R", "-w -W"])]
     words += [maybe(0.5, "-F"), maybe(0.2, "-e"), maybe(0.2, "-g"), maybe(0.15, "-m"), maybe(0.15, "-E")]
-    words += [maybe(0.3, f"-C -Q {r.choice([0, 1, 2, 3])}"), maybe(0.1, "-x"), maybe(0.1, "-A 3")]
+    words += [maybe(0.2, f"-C -Q {r.choice([0, 1, 2, 3])}") or maybe(0.1, f"-Z -X {r.choice([-2, -1, 0, 3])}")]
+    words += [maybe(0.1, "-x"), maybe(0.1, "-A 3"), maybe(0.1, "-O memoryPerTask=1m")]
     words += [maybe(0.15, "-i 2")]
-    words += [maybe(0.3, f"-l {r.choice(['o', 'i', 't'])}"), maybe(0.1, "-N 1"), maybe(0.1, "-T 1")]
+    words += [maybe(0.3, f"-l {r.choice(['o', 'i', 't'])}"), maybe(0.15, f"-N {r.choice([1, 2, 9])}"), maybe(0.1, "-T 1")]
+    words += [r.choice(["", "", "", "-D 9", "" if "-w -W" in words else "-D 9 -O stoneWallingWearOut=1"])]
+    words += [maybe(0.1, f"-O stoneWallingWearOutIterations={r.choice([1, 3, 99])}")]
     words += [maybe(0.2, f"-O summaryFormat={r.choice(['CSV', 'JSON'])},summaryFile=../report")]
     if api != "HDF5":
         words += [maybe(0.3, f"-s {r.choice([2, 3, 5])}")]
     if api == "POSIX":
         words += [maybe(0.2, "-u"), maybe(0.1, "-Y"), maybe(0.1, "--posix.rangelocks")]
-    if api == "POSIX" and each > 1 and "-C" not in " ".join(words):
+    if api == "POSIX" and each > 1 and not re.search("-[CZ]", " ".join(words)):
         words += [maybe(0.4, f"-z --random-offset-seed={r.choice([0, 1, 5])}")]
     if api == "MPIIO":
         words += [maybe(0.4, "--mpiio.useFileView"), maybe(0.4, "-c"), maybe(0.2, "--mpiio.preallocate")]
     if api == "HDF5":
         words += [maybe(0.4, "-c"), maybe(0.3, "--hdf5.setAlignment=4k"), maybe(0.3, "--hdf5.noFill")]
-    return " ".join([*words, "-o ./file"])
+    several = "" if "-u" in words else maybe(0.15, "@./other")
+    return " ".join([*words, f"-o ./file{several}", maybe(0.2, f"-f {script(r)}")])
+
+
+def script(r: random.Random) -> str:
+    """A script of IOR in one word: settings of the run, RUN, its end in all of its ways."""
+    lines = ["IOR START"]
+    for _ in range(r.randint(0, 4)):
+        settings = ["segmentCount=2", "-s=3", " fsync = 1", "filePerProc=1 # all", "setTimeStampSignature=6", "--posix.rangelocks=1"]
+        lines += [r.choice([*settings, "segmentCount=2,fsync=1", "RUN", "run", "", "# RUN"])]
+    return "|".join([*lines, *r.choice([[], ["RUN"], ["IOR STOP"], ["RUN", "IOR STOP", ""]])]).replace(" ", "~")
 
 
 def mdtest_set(r: random.Random, maybe: Draw) -> str:
@@ -68,6 +83,8 @@ def mdtest_set(r: random.Random, maybe: Draw) -> str:
     words += [maybe(0.4, f"-z {r.choice([1, 2, 3])} -b {r.choice([1, 2, 3])}"), maybe(0.3, "-L")]
     words += [maybe(0.2, "-P")]
     words += [maybe(0.4, f"-w {size} -e {size}"), maybe(0.1, "-y"), maybe(0.2, "-i 2"), maybe(0.1, "-Z")]
+    words += [maybe(0.1, "-a posix"), maybe(0.1, "--saveRankPerformanceDetails=../report")]
+    words += [maybe(0.1, f"-f 1 -l {r.choice([0, 1])} -s {r.choice([1, 2])}")]
     words += [maybe(0.3, f"--dataPacketType={r.choice(['t', 'o', 'i'])}"), maybe(0.1, "--posix.rangelocks")]
     # Of a shared file whichever rank wrote last is left, and there are no shared directories.
     shared = maybe(0.1, "-S -F") if not {"-D", f"-w {size} -e {size}"} & set(words) else ""
@@ -92,7 +109,7 @@ def outline(report: str) -> Any:
         return json.loads(report, object_pairs_hook=without_measured)
     text = re.sub(r"(?m)^(WARNING|random seed|-- |IOR-|tb-|mdtest-|Command line used).*\n", "", report)
     text = re.sub(r"(?m)^(Began|Command line|Machine|StartTime|FS|Finished) +:.*\n", "", text)
-    rows = [re.sub(r"(?<=[\s,])\d+\.\d+", "#", line).split() for line in text.splitlines()]
+    rows = [re.sub(r"(?<=[\s,])\d+\.\d+(e[+-]\d+|s)?", "#", line).split() for line in text.splitlines()]
     return [[w for w in row if w not in ("#", "-") and not re.fullmatch(r"\d{4,}", w)] for row in rows if row]
 
 
@@ -107,11 +124,16 @@ def run(program: str, options: str, ranks: int, folder: Path) -> tuple[bool, dic
     report = folder.parent / "report"  # IOR's warnings are on standard output
     report.unlink(missing_ok=True)
     folder.mkdir()
+    words = options.split()
+    for at, word in enumerate(words):
+        if word.startswith("IOR~"):
+            (folder.parent / "script").write_text(word.replace("~", " ").replace("|", "\n"))
+            words[at] = "../script"
     allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     environment = os.environ | allowed | {"OMPI_MCA_rmaps_base_oversubscribe": "1"}
     start = ["mpirun", "-n", str(ranks)] if ranks > 1 else []
     done = subprocess.run(  # noqa: S603
-        [*start, program, *options.split()],
+        [*start, program, *words],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -122,6 +144,13 @@ def run(program: str, options: str, ranks: int, folder: Path) -> tuple[bool, dic
     good = done.returncode == 0
     text = report.read_text() if report.exists() else done.stdout
     return good, contents(folder), outline(text) if good else None
+
+
+def parts_apart(theirs: Any, ours: Any) -> list[tuple[Any, Any]]:
+    """Where two reports differ, row by row."""
+    if not (isinstance(theirs, list) and isinstance(ours, list)):
+        return [(theirs, ours)]
+    return [pair for pair in zip_longest(theirs, ours) if pair[0] != pair[1]]
 
 
 def main() -> int:
@@ -150,7 +179,8 @@ def main() -> int:
                     if a != b:
                         differences += 1
                         print(f"{ours}, {ranks} ranks, {options}: {what}")
-                        print(f"  {a!s:.3000}\n  {b!s:.3000}", flush=True)
+                        for one, other in parts_apart(a, b):
+                            print(f"  {one!s:.1000}\n  {other!s:.1000}", flush=True)
                 print(f"{count}: {ours} {options}", file=sys.stderr, flush=True)
     print(f"{count} sets, {differences} differences")
     return 1 if differences or not count else 0
