@@ -43,7 +43,7 @@ static const struct tb_option table[] = {
     {'Y', NULL, TB_FLAG, AT(sync_phases), 0, 0, NULL, "sync after each phase, inside the timing"},
     {'N', NULL, TB_INT, AT(stride), 0, INT_MAX, NULL, "stat N ranks on, read 2N on, remove 3N on"},
     {'R', NULL, TB_FLAG, AT(random_order), 0, 0, NULL, "stat and read in random order"},
-    {'\0', "random-seed", TB_INT, AT(random_seed), 0, INT_MAX, NULL, "seed of -R; 0: the time"},
+    {'\0', "random-seed", TB_INT, AT(random_seed), INT_MIN, INT_MAX, NULL, "seed of -R; 0: the time"},
     {'W', NULL, TB_INT, AT(deadline_s), 0, INT_MAX, NULL, "create for so many seconds, then all as many as the fastest"},
     {'x', NULL, TB_TEXT, AT(status_file), 0, 0, NULL, "file that keeps the count of -W for a later -T, -E, -r"},
     {'i', NULL, TB_INT, AT(iterations), 1, 1000000, NULL, "iterations"},
@@ -111,6 +111,8 @@ static bool consistent(const struct tb_options *o, int tasks, struct tb_complain
 {
     if (o->last_tasks > tasks || o->first_tasks > tasks)
         return tb_complain(c, "-f, -l: more ranks than the program was started with");
+    if (o->last_tasks && o->first_tasks > o->last_tasks)
+        return tb_complain(c, "-f, -l: the first number of ranks is above the last");
     if (o->shared_file && (o->unique_dir || o->dirs_only || o->verify_read || o->collective))
         return tb_complain(c, "-S excludes -u, -D, -X and -c");
     if (o->collective && (o->unique_dir || o->stride))
