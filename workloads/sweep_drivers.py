@@ -45,10 +45,16 @@ def ior_set(r: random.Random, maybe: Draw) -> str:
     words = [f"-a {api} -t {transfer} -b {transfer * each} -G 5 -k"]
     words += [r.choice(["-w", "-w -r", "-w -r -R", "-w -W"])]
     words += [maybe(0.5, "-F"), maybe(0.2, "-e"), maybe(0.2, "-g"), maybe(0.15, "-m"), maybe(0.15, "-E")]
-    words += [maybe(0.2, f"-C -Q {r.choice([0, 1, 2, 3])}") or maybe(0.1, f"-Z -X {r.choice([-2, -1, 0, 3])}")]
+    words += [
+        maybe(0.2, f"-C -Q {r.choice([0, 1, 2, 3])}") or maybe(0.1, f"-Z -X {r.choice([-2, -1, 0, 3])}")
+    ]
     words += [maybe(0.1, "-x"), maybe(0.1, "-A 3"), maybe(0.1, "-O memoryPerTask=1m")]
     words += [maybe(0.15, "-i 2")]
-    words += [maybe(0.3, f"-l {r.choice(['o', 'i', 't'])}"), maybe(0.15, f"-N {r.choice([1, 2, 9])}"), maybe(0.1, "-T 1")]
+    words += [
+        maybe(0.3, f"-l {r.choice(['o', 'i', 't'])}"),
+        maybe(0.15, f"-N {r.choice([1, 2, 9])}"),
+        maybe(0.1, "-T 1"),
+    ]
     words += [r.choice(["", "", "", "-D 9", "" if "-w -W" in words else "-D 9 -O stoneWallingWearOut=1"])]
     words += [maybe(0.1, f"-O stoneWallingWearOutIterations={r.choice([1, 3, 99])}")]
     words += [maybe(0.2, f"-O summaryFormat={r.choice(['CSV', 'JSON'])},summaryFile=../report")]
@@ -70,9 +76,18 @@ def script(r: random.Random) -> str:
     """A script of IOR in one word: settings of the run, RUN, its end in all of its ways."""
     lines = ["IOR START"]
     for _ in range(r.randint(0, 4)):
-        settings = ["segmentCount=2", "-s=3", " fsync = 1", "filePerProc=1 # all", "setTimeStampSignature=6", "--posix.rangelocks=1"]
+        settings = [
+            "segmentCount=2",
+            "-s=3",
+            " fsync = 1",
+            "filePerProc=1 # all",
+            "setTimeStampSignature=6",
+            "--posix.rangelocks=1",
+        ]
         lines += [r.choice([*settings, "segmentCount=2,fsync=1", "RUN", "run", "", "# RUN"])]
-    return "|".join([*lines, *r.choice([[], ["RUN"], ["IOR STOP"], ["RUN", "IOR STOP", ""]])]).replace(" ", "~")
+    return "|".join([*lines, *r.choice([[], ["RUN"], ["IOR STOP"], ["RUN", "IOR STOP", ""]])]).replace(
+        " ", "~"
+    )
 
 
 def mdtest_set(r: random.Random, maybe: Draw) -> str:

@@ -54,9 +54,11 @@ static bool take_directives(void *options, const char *option, const char *value
     return true;
 }
 
+#define MOST_MEMORY ((int64_t)1 << 50) /* sums of it don't overflow */
+
 static bool take_memory(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
-    static const struct tb_option size[] = {{0, "memoryPerNode", TB_SIZE, AT(memory_per_node), 0, INT64_MAX, NULL, NULL}, {0}};
+    static const struct tb_option size[] = {{0, "memoryPerNode", TB_SIZE, AT(memory_per_node), 0, MOST_MEMORY, NULL, NULL}, {0}};
     char *end;
     long percent = strtol(value, &end, 10);
     if (end == value || strcmp(end, "%"))
@@ -113,7 +115,7 @@ static const struct tb_option table[] = {
     {'N', "numTasks", TB_INT, AT(tasks), -1, INT_MAX, NULL, "ranks to test with; -1: all"},
     {'A', "refNum", TB_INT, AT(refnum), INT_MIN, INT_MAX, NULL, "a number to print in the summary"},
     {'M', "memoryPerNode", TB_TAKE, 0, 0, 0, take_memory, "memory to occupy on each node: 2g, 75%"},
-    {'\0', "memoryPerTask", TB_SIZE, AT(memory_per_task), 0, INT64_MAX, NULL, "-O: memory to occupy in each rank"},
+    {'\0', "memoryPerTask", TB_SIZE, AT(memory_per_task), 0, MOST_MEMORY, NULL, "-O: memory to occupy in each rank"},
     {'f', "scriptFile", TB_TEXT, AT(script), 0, 0, NULL, "read tests from a script"},
     {'O', NULL, TB_TAKE, 0, 0, 0, take_directives, "NAME=VALUE,...: any option by its long name"},
     {'\0', "summaryFormat", TB_TAKE, 0, 0, 0, take_format, "-O: default, CSV or JSON"},
@@ -176,6 +178,18 @@ static bool consistent_random(const struct tb_options *o, struct tb_complaint *c
     return true;
 }
 
+/* What is written must not replace the file under test, the script, or another report. */
+static bool files_differ(const struct tb_options *o, struct tb_complaint *c)
+{
+    const char *files[] = {o->file, o->script, o->hints_file, o->summary_file, o->rank_file, o->status_file};
+    enum { FILES = sizeof files / sizeof *files };
+    for (int i = 0; i < FILES; i++)
+        for (int j = 0; j < i; j++)
+            if (files[i] && files[j] && !strcmp(files[i], files[j]) && strcmp(files[i], "/dev/null"))
+                return tb_wrong(c, "-O", files[i], "another file for each purpose");
+    return true;
+}
+
 static bool consistent(const struct tb_options *o, int tasks, struct tb_complaint *c)
 {
     int64_t all;
@@ -215,7 +229,7 @@ static bool tests_consistent(struct tb_tests *tests, int tasks, struct tb_compla
         if (!o->write && !o->read && !o->check_write && !o->check_read)
             o->write = o->read = true;
         o->read = o->read || o->check_read;
-        if (!consistent(o, tasks, c))
+        if (!files_differ(o, c) || !consistent(o, tasks, c))
             return false;
     }
     return true;

@@ -13,7 +13,9 @@ import pytest
 from driver import LIMIT_S, MPIEXEC, Ior
 
 WRONG_LINES = (
-    "-y|-o @|-o a@b -u|-b|-b 0|-b 4q|-b 9999999t|-t 3k -b 8k|-t 12 -b 24|-t 0|-i 0|-D x|-G x|-a FILE|-C -Z|word|"
+    "-y|-o @|-M 2000t|-O memoryPerTask=9223372036854775807|-O summaryFile=a,saveRankPerformanceDetailsCSV=a|"
+    "-o a -O summaryFile=a|-o a -O stoneWallingStatusFile=a|-o a@b -u|"
+    "-b|-b 0|-b 4q|-b 9999999t|-t 3k -b 8k|-t 12 -b 24|-t 0|-i 0|-D x|-G x|-a FILE|-C -Z|word|"
     "-z -C|-z -c -a MPIIO|-z -a MPIIO --mpiio.useFileView|-N 0|-N -2|-l x|-M 99%|-M %|"
     "-z -t 8 -b 8|-z -a HDF5|-a MMAP -Y -t 8|-y -F -u|--allocateBufferOnGPU|-O gpuDirect=1|"
     "--mpiio.useStridedDatatype|"
