@@ -27,13 +27,15 @@ void tb_tests_free(struct tb_tests *tests)
     free(tests->options);
 }
 
-static char *load(const char *path)
+enum { MOST_BYTES = 1 << 20 }; /* of a script; a device has no end */
+
+static char *load(const char *path, size_t *size)
 {
     char *text = NULL, part[4096];
-    size_t size, got;
-    FILE *f = fopen(path, "r"), *into = f ? open_memstream(&text, &size) : NULL;
-    while (into && (got = fread(part, 1, sizeof part, f)))
-        fwrite(part, 1, got, into);
+    size_t all = 0, got;
+    FILE *f = fopen(path, "r"), *into = f ? open_memstream(&text, size) : NULL;
+    while (into && all <= MOST_BYTES && (got = fread(part, 1, sizeof part, f)))
+        all += fwrite(part, 1, got, into);
     bool good = into && !ferror(f);
     if (f)
         fclose(f);
@@ -113,9 +115,14 @@ static bool take_lines(struct tb_tests *tests, struct tb_options *o, char *rest,
 bool tb_script_read(struct tb_tests *tests, const struct tb_options *defaults, const char *path, struct tb_complaint *c)
 {
     struct tb_options o = *defaults;
-    tests->text = load(path);
+    size_t size;
+    tests->text = load(path, &size);
     if (!tests->text) {
         snprintf(c->text, sizeof c->text, "-f: %.200s: %s", path, strerror(errno));
+        return false;
+    }
+    if (size > MOST_BYTES || strlen(tests->text) < size) {
+        snprintf(c->text, sizeof c->text, "-f: %.200s: more than 1 MiB, or with a NUL byte, which no script has", path);
         return false;
     }
     return take_lines(tests, &o, tests->text, path, c);
