@@ -165,6 +165,11 @@ static void warn_of_overwriting(const struct run *r, int repetition)
         fprintf(stderr, "WARNING: The file \"%s\" exists already and will be overwritten\n", path);
 }
 
+static bool saves_status(const struct run *r)
+{
+    return r->o->write && r->o->deadline_s && r->o->status_file && r->w->rank == 0;
+}
+
 static void write_data(struct run *r, int repetition)
 {
     if (!r->o->use_existing)
@@ -175,7 +180,7 @@ static void write_data(struct run *r, int repetition)
     announce(r, TB_WRITE);
     struct tb_result result = tb_phase_run(&r->phase, TB_WRITE, false, repetition);
     check_size(r, &result, repetition);
-    if (r->o->deadline_s && r->o->status_file && r->w->rank == 0)
+    if (saves_status(r))
         tb_status_save(r->o->status_file, r->phase.limits, r->w->tasks);
     record(r, &result);
 }
@@ -276,6 +281,8 @@ int tb_run(const struct tb_options *o, const struct tb_world *w, struct tb_repor
         r->test = tb_report_test(report, o, w);
         report->output->test(report, r->test, r->phase.pattern.signature);
     }
+    if (saves_status(r))
+        tb_status_prepare(o->status_file);
     repeat_all(r);
     if (report)
         report->output->test_end(report, r->test);

@@ -19,6 +19,13 @@ static void write_counts(FILE *f, const int64_t *counts, int ranks)
         fprintf(f, "\n%lld", (long long)counts[i]);
 }
 
+void tb_status_prepare(const char *path)
+{
+    FILE *f = fopen(path, "a");
+    if (!f || fclose(f))
+        tb_fail(path, "open", -1, strerror(errno));
+}
+
 void tb_status_save(const char *path, const int64_t *counts, int ranks)
 {
     FILE *f = fopen(path, "w");

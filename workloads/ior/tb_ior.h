@@ -141,6 +141,7 @@ struct tb_result tb_phase_run(struct tb_phase *p, enum tb_pass pass, bool check,
 void tb_path(char *path, size_t size, const struct tb_options *o, const struct tb_world *w, int owner, int repetition);
 
 /* status.c: on one rank. `most`: transfers that a rank of this run can have made. */
+void tb_status_prepare(const char *path); /* it must have a place before anything is written */
 void tb_status_save(const char *path, const int64_t *counts, int ranks);
 void tb_status_load(const char *path, int64_t most, int64_t *counts, int ranks);
 

@@ -143,6 +143,7 @@ static int measure(const struct tb_options *o, const struct tb_plan *plan, const
     r.rank = w->rank;
     begin(o, w, command_line);
     prepare(&r, w->rank);
+    tb_status_prepare(&r);
     bool made_base = tb_selected(o, o->create_only) && tb_base_create(&r);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int64_t tasks = o->first_tasks; tasks <= o->last_tasks; tasks += o->step_tasks)
@@ -189,7 +190,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     struct tb_world w = tb_look_around(MPI_COMM_WORLD);
     int status = run(&w, argc, argv);
-    bool written = fflush(stdout) == 0;
+    bool written = fflush(stdout) == 0 && !ferror(stdout); /* one of before may have failed */
     if (!written && w.rank == 0)
         fprintf(stderr, "%s: standard output: the report could not be written\n", TB_PROGRAM);
     MPI_Finalize();

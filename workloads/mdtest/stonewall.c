@@ -24,6 +24,17 @@ int64_t tb_stonewall_agree(struct tb_run *r, int64_t done)
     return x->stonewall_max;
 }
 
+/* It must have a place before anything is created. */
+void tb_status_prepare(const struct tb_run *r)
+{
+    const char *path = r->options->status_file;
+    if (!path || r->rank || !tb_selected(r->options, r->options->create_only))
+        return;
+    FILE *f = fopen(path, "a");
+    if (!f || fclose(f))
+        tb_fail(path, "open", -1, strerror(errno));
+}
+
 void tb_status_save(const struct tb_run *r)
 {
     const char *path = r->options->status_file;
