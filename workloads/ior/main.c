@@ -50,7 +50,7 @@ static int answer(const struct tb_options *o, bool print)
         printf("%s %s\n", TB_PROGRAM, TB_VERSION);
     else if (print)
         tb_ior_help(stdout);
-    return 0;
+    return fflush(stdout) ? TB_EXIT_IO : 0;
 }
 
 static int run(const struct tb_world *w, int argc, char **argv)
