@@ -45,9 +45,8 @@ def ior_set(r: random.Random, maybe: Draw) -> str:
     words = [f"-a {api} -t {transfer} -b {transfer * each} -G 5 -k"]
     words += [r.choice(["-w", "-w -r", "-w -r -R", "-w -W"])]
     words += [maybe(0.5, "-F"), maybe(0.2, "-e"), maybe(0.2, "-g"), maybe(0.15, "-m"), maybe(0.15, "-E")]
-    words += [
-        maybe(0.2, f"-C -Q {r.choice([0, 1, 2, 3])}") or maybe(0.1, f"-Z -X {r.choice([-2, -1, 0, 3])}")
-    ]
+    order = maybe(0.2, f"-C -Q {r.choice([0, 1, 2, 3])}") or maybe(0.1, f"-Z -X {r.choice([-2, -1, 0, 3])}")
+    words += [order]
     words += [maybe(0.1, "-x"), maybe(0.1, "-A 3"), maybe(0.1, "-O memoryPerTask=1m")]
     words += [maybe(0.15, "-i 2")]
     words += [
@@ -62,7 +61,7 @@ def ior_set(r: random.Random, maybe: Draw) -> str:
         words += [maybe(0.3, f"-s {r.choice([2, 3, 5])}")]
     if api == "POSIX":
         words += [maybe(0.2, "-u"), maybe(0.1, "-Y"), maybe(0.1, "--posix.rangelocks")]
-    if api == "POSIX" and each > 1 and not re.search("-[CZ]", " ".join(words)):
+    if api == "POSIX" and each > 1 and not order:
         words += [maybe(0.4, f"-z --random-offset-seed={r.choice([0, 1, 5])}")]
     if api == "MPIIO":
         words += [maybe(0.4, "--mpiio.useFileView"), maybe(0.4, "-c"), maybe(0.2, "--mpiio.preallocate")]
@@ -99,7 +98,6 @@ def mdtest_set(r: random.Random, maybe: Draw) -> str:
     words += [maybe(0.2, "-P")]
     words += [maybe(0.4, f"-w {size} -e {size}"), maybe(0.1, "-y"), maybe(0.2, "-i 2"), maybe(0.1, "-Z")]
     words += [maybe(0.1, "-a posix"), maybe(0.1, "--saveRankPerformanceDetails=../report")]
-    words += [maybe(0.1, f"-f 1 -l {r.choice([0, 1])} -s {r.choice([1, 2])}")]
     words += [maybe(0.3, f"--dataPacketType={r.choice(['t', 'o', 'i'])}"), maybe(0.1, "--posix.rangelocks")]
     # Of a shared file whichever rank wrote last is left, and there are no shared directories.
     shared = maybe(0.1, "-S -F") if not {"-D", f"-w {size} -e {size}"} & set(words) else ""

@@ -22,7 +22,8 @@ WRONG_LINES = (
     "--randomPrefill=4k|-z --randomPrefill=5k|-O minTimeDuration=x|"
     "-f /nowhere|-t 2g -b 2g -a HDF5|-O nothing=1|-O summaryFile|-O summaryFormat=XML|"
     "-O summaryFile=/nowhere/x|-O stoneWallingWearOut=1|-O stoneWallingWearOut=2 -D 1|"
-    "-O blockSize=x|-O -O=a|-O -=1|-O --=1|-O =1|-b 4kibi|-b 1.5k|-b 0x400|--blockSize|--nothing=1|-O checkRead=yes"
+    "-O blockSize=x|-O -O=a|-O -=1|-O --=1|-O =1|-b 4kibi|-b 1.5k|-b 0x400|--blockSize|--nothing=1|"
+    "-O checkRead=yes"
 ).split("|")
 
 
@@ -99,4 +100,18 @@ def test_usage(ior: Ior, line: str) -> None:
     done = ior.run(line, ranks=1, status=2)
     own = [text for text in done.stderr.splitlines() if text.startswith("tb-ior: ")]
     assert (len(own), done.stdout) == (1, "")
+    assert ior.names() == []
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_full_answer(ior: Ior, option: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([ior.program, option], stdout=full, timeout=LIMIT_S)
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize("place", ["no/status", "."])
+def test_status_file_without_a_place(ior: Ior, place: str) -> None:
+    """Found before anything is written, not after hours of it."""
+    ior.run(f"-w -D 9 -t 8 -b 8 -O stoneWallingStatusFile={place}", status=3)
     assert ior.names() == []

@@ -18,23 +18,6 @@ def offsets(ior: Ior, options: str, ranks: int, call: str = "write") -> list[lis
     texts = ((ior.folder / f"trace.{rank}").read_text() for rank in range(ranks))
     return [[int(offset) // 8 for offset in pattern.findall(text)] for text in texts]
 
-    def test_ranks_take_turns_on_names(self) -> None:
-        """-o a@b, as IOR 4.0.0: each rank has its own of the names, a shared file the first."""
-        names = f"{self.folder}/a@{self.folder}/b@"
-        self.run_ior("-w -r -R -W -k -F -m -C -t 8 -b 8", ranks=3, file=names)
-        self.assertEqual(self.names(), ["a.00000000.0", "a.00000002.0", "b.00000001.0"])
-        self.run_ior("-r -F -m -t 8 -b 8", ranks=3, file=names)
-        text = self.run_ior("-w -k -t 8 -b 8", file=names).stdout
-        self.assertEqual(self.names(), ["a"])
-        self.assertIn(f"\nPath                : {self.folder}/a\n", text)
-
-    def test_negative_seed_changes_with_the_repetition(self) -> None:
-        """-X -1, as IOR 4.0.0: ranks read 1, 1, 2 (as with 1), then 0, 1, 0 (as with 2)."""
-        self.run_ior("-w -k -F -m -i 2 -t 8 -b 8 -G 7", ranks=3)
-        for unread in ("0.0", "2.1"):
-            Path(f"{self.file}.0000000{unread}").unlink()
-        self.run_ior("-r -R -k -F -m -i 2 -t 8 -b 8 -G 7 -Z -X -1", ranks=3)
-
 
 def test_random_order_is_that_of_ior(ior: Ior) -> None:
     """Orders that IOR 4.0.0 was seen to make."""
@@ -88,3 +71,21 @@ def test_random_task_is_that_of_ior(ior: Ior) -> None:
     ior.of_rank(0).unlink()
     ior.run("-r -R -k -F -t 8 -b 8 -G 7 -Z -X 4", ranks=3)
     ior.run("-r -R -k -F -t 8 -b 8 -G 7 -Z -X 2", ranks=3, status=3)
+
+
+def test_negative_seed_changes_with_the_repetition(ior: Ior) -> None:
+    """-X -1, as IOR 4.0.0: ranks read 1, 1, 2 (as with 1), then 0, 1, 0 (as with 2)."""
+    ior.run("-w -k -F -m -i 2 -t 8 -b 8 -G 7", ranks=3)
+    for unread in ("0.0", "2.1"):
+        (ior.folder / f"data.0000000{unread}").unlink()
+    ior.run("-r -R -k -F -m -i 2 -t 8 -b 8 -G 7 -Z -X -1", ranks=3)
+
+
+def test_ranks_take_turns_on_names(ior: Ior) -> None:
+    """-o a@b, as IOR 4.0.0: each rank has its own of the names, a shared file the first."""
+    ior.run("-o a@b@ -w -r -R -W -k -F -m -C -t 8 -b 8", ranks=3)
+    assert ior.names() == ["a.00000000.0", "a.00000002.0", "b.00000001.0"]
+    ior.run("-o a@b@ -r -F -m -t 8 -b 8", ranks=3)
+    text = ior.run("-o a@b -w -k -t 8 -b 8").stdout
+    assert ior.names() == ["a"]
+    assert "\nPath                : a\n" in text

@@ -118,3 +118,18 @@ def test_hints(ior: Ior) -> None:
 
 def test_version(ior: Ior) -> None:
     assert re.search(r"^tb-ior \d+\.\d+\.\d+\n$", ior.run("--version").stdout)
+
+
+def test_deadline_in_words(ior: Ior) -> None:
+    """Without wear-out IOR 4.0.0 says nothing of the transfers made, however much -v."""
+    assert "pairs" not in ior.run("-w -vv -t 8 -b 8 -D 9", ranks=1).stdout
+
+
+def test_said_as_given(ior: Ior) -> None:
+    text = ior.run("-w -a posix -t 8 -b 8 -O memoryPerTask=1m").stdout
+    assert "\napi                 : posix\n" in text
+    assert "\nmemoryPerTask       : 1 MiB\n" in text
+    assert re.search(r"(?m)^write .* posix +0$", text)
+    report = json.loads(ior.run("-w -a posix -t 8 -b 8 -O memoryPerTask=1m,summaryFormat=JSON").stdout)
+    said = report["tests"][0]["Options"]
+    assert (said["api"], said["memoryPerTask"]) == ("posix", "1 MiB")

@@ -47,10 +47,13 @@ def test_two_tests(ior: Ior) -> None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("", "no test"),
+        ("", "IOR START is missing"),
         ("RUN\n", ":1: "),
-        ("IOR START\nRUN\n", "IOR STOP is missing"),
-        ("IOR START\nIOR STOP\n", "no test"),
+        ("IOR START\nIOR STOP\nRUN\n", ":3: "),
+        ("IOR START\nblockSize=8,fast\n", ":2: "),
+        ("IOR START\n--fast=1\n", ":2: "),
+        ("IOR START\nRUN\n\0\nblockSize=no\n", "NUL byte"),
+        ("IOR START\n" + "\n" * (1 << 20), "more than 1 MiB"),
         ("IOR START\nx=1\nRUN\nIOR STOP", ":2: "),
         ("IOR START\nRUN\nblockSize=no\nIOR STOP", ":3: "),
         ("IOR START\nfast\n", ":2: "),
@@ -68,7 +71,7 @@ def test_names(ior: Ior) -> None:
     text = ior.run(f"{line} -A 7 -N 1 -M 1m -O saveRankPerformanceDetailsCSV={ior.folder}/ranks.csv").stdout
     assert ior.names() == ["data.00000000", "ranks.csv"]
     assert ior.of_rank(0).stat().st_size == 16384
-    assert re.search(r"(?m)^write .* MPIIO +7$", text)
+    assert re.search(r"(?m)^write .* mpiio +7$", text)
     rows = [row.split(",") for row in (ior.folder / "ranks.csv").read_text().splitlines()]
     assert [row[:2] for row in rows] == [["access", "rank"], ["write", "0"]]
     assert float(rows[1][4]) * float(rows[1][2]) == pytest.approx(16384, abs=1)
@@ -77,3 +80,44 @@ def test_names(ior: Ior) -> None:
 def test_dry_run(ior: Ior) -> None:
     assert not re.search(r"(?m)^write", ior.run("--dryRun -w", ranks=1).stdout)
     assert ior.names() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        ("", [16]),
+        ("RUN", [16]),
+        ("RUN\nRUN\nIOR STOP", [16, 16]),
+        ("blockSize=8\nIOR STOP", [8]),
+        ("RUN\n--blockSize=8,-s=3\n\n", [16, 24]),
+        ("RUN\nblockSize=8\nRUN\nIOR STOP\n", [16, 8]),
+    ],
+)
+def test_ends(ior: Ior, text: str, blocks: list[int]) -> None:
+    """The tests that IOR 4.0.0 finds: settings after the last RUN are one, and IOR STOP may lack."""
+    script = write(ior, f"IOR START\n{text}")
+    report = ior.run(f"-w -t 8 -b 16 {script} -O summaryFormat=JSON", ranks=1).stdout
+    found = [t["Parameters"] for t in json.loads(report)["tests"]]
+    assert [p["blockSize"] * p["segmentCount"] for p in found] == blocks
+
+
+def test_report_of_a_script(ior: Ior) -> None:
+    ranks, report = ior.folder / "ranks", ior.folder / "report"
+    settings = f"summaryFormat=CSV,summaryFile={report}\nsaveRankPerformanceDetailsCSV={ranks}"
+    script = write(ior, f"IOR START\nRUN\n{settings}\nRUN")
+    assert ior.run(f"-w -t 8 -b 8 {script}").stdout == ""
+    assert report.read_text().count("\nwrite,") == 2
+    assert ranks.read_text().count("\nwrite,") == 4
+
+
+def test_more_ranks_than_there_are(ior: Ior) -> None:
+    """-N above the ranks: all of them, as IOR has it, and a warning."""
+    done = ior.run("-w -k -F -t 8 -b 8 -N 3")
+    assert ior.names() == ["data.00000000", "data.00000001"]
+    assert "WARNING: More tasks requested (3) than available (2)" in done.stderr
+
+
+def test_help_names_all_letters(ior: Ior) -> None:
+    text = ior.run("--help", ranks=1).stdout
+    for letter in "aABbcCdDeEfFgGhHiJjkKlmMnNoOpqQrRstTuvVwWxXyYzZ":
+        assert re.search(rf"(?m)^  -{letter}[, =]", text), letter

@@ -74,6 +74,19 @@ def test_file_of_another_size(ior: Ior) -> None:
     done = ior.run("-w -k -E -t 8 -b 16", ranks=1)
     assert 'data" exists already and will be overwritten' in done.stderr
     assert "WARNING: Stat() of aggregate file size      = 32" in done.stderr
+    for options in ("", "--mpiio.preallocate"):
+        ior.run(f"-a MPIIO -w -k -E -t 8 -b 8 {options}")
+        assert ior.file.stat().st_size == 16  # cut first, as IOR 4.0.0 does with MPIIO
+
+
+@pytest.mark.parametrize(("count", "size"), [(3, 3 * 4096), (20, 16 * 4096)])
+def test_least_time_of_few_transfers(ior: Ior, count: int, size: int) -> None:
+    """With a count of transfers the rest of the time passes without any, as in IOR 4.0.0."""
+    limits = f"-O minTimeDuration=1,stoneWallingWearOutIterations={count},summaryFormat=CSV"
+    row = ior.run(f"-w -k -F -t 4k -b 64k {limits}").stdout.splitlines()[1].split(",")
+    assert float(row[7]) >= 1
+    assert float(row[2]) * float(row[7]) == pytest.approx(2 * count, abs=0.1)
+    assert ior.of_rank(1).stat().st_size == size
 
 
 @pytest.mark.parametrize("mode", ["-F -Y", "-a MPIIO -c", "-a MPIIO -Y"])

@@ -9,7 +9,7 @@ WRONG_LINES = (
     "-q|word|-n|-n x|-n -1|-n 2q|-n 99999999999|-I -1|-z -1|-z 99|-b 0 -z 1|-b 100000 -z 2|-i 0|-s 0|"
     "-f 3|-l 3|-B 2|-n 5 -I 2|-n 2 -w 4 -e 8|-a MPIIO|-S -u|-S -D|-c -u|-c -N 1|-d a@b|-W 1 -b 2|"
     "-W 1 -B 1|-k -w 3|-X|-X -C -w 8 -e 8|--verify-write|--dataPacketType=x|-G -2|-F -n 2 -e 8|"
-    "-u -d a@b|-n 4 -I 2 -u|--warningAsErrors|--allocateBufferOnGPU|--run-cmd-before-phase=x|"
+    "-u -d a@b|-d @|-u -d @a@b|-n 4 -I 2 -u|--warningAsErrors|--allocateBufferOnGPU|--run-cmd-before-phase=x|"
     "--saveRankPerformanceDetails=/nowhere/x.csv"
 ).split("|")
 
@@ -46,4 +46,14 @@ def test_usage(mdtest: Mdtest, line: str) -> None:
     done = mdtest.run(line, status=2)
     own = [text for text in done.stderr.splitlines() if text.startswith("tb-mdtest: ")]
     assert (len(own), done.stdout) == (1, "")
+    assert mdtest.names() == []
+
+
+def test_numbers_of_ranks(mdtest: Mdtest) -> None:
+    mdtest.run("-f 2 -l 1 -n 1", ranks=2, status=2)
+    assert mdtest.names() == []
+
+
+def test_status_file_without_a_place(mdtest: Mdtest) -> None:
+    mdtest.run("-n 1 -x no/status -d tree", status=3)
     assert mdtest.names() == []
