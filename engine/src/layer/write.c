@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "base/kill_point.h"
 #include "buffer/map.h"
 #include "buffer/of_file.h"
 #include "file/times.h"
@@ -84,7 +85,12 @@ static ssize_t put(struct tb_target *t, const struct tb_open *o, const void *buf
     return rc ? rc : tb_data_write(t, buf, n, offset);
 }
 
-/* Called without locks: it flushes and syncs. Write-through and O_SYNC promise before the call returns. */
+/*
+ * Called without locks: it flushes and syncs. Write-through and O_SYNC promise before the
+ * call returns. The flags are looked at after the bytes are in buffers: who ends the
+ * instance sets SYNC and then drains. So it flushes the bytes, or they are flushed here,
+ * however long this process was stopped in between.
+ */
 static int settle(tb_engine *e, const struct tb_open *o, int fd)
 {
     struct tb_target t = tb_layer_target(e, o, fd);
@@ -100,6 +106,7 @@ static int settle(tb_engine *e, const struct tb_open *o, int fd)
         rc = tb_layer_flush_now(e, o, fd);
     if (!rc && o->flags & (O_SYNC | O_DSYNC))
         rc = tb_promise_keep(&t);
+    TB_MEETING("write settled");
     return rc;
 }
 
@@ -109,7 +116,9 @@ static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf
     if (tb_layer_passes_through(e, o, fd))
         return tb_layer_passes_the_end(offset, n) ? -EINVAL : write_coherent(&t, buf, n, offset);
     tb_layer_enter();
+    TB_MEETING("write begins");
     ssize_t w = put(&t, o, buf, n, offset);
+    TB_MEETING("bytes put");
     int rc = w > 0 ? settle(e, o, fd) : 0;
     tb_layer_leave(false);
     return rc ? rc : w;

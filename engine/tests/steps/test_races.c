@@ -18,6 +18,7 @@
 #include "buffer/of_file.h"
 #include "file/file.h"
 #include "flush/flush.h"
+#include "instance/drain.h"
 #include "recovery/recover.h"
 #include "layer/descriptions.h"
 #include "tiering/move.h"
@@ -737,6 +738,49 @@ static void flushed_while_fsynced(void **state)
     crash_and_expect(&s, '3');
 }
 
+/* As `tierctl stop` does it, while the writer is at the meeting. */
+static void end_instance(void *arg)
+{
+    struct scene *s = arg;
+    assert_int_equal(tb_instance_retire(s->x.engine, true), 0);
+    assert_int_equal(tb_instance_drain(s->x.engine, 1, NULL, NULL, NULL), 0);
+    assert_int_equal(tb_instance_destroy(s->x.engine), 0);
+    s->x.engine = NULL;
+}
+
+/*
+ * A writer that is stopped where it holds no lock is not waited for. It has promised nothing
+ * yet, and when it goes on, its bytes are on the PFS before the write returns.
+ */
+static void stopped_while_written(const char *where)
+{
+    struct scene s;
+    tb_engine *client;
+    char bytes[8] = "written", found[8] = "";
+    start(&s);
+    fixture_start(&s.x);
+    assert_int_equal(tb_engine_attach(s.x.name, tb_io_libc(), &client), 0);
+    struct tb_io *io = tb_engine_route(client, fixture_path(&s.x, "f"), NULL);
+    int fd = io->ops->open(io, fixture_path(&s.x, "f"), O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    meet(where, end_instance, &s);
+    assert_int_equal(io->ops->pwrite(io, fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+    all_met();
+    assert_int_equal(pread(fd, found, sizeof(found), 0), sizeof(found));
+    assert_string_equal(found, "written");
+    assert_int_equal(io->ops->close(io, fd), 0);
+    tb_engine_detach(client);
+    fixture_stop(&s.x);
+}
+
+static void ended_while_written(void **state)
+{
+    (void)state;
+    stopped_while_written("write begins");
+    stopped_while_written("bytes put");
+    stopped_while_written("write settled");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -749,7 +793,7 @@ int main(void)
         cmocka_unit_test(fsynced_while_others_cut),   cmocka_unit_test(written_while_cut),
         cmocka_unit_test(cut_while_written),          cmocka_unit_test(longer_before_cut),
         cmocka_unit_test(fsynced_while_flushed),      cmocka_unit_test(flushed_while_fsynced),
-        cmocka_unit_test(sought_while_written),
+        cmocka_unit_test(sought_while_written),       cmocka_unit_test(ended_while_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
