@@ -18,6 +18,11 @@ bool tb_file_claim(tb_engine *e, uint32_t file);
 /* The same without waiting: false also where another client holds it. */
 bool tb_file_try_claim(tb_engine *e, uint32_t file);
 void tb_file_unclaim(tb_engine *e, uint32_t file);
+/* This client has the claim: for asserts. */
+static inline bool tb_file_is_claimed(const tb_engine *e, uint32_t file)
+{
+    return e->region.files[file].flusher == e->slot + 1;
+}
 /* Another client waits for the claim: a holder that has it for long should give it up for a moment. */
 bool tb_file_claim_is_wanted(const tb_engine *e, uint32_t file);
 /* After the claim was given up: return when a waiter has had it. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
+#include "base/valid.h"
 #include "instance/client.h"
 #include "instance/instance.h"
 #include "instance/make.h"
@@ -31,6 +32,7 @@ static int register_after_repair(tb_engine *e)
     uint32_t taken = e->slot;
     tb_repair(e);
     rc = tb_client_register(e, false);
+    assert(rc || e->slot != taken);
     e->region.clients[taken].pid = 0;
     return rc;
 }
@@ -111,6 +113,7 @@ static int check_namespace(const struct tb_header *h)
 /* The caller holds the lease alone, so all other clients are dead, whichever processes have their numbers now. */
 static void bury_all(tb_engine *e)
 {
+    assert(e->lease >= 0 && e->slot == TB_NONE);
     for (uint32_t i = 0; i < e->region.n_clients; i++) {
         e->region.clients[i].awaited_ns = 0;
         e->region.clients[i].start_time = TB_CLIENT_BURIED;
@@ -150,7 +153,10 @@ static int attach(tb_engine *e, const char *name, int lease, enum role role)
         rc = tb_client_open_places(e);
     if (!rc && role == PROGRAM)
         rc = tb_environment_apply(e, &refusal);
-    return rc ? rc : take_part(e, role);
+    rc = rc ? rc : take_part(e, role);
+    assert(rc || (tb_client_is_valid(e) && (role == LOOKS) == (e->slot == TB_NONE)));
+    TB_ASSERT_WHOLE(rc || tb_client_is_whole(e));
+    return rc;
 }
 
 /*

@@ -215,6 +215,7 @@ static void *work(void *arg)
 /* Every thread tells its waits, so that the end of the daemon knows which thread waits in vain. */
 static int begin(tb_engine *e, void *(*loop)(void *))
 {
+    assert(e->background->n_workers < sizeof(e->background->worker) / sizeof(e->background->worker[0]));
     struct worker *w = &e->background->worker[e->background->n_workers];
     w->engine = e;
     w->loop = loop;
@@ -226,6 +227,7 @@ static int begin(tb_engine *e, void *(*loop)(void *))
 int tb_background_start(tb_engine *e)
 {
     uint32_t want = tb_config_of(e)->flush.threads;
+    assert(!e->background);
     e->background = calloc(1, sizeof(*e->background));
     if (!e->background)
         return -ENOMEM;
@@ -278,6 +280,7 @@ int tb_background_stop(tb_engine *e)
     b->stop = true;
     if (!await_all(b))
         return -ETIMEDOUT;
+    assert(e->background == b);
     for (uint32_t i = 0; i < b->n_workers; i++)
         pthread_join(b->worker[i].thread, NULL);
     e->background = NULL;

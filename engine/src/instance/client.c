@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/private_files.h"
+#include "base/valid.h"
 #include "base/wait.h"
 #include "chain/chain.h"
 #include "chain/model/device_clock.h"
@@ -31,6 +32,7 @@
 /* A program may expect the lowest number for its next open, so the engine's descriptors are moved up. */
 int tb_client_own_fd(int fd)
 {
+    assert(fd >= 0);
     int high = fcntl(fd, F_DUPFD_CLOEXEC, OWN_FD_FROM);
     if (high < 0)
         return fd;
@@ -80,6 +82,7 @@ static int open_tier(tb_engine *e, uint32_t t)
     e->journal_tier = t;
     snprintf(e->shadow, sizeof(e->shadow), "%.1000s/shadow", path);
     e->shadow_io = e->tier[t];
+    assert(e->journal_fd >= 0 && e->mark_fd >= 0);
     return 0;
 }
 
@@ -142,6 +145,23 @@ tb_engine *tb_client_new(struct tb_io *base)
     return e;
 }
 
+bool tb_client_is_valid(const tb_engine *e)
+{
+    bool has_slot = e->slot != TB_NONE;
+    return e->header && e->header == e->region.header && e->pfs && e->lease >= 0 && (!has_slot || e->slot < e->region.n_clients) &&
+           e->routed && e->placement && e->local_refs && e->readers && e->populated;
+}
+
+/* A slab of a directory tier has a descriptor, one of a memory tier has none. */
+bool tb_client_is_whole(const tb_engine *e)
+{
+    const struct tb_layout *l = &e->header->layout;
+    for (uint32_t s = 0; s < l->n_slabs; s++)
+        if (tb_tier_is_memory(e, l->slab[s].tier) != (e->slab_fd[s] < 0))
+            return false;
+    return tb_client_is_valid(e) && (e->journal_fd < 0) == (e->mark_fd < 0);
+}
+
 void tb_client_close(tb_engine *e, int *fd)
 {
     if (*fd >= 0)
@@ -152,6 +172,7 @@ void tb_client_close(tb_engine *e, int *fd)
 /* The lease goes before the region is unmapped; the kernel drops its lock with the last descriptor. */
 void tb_client_free(tb_engine *e)
 {
+    assert(!e->n_stuck && !e->background); /* their threads would use what goes here */
     tb_wait_know_no_more(&e->region);
     for (uint32_t s = 0; s < TB_MAX_TIERS * TB_MAX_SLABS; s++)
         tb_client_close(e, &e->slab_fd[s]);

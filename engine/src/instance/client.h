@@ -13,6 +13,9 @@ void tb_client_close(tb_engine *e, int *fd);
 /* Of a descriptor that the engine keeps: above those that programs number themselves. */
 int tb_client_own_fd(int fd);
 void tb_client_free(tb_engine *e);
+/* What holds of a handle from its attach to its detach.  Whole: each of its descriptors is open. */
+bool tb_client_is_valid(const tb_engine *e);
+bool tb_client_is_whole(const tb_engine *e);
 tb_engine *tb_client_new(struct tb_io *base);
 
 #endif

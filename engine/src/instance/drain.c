@@ -108,6 +108,7 @@ static void note_done(struct drain *d, const struct tb_file_report *r)
             d->report(d->arg, r);
     }
     d->done++;
+    assert(d->done <= d->next && d->next <= d->n);
     if (d->progress)
         d->progress(d->arg, "draining files", d->done, d->n);
 }
@@ -132,6 +133,7 @@ static void note_wait(void *arg, int pid, double seconds, bool in_vain)
 /* Locked by d->lock. If the drain has given up, the handle may go when its last thread has ended. */
 static void end_worker(struct worker *w)
 {
+    assert(!w->ended && (!w->d->is_given_up || w->d->e->n_stuck));
     w->ended = true;
     if (w->d->is_given_up)
         w->d->e->n_stuck--;
@@ -203,6 +205,7 @@ static bool all_ended(const struct drain *d, bool or_gave_up)
 /* Locked by d->lock. Threads still use `d`, so it is not freed: it stays until the process ends. */
 static int give_up(struct drain *d)
 {
+    assert(!d->is_given_up);
     d->is_given_up = true;
     for (int i = 0; i < d->n_workers; i++) {
         const struct worker *w = &d->worker[i];
@@ -233,6 +236,7 @@ static int list_files(tb_engine *e, struct drain *d)
     for (uint32_t i = 0; d->files && i < e->region.n_file_buckets; i++)
         if (is_to_drain(&e->region.files[i]))
             d->files[d->n++] = i;
+    assert(d->n <= e->region.n_file_buckets);
     return d->files ? 0 : -ENOMEM;
 }
 

@@ -6,6 +6,7 @@
  * coherent, so that the kernel alone serves its descriptors, and tb_engine_is_foreign says
  * so.
  */
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -51,6 +52,7 @@ void tb_engine_atfork_prepare(tb_engine *e)
     e->fork_slot = e->is_foreign ? TB_NONE : tb_client_take_slot(e, e->region.n_clients - TB_CLIENTS_TOOLS);
     if (e->fork_slot == TB_NONE && !e->is_foreign && tb_repair(e))
         e->fork_slot = tb_client_take_slot(e, e->region.n_clients - TB_CLIENTS_TOOLS);
+    assert(e->fork_slot == TB_NONE || e->fork_slot != e->slot);
     if (e->fork_slot != TB_NONE) {
         e->region.clients[e->fork_slot].awaited_ns = tb_now_ns() + AWAITED_NS;
         tb_opens_hold(e, e->fork_slot);
@@ -71,6 +73,7 @@ void tb_engine_atfork_failed(tb_engine *e)
 {
     if (forked_slot == TB_NONE)
         return;
+    assert(forked_slot != e->slot);
     tb_opens_forget_client(e, forked_slot, false);
     e->region.clients[forked_slot].pid = 0;
     forked_slot = TB_NONE;
@@ -106,6 +109,7 @@ void tb_engine_atfork_child(tb_engine *e)
         c->awaited_ns = 0;
         tb_lock_drop(&e->header->registry.lock);
         e->slot = e->fork_slot;
+        assert(tb_client_is_valid(e));
         tb_wait_identify(getpid(), &c->waits);
     } else {
         e->passes_through = true;

@@ -141,6 +141,7 @@ int tb_instance_become_daemon(tb_engine *e)
     int rc = tb_lock_try(&e->header->daemon.lock);
     if (rc < 0)
         return -EBUSY;
+    assert(!e->is_daemon && e->lease >= 0);
     e->header->daemon.pid = getpid();
     e->is_daemon = true;
     return tb_lease_lock(e->lease, TB_LEASE_DAEMON);

@@ -141,6 +141,7 @@ static void remove_made(const struct made *m)
 {
     char path[TB_PATH_MAX + 256];
     uint32_t journal = tb_journal_tier(m->config);
+    assert(m->name[0]); /* it is a part of every path that is removed here */
     if (m->region && journal != TB_NONE)
         tb_region_file_remove(m->name);
     tb_region_path(m->name, path, sizeof(path) - sizeof(TB_REGION_SHADOW));
@@ -276,6 +277,7 @@ static int make_region(struct made *m, const struct tb_layout *l, tb_progress *p
     if (fd < 0)
         return fd == -EEXIST ? fd : fail(err, fd, "cannot make the region of", m->name);
     m->region = true;
+    assert(e->region_file < 0);
     e->header = e->region.header;
     e->header->id = lease->id;
     if (fstat(fd, &st) == 0) {
@@ -293,6 +295,7 @@ static int make_region(struct made *m, const struct tb_layout *l, tb_progress *p
 static int publish(tb_engine *e, struct tb_lease *lease)
 {
     int rc = 0;
+    assert(tb_client_is_valid(e) && lease->state == TB_LEASE_MAKING && e->header->magic != TB_REGION_MAGIC);
     lease->state = TB_LEASE_LIVING;
     if (e->region_file >= 0)
         rc = tb_lease_write(e->lease, lease);
@@ -357,6 +360,7 @@ int tb_instance_destroy(tb_engine *e)
     struct tb_config config = e->header->config;
     char host[64], name[64];
     uint64_t id = e->header->id;
+    assert(tb_client_is_valid(e));
     int rc = tb_lease_lock(e->lease, TB_LEASE_ENDING);
     if (!rc && !tb_file_is_linked(e->lease))
         rc = -ENOENT; /* another process ended it, and the name may be another instance's */

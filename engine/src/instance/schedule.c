@@ -19,6 +19,7 @@ void tb_schedule_end(tb_engine *e, struct tb_schedule *s)
 
 static void pass_on(tb_engine *e, struct tb_schedule *s)
 {
+    assert(s->at < s->n);
     bool same = s->at + 1 < s->n && strcmp(s->range[s->at].path, s->range[s->at + 1].path) == 0;
     if (!same)
         tb_schedule_end(e, s);

@@ -117,6 +117,7 @@ void tb_sample_take(tb_engine *e)
     tb_lock_take(&h->sampling.lock);
     if (h->sampling.n == TB_SAMPLES)
         thin_out(e);
+    assert(h->sampling.n < TB_SAMPLES);
     e->region.samples[h->sampling.n++] = s;
     tb_lock_drop(&h->sampling.lock);
 }
@@ -125,6 +126,7 @@ void tb_sample_take(tb_engine *e)
 int tb_instance_samples(tb_engine *e, struct tb_sample *out, int max)
 {
     tb_lock_take(&e->header->sampling.lock);
+    assert(max > 0);
     int n = (int)e->header->sampling.n < max ? (int)e->header->sampling.n : max - 1;
     memcpy(out, e->region.samples, (size_t)n * sizeof(*out));
     tb_lock_drop(&e->header->sampling.lock);

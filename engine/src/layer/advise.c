@@ -12,6 +12,7 @@
 /* Locked by the chunk. KEEP outlives the hint's descriptor: it stays until another hint or a reclaim takes it. */
 static void mark(tb_engine *e, struct tb_buffer *b, enum tb_hint hint)
 {
+    assert(b->state == TB_BUFFER_LIVE);
     b->flags &= (uint16_t)~TB_BUFFER_KEEP;
     if (hint == TB_HINT_KEEP)
         b->flags |= TB_BUFFER_KEEP;

@@ -11,6 +11,7 @@
 #include <sys/single_threaded.h>
 
 #include "base/kill_point.h"
+#include "base/valid.h"
 #include "buffer/of_file.h"
 #include "file/file.h"
 #include "file/state.h"
@@ -131,6 +132,19 @@ void tb_open_end(tb_engine *e, struct tb_open *o)
     tb_open_free(e, o);
 }
 
+bool tb_open_is_valid(const tb_engine *e, const struct tb_open *o)
+{
+    return o->magic == TB_OPEN_MAGIC && !o->ended_by && o->file < e->region.n_file_buckets && o->offset <= INT64_MAX;
+}
+
+/* n_open may count killed openers too, never fewer than there are. */
+bool tb_open_is_whole(const tb_engine *e, const struct tb_open *o)
+{
+    const struct tb_file *f = &e->region.files[o->file];
+    uint32_t open = (uint32_t)(o - e->region.opens);
+    return tb_open_is_valid(e, o) && f->magic == TB_FILE_MAGIC && f->n_open && holders_of(e, open)[e->slot / 64] & 1ull << (e->slot % 64);
+}
+
 /*
  * A process with one thread, and a description that no child shares, need no lock. Stripes
  * are shared by many descriptions.
@@ -146,6 +160,7 @@ int tb_offset_lock(tb_engine *e, const struct tb_open *o)
 
 void tb_offset_unlock(tb_engine *e, int stripe)
 {
+    assert((unsigned)stripe <= TB_STRIPES);
     if (stripe != TB_OFFSET_IS_OWN)
         tb_lock_drop(&e->region.locks->offset[stripe].lock);
 }
@@ -164,6 +179,7 @@ static void hold(tb_engine *e, uint32_t open)
 {
     _Atomic uint64_t *word = &holders_of(e, open)[e->slot / 64];
     uint64_t mask = 1ull << (e->slot % 64);
+    assert(open < e->region.n_opens && e->local_refs[open] < UINT16_MAX);
     e->local_refs[open]++;
     if (!(*word & mask))
         *word |= mask;
@@ -193,7 +209,8 @@ struct tb_open *tb_open_of(const tb_engine *e, int fd)
     if (!open)
         return NULL;
     struct tb_open *o = &e->region.opens[open - 1];
-    assert(o->magic == TB_OPEN_MAGIC);
+    assert(tb_open_is_valid(e, o));
+    TB_ASSERT_WHOLE(tb_open_is_whole(e, o));
     return o;
 }
 
@@ -221,6 +238,7 @@ static bool let_go(tb_engine *e, uint32_t open, uint32_t client)
 {
     _Atomic uint64_t *holders = holders_of(e, open);
     uint64_t mask = 1ull << (client % 64);
+    assert(client < e->region.n_clients);
     uint64_t before = atomic_fetch_and(&holders[client / 64], ~mask);
     TB_STEP("description let go");
     /* two clients of different words may both see no other: one of them ends the description */
@@ -259,6 +277,7 @@ struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last)
     if (!open)
         return NULL;
     struct tb_open *o = &e->region.opens[open - 1];
+    assert(o->magic == TB_OPEN_MAGIC && e->local_refs[open - 1]);
     if (--e->local_refs[open - 1] == 0) {
         if (o->shared && closing_flushes(e, &e->region.files[o->file]))
             forget_ended_holders(e, open - 1);
@@ -289,6 +308,7 @@ void tb_opens_abandon(tb_engine *e)
  */
 void tb_opens_hold(tb_engine *e, uint32_t slot)
 {
+    assert(slot < e->region.n_clients && slot != e->slot);
     for (uint32_t i = 0; i < e->region.n_opens; i++)
         if (e->local_refs[i]) {
             e->region.opens[i].shared = true;
@@ -338,7 +358,7 @@ bool tb_opens_forget_client(tb_engine *e, uint32_t slot, bool but_coherent)
 
 #define MEND_LOOKS 100
 
-/* Has no living client a description in its hand? While clients_lock is held, no client comes or goes. */
+/* Has no living client a description in its hand? While registry.lock is held, no client comes or goes. */
 static bool is_quiet(const tb_engine *e)
 {
     for (uint32_t i = 0; i < e->region.n_clients; i++)

@@ -11,6 +11,12 @@
 uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags);
 /* Bind a descriptor of this process; -EMFILE where its number is out of range. */
 int tb_open_bind(tb_engine *e, int fd, uint32_t open);
+/*
+ * What holds of a description that this process has bound, for as long as it has it: no other
+ * process changes it, and repair leaves it alone. Whole: its file is there, and counts it.
+ */
+bool tb_open_is_valid(const tb_engine *e, const struct tb_open *o);
+bool tb_open_is_whole(const tb_engine *e, const struct tb_open *o);
 /* The description of a descriptor, or NULL. */
 struct tb_open *tb_open_of(const tb_engine *e, int fd);
 /*
@@ -39,12 +45,13 @@ void tb_opens_hold(tb_engine *e, uint32_t slot);
 /*
  * Clear the holder bits of a dead client. Descriptions without a holder are freed, and the
  * flush that their close owed is queued; so are those that it was closing. `but_coherent`:
- * keep those of coherent files; true if there are any. Locked by clients_lock.
+ * keep those of coherent files; true if there are any. Takes no lock: of two that end the same
+ * description one does it.
  */
 bool tb_opens_forget_client(tb_engine *e, uint32_t slot, bool but_coherent);
 /*
  * Put descriptions that a dead client had in its hand back into the free list. Locked by
- * clients_lock. A living client that is stopped in the middle of taking or giving one keeps
+ * registry.lock. A living client that is stopped in the middle of taking or giving one keeps
  * this from being done: then a later repair does it.
  */
 void tb_opens_mend(tb_engine *e);

@@ -70,6 +70,7 @@ static void set_buffers(tb_engine *e, uint32_t file, uint64_t length, bool shrin
 static void begin(tb_engine *e, uint32_t file, uint64_t length)
 {
     struct tb_file *f = &e->region.files[file];
+    assert(tb_file_is_claimed(e, file) && length <= INT64_MAX);
     f->cut_to = length;
     TB_STEP("cut to");
     tb_file_begin_cut(e, file);
@@ -80,6 +81,7 @@ static void begin(tb_engine *e, uint32_t file, uint64_t length)
 
 static void finish(tb_engine *e, struct tb_file *f)
 {
+    assert(f->flags & TB_FILE_CUTTING);
     tb_file_note_change(e, f);
     TB_STEP("length set");
     tb_file_end_cut(f);
@@ -157,6 +159,7 @@ int tb_end_lock(tb_engine *e, uint32_t file, int fd)
 
 void tb_end_unlock(tb_engine *e, int stripe)
 {
+    assert(stripe >= 0 && (uint32_t)stripe < TB_STRIPES);
     tb_lock_drop(&e->region.locks->end[stripe].lock);
 }
 

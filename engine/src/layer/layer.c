@@ -30,8 +30,12 @@
 #include "tiering/stage.h"
 #include "tiering/stream.h"
 
+static const struct tb_io_ops layer_ops;
+
+/* Only for chains that tb_engine_route or tb_engine_chain gave: that of bypass has no handle behind it. */
 tb_engine *tb_layer_engine(struct tb_io *io)
 {
+    assert(io->ops == &layer_ops);
     return ((struct tb_engine_io *)io)->engine;
 }
 
@@ -62,6 +66,7 @@ struct tb_target tb_layer_target(tb_engine *e, const struct tb_open *o, int fd)
 {
     int flags = o->flags;
     bool plain = !(flags & O_DIRECT);
+    assert(o->file < e->region.n_file_buckets && e->region.files[o->file].n_open);
     return (struct tb_target){.engine = e,
                               .io = tb_file_io(e, o->file),
                               .file = o->file,
@@ -75,6 +80,7 @@ bool tb_layer_is_coherent(const tb_engine *e, const struct tb_open *o)
     return e->region.files[o->file].flags & TB_FILE_COHERENT;
 }
 
+/* With a descriptor that may write: the program's own, or one opened by name for this. */
 static int flush_by(struct tb_target *t, int fd, void *arg)
 {
     (void)arg;
@@ -126,6 +132,7 @@ static bool has_grown(tb_engine *e, const struct tb_open *o, int fd)
     bool more = io->ops->fstat(io, fd, &st) == 0 && (uint64_t)st.st_size > f->size;
     if (more)
         tb_file_raise_size(f, (uint64_t)st.st_size);
+    assert(!more || f->size >= (uint64_t)st.st_size); /* it gets shorter only under this lock */
     tb_end_unlock(e, end);
     return more;
 }
@@ -147,11 +154,13 @@ static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_
     if (r >= 0 && (size_t)r < n && has_grown(e, o, fd))
         r = tb_data_read(&t, buf, n, offset);
     tb_layer_leave(false);
+    assert(r < 0 || (size_t)r <= n);
     if (r > 0)
         tb_reader_after(&t, open, (uint64_t)r, offset);
     return r;
 }
 
+/* No description: a descriptor of something that is not buffered, or that the tables had no room for. */
 static ssize_t layer_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -171,6 +180,7 @@ static int lock_offset(tb_engine *e, const struct tb_open *o)
     return stripe < 0 ? TB_OFFSET_IS_OWN : stripe;
 }
 
+/* The offset moves after the bytes were copied: if killed between, the next reader gets the same bytes again. */
 static ssize_t layer_read(struct tb_io *io, int fd, void *buf, size_t n)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -196,6 +206,10 @@ static off_t seek_data(tb_engine *e, struct tb_open *o, int fd, off_t offset, in
     return rc ? rc : io->ops->lseek(io, fd, offset, whence);
 }
 
+/*
+ * As the kernel: an offset that overflows or is negative is refused, and nothing moves. For
+ * SEEK_DATA and SEEK_HOLE the file system's own error is handed on (ENXIO).
+ */
 static off_t seek(tb_engine *e, struct tb_open *o, int fd, off_t offset, int whence)
 {
     off_t at = offset;
@@ -232,7 +246,11 @@ static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
     return at;
 }
 
-/* An error of an earlier background flush is reported here, once. */
+/*
+ * An error of an earlier background flush is reported here, once. One of the flush that this
+ * fsync made itself is returned by it, and so taken from the record: else the close would
+ * report it again.
+ */
 static int layer_fsync(struct tb_io *io, int fd, bool data_only)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -249,6 +267,7 @@ static int layer_fsync(struct tb_io *io, int fd, bool data_only)
     return rc ? rc : earlier;
 }
 
+/* The errors of a descriptor that cannot write are the kernel's: EINVAL, not EBADF. */
 static int layer_ftruncate(struct tb_io *io, int fd, off_t length)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -301,6 +320,7 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
 static int finish_open(tb_engine *e, struct tb_open *o, int fd)
 {
     uint32_t file = o->file;
+    assert(o->ended_by); /* by this client, so no other one closes it, too */
     int rc = flush_at_close(e, o, fd), earlier = tb_layer_may_write(o->flags) ? tb_file_take_error(e, file) : 0;
     tb_reader_close(e, (uint32_t)(o - e->region.opens));
     tb_open_end(e, o);
@@ -321,6 +341,10 @@ static int layer_close(struct tb_io *io, int fd)
     return rc ? rc : closed;
 }
 
+/*
+ * The kernel has made the copy, and closed what `newfd` was: its description is ended here
+ * without a descriptor, so that a flush that it owes opens the file by name.
+ */
 static int layer_dup(struct tb_io *io, int oldfd, int newfd)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -399,6 +423,7 @@ static int become_coherent(struct tb_target *t)
 {
     tb_engine *e = t->engine;
     struct tb_file *f = &e->region.files[t->file];
+    assert(tb_file_is_claimed(e, t->file) && !(f->flags & TB_FILE_COHERENT));
     int rc = f->n_dirty ? tb_target_with_writable(t, flush_once, NULL) : 0;
     if (rc)
         return rc;
@@ -415,6 +440,11 @@ static int become_coherent(struct tb_target *t)
     return rc;
 }
 
+/*
+ * Order: the end lock, then the claim. Both are held through the flush: an append or a cut in
+ * between would go to buffers that are about to be dropped. If killed after the mark, the file
+ * is coherent with dirty bytes, and the next use of it flushes them.
+ */
 int tb_engine_make_coherent(tb_engine *e, int fd)
 {
     struct tb_open *o = tb_open_of(e, fd);

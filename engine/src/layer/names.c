@@ -17,6 +17,7 @@
 #include "base/kill_point.h"
 #include "buffer/map.h"
 #include "buffer/of_file.h"
+#include "file/claim.h"
 #include "file/name_tree.h"
 #include "file/state.h"
 #include "file/times.h"
@@ -132,6 +133,7 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
  */
 static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
 {
+    assert(file == TB_NONE || tb_file_is_claimed(e, file));
     if (file == TB_NONE || id->links == 1 || e->region.files[file].flags & TB_FILE_SCRATCH)
         return 0;
     tb_file_promise_pfs(&e->region.files[file]);
@@ -145,6 +147,7 @@ static int keep_bytes(tb_engine *e, uint32_t file, const struct tb_identity *id)
  */
 static int unlink_last(tb_engine *e, uint32_t file, const struct tb_place *p)
 {
+    assert(tb_file_is_claimed(e, file));
     int rc = tb_journal_tell_removal(e, file);
     if (rc)
         return rc;
@@ -216,6 +219,7 @@ static int claim_one(tb_engine *e, struct tb_renamed *r)
 static int claim_both(tb_engine *e, struct tb_renamed *a, struct tb_renamed *b)
 {
     struct tb_renamed *first = a->file < b->file ? a : b, *second = first == a ? b : a;
+    assert(a->file == TB_NONE || a->file != b->file); /* the second claim would wait for the first */
     int rc = claim_one(e, first);
     if (rc)
         return rc;
@@ -275,6 +279,7 @@ static int rename_directory(tb_engine *e, const struct tb_place *p, const struct
     if (rc)
         return rc;
     tb_names_claim(e);
+    assert(e->header->names.renamer == e->slot + 1);
     rc = e->journal_fd >= 0 && !p->scratch ? tb_rename_tell_journal(e, p->path, q->path, flags) : 0;
     struct tb_intent *intent = rc ? NULL : tb_intent_rename(e, TB_NONE, TB_NONE, p->path, q->path);
     TB_STEP("rename directory");

@@ -28,6 +28,7 @@ static int open_place(const struct tb_place *p, int flags, mode_t mode)
     return p->io->ops->open(p->io, p->path, flags, mode);
 }
 
+/* What the translation of the name must know: whether a stub of a shadow has to be copied for this open, and its bytes too. */
 static unsigned use_of_open(int flags)
 {
     unsigned use = (flags & O_ACCMODE) == O_RDONLY ? TB_NAME_ENTER : flags & O_TRUNC ? TB_NAME_EMPTY : TB_NAME_WRITE;
@@ -36,6 +37,7 @@ static unsigned use_of_open(int flags)
     return use | (flags & O_NOFOLLOW ? TB_NAME_NOFOLLOW : 0);
 }
 
+/* A new file gets a deferred name; where that can't be had it is made at its place, and `p` says which. */
 static int open_to_wait(tb_engine *e, const char *path, int flags, mode_t mode, struct tb_place *p)
 {
     int fd = tb_waiting_open(e, path, flags, mode, p->path);
@@ -171,6 +173,7 @@ static int join_other_nodes(struct opening *o)
 /* Bind: the descriptor gets an open description.  A full table is an error: passing through would mix old and new bytes. */
 static int bind_it(struct opening *o)
 {
+    assert(o->fd >= 0 && o->e->region.files[o->file].n_open);
     update_record(o);
     int rc = cut(o);
     rc = rc ? rc : bind(o->e, o->fd, o->file, o->flags, o->path);
@@ -193,6 +196,7 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
         return o.fd;
     enum what_it_is is = know(&o);
     int rc = is == KNOWN ? bind_it(&o) : pass_through(&o, is);
+    assert(rc <= 0 && (!o.is_bound || is == KNOWN));
     struct tb_io *closer = o.is_bound ? io : o.place.io;
     if (rc)
         closer->ops->close(closer, o.fd);

@@ -17,6 +17,7 @@
 #include "layer/layer.h"
 #include "layer/names.h"
 
+/* The mark comes before the flush: a write that begins after this call is written through, and the flush finds all before it. */
 int tb_engine_set_mode(tb_engine *e, int fd, enum tb_mode mode)
 {
     struct tb_open *o = tb_open_of(e, fd);
@@ -31,6 +32,7 @@ int tb_engine_set_mode(tb_engine *e, int fd, enum tb_mode mode)
         return tb_engine_make_coherent(e, fd);
     if (flags & TB_FILE_COHERENT)
         return -EBUSY;
+    assert(mode == TB_MODE_PERSISTENT_SYNC || mode == TB_MODE_PERSISTENT_ASYNC);
     tb_file_set_mode(e, o->file, mode == TB_MODE_PERSISTENT_SYNC);
     struct tb_target t = tb_layer_target(e, o, fd);
     return mode == TB_MODE_PERSISTENT_SYNC ? tb_flush_file(e, o->file, t.can_write ? fd : -1, false).error : 0;
@@ -44,6 +46,7 @@ static enum tb_fsync fsync_of(const tb_engine *e, uint32_t flags)
     return flags & (TB_FILE_FSYNC_PFS | TB_FILE_COHERENT) ? TB_FSYNC_PFS : tb_config_of(e)->fsync;
 }
 
+/* Only from `tier` to `pfs`. The bytes of earlier fsyncs stay promised in the tier until the next fsync or flush. */
 int tb_engine_set_fsync(tb_engine *e, int fd, enum tb_fsync fsync)
 {
     struct tb_open *o = tb_open_of(e, fd);

@@ -68,6 +68,7 @@ static void mend_lists(tb_engine *e)
     }
 }
 
+/* Who is a predecessor: a retained buffer that none names was left by a client that was killed while it replaced it. */
 static void mark_retained(tb_engine *e, struct census *c)
 {
     for (uint32_t i = 0; i < e->header->layout.n_buffers; i++) {
@@ -102,6 +103,7 @@ static void give_lost(tb_engine *e, const struct census *c, uint32_t slot)
     }
 }
 
+/* A buffer that a living client has just taken counts as used, and its fragment too: it will publish it or give it back. */
 static void take_census(tb_engine *e, struct census *c)
 {
     for (uint32_t i = 0; i < e->header->layout.n_buffers; i++) {
@@ -109,6 +111,7 @@ static void take_census(tb_engine *e, struct census *c)
         uint32_t tier = tb_slab_layout(e, b)->tier;
         if (b->state == TB_BUFFER_FREE)
             continue;
+        assert(b->slab < e->header->layout.n_slabs && (b->fragment == TB_NONE || b->fragment < e->header->layout.n_fragments));
         c->used[tier] += tb_buffer_size(e, b);
         c->dirty[tier] += tb_interval_dirty_bytes(e, b);
         c->n_clean[b->slab] += b->state == TB_BUFFER_LIVE && !tb_buffer_is_dirty(b);
@@ -184,6 +187,7 @@ static void release_claims(tb_engine *e, uint32_t slot)
 static void repair_client(tb_engine *e, uint32_t slot)
 {
     struct tb_client *c = &e->region.clients[slot];
+    assert(e->slot < e->region.n_clients); /* what is repaired is held in this client's name */
     bool executes = tb_client_runs(c);
     tb_intents_finish(e, slot);
     release_claims(e, slot);
@@ -196,6 +200,7 @@ static void repair_client(tb_engine *e, uint32_t slot)
         c->image = 0;
     else
         c->pid = 0;
+    assert(!c->pid || executes);
     if (!tb_daemon_is_alive(e->header))
         tb_flush_requeue(e);
 }

@@ -52,6 +52,7 @@ static int limit_write(tb_engine *e, const struct tb_open *o, int fd, uint64_t o
     end = longest(e, o, fd);
     if (offset >= end)
         return -EFBIG;
+    assert(end - offset <= *n);
     *n = (size_t)(end - offset);
     return 0;
 }
@@ -64,6 +65,7 @@ static ssize_t write_coherent(struct tb_target *t, const void *buf, size_t n, ui
     return w;
 }
 
+/* By the kernel's own offset, which is this description's now; where it came to tells the size. */
 static ssize_t write_in_kernel(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n)
 {
     struct tb_io *io = tb_file_io(e, o->file);
@@ -119,6 +121,7 @@ static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf
     TB_MEETING("write begins");
     ssize_t w = put(&t, o, buf, n, offset);
     TB_MEETING("bytes put");
+    assert(w < 0 || (size_t)w <= n);
     int rc = w > 0 ? settle(e, o, fd) : 0;
     tb_layer_leave(false);
     return rc ? rc : w;
@@ -170,12 +173,14 @@ static ssize_t append(tb_engine *e, struct tb_open *o, int fd, const void *buf, 
     ssize_t w = end < 0 ? end : coherent || !n ? 0 : put_at_end(e, o, fd, buf, n, moves);
     if (end >= 0)
         tb_end_unlock(e, end);
+    assert(w < 0 || (size_t)w <= n);
     if (w > 0)
         rc = settle(e, o, fd);
     tb_layer_leave(false);
     return coherent ? append_coherent(e, o, fd, buf, n, moves) : rc ? rc : w;
 }
 
+/* pwrite on a descriptor with O_APPEND appends, as Linux does, and ignores the offset that is given. */
 ssize_t tb_layer_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -200,6 +205,7 @@ static void pass_killed(tb_engine *e, struct tb_open *o, int fd)
     struct tb_target t = tb_layer_target(e, o, fd);
     const struct tb_file *f = &e->region.files[o->file];
     uint64_t from = o->offset, to = from + o->appending;
+    assert(to > from);
     int chunk = tb_chunk_lock(e, o->file, f->size);
     if (chunk >= 0)
         tb_chunk_unlock(e, chunk);
@@ -224,6 +230,7 @@ static ssize_t write_shared(tb_engine *e, struct tb_open *o, int fd, const void 
     return w;
 }
 
+/* No other thread or process has this offset, so a killed writer takes it along: there is nothing to tell the next one. */
 static ssize_t write_alone(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n)
 {
     ssize_t w = write_at(e, o, fd, buf, n, o->offset);
