@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/kill_point.h"
 #include "base/valid.h"
 #include "file/name_tree.h"
 #include "file/state.h"
@@ -73,15 +74,65 @@ void tb_file_recount(tb_engine *e, struct tb_file *f)
     TB_ASSERT_WHOLE(tb_file_is_whole(e, f));
 }
 
+/* Locked by files.lock. If killed here, a record may be lost until the instance ends; the lists stay usable. */
+static uint32_t take_record(tb_engine *e)
+{
+    struct tb_header *h = e->header;
+    tb_lock_take(&h->files.lock);
+    uint32_t i = h->files.free;
+    if (i != TB_NONE) {
+        assert(i < e->region.n_file_buckets && e->region.files[i].magic == 0);
+        h->files.free = e->region.files[i].next;
+        TB_STEP("file taken");
+        h->files.n++;
+    }
+    tb_lock_drop(&h->files.lock);
+    return i;
+}
+
+/* Locked by files.lock. The count is lowered last: too high costs a look-up, too low would hide a file (tb_file_may_be_known). */
+static void give_record(tb_engine *e, uint32_t i)
+{
+    struct tb_header *h = e->header;
+    assert(e->region.files[i].magic == 0 && e->region.files[i].n_open == 0 && e->region.files[i].n_buffers == 0);
+    tb_lock_take(&h->files.lock);
+    e->region.files[i].next = h->files.free;
+    TB_STEP("file given");
+    h->files.free = i;
+    TB_STEP("file free");
+    h->files.n--;
+    tb_lock_drop(&h->files.lock);
+}
+
+/*
+ * Locked by the stripe; `*link` leads to a record whose magic is 0. If killed after the chain
+ * passes it by, the record and its name are lost until the instance ends.
+ */
+static void take_out(tb_engine *e, uint32_t *link)
+{
+    uint32_t i = *link;
+    *link = e->region.files[i].next;
+    TB_STEP("file taken out");
+    tb_names_clear(e, &e->region.files[i]);
+    give_record(e, i);
+}
+
 /*
  * The holder was killed while it changed a list: forward links and flags are right,
- * backward links and counts are made from them.
+ * backward links and counts are made from them. A record without its magic was being freed.
  */
 static void repair_lists(tb_engine *e, uint32_t stripe)
 {
     for (uint32_t bucket = stripe; bucket < e->region.n_file_buckets; bucket += TB_STRIPES)
-        for (uint32_t i = e->region.file_buckets[bucket]; i != TB_NONE; i = e->region.files[i].next)
-            tb_file_recount(e, &e->region.files[i]);
+        for (uint32_t *link = &e->region.file_buckets[bucket]; *link != TB_NONE;) {
+            struct tb_file *f = &e->region.files[*link];
+            if (f->magic != TB_FILE_MAGIC) {
+                take_out(e, link);
+                continue;
+            }
+            tb_file_recount(e, f);
+            link = &f->next;
+        }
 }
 
 static int lock_stripe(tb_engine *e, uint32_t stripe)
@@ -132,32 +183,11 @@ static uint32_t find_locked(tb_engine *e, const struct tb_identity *id)
     return i;
 }
 
-/* Locked by files.lock. If killed here, a record may be lost until the instance ends; the lists stay usable. */
-static uint32_t take_record(tb_engine *e)
-{
-    struct tb_header *h = e->header;
-    tb_lock_take(&h->files.lock);
-    uint32_t i = h->files.free;
-    if (i != TB_NONE) {
-        h->files.free = e->region.files[i].next;
-        h->files.n++;
-    }
-    tb_lock_drop(&h->files.lock);
-    return i;
-}
-
-/* Locked by files.lock. */
-static void give_record(tb_engine *e, uint32_t i)
-{
-    struct tb_header *h = e->header;
-    tb_lock_take(&h->files.lock);
-    e->region.files[i].next = h->files.free;
-    h->files.free = i;
-    h->files.n--;
-    tb_lock_drop(&h->files.lock);
-}
-
-/* Locked by the stripe. The magic is stored before the chain leads to the record. */
+/*
+ * Locked by the stripe. The chain leads to the record before it has its magic, and a record
+ * without it is not found. If killed before, it is lost until the instance ends; between the
+ * two, the next holder of the stripe frees it.
+ */
 static int make_record(tb_engine *e, const struct tb_identity *id, const char *path, uint32_t flags, uint32_t *out)
 {
     uint32_t i = take_record(e);
@@ -182,8 +212,10 @@ static int make_record(tb_engine *e, const struct tb_identity *id, const char *p
     tb_file_note_change(e, f); /* it is not known whether the bytes and the name that were there before are durable */
     uint32_t *head = &e->region.file_buckets[bucket_of(e, id->device, id->inode)];
     f->next = *head;
-    f->magic = TB_FILE_MAGIC;
+    TB_STEP("file made");
     *head = *out = i;
+    TB_STEP("file chained");
+    f->magic = TB_FILE_MAGIC;
     return 0;
 }
 
@@ -282,7 +314,8 @@ uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id)
 
 /*
  * Locked by the stripe. A record is freed when it has no opener, no buffer, no claim, no
- * error to report and no place in the queue.
+ * error to report and no place in the queue. The magic goes first: if killed after it, the
+ * next holder of the stripe frees the record; a record with its magic is in its chain.
  */
 static void release_locked(tb_engine *e, uint32_t i)
 {
@@ -290,12 +323,13 @@ static void release_locked(tb_engine *e, uint32_t i)
     if (f->magic != TB_FILE_MAGIC || f->n_open || f->n_buffers || f->flusher || f->error || f->flags & (TB_FILE_QUEUED | TB_FILE_WAITING))
         return;
     uint32_t *link = &e->region.file_buckets[bucket_of(e, f->device, f->inode)];
-    while (*link != i)
+    while (*link != i) {
+        assert(*link != TB_NONE);
         link = &e->region.files[*link].next;
-    *link = f->next;
+    }
     f->magic = 0;
-    tb_names_clear(e, f);
-    give_record(e, i);
+    TB_STEP("file freed");
+    take_out(e, link);
 }
 
 void tb_file_release(tb_engine *e, uint32_t file)

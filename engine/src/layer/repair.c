@@ -62,7 +62,8 @@ static void mend_lists(tb_engine *e)
         if (f->magic != TB_FILE_MAGIC)
             continue;
         int stripe = tb_file_lock(e, i);
-        mend_list(e, f);
+        if (f->magic == TB_FILE_MAGIC) /* it may have been freed before it was locked */
+            mend_list(e, f);
         tb_file_unlock(e, stripe);
         tb_file_release(e, i);
     }
