@@ -5,6 +5,7 @@
 #include "base/scratch.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 struct scratch {
@@ -14,22 +15,28 @@ struct scratch {
 
 static pthread_key_t scratch_key;
 static pthread_once_t scratch_once = PTHREAD_ONCE_INIT;
+static bool has_key; /* a program may have used up all keys */
 
 static void make_key(void)
 {
-    pthread_key_create(&scratch_key, free);
+    has_key = pthread_key_create(&scratch_key, free) == 0;
 }
 
+/* What was in it is not kept: a caller fills it anew. NULL: no memory, which is an error of the call. */
 char *tb_scratch_bytes(size_t size)
 {
     pthread_once(&scratch_once, make_key);
+    if (!has_key)
+        return NULL;
     struct scratch *s = pthread_getspecific(scratch_key);
     if (!s || s->size < size) {
+        struct scratch *larger = malloc(sizeof(*s) + size);
+        if (!larger || pthread_setspecific(scratch_key, larger)) {
+            free(larger);
+            return NULL; /* the smaller one is still this thread's */
+        }
         free(s);
-        s = malloc(sizeof(*s) + size);
-        pthread_setspecific(scratch_key, s);
-        if (!s)
-            return NULL;
+        s = larger;
         s->size = size;
     }
     return s->bytes;
