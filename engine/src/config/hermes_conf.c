@@ -6,6 +6,7 @@
  */
 #include "config/hermes_conf.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include "text/text.h"
 
 #define MAX_VALUES 128
+#define NUMBER_MAX 1e12
 #define MAX_FILES 4096 /* small enough for the 16 MiB memory devices of the beta's examples */
 
 struct value { /* a flat list with where each inner list starts */
@@ -26,6 +28,7 @@ struct value { /* a flat list with where each inner list starts */
     bool given;
 };
 
+/* Those that mean something here; key_names has them in this order. */
 enum key {
     NUM_DEVICES,
     CAPACITIES,
@@ -76,6 +79,7 @@ static const char *const passed_over[] = {
     NULL,
 };
 
+/* `at` only moves forward, and `line` with it: there is no step back over a new line. */
 struct reader {
     const char *file, *at;
     unsigned line;
@@ -83,7 +87,7 @@ struct reader {
     struct tb_error *err;
 };
 
-/* One message: file, line, what is wrong, the text there. */
+/* One message: file, line, what is wrong, the text there. The text is cut: without it the rest of the file would follow. */
 static int refuse(struct reader *r, const char *what, const char *text)
 {
     snprintf(r->err->text, sizeof(r->err->text), "%.400s:%u: %s: %.200s", r->file, r->line, what, text);
@@ -111,7 +115,10 @@ static bool take(struct reader *r, char c)
     return there;
 }
 
-/* A number, a word or a quoted string. */
+/*
+ * A number, a word or a quoted string. A string ends on its line: without that, one missing
+ * quote would take all up to the next string, and the message would name another line.
+ */
 static int read_atom(struct reader *r, char *out, size_t size)
 {
     skip_space(r);
@@ -125,13 +132,17 @@ static int read_atom(struct reader *r, char *out, size_t size)
     return 0;
 }
 
-/* Lists of lists are kept flat, with the group of each value, since only slab keys have them. */
+/*
+ * Lists of lists are kept flat, with the group of each value, since only slab keys have
+ * them. `depth` is limited, and with it the recursion: braces come from the file.
+ */
 static int read_value(struct reader *r, struct value *v, int depth)
 {
     if (!take(r, '{')) {
         if (v->n == MAX_VALUES)
             return refuse(r, "too many values; allowed", "128");
         v->group[v->n] = v->n_groups ? v->n_groups - 1 : 0;
+        assert(v->n >= 0 && v->n < MAX_VALUES);
         return read_atom(r, v->text[v->n++], sizeof(v->text[0]));
     }
     if (depth == 2)
@@ -148,6 +159,7 @@ static int read_value(struct reader *r, struct value *v, int depth)
     return 0;
 }
 
+/* N_KEYS: known and passed over. -1: unknown, which is refused, since a misspelled key would silently keep its default. */
 static int find_key(const char *name)
 {
     for (int k = 0; k < N_KEYS; k++)
@@ -179,6 +191,11 @@ static int read_statement(struct reader *r, struct value *ignored)
     return rc ? rc : take(r, ';') ? 0 : refuse(r, "expected ; after the value of", name);
 }
 
+/*
+ * Statements up to the end of the text. `values` keeps what earlier files gave, so a fragment
+ * is read into the same ones. Values that are passed over are read too: what is wrong in
+ * them is wrong in the file.
+ */
 static int read_file(const char *file, struct value *values, char *directory, struct tb_error *err)
 {
     char *text;
@@ -194,12 +211,14 @@ static int read_file(const char *file, struct value *values, char *directory, st
     return rc;
 }
 
+/* For values that were read and mean nothing possible: the line is that of their key. */
 static int wrong(const char *file, const struct value *v, enum key k, const char *text, struct tb_error *err)
 {
     snprintf(err->text, sizeof(err->text), "%.400s:%u: %s: %.300s", file, v->line, key_names[k], text);
     return -EINVAL;
 }
 
+/* Value i of a key. Up to the limit a number of MiB is bytes of 63 bits. `!(>= 0)` refuses NaN too, which strtod reads. */
 static int number(const char *file, const struct value *v, enum key k, int i, double *out, struct tb_error *err)
 {
     char text[400], *end;
@@ -208,11 +227,11 @@ static int number(const char *file, const struct value *v, enum key k, int i, do
         return wrong(file, v, k, text, err);
     }
     *out = strtod(v->text[i], &end);
-    snprintf(text, sizeof(text), "%.200s; allowed: a number of 0 or more", v->text[i]);
-    return *end || end == v->text[i] || !(*out >= 0) || *out > 1e15 ? wrong(file, v, k, text, err) : 0;
+    snprintf(text, sizeof(text), "%.200s; allowed: a number from 0 to 1e12", v->text[i]);
+    return *end || end == v->text[i] || !(*out >= 0) || *out > NUMBER_MAX ? wrong(file, v, k, text, err) : 0;
 }
 
-/* Element j of the inner list of device i. */
+/* Element j of the inner list of device i. Inner lists may differ in length, so the flat list is walked. */
 static int nested(const char *file, const struct value *v, enum key k, int i, int j, double *out, struct tb_error *err)
 {
     for (int at = 0; at < v->n; at++)
@@ -221,9 +240,14 @@ static int nested(const char *file, const struct value *v, enum key k, int i, in
     return wrong(file, v, k, "an inner list is shorter than num_slabs says; allowed: one value for each slab", err);
 }
 
+/*
+ * The beta's slabs have sizes in blocks and shares of the device, as ours. Limits are those
+ * of the keys of a YAML tier, so an import can be written and read again.
+ */
 static int read_slabs(const char *file, const struct value *v, int i, struct tb_config_tier *t, struct tb_error *err)
 {
     double n, units, share;
+    assert(i >= 0 && i < TB_MAX_TIERS);
     int rc = number(file, &v[NUM_SLABS], NUM_SLABS, i, &n, err);
     if (!rc && (n < 1 || n > TB_MAX_SLABS))
         return wrong(file, &v[NUM_SLABS], NUM_SLABS, "allowed: 1 to 8", err);
@@ -242,6 +266,10 @@ static int read_slabs(const char *file, const struct value *v, int i, struct tb_
     return rc;
 }
 
+/*
+ * Device i as a tier. Only the first may be memory, as in the beta, where a device without a
+ * mount point is memory; any other without one needs its path before it is used.
+ */
 static int read_device(const char *file, const struct value *v, int i, const char *directory, struct tb_config_tier *t,
                        struct tb_error *err)
 {
@@ -272,6 +300,7 @@ static int read_device(const char *file, const struct value *v, int i, const cha
     return read_slabs(file, v, i, t, err);
 }
 
+/* Which keys must be there is known only after base and fragment are read. Keys without a meaning for the engine keep their defaults. */
 static int to_config(const char *file, const struct value *v, const char *directory, struct tb_config *out, struct tb_error *err)
 {
     double n = 0;
@@ -292,11 +321,13 @@ static int to_config(const char *file, const struct value *v, const char *direct
     if (!rc && v[POLICY].given && tb_placement_hermes(v[POLICY].text[0], &out->placement.policy))
         rc = wrong(file, &v[POLICY], POLICY, "allowed: Random, RoundRobin, MinimizeIoTime", err);
     out->n_tiers = rc ? 0 : (uint32_t)n;
+    assert(out->n_tiers <= TB_MAX_TIERS);
     for (int i = 0; i < (int)out->n_tiers && !rc; i++)
         rc = read_device(file, v, i, directory, &out->tiers[i], err);
     return rc;
 }
 
+/* The values are large, so they are not on the stack of whoever attaches. */
 int tb_hermes_read(const char *file, const char *fragment, struct tb_config *out, struct tb_error *err)
 {
     char directory[TB_PATH_MAX];
