@@ -1,6 +1,7 @@
 /*
  * Copies between a program's memory and the region: the processor's string move where it
- * is fast, else memcpy, and atomic copies for the thread sanitizer (base/copy.h).
+ * is fast, else memcpy, and atomic copies for the thread sanitizer (base/copy.h). The
+ * program's memory may fault: what a call was given is the program's own affair.
  */
 #include "base/copy.h"
 
@@ -13,6 +14,7 @@
 
 #ifdef __SANITIZE_THREAD__
 
+/* Whole words where the region's side is aligned: byte by byte, the sanitizer would take minutes for a large copy. */
 static bool is_word(const void *at, size_t left)
 {
     return (uintptr_t)at % sizeof(uint64_t) == 0 && left >= sizeof(uint64_t);

@@ -14,6 +14,7 @@
 
 #include <tierbench/io.h>
 
+/* errno becomes the result here, so no layer above looks at it. */
 #define REPEAT(call)                               \
     do {                                           \
         __typeof__(call) result_;                  \
@@ -29,12 +30,14 @@ static int libc_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     REPEAT(open(path, flags & ~TB_IO_OWN, mode));
 }
 
+/* -EIO and the like are told: on a network file system they are of earlier writes. */
 static int libc_close(struct tb_io *io, int fd)
 {
     (void)io;
     return close(fd) == 0 || errno == EINTR ? 0 : -errno;
 }
 
+/* Transfers may be short, as the calls they are; io/whole.h goes on with the rest. */
 static ssize_t libc_read(struct tb_io *io, int fd, void *buf, size_t n)
 {
     (void)io;
@@ -65,6 +68,7 @@ static ssize_t libc_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, 
     REPEAT(pwrite(fd, buf, n, offset));
 }
 
+/* fdatasync writes the length, too, but not the times: enough for slabs and journal, which no one reads times of. */
 static int libc_fsync(struct tb_io *io, int fd, bool data_only)
 {
     (void)io;
@@ -89,6 +93,7 @@ static int libc_fstat(struct tb_io *io, int fd, struct stat *st)
     REPEAT(fstat(fd, st));
 }
 
+/* By name, with AT_SYMLINK_NOFOLLOW in `flags` for the link itself. */
 static int libc_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
 {
     (void)io;
@@ -205,6 +210,7 @@ static int libc_closedir(struct tb_io *io, DIR *directory)
     return closedir(directory) == 0 || errno == EINTR ? 0 : -errno;
 }
 
+/* All operations, since there is no next layer to ask. */
 static const struct tb_io_ops libc_ops = {
     .name = "libc",
     .open = libc_open,

@@ -14,17 +14,24 @@
 void tb_lock_init(struct tb_lock *lock)
 {
     pthread_mutexattr_t attr;
-    pthread_mutexattr_init(&attr);
-    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
-    pthread_mutex_init(&lock->mutex, &attr);
+    int rc = pthread_mutexattr_init(&attr);
+    rc = rc ? rc : pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    rc = rc ? rc : pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    rc = rc ? rc : pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+    rc = rc ? rc : pthread_mutex_init(&lock->mutex, &attr);
+    assert(rc == 0); /* none of them allocates or can fail on Linux with these values */
+    (void)rc;
     pthread_mutexattr_destroy(&attr);
 }
 
-/* A lock of a killed holder is made usable at once; the caller repairs what it protects. */
+/*
+ * A lock of a killed holder is made usable at once; the caller repairs what it protects. If
+ * the caller is killed during the repair, the next holder is told the same: so a repair must
+ * be one that can begin again. `holder` is for messages alone, and may be old by a moment.
+ */
 static int taken(struct tb_lock *lock, int rc)
 {
+    assert(rc != ENOTRECOVERABLE && rc != EINVAL); /* each holder that is told of a death makes the lock consistent */
     if (rc == 0 || rc == EOWNERDEAD)
         atomic_store_explicit(&lock->holder, tb_wait_own_pid(), memory_order_relaxed);
     if (rc == EOWNERDEAD) {
@@ -34,7 +41,7 @@ static int taken(struct tb_lock *lock, int rc)
     return rc ? -rc : TB_LOCK_TAKEN;
 }
 
-/* A clock that jumps makes a message late, not the lock. */
+/* CLOCK_REALTIME, because mutexes know no other: a clock that jumps makes a message late, not the lock. */
 static int take_for_a_while(struct tb_lock *lock)
 {
     struct timespec until;

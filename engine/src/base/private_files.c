@@ -4,8 +4,10 @@
  */
 #include "base/private_files.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,7 +31,7 @@ static int checked(int fd, mode_t type)
     return rc ? rc : fd;
 }
 
-/* Opened first and checked by descriptor, so it cannot be exchanged in between. */
+/* Opened first and checked by descriptor, so it cannot be exchanged in between. A link is refused: it may change its mind. */
 int tb_private_directory(const char *path)
 {
     return checked(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), S_IFDIR);
@@ -38,6 +40,7 @@ int tb_private_directory(const char *path)
 /* O_NONBLOCK: a fifo that another user put there must not stop the caller. */
 int tb_private_file(int directory, const char *name, int flags)
 {
+    assert(*name && !strchr(name, '/')); /* a name in that directory, and no path out of it */
     int fd = checked(openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600), S_IFREG);
     if (fd >= 0)
         fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);

@@ -11,7 +11,10 @@
 
 #include <tierbench/io.h>
 
-/* Reads one file of /proc/PID; a negative errno if the process is gone or may not be looked into. */
+/*
+ * Reads one file of /proc/PID; a negative errno if the process is gone or may not be looked
+ * into. Through the libc layer, so that a preloaded adapter neither counts nor manages it.
+ */
 static ssize_t read_process(int pid, const char *what, void *out, size_t size)
 {
     char path[64];
@@ -44,7 +47,11 @@ static bool has_ended(const char *text)
     return state && threads && (*state == 'Z' || *state == 'X') && strtol(threads, NULL, 10) <= 1;
 }
 
-/* 0 also if no descriptor is free: then the caller must not conclude anything. */
+/*
+ * In clock ticks since the boot, so two processes of one number differ unless they started
+ * within a hundredth of a second. 0 also if no descriptor is free: then the caller must not
+ * conclude anything.
+ */
 uint64_t tb_process_start_time(int pid)
 {
     char text[1024];

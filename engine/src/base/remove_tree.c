@@ -4,6 +4,7 @@
  */
 #include "base/remove_tree.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,11 @@
 
 static int remove_entry(int directory, const char *name, const struct stat *above);
 
-/* What is in it, but for `last`.  Takes the descriptor. */
+/*
+ * What is in it, but for `last`, which goes when all else has gone: an instance's lease says
+ * that there is something to remove, and must outlive it. Takes the descriptor. After an
+ * error the rest is tried all the same, and the first error is told.
+ */
 static int remove_entries(int fd, const char *last)
 {
     struct stat st;
@@ -34,7 +39,7 @@ static int remove_entries(int fd, const char *last)
     return error;
 }
 
-/* What lies on another file system is left alone, so a mount in the tree survives. */
+/* What lies on another file system is left alone, so a mount in the tree survives. What has gone by itself is no error. */
 static int remove_entry(int directory, const char *name, const struct stat *above)
 {
     struct stat st;
@@ -51,6 +56,7 @@ static int remove_entry(int directory, const char *name, const struct stat *abov
 
 int tb_remove_tree(const char *path, const char *last)
 {
+    assert(!last || !strchr(last, '/'));
     struct stat st;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)

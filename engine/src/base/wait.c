@@ -1,9 +1,13 @@
 /*
  * Waits for another process: noted in the region and told once a second, with the process
  * that is waited for (base/wait.h). A wait never ends by itself; the listener decides.
+ *
+ * Nothing here is waited for: a lock is only tried where a signal handler may have
+ * interrupted its holder. A message that is missed comes a second later.
  */
 #include "base/wait.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -20,6 +24,7 @@ struct listening {
 static _Atomic int own_pid;
 static struct tb_wait_note *own_note; /* may be unmapped by a detach: used under its lock */
 static pthread_mutex_t note_lock = PTHREAD_MUTEX_INITIALIZER;
+/* The listener of all threads, and the one of this thread alone; both are told. */
 static struct listening process;
 static _Thread_local struct listening here;
 static tb_wait_next *next_of; /* of `known`, which may be unmapped as own_note */
@@ -31,9 +36,10 @@ static _Atomic uint64_t vain_ns; /* told at that time */
 #define CHAIN_MAX 4 /* processes that wait for each other */
 #define VAIN_NS (3u * TB_WAIT_SECONDS * 1000000000ull)
 
-/* Also called in a forked child: a thread of the parent may have held the lock at the fork. */
+/* Also called in a forked child, where it has one thread: a thread of the parent may have held the lock at the fork. */
 void tb_wait_identify(int pid, struct tb_wait_note *note)
 {
+    assert(pid > 0);
     if (own_pid != pid)
         pthread_mutex_init(&note_lock, NULL);
     own_pid = pid;
@@ -50,6 +56,7 @@ void tb_wait_forget(const struct tb_wait_note *note)
     pthread_mutex_unlock(&note_lock);
 }
 
+/* How to find whom a process waits for. `of` is what `next` looks into: the last instance that was attached counts. */
 void tb_wait_know(tb_wait_next *next, const void *of)
 {
     pthread_mutex_lock(&note_lock);
@@ -83,6 +90,7 @@ static int next_process(int pid)
     return next == pid ? 0 : next;
 }
 
+/* Limited, since the notes of others may lead in a circle while they change. */
 static int last_of_chain(int pid)
 {
     for (int i = 0, next; i < CHAIN_MAX && (next = next_process(pid)); i++)
@@ -127,6 +135,7 @@ static void forget(uint64_t since_ns)
     pthread_mutex_unlock(&note_lock);
 }
 
+/* For so long in a row: a debugger stops a process for a moment too. The time starts again when the process was seen to run. */
 static bool is_in_vain(struct tb_wait *w, int pid, uint64_t now)
 {
     if (!tb_wait_is_for_stopped(pid))
@@ -141,17 +150,25 @@ static bool is_in_vain(struct tb_wait *w, int pid, uint64_t now)
     return vain;
 }
 
+/* Without a lock: a listener may end the process, or take its time. */
 static void tell(const struct tb_wait *w, int pid, uint64_t now, bool in_vain)
 {
     double seconds = (double)(now - w->since_ns) * 1e-9;
+    assert(w->since_ns && now >= w->since_ns);
     if (here.listener)
         here.listener(here.arg, pid, seconds, in_vain);
     if (process.listener)
         process.listener(process.arg, pid, seconds, in_vain);
 }
 
+/*
+ * Called at each look of a waiter. Before the first second nothing is told or noted, so that
+ * a short wait costs a look at the clock. Where the awaited process is this one, what counts
+ * is whether another thread of it waits in vain: then this wait is in vain, too.
+ */
 void tb_wait_go_on(struct tb_wait *w, int pid)
 {
+    assert(w->told_ns == 0 || w->told_ns >= w->since_ns);
     uint64_t now = tb_now_ns(), from = w->told_ns ? w->told_ns : w->since_ns;
     if (!w->since_ns)
         w->since_ns = now;

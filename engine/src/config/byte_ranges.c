@@ -1,9 +1,14 @@
 /*
  * The text file of dispersion units by byte ranges: read line by line into a sorted table,
  * checked for overlaps, and searched for the unit of an offset.
+ *
+ * The table is one array of all files' ranges, so that it can lie in the region as it is: a
+ * file is `first` and `n` of it. Who starts an instance and who attaches to it may read
+ * different versions of the text; the digest in the configuration tells.
  */
 #include "config/byte_ranges.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <search.h>
@@ -14,6 +19,7 @@
 
 #include "text/text.h"
 
+/* Names are kept while their file is read, then only numbers: a range is 24 bytes, and there may be a million. */
 struct unit {
     const char *name; /* in the text */
     uint32_t number;
@@ -35,6 +41,7 @@ static int refuse(const struct reader *r, const char *value, const char *why)
     return -EINVAL;
 }
 
+/* Starts are compared and not subtracted: the difference does not fit an int. */
 static int by_start(const void *a, const void *b)
 {
     const struct tb_unit_range *x = a, *y = b;
@@ -53,13 +60,17 @@ static void forget_units(struct reader *r)
     r->n_units = 0;
 }
 
-/* All ranges of the last file are known: in order, and each byte in one of them. */
+/*
+ * All ranges of the last file are known: in order, and each byte in one of them. Two ranges
+ * that overlap would make the unit of a byte depend on the order of the lines.
+ */
 static int end_file(struct reader *r)
 {
     struct tb_config_placement *p = &r->config->placement;
     if (!p->n_unit_files)
         return 0;
     struct tb_config_unit_file *f = &p->unit_files[p->n_unit_files - 1];
+    assert(f->first <= r->n && r->n <= r->room);
     f->n = r->n - f->first;
     if (f->n)
         qsort(r->range + f->first, f->n, sizeof(*r->range), by_start);
@@ -90,7 +101,7 @@ static int begin_file(struct reader *r, const char *pattern)
     return 0;
 }
 
-/* Make room for one range more. */
+/* Make room for one range more. Twice as much each time, so a million ranges are copied once or twice each, not often. */
 static int grow(struct reader *r)
 {
     if (r->n < r->room)
@@ -120,7 +131,10 @@ static int unit_number(struct reader *r, const char *name, uint32_t *out)
     return 0;
 }
 
-/* Only digits, below 2^63, and a blank after them. */
+/*
+ * Only digits, below 2^63, and a blank after them. strtoull alone would also take a sign and
+ * blanks in front; offsets are off_t, so the upper half of its range is no offset.
+ */
 static bool take_bytes(char **text, uint64_t *out)
 {
     char *end;
@@ -153,7 +167,10 @@ static int add_range(struct reader *r, char *line)
     return unit_number(r, rest, &range->unit);
 }
 
-/* Comments and empty lines count as lines, so that messages have the number that an editor shows. */
+/*
+ * Comments and empty lines count as lines, so that messages have the number that an editor
+ * shows. Carriage returns at the end are taken off: the file may come from another system.
+ */
 static int read_line(struct reader *r, char *line)
 {
     size_t n = strlen(line);
@@ -201,6 +218,7 @@ int tb_units_read(struct tb_config *c, struct tb_unit_range **out, struct tb_err
     return 0;
 }
 
+/* The first pattern that matches counts, as with rules. 0 is "none", so a file record can keep the answer as it is. */
 uint32_t tb_units_of_path(const struct tb_config_placement *p, const char *path)
 {
     for (uint32_t i = 0; i < p->n_unit_files; i++)
@@ -209,7 +227,10 @@ uint32_t tb_units_of_path(const struct tb_config_placement *p, const char *path)
     return 0;
 }
 
-/* A binary search, as it is asked for every placed write. Without a range, the gap around the offset is returned. */
+/*
+ * A binary search, as it is asked for every placed write. Without a range, the gap around the
+ * offset is returned, so that the caller need not ask again for each byte of it.
+ */
 const struct tb_unit_range *tb_units_find(const struct tb_config_placement *p, const struct tb_unit_range *ranges, uint32_t of_path,
                                           uint64_t offset, uint64_t *gap_start, uint64_t *gap_end)
 {
@@ -218,6 +239,7 @@ const struct tb_unit_range *tb_units_find(const struct tb_config_placement *p, c
     if (!of_path)
         return NULL;
     const struct tb_config_unit_file *f = &p->unit_files[of_path - 1];
+    assert(of_path <= p->n_unit_files && f->first + f->n <= p->n_unit_ranges);
     const struct tb_unit_range *range = ranges + f->first;
     uint32_t lo = 0, hi = f->n; /* those before `lo` begin at or before `offset` */
     while (lo < hi) {
@@ -227,6 +249,7 @@ const struct tb_unit_range *tb_units_find(const struct tb_config_placement *p, c
         else
             hi = middle;
     }
+    assert(lo == 0 || range[lo - 1].start <= offset);
     if (lo && offset < range[lo - 1].end)
         return &range[lo - 1];
     if (lo)

@@ -1,6 +1,13 @@
-/* What a configuration needs of this machine: directories, room, a file system that keeps what it is told. */
+/*
+ * What a configuration needs of this machine: directories, room, a file system that keeps what it is told.
+ *
+ * All of this may change after it was looked at, so nothing relies on it: each step of a
+ * start says itself what it could not do. It is looked at first because one message here,
+ * with key and value, is worth more than the errno of a half made instance.
+ */
 #include "config/check.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <linux/magic.h>
@@ -15,7 +22,10 @@
 
 #define MIB(bytes) ((unsigned long long)(bytes) >> 20)
 
-/* Names the key, so that the user knows which directory of several is meant. */
+/*
+ * Names the key, so that the user knows which directory of several is meant. access() asks
+ * for the real user, who is also the one that makes the instance: it is never set-uid.
+ */
 static int refuse_directory(const struct tb_config *c, const char *key, const char *path, struct tb_error *err)
 {
     struct stat st;
@@ -34,6 +44,7 @@ static int refuse_directory(const struct tb_config *c, const char *key, const ch
     return wrong ? -EINVAL : 0;
 }
 
+/* With the sticky bit only the owner of an entry may rename it. */
 static bool all_may_rename_in(const struct stat *st)
 {
     return st->st_mode & S_IWOTH && !(st->st_mode & S_ISVTX);
@@ -58,17 +69,21 @@ static int refuse_open_tier(const struct tb_config *c, uint32_t t, struct tb_err
     return -EINVAL;
 }
 
-/* Cuts the path to the directory above; false: there is none. */
+/* Cuts the path to the directory above; false: there is none. The slash of the root itself stays. */
 static bool go_up(char *path)
 {
     char *slash = strrchr(path, '/');
+    assert(path[0] == '/'); /* made by realpath */
     if (!slash || !path[1])
         return false;
     slash[slash == path] = 0;
     return true;
 }
 
-/* Only a warning: a site may want it so. */
+/*
+ * Only a warning: a site may want it so. All directories above count, because who renames
+ * one of them away takes along what is below it.
+ */
 bool tb_config_warn_of_tier(const struct tb_config *c, uint32_t t, struct tb_error *out)
 {
     char path[PATH_MAX];
@@ -94,6 +109,7 @@ static int check_tier(const struct tb_config *c, uint32_t t, struct tb_error *er
 {
     const struct tb_config_tier *tier = &c->tiers[t];
     struct statfs fs;
+    assert(t < c->n_tiers);
     char key[64];
     snprintf(key, sizeof(key), "tiers[%u].path", t);
     if (tier->medium != TB_MEDIUM_DIRECTORY)
@@ -117,7 +133,11 @@ static int check_tier(const struct tb_config *c, uint32_t t, struct tb_error *er
     return 0;
 }
 
-/* Pages of this size that are neither used nor reserved. */
+/*
+ * Pages of this size that are neither used nor reserved. Reserved ones are promised to
+ * mappings that have not touched them yet, and count as free in the kernel's own number. A
+ * system without such pages has no such files: then there are 0.
+ */
 static uint64_t free_huge_pages(uint64_t page)
 {
     char path[96];
@@ -134,7 +154,11 @@ static uint64_t free_huge_pages(uint64_t page)
     return n[0] > n[1] ? n[0] - n[1] : 0;
 }
 
-/* hugetlbfs reports free pages only for its own page size, so the system's count is read. */
+/*
+ * hugetlbfs reports free pages only for its own page size, so the system's count is read.
+ * Too few would not fail the mapping but kill the process that touches the first missing
+ * page, so it must be known before.
+ */
 static int check_hugetlb(const struct tb_config *c, uint64_t region_bytes, uint64_t page, struct tb_error *err)
 {
     uint64_t needed = (region_bytes + page - 1) / page;

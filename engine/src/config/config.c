@@ -1,9 +1,15 @@
 /*
  * The keys of a tier configuration, their defaults, and the rules between them. The tables
  * say what a single value may be; config_rules says which values may go together.
+ *
+ * The order is: defaults, keys, what follows from them (fill_in), names that refer to each
+ * other (tb_placement_resolve), rules. Each step may rely on those before it. The result is
+ * one structure without pointers, so it is copied into the region as it is, and one digest
+ * of its bytes says whether two processes mean the same.
  */
 #include "config/config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -20,6 +26,7 @@
 #include "text/yaml.h"
 #include "text/yaml_open.h"
 
+/* In the order of their enums, ended by NULL: the tables of keys and the messages use the same lists. */
 static const char *const mode_names[] = {"persistent-async", "persistent-sync", "scratch", "bypass", NULL};
 static const char *const nodes_names[] = {"one", "several", NULL};
 static const char *const namespace_names[] = {"eager", "deferred", NULL};
@@ -31,14 +38,17 @@ static const char *const medium_names[] = {"memory", "directory", NULL};
 /* clang-format off: one line each */
 const char *tb_mode_name(enum tb_mode mode)
 {
+    assert((size_t)mode + 1 < sizeof(mode_names) / sizeof(mode_names[0]));
     return mode_names[mode];
 }
 const char *tb_fsync_name(enum tb_fsync fsync)
 {
+    assert((size_t)fsync + 1 < sizeof(fsync_names) / sizeof(fsync_names[0]));
     return fsync_names[fsync];
 }
 const char *tb_flush_name(enum tb_flush_policy policy)
 {
+    assert((size_t)policy + 1 < sizeof(flush_names) / sizeof(flush_names[0]));
     return flush_names[policy];
 }
 /* clang-format on */
@@ -54,7 +64,11 @@ int tb_mode_parse(const char *text, enum tb_mode *out)
 #define FIELD(member) TB_YAML_FIELD(struct tb_config, member)
 #define TIER(member) TB_YAML_FIELD(struct tb_config_tier, member)
 
-/* `model:` or `profile:`, a file relative to the configuration or its keys, into a device and the flag after it. */
+/*
+ * `model:` or `profile:`, a file relative to the configuration or its keys, into a device and
+ * the flag after it. The flag is set only after the whole device is read, so nothing is ever
+ * modelled by half a device.
+ */
 static int read_device(struct tb_yaml *yaml, yaml_node_t *node, const char *path, struct tb_device *device, bool *given)
 {
     char file[TB_PATH_MAX];
@@ -129,6 +143,7 @@ static const struct tb_yaml_key region_keys[] = {
     {0},
 };
 
+/* Watermarks are shares of a tier. That low is not above high is a rule between two keys, so it is not said here. */
 static const struct tb_yaml_key flush_keys[] = {
     {"policy", TB_YAML_CHOICE, FIELD(flush.policy), .choices = flush_names},
     {"background", TB_YAML_FLAG, FIELD(flush.background)},
@@ -150,6 +165,7 @@ static const struct tb_yaml_key hint_keys[] = {
     {0},
 };
 
+/* A unit is a block; so a buffer is at most 2^20 blocks, and the product below fits 64 bits. */
 static const struct tb_yaml_key slab_keys[] = {
     {"units", TB_YAML_COUNT, .required = true, TB_YAML_FIELD(struct tb_config_slab, units), .min = 1, .max = 1u << 20},
     {"share", TB_YAML_FRACTION, .required = true, TB_YAML_FIELD(struct tb_config_slab, share)},
@@ -170,6 +186,10 @@ static const struct tb_yaml_key tier_keys[] = {
     {0},
 };
 
+/*
+ * `version` has one allowed value: a file of a later version is refused, and not read by
+ * half. The limits of the counts bound the size of the region's tables.
+ */
 static const struct tb_yaml_key config_keys[] = {
     {"version", TB_YAML_COUNT, .required = true, FIELD(version), .min = 1, .max = 1},
     {"max_files", TB_YAML_COUNT, FIELD(max_files), .min = 64, .max = 1u << 24},
@@ -208,6 +228,7 @@ void tb_config_defaults(struct tb_config *c)
     c->organizer.prefetch = 8u << 20;
 }
 
+/* Rules know keys and no files: who has the document adds file and line to what they found. */
 static int find_wrong(struct tb_finding *found, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 static int find_wrong(struct tb_finding *found, const char *key, const char *format, ...)
@@ -220,7 +241,11 @@ static int find_wrong(struct tb_finding *found, const char *key, const char *for
     return -EINVAL;
 }
 
-/* Shares may sum to less than 1: the rest of the tier is not used. */
+/*
+ * Shares may sum to less than 1: the rest of the tier is not used. They may pass 1 by what
+ * adding decimal fractions in binary makes of them. A share that holds no buffer is refused,
+ * because the user expects buffers of that size; a share of 0 says that there are none.
+ */
 static int slab_rules(const struct tb_config_tier *t, const char *key, struct tb_finding *found)
 {
     char at[160];
@@ -238,11 +263,15 @@ static int slab_rules(const struct tb_config_tier *t, const char *key, struct tb
     return 0;
 }
 
-/* A tier below the PFS's path would be buffered itself. */
+/*
+ * A tier below the PFS's path would be buffered itself: writing a slab would need buffers,
+ * which are in the slab. Names must differ, because rules of placement and reports use them.
+ */
 static int tier_rules(const struct tb_config *c, uint32_t i, bool needs_path, struct tb_finding *found)
 {
     const struct tb_config_tier *t = &c->tiers[i];
     char key[64], at[128];
+    assert(i < c->n_tiers && c->n_tiers <= TB_MAX_TIERS);
     snprintf(key, sizeof(key), "tiers[%u]", i);
     snprintf(at, sizeof(at), "%s.block", key);
     if (t->block == 0 || t->block % TB_BLOCK_MIN)
@@ -264,7 +293,10 @@ static int tier_rules(const struct tb_config *c, uint32_t i, bool needs_path, st
     return slab_rules(t, key, found);
 }
 
-/* What was promised must be possible: a tier to keep it in, and a mode that flushes. */
+/*
+ * What was promised must be possible: a tier to keep it in, and a mode that flushes. Deferred
+ * names are known to one node only, so other nodes would not find the files.
+ */
 static int promise_rules(const struct tb_config *c, struct tb_finding *found)
 {
     bool scratch_only = true, directory = false, async = false;
@@ -290,7 +322,7 @@ static int promise_rules(const struct tb_config *c, struct tb_finding *found)
     return 0;
 }
 
-/* A page size that is no power of two exists on no system. */
+/* A page size that is no power of two exists on no system. 0: the file system's own. */
 static int region_rules(const struct tb_config *c, struct tb_finding *found)
 {
     uint64_t page = c->region.page;
@@ -331,7 +363,11 @@ static void fill_in_slabs(struct tb_config_tier *t)
         t->block = DEFAULT_BLOCK;
 }
 
-/* The empty prefix is the PFS's path; scratch promises nothing; a directory for the region is for its huge pages. */
+/*
+ * What follows from what was said: the empty prefix is the PFS's path; scratch promises
+ * nothing; a directory for the region is for its huge pages; tiers have slabs. Before the rules, so that they
+ * see what will count.
+ */
 static void fill_in(struct tb_config *c)
 {
     bool scratch_only = true;
@@ -348,7 +384,11 @@ static void fill_in(struct tb_config *c)
         fill_in_slabs(&c->tiers[t]);
 }
 
-/* Schedule and units are read here only to refuse wrong ones early; the daemon reads them again. */
+/*
+ * Schedule and units are read here only to refuse wrong ones early; the daemon reads them
+ * again. They need the finished configuration: paths are checked against its prefixes. A
+ * rule's message gets its line from the document, so that stays open until then.
+ */
 static int read_yaml(const char *file, struct tb_config *out, struct tb_error *err)
 {
     struct tb_yaml yaml;
@@ -383,7 +423,11 @@ static bool is_hermes(const char *file)
     return dot && strcmp(dot, ".conf") == 0;
 }
 
-/* The file's absolute path is kept: it names the configuration in the lease and the journal. */
+/*
+ * The file's absolute path is kept: it names the configuration in the lease and the journal,
+ * so that `recover` finds it without being told. A Hermes file has no lines left here, so its
+ * rules are told without one.
+ */
 static int finish(const char *file, struct tb_config *out, struct tb_error *err)
 {
     struct tb_finding found;
@@ -413,7 +457,11 @@ int tb_config_read_merged(const char *base, const char *fragment, struct tb_conf
     return rc ? rc : finish(base, out, err);
 }
 
-/* For `--mode`: one mode for all prefixes, with the fsync promise that fits it. */
+/*
+ * For `--mode`: one mode for all prefixes, with the fsync promise that fits it. Deferred names
+ * and `fsync: none` go with some modes only: they are taken back rather than refused, because
+ * the user asked for the mode. All else that does not fit is refused by the rules.
+ */
 int tb_config_set_mode(struct tb_config *c, const char *text, struct tb_error *err)
 {
     enum tb_mode mode;
@@ -429,6 +477,7 @@ int tb_config_set_mode(struct tb_config *c, const char *text, struct tb_error *e
         snprintf(err->text, sizeof(err->text), "--mode: %.100s; allowed: persistent-async, persistent-sync, scratch, bypass", text);
         return -EINVAL;
     }
+    assert(c->n_prefixes > 0 && c->n_prefixes <= TB_MAX_PREFIXES);
     for (uint32_t i = 0; i < c->n_prefixes; i++)
         c->prefixes[i].mode = mode;
     if (mode != TB_MODE_PERSISTENT_ASYNC)
@@ -454,7 +503,11 @@ int tb_config_read_for_instance(const char *file, const char *fragment, const ch
     return rc;
 }
 
-/* Equal digests mean the same layout and the same promises. Recovery compares them before it believes a journal. */
+/*
+ * Equal digests mean the same layout and the same promises. Recovery compares them before it
+ * believes a journal. The whole structure counts, with its padding, which tb_config_defaults
+ * cleared: a field that is added counts without a line here.
+ */
 uint64_t tb_config_digest(const struct tb_config *c)
 {
     struct tb_config shape = *c;

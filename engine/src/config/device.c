@@ -3,6 +3,9 @@
  * says where the numbers come from and is for people.
  */
 #include "config/device.h"
+
+#include <assert.h>
+
 #include "text/yaml.h"
 #include "text/yaml_open.h"
 
@@ -13,6 +16,7 @@ struct device_file {
 
 #define FIELD(member) TB_YAML_FIELD(struct device_file, member)
 
+/* Rates are above 0 and times 0 or more, as text/sizes.h reads them, so that the model never divides by 0. */
 static const struct tb_yaml_key device_keys[] = {
     {"name", TB_YAML_TEXT, .required = true, FIELD(device.name)},
     {"source", TB_YAML_TEXT, FIELD(source)},
@@ -28,6 +32,7 @@ static const struct tb_yaml_key device_keys[] = {
     {0},
 };
 
+/* Keys in the configuration itself. One channel unless it says more: a device without channels would serve nothing. */
 int tb_device_read_map(struct tb_yaml *yaml, yaml_node_t *node, const char *path, struct tb_device *out)
 {
     struct device_file read = {.device.channels = 1};
@@ -48,6 +53,7 @@ int tb_device_read(const char *file, struct tb_device *out, struct tb_error *err
         return rc;
     rc = tb_yaml_read(&yaml, device_keys, &read);
     tb_yaml_close(&yaml);
+    assert(rc || read.device.channels >= 1);
     if (!rc)
         *out = read.device;
     return rc;

@@ -1,9 +1,11 @@
 /*
  * The keys under `placement:`: the policies' names, their options, and the rules between
- * them. It knows no policy's code.
+ * them. It knows no policy's code: that is in a room above, and the table of policies
+ * (config/policies.h) gives both rooms names and numbers of one source.
  */
 #include "config/placement.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +17,11 @@ static const char *const hermes_names[] = {TB_POLICIES(HERMES)};
 
 const char *tb_policy_name(enum tb_policy policy)
 {
+    assert((size_t)policy < TB_N_POLICIES);
     return policy_names[policy];
 }
 
+/* Only the beta's own policies have a name there; the others cannot be chosen by a Hermes file. */
 int tb_placement_hermes(const char *name, enum tb_policy *out)
 {
     for (enum tb_policy p = 0; p < TB_N_POLICIES; p++)
@@ -26,7 +30,7 @@ int tb_placement_hermes(const char *name, enum tb_policy *out)
     return -EINVAL;
 }
 
-/* `unit: file`, or a size. */
+/* `unit: file`, or a size. The whole file is a unit that no offset reaches the end of; 0 is kept for "not said". */
 static int read_unit(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
 {
     struct tb_config *c = target;
@@ -39,6 +43,7 @@ static int read_unit(struct tb_yaml *yaml, yaml_node_t *node, const char *path, 
     return rc;
 }
 
+/* Names are kept as they are written, and become numbers when all tiers are known (resolve_rule). */
 static int read_rule_tiers(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
 {
     struct tb_config_rule *rule = target;
@@ -72,6 +77,7 @@ static const struct tb_yaml_key rule_keys[] = {
     {0},
 };
 
+/* A key that the chosen policy does not use is read all the same, and refused by the rules: then its line is known. */
 const struct tb_yaml_key tb_placement_keys[] = {
     {"policy", TB_YAML_CHOICE, TB_YAML_FIELD(struct tb_config, placement.policy), .choices = policy_names},
     {"unit", TB_YAML_CUSTOM, .read = read_unit},
@@ -81,6 +87,7 @@ const struct tb_yaml_key tb_placement_keys[] = {
     {0},
 };
 
+/* The first of that name; the rules of tiers see to it that there is one only. */
 static bool find_tier(const struct tb_config *c, const char *name, uint32_t *out)
 {
     for (*out = 0; *out < c->n_tiers; ++*out)
@@ -89,10 +96,14 @@ static bool find_tier(const struct tb_config *c, const char *name, uint32_t *out
     return false;
 }
 
-/* Names become numbers here, once all tiers are known: rules may be written before the tiers in the file. */
+/*
+ * Names become numbers here, once all tiers are known: rules may be written before the tiers
+ * in the file. Placement then compares no text.
+ */
 static int resolve_rule(struct tb_config *c, uint32_t i, struct tb_finding *found)
 {
     struct tb_config_rule *rule = &c->placement.rules[i];
+    assert(i < TB_MAX_RULES && rule->n_tiers <= TB_MAX_TIERS);
     for (uint32_t t = 0; t < rule->n_tiers; t++)
         if (!find_tier(c, rule->name[t], &rule->tier[t])) {
             snprintf(found->key, sizeof(found->key), "placement.rules[%u].tiers", i);

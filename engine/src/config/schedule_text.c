@@ -1,6 +1,11 @@
-/* The text file of a schedule, read line by line into a list of ranges. A wrong line is refused with its number. */
+/*
+ * The text file of a schedule, read line by line into a list of ranges. A wrong line is refused
+ * with its number, and nothing of the file is used then: half a schedule would look like a
+ * whole one that is not kept.
+ */
 #include "config/schedule_text.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +28,7 @@ static bool parse_bytes(const char *text, uint64_t *out)
     return text[0] >= '0' && text[0] <= '9' && !*end && !errno && *out <= INT64_MAX;
 }
 
-/* Takes the last word off a line. */
+/* Takes the last word off a line, in place. NULL: there is one word or none, so no path is left of it. */
 static char *last_word(char *line)
 {
     size_t n = strlen(line);
@@ -37,6 +42,10 @@ static char *last_word(char *line)
     return line + n;
 }
 
+/*
+ * The longest prefix counts, as for a program's own paths. What is not buffered cannot be
+ * staged, so a schedule that names it was made for another configuration.
+ */
 static bool is_buffered(const struct tb_config *c, const char *path)
 {
     const struct tb_config_prefix *best = NULL;
@@ -63,6 +72,7 @@ static int read_line(const struct tb_config *c, uint32_t number, char *line, str
     return out->path ? 0 : -ENOMEM;
 }
 
+/* A range counts only when its path is allocated, so tb_schedule_free frees what there is after any failure. */
 static int add_line(const struct tb_config *c, uint32_t number, char *line, struct tb_schedule *s, struct tb_error *err)
 {
     if (!line[strspn(line, " \t\r")] || line[strspn(line, " \t")] == '#')
@@ -78,6 +88,7 @@ static int add_line(const struct tb_config *c, uint32_t number, char *line, stru
     return rc;
 }
 
+/* Without the key there is an empty schedule, which is no error. */
 int tb_schedule_read(const struct tb_config *c, struct tb_schedule *out, struct tb_error *err)
 {
     char directory[TB_PATH_MAX], *text, *line;
@@ -98,6 +109,7 @@ int tb_schedule_read(const struct tb_config *c, struct tb_schedule *out, struct 
 
 void tb_schedule_free(struct tb_schedule *s)
 {
+    assert(s->range || !s->n);
     for (uint32_t i = 0; i < s->n; i++)
         free(s->range[i].path);
     free(s->range);

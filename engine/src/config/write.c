@@ -1,6 +1,10 @@
-/* A configuration as the YAML that tb_config_read reads. */
+/*
+ * A configuration as the YAML that tb_config_read reads: for `import`, so it writes what a
+ * Hermes file can say, and leaves out what has its default.
+ */
 #include "config/write.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +13,7 @@
 #include "config/placement.h"
 #include "text/sizes.h"
 
+/* Sizes are written by the largest unit that divides them, so that reading them again gives the same bytes. */
 static void write_tier(FILE *out, const struct tb_config_tier *t)
 {
     char capacity[32], block[32];
@@ -25,6 +30,10 @@ static void write_tier(FILE *out, const struct tb_config_tier *t)
         fputs("    shared: true\n", out);
 }
 
+/*
+ * What the import cannot know (paths of the PFS and of tiers) is written as a place to fill
+ * in. fclose is checked: a full disk shows itself there.
+ */
 int tb_config_write(const struct tb_config *c, const char *path, struct tb_error *err)
 {
     FILE *out = path ? fopen(path, "w") : stdout;
@@ -32,6 +41,7 @@ int tb_config_write(const struct tb_config *c, const char *path, struct tb_error
         snprintf(err->text, sizeof(err->text), "%.900s: cannot write: %s", path, strerror(errno));
         return -errno;
     }
+    assert(c->n_prefixes == 1 && c->n_tiers > 0); /* `import` has no more to say than one mode */
     fprintf(out, "# imported from %s\nversion: 1\nmax_files: %u\npfs: {path: %s}\nmode: %s\nfsync: %s\n", c->file, c->max_files,
             c->pfs.path[0] ? c->pfs.path : "\"${TB_ROOT}/pfs\"", tb_mode_name(c->prefixes[0].mode), tb_fsync_name(c->fsync));
     fprintf(out, "flush: {policy: %s, threads: %u}\nplacement: {policy: %s}\ntiers:\n", tb_flush_name(c->flush.policy), c->flush.threads,

@@ -4,6 +4,7 @@
  */
 #include "journal/commit.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "base/kill_point.h"
@@ -59,6 +60,7 @@ static int commit(tb_engine *e, struct tb_commit *c, int (*sync)(tb_engine *e))
          */
         rc = sync(e);
         TB_STEP("committed");
+        assert(upto >= mine && upto <= c->wanted);
         if (rc)
             c->failed = upto;
         else

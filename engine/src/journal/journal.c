@@ -6,6 +6,7 @@
  */
 #include "journal/journal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,13 @@ uint64_t tb_record_checksum(const struct tb_record *r)
     return XXH3_64bits_withSeed(tb_record_path(r), r->path_length, XXH3_64bits(&head, sizeof(head)));
 }
 
+bool tb_journal_is_valid(const tb_engine *e)
+{
+    const struct tb_journal *j = &e->header->journal;
+    bool in_order = j->synced <= j->end && j->end % TB_JOURNAL_SLOT == 0 && j->synced % TB_JOURNAL_SLOT == 0;
+    return j->is_emptied || in_order;
+}
+
 /*
  * Locked by journal.lock, so that the order in the file is that of the sequence (a DROP
  * may have an older one).
@@ -46,6 +54,7 @@ static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
         struct tb_record record;
         char bytes[(sizeof(struct tb_record) + TB_PATH_MAX + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT * TB_JOURNAL_SLOT];
     } out;
+    assert(r->slots > 0 && (size_t)r->slots * TB_JOURNAL_SLOT <= sizeof(out) && sizeof(*r) + r->path_length <= sizeof(out));
     size_t n = (size_t)r->slots * TB_JOURNAL_SLOT;
     if (!r->sequence)
         r->sequence = h->journal.sequence + 1;
@@ -66,6 +75,7 @@ static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
         h->journal.sequence = r->sequence;
     TB_STEP("journal sequence");
     h->journal.end += n;
+    assert(tb_journal_is_valid(e));
     return 0;
 }
 
@@ -99,7 +109,8 @@ static int empty_locked(tb_engine *e)
     h->journal.is_emptied = true;
     TB_STEP("journal empty");
     h->journal.generation++;
-    h->journal.end = h->journal.synced = 0;
+    TB_STEP("journal generation");
+    h->journal.end = h->journal.synced = 0; /* if killed before, or between the two, is_emptied has them set again */
     h->journal.is_doubtful = false;
     int rc = append_header(e);
     TB_STEP("journal header");
@@ -110,6 +121,7 @@ static int empty_locked(tb_engine *e)
     io->ops->ftruncate(io, e->journal_fd, TB_JOURNAL_SLOT);
     TB_STEP("journal emptied");
     h->journal.is_emptied = false;
+    assert(tb_journal_is_valid(e) && h->journal.end == TB_JOURNAL_SLOT);
     return 0;
 }
 
@@ -154,10 +166,14 @@ int tb_journal_create(tb_engine *e)
     return append_header(e);
 }
 
-/* Locked by the file, so its name and identity cannot change. */
+/*
+ * Locked by the file, so its name and identity cannot change. The journal's lock comes after
+ * the file's, and nothing is locked after it.
+ */
 static int append_for(tb_engine *e, uint32_t file, struct tb_record *r)
 {
     const struct tb_file *f = &e->region.files[file];
+    assert(f->magic == TB_FILE_MAGIC); /* its buffers, or its claim, keep the record */
     char path[TB_PATH_MAX];
     tb_file_path(e, f, path, sizeof(path));
     r->device = f->device;
@@ -181,6 +197,7 @@ static int lock_and_append(tb_engine *e, uint32_t file, struct tb_record *r)
  */
 int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t checksum)
 {
+    assert(lo < hi && hi <= tb_buffer_size(e, b));
     struct tb_record r = {.type = TB_RECORD_WRITE,
                           .offset = tb_buffer_start(e, b) + lo,
                           .length = hi - lo,
@@ -220,11 +237,13 @@ static void note_sync(tb_engine *e, uint64_t generation, uint64_t end, bool fail
     struct tb_header *h = e->header;
     if (tb_lock_take(&h->journal.lock) < 0)
         return;
+    assert(generation <= h->journal.generation);
     bool same = h->journal.generation == generation && !h->journal.is_emptied;
     h->journal.is_doubtful |= same && failed;
     if (same && !h->journal.is_doubtful && h->journal.synced < end) {
         h->journal.synced = end;
         TB_STEP("journal synced");
+        assert(tb_journal_is_valid(e));
         write_mark(e);
         TB_STEP("journal marked");
     }

@@ -70,6 +70,12 @@ static inline const char *tb_record_path(const struct tb_record *r)
     return (const char *)(r + 1);
 }
 
+/*
+ * The equations of struct tb_journal (region/region.h); locked by journal.lock. While a new
+ * generation is not durable yet they say nothing of `end` and `synced`: it is begun again.
+ */
+bool tb_journal_is_valid(const tb_engine *e);
+
 /* Make an empty journal in an open descriptor. */
 int tb_journal_create(tb_engine *e);
 

@@ -5,6 +5,7 @@
  */
 #include "journal/read.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ static bool is_sound(const struct tb_record *r, uint64_t at, uint64_t rest)
            sizeof(*r) + r->path_length <= (uint64_t)r->slots * TB_JOURNAL_SLOT && r->place == at && r->checksum == tb_record_checksum(r);
 }
 
+/* Bytes of the file are believed only after this: a length in them may say anything. */
 static const struct tb_record *sound_at(const struct reader *j, uint64_t at)
 {
     const struct tb_record *r = (const struct tb_record *)(j->bytes + at);
@@ -45,6 +47,7 @@ static const struct tb_record *next_own(const struct reader *j, uint64_t at)
     return NULL;
 }
 
+/* Of a sound record, so the sum is in the file. */
 static uint64_t end_of(const struct tb_record *r)
 {
     return r->place + (uint64_t)r->slots * TB_JOURNAL_SLOT;
@@ -110,6 +113,7 @@ static int visit_all(struct reader *j)
     uint64_t at = 0;
     int rc = 0;
     for (const struct tb_record *r = next_own(j, 0); r && !rc; r = next_own(j, at)) {
+        assert(r->place >= at && end_of(r) <= j->n); /* as is_sound let it pass */
         if (r->place > at && at < j->promised)
             rc = j->damaged(j->arg, at);
         rc = rc ? rc : visit(j, r);

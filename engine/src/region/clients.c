@@ -5,6 +5,7 @@
  */
 #include "region/clients.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <time.h>
@@ -40,7 +41,10 @@ bool tb_client_is_alive(const struct tb_client *c)
     return now ? now == image : tb_client_runs(c);
 }
 
-/* Only a claim or a lock of a dead slot may be taken over. */
+/*
+ * Only a claim or a lock of a dead slot may be taken over. A number that is no slot (a claim
+ * that was given up in between) is not dead: its caller looks again.
+ */
 bool tb_slot_is_dead(const tb_engine *e, uint32_t slot)
 {
     return slot < e->region.n_clients && !tb_client_is_alive(&e->region.clients[slot]);
@@ -61,11 +65,16 @@ bool tb_client_is_closed(const tb_engine *e)
     return e->journal_fd >= 0 && tb_lease_read(e->lease, &lease) == 0 && lease.state == TB_LEASE_VOID;
 }
 
-/* Locked by registry.lock. The pid is stored last: until then the slot is free. */
+/*
+ * Locked by registry.lock. The pid is stored last: until then the slot is free, and what a
+ * killed process had written to it is written again by the next. All fields are set, because
+ * the slot was another's.
+ */
 uint32_t tb_client_take_slot(tb_engine *e, uint32_t n)
 {
     struct tb_header *h = e->header;
     uint32_t slot = TB_NONE;
+    assert(n <= e->region.n_clients);
     tb_lock_take(&h->registry.lock);
     bool refused = n < e->region.n_clients && tb_client_is_closed(e); /* tools may attach: they end what was left half ended */
     for (uint32_t i = 0; i < n && slot == TB_NONE && !refused; i++)

@@ -1,6 +1,11 @@
-/* Sums of the counters that clients keep in their own cache lines. Read without a lock: a sum is not of one moment. */
+/*
+ * Sums of the counters that clients keep in their own cache lines. Read without a lock: a sum
+ * is not of one moment. A slot that is given to another process keeps its counts, so sums
+ * only go up.
+ */
 #include "region/counters.h"
 
+#include <assert.h>
 #include <time.h>
 
 uint64_t tb_moved_in(const tb_engine *e, uint32_t t)

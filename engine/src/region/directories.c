@@ -5,6 +5,7 @@
  */
 #include "region/directories.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -13,11 +14,14 @@ void tb_tier_directory(const struct tb_config_tier *tier, const char *host, cons
     snprintf(out, size, "%s/tierbench.%u.%s.%s", tier->path, (unsigned)getuid(), host, name);
 }
 
+/* Numbers of slabs are those of the layout, so the digest in the lease says whether they still mean the same. */
 void tb_slab_file(uint32_t slab, char out[TB_SLAB_NAME_MAX])
 {
+    assert(slab < TB_MAX_TIERS * TB_MAX_SLABS);
     snprintf(out, TB_SLAB_NAME_MAX, "slab-%u", slab);
 }
 
+/* The fastest one: the journal's syncs are what an fsync waits for. */
 uint32_t tb_journal_tier(const struct tb_config *config)
 {
     for (uint32_t t = 0; t < config->n_tiers; t++)

@@ -2,9 +2,14 @@
  * Where everything lies in the region, computed from the configuration alone. So `tierctl
  * plan`, the daemon and an attaching process agree to the byte, and a header that says
  * otherwise is damaged.
+ *
+ * The configuration was checked, but a damaged header holds one that only looks so: until
+ * the two layouts are compared (region.c), nothing here may rely on more than array limits
+ * that the digest covers.
  */
 #include "region/layout.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,6 +47,7 @@ static uint64_t round_up(uint64_t n, uint64_t to)
     return (n + to - 1) / to * to;
 }
 
+/* At least 1. A power, so that a hash takes bits and does not divide. */
 static uint64_t power_of_two(uint64_t at_least)
 {
     uint64_t p = 1;
@@ -57,7 +63,10 @@ static int refuse(struct tb_error *err, const struct tb_config *config, const ch
     return -EINVAL;
 }
 
-/* The distinct buffer sizes, ascending; each must divide the next. */
+/*
+ * The distinct buffer sizes, ascending; each must divide the next. Slabs of several tiers
+ * with buffers of one size are one class: a look-up asks once for all of them.
+ */
 static int find_classes(const struct tb_config *config, struct tb_layout *l, struct tb_error *err)
 {
     for (uint32_t t = 0; t < config->n_tiers; t++)
@@ -85,9 +94,11 @@ static int find_classes(const struct tb_config *config, struct tb_layout *l, str
     return 0;
 }
 
+/* Every size was given its class by find_classes. */
 static uint32_t class_of(const struct tb_layout *l, uint64_t size)
 {
     uint32_t c = 0;
+    assert(l->n_classes > 0 && size <= l->class_size[l->n_classes - 1]);
     while (l->class_size[c] != size)
         c++;
     return c;
@@ -99,7 +110,11 @@ static uint64_t slab_count(const struct tb_config_slab *slab, uint64_t bytes, ui
     return (uint64_t)((double)bytes * slab->share) / size;
 }
 
-/* Number the buffers of all slabs; `memory_bytes` is what the memory tiers' buffers may use each. */
+/*
+ * Number the buffers of all slabs; `memory_bytes` is what the memory tiers' buffers may use
+ * each. Numbers are of 31 bits, so that a number and a sum of two of them fit 32, and
+ * TB_NONE is never one. It is counted in 64 bits first.
+ */
 static int count_buffers(const struct tb_config *config, struct tb_layout *l, const uint64_t *memory_bytes, struct tb_error *err)
 {
     uint64_t n = 0;
@@ -122,6 +137,7 @@ static int count_buffers(const struct tb_config *config, struct tb_layout *l, co
                 return refuse(err, config, "tiers", "more than 2^31 buffers: raise block or units");
         }
     }
+    assert(l->n_slabs <= TB_MAX_TIERS * TB_MAX_SLABS && n < TB_NONE / 2);
     l->n_buffers = (uint32_t)n;
     return 0;
 }
@@ -134,7 +150,7 @@ static void set_section(struct tb_layout *l, enum tb_section s, uint64_t count, 
     l->section[s].bytes = round_up(count * each, PAGE);
 }
 
-/* Only buffers above one block can need a fragment. */
+/* Only buffers above one block can need a fragment. Few do at a time, so there is one for eight of them. */
 static uint64_t n_large(const struct tb_layout *l)
 {
     uint64_t n = 0;
@@ -157,7 +173,11 @@ static uint64_t n_ghosts(const struct tb_config *config)
     return n < GHOSTS_MIN ? GHOSTS_MIN : n > GHOSTS_MAX ? GHOSTS_MAX : n;
 }
 
-/* Size all sections except the buffers of the memory tiers; returns the bytes. */
+/*
+ * Size all sections except the buffers of the memory tiers; returns the bytes. Tables of
+ * files are whole stripes, so that record and bucket of one number have one lock, and
+ * clients are whole words of bits.
+ */
 static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *l)
 {
     uint64_t files = round_up(config->max_files, TB_STRIPES), clients = round_up(config->max_clients, TB_CLIENTS_WORD);
@@ -188,10 +208,11 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
         l->section[s].offset = bytes;
         bytes += l->section[s].bytes;
     }
+    assert(l->n_buckets % TB_STRIPES == 0 && bytes % PAGE == 0);
     return bytes;
 }
 
-/* The first memory tier pays for the metadata: its buffers get the rest. */
+/* The first memory tier pays for the metadata: its buffers get the rest. Without a memory tier the metadata is all there is. */
 static int pay(const struct tb_config *config, const struct tb_layout *l, uint64_t metadata, uint64_t *memory_bytes, struct tb_error *err)
 {
     for (uint32_t t = 0; t < config->n_tiers; t++) {
@@ -211,7 +232,10 @@ static int pay(const struct tb_config *config, const struct tb_layout *l, uint64
     return 0;
 }
 
-/* The buffers of memory tiers come last, so that the metadata needs no knowledge of them. */
+/*
+ * The buffers of memory tiers come last, so that the metadata needs no knowledge of them. They
+ * begin at a page, and each slab at a multiple of its blocks.
+ */
 static void place_data(const struct tb_config *config, struct tb_layout *l, uint64_t at)
 {
     uint64_t start = at;
@@ -224,26 +248,33 @@ static void place_data(const struct tb_config *config, struct tb_layout *l, uint
     l->total_bytes = round_up(at, config->region.page ? config->region.page : PAGE);
 }
 
-/* The same result for the same configuration in every process of this version: nothing else is asked. */
+/*
+ * The same result for the same configuration in every process of this version: nothing else
+ * is asked. The second count has fewer buffers than the first, so their metadata fits what
+ * was paid.
+ */
 int tb_layout_compute(const struct tb_config *config, struct tb_layout *out, struct tb_error *err)
 {
     uint64_t memory_bytes[TB_MAX_TIERS], page = config->region.page ? config->region.page : 1;
     memset(out, 0, sizeof(*out));
     for (uint32_t t = 0; t < config->n_tiers; t++)
         memory_bytes[t] = config->tiers[t].capacity - config->tiers[t].capacity % page; /* the region must fit in whole pages */
+    uint64_t paid = 0;
     int rc = find_classes(config, out, err);
     /* Counted twice: the records of the memory tier's own buffers are part of what it pays for. */
     if (!rc)
         rc = count_buffers(config, out, memory_bytes, err);
     if (!rc)
-        rc = pay(config, out, size_metadata(config, out), memory_bytes, err);
+        rc = pay(config, out, paid = size_metadata(config, out), memory_bytes, err);
     if (!rc)
         rc = count_buffers(config, out, memory_bytes, err);
     if (!rc)
         place_data(config, out, size_metadata(config, out));
+    assert(rc || out->section[TB_SECTION_DATA].offset <= paid);
     return rc;
 }
 
+/* At least TB_CHUNK_MIN: smaller chunks would spread the bytes of one call over many locks. */
 uint64_t tb_layout_chunk(const struct tb_layout *l)
 {
     uint64_t largest = l->n_classes ? l->class_size[l->n_classes - 1] : TB_CHUNK_MIN;

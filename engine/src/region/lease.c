@@ -2,9 +2,13 @@
  * The lease file and its locks: making, taking, reading, naming its holders
  * (region/lease.h). Locks are of open descriptions, so the kernel drops them when the last
  * process with the descriptor ends, however it ends.
+ *
+ * Its text is for people too. A reader of another version must find the state where it is:
+ * what is added comes after the lines that there are.
  */
 #include "region/lease.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -29,6 +33,7 @@
 /* all of one length, so that a change of state is one write in place */
 static const char *const states[] = {"making", "living", "void  "};
 
+/* The inode of the namespace tells it from others on this node. 0: /proc is not there, and no two processes can be compared. */
 uint64_t tb_pid_namespace(void)
 {
     struct stat st;
@@ -58,6 +63,7 @@ void tb_lease_begin(struct tb_lease *lease)
 /* Never waits. -EBUSY: another process has a lock against it. -ENOLCK: the file system has no such locks. */
 static int lock(int fd, int command, short type, enum tb_lease_byte byte, struct flock *out)
 {
+    assert((type == F_RDLCK || type == F_WRLCK || type == F_UNLCK) && byte <= TB_LEASE_ENDING);
     *out = (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
     if (fcntl(fd, command, out) == 0)
         return 0;
@@ -71,6 +77,7 @@ int tb_lease_share(int fd)
     return lock(fd, F_OFD_SETLK, F_RDLCK, TB_LEASE_USED, &l);
 }
 
+/* Alone: no other process has it, shared or not. The bytes are apart, so the daemon and who ends the instance are told from its users. */
 int tb_lease_lock(int fd, enum tb_lease_byte byte)
 {
     struct flock l;
@@ -105,6 +112,7 @@ bool tb_lease_is_locked(int fd, enum tb_lease_byte byte)
 int tb_lease_write(int fd, const struct tb_lease *lease)
 {
     char text[TEXT_MAX];
+    assert(lease->state <= TB_LEASE_VOID && strlen(states[lease->state]) == strlen(states[0]));
     int n = snprintf(text, sizeof(text), HEAD "%s\nid %016llx\ndigest %016llx\nfsync %d\npids %llu\nregion %llu %llu\nboot %s\nconfig %s\n",
                      states[lease->state], (unsigned long long)lease->id, (unsigned long long)lease->digest, (int)lease->fsync,
                      (unsigned long long)lease->pid_namespace, (unsigned long long)lease->region_device,
@@ -135,6 +143,7 @@ static void parse(const char *text, struct tb_lease *out)
     snprintf(out->config, sizeof(out->config), "%.*s", (int)strcspn(text + config, "\n"), text + config);
 }
 
+/* A lease that cannot be understood is no error (parse); only one that cannot be read is. */
 int tb_lease_read(int fd, struct tb_lease *out)
 {
     char text[TEXT_MAX];
@@ -147,7 +156,11 @@ int tb_lease_read(int fd, struct tb_lease *out)
     return 0;
 }
 
-/* From this sync on all of the instance may be removed by any process. */
+/*
+ * From this sync on all of the instance may be removed by any process. So it comes after the
+ * last promised byte is on the PFS and synced there. If killed before it, recovery finds a
+ * living lease, and does again what was done.
+ */
 int tb_lease_make_void(int fd)
 {
     struct tb_lease lease;
@@ -204,7 +217,7 @@ int tb_lease_open(const struct tb_config *c, const char *host, const char *name,
     return fd;
 }
 
-/* Does the process have the file open? Other users' processes cannot be looked into. */
+/* Does the process have the file open? By device and inode, whatever name it was opened by. Other users' cannot be looked into. */
 static bool holds(int pid, const struct stat *lease)
 {
     char path[64];
@@ -220,6 +233,7 @@ static bool holds(int pid, const struct stat *lease)
     return found;
 }
 
+/* As it calls itself; "" where it has ended since. */
 static void program_of(int pid, char *out, size_t size)
 {
     char path[64];

@@ -33,6 +33,7 @@ static void locate(struct tb_region *r, const struct tb_layout *l)
 {
     const struct tb_layout_section *s = l->section;
     r->header = (struct tb_header *)(r->base + s[TB_SECTION_HEADER].offset);
+    assert(s[TB_SECTION_HEADER].offset == 0 && l->total_bytes <= r->bytes); /* verified, or made here */
     r->locks = (struct tb_locks *)(r->base + s[TB_SECTION_LOCKS].offset);
     r->buckets = (uint32_t *)(r->base + s[TB_SECTION_BUCKETS].offset);
     r->buffers = (struct tb_buffer *)(r->base + s[TB_SECTION_BUFFERS].offset);
@@ -64,13 +65,13 @@ struct touching {
     _Atomic int error;
 };
 
-/* EFAULT here means that the file system is full. */
+/* EFAULT here means that the file system is full: a plain store would be a SIGBUS. */
 static int touch_mapped(char *at, uint64_t n)
 {
     return madvise(at, n, MADV_POPULATE_WRITE) == 0 ? 0 : errno == EFAULT ? -ENOSPC : -errno;
 }
 
-/* Touch piece after piece until none is left; `progress` may be NULL. */
+/* Touch piece after piece until none is left; `progress` may be NULL. The first error of any thread ends all of them. */
 static void touch_pieces(struct touching *t, tb_progress *progress, void *arg)
 {
     for (uint64_t at; !t->error && (at = atomic_fetch_add(&t->next, TOUCH_PIECE)) < t->bytes;) {
@@ -111,7 +112,11 @@ static int touch(int fd, const struct tb_config *config, char *base, uint64_t by
     return t.error;
 }
 
-/* Before the magic is written, so no other process sees the lists half made. */
+/*
+ * Before the magic is written, so no other process sees the lists half made. All records are
+ * in the lists in order: the first ones are used first, and pages that no one needs are not
+ * touched again.
+ */
 static void init_free_lists(struct tb_region *r)
 {
     struct tb_header *h = r->header;
@@ -135,6 +140,7 @@ static void init_free_lists(struct tb_region *r)
     h->queue.head = h->queue.tail = TB_NONE;
 }
 
+/* A slab without buffers (a share of 0) has an empty list. Buckets are all TB_NONE, which is all bits. */
 static void init_slabs(struct tb_region *r)
 {
     const struct tb_layout *l = &r->header->layout;
@@ -151,7 +157,7 @@ static void init_slabs(struct tb_region *r)
     }
 }
 
-/* All locks are robust and shared between processes. */
+/* All locks are robust and shared between processes. A lock of the header that is missing in this list would be no lock. */
 static void init_locks(struct tb_region *r)
 {
     struct tb_header *h = r->header;
@@ -176,6 +182,7 @@ static void init_locks(struct tb_region *r)
         tb_lock_init(single[i]);
 }
 
+/* 0: it cannot be looked at now, which says nothing of its content. */
 static int64_t mtime_ns(const char *path)
 {
     struct stat st;
@@ -188,7 +195,10 @@ bool tb_region_config_changed(const struct tb_header *h)
     return now && now != h->config_mtime_ns;
 }
 
-/* The magic stays 0 until the caller has made everything. */
+/*
+ * The magic stays 0 until the caller has made everything. Memory of a new file is zeros, and
+ * so are all counters and claims.
+ */
 static void init_header(struct tb_region *r, const struct tb_config *config, const struct tb_layout *layout, const char *instance)
 {
     struct tb_header *h = r->header;
@@ -209,7 +219,10 @@ static void init_header(struct tb_region *r, const struct tb_config *config, con
     h->sampling.interval = 0.02;
 }
 
-/* The same bytes lie at different addresses in each process, so the region holds indices, never pointers. */
+/*
+ * The same bytes lie at different addresses in each process, so the region holds indices,
+ * never pointers. The memory stays when the file's name goes, until the last process unmaps.
+ */
 static int map(int fd, size_t bytes, struct tb_region *r)
 {
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -257,6 +270,7 @@ int tb_region_create(const struct tb_config *config, const struct tb_layout *lay
         close(fd);
         return rc;
     }
+    assert(out->bytes == layout->total_bytes);
     locate(out, layout);
     init_header(out, config, layout, instance);
     out->header->huge_pages = pages;
@@ -266,7 +280,11 @@ int tb_region_create(const struct tb_config *config, const struct tb_layout *lay
     return fd; /* the caller writes the magic when the tiers are made */
 }
 
-/* The layout follows from the configuration alone: a header that says otherwise is damaged. */
+/*
+ * The layout follows from the configuration alone: a header that says otherwise is damaged.
+ * The digest comes first: what it covers has the values that a reader of configurations
+ * checked, so the layout can be computed from it.
+ */
 static bool is_of_configuration(const struct tb_header *h)
 {
     struct tb_layout layout;
@@ -290,7 +308,10 @@ static int verify(const struct tb_header *h, const struct stat *st)
     return is_of_configuration(h) ? 0 : -ESTALE;
 }
 
-/* The file must hold a whole header before anything in it is read. */
+/*
+ * The file must hold a whole header before anything in it is read: past its end a load is a
+ * SIGBUS. All that is wrong is an error of the call, never an assert: the file is another's.
+ */
 int tb_region_attach(const char *instance, struct tb_region *out, int *file)
 {
     struct stat st;

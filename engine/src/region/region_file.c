@@ -5,6 +5,7 @@
  */
 #include "region/region_file.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,9 +23,11 @@
 #define APART '~'
 #define APART_DIGITS 16
 
+/* In the order of enum tb_huge_pages. */
 const char *tb_huge_pages_name(enum tb_huge_pages kind)
 {
     static const char *const names[] = {"none", "shmem THP", "huge tmpfs", "hugetlb"};
+    assert((size_t)kind < sizeof(names) / sizeof(names[0]));
     return names[kind];
 }
 
@@ -44,7 +47,7 @@ static bool is_ours(const char *path)
     return lstat(path, &st) == 0 && st.st_uid == getuid();
 }
 
-/* Is the file called "NAME~" and 16 hexadecimal digits? */
+/* Is the file called "NAME~" and 16 hexadecimal digits? Names of instances have no "~", so it is of this one. */
 static bool is_set_apart(const char *file, const char *name)
 {
     size_t n = strlen(name);
@@ -52,7 +55,10 @@ static bool is_set_apart(const char *file, const char *name)
            !file[n + 1 + APART_DIGITS];
 }
 
-/* Another user may have made the plain name first. Then ours has digits after it (set apart), and is looked for. */
+/*
+ * Another user may have made the plain name first. Then ours has digits after it (set
+ * apart), and is looked for. So no user can keep another from an instance by its name.
+ */
 void tb_region_path(const char *instance, char *out, size_t size)
 {
     char name[TB_REGION_PATH_MAX];
@@ -83,9 +89,10 @@ static void new_path(const struct tb_config *c, const char *instance, char *out,
         snprintf(out + n, size - n, "%c%0*llx", APART, APART_DIGITS, (unsigned long long)bits);
 }
 
-/* `name` is the last part of the link's own path. */
+/* The file there has the name of the link, so each is found by the other. */
 static void target_path(const char *directory, const char *link, char *out)
 {
+    assert(link[0] == '/');
     snprintf(out, TARGET_MAX, "%s/%s", directory, strrchr(link, '/') + 1);
 }
 
@@ -103,13 +110,17 @@ static int read_link(const char *link, char *target)
     return 0;
 }
 
+/* Fails where there is one: it may be a living instance's region. */
 static int create_file(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     return fd < 0 ? -errno : fd;
 }
 
-/* Make the link. An old link is replaced only if its file is gone, for example with its mount. */
+/*
+ * Make the link. An old link is replaced only if its file is gone, for example with its mount.
+ * Two starts at once: the second symlink fails, and with it that start.
+ */
 static int make_link(const char *link, const char *target)
 {
     char old[TARGET_MAX];
@@ -149,6 +160,7 @@ static int open_private(const char *path)
     return -EPERM;
 }
 
+/* A plain file or our link to one: O_NOFOLLOW tells the two apart before anything is opened. */
 int tb_region_file_open(const char *instance)
 {
     char path[TB_REGION_PATH_MAX], target[TARGET_MAX];
@@ -204,6 +216,7 @@ static uint64_t huge_bytes(const void *base)
     return bytes;
 }
 
+/* From what is mapped, not from what was asked for: a kernel gives huge pages if it can. Half of it counts as all. */
 enum tb_huge_pages tb_region_file_pages(int fd, const struct tb_config *config, const void *base, uint64_t bytes)
 {
     struct statfs fs;

@@ -1,15 +1,20 @@
 /*
  * Numbers with units, read and written: sizes, rates and times as configuration files
  * spell them. A unit is always required, and decimal units are refused (text/sizes.h).
+ *
+ * A number is read as a double, which holds every whole number up to 2^53 and every size of
+ * so many KiB, MiB, ... exactly. Digits beyond that are lost, far above any real size.
  */
 #include "text/sizes.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Ended by a NULL. The first is the unit that the value is kept in. */
 struct unit {
     const char *name;
     double factor;
@@ -20,13 +25,17 @@ static const struct unit sizes[] = {
 };
 static const struct unit times[] = {{"s", 1.0}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {NULL, 0}};
 
+/* What is returned to be shown; each says all that is allowed, so that one message is enough to mend the file. */
 static const char *const size_allowed = "allowed: a size such as 512MiB, with unit B, KiB, MiB, GiB or TiB";
 static const char *const rate_allowed = "allowed: a rate above 0 such as 335.24MiB/s, with unit B/s, KiB/s, MiB/s, GiB/s "
                                         "or TiB/s";
 static const char *const time_allowed = "allowed: a time such as 66us, with unit s, ms, us or ns";
 static const char *const decimal_unit = "decimal units are not read: use KiB, MiB, GiB or TiB";
 
-/* The digits; `rest` is the unit after them and after at most one space. */
+/*
+ * The digits; `rest` is the unit after them and after at most one space. The digits are looked
+ * at before strtod, which would also take signs, exponents, hexadecimal, "inf" and "nan".
+ */
 static bool split(const char *text, double *number, const char **rest)
 {
     size_t digits = strspn(text, "0123456789");
@@ -37,6 +46,7 @@ static bool split(const char *text, double *number, const char **rest)
         return false;
     *number = strtod(text, NULL);
     *rest = text + length + (text[length] == ' ');
+    assert(*number >= 0);
     return true;
 }
 
@@ -54,7 +64,10 @@ static bool is_decimal_unit(const char *name, size_t length)
     return length == 2 && strchr("kKMGT", name[0]) && name[1] == 'B';
 }
 
-/* A fraction is allowed if it makes whole bytes, as 1.5KiB does. */
+/*
+ * A fraction is allowed if it makes whole bytes, as 1.5KiB does: rounding would give another
+ * layout than the one that was written. Below 2^62, so that two sizes can be added.
+ */
 const char *tb_parse_size(const char *text, uint64_t *bytes)
 {
     double number;
@@ -90,6 +103,7 @@ const char *tb_parse_rate(const char *text, double *bytes_per_second)
     return *bytes_per_second > 0 ? NULL : rate_allowed;
 }
 
+/* 0 is allowed: a device that takes no time for something. */
 const char *tb_parse_time(const char *text, double *seconds)
 {
     double number;
@@ -103,6 +117,7 @@ const char *tb_parse_time(const char *text, double *seconds)
     return NULL;
 }
 
+/* A space after the digits is taken by split as the one before a unit: it is refused here, as any other rest. */
 const char *tb_parse_number(const char *text, double *number)
 {
     const char *rest;

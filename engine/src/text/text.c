@@ -5,6 +5,7 @@
  */
 #include "text/text.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #define TEXT_MAX (1u << 20) /* bytes; no configuration is as long */
 #define TOO_LONG "longer than a configuration can be; allowed: up to 1 MiB"
 
-/* One message: file, what is wrong. */
+/* One message: file, what is wrong. The file's name is cut before it could push the reason out of the message. */
 static int refuse(struct tb_error *err, const char *file, int error, const char *text)
 {
     snprintf(err->text, sizeof(err->text), "%.900s: %s", file, text);
@@ -29,6 +30,7 @@ static int find_directory(const char *file, char *directory)
     char *resolved = realpath(file, NULL);
     if (!resolved)
         return -errno;
+    assert(resolved[0] == '/');
     char *slash = strrchr(resolved, '/');
     *(slash == resolved ? slash + 1 : slash) = '\0';
     int n = snprintf(directory, TB_PATH_MAX, "%s", resolved);
@@ -36,7 +38,7 @@ static int find_directory(const char *file, char *directory)
     return n < TB_PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-/* Up to `size` bytes, fewer only at the end of the file; or -errno. */
+/* Up to `size` bytes, fewer only at the end of the file; or -errno. A signal may cut a read short, which is no end. */
 static ssize_t read_up_to(int fd, char *buffer, size_t size)
 {
     size_t n = 0;
@@ -51,7 +53,10 @@ static ssize_t read_up_to(int fd, char *buffer, size_t size)
     return (ssize_t)n;
 }
 
-/* One byte more than allowed is read, so that a file which grows during the read is noticed. */
+/*
+ * One byte more than allowed is read, so that a file which grows during the read is noticed.
+ * A NUL byte would end the text for everyone who reads it as a string, and hide what follows.
+ */
 static int read_all(int fd, const char *file, char **text, struct tb_error *err)
 {
     char *buffer = malloc(TEXT_MAX + 1);
@@ -74,7 +79,10 @@ static int read_all(int fd, const char *file, char **text, struct tb_error *err)
     return 0;
 }
 
-/* Refuse by its kind what could block, never end, or take long to read. */
+/*
+ * Refuse by its kind what could block, never end, or take long to read. By the descriptor and
+ * not by the name, which may lead to another file at the next look.
+ */
 static int check_kind(int fd, const char *file, struct tb_error *err)
 {
     struct stat st;
@@ -89,7 +97,10 @@ static int check_kind(int fd, const char *file, struct tb_error *err)
     return st.st_size > TEXT_MAX ? refuse(err, file, EINVAL, TOO_LONG) : 0;
 }
 
-/* A pipe without a writer would make an open without O_NONBLOCK wait. */
+/*
+ * A pipe without a writer would make an open without O_NONBLOCK wait, and a terminal would
+ * become the daemon's own without O_NOCTTY. Both are refused after the open.
+ */
 int tb_text_read(const char *file, char *directory, char **text, struct tb_error *err)
 {
     int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -105,7 +116,11 @@ int tb_text_read(const char *file, char *directory, char **text, struct tb_error
     return rc;
 }
 
-/* By the text alone: nothing on the file system is asked, and links are not followed. */
+/*
+ * By the text alone: nothing on the file system is asked, and links are not followed. So the
+ * same text gives the same path in every process, also before the directory exists. ".."
+ * above the root stays at the root, as the kernel has it.
+ */
 int tb_path_absolute(const char *directory, const char *path, char *out, size_t size)
 {
     char joined[2 * TB_PATH_MAX];
@@ -131,6 +146,7 @@ int tb_path_absolute(const char *directory, const char *path, char *out, size_t 
     }
     if (length == 0)
         out[length++] = '/';
+    assert(out[0] == '/' && length < size);
     out[length] = '\0';
     return 0;
 }
@@ -144,7 +160,10 @@ bool tb_path_is_under(const char *path, const char *parent)
     return strncmp(path, parent, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
-/* Values of variables are not expanded again, so a value may hold any text. */
+/*
+ * Values of variables are not expanded again, so a value may hold any text. An unset variable
+ * is an error and not empty: a path would otherwise become another, valid one.
+ */
 int tb_text_expand(const char *text, char *out, size_t size)
 {
     size_t used = 0;
@@ -167,11 +186,15 @@ int tb_text_expand(const char *text, char *out, size_t size)
         used += length;
         text = end ? end + 3 : text + 1;
     }
+    assert(used < size);
     out[used] = '\0';
     return 0;
 }
 
-/* For messages: variables are shown as the user wrote them, long values are cut. */
+/*
+ * For messages: variables are shown as the user wrote them, long values are cut, and a new
+ * line becomes a blank, because a message is one line.
+ */
 void tb_text_show(const char *text, char *out, size_t size)
 {
     size_t used = 0;
@@ -188,5 +211,6 @@ void tb_text_show(const char *text, char *out, size_t size)
             text++;
         }
     }
+    assert(used + 4 <= size); /* text.h: at least 8 */
     memcpy(out + used, *text ? "..." : "", *text ? 4 : 1);
 }

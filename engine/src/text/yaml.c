@@ -2,6 +2,9 @@
  * YAML into structures by tables of keys: one walk over the document sets the values, and
  * refuses unknown keys, double keys and wrong values with file, line, key and what is
  * allowed.
+ *
+ * The first refusal ends the walk, and what was stored by then counts for nothing: the
+ * caller throws the target away. A table is code, so what is wrong in one is an assert.
  */
 #include "text/yaml.h"
 
@@ -18,6 +21,7 @@
 #define VALUE_SHOWN 80 /* characters of a value that a message repeats */
 #define KEY_MAX 192    /* of a key's path, as tiers[1].slabs[0].share */
 
+/* libyaml counts from 0, editors from 1. */
 static unsigned line_of(const yaml_node_t *node)
 {
     return (unsigned)node->start_mark.line + 1;
@@ -35,7 +39,7 @@ int tb_yaml_refuse(struct tb_yaml *yaml, yaml_node_t *node, const char *path, co
     return -EINVAL;
 }
 
-/* Refuse a scalar, repeating it as the user wrote it. */
+/* Refuse a scalar, repeating it as the user wrote it: with the variable's name, which is in the file, not its value. */
 static int refuse_value(struct tb_yaml *yaml, yaml_node_t *node, const char *path, const char *why)
 {
     char shown[VALUE_SHOWN];
@@ -43,13 +47,19 @@ static int refuse_value(struct tb_yaml *yaml, yaml_node_t *node, const char *pat
     return tb_yaml_refuse(yaml, node, path, "\"%s\": %s", shown, why);
 }
 
+/* In the words of the documentation, not in those of YAML. */
 static const char *kind_of(const yaml_node_t *node)
 {
     static const char *const kinds[] = {"nothing", "a single value", "a list", "a mapping"};
+    assert((size_t)node->type < sizeof(kinds) / sizeof(kinds[0]));
     return kinds[node->type];
 }
 
-/* A scalar with its variables replaced. */
+/*
+ * A scalar with its variables replaced. What is empty after that has no value, whatever its
+ * spelling: "", ~, or a variable that is set to nothing. A "${" that is still there is a
+ * variable whose name is misspelled.
+ */
 static int read_scalar(struct tb_yaml *yaml, yaml_node_t *node, const char *path, char *out, size_t size)
 {
     if (node->type != YAML_SCALAR_NODE)
@@ -74,7 +84,10 @@ static int read_scalar(struct tb_yaml *yaml, yaml_node_t *node, const char *path
     return 0;
 }
 
-/* Paths become absolute here, from the directory of the file that holds them. */
+/*
+ * Paths become absolute here, from the directory of the file that holds them. A text that is
+ * too long is refused and not cut: a cut name may be another's.
+ */
 static int store_text(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path, const char *text, char *to)
 {
     char why[64];
@@ -92,6 +105,7 @@ static int store_size(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_
 {
     uint64_t bytes;
     const char *wrong = tb_parse_size(text, &bytes);
+    assert(key->width == sizeof(uint32_t) || key->width == sizeof(uint64_t));
     if (!wrong && key->width == sizeof(uint32_t) && bytes > UINT32_MAX / 4)
         wrong = "too large: allowed up to 1023MiB";
     if (wrong)
@@ -103,7 +117,10 @@ static int store_size(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_
     return 0;
 }
 
-/* Numbers have no units, and quoted ones are refused: they are text. */
+/*
+ * Numbers have no units, and quoted ones are refused: they are text. The test for a whole
+ * number comes after that of the range, or the conversion would be undefined.
+ */
 static int store_number(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path, const char *text,
                         void *to)
 {
@@ -127,7 +144,7 @@ static int store_number(struct tb_yaml *yaml, const struct tb_yaml_key *key, yam
     return refuse_value(yaml, node, path, why);
 }
 
-/* The message lists all allowed words. */
+/* The message lists all allowed words. They are few and short, by the tables; snprintf cuts what is more. */
 static int store_word(struct tb_yaml *yaml, const char *const *words, yaml_node_t *node, const char *path, const char *text, int *index)
 {
     char why[256] = "allowed:";
@@ -157,6 +174,7 @@ static int store_choice(struct tb_yaml *yaml, const struct tb_yaml_key *key, yam
     return 0;
 }
 
+/* `wrong`: what text/sizes.c returns is what is allowed, so it is the message as it is. */
 static int store_scalar(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path, void *to)
 {
     char text[2 * TB_PATH_MAX];
@@ -179,6 +197,7 @@ static int store_scalar(struct tb_yaml *yaml, const struct tb_yaml_key *key, yam
     return wrong ? refuse_value(yaml, node, path, wrong) : 0;
 }
 
+/* `used` may pass `size` with the last key, which is cut then. */
 static void allowed_keys(const struct tb_yaml_key *keys, char *out, size_t size)
 {
     size_t used = 0;
@@ -222,6 +241,7 @@ static int read_map(struct tb_yaml *yaml, const struct tb_yaml_key *keys, yaml_n
         if (rc)
             return rc;
         child_path(child, sizeof(child), path, key->name);
+        assert(key - keys < 64); /* a table longer than `seen` has bits */
         if (seen & 1ull << (key - keys))
             return tb_yaml_refuse(yaml, name, child, "given twice");
         seen |= 1ull << (key - keys);
@@ -237,7 +257,10 @@ static int read_map(struct tb_yaml *yaml, const struct tb_yaml_key *keys, yaml_n
     return 0;
 }
 
-/* The length is checked before the first entry is read. */
+/*
+ * The length is checked before the first entry is read: the target has room for `max`. The
+ * count is stored last, when all entries are.
+ */
 static int read_list(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path, char *target)
 {
     char child[KEY_MAX];
@@ -260,6 +283,7 @@ static int read_list(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_n
     return 0;
 }
 
+/* A map shares its parent's target; each entry of a list has a target of its own; a custom key finds its own way in. */
 int tb_yaml_value(struct tb_yaml *yaml, const struct tb_yaml_key *key, yaml_node_t *node, const char *path, void *target)
 {
     switch (key->type) {
@@ -280,7 +304,7 @@ int tb_yaml_read(struct tb_yaml *yaml, const struct tb_yaml_key *keys, void *tar
     return read_map(yaml, keys, root, "", target);
 }
 
-/* Follows one part of a key's path, as "tiers[1]" or "path". */
+/* Follows one part of a key's path, as "1" of "tiers[1]", or "path". NULL: it is not in the document. */
 static yaml_node_t *step_into(struct tb_yaml *yaml, yaml_node_t *node, const char *name, size_t length)
 {
     if (node->type == YAML_SEQUENCE_NODE) {

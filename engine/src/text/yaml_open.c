@@ -1,10 +1,11 @@
 /*
  * From a file to a YAML document: variables are marked and limits are checked before
  * libyaml builds the document, because its time grows with the square of depth and
- * anchors.
+ * anchors. Configurations come from others, so a small file must not take a minute.
  */
 #include "text/yaml_open.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #define YAML_BYTES_MAX (256u << 10) /* a long list of rules needs a tenth of it */
 #define DEPTH_MAX 32                /* what the keys allow is 6 deep */
 
-/* 0: it is no variable, and stays as it is. */
+/* With its braces. 0: it is no variable, and stays as it is: text/yaml.c refuses it where it is used as one. */
 static size_t variable_length(const char *text)
 {
     size_t n = 2;
@@ -27,9 +28,14 @@ static size_t variable_length(const char *text)
     return text[n] == '}' ? n + 1 : 0;
 }
 
-/* Returns a copy of `text` in which ${NAME} is TB_VARIABLE_OPEN NAME TB_VARIABLE_CLOSE, or NULL. */
+/*
+ * Returns a copy of `text` in which ${NAME} is TB_VARIABLE_OPEN NAME TB_VARIABLE_CLOSE, or
+ * NULL. "${" and "}" are 3 bytes and become 6, and a name has a byte at least: so twice the
+ * room is enough.
+ */
 static char *bracket_variables(const char *text)
 {
+    const char *start = text;
     char *out = malloc(strlen(text) * 2 + 1), *to = out;
     while (out && *text) {
         size_t n = variable_length(text);
@@ -40,6 +46,7 @@ static char *bracket_variables(const char *text)
             *to++ = *text++;
         }
     }
+    assert(!out || (size_t)(to - out) <= 2 * (size_t)(text - start));
     if (out)
         *to = '\0';
     return out;
@@ -63,6 +70,7 @@ static int begin(yaml_parser_t *parser, const char *text)
     return 0;
 }
 
+/* How much deeper the document is after an event. */
 static int step_of(const yaml_event_t *event)
 {
     switch (event->type) {
@@ -74,7 +82,10 @@ static int step_of(const yaml_event_t *event)
     }
 }
 
-/* Goes through the events up to the end, to an error of syntax (reported by `parse`), or to one level too many. */
+/*
+ * Goes through the events up to the end, to an error of syntax (reported by `parse`), or to
+ * one level too many. Events cost no memory each, so this walk is linear in the text.
+ */
 static int check_depth(struct tb_yaml *yaml, const char *text)
 {
     yaml_parser_t parser;
@@ -85,6 +96,7 @@ static int check_depth(struct tb_yaml *yaml, const char *text)
     for (bool more = true; more && !rc && yaml_parser_parse(&parser, &event); yaml_event_delete(&event)) {
         more = event.type != YAML_STREAM_END_EVENT;
         depth += step_of(&event);
+        assert(depth >= 0); /* libyaml closes only what it opened */
         if (depth > DEPTH_MAX) {
             snprintf(yaml->err->text, sizeof(yaml->err->text),
                      "%.900s:%zu: nests deeper than %d levels; allowed: lists and mappings up to that", yaml->file,
@@ -96,7 +108,7 @@ static int check_depth(struct tb_yaml *yaml, const char *text)
     return rc;
 }
 
-/* Another document after the first is refused. */
+/* Another document after the first is refused: it would be passed over without a word. */
 static int parse_end(struct tb_yaml *yaml, yaml_parser_t *parser)
 {
     yaml_document_t next;
@@ -110,6 +122,7 @@ static int parse_end(struct tb_yaml *yaml, yaml_parser_t *parser)
     return -EINVAL;
 }
 
+/* On failure the document is deleted here: the caller has nothing to close. */
 static int parse(struct tb_yaml *yaml, const char *text)
 {
     yaml_parser_t parser;

@@ -1,6 +1,6 @@
 /*
  * The clock of a trace: the time-stamp counter if the kernel itself keeps time by it, else
- * CLOCK_MONOTONIC (trace/clock.h).
+ * CLOCK_MONOTONIC (trace/clock.h). A traced call needs two times, so what a look costs counts.
  */
 #include "trace/clock.h"
 
@@ -42,7 +42,10 @@ struct tb_trace_moment tb_trace_moment(void)
     return best;
 }
 
-/* Does the counter run at one rate on all cores?  The kernel uses it as its own clock only then. */
+/*
+ * Does the counter run at one rate on all cores?  The kernel uses it as its own clock only
+ * then. It may change its mind later: then tb_trace_clocks_agree finds that they differ.
+ */
 static bool counter_is_clock(void)
 {
 #if defined(__x86_64__)
@@ -59,6 +62,7 @@ static bool counter_is_clock(void)
 #endif
 }
 
+/* Two moments of the job's start. 0: the counter is not used, and nothing divides by it. */
 double tb_trace_seconds_a_tick(struct tb_trace_moment from, struct tb_trace_moment to)
 {
     if (!counter_is_clock() || to.ticks <= from.ticks || to.ns <= from.ns)
@@ -66,6 +70,7 @@ double tb_trace_seconds_a_tick(struct tb_trace_moment from, struct tb_trace_mome
     return (double)(to.ns - from.ns) * 1e-9 / (double)(to.ticks - from.ticks);
 }
 
+/* By how much the counter is ahead now. Signed, since the job's start may be in the future of a clock that lags. */
 double tb_trace_clock_error(const struct tb_trace_job *job)
 {
     struct tb_trace_moment now = tb_trace_moment();

@@ -8,6 +8,7 @@
 
 #include "trace/format.h"
 
+/* The twelve steps of lookup8, which differ in the shifts alone; every third shifts to the left. */
 static void mix(uint64_t *a, uint64_t *b, uint64_t *c)
 {
     static const unsigned char shift[12] = {43, 9, 8, 38, 23, 5, 35, 49, 11, 12, 18, 22};

@@ -1,7 +1,14 @@
-/* Calls of MPI-IO: the MPI adapter reports each one after it returned. */
+/*
+ * Calls of MPI-IO: the MPI adapter reports each one after it returned. The counters are
+ * Darshan's. They are made at once and not settled later, unlike POSIX's: an MPI call is
+ * rare and long beside what counting it costs.
+ */
+#include <assert.h>
+
 #include "trace/records.h"
 #include "trace/segments.h"
 
+/* Where each way counts: writes, reads. */
 static const enum tb_mpiio_counter ops[4][2] = {
     [TB_TRACE_MPI_INDEPENDENT] = {MPIIO_INDEP_WRITES, MPIIO_INDEP_READS},
     [TB_TRACE_MPI_COLLECTIVE] = {MPIIO_COLL_WRITES, MPIIO_COLL_READS},
@@ -9,6 +16,7 @@ static const enum tb_mpiio_counter ops[4][2] = {
     [TB_TRACE_MPI_NONBLOCKING] = {MPIIO_NB_WRITES, MPIIO_NB_READS},
 };
 
+/* MODE is that of the last open; hints add up over opens, views and hints of their own. */
 static void count_open(struct tb_trace_mpiio *m, const struct tb_trace_mpi *e, struct tb_trace_time time)
 {
     struct tb_mpiio_record *r = &m->record;
@@ -29,6 +37,7 @@ static void count_close(struct tb_trace_mpiio *m, struct tb_trace_time time)
 /* In the order in which Darshan counts, so that the logs of both can be compared. */
 static void count_transfer(struct tb_trace_mpiio *m, const struct tb_trace_mpi *e, struct tb_trace_time time)
 {
+    assert((size_t)e->way < sizeof(ops) / sizeof(ops[0]));
     int64_t *c = m->record.counters, n = (int64_t)e->bytes;
     double *times = m->record.times;
     bool reads = e->call == TB_TRACE_MPI_READ;
@@ -69,7 +78,7 @@ static void count(struct tb_trace_mpiio *m, const struct tb_trace_mpi *e, struct
     }
 }
 
-/* Without room the transfer is counted and not listed. */
+/* Without room the transfer is counted and not listed; the log says how many are missing. Locked by the record. */
 static void keep_segment(tb_trace *t, int number, const struct tb_trace_mpi *e, struct tb_trace_time time)
 {
     enum tb_trace_access access = e->call == TB_TRACE_MPI_READ ? TB_TRACE_READ : TB_TRACE_WRITE;

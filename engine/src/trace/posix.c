@@ -3,6 +3,8 @@
  * are peculiar too: the offset of read and write is the file's, not the
  * descriptor's, and an open sets it to 0, also for appending.
  */
+#include <assert.h>
+
 #include "trace/records.h"
 #include "trace/segments.h"
 #include "trace/settle.h"
@@ -10,9 +12,14 @@
 
 #define MEMORY_ALIGNMENT 8
 
-/* The record of a descriptor with its lock held, or NULL: not recorded.  Then `end`. */
+/*
+ * The record of a descriptor with its lock held, or NULL: not recorded.  Then `end`. Another
+ * thread may have closed the descriptor since its number was looked up: the call is counted
+ * for the file that it was.
+ */
 static inline struct tb_trace_posix *begin(struct tb_trace *t, int number)
 {
+    assert(number < (int)TB_TRACE_FILES);
     struct tb_trace_posix *p = number < 0 ? NULL : &t->file->posix[number];
     if (p) {
         tb_trace_take(&p->slot.lock);
@@ -27,6 +34,7 @@ static inline void end(struct tb_trace_posix *p)
         tb_trace_drop(&p->slot.lock);
 }
 
+/* `also`: the counter of the way it was opened; POSIX_OPENS itself: none besides. */
 static void count_open(struct tb_trace_posix *p, int also, struct tb_trace_time t)
 {
     struct tb_posix_record *r = &p->record;
@@ -37,6 +45,10 @@ static void count_open(struct tb_trace_posix *p, int also, struct tb_trace_time 
     tb_trace_add_time(&r->times[POSIX_F_META_TIME], &p->meta_until, t);
 }
 
+/*
+ * The descriptor is set also where nothing is recorded: its number may have been another
+ * file's, and a call on it must not count there.
+ */
 void tb_trace_open(tb_trace *t, int fd, const char *path, mode_t mode, struct tb_trace_time time)
 {
     if (!tb_trace_enter(t))
@@ -55,7 +67,7 @@ void tb_trace_open(tb_trace *t, int fd, const char *path, mode_t mode, struct tb
     tb_trace_leave();
 }
 
-/* Darshan counts a dup as an open of the file. */
+/* Darshan counts a dup as an open of the file. `made` is set also where the source is not recorded, as after an open. */
 void tb_trace_dup(tb_trace *t, int fd, int made, struct tb_trace_time time)
 {
     if (!t || (tb_trace_of_fd(t, fd) < 0 && tb_trace_of_fd(t, made) < 0) || !tb_trace_enter(t))
@@ -69,7 +81,7 @@ void tb_trace_dup(tb_trace *t, int fd, int made, struct tb_trace_time time)
     tb_trace_leave();
 }
 
-/* For close_range: descriptors that are closed without a call for each. */
+/* For close_range: descriptors that are closed without a call for each. A range may reach to the last number there can be. */
 void tb_trace_forget(tb_trace *t, unsigned first, unsigned last)
 {
     for (unsigned fd = first; t && fd <= last && fd <= (unsigned)t->highest; fd++)
@@ -90,6 +102,7 @@ void tb_trace_close(tb_trace *t, int closing, struct tb_trace_time time)
     if (closing < 0 || !tb_trace_enter(t))
         return;
     struct tb_trace_posix *p = begin(t, closing);
+    assert(p);
     double *times = p->record.times;
     p->anew = 1;
     tb_trace_note_first_last(&times[POSIX_F_CLOSE_START], &times[POSIX_F_CLOSE_END], time);
@@ -109,6 +122,7 @@ static inline void note_order(struct tb_trace_posix *p, enum tb_trace_access acc
     p->last = 1u + access;
 }
 
+/* `unsettled` leads to the first chunk with transfers that no counter has: with none before, that is the new one. */
 static struct tb_trace_chunk *next_chunk(struct tb_trace *t, int number, struct tb_trace_posix *p, enum tb_trace_access access)
 {
     struct tb_trace_chunk *c = tb_trace_chunk_more(t, TB_TRACE_POSIX, number, access);
@@ -117,7 +131,10 @@ static struct tb_trace_chunk *next_chunk(struct tb_trace *t, int number, struct 
     return c;
 }
 
-/* After an open or a close, Darshan's "sequential" starts again. */
+/*
+ * After an open or a close, Darshan's "sequential" starts again. What was written down before
+ * is counted with the old last byte, so it is settled first.
+ */
 static void begin_anew(struct tb_trace *t, struct tb_trace_posix *p)
 {
     tb_trace_settle(t->file, p);
@@ -125,14 +142,21 @@ static void begin_anew(struct tb_trace *t, struct tb_trace_posix *p)
     p->anew = 0;
 }
 
-/* Without room for the segment. What was written down before is counted first, to keep the order. */
+/*
+ * Without room for the segment. What was written down before is counted first, to keep the
+ * order: strides and switches depend on it.
+ */
 static void count_now(struct tb_trace *t, struct tb_trace_posix *p, enum tb_trace_access access, struct tb_dxt_segment s)
 {
     tb_trace_settle(t->file, p);
     tb_trace_count_transfers(p, access, &s, 1);
 }
 
-/* The hot path: one lock, one segment, no division. All else is counted later (trace/settle.c). */
+/*
+ * The hot path: one lock, one segment, no division. All else is counted later
+ * (trace/settle.c). A descriptor has no offset of its own here, since Darshan keeps one for
+ * the file.
+ */
 void tb_trace_transfer(tb_trace *t, int fd, enum tb_trace_access access, int64_t offset, const void *buf, size_t n,
                        struct tb_trace_time time)
 {
@@ -181,7 +205,7 @@ void tb_trace_seek(tb_trace *t, int fd, int64_t offset, struct tb_trace_time tim
     tb_trace_leave();
 }
 
-/* A flush counts as writing. */
+/* A flush counts as writing. Its time is added after those of the writes before it, so these are settled first. */
 void tb_trace_sync(tb_trace *t, int fd, bool data_only, struct tb_trace_time time)
 {
     int number = t ? tb_trace_of_fd(t, fd) : -1;
@@ -235,6 +259,7 @@ void tb_trace_rename(tb_trace *t, const char *from, const char *to, struct tb_tr
     tb_trace_leave();
 }
 
+/* From now on the program may use the descriptor of a stream: it gets a POSIX record of the stream's name. */
 void tb_trace_stream_fileno(tb_trace *t, const void *stream, int fd, struct tb_trace_time time)
 {
     int of_stream = tb_trace_stream_number(t, stream);

@@ -5,9 +5,13 @@
  * The file is as long as all it may ever hold, and mapped whole; pages that
  * nothing was written to cost nothing.  The file is not kept open: a program may
  * close every descriptor, and the next file of that number is not ours.
+ *
+ * Tracing never fails a program: what cannot be recorded is counted as missing, and
+ * a process that cannot make its file is not traced. errno is as it was before.
  */
 #include <tierbench/trace.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -26,11 +30,12 @@
 const char *const tb_trace_rank_variable[TB_TRACE_LAUNCHERS] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
 const char *const tb_trace_ranks_variable[TB_TRACE_LAUNCHERS] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"};
 
+/* By enum tb_trace_side. They live as long as the process: a call may come until its last instruction. */
 static struct tb_trace sides[2];
 static _Atomic int state[2]; /* 0 not tried, 1 trying, 2 recording, 3 none */
 static const struct tb_trace_job *_Atomic job;
 
-/* Mapped, or NULL. */
+/* Mapped, or NULL. O_NOFOLLOW: the folder may be in a place where other users make links. */
 static void *map_file(const char *path, int flags, size_t size, int protection)
 {
     int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -42,7 +47,10 @@ static void *map_file(const char *path, int flags, size_t size, int protection)
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* The job is mapped read-only: a traced program cannot damage it. */
+/*
+ * The job is mapped read-only: a traced program cannot damage it. Both sides share it, and
+ * the clock begins with it, so the times of both are of one second 0.
+ */
 static bool find_job(const char *folder)
 {
     char path[TB_TRACE_PATH];
@@ -58,7 +66,10 @@ static bool find_job(const char *folder)
     return job != NULL;
 }
 
-/* The first launcher that says so, but for those that started tierctl itself. */
+/*
+ * The first launcher that says so, but for those that started tierctl itself: their variables
+ * are inherited, and say nothing of who this process is. Without any it is no rank (-1).
+ */
 static void find_rank(struct tb_trace_file *f)
 {
     f->rank = -1;
@@ -75,7 +86,10 @@ static void find_rank(struct tb_trace_file *f)
     }
 }
 
-/* From /proc, since a library does not get the program's arguments. */
+/*
+ * From /proc, since a library does not get the program's arguments. Arguments are apart by
+ * NUL; the last byte stays 0, so what is longer is cut.
+ */
 static void find_command(struct tb_trace_file *f)
 {
     int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -87,7 +101,11 @@ static void find_command(struct tb_trace_file *f)
             f->command[i] = ' '; /* a new line ends the command in a log */
 }
 
-/* The head is allocated at once: later stores to it must not fail for lack of room. */
+/*
+ * The head is allocated at once: later stores to it must not fail for lack of room, which
+ * would be a SIGBUS in the program. The number at the end of the name grows: after an exec
+ * the process has the same id, and its first file is kept.
+ */
 static struct tb_trace_file *make_file(struct tb_trace *t)
 {
     struct tb_trace_file *f = NULL;
@@ -119,7 +137,7 @@ static void make_room(struct tb_trace *t)
     tb_trace_room(t, TB_TRACE_AREA_SEGMENTS, 1);
 }
 
-/* The magic is stored last: a reader believes only complete files. */
+/* The magic is stored last: a reader believes only complete files. If killed before, tierctl takes the file for none. */
 static void begin_file(struct tb_trace *t, struct tb_trace_file *f, bool forked)
 {
     f->bytes = sizeof(*f);
@@ -128,6 +146,7 @@ static void begin_file(struct tb_trace *t, struct tb_trace_file *f, bool forked)
     f->forked = forked;
     f->start = tb_trace_now();
     f->names_used = f->segments_used = 1; /* place 0 means none */
+    assert(!f->magic && t->job);
     find_rank(f);
     gethostname(f->host, sizeof(f->host) - 1);
     find_command(f);
@@ -136,7 +155,10 @@ static void begin_file(struct tb_trace *t, struct tb_trace_file *f, bool forked)
     f->magic = TB_TRACE_MAGIC;
 }
 
-/* The table of descriptors is reserved whole and costs memory only where it is used. */
+/*
+ * The table of descriptors is reserved whole and costs memory only where it is used. So a
+ * look-up is one load, without a lock and without a question how large the table is.
+ */
 static bool begin(struct tb_trace *t, const char *folder)
 {
     if (strlen(folder) >= sizeof(t->folder) || !find_job(folder))
@@ -153,7 +175,11 @@ static bool begin(struct tb_trace *t, const char *folder)
     return f != NULL;
 }
 
-/* The child gets a file of its own: parent and child must not count in one record. */
+/*
+ * The child gets a file of its own: parent and child must not count in one record. Another
+ * thread of the parent may have held the lock at the fork; there is one thread now. The
+ * parent's mapping is let go last, because names and offsets are read from it.
+ */
 static void in_child(void)
 {
     for (int side = 0; side < 2; side++) {
@@ -173,9 +199,14 @@ static void in_child(void)
     }
 }
 
-/* Tried once for each side. A process without the variable is never traced. */
+/*
+ * Tried once for each side. A process without the variable is never traced, nor is a
+ * set-user program, in which secure_getenv finds none. While it is tried, this thread's own
+ * calls come here again and are left out.
+ */
 tb_trace *tb_trace_of(enum tb_trace_side side)
 {
+    assert(side == TB_TRACE_STORAGE || side == !TB_TRACE_STORAGE);
     int untried = 0;
     if (state[side] >= 2)
         return state[side] == 2 ? &sides[side] : NULL;
@@ -194,7 +225,10 @@ tb_trace *tb_trace_of(enum tb_trace_side side)
     return made ? &sides[side] : NULL;
 }
 
-/* An aborted rank stays RUNS, so that its log says that it did not end well. */
+/*
+ * An aborted rank stays RUNS, so that its log says that it did not end well. exec replaces
+ * the program: the file ends, and goes on if the exec fails.
+ */
 void tb_trace_ends(tb_trace *t, enum tb_trace_end how)
 {
     struct tb_trace_file *f = t ? t->file : NULL;

@@ -6,6 +6,7 @@
  */
 #include "trace/records.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,11 +23,15 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/* bytes; so much is promised before the program's first transfer */
 #define SEGMENTS_AT_FIRST (16u << 10)
 
 _Thread_local int tb_tracing __attribute__((tls_model("initial-exec")));
 
-/* Calls of a signal handler inside a recorded call are counted and left out. */
+/*
+ * Calls of a signal handler inside a recorded call are counted and left out: the record's
+ * lock may be this thread's own. The library's own calls (above 1) are not worth a count.
+ */
 bool tb_trace_enter_again(struct tb_trace *t)
 {
     struct tb_trace_file *f = t ? t->file : NULL;
@@ -46,8 +51,10 @@ void tb_trace_wait(_Atomic uint32_t *lock)
             sched_yield();
 }
 
+/* `number` is of a record that was made: what comes from a file of a killed process is checked by its reader. */
 struct tb_trace_slot *tb_trace_slot_of(struct tb_trace_file *f, enum tb_trace_module module, int number)
 {
+    assert(number >= 0 && number < (int)TB_TRACE_FILES);
     switch (module) {
     case TB_TRACE_POSIX: return &f->posix[number].slot;
     case TB_TRACE_STDIO: return &f->stdio[number].slot;
@@ -69,7 +76,10 @@ const char *tb_trace_name_of(struct tb_trace_file *f, enum tb_trace_module modul
     return f->names + tb_trace_slot_of(f, module, number)->name;
 }
 
-/* Areas of the file that grow while the process runs; each is reserved whole and allocated in steps. */
+/*
+ * Areas of the file that grow while the process runs; each is reserved whole and allocated in
+ * steps. Areas begin at pages, so that what is promised for one is not of the next.
+ */
 static const struct area {
     uint64_t offset, size, record;
     uint64_t step; /* bytes at once, at most: an open shall not take long, nor a transfer often */
@@ -101,10 +111,15 @@ static bool promise(struct tb_trace *t, uint64_t offset, uint64_t n)
     return given;
 }
 
-/* Room is promised by the file system before it is used: a full disk must not kill the program by SIGBUS. */
+/*
+ * Room is promised by the file system before it is used: a full disk must not kill the
+ * program by SIGBUS. An area that was refused once stays full: asking again for each call
+ * would slow the program down, and a log with holes in its middle is worth less.
+ */
 bool tb_trace_room(struct tb_trace *t, int area, uint64_t bytes)
 {
     const struct area *a = &areas[area];
+    assert(area >= 0 && area < TB_TRACE_AREAS && t->given[area] <= a->size);
     if (bytes <= t->given[area])
         return true;
     if (bytes > a->size || t->full[area])
@@ -171,7 +186,7 @@ static bool is_left_out(const struct tb_trace *t, const char *path)
     return true;
 }
 
-/* The first mount of the list that holds the path; -1: unknown. */
+/* The first mount of the list that holds the path: the longest is first. -1: unknown, as Darshan writes it. */
 static int64_t block_of(const struct tb_trace_job *job, const char *path)
 {
     for (uint32_t i = 0; i < job->n_mounts && i < TB_TRACE_MOUNTS; i++)
@@ -180,7 +195,7 @@ static int64_t block_of(const struct tb_trace_job *job, const char *path)
     return -1;
 }
 
-/* Its place among the names, or 0 where they are full. */
+/* Its place among the names, or 0 where they are full. The use is stored after the name, so a reader finds whole ones. */
 static uint32_t keep_name(struct tb_trace *t, struct tb_trace_file *f, const char *name)
 {
     uint32_t n = (uint32_t)strlen(name) + 1, at = f->names_used;
@@ -206,10 +221,14 @@ static void set_up(struct tb_trace *t, struct tb_trace_file *f, enum tb_trace_mo
     f->posix[number].record.counters[POSIX_FILE_ALIGNMENT] = block_of(t->job, name);
 }
 
-/* Published by the count of records, so that a reader finds whole ones. */
+/*
+ * Published by the count of records, so that a reader finds whole ones. If killed before
+ * that, a name is kept that no record has.
+ */
 static int add(struct tb_trace *t, struct tb_trace_file *f, enum tb_trace_module module, uint64_t id, const char *name)
 {
     uint32_t number = f->n[module];
+    assert(number <= TB_TRACE_FILES);
     if (number >= TB_TRACE_FILES || !tb_trace_room(t, module, (number + 1) * size_of(module)))
         return -1;
     uint32_t at = keep_name(t, f, name);
@@ -222,10 +241,11 @@ static int add(struct tb_trace *t, struct tb_trace_file *f, enum tb_trace_module
     return (int)number;
 }
 
-/* Its record, or the place in the index where it would be. */
+/* Its record, or the place in the index where it would be. The index has twice as many places as records, so one is free. */
 static int look_up(struct tb_trace *t, struct tb_trace_file *f, enum tb_trace_module module, uint64_t id, uint32_t *at)
 {
     const uint16_t *index = t->index[module];
+    _Static_assert(TB_TRACE_INDEX >= 2 * TB_TRACE_FILES, "a look-up ends at a free place");
     uint32_t i = (uint32_t)id % TB_TRACE_INDEX;
     for (; index[i]; i = (i + 1) % TB_TRACE_INDEX)
         if (*id_of(f, module, index[i] - 1) == id)
@@ -289,6 +309,10 @@ void tb_trace_set_fd(struct tb_trace *t, int fd, int number)
         ;
 }
 
+/*
+ * Where transfers of the child go on is where the parent was: a child's write after the
+ * parent's last byte is sequential, as it is for the file.
+ */
 static void adopt_fd(struct tb_trace *t, struct tb_trace_file *parent, int fd)
 {
     int was = tb_trace_of_fd(t, fd);

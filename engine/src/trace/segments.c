@@ -5,12 +5,14 @@
  */
 #include "trace/segments.h"
 
+#include <assert.h>
+
 #include "trace/records.h"
 
 #define FIRST_ROOM 16u
 #define LARGEST_ROOM 2048u
 
-/* Where a chunk of `room` segments can be, or 0: no room. */
+/* Where a chunk of `room` segments can be, or 0: no room. Places grow, so a chain of chunks never leads backwards. */
 static uint32_t take_place(struct tb_trace *t, struct tb_trace_file *f, uint32_t room)
 {
     uint32_t bytes = (uint32_t)(sizeof(struct tb_trace_chunk) + room * sizeof(struct tb_dxt_segment)), at = 0;
@@ -24,11 +26,15 @@ static uint32_t take_place(struct tb_trace *t, struct tb_trace_file *f, uint32_t
     return at;
 }
 
-/* `room` is stored last: a chunk of a killed process without it is not read. */
+/*
+ * `room` is stored last: a chunk of a killed process without it is not read. Then the chain,
+ * then the slot: a reader that comes by the chain finds the same chunks as the process.
+ */
 struct tb_trace_chunk *tb_trace_chunk_more(struct tb_trace *t, enum tb_trace_module module, int number, enum tb_trace_access access)
 {
     struct tb_trace_slot *slot = tb_trace_slot_of(t->file, module, number);
     struct tb_trace_chunk *last = tb_trace_chunk_of(t->file, slot, access);
+    assert(!last || (last->count == last->room && !last->next));
     uint32_t room = last ? 2 * last->room : FIRST_ROOM;
     if (room > LARGEST_ROOM)
         room = LARGEST_ROOM;

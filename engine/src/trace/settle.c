@@ -7,6 +7,8 @@
  */
 #include "trace/settle.h"
 
+#include <assert.h>
+
 #include "trace/records.h"
 
 /* Where an access of each kind counts. */
@@ -24,6 +26,7 @@ static const struct kind reads = {POSIX_READS,      POSIX_BYTES_READ,      POSIX
 /* A division takes longer than all the rest of this file, and block sizes are powers of two. */
 static inline bool is_multiple(int64_t offset, int64_t of)
 {
+    assert(of > 0);
     return (of & (of - 1)) == 0 ? (offset & (of - 1)) == 0 : offset % of == 0;
 }
 
@@ -53,7 +56,7 @@ static inline void count_places(struct tb_trace_posix *p, const struct kind *k, 
     tb_trace_add(&c[POSIX_FILE_NOT_ALIGNED], misaligned);
 }
 
-/* Sizes come in runs. */
+/* Sizes come in runs, so a bin is found once a run. */
 static inline void count_sizes(struct tb_trace_posix *p, const struct kind *k, const struct tb_dxt_segment *s, uint32_t n)
 {
     int64_t *c = p->record.counters, bytes = 0;
@@ -72,6 +75,7 @@ static inline void count_sizes(struct tb_trace_posix *p, const struct kind *k, c
 static inline void count_times(struct tb_trace_posix *p, const struct kind *k, double *until, const struct tb_dxt_segment *s, uint32_t n)
 {
     double *times = p->record.times, sum = times[k->time], longest = times[k->longest], upto = *until;
+    assert(n > 0);
     int64_t longest_size = p->record.counters[k->longest_size];
     for (uint32_t i = 0; i < n; i++) {
         struct tb_trace_time time = {s[i].start, s[i].end};
@@ -87,6 +91,7 @@ static inline void count_times(struct tb_trace_posix *p, const struct kind *k, d
     *until = upto;
 }
 
+/* Three walks over the same segments: places, sizes and times depend on nothing of each other. */
 static inline void count(struct tb_trace_posix *p, const struct kind *k, enum tb_trace_access access, const struct tb_dxt_segment *s,
                          uint32_t n)
 {
@@ -138,6 +143,7 @@ void tb_trace_settle(struct tb_trace_file *f, struct tb_trace_posix *p)
     settle_access(f, p, TB_TRACE_READ);
 }
 
+/* What the counters would say if all were settled: for a forked child, which must not count the parent's transfers. */
 int64_t tb_trace_last_byte(struct tb_trace_file *f, const struct tb_trace_posix *p, enum tb_trace_access access)
 {
     const struct tb_trace_chunk *c = tb_trace_chunk_of(f, &p->slot, access);

@@ -7,6 +7,8 @@
  */
 #include "trace/streams.h"
 
+#include <assert.h>
+
 #include "trace/records.h"
 
 #define LEFT ((const void *)1)
@@ -17,6 +19,7 @@ static uint32_t place_of(const void *stream)
     return (uint32_t)(((uintptr_t)stream >> 4) * 0x9e3779b1u) % TB_TRACE_STREAMS;
 }
 
+/* Ends at the first place that was never used; at most all of them are looked at. */
 static struct tb_trace_stream *look_up(const struct tb_trace *t, const void *stream)
 {
     for (uint32_t i = 0, at = place_of(stream); i < TB_TRACE_STREAMS; i++, at = (at + 1) % TB_TRACE_STREAMS) {
@@ -30,6 +33,7 @@ static struct tb_trace_stream *look_up(const struct tb_trace *t, const void *str
     return NULL;
 }
 
+/* Without the lock: the program itself orders its calls on a stream, and other streams' places do not move. */
 int tb_trace_stream_number(const struct tb_trace *t, const void *stream)
 {
     const struct tb_trace_stream *s = t && stream ? look_up(t, stream) : NULL;
@@ -41,7 +45,10 @@ bool tb_trace_stream_is_known(tb_trace *t, const void *stream)
     return tb_trace_stream_number(t, stream) >= 0;
 }
 
-/* A stream's place is stored last, so that a look-up without lock finds a complete entry. */
+/*
+ * A stream's place is stored last, so that a look-up without lock finds a complete entry. A
+ * full table is no error: the stream is not recorded.
+ */
 static void keep(struct tb_trace *t, const void *stream, int number)
 {
     tb_trace_take(&t->lock);
@@ -58,6 +65,7 @@ static void keep(struct tb_trace *t, const void *stream, int number)
 
 static struct tb_trace_stdio *begin(struct tb_trace *t, int number)
 {
+    assert(number < (int)TB_TRACE_FILES);
     struct tb_trace_stdio *s = number < 0 ? NULL : &t->file->stdio[number];
     if (s) {
         tb_trace_take(&s->slot.lock);
@@ -72,7 +80,7 @@ static void end(struct tb_trace_stdio *s)
         tb_trace_drop(&s->slot.lock);
 }
 
-/* fdopen gives no name: the descriptor's record has it. */
+/* fdopen gives no name: the descriptor's record has it. A descriptor that is not recorded gives a stream that is not. */
 static int file_of(struct tb_trace *t, const char *path, int fd)
 {
     int posix = path ? -1 : tb_trace_of_fd(t, fd);
@@ -121,6 +129,7 @@ void tb_trace_stream_close(tb_trace *t, int closing, struct tb_trace_time time)
     if (closing < 0 || !tb_trace_enter(t))
         return;
     struct tb_trace_stdio *s = begin(t, closing);
+    assert(s);
     double *times = s->record.times;
     tb_trace_note_first_last(&times[STDIO_F_CLOSE_START], &times[STDIO_F_CLOSE_END], time);
     tb_trace_add_time(&times[STDIO_F_META_TIME], &s->meta_until, time);
@@ -128,7 +137,10 @@ void tb_trace_stream_close(tb_trace *t, int closing, struct tb_trace_time time)
     tb_trace_leave();
 }
 
-/* The offset is the trace's own: a stream's position cannot be asked without side effects. */
+/*
+ * The offset is the trace's own: a stream's position cannot be asked without side effects.
+ * In a stream that appends it is lower than the stream's, as in Darshan.
+ */
 static void transfer(tb_trace *t, const void *stream, enum tb_trace_access access, enum tb_stdio_counter op, size_t n,
                      struct tb_trace_time time)
 {
