@@ -26,7 +26,7 @@ static int next_descriptor(const struct request *r, const struct stat *file, int
 {
     struct stat st;
     for (; fd <= tb_fd_highest(); fd++)
-        if (tb_fd_io(fd) == r->path.io && chain_stat(r->path.io, NULL, fd, &st) == 0 && st.st_dev == file->st_dev &&
+        if (tb_fd_io_is_like(tb_fd_io(fd), r->path.io) && chain_stat(r->path.io, NULL, fd, &st) == 0 && st.st_dev == file->st_dev &&
             st.st_ino == file->st_ino)
             return fd;
     return -1;

@@ -19,6 +19,11 @@ static inline struct tb_io *tb_fd_io(int fd)
 {
     return (unsigned)fd < TB_FD_LIMIT ? atomic_load_explicit(&tb_managed[fd], memory_order_acquire) : NULL;
 }
+/* Does the same layer serve both?  The engine gives each prefix a chain of its own, and a file may be renamed from one to another. */
+static inline bool tb_fd_io_is_like(const struct tb_io *a, const struct tb_io *b)
+{
+    return a && b && a->ops == b->ops;
+}
 void tb_fd_set(int fd, struct tb_io *io);
 /* Managed from now on; what is used past every wrapper (by libc's standard streams, a ring) is made coherent: 0, or -1 and errno. */
 int tb_fd_adopt(int fd, struct tb_io *io);

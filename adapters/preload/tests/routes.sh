@@ -7,13 +7,16 @@ bin=$(realpath "$1")
 root=$(mktemp -d "${TMPDIR:-/tmp}/tierbench-routes.XXXXXX")
 name=routes-$$
 trap '"$bin/tierctl" stop -i $name > /dev/null 2>&1 || true; rm -rf "$root"' EXIT
-mkdir "$root/pfs" "$root/nvme"
+mkdir -p "$root/pfs/other" "$root/nvme"
 for mode in persistent-async scratch; do
+    # In scratch mode a walk asks of each part whether another prefix begins there: there is only one, so that this is not counted.
+    prefixes=$mode
+    [ $mode = scratch ] || prefixes="[{prefix: $root/pfs, mode: $mode}, {prefix: $root/pfs/other, mode: persistent-sync}]"
     cat > "$root/$mode.yaml" <<YAML
 version: 1
 max_files: 1024
 pfs: {path: $root/pfs}
-mode: $mode
+mode: $prefixes
 tiers:
   - {name: ram, medium: memory, capacity: 4MiB, block: 4KiB, slabs: [{units: 1, share: 0.5}, {units: 16, share: 0.5}]}
   - {name: nvme, medium: directory, path: $root/nvme, capacity: 4MiB, block: 64KiB, slabs: [{units: 1, share: 1.0}]}

@@ -272,7 +272,7 @@ static void note_dup(struct tb_io *io, int oldfd, int newfd)
 {
     struct tb_io *replaced = tb_fd_io(newfd);
     int saved = errno;
-    if (replaced && replaced != io)
+    if (replaced && !tb_fd_io_is_like(replaced, io))
         TB_CALL(replaced, dup, oldfd, newfd);
     if (io)
         TB_CALL(io, dup, oldfd, newfd);

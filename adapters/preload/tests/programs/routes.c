@@ -1,6 +1,7 @@
 /*
- * How often is a name routed in one call? Prints a line a call: its name and the number.
- *   routes FOLDER
+ * How often is a name routed in one call? Prints a line a call: its name and the number. And is
+ * a file that was renamed from one prefix to another still the one that the process has open?
+ *   routes FOLDER      FOLDER/other: another prefix
  * It runs under a copy of the preload library that counts (routes_count.c).
  */
 #include <dlfcn.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <tierbench/engine.h>
 
 static unsigned (*routed)(void);
 static char name[4096], other[4096];
@@ -43,6 +46,18 @@ static void say(const char *call, unsigned before, int rc)
         say(call, before, __VA_ARGS__); \
     } while (0)
 
+/* Asked by its new name, of a descriptor that was opened by the old one. */
+static int promise_elsewhere(const char *to)
+{
+    enum tb_mode mode;
+    enum tb_fsync fsync;
+    int (*promise)(const char *, enum tb_mode *, enum tb_fsync *);
+    *(void **)&promise = dlsym(RTLD_DEFAULT, "tb_adapter_promise");
+    int fd = open(name, O_CREAT | O_RDWR, 0600), rc = fd < 0 || rename(name, to) ? -errno : promise(to, &mode, &fsync);
+    close(fd);
+    return rc || unlink(to);
+}
+
 int main(int argc, char **argv)
 {
     struct stat st;
@@ -64,5 +79,8 @@ int main(int argc, char **argv)
     COUNT("remove", remove(other));
     COUNT("mkdir", mkdir(name, 0700));
     COUNT("rmdir", rmdir(name));
+    snprintf(other, sizeof(other), "%s/other/one", argv[1]);
+    if (promise_elsewhere(other))
+        return fprintf(stderr, "%s is not known as open\n", other), 1;
     return 0;
 }
