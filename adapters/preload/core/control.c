@@ -13,6 +13,7 @@ struct request {
     enum tb_hint hint;
 };
 
+/* Inside: a stat of the wrappers would look the name up again. */
 static int chain_stat(struct tb_io *io, const char *path, int fd, struct stat *st)
 {
     tb_enter();
@@ -21,7 +22,10 @@ static int chain_stat(struct tb_io *io, const char *path, int fd, struct stat *s
     return rc;
 }
 
-/* The first descriptor of the file from `fd` on, or -1. */
+/*
+ * The first descriptor of the file from `fd` on, or -1. By identity, not by name: the file may
+ * have been opened by another name, or renamed since.
+ */
 static int next_descriptor(const struct request *r, const struct stat *file, int fd)
 {
     struct stat st;
@@ -52,6 +56,7 @@ static int find_and_act(const char *path, struct request *r, bool all)
     return rc;
 }
 
+/* What is asked here is no call of the program's: its errno stays. */
 static int by_descriptor(const char *path, struct request *r, bool all)
 {
     int saved = errno, rc = find_and_act(path, r, all);
@@ -65,6 +70,7 @@ static bool is_unbuffered(const struct request *r)
     return r->path.mode == TB_MODE_BYPASS;
 }
 
+/* Of a file in bypass: the kernel's promise, which no call can change. */
 static int promise(tb_engine *e, int fd, struct request *r)
 {
     r->mode = TB_MODE_BYPASS;
@@ -82,6 +88,7 @@ static int set_fsync(tb_engine *e, int fd, struct request *r)
     return is_unbuffered(r) ? (r->fsync == TB_FSYNC_PFS ? 0 : -EPERM) : tb_engine_set_fsync(e, fd, r->fsync);
 }
 
+/* A hint that means nothing there is no error: programs give it without knowing the mode. */
 static int advise(tb_engine *e, int fd, struct request *r)
 {
     return is_unbuffered(r) ? 0 : tb_engine_advise(e, fd, 0, 0, r->hint);

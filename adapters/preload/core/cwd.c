@@ -3,7 +3,7 @@
  *
  * Every relative name needs it, so it is asked of the kernel once and kept until
  * this process changes it or a directory of a managed prefix is renamed.  A
- * directory that somebody renames past the adapter keeps its old name here; it
+ * directory that is renamed past the adapter keeps its old name here; it
  * matters only where it moves across the border of a managed prefix.
  */
 #include "core/cwd.h"

@@ -17,6 +17,10 @@ _Atomic bool tb_has_ring;
 _Atomic(struct tb_io *) tb_managed[TB_FD_LIMIT];
 static _Atomic int highest_managed = -1;
 
+/*
+ * The highest number only grows: it bounds loops over all descriptors. A number past the table
+ * is left to the kernel; there can be none (TB_FD_LIMIT).
+ */
 void tb_fd_set(int fd, struct tb_io *io)
 {
     if ((unsigned)fd >= TB_FD_LIMIT)
@@ -33,6 +37,7 @@ int tb_fd_adopt(int fd, struct tb_io *io)
     return fd <= STDERR_FILENO || tb_has_ring ? tb_fd_coherent(fd) : 0;
 }
 
+/* Where few are allowed, the upper half: the program's own open must not fail because of ours. */
 int tb_fd_own_from(void)
 {
     struct rlimit allowed;
@@ -70,6 +75,7 @@ bool tb_fd_is_own(int fd)
     return is_owned(fd) && !tb_inside;
 }
 
+/* A word of 64 without a bit is passed at once: close_range asks for all numbers. */
 int tb_fd_next_own(int fd)
 {
     for (int high = highest_own; fd <= high; fd = own[fd / 64] ? fd + 1 : (fd / 64 + 1) * 64)
@@ -103,6 +109,7 @@ int tb_fd_coherent(int fd)
     return (int)tb_result(rc);
 }
 
+/* Those that are closed by the exec need nothing. The first that fails ends it: then the program is not executed. */
 int tb_coherent_for_exec(void)
 {
     int saved = errno, rc = 0;

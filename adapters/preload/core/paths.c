@@ -20,6 +20,7 @@ static bool is_dots_or_empty(const char *part)
     return part[dots] == '/' || part[dots] == 0;
 }
 
+/* No "." or "..", no double slash and none at the end: then the name needs no normalising, which most don't. */
 static bool is_plain(const char *path)
 {
     for (const char *p = path; (p = strchr(p, '/')); p++)
@@ -54,19 +55,20 @@ static bool normalise(const char *base, const char *path, char *out)
 }
 
 /* The path after its last "..", or itself. */
-static const char *behind_parents(const char *path)
+static const char *after_parents(const char *path)
 {
-    const char *behind = path;
+    const char *after = path;
     for (const char *p = path; *p;) {
         size_t length = strcspn(p, "/");
         bool parent = length == 2 && p[0] == '.' && p[1] == '.';
         p += length + (p[length] == '/');
         if (parent)
-            behind = p;
+            after = p;
     }
-    return behind;
+    return after;
 }
 
+/* There is one: the caller has looked. */
 static const char *first_parent(const char *path)
 {
     while (strncmp(path, "..", 2) != 0 || (path[2] && path[2] != '/')) {
@@ -118,13 +120,13 @@ static const char *absolute(tb_engine *e, int dirfd, const char *path, char *out
         return NULL;
     if (path[0] != '/' && !is_dots_or_empty(path) && is_plain(path))
         return join(base, path, out) ? out : NULL;
-    const char *behind = behind_parents(path);
-    if (behind != path && is_walked(e, base, path, out))
+    const char *after = after_parents(path);
+    if (after != path && is_walked(e, base, path, out))
         return out;
-    if (behind != path) {
-        snprintf(joined, sizeof(joined), "%s/%.*s", base, (int)(behind - path), path);
+    if (after != path) {
+        snprintf(joined, sizeof(joined), "%s/%.*s", base, (int)(after - path), path);
         if (REAL(realpath)(joined, base))
-            path = behind;
+            path = after;
     }
     return normalise(base, path, out) ? out : NULL;
 }
@@ -167,6 +169,10 @@ static bool is_served(const char *asked, const char *name, struct tb_path *out)
     return true;
 }
 
+/*
+ * Without the engine: calls from inside it, and pointers that are no strings. errno stays as it
+ * was, for a name that is not managed goes to libc as if this had not been asked.
+ */
 bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
 {
     if (tb_inside || !is_string(path))
@@ -178,7 +184,7 @@ bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
     tb_enter();
     const char *name = path[0] == '/' && is_plain(path) ? path : absolute(e, dirfd, path, out->path);
     if (name && tb_engine_shown(e, name, out->path, PATH_MAX))
-        name = out->path; /* somebody was told of the shadow */
+        name = out->path; /* the program was told of the shadow, by the kernel */
     bool found = name && (out->io = tb_engine_route(e, name, &out->mode)) && is_served(path, name, out);
     if (found && name == path)
         strcpy(out->path, path);
@@ -210,6 +216,10 @@ bool tb_path_real(int *at, const char **path, unsigned use, struct tb_path *p)
     return !tb_path_find(*at, *path, p) || tb_path_real_of(at, path, use, p);
 }
 
+/*
+ * Opened for a moment, as the engine's own: the close of any other descriptor of the file would
+ * drop the program's record locks (core/record_locks.c). Only a regular file: to open a fifo would wait for its other side.
+ */
 static void with_file(const struct tb_path *p, int (*act)(tb_engine *, int))
 {
     int saved = errno;

@@ -82,7 +82,7 @@ static bool is_function(simple_handler h)
 }
 
 /* Ours in the place of the program's. */
-static void put_behind(int sig, struct sigaction *act)
+static void put_ours(int sig, struct sigaction *act)
 {
     handlers[sig] = (uint64_t)(uintptr_t)act->sa_handler | (act->sa_flags & SA_SIGINFO ? TAKES_INFO : 0) |
                     (act->sa_flags & (int)SA_RESETHAND ? ONCE : 0);
@@ -114,7 +114,7 @@ TB_WRAPPER int sigaction(int sig, const struct sigaction *act, struct sigaction 
     if (act)
         ours = *act;
     if (act && is_function(act->sa_handler))
-        put_behind(sig, &ours);
+        put_ours(sig, &ours);
     int rc = REAL(sigaction)(sig, act ? &ours : NULL, &was);
     if (rc == 0)
         as_installed(before, &was);
@@ -132,7 +132,7 @@ static simple_handler by_other_name(int sig, simple_handler handler, simple_hand
     uint64_t before = handlers[sig];
     simple_handler was = real(sig, handler);
     if (was != SIG_ERR && is_function(handler) && REAL(sigaction)(sig, NULL, &act) == 0 && act.sa_handler == handler) {
-        put_behind(sig, &act);
+        put_ours(sig, &act);
         REAL(sigaction)(sig, &act, NULL);
     }
     return was == (simple_handler)(void (*)(void))deliver ? (simple_handler)(uintptr_t)(before & ~(TAKES_INFO | ONCE)) : was;

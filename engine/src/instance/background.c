@@ -150,6 +150,7 @@ static void *sample_loop(void *arg)
     return NULL;
 }
 
+/* It sleeps only where a tick moved nothing: while there is something to move, the device sets the pace. */
 static void *organize_loop(void *arg)
 {
     tb_engine *e = arg;
@@ -224,6 +225,7 @@ static int begin(tb_engine *e, void *(*loop)(void *))
     return -rc;
 }
 
+/* All or none: where a thread can't be started, those that were are ended. */
 int tb_background_start(tb_engine *e)
 {
     uint32_t want = tb_config_of(e)->flush.threads;
@@ -244,6 +246,7 @@ int tb_background_start(tb_engine *e)
     return rc;
 }
 
+/* Only says so: each thread sees it when its present piece of work or its sleep ends. */
 void tb_background_end(tb_engine *e)
 {
     if (e->background)

@@ -64,7 +64,10 @@ static int open_files(tb_engine *e, uint32_t t, int directory)
     return e->mark_fd < 0 ? e->mark_fd : e->journal_fd < 0 ? e->journal_fd : 0;
 }
 
-/* The tier of the journal also holds the shadow. */
+/*
+ * The tier of the journal also holds the shadow. The directory must be this user's alone
+ * (base/private_files.h): a path that another user could replace is refused, not followed.
+ */
 static int open_tier(tb_engine *e, uint32_t t)
 {
     const struct tb_config_tier *tier = &e->header->config.tiers[t];
@@ -162,6 +165,7 @@ bool tb_client_is_whole(const tb_engine *e)
     return tb_client_is_valid(e) && (e->journal_fd < 0) == (e->mark_fd < 0);
 }
 
+/* Through the base chain: in a program it knows that the descriptor is the engine's own. */
 void tb_client_close(tb_engine *e, int *fd)
 {
     if (*fd >= 0)
@@ -169,7 +173,11 @@ void tb_client_close(tb_engine *e, int *fd)
     *fd = -1;
 }
 
-/* The lease goes before the region is unmapped; the kernel drops its lock with the last descriptor. */
+/*
+ * Works on a handle that is only half made. The lease goes before the region is unmapped. The
+ * kernel drops its lock with the last descriptor, so a forked child that has the same one goes
+ * on holding it. If killed here, the kernel closes the rest, and repair frees the slot.
+ */
 void tb_client_free(tb_engine *e)
 {
     assert(!e->n_stuck && !e->background); /* their threads would use what goes here */

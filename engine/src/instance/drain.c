@@ -189,11 +189,13 @@ static void begin_worker(struct drain *d, void *(*work)(void *))
     }
 }
 
+/* Also called by a thread that waits, with the lock, to be replaced. */
 static void add_worker(struct drain *d)
 {
     begin_worker(d, drain_loop);
 }
 
+/* Is there nothing more to wait for? `or_gave_up`: threads that wait in vain don't count. */
 static bool all_ended(const struct drain *d, bool or_gave_up)
 {
     bool all = d->next >= d->n;

@@ -24,6 +24,7 @@
 #include "region/handle.h"
 #include "region/lease.h"
 
+/* Without the daemon, which is a client too. Read without a lock: a client may come or go at the same time. */
 static uint32_t live_clients(const struct tb_region *r)
 {
     uint32_t n = 0;
@@ -62,6 +63,7 @@ static void read_info(const struct tb_region *r, int region, struct tb_instance_
     out->huge_pages = h->huge_pages;
 }
 
+/* The asker itself is not counted, unless it is the daemon, which read_info has left out. */
 int tb_instance_info(tb_engine *e, struct tb_instance_info *out)
 {
     read_info(&e->region, e->lease, out);
@@ -147,6 +149,7 @@ int tb_instance_become_daemon(tb_engine *e)
     return tb_lease_lock(e->lease, TB_LEASE_DAEMON);
 }
 
+/* Set once and never taken back: the next stop reads why there is no daemon, and needs none. */
 void tb_instance_give_up(tb_engine *e)
 {
     e->header->daemon.gave_up = true;
@@ -162,7 +165,11 @@ bool tb_instance_is_idle(tb_engine *e)
     return e->header->daemon.is_to_end && live_clients(&e->region) == 0;
 }
 
-/* Files are set to write-through after `closed` is set: a program that opens one later sees `closed`. */
+/*
+ * Files are set to write-through after `closed` is set: a program that opens one later sees
+ * `closed`. If killed in between, `closed` counts no more (region/clients.c), and files that
+ * were set stay so until their last close: slower, and right.
+ */
 int tb_instance_retire(tb_engine *e, bool retired)
 {
     int rc = retired ? tb_lease_lock(e->lease, TB_LEASE_ENDING) : 0;
@@ -194,6 +201,7 @@ static int own_waits(tb_engine *e, struct tb_waiting_process *out, int max)
     return n;
 }
 
+/* What each client notes of its own wait (base/wait.h), for `tierctl status`. It waits a second at most for each lock. */
 int tb_instance_waits(tb_engine *e, struct tb_waiting_process *out, int max)
 {
     int n = own_waits(e, out, max);

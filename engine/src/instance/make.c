@@ -269,6 +269,11 @@ static int make_rest(struct made *m, tb_engine *e, struct tb_error *err)
     return 0;
 }
 
+/*
+ * The region's descriptor is locked as a lease from its making on. Where there is no lease in a
+ * tier it is the lease. The lease remembers which file it is, so that a recovery can tell this
+ * region from another one of the same name.
+ */
 static int make_region(struct made *m, const struct tb_layout *l, tb_progress *progress, void *arg, tb_engine *e, struct tb_lease *lease,
                        struct tb_error *err)
 {
@@ -304,6 +309,7 @@ static int publish(tb_engine *e, struct tb_lease *lease)
     return rc;
 }
 
+/* If killed before publish, the lease says `making` and the region has no magic: the next start sweeps both. */
 static int make_all(struct made *m, const struct tb_layout *l, tb_progress *progress, void *arg, tb_engine *e, struct tb_error *err)
 {
     struct tb_lease lease;
@@ -317,7 +323,7 @@ static int make_all(struct made *m, const struct tb_layout *l, tb_progress *prog
     return rc ? rc : publish(e, &lease);
 }
 
-/* A region of that name exists, alive or dead. */
+/* A region of that name exists, alive or dead: what a killed start left has been swept before. */
 static bool is_taken(const char *name)
 {
     int fd = tb_region_file_open(name);
@@ -377,6 +383,7 @@ int tb_instance_destroy(tb_engine *e)
     return rc;
 }
 
+/* Read only by its name, without the region: -ENOENT where the configuration has no tier that could hold one. */
 static int open_lease(const struct tb_config *c, const char *name)
 {
     char host[64] = "", path[TB_PATH_MAX + 256];
@@ -407,6 +414,7 @@ static bool has_digest(const char *file, const char *mode, uint64_t digest)
     return same;
 }
 
+/* For messages. Where no mode gives the lease's digest, the configuration was changed since, and the command is without one. */
 void tb_instance_recovery(const struct tb_config *c, const char *name, char *out, size_t size)
 {
     struct tb_lease lease = {.digest = 0};

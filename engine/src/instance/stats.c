@@ -12,6 +12,7 @@
 #include "region/handle.h"
 #include "region/sample.h"
 
+/* What the layout made of the configured capacity: whole buffers only. */
 static uint64_t tier_capacity(const tb_engine *e, uint32_t t)
 {
     const struct tb_layout *l = &e->header->layout;
@@ -88,6 +89,7 @@ static void thin_out(tb_engine *e)
     h->sampling.interval *= 2;
 }
 
+/* Totals since the start, not differences: a sample that is left out loses nothing but detail. */
 static struct tb_sample sample(const tb_engine *e)
 {
     const struct tb_header *h = e->header;
@@ -109,7 +111,10 @@ static struct tb_sample sample(const tb_engine *e)
     return s;
 }
 
-/* Only the daemon takes samples, so the lock is there for readers. */
+/*
+ * Only the daemon takes samples, so the lock is there for readers. If killed inside, the table
+ * holds samples twice or of another distance: they are for reports, and nothing relies on them.
+ */
 void tb_sample_take(tb_engine *e)
 {
     struct tb_header *h = e->header;
