@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from tierbench.judge.verdict import Row, judge, steps
+from tierbench.judge.verdict import Row, _step_before, judge, steps
 from tierbench.runs.run_folder import read_run
 
 
@@ -168,3 +168,16 @@ def test_a_twin_asks_at_most_half_of_its_medium(
 def test_a_recipe_has_no_step_to_another_test(run_folder: Path) -> None:
     as_recipe(run_folder)
     assert all(s.before.key["test"] != "x-write" for s in steps(judge(read_run(run_folder))))
+
+
+@pytest.mark.parametrize(("tiers", "known", "before"), [
+    ("bb", ["bb", "ram"], "pfs"),
+    ("bb-nvme-ram", ["bb", "bb-nvme", "ram"], "bb-nvme"),
+    ("nvme-ram", ["ram", "nvme"], "nvme"),
+    ("nvme-ram", ["ram"], "ram"),
+    ("mine", ["nvme", "ram"], "pfs"),
+])  # fmt: skip
+def test_a_step_comes_from_the_configuration_with_a_tier_less(
+    tiers: str, known: list[str], before: str
+) -> None:
+    assert _step_before(tiers, [*known, tiers]) == before

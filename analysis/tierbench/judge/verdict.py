@@ -426,17 +426,23 @@ def steps(rows: list[Row]) -> list[Step]:
     return found
 
 
+def _step_before(tiers: str, known: list[str]) -> str:
+    """Of the known configurations, the largest that has only tiers of this one; the PFS where there is none.
+
+    Of two as large the one whose name this one continues: nvme-ram comes after nvme, not after ram.
+    """
+    parts = set(tiers.split("-"))
+    smaller = [name for name in known if set(name.split("-")) < parts]
+    return max(smaller, key=lambda name: (name.count("-"), tiers.startswith(name)), default="pfs")
+
+
 def _family(rows: list[Row], promise: str) -> list[tuple[Row, Row]]:
-    """PFS to BB to BB+NVMe to BB+NVMe+RAM in turn, then the same side by side, and PFS to RAM alone."""
+    """Each configuration against the one with a tier less, or the PFS; then the same tiers side by side."""
     baselines = [r for r in rows if r.key["tiers"] == "pfs"]
     pfs = next((r for r in baselines if r.syncs_each_write), baselines[0] if baselines else None)
     mine = [r for r in rows if r.key["fsync"] == promise and r.key["tiers"] != "pfs"]
     in_turn = {r.key["tiers"]: r for r in mine if r.key["policy"] == "max-bandwidth"}
     beside = {r.key["tiers"]: r for r in mine if r.key["policy"] == "round-robin"}
-    chain = [pfs, *(in_turn.get(t) for t in ("bb", "bb-nvme", "bb-nvme-ram"))]
-    pairs = [
-        *itertools.pairwise(chain),
-        (in_turn.get("bb-nvme-ram"), beside.get("bb-nvme-ram")),
-        (pfs, in_turn.get("ram")),
-    ]
+    pairs = [(in_turn.get(_step_before(tiers, list(in_turn))) or pfs, row) for tiers, row in in_turn.items()]
+    pairs += [(in_turn.get(tiers), row) for tiers, row in beside.items()]
     return [(b, a) for b, a in pairs if b and a]

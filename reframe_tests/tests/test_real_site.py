@@ -1,0 +1,65 @@
+"""A site of real directories without a burst buffer: what needs one is skipped, the user's files stay."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from test_suite import REFRAME
+
+from common.tiers import ROOT
+
+SITE = """\
+site_configuration = {{
+    "systems": [{{"name": "mysite", "hostnames": [".*"], "partitions": [{{
+        "name": "compute", "scheduler": "local", "launcher": "mpirun", "max_jobs": 1, "environs": ["builtin"],
+        "env_vars": [["OMPI_ALLOW_RUN_AS_ROOT", "1"], ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
+                     ["OMPI_MCA_rmaps_base_oversubscribe", "1"]],
+        "extras": {{"tiers": "real", "pfs": "{0}/pfs", "nvme": "{0}/nvme"}},
+    }}]}}],
+    "environments": [{{"name": "builtin", "cc": "mpicc"}}],
+    "general": [{{"trap_job_errors": True, "remote_detect": False}}],
+}}
+"""
+
+
+def test_the_tiers_at_hand_are_measured_and_the_users_files_stay(tmp_path: Path) -> None:
+    if not (ROOT / "build" / "bin" / "tierctl").exists():
+        pytest.skip("needs `make build`")
+    for place in ("pfs", "nvme", "run"):
+        (tmp_path / place).mkdir()
+    theirs = tmp_path / "pfs" / "ior.out.00000000"
+    theirs.write_text("mine")
+    (tmp_path / "site.py").write_text(SITE.format(tmp_path))
+    line = [
+        REFRAME,
+        "-C",
+        tmp_path / "site.py",
+        "-c",
+        "reframe_tests",
+        "-r",
+        "-t",
+        "webinar",
+        "-S",
+        "scale=smoke",
+    ]
+    line += [
+        "--exec-policy=serial",
+        "--prefix",
+        tmp_path / "reframe",
+        "--report-file",
+        tmp_path / "run" / "reframe.json",
+    ]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False,
+                          env={**os.environ, "TIERBENCH_RUN_DIR": str(tmp_path / "run")})  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "the site names no directory of bb" in done.stdout
+    cases = [json.loads(f.read_text()) for f in (tmp_path / "run").glob("cases/*/*/case.json")]
+    assert {c["tiers"] for c in cases} == {"pfs", "ram", "nvme", "nvme-ram"}
+    assert {c["system"] for c in cases} == {"mysite"}
+    assert not any(c["requirement"] for c in cases) and any(c["published"] for c in cases)
+    assert [p.name for p in (tmp_path / "pfs").iterdir()] == [theirs.name] and theirs.read_text() == "mine"
+    assert list((tmp_path / "nvme").iterdir()) == []
