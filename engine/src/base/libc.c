@@ -152,6 +152,7 @@ static int libc_realpath(struct tb_io *io, const char *path, char *out)
     return realpath(path, out) != NULL ? 0 : -errno;
 }
 
+/* As the effective user: that is whom the file system judges at the call itself. access() would ask for the real one. */
 static int libc_access(struct tb_io *io, const char *path, int mode)
 {
     (void)io;
@@ -164,6 +165,7 @@ static int libc_chmod(struct tb_io *io, const char *path, mode_t mode)
     REPEAT(chmod(path, mode));
 }
 
+/* Of the name itself, as with times below: an operation on names follows no link that its caller did not resolve. */
 static int libc_chown(struct tb_io *io, const char *path, uid_t user, gid_t group)
 {
     (void)io;
@@ -244,6 +246,7 @@ static const struct tb_io_ops libc_ops = {
     .closedir = libc_closedir,
 };
 
+/* One for the process: it has no state, and is never freed. */
 struct tb_io *tb_io_libc(void)
 {
     static struct tb_io libc_io = {.ops = &libc_ops, .next = NULL};
