@@ -58,6 +58,10 @@ def ior_disagreements(asked: IorAsked, told: IorOutput, clock: Clock | None) -> 
     found = [*_command(asked.arguments, told.command), *_ior_options(asked, told), *_parameters(asked, told)]
     for result in told.results:
         found += _of_result(asked, told, result)
+    if told.data_errors:
+        found.append(Disagreement("data", "read back as written", f"{told.data_errors} transfers are wrong"))
+    if told.file_is_short:
+        found.append(Disagreement("file size", "all bytes that were moved", "the file holds fewer"))
     if clock:
         checks = asked.options.has("W") or asked.options.has("R") or asked.options.has("d")
         measured = sum(r.total_s for r in told.results)

@@ -1,0 +1,341 @@
+"""Each cheat of a driver is a test: what it does, and what catches it (docs/evidence.md has the table).
+
+A driver that prints what it likes is a text with other words in it. A driver that does something else than it
+prints is a launch of another command line under a trace, held against the words of the right one.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from darshan_logs import Made, accesses
+
+from common.tiers import ROOT
+from common.verify_bytes import check
+from tierbench.judge.asked import IorAsked, MdtestAsked
+from tierbench.judge.launch import Clock, ior_disagreements, mdtest_disagreements
+from tierbench.outputs import IorOutput, OutputError, parse_ior, parse_mdtest
+from tierbench.trace import Traces, read, witness
+
+BIN, DATA = ROOT / "build" / "bin", ROOT / "analysis" / "tests" / "data"
+MIB = 1 << 20
+HONEST = (DATA / "ior-4.0.0" / "default.out").read_text()
+LINE = "-w -r -o /scratch/ior.out -t 1m -b 16m -F -e"
+STONEWALLED = (DATA / "ior-4.0.0" / "stonewall-D2.out").read_text()
+STONEWALL_LINE = "-w -o /scratch/ior.out -t 4k -b 8g -F -e -Y -D 2 -v"
+BEGAN = datetime(2026, 11, 20, 18, 18, 9, tzinfo=UTC).timestamp()
+CONFIG = """version: 1
+max_files: 64
+pfs: {path: "PLACE/pfs"}
+mode: bypass
+fsync: pfs
+placement: {policy: max-bandwidth}
+tiers:
+  - {name: ram, medium: memory, capacity: 16MiB, block: 1MiB, slabs: [{units: 1, share: 1.0}]}
+"""
+
+
+# ruff: noqa: E501 - texts of drivers stand in whole lines
+
+# --- what a driver prints ----------------------------------------------------------------------------------
+
+
+def times(text: str, access: str, factor: float, *, seconds: bool = False) -> str:
+    """The bandwidth of an access in table and summary times a factor, and its times divided by it."""
+
+    def row(match: re.Match[str]) -> str:
+        words = match[0].split()
+        rates = (1, 2) if len(words) == 11 else range(1, 9)
+        lasted = (6, 7, 8, 9) if len(words) == 11 else (9,)
+        for at in rates:
+            words[at] = f"{float(words[at]) * factor:.2f}"
+        for at in lasted if seconds else ():
+            words[at] = f"{float(words[at]) / factor:.6f}"
+        return " ".join(words)
+
+    return re.sub(rf"^{access} .*$", row, text, flags=re.MULTILINE)
+
+
+def both(text: str, factor: float) -> str:
+    """Rates and times of write and read, which agree with each other."""
+    return times(times(text, "write", factor, seconds=True), "read", factor, seconds=True)
+
+
+def put(before: str, after: str) -> Callable[[str], str]:
+    """Other words; that they were there is part of the test."""
+
+    def change(text: str) -> str:
+        assert before in text
+        return text.replace(before, after)
+
+    return change
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A cheat in what is printed; `named`: of what the disagreement is, or the refusal's words."""
+
+    change: Callable[[str], str]
+    named: str
+    elapsed_s: float = 1.0
+    stonewall: bool = False
+
+
+PRINTED = {
+    "another command line": Printed(put("-F -e\nMachine", "-F\nMachine"), "command line"),
+    "another file": Printed(put("-o /scratch/ior.out -t", "-o /dev/shm/ior.out -t"), "command line"),
+    "another interface": Printed(put("api                 : POSIX", "api                 : MMAP"), "api"),
+    "one shared file": Printed(put("file-per-process", "single-shared-file"), "access"),
+    "collective": Printed(put(": independent", ": collective"), "type"),
+    "random instead of in sequence": Printed(put(": sequential", ": random"), "ordering in a file"),
+    "reordered ranks": Printed(put(": no tasks offsets", ": constant task offset"), "ordering inter file"),
+    "fewer tasks": Printed(put("tasks               : 2", "tasks               : 1"), "tasks"),
+    "more nodes": Printed(put("nodes               : 1", "nodes               : 2"), "nodes"),
+    "enlarged -t, as printed": Printed(
+        put("xfersize            : 1 MiB", "xfersize            : 4 MiB"), "xfersize"
+    ),
+    "short dataset, as printed": Printed(put("      32.0 POSIX", "       4.0 POSIX"), "bytes of write"),
+    "no options": Printed(lambda t: re.sub(r"Options:.*Results:", "Results:", t, flags=re.S), "access"),
+    "-D shortened": Printed(
+        put("stonewallingTime    : 2", "stonewallingTime    : 1"), "stonewallingTime", 3, True
+    ),
+    "-D shortened in secret": Printed(
+        lambda t: times(t, "write", 2, seconds=True), "duration of write", 3, True
+    ),
+    "doubled in the table only": Printed(
+        put("write     574.60     575.00", "write     1149.20    575.00"),
+        "the largest bandwidth of write is 574.6 in the summary",
+    ),
+    "numbers times 1.06": Printed(lambda t: times(times(t, "write", 1.06), "read", 1.06), "rate of write"),
+    "doubled consistently, 45 s": Printed(lambda t: both(t, 2), "time", 45),
+    "a clock that runs slow": Printed(lambda t: both(t, 4), "time", 60),
+    "more time than has passed": Printed(lambda t: both(t, 0.01), "time", 1),
+    "zeros": Printed(lambda t: times(times(t, "write", 0), "read", 0), "rate of write"),
+    "NaN": Printed(put("574.60", "nan"), "expected a number"),
+    "cut off": Printed(lambda t: t[: t.index("Summary")], "is cut off"),
+    "another run's output": Printed(lambda t: t.replace("18:18:09", "11:02:33"), "began"),
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_driver_that_prints(name: str) -> None:
+    cheat = PRINTED[name]
+    line, text, ranks = (STONEWALL_LINE, STONEWALLED, 2) if cheat.stonewall else (LINE, HONEST, 2)
+    asked = IorAsked(tuple(line.split()), ranks, 1)
+    began = BEGAN + 12 if cheat.stonewall else BEGAN
+    assert (
+        ior_disagreements(asked, parse_ior(text), Clock(began, began + max(cheat.elapsed_s, 3))) == []
+        or cheat.elapsed_s > 10
+    )
+    changed = cheat.change(text)
+    assert changed != text
+    try:
+        told = parse_ior(changed)
+    except OutputError as e:
+        assert cheat.named in str(e)
+        return
+    found = ior_disagreements(asked, told, Clock(began, began + cheat.elapsed_s))
+    assert cheat.named in [x.what for x in found], [str(x) for x in found]
+
+
+def test_a_pfs_that_fills_while_the_driver_goes_on() -> None:
+    told = parse_ior((DATA / "ior-4.0.0" / "err-enospc-mpiio.out").read_text())
+    asked = IorAsked(tuple(str(told.command).split()[1:]), told.tasks or 0)
+    assert "file size" in [x.what for x in ior_disagreements(asked, told, None)]
+
+
+MDTEST = (DATA / "mdtest-4.0.0" / "P.out").read_text().replace("(of 3 iterations)", "(of 1 iterations)")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (put("2 tasks, 400 files", "2 tasks, 40 files"), "files"),
+        (put("with 2 total", "with 1 total"), "tasks"),
+        (put("892.881        588.239        777.636", "1785.762        588.239       1555.272"), "rate of File creation"),
+        (put("1176522.861      24475.136     792506.953", "0.000          0.000          0.000"), "File stat"),
+        (put("'-i' '3' '-P'", "'-P'"), "command line"),
+    ],
+)  # fmt: skip
+def test_an_mdtest_that_prints(change: Callable[[str], str], named: str) -> None:
+    asked = MdtestAsked(tuple("-n 200 -d /scratch/md -i 3 -P".split()), 2, 1, 200)
+    found = mdtest_disagreements(asked, parse_mdtest(change(MDTEST)), None)
+    assert named in [x.what for x in found], [str(x) for x in found]
+
+
+def test_files_of_holes_are_not_data(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        with (tmp_path / f"ior.out.{rank:08d}").open("wb") as file:
+            file.truncate(MIB)
+    assert check(tmp_path / "ior.out", 2, 4096, MIB, shared=False).right == 0
+
+
+def test_a_launch_that_hangs_is_ended_with_its_ranks(tmp_path: Path) -> None:
+    rank = f"echo $$ >> {tmp_path}/pids; exec sleep 600"
+    command = ["mpirun", "--oversubscribe", "-n", "2", "bash", "-c", rank]
+    limited = ROOT / "reframe_tests" / "common" / "limited.sh"
+    done = subprocess.run([limited, "1", "3", "why", *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 124 and "tierbench: launch 1 was ended after 3 s: why" in done.stdout
+    ranks = (tmp_path / "pids").read_text().split()
+    for _ in range(100):  # the launcher has told them to end, and need not wait for it
+        if not any(map(runs, ranks)):
+            break
+        time.sleep(0.1)
+    assert len(ranks) == 2 and not any(map(runs, ranks))
+
+
+def runs(process: str) -> bool:
+    """Neither gone nor a zombie."""
+    try:
+        return Path("/proc", process, "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+# --- what a driver does ------------------------------------------------------------------------------------
+
+
+def launch(place: Path, *command: str) -> tuple[str, Traces, Traces]:
+    """Two ranks under a trace, with nothing between them and the PFS: output and both logs."""
+    (place / "pfs").mkdir(exist_ok=True)
+    (place / "c.yaml").write_text(CONFIG.replace("PLACE", str(place)))
+    log = place / "t.darshan"
+    run = [
+        str(BIN / "tierctl"),
+        "run",
+        "-c",
+        str(place / "c.yaml"),
+        "--mode",
+        "bypass",
+        "--trace",
+        str(log),
+        "--",
+    ]
+    done = subprocess.run(
+        [*run, "mpirun", "--oversubscribe", "-n", "2", *command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, read([log]), read([place / "t.storage.darshan"])
+
+
+RIGHT = "-w -r -e -z -F -t 4k -b 1m -k"
+DONE = {
+    "-e dropped": ("-w -r -z -F -t 4k -b 1m -k", "fsync"),
+    "-z dropped": ("-w -r -e -F -t 4k -b 1m -k", "order of write"),
+    "enlarged -t": ("-w -r -e -z -F -t 64k -b 1m -k", "transfers"),
+    "short dataset": ("-w -r -e -z -F -t 4k -b 256k -k", "bytes of write"),
+    "reads of an eighth": ("-w -r -e -z -F -t 4k -b 128k -k", "bytes of read"),
+    "no read at all": ("-w -e -z -F -t 4k -b 1m -k", "bytes of read"),
+    "mapped, with the interface's name": ("-a MMAP -w -r -z -F -t 4k -b 1m -k", "mappings"),
+    "other files": ("-w -r -e -z -F -t 4k -b 2m -k -o ELSEWHERE", "other files"),
+}
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, IorOutput]:
+    """The launch that was asked for: its place and what it printed."""
+    place = tmp_path_factory.mktemp("honest")
+    line = f"{RIGHT} -o {place}/pfs/data"
+    out, application, storage = launch(place, str(BIN / "tb-ior"), *line.split())
+    told, asked = parse_ior(out), IorAsked(tuple(line.split()), 2, 1)
+    assert ior_disagreements(asked, told, None) == []
+    found = witness.testimony(asked, told, application, storage, bypass=True)
+    assert (found.disagreements, found.unseen) == ((), ())
+    return place, told
+
+
+@pytest.mark.parametrize("name", DONE)
+def test_a_driver_that_does_something_else(name: str, honest: tuple[Path, IorOutput]) -> None:
+    (place, told), (line, named) = honest, DONE[name]
+    (place / "elsewhere").mkdir(exist_ok=True)
+    file = "" if "ELSEWHERE" in line else f" -o {place}/pfs/data"
+    done = line.replace("ELSEWHERE", f"{place}/elsewhere/data") + file
+    _, application, storage = launch(place, str(BIN / "tb-ior"), *done.split())
+    asked = IorAsked((*RIGHT.split(), "-o", f"{place}/pfs/data"), 2, 1)
+    found = witness.testimony(asked, told, application, storage, bypass=True)
+    assert named in [x.what for x in found.disagreements], [str(x) for x in found.disagreements]
+
+
+@pytest.mark.parametrize(("factor", "access"), [(1.06, "write"), (2, "write"), (1.06, "read"), (0.1, "read")])
+def test_numbers_that_agree_with_each_other_and_not_with_the_trace(
+    factor: float, access: str, tmp_path: Path
+) -> None:
+    made, asked, seconds = (
+        Made(nprocs=2),
+        IorAsked(tuple(f"-{access[0]} -t 1m -b 16m -F -o /pfs/d".split()), 2, 1),
+        4.0,
+    )
+    for rank in (0, 1):
+        starts = np.arange(16) * seconds / 16
+        moved, none = accesses(np.arange(16) * MIB, MIB, starts, seconds / 16), accesses([], 0, [], 0)
+        pair = (moved, none) if access == "write" else (none, moved)
+        made.dxt(f"/pfs/d.{rank:08d}", rank, *pair)
+        counted = {f"{access.upper()}S": 16, f"BYTES_{'WRITTEN' if access == 'write' else 'READ'}": 16 * MIB}
+        made.counters("POSIX", f"/pfs/d.{rank:08d}", rank, **counted, F_OPEN_START_TIMESTAMP=0.001,
+                      F_CLOSE_END_TIMESTAMP=seconds + 0.001)  # fmt: skip
+    traces = read([made.write(tmp_path / "t.darshan")])
+    rows = f"{access} {32 / seconds:.2f} {32 / seconds:.2f} 0.1 16384 1024.00 0.001000 {seconds:.2f} 0.001000 {seconds:.2f} 0"
+    head = "IOR-4.0.0: x\naccess bw(MiB/s) IOPS Latency(s) block(KiB) xfer(KiB) open(s) wr/rd(s) close(s) total(s) iter\n"
+    summary = (
+        "Summary of all tests:\nOperation Max(MiB) Min(MiB) Mean(MiB) Test# #Tasks reps aggs(MiB)\n"
+        f"{access} 8.00 8.00 8.00 0 2 1 32.0\n"
+    )
+    end = "Finished            : Mon Jan  1 00:00:00 2024\n"
+    told = parse_ior(f"{head}{rows}\n{summary}{end}")
+    assert "time of" not in str(witness.testimony(asked, told, traces).disagreements)
+    words = rows.split()
+    words[1] = f"{8 * factor:.2f}"
+    words[9] = f"{seconds / factor:.4f}"
+    faster = summary.replace("8.00 8.00 8.00", " ".join([words[1]] * 3))
+    lying = parse_ior(f"{head}{' '.join(words)}\n{faster}{end}")
+    assert f"time of {access}" in [x.what for x in witness.testimony(asked, lying, traces).disagreements]
+
+
+def shared(readers: list[int], tmp_path: Path) -> Traces:
+    """Two ranks and files; rank i reads the file of `readers[i]`."""
+    made = Made(nprocs=2, metadata="lib_ver=3.5.0\ntierbench_unsynced=2\n")
+    for rank, owner in enumerate(readers):
+        made.counters("POSIX", f"/pfs/d.{rank:08d}", rank, WRITES=1, BYTES_WRITTEN=MIB, FSYNCS=1)
+        made.counters("POSIX", f"/pfs/d.{owner:08d}", rank, READS=1, BYTES_READ=MIB)
+    return read([made.write(tmp_path / "t.darshan")])
+
+
+@pytest.mark.parametrize(("line", "readers", "right"), [
+    ("-w -r -C", [1, 0], True), ("-w -r -C", [0, 1], False), ("-w -r", [0, 1], True), ("-w -r", [1, 0], False),
+])  # fmt: skip
+def test_who_reads_what_whom_wrote(line: str, readers: list[int], right: bool, tmp_path: Path) -> None:
+    asked = IorAsked((*line.split(), "-F", "-t", "1m", "-b", "1m", "-o", "/pfs/d"), 2, 2)
+    found = witness.testimony(asked, None, shared(readers, tmp_path)).disagreements
+    assert ("rank shift" in [x.what for x in found]) is not right
+
+
+def test_an_fsync_that_came_before_the_last_write(tmp_path: Path) -> None:
+    asked = IorAsked(tuple("-w -e -F -t 1m -b 1m -o /pfs/d".split()), 2, 1)
+    found = [str(x) for x in witness.testimony(asked, None, shared([0, 1], tmp_path)).disagreements]
+    assert "fsync: asked for after the last write (-e), but 2 files were written after it" in found
+
+
+def test_our_runtime_tells_of_late_writes_and_of_mappings(tmp_path: Path) -> None:
+    script = "import mmap, os\nfd = os.open('data', os.O_RDWR | os.O_CREAT)\nos.write(fd, b'x' * 8192)\n"
+    script += "os.fsync(fd)\nEARLY\nmmap.mmap(fd, 4096)[0] = 1\nos.close(fd)\n"
+    python = shutil.which("python3") or "python3"
+    for late, unsynced in (("", 0), ("os.write(fd, b'y')", 1)):
+        (tmp_path / "p.py").write_text(
+            f"import os; os.chdir('{tmp_path}/pfs')\n" + script.replace("EARLY", late)
+        )
+        log, config = tmp_path / "u.darshan", tmp_path / "c.yaml"
+        (tmp_path / "pfs").mkdir(exist_ok=True)
+        config.write_text(CONFIG.replace("PLACE", str(tmp_path)))
+        run = [str(BIN / "tierctl"), "run", "-c", str(config), "--mode", "bypass", "--trace", str(log), "--"]
+        subprocess.run([*run, python, str(tmp_path / "p.py")], check=True, capture_output=True)
+        job = read([log]).job
+        assert (job["unsynced"].iloc[0], job["mapped"].iloc[0]) == (unsynced, 4096)
