@@ -217,8 +217,8 @@ def ratios_of(row: Row) -> str:
 def table(rows: list[Row], repetitions: int, ranks: int) -> Iterator[str]:
     """The rows as Markdown."""
     yield f"Ratios of the medians, ours by theirs, of {repetitions} interleaved runs with {ranks} ranks and"
-    yield "their 95 % bootstrap intervals. `same`: bytes moved and files are equal, each ratio is within 3 %"
-    yield "or its interval holds 1."
+    yield "their bootstrap intervals (95 % from 5 runs on). `same`: bytes moved and files are equal, each"
+    yield "ratio is within 3 % or its interval holds 1."
     yield ""
     yield "| on | program | options | ratios | verdict |"
     yield "|---|---|---|---|---|"

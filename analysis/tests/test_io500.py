@@ -16,7 +16,7 @@ import synthetic
 from tierbench import cli
 from tierbench.base import schema
 from tierbench.base.errors import RecipeError
-from tierbench.judge import io500, peak_search, stats
+from tierbench.judge import independence, io500, peak_search, stats
 from tierbench.judge.verdict import Row
 from tierbench.pages import io500_report, report, report_record
 from tierbench.recipes import rules
@@ -182,6 +182,7 @@ def _row(test: str, value: float) -> Row:
         key={"test": test, "tiers": "pfs"},
         values=(value,),
         median=stats.median((value,)),
+        independence=independence.look((value,)),
         published=None,
         published_source=None,
         requirement=None,

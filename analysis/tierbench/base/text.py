@@ -16,6 +16,10 @@ class Ends(Protocol):
     def high(self) -> float:
         """The upper one."""
 
+    @property
+    def level(self) -> float | None:
+        """How often it holds the true value; 0 of a single value, None where that is not known."""
+
 
 def number(value: float | None) -> str:
     """Four significant digits or the whole number, with thousands apart."""
@@ -44,13 +48,22 @@ def percent(value: float | None) -> str:
 
 
 def span(interval: Ends | None) -> str:
-    """The ends of an interval of a measured value."""
-    return "" if interval is None else f"{number(interval.low)} – {number(interval.high)}"
+    """The ends of an interval of a measured value, and its level."""
+    return "" if interval is None else _span(number(interval.low), number(interval.high), interval.level)
 
 
 def ratio_span(interval: Ends | None) -> str:
-    """The ends of an interval of a ratio."""
-    return "" if interval is None else f"{_three_digits(interval.low)} – {_three_digits(interval.high)}"
+    """The ends of an interval of a ratio, and its level."""
+    if interval is None:
+        return ""
+    return _span(_three_digits(interval.low), _three_digits(interval.high), interval.level)
+
+
+def _span(low: str, high: str, level: float | None) -> str:
+    """A level is said in whole per cent; without one the interval is the range."""
+    if level == 0:
+        return "one run"
+    return f"{low} – {high} ({'range' if level is None else f'{level:.0%}'.replace('%', ' %')})"
 
 
 def size(count: float) -> str:

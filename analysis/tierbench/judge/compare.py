@@ -2,9 +2,10 @@
 
 The first group is the baseline. Every metric that both sides measured is one comparison; all comparisons of
 one command are one family for the correction (Holm). Where a side has several metrics, the whole is tested
-too, at 1 % beside their 5 %: repetition by repetition, so that what all metrics of a repetition share is not
-taken for many witnesses. Numbers are comparable when they were taken under the same conditions
-(`CONDITIONS`); where those differ, `Refused` says what differs, and only `force` goes on.
+too: repetition by repetition, so that what all metrics of a repetition share is not taken for many witnesses.
+Metrics then have 4 of the 5 % of false alarms that a command may give, the wholes the fifth. Numbers are
+comparable when they were taken under the same conditions (`CONDITIONS`); where those differ, `Refused` says
+what differs, and only `force` goes on.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pandas as pd
 from scipy import stats as scipy_stats
 
 from tierbench.base.errors import RunError
-from tierbench.judge import stats
+from tierbench.judge import independence, stats
 from tierbench.judge.stats import Comparison, Interval
 
 # What must be the same on both sides, and how it is called in a refusal.
@@ -78,7 +79,7 @@ class Metric:
         return IMPROVEMENT if self.gain > 0 else REGRESSION
 
 
-WHOLE_ALPHA = 0.01
+WHOLE_SHARE = 0.2  # of ALPHA, for all wholes of a command
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Whole:
         """What is shown, in words."""
         if self.needs_n:
             return f"inconclusive, needs n >= {self.needs_n}"
-        if self.p >= WHOLE_ALPHA:
+        if self.p >= stats.ALPHA:
             return "no difference shown"
         if abs(self.gain) < self.threshold:
             return f"differs by less than {self.threshold:.3g}"
@@ -109,13 +110,15 @@ class Whole:
 class Result:
     """A comparison; `alone` names what only one side measured, `differences` what `force` went over.
 
-    `sides` are the groups, the baseline first, each with its conditions and where its numbers come from.
+    `dependent` says of which samples the repetitions are not independent; `sides` are the groups, the
+    baseline first, each with its conditions and where its numbers come from.
     """
 
     metrics: list[Metric]
     wholes: list[Whole]
     alone: list[str]
     differences: list[str]
+    dependent: list[str]
     sides: list[tuple[str, dict[str, str]]]
 
     @property
@@ -158,6 +161,8 @@ def compare(
     if differences and not force:
         raise Refused("\n".join([*differences, "not comparable; --force compares them all the same"]))
     values = [(a["value"].tolist(), b["value"].tolist()) for _, _, a, b in pairs]
+    tested = [name for name in names[1:] if sum(pair[1] == name for pair in pairs) > 1]
+    compared = stats.compare(values, 1 - WHOLE_SHARE if tested else 1.0)
     metrics = [
         Metric(
             dict(zip(matched, key, strict=True)),
@@ -169,11 +174,22 @@ def compare(
             comparison,
             threshold,
         )
-        for (key, name, _, _), (a, b), comparison in zip(pairs, values, stats.compare(values), strict=True)
+        for (key, name, _, _), (a, b), comparison in zip(pairs, values, compared, strict=True)
     ]
-    wholes = [_whole([m for m in metrics if m.other == name], pairs) for name in names[1:]]
+    share = WHOLE_SHARE / max(1, len(tested))
+    wholes = [_whole([m for m in metrics if m.other == name], pairs, share) for name in tested]
     sides = [(name, _provenance(samples[groups == name])) for name in names]
-    return Result(metrics, [w for w in wholes if w], list(dict.fromkeys(alone)), differences, sides)
+    return Result(metrics, wholes, list(dict.fromkeys(alone)), differences, _dependent(metrics, pairs), sides)
+
+
+def _dependent(metrics: list[Metric], pairs: list[_Pair]) -> list[str]:
+    """Drift and serial correlation within a sample, in words; a baseline is named once."""
+    told = []
+    for metric, (_, name, before, after) in zip(metrics, pairs, strict=True):
+        for side, sample in ((metric.baseline, before), (name, after)):
+            words = independence.look(_in_turn(sample)).words()
+            told += [f"{metric.name}, {metric.key['metric']}, of {side}: {words}"] if words else []
+    return list(dict.fromkeys(told))
 
 
 def _provenance(side: pd.DataFrame) -> dict[str, str]:
@@ -182,21 +198,17 @@ def _provenance(side: pd.DataFrame) -> dict[str, str]:
     return {name: ", ".join(values) for name, values in told.items()}
 
 
-def _whole(metrics: list[Metric], pairs: list[_Pair]) -> Whole | None:
+def _whole(metrics: list[Metric], pairs: list[_Pair], share: float) -> Whole:
     """Each repetition's mean rank over all metrics; then these are compared like a metric."""
-    if len(metrics) < 2:
-        return None
     mine = [(a, b) for _, name, a, b in pairs if name == metrics[0].other]
     n, m = (min(len(pair[side]) for pair in mine) for side in (0, 1))
     ranks = [scipy_stats.rankdata([*_in_turn(a)[:n], *_in_turn(b)[:m]]) for a, b in mine]
     signs = [1 if m.key["direction"] == "higher" else -1 for m in metrics]
     scores = [sum(s * r[i] for s, r in zip(signs, ranks, strict=True)) for i in range(n + m)]
-    needed = stats.least_n(1, WHOLE_ALPHA)
-    can_show = stats.can_show(n, m, 1, WHOLE_ALPHA)
     gain = math.exp(math.fsum(math.log1p(m.gain) for m in metrics) / len(metrics)) - 1
-    p = stats.mann_whitney(scores[:n], scores[n:])
+    (found,) = stats.compare([(scores[:n], scores[n:])], share)
     about = (metrics[0].baseline, metrics[0].other, len(metrics))
-    return Whole(*about, gain, p, None if can_show else needed, metrics[0].threshold)
+    return Whole(*about, gain, found.p, found.needs_n, metrics[0].threshold)
 
 
 def _in_turn(samples: pd.DataFrame) -> list[float]:
@@ -246,6 +258,7 @@ def as_json(result: Result) -> dict[str, Any]:
     return {
         "differences": result.differences,
         "alone": result.alone,
+        "dependent": result.dependent,
         "regressed": result.regressed,
         "sides": [{"name": name, **about} for name, about in result.sides],
         "together": [{**w.__dict__, "verdict": w.verdict} for w in result.wholes],
@@ -254,9 +267,10 @@ def as_json(result: Result) -> dict[str, Any]:
 
 
 def _metric_as_json(m: Metric) -> dict[str, Any]:
-    ratio = {"ratio": m.ratio.value, "ratio_low": m.ratio.low, "ratio_high": m.ratio.high}
+    ends = {"ratio_low": m.ratio.low, "ratio_high": m.ratio.high}
+    ratio = {"ratio": m.ratio.value, **ends, "ratio_level": m.ratio.level}
     sides = {
-        name: {"n": i.n, "median": i.value, "low": i.low, "high": i.high}
+        name: {"n": i.n, "median": i.value, "low": i.low, "high": i.high, "level": i.level}
         for name, i in (("before", m.before), ("after", m.after))
     }
     judged = {"p_holm": m.comparison.p, "verdict": m.verdict, "threshold": m.threshold}

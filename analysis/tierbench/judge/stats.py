@@ -1,12 +1,16 @@
 """Intervals and tests for small samples.
 
-Everything is about medians and makes no assumption on distributions. Random resampling is seeded, so that the
-same run gives the same report. A sample too small to show anything says so and names the size that could:
-`needs n >= X`.
+Everything is about medians and makes no assumption on distributions; what it takes for granted is that the
+values are independent (`independence` looks whether they are). Every interval says by its `level` how often
+it holds the true value: 95 % cannot be had from fewer than five values, so there it is the range of the
+values, and called by what a range covers. `analysis/bench/simulate.py` measures that they keep their word.
+Random resampling is seeded, so that the same run gives the same report. A sample too small to show anything
+says so and names the size that could: `needs n >= X`.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,16 +24,24 @@ ALPHA = 0.05
 RESAMPLES = 10_000
 SEED = 20211201
 EXACT_UP_TO = 100  # values of both samples together
+LEAST_FOR_RATIO = 5  # values on each side from which the interval of a ratio has a level
+# Medians of resamples spread a little wider than medians: these cover 93 to 97 % (docs/analysis.md).
+RATIO_PERCENTILES = (3, 97)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A point estimate with its bootstrap interval; `n` is the size of the smallest sample behind it."""
+    """A point estimate with its interval; `n` is the size of the smallest sample behind it.
+
+    `level` is the share of samples of which the interval holds the true value; 0 for a single value, None for
+    a ratio of samples so small that the interval is the range of the ratios and has no known level.
+    """
 
     value: float
     low: float
     high: float
     n: int
+    level: float | None
 
 
 @dataclass(frozen=True)
@@ -49,42 +61,78 @@ class Comparison:
         return self.needs_n is None and self.p < ALPHA
 
 
-def _medians(values: Sequence[float], stream: int) -> NDArray[np.float64]:
-    """Medians of resamples; `stream` separates the random numbers of samples that are compared."""
-    sample = np.asarray(values, dtype=np.float64)
-    rng = np.random.default_rng([SEED, stream])
-    return np.median(sample[rng.integers(0, len(sample), (RESAMPLES, len(sample)))], axis=1)
-
-
-def _percentiles(estimates: NDArray[np.float64]) -> tuple[float, float]:
-    low, high = np.percentile(estimates, [50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)])
-    return float(low), float(high)
-
-
 def median(values: Sequence[float]) -> Interval:
-    """The median with its percentile bootstrap interval; a single value has an interval without width."""
+    """The median with the interval of the sign test: between its k-th least and k-th largest values.
+
+    Their levels lie far apart. So ends of 95 % are between two neighbours, as Hettmansperger and Sheather
+    (1986) interpolate them; where even the range has less, it is the range with its own level.
+    """
     if not values:
         raise ValueError("no values")
-    return Interval(float(np.median(values)), *_percentiles(_medians(values, 0)), n=len(values))
+    ordered, k = np.sort(np.asarray(values, dtype=np.float64)), 1
+    n, least = len(ordered), (len(ordered) + 1) // 2
+    while k < least and _level(n, k + 1) >= CONFIDENCE:
+        k += 1
+    outer, inward = _level(n, k), 0.0
+    if outer > CONFIDENCE and k < least:
+        step = (outer - CONFIDENCE) / (outer - _level(n, k + 1))
+        inward = (n - k) * step / (k + (n - 2 * k) * step)
+    low, high = (
+        float(end + inward * (next_one - end))
+        for end, next_one in ((ordered[k - 1], ordered[min(k, n - 1)]), (ordered[n - k], ordered[n - k - 1]))
+    )
+    return Interval(float(np.median(ordered)), low, high, n, min(outer, CONFIDENCE))
+
+
+@functools.cache
+def _level(n: int, k: int) -> float:
+    """How often the median lies between the k-th least and the k-th largest of n values."""
+    return 1 - 2 * float(scipy_stats.binom.cdf(k - 1, n, 0.5))
 
 
 def ratio(values: Sequence[float], baseline: Sequence[float]) -> Interval:
-    """The ratio of the medians of two independent samples of positive numbers, with its interval."""
+    """The ratio of the medians of two independent samples of positive numbers, with its bootstrap interval.
+
+    With fewer than `LEAST_FOR_RATIO` values on a side: from the least to the largest ratio of two values.
+    """
     if not values or not baseline:
         raise ValueError("no values")
-    estimates = _medians(values, 0) / _medians(baseline, 1)
-    return Interval(
-        float(np.median(values) / np.median(baseline)),
-        *_percentiles(estimates),
-        n=min(len(values), len(baseline)),
-    )
+    value, n = float(np.median(values) / np.median(baseline)), min(len(values), len(baseline))
+    if n < LEAST_FOR_RATIO:
+        low, high = min(values) / max(baseline), max(values) / min(baseline)
+        return Interval(value, float(low), float(high), n, 0 if len(values) == len(baseline) == 1 else None)
+    low, high = np.percentile(_medians(values, 0) / _medians(baseline, 1), RATIO_PERCENTILES)
+    return Interval(value, float(low), float(high), n, CONFIDENCE)
 
 
-def compare(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[Comparison]:
-    """Exact two-sided Mann-Whitney of every pair of a family; p adjusted by Holm."""
-    adjusted = _holm([mann_whitney(a, b) for a, b in pairs])
+def _medians(values: Sequence[float], stream: int) -> NDArray[np.float64]:
+    """Medians of resamples; `stream` separates the random numbers of samples that are compared."""
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    lower, upper = _middles(len(ordered), stream)
+    medians: NDArray[np.float64] = (ordered[lower] + ordered[upper]) / 2
+    return medians
+
+
+@functools.lru_cache(maxsize=64)
+def _middles(n: int, stream: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Of every resample of n ordered values, which two are in the middle; for odd n both are one."""
+    rng = np.random.default_rng([SEED, stream])
+    drawn = np.sort(rng.integers(0, n, (RESAMPLES, n)), axis=1)
+    return drawn[:, (n - 1) // 2], drawn[:, n // 2]
+
+
+def compare(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], share: float = 1.0) -> list[Comparison]:
+    """Exact two-sided Mann-Whitney of every pair of a family; p adjusted by Holm.
+
+    `share` of `ALPHA` is what this family may use up where others are tested beside it; p is adjusted for
+    that too, so that `ALPHA` is always the limit.
+    """
+    adjusted, alpha = _holm([mann_whitney(a, b) for a, b in pairs]), share * ALPHA
     return [
-        Comparison(p, None if can_show(len(a), len(b), len(pairs)) else least_n(len(pairs)))
+        Comparison(
+            min(1.0, p / share),
+            None if can_show(len(a), len(b), len(pairs), alpha) else least_n(len(pairs), alpha),
+        )
         for p, (a, b) in zip(adjusted, pairs, strict=True)
     ]
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tierbench.judge import stats
+from tierbench.judge import independence, stats
 from tierbench.judge.predict import Prediction, parse_command, predict
 from tierbench.judge.stats import Comparison, Interval
 from tierbench.runs.run_folder import ROW_KEYS, Run
@@ -58,6 +58,7 @@ class Row:
     key: dict[str, Any]
     values: tuple[float, ...]
     median: Interval
+    independence: independence.Independence
     published: float | None
     published_source: str | None
     requirement: float | None
@@ -231,6 +232,7 @@ def _row(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Row:
         key=key,
         values=values,
         median=stats.median(values),
+        independence=independence.look(values),
         published=_single(group["published"]),
         published_source=_text(group["published_source"]),
         requirement=_single(group["requirement"]),

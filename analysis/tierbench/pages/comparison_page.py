@@ -98,8 +98,8 @@ def as_markdown(result: Result) -> str:
     lines = [f"# {plain(terminal.verdict(result))}", ""]
     lines += [f"- {plain(terminal.whole_words(w))}" for w in result.wholes]
     lines += [f"- forced: {plain(d)}" for d in result.differences]
-    lines += [f"- {plain(name)}" for name in result.alone]
-    head = ["metric", "unit", "before", "after", "ratio", "95 % interval", "p", "n", "verdict"]
+    lines += [f"- {plain(line)}" for line in (*result.alone, *result.dependent)]
+    head = ["metric", "unit", "before", "after", "ratio", "interval", "p", "n", "verdict"]
     align = ["---"] * 2 + ["---:"] * 6 + ["---"]
     for baseline, other, metrics in _pairs(result):
         lines += ["", f"## {plain(other)} against {plain(baseline)}", ""]

@@ -17,7 +17,13 @@ from tierbench.base.text import number, percent, plain, ratio_span, span, times
 from tierbench.judge import compare
 from tierbench.pages import io500_report
 from tierbench.pages.report_record import Report, row_as_json, step_words
-from tierbench.pages.report_words import failure_sentences, promise_words, provenance_facts, summary_sentences
+from tierbench.pages.report_words import (
+    dependence_sentences,
+    failure_sentences,
+    promise_words,
+    provenance_facts,
+    summary_sentences,
+)
 
 _RIGHT, _LEFT = "---:", "---"
 
@@ -57,6 +63,8 @@ def markdown(report: Report) -> str:
     lines += [f"{plain(sentence)}\n" for sentence in summary_sentences(report)]
     if failures := failure_sentences(report):
         lines += ["## What did not pass", "", *(f"- {plain(f)}" for f in failures), ""]
+    if dependent := dependence_sentences(report):
+        lines += ["## Repetitions that are not independent", "", *(f"- {plain(d)}" for d in dependent), ""]
     lines += ["## Verdicts", "", *_verdicts(report), ""]
     for section in io500_report.sections(report.run):
         lines += ["## IO500", "", *(f"    {line}" for line in io500_report.text(section)), ""]
@@ -76,7 +84,7 @@ def table(head: Sequence[str], align: Sequence[str], body: Iterable[Sequence[str
 
 
 def _verdicts(report: Report) -> list[str]:
-    head = ["configuration", "placement", "fsync", "devices", "driver", "n", "MiB/s", "95 % interval",
+    head = ["configuration", "placement", "fsync", "devices", "driver", "n", "MiB/s", "interval",
             "vs PFS -Y", "vs PFS", "required", "margin", "predicted", "verdict"]  # fmt: skip
     body = [
         [
@@ -113,5 +121,5 @@ def _steps(report: Report) -> list[str]:
         ]
         for s in report.steps
     ]
-    head = ["from", "to", "fsync", "ratio", "95 % interval", "p (Holm)", "shown"]
+    head = ["from", "to", "fsync", "ratio", "interval", "p (Holm)", "shown"]
     return table(head, [_LEFT] * 3 + [_RIGHT] * 3 + [_LEFT], body)

@@ -67,7 +67,7 @@ def bars(_run: Run, rows: Sequence[Row]) -> Figure | None:
     axes.set_yticks(positions, [r.label for r in rows])
     axes.set_ylim(positions[-1] + 0.7, -0.7)
     axes.set_xlim(0, widest * 1.24)
-    axes.set_xlabel("MiB/s (bar: median, line: 95 % interval, dots: repetitions)")
+    axes.set_xlabel("MiB/s (bar: median, line: its interval, dots: repetitions)")
     axes.grid(axis="x")
     figure.legend(loc="outside upper left", ncols=3, columnspacing=1.2, handlelength=1.2)
     return figure

@@ -20,6 +20,7 @@ from tierbench.layout import canvas
 from tierbench.pages import exports, figures, io500_report
 from tierbench.pages.report_record import Report, as_json, step_words
 from tierbench.pages.report_words import (
+    dependence_sentences,
     failure_sentences,
     promise_words,
     provenance_facts,
@@ -70,6 +71,7 @@ def as_html(report: Report) -> str:
         counts=report.counts,
         sentences=summary_sentences(report),
         failures=failure_sentences(report),
+        dependent=dependence_sentences(report),
         drawings=drawn,
         published_opens=published_opens(report),
         io500_runs=io500_report.sections(report.run),

@@ -13,7 +13,7 @@ from tierbench.runs.run_folder import Run
 from tierbench.trace import of_run
 from tierbench.trace.page import Section
 
-VERSION = 1  # of base/schemas/report.schema.json
+VERSION = 2  # of base/schemas/report.schema.json
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,10 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "median": row.median.value,
         "ci_low": row.median.low,
         "ci_high": row.median.high,
+        "ci_level": row.median.level,
+        "drift_p": row.independence.drift_p,
+        "serial_p": row.independence.serial_p,
+        "dependence": row.independence.words(),
         "baseline": row.baseline,
         **plain,
         "requirement": row.requirement,
@@ -112,8 +116,9 @@ def row_as_json(row: Row) -> dict[str, Any]:
 
 def _bounds(name: str, interval: Interval | None) -> dict[str, float | None]:
     if interval is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
+        return {name: None, f"{name}_low": None, f"{name}_high": None, f"{name}_level": None}
+    ends = {f"{name}_low": interval.low, f"{name}_high": interval.high}
+    return {name: interval.value, **ends, f"{name}_level": interval.level}
 
 
 def _step(step: Step) -> dict[str, Any]:

@@ -53,6 +53,11 @@ def failure_sentences(report: Report) -> list[str]:
     return told + [f"{f.name} failed in {f.phase}: {f.reason}" for f in report.run.failures]
 
 
+def dependence_sentences(report: Report) -> list[str]:
+    """Rows with drift or serial correlation among their repetitions, and what follows from it."""
+    return [f"{row_name(r)}: {told}." for r in report.rows if (told := r.independence.words())]
+
+
 def _verdict_and_reason(row: Row) -> str:
     return row.reason if row.reason.startswith(row.verdict) else f"{row.verdict}: {row.reason}"
 

@@ -17,7 +17,7 @@ from tierbench.judge.verdict import FAIL, INCONCLUSIVE, PASS, Row
 from tierbench.pages import io500_report
 from tierbench.pages.history_page import conclusion, day, title
 from tierbench.pages.report_record import Report
-from tierbench.pages.report_words import failure_sentences, summary_sentences
+from tierbench.pages.report_words import dependence_sentences, failure_sentences, summary_sentences
 from tierbench.recipes.published import Recipe
 from tierbench.recipes.rules import RuleRecipe
 
@@ -37,7 +37,7 @@ def print_comparison(result: Result, console: Console) -> None:
                       pad_edge=False)  # fmt: skip
         for name in ("Metric", "Unit"):
             table.add_column(name)
-        for name in ("Before", "After", "Ratio", "95 % interval", "p", "n"):
+        for name in ("Before", "After", "Ratio", "Interval", "p", "n"):
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("Verdict")
         for m in result.metrics:
@@ -46,7 +46,7 @@ def print_comparison(result: Result, console: Console) -> None:
         console.print(table)
     for whole in result.wholes:
         console.print(whole_words(whole), highlight=False, markup=False)
-    for line in [*(f"forced: {d}" for d in result.differences), *result.alone]:
+    for line in [*(f"forced: {d}" for d in result.differences), *result.alone, *result.dependent]:
         console.print(line, highlight=False, markup=False)
     console.print(verdict(result), highlight=False, markup=False)
 
@@ -157,7 +157,11 @@ def print_report(report: Report, console: Console) -> None:
         _print_acceptance(report.run.name, [r for r in report.rows if r.scale is not None], console)
     for section in io500_report.sections(report.run):
         console.print("\n".join(io500_report.text(section)) + "\n", highlight=False, markup=False)
-    for sentence in [*summary_sentences(report), *failure_sentences(report)]:
+    for sentence in [
+        *summary_sentences(report),
+        *failure_sentences(report),
+        *dependence_sentences(report),
+    ]:
         console.print(sentence, highlight=False, markup=False)
 
 
@@ -168,7 +172,7 @@ def _print_compared(name: str, rows: list[Row], console: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD, title=name, title_justify="left", pad_edge=False)
     for name in ("Configuration", "fsync"):
         table.add_column(name)
-    for name in ("MiB/s", "95 % interval", "vs PFS -Y", "vs PFS", "Required", "Predicted"):
+    for name in ("MiB/s", "Interval", "vs PFS -Y", "vs PFS", "Required", "Predicted"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("Verdict")
     for r in rows:
@@ -192,7 +196,7 @@ def _print_acceptance(name: str, rows: list[Row], console: Console) -> None:
     title = f"{name}, acceptance at scale {scales}"
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     table.add_column("Test")
-    for column in ("Measured", "95 % interval", "Medium", "K", "At full speed", "Published", "Deviation"):
+    for column in ("Measured", "Interval", "Medium", "K", "At full speed", "Published", "Deviation"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("Verdict")
     for r in rows:

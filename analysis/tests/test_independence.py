@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tierbench.judge import independence
+from tierbench.judge.verdict import judge
+from tierbench.pages import exports, report_record, report_words
+from tierbench.runs.run_folder import read_run
+
+
+def test_of_five_values_only_those_in_order_drift() -> None:
+    shown = [o for o in itertools.permutations([1.0, 2, 3, 4, 5]) if independence.look(o).words()]
+    assert shown == [(1, 2, 3, 4, 5), (5, 4, 3, 2, 1)]
+    up = independence.look([100.0, 102, 104, 106, 108])
+    assert up.drift_p == pytest.approx(2 / 120) and up.change == pytest.approx(2 / 104)
+    assert "drift, by about +1.9% from each to the next" in str(up.words())
+
+
+def test_four_values_show_nothing_and_say_so() -> None:
+    found = independence.look([1.0, 2, 3, 4])
+    assert (found.drift_p, found.serial_p, found.words()) == (None, None, None)
+
+
+def test_neighbours_that_are_alike_and_values_that_take_turns() -> None:
+    waves = [10 + np.sin(i / 2.2) for i in range(24)]
+    assert "neighbouring runs are alike" in str(independence.look(waves).words("runs"))
+    turns = [10.0 + (i % 2) + 0.01 * (i * 7 % 11) for i in range(12)]
+    assert "take turns" in str(independence.look(turns).words())
+
+
+@pytest.mark.parametrize("n", [5, 8, 20])
+def test_at_most_five_of_a_hundred_independent_ones_are_named(n: int) -> None:
+    rng = np.random.default_rng(n)
+    named = sum(independence.look(list(rng.lognormal(0, 0.2, n))).words() is not None for _ in range(300))
+    assert named <= 24  # 5 % of 300 are 15; more than 24 come in 1 of 100
+
+
+def test_a_drifting_row_is_named_everywhere(run_folder: Path) -> None:
+    cases = {
+        p: json.loads(p.read_text())
+        for p in run_folder.glob("cases/bb-scratch-none-max-bandwidth-Y/*/case.json")
+    }
+    for i, path in enumerate(sorted(cases, key=lambda p: float(cases[p]["value"]))):
+        path.write_text(json.dumps(cases[path] | {"repetition": i + 1}))
+    made = report_record.make(read_run(run_folder))
+    said = report_words.dependence_sentences(made)
+    mine = [line for line in said if line.startswith("BB (scratch")]
+    assert len(mine) == 1 and "the repetitions drift, by about +" in mine[0]
+    assert "Repetitions that are not independent" in exports.markdown(made)
+    rows = report_record.as_json(made)["rows"]
+    row = next(r for r in rows if (r["tiers"], r["fsync"], r["policy"]) == ("bb", "none", "max-bandwidth"))
+    assert row["drift_p"] == pytest.approx(2 / 120) and "drift" in row["dependence"]
+    assert row["ci_level"] == 0.9375
+    assert all(r.independence.n == 5 for r in judge(read_run(run_folder)))

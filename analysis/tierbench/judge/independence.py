@@ -1,0 +1,94 @@
+"""Whether the repetitions of a measurement are independent, which every interval and test takes for granted.
+
+Two things are looked for in the order in which the values were taken: drift (values go up or down with time;
+Spearman's rank correlation with the order) and serial correlation (neighbours are more alike, or less, than
+values apart; Bartels' rank version of von Neumann's ratio). Both are asked of random orders of the same
+values, of all orders where there are few. Each may err in half of `stats.ALPHA`: of 100 measurements without
+either at most 5 are said to have one. Fewer than `LEAST` values can show nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats as scipy_stats
+
+from tierbench.judge import stats
+
+LEAST = 5  # of the 120 orders of five values, two are in order: 1.7 %
+ORDERS = 9_999
+
+
+@dataclass(frozen=True)
+class Independence:
+    """What the order of `n` values shows: p of drift and of serial correlation, None where n is too small.
+
+    `change` is the median change from a value to the next, as a fraction; `alike` says that neighbours are.
+    """
+
+    n: int
+    drift_p: float | None
+    serial_p: float | None
+    change: float
+    alike: bool
+
+    @property
+    def drifts(self) -> bool:
+        """Drift is shown."""
+        return self.drift_p is not None and self.drift_p < stats.ALPHA / 2
+
+    @property
+    def correlates(self) -> bool:
+        """Serial correlation is shown."""
+        return self.serial_p is not None and self.serial_p < stats.ALPHA / 2
+
+    def words(self, values: str = "repetitions") -> str | None:
+        """What is shown, and what it means for the interval; None where nothing is."""
+        if self.drifts:
+            by = f"{self.change:+.1%}".replace("-", "−")
+            told = f"the {values} drift, by about {by} from each to the next (p = {self.drift_p:.2g})"
+            return f"{told}: the interval is of the time measured, not of another time"
+        if self.correlates and self.alike:
+            told = f"neighbouring {values} are alike (p = {self.serial_p:.2g})"
+            return f"{told}: they tell less than {self.n} independent ones, and the interval is too narrow"
+        if self.correlates:
+            told = f"{values} take turns between high and low (p = {self.serial_p:.2g})"
+            return f"{told}: they are not independent"
+        return None
+
+
+def look(values: Sequence[float]) -> Independence:
+    """Drift and serial correlation of values in the order in which they were taken."""
+    n = len(values)
+    if n < LEAST:
+        return Independence(n, None, None, 0.0, False)
+    ranks = scipy_stats.rankdata(values)
+    alike = float(_roughness(ranks)) < float(((ranks - ranks.mean()) ** 2).sum()) * 2
+    change = float(scipy_stats.theilslopes(values).slope / np.median(values))
+    return Independence(n, _chance(ranks, _trend), _chance(ranks, _roughness), change, alike)
+
+
+def _trend(ranks: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+    total: NDArray[np.float64] = (ranks * np.arange(ranks.shape[axis])).sum(axis=axis)
+    return total
+
+
+def _roughness(ranks: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+    total: NDArray[np.float64] = (np.diff(ranks, axis=axis) ** 2).sum(axis=axis)
+    return total
+
+
+def _chance(ranks: NDArray[np.float64], statistic: object) -> float:
+    """Two-sided p among orders of the same ranks: among all where they are fewer than `ORDERS`."""
+    found = scipy_stats.permutation_test(
+        (ranks,),
+        statistic,
+        permutation_type="pairings",
+        vectorized=True,
+        n_resamples=ORDERS,
+        rng=np.random.default_rng([stats.SEED, len(ranks)]),
+    )
+    return float(found.pvalue)
