@@ -1,17 +1,19 @@
 """Many runs of one test over time, and where its level changed.
 
 A series is one test on one configuration under one set of conditions (`compare.CONDITIONS`), a point its
-median in one run. What is looked for is the stretch of points whose ranks differ most from the rest: up to
+median in one run. What is looked for is the stretch of points whose mean differs most from the rest: up to
 the first or last point it is one step, between them a level that came and went. Whether chance would have
-made as clear a stretch is asked of 2,000 random orders of the same points (seeded). When one is shown, it and
-what lies before and behind it are searched again. Nothing is assumed on distributions, and single outliers
-are no steps. Ranks know whether, not exactly where: a step stands where the levels fit best.
+made as clear a stretch is asked of random orders of the same points (seeded), so nothing is assumed on
+distributions; points far out are drawn in first, so that a single outlier is no step. When a stretch is
+shown, it and what lies before and after it are searched again. All series of a command, and all pieces of a
+series, share the 5 % of false alarms; every p is adjusted for that. A step is where the levels fit best.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,14 +21,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats as scipy_stats
 
 from tierbench.base.errors import RunError
-from tierbench.judge import stats
+from tierbench.judge import independence, stats
 from tierbench.judge.compare import CONDITIONS
 
 LEAST_SIDE = 3  # points on each side of a step
-ORDERS = 2_000
+ORDERS = 2_000  # at least
+FARTHEST = 3.0  # a point from the median, in robust standard deviations
 _KEYS = ["test", "system", "site", "tiers", "mode", "policy", "metric", "unit", "direction", *CONDITIONS]
 
 
@@ -43,7 +45,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Step:
-    """From point `at` on the level is another: `ratio` times the one before."""
+    """From point `at` on the level is another: `ratio` times the one before; `p` is adjusted."""
 
     at: int
     ratio: float
@@ -52,12 +54,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Series:
-    """A test over time, oldest first; `needs_n`: points with which a step could be shown, where too few."""
+    """A test over time, oldest first; `needs_n`: points with which a step could be shown, where too few.
+
+    `dependence` says in words that the runs drift or correlate, where no step explains it.
+    """
 
     key: dict[str, Any]
     points: list[Point]
     steps: list[Step]
     needs_n: int | None
+    dependence: str | None = None
 
     def is_better(self, step: Step) -> bool:
         """The direction decides."""
@@ -79,23 +85,31 @@ def history(samples: pd.DataFrame, test: str, threshold: float) -> list[Series]:
         known = ", ".join(sorted(set(samples["test"])))
         raise RunError(f"no measurements of a test {test!r}; there are: {known}")
     grouped = mine.groupby(_KEYS, sort=False, dropna=False)
-    return [_series(dict(zip(_KEYS, key, strict=True)), lines, threshold) for key, lines in grouped]
+    of_all = [(dict(zip(_KEYS, key, strict=True)), _points(lines)) for key, lines in grouped]
+    return [_series(key, points, threshold, stats.ALPHA / len(of_all)) for key, points in of_all]
 
 
-def _series(key: dict[str, Any], lines: pd.DataFrame, threshold: float) -> Series:
+def _points(lines: pd.DataFrame) -> list[Point]:
     points = []
     for (_, run), some in lines.groupby(["source", "run"], sort=False):
         first, value = some.iloc[0], float(some["value"].median())
         points.append(Point(str(run), float(first["when"]), str(first["commit"]), value, len(some)))
-    points.sort(key=lambda p: (p.when, p.run))
+    return sorted(points, key=lambda p: (p.when, p.run))
+
+
+def _series(key: dict[str, Any], points: list[Point], threshold: float, alpha: float) -> Series:
     values = [p.value for p in points]
-    needed = least_points()
-    return Series(key, points, find_steps(values, threshold), needed if len(points) < needed else None)
+    needed, steps = least_points(alpha), find_steps(values, threshold, alpha)
+    dependence = None if steps else independence.look(values).words("runs")
+    return Series(key, points, steps, needed if len(points) < needed else None, dependence)
 
 
-def find_steps(values: Sequence[float], threshold: float) -> list[Step]:
-    """Steps in order, as ratios of neighbouring levels; levels within `threshold` are one level."""
-    found = dict(_split(values, threshold, 0))
+def find_steps(values: Sequence[float], threshold: float, alpha: float = stats.ALPHA) -> list[Step]:
+    """Steps in order, as ratios of neighbouring levels; levels within `threshold` are one level.
+
+    A series of one level shows a step in at most `alpha` of all cases, and one with steps no more false ones.
+    """
+    found = dict(_split(values, threshold, 0, alpha))
     while found:
         ends = [0, *sorted(found), len(values)]
         levels = [float(np.median(values[a:b])) for a, b in itertools.pairwise(ends)]
@@ -124,28 +138,45 @@ def _size(ratio: float) -> float:
     return max(ratio, 1 / ratio) - 1
 
 
-def _split(values: Sequence[float], threshold: float, first: int) -> list[tuple[int, float]]:
-    """Where the level changes, and p; `first` is the index of the first value."""
+def _split(values: Sequence[float], threshold: float, first: int, alpha: float) -> list[tuple[int, float]]:
+    """Where the level changes, and p; `first` is the index of the first value. Pieces share `alpha`."""
     if len(values) < 2 * LEAST_SIDE:
         return []
-    ranks = scipy_stats.rankdata(values)
-    start, end, clearness = _clearest(ranks)
-    p = _chance(ranks, clearness)
+    scores = _scores(values)
+    start, end, clearness = _clearest(scores)
+    p = _chance(scores, clearness, alpha)
     inside, outside = values[start:end], [*values[:start], *values[end:]]
-    if p >= stats.ALPHA or _size(float(np.median(inside) / np.median(outside))) < threshold:
+    if p >= alpha or _size(float(np.median(inside) / np.median(outside))) < threshold:
         return []
     ends = sorted({0, start, end, len(values)})
-    found = [(first + at, p) for at in ends[1:-1]]
+    found = [(first + at, p * stats.ALPHA / alpha) for at in ends[1:-1]]
     for a, b in itertools.pairwise(ends):
-        found += _split(values[a:b], threshold, first + a)
+        found += _split(values[a:b], threshold, first + a, alpha * (b - a) / len(values))
     return found
 
 
-def _clearest(ranks: NDArray[np.float64]) -> tuple[int, int, float]:
+def _scores(values: Sequence[float]) -> NDArray[np.float64]:
+    """The values with mean 0 and standard deviation 1, after those far out were drawn in."""
+    plain = np.asarray(values, dtype=np.float64)
+    off = plain - np.median(plain)
+    farthest = (
+        FARTHEST * 1.4826 * float(np.median(np.abs(off)))
+    )  # of a normal distribution, 1.4826 MAD are 1 SD
+    drawn = np.clip(off, -farthest, farthest) if farthest > 0 else off
+    centred = drawn - drawn.mean()
+    spread = float(centred.std(ddof=1))
+    scores: NDArray[np.float64] = centred / spread if spread > 0 else centred
+    return scores
+
+
+def _clearest(scores: NDArray[np.float64]) -> tuple[int, int, float]:
     """The stretch of points that stands apart most."""
-    n = len(ranks)
-    clear = [(float(c), start, end) for start, ends in _stretches(n)
-             for c, end in zip(_clearness(ranks[np.newaxis], start, ends)[0], ends, strict=True)]  # fmt: skip
+    n = len(scores)
+    clear = [
+        (float(c), start, end)
+        for start, ends in _stretches(n)
+        for c, end in zip(_clearness(scores[np.newaxis], start, ends)[0], ends, strict=True)
+    ]
     best, start, end = max(clear, key=lambda found: found[0])
     return start, int(end), best
 
@@ -159,27 +190,30 @@ def _stretches(n: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
 
 
 def _clearness(orders: NDArray[np.float64], start: int, ends: NDArray[np.intp]) -> NDArray[np.float64]:
-    """For every order (line) and end of a stretch: its standardised rank sum."""
+    """For every order (line) and end of a stretch: its standardised sum of scores."""
     n, m = orders.shape[1], ends - start
     sums = np.cumsum(orders[:, start:], axis=1)[:, m - 1]
-    spread = np.sqrt(m * (n - m) * (n + 1) / 12)
-    clear: NDArray[np.float64] = np.abs(sums - m * (n + 1) / 2) / spread
+    clear: NDArray[np.float64] = np.abs(sums) / np.sqrt(m * (n - m) / n)
     return clear
 
 
-def _chance(ranks: NDArray[np.float64], clearness: float) -> float:
-    """How often a random order of the same points has as clear a stretch anywhere."""
-    rng = np.random.default_rng([stats.SEED, len(ranks)])
-    orders = rng.permuted(np.tile(ranks, (ORDERS, 1)), axis=1)
-    clear = np.zeros(ORDERS)
-    for start, ends in _stretches(len(ranks)):
+def _chance(scores: NDArray[np.float64], clearness: float, alpha: float) -> float:
+    """How often a random order of the same points has as clear a stretch anywhere.
+
+    Of so many orders that ten of them are `alpha`.
+    """
+    count = max(ORDERS, math.ceil(10 / alpha))
+    rng = np.random.default_rng([stats.SEED, len(scores)])
+    orders = rng.permuted(np.tile(scores, (count, 1)), axis=1)
+    clear = np.zeros(count)
+    for start, ends in _stretches(len(scores)):
         np.maximum(clear, _clearness(orders, start, ends).max(axis=1), out=clear)
-    return (int((clear >= clearness - 1e-9).sum()) + 1) / (ORDERS + 1)
+    return (int((clear >= clearness - 1e-9).sum()) + 1) / (count + 1)
 
 
-def least_points() -> int:
+def least_points(alpha: float = stats.ALPHA) -> int:
     """The least number of runs in which a step in the middle, larger than all noise, is shown."""
     n = 2 * LEAST_SIDE
-    while _chance(np.arange(1.0, n + 1), _clearest(np.arange(1.0, n + 1))[2]) >= stats.ALPHA:
+    while not _split([float(i + 10 * n * (2 * i >= n)) + 1 for i in range(n)], 0.0, 0, alpha):
         n += 1
     return n

@@ -97,7 +97,13 @@ def as_json(series: Series) -> dict[str, Any]:
     ]
     points = [{**p.__dict__, "when": None if math.isnan(p.when) else p.when} for p in series.points]
     key = {name: None if value != value else value for name, value in series.key.items()}
-    return {**key, "needs_n": series.needs_n, "steps": steps, "points": points}
+    return {
+        **key,
+        "needs_n": series.needs_n,
+        "dependence": series.dependence,
+        "steps": steps,
+        "points": points,
+    }
 
 
 def _lines(series: Series) -> list[dict[str, Any]]:
@@ -128,7 +134,8 @@ def conclusion(series: Series) -> list[str]:
     """What a series shows."""
     if series.needs_n:
         return [f"inconclusive, needs n >= {series.needs_n} runs"]
-    return [series.words(step) for step in series.steps] or ["no step shown"]
+    told = [series.words(step) for step in series.steps] or ["no step shown"]
+    return [*told, series.dependence] if series.dependence else told
 
 
 def title(series: Series) -> str:
