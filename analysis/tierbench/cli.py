@@ -1,4 +1,4 @@
-"""The command `tierbench`: try, report, list, trace, compare, history, recipes and project.
+"""The command `tierbench`: try, report, list, trace, compare, history, power, recipes and project.
 
 Exit status 2 with one line on bad input or a refusal; `compare` exits with 1 on a significant regression, and
 `report --check` where something failed.
@@ -20,7 +20,7 @@ from rich.table import Table
 from tierbench import __version__
 from tierbench.base import atomic_write
 from tierbench.base.errors import RecipeError, RunError
-from tierbench.judge import compare, history
+from tierbench.judge import compare, history, power
 from tierbench.judge.verdict import FAIL
 from tierbench.pages import comparison_page, history_page, report, report_record, terminal, trial_page
 from tierbench.recipes import projection, published, rules
@@ -66,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_trace(commands)
     _add_compare(commands)
     _add_history(commands)
+    _add_power(commands)
     _add_recipes(commands)
     return parser
 
@@ -216,6 +217,23 @@ def _add_history(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     past.set_defaults(function=_history)
 
 
+def _add_power(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    needed = commands.add_parser("power", help="how many repetitions compare needs to show a difference")
+    noise = needed.add_mutually_exclusive_group(required=True)
+    noise.add_argument("runs", nargs="*", default=[], metavar="RUN", help=f"whose noise is taken; {SOURCES}")
+    noise.add_argument("--noise", type=_above_zero, metavar="PERCENT",
+                       help="relative standard deviation of the repetitions")  # fmt: skip
+    needed.add_argument("--difference", type=_above_zero, required=True, metavar="PERCENT",
+                        help="the slowdown that is to be shown")  # fmt: skip
+    needed.add_argument("--power", type=_above_zero, default=0.9, metavar="PERCENT",
+                        help="how often it is to be shown (default: 90)")  # fmt: skip
+    needed.add_argument("--metrics", type=_count, default=1, metavar="N",
+                        help="metrics that are compared in one command (default: 1)")  # fmt: skip
+    _add_threshold(needed)
+    needed.add_argument("--json", action="store_true", help="the figures, for scripts")
+    needed.set_defaults(function=_power)
+
+
 def _add_recipes(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     known = commands.add_parser("recipes", help="list the acceptance recipes with what was published")
     known.add_argument("names", nargs="*", metavar="NAME", help="of recipes or systems (default: all)")
@@ -241,6 +259,22 @@ def _percent(text: str) -> float:
     return value / 100
 
 
+def _above_zero(text: str) -> float:
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 100:
+        raise argparse.ArgumentTypeError(f"{text!r}; allowed: a number above 0 and below 100")
+    return value / 100
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r}; allowed: a whole number from 1 to 1000")
+    return int(text)
+
+
 def _compare(options: argparse.Namespace) -> int:
     found = samples.read_all(options.runs)
     result = compare.compare(found, options.by, options.threshold, options.force, options.baseline)
@@ -263,6 +297,20 @@ def _history(options: argparse.Namespace) -> None:
     if options.output:
         written = history_page.write(found, options.test, options.output)
         print("\nWritten: " + ", ".join(str(path) for path in written))
+
+
+def _power(options: argparse.Namespace) -> None:
+    given = {"noise as given": options.noise}
+    noises = given if options.noise else power.noises(samples.read_all(options.runs))
+    found = [
+        power.power(name, noise, options.difference, options.threshold, options.metrics, options.power)
+        for name, noise in noises.items()
+    ]
+    if options.json:
+        print(json.dumps([p.as_json() for p in found], indent=1))
+        return
+    for p in found:
+        print("\n".join(power.words(p)))
 
 
 def _recipes(options: argparse.Namespace) -> None:

@@ -1,0 +1,160 @@
+"""What the statistics of `judge` are worth: how often intervals cover, alarms are false, and steps are found.
+
+usage: simulate.py [ROUNDS]
+
+Everything is simulated with known answers and seeded. Prints the tables of docs/analysis.md ("Measured") as
+Markdown; ROUNDS (2000) are the samples behind each number.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tierbench.judge import history, independence, power, stats
+
+Values = NDArray[np.float64]
+SIZES = (3, 4, 5, 8, 10, 20)
+
+
+def normal(rng: np.random.Generator, n: int) -> Values:
+    """3 % of noise."""
+    return rng.normal(100, 3, n)
+
+
+def skewed(rng: np.random.Generator, n: int) -> Values:
+    """A best case, and delays with an exponential tail of 10 % on average."""
+    return 100 / (1 + rng.exponential(0.1, n))
+
+
+def bimodal(rng: np.random.Generator, n: int) -> Values:
+    """Three in ten are slower by 20 %."""
+    return np.where(rng.random(n) < 0.7, 100, 80) * rng.normal(1, 0.02, n)
+
+
+def drifting(rng: np.random.Generator, n: int) -> Values:
+    """Slower by 10 % at the end, with 3 % of noise."""
+    return np.linspace(100, 90, n) * rng.normal(1, 0.03, n)
+
+
+def correlated(rng: np.random.Generator, n: int) -> Values:
+    """3 % of noise, of which each repetition has 0.6 in common with the one before."""
+    noise = rng.normal(size=n)
+    for i in range(1, n):
+        noise[i] = 0.6 * noise[i - 1] + 0.8 * noise[i]
+    return 100 + 3 * noise
+
+
+Kind = Callable[[np.random.Generator, int], Values]
+KINDS: tuple[Kind, ...] = (normal, skewed, bimodal, drifting)
+
+
+def truth(kind: Kind, n: int) -> float:
+    """The median of all that a measurement of n repetitions may give."""
+    rng = np.random.default_rng(99)
+    return float(np.median(np.concatenate([kind(rng, n) for _ in range(200_000 // n)])))
+
+
+def covers(kind: Kind, n: int, rounds: int) -> float:
+    """How often the interval of the median holds it."""
+    rng, right = np.random.default_rng([stats.SEED, n]), truth(kind, n)
+    found = (stats.median(list(kind(rng, n))) for _ in range(rounds))
+    return sum(i.low <= right <= i.high for i in found) / rounds
+
+
+def covers_ratio(kind: Kind, baseline: Kind, n: int, rounds: int) -> float:
+    """How often the interval of the ratio of medians holds it."""
+    rng, right = np.random.default_rng([stats.SEED, n]), truth(kind, n) / truth(baseline, n)
+    found = (stats.ratio(list(kind(rng, n)), list(baseline(rng, n))) for _ in range(rounds))
+    return sum(i.low <= right <= i.high for i in found) / rounds
+
+
+def named(kind: Kind, n: int, rounds: int) -> float:
+    """How often repetitions are said not to be independent."""
+    rng = np.random.default_rng([stats.SEED, n])
+    return sum(independence.look(list(kind(rng, n))).words() is not None for _ in range(rounds)) / rounds
+
+
+def compare_alarms(metrics: int, n: int, rounds: int) -> float:
+    """How often any of several metrics that don't differ is said to, before the threshold is looked at."""
+    rng, alarms = np.random.default_rng([stats.SEED, metrics, n]), 0
+    for _ in range(rounds):
+        pairs = [(list(normal(rng, n)), list(normal(rng, n))) for _ in range(metrics)]
+        alarms += any(c.significant for c in stats.compare(pairs))
+    return alarms / rounds
+
+
+def history_shows(step: float, at: Sequence[int], rounds: int, threshold: float) -> float:
+    """How often a history of 20 runs at 3 % noise shows a step; one of that size is at one of these runs."""
+    rng, shown = np.random.default_rng([stats.SEED, round(1000 * step), *at]), 0
+    for i in range(rounds):
+        levels = np.where(np.arange(20) < at[i % len(at)], 1, 1 - step)
+        shown += bool(history.find_steps(list(levels * normal(rng, 20)), threshold))
+    return shown / rounds
+
+
+def _table(head: Sequence[str], body: Iterator[list[str]]) -> None:
+    for line in (head, ["---"] * len(head), *body):
+        print("| " + " | ".join(line) + " |", flush=True)
+    print()
+
+
+def _per_cent(part: float) -> str:
+    return f"{100 * part:.1f}"
+
+
+def _coverage(rounds: int) -> Iterator[list[str]]:
+    for n in SIZES:
+        level = stats.median([float(v) for v in range(n)]).level or 0
+        ratios = [_per_cent(covers_ratio(k, k, n, rounds // 2)) for k in KINDS[:3]]
+        mixed = _per_cent(covers_ratio(skewed, normal, n, rounds // 2))
+        medians = [_per_cent(covers(k, n, rounds)) for k in (*KINDS, correlated)]
+        told = stats.ratio([1.0] * n, [1.0] * n).level
+        yield [
+            str(n),
+            _per_cent(level),
+            *medians,
+            "range" if told is None else _per_cent(told),
+            *ratios,
+            mixed,
+        ]
+
+
+def main(rounds: int) -> None:
+    """Print all tables."""
+    kinds = ["normal", "skewed", "bimodal"]
+    head = [
+        "n",
+        "median called",
+        *kinds,
+        "drifting",
+        "correlated",
+        "ratio called",
+        *kinds,
+        "skewed to normal",
+    ]
+    _table(head, _coverage(rounds))
+    few = max(rounds // 4, 1)  # of what takes long
+    _table(["n", "independent", "drifting", "correlated"], (
+        [str(n), *(_per_cent(named(k, n, few)) for k in (normal, drifting, correlated))] for n in SIZES[2:]
+    ))  # fmt: skip
+    _table(["metrics", "false alarms, n = 5", "n = 8"], (
+        [str(m), *(_per_cent(compare_alarms(m, n, rounds)) for n in (5, 8))] for m in (1, 6)
+    ))  # fmt: skip
+    _table(["history of 20 runs", "shows a step"], iter([
+        ["none, any change counts", _per_cent(history_shows(0, [10], few, 0))],
+        ["none, 5 % threshold", _per_cent(history_shows(0, [10], few, 0.05))],
+        ["10 % at run 3 to 17", _per_cent(history_shows(0.1, range(3, 18), few, 0.05))],
+        ["10 % at run 10", _per_cent(history_shows(0.1, [10], few, 0.05))],
+    ]))  # fmt: skip
+    _table(["difference, noise", *(str(n) for n in power.SIZES)], (
+        [f"{d:.0%} at {s:.0%}", *(_per_cent(power.often_shown(n, s, d, 0.05, 1)) for n in power.SIZES)]
+        for d, s in ((0.1, 0.01), (0.1, 0.03), (0.1, 0.05), (0.1, 0.1), (0.2, 0.05), (0.2, 0.1))
+    ))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)

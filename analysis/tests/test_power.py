@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tierbench.cli import main
+from tierbench.judge import power, stats
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
+
+import simulate
+
+
+def test_more_noise_or_more_metrics_need_more_repetitions() -> None:
+    few, noisy = (power.power("", noise, 0.1, 0.05, 1, 0.9) for noise in (0.03, 0.1))
+    many = power.power("", 0.03, 0.1, 0.05, 12, 0.9)
+    assert few.needed and noisy.needed and many.needed and few.needed < many.needed < noisy.needed
+    assert few.shown[3] == 0 and few.shown[50] == 1
+    assert power.power("", 0.5, 0.06, 0.05, 1, 0.99).needed is None
+
+
+def test_cli_answers_in_words_and_json(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["power", "--noise", "3", "--difference", "10"]) == 0
+    assert "needs 4 repetitions on each side" in capsys.readouterr().out
+    assert main(["power", str(run_folder), "--difference", "10", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) == 12 and all(0 < r["noise"] < 0.05 and r["needed"] for r in rows)
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    (["--noise", "3"], "--difference"), (["--difference", "9"], "--noise"),
+    (["--noise", "x", "--difference", "9"], "'x'; allowed: a number above 0 and below 100"),
+    (["--noise", "3", "--difference", "9", "--metrics", "0"], "'0'; allowed: a whole number from 1 to 1000"),
+    (["--noise", "3", "--difference", "4"], "--difference 4 %; allowed: above the threshold of 5 %"),
+])  # fmt: skip
+def test_bad_input_is_status_2(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        status = main(["power", *options])
+    except SystemExit as e:  # argparse's own way
+        status = int(e.code or 0)
+    assert status == 2 and said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", simulate.KINDS)
+@pytest.mark.parametrize("n", simulate.SIZES)
+def test_intervals_of_medians_keep_their_word(kind: simulate.Kind, n: int) -> None:
+    """Of 400 seeded samples; within three standard errors; under drift they cover more than they say."""
+    level = stats.median([float(v) for v in range(n)]).level
+    assert level is not None
+    error = 3 * (level * (1 - level) / 400) ** 0.5
+    covered = simulate.covers(kind, n, 400)
+    assert covered >= level - error and (covered <= level + error or kind is simulate.drifting)
+
+
+@pytest.mark.parametrize("baseline", [simulate.normal, simulate.skewed])
+def test_intervals_of_ratios_keep_their_word(baseline: simulate.Kind) -> None:
+    assert all(0.92 <= simulate.covers_ratio(simulate.skewed, baseline, n, 400) <= 0.985 for n in (5, 10))
+
+
+def test_false_alarms_and_steps_found() -> None:
+    assert simulate.compare_alarms(6, 8, 200) <= 0.1
+    assert simulate.history_shows(0, [10], 100, 0) <= 0.12
+    assert simulate.history_shows(0.1, range(4, 17), 39, 0.05) >= 0.9
