@@ -78,6 +78,7 @@ static bool prepare_file(struct tb_report *r)
 
 static bool open_rank_file(struct tb_report *r, const char *path)
 {
+    r->rank_path = path;
     if (path && !(r->rank_file = fopen(path, "w"))) {
         fprintf(stderr, "%s: -O saveRankPerformanceDetailsCSV: %s: %s\n", TB_PROGRAM, path, strerror(errno));
         return false;
@@ -149,7 +150,7 @@ bool tb_report_close(struct tb_report *r)
     r->output->end(r);
     good = close_file(r->out, r->path ? r->path : "standard output");
     if (r->rank_file)
-        good = close_file(r->rank_file, "-O saveRankPerformanceDetailsCSV") && good;
+        good = close_file(r->rank_file, r->rank_path) && good;
     for (size_t i = 0; i < r->count; i++)
         free(r->tests[i].results);
     free(r->tests);

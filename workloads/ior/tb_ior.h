@@ -74,6 +74,7 @@ struct tb_report {
     struct tb_test *tests;
     size_t count;
     FILE *rank_file;
+    const char *rank_path;
 };
 
 /* options.c and script.c */

@@ -62,9 +62,10 @@ def test_killed_rank(ior: Ior) -> None:
     assert b"Summary" not in text
 
 
-def test_full_report(ior: Ior) -> None:
-    done = ior.run("-w -t 4k -b 8k -O summaryFile=/dev/full,summaryFormat=JSON", status=3)
-    assert "/dev/full" in done.stderr
+@pytest.mark.parametrize("report", ["summaryFormat=JSON,summaryFile", "saveRankPerformanceDetailsCSV"])
+def test_full_report(ior: Ior, report: str) -> None:
+    done = ior.run(f"-w -t 4k -b 8k -O {report}=/dev/full", status=3)
+    assert "tb-ior: /dev/full: " in done.stderr
 
 
 def test_short_file(ior: Ior) -> None:
