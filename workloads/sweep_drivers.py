@@ -97,7 +97,9 @@ def mdtest_set(r: random.Random, maybe: Draw) -> str:
     words += [maybe(0.4, f"-z {r.choice([1, 2, 3])} -b {r.choice([1, 2, 3])}"), maybe(0.3, "-L")]
     words += [maybe(0.2, "-P")]
     words += [maybe(0.4, f"-w {size} -e {size}"), maybe(0.1, "-y"), maybe(0.2, "-i 2"), maybe(0.1, "-Z")]
-    words += [maybe(0.1, "-a posix"), maybe(0.1, "--saveRankPerformanceDetails=../report")]
+    words += [maybe(0.1, "-a posix")]
+    if {"-C", "-F"} & set(words):  # else mdtest has rates of a directory read, which does nothing
+        words += [maybe(0.1, "--saveRankPerformanceDetails=../report")]
     words += [maybe(0.3, f"--dataPacketType={r.choice(['t', 'o', 'i'])}"), maybe(0.1, "--posix.rangelocks")]
     # Of a shared file whichever rank wrote last is left, and there are no shared directories.
     shared = maybe(0.1, "-S -F") if not {"-D", f"-w {size} -e {size}"} & set(words) else ""
