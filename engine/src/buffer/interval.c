@@ -10,12 +10,14 @@
 #include <string.h>
 
 #include "base/kill_point.h"
+#include "base/valid.h"
 #include "buffer/map.h"
 
 #define BLOCK TB_BLOCK_MIN
 
 static struct tb_interval *blocks_of(const tb_engine *e, const struct tb_buffer *b)
 {
+    assert(b->fragment < e->header->layout.n_fragments);
     return e->region.fragments + (size_t)b->fragment * (e->header->layout.fragment_bytes / sizeof(struct tb_interval));
 }
 
@@ -88,6 +90,11 @@ static void inside(uint32_t i, uint32_t lo, uint32_t hi, uint16_t *from, uint16_
         *from = *to = 0;
 }
 
+static bool is_one_block(const tb_engine *e, const struct tb_buffer *b)
+{
+    return tb_buffer_size(e, b) == BLOCK;
+}
+
 /* Write the buffer's two intervals down for each block. False: no fragment is free. */
 static bool split(tb_engine *e, struct tb_buffer *b)
 {
@@ -95,6 +102,7 @@ static bool split(tb_engine *e, struct tb_buffer *b)
     if (at.fragment == TB_NONE)
         return false;
     struct tb_interval *block = blocks_of(e, &at);
+    assert(b->fragment == TB_NONE && !is_one_block(e, b));
     TB_STEP("split");
     for (uint32_t i = 0, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
         inside(i, b->valid_lo, b->valid_hi, &block[i].valid_lo, &block[i].valid_hi);
@@ -116,11 +124,6 @@ static int fill_gap(struct tb_buffer *b, uint32_t v_lo, uint32_t v_hi, uint32_t 
     return lo > v_hi ? fill(arg, b, v_hi, lo) : fill(arg, b, hi, v_lo);
 }
 
-static bool is_one_block(const tb_engine *e, const struct tb_buffer *b)
-{
-    return tb_buffer_size(e, b) == BLOCK;
-}
-
 int tb_interval_open(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi)
 {
     if (b->fragment != TB_NONE || is_one_block(e, b))
@@ -132,6 +135,7 @@ int tb_interval_open(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi
 
 int tb_interval_prepare(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, tb_gap_filler *fill, void *arg)
 {
+    assert(lo < hi && hi <= tb_buffer_size(e, b));
     int opened = tb_interval_open(e, b, lo, hi);
     if (opened)
         return opened;
@@ -197,6 +201,7 @@ static uint64_t dirty_bytes_near(const tb_engine *e, const struct tb_buffer *b, 
  */
 void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty)
 {
+    assert(lo < hi && hi <= tb_buffer_size(e, b));
     uint64_t before = dirty_bytes_near(e, b, lo, hi), after;
     if (b->fragment != TB_NONE)
         for (uint32_t i = lo / BLOCK; i <= (hi - 1) / BLOCK; i++) {
@@ -214,6 +219,7 @@ void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t h
     atomic_signal_fence(memory_order_seq_cst); /* the compiler keeps the order of the stores; a kill may come between any two */
     widen(&b->valid_lo, &b->valid_hi, lo, hi);
     b->version++;
+    TB_ASSERT_WHOLE(tb_interval_is_whole(e, b));
     if ((after = dirty_bytes_near(e, b, lo, hi)) != before) /* overwriting dirty bytes touches no shared counter */
         tb_counters(e, b)->dirty += after - before;
 }
@@ -363,6 +369,7 @@ void tb_interval_mend(tb_engine *e, struct tb_buffer *b)
 
 int tb_interval_copy(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from)
 {
+    assert(to->fragment == TB_NONE && tb_buffer_size(e, to) == tb_buffer_size(e, from));
     if (from->fragment != TB_NONE) {
         if ((to->fragment = take_fragment(e)) == TB_NONE)
             return -ENOBUFS;
@@ -381,4 +388,24 @@ bool tb_interval_is_valid(const tb_engine *e, const struct tb_buffer *b)
 {
     return b->valid_lo <= b->valid_hi && b->valid_hi <= tb_buffer_size(e, b) && b->dirty_lo <= b->dirty_hi &&
            (b->dirty_lo == b->dirty_hi || (b->dirty_lo >= b->valid_lo && b->dirty_hi <= b->valid_hi));
+}
+
+static bool block_is_valid(const struct tb_interval *b)
+{
+    return b->valid_lo <= b->valid_hi && b->valid_hi <= BLOCK && b->dirty_lo <= b->dirty_hi &&
+           (b->dirty_lo == b->dirty_hi || (b->dirty_lo >= b->valid_lo && b->dirty_hi <= b->valid_hi));
+}
+
+/* The buffer's own intervals are bounds of what its blocks say. */
+bool tb_interval_is_whole(const tb_engine *e, const struct tb_buffer *b)
+{
+    if (!tb_interval_is_valid(e, b))
+        return false;
+    for (uint32_t i = 0, n = b->fragment == TB_NONE ? 0 : (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
+        const struct tb_interval *block = &blocks_of(e, b)[i];
+        uint32_t lo = i * BLOCK + block->valid_lo, hi = i * BLOCK + block->valid_hi;
+        if (!block_is_valid(block) || (lo < hi && (lo < b->valid_lo || hi > b->valid_hi)))
+            return false;
+    }
+    return true;
 }

@@ -46,6 +46,8 @@ uint32_t tb_fragment_link(tb_engine *e, uint32_t fragment, uint32_t next);
 /* After a client was killed between the two stores of an interval: an interval that was empty before is empty again. */
 void tb_interval_mend(tb_engine *e, struct tb_buffer *b);
 int tb_interval_copy(tb_engine *e, struct tb_buffer *to, const struct tb_buffer *from); /* -ENOBUFS */
+/* Dirty bytes are valid, and valid ones are of the buffer: as far as its two intervals say, and block by block. */
 bool tb_interval_is_valid(const tb_engine *e, const struct tb_buffer *b);
+bool tb_interval_is_whole(const tb_engine *e, const struct tb_buffer *b);
 
 #endif

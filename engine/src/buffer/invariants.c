@@ -7,6 +7,7 @@
 
 #include "buffer/interval.h"
 #include "buffer/map.h"
+#include "buffer/slab.h"
 #include "file/file.h"
 #include "file/name_tree.h"
 
@@ -14,11 +15,7 @@ static bool slab_is_valid(tb_engine *e, uint32_t s)
 {
     const struct tb_layout_slab *l = &e->header->layout.slab[s];
     const struct tb_slab *slab = &e->header->slab[s];
-    uint32_t n_free = 0, n_clean = 0, n_other = 0;
-    for (uint32_t i = slab->free; i != TB_NONE; i = e->region.buffers[i].next) {
-        if (e->region.buffers[i].state != TB_BUFFER_FREE || ++n_free > l->n_buffers)
-            return false;
-    }
+    uint32_t n_clean = 0, n_other = 0;
     for (uint32_t i = l->first_buffer; i < l->first_buffer + l->n_buffers; i++) {
         const struct tb_buffer *b = &e->region.buffers[i];
         n_other += b->state != TB_BUFFER_FREE;
@@ -26,7 +23,7 @@ static bool slab_is_valid(tb_engine *e, uint32_t s)
         if (b->state == TB_BUFFER_LIVE && !tb_interval_is_valid(e, b))
             return false;
     }
-    return n_free == slab->n_free && n_clean == slab->n_clean && n_free + n_other == l->n_buffers;
+    return tb_slab_is_whole(e, s) && n_clean == slab->n_clean && slab->n_free + n_other == l->n_buffers;
 }
 
 /* A buffer owns all its valid bytes: no smaller buffer covers one of them. */

@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "base/kill_point.h"
+#include "base/valid.h"
 #include "buffer/interval.h"
 #include "buffer/map_repair.h"
 #include "buffer/slab.h"
@@ -91,6 +92,8 @@ void tb_chunk_unlock(tb_engine *e, int stripe)
 {
     struct tb_chunk_lock *chunk = &e->region.locks->chunk[stripe];
     uint32_t odd = atomic_load_explicit(&chunk->sequence, memory_order_relaxed);
+    assert(odd & 1 && chunk->moving == TB_MOVE_NONE);
+    TB_ASSERT_WHOLE(tb_chunk_is_whole(e, (uint32_t)stripe));
     atomic_store_explicit(&chunk->sequence, odd + 1, memory_order_release);
     tb_lock_drop(&chunk->lock);
 }
@@ -144,6 +147,7 @@ static struct tb_buffer *find(tb_engine *e, uint32_t file, struct tb_chunk chunk
 
 struct tb_buffer *tb_map_find(tb_engine *e, uint32_t file, uint32_t class_index, uint64_t cell)
 {
+    assert(class_index < e->header->layout.n_classes);
     return find(e, file, tb_chunk_of(e, file, cell * e->header->layout.class_size[class_index]), class_index, cell);
 }
 
@@ -155,6 +159,32 @@ void tb_map_each(tb_engine *e, uint32_t stripe, void (*act)(tb_engine *e, struct
             next = e->region.buffers[i].next;
             act(e, &e->region.buffers[i]);
         }
+}
+
+bool tb_buffer_is_valid(const tb_engine *e, const struct tb_buffer *b)
+{
+    const struct tb_layout *l = &e->header->layout;
+    const struct tb_layout_slab *slab = &l->slab[b->slab];
+    return b->slab < l->n_slabs && tb_buffer_number(e, b) - slab->first_buffer < slab->n_buffers && tb_interval_is_valid(e, b) &&
+           (b->fragment == TB_NONE || b->fragment < l->n_fragments) && (b->prev == TB_NONE || b->prev < l->n_buffers) &&
+           (b->flags & TB_BUFFER_JOURNALED || !(b->flags & (TB_BUFFER_DURABLE | TB_BUFFER_RECORDED)));
+}
+
+static bool is_whole(tb_engine *e, const struct tb_buffer *b)
+{
+    return b->state == TB_BUFFER_LIVE && tb_buffer_is_valid(e, b) && tb_interval_is_whole(e, b) &&
+           !(b->flags & (TB_BUFFER_ARRIVING | TB_BUFFER_LEAVING)) && tb_buffer_is_dirty(b) == !!(b->flags & TB_BUFFER_DIRTY) &&
+           tb_map_find(e, b->file, tb_slab_layout(e, b)->class_index, b->cell) == b;
+}
+
+bool tb_chunk_is_whole(tb_engine *e, uint32_t stripe)
+{
+    uint32_t per_stripe = e->header->layout.n_buckets / TB_STRIPES;
+    for (uint32_t k = stripe * per_stripe; k < (stripe + 1) * per_stripe; k++)
+        for (uint32_t i = e->region.buckets[k]; i != TB_NONE; i = e->region.buffers[i].next)
+            if (!is_whole(e, &e->region.buffers[i]) || chunk_of_buffer(e, &e->region.buffers[i]).stripe != stripe)
+                return false;
+    return true;
 }
 
 /* Where the next buffer of class `c` after `offset` starts, or `limit`. */
@@ -177,6 +207,8 @@ struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uin
     struct tb_file *f = &e->region.files[file];
     struct tb_chunk chunk = tb_chunk_of(e, file, offset);
     uint64_t until = limit;
+    assert(offset < limit);
+    TB_ASSERT_WHOLE(tb_chunk_of(e, file, limit - 1).stripe == chunk.stripe);
     for (uint32_t c = 0; c < l->n_classes; c++) {
         if (!(f->classes >> c & 1))
             continue;
@@ -248,6 +280,7 @@ static void count_in_file(tb_engine *e, const struct tb_buffer *b, uint32_t by)
     struct tb_file *f = &e->region.files[b->file];
     if (!(b->flags & TB_BUFFER_DIRTY))
         return;
+    assert(by == 1 || f->n_dirty);
     f->n_dirty += by;
     TB_STEP("count dirty");
     if (b->flags & TB_BUFFER_DURABLE)
@@ -293,6 +326,7 @@ void tb_map_flag(tb_engine *e, struct tb_buffer *b, uint16_t set, uint16_t clear
 void tb_map_count_dirty(tb_engine *e, struct tb_buffer *b)
 {
     bool is_dirty = tb_buffer_is_dirty(b);
+    assert(tb_buffer_is_valid(e, b));
     if (is_dirty == !!(b->flags & TB_BUFFER_DIRTY))
         return;
     e->header->slab[b->slab].n_clean += is_dirty ? (uint32_t)-1 : 1;
@@ -331,7 +365,7 @@ static void note_class(struct tb_file *f, uint32_t class_index)
  */
 void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell)
 {
-    assert(b->state == TB_BUFFER_ALLOCATED && tb_interval_is_valid(e, b));
+    assert(b->state == TB_BUFFER_ALLOCATED && tb_buffer_is_valid(e, b));
     TB_STEP("publish");
     b->file = file;
     b->cell = cell;
@@ -354,12 +388,14 @@ void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t c
 
 /*
  * Locked by the chunk. The new state is stored first: if killed after it, the next holder
- * takes the buffer out of hash and list. `state` says whether it is freed or retained
- * then.
+ * takes the buffer out of hash and list. If it had left the hash already, it stays in the
+ * list until tb_repair, where walks skip it by its state. `state` says whether it is freed
+ * or retained then.
  */
 static void take_out(tb_engine *e, struct tb_buffer *b, enum tb_buffer_state state)
 {
     const struct tb_file *f = &e->region.files[b->file];
+    assert(b->state == TB_BUFFER_LIVE && state != TB_BUFFER_LIVE);
     b->client = (uint16_t)e->slot;
     b->state = state;
     TB_STEP("take out");
@@ -377,11 +413,16 @@ static void take_out(tb_engine *e, struct tb_buffer *b, enum tb_buffer_state sta
         tb_file_release(e, b->file);
 }
 
-/* Free the older copies. There is more than one if a write came between a record and its sync. */
+/*
+ * Free the older copies. There is more than one if a write came between a record and its
+ * sync. If killed between, the copy is RETAINED without a successor: repair frees it, and
+ * lowers n_journaled.
+ */
 void tb_buffer_release_prev(tb_engine *e, struct tb_buffer *b)
 {
     while (b->prev != TB_NONE) {
         struct tb_buffer *old = &e->region.buffers[b->prev];
+        assert(old->state == TB_BUFFER_RETAINED && old != b);
         b->prev = old->prev;
         old->prev = TB_NONE;
         TB_STEP("prev released");
@@ -409,7 +450,8 @@ void tb_map_replace(tb_engine *e, struct tb_buffer *b, struct tb_buffer *old)
 {
     uint32_t file = old->file;
     uint64_t cell = old->cell;
-    assert(old->flags & TB_BUFFER_JOURNALED);
+    assert(old->flags & TB_BUFFER_JOURNALED && b->prev == TB_NONE);
+    assert(tb_slab_layout(e, b)->class_index == tb_slab_layout(e, old)->class_index);
     /* of two LIVE buffers for one cell, the one that is `prev` of the other is the older (map_repair.c) */
     b->prev = tb_buffer_number(e, old);
     TB_STEP("replace");

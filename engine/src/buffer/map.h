@@ -65,6 +65,14 @@ static inline __attribute__((always_inline)) bool tb_buffer_is_clean(const struc
 }
 
 /*
+ * One published buffer, cheap: what its chunk's lock makes true of the record alone. Every
+ * change ends with it, also one that repair ends.
+ */
+bool tb_buffer_is_valid(const tb_engine *e, const struct tb_buffer *b);
+/* All of a locked stripe at rest: chains hold LIVE buffers, each of them valid, in the right chain, and the only one of its cell. */
+bool tb_chunk_is_whole(tb_engine *e, uint32_t stripe);
+
+/*
  * Is the buffer still LIVE at this cell? The caller holds the chunk of (file, cell). A
  * buffer that was moved to another cell belongs to another chunk's lock, and no longer
  * compares equal.

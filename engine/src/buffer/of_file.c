@@ -181,6 +181,7 @@ static void with_each(tb_engine *e, uint32_t file, uint64_t length, const struct
 
 void tb_file_cut(tb_engine *e, uint32_t file, uint64_t length)
 {
+    assert(tb_file_is_claimed(e, file));
     with_each(e, file, length, &cut);
 }
 
@@ -230,6 +231,7 @@ static int sync_removal(tb_engine *e, const struct tb_file *f)
 void tb_file_forget_claimed(tb_engine *e, uint32_t file)
 {
     struct tb_file *f = &e->region.files[file];
+    assert(tb_file_is_claimed(e, file));
     int stripe = tb_file_lock(e, file);
     bool is_void = f->flags & TB_FILE_UNLINKED && !f->n_open;
     tb_file_unlock(e, stripe);

@@ -6,6 +6,7 @@
 #include "buffer/slab.h"
 
 #include "base/kill_point.h"
+#include "base/valid.h"
 #include "buffer/heat.h"
 #include "buffer/map.h"
 
@@ -23,6 +24,24 @@ static void repair_free_list(tb_engine *e, struct tb_slab *slab)
     slab->n_free = n;
 }
 
+bool tb_slab_is_valid(const tb_engine *e, uint32_t s)
+{
+    const struct tb_slab *slab = &e->header->slab[s];
+    const struct tb_layout_slab *l = &e->header->layout.slab[s];
+    const struct tb_buffer *head = slab->free == TB_NONE ? NULL : &e->region.buffers[slab->free];
+    return (head == NULL) == (slab->n_free == 0) && slab->n_free <= l->n_buffers &&
+           (!head || (head->slab == s && head->state == TB_BUFFER_FREE));
+}
+
+bool tb_slab_is_whole(const tb_engine *e, uint32_t s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = e->header->slab[s].free; i != TB_NONE; i = e->region.buffers[i].next)
+        if (e->region.buffers[i].state != TB_BUFFER_FREE || e->region.buffers[i].slab != s || ++n > e->header->slab[s].n_free)
+            return false;
+    return tb_slab_is_valid(e, s) && n == e->header->slab[s].n_free;
+}
+
 static void lock_slab(tb_engine *e, struct tb_slab *slab)
 {
     if (tb_lock_take(&slab->lock) == TB_LOCK_ORPHANED)
@@ -33,6 +52,7 @@ void tb_slabs_mend(tb_engine *e)
 {
     for (uint32_t s = 0; s < e->header->layout.n_slabs; s++) {
         lock_slab(e, &e->header->slab[s]);
+        TB_ASSERT_WHOLE(tb_slab_is_whole(e, s));
         tb_lock_drop(&e->header->slab[s].lock);
     }
 }
@@ -49,6 +69,7 @@ static struct tb_buffer *take_free(tb_engine *e, uint32_t s)
         return NULL;
     lock_slab(e, slab);
     uint32_t i = slab->free;
+    assert(tb_slab_is_valid(e, s));
     if (i != TB_NONE) {
         b = &e->region.buffers[i];
         b->client = (uint16_t)e->slot;
@@ -117,6 +138,7 @@ struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t s, uint32_t limit)
     while (!b && limit && reclaim(e, s, limit))
         b = take_free(e, s);
     if (b) {
+        assert(b->slab == s && b->state == TB_BUFFER_ALLOCATED && b->client == e->slot);
         b->file = TB_NONE;
         b->valid_lo = b->valid_hi = b->dirty_lo = b->dirty_hi = 0;
         b->fragment = b->prev = TB_NONE;
@@ -130,7 +152,7 @@ struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t s, uint32_t limit)
 void tb_slab_give(tb_engine *e, struct tb_buffer *b)
 {
     struct tb_slab *slab = &e->header->slab[b->slab];
-    assert(b->state != TB_BUFFER_FREE && b->fragment == TB_NONE && b->prev == TB_NONE);
+    assert(b->state != TB_BUFFER_FREE && b->fragment == TB_NONE && b->prev == TB_NONE && !tb_buffer_is_dirty(b));
     tb_counters(e, b)->used -= tb_buffer_size(e, b);
     b->version++;
     lock_slab(e, slab);
@@ -143,6 +165,7 @@ void tb_slab_give(tb_engine *e, struct tb_buffer *b)
     TB_STEP("given back");
     b->state = TB_BUFFER_FREE;
     slab->n_free++;
+    assert(tb_slab_is_valid(e, b->slab));
     tb_lock_drop(&slab->lock);
 }
 
@@ -172,6 +195,7 @@ struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint
             if (best < 0 || (fills ? !best_fills || size > b : !best_fills && size < b))
                 best = (int)s;
         }
+        assert(best >= 0);
         tried[best] = true;
         struct tb_buffer *taken = tb_slab_take(e, first + (uint32_t)best, limit);
         if (taken)

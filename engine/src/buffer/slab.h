@@ -19,6 +19,9 @@ void tb_slab_give(tb_engine *e, struct tb_buffer *b);
 struct tb_buffer *tb_tier_take_class(tb_engine *e, uint32_t tier, uint32_t class_index, uint32_t limit);
 /* A buffer of `tier` for the byte at `offset` of a transfer of `bytes`, best fitting slab first. */
 struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint32_t limit);
+/* Under the slab's lock: the list and its count agree, by a look at the head; by a walk. */
+bool tb_slab_is_valid(const tb_engine *e, uint32_t slab);
+bool tb_slab_is_whole(const tb_engine *e, uint32_t slab);
 /* Mend the free lists that killed clients left locked. */
 void tb_slabs_mend(tb_engine *e);
 /* Bytes that buffers of the tier could still take: free and clean ones.  Read without a lock: a write that finds less goes on elsewhere. */

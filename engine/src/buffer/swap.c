@@ -39,6 +39,7 @@ static int copy_valid(tb_engine *e, struct tb_buffer *to, const struct tb_buffer
 /* Locked by the chunk of `from`. If killed here, repair frees the copy: it is this client's, and not published. */
 int tb_buffer_copy(tb_engine *e, const struct tb_buffer *from, bool in_directory, struct tb_buffer **out)
 {
+    assert(from->state == TB_BUFFER_LIVE && tb_buffer_is_valid(e, from));
     struct tb_buffer *to = take_like(e, from, in_directory);
     int rc = to ? tb_interval_copy(e, to, from) : -ENOBUFS;
     rc = rc ? rc : copy_valid(e, to, from);
@@ -63,6 +64,7 @@ void tb_buffer_discard(tb_engine *e, struct tb_buffer *b)
 /* A journal record may refer to a predecessor: the new buffer takes it over. */
 static void hand_over_prev(struct tb_buffer *from, struct tb_buffer *to)
 {
+    assert(to != from && to->prev == TB_NONE);
     to->prev = from->prev;
     from->prev = TB_NONE;
 }
@@ -81,9 +83,12 @@ void tb_move_publish(tb_engine *e, int stripe, const uint32_t *from, uint32_t n_
     _Atomic uint32_t *step = &e->region.locks->chunk[stripe].moving;
     struct tb_buffer *all = e->region.buffers;
     uint32_t file = all[from[0]].file;
+    assert(n_from && *step == TB_MOVE_NONE); /* none arrives for one that holds nothing */
     *step = TB_MOVE_PUBLISHING;
-    for (uint32_t i = 0; i < n_from; i++)
+    for (uint32_t i = 0; i < n_from; i++) {
+        assert(all[from[i]].state == TB_BUFFER_LIVE && (all[from[i]].prev == TB_NONE || (n_from == 1 && n_to == 1)));
         all[from[i]].flags |= TB_BUFFER_LEAVING;
+    }
     TB_STEP("move leaving");
     for (uint32_t i = 0; i < n_to; i++) {
         all[to[i]].flags |= TB_BUFFER_ARRIVING;

@@ -86,7 +86,7 @@ bool tb_file_claim(tb_engine *e, uint32_t file)
 
 void tb_file_unclaim(tb_engine *e, uint32_t file)
 {
-    assert(e->region.files[file].flusher == e->slot + 1);
+    assert(tb_file_is_claimed(e, file));
     e->region.files[file].flusher = 0;
     tb_file_release(e, file); /* the last close may have left the record because of this claim */
 }
