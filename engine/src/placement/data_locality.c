@@ -11,6 +11,8 @@
  * placed already go where those are; where a tier has no room the next one takes
  * the rest.  Cost: two passes over the tiers.
  */
+#include <assert.h>
+
 #include "placement/policy.h"
 
 #define GOLDEN 0x9e3779b97f4a7c15ull /* 2^64 / the golden ratio */
@@ -68,6 +70,7 @@ static void place(const struct tb_hierarchy *h, const struct tb_placed_write *w,
     (void)state;
     uint64_t at = w->offset, end = at + w->bytes;
     struct unit u = unit_at(h->tiers, &w->file, at);
+    assert(u.start <= at && at < u.end);
     uint32_t n = h->tiers->n, beside = neighbour(h, w, &u, &out->wants);
     if (out->wants)
         return;

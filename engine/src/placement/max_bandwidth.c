@@ -12,6 +12,8 @@
  * look and three sums at each tier.  A tier with room for a part doubles the sums
  * below it, and while tiers are filled from the top at most one of them has.
  */
+#include <assert.h>
+
 #include "placement/policy.h"
 
 #define RUN (1u << 20)
@@ -106,10 +108,12 @@ static void place(const struct tb_hierarchy *h, const struct tb_placed_write *w,
         return;
     look(h, places, w->may_flush);
     struct way best = best_from(places, 0, left);
+    assert(best.last <= n && !(best.filled >> best.last) && !(best.flush && best.last == n));
     for (uint32_t t = 0; t < best.last; t++)
         left -= best.filled & 1u << t ? places[t].room : 0;
     if (best.flush) {
         out->flush_tier = best.last;
+        assert(left > places[best.last].room);
         out->flush_first = left - places[best.last].room;
         return;
     }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/valid.h"
 #include "buffer/map.h"
 #include "buffer/slab.h"
 #include "placement/queue.h"
@@ -29,6 +30,7 @@ struct tb_placer *tb_placer_new(const struct tb_config *c, const struct tb_layou
         return NULL;
     p->policy = tb_placement_ops_of(c->placement.policy);
     tb_tiers_of(c, l, units, &p->tiers);
+    assert(tb_tiers_is_valid(&p->tiers));
     return p;
 }
 
@@ -57,6 +59,7 @@ static void look_at_tiers(tb_engine *e, unsigned parts, uint64_t now, struct tb_
 static struct tb_neighbour neighbour_at(tb_engine *e, uint32_t file, uint64_t offset)
 {
     uint64_t end;
+    assert(file < e->region.n_file_buckets);
     const struct tb_buffer *b = tb_map_owner(e, file, offset, offset + 1, &end);
     if (!b)
         return (struct tb_neighbour){.tier = TB_NONE};
@@ -85,6 +88,7 @@ void tb_place(tb_engine *e, const struct tb_place_request *request, struct tb_pl
     struct tb_hierarchy h;
     struct tb_placed_write w;
     uint64_t now = 0;
+    assert(request->bytes);
     h.tiers = &p->tiers;
     h.known = 0;
     w.file = (struct tb_placed_file){.number = request->file, .memory = f->placement, .size = f->size};
@@ -103,6 +107,8 @@ void tb_place(tb_engine *e, const struct tb_place_request *request, struct tb_pl
             break;
         assert(out->wants & ~h.known);
     }
+    assert(tb_placement_is_valid(&h, &w, out));
+    TB_ASSERT_WHOLE(tb_placement_is_whole(&h, &w, out));
     for (uint32_t i = 0; i < out->n; i++)
         if (out->part[i].seconds > 0)
             tb_queue_reserve(e->header->placement.until, out->part[i].tier, now, out->part[i].seconds);

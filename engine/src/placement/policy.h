@@ -95,6 +95,11 @@ void tb_placement_add(struct tb_placement *p, uint32_t tier, uint64_t bytes, dou
 /* The next `bytes` to the tiers of `order`, as much as each has room for. */
 void tb_placement_in_order(const struct tb_hierarchy *h, const uint32_t *order, uint32_t n, uint64_t bytes, struct tb_placement *out);
 
+/* What a policy gave, cheap: parts of tiers there are, for no more bytes than were asked for; a flush only where the writer can. */
+bool tb_placement_is_valid(const struct tb_hierarchy *h, const struct tb_placed_write *w, const struct tb_placement *p);
+/* The same, and no tier gets more than the room that the policy was told of. */
+bool tb_placement_is_whole(const struct tb_hierarchy *h, const struct tb_placed_write *w, const struct tb_placement *p);
+
 /* Nothing is placed yet. */
 static inline void tb_placement_clear(struct tb_placement *p)
 {

@@ -5,6 +5,7 @@
  */
 #include "placement/queue.h"
 
+#include <assert.h>
 #include <tierbench/engine.h>
 
 /* A real tier that is faster than its figures must not look ever busier. */
@@ -25,6 +26,7 @@ double tb_queue_seconds(const _Atomic uint64_t *until, uint32_t tier, uint64_t n
 
 void tb_queue_reserve(_Atomic uint64_t *until, uint32_t tier, uint64_t now, double seconds)
 {
+    assert(seconds >= 0 && tier < TB_MAX_TIERS);
     uint64_t end = busy_until(until, tier, now) + (uint64_t)(seconds * 1e9);
     if (end > now + QUEUE_MAX_NS)
         end = now + QUEUE_MAX_NS;

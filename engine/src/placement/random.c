@@ -5,6 +5,8 @@
  * end, so that none shares a buffer with the next.  A portion that no tier holds
  * fills what room there is.  The sequence of numbers is the same in every instance.  Cost: one look at each tier for each portion.
  */
+#include <assert.h>
+
 #include "placement/policy.h"
 
 #define SPLIT_ABOVE (64u << 10)
@@ -42,6 +44,7 @@ static void place(const struct tb_hierarchy *h, const struct tb_placed_write *w,
         if (t == TB_NONE)
             break;
         tb_placement_add(out, t, bytes, 0);
+        assert(bytes > 0 && bytes <= room[t]);
         room[t] -= bytes;
         at += bytes;
     }

@@ -44,6 +44,15 @@ static uint64_t grain_of(const struct tb_config *c, const struct tb_layout *l)
     return grain;
 }
 
+/* Times are divided by bandwidths and bytes by the grain. */
+bool tb_tiers_is_valid(const struct tb_tiers *tiers)
+{
+    bool valid = tiers->n > 0 && tiers->n <= TB_MAX_TIERS && tiers->grain > 0 && tiers->chunk.bytes % tiers->grain == 0;
+    for (uint32_t t = 0; t < tiers->n; t++)
+        valid &= tiers->tier[t].figures.bandwidth > 0 && tiers->tier[t].figures.read_bandwidth > 0 && tiers->tier[t].figures.channels > 0;
+    return valid && tiers->pfs.bandwidth > 0;
+}
+
 void tb_tiers_of(const struct tb_config *c, const struct tb_layout *l, const struct tb_unit_range *units, struct tb_tiers *out)
 {
     *out = (struct tb_tiers){.n = c->n_tiers, .grain = grain_of(c, l), .settings = &c->placement, .units = units};

@@ -32,5 +32,7 @@ struct tb_tiers {
 
 /* The tiers of a configuration, which must outlive them as `units` must. */
 void tb_tiers_of(const struct tb_config *config, const struct tb_layout *layout, const struct tb_unit_range *units, struct tb_tiers *out);
+/* What policies divide by is above 0, and buffers of every tier end at the ends of chunks. */
+bool tb_tiers_is_valid(const struct tb_tiers *tiers);
 
 #endif
