@@ -106,10 +106,16 @@ struct write_bytes {
     uint64_t offset;
 };
 
-/* The change is noted even if the write failed: a part of it may have reached the file. */
+/*
+ * All bytes that go to a backing file go through here. The change is noted even if the
+ * write failed: a part of it may have reached the file.
+ * If killed after the write, the bytes are there and not noted as unsynced. Nothing was
+ * promised then: the buffers still hold them dirty, or the write did not return.
+ */
 static int write_bytes(struct tb_target *t, int fd, void *arg)
 {
     const struct write_bytes *w = arg;
+    assert(t->io == tb_file_io(t->engine, t->file)); /* a scratch file's bytes never go to the PFS */
     int rc = tb_io_write_all(t->io, fd, w->from, w->n, w->offset);
     tb_file_note_change(t->engine, &t->engine->region.files[t->file]);
     if (!rc)

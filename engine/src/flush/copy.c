@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/kill_point.h"
+#include "base/valid.h"
 #include "buffer/interval.h"
 #include "buffer/map.h"
 #include "buffer/medium.h"
@@ -67,6 +68,7 @@ static int add_to_run(struct share *r, const struct tb_buffer *b, uint32_t a, ui
     *medium_error = tb_medium_read(e, b, a, z - a, r->bytes + r->n);
     if (!*medium_error)
         r->n += z - a;
+    assert(r->n <= r->room);
     return 0;
 }
 
@@ -163,6 +165,7 @@ static int copy_one(struct share *r, const struct tb_buffer_ref *ref)
             break;
     if (rc)
         return rc;
+    assert(r->n_done + r->n_left < r->n_refs);
     if (there)
         r->n_done++;
     else if (!r->c->settled)
@@ -239,6 +242,28 @@ static int add_parts(struct tb_flush_copy *c, struct share *s)
     return 0;
 }
 
+static __attribute__((unused)) bool is_ascending(const struct tb_buffer_ref *refs, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        if (refs[i - 1].start > refs[i].start)
+            return false;
+    return true;
+}
+
+/* Each buffer has its own parts, and what is left is in the order of the list. */
+static __attribute__((unused)) bool is_whole(const struct tb_flush_copy *c)
+{
+    for (uint32_t i = 0; i < c->n_done; i++) {
+        const struct tb_flushed *d = &c->done[i];
+        if (d->first_part + d->n_parts > c->n_parts)
+            return false;
+        for (uint32_t k = d->first_part; k < d->first_part + d->n_parts; k++)
+            if (c->parts[k].lo >= c->parts[k].hi)
+                return false;
+    }
+    return is_ascending(c->left, c->n_left);
+}
+
 /* Results are at the front of each share's part of `done` and `left`: close the gaps between them. */
 static int add_up(struct tb_flush_copy *c, struct share *shares, uint32_t n)
 {
@@ -275,6 +300,8 @@ int tb_flush_copy(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uin
     struct share shares[SHARES_MAX];
     bool started[SHARES_MAX] = {false};
     uint32_t n = n_shares(c, refs, n_refs);
+    assert(c->target.fd >= 0 && c->target.can_write && tb_file_is_claimed(c->target.engine, c->target.file));
+    TB_ASSERT_WHOLE(is_ascending(refs, n_refs));
     c->n_done = c->n_left = c->n_parts = 0;
     c->journaled = c->gave_way = false;
     c->parts = NULL;
@@ -291,5 +318,8 @@ int tb_flush_copy(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uin
     for (uint32_t i = 1; i < n; i++)
         if (started[i])
             pthread_join(shares[i].thread, NULL);
-    return add_up(c, shares, n);
+    int rc = add_up(c, shares, n);
+    assert(c->n_done + c->n_left <= n_refs);
+    TB_ASSERT_WHOLE(rc || is_whole(c));
+    return rc;
 }

@@ -64,6 +64,7 @@ static void set_clean(struct tb_flush_copy *c, const struct tb_flushed *d, bool 
         tb_interval_clean(e, b);
         TB_STEP("clean");
         tb_map_count_dirty(e, b);
+        assert(tb_buffer_is_clean(b));
     }
     tb_flush_unlock(c, stripe);
 }
@@ -168,6 +169,7 @@ static int put(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32
     return rc;
 }
 
+/* The journal is emptied only after the last buffer with a record has forgotten it. */
 static void set_all_clean(struct tb_flush_copy *c)
 {
     bool dropped = false;
@@ -272,6 +274,7 @@ static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sy
 {
     struct tb_file *f = &e->region.files[file];
     struct tb_flush_result result = {0, 0};
+    assert(tb_file_is_claimed(e, file));
     struct tb_flush_copy c = {.target = {.engine = e, .io = tb_file_io(e, file), .file = file, .fd = fd, .can_write = true},
                               .gives_way = gone != NULL};
     bool lost = false;
@@ -307,6 +310,7 @@ struct one {
     struct tb_buffer_ref ref;
 };
 
+/* The caller keeps the chunk's lock, so the copy cannot be out of date before it counts. */
 static int put_one(struct tb_target *t, int fd, void *arg)
 {
     struct one *one = arg;
@@ -321,6 +325,7 @@ int tb_flush_and_empty(struct tb_target *t, struct tb_buffer *b)
 {
     tb_engine *e = t->engine;
     struct one one = {.copy = {.locked = true}, .ref = {tb_buffer_number(e, b), b->cell, tb_buffer_start(e, b)}};
+    assert(tb_buffer_is_at(b, t->file, b->cell) && tb_file_is_claimed(e, t->file));
     int rc = tb_target_with_writable(t, put_one, &one);
     if (!rc) {
         set_all_clean(&one.copy);
@@ -416,11 +421,18 @@ static void repair_queue(tb_engine *e)
     }
 }
 
+bool tb_queue_is_valid(const tb_engine *e)
+{
+    const struct tb_queue *q = &e->header->queue;
+    return (q->head == TB_NONE) == (q->tail == TB_NONE) && (q->head == TB_NONE || q->head < e->region.n_file_buckets);
+}
+
 /* If the holder was killed, the queue is made anew from the flags. */
 static void lock_queue(tb_engine *e)
 {
     if (tb_lock_take(&e->header->queue.lock) == TB_LOCK_ORPHANED)
         repair_queue(e);
+    assert(tb_queue_is_valid(e));
 }
 
 void tb_flush_requeue(tb_engine *e)

@@ -43,6 +43,8 @@ int tb_flush_and_empty(struct tb_target *t, struct tb_buffer *b);
 void tb_flush_queue(tb_engine *e, uint32_t file);
 /* Make the queue anew from the flags of the files, for when no daemon takes from it any more. */
 void tb_flush_requeue(tb_engine *e);
+/* Under the queue's lock. */
+bool tb_queue_is_valid(const tb_engine *e);
 /* The next queued file, or TB_NONE. */
 uint32_t tb_flush_dequeue(tb_engine *e);
 
