@@ -38,6 +38,7 @@ bool tb_ghost_meet(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n)
     bool again = false;
     uint64_t end = (offset + n + PAGE - 1) / PAGE, first = (offset + PAGE - 1) / PAGE; /* the first that begins in the range */
     first = first < end ? first : offset / PAGE;
+    assert(first < end);
     for (uint64_t page = first; page < end; page++) {
         uint64_t per_frame = TB_GHOST_FRAME / PAGE, bit = page % per_frame, mask = 1ull << bit % 64;
         if (page == first || bit == 0)

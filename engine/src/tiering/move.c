@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/scratch.h"
+#include "base/valid.h"
 #include "buffer/heat.h"
 #include "buffer/interval.h"
 #include "buffer/map.h"
@@ -65,7 +66,11 @@ static uint32_t base_of(const struct move *m, const struct tb_buffer *b)
     return (uint32_t)(tb_buffer_start(m->e, b) - m->start);
 }
 
-/* The size of the tier's buffers that serves best: the same, else the largest smaller one, else the smallest larger one. */
+/*
+ * The size of the tier's buffers that serves best: the same, else the largest smaller one,
+ * else the smallest larger one. The counts are read without the slabs' locks, as a hint:
+ * if the room is gone when the buffers are taken, the move fails with -ENOSPC.
+ */
 static uint32_t class_for(const struct move *m, uint32_t like)
 {
     const struct tb_layout *l = &m->e->header->layout;
@@ -93,6 +98,7 @@ static int make_frame(struct move *m)
     m->class_index = m->gather ? c : like;
     m->size = (uint32_t)m->e->header->layout.class_size[m->class_index];
     m->start = tb_buffer_start(m->e, m->asked) / m->size * m->size;
+    assert(tb_buffer_start(m->e, m->asked) - m->start < m->size && m->size % BLOCK == 0);
     size_t n = m->size / BLOCK;
     size_t each = sizeof(*m->blocks) + 2 * sizeof(*m->sources) + sizeof(*m->targets) + 2 * sizeof(uint32_t) + sizeof(*m->stays);
     m->bytes = tb_scratch_bytes(m->size + n * each);
@@ -173,6 +179,7 @@ static void describe(struct move *m, uint32_t source)
 {
     const struct tb_buffer *b = &m->e->region.buffers[m->sources[source].buffer];
     uint32_t a, z;
+    assert(may_leave(b) && m->sources[source].base + tb_buffer_size(m->e, b) <= m->size);
     m->leaving[source] = m->sources[source].buffer;
     for (uint32_t lo = b->valid_lo / BLOCK * BLOCK; lo < b->valid_hi; lo += BLOCK) {
         struct block *block = &m->blocks[(m->sources[source].base + lo) / BLOCK];
@@ -253,6 +260,7 @@ static int take_targets(struct move *m)
             if (!b)
                 return -ENOSPC;
             uint32_t size = (uint32_t)tb_buffer_size(m->e, b);
+            assert(size <= m->size && m->n_targets < m->size / BLOCK && tb_slab_layout(m->e, b)->tier == m->tier);
             b->cell = (m->start + at) / size;
             covered = at / size * size + size;
             m->arriving[m->n_targets] = tb_buffer_number(m->e, b);
@@ -295,6 +303,21 @@ static int prepare(struct move *m, const struct tb_buffer_ref *ref)
     return rc ? rc : read_sources(m, true);
 }
 
+/* The targets hold as many valid and as many dirty bytes as the sources did. */
+static __attribute__((unused)) bool is_whole(const struct move *m)
+{
+    uint64_t valid = 0, dirty = 0;
+    for (uint32_t i = 0; i < m->n_targets; i++) {
+        const struct tb_buffer *b = &m->e->region.buffers[m->targets[i].buffer];
+        dirty += tb_interval_dirty_bytes(m->e, b);
+        for (uint32_t lo = b->valid_lo, a, z; tb_interval_valid(m->e, b, lo, b->valid_hi, &a, &z); lo = z)
+            valid += z - a;
+    }
+    for (uint32_t lo = 0, hi; next_run(m, true, TB_NONE, m->size, &lo, &hi); lo = hi)
+        dirty -= hi - lo;
+    return valid == m->valid && dirty == 0;
+}
+
 /* Valid first, then dirty: the targets are not published, so a kill leaves nothing. */
 static int fill_target(struct move *m, const struct target *t)
 {
@@ -313,7 +336,11 @@ static int fill_target(struct move *m, const struct target *t)
     return rc;
 }
 
-/* The buffers are collected again and must be the same, with the same versions. */
+/*
+ * The buffers are collected again and must be the same, with the same versions. A version
+ * is never reset, so a buffer that was freed, and is LIVE at the same cell again, differs
+ * too.
+ */
 static bool is_unchanged(struct move *m, const struct tb_buffer_ref *ref)
 {
     uint32_t n;
@@ -338,6 +365,7 @@ static int switch_over(struct move *m, const struct tb_buffer_ref *ref)
     if (stripe < 0)
         return stripe;
     bool unchanged = is_unchanged(m, ref) && !is_being_flushed(m);
+    TB_ASSERT_WHOLE(is_whole(m));
     if (unchanged)
         tb_move_publish(m->e, stripe, m->leaving, m->n_sources, m->arriving, m->n_targets);
     tb_chunk_unlock(m->e, stripe);
@@ -346,10 +374,15 @@ static int switch_over(struct move *m, const struct tb_buffer_ref *ref)
     return unchanged ? 0 : -EAGAIN;
 }
 
-/* Lock, prepare, unlock, copy, lock, publish. The slow tier is used between the locks only. */
+/*
+ * Lock, prepare, unlock, copy, lock, publish. The slow tier is used between the locks only.
+ * If killed before the publication, the targets are this client's and not published:
+ * repair frees them.
+ */
 int tb_move(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint32_t tier, uint32_t limit)
 {
     struct move m = {.e = e, .file = file, .tier = tier, .limit = limit, .asked = &e->region.buffers[ref->buffer]};
+    assert(tier < e->header->config.n_tiers);
     int stripe = tb_chunk_lock(e, file, ref->start);
     if (stripe < 0)
         return stripe;

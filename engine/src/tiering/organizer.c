@@ -93,6 +93,7 @@ static void pass_on(struct tb_organizer *o, uint32_t tier, bool moved, uint32_t 
     uint32_t i = 0;
     while (limits[i] != TB_HEAT_ANY && limits[i] <= o->tier[tier].limit)
         i++;
+    assert(limits[i] > o->tier[tier].limit || limits[i] == TB_HEAT_ANY);
     o->tier[tier].limit = limits[i];
     o->tier[tier].passed = 0;
 }
@@ -103,6 +104,7 @@ static bool demote(tb_engine *e, struct tb_organizer *o, uint32_t tier)
     const struct tb_layout *l = &e->header->layout;
     uint32_t first = l->slab[l->tier_first_slab[tier]].first_buffer, last = l->tier_first_slab[tier + 1];
     uint32_t n = l->slab[last].first_buffer - first;
+    assert(tier + 1 < e->header->config.n_tiers && last < l->n_slabs);
     uint64_t bytes = 0;
     for (uint32_t looks = 0; n && looks < LOOKS && bytes < BYTES_A_TICK; looks++) {
         struct seen seen = look(e, &e->region.buffers[first + o->tier[tier].hand++ % n]);

@@ -59,6 +59,7 @@ static uint64_t publish(tb_engine *e, uint32_t file, const struct tb_staging *s,
                         uint64_t hi)
 {
     uint64_t done = 0, end;
+    assert(lo < hi && hi - lo <= PIECE);
     tb_model_defer_begin();
     int stripe = tb_chunk_lock(e, file, lo);
     bool unowned = stripe >= 0 && !tb_map_owner(e, file, lo, hi, &end) && end == hi;
@@ -76,6 +77,7 @@ static enum tb_fetch fetch_claimed(tb_engine *e, uint32_t file, int *fd, uint64_
 {
     const struct tb_file *f = &e->region.files[file];
     uint64_t lo = *offset, hi = end < f->size ? end : f->size;
+    assert(tb_file_is_claimed(e, file));
     if (f->flags & (TB_FILE_COHERENT | TB_FILE_SCRATCH | TB_FILE_UNLINKED) || lo >= hi)
         return TB_FETCH_OVER;
     hi = hi - lo < PIECE ? hi : lo + PIECE;
@@ -94,6 +96,7 @@ static enum tb_fetch fetch_claimed(tb_engine *e, uint32_t file, int *fd, uint64_
     if (*fd < 0 || !bytes || tb_target_read(&t, bytes, hi - lo, lo))
         return TB_FETCH_OVER;
     uint64_t done = publish(e, file, &s, spilled, bytes, lo, hi);
+    assert(done <= hi - lo);
     e->header->totals.prefetched += done;
     *offset = lo + done;
     return lo + done == hi ? TB_FETCH_DONE : TB_FETCH_NO_ROOM;

@@ -20,6 +20,7 @@ static bool is_warm(const tb_engine *e, const struct tb_buffer *b, uint64_t n)
 uint32_t tb_promote_find(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n, struct tb_buffer_ref *out)
 {
     uint32_t found = 0;
+    assert(n > 0);
     if (!e->header->config.organizer.enabled)
         return 0;
     for (uint64_t at = offset, end; at < offset + n && found < TB_PROMOTE_MAX; at = end) {
@@ -30,7 +31,10 @@ uint32_t tb_promote_find(tb_engine *e, uint32_t file, uint64_t offset, uint64_t 
     return found;
 }
 
-/* A move that fails is no error: the bytes are read from where they are. */
+/*
+ * A move that fails is no error: the bytes are read from where they are. The buffer is
+ * looked at without its lock, so it may be another file's by now: the move sees that.
+ */
 void tb_promote(tb_engine *e, uint32_t file, const struct tb_buffer_ref *refs, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {

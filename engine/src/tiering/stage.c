@@ -53,6 +53,7 @@ static uint64_t publish_one(tb_engine *e, uint32_t file, const struct tb_staging
         tb_slab_give(e, b);
         return 0;
     }
+    assert(take > 0 && take <= n && lo + take <= size);
     tb_interval_note(e, b, lo, lo + take, false);
     tb_heat_set(e, b, s->heat, s->ahead);
     b->flags = s->keep ? TB_BUFFER_KEEP : 0;
@@ -108,6 +109,7 @@ int tb_stage_read(struct tb_target *t, char *to, uint64_t n, uint64_t offset)
     char *bytes = lo == offset && hi == offset + n ? to : tb_scratch_bytes(hi - lo);
     if (!bytes)
         return -ENOMEM;
+    assert(lo <= offset && offset + n <= hi);
     int rc = tb_target_read(t, bytes, hi - lo, lo);
     if (rc)
         return rc;

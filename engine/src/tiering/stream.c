@@ -59,6 +59,7 @@ uint32_t tb_stream_open(tb_engine *e, uint32_t file, uint64_t offset, uint64_t l
 void tb_stream_close(tb_engine *e, uint32_t stream)
 {
     uint32_t open = TB_STREAM_OPEN;
+    assert(stream < TB_STREAMS);
     atomic_compare_exchange_strong(&e->header->streams.entry[stream].state, &open, TB_STREAM_FREE);
 }
 
@@ -110,7 +111,11 @@ void tb_reader_close(tb_engine *e, uint32_t open)
     leave_stream(e, &e->readers[open]);
 }
 
-/* What is just being fetched arrives sooner than it could be read again. */
+/*
+ * What is just being fetched arrives sooner than it could be read again. False: the daemon
+ * has not moved for WAITS * WAIT_NS. It was killed over the piece, and `busy` stays odd
+ * until the next use of the entry.
+ */
 static bool wait_for(struct tb_stream *s, uint64_t n, uint64_t offset)
 {
     struct timespec limit = {0, WAIT_NS};
