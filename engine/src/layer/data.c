@@ -194,6 +194,7 @@ static int open_all(struct tb_target *t, size_t n, uint64_t offset, struct wish 
 static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint32_t hi, const char *from)
 {
     tb_engine *e = t->engine;
+    assert(!(b->flags & TB_BUFFER_JOURNALED)); /* a record's bytes stay as they are */
     int rc = tb_interval_prepare(e, b, lo, hi, fill_from_backing, t);
     if (rc)
         return rc;
@@ -226,6 +227,7 @@ static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, u
         return 0;
     uint64_t size = tb_buffer_size(e, b), cell = offset / size, end = (cell + 1) * size;
     uint32_t lo = (uint32_t)(offset % size), take = (uint32_t)((end < offset + n ? end : offset + n) - offset);
+    assert(take > 0 && take <= n);
     int rc = tb_medium_write(e, b, lo, take, from);
     if (rc) {
         tb_slab_give(e, b);
@@ -361,6 +363,7 @@ static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint
 {
     tb_engine *e = t->engine;
     struct part first;
+    assert(n > 0 && !wish->wait && !wish->bytes);
     tb_peek_warm(e, t->file, n, offset);
     int stripe = lock_to_write(t, offset);
     if (stripe < 0)
@@ -373,6 +376,7 @@ static ssize_t write_chunk(struct tb_target *t, const char *from, size_t n, uint
     }
     if (!w)
         w = write_parts(t, first, from, n, offset, wish);
+    assert(w <= (ssize_t)n);
     if (w > 0)
         tb_file_raise_size(&e->region.files[t->file], offset + (uint64_t)w);
     tb_chunk_unlock(e, stripe);
@@ -438,6 +442,7 @@ static int read_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uin
     tb_engine *e = t->engine;
     uint32_t at = lo, a, z;
     int rc = 0;
+    assert(lo < hi && hi <= tb_buffer_size(e, b));
     while (at < hi && !rc) {
         bool valid = tb_interval_valid(e, b, at, hi, &a, &z);
         uint32_t hole_end = valid ? a : hi;

@@ -42,10 +42,8 @@ static uint64_t valid_bytes(const tb_engine *e, const struct tb_buffer *b)
 }
 
 /*
- * Move a buffer of a memory tier down to a directory tier. -ENOBUFS: no such tier has a
- * free one.
- * Locked by the chunk all the while, unlike the organizer's moves: no write may come
- * before the record.
+ * Move a buffer of a memory tier down to a directory tier, or -ENOBUFS. Locked by the
+ * chunk all the while, unlike the organizer's moves: no write may come before the record.
  */
 static int move_down(tb_engine *e, int stripe, struct tb_buffer **b)
 {
@@ -66,6 +64,7 @@ static int move_down(tb_engine *e, int stripe, struct tb_buffer **b)
  */
 static int data_checksum(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t *out)
 {
+    assert(is_persistent(e, b) && lo < hi);
     char *bytes = tb_scratch_bytes(hi - lo);
     if (!bytes)
         return -ENOMEM;
@@ -111,6 +110,7 @@ static int reserve(tb_engine *e, int stripe, struct tb_buffer **b)
     int rc = is_persistent(e, *b) ? 0 : move_down(e, stripe, b);
     if (rc)
         return rc;
+    assert(is_persistent(e, *b) && !((*b)->flags & TB_BUFFER_JOURNALED) && tb_buffer_is_dirty(*b));
     e->header->journal.n_journaled++;
     TB_STEP("count journaled");
     tb_map_flag(e, *b, TB_BUFFER_JOURNALED, TB_BUFFER_RECORDED | TB_BUFFER_DURABLE);
@@ -144,6 +144,7 @@ static int reserve_buffer(struct keep *k, uint32_t i)
             rc = reserve(e, stripe, &b);
         if (!rc) {
             e->header->journal.slab_unsynced[b->slab] = true;
+            assert(k->n_done < k->n && b->flags & TB_BUFFER_JOURNALED);
             rc = note_reserved(e, b, ref, &k->done[k->n_done]);
             k->done[k->n_done].n_voided = e->region.locks->chunk[stripe].n_voided;
             k->done[k->n_done++].ref = i;
@@ -158,6 +159,7 @@ static int append_records(tb_engine *e, uint32_t file, struct tb_buffer *b, cons
 {
     uint32_t lo = b->dirty_lo, a, z;
     int rc = 0;
+    assert(b->flags & TB_BUFFER_JOURNALED && b->version == j->version);
     while (!rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z)) {
         uint64_t sum = j->sum;
         rc = a == j->lo && z == j->hi ? 0 : data_checksum(e, b, a, z, &sum);
@@ -360,10 +362,7 @@ int tb_promise_keep(struct tb_target *t)
     if (rc)
         return rc;
     if (keep_in_tier(t))
-        /*
-         * the tier is full or fails, or other writers change the same bytes again and
-         * again: keep the stronger promise
-         */
+        /* the tier is full or fails, or others change the same bytes again and again: keep the stronger promise */
         return keep_on_pfs(t);
     return sync_backing(t); /* what was flushed or spilled during the passes */
 }
