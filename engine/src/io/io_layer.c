@@ -1,6 +1,10 @@
-/* Pass-through operations; see io/io_layer.h. */
+/*
+ * Pass-through operations (io/io_layer.h). They and the gaps are made from the one list of
+ * operations, so that a new one cannot be missing in a layer that was there before.
+ */
 #include "io/io_layer.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 #define PASS(type, op, parameters, ...)      \
@@ -13,6 +17,7 @@ TB_IO_OPERATIONS(PASS)
 /* Not `free`: a layer that has none owns nothing, and must not free what is below it. */
 void tb_io_layer_init(struct tb_io *io, struct tb_io_ops *table, const struct tb_io_ops *own, struct tb_io *next)
 {
+    assert(next != NULL && own->name != NULL); /* the last layer is written by hand */
     *table = *own;
 #define FILL(type, op, parameters, ...) \
     if (table->op == NULL)              \

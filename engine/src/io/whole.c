@@ -4,8 +4,10 @@
  */
 #include "io/whole.h"
 
+#include <assert.h>
 #include <errno.h>
 
+/* -EIO where nothing is taken without an error: a loop would not end. */
 int tb_io_write_all(struct tb_io *io, int fd, const void *from, size_t n, uint64_t offset)
 {
     for (size_t done = 0; done < n;) {
@@ -14,11 +16,13 @@ int tb_io_write_all(struct tb_io *io, int fd, const void *from, size_t n, uint64
             return (int)w;
         if (w == 0)
             return -EIO;
+        assert(w < 0 || (size_t)w <= n - done); /* a layer that says more than it was given breaks offsets above */
         done += w > 0 ? (size_t)w : 0;
     }
     return 0;
 }
 
+/* The caller fills what lies past the end: fewer bytes are no error. */
 ssize_t tb_io_read_all(struct tb_io *io, int fd, void *to, size_t n, uint64_t offset)
 {
     size_t done = 0;
@@ -28,6 +32,7 @@ ssize_t tb_io_read_all(struct tb_io *io, int fd, void *to, size_t n, uint64_t of
             return r;
         if (r == 0)
             break;
+        assert(r < 0 || (size_t)r <= n - done);
         done += r > 0 ? (size_t)r : 0;
     }
     return (ssize_t)done;

@@ -5,6 +5,7 @@
  */
 #include "namespace/deferred.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -165,7 +166,10 @@ int tb_waiting_find(tb_engine *e, const char *path, bool follow, char *out)
     return 0;
 }
 
-/* In one step: others look at it without the lock. A text that can't be read is written anew. */
+/*
+ * In one step: others look at it without the lock. A text that can't be read is written
+ * anew. If killed before the rename, ".new" is left, which the next one replaces.
+ */
 static int note_of(struct tb_io *io, const char *of, const char *directory)
 {
     char before[PATH_MAX], aside[PATH_MAX + 2 * sizeof(OF)];
@@ -202,6 +206,7 @@ static int set_permissions(struct tb_io *io, const char *key, const struct stat 
 static int make_noted(const tb_engine *e, const char *key, const char *directory, const struct stat *st)
 {
     char of[PATH_MAX + sizeof(OF)];
+    assert(strncmp(key, e->waiting, strlen(e->waiting)) == 0 && directory[0] == '/');
     snprintf(of, sizeof(of), "%s" OF, key);
     int made = TB_IO(e->pfs, mkdir, key, 0700);
     int rc = made == -EEXIST ? check_made_for(e->pfs, of, st, e->header->uid) : made;
@@ -249,8 +254,14 @@ static int make(tb_engine *e, const char *path, int flags, mode_t mode, char *ou
     return fd == -EACCES ? -EAGAIN : fd; /* another user's directory may have other permissions since: it decides */
 }
 
+/*
+ * If killed after the file was made, it is found by its place: a drain or a recovery gives
+ * it its name, with what bytes it has. If killed before, HIDDEN/KEY alone is left, which the
+ * next name in that directory uses, and the end of the instance removes.
+ */
 int tb_waiting_open(tb_engine *e, const char *path, int flags, mode_t mode, char *out)
 {
+    assert(e->waiting[0] && flags & O_CREAT);
     int lock = tb_lock_take(&e->header->shadows.lock); /* from here on no process can take the name or remove the directory */
     int fd = make(e, path, flags, mode, out);
     if (fd == -EAGAIN)
@@ -331,6 +342,11 @@ static int is_honest(struct tb_io *io, const char *path, const char *shown_as)
     return rc ? yes_or_error(rc) : text.st_uid == st.st_uid;
 }
 
+/*
+ * Where the file system cannot refuse to replace, a link does: it fails if the name is
+ * taken. If killed between link and unlink, the file has both names, and the next try finds
+ * that both are one file.
+ */
 int tb_waiting_move(struct tb_io *io, const char *place, const char *path)
 {
     struct tb_identity here, there;
@@ -392,8 +408,10 @@ static int give_key(void *arg, const char *name, unsigned char type)
     return 0;
 }
 
+/* Two levels alone: keys, and the files in them. A hidden directory that is not there holds nothing. */
 static int give_places(struct giving *g)
 {
+    assert(g->hidden[0] && !g->error);
     int rc = tb_io_each_entry(g->io, g->hidden, give_key, g);
     return g->error ? g->error : rc == -ENOENT ? 0 : rc;
 }
@@ -445,13 +463,18 @@ int tb_waiting_list(tb_engine *e, const char *path, char **out)
         return 0;
     int rc = key_of(e->pfs, e->waiting, path, key);
     rc = rc ? rc : tb_io_each_entry(e->pfs, key, add_name, &l);
+    assert(!l.names || l.used > 0);
     *out = rc ? NULL : l.names;
     if (rc)
         free(l.names);
     return tb_io_failed(rc) ? rc : 0; /* no key: none waits there */
 }
 
-/* Locked by shadows.lock: no new name can be deferred in the directory in between. */
+/*
+ * Locked by shadows.lock: no new name can be deferred in the directory in between. The key
+ * goes first, because it says whether names wait. If killed after it, a new name in the
+ * directory makes the key again. A look-up that failed removes nothing.
+ */
 int tb_waiting_remove_directory(tb_engine *e, struct tb_io *io, const char *path)
 {
     char key[PATH_MAX], of[PATH_MAX + sizeof(OF)];
@@ -488,6 +511,7 @@ static int rename_of(void *arg, const char *name, unsigned char type)
     const struct moved *m = arg;
     char of[PATH_MAX], text[PATH_MAX], renamed[PATH_MAX];
     size_t length = strlen(name);
+    assert(m->from[0] == '/' && m->to[0] == '/');
     if (type != DT_LNK || length <= strlen(OF) || strcmp(name + length - strlen(OF), OF) != 0)
         return 0;
     snprintf(of, sizeof(of), "%s/%.255s", m->e->waiting, name);

@@ -166,7 +166,10 @@ static int override_mode(const tb_engine *e, struct prefixes *p, struct tb_error
     return 0;
 }
 
-/* Of prefixes that only this client has in scratch mode. */
+/*
+ * Of prefixes that only this client has in scratch mode. Another client may make the same ones
+ * at the same time: what is there already is no error.
+ */
 static int make_shadows(const tb_engine *e)
 {
     char path[TB_PATH_MAX + 16];

@@ -4,6 +4,7 @@
  */
 #include "namespace/intent.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -34,14 +35,23 @@ static struct tb_file *file_of(const tb_engine *e, const struct tb_intent_file *
     return f && f->magic == TB_FILE_MAGIC && f->inode == file->inode && f->birth_ns == file->birth_ns ? f : NULL;
 }
 
+/* Of an entry that is held. `kind` NOTHING: its holder has not said yet what it will do, or is done. */
+static bool intent_is_valid(const tb_engine *e, const struct tb_intent *t)
+{
+    return t->holder > 0 && t->holder <= e->region.n_clients && t->kind <= UNLINK;
+}
+
 /* Takes over entries of dead clients after finishing what they began. */
 static struct tb_intent *take(tb_engine *e)
 {
+    assert(e->slot != TB_NONE); /* who only looks changes no names */
     for (uint32_t i = 0;; i = (i + 1) % TB_INTENTS) {
         struct tb_intent *t = &e->header->intents[i];
         uint32_t nobody = 0;
-        if (atomic_compare_exchange_strong(&t->holder, &nobody, e->slot + 1))
+        if (atomic_compare_exchange_strong(&t->holder, &nobody, e->slot + 1)) {
+            assert(intent_is_valid(e, t) && t->kind == NOTHING);
             return t;
+        }
         if (!tb_client_is_alive(&e->region.clients[nobody - 1]))
             tb_intents_finish(e, nobody - 1);
         if (i + 1 == TB_INTENTS)
@@ -73,8 +83,10 @@ struct tb_intent *tb_intent_unlink(tb_engine *e, uint32_t file, const char *path
     return t;
 }
 
+/* The kind first: if killed between the two, repair finds nothing to do and frees the entry. */
 void tb_intent_end(struct tb_intent *t)
 {
+    assert(t->holder && (t->kind == RENAME || t->kind == UNLINK));
     t->kind = NOTHING;
     TB_STEP("intent end");
     t->holder = 0;
@@ -95,6 +107,7 @@ static int names(const tb_engine *e, const char *path, const struct tb_file *f)
     return rc ? (tb_io_failed(rc) ? rc : 0) : tb_identity_is(f, &id);
 }
 
+/* A record that has the name already is renamed to what it is called: nothing changes. */
 static void gets_name(tb_engine *e, const struct tb_intent_file *file, const char *path)
 {
     struct tb_file *f = file_of(e, file);

@@ -4,6 +4,8 @@
  */
 #include "namespace/named.h"
 
+#include <assert.h>
+
 #include "base/kill_point.h"
 #include "file/claim.h"
 #include "file/file.h"
@@ -28,6 +30,7 @@ int tb_named_record(tb_engine *e, const struct tb_place *p, struct tb_identity *
 /* HELD keeps journal records away until tb_named_unclaim. */
 bool tb_named_claim_record(tb_engine *e, uint32_t file, const struct tb_identity *id)
 {
+    assert(file == TB_NONE || id->regular);
     if (file == TB_NONE || !tb_file_claim(e, file))
         return false;
     if (tb_identity_is(&e->region.files[file], id)) {
@@ -38,7 +41,11 @@ bool tb_named_claim_record(tb_engine *e, uint32_t file, const struct tb_identity
     return false;
 }
 
-/* HELD goes before the claim: a waiter for the claim finds the file ready for records. */
+/*
+ * HELD goes before the claim: a waiter for the claim finds the file ready for records. May be
+ * called for what was never claimed (TB_NONE), so that every way out of an operation is the
+ * same.
+ */
 void tb_named_unclaim(tb_engine *e, uint32_t file)
 {
     if (file == TB_NONE)
@@ -50,6 +57,7 @@ void tb_named_unclaim(tb_engine *e, uint32_t file)
 int tb_named_claim(tb_engine *e, uint32_t file, const struct tb_place *p, struct tb_identity *id)
 {
     struct tb_identity now;
+    assert(file != TB_NONE);
     TB_STEP("claim to name");
     if (!tb_named_claim_record(e, file, id))
         return -EAGAIN;

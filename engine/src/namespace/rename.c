@@ -4,6 +4,7 @@
  */
 #include "namespace/rename.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,6 +57,7 @@ static void rename_records(tb_engine *e, const struct tb_renamed *from, const st
 int tb_rename_claimed(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *over, unsigned flags)
 {
     const struct tb_place *p = from->place, *q = over->place;
+    assert(p->io == q->io && (from->file == TB_NONE || from->file != over->file));
     if (from->file == TB_NONE && over->file == TB_NONE)
         return TB_IO(p->io, rename, p->path, q->path, flags);
     int rc = prepare_rename(e, from, over, flags);
@@ -73,7 +75,12 @@ int tb_rename_claimed(tb_engine *e, const struct tb_renamed *from, const struct 
     return rc;
 }
 
-/* Of a name in the hidden directory: a rename to where it is to be, unless somebody is there. */
+/*
+ * Of a name in the hidden directory: a rename to where it is to be, unless a file is there.
+ * Locked by shadows.lock, against a new deferred name and the removal of the directory.
+ * Where the file system cannot refuse to replace: link, record, unlink. If killed after the
+ * link, the next flush finds that the name is the file's own already.
+ */
 static int take_place(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *to)
 {
     const struct tb_place *p = from->place, *q = to->place;
@@ -95,6 +102,7 @@ static int take_place(tb_engine *e, const struct tb_renamed *from, const struct 
 /* The file is claimed. An earlier record of the same file may have been given the place already. */
 int tb_rename_publish(tb_engine *e, uint32_t file)
 {
+    assert(file != TB_NONE);
     struct tb_place p = {.io = e->pfs}, q = {.io = e->pfs};
     struct tb_renamed from = {.place = &p, .file = file}, to = {.place = &q, .file = TB_NONE};
     struct tb_identity there;

@@ -4,6 +4,7 @@
  */
 #include "namespace/resolve.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
@@ -34,6 +35,7 @@ static void in_shadow(tb_engine *e, const struct tb_shadow_name *n, unsigned use
     out->kind = n->kind;
     out->scratch = use & TB_NAME_STUB || (n->kind != TB_SHADOW_STUB_FILE && n->kind != TB_SHADOW_STUB_DIRECTORY);
     out->io = out->scratch ? e->shadow_io : e->pfs;
+    assert(out->scratch || n->lower[0] == '/');
     strcpy(out->path, out->scratch ? n->path : n->lower);
 }
 
@@ -51,6 +53,7 @@ static int as_named(tb_engine *e, const struct tb_route *r, const char *path, un
     bool follow = (use & TB_NAME_USE) != TB_NAME_MAKE && !(use & TB_NAME_NOFOLLOW);
     int waits = out->deferred ? tb_waiting_find(e, path, follow, out->path) : 0;
     out->waits = waits > 0;
+    assert(!out->waits || out->deferred);
     if (!waits)
         memcpy(out->path, path, n + 1);
     return waits < 0 ? waits : 0;

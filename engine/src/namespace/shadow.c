@@ -5,6 +5,7 @@
  */
 #include "namespace/shadow.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,6 +29,12 @@ struct walk {
     bool straight;           /* no link, no "..": `real` is what the program said */
     int links;
 };
+
+/* `real` is a path of its length, which never leaves the shadow's directory of the prefix. */
+static bool walk_is_valid(const struct walk *w)
+{
+    return w->root > w->e->shadow_length && w->length >= w->root && w->length < sizeof(w->real) && !w->real[w->length];
+}
 
 /* The walk starts at the shadow's own directory for the prefix. */
 static int begin(struct walk *w, uint32_t prefix, const char *rest)
@@ -86,17 +93,23 @@ static int push(struct walk *w, const char *part, size_t n)
     w->real[w->length++] = '/';
     memcpy(w->real + w->length, part, n);
     w->real[w->length += n] = 0;
+    assert(walk_is_valid(w));
     return 0;
 }
 
+/* Never at the root: ".." there leaves the shadow, or stays (step). */
 static void pop(struct walk *w)
 {
+    assert(w->length > w->root);
     while (w->real[--w->length] != '/')
         ;
     w->real[w->length] = 0;
 }
 
-/* The program's own symlink is followed. */
+/*
+ * The program's own symlink is followed. ELOOP after as many links as the kernel follows: a
+ * circle of links ends there.
+ */
 static int follow(struct walk *w, const char *text)
 {
     char rest[2 * PATH_MAX];
@@ -150,6 +163,7 @@ static int borrow_directory(const struct walk *w)
     return rc == -EEXIST ? 0 : rc;
 }
 
+/* -ENOENT: nothing has the name. Every other error is the program's: a name that can't be seen is not a new one. */
 static int stat_part(const struct walk *w, bool last, struct stat *st)
 {
     int rc = TB_IO(w->e->shadow_io, stat, w->real, st, AT_SYMLINK_NOFOLLOW);
@@ -247,6 +261,7 @@ static bool is_known(tb_engine *e, uint32_t prefix, const char *rest)
 /* Not if links changed during the walk: the answer could be old already. */
 static void remember_parent(const struct walk *w, uint64_t links)
 {
+    assert(w->straight);
     size_t n = (size_t)(strrchr(w->real, '/') - w->real);
     if (n < w->root || links != w->e->header->shadows.shadow_links)
         return;
@@ -257,6 +272,7 @@ static void remember_parent(const struct walk *w, uint64_t links)
 /* The tail of slashes and dots is kept: the kernel must see that a directory was meant. */
 static int finish(struct walk *w, struct tb_shadow_name *out)
 {
+    assert(walk_is_valid(w));
     const char *tail = !*w->rest ? "" : strchr(w->rest, '.') ? "/." : "/";
     return (size_t)snprintf(out->path, sizeof(out->path), "%s%s", w->real, tail) < sizeof(out->path) ? 0 : -ENAMETOOLONG;
 }
@@ -278,6 +294,10 @@ static int walk(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, s
 }
 
 /* A copy of a stub for a use that changes it; asked again, because somebody else may have made it. */
+/*
+ * If killed in the copy, only what lies aside is left. Two processes that copy the same stub
+ * meet in take_place: the second one finds it real and throws its own away.
+ */
 static int make_real(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, struct tb_shadow_name *out)
 {
     int rc = 0;
@@ -289,6 +309,7 @@ static int make_real(tb_engine *e, uint32_t prefix, const char *rest, unsigned u
     return rc;
 }
 
+/* Believed without a look: a mark is void from the moment that links change, by its seed. */
 bool tb_shadow_known(tb_engine *e, uint32_t prefix, const char *rest, struct tb_shadow_name *out)
 {
     size_t n = strlen(rest) + 1;
@@ -307,6 +328,7 @@ static uint64_t mark_of_made(const tb_engine *e, const char *path, bool above)
     return mark_of(e, MADE, rest, above ? (size_t)(strrchr(rest, '/') - rest) : strlen(rest));
 }
 
+/* Such a directory has no stubs: this process made it empty, after the shadow was made. */
 void tb_shadow_note_made(tb_engine *e, const char *path)
 {
     uint64_t mark = mark_of_made(e, path, false);

@@ -8,6 +8,7 @@
  */
 #include "namespace/shadow_copy.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@ enum tb_shadow_kind tb_stub_kind(const char *text)
 
 void tb_stub_lower(const char *text, char *out, size_t size)
 {
+    assert(tb_stub_kind(text) != TB_SHADOW_LINK);
     size_t n = strlen(text) - (sizeof(MARK) - 1) - (tb_stub_kind(text) == TB_SHADOW_STUB_DIRECTORY ? 2 : 0);
     snprintf(out, size, "%.*s", (int)n, text + sizeof(MARK) - 1);
 }
@@ -117,6 +119,7 @@ struct filling {
     const char *lower, *to;
 };
 
+/* The first entry that fails ends it: a directory with an entry missing would hide a file of the PFS for good. */
 static int fill_entry(void *arg, const char *name, unsigned char type)
 {
     const struct filling *f = arg;
@@ -224,11 +227,15 @@ static void remove_aside(const tb_engine *e, const char *aside)
     TB_IO(e->shadow_io, unlink, aside, AT_REMOVEDIR); /* what is left goes with the instance */
 }
 
-/* Complete before it is seen, so that no process meets a directory with entries missing. */
+/*
+ * Complete before it is seen, so that no process meets a directory with entries missing. If
+ * killed before take_place, what lies aside is left; it goes with the instance.
+ */
 int tb_shadow_make_directory(tb_engine *e, const char *path, const char *text)
 {
     char aside[PATH_MAX], lower[PATH_MAX];
     struct stat st;
+    assert(tb_stub_kind(text) == TB_SHADOW_STUB_DIRECTORY);
     tb_stub_lower(text, lower, sizeof(lower));
     name_aside(e, aside);
     int rc = TB_IO(e->pfs, stat, lower, &st, 0);
@@ -288,6 +295,7 @@ static int copy_aside(tb_engine *e, const char *lower, const char *aside, uint64
 /* If killed before take_place, only the copy aside is left; it goes with the instance. */
 int tb_shadow_copy_file(tb_engine *e, const char *path, const char *lower, unsigned use)
 {
+    assert((use & TB_NAME_USE) >= TB_NAME_CHANGE && lower[0] == '/');
     char aside[PATH_MAX];
     struct stat st;
     int rc = TB_IO(e->pfs, stat, lower, &st, 0);

@@ -6,6 +6,7 @@
  */
 #include "recovery/recover.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -177,6 +178,7 @@ int tb_instance_discard(const char *name)
     return rc;
 }
 
+/* By the counters of the tiers: the records are not walked while a program may use them. */
 static bool is_dirty(const struct tb_region *r)
 {
     for (uint32_t t = 0; t < r->header->config.n_tiers; t++)
@@ -189,6 +191,7 @@ static bool is_dirty(const struct tb_region *r)
 static int drain_and_end(struct recovery *r, const char *name, int lease)
 {
     tb_engine *e;
+    assert(lease >= 0);
     int rc = tb_client_attach_alone(name, lease, r->base, &e);
     if (rc)
         return leave(r, name, rc, "%s", tb_engine_refusal());
@@ -237,6 +240,7 @@ static int recover_region(struct recovery *r, const char *name)
     return drain_and_end(r, name, fd);
 }
 
+/* Mapped only for the look: the name may lead to a newer instance by now. */
 static bool has_region(const char *name, uint64_t id)
 {
     struct tb_region r = {0};
@@ -252,6 +256,7 @@ static bool has_region(const char *name, uint64_t id)
 static int recover_journal(struct recovery *r, const char *name, int fd, const struct tb_lease *lease)
 {
     bool is_foreign = false;
+    assert(fd >= 0 && r->pfs);
     struct tb_replay replay = {.config = r->config,
                                .layout = &r->layout,
                                .host = r->host,
@@ -282,7 +287,10 @@ static bool is_not_ours(const struct recovery *r, const char *name)
     return not ;
 }
 
-/* A directory that another user made in a tier is never entered. */
+/*
+ * A directory that another user made in a tier is never entered. Asked of the kernel past the
+ * chain: the check is of a descriptor, and what it answers must be no layer's.
+ */
 static int check_owner(struct recovery *r, const char *name, const char *path)
 {
     int directory = tb_private_directory(path);
@@ -293,9 +301,12 @@ static int check_owner(struct recovery *r, const char *name, const char *path)
     return directory == -ENOENT ? 0 : leave(r, name, directory, "%.300s: %s", path, strerror(-directory));
 }
 
+/* Only for a configuration with a journal: recover_journals asks before. */
 static struct tb_io *journal_of(const struct recovery *r)
 {
-    return r->tier[tb_journal_tier(r->config)];
+    uint32_t t = tb_journal_tier(r->config);
+    assert(t != TB_NONE && r->tier[t]);
+    return r->tier[t];
 }
 
 /* An instance that has only its directory left: its region went with the node's memory. */
@@ -323,6 +334,7 @@ struct search {
     int (*recover)(struct recovery *r, const char *name, const char *path);
 };
 
+/* One instance that fails does not stop the search: the first error is the result of the command. */
 static int recover_entry(void *arg, const char *entry, unsigned char type)
 {
     const struct search *s = arg;
@@ -343,6 +355,7 @@ static void search(struct search *s, struct tb_io *io, const char *dot)
     note(s->r, tb_io_each_entry(io, s->place, recover_entry, s));
 }
 
+/* After the regions: what a region knows was drained with it, and its journal is gone by now. */
 static void recover_journals(struct recovery *r)
 {
     uint32_t t = tb_journal_tier(r->config);
@@ -350,7 +363,11 @@ static void recover_journals(struct recovery *r)
         search(&(struct search){.r = r, .place = r->config->tiers[t].path, .recover = recover_directory}, r->tier[t], "");
 }
 
-/* Deferred names of instances that are gone. Their journals were replayed before. */
+/*
+ * Deferred names of instances that are gone. Their journals were replayed before, so each
+ * file has its bytes when it gets its name. If killed here, the names that are left are
+ * found by the next recovery in the same way.
+ */
 static int recover_names(struct recovery *r, const char *name, const char *path)
 {
     int fd = -1, rc = check_owner(r, name, path);
@@ -364,7 +381,11 @@ static int recover_names(struct recovery *r, const char *name, const char *path)
     return rc ? rc : 1;
 }
 
-/* The directory of the journal is there: deferred names are handled with it. -ENOENT: it is not. */
+/*
+ * The directory of the journal is there: deferred names are handled with it. -ENOENT: it is
+ * not. Any other error is the result: names that are given before the journal was replayed
+ * would lose its bytes.
+ */
 static int find_journal(const struct recovery *r, const char *name)
 {
     char path[TB_PATH_MAX + 256];
@@ -403,6 +424,7 @@ static int open_places(struct recovery *r)
     return r->pfs ? 0 : -errno;
 }
 
+/* After the last report: a chain that is freed pays no debts of a model. */
 static void close_places(struct recovery *r)
 {
     for (uint32_t t = 0; t < TB_MAX_TIERS; t++)

@@ -6,6 +6,7 @@
  */
 #include "recovery/replay.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -48,6 +49,12 @@ struct state {
     struct tb_lost lost;
 };
 
+/* The reader has refused records without bytes and beyond any file, and newer records only take from a range. */
+static bool piece_is_valid(const struct piece *p)
+{
+    return p->lo < p->hi && p->lo >= p->record.offset && p->hi - p->record.offset <= p->record.length;
+}
+
 static void tell(struct state *s, const char *path, struct tb_file_report *r)
 {
     snprintf(r->path, sizeof(r->path), "%s", path);
@@ -55,6 +62,7 @@ static void tell(struct state *s, const char *path, struct tb_file_report *r)
         s->replay->report(s->replay->arg, r);
 }
 
+/* The first error is the result; every file is reported. */
 static void report(struct state *s, const char *path, uint64_t bytes, int error)
 {
     if (error && !s->error)
@@ -62,6 +70,7 @@ static void report(struct state *s, const char *path, uint64_t bytes, int error)
     tell(s, path, &(struct tb_file_report){.bytes = bytes, .error = error});
 }
 
+/* Copied, with its path: the reader uses its buffer again. */
 static int keep_event(void *arg, const struct tb_record *r)
 {
     struct state *s = arg;
@@ -73,6 +82,7 @@ static int keep_event(void *arg, const struct tb_record *r)
         s->events = grown;
         s->room_events = room;
     }
+    assert(s->n_events < s->room_events);
     struct event *e = &s->events[s->n_events];
     e->record = *r;
     e->place = s->n_events++;
@@ -99,6 +109,7 @@ static int by_sequence(const void *a, const void *b)
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
+/* By device, inode and birth time, as the record has them: its name may have changed between records. */
 static bool same_file(const struct tb_record *a, const struct tb_record *b)
 {
     return a->inode == b->inode && a->device == b->device && a->birth_ns == b->birth_ns;
@@ -115,6 +126,7 @@ static int add_piece(struct state *s, const struct tb_record *r, uint64_t lo, ui
         s->pieces = grown;
         s->room_pieces = room;
     }
+    assert(s->n_pieces < s->room_pieces);
     s->pieces[s->n_pieces++] = (struct piece){*r, lo, hi};
     return 0;
 }
@@ -176,6 +188,8 @@ static int read_piece(struct state *s, const struct piece *p, char **out)
         return -EBADMSG;
     const struct tb_layout_slab *l = &r->layout->slab[w->slab];
     struct tb_io *io = r->tier[l->tier];
+    if (!io)
+        return -EBADMSG; /* no tier of files: the engine records no bytes in memory */
     tb_slab_file(w->slab, name);
     int fd = open_in_tier(r, l->tier, name);
     if (fd < 0)
@@ -188,6 +202,7 @@ static int read_piece(struct state *s, const struct piece *p, char **out)
     return (uint64_t)n == w->length && tb_checksum(*out, w->length) == w->data_checksum ? 0 : -EBADMSG;
 }
 
+/* Whole parts: "/pfs2" is not below "/pfs". */
 static bool is_below(const char *path, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -251,6 +266,7 @@ static int open_by_record(struct state *s, const struct tb_record *r, size_t at,
     return fd;
 }
 
+/* Records of renames and removals name files too, but by what they do. */
 static bool has_name(const struct event *e, const struct tb_record *r)
 {
     return same_file(&e->record, r) && (e->record.type == TB_RECORD_WRITE || e->record.type == TB_RECORD_DROP);
@@ -282,6 +298,7 @@ static bool is_unlinked(const struct state *s, const struct tb_record *r)
 static int write_piece(struct state *s, const struct piece *p, int fd)
 {
     char *bytes = NULL;
+    assert(piece_is_valid(p));
     int rc = read_piece(s, p, &bytes);
     if (!rc)
         rc = tb_io_write_all(s->replay->io, fd, bytes + (p->lo - p->record.offset), p->hi - p->lo, p->lo);
@@ -292,6 +309,7 @@ static int write_piece(struct state *s, const struct piece *p, int fd)
 /* Write all pieces of the file of piece `first`, in order of sequence. `fd` is its descriptor, or -errno. */
 static int flush_pieces(struct state *s, size_t first, int fd, uint64_t *bytes)
 {
+    assert(first < s->n_pieces);
     struct tb_record file = s->pieces[first].record;
     struct tb_io *io = s->replay->io;
     int rc = fd < 0 ? fd : 0;
@@ -329,6 +347,7 @@ static void keep_lost(struct state *s, size_t first, const char *path, int error
 /* A file that was removed on purpose (UNLINK) needs no bytes and no report. */
 static void flush_file(struct state *s, size_t first)
 {
+    assert(first < s->n_pieces && piece_is_valid(&s->pieces[first]));
     struct tb_record file = s->pieces[first].record;
     char path[TB_PATH_MAX];
     uint64_t bytes = 0;
@@ -343,6 +362,7 @@ static void flush_file(struct state *s, size_t first)
         report(s, path, bytes, rc);
 }
 
+/* Newer bytes last, so that they stay where pieces of one file overlap by mistake. */
 static int by_piece_sequence(const void *a, const void *b)
 {
     const struct piece *x = a, *y = b;

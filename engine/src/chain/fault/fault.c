@@ -1,6 +1,7 @@
 /* The fault layer; see chain/fault/fault.h.  Costs a readlink per operation where a path is asked for. */
 #include "chain/fault/fault.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -19,6 +20,7 @@ struct fault {
     _Atomic uint64_t seen; /* matching operations */
 };
 
+/* By its beginning: the path of a directory is that of all in it. */
 static bool path_matches(const struct tb_fault *what, const char *path)
 {
     return strncmp(path, what->path, strlen(what->path)) == 0;
@@ -38,7 +40,10 @@ static bool fd_matches(const struct tb_fault *what, int fd)
     return path_matches(what, path);
 }
 
-/* Counts a match; is it one of those to hit?  A signal is sent here. */
+/*
+ * Counts a match; is it one of those to hit?  A signal is sent here, before the operation:
+ * a process that is killed has not done it. Threads count together, in any order.
+ */
 static bool hits(struct fault *fault, const char *op, const char *path, int fd)
 {
     const struct tb_fault *what = &fault->what;
@@ -70,6 +75,7 @@ static int injected_transfer(struct tb_io *io, const char *op, int fd, size_t *n
         return 0;
     if (fault->what.kind == TB_FAULT_ERRNO)
         return -(int)fault->what.value;
+    assert(fault->what.kind == TB_FAULT_SHORT); /* a signal was sent, and hits nothing */
     if (*n > fault->what.value)
         *n = fault->what.value;
     return 0;
@@ -153,6 +159,7 @@ static ssize_t fault_write(struct tb_io *io, int fd, const void *buf, size_t n)
     return error != 0 ? error : TB_NEXT(io, write, fd, buf, n);
 }
 
+/* The count goes with the layer: a new chain begins with the first operation again. */
 static void fault_free(struct tb_io *io)
 {
     free(io);
@@ -161,6 +168,7 @@ static void fault_free(struct tb_io *io)
 #define OWN(type, op, parameters, ...) .op = fault_##op,
 static const struct tb_io_ops fault_ops = {.name = "fault", TB_IO_OPERATIONS(OWN).free = fault_free};
 
+/* A text that is no fault is refused: a test whose fault never hits would pass. */
 struct tb_io *tb_io_fault_new(const struct tb_io_place *place, const char *text, struct tb_io *next)
 {
     struct tb_fault what;

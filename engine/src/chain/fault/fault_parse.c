@@ -11,6 +11,7 @@
 #define NAME(type, op, parameters, ...) #op,
 static const char *const op_names[] = {"any", TB_IO_OPERATIONS(NAME)};
 
+/* An operation of the table: the names are made from its list. */
 static int parse_op(const char *text, struct tb_fault *out)
 {
     for (size_t i = 0; i < sizeof op_names / sizeof op_names[0]; i++) {
@@ -22,6 +23,7 @@ static int parse_op(const char *text, struct tb_fault *out)
     return -EINVAL;
 }
 
+/* Digits alone: strtoull would take a sign, and make a huge number of it. */
 static int parse_number(const char *text, uint64_t *out)
 {
     char *end;
@@ -45,6 +47,7 @@ static int parse_errno(const char *text, uint64_t *out)
     return -EINVAL;
 }
 
+/* Absolute, because descriptors are compared by what /proc says. */
 static int parse_path(const char *text, struct tb_fault *out)
 {
     if (*text != '/' || strlen(text) >= sizeof out->path)
@@ -53,6 +56,7 @@ static int parse_path(const char *text, struct tb_fault *out)
     return 0;
 }
 
+/* `n_kinds` counts errno, short and signal: exactly one of them is a fault. */
 static int parse_key(const char *key, const char *value, struct tb_fault *out, int *n_kinds)
 {
     if (strcmp(key, "op") == 0)

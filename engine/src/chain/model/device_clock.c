@@ -87,12 +87,13 @@ void tb_model_start(void)
     atomic_store_explicit(&in_use, true, memory_order_relaxed);
 }
 
+/* Rounded to whole nanoseconds, so errors of many small transfers even out. */
 static uint64_t to_ns(double seconds)
 {
     return (uint64_t)llround(seconds * 1e9);
 }
 
-/* Times only move forward: the later one counts. */
+/* Times only move forward, because others have reserved after the later one: it counts. */
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -104,6 +105,7 @@ struct cost {
     uint64_t whole; /* from start to end as its caller sees it, without queue */
 };
 
+/* A bandwidth of 0 is not modelled: bytes then cost nothing. */
 static struct cost transfer_cost(double latency, double bandwidth, uint32_t channels, size_t bytes)
 {
     double transfer = bandwidth > 0 ? (double)bytes / bandwidth : 0;
@@ -111,6 +113,7 @@ static struct cost transfer_cost(double latency, double bandwidth, uint32_t chan
     return (struct cost){to_ns(share + transfer), to_ns(latency + transfer)};
 }
 
+/* Channels do not help: a sync or a metadata operation has the device for itself. */
 static struct cost exclusive_cost(double seconds)
 {
     return (struct cost){to_ns(seconds), to_ns(seconds)};
@@ -152,6 +155,7 @@ static uint64_t reserve(_Atomic uint64_t *device_free_at, uint64_t arrival, uint
  */
 static uint64_t burst(struct cost cost)
 {
+    assert(cost.busy <= cost.whole && cost.whole > 0);
     return (uint64_t)(BURST_NS * (1 - (double)cost.busy / (double)cost.whole));
 }
 
@@ -190,8 +194,9 @@ void tb_model_defer_end(void)
 void tb_model_charge(const struct tb_device *device, struct tb_device_clock *clock, enum tb_charge kind, size_t bytes)
 {
     struct cost cost = cost_of(device, kind, bytes);
+    assert(clock != NULL);
     if (cost.whole == 0)
-        return;
+        return; /* not modelled: the clock stays as it is, and nothing is paid */
     assert(atomic_load_explicit(&in_use, memory_order_relaxed));
     tb_model_defer_begin();
     section_open(); /* where the process began to model inside this section */
@@ -217,6 +222,7 @@ double tb_model_queue(struct tb_device_clock *clock, uint64_t now)
 /* The parts of one write go to several tiers at once: each begins now, and not after the one before. */
 void tb_model_together_begin(void)
 {
+    assert(self.depth > 0 && self.together_ns == 0);
     self.together_ns = self.model_ns;
 }
 
@@ -228,6 +234,7 @@ void tb_model_together_end(void)
 /* Sleeps until the modelled time is real. Called without locks, because it may take milliseconds. */
 static void pay(void)
 {
+    assert(self.model_ns == 0); /* the section is closed: its lead is known */
     uint64_t paid_at = timing->now_ns() + (uint64_t)self.lead_ns;
     timing->sleep_until_ns(paid_at);
     uint64_t overslept = timing->now_ns() - paid_at;

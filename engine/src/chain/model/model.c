@@ -27,12 +27,16 @@ struct model {
     struct tb_unsynced *unsynced;
 };
 
+/* The layer is the first member, so a pointer to one is a pointer to the other. */
 static struct model *model_of(struct tb_io *io)
 {
     return (struct model *)io;
 }
 
-/* A failed transfer (negative) charges nothing. */
+/*
+ * A failed transfer (negative) charges nothing. Inside the defer of the operation, so that the
+ * model counts from when it began.
+ */
 static void charge(struct tb_io *io, enum tb_charge kind, ssize_t bytes)
 {
     struct model *model = model_of(io);
@@ -80,6 +84,7 @@ static int model_close(struct tb_io *io, int fd)
     return result;
 }
 
+/* Paid as every operation is: what the thread owes above the threshold, at once. */
 static ssize_t finish_read(struct tb_io *io, ssize_t bytes)
 {
     charge(io, TB_CHARGE_READ, bytes);
@@ -145,6 +150,7 @@ static ssize_t finish_metadata(struct tb_io *io, ssize_t result)
     return result;
 }
 
+/* One round trip each, also for an answer like ENOENT, which no client can give by itself. */
 #define ASKS_SERVER(type, op, parameters, ...)                          \
     static type model_##op parameters                                   \
     {                                                                   \
@@ -175,6 +181,7 @@ static int model_dup(struct tb_io *io, int oldfd, int newfd)
     return TB_NEXT(io, dup, oldfd, newfd);
 }
 
+/* Debts of threads are theirs, and stay. */
 static void model_free(struct tb_io *io)
 {
     tb_unsynced_free(model_of(io)->unsynced);

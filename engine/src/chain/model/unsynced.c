@@ -5,6 +5,7 @@
  */
 #include "chain/model/unsynced.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -27,11 +28,13 @@ void tb_unsynced_free(struct tb_unsynced *table)
     free(table);
 }
 
+/* Descriptors above the limit count as written: a sync of theirs is always charged. */
 static bool followed(int fd)
 {
     return fd >= 0 && fd < TB_UNSYNCED_LIMIT;
 }
 
+/* A slot without holders is free, whatever it says of its last description. */
 static bool claim(struct tb_unsynced *table, int slot)
 {
     int nobody = 0;
@@ -43,8 +46,11 @@ void tb_unsynced_close(struct tb_unsynced *table, int fd)
     if (!followed(fd))
         return;
     int slot = atomic_exchange(&table->slot_of[fd], 0) - 1;
-    if (slot >= 0)
-        atomic_fetch_sub(&table->slot[slot].holders, 1);
+    if (slot >= 0) {
+        int before = atomic_fetch_sub(&table->slot[slot].holders, 1);
+        assert(before > 0);
+        (void)before;
+    }
 }
 
 /* There are as many slots as descriptors, so one is always free. */
@@ -72,6 +78,7 @@ static int slot_of(struct tb_unsynced *table, int fd)
     return slot;
 }
 
+/* The new number is closed first: dup2 replaces without a close that this layer could see. */
 void tb_unsynced_dup(struct tb_unsynced *table, int oldfd, int newfd)
 {
     if (!followed(oldfd) || !followed(newfd) || oldfd == newfd)
@@ -82,6 +89,7 @@ void tb_unsynced_dup(struct tb_unsynced *table, int oldfd, int newfd)
     atomic_store(&table->slot_of[newfd], slot + 1);
 }
 
+/* The flag is stored only where it is not set: threads that write to one file do not share its cache line then. */
 bool tb_unsynced_write(struct tb_unsynced *table, int fd)
 {
     if (!followed(fd))
@@ -94,6 +102,7 @@ bool tb_unsynced_write(struct tb_unsynced *table, int fd)
     return false;
 }
 
+/* Taken before the sync: what is written while it runs counts for the next one. */
 bool tb_unsynced_take(struct tb_unsynced *table, int fd)
 {
     return !followed(fd) || atomic_exchange(&table->slot[slot_of(table, fd)].written, false);

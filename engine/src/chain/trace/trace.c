@@ -29,6 +29,7 @@ struct moment {
     double model, real;
 };
 
+/* Two clocks: the model's, which moves by device time that is not slept yet, and the real one. */
 static struct moment now(struct tb_io *io)
 {
     return (struct moment){(double)(int64_t)(tb_model_now() - trace_of(io)->job->start_ns) * 1e-9, tb_trace_now()};
@@ -63,6 +64,7 @@ static void know(tb_trace *t, int fd)
     tb_trace_leave();
 }
 
+/* By its real name where it is opened again by descriptor (/proc/self/fd), so that both count for one file. */
 static int traced_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     char real[PATH_MAX];
@@ -131,6 +133,7 @@ static off_t traced_lseek(struct tb_io *io, int fd, off_t offset, int whence)
     return at;
 }
 
+/* A descriptor that was opened without the chain is known from its first transfer or sync on. */
 static int traced_fsync(struct tb_io *io, int fd, bool data_only)
 {
     struct moment start = now(io);
@@ -143,6 +146,7 @@ static int traced_fsync(struct tb_io *io, int fd, bool data_only)
     return rc;
 }
 
+/* Both stats count for the file, as Darshan's POSIX_STATS does. */
 static int traced_fstat(struct tb_io *io, int fd, struct stat *st)
 {
     struct moment start = now(io);
@@ -161,6 +165,7 @@ static int traced_stat(struct tb_io *io, const char *path, struct stat *st, int 
     return rc;
 }
 
+/* Source and target are two records, as Darshan has it. */
 static int traced_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
 {
     struct moment start = now(io);
@@ -201,6 +206,7 @@ static const struct tb_io_ops traced_ops = {
     .free = traced_free,
 };
 
+/* One recorder a process: the layers of all places share it, and it outlives them. */
 struct tb_io *tb_io_trace_new(const struct tb_io_place *place, const char *text, struct tb_io *next)
 {
     tb_trace *trace = tb_trace_of(TB_TRACE_STORAGE);

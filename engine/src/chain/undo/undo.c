@@ -1,6 +1,7 @@
 /* The undo layer; see chain/undo/undo.h.  What it does for itself goes to the bottom of the chain. */
 #include "chain/undo/undo.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -24,6 +25,7 @@ struct undo {
 /* One append.  A writer that is killed in it does not come to what it was about to do. */
 static void note(struct undo *u, const struct tb_undo *r, const void *bytes)
 {
+    assert(r->magic == TB_UNDO_MAGIC && (bytes || !r->length));
     size_t n = sizeof(*r) + (size_t)r->length;
     char *both = malloc(n);
     if (!both)
@@ -70,12 +72,14 @@ static ssize_t undo_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, 
     return TB_NEXT(io, pwrite, fd, buf, n, offset);
 }
 
+/* Only what is cut off is noted: a file that is made longer gets zeros, which undoing cuts off by the size. */
 static int undo_ftruncate(struct tb_io *io, int fd, off_t length)
 {
     note_bytes((struct undo *)io, fd, TB_UNDO_CUT, (uint64_t)length, UINT64_MAX);
     return TB_NEXT(io, ftruncate, fd, length);
 }
 
+/* The end is noted after the sync: if killed between, the writes count as not synced, which is what a crash may show. */
 static int undo_fsync(struct tb_io *io, int fd, bool data_only)
 {
     struct undo *u = (struct undo *)io;
@@ -95,6 +99,7 @@ static int undo_fsync(struct tb_io *io, int fd, bool data_only)
     return rc;
 }
 
+/* The log is never removed: what plays the crash reads it after all processes are dead. */
 static void undo_free(struct tb_io *io)
 {
     close(((struct undo *)io)->log);
@@ -104,6 +109,7 @@ static void undo_free(struct tb_io *io)
 static const struct tb_io_ops undo_ops = {
     .name = "undo", .pwrite = undo_pwrite, .ftruncate = undo_ftruncate, .fsync = undo_fsync, .free = undo_free};
 
+/* The log is written through the base, so that no fault or model counts it. */
 struct tb_io *tb_io_undo_new(const struct tb_io_place *place, const char *text, struct tb_io *next)
 {
     (void)place;
