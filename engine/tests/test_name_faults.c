@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "base/clock.h"
 #include "base/report.h"
 #include "instance/drain.h"
 #include "io/io_layer.h"
@@ -394,6 +395,25 @@ static void the_engines_own_table_is_whole(void **state)
     }
 }
 
+/* The hidden directory's part of it, its text and permissions: all of it is asked of the PFS, at 1 ms each. */
+static void a_model_charges_what_a_deferred_name_costs(void **state)
+{
+    struct fixture x;
+    (void)state;
+    begin(&x, TB_MODE_PERSISTENT_ASYNC, true);
+    x.config.pfs.modelled = true;
+    x.config.pfs.model = (struct tb_device){.metadata_time = 1e-3, .open_time = 1e-3, .channels = 1};
+    fixture_start(&x);
+    assert_int_equal(make_directory(&x, "d"), 0);
+    fault.after = INT_MAX;
+    fault.error = EIO; /* counts calls, and hits none */
+    uint64_t before = tb_now_ns();
+    assert_int_equal(put(&x, "d/f", "bytes"), 0);
+    assert_true(fault.seen >= 10);
+    assert_true(x.engine->header->clocks.pfs.metadata_free_at - before >= 10 * UINT64_C(1000000));
+    fixture_stop(&x);
+}
+
 /* Both directories of an exchange take their deferred names along. */
 static void an_exchange_takes_deferred_names_along(void **state)
 {
@@ -418,9 +438,10 @@ static void an_exchange_takes_deferred_names_along(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_failure_reaches_the_program),     cmocka_unit_test(deferred_names_survive_a_failure_anywhere),
-        cmocka_unit_test(a_shadow_survives_a_failure_anywhere), cmocka_unit_test(recovery_survives_a_failure_anywhere),
-        cmocka_unit_test(the_engines_own_table_is_whole),       cmocka_unit_test(an_exchange_takes_deferred_names_along),
+        cmocka_unit_test(each_failure_reaches_the_program),       cmocka_unit_test(deferred_names_survive_a_failure_anywhere),
+        cmocka_unit_test(a_shadow_survives_a_failure_anywhere),   cmocka_unit_test(recovery_survives_a_failure_anywhere),
+        cmocka_unit_test(the_engines_own_table_is_whole),         cmocka_unit_test(a_model_charges_what_a_deferred_name_costs),
+        cmocka_unit_test(an_exchange_takes_deferred_names_along),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -413,7 +413,7 @@ struct tb_journal {
 
 /*
  * Until when the modelled devices are reserved.
- * Owner: chain/model.c.  No lock.
+ * Owner: chain/model.  No lock.
  * Invariants: no clock moves back
  */
 struct tb_model_clocks {
