@@ -5,7 +5,7 @@
  * because a kill comes between two instructions, and the processor undoes none before it.
  *
  * A test build (TB_STEPS) calls tb_step() at each, which the test defines. A meeting is a
- * point where it matters what other processes do at that moment (test_races.c).
+ * point where it matters what other processes do at that moment (engine/tests/steps/scene.h).
  */
 #ifndef TB_STEP_H
 #define TB_STEP_H

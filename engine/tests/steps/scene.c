@@ -1,0 +1,234 @@
+/* See scene.h. */
+#include "scene.h"
+
+#include <time.h>
+
+#include "base/kill_point.h"
+#include "base/report.h"
+#include "buffer/invariants.h"
+#include "layer/descriptions.h"
+#include "recovery/recover.h"
+
+#define MEETINGS 4
+#define LARGEST 65536
+
+static _Thread_local struct meeting {
+    const char *at;
+    struct scene *scene;
+    scene_part *part;
+    bool beside;
+} meetings[MEETINGS];
+
+void tb_step(const char *name)
+{
+    for (size_t i = 0; i < MEETINGS; i++)
+        if (meetings[i].at && strcmp(meetings[i].at, name) == 0) {
+            struct meeting m = meetings[i];
+            meetings[i].at = NULL; /* once */
+            if (m.beside)
+                begin_beside(m.scene, m.part);
+            else
+                m.part(m.scene);
+            return;
+        }
+}
+
+static void add_meeting(struct meeting m)
+{
+    size_t i = 0;
+    while (i < MEETINGS && meetings[i].at)
+        i++;
+    assert_true(i < MEETINGS);
+    meetings[i] = m;
+}
+
+void meet(struct scene *s, const char *at, scene_part *part)
+{
+    add_meeting((struct meeting){at, s, part, false});
+}
+
+void meet_beside(struct scene *s, const char *at, scene_part *part)
+{
+    add_meeting((struct meeting){at, s, part, true});
+}
+
+void all_met(void)
+{
+    for (size_t i = 0; i < MEETINGS; i++)
+        if (meetings[i].at)
+            fail_msg("no one came to \"%s\"", meetings[i].at);
+}
+
+void forget_meetings(void)
+{
+    memset(meetings, 0, sizeof(meetings));
+}
+
+struct beside {
+    struct scene *scene;
+    scene_part *part;
+};
+
+static void *run_beside(void *arg)
+{
+    struct beside b = *(struct beside *)arg;
+    free(arg);
+    b.part(b.scene);
+    return NULL;
+}
+
+void begin_beside(struct scene *s, scene_part *part)
+{
+    struct beside *b = malloc(sizeof(*b));
+    assert_non_null(b);
+    *b = (struct beside){s, part};
+    assert_int_equal(pthread_create(&s->beside, NULL, run_beside, b), 0);
+    nanosleep(&(struct timespec){0, 50000000}, NULL);
+}
+
+void end_beside(struct scene *s)
+{
+    pthread_join(s->beside, NULL);
+}
+
+int scene_prepare(void **state)
+{
+    struct scene *s = calloc(1, sizeof(*s));
+    assert_non_null(s);
+    *state = s;
+    sem_init(&s->waits, 0, 0);
+    forget_meetings();
+    fixture_init(&s->x, TB_MODE_PERSISTENT_ASYNC);
+    return 0;
+}
+
+void scene_start(struct scene *s)
+{
+    fixture_start(&s->x);
+    s->fd = make(s, "f");
+    s->file = tb_open_of(s->x.engine, s->fd)->file;
+}
+
+int scene_setup(void **state)
+{
+    scene_prepare(state);
+    scene_start(*state);
+    return 0;
+}
+
+int scene_teardown(void **state)
+{
+    struct scene *s = *state;
+    all_met();
+    if (s->x.engine) {
+        assert_true(tb_region_is_valid(s->x.engine));
+        close_file(s, s->fd);
+    }
+    fixture_stop(&s->x);
+    sem_destroy(&s->waits);
+    free(s);
+    return 0;
+}
+
+void put(struct scene *s, char what, size_t n, off_t at)
+{
+    char bytes[LARGEST];
+    memset(bytes, what, n);
+    assert_int_equal(s->x.io->ops->pwrite(s->x.io, s->fd, bytes, n, at), n);
+}
+
+void cut(struct scene *s, off_t size)
+{
+    assert_int_equal(s->x.io->ops->ftruncate(s->x.io, s->fd, size), 0);
+}
+
+void sync_file(struct scene *s)
+{
+    assert_int_equal(s->x.io->ops->fsync(s->x.io, s->fd, false), 0);
+}
+
+void flush(struct scene *s)
+{
+    assert_true(tb_engine_flush(s->x.engine, s->fd) >= 0);
+}
+
+void become_coherent(struct scene *s)
+{
+    assert_int_equal(tb_engine_make_coherent(s->x.engine, s->fd), 0);
+}
+
+int make(struct scene *s, const char *name)
+{
+    int fd = s->x.io->ops->open(s->x.io, fixture_path(&s->x, name), O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+void close_file(struct scene *s, int fd)
+{
+    assert_int_equal(s->x.io->ops->close(s->x.io, fd), 0);
+}
+
+void unlink_name(struct scene *s, const char *name)
+{
+    assert_int_equal(s->x.io->ops->unlink(s->x.io, fixture_path(&s->x, name), 0), 0);
+}
+
+void rename_name(struct scene *s, const char *from, const char *to)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s", fixture_path(&s->x, from));
+    assert_int_equal(s->x.io->ops->rename(s->x.io, path, fixture_path(&s->x, to), 0), 0);
+}
+
+static void note_error(void *arg, const struct tb_file_report *r)
+{
+    *(int *)arg += r->error != 0;
+}
+
+int recover(struct scene *s)
+{
+    struct tb_error err = {""};
+    int errors = 0;
+    fixture_lose_region(&s->x);
+    int n = tb_instance_recover(&s->x.config, tb_io_libc(), NULL, note_error, &errors, &err);
+    assert_int_equal(errors, 0);
+    return n;
+}
+
+ssize_t by_engine(struct scene *s, int fd, void *to, size_t n, off_t at)
+{
+    return s->x.io->ops->pread(s->x.io, fd, to, n, at);
+}
+
+ssize_t by_kernel(struct scene *s, int fd, void *to, size_t n, off_t at)
+{
+    (void)s;
+    return pread(fd, to, n, at);
+}
+
+void expect(struct scene *s, int fd, scene_reader *from, char what, size_t n, off_t at)
+{
+    char bytes[LARGEST];
+    assert_int_equal(from(s, fd, bytes, n, at), n);
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i] != what)
+            fail_msg("byte %zu is %d, not '%c'", (size_t)at + i, bytes[i], what);
+}
+
+void expect_size(struct scene *s, off_t size)
+{
+    struct stat st;
+    assert_int_equal(s->x.io->ops->fstat(s->x.io, s->fd, &st), 0);
+    assert_int_equal(st.st_size, size);
+}
+
+void expect_dirty(struct scene *s, uint32_t n)
+{
+    assert_int_equal(s->x.engine->region.files[s->file].n_dirty, n);
+}
+
+bool is_unlinked(struct scene *s, int fd)
+{
+    return s->x.engine->region.files[tb_open_of(s->x.engine, fd)->file].flags & TB_FILE_UNLINKED;
+}
