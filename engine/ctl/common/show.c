@@ -1,6 +1,7 @@
 /* An instance as JSON and as a table: the same numbers either way. */
 #include "common/show.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/process.h"
@@ -13,12 +14,71 @@
 #define MAX_WAITS 64
 #define MAX_SAMPLES 4096
 
+/*
+ * The counters by the names that JSON gives them, and that the schema of stats.json repeats; `heading`: a column of the
+ * table too. Columns in bytes come before those in numbers.
+ */
+enum unit { BYTES, NUMBER };
+struct counter {
+    const char *name, *heading;
+    size_t offset, size;
+    enum unit unit;
+};
+#define COUNTER(struct, field, name, heading, unit) {name, heading, offsetof(struct, field), sizeof(((struct *)0)->field), unit}
+#define TIER(field, heading, unit) COUNTER(struct tb_tier_stats, field, #field, heading, unit)
+#define N(table) (sizeof(table) / sizeof(*(table)))
+
+static const struct counter tier_counters[] = {
+    TIER(capacity, "capacity", BYTES), TIER(used, "used", BYTES),      TIER(dirty, "dirty", BYTES), TIER(bytes_in, "written", BYTES),
+    TIER(bytes_out, "read", BYTES),    TIER(writes, "writes", NUMBER), TIER(hits, NULL, NUMBER),    TIER(moved_in, NULL, BYTES),
+    TIER(flushed, "flushed", BYTES),   TIER(waits, NULL, NUMBER),
+};
+
+static const struct counter pfs_counters[] = {
+    COUNTER(struct tb_stats, pfs_bytes_written, "bytes_written", NULL, BYTES),
+    COUNTER(struct tb_stats, pfs_bytes_read, "bytes_read", NULL, BYTES),
+};
+
+static const struct counter counters[] = {
+    COUNTER(struct tb_stats, spilled, "spilled", NULL, BYTES),
+    COUNTER(struct tb_stats, staged, "staged", NULL, BYTES),
+    COUNTER(struct tb_stats, prefetched, "prefetched", NULL, BYTES),
+    COUNTER(struct tb_stats, fsyncs, "fsyncs", NULL, NUMBER),
+    COUNTER(struct tb_stats, passed, "passed", NULL, NUMBER),
+    COUNTER(struct tb_stats, n_files, "files", NULL, NUMBER),
+    COUNTER(struct tb_stats, n_dirty_files, "dirty_files", NULL, NUMBER),
+};
+
+static const struct counter sampled_of_tier[] = {
+    COUNTER(struct tb_tier_sample, used, "used", NULL, BYTES),         COUNTER(struct tb_tier_sample, dirty, "dirty", NULL, BYTES),
+    COUNTER(struct tb_tier_sample, bytes_in, "bytes_in", NULL, BYTES), COUNTER(struct tb_tier_sample, bytes_out, "bytes_out", NULL, BYTES),
+    COUNTER(struct tb_tier_sample, flushed, "flushed", NULL, BYTES),
+};
+
+static const struct counter sampled[] = {
+    COUNTER(struct tb_sample, pfs_bytes_written, "pfs_bytes_written", NULL, BYTES),
+    COUNTER(struct tb_sample, pfs_bytes_read, "pfs_bytes_read", NULL, BYTES),
+    COUNTER(struct tb_sample, spilled, "spilled", NULL, BYTES),
+    COUNTER(struct tb_sample, staged, "staged", NULL, BYTES),
+};
+
+static uint64_t value_of(const struct counter *c, const void *from)
+{
+    const char *at = (const char *)from + c->offset;
+    return c->size == sizeof(uint32_t) ? *(const uint32_t *)(const void *)at : *(const uint64_t *)(const void *)at;
+}
+
+static void add_counters(json_t *to, const struct counter *rows, size_t n, const void *from)
+{
+    for (size_t i = 0; i < n; i++)
+        json_object_set_new(to, rows[i].name, json_integer((json_int_t)value_of(&rows[i], from)));
+}
+
 static json_t *tier_json(const struct tb_tier_stats *t)
 {
-    return json_pack("{s:s s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "name", t->name, "capacity", (json_int_t)t->capacity, "used",
-                     (json_int_t)t->used, "dirty", (json_int_t)t->dirty, "bytes_in", (json_int_t)t->bytes_in, "bytes_out",
-                     (json_int_t)t->bytes_out, "writes", (json_int_t)t->writes, "hits", (json_int_t)t->hits, "moved_in",
-                     (json_int_t)t->moved_in, "flushed", (json_int_t)t->flushed, "waits", (json_int_t)t->waits);
+    json_t *out = json_pack("{s:s}", "name", t->name);
+    add_counters(out, tier_counters, N(tier_counters), t);
+    return out;
 }
 
 static void add_error(void *arg, const struct tb_file_report *r)
@@ -26,12 +86,22 @@ static void add_error(void *arg, const struct tb_file_report *r)
     json_array_append_new(arg, json_pack("{s:s s:s}", "path", r->path, "error", strerror(-r->error)));
 }
 
-/* One counter of `n` samples in order of time, given by its place in the first sample. */
-static json_t *series(const uint64_t *first, int n)
+/* A counter of `n` samples in order of time, given by its place in the first sample. */
+static json_t *series(const void *first, int n)
 {
     json_t *out = json_array();
-    for (int i = 0; i < n; i++)
-        json_array_append_new(out, json_integer((json_int_t)first[(size_t)i * (sizeof(struct tb_sample) / sizeof(*first))]));
+    for (int i = 0; i < n; i++) {
+        const char *at = (const char *)first + (size_t)i * sizeof(struct tb_sample);
+        json_array_append_new(out, json_integer((json_int_t) * (const uint64_t *)(const void *)at));
+    }
+    return out;
+}
+
+static json_t *series_by_tier(const struct counter *row, const struct tb_config *c, const struct tb_sample *samples, int n)
+{
+    json_t *out = json_object();
+    for (uint32_t t = 0; t < c->n_tiers; t++)
+        json_object_set_new(out, c->tiers[t].name, series((const char *)&samples->tier[t] + row->offset, n));
     return out;
 }
 
@@ -54,21 +124,15 @@ static json_t *samples_json(tb_engine *e)
     static struct tb_sample samples[MAX_SAMPLES];
     const struct tb_config *c = tb_instance_config(e);
     int n = tb_instance_samples(e, samples, MAX_SAMPLES);
-    json_t *seconds = json_array(), *tiers[] = {json_object(), json_object(), json_object(), json_object(), json_object()};
+    json_t *seconds = json_array(), *out = json_pack("{s:o}", "seconds", seconds);
     for (int i = 0; i < n; i++)
         json_array_append_new(seconds, json_real(samples[i].seconds));
-    for (uint32_t t = 0; t < c->n_tiers; t++) {
-        const char *name = c->tiers[t].name;
-        json_object_set_new(tiers[0], name, series(&samples->tier[t].used, n));
-        json_object_set_new(tiers[1], name, series(&samples->tier[t].dirty, n));
-        json_object_set_new(tiers[2], name, series(&samples->tier[t].bytes_in, n));
-        json_object_set_new(tiers[3], name, series(&samples->tier[t].bytes_out, n));
-        json_object_set_new(tiers[4], name, series(&samples->tier[t].flushed, n));
-    }
-    return json_pack("{s:o s:o s:o s:o s:o s:o s:o s:o s:o s:o s:o}", "seconds", seconds, "used", tiers[0], "dirty", tiers[1], "bytes_in",
-                     tiers[2], "bytes_out", tiers[3], "flushed", tiers[4], "moved", moves_json(c, samples, n), "pfs_bytes_written",
-                     series(&samples->pfs_bytes_written, n), "pfs_bytes_read", series(&samples->pfs_bytes_read, n), "spilled",
-                     series(&samples->spilled, n), "staged", series(&samples->staged, n));
+    for (size_t i = 0; i < N(sampled_of_tier); i++)
+        json_object_set_new(out, sampled_of_tier[i].name, series_by_tier(&sampled_of_tier[i], c, samples, n));
+    json_object_set_new(out, "moved", moves_json(c, samples, n));
+    for (size_t i = 0; i < N(sampled); i++)
+        json_object_set_new(out, sampled[i].name, series((const char *)samples + sampled[i].offset, n));
+    return out;
 }
 
 static json_t *waits_json(tb_engine *e)
@@ -100,43 +164,77 @@ static bool is_modelled(const struct tb_config *c)
     return modelled;
 }
 
+/* Who it is, and how it is configured. */
+static json_t *identity_json(const struct tb_instance_info *info, const struct tb_config *c)
+{
+    return json_pack("{s:s s:s s:b s:s s:s s:s s:b s:i s:i}", "instance", info->name, "config", info->config_file, "modelled",
+                     is_modelled(c), "fsync", tb_fsync_name(c->fsync), "policy", tb_policy_name(c->placement.policy), "mode",
+                     c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none", "daemon_alive", info->daemon_alive, "daemon_pid",
+                     (int)info->daemon_pid, "clients", (int)info->n_clients);
+}
+
+static void add_stats(json_t *out, const struct tb_stats *s)
+{
+    json_t *tiers = json_array(), *pfs = json_object();
+    for (uint32_t t = 0; t < s->n_tiers; t++)
+        json_array_append_new(tiers, tier_json(&s->tier[t]));
+    add_counters(pfs, pfs_counters, N(pfs_counters), s);
+    json_object_set_new(out, "tiers", tiers);
+    json_object_set_new(out, "pfs", pfs);
+    add_counters(out, counters, N(counters), s);
+}
+
 json_t *ctl_instance_json(tb_engine *e, bool samples)
 {
-    const struct tb_config *c = tb_instance_config(e);
     struct tb_instance_info info;
     struct tb_stats s;
     tb_engine_stats(e, &s);
     tb_instance_info(e, &info);
-    json_t *tiers = json_array(), *errors = json_array();
-    for (uint32_t t = 0; t < s.n_tiers; t++)
-        json_array_append_new(tiers, tier_json(&s.tier[t]));
+    json_t *out = identity_json(&info, tb_instance_config(e)), *errors = json_array();
+    add_stats(out, &s);
     tb_instance_errors(e, add_error, errors);
-    json_t *out =
-        json_pack("{s:s s:s s:b s:s s:s s:s s:b s:i s:i s:o s:{s:I s:I} s:I s:I s:I s:I s:I s:i s:i s:o s:{s:I s:s}}", "instance",
-                  info.name, "config", info.config_file, "modelled", is_modelled(c), "fsync", tb_fsync_name(c->fsync), "policy",
-                  tb_policy_name(c->placement.policy), "mode", c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none", "daemon_alive",
-                  info.daemon_alive, "daemon_pid", (int)info.daemon_pid, "clients", (int)info.n_clients, "tiers", tiers, "pfs",
-                  "bytes_written", (json_int_t)s.pfs_bytes_written, "bytes_read", (json_int_t)s.pfs_bytes_read, "spilled",
-                  (json_int_t)s.spilled, "staged", (json_int_t)s.staged, "prefetched", (json_int_t)s.prefetched, "fsyncs",
-                  (json_int_t)s.fsyncs, "passed", (json_int_t)s.passed, "files", (int)s.n_files, "dirty_files", (int)s.n_dirty_files,
-                  "errors", errors, "region", "bytes", (json_int_t)info.region_bytes, "huge_pages", tb_huge_pages_name(info.huge_pages));
+    json_object_set_new(out, "errors", errors);
+    json_object_set_new(out, "region",
+                        json_pack("{s:I s:s}", "bytes", (json_int_t)info.region_bytes, "huge_pages", tb_huge_pages_name(info.huge_pages)));
     json_object_set_new(out, "waits", waits_json(e));
     if (samples)
         json_object_set_new(out, "samples", samples_json(e));
     return out;
 }
 
+static void print_headings(FILE *out, enum unit unit)
+{
+    for (size_t i = 0; i < N(tier_counters); i++)
+        if (tier_counters[i].heading && tier_counters[i].unit == unit)
+            fprintf(out, unit == BYTES ? " %12s" : " %10s", tier_counters[i].heading);
+}
+
+static void print_counters(FILE *out, enum unit unit, const struct tb_tier_stats *t)
+{
+    for (size_t i = 0; i < N(tier_counters); i++) {
+        const struct counter *c = &tier_counters[i];
+        if (!c->heading || c->unit != unit)
+            continue;
+        if (unit == BYTES)
+            fprintf(out, " %9.1fMiB", (double)value_of(c, t) / MIB);
+        else
+            fprintf(out, " %10llu", (unsigned long long)value_of(c, t));
+    }
+}
+
 void ctl_print_tiers(tb_engine *e, FILE *out)
 {
     struct tb_stats s;
     tb_engine_stats(e, &s);
-    fprintf(out, "%-10s %12s %12s %12s %12s %12s %12s %10s\n", "tier", "capacity", "used", "dirty", "written", "read", "flushed", "writes");
+    fprintf(out, "%-10s", "tier");
+    print_headings(out, BYTES);
+    print_headings(out, NUMBER);
     for (uint32_t t = 0; t < s.n_tiers; t++) {
-        const struct tb_tier_stats *x = &s.tier[t];
-        fprintf(out, "%-10s %9.1fMiB %9.1fMiB %9.1fMiB %9.1fMiB %9.1fMiB %9.1fMiB %10llu\n", x->name, (double)x->capacity / MIB,
-                (double)x->used / MIB, (double)x->dirty / MIB, (double)x->bytes_in / MIB, (double)x->bytes_out / MIB,
-                (double)x->flushed / MIB, (unsigned long long)x->writes);
+        fprintf(out, "\n%-10s", s.tier[t].name);
+        print_counters(out, BYTES, &s.tier[t]);
+        print_counters(out, NUMBER, &s.tier[t]);
     }
+    putc('\n', out);
     fprintf(out, "%-10s %12s %12s %12s %9.1fMiB %9.1fMiB  spilled %.1f MiB, staged %.1f MiB, fsyncs %llu, files %u (%u dirty)\n", "pfs", "",
             "", "", (double)s.pfs_bytes_written / MIB, (double)s.pfs_bytes_read / MIB, (double)s.spilled / MIB, (double)s.staged / MIB,
             (unsigned long long)s.fsyncs, s.n_files, s.n_dirty_files);

@@ -7,9 +7,10 @@ import sys
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
 from buffered import BYTES, WRITE, write_buffered
-from instances import BIN, Instance
+from instances import BIN, SOURCE, Instance
 
 
 @pytest.mark.parametrize("command", ["start", "run"])
@@ -108,44 +109,20 @@ def test_run_refuses_static(instance: Instance) -> None:
 
 def test_run_stats_and_keep(instance: Instance) -> None:
     stats = instance.root / "stats.json"
-    done = instance.ctl(
-        "run",
-        "-c",
-        instance.config,
-        "--stats",
-        stats,
-        "--keep",
-        "--",
-        sys.executable,
-        "-c",
-        WRITE,
-        instance.file,
-    )
-    assert done.returncode == 0, done.stderr
+    program = (sys.executable, "-c", WRITE, instance.file)
+    instance.check(instance.ctl("run", "-c", instance.config, "--stats", stats, "--keep", "--", *program), 0)
     seen = json.loads(stats.read_text())
-    wanted = {
-        "instance",
-        "config",
-        "modelled",
-        "fsync",
-        "policy",
-        "mode",
-        "tiers",
-        "pfs",
-        "spilled",
-        "fsyncs",
-        "files",
-        "dirty_files",
-        "errors",
-        "region",
-        "samples",
-        "exit_status",
-        "program_s",
-        "drain_s",
-        "drained_bytes",
-        "durable_s",
-    }
-    assert wanted <= set(seen)
+    assert set("instance config modelled fsync policy fsyncs files dirty_files region".split()) <= set(seen)
+    assert set("exit_status program_s drain_s drained_bytes durable_s".split()) <= set(seen)
+    schema = json.loads((SOURCE / "analysis/tierbench/base/schemas/stats.schema.json").read_text())
+    jsonschema.validate(seen, schema)
+    for part, names in (  # what the schema names is there
+        (seen, schema["properties"]),
+        (seen["pfs"], schema["properties"]["pfs"]["properties"]),
+        (seen["tiers"][0], schema["properties"]["tiers"]["items"]["properties"]),
+        (seen["samples"], schema["properties"]["samples"]["properties"]),
+    ):
+        assert set(names) <= set(part)
     assert (seen["exit_status"], seen["drained_bytes"]) == (0, len(BYTES))
     samples, flushed = seen["samples"], sum(t["flushed"] for t in seen["tiers"])
     assert {t["name"]: t["bytes_in"] for t in seen["tiers"]} == {
