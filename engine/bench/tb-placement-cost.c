@@ -27,6 +27,7 @@ static void make_tier(struct tb_header *h, uint32_t t, uint32_t n, const struct 
     h->config.tiers[t].modelled = true;
     h->config.tiers[t].model = (struct tb_device){.write_bandwidth = 1e9 / (t + 1), .write_latency = 1e-5 * t, .channels = 1};
     h->layout.tier_first_slab[t] = t;
+    h->layout.n_slabs = t + 1;
     h->layout.slab[t] = (struct tb_layout_slab){.tier = t, .n_buffers = 1u << 20, .buffer_size = BUFFER};
     h->slab[t].n_free = t + 1 == n ? s->free_in_lowest : s->free_above;
 }

@@ -63,14 +63,6 @@ static int read_config(const struct options *o, struct tb_config *c)
     return rc ? ctl_fail("%s", err.text) : 0;
 }
 
-static uint64_t usable(const struct tb_layout *l, uint32_t tier)
-{
-    uint64_t bytes = 0;
-    for (uint32_t s = 0; s < l->n_slabs; s++)
-        bytes += l->slab[s].tier == tier ? l->slab[s].n_buffers * l->slab[s].buffer_size : 0;
-    return bytes;
-}
-
 static void print_plan(const struct tb_config *c, const struct tb_layout *l)
 {
     printf("%s: fsync %s, placement %s, flush %s%s, at most %u files\n\n", c->file, tb_fsync_name(c->fsync),
@@ -82,7 +74,7 @@ static void print_plan(const struct tb_config *c, const struct tb_layout *l)
         uint32_t in_tier = s - l->tier_first_slab[l->slab[s].tier];
         if (in_tier == 0)
             printf("%-10s %-10s %9.2fMiB %9.2fMiB", t->name, t->medium == TB_MEDIUM_MEMORY ? "memory" : "directory",
-                   (double)t->capacity / MIB, (double)usable(l, l->slab[s].tier) / MIB);
+                   (double)t->capacity / MIB, (double)tb_layout_tier_bytes(l, l->slab[s].tier) / MIB);
         else
             printf("%-10s %-10s %12s %12s", "", "", "", "");
         printf("  %-5u %14llu %10u\n", in_tier, (unsigned long long)l->slab[s].buffer_size, l->slab[s].n_buffers);
@@ -121,12 +113,12 @@ static json_t *tier_json(const struct tb_config *c, const struct tb_layout *l, u
 {
     const struct tb_config_tier *t = &c->tiers[i];
     json_t *slabs = json_array();
-    for (uint32_t s = l->tier_first_slab[i], end = s + t->n_slabs; s < end; s++)
+    for (uint32_t s = l->tier_first_slab[i]; tb_is_slab_of(l, s, i); s++)
         json_array_append_new(
             slabs, json_pack("{s:I s:I}", "buffer_bytes", (json_int_t)l->slab[s].buffer_size, "count", (json_int_t)l->slab[s].n_buffers));
     return json_pack("{s:s s:s s:s s:b s:I s:I s:o s:o}", "name", t->name, "medium", t->medium == TB_MEDIUM_MEMORY ? "memory" : "directory",
                      "path", t->path, "shared", t->shared, "capacity_bytes", (json_int_t)t->capacity, "usable_bytes",
-                     (json_int_t)usable(l, i), "slabs", slabs, "model", model_json(t->modelled, &t->model));
+                     (json_int_t)tb_layout_tier_bytes(l, i), "slabs", slabs, "model", model_json(t->modelled, &t->model));
 }
 
 static json_t *plan_json(const struct tb_config *c, const struct tb_layout *l)

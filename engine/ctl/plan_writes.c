@@ -142,7 +142,7 @@ static uint32_t best_slab(const struct paper *p, uint32_t tier, uint64_t bytes)
 {
     uint32_t best = TB_NONE;
     uint64_t best_size = 0;
-    for (uint32_t s = p->layout->tier_first_slab[tier], end = s + p->config->tiers[tier].n_slabs; s < end; s++) {
+    for (uint32_t s = p->layout->tier_first_slab[tier]; tb_is_slab_of(p->layout, s, tier); s++) {
         uint64_t size = p->layout->slab[s].buffer_size;
         bool fills = size <= bytes, best_fills = best != TB_NONE && best_size <= bytes;
         if (p->n_free[s] && (best == TB_NONE || (fills ? !best_fills || size > best_size : !best_fills && size < best_size))) {
@@ -190,7 +190,7 @@ static void spill(struct paper *p, struct file *f, uint64_t bytes)
 static uint64_t flush(struct paper *p, uint32_t tier, uint64_t bytes)
 {
     uint64_t flushed = 0;
-    for (uint32_t s = p->layout->tier_first_slab[tier], end = s + p->config->tiers[tier].n_slabs; s < end; s++)
+    for (uint32_t s = p->layout->tier_first_slab[tier]; tb_is_slab_of(p->layout, s, tier); s++)
         while (p->n_dirty[s] && flushed < bytes) {
             p->n_dirty[s]--;
             p->n_free[s]++;

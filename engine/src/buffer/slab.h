@@ -29,7 +29,7 @@ static inline uint64_t tb_tier_room(const tb_engine *e, uint32_t tier)
 {
     const struct tb_layout *l = &e->header->layout;
     uint64_t room = 0;
-    for (uint32_t s = l->tier_first_slab[tier], n = s + e->header->config.tiers[tier].n_slabs; s < n; s++)
+    for (uint32_t s = l->tier_first_slab[tier]; tb_is_slab_of(l, s, tier); s++)
         room += (uint64_t)(e->header->slab[s].n_free + e->header->slab[s].n_clean) * l->slab[s].buffer_size;
     return room;
 }

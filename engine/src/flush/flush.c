@@ -371,8 +371,8 @@ static TB_UNLOCKED uint32_t file_to_flush(const tb_engine *e, const struct tb_bu
 static uint32_t next_to_flush(tb_engine *e, uint32_t tier)
 {
     const struct tb_layout *l = &e->header->layout;
-    uint32_t best = TB_NONE, first = l->tier_first_slab[tier], end = first + e->header->config.tiers[tier].n_slabs, met = 0;
-    for (uint32_t s = first; s < end; s++)
+    uint32_t best = TB_NONE, met = 0;
+    for (uint32_t s = l->tier_first_slab[tier]; tb_is_slab_of(l, s, tier); s++)
         for (uint32_t looks = 0; looks < SOME_LOOKS && looks < l->slab[s].n_buffers && met < SOME_CHOICE; looks++) {
             uint32_t at = l->slab[s].first_buffer + e->header->slab[s].hand++ % l->slab[s].n_buffers;
             uint32_t file = file_to_flush(e, &e->region.buffers[at]);

@@ -52,7 +52,7 @@ static int open_files(tb_engine *e, uint32_t t, int directory)
 {
     const struct tb_layout *l = &e->header->layout;
     char name[TB_SLAB_NAME_MAX];
-    for (uint32_t s = l->tier_first_slab[t], end = s + e->header->config.tiers[t].n_slabs; s < end; s++) {
+    for (uint32_t s = l->tier_first_slab[t]; tb_is_slab_of(l, s, t); s++) {
         tb_slab_file(s, name);
         if ((e->slab_fd[s] = open_own(directory, name)) < 0)
             return e->slab_fd[s];

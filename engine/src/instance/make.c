@@ -60,7 +60,7 @@ static int make_files(const struct made *m, const struct tb_layout *l, uint32_t 
 {
     char name[TB_SLAB_NAME_MAX];
     int fd = 0;
-    for (uint32_t s = l->tier_first_slab[t], end = s + m->config->tiers[t].n_slabs; s < end && fd >= 0; s++) {
+    for (uint32_t s = l->tier_first_slab[t]; tb_is_slab_of(l, s, t) && fd >= 0; s++) {
         tb_slab_file(s, name);
         fd = tb_private_make(directory, name, l->slab[s].n_buffers * l->slab[s].buffer_size);
         if (fd >= 0)

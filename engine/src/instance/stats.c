@@ -12,16 +12,6 @@
 #include "region/handle.h"
 #include "region/sample.h"
 
-/* What the layout made of the configured capacity: whole buffers only. */
-static uint64_t tier_capacity(const tb_engine *e, uint32_t t)
-{
-    const struct tb_layout *l = &e->header->layout;
-    uint64_t bytes = 0;
-    for (uint32_t s = l->tier_first_slab[t], end = s + e->header->config.tiers[t].n_slabs; s < end; s++)
-        bytes += l->slab[s].n_buffers * l->slab[s].buffer_size;
-    return bytes;
-}
-
 /* What all clients moved. The counts of a slot go on under its next client, so nothing is lost when a client ends. */
 static struct tb_tier_stats transfers(const tb_engine *e, uint32_t t)
 {
@@ -41,7 +31,7 @@ static void read_tier(const tb_engine *e, uint32_t t, struct tb_tier_stats *out)
     const struct tb_tier_counters *c = &e->header->tier[t];
     *out = transfers(e, t);
     snprintf(out->name, sizeof(out->name), "%.31s", e->header->config.tiers[t].name);
-    out->capacity = tier_capacity(e, t);
+    out->capacity = tb_layout_tier_bytes(&e->header->layout, t);
     out->used = c->used;
     out->dirty = c->dirty;
     out->moved_in = tb_moved_in(e, t);

@@ -22,21 +22,13 @@ static struct tb_tier_figures figures_of(const struct tb_device *model, const st
     };
 }
 
-static uint64_t capacity_of(const struct tb_config *c, const struct tb_layout *l, uint32_t tier)
-{
-    uint64_t bytes = 0;
-    for (uint32_t s = l->tier_first_slab[tier], end = s + c->tiers[tier].n_slabs; s < end; s++)
-        bytes += l->slab[s].n_buffers * l->slab[s].buffer_size;
-    return bytes;
-}
-
 /* The largest of the tiers' smallest buffers: sizes nest, so the larger is a multiple.  A slab without buffers sets none. */
 static uint64_t grain_of(const struct tb_config *c, const struct tb_layout *l)
 {
     uint64_t grain = 1;
     for (uint32_t t = 0; t < c->n_tiers; t++) {
         uint64_t smallest = 0;
-        for (uint32_t s = l->tier_first_slab[t], end = s + c->tiers[t].n_slabs; s < end; s++)
+        for (uint32_t s = l->tier_first_slab[t]; tb_is_slab_of(l, s, t); s++)
             if (l->slab[s].n_buffers && (!smallest || l->slab[s].buffer_size < smallest))
                 smallest = l->slab[s].buffer_size;
         grain = smallest > grain ? smallest : grain;
@@ -62,7 +54,7 @@ void tb_tiers_of(const struct tb_config *c, const struct tb_layout *l, const str
         const struct tb_config_tier *tier = &c->tiers[t];
         double nominal = tier->medium == TB_MEDIUM_MEMORY ? NOMINAL_MEMORY : NOMINAL_DIRECTORY;
         out->tier[t].medium = tier->medium;
-        out->tier[t].capacity = capacity_of(c, l, t);
+        out->tier[t].capacity = tb_layout_tier_bytes(l, t);
         out->tier[t].figures = figures_of(tier->modelled ? &tier->model : NULL, tier->profiled ? &tier->profile : NULL, nominal);
     }
 }

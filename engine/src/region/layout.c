@@ -42,6 +42,14 @@ const char *tb_section_name(enum tb_section section)
     return section_names[section];
 }
 
+uint64_t tb_layout_tier_bytes(const struct tb_layout *l, uint32_t tier)
+{
+    uint64_t bytes = 0;
+    for (uint32_t s = l->tier_first_slab[tier]; tb_is_slab_of(l, s, tier); s++)
+        bytes += l->slab[s].n_buffers * l->slab[s].buffer_size;
+    return bytes;
+}
+
 static uint64_t round_up(uint64_t n, uint64_t to)
 {
     return (n + to - 1) / to * to;

@@ -77,6 +77,15 @@ struct tb_layout {
     uint64_t fragment_bytes; /* one map of the largest class */
 };
 
+/* The slabs of a tier are neighbours: s = l->tier_first_slab[tier]; tb_is_slab_of(l, s, tier); s++ */
+static inline bool tb_is_slab_of(const struct tb_layout *l, uint32_t slab, uint32_t tier)
+{
+    return slab < l->n_slabs && l->slab[slab].tier == tier;
+}
+
+/* Bytes of all buffers of a tier. */
+uint64_t tb_layout_tier_bytes(const struct tb_layout *l, uint32_t tier);
+
 const char *tb_section_name(enum tb_section section);
 
 /* -EINVAL with `err` set where the memory tier cannot pay for the metadata or counts overflow. */

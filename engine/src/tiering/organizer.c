@@ -41,10 +41,7 @@ static void watch_traffic(tb_engine *e, struct tb_organizer *o)
 /* The part of a tier that holds what the PFS lacks. */
 static double level(const tb_engine *e, uint32_t tier)
 {
-    const struct tb_layout *l = &e->header->layout;
-    uint64_t bytes = 0;
-    for (uint32_t s = l->tier_first_slab[tier], n = s + e->header->config.tiers[tier].n_slabs; s < n; s++)
-        bytes += l->slab[s].n_buffers * l->slab[s].buffer_size;
+    uint64_t bytes = tb_layout_tier_bytes(&e->header->layout, tier);
     return bytes ? 1 - (double)tb_tier_room(e, tier) / (double)bytes : 0;
 }
 

@@ -195,7 +195,7 @@ static void within_capacity(struct fixture *x)
     struct stat st;
     for (uint32_t t = 0; t < x->config.n_tiers; t++) {
         uint64_t bytes = 0;
-        for (uint32_t s = e->header->layout.tier_first_slab[t], end = s + x->config.tiers[t].n_slabs; s < end; s++) {
+        for (uint32_t s = e->header->layout.tier_first_slab[t]; tb_is_slab_of(&e->header->layout, s, t); s++) {
             tb_tier_directory(&x->config.tiers[t], e->header->host, e->header->name, directory, sizeof(directory));
             char file[TB_SLAB_NAME_MAX];
             tb_slab_file(s, file);
