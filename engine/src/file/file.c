@@ -3,6 +3,7 @@
  * of the hash has one lock. Records that are open can be joined without it; anything that
  * makes or frees a record takes it.
  */
+#include "region/mix.h"
 #include "file/file.h"
 
 #include <errno.h>
@@ -20,8 +21,7 @@
 
 static uint32_t bucket_of(const tb_engine *e, uint64_t device, uint64_t inode)
 {
-    uint64_t h = (inode + device * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
-    return (uint32_t)((h ^ h >> 31) % e->region.n_file_buckets);
+    return (uint32_t)(tb_mix64(inode ^ tb_mix64(device)) % e->region.n_file_buckets);
 }
 
 static inline __attribute__((always_inline)) bool is_identity(const struct tb_file *f, const struct tb_identity *id)

@@ -107,13 +107,4 @@ static inline void tb_placement_clear(struct tb_placement *p)
     p->bytes = p->flush_first = 0;
 }
 
-/* splitmix64: a number from a number. */
-static inline uint64_t tb_scramble(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15ull;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-    return x ^ x >> 31;
-}
-
 #endif

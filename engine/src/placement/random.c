@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "placement/policy.h"
+#include "region/mix.h"
 
 #define SPLIT_ABOVE (64u << 10)
 #define MORE_CHOICES_ABOVE (256u << 10) /* up to here a split is into 2, above into 2 to 16 */
@@ -32,7 +33,7 @@ static uint64_t n_portions(uint64_t bytes, uint64_t random)
 static void place(const struct tb_hierarchy *h, const struct tb_placed_write *w, struct tb_policy_state *state, struct tb_placement *out)
 {
     uint32_t n = h->tiers->n, order[TB_MAX_TIERS];
-    uint64_t random = tb_scramble(state->placed++), room[TB_MAX_TIERS], at = w->offset, end = at + w->bytes;
+    uint64_t random = tb_mix64(state->placed++), room[TB_MAX_TIERS], at = w->offset, end = at + w->bytes;
     uint64_t grain = h->tiers->grain, portion = w->bytes / n_portions(w->bytes, random >> 32);
     for (uint32_t t = 0; t < n; t++) {
         room[t] = h->tier[t].room;
@@ -40,7 +41,7 @@ static void place(const struct tb_hierarchy *h, const struct tb_placed_write *w,
     }
     while (at < end && out->n < TB_MAX_PARTS) {
         uint64_t cut = (at + portion + grain - 1) / grain * grain, bytes = (cut < end ? cut : end) - at;
-        uint32_t t = choose(room, n, bytes, random = tb_scramble(random));
+        uint32_t t = choose(room, n, bytes, random = tb_mix64(random));
         if (t == TB_NONE)
             break;
         tb_placement_add(out, t, bytes, 0);

@@ -3,6 +3,7 @@
  * page makes it worth a buffer. The table may forget and may be wrong; it is changed
  * without a lock.
  */
+#include "region/mix.h"
 #include "tiering/misses.h"
 
 #define WAYS 8u
@@ -11,10 +12,8 @@
 static uint64_t key_of(const tb_engine *e, uint32_t file, uint64_t frame)
 {
     const struct tb_file *f = &e->region.files[file];
-    uint64_t h = (f->inode + 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull ^ (f->device + (uint64_t)f->birth_ns);
-    h = (h ^ h >> 31) * 0x94d049bb133111ebull + frame;
-    h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9ull;
-    return (h ^ h >> 32) | 1; /* 0 is an empty way */
+    uint64_t identity = tb_mix64(f->inode ^ tb_mix64(f->device + (uint64_t)f->birth_ns));
+    return tb_mix64(identity ^ frame) | 1; /* 0 is an empty way */
 }
 
 /* Two processes may take the same way at once: one of them is forgotten, which is allowed. */
