@@ -2,6 +2,7 @@
  * What all commands share: messages and their exit status, finding and attaching to an
  * instance, starting a daemon, and the reports of a drain.
  */
+#include "base/clock.h"
 #include "base/process.h"
 #include "base/report.h"
 #include "common/ctl.h"
@@ -40,9 +41,7 @@ int ctl_fail(const char *format, ...)
 
 double ctl_now(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    return (double)tb_now_ns() * 1e-9;
 }
 
 void ctl_sibling(const char *relative, char *out, size_t size)

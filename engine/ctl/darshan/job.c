@@ -45,7 +45,7 @@ int ctl_trace_check(struct ctl_trace *t)
 /* Over what has passed since the job began, at least so long that its rate is right to 1e-5. */
 static void calibrate(struct ctl_trace *t)
 {
-    uint64_t ns = tb_trace_clock_ns() - t->began.ns;
+    uint64_t ns = tb_now_ns() - t->began.ns;
     if (ns < CALIBRATION_NS)
         nanosleep(&(struct timespec){0, (long)(CALIBRATION_NS - ns)}, NULL);
     t->job->seconds_a_tick = tb_trace_seconds_a_tick(t->began, tb_trace_moment());

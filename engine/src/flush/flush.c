@@ -4,15 +4,13 @@
  * buffers clean. The file is claimed. A buffer that changed since it was copied stays
  * dirty. If killed anywhere, the buffers are still dirty or their bytes are on the PFS.
  */
+#include "region/event.h"
 #include "flush/flush.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/kill_point.h"
@@ -466,7 +464,7 @@ void tb_flush_queue(tb_engine *e, uint32_t file)
     if (!to_queue)
         return;
     h->queue.event++;
-    syscall(SYS_futex, &h->queue.event, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    tb_event_wake(&h->queue.event);
 }
 
 /*

@@ -7,13 +7,12 @@
 #include "instance/background.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "region/event.h"
 #include "file/claim.h"
 #include "file/file.h"
 #include "file/state.h"
@@ -69,8 +68,7 @@ static void flush_queued(tb_engine *e, uint32_t file)
 /* `seen` is read before the queue is looked at, so an entry that comes in between wakes the thread at once. */
 static void wait_for_work(tb_engine *e, uint32_t seen)
 {
-    struct timespec limit = {0, IDLE_NS};
-    syscall(SYS_futex, &e->header->queue.event, FUTEX_WAIT, seen, &limit, NULL, 0);
+    tb_event_wait(&e->header->queue.event, seen, IDLE_NS);
 }
 
 /* One thread of `flush: threads`. It ends only between files. */
@@ -169,8 +167,7 @@ static void wait_for_streams(tb_engine *e, uint32_t seen, bool any)
 {
     for (uint32_t i = 0; i < TB_STREAMS; i++)
         any |= e->header->streams.entry[i].state == TB_STREAM_OPEN;
-    struct timespec limit = {0, any ? STREAM_NS : IDLE_NS};
-    syscall(SYS_futex, &e->header->streams.event, FUTEX_WAIT, seen, &limit, NULL, 0);
+    tb_event_wait(&e->header->streams.event, seen, any ? STREAM_NS : IDLE_NS);
 }
 
 /* Streams first, then the schedule: a waiting reader counts more than one that has not come yet. */

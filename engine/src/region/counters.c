@@ -3,6 +3,7 @@
  * is not of one moment. A slot that is given to another process keeps its counts, so sums
  * only go up.
  */
+#include "base/clock.h"
 #include "region/counters.h"
 
 #include <assert.h>
@@ -37,7 +38,5 @@ uint64_t tb_bytes_moved(const tb_engine *e)
 
 double tb_seconds_since_start(const tb_engine *e)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - (double)e->header->started_ns * 1e-9;
+    return (double)(int64_t)(tb_now_ns() - e->header->started_ns) * 1e-9;
 }

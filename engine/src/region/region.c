@@ -2,6 +2,7 @@
  * The region: created and touched by the daemon, mapped by every process, checked before
  * anything in it is believed (region/region.h).
  */
+#include "base/clock.h"
 #include "region/region.h"
 
 #include <assert.h>
@@ -202,8 +203,6 @@ bool tb_region_config_changed(const struct tb_header *h)
 static void init_header(struct tb_region *r, const struct tb_config *config, const struct tb_layout *layout, const char *instance)
 {
     struct tb_header *h = r->header;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
     h->version = TB_REGION_VERSION;
     h->uid = getuid();
     h->bytes = layout->total_bytes;
@@ -212,7 +211,7 @@ static void init_header(struct tb_region *r, const struct tb_config *config, con
     snprintf(h->name, sizeof(h->name), "%s", instance);
     h->pid_namespace = tb_pid_namespace();
     gethostname(h->host, sizeof(h->host) - 1);
-    h->started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    h->started_ns = tb_now_ns();
     h->config = *config;
     h->layout = *layout;
     h->chunk = tb_size_of(tb_layout_chunk(layout));

@@ -3,12 +3,10 @@
  * under the file's claim and without a lock, and publishes what was not written in
  * between.
  */
+#include "region/event.h"
 #include "tiering/prefetch.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -167,7 +165,7 @@ static enum tb_fetch fetch_for(tb_engine *e, struct tb_stream *s, int *fd, uint6
     s->busy = s->busy | 1;
     enum tb_fetch result = is_same_file(e, s) ? tb_fetch(e, s->file, fd, lo, hi) : TB_FETCH_OVER;
     s->busy = (s->busy | 1) + 1; /* even, whatever an earlier daemon left */
-    syscall(SYS_futex, &s->busy, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    tb_event_wake(&s->busy);
     return result;
 }
 

@@ -2,12 +2,10 @@
  * Streams: patterns in the reads of each description, found by the reading process, and
  * the entries in the region by which the daemon reads ahead.
  */
+#include "region/event.h"
 #include "tiering/stream.h"
 
-#include <limits.h>
-#include <linux/futex.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,7 +48,7 @@ uint32_t tb_stream_open(tb_engine *e, uint32_t file, uint64_t offset, uint64_t l
         s->busy = (s->busy | 1) + 1; /* a daemon that was killed over its last use left it odd */
         s->state = TB_STREAM_OPEN;
         e->header->streams.event++;
-        syscall(SYS_futex, &e->header->streams.event, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        tb_event_wake(&e->header->streams.event);
         return i;
     }
     return TB_NONE;
@@ -118,12 +116,11 @@ void tb_reader_close(tb_engine *e, uint32_t open)
  */
 static bool wait_for(struct tb_stream *s, uint64_t n, uint64_t offset)
 {
-    struct timespec limit = {0, WAIT_NS};
     uint32_t serial = s->serial, busy;
     for (int i = 0; i < WAITS && (busy = s->busy) & 1 && s->serial == serial; i++) {
         if (offset >= s->busy_to || offset + n <= s->busy_from)
             return true;
-        syscall(SYS_futex, &s->busy, FUTEX_WAIT, busy, &limit, NULL, 0);
+        tb_event_wait(&s->busy, busy, WAIT_NS);
     }
     return !(s->busy & 1);
 }

@@ -25,7 +25,7 @@ static uint64_t start_ns;
 /* The slower clock, for processes and machines where the counter cannot be believed. */
 double tb_trace_now_by_kernel(void)
 {
-    return start_ns ? (double)(int64_t)(tb_trace_clock_ns() - start_ns) * 1e-9 : 0;
+    return start_ns ? (double)(int64_t)(tb_now_ns() - start_ns) * 1e-9 : 0;
 }
 
 /* The shortest of several looks is the most exact: the others were interrupted. */
@@ -33,7 +33,7 @@ struct tb_trace_moment tb_trace_moment(void)
 {
     struct tb_trace_moment best = {0, 0};
     for (uint64_t i = 0, shortest = UINT64_MAX; i < LOOKS; i++) {
-        uint64_t before = tb_trace_ticks(), ns = tb_trace_clock_ns(), took = tb_trace_ticks() - before;
+        uint64_t before = tb_trace_ticks(), ns = tb_now_ns(), took = tb_trace_ticks() - before;
         if (took >= shortest)
             continue;
         shortest = took;
@@ -82,7 +82,7 @@ double tb_trace_clock_error(const struct tb_trace_job *job)
 /* More than rates drift apart by themselves means that the counter cannot be believed. */
 bool tb_trace_clocks_agree(const struct tb_trace_job *job)
 {
-    double lasted = (double)(int64_t)(tb_trace_clock_ns() - job->start_ns) * 1e-9;
+    double lasted = (double)(int64_t)(tb_now_ns() - job->start_ns) * 1e-9;
     return fabs(tb_trace_clock_error(job)) <= SLACK + DRIFT * fabs(lasted);
 }
 

@@ -10,16 +10,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 struct tb_trace_job;
-
-static inline uint64_t tb_trace_clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static inline uint64_t tb_trace_ticks(void)
 {
