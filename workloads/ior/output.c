@@ -43,8 +43,7 @@ static void describe_machine(struct tb_report *r)
 {
     struct utsname u;
     uname(&u);
-    snprintf(r->node, sizeof r->node, "%s", u.nodename);
-    snprintf(r->system, sizeof r->system, "%s", u.sysname);
+    snprintf(r->platform, sizeof r->platform, "%s(%s)", u.nodename, u.sysname);
     snprintf(r->machine, sizeof r->machine, "%s %s", u.sysname, u.nodename);
     if (r->verbose >= 2)
         snprintf(r->machine, sizeof r->machine, "%s %s %s %s %s", u.sysname, u.nodename, u.release, u.version, u.machine);
@@ -112,14 +111,15 @@ bool tb_report_open(struct tb_report *r, const struct tb_options *o, const char 
         return true;
     if (!open_out(r))
         return false;
-    r->output->begin(r);
+    if (r->output->begin)
+        r->output->begin(r);
     return true;
 }
 
 struct tb_test *tb_report_test(struct tb_report *r, const struct tb_options *o, const struct tb_world *w)
 {
     struct tb_test *t = &r->tests[r->count];
-    *t = (struct tb_test){.options = o, .world = *w, .id = (int)r->count++, .fs = file_system_of(o->file)};
+    *t = (struct tb_test){.options = o, .world = *w, .id = (int)r->count++, .fs = file_system_of(o->file), .platform = r->platform};
     t->results = calloc((size_t)o->repetitions * 3, sizeof *t->results);
     if (!t->results)
         tb_fail("memory", "allocate", -1, "too many repetitions for their results");
@@ -147,7 +147,8 @@ bool tb_report_close(struct tb_report *r)
     bool good = true;
     if (r->output->at_end && !open_out(r))
         return false;
-    r->output->end(r);
+    if (r->output->end)
+        r->output->end(r);
     good = close_file(r->out, r->path ? r->path : "standard output");
     if (r->rank_file)
         good = close_file(r->rank_file, r->rank_path) && good;

@@ -1,24 +1,12 @@
 /* IOR's CSV: the table alone, every number with four decimals. */
 #include "tb_ior.h"
 
-static void begin(struct tb_report *r)
-{
-    (void)r;
-}
-
 /* IOR says the columns again for each test, which is how a reader knows that one begins. */
 static void test(struct tb_report *r, const struct tb_test *t, uint32_t signature)
 {
     (void)t;
     (void)signature;
     fputs("access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter\n", r->out);
-}
-
-static void phase(struct tb_report *r, const struct tb_test *t, enum tb_pass pass)
-{
-    (void)r;
-    (void)t;
-    (void)pass;
 }
 
 static void result(struct tb_report *r, const struct tb_test *t, const struct tb_result *x)
@@ -28,23 +16,4 @@ static void result(struct tb_report *r, const struct tb_test *t, const struct tb
             x->total_s, t->world.tasks, x->repetition);
 }
 
-static void removed(struct tb_report *r, const struct tb_test *t, double seconds, int repetition)
-{
-    (void)r;
-    (void)t;
-    (void)seconds;
-    (void)repetition;
-}
-
-static void test_end(struct tb_report *r, const struct tb_test *t)
-{
-    (void)r;
-    (void)t;
-}
-
-static void end(struct tb_report *r)
-{
-    (void)r;
-}
-
-const struct tb_output tb_csv = {"CSV", false, begin, test, phase, result, removed, test_end, end};
+const struct tb_output tb_csv = {.name = "CSV", .test = test, .result = result};

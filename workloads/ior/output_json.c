@@ -83,97 +83,23 @@ static void leave(struct writer *w, char bracket)
     w->comma = true;
 }
 
-static void parameters(struct writer *w, const struct tb_report *r, const struct tb_test *t)
+static void fields(struct writer *w, const struct tb_field *f, const struct tb_test *t)
 {
-    static const char *const letters[] = {"g", "t", "o", "?"}; /* as IOR */
-    const struct tb_options *o = t->options;
-    enter(w, "Parameters", '{');
-    whole(w, "testID", t->id);
-    whole(w, "refnum", o->refnum);
-    string(w, "api", o->api);
-    format(w, "platform", "%s(%s)", r->node, r->system);
-    string(w, "testFileName", o->file);
-    whole(w, "deadlineForStonewall", o->deadline_s);
-    whole(w, "stoneWallingWearOut", o->wear_out);
-    whole(w, "maxTimeDuration", o->limit_min);
-    whole(w, "outlierThreshold", o->outlier_s);
-    string(w, "options", "(null)");
-    whole(w, "dryRun", o->dry_run);
-    whole(w, "nodes", t->world.nodes);
-    whole(w, "memoryPerTask", o->memory_per_task);
-    whole(w, "memoryPerNode", o->memory_per_node > 0 ? o->memory_per_node : 0);
-    whole(w, "tasksPerNode", t->world.tasks_per_node);
-    whole(w, "repetitions", o->repetitions);
-    whole(w, "multiFile", o->multi_file);
-    whole(w, "interTestDelay", o->delay_s);
-    whole(w, "fsync", o->fsync);
-    whole(w, "fsyncperwrite", o->fsync_per_write);
-    whole(w, "useExistingTestFile", o->use_existing);
-    whole(w, "uniqueDir", o->unique_dir);
-    whole(w, "singleXferAttempt", o->single_attempt);
-    whole(w, "readFile", o->read);
-    whole(w, "writeFile", o->write);
-    whole(w, "filePerProc", o->file_per_process);
-    whole(w, "reorderTasks", o->reorder);
-    whole(w, "reorderTasksRandom", o->reorder_random);
-    whole(w, "reorderTasksRandomSeed", o->reorder_seed);
-    whole(w, "randomOffset", o->random_offset);
-    whole(w, "checkWrite", o->check_write);
-    whole(w, "checkRead", o->check_read);
-    whole(w, "dataPacketType", o->packet);
-    whole(w, "keepFile", o->keep);
-    whole(w, "keepFileWithError", o->keep_with_error);
-    whole(w, "warningAsErrors", 0);
-    whole(w, "verbose", o->verbose);
-    string(w, "data packet type", letters[o->packet]);
-    whole(w, "setTimeStampSignature/incompressibleSeed", o->signature);
-    whole(w, "collective", o->collective);
-    whole(w, "segmentCount", o->segments);
-    whole(w, "transferSize", o->transfer);
-    whole(w, "blockSize", o->block);
-    leave(w, '}');
-}
-
-static void human(struct writer *w, const char *name, int64_t bytes)
-{
-    char text[64];
-    tb_human_size(text, sizeof text, bytes);
-    string(w, name, text);
-}
-
-static void options(struct writer *w, const struct tb_test *t)
-{
-    const struct tb_options *o = t->options;
-    enter(w, "Options", '{');
-    string(w, "api", o->api);
-    string(w, "apiVersion", o->backend->version());
-    string(w, "test filename", o->file);
-    string(w, "access", o->file_per_process ? "file-per-process" : "single-shared-file");
-    string(w, "type", o->collective ? "collective" : "independent");
-    whole(w, "segments", o->segments);
-    string(w, "ordering in a file", o->random_offset ? "random" : "sequential");
-    string(w, "ordering inter file", o->reorder_random ? "random task offset" : o->reorder ? "constant task offset" : "no tasks offsets");
-    if (o->reorder || o->reorder_random)
-        whole(w, "task offset", o->task_offset);
-    if (o->reorder_random)
-        whole(w, "reorder random seed", o->reorder_seed);
-    whole(w, "nodes", t->world.nodes);
-    whole(w, "tasks", t->world.tasks);
-    whole(w, "clients per node", t->world.tasks_per_node);
-    if (o->memory_per_task)
-        human(w, "memoryPerTask", o->memory_per_task);
-    if (o->memory_per_node > 0)
-        human(w, "memoryPerNode", o->memory_per_node);
-    whole(w, "repetitions", o->repetitions);
-    human(w, "xfersize", o->transfer);
-    human(w, "blocksize", o->block);
-    human(w, "aggregate filesize", tb_aggregate(o, &t->world));
-    if (o->verbose)
-        whole(w, "verbose", o->verbose);
-    if (o->deadline_s) {
-        whole(w, "stonewallingTime", o->deadline_s);
-        whole(w, "stoneWallingWearOut", o->wear_out);
+    for (; f->name; f++) {
+        if (f->text_only || (f->when && !f->when(t->options)))
+            continue;
+        struct tb_value v = tb_field_value(f, t);
+        if (v.is_text)
+            string(w, f->name, v.text ? v.text : v.room);
+        else
+            whole(w, f->name, v.number);
     }
+}
+
+static void object(struct writer *w, const char *name, const struct tb_field *f, const struct tb_test *t)
+{
+    enter(w, name, '{');
+    fields(w, f, t);
     leave(w, '}');
 }
 
@@ -211,7 +137,7 @@ static void maxima(struct writer *w, const struct tb_test *t)
     leave(w, '}');
 }
 
-static void one_test(struct writer *w, const struct tb_report *r, const struct tb_test *t)
+static void one_test(struct writer *w, const struct tb_test *t)
 {
     enter(w, NULL, '{');
     whole(w, "TestID", t->id);
@@ -221,8 +147,8 @@ static void one_test(struct writer *w, const struct tb_report *r, const struct t
     format(w, "Used Capacity", "%.1f%%", t->fs.used_percent);
     format(w, "Inodes", "%.1f Mi", t->fs.inodes_mi);
     format(w, "Used Inodes", "%.1f%%", t->fs.used_inodes_percent);
-    parameters(w, r, t);
-    options(w, t);
+    object(w, "Parameters", tb_parameters, t);
+    object(w, "Options", tb_option_fields, t);
     enter(w, "Results", '[');
     for (size_t i = 0; i < t->count; i++)
         one_result(w, t, &t->results[i]);
@@ -252,27 +178,13 @@ static void statistics(struct writer *w, const struct tb_options *o, const struc
 
 static void summary(struct writer *w, const struct tb_test *t, bool write)
 {
-    const struct tb_options *o = t->options;
     struct tb_statistics s = tb_summarize(t, write);
     if (!s.count)
         return;
     enter(w, NULL, '{');
     string(w, "operation", write ? "write" : "read");
-    string(w, "API", o->api);
-    whole(w, "TestID", t->id);
-    whole(w, "ReferenceNumber", o->refnum);
-    whole(w, "segmentCount", o->segments);
-    whole(w, "blockSize", o->block);
-    whole(w, "transferSize", o->transfer);
-    whole(w, "numTasks", t->world.tasks);
-    whole(w, "tasksPerNode", t->world.tasks_per_node);
-    whole(w, "repetitions", o->repetitions);
-    whole(w, "filePerProc", o->file_per_process);
-    whole(w, "reorderTasks", o->reorder);
-    whole(w, "taskPerNodeOffset", o->task_offset);
-    whole(w, "reorderTasksRandom", o->reorder_random);
-    whole(w, "reorderTasksRandomSeed", o->reorder_seed);
-    statistics(w, o, &s);
+    fields(w, tb_summary_fields, t);
+    statistics(w, t->options, &s);
     leave(w, '}');
 }
 
@@ -288,7 +200,7 @@ static void end(struct tb_report *r)
     string(&w, "Machine", r->machine);
     enter(&w, "tests", '[');
     for (size_t i = 0; i < r->count; i++)
-        one_test(&w, r, &r->tests[i]);
+        one_test(&w, &r->tests[i]);
     leave(&w, ']');
     enter(&w, "summary", '[');
     for (size_t i = 0; i < r->count; i++) {
@@ -300,44 +212,4 @@ static void end(struct tb_report *r)
     fputs("\n}\n", r->out);
 }
 
-static void begin(struct tb_report *r)
-{
-    (void)r;
-}
-
-static void test(struct tb_report *r, const struct tb_test *t, uint32_t signature)
-{
-    (void)r;
-    (void)t;
-    (void)signature;
-}
-
-static void phase(struct tb_report *r, const struct tb_test *t, enum tb_pass pass)
-{
-    (void)r;
-    (void)t;
-    (void)pass;
-}
-
-static void result(struct tb_report *r, const struct tb_test *t, const struct tb_result *x)
-{
-    (void)r;
-    (void)t;
-    (void)x;
-}
-
-static void removed(struct tb_report *r, const struct tb_test *t, double seconds, int repetition)
-{
-    (void)r;
-    (void)t;
-    (void)seconds;
-    (void)repetition;
-}
-
-static void test_end(struct tb_report *r, const struct tb_test *t)
-{
-    (void)r;
-    (void)t;
-}
-
-const struct tb_output tb_json = {"JSON", true, begin, test, phase, result, removed, test_end, end};
+const struct tb_output tb_json = {.name = "JSON", .at_end = true, .end = end};

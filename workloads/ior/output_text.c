@@ -25,53 +25,18 @@ static void test_header(FILE *f, const struct tb_test *t)
         fprintf(f, "Using reorderTasks '-C' (useful to avoid read cache in client)\n");
 }
 
-static const char *inter_file_order(const struct tb_options *o)
-{
-    if (o->reorder_random)
-        return "random task offset";
-    return o->reorder ? "constant task offset" : "no tasks offsets";
-}
-
-static void size_line(FILE *f, const char *name, int64_t bytes)
-{
-    char text[64];
-    tb_human_size(text, sizeof text, bytes);
-    fprintf(f, "%-20s: %s\n", name, text);
-}
-
 static void test_options(FILE *f, const struct tb_test *t)
 {
-    const struct tb_options *o = t->options;
     fprintf(f, "\nOptions: \n");
-    fprintf(f, "api                 : %s\n", o->api);
-    fprintf(f, "apiVersion          : %s\n", o->backend->version());
-    fprintf(f, "test filename       : %s\n", o->file);
-    fprintf(f, "access              : %s\n", o->file_per_process ? "file-per-process" : "single-shared-file");
-    fprintf(f, "type                : %s\n", o->collective ? "collective" : "independent");
-    fprintf(f, "segments            : %lld\n", (long long)o->segments);
-    fprintf(f, "ordering in a file  : %s\n", o->random_offset ? "random" : "sequential");
-    fprintf(f, "ordering inter file : %s\n", inter_file_order(o));
-    if (o->reorder || o->reorder_random)
-        fprintf(f, "task offset         : %d\n", o->task_offset);
-    if (o->reorder_random)
-        fprintf(f, "reorder random seed : %d\n", o->reorder_seed);
-    fprintf(f, "nodes               : %d\n", t->world.nodes);
-    fprintf(f, "tasks               : %d\n", t->world.tasks);
-    fprintf(f, "clients per node    : %d\n", t->world.tasks_per_node);
-    if (o->memory_per_task)
-        size_line(f, "memoryPerTask", o->memory_per_task);
-    if (o->memory_per_node > 0)
-        size_line(f, "memoryPerNode", o->memory_per_node);
-    fprintf(f, "repetitions         : %d\n", o->repetitions);
-    size_line(f, "xfersize", o->transfer);
-    size_line(f, "blocksize", o->block);
-    size_line(f, "aggregate filesize", tb_aggregate(o, &t->world));
-    if (o->dry_run)
-        fprintf(f, "dryRun              : 1\n");
-    if (o->verbose)
-        fprintf(f, "verbose             : %d\n", o->verbose);
-    if (o->deadline_s)
-        fprintf(f, "stonewallingTime    : %d\nstoneWallingWearOut : %d\n", o->deadline_s, o->wear_out);
+    for (const struct tb_field *field = tb_option_fields; field->name; field++) {
+        if (field->when && !field->when(t->options))
+            continue;
+        struct tb_value v = tb_field_value(field, t);
+        if (v.is_text)
+            fprintf(f, "%-20s: %s\n", field->name, v.text ? v.text : v.room);
+        else
+            fprintf(f, "%-20s: %lld\n", field->name, (long long)v.number);
+    }
 }
 
 static void test(struct tb_report *r, const struct tb_test *t, uint32_t signature)

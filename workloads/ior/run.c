@@ -132,7 +132,8 @@ static void record(struct run *r, const struct tb_result *result)
     if (!r->report)
         return;
     tb_report_add(r->test, result);
-    r->report->output->result(r->report, r->test, result);
+    if (r->report->output->result)
+        r->report->output->result(r->report, r->test, result);
     if (r->report->out)
         fflush(r->report->out);
 }
@@ -142,7 +143,7 @@ static void announce(struct run *r, enum tb_pass pass)
 {
     if (r->o->delay_s && pass != TB_CHECK)
         sleep((unsigned)r->o->delay_s);
-    if (r->report)
+    if (r->report && r->report->output->phase)
         r->report->output->phase(r->report, r->test, pass);
 }
 
@@ -226,7 +227,8 @@ static void repeat(struct run *r, int repetition)
     if (!r->report || !r->o->verbose)
         return;
     tb_report_add(r->test, &(struct tb_result){.removal = true, .repetition = repetition, .total_s = seconds});
-    r->report->output->removed(r->report, r->test, seconds, repetition);
+    if (r->report->output->removed)
+        r->report->output->removed(r->report, r->test, seconds, repetition);
 }
 
 /* -M: memory that the page cache can't have, touched so that it is really there. */
@@ -279,12 +281,13 @@ int tb_run(const struct tb_options *o, const struct tb_world *w, struct tb_repor
         r->phase.limits[i] = INT64_MAX;
     if (report) {
         r->test = tb_report_test(report, o, w);
-        report->output->test(report, r->test, r->phase.pattern.signature);
+        if (report->output->test)
+            report->output->test(report, r->test, r->phase.pattern.signature);
     }
     if (saves_status(r))
         tb_status_prepare(o->status_file);
     repeat_all(r);
-    if (report)
+    if (report && report->output->test_end)
         report->output->test_end(report, r->test);
     int64_t errors = r->phase.errors + r->short_file;
     MPI_Allreduce(MPI_IN_PLACE, &errors, 1, MPI_INT64_T, MPI_SUM, w->comm);

@@ -59,6 +59,7 @@ struct tb_test {
     const struct tb_options *options;
     struct tb_world world;
     int id;
+    const char *platform; /* the report's */
     char began[32], path[4096];
     struct tb_file_system fs;
     struct tb_result *results;
@@ -70,7 +71,7 @@ struct tb_report {
     FILE *out; /* NULL until the report is written */
     const char *path, *command_line;
     int verbose;
-    char began[32], machine[512], node[256], system[256];
+    char began[32], machine[512], platform[512];
     struct tb_test *tests;
     size_t count;
     FILE *rank_file;
@@ -149,7 +150,26 @@ void tb_status_load(const char *path, int64_t most, int64_t *counts, int ranks);
 /* run.c: all repetitions of a test, NULL report except on rank 0; returns the exit status, the same on every rank. */
 int tb_run(const struct tb_options *o, const struct tb_world *w, struct tb_report *report);
 
-/* output.c and output_*.c */
+/* fields.c: what all formats say of a test, by name. Tables end with a row without a name. */
+enum tb_field_kind { TB_IS_BOOL, TB_IS_INT, TB_IS_LONG, TB_IS_TEXT, TB_IS_SIZE, TB_IS_MADE, TB_IS_NULL, TB_IS_0 };
+struct tb_field {
+    const char *name;
+    enum tb_field_kind kind;
+    size_t offset; /* in the options, or in the test */
+    bool of_test, text_only, least_is_0;
+    void (*make)(const struct tb_test *t, char *out, size_t size);
+    bool (*when)(const struct tb_options *o); /* NULL: always */
+};
+struct tb_value {
+    const char *text; /* NULL: a number, or the text in `room` */
+    bool is_text;
+    int64_t number;
+    char room[256];
+};
+extern const struct tb_field tb_option_fields[], tb_parameters[], tb_summary_fields[];
+struct tb_value tb_field_value(const struct tb_field *f, const struct tb_test *t);
+
+/* output.c and output_*.c; NULL: the format says nothing of it. */
 struct tb_output {
     const char *name;
     bool at_end; /* written whole when all is done */
