@@ -173,7 +173,7 @@ struct tb_buffer *tb_tier_take_class(tb_engine *e, uint32_t tier, uint32_t class
 {
     const struct tb_layout *l = &e->header->layout;
     struct tb_buffer *b = NULL;
-    for (uint32_t s = l->tier_first_slab[tier], n = s + e->header->config.tiers[tier].n_slabs; s < n && !b; s++)
+    for (uint32_t s = l->tier_first_slab[tier]; tb_is_slab_of(l, s, tier) && !b; s++)
         if (l->slab[s].class_index == class_index)
             b = tb_slab_take(e, s, limit);
     return b;
