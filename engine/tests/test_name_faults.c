@@ -11,6 +11,7 @@
 #include "base/report.h"
 #include "instance/drain.h"
 #include "io/io_layer.h"
+#include "namespace/intent.h"
 #include "recovery/recover.h"
 
 static struct {
@@ -435,13 +436,33 @@ static void an_exchange_takes_deferred_names_along(void **state)
     fixture_stop(&x);
 }
 
+/* Killed after the rename of a directory and before the texts of its deferred names: repair writes them. */
+static void a_kill_in_a_rename_takes_deferred_names_along(void **state)
+{
+    struct fixture x;
+    char from[512], to[512];
+    (void)state;
+    begin(&x, TB_MODE_PERSISTENT_ASYNC, true);
+    fixture_start(&x);
+    assert_int_equal(make_directory(&x, "d"), 0);
+    assert_int_equal(put(&x, "d/f", "bytes"), 0);
+    at(&x, "d", from);
+    at(&x, "e", to);
+    assert_non_null(tb_intent_rename(x.engine, TB_NONE, TB_NONE, from, to));
+    assert_int_equal(rename(from, to), 0);
+    tb_intents_finish(x.engine, x.engine->slot);
+    assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), 0);
+    assert_bytes(fixture_path(&x, "e/f"), "bytes");
+    fixture_stop(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_failure_reaches_the_program),       cmocka_unit_test(deferred_names_survive_a_failure_anywhere),
         cmocka_unit_test(a_shadow_survives_a_failure_anywhere),   cmocka_unit_test(recovery_survives_a_failure_anywhere),
         cmocka_unit_test(the_engines_own_table_is_whole),         cmocka_unit_test(a_model_charges_what_a_deferred_name_costs),
-        cmocka_unit_test(an_exchange_takes_deferred_names_along),
+        cmocka_unit_test(an_exchange_takes_deferred_names_along), cmocka_unit_test(a_kill_in_a_rename_takes_deferred_names_along),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
