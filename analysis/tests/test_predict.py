@@ -174,3 +174,14 @@ def test_command_line(command: str, expected: tuple[bool, bool, int]) -> None:
     "tb-ior -w -t 1x", "tb-ior -w -t 'unclosed", "tb-ior -w -t 3m"])  # fmt: skip
 def test_other_command_lines_are_not_predicted(command: str) -> None:
     assert parse_command(command, RANKS, TOTAL) is None
+
+
+def test_several_nodes_have_several_times_the_devices() -> None:
+    plan = synthetic.plan("bb", "scratch", "none", "max-bandwidth")
+    one = Workload(4, synthetic.TOTAL, synthetic.MIB, True, False)
+    two = Workload(8, 2 * synthetic.TOTAL, synthetic.MIB, True, False)
+    alone = predict(plan, one, "scratch", "none", "max-bandwidth")
+    both = predict(plan, two, "scratch", "none", "max-bandwidth", 2)
+    assert alone and both
+    assert both.bandwidth_mib_s == pytest.approx(2 * alone.bandwidth_mib_s)
+    assert both.peak_mib_s == 2 * alone.peak_mib_s

@@ -60,7 +60,7 @@ class Results:
             "drain_s": self.stats(stats).get("drain_s") if drains else None,
             "modelled": self.site.modelled,
             "ranks": plan.ranks,
-            "nodes": None if plan.scale is None else plan.nodes,
+            "nodes": plan.nodes,
             "factor": plan.factor,
             "scale": plan.scale,
             "full_percent": full_percent(self.stage / "df.txt"),

@@ -142,7 +142,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Results:
 def test_what_records_have_in_common(results: Results) -> None:
     found = results.common("write")
     assert (found["drain_s"], found["fsync"], found["repetition"]) == (1.5, "tier", 1)
-    assert found["scale"] is None and found["nodes"] is None
+    assert found["scale"] is None and found["nodes"] == 1
     scratch = plan(mode="scratch", tiers="pfs")
     again = Results.begin(results.stage, results.site, scratch, {"write": "r-write_ram"})
     told = again.common("write")

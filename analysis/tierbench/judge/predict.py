@@ -19,6 +19,8 @@ device d:
   tiers do, so only they count: T as above over the directory tiers.
 - fsync: pfs under -Y: every fsync flushes its bytes: T = open + busy(PFS) as without tiers.
 
+Several nodes have as many times these devices, and each its part of ranks and bytes.
+
 Placement is replayed write by write over the usable bytes of `tierctl plan --json`. Where a formula is not
 given above (reads, other policies, unmodelled places), nothing is predicted. These are the saturation bounds
 of a closed queueing network (Denning and Buzen, The Operational Analysis of Queueing Network Models, 1978);
@@ -28,7 +30,7 @@ a discrete-event simulation in the tests shows that four ranks come within 4 % o
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 MIB = 1024 * 1024
@@ -113,9 +115,24 @@ def _size(text: str) -> int | None:
 
 
 def predict(
+    plan: dict[str, Any], workload: Workload, mode: str, fsync: str, policy: str, nodes: int = 1
+) -> Prediction | None:
+    """Bandwidth of a write test on the planned tiers; None where the models or formulas don't cover it.
+
+    A plan is of one node: of several, each has these devices, and its part of ranks and bytes.
+    """
+    if workload.ranks % nodes or workload.total_bytes % nodes:
+        return None
+    part = replace(workload, ranks=workload.ranks // nodes, total_bytes=workload.total_bytes // nodes)
+    found = _of_a_node(plan, part, mode, fsync, policy)
+    if found is None or nodes == 1:
+        return found
+    return Prediction(found.bandwidth_mib_s * nodes, found.open_s * nodes, found.peak_mib_s * nodes)
+
+
+def _of_a_node(
     plan: dict[str, Any], workload: Workload, mode: str, fsync: str, policy: str
 ) -> Prediction | None:
-    """Bandwidth of a write test on the planned tiers; None where the models or formulas don't cover it."""
     tiers, pfs = _places(plan)
     if pfs is None:
         return None

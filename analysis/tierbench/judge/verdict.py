@@ -13,8 +13,8 @@ A row is one test on one configuration with all its repetitions. Its checks are:
 - `launch`: what ran is what was asked for, and its numbers agree with the suite's clock and the trace;
 - `valid`: the benchmark's own rules (IO500's) accept the run.
 
-The verdict is the worst of the checks that apply. Without any it is inconclusive: a number alone proves
-nothing.  A pass without a check of the number itself says that too.
+The verdict is the worst of the checks that apply. Without a check of the number itself (a requirement or a
+prediction) it is inconclusive, and says so: right bytes make no number right.
 """
 
 from __future__ import annotations
@@ -116,14 +116,20 @@ class Row:
         answers = [c.verdict for c in self.checks]
         if FAIL in answers:
             return FAIL
-        return PASS if answers and INCONCLUSIVE not in answers else INCONCLUSIVE
+        return PASS if self.held_against_a_number and INCONCLUSIVE not in answers else INCONCLUSIVE
+
+    @property
+    def held_against_a_number(self) -> bool:
+        """A requirement or a prediction applies to its value."""
+        return bool({c.name for c in self.checks} & NUMERIC)
 
     @property
     def reason(self) -> str:
         """Why the verdict is what it is."""
         told = list(dict.fromkeys(c.reason for c in self.checks if c.verdict == self.verdict))
-        if self.verdict == PASS and not {c.name for c in self.checks} & NUMERIC:
-            told.append("no requirement or prediction applies to it")
+        if self.verdict == INCONCLUSIVE and self.checks and not self.held_against_a_number:
+            good = [c.reason for c in self.checks if c.verdict == PASS]
+            told = [*told, "held against no number: no requirement or prediction applies to it", *good]
         return "; ".join(told) if told else "no requirement is stated and no model predicts it"
 
     @property
@@ -296,7 +302,8 @@ def _prediction(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Predictio
     workload = parse_command(first["command"], int(first["ranks"]), int(first["bytes"]))
     if plan is None or workload is None or key["metric"] != "bandwidth" or not key["modelled"]:
         return None
-    return predict(plan, workload, key["mode"], key["fsync"], key["policy"])
+    nodes = 1 if pd.isna(first["nodes"]) else int(first["nodes"])
+    return predict(plan, workload, key["mode"], key["fsync"], key["policy"], nodes)
 
 
 def _with_ratios(row: Row, baselines: dict[tuple[str, str], Row]) -> Row:
