@@ -183,6 +183,7 @@ class _Case:
         for side, traces in (("application", self.application), ("storage", self.storage)):
             if traces is not None and not traces.job["complete"].all():
                 yield f"the {side} log is incomplete"
+        yield from self._mapped()
         if not self.wrote:
             served = sum(p.engine.read for p in self.tiers if p.engine) + (self.fetched or 0)
             if served < asked.read:
@@ -191,6 +192,18 @@ class _Case:
         if self.tiers:
             yield from self._not_taken()
         yield from self._not_received()
+
+    def _mapped(self) -> Iterable[str]:
+        """What a program moves through a mapping is in no counter of either side."""
+        if self.application is None:
+            return
+        files = self.application.files
+        mapped = files[(files["mmaps"].fillna(0) > 0) & ~files["place"].isin(["unknown", "streams"])]
+        mapped = mapped[mapped["place"].isin([p.name for p in (*self.tiers, self.pfs)])]
+        if len(mapped):
+            counted = int(self.application.job["mapped"].fillna(0).sum())
+            most = f"up to {size(counted)}" if counted else "bytes that the log does not count"
+            yield f"{most} went through mappings, as of {mapped['file'].iloc[0]}"
 
     def _not_taken(self) -> Iterable[str]:
         if all(p.engine is None for p in self.tiers):
