@@ -30,6 +30,18 @@ PRINTED_TENTH = MIB // 20  # drivers print the bytes moved in tenths of a MiB
 TraceOptions = Callable[..., list[str]]
 
 
+# What a recipe sets on a directory of the user is undone when the job ends, however it ends.
+_RESTORED = (
+    "lfs getstripe -d --yaml {folder} > stripes.yaml && "
+    "trap 'lfs setstripe --yaml stripes.yaml {folder} || lfs setstripe -d {folder}' EXIT"
+)
+
+
+def _striped(conditions: list[str]) -> list[str]:
+    """The directories whose stripes are set."""
+    return [line.split()[-1] for line in conditions if line.startswith("lfs setstripe ")]
+
+
 def writers(recipe: Recipe) -> list[int]:
     """The launches that write: without -w and -r IOR does both."""
     return [i for i, x in enumerate(recipe.launches) if "-w" in x.arguments or "-r" not in x.arguments]
@@ -168,6 +180,8 @@ class Launches:
             [line.replace("{nodes}", nodes) for line in lines]
             for lines in (self.recipe.before, self.recipe.after)
         )
+        for folder in _striped(before):
+            before.insert(0, _RESTORED.format(folder=folder))
         published = self.recipe.launches[0].program
         if self.program != published:  # conditions may name the program as published
             before.insert(0, f"ln -sf {self.program} {Path(published).name}")

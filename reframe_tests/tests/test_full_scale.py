@@ -135,6 +135,13 @@ def test_conditions_stand_in_the_script(scripts: dict[str, list[str]], recipe: s
         assert condition in scripts[recipe]
 
 
+def test_stripes_of_a_directory_are_put_back(scripts: dict[str, list[str]]) -> None:
+    lines = scripts["cori-lustre-1-mpiio"]
+    kept = next(i for i, x in enumerate(lines) if x.startswith("lfs getstripe -d --yaml $SCRATCH"))
+    assert "trap 'lfs setstripe --yaml stripes.yaml $SCRATCH" in lines[kept] and lines[kept].endswith("EXIT")
+    assert kept < lines.index(CONDITIONS["cori-lustre-1-mpiio"][0])
+
+
 def test_write_and_read_are_separate_launches(scripts: dict[str, list[str]]) -> None:
     for recipe, (_, _, _, lines) in PUBLISHED.items():
         assert sum("begins at" in line for line in scripts[recipe]) == len(lines)
