@@ -152,7 +152,8 @@ class TierWrite(TierTest):
         output = outputs_of((stage / str(self.stdout)).read_text(errors="replace"))["write"]
         asked = IorAsked(tuple(self.executable_opts), self.num_tasks, self.plan.nodes)
         bypass = self.mode == "bypass"
-        return held.ior("", asked, output, read_ior(stage / "summary.json"), stage, bypass=bypass)
+        told = read_ior(stage / "summary.json")
+        return held.ior("", asked, output, told, stage, bypass=bypass) + held.places(stage)
 
     def _verified(self, stage: Path) -> bool | None:
         if self.mode == "scratch":

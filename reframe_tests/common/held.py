@@ -64,6 +64,17 @@ def timed(name: str, seconds: float, output: LaunchOutput) -> Held:
     return _held(name, duration_disagreements(seconds, output.clock), output)
 
 
+def places(stage: Path) -> Held:
+    """Real places that lie on one device: then nothing shows that one is faster than the other."""
+    file = stage / "places.txt"
+    found: dict[str, list[str]] = {}
+    for line in file.read_text().splitlines() if file.exists() else ():
+        device, name = line.split()
+        found.setdefault(device, []).append(name)
+    return Held(unseen=tuple(f"that {' and '.join(names)} are apart (they lie on one file system)"
+                             for names in found.values() if len(names) > 1))  # fmt: skip
+
+
 def drain_s(stats: Path) -> float:
     """Seconds that tierctl drained after the launch."""
     found = json.loads(stats.read_text()).get("drain_s") if stats.exists() else None

@@ -60,4 +60,10 @@ class Script:
     def plan_lines(self) -> list[str]:
         """Keeps what the engine makes of the configuration, where there is one."""
         plan = f"{TIERCTL} plan --json --mode {self.plan.mode} tiers.yaml > plan.json"
-        return [plan] if self.plan.managed else []
+        return [plan, *self._device_lines()] if self.plan.managed else []
+
+    def _device_lines(self) -> list[str]:
+        """Keeps the devices that the real places lie on, behind links and bind mounts."""
+        used = ["pfs", *self.plan.tiers.split("-")] if not self.site.modelled else []
+        places = {name: self.site.places[name] for name in dict.fromkeys(used) if name in self.site.places}
+        return [f"stat -L -c '%d {name}' {place} >> places.txt || true" for name, place in places.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from common import held
 from common.places import Places
 from common.plan import Plan
 from common.results import Results
@@ -123,6 +125,17 @@ def test_launches_with_and_without_tierctl() -> None:
     script.directly()
     assert script.line("ior", ["-w"]) == "mpirun ior -w"
     assert Script(None, site(), plan(managed=False)).plan_lines() == []
+
+
+def test_two_places_on_one_file_system_are_said(tmp_path: Path) -> None:
+    (tmp_path / "pfs").mkdir()
+    (tmp_path / "nvme").symlink_to(tmp_path / "pfs")
+    real = site(tiers="real", pfs=str(tmp_path / "pfs"), nvme=str(tmp_path / "nvme"))
+    lines = Script(None, real, plan(tiers="nvme")).plan_lines()[1:]
+    for line in lines:
+        subprocess.run(["bash", "-c", line], cwd=tmp_path, check=True)
+    assert held.places(tmp_path).unseen == ("that pfs and nvme are apart (they lie on one file system)",)
+    assert held.places(tmp_path / "pfs").unseen == ()
 
 
 # --- records -----------------------------------------------------------------------------------------------
