@@ -269,12 +269,6 @@ def _above_zero(text: str) -> float:
     return value / 100
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r}; allowed: a whole number from 1 to 1000")
-    return int(text)
-
-
 def _compare(options: argparse.Namespace) -> int:
     found = samples.read_all(options.runs)
     result = compare.compare(found, options.by, options.threshold, options.force, options.baseline)

@@ -99,7 +99,7 @@ TABLES = (
         (
             "Configuration",
             "Wall s",
-            "95 % interval",
+            "Interval",
             "To the PFS alone",
             "I/O s",
             "Durable s",
@@ -114,7 +114,7 @@ TABLES = (
 
 def interval_words(interval: stats.Interval, runs: int) -> str:
     """The ends; a single run has none."""
-    return "–" if runs < 2 else f"{seconds(interval.low)} – {seconds(interval.high)}"
+    return "–" if runs < 2 else f"{seconds(interval.low)} – {seconds(interval.high)} ({interval.level:.0%})"
 
 
 def ratio_words(row: Row) -> str:
@@ -156,7 +156,7 @@ def _draw(rows: Sequence[Row]) -> Figure:
             f"{seconds(row.wall.value)} s", (end, i), (4, 0), textcoords="offset points", va="center"
         )
     axes.set_yticks(list(at), [called(row.name) for row in rows])
-    axes.set_xlabel("seconds of a run: median, and 95 % interval of the program")
+    axes.set_xlabel("seconds of a run: median, and its interval")
     axes.margins(x=0.12)
     axes.grid(axis="x")
     figure.legend(loc="outside upper left", ncols=2)
