@@ -99,7 +99,8 @@ def test_io500_runs_its_phases_in_order_by_its_rules(scripts: dict[str, list[str
     launched = [line.split() for line in scripts["io500"] if line.startswith("launch ")]
     assert [words[1] for words in launched] == list(io500.PHASES)
     for words in launched:
-        program = next(i for i, w in enumerate(words[2:], 2) if re.search(r"(^|[/-])(ior|mdtest|find)$", w))
+        assert "limited.sh" in words[2] and words[3] == words[1]
+        program = next(i for i, w in enumerate(words[4:], 4) if re.search(r"(^|[/-])(ior|mdtest|find)$", w))
         arguments = [w.strip("'") for w in words[program + 1 :]]
         assert io500.option_problems(words[1], arguments) == ()
         if words[1].endswith("-write"):
