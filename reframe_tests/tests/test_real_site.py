@@ -34,7 +34,7 @@ def test_the_tiers_at_hand_are_measured_and_the_users_files_stay(tmp_path: Path)
     theirs = tmp_path / "pfs" / "ior.out.00000000"
     theirs.write_text("mine")
     (tmp_path / "site.py").write_text(SITE.format(tmp_path))
-    line = [
+    line: list[str | Path] = [
         REFRAME,
         "-C",
         tmp_path / "site.py",
