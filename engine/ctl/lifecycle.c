@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "common/ctl.h"
 #include "common/ending.h"
+#include "common/openmetrics.h"
 #include "common/show.h"
 #include "config/placement.h"
 #include "darshan/job.h"
@@ -23,18 +24,24 @@
 #define MAX_INSTANCES 64
 
 struct options {
-    const char *config, *fragment, *name, *mode, *stats;
-    bool force, json, watch, wait;
+    const char *config, *fragment, *name, *mode, *stats, *output;
+    bool force, json, watch, wait, openmetrics;
     double watch_seconds;
     bool help;
 };
 
 static const struct option long_options[] = {
-    {"config", required_argument, NULL, 'c'}, {"instance", required_argument, NULL, 'i'},
-    {"mode", required_argument, NULL, 'm'},   {"force", no_argument, NULL, 'f'},
-    {"json", no_argument, NULL, 'j'},         {"watch", optional_argument, NULL, 'w'},
-    {"wait", no_argument, NULL, 'W'},         {"stats", required_argument, NULL, 's'},
-    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+    {"config", required_argument, NULL, 'c'},
+    {"instance", required_argument, NULL, 'i'},
+    {"mode", required_argument, NULL, 'm'},
+    {"force", no_argument, NULL, 'f'},
+    {"json", no_argument, NULL, 'j'},
+    {"watch", optional_argument, NULL, 'w'},
+    {"wait", no_argument, NULL, 'W'},
+    {"stats", required_argument, NULL, 's'},
+    {"openmetrics", no_argument, NULL, 'O'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
 };
 
 static int parse_watch(const char *text, struct options *o)
@@ -53,7 +60,7 @@ static int parse(int argc, char **argv, const char *allowed, const char *usage, 
     memset(o, 0, sizeof(*o));
     optind = 1;
     opterr = 0;
-    for (int c, rc = 0; (c = getopt_long(argc, argv, "c:i:h", long_options, NULL)) != -1;) {
+    for (int c, rc = 0; (c = getopt_long(argc, argv, "c:i:o:h", long_options, NULL)) != -1;) {
         if (c != '?' && c != 'h' && !strchr(allowed, c))
             return ctl_fail("%s: option %s is not for this command\n%s", argv[0], argv[optind - 1], usage);
         switch (c) {
@@ -65,6 +72,8 @@ static int parse(int argc, char **argv, const char *allowed, const char *usage, 
         case 'w': rc = parse_watch(optarg, o); break;
         case 'W': o->wait = true; break;
         case 's': o->stats = optarg; break;
+        case 'o': o->output = optarg; break;
+        case 'O': o->openmetrics = true; break;
         case 'h':
             o->help = true;
             puts(usage);
@@ -156,14 +165,11 @@ static void print_status(tb_engine *e)
 {
     const struct tb_config *c = tb_instance_config(e);
     struct tb_instance_info info;
-    bool modelled = c->pfs.modelled;
     tb_instance_info(e, &info);
-    for (uint32_t t = 0; t < c->n_tiers; t++)
-        modelled |= c->tiers[t].modelled;
     printf("instance %s  config %s\n", info.name, info.config_file);
     printf("daemon %s (pid %d)  clients %u  fsync %s  placement %s  %s  region %.1f MiB, huge pages %s\n",
            info.daemon_alive ? "alive" : "dead", (int)info.daemon_pid, info.n_clients, tb_fsync_name(c->fsync),
-           tb_policy_name(c->placement.policy), modelled ? "modelled" : "real", (double)info.region_bytes / 1048576.0,
+           tb_policy_name(c->placement.policy), ctl_is_modelled(c) ? "modelled" : "real", (double)info.region_bytes / 1048576.0,
            tb_huge_pages_name(info.huge_pages));
     ctl_print_tiers(e, stdout);
     ctl_print_waits(e, stdout);
@@ -176,12 +182,19 @@ int tb_status_command(int argc, char **argv)
     struct options o;
     tb_engine *e;
     int rc =
-        parse(argc, argv, "ijwW",
+        parse(argc, argv, "ijwWoO",
               "usage: tierctl status [-i NAME] [--json] [--watch[=SECONDS]]   (1: no instance runs; --watch --json: one document a line)\n"
+              "       tierctl status [-i NAME] --openmetrics [-o FILE]   (all instances of this user; FILE is replaced at once)\n"
               "       tierctl status -i NAME --wait   (returns when it is ready)",
               &o);
     if (rc || o.help)
         return rc;
+    if (o.output && !o.openmetrics)
+        return ctl_fail("status: -o needs --openmetrics");
+    if (o.openmetrics && (o.json || o.watch || o.wait))
+        return ctl_fail("status: --openmetrics: allowed with it are -i and -o");
+    if (o.openmetrics)
+        return ctl_openmetrics(o.name, o.output);
     if (o.wait)
         return o.name ? ctl_await(o.name) : ctl_fail("status: --wait needs -i NAME");
     if ((rc = ctl_look(o.name, &e)))

@@ -6,6 +6,7 @@
 
 #include "base/process.h"
 #include "base/report.h"
+#include "common/counters.h"
 #include "common/ctl.h"
 #include "config/placement.h"
 #include "instance/stats.h"
@@ -14,70 +15,36 @@
 #define MAX_WAITS 64
 #define MAX_SAMPLES 4096
 
-/*
- * The counters by the names that JSON gives them, and that the schema of stats.json repeats; `heading`: a column of the
- * table too. Columns in bytes come before those in numbers.
- */
-enum unit { BYTES, NUMBER };
-struct counter {
-    const char *name, *heading;
-    size_t offset, size;
-    enum unit unit;
+/* The counters of a sample, by the names that JSON gives them. */
+struct series {
+    const char *name;
+    size_t offset;
 };
-#define COUNTER(struct, field, name, heading, unit) {name, heading, offsetof(struct, field), sizeof(((struct *)0)->field), unit}
-#define TIER(field, heading, unit) COUNTER(struct tb_tier_stats, field, #field, heading, unit)
+#define SERIES(struct, field) {#field, offsetof(struct, field)}
 #define N(table) (sizeof(table) / sizeof(*(table)))
 
-static const struct counter tier_counters[] = {
-    TIER(capacity, "capacity", BYTES), TIER(used, "used", BYTES),      TIER(dirty, "dirty", BYTES), TIER(bytes_in, "written", BYTES),
-    TIER(bytes_out, "read", BYTES),    TIER(writes, "writes", NUMBER), TIER(hits, NULL, NUMBER),    TIER(moved_in, NULL, BYTES),
-    TIER(flushed, "flushed", BYTES),   TIER(waits, NULL, NUMBER),
+static const struct series sampled_of_tier[] = {
+    SERIES(struct tb_tier_sample, used),      SERIES(struct tb_tier_sample, dirty),   SERIES(struct tb_tier_sample, bytes_in),
+    SERIES(struct tb_tier_sample, bytes_out), SERIES(struct tb_tier_sample, flushed),
 };
 
-static const struct counter pfs_counters[] = {
-    COUNTER(struct tb_stats, pfs_bytes_written, "bytes_written", NULL, BYTES),
-    COUNTER(struct tb_stats, pfs_bytes_read, "bytes_read", NULL, BYTES),
+static const struct series sampled[] = {
+    SERIES(struct tb_sample, pfs_bytes_written),
+    SERIES(struct tb_sample, pfs_bytes_read),
+    SERIES(struct tb_sample, spilled),
+    SERIES(struct tb_sample, staged),
 };
 
-static const struct counter counters[] = {
-    COUNTER(struct tb_stats, spilled, "spilled", NULL, BYTES),
-    COUNTER(struct tb_stats, staged, "staged", NULL, BYTES),
-    COUNTER(struct tb_stats, prefetched, "prefetched", NULL, BYTES),
-    COUNTER(struct tb_stats, fsyncs, "fsyncs", NULL, NUMBER),
-    COUNTER(struct tb_stats, passed, "passed", NULL, NUMBER),
-    COUNTER(struct tb_stats, n_files, "files", NULL, NUMBER),
-    COUNTER(struct tb_stats, n_dirty_files, "dirty_files", NULL, NUMBER),
-};
-
-static const struct counter sampled_of_tier[] = {
-    COUNTER(struct tb_tier_sample, used, "used", NULL, BYTES),         COUNTER(struct tb_tier_sample, dirty, "dirty", NULL, BYTES),
-    COUNTER(struct tb_tier_sample, bytes_in, "bytes_in", NULL, BYTES), COUNTER(struct tb_tier_sample, bytes_out, "bytes_out", NULL, BYTES),
-    COUNTER(struct tb_tier_sample, flushed, "flushed", NULL, BYTES),
-};
-
-static const struct counter sampled[] = {
-    COUNTER(struct tb_sample, pfs_bytes_written, "pfs_bytes_written", NULL, BYTES),
-    COUNTER(struct tb_sample, pfs_bytes_read, "pfs_bytes_read", NULL, BYTES),
-    COUNTER(struct tb_sample, spilled, "spilled", NULL, BYTES),
-    COUNTER(struct tb_sample, staged, "staged", NULL, BYTES),
-};
-
-static uint64_t value_of(const struct counter *c, const void *from)
+static void add_counters(json_t *to, const struct ctl_counter *rows, const void *from)
 {
-    const char *at = (const char *)from + c->offset;
-    return c->size == sizeof(uint32_t) ? *(const uint32_t *)(const void *)at : *(const uint64_t *)(const void *)at;
-}
-
-static void add_counters(json_t *to, const struct counter *rows, size_t n, const void *from)
-{
-    for (size_t i = 0; i < n; i++)
-        json_object_set_new(to, rows[i].name, json_integer((json_int_t)value_of(&rows[i], from)));
+    for (; rows->name; rows++)
+        json_object_set_new(to, rows->name, json_integer((json_int_t)ctl_counter_value(rows, from)));
 }
 
 static json_t *tier_json(const struct tb_tier_stats *t)
 {
     json_t *out = json_pack("{s:s}", "name", t->name);
-    add_counters(out, tier_counters, N(tier_counters), t);
+    add_counters(out, ctl_tier_counters, t);
     return out;
 }
 
@@ -97,7 +64,7 @@ static json_t *series(const void *first, int n)
     return out;
 }
 
-static json_t *series_by_tier(const struct counter *row, const struct tb_config *c, const struct tb_sample *samples, int n)
+static json_t *series_by_tier(const struct series *row, const struct tb_config *c, const struct tb_sample *samples, int n)
 {
     json_t *out = json_object();
     for (uint32_t t = 0; t < c->n_tiers; t++)
@@ -156,7 +123,7 @@ void ctl_print_waits(tb_engine *e, FILE *out)
     }
 }
 
-static bool is_modelled(const struct tb_config *c)
+bool ctl_is_modelled(const struct tb_config *c)
 {
     bool modelled = c->pfs.modelled;
     for (uint32_t t = 0; t < c->n_tiers; t++)
@@ -164,13 +131,17 @@ static bool is_modelled(const struct tb_config *c)
     return modelled;
 }
 
+const char *ctl_mode(const struct tb_config *c)
+{
+    return c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none";
+}
+
 /* Who it is, and how it is configured. */
 static json_t *identity_json(const struct tb_instance_info *info, const struct tb_config *c)
 {
     return json_pack("{s:s s:s s:b s:s s:s s:s s:b s:i s:i}", "instance", info->name, "config", info->config_file, "modelled",
-                     is_modelled(c), "fsync", tb_fsync_name(c->fsync), "policy", tb_policy_name(c->placement.policy), "mode",
-                     c->n_prefixes ? tb_mode_name(c->prefixes[0].mode) : "none", "daemon_alive", info->daemon_alive, "daemon_pid",
-                     (int)info->daemon_pid, "clients", (int)info->n_clients);
+                     ctl_is_modelled(c), "fsync", tb_fsync_name(c->fsync), "policy", tb_policy_name(c->placement.policy), "mode",
+                     ctl_mode(c), "daemon_alive", info->daemon_alive, "daemon_pid", (int)info->daemon_pid, "clients", (int)info->n_clients);
 }
 
 static void add_stats(json_t *out, const struct tb_stats *s)
@@ -178,10 +149,10 @@ static void add_stats(json_t *out, const struct tb_stats *s)
     json_t *tiers = json_array(), *pfs = json_object();
     for (uint32_t t = 0; t < s->n_tiers; t++)
         json_array_append_new(tiers, tier_json(&s->tier[t]));
-    add_counters(pfs, pfs_counters, N(pfs_counters), s);
+    add_counters(pfs, ctl_pfs_counters, s);
     json_object_set_new(out, "tiers", tiers);
     json_object_set_new(out, "pfs", pfs);
-    add_counters(out, counters, N(counters), s);
+    add_counters(out, ctl_counters, s);
 }
 
 json_t *ctl_instance_json(tb_engine *e, bool samples)
@@ -202,23 +173,22 @@ json_t *ctl_instance_json(tb_engine *e, bool samples)
     return out;
 }
 
-static void print_headings(FILE *out, enum unit unit)
+static void print_headings(FILE *out, enum ctl_unit unit)
 {
-    for (size_t i = 0; i < N(tier_counters); i++)
-        if (tier_counters[i].heading && tier_counters[i].unit == unit)
-            fprintf(out, unit == BYTES ? " %12s" : " %10s", tier_counters[i].heading);
+    for (const struct ctl_counter *c = ctl_tier_counters; c->name; c++)
+        if (c->heading && c->unit == unit)
+            fprintf(out, unit == CTL_BYTES ? " %12s" : " %10s", c->heading);
 }
 
-static void print_counters(FILE *out, enum unit unit, const struct tb_tier_stats *t)
+static void print_counters(FILE *out, enum ctl_unit unit, const struct tb_tier_stats *t)
 {
-    for (size_t i = 0; i < N(tier_counters); i++) {
-        const struct counter *c = &tier_counters[i];
+    for (const struct ctl_counter *c = ctl_tier_counters; c->name; c++) {
         if (!c->heading || c->unit != unit)
             continue;
-        if (unit == BYTES)
-            fprintf(out, " %9.1fMiB", (double)value_of(c, t) / MIB);
+        if (unit == CTL_BYTES)
+            fprintf(out, " %9.1fMiB", (double)ctl_counter_value(c, t) / MIB);
         else
-            fprintf(out, " %10llu", (unsigned long long)value_of(c, t));
+            fprintf(out, " %10llu", (unsigned long long)ctl_counter_value(c, t));
     }
 }
 
@@ -227,12 +197,12 @@ void ctl_print_tiers(tb_engine *e, FILE *out)
     struct tb_stats s;
     tb_engine_stats(e, &s);
     fprintf(out, "%-10s", "tier");
-    print_headings(out, BYTES);
-    print_headings(out, NUMBER);
+    print_headings(out, CTL_BYTES);
+    print_headings(out, CTL_NUMBER);
     for (uint32_t t = 0; t < s.n_tiers; t++) {
         fprintf(out, "\n%-10s", s.tier[t].name);
-        print_counters(out, BYTES, &s.tier[t]);
-        print_counters(out, NUMBER, &s.tier[t]);
+        print_counters(out, CTL_BYTES, &s.tier[t]);
+        print_counters(out, CTL_NUMBER, &s.tier[t]);
     }
     putc('\n', out);
     fprintf(out, "%-10s %12s %12s %12s %9.1fMiB %9.1fMiB  spilled %.1f MiB, staged %.1f MiB, fsyncs %llu, files %u (%u dirty)\n", "pfs", "",

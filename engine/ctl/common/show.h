@@ -8,6 +8,12 @@
 
 #include <tierbench/engine.h>
 
+#include "instance/instance.h"
+
+/* Is any of its places a device model? */
+bool ctl_is_modelled(const struct tb_config *config);
+/* Of the first prefix, or "none". */
+const char *ctl_mode(const struct tb_config *config);
 /* Tiers, PFS, counters, errors and samples of an instance. */
 json_t *ctl_instance_json(tb_engine *engine, bool samples);
 /* Which process waits for which, one line each. */

@@ -1,0 +1,167 @@
+"""`tierctl status --openmetrics`: the counters of `--json`, in text that a strict reader takes."""
+
+import re
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from buffered import write_buffered
+from instances import BIN, Instance
+
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+VALUE = r'"(?:[^"\\\n]|\\["\\n])*"'
+SAMPLE = re.compile(rf"({NAME})\{{({NAME}={VALUE}(?:,{NAME}={VALUE})*)\}} ([0-9]+)")
+META = re.compile(rf"# (TYPE|HELP|UNIT) ({NAME}) (.+)")
+# By their place in `status --json`, what is not called there as it is here.
+RENAMED = {
+    "tier_bytes_in": "tier_written",
+    "tier_bytes_out": "tier_read",
+    "pfs_bytes_written": "pfs_written",
+    "pfs_bytes_read": "pfs_read",
+    "passed": "passed_opens",
+}
+
+
+@dataclass
+class Family:
+    """A metric: its metadata, and its values by instance and tier."""
+
+    meta: dict[str, str] = field(default_factory=dict)
+    values: dict[tuple[str, str], int] = field(default_factory=dict)
+    labels: list[dict[str, str]] = field(default_factory=list)
+
+
+def parse(text: str) -> dict[str, Family]:
+    """Families in one piece, types that node_exporter knows too, units that end the name, `# EOF` and no more."""
+    assert text.endswith("\n# EOF\n")
+    found: dict[str, Family] = {}
+    last = ""
+    for line in text.splitlines()[:-1]:
+        if meta := META.fullmatch(line):
+            what, last = meta[1], meta[2]
+            assert last == next(reversed(found), "") or last not in found, f"{last} is in two pieces"
+            family = found.setdefault(last, Family())
+            assert what not in family.meta and not family.values, line
+            family.meta[what] = meta[3]
+            continue
+        sample = SAMPLE.fullmatch(line)
+        assert sample, line
+        family = found[last]
+        assert family.meta.keys() >= {"TYPE", "HELP"} and family.meta["TYPE"] in ("counter", "gauge")
+        assert sample[1] == last + "_total" * (family.meta["TYPE"] == "counter")
+        assert last.endswith("_" + family.meta.get("UNIT", last.rpartition("_")[2]))
+        labels = dict(re.findall(rf"({NAME})=({VALUE})", sample[2]))
+        labels = {name: re.sub(r"\\(.)", r"\1", value[1:-1]) for name, value in labels.items()}
+        key = labels["instance"], labels.get("tier", "")
+        assert key not in family.values, line
+        family.values[key] = int(sample[3])
+        family.labels.append(labels)
+    return found
+
+
+def expected(status: dict[str, Any]) -> dict[tuple[str, str], int]:
+    """Every counter of `status --json`, by its metric without unit and tier."""
+    made = {("region", ""): status["region"]["bytes"], ("daemon_up", ""): int(status["daemon_alive"])}
+    made |= {("failed_files", ""): len(status["errors"]), ("waiting_processes", ""): len(status["waits"])}
+    made |= {(n, ""): v for n, v in status.items() if type(v) is int and n != "daemon_pid"}
+    made |= {(f"pfs_{n}", ""): v for n, v in status["pfs"].items()}
+    made |= {(f"tier_{n}", t["name"]): v for t in status["tiers"] for n, v in t.items() if n != "name"}
+    return {(RENAMED.get(name, name), tier): value for (name, tier), value in made.items()}
+
+
+def openmetrics(instance: Instance, *args: object) -> dict[str, Family]:
+    done = instance.ctl("status", "--openmetrics", *args)
+    assert done.returncode == 0, done.stderr
+    return parse(done.stdout)
+
+
+def test_counters_are_those_of_json(instance: Instance) -> None:
+    instance.start()
+    write_buffered(instance)
+    found = openmetrics(instance, "-i", instance.name)
+    info, status = found.pop("tierbench_instance_info").labels, instance.status()
+    assert info == [
+        {
+            "instance": instance.name,
+            "config": str(instance.config),
+            "fsync": "tier",
+            "placement": status["policy"],
+            "mode": status["mode"],
+            "devices": "real",
+        }
+    ]
+    shown = {
+        (name.removeprefix("tierbench_").removesuffix("_bytes"), tier): value
+        for name, family in found.items()
+        for (_, tier), value in family.values.items()
+    }
+    assert shown == expected(status)
+    assert shown["tier_dirty", "nvme"] == 256 * 1024
+    instance.check(instance.ctl("drain", "-i", instance.name), 0)
+    after = openmetrics(instance, "-i", instance.name)
+    assert after["tierbench_tier_dirty_bytes"].values[instance.name, "nvme"] == 0
+    assert after["tierbench_pfs_written_bytes"].values[instance.name, ""] == 256 * 1024
+
+
+def test_all_instances_and_a_daemon_that_is_gone(instance: Instance) -> None:
+    instance.start()
+    other = instance.name + "-b"
+    instance.check(instance.ctl("start", "-c", instance.config, "-i", other), 0)
+    found = openmetrics(instance)
+    assert {(instance.name, "ram"), (other, "nvme")} <= found["tierbench_tier_used_bytes"].values.keys()
+    instance.check(instance.ctl("stop", "-i", other), 0)
+    instance.kill_daemons()
+    up = openmetrics(instance)["tierbench_daemon_up"].values
+    assert up[instance.name, ""] == 0 and (other, "") not in up
+
+
+def test_a_file_is_replaced_at_once(instance: Instance) -> None:
+    """A reader that has the old file open keeps the whole old text; nothing stays beside it."""
+    folder = instance.root / "metrics"
+    folder.mkdir()
+    file = folder / "tierbench.prom"
+    file.write_text("old\n")
+    instance.start()
+    with file.open() as reader:
+        instance.check(instance.ctl("status", "-i", instance.name, "--openmetrics", "-o", file), 0)
+        assert reader.read() == "old\n"
+    assert parse(file.read_text())["tierbench_daemon_up"].values == {(instance.name, ""): 1}
+    assert file.stat().st_mode & 0o044, "another user's collector reads it"
+    instance.stop()
+    instance.check(instance.ctl("status", "-i", instance.name, "--openmetrics", "-o", file), 2, instance.name)
+    assert all(not family.values for family in parse(file.read_text()).values()), "no old number stays"
+    assert list(folder.iterdir()) == [file]
+
+
+def test_what_cannot_be_written_is_said(instance: Instance) -> None:
+    instance.start()
+    nowhere = instance.root / "none" / "x.prom"
+    only = ("status", "-i", instance.name, "--openmetrics")
+    instance.check(instance.ctl(*only, "-o", nowhere), 2, f"{nowhere}: cannot write: No such file")
+    full = instance.root / "full"
+    full.mkdir()
+    instance.check(instance.ctl(*only, "-o", full), 2, f"{full}: cannot write: Is a directory")
+    assert not list(instance.root.glob("*.part")), "nothing half written stays"
+    with Path("/dev/full").open("w") as device:
+        done = subprocess.run([BIN / "tierctl", *only], stdout=device, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, "tierctl: stdout: cannot write: No space left on device\n")
+
+
+@pytest.mark.parametrize("other", [["--json"], ["--watch"], ["--wait"]])
+def test_one_form_at_a_time(instance: Instance, other: list[str]) -> None:
+    instance.check(instance.ctl("status", "--openmetrics", *other), 2, "--openmetrics", "allowed")
+
+
+def test_output_needs_openmetrics(instance: Instance) -> None:
+    instance.check(instance.ctl("status", "-o", instance.root / "x"), 2, "-o needs --openmetrics")
+
+
+def test_names_of_paths_are_escaped(instance: Instance) -> None:
+    folder = instance.root / 'a "b" \\c\nd é'
+    folder.mkdir()
+    instance.config = instance.config.rename(folder / instance.config.name)
+    instance.start()
+    info = openmetrics(instance, "-i", instance.name)["tierbench_instance_info"].labels
+    assert info[0]["config"] == f'{instance.root}/a "b" \\c?d ??/{instance.config.name}'
