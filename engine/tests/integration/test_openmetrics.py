@@ -1,5 +1,6 @@
-"""`tierctl status --openmetrics`: the counters of `--json`, in text that a strict reader takes."""
+"""`tierctl status --openmetrics`: the counters of `--json`, in text that a strict reader takes; the dashboard's metrics."""
 
+import json
 import re
 import subprocess
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 from buffered import write_buffered
-from instances import BIN, Instance
+from instances import BIN, SOURCE, Instance
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 VALUE = r'"(?:[^"\\\n]|\\["\\n])*"'
@@ -165,3 +166,48 @@ def test_names_of_paths_are_escaped(instance: Instance) -> None:
     instance.start()
     info = openmetrics(instance, "-i", instance.name)["tierbench_instance_info"].labels
     assert info[0]["config"] == f'{instance.root}/a "b" \\c?d ??/{instance.config.name}'
+
+
+def queries(panel: dict[str, Any]) -> list[str]:
+    inner = [q for p in panel.get("panels", []) for q in queries(p)]
+    return [t["expr"] for t in panel.get("targets", [])] + inner
+
+
+def asks_rightly(query: str, samples: set[str]) -> None:
+    """Of metrics that exist, and a rate of a counter and of nothing else."""
+    names = re.findall(r"tierbench_\w+", query)
+    assert names, query
+    for name in names:
+        assert name in samples, f"{query}: {name}"
+        is_rate = re.search(rf"(rate|increase)\({name}\b", query)
+        assert bool(is_rate) == name.endswith("_total"), query
+
+
+def shown_by(instance: Instance) -> set[str]:
+    """Names of samples, as Prometheus keeps them."""
+    instance.start()
+    found = openmetrics(instance, "-i", instance.name)
+    return {n + "_total" * (f.meta["TYPE"] == "counter") for n, f in found.items()}
+
+
+def test_the_dashboard_asks_for_metrics_that_exist(instance: Instance) -> None:
+    board = json.loads((SOURCE / "docs/grafana-dashboard.json").read_text())
+    asked = [q for panel in board["panels"] for q in queries(panel)]
+    asked += [v["query"] for v in board["templating"]["list"] if v["type"] == "query"]
+    assert len(asked) >= 12
+    samples = shown_by(instance)
+    for query in asked:
+        asks_rightly(query, samples)
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_page_is_true(instance: Instance) -> None:
+    """Its table is what an instance shows, and its alerts ask for that."""
+    page = (SOURCE / "docs/monitoring.md").read_text()
+    samples = shown_by(instance)
+    assert set(re.findall(r"^\| `(tierbench_\w+)` ", page, re.M)) == samples
+    alerts = re.findall(r"^\| `([^`]*tierbench_[^`]* [^`]*)` ", page, re.M)
+    assert len(alerts) >= 5
+    for query in alerts:
+        asks_rightly(query.replace("min_over_time(", ""), samples)
