@@ -10,6 +10,8 @@
 #include "../mpi/events.h"
 #include "adapter.h"
 
+#define NONMPI "DARSHAN_ENABLE_NONMPI"
+
 tb_trace *_Atomic tb_application_found;
 
 void *tb_real(const char *name)
@@ -46,8 +48,21 @@ static void told(const struct tb_mpi_event *e, void *trace)
     tb_trace_mpi(trace, &event);
 }
 
+/*
+ * The site's Darshan, told to trace programs without MPI, takes a rank for such, with a log of
+ * its own. Only the process knows that it is a rank: a script may start the launcher. Darshan asks
+ * for the variable in its own constructor, and this one runs first: our library comes later in
+ * LD_PRELOAD, and neither needs the other.
+ */
+static void leave_ranks_to_mpi(void)
+{
+    if (getenv(NONMPI) && tb_trace_is_rank(tb_application()))
+        unsetenv(NONMPI);
+}
+
 static __attribute__((constructor)) void begin(void)
 {
+    leave_ranks_to_mpi();
     tb_mpi_events_function *events = (tb_mpi_events_function *)dlsym(RTLD_DEFAULT, "tb_mpi_events");
     if (events && tb_application())
         events(told, tb_application());

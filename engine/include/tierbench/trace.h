@@ -70,6 +70,9 @@ static inline double tb_trace_now(void)
     return tb_trace_now_by_kernel();
 }
 
+/* A launcher of MPI says that this process is a rank, or belongs to one. */
+bool tb_trace_is_rank(const tb_trace *trace);
+
 /*
  * How the process leaves. EXITS (exit, or exec of another program): its records are
  * complete. QUITS (_exit, which is how MPI_Abort ends a rank): they end without having

@@ -225,6 +225,11 @@ tb_trace *tb_trace_of(enum tb_trace_side side)
     return made ? &sides[side] : NULL;
 }
 
+bool tb_trace_is_rank(const tb_trace *t)
+{
+    return t && t->file && t->file->rank >= 0;
+}
+
 /*
  * An aborted rank stays RUNS, so that its log says that it did not end well. exec replaces
  * the program: the file ends, and goes on if the exec fails.
