@@ -84,12 +84,14 @@ static int attach_by(int (*attach)(const char *, struct tb_io *, tb_engine **), 
     struct tb_instance_info all[MAX_INSTANCES];
     int n = name ? 1 : tb_instance_list(all, MAX_INSTANCES);
     if (n == 0)
-        return ctl_fail("no instance runs; start one with: tierctl start -c CONFIG"), 1;
+        return ctl_fail("no instance runs; start one with: tierctl start -c CONFIG"), EXIT_NO_INSTANCE;
     if (n > 1)
         return name_all(all, n);
     const char *which = name ? name : all[0].name;
     int rc = attach(which, tb_io_libc(), out);
-    return rc ? ctl_fail("instance %s: cannot attach: %s", which, tb_engine_refusal()) : 0;
+    if (rc)
+        ctl_fail("instance %s: cannot attach: %s", which, tb_engine_refusal());
+    return rc == -ENOENT ? EXIT_NO_INSTANCE : rc ? EXIT_BAD_INPUT : 0;
 }
 
 int ctl_attach(const char *name, tb_engine **out)
@@ -111,7 +113,7 @@ int ctl_await(const char *name)
     for (double start = ctl_now(); (rc = tb_instance_look(name, tb_io_libc(), &e)) != 0;) {
         bool is_made = rc == -ESTALE; /* half made, which takes as long as touching its memory */
         if (!is_made && ctl_now() - start > APPEARS_SECONDS)
-            return ctl_fail("instance %s: did not appear in %g s (%s)", name, APPEARS_SECONDS, tb_engine_refusal()), 1;
+            return ctl_fail("instance %s: did not appear in %g s (%s)", name, APPEARS_SECONDS, tb_engine_refusal()), EXIT_NO_INSTANCE;
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
     }
     tb_engine_detach(e);

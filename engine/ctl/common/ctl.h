@@ -7,6 +7,7 @@
 #include "base/wait.h"
 #include "instance/instance.h"
 
+#define EXIT_NO_INSTANCE 1
 #define EXIT_BAD_INPUT 2
 #define EXIT_DRAIN_FAILED 3
 

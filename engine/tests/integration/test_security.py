@@ -60,7 +60,7 @@ class TestAttacks:
         attacked.start()
         attacked.write_synced(attacked.program(), "promised")
         for command in ("status", "drain", "stop"):
-            attacked.check(attacked.ctl(command, "-i", attacked.name, before=ATTACKER), 2, "no such instance")
+            attacked.check(attacked.ctl(command, "-i", attacked.name, before=ATTACKER), 1, "no such instance")
         attacked.check(
             attacked.ctl("recover", "-c", attacked.config, before=ATTACKER), 0, "0 instances recovered"
         )
