@@ -34,6 +34,7 @@ from tierbench.runs.case import Case
 
 SIGNATURE = 1_638_301_383  # -G: the time stamp in the data, the same for writing and verifying
 TRANSFER = "1m"
+TIERS_OF_A_SITE = ["nvme", "nvme-ram"]  # that the webinar did not run
 ROOM = 8  # times the bytes written that a twin's places must have room for
 
 
@@ -206,12 +207,23 @@ class WebinarTiers(TierWrite):
         """All tiers at once, and RAM alone, are the smoke run."""
         self.tags |= {"smoke"} if self.tiers in ("bb-nvme-ram", "ram") else set()
 
+    @run_after("setup")
+    def but_those_of_a_site(self) -> None:
+        """Asked for by `-P tiers=...`: one test measures a configuration, not two."""
+        twice = not self.site.modelled and self.tiers in TIERS_OF_A_SITE
+        self.skip_if(twice, "SiteTiers runs it")
+
 
 @rfm.simple_test
 class SiteTiers(TierWrite):
     """What the webinar did not run and a real site without a burst buffer has."""
 
-    tiers = parameter(["nvme", "nvme-ram"], type=str, loggable=True)
+    tiers = parameter(TIERS_OF_A_SITE, type=str, loggable=True)
+
+    @run_after("init")
+    def only_those(self) -> None:
+        """`-P tiers=...` puts others here, too."""
+        self.skip_if(self.tiers in TIERS and self.tiers not in TIERS_OF_A_SITE, "WebinarTiers runs it")
 
     @run_after("setup")
     def of_a_site(self) -> None:
@@ -226,3 +238,8 @@ class WebinarSideBySide(TierWrite):
     tiers = parameter(["bb-nvme-ram"], type=str, loggable=True)
     mode = parameter(["scratch"], type=str, loggable=True)
     policy = "round-robin"
+
+    @run_after("init")
+    def of_several(self) -> None:
+        """`-P tiers=...` puts single tiers here, too."""
+        self.skip_if(self.tiers in TIERS and "-" not in self.tiers, "one tier has none beside it")

@@ -76,7 +76,7 @@ def write_config(
     source = ROOT / "configs" / "tiers" / f"{tiers}.yaml"
     config = yaml.safe_load(source.read_text())
     config["placement"]["policy"] = policy
-    if tiers == "pfs" and places is not None and "bb" not in places:
+    if tiers == "pfs" and places is not None:  # a real site's baseline never needs a tier
         config |= {"tiers": [UNUSED], "fsync": "pfs"}
     if volatile:
         config["allow_volatile"] = True

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_suite import REFRAME
@@ -26,40 +27,43 @@ site_configuration = {{
 """
 
 
-def test_the_tiers_at_hand_are_measured_and_the_users_files_stay(tmp_path: Path) -> None:
+def run(tmp_path: Path, *options: str) -> tuple[str, list[dict[str, Any]]]:
+    """The comparison on that site; what ReFrame printed, and the cases."""
     if not (ROOT / "build" / "bin" / "tierctl").exists():
         pytest.skip("needs `make build`")
     for place in ("pfs", "nvme", "run"):
-        (tmp_path / place).mkdir()
-    theirs = tmp_path / "pfs" / "ior.out.00000000"
-    theirs.write_text("mine")
+        (tmp_path / place).mkdir(exist_ok=True)
     (tmp_path / "site.py").write_text(SITE.format(tmp_path))
-    line: list[str | Path] = [
-        REFRAME,
-        "-C",
-        tmp_path / "site.py",
-        "-c",
-        "reframe_tests",
-        "-r",
-        "-t",
-        "webinar",
-        "-S",
-        "scale=smoke",
-    ]
-    line += [
-        "--exec-policy=serial",
-        "--prefix",
-        tmp_path / "reframe",
-        "--report-file",
-        tmp_path / "run" / "reframe.json",
-    ]
+    line: list[str | Path] = [REFRAME, "-C", tmp_path / "site.py", "-c", "reframe_tests/webinar.py"]
+    line += ["-r", "-S", "scale=smoke"]
+    line += ["--exec-policy=serial", "--prefix", tmp_path / "reframe", *options]
+    line += ["--report-file", tmp_path / "run" / "reframe.json"]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False,
                           env={**os.environ, "TIERBENCH_RUN_DIR": str(tmp_path / "run")})  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:]
-    assert "the site names no directory of bb" in done.stdout
-    cases = [json.loads(f.read_text()) for f in (tmp_path / "run").glob("cases/*/*/case.json")]
+    return done.stdout, [json.loads(f.read_text()) for f in (tmp_path / "run").glob("cases/*/*/case.json")]
+
+
+def test_the_tiers_at_hand_are_measured_and_the_users_files_stay(tmp_path: Path) -> None:
+    (tmp_path / "pfs").mkdir()
+    theirs = tmp_path / "pfs" / "ior.out.00000000"
+    theirs.write_text("mine")
+    told, cases = run(tmp_path)
+    assert "the site names no directory of bb" in told
     assert {c["tiers"] for c in cases} == {"pfs", "ram", "nvme", "nvme-ram"}
     assert {c["system"] for c in cases} == {"mysite"}
     assert not any(c["requirement"] for c in cases) and any(c["published"] for c in cases)
     assert [p.name for p in (tmp_path / "pfs").iterdir()] == [theirs.name] and theirs.read_text() == "mine"
     assert list((tmp_path / "nvme").iterdir()) == []
+
+
+def test_one_tier_is_measured_once_a_mode_and_not_beside_itself(tmp_path: Path) -> None:
+    told, cases = run(tmp_path, "-P", "tiers=pfs,nvme")
+    found = sorted((c["tiers"], c["mode"], c["policy"], c["repetition"]) for c in cases)
+    assert found == [
+        ("nvme", "persistent-async", "max-bandwidth", 1),
+        ("nvme", "scratch", "max-bandwidth", 1),
+        ("pfs", "bypass", "none", 1),
+        ("pfs", "bypass", "none", 1),  # with -Y and without
+    ]
+    assert "WebinarSideBySide" not in told and "Traceback" not in told

@@ -78,6 +78,15 @@ def test_real_places_carry_no_model(tmp_path: Path) -> None:
     assert "model" not in target.read_text()
 
 
+def test_the_baseline_of_a_real_site_names_no_tier_of_it(tmp_path: Path) -> None:
+    target = tmp_path / "c.yaml"
+    for places in ({"pfs": "/a"}, {"pfs": "/a", "bb": "/c"}):
+        write_config("pfs", 1 << 30, "max-bandwidth", places, target)
+        config = yaml.safe_load(target.read_text())
+        assert config["pfs"]["path"] == "/a"
+        assert [t["medium"] for t in config["tiers"]] == ["memory"]
+
+
 def test_a_site_without_a_needed_place_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ScaleError, match="extras lacks 'bb'"):
         write_config("bb", 1 << 30, "max-bandwidth", {"pfs": "/a"}, tmp_path / "c.yaml")
