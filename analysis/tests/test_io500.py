@@ -186,6 +186,7 @@ def _row(test: str, value: float) -> Row:
         published=None,
         published_source=None,
         requirement=None,
+        requirement_source=None,
         verified=True,
         prediction=None,
         open_s=None,

@@ -16,6 +16,6 @@ ROOMS = (
     "cli",  # the command `tierbench`
 )
 FOR_THE_SUITE = ("base", "outputs", "recipes", "runs.case", "judge.asked", "judge.io500", "judge.launch",
-                 "trace", "trial")  # and nothing else  # fmt: skip
+                 "judge.requirement", "trace", "trial")  # and nothing else  # fmt: skip
 
 __version__ = "0.1.0"

@@ -20,7 +20,7 @@ from rich.table import Table
 from tierbench import __version__
 from tierbench.base import atomic_write
 from tierbench.base.errors import RecipeError, RunError
-from tierbench.judge import compare, history, power
+from tierbench.judge import compare, history, power, requirement
 from tierbench.judge.verdict import FAIL
 from tierbench.pages import comparison_page, history_page, report, report_record, terminal, trial_page
 from tierbench.recipes import projection, published, rules
@@ -58,6 +58,8 @@ def _parser() -> argparse.ArgumentParser:
         "-o", "--output", type=Path, metavar="DIR", help="where to write (default: the run folder)"
     )
     one.add_argument("--check", action="store_true", help="exit with 1 when a case or a row failed")
+    one.add_argument("--require", action="append", default=[], metavar="LINE",
+                     help=f"a requirement of your own: {requirement.FORM}; may be repeated")  # fmt: skip
     one.set_defaults(function=_report)
     every = commands.add_parser("list", help="list runs with their verdicts")
     every.add_argument("results", type=Path, nargs="?", default=Path("results"), metavar="RESULTS",
@@ -335,9 +337,13 @@ def _project(options: argparse.Namespace) -> None:
 
 def _report(options: argparse.Namespace) -> int:
     if (options.run / "trial.json").exists():
+        if options.require:
+            raise RunError(
+                f"--require: {options.run} is a trial, which has no tests; allowed: with a run folder"
+            )
         _answer(options.run)
         return 0
-    made = report_record.make(read_run(options.run))
+    made = report_record.make(read_run(options.run), [requirement.parse(text) for text in options.require])
     written = report.write(made, options.output or options.run)
     terminal.print_report(made, _console())
     print("\nWritten: " + ", ".join(str(path) for path in written))

@@ -15,12 +15,13 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import parameter, run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import PipelineError
+from reframe.core.runtime import runtime
 
 from tierbench.base.errors import RunError
 from tierbench.outputs import OutputError
 from tierbench.runs.case import Case
 
-from . import ending
+from . import ending, requirements
 from .places import Places
 from .plan import Plan
 from .results import Results
@@ -118,6 +119,11 @@ class TierTest(rfm.RunOnlyRegressionTest):
         """Bad input is refused before anything runs."""
         self.check_input()
         refuse_unknown("tiers", self.tiers, TIERS)
+        try:
+            for partition in runtime().system.partitions:
+                requirements.check(partition.extras.get("require", []))
+        except ScaleError as e:
+            refuse(str(e))
 
     @run_after("setup")
     def size(self) -> None:
@@ -178,7 +184,8 @@ class TierTest(rfm.RunOnlyRegressionTest):
         self.kept, stage = True, Path(self.stagedir)
         self.results = Results.begin(stage, self.site, self.plan, self.case_names())
         try:
-            self.cases = self.make_cases(self.results)
+            found = self.make_cases(self.results)
+            self.cases = {m: requirements.required(self.site, case) for m, case in found.items()}
             values = {metric: case.value for metric, case in self.cases.items()}
             right = all(case.verified is not False for case in self.cases.values())
             self.metrics = {"values": values, "verified": right} | self.summary()

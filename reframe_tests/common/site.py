@@ -22,6 +22,7 @@ class Site:
     measures: bool  # values mean something here, so that they can be judged
     scale: str
     root: str | None  # where a twin's places are made, if there is room
+    require: Any  # what the user requires of tests, as the site says it
     places: dict[str, str]  # directories of the PFS and the tiers
     per_node: str | None  # how a command runs once on each of {nodes} nodes
     nodes: int | None
@@ -45,6 +46,7 @@ class Site:
             measures=bool(extras.get("measures", True)),
             scale=extras.get("scale", "local"),
             root=extras.get("root"),
+            require=extras.get("require", []),
             places={place: extras[place] for place in PLACES if place in extras},
             per_node=extras.get("per_node"),
             nodes=extras.get("nodes"),

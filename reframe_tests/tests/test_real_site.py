@@ -19,7 +19,7 @@ site_configuration = {{
         "name": "compute", "scheduler": "local", "launcher": "mpirun", "max_jobs": 1, "environs": ["builtin"],
         "env_vars": [["OMPI_ALLOW_RUN_AS_ROOT", "1"], ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
                      ["OMPI_MCA_rmaps_base_oversubscribe", "1"]],
-        "extras": {{"tiers": "real", "pfs": "{0}/pfs", "nvme": "{0}/nvme"}},
+        "extras": {{"tiers": "real", "pfs": "{0}/pfs", "nvme": "{0}/nvme", "require": {1}}},
     }}]}}],
     "environments": [{{"name": "builtin", "cc": "mpicc"}}],
     "general": [{{"trap_job_errors": True, "remote_detect": False}}],
@@ -27,21 +27,25 @@ site_configuration = {{
 """
 
 
-def run(tmp_path: Path, *options: str) -> tuple[str, list[dict[str, Any]]]:
+def run(
+    tmp_path: Path, *options: str, status: int = 0, require: Any = ()
+) -> tuple[str, list[dict[str, Any]]]:
     """The comparison on that site; what ReFrame printed, and the cases."""
     if not (ROOT / "build" / "bin" / "tierctl").exists():
         pytest.skip("needs `make build`")
     for place in ("pfs", "nvme", "run"):
         (tmp_path / place).mkdir(exist_ok=True)
-    (tmp_path / "site.py").write_text(SITE.format(tmp_path))
+    (tmp_path / "site.py").write_text(SITE.format(tmp_path, list(require)))
     line: list[str | Path] = [REFRAME, "-C", tmp_path / "site.py", "-c", "reframe_tests/webinar.py"]
     line += ["-r", "-S", "scale=smoke"]
     line += ["--exec-policy=serial", "--prefix", tmp_path / "reframe", *options]
     line += ["--report-file", tmp_path / "run" / "reframe.json"]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False,
                           env={**os.environ, "TIERBENCH_RUN_DIR": str(tmp_path / "run")})  # fmt: skip
-    assert done.returncode == 0, done.stdout[-4000:]
-    return done.stdout, [json.loads(f.read_text()) for f in (tmp_path / "run").glob("cases/*/*/case.json")]
+    assert done.returncode == status, done.stdout[-4000:]
+    return done.stdout + done.stderr, [
+        json.loads(f.read_text()) for f in (tmp_path / "run").glob("cases/*/*/case.json")
+    ]
 
 
 def test_the_tiers_at_hand_are_measured_and_the_users_files_stay(tmp_path: Path) -> None:
@@ -67,3 +71,24 @@ def test_one_tier_is_measured_once_a_mode_and_not_beside_itself(tmp_path: Path) 
         ("pfs", "bypass", "none", 1),  # with -Y and without
     ]
     assert "WebinarSideBySide" not in told and "Traceback" not in told
+
+
+REQUIRED = {
+    "test": "webinar-write-Y",
+    "metric": "bandwidth",
+    "at_least": 5,
+    "unit": "MiB/s",
+    "source": "ours",
+}
+
+
+def test_what_the_site_requires_is_in_its_cases(tmp_path: Path) -> None:
+    _, cases = run(tmp_path, "-P", "tiers=pfs", require=[REQUIRED])
+    found = {c["test"]: (c["requirement"], c["requirement_source"]) for c in cases}
+    assert found == {"webinar-write-Y": (5.0, "ours"), "webinar-write": (None, None)}
+
+
+def test_a_requirement_of_an_unknown_test_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    told, cases = run(tmp_path, "-P", "tiers=pfs", status=2, require=[REQUIRED | {"test": "webinar"}])
+    assert not cases and told.count("number 1: test 'webinar'; allowed: ") == 1
+    assert "webinar-write-Y" in told and "cori-" in told and "io500-" in told

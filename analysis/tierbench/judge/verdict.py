@@ -20,14 +20,16 @@ prediction) it is inconclusive, and says so: right bytes make no number right.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tierbench.judge import independence, stats
+from tierbench.judge import independence, requirement, stats
 from tierbench.judge.predict import Prediction, parse_command, predict
+from tierbench.judge.requirement import Measured, Requirement
 from tierbench.judge.stats import Comparison, Interval
 from tierbench.runs.run_folder import ROW_KEYS, Run
 
@@ -62,6 +64,7 @@ class Row:
     published: float | None
     published_source: str | None
     requirement: float | None
+    requirement_source: str | None
     verified: bool | None
     prediction: Prediction | None
     open_s: float | None
@@ -203,15 +206,30 @@ _TIER_ORDER = list(TIER_NAMES)
 _PROMISE_ORDER = ["pfs", "tier", "none"]
 
 
-def judge(run: Run) -> list[Row]:
-    """All rows of a run with ratios and checks, the baseline first."""
+def judge(run: Run, required: Sequence[Requirement] = ()) -> list[Row]:
+    """All rows of a run with ratios and checks, the baseline first; `RunError` on what can't be required."""
+    requirement.check(required, _measured(run))
     rows = [
-        _row(run, dict(zip(ROW_KEYS, key, strict=True)), group)
+        _with_requirement(_row(run, dict(zip(ROW_KEYS, key, strict=True)), group), required)
         for key, group in run.cases.groupby(ROW_KEYS, sort=False, dropna=False)
     ]
     baselines = {(r.key["system"], r.key["test"]): r for r in rows if r.key["tiers"] == "pfs"}
     judged = [_with_checks(_with_ratios(r, baselines)) for r in rows]
     return sorted(judged, key=_order)
+
+
+def _measured(run: Run) -> dict[str, set[Measured]]:
+    """What each test of the run measures."""
+    found: dict[str, set[Measured]] = {}
+    for _, case in run.cases.iterrows():
+        measured = Measured(str(case["metric"]), str(case["unit"]), str(case["direction"]))
+        found.setdefault(str(case["test"]), set()).add(measured)
+    return found
+
+
+def _with_requirement(row: Row, required: Sequence[Requirement]) -> Row:
+    found = requirement.find(required, row.key["test"], row.key["metric"])
+    return replace(row, requirement=found.limit, requirement_source=found.source) if found else row
 
 
 def _order(row: Row) -> tuple[Any, ...]:
@@ -242,6 +260,7 @@ def _row(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Row:
         published=_single(group["published"]),
         published_source=_text(group["published_source"]),
         requirement=_single(group["requirement"]),
+        requirement_source=_requirement_source(group),
         verified=all(verified) if verified else None,
         prediction=_prediction(run, key, group),
         open_s=_median(group["open_s"]),
@@ -252,6 +271,13 @@ def _row(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Row:
         command=str(group["command"].iloc[0]),
         **_of_recipe(group),
     )
+
+
+def _requirement_source(group: pd.DataFrame) -> str | None:
+    """The user's words, else the document of the published number."""
+    if _single(group["requirement"]) is None:
+        return None
+    return _text(group["requirement_source"]) or _text(group["published_source"])
 
 
 def _of_recipe(group: pd.DataFrame) -> dict[str, Any]:
@@ -355,6 +381,7 @@ def _required(row: Row) -> Check | None:
     worst, best = interval if higher else (-interval[1], -interval[0])
     limit = limit if higher else -limit
     told = f"{row.median.value:.4g} against a required {row.requirement:.4g} {row.key['unit']}"
+    told += f" ({row.requirement_source})" if row.requirement_source else ""
     if best < limit and row.median.n >= stats.least_n_one_sample():
         return Check("requirement", FAIL, f"misses the requirement: {told}")
     return _enough(row, "requirement", worst >= limit, f"meets the requirement: {told}", f"not shown: {told}")

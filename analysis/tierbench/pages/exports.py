@@ -15,6 +15,7 @@ import polars
 
 from tierbench.base.text import number, percent, plain, ratio_span, span, times
 from tierbench.judge import compare
+from tierbench.judge.verdict import Row
 from tierbench.pages import io500_report
 from tierbench.pages.report_record import Report, row_as_json, step_words
 from tierbench.pages.report_words import (
@@ -98,7 +99,7 @@ def _verdicts(report: Report) -> list[str]:
             span(r.median),
             times(r.ratio.value if r.ratio else None),
             times(r.ratio_without_sync.value if r.ratio_without_sync else None),
-            number(r.requirement),
+            _required(r),
             percent(r.margin),
             number(r.predicted),
             r.verdict,
@@ -106,6 +107,11 @@ def _verdicts(report: Report) -> list[str]:
         for r in report.rows
     ]
     return table(head, [_LEFT] * 5 + [_RIGHT] * 8 + [_LEFT], body)
+
+
+def _required(row: Row) -> str:
+    told = number(row.requirement)
+    return f"{told} ({row.requirement_source})" if row.requirement_source else told
 
 
 def _steps(report: Report) -> list[str]:

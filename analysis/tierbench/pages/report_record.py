@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tierbench import __version__
+from tierbench.judge.requirement import Requirement
 from tierbench.judge.stats import Interval
 from tierbench.judge.verdict import FAIL, INCONCLUSIVE, PASS, Row, Step, judge, steps
 from tierbench.pages import io500_report
@@ -32,9 +34,9 @@ class Report:
         return {v: sum(r.verdict == v for r in self.rows) for v in (PASS, FAIL, INCONCLUSIVE)}
 
 
-def make(run: Run) -> Report:
-    """Judge a run."""
-    rows = judge(run)
+def make(run: Run, required: Sequence[Requirement] = ()) -> Report:
+    """Judge a run; `required` by the user goes before what the cases say."""
+    rows = judge(run, required)
     return Report(run, rows, steps(rows), *of_run.sections(run, rows))
 
 
@@ -81,6 +83,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "baseline": row.baseline,
         **plain,
         "requirement": row.requirement,
+        "requirement_source": row.requirement_source,
         "margin": row.margin,
         "verdict": row.verdict,
         "fraction_of_peak": row.fraction_of_peak,

@@ -47,6 +47,7 @@ class Case:
     published: float | None
     published_source: str | None
     requirement: float | None
+    requirement_source: str | None = None
     expected: float | None = None
     factor: int = 1
     scale: str | None = None

@@ -1,0 +1,115 @@
+"""What a user requires of a test: a limit of its metric, with the source of the number.
+
+A site says it in its `extras` (`require`, a list of objects), a report in `--require` (one line of text). A
+requirement of the user takes the place of the published number that a twin is held against.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tierbench.base.errors import RunError
+
+FORM = "'TEST: METRIC >= NUMBER UNIT' (or <=), and after a comma its source"
+KEYS = ("test", "metric", "at_least", "at_most", "unit", "source")
+_LINE = re.compile(
+    r"(?P<test>[^\s:]+)\s*:\s*(?P<metric>\w+)\s*(?P<sign>[<>]=)\s*(?P<limit>[\d.]\S*)\s+(?P<unit>[^\s,]+)"
+    r"(?:\s*,\s*(?P<source>\S.*))?"
+)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A limit: the value must be at least that (`direction` higher) or at most (lower)."""
+
+    test: str
+    metric: str
+    direction: str
+    limit: float
+    unit: str
+    source: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a test measures: the kind of number, its unit, and which values are better."""
+
+    metric: str
+    unit: str
+    direction: str
+
+
+def parse(text: str) -> Requirement:
+    """One line of `--require`."""
+    where = f"--require {text!r}"
+    match = _LINE.fullmatch(text.strip())
+    if not match:
+        raise RunError(f"{where}; allowed: {FORM}")
+    direction = "higher" if match["sign"] == ">=" else "lower"
+    source = match["source"] or "--require"
+    limit = _limit(match["limit"], where)
+    return Requirement(match["test"], match["metric"], direction, limit, match["unit"], source, where)
+
+
+def of_site(found: Any) -> list[Requirement]:
+    """`require` of a site's extras."""
+    if not isinstance(found, Sequence) or isinstance(found, str):
+        raise RunError(f"site: extras: require: {found!r}; allowed: a list of objects with {', '.join(KEYS)}")
+    return [_of_object(number, told) for number, told in enumerate(found, 1)]
+
+
+def _of_object(number: int, told: Any) -> Requirement:
+    where = f"site: extras: require: number {number}"
+    needed = {"test", "metric", "unit", "source"}
+    if not isinstance(told, Mapping) or not needed <= told.keys() or not told.keys() <= set(KEYS):
+        raise RunError(f"{where}: {told!r}; allowed: {', '.join(KEYS)}; one of at_least and at_most")
+    if ("at_least" in told) == ("at_most" in told):
+        raise RunError(f"{where}: has both or none of at_least and at_most; allowed: one of them")
+    if wrong := next(
+        (key for key in sorted(needed) if not isinstance(told[key], str) or not told[key]), None
+    ):
+        raise RunError(f"{where}: {wrong}: {told[wrong]!r}; allowed: a text")
+    direction = "higher" if "at_least" in told else "lower"
+    limit = _limit(told.get("at_least", told.get("at_most")), where)
+    return Requirement(told["test"], told["metric"], direction, limit, told["unit"], told["source"], where)
+
+
+def _limit(given: Any, where: str) -> float:
+    try:
+        value = math.nan if isinstance(given, bool) else float(given)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise RunError(f"{where}: {given!r}; allowed: a number above 0")
+    return value
+
+
+def check(required: Sequence[Requirement], known: Mapping[str, Collection[Measured]]) -> None:
+    """Refuse what none of the known tests measures, in another unit, or twice."""
+    seen = set()
+    for r in required:
+        if r.test not in known:
+            raise RunError(f"{r.where}: test {r.test!r}; allowed: {', '.join(sorted(known))}")
+        fit = [m for m in known[r.test] if m.metric == r.metric]
+        if not fit:
+            allowed = ", ".join(sorted({m.metric for m in known[r.test]}))
+            raise RunError(f"{r.where}: metric {r.metric!r} of {r.test}; allowed: {allowed}")
+        if r.unit not in {m.unit for m in fit}:
+            allowed = ", ".join(sorted({m.unit for m in fit}))
+            raise RunError(f"{r.where}: unit {r.unit!r} of {r.metric}; allowed: {allowed}")
+        if r.direction != fit[0].direction:
+            allowed = ">= (at_least)" if fit[0].direction == "higher" else "<= (at_most)"
+            raise RunError(f"{r.where}: of {r.metric} {fit[0].direction} is better; allowed: {allowed}")
+        if (r.test, r.metric) in seen:
+            raise RunError(f"{r.where}: {r.test}: {r.metric} is required twice; allowed: once")
+        seen.add((r.test, r.metric))
+
+
+def find(required: Sequence[Requirement], test: str, metric: str) -> Requirement | None:
+    """The one of a test and metric."""
+    return next((r for r in required if (r.test, r.metric) == (test, metric)), None)
