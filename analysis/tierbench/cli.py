@@ -1,4 +1,4 @@
-"""The command `tierbench`: try, report, list, trace, compare, history, power, recipes and project.
+"""The command `tierbench`: try, site, report, list, trace, compare, history, power, recipes and project.
 
 Exit status 2 with one line on bad input or a refusal; `compare` exits with 1 on a significant regression, and
 `report --check` where something failed.
@@ -26,7 +26,7 @@ from tierbench.pages import comparison_page, history_page, report, report_record
 from tierbench.recipes import projection, published, rules
 from tierbench.runs import samples
 from tierbench.runs.run_folder import find_runs, read_run
-from tierbench.trial import answer, plan, start, tier_files
+from tierbench.trial import answer, plan, site_file, start, tier_files
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tierbench {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_try(commands)
+    _add_site(commands)
     one = commands.add_parser(
         "report", help="write a run's report (HTML, JSON, Markdown, CSV, Parquet) and print its verdicts"
     )
@@ -107,6 +108,31 @@ def _add_try(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
                      help="where to keep it all (default: tierbench-try-TIME, here)")  # fmt: skip
     one.add_argument("command", nargs="+", metavar="COMMAND", help="the program and its arguments")
     one.set_defaults(function=_try)
+
+
+def _add_site(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    site = commands.add_parser("site", help="write a site file of your own machine")
+    actions = site.add_subparsers(required=True, metavar="ACTION")
+    init = actions.add_parser("init", help="detect what can be, write the file, check it by a short run")
+    init.add_argument("--pfs", required=True, metavar="DIR", help="a directory on the parallel file system")
+    init.add_argument("--nvme", metavar="DIR", help="a directory on a local disk")
+    init.add_argument("--bb", metavar="DIR", help="a directory on a burst buffer")
+    init.add_argument("--scheduler", choices=site_file.SCHEDULERS, default="local",
+                      help="what starts jobs (default: local, on this machine)")  # fmt: skip
+    init.add_argument("-o", "--output", type=Path, default=Path("mysite.py"), metavar="FILE",
+                      help="the site file (default: mysite.py, here)")  # fmt: skip
+    init.set_defaults(function=_site_init)
+
+
+def _site_init(options: argparse.Namespace) -> int:
+    """1 where the site is written but its trial failed."""
+    named = [(name, getattr(options, name)) for name in ("pfs", "nvme", "bb") if getattr(options, name)]
+    places = {name: tier_files.directory(f"--{name}", path) for name, path in named}
+    site_file.write(site_file.site(places, options.scheduler), options.output)
+    _say(f"{options.output} is written; a trial of about 30 s checks it")
+    holds, told = site_file.check(options.output)
+    print(f"{options.output}: {told}")
+    return 0 if holds else 1
 
 
 def _count(text: str) -> int:

@@ -1,0 +1,84 @@
+"""A site file: what is detected, what is written, and the trial that checks it."""
+
+from __future__ import annotations
+
+import os
+import runpy
+from pathlib import Path
+
+import pytest
+
+from tierbench.base.errors import RunError
+from tierbench.cli import main
+from tierbench.trial import site_file
+from tierbench.trial.start import home
+
+
+def test_slurms_default_partition_with_the_smallest_of_its_nodes() -> None:
+    told = "debug|2|8|16000\nbatch*|100|64|257000+\nbatch*|20|32|128000\n"
+    assert site_file.parse_sinfo(told) == site_file.Nodes("batch", 120, 32, 128000 << 20)
+    assert site_file.parse_sinfo("debug|2|8|16000\n").partition == "debug"
+    for wrong in ("", "slurm is down\n"):
+        with pytest.raises(RunError, match="sinfo"):
+            site_file.parse_sinfo(wrong)
+
+
+def command(folder: Path, name: str, output: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\ncat <<'.'\n{output}\n.\n")
+    (folder / name).chmod(0o755)
+
+
+def test_a_site_of_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command(tmp_path, "sinfo", "batch*|4|16|64000")
+    command(tmp_path, "srun", "slurm 22.05")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    site_file.write(site_file.site({"pfs": tmp_path}, "slurm"), tmp_path / "s.py")
+    made = runpy.run_path(str(tmp_path / "s.py"))["site_configuration"]
+    (partition,) = made["systems"][0]["partitions"]
+    assert (partition["scheduler"], partition["launcher"], partition["access"]) == (
+        "slurm", "srun", ["-p batch"])  # fmt: skip
+    assert partition["extras"] == {
+        "tiers": "real", "pfs": str(tmp_path), "nodes": 4, "ranks_per_node": 16,
+        "memory_bytes": 64000 << 20, "per_node": site_file.PER_NODE,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    (("--pfs", "/none"), "--pfs: '/none' is not a directory"),
+    (("--pfs", "/", "--scheduler", "slurm"), "sinfo: is not in PATH"),
+])  # fmt: skip
+def test_what_is_refused_writes_nothing(
+    options: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["site", "init", *options, "-o", str(tmp_path / "s.py")]) == 2
+    assert told in capsys.readouterr().err and not (tmp_path / "s.py").exists()
+
+
+def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text("mine")
+    with pytest.raises(RunError, match="is there already"):
+        site_file.write({}, tmp_path / "s.py")
+    assert (tmp_path / "s.py").read_text() == "mine"
+
+
+def test_a_trial_without_a_test_or_with_a_failed_one_is_none() -> None:
+    good, bad = {"result": "pass"}, {"result": "fail", "name": "W", "fail_reason": "no\nroom"}
+    assert site_file.told_of({"runs": [{"testcases": [good]}]}) == (
+        True, "the trial: 1 tests passed, 0 failed")  # fmt: skip
+    assert site_file.told_of({"runs": [{"testcases": [good, bad]}]})[1].endswith("1 failed; W: no room")
+    assert not site_file.told_of({"runs": [{"testcases": [{"result": "skip"}]}]})[0]
+
+
+def test_the_trial_runs_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not (home() / "build" / "bin" / "tierctl").exists():
+        pytest.skip("needs `make build`")
+    pfs, out = tmp_path / "pfs", tmp_path / "s.py"
+    pfs.mkdir()
+    assert main(["site", "init", "--pfs", str(pfs), "-o", str(out)]) == 0
+    assert "tests passed, 0 failed" in capsys.readouterr().out
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["pfs", "s.py"] and not list(pfs.iterdir())
+    broken = tmp_path / "broken.py"
+    broken.write_text(out.read_text().replace("'mpirun'", "'nolauncher'"))
+    assert site_file.check(broken)[0] is False

@@ -1,0 +1,171 @@
+"""A site of real directories: what can be is detected, the file is written, a short run checks it.
+
+`configs/sites/README.md` says what each key means, for those who write a site by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pprint
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tierbench.base.errors import RunError
+from tierbench.trial.start import home
+
+NAME = "mysite"
+SCHEDULERS = ("local", "slurm")
+PER_NODE = (
+    "srun --overlap --kill-on-bad-exit=1 --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1"  # of README.md
+)
+_SINFO = ("sinfo", "--noheader", "--format=%P|%D|%c|%m")
+_OPEN_MPI_ROOT = [["OMPI_ALLOW_RUN_AS_ROOT", "1"], ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"]]
+_LONGEST_S = 600  # of the trial: jobs may wait in a queue
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """A partition of Slurm."""
+
+    partition: str
+    count: int
+    cores: int
+    memory_bytes: int
+
+
+def parse_sinfo(text: str) -> Nodes:
+    """The default partition, marked by an asterisk, else the first; of nodes that differ the smallest."""
+    lines = [line.strip().split("|") for line in text.splitlines() if line.strip()]
+    try:
+        rows = [(p, int(n), int(c.rstrip("+")), int(m.rstrip("+"))) for p, n, c, m in lines]
+    except ValueError:
+        raise RunError(f"{' '.join(_SINFO)}: {text!r}; allowed: PARTITION|NODES|CORES|MEMORY") from None
+    if not rows:
+        raise RunError(f"{' '.join(_SINFO)}: shows no partition; allowed: a partition with nodes")
+    name = next((row[0] for row in rows if row[0].endswith("*")), rows[0][0])
+    mine = [row for row in rows if row[0] == name]
+    count = sum(row[1] for row in mine)
+    cores, mebibytes = min(row[2] for row in mine), min(row[3] for row in mine)
+    return Nodes(name.rstrip("*"), count, cores, mebibytes << 20)
+
+
+def site(places: Mapping[str, Path], scheduler: str) -> dict[str, Any]:
+    """The configuration of ReFrame."""
+    partition = _slurm() if scheduler == "slurm" else _local()
+    extras = {"tiers": "real", **{name: str(path) for name, path in places.items()}}
+    partition |= {"max_jobs": 1, "environs": ["builtin"]}
+    partition["extras"] = extras | partition["extras"]
+    system = {
+        "name": NAME,
+        "descr": ", ".join(f"{name}: {file_system(path)}" for name, path in places.items()),
+        "hostnames": [".*"],
+        "partitions": [partition],
+    }
+    general = {"remote_detect": False, "trap_job_errors": True}
+    return {
+        "systems": [system],
+        "environments": [{"name": "builtin", "cc": "mpicc"}],
+        "general": [general],
+    }
+
+
+def _local() -> dict[str, Any]:
+    version = _output("mpirun", "--version")
+    variables = [["OMPI_MCA_rmaps_base_oversubscribe", "1"]] if "Open MPI" in version else []
+    if variables and os.geteuid() == 0:
+        variables += _OPEN_MPI_ROOT
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "name": "node",
+        "scheduler": "local",
+        "launcher": "mpirun",
+        "env_vars": variables,
+        "extras": {"ranks_per_node": len(os.sched_getaffinity(0)), "memory_bytes": memory},
+    }
+
+
+def _slurm() -> dict[str, Any]:
+    nodes = parse_sinfo(_output(*_SINFO))
+    _output("srun", "--version")
+    return {
+        "name": "compute",
+        "scheduler": "slurm",
+        "launcher": "srun",
+        "access": [f"-p {nodes.partition}"],
+        "extras": {
+            "nodes": nodes.count,
+            "ranks_per_node": nodes.cores,
+            "memory_bytes": nodes.memory_bytes,
+            "per_node": PER_NODE,
+        },
+    }
+
+
+def file_system(path: Path) -> str:
+    """Its type, as `stat -f` calls it."""
+    return _output("stat", "-f", "-c", "%T", str(path)).strip()
+
+
+def _output(*command: str) -> str:
+    if not shutil.which(command[0]):
+        raise RunError(f"{command[0]}: is not in PATH; allowed: a machine that has it, or --scheduler")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise RunError(f"{' '.join(command)}: ended with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def write(configuration: Mapping[str, Any], file: Path) -> None:
+    """Write the site; a file that is there stays as it is."""
+    body = pprint.pformat(dict(configuration), sort_dicts=False, width=100)
+    told = '"""Written by `tierbench site init`; `configs/sites/README.md` says what each key means."""'
+    try:
+        with file.open("x") as stream:
+            stream.write(f"{told}\n\nsite_configuration = {body}\n")
+    except FileExistsError:
+        raise RunError(f"{file}: is there already; allowed: a file that is new (-o)") from None
+    except OSError as e:
+        raise RunError(f"{file}: cannot be written: {e.strerror}") from e
+
+
+def check(file: Path) -> tuple[bool, str]:
+    """Run the smoke tests of the comparison on the site; whether it holds, and that in a line."""
+    with tempfile.TemporaryDirectory(prefix="tierbench-site-", dir=file.resolve().parent) as name:
+        folder = Path(name)
+        line = [str(Path(sys.executable).with_name("reframe")), "-C", str(file.resolve()), f"--system={NAME}"]
+        line += ["-c", str(home() / "reframe_tests" / "webinar.py"), "-r", "-t", "smoke", "-S", "scale=smoke"]
+        line += [f"--prefix={folder}", f"--report-file={folder / 'reframe.json'}", "--exec-policy=serial"]
+        environment = {**os.environ, "TIERBENCH_RUN_DIR": str(folder)}
+        process = subprocess.Popen(  # noqa: S603
+            line, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        try:
+            _, errors = process.communicate(timeout=_LONGEST_S)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            process.communicate()
+            return False, f"the trial did not end within {_LONGEST_S} s"
+        report = folder / "reframe.json"
+        if not report.exists():
+            last = errors.strip().splitlines() or ["no message"]
+            return False, f"the trial ended with {process.returncode}: {last[-1]}"
+        return told_of(json.loads(report.read_text()))
+
+
+def told_of(report: Mapping[str, Any]) -> tuple[bool, str]:
+    """What ReFrame's report says of the trial."""
+    cases = [case for run in report["runs"] for case in run["testcases"]]
+    failed = [c for c in cases if c["result"] in ("fail", "abort")]
+    passed = sum(c["result"] == "pass" for c in cases)
+    told = f"the trial: {passed} tests passed, {len(failed)} failed"
+    if failed:
+        reason = " ".join(str(failed[0].get("fail_reason")).split())
+        return False, f"{told}; {failed[0].get('display_name') or failed[0]['name']}: {reason}"
+    return passed > 0, told if passed else f"{told}; none ran"
