@@ -84,7 +84,7 @@ bool trace_is_ours(const struct ctl_trace *t, const char *name)
     return false;
 }
 
-static bool touched_ours(const struct ctl_trace *t, const struct tb_trace_file *f)
+bool trace_touched_ours(const struct ctl_trace *t, const struct tb_trace_file *f)
 {
     for (uint32_t i = 0; i < f->n[TB_TRACE_POSIX]; i++)
         if (f->posix[i].slot.active && f->posix[i].slot.name < TB_TRACE_NAMES && trace_is_ours(t, f->names + f->posix[i].slot.name))
@@ -160,7 +160,7 @@ static void number(const struct ctl_trace *t, struct job *job, enum tb_trace_sid
             last = p->rank;
         } else {
             bool beside = job->ranks && side == TB_TRACE_APPLICATION;
-            p->left_out = !touched_ours(t, p->file) && (beside || !moved_bytes(p->file));
+            p->left_out = !trace_touched_ours(t, p->file) && (beside || !moved_bytes(p->file));
             p->rank = p->left_out ? -1 : next++;
         }
         job->incomplete |= !p->left_out && !p->complete;

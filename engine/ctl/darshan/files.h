@@ -25,5 +25,7 @@ void trace_unload(struct job *job);
 
 /* A name below the configuration's places. */
 bool trace_is_ours(const struct ctl_trace *trace, const char *name);
+/* The process used such a file. */
+bool trace_touched_ours(const struct ctl_trace *trace, const struct tb_trace_file *file);
 
 #endif

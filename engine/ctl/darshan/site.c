@@ -1,9 +1,10 @@
 /*
  * The application side by the site's own Darshan. Its runtime leaves one log for each MPI
  * job, and one for each process without MPI, in folders by date: they are fetched from
- * there. The one of most processes (the largest of several) becomes OUT.darshan, others
- * OUT.2.darshan and so on. If it leaves none, ours is written; it is loaded after the
- * site's for that case.
+ * there, but for those of processes that don't count in our own log. That of ranks (the one
+ * of most processes, the largest of several) becomes OUT.darshan, others OUT.2.darshan and so
+ * on. If it leaves none, or none of a process that died, ours is written, which has all
+ * processes; it is loaded after the site's for that case.
  */
 #include "darshan/site.h"
 
@@ -15,6 +16,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "darshan/files.h"
 #include "darshan/log.h"
 
 #define LOGS 256
@@ -59,7 +61,11 @@ static void exclude(const struct ctl_trace *t)
     setenv("DARSHAN_EXCLUDE_DIRS", list, 0);
 }
 
-/* Told to trace programs without MPI, Darshan takes ranks for such, each with a log of its own. */
+/*
+ * Told to trace programs without MPI, Darshan takes ranks for such, each with a log of its own.
+ * The trace adapter takes the variable away in ranks; those whose launcher gives them no variable
+ * that tells them (Slurm without PMI, inside a Slurm job) are known by the command only.
+ */
 static bool starts_ranks(char *const *command)
 {
     static const char *const launchers[] = {"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "prun", "srun", "aprun", "jsrun"};
@@ -85,29 +91,58 @@ void trace_site_environment(const struct ctl_trace *t, char *const *command)
     exclude(t);
 }
 
+/* Whether the site's runtime wrote a process's log can be told by the process's number alone. */
 struct found {
     char path[PATH_MAX];
     int64_t nprocs, bytes;
+    double start, end; /* s since the run's start */
+    int pid;           /* of rank 0 or of the only process; 0: not known */
+    bool of_ranks, counts;
 };
 
 /* The job's record is the first zlib stream. */
-static int64_t processes_of(const char *path)
+static void read_job(const struct ctl_trace *t, struct found *f)
 {
     unsigned char zipped[8192];
     struct log_job job = {0};
-    FILE *f = fopen(path, "r");
-    size_t n = f && fseek(f, 1328, SEEK_SET) == 0 ? fread(zipped, 1, sizeof(zipped), f) : 0;
+    FILE *log = fopen(f->path, "r");
+    size_t n = log && fseek(log, 1328, SEEK_SET) == 0 ? fread(zipped, 1, sizeof(zipped), log) : 0;
     z_stream zip = {.next_in = zipped, .avail_in = (uInt)n, .next_out = (Bytef *)&job, .avail_out = sizeof(job)};
-    if (f)
-        fclose(f);
+    if (log)
+        fclose(log);
     if (inflateInit(&zip) != Z_OK)
-        return 0;
+        return;
     inflate(&zip, Z_SYNC_FLUSH);
     inflateEnd(&zip);
-    return zip.avail_out == 0 ? job.nprocs : 0;
+    if (zip.avail_out)
+        return;
+    f->nprocs = job.nprocs;
+    f->start = (double)(job.start_s - t->start.tv_sec) + (double)(job.start_ns - t->start.tv_nsec) / 1e9;
+    f->end = (double)(job.end_s - t->start.tv_sec) + (double)(job.end_ns - t->start.tv_nsec) / 1e9;
 }
 
-static void find(const char *folder, int depth, struct found *all, int *n)
+/* USER_PROGRAM_idJOB-PID_...; runtimes before 3.4 don't say the process. */
+static int pid_in(const char *name)
+{
+    int pid = 0;
+    for (const char *at = name; (at = strstr(at, "_id")); at++)
+        sscanf(at, "_id%*d-%d_", &pid);
+    return pid;
+}
+
+/* As our own log has it: launchers and helpers that don't count there have no log here. */
+static void find_process(const struct job *job, struct found *f)
+{
+    f->counts = job->n == 0 || !f->pid;
+    f->of_ranks = f->nprocs > 1;
+    for (size_t i = 0; f->pid && i < job->n; i++)
+        if (job->process[i].file->pid == f->pid) {
+            f->counts |= !job->process[i].left_out;
+            f->of_ranks |= job->process[i].is_mpi;
+        }
+}
+
+static void find(const struct ctl_trace *t, const char *folder, int depth, struct found *all, int *n)
 {
     DIR *d = depth > 4 ? NULL : opendir(folder);
     for (struct dirent *entry; d && (entry = readdir(d));) {
@@ -117,22 +152,28 @@ static void find(const char *folder, int depth, struct found *all, int *n)
         if (entry->d_name[0] == '.' || *n == LOGS || snprintf(f->path, sizeof(f->path), "%s/%s", folder, entry->d_name) >= PATH_MAX)
             continue;
         if (lstat(f->path, &st) == 0 && S_ISREG(st.st_mode) && suffix && strcmp(suffix, ".darshan") == 0) {
-            f->nprocs = processes_of(f->path);
             f->bytes = st.st_size;
+            f->pid = pid_in(entry->d_name);
+            read_job(t, f);
             (*n)++;
         } else if (S_ISDIR(st.st_mode)) {
             char path[PATH_MAX];
             snprintf(path, sizeof(path), "%s", f->path);
-            find(path, depth + 1, all, n);
+            find(t, path, depth + 1, all, n);
         }
     }
     if (d)
         closedir(d);
 }
 
+/* What counts before what does not, ranks before single processes. */
 static int largest_first(const void *a, const void *b)
 {
     const struct found *x = a, *y = b;
+    if (x->counts != y->counts)
+        return x->counts ? -1 : 1;
+    if (x->of_ranks != y->of_ranks)
+        return x->of_ranks ? -1 : 1;
     if (x->nprocs != y->nprocs)
         return x->nprocs > y->nprocs ? -1 : 1;
     return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
@@ -154,26 +195,81 @@ static int copy(const char *from, const char *to)
     return bad ? ctl_fail("--trace %s: cannot write: %s", to, strerror(errno)) : 0;
 }
 
-bool trace_site_fetch(const struct ctl_trace *t, int *rc)
+/* Ranks of one job share a log, which has the number of rank 0: it is theirs if they ran while it was made. */
+static bool has_log(const struct process *p, const struct found *all, int n)
 {
-    char site[PATH_MAX], to[PATH_MAX + 16];
-    struct found *all = calloc(LOGS + 1, sizeof(*all));
-    int n = 0;
-    if (all && site_folder(t, site, sizeof(site)))
-        find(site, 0, all, &n);
-    if (n == 0)
+    bool rank_0_died = p->rank == 0 && !p->complete && !p->file->forked;
+    for (int i = 0; i < n; i++) {
+        const struct found *f = &all[i];
+        bool meets = p->file->start <= f->end && (!p->complete || p->file->end >= f->start);
+        if (f->pid == p->file->pid || (p->is_mpi && f->of_ranks && meets && !rank_0_died))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * A process that counts and died has no log, and neither has a rank that is no MPI program.
+ * What ended by itself without a log (by a system call, say) is what the site's runtime leaves out.
+ */
+static const struct process *find_missing(const struct ctl_trace *t, const struct job *job, const struct found *all, int n)
+{
+    for (size_t i = 0; i < job->n; i++) {
+        const struct process *p = &job->process[i];
+        bool should = !p->left_out && (!p->complete || (p->is_mpi && trace_touched_ours(t, p->file)));
+        if (should && !has_log(p, all, n))
+            return p;
+    }
+    return NULL;
+}
+
+static void say_missing(const struct ctl_trace *t, const struct process *p)
+{
+    if (p)
+        fprintf(stderr, "tierctl: trace: %s left no log of process %d (%.200s): ours of all processes follows\n", t->site_lib,
+                (int)p->file->pid, p->file->command);
+    else
         fprintf(stderr, "tierctl: trace: %s left no log (it has none of a run that is killed or calls MPI_Abort): ours follows\n",
                 t->site_lib);
-    else
-        qsort(all, (size_t)n, sizeof(*all), largest_first);
-    for (int i = 0; i < n && !*rc; i++) {
+}
+
+/* The first even if it does not count: then none does. */
+static int copy_all(const struct ctl_trace *t, const struct found *all, int n)
+{
+    char to[PATH_MAX + 16];
+    int rc = 0;
+    for (int i = 0; i < n && !rc && (i == 0 || all[i].counts); i++) {
         snprintf(to, sizeof(to), "%s", t->out);
         if (i)
             snprintf(to, sizeof(to), "%.*s.%d.darshan", (int)(strlen(t->out) - strlen(".darshan")), t->out, i + 1);
-        *rc = copy(all[i].path, to);
-        if (!*rc)
+        rc = copy(all[i].path, to);
+        if (!rc)
             fprintf(stderr, "tierctl: trace: %s: %lld processes, by %s\n", to, (long long)all[i].nprocs, t->site_lib);
     }
+    return rc;
+}
+
+bool trace_site_fetch(const struct ctl_trace *t, int *rc)
+{
+    char site[PATH_MAX];
+    struct found *all = calloc(LOGS + 1, sizeof(*all));
+    struct job job;
+    int n = 0;
+    if (!trace_load(t, TB_TRACE_APPLICATION, &job))
+        trace_unload(&job); /* then every log counts, and none is missed */
+    if (all && site_folder(t, site, sizeof(site)))
+        find(t, site, 0, all, &n);
+    for (int i = 0; i < n; i++)
+        find_process(&job, &all[i]);
+    const struct process *missing = n ? find_missing(t, &job, all, n) : NULL;
+    bool whole = n && !missing;
+    if (whole) {
+        qsort(all, (size_t)n, sizeof(*all), largest_first);
+        *rc = copy_all(t, all, n);
+    } else {
+        say_missing(t, missing);
+    }
+    trace_unload(&job);
     free(all);
-    return n > 0;
+    return whole;
 }

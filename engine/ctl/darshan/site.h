@@ -8,6 +8,6 @@
 
 /* The site's runtime: where it shall leave its logs, and fetching them. */
 void trace_site_environment(const struct ctl_trace *trace, char *const *command);
-bool trace_site_fetch(const struct ctl_trace *trace, int *rc); /* false: it left none */
+bool trace_site_fetch(const struct ctl_trace *trace, int *rc); /* false: it left none, or not of all that count */
 
 #endif
