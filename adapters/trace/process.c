@@ -68,16 +68,41 @@ static __attribute__((constructor)) void begin(void)
         events(told, tb_application());
 }
 
+/* False too where there is no such function.  A library that a program loaded for itself alone is in no list of symbols but its own. */
+static bool mpi_says(const char *name)
+{
+    static const char *const libraries[] = {"libmpi.so.40", "libmpi.so.12"}; /* Open MPI; MPICH and its kin */
+    int (*ask)(int *) = (int (*)(int *))dlsym(RTLD_DEFAULT, name), flag = 0;
+    for (size_t i = 0; !ask && i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+        void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
+        if (library) {
+            ask = (int (*)(int *))dlsym(library, name);
+            dlclose(library); /* it stays: the program loaded it */
+        }
+    }
+    return ask && ask(&flag) == 0 && flag;
+}
+
+/*
+ * MPI_Abort ends a rank by _exit, and so does a shell that ends well: only the first is between
+ * MPI_Init and MPI_Finalize.  MPI may be asked for both at any time.
+ */
+static enum tb_trace_end how_it_quits(void)
+{
+    bool aborts = tb_trace_is_rank(tb_application()) && mpi_says("PMPI_Initialized") && !mpi_says("PMPI_Finalized");
+    return aborts ? TB_TRACE_QUITS : TB_TRACE_EXITS;
+}
+
 TB_WRAPPER void _exit(int status)
 {
-    tb_trace_ends(tb_application(), TB_TRACE_QUITS);
+    tb_trace_ends(tb_application(), how_it_quits());
     REAL(_exit)(status);
     __builtin_unreachable();
 }
 
 TB_WRAPPER void _Exit(int status)
 {
-    tb_trace_ends(tb_application(), TB_TRACE_QUITS);
+    tb_trace_ends(tb_application(), how_it_quits());
     REAL(_Exit)(status);
     __builtin_unreachable();
 }

@@ -207,6 +207,13 @@ def test_a_job_that_dies_leaves_a_log_of_every_rank(root: Path, how: str) -> Non
     assert job["complete"].tolist() == [False] and job["nprocs"].tolist() == [3]
 
 
+def test_ranks_whose_shell_ends_well_are_complete(root: Path) -> None:
+    """A shell leaves by _exit, as MPI_Abort does."""
+    run = f"{RANKS} {root}/pfs well; exit 0"
+    done = traced(root, mpirun(), "-n", "2", "dash", "-c", run)
+    assert done.returncode == 0 and "incomplete" not in done.stderr, done.stderr
+
+
 def test_one_rank_that_aborts_is_incomplete(root: Path) -> None:
     done = traced(root, mpirun(), "-n", "1", RANKS, root / "pfs", "abort")
     assert done.returncode == 3 and not trace.read([root / "t.darshan"]).job["complete"][0]

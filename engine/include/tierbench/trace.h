@@ -74,10 +74,10 @@ static inline double tb_trace_now(void)
 bool tb_trace_is_rank(const tb_trace *trace);
 
 /*
- * How the process leaves. EXITS (exit, or exec of another program): its records are
- * complete. QUITS (_exit, which is how MPI_Abort ends a rank): they end without having
- * been finished. GOES_ON: an exit that was announced did not happen, for example a failed
- * exec.
+ * How the process leaves. EXITS (exit, any other _exit, or exec): its records are
+ * complete. QUITS (_exit between MPI_Init and MPI_Finalize, which is how MPI_Abort ends a
+ * rank): they end without having been finished. GOES_ON: an exit that was announced did
+ * not happen, for example a failed exec.
  */
 enum tb_trace_end { TB_TRACE_GOES_ON, TB_TRACE_EXITS, TB_TRACE_QUITS };
 void tb_trace_ends(tb_trace *trace, enum tb_trace_end how);
