@@ -1,4 +1,4 @@
-"""Scripts of several programs where the site's Darshan traces; and a stand-in for it, without which nothing would be checked."""
+"""Scripts of several programs where the site's Darshan traces them, or a stand-in that is always there."""
 
 from __future__ import annotations
 
