@@ -73,9 +73,16 @@ static void push(tb_engine *e, uint32_t open)
     while (!atomic_compare_exchange_weak(&e->header->opens.free, &head, head_of(head, open)));
 }
 
+/* Who closes the description, as slot + 1; 0: it has holders. */
+static uint32_t ender_of(uint32_t ended_by)
+{
+    return ended_by & TB_OPEN_ENDER;
+}
+
 /*
  * The creator's holder bit is set before the description is published, so repair finds it
- * if the creator is killed later.
+ * if the creator is killed later.  It is set before the new life begins, too: who sees that
+ * life without an ender sees its holder.
  */
 static void publish(tb_engine *e, uint32_t open, uint32_t file, int flags)
 {
@@ -86,11 +93,11 @@ static void publish(tb_engine *e, uint32_t open, uint32_t file, int flags)
     atomic_store_explicit(&o->flags, flags, memory_order_relaxed);
     atomic_store_explicit(&o->in_kernel, false, memory_order_relaxed);
     atomic_store_explicit(&o->shared, false, memory_order_relaxed);
-    atomic_store_explicit(&o->ended_by, 0, memory_order_relaxed);
     atomic_store_explicit(&o->appending, 0, memory_order_relaxed);
     _Atomic uint64_t *holders = holders_of(e, open);
     for (uint32_t k = 0; k < e->region.n_holders; k++)
         atomic_store_explicit(&holders[k], k == e->slot / 64 ? 1ull << (e->slot % 64) : 0, memory_order_relaxed);
+    atomic_store_explicit(&o->ended_by, (o->ended_by | TB_OPEN_ENDER) + 1, memory_order_release);
     atomic_store_explicit(&o->magic, TB_OPEN_MAGIC, memory_order_release);
 }
 
@@ -124,7 +131,7 @@ void tb_open_free(tb_engine *e, struct tb_open *o)
 void tb_open_end(tb_engine *e, struct tb_open *o)
 {
     uint32_t file = o->file;
-    assert(o->ended_by);
+    assert(ender_of(o->ended_by));
     o->file = TB_NONE;
     if (file != TB_NONE && tb_file_put(e, file))
         tb_file_forget(e, file);
@@ -134,7 +141,7 @@ void tb_open_end(tb_engine *e, struct tb_open *o)
 
 bool tb_open_is_valid(const tb_engine *e, const struct tb_open *o)
 {
-    return o->magic == TB_OPEN_MAGIC && !o->ended_by && o->file < e->region.n_file_buckets && o->offset <= INT64_MAX;
+    return o->magic == TB_OPEN_MAGIC && !ender_of(o->ended_by) && o->file < e->region.n_file_buckets && o->offset <= INT64_MAX;
 }
 
 /* n_open may count killed openers too, never fewer than there are. */
@@ -223,11 +230,13 @@ static bool is_held(const tb_engine *e, uint32_t open)
     return any;
 }
 
-/* One client closes a description that has no holder: true if it is this one. */
-static bool take_end(tb_engine *e, uint32_t open)
+/*
+ * One client closes a description that has no holder: true if it is this one.  `seen` was read while the description had
+ * a holder, or before it was seen to have none: if it was closed and used again since, the word has changed.
+ */
+static bool take_end(tb_engine *e, uint32_t open, uint32_t seen)
 {
-    uint32_t none = 0;
-    return atomic_compare_exchange_strong(&e->region.opens[open].ended_by, &none, e->slot + 1);
+    return atomic_compare_exchange_strong(&e->region.opens[open].ended_by, &seen, (seen & ~TB_OPEN_ENDER) | (e->slot + 1));
 }
 
 /*
@@ -239,10 +248,11 @@ static bool let_go(tb_engine *e, uint32_t open, uint32_t client)
     _Atomic uint64_t *holders = holders_of(e, open);
     uint64_t mask = 1ull << (client % 64);
     assert(client < e->region.n_clients);
+    uint32_t seen = e->region.opens[open].ended_by; /* while the bit is set */
     uint64_t before = atomic_fetch_and(&holders[client / 64], ~mask);
     TB_STEP("description let go");
     /* two clients of different words may both see no other: one of them ends the description */
-    return (before & mask) && !is_held(e, open) && take_end(e, open);
+    return (before & mask) && !ender_of(seen) && !is_held(e, open) && take_end(e, open, seen);
 }
 
 static bool closing_flushes(const tb_engine *e, const struct tb_file *f)
@@ -324,11 +334,16 @@ static void queue_flush(tb_engine *e, const struct tb_open *o)
         tb_flush_queue(e, o->file);
 }
 
-/* Is it this client that makes a close which the dead client of `slot` has begun? */
+/*
+ * Is it this client that makes a close which the dead client of `slot` has begun?  Living clients open and close this
+ * description at the same time, so the word is read first, and changed only if it is still the same.
+ */
 static bool takes_over(tb_engine *e, uint32_t open, uint32_t slot)
 {
-    uint32_t dead = slot + 1;
-    return atomic_compare_exchange_strong(&e->region.opens[open].ended_by, &dead, e->slot + 1) || (!is_held(e, open) && take_end(e, open));
+    uint32_t seen = e->region.opens[open].ended_by, ender = ender_of(seen);
+    if (ender)
+        return ender == slot + 1 && take_end(e, open, seen);
+    return !is_held(e, open) && take_end(e, open, seen);
 }
 
 static void close_for_dead(tb_engine *e, struct tb_open *o)

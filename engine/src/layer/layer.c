@@ -320,7 +320,7 @@ static int flush_at_close(tb_engine *e, struct tb_open *o, int fd)
 static int finish_open(tb_engine *e, struct tb_open *o, int fd)
 {
     uint32_t file = o->file;
-    assert(o->ended_by); /* by this client, so no other one closes it, too */
+    assert(o->ended_by & TB_OPEN_ENDER); /* by this client, so no other one closes it, too */
     int rc = flush_at_close(e, o, fd), earlier = tb_layer_may_write(o->flags) ? tb_file_take_error(e, file) : 0;
     tb_reader_close(e, (uint32_t)(o - e->region.opens));
     tb_open_end(e, o);

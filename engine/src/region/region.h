@@ -47,7 +47,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 11u
+#define TB_REGION_VERSION 12u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -182,15 +182,19 @@ _Static_assert(sizeof(struct tb_name) == 64, "a node is one cache line");
  * Owner: layer/descriptions.c.  Lock: the offset stripe for `offset` of a shared one; else none, each field is atomic.
  * Invariants:
  *   magic = TB_OPEN_MAGIC  =>  a client's bit is set in its holders, and its file's n_open counts it once
- *   shared and ended are set once in its life
+ *   shared is set once in its life, and the low bits of ended_by
+ *   ended_by = 2^15 * (lives so far) + (0: it has holders, else slot + 1 of the client that closes it for all).  A client that
+ *   looked at an earlier life can't end this one: it changes the word only from the value that it saw.
  */
+#define TB_OPEN_ENDER 0x7fffu /* holds every slot + 1: at most 2^14 clients */
+
 struct tb_open {
     _Atomic uint32_t magic; /* 0: free */
     uint32_t file;          /* TB_NONE: it is being closed, and counts no more for its file */
     _Atomic uint64_t offset;
     _Atomic int flags;          /* as given to open */
     _Atomic bool shared;        /* with a forked process */
-    _Atomic uint32_t ended_by;  /* 0: it has holders; else slot + 1 of the client that closes it for all */
+    _Atomic uint32_t ended_by;  /* TB_OPEN_ENDER: who closes it */
     _Atomic uint32_t appending; /* bytes of a write at the shared offset, which is the file's end, while it is under way */
     _Atomic bool in_kernel;     /* the file is coherent, and the kernel's own offset is this description's */
     _Atomic uint32_t next_free;
