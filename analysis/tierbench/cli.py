@@ -20,6 +20,7 @@ from rich.table import Table
 from tierbench import __version__
 from tierbench.base import atomic_write
 from tierbench.base.errors import RecipeError, RunError
+from tierbench.base.strict_json import read_fitting
 from tierbench.judge import compare, history, power, requirement
 from tierbench.judge.verdict import FAIL
 from tierbench.pages import comparison_page, history_page, report, report_record, terminal, trial_page
@@ -190,6 +191,10 @@ def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
                       help="write trace.html, trace.md and every frame as CSV and Parquet there")  # fmt: skip
     logs.add_argument("--tier", action="append", default=[], type=_place, metavar="NAME=PATH",
                       help="a tier and where its files lie, pfs too; else mount points")  # fmt: skip
+    logs.add_argument("--chrome", type=Path, metavar="FILE",
+                      help="write segments as Chrome trace events (.pfw: for dfanalyzer)")  # fmt: skip
+    logs.add_argument("--stats", type=Path, metavar="FILE",
+                      help="of tierctl run --stats: its samples become counters of --chrome")  # fmt: skip
     logs.set_defaults(function=_trace)
 
 
@@ -203,8 +208,11 @@ def _place(text: str) -> tuple[str, str]:
 def _trace(options: argparse.Namespace) -> int:
     """Status 2 when any log could not be read; the others are still shown."""
     from tierbench import trace
-    from tierbench.trace import page
+    from tierbench.trace import chrome, page
 
+    if options.stats and not options.chrome:
+        raise RunError("--stats: allowed with --chrome")
+    stats = read_fitting(options.stats, "stats") if options.stats else {}
     traces = trace.read(options.logs, dict(options.tier))
     for error in traces.errors:
         print(f"tierbench: {error}", file=sys.stderr)
@@ -213,6 +221,12 @@ def _trace(options: argparse.Namespace) -> int:
     if options.output and len(traces.job):
         written = page.write_all(traces, options.output)
         print("Written: " + ", ".join(str(path) for path in written))
+    if options.chrome and len(traces.job):
+        left_out = chrome.write(traces, stats, options.chrome)
+        print(
+            f"Written: {options.chrome}"
+            + f", without {left_out} segments whose times are nonsense" * bool(left_out)
+        )
     return 2 if traces.errors else 0
 
 
