@@ -561,3 +561,22 @@ def test_exports_hold_every_line(tmp_path: Path, strided: Path) -> None:
     assert written["access"].to_list() == traces.segments["access"].astype(str).tolist()
     assert polars.read_parquet(tmp_path / "out" / "files.parquet")["bytes_written"].to_list() == [256 * MIB]
     assert "A straggler" in (tmp_path / "out" / "trace.md").read_text()
+
+
+def test_the_engines_own_files_are_not_blamed(tmp_path: Path) -> None:
+    """Of the storage side; a program's file there, and the same name on the application side, are."""
+    slab, shared = "/nvme/tierbench.0.n1.run-7/slab.0", "/pfs/shared.dat"
+    busy = {"WRITES": 1000, "BYTES_WRITTEN": 1000, "F_META_TIME": 5.0, "OPENS": 9, "SIZE_WRITE_0_100": 1000,
+            "FILE_NOT_ALIGNED": 900, "FILE_ALIGNMENT": 4096}  # fmt: skip
+
+    def titles(files: tuple[str, ...], name: str) -> set[str]:
+        made = darshan_logs.Made(nprocs=1)
+        for file in files:
+            made.counters("POSIX", file, 0, **busy)
+        return {f.title for f in find(trace.read([made.write(tmp_path / name)]))}
+
+    every = {"Small accesses", "Random accesses", "Unaligned accesses", "Bound by metadata"}
+    assert titles((slab,), "a.storage.darshan") == set()
+    assert titles((slab, shared), "b.storage.darshan") == every - {"Small accesses"}
+    assert titles((shared,), "c.storage.darshan") == every
+    assert titles((slab,), "d.darshan") == every

@@ -7,7 +7,7 @@ or None.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ META_SHARE = 0.30
 STRAGGLER = 0.15
 CACHE_SHARE = 0.10
 CACHE_SPEEDUP = 3.0
+_OWN = r"/\.?tierbench\.\d+\."  # an instance's directory in a tier, and that of names that wait on the PFS
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,22 @@ class Finding:
 
 def find(traces: Traces) -> list[Finding]:
     """The findings of one log's frames (`Traces.of`), gravest kinds first."""
+    traces, mixed = _without_own_files(traces)
     files = traces.files[traces.files["module"] == "POSIX"]
-    found = [_small(traces), _random(files), _unaligned(files), _stragglers(traces)]
+    found = [None if mixed else _small(traces), _random(files), _unaligned(files), _stragglers(traces)]
     found += [_metadata_bound(traces), _served_by_cache(files)]
     return [f for f in found if f]
+
+
+def _without_own_files(traces: Traces) -> tuple[Traces, bool]:
+    """On the storage side without slabs and journals: how the engine keeps bytes is not for a user to change.
+
+    True where there were some: access sizes are of all files together, and say nothing of the others.
+    """
+    own = traces.files["file"].astype(str).str.contains(_OWN)
+    if "storage" not in set(traces.job["side"]) or not own.any():
+        return traces, False
+    return replace(traces, files=traces.files[~own]), True
 
 
 def served_by_buffers(application: Traces, storage: Traces) -> Finding | None:
