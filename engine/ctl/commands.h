@@ -1,20 +1,24 @@
-/*
- * The commands of tierctl.  Each is called with argv[0] its own name and returns
- * the exit status: 0 done, 1 nothing to show, 2 bad input, 3 a drain failed.
- */
+/* The commands of tierctl. */
 #ifndef TB_COMMANDS_H
 #define TB_COMMANDS_H
 
-int tb_run_command(int argc, char **argv);
-int tb_start_command(int argc, char **argv);
-int tb_stop_command(int argc, char **argv);
-int tb_status_command(int argc, char **argv);
-int tb_drain_command(int argc, char **argv);
-int tb_recover_command(int argc, char **argv);
-int tb_gc_command(int argc, char **argv);
-int tb_plan_command(int argc, char **argv);          /* plan.c */
-int tb_check_command(int argc, char **argv);         /* plan.c */
-int tb_profile_command(int argc, char **argv);       /* profile.c */
-int tb_import_hermes_command(int argc, char **argv); /* plan.c */
+#include "common/command.h"
+
+/* All, with what each takes; the last entry has no name. */
+extern const struct ctl_command tb_commands[]; /* commands.c */
+
+/* Each is called with its own table and argv[0] its own name, and returns the exit status (common/help.c has their table). */
+ctl_run tb_run_command;
+ctl_run tb_start_command;
+ctl_run tb_stop_command;
+ctl_run tb_status_command;
+ctl_run tb_drain_command;
+ctl_run tb_recover_command;
+ctl_run tb_gc_command;
+ctl_run tb_plan_command;          /* plan.c */
+ctl_run tb_check_command;         /* plan.c */
+ctl_run tb_profile_command;       /* profile.c */
+ctl_run tb_import_hermes_command; /* plan.c */
+ctl_run tb_help_command;          /* main.c */
 
 #endif

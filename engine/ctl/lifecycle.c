@@ -1,7 +1,6 @@
 /* start, stop, status, drain, recover and gc. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,21 +26,6 @@ struct options {
     const char *config, *fragment, *name, *mode, *stats, *output;
     bool force, json, watch, wait, openmetrics;
     double watch_seconds;
-    bool help;
-};
-
-static const struct option long_options[] = {
-    {"config", required_argument, NULL, 'c'},
-    {"instance", required_argument, NULL, 'i'},
-    {"mode", required_argument, NULL, 'm'},
-    {"force", no_argument, NULL, 'f'},
-    {"json", no_argument, NULL, 'j'},
-    {"watch", optional_argument, NULL, 'w'},
-    {"wait", no_argument, NULL, 'W'},
-    {"stats", required_argument, NULL, 's'},
-    {"openmetrics", no_argument, NULL, 'O'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
 };
 
 static int parse_watch(const char *text, struct options *o)
@@ -54,48 +38,41 @@ static int parse_watch(const char *text, struct options *o)
     return 0;
 }
 
-/* `allowed`: the short letters that this command takes. */
-static int parse(int argc, char **argv, const char *allowed, const char *usage, struct options *o)
+static int take(void *into, char key, const char *value)
 {
-    memset(o, 0, sizeof(*o));
-    optind = 1;
-    opterr = 0;
-    for (int c, rc = 0; (c = getopt_long(argc, argv, "c:i:o:h", long_options, NULL)) != -1;) {
-        if (c != '?' && c != 'h' && !strchr(allowed, c))
-            return ctl_fail("%s: option %s is not for this command\n%s", argv[0], argv[optind - 1], usage);
-        switch (c) {
-        case 'c': *(o->config ? &o->fragment : &o->config) = optarg; break;
-        case 'i': o->name = optarg; break;
-        case 'm': o->mode = optarg; break;
-        case 'f': o->force = true; break;
-        case 'j': o->json = true; break;
-        case 'w': rc = parse_watch(optarg, o); break;
-        case 'W': o->wait = true; break;
-        case 's': o->stats = optarg; break;
-        case 'o': o->output = optarg; break;
-        case 'O': o->openmetrics = true; break;
-        case 'h':
-            o->help = true;
-            puts(usage);
-            return 0;
-        default: return ctl_fail("%s: unknown option or missing value: %s\n%s", argv[0], argv[optind - 1], usage);
-        }
-        if (rc)
-            return rc;
+    struct options *o = into;
+    switch (key) {
+    case 'c': *(o->config ? &o->fragment : &o->config) = value; return 0;
+    case 'i': o->name = value; return 0;
+    case 'M': o->mode = value; return 0;
+    case 'F': o->force = true; return 0;
+    case 'J': o->json = true; return 0;
+    case 'W': return parse_watch(value, o);
+    case 'A': o->wait = true; return 0;
+    case 'o': o->output = value; return 0;
+    case 'O': o->openmetrics = true; return 0;
+    default: o->stats = value; return 0;
     }
-    if (optind < argc)
-        return ctl_fail("%s: unexpected argument: %s\n%s", argv[0], argv[optind], usage);
-    if (strchr(allowed, 'c') && !o->config)
-        return ctl_fail("%s: needs -c CONFIG\n%s", argv[0], usage);
-    return 0;
 }
 
-int tb_start_command(int argc, char **argv)
+static int parse(const struct ctl_command *self, int argc, char **argv, struct options *o)
+{
+    memset(o, 0, sizeof(*o));
+    return ctl_parse(self, argc, argv, take, o);
+}
+
+static int parse_with_config(const struct ctl_command *self, int argc, char **argv, struct options *o)
+{
+    int rc = parse(self, argc, argv, o);
+    return rc || o->config ? rc : ctl_misused(self, "needs -c CONFIG");
+}
+
+int tb_start_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
     struct ctl_daemon d = {0};
-    int rc = parse(argc, argv, "cim", "usage: tierctl start -c CONFIG [-c FRAGMENT] [-i NAME] [--mode MODE]", &o);
-    if (rc || o.help)
+    int rc = parse_with_config(self, argc, argv, &o);
+    if (rc)
         return rc;
     d.config = o.config;
     d.fragment = o.fragment;
@@ -123,15 +100,13 @@ static int write_stats(const char *path, tb_engine *e, const struct ctl_ending *
     return rc;
 }
 
-int tb_stop_command(int argc, char **argv)
+int tb_stop_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
     tb_engine *e;
     char retry[256];
-    int rc = parse(
-        argc, argv, "ifs",
-        "usage: tierctl stop [-i NAME] [--stats OUT.json] [--force]   (--force discards what is not flushed; %h in OUT: the host)", &o);
-    if (rc || o.help || (o.force && o.name && tb_instance_discard(o.name) == 0) || (rc = ctl_attach(o.name, &e)))
+    int rc = parse(self, argc, argv, &o);
+    if (rc || (o.force && o.name && tb_instance_discard(o.name) == 0) || (rc = ctl_attach(o.name, &e)))
         return rc;
     struct tb_instance_info info;
     struct ctl_ending end = {0};
@@ -177,17 +152,12 @@ static void print_status(tb_engine *e)
     fflush(stdout);
 }
 
-int tb_status_command(int argc, char **argv)
+int tb_status_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
     tb_engine *e;
-    int rc =
-        parse(argc, argv, "ijwWoO",
-              "usage: tierctl status [-i NAME] [--json] [--watch[=SECONDS]]   (1: no instance runs; --watch --json: one document a line)\n"
-              "       tierctl status [-i NAME] --openmetrics [-o FILE]   (all instances of this user; FILE is replaced at once)\n"
-              "       tierctl status -i NAME --wait   (returns when it is ready)",
-              &o);
-    if (rc || o.help)
+    int rc = parse(self, argc, argv, &o);
+    if (rc)
         return rc;
     if (o.output && !o.openmetrics)
         return ctl_fail("status: -o needs --openmetrics");
@@ -196,7 +166,7 @@ int tb_status_command(int argc, char **argv)
     if (o.openmetrics)
         return ctl_openmetrics(o.name, o.output);
     if (o.wait)
-        return o.name ? ctl_await(o.name) : ctl_fail("status: --wait needs -i NAME");
+        return o.name ? ctl_await(o.name) : ctl_misused(self, "--wait needs -i NAME");
     if ((rc = ctl_look(o.name, &e)))
         return rc;
     if (o.watch) {
@@ -213,13 +183,13 @@ int tb_status_command(int argc, char **argv)
     return rc;
 }
 
-int tb_drain_command(int argc, char **argv)
+int tb_drain_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
     tb_engine *e;
     char retry[256];
-    int rc = parse(argc, argv, "iW", "usage: tierctl drain [-i NAME] [--wait]   (returns when all is on the PFS)", &o);
-    if (rc || o.help || (rc = ctl_attach(o.name, &e)))
+    int rc = parse(self, argc, argv, &o);
+    if (rc || (rc = ctl_attach(o.name, &e)))
         return rc;
     struct tb_instance_info info;
     tb_instance_info(e, &info);
@@ -242,14 +212,16 @@ static void print_recovered(void *arg, const struct tb_file_report *r)
         printf("%s: %llu bytes recovered\n", r->path, (unsigned long long)r->bytes);
 }
 
-int tb_recover_command(int argc, char **argv)
+int tb_recover_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
-    struct tb_config *config = calloc(1, sizeof(*config));
     struct tb_error err = {""};
-    int rc = parse(argc, argv, "cm", "usage: tierctl recover -c CONFIG [-c FRAGMENT] [--mode MODE]", &o);
-    if (!config || rc || o.help)
-        return free(config), rc;
+    int rc = parse_with_config(self, argc, argv, &o);
+    if (rc)
+        return rc;
+    struct tb_config *config = calloc(1, sizeof(*config));
+    if (!config)
+        return ctl_fail("no memory");
     rc = tb_config_read_for_instance(o.config, o.fragment, o.mode, config, &err);
     if (rc)
         return free(config), ctl_fail("%s", err.text);
@@ -324,17 +296,17 @@ static int clear(const struct tb_instance_info *all, int found, int *n)
     return rc;
 }
 
-int tb_gc_command(int argc, char **argv)
+int tb_gc_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
+    int rc = parse(self, argc, argv, &o), n = 0;
+    if (rc)
+        return rc;
     struct tb_instance_info *all = calloc(MAX_INSTANCES, sizeof(*all));
-    int rc = parse(argc, argv, "", "usage: tierctl gc   (recovers every instance of this user that has no process left; 3: some are kept)",
-                   &o),
-        n = 0;
-    if (!rc && !o.help && all)
-        rc = clear(all, tb_instance_list(all, MAX_INSTANCES), &n);
-    if (!o.help && rc != EXIT_BAD_INPUT)
-        printf("%d instance%s cleared\n", n, n == 1 ? "" : "s");
+    if (!all)
+        return ctl_fail("no memory");
+    rc = clear(all, tb_instance_list(all, MAX_INSTANCES), &n);
+    printf("%d instance%s cleared\n", n, n == 1 ? "" : "s");
     free(all);
     return rc;
 }

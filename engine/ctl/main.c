@@ -1,48 +1,57 @@
 /* tierctl: starts, watches, drains and recovers instances, and runs programs under them. */
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "commands.h"
 #include "common/ctl.h"
+#include "common/help.h"
 
-static const struct {
-    const char *name, *does;
-    int (*run)(int, char **);
-} commands[] = {
-    {"run", "-c CONFIG [--mode M] [--stats OUT.json] [--keep] -- CMD...  run CMD under a private instance", tb_run_command},
-    {"start", "-c CONFIG [-i NAME]                start an instance", tb_start_command},
-    {"stop", "[-i NAME] [--force]                 drain and remove it", tb_stop_command},
-    {"status", "[-i NAME] [--json] [--watch]        its tiers, counters and errors", tb_status_command},
-    {"drain", "[-i NAME] [--wait]                  flush everything to the PFS", tb_drain_command},
-    {"recover", "-c CONFIG                           put on the PFS what a dead instance promised", tb_recover_command},
-    {"gc", "                                    recover every instance without living processes", tb_gc_command},
-    {"plan", "CONFIG [--json] [--svg FILE]        tiers, slabs, buffer counts and the region's size", tb_plan_command},
-    {"check", "CONFIG                              is it right, and does this machine have what it needs?", tb_check_command},
-    {"profile", "CONFIG [-o DIRECTORY]               measure its places; a device file for each", tb_profile_command},
-    {"import-hermes", "FILE.conf                   translate a Hermes configuration", tb_import_hermes_command},
-};
-
-static void usage(FILE *out)
+static int unknown_command(const char *name)
 {
-    fputs("usage: tierctl COMMAND ...\n\n", out);
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-        fprintf(out, "  %-14s %s\n", commands[i].name, commands[i].does);
-    fputs("\ntierctl COMMAND --help says more. Exit status: 0 done, 2 bad input, 3 a drain failed.\n", out);
+    const struct ctl_command *near = ctl_nearest(tb_commands, name);
+    if (near)
+        return ctl_fail("unknown command %s; the nearest is %s (all: tierctl --help)", name, near->name);
+    return ctl_fail("unknown command %s; all: tierctl --help", name);
+}
+
+static int take(void *into, char key, const char *value)
+{
+    (void)value;
+    *(char *)into = key;
+    return 0;
+}
+
+int tb_help_command(const struct ctl_command *self, int argc, char **argv)
+{
+    char form = 0;
+    int rc = ctl_parse(self, argc, argv, take, &form);
+    if (rc)
+        return rc;
+    const struct ctl_command *which = optind < argc ? ctl_find(tb_commands, argv[optind]) : NULL;
+    if (optind < argc && form)
+        return ctl_misused(self, "--man and --bash are of all commands");
+    if (optind < argc && !which)
+        return unknown_command(argv[optind]);
+    if (which)
+        ctl_help(which, stdout);
+    else
+        (form == 'M' ? ctl_man : form == 'B' ? ctl_bash : ctl_help_all)(tb_commands, stdout);
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--version") == 0)
         return printf("tierctl %s (%s)\n", TB_VERSION, TB_COMMIT), 0;
-    if (argc > 1 && strcmp(argv[1], "--help") == 0)
-        return usage(stdout), 0;
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return ctl_help_all(tb_commands, stdout), 0;
+    if (argc < 2)
+        return ctl_help_all(tb_commands, stderr), EXIT_BAD_INPUT;
+    const struct ctl_command *command = ctl_find(tb_commands, argv[1]);
+    if (!command)
+        return unknown_command(argv[1]);
     tb_wait_listen(ctl_say_wait, NULL);
     tb_wait_listen_here(ctl_give_up, NULL);
-    for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
-    if (argc > 1)
-        fprintf(stderr, "tierctl: unknown command: %s\n", argv[1]);
-    usage(stderr);
-    return 2;
+    return command->run(command, argc - 1, argv + 1);
 }

@@ -16,42 +16,31 @@
 
 #define MIB 1048576.0
 
-static const struct option long_options[] = {
-    {"json", no_argument, NULL, 'j'},         {"svg", required_argument, NULL, 's'},
-    {"mode", required_argument, NULL, 'm'},   {"pfs", required_argument, NULL, 'p'},
-    {"output", required_argument, NULL, 'o'}, {"writes", required_argument, NULL, 'w'},
-    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
-};
-
 struct options {
     const char *file, *fragment, *svg, *mode, *pfs, *output, *writes;
-    bool json, help;
+    bool json;
 };
 
-static int parse(int argc, char **argv, const char *allowed, const char *usage, struct options *o)
+static int take(void *into, char key, const char *value)
+{
+    struct options *o = into;
+    switch (key) {
+    case 'J': o->json = true; return 0;
+    case 'V': o->svg = value; return 0;
+    case 'M': o->mode = value; return 0;
+    case 'P': o->pfs = value; return 0;
+    case 'o': o->output = value; return 0;
+    default: o->writes = value; return 0;
+    }
+}
+
+static int parse(const struct ctl_command *self, int argc, char **argv, struct options *o)
 {
     memset(o, 0, sizeof(*o));
-    optind = 1;
-    opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, "o:h", long_options, NULL)) != -1;) {
-        if (c != 'h' && (c == '?' || !strchr(allowed, c)))
-            return ctl_fail("%s: unknown option or missing value: %s\n%s", argv[0], argv[optind - 1], usage);
-        switch (c) {
-        case 'j': o->json = true; break;
-        case 's': o->svg = optarg; break;
-        case 'm': o->mode = optarg; break;
-        case 'p': o->pfs = optarg; break;
-        case 'o': o->output = optarg; break;
-        case 'w': o->writes = optarg; break;
-        default:
-            o->help = true;
-            puts(usage);
-            return 0;
-        }
-    }
+    int rc = ctl_parse(self, argc, argv, take, o);
     o->file = optind < argc ? argv[optind++] : NULL;
-    o->fragment = optind < argc ? argv[optind++] : NULL;
-    return o->file && optind == argc ? 0 : ctl_fail("%s: one configuration, perhaps with a fragment\n%s", argv[0], usage);
+    o->fragment = optind < argc ? argv[optind] : NULL;
+    return rc || o->file ? rc : ctl_misused(self, "needs a configuration");
 }
 
 static int read_config(const struct options *o, struct tb_config *c)
@@ -161,18 +150,18 @@ static int show_plan(const struct tb_config *c, const struct tb_layout *l, const
     return 0;
 }
 
-int tb_plan_command(int argc, char **argv)
+int tb_plan_command(const struct ctl_command *self, int argc, char **argv)
 {
-    static const char usage[] =
-        "usage: tierctl plan CONFIG [FRAGMENT] [--mode MODE] [--writes 'N x SIZE [to NAME], ...'] [--json] [--svg FILE]";
     struct options o;
     struct tb_error err = {""};
     struct tb_layout layout;
+    int rc = parse(self, argc, argv, &o);
+    if (rc)
+        return rc;
     struct tb_config *c = calloc(1, sizeof(*c));
     struct plan_writes *w = calloc(1, sizeof(*w));
-    int rc = c && w ? parse(argc, argv, "jsmw", usage, &o) : ctl_fail("no memory");
-    if (rc || o.help)
-        return free(w), free(c), rc;
+    if (!c || !w)
+        return free(w), free(c), ctl_fail("no memory");
     if (!(rc = read_config(&o, c)) && tb_layout_compute(c, &layout, &err))
         rc = ctl_fail("%s", err.text);
     if (!rc && o.writes && !(rc = tb_plan_writes_parse(o.writes, w)))
@@ -184,15 +173,15 @@ int tb_plan_command(int argc, char **argv)
     return rc;
 }
 
-int tb_check_command(int argc, char **argv)
+int tb_check_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
     struct tb_error err = {""};
     struct tb_layout layout;
-    struct tb_config *c = calloc(1, sizeof(*c));
-    int rc = parse(argc, argv, "m", "usage: tierctl check CONFIG [FRAGMENT] [--mode MODE]", &o);
-    if (!c || rc || o.help || (rc = read_config(&o, c)))
-        return free(c), rc;
+    int rc = parse(self, argc, argv, &o);
+    struct tb_config *c = rc ? NULL : calloc(1, sizeof(*c));
+    if (!c || (rc = read_config(&o, c)))
+        return free(c), rc ? rc : ctl_fail("no memory");
     rc = tb_layout_compute(c, &layout, &err);
     if (!rc)
         rc = tb_config_check_paths(c, layout.total_bytes, &err);
@@ -207,14 +196,14 @@ int tb_check_command(int argc, char **argv)
     return rc;
 }
 
-int tb_import_hermes_command(int argc, char **argv)
+int tb_import_hermes_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
     struct tb_error err = {""};
-    struct tb_config *c = calloc(1, sizeof(*c));
-    int rc = parse(argc, argv, "po", "usage: tierctl import-hermes FILE.conf [FRAGMENT.conf] [--pfs PATH] [-o OUT.yaml]", &o);
-    if (!c || rc || o.help || (rc = read_config(&o, c)))
-        return free(c), rc;
+    int rc = parse(self, argc, argv, &o);
+    struct tb_config *c = rc ? NULL : calloc(1, sizeof(*c));
+    if (!c || (rc = read_config(&o, c)))
+        return free(c), rc ? rc : ctl_fail("no memory");
     if (o.pfs)
         snprintf(c->pfs.path, sizeof(c->pfs.path), "%s", o.pfs);
     rc = tb_config_write(c, o.output, &err);

@@ -23,44 +23,31 @@
 #define MIB 1048576.0
 #define SECONDS 10.0 /* a place, unless told otherwise */
 
-static const char usage[] = "usage: tierctl profile CONFIG [-o DIRECTORY] [--seconds S]\n"
-                            "measures each tier and the PFS for about S seconds (10), with 128 MiB of files in a folder of its own there,\n"
-                            "and writes DIRECTORY/PLACE.yaml, a device file (DIRECTORY: the configuration's name with .profile)";
-
 struct options {
     const char *config, *output;
     double seconds;
-    bool help;
 };
 
-static const struct option long_options[] = {
-    {"output", required_argument, NULL, 'o'},
-    {"seconds", required_argument, NULL, 's'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
-static int parse(int argc, char **argv, struct options *o)
+static int take(void *into, char key, const char *value)
 {
+    struct options *o = into;
     char *end;
-    *o = (struct options){.seconds = SECONDS};
-    optind = 1;
-    opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, "o:h", long_options, NULL)) != -1;)
-        switch (c) {
-        case 'o': o->output = optarg; break;
-        case 's':
-            o->seconds = strtod(optarg, &end);
-            if (*end || !(o->seconds > 0 && o->seconds <= 3600))
-                return ctl_fail("profile: --seconds: %s: allowed is a number of seconds above 0, up to 3600", optarg);
-            break;
-        case 'h': o->help = true; return puts(usage), 0;
-        default: return ctl_fail("profile: unknown option or missing value: %s\n%s", argv[optind - 1], usage);
-        }
-    if (optind + 1 != argc)
-        return ctl_fail("profile: one configuration\n%s", usage);
-    o->config = argv[optind];
+    if (key == 'o') {
+        o->output = value;
+        return 0;
+    }
+    o->seconds = strtod(value, &end);
+    if (*end || !(o->seconds > 0 && o->seconds <= 3600))
+        return ctl_fail("profile: --seconds: %s: allowed is a number of seconds above 0, up to 3600", value);
     return 0;
+}
+
+static int parse(const struct ctl_command *self, int argc, char **argv, struct options *o)
+{
+    *o = (struct options){.seconds = SECONDS};
+    int rc = ctl_parse(self, argc, argv, take, o);
+    o->config = argv[optind];
+    return rc || o->config ? rc : ctl_misused(self, "needs a configuration");
 }
 
 struct place {
@@ -186,15 +173,15 @@ static int profile(const struct tb_config *c, const struct options *o)
     return rc;
 }
 
-int tb_profile_command(int argc, char **argv)
+int tb_profile_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
     struct tb_error err = {""};
     char output[PATH_MAX], name[64];
-    struct tb_config *c = calloc(1, sizeof(*c));
-    int rc = parse(argc, argv, &o);
-    if (!c || rc || o.help)
-        return free(c), rc;
+    int rc = parse(self, argc, argv, &o);
+    struct tb_config *c = rc ? NULL : calloc(1, sizeof(*c));
+    if (!c)
+        return rc ? rc : ctl_fail("no memory");
     rc = tb_config_read(o.config, c, &err);
     if (!rc)
         rc = tb_config_check_paths(c, 0, &err);

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,70 +22,91 @@
 #include "instance/make.h"
 #include <tierbench/program.h>
 
-static const char usage[] =
-    "usage: tierctl run -c CONFIG [-c FRAGMENT] [--mode MODE] [--trace OUT.darshan] [--stats OUT.json] [--keep] -- CMD...\n"
-    "       tierctl run -c CONFIG --per-node LAUNCH ... -- CMD...   (an instance on each node: LAUNCH runs a command once on each)\n"
-    "exit status: CMD's; 3 where CMD succeeded and the drain failed (the instance stays)";
-
 struct run {
     struct ctl_daemon daemon;
     struct ctl_trace trace;
     struct ctl_nodes nodes; /* launch NULL: this one */
     const char *stats;
-    bool keep, help;
+    bool keep;
     char **command;
     tb_engine *engine;
     int status; /* of the program, as a shell would say it */
     double program_s;
 };
 
-static const struct option long_options[] = {
-    {"config", required_argument, NULL, 'c'},   {"mode", required_argument, NULL, 'm'},
-    {"stats", required_argument, NULL, 's'},    {"trace", required_argument, NULL, 't'},
-    {"keep", no_argument, NULL, 'k'},           {"help", no_argument, NULL, 'h'},
-    {"per-node", required_argument, NULL, 'n'}, {NULL, 0, NULL, 0},
-};
-
-static int parse(int argc, char **argv, struct run *r)
+static int take(void *into, char key, const char *value)
 {
-    optind = 1;
-    opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, "+c:h", long_options, NULL)) != -1;)
-        switch (c) {
-        case 'c': *(r->daemon.config ? &r->daemon.fragment : &r->daemon.config) = optarg; break;
-        case 'm': r->daemon.mode = optarg; break;
-        case 's': r->stats = optarg; break;
-        case 'k': r->keep = true; break;
-        case 't': r->trace.out = optarg; break;
-        case 'n': r->nodes.launch = optarg; break;
-        case 'h': r->help = true; return puts(usage), 0;
-        default: return ctl_fail("run: unknown option or missing value: %s\n%s", argv[optind - 1], usage);
-        }
+    struct run *r = into;
+    switch (key) {
+    case 'c': *(r->daemon.config ? &r->daemon.fragment : &r->daemon.config) = value; return 0;
+    case 'M': r->daemon.mode = value; return 0;
+    case 'S': r->stats = value; return 0;
+    case 'K': r->keep = true; return 0;
+    case 'T': r->trace.out = value; return 0;
+    default: r->nodes.launch = value; return 0;
+    }
+}
+
+static int parse(const struct ctl_command *self, int argc, char **argv, struct run *r)
+{
+    int rc = ctl_parse(self, argc, argv, take, r);
+    if (rc)
+        return rc;
     if (!r->daemon.config)
-        return ctl_fail("run: needs -c CONFIG\n%s", usage);
+        return ctl_misused(self, "needs -c CONFIG");
     if (r->nodes.launch && (r->keep || r->trace.out))
-        return ctl_fail(
-            "run: --per-node goes with neither --keep nor --trace: instances and records of other nodes end with their launcher\n%s",
-            usage);
+        return ctl_misused(self, "--per-node goes with neither --keep nor --trace: what other nodes hold ends with their launcher");
     if (optind >= argc)
-        return ctl_fail("run: needs a command after --\n%s", usage);
+        return ctl_misused(self, "needs a command after --");
     r->command = argv + optind;
     return 0;
 }
 
-static bool find_program(const char *name, char *out, size_t size)
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+/*
+ * As a shell does: 0, 127 where there is none, 126 where there is one that cannot be
+ * executed, with `out` its path.
+ */
+static int find_program(const char *name, char *out, size_t size)
 {
     const char *path = getenv("PATH");
+    char at[PATH_MAX];
+    snprintf(out, size, "%s", name);
     if (strchr(name, '/'))
-        return snprintf(out, size, "%s", name), access(name, X_OK) == 0;
+        return access(name, F_OK) ? 127 : is_file(name) && access(name, X_OK) == 0 ? 0 : 126;
+    int rc = 127;
     for (const char *p = path ? path : "/usr/bin:/bin"; *p;) {
         size_t n = strcspn(p, ":");
-        snprintf(out, size, "%.*s/%s", (int)n, p, name);
-        if (access(out, X_OK) == 0)
-            return true;
+        snprintf(at, sizeof(at), "%.*s/%s", (int)n, p, name);
+        bool runs = is_file(at) && access(at, X_OK) == 0;
+        if (runs || (rc == 127 && is_file(at))) {
+            snprintf(out, size, "%s", at);
+            rc = runs ? 0 : 126;
+        }
+        if (runs)
+            break;
         p += n + (p[n] == ':');
     }
-    return false;
+    return rc;
+}
+
+/* 0, or the exit status, said. */
+static int check_program(const char *name)
+{
+    char program[PATH_MAX];
+    int rc = find_program(name, program, sizeof(program));
+    if (rc == 127)
+        ctl_fail("run: %s: no such program", name);
+    else if (rc)
+        ctl_fail("run: %s: is not executable%s", program, is_file(program) ? " (chmod +x makes a program of it)" : ": it is a directory");
+    else if (tb_program_unserved(program))
+        rc = ctl_fail("run: %s %s: the adapter cannot serve it", program, tb_program_unserved(program));
+    return rc;
 }
 
 static void exec_program(const struct run *r)
@@ -210,17 +232,12 @@ static int run_on_nodes(struct run *r)
     return r->status ? r->status : drained ? drained : rc;
 }
 
-int tb_run_command(int argc, char **argv)
+int tb_run_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct run r = {0};
-    char program[PATH_MAX];
-    int rc = parse(argc, argv, &r);
-    if (rc || r.help)
+    int rc = parse(self, argc, argv, &r);
+    if (rc || (rc = check_program(r.command[0])))
         return rc;
-    if (!find_program(r.command[0], program, sizeof(program)))
-        return ctl_fail("run: %s: no such program", r.command[0]), 127;
-    if (tb_program_unserved(program))
-        return ctl_fail("run: %s %s: the adapter cannot serve it", program, tb_program_unserved(program));
     ctl_run_name("", r.daemon.name, sizeof(r.daemon.name));
     if (r.nodes.launch)
         return ctl_signals_hold(r.daemon.name), run_on_nodes(&r);

@@ -86,6 +86,20 @@ def test_run_status_is_the_commands(instance: Instance, words: tuple[str, ...], 
     instance.nothing_is_left()
 
 
+def test_run_names_what_cannot_be_executed(instance: Instance) -> None:
+    """As shells do: 126 for what is there, also where it is found by PATH, 127 for what is not."""
+    program = instance.root / "notes"
+    program.write_text("#!/bin/sh\n")
+    run = ("run", "-c", instance.config, "--")
+    instance.check(instance.ctl(*run, program), 126, f"{program}: is not executable")
+    path = {"PATH": f"{instance.root}:{os.environ['PATH']}"}
+    instance.check(instance.ctl(*run, "notes", env=path), 126, f"{program}: is not executable")
+    instance.check(instance.ctl(*run, instance.root), 126, "directory")
+    program.chmod(0o755)
+    instance.check(instance.ctl(*run, "notes", env=path), 0)
+    instance.nothing_is_left()
+
+
 @pytest.mark.parametrize("delay_ms", [0, 1, 2, 3, 5, 8, 12, 20, 40])
 def test_run_leaves_no_daemon_when_it_is_ended_early(instance: Instance, delay_ms: int) -> None:
     process = subprocess.Popen(
