@@ -17,3 +17,5 @@ install(DIRECTORY configs/devices configs/tiers configs/hermes DESTINATION share
 install(FILES README.md LICENSE DESTINATION share/doc/tierbench)
 install(DIRECTORY docs DESTINATION share/doc/tierbench)
 install(FILES engine/examples/hello.c DESTINATION share/doc/tierbench/examples)
+install(FILES ${CMAKE_BINARY_DIR}/tierctl.1 DESTINATION share/man/man1)
+install(FILES ${CMAKE_BINARY_DIR}/tierctl.bash DESTINATION share/bash-completion/completions RENAME tierctl)

@@ -61,6 +61,8 @@ def test_the_tree_is_complete(installed: Installed) -> None:
         "lib/libtierbench_trace.so",
         "lib/pkgconfig/tierbench.pc",
         "share/doc/tierbench/README.md",
+        "share/man/man1/tierctl.1",
+        "share/bash-completion/completions/tierctl",
         "share/tierbench/tiers/ram.yaml",
         "share/tierbench/devices/ddr4.yaml",
         *(f"include/tierbench/{h}.h" for h in ("engine", "io", "trace")),
