@@ -81,8 +81,11 @@ def shown(text: object) -> str:
 
 
 def plain(text: str) -> str:
-    """A stranger's text as text of Markdown: neither markup nor HTML nor the end of a line."""
+    """A stranger's text as text of Markdown: neither markup nor HTML nor the end of a line.
+
+    `>` is markup only where a line begins.
+    """
     shown = "".join(c if c.isprintable() else "?" for c in text)
-    for c in "\\`*_[]|#<>":
-        shown = shown.replace(c, "&lt;" if c == "<" else "&gt;" if c == ">" else "\\" + c)
-    return shown
+    for c in "\\`*_[]|#<":
+        shown = shown.replace(c, "&lt;" if c == "<" else "\\" + c)
+    return "&gt;" + shown[1:] if shown.startswith(">") else shown

@@ -88,6 +88,8 @@ class Row:
     sustained_by: str | None = None
     disagreements: tuple[str, ...] = ()
     witness: str | None = None
+    moved_bytes: int = 0
+    nodes: int = 1
     checks: tuple[Check, ...] = field(default=())
 
     @property
@@ -112,6 +114,16 @@ class Row:
     def syncs_each_write(self) -> bool:
         """The test fsyncs after every write."""
         return bool(self.key["test"].endswith("-Y"))
+
+    @property
+    def reads(self) -> bool:
+        """The number is of reading."""
+        return "read" in self.key["test"].split("-")
+
+    @property
+    def only_measured(self) -> bool:
+        """Nothing is wrong with it, and no number says what it should be."""
+        return not self.held_against_a_number and all(c.verdict == PASS for c in self.checks)
 
     @property
     def verdict(self) -> str:
@@ -269,6 +281,8 @@ def _row(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Row:
         phases={name: _median(group[column]) for name, column in PHASES.items()},
         folders=tuple(group["folder"]),
         command=str(group["command"].iloc[0]),
+        moved_bytes=int(group["bytes"].iloc[0]),
+        nodes=1 if pd.isna(group["nodes"].iloc[0]) else int(group["nodes"].iloc[0]),
         **_of_recipe(group),
     )
 

@@ -19,11 +19,16 @@ from tierbench.judge.verdict import Row
 from tierbench.pages import io500_report
 from tierbench.pages.report_record import Report, row_as_json, step_words
 from tierbench.pages.report_words import (
+    baselines,
+    counts_words,
     dependence_sentences,
     failure_sentences,
+    headline,
+    limit_sentences,
+    measured_words,
     promise_words,
     provenance_facts,
-    summary_sentences,
+    verdict_words,
 )
 
 _RIGHT, _LEFT = "---:", "---"
@@ -59,9 +64,10 @@ def tables(name: str, lines: Sequence[dict[str, Any]]) -> dict[str, bytes]:
 
 def markdown(report: Report) -> str:
     """The report in words and tables, verdict first."""
-    counts = ", ".join(f"{n} {verdict}" for verdict, n in report.counts.items())
-    lines = [f"# {plain(report.run.name)}: {counts}", ""]
-    lines += [f"{plain(sentence)}\n" for sentence in summary_sentences(report)]
+    lines = [f"# {plain(report.run.name)}: {counts_words(report)}", ""]
+    lines += [f"{plain(sentence)}\n" for sentence in headline(report)]
+    if limits := limit_sentences(report):
+        lines += ["## What limits these numbers", "", *(f"- {plain(told)}" for told in limits), ""]
     if failures := failure_sentences(report):
         lines += ["## What did not pass", "", *(f"- {plain(f)}" for f in failures), ""]
     if dependent := dependence_sentences(report):
@@ -85,8 +91,9 @@ def table(head: Sequence[str], align: Sequence[str], body: Iterable[Sequence[str
 
 
 def _verdicts(report: Report) -> list[str]:
-    head = ["configuration", "placement", "fsync", "devices", "driver", "n", "MiB/s", "interval",
-            "vs PFS -Y", "vs PFS", "required", "margin", "predicted", "verdict"]  # fmt: skip
+    against = baselines(report.rows)
+    head = ["configuration", "placement", "fsync promise", "devices", "driver", "n", "measured", "interval",
+            *(heading for heading, _ in against), "required", "margin", "predicted", "verdict"]  # fmt: skip
     body = [
         [
             r.label,
@@ -95,18 +102,17 @@ def _verdicts(report: Report) -> list[str]:
             "modelled" if r.key["modelled"] else "real",
             r.key["driver"],
             str(len(r.values)),
-            number(r.median.value),
+            measured_words(r),
             span(r.median),
-            times(r.ratio.value if r.ratio else None),
-            times(r.ratio_without_sync.value if r.ratio_without_sync else None),
+            *(times(ratio.value if ratio else None) for ratio in (of(r) for _, of in against)),
             _required(r),
             percent(r.margin),
             number(r.predicted),
-            r.verdict,
+            verdict_words(r),
         ]
         for r in report.rows
     ]
-    return table(head, [_LEFT] * 5 + [_RIGHT] * 8 + [_LEFT], body)
+    return table(head, [_LEFT] * 5 + [_RIGHT] * (len(head) - 6) + [_LEFT], body)
 
 
 def _required(row: Row) -> str:

@@ -55,5 +55,14 @@ def text(section: Section) -> list[str]:
     return told + [f"  invalid: {reason}" for reason in made["invalid"]]
 
 
+def score_words(section: Section) -> str:
+    """The score in a sentence."""
+    made = section.made
+    return (
+        f"IO500 score {_number(made['score'])}{'' if made['valid'] else ' [INVALID]'} on {section.name}: "
+        f"bandwidth {_number(made['bandwidth'])} GiB/s, metadata {_number(made['metadata'])} kIOPS."
+    )
+
+
 def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:.4g}"

@@ -20,12 +20,17 @@ from tierbench.layout import canvas
 from tierbench.pages import exports, figures, io500_report
 from tierbench.pages.report_record import Report, as_json, step_words
 from tierbench.pages.report_words import (
+    baselines,
     dependence_sentences,
     failure_sentences,
+    headline,
+    limit_sentences,
     promise_words,
     provenance_facts,
     row_name,
-    summary_sentences,
+    title,
+    verdict_style,
+    verdict_words,
 )
 from tierbench.trace.page import templates
 
@@ -48,7 +53,13 @@ def write(report: Report, folder: Path) -> list[Path]:
 def as_html(report: Report) -> str:
     """The whole page; it requests nothing from anywhere."""
     environment = templates()
-    environment.globals |= {"row_name": row_name, "promise": promise_words, "step_words": step_words}
+    environment.globals |= {
+        "row_name": row_name,
+        "promise": promise_words,
+        "step_words": step_words,
+        "verdict_words": verdict_words,
+        "verdict_style": verdict_style,
+    }
     environment.filters |= {
         "number": number,
         "times": times,
@@ -68,8 +79,10 @@ def as_html(report: Report) -> str:
         report=report,
         run=report.run,
         rows=report.rows,
-        counts=report.counts,
-        sentences=summary_sentences(report),
+        title=title(report),
+        headline=headline(report),
+        limits=limit_sentences(report),
+        against=baselines(report.rows),
         failures=failure_sentences(report),
         dependent=dependence_sentences(report),
         drawings=drawn,

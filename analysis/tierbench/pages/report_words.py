@@ -2,17 +2,141 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tierbench.base.text import number, times
-from tierbench.judge import peak_search
-from tierbench.judge.verdict import PASS, Row, Step
+from tierbench.base.text import number, size, times
+from tierbench.judge import limits, peak_search, stats
+from tierbench.judge.stats import Interval
+from tierbench.judge.verdict import FAIL, INCONCLUSIVE, PASS, TIER_NAMES, Row, Step
+from tierbench.pages import io500_report
 from tierbench.pages.report_record import Report, step_words
 
 
-def summary_sentences(report: Report) -> list[str]:
+def title(report: Report) -> str:
+    """The question that the run answers."""
+    if any(r.scale is None for r in report.rows):
+        return "What does each storage tier buy?"
+    if any(r.published is not None or r.requirement is not None for r in report.rows):
+        return "Does this storage do what was published?"
+    return "What does this storage do?"
+
+
+def headline(report: Report) -> list[str]:
+    """Verdict and recommendation, then what each tier buys; ratios carry their interval."""
+    scores = [io500_report.score_words(s) for s in io500_report.sections(report.run)]
+    return [*scores, _verdict_sentence(report), *_recommendation(report), *_tier_sentences(report)]
+
+
+def _verdict_sentence(report: Report) -> str:
+    """How many rows ended how, and on which devices."""
+    failed = len(report.run.failures)
+    lost = f"; {failed} test case{'s' * (failed != 1)} did not run to the end" if failed else ""
+    if not report.rows:
+        return f"Nothing was measured{lost}."
+    modelled = sum(bool(r.key["modelled"]) for r in report.rows)
+    where = {0: "On real devices", len(report.rows): "On modelled devices"}.get(
+        modelled, f"On modelled devices in {modelled} rows, on real ones in the others"
+    )
+    return f"{where}: {counts_words(report)} of {len(report.rows)} rows{lost}."
+
+
+def counts_words(report: Report) -> str:
+    """Rows by what is said of them."""
+    counts = dict.fromkeys((PASS, FAIL, INCONCLUSIVE), 0)
+    for row in report.rows:
+        counts[verdict_words(row)] = counts.get(verdict_words(row), 0) + 1
+    return ", ".join(f"{n} {word}" for word, n in counts.items())
+
+
+def verdict_words(row: Row) -> str:
+    """The verdict; a row without a number to be held against was measured, and has none."""
+    if not row.only_measured:
+        return row.verdict
+    return "measured, bytes right" if row.verified else "measured"
+
+
+def verdict_style(row: Row) -> str:
+    """The class of `verdict_words` on a page."""
+    return "none" if row.only_measured else row.verdict
+
+
+def measured_words(row: Row) -> str:
+    """The median with its unit."""
+    return f"{number(row.median.value)} {row.key['unit']}"
+
+
+def ratio_words(interval: Interval) -> str:
+    """A ratio with its interval, or that no difference is shown."""
+    if not _has_a_level(interval):
+        return f"not shown to differ (n = {interval.n}, needs {stats.LEAST_FOR_RATIO})"
+    if interval.low <= 1 <= interval.high:
+        return "not shown to differ"
+    return f"{times(interval.value)} [{times(interval.low)}, {times(interval.high)}]"
+
+
+def _has_a_level(interval: Interval) -> bool:
+    return bool(interval.level) and interval.n >= stats.LEAST_FOR_RATIO
+
+
+def baselines(rows: Sequence[Row]) -> list[tuple[str, Callable[[Row], Interval | None]]]:
+    """The columns of ratios: what they are to, and a row's ratio; one where no test syncs each write."""
+    if any(r.ratio != r.ratio_without_sync for r in rows):
+        return [("vs PFS with -Y", lambda r: r.ratio), ("vs PFS without", lambda r: r.ratio_without_sync)]
+    return [("vs PFS", lambda r: r.ratio)]
+
+
+def _recommendation(report: Report) -> list[str]:
+    """What to do: which tiers, and whether to accept."""
+    compared = [r for r in report.rows if r.scale is None]
+    recipes = [r for r in report.rows if r.scale is not None]
+    return ([_which_tiers(compared)] if len(compared) > 1 else []) + ([_accept(recipes)] if recipes else [])
+
+
+def _which_tiers(rows: list[Row]) -> str:
+    """What to use."""
+    best = advised(rows)
+    if best is None:
+        return (
+            "Recommended: keep the PFS alone; no configuration that keeps the promise of fsync is shown to "
+            "be faster."
+        )
+    return f"Recommended: {row_name(best)}, {measured_words(best)}: {_both_ratios(best)}."
+
+
+def advised(rows: Sequence[Row]) -> Row | None:
+    """The fastest configuration that is shown to be faster than the PFS and keeps what an fsync promises."""
+    faster = [
+        (r.ratio.value if r.key["direction"] == "higher" else 1 / r.ratio.value, r)
+        for r in rows
+        if r.ratio and r.scale is None and r.key["tiers"] != "pfs" and r.key["fsync"] != "none"
+        if r.verdict != FAIL and _shown_faster(r, r.ratio)
+    ]
+    return max(faster, key=lambda found: found[0])[1] if faster else None
+
+
+def _shown_faster(row: Row, ratio: Interval) -> bool:
+    better = ratio.low > 1 if row.key["direction"] == "higher" else ratio.high < 1
+    return better and _has_a_level(ratio)
+
+
+def _accept(rows: list[Row]) -> str:
+    """Whether recipes were met."""
+    by_words: dict[str, list[Row]] = {}
+    for row in rows:
+        by_words.setdefault(verdict_words(row), []).append(row)
+    if FAIL in by_words:
+        return f"Recommended: do not accept; what failed: {_names(by_words[FAIL])}."
+    if INCONCLUSIVE in by_words:
+        return f"Recommended: decide nothing yet; what is open: {_names(by_words[INCONCLUSIVE])}."
+    if PASS in by_words:
+        return f"Recommended: accept; {len(by_words[PASS])} of {len(rows)} rows reach their number."
+    return "Recommended: state what is required; no number was given, so nothing passed and nothing failed."
+
+
+def _tier_sentences(report: Report) -> list[str]:
     """What the tiers buy, in words and with both baselines."""
-    told = []
+    told, known = [], advised(report.rows)
     for promise, where in (
         ("tier", "With every fsync safe in a tier"),
         ("none", "In scratch (fsync promises nothing)"),
@@ -20,36 +144,76 @@ def summary_sentences(report: Report) -> list[str]:
         rows = [r for r in report.rows if r.key["fsync"] == promise and r.key["tiers"] not in ("pfs", "ram")]
         rows = [r for r in rows if r.scale is None]  # recipes are many tests: none of their rows is the best
         best = max((r for r in rows if r.ratio), key=lambda r: r.median.value, default=None)
-        if best:
-            reached = f"{number(best.median.value)} {best.key['unit']}"
-            told.append(f"{where}, {best.label} reaches {reached}: {_both_ratios(best)}.")
+        if best and best is not known:
+            told.append(f"{where}, {best.label} reaches {measured_words(best)}: {_both_ratios(best)}.")
         chain = [s for s in report.steps if s.after.key["fsync"] == promise and s.after.key["tiers"] != "ram"]
         chain = [s for s in chain if s.after.scale is None]
         if chain:
             told.append(
                 f"Step by step from {chain[0].before.label}: " + ", ".join(map(_step_words, chain)) + "."
             )
-    return told + peak_search.sentences(report.rows)
+    return told + _recipe_tiers(report) + peak_search.sentences(report.rows)
+
+
+def _recipe_tiers(report: Report) -> list[str]:
+    """Of recipes that ran on tiers: in how many tests each configuration is faster than the PFS alone."""
+    told = []
+    rows = [r for r in report.rows if r.scale is not None and r.key["tiers"] != "pfs" and r.ratio]
+    for tiers in dict.fromkeys(r.key["tiers"] for r in rows):
+        mine = [r for r in rows if r.key["tiers"] == tiers]
+        faster = [r for r in mine if r.ratio and _shown_faster(r, r.ratio)]
+        slower = [r for r in mine if limits.slower_than_pfs(r)]
+        told.append(
+            f"{TIER_NAMES.get(tiers, tiers)} against the PFS alone: faster in {len(faster)} of {len(mine)} "
+            f"tests, slower in {len(slower)}, no more than 5 % slower or not shown to differ in the others."
+        )
+    return told
 
 
 def _both_ratios(row: Row) -> str:
     assert row.ratio
-    told = f"{times(row.ratio.value)} the PFS with a sync after each write"
-    if row.ratio_without_sync:
-        told += f", {times(row.ratio_without_sync.value)} the PFS without"
-    return told
+    if row.ratio_without_sync is None or row.ratio == row.ratio_without_sync:
+        return f"{ratio_words(row.ratio)} against the PFS"
+    return (
+        f"{ratio_words(row.ratio)} against the PFS with a sync after each write, "
+        f"{ratio_words(row.ratio_without_sync)} against the PFS without"
+    )
 
 
 def _step_words(step: Step) -> str:
     """One link of the chain: what is reached and how many times the one before."""
     result = step_words(step)
-    shown = "" if result in ("faster", "slower") else f" ({result})"
-    return f"{step.after.label} {times(step.ratio.value)}{shown}"
+    if result in ("faster", "slower"):
+        return f"{step.after.label} {ratio_words(step.ratio)}"
+    why = "" if result == "no difference shown" else f" ({result})"
+    return f"{step.after.label} not shown to differ{why}"
+
+
+def limit_sentences(report: Report) -> list[str]:
+    """What makes measurements none, each with what to change."""
+    machine = report.run.provenance.get("machine")
+    memory = machine.get("memory_bytes") if isinstance(machine, dict) else None
+    found = limits.limits(report.rows, memory if isinstance(memory, int) else None)
+    return [f"{x.what}: {_names(list(x.rows))}. Change: {x.change}." for x in found]
+
+
+_MOST_NAMED = 3
+
+
+def _names(rows: list[Row]) -> str:
+    """The first rows by name, and how many more."""
+    named = [row_name(r) for r in rows[:_MOST_NAMED]]
+    more = len(rows) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")
 
 
 def failure_sentences(report: Report) -> list[str]:
-    """Everything that did not pass, and why."""
-    told = [f"{row_name(r)}: {_verdict_and_reason(r)}." for r in report.rows if r.verdict != PASS]
+    """Everything that did not pass, and why; rows with the same reason in one sentence."""
+    because: dict[str, list[Row]] = {}
+    for row in report.rows:
+        if row.verdict != PASS:
+            because.setdefault(_verdict_and_reason(row), []).append(row)
+    told = [f"{_names(rows)}: {reason}." for reason, rows in because.items()]
     return told + [f"{f.name} failed in {f.phase}: {f.reason}" for f in report.run.failures]
 
 
@@ -59,6 +223,8 @@ def dependence_sentences(report: Report) -> list[str]:
 
 
 def _verdict_and_reason(row: Row) -> str:
+    if row.only_measured:
+        return f"{verdict_words(row)}: no requirement and no prediction applies, so nothing passed"
     return row.reason if row.reason.startswith(row.verdict) else f"{row.verdict}: {row.reason}"
 
 
@@ -83,7 +249,7 @@ def provenance_facts(provenance: dict[str, Any]) -> list[tuple[str, str]]:
         elif isinstance(value, list):
             facts.append((key, ", ".join(str(v) for v in value)))
         elif key.endswith("_bytes") and isinstance(value, int):
-            facts.append((key.removesuffix("_bytes"), f"{value / 2**30:.1f} GiB"))
+            facts.append((key.removesuffix("_bytes"), size(value)))
         else:
             facts.append((key, str(value)))
     return facts

@@ -17,7 +17,16 @@ from tierbench.judge.verdict import FAIL, INCONCLUSIVE, PASS, Row
 from tierbench.pages import io500_report
 from tierbench.pages.history_page import conclusion, day, title
 from tierbench.pages.report_record import Report
-from tierbench.pages.report_words import dependence_sentences, failure_sentences, summary_sentences
+from tierbench.pages.report_words import (
+    baselines,
+    dependence_sentences,
+    failure_sentences,
+    headline,
+    limit_sentences,
+    measured_words,
+    promise_words,
+    verdict_words,
+)
 from tierbench.recipes.published import Recipe
 from tierbench.recipes.rules import RuleRecipe
 
@@ -149,7 +158,11 @@ def _recipe_lines(r: Recipe) -> list[str]:
 
 
 def print_report(report: Report, console: Console) -> None:
-    """The verdict table on a terminal."""
+    """Verdict and recommendation, what limits them, the verdict table, and what did not pass."""
+    for sentence in headline(report):
+        console.print(sentence, style="bold", highlight=False, markup=False)
+    for sentence in limit_sentences(report):
+        console.print(f"- {sentence}", highlight=False, markup=False)
     compared = [r for r in report.rows if r.scale is None]
     if compared:
         _print_compared(report.run.name, compared, console)
@@ -157,35 +170,37 @@ def print_report(report: Report, console: Console) -> None:
         _print_acceptance(report.run.name, [r for r in report.rows if r.scale is not None], console)
     for section in io500_report.sections(report.run):
         console.print("\n".join(io500_report.text(section)) + "\n", highlight=False, markup=False)
-    for sentence in [
-        *summary_sentences(report),
-        *failure_sentences(report),
-        *dependence_sentences(report),
-    ]:
+    for sentence in [*failure_sentences(report), *dependence_sentences(report)]:
         console.print(sentence, highlight=False, markup=False)
 
 
 _VERDICT_COLOURS = {PASS: "green", FAIL: "red", INCONCLUSIVE: "yellow"}
 
 
+def _coloured_verdict(row: Row) -> str:
+    words = verdict_words(row)
+    colour = _VERDICT_COLOURS.get(words)
+    return f"[{colour}]{words}[/]" if colour else words
+
+
 def _print_compared(name: str, rows: list[Row], console: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD, title=name, title_justify="left", pad_edge=False)
-    for name in ("Configuration", "fsync"):
+    for name in ("Configuration", "fsync promise"):
         table.add_column(name)
-    for name in ("MiB/s", "Interval", "vs PFS -Y", "vs PFS", "Required", "Predicted"):
+    against = baselines(rows)
+    for name in ("Measured", "Interval", *(heading for heading, _ in against), "Required", "Predicted"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("Verdict")
     for r in rows:
         table.add_row(
             r.label,
-            r.key["fsync"],
-            number(r.median.value),
+            promise_words(r),
+            measured_words(r),
             span(r.median),
-            times(r.ratio.value if r.ratio else None),
-            times(r.ratio_without_sync.value if r.ratio_without_sync else None),
+            *(times(ratio.value if ratio else None) for ratio in (of(r) for _, of in against)),
             number(r.requirement),
             number(r.predicted),
-            f"[{_VERDICT_COLOURS[r.verdict]}]{r.verdict}[/]",
+            _coloured_verdict(r),
         )
     console.print(table)
 
@@ -204,13 +219,13 @@ def _print_acceptance(name: str, rows: list[Row], console: Console) -> None:
         deviation = r.median.value / right - 1 if right else None
         table.add_row(
             r.label,
-            f"{number(r.median.value)} {r.key['unit']}",
+            measured_words(r),
             span(r.median),
             number(r.medium),
             str(r.factor),
             number(r.at_full_speed),
             number(r.published_at_full_speed),
             percent(deviation),
-            f"[{_VERDICT_COLOURS[r.verdict]}]{r.verdict}[/]",
+            _coloured_verdict(r),
         )
     console.print(table)
