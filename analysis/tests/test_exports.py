@@ -9,6 +9,7 @@ import polars
 import pytest
 import synthetic
 
+from tierbench.base import schema
 from tierbench.cli import main
 
 
@@ -42,6 +43,12 @@ def test_metrics_are_those_of_the_json(written: Path) -> None:
     ]
     assert [x["before_median"] for x in lines] == [m["before"]["median"] for m in metrics]
     assert (written / "comparison/comparison.csv").read_text().count("\n") == len(metrics) + 1
+
+
+def test_a_comparison_fits_its_schema(written: Path) -> None:
+    document = json.loads((written / "comparison/comparison.json").read_text())
+    assert document["version"] == 1 and schema.misfit(document, "comparison") is None
+    assert schema.misfit(document | {"version": 2}, "comparison")
 
 
 def cells(line: str) -> list[str]:

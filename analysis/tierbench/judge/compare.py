@@ -79,6 +79,7 @@ class Metric:
         return IMPROVEMENT if self.gain > 0 else REGRESSION
 
 
+VERSION = 1  # of base/schemas/comparison.schema.json
 WHOLE_SHARE = 0.2  # of ALPHA, for all wholes of a command
 
 
@@ -256,6 +257,7 @@ def _condition(column: str, value: Any) -> str:
 def as_json(result: Result) -> dict[str, Any]:
     """The comparison for scripts."""
     return {
+        "version": VERSION,
         "differences": result.differences,
         "alone": result.alone,
         "dependent": result.dependent,

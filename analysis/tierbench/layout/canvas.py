@@ -18,6 +18,10 @@ from numpy.typing import NDArray
 
 WIDTH_IN = 6.7
 INK, QUIET, GRID = "#1f2937", "#6b7280", "#e5e7eb"
+_OF_THE_PAGE = {INK: "ink", QUIET: "quiet", GRID: "line", "#ffffff": "paper"}
+# Okabe and Ito (2008): told apart with any kind of colour vision.
+ORANGE, SKY, GREEN, BLUE = "#e69f00", "#56b4e9", "#009e73", "#0072b2"
+VERMILION, PURPLE, GREY = "#d55e00", "#cc79a7", "#9ca3af"
 STYLE: Any = {
     "svg.fonttype": "none",
     "font.family": ["sans-serif"],
@@ -39,13 +43,20 @@ STYLE: Any = {
 }
 
 
-def svg(figure: Figure, salt: str) -> str:
-    """The figure as an <svg> element; `salt` keeps the ids of several figures on one page apart."""
+def svg(figure: Figure, salt: str, alternative: str) -> str:
+    """The figure as an <svg> element; `salt` keeps the ids of several figures on one page apart.
+
+    `alternative` is what a reader who does not see it is told. Ink and paper are those of the page around it
+    (report.css), so that it has a dark mode; alone they are dark on white.
+    """
     buffer = io.StringIO()
     with mpl.rc_context({**STYLE, "svg.hashsalt": salt}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": alternative})
     text = buffer.getvalue()
-    return text[text.index("<svg") :]
+    text = text[text.index("<svg") :].replace("<svg ", '<svg role="img" ', 1)
+    for colour, name in _OF_THE_PAGE.items():
+        text = text.replace(f": {colour}", f": var(--{name}, {colour})")
+    return text
 
 
 def png(figure: Figure) -> bytes:

@@ -20,6 +20,7 @@ from tierbench.pages import exports, terminal
 _COLOURS = {REGRESSION: "#c2410c", IMPROVEMENT: "#1d4ed8"}
 _SHAPES = {REGRESSION: "v", IMPROVEMENT: "^"}
 _STYLES = {REGRESSION: "fail", IMPROVEMENT: "pass"}
+_ALTERNATIVE = "Ratio of each metric to the baseline, with its interval; the tables hold the same numbers."
 _MOST_DRAWN = 60  # metrics in one figure; the tables hold them all
 
 
@@ -51,7 +52,7 @@ def as_html(result: Result) -> str:
         verdict=terminal.verdict(result),
         pairs=_pairs(result),
         # Our own SVG, whose texts matplotlib has escaped.
-        figure=Markup(canvas.svg(drawn, "ratios")),  # noqa: S704
+        figure=Markup(canvas.svg(drawn, "ratios", _ALTERNATIVE)),  # noqa: S704
         left_out=max(0, len(result.metrics) - _MOST_DRAWN),
         version=__version__,
     )

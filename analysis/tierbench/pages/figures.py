@@ -16,19 +16,31 @@ from matplotlib.figure import Figure
 
 from tierbench.base.text import seconds
 from tierbench.judge.verdict import PHASES, Row
-from tierbench.layout.canvas import INK, QUIET, STYLE, blank
+from tierbench.layout.canvas import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PURPLE,
+    QUIET,
+    SKY,
+    STYLE,
+    VERMILION,
+    blank,
+)
 from tierbench.pages import flows
 from tierbench.runs.run_folder import Run
 
 MOST_PANELS = 24  # of one figure
-PROMISE_COLOURS = {"pfs": "#64748b", "tier": "#2563eb", "none": "#d97706"}
+PROMISE_COLOURS = {"pfs": GREY, "tier": BLUE, "none": ORANGE}
 PROMISE_WORDS = {
     "pfs": "fsync: on the PFS",
     "tier": "fsync: safe in a tier",
     "none": "scratch: fsync promises nothing",
 }
-_TIER_COLOURS = {"ram": "#dc6803", "nvme": "#2563eb", "bb": "#0d9488"}
-_OTHER_COLOURS = ["#7c3aed", "#be185d", "#4d7c0f"]
+TIER_COLOURS = {"ram": ORANGE, "nvme": BLUE, "bb": GREEN}
+_OTHER_COLOURS = [PURPLE, SKY, VERMILION]
 
 
 @dataclass(frozen=True)
@@ -43,7 +55,22 @@ class Drawing:
 def draw(drawing: Drawing, run: Run, rows: Sequence[Row]) -> Figure | None:
     """The drawing's figure in the report's style."""
     with mpl.rc_context(STYLE):
-        return drawing.draw(run, rows)
+        figure = drawing.draw(run, rows)
+        if figure is not None:
+            figure.text(0.003, 0.004, devices_words(rows), color=QUIET, fontsize=7.5, va="bottom")
+        return figure
+
+
+def devices_words(rows: Sequence[Row]) -> str:
+    """Whether what is drawn was measured on device models; in every picture."""
+    modelled = sum(bool(r.key["modelled"]) for r in rows)
+    return {0: "real devices", len(rows): "modelled devices"}.get(modelled, "modelled and real devices")
+
+
+def alternative(drawing: Drawing, rows: Sequence[Row]) -> str:
+    """The drawing in words."""
+    told = f"{drawing.title}, {devices_words(rows)}. {drawing.caption} "
+    return f"{told}The numbers are in the tables of report.html and in report.json."
 
 
 def bars(_run: Run, rows: Sequence[Row]) -> Figure | None:
@@ -105,9 +132,9 @@ def three_ways(_run: Run, rows: Sequence[Row]) -> Figure | None:
     figure = blank(0.44 * len(rows) + 0.95)
     axes = figure.add_subplot()
     kinds = [
-        ("published", "#9ca3af", [r.published or 0 for r in rows]),
-        ("predicted", "#93c5fd", [r.prediction.bandwidth_mib_s if r.prediction else 0 for r in rows]),
-        ("measured", "#1d4ed8", [r.median.value for r in rows]),
+        ("published", GREY, [r.published or 0 for r in rows]),
+        ("predicted", SKY, [r.prediction.bandwidth_mib_s if r.prediction else 0 for r in rows]),
+        ("measured", BLUE, [r.median.value for r in rows]),
     ]
     for i, (name, colour, values) in enumerate(kinds):
         at = [y + 0.27 * (i - 1) for y in range(len(rows))]
@@ -153,7 +180,7 @@ def durability(_run: Run, rows: Sequence[Row]) -> Figure | None:
     return figure
 
 
-_PHASE_COLOURS = {"open": "#7c3aed", "transfer": "#2563eb", "close": "#0d9488", "flush": "#cbd5e1"}
+PHASE_COLOURS = {"open": VERMILION, "transfer": BLUE, "close": GREEN, "flush": "#cbd5e1"}
 _PHASE_WORDS = {"close": "close (with its sync)", "flush": "flush to the PFS, after the program's end"}
 
 
@@ -166,7 +193,7 @@ def phases(_run: Run, rows: Sequence[Row]) -> Figure | None:
     axes = figure.add_subplot()
     positions = _grouped_positions([r.key["fsync"] for r in rows])
     left = [0.0] * len(rows)
-    for name, colour in _PHASE_COLOURS.items():
+    for name, colour in PHASE_COLOURS.items():
         lasted = [r.phases[name] or 0.0 for r in rows]
         axes.barh(positions, lasted, left=left, height=0.62, color=colour, label=_PHASE_WORDS.get(name, name))
         left = [a + b for a, b in zip(left, lasted, strict=True)]
@@ -241,7 +268,7 @@ def _panel(axes: Axes, label: str, samples: dict[str, Any], names: dict[str, str
     seconds, used, dirty = samples["seconds"], samples["used"], samples.get("dirty", {})
     for name in used:
         free = [c for c in _OTHER_COLOURS if c not in names.values()] or [QUIET]
-        names.setdefault(name, _TIER_COLOURS.get(name, free[0]))
+        names.setdefault(name, TIER_COLOURS.get(name, free[0]))
     bottom = list(reversed(used))
     areas = [[b / 2**20 for b in used[n]] for n in bottom]
     axes.stackplot(seconds, *areas, colors=[names[n] for n in bottom], alpha=0.75, lw=0)

@@ -46,9 +46,17 @@ def as_html(found: Sequence[Series], test: str) -> str:
     environment.filters |= {"number": number}
     environment.globals |= {"day": day, "title": title, "conclusion": conclusion}
     # Our own SVG, whose texts matplotlib has escaped.
-    drawn = [(s, Markup(canvas.svg(draw(s), f"history{i}"))) for i, s in enumerate(found)]  # noqa: S704
+    drawn = [
+        (s, Markup(canvas.svg(draw(s), f"history{i}", _in_words(s))))  # noqa: S704
+        for i, s in enumerate(found)
+    ]
     page = environment.get_template("history.html.j2")
     return page.render(test=test, verdict=verdict(found), drawn=drawn, version=__version__)
+
+
+def _in_words(series: Series) -> str:
+    """The picture for a reader who does not see it."""
+    return f"{title(series)}: {' '.join(conclusion(series))}"
 
 
 def draw(series: Series) -> Figure:

@@ -43,7 +43,9 @@ def write(report: Report, folder: Path) -> list[Path]:
         "report.html": as_html(report).encode(),
     }
     if comparison:
-        files["comparison.svg"] = canvas.svg(comparison, "comparison").encode()
+        files["comparison.svg"] = canvas.svg(
+            comparison, "comparison", figures.alternative(figures.COMPARISON, report.rows)
+        ).encode()
         files["comparison.png"] = canvas.png(comparison)
     files |= exports.of_report(report)
     replace_all(folder, files)
@@ -72,8 +74,9 @@ def as_html(report: Report) -> str:
     for index, drawing in enumerate(figures.DRAWINGS):
         figure = figures.draw(drawing, report.run, report.rows)
         if figure:
+            told = figures.alternative(drawing, report.rows)
             # Our own SVG, whose texts matplotlib has escaped.
-            drawn.append((drawing, Markup(canvas.svg(figure, f"figure{index}"))))  # noqa: S704
+            drawn.append((drawing, Markup(canvas.svg(figure, f"figure{index}", told))))  # noqa: S704
     template = environment.get_template("report.html.j2")
     return template.render(
         report=report,

@@ -42,7 +42,7 @@ def write(answer: Answer, folder: Path) -> list[Path]:
         raise RunError(f"{folder / 'answer.json'}: {told}")
     files = {
         "answer.json": (json.dumps(document, indent=1, allow_nan=False) + "\n").encode(),
-        "answer.svg": canvas.svg(draw(answer), "answer").encode(),
+        "answer.svg": canvas.svg(draw(answer), "answer", answer.advice).encode(),
         "answer.html": as_html(answer, folder).encode(),
     }
     replace_all(folder, files)
@@ -174,7 +174,7 @@ def as_html(answer: Answer, folder: Path) -> str:
         .render(
             answer=answer,
             tables=[(headings, [cells(row) for row in answer.rows]) for headings, cells in TABLES],
-            picture=Markup(canvas.svg(draw(answer), "answer")),  # noqa: S704 (our own, whose texts matplotlib has escaped)
+            picture=Markup(canvas.svg(draw(answer), "answer", answer.advice)),  # noqa: S704 (our own, whose texts matplotlib has escaped)
             command=shlex.join(answer.trial.command),
             in_words=IN_WORDS,
             folder=folder,

@@ -56,7 +56,7 @@ def section(
         figure = drawings.draw(drawing, mine)
         if figure:
             # Our own SVG, whose texts matplotlib has escaped.
-            drawn.append((drawing, Markup(canvas.svg(figure, f"{salt}-{index}"))))  # noqa: S704
+            drawn.append((drawing, Markup(canvas.svg(figure, f"{salt}-{index}", drawing.title))))  # noqa: S704
     about = (label, heading or label, _facts(mine), find(mine), slowest(mine), _places(mine))
     return Section(*about, drawn, evidence, folded)
 
