@@ -46,7 +46,7 @@ def test_failures_of_every_report_are_kept(run_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("file", "content", "words"), [
-    ("provenance.json", None, "provenance.json: cannot be read"),
+    ("provenance.json", None, "is no whole run folder .no provenance.json"),
     ("provenance.json", "{", "provenance.json:1: is not valid JSON"),
     ("provenance.json", "[]", "holds list, expected an object"),
     ("reframe.json", "{}", "is not a ReFrame report"),

@@ -13,6 +13,7 @@ ROOMS = (
     "trace",  # what Darshan logs say
     "trial",  # a program of the user's own under several configurations
     "pages",  # what people read
+    "manual",  # what the command says of itself
     "cli",  # the command `tierbench`
 )
 FOR_THE_SUITE = ("base", "outputs", "recipes", "runs.case", "judge.asked", "judge.io500", "judge.launch",

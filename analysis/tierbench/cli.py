@@ -1,7 +1,6 @@
-"""The command `tierbench`: try, site, report, list, trace, compare, history, power, recipes and project.
+"""The command `tierbench`: try, site, report, list, trace, compare, history, power, recipes, project and help.
 
-Exit status 2 with one line on bad input or a refusal; `compare` exits with 1 on a significant regression, and
-`report --check` where something failed.
+Its exit statuses are in `manual.STATUSES`.
 """
 
 from __future__ import annotations
@@ -11,16 +10,17 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from tierbench import __version__
+from tierbench import __version__, manual
 from tierbench.base import atomic_write
 from tierbench.base.errors import RecipeError, RunError
 from tierbench.base.strict_json import read_fitting
+from tierbench.base.text import shown
 from tierbench.judge import compare, history, power, requirement
 from tierbench.judge.verdict import FAIL
 from tierbench.pages import comparison_page, history_page, report, report_record, terminal, trial_page
@@ -32,26 +32,45 @@ from tierbench.trial import answer, plan, site_file, start, tier_files
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    options = _parser().parse_args(arguments)
+    options = manual.parse(_parser(), arguments)
     try:
         status = options.function(options)
+        sys.stdout.flush()
     except (RunError, RecipeError) as e:
-        for line in str(e).split("\n"):
-            print(f"tierbench: {line}", file=sys.stderr)
+        _complain(str(e).split("\n"))
         return 2
+    except BrokenPipeError:  # the reader has seen enough: `tierbench list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as e:  # a name that the system refuses, a folder that may not be read
+        _complain([f"{shown(e.filename or '')[:200]}: {e.strerror}"])
+        return 2
+    except KeyboardInterrupt:
+        return 130
     return int(status or 0)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tierbench", description="Judge and report storage tier benchmarks."
+def _complain(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(f"tierbench: {line}", file=sys.stderr)
+
+
+def _parser() -> manual.Parser:
+    parser = manual.Parser(
+        prog="tierbench",
+        description="Judge and report storage tier benchmarks.",
+        epilog=manual.status_lines(),
     )
-    parser.add_argument("--version", action="version", version=f"tierbench {__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"tierbench {__version__}", help="print the version"
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_try(commands)
     _add_site(commands)
     one = commands.add_parser(
-        "report", help="write a run's report (HTML, JSON, Markdown, CSV, Parquet) and print its verdicts"
+        "report",
+        epilog="example:\n  tierbench report results/latest --check",
+        help="write a run's report (HTML, JSON, Markdown, CSV, Parquet) and print its verdicts",
     )
     one.add_argument(
         "run", type=Path, metavar="RUN", help="run folder, e.g. results/latest, or the folder of a trial"
@@ -59,11 +78,17 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="where to write (default: the run folder)"
     )
-    one.add_argument("--check", action="store_true", help="exit with 1 when a case or a row failed")
+    one.add_argument(
+        "--check",
+        action="store_true",
+        help="exit with 1 when a case or a row failed (default: only bad input is told by the status)",
+    )
     one.add_argument("--require", action="append", default=[], metavar="LINE",
                      help=f"a requirement of your own: {requirement.FORM}; may be repeated")  # fmt: skip
     one.set_defaults(function=_report)
-    every = commands.add_parser("list", help="list runs with their verdicts")
+    every = commands.add_parser(
+        "list", epilog="example:\n  tierbench list results", help="list runs with their verdicts"
+    )
     every.add_argument("results", type=Path, nargs="?", default=Path("results"), metavar="RESULTS",
                        help="results folder (default: results)")  # fmt: skip
     every.set_defaults(function=_list)
@@ -72,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_history(commands)
     _add_power(commands)
     _add_recipes(commands)
+    _add_help(commands)
     return parser
 
 
@@ -87,24 +113,36 @@ is removed after the run.
 """
 
 
-def _add_try(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    one = commands.add_parser("try", help="which tiers pay for a program of your own", description=_TRY,
+def _add_try(commands: argparse._SubParsersAction[manual.Parser]) -> None:
+    one = commands.add_parser("try",
+                              epilog="example:\n  tierbench try --pfs /me --ram 8GiB -- ./model {pfs}/out",
+                              help="which tiers pay for a program of your own", description=_TRY,
                               formatter_class=argparse.RawDescriptionHelpFormatter,
                               usage="tierbench try --pfs DIR [OPTIONS] -- COMMAND...")  # fmt: skip
     one.add_argument(
-        "--pfs", required=True, metavar="DIR", help="a directory of yours on the parallel file system"
+        "--pfs",
+        required=True,
+        metavar="DIR",
+        help="a directory of yours on the parallel file system (required)",
     )
-    one.add_argument("--ram", metavar="SIZE", help="a tier in memory of that size, e.g. 8GiB")
+    one.add_argument("--ram", metavar="SIZE", help="a tier in memory of that size, e.g. 8GiB (default: none)")
     one.add_argument(
-        "--nvme", metavar="DIR[:SIZE]", help="a tier on a local disk (default size: half of what is free)"
+        "--nvme",
+        metavar="DIR[:SIZE]",
+        help="a tier on a local disk (default: none; its SIZE: half of what is free)",
     )
-    one.add_argument("--bb", metavar="DIR[:SIZE]", help="a tier on a burst buffer, slower than NVMe")
+    one.add_argument(
+        "--bb",
+        metavar="DIR[:SIZE]",
+        help="a tier on a burst buffer, slower than NVMe (default: none; its SIZE: half of what is free)",
+    )
     one.add_argument("-c", dest="own", action="append", default=[], type=Path, metavar="FILE",
-                     help="a tier configuration of your own; may be repeated")  # fmt: skip
+                     help="a tier configuration of your own; may be repeated (default: none)")  # fmt: skip
     one.add_argument("-n", dest="repetitions", type=_count, default=5, metavar="N",
-                     help="runs of each configuration (default: 5)")  # fmt: skip
+                     help="runs of each configuration, 1 to 1000 (default: 5)")  # fmt: skip
     one.add_argument("--read-only", action="append", default=[], metavar="NAME",
-                     help="an input that is only read: linked, not copied; may be repeated")  # fmt: skip
+                     help="an input that is only read: linked, not copied; may be repeated "
+                          "(default: none)")  # fmt: skip
     one.add_argument("-o", "--output", type=Path, metavar="DIR",
                      help="where to keep it all (default: tierbench-try-TIME, here)")  # fmt: skip
     one.add_argument("command", nargs="+", metavar="COMMAND", help="the program and its arguments")
@@ -177,24 +215,23 @@ def _answer(folder: Path) -> None:
     print("\nWritten: " + ", ".join(os.path.relpath(path) for path in written))
 
 
-SOURCES = (
-    "run folder, ReFrame report (JSON), results store (SQLite, FILE@UUID for one session) or folder of output"
-)
-
-
-def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_trace(commands: argparse._SubParsersAction[manual.Parser]) -> None:
     logs = commands.add_parser(
-        "trace", help="what Darshan logs say: findings, tiers, slowest ranks and files"
+        "trace",
+        epilog="example:\n  tierbench trace app.darshan storage.darshan --tier nvme=/scratch/nvme -o out",
+        help="what Darshan logs say: findings, tiers, slowest ranks and files",
     )
-    logs.add_argument("logs", nargs="+", type=Path, metavar="LOG")
+    logs.add_argument("logs", nargs="+", type=Path, metavar="LOG", help="a Darshan log")
     logs.add_argument("-o", "--output", type=Path, metavar="DIR",
-                      help="write trace.html, trace.md and every frame as CSV and Parquet there")  # fmt: skip
+                      help="write trace.html, trace.md and every frame as CSV and Parquet there "
+                           "(default: nothing is written)")  # fmt: skip
     logs.add_argument("--tier", action="append", default=[], type=_place, metavar="NAME=PATH",
-                      help="a tier and where its files lie, pfs too; else mount points")  # fmt: skip
+                      help="a tier and where its files lie, pfs too; may be repeated "
+                           "(default: mount points)")  # fmt: skip
     logs.add_argument("--chrome", type=Path, metavar="FILE",
-                      help="write segments as Chrome trace events (.pfw: for dfanalyzer)")  # fmt: skip
+                      help="write segments as Chrome trace events (.pfw: for dfanalyzer; default: none)")  # fmt: skip
     logs.add_argument("--stats", type=Path, metavar="FILE",
-                      help="of tierctl run --stats: its samples become counters of --chrome")  # fmt: skip
+                      help="of tierctl run --stats: counters of --chrome (default: none)")  # fmt: skip
     logs.set_defaults(function=_trace)
 
 
@@ -214,8 +251,7 @@ def _trace(options: argparse.Namespace) -> int:
         raise RunError("--stats: allowed with --chrome")
     stats = read_fitting(options.stats, "stats") if options.stats else {}
     traces = trace.read(options.logs, dict(options.tier))
-    for error in traces.errors:
-        print(f"tierbench: {error}", file=sys.stderr)
+    _complain(traces.errors)
     if len(traces.job):
         print(page.as_text(traces))
     if options.output and len(traces.job):
@@ -230,9 +266,13 @@ def _trace(options: argparse.Namespace) -> int:
     return 2 if traces.errors else 0
 
 
-def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    both = commands.add_parser("compare", help="ratios with intervals; exits 1 on a significant regression")
-    both.add_argument("runs", nargs="+", metavar="RUN", help=f"the first is the baseline; {SOURCES}")
+def _add_compare(commands: argparse._SubParsersAction[manual.Parser]) -> None:
+    both = commands.add_parser(
+        "compare",
+        epilog="example:\n  tierbench compare results/runs/A results/runs/B --threshold 10 -o out",
+        help="ratios with intervals; exits 1 on a significant regression",
+    )
+    both.add_argument("runs", nargs="+", metavar="RUN", help=f"the first is the baseline; {samples.SOURCES}")
     both.add_argument(
         "--by", choices=compare.GROUPINGS, default="run", help="what is compared (default: run)"
     )
@@ -241,54 +281,107 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     _add_threshold(both)
     both.add_argument(
-        "--force", action="store_true", help="compare what was taken under different conditions"
+        "--force",
+        action="store_true",
+        help="compare what was taken under different conditions (default: it is refused)",
     )
-    both.add_argument("--json", type=Path, metavar="FILE", help="write the comparison for scripts too")
+    both.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write the comparison for scripts too (default: nothing is written)",
+    )
     both.add_argument("-o", "--output", type=Path, metavar="DIR",
-                      help="write comparison.html, .md, .json, .csv and .parquet there")  # fmt: skip
+                      help="write comparison.html, .md, .json, .csv and .parquet there "
+                           "(default: nothing is written)")  # fmt: skip
     both.set_defaults(function=_compare)
 
 
-def _add_history(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    past = commands.add_parser("history", help="a test over many runs, and when its level changed")
+def _add_history(commands: argparse._SubParsersAction[manual.Parser]) -> None:
+    past = commands.add_parser(
+        "history",
+        epilog="example:\n  tierbench history 'webinar*' -o out",
+        help="a test over many runs, and when its level changed",
+    )
     past.add_argument("test", metavar="TEST", help="name of the test; * and ? stand for anything")
-    past.add_argument("runs", nargs="*", metavar="RUN", help=f"{SOURCES} (default: all runs of results/)")
+    past.add_argument(
+        "runs", nargs="*", metavar="RUN", help=f"{samples.SOURCES} (default: all runs of results/)"
+    )
     _add_threshold(past)
     past.add_argument("-o", "--output", type=Path, metavar="DIR",
-                      help="write history.html, .md, .json, .csv and .parquet there")  # fmt: skip
+                      help="write history.html, .md, .json, .csv and .parquet there "
+                           "(default: nothing is written)")  # fmt: skip
     past.set_defaults(function=_history)
 
 
-def _add_power(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    needed = commands.add_parser("power", help="how many repetitions compare needs to show a difference")
+def _add_power(commands: argparse._SubParsersAction[manual.Parser]) -> None:
+    needed = commands.add_parser(
+        "power",
+        epilog="example:\n  tierbench power results/latest --difference 10",
+        help="how many repetitions compare needs to show a difference",
+    )
     noise = needed.add_mutually_exclusive_group(required=True)
-    noise.add_argument("runs", nargs="*", default=[], metavar="RUN", help=f"whose noise is taken; {SOURCES}")
+    noise.add_argument(
+        "runs", nargs="*", default=[], metavar="RUN", help=f"whose noise is taken; {samples.SOURCES}"
+    )
     noise.add_argument("--noise", type=_above_zero, metavar="PERCENT",
-                       help="relative standard deviation of the repetitions")  # fmt: skip
+                       help="relative standard deviation of the repetitions, above 0 and below 100 "
+                            "(default: of RUN)")  # fmt: skip
     needed.add_argument("--difference", type=_above_zero, required=True, metavar="PERCENT",
-                        help="the slowdown that is to be shown")  # fmt: skip
+                        help="the slowdown to be shown, above 0 and below 100 (required)")  # fmt: skip
     needed.add_argument("--power", type=_above_zero, default=0.9, metavar="PERCENT",
-                        help="how often it is to be shown (default: 90)")  # fmt: skip
+                        help="how often it is to be shown, above 0 and below 100 (default: 90)")  # fmt: skip
     needed.add_argument("--metrics", type=_count, default=1, metavar="N",
-                        help="metrics that are compared in one command (default: 1)")  # fmt: skip
+                        help="metrics that are compared in one command, 1 to 1000 (default: 1)")  # fmt: skip
     _add_threshold(needed)
-    needed.add_argument("--json", action="store_true", help="the figures, for scripts")
+    needed.add_argument("--json", action="store_true", help="the figures, for scripts (default: sentences)")
     needed.set_defaults(function=_power)
 
 
-def _add_recipes(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    known = commands.add_parser("recipes", help="list the acceptance recipes with what was published")
+def _add_recipes(commands: argparse._SubParsersAction[manual.Parser]) -> None:
+    known = commands.add_parser(
+        "recipes",
+        epilog="example:\n  tierbench recipes summit --json",
+        help="list the acceptance recipes with what was published",
+    )
     known.add_argument("names", nargs="*", metavar="NAME", help="of recipes or systems (default: all)")
-    known.add_argument("--json", action="store_true", help="everything they say, for scripts")
+    known.add_argument(
+        "--json", action="store_true", help="everything they say, for scripts (default: a table)"
+    )
     known.set_defaults(function=_recipes)
-    ahead = commands.add_parser("project", help="scale-out of Summit's GPFS and NVMe from published numbers")
-    ahead.add_argument("--json", action="store_true", help="the figures, for scripts")
+    ahead = commands.add_parser(
+        "project",
+        epilog="example:\n  tierbench project --json",
+        help="scale-out of Summit's GPFS and NVMe from published numbers",
+    )
+    ahead.add_argument("--json", action="store_true", help="the figures, for scripts (default: sentences)")
     ahead.set_defaults(function=_project)
+
+
+def _add_help(commands: argparse._SubParsersAction[manual.Parser]) -> None:
+    told = commands.add_parser(
+        "help", epilog="example:\n  tierbench help --man > tierbench.1", help="explain the commands"
+    )
+    told.add_argument("topic", nargs="?", metavar="COMMAND", help="of which command (default: all)")
+    form = told.add_mutually_exclusive_group()
+    form.add_argument("--man", action="store_true", help="the man page (default: plain text)")
+    form.add_argument("--bash", action="store_true", help="completion for bash (default: plain text)")
+    told.set_defaults(function=_help)
+
+
+def _help(options: argparse.Namespace) -> None:
+    parser = _parser()
+    if options.man:
+        print(manual.man_page(parser, __version__), end="")
+    elif options.bash:
+        print(manual.completion(parser), end="")
+    else:
+        manual.parse(parser, [options.topic, "--help"] if options.topic else ["--help"])
 
 
 def _add_threshold(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threshold", type=_percent, default=0.05, metavar="PERCENT",
-                        help="smaller changes of the median are no news (default: 5)")  # fmt: skip
+                        help="smaller changes of the median are no news, 0 to 1000 (default: 5)")  # fmt: skip
 
 
 def _percent(text: str) -> float:
@@ -323,16 +416,21 @@ def _compare(options: argparse.Namespace) -> int:
     return 1 if result.regressed else 0
 
 
-def _history(options: argparse.Namespace) -> None:
+def _history(options: argparse.Namespace) -> int:
+    """Status 2 when a run that was named could not be read; the others are still shown."""
     sources = options.runs or [str(p) for p in find_runs(Path("results"))]
     if not sources:
         raise RunError("results: holds no runs")
-    found = history.history(samples.read_all(sources), options.test, options.threshold)
+    problems: list[str] = []
+    read = samples.read_all(sources, problems)
+    _complain(problems)
+    found = history.history(read, options.test, options.threshold)
     for series in found:
         terminal.print_series(series, _console())
     if options.output:
         written = history_page.write(found, options.test, options.output)
         print("\nWritten: " + ", ".join(str(path) for path in written))
+    return 2 if problems and options.runs else 0
 
 
 def _power(options: argparse.Namespace) -> None:
@@ -357,7 +455,7 @@ def _recipes(options: argparse.Namespace) -> None:
     for name in options.names:
         if name not in known:
             allowed = ", ".join(dict.fromkeys(known))
-            raise RecipeError(f"recipe or system {name!r}; allowed: {allowed}")
+            raise RecipeError(f"recipe or system {name!r}{manual.nearest(name, known)}; allowed: {allowed}")
     wanted = set(options.names or known)
     known_runs = [r for r in known_runs if {r.system, r.name} & wanted]
     ruled = [r for r in ruled if {r.suite, r.name} & wanted]
@@ -383,6 +481,11 @@ def _report(options: argparse.Namespace) -> int:
             )
         _answer(options.run)
         return 0
+    if options.run.is_dir() and not (options.run / "provenance.json").exists():
+        raise RunError(
+            f"{options.run}: holds neither a run (provenance.json) nor a trial (trial.json); allowed: "
+            "a run folder, e.g. results/latest (`tierbench list` names them), or the folder of a trial"
+        )
     made = report_record.make(read_run(options.run), [requirement.parse(text) for text in options.require])
     written = report.write(made, options.output or options.run)
     terminal.print_report(made, _console())
@@ -409,9 +512,9 @@ def _list(options: argparse.Namespace) -> None:
         table.add_row(run.name, str(run.provenance.get("started", "?")), commit, str(len(made.rows)), *counts)
     if not table.row_count and not unreadable:
         raise RunError(f"{options.results}: holds no runs")
-    _console().print(table)
-    for problem in unreadable:
-        print(f"tierbench: {problem}", file=sys.stderr)
+    if table.row_count:
+        _console().print(table)
+    _complain(unreadable)
 
 
 def _console() -> Console:

@@ -89,3 +89,15 @@ def plain(text: str) -> str:
     for c in "\\`*_[]|#<":
         shown = shown.replace(c, "&lt;" if c == "<" else "\\" + c)
     return "&gt;" + shown[1:] if shown.startswith(">") else shown
+
+
+def counted(count: int, one: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count} {one}" if count == 1 else f"{count} {one}s"
+
+
+def lacks(error: Exception) -> str:
+    """What a document lacks, by the error that its reading raised."""
+    if isinstance(error, KeyError):
+        return f"it has no {shown(error.args[0])}"
+    return shown(error)

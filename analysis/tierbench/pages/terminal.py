@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tierbench.base.text import number, percent, ratio_span, span, times
+from tierbench.base.text import counted, number, percent, ratio_span, span, times
 from tierbench.judge import compare
 from tierbench.judge.compare import Metric, Result, Whole
 from tierbench.judge.history import Series
@@ -92,7 +92,7 @@ def print_series(series: Series, console: Console) -> None:
     )
     since, until = day(series.points[0]), day(series.points[-1])
     levels = f"{number(min(values))} to {number(max(values))}, last {number(values[-1])}"
-    told = f"  {_blocks(values)}  {len(values)} runs, {since} to {until}, {levels}"
+    told = f"  {_blocks(values)}  {counted(len(values), 'run')}, {since} to {until}, {levels}"
     console.print(told, highlight=False, markup=False)
     for line in conclusion(series):
         console.print(f"  {line}", highlight=False, markup=False)

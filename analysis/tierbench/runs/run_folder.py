@@ -18,6 +18,7 @@ import pandas as pd
 
 from tierbench.base.errors import RunError
 from tierbench.base.strict_json import read_fitting, read_object
+from tierbench.base.text import lacks
 from tierbench.outputs import OutputError, read_ior
 from tierbench.runs.case import Case, read_case
 
@@ -79,6 +80,11 @@ def read_run(path: Path | str) -> Run:
         problem = "it is not a directory" if root.exists() else "it does not exist"
         raise RunError(f"{root}: is not a run folder ({problem})")
     root = root.resolve()
+    if not (root / "provenance.json").exists():
+        raise RunError(
+            f"{root}: is no whole run folder (no provenance.json: its run was ended early, or "
+            "it is another folder)"
+        )
     provenance = read_fitting(root / "provenance.json", "provenance")
     passed, failures = _reframe(root)
     folders = _case_folders(root)
@@ -99,7 +105,7 @@ def read_run(path: Path | str) -> Run:
 
 
 def find_runs(results: Path | str) -> list[Path]:
-    """The run folders of a results folder, oldest first."""
+    """The run folders of a results folder, oldest first; also those that `read_run` refuses as incomplete."""
     root = Path(results)
     runs = root / "runs"
     if not root.is_dir():
@@ -107,7 +113,7 @@ def find_runs(results: Path | str) -> list[Path]:
     if not runs.is_dir():
         return []
     try:
-        return sorted(p for p in runs.iterdir() if (p / "provenance.json").exists())
+        return sorted(p for p in runs.iterdir() if p.is_dir() and not p.name.startswith("."))
     except OSError as e:
         raise RunError(f"{runs}: cannot be read: {e.strerror}") from e
 
@@ -126,7 +132,7 @@ def _reframe(root: Path) -> tuple[int, tuple[Failure, ...]]:
                 if case["result"] in ("fail", "abort"):
                     failures.append(_failure(case))
         except (KeyError, TypeError) as e:
-            raise RunError(f"{report}: is not a ReFrame report: {type(e).__name__} {e}") from e
+            raise RunError(f"{report}: is not a ReFrame report: {lacks(e)}") from e
     return passed, tuple(failures)
 
 

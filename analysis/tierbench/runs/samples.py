@@ -35,6 +35,7 @@ import pandas as pd
 
 from tierbench.base.errors import RunError
 from tierbench.base.strict_json import parse, read_object
+from tierbench.base.text import lacks
 from tierbench.outputs import IorOutput, MdtestOutput, OutputError, read_ior, read_mdtest
 from tierbench.runs.run_folder import read_run
 
@@ -45,6 +46,19 @@ _UNSAID = {"run": "", "when": math.nan, "commit": "", "site": "", "system": "-",
            "policy": "-", "fsync": "-", "driver": "-", "modelled": None, "ranks": 0, "bytes": 0,
            "options": "",
            "repetition": 0}  # fmt: skip
+SOURCES = (
+    "run folder, ReFrame report (JSON), results store (SQLite, FILE@UUID for one session) or folder of output"
+)
+# Documents that hold no repetitions: the keys that tell them, and what they are.
+_OTHERS = (
+    ({"instance", "tiers"}, "the counters of an instance (`tierctl --stats`), which hold no repetitions"),
+    ({"region", "tiers"}, "a plan (`tierctl plan --json`), which holds no measurements"),
+    ({"run", "rows", "steps"}, "a report of tierbench, which was made of a run folder"),
+    ({"test", "metric", "value"}, "one repetition of a run folder"),
+    ({"configurations", "tierctl"}, "the plan of a trial, which holds no measurements"),
+    ({"bare_s", "advice"}, "the answer of a trial, which holds no repetitions"),
+    ({"configuration", "wall_s"}, "one run of a trial"),
+)
 _LOWER_IS_BETTER = {"s", "ms", "us", "ns", "seconds", "ms/op"}
 _LARGEST_OUTPUT = 64 << 20  # bytes of a file that may be output of IOR or mdtest
 
@@ -75,14 +89,25 @@ def read(source: str) -> pd.DataFrame:
     return made
 
 
-def read_all(sources: Iterable[str]) -> pd.DataFrame:
-    """The measurements of several sources, one after the other."""
+def read_all(sources: Iterable[str], problems: list[str] | None = None) -> pd.DataFrame:
+    """The measurements of several sources, one after the other.
+
+    With a list of `problems` what is wrong with a source goes there, and the others are read; `RunError`
+    where none can be.
+    """
     named: dict[str, int] = {}
     parts = []
     for source in sources:
         named[source] = named.get(source, 0) + 1
         label = source if named[source] == 1 else f"{source} ({named[source]})"
-        parts.append(read(source).assign(source=label))
+        try:
+            parts.append(read(source).assign(source=label))
+        except RunError as e:
+            if problems is None:
+                raise
+            problems.append(str(e))
+    if not parts:
+        raise RunError("\n".join(problems or ["no source"]))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -141,7 +166,10 @@ def _report(document: Any, name: str) -> list[dict[str, Any]]:
         cases = [c for run in document["runs"] for c in run["testcases"] if c["result"] == "pass"]
         return [line for case in cases for line in _case(case, about)]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as e:
-        raise RunError(f"{name}: is not a ReFrame report: {type(e).__name__} {e}") from e
+        keys = set(document) if isinstance(document, dict) else set()
+        if other := next((what for told, what in _OTHERS if told <= keys), None):
+            raise RunError(f"{name}: is {other}; allowed: {SOURCES}") from e
+        raise RunError(f"{name}: is not a ReFrame report ({lacks(e)}); allowed: {SOURCES}") from e
 
 
 def _case(case: dict[str, Any], about: dict[str, Any]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tierbench.base.errors import RunError
-from tierbench.base.text import seconds, size
+from tierbench.base.text import counted, seconds, size
 from tierbench.judge import stats
 from tierbench.trial import results
 from tierbench.trial.plan import PFS, Trial
@@ -214,7 +214,7 @@ def _limits(trial: Trial, rows: Sequence[Row], good: Mapping[str, Sequence[OneRu
     fewest, compared = min(r.runs for r in rows), len(rows) - 1
     if compared and not stats.can_show(fewest, fewest, compared):
         told.append(
-            f"{_runs(fewest)} of each can show no difference between {compared} configurations "
+            f"{counted(fewest, 'run')} of each can show no difference between {compared} configurations "
             f"and the PFS alone: use -n {stats.least_n(compared)}"
         )
     if base.wall.value < SHORT_S:
@@ -251,7 +251,3 @@ def _limits_of(row: Row, runs: Sequence[OneRun]) -> list[str]:
             "passed the tiers by (mapped memory, standard output, or a program without the adapter)"
         )
     return told
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
