@@ -74,8 +74,8 @@ def test_completion_completes(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(("words", "says"), [
-    (["reprot"], "unknown command 'reprot'; the nearest is report; allowed: try, report"),
-    (["xyzzy"], "unknown command 'xyzzy'; allowed: try, report"),
+    (["reprot"], "unknown command 'reprot'; the nearest is report; allowed: try, site, report"),
+    (["xyzzy"], "unknown command 'xyzzy'; allowed: try, site, report"),
     (["compare", "a", "b", "--treshold", "4"], "unknown option '--treshold'; the nearest is --threshold"),
     (["compare", "a", "--jsn=x"], "unknown option '--jsn=x'; the nearest is --json"),
     (["list", "a", "b"], "unexpected word 'b'"),

@@ -1,4 +1,4 @@
-"""The command `tierbench`: try, site, report, list, trace, compare, history, power, recipes, project and help.
+"""The command `tierbench`: try, site, report, list, trace, compare, history, power, recipes, project, help.
 
 Its exit statuses are in `manual.STATUSES`.
 """
@@ -83,8 +83,8 @@ def _parser() -> manual.Parser:
         action="store_true",
         help="exit with 1 when a case or a row failed (default: only bad input is told by the status)",
     )
-    one.add_argument("--require", action="append", default=[], metavar="LINE",
-                     help=f"a requirement of your own: {requirement.FORM}; may be repeated")  # fmt: skip
+    told = f"a requirement of your own: {requirement.FORM}; may be repeated (default: the site's)"
+    one.add_argument("--require", action="append", default=[], metavar="LINE", help=told)
     one.set_defaults(function=_report)
     every = commands.add_parser(
         "list", epilog="example:\n  tierbench list results", help="list runs with their verdicts"
@@ -149,13 +149,16 @@ def _add_try(commands: argparse._SubParsersAction[manual.Parser]) -> None:
     one.set_defaults(function=_try)
 
 
-def _add_site(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    site = commands.add_parser("site", help="write a site file of your own machine")
-    actions = site.add_subparsers(required=True, metavar="ACTION")
-    init = actions.add_parser("init", help="detect what can be, write the file, check it by a short run")
-    init.add_argument("--pfs", required=True, metavar="DIR", help="a directory on the parallel file system")
-    init.add_argument("--nvme", metavar="DIR", help="a directory on a local disk")
-    init.add_argument("--bb", metavar="DIR", help="a directory on a burst buffer")
+def _add_site(commands: argparse._SubParsersAction[manual.Parser]) -> None:
+    init = commands.add_parser(
+        "site",
+        epilog="example:\n  tierbench site init --pfs /lustre/me --nvme /local/nvme -o mysite.py",
+        help="init: write a site file of this machine, with what can be detected, and check it",
+    )
+    init.add_argument("action", choices=["init"], metavar="init", help="write the site file and check it")
+    init.add_argument("--pfs", required=True, metavar="DIR", help="a directory on the PFS (required)")
+    init.add_argument("--nvme", metavar="DIR", help="a directory on a local disk (default: no such tier)")
+    init.add_argument("--bb", metavar="DIR", help="a directory on a burst buffer (default: no such tier)")
     init.add_argument("--scheduler", choices=site_file.SCHEDULERS, default="local",
                       help="what starts jobs (default: local, on this machine)")  # fmt: skip
     init.add_argument("-o", "--output", type=Path, default=Path("mysite.py"), metavar="FILE",
