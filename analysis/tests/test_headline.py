@@ -13,7 +13,7 @@ import pytest
 import synthetic
 from rich.console import Console
 
-from tierbench.pages import exports, report, report_record, report_words, terminal
+from tierbench.pages import exports, report, report_record, report_words, terminal, terms
 from tierbench.pages.report_record import Report
 from tierbench.runs.run_folder import read_run
 
@@ -174,3 +174,23 @@ def test_an_interval_that_spans_a_factor_is_said(run_folder: Path) -> None:
         path.unlink()
     made = changed(run_folder, lambda c: {"value": c["value"] * c["repetition"]}, "bb-*")
     assert any("spans a factor of 2" in t for t in report_words.limit_sentences(made))
+
+
+@pytest.mark.parametrize("term", [
+    "PFS", "BB", "NVMe", "RAM", "fsync promise", "-Y", "interval", "n", "p", "modelled", "predicted",
+    "scratch", "required", "margin", "side by side", "max-bandwidth", "round-robin", "pass", "fail",
+    "durable", "published",
+])  # fmt: skip
+def test_words_of_the_page_are_explained_on_it(shared_page: str, term: str) -> None:
+    glossary = shared_page.split('id="glossary"')[1].split("</section>")[0]
+    assert f"<dt>{term}</dt>" in glossary
+
+
+def test_words_that_a_text_does_not_use_are_not_explained() -> None:
+    assert [term for term, _ in terms.used("On the PFS, with -Y, n=5; nothing tiered.")] == ["n", "PFS", "-Y"]
+
+
+@pytest.fixture(scope="module")
+def shared_page(shared_run: Path) -> str:
+    """The page of the shared run."""
+    return report.as_html(report_record.make(read_run(shared_run)))

@@ -6,8 +6,10 @@ Everything is made in memory first and then replaced file by file, so that no re
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
+import re
 from pathlib import Path
 
 from markupsafe import Markup
@@ -17,7 +19,7 @@ from tierbench.base.atomic_write import replace_all
 from tierbench.base.text import number, percent, ratio_span, seconds, span, times
 from tierbench.judge.verdict import Row
 from tierbench.layout import canvas
-from tierbench.pages import exports, figures, io500_report
+from tierbench.pages import exports, figures, io500_report, terms
 from tierbench.pages.report_record import Report, as_json, step_words
 from tierbench.pages.report_words import (
     baselines,
@@ -78,22 +80,25 @@ def as_html(report: Report) -> str:
             # Our own SVG, whose texts matplotlib has escaped.
             drawn.append((drawing, Markup(canvas.svg(figure, f"figure{index}", told))))  # noqa: S704
     template = environment.get_template("report.html.j2")
-    return template.render(
-        report=report,
-        run=report.run,
-        rows=report.rows,
-        title=title(report),
-        headline=headline(report),
-        limits=limit_sentences(report),
-        against=baselines(report.rows),
-        failures=failure_sentences(report),
-        dependent=dependence_sentences(report),
-        drawings=drawn,
-        published_opens=published_opens(report),
-        io500_runs=io500_report.sections(report.run),
-        facts=provenance_facts(report.run.provenance),
-        version=__version__,
-    )
+    content = {
+        "report": report,
+        "run": report.run,
+        "rows": report.rows,
+        "title": title(report),
+        "headline": headline(report),
+        "limits": limit_sentences(report),
+        "against": baselines(report.rows),
+        "failures": failure_sentences(report),
+        "dependent": dependence_sentences(report),
+        "drawings": drawn,
+        "published_opens": published_opens(report),
+        "io500_runs": io500_report.sections(report.run),
+        "facts": provenance_facts(report.run.provenance),
+        "version": __version__,
+        "units": terms.UNITS,
+    }
+    words = html.unescape(re.sub("<[^>]*>", " ", template.render(**content, terms=[])))
+    return template.render(**content, terms=terms.used(words))
 
 
 def published_opens(report: Report) -> list[tuple[Row, float | None]]:

@@ -1,0 +1,60 @@
+"""The words of a report, each in a sentence: what a reader who was not there needs.
+
+A page lists those that it uses. docs/glossary.md is the glossary of the whole project.
+"""
+
+from __future__ import annotations
+
+import re
+
+TERMS = {
+    "acceptance": "showing that a storage system does what was published or promised of it",
+    "BB": "burst buffer: fast storage that nodes share, between them and the PFS",
+    "bypass": "the program uses the PFS directly, without tiers",
+    "drain": "writing everything that tiers still hold to the PFS, and waiting for it",
+    "driver": "the benchmark program and its version",
+    "durable": "on the PFS, where a crash of the node leaves it",
+    "fail": "the number is shown to miss what is required or predicted, or bytes were wrong",
+    "flush": "writing bytes that a tier holds to the PFS",
+    "fsync promise": "where bytes are when an fsync returns: on the PFS, in a tier, or neither (scratch)",
+    "inconclusive": "the measurement shows neither pass nor fail; the reason is beside it",
+    "interval": "where the true median, or the true ratio, lies as often as the per cent beside it say",
+    "margin": "how far the median is on the right side of the requirement",
+    "max-bandwidth": "placement that fills the fastest tier first, then the next",
+    "measured": "as a verdict: a number that nothing was asked of, so it neither passes nor fails",
+    "median": "the middle one of the repetitions",
+    "modelled": "on a device model, which is as slow as a named device; not the speed of this machine",
+    "n": "the number of repetitions",
+    "not shown to differ": "the interval of the ratio holds 1, or there are too few repetitions",
+    "NVMe": "a solid-state disk in the node",
+    "p": "how often chance alone would look as much like a difference",
+    "pass": "the number is shown to reach what is required, and what models predict where there are some",
+    "peak": "what all tiers of the row could write side by side, by their models",
+    "PFS": "parallel file system: the storage that keeps the files; all ratios are to it alone",
+    "predicted": "what the device models say in closed form",
+    "published": "what the source of the test says was measured there",
+    "RAM": "memory of the node that holds buffers",
+    "required": "the least, or for times the most, that was asked for",
+    "round-robin": "placement that gives each write to the next tier, so that tiers work side by side",
+    "scratch": "files that are never written to the PFS and end with the job",
+    "side by side": "all tiers take writes in turn (round-robin)",
+    "tier": "memory or storage that takes a program's bytes before the PFS has them",
+    "twin": "a device model of one node's share of a published system, slowed by the factor K",
+    "-Y": "the test waits with an fsync after each write",
+}
+UNITS = (
+    "MiB/s: 1,048,576 bytes a second; GiB/s: 1,024 MiB/s; op/s: operations a second; s: seconds. "
+    "Times (x) are ratios, and 1x is equal."
+)
+
+
+def used(text: str) -> list[tuple[str, str]]:
+    """The terms that a text uses, by name."""
+    found = [(term, told) for term, told in TERMS.items() if re.search(_as_word(term), text)]
+    return sorted(found, key=lambda pair: pair[0].strip("-").lower())
+
+
+def _as_word(term: str) -> str:
+    """A name of capitals is looked for as it is written, a word in any case."""
+    sense = "" if term != term.lower() or len(term) == 1 else "(?i)"
+    return rf"{sense}(?<![\w-]){re.escape(term)}(?![\w-])"
