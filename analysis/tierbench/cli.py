@@ -232,7 +232,7 @@ def _add_trace(commands: argparse._SubParsersAction[manual.Parser]) -> None:
                       help="a tier and where its files lie, pfs too; may be repeated "
                            "(default: mount points)")  # fmt: skip
     logs.add_argument("--chrome", type=Path, metavar="FILE",
-                      help="write segments as Chrome trace events (.pfw: for dfanalyzer; default: none)")  # fmt: skip
+                      help="write segments as Chrome trace events (default: none)")  # fmt: skip
     logs.add_argument("--stats", type=Path, metavar="FILE",
                       help="of tierctl run --stats: counters of --chrome (default: none)")  # fmt: skip
     logs.set_defaults(function=_trace)
