@@ -343,7 +343,10 @@ static bool takes_over(tb_engine *e, uint32_t open, uint32_t slot)
     uint32_t seen = e->region.opens[open].ended_by, ender = ender_of(seen);
     if (ender)
         return ender == slot + 1 && take_end(e, open, seen);
-    return !is_held(e, open) && take_end(e, open, seen);
+    if (is_held(e, open))
+        return false;
+    TB_MEETING("description without holder");
+    return take_end(e, open, seen);
 }
 
 static void close_for_dead(tb_engine *e, struct tb_open *o)

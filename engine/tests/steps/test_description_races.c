@@ -1,0 +1,44 @@
+/* A description is closed and opened again while others look at it: who looked at its earlier life ends no later one. */
+#include "scene.h"
+
+#include "layer/descriptions.h"
+
+/* As for a client that was killed: the last slot has none. */
+static void repair_descriptions(struct scene *s)
+{
+    tb_opens_forget_client(s->x.engine, s->x.engine->region.n_clients - 1, false);
+}
+
+/* A second repair ends the description, and a program gets it for another file. */
+static void end_and_use_again(struct scene *s)
+{
+    repair_descriptions(s);
+    s->other = make(s, "h");
+}
+
+static void look_and_be_late(struct scene *s)
+{
+    meet(s, "description without holder", end_and_use_again);
+    repair_descriptions(s);
+}
+
+/* Neither the repair that saw no holder nor the program that let go of it may close the file that is in it now. */
+static void opened_again_while_repaired(void **state)
+{
+    struct scene *s = *state;
+    int first = make(s, "g");
+    const struct tb_open *description = tb_open_of(s->x.engine, first);
+    meet(s, "description let go", look_and_be_late);
+    close_file(s, first);
+    assert_ptr_equal(tb_open_of(s->x.engine, s->other), description);
+    assert_true(tb_open_is_whole(s->x.engine, description));
+    close_file(s, s->other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scene_test(opened_again_while_repaired),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
