@@ -156,8 +156,9 @@ static void write_mark(tb_engine *e)
 
 int tb_journal_create(tb_engine *e)
 {
-    struct tb_identity pfs;
-    int rc = tb_identity_of_path(e->pfs, tb_config_of(e)->pfs.path, &pfs);
+    struct tb_identity pfs = {.inode = 0};
+    const char *path = tb_config_of(e)->pfs.path; /* empty: a Hermes configuration, which names none */
+    int rc = *path ? tb_identity_of_path(e->pfs, path, &pfs) : 0;
     if (rc)
         return rc; /* a journal that does not know its PFS keeps no bytes of files that are gone: lost.c */
     e->header->root.inode = pfs.inode;
