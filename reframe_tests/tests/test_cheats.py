@@ -6,6 +6,7 @@ prints is a launch of another command line under a trace, held against the words
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -25,6 +26,12 @@ from tierbench.judge.asked import IorAsked, MdtestAsked
 from tierbench.judge.launch import Clock, ior_disagreements, mdtest_disagreements
 from tierbench.outputs import IorOutput, OutputError, parse_ior, parse_mdtest
 from tierbench.trace import Traces, read, witness
+
+AS_ROOT = {
+    **os.environ,
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}  # else mpirun refuses
 
 BIN, DATA = ROOT / "build" / "bin", ROOT / "analysis" / "tests" / "data"
 MIB = 1 << 20
@@ -183,7 +190,9 @@ def test_a_launch_that_hangs_is_ended_with_its_ranks(tmp_path: Path) -> None:
     rank = f"echo $$ >> {tmp_path}/pids; exec sleep 600"
     command = ["mpirun", "--oversubscribe", "-n", "2", "bash", "-c", rank]
     limited = ROOT / "reframe_tests" / "common" / "limited.sh"
-    done = subprocess.run([limited, "1", "3", "why", *command], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [limited, "1", "3", "why", *command], capture_output=True, text=True, check=False, env=AS_ROOT
+    )
     assert done.returncode == 124 and "tierbench: launch 1 was ended after 3 s: why" in done.stdout
     ranks = (tmp_path / "pids").read_text().split()
     for _ in range(100):  # the launcher has told them to end, and need not wait for it
@@ -221,7 +230,11 @@ def launch(place: Path, *command: str) -> tuple[str, Traces, Traces]:
         "--",
     ]
     done = subprocess.run(
-        [*run, "mpirun", "--oversubscribe", "-n", "2", *command], capture_output=True, text=True, check=False
+        [*run, "mpirun", "--oversubscribe", "-n", "2", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=AS_ROOT,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout, read([log]), read([place / "t.storage.darshan"])
