@@ -40,6 +40,7 @@ def test_a_signal_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # under nohup no shell could trap it
     )
     root, deadline = None, time.monotonic() + 120
     while not root and time.monotonic() < deadline and run.poll() is None:
