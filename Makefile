@@ -18,7 +18,8 @@ acceptance: build
 
 test: test-setup build
 	ctest --test-dir build -j $(JOBS) --output-on-failure --timeout 300
-	$(PY) -m pytest
+	$(PY) -m pytest -n 2 --dist loadfile analysis/tests # nothing in it measures
+	$(PY) -m pytest adapters/trace/tests engine/tests/torture reframe_tests/tests
 	ci/run-smoke
 	$(MAKE) fuzz SECONDS=20
 
