@@ -2,23 +2,27 @@
 # After SIGINT, SIGTERM or SIGHUP ReFrame ends its job well, is waited for, and the script ends with 128 + the signal.
 
 measure() {
-    local who=$1 signal=
+    local who=$1 signal= reframe=
     shift
-    trap 'signal=2' INT
-    trap 'signal=15' TERM
-    trap 'signal=1' HUP
+    trap 'signal=2; end_reframe' INT
+    trap 'signal=15; end_reframe' TERM
+    trap 'signal=1; end_reframe' HUP
     mkdir -p "$TIERBENCH_RUN_DIR"
     .venv/bin/reframe -c reframe_tests -r --exec-policy=serial --prefix "$TIERBENCH_RUN_DIR/reframe" \
         --report-file "$TIERBENCH_RUN_DIR/reframe.json" "$@" &
-    local reframe=$!
+    reframe=$!
+    [ -z "$signal" ] || end_reframe # a signal came before the process had a name here
     status=0
-    wait $reframe || status=$?
+    wait "$reframe" || status=$?
     if [ -n "$signal" ]; then
-        kill -TERM $reframe 2> /dev/null || true
-        wait $reframe || true
+        wait "$reframe" || true
         echo "$who: ended by signal $signal: ${TIERBENCH_RUN_DIR#"$PWD"/} holds what was measured, results/latest is as it was" >&2
         exit $((128 + signal))
     fi
     trap - INT TERM HUP
     rm -rf "$TIERBENCH_RUN_DIR/reframe/stage"
+}
+
+end_reframe() {
+    [ -z "$reframe" ] || kill -TERM "$reframe" 2> /dev/null || true
 }

@@ -59,6 +59,11 @@ class Program(rfm.RunOnlyRegressionTest):
     executable = sys.executable
     tags = {"program"}
 
+    @run_before("setup")
+    def heed_signals(self) -> None:
+        """A session that is asked to end starts no further run."""
+        ending.heed_signals()
+
     @run_before("run")
     def prepare(self) -> None:
         """The program brings its own launcher, if any. After a signal the job's shell waits for its end."""
@@ -74,6 +79,7 @@ class Program(rfm.RunOnlyRegressionTest):
         ]
         if TRIAL.time_limit_s:
             self.time_limit = f"{TRIAL.time_limit_s}s"
+        ending.heed_signals_for(self.job)
 
     @run_before("sanity")
     def keep(self) -> None:
@@ -87,6 +93,11 @@ class Program(rfm.RunOnlyRegressionTest):
             shutil.copy(stage / str(file), kept / name)
         if (kept / "run.json").exists():
             self.metrics = json.loads((kept / "run.json").read_text())
+
+    @run_before("sanity")
+    def end_if_asked(self) -> None:
+        """The session ends here after a signal: what the run left is kept by now."""
+        ending.ended(self.job)
 
     @sanity_function
     def all_there(self) -> Any:

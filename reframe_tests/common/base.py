@@ -125,6 +125,11 @@ class TierTest(rfm.RunOnlyRegressionTest):
         except ScaleError as e:
             refuse(str(e))
 
+    @run_before("setup")
+    def heed_signals(self) -> None:
+        """A session that is asked to end starts no further job."""
+        ending.heed_signals()
+
     @run_after("setup")
     def size(self) -> None:
         """What is run on this site; what it can't run is skipped."""
@@ -161,6 +166,7 @@ class TierTest(rfm.RunOnlyRegressionTest):
         self.prerun_cmds = [ending.WAIT_FOR_THE_PROGRAM, *self.prerun_cmds]
         if self.site.slurm:
             self.job.options += [f"--nodes={self.plan.nodes}"]
+        ending.heed_signals_for(self.job)
 
     def _write_config(self, stage: Path) -> None:
         """The tier configuration; none where lines run as they are, straight on the PFS."""
@@ -199,6 +205,11 @@ class TierTest(rfm.RunOnlyRegressionTest):
             self.results.keep(kept, self.config_name, self.scale_record, self.cases)
         except RunError as e:
             self.metrics = {"error": str(e)}
+
+    @run_before("sanity")
+    def end_if_asked(self) -> None:
+        """The session ends here after a signal: what the job left is kept by now."""
+        ending.ended(self.job)
 
     def _keep_at_exit(self) -> None:
         """A job that ReFrame killed never comes to its sanity, and a refused one leaves empty folders."""
