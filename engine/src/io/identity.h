@@ -18,6 +18,12 @@ struct tb_identity {
     bool regular, link;
 };
 
+/*
+ * A recovery's: the PFS was mounted again and has another device number `now`, so its files
+ * are called by the number that the records have. 0, 0: no more. One thread, before others start.
+ */
+void tb_identity_call_device(uint64_t now, uint64_t as_recorded);
+
 /* What the file system says of an open descriptor, or of a name. */
 int tb_identity_of_fd(int fd, struct tb_identity *out);
 int tb_identity_of_path(struct tb_io *io, const char *path, struct tb_identity *out);

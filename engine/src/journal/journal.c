@@ -161,6 +161,7 @@ int tb_journal_create(tb_engine *e)
     int rc = *path ? tb_identity_of_path(e->pfs, path, &pfs) : 0;
     if (rc)
         return rc; /* a journal that does not know its PFS keeps no bytes of files that are gone: lost.c */
+    e->header->root.device = pfs.device;
     e->header->root.inode = pfs.inode;
     e->header->root.birth_ns = pfs.birth_ns;
     write_mark(e);

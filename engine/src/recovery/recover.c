@@ -25,6 +25,7 @@
 #include "instance/drain.h"
 #include "instance/make.h"
 #include "recovery/replay.h"
+#include "io/identity.h"
 #include "journal/lost.h"
 #include "namespace/deferred.h"
 #include "region/directories.h"
@@ -187,6 +188,16 @@ static bool is_dirty(const struct tb_region *r)
     return false;
 }
 
+/* A PFS that was mounted again may have another device number: the records keep the one that it had. */
+static void call_pfs_as_recorded(const tb_engine *e)
+{
+    const struct tb_root_identity *root = &e->header->root;
+    struct tb_identity now;
+    if (root->inode && tb_identity_of_path(e->pfs, tb_config_of(e)->pfs.path, &now) == 0 && now.inode == root->inode &&
+        now.birth_ns == root->birth_ns)
+        tb_identity_call_device(now.device, root->device);
+}
+
 /* The lease is held alone, and is given to the handle. If the drain fails, the region stays for another try. */
 static int drain_and_end(struct recovery *r, const char *name, int lease)
 {
@@ -200,12 +211,14 @@ static int drain_and_end(struct recovery *r, const char *name, int lease)
                            .pfs = e->pfs,
                            .root = {.inode = e->header->root.inode, .birth_ns = e->header->root.birth_ns}};
     e->lost = &lost;
+    call_pfs_as_recorded(e);
     rc = tb_instance_drain(e, 2, r->progress, r->report, r->arg);
     r->n_lost += lost.n;
     if (rc)
         tb_engine_detach(e);
     else
         rc = tb_instance_destroy(e);
+    tb_identity_call_device(0, 0);
     return rc ? rc : 1;
 }
 

@@ -47,7 +47,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 12u
+#define TB_REGION_VERSION 13u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -506,7 +506,7 @@ struct tb_tier_counters {
 
 /* What names the root of the managed tree: its identity when the instance was started. */
 struct tb_root_identity {
-    uint64_t inode;
+    uint64_t device, inode;
     int64_t birth_ns;
 };
 

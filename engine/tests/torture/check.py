@@ -39,6 +39,7 @@ class Change:
 @dataclass
 class File:
     names: list[str]  # the last one, and the one before where a rename had begun and not ended
+    older: list[str] = field(default_factory=list)  # all names before: a crash may take renames back
     changes: list[Change] = field(default_factory=list)
     syncs: list[list[int]] = field(default_factory=list)  # began, ended
     gone: str = "no"  # "perhaps", where its removal had begun
@@ -65,6 +66,7 @@ def note(files: dict[str, File], file: File, act: Act) -> None:
     elif act.kind == "fsync":
         file.syncs.append([act.began, act.ended])
     elif act.kind == "rename":
+        file.older += file.names
         file.names = [words["to"]] if act.acknowledged else [words["to"], file.names[0]]
         if words["over"]:
             files[words["over"]].gone = "yes" if act.acknowledged else "perhaps"
@@ -114,14 +116,16 @@ def check(acts: list[Act], folder: Path, crash: bool) -> tuple[int, list[str]]:
         n = mark_promised(file, crash)
         if file.gone == "yes":
             continue
-        there = [folder / candidate for candidate in file.names if (folder / candidate).exists()]
+        names = [*file.names, *reversed(file.older)] if crash else file.names
+        there = [folder / candidate for candidate in dict.fromkeys(names) if (folder / candidate).exists()]
         if there:
             promised += n
-            found = check_file(name, file, there[0].read_bytes())
-            if found and len(there) > 1:  # the other name is that of a file in its way
-                found = check_file(name, file, there[1].read_bytes())
-            if file.gone == "no":
-                wrong += found
+            found = [check_file(name, file, path.read_bytes()) for path in there]
+            elsewhere = (
+                crash and not n and file.older
+            )  # its name may be lost, and another file have the names
+            if file.gone == "no" and all(found) and not elsewhere:
+                wrong += found[0]
         elif file.gone == "no" and n:
             wrong.append(f"{name}: the file is gone")
     return promised, wrong

@@ -64,7 +64,7 @@ def check_log(acts: list[Act], folder: Path, crash: bool) -> Verdict:
 
 def check_saves(acts: list[Act], folder: Path, crash: bool) -> Verdict:
     """Each document is one whole version: the last acknowledged one, or one that was begun after it."""
-    del crash  # a save syncs before it renames
+    del crash  # a save syncs the file and its name
     versions: dict[str, list[Act]] = defaultdict(list)
     for act in acts:
         versions[act.words["name"]].append(act)

@@ -44,7 +44,9 @@ def elsewhere(workload: str, fault: str) -> list[str]:
     """What a round must be started through: other rights, or a /dev/shm of its own."""
     if os.environ.get(ELSEWHERE):
         return []
-    words = ["unshare", "-m", "bash", "-c", OWN_SHM, "farm"] if PLANS[fault].own_shm else []
+    plan = PLANS[fault]
+    words = ["unshare", "-m", "bash", "-c", OWN_SHM, "farm"] if plan.own_shm else []
+    words = ["unshare", "-m"] if plan.disks else words
     if WORKLOADS[workload].without_root and not os.geteuid():
         words += ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     return words
@@ -132,14 +134,23 @@ def run_round(options: argparse.Namespace, workload: str, fault: str, seed: str)
     return f"{workload} {fault}", outcome
 
 
+def unfit(workload: str, plan: faults.Plan) -> str:
+    """Why the pair makes no sense; empty: it does."""
+    if WORKLOADS[workload].maps and plan.loses_unsynced and not plan.disks:
+        return "a played crash of the node does not see what mappings change"
+    if WORKLOADS[workload].maps and plan.disks and plan.dies != "node":
+        return "a store into a mapping of a read-only file system is a SIGBUS, without the engine too"
+    if WORKLOADS[workload].without_root and plan.disks and not os.geteuid():
+        return "only root mounts disks"
+    return ""
+
+
 def choose(options: argparse.Namespace) -> tuple[list[tuple[str, str]], int]:
     """The pairs that can run here; those that can't are named, and counted."""
     here, not_run = [], 0
     for workload, fault in itertools.product(options.workload or WORKLOADS, options.fault or PLANS):
         why = workloads.missing(WORKLOADS[workload], not os.geteuid()) or faults.missing(PLANS[fault])
-        if WORKLOADS[workload].maps and PLANS[fault].dies == "node":
-            why = "a played crash of the node does not see what mappings change"
-        if why:
+        if why := why or unfit(workload, PLANS[fault]):
             print(f"skipped: {workload} {fault}: {why}", flush=True)
             not_run += 1
         else:

@@ -3,6 +3,7 @@
 Each plan ends with deaths (`dies`): some clients; tierd; all processes; or all and the node, which loses the region and what
 was not synced.  Before that it may do something to a running instance (`disturb`), or make calls fail (`fault`, the
 value of TB_FAULT for tierd and clients, after a first few calls, as the instance must start; what is recovered later meets no fault).
+A plan with `disks` has a real file system for each place, which may fail or lose what it did not write.
 """
 
 import os
@@ -13,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import disks
 
 if TYPE_CHECKING:
     from rounds import Round
@@ -71,12 +74,27 @@ def fill_shm(r: "Round") -> list[str]:
     return []
 
 
+def fail_pfs(r: "Round") -> list[str]:
+    """The PFS becomes read-only under the instance; it is checked and mounted again before the recovery.
+
+    ext4 acknowledges some fsyncs that are under way then and loses their bytes, without the engine too (10 of 40
+    tries on Linux 6.18), so what ends later is no promise.
+    """
+    r.believed_until = time.monotonic_ns()
+    disks.fail(r.root / "pfs")
+    r.at_end.append(lambda: disks.mount_again(r.root / "pfs"))
+    time.sleep(0.3)
+    return []
+
+
 @dataclass(frozen=True)
 class Plan:
     dies: str = "both"  # clients, daemon, both, node
     disturb: Callable[["Round"], list[str]] = nothing
     fault: Callable[[Path, random.Random], str] | None = None
     own_shm: bool = False
+    disks: bool = False
+    loses_unsynced: bool = False  # what was written and not synced
 
 
 def failing(errno: str, place: str, *operations: str) -> Callable[[Path, random.Random], str]:
@@ -91,14 +109,16 @@ PLANS = {
     "clients": Plan("clients"),
     "daemon": Plan("daemon"),
     "both": Plan("both"),
-    "node": Plan("node"),
+    "node": Plan("node", loses_unsynced=True),
+    "power": Plan("node", disks=True, loses_unsynced=True),
     "stop": Plan("both", stop_one),
-    "drain": Plan("node", drain_busy),
+    "drain": Plan("node", drain_busy, loses_unsynced=True),
     "enospc": Plan("both", fault=failing("ENOSPC", "pfs", "pwrite")),
-    "enospc-tier": Plan("node", fault=failing("ENOSPC", "nvme", "pwrite")),
+    "enospc-tier": Plan("node", fault=failing("ENOSPC", "nvme", "pwrite"), loses_unsynced=True),
     "eio": Plan("both", fault=failing("EIO", "pfs", "pwrite", "fsync")),
     "eio-tier": Plan("both", fault=failing("EIO", "nvme", "pwrite", "fsync")),
     "read-only": Plan("both", fault=failing("EROFS", "pfs", "pwrite", "ftruncate")),
+    "read-only-disk": Plan("both", fail_pfs, disks=True, loses_unsynced=True),
     "tier-gone": Plan("both", lose_tier),
     "full-shm": Plan("both", fill_shm, own_shm=True),
 }
@@ -107,4 +127,6 @@ KILLS = ("clients", "daemon", "both", "node")
 
 def missing(plan: Plan) -> str:
     """Why it can't run here; empty: it can."""
+    if plan.disks:
+        return disks.missing()
     return "a /dev/shm of its own needs root" if plan.own_shm and os.geteuid() else ""

@@ -12,6 +12,7 @@ from typing import Any
 
 import check
 import check_records
+import disks
 import farm
 import instance
 import manifest
@@ -331,3 +332,46 @@ def test_no_program_is_executed_on_a_file_that_cannot_be_flushed(
     assert not PROGRAMS.tierctl("stop", "-i", r.instance).returncode
     assert done.stdout == said
     assert (tmp_path / "pfs" / "f").read_bytes() == b"x" * 50 + left * 10 + b"x" * 40
+
+
+REMOUNTS = """
+import os, subprocess, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import disks
+from instance import Programs, kill
+from rounds import Round
+root, build = Path(sys.argv[2]), Path(sys.argv[3])
+programs = Programs(build / "bin", build / "lib")
+r = Round(programs, root, "s", "writers", "read-only-disk")
+assert r.make(), r.outcome.wrong
+write = "import os, sys; fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT); os.pwrite(fd, b'x' * 9000, 0); print(flush=True); input()"
+command = [sys.executable, "-c", write, str(root / "pfs" / "f")]
+client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=programs.under(r.instance))
+client.stdout.readline()
+client.kill()
+client.wait()
+kill(r.daemon)
+before = os.stat(root / "pfs").st_dev
+disks.run("umount", root / "pfs")
+(root / "another").mkdir()
+disks.make(root / "another")  # takes the device's number
+disks.mount(root / "pfs")
+assert os.stat(root / "pfs").st_dev != before
+done = programs.tierctl("recover", "-c", root / "c.yaml")
+print(done.returncode, done.stderr, (root / "pfs" / "f").read_bytes() == b"x" * 9000)
+"""
+
+
+@needs_build
+@pytest.mark.skipif(bool(disks.missing()), reason=disks.missing())
+def test_a_pfs_that_is_mounted_again_is_the_same(tmp_path: Path) -> None:
+    """Its device has another number; the region's records have the old one."""
+    here, script = str(Path(__file__).parent), [sys.executable, "-c", REMOUNTS]
+    done = subprocess.run(
+        ["unshare", "-m", *script, here, str(tmp_path), str(BUILD)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("0  True\n", "")

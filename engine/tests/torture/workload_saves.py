@@ -1,4 +1,6 @@
-"""The workload `saves`: documents are saved as editors do it: a temporary file, fsync, rename over the old one.
+"""The workload `saves`: documents are saved as careful editors do it.
+
+A temporary file, fsync, rename over the old one, fsync of the folder.
 
 workload_saves.py FOLDER WHO SEED.  Each program has its own documents.  A document begins with the operation's name.
 """
@@ -27,6 +29,9 @@ def save(path: str, op: str, length: int) -> None:
     os.fsync(fd)
     os.close(fd)
     os.rename(f"{path}.new", path)
+    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+    os.fsync(folder)
+    os.close(folder)
 
 
 def main(folder: str, who: str, seed: str) -> None:
