@@ -24,7 +24,7 @@ from tierbench.outputs import (
     read_mdtest_ranks,
 )
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 IOR = DATA / "ior-4.0.0"
 MDTEST = [
     "mdtest-4.0.0/n200.out",

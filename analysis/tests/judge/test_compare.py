@@ -19,7 +19,7 @@ from tierbench.judge import compare, history, stats
 from tierbench.pages import comparison_page
 from tierbench.runs import samples
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from tierbench.recipes import rules
 from tierbench.recipes.published import RECIPE_FOLDER
 from tierbench.runs.run_folder import read_run
 
-DATA = Path(__file__).parent / "data" / "io500"
+DATA = Path(__file__).parents[1] / "data" / "io500"
 RANKS = 2
 
 

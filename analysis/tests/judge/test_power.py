@@ -9,7 +9,7 @@ import pytest
 from tierbench.cli import main
 from tierbench.judge import power, stats
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
 import simulate
 

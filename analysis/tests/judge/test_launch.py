@@ -19,7 +19,7 @@ from tierbench.judge.launch import (
 )
 from tierbench.outputs import OutputError, parse_ior, parse_mdtest
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 SCRIPTS = {"json-two.summary.json", "tests-script-colon.out"}  # -f: the line does not say what is run
 WHOLE = DATA / "ior-4.0.0" / "default.out"
 LINE = "-w -r -o /scratch/ior.out -t 1m -b 16m -F -e"
