@@ -18,13 +18,13 @@ from reframe.core.builtins import parameter, run_after
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from common.launch_numbers import outputs_of
-from common.launches import PRINTED_TENTH
-from common.results import Results
+from common.jobs.launches import PRINTED_TENTH
+from common.outcome.launch_numbers import outputs_of
+from common.outcome.results import Results
+from common.outcome.verify_bytes import check
 from common.rules_case import RuleTest, rules_of
-from common.scale import MIB
-from common.twin import device
-from common.verify_bytes import check
+from common.scales.scale import MIB
+from common.sites.twin import device
 from tierbench.judge import io500
 from tierbench.outputs import parse_mdtest
 

@@ -24,8 +24,8 @@ from reframe.core.builtins import parameter, performance_function, run_before, s
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from common import ending
 from common.base import refuse
+from common.jobs import ending
 from tierbench.base.errors import RunError
 from tierbench.trial import plan, results
 

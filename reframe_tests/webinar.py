@@ -18,16 +18,16 @@ from reframe.core.exceptions import PipelineError
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from common import held
 from common.base import TierTest, refuse
-from common.ior import needed_program, write_numbers
-from common.launch_numbers import outputs_of
-from common.limits import LEAST_BYTES_S, of_bytes
-from common.plan import Plan
-from common.results import Results
-from common.script import TIERCTL, Script, mark
-from common.site import Site
-from common.tiers import ROOT, TIERS, ScaleError, read_scale
+from common.jobs.ior import needed_program, write_numbers
+from common.jobs.limits import LEAST_BYTES_S, of_bytes
+from common.jobs.script import TIERCTL, Script, mark
+from common.outcome import held
+from common.outcome.launch_numbers import outputs_of
+from common.outcome.results import Results
+from common.sites.plan import Plan
+from common.sites.site import Site
+from common.sites.tiers import ROOT, TIERS, ScaleError, read_scale
 from tierbench.judge.asked import IorAsked
 from tierbench.outputs import read_ior
 from tierbench.runs.case import Case

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import tierbench
 
 PACKAGE = Path(tierbench.__file__).parent
 SUITE = Path(__file__).resolve().parents[2] / "reframe_tests"
+SUITE_ROOMS = ("sites", "scales", "outcome", "jobs", "base", "recipe_case", "acceptance", "rules_case")
 
 
 def module_of(file: Path, root: Path = PACKAGE) -> str:
@@ -44,18 +45,18 @@ def arrows(root: Path = PACKAGE) -> dict[str, list[tuple[int, str]]]:
     return {m: list(imported(f.read_text(), m, set(files))) for m, f in files.items()}
 
 
-def room_of(module: str) -> int:
+def room_of(module: str, rooms: Sequence[str]) -> int:
     """The room's number; of the package itself, which every room may import, -1."""
     parts = module.split(".")
-    return tierbench.ROOMS.index(parts[1]) if len(parts) > 1 else -1
+    return rooms.index(parts[1]) if len(parts) > 1 else -1
 
 
-def problems(found: dict[str, list[tuple[int, str]]]) -> list[str]:
+def problems(found: dict[str, list[tuple[int, str]]], rooms: Sequence[str] = tierbench.ROOMS) -> list[str]:
     told = [
         f"{module}:{line} imports {target}: an arrow up"
         for module, targets in found.items()
         for line, target in targets
-        if room_of(target) > room_of(module)
+        if room_of(target, rooms) > room_of(module, rooms)
     ]
     try:
         TopologicalSorter({m: {t for _, t in targets} for m, targets in found.items()}).prepare()
@@ -100,3 +101,14 @@ def test_the_suite_imports_what_it_may() -> None:
         if target not in allowed and not target.startswith(tuple(f"{a}." for a in allowed))
     ]
     assert found == []
+
+
+def test_what_tests_of_the_suite_share_is_in_rooms_too() -> None:
+    found = arrows(SUITE / "common")
+    assert sum(map(len, found.values())) > 70
+    assert problems(found, SUITE_ROOMS) == []
+    found["common.sites.plan"].append((1, "common.jobs.script"))
+    assert any(
+        "common.sites.plan:1 imports common.jobs.script: an arrow up" in p
+        for p in problems(found, SUITE_ROOMS)
+    )

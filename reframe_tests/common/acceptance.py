@@ -19,22 +19,22 @@ from tierbench.recipes.published import Recipe, read_recipes
 from tierbench.runs.case import Case
 
 from .base import refuse, refuse_unknown
-from .capacity_checks import hog_bytes, short_of_disk, short_of_memory
-from .ior import needed_program
-from .launch_numbers import outputs_of
-from .launches import Launches
-from .medium import media_of, too_slow
-from .nodes import shows_others
-from .places import Places
-from .plan import LEAST_CONFIG_BYTES, Plan
+from .jobs.ior import needed_program
+from .jobs.launches import Launches
+from .jobs.script import Script
+from .outcome.launch_numbers import outputs_of
+from .outcome.results import Results
+from .outcome.rundir import run_dir
 from .recipe_case import RecipeTest
-from .results import Results
-from .rundir import run_dir
-from .scale import size_of, sizes, value_of
-from .script import Script
-from .shares import Shares
-from .site import Site
-from .tiers import ScaleError
+from .scales.medium import media_of, too_slow
+from .scales.scale import size_of, sizes, value_of
+from .scales.shares import Shares
+from .sites.capacity_checks import hog_bytes, short_of_disk, short_of_memory
+from .sites.nodes import shows_others
+from .sites.places import Places
+from .sites.plan import LEAST_CONFIG_BYTES, Plan
+from .sites.site import Site
+from .sites.tiers import ScaleError
 
 _all_recipes = functools.cache(read_recipes)
 

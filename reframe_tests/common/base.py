@@ -21,13 +21,14 @@ from tierbench.base.errors import RunError
 from tierbench.outputs import OutputError
 from tierbench.runs.case import Case
 
-from . import ending, requirements
-from .places import Places
-from .plan import Plan
-from .results import Results
-from .script import TIERCTL, Script
-from .site import Site
-from .tiers import TIERS, ScaleError
+from .jobs import ending
+from .jobs.script import TIERCTL, Script
+from .outcome.results import Results
+from .sites import requirements
+from .sites.places import Places
+from .sites.plan import Plan
+from .sites.site import Site
+from .sites.tiers import TIERS, ScaleError
 
 
 def refuse(message: str) -> NoReturn:

@@ -10,11 +10,11 @@ from tierbench.recipes.published import Recipe
 from tierbench.recipes.rules import RuleRecipe
 
 from .base import TierTest, refuse
-from .plan import Plan
-from .rules_scale import RuleSizes
-from .scale import Scale, Sizes, acceptance_scale
-from .site import Site
-from .tiers import ScaleError
+from .scales.rules_scale import RuleSizes
+from .scales.scale import Scale, Sizes, acceptance_scale
+from .sites.plan import Plan
+from .sites.site import Site
+from .sites.tiers import ScaleError
 
 
 class RecipeTest(TierTest):

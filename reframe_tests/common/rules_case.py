@@ -19,23 +19,23 @@ from tierbench.outputs import OutputError
 from tierbench.recipes.rules import RuleRecipe, read_rules
 from tierbench.runs.case import Case
 
-from . import held
 from .base import refuse, refuse_unknown
-from .capacity_checks import short_of_disk
-from .held import Held
-from .ior import needed_program
-from .launch_numbers import LaunchOutput, duration_of, outputs_of
-from .limits import LEAST_OPERATIONS_S, Limit, of_deadline, of_operations
-from .medium import in_a_second, too_slow_for
-from .places import Places
-from .plan import LEAST_CONFIG_BYTES, Plan
+from .jobs.ior import needed_program
+from .jobs.limits import LEAST_OPERATIONS_S, Limit, of_deadline, of_operations
+from .jobs.rules_launches import write_launches
+from .jobs.script import TIERCTL, Script
+from .outcome import held
+from .outcome.held import Held
+from .outcome.launch_numbers import LaunchOutput, duration_of, outputs_of
+from .outcome.results import Results
+from .outcome.rundir import run_dir
 from .recipe_case import RecipeTest
-from .results import Results
-from .rules_launches import write_launches
-from .rules_scale import RuleSizes, metadata_seconds, rule_sizes
-from .rundir import run_dir
-from .script import TIERCTL, Script
-from .site import Site
+from .scales.medium import in_a_second, too_slow_for
+from .scales.rules_scale import RuleSizes, metadata_seconds, rule_sizes
+from .sites.capacity_checks import short_of_disk
+from .sites.places import Places
+from .sites.plan import LEAST_CONFIG_BYTES, Plan
+from .sites.site import Site
 
 LEAST_FILES, MOST_FILES = 1024, 1 << 20  # that a configuration keeps records of
 

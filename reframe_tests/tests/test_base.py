@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from common import held
-from common.places import Places
-from common.plan import Plan
-from common.results import Results
-from common.script import Script
-from common.site import Site
+from common.jobs.script import Script
+from common.outcome import held
+from common.outcome.results import Results
+from common.sites.places import Places
+from common.sites.plan import Plan
+from common.sites.site import Site
 from tierbench.base.errors import RunError
 from tierbench.runs.case import Case, read_case
 

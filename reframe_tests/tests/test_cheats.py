@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 from darshan_logs import Made, accesses
 
-from common.tiers import ROOT
-from common.verify_bytes import check
+from common.outcome.verify_bytes import check
+from common.sites.tiers import ROOT
 from tierbench.judge.asked import IorAsked, MdtestAsked
 from tierbench.judge.launch import Clock, ior_disagreements, mdtest_disagreements
 from tierbench.outputs import IorOutput, OutputError, parse_ior, parse_mdtest
@@ -189,7 +189,7 @@ def test_files_of_holes_are_not_data(tmp_path: Path) -> None:
 def test_a_launch_that_hangs_is_ended_with_its_ranks(tmp_path: Path) -> None:
     rank = f"echo $$ >> {tmp_path}/pids; exec sleep 600"
     command = ["mpirun", "--oversubscribe", "-n", "2", "bash", "-c", rank]
-    limited = ROOT / "reframe_tests" / "common" / "limited.sh"
+    limited = ROOT / "reframe_tests" / "common" / "jobs" / "limited.sh"
     done = subprocess.run(
         [limited, "1", "3", "why", *command], capture_output=True, text=True, check=False, env=AS_ROOT
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from common.driver_flags import respelled
+from common.jobs.driver_flags import respelled
 
 IOR_3 = "  -B    useO_DIRECT\n  -H    showHints\n  -O S  directives (e.g. -O lustreStripeCount=32)\n"
 IOR_4 = "  --posix.odirect   Direct I/O Mode\n  --mpiio.showHints   Show MPI hints\n"

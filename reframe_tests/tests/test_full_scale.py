@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from test_suite import REFRAME
 
-from common.tiers import ROOT
+from common.sites.tiers import ROOT
 
 POSIX = "-a POSIX -F -C -e -g -k -b 4m -t 4m -s 1638 -o $SCRATCH/IOR_file -v"
 MPIIO = "-a MPIIO -c -C -g -b 8m -t 8m -k -H -v -s 51 -o $SCRATCH/IOR_file"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from common import medium
-from common.capacity_checks import hog_bytes, memory_bytes, short_of_memory
-from common.medium import media_of, too_slow
-from common.scale import acceptance_scale, sizes
-from common.tiers import ScaleError
+from common.scales import medium
+from common.scales.medium import media_of, too_slow
+from common.scales.scale import acceptance_scale, sizes
+from common.sites.capacity_checks import hog_bytes, memory_bytes, short_of_memory
+from common.sites.tiers import ScaleError
 from tierbench.recipes.published import read_recipes
 
 RECIPES = {r.name: r for r in read_recipes()}

@@ -11,9 +11,9 @@ import pytest
 from test_nodes import LAUNCH, stage_of
 from test_suite import REFRAME, reframe
 
-from common.rules_scale import RuleSizes, metadata_seconds, rule_sizes
-from common.scale import acceptance_scale
-from common.tiers import ROOT, ScaleError
+from common.scales.rules_scale import RuleSizes, metadata_seconds, rule_sizes
+from common.scales.scale import acceptance_scale
+from common.sites.tiers import ROOT, ScaleError
 from tierbench.judge import io500
 from tierbench.recipes.rules import read_rules
 

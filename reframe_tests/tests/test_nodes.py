@@ -11,8 +11,8 @@ import pytest
 import yaml
 from test_suite import REFRAME
 
-from common.nodes import shows_others
-from common.tiers import ROOT
+from common.sites.nodes import shows_others
+from common.sites.tiers import ROOT
 
 LAUNCH = "srun --overlap --kill-on-bad-exit=1 --nodes=2 --ntasks=2 --ntasks-per-node=1"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from common.tiers import ROOT
+from common.sites.tiers import ROOT
 
 CONFIG = """\
 version: 1

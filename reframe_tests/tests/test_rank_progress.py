@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from darshan_logs import SEGMENT, Made
 
-from common.launch_numbers import LaunchOutput, measured
-from common.rank_progress import furthest
+from common.outcome.launch_numbers import LaunchOutput, measured
+from common.outcome.rank_progress import furthest
 
 MIB = 1 << 20
 BASE = "/pfs/data"

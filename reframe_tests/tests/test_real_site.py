@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from test_suite import REFRAME
 
-from common.tiers import ROOT
+from common.sites.tiers import ROOT
 
 SITE = """\
 site_configuration = {{

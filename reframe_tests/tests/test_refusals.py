@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from test_suite import REFRAME
 
-from common.tiers import ROOT
+from common.sites.tiers import ROOT
 
 LOCAL = ROOT / "configs" / "sites" / "local.py"
 SLOWER = ("-S", "twin_factor=128")  # no busy machine is too slow for it

@@ -11,11 +11,19 @@ import numpy as np
 import pytest
 import yaml
 
-from common.launch_numbers import measured, outputs_of
-from common.scale import Sizes, acceptance_scale, read_acceptance, segments_of, size_of, sizes, value_of
-from common.tiers import ROOT, ScaleError
-from common.twin import device, slowed
-from common.verify_bytes import check
+from common.outcome.launch_numbers import measured, outputs_of
+from common.outcome.verify_bytes import check
+from common.scales.scale import (
+    Sizes,
+    acceptance_scale,
+    read_acceptance,
+    segments_of,
+    size_of,
+    sizes,
+    value_of,
+)
+from common.sites.tiers import ROOT, ScaleError
+from common.sites.twin import device, slowed
 from tierbench.recipes.published import Recipe, read_recipes
 
 RECIPES = {r.name: r for r in read_recipes()}
@@ -203,7 +211,7 @@ def test_a_dataset_that_is_not_there_is_refused(
 ) -> None:
     for rank, size in enumerate(sizes_there):
         (tmp_path / f"d.{rank:08d}").write_bytes(b"x" * size)
-    script = ROOT / "reframe_tests" / "common" / "dataset.py"
+    script = ROOT / "reframe_tests" / "common" / "jobs" / "dataset.py"
     command = [sys.executable, str(script), str(tmp_path / "d"), "2", "100", "separate", extent]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == status

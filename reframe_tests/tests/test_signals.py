@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from common.tiers import ROOT
+from common.sites.tiers import ROOT
 
 
 def environment(process: Path) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from common.tiers import ROOT, TIERS, ScaleError, parse_bytes, read_scale, write_config
+from common.sites.tiers import ROOT, TIERS, ScaleError, parse_bytes, read_scale, write_config
 
 REFRAME = Path(sys.executable).with_name("reframe")
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from tierbench.recipes.published import Recipe
 
+from ..sites.site import Site
+from ..sites.twin import read_limit
 from .scale import MIB, Sizes
-from .site import Site
-from .twin import read_limit
 
 
 @dataclass(frozen=True)

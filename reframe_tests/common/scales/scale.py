@@ -18,7 +18,7 @@ import yaml
 
 from tierbench.recipes.published import Launch, Recipe
 
-from .tiers import ROOT, ScaleError, parse_bytes
+from ..sites.tiers import ROOT, ScaleError, parse_bytes
 
 MIB = 1 << 20
 # With a deadline the data is this many times what a node's share moves until then: no rank reaches its end.

@@ -6,13 +6,13 @@ import math
 import shlex
 from dataclasses import dataclass
 
-from .scale import MIB
-from .tiers import ROOT
+from ..scales.scale import MIB
+from ..sites.tiers import ROOT
 
 MULTIPLE = 10  # of the time that the work should take
 START_S = 60  # for the launcher to start its ranks
 LEAST_BYTES_S, LEAST_OPERATIONS_S = 20 * MIB, 500  # of a node, where nothing is known of a real site
-LIMITED = ROOT / "reframe_tests" / "common" / "limited.sh"
+LIMITED = ROOT / "reframe_tests" / "common" / "jobs" / "limited.sh"
 
 
 @dataclass(frozen=True)

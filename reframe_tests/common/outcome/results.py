@@ -11,10 +11,10 @@ from typing import Any
 
 from tierbench.runs.case import Case
 
-from .capacity_checks import full_percent
-from .plan import Plan
+from ..sites.capacity_checks import full_percent
+from ..sites.plan import Plan
+from ..sites.site import Site
 from .rundir import keep_config, next_repetition, write_provenance
-from .site import Site
 
 ARTEFACTS = ("plan.json", "tiers.yaml", "df.txt", "launches.sh", "summary.json", "verify.json")
 

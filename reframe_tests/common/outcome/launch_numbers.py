@@ -10,8 +10,8 @@ from typing import Any
 from tierbench.judge.launch import Clock, clock_of
 from tierbench.outputs import IorOutput, parse_ior
 
+from ..scales.scale import MIB, segments_of, size_of, value_of
 from .rank_progress import furthest
-from .scale import MIB, segments_of, size_of, value_of
 from .verify_bytes import Content, check
 
 _MARK = re.compile(r"^tierbench: launch ([\w-]+) (begins|ends)(?: at ([\d.]+ [+-]\d{4}))?$")

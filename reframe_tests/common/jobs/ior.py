@@ -11,7 +11,7 @@ from reframe.core.exceptions import PipelineError
 
 from tierbench.outputs import read_ior
 
-from .tiers import ROOT
+from ..sites.tiers import ROOT
 
 
 def find_program(name: str, *, build: bool = True, ours: bool = False) -> str | None:

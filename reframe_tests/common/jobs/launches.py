@@ -15,15 +15,15 @@ from typing import Any
 from tierbench.judge.asked import IorAsked
 from tierbench.recipes.published import Recipe
 
-from . import held
+from ..outcome import held
+from ..outcome.held import Held
+from ..outcome.launch_numbers import LaunchOutput, content_of, duration_of, measured
+from ..scales.scale import MIB, Sizes, size_of, value_of, with_value
+from ..scales.shares import Shares
+from ..sites.tiers import ROOT
 from .driver_flags import respelled
-from .held import Held
-from .launch_numbers import LaunchOutput, content_of, duration_of, measured
 from .limits import LEAST_BYTES_S, LEAST_OPERATIONS_S, Limit, of_bytes, of_deadline, of_operations
-from .scale import MIB, Sizes, size_of, value_of, with_value
 from .script import Script, mark
-from .shares import Shares
-from .tiers import ROOT
 
 SIGNATURE = "1638301383"  # -G of the launch that is only checked
 PRINTED_TENTH = MIB // 20  # drivers print the bytes moved in tenths of a MiB
@@ -165,7 +165,7 @@ class Launches:
         return of_bytes(name, both, min(rates) if modelled else min(*rates, least))
 
     def _dataset_check(self, arguments: tuple[str, ...]) -> str:
-        script = ROOT / "reframe_tests" / "common" / "dataset.py"
+        script = ROOT / "reframe_tests" / "common" / "jobs" / "dataset.py"
         layout = "separate" if "-F" in arguments else "shared"
         extent = "stonewalled" if value_of(arguments, "-D") and "-z" not in arguments else "complete"
         return " ".join(["python3", str(script), f'"{self.file}"', str(self.sizes.ranks),

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED_BYTES_PER_NODE = (
     1536 << 20
 )  # what the capacities in configs/tiers stand against (webinar, section 3)

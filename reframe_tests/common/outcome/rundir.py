@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from .tiers import ROOT
+from ..sites.tiers import ROOT
 
 # One folder a session: named by whoever starts ReFrame, else by the time this module is first used.
 os.environ.setdefault(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tierbench.recipes.rules import Launch, RuleRecipe
 
+from ..scales.rules_scale import RuleSizes
 from .limits import Limit
-from .rules_scale import RuleSizes
 from .script import Script
 
 _SCRIPT = """\

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from ..sites.plan import Plan
+from ..sites.site import Site
+from ..sites.tiers import ROOT
 from .limits import Limit
-from .plan import Plan
-from .site import Site
-from .tiers import ROOT
 
 _DATE = "%s.%N %z"
 TIERCTL = ROOT / "build" / "bin" / "tierctl"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from tierbench.recipes.rules import RuleRecipe
 
+from ..sites.tiers import ScaleError
+from ..sites.twin import device
 from .scale import Scale
-from .tiers import ScaleError
-from .twin import device
 
 _TIME = re.compile(r"([\d.]+)(ns|us|ms|s)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
