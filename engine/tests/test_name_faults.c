@@ -34,10 +34,18 @@ static bool strike(const char *op)
     return true;
 }
 
-#define HIT(type, op, parameters, ...)                                            \
-    static type hit_##op parameters                                               \
-    {                                                                             \
-        return strike(#op) ? (type) - fault.error : TB_NEXT(io, op, __VA_ARGS__); \
+/* As the kernel does it: what is closed is closed, also when the close fails. */
+static bool ends(const char *op)
+{
+    return strcmp(op, "close") == 0 || strcmp(op, "closedir") == 0;
+}
+
+#define HIT(type, op, parameters, ...)                                     \
+    static type hit_##op parameters                                        \
+    {                                                                      \
+        bool struck = strike(#op);                                         \
+        type rc = !struck || ends(#op) ? TB_NEXT(io, op, __VA_ARGS__) : 0; \
+        return struck ? (type) - fault.error : rc;                         \
     }
 TB_IO_OPERATIONS(HIT)
 #define OWN(type, op, parameters, ...) .op = hit_##op,

@@ -20,13 +20,18 @@ static void prefetch_all(struct fixture *x, struct tb_prefetcher *p)
         ;
 }
 
-static void start_prefetching(struct fixture *x, struct tb_prefetcher *p, const char *name, size_t n)
+static void start_with_window(struct fixture *x, struct tb_prefetcher *p, uint32_t window, size_t n)
 {
     fixture_init(x, TB_MODE_PERSISTENT_ASYNC);
-    x->config.organizer.prefetch = 128u << 10;
+    x->config.organizer.prefetch = window;
     fixture_start(x);
     tb_prefetch_start(p);
-    make_file(x, name, n, 11);
+    make_file(x, "f", n, 11);
+}
+
+static void start_prefetching(struct fixture *x, struct tb_prefetcher *p, size_t n)
+{
+    start_with_window(x, p, 128u << 10, n);
 }
 
 /* After three reads in a pattern what follows is there before it is asked for. */
@@ -35,7 +40,7 @@ static void sequential_readers_find_it_there(void **state)
     (void)state;
     struct fixture x;
     struct tb_prefetcher p;
-    start_prefetching(&x, &p, "f", BYTES - 10);
+    start_prefetching(&x, &p, BYTES - 10);
     int fd = open_file(&x, "f");
     for (size_t at = 0; at < 3 * 4096; at += 4096) {
         assert_int_equal(x.engine->header->totals.prefetched, 0);
@@ -63,7 +68,7 @@ static void a_killed_daemon_is_not_waited_for(void **state)
     (void)state;
     struct fixture x;
     struct tb_prefetcher p;
-    start_prefetching(&x, &p, "f", BYTES);
+    start_prefetching(&x, &p, BYTES);
     int fd = open_file(&x, "f");
     for (size_t at = 0; at < 3 * 4096; at += 4096)
         read_range(&x, fd, at, 4096, 11);
@@ -88,7 +93,7 @@ static void strided_readers_find_it_there(void **state)
     (void)state;
     struct fixture x;
     struct tb_prefetcher p;
-    start_prefetching(&x, &p, "f", BYTES);
+    start_prefetching(&x, &p, BYTES);
     int fd = open_file(&x, "f");
     for (size_t i = 0; i < 3; i++)
         read_range(&x, fd, 1000 + i * 20000, 3000, 11);
@@ -111,7 +116,7 @@ static void readers_without_a_pattern_are_left_alone(void **state)
     static const size_t at[] = {0, 8192, 100000, 50000, 200000, 260000, 400000, 300000};
     struct fixture x;
     struct tb_prefetcher p;
-    start_prefetching(&x, &p, "f", BYTES);
+    start_prefetching(&x, &p, BYTES);
     int fd = open_file(&x, "f");
     for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
         read_range(&x, fd, at[i], 4096, 11);
@@ -168,8 +173,7 @@ static void what_changes_meanwhile_is_not_prefetched(void **state)
     static unsigned char bytes[BYTES];
     struct fixture x;
     struct tb_prefetcher p;
-    start_prefetching(&x, &p, "f", BYTES);
-    x.engine->header->config.organizer.prefetch = BYTES;
+    start_with_window(&x, &p, BYTES, BYTES);
     int fd = open_file(&x, "f");
     for (size_t at = 0; at < 3 * 4096; at += 4096)
         read_range(&x, fd, at, 4096, 11);
@@ -248,7 +252,7 @@ static void hints_by_api(void **state)
     (void)state;
     struct fixture x;
     struct tb_prefetcher p;
-    start_prefetching(&x, &p, "f", BYTES);
+    start_prefetching(&x, &p, BYTES);
     int fd = open_file(&x, "f");
     uint32_t file = tb_open_of(x.engine, fd)->file;
     assert_int_equal(tb_engine_advise(x.engine, fd, 0, 0, (enum tb_hint)17), -EINVAL);
