@@ -75,6 +75,7 @@ void tb_map_repair(tb_engine *e, uint32_t stripe)
             struct tb_buffer *b = &e->region.buffers[*link];
             if (b->state == TB_BUFFER_LIVE) {
                 tb_interval_mend(e, b);
+                b->version++; /* it may have been overwritten in part: a flush or a move copied what was there before */
                 assert(tb_interval_is_valid(e, b));
                 tb_file_cover(&e->region.files[b->file], tb_buffer_start(e, b), b);
                 settle_older(e, b); /* older ones come after it in this chain */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/kill_point.h"
 #include "base/scratch.h"
 #include "base/valid.h"
 #include "buffer/heat.h"
@@ -392,6 +393,7 @@ int tb_move(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint32
         rc = read_sources(&m, false);
     for (uint32_t i = 0; i < m.n_targets && !rc; i++)
         rc = fill_target(&m, &m.targets[i]);
+    TB_MEETING("move copied");
     if (!rc)
         rc = switch_over(&m, ref);
     if (rc)
