@@ -64,6 +64,7 @@ static void repair(tb_engine *e, uint32_t stripe)
 {
     tb_map_repair(e, stripe);
     tb_move_repair(e, stripe);
+    e->region.locks->chunk[stripe].n_spilled++; /* the holder may have been about that, too */
 }
 
 /*

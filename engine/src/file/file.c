@@ -16,6 +16,7 @@
 #include "file/name_tree.h"
 #include "file/state.h"
 #include "io/identity.h"
+#include "region/counters.h"
 
 #define LONGEST_WALK 64u /* steps along a chain without its lock */
 
@@ -274,13 +275,14 @@ static bool is_as_last_seen(const struct tb_file *f, const struct tb_identity *i
  * older than a write and its flush, so the file is asked again. False: the buffers must be
  * dropped first, unless they were `dropped`.
  */
-static bool believe_backing(struct tb_file *f, int fd, const struct tb_identity *id, bool dropped)
+static bool believe_backing(tb_engine *e, struct tb_file *f, int fd, const struct tb_identity *id, bool dropped)
 {
     struct tb_identity now;
     if (f->n_open || f->n_dirty || is_as_last_seen(f, id) || tb_identity_of_fd(fd, &now) || is_as_last_seen(f, &now))
         return true;
     if (f->n_buffers && !dropped)
         return false;
+    tb_stage_void(e); /* read-ahead may have read old bytes that are in no buffer yet */
     f->size = f->backing_size = now.size;
     f->backing_mtime_ns = now.mtime_ns;
     f->backing_ctime_ns = now.ctime_ns;
@@ -295,9 +297,9 @@ int tb_file_try_get(tb_engine *e, int fd, const struct tb_identity *id, const ch
         return rc;
     int stripe = lock_stripe(e, bucket_of(e, id->device, id->inode) % TB_STRIPES);
     *out = find_locked(e, id);
-    rc = *out == TB_NONE                                          ? make_record(e, id, path, flags, out)
-       : believe_backing(&e->region.files[*out], fd, id, dropped) ? 0
-                                                                  : TB_FILE_IS_OLD;
+    rc = *out == TB_NONE                                             ? make_record(e, id, path, flags, out)
+       : believe_backing(e, &e->region.files[*out], fd, id, dropped) ? 0
+                                                                     : TB_FILE_IS_OLD;
     if (!rc)
         e->region.files[*out].n_open++;
     tb_file_unlock(e, stripe);

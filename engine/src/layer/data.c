@@ -37,6 +37,7 @@ static int fill_from_backing(void *arg, struct tb_buffer *b, uint32_t lo, uint32
     char bytes[TB_BLOCK_MIN];
     assert(hi - lo <= sizeof(bytes));
     int rc = tb_target_read(t, bytes, hi - lo, tb_buffer_start(t->engine, b) + lo);
+    TB_MEETING("gap fetched");
     return rc ? rc : tb_medium_write(t->engine, b, lo, hi - lo, bytes);
 }
 
@@ -282,6 +283,7 @@ static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t
         tb_file_note_overflow(&e->region.files[t->file]);
     int rc = tb_target_write(t, from + done, n - done, offset + done);
     TB_STEP("spilled");
+    e->region.locks->chunk[tb_chunk_of(e, t->file, offset).stripe].n_spilled++; /* also if it failed: a part may be there */
     if (rc)
         return done ? (ssize_t)done : rc;
     e->header->totals.spilled += n - done;

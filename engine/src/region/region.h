@@ -558,7 +558,8 @@ struct tb_chunk_lock {
     _Atomic uint32_t sequence;
     _Atomic uint32_t moving; /* enum tb_move_step: what a killed holder was about, see tiering/move.h */
     _Atomic uint32_t file;   /* of the chunk that it was last taken for */
-    uint32_t n_voided;       /* moves when a flush makes records of its chunks void */
+    uint32_t n_voided;       /* moves when a flush makes records of its chunks void, */
+    uint32_t n_spilled;      /* and this when bytes of its chunks may have gone to the PFS without a buffer */
 } __attribute__((aligned(64)));
 
 struct tb_file_lock {

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/kill_point.h"
 #include "base/scratch.h"
 #include "buffer/heat.h"
 #include "buffer/map.h"
@@ -23,8 +24,16 @@
 #define PIECE (1u << 20)
 #define PIECES_AHEAD 32u /* of a strided reader, at most */
 
-/* The first bytes of [*lo, *hi) that no buffer owns, up to the end of their chunk; false: there are none up to there. */
-static bool find_gap(tb_engine *e, uint32_t file, uint64_t *lo, uint64_t *hi)
+static uint32_t n_spilled(const tb_engine *e, int stripe)
+{
+    return e->region.locks->chunk[stripe].n_spilled;
+}
+
+/*
+ * The first bytes of [*lo, *hi) that no buffer owns, up to the end of their chunk; false:
+ * there are none up to there. `spilled` is read under the chunk's lock, before the bytes.
+ */
+static bool find_gap(tb_engine *e, uint32_t file, uint64_t *lo, uint64_t *hi, uint32_t *spilled)
 {
     uint64_t chunk_end = (*lo / e->header->chunk.bytes + 1) * e->header->chunk.bytes, end = *lo;
     *hi = *hi < chunk_end ? *hi : chunk_end;
@@ -32,6 +41,7 @@ static bool find_gap(tb_engine *e, uint32_t file, uint64_t *lo, uint64_t *hi)
     if (stripe < 0)
         return false;
     bool owned = true;
+    *spilled = n_spilled(e, stripe);
     for (; owned && *lo < *hi; *lo = owned ? end : *lo)
         owned = tb_map_owner(e, file, *lo, *hi, &end) != NULL;
     tb_chunk_unlock(e, stripe);
@@ -52,8 +62,12 @@ static bool is_room(tb_engine *e, uint64_t bytes)
     return b != NULL;
 }
 
-/* Bytes that were written during the fetch have owners, or went to the PFS, which `spilled` tells. */
-static uint64_t publish(tb_engine *e, uint32_t file, const struct tb_staging *s, uint64_t spilled, const char *bytes, uint64_t lo,
+/*
+ * Bytes that were written during the fetch have owners, or went to the PFS: then the
+ * chunk's count moved from `spilled`. They cannot have had an owner and lost it: no flush
+ * runs while the file is claimed.
+ */
+static uint64_t publish(tb_engine *e, uint32_t file, const struct tb_staging *s, uint32_t spilled, const char *bytes, uint64_t lo,
                         uint64_t hi)
 {
     uint64_t done = 0, end;
@@ -61,7 +75,7 @@ static uint64_t publish(tb_engine *e, uint32_t file, const struct tb_staging *s,
     tb_model_defer_begin();
     int stripe = tb_chunk_lock(e, file, lo);
     bool unowned = stripe >= 0 && !tb_map_owner(e, file, lo, hi, &end) && end == hi;
-    if (unowned && e->header->totals.spilled == spilled)
+    if (unowned && n_spilled(e, stripe) == spilled)
         done = tb_stage_publish(e, file, s, bytes, hi - lo, lo);
     if (stripe >= 0)
         tb_chunk_unlock(e, stripe);
@@ -70,7 +84,7 @@ static uint64_t publish(tb_engine *e, uint32_t file, const struct tb_staging *s,
     return done;
 }
 
-/* The file is claimed: no flush and no cut runs. `voided` and `spilled` are read before the bytes. */
+/* The file is claimed: no flush and no cut runs. `voided` is read before the bytes, too. */
 static enum tb_fetch fetch_claimed(tb_engine *e, uint32_t file, int *fd, uint64_t *offset, uint64_t end)
 {
     const struct tb_file *f = &e->region.files[file];
@@ -79,20 +93,21 @@ static enum tb_fetch fetch_claimed(tb_engine *e, uint32_t file, int *fd, uint64_
     if (f->flags & (TB_FILE_COHERENT | TB_FILE_SCRATCH | TB_FILE_UNLINKED) || lo >= hi)
         return TB_FETCH_OVER;
     hi = hi - lo < PIECE ? hi : lo + PIECE;
-    if (!find_gap(e, file, &lo, &hi)) {
+    uint32_t spilled;
+    if (!find_gap(e, file, &lo, &hi, &spilled)) {
         *offset = hi;
         return TB_FETCH_DONE;
     }
     if (!is_room(e, hi - lo))
         return TB_FETCH_NO_ROOM;
     struct tb_staging s = {.voided = e->header->movement.voided, .heat = TB_HEAT_AHEAD, .limit = TB_HEAT_AHEAD, .ahead = true};
-    uint64_t spilled = e->header->totals.spilled;
     char *bytes = tb_scratch_bytes(hi - lo);
     if (*fd < 0)
         *fd = tb_target_open(e, file, O_RDONLY);
     struct tb_target t = {.engine = e, .io = tb_file_io(e, file), .file = file, .fd = *fd, .can_read = true};
     if (*fd < 0 || !bytes || tb_target_read(&t, bytes, hi - lo, lo))
         return TB_FETCH_OVER;
+    TB_MEETING("piece fetched");
     uint64_t done = publish(e, file, &s, spilled, bytes, lo, hi);
     assert(done <= hi - lo);
     e->header->totals.prefetched += done;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/kill_point.h"
 #include "base/scratch.h"
 #include "buffer/heat.h"
 #include "buffer/interval.h"
@@ -113,6 +114,7 @@ int tb_stage_read(struct tb_target *t, char *to, uint64_t n, uint64_t offset)
     int rc = tb_target_read(t, bytes, hi - lo, lo);
     if (rc)
         return rc;
+    TB_MEETING("bytes fetched");
     tb_stage_publish(e, t->file, &s, bytes, hi - lo, lo);
     if (bytes != to)
         memcpy(to, bytes + (offset - lo), n);
