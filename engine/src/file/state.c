@@ -129,12 +129,16 @@ void tb_file_set_mode(tb_engine *e, uint32_t file, bool write_through)
     tb_file_unlock(e, stripe);
 }
 
-/* At the last close: what one file asked for ends with its descriptors. */
+/*
+ * At the last close: what one file asked for ends with its descriptors. A file with buffers
+ * stays coherent: a killed client left them, the PFS may have newer bytes, and only who
+ * opens a coherent file drops them.
+ */
 void tb_file_end_opens(struct tb_file *f)
 {
     if (f->flags & TB_FILE_OTHER_MODE)
         change_mode(f);
-    clear(f, TB_FILE_COHERENT | TB_FILE_FSYNC_PFS);
+    clear(f, TB_FILE_FSYNC_PFS | (f->n_buffers ? 0 : TB_FILE_COHERENT));
 }
 
 /*

@@ -20,6 +20,7 @@ struct tb_target {
     bool missed;              /* set where the backing file was read */
     bool at_end;              /* the write is to begin where the file ends (layer/end.h), */
     bool end_moved;           /* set where that is elsewhere by now: nothing was written */
+    bool passes;              /* set where the file became coherent: the rest of the write passes through */
 };
 
 /* Open the backing file by name and compare identities; a descriptor, or -ESTALE where another file has the name. */

@@ -57,19 +57,23 @@ static int replace_journaled(tb_engine *e, struct tb_buffer *old, struct tb_buff
 }
 
 /*
- * Lock a chunk for writing, while no process sets the length of the file. A process that
- * sets it marks the file first, and then waits for the writers that have not seen the mark
- * (layer/end.h).
+ * Lock a chunk for writing, while no process sets the length of the file, and while it is
+ * not coherent. A process that changes that marks the file first, and then waits for the
+ * writers that have not seen the mark (layer/end.h). -EAGAIN: it is coherent.
  */
 static int lock_to_write(struct tb_target *t, uint64_t offset)
 {
     for (;;) {
         int stripe = tb_chunk_lock(t->engine, t->file, offset);
-        /* take the lock first, then read the mark; the cutter does it the other way round */
+        /* take the lock first, then read the mark; who sets it does it the other way round */
         atomic_thread_fence(memory_order_seq_cst);
-        if (stripe < 0 || !(t->engine->region.files[t->file].flags & TB_FILE_CUTTING))
+        uint32_t flags = stripe < 0 ? 0 : t->engine->region.files[t->file].flags;
+        if (!(flags & (TB_FILE_CUTTING | TB_FILE_COHERENT)))
             return stripe;
         tb_chunk_unlock(t->engine, stripe);
+        t->passes = !(flags & TB_FILE_CUTTING);
+        if (t->passes)
+            return -EAGAIN;
         tb_end_wait(t->engine, t->file);
     }
 }
@@ -428,6 +432,7 @@ static int read_hole(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint
     tb_engine *e = t->engine;
     uint64_t offset = tb_buffer_start(e, b) + lo;
     int rc = tb_target_read(t, to, hi - lo, offset);
+    TB_MEETING("hole fetched");
     if (rc || !tb_stage_wanted(t, offset, hi - lo) || b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE ||
         tb_stage_limit(e, t->file, offset, hi - lo) < hi - lo)
         return rc;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/kill_point.h"
+#include "buffer/map.h"
 #include "buffer/of_file.h"
 #include "file/claim.h"
 #include "file/state.h"
@@ -93,22 +94,30 @@ int tb_layer_flush_now(tb_engine *e, const struct tb_open *o, int fd)
     return e->region.files[o->file].n_dirty ? tb_target_with_writable(&t, flush_by, NULL) : 0;
 }
 
-bool tb_layer_passes_through(tb_engine *e, const struct tb_open *o, int fd)
+/* The flag is asked again: who made the file coherent may have taken that back, since its own flush failed. */
+int tb_layer_passes_through(tb_engine *e, const struct tb_open *o, int fd)
 {
     if (!tb_layer_is_coherent(e, o))
-        return false;
-    tb_layer_flush_now(e, o, fd);
-    return true;
+        return 0;
+    if (!e->region.files[o->file].n_buffers)
+        return 1;
+    int rc = tb_layer_flush_now(e, o, fd);
+    if (rc < 0)
+        return rc;
+    tb_file_drop_clean(e, o->file);
+    return tb_layer_is_coherent(e, o);
 }
 
-bool tb_layer_is_in_kernel(tb_engine *e, struct tb_open *o, int fd)
+/* A file that could not become coherent went back to its buffers: the offset is taken back, too. */
+int tb_layer_is_in_kernel(tb_engine *e, struct tb_open *o, int fd)
 {
     struct tb_io *io = tb_file_io(e, o->file);
-    if (!tb_layer_passes_through(e, o, fd))
-        return false;
-    if (!atomic_exchange(&o->in_kernel, true))
+    int through = tb_layer_passes_through(e, o, fd);
+    if (through > 0 && !atomic_exchange(&o->in_kernel, true))
         io->ops->lseek(io, fd, (off_t)o->offset, SEEK_SET);
-    return true;
+    if (through == 0 && o->in_kernel && atomic_exchange(&o->in_kernel, false))
+        o->offset = (uint64_t)io->ops->lseek(io, fd, 0, SEEK_CUR);
+    return through;
 }
 
 bool tb_layer_passes_the_end(uint64_t offset, size_t n)
@@ -145,8 +154,9 @@ static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_
         return -EBADF;
     if (tb_layer_passes_the_end(offset, n))
         return -EINVAL;
-    if (tb_layer_passes_through(e, o, fd))
-        return t.io->ops->pread(t.io, fd, buf, n, (off_t)offset);
+    int through = tb_layer_passes_through(e, o, fd);
+    if (through)
+        return through < 0 ? through : t.io->ops->pread(t.io, fd, buf, n, (off_t)offset);
     uint32_t open = (uint32_t)(o - e->region.opens);
     tb_reader_before(&t, open, n, offset);
     tb_layer_enter();
@@ -187,8 +197,9 @@ static ssize_t layer_read(struct tb_io *io, int fd, void *buf, size_t n)
     struct tb_open *o = tb_open_of(e, fd);
     if (!o)
         return e->pfs->ops->read(e->pfs, fd, buf, n);
-    if (tb_layer_is_in_kernel(e, o, fd))
-        return tb_file_io(e, o->file)->ops->read(tb_file_io(e, o->file), fd, buf, n);
+    int in_kernel = tb_layer_is_in_kernel(e, o, fd);
+    if (in_kernel)
+        return in_kernel < 0 ? in_kernel : tb_file_io(e, o->file)->ops->read(tb_file_io(e, o->file), fd, buf, n);
     int stripe = lock_offset(e, o);
     uint64_t at = o->offset;
     ssize_t r = read_at(e, o, fd, buf, n, at);
@@ -238,7 +249,8 @@ static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
     struct tb_open *o = tb_open_of(e, fd);
     if (!o)
         return e->pfs->ops->lseek(e->pfs, fd, offset, whence);
-    if (tb_layer_is_in_kernel(e, o, fd))
+    int in_kernel = tb_layer_is_in_kernel(e, o, fd);
+    if (in_kernel > 0 || (in_kernel < 0 && o->in_kernel)) /* a seek moves no bytes, so it need not wait for them */
         return tb_file_io(e, o->file)->ops->lseek(tb_file_io(e, o->file), fd, offset, whence);
     int stripe = lock_offset(e, o);
     off_t at = seek(e, o, fd, offset, whence);
@@ -285,7 +297,7 @@ static int layer_fstat(struct tb_io *io, int fd, struct stat *st)
     tb_engine *e = tb_layer_engine(io);
     struct tb_open *o = tb_open_of(e, fd);
     struct tb_io *below = o ? tb_file_io(e, o->file) : e->pfs;
-    bool buffered = o && !tb_layer_passes_through(e, o, fd);
+    bool buffered = o && tb_layer_passes_through(e, o, fd) <= 0; /* of a file that cannot be flushed the size is the engine's */
     int rc = below->ops->fstat(below, fd, st);
     if (!rc && buffered && tb_times_are_old(&e->region.files[o->file], st))
         rc = below->ops->fstat(below, fd, st);
@@ -416,8 +428,9 @@ static int flush_rest(struct tb_target *t, int fd, void *arg)
 }
 
 /*
- * Flush once while writers go on, mark the file, then flush the rest. The second flush is
- * short: from the mark on, new writes pass through. The file is claimed.
+ * Flush once while writers go on, mark the file, wait for those that have a chunk, then
+ * flush the rest. The second flush is short: from the mark on, new writes pass through.
+ * The file is claimed.
  */
 static int become_coherent(struct tb_target *t)
 {
@@ -430,6 +443,7 @@ static int become_coherent(struct tb_target *t)
     TB_MEETING("become coherent");
     tb_file_become_coherent(f);
     TB_MEETING("coherent");
+    tb_chunk_wait_all(e, t->file);
     tb_stage_void(e);
     if (f->n_dirty)
         rc = tb_target_with_writable(t, flush_rest, NULL);
@@ -443,26 +457,32 @@ static int become_coherent(struct tb_target *t)
 /*
  * Order: the end lock, then the claim. Both are held through the flush: an append or a cut in
  * between would go to buffers that are about to be dropped. If killed after the mark, the file
- * is coherent with dirty bytes, and the next use of it flushes them.
+ * is coherent with buffers, and the next use of it flushes and drops them.
  */
+static int make_coherent(tb_engine *e, struct tb_open *o, int fd)
+{
+    struct tb_target t = tb_layer_target(e, o, fd);
+    int end = tb_end_lock(e, o->file, -1); /* before this lock appends go to buffers, after it to the kernel */
+    if (end < 0)
+        return end;
+    tb_file_claim(e, o->file);
+    int rc = tb_layer_is_coherent(e, o) ? 0 : become_coherent(&t); /* another process may have been first */
+    tb_file_unclaim(e, o->file);
+    tb_end_unlock(e, end);
+    return rc;
+}
+
+/* Once more if another process had made it coherent a moment ago, and took that back. */
 int tb_engine_make_coherent(tb_engine *e, int fd)
 {
     struct tb_open *o = tb_open_of(e, fd);
-    int rc = 0;
-    if (!o)
-        return 0;
-    if (!tb_layer_is_coherent(e, o)) {
-        struct tb_target t = tb_layer_target(e, o, fd);
-        int end = tb_end_lock(e, o->file, -1); /* before this lock appends go to buffers, after it to the kernel */
-        if (end < 0)
-            return end;
-        tb_file_claim(e, o->file);
-        rc = tb_layer_is_coherent(e, o) ? 0 : become_coherent(&t); /* another process may have been first */
-        tb_file_unclaim(e, o->file);
-        tb_end_unlock(e, end);
+    int rc = 0, through = !o;
+    while (!rc && !through) {
+        if (!tb_layer_is_coherent(e, o))
+            rc = make_coherent(e, o, fd);
+        through = tb_layer_is_in_kernel(e, o, fd);
     }
-    tb_layer_is_in_kernel(e, o, fd);
-    return rc;
+    return rc ? rc : through < 0 ? through : 0;
 }
 
 /* Read without a lock: the claim that follows checks again. */

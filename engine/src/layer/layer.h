@@ -17,17 +17,19 @@ bool tb_layer_passes_the_end(uint64_t offset, size_t n);
 
 bool tb_layer_is_coherent(const tb_engine *e, const struct tb_open *o);
 /*
- * Does a call pass through? A file that has just become coherent may still have dirty
- * bytes. They are flushed first: they are older than what is about to be written, and a
- * reader would miss them. If that flush fails, the next fsync says so.
+ * Does a call pass through? 1, 0, or a negative errno. A file that has just become coherent
+ * may still have buffers. Dirty bytes are flushed first: they are older than what is about
+ * to be written, and a reader would miss them. Then the buffers are dropped: what passes
+ * through does not change them, and they would be found again after the last close. If that
+ * flush fails, the call must not go past the bytes that it left.
  */
-bool tb_layer_passes_through(tb_engine *e, const struct tb_open *o, int fd);
+int tb_layer_passes_through(tb_engine *e, const struct tb_open *o, int fd);
 /*
  * In a coherent file everything passes through, offsets included: a program that inherited
  * the description knows only the kernel's offset. The first such use hands ours to the
- * kernel.
+ * kernel. 1, 0, or a negative errno.
  */
-bool tb_layer_is_in_kernel(tb_engine *e, struct tb_open *o, int fd);
+int tb_layer_is_in_kernel(tb_engine *e, struct tb_open *o, int fd);
 /* Flush through the program's own descriptor: the file may have no name any more. */
 int tb_layer_flush_now(tb_engine *e, const struct tb_open *o, int fd);
 

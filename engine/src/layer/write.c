@@ -22,6 +22,7 @@
 #include "layer/layer.h"
 #include "layer/names.h"
 #include "layer/promise.h"
+#include "region/counters.h"
 #include "tiering/stream.h"
 
 #define ASK_LIMIT_FROM (1ull << 40) /* bytes; no file system of today ends a file earlier */
@@ -57,11 +58,18 @@ static int limit_write(tb_engine *e, const struct tb_open *o, int fd, uint64_t o
     return 0;
 }
 
-static ssize_t write_coherent(struct tb_target *t, const void *buf, size_t n, uint64_t offset)
+/* If the file went back to its buffers during the write, what they read from the PFS before it is old. */
+static ssize_t write_coherent(struct tb_target *t, const struct tb_open *o, const void *buf, size_t n, uint64_t offset)
 {
+    tb_engine *e = t->engine;
     ssize_t w = t->io->ops->pwrite(t->io, t->fd, buf, n, (off_t)offset);
     if (w > 0)
-        tb_file_raise_size(&t->engine->region.files[t->file], offset + (uint64_t)w);
+        tb_file_raise_size(&e->region.files[t->file], offset + (uint64_t)w);
+    if (!tb_layer_is_coherent(e, o)) {
+        tb_stage_void(e);
+        tb_layer_flush_now(e, o, t->fd);
+        tb_file_drop_clean(e, t->file);
+    }
     return w;
 }
 
@@ -112,19 +120,36 @@ static int settle(tb_engine *e, const struct tb_open *o, int fd)
     return rc;
 }
 
+static ssize_t write_buffered(struct tb_target *t, const struct tb_open *o, const void *buf, size_t n, uint64_t offset)
+{
+    tb_layer_enter();
+    TB_MEETING("write begins");
+    ssize_t w = put(t, o, buf, n, offset);
+    TB_MEETING("bytes put");
+    assert(w < 0 || (size_t)w <= n);
+    int rc = w > 0 ? settle(t->engine, o, t->fd) : 0;
+    tb_layer_leave(false);
+    return rc ? rc : w;
+}
+
+/* To buffers, or past them; if the file becomes coherent in between, the rest goes past them. */
 static ssize_t write_at(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, uint64_t offset)
 {
     struct tb_target t = tb_layer_target(e, o, fd);
-    if (tb_layer_passes_through(e, o, fd))
-        return tb_layer_passes_the_end(offset, n) ? -EINVAL : write_coherent(&t, buf, n, offset);
-    tb_layer_enter();
-    TB_MEETING("write begins");
-    ssize_t w = put(&t, o, buf, n, offset);
-    TB_MEETING("bytes put");
-    assert(w < 0 || (size_t)w <= n);
-    int rc = w > 0 ? settle(e, o, fd) : 0;
-    tb_layer_leave(false);
-    return rc ? rc : w;
+    size_t done = 0;
+    ssize_t w;
+    if (tb_layer_passes_the_end(offset, n))
+        return -EINVAL;
+    do {
+        const char *from = (const char *)buf + done;
+        int through = tb_layer_passes_through(e, o, fd);
+        t.passes = false;
+        w = through < 0 ? through
+          : through     ? write_coherent(&t, o, from, n - done, offset + done)
+                        : write_buffered(&t, o, from, n - done, offset + done);
+        done += w > 0 ? (size_t)w : 0;
+    } while (t.passes && (w > 0 || w == -EAGAIN) && done < n);
+    return done ? (ssize_t)done : w;
 }
 
 /* A killed writer may have spilled past the end to the backing file without raising the size. */
@@ -154,30 +179,41 @@ static ssize_t put_at_end(tb_engine *e, struct tb_open *o, int fd, const void *b
     return w;
 }
 
-/* The kernel knows the end of a coherent file, and for write() its own offset too. */
-static ssize_t append_coherent(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, bool moves)
+/* The kernel knows the end of a coherent file, and for write() its own offset too. `*through` 0: it is not coherent any more. */
+static ssize_t append_coherent(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, bool moves, int *through)
 {
     struct tb_target t = tb_layer_target(e, o, fd);
-    if (moves && tb_layer_is_in_kernel(e, o, fd))
-        return write_in_kernel(e, o, fd, buf, n);
-    tb_layer_passes_through(e, o, fd);
-    return write_coherent(&t, buf, n, 0);
+    *through = moves ? tb_layer_is_in_kernel(e, o, fd) : tb_layer_passes_through(e, o, fd);
+    return *through <= 0 ? *through : moves ? write_in_kernel(e, o, fd, buf, n) : write_coherent(&t, o, buf, n, 0);
 }
 
-/* `moves`: the call is write(), which moves the offset. pwrite() on O_APPEND appends too in Linux, and leaves it. */
-static ssize_t append(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, bool moves)
+static ssize_t append_buffered(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, bool moves, bool *coherent)
 {
     tb_layer_enter();
     int end = tb_end_lock(e, o->file, fd), rc = 0;
-    bool coherent = end >= 0 && tb_layer_is_coherent(e, o); /* since a moment ago */
-    ssize_t w = end < 0 ? end : coherent || !n ? 0 : put_at_end(e, o, fd, buf, n, moves);
+    *coherent = end >= 0 && tb_layer_is_coherent(e, o); /* since a moment ago */
+    ssize_t w = end < 0 ? end : *coherent || !n ? 0 : put_at_end(e, o, fd, buf, n, moves);
     if (end >= 0)
         tb_end_unlock(e, end);
     assert(w < 0 || (size_t)w <= n);
     if (w > 0)
         rc = settle(e, o, fd);
     tb_layer_leave(false);
-    return coherent ? append_coherent(e, o, fd, buf, n, moves) : rc ? rc : w;
+    return rc ? rc : w;
+}
+
+/* `moves`: the call is write(), which moves the offset. pwrite() on O_APPEND appends too in Linux, and leaves it. */
+static ssize_t append(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n, bool moves)
+{
+    for (;;) {
+        bool coherent;
+        int through = -1;
+        ssize_t w = append_buffered(e, o, fd, buf, n, moves, &coherent);
+        if (coherent)
+            w = append_coherent(e, o, fd, buf, n, moves, &through);
+        if (through)
+            return w;
+    }
 }
 
 /* pwrite on a descriptor with O_APPEND appends, as Linux does, and ignores the offset that is given. */
@@ -247,8 +283,9 @@ ssize_t tb_layer_write(struct tb_io *io, int fd, const void *buf, size_t n)
         return e->pfs->ops->write(e->pfs, fd, buf, n);
     if (!tb_layer_may_write(o->flags))
         return -EBADF;
-    if (tb_layer_is_in_kernel(e, o, fd))
-        return write_in_kernel(e, o, fd, buf, n);
+    int in_kernel = tb_layer_is_in_kernel(e, o, fd);
+    if (in_kernel)
+        return in_kernel < 0 ? in_kernel : write_in_kernel(e, o, fd, buf, n);
     int stripe = tb_offset_lock(e, o);
     if (stripe < 0)
         return stripe;
