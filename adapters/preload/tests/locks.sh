@@ -1,5 +1,5 @@
 #!/bin/bash
-# programs/locks.c prints under the adapter what it prints outside: after every call the locks are the kernel's.
+# programs/locks/ prints under the adapter what it prints outside: after every call the locks are the kernel's.
 #   locks.sh BIN MODE [ACTION]     MODE: tier, pfs (what an fsync promises, write-back), sync (write-through), scratch, deferred
 set -u
 bin=$(realpath "$1") mode=$2 action=${3:-}
