@@ -55,11 +55,20 @@ struct place {
 };
 
 static volatile bool stopped;
+static volatile sig_atomic_t stopped_by;
 
 static void stop(int sig)
 {
-    (void)sig;
+    stopped_by = sig;
     stopped = true;
+}
+
+/* One that the caller ignores (nohup) stays ignored. */
+static void stop_by(int sig)
+{
+    struct sigaction before, act = {.sa_handler = stop};
+    if (sigaction(sig, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(sig, &act, NULL);
 }
 
 struct progress {
@@ -146,7 +155,7 @@ static int profile_place(const struct place *p, const struct tb_config *c, const
     fprintf(stderr, "tierctl: measuring %s (%s)\n", p->name, p->path ? p->path : "memory");
     int rc = measure_place(p->path, o->seconds, &stopped, tick, &progress, &m);
     if (rc == -EINTR)
-        return 128 + SIGINT;
+        return 128 + stopped_by;
     return rc ? ctl_fail("%s: %s: %s: cannot measure: %s", c->file, p->key, p->path ? p->path : "memory", strerror(-rc))
               : save(p, &m, c, o);
 }
@@ -162,9 +171,9 @@ static int profile(const struct tb_config *c, const struct options *o)
         place[n] = (struct place){t->name, key[n], t->medium == TB_MEDIUM_MEMORY ? NULL : t->path};
     }
     place[n++] = (struct place){"pfs", "pfs", c->pfs.path};
-    struct sigaction act = {.sa_handler = stop};
-    sigaction(SIGINT, &act, NULL);
-    sigaction(SIGTERM, &act, NULL);
+    stop_by(SIGINT);
+    stop_by(SIGTERM);
+    stop_by(SIGHUP);
     if (mkdir(o->output, 0777) && errno != EEXIST)
         return ctl_fail("profile: %s: cannot make: %s", o->output, strerror(errno));
     int rc = 0;

@@ -273,7 +273,7 @@ static void clean_up(struct bench *b)
             munmap(b->lane[i].memory, b->area);
         free(b->lane[i].buffer);
     }
-    if (!b->in_memory)
+    if (b->folder[0]) /* made here */
         tb_remove_tree(b->folder, NULL);
 }
 
@@ -283,9 +283,12 @@ static int prepare(struct bench *b, const char *path)
     for (int i = 0; i < LANES; i++)
         b->lane[i].fd = -1;
     if (path) {
-        snprintf(b->folder, sizeof(b->folder), "%s/tierbench.profile.%ld", path, (long)getpid());
-        if (mkdir(b->folder, 0700))
-            return -errno;
+        snprintf(b->folder, sizeof(b->folder), "%s/tierbench.profile.XXXXXX", path);
+        if (!mkdtemp(b->folder)) {
+            rc = -errno;
+            b->folder[0] = 0;
+            return rc;
+        }
     }
     for (int i = 0; i < LANES && !rc; i++)
         rc = *b->stop ? -EINTR : prepare_lane(b, i);

@@ -101,7 +101,8 @@ def test_devices_read_back(place: Place) -> None:
         assert part in text
 
 
-def test_an_interrupt_leaves_nothing(place: Place) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing(place: Place, number: signal.Signals) -> None:
     config = place.config.read_text().replace(
         "  - {name: ram, medium: memory, capacity: 4MiB, block: 4KiB, slabs: [{units: 16, share: 1.0}]}\n",
         "",
@@ -114,8 +115,8 @@ def test_an_interrupt_leaves_nothing(place: Place) -> None:
             while not place.left():
                 assert time.monotonic() < end
                 time.sleep(0.01)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=30) == 130
+            process.send_signal(number)
+            assert process.wait(timeout=30) == 128 + number
         finally:
             process.kill()
     assert place.left() == []
