@@ -11,6 +11,7 @@ ROOMS = (
     "judge",  # intervals, predictions, verdicts, comparisons
     "layout",  # what figures and pages are made on
     "trace",  # what Darshan logs say
+    "site",  # the machine at hand
     "trial",  # a program of the user's own under several configurations
     "pages",  # what people read
     "manual",  # what the command says of itself

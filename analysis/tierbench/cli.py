@@ -17,7 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from tierbench import __version__, manual
-from tierbench.base import atomic_write
+from tierbench.base import atomic_write, endings
+from tierbench.base.endings import EndedError
 from tierbench.base.errors import RecipeError, RunError
 from tierbench.base.strict_json import read_fitting
 from tierbench.base.text import shown
@@ -27,7 +28,8 @@ from tierbench.pages import comparison_page, history_page, report, report_record
 from tierbench.recipes import projection, published, rules
 from tierbench.runs import samples
 from tierbench.runs.run_folder import find_runs, read_run
-from tierbench.trial import answer, plan, site_file, start, tier_files
+from tierbench.site import site_file
+from tierbench.trial import answer, plan, start, tier_files
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -172,7 +174,12 @@ def _site_init(options: argparse.Namespace) -> int:
     places = {name: tier_files.directory(f"--{name}", path) for name, path in named}
     site_file.write(site_file.site(places, options.scheduler), options.output)
     _say(f"{options.output} is written; a trial of about 30 s checks it")
-    holds, told = site_file.check(options.output)
+    try:
+        with endings.noted():
+            holds, told = site_file.check(options.output)
+    except EndedError as e:
+        _complain([f"{e}: {options.output} is left, unchecked"])
+        return e.status
     print(f"{options.output}: {told}")
     return 0 if holds else 1
 
@@ -200,8 +207,13 @@ def _try(options: argparse.Namespace) -> int:
         repetitions=options.repetitions,
         folder=folder,
     )
-    trial = start.prepare(wish, _say)
-    status = start.run(trial, folder.resolve(), _say)
+    try:
+        with endings.noted():
+            trial = start.prepare(wish, _say)
+            status = start.run(trial, folder.resolve(), _say)
+    except EndedError as e:
+        _complain([f"{e}: {start.left(folder.resolve())}"])
+        return e.status
     _answer(folder)
     return status
 

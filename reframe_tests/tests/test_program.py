@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -83,25 +85,80 @@ def test_a_program_that_fails_is_named_before_anything_else(tmp_path: Path) -> N
     assert left_in(tmp_path) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     """As a terminal does it: all processes of the group get it."""
+    started, told = ended(
+        tmp_path, words(tmp_path, SLEEP), number, lambda: any("tierd" in p for p in running(tmp_path))
+    )
+    assert started, "the program never ran under tierctl"
+    assert f"nothing is left but {tmp_path / 'trial'}" in told
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_in_the_bare_run(tmp_path: Path, number: signal.Signals) -> None:
+    program = SLEEP.replace("600 if", "0 if").replace("else 0", "else 600")
+    started, told = ended(tmp_path, words(tmp_path, program), number, lambda: out_is_there(tmp_path))
+    assert started, "the bare run never began"
+    assert f"nothing is left but {tmp_path / 'trial'}" in told
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_while_places_are_measured(tmp_path: Path, number: signal.Signals) -> None:
+    line = words(tmp_path, SLEEP)
+    line[line.index("-c") : line.index("-c") + 2] = ["--ram", "64MiB"]
+    there = lambda: any(name.startswith("tierbench.profile") for name in left_in(tmp_path))  # noqa: E731
+    started, told = ended(tmp_path, line, number, there)
+    assert started, "the PFS was never measured"
+    assert f"{tmp_path / 'trial'} is left" in told
+
+
+def test_where_bytes_cannot_be_written_they_are_kept(tmp_path: Path) -> None:
+    """The PFS refuses what the tiers hold: the folder and the instance stay, and a line says how to go on."""
+    program = "import os, sys; os.write(os.open(sys.argv[2], 0o101), b'x' * 5000)"  # no close that flushes
+    fault = {"TB_FAULT": f"op=pwrite,errno=EIO,count=0,path={tmp_path}/pfs"}
+    done = subprocess.run(words(tmp_path, program), capture_output=True, text=True, check=False, cwd=tmp_path,
+                          env=os.environ | fault)  # fmt: skip
+    (folder,) = [tmp_path / "pfs" / name for name in left_in(tmp_path)]
+    assert f"{folder} is left" in done.stderr
+    told = next(line for line in (done.stdout + done.stderr).split("\n") if "is kept" in line)
+    name = re.search(r"tierctl stop -i (run-[^`]*)`", told)
+    assert name and f"tierctl recover -c {tmp_path / 'mine.yaml'}" in told
+    ctl = ROOT / "build" / "bin" / "tierctl"
+    subprocess.run([ctl, "stop", "-i", name[1]], check=True)
+    assert (folder / "out").read_bytes() == b"x" * 5000
+
+
+def out_is_there(tmp_path: Path) -> bool:
+    return any((tmp_path / "pfs").glob("*/out"))
+
+
+def ended(
+    tmp_path: Path, line: list[str], number: signal.Signals, started: Callable[[], bool]
+) -> tuple[bool, str]:
+    """Send the signal when it has started; nothing is left then, no answer is given. Returns what is said."""
     trial = subprocess.Popen(
-        words(tmp_path, SLEEP),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        line,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         cwd=tmp_path,
         start_new_session=True,
     )
     deadline = time.monotonic() + 120
-    while not (run := running(tmp_path)) and time.monotonic() < deadline and trial.poll() is None:
-        time.sleep(0.1)
-    assert run, "the program never ran under tierctl"
+    while not (ran := started()) and time.monotonic() < deadline and trial.poll() is None:
+        time.sleep(0.05)
     os.killpg(trial.pid, number)
-    assert trial.wait(90) != 0
-    while (left := [*running(tmp_path), *left_in(tmp_path)]) and time.monotonic() < deadline + 60:
-        time.sleep(0.1)
-    assert left == []
+    out, told = trial.communicate(timeout=90)
+    assert trial.returncode == 128 + number, told
+    assert "Traceback" not in told and "Written:" not in out and not (tmp_path / "trial/answer.json").exists()
+    assert [*running(tmp_path), *left_in(tmp_path)] == []
+    (said,) = [line for line in told.split("\n") if "ended by" in line]
+    assert number.name in said
+    return ran, said
 
 
 def running(tmp_path: Path) -> list[str]:
@@ -112,6 +169,6 @@ def running(tmp_path: Path) -> list[str]:
             told = (process / "cmdline").read_bytes().decode(errors="replace")
         except OSError:
             continue
-        if str(tmp_path) in told and ("tierd" in told or "tierctl" in told):
+        if str(tmp_path) in told and any(name in told for name in ("tierd", "tierctl", "one_run")):
             found.append(f"{process.name}: {told}")
     return found

@@ -10,8 +10,8 @@ import pytest
 
 from tierbench.base.errors import RunError
 from tierbench.cli import main
-from tierbench.trial import site_file
-from tierbench.trial.start import home
+from tierbench.site import site_file
+from tierbench.site.home import home
 
 
 def test_slurms_default_partition_with_the_smallest_of_its_nodes() -> None:

@@ -34,9 +34,9 @@ def run(**changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def tier(written: int = 1 << 20, read: int = 1 << 19) -> dict[str, dict[str, int]]:
+def tier(written: int = 1 << 20, read: int = 1 << 19, name: str = "ram") -> dict[str, dict[str, int]]:
     return {
-        "ram": {
+        name: {
             "written_bytes": written,
             "read_bytes": read,
             "peak_bytes": 1 << 19,
@@ -53,7 +53,8 @@ def a_trial(folder: Path, runs: Mapping[str, Sequence[dict[str, Any]]]) -> Trial
         files[name] = str(folder / f"{name}.yaml")
         for document in found:
             place = results.next_folder(folder, name)
-            (place / "run.json").write_text(json.dumps(document | {"configuration": name}))
+            tiers = document["tiers"] or (tier() if name == "ram" else {})
+            (place / "run.json").write_text(json.dumps(document | {"configuration": name, "tiers": tiers}))
     places: dict[str, Any] = {"directory": "/", "pfs": "/p", "folder": "/p/f", "tierctl": "/bin/true"}
     trial = Trial(command=("true", "{pfs}/x"), inputs=(), read_only=(), configurations=files,
                   repetitions=5, bare_s=9.5, **places)  # fmt: skip
@@ -138,7 +139,7 @@ def test_inputs_are_what_the_command_names(tmp_path: Path) -> None:
     found = start._inputs(
         wish(tmp_path, "p", "--in={pfs}/data", "{pfs}/out", "-x", "{pfs}/data/a:{pfs}/none")
     )
-    assert found == ("data", "data/a")
+    assert found == ("data",)  # which has data/a
     assert start._inputs(wish(tmp_path, "p", "{pfs}/data/a", "{pfs}", read_only=("data",))) == ()
 
 
@@ -162,7 +163,7 @@ def test_a_faster_configuration_is_advised(tmp_path: Path) -> None:
     runs = {
         "pfs": walls(*AS_FAST),
         "ram": walls(*AS_FAST, tiers=tier()),
-        "ram-nvme": walls(*FASTER, fsync="tier", tiers=tier()),
+        "ram-nvme": walls(*FASTER, fsync="tier", tiers=tier() | tier(0, 0, "nvme")),
     }
     made = answer.make(a_trial(tmp_path, runs), tmp_path)
     assert made.advised == "ram-nvme"
@@ -171,12 +172,28 @@ def test_a_faster_configuration_is_advised(tmp_path: Path) -> None:
     assert schema.misfit(made.as_json(), "trial-answer") is None
     saved = made.as_json()["rows"][2]["saved"]
     assert saved["low"] < saved["value"] < saved["high"]
-    assert made.rows[2].tier_read_share == 0.5 and made.rows[2].peak_share == {"ram": 0.5}
+    assert made.rows[2].tier_read_share == 0.5 and made.rows[2].peak_share == {"ram": 0.5, "nvme": 0.5}
 
 
 def test_the_simpler_of_two_that_are_as_fast(tmp_path: Path) -> None:
-    runs = {"pfs": walls(*AS_FAST), "ram": walls(*(s + 0.1 for s in FASTER)), "ram-nvme": walls(*FASTER)}
-    assert answer.make(a_trial(tmp_path, runs), tmp_path).advised == "ram"
+    both = tier() | tier(0, 0, "nvme")
+    runs = {
+        "pfs": walls(*AS_FAST),
+        "my-own-one": walls(*(s + 0.1 for s in FASTER), tiers=tier()),
+        "both": walls(*FASTER, tiers=both),
+    }
+    made = answer.make(a_trial(tmp_path, runs), tmp_path)
+    assert made.advised == "my-own-one" and made.advice.startswith("my-own-one saves")
+
+
+def test_a_configuration_of_ones_own_is_called_by_its_name(tmp_path: Path) -> None:
+    runs = {
+        "pfs": walls(*AS_FAST),
+        "ram-fast": walls(*FASTER, tiers=tier()),
+        "ram": walls(*FASTER, tiers=tier()),
+    }
+    made = answer.make(a_trial(tmp_path, runs), tmp_path)
+    assert [answer.called(row) for row in made.rows] == ["PFS alone", "ram-fast", "RAM"]
 
 
 def test_other_bytes_are_never_advised(tmp_path: Path) -> None:

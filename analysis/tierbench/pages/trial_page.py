@@ -71,7 +71,7 @@ def print_answer(answer: Answer, console: Console) -> None:
 
 def _times(row: Row) -> list[str]:
     return [
-        called(row.name),
+        called(row),
         seconds(row.wall.value),
         interval_words(row.wall, row.runs),
         ratio_words(row),
@@ -84,7 +84,7 @@ def _times(row: Row) -> list[str]:
 
 def _bytes(row: Row) -> list[str]:
     return [
-        called(row.name),
+        called(row),
         "–" if row.written_bytes is None else size(row.written_bytes),
         "–" if row.read_bytes is None else size(row.read_bytes),
         "–" if row.tier_read_share is None else f"{100 * row.tier_read_share:.0f} %",
@@ -155,7 +155,7 @@ def _draw(rows: Sequence[Row]) -> Figure:
         axes.annotate(
             f"{seconds(row.wall.value)} s", (end, i), (4, 0), textcoords="offset points", va="center"
         )
-    axes.set_yticks(list(at), [called(row.name) for row in rows])
+    axes.set_yticks(list(at), [called(row) for row in rows])
     axes.set_xlabel("seconds of a run: median, and its interval")
     axes.margins(x=0.12)
     axes.grid(axis="x")

@@ -175,24 +175,25 @@ def _advised(rows: Sequence[Row]) -> Row | None:
         return None
     best = min(r.wall.value for r in fit)
     near = [r for r in fit if r.wall.value <= CLOSE * best]
-    return min(near, key=lambda r: (r.name.count("-"), r.wall.value))
+    return min(near, key=lambda r: (len(r.peak_share), r.wall.value))
 
 
 def _advice(rows: Sequence[Row], advised: Row | None) -> str:
     """One sentence, with the ratio's interval or `not shown to differ` for each configuration."""
     others = [r for r in rows if r.name != PFS and r is not advised]
-    told = "; ".join(f"{called(r.name)} {difference(r)}" for r in others)
+    told = "; ".join(f"{called(r)} {difference(r)}" for r in others)
     if advised is None:
         return f"No tier configuration is shown to save time: keep the PFS alone{told and f' ({told})'}."
-    return (
-        f"{called(advised.name)} {difference(advised)}{told and f'; {told}'}; use this file: {advised.file}"
-    )
+    return f"{called(advised)} {difference(advised)}{told and f'; {told}'}; use this file: {advised.file}"
 
 
-def called(name: str) -> str:
-    """A configuration as people write it: RAM + NVMe."""
-    words = {"ram": "RAM", "nvme": "NVMe", "bb": "burst buffer", PFS: "PFS alone"}
-    return " + ".join(words.get(part, part) for part in name.split("-"))
+def called(row: Row) -> str:
+    """As people write it: the tiers (RAM + NVMe) where it is named after these, else its name."""
+    words = {"ram": "RAM", "nvme": "NVMe", "bb": "burst buffer"}
+    if row.name == PFS:
+        return "PFS alone"
+    tiers = list(row.peak_share)
+    return " + ".join(words.get(t, t) for t in tiers) if row.name == "-".join(tiers) else row.name
 
 
 def difference(row: Row) -> str:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from tierbench.base.errors import RunError
-
-ENDINGS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @contextlib.contextmanager

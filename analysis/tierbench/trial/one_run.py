@@ -3,6 +3,7 @@
 The folder below the PFS is made with its inputs, the program runs under the configuration, everything it
 wrote is made durable and its digests are taken, the folder is removed. `run.json` keeps what was measured;
 `stats.json` and the traces are tierctl's. After a signal the program is ended first, then the folder removed.
+Where tierctl could not put all bytes on the PFS the folder is kept, since they belong into it.
 
 Exit status: the program's (`tierctl run`: 3 where its bytes did not reach the PFS); 2 where it could not be
 started; 128 + N after signal N.
@@ -10,6 +11,7 @@ started; 128 + N after signal N.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -17,51 +19,40 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import tierbench.trace
+from tierbench.base import endings
+from tierbench.base.endings import EndedError
 from tierbench.base.errors import RunError
 from tierbench.trace.frames import Traces
 from tierbench.trial import plan
-from tierbench.trial.lease import ENDINGS, held
+from tierbench.trial.lease import held
 from tierbench.trial.plan import BARE, Trial
 from tierbench.trial.working_folder import WorkingFolder
 
 VERSION = 1
 TRACE = "trace.darshan"
-_PATIENCE_S = 60.0  # for tierctl to drain and end after a signal
-
-
-class _EndedError(Exception):
-    """A signal asked this run to end."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
+_PATIENCE_S = 60.0  # for the program to end after a signal
 
 
 def main(arguments: list[str]) -> int:
     """Run once; returns the exit status."""
     file, configuration = Path(arguments[0]), arguments[1]
-    for number in ENDINGS:
-        signal.signal(number, _end)
     try:
-        trial = plan.read(file)
-        made = WorkingFolder(Path(trial.pfs), Path(trial.folder), trial.inputs, trial.read_only)
-        with held(file.resolve().parent), made as folder:
-            record = _run(trial, configuration, folder)
-        Path("run.json").write_text(json.dumps(record, indent=1) + "\n")
+        with endings.noted():
+            trial = plan.read(file)
+            made = WorkingFolder(Path(trial.pfs), Path(trial.folder), trial.inputs, trial.read_only)
+            with held(file.resolve().parent), made as folder:
+                record = _run(trial, configuration, folder)
+            Path("run.json").write_text(json.dumps(record, indent=1) + "\n")
     except RunError as e:
         print(f"tierbench: {e}", file=sys.stderr)
         return 2
-    except _EndedError as e:
-        print(f"tierbench: ended by signal {e.number}; the folder of the run is removed", file=sys.stderr)
-        return 128 + e.number
+    except EndedError as e:
+        print(f"tierbench: {e}", file=sys.stderr)
+        return e.status
     return int(record["exit_status"])
-
-
-def _end(number: int, _: FrameType | None) -> None:
-    raise _EndedError(number)
 
 
 def _run(trial: Trial, configuration: str, folder: WorkingFolder) -> dict[str, Any]:
@@ -70,9 +61,12 @@ def _run(trial: Trial, configuration: str, folder: WorkingFolder) -> dict[str, A
         kept = ["--stats", str(Path("stats.json").resolve()), "--trace", str(Path(TRACE).resolve())]
         words = [trial.tierctl, "run", "-c", trial.configurations[configuration], *kept, "--", *words]
     started = time.perf_counter()
-    status = _program(words, trial.directory)
+    status = endings.run(words, longest_s=_PATIENCE_S, insist=_insist, cwd=trial.directory)
     wall_s = time.perf_counter() - started
     stats = _stats()
+    if configuration != BARE:
+        folder.kept = _left(trial, configuration, status, stats)
+    endings.heed()
     return {
         "version": VERSION,
         "configuration": configuration,
@@ -86,31 +80,47 @@ def _run(trial: Trial, configuration: str, folder: WorkingFolder) -> dict[str, A
     }
 
 
-def _program(words: list[str], directory: str) -> int:
-    """The exit status; after a signal the program is ended before the signal goes on."""
-    try:
-        process = subprocess.Popen(words, cwd=directory)  # noqa: S603
-    except OSError as e:
-        raise RunError(f"{words[0]}: cannot be started: {e.strerror}") from e
-    try:
-        status = process.wait()
-    except _EndedError as e:
-        _stop(process, e.number)
-        raise
-    return 128 - status if status < 0 else status
+def _left(trial: Trial, configuration: str, status: int, stats: dict[str, Any]) -> str | None:
+    """What is left of the instance: its drain failed, or tierctl was killed; None: nothing."""
+    name = stats.get("instance")
+    if not name:
+        killed = "tierctl was killed; put the bytes there by `tierctl gc`, and remove the folder"
+        return killed if status > 128 else None
+    look = subprocess.run(  # noqa: S603
+        [trial.tierctl, "status", "-i", name, "--json"], capture_output=True, check=False
+    )
+    again = f"tierctl recover -c {trial.configurations[configuration]}"
+    told = (
+        f"instance {name} has bytes of it that could not be written there; put them there by `tierctl stop "
+        f"-i {name}`, or where it lives no more by `{again}`, and remove the folder"
+    )
+    return told if look.returncode == 0 else None
 
 
-def _stop(process: subprocess.Popen[bytes], number: int) -> None:
-    """Pass the signal on, and wait until tierctl has cleared what it made."""
-    for other in ENDINGS:
-        signal.signal(other, signal.SIG_IGN)
-    process.send_signal(number)
-    try:
-        process.wait(_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        print(f"tierbench: process {process.pid} did not end within {_PATIENCE_S:.0f} s", file=sys.stderr)
-        process.kill()
-        process.wait()
+def _insist(process: int) -> None:
+    """End a program that does not heed signals, and let tierctl, which it runs under, do its part."""
+    told = f"the program did not end within {_PATIENCE_S:.0f} s after the signal: it is killed"
+    print(f"tierbench: {told}", file=sys.stderr)
+    children = [] if _name(process) != "tierctl" else [p for p in _children(process) if _name(p) != "tierd"]
+    for number in children or [process]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+
+
+def _name(process: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    return ""
+
+
+def _children(process: int) -> list[int]:
+    """By the parent's number, the second word after the name in parentheses."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == process:
+                found.append(int(stat.parent.name))
+    return found
 
 
 def _stats() -> dict[str, Any]:

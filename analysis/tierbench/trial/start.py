@@ -6,11 +6,10 @@ is made but the folder of a run below the PFS, which the run itself removes.
 
 from __future__ import annotations
 
-import itertools
+import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -20,12 +19,13 @@ from pathlib import Path
 
 import yaml
 
-import tierbench
+from tierbench.base import endings
 from tierbench.base.errors import RunError
 from tierbench.base.text import seconds, size
+from tierbench.site.home import home, program
 from tierbench.trial import results, tier_files
-from tierbench.trial.lease import ENDINGS, wait_for_runs
-from tierbench.trial.plan import BARE, PFS, PLACEHOLDER, Trial
+from tierbench.trial.lease import wait_for_runs
+from tierbench.trial.plan import BARE, PFS, PLACEHOLDER, Trial, read
 from tierbench.trial.tier_files import Tier
 from tierbench.trial.working_folder import files_below
 
@@ -69,34 +69,15 @@ class Wish:
     folder: Path
 
 
-def home() -> Path:
-    """Where the suite and the programs are: the checkout, or `share/tierbench` of an installation."""
-    package = Path(tierbench.__file__).resolve().parent
-    for place in (package.parents[1], Path(sys.prefix) / "share" / "tierbench"):
-        if (place / "reframe_tests" / "program.py").exists():
-            return place
-    raise RunError(f"{package}: the suite (reframe_tests) is not beside it; run `tierbench` from a checkout")
-
-
-def tierctl() -> Path:
-    """The program tierctl: of the checkout, else of PATH."""
-    built = home() / "build" / "bin" / "tierctl"
-    found = built if built.exists() else shutil.which("tierctl")
-    if not found:
-        raise RunError(f"{built}: is missing; needs `make build`, or tierctl in PATH")
-    return Path(found)
-
-
 def prepare(wish: Wish, say: Callable[[str], None]) -> Trial:
     """Check, write the trial's folder, profile the places, run the program once without Tierbench."""
     inputs = _inputs(wish)
     if wish.folder.exists():
         raise RunError(f"{wish.folder}: is there already; allowed: a folder that is new (-o)")
-    program, folder = tierctl(), wish.folder.resolve()
-    own = {file.stem: str(file.resolve()) for file in wish.own}
-    _check_own(wish, program, own)
+    tierctl, folder = program("tierctl"), wish.folder.resolve()
+    own = _check_own(wish, tierctl)
     _make(folder)
-    notes, profiles = _profile(wish, program, folder, say)
+    notes, profiles = _profile(wish, tierctl, folder, say)
     written = tier_files.write_all(wish.tiers, wish.pfs, folder / "tiers", profiles)
     trial = Trial(
         command=wish.command,
@@ -107,11 +88,11 @@ def prepare(wish: Wish, say: Callable[[str], None]) -> Trial:
         read_only=wish.read_only,
         configurations=written | own,
         repetitions=wish.repetitions,
-        tierctl=str(program),
+        tierctl=str(tierctl),
         notes=notes,
     )
     for file in trial.configurations.values():
-        _check(program, file)
+        _check(tierctl, file)
     trial.write(folder)
     (folder / "site.py").write_text(_SITE)
     bare_s = _run_bare(folder, say)
@@ -129,22 +110,24 @@ def run(trial: Trial, folder: Path, say: Callable[[str], None]) -> int:
         f"{count} runs: {', '.join(trial.configurations)}, {trial.repetitions} times in turn; about {about} s"
     )
     environment = {**os.environ, "TIERBENCH_TRIAL": str(folder / "trial.json")}
-    status = _until_its_end(reframe_line(trial, folder), environment)
-    if not wait_for_runs(folder, _PATIENCE_S):
-        say(f"a run goes on after {_PATIENCE_S} s: {trial.folder} and an instance of the engine are left")
+    status = endings.run(reframe_line(trial, folder), env=environment, start_new_session=True)
+    wait_for_runs(folder, _PATIENCE_S)
+    endings.heed()
+    if Path(trial.folder).exists():
+        say(left(folder))
     return status
 
 
-def _until_its_end(line: list[str], environment: dict[str, str]) -> int:
-    """Run ReFrame; a signal is passed on to it, and it is left the time to end its job well."""
-    process = subprocess.Popen(line, env=environment)  # noqa: S603
-    before = {n: signal.signal(n, lambda number, _: process.send_signal(number)) for n in ENDINGS}
-    try:
-        status = process.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    return 128 - status if status < 0 else status
+def left(folder: Path) -> str:
+    """What an ended trial left, in one line."""
+    if not (folder / "trial.json").exists():
+        return f"{folder} is left" if folder.exists() else "nothing is left"
+    trial = read(folder / "trial.json")
+    if not wait_for_runs(folder, 0):
+        return f"a run goes on: {trial.folder} and an instance of the engine are left"
+    if Path(trial.folder).exists():
+        return f"{trial.folder} is left (why, is in {folder / 'runs'}); then `tierctl gc`, and remove it"
+    return f"nothing is left but {folder}, with the runs until then"
 
 
 def reframe_line(trial: Trial, folder: Path) -> list[str]:
@@ -180,7 +163,8 @@ def _inputs(wish: Wish) -> tuple[str, ...]:
         if not (wish.pfs / name).exists() or ".." in Path(name).parts or Path(name).is_absolute():
             raise RunError(f"--read-only: {name!r}; allowed: the name of something below {wish.pfs}")
     named = {m.rstrip("/") for w in wish.command for m in re.findall(r"\{pfs\}/+([^\s:;,'\"]+)", w)}
-    found = tuple(sorted(n for n in named if (wish.pfs / n).exists() and not _is_below(n, wish.read_only)))
+    there = [n for n in sorted(named) if (wish.pfs / n).exists() and not _is_below(n, wish.read_only)]
+    found = tuple(n for n in there if not _is_below(n, [other for other in there if other != n]))
     if bad := next((n for n in found if ".." in Path(n).parts), None):
         raise RunError(f"{PLACEHOLDER}/{bad}: leads out of the PFS; allowed: names below it")
     needed, free = sum(_bytes(wish.pfs / n) for n in found), shutil.disk_usage(wish.pfs).free
@@ -200,32 +184,44 @@ def _bytes(place: Path) -> int:
     return sum(f.stat().st_size for f in ([place] if place.is_file() else files_below(place)))
 
 
-def _check_own(wish: Wish, program: Path, own: dict[str, str]) -> None:
+def _check_own(wish: Wish, tierctl: Path) -> dict[str, str]:
     """Configurations of the user's own have names of their own and buffer the PFS that the trial is of."""
     taken = {PFS, BARE, *("-".join(t.name for t in c) for c in tier_files.combinations(wish.tiers))}
-    for (name, file), given in itertools.zip_longest(own.items(), wish.own):
-        if name in taken or len(own) < len(wish.own):
+    own: dict[str, str] = {}
+    for given in wish.own:
+        if given.stem in taken | own.keys():
             raise RunError(
-                f"-c {given}: a configuration is called {name!r} already; allowed: another file name"
+                f"-c {given}: a configuration is called {given.stem!r} already; allowed: another file name"
             )
-        _check(program, file)
-        path = Path(str(yaml.safe_load(Path(file).read_text())["pfs"]["path"])).resolve()
+        own[given.stem] = str(given.resolve())
+        _check(tierctl, own[given.stem])
+        plan = json.loads(_tierctl(tierctl, "plan", "--json", own[given.stem]))
+        path = Path(plan["pfs"]["path"]).resolve()
         if not wish.pfs.is_relative_to(path):
             raise RunError(
                 f"-c {given}: pfs.path: {path}; allowed: {wish.pfs}, the PFS of the trial, or above it"
             )
+    return own
 
 
-def _check(program: Path, file: str) -> None:
+def _check(tierctl: Path, file: str) -> None:
     """Refuse what the engine would refuse, in its words."""
-    done = subprocess.run([program, "check", file], capture_output=True, text=True, check=False)  # noqa: S603
+    _tierctl(tierctl, "check", file)
+
+
+def _tierctl(tierctl: Path, command: str, *words: str) -> str:
+    """What it prints; `RunError` with its last line where it refuses."""
+    done = subprocess.run([tierctl, command, *words], capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines() or [f"{file}: tierctl check failed"]
+        lines = (done.stderr or done.stdout).strip().splitlines() or [
+            f"{words[-1]}: tierctl {command} failed"
+        ]
         raise RunError(lines[-1].removeprefix("tierctl: "))
+    return done.stdout
 
 
 def _profile(
-    wish: Wish, program: Path, folder: Path, say: Callable[[str], None]
+    wish: Wish, tierctl: Path, folder: Path, say: Callable[[str], None]
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Measure the PFS and each tier; returns what is wrong with the places, and the device files."""
     notes = [_one_device(t, wish.pfs) for t in wish.tiers if t.path and _same_device(t.path, wish.pfs)]
@@ -236,14 +232,14 @@ def _profile(
     tier_files.write_all(wish.tiers, wish.pfs, folder / "tiers", {})
     all_tiers = folder / "tiers" / f"{'-'.join(t.name for t in wish.tiers)}.yaml"
     profiles = folder / "profiles"
-    done = subprocess.run(  # noqa: S603
-        [program, "profile", all_tiers, "-o", profiles], capture_output=True, text=True, check=False
-    )
-    (folder / "profile.txt").write_text(done.stdout + done.stderr)
-    if done.returncode:
-        raise RunError(
-            (done.stderr.strip().splitlines() or ["tierctl profile failed"])[-1].removeprefix("tierctl: ")
-        )
+    told = folder / "profile.txt"
+    with told.open("wb") as out:
+        words = [str(tierctl), "profile", str(all_tiers), "-o", str(profiles)]
+        status = endings.run(words, stdout=out, stderr=out, start_new_session=True)
+    endings.heed()
+    if status:
+        last = told.read_text(errors="replace").strip().splitlines() or ["tierctl profile failed"]
+        raise RunError(last[-1].removeprefix("tierctl: "))
     measured = {name: str(profiles / f"{name}.yaml") for name in [*(t.name for t in wish.tiers), PFS]}
     return tuple(notes + _slower(measured)), measured
 
@@ -281,7 +277,8 @@ def _run_bare(folder: Path, say: Callable[[str], None]) -> float:
     place = results.next_folder(folder, BARE)
     line = [sys.executable, "-m", "tierbench.trial.one_run", str(folder / "trial.json"), BARE]
     with (place / "stdout.txt").open("wb") as out, (place / "stderr.txt").open("wb") as err:
-        status = subprocess.run(line, cwd=place, stdout=out, stderr=err, check=False).returncode  # noqa: S603
+        status = endings.run(line, cwd=place, stdout=out, stderr=err, start_new_session=True)
+    endings.heed()
     if status:
         last = (place / "stderr.txt").read_text(errors="replace").strip().splitlines() or ["(no message)"]
         raise RunError(

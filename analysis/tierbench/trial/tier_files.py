@@ -43,12 +43,15 @@ def parse_size(text: str, option: str) -> int:
 
 
 def directory_tier(name: str, text: str) -> Tier:
-    """A tier of `DIR` or `DIR:SIZE`; without a size half of what is free there."""
-    option, (path, _, size) = f"--{name}", text.partition(":")
-    place = directory(option, path)
-    if size:
-        return Tier(name, place, parse_size(size, option))
-    return Tier(name, place, max(LEAST_BYTES, int(shutil.disk_usage(place).free * _FREE_SHARE)))
+    """A tier of `DIR` or `DIR:SIZE`; without a size half of what is free there.
+
+    A directory that is there is one, whatever colons its name has.
+    """
+    option, (path, colon, size) = f"--{name}", text.rpartition(":")
+    if not colon or Path(text).expanduser().is_dir():
+        place = directory(option, text)
+        return Tier(name, place, max(LEAST_BYTES, int(shutil.disk_usage(place).free * _FREE_SHARE)))
+    return Tier(name, directory(option, path), parse_size(size, option))
 
 
 def directory(option: str, path: str) -> Path:

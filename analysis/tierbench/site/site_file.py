@@ -9,6 +9,7 @@ import json
 import os
 import pprint
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tierbench.base import endings
 from tierbench.base.errors import RunError
-from tierbench.trial.start import home
+from tierbench.site.home import home
 
 NAME = "mysite"
 SCHEDULERS = ("local", "slurm")
@@ -28,6 +30,7 @@ PER_NODE = (
 _SINFO = ("sinfo", "--noheader", "--format=%P|%D|%c|%m")
 _OPEN_MPI_ROOT = [["OMPI_ALLOW_RUN_AS_ROOT", "1"], ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"]]
 _LONGEST_S = 600  # of the trial: jobs may wait in a queue
+_GRACE_S = 180  # for ReFrame to end its jobs after that
 
 
 @dataclass(frozen=True)
@@ -143,20 +146,33 @@ def check(file: Path) -> tuple[bool, str]:
         line += ["-c", str(home() / "reframe_tests" / "webinar.py"), "-r", "-t", "smoke", "-S", "scale=smoke"]
         line += [f"--prefix={folder}", f"--report-file={folder / 'reframe.json'}", "--exec-policy=serial"]
         environment = {**os.environ, "TIERBENCH_RUN_DIR": str(folder)}
-        process = subprocess.Popen(  # noqa: S603
-            line, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        try:
-            _, errors = process.communicate(timeout=_LONGEST_S)
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            process.communicate()
-            return False, f"the trial did not end within {_LONGEST_S} s"
+        errors = folder / "stderr.txt"
+        with errors.open("wb") as out:
+            try:
+                status = endings.run(
+                    line,
+                    limit_s=_LONGEST_S,
+                    longest_s=_GRACE_S,
+                    insist=_kill,
+                    env=environment,
+                    stdout=subprocess.DEVNULL,
+                    stderr=out,
+                    start_new_session=True,
+                )
+            except TimeoutError as e:
+                return False, f"the trial {e}"
+        endings.heed()
         report = folder / "reframe.json"
         if not report.exists():
-            last = errors.strip().splitlines() or ["no message"]
-            return False, f"the trial ended with {process.returncode}: {last[-1]}"
+            last = errors.read_text(errors="replace").strip().splitlines() or ["no message"]
+            return False, f"the trial ended with {status}: {last[-1]}"
         return told_of(json.loads(report.read_text()))
+
+
+def _kill(process: int) -> None:
+    """ReFrame does not end: its jobs, which have sessions of their own, may be left."""
+    print(f"tierbench: ReFrame does not end within {_GRACE_S} s and is killed", file=sys.stderr)
+    os.kill(process, signal.SIGKILL)
 
 
 def told_of(report: Mapping[str, Any]) -> tuple[bool, str]:
