@@ -15,8 +15,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 TORTURE = HERE.parent / "torture"
+FARM = TORTURE / "farm"
 MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "virtio-rng", "dm-flakey", "dm-log-writes", "loop")
-CLIENT_FILES = (TORTURE / "manifest.py", TORTURE / "client.py", HERE / "power_client.py")
+CLIENT_FILES = (FARM / "manifest.py", FARM / "client.py", HERE / "power_client.py")
 
 
 class MissingError(Exception):
@@ -74,9 +75,9 @@ def python_files() -> list[Path]:
         "import sys; sys.path[:0] = sys.argv[1:]; import power_client, os, encodings.utf_8, encodings.ascii\n"
     )
     code += "print(*[m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)], os.__file__, sep='\\n')"
-    command = [sys.executable, "-I", "-S", "-c", code, str(TORTURE), str(HERE)]
+    command = [sys.executable, "-I", "-S", "-c", code, str(FARM), str(HERE)]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return [Path(line) for line in dict.fromkeys(listed.split()) if Path(line).parent not in (TORTURE, HERE)]
+    return [Path(line) for line in dict.fromkeys(listed.split()) if Path(line).parent not in (FARM, HERE)]
 
 
 def interpreter() -> Path:

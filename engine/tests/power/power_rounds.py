@@ -15,9 +15,9 @@ from pathlib import Path
 import disks
 import log_writes
 from guest import Guest, Machine, save_machine
-from initramfs import TORTURE
+from initramfs import FARM
 
-sys.path.insert(0, str(TORTURE))
+sys.path.insert(0, str(FARM))
 
 from names import check_tree, is_end, until_error, until_mark
 from rounds import CONFIG

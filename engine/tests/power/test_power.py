@@ -7,7 +7,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "torture"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "torture" / "farm"))
 
 import log_writes
 import pytest

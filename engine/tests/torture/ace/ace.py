@@ -19,6 +19,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import reliability
 from ace_batch import FAULTS, SETUPS, Batch, Case, run, run_bare
 from ace_operations import exhaustive, is_possible, sampled

@@ -26,7 +26,7 @@ from rounds import Round
 from workload_log import record
 from workload_saves import document
 
-BUILD = Path(__file__).parents[3] / "build"
+BUILD = Path(__file__).parents[4] / "build"
 PROGRAMS = Programs(BUILD / "bin", BUILD / "lib")
 needs_build = pytest.mark.skipif(not (BUILD / "bin" / "tierctl").exists(), reason="the engine is not built")
 
@@ -262,12 +262,12 @@ def test_a_shard_that_fails_or_says_nothing_is_lost() -> None:
 
 def pretend_tree(tree: Path) -> None:
     """ci/torture with parts that only say what they were told."""
-    source = Path(__file__).parents[3]
+    source = Path(__file__).parents[4]
     (tree / "ci").mkdir()
     shutil.copy(source / "ci" / "torture", tree / "ci")
     (tree / "docs").mkdir()
     (tree / "docs" / "reliability.md").write_text(f"{reliability.BEGIN}\n{reliability.END}\n")
-    for name in ("torture/farm.py", "torture/ace.py", "power/power.py"):
+    for name in ("torture/farm/farm.py", "torture/ace/ace.py", "power/power.py"):
         (tree / "engine/tests" / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / "engine/tests" / name).write_text(f"import sys; print({name!r}, *sys.argv)")
     shutil.copy(source / "engine/tests/torture/reliability.py", tree / "engine/tests/torture")
@@ -339,8 +339,8 @@ import os, subprocess, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import disks
-from instance import Programs, kill
 from rounds import Round
+from instance import Programs, kill
 root, build = Path(sys.argv[2]), Path(sys.argv[3])
 programs = Programs(build / "bin", build / "lib")
 r = Round(programs, root, "s", "writers", "read-only-disk")

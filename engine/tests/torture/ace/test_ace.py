@@ -13,7 +13,7 @@ from ace_model import Found, Model, Node, compare
 from ace_operations import exhaustive, sampled
 from instance import Programs, region_of
 
-BUILD = Path(__file__).parents[3] / "build"
+BUILD = Path(__file__).parents[4] / "build"
 PROGRAMS = Programs(BUILD / "bin", BUILD / "lib")
 needs_build = pytest.mark.skipif(not (BUILD / "bin" / "tierctl").exists(), reason="the engine is not built")
 
