@@ -154,7 +154,8 @@ class TierWrite(TierTest):
         asked = IorAsked(tuple(self.executable_opts), self.num_tasks, self.plan.nodes)
         bypass = self.mode == "bypass"
         told = read_ior(stage / "summary.json")
-        return held.ior("", asked, output, told, stage, bypass=bypass) + held.places(stage)
+        found = held.ior("", asked, output, told, stage, bypass=bypass)
+        return found + held.places(stage, self.site)
 
     def _verified(self, stage: Path) -> bool | None:
         if self.mode == "scratch":

@@ -203,7 +203,8 @@ class RuleTest(RecipeTest):
 
     def held(self, outputs: dict[str, LaunchOutput]) -> Held:
         """All launches against what was asked of them; one that failed has said so, and prints no numbers."""
-        found = Held(unseen=("what a trace of one launch would show",))
+        found = held.places(Path(self.stagedir), self.site)
+        found += Held(unseen=("what a trace of one launch would show",))
         for name, (program, *words) in self.lines.items():
             if name not in outputs:
                 found += Held((f"launch {name}: asked for, but it did not run",))

@@ -127,15 +127,41 @@ def test_launches_with_and_without_tierctl() -> None:
     assert Script(None, site(), plan(managed=False)).plan_lines() == []
 
 
-def test_two_places_on_one_file_system_are_said(tmp_path: Path) -> None:
-    (tmp_path / "pfs").mkdir()
-    (tmp_path / "nvme").symlink_to(tmp_path / "pfs")
-    real = site(tiers="real", pfs=str(tmp_path / "pfs"), nvme=str(tmp_path / "nvme"))
-    lines = Script(None, real, plan(tiers="nvme")).plan_lines()[1:]
-    for line in lines:
+def on_one_thing(tmp_path: Path, **extras: Any) -> held.Held:
+    """A tier that is a link into the PFS, as the job sees it."""
+    (tmp_path / "pfs").mkdir(exist_ok=True)
+    if not (tmp_path / "nvme").is_symlink():
+        (tmp_path / "nvme").symlink_to(tmp_path / "pfs")
+    real = site(tiers="real", pfs=str(tmp_path / "pfs"), nvme=str(tmp_path / "nvme"), **extras)
+    for line in Script(None, real, plan(tiers="nvme")).plan_lines()[1:]:
         subprocess.run(["bash", "-c", line], cwd=tmp_path, check=True)
-    assert held.places(tmp_path).unseen == ("that pfs and nvme are apart (they lie on one file system)",)
-    assert held.places(tmp_path / "pfs").unseen == ()
+    return held.places(tmp_path, real)
+
+
+def test_a_tier_that_leads_into_the_pfs_fails(tmp_path: Path) -> None:
+    found = on_one_thing(tmp_path)
+    (told,) = found.disagreements
+    assert told.startswith("places: asked for pfs and nvme apart, but both lie on one: ")
+    assert found.unseen == ()
+
+
+def test_a_site_that_knows_its_places_are_one_claims_nothing(tmp_path: Path) -> None:
+    found = on_one_thing(tmp_path, apart=False)
+    (told,) = found.unseen
+    assert told.startswith("pfs and nvme apart (both lie on one: ") and found.disagreements == ()
+
+
+def test_a_real_place_in_memory_fails(tmp_path: Path) -> None:
+    lie = {"path": "/pfs", "real": "/pfs", "lies_on": {"memory": "a tmpfs", "device 0:50": "tmpfs on none"}}
+    (tmp_path / "places.json").write_text(json.dumps({"pfs": lie}))
+    told = "places: asked for pfs on a device, but it lies in memory: a tmpfs"
+    assert held.places(tmp_path, site(tiers="real", pfs="/pfs")).disagreements == (told,)
+
+
+def test_places_that_no_job_looked_at_fail_on_a_real_site_only(tmp_path: Path) -> None:
+    assert held.places(tmp_path, site()) == held.places(tmp_path, site(published=True)) == held.Held()
+    (told,) = held.places(tmp_path, site(tiers="real", pfs="/pfs")).disagreements
+    assert told.endswith("the job has not looked at it")
 
 
 # --- records -----------------------------------------------------------------------------------------------

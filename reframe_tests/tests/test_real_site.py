@@ -19,7 +19,7 @@ site_configuration = {{
         "name": "compute", "scheduler": "local", "launcher": "mpirun", "max_jobs": 1, "environs": ["builtin"],
         "env_vars": [["OMPI_ALLOW_RUN_AS_ROOT", "1"], ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
                      ["OMPI_MCA_rmaps_base_oversubscribe", "1"]],
-        "extras": {{"tiers": "real", "pfs": "{0}/pfs", "nvme": "{0}/nvme", "require": {1}}},
+        "extras": {{"tiers": "real", "pfs": "{0}/pfs", "nvme": "{0}/nvme", "require": {1}, "apart": {2}}},
     }}]}}],
     "environments": [{{"name": "builtin", "cc": "mpicc"}}],
     "general": [{{"trap_job_errors": True, "remote_detect": False}}],
@@ -28,14 +28,14 @@ site_configuration = {{
 
 
 def run(
-    tmp_path: Path, *options: str, status: int = 0, require: Any = ()
+    tmp_path: Path, *options: str, status: int = 0, require: Any = (), apart: bool = False
 ) -> tuple[str, list[dict[str, Any]]]:
     """The comparison on that site; what ReFrame printed, and the cases."""
     if not (ROOT / "build" / "bin" / "tierctl").exists():
         pytest.skip("needs `make build`")
     for place in ("pfs", "nvme", "run"):
         (tmp_path / place).mkdir(exist_ok=True)
-    (tmp_path / "site.py").write_text(SITE.format(tmp_path, list(require)))
+    (tmp_path / "site.py").write_text(SITE.format(tmp_path, list(require), apart))
     line: list[str | Path] = [REFRAME, "-C", tmp_path / "site.py", "-c", "reframe_tests/webinar.py"]
     line += ["-r", "-S", "scale=smoke"]
     line += ["--exec-policy=serial", "--prefix", tmp_path / "reframe", *options]
@@ -71,6 +71,15 @@ def test_one_tier_is_measured_once_a_mode_and_not_beside_itself(tmp_path: Path) 
         ("pfs", "bypass", "none", 1),  # with -Y and without
     ]
     assert "WebinarSideBySide" not in told and "Traceback" not in told
+
+
+def test_places_on_one_file_system_fail_unless_the_site_says_so(tmp_path: Path) -> None:
+    told, cases = run(tmp_path, "-P", "tiers=nvme", "-n", "WebinarTiers|SiteTiers", status=1, apart=True)
+    assert "is not what was asked for: ['places: asked for pfs and nvme apart, but both lie on one" in told
+    assert all(any(x.startswith("places: ") for x in c["disagreements"]) for c in cases) and cases
+    _, cases = run(tmp_path, "-P", "tiers=nvme", "-n", "WebinarTiers|SiteTiers")
+    again = [c for c in cases if c["repetition"] == 2]
+    assert again and all("pfs and nvme apart (both lie on one" in c["witness"] for c in again)
 
 
 REQUIRED = {

@@ -35,7 +35,7 @@ def test_it_is_a_schema_with_its_name_and_version(name: str) -> None:
 
 
 def test_there_is_one_for_each_document() -> None:
-    known = ["case", "comparison", "plan", "provenance", "recipe", "report", "rules", "stats"]
+    known = ["case", "comparison", "places", "plan", "provenance", "recipe", "report", "rules", "stats"]
     assert [*known, "trial", "trial-answer", "trial-run"] == NAMES
 
 

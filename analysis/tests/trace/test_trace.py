@@ -421,6 +421,13 @@ def side(tmp_path: Path, name: str, metadata: str = "", **written: int) -> trace
     return trace.read([made.write(tmp_path / f"{name}.darshan")], evidence.places_of(PLAN))
 
 
+def lies_on(**things: str) -> dict[str, Any]:
+    """Places and the one thing that each lies on."""
+    return {
+        n: {"path": f"/{n}", "real": f"/{n}", "lies_on": {on: f"words of {on}"}} for n, on in things.items()
+    }
+
+
 STATS: dict[str, Any] = {
     "tiers": [{"name": "ram", "bytes_in": 4 * MIB}, {"name": "nvme", "bytes_in": 2 * MIB}],
     "pfs": {"bytes_written": 6 * MIB},
@@ -451,6 +458,22 @@ def test_proof_of_the_tier(tmp_path: Path) -> None:
     alone = proof(application, None, STATS).sentence
     assert "within 14 s after the program's end (the engine's own count: no storage log)" in alone
     assert evidence.gather("x", None, None, PLAN, STATS) is None
+
+
+@pytest.mark.parametrize(("pfs", "nvme", "told"), [
+    ("device 1:1", "device 2:2", None),
+    ("device 1:1", "device 1:1", "pfs and nvme lie on one: words of device 1:1"),
+    ("device 1:1", "memory", "nvme lies in memory: words of memory"),
+])  # fmt: skip
+def test_a_tier_that_is_no_place_of_its_own_proves_nothing(
+    pfs: str, nvme: str, told: str | None, tmp_path: Path
+) -> None:
+    both = side(tmp_path, "application", pfs=6 * MIB), side(tmp_path, "storage", pfs=6 * MIB, nvme=2 * MIB)
+    found = evidence.gather("x", *both, PLAN, STATS, lies_on(pfs=pfs, nvme=nvme))
+    assert found is not None and found.missing == ((told,) if told else ())
+    assert told is None or found.sentence.endswith(f". NOT PROVEN: {told}.")
+    baseline = evidence.gather("x", *both, PLAN | {"mode": "bypass"}, STATS, lies_on(pfs=pfs, nvme=nvme))
+    assert baseline is not None and baseline.proven  # no tier, no claim
 
 
 def test_a_move_and_scratch_are_said(tmp_path: Path) -> None:

@@ -53,9 +53,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder; `plans` are by case folder, `stats` by that and launch, where the case left them.
+    """A run folder; `plans` and `places` are by case folder, `stats` by that and launch.
 
-    The launch is what follows the dash in `stats-1.json`; it is empty for `stats.json`.
+    Each only where the case left it. The launch is what follows the dash in `stats-1.json`; it is empty for
+    `stats.json`.
     """
 
     path: Path
@@ -64,6 +65,7 @@ class Run:
     failures: tuple[Failure, ...]
     passed: int
     plans: dict[str, dict[str, Any]]
+    places: dict[str, dict[str, Any]]
     stats: dict[str, dict[str, dict[str, Any]]]
     files: dict[str, str]
 
@@ -98,7 +100,8 @@ def read_run(path: Path | str) -> Run:
         cases=_frame(rows),
         failures=failures,
         passed=passed,
-        plans={n: read_fitting(plan, "plan") for n in names if (plan := root / n / "plan.json").exists()},
+        plans=_documents(root, names, "plan"),
+        places=_documents(root, names, "places"),
         stats={n: found for n in names if (found := _stats(root / n))},
         files=_texts(root, ("configs", "published")),
     )
@@ -189,6 +192,11 @@ def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
         again = duplicated.iloc[0]
         raise RunError(f"{again['folder']}: is repetition {again['repetition']} of the same case once more")
     return frame
+
+
+def _documents(root: Path, folders: list[str], name: str) -> dict[str, dict[str, Any]]:
+    """The file NAME.json of each folder that has one."""
+    return {f: read_fitting(file, name) for f in folders if (file := root / f / f"{name}.json").exists()}
 
 
 def _stats(folder: Path) -> dict[str, dict[str, Any]]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tierbench.base import endings
+from tierbench.base import devices, endings
 from tierbench.base.errors import RunError
 from tierbench.site.home import home
 
@@ -62,7 +62,8 @@ def parse_sinfo(text: str) -> Nodes:
 def site(places: Mapping[str, Path], scheduler: str) -> dict[str, Any]:
     """The configuration of ReFrame."""
     partition = _slurm() if scheduler == "slurm" else _local()
-    extras = {"tiers": "real", **{name: str(path) for name, path in places.items()}}
+    extras: dict[str, Any] = {"tiers": "real", **{name: str(path) for name, path in places.items()}}
+    extras |= {"apart": False} if one_thing(places) else {}
     partition |= {"max_jobs": 1, "environs": ["builtin"]}
     partition["extras"] = extras | partition["extras"]
     system = {
@@ -77,6 +78,15 @@ def site(places: Mapping[str, Path], scheduler: str) -> dict[str, Any]:
         "environments": [{"name": "builtin", "cc": "mpicc"}],
         "general": [general],
     }
+
+
+def one_thing(places: Mapping[str, Path]) -> list[str]:
+    """Places that are not apart, or lie in memory, in words; then nothing can be claimed of the tiers."""
+    found = {name: devices.described(str(path)) for name, path in places.items()}
+    told = [f"{a} and {b} lie on one: {words}" for a, b, words in devices.shared(found)]
+    return told + [
+        f"{n} lies in memory: {x}" for n, place in found.items() if (x := devices.in_memory(place))
+    ]
 
 
 def _local() -> dict[str, Any]:

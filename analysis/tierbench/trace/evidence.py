@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tierbench.base import devices
 from tierbench.base.text import size
 from tierbench.trace.frames import Traces
 
@@ -71,8 +72,12 @@ def gather(
     storage: Traces | None,
     plan: Mapping[str, Any],
     stats: Mapping[str, Any],
+    lie: Mapping[str, Any] | None = None,
 ) -> Evidence | None:
-    """What the sources say about the configuration `name`; None where neither side was traced."""
+    """What the sources say about the configuration `name`; None where neither side was traced.
+
+    `lie` says what the real places lie on (`places.json`); without it they are a twin's, and not looked at.
+    """
     if application is None and storage is None:
         return None
     mode = str(plan.get("mode") or stats.get("mode") or "")
@@ -84,7 +89,7 @@ def gather(
     places = tuple(
         Place(n, asked.get(n), counted.get(n), got.get(n), moved_in.get(n, 0)) for n in [*names, "pfs"]
     )
-    case = _Case(places, application, storage, stats, mode)
+    case = _Case(places, application, storage, stats, mode, lie or {})
     return Evidence(places, f"{name}: {case.sentence()}", tuple(case.missing()))
 
 
@@ -110,8 +115,9 @@ class _Case:
         storage: Traces | None,
         stats: Mapping[str, Any],
         mode: str,
+        lie: Mapping[str, Any],
     ) -> None:
-        self.tiers, self.pfs = places[:-1], places[-1]
+        self.tiers, self.pfs, self.lie = places[:-1], places[-1], lie
         self.application, self.storage, self.stats, self.mode = application, storage, stats, mode
         self.wrote = self.pfs.asked.written if self.pfs.asked else 0
         self.taken = sum(p.engine.written for p in self.tiers if p.engine)
@@ -184,6 +190,7 @@ class _Case:
             if traces is not None and not traces.job["complete"].all():
                 yield f"the {side} log is incomplete"
         yield from self._mapped()
+        yield from self._not_apart()
         if not self.wrote:
             served = sum(p.engine.read for p in self.tiers if p.engine) + (self.fetched or 0)
             if served < asked.read:
@@ -192,6 +199,16 @@ class _Case:
         if self.tiers:
             yield from self._not_taken()
         yield from self._not_received()
+
+    def _not_apart(self) -> Iterable[str]:
+        """A tier on the PFS's own file system, or in memory where a device is claimed."""
+        names = [p.name for p in (self.pfs, *self.tiers)] if self.tiers else []
+        lie = {name: self.lie[name] for name in names if name in self.lie}
+        for a, b, words in devices.shared(lie):
+            yield f"{a} and {b} lie on one: {words}"
+        for name, place in lie.items():
+            if words := devices.in_memory(place):
+                yield f"{name} lies in memory: {words}"
 
     def _mapped(self) -> Iterable[str]:
         """What a program moves through a mapping is in no counter of either side."""

@@ -33,7 +33,7 @@ def sections(run: Run, rows: Sequence[Row]) -> tuple[list[Section], list[str]]:
             errors += [e.replace(f"{run.path}/", "") for e in traces.errors]
             stats = run.stats.get(folder, {}).get(launch, {})
             label = f"{folders[folder].label}{launch and f', launch {launch}'}"
-            made += _of_launch(label, traces, plan, stats, len(made))
+            made += _of_launch(label, traces, plan, run.places.get(folder, {}), stats, len(made))
     return made, errors
 
 
@@ -57,12 +57,12 @@ def _digest(log: Path) -> str:
 
 
 def _of_launch(
-    label: str, traces: Traces, plan: dict[str, Any], stats: dict[str, Any], at: int
+    label: str, traces: Traces, plan: dict[str, Any], lie: dict[str, Any], stats: dict[str, Any], at: int
 ) -> list[Section]:
     """The application's side first, with the proof."""
     sides = traces.job.sort_values("side", key=lambda s: s.astype(str), kind="stable")
     parts = {side: _side(traces, side) for side in ("application", "storage")}
-    proof = evidence.gather(label, parts["application"], parts["storage"], plan, stats)
+    proof = evidence.gather(label, parts["application"], parts["storage"], plan, stats, lie)
     made = []
     for number, job in enumerate(sides.to_dict("records")):
         heading = f"{label}: {job['side']} side ({job['log']})"

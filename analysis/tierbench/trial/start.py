@@ -19,7 +19,7 @@ from pathlib import Path
 
 import yaml
 
-from tierbench.base import endings
+from tierbench.base import devices, endings
 from tierbench.base.errors import RunError
 from tierbench.base.text import seconds, size
 from tierbench.site.home import home, program
@@ -224,7 +224,7 @@ def _profile(
     wish: Wish, tierctl: Path, folder: Path, say: Callable[[str], None]
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Measure the PFS and each tier; returns what is wrong with the places, and the device files."""
-    notes = [_one_device(t, wish.pfs) for t in wish.tiers if t.path and _same_device(t.path, wish.pfs)]
+    notes = [told for t in wish.tiers if t.path and (told := _one_device(t, wish.pfs))]
     if not wish.tiers:
         return tuple(notes), {}
     names = ", ".join([*(t.name for t in wish.tiers), PFS])
@@ -244,14 +244,13 @@ def _profile(
     return tuple(notes + _slower(measured)), measured
 
 
-def _same_device(a: Path, b: Path) -> bool:
-    return a.stat().st_dev == b.stat().st_dev
-
-
-def _one_device(tier: Tier, pfs: Path) -> str:
-    return (
-        f"{tier.name}: {tier.path} and the PFS {pfs} lie on one file system: it is no faster place of its own"
-    )
+def _one_device(tier: Tier, pfs: Path) -> str | None:
+    both = {tier.name: devices.described(str(tier.path)), PFS: devices.described(str(pfs))}
+    words = [words for _, _, words in devices.shared(both)]
+    if not words:
+        return None
+    told = f"{tier.name}: {tier.path} and the PFS {pfs} lie on one file system"
+    return f"{told} ({words[0]}): it is no faster place of its own"
 
 
 def _slower(measured: dict[str, str]) -> list[str]:

@@ -13,6 +13,7 @@ from ..sites.tiers import ROOT
 from .limits import Limit
 
 _DATE = "%s.%N %z"
+DEVICES = ROOT / "analysis" / "tierbench" / "base" / "devices.py"
 TIERCTL = ROOT / "build" / "bin" / "tierctl"
 
 
@@ -58,12 +59,14 @@ class Script:
         return self.plan.nodes == 1 and not (ours and self.site.modelled)
 
     def plan_lines(self) -> list[str]:
-        """Keeps what the engine makes of the configuration, where there is one."""
+        """Keeps what the engine makes of the configuration, where there is one, and where real places lie."""
         plan = f"{TIERCTL} plan --json --mode {self.plan.mode} tiers.yaml > plan.json"
-        return [plan, *self._device_lines()] if self.plan.managed else []
+        return [*([plan] if self.plan.managed else []), *self._device_lines()]
 
     def _device_lines(self) -> list[str]:
-        """Keeps the devices that the real places lie on, behind links and bind mounts."""
-        used = ["pfs", *self.plan.tiers.split("-")] if not self.site.modelled else []
+        """Keeps what the real places lie on, behind links, bind mounts and loop devices."""
+        looked_at = not (self.site.modelled or self.site.published)
+        used = ["pfs", *self.plan.tiers.split("-")] if looked_at else []
         places = {name: self.site.places[name] for name in dict.fromkeys(used) if name in self.site.places}
-        return [f"stat -L -c '%d {name}' {place} >> places.txt || true" for name, place in places.items()]
+        words = " ".join(f"{name}={place}" for name, place in places.items())  # a shell may have to read them
+        return [f"python3 {DEVICES} {words} > places.json"] if places else []

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tierbench.base.devices import in_memory, shared
+from tierbench.base.strict_json import read_fitting
 from tierbench.judge.asked import IorAsked, MdtestAsked
 from tierbench.judge.launch import (
     Disagreement,
@@ -18,6 +20,7 @@ from tierbench.judge.launch import (
 from tierbench.outputs import IorOutput, parse_mdtest
 
 from .launch_numbers import LaunchOutput
+from .site import Site
 
 TRACE_COST_S = 90e-9  # of a transfer (docs/trace.md)
 COSTLY = 0.01
@@ -64,15 +67,23 @@ def timed(name: str, seconds: float, output: LaunchOutput) -> Held:
     return _held(name, duration_disagreements(seconds, output.clock), output)
 
 
-def places(stage: Path) -> Held:
-    """Real places that lie on one device: then nothing shows that one is faster than the other."""
-    file = stage / "places.txt"
-    found: dict[str, list[str]] = {}
-    for line in file.read_text().splitlines() if file.exists() else ():
-        device, name = line.split()
-        found.setdefault(device, []).append(name)
-    return Held(unseen=tuple(f"that {' and '.join(names)} are apart (they lie on one file system)"
-                             for names in found.values() if len(names) > 1))  # fmt: skip
+def places(stage: Path, site: Site) -> Held:
+    """Real places that lie on one thing, or in memory: then nothing shows that one is faster than the other.
+
+    A site that says so itself (`apart: False`) is measured, and nothing is claimed of its tiers.
+    """
+    if site.modelled or site.published:
+        return Held()
+    file = stage / "places.json"
+    if not file.exists():
+        return Held(("places: what they lie on should be known, but the job has not looked at it",))
+    found = read_fitting(file, "places")
+    told = [(f"{a} and {b} apart", f"both lie on one: {words}") for a, b, words in shared(found)]
+    memory = {name: words for name, place in found.items() if (words := in_memory(place))}
+    told += [(f"{name} on a device", f"it lies in memory: {words}") for name, words in memory.items()]
+    if site.apart:
+        return Held(tuple(str(Disagreement("places", f"asked for {a}", b)) for a, b in told))
+    return Held(unseen=tuple(f"{asked} ({words})" for asked, words in told))
 
 
 def drain_s(stats: Path) -> float:

@@ -24,6 +24,7 @@ class Site:
     root: str | None  # where a twin's places are made, if there is room
     require: Any  # what the user requires of tests, as the site says it
     places: dict[str, str]  # directories of the PFS and the tiers
+    apart: bool  # nothing is claimed of tiers that are not: then the user knows
     per_node: str | None  # how a command runs once on each of {nodes} nodes
     nodes: int | None
     cores: int
@@ -48,6 +49,7 @@ class Site:
             root=extras.get("root"),
             require=extras.get("require", []),
             places={place: extras[place] for place in PLACES if place in extras},
+            apart=bool(extras.get("apart", True)),
             per_node=extras.get("per_node"),
             nodes=extras.get("nodes"),
             cores=cores,
