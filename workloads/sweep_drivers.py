@@ -5,8 +5,8 @@ usage: sweep_drivers.py [--ior IOR] [--mdtest MDTEST] [--sets 50] [--seed 1]
 Each set runs with both programs in an empty folder on a tmpfs, with one to four ranks and small sizes.
 Compared are the names, permissions and every byte of what is left, whether the exit status is 0, and the
 report without what is measured: words and columns of text and CSV, keys and options of JSON. The sets hold
-what both programs do alike; docs/drivers.md lists the rest. A difference is printed with its set, and an
-exit status of 1.
+what both programs do alike; docs/testing/drivers.md lists the rest. A difference is printed with its set, and
+the exit status is 1.
 """
 
 from __future__ import annotations

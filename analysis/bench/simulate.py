@@ -2,8 +2,8 @@
 
 usage: simulate.py [ROUNDS]
 
-Everything is simulated with known answers and seeded. Prints the tables of docs/analysis.md ("Measured") as
-Markdown; ROUNDS (2000) are the samples behind each number.
+Everything is simulated with known answers and seeded. Prints the tables of "Measured" in
+docs/testing/analysis.md as Markdown; each number is of ROUNDS (2000) samples.
 """
 
 from __future__ import annotations

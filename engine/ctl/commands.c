@@ -38,7 +38,7 @@
 static const struct ctl_option run_options[] = {
     CONFIG,
     MODE,
-    {"trace", 'T', "OUT.darshan", "write Darshan logs of what the program asked for and of what the storage got (docs/trace.md)",
+    {"trace", 'T', "OUT.darshan", "write Darshan logs of what the program asked for and of what the storage got (docs/testing/trace.md)",
      "a file that ends in .darshan", "nothing is traced", "--trace app.darshan"},
     STATS,
     {"keep", 'K', NULL, "leave the instance with its contents when the program has ended", NULL, "it is removed", NULL},

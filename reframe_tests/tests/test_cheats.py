@@ -1,4 +1,4 @@
-"""Each cheat of a driver is a test: what it does, and what catches it (docs/evidence.md has the table).
+"""Each cheat of a driver is a test: what it does, and what catches it (docs/testing/evidence.md has the table).
 
 A driver that prints what it likes is a text with other words in it. A driver that does something else than it
 prints is a launch of another command line under a trace, held against the words of the right one.

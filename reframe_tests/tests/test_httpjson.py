@@ -1,4 +1,4 @@
-"""The sample of docs/analysis.md that sends ReFrame's results to a server: it gets what the page says."""
+"""The sample of docs/testing/analysis.md that sends results to a server sends what the page says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "analysis.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "testing" / "analysis.md"
 CHECK = """
 import reframe as rfm
 import reframe.utility.sanity as sn

@@ -25,7 +25,7 @@ RESAMPLES = 10_000
 SEED = 20211201
 EXACT_UP_TO = 100  # values of both samples together
 LEAST_FOR_RATIO = 5  # values on each side from which the interval of a ratio has a level
-# Medians of resamples spread a little wider than medians: these cover 93 to 97 % (docs/analysis.md).
+# Medians of resamples spread a little wider than medians: these cover 93 to 97 % (docs/testing/analysis.md).
 RATIO_PERCENTILES = (3, 97)
 
 

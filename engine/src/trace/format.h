@@ -1,7 +1,7 @@
 /*
  * Records of a Darshan log as they are in the file: log version 3.41, modules POSIX 4,
  * MPI-IO 3, STDIO 2, DXT 1 and 2. Names and order are Darshan's. What each counter means
- * is in docs/trace.md and where it is counted.
+ * is in docs/testing/trace.md and where it is counted.
  */
 #ifndef TB_TRACE_FORMAT_H
 #define TB_TRACE_FORMAT_H

@@ -22,7 +22,7 @@ from tierbench.outputs import IorOutput, parse_mdtest
 from .launch_numbers import LaunchOutput
 from .site import Site
 
-TRACE_COST_S = 90e-9  # of a transfer (docs/trace.md)
+TRACE_COST_S = 90e-9  # of a transfer (docs/testing/trace.md)
 COSTLY = 0.01
 
 
