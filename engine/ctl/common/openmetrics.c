@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/report.h"
@@ -169,13 +170,23 @@ static int print_all(FILE *out, const struct state *all, int n)
     return fflush(out) || ferror(out) ? -(errno ? errno : EIO) : 0;
 }
 
-/* Its own name until it is whole: the collector reads only names that end in ".prom". A kill leaves FILE.PID.part. */
+/* A new file of a name that nobody can foresee, so that a link under it leads nowhere; NULL and errno. */
+static FILE *open_part(const char *file, char *part, size_t size)
+{
+    uint64_t bits;
+    if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
+        return NULL;
+    if ((size_t)snprintf(part, size, "%s.%016llx.part", file, (unsigned long long)bits) >= size)
+        return errno = ENAMETOOLONG, NULL;
+    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return fd < 0 ? NULL : fdopen(fd, "w");
+}
+
+/* Its own name until it is whole: the collector reads only names that end in ".prom". A kill leaves FILE.RANDOM.part. */
 static int replace(const char *file, const struct state *all, int n)
 {
     char part[PATH_MAX];
-    if ((size_t)snprintf(part, sizeof(part), "%s.%ld.part", file, (long)getpid()) >= sizeof(part))
-        return -ENAMETOOLONG;
-    FILE *out = fopen(part, "we");
+    FILE *out = open_part(file, part, sizeof(part));
     if (!out)
         return -errno;
     int rc = print_all(out, all, n);

@@ -136,6 +136,19 @@ def test_a_file_is_replaced_at_once(instance: Instance) -> None:
     assert list(folder.iterdir()) == [file]
 
 
+def test_a_link_with_the_number_of_the_process_is_not_followed(instance: Instance) -> None:
+    """In a folder that others write, too: a name that could be foreseen would lead elsewhere."""
+    folder = instance.root / "metrics"
+    folder.mkdir()
+    theirs, file = folder / "theirs", folder / "tierbench.prom"
+    theirs.write_text("keep\n")
+    instance.start()
+    line = 'ln -s "$2" "$1.$$.part"; exec "$3" status -i "$4" --openmetrics -o "$1"'
+    words = [str(w) for w in (file, theirs, BIN / "tierctl", instance.name)]
+    subprocess.run(["sh", "-c", line, "sh", *words], check=True)
+    assert theirs.read_text() == "keep\n" and parse(file.read_text())
+
+
 def test_what_cannot_be_written_is_said(instance: Instance) -> None:
     instance.start()
     nowhere = instance.root / "none" / "x.prom"
