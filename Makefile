@@ -6,33 +6,41 @@ PREFIX ?= /usr/local
 # Tests at once, of those that allow it (RUN_SERIAL measures, PROCESSORS 2 are several ranks).
 JOBS ?= 2
 
-.PHONY: run acceptance test test-slurm build bench install lint asan tsan fuzz torture clean setup
+.PHONY: run acceptance test test-slurm build bench install uninstall lint asan tsan fuzz torture clean setup test-setup run-room
+
+# $(call step,COMMAND) runs what prints nothing but why it failed, and makes that the last line that make prints.
+step = $(call stop_unless_done,$(shell $(1)))
+stop_unless_done = $(if $(filter-out 0,$(.SHELLSTATUS)),$(error $(1)))
 
 # The tier comparison here, or on a site: make run SITE=FILE.
-run: build
+run: run-room build
 	SITE=$(SITE) ci/run-webinar
 
 # The acceptance recipes on twins, judged; about ten minutes. Exit status for CI.
-acceptance: build
+acceptance: run-room build
 	ci/run-acceptance
 
 test: test-setup build
 	ctest --test-dir build -j $(JOBS) --output-on-failure --timeout 300
 	$(PY) -m pytest -n 2 --dist loadfile analysis/tests # nothing in it measures
-	$(PY) -m pytest adapters/trace/tests engine/tests/torture reframe_tests/tests
+	$(PY) -m pytest adapters/trace/tests ci/tests engine/tests/torture reframe_tests/tests
 	ci/run-smoke
 	$(MAKE) fuzz SECONDS=20
 
 # The acceptance recipes under a real Slurm of two nodes on this machine, one tierd a node. Needs root.
 test-slurm: build
-	@ci/bootstrap slurm
+	@$(call step,ci/bootstrap slurm)
 	ci/run-slurm
 
 test-setup:
-	@ci/bootstrap test
+	@$(call step,ci/bootstrap test)
 
 setup:
-	@ci/bootstrap
+	@$(call step,ci/bootstrap)
+
+# Refused before the build, not by each row after it.
+run-room:
+	@$(call step,ci/setup/preflight run)
 
 build: setup
 	@cmake --preset default $(if $(wildcard build/CMakeCache.txt),> /dev/null)
@@ -46,8 +54,13 @@ bench: build
 	$(PY) engine/bench/model.py
 	$(PY) engine/bench/trace.py
 
+# DESTDIR: below another root, for packages.
 install: build
-	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
+	@$(PY) ci/install.py build $(PREFIX) $(DESTDIR)
+
+# What the manifest of `make install` lists, and nothing else. Needs no build.
+uninstall:
+	@python3 ci/install.py --remove $(PREFIX) $(DESTDIR)
 
 # The drivers against the real programs, where a site has them: make compare-drivers IOR=... MDTEST=...
 compare-drivers: build
@@ -61,15 +74,15 @@ sweep-drivers: build
 # Hours: ci/torture says which parts there are.  HOURS=N: the oracle farm alone, for N hours.  RECORD=1: the totals of this run
 # are kept in docs/reliability.md; else they are in build/reliability.md.
 torture: test-setup build
-	@ci/bootstrap torture
+	@$(call step,ci/bootstrap torture)
 	$(if $(RECORD),TB_RECORD=docs/reliability.md) $(if $(HOURS),TB_HOURS=$(HOURS)) ci/torture $(if $(HOURS),farm)
 
 # Tests of two parts may have the same names, so each part is a run of mypy.
-PYTHON_PARTS := adapters analysis configs docs engine/bench engine/tests/fuzz engine/tests/integration engine/tests/power \
+PYTHON_PARTS := adapters analysis ci/install.py ci/tests configs docs engine/bench engine/tests/fuzz engine/tests/integration engine/tests/power \
 	engine/tests/stress engine/tests/torture reframe_tests workloads
 
 lint: setup
-	@ci/bootstrap lint
+	@$(call step,ci/bootstrap lint)
 	.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	git ls-files '*.c' '*.h' | xargs .venv/bin/clang-format --dry-run -Werror
 	for part in $(PYTHON_PARTS); do echo "mypy $$part"; .venv/bin/mypy $$part || exit 1; done
@@ -87,7 +100,7 @@ tsan: setup
 
 # Fuzzing with coverage, SECONDS a target, two at a time: what is new stays in build-fuzz/corpus, findings in build-fuzz/bin/findings.
 fuzz: setup
-	@ci/bootstrap fuzz
+	@$(call step,ci/bootstrap fuzz)
 	cmake --preset fuzz > /dev/null && cmake --build --preset fuzz
 	$(PY) engine/tests/fuzz/run.py build-fuzz/bin --seconds $(or $(SECONDS),20) --keep build-fuzz/corpus
 

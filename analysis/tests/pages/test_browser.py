@@ -49,7 +49,7 @@ def probe(text: str, folder: Path, width: int) -> dict[str, Any]:
     """What a browser makes of a page."""
     if CHROMIUM is None:
         pytest.fail(
-            "chromium is missing: the pages were NOT checked in a browser (ci/packages-test.txt has it)"
+            "chromium is missing: the pages were NOT checked in a browser (ci/setup/packages-test.txt has it)"
         )
     path = folder / "frame.html"
     path.write_text(FRAME % (TELLS, width))
