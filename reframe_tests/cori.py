@@ -8,7 +8,7 @@ from pathlib import Path
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path by its index
 
 from common.acceptance import Acceptance, recipes_of
 

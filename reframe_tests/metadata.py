@@ -16,7 +16,7 @@ from typing import Any
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path by its index
 
 from common.jobs.launches import PRINTED_TENTH
 from common.outcome.launch_numbers import outputs_of

@@ -22,7 +22,7 @@ import reframe.utility.sanity as sn
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import parameter, performance_function, run_before, sanity_function, variable
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path by its index
 
 from common.base import refuse
 from common.jobs import ending

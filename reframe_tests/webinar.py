@@ -16,7 +16,7 @@ import reframe as rfm
 from reframe.core.builtins import parameter, performance_function, run_after, variable
 from reframe.core.exceptions import PipelineError
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path by its index
 
 from common.base import TierTest, refuse
 from common.jobs.ior import needed_program, write_numbers
