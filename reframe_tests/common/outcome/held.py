@@ -19,8 +19,8 @@ from tierbench.judge.launch import (
 )
 from tierbench.outputs import IorOutput, parse_mdtest
 
+from ..sites.site import Site
 from .launch_numbers import LaunchOutput
-from .site import Site
 
 TRACE_COST_S = 90e-9  # of a transfer (docs/testing/trace.md)
 COSTLY = 0.01
