@@ -51,6 +51,12 @@ static int broken_fsync(struct tb_io *io, int fd, bool data_only)
     return error ? error : io->next->ops->fsync(io->next, fd, data_only);
 }
 
+static int broken_close(struct tb_io *io, int fd)
+{
+    int error = failure("close", fd), rc = io->next->ops->close(io->next, fd);
+    return error ? error : rc;
+}
+
 struct situation {
     const char *place, *operation;
     int error;
@@ -71,7 +77,8 @@ static const char *describe(const struct situation *s)
 
 static void start(struct fixture *x, const struct situation *s)
 {
-    static const struct tb_io_ops ops = {.name = "broken", .pwrite = broken_pwrite, .pread = broken_pread, .fsync = broken_fsync};
+    static const struct tb_io_ops ops = {
+        .name = "broken", .pwrite = broken_pwrite, .pread = broken_pread, .fsync = broken_fsync, .close = broken_close};
     fixture_init(x, s->mode);
     x->config.fsync = s->fsync;
     x->config.flush.policy = s->policy;
@@ -210,9 +217,34 @@ static void promises_outlive_errors_and_the_region(void **state)
     everywhere(true);
 }
 
+/* NFS, or a quota: that a write failed is told by close alone, and the bytes are not on the PFS. */
+static void a_close_that_fails_keeps_the_bytes(void **state)
+{
+    static const struct situation s = {"pfs", "close", EDQUOT, TB_MODE_PERSISTENT_ASYNC, TB_FLUSH_MANUAL, TB_FSYNC_PFS, false};
+    char found[5] = "";
+    struct fixture x;
+    (void)state;
+    start(&x, &s);
+    int fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    assert_int_equal(x.io->ops->pwrite(x.io, fd, "bytes", 5, 0), 5);
+    broken.error = s.error;
+    assert_int_equal(tb_engine_flush(x.engine, -1), -EDQUOT);
+    broken.error = 0;
+    int pfs = open(fixture_path(&x, "f"), O_RDWR | O_CLOEXEC);
+    assert_int_equal(pwrite(pfs, "wrong", 5, 0), 5);
+    assert_int_equal(tb_engine_flush(x.engine, -1), 1);
+    assert_int_equal(pread(pfs, found, 5, 0), 5);
+    assert_memory_equal(found, "bytes", 5);
+    close(pfs);
+    assert_int_equal(x.io->ops->fsync(x.io, fd, false), -EDQUOT);
+    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    fixture_stop(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_close_that_fails_keeps_the_bytes),
         cmocka_unit_test(errors_are_told_and_retried),
         cmocka_unit_test(promises_outlive_errors_and_the_region),
     };

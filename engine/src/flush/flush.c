@@ -177,9 +177,31 @@ static void set_all_clean(struct tb_flush_copy *c)
         tb_journal_trim(c->target.engine);
 }
 
+/* A descriptor of the flush's own is opened for each list, and closed when the bytes are written. */
+static int open_own(struct tb_flush_copy *c)
+{
+    c->target.fd = tb_target_open(c->target.engine, c->target.file, O_WRONLY);
+    return c->target.fd < 0 ? c->target.fd : 0;
+}
+
+static int close_own(struct tb_flush_copy *c)
+{
+    note_backing(c->target.engine, c->target.file, c->target.fd);
+    int rc = c->target.io->ops->close(c->target.io, c->target.fd);
+    c->target.fd = -1;
+    return rc;
+}
+
+/* It is closed before the buffers count as clean: some file systems report a failed write only then. */
 static int flush_refs(struct tb_flush_copy *c, const struct tb_buffer_ref *refs, uint32_t n, bool sync)
 {
-    int rc = put(c, refs, n, sync);
+    bool own = c->target.fd < 0;
+    int rc = own ? open_own(c) : 0;
+    if (rc)
+        return rc;
+    rc = put(c, refs, n, sync);
+    int closed = own ? close_own(c) : 0;
+    rc = rc ? rc : closed;
     if (!rc)
         set_all_clean(c);
     return rc;
@@ -264,6 +286,15 @@ static int flush_some(struct tb_flush_copy *c, const struct some *some)
     return rc;
 }
 
+/* The file takes its place. That moves its ctime, so the backing file is looked at once more. */
+static int publish(struct tb_flush_copy *c)
+{
+    int rc = tb_rename_publish(c->target.engine, c->target.file);
+    bool own = c->target.fd < 0;
+    rc = rc || !own ? rc : open_own(c);
+    return rc || !own ? rc : close_own(c);
+}
+
 /*
  * Flush all dirty bytes, or `some`. With `gone`, the claim may be given up in between; it
  * says whether the record is lost then.
@@ -279,21 +310,12 @@ static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sy
     /* nothing is dirty, or the file has no name and no descriptor */
     if ((!tb_file_has_news(f) && !sync) || (fd < 0 && f->flags & TB_FILE_UNLINKED))
         return result;
-    bool own = fd < 0;
-    if (own)
-        c.target.fd = fd = tb_target_open(e, file, O_WRONLY);
-    result.error = fd < 0 ? fd : 0;
-    if (!result.error)
-        result.error = some ? flush_some(&c, some) : flush_all(&c, sync, own, &lost);
+    result.error = some ? flush_some(&c, some) : flush_all(&c, sync, fd < 0, &lost);
     if (!result.error && !lost && !some && f->flags & TB_FILE_WAITING)
-        result.error = tb_rename_publish(e, file);
+        result.error = publish(&c);
     result.bytes = c.written;
     if (fd >= 0 && !lost)
         note_backing(e, file, fd);
-    if (own && fd >= 0) {
-        int closed = c.target.io->ops->close(c.target.io, fd);
-        result.error = result.error ? result.error : closed;
-    }
     if (!lost && (result.error == -ENOENT || result.error == -ESTALE))
         tb_file_tie(f);
     if (!lost && result.error)
