@@ -65,12 +65,13 @@ BASE(int, dup, (struct tb_io * io, int oldfd, int newfd), ((void)oldfd, (void)ne
 BASE(ssize_t, readlink, (struct tb_io * io, const char *path, char *text, size_t n), REAL(readlink)(path, text, n))
 BASE(int, symlink, (struct tb_io * io, const char *text, const char *path), REAL(symlink)(text, path))
 BASE(int, realpath, (struct tb_io * io, const char *path, char *out), REAL(realpath)(path, out) ? 0 : -1)
-BASE(int, access, (struct tb_io * io, const char *path, int mode), REAL(faccessat)(AT_FDCWD, path, mode, AT_EACCESS))
-BASE(int, chmod, (struct tb_io * io, const char *path, mode_t mode), REAL(chmod)(path, mode))
-BASE(int, chown, (struct tb_io * io, const char *path, uid_t user, gid_t group), REAL(lchown)(path, user, group))
-BASE(int, utimens, (struct tb_io * io, const char *path, const struct timespec times[2]),
-     REAL(utimensat)(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW))
-BASE(int, mkfifo, (struct tb_io * io, const char *path, mode_t mode), REAL(mkfifo)(path, mode))
+BASE(int, access, (struct tb_io * io, const char *path, int mode, int flags), REAL(faccessat)(AT_FDCWD, path, mode, flags))
+BASE(int, chmod, (struct tb_io * io, const char *path, mode_t mode, int flags), REAL(fchmodat)(AT_FDCWD, path, mode, flags))
+BASE(int, chown, (struct tb_io * io, const char *path, uid_t user, gid_t group, int flags),
+     REAL(fchownat)(AT_FDCWD, path, user, group, flags))
+BASE(int, utimens, (struct tb_io * io, const char *path, const struct timespec times[2], int flags),
+     REAL(utimensat)(AT_FDCWD, path, times, flags))
+BASE(int, mknod, (struct tb_io * io, const char *path, mode_t mode, dev_t device), REAL(mknod)(path, mode, device))
 BASE(int, statx, (struct tb_io * io, const char *path, int flags, unsigned mask, struct statx *out),
      REAL(statx)(AT_FDCWD, path, flags, mask, out))
 BASE(int, opendir, (struct tb_io * io, const char *path, DIR **out), (*out = REAL(opendir)(path)) ? 0 : -1)
@@ -105,7 +106,7 @@ static const struct tb_io_ops base_ops = {
     .chmod = base_chmod,
     .chown = base_chown,
     .utimens = base_utimens,
-    .mkfifo = base_mkfifo,
+    .mknod = base_mknod,
     .statx = base_statx,
     .opendir = base_opendir,
     .readdir = base_readdir,

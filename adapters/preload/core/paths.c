@@ -138,6 +138,11 @@ static const char *tail_of(const char *path)
     return n > 1 && path[n - 1] == '/' ? "/" : n > 1 && path[n - 1] == '.' && path[n - 2] == '/' ? "/." : "";
 }
 
+bool tb_path_is_directory(const char *path)
+{
+    return *tail_of(path) != 0;
+}
+
 /* What the kernel answers to "name/" where it is no directory is for it to say. */
 static bool is_left_to_kernel(const char *asked, const char *name)
 {

@@ -20,6 +20,8 @@ struct tb_path {
 bool tb_path_find(int dirfd, const char *path, struct tb_path *out);
 /* The absolute name alone, PATH_MAX bytes; false where it can't be said. */
 bool tb_path_name(int dirfd, const char *path, char *out);
+/* It ends as only a directory's name may: with a slash, or with a part of dots. */
+bool tb_path_is_directory(const char *path);
 /*
  * For a call that is no chain operation: what libc is to be given for `use` (enum
  * tb_name_use) instead of the caller's directory and name. Both stay as they are if the

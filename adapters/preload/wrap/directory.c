@@ -91,7 +91,10 @@ static DIR *with_waiting(DIR *directory)
 TB_WRAPPER DIR *opendir(const char *path)
 {
     struct tb_path p;
-    return tb_path_real(&(int){AT_FDCWD}, &path, TB_NAME_ENTER, &p) ? with_waiting(REAL(opendir)(path)) : NULL;
+    DIR *directory = NULL;
+    if (!tb_path_find(AT_FDCWD, path, &p))
+        return with_waiting(REAL(opendir)(path));
+    return TB_CALL(p.io, opendir, p.path, &directory) == 0 ? with_waiting(directory) : NULL;
 }
 
 TB_WRAPPER int closedir(DIR *directory)

@@ -14,22 +14,15 @@
 
 #include "core/adapter.h"
 
+/* What no symlink can be made of (a name with a slash at the end, no text) is the kernel's to refuse. */
 TB_WRAPPER int symlinkat(const char *target, int at, const char *path)
 {
     struct tb_path p;
-    char text[PATH_MAX];
-    bool scratch = tb_path_find(at, path, &p) && p.mode == TB_MODE_SCRATCH && (intptr_t)target >= 4096;
-    if (!tb_path_real(&at, &path, TB_NAME_MAKE, &p))
-        return -1;
-    if (!scratch)
+    if (!tb_path_find(at, path, &p))
         return REAL(symlinkat)(target, at, path);
-    if (strlen(target) >= sizeof(text))
-        return (int)tb_result(-ENAMETOOLONG);
-    tb_engine_link_text(tb_adapter_engine(), target, text, sizeof(text));
-    int rc = REAL(symlinkat)(text, at, path);
-    if (rc == 0)
-        tb_engine_linked(tb_adapter_engine());
-    return rc;
+    if (!tb_path_is_directory(path) && (intptr_t)target >= 4096)
+        return (int)TB_CALL(p.io, symlink, target, p.path);
+    return tb_path_real_of(&at, &path, TB_NAME_MAKE, &p) ? REAL(symlinkat)(target, at, path) : -1;
 }
 
 TB_WRAPPER int symlink(const char *target, const char *path)
@@ -42,8 +35,8 @@ TB_WRAPPER ssize_t readlinkat(int at, const char *path, char *out, size_t n)
     struct tb_path p;
     char text[PATH_MAX], shown[PATH_MAX];
     tb_engine *e = tb_inside ? NULL : tb_adapter_engine();
-    if (!tb_path_real(&at, &path, TB_NAME_LOOK | TB_NAME_NOFOLLOW, &p))
-        return -1;
+    if (tb_path_find(at, path, &p))
+        return (ssize_t)TB_CALL(p.io, readlink, p.path, out, n);
     ssize_t length = e ? REAL(readlinkat)(at, path, text, sizeof(text) - 1) : -1;
     if (length < 0)
         return REAL(readlinkat)(at, path, out, n);
@@ -73,28 +66,16 @@ TB_WRAPPER ssize_t __readlinkat_chk(int at, const char *path, char *out, size_t 
     return readlinkat(at, path, out, n);
 }
 
-/* A scratch name without links and dots, where something has it; false: errno. */
-static bool canonical(struct tb_path *p, char *out)
-{
-    struct stat st;
-    const char *place = p->path;
-    if (!tb_path_real(&(int){AT_FDCWD}, &place, TB_NAME_LOOK | TB_NAME_STUB, p) || REAL(lstat)(place, &st))
-        return false;
-    if (!tb_engine_shown(tb_adapter_engine(), place, out, PATH_MAX))
-        return REAL(realpath)(place, out) != NULL; /* a link led out of the prefix */
-    for (size_t n = strlen(out); n > 1 && (out[n - 1] == '/' || (out[n - 1] == '.' && out[n - 2] == '/')); n--)
-        out[n - 1] = 0;
-    return true;
-}
-
 TB_WRAPPER char *realpath(const char *path, char *out)
 {
     struct tb_path p;
     char name[PATH_MAX], shown[PATH_MAX];
     tb_engine *e = tb_inside ? NULL : tb_adapter_engine();
-    bool scratch = e && tb_path_find(AT_FDCWD, path, &p) && p.mode == TB_MODE_SCRATCH;
-    if (!e || !(scratch ? canonical(&p, name) : REAL(realpath)(path, name) != NULL))
-        return scratch ? NULL : REAL(realpath)(path, out);
+    bool managed = tb_path_find(AT_FDCWD, path, &p);
+    if (!e)
+        return REAL(realpath)(path, out);
+    if (managed ? TB_CALL(p.io, realpath, p.path, name) != 0 : REAL(realpath)(path, name) == NULL)
+        return managed ? NULL : REAL(realpath)(path, out);
     if (tb_engine_shown(e, name, shown, sizeof(shown)))
         strcpy(name, shown);
     return out ? strcpy(out, name) : strdup(name);

@@ -121,9 +121,7 @@ TB_WRAPPER int statx(int dirfd, const char *path, int flags, unsigned mask, stru
         return REAL(statx)(dirfd, path, flags, mask, x);
     if (sized)
         return -1;
-    if (*path && !tb_path_real_of(&dirfd, &path, TB_NAME_LOOK | (flags & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0), &p))
-        return -1;
-    int rc = REAL(statx)(dirfd, path, flags, mask, x);
+    int rc = *path ? (int)TB_CALL(p.io, statx, p.path, flags, mask, x) : REAL(statx)(dirfd, path, flags, mask, x);
     if (rc == 0) {
         x->stx_size = (unsigned long long)st.st_size;
         x->stx_blocks = (unsigned long long)st.st_blocks;
@@ -136,13 +134,13 @@ TB_WRAPPER int statx(int dirfd, const char *path, int flags, unsigned mask, stru
 TB_WRAPPER int access(const char *path, int mode)
 {
     struct tb_path p;
-    return tb_path_real(&(int){AT_FDCWD}, &path, TB_NAME_LOOK, &p) ? REAL(access)(path, mode) : -1;
+    return tb_path_find(AT_FDCWD, path, &p) ? (int)TB_CALL(p.io, access, p.path, mode, 0) : REAL(access)(path, mode);
 }
 
 TB_WRAPPER int eaccess(const char *path, int mode)
 {
     struct tb_path p;
-    return tb_path_real(&(int){AT_FDCWD}, &path, TB_NAME_LOOK, &p) ? REAL(eaccess)(path, mode) : -1;
+    return tb_path_find(AT_FDCWD, path, &p) ? (int)TB_CALL(p.io, access, p.path, mode, AT_EACCESS) : REAL(eaccess)(path, mode);
 }
 
 TB_WRAPPER int euidaccess(const char *path, int mode)
@@ -153,6 +151,5 @@ TB_WRAPPER int euidaccess(const char *path, int mode)
 TB_WRAPPER int faccessat(int dirfd, const char *path, int mode, int flags)
 {
     struct tb_path p;
-    unsigned use = TB_NAME_LOOK | (flags & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0);
-    return tb_path_real(&dirfd, &path, use, &p) ? REAL(faccessat)(dirfd, path, mode, flags) : -1;
+    return tb_path_find(dirfd, path, &p) ? (int)TB_CALL(p.io, access, p.path, mode, flags) : REAL(faccessat)(dirfd, path, mode, flags);
 }

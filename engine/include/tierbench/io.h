@@ -10,6 +10,8 @@
  * What is not asked of a place goes past the chain: what a descriptor is (statx of it); to
  * which prefix a name belongs; and what an instance is made of (its directories, region,
  * lease, slabs, journal), which is made and opened by descriptors of checked directories.
+ * Of the calls of a program: those that are no operation here (statfs, extended attributes,
+ * watches), and the entries of a directory that it has opened.
  *
  *   [trace] -> [engine] -> [trace] -> [model | fault] -> libc
  *
@@ -85,14 +87,15 @@ struct tb_io_ops {
     int (*symlink)(struct tb_io *io, const char *text, const char *path);
     /* `out` has PATH_MAX bytes. */
     int (*realpath)(struct tb_io *io, const char *path, char *out);
-    /* By the effective user. */
-    int (*access)(struct tb_io *io, const char *path, int mode);
-    int (*chmod)(struct tb_io *io, const char *path, mode_t mode);
-    /* Of a symlink itself. */
-    int (*chown)(struct tb_io *io, const char *path, uid_t user, gid_t group);
-    /* Of a symlink itself; access and change, as utimensat. */
-    int (*utimens)(struct tb_io *io, const char *path, const struct timespec times[2]);
-    int (*mkfifo)(struct tb_io *io, const char *path, mode_t mode);
+    /* `flags` as of faccessat: AT_EACCESS, by the effective user. */
+    int (*access)(struct tb_io *io, const char *path, int mode, int flags);
+    /* `flags` of these three: 0, or AT_SYMLINK_NOFOLLOW for a symlink itself. */
+    int (*chmod)(struct tb_io *io, const char *path, mode_t mode, int flags);
+    int (*chown)(struct tb_io *io, const char *path, uid_t user, gid_t group, int flags);
+    /* Of access and change, as utimensat. */
+    int (*utimens)(struct tb_io *io, const char *path, const struct timespec times[2], int flags);
+    /* What kind of file is in `mode`; of a regular one it is empty. */
+    int (*mknod)(struct tb_io *io, const char *path, mode_t mode, dev_t device);
     /* Which file a name leads to. `flags`: 0 or AT_SYMLINK_NOFOLLOW. */
     int (*statx)(struct tb_io *io, const char *path, int flags, unsigned mask, struct statx *out);
 

@@ -152,36 +152,34 @@ static int libc_realpath(struct tb_io *io, const char *path, char *out)
     return realpath(path, out) != NULL ? 0 : -errno;
 }
 
-/* As the effective user: that is whom the file system judges at the call itself. access() would ask for the real one. */
-static int libc_access(struct tb_io *io, const char *path, int mode)
+static int libc_access(struct tb_io *io, const char *path, int mode, int flags)
 {
     (void)io;
-    REPEAT(faccessat(AT_FDCWD, path, mode, AT_EACCESS));
+    REPEAT(faccessat(AT_FDCWD, path, mode, flags));
 }
 
-static int libc_chmod(struct tb_io *io, const char *path, mode_t mode)
+static int libc_chmod(struct tb_io *io, const char *path, mode_t mode, int flags)
 {
     (void)io;
-    REPEAT(chmod(path, mode));
+    REPEAT(fchmodat(AT_FDCWD, path, mode, flags));
 }
 
-/* Of the name itself, as with times below: an operation on names follows no link that its caller did not resolve. */
-static int libc_chown(struct tb_io *io, const char *path, uid_t user, gid_t group)
+static int libc_chown(struct tb_io *io, const char *path, uid_t user, gid_t group, int flags)
 {
     (void)io;
-    REPEAT(lchown(path, user, group));
+    REPEAT(fchownat(AT_FDCWD, path, user, group, flags));
 }
 
-static int libc_utimens(struct tb_io *io, const char *path, const struct timespec times[2])
+static int libc_utimens(struct tb_io *io, const char *path, const struct timespec times[2], int flags)
 {
     (void)io;
-    REPEAT(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW));
+    REPEAT(utimensat(AT_FDCWD, path, times, flags));
 }
 
-static int libc_mkfifo(struct tb_io *io, const char *path, mode_t mode)
+static int libc_mknod(struct tb_io *io, const char *path, mode_t mode, dev_t device)
 {
     (void)io;
-    REPEAT(mkfifo(path, mode));
+    REPEAT(mknod(path, mode, device));
 }
 
 static int libc_statx(struct tb_io *io, const char *path, int flags, unsigned mask, struct statx *out)
@@ -239,7 +237,7 @@ static const struct tb_io_ops libc_ops = {
     .chmod = libc_chmod,
     .chown = libc_chown,
     .utimens = libc_utimens,
-    .mkfifo = libc_mkfifo,
+    .mknod = libc_mknod,
     .statx = libc_statx,
     .opendir = libc_opendir,
     .readdir = libc_readdir,

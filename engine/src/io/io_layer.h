@@ -45,11 +45,11 @@ typedef struct tb_io *tb_io_make(const struct tb_io_place *place, const char *te
     DO(ssize_t, readlink, (struct tb_io * io, const char *path, char *text, size_t n), path, text, n)                          \
     DO(int, symlink, (struct tb_io * io, const char *text, const char *path), text, path)                                      \
     DO(int, realpath, (struct tb_io * io, const char *path, char *out), path, out)                                             \
-    DO(int, access, (struct tb_io * io, const char *path, int mode), path, mode)                                               \
-    DO(int, chmod, (struct tb_io * io, const char *path, mode_t mode), path, mode)                                             \
-    DO(int, chown, (struct tb_io * io, const char *path, uid_t user, gid_t group), path, user, group)                          \
-    DO(int, utimens, (struct tb_io * io, const char *path, const struct timespec times[2]), path, times)                       \
-    DO(int, mkfifo, (struct tb_io * io, const char *path, mode_t mode), path, mode)                                            \
+    DO(int, access, (struct tb_io * io, const char *path, int mode, int flags), path, mode, flags)                             \
+    DO(int, chmod, (struct tb_io * io, const char *path, mode_t mode, int flags), path, mode, flags)                           \
+    DO(int, chown, (struct tb_io * io, const char *path, uid_t user, gid_t group, int flags), path, user, group, flags)        \
+    DO(int, utimens, (struct tb_io * io, const char *path, const struct timespec times[2], int flags), path, times, flags)     \
+    DO(int, mknod, (struct tb_io * io, const char *path, mode_t mode, dev_t device), path, mode, device)                       \
     DO(int, statx, (struct tb_io * io, const char *path, int flags, unsigned mask, struct statx *out), path, flags, mask, out) \
     DO(int, opendir, (struct tb_io * io, const char *path, DIR **out), path, out)                                              \
     DO(int, readdir, (struct tb_io * io, DIR * directory, struct dirent * *out), directory, out)                               \

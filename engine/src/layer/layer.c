@@ -33,7 +33,7 @@
 
 static const struct tb_io_ops layer_ops;
 
-/* Only for chains that tb_engine_route or tb_engine_chain gave: that of bypass has no handle behind it. */
+/* Only for chains that tb_engine_route gave: that of bypass has no handle behind it. */
 tb_engine *tb_layer_engine(struct tb_io *io)
 {
     assert(io->ops == &layer_ops);
@@ -396,7 +396,7 @@ static const struct tb_io_ops layer_ops = {
     .chmod = tb_placed_chmod,
     .chown = tb_placed_chown,
     .utimens = tb_placed_utimens,
-    .mkfifo = tb_placed_mkfifo,
+    .mknod = tb_placed_mknod,
     .statx = tb_placed_statx,
     .opendir = tb_placed_opendir,
     .readdir = tb_placed_readdir,

@@ -138,7 +138,7 @@ static int below_waiting(tb_engine *e, const char *path, char *out)
     const char *name;
     if (!split(path, directory, &name))
         return 0;
-    int there = yes_or_error(TB_IO(e->pfs, access, directory, F_OK));
+    int there = yes_or_error(TB_IO(e->pfs, access, directory, F_OK, AT_EACCESS));
     int rc = there ? there : tb_waiting_find(e, directory, true, out);
     if (there > 0 || rc <= 0)
         return there > 0 ? 0 : rc;
@@ -197,8 +197,8 @@ static int check_made_for(struct tb_io *io, const char *of, const struct stat *d
 /* With the directory's permissions, as far as the user may, so that the kernel keeps them. */
 static int set_permissions(struct tb_io *io, const char *key, const struct stat *directory)
 {
-    int owner = TB_IO(io, chown, key, directory->st_uid, directory->st_gid);
-    int mode = TB_IO(io, chmod, key, directory->st_mode & 07777);
+    int owner = TB_IO(io, chown, key, directory->st_uid, directory->st_gid, AT_SYMLINK_NOFOLLOW);
+    int mode = TB_IO(io, chmod, key, directory->st_mode & 07777, 0);
     return tb_io_failed(owner) ? owner : tb_io_failed(mode) ? mode : 0;
 }
 

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "namespace/deferred.h"
 #include "namespace/resolve.h"
 #include "namespace/route.h"
 #include "namespace/shadow_copy.h"
@@ -32,13 +33,17 @@ static int place_of(struct tb_io *io, const char *path, unsigned use, struct tb_
         return rc ? rc : TB_IO(p.io, op, p.path, __VA_ARGS__); \
     }
 
-PLACED(access, TB_NAME_LOOK, (struct tb_io * io, const char *path, int mode), mode)
-PLACED(chmod, TB_NAME_CHANGE, (struct tb_io * io, const char *path, mode_t mode), mode)
-PLACED(chown, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, (struct tb_io * io, const char *path, uid_t user, gid_t group), user, group)
-PLACED(utimens, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, (struct tb_io * io, const char *path, const struct timespec times[2]), times)
-PLACED(mkfifo, TB_NAME_MAKE, (struct tb_io * io, const char *path, mode_t mode), mode)
-PLACED(statx, TB_NAME_LOOK | (flags & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0),
-       (struct tb_io * io, const char *path, int flags, unsigned mask, struct statx *out), flags, mask, out)
+#define LINK_BY(flags) ((flags) & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0)
+
+PLACED(access, TB_NAME_LOOK | LINK_BY(flags), (struct tb_io * io, const char *path, int mode, int flags), mode, flags)
+PLACED(chmod, TB_NAME_CHANGE | LINK_BY(flags), (struct tb_io * io, const char *path, mode_t mode, int flags), mode, flags)
+PLACED(chown, TB_NAME_CHANGE | LINK_BY(flags), (struct tb_io * io, const char *path, uid_t user, gid_t group, int flags), user, group,
+       flags)
+PLACED(utimens, TB_NAME_CHANGE | LINK_BY(flags), (struct tb_io * io, const char *path, const struct timespec times[2], int flags), times,
+       flags)
+PLACED(mknod, TB_NAME_MAKE, (struct tb_io * io, const char *path, mode_t mode, dev_t device), mode, device)
+PLACED(statx, TB_NAME_LOOK | LINK_BY(flags), (struct tb_io * io, const char *path, int flags, unsigned mask, struct statx *out), flags,
+       mask, out)
 PLACED(opendir, TB_NAME_ENTER, (struct tb_io * io, const char *path, DIR **out), out)
 
 ssize_t tb_placed_readlink(struct tb_io *io, const char *path, char *text, size_t n)
@@ -52,6 +57,8 @@ ssize_t tb_placed_readlink(struct tb_io *io, const char *path, char *text, size_
     found[length] = 0;
     const char *seen = tb_shadow_shown(engine_of(io), found, shown, sizeof(shown)) ? shown : found;
     size_t whole = strlen(seen);
+    if (n == 0)
+        return -EINVAL; /* as the kernel */
     memcpy(text, seen, whole < n ? whole : n);
     return (ssize_t)(whole < n ? whole : n);
 }
@@ -61,11 +68,11 @@ int tb_placed_symlink(struct tb_io *io, const char *text, const char *path)
 {
     struct tb_place p;
     char stored[PATH_MAX];
-    if (strlen(text) >= sizeof(stored))
-        return -ENAMETOOLONG;
     int rc = place_of(io, path, TB_NAME_MAKE, &p);
     if (rc || !p.scratch)
         return rc ? rc : TB_IO(p.io, symlink, text, p.path);
+    if (strlen(text) >= sizeof(stored))
+        return -ENAMETOOLONG;
     tb_shadow_link_text(engine_of(io), text, stored, sizeof(stored));
     rc = TB_IO(p.io, symlink, stored, p.path);
     if (!rc)
@@ -73,14 +80,32 @@ int tb_placed_symlink(struct tb_io *io, const char *text, const char *path)
     return rc;
 }
 
+/* Without slashes and "/." at the end, which say of a name that it is a directory's. */
+static void cut_tail(char *name)
+{
+    for (size_t n = strlen(name); n > 1 && (name[n - 1] == '/' || (name[n - 1] == '.' && name[n - 2] == '/')); n--)
+        name[n - 1] = 0;
+}
+
+/*
+ * In a shadow the walk to the place has followed every link: what the program calls that
+ * place is the answer, if something has the name. A place elsewhere was reached by a link
+ * that led out of the prefix, and is the PFS's to resolve.
+ */
 int tb_placed_realpath(struct tb_io *io, const char *path, char *out)
 {
     struct tb_place p;
-    char shown[PATH_MAX];
-    int rc = place_of(io, path, TB_NAME_LOOK, &p);
-    rc = rc ? rc : TB_IO(p.io, realpath, p.path, out);
-    if (!rc && tb_shadow_shown(engine_of(io), out, shown, sizeof(shown)))
-        strcpy(out, shown);
+    struct stat st;
+    int rc = place_of(io, path, TB_NAME_LOOK | TB_NAME_STUB, &p);
+    if (rc || p.waits)
+        return rc ? rc : tb_waiting_shown(engine_of(io), p.path, out, PATH_MAX);
+    if (!p.scratch)
+        return TB_IO(p.io, realpath, p.path, out);
+    rc = TB_IO(p.io, stat, p.path, &st, AT_SYMLINK_NOFOLLOW);
+    if (!rc && tb_shadow_shown(engine_of(io), p.path, out, PATH_MAX))
+        cut_tail(out);
+    else if (!rc)
+        rc = TB_IO(p.io, realpath, p.path, out);
     return rc;
 }
 

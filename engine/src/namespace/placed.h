@@ -10,11 +10,11 @@
 ssize_t tb_placed_readlink(struct tb_io *io, const char *path, char *text, size_t n);
 int tb_placed_symlink(struct tb_io *io, const char *text, const char *path);
 int tb_placed_realpath(struct tb_io *io, const char *path, char *out);
-int tb_placed_access(struct tb_io *io, const char *path, int mode);
-int tb_placed_chmod(struct tb_io *io, const char *path, mode_t mode);
-int tb_placed_chown(struct tb_io *io, const char *path, uid_t user, gid_t group);
-int tb_placed_utimens(struct tb_io *io, const char *path, const struct timespec times[2]);
-int tb_placed_mkfifo(struct tb_io *io, const char *path, mode_t mode);
+int tb_placed_access(struct tb_io *io, const char *path, int mode, int flags);
+int tb_placed_chmod(struct tb_io *io, const char *path, mode_t mode, int flags);
+int tb_placed_chown(struct tb_io *io, const char *path, uid_t user, gid_t group, int flags);
+int tb_placed_utimens(struct tb_io *io, const char *path, const struct timespec times[2], int flags);
+int tb_placed_mknod(struct tb_io *io, const char *path, mode_t mode, dev_t device);
 int tb_placed_statx(struct tb_io *io, const char *path, int flags, unsigned mask, struct statx *out);
 /* The entries that lie there: those of a stub's directory, without deferred names (tb_engine_waiting). */
 int tb_placed_opendir(struct tb_io *io, const char *path, DIR **out);

@@ -80,9 +80,9 @@ static int set_owner_and_times(const tb_engine *e, const char *path, const struc
 {
     const struct timespec times[2] = {st->st_atim, st->st_mtim};
     int rc[] = {
-        TB_IO(e->shadow_io, chown, path, st->st_uid, st->st_gid),
-        TB_IO(e->shadow_io, chmod, path, st->st_mode & 07777),
-        TB_IO(e->shadow_io, utimens, path, times),
+        TB_IO(e->shadow_io, chown, path, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW),
+        TB_IO(e->shadow_io, chmod, path, st->st_mode & 07777, 0),
+        TB_IO(e->shadow_io, utimens, path, times, AT_SYMLINK_NOFOLLOW),
     };
     for (size_t i = 0; i < sizeof(rc) / sizeof(rc[0]); i++)
         if (tb_io_failed(rc[i]))
@@ -108,7 +108,7 @@ static int make_stub(const tb_engine *e, const char *lower, unsigned char type, 
     if (type == DT_LNK)
         return copy_link(e, lower, to);
     if (type == DT_FIFO)
-        return TB_IO(e->shadow_io, mkfifo, to, 0600);
+        return TB_IO(e->shadow_io, mknod, to, S_IFIFO | 0600, 0);
     if ((size_t)snprintf(text, sizeof(text), "%s%s%s", MARK, lower, type == DT_DIR ? "/." : "") >= sizeof(text))
         return -ENAMETOOLONG;
     return TB_IO(e->shadow_io, symlink, text, to);
@@ -185,10 +185,10 @@ static int exchange(struct tb_io *io, const char *aside, const char *path)
     *strrchr(directory, '/') = 0;
     if (rc != -EACCES || TB_IO(io, stat, directory, &st, 0) || st.st_uid != geteuid() || st.st_mode & S_IWUSR)
         return rc;
-    rc = TB_IO(io, chmod, directory, st.st_mode | S_IRWXU);
+    rc = TB_IO(io, chmod, directory, st.st_mode | S_IRWXU, 0);
     rc = rc ? rc : exchange_names(io, aside, path);
-    TB_IO(io, chmod, directory, st.st_mode & 07777); /* what is in it is right, whatever its mode and times are */
-    TB_IO(io, utimens, directory, (const struct timespec[2]){st.st_atim, st.st_mtim});
+    TB_IO(io, chmod, directory, st.st_mode & 07777, 0); /* what is in it is right, whatever its mode and times are */
+    TB_IO(io, utimens, directory, (const struct timespec[2]){st.st_atim, st.st_mtim}, AT_SYMLINK_NOFOLLOW);
     return rc;
 }
 
@@ -252,7 +252,7 @@ int tb_shadow_make_directory(tb_engine *e, const char *path, const char *text)
 /* What the PFS would refuse is refused; that it may be mounted read-only is no matter. */
 static int may_change(const tb_engine *e, const char *lower, const struct stat *st, unsigned use)
 {
-    int rc = TB_IO(e->pfs, access, lower, W_OK);
+    int rc = TB_IO(e->pfs, access, lower, W_OK, AT_EACCESS);
     bool writable = rc == 0 || rc == -EROFS;
     if (tb_io_failed(rc))
         return rc;
@@ -360,7 +360,7 @@ int tb_shadow_create(tb_engine *e)
     if (rc || !scratch || !open_to_all)
         return rc;
     snprintf(above, sizeof(above), "%s", e->shadow);
-    rc = TB_IO(e->shadow_io, chmod, above, 01733);
+    rc = TB_IO(e->shadow_io, chmod, above, 01733, 0);
     *strrchr(above, '/') = 0; /* the slabs in it are the user's alone, each by its mode */
-    return rc || tb_journal_tier(c) == TB_NONE ? rc : TB_IO(e->shadow_io, chmod, above, 0711);
+    return rc || tb_journal_tier(c) == TB_NONE ? rc : TB_IO(e->shadow_io, chmod, above, 0711, 0);
 }

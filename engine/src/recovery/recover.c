@@ -119,7 +119,7 @@ static int take(struct recovery *r, const char *name, bool is_dirty, int region)
 static bool has_lost_its_tier(struct tb_io *io, const struct tb_config *c, const char *host, const char *name, char *directory, size_t size)
 {
     const char *file;
-    return tb_lease_place(c, host, name, directory, size, &file) && TB_IO(io, access, directory, F_OK) == -ENOENT;
+    return tb_lease_place(c, host, name, directory, size, &file) && TB_IO(io, access, directory, F_OK, AT_EACCESS) == -ENOENT;
 }
 
 /* Bytes of files that the PFS lacks, by the records of the buffers. A deferred name counts as one. */
@@ -406,7 +406,7 @@ static int find_journal(const struct recovery *r, const char *name)
     if (t == TB_NONE)
         return -ENOENT;
     tb_tier_directory(&r->config->tiers[t], r->host, name, path, sizeof(path));
-    return TB_IO(r->tier[t], access, path, F_OK);
+    return TB_IO(r->tier[t], access, path, F_OK, AT_EACCESS);
 }
 
 static int recover_hidden(struct recovery *r, const char *name, const char *path)

@@ -170,18 +170,18 @@ static int do_name(struct tb_io *io, const char *op)
         rc = (int)TB_IO(io, readlink, link, text, sizeof(text));
         return rc == 4 ? 0 : rc;
     }
-    if (strcmp(op, "mkfifo") == 0)
-        return TB_IO(io, mkfifo, made, 0600);
+    if (strcmp(op, "mknod") == 0)
+        return TB_IO(io, mknod, made, S_IFIFO | 0600, 0);
     if (strcmp(op, "realpath") == 0)
         return TB_IO(io, realpath, link, text);
     if (strcmp(op, "access") == 0)
-        return TB_IO(io, access, made, W_OK);
+        return TB_IO(io, access, made, W_OK, AT_EACCESS);
     if (strcmp(op, "chmod") == 0)
-        return TB_IO(io, chmod, made, 0640);
+        return TB_IO(io, chmod, made, 0640, 0);
     if (strcmp(op, "chown") == 0)
-        return TB_IO(io, chown, link, getuid(), getgid());
+        return TB_IO(io, chown, link, getuid(), getgid(), AT_SYMLINK_NOFOLLOW);
     if (strcmp(op, "utimens") == 0)
-        return TB_IO(io, utimens, link, times);
+        return TB_IO(io, utimens, link, times, AT_SYMLINK_NOFOLLOW);
     if (strcmp(op, "statx") == 0)
         return TB_IO(io, statx, link, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &x);
     rc = TB_IO(io, opendir, folder, &directory);
@@ -194,8 +194,8 @@ static int do_name(struct tb_io *io, const char *op)
 
 static void every_operation_on_names_can_be_hit(void **state)
 {
-    static const char *const ops[] = {"mkfifo", "symlink", "readlink", "realpath", "access",  "chmod",
-                                      "chown",  "utimens", "statx",    "opendir",  "readdir", "closedir"};
+    static const char *const ops[] = {"mknod", "symlink", "readlink", "realpath", "access",  "chmod",
+                                      "chown", "utimens", "statx",    "opendir",  "readdir", "closedir"};
     char text[64];
     (void)state;
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {

@@ -167,11 +167,11 @@ ASKS_SERVER(int, mkdir, (struct tb_io * io, const char *path, mode_t mode), path
 ASKS_SERVER(ssize_t, readlink, (struct tb_io * io, const char *path, char *text, size_t n), path, text, n)
 ASKS_SERVER(int, symlink, (struct tb_io * io, const char *text, const char *path), text, path)
 ASKS_SERVER(int, realpath, (struct tb_io * io, const char *path, char *out), path, out)
-ASKS_SERVER(int, access, (struct tb_io * io, const char *path, int mode), path, mode)
-ASKS_SERVER(int, chmod, (struct tb_io * io, const char *path, mode_t mode), path, mode)
-ASKS_SERVER(int, chown, (struct tb_io * io, const char *path, uid_t user, gid_t group), path, user, group)
-ASKS_SERVER(int, utimens, (struct tb_io * io, const char *path, const struct timespec times[2]), path, times)
-ASKS_SERVER(int, mkfifo, (struct tb_io * io, const char *path, mode_t mode), path, mode)
+ASKS_SERVER(int, access, (struct tb_io * io, const char *path, int mode, int flags), path, mode, flags)
+ASKS_SERVER(int, chmod, (struct tb_io * io, const char *path, mode_t mode, int flags), path, mode, flags)
+ASKS_SERVER(int, chown, (struct tb_io * io, const char *path, uid_t user, gid_t group, int flags), path, user, group, flags)
+ASKS_SERVER(int, utimens, (struct tb_io * io, const char *path, const struct timespec times[2], int flags), path, times, flags)
+ASKS_SERVER(int, mknod, (struct tb_io * io, const char *path, mode_t mode, dev_t device), path, mode, device)
 ASKS_SERVER(int, opendir, (struct tb_io * io, const char *path, DIR **out), path, out)
 
 /* dup makes a second number for the same open description, with the same unsynced bytes. */
@@ -211,7 +211,7 @@ static const struct tb_io_ops model_ops = {
     .chmod = model_chmod,
     .chown = model_chown,
     .utimens = model_utimens,
-    .mkfifo = model_mkfifo,
+    .mknod = model_mknod,
     .opendir = model_opendir,
     .dup = model_dup,
     .free = model_free,

@@ -252,13 +252,13 @@ static void ask_for_names(int actor, void *arg)
     (void)actor;
     assert_within(TOOK(TB_IO(io, readlink, "/proc/self", text, sizeof(text))), asked, 0.001);
     assert_within(TOOK(TB_IO(io, realpath, "/tmp", text)), asked, 0.001);
-    assert_within(TOOK(TB_IO(io, access, "/tmp", F_OK)), asked, 0.001);
+    assert_within(TOOK(TB_IO(io, access, "/tmp", F_OK, AT_EACCESS)), asked, 0.001);
     assert_within(TOOK(TB_IO(io, stat, "/tmp", &st, 0)), asked, 0.001);
     assert_within(TOOK(TB_IO(io, symlink, "text", "/no such/link")), asked, 0.001); /* failed: asked all the same */
-    assert_within(TOOK(TB_IO(io, chmod, "/no such", 0600)), asked, 0.001);
-    assert_within(TOOK(TB_IO(io, chown, "/no such", getuid(), getgid())), asked, 0.001);
-    assert_within(TOOK(TB_IO(io, utimens, "/no such", NULL)), asked, 0.001);
-    assert_within(TOOK(TB_IO(io, mkfifo, "/no such/fifo", 0600)), asked, 0.001);
+    assert_within(TOOK(TB_IO(io, chmod, "/no such", 0600, 0)), asked, 0.001);
+    assert_within(TOOK(TB_IO(io, chown, "/no such", getuid(), getgid(), AT_SYMLINK_NOFOLLOW)), asked, 0.001);
+    assert_within(TOOK(TB_IO(io, utimens, "/no such", NULL, AT_SYMLINK_NOFOLLOW)), asked, 0.001);
+    assert_within(TOOK(TB_IO(io, mknod, "/no such/fifo", S_IFIFO | 0600, 0)), asked, 0.001);
     assert_within(TOOK(TB_IO(io, opendir, "/tmp", &directory)), asked, 0.001);
     assert_within(TOOK(TB_IO(io, readdir, directory, &entry)), 0, 0);
     assert_within(TOOK(TB_IO(io, closedir, directory)), 0, 0);
