@@ -48,21 +48,22 @@ static inline long tb_result(long rc)
 }
 
 /*
- * Call one operation of a chain "inside". Success leaves errno alone. If the thread is
- * inside already, this is a signal handler that could not wait, because its own thread
- * holds the locks.
+ * Call the engine "inside". Success leaves errno alone. If the thread is inside already,
+ * this is a signal handler that could not wait, because its own thread holds the locks.
  */
-#define TB_CALL(io, op, ...)                                      \
-    (__extension__({                                              \
-        int errno_before = errno;                                 \
-        long call_result = -EDEADLK;                              \
-        if (!tb_inside) {                                         \
-            tb_enter();                                           \
-            call_result = (long)(io)->ops->op((io), __VA_ARGS__); \
-            tb_leave();                                           \
-        }                                                         \
-        errno = errno_before;                                     \
-        tb_result(call_result);                                   \
+#define TB_INSIDE(call)               \
+    (__extension__({                  \
+        int errno_before = errno;     \
+        long call_result = -EDEADLK;  \
+        if (!tb_inside) {             \
+            tb_enter();               \
+            call_result = (long)call; \
+            tb_leave();               \
+        }                             \
+        errno = errno_before;         \
+        tb_result(call_result);       \
     }))
+/* One operation of a chain. */
+#define TB_CALL(io, op, ...) TB_INSIDE(TB_IO(io, op, __VA_ARGS__))
 
 #endif

@@ -48,19 +48,12 @@ TB_WRAPPER int remove(const char *path)
     return unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
 }
 
-/* Two names, at least one of them managed.  The chain is that of the first; bypass knows no buffers, so it does not do for the second. */
+/* Two names, at least one of them managed. */
 struct pair {
     struct tb_path from, to;
-    struct tb_io *io;
+    struct tb_io *from_chain, *to_chain; /* NULL: that one is not managed */
+    bool is_buffered;                    /* the engine serves one of them; else both are the PFS's chain's */
 };
-
-/* NULL: not managed. */
-static struct tb_io *chain_of(const struct tb_path *from, const struct tb_path *to)
-{
-    if (from && (from->mode != TB_MODE_BYPASS || !to))
-        return from->io;
-    return to->mode == TB_MODE_BYPASS ? to->io : tb_engine_chain(tb_adapter_engine());
-}
 
 static bool find_pair(int from_dir, const char *from, int to_dir, const char *to, struct pair *out)
 {
@@ -71,7 +64,9 @@ static bool find_pair(int from_dir, const char *from, int to_dir, const char *to
         return false;
     if (ends_in_dots(from) || ends_in_dots(to))
         return false;
-    out->io = chain_of(a ? &out->from : NULL, b ? &out->to : NULL);
+    out->from_chain = a ? out->from.io : NULL;
+    out->to_chain = b ? out->to.io : NULL;
+    out->is_buffered = (a && out->from.mode != TB_MODE_BYPASS) || (b && out->to.mode != TB_MODE_BYPASS);
     if (a && !b)
         tb_path_flush(&out->from); /* where it goes, it is not served from buffers */
     if (a && strlen(out->to.path) >= TB_PATH_MAX)
@@ -79,11 +74,27 @@ static bool find_pair(int from_dir, const char *from, int to_dir, const char *to
     return strlen(out->from.path) < TB_PATH_MAX && strlen(out->to.path) < TB_PATH_MAX;
 }
 
+static int rename_pair(const struct pair *p, unsigned flags)
+{
+    const char *from = p->from.path, *to = p->to.path;
+    if (p->is_buffered)
+        return (int)TB_INSIDE(tb_engine_rename(tb_adapter_engine(), p->from_chain, from, p->to_chain, to, flags));
+    return (int)TB_CALL(p->from_chain ? p->from_chain : p->to_chain, rename, from, to, flags);
+}
+
+static int link_pair(const struct pair *p)
+{
+    const char *from = p->from.path, *to = p->to.path;
+    if (p->is_buffered)
+        return (int)TB_INSIDE(tb_engine_link(tb_adapter_engine(), p->from_chain, from, p->to_chain, to));
+    return (int)TB_CALL(p->from_chain ? p->from_chain : p->to_chain, link, from, to);
+}
+
 TB_WRAPPER int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
     struct pair p;
     if (find_pair(from_dir, from, to_dir, to, &p))
-        return (int)TB_CALL(p.io, rename, p.from.path, p.to.path, flags);
+        return rename_pair(&p, flags);
     return tb_path_real(&from_dir, &from, TB_NAME_MAKE, &p.from) && tb_path_real(&to_dir, &to, TB_NAME_MAKE, &p.to)
              ? REAL(renameat2)(from_dir, from, to_dir, to, flags)
              : -1;
@@ -103,7 +114,7 @@ TB_WRAPPER int linkat(int from_dir, const char *from, int to_dir, const char *to
 {
     struct pair p;
     if (!flags && find_pair(from_dir, from, to_dir, to, &p))
-        return (int)TB_CALL(p.io, link, p.from.path, p.to.path);
+        return link_pair(&p);
     return tb_path_real(&from_dir, &from, TB_NAME_CHANGE, &p.from) && tb_path_real(&to_dir, &to, TB_NAME_MAKE, &p.to)
              ? REAL(linkat)(from_dir, from, to_dir, to, flags)
              : -1;

@@ -149,19 +149,20 @@ void tb_engine_spawned(tb_engine *engine, int pid);
  * under no managed prefix, the engine's chain of that prefix in the buffered modes, the
  * PFS's chain without the engine in bypass.  Every operation on a path or on a descriptor
  * opened by it goes to the chain returned here for that path, which lives as long as the
- * handle: the operation does not ask again how the path is managed.  rename and link go to
- * the chain of their first path.  `mode` may be NULL; it is written where the path is managed.
+ * handle: the operation does not ask again how the path is managed.  rename and link have
+ * two paths, see below.  `mode` may be NULL; it is written where the path is managed.
  * Makes no system call, except in scratch prefixes of an instance made from a
  * Hermes .conf, where names that the file system has already are not managed.
  */
 struct tb_io *tb_engine_route(tb_engine *engine, const char *path, enum tb_mode *mode);
 
 /*
- * The engine's chain for paths that were not asked about: each of its operations does that
- * itself.  For a rename or a link from a path that the engine doesn't manage, or that is in
- * bypass, to one that it does.
+ * rename and link of two paths, of which at least one is in a buffered mode. The chains are
+ * what tb_engine_route gave for each path; NULL: the path is not managed. As operations of
+ * a chain they are for two paths of one chain.
  */
-struct tb_io *tb_engine_chain(tb_engine *engine);
+int tb_engine_rename(tb_engine *engine, struct tb_io *from_chain, const char *from, struct tb_io *to_chain, const char *to, unsigned flags);
+int tb_engine_link(tb_engine *engine, struct tb_io *from_chain, const char *from, struct tb_io *to_chain, const char *to);
 
 /* What a name is wanted for. */
 enum tb_name_use {
@@ -183,8 +184,8 @@ enum tb_name_use {
  * looked at; for a use from TB_NAME_CHANGE on a copy is made first. There `path` may hold
  * dots and double slashes, and is walked as the kernel would. `chain` is what
  * tb_engine_route gave for `path`, in a mode other than bypass. Operations of the routed
- * chain translate themselves; this is for calls that are no chain operation (opendir,
- * chmod, mkfifo ...). Writes a string of at most `size` bytes, NUL included; returns its
+ * chain translate themselves; this is for calls that are no chain operation (statfs,
+ * getxattr ...). Writes a string of at most `size` bytes, NUL included; returns its
  * length without it.
  * -ENAMETOOLONG; in scratch mode what a walk or a copy gives (-ENOENT, -ENOTDIR, -ELOOP,
  * -EACCES,
@@ -198,11 +199,6 @@ ssize_t tb_engine_translate(struct tb_io *chain, const char *path, unsigned use,
  * Makes no system call.
  */
 bool tb_engine_shown(tb_engine *engine, const char *path, char *out, size_t size);
-
-/* The text a symlink in a scratch prefix is to have for the program's `text`; PATH_MAX bytes hold it. */
-void tb_engine_link_text(tb_engine *engine, const char *text, char *out, size_t size);
-/* To be called once a symlink was made in a scratch prefix, before anything else is asked. */
-void tb_engine_linked(tb_engine *engine);
 
 /* What a directory entry of the kernel's that is a symlink with this text is to programs: DT_LNK, DT_REG, DT_DIR. */
 int tb_engine_entry_type(tb_engine *engine, const char *text);

@@ -312,13 +312,6 @@ static int find_to_move(tb_engine *e, const struct tb_route *r, const char *path
     return rc ? rc : tb_place_find(e, r, path, TB_NAME_MAKE, p);
 }
 
-static int find_to_move_to(tb_engine *e, const struct tb_place *from, const char *path, struct tb_place *p)
-{
-    const struct tb_route r = tb_route_of(e, path);
-    int rc = find_to_move(e, &r, path, p);
-    return rc ? rc : tb_place_beside(e, from, &r, path, p);
-}
-
 static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb_place *q, unsigned flags)
 {
     struct stat st;
@@ -345,15 +338,21 @@ static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb
     return rc;
 }
 
-int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
+/* A name and how it is managed. */
+struct name {
+    const char *path;
+    struct tb_route route;
+};
+
+static int rename_names(tb_engine *e, const struct name *from, const struct name *to, unsigned flags)
 {
-    tb_engine *e = tb_layer_engine(io);
     struct tb_place p, q;
     struct stat st;
-    const struct tb_route r = tb_route_given(io, from);
-    int rc = find_to_move(e, &r, from, &p);
+    int rc = find_to_move(e, &from->route, from->path, &p);
     if (!rc)
-        rc = find_to_move_to(e, &p, to, &q);
+        rc = find_to_move(e, &to->route, to->path, &q);
+    if (!rc)
+        rc = tb_place_beside(e, &p, &to->route, to->path, &q);
     if (rc || p.scratch != q.scratch)
         return rc ? rc : -EXDEV;
     bool file = !flags && (!p.scratch || (TB_IO(p.io, stat, p.path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)));
@@ -363,21 +362,51 @@ int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned
     return rc;
 }
 
-int tb_layer_link(struct tb_io *io, const char *from, const char *to)
+static int link_names(tb_engine *e, const struct name *from, const struct name *to)
 {
-    tb_engine *e = tb_layer_engine(io);
     struct tb_place p, q;
-    const struct tb_route r = tb_route_given(io, from), s = tb_route_of(e, to);
-    int rc = tb_place_find(e, &r, from, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
+    int rc = tb_place_find(e, &from->route, from->path, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
     if (!rc)
-        rc = publish_name(e, &r, from, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
+        rc = publish_name(e, &from->route, from->path, TB_NAME_CHANGE | TB_NAME_NOFOLLOW, &p);
     if (!rc)
-        rc = tb_place_find(e, &s, to, TB_NAME_MAKE, &q);
+        rc = tb_place_find(e, &to->route, to->path, TB_NAME_MAKE, &q);
     if (!rc)
-        rc = tb_place_beside(e, &p, &s, to, &q);
+        rc = tb_place_beside(e, &p, &to->route, to->path, &q);
     if (rc || p.scratch != q.scratch)
         return rc ? rc : -EXDEV;
     return TB_IO(p.io, link, p.path, q.path);
+}
+
+/* As operations: the second name comes without its chain, so it is routed here. */
+int tb_layer_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
+{
+    tb_engine *e = tb_layer_engine(io);
+    return rename_names(e, &(struct name){from, tb_route_given(io, from)}, &(struct name){to, tb_route_of(e, to)}, flags);
+}
+
+int tb_layer_link(struct tb_io *io, const char *from, const char *to)
+{
+    tb_engine *e = tb_layer_engine(io);
+    return link_names(e, &(struct name){from, tb_route_given(io, from)}, &(struct name){to, tb_route_of(e, to)});
+}
+
+/* ---- the adapter's side: engine.h ---- */
+
+static struct name routed(const tb_engine *e, const struct tb_io *chain, const char *path)
+{
+    return (struct name){path, tb_route_answered(e, chain, path)};
+}
+
+int tb_engine_rename(tb_engine *e, struct tb_io *from_chain, const char *from, struct tb_io *to_chain, const char *to, unsigned flags)
+{
+    const struct name a = routed(e, from_chain, from), b = routed(e, to_chain, to);
+    return rename_names(e, &a, &b, flags);
+}
+
+int tb_engine_link(tb_engine *e, struct tb_io *from_chain, const char *from, struct tb_io *to_chain, const char *to)
+{
+    const struct name a = routed(e, from_chain, from), b = routed(e, to_chain, to);
+    return link_names(e, &a, &b);
 }
 
 int tb_layer_mkdir(struct tb_io *io, const char *path, mode_t mode)

@@ -128,16 +128,6 @@ bool tb_engine_shown(tb_engine *e, const char *path, char *out, size_t size)
     return e->shadow_length && tb_shadow_shown(e, path, out, size);
 }
 
-void tb_engine_link_text(tb_engine *e, const char *text, char *out, size_t size)
-{
-    tb_shadow_link_text(e, text, out, size);
-}
-
-void tb_engine_linked(tb_engine *e)
-{
-    tb_shadow_forget(e);
-}
-
 int tb_engine_entry_type(tb_engine *e, const char *text)
 {
     (void)e;

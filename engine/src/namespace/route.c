@@ -60,6 +60,15 @@ struct tb_route tb_route_given(struct tb_io *io, const char *path)
     return layer->route.prefix ? layer->route : tb_route_of(layer->engine, path);
 }
 
+struct tb_route tb_route_answered(const tb_engine *e, const struct tb_io *chain, const char *path)
+{
+    if (chain && chain != e->pfs)
+        return ((const struct tb_engine_io *)chain)->route;
+    struct tb_route r = longest(e, path);
+    bool is_file_systems = !chain && r.prefix && tb_config_of(e)->by_environment;
+    return is_file_systems ? (struct tb_route){.is_outside = true} : r;
+}
+
 /* Lengths are computed once; "/" counts as empty, so that every path lies below it. */
 int tb_route_prepare(tb_engine *e, const struct tb_config_prefix *prefixes, uint32_t n)
 {
@@ -87,9 +96,4 @@ struct tb_io *tb_engine_route(tb_engine *e, const char *path, enum tb_mode *mode
     if (mode)
         *mode = r.prefix->mode;
     return r.prefix->mode == TB_MODE_BYPASS ? e->pfs : &e->routed[r.prefix - e->prefixes].io;
-}
-
-struct tb_io *tb_engine_chain(tb_engine *e)
-{
-    return &e->any.io;
 }
