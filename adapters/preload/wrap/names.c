@@ -74,6 +74,16 @@ static bool find_pair(int from_dir, const char *from, int to_dir, const char *to
     return strlen(out->from.path) < TB_PATH_MAX && strlen(out->to.path) < TB_PATH_MAX;
 }
 
+/* In a shadow the engine's own walk says so. */
+static bool is_no_directory(const struct pair *p)
+{
+    struct stat st;
+    if (p->from_chain && p->from.mode == TB_MODE_SCRATCH)
+        return false;
+    int rc = p->from_chain ? (int)TB_CALL(p->from_chain, stat, p->from.path, &st, AT_SYMLINK_NOFOLLOW) : REAL(lstat)(p->from.path, &st);
+    return rc == 0 && !S_ISDIR(st.st_mode);
+}
+
 static int rename_pair(const struct pair *p, unsigned flags)
 {
     const char *from = p->from.path, *to = p->to.path;
@@ -93,7 +103,10 @@ static int link_pair(const struct pair *p)
 TB_WRAPPER int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
     struct pair p;
-    if (find_pair(from_dir, from, to_dir, to, &p))
+    bool found = find_pair(from_dir, from, to_dir, to, &p);
+    if (found && (tb_path_is_directory(from) || tb_path_is_directory(to)) && is_no_directory(&p))
+        return (int)tb_result(-ENOTDIR);
+    if (found)
         return rename_pair(&p, flags);
     return tb_path_real(&from_dir, &from, TB_NAME_MAKE, &p.from) && tb_path_real(&to_dir, &to, TB_NAME_MAKE, &p.to)
              ? REAL(renameat2)(from_dir, from, to_dir, to, flags)
@@ -109,11 +122,14 @@ TB_WRAPPER int renameat(int from_dir, const char *from, int to_dir, const char *
     return renameat2(from_dir, from, to_dir, to, 0);
 }
 
-/* Those that follow a link, or name a descriptor, are no chain operation; they need no record either. */
+/*
+ * Those that follow a link, or name a descriptor, are no chain operation; they need no record either. No link is made at
+ * a name with a slash at the end, or of one that is no directory: that is the kernel's to refuse.
+ */
 TB_WRAPPER int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
     struct pair p;
-    if (!flags && find_pair(from_dir, from, to_dir, to, &p))
+    if (!flags && !tb_path_is_directory(from) && !tb_path_is_directory(to) && find_pair(from_dir, from, to_dir, to, &p))
         return link_pair(&p);
     return tb_path_real(&from_dir, &from, TB_NAME_CHANGE, &p.from) && tb_path_real(&to_dir, &to, TB_NAME_MAKE, &p.to)
              ? REAL(linkat)(from_dir, from, to_dir, to, flags)

@@ -205,6 +205,29 @@ static void names(void)
     show("linked");
 }
 
+/* A slash at the end says that a directory is meant: of other files each call is refused, and changes nothing. */
+static void slashes(void)
+{
+    close(open("slash", O_RDWR | O_CREAT, 0644));
+    close(open("other", O_RDWR | O_CREAT, 0644));
+    SAY(rename("slash", "other/"));
+    SAY(rename("slash/", "moved"));
+    SAY(rename("slash", "moved/"));
+    SAY(link("slash/", "moved"));
+    SAY(link("slash", "moved/"));
+    SAY(link("slash", "other/"));
+    SAY(symlink("text", "other/"));
+    SAY(symlink("text", "moved/"));
+    SAY(mkfifo("moved/", 0600));
+    SAY(chmod("slash/", 0600));
+    SAY(chown("slash/", getuid(), getgid()));
+    SAY(mkdir("folder/", 0700));
+    SAY(rename("folder", "renamed/"));
+    SAY(rename("renamed/", "folder"));
+    show("slash");
+    show("other");
+}
+
 static void nameless(void)
 {
     char path[64];
@@ -315,6 +338,7 @@ int main(void)
     locks();
     sharing();
     names();
+    slashes();
     nameless();
     by_handle();
     kernel();
