@@ -47,6 +47,28 @@ void tb_options_help(const struct tb_option *table, const char *program, FILE *o
 bool tb_wrong(struct tb_complaint *c, const char *option, const char *value, const char *allowed);
 bool tb_complain(struct tb_complaint *c, const char *text);
 
+/*
+ * What options may not be together, as a table that ends with NULL. The first rule that is
+ * broken is told; so a rule may rely on those before it. A driver makes its table of one
+ * list of RULE(name, condition, text), where `o` are its options and `tasks` all ranks:
+ *
+ *   RULES(TB_RULE_FUNCTION)
+ *   static const struct tb_rule rules[] = {RULES(TB_RULE_ROW){NULL, NULL}};
+ */
+struct tb_rule {
+    bool (*is_broken)(const void *options, int tasks);
+    const char *text;
+};
+#define TB_RULE_FUNCTION(name, condition, text)      \
+    static bool name(const void *options, int tasks) \
+    {                                                \
+        const struct tb_options *o = options;        \
+        (void)tasks;                                 \
+        return condition;                            \
+    }
+#define TB_RULE_ROW(name, condition, text) {name, text},
+bool tb_rules_hold(const struct tb_rule *rules, const void *options, int tasks, struct tb_complaint *c);
+
 /* names.c: NAME1@NAME2. */
 int tb_count_names(const char *list);
 int tb_name_of(const char *list, int number, const char **name); /* on which that rank works; its length */

@@ -23,6 +23,13 @@ bool tb_complain(struct tb_complaint *c, const char *text)
     return false;
 }
 
+bool tb_rules_hold(const struct tb_rule *rules, const void *options, int tasks, struct tb_complaint *c)
+{
+    while (rules->is_broken && !rules->is_broken(options, tasks))
+        rules++;
+    return !rules->is_broken || tb_complain(c, rules->text);
+}
+
 /* Of k, KB and KiB and the like, all of which are 1024 to IOR; -1: none of them. */
 static int suffix_shift(const char *suffix)
 {

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #define AT(field) offsetof(struct tb_options, field)
 
@@ -163,21 +162,6 @@ bool tb_ior_directive(struct tb_options *o, const char *name, const char *value,
     return tb_directive(table, o, name, value, c);
 }
 
-/* What random offsets (-z) leave room for, as in IOR. */
-static bool consistent_random(const struct tb_options *o, struct tb_complaint *c)
-{
-    bool shared = !o->file_per_process;
-    if (o->block == o->transfer)
-        return tb_complain(c, "-z orders the transfers of a block: -b must be larger than -t");
-    if (shared && (o->reorder || o->reorder_random))
-        return tb_complain(c, "-z on a shared file excludes -C and -Z");
-    if (o->backend == &tb_hdf5)
-        return tb_complain(c, "-z excludes -a HDF5");
-    if (o->backend == &tb_mpiio && (o->collective || o->file_view))
-        return tb_complain(c, "-z excludes collective calls (-c) and file views of -a MPIIO");
-    return true;
-}
-
 /* What is written must not replace the file under test, the script, or another report. */
 static bool files_differ(const struct tb_options *o, struct tb_complaint *c)
 {
@@ -190,38 +174,6 @@ static bool files_differ(const struct tb_options *o, struct tb_complaint *c)
     return true;
 }
 
-static bool consistent(const struct tb_options *o, int tasks, struct tb_complaint *c)
-{
-    int64_t all;
-    if (o->transfer % 8)
-        return tb_complain(c, "-t: the transfer size must be a multiple of 8 bytes");
-    if (o->block % o->transfer)
-        return tb_complain(c, "-b: the block size must be a multiple of the transfer size (-t)");
-    if (__builtin_mul_overflow(o->block, o->segments, &all) || all > INT64_MAX / tasks / 2)
-        return tb_complain(c, "-b, -s: the aggregate file size exceeds the largest offset of a file");
-    if (o->prefill && (!o->random_offset || o->prefill % 8 || o->block % o->prefill))
-        return tb_complain(c, "--randomPrefill needs -z, and the block size (-b) to be a multiple of it");
-    if (o->backend != &tb_posix && o->transfer > INT_MAX)
-        return tb_complain(c, "-t: a transfer of 2g and more needs -a POSIX");
-    if (o->backend == &tb_mmap && all > INT64_MAX / 4096 / tasks)
-        return tb_complain(c, "-b, -s: too large to map");
-    if (o->backend == &tb_mmap && o->fsync_per_write && o->transfer % sysconf(_SC_PAGESIZE))
-        return tb_complain(c, "-Y: with -a MMAP the transfer size (-t) must be a multiple of the page size");
-    if (o->dual_mount && (!o->file_per_process || o->unique_dir))
-        return tb_complain(c, "-y needs files per process (-F) and excludes -u");
-    if (!tb_count_names(o->file))
-        return tb_complain(c, "-o: no name between the @");
-    if (o->unique_dir && tb_count_names(o->file) > 1)
-        return tb_complain(c, "-o: several names (FILE1@FILE2) exclude -u");
-    if (!o->tasks)
-        return tb_complain(c, "-N: too few ranks for a test");
-    if (o->wear_out && !o->deadline_s)
-        return tb_complain(c, "-O stoneWallingWearOut=1 needs a deadline (-D)");
-    if (o->reorder && o->reorder_random)
-        return tb_complain(c, "-C and -Z exclude each other");
-    return !o->random_offset || consistent_random(o, c);
-}
-
 static bool tests_consistent(struct tb_tests *tests, int tasks, struct tb_complaint *c)
 {
     for (size_t i = 0; i < tests->count; i++) {
@@ -229,7 +181,7 @@ static bool tests_consistent(struct tb_tests *tests, int tasks, struct tb_compla
         if (!o->write && !o->read && !o->check_write && !o->check_read)
             o->write = o->read = true;
         o->read = o->read || o->check_read;
-        if (!files_differ(o, c) || !consistent(o, tasks, c))
+        if (!files_differ(o, c) || !tb_ior_rules_hold(o, tasks, c))
             return false;
     }
     return true;

@@ -85,6 +85,8 @@ bool tb_script_read(struct tb_tests *tests, const struct tb_options *defaults, c
 bool tb_tests_add(struct tb_tests *tests, const struct tb_options *o, struct tb_complaint *c);
 void tb_tests_free(struct tb_tests *tests);
 void tb_ior_help(FILE *out);
+/* rules.c: may these options be together? */
+bool tb_ior_rules_hold(const struct tb_options *o, int tasks, struct tb_complaint *c);
 
 /* order.c: where the transfers of one owner lie in its file. */
 struct tb_order {

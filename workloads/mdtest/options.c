@@ -73,56 +73,41 @@ static const struct tb_option table[] = {
     {0},
 };
 
-static bool consistent_files(const struct tb_options *o, struct tb_complaint *c)
+static bool creates(const struct tb_options *o)
 {
-    bool creates = tb_selected(o, o->create_only), reads = tb_selected(o, o->read_only);
-    if (creates && reads && o->read_bytes > o->write_bytes)
-        return tb_complain(c, "-e: more bytes to read than -w writes");
-    if (o->make_node && (o->write_bytes || o->collective))
-        return tb_complain(c, "-k makes empty files: it excludes -w and -c");
-    if (o->verify_write && !o->write_bytes)
-        return tb_complain(c, "--verify-write needs bytes to write (-w)");
-    if (o->verify_read && (!o->read_bytes || !reads))
-        return tb_complain(c, "-X needs bytes to read (-e) and a phase that reads them");
-    if (o->verify_read && o->signature < 0 && !creates)
-        return tb_complain(c, "-X needs the signature of the run that wrote (-G)");
-    if (o->stop_at_failure && !o->read_bytes && !o->dirs_only && reads)
-        return tb_complain(c, "--warningAsErrors: a read of no bytes (-e) is a warning");
-    return true;
+    return tb_selected(o, o->create_only);
 }
 
-static bool consistent_tree(const struct tb_options *o, int tasks, struct tb_complaint *c)
+static bool reads(const struct tb_options *o)
 {
-    int bases = tb_count_names(o->dir);
-    if (!bases)
-        return tb_complain(c, "-d: no directory between the @");
-    if (bases > 1 && (!o->unique_dir || o->stride))
-        return tb_complain(c, "-d: several directories need a tree for each rank (-u), and exclude -N");
-    if (bases > tasks)
-        return tb_complain(c, "-d: more directories than ranks");
-    if (o->unique_dir && o->items && o->items_per_dir)
-        return tb_complain(c, "-u takes -n or -I, not both");
-    if (o->depth && !o->branching)
-        return tb_complain(c, "-z needs a branching factor (-b) of at least 1");
-    return true;
+    return tb_selected(o, o->read_only);
 }
 
-static bool consistent(const struct tb_options *o, int tasks, struct tb_complaint *c)
-{
-    if (o->last_tasks > tasks || o->first_tasks > tasks)
-        return tb_complain(c, "-f, -l: more ranks than the program was started with");
-    if (o->last_tasks && o->first_tasks > o->last_tasks)
-        return tb_complain(c, "-f, -l: the first number of ranks is above the last");
-    if (o->shared_file && (o->unique_dir || o->dirs_only || o->verify_read || o->collective))
-        return tb_complain(c, "-S excludes -u, -D, -X and -c");
-    if (o->collective && (o->unique_dir || o->stride))
-        return tb_complain(c, "-c excludes -u and -N");
-    if (o->deadline_s && (o->branching > 1 || o->no_barriers || o->collective))
-        return tb_complain(c, "-W needs barriers and a branching factor (-b) of 1, and excludes -c");
-    if (o->deadline_s && o->items && o->items_per_dir && o->items != o->items_per_dir)
-        return tb_complain(c, "-W works on one tree: give -n or -I");
-    return consistent_tree(o, tasks, c) && consistent_files(o, c);
-}
+#define RULES(RULE)                                                                                                                     \
+    RULE(ranks, o->last_tasks > tasks || o->first_tasks > tasks, "-f, -l: more ranks than the program was started with")                \
+    RULE(range, o->last_tasks && o->first_tasks > o->last_tasks, "-f, -l: the first number of ranks is above the last")                 \
+    RULE(shared, o->shared_file && (o->unique_dir || o->dirs_only || o->verify_read || o->collective), "-S excludes -u, -D, -X and -c") \
+    RULE(collective, o->collective && (o->unique_dir || o->stride), "-c excludes -u and -N")                                            \
+    RULE(deadline, o->deadline_s && (o->branching > 1 || o->no_barriers || o->collective),                                              \
+         "-W needs barriers and a branching factor (-b) of 1, and excludes -c")                                                         \
+    RULE(deadline_trees, o->deadline_s && o->items && o->items_per_dir && o->items != o->items_per_dir,                                 \
+         "-W works on one tree: give -n or -I")                                                                                         \
+    RULE(no_directory, !tb_count_names(o->dir), "-d: no directory between the @")                                                       \
+    RULE(directories, tb_count_names(o->dir) > 1 && (!o->unique_dir || o->stride),                                                      \
+         "-d: several directories need a tree for each rank (-u), and exclude -N")                                                      \
+    RULE(many_directories, tb_count_names(o->dir) > tasks, "-d: more directories than ranks")                                           \
+    RULE(two_counts, o->unique_dir && o->items && o->items_per_dir, "-u takes -n or -I, not both")                                      \
+    RULE(no_branches, o->depth && !o->branching, "-z needs a branching factor (-b) of at least 1")                                      \
+    RULE(long_reads, creates(o) && reads(o) && o->read_bytes > o->write_bytes, "-e: more bytes to read than -w writes")                 \
+    RULE(empty_nodes, o->make_node && (o->write_bytes || o->collective), "-k makes empty files: it excludes -w and -c")                 \
+    RULE(unwritten, o->verify_write && !o->write_bytes, "--verify-write needs bytes to write (-w)")                                     \
+    RULE(unread, o->verify_read && (!o->read_bytes || !reads(o)), "-X needs bytes to read (-e) and a phase that reads them")            \
+    RULE(unsigned_reads, o->verify_read && o->signature < 0 && !creates(o), "-X needs the signature of the run that wrote (-G)")        \
+    RULE(empty_reads, o->stop_at_failure && !o->read_bytes && !o->dirs_only && reads(o),                                                \
+         "--warningAsErrors: a read of no bytes (-e) is a warning")
+
+RULES(TB_RULE_FUNCTION)
+static const struct tb_rule rules[] = {RULES(TB_RULE_ROW){NULL, NULL}};
 
 /* Without any of the phases all of them; without -D and -F both kinds. */
 static void fill_in(struct tb_options *o, int tasks)
@@ -142,7 +127,7 @@ bool tb_mdtest_options(struct tb_options *o, int argc, char **argv, int tasks, s
         return false;
     if (o->help || o->version)
         return true;
-    if (!consistent(o, tasks, c))
+    if (!tb_rules_hold(rules, o, tasks, c))
         return false;
     fill_in(o, tasks);
     return true;
