@@ -18,6 +18,7 @@
 #include "instance/make.h"
 #include "recovery/recover.h"
 #include "region/lease.h"
+#include "text/sizes.h"
 #include "watch.h"
 
 #define MAX_INSTANCES 64
@@ -144,7 +145,7 @@ static void print_status(tb_engine *e)
     printf("instance %s  config %s\n", info.name, info.config_file);
     printf("daemon %s (pid %d)  clients %u  fsync %s  placement %s  %s  region %.1f MiB, huge pages %s\n",
            info.daemon_alive ? "alive" : "dead", (int)info.daemon_pid, info.n_clients, tb_fsync_name(c->fsync),
-           tb_policy_name(c->placement.policy), ctl_is_modelled(c) ? "modelled" : "real", (double)info.region_bytes / 1048576.0,
+           tb_policy_name(c->placement.policy), ctl_is_modelled(c) ? "modelled" : "real", (double)info.region_bytes / TB_MIB,
            tb_huge_pages_name(info.huge_pages));
     ctl_print_tiers(e, stdout);
     ctl_print_waits(e, stdout);

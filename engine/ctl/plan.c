@@ -13,8 +13,7 @@
 #include "config/write.h"
 #include "plan_svg.h"
 #include "plan_writes.h"
-
-#define MIB 1048576.0
+#include "text/sizes.h"
 
 struct options {
     const char *file, *fragment, *svg, *mode, *pfs, *output, *writes;
@@ -63,7 +62,7 @@ static void print_plan(const struct tb_config *c, const struct tb_layout *l)
         uint32_t in_tier = s - l->tier_first_slab[l->slab[s].tier];
         if (in_tier == 0)
             printf("%-10s %-10s %9.2fMiB %9.2fMiB", t->name, t->medium == TB_MEDIUM_MEMORY ? "memory" : "directory",
-                   (double)t->capacity / MIB, (double)tb_layout_tier_bytes(l, l->slab[s].tier) / MIB);
+                   (double)t->capacity / TB_MIB, (double)tb_layout_tier_bytes(l, l->slab[s].tier) / TB_MIB);
         else
             printf("%-10s %-10s %12s %12s", "", "", "", "");
         printf("  %-5u %14llu %10u\n", in_tier, (unsigned long long)l->slab[s].buffer_size, l->slab[s].n_buffers);

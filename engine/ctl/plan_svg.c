@@ -10,13 +10,13 @@
 #include "common/ctl.h"
 #include "config/placement.h"
 #include "plan_svg.h"
+#include "text/sizes.h"
 
 #define LEFT 120.0
 #define WIDTH 900.0
 #define BAR 64.0
 #define STEP 124.0
 #define LINE 18.0
-#define MIB 1048576.0
 #define MIN_BUFFER_PX 3.0
 
 static const char *const colours[TB_MAX_SLABS] = {"#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#88bbaa", "#ddaa77"};
@@ -40,8 +40,8 @@ static void draw_slab(FILE *out, const struct tb_layout_slab *s, uint32_t index,
 
 static const char *size_text(uint64_t bytes, char *out, size_t size)
 {
-    if (bytes >= MIB)
-        snprintf(out, size, "%.4g MiB", (double)bytes / MIB);
+    if (bytes >= TB_MIB)
+        snprintf(out, size, "%.4g MiB", (double)bytes / TB_MIB);
     else
         snprintf(out, size, "%.4g KiB", (double)bytes / 1024.0);
     return out;

@@ -20,7 +20,6 @@
 #include "placement/placement.h"
 #include "text/sizes.h"
 
-#define MIB 1048576.0
 #define WRITES_MAX UINT64_C(1000000)
 #define BYTES_MAX (UINT64_C(4) << 40) /* what takes seconds to go through chunk by chunk */
 #define ALLOWED "allowed: 'N x SIZE [to NAME]' with N up to 1000000, such as '16 x 4MiB', at most 16 of them with commas, 4TiB in all"
@@ -295,11 +294,11 @@ static void print_row(const char *what, const struct tb_config *c, const struct 
 {
     printf("%-32s", what);
     for (uint32_t t = 0; t <= c->n_tiers; t++)
-        printf(" %12.2f", (double)g->to[t] / MIB);
+        printf(" %12.2f", (double)g->to[t] / TB_MIB);
     if (g->flushed)
-        printf("  %.2f MiB are flushed first", (double)g->flushed / MIB);
+        printf("  %.2f MiB are flushed first", (double)g->flushed / TB_MIB);
     if (g->refused)
-        printf("  %.2f MiB find no room", (double)g->refused / MIB);
+        printf("  %.2f MiB find no room", (double)g->refused / TB_MIB);
     puts("");
 }
 

@@ -19,8 +19,8 @@
 #include "common/ctl.h"
 #include "common/measure.h"
 #include "config/check.h"
+#include "text/sizes.h"
 
-#define MIB 1048576.0
 #define SECONDS 10.0 /* a place, unless told otherwise */
 
 struct options {
@@ -93,7 +93,7 @@ static void print_table(FILE *out, const char *lead, const char *what, const str
     for (int t = 0; t < MEASURE_THREADS; t++) {
         fprintf(out, "%s%-8s %7d", lead, "MiB/s", measure_threads(t));
         for (int s = 0; s < MEASURE_SIZES; s++)
-            fprintf(out, "%10.1f", cell[s][t].rate / MIB);
+            fprintf(out, "%10.1f", cell[s][t].rate / TB_MIB);
         fprintf(out, "%15.2f us\n", cell[0][t].median * 1e6);
     }
 }
@@ -118,7 +118,7 @@ static void write_device(FILE *out, const struct place *p, const struct measure 
             m->how);
     print_tables(out, "# ", m);
     fprintf(out, "name: \"%s\"\nsource: measured by tierctl profile (%s)\n", p->name, m->how);
-    fprintf(out, "read_bandwidth: %.4fMiB/s\nwrite_bandwidth: %.4fMiB/s\n", d.read_bandwidth / MIB, d.write_bandwidth / MIB);
+    fprintf(out, "read_bandwidth: %.4fMiB/s\nwrite_bandwidth: %.4fMiB/s\n", d.read_bandwidth / TB_MIB, d.write_bandwidth / TB_MIB);
     fprintf(out, "read_latency: %.3fus\nwrite_latency: %.3fus\n", d.read_latency * 1e6, d.write_latency * 1e6);
     fprintf(out, "sync_time: %.3fus\nopen_time: %.3fus\nmetadata_time: %.3fus\nchannels: %u\n", d.sync_time * 1e6, d.open_time * 1e6,
             d.metadata_time * 1e6, d.channels);
@@ -142,7 +142,7 @@ static int save(const struct place *p, const struct measure *m, const struct tb_
     printf("%s: %s (%s), in %s\n", p->name, p->path ? p->path : "memory", m->how, path);
     print_tables(stdout, "  ", m);
     printf("  read %.1f MiB/s, %.2f us; write %.1f MiB/s, %.2f us; sync %.2f us; create %.2f us; other metadata %.2f us; channels %u\n\n",
-           device.read_bandwidth / MIB, device.read_latency * 1e6, device.write_bandwidth / MIB, device.write_latency * 1e6,
+           device.read_bandwidth / TB_MIB, device.read_latency * 1e6, device.write_bandwidth / TB_MIB, device.write_latency * 1e6,
            device.sync_time * 1e6, device.open_time * 1e6, device.metadata_time * 1e6, device.channels);
     fflush(stdout);
     return 0;

@@ -8,6 +8,7 @@
 #include "base/report.h"
 #include "common/show.h"
 #include "instance/stats.h"
+#include "text/sizes.h"
 #include "watch.h"
 
 #include <errno.h>
@@ -17,7 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MIB 1048576.0
 #define BAR 18 /* characters of a tier's picture */
 #define ERRORS_SHOWN 5
 
@@ -46,7 +46,7 @@ static void look(struct watch *w)
 static double rate(const struct watch *w, uint64_t last, uint64_t now)
 {
     double seconds = w->now.at - w->last.at;
-    return seconds > 0 && w->last.at > 0 ? (double)(now - last) / MIB / seconds : 0;
+    return seconds > 0 && w->last.at > 0 ? (double)(now - last) / TB_MIB / seconds : 0;
 }
 
 struct tier_view {
@@ -59,10 +59,10 @@ static struct tier_view view_tier(const struct watch *w, uint32_t t)
     const struct tb_tier_stats *a = &w->last.stats.tier[t], *b = &w->now.stats.tier[t];
     uint64_t used = b->used < b->capacity ? b->used : b->capacity, dirty = b->dirty < used ? b->dirty : used;
     return (struct tier_view){.name = b->name,
-                              .capacity = (double)b->capacity / MIB,
-                              .dirty = (double)dirty / MIB,
-                              .clean = (double)(used - dirty) / MIB,
-                              .free = (double)(b->capacity - used) / MIB,
+                              .capacity = (double)b->capacity / TB_MIB,
+                              .dirty = (double)dirty / TB_MIB,
+                              .clean = (double)(used - dirty) / TB_MIB,
+                              .free = (double)(b->capacity - used) / TB_MIB,
                               .in = rate(w, a->bytes_in, b->bytes_in),
                               .out = rate(w, a->bytes_out, b->bytes_out),
                               .flush = rate(w, a->flushed, b->flushed)};
@@ -115,7 +115,7 @@ static void draw_picture(struct watch *w)
         draw(w, "%-8.8s [%s] %8.1f%8.1f%8.1f%8.1f%8.1f%8.1f", v.name, bar, v.dirty, v.clean, v.free, v.in, v.out, v.flush);
     }
     draw(w, "pfs      %.1f MiB/s written, %.1f read; %.1f MiB spilled, %llu fsyncs", rate(w, last->pfs_bytes_written, s->pfs_bytes_written),
-         rate(w, last->pfs_bytes_read, s->pfs_bytes_read), (double)s->spilled / MIB, (unsigned long long)s->fsyncs);
+         rate(w, last->pfs_bytes_read, s->pfs_bytes_read), (double)s->spilled / TB_MIB, (unsigned long long)s->fsyncs);
     tb_instance_errors(w->engine, draw_error, w);
     fputs("\033[J", stdout);
 }

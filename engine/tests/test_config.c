@@ -6,6 +6,7 @@
 #include "config/placement.h"
 #include "config/write.h"
 #include "region/layout.h"
+#include "text/text.h"
 
 #define PFS "pfs: {path: /tmp/tb-pfs}\n"
 #define RAM "  - {name: ram, medium: memory, capacity: 64MiB, block: 4KiB, slabs: [{units: 1, share: 0.25}, {units: 256, share: 0.75}]}\n"
@@ -302,6 +303,19 @@ static void sizes_that_do_not_nest_are_refused(void **state)
     assert_int_equal(tb_layout_compute(&c, &l, &err), 0);
 }
 
+/* Modes, hints and schedules ask this one function. */
+static void the_longest_prefix_wins(void **state)
+{
+    static const char rows[][8] = {"/a", "/a/b", "/", "/ab"};
+    (void)state;
+    assert_int_equal(tb_path_longest("/a", rows, 4, sizeof(rows[0])), 0);
+    assert_int_equal(tb_path_longest("/a/c", rows, 4, sizeof(rows[0])), 0);
+    assert_int_equal(tb_path_longest("/a/b/c", rows, 4, sizeof(rows[0])), 1);
+    assert_int_equal(tb_path_longest("/ab", rows, 4, sizeof(rows[0])), 3);
+    assert_int_equal(tb_path_longest("/b/a", rows, 4, sizeof(rows[0])), 2); /* "/" holds everything */
+    assert_int_equal(tb_path_longest("/b/a", rows, 2, sizeof(rows[0])), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +328,7 @@ int main(void)
         cmocka_unit_test(hermes_bandwidths_are_a_profile),
         cmocka_unit_test(the_region_is_as_large_as_planned),
         cmocka_unit_test(sizes_that_do_not_nest_are_refused),
+        cmocka_unit_test(the_longest_prefix_wins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

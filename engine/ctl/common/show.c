@@ -10,8 +10,8 @@
 #include "common/ctl.h"
 #include "config/placement.h"
 #include "instance/stats.h"
+#include "text/sizes.h"
 
-#define MIB (1024.0 * 1024.0)
 #define MAX_WAITS 64
 #define MAX_SAMPLES 4096
 
@@ -186,7 +186,7 @@ static void print_counters(FILE *out, enum ctl_unit unit, const struct tb_tier_s
         if (!c->heading || c->unit != unit)
             continue;
         if (unit == CTL_BYTES)
-            fprintf(out, " %9.1fMiB", (double)ctl_counter_value(c, t) / MIB);
+            fprintf(out, " %9.1fMiB", (double)ctl_counter_value(c, t) / TB_MIB);
         else
             fprintf(out, " %10llu", (unsigned long long)ctl_counter_value(c, t));
     }
@@ -206,8 +206,8 @@ void ctl_print_tiers(tb_engine *e, FILE *out)
     }
     putc('\n', out);
     fprintf(out, "%-10s %12s %12s %12s %9.1fMiB %9.1fMiB  spilled %.1f MiB, staged %.1f MiB, fsyncs %llu, files %u (%u dirty)\n", "pfs", "",
-            "", "", (double)s.pfs_bytes_written / MIB, (double)s.pfs_bytes_read / MIB, (double)s.spilled / MIB, (double)s.staged / MIB,
-            (unsigned long long)s.fsyncs, s.n_files, s.n_dirty_files);
+            "", "", (double)s.pfs_bytes_written / TB_MIB, (double)s.pfs_bytes_read / TB_MIB, (double)s.spilled / TB_MIB,
+            (double)s.staged / TB_MIB, (unsigned long long)s.fsyncs, s.n_files, s.n_dirty_files);
     if (s.passed)
         fprintf(out, "%llu opens passed through unbuffered: max_files %u was reached; raise it in %s\n", (unsigned long long)s.passed,
                 tb_instance_config(e)->max_files, tb_instance_config(e)->file);

@@ -19,8 +19,13 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "text/sizes.h"
 
-#define MIB(bytes) ((unsigned long long)(bytes) >> 20)
+/* Whole ones. */
+static unsigned long long mib(uint64_t bytes)
+{
+    return (unsigned long long)((double)bytes / TB_MIB);
+}
 
 /*
  * Names the key, so that the user knows which directory of several is meant. access() asks
@@ -120,7 +125,7 @@ static int check_tier(const struct tb_config *c, uint32_t t, struct tb_error *er
         return -errno;
     if ((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < tier->capacity) {
         snprintf(err->text, sizeof(err->text), "%.300s: tiers[%u].capacity: %llu MiB, and %.300s has %llu MiB free; allowed: what fits",
-                 c->file, t, MIB(tier->capacity), tier->path, MIB((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize));
+                 c->file, t, mib(tier->capacity), tier->path, mib((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize));
         return -EINVAL;
     }
     if (c->fsync == TB_FSYNC_TIER && !c->allow_volatile && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)) {
@@ -196,7 +201,7 @@ static int check_region(const struct tb_config *c, uint64_t region_bytes, struct
     snprintf(err->text, sizeof(err->text),
              "%.300s: the region needs %llu MiB and %.200s has %llu MiB free; allowed: a smaller memory tier (tiers[].capacity) "
              "or max_files, or a larger %.200s (mount -o remount,size=...)",
-             c->file, MIB(region_bytes) + 1, directory, MIB((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize), directory);
+             c->file, mib(region_bytes) + 1, directory, mib((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize), directory);
     return -EINVAL;
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "config/placement.h"
+#include "text/sizes.h"
 #include "text/text.h"
 
 #define MAX_VALUES 128
@@ -288,12 +289,12 @@ static int read_device(const char *file, const struct value *v, int i, const cha
     const char *mount = i < v[MOUNT_POINTS].n ? v[MOUNT_POINTS].text[i] : "";
     t->medium = i == 0 && !*mount ? TB_MEDIUM_MEMORY : TB_MEDIUM_DIRECTORY;
     snprintf(t->name, sizeof(t->name), t->medium == TB_MEDIUM_MEMORY ? "ram" : "tier%d", i);
-    t->capacity = (uint64_t)(mb * 1048576.0);
+    t->capacity = (uint64_t)(mb * TB_MIB);
     t->block = (uint32_t)(kb * 1024.0);
     t->shared = shared != 0;
     t->profiled = mbps > 0; /* all that the beta's placement looked at */
     if (t->profiled)
-        t->profile = (struct tb_device){.write_bandwidth = mbps * 1048576.0, .channels = 1};
+        t->profile = (struct tb_device){.write_bandwidth = mbps * TB_MIB, .channels = 1};
     snprintf(t->profile.name, sizeof(t->profile.name), "%s", t->name);
     if (*mount && tb_path_absolute(directory, mount, t->path, sizeof(t->path)))
         return wrong(file, &v[MOUNT_POINTS], MOUNT_POINTS, "too long", err);

@@ -48,11 +48,8 @@ static char *last_word(char *line)
  */
 static bool is_buffered(const struct tb_config *c, const char *path)
 {
-    const struct tb_config_prefix *best = NULL;
-    for (uint32_t i = 0; i < c->n_prefixes; i++)
-        if (tb_path_is_under(path, c->prefixes[i].prefix) && (!best || strlen(c->prefixes[i].prefix) > strlen(best->prefix)))
-            best = &c->prefixes[i];
-    return best && (best->mode == TB_MODE_PERSISTENT_ASYNC || best->mode == TB_MODE_PERSISTENT_SYNC);
+    int i = tb_path_longest(path, c->prefixes, c->n_prefixes, sizeof(c->prefixes[0]));
+    return i >= 0 && (c->prefixes[i].mode == TB_MODE_PERSISTENT_ASYNC || c->prefixes[i].mode == TB_MODE_PERSISTENT_SYNC);
 }
 
 /* A path may hold blanks: offset and length are the last two words. */

@@ -25,7 +25,7 @@ static void write_tier(FILE *out, const struct tb_config_tier *t)
     for (uint32_t s = 0; s < t->n_slabs; s++)
         fprintf(out, "      - {units: %u, share: %g}\n", t->slabs[s].units, t->slabs[s].share);
     if (t->profiled)
-        fprintf(out, "    profile: {name: %s, write_bandwidth: %.9gMiB/s}\n", t->profile.name, t->profile.write_bandwidth / 1048576.0);
+        fprintf(out, "    profile: {name: %s, write_bandwidth: %.9gMiB/s}\n", t->profile.name, t->profile.write_bandwidth / TB_MIB);
     if (t->shared)
         fputs("    shared: true\n", out);
 }

@@ -15,11 +15,7 @@
 #include "namespace/environment.h"
 #include "namespace/route.h"
 #include "region/handle.h"
-
-static bool is_under(const char *path, const char *prefix, size_t length)
-{
-    return strncmp(path, prefix, length) == 0 && (path[length] == '/' || path[length] == 0);
-}
+#include "text/text.h"
 
 static bool is_there(const tb_engine *e, const char *path, bool directories)
 {
@@ -39,13 +35,8 @@ static bool is_outside(const tb_engine *e, const struct tb_route *r, const char 
 /* Of the prefixes alone. */
 static struct tb_route longest(const tb_engine *e, const char *path)
 {
-    struct tb_route best = {.prefix = NULL};
-    for (uint32_t i = 0; i < e->n_prefixes; i++) {
-        const struct tb_route *r = &e->routed[i].route;
-        if ((!best.prefix || r->length > best.length) && is_under(path, r->prefix->prefix, r->length))
-            best = *r;
-    }
-    return best.prefix && best.prefix->mode == TB_MODE_OUTSIDE ? (struct tb_route){.prefix = NULL} : best;
+    int i = tb_path_longest(path, e->prefixes, e->n_prefixes, sizeof(e->prefixes[0]));
+    return i < 0 || e->prefixes[i].mode == TB_MODE_OUTSIDE ? (struct tb_route){.prefix = NULL} : e->routed[i].route;
 }
 
 struct tb_route tb_route_of(const tb_engine *e, const char *path)

@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#define TB_MIB 1048576.0 /* bytes, for figures that people read */
+
 const char *tb_parse_size(const char *text, uint64_t *bytes);
 const char *tb_parse_rate(const char *text, double *bytes_per_second);
 const char *tb_parse_time(const char *text, double *seconds);

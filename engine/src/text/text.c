@@ -160,6 +160,21 @@ bool tb_path_is_under(const char *path, const char *parent)
     return strncmp(path, parent, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
+int tb_path_longest(const char *path, const void *rows, size_t n, size_t size)
+{
+    int best = -1;
+    size_t longest = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *prefix = (const char *)rows + i * size;
+        size_t length = strlen(prefix);
+        if (length > longest && tb_path_is_under(path, prefix)) {
+            longest = length;
+            best = (int)i;
+        }
+    }
+    return best;
+}
+
 /*
  * Values of variables are not expanded again, so a value may hold any text. An unset variable
  * is an error and not empty: a path would otherwise become another, valid one.

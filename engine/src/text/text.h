@@ -31,6 +31,12 @@ int tb_path_absolute(const char *directory, const char *path, char *out, size_t 
 bool tb_path_is_under(const char *path, const char *parent);
 
 /*
+ * Of `n` rows of `size` bytes, each of which begins with the text of a prefix: which one is
+ * the longest that the path is under?  -1: none.
+ */
+int tb_path_longest(const char *path, const void *rows, size_t n, size_t size);
+
+/*
  * Replace variables in `text` by the environment.  0, -EINVAL where one is unset
  * (its name is then in `out`), or -ENAMETOOLONG.
  */

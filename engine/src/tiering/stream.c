@@ -11,6 +11,7 @@
 
 #include "buffer/heat.h"
 #include "buffer/map.h"
+#include "text/text.h"
 
 #define PATTERN_STEPS 2u       /* three reads */
 #define WAIT_NS 10000000       /* for a piece that is being fetched, */
@@ -80,16 +81,8 @@ static void leave_stream(tb_engine *e, struct tb_reader *r)
 enum tb_hint tb_hint_of(const tb_engine *e, const char *path)
 {
     const struct tb_config *c = &e->header->config;
-    size_t longest = 0;
-    enum tb_hint hint = TB_HINT_NORMAL;
-    for (uint32_t i = 0; i < c->n_hints; i++) {
-        size_t n = strlen(c->hints[i].prefix);
-        if (strncmp(path, c->hints[i].prefix, n) == 0 && (path[n] == '/' || !path[n]) && n >= longest) {
-            longest = n;
-            hint = c->hints[i].hint;
-        }
-    }
-    return hint;
+    int i = tb_path_longest(path, c->hints, c->n_hints, sizeof(c->hints[0]));
+    return i < 0 ? TB_HINT_NORMAL : c->hints[i].hint;
 }
 
 /* A description starts without a pattern, also if its number was used before. */

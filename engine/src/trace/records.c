@@ -4,6 +4,7 @@
  * Locked by the record; names, numbers and room have a lock of their own, which is taken
  * after it.
  */
+#include "text/text.h"
 #include "trace/records.h"
 
 #include <assert.h>
@@ -178,11 +179,9 @@ static bool is_left_out(const struct tb_trace *t, const char *path)
         left_out |= begins(path, folders[i]);
     if (!left_out || t->side == TB_TRACE_STORAGE)
         return false;
-    for (uint32_t i = 0; i < t->job->n_prefixes && i < TB_TRACE_PREFIXES; i++) {
-        size_t n = strlen(t->job->prefixes[i]);
-        if (n && strncmp(path, t->job->prefixes[i], n) == 0 && (path[n] == '/' || path[n] == 0))
+    for (uint32_t i = 0; i < t->job->n_prefixes && i < TB_TRACE_PREFIXES; i++)
+        if (strlen(t->job->prefixes[i]) > 1 && tb_path_is_under(path, t->job->prefixes[i])) /* "/" has all that is left out */
             return false;
-    }
     return true;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "instance/drain.h"
 #include "stress.h"
+#include "text/sizes.h"
 
 #include <sys/resource.h>
 
@@ -118,7 +119,7 @@ static void many_files(void **state)
     assert_int_equal(stats.n_dirty_files, n);
     assert_int_equal(stats.tier[0].used, (uint64_t)n * BYTES);
     assert_int_equal(stats.pfs_bytes_written, 0);
-    print_message("%u buffered files: %.1f MiB of metadata\n", n, (double)metadata_of(&x) / 1048576.0);
+    print_message("%u buffered files: %.1f MiB of metadata\n", n, (double)metadata_of(&x) / TB_MIB);
     if (n >= 1000000)
         assert_true(metadata_of(&x) < 256u << 20);
     on_each(&x, n, 7, check_one);

@@ -15,9 +15,9 @@
 #include "chain/model/device_clock.h"
 #include "chain/model/model.h"
 #include "sim.h"
+#include "text/sizes.h"
 
 #define MS UINT64_C(1000000)
-#define MIB (1024.0 * 1024.0)
 #define OVERSHOOT UINT64_C(70000)
 
 struct load {
@@ -68,23 +68,23 @@ static double seconds_of(struct load load, const struct tb_device *device, int a
 
 static void rates_hold_for_every_size_and_number_of_writers(void **state)
 {
-    const struct tb_device device = {.write_bandwidth = 400 * MIB, .read_bandwidth = 800 * MIB, .channels = 1};
+    const struct tb_device device = {.write_bandwidth = 400 * TB_MIB, .read_bandwidth = 800 * TB_MIB, .channels = 1};
     (void)state;
     for (size_t bytes = 4096; bytes <= 16 << 20; bytes *= 4) {
         for (int actors = 1; actors <= 8; actors *= 2) {
-            int operations = (int)(80 * MIB / (double)bytes / actors) + 1;
+            int operations = (int)(80 * TB_MIB / (double)bytes / actors) + 1;
             double total = (double)bytes * operations * actors;
             struct load load = {.bytes = bytes, .operations = operations};
-            assert_within(total / seconds_of(load, &device, actors, 1000, OVERSHOOT), 400 * MIB, 0.05);
+            assert_within(total / seconds_of(load, &device, actors, 1000, OVERSHOOT), 400 * TB_MIB, 0.05);
             load.read = true;
-            assert_within(total / seconds_of(load, &device, actors, 1000, OVERSHOOT), 800 * MIB, 0.05);
+            assert_within(total / seconds_of(load, &device, actors, 1000, OVERSHOOT), 800 * TB_MIB, 0.05);
         }
     }
 }
 
 static void oversleeping_costs_no_bandwidth(void **state)
 {
-    const struct tb_device device = {.write_bandwidth = 400 * MIB, .channels = 1};
+    const struct tb_device device = {.write_bandwidth = 400 * TB_MIB, .channels = 1};
     struct load load = {.bytes = 1 << 20, .operations = 80};
     (void)state;
     assert_within(seconds_of(load, &device, 1, 100000, 2 * MS), 0.2, 0.015);
@@ -93,7 +93,7 @@ static void oversleeping_costs_no_bandwidth(void **state)
 /* Runs first: only a process's first operation is one. */
 static void the_first_operation_counts_from_its_start(void **state)
 {
-    const struct tb_device device = {.write_bandwidth = 400 * MIB, .channels = 1};
+    const struct tb_device device = {.write_bandwidth = 400 * TB_MIB, .channels = 1};
     struct load load = {.bytes = 40 << 20, .operations = 1};
     (void)state;
     assert_within(seconds_of(load, &device, 1, 30 * MS, 0), 0.1 + 0.06, 0.001); /* and open and close */
@@ -101,7 +101,7 @@ static void the_first_operation_counts_from_its_start(void **state)
 
 static void real_time_counts_and_only_slows(void **state)
 {
-    const struct tb_device device = {.write_bandwidth = 400 * MIB, .channels = 1};
+    const struct tb_device device = {.write_bandwidth = 400 * TB_MIB, .channels = 1};
     struct load load = {.bytes = 1 << 20, .operations = 80};
     (void)state;
     assert_within(seconds_of(load, &device, 1, 2 * MS, 0), 0.2, 0.02);   /* hidden by the device's 2.5 ms */
@@ -122,7 +122,7 @@ static void slow_then_fast(int actor, void *arg)
 
 static void a_slow_machine_earns_no_credit(void **state)
 {
-    const struct tb_device device = {.write_bandwidth = 400 * MIB};
+    const struct tb_device device = {.write_bandwidth = 400 * TB_MIB};
     struct tb_device_clock clock = {0};
     struct tb_io *io = tb_io_model_new(&(struct tb_io_place){&device, &clock}, NULL, sim_io(5 * MS));
     (void)state;
@@ -132,11 +132,11 @@ static void a_slow_machine_earns_no_credit(void **state)
 
 static void computing_is_neither_credit_nor_payment(void **state)
 {
-    const struct tb_device device = {.write_bandwidth = 400 * MIB, .channels = 1};
+    const struct tb_device device = {.write_bandwidth = 400 * TB_MIB, .channels = 1};
     struct load small = {.bytes = 4096, .operations = 5000, .pause = 20000}; /* 10 us of device, 20 us of computing */
     struct load large = {.bytes = 1 << 20, .operations = 40, .pause = 50 * MS};
     (void)state;
-    double device_seconds = 5000 * 4096 / (400 * MIB);
+    double device_seconds = 5000 * 4096 / (400 * TB_MIB);
     assert_within(seconds_of(small, &device, 1, 0, OVERSHOOT), device_seconds + 0.1, 0.03);
     assert_within(seconds_of(large, &device, 1, 0, OVERSHOOT), 40 * 0.0525, 0.01);
 }
@@ -305,7 +305,7 @@ static void defer(int actor, void *arg)
 
 static void deferring_reserves_and_settling_pays(void **state)
 {
-    const struct tb_device device = {.write_bandwidth = 400 * MIB};
+    const struct tb_device device = {.write_bandwidth = 400 * TB_MIB};
     struct tb_device_clock clock = {0};
     struct deferring arg = {&device, &clock};
     (void)state;
@@ -342,7 +342,7 @@ static void write_together(int actor, void *arg)
 
 static void together_takes_the_time_of_the_slowest(void **state)
 {
-    const struct tb_device fast = {.write_bandwidth = 400 * MIB}, slow = {.write_bandwidth = 200 * MIB};
+    const struct tb_device fast = {.write_bandwidth = 400 * TB_MIB}, slow = {.write_bandwidth = 200 * TB_MIB};
     struct tb_device_clock fast_clock = {0}, slow_clock = {0};
     struct two_devices arg = {&fast, &slow, &fast_clock, &slow_clock};
     (void)state;
