@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import disks
+import loop_disks
 
 if TYPE_CHECKING:
     from rounds import Round
@@ -81,8 +81,8 @@ def fail_pfs(r: "Round") -> list[str]:
     tries on Linux 6.18), so what ends later is no promise.
     """
     r.believed_until = time.monotonic_ns()
-    disks.fail(r.root / "pfs")
-    r.at_end.append(lambda: disks.mount_again(r.root / "pfs"))
+    loop_disks.fail(r.root / "pfs")
+    r.at_end.append(lambda: loop_disks.mount_again(r.root / "pfs"))
     time.sleep(0.3)
     return []
 
@@ -128,5 +128,5 @@ KILLS = ("clients", "daemon", "both", "node")
 def missing(plan: Plan) -> str:
     """Why it can't run here; empty: it can."""
     if plan.disks:
-        return disks.missing()
+        return loop_disks.missing()
     return "a /dev/shm of its own needs root" if plan.own_shm and os.geteuid() else ""

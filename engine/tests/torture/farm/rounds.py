@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import disks
+import loop_disks
 import manifest
 from crash import crash
 from faults import PLANS
@@ -104,7 +104,7 @@ class Round:
         for place in PLACES:
             (self.root / place).mkdir()
             if self.plan.disks:
-                disks.make(self.root / place)
+                loop_disks.make(self.root / place)
         self.workload.prepare(self.root / "pfs")
         config = write_config(self.root, self.chance)
         started = self.programs.tierctl("start", "-c", config, "-i", self.instance, env=self.environment())
@@ -188,8 +188,8 @@ class Round:
         region_of(self.instance).unlink()
         if self.plan.disks:
             for place in PLACES:
-                disks.cut_power(self.root / place)
-                disks.mount_again(self.root / place)
+                loop_disks.cut_power(self.root / place)
+                loop_disks.mount_again(self.root / place)
             return
         self.outcome.unsynced = crash(
             self.root / "undo", [self.root / place for place in PLACES], self.chance

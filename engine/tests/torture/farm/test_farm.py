@@ -12,9 +12,9 @@ from typing import Any
 
 import check
 import check_records
-import disks
 import farm
 import instance
+import loop_disks
 import manifest
 import pytest
 import reliability
@@ -338,7 +338,7 @@ REMOUNTS = """
 import os, subprocess, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-import disks
+import loop_disks
 from rounds import Round
 from instance import Programs, kill
 root, build = Path(sys.argv[2]), Path(sys.argv[3])
@@ -353,10 +353,10 @@ client.kill()
 client.wait()
 kill(r.daemon)
 before = os.stat(root / "pfs").st_dev
-disks.run("umount", root / "pfs")
+loop_disks.run("umount", root / "pfs")
 (root / "another").mkdir()
-disks.make(root / "another")  # takes the device's number
-disks.mount(root / "pfs")
+loop_disks.make(root / "another")  # takes the device's number
+loop_disks.mount(root / "pfs")
 assert os.stat(root / "pfs").st_dev != before
 done = programs.tierctl("recover", "-c", root / "c.yaml")
 print(done.returncode, done.stderr, (root / "pfs" / "f").read_bytes() == b"x" * 9000)
@@ -364,7 +364,7 @@ print(done.returncode, done.stderr, (root / "pfs" / "f").read_bytes() == b"x" * 
 
 
 @needs_build
-@pytest.mark.skipif(bool(disks.missing()), reason=disks.missing())
+@pytest.mark.skipif(bool(loop_disks.missing()), reason=loop_disks.missing())
 def test_a_pfs_that_is_mounted_again_is_the_same(tmp_path: Path) -> None:
     """Its device has another number; the region's records have the old one."""
     here, script = str(Path(__file__).parent), [sys.executable, "-c", REMOUNTS]
