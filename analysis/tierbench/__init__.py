@@ -15,6 +15,7 @@ ROOMS = (
     "trial",  # a program of the user's own under several configurations
     "pages",  # what people read
     "manual",  # what the command says of itself
+    "commands",  # what each subcommand of `tierbench` reads and does
     "cli",  # the command `tierbench`
 )
 FOR_THE_SUITE = ("base", "outputs", "recipes", "runs.case", "judge.asked", "judge.io500", "judge.launch",

@@ -1,0 +1,24 @@
+"""What the command prints beside its answers: complaints, what is going on, tables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from rich.console import Console
+
+
+def complain(lines: Iterable[str]) -> None:
+    """On stderr, in the name of the command."""
+    for line in lines:
+        print(f"tierbench: {line}", file=sys.stderr)
+
+
+def say(text: str) -> None:
+    """What is going on, for people who wait."""
+    print(f"tierbench: {text}", file=sys.stderr, flush=True)
+
+
+def console() -> Console:
+    """As wide as the terminal; wide where the output is a file, so that nothing is wrapped."""
+    return Console(width=None if sys.stdout.isatty() else 160)

@@ -1,0 +1,141 @@
+"""`tierbench try` and `tierbench site init`: a program of your own, a site file of this machine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+from tierbench.base import endings
+from tierbench.base.endings import EndedError
+from tierbench.base.errors import RunError
+from tierbench.commands.arguments import Commands, count
+from tierbench.commands.messages import complain, console, say
+from tierbench.pages import trial_page
+from tierbench.site import site_file
+from tierbench.trial import answer, plan, start, tier_files
+
+_TRY = """\
+Runs a program on the PFS alone and under each tier configuration of the places at hand, in turn, through
+ReFrame, and says what each buys. Write {pfs} where the program's data are: each run works in a new folder
+below the PFS, into which the inputs that the command names are copied; nothing else is changed. The folder
+is removed after the run.
+
+  tierbench try --pfs /lustre/me --nvme /local/nvme --ram 8GiB -- python train.py {pfs}/data
+  tierbench try --pfs /lustre/me --ram 8GiB -n 9 --read-only big -- ./model --in {pfs}/big --out {pfs}/out
+  tierbench try --pfs /lustre/me -c mine.yaml -- ./model {pfs}/out
+"""
+
+
+def add(commands: Commands) -> None:
+    """try and site."""
+    _add_try(commands)
+    _add_site(commands)
+
+
+def _add_try(commands: Commands) -> None:
+    one = commands.add_parser("try",
+                              epilog="example:\n  tierbench try --pfs /me --ram 8GiB -- ./model {pfs}/out",
+                              help="which tiers pay for a program of your own", description=_TRY,
+                              formatter_class=argparse.RawDescriptionHelpFormatter,
+                              usage="tierbench try --pfs DIR [OPTIONS] -- COMMAND...")  # fmt: skip
+    one.add_argument(
+        "--pfs",
+        required=True,
+        metavar="DIR",
+        help="a directory of yours on the parallel file system (required)",
+    )
+    one.add_argument("--ram", metavar="SIZE", help="a tier in memory of that size, e.g. 8GiB (default: none)")
+    one.add_argument(
+        "--nvme",
+        metavar="DIR[:SIZE]",
+        help="a tier on a local disk (default: none; its SIZE: half of what is free)",
+    )
+    one.add_argument(
+        "--bb",
+        metavar="DIR[:SIZE]",
+        help="a tier on a burst buffer, slower than NVMe (default: none; its SIZE: half of what is free)",
+    )
+    one.add_argument("-c", dest="own", action="append", default=[], type=Path, metavar="FILE",
+                     help="a tier configuration of your own; may be repeated (default: none)")  # fmt: skip
+    one.add_argument("-n", dest="repetitions", type=count, default=5, metavar="N",
+                     help="runs of each configuration, 1 to 1000 (default: 5)")  # fmt: skip
+    one.add_argument("--read-only", action="append", default=[], metavar="NAME",
+                     help="an input that is only read: linked, not copied; may be repeated "
+                          "(default: none)")  # fmt: skip
+    one.add_argument("-o", "--output", type=Path, metavar="DIR",
+                     help="where to keep it all (default: tierbench-try-TIME, here)")  # fmt: skip
+    one.add_argument("command", nargs="+", metavar="COMMAND", help="the program and its arguments")
+    one.set_defaults(function=_try)
+
+
+def _add_site(commands: Commands) -> None:
+    init = commands.add_parser(
+        "site",
+        epilog="example:\n  tierbench site init --pfs /lustre/me --nvme /local/nvme -o mysite.py",
+        help="init: write a site file of this machine, with what can be detected, and check it",
+    )
+    init.add_argument("action", choices=["init"], metavar="init", help="write the site file and check it")
+    init.add_argument("--pfs", required=True, metavar="DIR", help="a directory on the PFS (required)")
+    init.add_argument("--nvme", metavar="DIR", help="a directory on a local disk (default: no such tier)")
+    init.add_argument("--bb", metavar="DIR", help="a directory on a burst buffer (default: no such tier)")
+    init.add_argument("--scheduler", choices=site_file.SCHEDULERS, default="local",
+                      help="what starts jobs (default: local, on this machine)")  # fmt: skip
+    init.add_argument("-o", "--output", type=Path, default=Path("mysite.py"), metavar="FILE",
+                      help="the site file (default: mysite.py, here)")  # fmt: skip
+    init.set_defaults(function=_site_init)
+
+
+def _site_init(options: argparse.Namespace) -> int:
+    """1 where the site is written but its trial failed."""
+    named = [(name, getattr(options, name)) for name in ("pfs", "nvme", "bb") if getattr(options, name)]
+    places = {name: tier_files.directory(f"--{name}", path) for name, path in named}
+    site_file.write(site_file.site(places, options.scheduler), options.output)
+    for told in site_file.one_thing(places):
+        say(f"{told}: tests run, and nothing is claimed of tiers (apart: False)")
+    say(f"{options.output} is written; a trial of about 30 s checks it")
+    try:
+        with endings.noted():
+            holds, told = site_file.check(options.output)
+    except EndedError as e:
+        complain([f"{e}: {options.output} is left, unchecked"])
+        return e.status
+    print(f"{options.output}: {told}")
+    return 0 if holds else 1
+
+
+def _try(options: argparse.Namespace) -> int:
+    """ReFrame's status where runs failed; the answer is made of those that did not."""
+    tiers = [tier_files.Tier("ram", None, tier_files.parse_size(options.ram, "--ram"))] if options.ram else []
+    named = [(name, getattr(options, name)) for name in ("nvme", "bb") if getattr(options, name)]
+    tiers += [tier_files.directory_tier(name, text) for name, text in named]
+    if not tiers and not options.own:
+        raise RunError("no tier: allowed: at least one of --ram, --nvme, --bb and -c")
+    folder = options.output or Path(time.strftime("tierbench-try-%Y%m%d-%H%M%S"))
+    wish = start.Wish(
+        command=tuple(options.command),
+        pfs=tier_files.directory("--pfs", options.pfs),
+        tiers=tuple(tiers),
+        own=tuple(options.own),
+        read_only=tuple(options.read_only),
+        repetitions=options.repetitions,
+        folder=folder,
+    )
+    try:
+        with endings.noted():
+            trial = start.prepare(wish, say)
+            status = start.run(trial, folder.resolve(), say)
+    except EndedError as e:
+        complain([f"{e}: {start.left(folder.resolve())}"])
+        return e.status
+    print_answer(folder)
+    return status
+
+
+def print_answer(folder: Path) -> None:
+    """Make the answer of a trial's folder, write its pages and print it."""
+    made = answer.make(plan.read(folder / "trial.json"), folder.resolve())
+    written = trial_page.write(made, folder.resolve())
+    trial_page.print_answer(made, console())
+    print("\nWritten: " + ", ".join(os.path.relpath(path) for path in written))
