@@ -21,7 +21,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import Bench, Pairs, Row, chosen, finish, measuring, parse, provenance, run, serving
+from rows import Pairs, Row
+from server import serving
+from session import chosen, finish, measuring, parse, provenance, run
+from setting import Bench
 
 STARTS = 40
 """Of `true`, in one repetition."""

@@ -14,18 +14,9 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from bench import (
-    Bench,
-    CannotMeasureError,
-    Pairs,
-    Row,
-    chosen,
-    finish,
-    measuring,
-    parse,
-    provenance,
-    run,
-)
+from rows import CannotMeasureError, Pairs, Row
+from session import chosen, finish, measuring, parse, provenance, run
+from setting import Bench
 
 FILES = 5000
 """Files and directories of each run."""

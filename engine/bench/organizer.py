@@ -14,7 +14,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import MIB, Bench, Pairs, Row, chosen, finish, measuring, parse, provenance, run, serving
+from rows import Pairs, Row
+from server import serving
+from session import chosen, finish, measuring, parse, provenance, run
+from setting import MIB, Bench
 
 RATES = {"ram": 400, "nvme": 200, "pfs": 50}
 """MiB/s of the modelled places."""

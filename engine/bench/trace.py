@@ -11,19 +11,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from bench import (
-    MIB,
-    Bench,
-    CannotMeasureError,
-    Pairs,
-    Row,
-    chosen,
-    finish,
-    measuring,
-    parse,
-    provenance,
-    run,
-)
+from rows import CannotMeasureError, Pairs, Row
+from session import chosen, finish, measuring, parse, provenance, run
+from setting import MIB, Bench
 
 BUDGET_NS = 60
 ROUNDS = 5
