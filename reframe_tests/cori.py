@@ -10,7 +10,8 @@ from reframe.core.builtins import parameter
 
 sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path by its index
 
-from common.acceptance import Acceptance, recipes_of
+from common.acceptance import Acceptance
+from common.recipe_case import recipes_of
 
 
 @rfm.simple_test

@@ -22,7 +22,8 @@ from common.jobs.launches import PRINTED_TENTH
 from common.outcome.launch_numbers import outputs_of
 from common.outcome.results import Results
 from common.outcome.verify_bytes import check
-from common.rules_case import RuleTest, rules_of
+from common.recipe_case import rules_of
+from common.rules_case import RuleTest
 from common.scales.scale import MIB
 from common.sites.twin import device
 from tierbench.judge import io500

@@ -7,15 +7,13 @@ the site's launcher and a file on its PFS; a site without one (`"tiers": "modell
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import Any
 
 from reframe.core.builtins import variable
 from reframe.core.exceptions import PipelineError
 
-from tierbench.base.errors import RecipeError
-from tierbench.recipes.published import Recipe, read_recipes
+from tierbench.recipes.published import Recipe
 from tierbench.runs.case import Case
 
 from .base import refuse, refuse_unknown
@@ -25,7 +23,7 @@ from .jobs.script import Script
 from .outcome.launch_numbers import outputs_of
 from .outcome.results import Results
 from .outcome.rundir import run_dir
-from .recipe_case import RecipeTest
+from .recipe_case import RecipeTest, recipes_of
 from .scales.medium import media_of, too_slow
 from .scales.scale import size_of, sizes, value_of
 from .scales.shares import Shares
@@ -35,16 +33,6 @@ from .sites.places import Places
 from .sites.plan import LEAST_CONFIG_BYTES, Plan
 from .sites.site import Site
 from .sites.tiers import ScaleError
-
-_all_recipes = functools.cache(read_recipes)
-
-
-def recipes_of(system: str) -> dict[str, Recipe]:
-    """The recipes of a system by name."""
-    try:
-        return {r.name: r for r in _all_recipes() if r.system == system}
-    except RecipeError as e:
-        refuse(str(e))
 
 
 class Acceptance(RecipeTest):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from reframe.core.builtins import variable
 
-from tierbench.recipes.published import Recipe
-from tierbench.recipes.rules import RuleRecipe
+from tierbench.base.errors import RecipeError
+from tierbench.recipes.published import Recipe, read_recipes
+from tierbench.recipes.rules import RuleRecipe, read_rules
 
 from .base import TierTest, refuse
 from .scales.rules_scale import RuleSizes
@@ -15,6 +18,26 @@ from .scales.scale import Scale, Sizes, acceptance_scale
 from .sites.plan import Plan
 from .sites.site import Site
 from .sites.tiers import ScaleError
+
+_Read = TypeVar("_Read")
+
+
+@functools.cache
+def _all(read: Callable[[], list[_Read]]) -> list[_Read]:
+    try:
+        return read()
+    except RecipeError as e:
+        refuse(str(e))
+
+
+def recipes_of(system: str) -> dict[str, Recipe]:
+    """The published recipes of a system by name."""
+    return {r.name: r for r in _all(read_recipes) if r.system == system}
+
+
+def rules_of(suite: str) -> dict[str, RuleRecipe]:
+    """The recipes of a suite of rules by name."""
+    return {r.name: r for r in _all(read_rules) if r.suite == suite}
 
 
 class RecipeTest(TierTest):

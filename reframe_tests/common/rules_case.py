@@ -13,23 +13,19 @@ from typing import Any
 from reframe.core.backends import getlauncher
 from reframe.core.exceptions import PipelineError
 
-from tierbench.base.errors import RecipeError
-from tierbench.judge.asked import IorAsked, MdtestAsked
-from tierbench.outputs import OutputError
-from tierbench.recipes.rules import RuleRecipe, read_rules
+from tierbench.recipes.rules import RuleRecipe
 from tierbench.runs.case import Case
 
-from .base import refuse, refuse_unknown
+from .base import refuse_unknown
 from .jobs.ior import needed_program
-from .jobs.limits import LEAST_OPERATIONS_S, Limit, of_deadline, of_operations
+from .jobs.limits import LEAST_OPERATIONS_S
 from .jobs.rules_launches import write_launches
 from .jobs.script import TIERCTL, Script
-from .outcome import held
-from .outcome.held import Held
-from .outcome.launch_numbers import LaunchOutput, duration_of, outputs_of
+from .outcome.held_rules import held_rules
+from .outcome.launch_numbers import outputs_of
 from .outcome.results import Results
 from .outcome.rundir import run_dir
-from .recipe_case import RecipeTest
+from .recipe_case import RecipeTest, rules_of
 from .scales.medium import in_a_second, too_slow_for
 from .scales.rules_scale import RuleSizes, metadata_seconds, rule_sizes
 from .sites.capacity_checks import short_of_disk
@@ -38,14 +34,6 @@ from .sites.plan import LEAST_CONFIG_BYTES, Plan
 from .sites.site import Site
 
 LEAST_FILES, MOST_FILES = 1024, 1 << 20  # that a configuration keeps records of
-
-
-def rules_of(suite: str) -> dict[str, RuleRecipe]:
-    """The recipes of a suite by name."""
-    try:
-        return {r.name: r for r in read_rules() if r.suite == suite}
-    except RecipeError as e:
-        refuse(str(e))
 
 
 class RuleTest(RecipeTest):
@@ -158,23 +146,14 @@ class RuleTest(RecipeTest):
         pfs = self.places.pfs
         self.env_vars["SLURM_KILL_BAD_EXIT"] = "1"  # else ranks wait in a barrier for one that crashed
         stage = Path(self.stagedir)
-        self.lines = write_launches(
-            stage, script, self.rule, self.sizes, str(pfs), self.programs, self._limit
-        )
+        least = min(self.twin_rates()) if self.site.modelled else LEAST_OPERATIONS_S * self.sizes.nodes
+        self.lines = write_launches(stage, script, self.rule, self.sizes, str(pfs), self.programs, least)
         self.job.launcher = getlauncher("local")()
         options = script.run_options("stats.json", self.trace_options())
         around = [str(TIERCTL), *options] if self.plan.managed else []
         self.executable, *self.executable_opts = [*around, "bash", "launches.sh"]
         made = f"mkdir -p launches status {pfs}"
         self.prerun_cmds = [made, f"df -P -k {pfs} > df.txt || true", *script.plan_lines()]
-
-    def _limit(self, name: str) -> Limit:
-        """By the stonewall, which bounds what later phases work on; else by all phases on all files."""
-        if self.sizes.seconds:
-            return of_deadline(name, 2 * self.sizes.seconds)
-        phases = max(len(launch.measures) for launch in self.rule.launches)
-        least = min(self.twin_rates()) if self.site.modelled else LEAST_OPERATIONS_S * self.sizes.nodes
-        return of_operations(name, phases * (self.sizes.files or 0) * self.sizes.ranks, least)
 
     # --- results --------------------------------------------------------------------------------------
 
@@ -191,7 +170,8 @@ class RuleTest(RecipeTest):
     def make_cases(self, results: Results) -> dict[str, Case]:
         """Of each metric there is; on the twin, with nothing in front of it, the right answers are known."""
         expected = self.expected() if self.plan.judged and self.tiers == "pfs" else {}
-        held = self.held(outputs_of((results.stage / str(self.stdout)).read_text(errors="replace"))).record()
+        outputs = outputs_of((results.stage / str(self.stdout)).read_text(errors="replace"))
+        held = held_rules(self.lines, outputs, self.sizes, results.stage, self.site).record()
         return {
             metric: Case(
                 **results.common(metric) | self._unmeasured(metric) | numbers,
@@ -200,29 +180,6 @@ class RuleTest(RecipeTest):
             )
             for metric, numbers in self.numbers(results).items()
         }
-
-    def held(self, outputs: dict[str, LaunchOutput]) -> Held:
-        """All launches against what was asked of them; one that failed has said so, and prints no numbers."""
-        found = held.places(Path(self.stagedir), self.site)
-        found += Held(unseen=("what a trace of one launch would show",))
-        for name, (program, *words) in self.lines.items():
-            if name not in outputs:
-                found += Held((f"launch {name}: asked for, but it did not run",))
-                continue
-            try:
-                found += self._held(name, program, tuple(words), outputs[name])
-            except (OutputError, ValueError) as e:
-                found += Held(unseen=(f"launch {name} ({e})",))
-        return found
-
-    def _held(self, name: str, program: str, arguments: tuple[str, ...], output: LaunchOutput) -> Held:
-        sizes = self.sizes
-        if program.endswith("mdtest"):
-            return held.mdtest(name, MdtestAsked(arguments, sizes.ranks, sizes.nodes, sizes.files), output)
-        if program.endswith("find"):
-            return held.timed(name, duration_of(output.text), output)
-        asked = IorAsked(arguments, sizes.ranks, sizes.nodes)
-        return held.ior(name, asked, output, output.ior(), Path(self.stagedir), bypass=False)
 
     def _unmeasured(self, metric: str) -> dict[str, Any]:
         return {

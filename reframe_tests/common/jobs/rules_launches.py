@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from tierbench.recipes.rules import Launch, RuleRecipe
 
 from ..scales.rules_scale import RuleSizes
-from .limits import Limit
+from .limits import Limit, of_deadline, of_operations
 from .script import Script
 
 _SCRIPT = """\
@@ -38,9 +38,12 @@ def write_launches(
     sizes: RuleSizes,
     pfs: str,
     programs: Mapping[str, str],
-    limit_of: Callable[[str], Limit],
+    least_rate: float,
 ) -> dict[str, tuple[str, ...]]:
-    """Write launches.sh; returns the command lines by the names of the launches."""
+    """Write launches.sh; returns the command lines by the names of the launches.
+
+    `least_rate`: the least operations a second that all ranks together are expected to make.
+    """
     fields = {
         "dir": pfs,
         "status": str(stage / "status"),
@@ -50,11 +53,12 @@ def write_launches(
     }
     told: dict[str, tuple[str, ...]] = {}
     lines: list[str] = []
+    most_phases = max(len(launch.measures) for launch in rule.launches)
     folders: set[str] = set()
     for launch in rule.launches:
         name, program, arguments = _name_of(launch), programs[launch.program], launch.arguments(fields)
         told[name] = (Path(program).name, *arguments)
-        script.directly(limit_of(name))
+        script.directly(_limit(name, sizes, most_phases, least_rate))
         lines.append(f"launch {name} {script.line(program, [shlex.join(arguments)])}\n")
         lines += [launch.then.format_map(fields) + " || failed=1\n"] if launch.then else []
         made = [Path(a) for a in arguments if a.startswith(f"{pfs}/")]
@@ -67,3 +71,10 @@ def write_launches(
 def _name_of(launch: Launch) -> str:
     """What the launch is called among its outputs."""
     return next(iter(launch.measures)) if len(launch.measures) == 1 else launch.program
+
+
+def _limit(name: str, sizes: RuleSizes, phases: int, least_rate: float) -> Limit:
+    """By the stonewall, which bounds what later phases work on; else by all phases on all files."""
+    if sizes.seconds:
+        return of_deadline(name, 2 * sizes.seconds)
+    return of_operations(name, phases * (sizes.files or 0) * sizes.ranks, least_rate)
