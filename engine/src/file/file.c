@@ -322,7 +322,8 @@ uint32_t tb_file_find(tb_engine *e, const struct tb_identity *id)
 static void release_locked(tb_engine *e, uint32_t i)
 {
     struct tb_file *f = &e->region.files[i];
-    if (f->magic != TB_FILE_MAGIC || f->n_open || f->n_buffers || f->flusher || f->error || f->flags & (TB_FILE_QUEUED | TB_FILE_WAITING))
+    if (f->magic != TB_FILE_MAGIC || f->n_open || f->n_buffers || f->flusher || f->error ||
+        f->flags & (TB_FILE_QUEUED | TB_FILE_TAKEN | TB_FILE_WAITING))
         return;
     uint32_t *link = &e->region.file_buckets[bucket_of(e, f->device, f->inode)];
     while (*link != i) {

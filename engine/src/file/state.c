@@ -78,9 +78,27 @@ void tb_file_enqueue(struct tb_file *f)
     set(f, TB_FILE_QUEUED);
 }
 
+/* In one store: the record is kept by one of the two, and no other client queues the file in between. */
+static void exchange(struct tb_file *f, uint32_t from, uint32_t to)
+{
+    uint32_t flags = f->flags;
+    while (!atomic_compare_exchange_weak(&f->flags, &flags, (flags & ~from) | to))
+        ;
+}
+
 void tb_file_dequeue(struct tb_file *f)
 {
-    clear(f, TB_FILE_QUEUED);
+    exchange(f, TB_FILE_QUEUED, TB_FILE_TAKEN);
+}
+
+void tb_file_end_taking(struct tb_file *f)
+{
+    clear(f, TB_FILE_TAKEN);
+}
+
+void tb_file_take_back(struct tb_file *f)
+{
+    exchange(f, TB_FILE_TAKEN, TB_FILE_QUEUED);
 }
 
 void tb_file_become_coherent(struct tb_file *f)
@@ -158,6 +176,6 @@ TB_UNLOCKED enum tb_flush_state tb_file_flush_state(const struct tb_file *f)
 bool tb_file_state_is_valid(const struct tb_file *f)
 {
     uint32_t flags = f->flags;
-    return (!(flags & TB_FILE_CUTTING) || flags & TB_FILE_HELD) &&
+    return (!(flags & TB_FILE_CUTTING) || flags & TB_FILE_HELD) && (!(flags & TB_FILE_QUEUED) || !(flags & TB_FILE_TAKEN)) &&
            (!(flags & TB_FILE_SCRATCH) || !(flags & (TB_FILE_OTHER_MODE | TB_FILE_WAITING)));
 }

@@ -7,16 +7,18 @@
  *   SYNC         opened so; set; the instance ends set; the last close         any client, under the file's lock
  *   OTHER_MODE   SYNC is set against the prefix    set back; the last close    the same, in the same store
  *   FSYNC_PFS    set; one of several names goes    the last close              any client
- *   COHERENT     passed on, mapped, read outside   the last close              any client; taken back where its flush failed
+ *   COHERENT     passed on, mapped, read outside   the last close that finds   any client; taken back where its flush failed
+ *                                                  no buffer of it
  *   WAITING      made under a name that waits      it has its place            its maker; who holds the claim
  *   HELD         its name or length is changing    the change is done          who holds the claim; a repair takes it back
  *   CUTTING      its length is changing            the change is done          who holds the claim; who takes its end lock after a kill
  *   UNLINKED     its last name has gone            the record goes             who holds the claim; a repair
  *   TIED         a flush missed it by its name     a repair gives it its name  who flushes
- *   QUEUED       it is in the daemon's queue       it is claimed from there    under the queue's lock
+ *   QUEUED       it is in the daemon's queue       it is TAKEN from there      under the queue's lock
+ *   TAKEN        from the queue                    it is claimed               who took it; a repair, if no daemon lives
  *   OVERFLOWN    bytes past its end were written through                       the writer
  *
- * Always: CUTTING implies HELD; OTHER_MODE and WAITING never go with SCRATCH.
+ * Always: CUTTING implies HELD; OTHER_MODE and WAITING never go with SCRATCH; not QUEUED and TAKEN.
  */
 #ifndef TB_FILE_STATE_H
 #define TB_FILE_STATE_H
@@ -40,7 +42,11 @@ void tb_file_tie(struct tb_file *f);
 bool tb_file_untie(struct tb_file *f);
 
 void tb_file_enqueue(struct tb_file *f);
+/* From the queue into the hands of a flush thread, which claims it and then lets go of it. */
 void tb_file_dequeue(struct tb_file *f);
+void tb_file_end_taking(struct tb_file *f);
+/* Its taker is dead: back into the queue. */
+void tb_file_take_back(struct tb_file *f);
 
 void tb_file_become_coherent(struct tb_file *f);
 void tb_file_stay_buffered(struct tb_file *f);

@@ -425,14 +425,14 @@ int tb_file_take_error(tb_engine *e, uint32_t file)
     return atomic_exchange(&e->region.files[file].error, 0);
 }
 
-/* Make the queue anew from the QUEUED flags. A claimed file is being flushed, and out of the queue. */
+/* Make the queue anew from the QUEUED flags. What a flush thread took has another flag, so no file is listed twice. */
 static void repair_queue(tb_engine *e)
 {
     struct tb_header *h = e->header;
     h->queue.head = h->queue.tail = TB_NONE;
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
         struct tb_file *f = &e->region.files[i];
-        if (f->magic != TB_FILE_MAGIC || !(f->flags & TB_FILE_QUEUED) || f->flusher)
+        if (f->magic != TB_FILE_MAGIC || !(f->flags & TB_FILE_QUEUED))
             continue;
         f->queue_next = h->queue.head;
         h->queue.head = i;
@@ -458,6 +458,9 @@ static void lock_queue(tb_engine *e)
 void tb_flush_requeue(tb_engine *e)
 {
     lock_queue(e);
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++)
+        if (e->region.files[i].flags & TB_FILE_TAKEN)
+            tb_file_take_back(&e->region.files[i]);
     repair_queue(e);
     tb_lock_drop(&e->header->queue.lock);
 }
@@ -469,7 +472,7 @@ void tb_flush_queue(tb_engine *e, uint32_t file)
     struct tb_file *f = &e->region.files[file];
     int stripe = tb_file_lock(e, file);
     lock_queue(e);
-    bool to_queue = f->magic == TB_FILE_MAGIC && !(f->flags & TB_FILE_QUEUED);
+    bool to_queue = f->magic == TB_FILE_MAGIC && !(f->flags & (TB_FILE_QUEUED | TB_FILE_TAKEN));
     if (to_queue) {
         f->queue_next = TB_NONE;
         tb_file_enqueue(f);
@@ -490,8 +493,8 @@ void tb_flush_queue(tb_engine *e, uint32_t file)
 }
 
 /*
- * The flag stays set until the caller has claimed the file, so the record cannot be freed.
- * If killed between, tb_flush_requeue puts it back.
+ * The caller claims the file, and then ends TAKEN: until then the record cannot be freed. If
+ * killed before that, tb_flush_requeue puts it back.
  */
 uint32_t tb_flush_dequeue(tb_engine *e)
 {
@@ -504,6 +507,7 @@ uint32_t tb_flush_dequeue(tb_engine *e)
         if (h->queue.head == TB_NONE)
             h->queue.tail = TB_NONE;
         e->region.files[file].queue_next = TB_NONE;
+        tb_file_dequeue(&e->region.files[file]);
     }
     tb_lock_drop(&h->queue.lock);
     return file;

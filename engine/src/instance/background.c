@@ -50,15 +50,12 @@ struct tb_background {
     struct worker worker[MAX_THREADS + 3];
 };
 
-/*
- * Claimed before it counts as out of the queue: the claim or the QUEUED flag keeps the
- * record from becoming another file's.
- */
+/* Claimed before it is let go of: the claim or the TAKEN flag keeps the record from becoming another file's. */
 static void flush_queued(tb_engine *e, uint32_t file)
 {
     struct tb_file *f = &e->region.files[file];
     tb_file_claim(e, file);
-    tb_file_dequeue(f);
+    tb_file_end_taking(f);
     if (tb_file_may_flush(f))
         tb_flush_giving_way(e, file, -1, false);
     else
@@ -91,7 +88,7 @@ static TB_UNLOCKED uint32_t dirtiest(tb_engine *e)
     uint32_t best = TB_NONE, most = 0;
     for (uint32_t i = 0; i < e->region.n_file_buckets; i++) {
         struct tb_file *f = &e->region.files[i];
-        if (f->magic == TB_FILE_MAGIC && f->n_dirty > most && !f->flusher && !(f->flags & TB_FILE_QUEUED) &&
+        if (f->magic == TB_FILE_MAGIC && f->n_dirty > most && !f->flusher && !(f->flags & (TB_FILE_QUEUED | TB_FILE_TAKEN)) &&
             tb_file_flush_state(f) == TB_FLUSH_DUE) {
             most = f->n_dirty;
             best = i;

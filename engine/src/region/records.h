@@ -72,6 +72,7 @@ enum tb_file_flag {
     TB_FILE_COHERENT = 4,     /* passed through until the last close */
     TB_FILE_UNLINKED = 8,     /* no name is left: dropped at the last close, never flushed */
     TB_FILE_QUEUED = 16,      /* waits for the daemon's flush threads */
+    TB_FILE_TAKEN = 256,      /* a flush thread took it from the queue, and is about to claim it */
     TB_FILE_TIED = 32,        /* reported identity mismatch: bytes are kept, not flushed */
     TB_FILE_CUTTING = 64,     /* its length is being set: writes wait, see layer/end.h */
     TB_FILE_HELD = 128,       /* being cut or renamed: no journal record is made of it now */

@@ -67,7 +67,7 @@ static bool may_go_down(const tb_engine *e, const struct seen *seen, uint32_t li
     if (!seen->dirty || seen->file >= e->region.n_file_buckets || seen->heat >= limit)
         return false;
     const struct tb_file *f = &e->region.files[seen->file];
-    return !f->flusher && !(f->flags & TB_FILE_QUEUED);
+    return !f->flusher && !(f->flags & (TB_FILE_QUEUED | TB_FILE_TAKEN));
 }
 
 /* Bytes that went to the first lower tier with room. */

@@ -1,6 +1,8 @@
 /* See scene.h. */
 #include "scene.h"
 
+#include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "base/kill_point.h"
@@ -89,6 +91,29 @@ void begin_beside(struct scene *s, scene_part *part)
 void end_beside(struct scene *s)
 {
     pthread_join(s->beside, NULL);
+}
+
+void die(struct scene *s)
+{
+    (void)s;
+    raise(SIGKILL);
+}
+
+void by_killed_client(struct scene *s, scene_part *part)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        forget_meetings();
+        if (tb_engine_attach(s->x.name, tb_io_libc(), &s->x.engine))
+            _exit(2);
+        s->x.io = tb_engine_route(s->x.engine, s->x.pfs, NULL);
+        s->fd = s->x.io->ops->open(s->x.io, fixture_path(&s->x, "f"), O_RDWR, 0);
+        part(s);
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 int scene_prepare(void **state)

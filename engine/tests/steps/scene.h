@@ -42,6 +42,10 @@ void end_beside(struct scene *s);
 void all_met(void);
 void forget_meetings(void);
 
+/* Another client with a descriptor of its own. It does its part, and is killed in it (meet with `die`) or after it. */
+void by_killed_client(struct scene *s, scene_part *part);
+scene_part die;
+
 /* Operations that must go well. */
 void put(struct scene *s, char what, size_t n, off_t at);
 void cut(struct scene *s, off_t size);

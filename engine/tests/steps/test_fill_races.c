@@ -6,8 +6,6 @@
 #include "scene.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 #include "buffer/heat.h"
 #include "buffer/of_file.h"
@@ -22,30 +20,6 @@
 static void write_second(struct scene *s)
 {
     put(s, '2', PAGE, 0);
-}
-
-static void die(struct scene *s)
-{
-    (void)s;
-    raise(SIGKILL);
-}
-
-/* Another client with a descriptor of its own. It does its part, and is killed in it or after it. */
-static void by_killed_client(struct scene *s, scene_part *part)
-{
-    int status;
-    pid_t child = fork();
-    if (child == 0) {
-        forget_meetings();
-        if (tb_engine_attach(s->x.name, tb_io_libc(), &s->x.engine))
-            _exit(2);
-        s->x.io = tb_engine_route(s->x.engine, s->x.pfs, NULL);
-        s->fd = s->x.io->ops->open(s->x.io, fixture_path(&s->x, "f"), O_RDWR, 0);
-        part(s);
-        raise(SIGKILL);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 static void fsync_now(struct scene *s)

@@ -9,8 +9,10 @@
 #include "buffer/heat.h"
 #include "buffer/invariants.h"
 #include "buffer/of_file.h"
+#include "file/state.h"
 #include "flush/flush.h"
 #include "instance/drain.h"
+#include "layer/descriptions.h"
 #include "tiering/move.h"
 
 static void write_second(struct scene *s)
@@ -274,6 +276,54 @@ static void ended_while_a_write_settles(void **state)
     ended_while_written(*state, "write settled");
 }
 
+static uint32_t queue_file(struct scene *s, const char *name)
+{
+    int fd = make(s, name);
+    uint32_t file = tb_open_of(s->x.engine, fd)->file;
+    tb_flush_queue(s->x.engine, file);
+    close_file(s, fd);
+    return file;
+}
+
+static void begin_to_queue(struct scene *s)
+{
+    meet(s, "queue flag", die);
+    queue_file(s, "h");
+}
+
+/* As a flush thread does it. */
+static uint32_t take_and_end(struct scene *s)
+{
+    uint32_t file = tb_flush_dequeue(s->x.engine);
+    if (file != TB_NONE)
+        tb_file_end_taking(&s->x.engine->region.files[file]);
+    return file;
+}
+
+/*
+ * A flush thread has taken a file and not claimed it yet. Another client is killed with the
+ * queue's lock, and the queue is made anew: the file must not be in it. It would be there
+ * twice after the next close, and the files after it would be in no list.
+ */
+static void taken_while_the_queue_is_mended(void **state)
+{
+    struct scene *s = *state;
+    uint32_t f = queue_file(s, "f");
+    assert_int_equal(tb_flush_dequeue(s->x.engine), f);
+    by_killed_client(s, begin_to_queue);
+    uint32_t g = queue_file(s, "g");
+    tb_file_end_taking(&s->x.engine->region.files[f]);
+    tb_flush_queue(s->x.engine, f);
+    uint32_t n = 0, n_f = 0, n_g = 0;
+    for (uint32_t file; n < 10 && (file = take_and_end(s)) != TB_NONE; n++) {
+        n_f += file == f;
+        n_g += file == g;
+    }
+    assert_int_equal(n, 3);
+    assert_int_equal(n_f, 1);
+    assert_int_equal(n_g, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +334,7 @@ int main(void)
         scene_test(coherent_without_name),
         scene_test(copy_without_fragment),
         scene_test(fsynced_while_flushed),
+        scene_test(taken_while_the_queue_is_mended),
         cmocka_unit_test_setup_teardown(flush_while_room_is_wanted, scene_prepare, scene_teardown),
         cmocka_unit_test_setup_teardown(flushed_while_fsynced, scene_prepare, scene_teardown),
         cmocka_unit_test_setup_teardown(ended_before_a_write, scene_prepare, scene_teardown),

@@ -19,6 +19,7 @@
 #include "buffer/invariants.h"
 #include "file/claim.h"
 #include "file/file.h"
+#include "file/state.h"
 #include "flush/flush.h"
 #include "instance/drain.h"
 #include "recovery/recover.h"
@@ -74,7 +75,7 @@ static void flush_queue(void)
 {
     for (uint32_t file; (file = tb_flush_dequeue(victim)) != TB_NONE;) {
         tb_file_claim(victim, file);
-        victim->region.files[file].flags &= ~(uint32_t)TB_FILE_QUEUED;
+        tb_file_end_taking(&victim->region.files[file]);
         tb_flush_claimed(victim, file, -1, false);
         tb_file_unclaim(victim, file);
     }
