@@ -11,6 +11,7 @@
 #include "base/report.h"
 #include "instance/drain.h"
 #include "io/io_layer.h"
+#include "namespace/deferred.h"
 #include "namespace/intent.h"
 #include "recovery/recover.h"
 
@@ -355,6 +356,7 @@ static void each_failure_reaches_the_program(void **state)
         if (rc != -EDQUOT || !fault.struck)
             fail_msg("%s in case %zu: %s", cases[i].op, i, rc ? strerror(-rc) : "no error");
         fault.error = 0;
+        assert_true(has(&x, "d") && !has(&x, "e")); /* what failed is not done */
         fixture_stop(&x);
     }
 }
@@ -444,12 +446,11 @@ static void an_exchange_takes_deferred_names_along(void **state)
     fixture_stop(&x);
 }
 
-/* Killed after the rename of a directory and before the texts of its deferred names: repair writes them. */
-static void a_kill_in_a_rename_takes_deferred_names_along(void **state)
+/* Killed after the texts of its deferred names said where the directory will be, before the rename or after it. */
+static void kill_in_a_rename(bool renamed)
 {
     struct fixture x;
     char from[512], to[512];
-    (void)state;
     begin(&x, TB_MODE_PERSISTENT_ASYNC, true);
     fixture_start(&x);
     assert_int_equal(make_directory(&x, "d"), 0);
@@ -457,10 +458,122 @@ static void a_kill_in_a_rename_takes_deferred_names_along(void **state)
     at(&x, "d", from);
     at(&x, "e", to);
     assert_non_null(tb_intent_rename(x.engine, TB_NONE, TB_NONE, from, to));
-    assert_int_equal(rename(from, to), 0);
+    assert_int_equal(tb_waiting_rename(x.engine, from, to, false), 0);
+    if (renamed)
+        assert_int_equal(rename(from, to), 0);
     tb_intents_finish(x.engine, x.engine->slot);
     assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), 0);
-    assert_bytes(fixture_path(&x, "e/f"), "bytes");
+    assert_bytes(fixture_path(&x, renamed ? "e/f" : "d/f"), "bytes");
+    fixture_stop(&x);
+}
+
+static void a_kill_in_a_rename_takes_deferred_names_along(void **state)
+{
+    (void)state;
+    kill_in_a_rename(true);
+    kill_in_a_rename(false);
+}
+
+/* Killed in an exchange of two directories: repair sees by the files which way round they are. */
+static void kill_in_an_exchange(bool deferred, bool exchanged)
+{
+    struct fixture x;
+    char a[512], b[512];
+    begin(&x, TB_MODE_PERSISTENT_ASYNC, deferred);
+    x.config.fsync = TB_FSYNC_TIER;
+    fixture_start(&x);
+    assert_int_equal(make_directory(&x, "a"), 0);
+    assert_int_equal(make_directory(&x, "b"), 0);
+    assert_int_equal(put(&x, "a/f", "of a"), 0);
+    assert_int_equal(put(&x, "b/f", "of b"), 0);
+    at(&x, "a", a);
+    at(&x, "b", b);
+    assert_non_null(tb_intent_exchange(x.engine, a, b));
+    assert_int_equal(tb_waiting_rename(x.engine, a, b, true), 0);
+    if (exchanged)
+        assert_int_equal(renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE), 0);
+    tb_intents_finish(x.engine, x.engine->slot);
+    assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), 0);
+    assert_bytes(fixture_path(&x, exchanged ? "b/f" : "a/f"), "of a");
+    assert_bytes(fixture_path(&x, exchanged ? "a/f" : "b/f"), "of b");
+    fixture_stop(&x);
+}
+
+static void a_kill_in_an_exchange_loses_no_name(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++)
+        kill_in_an_exchange(k & 1, k & 2);
+}
+
+/* The text of a directory's deferred names cannot be written, or its own rename fails: neither is done. */
+static void a_rename_that_fails_is_not_done(void **state)
+{
+    static const struct {
+        const char *op;
+        int after;
+    } cases[] = {{"symlink", 0}, {"rename", 0}, {"rename", 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fixture x;
+        begin(&x, TB_MODE_PERSISTENT_ASYNC, true);
+        fixture_start(&x);
+        assert_int_equal(make_directory(&x, "d"), 0);
+        assert_int_equal(put(&x, "d/f", "bytes"), 0);
+        fault.op = cases[i].op;
+        fault.after = cases[i].after;
+        fault.error = EDQUOT;
+        assert_int_equal(move(&x, "d", "e"), -EDQUOT);
+        fault.error = 0;
+        assert_true(has(&x, "d") && !has(&x, "e"));
+        assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), 0);
+        assert_bytes(fixture_path(&x, "d/f"), "bytes");
+        fixture_stop(&x);
+    }
+}
+
+/* A file and a directory change places, with a file in it. */
+static void an_exchange_of_a_file_and_a_directory(void **state)
+{
+    struct fixture x;
+    char a[512], b[512];
+    (void)state;
+    begin(&x, TB_MODE_PERSISTENT_ASYNC, false);
+    fixture_start(&x);
+    assert_int_equal(make_directory(&x, "d"), 0);
+    assert_int_equal(put(&x, "d/f", "in it"), 0);
+    assert_int_equal(put(&x, "g", "the file"), 0);
+    struct tb_io *io = at(&x, "d", b);
+    at(&x, "g", a);
+    assert_int_equal(TB_IO(io, rename, a, b, RENAME_EXCHANGE), 0);
+    assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), 0);
+    assert_bytes(fixture_path(&x, "g/f"), "in it");
+    assert_bytes(fixture_path(&x, "d"), "the file");
+    fixture_stop(&x);
+}
+
+/* Without room for the new name nothing is renamed; the bytes stay where they belong. */
+static void a_rename_without_room_for_the_name(void **state)
+{
+    struct fixture x;
+    (void)state;
+    begin(&x, TB_MODE_PERSISTENT_ASYNC, false);
+    fixture_start(&x);
+    assert_int_equal(make_directory(&x, "d"), 0);
+    assert_int_equal(make_directory(&x, "new"), 0);
+    assert_int_equal(put(&x, "f", "bytes"), 0);
+    assert_int_equal(put(&x, "d/g", "below"), 0);
+    uint32_t free_names = x.engine->header->names.free;
+    x.engine->header->names.free = TB_NONE;
+    assert_int_equal(move(&x, "f", "new/f"), -ENFILE);
+    assert_int_equal(move(&x, "d", "new/d"), -ENFILE);
+    assert_true(has(&x, "f") && has(&x, "d/g") && !has(&x, "new/f") && !has(&x, "new/d"));
+    x.engine->header->names.free = free_names;
+    assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), 0);
+    assert_bytes(fixture_path(&x, "f"), "bytes");
+    assert_bytes(fixture_path(&x, "d/g"), "below");
+    assert_int_equal(move(&x, "f", "new/f"), 0);
+    assert_int_equal(move(&x, "d", "new/d"), 0);
     fixture_stop(&x);
 }
 
@@ -471,6 +584,8 @@ int main(void)
         cmocka_unit_test(a_shadow_survives_a_failure_anywhere),   cmocka_unit_test(recovery_survives_a_failure_anywhere),
         cmocka_unit_test(the_engines_own_table_is_whole),         cmocka_unit_test(a_model_charges_what_a_deferred_name_costs),
         cmocka_unit_test(an_exchange_takes_deferred_names_along), cmocka_unit_test(a_kill_in_a_rename_takes_deferred_names_along),
+        cmocka_unit_test(a_kill_in_an_exchange_loses_no_name),    cmocka_unit_test(an_exchange_of_a_file_and_a_directory),
+        cmocka_unit_test(a_rename_without_room_for_the_name),     cmocka_unit_test(a_rename_that_fails_is_not_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -365,14 +365,22 @@ bool tb_file_put(tb_engine *e, uint32_t file)
     return void_now;
 }
 
-int tb_file_rename(tb_engine *e, uint32_t file, const char *path)
+void tb_file_take_name(tb_engine *e, uint32_t file, struct tb_file *from, const char *path)
 {
     int stripe = tb_file_lock(e, file);
     struct tb_file *f = &e->region.files[file];
-    tb_names_clear(e, f);
-    int rc = tb_names_set(e, f, path);
+    tb_names_take(e, f, from);
     e->note_name(e, f, path);
     tb_file_unlock(e, stripe);
+}
+
+/* If the table of names is full it keeps its old name, and its next flush tells that. */
+int tb_file_rename(tb_engine *e, uint32_t file, const char *path)
+{
+    struct tb_file named;
+    int rc = tb_names_set(e, &named, path);
+    if (!rc)
+        tb_file_take_name(e, file, &named, path);
     return rc;
 }
 

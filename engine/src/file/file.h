@@ -43,6 +43,8 @@ static inline bool tb_file_owes_flush(const struct tb_file *f)
 void tb_file_release(tb_engine *e, uint32_t file);
 
 int tb_file_rename(tb_engine *e, uint32_t file, const char *path);
+/* The name that tb_names_set gave to `from`, which is no record of the region. Cannot fail. */
+void tb_file_take_name(tb_engine *e, uint32_t file, struct tb_file *from, const char *path);
 /* The absolute path; returns its length. */
 size_t tb_file_path(tb_engine *e, const struct tb_file *f, char *out, size_t size);
 

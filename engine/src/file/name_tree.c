@@ -250,6 +250,21 @@ void tb_names_clear(tb_engine *e, struct tb_file *f)
     unlock_names(e);
 }
 
+/* The new directory first: if killed between, the old one keeps a reference too many. */
+void tb_names_take(tb_engine *e, struct tb_file *f, struct tb_file *from)
+{
+    uint32_t before = f->directory;
+    assert(from != f && from->name_length > 0 && from->name_length <= TB_FILE_NAME);
+    lock_names(e);
+    f->directory = from->directory;
+    f->name_length = from->name_length;
+    f->name_continues = from->name_continues;
+    memcpy(f->name, from->name, from->name_length);
+    from->directory = TB_NONE;
+    drop(e, before);
+    unlock_names(e);
+}
+
 /* Write a piece in front of what is at `at`; returns where it starts. */
 static size_t prepend(char *out, size_t at, const char *text, uint8_t length, bool continues)
 {

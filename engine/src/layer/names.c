@@ -244,19 +244,32 @@ static int publish_name(tb_engine *e, const struct tb_route *r, const char *path
     return rc ? rc : tb_place_find(e, r, path, use, p);
 }
 
-#define NO_PATH "/\x01" /* a path that no program can use: one side of an exchange is kept there for a moment */
+/* Room for the new name is held. All files below have it at once; of an exchange each is looked at. */
+static void rename_records(tb_engine *e, const char *from, const char *to, bool exchange)
+{
+    if (exchange)
+        tb_intent_settle_exchange(e, from, to);
+    else
+        tb_names_rename_directory(e, from, to);
+}
 
 /*
- * If the table of names is full, the files below keep their old path. Their next flush
- * then fails to find them, and reports it.
+ * What can fail comes before the rename: the texts of deferred names say where their
+ * directories will be. If the rename fails, they are put back.
  */
-static void renamed_directory(tb_engine *e, const char *from, const char *to, bool exchanged)
+static int rename_with_texts(tb_engine *e, const struct tb_place *p, const struct tb_place *q, unsigned flags)
 {
-    if (exchanged)
-        tb_names_rename_directory(e, to, NO_PATH);
-    tb_names_rename_directory(e, from, to);
-    if (exchanged)
-        tb_names_rename_directory(e, NO_PATH, from);
+    int rc = tb_waiting_rename(e, p->path, q->path, flags & RENAME_EXCHANGE);
+    TB_STEP("rename directory");
+    if (rc)
+        return rc;
+    rc = TB_IO(p->io, rename, p->path, q->path, flags);
+    TB_STEP("renamed directory");
+    if (rc)
+        tb_waiting_settle(e, p->path, q->path);
+    else
+        rename_records(e, p->path, q->path, flags & RENAME_EXCHANGE);
+    return rc;
 }
 
 /* A directory that holds files with deferred names must not be replaced by a rename. */
@@ -278,20 +291,22 @@ static int rename_directory(tb_engine *e, const struct tb_place *p, const struct
     int rc = flags & (RENAME_EXCHANGE | RENAME_NOREPLACE) ? 0 : check_holds_none(e, q);
     if (rc)
         return rc;
+    bool exchange = flags & RENAME_EXCHANGE;
+    struct tb_file to_be = {.directory = TB_NONE};
     tb_names_claim(e);
     assert(e->header->names.renamer == e->slot + 1);
-    rc = e->journal_fd >= 0 && !p->scratch ? tb_rename_tell_journal(e, p->path, q->path, flags) : 0;
-    struct tb_intent *intent = rc ? NULL : tb_intent_rename(e, TB_NONE, TB_NONE, p->path, q->path);
-    TB_STEP("rename directory");
+    if (!exchange)
+        rc = tb_names_set(e, &to_be, q->path);
+    if (!rc && e->journal_fd >= 0 && !p->scratch)
+        rc = tb_rename_tell_journal(e, p->path, q->path, flags);
+    struct tb_intent *intent = rc       ? NULL
+                             : exchange ? tb_intent_exchange(e, p->path, q->path)
+                                        : tb_intent_rename(e, TB_NONE, TB_NONE, p->path, q->path);
     if (!rc)
-        rc = TB_IO(p->io, rename, p->path, q->path, flags);
-    TB_STEP("renamed directory");
-    if (!rc) {
-        renamed_directory(e, p->path, q->path, flags & RENAME_EXCHANGE);
-        rc = tb_waiting_renamed(e, p->path, q->path, flags & RENAME_EXCHANGE);
-    }
+        rc = rename_with_texts(e, p, q, flags);
     if (intent)
         tb_intent_end(intent);
+    tb_names_clear(e, &to_be);
     tb_names_unclaim(e);
     return rc;
 }
@@ -322,6 +337,8 @@ static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb
         rc = rc ? rc : tb_named_record(e, q, &b.id, &b.file);
         if (!rc && a.file == TB_NONE && (rc = TB_IO(p->io, stat, p->path, &st, AT_SYMLINK_NOFOLLOW)) == 0 && S_ISDIR(st.st_mode))
             return rename_directory(e, p, q, flags);
+        if (!rc && flags & RENAME_EXCHANGE && TB_IO(q->io, stat, q->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+            return rename_directory(e, q, p, flags); /* a file takes the place of a directory, and the other way round */
         if (tb_io_failed(rc))
             return rc;
         if (a.file != TB_NONE && a.file == b.file) /* both names are of one file: rename does nothing */

@@ -492,52 +492,98 @@ int tb_waiting_remove_directory(tb_engine *e, struct tb_io *io, const char *path
     return rc;
 }
 
-/* A directory, by its names before and after a rename. */
+/* A directory, by its real names before and after a rename. */
 struct moved {
     tb_engine *e;
-    const char *from, *to;
+    char from[PATH_MAX], to[PATH_MAX];
     bool exchanged; /* what was `to` is `from` now */
 };
 
-static bool is_below(const char *path, const char *directory)
+/* The text below one name, as it is below the other; false: it is not below. */
+static bool below_other(const char *text, const char *from, const char *to, char *out)
 {
-    size_t n = strlen(directory);
-    return strncmp(path, directory, n) == 0 && (!path[n] || path[n] == '/');
+    size_t n = strlen(from);
+    bool is_below = strncmp(text, from, n) == 0 && (!text[n] || text[n] == '/');
+    return is_below && snprintf(out, PATH_MAX, "%s%s", to, text + n) < PATH_MAX;
 }
 
-/* 0 also for what is no text of a directory that moved. */
+/* KEY.of, and what it says; 0: `name` is no such text, or it is gone. */
+static int read_text(const struct moved *m, const char *name, unsigned char type, char *of, char *text)
+{
+    size_t length = strlen(name);
+    if (type != DT_LNK || length <= strlen(OF) || strcmp(name + length - strlen(OF), OF) != 0)
+        return 0;
+    snprintf(of, PATH_MAX, "%s/%.255s", m->e->waiting, name);
+    ssize_t n = TB_IO(m->e->pfs, readlink, of, text, PATH_MAX - 1);
+    if (n < 0)
+        return tb_io_failed(n) ? (int)n : 0;
+    text[n] = 0;
+    return 1;
+}
+
 static int rename_of(void *arg, const char *name, unsigned char type)
 {
     const struct moved *m = arg;
     char of[PATH_MAX], text[PATH_MAX], renamed[PATH_MAX];
-    size_t length = strlen(name);
-    assert(m->from[0] == '/' && m->to[0] == '/');
-    if (type != DT_LNK || length <= strlen(OF) || strcmp(name + length - strlen(OF), OF) != 0)
-        return 0;
-    snprintf(of, sizeof(of), "%s/%.255s", m->e->waiting, name);
-    ssize_t n = TB_IO(m->e->pfs, readlink, of, text, sizeof(text) - 1);
-    if (n < 0)
-        return tb_io_failed(n) ? (int)n : 0;
-    text[n] = 0;
-    const char *old = is_below(text, m->from) ? m->from : m->exchanged && is_below(text, m->to) ? m->to : NULL;
-    if (!old || snprintf(renamed, sizeof(renamed), "%s%s", old == m->from ? m->to : m->from, text + strlen(old)) >= (int)sizeof(renamed))
-        return 0;
+    int rc = read_text(m, name, type, of, text);
+    if (rc <= 0 || !(below_other(text, m->from, m->to, renamed) || (m->exchanged && below_other(text, m->to, m->from, renamed))))
+        return rc < 0 ? rc : 0;
     return note_of(m->e->pfs, of, renamed);
 }
 
-/* Only the text of HIDDEN/KEY.of changes: the key is the directory's identity. May be done twice. */
-int tb_waiting_renamed(tb_engine *e, const char *from, const char *to, bool exchanged)
+/* Is the directory the one of KEY.of? */
+static bool leads_to(const tb_engine *e, const char *directory, const char *of)
 {
-    char above[PATH_MAX], real_to[PATH_MAX], real_from[PATH_MAX];
-    const char *slash = strrchr(from, '/');
-    struct moved m = {.e = e, .from = real_from, .to = real_to, .exchanged = exchanged};
+    char key[PATH_MAX];
+    size_t n = strlen(e->waiting) + 1;
+    return key_of(e->pfs, e->waiting, directory, key) == 0 && strncmp(key + n, of, strlen(key + n)) == 0 &&
+           strcmp(of + strlen(key + n), OF) == 0;
+}
+
+static int settle_of(void *arg, const char *name, unsigned char type)
+{
+    const struct moved *m = arg;
+    char of[PATH_MAX], text[PATH_MAX], other[PATH_MAX];
+    int rc = read_text(m, name, type, of, text);
+    if (rc <= 0 || !(below_other(text, m->from, m->to, other) || below_other(text, m->to, m->from, other)))
+        return rc < 0 ? rc : 0;
+    return !leads_to(m->e, text, name) && leads_to(m->e, other, name) ? note_of(m->e->pfs, of, other) : 0;
+}
+
+/* The directory above is there before and after the rename. */
+static int real_name(const tb_engine *e, const char *path, char *out)
+{
+    char above[PATH_MAX], real[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    assert(path[0] == '/');
+    snprintf(above, sizeof(above), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    int rc = TB_IO(e->pfs, realpath, above, real);
+    if (!rc)
+        snprintf(out, PATH_MAX, "%.3000s/%.255s", strcmp(real, "/") ? real : "", slash + 1);
+    return rc;
+}
+
+static int each_text(tb_engine *e, const char *from, const char *to, bool exchanged,
+                     int (*act)(void *arg, const char *name, unsigned char type))
+{
+    struct moved m = {.e = e, .exchanged = exchanged};
     if (!tb_config_of(e)->deferred || !e->header->shadows.names_waited)
         return 0;
-    snprintf(real_from, sizeof(real_from), "%.*s", slash == from ? 1 : (int)(slash - from), from);
-    int rc = TB_IO(e->pfs, realpath, real_from, above);
-    rc = rc ? rc : TB_IO(e->pfs, realpath, to, real_to);
+    int rc = real_name(e, from, m.from);
+    rc = rc ? rc : real_name(e, to, m.to);
+    return rc ? rc : tb_io_each_entry(e->pfs, e->waiting, act, &m);
+}
+
+/* Only the text of HIDDEN/KEY.of changes: the key is the directory's identity. */
+int tb_waiting_rename(tb_engine *e, const char *from, const char *to, bool exchanged)
+{
+    int rc = each_text(e, from, to, exchanged, rename_of);
     if (rc)
-        return rc;
-    snprintf(real_from, sizeof(real_from), "%.3000s/%.255s", strcmp(above, "/") ? above : "", slash + 1);
-    return tb_io_each_entry(e->pfs, e->waiting, rename_of, &m);
+        tb_waiting_settle(e, from, to);
+    return rc;
+}
+
+int tb_waiting_settle(tb_engine *e, const char *from, const char *to)
+{
+    return each_text(e, from, to, true, settle_of);
 }

@@ -42,8 +42,14 @@ int tb_waiting_recover(const struct tb_config *c, const char *host, const char *
                        void *arg);
 /* *out: the deferred names of a directory, "" after the last, allocated; NULL if there is none. */
 int tb_waiting_list(tb_engine *e, const char *directory, char **out);
-/* rmdir that knows of them; directories below `from` are called `to` now, and those below `to` `from` if it was an exchange. */
+/* rmdir that knows of them. */
 int tb_waiting_remove_directory(tb_engine *e, struct tb_io *io, const char *path);
-int tb_waiting_renamed(tb_engine *e, const char *from, const char *to, bool exchanged);
+/*
+ * Before a rename: directories below `from` will be called `to`, and those below `to` `from`
+ * if it is an exchange. On failure, or if killed, they are called as before.
+ */
+int tb_waiting_rename(tb_engine *e, const char *from, const char *to, bool exchanged);
+/* After a rename that failed or was killed: what directories below either name are called now, as the PFS shows. */
+int tb_waiting_settle(tb_engine *e, const char *from, const char *to);
 
 #endif

@@ -19,7 +19,7 @@
 #include "namespace/deferred.h"
 #include "region/clients.h"
 
-enum { NOTHING, RENAME, UNLINK };
+enum { NOTHING, RENAME, EXCHANGE, UNLINK };
 
 /* A file record by number and identity: the number may be another file's by the time of the repair. */
 static struct tb_intent_file name_file(const tb_engine *e, uint32_t file)
@@ -60,33 +60,37 @@ static struct tb_intent *take(tb_engine *e)
 }
 
 /* `kind` is stored last: if killed before, the entry means nothing. */
-struct tb_intent *tb_intent_rename(tb_engine *e, uint32_t file, uint32_t over, const char *from, const char *to)
+static struct tb_intent *begin(tb_engine *e, uint32_t kind, uint32_t file, uint32_t over, const char *from, const char *to)
 {
     struct tb_intent *t = take(e);
     t->file = name_file(e, file);
     t->over = name_file(e, over);
     snprintf(t->from, sizeof(t->from), "%s", from);
     snprintf(t->to, sizeof(t->to), "%s", to);
-    TB_STEP("rename intent");
-    t->kind = RENAME;
+    TB_STEP("intent");
+    t->kind = kind;
     return t;
+}
+
+struct tb_intent *tb_intent_rename(tb_engine *e, uint32_t file, uint32_t over, const char *from, const char *to)
+{
+    return begin(e, RENAME, file, over, from, to);
+}
+
+struct tb_intent *tb_intent_exchange(tb_engine *e, const char *from, const char *to)
+{
+    return begin(e, EXCHANGE, TB_NONE, TB_NONE, from, to);
 }
 
 struct tb_intent *tb_intent_unlink(tb_engine *e, uint32_t file, const char *path)
 {
-    struct tb_intent *t = take(e);
-    t->file = name_file(e, file);
-    t->over = name_file(e, TB_NONE);
-    snprintf(t->from, sizeof(t->from), "%s", path);
-    TB_STEP("unlink intent");
-    t->kind = UNLINK;
-    return t;
+    return begin(e, UNLINK, file, TB_NONE, path, "");
 }
 
 /* The kind first: if killed between the two, repair finds nothing to do and frees the entry. */
 void tb_intent_end(struct tb_intent *t)
 {
-    assert(t->holder && (t->kind == RENAME || t->kind == UNLINK));
+    assert(t->holder && t->kind != NOTHING && t->kind <= UNLINK);
     t->kind = NOTHING;
     TB_STEP("intent end");
     t->holder = 0;
@@ -128,6 +132,36 @@ static void lose_name(tb_engine *e, struct tb_file *f, const char *a, const char
         tb_file_lose_name(f);
 }
 
+/* The name of a record below one of two exchanged names, if the other one was meant. */
+static bool exchanged(const char *path, const char *from, const char *to, char *out)
+{
+    size_t n = strlen(from);
+    bool is_below = strncmp(path, from, n) == 0 && (!path[n] || path[n] == '/');
+    return is_below && snprintf(out, TB_PATH_MAX, "%s%s", to, path + n) < TB_PATH_MAX;
+}
+
+/* The record keeps its name if the file system cannot say, or if the name is right. */
+static void settle_one(tb_engine *e, uint32_t file, const char *from, const char *to)
+{
+    struct tb_file *f = &e->region.files[file];
+    char path[TB_PATH_MAX], other[TB_PATH_MAX];
+    int stripe = tb_file_lock(e, file);
+    bool live = f->magic == TB_FILE_MAGIC && !(f->flags & TB_FILE_UNLINKED);
+    if (live)
+        tb_file_path(e, f, path, sizeof(path));
+    struct tb_intent_file id = name_file(e, file);
+    tb_file_unlock(e, stripe);
+    if (live && (exchanged(path, from, to, other) || exchanged(path, to, from, other)) && names(e, path, f) == 0)
+        gets_name(e, &id, other);
+}
+
+void tb_intent_settle_exchange(tb_engine *e, const char *from, const char *to)
+{
+    for (uint32_t i = 0; i < e->region.n_file_buckets; i++)
+        if (e->region.files[i].magic == TB_FILE_MAGIC)
+            settle_one(e, i, from, to);
+}
+
 /* By what the PFS shows now, so it may be run twice. */
 static void finish_rename(tb_engine *e, const struct tb_intent *t)
 {
@@ -137,10 +171,16 @@ static void finish_rename(tb_engine *e, const struct tb_intent *t)
     gets_name(e, &t->over, t->from); /* exchanged */
     if (over)
         lose_name(e, over, t->to, t->from);
-    if (t->file.number == TB_NONE && identify(e, t->from, &id) == -ENOENT && identify(e, t->to, &id) == 0) {
+    if (t->file.number == TB_NONE && identify(e, t->from, &id) == -ENOENT && identify(e, t->to, &id) == 0)
         tb_names_rename_directory(e, t->from, t->to);
-        tb_waiting_renamed(e, t->from, t->to, false); /* if that fails, files that wait there are told by their flush */
-    }
+    if (t->file.number == TB_NONE)
+        tb_waiting_settle(e, t->from, t->to); /* if that fails, files that wait there are told by their flush */
+}
+
+static void finish_exchange(tb_engine *e, const struct tb_intent *t)
+{
+    tb_intent_settle_exchange(e, t->from, t->to);
+    tb_waiting_settle(e, t->from, t->to); /* as above */
 }
 
 void tb_intents_finish(tb_engine *e, uint32_t slot)
@@ -152,6 +192,8 @@ void tb_intents_finish(tb_engine *e, uint32_t slot)
             continue;
         if (t->kind == RENAME)
             finish_rename(e, t);
+        else if (t->kind == EXCHANGE)
+            finish_exchange(e, t);
         else if (t->kind == UNLINK && file_of(e, &t->file))
             lose_name(e, file_of(e, &t->file), t->from, NULL);
         t->kind = NOTHING;

@@ -13,6 +13,7 @@
 #include "base/lock.h"
 #include "buffer/of_file.h"
 #include "file/file.h"
+#include "file/name_tree.h"
 #include "file/state.h"
 #include "journal/journal.h"
 #include "namespace/deferred.h"
@@ -41,35 +42,71 @@ static int prepare_rename(tb_engine *e, const struct tb_renamed *from, const str
     return rc;
 }
 
+/*
+ * The names that the records will have, in the table before the PFS is told: what comes
+ * after the rename cannot fail for want of room. If killed, their nodes are lost until the
+ * instance ends.
+ */
+struct names_to_be {
+    struct tb_file from, over; /* only their names count; directory TB_NONE: none is held */
+};
+
+static int hold_name(tb_engine *e, uint32_t file, const char *path, struct tb_file *out)
+{
+    out->directory = TB_NONE;
+    return file == TB_NONE ? 0 : tb_names_set(e, out, path);
+}
+
+static void let_go(tb_engine *e, struct names_to_be *names)
+{
+    tb_names_clear(e, &names->from);
+    tb_names_clear(e, &names->over);
+}
+
+static int hold_names(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *over, unsigned flags, struct names_to_be *out)
+{
+    out->over.directory = TB_NONE;
+    int rc = hold_name(e, from->file, over->place->path, &out->from);
+    rc = rc || !(flags & RENAME_EXCHANGE) ? rc : hold_name(e, over->file, from->place->path, &out->over);
+    if (rc)
+        let_go(e, out);
+    return rc;
+}
+
 /* After the PFS: if killed before, repair does it from the intent. */
-static void rename_records(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *over, unsigned flags)
+static void rename_records(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *over, unsigned flags,
+                           struct names_to_be *names)
 {
     if (from->file != TB_NONE)
-        tb_file_rename(e, from->file, over->place->path);
+        tb_file_take_name(e, from->file, &names->from, over->place->path);
     TB_STEP("renamed record");
     if (over->file != TB_NONE && flags & RENAME_EXCHANGE)
-        tb_file_rename(e, over->file, from->place->path);
+        tb_file_take_name(e, over->file, &names->over, from->place->path);
     else if (is_replaced(over, flags))
         tb_file_lose_name(&e->region.files[over->file]);
 }
 
-/* If killed after the rename, repair reads the intent and renames the records. */
+/* If killed after the rename, repair reads the intent and renames the records. -ENFILE: no room for a name, and nothing is changed. */
 int tb_rename_claimed(tb_engine *e, const struct tb_renamed *from, const struct tb_renamed *over, unsigned flags)
 {
     const struct tb_place *p = from->place, *q = over->place;
     assert(p->io == q->io && (from->file == TB_NONE || from->file != over->file));
     if (from->file == TB_NONE && over->file == TB_NONE)
         return TB_IO(p->io, rename, p->path, q->path, flags);
-    int rc = prepare_rename(e, from, over, flags);
+    struct names_to_be names;
+    int rc = hold_names(e, from, over, flags, &names);
     if (rc)
         return rc;
+    if ((rc = prepare_rename(e, from, over, flags)))
+        return let_go(e, &names), rc;
     struct tb_intent *intent = tb_intent_rename(e, from->file, over->file, p->path, q->path);
     TB_STEP("rename");
     rc = TB_IO(p->io, rename, p->path, q->path, flags);
     TB_STEP("renamed");
     if (!rc)
-        rename_records(e, from, over, flags);
+        rename_records(e, from, over, flags, &names);
     tb_intent_end(intent);
+    let_go(e, &names); /* what was not needed */
     if (!rc && is_replaced(over, flags))
         tb_file_forget_claimed(e, over->file);
     return rc;
@@ -100,9 +137,8 @@ static int take_place(tb_engine *e, const struct tb_renamed *from, const struct 
 }
 
 /* The file is claimed. An earlier record of the same file may have been given the place already. */
-int tb_rename_publish(tb_engine *e, uint32_t file)
+static int publish_once(tb_engine *e, uint32_t file)
 {
-    assert(file != TB_NONE);
     struct tb_place p = {.io = e->pfs}, q = {.io = e->pfs};
     struct tb_renamed from = {.place = &p, .file = file}, to = {.place = &q, .file = TB_NONE};
     struct tb_identity there;
@@ -120,5 +156,18 @@ int tb_rename_publish(tb_engine *e, uint32_t file)
     if (!rc)
         tb_file_take_place(&e->region.files[file]);
     tb_file_end_naming(&e->region.files[file]);
+    return rc;
+}
+
+/* While a directory is being renamed, its text and its name do not agree: wait for that, then try again. */
+int tb_rename_publish(tb_engine *e, uint32_t file)
+{
+    uint32_t n_renames;
+    int rc;
+    assert(file != TB_NONE);
+    do {
+        n_renames = e->header->names.n_renames;
+        rc = publish_once(e, file);
+    } while ((rc == -ENOENT || rc == -ESTALE) && tb_names_moved(e, n_renames));
     return rc;
 }
