@@ -30,11 +30,6 @@ void tb_file_begin_naming(tb_engine *e, uint32_t file)
     set_locked(e, file, TB_FILE_HELD);
 }
 
-void tb_file_end_naming(struct tb_file *f)
-{
-    clear(f, TB_FILE_HELD);
-}
-
 void tb_file_begin_cut(tb_engine *e, uint32_t file)
 {
     set_locked(e, file, TB_FILE_CUTTING | TB_FILE_HELD);
@@ -46,7 +41,7 @@ void tb_file_end_cut(struct tb_file *f)
 }
 
 /* A cut that a killed client began goes on, and keeps HELD until it ends. */
-void tb_file_end_naming_of_dead(struct tb_file *f)
+void tb_file_end_naming(struct tb_file *f)
 {
     if (!(f->flags & TB_FILE_CUTTING))
         clear(f, TB_FILE_HELD);

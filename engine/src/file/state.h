@@ -27,11 +27,10 @@
 
 /* A journal record that is being made of the file is there before the mark, or is not made: both take the file's lock. */
 void tb_file_begin_naming(tb_engine *e, uint32_t file);
+/* Also where the holder is dead. A length that was being set by a killed client is finished by the next holder of the end lock. */
 void tb_file_end_naming(struct tb_file *f);
 void tb_file_begin_cut(tb_engine *e, uint32_t file);
 void tb_file_end_cut(struct tb_file *f);
-/* The holder is dead: a length that was being set is finished by the next holder of the end lock. */
-void tb_file_end_naming_of_dead(struct tb_file *f);
 
 void tb_file_lose_name(struct tb_file *f);
 /* It has its name: it waits for none. */

@@ -172,7 +172,7 @@ static void release_claims(tb_engine *e, uint32_t slot)
         uint32_t holder = slot + 1;
         if (f->flusher != holder)
             continue;
-        tb_file_end_naming_of_dead(f);
+        tb_file_end_naming(f);
         if (atomic_compare_exchange_strong(&f->flusher, &holder, 0))
             tb_file_release(e, i);
     }
