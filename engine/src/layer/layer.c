@@ -115,8 +115,9 @@ int tb_layer_is_in_kernel(tb_engine *e, struct tb_open *o, int fd)
     int through = tb_layer_passes_through(e, o, fd);
     if (through > 0 && !atomic_exchange(&o->in_kernel, true))
         io->ops->lseek(io, fd, (off_t)o->offset, SEEK_SET);
-    if (through == 0 && o->in_kernel && atomic_exchange(&o->in_kernel, false))
-        o->offset = (uint64_t)io->ops->lseek(io, fd, 0, SEEK_CUR);
+    off_t at = through == 0 && o->in_kernel && atomic_exchange(&o->in_kernel, false) ? io->ops->lseek(io, fd, 0, SEEK_CUR) : -1;
+    if (at >= 0)
+        o->offset = (uint64_t)at;
     return through;
 }
 

@@ -183,13 +183,18 @@ static void finish_exchange(tb_engine *e, const struct tb_intent *t)
     tb_waiting_settle(e, t->from, t->to); /* as above */
 }
 
+/*
+ * An entry is taken over before it is finished, so that it is finished once, and no other
+ * client takes it in between. If killed here, the next repair finds it as this client's.
+ */
 void tb_intents_finish(tb_engine *e, uint32_t slot)
 {
     for (uint32_t i = 0; i < TB_INTENTS; i++) {
         struct tb_intent *t = &e->header->intents[i];
         uint32_t holder = slot + 1;
-        if (t->holder != holder)
+        if (!atomic_compare_exchange_strong(&t->holder, &holder, e->slot + 1))
             continue;
+        TB_MEETING("intent taken over");
         if (t->kind == RENAME)
             finish_rename(e, t);
         else if (t->kind == EXCHANGE)
@@ -197,6 +202,6 @@ void tb_intents_finish(tb_engine *e, uint32_t slot)
         else if (t->kind == UNLINK && file_of(e, &t->file))
             lose_name(e, file_of(e, &t->file), t->from, NULL);
         t->kind = NOTHING;
-        atomic_compare_exchange_strong(&t->holder, &holder, 0);
+        t->holder = 0;
     }
 }

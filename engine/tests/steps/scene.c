@@ -122,6 +122,7 @@ int scene_prepare(void **state)
     assert_non_null(s);
     *state = s;
     sem_init(&s->waits, 0, 0);
+    sem_init(&s->goes_on, 0, 0);
     forget_meetings();
     fixture_init(&s->x, TB_MODE_PERSISTENT_ASYNC);
     return 0;
@@ -151,6 +152,7 @@ int scene_teardown(void **state)
     }
     fixture_stop(&s->x);
     sem_destroy(&s->waits);
+    sem_destroy(&s->goes_on);
     free(s);
     return 0;
 }

@@ -16,7 +16,7 @@ struct scene {
     int fd, other; /* the file "f", and one that a part made */
     uint32_t file;
     pthread_t beside;
-    sem_t waits;
+    sem_t waits, goes_on;
     ssize_t read;
     char byte;
 };

@@ -390,11 +390,19 @@ static pid_t start_worker(struct fixture *x, int id)
     return pid;
 }
 
+/* A worker that ends in another way than by the kill, and says nothing, is told here. */
+static bool has_failed(int status)
+{
+    if (status)
+        fprintf(stderr, "a worker ended with status %#x\n", (unsigned)status);
+    return status != 0;
+}
+
 static int ended(pid_t *pids, bool *failed)
 {
     for (int i = 0, status; i < WORKERS; i++)
         if (pids[i] && waitpid(pids[i], &status, WNOHANG) == pids[i]) {
-            *failed |= status != 0;
+            *failed |= has_failed(status);
             pids[i] = 0;
             return i;
         }
@@ -418,7 +426,7 @@ static bool run_workers_and_kill(struct fixture *x)
             continue;
         kill(pids[i], SIGKILL);
         waitpid(pids[i], &status, 0);
-        failed |= !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) && status != 0;
+        failed |= !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) && has_failed(status);
         shared->kills++;
         pids[i] = start_worker(x, i);
         if (chance(2))
@@ -451,7 +459,7 @@ static bool settle(struct fixture *x)
     int status;
     w = (struct worker){.id = WORKERS, .seed = 1, .x = x, .work = settle_all};
     pid_t pid = worker_process(&w);
-    return waitpid(pid, &status, 0) == pid && status == 0;
+    return waitpid(pid, &status, 0) == pid && !has_failed(status);
 }
 
 static bool is_on_pfs(const struct fixture *x)
