@@ -340,13 +340,17 @@ static int finish_open(tb_engine *e, struct tb_open *o, int fd)
     return rc ? rc : earlier;
 }
 
-/* Unbound before the descriptor is closed: after the close its number may be another file's. */
+/*
+ * Unbound before the descriptor is closed: after the close its number may be another file's.
+ * Once it is unbound a repair may end the description, so its place is looked up before.
+ */
 static int layer_close(struct tb_io *io, int fd)
 {
     tb_engine *e = tb_layer_engine(io);
     bool last;
-    struct tb_open *o = tb_open_unbind(e, fd, &last);
+    struct tb_open *o = tb_open_of(e, fd);
     struct tb_io *below = o ? tb_file_io(e, o->file) : e->pfs;
+    o = tb_open_unbind(e, fd, &last);
     tb_layer_enter();
     int rc = o && last ? finish_open(e, o, fd) : 0;
     int closed = below->ops->close(below, fd);

@@ -35,10 +35,21 @@ static void opened_again_while_repaired(void **state)
     close_file(s, s->other);
 }
 
+/* A repair ends it before the program that let go of it can. The program's descriptor is closed all the same. */
+static void ended_by_a_repair(void **state)
+{
+    struct scene *s = *state;
+    int fd = make(s, "g");
+    meet(s, "description let go", repair_descriptions);
+    close_file(s, fd);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         scene_test(opened_again_while_repaired),
+        scene_test(ended_by_a_repair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
