@@ -1,5 +1,19 @@
-# Sourced by ci/run-*: `measure WHO OPTIONS...` runs ReFrame on the suite into $TIERBENCH_RUN_DIR and sets `status`.
+# Sourced by ci/run-*. `measure WHO OPTIONS...` runs ReFrame on the suite into $TIERBENCH_RUN_DIR and sets `status`.
 # After SIGINT, SIGTERM or SIGHUP ReFrame ends its job well, is waited for, and the script ends with 128 + the signal.
+
+# `new_run FOLDER NAME` makes the folder of a new run and says its name: two runs of one second have two.
+new_run() {
+    local id number=1 began
+    began=$(date +%Y%m%d-%H%M%S)
+    id=$began-$2
+    mkdir -p "$1"
+    until mkdir "$1/$id" 2> /dev/null; do
+        [ -e "$1/$id" ] || { echo "$1/$id: cannot be made" >&2; return 2; }
+        number=$((number + 1))
+        id=$began-$2-$number
+    done
+    echo "$id"
+}
 
 measure() {
     local who=$1 signal= reframe=

@@ -160,6 +160,8 @@ class TierTest(rfm.RunOnlyRegressionTest):
             self.check_room(self.places)
         if self.refused:
             raise PipelineError(self.refused)
+        if not self.is_dry_run():  # which removes nothing at its end
+            self._make_places()
         wanted = self.plan.judged and not self.is_dry_run()
         self.media = self.measure_medium(self.places) if wanted else {}
         self._write_config(stage)
@@ -169,6 +171,12 @@ class TierTest(rfm.RunOnlyRegressionTest):
             self.job.options += [f"--nodes={self.plan.nodes}"]
         ending.heed_signals_for(self.job)
 
+    def _make_places(self) -> None:
+        try:
+            self.places.make()
+        except ScaleError as e:
+            raise PipelineError(str(e)) from None
+
     def _write_config(self, stage: Path) -> None:
         """The tier configuration; none where lines run as they are, straight on the PFS."""
         if not self.plan.managed:
@@ -177,8 +185,7 @@ class TierTest(rfm.RunOnlyRegressionTest):
             self.env_vars["TB_ROOT"] = str(self.places.root)
         try:
             self.places.write_config(self.site, self.plan, stage)
-            if not self.is_dry_run():  # which removes nothing at its end
-                self.places.make()
+            if not self.is_dry_run():
                 self.places.check_config(TIERCTL, stage)
         except ScaleError as e:
             raise PipelineError(str(e)) from None

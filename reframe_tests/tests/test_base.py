@@ -17,6 +17,7 @@ from common.outcome.results import Results
 from common.sites.places import Places
 from common.sites.plan import Plan
 from common.sites.site import Site
+from common.sites.tiers import ROOT, ScaleError
 from tierbench.base.errors import RunError
 from tierbench.runs.case import Case, read_case
 
@@ -91,15 +92,33 @@ def test_a_twin_stands_in_memory_where_there_is_room(tmp_path: Path) -> None:
 
 def test_a_run_removes_its_own_folder_and_nothing_else(tmp_path: Path) -> None:
     real = site(tiers="real", pfs=str(tmp_path), nvme=str(tmp_path / "nvme"))
-    found = Places.choose(real, plan(), tmp_path / "stage", "abc")
-    assert found.pfs == tmp_path / "tierbench-abc" and found.root is None
+    found, other = (Places.choose(real, plan(), tmp_path / "stage", "abc") for _ in range(2))
+    assert found.pfs and found.pfs.name.endswith("-abc") and found.root is None and found.pfs != other.pfs
     (tmp_path / "mine").touch()
-    found.pfs.mkdir()
+    found.make()
+    (found.pfs / "out").touch()
+    other.remove()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["mine", found.pfs.name]
     found.remove()
     assert [p.name for p in tmp_path.iterdir()] == ["mine"]
     letter = Places.choose(real, plan(to_the_letter=True), tmp_path / "stage", "abc")
+    letter.make()
     letter.remove()
     assert letter.pfs is None and (tmp_path / "mine").exists()
+
+
+@pytest.mark.parametrize("modelled", [True, False])
+def test_a_folder_of_another_run_is_neither_used_nor_removed(tmp_path: Path, modelled: bool) -> None:
+    places = site(root=str(tmp_path)) if modelled else site(tiers="real", pfs=str(tmp_path))
+    found = Places.choose(places, plan(), tmp_path / "stage", "abc")
+    folder = found.root or found.pfs
+    assert folder
+    folder.mkdir()
+    (folder / "theirs").touch()
+    with pytest.raises(ScaleError, match=f"{folder.name}: cannot be made: File exists"):
+        found.make()
+    found.remove()
+    assert (folder / "theirs").exists()
 
 
 def test_a_configuration_of_several_nodes(tmp_path: Path) -> None:
@@ -202,3 +221,13 @@ def test_a_record_that_does_not_fit_is_no_record(results: Results) -> None:
     with pytest.raises(RunError, match=r"fsync: 'maybe'; allowed: pfs, tier, none"):
         results.keep({}, "r-ram", {"name": "local"}, {"write": bad})
     assert not (results.folder("write") / "case.json").exists()
+
+
+def test_two_runs_of_one_second_have_two_folders(tmp_path: Path) -> None:
+    (tmp_path / "date").write_text("#!/bin/sh\necho 20260101-000000\n")
+    (tmp_path / "date").chmod(0o755)
+    twice = 2 * f'new_run "{tmp_path}/a b" w; '
+    line = f". {ROOT}/ci/measure.bash; PATH={tmp_path}:$PATH; {twice}"
+    done = subprocess.run(["bash", "-eu", "-c", line], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["20260101-000000-w", "20260101-000000-w-2"]
+    assert sorted(p.name for p in (tmp_path / "a b").iterdir()) == done.stdout.split()

@@ -14,10 +14,9 @@ from typing import Any
 
 from ..sites.tiers import ROOT
 
-# One folder a session: named by whoever starts ReFrame, else by the time this module is first used.
-os.environ.setdefault(
-    "TIERBENCH_RUN_DIR", str(ROOT / "results" / "runs" / time.strftime("%Y%m%d-%H%M%S-reframe"))
-)
+# One folder a session: named by whoever starts ReFrame, else by the time and the process that is first here.
+_NAME = f"{time.strftime('%Y%m%d-%H%M%S')}-reframe-{os.getpid()}"
+os.environ.setdefault("TIERBENCH_RUN_DIR", str(ROOT / "results" / "runs" / _NAME))
 
 
 def run_dir() -> Path:

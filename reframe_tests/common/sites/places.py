@@ -1,10 +1,16 @@
-"""Where a run's data lie, and the tier configuration that says so; what a run made there is removed."""
+"""Where a run's data lie, and the tier configuration that says so; what a run made there is removed.
+
+The folder of a run has a name that no other run has, on any node, and is made by a `mkdir` that fails where
+it is there: so what is removed at the end is the run's own. ReFrame makes it, so it must see the site's PFS.
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -13,7 +19,7 @@ from .capacity_checks import memory_place
 from .nodes import set_nodes
 from .plan import Plan
 from .site import PLACES, Site
-from .tiers import check_config, write_config
+from .tiers import ScaleError, check_config, write_config
 from .twin import write_devices
 
 
@@ -21,28 +27,39 @@ from .twin import write_devices
 class Places:
     """`pfs` is the folder of this run; None where the published lines name the place themselves.
 
-    A twin has its PFS and its tiers below `root`, on a tmpfs where there is room (`volatile`).
+    A twin has its PFS and its tiers below `root`, on a tmpfs where there is room (`volatile`). `made` has the
+    folder once it is made.
     """
 
     root: Path | None
     pfs: Path | None
     volatile: bool = False
+    made: list[Path] = field(default_factory=list)
 
     @classmethod
     def choose(cls, site: Site, plan: Plan, stage: Path, digest: str) -> Places:
         """The published place, the twin's, or a folder on the site's PFS."""
         if plan.to_the_letter:
             return cls(None, None)
+        name = f"tierbench-{os.getpid()}-{secrets.token_hex(4)}-{digest}"
         if site.modelled:
             wanted = memory_place(site.root, plan.place_bytes)
-            root = Path(wanted, f"tierbench-{os.getpid()}-{digest}") if wanted else stage / "work"
+            root = Path(wanted, name) if wanted else stage / "work"
             return cls(root, root / "pfs", wanted is not None)
-        return cls(None, Path(os.path.expandvars(site.places["pfs"]), f"tierbench-{digest}"))
+        return cls(None, Path(os.path.expandvars(site.places["pfs"]), name))
 
     def make(self) -> None:
-        """The folders of the twin; the job makes that of a real site."""
+        """The folder of the run, and in a twin its places; `ScaleError` where it is there already."""
+        folder = self.root or self.pfs
+        if not folder:
+            return
+        try:
+            folder.mkdir()
+        except OSError as e:
+            raise ScaleError(f"{folder}: cannot be made: {e.strerror}; ReFrame makes it") from e
+        self.made.append(folder)
         for place in PLACES if self.root else ():
-            Path(str(self.root), place).mkdir(parents=True, exist_ok=True)
+            (folder / place).mkdir()
 
     def write_config(self, site: Site, plan: Plan, stage: Path) -> None:
         """Write tiers.yaml and the devices it names."""
@@ -61,10 +78,12 @@ class Places:
         check_config(tierctl, stage / "tiers.yaml", self.root)
 
     def remove(self) -> None:
-        """All that the run made; nothing of a published place."""
-        made = self.root or self.pfs
-        if made:
-            shutil.rmtree(made, ignore_errors=True)
+        """What the run made, with all in it; a folder that is another's and one of a published place stay."""
+        for folder in self.made:
+            shutil.rmtree(folder, ignore_errors=True)
+            if folder.exists():
+                print(f"reframe_tests: {folder}: is left, not all of it could be removed", file=sys.stderr)
+        self.made.clear()
 
 
 def _set_files(config: Path, files: int) -> None:
