@@ -131,6 +131,12 @@ static const char *absolute(tb_engine *e, int dirfd, const char *path, char *out
     return normalise(base, path, out) ? out : NULL;
 }
 
+/* Some pointers can't be to a string, and are the kernel's to refuse: those near zero, and in its own half. */
+static bool is_string(const char *path)
+{
+    return (intptr_t)path >= 4096 && *path;
+}
+
 /* Of a directory alone: what "name/" and "name/." say. */
 static const char *tail_of(const char *path)
 {
@@ -140,7 +146,7 @@ static const char *tail_of(const char *path)
 
 bool tb_path_is_directory(const char *path)
 {
-    return *tail_of(path) != 0;
+    return is_string(path) && *tail_of(path) != 0;
 }
 
 /* What the kernel answers to "name/" where it is no directory is for it to say. */
@@ -148,12 +154,6 @@ static bool is_left_to_kernel(const char *asked, const char *name)
 {
     struct stat st;
     return *tail_of(asked) && REAL(lstat)(name, &st) == 0 && !S_ISDIR(st.st_mode);
-}
-
-/* Some pointers can't be to a string, and are the kernel's to refuse: those near zero, and in its own half. */
-static bool is_string(const char *path)
-{
-    return (intptr_t)path >= 4096 && *path;
 }
 
 bool tb_path_name(int dirfd, const char *path, char *out)
