@@ -105,13 +105,13 @@ static void data_write(struct place *p, uint64_t block, size_t n)
 
 static void layer_read(struct place *p, uint64_t block, size_t n)
 {
-    if (p->io->ops->pread(p->io, p->fd, p->bytes, n, (off_t)(block * BLOCK)) != (ssize_t)n)
+    if (TB_IO(p->io, pread, p->fd, p->bytes, n, (off_t)(block * BLOCK)) != (ssize_t)n)
         abort();
 }
 
 static void layer_write(struct place *p, uint64_t block, size_t n)
 {
-    if (p->io->ops->pwrite(p->io, p->fd, p->bytes, n, (off_t)(block * BLOCK)) != (ssize_t)n)
+    if (TB_IO(p->io, pwrite, p->fd, p->bytes, n, (off_t)(block * BLOCK)) != (ssize_t)n)
         abort();
 }
 
@@ -150,16 +150,16 @@ static void time_allocation(struct place *p, double *first, double *again)
 {
     char path[TB_PATH_MAX + 32];
     snprintf(path, sizeof(path), "%s/tb-layers.new", p->engine->header->config.pfs.path);
-    int fd = p->io->ops->open(p->io, path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int fd = TB_IO(p->io, open, path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     double *into[] = {first, again};
     for (int pass = 0; pass < 2; pass++) {
         double start = now_ns();
         for (uint64_t block = 0; block < FILE_BYTES / BLOCK; block++)
-            p->io->ops->pwrite(p->io, fd, p->bytes, BLOCK, (off_t)(block * BLOCK));
+            TB_IO(p->io, pwrite, fd, p->bytes, BLOCK, (off_t)(block * BLOCK));
         *into[pass] = (now_ns() - start) / (FILE_BYTES / BLOCK);
     }
-    p->io->ops->unlink(p->io, path, 0);
-    p->io->ops->close(p->io, fd);
+    TB_IO(p->io, unlink, path, 0);
+    TB_IO(p->io, close, fd);
 }
 
 static int by_value(const void *a, const void *b)
@@ -200,14 +200,14 @@ static int fill(struct place *p)
 {
     char path[TB_PATH_MAX + 32];
     snprintf(path, sizeof(path), "%s/tb-layers", p->engine->header->config.pfs.path);
-    p->fd = p->io->ops->open(p->io, path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    p->fd = TB_IO(p->io, open, path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     if (p->fd < 0)
         return p->fd;
     const struct tb_open *o = tb_open_of(p->engine, p->fd);
     p->target =
         (struct tb_target){.engine = p->engine, .io = p->engine->pfs, .file = o->file, .fd = p->fd, .can_read = true, .can_write = true};
     for (uint64_t at = 0, end; at < FILE_BYTES; at += 1u << 20) {
-        ssize_t w = p->io->ops->pwrite(p->io, p->fd, p->bytes, 1u << 20, (off_t)at);
+        ssize_t w = TB_IO(p->io, pwrite, p->fd, p->bytes, 1u << 20, (off_t)at);
         if (w != 1 << 20)
             return w < 0 ? (int)w : -5;
         for (uint64_t b = at / BLOCK; b < (at + (1u << 20)) / BLOCK; b++)

@@ -15,13 +15,13 @@ int main(int argc, char **argv)
     if (rc)
         return fprintf(stderr, "%s: no instance: %s\n", argv[0], strerror(-rc)), 1;
     struct tb_io *io = argc == 2 ? tb_engine_route(engine, argv[1], NULL) : NULL;
-    int fd = io ? io->ops->open(io, argv[1], O_RDWR | O_CREAT, 0600) : -1;
+    int fd = io ? TB_IO(io, open, argv[1], O_RDWR | O_CREAT, 0600) : -1;
     if (fd < 0)
         return fprintf(stderr, "usage: %s FILE, under a prefix of instance %s\n", argv[0], name), 2;
-    io->ops->pwrite(io, fd, "hello, tiers", 12, 0);
-    io->ops->pread(io, fd, text, sizeof(text) - 1, 0);
-    rc = io->ops->fsync(io, fd, false); /* keeps what the configuration promises */
-    io->ops->close(io, fd);
+    TB_IO(io, pwrite, fd, "hello, tiers", 12, 0);
+    TB_IO(io, pread, fd, text, sizeof(text) - 1, 0);
+    rc = TB_IO(io, fsync, fd, false); /* keeps what the configuration promises */
+    TB_IO(io, close, fd);
     tb_engine_stats(engine, &stats);
     printf("read back \"%s\" from tier %s of instance %s, fsync: %s\n", text, stats.tier[0].name, name, rc ? strerror(-rc) : "done");
     tb_engine_detach(engine);

@@ -25,7 +25,7 @@ static inline void make_file(struct fixture *x, const char *name, size_t n, unsi
 
 static inline int open_file(struct fixture *x, const char *name)
 {
-    int fd = x->io->ops->open(x->io, fixture_path(x, name), O_RDWR, 0600);
+    int fd = TB_IO(x->io, open, fixture_path(x, name), O_RDWR, 0600);
     assert_true(fd >= 0);
     return fd;
 }
@@ -33,7 +33,7 @@ static inline int open_file(struct fixture *x, const char *name)
 static inline void read_range(struct fixture *x, int fd, size_t offset, size_t n, unsigned seed)
 {
     static _Thread_local unsigned char bytes[1 << 20];
-    assert_int_equal(x->io->ops->pread(x->io, fd, bytes, n, (off_t)offset), (ssize_t)n);
+    assert_int_equal(TB_IO(x->io, pread, fd, bytes, n, (off_t)offset), (ssize_t)n);
     for (size_t i = 0; i < n; i++)
         if (bytes[i] != pattern(offset + i, seed))
             fail_msg("byte %zu is %u, expected %u", offset + i, bytes[i], pattern(offset + i, seed));

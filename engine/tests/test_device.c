@@ -52,13 +52,13 @@ static void operate(struct tb_io *io, int fd, enum kind kind, size_t bytes)
 {
     struct stat st;
     switch (kind) {
-    case READ: io->ops->pread(io, fd, NULL, bytes, 0); break;
-    case CREATE: io->ops->open(io, "/new", O_CREAT | O_EXCL | O_WRONLY, 0600); break; /* not closed: that would pay at once */
-    case STAT: io->ops->stat(io, "/file", &st, 0); break;
+    case READ: TB_IO(io, pread, fd, NULL, bytes, 0); break;
+    case CREATE: TB_IO(io, open, "/new", O_CREAT | O_EXCL | O_WRONLY, 0600); break; /* not closed: that would pay at once */
+    case STAT: TB_IO(io, stat, "/file", &st, 0); break;
     default:
-        io->ops->pwrite(io, fd, NULL, bytes, 0);
+        TB_IO(io, pwrite, fd, NULL, bytes, 0);
         if (kind == SYNC)
-            io->ops->fsync(io, fd, false);
+            TB_IO(io, fsync, fd, false);
     }
 }
 

@@ -32,7 +32,7 @@ static ssize_t pfs_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, o
 {
     char link[64], path[600] = "";
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    ssize_t w = io->next->ops->pwrite(io->next, fd, buf, n, offset);
+    ssize_t w = TB_IO(io->next, pwrite, fd, buf, n, offset);
     if (readlink(link, path, sizeof(path) - 1) <= 0 || strncmp(path, pfs.path, strlen(pfs.path)) != 0)
         return w;
     pfs.n_writes++;
@@ -62,14 +62,14 @@ static void start(uint64_t ram, uint32_t units)
     pfs.act = NULL;
     x.base = &pfs.io;
     fixture_start(&x);
-    fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    fd = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
 }
 
 static void stop(void)
 {
     pfs.act = NULL;
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     fixture_stop(&x);
     alarm(0);
 }
@@ -78,7 +78,7 @@ static void put(char what, size_t n, off_t at)
 {
     static char bytes[1 << 20];
     memset(bytes, what, n);
-    assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, n, at), n);
+    assert_int_equal(TB_IO(x.io, pwrite, fd, bytes, n, at), n);
 }
 
 static void expect_on_pfs(char what, size_t n, off_t at)
@@ -102,7 +102,7 @@ static off_t place(unsigned i)
 static void write_the_next(off_t offset)
 {
     put('2', BLOCK, place((unsigned)(offset / (2 * BLOCK)) + 1));
-    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+    assert_int_equal(TB_IO(x.io, fsync, fd, false), 0);
 }
 
 static void ends_while_a_program_writes_and_fsyncs(void **state)
@@ -133,7 +133,7 @@ static void put_fragments(char what, unsigned buffer)
 static void write_fragment_again(off_t offset)
 {
     put('2', 100, offset + 7);
-    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+    assert_int_equal(TB_IO(x.io, fsync, fd, false), 0);
 }
 
 /* A fragment that changes between its copy and its cleaning, at each write of the flush. */
@@ -143,7 +143,7 @@ static void ends_while_fragments_change(void **state)
     start(4u << 20, 16);
     for (unsigned i = 0; i < 8; i++)
         put_fragments('1', i);
-    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+    assert_int_equal(TB_IO(x.io, fsync, fd, false), 0);
     pfs.act = write_fragment_again;
     assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), 0);
     assert_in_range(pfs.n_writes, 16, 64);
@@ -166,7 +166,7 @@ static void replays_nothing_older_than_the_flush(void **state)
     start(4u << 20, 16);
     for (unsigned i = 0; i < 8; i++)
         put_fragments('1', i);
-    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+    assert_int_equal(TB_IO(x.io, fsync, fd, false), 0);
     for (unsigned i = 0; i < 8; i++)
         put_fragments('2', i);
     pfs.act = write_fragment_unsynced;
@@ -236,7 +236,7 @@ static void gives_way_to_who_waits_for_the_claim(void **state)
 /* The name goes while the flush has given the claim up: what is left belongs to nobody. */
 static void *unlink_file(void *unused)
 {
-    assert_int_equal(x.io->ops->unlink(x.io, fixture_path(&x, "f"), 0), 0);
+    assert_int_equal(TB_IO(x.io, unlink, fixture_path(&x, "f"), 0), 0);
     return claim(unused);
 }
 

@@ -53,9 +53,9 @@ static const char *in_pfs(struct fixture *x, const char *name)
 
 static int write_new(struct fixture *x, const char *name)
 {
-    int fd = x->io->ops->open(x->io, in_pfs(x, name), O_CREAT | O_RDWR, 0600);
+    int fd = TB_IO(x->io, open, in_pfs(x, name), O_CREAT | O_RDWR, 0600);
     assert_true(fd >= 0);
-    assert_int_equal(x->io->ops->pwrite(x->io, fd, "promised", 8, 0), 8);
+    assert_int_equal(TB_IO(x->io, pwrite, fd, "promised", 8, 0), 8);
     return fd;
 }
 
@@ -76,12 +76,12 @@ static void a_new_file_is_synced_on_the_pfs_by_its_first_fsync(void **state)
     begin(&x);
     int fd = write_new(&x, "new");
     synced[0] = '\0';
-    assert_int_equal(x.io->ops->fsync(x.io, fd, true), 0);
+    assert_int_equal(TB_IO(x.io, fsync, fd, true), 0);
     assert_int_equal(syncs_of(in_pfs(&x, "new")), 1);
-    assert_int_equal(x.io->ops->pwrite(x.io, fd, "again", 5, 8), 5);
-    assert_int_equal(x.io->ops->fsync(x.io, fd, true), 0);
+    assert_int_equal(TB_IO(x.io, pwrite, fd, "again", 5, 8), 5);
+    assert_int_equal(TB_IO(x.io, fsync, fd, true), 0);
     assert_int_equal(syncs_of(in_pfs(&x, "new")), 1);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     fixture_stop(&x);
 }
 
@@ -89,8 +89,8 @@ static void close_new(struct fixture *x, const char *name, bool promised)
 {
     int fd = write_new(x, name);
     if (promised)
-        assert_int_equal(x->io->ops->fsync(x->io, fd, true), 0);
-    assert_int_equal(x->io->ops->close(x->io, fd), 0);
+        assert_int_equal(TB_IO(x->io, fsync, fd, true), 0);
+    assert_int_equal(TB_IO(x->io, close, fd), 0);
 }
 
 static void a_name_that_cannot_be_synced_leaves_no_record(void **state)
@@ -101,12 +101,12 @@ static void a_name_that_cannot_be_synced_leaves_no_record(void **state)
     int fd = write_new(&x, "new");
     failing = in_pfs(&x, "new");
     synced[0] = '\0';
-    assert_int_equal(x.io->ops->fsync(x.io, fd, true), -EIO);
+    assert_int_equal(TB_IO(x.io, fsync, fd, true), -EIO);
     assert_null(strstr(synced, "journal\n"));
-    assert_int_equal(x.io->ops->fsync(x.io, fd, true), -EIO); /* and it is tried again */
+    assert_int_equal(TB_IO(x.io, fsync, fd, true), -EIO); /* and it is tried again */
     failing = NULL;
-    assert_int_equal(x.io->ops->fsync(x.io, fd, true), 0);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, fsync, fd, true), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     fixture_stop(&x);
 }
 
@@ -118,7 +118,7 @@ static struct {
 static void fsync_too(void)
 {
     meanwhile = NULL;
-    second.result = second.x->io->ops->fsync(second.x->io, second.fd, true);
+    second.result = TB_IO(second.x->io, fsync, second.fd, true);
 }
 
 static void nobody_relies_on_a_sync_that_has_not_ended(void **state)
@@ -131,10 +131,10 @@ static void nobody_relies_on_a_sync_that_has_not_ended(void **state)
     second.fd = fd;
     meanwhile = fsync_too;
     failing = in_pfs(&x, "new");
-    assert_int_equal(x.io->ops->fsync(x.io, fd, true), -EIO);
+    assert_int_equal(TB_IO(x.io, fsync, fd, true), -EIO);
     assert_int_equal(second.result, -EIO);
     failing = NULL;
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     fixture_stop(&x);
 }
 
@@ -145,7 +145,7 @@ static void a_removal_is_durable_before_promised_bytes_are_given_up(void **state
     begin(&x);
     close_new(&x, "gone", true);
     synced[0] = '\0';
-    assert_int_equal(x.io->ops->unlink(x.io, in_pfs(&x, "gone"), 0), 0);
+    assert_int_equal(TB_IO(x.io, unlink, in_pfs(&x, "gone"), 0), 0);
     const char *journal = strstr(synced, "journal\n"), *folder = strstr(synced, "/pfs\n");
     assert_non_null(journal); /* the UNLINK record */
     assert_non_null(folder);
@@ -162,7 +162,7 @@ static void a_removal_that_cannot_be_synced_gives_nothing_up(void **state)
     close_new(&x, "gone", true);
     failing = x.pfs;
     synced[0] = '\0';
-    assert_int_equal(x.io->ops->unlink(x.io, in_pfs(&x, "gone"), 0), 0);
+    assert_int_equal(TB_IO(x.io, unlink, in_pfs(&x, "gone"), 0), 0);
     const char *folder = strstr(synced, "/pfs\n");
     assert_non_null(folder);
     assert_null(strstr(folder, "journal\n"));
@@ -178,7 +178,7 @@ static void a_replaced_file_is_as_a_removed_one(void **state)
     close_new(&x, "old", true);
     close_new(&x, "new", false);
     synced[0] = '\0';
-    assert_int_equal(x.io->ops->rename(x.io, in_pfs(&x, "new"), in_pfs(&x, "old"), 0), 0);
+    assert_int_equal(TB_IO(x.io, rename, in_pfs(&x, "new"), in_pfs(&x, "old"), 0), 0);
     const char *folder = strstr(synced, "/pfs\n");
     assert_non_null(folder);
     assert_non_null(strstr(folder, "journal\n"));
@@ -193,7 +193,7 @@ static void what_was_never_promised_goes_without_a_sync(void **state)
     close_new(&x, "other", true);
     close_new(&x, "gone", false);
     synced[0] = '\0';
-    assert_int_equal(x.io->ops->unlink(x.io, in_pfs(&x, "gone"), 0), 0);
+    assert_int_equal(TB_IO(x.io, unlink, in_pfs(&x, "gone"), 0), 0);
     assert_null(strstr(synced, "/pfs\n"));
     fixture_stop(&x);
 }

@@ -52,7 +52,7 @@ static void write_some(struct fixture *x, struct model *m, uint32_t *seed)
         n = SPAN - offset;
     for (size_t i = 0; i < n; i++)
         bytes[i] = (unsigned char)next_random(seed);
-    assert_int_equal(x->io->ops->pwrite(x->io, m->fd, bytes, n, (off_t)offset), (ssize_t)n);
+    assert_int_equal(TB_IO(x->io, pwrite, m->fd, bytes, n, (off_t)offset), (ssize_t)n);
     memcpy(m->bytes + offset, bytes, n);
     if (offset + n > m->size)
         m->size = offset + n;
@@ -63,14 +63,14 @@ static void read_some(struct fixture *x, struct model *m, uint32_t *seed)
     static unsigned char bytes[200000];
     size_t offset = next_random(seed) % SPAN, n = 1 + next_random(seed) % sizeof(bytes);
     size_t expected = offset >= m->size ? 0 : m->size - offset < n ? m->size - offset : n;
-    assert_int_equal(x->io->ops->pread(x->io, m->fd, bytes, n, (off_t)offset), (ssize_t)expected);
+    assert_int_equal(TB_IO(x->io, pread, m->fd, bytes, n, (off_t)offset), (ssize_t)expected);
     assert_memory_equal(bytes, m->bytes + offset, expected);
 }
 
 static void truncate_some(struct fixture *x, struct model *m, uint32_t *seed)
 {
     size_t length = next_random(seed) % SPAN;
-    assert_int_equal(x->io->ops->ftruncate(x->io, m->fd, (off_t)length), 0);
+    assert_int_equal(TB_IO(x->io, ftruncate, m->fd, (off_t)length), 0);
     if (length < m->size)
         memset(m->bytes + length, 0, m->size - length);
     m->size = length;
@@ -79,10 +79,10 @@ static void truncate_some(struct fixture *x, struct model *m, uint32_t *seed)
 static void reopen(struct fixture *x, struct model *m, int i)
 {
     struct stat st;
-    assert_int_equal(x->io->ops->close(x->io, m->fd), 0);
-    assert_int_equal(x->io->ops->stat(x->io, file_name(x, i), &st, 0), 0);
+    assert_int_equal(TB_IO(x->io, close, m->fd), 0);
+    assert_int_equal(TB_IO(x->io, stat, file_name(x, i), &st, 0), 0);
     assert_int_equal(st.st_size, m->size);
-    m->fd = x->io->ops->open(x->io, file_name(x, i), O_RDWR | O_CREAT, 0600);
+    m->fd = TB_IO(x->io, open, file_name(x, i), O_RDWR | O_CREAT, 0600);
     assert_true(m->fd >= 0);
 }
 
@@ -90,12 +90,12 @@ static void rename_over(struct fixture *x, struct model *m, int from, int to)
 {
     char path[512];
     snprintf(path, sizeof(path), "%s", file_name(x, from));
-    assert_int_equal(x->io->ops->rename(x->io, path, file_name(x, to), 0), 0);
-    assert_int_equal(x->io->ops->close(x->io, m[to].fd), 0);
+    assert_int_equal(TB_IO(x->io, rename, path, file_name(x, to), 0), 0);
+    assert_int_equal(TB_IO(x->io, close, m[to].fd), 0);
     free(m[to].bytes);
     m[to] = m[from];
     m[from] = (struct model){.bytes = calloc(1, SPAN)};
-    m[from].fd = x->io->ops->open(x->io, file_name(x, from), O_RDWR | O_CREAT, 0600);
+    m[from].fd = TB_IO(x->io, open, file_name(x, from), O_RDWR | O_CREAT, 0600);
     assert_true(m[from].fd >= 0);
 }
 
@@ -124,7 +124,7 @@ static void one_step(struct fixture *x, struct model *m, uint32_t *seed)
     else if (dice < 92)
         reopen(x, &m[i], i);
     else if (dice < 96)
-        assert_int_equal(x->io->ops->fsync(x->io, m[i].fd, false), 0);
+        assert_int_equal(TB_IO(x->io, fsync, m[i].fd, false), 0);
     else if (dice < 98)
         assert_true(tb_engine_flush(x->engine, m[i].fd) >= 0);
     else
@@ -173,7 +173,7 @@ static void run_random(enum tb_mode mode, enum tb_policy policy, uint32_t seed, 
     fixture_start(&x);
     for (int i = 0; i < FILES; i++) {
         m[i] = (struct model){.bytes = calloc(1, SPAN)};
-        m[i].fd = x.io->ops->open(x.io, file_name(&x, i), O_RDWR | O_CREAT, 0600);
+        m[i].fd = TB_IO(x.io, open, file_name(&x, i), O_RDWR | O_CREAT, 0600);
         assert_true(m[i].fd >= 0);
     }
     for (int s = 0; s < steps; s++) {
@@ -188,7 +188,7 @@ static void run_random(enum tb_mode mode, enum tb_policy policy, uint32_t seed, 
         compare_with_pfs(&x, m);
     }
     for (int i = 0; i < FILES; i++) {
-        assert_int_equal(x.io->ops->close(x.io, m[i].fd), 0);
+        assert_int_equal(TB_IO(x.io, close, m[i].fd), 0);
         free(m[i].bytes);
     }
     assert_true(tb_region_is_valid(x.engine));
@@ -223,10 +223,10 @@ static void scratch_full_is_enospc(void **state)
     struct fixture x;
     fixture_init(&x, TB_MODE_SCRATCH);
     fixture_start(&x);
-    int fd = x.io->ops->open(x.io, fixture_path(&x, "big"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x.io, open, fixture_path(&x, "big"), O_RDWR | O_CREAT, 0600);
     ssize_t w = 0;
     uint64_t total = 0;
-    while ((w = x.io->ops->write(x.io, fd, bytes, sizeof(bytes))) > 0)
+    while ((w = TB_IO(x.io, write, fd, bytes, sizeof(bytes))) > 0)
         total += (uint64_t)w;
     assert_int_equal(w, -ENOSPC);
     struct tb_stats stats;
@@ -235,7 +235,7 @@ static void scratch_full_is_enospc(void **state)
     assert_true(total <= used && used - total < 65536); /* one large buffer may start in mid-cell */
     assert_true(used > stats.tier[1].capacity + stats.tier[2].capacity);
     assert_int_equal(access(fixture_path(&x, "big"), F_OK), -1); /* the PFS never saw the name */
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -248,11 +248,11 @@ static void unlinked_bytes_are_freed(void **state)
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
     fixture_start(&x);
     for (int round = 0; round < 50; round++) {
-        int fd = x.io->ops->open(x.io, fixture_path(&x, "gone"), O_RDWR | O_CREAT, 0600);
-        assert_int_equal(x.io->ops->write(x.io, fd, bytes, sizeof(bytes)), sizeof(bytes));
-        assert_int_equal(x.io->ops->unlink(x.io, fixture_path(&x, "gone"), 0), 0);
-        assert_int_equal(x.io->ops->pread(x.io, fd, bytes, 100, 0), 100); /* still there for who has it open */
-        assert_int_equal(x.io->ops->close(x.io, fd), 0);
+        int fd = TB_IO(x.io, open, fixture_path(&x, "gone"), O_RDWR | O_CREAT, 0600);
+        assert_int_equal(TB_IO(x.io, write, fd, bytes, sizeof(bytes)), sizeof(bytes));
+        assert_int_equal(TB_IO(x.io, unlink, fixture_path(&x, "gone"), 0), 0);
+        assert_int_equal(TB_IO(x.io, pread, fd, bytes, 100, 0), 100); /* still there for who has it open */
+        assert_int_equal(TB_IO(x.io, close, fd), 0);
     }
     tb_engine_stats(x.engine, &stats);
     assert_int_equal(stats.n_files, 0);

@@ -156,10 +156,10 @@ static void bad_values_are_named(void **state)
 
 static void write_file(struct tb_io *io, const char *path, const char *bytes)
 {
-    int fd = io->ops->open(io, path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    int fd = TB_IO(io, open, path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
     assert_true(fd >= 0);
-    assert_int_equal(io->ops->write(io, fd, bytes, strlen(bytes)), (ssize_t)strlen(bytes));
-    assert_int_equal(io->ops->close(io, fd), 0);
+    assert_int_equal(TB_IO(io, write, fd, bytes, strlen(bytes)), (ssize_t)strlen(bytes));
+    assert_int_equal(TB_IO(io, close, fd), 0);
 }
 
 /* By the outside: what a program without the adapter finds. */
@@ -190,16 +190,16 @@ static void scratch_is_what_is_new(void **state)
     write_file(tb_engine_route(e, new, NULL), new, "scratch");
     assert_null(outside(new));
     assert_int_equal(mode_of(e, new), TB_MODE_SCRATCH);
-    assert_int_equal(io->ops->stat(io, new, &st, 0), 0);
-    assert_int_equal(io->ops->rename(io, new, moved, 0), 0); /* scratch stays scratch */
+    assert_int_equal(TB_IO(io, stat, new, &st, 0), 0);
+    assert_int_equal(TB_IO(io, rename, new, moved, 0), 0); /* scratch stays scratch */
     assert_null(outside(moved));
-    assert_int_equal(io->ops->rename(io, old, new, 0), 0); /* and what is the file system's stays there */
+    assert_int_equal(TB_IO(io, rename, old, new, 0), 0); /* and what is the file system's stays there */
     assert_string_equal(outside(new), "input");
-    assert_int_equal(io->ops->rename(io, moved, new, 0), 0); /* scratch stands before it */
+    assert_int_equal(TB_IO(io, rename, moved, new, 0), 0); /* scratch stands before it */
     assert_string_equal(outside(new), "input");
-    assert_int_equal(io->ops->stat(io, new, &st, 0), 0);
+    assert_int_equal(TB_IO(io, stat, new, &st, 0), 0);
     assert_int_equal(st.st_size, 7);
-    assert_int_equal(io->ops->unlink(io, new, 0), 0);
+    assert_int_equal(TB_IO(io, unlink, new, 0), 0);
     assert_string_equal(outside(new), "input");
     assert_int_equal(mode_of(other, new), TB_MODE_PERSISTENT_ASYNC);
     tb_engine_detach(other);
@@ -247,12 +247,12 @@ static void a_mode_of_ones_own(void **state)
     tb_engine_detach(e);
     e = client(x, "TIERBENCH_MODE=persistent-sync");
     struct tb_io *io = tb_engine_route(e, path, NULL), *lazy = tb_engine_route(x->engine, path, NULL);
-    int first = lazy->ops->open(lazy, path, O_CREAT | O_RDWR, 0600), fd = io->ops->open(io, path, O_RDWR, 0600);
+    int first = TB_IO(lazy, open, path, O_CREAT | O_RDWR, 0600), fd = TB_IO(io, open, path, O_RDWR, 0600);
     assert_true(first >= 0 && fd >= 0);
-    assert_int_equal(io->ops->write(io, fd, "sync", 4), 4);
+    assert_int_equal(TB_IO(io, write, fd, "sync", 4), 4);
     assert_string_equal(outside(path), "sync"); /* although the file was opened write-back before */
-    io->ops->close(io, fd);
-    lazy->ops->close(lazy, first);
+    TB_IO(io, close, fd);
+    TB_IO(lazy, close, first);
     tb_engine_detach(e);
     e = client(x, "ADAPTER_MODE=nonsense"); /* means nothing where the configuration has the modes */
     assert_int_equal(mode_of(e, path), TB_MODE_PERSISTENT_ASYNC);

@@ -36,24 +36,24 @@ static int failure(const char *operation, int fd)
 static ssize_t broken_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
 {
     int error = failure("pwrite", fd);
-    return error ? error : io->next->ops->pwrite(io->next, fd, buf, n, offset);
+    return error ? error : TB_IO(io->next, pwrite, fd, buf, n, offset);
 }
 
 static ssize_t broken_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
 {
     int error = failure("pread", fd);
-    return error ? error : io->next->ops->pread(io->next, fd, buf, n, offset);
+    return error ? error : TB_IO(io->next, pread, fd, buf, n, offset);
 }
 
 static int broken_fsync(struct tb_io *io, int fd, bool data_only)
 {
     int error = failure("fsync", fd);
-    return error ? error : io->next->ops->fsync(io->next, fd, data_only);
+    return error ? error : TB_IO(io->next, fsync, fd, data_only);
 }
 
 static int broken_close(struct tb_io *io, int fd)
 {
-    int error = failure("close", fd), rc = io->next->ops->close(io->next, fd);
+    int error = failure("close", fd), rc = TB_IO(io->next, close, fd);
     return error ? error : rc;
 }
 
@@ -103,7 +103,7 @@ static int write_at(struct fixture *x, int fd, unsigned offset, unsigned n, unsi
     static unsigned char bytes[BYTES];
     for (unsigned i = 0; i < n; i++)
         bytes[i] = (unsigned char)(1 + (i * 7 + seed * 31 + (i >> 8)) % 255);
-    ssize_t w = x->io->ops->pwrite(x->io, fd, bytes, n, offset);
+    ssize_t w = TB_IO(x->io, pwrite, fd, bytes, n, offset);
     size_t done = w > 0 ? (size_t)w : 0;
     memcpy(m.now + offset, bytes, done);
     for (unsigned i = offset + (unsigned)done; i < offset + n; i++)
@@ -113,7 +113,7 @@ static int write_at(struct fixture *x, int fd, unsigned offset, unsigned n, unsi
 
 static int sync_file(struct fixture *x, int fd)
 {
-    int rc = x->io->ops->fsync(x->io, fd, false);
+    int rc = TB_IO(x->io, fsync, fd, false);
     if (rc)
         return rc;
     memcpy(m.promised, m.now, BYTES);
@@ -166,7 +166,7 @@ static void fail_and_mend(const struct situation *s)
     int errors = 0, listed = 0;
     start(&x, s);
     memset(&m, 0, sizeof(m));
-    int fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
     assert_int_equal(write_at(&x, fd, 0, 300000, 1), 0);
     assert_int_equal(sync_file(&x, fd), 0);
@@ -176,7 +176,7 @@ static void fail_and_mend(const struct situation *s)
     told |= write_at(&x, fd, 290000, 100000, 4) != 0;
     told |= sync_file(&x, fd) != 0;
     bool had_dirty = x.engine->header->tier[0].dirty || x.engine->header->tier[1].dirty || x.engine->header->tier[2].dirty;
-    told |= x.io->ops->close(x.io, fd) != 0;
+    told |= TB_IO(x.io, close, fd) != 0;
     if (!s->crash) {
         told |= tb_instance_drain(x.engine, 1, NULL, count_error, &errors) != 0;
         tb_instance_errors(x.engine, count_error, &listed);
@@ -225,8 +225,8 @@ static void a_close_that_fails_keeps_the_bytes(void **state)
     struct fixture x;
     (void)state;
     start(&x, &s);
-    int fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
-    assert_int_equal(x.io->ops->pwrite(x.io, fd, "bytes", 5, 0), 5);
+    int fd = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    assert_int_equal(TB_IO(x.io, pwrite, fd, "bytes", 5, 0), 5);
     broken.error = s.error;
     assert_int_equal(tb_engine_flush(x.engine, -1), -EDQUOT);
     broken.error = 0;
@@ -236,8 +236,8 @@ static void a_close_that_fails_keeps_the_bytes(void **state)
     assert_int_equal(pread(pfs, found, 5, 0), 5);
     assert_memory_equal(found, "bytes", 5);
     close(pfs);
-    assert_int_equal(x.io->ops->fsync(x.io, fd, false), -EDQUOT);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, fsync, fd, false), -EDQUOT);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     fixture_stop(&x);
 }
 

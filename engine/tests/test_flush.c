@@ -37,7 +37,7 @@ static ssize_t pfs_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, o
         pfs.n_waiting--;
         pthread_mutex_unlock(&pfs.lock);
     }
-    return io->next->ops->pwrite(io->next, fd, buf, n, offset);
+    return TB_IO(io->next, pwrite, fd, buf, n, offset);
 }
 
 static void hold_pfs(bool held)
@@ -84,7 +84,7 @@ static void stop(struct fixture *x)
 
 static int open_file(struct fixture *x, const char *name)
 {
-    int fd = x->io->ops->open(x->io, fixture_path(x, name), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x->io, open, fixture_path(x, name), O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
     return fd;
 }
@@ -93,7 +93,7 @@ static void write_block(struct fixture *x, int fd, unsigned number)
 {
     char bytes[BLOCK];
     memset(bytes, (int)(number % 250 + 1), sizeof(bytes));
-    assert_int_equal(x->io->ops->pwrite(x->io, fd, bytes, BLOCK, (off_t)number * BLOCK), BLOCK);
+    assert_int_equal(TB_IO(x->io, pwrite, fd, bytes, BLOCK, (off_t)number * BLOCK), BLOCK);
 }
 
 /* How many blocks of a file the PFS has. */
@@ -124,7 +124,7 @@ static void adjacent_bytes_are_one_write(void **state)
         write_block(&x, fd, i * 37 % 64); /* in any order */
     write_block(&x, fd, 100);             /* and one apart */
     assert_int_equal(pfs.n_writes, 0);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     assert_int_equal(pfs.n_writes, 2);
     assert_int_equal(blocks_on_pfs(&x, "f", 64), 64); /* when close returns, the PFS has them */
     stop(&x);
@@ -146,7 +146,7 @@ static void a_close_after_a_child_has_ended_flushes(void **state)
     }
     tb_engine_atfork_parent(x.engine);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     assert_int_equal(blocks_on_pfs(&x, "f", 1), 1);
     stop(&x);
 }
@@ -160,8 +160,8 @@ static void background_close_does_not_wait_and_threads_work_side_by_side(void **
     int a = open_file(&x, "a"), b = open_file(&x, "b");
     write_block(&x, a, 0);
     write_block(&x, b, 0);
-    assert_int_equal(x.io->ops->close(x.io, a), 0);
-    assert_int_equal(x.io->ops->close(x.io, b), 0);
+    assert_int_equal(TB_IO(x.io, close, a), 0);
+    assert_int_equal(TB_IO(x.io, close, b), 0);
     wait_for_writers(2); /* both files at once: two threads */
     assert_int_equal(blocks_on_pfs(&x, "a", 1), 0);
     hold_pfs(false);
@@ -179,17 +179,17 @@ static void a_stuck_flush_holds_up_no_writer(void **state)
     int fd = open_file(&x, "f"), again;
     for (unsigned i = 0; i < 10; i++)
         write_block(&x, fd, i);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     wait_for_writers(1);
     again = open_file(&x, "f");
     write_block(&x, again, 3);  /* the very bytes that are on their way */
     write_block(&x, again, 20); /* and others of the file */
     fd = open_file(&x, "g");
     write_block(&x, fd, 0);
-    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0); /* a promise of a tier needs no PFS */
+    assert_int_equal(TB_IO(x.io, fsync, fd, false), 0); /* a promise of a tier needs no PFS */
     hold_pfs(false);
-    assert_int_equal(x.io->ops->close(x.io, again), 0);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, again), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     wait_for_blocks(&x, "f", 10);
     wait_for_blocks(&x, "g", 1);
     stop(&x);
@@ -218,7 +218,7 @@ static void watermark_flushes_when_idle(void **state)
     int fd = open_file(&x, "f");
     for (unsigned i = 0; i < some; i++)
         write_block(&x, fd, i);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     assert_int_equal(pfs.n_writes, 0);      /* closing means nothing here */
     wait_for_blocks(&x, "f", some);         /* idle: the rest goes too */
     while (x.engine->header->tier[0].dirty) /* counted behind the write; the alarm ends it */
@@ -234,7 +234,7 @@ static void manual_waits_for_the_order(void **state)
     int fd = open_file(&x, "f");
     for (unsigned i = 0; i < 8; i++)
         write_block(&x, fd, i);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     usleep(1500000); /* longer than the watermark's idle time: nothing may come */
     assert_int_equal(pfs.n_writes, 0);
     assert_int_equal(tb_engine_flush(x.engine, -1), 1);

@@ -43,9 +43,9 @@ static void huge_pages_are_used_and_told_of(void **state)
     tb_instance_info(x.engine, &info);
     print_message("%s: %s\n", place, tb_huge_pages_name(info.huge_pages));
     assert_true(info.huge_pages != TB_HUGE_NONE);
-    int fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
-    assert_int_equal(x.io->ops->pwrite(x.io, fd, "huge", 4, 0), 4);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    int fd = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    assert_int_equal(TB_IO(x.io, pwrite, fd, "huge", 4, 0), 4);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     fixture_stop(&x);
 }
 

@@ -36,7 +36,7 @@ static unsigned char byte_of(unsigned piece, unsigned round, size_t at)
 
 static int open_own(struct scene *s)
 {
-    int fd = s->x.io->ops->open(s->x.io, fixture_path(&s->x, "f"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(s->x.io, open, fixture_path(&s->x, "f"), O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
     return fd;
 }
@@ -46,7 +46,7 @@ static void put(struct scene *s, int fd, unsigned piece, unsigned round)
     unsigned char bytes[PIECE];
     for (size_t i = 0; i < PIECE; i++)
         bytes[i] = byte_of(piece, round, i);
-    assert_int_equal(s->x.io->ops->pwrite(s->x.io, fd, bytes, PIECE, piece * APART), PIECE);
+    assert_int_equal(TB_IO(s->x.io, pwrite, fd, bytes, PIECE, piece * APART), PIECE);
 }
 
 static void start(struct scene *s)
@@ -94,9 +94,9 @@ static void lose_pieces(struct scene *s)
     int fd = open_own(s);
     for (unsigned i = 0; i < PIECES; i++) {
         put(s, fd, i, 0);
-        assert_int_equal(s->x.io->ops->fsync(s->x.io, fd, false), 0);
+        assert_int_equal(TB_IO(s->x.io, fsync, fd, false), 0);
     }
-    s->x.io->ops->close(s->x.io, fd);
+    TB_IO(s->x.io, close, fd);
     fixture_lose_region(&s->x);
     open_journal(s);
 }
@@ -251,7 +251,7 @@ static size_t fill_and_empty(struct scene *s, int fd, char *old, size_t room)
 {
     for (unsigned i = 0; i < 100; i++) {
         put(s, fd, i % PIECES, 1);
-        assert_int_equal(s->x.io->ops->fsync(s->x.io, fd, false), 0);
+        assert_int_equal(TB_IO(s->x.io, fsync, fd, false), 0);
     }
     open_journal(s);
     ssize_t n = pread(s->journal, old, room, 0);
@@ -273,8 +273,8 @@ static void older_records_are_not_believed(void **state)
     size_t n = fill_and_empty(&s, fd, old, sizeof(old));
     for (unsigned i = 0; i < PIECES; i++)
         put(&s, fd, i, 2);
-    assert_int_equal(s.x.io->ops->fsync(s.x.io, fd, false), 0);
-    s.x.io->ops->close(s.x.io, fd);
+    assert_int_equal(TB_IO(s.x.io, fsync, fd, false), 0);
+    TB_IO(s.x.io, close, fd);
     fixture_lose_region(&s.x);
     struct stat st;
     assert_true(fstat(s.journal, &st) == 0 && (size_t)st.st_size < n);
@@ -294,8 +294,8 @@ static void an_older_journal_is_named(void **state)
     int fd = open_own(&s);
     size_t n = fill_and_empty(&s, fd, old, sizeof(old));
     put(&s, fd, 0, 1);
-    assert_int_equal(s.x.io->ops->fsync(s.x.io, fd, false), 0);
-    s.x.io->ops->close(s.x.io, fd);
+    assert_int_equal(TB_IO(s.x.io, fsync, fd, false), 0);
+    TB_IO(s.x.io, close, fd);
     fixture_lose_region(&s.x);
     assert_int_equal(pwrite(s.journal, old, n, 0), n);
     expect_named(&s, 0);
@@ -351,16 +351,16 @@ static void after_a_failed_sync_no_hole_is_damage(void **state)
     start(&s);
     int fd = open_own(&s);
     put(&s, fd, 0, 0);
-    assert_int_equal(s.x.io->ops->fsync(s.x.io, fd, false), 0);
+    assert_int_equal(TB_IO(s.x.io, fsync, fd, false), 0);
     struct tb_header *h = s.x.engine->header;
     uint64_t before = h->journal.synced;
     h->journal.is_doubtful = true; /* as a failed sync leaves it */
     for (unsigned i = 1; i < PIECES; i++) {
         put(&s, fd, i, 0);
-        assert_int_equal(s.x.io->ops->fsync(s.x.io, fd, false), 0);
+        assert_int_equal(TB_IO(s.x.io, fsync, fd, false), 0);
     }
     assert_int_equal(h->journal.synced, before);
-    s.x.io->ops->close(s.x.io, fd);
+    TB_IO(s.x.io, close, fd);
     fixture_lose_region(&s.x);
     open_journal(&s);
     assert_int_equal(pwrite(s.journal, zeros, SLOT, (off_t)before), SLOT);
@@ -380,12 +380,12 @@ static void without_room_for_a_drop_nothing_older_comes_back(void **state)
     start_without_room(&s, 3, 2); /* after the header and the two records of a piece */
     int fd = open_own(&s);
     put(&s, fd, 0, 0);
-    assert_int_equal(s.x.io->ops->fsync(s.x.io, fd, false), 0);
+    assert_int_equal(TB_IO(s.x.io, fsync, fd, false), 0);
     put(&s, fd, 0, 1);
-    assert_int_equal(s.x.io->ops->fsync(s.x.io, fd, false), -ENOSPC);
-    s.x.io->ops->fsync(s.x.io, fd, false); /* says it once more, as an error of the file */
-    assert_int_equal(s.x.io->ops->fsync(s.x.io, fd, false), 0);
-    s.x.io->ops->close(s.x.io, fd);
+    assert_int_equal(TB_IO(s.x.io, fsync, fd, false), -ENOSPC);
+    TB_IO(s.x.io, fsync, fd, false); /* says it once more, as an error of the file */
+    assert_int_equal(TB_IO(s.x.io, fsync, fd, false), 0);
+    TB_IO(s.x.io, close, fd);
     fixture_lose_region(&s.x);
     open_journal(&s);
     assert_int_equal(recover(&s), 1);

@@ -39,18 +39,18 @@ static int begin(struct fixture *x, char *bytes)
 {
     fixture_init(x, TB_MODE_PERSISTENT_ASYNC);
     fixture_start(x);
-    int fd = x->io->ops->open(x->io, fixture_path(x, "f"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = TB_IO(x->io, open, fixture_path(x, "f"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     for (int i = 0; i < N; i++)
         bytes[i] = (char)('a' + i % 23);
-    assert_int_equal(x->io->ops->pwrite(x->io, fd, bytes, N, 0), N);
+    assert_int_equal(TB_IO(x->io, pwrite, fd, bytes, N, 0), N);
     return fd;
 }
 
 static void expect(struct fixture *x, int fd, const char *bytes, ssize_t n)
 {
     static char read[N];
-    assert_int_equal(x->io->ops->pread(x->io, fd, read, N, 0), n);
+    assert_int_equal(TB_IO(x->io, pread, fd, read, N, 0), n);
     assert_memory_equal(read, bytes, (size_t)n);
 }
 
@@ -62,16 +62,16 @@ static void a_file_is_cut(void **state)
     (void)state;
     int fd = begin(&x, bytes);
     run_out(true);
-    int rc = x.io->ops->ftruncate(x.io, fd, 10000);
+    int rc = TB_IO(x.io, ftruncate, fd, 10000);
     assert_true(n_refused > 0);
     run_out(false);
     assert_int_equal(rc, 0);
-    assert_int_equal(x.io->ops->fstat(x.io, fd, &st), 0);
+    assert_int_equal(TB_IO(x.io, fstat, fd, &st), 0);
     assert_int_equal(st.st_size, 10000);
     memset(bytes + 10000, 0, N - 10000);
-    assert_int_equal(x.io->ops->ftruncate(x.io, fd, N), 0);
+    assert_int_equal(TB_IO(x.io, ftruncate, fd, N), 0);
     expect(&x, fd, bytes, N);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -83,9 +83,9 @@ static void clean_buffers_are_dropped(void **state)
     (void)state;
     int fd = begin(&x, bytes);
     uint32_t file = tb_open_of(x.engine, fd)->file, before = x.engine->region.files[file].n_buffers;
-    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+    assert_int_equal(TB_IO(x.io, fsync, fd, false), 0);
     assert_int_equal(tb_engine_flush(x.engine, fd), 0);
-    assert_int_equal(x.io->ops->pwrite(x.io, fd, "X", 1, 5), 1);
+    assert_int_equal(TB_IO(x.io, pwrite, fd, "X", 1, 5), 1);
     bytes[5] = 'X';
     assert_true(before > 1);
     assert_true(tb_file_claim(x.engine, file));
@@ -96,7 +96,7 @@ static void clean_buffers_are_dropped(void **state)
     tb_file_unclaim(x.engine, file);
     assert_int_equal(x.engine->region.files[file].n_buffers, 1);
     expect(&x, fd, bytes, N);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -107,14 +107,14 @@ static void a_flush_and_an_fsync_fail(void **state)
     (void)state;
     int fd = begin(&x, bytes);
     run_out(true);
-    int flushed = tb_engine_flush(x.engine, fd), synced = x.io->ops->fsync(x.io, fd, false);
+    int flushed = tb_engine_flush(x.engine, fd), synced = TB_IO(x.io, fsync, fd, false);
     assert_true(n_refused > 0);
     run_out(false);
     assert_int_equal(flushed, -ENOMEM);
     assert_int_equal(synced, -ENOMEM);
-    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+    assert_int_equal(TB_IO(x.io, fsync, fd, false), 0);
     expect(&x, fd, bytes, N);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -124,10 +124,10 @@ static void a_file_is_removed(void **state)
     struct fixture x;
     (void)state;
     int fd = begin(&x, bytes);
-    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+    assert_int_equal(TB_IO(x.io, fsync, fd, false), 0);
     run_out(true);
-    int rc = x.io->ops->unlink(x.io, fixture_path(&x, "f"), 0);
-    int closed = x.io->ops->close(x.io, fd);
+    int rc = TB_IO(x.io, unlink, fixture_path(&x, "f"), 0);
+    int closed = TB_IO(x.io, close, fd);
     assert_true(n_refused > 0);
     run_out(false);
     assert_int_equal(rc, 0);

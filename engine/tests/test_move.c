@@ -70,7 +70,7 @@ static void write_random(struct writer *w)
     size_t offset = next_random(&w->seed) % SPAN, n = 1 + next_random(&w->seed) % (next_random(&w->seed) % 4 ? 5000 : sizeof(piece));
     n = offset + n > SPAN ? SPAN - offset : n;
     memset(piece, (int)(next_random(&w->seed) & 0xff), n);
-    assert_int_equal(w->x->io->ops->pwrite(w->x->io, w->fd, piece, n, (off_t)(w->start + offset)), (ssize_t)n);
+    assert_int_equal(TB_IO(w->x->io, pwrite, w->fd, piece, n, (off_t)(w->start + offset)), (ssize_t)n);
     memcpy(w->bytes + offset, piece, n);
 }
 
@@ -78,7 +78,7 @@ static void check_random(struct writer *w)
 {
     unsigned char piece[20000];
     size_t offset = next_random(&w->seed) % (SPAN - sizeof(piece));
-    assert_int_equal(w->x->io->ops->pread(w->x->io, w->fd, piece, sizeof(piece), (off_t)(w->start + offset)), (ssize_t)sizeof(piece));
+    assert_int_equal(TB_IO(w->x->io, pread, w->fd, piece, sizeof(piece), (off_t)(w->start + offset)), (ssize_t)sizeof(piece));
     assert_memory_equal(piece, w->bytes + offset, sizeof(piece));
 }
 
@@ -118,8 +118,7 @@ static void compare(struct fixture *x, struct writer *w, bool on_pfs)
 {
     static unsigned char bytes[SPAN];
     for (int i = 0; i < WRITERS; i++) {
-        ssize_t r =
-            on_pfs ? pread(w[i].fd, bytes, SPAN, (off_t)w[i].start) : x->io->ops->pread(x->io, w[i].fd, bytes, SPAN, (off_t)w[i].start);
+        ssize_t r = on_pfs ? pread(w[i].fd, bytes, SPAN, (off_t)w[i].start) : TB_IO(x->io, pread, w[i].fd, bytes, SPAN, (off_t)w[i].start);
         assert_int_equal(r, SPAN);
         assert_memory_equal(bytes, w[i].bytes, SPAN);
     }
@@ -130,7 +129,7 @@ static void start_writers(struct fixture *x, struct writer *w, _Atomic bool *sto
     for (int i = 0; i < WRITERS; i++) {
         w[i] = (struct writer){
             .x = x, .stop = stop, .fd = fd, .start = (uint64_t)i * SPAN, .seed = 77u + (uint32_t)i, .bytes = calloc(1, SPAN)};
-        assert_int_equal(x->io->ops->pwrite(x->io, fd, w[i].bytes, SPAN, (off_t)w[i].start), SPAN);
+        assert_int_equal(TB_IO(x->io, pwrite, fd, w[i].bytes, SPAN, (off_t)w[i].start), SPAN);
         assert_int_equal(pthread_create(&w[i].thread, NULL, write_until_stopped, &w[i]), 0);
     }
 }
@@ -141,7 +140,7 @@ static void move_around(struct fixture *x, uint32_t *moved)
     struct writer w[WRITERS];
     _Atomic bool stop = false;
     tb_engine *e = x->engine;
-    int fd = x->io->ops->open(x->io, fixture_path(x, "f"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x->io, open, fixture_path(x, "f"), O_RDWR | O_CREAT, 0600);
     uint32_t file = tb_open_of(e, fd)->file;
     start_writers(x, w, &stop, fd);
     for (uint32_t step = 0; step < 12; step++)
@@ -162,7 +161,7 @@ static void move_around(struct fixture *x, uint32_t *moved)
     compare(x, w, true);
     for (int i = 0; i < WRITERS; i++)
         free(w[i].bytes);
-    x->io->ops->close(x->io, fd);
+    TB_IO(x->io, close, fd);
 }
 
 static void every_pair_of_tiers_and_sizes(void **state)
@@ -187,9 +186,9 @@ static void heat_goes_along(void **state)
     start(&x, (uint32_t[]){1, 16, 256});
     static unsigned char bytes[65536];
     tb_engine *e = x.engine;
-    int fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
     uint32_t file = tb_open_of(e, fd)->file, n;
-    assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+    assert_int_equal(TB_IO(x.io, pwrite, fd, bytes, sizeof(bytes), 0), sizeof(bytes));
     struct tb_buffer *hot = tb_map_find(e, file, 0, 3);
     tb_heat_set(e, hot, TB_HEAT_WARM, false);
     tb_heat_set(e, tb_map_find(e, file, 0, 4), 0, false);
@@ -205,7 +204,7 @@ static void heat_goes_along(void **state)
     e->header->movement.heat_epoch += 2;
     assert_int_equal(tb_heat_of(e, moved), TB_HEAT_WRITE / 4);
     assert_true(tb_region_is_valid(e));
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -226,18 +225,18 @@ static ssize_t interrupted_pwrite(struct tb_io *io, int fd, const void *buf, siz
         pthread_join(other, NULL);
         meanwhile.acted++;
     }
-    return io->next->ops->pwrite(io->next, fd, buf, n, offset);
+    return TB_IO(io->next, pwrite, fd, buf, n, offset);
 }
 
 static void *write_meanwhile(void *unused)
 {
-    assert_int_equal(meanwhile.x->io->ops->pwrite(meanwhile.x->io, meanwhile.fd, "new", 3, 100), 3);
+    assert_int_equal(TB_IO(meanwhile.x->io, pwrite, meanwhile.fd, "new", 3, 100), 3);
     return unused;
 }
 
 static void *cut_meanwhile(void *unused)
 {
-    assert_int_equal(meanwhile.x->io->ops->ftruncate(meanwhile.x->io, meanwhile.fd, 50), 0);
+    assert_int_equal(TB_IO(meanwhile.x->io, ftruncate, meanwhile.fd, 50), 0);
     return unused;
 }
 
@@ -249,7 +248,7 @@ static void *drain_meanwhile(void *unused)
 
 static void *fsync_meanwhile(void *unused)
 {
-    assert_int_equal(meanwhile.x->io->ops->fsync(meanwhile.x->io, meanwhile.fd, false), 0);
+    assert_int_equal(TB_IO(meanwhile.x->io, fsync, meanwhile.fd, false), 0);
     return unused;
 }
 
@@ -266,10 +265,10 @@ static void what_changes_under_a_move_stays(void **state)
         uint32_t n;
         tb_io_layer_init(&base, &table, &own, tb_io_libc());
         start_on(&x, (uint32_t[]){1, 1, 1}, &base);
-        int fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+        int fd = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
         char bytes[4096], got[4096] = "";
         memset(bytes, 'o', sizeof(bytes));
-        assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+        assert_int_equal(TB_IO(x.io, pwrite, fd, bytes, sizeof(bytes), 0), sizeof(bytes));
         uint32_t file = tb_open_of(x.engine, fd)->file;
         struct tb_buffer_ref *refs = tb_file_buffers(x.engine, file, TB_BUFFERS_ALL, &n);
         meanwhile = (__typeof__(meanwhile)){.act = acts[i], .x = &x, .fd = fd};
@@ -281,9 +280,9 @@ static void what_changes_under_a_move_stays(void **state)
         if (acts[i] == write_meanwhile)
             memcpy(bytes + 100, "new", 3);
         size_t size = acts[i] == cut_meanwhile ? 50 : sizeof(bytes);
-        assert_int_equal(x.io->ops->pread(x.io, fd, got, sizeof(got), 0), (ssize_t)size);
+        assert_int_equal(TB_IO(x.io, pread, fd, got, sizeof(got), 0), (ssize_t)size);
         assert_memory_equal(got, bytes, size);
-        x.io->ops->close(x.io, fd);
+        TB_IO(x.io, close, fd);
         fixture_stop(&x);
     }
 }
@@ -307,10 +306,10 @@ static void a_killed_mover_loses_nothing(void **state)
     uint32_t seed = 4711;
     _Atomic uint32_t *moved = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     start(&x, (uint32_t[]){1, 16, 256});
-    int fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
     for (int i = 0; i < WRITERS; i++) {
         w[i] = (struct writer){.x = &x, .fd = fd, .start = (uint64_t)i * SPAN, .seed = 5u + (uint32_t)i, .bytes = calloc(1, SPAN)};
-        assert_int_equal(x.io->ops->pwrite(x.io, fd, w[i].bytes, SPAN, (off_t)w[i].start), SPAN);
+        assert_int_equal(TB_IO(x.io, pwrite, fd, w[i].bytes, SPAN, (off_t)w[i].start), SPAN);
     }
     for (int round = 0; round < 40; round++) {
         tb_engine_atfork_prepare(x.engine);
@@ -332,7 +331,7 @@ static void a_killed_mover_loses_nothing(void **state)
     compare(&x, w, true);
     for (int i = 0; i < WRITERS; i++)
         free(w[i].bytes);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     munmap((void *)moved, 4096);
     fixture_stop(&x);
 }

@@ -31,7 +31,7 @@ static void the_second_miss_stages_in(void **state)
         for (int pass = 1; pass <= 4; pass++) { /* each opens the file anew: what was seen outlives its record */
             int fd = open_file(&x, "f");
             uint64_t from_pfs = read_pass(&x, fd, BYTES - 100, transfers[i], 1);
-            assert_int_equal(x.io->ops->close(x.io, fd), 0);
+            assert_int_equal(TB_IO(x.io, close, fd), 0);
             if (pass == 1)
                 assert_true(from_pfs >= BYTES - 100 && x.engine->header->totals.staged < BYTES / 2);
             else if (pass == 2)
@@ -55,7 +55,7 @@ static void write_through_stages_in_at_once(void **state)
     int fd = open_file(&x, "f");
     assert_int_equal(read_pass(&x, fd, BYTES, 65536, 2), BYTES);
     assert_int_equal(read_pass(&x, fd, BYTES, 65536, 2), 0);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -70,7 +70,7 @@ static void disabled_stages_nothing(void **state)
     int fd = open_file(&x, "f");
     for (int pass = 0; pass < 3; pass++)
         assert_int_equal(read_pass(&x, fd, BYTES, 65536, 2), BYTES);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -85,13 +85,13 @@ static void what_changed_outside_is_read_anew(void **state)
     for (int pass = 0; pass < 3; pass++) {
         int fd = open_file(&x, "f");
         read_pass(&x, fd, BYTES, 65536, 3);
-        x.io->ops->close(x.io, fd);
+        TB_IO(x.io, close, fd);
     }
     usleep(20000); /* the clock of file times */
     make_file(&x, "f", BYTES, 4);
     int fd = open_file(&x, "f");
     read_pass(&x, fd, BYTES, 65536, 4);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -127,8 +127,8 @@ static void nothing_hotter_goes(void **state)
     read_pass(&x, cold, BYTES, 65536, 6);
     assert_int_equal(read_pass(&x, cold, BYTES, 65536, 6), 0);
     assert_true(tb_region_is_valid(x.engine));
-    x.io->ops->close(x.io, hot);
-    x.io->ops->close(x.io, cold);
+    TB_IO(x.io, close, hot);
+    TB_IO(x.io, close, cold);
     fixture_stop(&x);
 }
 
@@ -145,14 +145,14 @@ static void a_write_takes_the_coldest(void **state)
     for (size_t at = 0; at < BYTES; at += 65536)
         if (at != 3 * 65536)
             read_range(&x, fd, at, 65536, 7); /* all but one are warmer now */
-    int out = x.io->ops->open(x.io, fixture_path(&x, "out"), O_RDWR | O_CREAT, 0600);
-    assert_int_equal(x.io->ops->pwrite(x.io, out, bytes, sizeof(bytes), 0), sizeof(bytes));
+    int out = TB_IO(x.io, open, fixture_path(&x, "out"), O_RDWR | O_CREAT, 0600);
+    assert_int_equal(TB_IO(x.io, pwrite, out, bytes, sizeof(bytes), 0), sizeof(bytes));
     assert_int_equal(x.engine->header->totals.spilled, 0);
     uint32_t file = tb_open_of(x.engine, fd)->file;
     for (uint64_t cell = 0; cell < 8; cell++)
         assert_true((tb_map_find(x.engine, file, 0, cell) == NULL) == (cell == 3));
-    x.io->ops->close(x.io, fd);
-    x.io->ops->close(x.io, out);
+    TB_IO(x.io, close, fd);
+    TB_IO(x.io, close, out);
     fixture_stop(&x);
 }
 
@@ -188,9 +188,9 @@ static void what_is_read_again_goes_up(void **state)
     fixture_start(&x);
     for (size_t i = 0; i < BYTES; i++)
         bytes[i] = pattern(i, 8);
-    int fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
     uint32_t file = tb_open_of(x.engine, fd)->file;
-    assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, BYTES, 0), BYTES);
+    assert_int_equal(TB_IO(x.io, pwrite, fd, bytes, BYTES, 0), BYTES);
     move_down(&x, file, 0, 1);
     assert_int_equal(in_tier(&x, file, 0), 0);
     uint64_t lower = in_tier(&x, file, 1);
@@ -202,7 +202,7 @@ static void what_is_read_again_goes_up(void **state)
     assert_int_equal(tb_moved_in(x.engine, 0), BYTES);
     assert_true(tb_region_is_valid(x.engine));
     assert_int_equal(tb_instance_drain(x.engine, 2, NULL, NULL, NULL), 0);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -216,11 +216,11 @@ static void quiet_ticks(struct fixture *x, struct tb_organizer *o)
 static int fill_top(struct fixture *x, uint64_t *n)
 {
     static unsigned char bytes[1 << 16];
-    int fd = x->io->ops->open(x->io, fixture_path(x, "full"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x->io, open, fixture_path(x, "full"), O_RDWR | O_CREAT, 0600);
     for (*n = 0; x->engine->header->tier[1].used == 0; *n += sizeof(bytes)) {
         for (size_t i = 0; i < sizeof(bytes); i++)
             bytes[i] = pattern(*n + i, 10);
-        assert_int_equal(x->io->ops->pwrite(x->io, fd, bytes, sizeof(bytes), (off_t)*n), sizeof(bytes));
+        assert_int_equal(TB_IO(x->io, pwrite, fd, bytes, sizeof(bytes), (off_t)*n), sizeof(bytes));
     }
     return fd;
 }
@@ -254,7 +254,7 @@ static void cold_bytes_go_down_while_programs_compute(void **state)
     moved = tb_moved_in(x.engine, 1) + tb_moved_in(x.engine, 2);
     quiet_ticks(&x, &o); /* what the PFS has is room: nothing to do */
     assert_int_equal(tb_moved_in(x.engine, 1) + tb_moved_in(x.engine, 2), moved);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -266,22 +266,22 @@ static void a_write_after_an_fsync_keeps_heat_and_hint(void **state)
     struct fixture x;
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
     fixture_start(&x);
-    int fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
     uint32_t file = tb_open_of(x.engine, fd)->file;
     for (int i = 0; i < 3; i++)
-        assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+        assert_int_equal(TB_IO(x.io, pwrite, fd, bytes, sizeof(bytes), 0), sizeof(bytes));
     assert_int_equal(tb_engine_advise(x.engine, fd, 0, sizeof(bytes), TB_HINT_KEEP), 0);
-    assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+    assert_int_equal(TB_IO(x.io, fsync, fd, false), 0);
     const struct tb_buffer *first = tb_map_find(x.engine, file, 1, 0);
     assert_true(first && first->flags & TB_BUFFER_JOURNALED && first->flags & TB_BUFFER_KEEP);
     uint32_t heat = tb_heat_decayed(x.engine, first->heat);
     assert_true(heat >= 3 * TB_HEAT_WRITE);
-    assert_int_equal(x.io->ops->pwrite(x.io, fd, "x", 1, 0), 1);
+    assert_int_equal(TB_IO(x.io, pwrite, fd, "x", 1, 0), 1);
     const struct tb_buffer *second = tb_map_find(x.engine, file, 1, 0);
     assert_true(second != first && second->flags & TB_BUFFER_KEEP);
     assert_true(tb_heat_decayed(x.engine, second->heat) > heat);
     assert_true(tb_region_is_valid(x.engine));
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -307,14 +307,14 @@ static void traffic_cools(void **state)
         tb_organizer_tick(x.engine, &o);
     }
     assert_true(tb_heat_of(x.engine, tb_map_find(x.engine, file, 1, 0)) < warm);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
 /* A PFS whose bytes take a while to arrive. */
 static ssize_t dawdling_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
 {
-    ssize_t r = io->next->ops->pread(io->next, fd, buf, n, offset);
+    ssize_t r = TB_IO(io->next, pread, fd, buf, n, offset);
     usleep(200);
     return r;
 }
@@ -342,11 +342,11 @@ static void *read_while_cut(void *arg)
     int fd = open_file(c->x, "f");
     for (uint32_t i = 0; !c->stop; i++) {
         uint64_t at = (uint64_t)(i * 7 % 16) * 32768;
-        ssize_t n = c->x->io->ops->pread(c->x->io, fd, bytes, sizeof(bytes), (off_t)at);
+        ssize_t n = TB_IO(c->x->io, pread, fd, bytes, sizeof(bytes), (off_t)at);
         assert_true(n >= 0);
         c->reads++;
     }
-    c->x->io->ops->close(c->x->io, fd);
+    TB_IO(c->x->io, close, fd);
     return NULL;
 }
 
@@ -371,9 +371,9 @@ static void a_cut_voids_what_was_read_before(void **state)
         uint64_t reads = c.reads;
         while (c.reads < reads + 3)
             sched_yield();
-        assert_int_equal(x.io->ops->ftruncate(x.io, fd, 5000), 0);
-        assert_int_equal(x.io->ops->ftruncate(x.io, fd, BYTES), 0);
-        assert_int_equal(x.io->ops->pread(x.io, fd, bytes, BYTES - 5000, 5000), BYTES - 5000);
+        assert_int_equal(TB_IO(x.io, ftruncate, fd, 5000), 0);
+        assert_int_equal(TB_IO(x.io, ftruncate, fd, BYTES), 0);
+        assert_int_equal(TB_IO(x.io, pread, fd, bytes, BYTES - 5000, 5000), BYTES - 5000);
         assert_memory_equal(bytes, zeros, BYTES - 5000);
     }
     c.stop = true;
@@ -381,7 +381,7 @@ static void a_cut_voids_what_was_read_before(void **state)
         pthread_join(readers[i], NULL);
     assert_true(tb_region_is_valid(x.engine));
     close(plain);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -405,7 +405,7 @@ static uint32_t next_random(uint32_t *state)
 static void check_part(struct program *p, size_t offset, size_t n)
 {
     unsigned char got[32768];
-    assert_int_equal(p->x->io->ops->pread(p->x->io, p->fd, got, n, (off_t)(p->start + offset)), (ssize_t)n);
+    assert_int_equal(TB_IO(p->x->io, pread, p->fd, got, n, (off_t)(p->start + offset)), (ssize_t)n);
     assert_memory_equal(got, p->bytes + offset, n);
 }
 
@@ -416,7 +416,7 @@ static void *run_program(void *arg)
         for (int i = 0; i < 8; i++) {
             size_t offset = next_random(&p->seed) % (BYTES - 20000), n = 1 + next_random(&p->seed) % 20000;
             memset(p->bytes + offset, (int)(next_random(&p->seed) & 0xff), n);
-            assert_int_equal(p->x->io->ops->pwrite(p->x->io, p->fd, p->bytes + offset, n, (off_t)(p->start + offset)), (ssize_t)n);
+            assert_int_equal(TB_IO(p->x->io, pwrite, p->fd, p->bytes + offset, n, (off_t)(p->start + offset)), (ssize_t)n);
         }
         for (size_t at = 0; at < BYTES && round % 3; at += 32768) /* a stream */
             check_part(p, at, 32768);
@@ -461,9 +461,9 @@ static void all_of_it_beside_programs(void **state)
         assert_int_equal(pread(p[i].fd, got, BYTES, (off_t)p[i].start), BYTES);
         assert_memory_equal(got, p[i].bytes, BYTES);
         if (i % 2)
-            x.io->ops->close(x.io, p[i].fd);
+            TB_IO(x.io, close, p[i].fd);
     }
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     free(p);
     fixture_stop(&x);
 }

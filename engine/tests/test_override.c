@@ -12,19 +12,19 @@
 
 static int open_f(struct fixture *x)
 {
-    int fd = x->io->ops->open(x->io, fixture_path(x, "f"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x->io, open, fixture_path(x, "f"), O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
     return fd;
 }
 
 static void close_f(struct fixture *x, int fd)
 {
-    assert_int_equal(x->io->ops->close(x->io, fd), 0);
+    assert_int_equal(TB_IO(x->io, close, fd), 0);
 }
 
 static void write_f(struct fixture *x, int fd, const char *text)
 {
-    assert_int_equal(x->io->ops->pwrite(x->io, fd, text, strlen(text), 0), (ssize_t)strlen(text));
+    assert_int_equal(TB_IO(x->io, pwrite, fd, text, strlen(text), 0), (ssize_t)strlen(text));
 }
 
 /* What the PFS has of the file, beside the engine. */
@@ -55,16 +55,16 @@ static void write_through_is_for_all_until_the_last_close(void **state)
     fixture_start(&x);
     assert_int_equal(tb_engine_attach(x.name, tb_io_libc(), &other), 0);
     struct tb_io *io = tb_engine_route(other, x.pfs, NULL);
-    int fd = open_f(&x), theirs = io->ops->open(io, fixture_path(&x, "f"), O_RDWR, 0);
+    int fd = open_f(&x), theirs = TB_IO(io, open, fixture_path(&x, "f"), O_RDWR, 0);
     write_f(&x, fd, "one");
     assert_false(pfs_has(&x, "one"));
     assert_int_equal(tb_engine_set_mode(x.engine, fd, TB_MODE_PERSISTENT_SYNC), 0);
     assert_true(pfs_has(&x, "one")); /* what was dirty went first */
     assert_promise(&x, fd, TB_MODE_PERSISTENT_SYNC, TB_FSYNC_TIER);
     close_f(&x, fd);
-    assert_int_equal(io->ops->pwrite(io, theirs, "two", 3, 0), 3);
+    assert_int_equal(TB_IO(io, pwrite, theirs, "two", 3, 0), 3);
     assert_true(pfs_has(&x, "two")); /* the other process's too, while it has the file open */
-    assert_int_equal(io->ops->close(io, theirs), 0);
+    assert_int_equal(TB_IO(io, close, theirs), 0);
     fd = open_f(&x);
     assert_promise(&x, fd, TB_MODE_PERSISTENT_ASYNC, TB_FSYNC_TIER);
     write_f(&x, fd, "six");
@@ -108,8 +108,8 @@ static void a_killed_writer_behind_leaves_a_flush(void **state)
     pid_t child = fork();
     if (child == 0) {
         tb_engine_atfork_child(x.engine);
-        int fd = x.io->ops->open(x.io, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
-        bool ok = tb_engine_set_mode(x.engine, fd, TB_MODE_PERSISTENT_ASYNC) == 0 && x.io->ops->pwrite(x.io, fd, "behind", 6, 0) == 6;
+        int fd = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+        bool ok = tb_engine_set_mode(x.engine, fd, TB_MODE_PERSISTENT_ASYNC) == 0 && TB_IO(x.io, pwrite, fd, "behind", 6, 0) == 6;
         raise(ok ? SIGKILL : SIGABRT);
     }
     tb_engine_atfork_parent(x.engine);
@@ -159,7 +159,7 @@ static void fsync_can_promise_more(void **state)
             assert_int_equal(tb_engine_set_fsync(x.engine, fd, TB_FSYNC_PFS), 0);
         assert_promise(&x, fd, TB_MODE_PERSISTENT_ASYNC, stronger ? TB_FSYNC_PFS : TB_FSYNC_TIER);
         write_f(&x, fd, text);
-        assert_int_equal(x.io->ops->fsync(x.io, fd, false), 0);
+        assert_int_equal(TB_IO(x.io, fsync, fd, false), 0);
         assert_int_equal(pfs_has(&x, text), stronger);
         assert_int_equal(x.engine->header->journal.n_journaled, !stronger);
         close_f(&x, fd);
@@ -181,7 +181,7 @@ static void refusals(void **state)
     assert_int_equal(mkdir(x.config.prefixes[1].prefix, 0700), 0);
     fixture_start(&x);
     struct tb_io *io = &x.engine->any.io; /* x.io is the chain of another prefix */
-    int fd = open_f(&x), scratch = io->ops->open(io, fixture_path(&x, "scratch/f"), O_RDWR | O_CREAT, 0600);
+    int fd = open_f(&x), scratch = TB_IO(io, open, fixture_path(&x, "scratch/f"), O_RDWR | O_CREAT, 0600);
     assert_true(scratch >= 0);
     assert_int_equal(tb_engine_set_mode(x.engine, 1000, TB_MODE_BYPASS), -EBADF);
     assert_int_equal(tb_engine_set_fsync(x.engine, 1000, TB_FSYNC_PFS), -EBADF);

@@ -32,7 +32,7 @@ static void start(struct fixture *x, enum tb_policy policy, uint32_t mib)
 
 static int open_named(struct fixture *x, const char *name)
 {
-    int fd = x->io->ops->open(x->io, fixture_path(x, name), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x->io, open, fixture_path(x, name), O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
     return fd;
 }
@@ -40,7 +40,7 @@ static int open_named(struct fixture *x, const char *name)
 static void write_at(struct fixture *x, int fd, uint64_t offset, size_t n)
 {
     static char bytes[4 * MIB];
-    assert_int_equal(x->io->ops->pwrite(x->io, fd, bytes, n, (off_t)offset), (ssize_t)n);
+    assert_int_equal(TB_IO(x->io, pwrite, fd, bytes, n, (off_t)offset), (ssize_t)n);
 }
 
 /* The tier of the byte at `offset`, or TB_NONE. */
@@ -76,7 +76,7 @@ static void units_stay_together(void **state)
     assert_in_range(units[0], 11, 13); /* 21 units in the ratio 4 : 2 : 1 */
     assert_in_range(units[1], 5, 7);
     assert_in_range(units[2], 2, 4);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -95,7 +95,7 @@ static void a_full_tier_moves_units_on(void **state)
     tb_engine_stats(x.engine, &stats);
     assert_int_equal(stats.spilled, 0);
     assert_int_equal(stats.tier[0].used + stats.tier[1].used + stats.tier[2].used, units * MIB);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -115,7 +115,7 @@ static void a_file_can_be_a_unit(void **state)
             write_at(&x, fd, chunk * MIB, 100000);
         assert_int_equal(tier_of(&x, fd, 0), tier_of(&x, fd, MIB));
         files[tier_of(&x, fd, 0)]++;
-        x.io->ops->close(x.io, fd);
+        TB_IO(x.io, close, fd);
     }
     assert_in_range(files[0], 6, 10); /* 14 files in the ratio 4 : 2 : 1 */
     assert_in_range(files[1], 3, 5);
@@ -154,12 +154,12 @@ static void rules_are_kept(void **state)
     assert_int_equal(tier_of(&x, other, 300000), 0);
     char from[512];
     snprintf(from, sizeof(from), "%s", fixture_path(&x, "other"));
-    assert_int_equal(x.io->ops->rename(x.io, from, fixture_path(&x, "checkpoint.2"), 0), 0);
-    assert_int_equal(x.io->ops->unlink(x.io, fixture_path(&x, "checkpoint.1"), 0), 0);
-    x.io->ops->close(x.io, checkpoint);
+    assert_int_equal(TB_IO(x.io, rename, from, fixture_path(&x, "checkpoint.2"), 0), 0);
+    assert_int_equal(TB_IO(x.io, unlink, fixture_path(&x, "checkpoint.1"), 0), 0);
+    TB_IO(x.io, close, checkpoint);
     write_at(&x, other, 400000, 4096);
     assert_int_equal(tier_of(&x, other, 400000), 2); /* the name counts as it is now */
-    x.io->ops->close(x.io, other);
+    TB_IO(x.io, close, other);
     fixture_stop(&x);
 }
 
@@ -186,14 +186,14 @@ static void parts_may_end_inside_a_cell(void **state)
     for (uint32_t round = 0; round < 200; round++) {
         for (size_t i = 0; i < sizeof(bytes); i++)
             bytes[i] = (char)(i / 4096 * 7 + round);
-        assert_int_equal(x.io->ops->ftruncate(x.io, fd, 0), 0);
+        assert_int_equal(TB_IO(x.io, ftruncate, fd, 0), 0);
         size_t offset = round * 4096 % (128 * KIB);
-        assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes + offset, MIB - offset, (off_t)offset), MIB - offset);
-        assert_int_equal(x.io->ops->pread(x.io, fd, back, MIB - offset, (off_t)offset), MIB - offset);
+        assert_int_equal(TB_IO(x.io, pwrite, fd, bytes + offset, MIB - offset, (off_t)offset), MIB - offset);
+        assert_int_equal(TB_IO(x.io, pread, fd, back, MIB - offset, (off_t)offset), MIB - offset);
         assert_memory_equal(back, bytes + offset, MIB - offset);
         assert_true(tb_region_is_valid(x.engine));
     }
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 
@@ -213,8 +213,8 @@ static void a_full_tier_is_flushed_first_where_that_pays(void **state)
     tb_engine_stats(x.engine, &stats);
     assert_int_equal(stats.spilled, 0);
     assert_true(stats.pfs_bytes_written >= 8 * MIB);
-    x.io->ops->close(x.io, first);
-    x.io->ops->close(x.io, second);
+    TB_IO(x.io, close, first);
+    TB_IO(x.io, close, second);
     fixture_stop(&x);
 }
 
@@ -287,9 +287,9 @@ static void a_table_says_what_belongs_together(void **state)
     for (uint64_t u = 0; u < 21; u++)
         tier_of_set(&x, again, u, bytes);
     assert_true(tb_region_is_valid(x.engine));
-    x.io->ops->close(x.io, fd);
-    x.io->ops->close(x.io, other);
-    x.io->ops->close(x.io, again);
+    TB_IO(x.io, close, fd);
+    TB_IO(x.io, close, other);
+    TB_IO(x.io, close, again);
     fixture_stop(&x);
 }
 
@@ -308,13 +308,13 @@ static void a_unit_may_be_many_ranges(void **state)
     assert_int_equal(read_units(&x, text, &err), 0);
     fixture_start(&x);
     int fd = open_named(&x, "before");
-    assert_int_equal(x.io->ops->rename(x.io, fixture_path(&x, "before"), strcat(strcpy(line, x.pfs), "/chunked"), 0), 0);
+    assert_int_equal(TB_IO(x.io, rename, fixture_path(&x, "before"), strcat(strcpy(line, x.pfs), "/chunked"), 0), 0);
     for (uint64_t at = 0; at < 8 * MIB; at += 4 * MIB)
         write_at(&x, fd, at, 4 * MIB);
     for (uint64_t i = 0; i < 128; i++)
         assert_int_equal(tier_of_all(&x, fd, i * 65536, (i + 1) * 65536), tier_of(&x, fd, i % 3 * 65536));
     assert_int_not_equal(tier_of(&x, fd, 0), tier_of(&x, fd, 2 * 65536)); /* else the test means little */
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     fixture_stop(&x);
 }
 

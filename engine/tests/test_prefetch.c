@@ -57,7 +57,7 @@ static void sequential_readers_find_it_there(void **state)
     }
     assert_int_equal(x.engine->header->totals.prefetched, BYTES - 10 - 3 * 4096);
     assert_true(tb_region_is_valid(x.engine));
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     tb_prefetch_end(x.engine, &p);
     fixture_stop(&x);
 }
@@ -83,7 +83,7 @@ static void a_killed_daemon_is_not_waited_for(void **state)
     assert_int_equal(s->busy & 1, 0);
     prefetch_all(&x, &p);
     assert_int_equal(x.engine->header->totals.prefetched, 128 << 10);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     tb_prefetch_end(x.engine, &p);
     fixture_stop(&x);
 }
@@ -105,7 +105,7 @@ static void strided_readers_find_it_there(void **state)
         assert_int_equal(x.engine->header->totals.pfs_read, before);
         prefetch_all(&x, &p);
     }
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     tb_prefetch_end(x.engine, &p);
     fixture_stop(&x);
 }
@@ -123,7 +123,7 @@ static void readers_without_a_pattern_are_left_alone(void **state)
         prefetch_all(&x, &p);
     }
     assert_int_equal(x.engine->header->totals.prefetched, 0);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     tb_prefetch_end(x.engine, &p);
     fixture_stop(&x);
 }
@@ -147,7 +147,7 @@ static void prefetching_evicts_nothing_hotter(void **state)
     tb_prefetch_start(&p);
     make_file(&x, "hot", BYTES / 2, 12);
     make_file(&x, "long", 4 * BYTES, 13);
-    int hot = open_file(&x, "hot"), fd = x.io->ops->open(x.io, fixture_path(&x, "long"), O_RDONLY, 0);
+    int hot = open_file(&x, "hot"), fd = TB_IO(x.io, open, fixture_path(&x, "long"), O_RDONLY, 0);
     for (size_t at = 0; at < BYTES / 2; at += 65536)
         read_range(&x, hot, at, 65536, 12); /* staged in */
     uint32_t file = tb_open_of(x.engine, hot)->file;
@@ -160,8 +160,8 @@ static void prefetching_evicts_nothing_hotter(void **state)
     }
     assert_true(x.engine->header->totals.prefetched > 2 * BYTES);
     assert_int_equal(read_pass(&x, hot, BYTES / 2, 65536, 12), 0);
-    x.io->ops->close(x.io, hot);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, hot);
+    TB_IO(x.io, close, fd);
     tb_prefetch_end(x.engine, &p);
     fixture_stop(&x);
 }
@@ -178,22 +178,22 @@ static void what_changes_meanwhile_is_not_prefetched(void **state)
     for (size_t at = 0; at < 3 * 4096; at += 4096)
         read_range(&x, fd, at, 4096, 11);
     memset(bytes, 7, 4096);
-    assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, 4096, 100000), 4096);
-    assert_int_equal(x.io->ops->ftruncate(x.io, fd, 200000), 0);
+    assert_int_equal(TB_IO(x.io, pwrite, fd, bytes, 4096, 100000), 4096);
+    assert_int_equal(TB_IO(x.io, ftruncate, fd, 200000), 0);
     char path[512];
     snprintf(path, sizeof(path), "%s", fixture_path(&x, "f"));
-    assert_int_equal(x.io->ops->rename(x.io, path, fixture_path(&x, "g"), 0), 0);
+    assert_int_equal(TB_IO(x.io, rename, path, fixture_path(&x, "g"), 0), 0);
     make_file(&x, "f", BYTES, 14); /* a stranger with the name */
     prefetch_all(&x, &p);
     assert_int_equal(x.engine->header->totals.prefetched, 200000 - 3 * 4096 - 8192); /* but for the two pages of the write */
-    assert_int_equal(x.io->ops->pread(x.io, fd, bytes, BYTES, 0), 200000);
+    assert_int_equal(TB_IO(x.io, pread, fd, bytes, BYTES, 0), 200000);
     for (size_t i = 0; i < 200000; i++)
         assert_int_equal(bytes[i], i >= 100000 && i < 104096 ? 7 : pattern(i, 11));
     for (size_t at = 0; at < 3 * 4096; at += 4096)
-        x.io->ops->pread(x.io, fd, bytes, 4096, (off_t)at);
-    assert_int_equal(x.io->ops->unlink(x.io, fixture_path(&x, "g"), 0), 0);
+        TB_IO(x.io, pread, fd, bytes, 4096, (off_t)at);
+    assert_int_equal(TB_IO(x.io, unlink, fixture_path(&x, "g"), 0), 0);
     prefetch_all(&x, &p);
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     prefetch_all(&x, &p);
     struct tb_stats stats;
     tb_engine_stats(x.engine, &stats);
@@ -242,7 +242,7 @@ static void hints_by_configuration(void **state)
     prefetch_all(&x, &p);
     assert_int_equal(x.engine->header->totals.prefetched, 128 << 10);
     for (int i = 0; i < 4; i++)
-        x.io->ops->close(x.io, fd[i]);
+        TB_IO(x.io, close, fd[i]);
     tb_prefetch_end(x.engine, &p);
     fixture_stop(&x);
 }
@@ -274,7 +274,7 @@ static void hints_by_api(void **state)
     assert_int_equal(tb_heat_of(x.engine, b), 0);
     read_range(&x, fd, 3 * 65536, 65536, 11);
     assert_int_equal(tb_heat_of(x.engine, tb_map_find(x.engine, file, 1, 3)), 0); /* the next to go */
-    x.io->ops->close(x.io, fd);
+    TB_IO(x.io, close, fd);
     tb_prefetch_end(x.engine, &p);
     fixture_stop(&x);
 }
@@ -324,8 +324,8 @@ static void a_schedule_is_followed(void **state)
     tb_schedule_end(x.engine, &s);
     tb_schedule_free(&s);
     assert_true(tb_region_is_valid(x.engine));
-    x.io->ops->close(x.io, a);
-    x.io->ops->close(x.io, b);
+    TB_IO(x.io, close, a);
+    TB_IO(x.io, close, b);
     fixture_stop(&x);
 }
 

@@ -31,11 +31,11 @@ static void write_and_die(struct fixture *x, unsigned kept, unsigned after)
     if (child == 0) {
         static unsigned char bytes[BYTES];
         tb_engine_atfork_child(x->engine);
-        int fd = x->io->ops->open(x->io, fixture_path(x, "f"), O_RDWR | O_CREAT, 0600);
+        int fd = TB_IO(x->io, open, fixture_path(x, "f"), O_RDWR | O_CREAT, 0600);
         fill(bytes, BYTES, kept);
-        bool ok = fd >= 0 && x->io->ops->pwrite(x->io, fd, bytes, BYTES, 0) == BYTES && x->io->ops->fsync(x->io, fd, false) == 0;
+        bool ok = fd >= 0 && TB_IO(x->io, pwrite, fd, bytes, BYTES, 0) == BYTES && TB_IO(x->io, fsync, fd, false) == 0;
         fill(bytes, BYTES, after);
-        ok = ok && x->io->ops->pwrite(x->io, fd, bytes, 5000, 100) == 5000;
+        ok = ok && TB_IO(x->io, pwrite, fd, bytes, 5000, 100) == 5000;
         raise(ok ? SIGKILL : SIGABRT);
     }
     int status;
@@ -150,13 +150,13 @@ static void lose_many_records(struct fixture *x, glob_t *files)
     char pattern[400];
     fixture_init(x, TB_MODE_PERSISTENT_ASYNC);
     fixture_start(x);
-    int fd = x->io->ops->open(x->io, fixture_path(x, "f"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x->io, open, fixture_path(x, "f"), O_RDWR | O_CREAT, 0600);
     for (unsigned i = 0; i < 6; i++) {
         fill(bytes, sizeof(bytes), i);
-        assert_int_equal(x->io->ops->pwrite(x->io, fd, bytes, sizeof(bytes), i * 50000), (ssize_t)sizeof(bytes));
-        assert_int_equal(x->io->ops->fsync(x->io, fd, false), 0);
+        assert_int_equal(TB_IO(x->io, pwrite, fd, bytes, sizeof(bytes), i * 50000), (ssize_t)sizeof(bytes));
+        assert_int_equal(TB_IO(x->io, fsync, fd, false), 0);
     }
-    x->io->ops->close(x->io, fd);
+    TB_IO(x->io, close, fd);
     fixture_lose_region(x);
     snprintf(pattern, sizeof(pattern), "%s/*/tierbench.*/[js]*", x->root);
     assert_int_equal(glob(pattern, 0, NULL, files), 0);
@@ -288,8 +288,8 @@ static void be_late(tb_engine *e, struct tb_io *io, int fd, int told, int tell)
     if (read(told, &go, 1) != 1)
         _exit(1);
     tb_engine_atfork_child(e);
-    bool ok = e->region.clients[e->slot].pid == getpid() && io->ops->pread(io, fd, got, 4, 0) == 4 && !memcmp(got, "kept", 4) &&
-              io->ops->close(io, fd) == 0;
+    bool ok = e->region.clients[e->slot].pid == getpid() && TB_IO(io, pread, fd, got, 4, 0) == 4 && !memcmp(got, "kept", 4) &&
+              TB_IO(io, close, fd) == 0;
     _exit(write(tell, ok ? "y" : "n", 1) != 1);
 }
 
@@ -353,8 +353,8 @@ static void fork_and_end(struct fixture *x, uint32_t *slot, int told, int tell)
     if (tb_engine_attach(x->name, tb_io_libc(), &e))
         _exit(1);
     struct tb_io *io = tb_engine_route(e, x->pfs, NULL);
-    int fd = io->ops->open(io, fixture_path(x, "late"), O_RDWR | O_CREAT, 0600);
-    if (io->ops->pwrite(io, fd, "kept", 4, 0) != 4)
+    int fd = TB_IO(io, open, fixture_path(x, "late"), O_RDWR | O_CREAT, 0600);
+    if (TB_IO(io, pwrite, fd, "kept", 4, 0) != 4)
         _exit(1);
     tb_engine_atfork_prepare(e);
     *slot = e->fork_slot;

@@ -24,10 +24,10 @@ static void start_in(struct fixture *x, const char *directory)
 
 static void write_file(struct fixture *x, const char *text)
 {
-    int fd = x->io->ops->open(x->io, fixture_path(x, "f"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x->io, open, fixture_path(x, "f"), O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
-    assert_int_equal(x->io->ops->pwrite(x->io, fd, text, strlen(text), 0), strlen(text));
-    assert_int_equal(x->io->ops->close(x->io, fd), 0);
+    assert_int_equal(TB_IO(x->io, pwrite, fd, text, strlen(text), 0), strlen(text));
+    assert_int_equal(TB_IO(x->io, close, fd), 0);
 }
 
 static void it_lies_in_the_directory_named(void **state)

@@ -35,17 +35,17 @@ static void later(void)
 static struct stat seen(const struct fixture *x, const char *path)
 {
     struct stat st;
-    assert_int_equal(x->io->ops->stat(x->io, path, &st, 0), 0);
+    assert_int_equal(TB_IO(x->io, stat, path, &st, 0), 0);
     return st;
 }
 
 static int write_new(const struct fixture *x, const char *path)
 {
     static char bytes[20000] = {1};
-    int fd = x->io->ops->open(x->io, path, O_CREAT | O_RDWR, 0600);
+    int fd = TB_IO(x->io, open, path, O_CREAT | O_RDWR, 0600);
     assert_true(fd >= 0);
     later();
-    assert_int_equal(x->io->ops->write(x->io, fd, bytes, sizeof(bytes)), sizeof(bytes));
+    assert_int_equal(TB_IO(x->io, write, fd, bytes, sizeof(bytes)), sizeof(bytes));
     return fd;
 }
 
@@ -66,9 +66,9 @@ static void a_flush_changes_no_time(void **state)
     assert_int_equal(ns(after.st_ctim), ns(before.st_ctim));
     assert_int_equal(ns(outside.st_mtim), ns(before.st_mtim)); /* and so it is for who comes past us */
     later();
-    assert_int_equal(x->io->ops->write(x->io, fd, "more", 4), 4);
+    assert_int_equal(TB_IO(x->io, write, fd, "more", 4), 4);
     assert_true(ns(seen(x, path).st_mtim) > ns(before.st_mtim));
-    x->io->ops->close(x->io, fd);
+    TB_IO(x->io, close, fd);
 }
 
 static void what_others_change_is_seen(void **state)
@@ -82,9 +82,9 @@ static void what_others_change_is_seen(void **state)
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
     assert_int_equal(seen(x, path).st_mtim.tv_sec, 2000);
     assert_true(seen(x, path).st_ctim.tv_sec > 2000);
-    assert_int_equal(x->io->ops->fsync(x->io, fd, false), 0); /* nothing was written since: no time is given again */
+    assert_int_equal(TB_IO(x->io, fsync, fd, false), 0); /* nothing was written since: no time is given again */
     assert_int_equal(seen(x, path).st_mtim.tv_sec, 2000);
-    x->io->ops->close(x->io, fd);
+    TB_IO(x->io, close, fd);
 }
 
 static void a_cut_is_a_change(void **state)
@@ -94,13 +94,13 @@ static void a_cut_is_a_change(void **state)
     int fd = write_new(x, path);
     int64_t written = ns(seen(x, path).st_mtim);
     later();
-    assert_int_equal(x->io->ops->ftruncate(x->io, fd, 10000), 0);
+    assert_int_equal(TB_IO(x->io, ftruncate, fd, 10000), 0);
     int64_t cut = ns(seen(x, path).st_mtim);
     assert_true(cut > written);
     later();
     assert_int_equal(tb_engine_flush(x->engine, fd), 0);
     assert_int_equal(ns(seen(x, path).st_mtim), cut);
-    x->io->ops->close(x->io, fd);
+    TB_IO(x->io, close, fd);
 }
 
 static void a_buffered_file_is_not_a_hole(void **state)
@@ -111,13 +111,13 @@ static void a_buffered_file_is_not_a_hole(void **state)
     int fd = write_new(x, path);
     blkcnt_t blocks = seen(x, path).st_blocks;
     assert_int_equal(blocks, 40);
-    assert_int_equal(x->io->ops->fstat(x->io, fd, &st), 0);
+    assert_int_equal(TB_IO(x->io, fstat, fd, &st), 0);
     assert_int_equal(st.st_blocks, 40);
     assert_int_equal(tb_engine_flush(x->engine, fd), 0);
-    assert_int_equal(x->io->ops->fsync(x->io, fd, false), 0);
+    assert_int_equal(TB_IO(x->io, fsync, fd, false), 0);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(seen(x, path).st_blocks, st.st_blocks); /* the file system's own count, where it has the bytes */
-    x->io->ops->close(x->io, fd);
+    TB_IO(x->io, close, fd);
 }
 
 int main(void)

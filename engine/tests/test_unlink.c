@@ -36,12 +36,12 @@ static int put(struct fixture *x, int fd, char byte)
 {
     char bytes[BYTES];
     memset(bytes, byte, sizeof(bytes));
-    return x->io->ops->pwrite(x->io, fd, bytes, BYTES, 0) == BYTES ? x->io->ops->fsync(x->io, fd, false) : -EIO;
+    return TB_IO(x->io, pwrite, fd, bytes, BYTES, 0) == BYTES ? TB_IO(x->io, fsync, fd, false) : -EIO;
 }
 
 static int make(struct fixture *x, const char *name)
 {
-    int fd = x->io->ops->open(x->io, fixture_path(x, name), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x->io, open, fixture_path(x, name), O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
     return fd;
 }
@@ -50,14 +50,14 @@ static int rename_to(struct fixture *x, const char *from, const char *to)
 {
     char path[512];
     snprintf(path, sizeof(path), "%s", fixture_path(x, from));
-    return x->io->ops->rename(x->io, path, fixture_path(x, to), 0);
+    return TB_IO(x->io, rename, path, fixture_path(x, to), 0);
 }
 
 static int link_to(struct fixture *x, const char *from, const char *to)
 {
     char path[512];
     snprintf(path, sizeof(path), "%s", fixture_path(x, from));
-    return x->io->ops->link(x->io, path, fixture_path(x, to));
+    return TB_IO(x->io, link, path, fixture_path(x, to));
 }
 
 /* A process that does it and is killed with its descriptors open, and the node with it. */
@@ -81,20 +81,20 @@ static void do_and_die(struct fixture *x, bool (*act)(struct fixture *))
 static bool sync_unlinked(struct fixture *x)
 {
     int fd = make(x, "f");
-    return !x->io->ops->unlink(x->io, fixture_path(x, "f"), 0) && !put(x, fd, 'a');
+    return !TB_IO(x->io, unlink, fixture_path(x, "f"), 0) && !put(x, fd, 'a');
 }
 
 static bool sync_replaced(struct fixture *x)
 {
     int fd = make(x, "f");
-    x->io->ops->close(x->io, make(x, "g"));
+    TB_IO(x->io, close, make(x, "g"));
     return !rename_to(x, "g", "f") && !put(x, fd, 'a');
 }
 
 static bool sync_between(struct fixture *x)
 {
     int fd = make(x, "f");
-    return !put(x, fd, 'a') && !x->io->ops->unlink(x->io, fixture_path(x, "f"), 0) && !put(x, fd, 'b');
+    return !put(x, fd, 'a') && !TB_IO(x->io, unlink, fixture_path(x, "f"), 0) && !put(x, fd, 'b');
 }
 
 static void what_has_no_name_is_not_missed(void **state)
@@ -116,7 +116,7 @@ static void what_has_no_name_is_not_missed(void **state)
 static bool sync_other_name(struct fixture *x)
 {
     int fd = make(x, "f");
-    return !put(x, fd, 'b') && !link_to(x, "f", "g") && !x->io->ops->unlink(x->io, fixture_path(x, "f"), 0) && !put(x, fd, 'a');
+    return !put(x, fd, 'b') && !link_to(x, "f", "g") && !TB_IO(x->io, unlink, fixture_path(x, "f"), 0) && !put(x, fd, 'a');
 }
 
 static void one_of_two_names_is_gone(void **state)

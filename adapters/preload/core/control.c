@@ -17,7 +17,7 @@ struct request {
 static int chain_stat(struct tb_io *io, const char *path, int fd, struct stat *st)
 {
     tb_enter();
-    int rc = path ? io->ops->stat(io, path, st, 0) : io->ops->fstat(io, fd, st);
+    int rc = path ? TB_IO(io, stat, path, st, 0) : TB_IO(io, fstat, fd, st);
     tb_leave();
     return rc;
 }

@@ -20,11 +20,11 @@ static ssize_t read_process(int pid, const char *what, void *out, size_t size)
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
     struct tb_io *io = tb_io_libc();
-    int fd = io->ops->open(io, path, O_RDONLY | O_CLOEXEC, 0);
+    int fd = TB_IO(io, open, path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
-    ssize_t n = io->ops->read(io, fd, out, size);
-    io->ops->close(io, fd);
+    ssize_t n = TB_IO(io, read, fd, out, size);
+    TB_IO(io, close, fd);
     return n;
 }
 

@@ -216,11 +216,11 @@ static int sync_removal(tb_engine *e, const struct tb_file *f)
     if (!slash)
         return 0;
     slash[slash == path] = '\0';
-    int fd = e->pfs->ops->open(e->pfs, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    int fd = TB_IO(e->pfs, open, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd == -ENOENT ? 0 : fd;
-    int rc = e->pfs->ops->fsync(e->pfs, fd, false);
-    e->pfs->ops->close(e->pfs, fd);
+    int rc = TB_IO(e->pfs, fsync, fd, false);
+    TB_IO(e->pfs, close, fd);
     return rc;
 }
 

@@ -34,9 +34,9 @@ static int open_named(tb_engine *e, uint32_t file, int flags)
     char path[TB_PATH_MAX];
     path_of(e, file, path);
     /* never waits, if a fifo has the name now */
-    int fd = io->ops->open(io, path, flags | O_NONBLOCK | O_CLOEXEC | TB_IO_OWN, 0);
+    int fd = TB_IO(io, open, path, flags | O_NONBLOCK | O_CLOEXEC | TB_IO_OWN, 0);
     if (fd >= 0 && (tb_identity_of_fd(fd, &id) || !tb_identity_is(&e->region.files[file], &id))) {
-        io->ops->close(io, fd);
+        TB_IO(io, close, fd);
         return -ESTALE;
     }
     return fd;
@@ -70,7 +70,7 @@ static int reopen(struct tb_target *t, int flags)
 {
     char self[32];
     snprintf(self, sizeof(self), "/proc/self/fd/%d", t->fd);
-    int fd = t->fd < 0 ? -ENOENT : t->io->ops->open(t->io, self, flags | O_CLOEXEC | TB_IO_OWN, 0);
+    int fd = t->fd < 0 ? -ENOENT : TB_IO(t->io, open, self, flags | O_CLOEXEC | TB_IO_OWN, 0);
     return fd == -ENOENT ? tb_target_open(t->engine, t->file, flags) : fd;
 }
 
@@ -82,7 +82,7 @@ int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
         return fd;
     ssize_t r = tb_io_read_all(t->io, fd, to, n, offset);
     if (fd != t->fd)
-        t->io->ops->close(t->io, fd);
+        TB_IO(t->io, close, fd);
     if (r < 0)
         return (int)r;
     memset((char *)to + r, 0, n - (size_t)r);
@@ -96,7 +96,7 @@ int tb_target_with_writable(struct tb_target *t, int (*act)(struct tb_target *, 
     if (fd < 0)
         return fd;
     int rc = act(t, fd, arg);
-    int closed = fd != t->fd ? t->io->ops->close(t->io, fd) : 0;
+    int closed = fd != t->fd ? TB_IO(t->io, close, fd) : 0;
     return rc ? rc : closed;
 }
 
@@ -136,10 +136,10 @@ int tb_target_sync(struct tb_target *t)
     if (fd < 0)
         return fd;
     uint32_t unsynced = f->unsynced;
-    int rc = t->io->ops->fsync(t->io, fd, true);
+    int rc = TB_IO(t->io, fsync, fd, true);
     if (!rc)
         tb_file_note_synced(f, unsynced);
     if (fd != t->fd)
-        t->io->ops->close(t->io, fd);
+        TB_IO(t->io, close, fd);
     return rc;
 }

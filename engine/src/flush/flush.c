@@ -187,7 +187,7 @@ static int open_own(struct tb_flush_copy *c)
 static int close_own(struct tb_flush_copy *c)
 {
     note_backing(c->target.engine, c->target.file, c->target.fd);
-    int rc = c->target.io->ops->close(c->target.io, c->target.fd);
+    int rc = TB_IO(c->target.io, close, c->target.fd);
     c->target.fd = -1;
     return rc;
 }

@@ -169,7 +169,7 @@ bool tb_client_is_whole(const tb_engine *e)
 void tb_client_close(tb_engine *e, int *fd)
 {
     if (*fd >= 0)
-        e->base->ops->close(e->base, *fd);
+        TB_IO(e->base, close, *fd);
     *fd = -1;
 }
 

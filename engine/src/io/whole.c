@@ -11,7 +11,7 @@
 int tb_io_write_all(struct tb_io *io, int fd, const void *from, size_t n, uint64_t offset)
 {
     for (size_t done = 0; done < n;) {
-        ssize_t w = io->ops->pwrite(io, fd, (const char *)from + done, n - done, (off_t)(offset + done));
+        ssize_t w = TB_IO(io, pwrite, fd, (const char *)from + done, n - done, (off_t)(offset + done));
         if (w < 0 && w != -EINTR)
             return (int)w;
         if (w == 0)
@@ -27,7 +27,7 @@ ssize_t tb_io_read_all(struct tb_io *io, int fd, void *to, size_t n, uint64_t of
 {
     size_t done = 0;
     while (done < n) {
-        ssize_t r = io->ops->pread(io, fd, (char *)to + done, n - done, (off_t)(offset + done));
+        ssize_t r = TB_IO(io, pread, fd, (char *)to + done, n - done, (off_t)(offset + done));
         if (r < 0 && r != -EINTR)
             return r;
         if (r == 0)

@@ -19,7 +19,7 @@ static int sync_slabs(tb_engine *e)
         if (atomic_exchange(&h->journal.slab_unsynced[s], false)) {
             struct tb_io *io = e->tier[h->layout.slab[s].tier];
             TB_STEP("slab sync");
-            rc = io->ops->fsync(io, e->slab_fd[s], true);
+            rc = TB_IO(io, fsync, e->slab_fd[s], true);
             TB_STEP("slab synced");
             if (rc)
                 h->journal.slab_unsynced[s] = true;

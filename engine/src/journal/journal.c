@@ -114,11 +114,11 @@ static int empty_locked(tb_engine *e)
     h->journal.is_doubtful = false;
     int rc = append_header(e);
     TB_STEP("journal header");
-    rc = rc ? rc : io->ops->fsync(io, e->journal_fd, true);
+    rc = rc ? rc : TB_IO(io, fsync, e->journal_fd, true);
     if (rc)
         return rc;
     /* only to give the room back: records of an older generation do not count */
-    io->ops->ftruncate(io, e->journal_fd, TB_JOURNAL_SLOT);
+    TB_IO(io, ftruncate, e->journal_fd, TB_JOURNAL_SLOT);
     TB_STEP("journal emptied");
     h->journal.is_emptied = false;
     assert(tb_journal_is_valid(e) && h->journal.end == TB_JOURNAL_SLOT);
@@ -151,7 +151,7 @@ static void write_mark(tb_engine *e)
     struct tb_header *h = e->header;
     struct tb_journal_mark m = {TB_JOURNAL_MARK, h->id, h->journal.generation, h->journal.synced, 0};
     m.checksum = tb_checksum(&m, offsetof(struct tb_journal_mark, checksum));
-    e->base->ops->pwrite(e->base, e->mark_fd, &m, sizeof(m), 0);
+    TB_IO(e->base, pwrite, e->mark_fd, &m, sizeof(m), 0);
 }
 
 int tb_journal_create(tb_engine *e)
@@ -263,7 +263,7 @@ int tb_journal_sync(tb_engine *e)
         end = h->journal.end;
         tb_lock_drop(&h->journal.lock);
     }
-    int rc = io->ops->fsync(io, e->journal_fd, true);
+    int rc = TB_IO(io, fsync, e->journal_fd, true);
     if (end)
         note_sync(e, generation, end, rc != 0);
     return rc;

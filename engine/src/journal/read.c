@@ -133,7 +133,7 @@ static int read_bytes(int fd, char **bytes, uint64_t *n)
 {
     struct tb_io *io = tb_io_libc();
     struct stat st = {.st_size = 0};
-    int rc = fd < 0 ? 0 : io->ops->fstat(io, fd, &st);
+    int rc = fd < 0 ? 0 : TB_IO(io, fstat, fd, &st);
     *bytes = rc ? NULL : aligned_alloc(TB_JOURNAL_SLOT, (size_t)st.st_size / TB_JOURNAL_SLOT * TB_JOURNAL_SLOT + TB_JOURNAL_SLOT);
     if (rc || !*bytes)
         return rc ? rc : -ENOMEM;

@@ -30,7 +30,7 @@
 static int tell_journal(tb_engine *e, uint32_t file, struct tb_io *io, int fd, uint64_t length)
 {
     TB_STEP("truncated");
-    int rc = io->ops->fsync(io, fd, true);
+    int rc = TB_IO(io, fsync, fd, true);
     rc = rc ? rc : tb_journal_drop(e, file, length, 0, 0);
     rc = rc ? rc : tb_journal_sync(e);
     TB_STEP("truncation recorded");
@@ -42,11 +42,11 @@ static int set_backing(tb_engine *e, uint32_t file, int fd, uint64_t length, boo
 {
     struct tb_io *io = tb_file_io(e, file);
     int own = fd < 0 ? tb_target_open(e, file, O_WRONLY) : fd;
-    int rc = own < 0 ? own : io->ops->ftruncate(io, own, (off_t)length);
+    int rc = own < 0 ? own : TB_IO(io, ftruncate, own, (off_t)length);
     if (!rc && shrinks && e->region.files[file].n_buffers && tb_journal_has_records(e))
         rc = tell_journal(e, file, io, own, length);
     if (fd < 0 && own >= 0)
-        io->ops->close(io, own);
+        TB_IO(io, close, own);
     return rc;
 }
 

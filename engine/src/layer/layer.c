@@ -114,8 +114,8 @@ int tb_layer_is_in_kernel(tb_engine *e, struct tb_open *o, int fd)
     struct tb_io *io = tb_file_io(e, o->file);
     int through = tb_layer_passes_through(e, o, fd);
     if (through > 0 && !atomic_exchange(&o->in_kernel, true))
-        io->ops->lseek(io, fd, (off_t)o->offset, SEEK_SET);
-    off_t at = through == 0 && o->in_kernel && atomic_exchange(&o->in_kernel, false) ? io->ops->lseek(io, fd, 0, SEEK_CUR) : -1;
+        TB_IO(io, lseek, fd, (off_t)o->offset, SEEK_SET);
+    off_t at = through == 0 && o->in_kernel && atomic_exchange(&o->in_kernel, false) ? TB_IO(io, lseek, fd, 0, SEEK_CUR) : -1;
     if (at >= 0)
         o->offset = (uint64_t)at;
     return through;
@@ -139,7 +139,7 @@ static bool has_grown(tb_engine *e, const struct tb_open *o, int fd)
     int end = e->header->config.several_nodes ? tb_end_lock(e, o->file, -1) : -EBUSY;
     if (end < 0)
         return false;
-    bool more = io->ops->fstat(io, fd, &st) == 0 && (uint64_t)st.st_size > f->size;
+    bool more = TB_IO(io, fstat, fd, &st) == 0 && (uint64_t)st.st_size > f->size;
     if (more)
         tb_file_raise_size(f, (uint64_t)st.st_size);
     assert(!more || f->size >= (uint64_t)st.st_size); /* it gets shorter only under this lock */
@@ -157,7 +157,7 @@ static ssize_t read_at(tb_engine *e, struct tb_open *o, int fd, void *buf, size_
         return -EINVAL;
     int through = tb_layer_passes_through(e, o, fd);
     if (through)
-        return through < 0 ? through : t.io->ops->pread(t.io, fd, buf, n, (off_t)offset);
+        return through < 0 ? through : TB_IO(t.io, pread, fd, buf, n, (off_t)offset);
     uint32_t open = (uint32_t)(o - e->region.opens);
     tb_reader_before(&t, open, n, offset);
     tb_layer_enter();
@@ -177,7 +177,7 @@ static ssize_t layer_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t 
     tb_engine *e = tb_layer_engine(io);
     struct tb_open *o = tb_open_of(e, fd);
     if (!o)
-        return e->pfs->ops->pread(e->pfs, fd, buf, n, offset);
+        return TB_IO(e->pfs, pread, fd, buf, n, offset);
     return offset < 0 ? -EINVAL : read_at(e, o, fd, buf, n, (uint64_t)offset);
 }
 
@@ -197,10 +197,10 @@ static ssize_t layer_read(struct tb_io *io, int fd, void *buf, size_t n)
     tb_engine *e = tb_layer_engine(io);
     struct tb_open *o = tb_open_of(e, fd);
     if (!o)
-        return e->pfs->ops->read(e->pfs, fd, buf, n);
+        return TB_IO(e->pfs, read, fd, buf, n);
     int in_kernel = tb_layer_is_in_kernel(e, o, fd);
     if (in_kernel)
-        return in_kernel < 0 ? in_kernel : tb_file_io(e, o->file)->ops->read(tb_file_io(e, o->file), fd, buf, n);
+        return in_kernel < 0 ? in_kernel : TB_IO(tb_file_io(e, o->file), read, fd, buf, n);
     int stripe = lock_offset(e, o);
     uint64_t at = o->offset;
     ssize_t r = read_at(e, o, fd, buf, n, at);
@@ -215,7 +215,7 @@ static off_t seek_data(tb_engine *e, struct tb_open *o, int fd, off_t offset, in
 {
     struct tb_io *io = tb_file_io(e, o->file);
     int rc = tb_layer_flush_now(e, o, fd);
-    return rc ? rc : io->ops->lseek(io, fd, offset, whence);
+    return rc ? rc : TB_IO(io, lseek, fd, offset, whence);
 }
 
 /*
@@ -249,10 +249,10 @@ static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
     tb_engine *e = tb_layer_engine(io);
     struct tb_open *o = tb_open_of(e, fd);
     if (!o)
-        return e->pfs->ops->lseek(e->pfs, fd, offset, whence);
+        return TB_IO(e->pfs, lseek, fd, offset, whence);
     int in_kernel = tb_layer_is_in_kernel(e, o, fd);
     if (in_kernel > 0 || (in_kernel < 0 && o->in_kernel)) /* a seek moves no bytes, so it need not wait for them */
-        return tb_file_io(e, o->file)->ops->lseek(tb_file_io(e, o->file), fd, offset, whence);
+        return TB_IO(tb_file_io(e, o->file), lseek, fd, offset, whence);
     int stripe = lock_offset(e, o);
     off_t at = seek(e, o, fd, offset, whence);
     tb_offset_unlock(e, stripe);
@@ -269,7 +269,7 @@ static int layer_fsync(struct tb_io *io, int fd, bool data_only)
     tb_engine *e = tb_layer_engine(io);
     struct tb_open *o = tb_open_of(e, fd);
     if (!o)
-        return e->pfs->ops->fsync(e->pfs, fd, data_only);
+        return TB_IO(e->pfs, fsync, fd, data_only);
     struct tb_target t = tb_layer_target(e, o, fd);
     int earlier = tb_file_take_error(e, o->file);
     tb_layer_enter();
@@ -286,7 +286,7 @@ static int layer_ftruncate(struct tb_io *io, int fd, off_t length)
     tb_engine *e = tb_layer_engine(io);
     struct tb_open *o = tb_open_of(e, fd);
     if (!o)
-        return e->pfs->ops->ftruncate(e->pfs, fd, length);
+        return TB_IO(e->pfs, ftruncate, fd, length);
     if (length < 0 || !tb_layer_may_write(o->flags))
         return -EINVAL;
     return tb_end_set(e, o->file, NULL, fd, (uint64_t)length);
@@ -299,9 +299,9 @@ static int layer_fstat(struct tb_io *io, int fd, struct stat *st)
     struct tb_open *o = tb_open_of(e, fd);
     struct tb_io *below = o ? tb_file_io(e, o->file) : e->pfs;
     bool buffered = o && tb_layer_passes_through(e, o, fd) <= 0; /* of a file that cannot be flushed the size is the engine's */
-    int rc = below->ops->fstat(below, fd, st);
+    int rc = TB_IO(below, fstat, fd, st);
     if (!rc && buffered && tb_times_are_old(&e->region.files[o->file], st))
-        rc = below->ops->fstat(below, fd, st);
+        rc = TB_IO(below, fstat, fd, st);
     if (!rc && buffered) {
         st->st_size = tb_layer_size(e, o->file, st->st_size);
         tb_times_show(&e->region.files[o->file], st);
@@ -353,7 +353,7 @@ static int layer_close(struct tb_io *io, int fd)
     o = tb_open_unbind(e, fd, &last);
     tb_layer_enter();
     int rc = o && last ? finish_open(e, o, fd) : 0;
-    int closed = below->ops->close(below, fd);
+    int closed = TB_IO(below, close, fd);
     tb_layer_leave(true);
     return rc ? rc : closed;
 }

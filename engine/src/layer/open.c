@@ -25,7 +25,7 @@
 
 static int open_place(const struct tb_place *p, int flags, mode_t mode)
 {
-    return p->io->ops->open(p->io, p->path, flags, mode);
+    return TB_IO(p->io, open, p->path, flags, mode);
 }
 
 /* What the translation of the name must know: whether a stub of a shadow has to be copied for this open, and its bytes too. */
@@ -93,7 +93,7 @@ static int publish_unknown(tb_engine *e, const struct tb_place *p)
     char to[PATH_MAX];
     int rc = tb_waiting_shown(e, p->path, to, sizeof(to));
     if (!rc)
-        rc = e->pfs->ops->rename(e->pfs, p->path, to, RENAME_NOREPLACE);
+        rc = TB_IO(e->pfs, rename, p->path, to, RENAME_NOREPLACE);
     return rc;
 }
 
@@ -185,7 +185,7 @@ static int pass_through(struct opening *o, enum what_it_is is)
 {
     if (is == UNKNOWN && o->place.waits && !o->id.size)
         return publish_unknown(o->e, &o->place);
-    return o->cut && is != IRREGULAR ? o->place.io->ops->ftruncate(o->place.io, o->fd, 0) : 0;
+    return o->cut && is != IRREGULAR ? TB_IO(o->place.io, ftruncate, o->fd, 0) : 0;
 }
 
 int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
@@ -199,6 +199,6 @@ int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
     assert(rc <= 0 && (!o.is_bound || is == KNOWN));
     struct tb_io *closer = o.is_bound ? io : o.place.io;
     if (rc)
-        closer->ops->close(closer, o.fd);
+        TB_IO(closer, close, o.fd);
     return rc ? rc : o.fd;
 }

@@ -30,7 +30,7 @@
 bool tb_layer_may_reach(tb_engine *e, const struct tb_open *o, int fd, uint64_t end)
 {
     struct tb_io *io = tb_file_io(e, o->file);
-    return end <= ASK_LIMIT_FROM || io->ops->lseek(io, fd, (off_t)end, SEEK_SET) != -EINVAL;
+    return end <= ASK_LIMIT_FROM || TB_IO(io, lseek, fd, (off_t)end, SEEK_SET) != -EINVAL;
 }
 
 /* The largest length that the file system takes, found bit by bit. */
@@ -62,7 +62,7 @@ static int limit_write(tb_engine *e, const struct tb_open *o, int fd, uint64_t o
 static ssize_t write_coherent(struct tb_target *t, const struct tb_open *o, const void *buf, size_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;
-    ssize_t w = t->io->ops->pwrite(t->io, t->fd, buf, n, (off_t)offset);
+    ssize_t w = TB_IO(t->io, pwrite, t->fd, buf, n, (off_t)offset);
     if (w > 0)
         tb_file_raise_size(&e->region.files[t->file], offset + (uint64_t)w);
     if (!tb_layer_is_coherent(e, o)) {
@@ -77,8 +77,8 @@ static ssize_t write_coherent(struct tb_target *t, const struct tb_open *o, cons
 static ssize_t write_in_kernel(tb_engine *e, struct tb_open *o, int fd, const void *buf, size_t n)
 {
     struct tb_io *io = tb_file_io(e, o->file);
-    ssize_t w = io->ops->write(io, fd, buf, n);
-    off_t end = w > 0 ? io->ops->lseek(io, fd, 0, SEEK_CUR) : 0;
+    ssize_t w = TB_IO(io, write, fd, buf, n);
+    off_t end = w > 0 ? TB_IO(io, lseek, fd, 0, SEEK_CUR) : 0;
     if (end > 0)
         tb_file_raise_size(&e->region.files[o->file], (uint64_t)end);
     return w;
@@ -157,7 +157,7 @@ static void look_at_backing(tb_engine *e, const struct tb_target *t)
 {
     struct tb_file *f = &e->region.files[t->file];
     struct stat st;
-    if (f->flags & TB_FILE_OVERFLOWN && t->io->ops->fstat(t->io, t->fd, &st) == 0)
+    if (f->flags & TB_FILE_OVERFLOWN && TB_IO(t->io, fstat, t->fd, &st) == 0)
         tb_file_raise_size(f, (uint64_t)st.st_size);
 }
 
@@ -222,7 +222,7 @@ ssize_t tb_layer_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off
     tb_engine *e = tb_layer_engine(io);
     struct tb_open *o = tb_open_of(e, fd);
     if (!o)
-        return e->pfs->ops->pwrite(e->pfs, fd, buf, n, offset);
+        return TB_IO(e->pfs, pwrite, fd, buf, n, offset);
     if (offset < 0 || !tb_layer_may_write(o->flags))
         return offset < 0 ? -EINVAL : -EBADF;
     if (o->flags & O_APPEND)
@@ -280,7 +280,7 @@ ssize_t tb_layer_write(struct tb_io *io, int fd, const void *buf, size_t n)
     tb_engine *e = tb_layer_engine(io);
     struct tb_open *o = tb_open_of(e, fd);
     if (!o)
-        return e->pfs->ops->write(e->pfs, fd, buf, n);
+        return TB_IO(e->pfs, write, fd, buf, n);
     if (!tb_layer_may_write(o->flags))
         return -EBADF;
     int in_kernel = tb_layer_is_in_kernel(e, o, fd);

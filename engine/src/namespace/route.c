@@ -20,7 +20,7 @@
 static bool is_there(const tb_engine *e, const char *path, bool directories)
 {
     struct stat st;
-    return e->base->ops->stat(e->base, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && (directories || !S_ISDIR(st.st_mode));
+    return TB_IO(e->base, stat, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && (directories || !S_ISDIR(st.st_mode));
 }
 
 /* A name that is new belongs to the shadow; directories are the file system's wherever it has them. */

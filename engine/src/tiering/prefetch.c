@@ -137,7 +137,7 @@ void tb_prefetch_start(struct tb_prefetcher *p)
 static void close_backing(tb_engine *e, struct tb_prefetcher *p, uint32_t i)
 {
     if (p->stream[i].fd >= 0)
-        e->pfs->ops->close(e->pfs, p->stream[i].fd);
+        TB_IO(e->pfs, close, p->stream[i].fd);
     p->stream[i].fd = -1;
 }
 

@@ -108,7 +108,7 @@ void by_killed_client(struct scene *s, scene_part *part)
         if (tb_engine_attach(s->x.name, tb_io_libc(), &s->x.engine))
             _exit(2);
         s->x.io = tb_engine_route(s->x.engine, s->x.pfs, NULL);
-        s->fd = s->x.io->ops->open(s->x.io, fixture_path(&s->x, "f"), O_RDWR, 0);
+        s->fd = TB_IO(s->x.io, open, fixture_path(&s->x, "f"), O_RDWR, 0);
         part(s);
         raise(SIGKILL);
     }
@@ -161,17 +161,17 @@ void put(struct scene *s, char what, size_t n, off_t at)
 {
     char bytes[LARGEST];
     memset(bytes, what, n);
-    assert_int_equal(s->x.io->ops->pwrite(s->x.io, s->fd, bytes, n, at), n);
+    assert_int_equal(TB_IO(s->x.io, pwrite, s->fd, bytes, n, at), n);
 }
 
 void cut(struct scene *s, off_t size)
 {
-    assert_int_equal(s->x.io->ops->ftruncate(s->x.io, s->fd, size), 0);
+    assert_int_equal(TB_IO(s->x.io, ftruncate, s->fd, size), 0);
 }
 
 void sync_file(struct scene *s)
 {
-    assert_int_equal(s->x.io->ops->fsync(s->x.io, s->fd, false), 0);
+    assert_int_equal(TB_IO(s->x.io, fsync, s->fd, false), 0);
 }
 
 void flush(struct scene *s)
@@ -186,26 +186,26 @@ void become_coherent(struct scene *s)
 
 int make(struct scene *s, const char *name)
 {
-    int fd = s->x.io->ops->open(s->x.io, fixture_path(&s->x, name), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(s->x.io, open, fixture_path(&s->x, name), O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
     return fd;
 }
 
 void close_file(struct scene *s, int fd)
 {
-    assert_int_equal(s->x.io->ops->close(s->x.io, fd), 0);
+    assert_int_equal(TB_IO(s->x.io, close, fd), 0);
 }
 
 void unlink_name(struct scene *s, const char *name)
 {
-    assert_int_equal(s->x.io->ops->unlink(s->x.io, fixture_path(&s->x, name), 0), 0);
+    assert_int_equal(TB_IO(s->x.io, unlink, fixture_path(&s->x, name), 0), 0);
 }
 
 void rename_name(struct scene *s, const char *from, const char *to)
 {
     char path[512];
     snprintf(path, sizeof(path), "%s", fixture_path(&s->x, from));
-    assert_int_equal(s->x.io->ops->rename(s->x.io, path, fixture_path(&s->x, to), 0), 0);
+    assert_int_equal(TB_IO(s->x.io, rename, path, fixture_path(&s->x, to), 0), 0);
 }
 
 static void note_error(void *arg, const struct tb_file_report *r)
@@ -225,7 +225,7 @@ int recover(struct scene *s)
 
 ssize_t by_engine(struct scene *s, int fd, void *to, size_t n, off_t at)
 {
-    return s->x.io->ops->pread(s->x.io, fd, to, n, at);
+    return TB_IO(s->x.io, pread, fd, to, n, at);
 }
 
 ssize_t by_kernel(struct scene *s, int fd, void *to, size_t n, off_t at)
@@ -246,7 +246,7 @@ void expect(struct scene *s, int fd, scene_reader *from, char what, size_t n, of
 void expect_size(struct scene *s, off_t size)
 {
     struct stat st;
-    assert_int_equal(s->x.io->ops->fstat(s->x.io, s->fd, &st), 0);
+    assert_int_equal(TB_IO(s->x.io, fstat, s->fd, &st), 0);
     assert_int_equal(st.st_size, size);
 }
 

@@ -137,7 +137,7 @@ static int write_some(struct tb_io *io, int fd, int number)
     unsigned char *bytes = malloc(o->length);
     for (unsigned i = 0; i < o->length; i++)
         bytes[i] = byte_of(number, o->offset + i);
-    ssize_t w = io->ops->pwrite(io, fd, bytes, o->length, o->offset);
+    ssize_t w = TB_IO(io, pwrite, fd, bytes, o->length, o->offset);
     free(bytes);
     return w == (ssize_t)o->length ? 0 : -1;
 }
@@ -146,7 +146,7 @@ static int churn(struct tb_io *io, int fd, int number)
 {
     int rc = 0;
     for (int i = 0; i < 40 && !rc; i++)
-        rc = write_some(io, fd, number) || io->ops->fsync(io, fd, false);
+        rc = write_some(io, fd, number) || TB_IO(io, fsync, fd, false);
     return rc;
 }
 
@@ -156,17 +156,16 @@ static int run_one(struct tb_io *io, const char *root, int number, int *fd, void
     const char *now[FILES];
     names_after(number, now);
     switch (o->kind) {
-    case OPEN: fd[o->file] = io->ops->open(io, path(root, now[o->file]), O_RDWR | O_CREAT, 0600); return fd[o->file] < 0;
+    case OPEN: fd[o->file] = TB_IO(io, open, path(root, now[o->file]), O_RDWR | O_CREAT, 0600); return fd[o->file] < 0;
     case WRITE: return write_some(io, fd[o->file], number);
     case CHURN: return churn(io, fd[o->file], number);
     case FLUSH: flush(); return 0;
-    case FSYNC: return io->ops->fsync(io, fd[o->file], false);
-    case CUT:
-        return o->file == FILL ? io->ops->truncate(io, path(root, now[FILL]), o->length) : io->ops->ftruncate(io, fd[o->file], o->length);
-    case CLOSE: return io->ops->close(io, fd[o->file]);
-    case RENAME: return io->ops->rename(io, path(root, now[o->file]), path(root, o->to), 0);
-    case RENAME_DIRECTORY: return io->ops->rename(io, path(root, "dir"), path(root, "dir2"), 0);
-    case UNLINK: return io->ops->unlink(io, path(root, now[o->file]), 0);
+    case FSYNC: return TB_IO(io, fsync, fd[o->file], false);
+    case CUT: return o->file == FILL ? TB_IO(io, truncate, path(root, now[FILL]), o->length) : TB_IO(io, ftruncate, fd[o->file], o->length);
+    case CLOSE: return TB_IO(io, close, fd[o->file]);
+    case RENAME: return TB_IO(io, rename, path(root, now[o->file]), path(root, o->to), 0);
+    case RENAME_DIRECTORY: return TB_IO(io, rename, path(root, "dir"), path(root, "dir2"), 0);
+    case UNLINK: return TB_IO(io, unlink, path(root, now[o->file]), 0);
     }
     return -1;
 }

@@ -149,19 +149,19 @@ static void longer_before_cut(void **state)
 
 static void seek_to_5(struct scene *s)
 {
-    assert_int_equal(s->x.io->ops->lseek(s->x.io, s->fd, 5, SEEK_SET), 5);
+    assert_int_equal(TB_IO(s->x.io, lseek, s->fd, 5, SEEK_SET), 5);
 }
 
 static void read_byte_on(struct scene *s)
 {
-    s->read = s->x.io->ops->read(s->x.io, s->fd, &s->byte, 1);
+    s->read = TB_IO(s->x.io, read, s->fd, &s->byte, 1);
 }
 
 static void write_on(struct scene *s, char what)
 {
     char bytes[100];
     memset(bytes, what, sizeof(bytes));
-    assert_int_equal(s->x.io->ops->write(s->x.io, s->fd, bytes, sizeof(bytes)), sizeof(bytes));
+    assert_int_equal(TB_IO(s->x.io, write, s->fd, bytes, sizeof(bytes)), sizeof(bytes));
 }
 
 /* The bytes of a write and the offset after them are one: who seeks or reads comes before or after. */
@@ -173,8 +173,8 @@ static void sought_while_written(void **state)
     meet_beside(s, "noted", seek_to_5);
     write_on(s, '2');
     end_beside(s);
-    assert_int_equal(s->x.io->ops->lseek(s->x.io, s->fd, 0, SEEK_CUR), 5);
-    assert_int_equal(s->x.io->ops->lseek(s->x.io, s->fd, 0, SEEK_SET), 0);
+    assert_int_equal(TB_IO(s->x.io, lseek, s->fd, 0, SEEK_CUR), 5);
+    assert_int_equal(TB_IO(s->x.io, lseek, s->fd, 0, SEEK_SET), 0);
     meet_beside(s, "noted", read_byte_on);
     write_on(s, '3');
     end_beside(s);

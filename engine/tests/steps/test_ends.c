@@ -75,13 +75,13 @@ static uint32_t expected(int n)
 static int run_script(struct tb_io *io, const char *path)
 {
     static unsigned char record[LONGEST];
-    int fd = io->ops->open(io, path, O_RDWR | O_CREAT | O_APPEND, 0600), rc = fd < 0;
+    int fd = TB_IO(io, open, path, O_RDWR | O_CREAT | O_APPEND, 0600), rc = fd < 0;
     for (int i = 0; i < OPERATIONS && !rc; i++, shared->done = i) {
         make_record(record, i, script[i].length);
-        rc = script[i].kind == CUT ? io->ops->ftruncate(io, fd, script[i].length) != 0
-                                   : io->ops->write(io, fd, record, script[i].length) != (ssize_t)script[i].length;
+        rc = script[i].kind == CUT ? TB_IO(io, ftruncate, fd, script[i].length) != 0
+                                   : TB_IO(io, write, fd, record, script[i].length) != (ssize_t)script[i].length;
         if (!rc && i % 4 == 2)
-            rc = io->ops->fsync(io, fd, false) != 0;
+            rc = TB_IO(io, fsync, fd, false) != 0;
     }
     return rc;
 }
@@ -122,8 +122,8 @@ static void check_log(uint32_t size, const char *when)
 static uint32_t read_log(struct tb_io *io, int fd)
 {
     struct stat st;
-    assert_int_equal(io->ops->fstat(io, fd, &st), 0);
-    ssize_t n = io->ops->pread(io, fd, found, sizeof(found), 0);
+    assert_int_equal(TB_IO(io, fstat, fd, &st), 0);
+    ssize_t n = TB_IO(io, pread, fd, found, sizeof(found), 0);
     assert_int_equal(n, st.st_size);
     return (uint32_t)n;
 }
@@ -143,16 +143,16 @@ static void go_on(struct fixture *x)
 {
     char mark[MARK];
     memset(mark, 'Z', sizeof(mark));
-    int fd = x->io->ops->open(x->io, fixture_path(x, "log"), O_RDWR | O_CREAT | O_APPEND, 0600);
+    int fd = TB_IO(x->io, open, fixture_path(x, "log"), O_RDWR | O_CREAT | O_APPEND, 0600);
     assert_true(fd >= 0);
     check_log(read_log(x->io, fd), "before any repair");
-    assert_int_equal(x->io->ops->write(x->io, fd, mark, MARK), MARK);
+    assert_int_equal(TB_IO(x->io, write, fd, mark, MARK), MARK);
     check_marked(read_log(x->io, fd), "after another append");
     tb_repair(x->engine);
     check_marked(read_log(x->io, fd), "after repair");
     if (!tb_region_is_valid(x->engine))
         fail_msg("killed at step %u, in operation %d: the region is not valid", shared->kill_at, shared->done);
-    assert_int_equal(x->io->ops->close(x->io, fd), 0);
+    assert_int_equal(TB_IO(x->io, close, fd), 0);
 }
 
 static void check_drained(struct fixture *x)
@@ -198,7 +198,7 @@ static void killed_at_every_step(void **state)
 static unsigned char first_byte(struct fixture *x, int fd)
 {
     unsigned char byte;
-    assert_int_equal(x->io->ops->pread(x->io, fd, &byte, 1, 0), 1);
+    assert_int_equal(TB_IO(x->io, pread, fd, &byte, 1, 0), 1);
     return byte;
 }
 
@@ -210,9 +210,9 @@ static void read_bytes_stay(void **state)
     (void)state;
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
     fixture_start(&x);
-    int fd = x.io->ops->open(x.io, fixture_path(&x, "log"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x.io, open, fixture_path(&x, "log"), O_RDWR | O_CREAT, 0600);
     memset(bytes, '1', 3000);
-    assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, 3000, 0), 3000);
+    assert_int_equal(TB_IO(x.io, pwrite, fd, bytes, 3000, 0), 3000);
     assert_true(tb_engine_flush(x.engine, fd) >= 0);
     pid_t pid = fork();
     if (pid == 0) {
@@ -220,11 +220,11 @@ static void read_bytes_stay(void **state)
         if (tb_engine_attach(x.name, tb_io_libc(), &e))
             _exit(2);
         struct tb_io *io = tb_engine_route(e, x.pfs, NULL);
-        int own = io->ops->open(io, fixture_path(&x, "log"), O_RDWR, 0);
+        int own = TB_IO(io, open, fixture_path(&x, "log"), O_RDWR, 0);
         memset(bytes, '2', 3000);
         kill_name = "overwritten";
         is_victim = true;
-        _exit(io->ops->pwrite(io, own, bytes, 3000, 0) < 0);
+        _exit(TB_IO(io, pwrite, own, bytes, 3000, 0) < 0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status));
@@ -232,7 +232,7 @@ static void read_bytes_stay(void **state)
     tb_repair(x.engine);
     assert_int_equal(tb_engine_make_coherent(x.engine, fd), 0); /* drops what is clean */
     assert_int_equal(first_byte(&x, fd), before);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     fixture_stop(&x);
 }
 

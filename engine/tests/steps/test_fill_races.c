@@ -24,7 +24,7 @@ static void write_second(struct scene *s)
 
 static void fsync_now(struct scene *s)
 {
-    assert_int_equal(s->x.io->ops->fsync(s->x.io, s->fd, false), 0);
+    assert_int_equal(TB_IO(s->x.io, fsync, s->fd, false), 0);
 }
 
 /* The last close, and a first open: what the buffers hold now is read. */
@@ -33,7 +33,7 @@ static void open_again(struct scene *s)
     close_file(s, s->fd);
     tb_repair(s->x.engine);
     assert_int_equal(s->x.engine->region.files[s->file].n_open, 0);
-    s->fd = s->x.io->ops->open(s->x.io, fixture_path(&s->x, "f"), O_RDWR, 0);
+    s->fd = TB_IO(s->x.io, open, fixture_path(&s->x, "f"), O_RDWR, 0);
     assert_true(s->fd >= 0);
     s->file = tb_open_of(s->x.engine, s->fd)->file;
 }
@@ -148,7 +148,7 @@ static void written_while_it_stays_buffered(void **state)
     assert_int_equal(tb_engine_make_coherent(s->x.engine, s->fd), -ENOSPC);
     end_beside(s);
     expect(s, s->fd, by_engine, '2', PAGE, 0);
-    assert_int_equal(s->x.io->ops->fsync(s->x.io, s->fd, false), -ENOSPC); /* told once more, and then no longer */
+    assert_int_equal(TB_IO(s->x.io, fsync, s->fd, false), -ENOSPC); /* told once more, and then no longer */
     flush(s);
     expect(s, s->fd, by_kernel, '2', PAGE, 0);
 }
@@ -364,7 +364,7 @@ static void change_outside_and_open(struct scene *s)
     int fd = open(fixture_path(&s->x, "f"), O_WRONLY | O_CLOEXEC);
     assert_int_equal(pwrite(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
     close(fd);
-    s->fd = s->x.io->ops->open(s->x.io, fixture_path(&s->x, "f"), O_RDWR, 0);
+    s->fd = TB_IO(s->x.io, open, fixture_path(&s->x, "f"), O_RDWR, 0);
     assert_true(s->fd >= 0);
 }
 

@@ -30,7 +30,7 @@ static void both_names_unlinked(void **state)
     struct scene *s = *state;
     char g[512];
     snprintf(g, sizeof(g), "%s", fixture_path(&s->x, "g"));
-    assert_int_equal(s->x.io->ops->link(s->x.io, fixture_path(&s->x, "f"), g), 0);
+    assert_int_equal(TB_IO(s->x.io, link, fixture_path(&s->x, "f"), g), 0);
     meet(s, "claim to name", unlink_other);
     unlink_name(s, "f");
     assert_true(is_unlinked(s, s->fd));
@@ -99,7 +99,7 @@ static void cut_by_name_and_die(struct scene *s)
 {
     close_file(s, s->fd);
     meet(s, "length told", die);
-    s->x.io->ops->truncate(s->x.io, fixture_path(&s->x, "f"), 100);
+    TB_IO(s->x.io, truncate, fixture_path(&s->x, "f"), 100);
 }
 
 /* The cut waits to be finished. A rename before that leaves it so, and the last close finds nothing that cannot be. */

@@ -110,7 +110,7 @@ static void flushed_while_moved(void **state)
 static void coherent_without_name(void **state)
 {
     struct scene *s = *state;
-    int appends = s->x.io->ops->open(s->x.io, fixture_path(&s->x, "f"), O_WRONLY | O_APPEND, 0);
+    int appends = TB_IO(s->x.io, open, fixture_path(&s->x, "f"), O_WRONLY | O_APPEND, 0);
     put(s, '1', 4096, 0);
     unlink_name(s, "f");
     assert_int_equal(tb_engine_make_coherent(s->x.engine, appends), 0);
@@ -250,14 +250,14 @@ static void ended_while_written(struct scene *s, const char *where)
     fixture_start(&s->x);
     assert_int_equal(tb_engine_attach(s->x.name, tb_io_libc(), &client), 0);
     struct tb_io *io = tb_engine_route(client, fixture_path(&s->x, "f"), NULL);
-    int fd = io->ops->open(io, fixture_path(&s->x, "f"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(io, open, fixture_path(&s->x, "f"), O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
     meet(s, where, end_instance);
-    assert_int_equal(io->ops->pwrite(io, fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+    assert_int_equal(TB_IO(io, pwrite, fd, bytes, sizeof(bytes), 0), sizeof(bytes));
     all_met();
     assert_int_equal(pread(fd, found, sizeof(found), 0), sizeof(found));
     assert_string_equal(found, "written");
-    assert_int_equal(io->ops->close(io, fd), 0);
+    assert_int_equal(TB_IO(io, close, fd), 0);
     tb_engine_detach(client);
 }
 

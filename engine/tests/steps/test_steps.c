@@ -111,18 +111,18 @@ static void go_on(struct fixture *x)
     static const char *const names[] = {"a", "a2", "b", "d", "dir/c", "dir2/c", SCRIPT_FILL};
     char bytes[9000];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        int fd = x->io->ops->open(x->io, fixture_path(x, names[i]), O_RDWR, 0);
+        int fd = TB_IO(x->io, open, fixture_path(x, names[i]), O_RDWR, 0);
         if (fd < 0)
             continue;
         struct stat st;
-        x->io->ops->fstat(x->io, fd, &st);
+        TB_IO(x->io, fstat, fd, &st);
         for (off_t at = 0; at < st.st_size; at += 60000) {
-            ssize_t n = x->io->ops->pread(x->io, fd, bytes, sizeof(bytes), at);
+            ssize_t n = TB_IO(x->io, pread, fd, bytes, sizeof(bytes), at);
             assert_true(n >= 0);
-            assert_int_equal(x->io->ops->pwrite(x->io, fd, bytes, (size_t)n, at), n); /* as it was, but dirty and newer */
+            assert_int_equal(TB_IO(x->io, pwrite, fd, bytes, (size_t)n, at), n); /* as it was, but dirty and newer */
         }
-        assert_int_equal(x->io->ops->fsync(x->io, fd, false), 0);
-        x->io->ops->close(x->io, fd);
+        assert_int_equal(TB_IO(x->io, fsync, fd, false), 0);
+        TB_IO(x->io, close, fd);
     }
 }
 

@@ -88,9 +88,9 @@ static void write_cells(struct actor *a, enum history_kind kind)
     struct tb_io *io = a->io;
     make_cells(p, a->bytes, n, value);
     struct history_call *o = begin(a, kind, at, n);
-    ssize_t w = kind == HISTORY_WRITE  ? io->ops->pwrite(io, a->both, a->bytes, n * p->cell, place(p, at))
-              : kind == HISTORY_APPEND ? io->ops->write(io, a->appends, a->bytes, n * p->cell)
-                                       : io->ops->write(io, a->both, a->bytes, n * p->cell);
+    ssize_t w = kind == HISTORY_WRITE  ? TB_IO(io, pwrite, a->both, a->bytes, n * p->cell, place(p, at))
+              : kind == HISTORY_APPEND ? TB_IO(io, write, a->appends, a->bytes, n * p->cell)
+                                       : TB_IO(io, write, a->both, a->bytes, n * p->cell);
     o->value = value;
     end(a, o);
     must(w == (ssize_t)(n * p->cell), "write of %u cells: %zd", n, w);
@@ -102,8 +102,8 @@ static void read_cells(struct actor *a, enum history_kind kind)
     uint32_t n = piece(a), at = chance(a, p->room);
     struct tb_io *io = a->io;
     struct history_call *o = begin(a, kind, at, n);
-    ssize_t r = kind == HISTORY_READ ? io->ops->pread(io, a->both, a->bytes, n * p->cell, place(p, at))
-                                     : io->ops->read(io, a->both, a->bytes, n * p->cell);
+    ssize_t r = kind == HISTORY_READ ? TB_IO(io, pread, a->both, a->bytes, n * p->cell, place(p, at))
+                                     : TB_IO(io, read, a->both, a->bytes, n * p->cell);
     end(a, o);
     must(r >= 0 && r % p->cell == 0, "read of %u cells at %u: %zd", n, at, r);
     o->result = (uint32_t)(r / p->cell);
@@ -117,7 +117,7 @@ static void cut(struct actor *a)
     uint32_t at = chance(a, p->room + 1);
     bool by_name = chance(a, 4) == 0;
     struct history_call *o = begin(a, HISTORY_CUT, at, 0);
-    int rc = by_name ? a->io->ops->truncate(a->io, a->run->name, place(p, at)) : a->io->ops->ftruncate(a->io, a->both, place(p, at));
+    int rc = by_name ? TB_IO(a->io, truncate, a->run->name, place(p, at)) : TB_IO(a->io, ftruncate, a->both, place(p, at));
     end(a, o);
     must(rc == 0, "truncate: %d", rc);
 }
@@ -126,7 +126,7 @@ static uint32_t size_now(struct actor *a)
 {
     struct stat st;
     struct history_call *o = begin(a, HISTORY_SIZE, 0, 0);
-    int rc = a->io->ops->fstat(a->io, a->both, &st);
+    int rc = TB_IO(a->io, fstat, a->both, &st);
     end(a, o);
     must(rc == 0, "fstat: %d", rc);
     return o->result = cells_of(&a->run->plan, st.st_size, "length");
@@ -135,7 +135,7 @@ static uint32_t size_now(struct actor *a)
 static uint32_t offset_now(struct actor *a)
 {
     struct history_call *o = begin(a, HISTORY_TELL, 0, 0);
-    off_t at = a->io->ops->lseek(a->io, a->both, 0, SEEK_CUR);
+    off_t at = TB_IO(a->io, lseek, a->both, 0, SEEK_CUR);
     end(a, o);
     return o->result = cells_of(&a->run->plan, at, "offset");
 }
@@ -144,21 +144,21 @@ static void seek(struct actor *a)
 {
     uint32_t at = chance(a, a->run->plan.room);
     struct history_call *o = begin(a, HISTORY_SEEK, at, 0);
-    off_t to = a->io->ops->lseek(a->io, a->both, place(&a->run->plan, at), SEEK_SET);
+    off_t to = TB_IO(a->io, lseek, a->both, place(&a->run->plan, at), SEEK_SET);
     end(a, o);
     must(to == place(&a->run->plan, at), "seek: %lld", (long long)to);
 }
 
 static void open_own(struct actor *a)
 {
-    a->both = a->io->ops->open(a->io, a->run->name, O_RDWR, 0);
-    a->appends = a->io->ops->open(a->io, a->run->name, O_WRONLY | O_APPEND, 0);
+    a->both = TB_IO(a->io, open, a->run->name, O_RDWR, 0);
+    a->appends = TB_IO(a->io, open, a->run->name, O_WRONLY | O_APPEND, 0);
     must(a->both >= 0 && a->appends >= 0, "open: %d, %d", a->both, a->appends);
 }
 
 static void close_own(struct actor *a)
 {
-    must(a->io->ops->close(a->io, a->both) == 0 && a->io->ops->close(a->io, a->appends) == 0, "close");
+    must(TB_IO(a->io, close, a->both) == 0 && TB_IO(a->io, close, a->appends) == 0, "close");
 }
 
 /* What changes nothing that anybody could read. */
@@ -166,7 +166,7 @@ static void sync_or_reopen(struct actor *a)
 {
     int rc = 0;
     if (chance(a, 2) || a->run->plan.one_description)
-        rc = a->io->ops->fsync(a->io, a->both, chance(a, 2));
+        rc = TB_IO(a->io, fsync, a->both, chance(a, 2));
     else {
         close_own(a);
         open_own(a);

@@ -118,16 +118,16 @@ static void *press(void *arg)
     struct helper *h = arg;
     struct tb_io *io = h->run->io;
     uint32_t at = 0;
-    int fd = io->ops->open(io, fixture_path(&h->run->x, "other"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(io, open, fixture_path(&h->run->x, "other"), O_RDWR | O_CREAT, 0600);
     must(fd >= 0, "open: %d", fd);
     while (h->run->busy) {
         uint32_t n = next_random(&h->seed) % 2 ? sizeof(bytes) : BLOCK;
-        must(io->ops->pwrite(io, fd, bytes, n, at) == n, "pressure");
+        must(TB_IO(io, pwrite, fd, bytes, n, at) == n, "pressure");
         at = (at + n) % OTHER_BYTES;
         if (next_random(&h->seed) % 32 == 0)
             nanosleep(&(struct timespec){0, 200000}, NULL);
     }
-    must(io->ops->close(io, fd) == 0, "close");
+    must(TB_IO(io, close, fd) == 0, "close");
     return NULL;
 }
 
@@ -180,10 +180,10 @@ static void run_threads(struct run *r)
 static void open_for_all(struct run *r)
 {
     struct tb_io *io = r->io;
-    r->both = io->ops->open(io, r->name, O_RDWR, 0);
-    r->appends = io->ops->open(io, r->name, O_WRONLY | O_APPEND, 0);
+    r->both = TB_IO(io, open, r->name, O_RDWR, 0);
+    r->appends = TB_IO(io, open, r->name, O_WRONLY | O_APPEND, 0);
     must(r->both >= 0 && r->appends >= 0, "open: %d, %d", r->both, r->appends);
-    must(io->ops->lseek(io, r->both, place(&r->plan, 0), SEEK_SET) == place(&r->plan, 0), "seek");
+    must(TB_IO(io, lseek, r->both, place(&r->plan, 0), SEEK_SET) == place(&r->plan, 0), "seek");
 }
 
 void history_work(struct run *r)
@@ -198,5 +198,5 @@ void history_work(struct run *r)
         run_threads(r);
     delay = 0;
     if (p->one_description)
-        must(r->io->ops->close(r->io, r->both) == 0 && r->io->ops->close(r->io, r->appends) == 0, "close");
+        must(TB_IO(r->io, close, r->both) == 0 && TB_IO(r->io, close, r->appends) == 0, "close");
 }

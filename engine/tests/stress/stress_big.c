@@ -30,14 +30,14 @@ static void start_twins(struct twins *t, const char *folder)
     fixture_start(&t->x);
     snprintf(t->path, sizeof(t->path), "%s/big", t->x.pfs);
     snprintf(t->twin_path, sizeof(t->twin_path), "%s/twin", t->x.root);
-    t->fd = t->x.io->ops->open(t->x.io, t->path, O_RDWR | O_CREAT, 0600);
+    t->fd = TB_IO(t->x.io, open, t->path, O_RDWR | O_CREAT, 0600);
     t->twin = open(t->twin_path, O_RDWR | O_CREAT, 0600);
     assert_true(t->fd >= 0 && t->twin >= 0);
 }
 
 static void stop_twins(struct twins *t)
 {
-    assert_int_equal(t->x.io->ops->close(t->x.io, t->fd), 0);
+    assert_int_equal(TB_IO(t->x.io, close, t->fd), 0);
     close(t->twin);
     assert_true(tb_region_is_valid(t->x.engine));
     fixture_stop(&t->x);
@@ -51,7 +51,7 @@ static ssize_t rc_of(ssize_t rc)
 static void same_size(const struct twins *t)
 {
     struct stat a, b;
-    assert_int_equal(t->x.io->ops->fstat(t->x.io, t->fd, &a), 0);
+    assert_int_equal(TB_IO(t->x.io, fstat, t->fd, &a), 0);
     assert_int_equal(fstat(t->twin, &b), 0);
     assert_int_equal(a.st_size, b.st_size);
 }
@@ -60,7 +60,7 @@ static void same_write(const struct twins *t, uint64_t at, size_t n, uint32_t se
 {
     unsigned char bytes[BLOCK];
     stamp_block(bytes, sizeof(bytes), 1, serial, at);
-    ssize_t a = t->x.io->ops->pwrite(t->x.io, t->fd, bytes, n, (off_t)at), b = rc_of(pwrite(t->twin, bytes, n, (off_t)at));
+    ssize_t a = TB_IO(t->x.io, pwrite, t->fd, bytes, n, (off_t)at), b = rc_of(pwrite(t->twin, bytes, n, (off_t)at));
     if (a != b)
         fail_msg("write of %zu at %llu: %zd, not %zd", n, (unsigned long long)at, a, b);
     same_size(t);
@@ -69,7 +69,7 @@ static void same_write(const struct twins *t, uint64_t at, size_t n, uint32_t se
 static void same_read(const struct twins *t, uint64_t at, size_t n)
 {
     static unsigned char a[1 << 16], b[1 << 16];
-    ssize_t got = t->x.io->ops->pread(t->x.io, t->fd, a, n, (off_t)at), expected = rc_of(pread(t->twin, b, n, (off_t)at));
+    ssize_t got = TB_IO(t->x.io, pread, t->fd, a, n, (off_t)at), expected = rc_of(pread(t->twin, b, n, (off_t)at));
     if (got != expected)
         fail_msg("read of %zu at %llu: %zd, not %zd", n, (unsigned long long)at, got, expected);
     if (expected > 0)
@@ -78,14 +78,14 @@ static void same_read(const struct twins *t, uint64_t at, size_t n)
 
 static void same_seek(const struct twins *t, off_t at, int whence)
 {
-    off_t a = t->x.io->ops->lseek(t->x.io, t->fd, at, whence), b = rc_of(lseek(t->twin, at, whence));
+    off_t a = TB_IO(t->x.io, lseek, t->fd, at, whence), b = rc_of(lseek(t->twin, at, whence));
     if (a != b)
         fail_msg("seek to %lld from %d: %lld, not %lld", (long long)at, whence, (long long)a, (long long)b);
 }
 
 static void same_truncate(const struct twins *t, uint64_t length)
 {
-    int a = t->x.io->ops->ftruncate(t->x.io, t->fd, (off_t)length), b = (int)rc_of(ftruncate(t->twin, (off_t)length));
+    int a = TB_IO(t->x.io, ftruncate, t->fd, (off_t)length), b = (int)rc_of(ftruncate(t->twin, (off_t)length));
     if (a != b)
         fail_msg("truncate to %llu: %d, not %d", (unsigned long long)length, a, b);
     same_size(t);

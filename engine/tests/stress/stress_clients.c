@@ -37,7 +37,7 @@ static int open_for(struct worker *w, const char *format, int id)
     char name[64], path[512];
     snprintf(name, sizeof(name), format, id);
     snprintf(path, sizeof(path), "%s/%s", w->x->pfs, name);
-    int fd = w->io->ops->open(w->io, path, O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(w->io, open, path, O_RDWR | O_CREAT, 0600);
     must(fd >= 0, "open %s: %d", path, fd);
     return fd;
 }
@@ -46,15 +46,14 @@ static void write_record(struct worker *w, int fd, uint64_t k)
 {
     unsigned char bytes[RECORD];
     stamp_block(bytes, RECORD, (uint32_t)w->id, (uint32_t)k, k);
-    must(w->io->ops->pwrite(w->io, fd, bytes, RECORD, (off_t)(k * RECORD)) == RECORD, "record %llu", (unsigned long long)k);
+    must(TB_IO(w->io, pwrite, fd, bytes, RECORD, (off_t)(k * RECORD)) == RECORD, "record %llu", (unsigned long long)k);
 }
 
 static void check_record(struct worker *w, int fd, uint64_t k, uint32_t writer)
 {
     unsigned char bytes[RECORD];
     struct stamp s;
-    must(w->io->ops->pread(w->io, fd, bytes, RECORD, (off_t)(k * RECORD)) == RECORD && stamp_read(bytes, RECORD, k, &s) &&
-             s.writer == writer,
+    must(TB_IO(w->io, pread, fd, bytes, RECORD, (off_t)(k * RECORD)) == RECORD && stamp_read(bytes, RECORD, k, &s) && s.writer == writer,
          "record %llu of writer %u", (unsigned long long)k, writer);
 }
 
@@ -77,8 +76,8 @@ static void crowd(struct worker *w)
         uint32_t who = next_random(&w->seed) % PROCESSES;
         check_record(w, shared, i * PROCESSES + who, who);
     }
-    must(w->io->ops->close(w->io, neighbour) == 0 && w->io->ops->close(w->io, own) == 0, "close");
-    must(w->io->ops->close(w->io, shared) == 0, "close");
+    must(TB_IO(w->io, close, neighbour) == 0 && TB_IO(w->io, close, own) == 0, "close");
+    must(TB_IO(w->io, close, shared) == 0, "close");
 }
 
 static void sixty_four_at_once(void **state)
@@ -150,11 +149,11 @@ static void forked_without_a_slot(void **state)
         tb_engine_atfork_child(x.engine);
         check_record(&w, fd, 0, 0);
         write_record(&w, fd, 1);
-        must(x.io->ops->close(x.io, fd) == 0, "close");
+        must(TB_IO(x.io, close, fd) == 0, "close");
         fd = open_for(&w, "its-own", 0);
         write_record(&w, fd, 0);
         check_record(&w, fd, 0, 0);
-        must(x.io->ops->close(x.io, fd) == 0, "close");
+        must(TB_IO(x.io, close, fd) == 0, "close");
         _exit(0);
     }
     tb_engine_atfork_parent(x.engine);
@@ -163,10 +162,10 @@ static void forked_without_a_slot(void **state)
     check_record(&w, fd, 1, 0);
     write_record(&w, fd, 2);
     check_record(&w, fd, 2, 0);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     fd = open_for(&w, "its-own", 0);
     check_record(&w, fd, 0, 0);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     while (n)
         tb_engine_detach(e[--n]);
     assert_true(tb_region_is_valid(x.engine));
@@ -182,7 +181,7 @@ static void claim_and_wait(struct worker *w)
     write_record(w, kept, 0);
     write_record(w, gone, 0);
     snprintf(path, sizeof(path), "%s/gone", w->x->pfs);
-    must(w->io->ops->unlink(w->io, path, 0) == 0, "unlink");
+    must(TB_IO(w->io, unlink, path, 0) == 0, "unlink");
     must(tb_file_claim(w->engine, tb_open_of(w->engine, kept)->file), "claim");
     c->attached++;
     pause();
@@ -210,7 +209,7 @@ static void killed_ones_leave_nothing(void **state)
     w.io = x.io;
     int fd = open_for(&w, "kept", 0);
     check_record(&w, fd, 0, 0);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     tb_engine_stats(x.engine, &stats);
     assert_int_equal(stats.n_dirty_files + stats.n_errors, 0);
     assert_true(stats.n_files <= 1); /* the one without a name is gone */

@@ -23,10 +23,10 @@ static void make_one(struct worker *w, uint32_t i)
     char path[512];
     name_of(w->x, i, path, sizeof(path));
     stamp_block(bytes, BYTES, 1, i, 0);
-    int fd = w->io->ops->open(w->io, path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    int fd = TB_IO(w->io, open, path, O_WRONLY | O_CREAT | O_EXCL, 0600);
     must(fd >= 0, "open %s: %d", path, fd);
-    must(w->io->ops->write(w->io, fd, bytes, BYTES) == BYTES, "write %s", path);
-    must(w->io->ops->close(w->io, fd) == 0, "close %s", path);
+    must(TB_IO(w->io, write, fd, bytes, BYTES) == BYTES, "write %s", path);
+    must(TB_IO(w->io, close, fd) == 0, "close %s", path);
 }
 
 static void check_one(struct worker *w, uint32_t i)
@@ -35,18 +35,18 @@ static void check_one(struct worker *w, uint32_t i)
     struct stamp s;
     char path[512];
     name_of(w->x, i, path, sizeof(path));
-    int fd = w->io->ops->open(w->io, path, O_RDONLY, 0);
+    int fd = TB_IO(w->io, open, path, O_RDONLY, 0);
     must(fd >= 0, "open %s: %d", path, fd);
-    ssize_t n = w->io->ops->read(w->io, fd, bytes, sizeof(bytes));
+    ssize_t n = TB_IO(w->io, read, fd, bytes, sizeof(bytes));
     must(n == BYTES && stamp_read(bytes, BYTES, 0, &s) && s.serial == i, "%s: %zd bytes", path, n);
-    must(w->io->ops->close(w->io, fd) == 0, "close %s", path);
+    must(TB_IO(w->io, close, fd) == 0, "close %s", path);
 }
 
 static void remove_one(struct worker *w, uint32_t i)
 {
     char path[512];
     name_of(w->x, i, path, sizeof(path));
-    must(w->io->ops->unlink(w->io, path, 0) == 0, "unlink %s", path);
+    must(TB_IO(w->io, unlink, path, 0) == 0, "unlink %s", path);
 }
 
 #define WORKERS 2
@@ -111,7 +111,7 @@ static void many_files(void **state)
     fixture_start(&x);
     for (uint32_t d = 0; d <= n / PER_DIRECTORY; d++) {
         snprintf(path, sizeof(path), "%s/d%u", x.pfs, d);
-        assert_int_equal(x.io->ops->mkdir(x.io, path, 0700), 0);
+        assert_int_equal(TB_IO(x.io, mkdir, path, 0700), 0);
     }
     on_each(&x, n, 1, make_one);
     tb_engine_stats(x.engine, &stats);
@@ -154,20 +154,20 @@ static void many_descriptors(void **state)
     char name[32];
     for (; n < 1024; n++) {
         snprintf(name, sizeof(name), "f%d", n % 700); /* some files twice */
-        fd[n] = x.io->ops->open(x.io, fixture_path(&x, name), O_RDWR | O_CREAT, 0600);
+        fd[n] = TB_IO(x.io, open, fixture_path(&x, name), O_RDWR | O_CREAT, 0600);
         if (fd[n] < 0)
             break;
         stamp_block(bytes, sizeof(bytes), 2, (uint32_t)n, 0);
-        assert_int_equal(x.io->ops->pwrite(x.io, fd[n], bytes, sizeof(bytes), (off_t)(n * 100)), sizeof(bytes));
+        assert_int_equal(TB_IO(x.io, pwrite, fd[n], bytes, sizeof(bytes), (off_t)(n * 100)), sizeof(bytes));
     }
     assert_int_equal(fd[n], -EMFILE);
     assert_true(n > 1000);
     for (int i = 0; i < n; i++) {
-        assert_int_equal(x.io->ops->pread(x.io, fd[i], bytes, sizeof(bytes), (off_t)(i * 100)), sizeof(bytes));
+        assert_int_equal(TB_IO(x.io, pread, fd[i], bytes, sizeof(bytes), (off_t)(i * 100)), sizeof(bytes));
         assert_true(stamp_read(bytes, sizeof(bytes), 0, &s) && s.serial == (uint32_t)i);
     }
     for (int i = 0; i < n; i++)
-        assert_int_equal(x.io->ops->close(x.io, fd[i]), 0);
+        assert_int_equal(TB_IO(x.io, close, fd[i]), 0);
     setrlimit(RLIMIT_NOFILE, &before);
     assert_int_equal(tb_instance_drain(x.engine, 2, NULL, NULL, NULL), 0);
     tb_engine_stats(x.engine, &stats);
@@ -191,7 +191,7 @@ static void more_than_max_files(void **state)
     for (uint32_t d = 0; d <= n / PER_DIRECTORY; d++) {
         char path[512];
         snprintf(path, sizeof(path), "%s/d%u", x.pfs, d);
-        assert_int_equal(x.io->ops->mkdir(x.io, path, 0700), 0);
+        assert_int_equal(TB_IO(x.io, mkdir, path, 0700), 0);
     }
     on_each(&x, n, 1, make_one);
     on_each(&x, n, 1, check_one);

@@ -68,27 +68,27 @@ static void one_cycle(struct worker *w, uint64_t i)
     char path[512], other[512];
     uint32_t dice = next_random(&w->seed);
     snprintf(path, sizeof(path), "%s/f%u", w->x->pfs, (uint32_t)(i % 3));
-    int fd = io->ops->open(io, path, O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(io, open, path, O_RDWR | O_CREAT, 0600);
     must(fd >= 0, "open: %d", fd);
     size_t n = dice % 8 ? dice % 5000 : dice % sizeof(bytes);
-    must(io->ops->write(io, fd, bytes, n) == (ssize_t)n, "write");
-    must(io->ops->pwrite(io, fd, bytes, 100, dice % 200000) == 100, "write behind a gap");
+    must(TB_IO(io, write, fd, bytes, n) == (ssize_t)n, "write");
+    must(TB_IO(io, pwrite, fd, bytes, 100, dice % 200000) == 100, "write behind a gap");
     if (dice % 128 == 1)
-        must(io->ops->fsync(io, fd, false) == 0, "fsync");
+        must(TB_IO(io, fsync, fd, false) == 0, "fsync");
     if (dice % 16 == 2)
-        must(io->ops->ftruncate(io, fd, dice % 9000) == 0, "truncate");
+        must(TB_IO(io, ftruncate, fd, dice % 9000) == 0, "truncate");
     if (dice % 64 == 3)
         must(tb_engine_flush(w->engine, fd) >= 0, "flush");
     if (dice % 32 == 4) {
         snprintf(other, sizeof(other), "%s/a-longer-name-for-the-same-file-%u", w->x->pfs, dice % 100);
-        must(io->ops->rename(io, path, other, 0) == 0, "rename");
+        must(TB_IO(io, rename, path, other, 0) == 0, "rename");
         memcpy(path, other, sizeof(path));
     }
     if (dice % 2)
-        must(io->ops->unlink(io, path, 0) == 0, "unlink");
-    must(io->ops->close(io, fd) == 0, "close");
+        must(TB_IO(io, unlink, path, 0) == 0, "unlink");
+    must(TB_IO(io, close, fd) == 0, "close");
     if (dice % 2 == 0)
-        must(io->ops->unlink(io, path, 0) == 0, "unlink");
+        must(TB_IO(io, unlink, path, 0) == 0, "unlink");
 }
 
 static void cycles(struct worker *w)
@@ -166,16 +166,16 @@ static void scatter(uint64_t span, uint64_t bytes)
     fixture_slab(&x.config.tiers[0], 1, 0.25);
     fixture_slab(&x.config.tiers[0], 256, 0.75);
     fixture_start(&x);
-    int fd = x.io->ops->open(x.io, fixture_path(&x, "scattered"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x.io, open, fixture_path(&x, "scattered"), O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
     for (uint64_t k = 0; k < bytes / sizeof(block); k++)
-        assert_int_equal(x.io->ops->pwrite(x.io, fd, block, sizeof(block), (off_t)(nth_block(k, blocks) * sizeof(block))), sizeof(block));
+        assert_int_equal(TB_IO(x.io, pwrite, fd, block, sizeof(block), (off_t)(nth_block(k, blocks) * sizeof(block))), sizeof(block));
     uint64_t used = used_by(&x, &capacity);
     print_message("%llu MiB of random 4 KiB writes to %llu MiB: %.2f times their bytes in buffers\n", (unsigned long long)bytes >> 20,
                   (unsigned long long)span >> 20, (double)used / (double)bytes);
     assert_int_equal(x.engine->header->totals.spilled, 0);
     assert_true(used <= bytes + bytes / 2);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     fixture_stop(&x);
 }
 
@@ -227,16 +227,16 @@ static void capacities_are_kept(void **state)
     uint32_t seed = 5;
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
     fixture_start(&x);
-    int fd = x.io->ops->open(x.io, fixture_path(&x, "large"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x.io, open, fixture_path(&x, "large"), O_RDWR | O_CREAT, 0600);
     for (int i = 0; i < 200; i++) {
         size_t n = 1 + next_random(&seed) % (i % 2 ? 5000 : sizeof(bytes));
-        assert_int_equal(x.io->ops->pwrite(x.io, fd, bytes, n, (off_t)at), (ssize_t)n);
+        assert_int_equal(TB_IO(x.io, pwrite, fd, bytes, n, (off_t)at), (ssize_t)n);
         at += n + next_random(&seed) % 10000;
         used_by(&x, &capacity);
     }
     assert_true(x.engine->header->totals.spilled > 0);
     within_capacity(&x);
-    assert_int_equal(x.io->ops->close(x.io, fd), 0);
+    assert_int_equal(TB_IO(x.io, close, fd), 0);
     fixture_stop(&x);
 }
 
@@ -250,21 +250,21 @@ static void the_journal_stays_short(void **state)
     fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
     fixture_start(&x);
     struct tb_io *io = x.io;
-    int kept = io->ops->open(io, fixture_path(&x, "kept"), O_RDWR | O_CREAT, 0600);
-    int busy = io->ops->open(io, fixture_path(&x, "busy"), O_RDWR | O_CREAT, 0600);
-    assert_int_equal(io->ops->pwrite(io, kept, bytes, sizeof(bytes), 0), sizeof(bytes));
-    assert_int_equal(io->ops->fsync(io, kept, false), 0);
+    int kept = TB_IO(io, open, fixture_path(&x, "kept"), O_RDWR | O_CREAT, 0600);
+    int busy = TB_IO(io, open, fixture_path(&x, "busy"), O_RDWR | O_CREAT, 0600);
+    assert_int_equal(TB_IO(io, pwrite, kept, bytes, sizeof(bytes), 0), sizeof(bytes));
+    assert_int_equal(TB_IO(io, fsync, kept, false), 0);
     uint64_t longest = 0, flushed = 0;
     for (int i = 0; i < 3000; i++) {
-        assert_int_equal(io->ops->pwrite(io, busy, bytes, sizeof(bytes), i), sizeof(bytes));
-        assert_int_equal(io->ops->fsync(io, busy, false), 0);
+        assert_int_equal(TB_IO(io, pwrite, busy, bytes, sizeof(bytes), i), sizeof(bytes));
+        assert_int_equal(TB_IO(io, fsync, busy, false), 0);
         longest = x.engine->header->journal.end > longest ? x.engine->header->journal.end : longest;
         flushed = x.engine->header->totals.pfs_written;
     }
     assert_true(longest > 1u << 19 && longest <= (1u << 20) + 4096);
     assert_true(flushed > 0);
-    assert_int_equal(io->ops->close(io, kept), 0);
-    assert_int_equal(io->ops->close(io, busy), 0);
+    assert_int_equal(TB_IO(io, close, kept), 0);
+    assert_int_equal(TB_IO(io, close, busy), 0);
     assert_true(tb_region_is_valid(x.engine));
     fixture_stop(&x);
 }

@@ -59,13 +59,13 @@ static void open_own(struct rank *r, struct own *f)
 {
     char path[512];
     path_of(r, f->name, path, sizeof(path));
-    f->fd = io_of(r)->ops->open(io_of(r), path, O_RDWR | O_CREAT, 0600);
+    f->fd = TB_IO(io_of(r), open, path, O_RDWR | O_CREAT, 0600);
     must(f->fd >= 0, "open %s: %d", path, f->fd);
 }
 
 static void close_own(struct rank *r, struct own *f)
 {
-    int rc = io_of(r)->ops->close(io_of(r), f->fd);
+    int rc = TB_IO(io_of(r), close, f->fd);
     must(rc == 0, "close %s: %d", f->name, rc);
 }
 
@@ -86,7 +86,7 @@ static void write_own(struct rank *r, struct own *f)
     uint32_t *seed = &r->w->seed;
     size_t at = next_random(seed) % SPAN, n = random_length(seed, SPAN - at);
     fill_random(f->bytes + at, n, seed);
-    ssize_t done = io_of(r)->ops->pwrite(io_of(r), f->fd, f->bytes + at, n, (off_t)at);
+    ssize_t done = TB_IO(io_of(r), pwrite, f->fd, f->bytes + at, n, (off_t)at);
     must(done == (ssize_t)n, "write %s: %zd of %zu", f->name, done, n);
     if (at + n > f->size)
         f->size = at + n;
@@ -103,7 +103,7 @@ static void read_own(struct rank *r, struct own *f)
     uint32_t *seed = &r->w->seed;
     size_t at = next_random(seed) % SPAN, n = random_length(seed, SPAN);
     size_t expected = at >= f->size ? 0 : f->size - at < n ? f->size - at : n;
-    ssize_t got = io_of(r)->ops->pread(io_of(r), f->fd, r->scratch, n, (off_t)at);
+    ssize_t got = TB_IO(io_of(r), pread, f->fd, r->scratch, n, (off_t)at);
     must(got == (ssize_t)expected, "read %s: %zd, not %zu", f->name, got, expected);
     compare(r->scratch, f->bytes + at, expected, f->name, at);
 }
@@ -111,7 +111,7 @@ static void read_own(struct rank *r, struct own *f)
 static void truncate_own(struct rank *r, struct own *f)
 {
     size_t length = next_random(&r->w->seed) % SPAN;
-    int rc = io_of(r)->ops->ftruncate(io_of(r), f->fd, (off_t)length);
+    int rc = TB_IO(io_of(r), ftruncate, f->fd, (off_t)length);
     must(rc == 0, "truncate %s: %d", f->name, rc);
     if (length < f->size)
         memset(f->bytes + length, 0, f->size - length);
@@ -124,8 +124,8 @@ static void reopen_own(struct rank *r, struct own *f)
     struct stat st;
     close_own(r, f);
     path_of(r, f->name, path, sizeof(path));
-    must(io_of(r)->ops->stat(io_of(r), path, &st, 0) == 0 && (size_t)st.st_size == f->size, "%s: size %zu, not %zu", f->name,
-         (size_t)st.st_size, f->size);
+    must(TB_IO(io_of(r), stat, path, &st, 0) == 0 && (size_t)st.st_size == f->size, "%s: size %zu, not %zu", f->name, (size_t)st.st_size,
+         f->size);
     open_own(r, f);
 }
 
@@ -135,7 +135,7 @@ static void unlink_own(struct rank *r, struct own *f)
     char path[512];
     struct own old = *f;
     path_of(r, f->name, path, sizeof(path));
-    int rc = io_of(r)->ops->unlink(io_of(r), path, 0);
+    int rc = TB_IO(io_of(r), unlink, path, 0);
     must(rc == 0, "unlink: %d", rc);
     f->bytes = calloc(1, SPAN);
     f->size = 0;
@@ -153,7 +153,7 @@ static void rename_own(struct rank *r, struct own *f)
     snprintf(name, sizeof(name), "n%u", r->serial++);
     path_of(r, f->name, from, sizeof(from));
     path_of(r, name, to, sizeof(to));
-    int rc = io_of(r)->ops->rename(io_of(r), from, to, 0);
+    int rc = TB_IO(io_of(r), rename, from, to, 0);
     must(rc == 0, "rename: %d", rc);
     memcpy(f->name, name, sizeof(name));
 }
@@ -163,7 +163,7 @@ static void rename_over(struct rank *r, struct own *from, struct own *to)
     char a[512], b[512];
     path_of(r, from->name, a, sizeof(a));
     path_of(r, to->name, b, sizeof(b));
-    int rc = io_of(r)->ops->rename(io_of(r), a, b, 0);
+    int rc = TB_IO(io_of(r), rename, a, b, 0);
     must(rc == 0, "rename over: %d", rc);
     close_own(r, to);
     struct own name = *to;
@@ -179,7 +179,7 @@ static void rename_directory(struct rank *r)
 {
     char to[400];
     snprintf(to, sizeof(to), "%s/rank-%d-%u", r->w->x->pfs, r->w->id, r->serial++);
-    int rc = io_of(r)->ops->rename(io_of(r), r->directory, to, 0);
+    int rc = TB_IO(io_of(r), rename, r->directory, to, 0);
     must(rc == 0, "rename of a directory: %d", rc);
     memcpy(r->directory, to, sizeof(to));
 }
@@ -192,9 +192,9 @@ static void use_shared(struct rank *r)
     size_t at = (size_t)k * RANGE + next_random(seed) % RANGE, n = random_length(seed, (size_t)(k + 1) * RANGE - at);
     if (next_random(seed) % 2) {
         fill_random(r->shared + at, n, seed);
-        must(io_of(r)->ops->pwrite(io_of(r), r->shared_fd, r->shared + at, n, (off_t)at) == (ssize_t)n, "shared write");
+        must(TB_IO(io_of(r), pwrite, r->shared_fd, r->shared + at, n, (off_t)at) == (ssize_t)n, "shared write");
     }
-    ssize_t got = io_of(r)->ops->pread(io_of(r), r->shared_fd, r->scratch, n, (off_t)at);
+    ssize_t got = TB_IO(io_of(r), pread, r->shared_fd, r->scratch, n, (off_t)at);
     must(got == (ssize_t)n, "shared read: %zd of %zu", got, n);
     compare(r->scratch, r->shared + at, n, "shared", at);
 }
@@ -229,7 +229,7 @@ static void one_step(struct rank *r)
     else if (dice < 90)
         reopen_own(r, f);
     else if (dice < 92)
-        must(io_of(r)->ops->fsync(io_of(r), dice == 90 ? f->fd : r->shared_fd, false) == 0, "fsync");
+        must(TB_IO(io_of(r), fsync, dice == 90 ? f->fd : r->shared_fd, false) == 0, "fsync");
     else if (dice < 94)
         unlink_own(r, f);
     else if (dice < 96)
@@ -247,14 +247,14 @@ static void start_rank(struct rank *r, struct worker *w)
     char path[512];
     *r = (struct rank){.w = w, .shared = calloc(RANGES, RANGE), .scratch = malloc(SPAN)};
     snprintf(r->directory, sizeof(r->directory), "%s/rank-%d", w->x->pfs, w->id);
-    must(w->io->ops->mkdir(w->io, r->directory, 0700) == 0, "mkdir");
+    must(TB_IO(w->io, mkdir, r->directory, 0700) == 0, "mkdir");
     for (int i = 0; i < OWN; i++) {
         snprintf(r->file[i].name, sizeof(r->file[i].name), "own-%d", i);
         r->file[i].bytes = calloc(1, SPAN);
         open_own(r, &r->file[i]);
     }
     snprintf(path, sizeof(path), "%s/shared", w->x->pfs);
-    r->shared_fd = w->io->ops->open(w->io, path, O_RDWR, 0);
+    r->shared_fd = TB_IO(w->io, open, path, O_RDWR, 0);
     must(r->shared_fd >= 0, "open shared");
 }
 
@@ -288,7 +288,7 @@ static void end_rank(struct rank *r)
     must(tb_engine_flush(r->w->engine, r->shared_fd) >= 0, "last flush");
     snprintf(path, sizeof(path), "%s/shared", r->w->x->pfs);
     compare_on_pfs(r, path, r->shared, (size_t)RANGES * RANGE);
-    must(io_of(r)->ops->close(io_of(r), r->shared_fd) == 0, "close shared");
+    must(TB_IO(io_of(r), close, r->shared_fd) == 0, "close shared");
     free(r->shared);
     free(r->scratch);
 }
@@ -312,10 +312,10 @@ static void work(struct worker *w)
 
 static void make_shared_file(struct fixture *x)
 {
-    int fd = x->io->ops->open(x->io, fixture_path(x, "shared"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x->io, open, fixture_path(x, "shared"), O_RDWR | O_CREAT, 0600);
     assert_true(fd >= 0);
-    assert_int_equal(x->io->ops->ftruncate(x->io, fd, (off_t)RANGES * RANGE), 0);
-    assert_int_equal(x->io->ops->close(x->io, fd), 0);
+    assert_int_equal(TB_IO(x->io, ftruncate, fd, (off_t)RANGES * RANGE), 0);
+    assert_int_equal(TB_IO(x->io, close, fd), 0);
 }
 
 /* `background`: flush threads run beside the ranks, and the region is never quiescent. */

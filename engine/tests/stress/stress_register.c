@@ -54,7 +54,7 @@ static void write_page(struct worker *w, int fd)
     o->serial = h->n[w->id];
     stamp_block(page, PAGE, o->writer, o->serial, h->offset);
     o->begin = now_ns();
-    ssize_t n = w->io->ops->pwrite(w->io, fd, page, PAGE, (off_t)h->offset);
+    ssize_t n = TB_IO(w->io, pwrite, fd, page, PAGE, (off_t)h->offset);
     o->end = now_ns();
     must(n == PAGE, "write: %zd", n);
 }
@@ -66,7 +66,7 @@ static void read_page(struct worker *w, int fd)
     struct stamp s;
     struct operation *o = note(w, false);
     o->begin = now_ns();
-    ssize_t n = w->io->ops->pread(w->io, fd, page, PAGE, (off_t)h->offset);
+    ssize_t n = TB_IO(w->io, pread, fd, page, PAGE, (off_t)h->offset);
     o->end = now_ns();
     must(n == PAGE && stamp_read(page, PAGE, h->offset, &s), "read: %zd bytes, or a torn page", n);
     o->writer = s.writer;
@@ -77,14 +77,14 @@ static int open_file(struct worker *w, const char *name)
 {
     char path[512];
     snprintf(path, sizeof(path), "%s/%s", w->x->pfs, name);
-    int fd = w->io->ops->open(w->io, path, O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(w->io, open, path, O_RDWR | O_CREAT, 0600);
     must(fd >= 0, "open %s: %d", name, fd);
     return fd;
 }
 
 static void flush_page(struct worker *w, int fd, uint32_t i)
 {
-    int rc = i % 4 ? tb_engine_flush(w->engine, fd) : w->io->ops->fsync(w->io, fd, false);
+    int rc = i % 4 ? tb_engine_flush(w->engine, fd) : TB_IO(w->io, fsync, fd, false);
     must(rc >= 0, "flush: %d", rc);
 }
 
@@ -92,7 +92,7 @@ static void flush_page(struct worker *w, int fd, uint32_t i)
 static void press(struct worker *w, int other, uint32_t *at)
 {
     static const unsigned char bytes[PAGE * 16];
-    must(w->io->ops->pwrite(w->io, other, bytes, sizeof(bytes), *at) == sizeof(bytes), "pressure");
+    must(TB_IO(w->io, pwrite, other, bytes, sizeof(bytes), *at) == sizeof(bytes), "pressure");
     *at = (*at + (uint32_t)sizeof(bytes)) % OTHER_BYTES;
     if (*at % (1u << 20) == 0)
         must(tb_engine_flush(w->engine, other) >= 0, "flush of the other file");
@@ -118,7 +118,7 @@ static void work(struct worker *w)
     }
     if (!helps)
         h->busy--;
-    must(w->io->ops->close(w->io, fd) == 0 && w->io->ops->close(w->io, other) == 0, "close");
+    must(TB_IO(w->io, close, fd) == 0 && TB_IO(w->io, close, other) == 0, "close");
 }
 
 struct zone {
@@ -197,10 +197,10 @@ static void check_linearizable(const struct history *h)
 static void start_register(struct fixture *x, uint64_t offset)
 {
     unsigned char page[PAGE];
-    int fd = x->io->ops->open(x->io, fixture_path(x, "register"), O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(x->io, open, fixture_path(x, "register"), O_RDWR | O_CREAT, 0600);
     stamp_block(page, PAGE, 0, 0, offset);
-    assert_true(fd >= 0 && x->io->ops->pwrite(x->io, fd, page, PAGE, (off_t)offset) == PAGE);
-    assert_int_equal(x->io->ops->close(x->io, fd), 0);
+    assert_true(fd >= 0 && TB_IO(x->io, pwrite, fd, page, PAGE, (off_t)offset) == PAGE);
+    assert_int_equal(TB_IO(x->io, close, fd), 0);
 }
 
 static void only_directory(struct fixture *x)

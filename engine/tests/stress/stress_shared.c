@@ -31,7 +31,7 @@ static void check_record(struct worker *w, int fd, uint32_t i, uint32_t serial)
 {
     unsigned char bytes[RECORD];
     struct stamp s;
-    must(w->io->ops->pread(w->io, fd, bytes, RECORD, (off_t)i * RECORD) == RECORD, "record %u", i);
+    must(TB_IO(w->io, pread, fd, bytes, RECORD, (off_t)i * RECORD) == RECORD, "record %u", i);
     must(stamp_read(bytes, RECORD, i, &s) && s.writer == (uint32_t)w->id && s.serial == serial, "record %u: writer %u serial %u, not %d %u",
          i, s.writer, s.serial, w->id, serial);
 }
@@ -41,7 +41,7 @@ static void check_block(struct worker *w, int fd, uint32_t k)
 {
     unsigned char bytes[BLOCK];
     struct stamp s;
-    ssize_t n = w->io->ops->pread(w->io, fd, bytes, BLOCK, (off_t)(BLOCKS_AT + (uint64_t)k * BLOCK));
+    ssize_t n = TB_IO(w->io, pread, fd, bytes, BLOCK, (off_t)(BLOCKS_AT + (uint64_t)k * BLOCK));
     must(n >= 0, "block %u: %zd", k, n);
     if (n == BLOCK && memcmp(bytes, (unsigned char[sizeof(s)]){0}, sizeof(s)) != 0)
         must(stamp_read(bytes, BLOCK, k, &s), "block %u is torn", k);
@@ -55,13 +55,13 @@ static void one_round(struct worker *w, int fd, uint32_t serial)
         if (next_random(&w->seed) % 4 == 0)
             continue;
         stamp_block(bytes, RECORD, (uint32_t)w->id, serial, i);
-        must(w->io->ops->pwrite(w->io, fd, bytes, RECORD, (off_t)i * RECORD) == RECORD, "write of record %u", i);
+        must(TB_IO(w->io, pwrite, fd, bytes, RECORD, (off_t)i * RECORD) == RECORD, "write of record %u", i);
         sh->record_serial[i] = serial;
         if (next_random(&w->seed) % 4 == 0)
             check_record(w, fd, i, serial);
         uint32_t k = next_random(&w->seed) % BLOCKS;
         stamp_block(bytes, BLOCK, (uint32_t)w->id, serial, k);
-        must(w->io->ops->pwrite(w->io, fd, bytes, BLOCK, (off_t)(BLOCKS_AT + (uint64_t)k * BLOCK)) == BLOCK, "block %u", k);
+        must(TB_IO(w->io, pwrite, fd, bytes, BLOCK, (off_t)(BLOCKS_AT + (uint64_t)k * BLOCK)) == BLOCK, "block %u", k);
         sh->block_serial[w->id][k] = serial;
         check_block(w, fd, next_random(&w->seed) % BLOCKS);
     }
@@ -73,12 +73,12 @@ static void write_shared(struct worker *w)
     char path[512];
     snprintf(path, sizeof(path), "%s/shared", w->x->pfs);
     for (uint32_t round = 1; round <= sh->rounds; round++) {
-        int fd = w->io->ops->open(w->io, path, O_RDWR | O_CREAT, 0600);
+        int fd = TB_IO(w->io, open, path, O_RDWR | O_CREAT, 0600);
         must(fd >= 0, "open: %d", fd);
         one_round(w, fd, round);
         if (round % 3 == (uint32_t)w->id % 3)
-            must(w->io->ops->fsync(w->io, fd, false) == 0, "fsync");
-        int rc = w->io->ops->close(w->io, fd);
+            must(TB_IO(w->io, fsync, fd, false) == 0, "fsync");
+        int rc = TB_IO(w->io, close, fd);
         must(rc == 0, "close: %d", rc);
     }
 }
@@ -153,7 +153,7 @@ static int open_lines(struct worker *w)
 {
     char path[512];
     snprintf(path, sizeof(path), "%s/cut", w->x->pfs);
-    int fd = w->io->ops->open(w->io, path, O_RDWR | O_CREAT, 0600);
+    int fd = TB_IO(w->io, open, path, O_RDWR | O_CREAT, 0600);
     must(fd >= 0, "open: %d", fd);
     return fd;
 }
@@ -162,7 +162,7 @@ static void write_line(struct worker *w, int fd, uint32_t k, uint32_t serial)
 {
     unsigned char bytes[LINE];
     stamp_block(bytes, LINE, (uint32_t)w->id, serial, k);
-    must(w->io->ops->pwrite(w->io, fd, bytes, LINE, (off_t)k * LINE) == LINE, "line %u", k);
+    must(TB_IO(w->io, pwrite, fd, bytes, LINE, (off_t)k * LINE) == LINE, "line %u", k);
 }
 
 /* Whole or a hole inside, a hole behind the end. */
@@ -172,9 +172,9 @@ static void check_lines(struct worker *w, int fd)
     struct stat st;
     struct stamp s;
     must(tb_region_is_valid(w->engine), "the region");
-    must(w->io->ops->fstat(w->io, fd, &st) == 0, "fstat");
-    must(w->io->ops->ftruncate(w->io, fd, sizeof(bytes)) == 0, "extend");
-    must(w->io->ops->pread(w->io, fd, bytes, sizeof(bytes), 0) == sizeof(bytes), "read");
+    must(TB_IO(w->io, fstat, fd, &st) == 0, "fstat");
+    must(TB_IO(w->io, ftruncate, fd, sizeof(bytes)) == 0, "extend");
+    must(TB_IO(w->io, pread, fd, bytes, sizeof(bytes), 0) == sizeof(bytes), "read");
     for (uint32_t k = 0; k < LINES; k++) {
         const unsigned char *line = bytes + (size_t)k * LINE;
         bool is_hole = line[0] == 0 && memcmp(line, line + 1, LINE - 1) == 0;
@@ -196,12 +196,12 @@ static void cut_or_write(struct worker *w)
         if (w->id == 0 && i % 4 == 0)
             must(tb_engine_flush(w->engine, fd) >= 0, "flush");
         if (w->id == 0)
-            must(w->io->ops->ftruncate(w->io, fd, (off_t)(next_random(&w->seed) % 6) * LINE) == 0, "cut");
+            must(TB_IO(w->io, ftruncate, fd, (off_t)(next_random(&w->seed) % 6) * LINE) == 0, "cut");
         pthread_barrier_wait(&c->barrier);
         if (w->id == 0)
             check_lines(w, fd);
     }
-    must(w->io->ops->close(w->io, fd) == 0, "close");
+    must(TB_IO(w->io, close, fd) == 0, "close");
 }
 
 static void cut_while_written(void **state)

@@ -129,21 +129,21 @@ static void show(int m)
 static void open_hands(int m)
 {
     const char *path = fixture_path(me.x, name(m));
-    hands[m].both = me.io->ops->open(me.io, path, O_RDWR | O_CREAT, 0600);
-    hands[m].appends = grows(m) ? me.io->ops->open(me.io, path, O_WRONLY | O_APPEND | O_CREAT, 0600) : -1;
+    hands[m].both = TB_IO(me.io, open, path, O_RDWR | O_CREAT, 0600);
+    hands[m].appends = grows(m) ? TB_IO(me.io, open, path, O_WRONLY | O_APPEND | O_CREAT, 0600) : -1;
     check(m, hands[m].both >= 0 && (!grows(m) || hands[m].appends >= 0), "open: %d", hands[m].both);
 }
 
 static void close_hands(int m)
 {
-    check(m, me.io->ops->close(me.io, hands[m].both) == 0, "close");
-    check(m, hands[m].appends < 0 || me.io->ops->close(me.io, hands[m].appends) == 0, "close");
+    check(m, TB_IO(me.io, close, hands[m].both) == 0, "close");
+    check(m, hands[m].appends < 0 || TB_IO(me.io, close, hands[m].appends) == 0, "close");
 }
 
 /* All that the engine gives from `lo` on, into `bytes`. */
 static uint64_t get(int m, uint64_t lo, uint64_t n)
 {
-    ssize_t r = me.io->ops->pread(me.io, hands[m].both, bytes, n, (off_t)(base(m) + lo));
+    ssize_t r = TB_IO(me.io, pread, hands[m].both, bytes, n, (off_t)(base(m) + lo));
     check(m, r >= 0, "read: %zd", r);
     return (uint64_t)r;
 }
@@ -151,7 +151,7 @@ static uint64_t get(int m, uint64_t lo, uint64_t n)
 static uint64_t size_now(int m)
 {
     struct stat st;
-    check(m, me.io->ops->fstat(me.io, hands[m].both, &st) == 0, "fstat");
+    check(m, TB_IO(me.io, fstat, hands[m].both, &st) == 0, "fstat");
     return grows(m) ? (uint64_t)st.st_size : SLOT;
 }
 
@@ -283,10 +283,10 @@ static void write_some(int m)
     make_bytes(bytes, lo, lo + n, s->pending.serial);
     int fd = hands[m].both;
     if (!append && by_offset)
-        check(m, io->ops->lseek(io, fd, (off_t)(base(m) + lo), SEEK_SET) == (off_t)(base(m) + lo), "seek");
-    ssize_t w = append    ? io->ops->write(io, hands[m].appends, bytes, n)
-              : by_offset ? io->ops->write(io, fd, bytes, n)
-                          : io->ops->pwrite(io, fd, bytes, n, (off_t)(base(m) + lo));
+        check(m, TB_IO(io, lseek, fd, (off_t)(base(m) + lo), SEEK_SET) == (off_t)(base(m) + lo), "seek");
+    ssize_t w = append    ? TB_IO(io, write, hands[m].appends, bytes, n)
+              : by_offset ? TB_IO(io, write, fd, bytes, n)
+                          : TB_IO(io, pwrite, fd, bytes, n, (off_t)(base(m) + lo));
     check(m, w == (ssize_t)n, "write: %zd of %llu", w, (unsigned long long)n);
     end(m);
 }
@@ -299,12 +299,11 @@ static void cut(int m)
     struct tb_io *io = me.io;
     if (length == 0 && way == 2) {
         begin(m, CUT, 0, 0);
-        int fd = io->ops->open(io, fixture_path(me.x, name(m)), O_WRONLY | O_TRUNC, 0);
-        check(m, fd >= 0 && io->ops->close(io, fd) == 0, "open and empty: %d", fd);
+        int fd = TB_IO(io, open, fixture_path(me.x, name(m)), O_WRONLY | O_TRUNC, 0);
+        check(m, fd >= 0 && TB_IO(io, close, fd) == 0, "open and empty: %d", fd);
     } else {
         begin(m, CUT, length, s->size);
-        int rc =
-            way ? io->ops->ftruncate(io, hands[m].both, (off_t)length) : io->ops->truncate(io, fixture_path(me.x, name(m)), (off_t)length);
+        int rc = way ? TB_IO(io, ftruncate, hands[m].both, (off_t)length) : TB_IO(io, truncate, fixture_path(me.x, name(m)), (off_t)length);
         check(m, rc == 0, "truncate: %d", rc);
     }
     end(m);
@@ -316,7 +315,7 @@ static void other(int m, uint32_t what)
     enum kind kind = what < 20 ? SYNC : what < 30 ? FLUSH : what < 45 ? REOPEN : what < 50 ? MODE : what == 50 ? COHERENT : SIZE;
     begin(m, kind, 0, 0);
     if (kind == SYNC)
-        rc = me.io->ops->fsync(me.io, fd, false);
+        rc = TB_IO(me.io, fsync, fd, false);
     else if (kind == FLUSH)
         rc = tb_engine_flush(me.engine, what == 29 ? -1 : fd);
     else if (kind == MODE)

@@ -47,7 +47,7 @@ static struct tb_io *chain_with(const char *text)
 
 static int open_file(struct tb_io *io, const char *name)
 {
-    int fd = io->ops->open(io, in_folder(name), O_CREAT | O_RDWR, 0600);
+    int fd = TB_IO(io, open, in_folder(name), O_CREAT | O_RDWR, 0600);
     assert_true(fd >= 0);
     return fd;
 }
@@ -59,9 +59,9 @@ static void only_the_chosen_operations_fail(void **state)
     static const int expected[] = {1, 1, -ENOSPC, -ENOSPC, 1};
     (void)state;
     for (int i = 0; i < 5; i++)
-        assert_int_equal(io->ops->pwrite(io, fd, "x", 1, i), expected[i]);
-    assert_int_equal(io->ops->write(io, fd, "x", 1), 1);
-    assert_int_equal(io->ops->close(io, fd), 0);
+        assert_int_equal(TB_IO(io, pwrite, fd, "x", 1, i), expected[i]);
+    assert_int_equal(TB_IO(io, write, fd, "x", 1), 1);
+    assert_int_equal(TB_IO(io, close, fd), 0);
     tb_chain_free(io, tb_io_libc());
 }
 
@@ -71,13 +71,13 @@ static void transfers_are_cut_short(void **state)
     int fd = open_file(io, "short");
     char buf[16];
     (void)state;
-    assert_int_equal(io->ops->write(io, fd, "abcdefgh", 8), 3);
-    assert_int_equal(io->ops->pwrite(io, fd, "abcdefgh", 8, 3), 3);
-    assert_int_equal(io->ops->lseek(io, fd, 0, SEEK_SET), 0);
-    assert_int_equal(io->ops->read(io, fd, buf, 2), 2);
-    assert_int_equal(io->ops->pread(io, fd, buf, 16, 2), 3);
+    assert_int_equal(TB_IO(io, write, fd, "abcdefgh", 8), 3);
+    assert_int_equal(TB_IO(io, pwrite, fd, "abcdefgh", 8, 3), 3);
+    assert_int_equal(TB_IO(io, lseek, fd, 0, SEEK_SET), 0);
+    assert_int_equal(TB_IO(io, read, fd, buf, 2), 2);
+    assert_int_equal(TB_IO(io, pread, fd, buf, 16, 2), 3);
     assert_memory_equal(buf, "cab", 3);
-    io->ops->close(io, fd);
+    TB_IO(io, close, fd);
     tb_chain_free(io, tb_io_libc());
 }
 
@@ -89,14 +89,14 @@ static void faults_keep_to_their_path(void **state)
     int good = open_file(io, "good");
     struct stat st;
     (void)state;
-    assert_int_equal(io->ops->open(io, in_folder("bad"), O_CREAT | O_RDWR, 0600), -EIO);
-    assert_int_equal(io->ops->stat(io, in_folder("bad"), &st, 0), -EIO);
-    assert_int_equal(io->ops->mkdir(io, in_folder("bad.d"), 0700), -EIO);
+    assert_int_equal(TB_IO(io, open, in_folder("bad"), O_CREAT | O_RDWR, 0600), -EIO);
+    assert_int_equal(TB_IO(io, stat, in_folder("bad"), &st, 0), -EIO);
+    assert_int_equal(TB_IO(io, mkdir, in_folder("bad.d"), 0700), -EIO);
     assert_int_equal(access(in_folder("bad.d"), F_OK), -1);
-    assert_int_equal(io->ops->fsync(io, good, true), 0);
+    assert_int_equal(TB_IO(io, fsync, good, true), 0);
     assert_int_equal(rename(in_folder("good"), in_folder("bad2")), 0);
-    assert_int_equal(io->ops->fsync(io, good, true), -EIO); /* it has another name now */
-    assert_int_equal(io->ops->close(io, good), -EIO);
+    assert_int_equal(TB_IO(io, fsync, good, true), -EIO); /* it has another name now */
+    assert_int_equal(TB_IO(io, close, good), -EIO);
     assert_int_equal(fcntl(good, F_GETFD), -1); /* closed all the same */
     tb_chain_free(io, tb_io_libc());
 }
@@ -108,10 +108,10 @@ static void a_signal_strikes_at_the_operation(void **state)
     pid_t child = fork();
     if (child == 0) {
         struct tb_io *io = chain_with("op=fsync,signal=9,after=1");
-        int fd = io->ops->open(io, in_folder("k"), O_CREAT | O_RDWR, 0600);
-        io->ops->fsync(io, fd, false);
-        io->ops->pwrite(io, fd, "1", 1, 0);
-        io->ops->fsync(io, fd, false);
+        int fd = TB_IO(io, open, in_folder("k"), O_CREAT | O_RDWR, 0600);
+        TB_IO(io, fsync, fd, false);
+        TB_IO(io, pwrite, fd, "1", 1, 0);
+        TB_IO(io, fsync, fd, false);
         _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -129,28 +129,28 @@ static void what_is_not_hit_passes(void **state)
     char buf[8] = "";
     (void)state;
     int fd = open_file(io, "p");
-    assert_int_equal(io->ops->write(io, fd, "hello", 5), 5);
-    assert_int_equal(io->ops->lseek(io, fd, 0, SEEK_CUR), 5);
+    assert_int_equal(TB_IO(io, write, fd, "hello", 5), 5);
+    assert_int_equal(TB_IO(io, lseek, fd, 0, SEEK_CUR), 5);
     int copy = dup(fd);
-    assert_int_equal(io->ops->dup(io, fd, copy), 0);
-    assert_int_equal(io->ops->ftruncate(io, copy, 4), 0);
-    assert_int_equal(io->ops->fstat(io, fd, &st), 0);
+    assert_int_equal(TB_IO(io, dup, fd, copy), 0);
+    assert_int_equal(TB_IO(io, ftruncate, copy, 4), 0);
+    assert_int_equal(TB_IO(io, fstat, fd, &st), 0);
     assert_int_equal(st.st_size, 4);
-    assert_int_equal(io->ops->truncate(io, in_folder("p"), 3), 0);
-    assert_int_equal(io->ops->pread(io, fd, buf, 8, 0), 3);
+    assert_int_equal(TB_IO(io, truncate, in_folder("p"), 3), 0);
+    assert_int_equal(TB_IO(io, pread, fd, buf, 8, 0), 3);
     assert_string_equal(buf, "hel");
-    assert_int_equal(io->ops->close(io, copy), 0);
-    assert_int_equal(io->ops->close(io, fd), 0);
-    assert_int_equal(io->ops->close(io, fd), -EBADF);
-    assert_int_equal(io->ops->mkdir(io, in_folder("d"), 0700), 0);
-    assert_int_equal(io->ops->mkdir(io, in_folder("d"), 0700), -EEXIST);
-    assert_int_equal(io->ops->unlink(io, in_folder("d"), AT_REMOVEDIR), 0);
-    assert_int_equal(io->ops->link(io, in_folder("p"), in_folder("q")), 0);
-    assert_int_equal(io->ops->rename(io, in_folder("p"), in_folder("q"), RENAME_NOREPLACE), -EEXIST);
-    assert_int_equal(io->ops->rename(io, in_folder("p"), in_folder("r"), 0), 0);
-    assert_int_equal(io->ops->stat(io, in_folder("r"), &st, 0), 0);
-    assert_int_equal(io->ops->unlink(io, in_folder("r"), 0), 0);
-    assert_int_equal(io->ops->stat(io, in_folder("r"), &st, AT_SYMLINK_NOFOLLOW), -ENOENT);
+    assert_int_equal(TB_IO(io, close, copy), 0);
+    assert_int_equal(TB_IO(io, close, fd), 0);
+    assert_int_equal(TB_IO(io, close, fd), -EBADF);
+    assert_int_equal(TB_IO(io, mkdir, in_folder("d"), 0700), 0);
+    assert_int_equal(TB_IO(io, mkdir, in_folder("d"), 0700), -EEXIST);
+    assert_int_equal(TB_IO(io, unlink, in_folder("d"), AT_REMOVEDIR), 0);
+    assert_int_equal(TB_IO(io, link, in_folder("p"), in_folder("q")), 0);
+    assert_int_equal(TB_IO(io, rename, in_folder("p"), in_folder("q"), RENAME_NOREPLACE), -EEXIST);
+    assert_int_equal(TB_IO(io, rename, in_folder("p"), in_folder("r"), 0), 0);
+    assert_int_equal(TB_IO(io, stat, in_folder("r"), &st, 0), 0);
+    assert_int_equal(TB_IO(io, unlink, in_folder("r"), 0), 0);
+    assert_int_equal(TB_IO(io, stat, in_folder("r"), &st, AT_SYMLINK_NOFOLLOW), -ENOENT);
     tb_chain_free(io, tb_io_libc());
 }
 

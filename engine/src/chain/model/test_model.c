@@ -41,18 +41,18 @@ static void transfer(int actor, void *arg)
 {
     struct load *load = arg;
     struct tb_io *io = load->io;
-    int fd = io->ops->open(io, "/file", load->sync_each ? O_WRONLY | O_SYNC : O_RDWR, 0);
+    int fd = TB_IO(io, open, "/file", load->sync_each ? O_WRONLY | O_SYNC : O_RDWR, 0);
     (void)actor;
     for (int i = 0; i < load->operations; i++) {
         if (load->read)
-            io->ops->pread(io, fd, NULL, load->bytes, 0);
+            TB_IO(io, pread, fd, NULL, load->bytes, 0);
         else
-            io->ops->pwrite(io, fd, NULL, load->bytes, 0);
+            TB_IO(io, pwrite, fd, NULL, load->bytes, 0);
         for (int k = 0; k < load->syncs; k++)
-            io->ops->fsync(io, fd, false);
+            TB_IO(io, fsync, fd, false);
         sim_work(load->pause);
     }
-    io->ops->close(io, fd);
+    TB_IO(io, close, fd);
 }
 
 /* Seconds that `actors` need for the load over a device, with real work of `work` ns an operation. */
@@ -114,10 +114,10 @@ static void slow_then_fast(int actor, void *arg)
     struct tb_io *io = arg;
     (void)actor;
     for (int i = 0; i < 40; i++)
-        io->ops->pwrite(io, 3, NULL, 1 << 20, 0);
+        TB_IO(io, pwrite, 3, NULL, 1 << 20, 0);
     sim_io(0);
     for (int i = 0; i < 40; i++)
-        io->ops->pwrite(io, 3, NULL, 1 << 20, 0);
+        TB_IO(io, pwrite, 3, NULL, 1 << 20, 0);
 }
 
 static void a_slow_machine_earns_no_credit(void **state)
@@ -147,7 +147,7 @@ static void write_for_200_ms(int actor, void *arg)
     uint64_t end = sim_now() + 200 * MS;
     (void)actor;
     for (; sim_now() < end; load->operations++)
-        load->io->ops->pwrite(load->io, 3, NULL, load->bytes, 0);
+        TB_IO(load->io, pwrite, 3, NULL, load->bytes, 0);
 }
 
 /* Operations per second of `actors` together, over 200 ms. */
@@ -196,15 +196,15 @@ static void duplicates(int actor, void *arg)
 {
     struct tb_io *io = arg;
     (void)actor;
-    int fd = io->ops->open(io, "/file", O_RDWR, 0);
-    io->ops->dup(io, fd, 7);
-    io->ops->pwrite(io, fd, NULL, 1, 0);
-    assert_within(TOOK(io->ops->fsync(io, 7, true)), 10e-3, 0.01);
-    assert_within(TOOK(io->ops->fsync(io, fd, true)), 0, 0);
-    io->ops->pwrite(io, 7, NULL, 1, 0);
-    io->ops->close(io, fd);
-    assert_within(TOOK(io->ops->fsync(io, 7, true)), 10e-3, 0.01);
-    io->ops->close(io, 7);
+    int fd = TB_IO(io, open, "/file", O_RDWR, 0);
+    TB_IO(io, dup, fd, 7);
+    TB_IO(io, pwrite, fd, NULL, 1, 0);
+    assert_within(TOOK(TB_IO(io, fsync, 7, true)), 10e-3, 0.01);
+    assert_within(TOOK(TB_IO(io, fsync, fd, true)), 0, 0);
+    TB_IO(io, pwrite, 7, NULL, 1, 0);
+    TB_IO(io, close, fd);
+    assert_within(TOOK(TB_IO(io, fsync, 7, true)), 10e-3, 0.01);
+    TB_IO(io, close, 7);
 }
 
 static void duplicates_share_what_was_written(void **state)
@@ -220,10 +220,10 @@ static void duplicates_share_what_was_written(void **state)
 static void opens(int actor, void *arg)
 {
     struct tb_io *io = arg;
-    int fd = io->ops->open(io, "/new", O_CREAT | O_WRONLY, 0600);
-    io->ops->close(io, fd);
-    fd = io->ops->open(io, "/old", O_RDONLY, 0);
-    io->ops->close(io, fd);
+    int fd = TB_IO(io, open, "/new", O_CREAT | O_WRONLY, 0600);
+    TB_IO(io, close, fd);
+    fd = TB_IO(io, open, "/old", O_RDONLY, 0);
+    TB_IO(io, close, fd);
     (void)actor;
 }
 

@@ -33,7 +33,7 @@ static void note(struct undo *u, const struct tb_undo *r, const void *bytes)
     memcpy(both, r, sizeof(*r));
     if (r->length)
         memcpy(both + sizeof(*r), bytes, (size_t)r->length);
-    if (u->base->ops->write(u->base, u->log, both, n) != (ssize_t)n)
+    if (TB_IO(u->base, write, u->log, both, n) != (ssize_t)n)
         abort();
     free(both);
 }
@@ -45,7 +45,7 @@ static void note_bytes(struct undo *u, int fd, enum tb_undo_kind kind, uint64_t 
     char path[64];
     struct tb_io *io = u->base;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    int own = io->ops->open(io, path, O_RDONLY | O_CLOEXEC, 0);
+    int own = TB_IO(io, open, path, O_RDONLY | O_CLOEXEC, 0);
     if (own < 0 || tb_identity_of_fd(own, &id))
         abort();
     uint64_t size = id.size, there = size > offset ? size - offset : 0;
@@ -62,7 +62,7 @@ static void note_bytes(struct undo *u, int fd, enum tb_undo_kind kind, uint64_t 
         abort();
     note(u, &r, bytes);
     free(bytes);
-    io->ops->close(io, own);
+    TB_IO(io, close, own);
 }
 
 /* The old bytes are noted before the write: if killed between, undoing changes nothing. */
@@ -119,7 +119,7 @@ struct tb_io *tb_io_undo_new(const struct tb_io_place *place, const char *text, 
     struct tb_io *base = next;
     while (base->next)
         base = base->next;
-    int log = u ? base->ops->open(base, text, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -ENOMEM;
+    int log = u ? TB_IO(base, open, text, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -ENOMEM;
     if (log < 0) {
         free(u);
         errno = -log;
@@ -127,7 +127,7 @@ struct tb_io *tb_io_undo_new(const struct tb_io_place *place, const char *text, 
     }
     u->base = base;
     u->log = fcntl(log, F_DUPFD_CLOEXEC, 700); /* above those that programs number themselves */
-    base->ops->close(base, log);
+    TB_IO(base, close, log);
     tb_io_layer_init(&u->io, &u->ops, &undo_ops, next);
     return &u->io;
 }
