@@ -1,4 +1,8 @@
-/* Other names by which libc exports the same calls: older programs and some libraries use them. */
+/*
+ * Other names by which libc exports the same calls: older programs, and some libraries, use
+ * them. Each goes to the wrapper of the usual name. A name that is missing here passes the
+ * engine by: the program would write to the backing file, past newer buffers.
+ */
 #include <aio.h>
 #include <fcntl.h>
 #include <signal.h>

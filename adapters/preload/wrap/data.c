@@ -1,4 +1,11 @@
-/* Bytes of managed descriptors: read, write, seek, sync, cut. */
+/*
+ * Bytes of managed descriptors: read, write, seek, sync, cut. A managed descriptor is served
+ * by the chain that opened it; any other is libc's. The chain knows one buffer at a time, so
+ * vectors are taken apart or put together here.
+ *
+ * Limit: a vector that is read is several reads, so a writer in between may be seen in one
+ * piece and not in another.
+ */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +74,10 @@ static ssize_t piece(struct tb_io *io, int fd, void *buf, size_t n, off_t offset
     return writing ? TB_CALL(io, pwrite, fd, buf, n, offset) : TB_CALL(io, pread, fd, buf, n, offset);
 }
 
+/*
+ * A short transfer ends it, and so does an error after the first byte: the caller gets the
+ * count, as from the kernel, and finds the error with its next call.
+ */
 static ssize_t pieces(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, bool writing)
 {
     ssize_t done = 0;
@@ -81,6 +92,7 @@ static ssize_t pieces(struct tb_io *io, int fd, const struct iovec *v, int n, of
     return done;
 }
 
+/* One write, so that other writers and readers see all of it or nothing. */
 static ssize_t in_one_piece(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, char *all)
 {
     size_t total = 0;
@@ -100,7 +112,11 @@ static ssize_t write_long(struct tb_io *io, int fd, const struct iovec *v, int n
     return done;
 }
 
-/* Small vectors are written in one piece. */
+/*
+ * Small vectors are written in one piece, by a copy on the stack: programs write a header and
+ * a record so, and others must not see the one without the other. The sum of the lengths is
+ * checked before anything moves, as the kernel does.
+ */
 static ssize_t vector(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, bool writing)
 {
     char all[GATHER_BYTES];
@@ -117,6 +133,7 @@ static ssize_t vector(struct tb_io *io, int fd, const struct iovec *v, int n, of
     return total > sizeof(all) ? write_long(io, fd, v, n, offset, total) : in_one_piece(io, fd, v, n, offset, all);
 }
 
+/* Below zero is refused here: -1 means "at the own offset" further down. */
 static ssize_t vector_at(struct tb_io *io, int fd, const struct iovec *v, int n, off_t offset, bool writing)
 {
     return offset < 0 ? tb_result(-EINVAL) : vector(io, fd, v, n, offset, writing);
@@ -210,6 +227,7 @@ TB_WRAPPER int fdatasync(int fd)
     return io ? (int)TB_CALL(io, fsync, fd, true) : REAL(fdatasync)(fd);
 }
 
+/* What is dirty in the whole instance, also of other processes: sync promises no less. */
 static int flush_all(void)
 {
     tb_engine *e = tb_inside ? NULL : tb_adapter_engine();
@@ -219,18 +237,24 @@ static int flush_all(void)
     return rc < 0 ? rc : 0;
 }
 
+/* The engine first: the kernel can only write what the PFS was given. */
 TB_WRAPPER void sync(void)
 {
     flush_all();
     REAL(sync)();
 }
 
+/* Flushes all prefixes, whichever file system was meant: files of one prefix may lie on several. */
 TB_WRAPPER int syncfs(int fd)
 {
     int rc = flush_all(), synced = REAL(syncfs)(fd);
     return rc ? (int)tb_result(rc) : synced;
 }
 
+/*
+ * A wish to begin the writing needs nothing done: the engine flushes by its own policy. Only a
+ * wish to wait is a promise.
+ */
 TB_WRAPPER int sync_file_range(int fd, off64_t offset, off64_t n, unsigned flags)
 {
     struct tb_io *io = tb_fd_io(fd);

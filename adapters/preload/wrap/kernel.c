@@ -42,6 +42,11 @@ static void unread(int fd, off_t *offset, off_t n)
         lseek(fd, -n, SEEK_CUR);
 }
 
+/*
+ * By read and write, for one side at least is in buffers. A short write gives what was read
+ * too much back to the source, so that source and target are at the same byte, as after the
+ * kernel's own copy.
+ */
 static ssize_t copy(int in, off_t *in_offset, int out, off_t *out_offset, size_t n)
 {
     char bytes[COPY_BYTES];
@@ -60,6 +65,7 @@ static ssize_t copy(int in, off_t *in_offset, int out, off_t *out_offset, size_t
     return (ssize_t)done;
 }
 
+/* Kernel to kernel where neither side is managed; else by copy, so that buffered bytes are seen. */
 TB_WRAPPER ssize_t sendfile(int out, int in, off_t *offset, size_t n)
 {
     return tb_fd_io(in) || tb_fd_io(out) ? copy(in, offset, out, NULL, n) : REAL(sendfile)(out, in, offset, n);
@@ -76,6 +82,7 @@ TB_WRAPPER ssize_t copy_file_range(int in, off64_t *in_offset, int out, off64_t 
                                          : REAL(copy_file_range)(in, in_offset, out, out_offset, n, flags);
 }
 
+/* A pipe on one side: pages go without a copy, so the bytes must be in the file. */
 TB_WRAPPER ssize_t splice(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t n, unsigned flags)
 {
     return tb_fd_coherent(in) || tb_fd_coherent(out) ? -1 : REAL(splice)(in, in_offset, out, out_offset, n, flags);
@@ -90,6 +97,10 @@ static int grow(struct tb_io *io, int fd, off_t end)
     return st.st_size < end ? (int)TB_CALL(io, ftruncate, fd, end) : 0;
 }
 
+/*
+ * Space is the file system's to give. Modes that change bytes (holes, zeros, collapsed ranges)
+ * need the buffers out of the way first; a longer file is told to the engine afterwards.
+ */
 TB_WRAPPER int fallocate(int fd, int mode, off_t offset, off_t n)
 {
     struct tb_io *io = tb_fd_io(fd);
@@ -104,6 +115,7 @@ TB_WRAPPER int fallocate64(int fd, int mode, off64_t offset, off64_t n)
     return fallocate(fd, mode, offset, n);
 }
 
+/* Returns its error and leaves errno alone, unlike fallocate. */
 TB_WRAPPER int posix_fallocate(int fd, off_t offset, off_t n)
 {
     struct tb_io *io = tb_fd_io(fd);
@@ -177,6 +189,10 @@ static struct {
 } mappings[MAPPINGS];
 static _Atomic int n_mappings; /* slots ever used */
 
+/*
+ * One mapping less. The last one closes the descriptor, BUSY during that, so that no other
+ * thread joins a holder that goes.
+ */
 static void leave(struct holder *h)
 {
     int n = h->n_mappings;
@@ -203,6 +219,10 @@ static bool join(struct holder *h, const struct stat *st)
     return false;
 }
 
+/*
+ * A free slot is taken by an exchange and filled before the count makes it visible. None free:
+ * the file stays coherent by other descriptors alone, and no longer.
+ */
 static struct holder *make_holder(int fd, const struct stat *st)
 {
     for (int i = 0, copy_fd; i < HOLDERS; i++) {
@@ -221,6 +241,7 @@ static struct holder *make_holder(int fd, const struct stat *st)
     return NULL;
 }
 
+/* The holder that the file has, else a new one. */
 static struct holder *hold_file(int fd)
 {
     struct stat st;
@@ -232,6 +253,10 @@ static struct holder *hold_file(int fd)
     return make_holder(fd, &st);
 }
 
+/*
+ * MAP_FAILED in a slot means "being filled": no mapping has that address. Without a free slot
+ * the holder stays until the process ends, which is safe.
+ */
 static void hold(void *address, size_t n, int fd)
 {
     struct holder *h = hold_file(fd);
@@ -270,6 +295,10 @@ static void *real_mmap(void *address, size_t n, int protection, int flags, int f
     return (void *)REAL(syscall)(SYS_mmap, address, n, protection, flags, fd, offset);
 }
 
+/*
+ * Coherent before the mapping exists: its pages are the kernel's, and would be old. The holder
+ * comes after, for only a mapping that was made needs one.
+ */
 TB_WRAPPER void *mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset)
 {
     if (flags & MAP_ANONYMOUS || !tb_fd_io(fd))
@@ -290,6 +319,10 @@ TB_WRAPPER void *mmap64(void *address, size_t n, int protection, int flags, int 
     return mmap(address, n, protection, flags, fd, offset);
 }
 
+/*
+ * The kernel first: an address is free only after it, and another thread's new mapping there
+ * must not be released.
+ */
 TB_WRAPPER int munmap(void *address, size_t n)
 {
     int rc = (int)REAL(syscall)(SYS_munmap, address, n);
@@ -298,6 +331,10 @@ TB_WRAPPER int munmap(void *address, size_t n)
     return rc;
 }
 
+/*
+ * The mapping goes on with its holder at the new address. One that no slot knows is of a file
+ * beyond the table.
+ */
 TB_WRAPPER void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
 {
     va_list args;
@@ -336,6 +373,10 @@ static int count_rest(struct tb_io *io, int fd, int *out)
     return 0;
 }
 
+/*
+ * The few requests that can be answered from buffers are; terminals and flags pass; whatever
+ * else asks for bytes or extents finds the file coherent.
+ */
 TB_WRAPPER int ioctl(int fd, unsigned long request, ...)
 {
     va_list args;

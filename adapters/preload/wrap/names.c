@@ -1,4 +1,8 @@
-/* Calls on names that change a file's identity: they are chain operations. */
+/*
+ * Calls on names that change a file's identity: unlink, rename, link, mkdir. They are chain
+ * operations, because the engine keeps records of files and journals what happens to their
+ * names. Two names may lie under different prefixes, or one of them under none.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +32,7 @@ TB_WRAPPER int unlinkat(int dirfd, const char *path, int flags)
     return !found || tb_path_real_of(&dirfd, &path, TB_NAME_MAKE, &p) ? REAL(unlinkat)(dirfd, path, flags) : -1;
 }
 
+/* libc makes this one and rmdir of unlinkat, too; a program may call any of the three. */
 TB_WRAPPER int unlink(const char *path)
 {
     return unlinkat(AT_FDCWD, path, 0);
@@ -37,6 +42,7 @@ TB_WRAPPER int rmdir(const char *path)
     return unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
 }
 
+/* As libc does: a file first, and only what is refused as a directory is then removed as one. */
 TB_WRAPPER int remove(const char *path)
 {
     int saved = errno;
@@ -55,6 +61,11 @@ struct pair {
     bool is_buffered;                    /* the engine serves one of them; else both are the PFS's chain's */
 };
 
+/*
+ * False: the call is the kernel's. The engine needs absolute names of both, also of the one
+ * that it does not manage: its record of the file keeps the new name. A name too long for a
+ * record is the kernel's alone.
+ */
 static bool find_pair(int from_dir, const char *from, int to_dir, const char *to, struct pair *out)
 {
     bool a = tb_path_find(from_dir, from, &out->from), b = tb_path_find(to_dir, to, &out->to);
@@ -84,6 +95,10 @@ static bool is_no_directory(const struct pair *p)
     return rc == 0 && !S_ISDIR(st.st_mode);
 }
 
+/*
+ * In bypass both names are the PFS's, so one chain of it does; the engine is needed where
+ * either side has buffers.
+ */
 static int rename_pair(const struct pair *p, unsigned flags)
 {
     const char *from = p->from.path, *to = p->to.path;
@@ -141,6 +156,7 @@ TB_WRAPPER int link(const char *from, const char *to)
     return linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
+/* A trailing slash is allowed here, so the name without it is meant. */
 TB_WRAPPER int mkdirat(int dirfd, const char *path, mode_t mode)
 {
     struct tb_path p;

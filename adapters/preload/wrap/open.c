@@ -1,4 +1,8 @@
-/* Descriptors: made, copied, closed. */
+/*
+ * Descriptors: made, copied, closed. What is opened under a prefix is noted in a table by
+ * number (core/fds.h), and every other wrapper asks that table. A number may be given out
+ * again as soon as it is closed, so the order of noting and closing counts.
+ */
 #include "wrap/open.h"
 
 #include <fcntl.h>
@@ -15,7 +19,11 @@
 #include "core/record_locks.h"
 #include "wrap/locks.h"
 
-/* libc's: a file without a name is this process's alone, and a directory has no bytes. */
+/*
+ * A file without a name is this process's alone, and a directory has no bytes: those are
+ * libc's. What can't be made coherent when it must be is closed again: half-managed, it would
+ * read old bytes.
+ */
 static int open_at(int dirfd, const char *path, int flags, mode_t mode)
 {
     struct tb_path p;
@@ -113,6 +121,7 @@ int tb_open_place(int place, int flags)
     return TB_NOT_MANAGED;
 }
 
+/* The kernel finds the file; the engine then opens it by the name that it has now. */
 TB_WRAPPER int open_by_handle_at(int mount, struct file_handle *handle, int flags)
 {
     int place = flags & O_PATH ? -1 : REAL(open_by_handle_at)(mount, handle, O_PATH | O_CLOEXEC);
@@ -154,6 +163,10 @@ static char *place_of_name(char *template, int suffix)
     return NULL;
 }
 
+/*
+ * mkstemp and its kin, whose libc versions open past every wrapper. The name is put back as it
+ * was where none could be made, as libc does.
+ */
 static int make_file(char *template, int suffix, int flags)
 {
     struct tb_path p;
@@ -207,6 +220,7 @@ TB_WRAPPER int mkostemps64(char *template, int suffix, int flags)
 }
 /* clang-format on */
 
+/* As make_file; libc's own would call mkdir past the wrapper. */
 TB_WRAPPER char *mkdtemp(char *template)
 {
     struct tb_path p;
@@ -223,6 +237,10 @@ TB_WRAPPER char *mkdtemp(char *template)
     return NULL;
 }
 
+/*
+ * Also of files that are not managed here: a marked one may hold record locks, which go with
+ * any close of it.
+ */
 static int close_unmanaged(int fd)
 {
     struct tb_lock_mark *mark = tb_locks_go_begin(fd);
@@ -231,6 +249,10 @@ static int close_unmanaged(int fd)
     return rc;
 }
 
+/*
+ * The engine's own descriptors do not exist for the program, so EBADF. The mark in the table
+ * goes before the kernel closes: the number may be another thread's new file the moment after.
+ */
 TB_WRAPPER int close(int fd)
 {
     struct tb_io *io = tb_fd_io(fd);
@@ -248,6 +270,10 @@ TB_WRAPPER int close(int fd)
     return rc;
 }
 
+/*
+ * Managed ones one by one, so that the engine hears of each; then the rest in ranges around
+ * the engine's own descriptors.
+ */
 TB_WRAPPER int close_range(unsigned first, unsigned last, int flags)
 {
     int high = last < INT_MAX && (int)last < tb_fd_highest() ? (int)last : tb_fd_highest();
@@ -268,6 +294,10 @@ TB_WRAPPER void closefrom(int first)
     close_range(first < 0 ? 0 : (unsigned)first, UINT_MAX, 0);
 }
 
+/*
+ * The kernel has made the copy already. What `newfd` was before is told to its own chain
+ * first: both may be managed, by different ones.
+ */
 static void note_dup(struct tb_io *io, int oldfd, int newfd)
 {
     struct tb_io *replaced = tb_fd_io(newfd);
@@ -288,6 +318,7 @@ TB_WRAPPER int dup(int oldfd)
     return fd;
 }
 
+/* dup2 of a number onto itself changes nothing, and must not be noted as a close. */
 TB_WRAPPER int dup2(int oldfd, int newfd)
 {
     if (tb_fd_is_own(newfd))
@@ -312,6 +343,10 @@ TB_WRAPPER int dup3(int oldfd, int newfd, int flags)
     return fd;
 }
 
+/*
+ * Locks first, for they have their own rules (wrap/locks.c). A copy is noted after the kernel
+ * made it; a failed one needs nothing.
+ */
 static int fcntl_with(int fd, int command, void *arg)
 {
     if (tb_is_lock_command(command))

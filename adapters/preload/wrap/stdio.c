@@ -50,6 +50,7 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t n)
     return w < 0 ? 0 : w;
 }
 
+/* libc seeks to learn the position, too: the answer is the new offset in any case. */
 static int cookie_seek(void *cookie, off64_t *offset, int whence)
 {
     off64_t at = lseek(((struct stream *)cookie)->fd, *offset, whence);
@@ -59,6 +60,7 @@ static int cookie_seek(void *cookie, off64_t *offset, int whence)
     return 0;
 }
 
+/* Out of the list before the descriptor goes: its number may be a new stream's at once. */
 static int cookie_close(void *cookie)
 {
     struct stream *s = cookie;
@@ -93,6 +95,7 @@ static FILE *make_stream(int fd, const char *mode)
     return file;
 }
 
+/* As fopen(3): the letters after the first one may come in any order. */
 static int flags_of(const char *mode)
 {
     int flags = strchr(mode, '+') ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY;
@@ -121,6 +124,10 @@ static FILE *real_stream(const struct tb_path *p, const char *mode, FILE *reopen
     return reopened ? REAL(freopen)(name, mode, reopened) : REAL(fopen)(name, mode);
 }
 
+/*
+ * A mode that fopen would refuse is left to libc, which has the error. Wide streams (",ccs=")
+ * can't be cookies.
+ */
 TB_WRAPPER FILE *fopen(const char *path, const char *mode)
 {
     struct tb_path p;
@@ -140,6 +147,7 @@ TB_WRAPPER FILE *fopen64(const char *path, const char *mode)
     return fopen(path, mode);
 }
 
+/* A stream of libc's own on a managed number would read past the buffers. */
 TB_WRAPPER FILE *fdopen(int fd, const char *mode)
 {
     return tb_fd_io(fd) ? make_stream(fd, mode) : REAL(fdopen)(fd, mode);
@@ -205,6 +213,7 @@ TB_WRAPPER FILE *freopen(const char *path, const char *mode, FILE *file)
     return REAL(freopen)(path, mode, file);
 }
 
+/* The same on this architecture. */
 TB_WRAPPER FILE *freopen64(const char *path, const char *mode, FILE *file)
 {
     return freopen(path, mode, file);
@@ -228,6 +237,7 @@ TB_WRAPPER int vdprintf(int fd, const char *format, va_list args)
     return n < 0 || done < n ? -1 : n;
 }
 
+/* Formatted first and written in a loop: libc would write from its own buffer. */
 TB_WRAPPER int dprintf(int fd, const char *format, ...)
 {
     va_list args;
