@@ -1,4 +1,8 @@
-/* start, stop, status, drain, recover and gc. */
+/*
+ * start, stop, status, drain, recover and gc: the life of an instance from the command line.
+ * All of them can be given again after a failure: what is not on the PFS stays buffered or in
+ * the journal, and the message names the command that goes on.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -39,6 +43,7 @@ static int parse_watch(const char *text, struct options *o)
     return 0;
 }
 
+/* -c twice: the second one is a fragment that is merged into the first. */
 static int take(void *into, char key, const char *value)
 {
     struct options *o = into;
@@ -68,6 +73,10 @@ static int parse_with_config(const struct ctl_command *self, int argc, char **ar
     return rc || o->config ? rc : ctl_misused(self, "needs -c CONFIG");
 }
 
+/*
+ * The daemon goes on after this command; only its readiness, or its one message of why not, is
+ * waited for.
+ */
 int tb_start_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
@@ -101,6 +110,12 @@ static int write_stats(const char *path, tb_engine *e, const struct ctl_ending *
     return rc;
 }
 
+/*
+ * Order: no new program is let in, what is dirty is drained, the statistics are written while
+ * the region still has them, the daemon ends, and the instance is removed last. If any step
+ * fails, programs are let in again and the instance goes on. --force of a dead instance needs
+ * no attaching: it is discarded by its name.
+ */
 int tb_stop_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
@@ -137,6 +152,7 @@ static void print_error(void *arg, const struct tb_file_report *r)
     fprintf(arg, "error: %s: %s\n", r->path, strerror(-r->error));
 }
 
+/* Flushed at the end: a script that reads the pipe may wait for the last line. */
 static void print_status(tb_engine *e)
 {
     const struct tb_config *c = tb_instance_config(e);
@@ -153,6 +169,7 @@ static void print_status(tb_engine *e)
     fflush(stdout);
 }
 
+/* Options that do not fit together are refused before anything is looked at. */
 int tb_status_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
@@ -184,6 +201,7 @@ int tb_status_command(const struct ctl_command *self, int argc, char **argv)
     return rc;
 }
 
+/* The instance goes on; a later write is dirty again. */
 int tb_drain_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
@@ -213,6 +231,10 @@ static void print_recovered(void *arg, const struct tb_file_report *r)
         printf("%s: %llu bytes recovered\n", r->path, (unsigned long long)r->bytes);
 }
 
+/*
+ * Of one configuration, because the tiers of a dead instance are found by it. 3 where
+ * something is kept, for a script must not remove the tiers then.
+ */
 int tb_recover_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
@@ -248,6 +270,7 @@ static void forget_trace(const char *instance)
         close(fd);
 }
 
+/* Only if nothing is left by which the instance could be recovered later. */
 static bool is_cleared(const struct tb_instance_info *dead, struct tb_config *room)
 {
     bool cleared = tb_instance_config_of(dead->name, room) == -ENOENT;
@@ -270,6 +293,10 @@ static int recover_all(const struct tb_instance_info *dead, struct tb_config *co
     return EXIT_DRAIN_FAILED;
 }
 
+/*
+ * A recovery takes all dead instances of a configuration at once, so the others would find
+ * nothing.
+ */
 static bool is_first_of_its_configuration(const struct tb_instance_info *all, int i)
 {
     for (int k = 0; k < i; k++)
@@ -278,7 +305,11 @@ static bool is_first_of_its_configuration(const struct tb_instance_info *all, in
     return true;
 }
 
-/* Of a configuration all that is dead is recovered at once. */
+/*
+ * Three passes: all are named first, so that a recovery that fails in the middle has told what
+ * there is; then each configuration is recovered once; then what is gone is counted. The first
+ * error is the exit status.
+ */
 static int clear(const struct tb_instance_info *all, int found, int *n)
 {
     struct tb_config *config = calloc(1, sizeof(*config));
@@ -297,6 +328,7 @@ static int clear(const struct tb_instance_info *all, int found, int *n)
     return rc;
 }
 
+/* What lives is left alone: only an instance whose daemon is gone is looked at. */
 int tb_gc_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;

@@ -1,4 +1,8 @@
-/* tierctl: starts, watches, drains and recovers instances, and runs programs under them. */
+/*
+ * tierctl: starts, watches, drains and recovers instances, and runs programs under them. A
+ * command is a row of `tb_commands` (commands.c), which help, man page, completion and the
+ * reading of options are made of.
+ */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +11,7 @@
 #include "common/ctl.h"
 #include "common/help.h"
 
+/* A word with one or two wrong letters is most likely that command; a list of all would hide it. */
 static int unknown_command(const char *name)
 {
     const struct ctl_command *near = ctl_nearest(tb_commands, name);
@@ -22,6 +27,7 @@ static int take(void *into, char key, const char *value)
     return 0;
 }
 
+/* help COMMAND is the same as COMMAND --help. */
 int tb_help_command(const struct ctl_command *self, int argc, char **argv)
 {
     char form = 0;
@@ -51,6 +57,10 @@ int main(int argc, char **argv)
     const struct ctl_command *command = ctl_find(tb_commands, argv[1]);
     if (!command)
         return unknown_command(argv[1]);
+    /*
+     * From here on, a wait for a stopped process is said, and a wait that is in vain ends the
+     * command.
+     */
     tb_wait_listen(ctl_say_wait, NULL);
     tb_wait_listen_here(ctl_give_up, NULL);
     return command->run(command, argc - 1, argv + 1);

@@ -20,6 +20,7 @@ struct options {
     bool json;
 };
 
+/* Values are checked where they are used, with the configuration at hand. */
 static int take(void *into, char key, const char *value)
 {
     struct options *o = into;
@@ -33,6 +34,7 @@ static int take(void *into, char key, const char *value)
     }
 }
 
+/* The configuration is a word without an option, as is its fragment. */
 static int parse(const struct ctl_command *self, int argc, char **argv, struct options *o)
 {
     memset(o, 0, sizeof(*o));
@@ -42,6 +44,7 @@ static int parse(const struct ctl_command *self, int argc, char **argv, struct o
     return rc || o->file ? rc : ctl_misused(self, "needs a configuration");
 }
 
+/* --mode counts as if the configuration had said it: what is planned is what would run. */
 static int read_config(const struct options *o, struct tb_config *c)
 {
     struct tb_error err = {""};
@@ -51,6 +54,10 @@ static int read_config(const struct options *o, struct tb_config *c)
     return rc ? ctl_fail("%s", err.text) : 0;
 }
 
+/*
+ * To the byte, because the first memory tier pays for all metadata out of its own capacity,
+ * and users ask where it went.
+ */
 static void print_plan(const struct tb_config *c, const struct tb_layout *l)
 {
     printf("%s: fsync %s, placement %s, flush %s%s, at most %u files\n\n", c->file, tb_fsync_name(c->fsync),
@@ -88,6 +95,7 @@ static void print_plan(const struct tb_config *c, const struct tb_layout *l)
         }
 }
 
+/* null: the place is as fast as it is. */
 static json_t *model_json(bool modelled, const struct tb_device *d)
 {
     if (!modelled)
@@ -109,6 +117,10 @@ static json_t *tier_json(const struct tb_config *c, const struct tb_layout *l, u
                      (json_int_t)tb_layout_tier_bytes(l, i), "slabs", slabs, "model", model_json(t->modelled, &t->model));
 }
 
+/*
+ * The digest is what an instance of this configuration would have: a reader can match plan and
+ * run.
+ */
 static json_t *plan_json(const struct tb_config *c, const struct tb_layout *l)
 {
     char digest[32];
@@ -172,6 +184,10 @@ int tb_plan_command(const struct ctl_command *self, int argc, char **argv)
     return rc;
 }
 
+/*
+ * Unlike plan it looks at the paths: may they be written, and is there enough room? Warnings
+ * do not fail it.
+ */
 int tb_check_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
@@ -195,6 +211,7 @@ int tb_check_command(const struct ctl_command *self, int argc, char **argv)
     return rc;
 }
 
+/* The .conf names no PFS, so the option does. */
 int tb_import_hermes_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;

@@ -52,6 +52,7 @@ static int wrong(const char *text, const char *why)
     return ctl_fail("--writes '%s': %s", text, why);
 }
 
+/* In place. */
 static char *trim(char *text)
 {
     while (isspace((unsigned char)*text))
@@ -84,6 +85,7 @@ static const char *parse_group(char *text, struct plan_group *g)
     return why ? why : g->bytes ? NULL : ALLOWED;
 }
 
+/* Sums are checked as they grow: no sequence is accepted that would take minutes to go through. */
 int tb_plan_writes_parse(const char *text, struct plan_writes *w)
 {
     char *copy = strdup(text), *rest = copy, *one;
@@ -126,6 +128,10 @@ static struct tb_placed_file seen(const struct paper *p, const struct file *f)
         .number = (uint32_t)(f - p->file), .memory = f->memory, .size = f->end, .hottest_memory = p->file[p->state.hottest].memory};
 }
 
+/*
+ * What the engine tells a policy: room and dirty bytes of each tier. All figures are known,
+ * and no queue is ever busy.
+ */
 static void describe(const struct paper *p, struct tb_hierarchy *h)
 {
     *h = (struct tb_hierarchy){.tiers = &p->tiers, .known = ~0u};
@@ -152,6 +158,7 @@ static uint32_t best_slab(const struct paper *p, uint32_t tier, uint64_t bytes)
     return best;
 }
 
+/* To the group's sum and to the column of the drawing. */
 static void note(struct paper *p, struct file *f, uint32_t place, uint64_t bytes)
 {
     p->group->to[place] += bytes;
@@ -198,6 +205,7 @@ static uint64_t flush(struct paper *p, uint32_t tier, uint64_t bytes)
     return flushed;
 }
 
+/* As layer/data.c asks: neighbours count inside one chunk only. */
 static void ask(struct paper *p, const struct file *f, uint64_t bytes, bool may_flush, struct tb_placement *out)
 {
     struct tb_hierarchy h;
@@ -210,7 +218,10 @@ static void ask(struct paper *p, const struct file *f, uint64_t bytes, bool may_
     p->policy->place(&h, &w, &p->state, out);
 }
 
-/* Bytes of one chunk that no buffer owns; how many are done. */
+/*
+ * One flush at most, as in the engine: then the policy is asked again and must place what it
+ * has. The parts that find no buffer go to any tier that has one, else to the PFS.
+ */
 static uint64_t place(struct paper *p, struct file *f, uint64_t bytes, bool may_flush)
 {
     struct tb_placement to;
@@ -237,6 +248,7 @@ static uint64_t place(struct paper *p, struct file *f, uint64_t bytes, bool may_
     return bytes;
 }
 
+/* Chunk by chunk: first what the last buffer still owns, then what is placed. */
 static void write_once(struct paper *p, struct file *f, uint64_t bytes)
 {
     struct tb_placed_file file = seen(p, f);
@@ -257,6 +269,7 @@ static void write_once(struct paper *p, struct file *f, uint64_t bytes)
         flush(p, t, UINT64_MAX);
 }
 
+/* Columns of the drawing share the writes evenly. */
 static void write_all(struct paper *p, struct plan_writes *w)
 {
     uint64_t number = 0;
@@ -270,6 +283,7 @@ static void write_all(struct paper *p, struct plan_writes *w)
     }
 }
 
+/* The configuration is copied, because reading its ranges changes it. */
 int tb_plan_writes(const struct tb_config *c, const struct tb_layout *l, struct plan_writes *w)
 {
     struct tb_config *named = malloc(sizeof(*named)); /* reading the ranges notes them in it once more */

@@ -76,6 +76,7 @@ struct progress {
     double since;
 };
 
+/* A place takes seconds: from the first on, progress is said. */
 static void tick(void *arg, int step, int steps)
 {
     struct progress *p = arg;
@@ -104,6 +105,10 @@ static void print_tables(FILE *out, const char *lead, const struct measure *m)
     print_table(out, lead, "read", m->read);
 }
 
+/*
+ * The tables go into comments: who reads the device file later sees what the numbers were
+ * fitted to.
+ */
 static void write_device(FILE *out, const struct place *p, const struct measure *m, const char *config, double seconds)
 {
     struct tb_device d;
@@ -124,6 +129,10 @@ static void write_device(FILE *out, const struct place *p, const struct measure 
             d.metadata_time * 1e6, d.channels);
 }
 
+/*
+ * To a name of its own first, and read back as a configuration would: a file that is refused
+ * later is of no use.
+ */
 static int save(const struct place *p, const struct measure *m, const struct tb_config *c, const struct options *o)
 {
     char path[PATH_MAX + 64], part[PATH_MAX + 72];
@@ -160,6 +169,7 @@ static int profile_place(const struct place *p, const struct tb_config *c, const
               : save(p, &m, c, o);
 }
 
+/* A signal stops the measuring between two steps, so that what was made is removed. */
 static int profile(const struct tb_config *c, const struct options *o)
 {
     char key[TB_MAX_TIERS][32];

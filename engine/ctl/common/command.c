@@ -1,4 +1,8 @@
-/* Command lines, read by the table of their command. */
+/*
+ * Command lines, read by the table of their command. getopt does the reading; this file makes
+ * its tables of ours and gives each kind of mistake one message, with the nearest option where
+ * a letter is wrong.
+ */
 #include <ctype.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -13,6 +17,7 @@
 #define LONGEST_WORD 32
 #define NEAR 2 /* letters that may be wrong */
 
+/* Says where the right use is described. */
 int ctl_misused(const struct ctl_command *self, const char *format, ...)
 {
     char what[512];
@@ -54,6 +59,7 @@ const struct ctl_command *ctl_find(const struct ctl_command *all, const char *na
     return NULL;
 }
 
+/* NULL if none is near: a guess that is far off would mislead. */
 const struct ctl_command *ctl_nearest(const struct ctl_command *all, const char *name)
 {
     const struct ctl_command *near = NULL;
@@ -79,6 +85,7 @@ static const char *nearest_option(const struct ctl_command *self, const char *na
     return near;
 }
 
+/* Only long options have a near one: a letter is near to every letter. */
 static int unknown_option(const struct ctl_command *self, const char *word)
 {
     char name[LONGEST_WORD + 1];
@@ -94,6 +101,10 @@ struct getopt_tables {
     int operands; /* allowed; -1: any number */
 };
 
+/*
+ * A leading ":" makes getopt tell a missing value from an unknown option, a leading "+" makes
+ * it stop at the first word: what follows is the other program's.
+ */
 static void convert(const struct ctl_command *self, struct getopt_tables *out)
 {
     int n = 0;
@@ -119,6 +130,7 @@ static void convert(const struct ctl_command *self, struct getopt_tables *out)
         out->operands = -1;
 }
 
+/* `take` is given each option in order and may refuse its value; its status is the answer. */
 int ctl_parse(const struct ctl_command *self, int argc, char **argv, ctl_take *take, void *into)
 {
     struct getopt_tables tables;

@@ -1,4 +1,8 @@
-/* The tables of counters. Columns in bytes come before those in numbers. */
+/*
+ * The tables of counters: one row is a field of the statistics, its name in JSON, its heading
+ * in the table of `status` (none: not shown), its name and kind in OpenMetrics. A counter that
+ * is added here appears in all three. Columns in bytes come before those in numbers.
+ */
 #include "common/counters.h"
 
 #include <tierbench/engine.h>
@@ -39,6 +43,7 @@ const struct ctl_counter ctl_counters[] = {
     {0},
 };
 
+/* Fields are 32 or 64 bits wide; the row knows the size, so no reader has to. */
 uint64_t ctl_counter_value(const struct ctl_counter *c, const void *from)
 {
     const char *at = (const char *)from + c->offset;

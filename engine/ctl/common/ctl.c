@@ -28,6 +28,10 @@
 #define APPEARS_SECONDS 60.0 /* a daemon that a launcher starts: until its region is begun */
 #define LOOK_NS 20000000
 
+/*
+ * Every message has the program's name, because tierctl runs inside other programs' output.
+ * Returns the exit status of bad input, for `return ctl_fail(...)`.
+ */
 int ctl_fail(const char *format, ...)
 {
     va_list args;
@@ -44,6 +48,7 @@ double ctl_now(void)
     return (double)tb_now_ns() * 1e-9;
 }
 
+/* By the program's own place: a build and an installation need no setting. */
 void ctl_sibling(const char *relative, char *out, size_t size)
 {
     char self[PATH_MAX];
@@ -62,6 +67,7 @@ void ctl_default_name(const char *config, char *out, size_t size)
         *dot = 0;
 }
 
+/* No two runs on one or several nodes have the same name, whatever numbers their processes have. */
 void ctl_run_name(const char *host, char *out, size_t size)
 {
     uint32_t bits = 0;
@@ -79,6 +85,7 @@ static int name_all(const struct tb_instance_info *all, int n)
     return EXIT_BAD_INPUT;
 }
 
+/* Without a name the only instance is meant; several are named, so that the user can choose. */
 static int attach_by(int (*attach)(const char *, struct tb_io *, tb_engine **), const char *name, tb_engine **out)
 {
     struct tb_instance_info all[MAX_INSTANCES];
@@ -104,6 +111,10 @@ int ctl_look(const char *name, tb_engine **out)
     return attach_by(tb_instance_look, name, out);
 }
 
+/*
+ * A launcher starts the daemon on another node or later: until its region appears, and as long
+ * as its memory is being touched.
+ */
 int ctl_await(const char *name)
 {
     char path[TB_REGION_PATH_MAX];
@@ -166,6 +177,10 @@ static void exec_daemon(const struct ctl_daemon *d, int ready)
     _exit(127);
 }
 
+/*
+ * The daemon says "ready" or one line of what is wrong through a pipe, and closes it. If it is
+ * killed before, the pipe ends without a word.
+ */
 int ctl_start_daemon(struct ctl_daemon *d)
 {
     int ready[2], owner[2] = {-1, -1};
@@ -202,6 +217,10 @@ void ctl_tell_daemon(const struct ctl_daemon *d, const char *format, ...)
     va_end(args);
 }
 
+/*
+ * Waited for as long as it takes: it finishes what it flushes. A daemon that itself waits for
+ * a stopped process gives up, and then the instance stays.
+ */
 int ctl_stop_daemon(tb_engine *engine, const char *retry)
 {
     struct tb_instance_info info;
@@ -225,6 +244,7 @@ int ctl_stop_daemon(tb_engine *engine, const char *retry)
     return EXIT_DRAIN_FAILED;
 }
 
+/* At most once a second, and not at all for what is done in less. */
 void ctl_progress(void *arg, const char *what, uint64_t done, uint64_t total)
 {
     double *since = arg, now = ctl_now();
@@ -236,6 +256,7 @@ void ctl_progress(void *arg, const char *what, uint64_t done, uint64_t total)
     fprintf(stderr, "tierctl: %s: %llu of %llu\n", what, (unsigned long long)done, (unsigned long long)total);
 }
 
+/* After 1, 2, 4, 8 ... seconds, so that a long wait is said and does not fill a log. */
 void ctl_say_wait(void *arg, int pid, double seconds, bool in_vain)
 {
     unsigned whole = (unsigned)seconds;
@@ -282,6 +303,7 @@ static void report_failure(void *arg, const struct tb_file_report *r)
         fprintf(stderr, "tierctl: %s: not flushed: %s\n", r->path, strerror(-r->error));
 }
 
+/* Each file that failed has been named; this line says what to do. */
 int ctl_drain(tb_engine *engine, const char *retry)
 {
     struct drain_report d = {0, 0};

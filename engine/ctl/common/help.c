@@ -1,4 +1,7 @@
-/* --help, the man page and the completion, all from the tables of the commands. */
+/*
+ * --help, the man page and the completion of the shell, all from the tables of the commands:
+ * an option that is added there is described everywhere.
+ */
 #include <ctype.h>
 #include <string.h>
 
@@ -29,6 +32,7 @@ static void spell(const struct ctl_option *o, char *out, size_t size)
     snprintf(out, size, "%s%s%s%s%s", letter, o->name ? "--" : "", o->name ? o->name : "", space, o->value ? o->value : "");
 }
 
+/* One line: values, default and example, as far as the table has them. */
 static void print_details(const struct ctl_option *o, FILE *out)
 {
     const char *label[] = {"values", "default", "example"}, *text[] = {o->allowed, o->missing, o->example}, *lead = "        ";
@@ -132,6 +136,7 @@ static void print_man_synopsis(const struct ctl_command *command, FILE *out)
     }
 }
 
+/* In roff a new line alone does not begin one: paragraphs and lists are marked. */
 static void print_man_command(const struct ctl_command *command, FILE *out)
 {
     fputs(".SS tierctl ", out);
@@ -170,6 +175,7 @@ void ctl_man(const struct ctl_command *all, FILE *out)
     fputs(".SH SEE ALSO\n\\fBtierbench\\fR(1)\n", out);
 }
 
+/* Words only: files and instances are completed by the shell itself. */
 void ctl_bash(const struct ctl_command *all, FILE *out)
 {
     fputs("# Completion for tierctl; made by `tierctl help --bash`.\n_tierctl() {\n    local words=\n"

@@ -1,4 +1,8 @@
-/* An instance as JSON and as a table: the same numbers either way. */
+/*
+ * An instance as JSON and as a table: the same numbers either way, because both walk the
+ * tables of counters.h. What JSON holds is read by the analysis and by users' scripts: names
+ * are added, and never changed.
+ */
 #include "common/show.h"
 
 #include <stddef.h>
@@ -35,6 +39,7 @@ static const struct series sampled[] = {
     SERIES(struct tb_sample, staged),
 };
 
+/* In the order of the table. */
 static void add_counters(json_t *to, const struct ctl_counter *rows, const void *from)
 {
     for (; rows->name; rows++)
@@ -86,6 +91,10 @@ static json_t *moves_json(const struct tb_config *c, const struct tb_sample *sam
     return out;
 }
 
+/*
+ * One array for each counter, all of the same length: a plot needs no other form. Static,
+ * because the samples are too many for a stack.
+ */
 static json_t *samples_json(tb_engine *e)
 {
     static struct tb_sample samples[MAX_SAMPLES];

@@ -1,4 +1,8 @@
-/* The folder of a trace and what it tells the processes: the clock, the mounts, what is always recorded. */
+/*
+ * The folder of a trace, and what it tells the processes: the clock, the mounts, what is
+ * always recorded. It is made before the first process of the run starts, because each of them
+ * looks for it once, at its start.
+ */
 #include "darshan/job.h"
 #include "darshan/site.h"
 #include "region/lease.h"
@@ -19,6 +23,7 @@
 #define LUSTRE_MAGIC 0x0BD00BD0
 #define LUSTRE_BLOCK (1 << 20) /* its statfs says 4096, its stripes are larger */
 
+/* Before anything runs: a run of hours must not find at its end that its log has no place. */
 int ctl_trace_check(struct ctl_trace *t)
 {
     char copy[PATH_MAX];
@@ -51,6 +56,7 @@ static void calibrate(struct ctl_trace *t)
     t->job->seconds_a_tick = tb_trace_seconds_a_tick(t->began, tb_trace_moment());
 }
 
+/* The list is Darshan's own, so that mount tables are the same. */
 static bool is_left_out(const char *type)
 {
     static const char *const types[] = {"tmpfs",      "proc", "sysfs", "devpts",     "binfmt_misc", "fusectl", "debugfs",
@@ -61,12 +67,14 @@ static bool is_left_out(const char *type)
     return false;
 }
 
+/* Longest first: the first mount that holds a path is the right one. */
 static int by_length(const void *a, const void *b)
 {
     const struct tb_trace_mount *x = a, *y = b;
     return (int)strlen(y->path) - (int)strlen(x->path);
 }
 
+/* A mount that was mounted over is listed once, by its first entry. */
 static void add_mount(struct tb_trace_job *j, const struct mntent *entry)
 {
     struct tb_trace_mount *m = &j->mounts[j->n_mounts];
@@ -137,6 +145,10 @@ static void add_prefix(struct tb_trace_job *j, const char *path)
         strcpy(j->prefixes[j->n_prefixes++], path);
 }
 
+/*
+ * Once the configuration is known. Calibrated here, because some time must have passed since
+ * the run began.
+ */
 void ctl_trace_tell(struct ctl_trace *t, const struct tb_config *c)
 {
     if (!t->out)
@@ -147,6 +159,7 @@ void ctl_trace_tell(struct ctl_trace *t, const struct tb_config *c)
     calibrate(t);
 }
 
+/* The site's runtime lies in front of ours. */
 void ctl_trace_environment(const struct ctl_trace *t, char *const *command, char *libraries, size_t size)
 {
     char library[PATH_MAX];

@@ -42,6 +42,7 @@ struct log {
 
 static const uint32_t versions[MODULES] = {[LOG_POSIX] = 4, [LOG_MPIIO] = 3, [LOG_STDIO] = 2, [LOG_DXT_POSIX] = 1, [LOG_DXT_MPIIO] = 2};
 
+/* The first error counts; later ones follow from it. */
 static void fail(struct log *log, int error)
 {
     if (!log->error)
@@ -54,6 +55,7 @@ static void put(struct log *log, const void *bytes, size_t n)
         fail(log, errno);
 }
 
+/* To a name of its own: a reader never finds a log without its end. */
 struct log *log_create(const char *path)
 {
     struct log *log = calloc(1, sizeof(*log));
@@ -72,6 +74,7 @@ struct log *log_create(const char *path)
     return log;
 }
 
+/* Each region is a stream of its own, so that a reader can begin at any of them. */
 void log_begin(struct log *log, enum log_region region)
 {
     log->region = region;
@@ -97,6 +100,7 @@ static void deflate_to(struct log *log, const void *bytes, size_t n, int flush)
     } while (log->zip.avail_out == 0);
 }
 
+/* zlib counts in ints. */
 void log_write(struct log *log, const void *bytes, size_t n)
 {
     for (size_t piece; n; n -= piece, bytes = (const char *)bytes + piece) {
@@ -105,6 +109,7 @@ void log_write(struct log *log, const void *bytes, size_t n)
     }
 }
 
+/* Where the stream lies is known only now; the header is written again by log_close. */
 void log_end(struct log *log)
 {
     deflate_to(log, "", 0, Z_FINISH);
@@ -123,6 +128,7 @@ void log_set_partial(struct log *log, enum log_region module)
     log->header.partial |= UINT64_C(1) << module;
 }
 
+/* The rename comes last. If killed before, only NAME.part is left, and no log. */
 int log_close(struct log *log)
 {
     rewind(log->file);

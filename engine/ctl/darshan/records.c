@@ -145,11 +145,19 @@ struct tally {
     uint64_t count[TALLY];
 };
 
+/*
+ * Slots of all modules lie in the mapped file of their process; sizes and places differ, and
+ * the table has them.
+ */
 static const char *slot_of(const struct module *m, const struct item *i)
 {
     return (const char *)i->file + m->slots + (size_t)i->number * m->slot;
 }
 
+/*
+ * A record in the file has the counters of its module alone; in memory there is room for the
+ * longest.
+ */
 static void load(const struct module *m, const struct item *i, struct record *out)
 {
     const char *from = slot_of(m, i) + m->record;
@@ -161,6 +169,7 @@ static void load(const struct module *m, const struct item *i, struct record *ou
     out->rank = i->rank;
 }
 
+/* A killed process may leave a name without its end. */
 static const char *name_of(const struct module *m, const struct item *i)
 {
     uint32_t at = ((const struct tb_trace_slot *)slot_of(m, i))->name;
@@ -168,6 +177,7 @@ static const char *name_of(const struct module *m, const struct item *i)
     return ends ? i->file->names + at : "<name lost>";
 }
 
+/* 0 means "never" to Darshan, so it is no first time. */
 static void combine_time(enum rule rule, double *into, double from)
 {
     if (rule == ADD)
@@ -178,6 +188,7 @@ static void combine_time(enum rule rule, double *into, double from)
         *into = from;
 }
 
+/* ANY: the value of a rank that gave one. */
 static void combine_counter(enum rule rule, int64_t *into, int64_t from)
 {
     if (rule == ADD)
@@ -186,6 +197,7 @@ static void combine_counter(enum rule rule, int64_t *into, int64_t from)
         *into = from;
 }
 
+/* The size of the longest transfer goes with its time: they are of one call. */
 static void combine(const struct module *m, struct record *into, const struct record *from)
 {
     for (const struct range *r = m->counters; r->first != NONE; r++)
@@ -201,6 +213,7 @@ static void combine(const struct module *m, struct record *into, const struct re
         }
 }
 
+/* Values that no longer fit are left out; they are rare ones, since the first come first. */
 static void add_to_tally(struct tally *t, const struct tb_trace_common *c)
 {
     for (uint32_t i = 1, at; i <= c->n && i <= TB_TRACE_COMMON; i++) {
@@ -257,6 +270,7 @@ static void fold(const struct module *m, const struct item *items, size_t n, str
     add_common(m, items, n, m->strides, m->common_strides, out);
 }
 
+/* How many of the first items are of one rank: items are sorted by rank. */
 static size_t of_this_rank(const struct item *items, size_t n)
 {
     size_t same = 1;
@@ -325,7 +339,10 @@ static size_t of_mpi_ranks(const struct job *job, const struct item *items, size
     return i;
 }
 
-/* Everything on one file. */
+/*
+ * One record of all ranks where each of them used the file, unless that is not wanted; else
+ * one for each rank.
+ */
 static void write_file(struct log *log, const struct job *job, const struct module *m, const struct item *items, size_t n, bool reduce,
                        bool *begun)
 {

@@ -1,4 +1,8 @@
-/* Transfers with their times: what each rank did to each file, writes first, each in order of time. */
+/*
+ * Transfers with their times (DXT): what each rank did to each file, writes first, each in
+ * order of time. Processes keep them in chunks of a file and direction; here chunks are sorted
+ * and written one after the other, without a copy of the segments.
+ */
 #include "darshan/segments.h"
 
 #include <stdlib.h>
@@ -20,6 +24,7 @@ struct pieces {
     size_t n, room;
 };
 
+/* Room doubles, so a million chunks are moved about once each. */
 static bool add(struct pieces *all, const struct piece *p)
 {
     if (all->n == all->room) {
@@ -58,6 +63,7 @@ static bool list_process(struct pieces *all, const struct process *p, enum tb_tr
     return true;
 }
 
+/* By serial last: chunks of one process, file and direction follow each other in time. */
 static int in_order(const void *a, const void *b)
 {
     const struct piece *x = a, *y = b;
@@ -84,6 +90,10 @@ static size_t write_one(struct log *log, const struct piece *p, size_t n)
     return same;
 }
 
+/*
+ * A module without segments has no region. Partial: some process had no room, and readers must
+ * know.
+ */
 static void write_module(struct log *log, const struct job *job, enum tb_trace_module module, enum log_region region)
 {
     struct pieces all = {0};

@@ -1,4 +1,8 @@
-/* The logs of a traced run, written after everything that it did. */
+/*
+ * The logs of a traced run, written after everything that it did: after the drain, so that the
+ * storage side has the flushes too. A log that cannot be written fails the command, but never
+ * the run itself, which is over.
+ */
 #include "darshan/trace.h"
 
 #include <errno.h>
@@ -16,6 +20,7 @@
 
 #define JOB_BYTES 4096 /* of the job's record with command and mounts; readers have no more room */
 
+/* As Darshan takes it: of the batch system; else of this process. */
 static int64_t job_id(void)
 {
     static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"};
@@ -27,6 +32,7 @@ static int64_t job_id(void)
     return (int64_t)getpid();
 }
 
+/* `at` is in seconds since the run began; the log wants wall clock. */
 static void set_time(const struct ctl_trace *t, double at, int64_t *s, int64_t *ns)
 {
     int64_t all = (int64_t)t->start.tv_nsec + (int64_t)(at * 1e9);
@@ -34,6 +40,7 @@ static void set_time(const struct ctl_trace *t, double at, int64_t *s, int64_t *
     *ns = all % 1000000000;
 }
 
+/* Calls that no record has: tables were full, or a signal handler interrupted the recording. */
 static uint64_t missing(const struct job *job)
 {
     uint64_t n = 0;
@@ -61,6 +68,10 @@ static void add_up(const struct ctl_trace *t, const struct job *job, uint64_t *u
     }
 }
 
+/*
+ * Lines of KEY=VALUE, which is all that the format has room for. Readers skip keys that they
+ * do not know.
+ */
 static void describe(const struct ctl_trace *t, const struct tb_config *c, uint64_t digest, const struct job *job, enum tb_trace_side side,
                      char *out, size_t size)
 {
@@ -96,6 +107,7 @@ static size_t write_command(const struct job *job, char *const *command, char *o
     return strlen(out);
 }
 
+/* What does not fit is left out, mounts first: readers have no more room than the format says. */
 static void write_job(const struct ctl_trace *t, struct log *log, struct log_job *j, const struct job *job, char *const *command)
 {
     char text[JOB_BYTES - sizeof(*j)];
@@ -121,6 +133,7 @@ static void say_what(const char *out, const struct job *job)
     fputc('\n', stderr);
 }
 
+/* Everything is read before the log is begun, so that an error leaves no half of one. */
 int trace_write_side(const struct ctl_trace *t, enum tb_trace_side side, char *const *command, const struct tb_config *c, uint64_t digest)
 {
     const char *out = side == TB_TRACE_STORAGE ? t->storage_out : t->out;
@@ -151,6 +164,7 @@ void ctl_trace_program_ended(struct ctl_trace *t)
         t->program_end = tb_trace_now();
 }
 
+/* The folder goes with all records in it: after the logs, or where the run never began. */
 void ctl_trace_forget(struct ctl_trace *t)
 {
     if (!t->out)
@@ -167,6 +181,10 @@ static void check_clock(const struct ctl_trace *t)
                 tb_trace_clock_error(t->job));
 }
 
+/*
+ * The application side is the site's own where its runtime wrote one. Both sides are tried,
+ * and the first error counts.
+ */
 int ctl_trace_finish(struct ctl_trace *t, char *const *command, const struct tb_config *c, uint64_t digest)
 {
     if (!t->out)
