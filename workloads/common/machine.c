@@ -1,4 +1,7 @@
-/* The file system under test and the command line, as every report states them. */
+/*
+ * The file system under test and the command line, as every report states them. They say what
+ * a number was measured on; a file system that gives no figures is reported as zeros.
+ */
 #include "driver.h"
 
 #include <string.h>
@@ -28,6 +31,7 @@ void tb_print_file_system(FILE *out, const struct tb_file_system *fs)
             fs->used_percent, fs->inodes_mi, fs->used_inodes_percent);
 }
 
+/* Quoted as the report wants it, not as a shell would: it is for people to read. */
 char *tb_join(int argc, char **argv, const char *quote)
 {
     char *line = NULL;

@@ -1,4 +1,7 @@
-/* Names in one word, NAME1@NAME2, on which ranks take turns. Empty ones don't count. */
+/*
+ * Names in one word, NAME1@NAME2, on which ranks take turns. Empty ones don't count. The word
+ * is never copied: a name is a place in it and a length.
+ */
 #include "driver.h"
 
 #include <string.h>

@@ -23,6 +23,7 @@ bool tb_complain(struct tb_complaint *c, const char *text)
     return false;
 }
 
+/* The first broken rule is enough: later ones may follow from it. */
 bool tb_rules_hold(const struct tb_rule *rules, const void *options, int tasks, struct tb_complaint *c)
 {
     while (rules->is_broken && !rules->is_broken(options, tasks))
@@ -48,6 +49,7 @@ static bool in_range(int64_t value, int shift, const struct tb_option *o)
     return !__builtin_mul_overflow(value, (int64_t)1 << shift, &scaled) && scaled >= o->least && scaled <= o->most;
 }
 
+/* The range is checked after the suffix, and without overflow. */
 static bool take_number(const struct tb_option *o, const char *option, const char *text, int64_t *out, struct tb_complaint *c)
 {
     char *end, allowed[128];
@@ -69,6 +71,7 @@ static bool has_value(enum tb_kind kind)
     return kind != TB_FLAG && kind != TB_COUNT && kind != TB_IGNORED_FLAG && kind != TB_REFUSED;
 }
 
+/* A flag of the command line has no value; as a directive of -O it has 0 or 1. */
 static bool set_flag(const struct tb_option *o, void *field, const char *option, const char *value, struct tb_complaint *c)
 {
     if (value && strcmp(value, "0") && strcmp(value, "1"))
@@ -78,6 +81,7 @@ static bool set_flag(const struct tb_option *o, void *field, const char *option,
     return true;
 }
 
+/* -v -v -v, or a number. */
 static bool set_count(int *field, const char *option, const char *value, struct tb_complaint *c)
 {
     const struct tb_option range = {.kind = TB_INT, .least = 0, .most = 9};
@@ -94,6 +98,10 @@ static bool not_supported(const struct tb_option *o, const char *option, struct 
     return false;
 }
 
+/*
+ * One row, one field. Ignored options are read all the same, so that their values are not
+ * taken for words.
+ */
 static bool set(const struct tb_option *o, void *options, const char *option, const char *value, struct tb_complaint *c)
 {
     void *field = (char *)options + o->offset;
@@ -139,6 +147,7 @@ static const struct tb_option *by_name(const struct tb_option *table, const char
     return NULL;
 }
 
+/* Letters are told apart by case, names of directives are not. */
 static const struct tb_option *by_letter(const struct tb_option *table, char letter)
 {
     for (const struct tb_option *o = table; is_row(o); o++)
@@ -183,6 +192,7 @@ static bool refuse(struct tb_complaint *c, const char *what, const char *word)
     return false;
 }
 
+/* --name=value or --name value. */
 static bool take_long(const struct tb_option *table, void *options, int argc, char **argv, int *at, struct tb_complaint *c)
 {
     const char *word = argv[*at], *name = word + 2;
@@ -196,6 +206,7 @@ static bool take_long(const struct tb_option *table, void *options, int argc, ch
     return set(o, options, word, value, c);
 }
 
+/* Flags may share a dash; the first option that takes a value takes the rest of the word. */
 static bool take_letters(const struct tb_option *table, void *options, int argc, char **argv, int *at, struct tb_complaint *c)
 {
     const char *word = argv[*at];
@@ -215,6 +226,7 @@ static bool take_letters(const struct tb_option *table, void *options, int argc,
     return true;
 }
 
+/* Words without a dash are refused: a forgotten one would silently change the test. */
 bool tb_options_read(const struct tb_option *table, void *options, int argc, char **argv, struct tb_complaint *c)
 {
     for (int at = 1; at < argc; at++) {
@@ -229,6 +241,7 @@ bool tb_options_read(const struct tb_option *table, void *options, int argc, cha
     return true;
 }
 
+/* Options without a text are other names of the row before. */
 void tb_options_help(const struct tb_option *table, const char *program, FILE *out)
 {
     fprintf(out, "usage: %s [options]\n\n", program);

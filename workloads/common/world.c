@@ -3,6 +3,10 @@
 
 #include <stdlib.h>
 
+/*
+ * By shared memory, which is what a node is to MPI. Rank 0's number of ranks a node counts for
+ * all.
+ */
 static void count_nodes(struct tb_world *w, MPI_Comm comm)
 {
     MPI_Comm node;
@@ -16,6 +20,7 @@ static void count_nodes(struct tb_world *w, MPI_Comm comm)
     MPI_Bcast(&w->tasks_per_node, 1, MPI_INT, 0, comm);
 }
 
+/* After a barrier; what the broadcast takes remains as an error of microseconds. */
 static void agree_on_clock(struct tb_world *w, MPI_Comm comm)
 {
     double mine, first;
@@ -35,6 +40,7 @@ struct tb_world tb_look_around(MPI_Comm comm)
     return w;
 }
 
+/* Ends all ranks: one that waits in a collective call for a dead one would wait forever. */
 _Noreturn void tb_fail(const char *path, const char *what, int64_t offset, const char *reason)
 {
     if (offset < 0)
@@ -46,6 +52,7 @@ _Noreturn void tb_fail(const char *path, const char *what, int64_t offset, const
     abort();
 }
 
+/* Aligned to pages, as O_DIRECT asks for. */
 void *tb_buffer(size_t bytes)
 {
     void *data = aligned_alloc(4096, (bytes + 4096) / 4096 * 4096);

@@ -12,6 +12,7 @@ static void *need(void *memory)
     return memory;
 }
 
+/* Doubled, so that a million paths are copied about once. */
 static void make_room(struct tb_list *list, size_t bytes)
 {
     if (list->used + bytes <= list->room)
@@ -43,6 +44,7 @@ static int offset_of(int64_t bytes)
     return (int)bytes;
 }
 
+/* Where each rank's part begins; the sum of all. */
 static int places(const int *counts, int *offsets, int tasks)
 {
     int64_t sum = 0;
@@ -78,6 +80,10 @@ static int64_t paths_in(const struct tb_list *list)
     return count;
 }
 
+/*
+ * Lengths first, then the bytes, each in one exchange of all ranks. The turn begins at another
+ * rank on each, so that short lists spread too.
+ */
 void tb_list_deal(struct tb_list *list, const struct tb_world *w)
 {
     size_t n = (size_t)w->tasks;

@@ -1,4 +1,8 @@
-/* Start and end: the command line, the time, the report, and one exit status for all. */
+/*
+ * Start and end: the command line, the time, the report, and one exit status for all. tb-find
+ * takes the words of find that IO500 uses, and no others; a result is printed only if every
+ * directory could be read.
+ */
 #include "tb_find.h"
 
 #include <errno.h>
@@ -8,6 +12,7 @@
 
 static const char usage[] = "usage: tb-find DIR [-newer FILE] [-size BYTESc] [-name PATTERN]";
 
+/* find counts blocks unless the size ends in c; here only bytes are meant, so c is required. */
 static bool take_size(const char *text, int64_t *size)
 {
     char *end;
@@ -31,6 +36,7 @@ static bool take_test(struct tb_wanted *wanted, const char *test, const char *va
     return tb_wrong(c, "argument", test, "-newer, -size or -name");
 }
 
+/* Words come in pairs, and a later one replaces an earlier one. */
 static bool take_line(struct tb_wanted *wanted, int argc, char **argv, struct tb_complaint *c)
 {
     *wanted = (struct tb_wanted){.size = -1};
@@ -74,6 +80,7 @@ static void report(const struct tb_found *found, const struct tb_world *w, doubl
     printf("Rate: %.3f files/s\n", (double)found->files / seconds);
 }
 
+/* The time is from one barrier to the last rank's end, without reading the command line. */
 static int find(const struct tb_wanted *wanted, const struct tb_world *w, const char *line)
 {
     MPI_Barrier(w->comm);

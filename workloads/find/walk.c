@@ -25,6 +25,7 @@ static void failed(struct walk *walk, const char *what, const char *path)
         fprintf(stderr, "%s: %s: %s: %s\n", TB_PROGRAM, path, what, strerror(errno));
 }
 
+/* Most file systems say it in the entry; only where they do not is the file looked at. */
 static bool is_directory(struct walk *walk, const char *path, unsigned char type)
 {
     struct stat st;
@@ -36,6 +37,7 @@ static bool is_directory(struct walk *walk, const char *path, unsigned char type
     return false;
 }
 
+/* The name is compared first, because it costs no call. */
 static void visit_entry(struct walk *walk, const char *path, const struct dirent *entry)
 {
     const struct tb_wanted *wanted = walk->wanted;
@@ -52,6 +54,10 @@ static void visit_entry(struct walk *walk, const char *path, const struct dirent
         walk->found.matched++;
 }
 
+/*
+ * An entry that fails is counted and the others are still visited: the report then says how
+ * many.
+ */
 static void read_directory(struct walk *walk, const char *directory)
 {
     char path[PATH_MAX];
@@ -100,6 +106,7 @@ static void look_at(struct walk *walk, const char *path)
     walk->found.matched += fits && (!wanted->newer_than || is_newer(&st.st_mtim, &wanted->since));
 }
 
+/* Each level is dealt out anew, so that a tree that is deep in one place keeps all ranks busy. */
 static void walk_levels(struct walk *walk, const struct tb_world *w)
 {
     for (int64_t left = 1; left;) {
@@ -112,6 +119,7 @@ static void walk_levels(struct walk *walk, const struct tb_world *w)
     }
 }
 
+/* Files are looked at last and dealt out as well: they cost a call each. */
 struct tb_found tb_walk(const struct tb_wanted *wanted, const struct tb_world *w)
 {
     struct walk walk = {.wanted = wanted};

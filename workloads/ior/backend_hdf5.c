@@ -6,6 +6,7 @@
 
 #include <hdf5.h>
 
+/* HDF5 prints its own stack of reasons before. */
 static void check(const struct tb_file *f, const char *what, int64_t offset, int64_t code)
 {
     if (code < 0)
@@ -31,6 +32,7 @@ static void name_set(char name[40], int64_t segment)
     snprintf(name, 40, "Dataset-0000.%04lld", (long long)segment);
 }
 
+/* All datasets at once: collective metadata must not be part of the transfers. */
 static void create_sets(struct tb_file *f)
 {
     char name[40];
@@ -79,6 +81,7 @@ static void leave_set(struct tb_file *f)
     f->hdf5_segment = -1;
 }
 
+/* Opened when the first transfer reaches it, and kept until another segment comes. */
 static void enter_set(struct tb_file *f, const char *what, int64_t segment, int64_t offset)
 {
     char name[40];
@@ -91,6 +94,7 @@ static void enter_set(struct tb_file *f, const char *what, int64_t segment, int6
     f->hdf5_segment = segment;
 }
 
+/* Offsets of the pattern are bytes of all segments; a dataset counts words of its own. */
 static void select_range(struct tb_file *f, const char *what, size_t bytes, int64_t offset)
 {
     hsize_t start = (hsize_t)(offset % set_bytes(f)) / 8, count = bytes / 8;
@@ -115,6 +119,7 @@ static void hdf5_sync(struct tb_file *f)
     check(f, "flush", -1, H5Fflush(f->hdf5_file, H5F_SCOPE_LOCAL));
 }
 
+/* Handles of spaces and sets go first, because HDF5 keeps a file open as long as any of them is. */
 static void hdf5_close(struct tb_file *f)
 {
     leave_set(f);

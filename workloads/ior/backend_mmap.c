@@ -13,6 +13,7 @@ static const char *no_version(void)
     return "";
 }
 
+/* Before the first transfer; what the kernel makes of it is its own matter. */
 static void advise(struct tb_file *f)
 {
     const struct tb_options *o = f->options;
@@ -25,6 +26,7 @@ static void advise(struct tb_file *f)
 /* A page that finds no space on the file system is a signal, not an error of a call. The launcher ends the other ranks. */
 static const char *mapped_path;
 
+/* From a signal handler: no stdio. */
 static void say(const char *text)
 {
     ssize_t written = write(STDERR_FILENO, text, strlen(text));
@@ -40,6 +42,7 @@ static void on_bus_error(int signal)
     _exit(TB_EXIT_IO);
 }
 
+/* A page past the end would be a signal in the middle of a pass. */
 static void check_size(struct tb_file *f)
 {
     int64_t size = lseek(f->posix.fd, 0, SEEK_END);
@@ -47,6 +50,7 @@ static void check_size(struct tb_file *f)
         tb_fail(f->path, "mmap", size, "the file ends here, before what is to be read");
 }
 
+/* The file is made long enough first: pages past the end cannot be written. */
 static void mmap_open(struct tb_file *f, bool create, bool shared)
 {
     (void)shared;

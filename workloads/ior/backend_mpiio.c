@@ -9,6 +9,7 @@
 
 extern char **environ;
 
+/* With the library's own words. */
 static void check(const struct tb_file *f, const char *what, int64_t offset, int code)
 {
     char reason[MPI_MAX_ERROR_STRING];
@@ -55,6 +56,7 @@ static void hints_of_file(const char *path, MPI_Info info)
     fclose(f);
 }
 
+/* The file's hints come after those of the environment, so they win. */
 static MPI_Info hints_of(const struct tb_file *f)
 {
     char line[4096];
@@ -114,6 +116,7 @@ static void set_view(struct tb_file *f, bool shared)
     MPI_Type_free(&spread);
 }
 
+/* In a view a rank's blocks follow each other; offsets of the pattern count all ranks' blocks. */
 static int64_t in_view(const struct tb_file *f, int64_t offset)
 {
     const struct tb_options *o = f->options;
@@ -123,6 +126,7 @@ static int64_t in_view(const struct tb_file *f, int64_t offset)
     return offset / segment * o->block + offset % o->block;
 }
 
+/* Hints are shown twice: as given, and as the library took them. */
 static void mpiio_open(struct tb_file *f, bool create, bool shared)
 {
     int mode = create ? MPI_MODE_RDWR | MPI_MODE_CREATE : MPI_MODE_RDONLY;

@@ -1,4 +1,7 @@
-/* Transfers by system calls, and how many bytes a file holds. */
+/*
+ * Transfers by system calls, and how many bytes a file holds. Every rank opens the file for
+ * itself; MPI is not asked, so a shared file is shared by the file system alone.
+ */
 #include "tb_ior.h"
 
 #include <errno.h>

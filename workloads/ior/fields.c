@@ -178,6 +178,7 @@ const struct tb_field tb_summary_fields[] = {
     {0},
 };
 
+/* Widths differ by kind; everything is shown as a whole number. */
 static int64_t number_of(enum tb_field_kind kind, const char *at)
 {
     if (kind == TB_IS_BOOL)
@@ -187,6 +188,7 @@ static int64_t number_of(enum tb_field_kind kind, const char *at)
     return *(const int64_t *)(const void *)at;
 }
 
+/* A text, made or stored, or a number: the formats need no more. */
 struct tb_value tb_field_value(const struct tb_field *f, const struct tb_test *t)
 {
     struct tb_value v = {.is_text = f->kind == TB_IS_TEXT || f->kind == TB_IS_SIZE || f->kind == TB_IS_MADE || f->kind == TB_IS_NULL};

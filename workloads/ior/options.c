@@ -39,6 +39,7 @@ static bool take_packet(void *options, const char *option, const char *value, st
     return tb_take_packet(&((struct tb_options *)options)->packet, option, value, c);
 }
 
+/* NAME=VALUE pairs, each of which is set as if it had been an option of its own. */
 static bool take_directives(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
     char *rest = (char *)value; /* a word of argv, which is ours to cut */
@@ -174,6 +175,7 @@ static bool files_differ(const struct tb_options *o, struct tb_complaint *c)
     return true;
 }
 
+/* Without -w, -r, -W and -R a test writes and reads, as in IOR; a check of reads reads. */
 static bool tests_consistent(struct tb_tests *tests, int tasks, struct tb_complaint *c)
 {
     for (size_t i = 0; i < tests->count; i++) {
@@ -187,6 +189,10 @@ static bool tests_consistent(struct tb_tests *tests, int tasks, struct tb_compla
     return true;
 }
 
+/*
+ * IOR's defaults. A script may hold several tests, each of which begins with the options of
+ * the command line.
+ */
 bool tb_ior_options(struct tb_options *o, struct tb_tests *tests, int argc, char **argv, int tasks, struct tb_complaint *c)
 {
     *o = (struct tb_options){.backend = &tb_posix,

@@ -23,11 +23,16 @@ static void swap_at_random(uint32_t *table, int64_t count)
     }
 }
 
+/* One entry more than asked: a rank may have been dealt none. */
 static uint32_t *need_table(int64_t count)
 {
     return tb_buffer((size_t)(count + 1) * sizeof(uint32_t));
 }
 
+/*
+ * Twice over the same numbers: first the count of this rank's, then, with a table of that
+ * size, the transfers themselves. Every rank deals for all, so all agree without talking.
+ */
 static void deal_out(struct tb_order *order, int64_t all, int tasks, int owner)
 {
     order->per_segment = 0;
@@ -108,6 +113,7 @@ static int64_t mix(const struct tb_order *order, int64_t number)
     return (int64_t)x;
 }
 
+/* The order repeats in each segment. */
 int64_t tb_order_offset(const struct tb_order *order, int64_t transfer)
 {
     int64_t segment = transfer / order->per_segment, at = transfer % order->per_segment;

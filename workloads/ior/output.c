@@ -1,4 +1,8 @@
-/* What all formats share: the facts of the run, its results and their statistics. */
+/*
+ * What all formats share: the facts of the run, its results and their statistics. Where a
+ * report goes is tried before anything is measured, and a report that could not be written
+ * makes the exit status say so.
+ */
 #include "tb_ior.h"
 
 #include <errno.h>
@@ -11,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+/* In the form of ctime, which IOR's parsers read. */
 void tb_now(char text[32])
 {
     struct tm parts;
@@ -19,6 +24,7 @@ void tb_now(char text[32])
     strftime(text, 32, "%a %b %e %H:%M:%S %Y", &parts);
 }
 
+/* As IOR prints sizes: whole numbers where they are whole. */
 void tb_human_size(char *text, size_t size, int64_t bytes)
 {
     const char *units[] = {"MiB", "GiB", "TiB"};
@@ -39,6 +45,7 @@ int64_t tb_aggregate(const struct tb_options *o, const struct tb_world *w)
     return o->block * o->segments * w->tasks;
 }
 
+/* More of it with -v -v, as IOR. */
 static void describe_machine(struct tb_report *r)
 {
     struct utsname u;
@@ -75,6 +82,7 @@ static bool prepare_file(struct tb_report *r)
     return true;
 }
 
+/* Its header is written at once, so that a killed run leaves a table. */
 static bool open_rank_file(struct tb_report *r, const char *path)
 {
     r->rank_path = path;
@@ -87,6 +95,10 @@ static bool open_rank_file(struct tb_report *r, const char *path)
     return true;
 }
 
+/*
+ * At the end where the format wants all results together: then an old report was removed at
+ * the start.
+ */
 static bool open_out(struct tb_report *r)
 {
     r->out = r->path ? fopen(r->path, "w") : stdout;
@@ -116,6 +128,7 @@ bool tb_report_open(struct tb_report *r, const struct tb_options *o, const char 
     return true;
 }
 
+/* Room for a write, a read and a removal of each repetition. */
 struct tb_test *tb_report_test(struct tb_report *r, const struct tb_options *o, const struct tb_world *w)
 {
     struct tb_test *t = &r->tests[r->count];
@@ -133,6 +146,7 @@ void tb_report_add(struct tb_test *t, const struct tb_result *result)
     t->results[t->count++] = *result;
 }
 
+/* A full disk may show only now. */
 static bool close_file(FILE *f, const char *path)
 {
     bool good = !ferror(f);
@@ -158,6 +172,7 @@ bool tb_report_close(struct tb_report *r)
     return good;
 }
 
+/* Moved bytes are the last repetition's, as IOR has them. */
 static void add_extremes(struct tb_statistics *s, const struct tb_result *x)
 {
     if (!s->count++ || x->bandwidth_mib > s->max)

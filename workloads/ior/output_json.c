@@ -1,4 +1,8 @@
-/* IOR's JSON, written whole at the end, so that it is either valid or not there. */
+/*
+ * IOR's JSON, written whole at the end, so that it is either valid or not there. Names and
+ * their order are IOR's, with its misspelled ones, because programs read them; numbers have
+ * four decimals, as there.
+ */
 #include "tb_ior.h"
 
 #include <stdarg.h>
@@ -30,6 +34,7 @@ static void quote(struct writer *w, const char *text)
     putc('"', w->f);
 }
 
+/* A member: what comes next is its value. */
 static void key(struct writer *w, const char *name)
 {
     next(w);
@@ -76,6 +81,7 @@ static void enter(struct writer *w, const char *name, char bracket)
     w->comma = false;
 }
 
+/* The member after it needs a comma, whatever was inside. */
 static void leave(struct writer *w, char bracket)
 {
     w->depth--;
@@ -83,6 +89,7 @@ static void leave(struct writer *w, char bracket)
     w->comma = true;
 }
 
+/* Rows that the text alone has, and those whose condition does not hold, are left out. */
 static void fields(struct writer *w, const struct tb_field *f, const struct tb_test *t)
 {
     for (; f->name; f++) {
@@ -103,6 +110,7 @@ static void object(struct writer *w, const char *name, const struct tb_field *f,
     leave(w, '}');
 }
 
+/* A removal has a time and nothing else. */
 static void one_result(struct writer *w, const struct tb_test *t, const struct tb_result *x)
 {
     enter(w, NULL, '{');
@@ -124,6 +132,7 @@ static void one_result(struct writer *w, const struct tb_test *t, const struct t
     leave(w, '}');
 }
 
+/* Only of what was measured: a test may have no writes or no reads. */
 static void maxima(struct writer *w, const struct tb_test *t)
 {
     enter(w, "max", '{');
@@ -158,6 +167,7 @@ static void one_test(struct writer *w, const struct tb_test *t)
     leave(w, '}');
 }
 
+/* The names mix MIB and MiB, as IOR's do. */
 static void statistics(struct writer *w, const struct tb_options *o, const struct tb_statistics *s)
 {
     real(w, "bwMaxMIB", s->max);
@@ -188,6 +198,7 @@ static void summary(struct writer *w, const struct tb_test *t, bool write)
     leave(w, '}');
 }
 
+/* One object for the run; tests and summaries are two lists in the same order. */
 static void end(struct tb_report *r)
 {
     struct writer w = {r->out, 1, false};

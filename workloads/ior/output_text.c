@@ -1,4 +1,8 @@
-/* IOR's text: header, options, a row per operation and repetition, and the summary. */
+/*
+ * IOR's text: header, options, a row for each operation and repetition, and the summary.
+ * Widths, words and their order are those that IOR's parsers expect; our own program name
+ * comes after that.
+ */
 #include "tb_ior.h"
 
 #include <string.h>
@@ -25,6 +29,7 @@ static void test_header(FILE *f, const struct tb_test *t)
         fprintf(f, "Using reorderTasks '-C' (useful to avoid read cache in client)\n");
 }
 
+/* The same rows as JSON's, from one table (fields.c). */
 static void test_options(FILE *f, const struct tb_test *t)
 {
     fprintf(f, "\nOptions: \n");
@@ -53,6 +58,7 @@ static void test(struct tb_report *r, const struct tb_test *t, uint32_t signatur
     fflush(r->out);
 }
 
+/* Only with -v: IOR says then what it is about to do. */
 static void phase(struct tb_report *r, const struct tb_test *t, enum tb_pass pass)
 {
     char time[32];
@@ -77,6 +83,7 @@ static void cell(FILE *f, double value, int width)
     fprintf(f, "%-*s ", width, text);
 }
 
+/* A line for each rank with -v, then the extremes. */
 static void stonewall_line(struct tb_report *r, const struct tb_test *t, const struct tb_result *x)
 {
     double unit = (double)t->options->transfer / (1024 * TB_MIB);
@@ -108,6 +115,7 @@ static void result(struct tb_report *r, const struct tb_test *t, const struct tb
     fprintf(f, "%-4d\n", x->repetition);
 }
 
+/* A removal has no bytes, so its row has dashes. */
 static void removed(struct tb_report *r, const struct tb_test *t, double seconds, int repetition)
 {
     (void)t;
@@ -116,6 +124,7 @@ static void removed(struct tb_report *r, const struct tb_test *t, double seconds
     fprintf(r->out, "%-4d\n", repetition);
 }
 
+/* In both units, as IOR. */
 static void print_max(struct tb_report *r, const struct tb_test *t, bool write)
 {
     struct tb_statistics s = tb_summarize(t, write);
@@ -123,6 +132,7 @@ static void print_max(struct tb_report *r, const struct tb_test *t, bool write)
         fprintf(r->out, "Max %s %.2f MiB/sec (%.2f MB/sec)\n", write ? "Write:" : "Read: ", s.max, s.max * TB_MIB / 1e6);
 }
 
+/* Of the last write: its counts are what a later read goes by. */
 static void test_end(struct tb_report *r, const struct tb_test *t)
 {
     int64_t pairs = 0;
@@ -135,6 +145,7 @@ static void test_end(struct tb_report *r, const struct tb_test *t)
         fprintf(r->out, "Pairs deadlineForStonewallingaccessed: %lld\n", (long long)pairs);
 }
 
+/* NA where no stonewall was asked for: zeros would be read as numbers. */
 static void print_row(FILE *f, const struct tb_test *t, bool write)
 {
     const struct tb_options *o = t->options;

@@ -23,6 +23,7 @@ struct pass {
     int64_t pairs_min, pairs_max;
 };
 
+/* Seconds of rank 0's clock: times of different ranks can be compared. */
 static double now(const struct tb_world *w)
 {
     return MPI_Wtime() + w->clock_offset;
@@ -60,6 +61,7 @@ void tb_path(char *path, size_t size, const struct tb_options *o, const struct t
         snprintf(path, size, "%.4000s.%08d%s", file, owner, number);
 }
 
+/* Only the first place is named: a file that is wrong altogether would fill the log. */
 static void report_difference(struct pass *s, int64_t offset, int64_t at)
 {
     struct tb_phase *p = s->p;
@@ -70,6 +72,7 @@ static void report_difference(struct pass *s, int64_t offset, int64_t at)
         tb_fail(s->file.path, "check", offset + at, "wrong data, and -q asks to stop");
 }
 
+/* The mark changes from transfer to transfer; the bytes below it were filled once. */
 static void put(struct pass *s, int64_t offset)
 {
     const struct tb_phase *p = s->p;
@@ -80,6 +83,7 @@ static void put(struct pass *s, int64_t offset)
         o->backend->sync_transfer(&s->file);
 }
 
+/* A check happens inside the timed loop only if it was asked for. */
 static void transfer(struct pass *s, int64_t i)
 {
     struct tb_phase *p = s->p;
@@ -172,6 +176,10 @@ static void wait_for_least_time(const struct pass *s)
         usleep((useconds_t)(left * 1e6));
 }
 
+/*
+ * At least one transfer is made before the wall is looked at, as IOR does. The sync counts as
+ * transfer time, before the close.
+ */
 static void transfer_all(struct pass *s)
 {
     const struct tb_options *o = s->p->options;
@@ -195,6 +203,10 @@ static void barrier_between(const struct pass *s)
         MPI_Barrier(s->p->world->comm);
 }
 
+/*
+ * The barriers of -g lie outside the timed parts; those at both ends make the total the time
+ * of the slowest rank.
+ */
 static void execute(struct pass *s)
 {
     const struct tb_options *o = s->p->options;
@@ -214,6 +226,10 @@ static void execute(struct pass *s)
     MPI_Barrier(s->p->world->comm);
 }
 
+/*
+ * A part lasts from the first rank that began it to the last that ended it, so parts of
+ * different ranks may overlap, and their sum may be more than the total.
+ */
 static struct tb_result measure(struct pass *s, int repetition)
 {
     const struct tb_options *o = s->p->options;
@@ -261,6 +277,7 @@ static int64_t common_limit(const struct pass *s)
     return limit;
 }
 
+/* A write is of the rank's own data; a read may be of another's, by -C and -Z. */
 static void prepare(struct pass *s, int repetition)
 {
     const struct tb_phase *p = s->p;
@@ -277,6 +294,10 @@ static void prepare(struct pass *s, int repetition)
         tb_fill(&p->pattern, p->data, (size_t)o->transfer, s->owner);
 }
 
+/*
+ * What was written limits what later passes may read; a rank that began again at its first
+ * transfer has written no more than all of it.
+ */
 struct tb_result tb_phase_run(struct tb_phase *p, enum tb_pass kind, bool check, int repetition)
 {
     struct pass s = {.p = p, .kind = kind, .check = check};

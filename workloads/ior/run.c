@@ -21,6 +21,7 @@ struct run {
     bool short_file;
 };
 
+/* Who makes, sizes and removes a file: every rank its own, rank 0 the shared one. */
 static bool owns_file(const struct run *r)
 {
     return r->o->file_per_process || r->w->rank == 0;
@@ -36,6 +37,10 @@ static bool regular_size(const char *path, int64_t *size)
     return true;
 }
 
+/*
+ * In step: the barrier keeps a rank from removing what another still reads, and the time of
+ * the slowest is what the removal took.
+ */
 static double remove_files(const struct run *r, int repetition)
 {
     char path[4096];
@@ -52,6 +57,7 @@ static double remove_files(const struct run *r, int repetition)
     return seconds;
 }
 
+/* It may be there from an earlier repetition. */
 static void make_directory(const struct run *r, int repetition)
 {
     char path[4096];
@@ -63,6 +69,7 @@ static void make_directory(const struct run *r, int repetition)
         tb_fail(dir, "mkdir", -1, strerror(errno));
 }
 
+/* In IOR's words, which scripts look for. */
 static void warn_of_size(const struct run *r, const struct tb_result *result, int64_t found)
 {
     int64_t expected = tb_aggregate(r->o, r->w);
@@ -100,6 +107,7 @@ static void check_size(struct run *r, const struct tb_result *result, int repeti
                 (long long)found[0]);
 }
 
+/* Rank 0 reads for all: the file may be on that node alone. */
 static void load_status(struct run *r)
 {
     int64_t most = tb_file_bytes(r->o, r->w) / r->o->transfer;
@@ -108,6 +116,10 @@ static void load_status(struct run *r)
     MPI_Bcast(r->phase.limits, r->w->tasks, MPI_INT64_T, 0, r->w->comm);
 }
 
+/*
+ * Only rank 0 knows whether the file was asked for, so it tells the others first: a gather
+ * needs all of them.
+ */
 static void record_ranks(struct run *r, const struct tb_result *x)
 {
     double mine[3] = {x->rank_total_s, x->rank_transfer_s, x->rank_bytes}, *all = NULL;
@@ -126,6 +138,7 @@ static void record_ranks(struct run *r, const struct tb_result *x)
     free(all);
 }
 
+/* Shown at once: a run that is killed later has told what it measured so far. */
 static void record(struct run *r, const struct tb_result *result)
 {
     record_ranks(r, result);
@@ -171,6 +184,10 @@ static bool saves_status(const struct run *r)
     return r->o->write && r->o->deadline_s && r->o->status_file && r->w->rank == 0;
 }
 
+/*
+ * Order: old files go, directories come, then the timed pass; sizes are looked at after the
+ * close, when the file system must know them.
+ */
 static void write_data(struct run *r, int repetition)
 {
     if (!r->o->use_existing)
@@ -186,6 +203,7 @@ static void write_data(struct run *r, int repetition)
     record(r, &result);
 }
 
+/* Untimed: it has no result of its own. */
 static void check_data(struct run *r, int repetition)
 {
     int64_t before = r->phase.errors;
@@ -204,6 +222,7 @@ static void read_data(struct run *r, int repetition)
     record(r, &result);
 }
 
+/* All ranks must agree whether files are kept, or one would remove what another keeps. */
 static bool any_errors(const struct run *r)
 {
     int64_t errors = r->phase.errors;
@@ -211,6 +230,7 @@ static bool any_errors(const struct run *r)
     return errors;
 }
 
+/* Where nothing is written, the counts of an earlier run say how far reading may go. */
 static void repeat(struct run *r, int repetition)
 {
     if (r->o->write)
@@ -252,6 +272,7 @@ static uint32_t common_signature(const struct tb_options *o, MPI_Comm comm)
     return signature;
 }
 
+/* Rank 0 decides, so that all ranks make the same number of repetitions. */
 static bool time_is_over(const struct run *r, double start)
 {
     int over = r->o->limit_min && MPI_Wtime() - start >= r->o->limit_min * 60.0;
@@ -259,6 +280,7 @@ static bool time_is_over(const struct run *r, double start)
     return over;
 }
 
+/* The first repetition is always made, however short the limit is. */
 static void repeat_all(struct run *r)
 {
     double start = MPI_Wtime();
@@ -269,6 +291,10 @@ static void repeat_all(struct run *r)
     }
 }
 
+/*
+ * Memory first, and the status file: what is missing must be found out before hours of
+ * measuring. Wrong data and short files end in the same exit status, which all ranks return.
+ */
 int tb_run(const struct tb_options *o, const struct tb_world *w, struct tb_report *report)
 {
     struct run all = {.o = o, .w = w, .report = report}, *r = &all;
@@ -276,6 +302,7 @@ int tb_run(const struct tb_options *o, const struct tb_world *w, struct tb_repor
     r->phase.data = tb_buffer((size_t)o->transfer);
     r->phase.limits = tb_buffer((size_t)w->tasks * sizeof *r->phase.limits);
     r->phase.pairs = tb_buffer((size_t)w->tasks * sizeof *r->phase.pairs);
+    /* Held until the end, so that the page cache stays as small as asked for in all passes. */
     void *occupied = occupy(r);
     for (int i = 0; i < w->tasks; i++)
         r->phase.limits[i] = INT64_MAX;

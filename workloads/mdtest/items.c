@@ -21,12 +21,17 @@ static void failed(struct tb_run *r, const char *what, const char *path)
         fprintf(stderr, "%s: %s: %s: %s\n", TB_PROGRAM, path, what, strerror(errno));
 }
 
+/*
+ * A tree with a directory missing would make every later phase count something else, so all
+ * ranks end.
+ */
 static void make_directory(const char *path)
 {
     if (mkdir(path, 0775))
         tb_fail(path, "mkdir", -1, strerror(errno));
 }
 
+/* Without -u one tree is shared, and rank 0 makes it. */
 static bool makes_trees(const struct tb_run *r)
 {
     return r->options->unique_dir || r->rank == 0;
@@ -45,6 +50,7 @@ static void name_of_base(const struct tb_run *r, char base[PATH_MAX])
     snprintf(base, PATH_MAX, "%.*s", length, start);
 }
 
+/* True: this run made it, and removes it at the end. */
 bool tb_base_create(struct tb_run *r)
 {
     char base[PATH_MAX];
@@ -63,6 +69,7 @@ void tb_base_remove(struct tb_run *r)
         failed(r, "rmdir", base);
 }
 
+/* What an earlier run left is used on. */
 void tb_test_dirs_create(struct tb_run *r)
 {
     for (int loop = 0; is_first_of_base(r) && loop < r->plan->loops; loop++) {
@@ -81,6 +88,7 @@ void tb_test_dirs_remove(struct tb_run *r)
     }
 }
 
+/* In the plan's order, so that a parent comes before its children. */
 int64_t tb_tree_create(struct tb_run *r)
 {
     for (int loop = 0; makes_trees(r) && loop < r->plan->loops; loop++)
@@ -89,6 +97,7 @@ int64_t tb_tree_create(struct tb_run *r)
     return r->plan->dirs * r->plan->loops;
 }
 
+/* Children first. */
 static void remove_from_below(struct tb_run *r, int loop, int64_t dir)
 {
     int branching = r->options->branching;
@@ -106,6 +115,7 @@ int64_t tb_tree_remove(struct tb_run *r)
     return r->plan->dirs * r->plan->loops;
 }
 
+/* A file is made by open and written, or by mknod where -k says so and nothing is written. */
 static void create_item(struct tb_run *r, int owner, int loop, bool dir, int64_t item)
 {
     const char *path = tb_item(&r->namer, owner, loop, dir, item);
@@ -145,6 +155,7 @@ static int64_t create_until_stonewall(struct tb_run *r, int loop, bool dirs)
     return r->present = done;
 }
 
+/* Every item of the owner, in the order of the tree. */
 static int64_t walk(struct tb_run *r, item_work *work, int owner, bool dirs)
 {
     for (int loop = 0; loop < r->plan->loops; loop++)
@@ -160,6 +171,7 @@ static void walk_for_all(struct tb_run *r, item_work *work, bool dirs)
         walk(r, work, owner, dirs);
 }
 
+/* -c: rank 0 makes the files, and their ranks write them afterwards. */
 static void create_empty(struct tb_run *r, int owner, int loop, bool dir, int64_t item)
 {
     const char *path = tb_item(&r->namer, owner, loop, dir, item);
@@ -173,6 +185,7 @@ static void write_item(struct tb_run *r, int owner, int loop, bool dir, int64_t 
     tb_file_write(r, tb_item(&r->namer, owner, loop, dir, item), tb_number(r->plan, item));
 }
 
+/* The stonewall has a loop of its own, since its end is not known before. */
 int64_t tb_items_create(struct tb_run *r, bool dirs)
 {
     r->present = r->plan->items;
@@ -185,11 +198,13 @@ int64_t tb_items_create(struct tb_run *r, bool dirs)
     return dirs ? r->present * r->plan->loops : walk(r, write_item, r->rank, dirs);
 }
 
+/* -N: so that a node does not find what its own cache holds. */
 static int neighbour(const struct tb_run *r, int steps)
 {
     return (int)((r->rank + (int64_t)r->options->stride * steps) % r->tasks);
 }
 
+/* Shared files are removed once, by rank 0. */
 int64_t tb_items_remove(struct tb_run *r, bool dirs)
 {
     if (!r->options->collective && !r->options->shared_file)
@@ -201,6 +216,7 @@ int64_t tb_items_remove(struct tb_run *r, bool dirs)
     return r->present * r->plan->loops;
 }
 
+/* -R: the order is shuffled once, before the timed phases. */
 static int64_t number(const struct tb_run *r, int64_t i)
 {
     return r->shuffle ? r->shuffle[i] : i;

@@ -1,10 +1,15 @@
-/* Start and end: options, the tests for each number of ranks, the report, and one exit status for all. */
+/*
+ * Start and end: options, the tests for each number of ranks, the report, and one exit status
+ * for all. Ranks that a test does not use wait at its end, so that the next one begins
+ * together.
+ */
 #include "tb_mdtest.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+/* Memory that is missing ends all ranks: one that went on alone would hang the others. */
 static void *need(void *memory)
 {
     if (!memory)
@@ -25,6 +30,7 @@ static int64_t *shuffled(int64_t count, uint64_t state)
     return order;
 }
 
+/* Rank 0 keeps its own times as the iteration's and every rank's for the table of ranks. */
 static void keep_result(struct tb_report *report, const struct tb_run *r, int iteration)
 {
     size_t at = (size_t)iteration * (size_t)r->tasks * TB_OPERATIONS;
@@ -34,6 +40,7 @@ static void keep_result(struct tb_report *report, const struct tb_run *r, int it
     MPI_Gather(r->result.rank_items, TB_OPERATIONS, MPI_INT64_T, report->rank_items + at, TB_OPERATIONS, MPI_INT64_T, 0, r->comm);
 }
 
+/* Results of one number of ranks: they are printed and freed before the next one. */
 static void test_on(struct tb_run *r, struct tb_report *report)
 {
     const struct tb_options *o = r->options;
@@ -60,6 +67,7 @@ static void test_on(struct tb_run *r, struct tb_report *report)
     free(report->rank_items);
 }
 
+/* A communicator of the first ranks; the others have none and only wait. */
 static void test(struct tb_run *r, struct tb_report *report, int tasks)
 {
     int world_rank;
@@ -74,6 +82,7 @@ static void test(struct tb_run *r, struct tb_report *report, int tasks)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* The time is rank 0's for all, because signature and seed must be the same on every rank. */
 static void prepare(struct tb_run *r, int rank)
 {
     const struct tb_options *o = r->options;
@@ -102,6 +111,7 @@ static char *node_map(const struct tb_world *w)
     return map;
 }
 
+/* Rank 0 tries and tells: all ranks end together where it has no place. */
 static bool open_rank_file(struct tb_report *report, const struct tb_world *w)
 {
     const char *path = report->options->rank_file;
@@ -112,6 +122,7 @@ static bool open_rank_file(struct tb_report *report, const struct tb_world *w)
     return good;
 }
 
+/* mdtest warns of a read without bytes, since its rate is that of opening alone. */
 static void begin(const struct tb_options *o, const struct tb_world *w, const char *command_line)
 {
     char *map = node_map(w);
@@ -123,6 +134,7 @@ static void begin(const struct tb_options *o, const struct tb_world *w, const ch
     free(map);
 }
 
+/* Failures and wrong bytes of all ranks, each said once. */
 static int sum_up(const struct tb_run *r, const struct tb_world *w)
 {
     int64_t bad[2] = {r->failures, r->wrong};
@@ -134,6 +146,7 @@ static int sum_up(const struct tb_run *r, const struct tb_world *w)
     return bad[0] || bad[1] ? TB_EXIT_DATA : 0;
 }
 
+/* A base that was there before stays; one that this run made is removed at the end. */
 static int measure(const struct tb_options *o, const struct tb_plan *plan, const struct tb_world *w, const char *command_line)
 {
     struct tb_run r = {.options = o, .plan = plan};
@@ -160,6 +173,10 @@ static int measure(const struct tb_options *o, const struct tb_plan *plan, const
     return status;
 }
 
+/*
+ * --help and --version come before any rule: they are answered also beside options that do not
+ * fit.
+ */
 static int run(const struct tb_world *w, int argc, char **argv)
 {
     struct tb_options o;

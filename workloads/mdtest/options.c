@@ -1,4 +1,7 @@
-/* mdtest's options as a table, and which of them exclude each other. */
+/*
+ * mdtest's options as a table, and which of them exclude each other. Every rank parses the
+ * same words and comes to the same answer, so nothing is touched before all of them know it.
+ */
 #include "tb_mdtest.h"
 
 #include <string.h>
@@ -6,6 +9,7 @@
 
 #define AT(field) offsetof(struct tb_options, field)
 
+/* mdtest has others; here only system calls are made. */
 static bool take_api(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
     (void)options;
@@ -120,6 +124,7 @@ static void fill_in(struct tb_options *o, int tasks)
         o->first_tasks = o->last_tasks = tasks;
 }
 
+/* mdtest's defaults. The rules hold for what was given, before the rest is filled in. */
 bool tb_mdtest_options(struct tb_options *o, int argc, char **argv, int tasks, struct tb_complaint *c)
 {
     *o = (struct tb_options){.branching = 1, .iterations = 1, .first_tasks = 1, .step_tasks = 1, .signature = -1, .dir = "./out"};

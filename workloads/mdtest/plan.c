@@ -10,6 +10,7 @@
 
 enum { MAX_DIRS = 1 << 28 }; /* of one tree: beyond it the numbering itself would take gigabytes */
 
+/* Stops as soon as it is too many, before the numbers overflow. */
 static bool count_dirs(struct tb_plan *plan, const struct tb_options *o, int64_t *leaves)
 {
     int64_t level = 1;
@@ -24,6 +25,10 @@ static bool count_dirs(struct tb_plan *plan, const struct tb_options *o, int64_t
     return true;
 }
 
+/*
+ * -n items are spread over the directories that hold any; -I says how many each holds, and -n
+ * then how many such trees.
+ */
 static bool share_items(struct tb_plan *plan, const struct tb_options *o, int64_t holders, struct tb_complaint *c)
 {
     plan->loops = 1;
@@ -81,6 +86,7 @@ void tb_namer_start(struct tb_namer *n, const struct tb_options *o, const struct
     *n = (struct tb_namer){.options = o, .plan = plan, .tasks = tasks, .iteration = iteration, .dir = -1};
 }
 
+/* One for each iteration and loop, below the base of the rank. */
 const char *tb_test_dir(struct tb_namer *n, int rank, int loop)
 {
     const char *base;
@@ -90,6 +96,7 @@ const char *tb_test_dir(struct tb_namer *n, int rank, int loop)
     return n->path;
 }
 
+/* With -u the rank is in the name, since trees of several ranks lie side by side. */
 static void add_component(struct tb_namer *n, int rank, int64_t dir)
 {
     size_t room = sizeof n->path - n->length;
@@ -100,6 +107,7 @@ static void add_component(struct tb_namer *n, int rank, int64_t dir)
     n->length += (size_t)length;
 }
 
+/* From the root down; the number of a directory tells its parent. */
 static void add_tree_path(struct tb_namer *n, int rank, int64_t dir)
 {
     if (dir)
@@ -107,6 +115,7 @@ static void add_tree_path(struct tb_namer *n, int rank, int64_t dir)
     add_component(n, rank, dir);
 }
 
+/* Items of one directory follow each other, so the path is kept until another one is asked for. */
 const char *tb_tree_dir(struct tb_namer *n, int rank, int loop, int64_t dir)
 {
     if (n->dir == dir && n->loop == loop && n->owner == rank) {

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+/* Before anything is measured: a run must not find at its end that its table has no place. */
 FILE *tb_ranks_open(const char *path)
 {
     FILE *f = fopen(path, "w");
@@ -24,6 +25,7 @@ FILE *tb_ranks_open(const char *path)
     return f;
 }
 
+/* Empty where an operation did not run. */
 static void write_cell(FILE *f, double seconds, int64_t items)
 {
     if (items && seconds > 0)
@@ -42,6 +44,7 @@ static void write_cells(FILE *f, const double *seconds, const int64_t *items, en
     fprintf(f, "\n");
 }
 
+/* Rows of ranks end before the operations on the tree, as mdtest's do. */
 void tb_ranks_write(const struct tb_report *report, int64_t items)
 {
     FILE *f = report->rank_file;
@@ -53,6 +56,7 @@ void tb_ranks_write(const struct tb_report *report, int64_t items)
     }
 }
 
+/* A full disk may show only now. */
 void tb_ranks_close(FILE *f, const char *path)
 {
     bool good = !ferror(f);

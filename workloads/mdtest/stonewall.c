@@ -12,6 +12,7 @@ bool tb_stonewall_hit(const struct tb_run *r)
     return MPI_Wtime() - r->start >= r->options->deadline_s;
 }
 
+/* The fastest rank's count is the goal of all: `present` is then the same everywhere. */
 int64_t tb_stonewall_agree(struct tb_run *r, int64_t done)
 {
     struct tb_result *x = &r->result;
@@ -35,6 +36,7 @@ void tb_status_prepare(const struct tb_run *r)
         tb_fail(path, "open", -1, strerror(errno));
 }
 
+/* Written when the creation is over: an older count is replaced, never added to. */
 void tb_status_save(const struct tb_run *r)
 {
     const char *path = r->options->status_file;
@@ -49,6 +51,7 @@ void tb_status_save(const struct tb_run *r)
         tb_fail(path, "write", -1, strerror(errno));
 }
 
+/* Rank 0 reads for all. A count above this run's items is of another test, and refused. */
 int64_t tb_status_load(const struct tb_run *r)
 {
     const char *path = r->options->status_file;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A file that cannot be opened ends all ranks: its phase would measure something else. */
 static struct tb_posix_file open_file(const struct tb_run *r, const char *path, int flags)
 {
     const struct tb_options *o = r->options;
@@ -36,6 +37,10 @@ static bool fetch_and_check(struct tb_run *r, const struct tb_posix_file *f, int
     return at < 0;
 }
 
+/*
+ * A check of what was written spoils the buffer, so it is filled anew where the bytes were
+ * wrong.
+ */
 static void fill(struct tb_run *r, struct tb_posix_file f, int64_t number)
 {
     const struct tb_options *o = r->options;
@@ -60,6 +65,7 @@ void tb_file_write(struct tb_run *r, const char *path, int64_t number)
     fill(r, open_file(r, path, r->options->verify_write ? O_RDWR : O_WRONLY), number);
 }
 
+/* Opened for writing too, as mdtest does. */
 void tb_file_read(struct tb_run *r, const char *path, int writer, int64_t number)
 {
     const struct tb_options *o = r->options;

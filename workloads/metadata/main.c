@@ -15,6 +15,7 @@
 
 enum { PUBLISHED_COUNT = 1000000, COUNT_MAX = 1000000000 };
 
+/* 0: it is no count. The published run made a million. */
 static long count_of(int argc, char **argv)
 {
     char *end = NULL;
@@ -27,6 +28,7 @@ static _Noreturn void failed(const char *path, const char *what)
     tb_fail(path, what, -1, strerror(errno));
 }
 
+/* An open that makes or finds the file, one small write, a close: nothing else is timed. */
 static void write_value(const char *path, int value)
 {
     int fd = open(path, O_WRONLY | O_CREAT, 0644);
@@ -38,6 +40,7 @@ static void write_value(const char *path, int value)
         failed(path, "close");
 }
 
+/* Short or missing is a failure like any other. */
 static int read_value(const char *path)
 {
     int value = -1, fd = open(path, O_RDONLY);
