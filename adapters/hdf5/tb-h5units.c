@@ -30,6 +30,7 @@ struct table {
     char **set;
 };
 
+/* Room doubles at each power of two. */
 static bool grow(void **array, size_t n, size_t each)
 {
     if (n & (n - 1)) /* full at each power of two */
@@ -51,6 +52,7 @@ static void add_range(struct table *t, haddr_t start, hsize_t length)
     t->range[t->n++] = (struct range){.start = start, .length = length, .set = t->n_sets - 1};
 }
 
+/* A chunk that was never written has no address, and is left out. */
 static int add_chunks(struct table *t, hid_t set, hid_t space)
 {
     hsize_t n, offset[H5S_MAX_RANK], bytes;
@@ -80,6 +82,10 @@ static int add_set(struct table *t, hid_t set)
     return rc;
 }
 
+/*
+ * A data set that cannot be opened ends the walk: a table with a part missing would place
+ * bytes wrongly.
+ */
 static herr_t visit(hid_t group, const char *name, const H5O_info_t *info, void *arg)
 {
     struct table *t = arg;
@@ -124,6 +130,7 @@ static void print(const struct table *t, const char *pattern)
     }
 }
 
+/* By address, in which the ranges are sorted by now. */
 static int number_chunks(struct table *t)
 {
     unsigned long long *n = calloc(t->n_sets ? t->n_sets : 1, sizeof(*n));
@@ -149,6 +156,7 @@ static bool has_user_block(hid_t file)
     return bytes > 0;
 }
 
+/* Everything is read before the first range is printed, so bad input prints none. */
 static int list(struct table *t, const char *path, const char *pattern)
 {
     char absolute[4096];
@@ -197,6 +205,7 @@ int main(int argc, char **argv)
         }
     if (optind + 1 != argc)
         return fprintf(stderr, "%s\n", usage), 2;
+    /* HDF5 would print a stack of its own functions. */
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     int rc = list(&t, argv[optind], pattern);
     for (size_t i = 0; i < t.n_sets; i++)

@@ -1,4 +1,7 @@
-/* Telling the one consumer of MPI-IO events: events.h. */
+/*
+ * Telling the one consumer of MPI-IO events (events.h): one at a time. It may come and go
+ * while other threads make calls; each call asks once.
+ */
 #include <stdatomic.h>
 #include <time.h>
 
@@ -8,6 +11,10 @@ static _Atomic(tb_mpi_consumer *) consumer;
 static void *_Atomic argument; /* set before the consumer is */
 
 tb_mpi_events_function tb_mpi_events;
+/*
+ * The argument is stored first, so that a call that sees the function sees it too. NULL takes
+ * the consumer away.
+ */
 TB_WRAPPER bool tb_mpi_events(tb_mpi_consumer *function, void *arg)
 {
     if (function && consumer)
@@ -23,6 +30,7 @@ bool tb_mpi_traces(void)
     return atomic_load_explicit(&consumer, memory_order_relaxed);
 }
 
+/* The clock that a trace of the same process uses. */
 double tb_mpi_now(void)
 {
     struct timespec t;
@@ -30,6 +38,10 @@ double tb_mpi_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/*
+ * The size of the event goes with it, so that a consumer that was built earlier can skip what
+ * it does not know.
+ */
 void tb_mpi_tell(const struct tb_mpi_file *file, struct tb_mpi_event *event)
 {
     tb_mpi_consumer *function = consumer;

@@ -1,4 +1,7 @@
-/* The files this process has open through MPI, by their handles. */
+/*
+ * The files this process has open through MPI, by their handles. A list, because programs have
+ * few of them; a mutex, because MPI may be called by several threads.
+ */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +22,10 @@ static const char *without_driver(const char *name)
     return name;
 }
 
+/*
+ * The working directory may change later; a name that is too long is cut, and then matches no
+ * file.
+ */
 static void make_absolute(const char *name, char *out)
 {
     size_t n = 0;
@@ -31,6 +38,7 @@ static void make_absolute(const char *name, char *out)
     out[n + length] = 0;
 }
 
+/* Numbers are never used again, so that a trace can tell two openings of a file apart. */
 struct tb_mpi_file *tb_mpi_file_add(MPI_File handle, MPI_Comm comm, const char *name, int amode)
 {
     static uint64_t last;
@@ -59,6 +67,7 @@ static struct tb_mpi_file **link_to(MPI_File handle)
     return link;
 }
 
+/* Used after the lock is dropped: MPI forbids closing a file that another thread uses. */
 struct tb_mpi_file *tb_mpi_file_of(MPI_File handle)
 {
     pthread_mutex_lock(&lock);

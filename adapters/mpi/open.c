@@ -1,4 +1,8 @@
-/* Files from open to close: hints are taken from MPI_Info and shown in it, and a trace is told. */
+/*
+ * Files from open to close: hints are taken from MPI_Info and shown in it, and a trace is
+ * told. The MPI library does all the work; what is added here happens after its call, and
+ * changes none of its results.
+ */
 #include <stdlib.h>
 
 #include "wrap.h"
@@ -16,6 +20,7 @@ static void tell(const struct tb_mpi_file *f, enum tb_mpi_operation operation, d
     tb_mpi_tell(f, &event);
 }
 
+/* Only a file that was opened is known from here on; hints are asked for when it is. */
 static int file_open(__typeof__(&MPI_File_open) next, MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_File *handle)
 {
     if (!tb_mpi_enter())
@@ -45,6 +50,7 @@ static int file_close(__typeof__(&MPI_File_close) next, MPI_File *handle)
     return rc;
 }
 
+/* Hints hold from now on, as MPI has it. */
 static int file_set_info(__typeof__(&MPI_File_set_info) next, MPI_File handle, MPI_Info info)
 {
     if (!tb_mpi_enter())
@@ -60,6 +66,7 @@ static int file_set_info(__typeof__(&MPI_File_set_info) next, MPI_File handle, M
     return rc;
 }
 
+/* The library's own hints, with what holds of ours. */
 static int file_get_info(__typeof__(&MPI_File_get_info) next, MPI_File handle, MPI_Info *info)
 {
     if (!tb_mpi_enter())
@@ -72,6 +79,7 @@ static int file_get_info(__typeof__(&MPI_File_get_info) next, MPI_File handle, M
     return rc;
 }
 
+/* The info of a view is one of the file, too. */
 static int file_set_view(__typeof__(&MPI_File_set_view) next, MPI_File handle, MPI_Offset at, MPI_Datatype unit, MPI_Datatype type,
                          const char *representation, MPI_Info info)
 {
@@ -88,6 +96,7 @@ static int file_set_view(__typeof__(&MPI_File_set_view) next, MPI_File handle, M
     return rc;
 }
 
+/* Told with its time: it is what MPI-IO has in the place of fsync. */
 static int file_sync(__typeof__(&MPI_File_sync) next, MPI_File handle)
 {
     if (!tb_mpi_enter())

@@ -1,4 +1,8 @@
-/* The MPI library after this one: its symbols, and whether it is the kind we know. */
+/*
+ * The MPI library after this one: its symbols, and whether it is the kind we know. Handles
+ * differ between MPI libraries, so under another one than Open MPI every call passes through
+ * untouched.
+ */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +45,7 @@ void *tb_mpi_next(const char *name)
     return found;
 }
 
+/* By a symbol that only Open MPI has. */
 static bool is_open_mpi(void)
 {
     static int known; /* 1 yes, -1 no; threads that come at once find the same */
@@ -49,6 +54,7 @@ static bool is_open_mpi(void)
     return known > 0;
 }
 
+/* False inside: the MPI library may call its own functions by their public names. */
 bool tb_mpi_enter(void)
 {
     if (inside || !is_open_mpi())

@@ -23,6 +23,10 @@ static int64_t first_byte(MPI_File handle, enum where where, MPI_Offset at)
     return NEXT(PMPI_File_get_byte_offset)(handle, at, &byte) ? TB_MPI_NO_OFFSET : byte;
 }
 
+/*
+ * Without a consumer nothing is looked up, so a program that is not traced pays one load.
+ * Where a pointer is used, its place must be asked for before the call moves it.
+ */
 static struct call begin(MPI_File handle, enum tb_mpi_operation operation, enum tb_mpi_way way, enum where where, MPI_Offset at, int count,
                          MPI_Datatype type)
 {
@@ -42,6 +46,10 @@ static struct call begin(MPI_File handle, enum tb_mpi_operation operation, enum 
     return c;
 }
 
+/*
+ * The end of a nonblocking call is that of its start: when its bytes are moved MPI tells the
+ * program alone.
+ */
 static int end(struct call *c, int rc)
 {
     if (!c->file)

@@ -1,4 +1,8 @@
-/* Descriptors: made, copied, closed; names. */
+/*
+ * Descriptors and names as the program uses them: opened, copied, closed, renamed, looked at.
+ * Each call goes on as it is; the record follows it and counts only what succeeded, as
+ * Darshan's does. The name of a file is the one by which it was opened.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -28,6 +32,7 @@ static const char *name_at(int dirfd, const char *path, char *out)
     return out;
 }
 
+/* A number that no name can be said of is forgotten: it may have been another file's before. */
 static void opened(int fd, int dirfd, const char *path, mode_t mode, struct tb_trace_time t)
 {
     char buf[PATH_MAX];
@@ -144,6 +149,7 @@ TB_WRAPPER int dup3(int fd, int made, int flags)
 }
 /* clang-format on */
 
+/* Other commands of fcntl make no descriptor. */
 static bool duplicates(int command)
 {
     return command == F_DUPFD || command == F_DUPFD_CLOEXEC;
@@ -161,12 +167,17 @@ static bool duplicates(int command)
 FCNTL(fcntl)
 FCNTL(fcntl64)
 
+/*
+ * Announced before, while the number still means this file; another thread may be given it the
+ * moment after.
+ */
 TB_WRAPPER int close(int fd)
 {
     int closing = tb_trace_closing(tb_application(), fd);
     TB_TRACED(int, REAL(close)(fd), closing >= 0, tb_trace_close(tb_application(), closing, t));
 }
 
+/* Forgotten first, for the same reason. */
 TB_WRAPPER int close_range(unsigned first, unsigned last, int flags)
 {
     if (!(flags & CLOSE_RANGE_CLOEXEC))
@@ -180,6 +191,7 @@ TB_WRAPPER void closefrom(int first)
     REAL(closefrom)(first);
 }
 
+/* A name that can't be said is no file of a record. */
 static void renamed(int from_dir, const char *from, int to_dir, const char *to, struct tb_trace_time t)
 {
     char from_buf[PATH_MAX], to_buf[PATH_MAX];
@@ -204,6 +216,7 @@ TB_WRAPPER int renameat2(int from_dir, const char *from, int to_dir, const char 
     TB_TRACED(int, REAL(renameat2)(from_dir, from, to_dir, to, flags), result == 0, renamed(from_dir, from, to_dir, to, t));
 }
 
+/* A look by descriptor is counted for the file that it was opened as. */
 static void looked(int dirfd, const char *path, int flags, struct tb_trace_time t)
 {
     char buf[PATH_MAX];

@@ -1,4 +1,9 @@
-/* Bytes of descriptors: read, write, seek, sync, map; asynchronous ones when their result is fetched. */
+/*
+ * Bytes of descriptors: read, write, seek, sync, map; asynchronous ones when their result is
+ * fetched, for only then is it known how much they moved. A vector counts as one access, as in
+ * Darshan. Copies inside the kernel are not counted, because Darshan's runtime does not see
+ * them.
+ */
 #include <aio.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -131,6 +136,7 @@ TB_WRAPPER int fdatasync(int fd)
     TB_TRACED(int, REAL(fdatasync)(fd), result == 0, tb_trace_sync(tb_application(), fd, true, t));
 }
 
+/* How much is mapped is counted, not what is touched: that passes every call. */
 TB_WRAPPER void *mmap(void *address, size_t n, int protection, int flags, int fd, off_t offset)
 {
     void *mapped = REAL(mmap)(address, n, protection, flags, fd, offset);

@@ -1,4 +1,8 @@
-/* One file's mode, promise and use, asked for by its path: core/control.h says by whom. */
+/*
+ * One file's mode, promise and use, asked for by its path: core/control.h says by whom. A file
+ * is meant, not a name: it is found among this process's descriptors by its identity, and the
+ * engine is told by one of them.
+ */
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -94,6 +98,7 @@ static int advise(tb_engine *e, int fd, struct request *r)
     return is_unbuffered(r) ? 0 : tb_engine_advise(e, fd, 0, 0, r->hint);
 }
 
+/* Both are written in any case; where there is no such file they mean nothing. */
 TB_WRAPPER int tb_adapter_promise(const char *path, enum tb_mode *mode, enum tb_fsync *fsync)
 {
     struct request r = {.act = promise};
@@ -115,6 +120,10 @@ TB_WRAPPER int tb_adapter_set_fsync(const char *path, enum tb_fsync fsync)
     return by_descriptor(path, &r, false);
 }
 
+/*
+ * Of every descriptor: a hint is of a description, and a library may have opened the file more
+ * than once.
+ */
 TB_WRAPPER int tb_adapter_advise(const char *path, enum tb_hint hint)
 {
     struct request r = {.act = advise, .hint = hint};

@@ -27,6 +27,7 @@ void tb_cwd_reset(void)
     kept[0] = 0;
 }
 
+/* If another thread writes just now, this answer is not kept. */
 static void keep(const char *name, uint32_t moved)
 {
     uint32_t before = version;
@@ -37,6 +38,7 @@ static void keep(const char *name, uint32_t moved)
     version = before + 2;
 }
 
+/* Even while another thread writes: what it stores is from before the change. */
 static void forget(void)
 {
     uint32_t before;
@@ -47,6 +49,7 @@ static void forget(void)
     version = before + 2;
 }
 
+/* Copied first and believed afterwards, where the version did not move. */
 static bool recall(tb_engine *e, char *out)
 {
     uint32_t before = version;
@@ -67,6 +70,10 @@ static void show(tb_engine *e, char *name)
         strcpy(name, shown);
 }
 
+/*
+ * The count of renames is read before the kernel is asked: a rename in between makes the
+ * answer old, never wrongly new.
+ */
 bool tb_directory_name(tb_engine *e, int dirfd, char *out)
 {
     char link[64];
@@ -87,6 +94,7 @@ bool tb_directory_name(tb_engine *e, int dirfd, char *out)
     return n > 0;
 }
 
+/* Forgotten also if it failed: the kernel is asked again, which is always right. */
 TB_WRAPPER int chdir(const char *path)
 {
     struct tb_path p;

@@ -31,6 +31,10 @@ void tb_fd_set(int fd, struct tb_io *io)
         ;
 }
 
+/*
+ * The three standard descriptors are used by libc's streams past every wrapper, a ring by the
+ * kernel.
+ */
 int tb_fd_adopt(int fd, struct tb_io *io)
 {
     tb_fd_set(fd, io);
@@ -97,6 +101,7 @@ int tb_fd_highest(void)
     return highest_managed;
 }
 
+/* errno stays as it is unless the flush failed. */
 int tb_fd_coherent(int fd)
 {
     if (!tb_fd_io(fd))
@@ -120,6 +125,7 @@ int tb_coherent_for_exec(void)
     return rc;
 }
 
+/* In a child that may not use the engine: what it inherited is the kernel's from here on. */
 void tb_fds_forget(void)
 {
     for (int fd = 0; fd <= highest_managed; fd++)

@@ -67,6 +67,7 @@ static void unlock(void)
     tb_leave();
 }
 
+/* By identity, because locks are of a file whatever its names are. */
 static struct tb_lock_mark **bucket_of(const struct stat *st)
 {
     return &marks[(st->st_ino ^ st->st_dev) % BUCKETS];
@@ -296,12 +297,14 @@ static int open_marked(const char *path, int flags, mode_t mode)
     return rc;
 }
 
+/* A name that can't be looked at leads to no marked file. */
 static struct tb_lock_mark *find_named(const char *path)
 {
     struct stat st;
     return n_marks && REAL(stat)(path, &st) == 0 ? find(&st) : NULL;
 }
 
+/* Looked at twice: most files are not marked, and those need no lock for writing. */
 int tb_own_open(const char *path, int flags, mode_t mode)
 {
     lock_to_look();
@@ -319,6 +322,7 @@ int tb_own_open(const char *path, int flags, mode_t mode)
     return fd;
 }
 
+/* A descriptor of a marked file is kept instead of closed. */
 int tb_own_close(int fd)
 {
     lock_to_look();
@@ -409,6 +413,7 @@ static bool has_record_lock(int fd)
     return found;
 }
 
+/* What the program before exec locked is locked still. */
 static void mark_locked(int fd, const struct stat *st)
 {
     if (has_record_lock(fd) && !find(st))

@@ -31,11 +31,16 @@ typedef void (*info_handler)(int, siginfo_t *, void *);
 
 _Thread_local volatile uint64_t tb_held_signals __attribute__((tls_model("initial-exec")));
 
+/* By system call: this thread's mask alone, and no lock of libc's. */
 static void change_mask(int how, uint64_t signals)
 {
     REAL(syscall)(SYS_rt_sigprocmask, how, &signals, NULL, sizeof(signals));
 }
 
+/*
+ * The note is cleared first: the signals come at once, and their handlers may go inside and
+ * leave again.
+ */
 void tb_release_signals(void)
 {
     uint64_t held = tb_held_signals;
@@ -45,6 +50,7 @@ void tb_release_signals(void)
     errno = saved;
 }
 
+/* A wrong pointer would be met again for ever. One that another process sent can wait. */
 static bool can_wait(int sig, const siginfo_t *info)
 {
     bool raised = sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP || sig == SIGSYS;
@@ -65,6 +71,7 @@ static bool hold(int sig, siginfo_t *info, ucontext_t *interrupted)
     return true;
 }
 
+/* SA_RESETHAND is ours to keep, since the kernel would reset our own handler. */
 static void deliver(int sig, siginfo_t *info, void *context)
 {
     uint64_t handler = handlers[sig];

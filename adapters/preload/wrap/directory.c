@@ -65,6 +65,7 @@ static bool names_that_wait(int fd, char **names)
     return *names || !errno;
 }
 
+/* A stream of a directory that has deferred names; without any it stays libc's own. */
 static DIR *with_waiting(DIR *directory)
 {
     int saved = errno;
@@ -88,6 +89,7 @@ static DIR *with_waiting(DIR *directory)
     return directory;
 }
 
+/* By the chain, so that models and faults see it; the entries come from libc's stream then. */
 TB_WRAPPER DIR *opendir(const char *path)
 {
     struct tb_path p;
@@ -97,6 +99,7 @@ TB_WRAPPER DIR *opendir(const char *path)
     return TB_CALL(p.io, opendir, p.path, &directory) == 0 ? with_waiting(directory) : NULL;
 }
 
+/* Out of the list before the stream is freed: its address may be a new stream's. */
 TB_WRAPPER int closedir(DIR *directory)
 {
     lock_waiting();
@@ -226,6 +229,10 @@ TB_WRAPPER int readdir64_r(DIR *directory, struct dirent64 *entry, struct dirent
     return readdir_r(directory, (struct dirent *)entry, (struct dirent **)result);
 }
 
+/*
+ * Deferred names are not in it: programs that read the kernel's records themselves see them
+ * after their first flush.
+ */
 TB_WRAPPER ssize_t getdents64(int fd, void *buffer, size_t size)
 {
     ssize_t n = REAL(getdents64)(fd, buffer, size);
@@ -319,6 +326,7 @@ static void glob_close(void *directory)
 }
 /* clang-format on */
 
+/* Only where the program has not asked for functions of its own. */
 TB_WRAPPER int glob(const char *path, int flags, int (*error)(const char *, int), glob_t *out)
 {
     if (tb_inside || !tb_adapter_engine() || flags & GLOB_ALTDIRFUNC)

@@ -30,6 +30,10 @@ TB_WRAPPER int symlink(const char *target, const char *path)
     return symlinkat(target, AT_FDCWD, path);
 }
 
+/*
+ * Outside every prefix a text may lead into a shadow too (/proc/self/fd): programs are told
+ * their own name.
+ */
 TB_WRAPPER ssize_t readlinkat(int at, const char *path, char *out, size_t n)
 {
     struct tb_path p;
@@ -135,6 +139,7 @@ static bool find_address(struct address *a, const struct sockaddr *given, sockle
     return path == name || fill(a, path);
 }
 
+/* Keeps the errno of the call. */
 static int leave_address(const struct address *a, int rc)
 {
     int saved = errno;
@@ -144,6 +149,7 @@ static int leave_address(const struct address *a, int rc)
     return rc;
 }
 
+/* The name is made where it really lies, which may be too long for an address. */
 TB_WRAPPER int bind(int fd, const struct sockaddr *address, socklen_t length)
 {
     struct address a;

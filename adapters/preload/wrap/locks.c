@@ -47,6 +47,7 @@ static bool count_from_start(int fd, struct flock *range)
     return true;
 }
 
+/* The mark comes before the lock: between the two an engine's close would take the lock away. */
 static int ask_kernel(int fd, int command, struct flock *range)
 {
     bool takes = (command == F_SETLK || command == F_SETLKW) && range->l_type != F_UNLCK;
@@ -56,6 +57,7 @@ static int ask_kernel(int fd, int command, struct flock *range)
     return rc;
 }
 
+/* The caller's range stays as it is, but for what the kernel writes into it. */
 int tb_fcntl_lock(int fd, int command, struct flock *range)
 {
     bool asks = command == F_GETLK || command == F_OFD_GETLK;

@@ -67,6 +67,7 @@ static void pass_on(struct msghdr *m)
     }
 }
 
+/* Before it is sent: the receiver may read at once. */
 TB_WRAPPER ssize_t sendmsg(int socket, const struct msghdr *message, int flags)
 {
     if (message && message->msg_controllen)
@@ -74,6 +75,7 @@ TB_WRAPPER ssize_t sendmsg(int socket, const struct msghdr *message, int flags)
     return REAL(sendmsg)(socket, message, flags);
 }
 
+/* What the shell inherits is flushed first. */
 TB_WRAPPER int system(const char *command)
 {
     return tb_coherent_for_exec() ? -1 : REAL(system)(command);

@@ -5,6 +5,10 @@
 
 #include "core/adapter.h"
 
+/*
+ * *managed is false where the call is libc's. By descriptor alone (AT_EMPTY_PATH) the open
+ * file is meant, whatever its name is by now.
+ */
 static int stat_at(int dirfd, const char *path, struct stat *st, int flags, struct tb_path *p, bool *managed)
 {
     if ((flags & AT_EMPTY_PATH) && path && !*path && tb_fd_io(dirfd)) {
@@ -111,6 +115,7 @@ TB_WRAPPER int __fxstatat64(int v, int d, const char *path, struct stat64 *st, i
 }
 /* clang-format on */
 
+/* The fields that the engine knows better replace the file system's; the rest is as asked for. */
 TB_WRAPPER int statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *x)
 {
     struct stat st;
@@ -131,6 +136,7 @@ TB_WRAPPER int statx(int dirfd, const char *path, int flags, unsigned mask, stru
     return rc;
 }
 
+/* By the real user, eaccess by the effective one: the flags say which. */
 TB_WRAPPER int access(const char *path, int mode)
 {
     struct tb_path p;

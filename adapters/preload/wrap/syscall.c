@@ -25,7 +25,7 @@ static int open_kernel(int dirfd, const char *path, const struct open_how *how, 
     return (int)REAL(syscall)(SYS_openat2, dirfd, path, how, size);
 }
 
-/* What is there now, by a managed descriptor. */
+/* A file that must be new, or has no name, is not looked for. */
 static int open_found(int dirfd, const char *path, const struct open_how *how)
 {
     struct open_how place = {.flags = O_PATH | O_CLOEXEC | (how->flags & (O_NOFOLLOW | O_DIRECTORY)), .resolve = how->resolve};
@@ -75,6 +75,7 @@ static long open_in(int dirfd, const char *path, const struct open_how *how, siz
     return fd;
 }
 
+/* Without restrictions it is openat, which buffers serve. */
 static long open_how(int dirfd, const char *path, const struct open_how *how, size_t size)
 {
     if (how->resolve == 0)
@@ -92,6 +93,10 @@ static long open_how(int dirfd, const char *path, const struct open_how *how, si
 #define SIZE(i) ((size_t)a[i])
 #define POINTER(i) ((void *)a[i])
 
+/*
+ * Six arguments are read whatever the call takes: what is too much is not looked at. Inside,
+ * all numbers are the kernel's.
+ */
 TB_WRAPPER long syscall(long number, ...)
 {
     long a[6];
