@@ -1,6 +1,6 @@
 /*
  * tb-placement-cost: nanoseconds that each policy takes to place one write, on
- * hierarchies without memory behind them, as placement sees them: 3 and 8 tiers,
+ * hierarchies without memory, as placement sees them: 3 and 8 tiers,
  * with room for all in the top tier, with room in the lowest only, and with room
  * for a part of the write in each.
  */

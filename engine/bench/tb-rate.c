@@ -2,7 +2,7 @@
  * tb-rate DIR: for each line "KIND PROCESSES BYTES OPERATIONS" of input, that many
  * processes make the operations together and the seconds are the answer.
  *
- *   write, read   at offsets in a file of each process, which stands in DIR as file.RANK (16 MiB)
+ *   write, read   at offsets in a file of each process, which is DIR/file.RANK (16 MiB)
  *   sync          a write of BYTES and an fsync, one operation
  *   create        an open of a new file and its close
  *   stat          of the process's file

@@ -5,7 +5,7 @@
  * library and past it take turns on one file, so that what else the machine does, and
  * where the file's pages lie, meets both.  To be run under `tierctl run --trace`.
  * Prints a line a repetition: nanoseconds of a call traced, and untraced: means over
- * the batches during which nobody else was given the processor.
+ * the batches during which no other process was given the processor.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
- * A drain takes what was dirty when it began and ends, whatever programs write
- * meanwhile; who waits for a file's claim gets it before a long flush is over.
+ * A drain takes what was dirty when it began and ends, whatever programs write in
+ * between; who waits for a file's claim gets it before a long flush is over.
  * The PFS below lets a program act at each write; an alarm ends what never ends.
  */
 #include "fixture.h"
@@ -123,7 +123,7 @@ static void ends_while_a_program_writes_and_fsyncs(void **state)
     stop();
 }
 
-/* Two dirty intervals a buffer, so that it has a fragment; a record stands on both. */
+/* Two dirty intervals a buffer, so that it has a fragment; a record refers to both. */
 static void put_fragments(char what, unsigned buffer)
 {
     put(what, 2 * BLOCK, (off_t)buffer * PIECE);
@@ -233,7 +233,7 @@ static void gives_way_to_who_waits_for_the_claim(void **state)
     stop();
 }
 
-/* The name goes while the flush has given the claim up: what is left belongs to nobody. */
+/* The name goes while the flush has given the claim up: what is left has no file. */
 static void *unlink_file(void *unused)
 {
     assert_int_equal(TB_IO(x.io, unlink, fixture_path(&x, "f"), 0), 0);

@@ -1,4 +1,4 @@
-/* What a client's environment makes of its paths: variables, paths, and whose they are. */
+/* What a client's environment makes of its paths: variables, paths, and which prefix serves them. */
 #include <errno.h>
 
 #include "fixture.h"
@@ -195,7 +195,7 @@ static void scratch_is_what_is_new(void **state)
     assert_null(outside(moved));
     assert_int_equal(TB_IO(io, rename, old, new, 0), 0); /* and what is the file system's stays there */
     assert_string_equal(outside(new), "input");
-    assert_int_equal(TB_IO(io, rename, moved, new, 0), 0); /* scratch stands before it */
+    assert_int_equal(TB_IO(io, rename, moved, new, 0), 0); /* scratch comes before it */
     assert_string_equal(outside(new), "input");
     assert_int_equal(TB_IO(io, stat, new, &st, 0), 0);
     assert_int_equal(st.st_size, 7);

@@ -183,7 +183,7 @@ static void fail_and_mend(const struct situation *s)
         if (errors && !listed)
             fail_msg("%s: the drain failed and status lists nothing", describe(s));
         if (!told)
-            check_pfs(&x, s, true); /* nobody was told of an error: there was none */
+            check_pfs(&x, s, true); /* no call returned an error */
         if (had_dirty && strcmp(s->place, "pfs") == 0 && strcmp(s->operation, "pwrite") == 0 && !errors)
             fail_msg("%s: the drain worked on a broken PFS", describe(s));
     }

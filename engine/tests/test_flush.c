@@ -221,7 +221,7 @@ static void watermark_flushes_when_idle(void **state)
     assert_int_equal(TB_IO(x.io, close, fd), 0);
     assert_int_equal(pfs.n_writes, 0);      /* closing means nothing here */
     wait_for_blocks(&x, "f", some);         /* idle: the rest goes too */
-    while (x.engine->header->tier[0].dirty) /* counted behind the write; the alarm ends it */
+    while (x.engine->header->tier[0].dirty) /* counted after the write; the alarm ends it */
         usleep(1000);
     stop(&x);
 }

@@ -342,7 +342,7 @@ static void senseless_records_are_named(void **state)
     }
 }
 
-/* Bytes that a failed sync may have lost were nobody's promise: no later sync makes the hole a damage. */
+/* Bytes that a failed sync may have lost were promised to no program: no later sync makes the hole a damage. */
 static void after_a_failed_sync_no_hole_is_damage(void **state)
 {
     (void)state;

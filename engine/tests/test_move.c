@@ -134,7 +134,7 @@ static void start_writers(struct fixture *x, struct writer *w, _Atomic bool *sto
     }
 }
 
-/* Round and round through the tiers, both ways, while the writers write; then once more in peace, and nothing is left behind. */
+/* Round and round through the tiers, both ways, while the writers write; then once more in peace, and nothing is left. */
 static void move_around(struct fixture *x, uint32_t *moved)
 {
     struct writer w[WRITERS];

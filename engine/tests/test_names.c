@@ -1,4 +1,4 @@
-/* The tree of names against plain strings: any length of path and part, directories renamed under files, nothing left behind. */
+/* The tree of names against plain strings: any length of path and part, directories renamed under files, nothing left. */
 #include <errno.h>
 
 #include "fixture.h"

@@ -74,7 +74,7 @@ static void disabled_stages_nothing(void **state)
     fixture_stop(&x);
 }
 
-/* Another node, or a program outside, wrote the file while nobody had it open. */
+/* Another node, or a program outside, wrote the file while no process had it open. */
 static void what_changed_outside_is_read_anew(void **state)
 {
     (void)state;
@@ -328,7 +328,7 @@ static struct tb_io *dawdling(void)
     return &io;
 }
 
-/* Readers that stage in while the file is cut and grows: what lies behind a cut reads as zeros or as what was written since. */
+/* Readers that stage in while the file is cut and grows: what lies past a cut reads as zeros or as what was written since. */
 struct cutter {
     struct fixture *x;
     _Atomic bool stop;

@@ -118,7 +118,7 @@ static void a_killed_writer_behind_leaves_a_flush(void **state)
     assert_int_equal(tb_repair(x.engine), 1);
     uint32_t file = tb_flush_dequeue(x.engine);
     assert_int_not_equal(file, TB_NONE);
-    assert_true(x.engine->region.files[file].flags & TB_FILE_SYNC); /* nobody has it open: its prefix's mode again */
+    assert_true(x.engine->region.files[file].flags & TB_FILE_SYNC); /* no process has it open: its prefix's mode again */
     assert_int_equal(tb_engine_flush(x.engine, -1), 1);
     assert_true(pfs_has(&x, "behind"));
     fixture_stop(&x);

@@ -206,7 +206,7 @@ static double lane_seconds(const struct paper *p, uint32_t t, uint64_t units)
     return p->h.tier[t].queue + f->latency - f->latency / f->channels + busy * (double)units;
 }
 
-/* The slowest tier's time in the best of all divisions of `units` over tier t and those behind it. */
+/* The slowest tier's time in the best of all divisions of `units` over tier t and the slower ones. */
 static double best_division(const struct paper *p, uint32_t t, uint64_t units)
 {
     uint64_t room = t < p->tiers.n ? p->h.tier[t].room / UNIT : 0;

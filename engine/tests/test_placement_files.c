@@ -249,7 +249,7 @@ static uint32_t tier_of_set(struct fixture *x, int fd, uint64_t set, uint64_t by
     return tier_of_all(x, fd, (from + BUFFER - 1) / BUFFER * BUFFER, to / BUFFER * BUFFER);
 }
 
-/* 21 data sets of 300 KB, one behind the other. */
+/* 21 data sets of 300 KB, one after the other. */
 static void a_table_says_what_belongs_together(void **state)
 {
     (void)state;

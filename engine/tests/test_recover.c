@@ -113,7 +113,7 @@ static void flip(const char *directory, const char *file, off_t at)
     assert_int_equal(system(command), 0);
 }
 
-/* One byte of the journal's first WRITE record, or of the bytes it stands on, is another. */
+/* One byte of the journal's first WRITE record, or of the bytes it refers to, is another. */
 static void damage_is_named_and_not_flushed(void **state)
 {
     (void)state;
@@ -251,7 +251,7 @@ static void a_torn_journal_gives_what_is_whole(void **state)
     assert_true(cut > 10);
 }
 
-/* A byte of every slab block that a record stands on. */
+/* A byte of every slab block that a record refers to. */
 static void flipped_bytes_are_not_flushed(void **state)
 {
     (void)state;

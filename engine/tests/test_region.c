@@ -1,4 +1,4 @@
-/* The region's file: by name, by link, and whose it is. */
+/* The region's file: by name, by link, and by its owner. */
 #include "fixture.h"
 
 #include <errno.h>

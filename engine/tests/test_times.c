@@ -1,4 +1,4 @@
-/* Times and blocks of a buffered file: what is seen before a flush is seen behind it. */
+/* Times and blocks of a buffered file: what is seen before a flush is seen after it. */
 #include <errno.h>
 #include <time.h>
 

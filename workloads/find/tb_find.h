@@ -14,7 +14,7 @@
 
 #include <time.h>
 
-/* list.c: paths behind one another, each with its final nought. */
+/* list.c: paths one after the other, each with its final nought. */
 struct tb_list {
     char *text;
     size_t used, room;

@@ -251,7 +251,7 @@ static void repeat(struct run *r, int repetition)
         r->report->output->removed(r->report, r->test, seconds, repetition);
 }
 
-/* -M: memory that the page cache can't have, touched so that it is really there. */
+/* -M: memory that the page cache can't have, touched so that it is in memory. */
 static void *occupy(const struct run *r)
 {
     int64_t node = r->o->memory_per_node;

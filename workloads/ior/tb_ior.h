@@ -100,7 +100,7 @@ struct tb_order {
 void tb_order_make(struct tb_order *order, const struct tb_options *o, int tasks, int owner);
 int64_t tb_order_offset(const struct tb_order *order, int64_t transfer);
 void tb_order_free(struct tb_order *order);
-int tb_owner(const struct tb_options *o, const struct tb_world *w, int repetition); /* whose data this rank reads */
+int tb_owner(const struct tb_options *o, const struct tb_world *w, int repetition); /* the rank that wrote what this rank reads */
 
 /* A backend ends all ranks on an error (tb_fail), so its functions have nothing to return. */
 struct tb_file {

@@ -1,5 +1,5 @@
 /*
- * Ints of a shared file that say whose they are: BLOCKS blocks of BLOCK ints a rank,
+ * Ints of a shared file that say which rank wrote them: BLOCKS blocks of BLOCK ints a rank,
  * which the includer defines, the ranks' by turns.
  */
 #include "ranks.h"

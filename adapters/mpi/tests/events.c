@@ -39,7 +39,7 @@ static void compare(const char *what, const char *which, long got, long expected
         fail(what, which, got, expected);
 }
 
-/* The next event, and none behind it. */
+/* The next event, and none after it. */
 static const struct tb_mpi_event *expect(const char *what, enum tb_mpi_operation operation, enum tb_mpi_way way, long offset, long bytes)
 {
     const struct tb_mpi_event *e = &told[n_seen];
@@ -74,7 +74,7 @@ static enum tb_mpi_way everybody(void)
     return ranks > 1 ? ALL : ALONE;
 }
 
-/* Offsets of the views below: each rank's ints stand behind 1000 bytes, 100 ints a rank. */
+/* Offsets of the views below: each rank's ints follow after 1000 bytes, 100 ints a rank. */
 static long at(int ints)
 {
     return 1000 + rank * 400L + ints * 4L;
@@ -201,7 +201,7 @@ int main(int argc, char **argv)
     expect("set_info", TB_MPI_INFO, everybody(), NOWHERE, 0);
     listen(NULL, NULL);
     MPI_File_write_at(f, 0, n, 1, MPI_INT, MPI_STATUS_IGNORE);
-    compare("nobody listens", "number of events", n_told, n_seen);
+    compare("no listener", "number of events", n_told, n_seen);
     listen(note, &n_told);
     MPI_File_close(&f);
     expect("close", TB_MPI_CLOSE, everybody(), NOWHERE, 0);

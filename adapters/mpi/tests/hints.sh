@@ -44,7 +44,7 @@ hold ompio open tierbench_mode=fast tierbench_fsync=none tierbench_acces=random 
 hold ompio open tierbench_mode=scratch -- $async $tier $normal "${never[@]}" \
     "tierbench: f: hint tierbench_mode=scratch is ignored: scratch is of prefixes, not of single files"
 
-# Other configured modes: a file under a prefix that writes through may write behind until it is closed.
+# Other configured modes: a file under a prefix that writes through may write to buffers until it is closed.
 mode=persistent-sync
 tiers 4MiB 4MiB manual false
 hold ompio open $async -- $async $tier $normal "pfs after write: no" "pfs after sync: no" "pfs after close: yes"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# MPI-IO and parallel HDF5 by both MPI-IO libraries of Open MPI; the bytes on the PFS behind the drain are those of a
+# MPI-IO and parallel HDF5 by both MPI-IO libraries of Open MPI; the bytes on the PFS after the drain are those of a
 # run without the adapter.  Short: 2 ranks; long: 1 to 5, several times.
 source "$(dirname "$(readlink -f "$0")")/../../preload/tests/evidence/common.sh" "$@"
 need mpirun

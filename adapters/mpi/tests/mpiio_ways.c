@@ -111,7 +111,7 @@ static void strided(const char *name, int collective)
     MPI_Type_commit(&in_file);
     MPI_Type_commit(&in_memory);
     check(MPI_File_set_view(file, 100, MPI_INT, in_file, "native", MPI_INFO_NULL), "view");
-    for (int step = 0; step < 10; step++) { /* matrix behind matrix */
+    for (int step = 0; step < 10; step++) { /* one matrix after the other */
         for (int i = 0; i < ROWS; i++)
             for (int k = 0; k < COLUMNS; k++)
                 mine[i + 1][k + 3] = (step * ROWS + i) * 10000 + rank * COLUMNS + k;
@@ -226,7 +226,7 @@ static void expect_size(MPI_File file, MPI_Offset expected, const char *what)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Shorter, longer; what lies behind an end that came back is nought. */
+/* Shorter, longer; what lies past an end that came back is zeros. */
 static void sizes(const char *name)
 {
     MPI_File file = open_file(name, 0);
@@ -242,7 +242,7 @@ static void sizes(const char *name)
     check(MPI_File_read_at(file, place(size - 1, 0), block, BLOCK, MPI_INT, &status), name);
     for (int i = 0; i < BLOCK; i++)
         if (block[i] != (i == BLOCK - 1 ? 0 : value(size - 1, 0, i)))
-            fail("behind the cut", i, block[i], value(size - 1, 0, i));
+            fail("past the cut", i, block[i], value(size - 1, 0, i));
     check(MPI_File_read_at(file, place(0, 2) - 40, block, BLOCK, MPI_INT, &status), name);
     MPI_Get_count(&status, MPI_INT, &got);
     if (got != 10)

@@ -58,7 +58,7 @@ put('gone', 'x'); os.unlink('gone'); assert not os.path.exists('gone') and 'gone
     inside "os.rename('a', 'renamed'); os.link('e/b', 'hard'); assert get('renamed') == 'first' and get('hard') == 'second' and os.stat('hard').st_nlink == 2" &&
     "$bin/tierctl" drain --wait -i $name && is "$(cat "$root/pfs/renamed" "$root/pfs/e/b" "$root/pfs/hard" "$root/pfs/there")" "firstsecondsecondagain" && is "$(outside)" "e hard link renamed there "
 }
-check "names that wait, and their places behind a drain" names
+check "names that wait, and their places after a drain" names
 conflict() {
     inside "put('taken', 'ours')" && echo theirs > "$root/pfs/taken" || return 1
     ! "$bin/tierctl" drain --wait -i $name > "$root/said" 2>&1 && grep -q "$root/pfs/taken: not flushed: File exists" "$root/said" || { cat "$root/said"; return 1; }

@@ -37,7 +37,7 @@ static=$bin/test_preload_unserved
 run "$static" "$root/pfs/x" 2> "$root/err"
 check "a static program" $? 2 "statically linked: the adapter cannot serve it"
 run bash -c "echo bytes > $root/pfs/f; printf more >> $root/pfs/f; exec $static $root/pfs/f" > "$root/out" 2> "$root/err"
-check "a static program behind a shell" $? 0 "tierbench: .* is statically linked: its I/O passes the tiers by"
+check "a static program started by a shell" $? 0 "tierbench: .* is statically linked: its I/O passes the tiers by"
 [ "$(cat "$root/out")" = $'bytes\nmore' ] || wrong "it reads: $(cat "$root/out")"
 run python3 -c "import os; open('$root/pfs/g', 'w').write('by path'); os.execvp('test_preload_unserved', ['s', '$root/pfs/g'])" > "$root/out" 2> "$root/err"
 [ "$(grep -c 'No such file' "$root/err")" = 1 ] || wrong "a program that is not on the PATH"
@@ -62,7 +62,7 @@ run bash -c "printf mine > $root/pfs/env; env -i /bin/cat $root/pfs/env; env -u 
 run "$root/script" "$root/pfs/f" 2> "$root/err"
 check "a script of a static interpreter" $? 2 "statically linked: the adapter cannot serve it"
 run "$bin/test_preload_execs" execv "$root/script" "$root/pfs/script" > "$root/out" 2> "$root/err"
-check "the same behind a program" $? 0 "$root/script is statically linked: its I/O passes the tiers by"
+check "the same started by a program" $? 0 "$root/script is statically linked: its I/O passes the tiers by"
 printf '\177ELF\1\1\1%0100d' 0 > "$root/narrow" && chmod +x "$root/narrow"
 run "$root/narrow" 2> "$root/err"
 check "a program of 32 bits" $? 2 "is of another word size: the adapter cannot serve it"
@@ -73,23 +73,23 @@ if [ "$(id -u)" = 0 ]; then
         run "$root/privileged" "$root/pfs/f" 2> "$root/err"
         check "a program with $1" $? 2 "runs with another user's rights: the adapter cannot serve it"
         run bash -c "echo again > $root/pfs/f; $root/privileged $root/pfs/f" > "$root/out" 2> "$root/err"
-        check "a program with $1 behind a shell" $? 0 "privileged runs with another user's rights: its I/O passes the tiers by"
+        check "a program with $1 started by a shell" $? 0 "privileged runs with another user's rights: its I/O passes the tiers by"
         [ "$(cat "$root/out")" = again ] || wrong "it reads: $(cat "$root/out")"
     }
         cp /bin/cat "$root/privileged" && chgrp nogroup "$root/privileged" && chmod 2755 "$root/privileged"
     privileged "another group's rights"
     chmod 755 "$root/privileged" && chown nobody:root "$root/privileged" && chmod 4755 "$root/privileged" && chmod 777 "$root/pfs"
     privileged "another user's rights"
-    # what root may do anyway gains nobody else's rights: as somebody else
+    # what root may do anyway gains no other user's rights: as another user
     chown -R nobody "$root/pfs" "$root/nvme" && cp /bin/cat "$root/capable"
     if setcap cap_net_raw+ep "$root/capable" 2> /dev/null; then
         run() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$bin/tierctl" run -c "$root/tiers.yaml" -- "$@"; }
         run "$root/capable" "$root/pfs/f" 2> "$root/err"
         check "a program with capabilities" $? 2 "runs with another user's rights: the adapter cannot serve it"
         run bash -c "echo able > $root/pfs/c; $root/capable $root/pfs/c" > "$root/out" 2> "$root/err"
-        check "a program with capabilities behind a shell" $? 0 "capable runs with another user's rights: its I/O passes the tiers by"
+        check "a program with capabilities started by a shell" $? 0 "capable runs with another user's rights: its I/O passes the tiers by"
         [ "$(cat "$root/out")" = able ] || wrong "it reads: $(cat "$root/out")"
-        # a fork that fails leaves nothing behind
+        # a fork that fails leaves nothing
         run python3 -c "
 import json, os, resource, subprocess
 f = open('$root/pfs/forked', 'w')
@@ -111,7 +111,7 @@ f.close()
 assert open('$root/pfs/forked').read() == 'before after'
 " > "$root/out" 2> "$root/err"
         check "300 forks that fail" $? 0 "exit status 0"
-        [ "$(cat "$root/pfs/forked")" = "before after" ] || wrong "behind forks that failed: $(cat "$root/pfs/forked")"
+        [ "$(cat "$root/pfs/forked")" = "before after" ] || wrong "after forks that failed: $(cat "$root/pfs/forked")"
         grep -q "cannot be used\|passes" "$root/err" && wrong "slots are lost: $(cat "$root/err")"
         run() { "$bin/tierctl" run -c "$root/tiers.yaml" -- "$@"; }
     else
@@ -152,7 +152,7 @@ until [ -e "$root/attached" ]; do sleep 0.02; done
 "$bin/tierctl" stop -i $name > /dev/null || wrong "stop"
 echo > "$root/go"
 wait $! || wrong "the one that was still there: $(cat "$root/err")"
-[ "$(cat "$root/out")" = "before after new" ] && [ "$(cat "$root/pfs/late" "$root/pfs/later")" = "before after new" ] || wrong "written behind a stop: $(cat "$root/out" "$root/pfs/late")"
+[ "$(cat "$root/out")" = "before after new" ] && [ "$(cat "$root/pfs/late" "$root/pfs/later")" = "before after new" ] || wrong "written after a stop: $(cat "$root/out" "$root/pfs/late")"
 
 "$bin/tierctl" start -c "$root/tiers.yaml" -i $name > /dev/null || wrong "start"
 head -c 12 "$region" > "$root/version"

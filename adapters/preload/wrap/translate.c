@@ -1,6 +1,6 @@
 /*
  * Calls by name that are no chain operation (file systems, extended attributes, watches):
- * libc's, on the name where the file really lies. Models, traces and faults do not see them.
+ * libc's, on the name where the file lies. Models, traces and faults do not see them.
  */
 #include <fcntl.h>
 #include <sys/inotify.h>

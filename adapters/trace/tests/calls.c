@@ -1,5 +1,5 @@
 /*
- * A program whose every count is known: what it does is written down in
+ * A program of which every count is known: what it does is written down in
  * test_trace_logs.py.  Argument: a folder.
  */
 #include <aio.h>
@@ -46,7 +46,7 @@ static void patterns(const char *folder)
     for (int i = 0; i < 5; i++)
         MUST(read(fd, bytes, 100) == 100);
     MUST(pread(fd, bytes, 2048, 4096) == 2048);
-    MUST(write(fd, bytes, 200) == 200); /* where Darshan has the file: behind the pread */
+    MUST(write(fd, bytes, 200) == 200); /* where Darshan has the file: after the pread */
     MUST(fsync(fd) == 0 && fdatasync(fd) == 0);
     struct stat st;
     MUST(fstat(fd, &st) == 0 && stat(path, &st) == 0);

@@ -178,7 +178,7 @@ enum tb_name_use {
 };
 
 /*
- * The one translation of names: where the absolute name `path` really lies for that use.
+ * The one translation of names: where the absolute name `path` lies for that use.
  * Equal to `path` except in scratch mode, where programs see a shadow directory over the
  * PFS. Then it is the name's place in the shadow, or the PFS's own file if it is only
  * looked at; for a use from TB_NAME_CHANGE on a copy is made first. There `path` may hold

@@ -33,7 +33,7 @@
 
 static const struct tb_io_ops layer_ops;
 
-/* Only for chains that tb_engine_route gave: that of bypass has no handle behind it. */
+/* Only for chains that tb_engine_route gave: that of bypass has no handle. */
 tb_engine *tb_layer_engine(struct tb_io *io)
 {
     assert(io->ops == &layer_ops);

@@ -54,7 +54,7 @@ static const struct operation script[] = {
     {RENAME_DIRECTORY, C, 0, 0, "dir2/c", NOBODY},
     {RENAME, B, 0, 0, "d", D},
     {FSYNC, B, 0, 0, NULL, NOBODY},
-    /* the tiers run full: what a record stands on is written to all the same */
+    /* the tiers run full: what a record refers to is written to all the same */
     {OPEN, FILL, 0, 0, NULL, NOBODY},
     {WRITE, FILL, 0, MAX_SIZE, NULL, NOBODY},
     {WRITE, A, 2 * PIECE + 2000, 900, NULL, NOBODY},
@@ -180,7 +180,7 @@ int script_run(struct tb_io *io, const char *root, void (*flush)(void), _Atomic 
     return 0;
 }
 
-/* What may be found in a range of a file: the last promised operation on it, or one behind that; -1 a hole. */
+/* What may be found in a range of a file: the last promised operation on it, or one after that; -1 a hole. */
 struct range {
     unsigned lo, hi;
     int allowed[OPERATIONS + 1], n;

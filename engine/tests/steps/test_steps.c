@@ -105,7 +105,7 @@ static void run_victim(struct fixture *x, int point, int hit)
                  (unsigned)status, shared->done);
 }
 
-/* What another client does meanwhile, in the same chunks and before anybody repaired anything. */
+/* What another client does in the same chunks before any repair. */
 static void go_on(struct fixture *x)
 {
     static const char *const names[] = {"a", "a2", "b", "d", "dir/c", "dir2/c", SCRIPT_FILL};
@@ -203,7 +203,7 @@ static void kill_and_lose_region(int point, int hit)
     fixture_stop(&x);
 }
 
-/* How often the client comes to each point when nobody kills it. */
+/* How often the client comes to each point when it is not killed. */
 static int count_hits(int *hits)
 {
     struct fixture x;
@@ -213,7 +213,7 @@ static int count_hits(int *hits)
     tb_repair(x.engine);
     assert_true(tb_region_is_valid(x.engine));
     assert_int_equal(tb_instance_drain(x.engine, 1, NULL, NULL, NULL), 0);
-    check_no_leak(x.engine, "nobody killed");
+    check_no_leak(x.engine, "no kill");
     assert_null(script_check(x.pfs, shared->done, false));
     fixture_stop(&x);
     return shared->n_points;

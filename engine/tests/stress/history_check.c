@@ -15,7 +15,7 @@
  * are under way at once; beyond BYTES_MAX it gives up and says so (UNDECIDED).
  * Unique values keep it far from that: a read of a cell settles who was the last to
  * write it.  Zones as in stress_register.c would need no search, but know neither
- * calls on several cells, nor a length, nor an append whose place nobody knows.
+ * calls on several cells, nor a length, nor an append of unknown place.
  *
  * Limits: what was never read is hardly checked; calls that failed are not part of
  * a history; a begin and a return at the same time count as overlapping.
@@ -183,7 +183,7 @@ static uint64_t write_part(const struct history *h, struct config *c, const stru
     return 1;
 }
 
-/* Where the end is apart, it is looked at before the cells; MEANWHILE, after them.  Nobody moves the offset until it is done. */
+/* Where the end is apart, it is looked at before the cells; MEANWHILE, after them.  No other call moves the offset until it is done. */
 static uint64_t read_on_part(const struct history *h, struct config *c, const struct history_call *o, uint64_t done)
 {
     uint32_t from = done ? began_at(done) : c->offset, lo = from + cells_done(done), hi = from + o->result;

@@ -124,7 +124,7 @@ static inline void run_workers(struct fixture *x, int n, bool processes, void (*
 
 /* A block of any size from 24 bytes: one writer's, whole, or torn. */
 struct stamp {
-    uint64_t checksum; /* of all behind it */
+    uint64_t checksum; /* of all after it */
     uint32_t writer, serial;
     uint64_t position;
 };

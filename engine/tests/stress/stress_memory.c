@@ -1,5 +1,5 @@
 /*
- * Memory: what many cycles of open, write, close and unlink leave behind is what
+ * Memory: what many cycles of open, write, close and unlink leave is what
  * few leave; random 4 KiB writes cost little more than their bytes; no tier holds
  * more than its capacity, counted where the bytes are: in the region and in the
  * blocks of the slab files.
@@ -72,7 +72,7 @@ static void one_cycle(struct worker *w, uint64_t i)
     must(fd >= 0, "open: %d", fd);
     size_t n = dice % 8 ? dice % 5000 : dice % sizeof(bytes);
     must(TB_IO(io, write, fd, bytes, n) == (ssize_t)n, "write");
-    must(TB_IO(io, pwrite, fd, bytes, 100, dice % 200000) == 100, "write behind a gap");
+    must(TB_IO(io, pwrite, fd, bytes, 100, dice % 200000) == 100, "write after a gap");
     if (dice % 128 == 1)
         must(TB_IO(io, fsync, fd, false) == 0, "fsync");
     if (dice % 16 == 2)
@@ -187,7 +187,7 @@ static void random_small_writes(void **state)
     scatter(32u << 20, 32u << 20);
 }
 
-/* The bytes a slab file really takes, and the region's. */
+/* The bytes a slab file takes, and the region's. */
 static void within_capacity(struct fixture *x)
 {
     tb_engine *e = x->engine;
@@ -240,7 +240,7 @@ static void capacities_are_kept(void **state)
     fixture_stop(&x);
 }
 
-/* One record stands all the time while another file is synced again and again. */
+/* One record stays all the time while another file is synced again and again. */
 static void the_journal_stays_short(void **state)
 {
     (void)state;

@@ -274,7 +274,7 @@ static void compare_on_pfs(struct rank *r, const char *path, const unsigned char
     free(got);
 }
 
-/* Flushed file by file, while others still work on theirs: fsync of `pfs` and close leave nothing behind. */
+/* Flushed file by file, while others still work on theirs: fsync of `pfs` and close leave nothing dirty. */
 static void end_rank(struct rank *r)
 {
     char path[512];

@@ -138,7 +138,7 @@ static struct cluster *cluster_of(const struct history *h, struct cluster *all, 
 
 static void add_to_clusters(const struct history *h, struct cluster *all, const struct operation *o)
 {
-    must(o->writer < WRITERS && o->serial <= h->per_worker, "nobody wrote value %u of writer %u", o->serial, o->writer);
+    must(o->writer < WRITERS && o->serial <= h->per_worker, "no call wrote value %u of writer %u", o->serial, o->writer);
     struct cluster *c = cluster_of(h, all, o->writer, o->serial);
     if (!c->known)
         *c = (struct cluster){.first = UINT64_MAX, .known = true};

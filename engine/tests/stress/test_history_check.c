@@ -370,7 +370,7 @@ static void one_offset_for_all(void **state)
     refused(5);
 }
 
-/* Nobody looks while they are under way: of eight every order is kept, of sixteen there are too many, which it says. */
+/* No call looks while they are under way: of eight every order is kept, of sixteen there are too many, which it says. */
 static void many_at_once(void **state)
 {
     (void)state;

@@ -100,7 +100,7 @@ static uint32_t chance(uint32_t below)
     return next_random(&me.seed) % below;
 }
 
-/* Never 0, which nobody writes. */
+/* Never 0, which no call writes. */
 static void make_bytes(unsigned char *to, uint64_t lo, uint64_t hi, uint32_t serial)
 {
     for (uint64_t at = lo; at < hi; at++)

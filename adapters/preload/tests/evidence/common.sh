@@ -1,5 +1,5 @@
-# Evidence by programs that nobody here wrote: each PART.sh runs one under `tierctl run`, with tiers that
-# are smaller than its data, and looks at what it says and at what stands on the PFS behind the drain.
+# Evidence by programs that others wrote: each PART.sh runs one under `tierctl run`, with tiers that
+# are smaller than its data, and looks at what it says and at what is on the PFS after the drain.
 #   PART.sh BIN MODE [long]      MODE: persistent-async, persistent-sync
 # Exit status: 0 holds, 1 does not, 77 the program is not here (never a pass).
 set -u

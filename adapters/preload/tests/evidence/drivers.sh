@@ -1,6 +1,6 @@
 #!/bin/bash
 # IOR and mdtest (tb-ior and tb-mdtest, or the real ones where a site has them: IOR=, MDTEST=) check their own data, on
-# every configuration of configs/tiers, cut down until the data overflows it; the bytes on the PFS behind the drain are
+# every configuration of configs/tiers, cut down until the data overflows it; the bytes on the PFS after the drain are
 # those of a run without the adapter, and a second instance reads what the first left.
 #   TB_TIERS, TB_POLICIES, TB_CASES: some of them only
 source "$(dirname "$(readlink -f "$0")")/common.sh" "$@"
@@ -83,7 +83,7 @@ wanted() {
     done | sort
 }
 
-# compare NAME: what stands on the PFS is what a run outside wrote
+# compare NAME: what is on the PFS is what a run outside wrote
 compare() {
     diff -r "$root/out/$1" "$root/pfs" > "$root/differ.out" 2>&1 && return
     tail -n 5 "$root/differ.out"

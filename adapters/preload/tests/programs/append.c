@@ -1,6 +1,6 @@
 /*
  * What others may see of a log that is appended to: whole records, or the first
- * bytes of one under way or of a killed writer's.  Never NULs, which nobody wrote,
+ * bytes of one under way or of a killed writer's.  Never NULs, which no writer wrote,
  * and never a record inside another.
  *
  *   append ROUNDS        in the current folder; prints what it met, one line a

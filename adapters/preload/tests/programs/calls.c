@@ -332,7 +332,7 @@ static void kernel(void)
     m[0] = '#';
     CHECK(holds("m", "#123456789"));
     fd = open("m", O_WRONLY);
-    CHECK(pwrite(fd, "@", 1, 1) == 1 && m[1] == '@'); /* the mapping holds the file coherent behind its descriptor */
+    CHECK(pwrite(fd, "@", 1, 1) == 1 && m[1] == '@'); /* the mapping keeps the file coherent after its descriptor is closed */
     close(fd);
     CHECK(munmap(m, 4096) == 0 && holds("m", "#@23456789"));
     for (int i = 0; i < 2; i++)
