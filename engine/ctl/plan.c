@@ -54,15 +54,8 @@ static int read_config(const struct options *o, struct tb_config *c)
     return rc ? ctl_fail("%s", err.text) : 0;
 }
 
-/*
- * To the byte, because the first memory tier pays for all metadata out of its own capacity,
- * and users ask where it went.
- */
-static void print_plan(const struct tb_config *c, const struct tb_layout *l)
+static void print_slabs(const struct tb_config *c, const struct tb_layout *l)
 {
-    printf("%s: fsync %s, placement %s, flush %s%s, at most %u files\n\n", c->file, tb_fsync_name(c->fsync),
-           tb_policy_name(c->placement.policy), tb_flush_name(c->flush.policy), c->flush.background ? " in the background" : "",
-           c->max_files);
     printf("%-10s %-10s %12s %12s  %-5s %14s %10s\n", "tier", "medium", "capacity", "for buffers", "slab", "buffer bytes", "buffers");
     for (uint32_t s = 0; s < l->n_slabs; s++) {
         const struct tb_config_tier *t = &c->tiers[l->slab[s].tier];
@@ -75,6 +68,11 @@ static void print_plan(const struct tb_config *c, const struct tb_layout *l)
         printf("  %-5u %14llu %10u\n", in_tier, (unsigned long long)l->slab[s].buffer_size, l->slab[s].n_buffers);
     }
     printf("%-10s %-10s %12s %12s  %-5s %14s %10u\n\n", "total", "", "", "", "", "", l->n_buffers);
+}
+
+/* To the byte, because the first memory tier pays for all metadata out of its own capacity, and users ask where it went. */
+static void print_region(const struct tb_config *c, const struct tb_layout *l)
+{
     printf("the region, paid by the first memory tier out of its capacity:\n");
     for (int s = 0; s < TB_N_SECTIONS; s++)
         if (s != TB_SECTION_DATA)
@@ -93,6 +91,15 @@ static void print_plan(const struct tb_config *c, const struct tb_layout *l)
                    (unsigned long long)c->tiers[t].capacity);
             break;
         }
+}
+
+static void print_plan(const struct tb_config *c, const struct tb_layout *l)
+{
+    printf("%s: fsync %s, placement %s, flush %s%s, at most %u files\n\n", c->file, tb_fsync_name(c->fsync),
+           tb_policy_name(c->placement.policy), tb_flush_name(c->flush.policy), c->flush.background ? " in the background" : "",
+           c->max_files);
+    print_slabs(c, l);
+    print_region(c, l);
 }
 
 /* null: the place is as fast as it is. */

@@ -317,34 +317,41 @@ static void say_left(const struct options *o, const struct tb_config *c, struct 
                  o->name, recovers);
 }
 
-static int serve(struct options *o, struct tb_config *c)
+/* 0; 1: another daemon serves this node, which Hermes' jobs start several times; below 0: `err` says why not. */
+static int create(const struct options *o, struct tb_config *c, tb_engine **e, struct tb_error *err)
 {
-    tb_engine *e;
-    struct tb_error err = {""};
     time_t last = 0;
-    char text[sizeof(err.text) + 64];
-    int rc = tb_instance_create(c, o->name, tb_io_libc(), show, &last, &e, &err);
+    int rc = tb_instance_create(c, o->name, tb_io_libc(), show, &last, e, err);
     if ((rc == -EEXIST || rc == -ENOTEMPTY) && o->for_hermes) {
         if (is_served(o, c))
-            return fprintf(stderr, "tierd: instance %s serves this node already\n", o->name), 0;
-        rc = tb_instance_create(c, o->name, tb_io_libc(), show, &last, &e, &err);
+            return fprintf(stderr, "tierd: instance %s serves this node already\n", o->name), 1;
+        rc = tb_instance_create(c, o->name, tb_io_libc(), show, &last, e, err);
     }
     if (rc == -EEXIST)
-        snprintf(err.text, sizeof(err.text), "instance %s is already there: name another with -i, or: tierctl stop -i %s", o->name,
+        snprintf(err->text, sizeof(err->text), "instance %s is already there: name another with -i, or: tierctl stop -i %s", o->name,
                  o->name);
     if (rc == -ENOTEMPTY)
-        say_left(o, c, &err);
-    if (rc)
-        return say(o, err.text);
-    rc = tb_instance_become_daemon(e);
+        say_left(o, c, err);
+    return rc;
+}
+
+/* If the background work cannot be started, what was made is removed again. */
+static int start_work(tb_engine *e, struct tb_error *err)
+{
+    int rc = tb_instance_become_daemon(e);
     tb_wait_listen(say_wait, NULL);
     if (!rc)
         rc = tb_background_start(e);
     if (rc) {
         tb_instance_destroy(e);
-        snprintf(text, sizeof(text), "cannot start the background work: %s", strerror(-rc));
-        return say(o, text);
+        snprintf(err->text, sizeof(err->text), "cannot start the background work: %s", strerror(-rc));
     }
+    return rc;
+}
+
+/* The log is opened before the starter is told that the instance runs: what comes after goes there. */
+static void announce(const struct options *o, const struct tb_config *c)
+{
     if (!o->foreground)
         open_log(o->name);
     else if (o->for_hermes)
@@ -353,6 +360,18 @@ static int serve(struct options *o, struct tb_config *c)
         dprintf(o->ready, "ready\n");
         close(o->ready);
     }
+}
+
+static int serve(struct options *o, struct tb_config *c)
+{
+    tb_engine *e;
+    struct tb_error err = {""};
+    int rc = create(o, c, &e, &err);
+    if (rc > 0)
+        return 0;
+    if (rc || start_work(e, &err))
+        return say(o, err.text);
+    announce(o, c);
     wait_for_end(o, e);
     return end(o, c, e);
 }
