@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 
 #include "core/adapter.h"
 #include "core/cwd.h"
+#include "core/fork_lock.h"
 
 /* A stream of a directory that has deferred names. */
 struct waiting {
@@ -24,22 +24,7 @@ struct waiting {
 };
 
 static struct waiting *all_waiting;
-static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void lock_waiting(void)
-{
-    pthread_mutex_lock(&waiting_lock);
-}
-static void unlock_waiting(void)
-{
-    pthread_mutex_unlock(&waiting_lock);
-}
-
-/* A child must not find the list locked by a thread it hasn't got. */
-static __attribute__((constructor)) void keep_across_fork(void)
-{
-    pthread_atfork(lock_waiting, unlock_waiting, unlock_waiting);
-}
+TB_FORK_LOCK(waiting)
 
 static struct waiting *waiting_of(DIR *directory)
 {

@@ -61,6 +61,20 @@ struct pair {
     bool is_buffered;                    /* the engine serves one of them; else both are the PFS's chain's */
 };
 
+/* *chain is NULL where the name is not managed. */
+static bool find_one(int dirfd, const char *path, struct tb_path *out, struct tb_io **chain)
+{
+    bool found = tb_path_find(dirfd, path, out);
+    *chain = found ? out->io : NULL;
+    return found;
+}
+
+/* By the engine's buffers. */
+static bool is_served(bool found, const struct tb_path *p)
+{
+    return found && p->mode != TB_MODE_BYPASS;
+}
+
 /*
  * False: the call is the kernel's. The engine needs absolute names of both, also of the one
  * that it does not manage: its record of the file keeps the new name. A name too long for a
@@ -68,16 +82,12 @@ struct pair {
  */
 static bool find_pair(int from_dir, const char *from, int to_dir, const char *to, struct pair *out)
 {
-    bool a = tb_path_find(from_dir, from, &out->from), b = tb_path_find(to_dir, to, &out->to);
-    if ((!a && !b))
+    bool a = find_one(from_dir, from, &out->from, &out->from_chain), b = find_one(to_dir, to, &out->to, &out->to_chain);
+    if ((!a && !b) || ends_in_dots(from) || ends_in_dots(to))
         return false;
     if ((!a && !tb_path_name(from_dir, from, out->from.path)) || (!b && !tb_path_name(to_dir, to, out->to.path)))
         return false;
-    if (ends_in_dots(from) || ends_in_dots(to))
-        return false;
-    out->from_chain = a ? out->from.io : NULL;
-    out->to_chain = b ? out->to.io : NULL;
-    out->is_buffered = (a && out->from.mode != TB_MODE_BYPASS) || (b && out->to.mode != TB_MODE_BYPASS);
+    out->is_buffered = is_served(a, &out->from) || is_served(b, &out->to);
     if (a && !b)
         tb_path_flush(&out->from); /* where it goes, it is not served from buffers */
     if (a && strlen(out->to.path) >= TB_PATH_MAX)

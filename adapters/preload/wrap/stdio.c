@@ -4,7 +4,6 @@
  * fileno gives the real descriptor, which is managed itself.
  */
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/adapter.h"
+#include "core/fork_lock.h"
 
 struct stream {
     FILE *file;
@@ -21,22 +21,7 @@ struct stream {
 };
 
 static struct stream *streams;
-static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void lock_streams(void)
-{
-    pthread_mutex_lock(&streams_lock);
-}
-static void unlock_streams(void)
-{
-    pthread_mutex_unlock(&streams_lock);
-}
-
-/* A child must not find the list locked by a thread it hasn't got. */
-static __attribute__((constructor)) void keep_across_fork(void)
-{
-    pthread_atfork(lock_streams, unlock_streams, unlock_streams);
-}
+TB_FORK_LOCK(streams)
 
 static ssize_t cookie_read(void *cookie, char *buf, size_t n)
 {
