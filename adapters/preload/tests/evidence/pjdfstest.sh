@@ -7,7 +7,7 @@ tiers 4MiB 1MiB
 # What scratch mode and deferred names do not do, with the reasons in docs/compatibility.md.
 case $mode in
 scratch) left='::enametoolong_path |^rmdir::ebusy |^utimensat::follow_symlink ' change='s/^fsync: tier/fsync: none/' ;;
-deferred) left='^open::changed_time_fields_success |^open::exists_no_update |^unlink::update_mtime_ctime_success_folder::regular ' change='s/^mode: .*/namespace: deferred/' ;;
+deferred) left='^open::changed_time_fields_success |^open::exists_no_update |^unlink::update_mtime_ctime_success_folder::regular |^rename::write_access_required_subdir ' change='s/^mode: .*/namespace: deferred/' ;;
 *) left=none change= ;;
 esac
 sed -i "$change" "$root/tiers.yaml"
