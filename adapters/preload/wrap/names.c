@@ -83,9 +83,9 @@ static bool is_served(bool found, const struct tb_path *p)
 static bool find_pair(int from_dir, const char *from, int to_dir, const char *to, struct pair *out)
 {
     bool a = find_one(from_dir, from, &out->from, &out->from_chain), b = find_one(to_dir, to, &out->to, &out->to_chain);
-    if ((!a && !b) || ends_in_dots(from) || ends_in_dots(to))
-        return false;
-    if ((!a && !tb_path_name(from_dir, from, out->from.path)) || (!b && !tb_path_name(to_dir, to, out->to.path)))
+    if ((!a && !b) || (!a && !tb_path_name(from_dir, from, out->from.path)) || (!b && !tb_path_name(to_dir, to, out->to.path)))
+        return false; /* one may be no string at all */
+    if (ends_in_dots(from) || ends_in_dots(to))
         return false;
     out->is_buffered = is_served(a, &out->from) || is_served(b, &out->to);
     if (a && !b)
