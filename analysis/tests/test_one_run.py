@@ -92,7 +92,20 @@ def test_a_signal_while_the_folder_is_made_or_removed(
     assert not (tmp_path / "run").exists()
 
 
-def test_what_was_made_read_only_is_removed_too(tmp_path: Path) -> None:
+def test_what_was_made_read_only_is_removed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is for those who are not root: a closed folder keeps what is in it."""
+    real = shutil.rmtree
+
+    def rmtree(folder: Path, onerror: Any) -> None:
+        closed = [p for p in folder.rglob("*") if p.is_dir() and p.stat().st_mode & 0o700 != 0o700]
+        if closed:
+            onerror(
+                os.scandir, str(closed[0]), (PermissionError, PermissionError(13, "Permission denied"), None)
+            )
+        else:
+            real(folder, onerror=onerror)
+
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
     with WorkingFolder(tmp_path, tmp_path / "run", [], []) as work:
         (work.folder / "closed").mkdir()
         (work.folder / "closed" / "file").write_text("x")

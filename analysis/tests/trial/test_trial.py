@@ -216,6 +216,7 @@ def test_slower_is_said(tmp_path: Path) -> None:
     ({"pfs": [run(), run(outputs={"out": "b" * 64})]}, "left different bytes"),
     ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, spilled_bytes=1 << 20)}, "the tiers were full, 1 MiB"),
     ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, passed=3)}, "ram: 3 opens were not buffered"),
+    ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, fallbacks=1)}, "ram: 1 file fell back to the PFS"),
     ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, tiers=tier(written=1 << 19))}, "ram: 512 KiB of 1 MiB"),
 ])  # fmt: skip
 def test_what_limits_the_answer(tmp_path: Path, runs: dict[str, Any], told: str) -> None:

@@ -241,14 +241,17 @@ def _limits_of(row: Row, runs: Sequence[OneRun]) -> list[str]:
     if row.spilled_bytes:
         told.append(f"{row.name}: the tiers were full, {size(row.spilled_bytes)} went straight to the PFS")
     if passed := max(r.passed for r in runs):
+        told.append(f"{row.name}: {passed} opens were not buffered: max_files of {row.file} was reached")
+    if fallbacks := max(r.fallbacks for r in runs):
         told.append(
-            f"{row.name}: {passed} opens were not buffered (docs/compatibility.md says which calls are)"
+            f"{row.name}: {counted(fallbacks, 'file')} fell back to the PFS: mapped memory, standard input "
+            "or output there, or handed to another program (docs/compatibility.md)"
         )
     taken = _median(runs, lambda r: sum(t["written_bytes"] for t in r.tiers.values())) or 0
     taken += row.spilled_bytes
     if row.name != PFS and row.written_bytes and taken < _TRACE_GAP * row.written_bytes:
         told.append(
             f"{row.name}: {size(row.written_bytes - taken)} of {size(row.written_bytes)} that were written "
-            "passed the tiers by (mapped memory, standard output, or a program without the adapter)"
+            "passed the tiers by (a file that fell back, or a program without the adapter)"
         )
     return told

@@ -149,6 +149,7 @@ def _counted(stats: dict[str, Any]) -> dict[str, Any]:
         "pfs_read_bytes": int((stats.get("pfs") or {}).get("bytes_read", 0)),
         "spilled_bytes": int(stats.get("spilled", 0)),
         "passed": int(stats.get("passed", 0)),
+        "fallbacks": int(stats.get("fallbacks", 0)),
         "errors": [f"{e.get('path')}: {e.get('error')}" for e in stats.get("errors", [])],
     }
 

@@ -36,6 +36,7 @@ class OneRun:
     asked_written_bytes: int | None
     asked_read_bytes: int | None
     io_s: float | None
+    fallbacks: int = 0
 
     @property
     def durable_s(self) -> float:
@@ -55,7 +56,7 @@ def next_folder(folder: Path, configuration: str) -> Path:
 def read(file: Path) -> OneRun:
     """One run; `RunError` names the first thing that the schema refuses."""
     found: dict[str, Any] = read_fitting(file, "trial-run")
-    return OneRun(**{f.name: found[f.name] for f in fields(OneRun)})
+    return OneRun(**{f.name: found[f.name] for f in fields(OneRun) if f.name in found})
 
 
 def read_all(trial: Trial, folder: Path) -> tuple[dict[str, list[OneRun]], list[str]]:

@@ -38,6 +38,7 @@ const struct ctl_counter ctl_counters[] = {
     OWN(prefetched, "prefetched", "prefetched", TOTAL, BYTES, "Bytes brought into buffers ahead of a read"),
     OWN(fsyncs, "fsyncs", "fsyncs", TOTAL, NUMBER, "Calls of fsync"),
     OWN(passed, "passed", "passed_opens", TOTAL, NUMBER, "Opens that passed through unbuffered because max_files was reached"),
+    OWN(fallbacks, "fallbacks", "fallbacks", TOTAL, NUMBER, "Times that a file fell back to the PFS until its last close"),
     OWN(n_files, "files", "files", GAUGE, NUMBER, "Files that the instance knows"),
     OWN(n_dirty_files, "dirty_files", "dirty_files", GAUGE, NUMBER, "Files with bytes that the PFS does not have yet"),
     {0},

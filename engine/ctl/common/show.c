@@ -217,6 +217,10 @@ void ctl_print_tiers(tb_engine *e, FILE *out)
     fprintf(out, "%-10s %12s %12s %12s %9.1fMiB %9.1fMiB  spilled %.1f MiB, staged %.1f MiB, fsyncs %llu, files %u (%u dirty)\n", "pfs", "",
             "", "", (double)s.pfs_bytes_written / TB_MIB, (double)s.pfs_bytes_read / TB_MIB, (double)s.spilled / TB_MIB,
             (double)s.staged / TB_MIB, (unsigned long long)s.fsyncs, s.n_files, s.n_dirty_files);
+    if (s.fallbacks)
+        fprintf(out,
+                "files that fell back to the PFS: %llu (mapped, on descriptors 0 to 2, inherited by a program: docs/compatibility.md)\n",
+                (unsigned long long)s.fallbacks);
     if (s.passed)
         fprintf(out, "%llu opens passed through unbuffered: max_files %u was reached; raise it in %s\n", (unsigned long long)s.passed,
                 tb_instance_config(e)->max_files, tb_instance_config(e)->file);

@@ -298,6 +298,7 @@ struct tb_stats {
     uint64_t passed;     /* opens that pass through unbuffered because max_files was reached */
     uint64_t staged;     /* bytes that reads brought into buffers, prefetched ones included */
     uint64_t prefetched; /* bytes brought into buffers ahead of a read */
+    uint64_t fallbacks;  /* times that a file fell back: flushed and passed through until its last close */
     struct tb_tier_stats tier[TB_MAX_TIERS];
 };
 

@@ -53,6 +53,7 @@ void tb_engine_stats(tb_engine *e, struct tb_stats *out)
     out->prefetched = h->totals.prefetched;
     out->fsyncs = h->totals.fsyncs;
     out->passed = h->totals.passed;
+    out->fallbacks = h->totals.fallbacks;
     for (uint32_t i = 0, seen = 0; i < e->region.n_file_buckets && seen < out->n_files; i++) {
         const struct tb_file *f = &e->region.files[i]; /* records in use are mostly in front */
         bool used = f->magic == TB_FILE_MAGIC;

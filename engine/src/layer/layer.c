@@ -452,11 +452,11 @@ static int become_coherent(struct tb_target *t)
     tb_stage_void(e);
     if (f->n_dirty)
         rc = tb_target_with_writable(t, flush_rest, NULL);
-    if (!rc)
-        tb_file_drop_clean(e, t->file);
-    else
-        tb_file_stay_buffered(f);
-    return rc;
+    if (rc)
+        return tb_file_stay_buffered(f), rc;
+    tb_file_drop_clean(e, t->file);
+    e->header->totals.fallbacks++;
+    return 0;
 }
 
 /*

@@ -253,6 +253,7 @@ struct tb_totals {
     _Atomic uint64_t pfs_written, pfs_read, spilled, fsyncs;
     _Atomic uint64_t staged, prefetched; /* bytes; what was prefetched was staged in too */
     _Atomic uint64_t passed;             /* opens of regular files that the tables had no room for */
+    _Atomic uint64_t fallbacks;          /* times that a file became coherent */
 };
 
 /*

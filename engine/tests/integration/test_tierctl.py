@@ -160,6 +160,26 @@ def leave_buffered(instance: Instance) -> None:
     instance.kill_daemons()
 
 
+@pytest.mark.parametrize(
+    ("line", "times"),
+    [
+        ("cp /etc/hostname PFS/a", 0),
+        ("dd if=/etc/hostname of=PFS/a status=none", 1),  # of standard output
+        (
+            "echo x > PFS/a; cat PFS/a > /dev/null; seq 9 > PFS/b",
+            2,
+        ),  # its own, and what another program inherits
+    ],
+)
+def test_what_falls_back_is_counted(instance: Instance, line: str, times: int) -> None:
+    stats = instance.root / "stats.json"
+    command = ("sh", "-c", line.replace("PFS", str(instance.root / "pfs")))
+    done = instance.ctl("run", "-c", instance.config, "--stats", stats, "--", *command)
+    instance.check(done, 0)
+    assert json.loads(stats.read_text())["fallbacks"] == times
+    assert (f"files that fell back to the PFS: {times} " in done.stderr) == (times > 0)
+
+
 def test_drain_and_stop_without_daemon(instance: Instance) -> None:
     leave_buffered(instance)
     instance.check(instance.ctl("drain", "-i", instance.name), 0)
