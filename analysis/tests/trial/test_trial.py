@@ -96,6 +96,15 @@ def test_sizes(text: str, found: int) -> None:
     assert tier_files.parse_size(text, "--ram") == found
 
 
+def test_a_directory_with_a_colon_in_its_name(tmp_path: Path) -> None:
+    place = tmp_path / "a:2g"
+    place.mkdir()
+    assert tier_files.directory_tier("nvme", str(place)).path == place
+    assert tier_files.directory_tier("nvme", f"{place}:3g") == Tier("nvme", place, 3 * GIB)
+    with pytest.raises(RunError, match=r"--nvme: .*none' is not a directory"):
+        tier_files.directory_tier("nvme", f"{tmp_path}/none:2g")
+
+
 @pytest.mark.parametrize("text", ["", "8", "63m", "-1g", "8 gallons", "1e3g"])
 def test_sizes_that_are_refused(text: str) -> None:
     with pytest.raises(RunError, match=r"--ram: .*; allowed: a size"):
@@ -211,6 +220,7 @@ def test_slower_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("runs", "told"), [
     ({"pfs": walls(10, 10.1), "ram": walls(7, 7.1)}, "2 runs of each can show no difference"),
     ({"pfs": walls(10), "ram": walls(7)}, "1 run of each can show no difference"),
+    ({"pfs": [run(outputs={}), run(outputs={})]}, "the program left no file"),
     ({"pfs": walls(0.1, 0.11, 0.1, 0.1, 0.1)}, "a run takes 0.100 s"),
     ({"pfs": walls(*AS_FAST, io_s=0.01)}, "I/O is 0.0100 s of 10.0 s"),
     ({"pfs": [run(), run(outputs={"out": "b" * 64})]}, "left different bytes"),
@@ -270,6 +280,11 @@ def test_a_single_run_has_no_interval(tmp_path: Path) -> None:
     (["--pfs", "/tmp", "--ram", "1", "--", "p", "{pfs}"], "--ram: '1'; allowed"),
     (["--pfs", "/tmp", "--nvme", "/nonesuch:1g", "--", "p", "{pfs}"], "--nvme: '/nonesuch' is not"),
     (["--pfs", "/tmp", "--ram", "1g", "--", "p"], "no word names {pfs}"),
+    (["--ram", "1g", "--", "p", "{pfs}"], "no PFS: allowed: --pfs DIR, or --site FILE"),
+    (["--pfs", "/tmp", "--ram", "1g"], "nothing to run: allowed: one of COMMAND, --ior and --recipe"),
+    (["--pfs", "/tmp", "--ram", "1g", "--ior", "-w -r", "--", "p"], "--ior: allowed: one of COMMAND"),
+    (["--pfs", "/tmp", "--ram", "1g", "--recipe", "none"], "--recipe: 'none'; allowed: cfs-iops, "),
+    (["--site", "/nonesuch.py", "--ram", "1g", "--", "p"], "--site: /nonesuch.py: No such file"),
 ])  # fmt: skip
 def test_what_the_command_refuses(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["try", *words]) == 2

@@ -13,9 +13,12 @@ from tierbench.base.errors import RunError
 from tierbench.commands.arguments import Commands, count
 from tierbench.commands.messages import complain, console, say
 from tierbench.pages import trial_page
-from tierbench.site import site_file
-from tierbench.trial import answer, plan, start, tier_files
+from tierbench.site import site_file, site_reader
+from tierbench.trial import answer, drivers, plan, start, tier_files
 
+_TRY_USAGE = """\
+tierbench try --pfs DIR [OPTIONS] -- COMMAND...
+       tierbench try --pfs DIR [OPTIONS] --ior LINE | --recipe NAME"""
 _TRY = """\
 Runs a program on the PFS alone and under each tier configuration of the places at hand, in turn, through
 ReFrame, and says what each buys. Write {pfs} where the program's data are: each run works in a new folder
@@ -25,6 +28,7 @@ is removed after the run.
   tierbench try --pfs /lustre/me --nvme /local/nvme --ram 8GiB -- python train.py {pfs}/data
   tierbench try --pfs /lustre/me --ram 8GiB -n 9 --read-only big -- ./model --in {pfs}/big --out {pfs}/out
   tierbench try --pfs /lustre/me -c mine.yaml -- ./model {pfs}/out
+  tierbench try --site mysite.py --ram 8GiB --ior 'mpirun -n 4 ior -w -r -t 1m -b 256m -F'
 """
 
 
@@ -39,13 +43,13 @@ def _add_try(commands: Commands) -> None:
                               epilog="example:\n  tierbench try --pfs /me --ram 8GiB -- ./model {pfs}/out",
                               help="which tiers pay for a program of your own", description=_TRY,
                               formatter_class=argparse.RawDescriptionHelpFormatter,
-                              usage="tierbench try --pfs DIR [OPTIONS] -- COMMAND...")  # fmt: skip
-    one.add_argument(
-        "--pfs",
-        required=True,
-        metavar="DIR",
-        help="a directory of yours on the parallel file system (required)",
-    )
+                              usage=_TRY_USAGE)  # fmt: skip
+    one.add_argument("--pfs", metavar="DIR",
+                     help="a directory of yours on the parallel file system (default: of --site; without it "
+                          "required)")  # fmt: skip
+    one.add_argument("--site", type=Path, metavar="FILE",
+                     help="a site file: its pfs, nvme and bb where they are not given, and its environment "
+                          "(default: none)")  # fmt: skip
     one.add_argument("--ram", metavar="SIZE", help="a tier in memory of that size, e.g. 8GiB (default: none)")
     one.add_argument(
         "--nvme",
@@ -66,7 +70,14 @@ def _add_try(commands: Commands) -> None:
                           "(default: none)")  # fmt: skip
     one.add_argument("-o", "--output", type=Path, metavar="DIR",
                      help="where to keep it all (default: tierbench-try-TIME, here)")  # fmt: skip
-    one.add_argument("command", nargs="+", metavar="COMMAND", help="the program and its arguments")
+    what = one.add_mutually_exclusive_group()
+    what.add_argument("--ior", metavar="LINE",
+                      help="in the program's place: IOR's options, or its whole line after a launcher "
+                           "(default: COMMAND)")  # fmt: skip
+    what.add_argument("--recipe", metavar="NAME",
+                      help="in the program's place: the pattern of a recipe of `tierbench recipes`, at this "
+                           "node's size (default: COMMAND)")  # fmt: skip
+    one.add_argument("command", nargs="*", metavar="COMMAND", help="the program and its arguments")
     one.set_defaults(function=_try)
 
 
@@ -107,20 +118,28 @@ def _site_init(options: argparse.Namespace) -> int:
 
 def _try(options: argparse.Namespace) -> int:
     """ReFrame's status where runs failed; the answer is made of those that did not."""
+    site = site_reader.read(options.site) if options.site else None
+    given = {name: getattr(options, name) for name in ("pfs", "nvme", "bb") if getattr(options, name)}
+    places = (site.places if site else {}) | given
+    if "pfs" not in places:
+        raise RunError("no PFS: allowed: --pfs DIR, or --site FILE")
     tiers = [tier_files.Tier("ram", None, tier_files.parse_size(options.ram, "--ram"))] if options.ram else []
-    named = [(name, getattr(options, name)) for name in ("nvme", "bb") if getattr(options, name)]
-    tiers += [tier_files.directory_tier(name, text) for name, text in named]
+    tiers += [tier_files.directory_tier(name, places[name]) for name in ("nvme", "bb") if name in places]
     if not tiers and not options.own:
         raise RunError("no tier: allowed: at least one of --ram, --nvme, --bb and -c")
     folder = options.output or Path(time.strftime("tierbench-try-%Y%m%d-%H%M%S"))
+    driver = _driver(options)
+    elsewhere = f"{site.name} starts jobs by {site.scheduler}; this trial ran on this node" if site else ""
     wish = start.Wish(
-        command=tuple(options.command),
-        pfs=tier_files.directory("--pfs", options.pfs),
+        command=driver.command,
+        pfs=tier_files.directory("--pfs", places["pfs"]),
         tiers=tuple(tiers),
         own=tuple(options.own),
         read_only=tuple(options.read_only),
         repetitions=options.repetitions,
         folder=folder,
+        notes=(*driver.notes, *([elsewhere] if site and site.scheduler != "local" else [])),
+        variables=site.variables if site else (),
     )
     try:
         with endings.noted():
@@ -131,6 +150,18 @@ def _try(options: argparse.Namespace) -> int:
         return e.status
     print_answer(folder)
     return status
+
+
+def _driver(options: argparse.Namespace) -> drivers.Driver:
+    """What is run: one of three."""
+    named = [f"--{name}" for name in ("ior", "recipe") if getattr(options, name)]
+    if bool(options.command) == bool(named):
+        raise RunError(
+            f"{named[0] if named else 'nothing to run'}: allowed: one of COMMAND, --ior and --recipe"
+        )
+    if options.ior:
+        return drivers.ior(options.ior)
+    return drivers.recipe(options.recipe) if options.recipe else drivers.Driver(tuple(options.command), ())
 
 
 def print_answer(folder: Path) -> None:

@@ -89,11 +89,15 @@ def one_thing(places: Mapping[str, Path]) -> list[str]:
     ]
 
 
-def _local() -> dict[str, Any]:
+def mpi_variables() -> list[list[str]]:
+    """What the mpirun at hand needs in its environment."""
     version = _output("mpirun", "--version")
     variables = [["OMPI_MCA_rmaps_base_oversubscribe", "1"]] if "Open MPI" in version else []
-    if variables and os.geteuid() == 0:
-        variables += _OPEN_MPI_ROOT
+    return variables + _OPEN_MPI_ROOT if variables and os.geteuid() == 0 else variables
+
+
+def _local() -> dict[str, Any]:
+    variables = mpi_variables()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "name": "node",

@@ -30,7 +30,7 @@ _TRACE_GAP = 0.999  # of the asked bytes, below which they are said to have pass
 class Row:
     """A configuration: medians over its runs, times in seconds; `saved` is the share of the PFS's wall time.
 
-    `same_outputs` is None where runs on the PFS alone differ among themselves.
+    `same_outputs` is None where runs on the PFS alone differ among themselves, or left no file.
     """
 
     name: str
@@ -163,7 +163,7 @@ def _peaks(runs: Sequence[OneRun]) -> dict[str, float]:
 
 
 def _same_outputs(runs: Sequence[OneRun], base: Sequence[OneRun]) -> bool | None:
-    if any(r.outputs != base[0].outputs for r in base):
+    if not base[0].outputs or any(r.outputs != base[0].outputs for r in base):
         return None
     return all(r.outputs == base[0].outputs for r in runs)
 
@@ -215,8 +215,8 @@ def _limits(trial: Trial, rows: Sequence[Row], good: Mapping[str, Sequence[OneRu
     fewest, compared = min(r.runs for r in rows), len(rows) - 1
     if compared and not stats.can_show(fewest, fewest, compared):
         told.append(
-            f"{counted(fewest, 'run')} of each can show no difference between {compared} configurations "
-            f"and the PFS alone: use -n {stats.least_n(compared)}"
+            f"{counted(fewest, 'run')} of each can show no difference between "
+            f"{counted(compared, 'configuration')} and the PFS alone: use -n {stats.least_n(compared)}"
         )
     if base.wall.value < SHORT_S:
         told.append(
@@ -227,7 +227,9 @@ def _limits(trial: Trial, rows: Sequence[Row], good: Mapping[str, Sequence[OneRu
             f"I/O is {seconds(base.io_s)} s of {seconds(base.wall.value)} s on the PFS alone: "
             "tiers can save no more than that"
         )
-    if base.same_outputs is None:
+    if not good[PFS][0].outputs:
+        told.append("the program left no file: that outputs are right cannot be told")
+    elif base.same_outputs is None:
         told.append(
             "two runs on the PFS alone left different bytes: that outputs are right cannot be told from them"
         )

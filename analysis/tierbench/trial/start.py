@@ -46,6 +46,7 @@ site_configuration = {
                     "launcher": "local",
                     "max_jobs": 1,
                     "environs": ["builtin"],
+                    "env_vars": VARIABLES,
                 }
             ],
         }
@@ -67,6 +68,8 @@ class Wish:
     read_only: tuple[str, ...]
     repetitions: int
     folder: Path
+    notes: tuple[str, ...] = ()  # of what is run and where, for those who read the answer
+    variables: tuple[tuple[str, str], ...] = ()  # of the environment, as a site says them
 
 
 def prepare(wish: Wish, say: Callable[[str], None]) -> Trial:
@@ -89,13 +92,13 @@ def prepare(wish: Wish, say: Callable[[str], None]) -> Trial:
         configurations=written | own,
         repetitions=wish.repetitions,
         tierctl=str(tierctl),
-        notes=notes,
+        notes=(*wish.notes, *notes),
     )
     for file in trial.configurations.values():
         _check(tierctl, file)
     trial.write(folder)
-    (folder / "site.py").write_text(_SITE)
-    bare_s = _run_bare(folder, say)
+    (folder / "site.py").write_text(_SITE.replace("VARIABLES", repr([list(v) for v in wish.variables])))
+    bare_s = _run_bare(folder, wish.variables, say)
     limit_s = max(_LEAST_LIMIT_S, int(_LIMIT_TIMES * bare_s))
     trial = replace(trial, bare_s=bare_s, time_limit_s=limit_s)
     trial.write(folder)
@@ -270,13 +273,14 @@ def _mib_s(text: str) -> float:
     return float(text.removesuffix("MiB/s"))
 
 
-def _run_bare(folder: Path, say: Callable[[str], None]) -> float:
+def _run_bare(folder: Path, variables: Sequence[tuple[str, str]], say: Callable[[str], None]) -> float:
     """Seconds of the program without Tierbench; `RunError` where it does not end well."""
     say("the program once without Tierbench")
     place = results.next_folder(folder, BARE)
     line = [sys.executable, "-m", "tierbench.trial.one_run", str(folder / "trial.json"), BARE]
     with (place / "stdout.txt").open("wb") as out, (place / "stderr.txt").open("wb") as err:
-        status = endings.run(line, cwd=place, stdout=out, stderr=err, start_new_session=True)
+        environment = os.environ | {name: os.path.expandvars(value) for name, value in variables}
+        status = endings.run(line, cwd=place, env=environment, stdout=out, stderr=err, start_new_session=True)
     endings.heed()
     if status:
         last = (place / "stderr.txt").read_text(errors="replace").strip().splitlines() or ["(no message)"]
