@@ -1,4 +1,4 @@
-# Files of pytest, and its options, as a ctest. Programs lie in TB_BUILD_DIR; it is skipped where one of its cases is
+# Files of pytest, and its options, as a ctest. Programs are in TB_BUILD_DIR; it is skipped where one of its cases is
 # (conftest.py).
 function(tb_pytest name)
   add_test(NAME ${name} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}

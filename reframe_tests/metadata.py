@@ -1,7 +1,7 @@
 """Metadata: mdtest as the run rules of procurements ask for it, and the twelve phases of IO500.
 
 The recipes are those of configs/recipes/rules. No number was published for them, so nothing is required; on
-the twin, whose metadata server takes a known time for each operation, the right answer is known.
+the twin, where the metadata server takes a known time for each operation, the right answer is known.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ usage: compare_drivers.py --ior IOR --mdtest MDTEST [--repetitions 5] [--only WO
 
 Every option set runs on a tmpfs and on a modelled PFS (the same device model slows both programs). Runs of
 the two programs alternate, and the one that goes first alternates too. Per option set must hold: the ratio
-of the medians is within 3 %, or 1 lies in its bootstrap interval; the bytes moved are equal; the files are
+of the medians is within 3 %, or 1 is in its bootstrap interval; the bytes moved are equal; the files are
 equal byte for byte (of HDF5 the data; its headers hold times). A difference is an exit status of 1.
 """
 

@@ -70,7 +70,7 @@ class Ior(Driver):
 
 
 class Mdtest(Driver):
-    """Its tree lies in the folder."""
+    """Its tree is in the folder."""
 
     name = "tb-mdtest"
 

@@ -93,7 +93,7 @@ class Made:
 
 
 def words_changed(log: bytes, change: Callable[[int, bytearray], None]) -> bytes:
-    """A log whose regions were unpacked, given to `change` by their place in the header, and packed again."""
+    """A log: its regions are unpacked, given to `change` by their place in the header, and packed again."""
     maps = list(struct.iter_unpack("<QQ", log[32 : 32 + 65 * 16]))
     used = [(i, offset, length) for i, (offset, length) in enumerate(maps) if length]
     job = log[HEADER_BYTES : min(offset for _, offset, _ in used)]

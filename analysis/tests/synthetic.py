@@ -1,7 +1,7 @@
 """A synthetic run folder: the shape the suite leaves, with numbers made up from the device models.
 
 Nothing here was measured. Values are the predicted ones plus a few per cent of seeded noise, the machine is
-called `synthetic` and every published number stands in `PUBLISHED` below.
+called `synthetic` and every published number is in `PUBLISHED` below.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ site_configuration = {
                     "environs": ["mpi"],
                     "env_vars": _MPI,
                     # A model can only slow down what is below it, and this machine's disk is not always
-                    # twice as fast as the modelled NVMe: the twin's places stand in memory where there is
+                    # twice as fast as the modelled NVMe: the twin's places are in memory where there is
                     # room. What `fsync: tier` promises then holds against killed processes only.
                     "extras": {"tiers": "modelled", "root": "/dev/shm"},
                 }

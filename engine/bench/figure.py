@@ -3,7 +3,7 @@
     figure.py RESULT.json OUT.svg
 
 A row's dot is the median of its ratios and its line their range; the tick is the budget, on the side of
-which the arrow says it must lie.
+which the arrow says it must be.
 """
 
 from __future__ import annotations

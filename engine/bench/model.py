@@ -2,7 +2,7 @@
 
     model.py [BUILD_DIR [OUT_DIR]] [--device NAME ...] [--seconds S]
 
-Processes make operations in a folder on /dev/shm whose model is a device of configs/devices, in mode
+Processes make operations in a folder on /dev/shm with the model of a device of configs/devices, in mode
 bypass, so that nothing but the model slows them down.  For each size and number of processes (1 to 8) the
 rate is compared with the one the model's figures give.  The same without a model, measured just before,
 says what the medium can do at that moment: a repetition at which the model asks for more than half of that
@@ -149,7 +149,7 @@ def measure(
         for _ in range(REPETITIONS):
             medium = plain.rate(kind, processes, size, operations)
             found = runner.rate(kind, processes, size, operations)
-            alone = kind == "sync" and processes == 1  # nobody's sync hides the write, which is real here
+            alone = kind == "sync" and processes == 1  # no other sync hides the write, which is real here
             write = plain.rate("write", 1, size, operations) if alone else math.inf
             if right <= medium / 2:
                 cell.configured.append(1 / (1 / right + 1 / write))

@@ -28,7 +28,7 @@ def parse() -> argparse.Namespace:
         "out", type=Path, nargs="?", default=house / "results/bench", help="for the result (results/bench)"
     )
     parser.add_argument("--repetitions", type=int, default=7, help="of each side of each ratio (7)")
-    parser.add_argument("--only", default="", help="measure only paths whose description contains this word")
+    parser.add_argument("--only", default="", help="measure only paths with this word in their description")
     return parser.parse_args()
 
 

@@ -3,7 +3,7 @@
 OBJECTS is a file that names the object files, one a line.
 
 A file uses its own room and those named before it, by includes and by symbols.  A header declares what the .c file of its
-own name defines, so that whoever looks for a definition knows where it is.  No room has more than 20 files; a test
+own name defines, so that a reader who looks for a definition knows where it is.  No room has more than 20 files; a test
 (test_NAME.c) is of no room.
 """
 

@@ -1,6 +1,6 @@
 """A recipe of rules as a ReFrame test: launches one after the other, under one instance of the tiers.
 
-The launches stand in a script of their own, which `tierctl run` starts: what a launch wrote is buffered for
+The launches are in a script of their own, which `tierctl run` starts: what a launch wrote is buffered for
 the next, and drained once, at the end. Each leaves its output, errors and exit status; one that fails does
 not end the others, so that the result can say what all of them did.
 """

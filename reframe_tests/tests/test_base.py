@@ -160,20 +160,20 @@ def on_one_thing(tmp_path: Path, **extras: Any) -> held.Held:
 def test_a_tier_that_leads_into_the_pfs_fails(tmp_path: Path) -> None:
     found = on_one_thing(tmp_path)
     (told,) = found.disagreements
-    assert told.startswith("places: asked for pfs and nvme apart, but both lie on one: ")
+    assert told.startswith("places: asked for pfs and nvme apart, but both share storage: ")
     assert found.unseen == ()
 
 
 def test_a_site_that_knows_its_places_are_one_claims_nothing(tmp_path: Path) -> None:
     found = on_one_thing(tmp_path, apart=False)
     (told,) = found.unseen
-    assert told.startswith("pfs and nvme apart (both lie on one: ") and found.disagreements == ()
+    assert told.startswith("pfs and nvme apart (both share storage: ") and found.disagreements == ()
 
 
 def test_a_real_place_in_memory_fails(tmp_path: Path) -> None:
     lie = {"path": "/pfs", "real": "/pfs", "lies_on": {"memory": "a tmpfs", "device 0:50": "tmpfs on none"}}
     (tmp_path / "places.json").write_text(json.dumps({"pfs": lie}))
-    told = "places: asked for pfs on a device, but it lies in memory: a tmpfs"
+    told = "places: asked for pfs on a device, but it is in memory: a tmpfs"
     assert held.places(tmp_path, site(tiers="real", pfs="/pfs")).disagreements == (told,)
 
 

@@ -51,7 +51,7 @@ tiers:
 """
 
 
-# ruff: noqa: E501 - texts of drivers stand in whole lines
+# ruff: noqa: E501 - texts of drivers are whole lines
 
 # --- what a driver prints ----------------------------------------------------------------------------------
 

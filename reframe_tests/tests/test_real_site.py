@@ -75,11 +75,11 @@ def test_one_tier_is_measured_once_a_mode_and_not_beside_itself(tmp_path: Path) 
 
 def test_places_on_one_file_system_fail_unless_the_site_says_so(tmp_path: Path) -> None:
     told, cases = run(tmp_path, "-P", "tiers=nvme", "-n", "WebinarTiers|SiteTiers", status=1, apart=True)
-    assert "is not what was asked for: ['places: asked for pfs and nvme apart, but both lie on one" in told
+    assert "is not what was asked for: ['places: asked for pfs and nvme apart, but both share storage" in told
     assert all(any(x.startswith("places: ") for x in c["disagreements"]) for c in cases) and cases
     _, cases = run(tmp_path, "-P", "tiers=nvme", "-n", "WebinarTiers|SiteTiers")
     again = [c for c in cases if c["repetition"] == 2]
-    assert again and all("pfs and nvme apart (both lie on one" in c["witness"] for c in again)
+    assert again and all("pfs and nvme apart (both share storage" in c["witness"] for c in again)
 
 
 REQUIRED = {

@@ -40,7 +40,7 @@ def recipe(name: str) -> tuple[str, ...]:
 
 
 def driver(tmp_path: Path, body: str) -> str:
-    """An `ior` of that body; what it is called with stands in `calls`."""
+    """An `ior` of that body; `calls` keeps what it is called with."""
     file = tmp_path / "ior"
     file.write_text(f'#!/bin/bash\necho "$@" >> {tmp_path}/calls\nours={ROOT}/build/bin/tb-ior\n{body}\n')
     file.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Does each data set lie in one tier?  placed.py STATS.json prints which tier has which.
+"""Is each data set in one tier?  placed.py STATS.json prints which tier has which.
 
 Judged by the bytes that each tier holds: exits 1 where no way of dividing whole sets among them gives these.
 """

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Dispersion units of HDF5 files: tb-h5units says where data sets lie, and data-locality keeps each in one tier.
+# Dispersion units of HDF5 files: tb-h5units says where data sets are, and data-locality keeps each in one tier.
 #   units.sh BIN
 source "$(dirname "$(readlink -f "$0")")/../../preload/tests/evidence/common.sh" "$1" persistent-async
 tests=$(dirname "$(readlink -f "$0")")

@@ -8,7 +8,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_
 export TMPDIR=$root
 mkdir "$root/out"
 
-# both NAME PROGRAM ARGUMENT: outside and under the tiers; ARGUMENT lies in the folder that each run has
+# both NAME PROGRAM ARGUMENT: outside and under the tiers; ARGUMENT is in the folder that each run has
 both() {
     local name=$1 program=$2 argument=$3
     rm -rf "${root:?}/out" "${root:?}/pfs"

@@ -72,7 +72,7 @@ scripts() { # the kernel has no name of one that waits
         (cd "$root/pfs/scripts" && under python3 "$root/scripts.py" | diff "$root/expected" -)
 }
 check "scripts and interpreters that wait are executed" scripts
-check "a name that somebody took is his until it is free" conflict
+check "a name that another program took stays its own until it is free" conflict
 moved() {
     mkdir "$root/pfs/m" && inside "put('m/f', 'bytes'); os.rename('m', 'n'); os.mkdir('m'); put('m/f', 'other')" && "$bin/tierctl" drain --wait -i $name && is "$(cat "$root/pfs/n/f" "$root/pfs/m/f")" bytesother
 }

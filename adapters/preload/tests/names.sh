@@ -1,5 +1,5 @@
 #!/bin/bash
-# What names do where they don't stand where programs say: scratch mode over a PFS that has files.
+# What names do where they are not where programs say: scratch mode over a PFS that has files.
 # programs/names.py runs on the bare file system and on the managed one; two processes see the same; the PFS stays as it is to
 # the bit; a benchmark of names asks the PFS nothing; who is killed in a copy leaves the file whole.
 #   names.sh BIN

@@ -61,7 +61,7 @@ def compare(ours: Records, theirs: Records, wanted: Callable[[str, str], bool]) 
 
 
 def compare_ranks(a: dict[str, float], b: dict[str, float]) -> Off:
-    """How far the ranks of a shared file lie apart; rank 2 is the slowest unless another was held up."""
+    """How far the ranks of a shared file are apart; rank 2 is the slowest unless another was held up."""
     assert a["F_VARIANCE_RANK_BYTES"] == pytest.approx(b["F_VARIANCE_RANK_BYTES"])
     far = {"F_SLOWEST_RANK_TIME": 0.05, "F_VARIANCE_RANK_TIME": 0.11}  # which goes with the square
     operations = 1e-6 * (b["READS"] + b["WRITES"])

@@ -1,4 +1,4 @@
-"""`tierbench trace` on a Darshan log that somebody made: a page and status 0, or one line and status 2.
+"""`tierbench trace` on a Darshan log that may be made by hand: a page and status 0, or one line and status 2.
 
 An input is a log in pieces, because what is changed inside a compressed region would only spoil its
 checksum. The first byte says how it is meant; odd: the rest is a file as it is. Each piece is its kind, two
@@ -6,7 +6,7 @@ bytes of length, and its content, which is compressed here and entered in the he
 
     0 to 63   the region of that module
     64, 65    names; the job
-    66        two bytes where in the header, and what stands there
+    66        two bytes where in the header, and the bytes for that place
 
 Beside another exception and another status, a log that takes more than 5 s of processor time or more than
 1 GiB is a finding.

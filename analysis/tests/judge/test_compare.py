@@ -24,7 +24,7 @@ DATA = Path(__file__).parents[1] / "data"
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Two runs alike, one whose tiers are 20 % slower, and both kinds with more repetitions."""
+    """Two runs alike, one with tiers that are 20 % slower, and both kinds with more repetitions."""
     root = tmp_path_factory.mktemp("compare")
     kinds = {
         "a": (5, 1.0),
@@ -257,7 +257,7 @@ def test_steps_are_found_where_they_are() -> None:
 
 
 def test_a_level_that_comes_and_goes_is_found() -> None:
-    """No single step fits it: before and behind any one place the levels are nearly alike."""
+    """No single step fits it: before and after any one place the levels are nearly alike."""
     rng = random.Random(4)
     values = [level * rng.gauss(1, 0.01) for level in [100] * 12 + [82] * 10 + [101] * 9]
     assert [s.at for s in history.find_steps(values, 0.05)] == [12, 22]

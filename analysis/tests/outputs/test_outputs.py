@@ -483,7 +483,7 @@ def test_cut_at_every_line(path: Path) -> None:
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_every_line_lost_or_doubled(path: Path) -> None:
-    """A damaged line gives an error with its place or what stands in the file, never more."""
+    """A damaged line gives an error with its place or what the file says, never more."""
     text = path.read_text()
     whole, lines = attempt(path, text), text.splitlines(keepends=True)
     for i, line in enumerate(lines):

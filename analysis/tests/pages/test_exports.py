@@ -15,7 +15,7 @@ from tierbench.cli import main
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of one run, and a comparison with a run whose tiers are 20 % slower."""
+    """A report of one run, and a comparison with a run with tiers that are 20 % slower."""
     root = tmp_path_factory.mktemp("exports")
     run, slow = (synthetic.build(root / name, 8, scale=scale) for name, scale in (("a", 1.0), ("b", 0.8)))
     assert main(["report", str(run), "-o", str(root / "report")]) == 0

@@ -19,7 +19,7 @@ from tierbench.runs.run_folder import read_run
 
 
 def changed(run: Path, change: Callable[[dict[str, Any]], dict[str, Any]], cases: str = "*") -> Report:
-    """The report of a run whose cases say something else."""
+    """The report of a run with cases that say something else."""
     for path in run.glob(f"cases/{cases}/*/case.json"):
         case = json.loads(path.read_text())
         path.write_text(json.dumps(case | change(case)))

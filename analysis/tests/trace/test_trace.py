@@ -238,7 +238,7 @@ PLAN = {"pfs": {"path": "/pfs"}, "tiers": [{"name": "ram", "path": ""}, {"name":
 
 
 def side(tmp_path: Path, name: str, metadata: str = "", **written: int) -> trace.Traces:
-    """A log whose program closes at 3 s, while the storage is written to until 17 s."""
+    """A log of a program that closes at 3 s, while the storage is written to until 17 s."""
     made = darshan_logs.Made()
     made.metadata += metadata
     for place, count in written.items():
@@ -249,7 +249,7 @@ def side(tmp_path: Path, name: str, metadata: str = "", **written: int) -> trace
 
 
 def lies_on(**things: str) -> dict[str, Any]:
-    """Places and the one thing that each lies on."""
+    """Places and the one thing that each is on."""
     return {
         n: {"path": f"/{n}", "real": f"/{n}", "lies_on": {on: f"words of {on}"}} for n, on in things.items()
     }
@@ -289,8 +289,8 @@ def test_proof_of_the_tier(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("pfs", "nvme", "told"), [
     ("device 1:1", "device 2:2", None),
-    ("device 1:1", "device 1:1", "pfs and nvme lie on one: words of device 1:1"),
-    ("device 1:1", "memory", "nvme lies in memory: words of memory"),
+    ("device 1:1", "device 1:1", "pfs and nvme share storage: words of device 1:1"),
+    ("device 1:1", "memory", "nvme is in memory: words of memory"),
 ])  # fmt: skip
 def test_a_tier_that_is_no_place_of_its_own_proves_nothing(
     pfs: str, nvme: str, told: str | None, tmp_path: Path

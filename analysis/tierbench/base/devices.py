@@ -1,11 +1,11 @@
-"""What directories lie on: file systems, devices, files behind these. Places that share one are not apart.
+"""What directories are on: file systems, devices, files under these. Places that share one are not apart.
 
 A job runs this file on its own node, where only python3 and its standard library are sure to be there:
 
     python3 devices.py pfs=/lustre/me nvme=/local/nvme > places.json
 
 Links are followed; a mount is found by the kernel's number for it, so a bind mount is the file system that
-it shows. Below a mount lie its device, the disk of a partition, the parts of a mapped or striped device, the
+it shows. Below a mount are its device, the disk of a partition, the parts of a mapped or striped device, the
 file of a loop device, the upper directory of an overlay, and a directory that a mount names as its source.
 What a server or a program in user space hides is not seen.
 """
@@ -41,14 +41,14 @@ class Mount(NamedTuple):
 
 
 def described(directory: str) -> dict[str, Any]:
-    """Path, what it is behind links, and what it lies on: words by what is the same for the same thing."""
+    """Path, where its links lead, and what it is on: words by what is the same for the same thing."""
     found: dict[str, str] = {}
     _add_path(directory, found, 0)
     return {"path": directory, "real": os.path.realpath(directory), "lies_on": found}
 
 
 def shared(places: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
-    """Two names and what both lie on, in words, of all places that are not apart."""
+    """Two names and what both are on, in words, of all places that are not apart."""
     found = []
     for (a, one), (b, other) in combinations(places.items(), 2):
         mine, theirs = one["lies_on"], other["lies_on"]
@@ -69,7 +69,7 @@ def in_memory(place: Mapping[str, Any]) -> str | None:
 
 
 def _add_path(path: str, found: dict[str, str], depth: int) -> None:
-    """The file system below a path, and what that lies on; `found` gets each once."""
+    """The file system below a path, and what that is on; `found` gets each once."""
     if depth > DEEPEST:
         return
     fd = os.open(path, os.O_PATH)
@@ -126,7 +126,7 @@ def _add_source(mount: Mount, found: dict[str, str], depth: int) -> None:
 
 
 def _add_block(device: str, found: dict[str, str], depth: int) -> None:
-    """A block device, the disk of a partition, the parts of one made of several, the file behind a loop."""
+    """A block device, the disk of a partition, the parts of one made of several, the file of a loop."""
     at = Path(SYSTEM, "dev", "block", device)
     if depth > DEEPEST or not at.exists():
         return

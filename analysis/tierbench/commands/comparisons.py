@@ -60,7 +60,7 @@ def _add_history(commands: Commands) -> None:
         epilog="example:\n  tierbench history 'webinar*' -o out",
         help="a test over many runs, and when its level changed",
     )
-    past.add_argument("test", metavar="TEST", help="name of the test; * and ? stand for anything")
+    past.add_argument("test", metavar="TEST", help="name of the test; * and ? match anything")
     past.add_argument(
         "runs", nargs="*", metavar="RUN", help=f"{samples.SOURCES} (default: all runs of results/)"
     )
@@ -79,7 +79,7 @@ def _add_power(commands: Commands) -> None:
     )
     noise = needed.add_mutually_exclusive_group(required=True)
     noise.add_argument(
-        "runs", nargs="*", default=[], metavar="RUN", help=f"whose noise is taken; {samples.SOURCES}"
+        "runs", nargs="*", default=[], metavar="RUN", help=f"where the noise is taken from; {samples.SOURCES}"
     )
     noise.add_argument("--noise", type=above_zero, metavar="PERCENT",
                        help="relative standard deviation of the repetitions, above 0 and below 100 "

@@ -23,7 +23,7 @@ def add(commands: Commands) -> None:
                       help="write trace.html, trace.md and every frame as CSV and Parquet there "
                            "(default: nothing is written)")  # fmt: skip
     logs.add_argument("--tier", action="append", default=[], type=_place, metavar="NAME=PATH",
-                      help="a tier and where its files lie, pfs too; may be repeated "
+                      help="a tier and where its files are, pfs too; may be repeated "
                            "(default: mount points)")  # fmt: skip
     logs.add_argument("--chrome", type=Path, metavar="FILE",
                       help="write segments as Chrome trace events (default: none)")  # fmt: skip
@@ -58,6 +58,6 @@ def _trace(options: argparse.Namespace) -> int:
         left_out = chrome.write(traces, stats, options.chrome)
         print(
             f"Written: {options.chrome}"
-            + f", without {left_out} segments whose times are nonsense" * bool(left_out)
+            + f", without {left_out} segments with impossible times" * bool(left_out)
         )
     return 2 if traces.errors else 0

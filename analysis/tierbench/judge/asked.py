@@ -39,7 +39,7 @@ class Options:
 
 
 def options_of(arguments: Sequence[str], with_value: frozenset[str]) -> Options:
-    """Words into options: letters may stand together (`-vv`), a value at its letter (`-t4k`)."""
+    """Words into options: letters may be joined (`-vv`), a value at its letter (`-t4k`)."""
     letters: dict[str, list[str]] = {}
     longs: dict[str, str] = {}
     words = iter(arguments)

@@ -1,11 +1,11 @@
 """Many runs of one test over time, and where its level changed.
 
 A series is one test on one configuration under one set of conditions (`compare.CONDITIONS`), a point its
-median in one run. What is looked for is the stretch of points whose mean differs most from the rest: up to
-the first or last point it is one step, between them a level that came and went. Whether chance would have
+median in one run. The search is for the stretch of points with the mean that differs most from the rest. Up
+to the first or last point it is one step, between them a level that came and went. Whether chance would have
 made as clear a stretch is asked of random orders of the same points (seeded), so nothing is assumed on
 distributions; points far out are drawn in first, so that a single outlier is no step. When a stretch is
-shown, it and what lies before and after it are searched again. All series of a command, and all pieces of a
+shown, it and what is before and after it are searched again. All series of a command, and all pieces of a
 series, share the 5 % of false alarms; every p is adjusted for that. A step is where the levels fit best.
 """
 
@@ -122,11 +122,11 @@ def find_steps(values: Sequence[float], threshold: float, alpha: float = stats.A
 
 
 def _placed(values: Sequence[float], ends: list[int], ratios: list[float], p: list[float]) -> list[Step]:
-    """Each step where the points lie nearest the medians before and behind it."""
+    """Each step where the points are nearest the medians before and after it."""
     for i in range(1, len(ends) - 1):
-        first, behind = ends[i - 1], ends[i + 1]
-        places = range(first + LEAST_SIDE, behind - LEAST_SIDE + 1)
-        ends[i] = min(places, key=lambda at: _misfit(values[first:at]) + _misfit(values[at:behind]))
+        first, last = ends[i - 1], ends[i + 1]
+        places = range(first + LEAST_SIDE, last - LEAST_SIDE + 1)
+        ends[i] = min(places, key=lambda at: _misfit(values[first:at]) + _misfit(values[at:last]))
     return [Step(at, ratio, chance) for at, ratio, chance in zip(ends[1:-1], ratios, p, strict=True)]
 
 
@@ -170,7 +170,7 @@ def _scores(values: Sequence[float]) -> NDArray[np.float64]:
 
 
 def _clearest(scores: NDArray[np.float64]) -> tuple[int, int, float]:
-    """The stretch of points that stands apart most."""
+    """The stretch of points that differs most from the rest."""
     n = len(scores)
     clear = [
         (float(c), start, end)

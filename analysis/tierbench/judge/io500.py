@@ -164,7 +164,7 @@ def matches_expected(ranks: int, files_per_rank: int) -> int:
 
 @cache
 def _numbers_with_01(count: int) -> int:
-    """Of the numbers from 0 to below `count`, those whose digits hold 01, without looking at each."""
+    """Of the numbers from 0 to below `count`, those with 01 among their digits, without looking at each."""
     digits = str(count)
     total = sum(_endings(length) for length in range(1, len(digits)))
     # Of the same length: those that leave `count`'s digits at place i for a smaller one.
@@ -189,7 +189,7 @@ def _with_01(before: str, free: int) -> int:
 
 @cache
 def _without_01(nought: bool, free: int) -> int:
-    """Ways to go on without ever writing 01, behind a nought or not."""
+    """Ways to go on without ever writing 01, after a nought or not."""
     if not free:
         return 1
     return _without_01(True, free - 1) + (8 if nought else 9) * _without_01(False, free - 1)
@@ -240,7 +240,7 @@ def _fixed_words(name: str, arguments: Sequence[str]) -> list[str]:
 
 
 def _pairs(words: Sequence[str]) -> list[str]:
-    """Options, each with the value behind it."""
+    """Options, each with its value."""
     found: list[str] = []
     for word in words:
         if word.startswith("-") or not found or " " in found[-1]:
@@ -259,7 +259,7 @@ def stonewall_of(arguments: Sequence[str]) -> int | None:
 
 
 def command_of(output: str) -> tuple[str, ...]:
-    """The words behind the program as its output has them."""
+    """The arguments of the program as its output has them."""
     said = re.search(r"^Command line(?: used)?\s*: (.*)$", output, re.MULTILINE)
     return tuple(shlex.split(said[1])[1:]) if said else ()
 
@@ -318,7 +318,7 @@ def _same_amount(now: Phase, before: Phase) -> Phase:
 
 
 def _all_found(found: Phase, ran: Ran | None, ranks: int, files_per_rank: int | None) -> Phase:
-    """`find` finds exactly the files of mdtest-hard whose names match."""
+    """`find` finds exactly the files of mdtest-hard with names that match."""
     counts = _MATCHED.findall(ran.stdout) if ran else []
     if len(counts) != 1 or files_per_rank is None:
         return found

@@ -1,8 +1,8 @@
 """One launch held against what was asked: its command line, its options, its bytes, its times.
 
 A driver's numbers have to agree with the words it was given, with each other, and with the suite's own clock
-around the launch. What does not is a `Disagreement` that names both values. Who lies in all of these at once
-is seen by the trace alone (`tierbench.trace.witness`).
+around the launch. What does not is a `Disagreement` that names both values. A driver that is wrong in all
+of these at once is seen by the trace alone (`tierbench.trace.witness`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A device serves one operation after the other (engine/src/chain/model/device_clock.c). A write keeps it busy
 for `latency / channels + bytes / bandwidth`, a sync of a file with unsynced bytes for `sync_time`. Opens
-queue on a clock of their own: the first open delays the test by `open_time`, the others hide behind its
+queue on a clock of their own: the first open delays the test by `open_time`, the others are hidden by its
 writes.
 
 Written for `S` bytes in transfers of `t` by `R` ranks, `busy(d)` being the sum over the operations of

@@ -31,7 +31,7 @@ RATIO_PERCENTILES = (3, 97)
 
 @dataclass(frozen=True)
 class Interval:
-    """A point estimate with its interval; `n` is the size of the smallest sample behind it.
+    """A point estimate with its interval; `n` is the size of the smallest sample that it is made of.
 
     `level` is the share of samples of which the interval holds the true value; 0 for a single value, None for
     a ratio of samples so small that the interval is the range of the ratios and has no known level.
@@ -64,7 +64,7 @@ class Comparison:
 def median(values: Sequence[float]) -> Interval:
     """The median with the interval of the sign test: between its k-th least and k-th largest values.
 
-    Their levels lie far apart. So ends of 95 % are between two neighbours, as Hettmansperger and Sheather
+    Their levels are far apart. So ends of 95 % are between two neighbours, as Hettmansperger and Sheather
     (1986) interpolate them; where even the range has less, it is the range with its own level.
     """
     if not values:
@@ -86,7 +86,7 @@ def median(values: Sequence[float]) -> Interval:
 
 @functools.cache
 def _level(n: int, k: int) -> float:
-    """How often the median lies between the k-th least and the k-th largest of n values."""
+    """How often the median is between the k-th least and the k-th largest of n values."""
     return 1 - 2 * float(scipy_stats.binom.cdf(k - 1, n, 0.5))
 
 
@@ -169,7 +169,7 @@ def can_show(n: int, m: int, comparisons: int, alpha: float = ALPHA) -> bool:
 
 
 def least_n(comparisons: int, alpha: float = ALPHA) -> int:
-    """The least size of equal samples whose complete separation is significant in a family this large."""
+    """The least size of equal samples for which complete separation is significant in a family this large."""
     n = 1
     while not can_show(n, n, max(comparisons, 1), alpha):
         n += 1

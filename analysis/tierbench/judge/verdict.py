@@ -5,7 +5,7 @@ A row is one test on one configuration with all its repetitions. Its checks are:
 - `verified`: the bytes on the PFS were compared after the drain and were right;
 - `requirement`: the interval of the median is on the right side of the required number. A device model keeps
   its rates within 5 %, so a modelled row may miss the number by that much;
-- `agreement`: on a modelled row the interval lies within 10 % of what the models predict, or of the published
+- `agreement`: on a modelled row the interval is within 10 % of what the models predict, or of the published
   share where the model is a published machine's twin;
 - `sustained`: something shows that in no repetition a rank reached the end of its data before the deadline;
 - `uncached`: reads are not faster than the device can read;
@@ -54,7 +54,7 @@ class Check:
 class Row:
     """One line of the verdict table; `key` holds the columns of `runs.ROW_KEYS`.
 
-    `phases` are median seconds by `PHASES`: of the driver, and of the drain behind it.
+    `phases` are median seconds by `PHASES`: of the driver, and of the drain after it.
     """
 
     key: dict[str, Any]
@@ -479,7 +479,7 @@ def steps(rows: list[Row]) -> list[Step]:
 def _step_before(tiers: str, known: list[str]) -> str:
     """Of the known configurations, the largest that has only tiers of this one; the PFS where there is none.
 
-    Of two as large the one whose name this one continues: nvme-ram comes after nvme, not after ram.
+    Of two as large the one with the name that this one continues: nvme-ram comes after nvme, not after ram.
     """
     parts = set(tiers.split("-"))
     smaller = [name for name in known if set(name.split("-")) < parts]

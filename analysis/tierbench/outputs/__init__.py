@@ -1,6 +1,6 @@
 """What IOR, mdtest and the embedded drivers print, as typed values.
 
-A reader returns exactly the numbers that stand in the file, or raises `OutputError` with file and line: a
+A reader returns exactly the numbers that are in the file, or raises `OutputError` with file and line: a
 truncated, interleaved or empty output is never half a result. Known flaws of the real programs are survived
 and nothing else is: warnings between the lines of CSV and JSON, the second `]` of IOR 4.0.0's verbose JSON,
 unescaped quotes in its strings, and headings that differ between versions.

@@ -93,7 +93,7 @@ def _objects(record: _Object, key: str, path: str, needed: bool = True) -> list[
 
 
 def _load_json(text: str, path: str) -> Any:
-    """JSON as it stands, or with exactly the known flaws repaired. Line numbers stay those of the file."""
+    """JSON as it is, or with exactly the known flaws repaired. Line numbers stay those of the file."""
     try:
         return _decode(text, path)
     except json.JSONDecodeError:

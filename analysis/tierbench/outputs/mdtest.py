@@ -204,7 +204,7 @@ def _end_table(state: _Reading, path: str, number: int) -> None:
 
 def _mdtest_row(m: re.Match[str], unit: str, path: str, number: int) -> MdtestRow:
     words = m.group("values").split()
-    # With --showRankStatistics three columns over the ranks stand before the four over the iterations.
+    # With --showRankStatistics three columns over the ranks come before the four over the iterations.
     if len(words) not in (4, 7):
         raise OutputError(path, number, f"{m.group('operation')} has {len(words)} values, expected 4 or 7")
     values = [real(w, path, number, m.group("operation")) for w in words]

@@ -108,7 +108,7 @@ class _Order:
         self.next += rank is not None
 
     def end(self, number: int) -> None:
-        """After the last row, whose line `number` is."""
+        """After the last row, which is line `number`."""
         if self.next < self.before:
             raise OutputError(self.path, number, f"is cut off: rank {self.next} is due")
 

@@ -51,7 +51,7 @@ def as_html(result: Result) -> str:
         result=result,
         verdict=terminal.verdict(result),
         pairs=_pairs(result),
-        # Our own SVG, whose texts matplotlib has escaped.
+        # Our own SVG: matplotlib has escaped its texts.
         figure=Markup(canvas.svg(drawn, "ratios", _ALTERNATIVE)),  # noqa: S704
         left_out=max(0, len(result.metrics) - _MOST_DRAWN),
         version=__version__,

@@ -1,7 +1,7 @@
 """A report's rows and a comparison's metrics for other programs (CSV, Parquet) and as Markdown.
 
 One line is one row of report.json or one metric of a comparison, with the same columns: bandwidths in MiB/s,
-times in seconds, ratios and margins as fractions. In CSV the repetitions of `values` stand in one cell, with
+times in seconds, ratios and margins as fractions. In CSV the repetitions of `values` are in one cell, with
 blanks between them.
 """
 

@@ -45,7 +45,7 @@ _OTHER_COLOURS = [PURPLE, SKY, VERMILION]
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure of the report: where it stands, how it is drawn and what to see in it."""
+    """A figure of the report: where it is shown, how it is drawn and what to see in it."""
 
     title: str
     draw: Callable[[Run, Sequence[Row]], Figure | None]
@@ -185,7 +185,7 @@ _PHASE_WORDS = {"close": "close (with its sync)", "flush": "flush to the PFS, af
 
 
 def phases(_run: Run, rows: Sequence[Row]) -> Figure | None:
-    """Open, transfer, close and flush of every row, one behind the other."""
+    """Open, transfer, close and flush of every row, one after the other."""
     rows = [r for r in rows if r.phases["transfer"] is not None]
     if not rows:
         return None

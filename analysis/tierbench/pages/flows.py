@@ -82,7 +82,7 @@ def _flush(samples: Mapping[str, Any]) -> tuple[str, str, Sequence[float]]:
 
 
 def draw(panels: Sequence[tuple[str, Flows]]) -> Figure:
-    """A strip a flow, darker where more moved; the panel's highest rate stands in its title."""
+    """A strip a flow, darker where more moved; the panel's title says its highest rate."""
     lanes = [len(flows.flows) for _, flows in panels]
     figure = canvas.blank(0.55 + sum(0.17 * n + 0.5 for n in lanes))
     grid = figure.subplots(

@@ -45,7 +45,7 @@ def as_html(found: Sequence[Series], test: str) -> str:
     environment = templates()
     environment.filters |= {"number": number}
     environment.globals |= {"day": day, "title": title, "conclusion": conclusion}
-    # Our own SVG, whose texts matplotlib has escaped.
+    # Our own SVG: matplotlib has escaped its texts.
     drawn = [
         (s, Markup(canvas.svg(draw(s), f"history{i}", _in_words(s))))  # noqa: S704
         for i, s in enumerate(found)
@@ -67,9 +67,9 @@ def draw(series: Series) -> Figure:
         values = [p.value for p in series.points]
         axes.plot(range(len(values)), values, "o", color=QUIET, ms=4, mec="white", mew=0.5)
         ends = [0, *(step.at for step in series.steps), len(values)]
-        for first, behind in itertools.pairwise(ends):
+        for first, after in itertools.pairwise(ends):
             axes.plot(
-                [first - 0.4, behind - 0.6], [float(np.median(values[first:behind]))] * 2, color=INK, lw=1.4
+                [first - 0.4, after - 0.6], [float(np.median(values[first:after]))] * 2, color=INK, lw=1.4
             )
         for step in series.steps:
             colour = _BETTER if series.is_better(step) else _WORSE

@@ -77,7 +77,7 @@ def as_html(report: Report) -> str:
         figure = figures.draw(drawing, report.run, report.rows)
         if figure:
             told = figures.alternative(drawing, report.rows)
-            # Our own SVG, whose texts matplotlib has escaped.
+            # Our own SVG: matplotlib has escaped its texts.
             drawn.append((drawing, Markup(canvas.svg(figure, f"figure{index}", told))))  # noqa: S704
     template = environment.get_template("report.html.j2")
     content = {

@@ -174,7 +174,7 @@ def as_html(answer: Answer, folder: Path) -> str:
         .render(
             answer=answer,
             tables=[(headings, [cells(row) for row in answer.rows]) for headings, cells in TABLES],
-            picture=Markup(canvas.svg(draw(answer), "answer", answer.advice)),  # noqa: S704 (our own, whose texts matplotlib has escaped)
+            picture=Markup(canvas.svg(draw(answer), "answer", answer.advice)),  # noqa: S704 (our own: matplotlib has escaped its texts)
             command=shlex.join(answer.trial.command),
             in_words=IN_WORDS,
             folder=folder,

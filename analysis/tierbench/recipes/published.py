@@ -75,7 +75,7 @@ class Launch:
 
     @cached_property
     def _words(self) -> list[str]:
-        """The line's words, quotes and `$` as they stand, arithmetic computed as a shell does."""
+        """The line's words, quotes and `$` as they are, arithmetic computed as a shell does."""
         return shlex.split(_computed(self.line), posix=False)
 
     @cached_property
@@ -101,7 +101,7 @@ class Launch:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The words behind the program."""
+        """The arguments of the program."""
         return tuple(self._words[self._place + 1 :])
 
 

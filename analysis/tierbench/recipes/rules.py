@@ -36,7 +36,7 @@ class Launch:
         return self.line.split()[0]
 
     def arguments(self, values: dict[str, str]) -> tuple[str, ...]:
-        """The words behind the program, fields filled in."""
+        """The arguments of the program, fields filled in."""
         return tuple(_FIELD.sub(lambda m: values[m[1]], word) for word in shlex.split(self.line)[1:])
 
 

@@ -143,7 +143,7 @@ def _is_sqlite(path: Path) -> bool:
 
 
 def _store(path: Path, session: str) -> list[dict[str, Any]]:
-    """Every session of ReFrame's store whose id begins with `session`; they are whole reports in JSON."""
+    """Every session of ReFrame's store with an id that begins with `session`: whole reports in JSON."""
     lines: list[dict[str, Any]] = []
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as store:

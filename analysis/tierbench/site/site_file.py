@@ -81,12 +81,10 @@ def site(places: Mapping[str, Path], scheduler: str) -> dict[str, Any]:
 
 
 def one_thing(places: Mapping[str, Path]) -> list[str]:
-    """Places that are not apart, or lie in memory, in words; then nothing can be claimed of the tiers."""
+    """Places that are not apart, or are in memory, in words; then nothing can be claimed of the tiers."""
     found = {name: devices.described(str(path)) for name, path in places.items()}
-    told = [f"{a} and {b} lie on one: {words}" for a, b, words in devices.shared(found)]
-    return told + [
-        f"{n} lies in memory: {x}" for n, place in found.items() if (x := devices.in_memory(place))
-    ]
+    told = [f"{a} and {b} share storage: {words}" for a, b, words in devices.shared(found)]
+    return told + [f"{n} is in memory: {x}" for n, place in found.items() if (x := devices.in_memory(place))]
 
 
 def mpi_variables() -> list[list[str]]:

@@ -116,7 +116,7 @@ def _share_out(
 
 
 def over_time(traces: Traces) -> Figure | None:
-    """Bandwidth in total, and of single ranks behind it."""
+    """Bandwidth in total, and of single ranks in front of that."""
     moved = flow(traces)
     if moved is None:
         return None
@@ -351,7 +351,7 @@ DRAWINGS = (
     Drawing(
         "Where the time went",
         breakdown,
-        "The ten files that took most time. Flushes stand apart where segments tell them from writes.",
+        "The ten files that took most time. Flushes are shown apart where segments tell them from writes.",
     ),
     Drawing(
         "When it was opened, read, written and closed",

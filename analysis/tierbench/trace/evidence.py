@@ -72,11 +72,12 @@ def gather(
     storage: Traces | None,
     plan: Mapping[str, Any],
     stats: Mapping[str, Any],
-    lie: Mapping[str, Any] | None = None,
+    places_on: Mapping[str, Any] | None = None,
 ) -> Evidence | None:
     """What the sources say about the configuration `name`; None where neither side was traced.
 
-    `lie` says what the real places lie on (`places.json`); without it they are a twin's, and not looked at.
+    `places_on` says what the real places are on (`places.json`); without it they are a twin's, which is not
+    looked at.
     """
     if application is None and storage is None:
         return None
@@ -89,7 +90,7 @@ def gather(
     places = tuple(
         Place(n, asked.get(n), counted.get(n), got.get(n), moved_in.get(n, 0)) for n in [*names, "pfs"]
     )
-    case = _Case(places, application, storage, stats, mode, lie or {})
+    case = _Case(places, application, storage, stats, mode, places_on or {})
     return Evidence(places, f"{name}: {case.sentence()}", tuple(case.missing()))
 
 
@@ -115,9 +116,9 @@ class _Case:
         storage: Traces | None,
         stats: Mapping[str, Any],
         mode: str,
-        lie: Mapping[str, Any],
+        places_on: Mapping[str, Any],
     ) -> None:
-        self.tiers, self.pfs, self.lie = places[:-1], places[-1], lie
+        self.tiers, self.pfs, self.places_on = places[:-1], places[-1], places_on
         self.application, self.storage, self.stats, self.mode = application, storage, stats, mode
         self.wrote = self.pfs.asked.written if self.pfs.asked else 0
         self.taken = sum(p.engine.written for p in self.tiers if p.engine)
@@ -203,12 +204,12 @@ class _Case:
     def _not_apart(self) -> Iterable[str]:
         """A tier on the PFS's own file system, or in memory where a device is claimed."""
         names = [p.name for p in (self.pfs, *self.tiers)] if self.tiers else []
-        lie = {name: self.lie[name] for name in names if name in self.lie}
-        for a, b, words in devices.shared(lie):
-            yield f"{a} and {b} lie on one: {words}"
-        for name, place in lie.items():
+        places_on = {name: self.places_on[name] for name in names if name in self.places_on}
+        for a, b, words in devices.shared(places_on):
+            yield f"{a} and {b} share storage: {words}"
+        for name, place in places_on.items():
             if words := devices.in_memory(place):
-                yield f"{name} lies in memory: {words}"
+                yield f"{name} is in memory: {words}"
 
     def _mapped(self) -> Iterable[str]:
         """What a program moves through a mapping is in no counter of either side."""

@@ -154,7 +154,7 @@ def _metadata_bound(traces: Traces) -> Finding | None:
 
 
 def _stragglers(traces: Traces) -> Finding | None:
-    """Not on the storage side, where a daemon that flushes for all ranks stands beside them."""
+    """Not on the storage side, where a daemon that flushes for all ranks is among them."""
     slow = slowest(traces) if "storage" not in set(traces.job["side"]) else None
     if slow is None or slow.busy_s < LEAST_S or slow.beyond <= STRAGGLER:
         return None

@@ -95,7 +95,7 @@ BINS = tuple(zip((0, *(end + 1 for end in _BIN_ENDS[:-1])), _BIN_ENDS, strict=Tr
 LONGEST_S = 1e9  # thirty years; longer times in a log are nonsense, and missing
 MOST = 1 << 56  # 72 PB; larger counts of a record are nonsense, and missing
 
-# Where a file lies: given its name, the place's name, or None for the log's own mount table.
+# The place of a file: given its name, the place's name, or None for the log's own mount table.
 Places = Mapping[str, str]
 
 
@@ -151,12 +151,12 @@ class _Table:
         self._texts: dict[str, dict[str, int]] = {n: {} for n, kind in self._kinds.items() if kind == _C}
 
     def codes(self, column: str, texts: Iterable[str]) -> NDArray[np.int32]:
-        """What stands for `texts` in `column`."""
+        """The numbers that `column` has for `texts`."""
         known = self._texts[column]
         return np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int32)
 
     def add(self, lines: int, columns: Mapping[str, Any]) -> None:
-        """Add lines; a single value stands in each of them."""
+        """Add lines; a single value is put into each of them."""
         assert columns.keys() == self._kinds.keys()
         for name, values in columns.items():
             if name in self._texts and isinstance(values, str):

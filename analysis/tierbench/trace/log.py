@@ -92,7 +92,7 @@ class Heat:
 
 @dataclass(frozen=True)
 class Log:
-    """What stands in a log; `problems` says in words what could not be read, and why."""
+    """What a log says; `problems` says in words what could not be read, and why."""
 
     path: str
     version: str
@@ -224,7 +224,7 @@ class _Reader:
         return f"libdarshan-util ended on it ({how}){self._words()}"
 
     def _words(self) -> str:
-        """What the library printed meanwhile, shortened to its last two lines."""
+        """What the library printed since, shortened to its last two lines."""
         self._stderr.seek(0)
         lines = self._stderr.read(65536).decode("utf-8", "replace").splitlines()
         lines = [shown(line.strip()) for line in lines if line.strip()]

@@ -57,12 +57,17 @@ def _digest(log: Path) -> str:
 
 
 def _of_launch(
-    label: str, traces: Traces, plan: dict[str, Any], lie: dict[str, Any], stats: dict[str, Any], at: int
+    label: str,
+    traces: Traces,
+    plan: dict[str, Any],
+    places_on: dict[str, Any],
+    stats: dict[str, Any],
+    at: int,
 ) -> list[Section]:
     """The application's side first, with the proof."""
     sides = traces.job.sort_values("side", key=lambda s: s.astype(str), kind="stable")
     parts = {side: _side(traces, side) for side in ("application", "storage")}
-    proof = evidence.gather(label, parts["application"], parts["storage"], plan, stats, lie)
+    proof = evidence.gather(label, parts["application"], parts["storage"], plan, stats, places_on)
     made = []
     for number, job in enumerate(sides.to_dict("records")):
         heading = f"{label}: {job['side']} side ({job['log']})"

@@ -55,7 +55,7 @@ def section(
     for index, drawing in enumerate(drawings.DRAWINGS):
         figure = drawings.draw(drawing, mine)
         if figure:
-            # Our own SVG, whose texts matplotlib has escaped.
+            # Our own SVG: matplotlib has escaped its texts.
             drawn.append((drawing, Markup(canvas.svg(figure, f"{salt}-{index}", drawing.title))))  # noqa: S704
     about = (label, heading or label, _facts(mine), find(mine), slowest(mine), _places(mine))
     return Section(*about, drawn, evidence, folded)

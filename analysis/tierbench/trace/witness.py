@@ -45,7 +45,7 @@ def testimony(
     *,
     bypass: bool = False,
 ) -> Testimony:
-    """Hold a launch of IOR against its logs; `bypass`: nothing stands between it and the PFS."""
+    """Hold a launch of IOR against its logs; `bypass`: nothing is between it and the PFS."""
     if not len(application.job):
         return Testimony((), ("there is no log of the application's side",))
     if asked.file is None:
@@ -258,7 +258,7 @@ class _Launch:
             )
 
     def _written_after_the_sync(self, written: pd.DataFrame) -> int:
-        """Files whose bytes no fsync followed; what a runtime does not tell is unseen."""
+        """Files that were written after their last fsync; what a runtime does not tell is unseen."""
         del written
         told = self.traces.job["unsynced"].iloc[0]
         if pd.isna(told):

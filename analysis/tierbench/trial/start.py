@@ -1,6 +1,6 @@
 """From mount points and a command to the runs of a trial: checks, files, profiles, a bare run, then ReFrame.
 
-Everything lies in the trial's folder: `trial.json`, `site.py`, `tiers/`, `profiles/`, `runs/`. Nothing else
+Everything is in the trial's folder: `trial.json`, `site.py`, `tiers/`, `profiles/`, `runs/`. Nothing else
 is made but the folder of a run below the PFS, which the run itself removes.
 """
 
@@ -252,7 +252,7 @@ def _one_device(tier: Tier, pfs: Path) -> str | None:
     words = [words for _, _, words in devices.shared(both)]
     if not words:
         return None
-    told = f"{tier.name}: {tier.path} and the PFS {pfs} lie on one file system"
+    told = f"{tier.name}: {tier.path} and the PFS {pfs} are on one file system"
     return f"{told} ({words[0]}): it is no faster place of its own"
 
 

@@ -1,6 +1,6 @@
 """The folder below the PFS that one run works in: made anew, with the same inputs, and removed after it.
 
-Nothing outside the folder is changed. A folder that was there before the run is somebody's: the run ends.
+Nothing outside the folder is changed. A folder that was there before the run is not ours: the run ends.
 Signals are heeded between two pieces of a copy and never while the folder is made or removed.
 """
 

@@ -1,7 +1,7 @@
 """Run the fuzz targets: run.py PROGRAMS [--seconds N] [--keep DIRECTORY] [NAME ...]
 
 A target is a program fuzz_NAME in PROGRAMS, or fuzz_NAME.py in one of the folders FOLDERS, for which the packages of
-ci/setup/requirements-fuzz.txt lie in PROGRAMS/../python.  Each begins with its corpus, corpus/NAME beside its source, two at a
+ci/setup/requirements-fuzz.txt are in PROGRAMS/../python.  Each begins with its corpus, corpus/NAME beside its source, two at a
 time.  Without --keep the corpus stays as it is; with it, what is new goes to DIRECTORY/NAME.  One line a target:
 seconds, executions, findings.  An input that ended the target stays beside the line, in PROGRAMS/findings.  Exit status
 1: there is one; 77: no target is there.

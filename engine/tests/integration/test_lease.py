@@ -1,4 +1,4 @@
-"""Who uses an instance is told by its lease: nobody starts over it, recovers it or removes it while somebody does."""
+"""Who uses an instance is told by its lease: while a process uses it, no other starts over it, recovers it or removes it."""
 
 import os
 import re
@@ -483,7 +483,7 @@ class TestMemoryOnly:
 
 @pytest.mark.config(tiers=("ram",), fsync="pfs", more="namespace: deferred\n")
 class TestDeferred:
-    """Names that wait on the PFS, with no directory tier: the lease lies among them."""
+    """Names that wait on the PFS, with no directory tier: the lease is among them."""
 
     @pytest.mark.skipif(not can_unshare("-m"), reason="no mount namespaces here")
     def test_keep_waiting_while_somebody_uses_them(self, instance: Instance) -> None:

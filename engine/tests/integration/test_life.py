@@ -208,8 +208,8 @@ STATES: dict[str, Callable[[Cell], None]] = {
     "it lives in another PID namespace": other_pids,
     "another user made its directory": other_users_directory,
     "another user made its name in /dev/shm": other_users_name,
-    "somebody recovers it": recovered,
-    "somebody stops it": stopped,
+    "another process recovers it": recovered,
+    "another process stops it": stopped,
 }
 NEEDS = {
     "it lives in another mount namespace": lambda: can_unshare("-m"),

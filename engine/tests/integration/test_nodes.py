@@ -74,7 +74,7 @@ for turn, size in enumerate((30000, 70000, 9000, 50000)):
     if rank == 0:
         os.close(os.open(root + "/pfs/shared", os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
     meet(f"cut{turn}")
-    late = turn % 2 == first // 2  # a node's flush behind the other's must not hide that one
+    late = turn % 2 == first // 2  # a node's flush after the other's must not hide that one
     fd = os.open(root + "/pfs/shared", os.O_RDWR)
     if late:
         meet(f"early{turn}")
@@ -188,7 +188,7 @@ class Nodes:
         return run_ctl(words, status, *says, env={"TB_FAULT": fault} if fault else {})
 
     def left(self) -> list[Path]:
-        """What stands in the nodes' own memory, and in the tier that they share."""
+        """What is in the nodes' own memory, and in the tier that they share."""
         shm = [p for pid in self.node.values() for p in Path(f"/proc/{pid}/root/dev/shm").iterdir()]
         return shm + list((self.root / "nvme").iterdir())
 

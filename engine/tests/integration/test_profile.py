@@ -25,7 +25,7 @@ PLACES = ("ram", "nvme", "pfs")
 
 
 class Place:
-    """A configuration of places that lie in memory."""
+    """A configuration of places in memory."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.config = root, root / "c.yaml"

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 
 def attacker_can_run() -> bool:
-    """Root, and the programs lie where another user may run them."""
+    """Root, and the programs are where another user may run them."""
     return os.getuid() == 0 and subprocess.run(
         [*ATTACKER, BIN / "tierctl", "--help"], capture_output=True
     ).returncode in (0, 2)

@@ -1,4 +1,4 @@
-"""tierctl as a user meets it: exit statuses, messages, what is left behind, faults while draining, flipped bytes."""
+"""tierctl as a user meets it: exit statuses, messages, what is left, faults while draining, flipped bytes."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def test_start_status_stop(instance: Instance) -> None:
     assert instance.status()["daemon_alive"]
     other = instance.name + "-b"
     instance.check(instance.ctl("start", "-c", instance.config, "-i", other), 0)
-    # Only reads: were it broken, it could meet somebody else's instance.
+    # Only reads: were it broken, it could meet another user's instance.
     instance.check(instance.ctl("status"), 2, instance.name + " ", other)
     instance.check(instance.ctl("stop", "-i", other), 0)
     instance.stop()

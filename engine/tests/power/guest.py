@@ -37,7 +37,7 @@ class Machine:
 
 
 def command(machine: Machine, folder: Path, disks: list[Path]) -> list[str]:
-    """What starts a guest whose ports lead into a folder."""
+    """What starts a guest with ports that lead into a folder."""
     words = [
         "nice",
         "-n",

@@ -31,7 +31,7 @@ on_one_disk() {
     slice pfs "$1" $half $half
 }
 
-# ext4 whose journal was aborted by an I/O error fails one fsync and returns 0 from the later ones, whatever is lost
+# ext4 with a journal that an I/O error aborted fails one fsync and returns 0 from the later ones, whatever is lost
 # (seen on Linux 6.1): it is told to stop the machine instead, which is a power cut.
 mount_all() {
     OPTIONS=rw

@@ -123,7 +123,7 @@ def main() -> int:
 
 
 def prepare(options: argparse.Namespace, folder: Path, kind: str) -> Machine:
-    """The machine for guests whose disks have file systems of one kind."""
+    """The machine for guests with disks of one kind of file system."""
     kernel, modules = initramfs.find_kernel(options.kernel)
     qemu = initramfs.find_program("qemu-system-x86_64")
     initramfs.find_program(f"mkfs.{kind}")

@@ -214,7 +214,7 @@ def manifest_of(guest: Guest, kind: str, file_system: str) -> list[str]:
 
 
 def log_round(bench: Bench, number: int, prefixes: int) -> list[Outcome]:
-    """A load whose writes are logged, and for some prefixes of the log a recovery of what a disk had there."""
+    """A load with its writes logged, and for some prefixes of the log a recovery of what a disk had there."""
     name = f"{bench.seed}-{bench.file_system}-log{number}"
     chance, folder = random.Random(name), bench.folder / name
     folder.mkdir(parents=True)

@@ -3,7 +3,7 @@
 Numbers are written as they were counted.  The lines of totals are made anew from all rows.  A run writes to
 build/reliability.md; one that is to be kept in the project names docs/reliability.md (make torture RECORD=1).
 
-reliability.py --record FILE --fsx OUTPUT [--failed]    the row of torture_fsx, whose OUTPUT this is
+reliability.py --record FILE --fsx OUTPUT [--failed]    the row of torture_fsx, of its OUTPUT
 """
 
 import argparse

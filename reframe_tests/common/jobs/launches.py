@@ -38,7 +38,7 @@ _RESTORED = (
 
 
 def _striped(conditions: list[str]) -> list[str]:
-    """The directories whose stripes are set."""
+    """The directories that get stripes."""
     return [line.split()[-1] for line in conditions if line.startswith("lfs setstripe ")]
 
 

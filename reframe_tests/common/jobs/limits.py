@@ -34,7 +34,7 @@ class Limit:
         return f"{MULTIPLE} times {self.work_s:.3g} s for {self.why}, and {START_S} s to start"
 
     def command(self) -> list[str]:
-        """What stands in front of the launch."""
+        """The words that are put before the launch."""
         return [str(LIMITED), self.launch, str(self.seconds), shlex.quote(self.words)]
 
 

@@ -44,7 +44,7 @@ class Script:
         self._start_by([], limit)
 
     def _start_by(self, words: list[str], limit: Limit | None) -> None:
-        """Published lines stand as they are, without a limit."""
+        """Published lines are left as they are, without a limit."""
         within = limit.command() if limit and not self.plan.to_the_letter else []
         program, *options = [*within, *words] or [""]
         self.job.launcher.modifier, self.job.launcher.modifier_options = program, options
@@ -59,12 +59,12 @@ class Script:
         return self.plan.nodes == 1 and not (ours and self.site.modelled)
 
     def plan_lines(self) -> list[str]:
-        """Keeps what the engine makes of the configuration, where there is one, and where real places lie."""
+        """Keeps what the engine makes of the configuration, where there is one, and where real places are."""
         plan = f"{TIERCTL} plan --json --mode {self.plan.mode} tiers.yaml > plan.json"
         return [*([plan] if self.plan.managed else []), *self._device_lines()]
 
     def _device_lines(self) -> list[str]:
-        """Keeps what the real places lie on, behind links, bind mounts and loop devices."""
+        """Keeps what the real places are on, also through links, bind mounts and loop devices."""
         looked_at = not (self.site.modelled or self.site.published)
         used = ["pfs", *self.plan.tiers.split("-")] if looked_at else []
         places = {name: self.site.places[name] for name in dict.fromkeys(used) if name in self.site.places}

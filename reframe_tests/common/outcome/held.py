@@ -50,7 +50,7 @@ class Held:
 def ior(
     name: str, asked: IorAsked, output: LaunchOutput, told: IorOutput, stage: Path, *, bypass: bool
 ) -> Held:
-    """A launch of IOR; its counters and logs lie in `stage` as `stats-NAME.json` and `trace-NAME.darshan`."""
+    """A launch of IOR; its counters and logs are in `stage` as `stats-NAME.json` and `trace-NAME.darshan`."""
     clock = output.clock and replace(output.clock, besides_s=drain_s(stage / f"stats{_dash(name)}.json"))
     found = _held(name, ior_disagreements(asked, told, clock), output)
     log = stage / f"trace{_dash(name)}.darshan"
@@ -68,7 +68,7 @@ def timed(name: str, seconds: float, output: LaunchOutput) -> Held:
 
 
 def places(stage: Path, site: Site) -> Held:
-    """Real places that lie on one thing, or in memory: then nothing shows that one is faster than the other.
+    """Real places that are one thing, or in memory: then nothing shows that one is faster than the other.
 
     A site that says so itself (`apart: False`) is measured, and nothing is claimed of its tiers.
     """
@@ -76,11 +76,11 @@ def places(stage: Path, site: Site) -> Held:
         return Held()
     file = stage / "places.json"
     if not file.exists():
-        return Held(("places: what they lie on should be known, but the job has not looked at it",))
+        return Held(("places: what they are on should be known, but the job has not looked at it",))
     found = read_fitting(file, "places")
-    told = [(f"{a} and {b} apart", f"both lie on one: {words}") for a, b, words in shared(found)]
+    told = [(f"{a} and {b} apart", f"both share storage: {words}") for a, b, words in shared(found)]
     memory = {name: words for name, place in found.items() if (words := in_memory(place))}
-    told += [(f"{name} on a device", f"it lies in memory: {words}") for name, words in memory.items()]
+    told += [(f"{name} on a device", f"it is in memory: {words}") for name, words in memory.items()]
     if site.apart:
         return Held(tuple(str(Disagreement("places", f"asked for {a}", b)) for a, b in told))
     return Held(unseen=tuple(f"{asked} ({words})" for asked, words in told))

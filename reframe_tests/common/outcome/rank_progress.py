@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def furthest(log: Path, base: str, access: str, ranks: int, *, scattered: bool) -> tuple[int, str]:
-    """Bytes of its data behind which the rank that came furthest has stopped, and in words what shows it.
+    """Bytes of its data after which the rank that came furthest has stopped, and in words what shows it.
 
     In sequence that is the largest offset of a rank. At random offsets, each of which comes once, it is the
     number of bytes that a rank moved. `ValueError` where the log does not show it of every rank.

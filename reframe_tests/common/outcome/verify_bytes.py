@@ -1,7 +1,7 @@
-"""Are the bytes that IOR wrote on the PFS? Read as files, behind the drain, without any driver.
+"""Are the bytes that IOR wrote on the PFS? Read as files, after the drain, without any driver.
 
 A transfer of rank r holds 64-bit words: r above, the run's signature plus the word's index below (IOR's
-default packet). The signature stands in the first word, so a command line without `-G` can be checked too.
+default packet). The signature is in the first word, so a command line without `-G` can be checked too.
 A stonewall leaves holes; how many transfers must be there the driver says (`moved`).
 """
 

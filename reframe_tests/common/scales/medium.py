@@ -1,7 +1,7 @@
 """What this machine's own medium does below a twin.
 
 A model can only slow things down: a twin is right where the medium does at least twice the share that it
-stands for. What the medium does is measured once a session, by one process in a few tenths of a second, and
+models. What the medium does is measured once a session, by one process in a few tenths of a second, and
 kept in the run's folder.
 """
 

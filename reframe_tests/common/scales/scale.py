@@ -99,12 +99,12 @@ def read_acceptance(file: Path) -> Scale:
 
 
 def value_of(arguments: Sequence[str], option: str) -> str | None:
-    """What stands behind an option, or None."""
+    """The value of an option, or None."""
     return arguments[arguments.index(option) + 1] if option in arguments[:-1] else None
 
 
 def with_value(arguments: Sequence[str], option: str, value: str) -> tuple[str, ...]:
-    """The arguments with another value behind an option that they have."""
+    """The arguments with another value of an option that they have."""
     at = arguments.index(option) + 1
     return (*arguments[:at], value, *arguments[at + 1 :])
 

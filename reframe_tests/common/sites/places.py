@@ -1,4 +1,4 @@
-"""Where a run's data lie, and the tier configuration that says so; what a run made there is removed.
+"""Where a run's data are, and the tier configuration that says so; what a run made there is removed.
 
 The folder of a run has a name that no other run has, on any node, and is made by a `mkdir` that fails where
 it is there: so what is removed at the end is the run's own. ReFrame makes it, so it must see the site's PFS.

@@ -13,7 +13,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED_BYTES_PER_NODE = (
     1536 << 20
-)  # what the capacities in configs/tiers stand against (webinar, section 3)
+)  # the bytes that the capacities in configs/tiers are for (webinar, section 3)
 TIERS = ("pfs", "bb", "nvme", "ram", "bb-nvme", "nvme-ram", "bb-nvme-ram")
 
 # Below a PFS alone, as a configuration names a tier at least; the mode bypass does not use it.
@@ -70,7 +70,7 @@ def write_config(
     """Write the configuration `tiers` for a run of `bytes_per_node` to `target`.
 
     `places` maps `pfs` and tier names to the site's directories, and takes the models out; None keeps the
-    models (or puts `models`, by place, there), on directories under ${TB_ROOT}. `volatile`: those lie on a
+    models (or puts `models`, by place, there), on directories under ${TB_ROOT}. `volatile`: those are on a
     tmpfs, which is said in the file.
     """
     source = ROOT / "configs" / "tiers" / f"{tiers}.yaml"

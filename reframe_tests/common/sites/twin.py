@@ -1,8 +1,8 @@
 """The modelled hierarchy that a recipe runs on away from home: a node's share, slowed by K.
 
 The PFS is the recipe's twin (`configs/devices/`), the tiers in front of it are the same for all recipes. All
-are slowed by the recipe's factor K, so that ratios between them hold on a machine whose own medium is slower
-than the published one; results are multiplied by K.
+are slowed by the recipe's factor K, so that ratios between them hold on a machine with a slower medium than
+the published one; results are multiplied by K.
 """
 
 from __future__ import annotations

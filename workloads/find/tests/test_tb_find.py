@@ -1,4 +1,4 @@
-"""tb-find against what stands in the directories."""
+"""tb-find against what is in the directories."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_hdf5(ior: Ior, mode: str) -> None:
 
 @pytest.mark.parametrize(("size", "bytes_"), [("-t 4k -b 64k", 69632), ("-t 16 -b 16 -s 2", 2080)])
 def test_alignment(ior: Ior, size: str, bytes_: int) -> None:
-    """Data of the alignment's size lies at a multiple of it; smaller data where it fits, as in IOR."""
+    """Data of the alignment's size is at a multiple of it; smaller data where it fits, as in IOR."""
     ior.run(f"-a HDF5 -F -w -k -G 5 {size} --hdf5.setAlignment=4k", ranks=1)
     assert ior.of_rank(0).stat().st_size == bytes_
 

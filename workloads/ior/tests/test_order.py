@@ -1,4 +1,4 @@
-"""Where tb-ior's transfers lie, as strace sees them, and whose data ranks read."""
+"""Where tb-ior's transfers go, as strace sees them, and of which rank the data are that a rank reads."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def peaks_mib(ior: Ior) -> list[float]:
     """The largest resident size of each rank that runs now, its own memory and libraries together."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it may end meanwhile
+        with contextlib.suppress(OSError):  # it may end in between
             command = (process / "cmdline").read_bytes().split(b"\0")
             peak = re.search(r"VmHWM:\s+(\d+) kB", (process / "status").read_text())
             if command[0] == ior.program.encode() and str(ior.file).encode() in command and peak:

@@ -1,4 +1,4 @@
-"""tb-mdtest's tree against names computed here: names, shapes, and who works on whose items."""
+"""tb-mdtest's tree against names computed here: names, shapes, and which rank works on which items."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if [ "$form" = long ]; then
 fi
 policies=${TB_POLICIES:-$policies} cases=${TB_CASES:-$cases}
 
-# IOR's options, but for the file; @ stands for each library of MPI-IO.  16 MiB at most, four ranks.
+# IOR's options, but for the file; @ is each library of MPI-IO.  16 MiB at most, four ranks.
 declare -A options=(
     [posix-segments]="-a POSIX -b 4m -t 1m"
     [posix-files]="-a POSIX -F -b 4m -t 256k -e"

@@ -134,7 +134,7 @@ os.symlink("../other", "d/e")
 Path("d/e/f").write_text("behind a link")
 assert read("other/f") == "behind a link" and os.path.realpath("d/e/f") == f"{top}/other/f"
 
-# Pipes and sockets have names, too; an address may be longer where it stands than it is.
+# Pipes and sockets have names, too; an address may be longer in its real place than as it was given.
 os.mkfifo("pipe")
 assert stat.S_ISFIFO(os.stat("pipe").st_mode)
 listener = socket.socket(socket.AF_UNIX)

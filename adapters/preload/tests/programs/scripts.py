@@ -1,4 +1,4 @@
-"""Scripts whose "#!" line names a program in this folder, executed in each way there is; what they print names no place.
+"""Scripts with a "#!" line that names a program in this folder, executed in each way there is; what they print names no place.
 
 The kernel reads that line itself, so these show whether it is given names that it has.
 """

@@ -55,7 +55,7 @@ def elsewhere(workload: str, fault: str) -> list[str]:
 
 
 def python_of_others(prefix: list[str]) -> str:
-    """The first Python that runs itself with those rights; ours may lie in a home that is closed to others."""
+    """The first Python that runs itself with those rights; ours may be in a home that is closed to others."""
     again = "import os, sys; os.execv(sys.executable, [sys.executable, '-c', ''])"
     for python in (sys.executable, "/usr/bin/python3"):
         if not subprocess.run([*prefix, python, "-c", again], capture_output=True, check=False).returncode:
@@ -64,7 +64,7 @@ def python_of_others(prefix: list[str]) -> str:
 
 
 def folder_for(workload: str, keep: Path | None) -> Path:
-    """One that whoever runs the round may enter."""
+    """One that the user of the round may enter."""
     if not WORKLOADS[workload].without_root or os.geteuid():
         return Path(tempfile.mkdtemp(prefix="tierbench-torture-", dir=keep))
     folder = Path(tempfile.mkdtemp(prefix="tierbench-torture-", dir="/var/tmp"))

@@ -44,7 +44,7 @@ def append(folder: str, who: str, seed: str) -> None:
 
 
 def follow(folder: str, who: str) -> None:
-    """What is read from the file's end on never has a byte that nobody wrote: none of them is 0."""
+    """What is read from the file's end on never has a byte that was not written: none of them is 0."""
     teller, at = Teller(who), 0
     fd = os.open(f"{folder}/log", os.O_RDONLY | os.O_CREAT, 0o600)
     while True:

@@ -1,4 +1,4 @@
-"""What places lie on: links, bind mounts, loop devices and devices on devices lead to one thing."""
+"""What places are on: links, bind mounts, loop devices and devices on devices lead to one thing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_link_is_what_it_leads_to(tmp_path: Path) -> None:
 
 def test_a_bind_mount_is_what_it_shows(tmp_path: Path, two: tuple[Path, Path]) -> None:
     pfs, nvme = two
-    # The PFS is a file system of its own here: else both directories would lie on one anyway.
+    # The PFS is a file system of its own here: else both directories would share one anyway.
     setup = "mount -t tmpfs none pfs && mkdir pfs/in && mount --bind pfs/in nvme"
     found = told(tmp_path, setup, pfs=pfs, nvme=nvme)
     assert [(a, b) for a, b, _ in devices.shared(found)] == [("pfs", "nvme")]
