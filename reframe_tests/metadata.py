@@ -24,8 +24,8 @@ from common.outcome.results import Results
 from common.outcome.verify_bytes import check
 from common.recipe_case import rules_of
 from common.rules_case import RuleTest
-from common.scales.scale import MIB
 from common.sites.twin import device
+from tierbench.base.sizes import MIB
 from tierbench.judge import io500
 from tierbench.outputs import parse_mdtest
 

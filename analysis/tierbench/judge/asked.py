@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+from tierbench.base import sizes
+
 # Letters that take a value, of each program.
 _IOR_VALUES = frozenset("aAbdDfGijJlMNoOpQstTUX")
 _MDTEST_VALUES = frozenset("abBdefGiIlnNosVwWxXz") - {"B", "X"}
@@ -33,9 +34,7 @@ class Options:
 
     def size(self, letter: str, default: str) -> int | None:
         """Bytes of a size as `64m`; None where only a shell knows it."""
-        given = self.letters.get(letter, [default])[-1].lower()
-        digits = given.rstrip("kmgt")
-        return int(digits) * _UNITS[given[len(digits) :]] if digits.isdigit() else None
+        return sizes.of_option(self.letters.get(letter, [default])[-1])
 
 
 def options_of(arguments: Sequence[str], with_value: frozenset[str]) -> Options:

@@ -35,7 +35,6 @@ PHASES = {
 }
 UNITS = {BANDWIDTH: "GiB/s", METADATA: "kIOPS"}
 LEAST_STONEWALL_S = 300
-MIB = 1 << 20
 
 
 @dataclass(frozen=True)

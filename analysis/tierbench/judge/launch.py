@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
+from tierbench.base.sizes import GIB, MIB, TIB
 from tierbench.judge.asked import IorAsked, MdtestAsked
 from tierbench.outputs import IorOutput, IorResult, MdtestOutput
 
-MIB = 1 << 20
 START_S = 10.0  # that a launch may take besides what the driver measures: to start, to make its directories
 UNMEASURED_SHARE = 0.25  # of the launch's time that may go unmeasured besides
 SHORTEST, SHORTER_S = 0.95, 0.05  # of a deadline, which a rank counts from a moment before the first open
@@ -124,7 +124,7 @@ def _equal(what: str, asked: object, told: object) -> Iterator[Disagreement]:
 
 def size_as_printed(size: int) -> str:
     """Bytes as IOR writes them."""
-    for unit, name in ((1 << 40, "TiB"), (1 << 30, "GiB"), (MIB, "MiB")):
+    for unit, name in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB")):
         if size >= unit:
             return f"{size // unit} {name}" if size % unit == 0 else f"{size / unit:.2f} {name}"
     return f"{size} bytes"

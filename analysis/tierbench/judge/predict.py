@@ -33,7 +33,8 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import Any
 
-MIB = 1024 * 1024
+from tierbench.base.sizes import MIB
+
 JOURNAL_SLOT_BYTES = 512
 
 

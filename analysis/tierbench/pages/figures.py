@@ -14,6 +14,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tierbench.base.sizes import MIB
 from tierbench.base.text import seconds
 from tierbench.judge.verdict import PHASES, Row
 from tierbench.layout.canvas import (
@@ -270,10 +271,10 @@ def _panel(axes: Axes, label: str, samples: dict[str, Any], names: dict[str, str
         free = [c for c in _OTHER_COLOURS if c not in names.values()] or [QUIET]
         names.setdefault(name, TIER_COLOURS.get(name, free[0]))
     bottom = list(reversed(used))
-    areas = [[b / 2**20 for b in used[n]] for n in bottom]
+    areas = [[b / MIB for b in used[n]] for n in bottom]
     axes.stackplot(seconds, *areas, colors=[names[n] for n in bottom], alpha=0.75, lw=0)
     if dirty and all(len(v) == len(seconds) for v in dirty.values()):
-        unsaved = [sum(at) / 2**20 for at in zip(*dirty.values(), strict=True)]
+        unsaved = [sum(at) / MIB for at in zip(*dirty.values(), strict=True)]
         axes.plot(seconds, unsaved, "--", color=INK, lw=1.2)
     axes.set_title(textwrap.fill(label, 46), fontsize=8, loc="left", color=INK)
     axes.set_xlim(min(seconds), max(seconds))

@@ -16,11 +16,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from tierbench.base.sizes import MIB
 from tierbench.base.text import size
 from tierbench.layout import canvas
 
 BINS = 120
-MIB = 1 << 20
 PROGRAM, PFS = "program", "PFS"
 
 

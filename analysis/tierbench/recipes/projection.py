@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tierbench.base.errors import RecipeError
+from tierbench.base.sizes import MIB
 from tierbench.recipes.published import Recipe, read_recipes
-
-MIB = 1 << 20
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from tierbench.base import schema
+from tierbench.base import schema, strict_yaml
 from tierbench.base.errors import RecipeError
 from tierbench.base.text import shown
 
@@ -179,10 +177,7 @@ def as_json(recipe: Recipe) -> dict[str, Any]:
 
 def read_document(file: Path, schema_name: str) -> dict[str, Any]:
     """A file of recipes that is as its schema asks."""
-    try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
-        raise RecipeError(f"{file}: cannot be read: {' '.join(str(e).split())}") from e
+    document = strict_yaml.read(file, RecipeError)
     if told := schema.misfit(document, schema_name):
         raise RecipeError(f"{file}: {shown(told)}")
     found: dict[str, Any] = document

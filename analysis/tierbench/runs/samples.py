@@ -34,6 +34,7 @@ from typing import Any
 import pandas as pd
 
 from tierbench.base.errors import RunError
+from tierbench.base.sizes import MIB
 from tierbench.base.strict_json import parse, read_object
 from tierbench.base.text import lacks
 from tierbench.outputs import IorOutput, MdtestOutput, OutputError, read_ior, read_mdtest
@@ -228,7 +229,7 @@ def _ior(output: IorOutput) -> list[dict[str, Any]]:
         "options": " ".join(options),
         "fsync": " ".join(o for o in options if o in ("-e", "-Y")) or "no sync",
     }
-    moved = {s.operation: round((s.moved_mib or 0) * 2**20) for s in output.summaries}
+    moved = {s.operation: round((s.moved_mib or 0) * MIB) for s in output.summaries}
     kind = {"metric": "bandwidth", "unit": "MiB/s", "direction": "higher"}
     return [
         {

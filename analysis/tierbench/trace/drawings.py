@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from tierbench.base.sizes import MIB
 from tierbench.base.text import size
 from tierbench.layout import canvas
 from tierbench.layout.canvas import QUIET
@@ -26,7 +27,6 @@ BINS = 120
 ROWS = 128  # lines of a heat map; more ranks are put together
 _READ, _WRITE, _META, _FLUSH = "#2563eb", "#dc6803", "#64748b", "#0d9488"
 _PHASES = {"open": "#7c3aed", "read": _READ, "write": _WRITE, "close": _META}
-MIB = 1 << 20
 _BIN_LABELS = ("≤100 B", "≤1 K", "≤10 K", "≤100 K", "≤1 M", "≤4 M", "≤10 M", "≤100 M", "≤1 G", ">1 G")
 
 

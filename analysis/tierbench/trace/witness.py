@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from tierbench.base.sizes import MIB
 from tierbench.base.text import size
 from tierbench.judge.asked import IorAsked
 from tierbench.judge.launch import Disagreement
 from tierbench.outputs import IorOutput
 from tierbench.trace.frames import Traces
 
-MIB = 1 << 20
 TIME_SHARE, TIME_S = 0.02, 0.005  # by which a driver's time may be shorter than the trace's
 LONGER_SHARE, LONGER_S = 0.25, 1.0  # by which it may be longer: barriers, start of ranks
 RANDOM_SHARE, SEQUENTIAL_SHARE = 0.2, 0.02  # of accesses that go back: at least with -z, at most without

@@ -17,9 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import yaml
-
-from tierbench.base import devices, endings
+from tierbench.base import devices, endings, strict_yaml
 from tierbench.base.errors import RunError
 from tierbench.base.text import seconds, size
 from tierbench.site.home import home, program
@@ -258,7 +256,7 @@ def _one_device(tier: Tier, pfs: Path) -> str | None:
 
 def _slower(measured: dict[str, str]) -> list[str]:
     """Tiers that their profile says are slower than the PFS."""
-    told, devices = [], {name: yaml.safe_load(Path(file).read_text()) for name, file in measured.items()}
+    told, devices = [], {name: strict_yaml.read(Path(file), RunError) for name, file in measured.items()}
     for name, device in devices.items():
         for access in ("write", "read"):
             mine, pfs = (_mib_s(d[f"{access}_bandwidth"]) for d in (device, devices[PFS]))

@@ -17,10 +17,10 @@ from typing import Any
 import yaml
 
 from tierbench.base.errors import RunError
+from tierbench.base.sizes import MIB, UNITS
 from tierbench.trial.plan import PFS
 
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-LEAST_BYTES = 64 << 20  # a tier smaller than that has little room beside its own metadata
+LEAST_BYTES = 64 * MIB  # a tier smaller than that has little room beside its own metadata
 _FREE_SHARE = 0.5  # of a directory's free space, where no capacity is given
 
 
@@ -36,7 +36,7 @@ class Tier:
 def parse_size(text: str, option: str) -> int:
     """Bytes of `8GiB`, `8G` or `8g`; `RunError` names the option."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
-    count = int(float(match[1]) * _UNITS[match[2]]) if match else 0
+    count = int(float(match[1]) * UNITS[match[2]]) if match else 0
     if count < LEAST_BYTES:
         raise RunError(f"{option}: {text!r}; allowed: a size from 64MiB on, e.g. 8GiB")
     return count

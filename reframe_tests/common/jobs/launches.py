@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tierbench.base.sizes import MIB
 from tierbench.judge.asked import IorAsked
 from tierbench.recipes.published import Recipe
 
 from ..outcome import held
 from ..outcome.held import Held
 from ..outcome.launch_numbers import LaunchOutput, content_of, duration_of, measured
-from ..scales.scale import MIB, Sizes, size_of, value_of, with_value
+from ..scales.scale import Sizes, size_of, value_of, with_value
 from ..scales.shares import Shares
 from ..sites.tiers import ROOT
 from .driver_flags import respelled

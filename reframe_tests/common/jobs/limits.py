@@ -6,7 +6,8 @@ import math
 import shlex
 from dataclasses import dataclass
 
-from ..scales.scale import MIB
+from tierbench.base.sizes import MIB
+
 from ..sites.tiers import ROOT
 
 MULTIPLE = 10  # of the time that the work should take

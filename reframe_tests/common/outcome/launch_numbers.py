@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tierbench.base.sizes import MIB
 from tierbench.judge.launch import Clock, clock_of
 from tierbench.outputs import IorOutput, parse_ior
 
-from ..scales.scale import MIB, segments_of, size_of, value_of
+from ..scales.scale import segments_of, size_of, value_of
 from .rank_progress import furthest
 from .verify_bytes import Content, check
 

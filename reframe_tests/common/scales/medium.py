@@ -16,9 +16,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tierbench.base.sizes import MIB
 from tierbench.recipes.published import Recipe
 
-from .scale import MIB, Sizes, size_of
+from .scale import Sizes, size_of
 
 LEAST_HEADROOM = 2.0
 _BYTES = 32 << 20  # of a pass; more where a transfer is larger

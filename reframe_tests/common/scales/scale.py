@@ -14,13 +14,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tierbench.base import strict_yaml
+from tierbench.base.sizes import KIB, MIB
 from tierbench.recipes.published import Launch, Recipe
 
-from ..sites.tiers import ROOT, ScaleError, parse_bytes
+from ..sites.tiers import ScaleError, parse_bytes, scale_file
 
-MIB = 1 << 20
 # With a deadline the data is this many times what a node's share moves until then: no rank reaches its end.
 HEADROOM = 3
 METADATA_OPERATIONS = 1_000_000  # of a rank; what the program makes when it is told nothing
@@ -58,11 +57,7 @@ class Sizes:
 
 def acceptance_scale(name: str) -> Scale:
     """The part for acceptance of configs/scales/NAME.yaml."""
-    file = ROOT / "configs" / "scales" / f"{name}.yaml"
-    known = sorted(p.stem for p in file.parent.glob("*.yaml"))
-    if name not in known:
-        raise ScaleError(f"scale {name!r}; allowed: {', '.join(known)}")
-    return read_acceptance(file)
+    return read_acceptance(scale_file(name))
 
 
 _KEYS = {
@@ -75,7 +70,7 @@ _KEYS = {
 
 def read_acceptance(file: Path) -> Scale:
     """The part for acceptance of a scale file."""
-    given = yaml.safe_load(file.read_text()).get("acceptance")
+    given = strict_yaml.read(file, ScaleError).get("acceptance")
     if not isinstance(given, dict) or given.keys() != _KEYS.keys():
         raise ScaleError(f"{file}: acceptance: {given!r}; allowed: a mapping of {', '.join(_KEYS)}")
     words: dict[str, Any] = {}
@@ -120,7 +115,7 @@ def segments_of(arguments: Sequence[str]) -> int:
 
 
 def _size_text(size: int) -> str:
-    for unit, letter in ((MIB, "m"), (1024, "k")):
+    for unit, letter in ((MIB, "m"), (KIB, "k")):
         if size % unit == 0:
             return f"{size // unit}{letter}"
     return str(size)

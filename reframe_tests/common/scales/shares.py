@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tierbench.base.sizes import MIB
 from tierbench.recipes.published import Recipe
 
 from ..sites.site import Site
 from ..sites.twin import read_limit
-from .scale import MIB, Sizes
+from .scale import Sizes
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tierbench.base import sizes, strict_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED_BYTES_PER_NODE = (
@@ -24,7 +25,6 @@ UNUSED = {
     "block": "1MiB",
     "slabs": [{"units": 1, "share": 1.0}],
 }
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class ScaleError(Exception):
@@ -33,19 +33,25 @@ class ScaleError(Exception):
 
 def parse_bytes(text: str) -> int:
     """Bytes of a size as IOR writes it (`64m`)."""
-    match = re.fullmatch(r"(\d+)([kmgt]?)", text.lower())
-    if not match or int(match[1]) == 0:
+    found = sizes.of_option(text)
+    if not found:
         raise ScaleError(f"size {text!r}; allowed: a number above 0 with k, m, g or t")
-    return int(match[1]) * _UNITS[match[2]]
+    return found
 
 
-def read_scale(name: str) -> dict[str, Any]:
-    """Ranks, block (text as for -b, and bytes) and repetitions of configs/scales/NAME.yaml."""
+def scale_file(name: str) -> Path:
+    """configs/scales/NAME.yaml."""
     file = ROOT / "configs" / "scales" / f"{name}.yaml"
     known = sorted(p.stem for p in file.parent.glob("*.yaml"))
     if name not in known:
         raise ScaleError(f"scale {name!r}; allowed: {', '.join(known)}")
-    scale = yaml.safe_load(file.read_text())
+    return file
+
+
+def read_scale(name: str) -> dict[str, Any]:
+    """Ranks, block (text as for -b, and bytes) and repetitions of configs/scales/NAME.yaml."""
+    file = scale_file(name)
+    scale = strict_yaml.read(file, ScaleError)
     for key in ("ranks", "repetitions"):
         if not isinstance(scale.get(key), int) or scale[key] < 1:
             raise ScaleError(f"{file}: {key}: {scale.get(key)!r}; allowed: a whole number above 0")
@@ -74,7 +80,7 @@ def write_config(
     tmpfs, which is said in the file.
     """
     source = ROOT / "configs" / "tiers" / f"{tiers}.yaml"
-    config = yaml.safe_load(source.read_text())
+    config = strict_yaml.read(source, ScaleError)
     config["placement"]["policy"] = policy
     if tiers == "pfs" and places is not None:  # a real site's baseline never needs a tier
         config |= {"tiers": [UNUSED], "fsync": "pfs"}

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from tierbench.base import strict_yaml
 from tierbench.recipes.published import Recipe
 
 from .tiers import ROOT, ScaleError
@@ -27,7 +28,7 @@ def device(name: str) -> dict[str, Any]:
     file = DEVICES / f"{name}.yaml"
     if not file.is_file():
         raise ScaleError(f"device {name!r}: {file} is missing")
-    found: dict[str, Any] = yaml.safe_load(file.read_text())
+    found: dict[str, Any] = strict_yaml.read(file, ScaleError)
     return found
 
 
