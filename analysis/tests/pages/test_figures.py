@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterable
 
@@ -11,6 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from tierbench.judge.stats import Interval
 from tierbench.judge.verdict import judge
 from tierbench.layout import canvas
 from tierbench.pages import figures
@@ -73,3 +75,23 @@ def test_ink_and_paper_are_those_of_the_page(drawn: tuple[Run, Figure]) -> None:
     made = canvas.svg(drawn[1], "a", "x")
     assert f"var(--ink, {canvas.INK})" in made and "var(--paper, #ffffff)" in made
     assert f": {canvas.INK}" not in made and ": #ffffff" not in made
+
+
+def test_what_was_missed_is_drawn_too(shared_run: object) -> None:
+    """On a machine that is too busy the predicted and published values are far to the right of all bars."""
+    run = read_run(str(shared_run))
+    rows = judge(run)
+    slow = [
+        dataclasses.replace(r, values=tuple(v / 20 for v in r.values), median=_a_twentieth(r.median))
+        for r in rows
+    ]
+    axes = figures.bars(run, slow).axes[0]  # type: ignore[union-attr]
+    right = axes.get_xlim()[1]
+    marks = [x for line in axes.lines for x in np.atleast_1d(line.get_xdata())]
+    assert max(marks) > max(max(r.values) for r in slow) * 2  # there is something to miss
+    assert all(x < right for x in [*marks, *(text.get_position()[0] for text in axes.texts)])
+
+
+def _a_twentieth(interval: Interval) -> Interval:
+    value, low, high = (x / 20 for x in (interval.value, interval.low, interval.high))
+    return dataclasses.replace(interval, value=value, low=low, high=high)

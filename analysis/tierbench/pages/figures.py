@@ -82,7 +82,7 @@ def bars(_run: Run, rows: Sequence[Row]) -> Figure | None:
     figure = blank(0.31 * len(rows) + 1.25)
     axes = figure.add_subplot()
     positions = _grouped_positions([r.key["fsync"] for r in rows])
-    widest = max(max(r.values) for r in rows)
+    widest = max(_furthest(r) for r in rows)
     for y, row in zip(positions, rows, strict=True):
         _bar(axes, y, row, widest)
     for promise, colour in PROMISE_COLOURS.items():
@@ -117,12 +117,21 @@ def _bar(axes: Axes, y: float, row: Row, widest: float) -> None:
     axes.plot(row.values, [y] * len(row.values), "o", color="white", mec=colour, mew=0.8, ms=3, zorder=3)
     if row.prediction:
         axes.plot(row.prediction.bandwidth_mib_s, y, "|", color=INK, ms=13, mew=1.6, zorder=4)
-    published = row.published if row.key["mode"] in ("bypass", "scratch") else None
-    if published:
+    if published := _published(row):
         axes.plot(published, y, "D", mfc="white", mec=INK, ms=4.5, zorder=5)
-    ends = [row.median.high, published or 0, row.prediction.bandwidth_mib_s if row.prediction else 0]
     times = f" ({row.ratio.value:.3g}x)" if row.ratio else ""
-    axes.text(max(ends) + 0.025 * widest, y, f"{row.median.value:,.0f}{times}", va="center", fontsize=8)
+    axes.text(_furthest(row) + 0.025 * widest, y, f"{row.median.value:,.0f}{times}", va="center", fontsize=8)
+
+
+def _published(row: Row) -> float | None:
+    """The published number that is drawn: what was published had no tier's promise."""
+    return row.published if row.key["mode"] in ("bypass", "scratch") else None
+
+
+def _furthest(row: Row) -> float:
+    """The right end of what is drawn of a row, measured or not."""
+    predicted = row.prediction.bandwidth_mib_s if row.prediction else 0
+    return max(*row.values, row.median.high, _published(row) or 0, predicted)
 
 
 def three_ways(_run: Run, rows: Sequence[Row]) -> Figure | None:
