@@ -14,7 +14,7 @@ from typing import Any
 
 from ..sites.tiers import ROOT
 
-# One folder a session: named by the program that starts ReFrame, else by the time and the process that is first here.
+# One folder a session: named by the program that starts ReFrame, else by the time and the first process here.
 _NAME = f"{time.strftime('%Y%m%d-%H%M%S')}-reframe-{os.getpid()}"
 os.environ.setdefault("TIERBENCH_RUN_DIR", str(ROOT / "results" / "runs" / _NAME))
 
