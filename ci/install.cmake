@@ -1,4 +1,5 @@
-# `make install`: what a site needs to run programs under tiers and to link with the engine.
+# What a site needs to run programs under tiers, to link with the engine, and to run the suite; ci/install.py adds the command
+# `tierbench` with its Python.
 # Always lib/, as tierctl finds the adapter at ../lib from its own place; the tree may be moved.
 configure_file(engine/tierbench.pc.in tierbench.pc @ONLY)
 install(TARGETS tierbench LIBRARY DESTINATION lib)
@@ -13,7 +14,10 @@ foreach(program tierd tierctl tb-ior tb-mdtest tb-metadata tb-find tb-h5units)
 endforeach()
 install(DIRECTORY engine/include/tierbench DESTINATION include)
 install(FILES ${CMAKE_BINARY_DIR}/tierbench.pc DESTINATION lib/pkgconfig)
-install(DIRECTORY configs/devices configs/tiers configs/hermes DESTINATION share/tierbench)
+# The suite finds its configurations beside it, as in a checkout.
+install(DIRECTORY configs reframe_tests DESTINATION share/tierbench USE_SOURCE_PERMISSIONS
+  PATTERN tests EXCLUDE PATTERN __pycache__ EXCLUDE PATTERN .* EXCLUDE)
+install(DIRECTORY results/published DESTINATION share/tierbench/results)
 install(FILES README.md LICENSE DESTINATION share/doc/tierbench)
 install(DIRECTORY docs DESTINATION share/doc/tierbench)
 install(FILES engine/examples/hello.c DESTINATION share/doc/tierbench/examples)

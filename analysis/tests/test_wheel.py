@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("pyproject.toml", "LICENSE", "analysis/tierbench", "configs/recipes", "results/published")
+PARTS = ("pyproject.toml", "LICENSE", "analysis/tierbench", "configs", "reframe_tests", "results/published")
 
 
 def run(*command: str | Path, **env: str) -> str:
@@ -38,7 +38,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = folder / "venv" / "bin" / "python"
     site = Path(run(made, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
     (wheel,) = folder.glob("*.whl")
-    run(*pip, "install", "--no-deps", "--no-index", "--target", site, wheel)
+    run(*pip, "install", "--no-deps", "--no-index", "--ignore-installed", "--prefix", folder / "venv", wheel)
     # A folder that a .pth file names is searched, and .pth files in it are not: no checkout comes in by one.
     (site / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     shutil.rmtree(folder / "source")
@@ -51,6 +51,16 @@ def test_the_wheel_finds_its_recipes(python: Path) -> None:
     told = run(python, "-m", "tierbench.cli", "recipes", "--json", PATH="/usr/bin:/bin")
     assert told == run(sys.executable, "-m", "tierbench.cli", "recipes", "--json")
     assert '"cori-lustre-1-posix"' in told and '"io500"' in told
+
+
+def test_the_wheel_brings_the_suite(python: Path) -> None:
+    say = "from tierbench.trial.start import home; print(home())"
+    home = Path(run(python, "-c", say, PATH="/usr/bin:/bin").strip())
+    assert home.is_relative_to(python.parents[1])
+    parts = ("reframe_tests", "configs", "results/published")
+    for file in (f for part in parts for f in (ROOT / part).rglob("*") if f.is_file()):
+        hidden = {"tests", "__pycache__", "hermes"} & set(file.parts)
+        assert hidden or (home / file.relative_to(ROOT)).exists(), file
 
 
 def test_the_wheel_writes_a_report(python: Path, shared_run: Path, tmp_path: Path) -> None:

@@ -11,13 +11,13 @@ from reframe.core.exceptions import PipelineError
 
 from tierbench.outputs import read_ior
 
-from ..sites.tiers import ROOT
+from .programs import own_program
 
 
 def find_program(name: str, *, build: bool = True, ours: bool = False) -> str | None:
-    """Path of ior, mdtest or metadata: its variable (IOR ...), PATH, else build/bin/tb-NAME (`ours`)."""
+    """Path of ior, mdtest or metadata: its variable (IOR ...), PATH, else our tb-NAME (`ours`)."""
     given = None if ours else os.environ.get(name.upper()) or shutil.which(name)
-    found = given or (str(ROOT / "build" / "bin" / f"tb-{name}") if build else None)
+    found = given or (str(own_program(f"tb-{name}")) if build else None)
     return found if found and os.access(found, os.X_OK) else None
 
 

@@ -11,10 +11,11 @@ from ..sites.plan import Plan
 from ..sites.site import Site
 from ..sites.tiers import ROOT
 from .limits import Limit
+from .programs import own_program
 
 _DATE = "%s.%N %z"
 DEVICES = ROOT / "analysis" / "tierbench" / "base" / "devices.py"
-TIERCTL = ROOT / "build" / "bin" / "tierctl"
+TIERCTL = own_program("tierctl")
 
 
 def mark(name: str, word: str) -> str:

@@ -12,11 +12,20 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from ..jobs.programs import own_program
 from ..sites.tiers import ROOT
+
+CHECKOUT = (ROOT / ".git").exists()
+
+
+def _results() -> Path:
+    """Of the checkout; of an installed suite where ReFrame was started, which loads its files elsewhere."""
+    return (ROOT if CHECKOUT else Path(os.environ.get("PWD", ""))).absolute() / "results"
+
 
 # One folder a session: named by the program that starts ReFrame, else by the time and the first process here.
 _NAME = f"{time.strftime('%Y%m%d-%H%M%S')}-reframe-{os.getpid()}"
-os.environ.setdefault("TIERBENCH_RUN_DIR", str(ROOT / "results" / "runs" / _NAME))
+os.environ.setdefault("TIERBENCH_RUN_DIR", str(_results() / "runs" / _NAME))
 
 
 def run_dir() -> Path:
@@ -42,6 +51,11 @@ def _output(*command: str) -> str:
     return text.splitlines()[0] if done.returncode == 0 and text else "unknown"
 
 
+def _has_changes() -> bool:
+    line = ["git", "diff", "--quiet", "HEAD"]
+    return subprocess.run(line, cwd=ROOT, check=False, capture_output=True).returncode != 0
+
+
 def _cpu() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -55,11 +69,11 @@ def write_provenance(site: str, scale: dict[str, Any], driver: str) -> None:
     if file.exists():
         return
     shutil.copytree(ROOT / "results" / "published", run_dir() / "published", dirs_exist_ok=True)
-    commit = _output("git", "rev-parse", "HEAD")
-    changed = subprocess.run(["git", "diff", "--quiet", "HEAD"], cwd=ROOT, check=False, capture_output=True)
+    commit = _output("git", "rev-parse", "HEAD") if CHECKOUT else "unknown"
+    changed = CHECKOUT and _has_changes()
     provenance = {
         "commit": commit,
-        "dirty": changed.returncode != 0,
+        "dirty": changed,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "machine": {
             "cpu": _cpu(),
@@ -72,7 +86,7 @@ def write_provenance(site: str, scale: dict[str, Any], driver: str) -> None:
             "python": platform.python_version(),
             "mpi": _output("mpirun", "--version"),
             "compiler": _output("cc", "--version"),
-            "tierctl": _output(str(ROOT / "build" / "bin" / "tierctl"), "--version"),
+            "tierctl": _output(str(own_program("tierctl")), "--version"),
             "driver": driver,
         },
         "site": site,
