@@ -55,9 +55,9 @@ static int take(void *into, char key, const char *value)
     case 'J': o->json = true; return 0;
     case 'W': return parse_watch(value, o);
     case 'A': o->wait = true; return 0;
-    case 'o': o->output = value; return 0;
+    case 'o': o->output = value; return ctl_check_output("-o", value);
     case 'O': o->openmetrics = true; return 0;
-    default: o->stats = value; return 0;
+    default: o->stats = value; return ctl_check_output("--stats", value);
     }
 }
 

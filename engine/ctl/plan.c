@@ -26,10 +26,10 @@ static int take(void *into, char key, const char *value)
     struct options *o = into;
     switch (key) {
     case 'J': o->json = true; return 0;
-    case 'V': o->svg = value; return 0;
+    case 'V': o->svg = value; return ctl_check_output("--svg", value);
     case 'M': o->mode = value; return 0;
     case 'P': o->pfs = value; return 0;
-    case 'o': o->output = value; return 0;
+    case 'o': o->output = value; return ctl_check_output("-o", value);
     default: o->writes = value; return 0;
     }
 }

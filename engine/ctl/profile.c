@@ -175,6 +175,7 @@ static int profile(const struct tb_config *c, const struct options *o)
     char key[TB_MAX_TIERS][32];
     struct place place[TB_MAX_TIERS + 1];
     uint32_t n = 0;
+    struct stat st;
     for (; n < c->n_tiers; n++) {
         const struct tb_config_tier *t = &c->tiers[n];
         snprintf(key[n], sizeof(key[n]), "tiers[%u]", n);
@@ -184,8 +185,10 @@ static int profile(const struct tb_config *c, const struct options *o)
     stop_by(SIGINT);
     stop_by(SIGTERM);
     stop_by(SIGHUP);
-    if (mkdir(o->output, 0777) && errno != EEXIST)
-        return ctl_fail("profile: %s: cannot make: %s", o->output, strerror(errno));
+    if ((mkdir(o->output, 0777) && errno != EEXIST) || access(o->output, W_OK | X_OK) || stat(o->output, &st))
+        return ctl_fail("profile: -o %s: %s; allowed: a directory that may be written, or a new one", o->output, strerror(errno));
+    if (!S_ISDIR(st.st_mode))
+        return ctl_fail("profile: -o %s: is no directory; allowed: a directory that may be written, or a new one", o->output);
     int rc = 0;
     for (uint32_t i = 0; i < n && !rc; i++)
         rc = profile_place(&place[i], c, o);

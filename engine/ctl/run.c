@@ -40,7 +40,7 @@ static int take(void *into, char key, const char *value)
     switch (key) {
     case 'c': *(r->daemon.config ? &r->daemon.fragment : &r->daemon.config) = value; return 0;
     case 'M': r->daemon.mode = value; return 0;
-    case 'S': r->stats = value; return 0;
+    case 'S': r->stats = value; return ctl_check_output("--stats", value);
     case 'K': r->keep = true; return 0;
     case 'T': r->trace.out = value; return 0;
     default: r->nodes.launch = value; return 0;

@@ -3,6 +3,7 @@
  * always recorded. It is made before the first process of the run starts, because each of them
  * looks for it once, at its start.
  */
+#include "common/command.h"
 #include "darshan/job.h"
 #include "darshan/site.h"
 #include "region/lease.h"
@@ -26,18 +27,13 @@
 /* Before anything runs: a run of hours must not find at its end that its log has no place. */
 int ctl_trace_check(struct ctl_trace *t)
 {
-    char copy[PATH_MAX];
-    struct stat st;
     if (!t->out)
         return 0;
     size_t n = strlen(t->out), suffix = strlen(SUFFIX);
     if (n <= suffix || strcmp(t->out + n - suffix, SUFFIX) != 0 || n + 16 > PATH_MAX)
         return ctl_fail("--trace %s: allowed: a file name that ends in %s", t->out, SUFFIX);
-    snprintf(copy, sizeof(copy), "%s", t->out);
-    if (access(dirname(copy), W_OK | X_OK))
-        return ctl_fail("--trace %s: cannot write there: %s", t->out, strerror(errno));
-    if (stat(t->out, &st) == 0 && !S_ISREG(st.st_mode))
-        return ctl_fail("--trace %s: is there and no file; allowed: a file, which is replaced", t->out);
+    if (ctl_check_output("--trace", t->out))
+        return EXIT_BAD_INPUT;
     snprintf(t->storage_out, sizeof(t->storage_out), "%.*s.storage%s", (int)(n - suffix), t->out, SUFFIX);
     t->site_lib = getenv("DARSHAN_LIB");
     if (t->site_lib && !*t->site_lib)
