@@ -42,6 +42,12 @@ bool tb_file_is_valid(const struct tb_file *f)
            tb_file_state_is_valid(f);
 }
 
+/* DIRTY and DURABLE change under the file's lock; other flags may change at this moment, under the chunk's. */
+static TB_UNLOCKED uint16_t flags_of(const struct tb_buffer *b)
+{
+    return b->flags;
+}
+
 /* A list that leads in a circle ends at the count, too. */
 bool tb_file_is_whole(const tb_engine *e, const struct tb_file *f)
 {
@@ -51,8 +57,8 @@ bool tb_file_is_whole(const tb_engine *e, const struct tb_file *f)
         if (b->file_prev != prev || &e->region.files[b->file] != f || ++n > f->n_buffers)
             return false;
         prev = i;
-        n_dirty += !!(b->flags & TB_BUFFER_DIRTY);
-        n_durable += b->flags & TB_BUFFER_DIRTY && b->flags & TB_BUFFER_DURABLE;
+        n_dirty += !!(flags_of(b) & TB_BUFFER_DIRTY);
+        n_durable += flags_of(b) & TB_BUFFER_DIRTY && flags_of(b) & TB_BUFFER_DURABLE;
     }
     return tb_file_is_valid(f) && n == f->n_buffers && n_dirty == f->n_dirty && n_durable == f->n_durable;
 }
@@ -66,8 +72,8 @@ void tb_file_recount(tb_engine *e, struct tb_file *f)
         b->file_prev = prev;
         prev = i;
         n++;
-        n_dirty += !!(b->flags & TB_BUFFER_DIRTY);
-        n_durable += b->flags & TB_BUFFER_DIRTY && b->flags & TB_BUFFER_DURABLE;
+        n_dirty += !!(flags_of(b) & TB_BUFFER_DIRTY);
+        n_durable += flags_of(b) & TB_BUFFER_DIRTY && flags_of(b) & TB_BUFFER_DURABLE;
     }
     f->n_buffers = n;
     f->n_dirty = n_dirty;
