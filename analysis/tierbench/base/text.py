@@ -42,6 +42,16 @@ def seconds(value: float | None) -> str:
     return "–" if value is None else "0" if value == 0 else _three_digits(value)
 
 
+def duration(value: float | None) -> str:
+    """A time from nanoseconds to hours with its unit; a dash where there is none."""
+    if value is None:
+        return "–"
+    for unit, factor in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
+        if value * factor >= 1:
+            return f"{_three_digits(value * factor)} {unit}"
+    return f"{value * 1e9:.0f} ns"
+
+
 def percent(value: float | None) -> str:
     """A signed difference."""
     return "–" if value is None else f"{value:+.1%}".replace("-", "−")
@@ -100,4 +110,8 @@ def lacks(error: Exception) -> str:
     """What a document lacks, by the error that its reading raised."""
     if isinstance(error, KeyError):
         return f"it has no {shown(error.args[0])}"
-    return shown(error)
+    return (
+        "a value in it is of another kind than there"
+        if isinstance(error, TypeError | AttributeError)
+        else shown(error)
+    )

@@ -11,12 +11,14 @@ import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
 from tierbench import __version__
 from tierbench.base.atomic_write import replace_all
-from tierbench.base.text import number, percent, ratio_span, seconds, span, times
+from tierbench.base.errors import RunError
+from tierbench.base.text import number, percent, ratio_span, seconds, shown, span, times
 from tierbench.judge.verdict import Row
 from tierbench.layout import canvas
 from tierbench.pages import exports, figures, io500_report, terms
@@ -41,7 +43,7 @@ def write(report: Report, folder: Path) -> list[Path]:
     """Write report.html, .json, .md, .csv, .parquet and comparison.svg/.png; returns their paths."""
     comparison = figures.draw(figures.COMPARISON, report.run, report.rows)
     files: dict[str, bytes] = {
-        "report.json": (json.dumps(as_json(report), indent=1, allow_nan=False) + "\n").encode(),
+        "report.json": (json.dumps(document(report), indent=1, allow_nan=False) + "\n").encode(),
         "report.html": as_html(report).encode(),
     }
     if comparison:
@@ -52,6 +54,12 @@ def write(report: Report, folder: Path) -> list[Path]:
     files |= exports.of_report(report)
     replace_all(folder, files)
     return [folder / name for name in files]
+
+
+def document(report: Report) -> dict[str, Any]:
+    """What scripts read: the headline of the page, then the record."""
+    record = as_json(report)
+    return {"version": record["version"], "headline": headline(report), **record}
 
 
 def as_html(report: Report) -> str:
@@ -106,8 +114,12 @@ def published_opens(report: Report) -> list[tuple[Row, float | None]]:
     published: dict[tuple[str, str], float] = {}
     for name, text in report.run.files.items():
         if name.startswith("published/") and name.endswith(".csv"):
-            for line in csv.DictReader(io.StringIO(text)):
-                if line.get("open_s") and line.get("tiers"):
-                    published[line["tiers"], line.get("test", "")] = float(line["open_s"])
+            try:
+                for line in csv.DictReader(io.StringIO(text)):
+                    if line.get("open_s") and line.get("tiers"):
+                        published[line["tiers"], line.get("test", "")] = float(line["open_s"])
+            except (ValueError, csv.Error) as e:
+                told = f"{report.run.path / name}: is no table of published numbers: {shown(e)}"
+                raise RunError(f"{told}; allowed: a file of results/published") from e
     rows = [r for r in report.rows if r.published is not None and r.key["mode"] in ("bypass", "scratch")]
     return [(r, published.get((r.key["tiers"], r.key["test"]))) for r in rows]

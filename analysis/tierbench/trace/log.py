@@ -34,6 +34,7 @@ SECONDS_PER_LOG = 60
 MEMORY_PER_LOG = 2 << 30  # address space that the child may add while it reads, in bytes, at most
 LEAST_MEMORY, MEMORY_PER_BYTE = 512 << 20, 4096  # of a small log: so much, and so much for each of its bytes
 LARGEST_LOG = 4 << 30  # bytes of the compressed file
+ALLOWED = f"allowed: a Darshan log of at most {LARGEST_LOG >> 30} GiB"
 _MAGIC = 6567223
 COUNTER_MODULES = ("POSIX", "MPI-IO", "STDIO", "H5F", "H5D")
 DXT_MODULES = ("DXT_POSIX", "DXT_MPIIO")
@@ -139,20 +140,22 @@ def check(path: Path) -> str:
     try:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):
-            raise TraceError(f"{name}: is not a Darshan log (not a regular file)")
+            raise TraceError(f"{name}: is not a Darshan log (no regular file); {ALLOWED}")
         if about.st_size > LARGEST_LOG:
-            raise TraceError(f"{name}: has {about.st_size} bytes; logs of up to {LARGEST_LOG} are read")
+            raise TraceError(f"{name}: has {about.st_size} bytes; {ALLOWED}")
         with path.open("rb") as file:
             head = file.read(2048)
     except OSError as e:
-        raise TraceError(f"{name}: cannot be read: {e.strerror}") from e
+        raise TraceError(f"{name}: cannot be read: {e.strerror}; {ALLOWED}") from e
     except ValueError as e:
-        raise TraceError(f"{name}: cannot be read: {e}") from e
+        raise TraceError(f"{name}: cannot be read: {e}; {ALLOWED}") from e
     if not head:
-        raise TraceError(f"{name}: is empty, expected a Darshan log")
+        raise TraceError(f"{name}: is empty; {ALLOWED}")
     magic = head[8:16]
     if magic not in (struct.pack("<q", _MAGIC), struct.pack(">q", _MAGIC)):
-        raise TraceError(f"{name}: is not a Darshan log (wrong magic {magic.hex() or 'number'} at byte 8)")
+        raise TraceError(
+            f"{name}: is not a Darshan log (wrong magic {magic.hex() or 'number'} at byte 8); {ALLOWED}"
+        )
     version = head[:8].split(b"\0")[0].decode("ascii", "replace")
     if version >= "3.41":
         _check_regions(head, about.st_size, name)
@@ -162,12 +165,14 @@ def check(path: Path) -> str:
 def _check_regions(head: bytes, size: int, name: str) -> None:
     """The header of version 3.41 holds (offset, length) of the name map and of 64 modules."""
     if len(head) < 1328:
-        raise TraceError(f"{name}: is truncated: {size} bytes, the header alone has 1328")
+        raise TraceError(f"{name}: is truncated: {size} bytes, the header alone has 1328; {ALLOWED}")
     order = "<" if head[8] == _MAGIC & 0xFF else ">"
     for index, (offset, length) in enumerate(struct.iter_unpack(order + "QQ", head[32 : 32 + 65 * 16])):
         if offset + length > size:
             what = "names" if index == 0 else f"module {index - 1}"
-            raise TraceError(f"{name}: is truncated: {what} ends at byte {offset + length} of {size}")
+            raise TraceError(
+                f"{name}: is truncated: {what} ends at byte {offset + length} of {size}; {ALLOWED}"
+            )
 
 
 # --- the child and its keeper ------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 from tierbench.judge.verdict import Row
 from tierbench.runs.run_folder import Run
-from tierbench.trace import evidence
+from tierbench.trace import evidence, latency
 from tierbench.trace.findings import Finding, served_by_buffers
 from tierbench.trace.frames import Traces, read
 from tierbench.trace.log import LARGEST_LOG
@@ -68,11 +68,13 @@ def _of_launch(
     sides = traces.job.sort_values("side", key=lambda s: s.astype(str), kind="stable")
     parts = {side: _side(traces, side) for side in ("application", "storage")}
     proof = evidence.gather(label, parts["application"], parts["storage"], plan, stats, places_on)
+    periods = latency.flushes(parts["application"], parts["storage"])
     made = []
     for number, job in enumerate(sides.to_dict("records")):
         heading = f"{label}: {job['side']} side ({job['log']})"
         salt, shown = f"trace{at + number}", None if number else proof
-        some = section(traces, str(job["log"]), salt, heading, shown, folded=bool(number))
+        some = section(traces, str(job["log"]), salt, heading, shown, folded=bool(number),
+                       periods=periods if job["side"] == "application" else None)  # fmt: skip
         some.findings.extend([] if number else _across(parts["application"], parts["storage"]))
         made.append(some)
     return made
@@ -102,4 +104,5 @@ def as_json(made: Section) -> dict[str, Any]:
         "proven": made.evidence.proven if made.evidence else None,
         "slowest": made.slowest.__dict__ if made.slowest else None,
         "findings": [f.__dict__ for f in made.findings],
+        "latencies": [one.as_json() for one in made.latencies],
     }

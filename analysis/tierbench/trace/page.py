@@ -14,13 +14,14 @@ from markupsafe import Markup
 
 from tierbench import __version__
 from tierbench.base.atomic_write import replace_all
-from tierbench.base.text import plain, shown, size
+from tierbench.base.text import duration, plain, shown, size
 from tierbench.layout import canvas, html
-from tierbench.trace import drawings
+from tierbench.trace import drawings, latency
 from tierbench.trace.drawings import Drawing
 from tierbench.trace.evidence import Evidence
 from tierbench.trace.findings import Finding, Slowest, find, slowest
 from tierbench.trace.frames import Traces
+from tierbench.trace.latency import Flushes, Latency
 
 MOST_LOGS = 20  # on one page; frames and exports hold them all
 
@@ -38,6 +39,7 @@ class Section:
     drawn: list[tuple[Drawing, str]] = field(default_factory=list)
     evidence: Evidence | None = None
     folded: bool = False
+    latencies: list[Latency] = field(default_factory=list)
 
 
 def section(
@@ -48,8 +50,9 @@ def section(
     evidence: Evidence | None = None,
     *,
     folded: bool = False,
+    periods: Flushes | None = None,
 ) -> Section:
-    """The section of one log; `salt` keeps the ids of figures on one page apart."""
+    """The section of one log; `salt` keeps the ids of figures on one page apart, `periods` are of flushes."""
     mine = traces.of(label)
     drawn: list[tuple[Drawing, str]] = []
     for index, drawing in enumerate(drawings.DRAWINGS):
@@ -57,8 +60,11 @@ def section(
         if figure:
             # Our own SVG: matplotlib has escaped its texts.
             drawn.append((drawing, Markup(canvas.svg(figure, f"{salt}-{index}", drawing.title))))  # noqa: S704
+    if figure := latency.histogram(mine, periods):
+        made = canvas.svg(figure, f"{salt}-latency", latency.DRAWING.title)
+        drawn.append((latency.DRAWING, Markup(made)))  # noqa: S704
     about = (label, heading or label, _facts(mine), find(mine), slowest(mine), _places(mine))
-    return Section(*about, drawn, evidence, folded)
+    return Section(*about, drawn, evidence, folded, latency.table(mine, periods))
 
 
 def _facts(mine: Traces) -> list[tuple[str, str]]:
@@ -108,14 +114,23 @@ def _size(count: Any) -> str:
 def templates() -> jinja2.Environment:
     """Those of every page, with what the sections of traces need."""
     made = html.templates()
-    made.globals["slowest_words"] = slowest_words
+    made.globals |= {"slowest_words": slowest_words, "duration": duration}
     return made
 
 
 def sections(traces: Traces) -> list[Section]:
     """The sections of the first `MOST_LOGS` logs."""
     labels = [str(label) for label in traces.job["log"].head(MOST_LOGS)]
-    return [section(traces, label, f"log{i}") for i, label in enumerate(labels)]
+    sides = {
+        side: traces.job["log"][traces.job["side"] == side].astype(str) for side in ("application", "storage")
+    }
+    pair = [traces.of(logs.iloc[0]) if len(logs) == 1 else None for logs in sides.values()]
+    periods = latency.flushes(*pair)  # of one job's two sides
+    asked = set(sides["application"])
+    return [
+        section(traces, label, f"log{i}", periods=periods if label in asked else None)
+        for i, label in enumerate(labels)
+    ]
 
 
 def as_html(traces: Traces, made: list[Section]) -> str:
@@ -123,6 +138,22 @@ def as_html(traces: Traces, made: list[Section]) -> str:
     left_out = len(traces.job) - len(made)
     template = templates().get_template("trace.html.j2")
     return template.render(sections=made, errors=traces.errors, left_out=left_out, version=__version__)
+
+
+def _latency_lines(latencies: list[Latency]) -> list[str]:
+    if not latencies:
+        return []
+    made = [
+        "",
+        "| accesses | when | number | p50 | p99 | p99.9 | maximum |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for one in latencies:
+        times = (one.p50_s, one.p99_s, one.p999_s, one.maximum_s)
+        made.append(
+            f"| {one.access}s | {one.when} | {one.count:,} | " + " | ".join(map(duration, times)) + " |"
+        )
+    return made
 
 
 def as_markdown(traces: Traces, made: list[Section]) -> str:
@@ -135,6 +166,7 @@ def as_markdown(traces: Traces, made: list[Section]) -> str:
         lines += [f"- slowest: {plain(words)}" for words in [slowest_words(s)] if words]
         lines += ["", "| place | files | written | read | seconds |", "|---|---:|---:|---:|---:|"]
         lines += ["| " + " | ".join(plain(v) for v in place.values()) + " |" for place in s.places]
+        lines += _latency_lines(s.latencies)
         lines += (
             ["", "| finding | measured | threshold | remedy |", "|---|---|---|---|"] if s.findings else [""]
         )
