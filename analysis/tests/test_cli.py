@@ -96,7 +96,7 @@ def test_exit_statuses_are_one_table(capsys: pytest.CaptureFixture[str]) -> None
     assert re.findall(r"^\| ([^|]+) \| (.+) \|$", table, re.M) == list(manual.STATUSES)
     told, page = run(capsys, "--help")[1], run(capsys, "help", "--man")[1].replace("\\-", "-")
     for status, meaning in manual.STATUSES:
-        assert f"  {status:<5} {meaning}\n" in told and f".TP\n{status}\n{meaning}.\n" in page
+        assert f"  {status:<8} {meaning}\n" in told and f".TP\n{status}\n{meaning}.\n" in page
 
 
 @pytest.mark.parametrize(("document", "says"), [

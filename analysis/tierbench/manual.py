@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 # docs/exit-statuses.md has the same lines.
 STATUSES = (
     ("0", "done"),
-    ("1", "compare: a significant regression; report --check: a case or a row failed; try: runs failed"),
+    ("1", "compare: a significant regression; report --check: a row failed; try, site init: runs failed"),
     ("2", "bad input, or a refusal: one message says why; what could be read is still shown"),
-    ("130", "ended by ^C"),
+    ("128 + N", "ended by signal N (130: ^C)"),
 )
 
 
@@ -65,7 +65,7 @@ def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
 
 def status_lines() -> str:
     """The exit statuses, for --help."""
-    return "exit status:\n" + "".join(f"  {status:<5} {meaning}\n" for status, meaning in STATUSES)
+    return "exit status:\n" + "".join(f"  {status:<8} {meaning}\n" for status, meaning in STATUSES)
 
 
 def man_page(parser: argparse.ArgumentParser, version: str) -> str:

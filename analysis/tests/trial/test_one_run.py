@@ -202,5 +202,9 @@ def test_the_programs_of_tierctl_are_its_children() -> None:
 
 def test_the_record_of_a_good_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert one_run.main([str(a_trial(tmp_path, "sh", "-c", "echo x > {pfs}/out")), "bare"]) == 0
-    assert list(json.loads((tmp_path / "run.json").read_text())["outputs"]) == ["out"]
+    (tmp_path / "pfs").mkdir()
+    (tmp_path / "pfs" / "data").write_bytes(bytes(10_000))
+    line = "head -c 5000 {pfs}/data > {pfs}/out; truncate -s 1G {pfs}/hole"
+    assert one_run.main([str(a_trial(tmp_path, "sh", "-c", line, inputs=("data",))), "bare"]) == 0
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert list(record["outputs"]) == ["data", "hole", "out"] and record["new_bytes"] == 5000

@@ -141,7 +141,7 @@ def wish(tmp_path: Path, *command: str, **changes: Any) -> start.Wish:
     (tmp_path / "data").mkdir(exist_ok=True)
     (tmp_path / "data" / "a").write_text("x")
     words: dict[str, Any] = {"command": command, "pfs": tmp_path, "folder": tmp_path / "new", **changes}
-    return start.Wish(**{"tiers": (), "own": (), "read_only": (), "repetitions": 1, **words})
+    return start.Wish(**{"tiers": (), "own": (), "inputs": (), "read_only": (), "repetitions": 1, **words})
 
 
 def test_inputs_are_what_the_command_names(tmp_path: Path) -> None:
@@ -150,11 +150,13 @@ def test_inputs_are_what_the_command_names(tmp_path: Path) -> None:
     )
     assert found == ("data",)  # which has data/a
     assert start._inputs(wish(tmp_path, "p", "{pfs}/data/a", "{pfs}", read_only=("data",))) == ()
+    assert start._inputs(wish(tmp_path, "tar", "-C", "{pfs}", "data", inputs=("data/",))) == ("data",)
 
 
 @pytest.mark.parametrize(("command", "changes", "told"), [
     (("p", "/data"), {}, "no word names {pfs}"),
     (("p", "{pfs}/../" + "x"), {}, "leads out of the PFS"),
+    (("p", "{pfs}/data"), {"inputs": ("../x",)}, "--input: '../x'"),
     (("p", "{pfs}/data"), {"read_only": ("none",)}, "--read-only: 'none'"),
     (("p", "{pfs}/data"), {"read_only": ("/data",)}, "--read-only: '/data'"),
 ])  # fmt: skip
@@ -226,6 +228,7 @@ def test_slower_is_said(tmp_path: Path) -> None:
     ({"pfs": [run(), run(outputs={"out": "b" * 64})]}, "left different bytes"),
     ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, spilled_bytes=1 << 20)}, "the tiers were full, 1 MiB"),
     ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, passed=3)}, "ram: 3 opens were not buffered"),
+    ({"pfs": walls(*AS_FAST, new_bytes=3 << 20)}, "the trace saw 1 MiB written, of files of 3 MiB that"),
     ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, fallbacks=1)}, "ram: 1 file fell back to the PFS"),
     ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, tiers=tier(written=1 << 19))}, "ram: 512 KiB of 1 MiB"),
 ])  # fmt: skip
@@ -237,7 +240,7 @@ def test_what_limits_the_answer(tmp_path: Path, runs: dict[str, Any], told: str)
 def test_failed_runs_do_not_count_and_are_named(tmp_path: Path) -> None:
     runs = {"pfs": walls(*AS_FAST), "ram": [run(exit_status=3), run(errors=["/p/f/x: EIO"]), run(wall_s=9)]}
     trial = a_trial(tmp_path, runs)
-    results.next_folder(tmp_path, "ram").joinpath("stderr.txt").write_text("first\nkilled\n\n")
+    results.next_folder(tmp_path, "ram").joinpath("stderr.txt").write_text("first\nkilled\n-----\n\n")
     made = answer.make(trial, tmp_path)
     assert made.rows[1].runs == 1
     assert [f.split(":")[0] for f in made.failures] == ["ram, run 1", "ram, run 2", "ram, run 4"]

@@ -28,6 +28,12 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def last_words(printed: str) -> str:
+    """The last line with a word in it; a program may draw a line under its message."""
+    lines = [line.strip() for line in printed.split("\n")]
+    return next((line for line in reversed(lines) if any(map(str.isalnum, line))), "nothing was printed")
+
+
 def times(value: float | None) -> str:
     """A ratio."""
     return "–" if value is None else f"{_three_digits(value)}x"

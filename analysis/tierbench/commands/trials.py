@@ -65,6 +65,9 @@ def _add_try(commands: Commands) -> None:
                      help="a tier configuration of your own; may be repeated (default: none)")  # fmt: skip
     one.add_argument("-n", dest="repetitions", type=count, default=5, metavar="N",
                      help="runs of each configuration, 1 to 1000 (default: 5)")  # fmt: skip
+    one.add_argument("--input", action="append", default=[], metavar="NAME",
+                     help="an input below the PFS that COMMAND does not name: copied for each run; may be "
+                          "repeated (default: none)")  # fmt: skip
     one.add_argument("--read-only", action="append", default=[], metavar="NAME",
                      help="an input that is only read: linked, not copied; may be repeated "
                           "(default: none)")  # fmt: skip
@@ -135,6 +138,7 @@ def _try(options: argparse.Namespace) -> int:
         pfs=tier_files.directory("--pfs", places["pfs"]),
         tiers=tuple(tiers),
         own=tuple(options.own),
+        inputs=tuple(options.input),
         read_only=tuple(options.read_only),
         repetitions=options.repetitions,
         folder=folder,

@@ -233,6 +233,13 @@ def _limits(trial: Trial, rows: Sequence[Row], good: Mapping[str, Sequence[OneRu
         told.append(
             "two runs on the PFS alone left different bytes: that outputs are right cannot be told from them"
         )
+    made = max(r.new_bytes or 0 for r in good[PFS])
+    if base.written_bytes is not None and base.written_bytes < _TRACE_GAP * made:
+        told.append(
+            f"the trace saw {size(base.written_bytes)} written, of files of {size(made)} that the program "
+            "made: copies inside the kernel, mapped memory and libc's standard output are not counted "
+            "(docs/trace.md)"
+        )
     for row in rows:
         told += _limits_of(row, good[row.name])
     return told

@@ -75,6 +75,7 @@ def _run(trial: Trial, configuration: str, folder: WorkingFolder) -> dict[str, A
         "drain_s": stats.get("drain_s", 0.0),
         "sync_s": folder.sync(),
         "outputs": folder.digests(),
+        "new_bytes": folder.new_bytes(),
         **_counted(stats),
         **_asked(Path(TRACE), trial.folder),
     }

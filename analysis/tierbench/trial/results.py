@@ -12,6 +12,7 @@ from typing import Any
 
 from tierbench.base.errors import RunError
 from tierbench.base.strict_json import read_fitting
+from tierbench.base.text import last_words
 from tierbench.trial.plan import Trial
 
 
@@ -37,6 +38,7 @@ class OneRun:
     asked_read_bytes: int | None
     io_s: float | None
     fallbacks: int = 0
+    new_bytes: int | None = None
 
     @property
     def durable_s(self) -> float:
@@ -89,8 +91,7 @@ def _failure(place: Path) -> str | None:
 
 def _last_line(place: Path) -> str:
     try:
-        lines = (place / "stderr.txt").read_text(errors="replace").split("\n")
+        printed = (place / "stderr.txt").read_text(errors="replace")
     except OSError:
-        lines = []
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "nothing was printed")
-    return f"last line of {place / 'stderr.txt'}: {last}"
+        printed = ""
+    return f"last line of {place / 'stderr.txt'}: {last_words(printed)}"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tierbench.base import devices, endings, strict_yaml
 from tierbench.base.errors import RunError
-from tierbench.base.text import seconds, size
+from tierbench.base.text import last_words, seconds, size
 from tierbench.site.home import home, program
 from tierbench.trial import results, tier_files
 from tierbench.trial.lease import wait_for_runs
@@ -63,6 +63,7 @@ class Wish:
     pfs: Path
     tiers: tuple[Tier, ...]
     own: tuple[Path, ...]  # configurations of the user's own
+    inputs: tuple[str, ...]  # below the PFS, beside those that the command names
     read_only: tuple[str, ...]
     repetitions: int
     folder: Path
@@ -96,7 +97,7 @@ def prepare(wish: Wish, say: Callable[[str], None]) -> Trial:
         _check(tierctl, file)
     trial.write(folder)
     (folder / "site.py").write_text(_SITE.replace("VARIABLES", repr([list(v) for v in wish.variables])))
-    bare_s = _run_bare(folder, wish.variables, say)
+    bare_s = _run_bare(folder, (*inputs, *wish.read_only), wish.variables, say)
     limit_s = max(_LEAST_LIMIT_S, int(_LIMIT_TIMES * bare_s))
     trial = replace(trial, bare_s=bare_s, time_limit_s=limit_s)
     trial.write(folder)
@@ -160,10 +161,13 @@ def _inputs(wish: Wish) -> tuple[str, ...]:
             f"{' '.join(wish.command)}: no word names {PLACEHOLDER}: the program would not work on the PFS; "
             f"allowed: a command with {PLACEHOLDER} where its data are, e.g. {PLACEHOLDER}/data"
         )
-    for name in wish.read_only:
-        if not (wish.pfs / name).exists() or ".." in Path(name).parts or Path(name).is_absolute():
-            raise RunError(f"--read-only: {name!r}; allowed: the name of something below {wish.pfs}")
-    named = {m.rstrip("/") for w in wish.command for m in re.findall(r"\{pfs\}/+([^\s:;,'\"]+)", w)}
+    for option, names in {"--input": wish.inputs, "--read-only": wish.read_only}.items():
+        for name in names:
+            if not (wish.pfs / name).exists() or ".." in Path(name).parts or Path(name).is_absolute():
+                raise RunError(f"{option}: {name!r}; allowed: the name of something below {wish.pfs}")
+    named = {n.rstrip("/") for n in wish.inputs} | {
+        m.rstrip("/") for w in wish.command for m in re.findall(r"\{pfs\}/+([^\s:;,'\"]+)", w)
+    }
     there = [n for n in sorted(named) if (wish.pfs / n).exists() and not _is_below(n, wish.read_only)]
     found = tuple(n for n in there if not _is_below(n, [other for other in there if other != n]))
     if bad := next((n for n in found if ".." in Path(n).parts), None):
@@ -271,7 +275,12 @@ def _mib_s(text: str) -> float:
     return float(text.removesuffix("MiB/s"))
 
 
-def _run_bare(folder: Path, variables: Sequence[tuple[str, str]], say: Callable[[str], None]) -> float:
+def _run_bare(
+    folder: Path,
+    inputs: Sequence[str],
+    variables: Sequence[tuple[str, str]],
+    say: Callable[[str], None],
+) -> float:
     """Seconds of the program without Tierbench; `RunError` where it does not end well."""
     say("the program once without Tierbench")
     place = results.next_folder(folder, BARE)
@@ -281,9 +290,11 @@ def _run_bare(folder: Path, variables: Sequence[tuple[str, str]], say: Callable[
         status = endings.run(line, cwd=place, env=environment, stdout=out, stderr=err, start_new_session=True)
     endings.heed()
     if status:
-        last = (place / "stderr.txt").read_text(errors="replace").strip().splitlines() or ["(no message)"]
+        last = last_words((place / "stderr.txt").read_text(errors="replace"))
         raise RunError(
-            f"the program ended with {status} without Tierbench: {last[-1]} ({place / 'stderr.txt'})"
+            f"the program ended with {status} without Tierbench: {last} ({place / 'stderr.txt'}); it had "
+            f"{', '.join(inputs) or 'no input'} below {PLACEHOLDER} (--input NAME copies what COMMAND does "
+            "not name)"
         )
     found = results.read(place / "run.json")
     say(f"it took {seconds(found.wall_s)} s and left {len(found.outputs)} files")

@@ -32,6 +32,7 @@ class WorkingFolder:
     def __init__(self, pfs: Path, folder: Path, inputs: Sequence[str], read_only: Sequence[str]) -> None:
         self.pfs, self.folder, self.inputs, self.read_only = pfs, folder, inputs, read_only
         self.kept: str | None = None
+        self.given: frozenset[Path] = frozenset()  # files that are there before the program
 
     def __enter__(self) -> WorkingFolder:
         """Inputs are copied, those that are only read linked; all are out of the page cache then."""
@@ -59,6 +60,7 @@ class WorkingFolder:
             for name in self.read_only:
                 (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (self.folder / name).symlink_to(self.pfs / name)
+            self.given = frozenset(files_below(self.folder))
             make_cold([self.folder, *(self.pfs / name for name in self.read_only)])
         except shutil.Error as e:  # of a directory: what failed, one after the other
             source, _, why = e.args[0][0]
@@ -83,6 +85,11 @@ class WorkingFolder:
                     Path(parent, name).chmod(0o700)
         if left := _removed(self.folder):
             print(f"tierbench: {self.folder}: is left, it cannot be removed: {left[0]}", file=sys.stderr)
+
+    def new_bytes(self) -> int:
+        """Of the files that the program made; holes have none."""
+        made = (f.stat() for f in files_below(self.folder) if f not in self.given)
+        return sum(min(st.st_size, 512 * st.st_blocks) for st in made)
 
     def sync(self) -> float:
         """Make everything in the folder durable on the PFS; returns the seconds that took."""
