@@ -147,12 +147,16 @@ def ended(
         text=True,
         cwd=tmp_path,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # a shell's background job ignores SIGINT
     )
     deadline = time.monotonic() + 120
     while not (ran := started()) and time.monotonic() < deadline and trial.poll() is None:
         time.sleep(0.05)
     os.killpg(trial.pid, number)
-    out, told = trial.communicate(timeout=90)
+    try:
+        out, told = trial.communicate(timeout=90)
+    finally:
+        trial.terminate()  # where it goes on
     assert trial.returncode == 128 + number, told
     assert "Traceback" not in told and "Written:" not in out and not (tmp_path / "trial/answer.json").exists()
     assert [*running(tmp_path), *left_in(tmp_path)] == []

@@ -33,9 +33,12 @@ sys.exit(7)
 
 @pytest.fixture(autouse=True)
 def _handlers() -> Iterator[None]:
-    before = {n: signal.getsignal(n) for n in SIGNALS}
+    """As in a terminal: a shell's background job ignores SIGINT."""
+    given = {n: signal.signal(n, signal.SIG_DFL) for n in SIGNALS}
     yield
-    assert {n: signal.getsignal(n) for n in SIGNALS} == before
+    assert all(signal.getsignal(n) is signal.SIG_DFL for n in SIGNALS)
+    for number, handler in given.items():
+        signal.signal(number, handler)
 
 
 def when(condition: Path, act: Any, *words: Any) -> threading.Thread:

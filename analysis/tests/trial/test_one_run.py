@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,15 @@ for n in (1, 2, 15):
 open(sys.argv[1] + '.up', 'w').close()
 time.sleep(600)
 """
+
+
+@pytest.fixture(autouse=True)
+def _handlers() -> Iterator[None]:
+    """As in a terminal: a shell's background job ignores SIGINT."""
+    given = {n: signal.signal(n, signal.SIG_DFL) for n in SIGNALS}
+    yield
+    for number, handler in given.items():
+        signal.signal(number, handler)
 
 
 def a_trial(tmp_path: Path, *command: str, tierctl: str = "/bin/true", **changes: Any) -> Path:
