@@ -48,7 +48,7 @@ def test_failures_of_every_report_are_kept(run_folder: Path) -> None:
 @pytest.mark.parametrize(("file", "content", "words"), [
     ("provenance.json", None, "is no whole run folder .no provenance.json"),
     ("provenance.json", "{", "provenance.json:1: is not valid JSON"),
-    ("provenance.json", "[]", "holds list, expected an object"),
+    ("provenance.json", "[]", "holds a list; allowed: a JSON object"),
     ("reframe.json", "{}", "is not a ReFrame report"),
     ("reframe.json", "", "is not valid JSON"),
 ])  # fmt: skip

@@ -38,11 +38,11 @@ def test_strangers_are_named(tmp_path: Path, strided: Path) -> None:
     assert "is empty" in one_message(tmp_path / "empty")
     (tmp_path / "text").write_text("no log at all, only words")
     assert "wrong magic" in one_message(tmp_path / "text")
-    assert "not a regular file" in one_message(tmp_path)
+    assert "no regular file" in one_message(tmp_path)
     assert "No such file" in one_message(tmp_path / "none")
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(5 << 30)
-    assert "logs of up to" in one_message(tmp_path / "huge")
+    assert "at most 4 GiB" in one_message(tmp_path / "huge")
     whole = strided.read_bytes()
     for length in (20, 1000, 1400, len(whole) - 1):
         (tmp_path / "cut").write_bytes(whole[:length])

@@ -9,7 +9,18 @@ from typing import Any
 
 from tierbench.base import schema
 from tierbench.base.errors import RunError
+from tierbench.base.files import read_text
 from tierbench.base.text import shown
+
+_ALLOWED = "allowed: a JSON document"
+_KINDS = {
+    list: "a list",
+    str: "text",
+    int: "a number",
+    float: "a number",
+    bool: "true or false",
+    type(None): "null",
+}
 
 
 def read_fitting(path: Path, name: str) -> dict[str, Any]:
@@ -24,18 +35,12 @@ def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file; `RunError` where it is none."""
     value = _load(path)
     if not isinstance(value, dict):
-        raise RunError(f"{path}: holds {type(value).__name__}, expected an object")
+        raise RunError(f"{path}: holds {_KINDS[type(value)]}; allowed: a JSON object")
     return value
 
 
 def _load(path: Path) -> Any:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as e:
-        raise RunError(f"{path}: cannot be read: {e.strerror}") from e
-    except UnicodeDecodeError as e:
-        raise RunError(f"{path}: is not text: {e.reason}") from e
-    return parse(text, str(path))
+    return parse(read_text(path), str(path))
 
 
 def parse(text: str, name: str) -> Any:
@@ -44,9 +49,11 @@ def parse(text: str, name: str) -> Any:
         value = json.loads(text, parse_int=_integer)
         told = _unwritable(value)
     except json.JSONDecodeError as e:
-        raise RunError(f"{name}:{e.lineno}: is not valid JSON: {e.msg}") from e
-    except (ValueError, RecursionError) as e:
-        raise RunError(f"{name}: is not valid JSON: {shown(e)}") from e
+        raise RunError(f"{name}:{e.lineno}: is not valid JSON: {e.msg}; {_ALLOWED}") from e
+    except RecursionError as e:
+        raise RunError(f"{name}: is not valid JSON: it is nested too deeply; {_ALLOWED}") from e
+    except ValueError as e:
+        raise RunError(f"{name}: is not valid JSON: {shown(e)}; {_ALLOWED}") from e
     if told:
         raise RunError(f"{name}: {shown(told)}")
     return value

@@ -7,10 +7,15 @@ from typing import Any
 
 import yaml
 
+from tierbench.base.errors import RunError
+from tierbench.base.files import read_text
+
 
 def read(file: Path, error: type[Exception]) -> Any:
     """What a file holds."""
     try:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
+        return yaml.safe_load(read_text(file))
+    except RunError as e:
+        raise error(str(e)) from e
+    except (yaml.YAMLError, RecursionError) as e:
         raise error(f"{file}: cannot be read: {' '.join(str(e).split())}") from e

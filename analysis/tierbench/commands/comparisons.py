@@ -13,7 +13,7 @@ from tierbench.commands.messages import complain, console
 from tierbench.judge import compare, history, power
 from tierbench.pages import comparison_page, history_page, terminal
 from tierbench.runs import samples
-from tierbench.runs.run_folder import find_runs
+from tierbench.runs.run_folder import RESULTS, find_runs
 
 
 def add(commands: Commands) -> None:
@@ -96,6 +96,7 @@ def _add_power(commands: Commands) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    atomic_write.check(options.output, options.json)
     found = samples.read_all(options.runs)
     result = compare.compare(found, options.by, options.threshold, options.force, options.baseline)
     if options.json:
@@ -109,9 +110,10 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _history(options: argparse.Namespace) -> int:
     """Status 2 when a run that was named could not be read; the others are still shown."""
+    atomic_write.check(options.output)
     sources = options.runs or [str(p) for p in find_runs(Path("results"))]
     if not sources:
-        raise RunError("results: holds no runs")
+        raise RunError(f"results: holds no runs; {RESULTS}")
     problems: list[str] = []
     read = samples.read_all(sources, problems)
     complain(problems)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+from tierbench.base import atomic_write
 from tierbench.base.errors import RunError
 from tierbench.commands.arguments import Commands
 from tierbench.commands.messages import complain, console
@@ -14,7 +15,7 @@ from tierbench.commands.trials import print_answer
 from tierbench.judge import requirement
 from tierbench.judge.verdict import FAIL
 from tierbench.pages import report, report_record, terminal
-from tierbench.runs.run_folder import find_runs, read_run
+from tierbench.runs.run_folder import RESULTS, find_runs, read_run
 
 
 def add(commands: Commands) -> None:
@@ -59,6 +60,7 @@ def _report(options: argparse.Namespace) -> int:
             f"{options.run}: holds neither a run (provenance.json) nor a trial (trial.json); allowed: "
             "a run folder, e.g. results/latest (`tierbench list` names them), or the folder of a trial"
         )
+    atomic_write.check(options.output)
     made = report_record.make(read_run(options.run), [requirement.parse(text) for text in options.require])
     written = report.write(made, options.output or options.run)
     terminal.print_report(made, console())
@@ -84,7 +86,7 @@ def _list(options: argparse.Namespace) -> None:
         counts = (str(n) for n in made.counts.values())
         table.add_row(run.name, str(run.provenance.get("started", "?")), commit, str(len(made.rows)), *counts)
     if not table.row_count and not unreadable:
-        raise RunError(f"{options.results}: holds no runs")
+        raise RunError(f"{options.results}: holds no runs; {RESULTS}")
     if table.row_count:
         console().print(table)
     complain(unreadable)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from tierbench.base import atomic_write
 from tierbench.base.errors import RunError
 from tierbench.base.strict_json import read_fitting
 from tierbench.commands.arguments import Commands
@@ -46,7 +47,10 @@ def _trace(options: argparse.Namespace) -> int:
 
     if options.stats and not options.chrome:
         raise RunError("--stats: allowed with --chrome")
+    atomic_write.check(options.output, options.chrome)
     stats = read_fitting(options.stats, "stats") if options.stats else {}
+    if options.stats and not stats.get("tiers"):
+        raise RunError(f"{options.stats}: holds no tiers; allowed: what tierctl run --stats wrote")
     traces = trace.read(options.logs, dict(options.tier))
     complain(traces.errors)
     if len(traces.job):

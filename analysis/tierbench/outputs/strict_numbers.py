@@ -7,6 +7,9 @@ import re
 from pathlib import Path
 from typing import NoReturn
 
+from tierbench.base import files
+from tierbench.base.errors import RunError
+
 _NOTICE = re.compile(r"^(?:WARNING|ERROR):? ?.*")
 
 
@@ -21,9 +24,9 @@ class OutputError(Exception):
 def read_text(path: Path | str) -> str:
     """The text of a file."""
     try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError as e:
-        raise OutputError(str(path), 0, f"cannot be read: {e.strerror}") from e
+        return files.read_text(Path(path), strict=False)
+    except RunError as e:
+        raise OutputError(str(path), 0, str(e).removeprefix(f"{path}: ")) from e
 
 
 def refuse(text: str, path: str, problem: str) -> NoReturn:

@@ -17,11 +17,14 @@ from typing import Any
 import pandas as pd
 
 from tierbench.base.errors import RunError
+from tierbench.base.files import read_text
 from tierbench.base.strict_json import read_fitting, read_object
 from tierbench.base.text import lacks
 from tierbench.outputs import OutputError, read_ior
 from tierbench.runs.case import Case, read_case
 
+ALLOWED = "allowed: a run folder, e.g. results/latest (`tierbench list` names them)"
+RESULTS = "allowed: a folder with runs/, e.g. results"
 _COLUMNS = [f.name for f in fields(Case) if f.name != "site"]
 _SECONDS = [name for name in _COLUMNS if name.endswith("_s")]
 _NUMBERS = ["value", *_SECONDS, "published", "requirement"]
@@ -80,18 +83,18 @@ def read_run(path: Path | str) -> Run:
     root = Path(path)
     if not root.is_dir():
         problem = "it is not a directory" if root.exists() else "it does not exist"
-        raise RunError(f"{root}: is not a run folder ({problem})")
+        raise RunError(f"{root}: is not a run folder ({problem}); {ALLOWED}")
     root = root.resolve()
     if not (root / "provenance.json").exists():
         raise RunError(
             f"{root}: is no whole run folder (no provenance.json: its run was ended early, or "
-            "it is another folder)"
+            f"it is another folder); {ALLOWED}"
         )
     provenance = read_fitting(root / "provenance.json", "provenance")
     passed, failures = _reframe(root)
     folders = _case_folders(root)
     if not folders and not failures:
-        raise RunError(f"{root}: holds no cases (no cases/*/*/case.json)")
+        raise RunError(f"{root}: holds no cases (no cases/*/*/case.json); {ALLOWED}")
     rows = [_case(folder, root) for folder in folders]
     names = [str(folder.relative_to(root)) for folder in folders]
     return Run(
@@ -112,7 +115,9 @@ def find_runs(results: Path | str) -> list[Path]:
     root = Path(results)
     runs = root / "runs"
     if not root.is_dir():
-        raise RunError(f"{root}: is not a results folder (it does not exist or is not a directory)")
+        raise RunError(
+            f"{root}: is not a results folder (it does not exist or is not a directory); {RESULTS}"
+        )
     if not runs.is_dir():
         return []
     try:
@@ -125,7 +130,7 @@ def _reframe(root: Path) -> tuple[int, tuple[Failure, ...]]:
     """Passed count and failures of all ReFrame reports; nothing that failed once is hidden by a retry."""
     reports = sorted(root.glob("reframe*.json"))
     if not reports:
-        raise RunError(f"{root}: holds no ReFrame report (no reframe*.json)")
+        raise RunError(f"{root}: holds no ReFrame report (no reframe*.json); {ALLOWED}")
     passed, failures = 0, []
     for report in reports:
         document = read_object(report)
@@ -135,7 +140,9 @@ def _reframe(root: Path) -> tuple[int, tuple[Failure, ...]]:
                 if case["result"] in ("fail", "abort"):
                     failures.append(_failure(case))
         except (KeyError, TypeError) as e:
-            raise RunError(f"{report}: is not a ReFrame report: {lacks(e)}") from e
+            raise RunError(
+                f"{report}: is not a ReFrame report: {lacks(e)}; allowed: what reframe --report-file writes"
+            ) from e
     return passed, tuple(failures)
 
 
@@ -166,7 +173,7 @@ def _check_against_summary(folder: Path, case: Case) -> None:
     try:
         results = read_ior(summary).results
     except OutputError as e:
-        raise RunError(str(e)) from e
+        raise RunError(f"{e}; allowed: the summary of IOR or tb-ior") from e
     printed = [r.bandwidth_mib_s for r in results if r.bandwidth_mib_s is not None]
     if not any(math.isclose(case.value, b, rel_tol=1e-4) for b in printed):
         raise RunError(f"{folder / 'case.json'}: value is {case.value}, but summary.json holds {printed}")
@@ -175,11 +182,8 @@ def _check_against_summary(folder: Path, case: Case) -> None:
 def _check_against_text(folder: Path, value: float) -> None:
     """The same for plain output, of whichever program, and the summary of what is made of several numbers."""
     summary = folder / "summary.txt"
-    try:
-        text = (folder / "stdout.txt").read_text(encoding="utf-8", errors="replace")
-        text += summary.read_text(encoding="utf-8", errors="replace") if summary.exists() else ""
-    except OSError as e:
-        raise RunError(f"{folder / 'stdout.txt'}: cannot be read: {e.strerror}") from e
+    text = read_text(folder / "stdout.txt", strict=False)
+    text += read_text(summary, strict=False) if summary.exists() else ""
     if not any(math.isclose(value, float(n), rel_tol=1e-4) for n in re.findall(r"\d+(?:\.\d+)?", text)):
         raise RunError(f"{folder / 'case.json'}: value is {value}, which stdout.txt does not hold")
 
@@ -210,9 +214,6 @@ def _texts(root: Path, folders: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for folder in folders:
         for path in sorted((root / folder).rglob("*")):
-            if path.is_file():
-                try:
-                    found[str(path.relative_to(root))] = path.read_text(encoding="utf-8", errors="replace")
-                except OSError as e:
-                    raise RunError(f"{path}: cannot be read: {e.strerror}") from e
+            if not path.is_dir():
+                found[str(path.relative_to(root))] = read_text(path, strict=False)
     return found

@@ -22,6 +22,7 @@ value            the number
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import shlex
@@ -36,7 +37,7 @@ import pandas as pd
 from tierbench.base.errors import RunError
 from tierbench.base.sizes import MIB
 from tierbench.base.strict_json import parse, read_object
-from tierbench.base.text import lacks
+from tierbench.base.text import lacks, shown
 from tierbench.outputs import IorOutput, MdtestOutput, OutputError, read_ior, read_mdtest
 from tierbench.runs.run_folder import read_run
 
@@ -71,22 +72,24 @@ def read(source: str) -> pd.DataFrame:
         before, _, session = source.rpartition("@")
         path = Path(before)
     if not path.exists():
-        raise RunError(f"{source}: does not exist")
+        raise RunError(f"{source}: does not exist; allowed: {SOURCES}")
     if path.is_dir():
         if session:
-            raise RunError(f"{source}: a session can be named of a results store only, this is a folder")
+            raise RunError(f"{source}: a session of a folder; allowed: {SOURCES}")
         lines = _run_folder(path) if (path / "cases").is_dir() else _plain_folder(path)
     elif _is_sqlite(path):
         lines = _store(path, session)
     else:
         lines = _report(read_object(path), str(path))
     if not lines:
-        raise RunError(f"{source}: holds no measurements")
+        raise RunError(f"{source}: holds no measurements; allowed: {SOURCES}")
     made = pd.DataFrame([{**_UNSAID, "source": source, **line} for line in lines], columns=COLUMNS)
     bad = made[~(made["value"] > 0) | (made["value"] == math.inf)]
     if len(bad):
         worst = bad.iloc[0]
-        raise RunError(f"{source}: {worst['test']} {worst['metric']} is {worst['value']!r}, expected above 0")
+        raise RunError(
+            f"{source}: {worst['test']} {worst['metric']} is {worst['value']!r}, allowed: a number above 0"
+        )
     return made
 
 
@@ -136,11 +139,12 @@ def _seconds(text: Any) -> float:
 
 
 def _is_sqlite(path: Path) -> bool:
+    """Of a fifo or a device nothing is read."""
     try:
-        with path.open("rb") as file:
+        with path.open("rb") if path.is_file() else io.BytesIO() as file:
             return file.read(16) == b"SQLite format 3\0"
     except OSError as e:
-        raise RunError(f"{path}: cannot be read: {e.strerror}") from e
+        raise RunError(f"{path}: cannot be read: {e.strerror}; allowed: {SOURCES}") from e
 
 
 def _store(path: Path, session: str) -> list[dict[str, Any]]:
@@ -153,9 +157,11 @@ def _store(path: Path, session: str) -> list[dict[str, Any]]:
                 if str(uuid).startswith(session):
                     lines += _report(parse(str(blob), f"{path}@{uuid}"), f"{path}@{uuid}")
     except (sqlite3.Error, ValueError, TypeError) as e:
-        raise RunError(f"{path}: is not a results store of ReFrame: {e}") from e
+        raise RunError(f"{path}: is not a results store of ReFrame: {shown(e)}; allowed: {SOURCES}") from e
     if session and not lines:
-        raise RunError(f"{path}: holds no measurements of a session {session!r}")
+        raise RunError(
+            f"{path}: holds no measurements of a session {session!r}; allowed: the beginning of an id"
+        )
     return lines
 
 
@@ -199,7 +205,9 @@ def _plain_folder(path: Path) -> list[dict[str, Any]]:
         if file.stat().st_size <= _LARGEST_OUTPUT:
             lines += _plain(file)
     if not lines:
-        raise RunError(f"{path}: holds neither a run (cases/) nor output of IOR or mdtest")
+        raise RunError(
+            f"{path}: holds neither a run (cases/) nor output of IOR or mdtest; allowed: {SOURCES}"
+        )
     when = min(p.stat().st_mtime for p in path.rglob("*") if p.is_file())
     return [{"run": path.name or os.fspath(path), "when": when, **line} for line in lines]
 

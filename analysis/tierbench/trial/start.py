@@ -198,7 +198,7 @@ def _check_own(wish: Wish, tierctl: Path) -> dict[str, str]:
             raise RunError(
                 f"-c {given}: a configuration is called {given.stem!r} already; allowed: another file name"
             )
-        own[given.stem] = str(given.resolve())
+        own[given.stem] = str(given.absolute())
         _check(tierctl, own[given.stem])
         plan = json.loads(_tierctl(tierctl, "plan", "--json", own[given.stem]))
         path = Path(plan["pfs"]["path"]).resolve()
