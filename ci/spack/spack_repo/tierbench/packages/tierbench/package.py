@@ -1,10 +1,12 @@
-"""Tierbench's engine, adapters and drivers as a Spack package. Not tried here: no Spack was at hand.
+"""Tierbench's engine, adapters, drivers and suite as a package of Spack 1.0 or newer.
 
-Use: spack repo add ci/spack; spack dev-build tierbench@main. The workloads look for HDF5 under the pkg-config
-name that Debian gives it (hdf5-openmpi): elsewhere that name must lead to hdf5.pc.
+Use: spack repo add ci/spack/spack_repo/tierbench; spack dev-build tierbench@main. HDF5 is found by h5pcc. The
+command `tierbench` is not in it: `pip install .` brings that. No Spack was at hand to build it; layout, names of
+packages and variants are those of Spack's own package repository.
 """
 
 from spack.package import *
+from spack_repo.builtin.build_systems.cmake import CMakePackage
 
 
 class Tierbench(CMakePackage):
