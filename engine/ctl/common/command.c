@@ -40,15 +40,16 @@ static const char *kind_of(mode_t mode)
 
 int ctl_check_output(const char *option, const char *file)
 {
-    char folder[PATH_MAX];
+    char copy[PATH_MAX];
     struct stat st;
     bool is_there = stat(file, &st) == 0;
     if (is_there && !S_ISREG(st.st_mode))
         return ctl_fail("%s %s: is %s; allowed: a file, new or to be replaced", option, file, kind_of(st.st_mode));
     if (!is_there && errno != ENOENT)
         return ctl_fail("%s %s: %s; allowed: a file, new or to be replaced", option, file, strerror(errno));
-    snprintf(folder, sizeof(folder), "%s", file);
-    if (!strstr(dirname(folder), "%h") && access(folder, W_OK | X_OK)) /* %h: the host, of --stats */
+    snprintf(copy, sizeof(copy), "%s", file);
+    const char *folder = dirname(copy);
+    if (!strstr(folder, "%h") && access(folder, W_OK | X_OK)) /* %h: the host, of --stats */
         return ctl_fail("%s %s: %s: %s; allowed: a file in a directory that may be written", option, file, folder, strerror(errno));
     return 0;
 }

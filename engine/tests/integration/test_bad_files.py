@@ -84,6 +84,15 @@ def test_a_folder_that_is_not_there(line: str, tmp_path: Path) -> None:
     assert "may be written" in refused(line, tmp_path, tmp_path / "none" / "file.darshan")
 
 
+@pytest.mark.parametrize("name", ["s.json", "%h.json", "sub/s.json"])
+def test_a_name_without_its_folder_is_of_this_one(name: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "good.yaml").write_text(CONFIG.format(root=tmp_path, more=""))
+    line = [BUILD / "bin/tierctl", "plan", "good.yaml", "--svg", name]
+    subprocess.run(line, check=True, cwd=tmp_path, capture_output=True)
+    assert (tmp_path / name).read_text().startswith("<svg")
+
+
 @pytest.mark.parametrize("kind", ["empty", "fifo"])
 def test_devices_go_to_a_directory(kind: str, tmp_path: Path) -> None:
     """Told before anything is measured."""

@@ -1,8 +1,8 @@
 """Tierbench's engine, adapters, drivers and suite as a package of Spack 1.0 or newer.
 
 Use: spack repo add ci/spack/spack_repo/tierbench; spack dev-build tierbench@main. HDF5 is found by h5pcc. The
-command `tierbench` is not in it: `pip install .` brings that. No Spack was at hand to build it; layout, names of
-packages and variants are those of Spack's own package repository.
+command `tierbench` is not in it: `pip install .` brings that. No Spack was at hand to build it; layout, names
+of packages and variants are those of Spack's own package repository.
 """
 
 from spack.package import *
