@@ -115,6 +115,11 @@ class Io500(RuleTest):
         rate = max(self.twin_rates()) / self.sizes.nodes if self.site.modelled else 1e6
         return int(2 * (self.sizes.seconds or 0) * rate)
 
+    def files_of(self, name: str) -> int | None:
+        """What the phase that writes left in its status file, for the later ones."""
+        count = _text(Path(self.stagedir) / "status" / name.rpartition("-")[0]).strip()
+        return int(count) if count.isdigit() else None
+
     def metric_names(self) -> list[str]:
         """The phases and what is made of them."""
         return [*super().metric_names(), "bandwidth", "metadata", "score"]

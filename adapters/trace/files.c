@@ -216,6 +216,31 @@ TB_WRAPPER int renameat2(int from_dir, const char *from, int to_dir, const char 
     TB_TRACED(int, REAL(renameat2)(from_dir, from, to_dir, to, flags), result == 0, renamed(from_dir, from, to_dir, to, t));
 }
 
+static void removed(int dirfd, const char *path, struct tb_trace_time t)
+{
+    char buf[PATH_MAX];
+    const char *name = name_at(dirfd, path, buf);
+    if (name)
+        tb_trace_remove(tb_application(), name, t);
+}
+
+#define REMOVE(call, is_file, dirfd, path) TB_TRACED(int, call, result == 0 && (is_file), removed(dirfd, path, t))
+
+/* clang-format off: one line each */
+TB_WRAPPER int unlink(const char *path)
+{
+    REMOVE(REAL(unlink)(path), true, AT_FDCWD, path);
+}
+TB_WRAPPER int unlinkat(int dirfd, const char *path, int flags)
+{
+    REMOVE(REAL(unlinkat)(dirfd, path, flags), !(flags & AT_REMOVEDIR), dirfd, path);
+}
+TB_WRAPPER int remove(const char *path)
+{
+    REMOVE(REAL(remove)(path), true, AT_FDCWD, path);
+}
+/* clang-format on */
+
 /* A look by descriptor is counted for the file that it was opened as. */
 static void looked(int dirfd, const char *path, int flags, struct tb_trace_time t)
 {

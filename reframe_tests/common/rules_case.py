@@ -149,7 +149,8 @@ class RuleTest(RecipeTest):
         least = min(self.twin_rates()) if self.site.modelled else LEAST_OPERATIONS_S * self.sizes.nodes
         self.lines = write_launches(stage, script, self.rule, self.sizes, str(pfs), self.programs, least)
         self.job.launcher = getlauncher("local")()
-        options = script.run_options("stats.json", self.trace_options())
+        needed = any(map(script.needs_witness, self.programs.values()))
+        options = script.run_options("stats.json", self.trace_options(needed=needed))
         around = [str(TIERCTL), *options] if self.plan.managed else []
         self.executable, *self.executable_opts = [*around, "bash", "launches.sh"]
         made = f"mkdir -p launches status {pfs}"
@@ -171,7 +172,7 @@ class RuleTest(RecipeTest):
         """Of each metric there is; on the twin, with nothing in front of it, the right answers are known."""
         expected = self.expected() if self.plan.judged and self.tiers == "pfs" else {}
         outputs = outputs_of((results.stage / str(self.stdout)).read_text(errors="replace"))
-        held = held_rules(self.lines, outputs, self.sizes, results.stage, self.site).record()
+        held = held_rules(self.lines, outputs, self.sizes, results.stage, self.site, self.files_of).record()
         return {
             metric: Case(
                 **results.common(metric) | self._unmeasured(metric) | numbers,
@@ -180,6 +181,11 @@ class RuleTest(RecipeTest):
             )
             for metric, numbers in self.numbers(results).items()
         }
+
+    def files_of(self, name: str) -> int | None:
+        """That each rank works on in a launch of mdtest; None: not known."""
+        del name
+        return self.sizes.files
 
     def _unmeasured(self, metric: str) -> dict[str, Any]:
         return {

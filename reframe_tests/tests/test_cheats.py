@@ -6,7 +6,6 @@ prints is a launch of another command line under a trace, held against the words
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cheat_launches import AS_ROOT, BIN, launch
 from darshan_logs import Made, accesses
 
 from common.outcome.verify_bytes import check
@@ -27,29 +27,13 @@ from tierbench.judge.launch import Clock, ior_disagreements, mdtest_disagreement
 from tierbench.outputs import IorOutput, OutputError, parse_ior, parse_mdtest
 from tierbench.trace import Traces, read, witness
 
-AS_ROOT = {
-    **os.environ,
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-}  # else mpirun refuses
-
-BIN, DATA = ROOT / "build" / "bin", ROOT / "analysis" / "tests" / "data"
+DATA = ROOT / "analysis" / "tests" / "data"
 MIB = 1 << 20
 HONEST = (DATA / "ior-4.0.0" / "default.out").read_text()
 LINE = "-w -r -o /scratch/ior.out -t 1m -b 16m -F -e"
 STONEWALLED = (DATA / "ior-4.0.0" / "stonewall-D2.out").read_text()
 STONEWALL_LINE = "-w -o /scratch/ior.out -t 4k -b 8g -F -e -Y -D 2 -v"
 BEGAN = datetime(2026, 11, 20, 18, 18, 9, tzinfo=UTC).timestamp()
-CONFIG = """version: 1
-max_files: 64
-pfs: {path: "PLACE/pfs"}
-mode: bypass
-fsync: pfs
-placement: {policy: max-bandwidth}
-tiers:
-  - {name: ram, medium: memory, capacity: 16MiB, block: 1MiB, slabs: [{units: 1, share: 1.0}]}
-"""
-
 
 # ruff: noqa: E501 - texts of drivers are whole lines
 
@@ -213,33 +197,6 @@ def runs(process: str) -> bool:
 # --- what a driver does ------------------------------------------------------------------------------------
 
 
-def launch(place: Path, *command: str) -> tuple[str, Traces, Traces]:
-    """Two ranks under a trace, with nothing between them and the PFS: output and both logs."""
-    (place / "pfs").mkdir(exist_ok=True)
-    (place / "c.yaml").write_text(CONFIG.replace("PLACE", str(place)))
-    log = place / "t.darshan"
-    run = [
-        str(BIN / "tierctl"),
-        "run",
-        "-c",
-        str(place / "c.yaml"),
-        "--mode",
-        "bypass",
-        "--trace",
-        str(log),
-        "--",
-    ]
-    done = subprocess.run(
-        [*run, "mpirun", "--oversubscribe", "-n", "2", *command],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=AS_ROOT,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout, read([log]), read([place / "t.storage.darshan"])
-
-
 RIGHT = "-w -r -e -z -F -t 4k -b 1m -k"
 DONE = {
     "-e dropped": ("-w -r -z -F -t 4k -b 1m -k", "fsync"),
@@ -345,10 +302,5 @@ def test_our_runtime_tells_of_late_writes_and_of_mappings(tmp_path: Path) -> Non
         (tmp_path / "p.py").write_text(
             f"import os; os.chdir('{tmp_path}/pfs')\n" + script.replace("EARLY", late)
         )
-        log, config = tmp_path / "u.darshan", tmp_path / "c.yaml"
-        (tmp_path / "pfs").mkdir(exist_ok=True)
-        config.write_text(CONFIG.replace("PLACE", str(tmp_path)))
-        run = [str(BIN / "tierctl"), "run", "-c", str(config), "--mode", "bypass", "--trace", str(log), "--"]
-        subprocess.run([*run, python, str(tmp_path / "p.py")], check=True, capture_output=True)
-        job = read([log]).job
+        job = launch(tmp_path, python, str(tmp_path / "p.py"), ranks=0)[1].job
         assert (job["unsynced"].iloc[0], job["mapped"].iloc[0]) == (unsynced, 4096)

@@ -28,6 +28,10 @@ sizes       access sizes: `kind` `bin` (a histogram's bin: `low` <= size <= `hig
             `write`, or `any` where Darshan does not tell them apart), `count`
 segments    DXT: one line an access: `module`, `file`, `rank`, `host`, `access`, `offset`, `length`,
             `start_s`, `end_s`
+calls       calls on names of the configuration's files that went well, which only our own runtime counts,
+            also of files that it keeps no record of: one line a kind, `call` (`created`, `opened`,
+            `looked_at`, `removed`), `count` of all ranks, of a rank the `least` and the `most`, `first_s` and
+            `last_s`, when the first began and the last ended
 heat        HEATMAP: `layer`, `rank`, `start_s`, `end_s`, `bytes_read`, `bytes_written` of each bin that is
             not empty
 tiers       one line a log and place: `place` (a tier, `pfs`, or a mount point with its file system), `files
@@ -38,6 +42,7 @@ tiers       one line a log and place: `place` (a tier, `pfs`, or a mount point w
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -108,6 +113,7 @@ class Traces:
     ranks: pd.DataFrame
     sizes: pd.DataFrame
     segments: pd.DataFrame
+    calls: pd.DataFrame
     heat: pd.DataFrame
     tiers: pd.DataFrame
     errors: tuple[str, ...] = ()
@@ -206,6 +212,7 @@ def _add_log(tables: Mapping[str, _Table], label: str, log: Log, places: Places)
         _add_segments(tables["segments"], label, log, module, records)
     if log.heat is not None:
         _add_heat(tables["heat"], label, log.heat)
+    _add_calls(tables["calls"], label, log)
     problems = [*log.problems, *(f"{m} is partial: its memory ran out" for m in log.partial)]
     _add_job(tables["job"], label, log, problems + doubts)
 
@@ -237,6 +244,15 @@ def _told(log: Log, key: str) -> NDArray[np.int64]:
     """A number of the job's metadata; -1 where it says none."""
     given = log.metadata.get(key, "")
     return np.array([int(given) if given.isdigit() and int(given) <= MOST else -1])
+
+
+def _add_calls(table: _Table, label: str, log: Log) -> None:
+    for call in CALLS:
+        told = _CALLS_TOLD.fullmatch(log.metadata.get(f"tierbench_{call}", ""))
+        if told:
+            counts = {name: int(told[name]) for name in ("count", "least", "most")}
+            moments = {name: float(told[name]) for name in ("first_s", "last_s")}
+            table.add(1, {"log": label, "call": call, **counts, **moments})
 
 
 def _names(log: Log, ids: Iterable[Any]) -> list[str]:
@@ -413,6 +429,10 @@ def _place_finder(log: Log, places: Places) -> Callable[[str], str]:
     return find
 
 
+_CALLS_TOLD = re.compile(
+    r"(?P<count>\d{1,16})/(?P<least>\d{1,16})/(?P<most>\d{1,16})/(?P<first_s>\d{1,9}\.\d+)/(?P<last_s>\d{1,9}\.\d+)"
+)
+CALLS = ("created", "opened", "looked_at", "removed")
 _I, _F, _S, _C, _TIME = "Int64", "float64", "object", "category", "datetime64[us, UTC]"
 _JOB = {"side": _C, "log_version": _C, "runtime_version": _C, "job_id": "int64", "uid": "int64",
         "nprocs": "int64", "start": _TIME, "run_s": _F, "executable": _S, "modules": _S,
@@ -429,10 +449,11 @@ _RANKS = {"module": _C, "rank": "int64", "files": "int64", "opens": _I, "reads":
 _SIZES = {"module": _C, "kind": _C, "access": _C, "low": "int64", "high": "int64", "count": "int64"}
 _SEGMENTS = {"module": _C, "file": _C, "rank": "int64", "host": _C, "access": _C, "offset": "int64",
              "length": "int64", "start_s": _F, "end_s": _F}  # fmt: skip
+_CALLS = {"call": _C, "count": "int64", "least": "int64", "most": "int64", "first_s": _F, "last_s": _F}
 _HEAT = {"layer": _C, "rank": "int64", "start_s": _F, "end_s": _F, "bytes_read": "int64",
          "bytes_written": "int64"}  # fmt: skip
 _TIERS = {"side": _C, "place": _C, "files": "int64", "reads": _I, "writes": _I, "bytes_read": _I,
           "bytes_written": _I, "read_s": _F, "write_s": _F, "meta_s": _F}  # fmt: skip
 # What logs add lines to; `ranks` and `tiers` are sums over these.
 _COLUMNS = {"job": _JOB, "files": {**_FILES, "side": _C, "place": _C}, "sizes": _SIZES,
-            "segments": _SEGMENTS, "heat": _HEAT}  # fmt: skip
+            "segments": _SEGMENTS, "calls": _CALLS, "heat": _HEAT}  # fmt: skip

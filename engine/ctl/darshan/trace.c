@@ -68,6 +68,52 @@ static void add_up(const struct ctl_trace *t, const struct job *job, uint64_t *u
     }
 }
 
+/* Of a kind of calls on names: all, of a rank the least and the most, and when the first began and the last ended. */
+struct calls {
+    uint64_t all, least, most;
+    double first, last;
+};
+
+/* One process more, to what its rank has done so far. */
+static uint64_t add_process(const struct tb_trace_name_calls *one, struct calls *sum)
+{
+    if (one->count) {
+        sum->first = sum->all == 0 || one->first < sum->first ? one->first : sum->first;
+        sum->last = one->last > sum->last ? one->last : sum->last;
+    }
+    sum->all += one->count;
+    return one->count;
+}
+
+/* Beside an MPI job only ranks count; the processes of one come after each other. */
+static struct calls add_calls(const struct job *job, enum tb_trace_name_call call)
+{
+    struct calls sum = {.least = UINT64_MAX};
+    for (size_t i = 0, next; i < job->n; i = next) {
+        const struct process *p = &job->process[i];
+        bool counts = !p->left_out && (p->is_mpi || !job->ranks);
+        uint64_t mine = 0;
+        for (next = i; next < job->n && job->process[next].rank == p->rank; next++)
+            mine += counts ? add_process(&job->process[next].file->name_calls[call], &sum) : 0;
+        sum.least = counts && mine < sum.least ? mine : sum.least;
+        sum.most = counts && mine > sum.most ? mine : sum.most;
+    }
+    sum.least = sum.least < sum.most ? sum.least : sum.most; /* none counts */
+    return sum;
+}
+
+static int describe_calls(const struct job *job, char *out, size_t size)
+{
+    static const char *const names[TB_TRACE_NAME_CALLS] = {"created", "opened", "looked_at", "removed"};
+    int n = 0;
+    for (int call = 0; call < TB_TRACE_NAME_CALLS && n < (int)size; call++) {
+        struct calls c = add_calls(job, (enum tb_trace_name_call)call);
+        n += snprintf(out + n, size - (size_t)n, "tierbench_%s=%llu/%llu/%llu/%.6f/%.6f\n", names[call], (unsigned long long)c.all,
+                      (unsigned long long)c.least, (unsigned long long)c.most, c.first, c.last);
+    }
+    return n;
+}
+
 /*
  * Lines of KEY=VALUE, which is all that the format has room for. Readers skip keys that they
  * do not know.
@@ -85,6 +131,7 @@ static void describe(const struct ctl_trace *t, const struct tb_config *c, uint6
         add_up(t, job, &unsynced, &mapped);
         n += snprintf(out + n, size - (size_t)n, "tierbench_unsynced=%llu\ntierbench_mapped=%llu\n", (unsigned long long)unsynced,
                       (unsigned long long)mapped);
+        n += describe_calls(job, out + n, size - (size_t)n);
     }
     if (job->incomplete)
         n += snprintf(out + n, size - (size_t)n, "tierbench_incomplete=1\n");

@@ -108,6 +108,8 @@ void tb_trace_map(tb_trace *trace, int fd, size_t bytes);
 /* Of a name, or with NULL of a descriptor. */
 void tb_trace_stat(tb_trace *trace, int fd, const char *path, struct tb_trace_time t);
 void tb_trace_rename(tb_trace *trace, const char *from, const char *to, struct tb_trace_time t);
+/* A file's name is gone.  Darshan has no counter of it: only how many there were, and when, is kept. */
+void tb_trace_remove(tb_trace *trace, const char *path, struct tb_trace_time t);
 
 /* Streams.  Without a path: a stream on the file of `fd`. */
 void tb_trace_stream_open(tb_trace *trace, const void *stream, const char *path, int fd, struct tb_trace_time t);

@@ -47,6 +47,12 @@ struct tb_trace_job {
 };
 
 enum tb_trace_module { TB_TRACE_POSIX, TB_TRACE_STDIO, TB_TRACE_MPIIO, TB_TRACE_MODULES };
+/* Calls that went well on names below the job's places, however many files there are records of. */
+enum tb_trace_name_call { TB_TRACE_CREATED, TB_TRACE_OPENED, TB_TRACE_LOOKED_AT, TB_TRACE_REMOVED, TB_TRACE_NAME_CALLS };
+struct tb_trace_name_calls {
+    _Atomic uint64_t count;
+    _Atomic double first, last; /* when the first began and the last ended; threads that meet may lose a moment */
+};
 enum tb_trace_state { TB_TRACE_RUNS, TB_TRACE_ENDED };
 
 /*
@@ -116,6 +122,7 @@ struct tb_trace_file {
     double start;
     _Atomic double end; /* where state says so */
     _Atomic uint32_t n[TB_TRACE_MODULES];
+    struct tb_trace_name_calls name_calls[TB_TRACE_NAME_CALLS];
     _Atomic uint64_t dropped[TB_TRACE_MODULES]; /* calls on files that no longer fitted */
     _Atomic uint64_t dropped_segments[TB_TRACE_MODULES], dropped_names, interrupted;
     _Atomic uint32_t names_used, segments_used; /* bytes */

@@ -54,6 +54,7 @@ void tb_trace_open(tb_trace *t, int fd, const char *path, mode_t mode, struct tb
     if (!tb_trace_enter(t))
         return;
     int number = tb_trace_find(t, TB_TRACE_POSIX, path);
+    tb_trace_count_name(t, mode ? TB_TRACE_CREATED : TB_TRACE_OPENED, path, time);
     struct tb_trace_posix *p = begin(t, number);
     tb_trace_set_fd(t, fd, number);
     if (p) {
@@ -238,6 +239,16 @@ void tb_trace_stat(tb_trace *t, int fd, const char *path, struct tb_trace_time t
     if (!t || (!path && tb_trace_of_fd(t, fd) < 0) || !tb_trace_enter(t))
         return;
     count_meta(t, path ? tb_trace_find(t, TB_TRACE_POSIX, path) : tb_trace_of_fd(t, fd), POSIX_STATS, time);
+    if (path)
+        tb_trace_count_name(t, TB_TRACE_LOOKED_AT, path, time);
+    tb_trace_leave();
+}
+
+void tb_trace_remove(tb_trace *t, const char *path, struct tb_trace_time time)
+{
+    if (!tb_trace_enter(t))
+        return;
+    tb_trace_count_name(t, TB_TRACE_REMOVED, path, time);
     tb_trace_leave();
 }
 

@@ -169,6 +169,14 @@ static bool begins(const char *path, const char *prefix)
     return strncmp(path, prefix, strlen(prefix)) == 0;
 }
 
+static bool is_ours(const struct tb_trace *t, const char *path)
+{
+    for (uint32_t i = 0; i < t->job->n_prefixes && i < TB_TRACE_PREFIXES; i++)
+        if (strlen(t->job->prefixes[i]) > 1 && tb_path_is_under(path, t->job->prefixes[i])) /* "/" has all that is left out */
+            return true;
+    return false;
+}
+
 /* What Darshan leaves out, except where the job's own places lie.  The storage side has only those. */
 static bool is_left_out(const struct tb_trace *t, const char *path)
 {
@@ -177,12 +185,7 @@ static bool is_left_out(const struct tb_trace *t, const char *path)
     bool left_out = false;
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
         left_out |= begins(path, folders[i]);
-    if (!left_out || t->side == TB_TRACE_STORAGE)
-        return false;
-    for (uint32_t i = 0; i < t->job->n_prefixes && i < TB_TRACE_PREFIXES; i++)
-        if (strlen(t->job->prefixes[i]) > 1 && tb_path_is_under(path, t->job->prefixes[i])) /* "/" has all that is left out */
-            return false;
-    return true;
+    return left_out && t->side == TB_TRACE_APPLICATION && !is_ours(t, path);
 }
 
 /* The first mount of the list that holds the path: the longest is first. -1: unknown, as Darshan writes it. */
@@ -295,6 +298,19 @@ int tb_trace_known(struct tb_trace *t, enum tb_trace_module module, const char *
     int number = look_up(t, t->file, module, tb_trace_id(name), &at);
     tb_trace_drop(&t->lock);
     return number;
+}
+
+void tb_trace_count_name(struct tb_trace *t, enum tb_trace_name_call call, const char *path, struct tb_trace_time time)
+{
+    struct tb_trace_name_calls *c = &t->file->name_calls[call];
+    char buf[PATH_MAX];
+    const char *name = clean(path, buf);
+    if (!name || !is_ours(t, name))
+        return;
+    if (c->count++ == 0)
+        c->first = time.start;
+    if (time.end > c->last)
+        c->last = time.end;
 }
 
 /* A store without a lock: a program that uses one number in two threads at once has no order either. */

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tierbench.base.devices import in_memory, shared
 from tierbench.base.strict_json import read_fitting
@@ -22,6 +22,10 @@ from tierbench.outputs import IorOutput, parse_mdtest
 from ..sites.site import Site
 from .launch_numbers import LaunchOutput
 
+if TYPE_CHECKING:
+    from tierbench.trace import Traces
+
+Asked = IorAsked | MdtestAsked
 TRACE_COST_S = 90e-9  # of a transfer (docs/testing/trace.md)
 COSTLY = 0.01
 
@@ -51,15 +55,60 @@ def ior(
     name: str, asked: IorAsked, output: LaunchOutput, told: IorOutput, stage: Path, *, bypass: bool
 ) -> Held:
     """A launch of IOR; its counters and logs are in `stage` as `stats-NAME.json` and `trace-NAME.darshan`."""
-    clock = output.clock and replace(output.clock, besides_s=drain_s(stage / f"stats{_dash(name)}.json"))
-    found = _held(name, ior_disagreements(asked, told, clock), output)
+    found = ior_words(name, asked, output, told, stage)
     log = stage / f"trace{_dash(name)}.darshan"
     return found + (_witnessed(name, asked, told, log, bypass=bypass) if log.exists() else _untraced(name))
 
 
-def mdtest(name: str, asked: MdtestAsked, output: LaunchOutput) -> Held:
-    """A launch of mdtest."""
+def ior_words(name: str, asked: IorAsked, output: LaunchOutput, told: IorOutput, stage: Path) -> Held:
+    """A launch of IOR by its words and the clock."""
+    clock = output.clock and replace(output.clock, besides_s=drain_s(stage / f"stats{_dash(name)}.json"))
+    return _held(name, ior_disagreements(asked, told, clock), output)
+
+
+def mdtest(name: str, asked: MdtestAsked, output: LaunchOutput, log: Path) -> Held:
+    """A launch of mdtest; `log` is of this launch alone."""
+    found = mdtest_words(name, asked, output)
+    if not log.exists():
+        return found + Held(
+            unseen=(f"how many files launch {name} made and looked at, and whose (no trace)",)
+        )
+    from tierbench.trace import read  # takes longer to load than the whole suite
+    from tierbench.trace.names_witness import mdtest_testimony
+
+    application = read([log])
+    if application.errors:
+        return found + _unread(application)
+    seen = mdtest_testimony(asked, parse_mdtest(output.text, "stdout"), application)
+    return found + Held(_named(name, seen.disagreements), ("the trace",), seen.unseen)
+
+
+def mdtest_words(name: str, asked: MdtestAsked, output: LaunchOutput) -> Held:
+    """A launch of mdtest by its words and the clock."""
     return _held(name, mdtest_disagreements(asked, parse_mdtest(output.text, "stdout"), output.clock), output)
+
+
+def phases(lines: Mapping[str, Asked], outputs: Mapping[str, LaunchOutput], log: Path) -> Held:
+    """Launches that one log holds, one after the other: IOR's each by itself, mdtest's all together."""
+    if not log.exists():
+        return Held(unseen=("what the launches did to which files (no trace)",))
+    from tierbench.trace import read  # takes longer to load than the whole suite
+    from tierbench.trace.names_witness import all_launches
+    from tierbench.trace.window import between
+    from tierbench.trace.witness import testimony
+
+    application = read([log])
+    if application.errors:
+        return _unread(application)
+    found = Held(against=("the trace",))
+    for name, asked in lines.items():
+        clock = outputs[name].clock if name in outputs else None
+        if isinstance(asked, IorAsked) and clock:
+            part = between(application, clock.began, clock.ended)
+            seen = testimony(asked, outputs[name].ior(), part, of_several=True)
+            found += Held(_named(name, seen.disagreements), (), tuple(f"{x} of {name}" for x in seen.unseen))
+    seen = all_launches([asked for asked in lines.values() if isinstance(asked, MdtestAsked)], application)
+    return found + Held(tuple(map(str, seen.disagreements)), (), seen.unseen)
 
 
 def timed(name: str, seconds: float, output: LaunchOutput) -> Held:
@@ -110,6 +159,12 @@ def _untraced(name: str) -> Held:
     return Held(unseen=(f"fsync, order of offsets and who read what{of} (no trace)",))
 
 
+def _unread(*logs: Traces | None) -> Held:
+    """A log that cannot be read shows nothing."""
+    errors = [e for traces in logs if traces for e in traces.errors]
+    return Held(unseen=tuple(f"what the trace shows ({e})" for e in errors))
+
+
 def _witnessed(name: str, asked: IorAsked, told: IorOutput, log: Path, *, bypass: bool) -> Held:
     from tierbench.trace import read  # takes longer to load than the whole suite
     from tierbench.trace.witness import testimony
@@ -117,9 +172,8 @@ def _witnessed(name: str, asked: IorAsked, told: IorOutput, log: Path, *, bypass
     below = log.with_name(f"{log.stem}.storage.darshan")
     application = read([log])
     storage = read([below]) if below.exists() else None
-    errors = [*application.errors, *(storage.errors if storage else ())]
-    if errors:
-        return Held(unseen=tuple(f"what the trace shows ({e})" for e in errors))
+    if application.errors or (storage and storage.errors):
+        return _unread(application, storage)
     found = testimony(asked, told, application, storage, bypass=bypass)
     seconds = sum(r.total_s for r in told.results) * asked.ranks
     cost = TRACE_COST_S * len(application.segments) / seconds if seconds else 0.0

@@ -1,0 +1,58 @@
+"""Of a log that holds several launches, what one of them moved: its segments, and records made of these."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from tierbench.trace.frames import MOMENTS, Traces
+
+_COUNTED = ("reads", "writes", "bytes_read", "bytes_written")
+SLACK_S = 0.05  # by which the clock of marks and that of the log may differ
+
+
+def between(traces: Traces, began: float, ended: float) -> Traces:
+    """The accesses between two moments (seconds since 1970), by rank and file.
+
+    Counts, bytes and times of records are those of the segments; opens and closes are taken from the first
+    and the last of these. Flushes and mappings of a file are those of the whole log. What no segment tells
+    (calls on names, writes after an fsync) is missing.
+    """
+    start = float(traces.job["start"].min().timestamp())
+    low, high = began - start - SLACK_S, ended - start + SLACK_S
+    all_segments = traces.segments
+    mine = all_segments[(all_segments["start_s"] >= low) & (all_segments["end_s"] <= high)]
+    job = traces.job.assign(unsynced=pd.array([pd.NA] * len(traces.job), dtype="Int64"))
+    return replace(
+        traces, job=job, segments=mine, files=_records(traces.files, mine), calls=traces.calls.iloc[:0]
+    )
+
+
+def _records(files: pd.DataFrame, segments: pd.DataFrame) -> pd.DataFrame:
+    posix = segments[segments["module"] == "DXT_POSIX"]
+    groups: Any = posix.groupby(["file", "rank"], observed=True)
+    rows = [_record(str(file), rank, part) for (file, rank), part in groups]
+    found = pd.DataFrame(rows, columns=files.columns)
+    kinds = {n: k for n, k in files.dtypes.items() if n in _COUNTED or n in MOMENTS}
+    return _with_whole_counts(found.astype(kinds), files)
+
+
+def _record(file: str, rank: int, part: pd.DataFrame) -> dict[str, object]:
+    row: dict[str, object] = {"module": "POSIX", "file": file, "rank": rank}
+    for access, moved in (("read", "bytes_read"), ("write", "bytes_written")):
+        some = part[part["access"] == access]
+        row |= {f"{access}s": len(some), moved: int(some["length"].sum())}
+        row |= {f"{access}_start_s": some["start_s"].min(), f"{access}_end_s": some["end_s"].max()}
+    return row | {"open_start_s": part["start_s"].min(), "close_end_s": part["end_s"].max()}
+
+
+def _with_whole_counts(found: pd.DataFrame, files: pd.DataFrame) -> pd.DataFrame:
+    """A file's flushes and mappings stand at its first record."""
+    posix = files[files["module"] == "POSIX"]
+    sums = posix.groupby(posix["file"].astype(str))[["flushes", "mmaps"]].sum()
+    first = ~found["file"].duplicated()
+    for name in ("flushes", "mmaps"):
+        found[name] = found["file"].map(sums[name]).where(first, 0).astype("Int64")
+    return found

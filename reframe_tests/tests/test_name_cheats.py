@@ -1,0 +1,159 @@
+"""Cheats of mdtest and of IO500, by true launches under a trace, held against the words of the right one."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cheat_launches import BIN, launch
+
+from tierbench.judge.asked import IorAsked, MdtestAsked
+from tierbench.judge.launch import mdtest_disagreements
+from tierbench.outputs import MdtestOutput, parse_ior, parse_mdtest
+from tierbench.trace import Traces, witness
+from tierbench.trace.names_witness import all_launches, calls_of, mdtest_testimony
+from tierbench.trace.window import between
+
+RIGHT = "-F -C -T -E -r -n 60 -N 1 -w 100 -e 100"
+DONE = {
+    "fewer files": ("-F -C -T -E -r -n 30 -N 1 -w 100 -e 100", "File creation"),
+    "no stat": ("-F -C -E -r -n 60 -N 1 -w 100 -e 100", "File stat"),
+    "no read": ("-F -C -T -r -n 60 -N 1 -w 100 -e 100", "File read"),
+    "nothing removed": ("-F -C -T -E -n 60 -N 1 -w 100 -e 100", "File removal"),
+    "a rank looks at its own files": ("-F -C -T -E -r -n 60 -w 100 -e 100", "who looks at what"),
+    "smaller files": ("-F -C -T -E -r -n 60 -N 1 -w 10 -e 10", "bytes of File creation"),
+    "files are opened, not read": ("-F -C -T -E -r -n 60 -N 1 -w 100", "bytes of File read"),
+}
+
+
+def asked_for(line: str, files: int, place: Path) -> MdtestAsked:
+    return MdtestAsked((*line.split(), "-d", f"{place}/pfs/md"), 2, 1, files)
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, MdtestOutput, Traces]:
+    """The launch that was asked for: its place, what it printed and its trace."""
+    place = tmp_path_factory.mktemp("honest")
+    asked = asked_for(RIGHT, 60, place)
+    out, application, _ = launch(place, str(BIN / "tb-mdtest"), *asked.arguments)
+    told = parse_mdtest(out)
+    assert mdtest_disagreements(asked, told, None) == []
+    found = mdtest_testimony(asked, told, application)
+    assert (found.disagreements, found.unseen) == ((), ())
+    return place, told, application
+
+
+@pytest.mark.parametrize("name", DONE)
+def test_an_mdtest_that_does_something_else(name: str, honest: tuple[Path, MdtestOutput, Traces]) -> None:
+    (place, told, _), (line, named) = honest, DONE[name]
+    shutil.rmtree(place / "pfs" / "md", ignore_errors=True)
+    _, application, _ = launch(place, str(BIN / "tb-mdtest"), *line.split(), "-d", f"{place}/pfs/md")
+    found = mdtest_testimony(asked_for(RIGHT, 60, place), told, application)
+    assert named in [x.what for x in found.disagreements], [str(x) for x in found.disagreements]
+
+
+def test_another_ranks_files_where_a_rank_shall_look_at_its_own(
+    honest: tuple[Path, MdtestOutput, Traces],
+) -> None:
+    place, told, application = honest
+    found = mdtest_testimony(asked_for(RIGHT.replace("-N 1", "-N 2"), 60, place), told, application)
+    assert [x.what for x in found.disagreements] == ["who looks at what"]
+
+
+def test_one_file_made_and_looked_at_over_and_over(honest: tuple[Path, MdtestOutput, Traces]) -> None:
+    place, told, application = honest
+    one = application.files[application.files["file"].astype(str).str.endswith("mdtest.0.1")]
+    found = mdtest_testimony(asked_for(RIGHT, 60, place), told, replace(application, files=one))
+    named = [x.what for x in found.disagreements]
+    assert "files of File creation" in named and "files of File stat" in named
+
+
+@pytest.mark.parametrize("phase", ["File creation", "File stat", "File read", "File removal"])
+def test_rates_of_mdtest_that_the_trace_does_not_show(
+    phase: str, honest: tuple[Path, MdtestOutput, Traces]
+) -> None:
+    """Twice as fast, of a launch that is long enough to tell: its trace is stretched to a second a phase."""
+    place, told, application = honest
+    calls = application.calls.assign(first_s=1.0, last_s=2.0)
+    right = tuple(replace(r, mean=120.0) if r.unit == "ops/s" else r for r in told.rows)
+    twice = tuple(replace(r, mean=240.0) if r.operation == phase and r.unit == "ops/s" else r for r in right)
+    asked, stretched = asked_for(RIGHT, 60, place), replace(application, calls=calls)
+    assert mdtest_testimony(asked, replace(told, rows=right), stretched).disagreements == ()
+    found = mdtest_testimony(asked, replace(told, rows=twice), stretched).disagreements
+    assert [x.what for x in found] == [f"time of {phase}"]
+
+
+def test_a_log_that_counts_no_names_shows_nothing(honest: tuple[Path, MdtestOutput, Traces]) -> None:
+    place, told, application = honest
+    blind = replace(application, calls=application.calls.iloc[:0])
+    assert calls_of(blind) == {}
+    found = mdtest_testimony(asked_for(RIGHT, 60, place), told, blind)
+    assert "how many files each rank made, looked at and removed" in found.unseen
+
+
+# --- several launches under one instance, as IO500's -------------------------------------------------------
+
+IOR_WRITE, IOR_READ = "-w -k -e -C -F -t 4k -b 256k", "-r -k -C -F -t 4k -b 256k"
+MDTESTS = ("-F -C -n 20 -N 1", "-F -T -n 20 -N 1", "-F -r -n 20 -N 1")
+
+
+def several(
+    place: Path, *, write: str = IOR_WRITE, read: str = IOR_READ, stat: str = MDTESTS[1]
+) -> list[str]:
+    """All launches in one script, with the moments around them; returns outputs and the log."""
+    script, mpirun = place / "all.sh", "mpirun --oversubscribe -n 2"
+    lines = [f"{mpirun} {BIN}/tb-ior {line} -o {place}/pfs/data" for line in (write, read)]
+    lines += [f"{mpirun} {BIN}/tb-mdtest {line} -d {place}/pfs/md" for line in (MDTESTS[0], stat, MDTESTS[2])]
+    script.write_text("".join(f"date +%s.%N >> times\n{x} > out.{i}\ndate +%s.%N >> times\n"
+                              for i, x in enumerate(lines)))  # fmt: skip
+    return ["bash", "-ec", f"cd {place}; rm -f times; . ./all.sh"]
+
+
+def hold(place: Path, line: list[str]) -> list[str]:
+    """What disagrees."""
+    _, application, _ = launch(place, *line, ranks=0)
+    moments = [float(word) for word in (place / "times").read_text().split()]
+    named = []
+    for i, asked_line in enumerate((IOR_WRITE, IOR_READ)):
+        asked = IorAsked((*asked_line.split(), "-o", f"{place}/pfs/data"), 2, 1)
+        told = parse_ior((place / f"out.{i}").read_text())
+        part = between(application, *moments[2 * i : 2 * i + 2])
+        found = witness.testimony(asked, told, part, of_several=True)
+        assert set(found.unseen) <= {"whether fsync came after the last write"}, found.unseen
+        named += [x.what for x in found.disagreements]
+    mdtests = [asked_for(line, 20, place) for line in MDTESTS]
+    return named + [x.what for x in all_launches(mdtests, application).disagreements]
+
+
+def test_honest_launches_one_after_the_other(tmp_path: Path) -> None:
+    assert hold(tmp_path, several(tmp_path)) == []
+
+
+@pytest.mark.parametrize(("write", "read", "stat", "named"), [
+    (IOR_WRITE.replace(" -e", ""), IOR_READ, MDTESTS[1], "fsync"),
+    (IOR_WRITE.replace("256k", "128k"), IOR_READ.replace("256k", "128k"), MDTESTS[1], "bytes of write"),
+    (IOR_WRITE, IOR_READ.replace("256k", "32k"), MDTESTS[1], "bytes of read"),
+    (IOR_WRITE.replace("-t 4k", "-t 64k"), IOR_READ, MDTESTS[1], "transfers"),
+    (IOR_WRITE, IOR_READ, "-F -T -n 10 -N 1", "File stats together"),
+])  # fmt: skip
+def test_a_phase_that_does_something_else(
+    write: str, read: str, stat: str, named: str, tmp_path: Path
+) -> None:
+    assert named in hold(tmp_path, several(tmp_path, write=write, read=read, stat=stat))
+
+
+def test_the_runtime_counts_names_however_many_files(tmp_path: Path) -> None:
+    """More than a process keeps records of, removed in two ways; directories are no files."""
+    program = f"import os\nos.chdir('{tmp_path}/pfs')\n"
+    program += "for i in range(5000):\n os.close(os.open(f'f{i}', os.O_CREAT | os.O_WRONLY, 0o600))\n"
+    program += "for i in range(5000):\n os.stat(f'f{i}')\n os.unlink(f'f{i}')\n"
+    program += "os.mkdir('d'); os.rmdir('d')\nd = os.open('.', os.O_RDONLY)\n"
+    program += "open('g', 'w').close(); os.unlink('g', dir_fd=d)\n"
+    (tmp_path / "p.py").write_text(program)
+    python = shutil.which("python3") or "python3"
+    _, application, _ = launch(tmp_path, python, str(tmp_path / "p.py"), ranks=0)
+    calls = calls_of(application)
+    assert (calls["created"].total, calls["looked_at"].total, calls["removed"].total) == (5001, 5000, 5001)
+    assert calls["created"].most == 5001 and calls["removed"].lasted_s > 0
