@@ -9,9 +9,10 @@ is missing (NA), never zero.
 job         one line a log: `side` (`application`, or `storage` for what the engine asked of the storage
             below it), `log_version`, `runtime_version`, `job_id`, `uid`, `nprocs`, `start` (UTC), `run_s`,
             `executable`, `modules` and their record versions, `complete` (False: some records are missing,
-            the runtime ran out of memory, or the run died), `unsynced` (records of the configuration's files
-            that were written after their last fsync) and `mapped` (bytes of mappings of these), which only
-            our own runtime counts, `problems` in words, `path`
+            the runtime ran out of memory, or the run died), `ranks` of MPI (0: none; other processes are in
+            `nprocs`, too), `unsynced` (records of the configuration's files
+            that were written after their last fsync) and `mapped` (bytes of mappings of these): these three
+            only our own runtime counts, `problems` in words, `path`
 files       one line a record: `module`, `file`, `rank`, `place` (as in `tiers`); counts `opens reads writes
             seeks stats mmaps flushes`; `bytes_read bytes_written`, `end_read end_written` (highest
             offset + 1);
@@ -233,7 +234,7 @@ def _add_job(table: _Table, label: str, log: Log, problems: Sequence[str]) -> No
             "executable": log.executable,
             "modules": modules,
             "complete": not log.partial and not incomplete,
-            **{name: _told(log, f"tierbench_{name}") for name in ("unsynced", "mapped")},
+            **{name: _told(log, f"tierbench_{name}") for name in ("ranks", "unsynced", "mapped")},
             "problems": "; ".join(problems),
             "path": log.path,
         },
@@ -436,7 +437,8 @@ CALLS = ("created", "opened", "looked_at", "removed")
 _I, _F, _S, _C, _TIME = "Int64", "float64", "object", "category", "datetime64[us, UTC]"
 _JOB = {"side": _C, "log_version": _C, "runtime_version": _C, "job_id": "int64", "uid": "int64",
         "nprocs": "int64", "start": _TIME, "run_s": _F, "executable": _S, "modules": _S,
-        "complete": "bool", "unsynced": _I, "mapped": _I, "problems": _S, "path": _S}  # fmt: skip
+        "complete": "bool", "ranks": _I, "unsynced": _I, "mapped": _I, "problems": _S,
+        "path": _S}  # fmt: skip
 _FILES = {
     "module": _C,
     "file": _C,

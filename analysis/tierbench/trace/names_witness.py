@@ -13,7 +13,7 @@ from tierbench.judge.asked import MdtestAsked
 from tierbench.judge.launch import Disagreement
 from tierbench.outputs import MdtestOutput
 from tierbench.trace.frames import Traces
-from tierbench.trace.witness import LONGER_S, LONGER_SHARE, TIME_S, TIME_SHARE, Testimony
+from tierbench.trace.witness import LONGER_S, LONGER_SHARE, TIME_S, TIME_SHARE, Testimony, wrong_ranks
 
 # What each phase calls for a file.
 CALLS = {
@@ -47,7 +47,13 @@ def mdtest_testimony(asked: MdtestAsked, told: MdtestOutput | None, application:
     launch = _Launch(asked, told, application)
     if not len(application.job):
         return Testimony((), ("there is no log of the application's side",))
-    found = [*launch.ranks(), *launch.counts(), *launch.times(), *launch.owners(), *launch.bytes_moved()]
+    found = [
+        *wrong_ranks(asked.ranks, application),
+        *launch.counts(),
+        *launch.times(),
+        *launch.owners(),
+        *launch.bytes_moved(),
+    ]
     return Testimony(tuple(found), tuple(dict.fromkeys(launch.unseen)))
 
 
@@ -81,12 +87,6 @@ class _Launch:
         posix = traces.files[traces.files["module"] == "POSIX"]
         self.items = posix[posix["file"].astype(str).str.contains(_ITEM)]
         self.whole = bool(traces.job["complete"].all())
-
-    def ranks(self) -> Iterator[Disagreement]:
-        """As many as were asked for."""
-        told = int(self.traces.job["nprocs"].max())
-        if told != self.asked.ranks:
-            yield Disagreement("ranks", f"asked for {self.asked.ranks}", f"the trace holds {told}")
 
     def _calls(self) -> Iterator[tuple[str, str, Calls]]:
         """Phase, kind and counts of each phase that was asked for."""

@@ -98,9 +98,7 @@ class _Launch:
 
     def ranks(self) -> Iterator[Disagreement]:
         """As many as were asked for."""
-        told = int(self.traces.job["nprocs"].max())
-        if told != self.asked.ranks:
-            yield Disagreement("ranks", f"asked for {self.asked.ranks}", f"the trace holds {told}")
+        yield from wrong_ranks(self.asked.ranks, self.traces)
 
     # --- bytes -----------------------------------------------------------------------------------------
 
@@ -344,6 +342,14 @@ class _Launch:
                     f"the program moved {size(asked)}",
                     f"the storage was asked for {size(got)}",
                 )
+
+
+def wrong_ranks(asked: int, traces: Traces) -> Iterator[Disagreement]:
+    """Of MPI, where the log tells them from other processes, as of the script that starts them."""
+    job = traces.job
+    told = int(job["ranks"].where(job["ranks"].fillna(0) > 0, job["nprocs"]).max())
+    if told != asked:
+        yield Disagreement("ranks", f"asked for {asked}", f"the trace holds {told}")
 
 
 def _bytes_of(access: str) -> str:

@@ -129,8 +129,8 @@ static void describe(const struct ctl_trace *t, const struct tb_config *c, uint6
     if (side == TB_TRACE_APPLICATION) {
         uint64_t unsynced = 0, mapped = 0;
         add_up(t, job, &unsynced, &mapped);
-        n += snprintf(out + n, size - (size_t)n, "tierbench_unsynced=%llu\ntierbench_mapped=%llu\n", (unsigned long long)unsynced,
-                      (unsigned long long)mapped);
+        n += snprintf(out + n, size - (size_t)n, "tierbench_ranks=%lld\ntierbench_unsynced=%llu\ntierbench_mapped=%llu\n",
+                      (long long)job->ranks, (unsigned long long)unsynced, (unsigned long long)mapped);
         n += describe_calls(job, out + n, size - (size_t)n);
     }
     if (job->incomplete)
