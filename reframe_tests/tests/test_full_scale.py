@@ -5,13 +5,17 @@ The lines below are copied from the sources once more, by hand, and not from the
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from test_suite import REFRAME
 
+from common.jobs import own_files
 from common.sites.tiers import ROOT
 
 POSIX = "-a POSIX -F -C -e -g -k -b 4m -t 4m -s 1638 -o $SCRATCH/IOR_file -v"
@@ -135,11 +139,79 @@ def test_conditions_stand_in_the_script(scripts: dict[str, list[str]], recipe: s
         assert condition in scripts[recipe]
 
 
-def test_stripes_of_a_directory_are_put_back(scripts: dict[str, list[str]]) -> None:
-    lines = scripts["cori-lustre-1-mpiio"]
-    kept = next(i for i, x in enumerate(lines) if x.startswith("lfs getstripe -d --yaml $SCRATCH"))
-    assert "trap 'lfs setstripe --yaml stripes.yaml $SCRATCH" in lines[kept] and lines[kept].endswith("EXIT")
-    assert kept < lines.index(CONDITIONS["cori-lustre-1-mpiio"][0])
+STUBS = {
+    "lfs": 'echo "lfs $*" >> calls\n[ "$1" = getstripe ] && echo "count: 4"; [ "$1" != df ] || echo OST',
+    # What a launch leaves, before it has ended by itself.
+    "srun": 'echo "srun $*" >> calls\ntouch $SCRATCH/IOR_file $SCRATCH/IOR_file.00000001\nHOW',
+}
+UNDONE = "lfs setstripe --yaml stripes.yaml {0}"
+
+
+def striped(scripts: dict[str, list[str]], tmp_path: Path, how: str) -> tuple[subprocess.Popen[str], Path]:
+    """Start the published job of Lustre with stand-ins for lfs and srun, which ends as `how` says."""
+    scratch, stage = tmp_path / "scratch", tmp_path / "stage"
+    for folder in (scratch, stage, tmp_path / "bin"):
+        folder.mkdir()
+    for name, body in STUBS.items():
+        (tmp_path / "bin" / name).write_text("#!/bin/bash\n" + body.replace("HOW", how) + "\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    for theirs in ("mine", "IOR_file.old", "IOR_file.00000000"):
+        (scratch / theirs).write_text("the user's")
+    (tmp_path / "job.sh").write_text("\n".join(scripts["cori-lustre-1-mpiio"]) + "\n")
+    found = {**os.environ, "SCRATCH": str(scratch), "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    job = subprocess.Popen(
+        ["bash", tmp_path / "job.sh"],
+        cwd=stage,
+        env=found,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    return job, scratch
+
+
+def undone(tmp_path: Path, scratch: Path) -> bool:
+    """What the recipe set was put back as the last thing, and of the files the user's alone are left."""
+    calls = (tmp_path / "stage" / "calls").read_text().splitlines()
+    assert calls[0] == f"lfs getstripe -d --yaml {scratch}" and calls[1:3] == [
+        f"lfs df {scratch}", f"lfs setstripe -S 8m -c 1 {scratch}"]  # fmt: skip
+    assert calls[3].startswith("srun ")
+    left = sorted(p.name for p in scratch.iterdir())
+    return calls[-1] == UNDONE.format(scratch) and left == ["IOR_file.00000000", "IOR_file.old", "mine"]
+
+
+@pytest.mark.parametrize(("how", "status"), [
+    ("truncate -s 13142599925760 $SCRATCH/IOR_file", 0), ("true", 2), ("exit 3", 3),
+])  # fmt: skip
+def test_what_a_published_run_sets_and_leaves_is_undone(
+    scripts: dict[str, list[str]], tmp_path: Path, how: str, status: int
+) -> None:
+    job, scratch = striped(scripts, tmp_path, how)
+    told, _ = job.communicate(timeout=60)
+    assert job.returncode == status and "2 files that this job made were removed" in told, told
+    assert undone(tmp_path, scratch)
+
+
+def test_it_is_undone_after_a_signal_in_the_middle(scripts: dict[str, list[str]], tmp_path: Path) -> None:
+    job, scratch = striped(scripts, tmp_path, "exec sleep 60")
+    deadline = time.monotonic() + 30
+    while not (scratch / "IOR_file.00000001").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(job.pid, signal.SIGTERM)
+    assert job.wait(30) == 143
+    assert undone(tmp_path, scratch)
+
+
+def test_files_that_were_there_before_stay_the_users(tmp_path: Path) -> None:
+    for name in ("data", "data.00000003", "data.txt"):
+        (tmp_path / name).touch()
+    own_files.note(tmp_path / "list", [str(tmp_path / "data"), str(tmp_path / "none" / "x")])
+    for name in ("data.00000004", "data.00000005.1", "data.123", "database"):
+        (tmp_path / name).touch()
+    assert own_files.remove(tmp_path / "list") == 2
+    left = sorted(p.name for p in tmp_path.iterdir())
+    assert left == ["data", "data.00000003", "data.123", "data.txt", "database", "list"]
 
 
 def test_write_and_read_are_separate_launches(scripts: dict[str, list[str]]) -> None:

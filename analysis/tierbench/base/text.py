@@ -20,6 +20,10 @@ class Ends(Protocol):
     def level(self) -> float | None:
         """How often it holds the true value; 0 of a single value, None where that is not known."""
 
+    @property
+    def dependent(self) -> str | None:
+        """Why the level is not known, where values are not independent."""
+
 
 def number(value: float | None) -> str:
     """Four significant digits or the whole number, with thousands apart."""
@@ -65,21 +69,23 @@ def percent(value: float | None) -> str:
 
 def span(interval: Ends | None) -> str:
     """The ends of an interval of a measured value, and its level."""
-    return "" if interval is None else _span(number(interval.low), number(interval.high), interval.level)
+    return "" if interval is None else _span(number(interval.low), number(interval.high), interval)
 
 
 def ratio_span(interval: Ends | None) -> str:
     """The ends of an interval of a ratio, and its level."""
     if interval is None:
         return ""
-    return _span(_three_digits(interval.low), _three_digits(interval.high), interval.level)
+    return _span(_three_digits(interval.low), _three_digits(interval.high), interval)
 
 
-def _span(low: str, high: str, level: float | None) -> str:
-    """A level is said in whole per cent; without one the interval is the range."""
-    if level == 0:
+def _span(low: str, high: str, interval: Ends) -> str:
+    """A level is said in whole per cent; without one the interval is the range, or of dependent values."""
+    if interval.level == 0:
         return "one run"
-    return f"{low} – {high} ({'range' if level is None else f'{level:.0%}'.replace('%', ' %')})"
+    if interval.level is not None:
+        return f"{low} – {high} ({f'{interval.level:.0%}'.replace('%', ' %')})"
+    return f"{low} – {high} ({f'no level: {interval.dependent}' if interval.dependent else 'range'})"
 
 
 def size(count: float) -> str:

@@ -169,13 +169,14 @@ def compare(
             dict(zip(matched, key, strict=True)),
             names[0],
             name,
-            stats.median(a),
-            stats.median(b),
-            stats.ratio(b, a),
+            independence.claimed(stats.median(a), looks[0]),
+            independence.claimed(stats.median(b), looks[1]),
+            independence.claimed(stats.ratio(b, a), *looks),
             comparison,
             threshold,
         )
-        for (key, name, _, _), (a, b), comparison in zip(pairs, values, compared, strict=True)
+        for (key, name, *sides), (a, b), comparison in zip(pairs, values, compared, strict=True)
+        for looks in [[independence.look(_in_turn(side)) for side in sides]]
     ]
     share = WHOLE_SHARE / max(1, len(tested))
     wholes = [_whole([m for m in metrics if m.other == name], pairs, share) for name in tested]

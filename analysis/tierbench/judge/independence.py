@@ -10,7 +10,7 @@ either at most 5 are said to have one. Fewer than `LEAST` values can show nothin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,14 @@ class Independence:
             told = f"{values} take turns between high and low (p = {self.serial_p:.2g})"
             return f"{told}: they are not independent"
         return None
+
+
+def claimed(interval: stats.Interval, *samples: Independence) -> stats.Interval:
+    """The interval of samples, without its level where one of them is shown not to be independent."""
+    shown = [s for s in samples if s.words()]
+    if not shown:
+        return interval
+    return replace(interval, level=None, dependent="drift" if any(s.drifts for s in shown) else "correlated")
 
 
 def look(values: Sequence[float]) -> Independence:

@@ -68,7 +68,8 @@ def _fits_the_cache(row: Row, memory_bytes: int) -> bool:
 
 def slower_than_pfs(row: Row) -> bool:
     """Shown to be worse than the PFS with the same test."""
-    if row.ratio is None or not row.ratio.level or row.key["tiers"] == "pfs":
+    known = row.ratio is not None and bool(row.ratio.level or row.ratio.dependent)
+    if row.ratio is None or not known or row.key["tiers"] == "pfs":
         return False
     return (
         row.ratio.high < 1 - SLOWER if row.key["direction"] == "higher" else row.ratio.low > 1 / (1 - SLOWER)

@@ -33,8 +33,9 @@ RATIO_PERCENTILES = (3, 97)
 class Interval:
     """A point estimate with its interval; `n` is the size of the smallest sample that it is made of.
 
-    `level` is the share of samples of which the interval holds the true value; 0 for a single value, None for
-    a ratio of samples so small that the interval is the range of the ratios and has no known level.
+    `level` is the share of samples of which the interval holds the true value; 0 for a single value, None
+    where it is not known: of a ratio of samples so small that the interval is the range of the ratios, and of
+    values that are `dependent`, which says how in a few words.
     """
 
     value: float
@@ -42,6 +43,7 @@ class Interval:
     high: float
     n: int
     level: float | None
+    dependent: str | None = None
 
 
 @dataclass(frozen=True)

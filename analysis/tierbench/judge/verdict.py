@@ -264,11 +264,12 @@ def _row(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Row:
     group = group.sort_values("repetition")
     values = tuple(float(v) for v in group["value"])
     verified = [v for v in group["verified"] if v is not None]
+    order = independence.look(values)
     return Row(
         key=key,
         values=values,
-        median=stats.median(values),
-        independence=independence.look(values),
+        median=independence.claimed(stats.median(values), order),
+        independence=order,
         published=_single(group["published"]),
         published_source=_text(group["published_source"]),
         requirement=_single(group["requirement"]),
@@ -355,9 +356,14 @@ def _with_ratios(row: Row, baselines: dict[tuple[str, str], Row]) -> Row:
     return replace(
         row,
         baseline=baseline.label if baseline else None,
-        ratio=stats.ratio(row.values, baseline.values) if baseline else None,
-        ratio_without_sync=stats.ratio(row.values, unsynced.values) if unsynced else None,
+        ratio=_ratio(row, baseline) if baseline else None,
+        ratio_without_sync=_ratio(row, unsynced) if unsynced else None,
     )
+
+
+def _ratio(row: Row, baseline: Row) -> stats.Interval:
+    found = stats.ratio(row.values, baseline.values)
+    return independence.claimed(found, row.independence, baseline.independence)
 
 
 def _with_checks(row: Row) -> Row:
@@ -469,10 +475,7 @@ def steps(rows: list[Row]) -> list[Step]:
         pairs = [(b, a) for b, a in family if b.values and a.values]
         if pairs:
             compared = stats.compare([(b.values, a.values) for b, a in pairs])
-            found += [
-                Step(b, a, stats.ratio(a.values, b.values), c)
-                for (b, a), c in zip(pairs, compared, strict=True)
-            ]
+            found += [Step(b, a, _ratio(a, b), c) for (b, a), c in zip(pairs, compared, strict=True)]
     return found
 
 

@@ -15,7 +15,7 @@ from tierbench.runs.run_folder import Run
 from tierbench.trace import of_run
 from tierbench.trace.page import Section
 
-VERSION = 2  # of base/schemas/report.schema.json
+VERSION = 3  # of base/schemas/report.schema.json
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,8 @@ def measured_words(row: Row) -> str:
 
 def ratio_words(interval: Interval) -> str:
     """A ratio with its interval, or that no difference is shown."""
+    if interval.dependent:
+        return f"{times(interval.value)} (no level: {interval.dependent})"
     if not _has_a_level(interval):
         return f"not shown to differ (n = {interval.n}, needs {stats.LEAST_FOR_RATIO})"
     if interval.low <= 1 <= interval.high:

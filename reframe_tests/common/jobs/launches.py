@@ -31,11 +31,11 @@ PRINTED_TENTH = MIB // 20  # drivers print the bytes moved in tenths of a MiB
 TraceOptions = Callable[..., list[str]]
 
 
-# What a recipe sets on a directory of the user is undone when the job ends, however it ends.
-_RESTORED = (
-    "lfs getstripe -d --yaml {folder} > stripes.yaml && "
-    "trap 'lfs setstripe --yaml stripes.yaml {folder} || lfs setstripe -d {folder}' EXIT"
-)
+# What a recipe sets on the user's directory, and leaves there, is undone when the job ends, however it ends.
+_OWN_FILES = ROOT / "reframe_tests" / "common" / "jobs" / "own_files.py"
+_LIST = "own-files.json"
+_KEPT_STRIPES = "lfs getstripe -d --yaml {folder} > stripes.yaml"
+_RESTORED = "lfs setstripe --yaml stripes.yaml {folder} || lfs setstripe -d {folder} || true"
 
 
 def _striped(conditions: list[str]) -> list[str]:
@@ -181,12 +181,22 @@ class Launches:
             [line.replace("{nodes}", nodes) for line in lines]
             for lines in (self.recipe.before, self.recipe.after)
         )
-        for folder in _striped(before):
-            before.insert(0, _RESTORED.format(folder=folder))
+        before = [*self._undone_at_the_end(before), *before]
         published = self.recipe.launches[0].program
         if self.program != published:  # conditions may name the program as published
             before.insert(0, f"ln -sf {self.program} {Path(published).name}")
         return before, after
+
+    def _undone_at_the_end(self, conditions: list[str]) -> list[str]:
+        """Note what is there, then one trap: a second one for EXIT would take its place."""
+        given = [value_of(launch.arguments, "-o") for launch in self.recipe.launches]
+        bases, folders = list(dict.fromkeys(filter(None, given))), _striped(conditions)
+        noted = [_KEPT_STRIPES.format(folder=folder) for folder in folders]
+        undone = [_RESTORED.format(folder=folder) for folder in folders]
+        if bases:
+            noted.append(f"python3 {_OWN_FILES} note {_LIST} {' '.join(bases)}")
+            undone.append(f"python3 {_OWN_FILES} remove {_LIST} || true")
+        return [*noted, f"trap '{'; '.join(undone)}' EXIT"] if undone else []
 
     # --- what came out ---------------------------------------------------------------------------------
 
