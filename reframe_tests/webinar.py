@@ -28,6 +28,7 @@ from common.outcome.results import Results
 from common.sites.plan import Plan
 from common.sites.site import Site
 from common.sites.tiers import ROOT, TIERS, ScaleError, read_scale
+from tierbench.base.sizes import MIB
 from tierbench.judge.asked import IorAsked
 from tierbench.outputs import read_ior
 from tierbench.runs.case import Case
@@ -104,13 +105,13 @@ class TierWrite(TierTest):
         self.executable_opts = ["-w", "-o", file, *size.split(), "-F", "-e"]
         self.executable_opts += ["-Y"] if self.sync == "each-write" else []
         self.executable_opts += ["-k", "-G", str(SIGNATURE), *_summary("summary.json")]
-        self.prerun_cmds = [f"mkdir -p {pfs}", *script.plan_lines(), mark("write", "begins")]
+        calibration, trace = script.trace("trace", self.driver, MIB, pfs, wanted=self.trace)
+        self.prerun_cmds = [f"mkdir -p {pfs}", *script.plan_lines(), *calibration, mark("write", "begins")]
         verify = f"-r -R -F -k {size} -G {SIGNATURE} -o {file}".split()
         script.directly(of_bytes("check", self.total_bytes, LEAST_BYTES_S))
         check = script.line(self.driver, [*verify, *_summary("verify.json")])
         self.postrun_cmds = [mark("write", "ends"), *([] if self.mode == "scratch" else [check])]
-        script.through_tierctl("stats.json", self.trace_options(needed=script.needs_witness(self.driver)),
-                               of_bytes("write", 2 * self.total_bytes, LEAST_BYTES_S))  # fmt: skip
+        script.through_tierctl("stats.json", trace, of_bytes("write", 2 * self.total_bytes, LEAST_BYTES_S))
 
     def case_names(self) -> dict[str, str]:
         """One of the bandwidth."""

@@ -117,7 +117,7 @@ class Acceptance(RecipeTest):
         given = value_of(recipe.launches[0].arguments, "-o")
         file = str(pfs / (Path(given).name if given else self.recipe)) if pfs else given
         self.launches = Launches(recipe, self.sizes, script, self.program, file, self.shares,
-                                 self.memory_hog, self.trace_options)  # fmt: skip
+                                 self.memory_hog, self.trace)  # fmt: skip
         self.launches.set_launcher(pfs)
         self.env_vars |= self.launches.hints(Path(self.stagedir))
         if script.plan.to_the_letter:

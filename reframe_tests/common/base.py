@@ -99,10 +99,6 @@ class TierTest(rfm.RunOnlyRegressionTest):
         """What ReFrame's report says beyond values and whether bytes are right."""
         return {}
 
-    def trace_options(self, name: str = "trace", *, needed: bool = False) -> list[str]:
-        """Options of `tierctl run` for logs called `name`; none where no trace is asked for or needed."""
-        return ["--trace", f"{name}.darshan"] if self.trace or needed else []
-
     @property
     def config_name(self) -> str:
         """What the configuration is called among those of the run."""

@@ -149,12 +149,14 @@ class RuleTest(RecipeTest):
         least = min(self.twin_rates()) if self.site.modelled else LEAST_OPERATIONS_S * self.sizes.nodes
         self.lines = write_launches(stage, script, self.rule, self.sizes, str(pfs), self.programs, least)
         self.job.launcher = getlauncher("local")()
-        needed = any(map(script.needs_witness, self.programs.values()))
-        options = script.run_options("stats.json", self.trace_options(needed=needed))
+        # All launches have one trace: what it costs is asked of names, which are most of its calls.
+        foreign = next(filter(script.needs_witness, self.programs.values()), "tb-mdtest")
+        calibration, trace = script.trace("trace", foreign, 0, pfs, wanted=self.trace)
+        options = script.run_options("stats.json", trace)
         around = [str(TIERCTL), *options] if self.plan.managed else []
         self.executable, *self.executable_opts = [*around, "bash", "launches.sh"]
         made = f"mkdir -p launches status {pfs}"
-        self.prerun_cmds = [made, f"df -P -k {pfs} > df.txt || true", *script.plan_lines()]
+        self.prerun_cmds = [made, f"df -P -k {pfs} > df.txt || true", *script.plan_lines(), *calibration]
 
     # --- results --------------------------------------------------------------------------------------
 

@@ -326,7 +326,13 @@ class _Launch:
         moved = self.data[self.data[_bytes_of(access)].fillna(0) > 0]
         if moved[first].isna().all() or moved[last].isna().all():
             return None
-        return float(moved[last].max() - moved[first].min())
+        return max(float(moved[last].max() - moved[first].min()), self._longest_rank_s(moved, access))
+
+    def _longest_rank_s(self, moved: pd.DataFrame, access: str) -> float:
+        """In calls of this access, an fsync among them; of a record of all ranks their mean."""
+        calls = moved[f"{access}_s"].fillna(0.0)
+        each = calls.where(moved["rank"] >= 0, calls / self.asked.ranks)
+        return float(each.groupby(moved["rank"]).sum().max())
 
     # --- the storage below -----------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ check of the bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,6 @@ from .script import Script, mark
 
 SIGNATURE = "1638301383"  # -G of the launch that is only checked
 PRINTED_TENTH = MIB // 20  # drivers print the bytes moved in tenths of a MiB
-TraceOptions = Callable[..., list[str]]
 
 
 # What a recipe sets on the user's directory, and leaves there, is undone when the job ends, however it ends.
@@ -59,7 +57,7 @@ class Launches:
     file: str | None
     shares: Shares
     memory_hog: str
-    trace_options: TraceOptions
+    trace_wanted: bool
     arguments: list[tuple[str, ...]] = field(default_factory=list)
     unspelled: tuple[str, ...] = ()
 
@@ -121,29 +119,30 @@ class Launches:
             lines, arguments = (before if number <= self.main else after), self.arguments[number]
             if "-r" in arguments and "-w" not in arguments:
                 lines.append(self._dataset_check(arguments))
-            lines.append(mark(str(number + 1), "begins"))
+            stats = f"stats-{number + 1}.json" if launch.measures else None
+            calibration, line = self._line(str(number + 1), arguments, stats)
+            lines += [*calibration, mark(str(number + 1), "begins")]
             if number != self.main:
-                stats = f"stats-{number + 1}.json" if launch.measures else None
-                lines.append(self._line(str(number + 1), arguments, stats))
-                lines.append(mark(str(number + 1), "ends"))
+                lines += [line, mark(str(number + 1), "ends")]
             else:
                 after.append(mark(str(number + 1), "ends"))
         if self.checks_once_more:
-            line = self._line("check", self.checked, "stats-check.json")
-            after += [mark("check", "begins"), line, mark("check", "ends")]
+            calibration, line = self._line("check", self.checked, "stats-check.json")
+            after += [*calibration, mark("check", "begins"), line, mark("check", "ends")]
         self._line(str(self.main + 1), self.arguments[self.main], f"stats-{self.main + 1}.json")
         return before, after
 
-    def _line(self, name: str, arguments: tuple[str, ...], stats: str | None) -> str:
-        """One launch; through `tierctl run` where `stats` names its counters."""
-        limit = self._limit(name, arguments)
+    def _line(self, name: str, arguments: tuple[str, ...], stats: str | None) -> tuple[list[str], str]:
+        """What goes before a launch, and it; through `tierctl run` where `stats` names its counters."""
+        limit, calibration = self._limit(name, arguments), list[str]()
         if stats and self.script.plan.managed:
-            needed = self.script.needs_witness(self.program)
-            trace = self.trace_options(f"trace-{name}", needed=needed)
-            self.script.through_tierctl(stats, trace, limit)
+            size = size_of(arguments, "-t") if value_of(arguments, "-t") else 0
+            place, wanted = Path(str(self.file)).parent, self.trace_wanted
+            calibration, words = self.script.trace(f"trace-{name}", self.program, size, place, wanted=wanted)
+            self.script.through_tierctl(stats, words, limit)
         else:
             self.script.directly(limit)
-        return self.script.line(self.program, arguments)
+        return calibration, self.script.line(self.program, arguments)
 
     def _limit(self, name: str, arguments: tuple[str, ...]) -> Limit | None:
         """By the slowest share that the recipe has here; on real tiers, of which none is known, by little."""

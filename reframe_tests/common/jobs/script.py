@@ -15,6 +15,7 @@ from .programs import own_program
 
 _DATE = "%s.%N %z"
 DEVICES = ROOT / "analysis" / "tierbench" / "base" / "devices.py"
+TRACE_COST = ROOT / "reframe_tests" / "common" / "jobs" / "trace_cost.py"
 TIERCTL = own_program("tierctl")
 
 
@@ -53,6 +54,23 @@ class Script:
     def line(self, program: str, arguments: Sequence[str]) -> str:
         """One launch."""
         return " ".join([self.job.launcher.run_command(self.job), program, *arguments])
+
+    def trace(
+        self, name: str, program: str, size: int, pfs: object, *, wanted: bool
+    ) -> tuple[list[str], list[str]]:
+        """Lines before a launch and words of its `tierctl run`, for logs called `name`.
+
+        Where a trace is needed without asking, on real tiers, a line measures whether it is cheap enough;
+        `size`: bytes of a transfer, 0 of a launch that works on names.
+        """
+        words = ["--trace", f"{name}.darshan"]
+        if wanted or (self.site.modelled and self.needs_witness(program)):
+            return [], words
+        if not self.needs_witness(program):
+            return [], []
+        variable = name.replace("-", "_")
+        look = f"{TRACE_COST} {TIERCTL} tiers.yaml {self.plan.mode} {size} {pfs}/calibration {name}"
+        return [f"{variable}=$(python3 {look})"], [f"${variable}"]
 
     def needs_witness(self, program: str) -> bool:
         """A trace without asking, on one node: of a program that is not ours, and on real tiers."""

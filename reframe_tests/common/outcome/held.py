@@ -57,7 +57,9 @@ def ior(
     """A launch of IOR; its counters and logs are in `stage` as `stats-NAME.json` and `trace-NAME.darshan`."""
     found = ior_words(name, asked, output, told, stage)
     log = stage / f"trace{_dash(name)}.darshan"
-    return found + (_witnessed(name, asked, told, log, bypass=bypass) if log.exists() else _untraced(name))
+    return found + (
+        _witnessed(name, asked, told, log, bypass=bypass) if log.exists() else _untraced(name, log)
+    )
 
 
 def ior_words(name: str, asked: IorAsked, output: LaunchOutput, told: IorOutput, stage: Path) -> Held:
@@ -91,7 +93,7 @@ def mdtest_words(name: str, asked: MdtestAsked, output: LaunchOutput) -> Held:
 def phases(lines: Mapping[str, Asked], outputs: Mapping[str, LaunchOutput], log: Path) -> Held:
     """Launches that one log holds, one after the other: IOR's each by itself, mdtest's all together."""
     if not log.exists():
-        return Held(unseen=("what the launches did to which files (no trace)",))
+        return Held(unseen=(f"what the launches did to which files ({_why_none(log)})",))
     from tierbench.trace import read  # takes longer to load than the whole suite
     from tierbench.trace.names_witness import all_launches
     from tierbench.trace.window import between
@@ -154,9 +156,18 @@ def _named(name: str, found: Sequence[Disagreement]) -> tuple[str, ...]:
     return tuple(f"launch {name}: {x}" if name else str(x) for x in found)
 
 
-def _untraced(name: str) -> Held:
+def _untraced(name: str, log: Path) -> Held:
     of = f" of launch {name}" if name else ""
-    return Held(unseen=(f"fsync, order of offsets and who read what{of} (no trace)",))
+    return Held(unseen=(f"fsync, order of offsets and who read what{of} ({_why_none(log)})",))
+
+
+def _why_none(log: Path) -> str:
+    """What was measured before the launch, where that decided against a trace."""
+    file = log.with_name(f"{log.stem}-cost.json")
+    found = json.loads(file.read_text()) if file.exists() else {}
+    if "share" in found:
+        return f"no trace: it takes {found['share']:.1%} of a call of {found['call_s'] * 1e6:.3g} us"
+    return f"no trace: {found['problem']}" if "problem" in found else "no trace"
 
 
 def _unread(*logs: Traces | None) -> Held:

@@ -71,7 +71,9 @@ class Results:
     ) -> None:
         """Keep artefacts, `output` (by the name it gets) and configuration; write the records there are."""
         there = [self.stage / name for name in ARTEFACTS]
-        there += [*self.stage.glob("stats*.json"), *self.stage.glob("*.darshan")]
+        there += [
+            p for kind in ("stats*.json", "trace*-cost.json", "*.darshan") for p in self.stage.glob(kind)
+        ]
         for metric, (_, folder) in self.repetitions.items():
             for file in there:
                 if file.exists():

@@ -1,0 +1,91 @@
+"""Whether a launch is traced without asking is decided by a measurement before it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cheat_launches import BIN, CONFIG
+from test_base import plan, site
+
+from common.jobs import trace_cost
+from common.jobs.script import Script
+from common.outcome import held
+from tierbench.judge.asked import IorAsked
+from tierbench.outputs import parse_ior
+
+OUT = Path(__file__).parents[2] / "analysis" / "tests" / "data" / "ior-4.0.0" / "default.out"
+
+
+def decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: float, traced: float) -> dict[str, Any]:
+    """Of a call that takes so long, with a trace that makes one of 1 us take `traced`."""
+    times = iter([1e-6, traced] * trace_cost.TURNS + [call])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(trace_cost, "measured", lambda *_, **__: next(times))
+    assert trace_cost.main(["tierctl", "c.yaml", "bypass", "4096", str(tmp_path / "f"), "trace-1"]) == 0
+    found: dict[str, Any] = json.loads((tmp_path / "trace-1-cost.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize(("call", "traced", "share"), [
+    (10e-6, 1.05e-6, 0.009),  # less than 90 ns was not measured but missed
+    (10e-6, 1.2e-6, 0.02),
+    (30e-6, 1.2e-6, 0.2 / 30),
+])  # fmt: skip
+def test_less_than_one_per_cent_of_a_call_is_traced(
+    call: float, traced: float, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    found = decided(tmp_path, monkeypatch, call, traced)
+    assert found["share"] == pytest.approx(share) and found["traced"] is (share < 0.01)
+    assert capsys.readouterr().out == ("--trace trace-1.darshan\n" if share < 0.01 else "")
+
+
+def test_what_decided_against_a_trace_is_said(tmp_path: Path) -> None:
+    told = {"call_s": 1.5e-6, "trace_s": 9e-8, "share": 0.06, "traced": False}
+    (tmp_path / "trace-1-cost.json").write_text(json.dumps(told))
+    asked = IorAsked(tuple("-w -r -o /scratch/ior.out -t 1m -b 16m -F -e".split()), 2, 1)
+    output: Any = SimpleNamespace(clock=None, text=OUT.read_text())
+    found = held.ior("1", asked, output, parse_ior(output.text), tmp_path, bypass=True)
+    (unseen,) = found.unseen
+    assert unseen.endswith("of launch 1 (no trace: it takes 6.0% of a call of 1.5 us)")
+
+
+def test_a_measurement_that_fails_says_why_and_traces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert trace_cost.main([str(tmp_path / "none"), "c", "bypass", "1", str(tmp_path / "f"), "trace"]) == 0
+    assert capsys.readouterr().out == ""
+    found = json.loads((tmp_path / "trace-cost.json").read_text())
+    assert found["traced"] is False and "No such file" in found["problem"]
+
+
+def test_a_real_site_measures_and_a_twin_does_not() -> None:
+    real = Script(None, site(tiers="real", pfs="/pfs"), plan(tiers="pfs", mode="bypass"))
+    (line,), words = real.trace("trace-1", "/bin/ior", 4096, "/pfs/run", wanted=False)
+    assert line.startswith("trace_1=$(python3 ") and line.endswith(" 4096 /pfs/run/calibration trace-1)")
+    assert words == ["$trace_1"]
+    asked = ["--trace", "trace-1.darshan"]
+    assert real.trace("trace-1", "/bin/ior", 4096, "/pfs", wanted=True) == ([], asked)
+    twin = Script(None, site(), plan())
+    assert twin.trace("trace-1", "/bin/ior", 4096, "/pfs", wanted=False) == ([], asked)
+    assert twin.trace("trace-1", "/bin/tb-ior", 4096, "/pfs", wanted=False) == ([], [])
+
+
+def test_the_line_measures_and_its_word_reaches_the_launch(tmp_path: Path) -> None:
+    """A 16 MiB write takes longer than 100 traces of it; what it wrote is gone."""
+    (tmp_path / "pfs").mkdir()
+    (tmp_path / "tiers.yaml").write_text(CONFIG.replace("PLACE", str(tmp_path)))
+    real = Script(None, site(tiers="real", pfs=str(tmp_path)), plan(tiers="pfs", mode="bypass"))
+    (line,), (word,) = real.trace("trace", str(BIN / "ior"), 16 << 20, tmp_path / "pfs", wanted=False)
+    done = subprocess.run(["bash", "-ec", f"{line}\necho {word}"], cwd=tmp_path, capture_output=True,
+                          text=True, check=True)  # fmt: skip
+    found = json.loads((tmp_path / "trace-cost.json").read_text())
+    assert done.stdout.strip() == ("--trace trace.darshan" if found["traced"] else "")
+    assert found["call_s"] > 1e-4 and "problem" not in found
+    assert list((tmp_path / "pfs").iterdir()) == []

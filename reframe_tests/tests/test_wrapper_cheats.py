@@ -1,0 +1,216 @@
+"""True launches of a driver inside a script that cheats: it does one thing, and prints another.
+
+The script is each rank's program. Where it can, it lets the driver do the wrong thing and prints the output
+that an honest launch left before, dated now. `IOR` names another driver, as everywhere in the suite:
+
+    IOR=/path/to/ior pytest reframe_tests/tests/test_wrapper_cheats.py
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cheat_launches import BIN, launch
+
+from common.outcome.verify_bytes import check
+from tierbench.judge.asked import IorAsked
+from tierbench.judge.launch import Clock, ior_disagreements
+from tierbench.outputs import parse_ior
+from tierbench.trace import witness
+
+DRIVER = os.environ.get("IOR", str(BIN / "tb-ior"))
+RIGHT = "-w -r -e -z -F -k -t 4k -b 4m"
+KIB, MIB = 1 << 10, 1 << 20
+# Of a rank: the driver as $driver, the words as "$@", the honest output as honest.out beside the script.
+SCRIPT = """#!/bin/bash
+here=${{0%/*}} driver={driver}
+rank=${{OMPI_COMM_WORLD_RANK:-0}} now=$(date '+%a %b %e %T %Y')
+honest() {{ [ $rank != 0 ] || sed "s/^Began .*/Began               : $now/" "$here/honest.out"; }}
+without() {{ drop=$1; shift; kept=(); for w; do [ "$w" = "$drop" ] || kept+=("$w"); done; }}
+with() {{
+    flag=$1 value=$2; shift 2; kept=()
+    for w; do [ "$last" = "$flag" ] && w=$value; kept+=("$w"); last=$w; done
+}}
+{body}
+"""
+SLOW_CLOCK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/time.h>
+#include <time.h>
+/* Time passes at an eighth of its speed from the first look on. */
+static long long slow(long long now)
+{
+    static long long first;
+    if (!first)
+        first = now;
+    return first + (now - first) / 8;
+}
+static long long real(clockid_t id)
+{
+    static int (*next)(clockid_t, struct timespec *);
+    struct timespec t;
+    if (!next)
+        next = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    next(id, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+    long long now = id == CLOCK_MONOTONIC ? slow(real(id)) : real(id);
+    *t = (struct timespec){now / 1000000000, now % 1000000000};
+    return 0;
+}
+int gettimeofday(struct timeval *t, void *zone)
+{
+    static long long first;
+    long long now = real(CLOCK_REALTIME);
+    (void)zone;
+    if (!first)
+        first = now;
+    now = first + (now - first) / 8;
+    *t = (struct timeval){now / 1000000000, now % 1000000000 / 1000};
+    return 0;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """What the script does, and what is named; `line` is what was asked for."""
+
+    body: str
+    named: str
+    line: str = RIGHT
+    nodes: int = 1
+
+
+CHEATS = {
+    "-e dropped": Cheat('without -e "$@"; honest; $driver "${kept[@]}" > /dev/null', "fsync"),
+    "-z dropped": Cheat('without -z "$@"; honest; $driver "${kept[@]}" > /dev/null', "order of write"),
+    "-D shortened": Cheat(
+        'with -D 1 "$@"; $driver "${kept[@]}" | sed "s/-D 1/-D 2/; s/\\(stonewallingTime *: \\)1/\\12/"',
+        "duration of write",
+        "-w -F -k -t 4k -b 64g -D 2",
+    ),
+    "an eighth is read": Cheat(
+        'with -b 512k "$@"; honest; $driver "${kept[@]}" > /dev/null',
+        "bytes of read",
+        RIGHT.replace("-w ", ""),
+    ),
+    "reordered ranks, own data is read": Cheat(
+        'without -C "$@"; honest; $driver "${kept[@]}" > /dev/null', "rank shift", f"{RIGHT} -C", nodes=2
+    ),
+    "files of holes": Cheat(
+        'honest; truncate -s 0 "$here/pfs/data.0000000$rank"; truncate -s 4M "$here/pfs/data.0000000$rank"; '
+        'without -w "$@"; $driver "${kept[@]}" > /dev/null',
+        "bytes of write",
+    ),
+    "a file of another run is read": Cheat(
+        'honest; without -w "$@"; $driver "${kept[@]}" > /dev/null', "bytes of write"
+    ),
+    "numbers times eight": Cheat(
+        "$driver \"$@\" | awk '/^(write|read) / {to = NF == 11 ? 3 : 9; for (i = 2; i <= to; i++) $i *= 8}"
+        " /^(write|read) / {for (i = 7; i <= 10 && NF == 11; i++) $i /= 8; if (NF > 11) $10 /= 8} {print}'",
+        "time of write",
+    ),
+    "another run's output": Cheat(
+        '[ $rank != 0 ] || cat "$here/old.out"; $driver "$@" > /dev/null', "began"
+    ),
+    "a clock that runs slow": Cheat('LD_PRELOAD="$LD_PRELOAD:$here/slow.so" $driver "$@"', "time of write"),
+    "the PFS fills mid-run": Cheat(
+        'honest; dd if=/dev/urandom "of=$here/pfs/data.0000000$rank" bs=4k count=1024 2> /dev/null; true',
+        "bytes of write",
+    ),
+    "nothing is done": Cheat("honest; sleep 0.5", "bytes of write"),
+}  # fmt: skip
+
+
+def script(place: Path, body: str) -> Path:
+    made = place / "driver"
+    made.write_text(SCRIPT.format(driver=DRIVER, body=body))
+    made.chmod(0o755)
+    return made
+
+
+def asked_for(line: str, place: Path, nodes: int = 1) -> IorAsked:
+    return IorAsked((*line.split(), "-o", f"{place}/pfs/data"), 2, nodes)
+
+
+def told_of(place: Path, cheat: Cheat) -> list[str]:
+    """All that the suite would say of this launch."""
+    asked, began = asked_for(cheat.line, place, cheat.nodes), time.time()
+    out, application, storage = launch(place, str(script(place, cheat.body)), *asked.arguments)
+    told, clock = parse_ior(out), Clock(began, time.time())
+    found = [x.what for x in ior_disagreements(asked_for(cheat.line, place), told, clock)]
+    seen = witness.testimony(asked, told, application, storage, bypass=True)
+    return found + [x.what for x in seen.disagreements]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where an honest launch has left its files and its output."""
+    made = tmp_path_factory.mktemp("place")
+    (made / "pfs").mkdir()
+    asked = asked_for(RIGHT, made)
+    out, *_ = launch(made, DRIVER, *asked.arguments)
+    (made / "honest.out").write_text(out)
+    shutil.copytree(made / "pfs", made / "kept")
+    lines = out.splitlines()
+    old = [f"Began               : Mon Jan  5 {8 + i:02}:00:00 2026" if x.startswith("Began") else x
+           for i, x in enumerate(lines[:10])]  # fmt: skip
+    (made / "old.out").write_text("\n".join(old + lines[10:]) + "\n")
+    return made
+
+
+def test_an_honest_script_is_not_named(place: Path) -> None:
+    assert told_of(place, Cheat('exec $driver "$@"', "")) == []
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_a_script_that_cheats(name: str, place: Path) -> None:
+    cheat = CHEATS[name]
+    shutil.copytree(place / "kept", place / "pfs", dirs_exist_ok=True)
+    if name == "a clock that runs slow":
+        slow_clock(place)
+    if name == "the PFS fills mid-run":
+        small(place)
+    try:
+        found = told_of(place, cheat)
+    finally:
+        subprocess.run(["umount", "-q", place / "pfs"], check=False, capture_output=True)
+    assert cheat.named in found, found
+    if name == "files of holes":
+        assert check(place / "pfs" / "data", 2, 4 * KIB, 4 * MIB, shared=False).right == 0
+
+
+def slow_clock(place: Path) -> None:
+    compiler = shutil.which("cc")
+    if not compiler:
+        pytest.skip("needs cc")
+    (place / "slow.c").write_text(SLOW_CLOCK)
+    line: list[str | Path] = [
+        compiler,
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-o",
+        place / "slow.so",
+        place / "slow.c",
+        "-ldl",
+    ]
+    subprocess.run(line, check=True)
+
+
+def small(place: Path) -> None:
+    """A PFS with room for less than half."""
+    if os.geteuid() or subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "none", place / "pfs"], check=False, capture_output=True
+    ).returncode:  # fmt: skip
+        pytest.skip("needs root, for a mount")
