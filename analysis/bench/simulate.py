@@ -72,14 +72,14 @@ def covers_ratio(kind: Kind, baseline: Kind, n: int, rounds: int) -> float:
     return sum(i.low <= right <= i.high for i in found) / rounds
 
 
-def named(kind: Kind, n: int, rounds: int) -> tuple[float, float]:
+def named(kind: Kind, n: int, rounds: int) -> tuple[float, float | None]:
     """How often repetitions are said not to be independent; of the others, how often their interval holds."""
     rng, right, kept = np.random.default_rng([stats.SEED, n]), truth(kind, n), []
     for _ in range(rounds):
         values = list(kind(rng, n))
         interval = independence.claimed(stats.median(values), independence.look(values))
         kept += [interval.low <= right <= interval.high] if interval.level is not None else []
-    return 1 - len(kept) / rounds, sum(kept) / max(1, len(kept))
+    return 1 - len(kept) / rounds, sum(kept) / len(kept) if kept else None
 
 
 def compare_alarms(metrics: int, n: int, rounds: int) -> float:
@@ -106,8 +106,8 @@ def _table(head: Sequence[str], body: Iterator[list[str]]) -> None:
     print()
 
 
-def _per_cent(part: float) -> str:
-    return f"{100 * part:.1f}"
+def _per_cent(part: float | None) -> str:
+    return "–" if part is None else f"{100 * part:.1f}"
 
 
 def _coverage(rounds: int) -> Iterator[list[str]]:
@@ -143,7 +143,7 @@ def main(rounds: int) -> None:
     _table(head, _coverage(rounds))
     few = max(rounds // 4, 1)  # of what takes long
     looked_at = (normal, drifting, correlated)
-    names = [f"{kind.__name__}{what}" for kind in looked_at for what in ("", ", not named: holds")]
+    names = [word for kind in looked_at for word in (kind.__name__, "not named: holds")]
     _table(["n", *names], (
         [str(n), *(_per_cent(x) for kind in looked_at for x in named(kind, n, few))] for n in (*SIZES[2:], 40)
     ))  # fmt: skip
