@@ -126,7 +126,7 @@ class Acceptance(RecipeTest):
         before, after = self.launches.lines()
         place = pfs or Path(file or ".").parent
         full = [f"df -P -k {place} > df.txt || true", f"df -P -i {place} >> df.txt || true"]
-        self.prerun_cmds = [*conditions, *full, *script.plan_lines(), *before]
+        self.prerun_cmds = [*conditions, *full, *script.plan_lines(pfs), *before]
         self.executable, self.executable_opts = self.program, [*self.launches.arguments[self.launches.main]]
         self.postrun_cmds = [*after, *afterwards]
 

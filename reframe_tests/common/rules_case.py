@@ -156,7 +156,7 @@ class RuleTest(RecipeTest):
         around = [str(TIERCTL), *options] if self.plan.managed else []
         self.executable, *self.executable_opts = [*around, "bash", "launches.sh"]
         made = f"mkdir -p launches status {pfs}"
-        self.prerun_cmds = [made, f"df -P -k {pfs} > df.txt || true", *script.plan_lines(), *calibration]
+        self.prerun_cmds = [made, f"df -P -k {pfs} > df.txt || true", *script.plan_lines(pfs), *calibration]
 
     # --- results --------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from darshan_logs import Made, accesses
 
-from common.tiers import ROOT
+from common.sites.tiers import ROOT
 from tierbench.judge.asked import IorAsked, MdtestAsked
 from tierbench.judge.launch import Clock, ior_disagreements, mdtest_disagreements
 from tierbench.outputs import IorOutput, parse_ior, parse_mdtest, read_ior

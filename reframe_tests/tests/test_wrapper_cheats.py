@@ -67,6 +67,11 @@ int clock_gettime(clockid_t id, struct timespec *t)
     *t = (struct timespec){now / 1000000000, now % 1000000000};
     return 0;
 }
+int fsync(int fd)
+{
+    (void)fd;
+    return 0;
+}
 int gettimeofday(struct timeval *t, void *zone)
 {
     static long long first;
@@ -79,6 +84,19 @@ int gettimeofday(struct timeval *t, void *zone)
     return 0;
 }
 """
+
+
+# Programs of their own in the place of the driver: each rank writes what was asked for, and not as it was.
+_WRITES = """python3 - "$here/pfs/data.0000000$rank" $rank <<'.'
+import os, sys
+fd, rank = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), int(sys.argv[2])
+for i in range(1024):
+    os.pwrite(fd, b'x' * 4096, PLACE)
+SYNC
+.
+"""
+ONE_PLACE = _WRITES.replace("PLACE", "0").replace("SYNC", "os.fsync(fd)")
+ONE_SYNC = _WRITES.replace("PLACE", "4096 * i").replace("SYNC", "rank or [os.fsync(fd) for _ in range(2)]")
 
 
 @dataclass(frozen=True)
@@ -127,6 +145,19 @@ CHEATS = {
     "the PFS fills mid-run": Cheat(
         'honest; dd if=/dev/urandom "of=$here/pfs/data.0000000$rank" bs=4k count=1024 2> /dev/null; true',
         "bytes of write",
+    ),
+    "the best of three": Cheat('honest; $driver "$@" -i 3 > /dev/null', "bytes of write"),
+    "nothing in front of the program": Cheat(
+        'honest; env -u LD_PRELOAD $driver "$@" > /dev/null', "bytes of write"
+    ),
+    "an fsync that does nothing": Cheat(
+        'honest; LD_PRELOAD="$here/slow.so:$LD_PRELOAD" $driver "$@" > /dev/null', "fsync"
+    ),
+    "every transfer at one place": Cheat(
+        f"honest; {ONE_PLACE}", "different bytes of write", RIGHT.replace("-r ", "").replace("-z ", "")
+    ),
+    "one file synced for both": Cheat(
+        f"honest; {ONE_SYNC}", "fsync", RIGHT.replace("-r ", "").replace("-z ", "")
     ),
     "nothing is done": Cheat("honest; sleep 0.5", "bytes of write"),
 }  # fmt: skip
@@ -177,7 +208,7 @@ def test_an_honest_script_is_not_named(place: Path) -> None:
 def test_a_script_that_cheats(name: str, place: Path) -> None:
     cheat = CHEATS[name]
     shutil.copytree(place / "kept", place / "pfs", dirs_exist_ok=True)
-    if name == "a clock that runs slow":
+    if "slow.so" in cheat.body:
         slow_clock(place)
     if name == "the PFS fills mid-run":
         small(place)

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from tierbench.base import devices
 from tierbench.base.text import size
 from tierbench.trace.frames import Traces
+from tierbench.trace.segments import covered_bytes
 
 
 @dataclass(frozen=True)
@@ -275,17 +275,8 @@ def _distinct(traces: Traces) -> int:
     for file, (written, end) in by_file.agg({"bytes_written": "sum", "end_written": "max"}).iterrows():
         mine = segments[segments["file"] == file]
         whole = int(mine["length"].sum()) == int(written)
-        total += _union(mine) if whole else int(written if pd.isna(end) else min(written, end))
+        total += covered_bytes(mine) if whole else int(written if pd.isna(end) else min(written, end))
     return total
-
-
-def _union(segments: pd.DataFrame) -> int:
-    """Bytes that at least one segment covers."""
-    starts = segments["offset"].to_numpy()
-    order = np.argsort(starts, kind="stable")
-    starts, ends = starts[order], (segments["offset"] + segments["length"]).to_numpy()[order]
-    before = np.maximum.accumulate(np.concatenate([[0], ends]))[:-1]
-    return int(np.maximum(ends - np.maximum(starts, before), 0).sum())
 
 
 def _listed(places: list[tuple[str, int]]) -> str:

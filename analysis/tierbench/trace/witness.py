@@ -20,6 +20,7 @@ from tierbench.judge.asked import IorAsked
 from tierbench.judge.launch import Disagreement
 from tierbench.outputs import IorOutput
 from tierbench.trace.frames import Traces
+from tierbench.trace.segments import covered_bytes
 
 TIME_SHARE, TIME_S = 0.02, 0.005  # by which a driver's time may be shorter than the trace's
 LONGER_SHARE, LONGER_S = 0.25, 1.0  # by which it may be longer: barriers, start of ranks
@@ -119,6 +120,7 @@ class _Launch:
                 )
             else:
                 yield from self._of_each_rank(access)
+                yield from self._different(access)
 
     def _wanted(self, access: str) -> tuple[int, int, str] | None:
         """Bytes, by how much they may be off, and who says so."""
@@ -149,6 +151,19 @@ class _Launch:
             yield Disagreement(
                 f"bytes of {access} by rank", f"asked for {size(asked.bytes_of_rank)} of each", shown
             )
+
+    def _different(self, access: str) -> Iterator[Disagreement]:
+        """The same place over and over is not as many bytes."""
+        at_random = access == "read" and self.asked.options.has("Z")  # two ranks may read one rank's data
+        if not self.plain or at_random or not (self.whole and len(self.segments)):
+            return
+        mine = self.segments[self.segments["access"] == access]
+        passes = (self.asked.repetitions or 1) * (1 + (access == "read" and self.asked.options.has("W")))
+        moved = int(mine["length"].sum()) / passes
+        covered = sum(covered_bytes(part) for _, part in mine.groupby("file", observed=True))
+        if covered < WHOLE_SHARE * moved:
+            told = f"the trace holds {size(covered)} of the files"
+            yield Disagreement(f"different bytes of {access}", f"{size(int(moved))} were moved", told)
 
     def _by_rank(self, access: str) -> pd.Series[int] | None:
         if self.whole and len(self.segments):
@@ -255,11 +270,18 @@ class _Launch:
         if flushes < wanted:
             flag = "-Y, one a write" if asked.options.has("Y") else "-e, one a rank"
             yield Disagreement("fsync", f"asked for {wanted} ({flag})", f"the trace holds {flushes}")
+        unsynced = self._files_without_a_sync(written)
+        if flushes >= wanted and unsynced:
+            yield Disagreement("fsync", "asked for one of each file (-e)", f"{unsynced} files have none")
         late = self._written_after_the_sync(written)
         if flushes >= wanted and late:
             yield Disagreement(
                 "fsync", "asked for after the last write (-e)", f"{late} files were written after it"
             )
+
+    def _files_without_a_sync(self, written: pd.DataFrame) -> int:
+        by_file = written["flushes"].fillna(0).groupby(written["file"].astype(str)).sum()
+        return int((by_file == 0).sum())
 
     def _written_after_the_sync(self, written: pd.DataFrame) -> int:
         """Files that were written after their last fsync; what a runtime does not tell is unseen."""

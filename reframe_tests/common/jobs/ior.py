@@ -11,7 +11,7 @@ from reframe.core.exceptions import PipelineError
 
 from tierbench.outputs import read_ior
 
-from .programs import own_program
+from ..sites.programs import own_program
 
 
 def find_program(name: str, *, build: bool = True, ours: bool = False) -> str | None:

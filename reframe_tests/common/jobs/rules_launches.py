@@ -17,10 +17,10 @@ _SCRIPT = """\
 failed=0
 launch() {
     name=$1; shift
-    began=$(date '+%s.%N %z')
+    began=$(command -p date '+%s.%N %z')
     "$@" > "launches/$name.out" 2> "launches/$name.err"
     status=$?
-    ended=$(date '+%s.%N %z')
+    ended=$(command -p date '+%s.%N %z')
     echo $status > "launches/$name.status"
     echo "tierbench: launch $name begins at $began"
     cat "launches/$name.out"

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from ..outcome.held import RUN
 from ..sites.plan import Plan
+from ..sites.programs import own_program
 from ..sites.site import Site
 from ..sites.tiers import ROOT
 from .limits import Limit
-from .programs import own_program
 
 _DATE = "%s.%N %z"
 DEVICES = ROOT / "analysis" / "tierbench" / "base" / "devices.py"
@@ -20,8 +21,8 @@ TIERCTL = own_program("tierctl")
 
 
 def mark(name: str, word: str) -> str:
-    """The command that prints that a launch `begins` or `ends`, and when."""
-    return f"date +'tierbench: launch {name} {word} at {_DATE}'"
+    """The command that prints that a launch `begins` or `ends`, and when; by the system's own date."""
+    return f"command -p date +'tierbench: launch {name} {word} at {_DATE}'"
 
 
 @dataclass(frozen=True)
@@ -77,15 +78,19 @@ class Script:
         ours = PurePath(program).name.startswith("tb-")
         return self.plan.nodes == 1 and not (ours and self.site.modelled)
 
-    def plan_lines(self) -> list[str]:
-        """Keeps what the engine makes of the configuration, where there is one, and where real places are."""
-        plan = f"{TIERCTL} plan --json --mode {self.plan.mode} tiers.yaml > plan.json"
-        return [*([plan] if self.plan.managed else []), *self._device_lines()]
+    def plan_lines(self, run: object = None) -> list[str]:
+        """Keeps what the engine makes of the configuration, where there is one, and where real places are.
 
-    def _device_lines(self) -> list[str]:
+        `run` is the run's own folder on the PFS.
+        """
+        plan = f"{TIERCTL} plan --json --mode {self.plan.mode} tiers.yaml > plan.json"
+        return [*([plan] if self.plan.managed else []), *self._device_lines(run)]
+
+    def _device_lines(self, run: object) -> list[str]:
         """Keeps what the real places are on, also through links, bind mounts and loop devices."""
         looked_at = not (self.site.modelled or self.site.published)
         used = ["pfs", *self.plan.tiers.split("-")] if looked_at else []
         places = {name: self.site.places[name] for name in dict.fromkeys(used) if name in self.site.places}
+        places |= {RUN: str(run)} if run and places else {}
         words = " ".join(f"{name}={place}" for name, place in places.items())  # a shell may have to read them
         return [f"python3 {DEVICES} {words} > places.json"] if places else []

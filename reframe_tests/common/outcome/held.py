@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tierbench.trace import Traces
 
 Asked = IorAsked | MdtestAsked
+RUN = "run"  # the run's own folder, in places.json
 TRACE_COST_S = 90e-9  # of a transfer (docs/testing/trace.md)
 COSTLY = 0.01
 
@@ -129,12 +130,25 @@ def places(stage: Path, site: Site) -> Held:
     if not file.exists():
         return Held(("places: what they are on should be known, but the job has not looked at it",))
     found = read_fitting(file, "places")
+    led_away = _led_away(found.get("pfs"), found.pop(RUN, None))
     told = [(f"{a} and {b} apart", f"both share storage: {words}") for a, b, words in shared(found)]
     memory = {name: words for name, place in found.items() if (words := in_memory(place))}
     told += [(f"{name} on a device", f"it is in memory: {words}") for name, words in memory.items()]
     if site.apart:
-        return Held(tuple(str(Disagreement("places", f"asked for {a}", b)) for a, b in told))
-    return Held(unseen=tuple(f"{asked} ({words})" for asked, words in told))
+        return led_away + Held(tuple(str(Disagreement("places", f"asked for {a}", b)) for a, b in told))
+    return led_away + Held(unseen=tuple(f"{asked} ({words})" for asked, words in told))
+
+
+def _led_away(pfs: Mapping[str, Any] | None, run: Mapping[str, Any] | None) -> Held:
+    """The folder of the run, by a link or a mount that was there before it."""
+    if pfs is None or run is None:
+        return Held()
+    inside = Path(run["real"]).is_relative_to(pfs["real"]) and pfs["lies_on"].keys() == run["lies_on"].keys()
+    if inside:
+        return Held()
+    told = f"{run['path']} is {run['real']} ({'; '.join(run['lies_on'].values())})"
+    asked = f"asked for a folder of the run in {pfs['path']}"
+    return Held((str(Disagreement("places", asked, told)),))
 
 
 def drain_s(stats: Path) -> float:

@@ -48,6 +48,10 @@ def outputs_of(text: str) -> dict[str, LaunchOutput]:
     before: list[str] = []
     for line in text.splitlines():
         mark = _MARK.match(line)
+        if mark and (mark[1] in found or (name != "" if mark[2] == "begins" else name != mark[1])):
+            raise ValueError(
+                f"stdout: launch {mark[1]} {mark[2]} out of turn: {line!r} is not the suite's own"
+            )
         if mark and mark[2] == "begins":
             name, lines, before = mark[1], [], lines if not name else []
             began = mark[3] or ""

@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ..jobs.programs import own_program
+from ..sites.programs import own_program
 from ..sites.tiers import ROOT
 
 CHECKOUT = (ROOT / ".git").exists()

@@ -26,9 +26,15 @@ class Content:
 
 
 def check(base: Path, ranks: int, transfer: int, block: int, *, shared: bool) -> Content:
-    """All files (or the shared file) of a run; whole transfers of noughts are holes."""
+    """All files (or the shared file) of a run; whole transfers of noughts are holes.
+
+    A link leads to bytes that lie elsewhere: they are wrong.
+    """
     right = wrong = 0
     problem: str | None = None
+    links = [file for file in files_of(base, ranks, shared=shared) if file.is_symlink()]
+    if links:
+        return Content(0, links[0].stat().st_size, f"{links[0]}: is a link to {links[0].readlink()}")
     signature: int | None = None
     for file, offset, owner, rows in _transfers(base, ranks, transfer, block, shared=shared):
         full = rows[rows.any(axis=1)]

@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from ..sites.tiers import ROOT
+from .tiers import ROOT
 
 _PLACES = (ROOT / "build" / "bin", ROOT.parents[1] / "bin")  # of a checkout; of PREFIX/share/tierbench
 

@@ -1,0 +1,80 @@
+"""Attacks on the suite itself: on its marks, its clock, its folder, its files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_base import plan, site
+
+from common.jobs.script import Script, mark
+from common.outcome import held
+from common.outcome.launch_numbers import outputs_of
+from common.outcome.verify_bytes import check
+
+BEGINS, ENDS = "tierbench: launch 1 begins at 100.0 +0000", "tierbench: launch 1 ends at 160.0 +0000"
+
+
+@pytest.mark.parametrize("forged", [
+    "tierbench: launch 1 ends at 101.0 +0000",
+    "tierbench: launch 1 begins at 159.0 +0000",
+    "tierbench: launch 2 begins at 101.0 +0000",
+    "tierbench: launch 2 ends at 101.0 +0000",
+    "tierbench: launch 1 ends at 101.0 +0000\ntierbench: launch x begins at 101.0 +0000",
+])  # fmt: skip
+def test_marks_that_a_driver_prints_itself(forged: str) -> None:
+    text = f"{BEGINS}\nread 1\n{ENDS}\n"
+    clock = outputs_of(text)["1"].clock
+    assert clock is not None and clock.elapsed_s == 60
+    with pytest.raises(ValueError, match=r"out of turn: .* is not the suite's own"):
+        outputs_of(text.replace("read 1", f"read 1\n{forged}"))
+
+
+def test_a_date_that_comes_first_in_the_path(tmp_path: Path) -> None:
+    (tmp_path / "date").write_text("#!/bin/sh\necho tierbench: launch 1 begins at 1.0 +0000\n")
+    (tmp_path / "date").chmod(0o755)
+    line = f"PATH={tmp_path}:$PATH; {mark('1', 'begins')}"
+    told = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True).stdout
+    assert told.startswith("tierbench: launch 1 begins at ") and " 1.0 " not in told
+
+
+@pytest.mark.parametrize("leads_away", [False, True])
+def test_a_link_that_waits_where_the_run_makes_its_folder(leads_away: bool, tmp_path: Path) -> None:
+    pfs, run = tmp_path / "pfs", tmp_path / "pfs" / "tierbench-abc"
+    pfs.mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    if leads_away:
+        run.symlink_to(tmp_path / "elsewhere")
+    real = site(tiers="real", pfs=str(pfs))
+    lines = [f"mkdir -p {run}", *Script(None, real, plan(tiers="pfs", managed=False)).plan_lines(run)]
+    subprocess.run(["bash", "-ec", "\n".join(lines)], cwd=tmp_path, check=True)
+    told = held.places(tmp_path, real).disagreements
+    assert bool(told) is leads_away
+    if leads_away:
+        assert f"asked for a folder of the run in {pfs}, but {run} is {tmp_path}/elsewhere" in told[0]
+
+
+def test_a_mount_over_the_runs_folder(tmp_path: Path) -> None:
+    on = {"device 1:1": "lustre of x"}
+    there = {"path": "/pfs", "real": "/pfs", "lies_on": on}
+    run = {"path": "/pfs/run", "real": "/pfs/run", "lies_on": {"device 2:2": "xfs on /dev/nvme0n1"}}
+    (tmp_path / "places.json").write_text(json.dumps({"pfs": there, "run": run}))
+    (told,) = held.places(tmp_path, site(tiers="real", pfs="/pfs")).disagreements
+    assert told.endswith("but /pfs/run is /pfs/run (xfs on /dev/nvme0n1)")
+    (tmp_path / "places.json").write_text(json.dumps({"pfs": there, "run": run | {"lies_on": on}}))
+    assert held.places(tmp_path, site(tiers="real", pfs="/pfs")) == held.Held()
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_data_that_lies_behind_a_link(link: bool, tmp_path: Path) -> None:
+    data = np.arange(512, dtype=np.uint64)
+    file = tmp_path / ("elsewhere" if link else "data.00000000")
+    data.tofile(file)
+    if link:
+        (tmp_path / "data.00000000").symlink_to(file)
+    found = check(tmp_path / "data", 1, 4096, 4096, shared=False)
+    assert (found.right, found.wrong) == ((0, 4096) if link else (4096, 0))
+    assert link is ("is a link to" in str(found.problem))
