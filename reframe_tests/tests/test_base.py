@@ -183,6 +183,12 @@ def test_places_that_no_job_looked_at_fail_on_a_real_site_only(tmp_path: Path) -
     assert told.endswith("the job has not looked at it")
 
 
+def test_tiers_on_several_nodes_are_not_proven() -> None:
+    (told,) = held.several_nodes(plan(nodes=2, tiers="bb-nvme")).unseen
+    assert told == "that bytes went to bb-nvme: NOT PROVEN (a trace is of one node)"
+    assert held.several_nodes(plan(nodes=2, tiers="pfs")) == held.several_nodes(plan()) == held.Held()
+
+
 # --- records -----------------------------------------------------------------------------------------------
 
 
