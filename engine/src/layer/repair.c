@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "base/kill_point.h"
 #include "buffer/interval.h"
 #include "buffer/map.h"
 #include "buffer/slab.h"
@@ -214,8 +215,10 @@ int tb_repair(tb_engine *e)
         int pid = c->pid;
         if (!pid || tb_client_is_alive(c))
             continue;
+        TB_MEETING("slot looks dead");
         tb_lock_take(&e->header->registry.lock);
-        bool mine = c->pid == pid; /* another process may have repaired it first */
+        /* another process may have repaired it first, and a fork of the same parent have it now: it is looked at again */
+        bool mine = c->pid == pid && !tb_client_is_alive(c);
         if (mine)
             repair_client(e, i);
         tb_lock_drop(&e->header->registry.lock);
