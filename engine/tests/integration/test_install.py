@@ -67,7 +67,7 @@ def test_the_tree_is_complete(installed: Installed) -> None:
         "share/tierbench/configs/tiers/ram.yaml",
         "share/tierbench/configs/devices/ddr4.yaml",
         "share/tierbench/configs/sites/local.py",
-        "share/tierbench/reframe_tests/common/limited.sh",
+        "share/tierbench/reframe_tests/common/jobs/limited.sh",
         "share/tierbench/results/published/webinar.csv",
         *(f"include/tierbench/{h}.h" for h in ("engine", "io", "trace")),
     ):
