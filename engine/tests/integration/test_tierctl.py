@@ -177,7 +177,7 @@ def test_what_falls_back_is_counted(instance: Instance, line: str, times: int) -
     done = instance.ctl("run", "-c", instance.config, "--stats", stats, "--", *command)
     instance.check(done, 0)
     assert json.loads(stats.read_text())["fallbacks"] == times
-    assert (f"files that fell back to the PFS: {times} " in done.stderr) == (times > 0)
+    assert (f"files that fell back to it: {times} " in done.stderr) == (times > 0)
 
 
 def test_drain_and_stop_without_daemon(instance: Instance) -> None:
