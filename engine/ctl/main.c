@@ -46,6 +46,10 @@ int tb_help_command(const struct ctl_command *self, int argc, char **argv)
     return 0;
 }
 
+/* Tells an adapter that a program under tiers started this with, to stay out of it (adapters/preload/core/attach.c). */
+extern const char tb_is_tool;
+const char tb_is_tool __attribute__((visibility("default"), used)) = 1;
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--version") == 0)

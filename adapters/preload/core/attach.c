@@ -123,6 +123,12 @@ static int attach_to(const char *name, tb_engine **e)
     return rc;
 }
 
+/*
+ * Of tierctl alone (engine/ctl/main.c). Under the adapter it would be a client of the instance
+ * that it drains, and wait for the file that its own drain holds.
+ */
+extern const char tb_is_tool __attribute__((weak, visibility("default")));
+
 static void attach(void)
 {
     char name[64] = "?";
@@ -131,7 +137,7 @@ static void attach(void)
     const char *given = secure_getenv("TIERBENCH_INSTANCE"), *config = secure_getenv("TIERBENCH_CONFIG");
     given = given && *given ? given : NULL;
     config = config && *config ? config : secure_getenv("HERMES_CONF");
-    if (!given && !(config && *config)) {
+    if (&tb_is_tool || (!given && !(config && *config))) {
         state = 3;
         return;
     }

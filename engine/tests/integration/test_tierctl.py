@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from buffered import BYTES, WRITE, write_buffered
-from instances import BIN, SOURCE, Instance
+from instances import BIN, PRELOAD, SOURCE, Instance
 
 
 @pytest.mark.parametrize("command", ["start", "run"])
@@ -218,3 +218,15 @@ def test_flipped_byte_is_reported(instance: Instance, which: str, at: int) -> No
     instance.recover(3, "not recovered")
     found = instance.file.read_bytes() if instance.file.exists() else b""
     assert all(b in (0, BYTES[i]) for i, b in enumerate(found)), "wrong bytes on the PFS"
+
+
+def test_tierctl_is_no_client_of_what_it_ends(instance: Instance) -> None:
+    """A program under tiers starts it: as a client it would wait for the file that its own drain holds."""
+    env = os.environ | {"LD_PRELOAD": str(PRELOAD), "TIERBENCH_INSTANCE": "none-such"}
+    told = "instance none-such cannot be used"
+    for command, is_client in (
+        (["cat", instance.config], True),
+        ([BIN / "tierctl", "check", instance.config], False),
+    ):
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        assert (told in done.stderr) == is_client
