@@ -54,7 +54,7 @@ def test_the_wheel_finds_its_recipes(python: Path) -> None:
 
 
 def test_the_wheel_brings_the_suite(python: Path) -> None:
-    say = "from tierbench.trial.start import home; print(home())"
+    say = "from tierbench.site.home import home; print(home())"
     home = Path(run(python, "-c", say, PATH="/usr/bin:/bin").strip())
     assert home.is_relative_to(python.parents[1])
     parts = ("reframe_tests", "configs", "results/published")

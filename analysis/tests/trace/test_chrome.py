@@ -20,6 +20,7 @@ from tierbench.trace import chrome
 MIB = 1 << 20
 EMPTY = darshan_logs.accesses([], 0, [], 0)
 STATS = {
+    "tiers": [{"name": "ram"}],
     "samples": {
         "seconds": [0.0, 0.5, 1.0],
         "used": {"ram": [0, 4 * MIB, 4 * MIB]},
