@@ -19,7 +19,7 @@ from tierbench.trace import chrome
 
 MIB = 1 << 20
 EMPTY = darshan_logs.accesses([], 0, [], 0)
-STATS = {
+STATS: dict[str, Any] = {
     "tiers": [{"name": "ram"}],
     "samples": {
         "seconds": [0.0, 0.5, 1.0],
@@ -30,7 +30,7 @@ STATS = {
         "flushed": {"ram": [0, 0, 3 * MIB]},
         "pfs_bytes_written": [0, 0, 3 * MIB],
         "pfs_bytes_read": [0, 0, 0],
-    }
+    },
 }
 
 

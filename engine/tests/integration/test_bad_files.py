@@ -89,7 +89,7 @@ def test_a_name_without_its_folder_is_of_this_one(name: str, tmp_path: Path) -> 
     (tmp_path / "sub").mkdir()
     (tmp_path / "good.yaml").write_text(CONFIG.format(root=tmp_path, more=""))
     line = [BUILD / "bin/tierctl", "plan", "good.yaml", "--svg", name]
-    subprocess.run(line, check=True, cwd=tmp_path, capture_output=True)
+    subprocess.run([*map(str, line)], check=True, cwd=tmp_path, capture_output=True)
     assert (tmp_path / name).read_text().startswith("<svg")
 
 

@@ -228,5 +228,5 @@ def test_tierctl_is_no_client_of_what_it_ends(instance: Instance) -> None:
         (["cat", instance.config], True),
         ([BIN / "tierctl", "check", instance.config], False),
     ):
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run([*map(str, command)], env=env, capture_output=True, text=True, check=True)
         assert (told in done.stderr) == is_client
