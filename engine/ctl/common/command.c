@@ -4,14 +4,10 @@
  * a letter is wrong.
  */
 #include <ctype.h>
-#include <errno.h>
 #include <getopt.h>
-#include <libgen.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/command.h"
@@ -31,27 +27,6 @@ int ctl_misused(const struct ctl_command *self, const char *format, ...)
     vsnprintf(what, sizeof(what), format, args);
     va_end(args);
     return ctl_fail("%s: %s; see: tierctl %s --help", self->name, what, self->name);
-}
-
-static const char *kind_of(mode_t mode)
-{
-    return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a fifo" : S_ISSOCK(mode) ? "a socket" : "a device";
-}
-
-int ctl_check_output(const char *option, const char *file)
-{
-    char copy[PATH_MAX];
-    struct stat st;
-    bool is_there = stat(file, &st) == 0;
-    if (is_there && !S_ISREG(st.st_mode))
-        return ctl_fail("%s %s: is %s; allowed: a file, new or to be replaced", option, file, kind_of(st.st_mode));
-    if (!is_there && errno != ENOENT)
-        return ctl_fail("%s %s: %s; allowed: a file, new or to be replaced", option, file, strerror(errno));
-    snprintf(copy, sizeof(copy), "%s", file);
-    const char *folder = dirname(copy);
-    if (!strstr(folder, "%h") && access(folder, W_OK | X_OK)) /* %h: the host, of --stats */
-        return ctl_fail("%s %s: %s: %s; allowed: a file in a directory that may be written", option, file, folder, strerror(errno));
-    return 0;
 }
 
 static int least(int a, int b, int c)

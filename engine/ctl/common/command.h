@@ -43,12 +43,6 @@ int ctl_parse(const struct ctl_command *self, int argc, char **argv, ctl_take *t
 /* A wrong command line: one line, which ends in where to read more. EXIT_BAD_INPUT. */
 int ctl_misused(const struct ctl_command *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/*
- * Refuse a file that an option names to be written, before anything is done: it is replaced whole by a rename, which a
- * directory does not take, and which would remove a device or a fifo. 0, or EXIT_BAD_INPUT, said.
- */
-int ctl_check_output(const char *option, const char *file);
-
 /* The command of that name; NULL. `all` ends in an entry without name. */
 const struct ctl_command *ctl_find(const struct ctl_command *all, const char *name);
 

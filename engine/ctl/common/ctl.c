@@ -1,6 +1,6 @@
 /*
  * What all commands share: messages and their exit status, finding and attaching to an
- * instance, starting a daemon, and the reports of a drain.
+ * instance, starting a daemon, the reports of a drain, and files to write.
  */
 #include "base/clock.h"
 #include "base/process.h"
@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -313,4 +314,25 @@ int ctl_drain(tb_engine *engine, const char *retry)
         return 0;
     fprintf(stderr, "tierctl: the drain failed (%s); what was not flushed stays buffered; try again with: %s\n", strerror(-rc), retry);
     return EXIT_DRAIN_FAILED;
+}
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a fifo" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+int ctl_check_output(const char *option, const char *file)
+{
+    char copy[PATH_MAX];
+    struct stat st;
+    bool is_there = stat(file, &st) == 0;
+    if (is_there && !S_ISREG(st.st_mode))
+        return ctl_fail("%s %s: is %s; allowed: a file, new or to be replaced", option, file, kind_of(st.st_mode));
+    if (!is_there && errno != ENOENT)
+        return ctl_fail("%s %s: %s; allowed: a file, new or to be replaced", option, file, strerror(errno));
+    snprintf(copy, sizeof(copy), "%s", file);
+    const char *folder = dirname(copy);
+    if (!strstr(folder, "%h") && access(folder, W_OK | X_OK)) /* %h: the host, of --stats */
+        return ctl_fail("%s %s: %s: %s; allowed: a file in a directory that may be written", option, file, folder, strerror(errno));
+    return 0;
 }

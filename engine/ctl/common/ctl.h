@@ -67,4 +67,10 @@ void ctl_give_up(void *arg, int pid, double seconds, bool in_vain);
 /* with 3 or this exit status. */
 void ctl_gives_up_with(int status);
 
+/*
+ * Refuse a file that an option names to be written, before anything is done: it is replaced whole by a rename, which a
+ * directory does not take, and which would remove a device or a fifo. 0, or EXIT_BAD_INPUT, said.
+ */
+int ctl_check_output(const char *option, const char *file);
+
 #endif

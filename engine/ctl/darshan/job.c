@@ -3,7 +3,7 @@
  * always recorded. It is made before the first process of the run starts, because each of them
  * looks for it once, at its start.
  */
-#include "common/command.h"
+#include "common/ctl.h"
 #include "darshan/job.h"
 #include "darshan/site.h"
 #include "region/lease.h"
