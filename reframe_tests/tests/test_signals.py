@@ -28,6 +28,15 @@ def of_the_run(results: Path) -> dict[str, dict[str, str]]:
     return {name: env for name, env in found.items() if str(results) in env.get("TIERBENCH_RUN_DIR", "")}
 
 
+def in_shared_memory(processes: dict[str, dict[str, str]]) -> list[str]:
+    """What they left of regions, of folders of the twin, and of Open MPI's segments."""
+    jobs = {
+        int(env["OMPI_MCA_ess_base_jobid"]) for env in processes.values() if "OMPI_MCA_ess_base_jobid" in env
+    }
+    ours = [f".run-{pid}-" for pid in processes] + [f".{job:x}." for job in jobs]
+    return [f.name for f in Path("/dev/shm").iterdir() if any(part in f.name for part in ours)]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     if not (ROOT / "build" / "bin" / "tierctl").exists():
@@ -48,11 +57,14 @@ def test_a_signal_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None
         started = [env for env in of_the_run(tmp_path).values() if "OMPI_COMM_WORLD_RANK" in env]
         root = next((env["TB_ROOT"] for env in started if "TB_ROOT" in env), None)
     assert root, "no rank was ever started"
+    running = of_the_run(tmp_path)
+    assert in_shared_memory(running), "the ranks have no segments yet: the test would see nothing"
     os.killpg(run.pid, number)
     assert run.wait(150) == 128 + number
     while (left := of_the_run(tmp_path)) and time.monotonic() < deadline + 60:
         time.sleep(0.1)
     assert left == {}
+    assert in_shared_memory(running) == []
     assert not Path(root).exists()
     assert str((tmp_path / "latest").readlink()) == "runs/before"
     assert run.stderr and "results/latest is as it was" in run.stderr.read()
