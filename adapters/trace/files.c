@@ -69,6 +69,7 @@ TB_WRAPPER int openat64(int dirfd, const char *path, int flags, ...)
     OPEN(REAL(openat64)(dirfd, path, flags, mode), dirfd, path, mode);
 }
 
+/* What glibc's headers call in programs built with _FORTIFY_SOURCE, where the flags need no mode. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int dirfd, const char *path, int flags);
@@ -98,6 +99,7 @@ TB_WRAPPER int creat64(const char *path, mode_t mode)
 {
     OPEN(REAL(creat64)(path, mode), AT_FDCWD, path, mode);
 }
+/* These replace the X's of `path`: the record is made after the call and so holds the final name. */
 TB_WRAPPER int mkstemp(char *path)
 {
     OPEN(REAL(mkstemp)(path), AT_FDCWD, path, 0);
@@ -132,6 +134,7 @@ TB_WRAPPER int mkostemps64(char *path, int suffix, int flags)
 }
 /* clang-format on */
 
+/* dup2 of a number onto itself succeeds and makes no copy: there is nothing to record. */
 #define DUP(call, fd) TB_TRACED(int, call, result >= 0 && result != (fd), tb_trace_dup(tb_application(), fd, result, t))
 
 /* clang-format off: one line each */
@@ -155,6 +158,7 @@ static bool duplicates(int command)
     return command == F_DUPFD || command == F_DUPFD_CLOEXEC;
 }
 
+/* The third argument is read whatever the command takes; a command without one ignores it. */
 #define FCNTL(name)                                                                                                                      \
     TB_WRAPPER int name(int fd, int command, ...)                                                                                        \
     {                                                                                                                                    \
@@ -185,6 +189,7 @@ TB_WRAPPER int close_range(unsigned first, unsigned last, int flags)
     return REAL(close_range)(first, last, flags);
 }
 
+/* It reports no failure. A number below 0 means all descriptors, as in glibc. */
 TB_WRAPPER void closefrom(int first)
 {
     tb_trace_forget(tb_application(), first < 0 ? 0 : (unsigned)first, UINT_MAX);
@@ -224,6 +229,7 @@ static void removed(int dirfd, const char *path, struct tb_trace_time t)
         tb_trace_remove(tb_application(), name, t);
 }
 
+/* unlinkat with AT_REMOVEDIR removes a directory, which is no file of a record. */
 #define REMOVE(call, is_file, dirfd, path) TB_TRACED(int, call, result == 0 && (is_file), removed(dirfd, path, t))
 
 /* clang-format off: one line each */

@@ -22,6 +22,10 @@ void *tb_real(const char *name)
     return f;
 }
 
+/*
+ * What the MPI adapter tells, in the words of the trace. A call that failed is left out, as in
+ * the rest of the record.
+ */
 static void told(const struct tb_mpi_event *e, void *trace)
 {
     static const enum tb_trace_mpi_call calls[] = {
@@ -60,6 +64,7 @@ static void leave_ranks_to_mpi(void)
         unsetenv(NONMPI);
 }
 
+/* Looked up, not linked: without the MPI adapter in LD_PRELOAD there is no such function. */
 static __attribute__((constructor)) void begin(void)
 {
     leave_ranks_to_mpi();
@@ -107,6 +112,7 @@ TB_WRAPPER void _Exit(int status)
     __builtin_unreachable();
 }
 
+/* MPI_Abort does not end a rank this way: a program that calls it ends by its own will. */
 TB_WRAPPER void quick_exit(int status)
 {
     tb_trace_ends(tb_application(), TB_TRACE_EXITS);
@@ -114,6 +120,10 @@ TB_WRAPPER void quick_exit(int status)
     __builtin_unreachable();
 }
 
+/*
+ * The record is made whole before the call: after an exec that went well no code of this
+ * program runs again. Where the exec failed the trace goes on.
+ */
 #define EXEC(call)                                         \
     do {                                                   \
         tb_trace_ends(tb_application(), TB_TRACE_EXITS);   \

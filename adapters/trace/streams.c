@@ -41,6 +41,10 @@ TB_WRAPPER FILE *fdopen(int fd, const char *mode)
     TB_TRACED(FILE *, REAL(fdopen)(fd, mode), result, opened(result, NULL, fd, t));
 }
 
+/*
+ * Without a name only the mode changes: the stream keeps its file, and nothing is opened for
+ * the record.
+ */
 TB_WRAPPER FILE *freopen(const char *path, const char *mode, FILE *file)
 {
     TB_TRACED(FILE *, REAL(freopen)(path, mode, file), result && path, opened(result, path, -1, t));
@@ -62,6 +66,10 @@ TB_WRAPPER int fclose(FILE *file)
     TB_TRACED(int, REAL(fclose)(file), closing >= 0, tb_trace_stream_close(tb_application(), closing, t));
 }
 
+/*
+ * From here on the program may move bytes by the descriptor too: the trace must know that it
+ * is this file.
+ */
 TB_WRAPPER int fileno(FILE *file)
 {
     TB_TRACED(int, REAL(fileno)(file), result >= 0, tb_trace_stream_fileno(tb_application(), file, result, t));
@@ -96,6 +104,7 @@ TB_WRAPPER int putw(int w, FILE *f)
 {
     WRITE(int, f, sizeof(int), result != EOF, REAL(putw)(w, f));
 }
+/* glibc returns 1 after a success; the length is asked for only then. */
 TB_WRAPPER int fputs(const char *s, FILE *f)
 {
     WRITE(int, f, strlen(s), result > 0, REAL(fputs)(s, f));
@@ -104,6 +113,10 @@ TB_WRAPPER int fgetc(FILE *f)
 {
     READ(int, f, 1, result != EOF, REAL(fgetc)(f));
 }
+/*
+ * EOF is also the value of a word, so ferror decides; at the end of the file one word too many
+ * is counted.
+ */
 TB_WRAPPER int getw(FILE *f)
 {
     READ(int, f, sizeof(int), result != EOF || !ferror(f), REAL(getw)(f));
@@ -113,6 +126,7 @@ TB_WRAPPER char *fgets(char *s, int size, FILE *f)
     READ(char *, f, strlen(result), result, REAL(fgets)(s, size, f));
 }
 /* clang-format on */
+/* What putc and getc of glibc's older headers call. */
 int _IO_putc(int c, FILE *f);
 int _IO_getc(FILE *f);
 /* clang-format off: one line each */
@@ -137,6 +151,7 @@ TB_WRAPPER int print_list(const char *format, va_list args)
     WRITE(int, stdout, result, result > 0, REAL(vprintf)(format, args));
 }
 
+/* Ends the function that it is in: the result is returned after va_end. */
 #define WITH_ARGS(last, call) \
     va_list args;             \
     va_start(args, last);     \
@@ -185,6 +200,7 @@ SCAN(gnu, "")
 SCAN(c99, "__isoc99_")
 SCAN(c23, "__isoc23_")
 
+/* ftello may set errno, which must stay as the program's own call left it. */
 static void sought(FILE *file, struct tb_trace_time t)
 {
     int saved = errno;
@@ -218,6 +234,7 @@ TB_WRAPPER int fsetpos64(FILE *f, const fpos64_t *at)
 }
 /* clang-format on */
 
+/* It has no result: it counts as a seek to 0 in any case. */
 TB_WRAPPER void rewind(FILE *f)
 {
     double start = tb_trace_now();

@@ -45,6 +45,10 @@ TB_WRAPPER ssize_t pwrite64(int fd, const void *buf, size_t n, off64_t at)
 }
 /* clang-format on */
 
+/*
+ * What fortified programs call: where `n` is more than `room` libc ends the process before a
+ * byte moves.
+ */
 ssize_t __read_chk(int fd, void *buf, size_t n, size_t room);
 ssize_t __pread_chk(int fd, void *buf, size_t n, off_t at, size_t room);
 ssize_t __pread64_chk(int fd, void *buf, size_t n, off64_t at, size_t room);
@@ -117,6 +121,10 @@ TB_WRAPPER ssize_t pwritev64v2(int fd, const struct iovec *v, int n, off64_t at,
     WRITE(fd, at, VECTOR(v, n), REAL(pwritev64v2)(fd, v, n, at, flags));
 }
 
+/*
+ * The record gets the place that the call returned: with SEEK_CUR and SEEK_END `offset` alone
+ * doesn't say it.
+ */
 TB_WRAPPER off_t lseek(int fd, off_t offset, int whence)
 {
     TB_TRACED(off_t, REAL(lseek)(fd, offset, whence), result >= 0, tb_trace_seek(tb_application(), fd, result, t));
@@ -161,6 +169,7 @@ static struct {
 } requests[REQUESTS];
 static pthread_mutex_t requests_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Where all places are taken the request is not noted, and its transfer is not counted. */
 static void request(const void *block, double start)
 {
     pthread_mutex_lock(&requests_lock);
@@ -187,6 +196,10 @@ static bool take_request(const void *block, double *start)
     return found;
 }
 
+/*
+ * A request that failed, or LIO_NOP, moved no bytes. The time of the others runs from their
+ * start to the moment when the program fetches the result.
+ */
 static void finished(int fd, int opcode, int64_t offset, const volatile void *buf, ssize_t n, double start)
 {
     if (n >= 0 && opcode != LIO_NOP)

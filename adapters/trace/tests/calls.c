@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Not assert: the calls inside are made in every build. */
 #define MUST(condition)         \
     do {                        \
         if (!(condition)) {     \
@@ -54,6 +55,7 @@ static void patterns(const char *folder)
     MUST(close(fd) == 0);
 }
 
+/* The copies share one offset. The name changes after the last of them is closed. */
 static void vectors_and_copies(const char *folder)
 {
     struct iovec v[3] = {{bytes, 1000}, {bytes + 4096, 3000}, {bytes + 8192, 96}};
@@ -70,6 +72,7 @@ static void vectors_and_copies(const char *folder)
     MUST(rename(path, to) == 0);
 }
 
+/* Bytes that the stream writes: 7 times 1000, then 6, 1 and 9. */
 static void streams(const char *folder)
 {
     char line[100];
@@ -88,6 +91,7 @@ static void streams(const char *folder)
     MUST(fclose(f) == 0);
 }
 
+/* The bytes change through the map, which no call shows. */
 static void mapped(const char *folder)
 {
     int fd = open(in(folder, "mapped"), O_RDWR | O_CREAT, 0600);
@@ -98,6 +102,7 @@ static void mapped(const char *folder)
     MUST(munmap(at, 8192) == 0 && close(fd) == 0);
 }
 
+/* The write counts when aio_return fetches its result, which is before the close. */
 static void asynchronous(const char *folder)
 {
     struct aiocb b = {.aio_buf = bytes, .aio_nbytes = 3000, .aio_offset = 6000, .aio_lio_opcode = LIO_WRITE};
@@ -121,6 +126,7 @@ static void many_sizes(const char *folder)
     MUST(close(fd) == 0);
 }
 
+/* Called last, because it changes the working directory. */
 static void relative_names(const char *folder)
 {
     int at = open(folder, O_RDONLY | O_DIRECTORY), fd;
@@ -149,6 +155,7 @@ static void *write_blocks(void *arg)
     return NULL;
 }
 
+/* Three threads write the same blocks by one descriptor: no count may get lost. */
 static void by_threads(const char *folder)
 {
     pthread_t threads[3];

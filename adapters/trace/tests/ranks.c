@@ -32,6 +32,7 @@ static int open_in(const char *folder, const char *name, int number)
     return fd;
 }
 
+/* Called after the writes and before the barrier, where the other ranks wait when one ends. */
 static void end_early(const char *how, int rank, int ranks)
 {
     if (strcmp(how, "abort") == 0 && rank == ranks - 1)
@@ -48,10 +49,12 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     must(argc == 3, "arguments");
     int fd = open_in(argv[1], "shared", -1);
+    /* Ranks differ in the number of their writes and in their size, so their sums differ too. */
     for (int i = 0; i < 10 + rank; i++)
         must(pwrite(fd, bytes, BLOCK / (rank % 2 + 1), (off_t)(i * ranks + rank) * BLOCK) > 0, "pwrite");
     end_early(argv[2], rank, ranks);
     MPI_Barrier(MPI_COMM_WORLD);
+    /* Rank 2 makes 200 times as many reads as the others, so that it is the slowest. */
     for (int i = 0; i < (rank == 2 ? 2000 : 10); i++)
         must(pread(fd, bytes, BLOCK, (off_t)(rank + ranks) % ranks * BLOCK) > 0, "pread");
     must(close(fd) == 0, "close");

@@ -25,6 +25,7 @@ static void begin(int nprocs)
     traced = true;
 }
 
+/* The process writes it itself at its end: one that is killed leaves no log, as with Darshan. */
 static void leave_log(void)
 {
     char path[PATH_MAX], text[PATH_MAX + 16];
@@ -63,6 +64,7 @@ static __attribute__((destructor)) void program_ends(void)
         leave_log();
 }
 
+/* No destructor runs after _exit, so the log is written here. */
 __attribute__((visibility("default"))) void _exit(int status)
 {
     void (*next)(int) = (void (*)(int))dlsym(RTLD_NEXT, "_exit");
@@ -80,6 +82,7 @@ __attribute__((visibility("default"))) int MPI_Init(int *argc, char ***argv)
     return rc;
 }
 
+/* One log for a job of several ranks: rank 0 writes it, when all ranks have come here. */
 __attribute__((visibility("default"))) int MPI_Finalize(void)
 {
     int rank;
