@@ -1,6 +1,8 @@
 /*
- * The owner of a private daemon, seen through a pipe: which process its program is,
- * whether the instance is to stay, and when the owner itself is gone (owner.h).
+ * The owner of a private daemon, seen through a pipe: which process its program is, whether
+ * the instance is to stay, and when the owner itself is gone (owner.h). The pipe itself shows
+ * whether the owner lives: at its end, also by a kill, the kernel closes the other side, and a
+ * read finds no more words.
  */
 #include "owner.h"
 
@@ -23,6 +25,7 @@ static void forget_program(struct owner *o)
     o->program = -1;
 }
 
+/* After `keep` the owner counts as not gone, whatever becomes of it: the instance stays. */
 static void end_pipe(struct owner *o, bool gone)
 {
     close(o->fd);
@@ -43,6 +46,7 @@ static void obey(struct owner *o, char *words)
         }
 }
 
+/* Called when poll has seen something in the pipe, so that the read does not wait. */
 void owner_hear(struct owner *o)
 {
     char words[256];
@@ -56,6 +60,7 @@ void owner_hear(struct owner *o)
         end_pipe(o, true);
 }
 
+/* A pidfd is readable once its process has ended, even if its number is another process's by now. */
 bool owner_has_program(struct owner *o)
 {
     struct pollfd end = {.fd = o->program, .events = POLLIN};

@@ -47,6 +47,7 @@ struct options {
     char own_name[64]; /* after the configuration file, where none is given */
 };
 
+/* Only before the instance runs; 2 is the exit status of a daemon that did not start. */
 static int say(const struct options *o, const char *text)
 {
     dprintf(o->ready >= 0 ? o->ready : 2, "%s\n", text);
@@ -78,6 +79,10 @@ static void name_by_environment(struct options *o)
     o->for_hermes = o->ends_alone = o->foreground = true;
 }
 
+/*
+ * --ready and --owner take numbers of descriptors that the starter opened: they are not for
+ * people, and so not in the usage.
+ */
 static int parse(int argc, char **argv, struct options *o)
 {
     static const char usage[] = "usage: tierd CONFIG [FRAGMENT] -i NAME [--mode MODE] [--foreground]\n"
@@ -103,6 +108,7 @@ static int parse(int argc, char **argv, struct options *o)
     return o->config && o->name && optind == argc ? 0 : say(o, usage);
 }
 
+/* The check of the paths comes last: it needs the size of the region. */
 static int read_config(const struct options *o, struct tb_config *c, struct tb_error *err)
 {
     struct tb_layout layout;
@@ -112,6 +118,7 @@ static int read_config(const struct options *o, struct tb_config *c, struct tb_e
     return rc ? rc : tb_config_check_paths(c, layout.total_bytes, err);
 }
 
+/* One line a second at most; the first call only notes the time. */
 static void show(void *arg, const char *what, uint64_t done, uint64_t total)
 {
     time_t *last = arg, now = time(NULL);
@@ -152,6 +159,10 @@ static sigset_t ending_signals(void)
     return ends;
 }
 
+/*
+ * An owner that is gone without `keep` cannot remove its instance: the daemon does, after the
+ * clients.
+ */
 static void hear_owner(struct options *o, tb_engine *e)
 {
     owner_hear(&o->owner);
@@ -178,6 +189,7 @@ static void wait_for_end(struct options *o, tb_engine *e)
     close(look[0].fd);
 }
 
+/* Where `why` is empty, `error` (-errno) says what kept the file from the PFS. */
 static void report_failure(void *arg, const struct tb_file_report *r)
 {
     (void)arg;
@@ -266,6 +278,7 @@ static int end(const struct options *o, const struct tb_config *c, tb_engine *e)
     return rc ? 3 : 0;
 }
 
+/* Looks at 64 instances of this node at most. */
 static bool is_listed(const char *name, struct tb_instance_info *out)
 {
     struct tb_instance_info all[64];
@@ -376,6 +389,7 @@ static int serve(struct options *o, struct tb_config *c)
     return end(o, c, e);
 }
 
+/* Exit status: 0 after a good end, 2 where the daemon never ran, 3 where not all could be drained. */
 int main(int argc, char **argv)
 {
     struct options o;
