@@ -17,6 +17,7 @@ static const char usage[] = "usage: tb-h5units [--pattern PATTERN] [--unit datas
                             "Prints FILE's data sets as dispersion units.  PATTERN (of paths, * also matches slashes; default: FILE's\n"
                             "absolute path) names the file that they belong to; chunk: each chunk is a unit, not each data set.";
 
+/* In bytes of the file; `set` is an index into the table's names. */
 struct range {
     unsigned long long start, length;
     unsigned long long chunk; /* which of its data set, in the order of addresses */
@@ -41,6 +42,7 @@ static bool grow(void **array, size_t n, size_t each)
     return more != NULL;
 }
 
+/* The range belongs to the data set that was added last. */
 static void add_range(struct table *t, haddr_t start, hsize_t length)
 {
     if (!length || start == HADDR_UNDEF)
@@ -68,6 +70,10 @@ static int add_chunks(struct table *t, hid_t set, hid_t space)
     return 0;
 }
 
+/*
+ * HDF5 shows a contiguous data set without bytes of its own by an undefined address or a size
+ * of 0: add_range leaves both out.
+ */
 static int add_set(struct table *t, hid_t set)
 {
     hid_t list = H5Dget_create_plist(set), space = H5Dget_space(set);
@@ -101,6 +107,7 @@ static herr_t visit(hid_t group, const char *name, const H5O_info_t *info, void 
     t->set[t->n_sets++] = copy;
     hid_t set = H5Dopen2(group, name, H5P_DEFAULT);
     int rc = set < 0 ? -1 : add_set(t, set);
+    /* Printed during the walk: such a line may come before a failure, a range never does. */
     if (rc == 0 && t->n == before)
         printf("# /%s: no bytes of its own in the file\n", name);
     if (set >= 0)
@@ -108,6 +115,7 @@ static herr_t visit(hid_t group, const char *name, const H5O_info_t *info, void 
     return rc || t->out_of_memory ? -1 : 0;
 }
 
+/* No subtraction: an int would cut the difference of two addresses. */
 static int by_start(const void *a, const void *b)
 {
     const struct range *x = a, *y = b;
@@ -140,6 +148,7 @@ static int number_chunks(struct table *t)
     return n ? 0 : -1;
 }
 
+/* 2 is the exit status for every file that no table can be made of. */
 static int fail(const char *file, const char *why)
 {
     fprintf(stderr, "tb-h5units: %s: %s\n", file, why);
