@@ -27,12 +27,17 @@ static const struct word modes[] = {
     {NULL, 0},
 };
 static const struct word promises[] = {{"tier", TB_FSYNC_TIER}, {"pfs", TB_FSYNC_PFS}, {"none", TB_FSYNC_NONE}, {NULL, 0}};
+/* read_once and write_once are also words of MPI's own hint access_style. */
 static const struct word uses[] = {
     {"normal", TB_HINT_NORMAL}, {"sequential", TB_HINT_SEQUENTIAL}, {"random", TB_HINT_RANDOM},
     {"once", TB_HINT_ONCE},     {"read_once", TB_HINT_ONCE},        {"write_once", TB_HINT_ONCE},
     {"keep", TB_HINT_KEEP},     {"will_need", TB_HINT_WILL_NEED},   {NULL, 0},
 };
 
+/*
+ * These three are looked up at each call: without the preload adapter there is no such
+ * function, and -ENODEV makes the hint one that is ignored without a message.
+ */
 static int set_mode(const char *path, int value)
 {
     tb_adapter_set_mode_function *f = (tb_adapter_set_mode_function *)dlsym(RTLD_DEFAULT, "tb_adapter_set_mode");
@@ -62,6 +67,7 @@ static const struct key {
     [ACCESS] = {PREFIX "access", uses, advise},
 };
 
+/* What the adapter's error numbers mean for a hint, in words for the user. */
 static const char *reason(int rc)
 {
     switch (rc) {
@@ -115,6 +121,7 @@ static const struct key *key_of(const char *name)
     return NULL;
 }
 
+/* Keys without the prefix are for the MPI library, which gets them all. */
 static void ask_nth(struct tb_mpi_file *f, MPI_Info info, int n)
 {
     char name[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1] = "";
@@ -147,6 +154,7 @@ void tb_mpi_hints_apply(struct tb_mpi_file *f, MPI_Info info)
         ask_nth(f, info, i);
 }
 
+/* Only for values that the table holds: it doesn't look for the table's end. */
 static const char *name_of(const struct word *words, int value)
 {
     while (words->value != value)
@@ -165,6 +173,10 @@ static void remove_given(MPI_Info info)
             NEXT(PMPI_Info_delete)(info, name);
 }
 
+/*
+ * Shows what the file has by now, which may be more than this rank asked for. Without the
+ * adapter, or outside the tiers, no key of ours is shown.
+ */
 void tb_mpi_hints_show(const struct tb_mpi_file *f, MPI_Info info)
 {
     tb_adapter_promise_function *promise = (tb_adapter_promise_function *)dlsym(RTLD_DEFAULT, "tb_adapter_promise");

@@ -19,6 +19,7 @@ static char paths[TOLD_MAX][256];
 static int n_told, n_seen, rank, ranks, failed;
 static const char *path;
 
+/* Copies the event and its path, which may be gone after this call. */
 static void note(const struct tb_mpi_event *event, void *argument)
 {
     if (argument != &n_told || n_told == TOLD_MAX)
@@ -80,6 +81,7 @@ static long at(int ints)
     return 1000 + rank * 400L + ints * 4L;
 }
 
+/* Offsets are given in ints of the view, and told in bytes of the file. */
 static void blocking(MPI_File f)
 {
     MPI_File_write_at(f, 3, n, 10, MPI_INT, MPI_STATUS_IGNORE);
@@ -127,6 +129,7 @@ static void started(MPI_File f)
     expect("iread_all", READ, TB_MPI_NONBLOCKING, at(22), 8);
 }
 
+/* The two calls of a pair are one event. */
 static void split(MPI_File f)
 {
     MPI_File_write_at_all_begin(f, 5, n, 2, MPI_INT);
@@ -182,6 +185,7 @@ int main(int argc, char **argv)
     MPI_File f;
     MPI_Info info;
     path = argc > 1 ? argv[1] : "events";
+    /* A second consumer must be refused as long as the first one listens. */
     if (!listen || !listen(note, &n_told) || listen(note, NULL)) {
         fprintf(stderr, "no events, or two consumers of them\n");
         MPI_Abort(MPI_COMM_WORLD, 1);

@@ -73,6 +73,7 @@ static void own_pointers(const char *name)
     close_file(&file);
 }
 
+/* Written at explicit places and read by the individual pointer: both have calls of their own. */
 static void split_collective(const char *name)
 {
     MPI_File file = open_file(name, 0);
@@ -216,6 +217,7 @@ static void hand_over(const char *name)
     close_file(&file);
 }
 
+/* Barriers on both sides: no rank may change the size while another still asks for it. */
 static void expect_size(MPI_File file, MPI_Offset expected, const char *what)
 {
     MPI_Offset bytes;

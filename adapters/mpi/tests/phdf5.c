@@ -14,10 +14,12 @@
 #define ROWS 300 /* of a rank */
 #define COLUMNS 257
 
+/* PACKED is shuffled and compressed; GROWING begins without rows and gets them step by step. */
 enum kind { CONTIGUOUS, CHUNKED, PACKED, GROWING };
 
 static int rank, size;
 
+/* Ends all ranks: the others would wait forever in their next collective call. */
 static void fail(const char *what)
 {
     fprintf(stderr, "rank %d: %s\n", rank, what);
@@ -47,6 +49,10 @@ static hid_t rows_of(hid_t set, int shift)
     return space;
 }
 
+/*
+ * Chunks of 64 x 100 fit neither the rows of a rank nor the columns: ranks share chunks, and
+ * those at the edges are filled in part.
+ */
 static hid_t layout_of(enum kind kind)
 {
     hid_t made = must(H5Pcreate(H5P_DATASET_CREATE), "list");
