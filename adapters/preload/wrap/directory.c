@@ -128,6 +128,10 @@ TB_WRAPPER void seekdir(DIR *directory, long place)
     REAL(seekdir)(directory, place);
 }
 
+/*
+ * A name may be made on the PFS after the stream took its list: then the kernel lists it too,
+ * and it is left out there.
+ */
 static bool is_waiting(const struct waiting *w, const char *name)
 {
     const char *at = w ? w->names : "";
@@ -136,6 +140,7 @@ static bool is_waiting(const struct waiting *w, const char *name)
     return *at;
 }
 
+/* Inode 1 where it cannot be looked up: programs take 0 for an entry that was removed. */
 static struct dirent *next_waiting(struct waiting *w)
 {
     struct stat st;
@@ -159,6 +164,7 @@ TB_WRAPPER DIR *fdopendir(int fd)
     return with_waiting(directory);
 }
 
+/* Only symlinks are looked at: in a shadow each of them may show a file of any type. */
 static unsigned char type_of(int fd, const char *name, unsigned char type)
 {
     char text[PATH_MAX];

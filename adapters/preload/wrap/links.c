@@ -70,6 +70,7 @@ TB_WRAPPER ssize_t __readlinkat_chk(int at, const char *path, char *out, size_t 
     return readlinkat(at, path, out, n);
 }
 
+/* `out` has room for PATH_MAX bytes, as libc asks; without it the caller frees what is returned. */
 TB_WRAPPER char *realpath(const char *path, char *out)
 {
     struct tb_path p;
@@ -105,6 +106,7 @@ struct address {
     int directory; /* to be closed, -1 none */
 };
 
+/* The descriptor stays open until the call is made: leave_address closes it. */
 static bool fill(struct address *a, const char *place)
 {
     size_t n = strlen(place);
@@ -125,6 +127,10 @@ static bool fill(struct address *a, const char *place)
     return true;
 }
 
+/*
+ * True: `a` holds what the kernel is to be given, the program's own address or a place in a
+ * shadow. Abstract names and other families stay as they are. False with errno.
+ */
 static bool find_address(struct address *a, const struct sockaddr *given, socklen_t length, unsigned use)
 {
     struct tb_path p;

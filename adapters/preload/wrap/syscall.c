@@ -20,6 +20,7 @@
 #include "wrap/async.h"
 #include "wrap/open.h"
 
+/* Only the kernel can keep the restrictions of openat2 (`resolve`) at every step of a path. */
 static int open_kernel(int dirfd, const char *path, const struct open_how *how, size_t size)
 {
     return (int)REAL(syscall)(SYS_openat2, dirfd, path, how, size);

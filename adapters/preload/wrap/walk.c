@@ -29,6 +29,7 @@ struct above {
     int level;
 };
 
+/* ftw knows neither FTW_DP nor FTW_SLN: its function is told the nearest type. */
 static int visit(struct walk *w, const struct stat *st, int type, int base, int level)
 {
     struct FTW at = {base, level};
@@ -37,6 +38,7 @@ static int visit(struct walk *w, const struct stat *st, int type, int base, int 
     return w->visit_at(w->path, st, type, &at);
 }
 
+/* FTW_NS comes with a stat of zeros; a link that leads nowhere comes with its own. */
 static int look(const struct walk *w, struct stat *st)
 {
     *st = (struct stat){0};
@@ -74,6 +76,11 @@ static int walk_entries(struct walk *w, DIR *directory, const struct above *here
     return w->flags & FTW_ACTIONRETVAL && rc == FTW_SKIP_SIBLINGS ? 0 : rc;
 }
 
+/*
+ * Where the directory may not be read the walk goes on after FTW_DNR; any other error ends it.
+ * The way back is kept as a descriptor, because after FTW_CHDIR a relative name means another
+ * place.
+ */
 static int walk_directory(struct walk *w, const struct stat *st, int base, const struct above *above)
 {
     struct above here = {above, st->st_dev, st->st_ino, above ? above->level + 1 : 0};
@@ -109,6 +116,7 @@ static int walk(struct walk *w, int base, const struct above *above)
     return is_inside(above, &st) ? 0 : walk_directory(w, &st, base, above);
 }
 
+/* Slashes at the end are cut, except the root's own, so that `base` is where the last name begins. */
 static int begin(struct walk *w, const char *path)
 {
     size_t n = strlen(path);
