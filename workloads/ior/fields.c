@@ -50,6 +50,7 @@ static void packet(const struct tb_test *t, char *out, size_t size)
     snprintf(out, size, "%s", letters[t->options->packet]);
 }
 
+/* From here on: conditions under which IOR prints a row at all. */
 static bool has_offset(const struct tb_options *o)
 {
     return o->reorder || o->reorder_random;
@@ -85,6 +86,7 @@ static bool has_deadline(const struct tb_options *o)
     return o->deadline_s;
 }
 
+/* IOR's names in IOR's order: programs that read its reports look for them. */
 const struct tb_field tb_option_fields[] = {
     {OPTION("api", api)},
     {MADE("apiVersion", api_version)},
@@ -160,6 +162,7 @@ const struct tb_field tb_parameters[] = {
     {0},
 };
 
+/* Of each operation in the summary, before its measured numbers. */
 const struct tb_field tb_summary_fields[] = {
     {OPTION("API", api)},
     {FACT("TestID", id)},

@@ -1,8 +1,13 @@
-/* Start and end: the world of ranks, the tests, the report, and one exit status for all. */
+/*
+ * Start and end: the world of ranks, the tests, the report, and one exit status for all. Rank
+ * 0 alone prints. An error on any rank becomes the status of all by a collective call, so no
+ * rank may leave before it.
+ */
 #include "tb_ior.h"
 
 #include <stdlib.h>
 
+/* The largest status wins. Every rank must come here. */
 static int agree(int status)
 {
     MPI_Allreduce(MPI_IN_PLACE, &status, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
@@ -44,6 +49,7 @@ static int measure(const struct tb_tests *tests, const struct tb_world *w, const
     return agree(status);
 }
 
+/* Touches no file; a stdout that takes nothing more is still an error. */
 static int answer(const struct tb_options *o, bool print)
 {
     if (print && o->version)

@@ -11,6 +11,7 @@
 
 #define AT(field) offsetof(struct tb_options, field)
 
+/* The name is kept as it was given: reports print it so. */
 static bool take_backend(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
     const struct tb_backend *known[] = {&tb_posix, &tb_mpiio, &tb_hdf5, &tb_mmap};
@@ -69,6 +70,10 @@ static bool take_memory(void *options, const char *option, const char *value, st
     return true;
 }
 
+/*
+ * Letter, long name, kind, field, least and most value, function, help. A row without help is
+ * another spelling of one above, or has no effect.
+ */
 static const struct tb_option table[] = {
     {'a', "api", TB_TAKE, 0, 0, 0, take_backend, "POSIX, MPIIO, HDF5 or MMAP"},
     {'w', "writeFile", TB_FLAG, AT(write), 0, 0, NULL, "write (without -w, -r, -W, -R: write and read)"},
@@ -158,6 +163,7 @@ static const struct tb_option table[] = {
     {0},
 };
 
+/* One table for the command line, for -O and for scripts: a name means the same in all three. */
 bool tb_ior_directive(struct tb_options *o, const char *name, const char *value, struct tb_complaint *c)
 {
     return tb_directive(table, o, name, value, c);

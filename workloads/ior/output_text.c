@@ -44,6 +44,7 @@ static void test_options(FILE *f, const struct tb_test *t)
     }
 }
 
+/* A later check of the data needs the signature (-G); IOR shows it from -vv on. */
 static void test(struct tb_report *r, const struct tb_test *t, uint32_t signature)
 {
     test_header(r->out, t);
@@ -98,6 +99,7 @@ static void stonewall_line(struct tb_report *r, const struct tb_test *t, const s
             x->stonewall_s);
 }
 
+/* IOR's units: MiB/s, operations a second, seconds, and KiB for block and transfer. */
 static void result(struct tb_report *r, const struct tb_test *t, const struct tb_result *x)
 {
     FILE *f = r->out;
@@ -163,6 +165,7 @@ static void print_row(FILE *f, const struct tb_test *t, bool write)
             (long long)o->block, (long long)o->transfer, s.moved_mib, o->api, o->refnum);
 }
 
+/* One row for each operation of each test, all together after the last test, as in IOR. */
 static void end(struct tb_report *r)
 {
     char time[32];

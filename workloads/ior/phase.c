@@ -11,6 +11,7 @@
 
 enum { OPEN, TRANSFER, CLOSE, PARTS };
 
+/* `limit` and `done` count transfers; `begin` and `end` are seconds of rank 0's clock. */
 struct pass {
     struct tb_phase *p;
     enum tb_pass kind;
@@ -43,6 +44,10 @@ static void unique_path(char *path, size_t size, const char *file, int owner, co
     snprintf(path, size, "%.*s%d/%.2000s.%08d%s", before, file, owner, file + before, owner, number);
 }
 
+/*
+ * IOR's names: FILE.00000003.1 is rank 3's file of the second repetition with -F and -m. A
+ * repetition below 0 leaves out the number of -m.
+ */
 void tb_path(char *path, size_t size, const struct tb_options *o, const struct tb_world *w, int owner, int repetition)
 {
     char number[16] = "", file[4096];
@@ -197,6 +202,7 @@ static void transfer_all(struct pass *s)
         o->backend->sync(&s->file);
 }
 
+/* Without -g a fast rank transfers while another one still opens its file. */
 static void barrier_between(const struct pass *s)
 {
     if (s->p->options->intra_barriers)

@@ -1,6 +1,7 @@
 /*
- * The repetitions: remove what is old, write, check, read, remove, and carry what a stonewall left unwritten
- * from the write to the reads.
+ * The repetitions: remove what is old, write, check, read, remove, and carry what a stonewall
+ * left unwritten from the write to the reads. All ranks go through the same steps, since most
+ * of these are collective; rank 0 alone reports.
  */
 #include "tb_ior.h"
 
@@ -160,6 +161,7 @@ static void announce(struct run *r, enum tb_pass pass)
         r->report->output->phase(r->report, r->test, pass);
 }
 
+/* In IOR's words. `before` leaves out what earlier passes found. */
 static void warn_of_errors(struct run *r, int64_t before, const char *what)
 {
     int64_t errors = r->phase.errors - before, all;
@@ -171,6 +173,7 @@ static void warn_of_errors(struct run *r, int64_t before, const char *what)
                 what, (long long)all, r->phase.pattern.signature, r->phase.pattern.signature);
 }
 
+/* With -E old files stay; this is said once, before the first repetition. */
 static void warn_of_overwriting(const struct run *r, int repetition)
 {
     char path[4096];
@@ -179,6 +182,7 @@ static void warn_of_overwriting(const struct run *r, int repetition)
         fprintf(stderr, "WARNING: The file \"%s\" exists already and will be overwritten\n", path);
 }
 
+/* Without a deadline every rank writes all of its data: there are no counts to keep. */
 static bool saves_status(const struct run *r)
 {
     return r->o->write && r->o->deadline_s && r->o->status_file && r->w->rank == 0;
@@ -212,6 +216,7 @@ static void check_data(struct run *r, int repetition)
     warn_of_errors(r, before, "write");
 }
 
+/* The size is looked at after a read too, but only a warning can come of it. */
 static void read_data(struct run *r, int repetition)
 {
     int64_t before = r->phase.errors;

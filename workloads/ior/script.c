@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+/* A copy: settings that come later don't change a test that was added. */
 bool tb_tests_add(struct tb_tests *tests, const struct tb_options *o, struct tb_complaint *c)
 {
     struct tb_options *more = realloc(tests->options, (tests->count + 1) * sizeof *more);
@@ -29,6 +30,10 @@ void tb_tests_free(struct tb_tests *tests)
 
 enum { MOST_BYTES = 1 << 20 }; /* of a script; a device has no end */
 
+/*
+ * Read as a stream, so that a pipe will do. It may return a little more than MOST_BYTES, which
+ * the caller refuses.
+ */
 static char *load(const char *path, size_t *size)
 {
     char *text = NULL, part[4096];
@@ -48,6 +53,7 @@ static char *load(const char *path, size_t *size)
     return text;
 }
 
+/* A comment begins at # anywhere in a line; the \r is of files made on Windows. */
 static char *trim(char *text)
 {
     text[strcspn(text, "#\r")] = '\0';
@@ -95,6 +101,7 @@ static bool take_line(struct tb_tests *tests, struct tb_options *o, char *line, 
     return (end && !set) || tb_tests_add(tests, o, c);
 }
 
+/* A message names the script and its line, counted from 1. */
 static bool take_lines(struct tb_tests *tests, struct tb_options *o, char *rest, const char *path, struct tb_complaint *c)
 {
     struct tb_complaint why;
@@ -112,6 +119,7 @@ static bool take_lines(struct tb_tests *tests, struct tb_options *o, char *rest,
     return false;
 }
 
+/* `tests->text` stays until the tests are freed: options point into it. */
 bool tb_script_read(struct tb_tests *tests, const struct tb_options *defaults, const char *path, struct tb_complaint *c)
 {
     struct tb_options o = *defaults;

@@ -1,17 +1,23 @@
 /*
- * One iteration: make the trees, work on directories, work on files, remove the trees. Each phase is timed from a
- * barrier to its rank's end and to the end of all.
+ * One iteration: make the trees, work on directories, work on files, remove the trees. Each
+ * phase is timed from a barrier to its rank's end and to the end of all. The order of the
+ * phases is mdtest's: each one needs what those before it made.
  */
 #include "tb_mdtest.h"
 
 #include <unistd.h>
 
+/* -B 1 leaves it out: then phases of different ranks overlap. */
 static void barrier(const struct tb_run *r)
 {
     if (!r->options->no_barriers)
         MPI_Barrier(r->comm);
 }
 
+/*
+ * A rank's own seconds end before the sync of -Y and the second barrier; the seconds of all
+ * ranks include both.
+ */
 static void timed(struct tb_run *r, enum tb_operation op, int64_t (*work)(struct tb_run *r, bool dirs), bool dirs)
 {
     struct tb_result *x = &r->result;
@@ -47,11 +53,16 @@ static void timed_tree(struct tb_run *r, enum tb_operation op, int64_t (*work)(s
     r->result.items[op] = r->result.rank_items[op];
 }
 
+/* -C, -T, -E and -r choose phases; without any of them all are run. */
 bool tb_selected(const struct tb_options *o, bool only)
 {
     return only || !(o->create_only || o->stat_only || o->read_only || o->remove_only);
 }
 
+/*
+ * `present` is how many items there are; a run that creates none has the number from the
+ * status file of -x.
+ */
 static void work_on(struct tb_run *r, bool dirs)
 {
     const struct tb_options *o = r->options;
@@ -72,6 +83,10 @@ static void work_on(struct tb_run *r, bool dirs)
         timed(r, dirs ? TB_DIR_REMOVE : TB_FILE_REMOVE, tb_items_remove, dirs);
 }
 
+/*
+ * A run of chosen phases works on the trees that an earlier run left; unless -r is among them,
+ * the trees stay.
+ */
 void tb_iterate(struct tb_run *r, int iteration)
 {
     const struct tb_options *o = r->options;

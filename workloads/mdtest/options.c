@@ -21,6 +21,10 @@ static bool take_packet(void *options, const char *option, const char *value, st
     return tb_take_packet(&((struct tb_options *)options)->packet, option, value, c);
 }
 
+/*
+ * Letter, long name, kind, field, least and most value, function, help. The text of a refused
+ * option says why, or what to use instead.
+ */
 static const struct tb_option table[] = {
     {'C', NULL, TB_FLAG, AT(create_only), 0, 0, NULL, "only create files and directories"},
     {'T', NULL, TB_FLAG, AT(stat_only), 0, 0, NULL, "only stat them"},
@@ -77,6 +81,7 @@ static const struct tb_option table[] = {
     {0},
 };
 
+/* Whether the run has this phase at all: because it was asked for, or because no phase was. */
 static bool creates(const struct tb_options *o)
 {
     return tb_selected(o, o->create_only);
@@ -87,6 +92,10 @@ static bool reads(const struct tb_options *o)
     return tb_selected(o, o->read_only);
 }
 
+/*
+ * A name, the condition that breaks the rule, and the message. All of them are looked at
+ * before any file is touched.
+ */
 #define RULES(RULE)                                                                                                                     \
     RULE(ranks, o->last_tasks > tasks || o->first_tasks > tasks, "-f, -l: more ranks than the program was started with")                \
     RULE(range, o->last_tasks && o->first_tasks > o->last_tasks, "-f, -l: the first number of ranks is above the last")                 \

@@ -1,10 +1,15 @@
-/* mdtest's text: header, a line per phase with -v, and the summary of rates, of times, or of both. */
+/*
+ * mdtest's text: header, a line per phase with -v, and the summary of rates, of times, or of
+ * both. Titles, columns and widths are mdtest's, because programs look for them. Each part is
+ * flushed at once: a run that is killed has told how far it came.
+ */
 #include "tb_mdtest.h"
 
 #include <math.h>
 #include <string.h>
 #include <time.h>
 
+/* In the order of enum tb_operation, which is that of mdtest's rows. */
 static const char *const names[TB_OPERATIONS] = {"Directory creation", "Directory stat", "Directory rename", "Directory removal",
                                                  "File creation",      "File stat",      "File read",        "File removal",
                                                  "Tree creation",      "Tree removal"};
@@ -14,6 +19,7 @@ const char *tb_operation_name(enum tb_operation op)
     return names[op];
 }
 
+/* -D and -F leave out the rows of the other kind; those of the tree are always there. */
 bool tb_operation_belongs(const struct tb_options *o, enum tb_operation op)
 {
     return op >= TB_TREE_CREATE || (op >= TB_FILE_CREATE ? !o->dirs_only : !o->files_only);
@@ -63,6 +69,7 @@ void tb_print_test(const struct tb_options *o, const struct tb_plan *plan, int t
     fflush(stdout);
 }
 
+/* A phase that was skipped took no time: mdtest prints 0.000 for it. */
 static double rate(double seconds, int64_t items)
 {
     return items && seconds > 0 ? (double)items / seconds : 0;
@@ -88,6 +95,7 @@ struct statistics {
     double max, min, mean, deviation;
 };
 
+/* `mean` is the sum until the caller divides it. */
 static void add(struct statistics *s, int *count, double value)
 {
     s->max = *count && s->max > value ? s->max : value;
