@@ -74,6 +74,7 @@ const struct ctl_command *ctl_nearest(const struct ctl_command *all, const char 
     return near;
 }
 
+/* As for commands: none that is more than NEAR letters away. */
 static const char *nearest_option(const struct ctl_command *self, const char *name)
 {
     const char *near = NULL;

@@ -321,6 +321,7 @@ static const char *kind_of(mode_t mode)
     return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a fifo" : S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
+/* Asked before anything begins: a long run must not end at a file that cannot be written. */
 int ctl_check_output(const char *option, const char *file)
 {
     char copy[PATH_MAX];

@@ -1,4 +1,7 @@
-/* What is the same wherever an instance ends: `run`, `stop`, and `run` on several nodes. */
+/*
+ * What is the same wherever an instance ends: `run`, `stop`, and `run` on several nodes. The
+ * drain is timed here, and its numbers go to the file of --stats.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -17,6 +20,7 @@ static uint64_t dirty_bytes(tb_engine *e)
     return n;
 }
 
+/* `bytes` is what was dirty before the drain; the time is in seconds. */
 struct ctl_ending ctl_drain_measured(tb_engine *engine, const char *retry)
 {
     struct ctl_ending end = {.bytes = dirty_bytes(engine)};
@@ -35,6 +39,7 @@ json_t *ctl_stats_json(tb_engine *engine, const struct ctl_ending *ending)
     return j;
 }
 
+/* Renamed once it is whole, so that a reader never finds half a file. A kill may leave PATH.part. */
 int ctl_stats_write(const char *path, json_t *stats)
 {
     char part[PATH_MAX];

@@ -121,6 +121,7 @@ static void print_man_option(const struct ctl_option *o, FILE *out)
     fputs(".\n", out);
 }
 
+/* The caller turned filling off (.nf): each line of the synopsis stays a line of its own. */
 static void print_man_synopsis(const struct ctl_command *command, FILE *out)
 {
     for (const char *line = command->synopsis;;) {

@@ -74,6 +74,10 @@ int measure_threads(int i)
     return 1 << i;
 }
 
+/*
+ * Called before each step, so that `tick` can show how far the work is: a cell of the table,
+ * the syncs, and each of the two rounds over names is a step.
+ */
 static void next_step(struct bench *b)
 {
     if (b->tick)
@@ -81,11 +85,13 @@ static void next_step(struct bench *b)
     b->step++;
 }
 
+/* An error, or `stop` from the caller, ends everything after the operation under way. */
 static bool going_on(const struct bench *b)
 {
     return !b->error && !*b->stop;
 }
 
+/* A transfer that moves less than a block is an error: its time would count for a whole one. */
 static void transfer(const struct job *j, uint64_t block)
 {
     struct lane *l = j->lane;
@@ -135,6 +141,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Of the last TIMES operations, for the times are kept in a ring. It sorts them in place. */
 static double median_of(double *times, uint64_t n)
 {
     n = n < TIMES ? n : TIMES;
@@ -142,6 +149,10 @@ static double median_of(double *times, uint64_t n)
     return n ? times[n / 2] : 0;
 }
 
+/*
+ * The rate in bytes a second: all lanes' bytes from the first start to the last end. The
+ * median, in seconds, is of lane 0 alone.
+ */
 static struct measure_cell measure_cell(struct bench *b, bool write, size_t bytes, int threads)
 {
     pthread_t thread[LANES];
@@ -204,6 +215,7 @@ static void open_and_close(struct bench *b, const char *path, int flags)
         b->error = errno;
 }
 
+/* The folder is new, so a file that is already there is an error. */
 static void create_one(struct bench *b, const char *path)
 {
     open_and_close(b, path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC);
@@ -232,6 +244,10 @@ static double measure_names(struct bench *b, void (*one)(struct bench *, const c
     return n ? (now - start) / (double)n : 0;
 }
 
+/*
+ * One lane that cannot have O_DIRECT makes all later ones buffered too. The area is written
+ * once before anything is timed, so that reads find data and writes allocate nothing.
+ */
 static int open_lane(struct bench *b, struct lane *l, const char *path)
 {
     int flags = O_RDWR | O_CREAT | O_CLOEXEC;
@@ -246,6 +262,7 @@ static int open_lane(struct bench *b, struct lane *l, const char *path)
     return n < 0 ? -errno : n == (ssize_t)FILE_AREA ? 0 : -ENOSPC;
 }
 
+/* Memory is touched here, so that no page fault is measured. */
 static int prepare_lane(struct bench *b, int i)
 {
     struct lane *l = &b->lane[i];
@@ -277,6 +294,7 @@ static void clean_up(struct bench *b)
         tb_remove_tree(b->folder, NULL);
 }
 
+/* A kill leaves the folder in the place; its name says what made it. */
 static int prepare(struct bench *b, const char *path)
 {
     int rc = 0;
@@ -295,6 +313,7 @@ static int prepare(struct bench *b, const char *path)
     return rc;
 }
 
+/* The second round uses each name three times (open, stat, unlink): a third of its time is one use. */
 static void measure_metadata(struct bench *b, struct measure *out)
 {
     uint64_t created = UINT64_MAX;
@@ -304,6 +323,10 @@ static void measure_metadata(struct bench *b, struct measure *out)
     out->metadata_s = measure_names(b, use_and_unlink_one, &created) / 3;
 }
 
+/*
+ * `seconds` is for all steps together; it may take longer, because each cell makes at least
+ * one operation.
+ */
 int measure_place(const char *path, double seconds, const volatile bool *stop, void (*tick)(void *arg, int step, int steps), void *arg,
                   struct measure *out)
 {
@@ -350,6 +373,7 @@ static struct fit fit_direction(const struct measure_cell cell[MEASURE_SIZES][ME
     return f;
 }
 
+/* A device has one number of channels: the smaller one of both directions. */
 void measure_fit(const struct measure *m, struct tb_device *out)
 {
     struct fit read = fit_direction(m->read), write = fit_direction(m->write);

@@ -31,6 +31,7 @@ struct line {
     int n;
 };
 
+/* One place stays free for the NULL that ends the words of an exec. */
 static int add(struct line *l, const char *word)
 {
     if (l->n == MAX_WORDS - 1)
