@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+/* Always false, so that a parser can return it. */
 bool tb_wrong(struct tb_complaint *c, const char *option, const char *value, const char *allowed)
 {
     snprintf(c->text, sizeof c->text, "%s: '%s' is not allowed, expected %s", option, value, allowed);
@@ -43,6 +44,7 @@ static int suffix_shift(const char *suffix)
     return 10 * (int)(at - letters + 1);
 }
 
+/* `shift` may make a number too large for 64 bits: that is out of range, not another number. */
 static bool in_range(int64_t value, int shift, const struct tb_option *o)
 {
     int64_t scaled;
@@ -66,6 +68,9 @@ static bool take_number(const struct tb_option *o, const char *option, const cha
     return tb_wrong(c, option, text, allowed);
 }
 
+/*
+ * Flags, counts and refused options take no word after them.
+ */
 static bool has_value(enum tb_kind kind)
 {
     return kind != TB_FLAG && kind != TB_COUNT && kind != TB_IGNORED_FLAG && kind != TB_REFUSED;

@@ -30,6 +30,7 @@ struct source {
     int64_t place;
 };
 
+/* rand_r of the C library, as in IOR's packets: another generator would make other bytes. */
 static uint64_t repeated_word(const struct tb_pattern *p, int owner)
 {
     unsigned seed = p->signature + (unsigned)owner;
@@ -71,6 +72,7 @@ static inline size_t compare(const struct source *s, enum tb_packet packet, cons
     return i;
 }
 
+/* Once for a rank, before anything is timed; tb_mark then changes what differs between transfers. */
 void tb_fill(const struct tb_pattern *p, void *data, size_t bytes, int owner)
 {
     const struct source s = source_of(p, owner, 0);
@@ -84,6 +86,10 @@ void tb_fill(const struct tb_pattern *p, void *data, size_t bytes, int owner)
         ((unsigned char *)data)[i] = (unsigned char)i;
 }
 
+/*
+ * Inside the timed loop, so it writes only the words that hold the place: one a page, except
+ * for random packets.
+ */
 void tb_mark(const struct tb_pattern *p, void *data, size_t bytes, int owner, int64_t place)
 {
     const struct source s = source_of(p, owner, place);
@@ -95,6 +101,10 @@ void tb_mark(const struct tb_pattern *p, void *data, size_t bytes, int owner, in
             words[i] = word(&s, p->packet, i);
 }
 
+/*
+ * A byte in each 512 is enough: a read that left a part of the buffer alone leaves a wrong one
+ * in it.
+ */
 void tb_spoil(void *data, size_t bytes)
 {
     unsigned char *b = data;
@@ -102,6 +112,10 @@ void tb_spoil(void *data, size_t bytes)
         b[i] = (unsigned char)~b[i];
 }
 
+/*
+ * In bytes from the start of the transfer; -1: all is right. The last bytes, less than a word,
+ * are compared too.
+ */
 int64_t tb_first_difference(const struct tb_pattern *p, const void *data, size_t bytes, int owner, int64_t place)
 {
     const struct source s = source_of(p, owner, place);

@@ -15,6 +15,7 @@ static void go_to(const struct tb_posix_file *f, int64_t offset)
         tb_fail(f->path, "lseek", offset, strerror(errno));
 }
 
+/* Waits for the range as long as it takes; the wait is part of the transfer's time. */
 static void lock(const struct tb_posix_file *f, short kind, size_t bytes, int64_t offset)
 {
     struct flock range = {.l_type = kind, .l_whence = SEEK_SET, .l_start = offset, .l_len = (off_t)bytes};
@@ -22,6 +23,7 @@ static void lock(const struct tb_posix_file *f, short kind, size_t bytes, int64_
         tb_fail(f->path, kind == F_UNLCK ? "unlock" : "lock", offset, strerror(errno));
 }
 
+/* EINVAL alone would not tell the user that -B is the cause. */
 static const char *reason(const struct tb_posix_file *f)
 {
     if (errno == EINVAL && f->direct)

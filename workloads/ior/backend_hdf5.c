@@ -22,6 +22,7 @@ static const char *hdf5_version(void)
     return text;
 }
 
+/* Bytes of one segment: of this rank alone, or of all ranks in a shared file. */
 static int64_t set_bytes(const struct tb_file *f)
 {
     return f->options->block * (f->options->file_per_process ? 1 : f->world->tasks);
@@ -54,6 +55,7 @@ static int64_t set_alignment(hid_t access, hsize_t alignment)
     return H5Pset_alignment(access, alignment, alignment);
 }
 
+/* MPI's hints are not passed on. The file has no dataset open yet (-1). */
 static void hdf5_open(struct tb_file *f, bool create, bool shared)
 {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -114,6 +116,7 @@ static void hdf5_read(struct tb_file *f, void *data, size_t bytes, int64_t offse
     check(f, "read", offset, H5Dread(f->hdf5_set, H5T_NATIVE_LLONG, f->hdf5_memory, f->hdf5_space, f->hdf5_access, data));
 }
 
+/* The flush of HDF5 writes what the library holds; whether it also syncs is up to MPI-IO. */
 static void hdf5_sync(struct tb_file *f)
 {
     check(f, "flush", -1, H5Fflush(f->hdf5_file, H5F_SCOPE_LOCAL));

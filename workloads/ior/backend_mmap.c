@@ -70,6 +70,7 @@ static void mmap_open(struct tb_file *f, bool create, bool shared)
     signal(SIGBUS, on_bus_error);
 }
 
+/* MS_SYNC: the call returns when the bytes are on the file system. */
 static void sync_range(struct tb_file *f, char *start, size_t bytes)
 {
     if (msync(start, bytes, MS_SYNC))
@@ -100,6 +101,7 @@ static void mmap_sync(struct tb_file *f)
     sync_range(f, f->map, f->map_bytes);
 }
 
+/* The time of the close includes the unmapping. */
 static void mmap_close(struct tb_file *f)
 {
     if (munmap(f->map, f->map_bytes) || close(f->posix.fd))

@@ -20,6 +20,7 @@ static void check(const struct tb_file *f, const char *what, int64_t offset, int
     tb_fail(f->path, what, offset, reason);
 }
 
+/* The version of the standard that the library keeps, not the library's own. */
 static const char *mpi_version(void)
 {
     static char text[32];
@@ -45,6 +46,7 @@ static void take_hint(MPI_Info info, char *line)
     MPI_Info_set(info, name, end + strspn(end, " \t"));
 }
 
+/* A line without a hint is passed over; a file that cannot be opened ends the run. */
 static void hints_of_file(const char *path, MPI_Info info)
 {
     char line[4096];
@@ -91,6 +93,7 @@ static void show_hints(const struct tb_file *f, const char *what, MPI_Info hints
     fprintf(out, "}\n");
 }
 
+/* What the library made of the hints; one that cannot say it is no error. */
 static void show_hints_of_file(const struct tb_file *f)
 {
     MPI_Info hints;
@@ -174,6 +177,7 @@ static void mpiio_read(struct tb_file *f, void *data, size_t bytes, int64_t offs
     check_count(f, "read", offset, &status, bytes);
 }
 
+/* Collective on a shared file: all ranks must come here equally often (`lockstep` in phase.c). */
 static void mpiio_sync(struct tb_file *f)
 {
     check(f, "sync", -1, MPI_File_sync(f->handle));

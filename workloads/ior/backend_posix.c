@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* As the options ask for, before a stonewall; it is no look at the file. */
 int64_t tb_file_bytes(const struct tb_options *o, const struct tb_world *w)
 {
     return o->file_per_process ? o->block * o->segments : tb_aggregate(o, w);
@@ -19,6 +20,7 @@ static const char *no_version(void)
     return "";
 }
 
+/* Never O_TRUNC: with -E the old bytes stay, and else the old file is gone already. */
 static void posix_open(struct tb_file *f, bool create, bool shared)
 {
     (void)shared;

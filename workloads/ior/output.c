@@ -40,6 +40,7 @@ void tb_human_size(char *text, size_t size, int64_t bytes)
         snprintf(text, size, "%lld %s", (long long)(bytes / whole), units[unit]);
 }
 
+/* Bytes of all ranks in one repetition, as IOR counts them, before any stonewall. */
 int64_t tb_aggregate(const struct tb_options *o, const struct tb_world *w)
 {
     return o->block * o->segments * w->tasks;
@@ -107,6 +108,7 @@ static bool open_out(struct tb_report *r)
     return r->out;
 }
 
+/* On rank 0 alone; after an error the caller tells the other ranks, and nothing was measured. */
 bool tb_report_open(struct tb_report *r, const struct tb_options *o, const char *command_line, size_t tests)
 {
     *r = (struct tb_report){.output = o->output, .path = o->summary_file, .command_line = command_line, .verbose = o->verbose};
@@ -141,6 +143,7 @@ struct tb_test *tb_report_test(struct tb_report *r, const struct tb_options *o, 
     return t;
 }
 
+/* There is room for every result: tb_report_test counted them. */
 void tb_report_add(struct tb_test *t, const struct tb_result *result)
 {
     t->results[t->count++] = *result;
@@ -156,6 +159,10 @@ static bool close_file(FILE *f, const char *path)
     return good;
 }
 
+/*
+ * Only here do errors of earlier prints count: a full disk ends in a false result, not in a
+ * cut report that looks whole.
+ */
 bool tb_report_close(struct tb_report *r)
 {
     bool good = true;

@@ -70,6 +70,7 @@ static __attribute__((format(printf, 3, 4))) void format(struct writer *w, const
     string(w, name, text);
 }
 
+/* Without a name it is an element of a list. */
 static void enter(struct writer *w, const char *name, char bracket)
 {
     if (name)
@@ -146,6 +147,7 @@ static void maxima(struct writer *w, const struct tb_test *t)
     leave(w, '}');
 }
 
+/* Results have no number of their repetition, as in IOR: their order tells it. */
 static void one_test(struct writer *w, const struct tb_test *t)
 {
     enter(w, NULL, '{');
@@ -186,6 +188,7 @@ static void statistics(struct writer *w, const struct tb_options *o, const struc
     real(w, "xsizeMiB", s->moved_mib);
 }
 
+/* What was not measured has no row: zeros would be read as numbers. */
 static void summary(struct writer *w, const struct tb_test *t, bool write)
 {
     struct tb_statistics s = tb_summarize(t, write);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+/* One number without a new line where all ranks did the same, as IOR writes it. */
 static void write_counts(FILE *f, const int64_t *counts, int ranks)
 {
     int64_t least = counts[0], most = counts[0];
@@ -19,6 +20,7 @@ static void write_counts(FILE *f, const int64_t *counts, int ranks)
         fprintf(f, "\n%lld", (long long)counts[i]);
 }
 
+/* Opened to append: what an earlier run left stays until there are new counts. */
 void tb_status_prepare(const char *path)
 {
     FILE *f = fopen(path, "a");
@@ -26,6 +28,9 @@ void tb_status_prepare(const char *path)
         tb_fail(path, "open", -1, strerror(errno));
 }
 
+/*
+ * Written in place: a kill leaves a cut file, refused later or read as smaller counts.
+ */
 void tb_status_save(const char *path, const int64_t *counts, int ranks)
 {
     FILE *f = fopen(path, "w");
@@ -37,6 +42,7 @@ void tb_status_save(const char *path, const int64_t *counts, int ranks)
         tb_fail(path, "write", -1, strerror(errno));
 }
 
+/* More transfers than a rank has in this test mean that the file is of another test. */
 static bool read_count(FILE *f, int64_t most, int64_t *count)
 {
     long long number;
@@ -46,6 +52,7 @@ static bool read_count(FILE *f, int64_t most, int64_t *count)
     return true;
 }
 
+/* One number is for all ranks; more must be one for each rank, and nothing after them. */
 static bool read_counts(FILE *f, int64_t most, int64_t *counts, int ranks)
 {
     int64_t least;
