@@ -54,6 +54,7 @@ static int read_config(const struct options *o, struct tb_config *c)
     return rc ? ctl_fail("%s", err.text) : 0;
 }
 
+/* A row for each slab; what belongs to the whole tier is only in its first row. */
 static void print_slabs(const struct tb_config *c, const struct tb_layout *l)
 {
     printf("%-10s %-10s %12s %12s  %-5s %14s %10s\n", "tier", "medium", "capacity", "for buffers", "slab", "buffer bytes", "buffers");
@@ -112,6 +113,7 @@ static json_t *model_json(bool modelled, const struct tb_device *d)
                      "open_time", d->open_time, "metadata_time", d->metadata_time, "channels", (int)d->channels);
 }
 
+/* All sizes in bytes. `usable_bytes` is what buffers take; `capacity_bytes` is what the user gave. */
 static json_t *tier_json(const struct tb_config *c, const struct tb_layout *l, uint32_t i)
 {
     const struct tb_config_tier *t = &c->tiers[i];
@@ -168,6 +170,7 @@ static int show_plan(const struct tb_config *c, const struct tb_layout *l, const
     return 0;
 }
 
+/* Makes nothing but the file of --svg. The configuration is large, so it is not on the stack. */
 int tb_plan_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;

@@ -21,6 +21,7 @@
 
 static const char *const colours[TB_MAX_SLABS] = {"#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#88bbaa", "#ddaa77"};
 
+/* Names of tiers and files are the user's, and may hold what SVG reads as its own. */
 static void escape(FILE *out, const char *text)
 {
     for (; *text; text++)
@@ -30,6 +31,7 @@ static void escape(FILE *out, const char *text)
             fputc(*text, out);
 }
 
+/* White lines between buffers, left out where they would hide the colour. */
 static void draw_slab(FILE *out, const struct tb_layout_slab *s, uint32_t index, double x, double y, double scale)
 {
     double each = (double)s->buffer_size * scale, width = each * s->n_buffers;
@@ -47,6 +49,7 @@ static const char *size_text(uint64_t bytes, char *out, size_t size)
     return out;
 }
 
+/* `scale` is px for a byte, the same for all tiers, so that bars can be compared. */
 static void draw_tier(FILE *out, const struct tb_config *c, const struct tb_layout *l, uint32_t t, double y, double scale)
 {
     const struct tb_config_tier *tier = &c->tiers[t];
@@ -67,6 +70,7 @@ static void draw_tier(FILE *out, const struct tb_config *c, const struct tb_layo
     }
 }
 
+/* Five marks from 0 to the largest tier's capacity. */
 static void draw_axis(FILE *out, uint64_t largest, double y)
 {
     char text[32];
@@ -84,6 +88,7 @@ static const char *const place_colours[PLAN_PLACES - 1] = {"#332288", "#117733",
                                                            "#882255", "#44aa99", "#ddcc77", "#88ccee"};
 #define PFS_COLOUR "#777777"
 
+/* The place after the last tier is the PFS. */
 static const char *place_name(const struct tb_config *c, uint32_t place)
 {
     return place < c->n_tiers ? c->tiers[place].name : "PFS";
@@ -94,6 +99,7 @@ static const char *place_colour(const struct tb_config *c, uint32_t place)
     return place < c->n_tiers ? place_colours[place] : PFS_COLOUR;
 }
 
+/* The column is always full: a colour's height is the share of its bytes, not their number. */
 static void draw_column(FILE *out, const struct tb_config *c, const struct plan_writes *w, uint32_t i, double y)
 {
     double width = WIDTH / w->n_columns, all = 0;
@@ -122,6 +128,7 @@ static void draw_group_ends(FILE *out, const struct plan_writes *w, double y)
     fprintf(out, "<path d='M%.2f %.2fv%.2f' stroke='#000'/>\n", x, y - 5, BAR + 10);
 }
 
+/* Under the columns, since a group may be too narrow for its text. */
 static void list_groups(FILE *out, const struct plan_writes *w, double y)
 {
     char size[32];
@@ -156,6 +163,7 @@ static void draw_writes(FILE *out, const struct tb_config *c, const struct plan_
     }
 }
 
+/* Written in one pass; an error may leave a part of the file, and the message names it. */
 int tb_plan_svg(const struct tb_config *c, const struct tb_layout *l, const struct plan_writes *w, const char *file)
 {
     uint64_t largest = 1;

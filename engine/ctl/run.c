@@ -1,6 +1,7 @@
 /*
- * run: a program under a private instance.  Start a daemon, run the program with
- * the adapter preloaded, drain, say what the tiers did, remove the instance.
+ * run: a program under a private instance.  Start a daemon, run the program with the adapter
+ * preloaded, drain, say what the tiers did, remove the instance. If tierctl is killed, the
+ * daemon sees the end of its pipe and drains and removes the instance after the last client. The exit status is the program's; where that is 0, the one of the drain or the report.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +35,7 @@ struct run {
     double program_s;
 };
 
+/* -c may come twice: first the configuration, then its fragment. */
 static int take(void *into, char key, const char *value)
 {
     struct run *r = into;
@@ -109,6 +111,11 @@ static int check_program(const char *name)
     return rc;
 }
 
+/*
+ * In the child. Order of LD_PRELOAD: tracers, our adapter, the MPI adapter, then what the user
+ * had there, so that a tracer sees each call before the adapter does. TIERBENCH_CONFIG is an
+ * absolute path, since the program may change its directory.
+ */
 static void exec_program(const struct run *r)
 {
     char library[PATH_MAX], mpi[PATH_MAX], preload[5 * PATH_MAX], config[PATH_MAX], tracers[2 * PATH_MAX];
@@ -128,6 +135,10 @@ static void exec_program(const struct run *r)
     _exit(127);
 }
 
+/*
+ * The daemon is told of the program, so that it can wait for it if tierctl is killed. Signals
+ * are passed on as soon as there is a process for them.
+ */
 static int run_program(struct run *r)
 {
     int status;

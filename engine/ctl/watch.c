@@ -34,6 +34,7 @@ struct watch {
     struct look last, now;
 };
 
+/* The look before is kept, because rates need two. */
 static void look(struct watch *w)
 {
     w->last = w->now;
@@ -54,6 +55,10 @@ struct tier_view {
     double capacity, dirty, clean, free, in, out, flush; /* MiB, MiB/s */
 };
 
+/*
+ * The counters are read without a lock and may not fit each other, so each is cut to the one
+ * above it.
+ */
 static struct tier_view view_tier(const struct watch *w, uint32_t t)
 {
     const struct tb_tier_stats *a = &w->last.stats.tier[t], *b = &w->now.stats.tier[t];
@@ -82,6 +87,7 @@ static void draw(struct watch *w, const char *format, ...)
     w->lines++;
 }
 
+/* Rounded up: what is dirty shows as one character at least, however little it is. */
 static void draw_bar(const struct tier_view *v, char *out)
 {
     double each = v->capacity > 0 ? BAR / v->capacity : 0;
@@ -91,6 +97,7 @@ static void draw_bar(const struct tier_view *v, char *out)
     out[BAR] = 0;
 }
 
+/* Only the first lines: a picture that is higher than the terminal could not be drawn over. */
 static void draw_error(void *arg, const struct tb_file_report *r)
 {
     struct watch *w = arg;
@@ -120,6 +127,7 @@ static void draw_picture(struct watch *w)
     fputs("\033[J", stdout);
 }
 
+/* Where stdout is no terminal: one line a look, which a script can read. */
 static void print_line(const struct watch *w)
 {
     const struct tb_stats *s = &w->now.stats, *last = &w->last.stats;
@@ -156,6 +164,10 @@ static int terminal_columns(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
+/*
+ * The signals are blocked and waited for, so that one of them ends the wait at once and the
+ * last picture stays whole. Ends with 0 also when the reader of stdout is gone.
+ */
 int ctl_watch(tb_engine *engine, double seconds, bool json)
 {
     struct watch w = {.engine = engine, .json = json, .terminal = isatty(STDOUT_FILENO) && !json};

@@ -100,6 +100,10 @@ static void print_label(FILE *out, const char *name, const char *value)
     putc('"', out);
 }
 
+/*
+ * Names follow the convention: a prefix, then the unit; `_total` is added to each sample of a
+ * counter.
+ */
 static void print_head(FILE *out, const struct ctl_counter *c, char *family, size_t size)
 {
     snprintf(family, size, "tierbench_%s%s", c->metric, c->unit == CTL_BYTES ? "_bytes" : "");
@@ -131,6 +135,7 @@ static void print_table(FILE *out, const struct ctl_counter *rows, size_t offset
     }
 }
 
+/* A family must be in one piece: all tiers of all instances under one head. */
 static void print_tiers(FILE *out, const struct state *all, int n)
 {
     char family[64];
@@ -199,6 +204,7 @@ static int replace(const char *file, const struct state *all, int n)
     return rc;
 }
 
+/* One instance that cannot be looked at does not keep back the others; the status says so. */
 int ctl_openmetrics(const char *instance, const char *file)
 {
     struct state *all = calloc(MAX_INSTANCES, sizeof(*all));

@@ -53,6 +53,7 @@ static json_t *tier_json(const struct tb_tier_stats *t)
     return out;
 }
 
+/* For the list of files that are not on the PFS; `error` in words, as strerror has it. */
 static void add_error(void *arg, const struct tb_file_report *r)
 {
     json_array_append_new(arg, json_pack("{s:s s:s}", "path", r->path, "error", strerror(-r->error)));

@@ -74,6 +74,7 @@ static const struct tb_trace_file *map_file(const char *path, enum tb_trace_side
     return NULL;
 }
 
+/* By name: a path under one of the prefixes, or the prefix itself; /pfs2 is not under /pfs. */
 bool trace_is_ours(const struct ctl_trace *t, const char *name)
 {
     for (uint32_t i = 0; i < t->job->n_prefixes; i++) {
@@ -84,6 +85,7 @@ bool trace_is_ours(const struct ctl_trace *t, const char *name)
     return false;
 }
 
+/* A killed process may leave a place of a name that is out of range: such a slot is not looked at. */
 bool trace_touched_ours(const struct ctl_trace *t, const struct tb_trace_file *f)
 {
     for (uint32_t i = 0; i < f->n[TB_TRACE_POSIX]; i++)
@@ -95,6 +97,7 @@ bool trace_touched_ours(const struct ctl_trace *t, const struct tb_trace_file *f
     return false;
 }
 
+/* Calls count, not bytes: a read at the end of a file is one too. */
 static bool moved_bytes(const struct tb_trace_file *f)
 {
     for (uint32_t i = 0; i < f->n[TB_TRACE_POSIX]; i++)
@@ -148,6 +151,7 @@ static int by_rank(const void *a, const void *b)
     return x->file->start < y->file->start ? -1 : x->file->start > y->file->start;
 }
 
+/* A process that is left out cannot make the job incomplete. */
 static void number(const struct ctl_trace *t, struct job *job, enum tb_trace_side side)
 {
     int64_t next = job->ranks, seen = 0, last = -1;
@@ -169,6 +173,10 @@ static void number(const struct ctl_trace *t, struct job *job, enum tb_trace_sid
     job->nprocs = next > 0 ? next : 1;
 }
 
+/*
+ * False where the folder cannot be read or there is no memory; a file that makes no sense is
+ * passed over.
+ */
 bool trace_load(const struct ctl_trace *t, enum tb_trace_side side, struct job *out)
 {
     char path[sizeof(t->folder) + 300];

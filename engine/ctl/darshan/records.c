@@ -132,6 +132,9 @@ struct record {
     double times[POSIX_TIMES];
 };
 
+/*
+ * A slot of one process: the file that holds it and its number there. `id` tells the file.
+ */
 struct item {
     uint64_t id;
     int64_t rank;
@@ -139,6 +142,7 @@ struct item {
     uint32_t number;
 };
 
+/* Large: one static tally serves all records in turn. */
 struct tally {
     uint32_t n;
     int64_t value[TALLY];
@@ -247,6 +251,7 @@ static void write_common(const struct tally *t, int64_t *values)
     }
 }
 
+/* `where` 0: the module has no such values. */
 static void add_common(const struct module *m, const struct item *items, size_t n, size_t where, int values, struct record *out)
 {
     static struct tally tally;
@@ -312,6 +317,7 @@ static void compare_ranks(const struct module *m, const struct item *items, size
     t[3] = t[3] > 0 ? t[3] : 0;
 }
 
+/* The region begins with its first record: a module without records is not in the log at all. */
 static void write_record(struct log *log, const struct module *m, const struct record *r, bool *begun)
 {
     if (!*begun)
@@ -329,6 +335,10 @@ static bool is_idle_stream(const struct module *m, const struct item *i, const s
     return m->region == LOG_STDIO && name_of(m, i)[0] == '<' && !r->counters[STDIO_READS] && !r->counters[STDIO_WRITES];
 }
 
+/*
+ * How many of the items are of MPI ranks, which come first; `all`: every rank has one, and
+ * there are several ranks.
+ */
 static size_t of_mpi_ranks(const struct job *job, const struct item *items, size_t n, bool *all)
 {
     int64_t seen = 0;
@@ -366,6 +376,7 @@ static void write_file(struct log *log, const struct job *job, const struct modu
     }
 }
 
+/* By file, then by rank, then by start: what follows finds each group in one piece. */
 static int by_file(const void *a, const void *b)
 {
     const struct item *x = a, *y = b;
@@ -424,6 +435,9 @@ static size_t of_this_file(const struct item *items, size_t n)
     return same;
 }
 
+/*
+ * A region is marked partial where files of a process did not fit, or its record was interrupted.
+ */
 static void write_module(struct log *log, const struct job *job, const struct module *m, bool reduce)
 {
     size_t n, same;
@@ -458,6 +472,10 @@ static void write_names(struct log *log, const struct job *job)
     log_end(log);
 }
 
+/*
+ * The order of the regions is that of Darshan's logs: names, then POSIX, MPI-IO and STDIO. On
+ * the storage side ranks are not reduced to one record.
+ */
 void trace_write_records(struct log *log, const struct job *job, enum tb_trace_side side)
 {
     static const enum tb_trace_module order[] = {TB_TRACE_POSIX, TB_TRACE_MPIIO, TB_TRACE_STDIO};

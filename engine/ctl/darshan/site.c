@@ -21,6 +21,7 @@
 
 #define LOGS 256
 
+/* False where the name is too long; the site's Darshan is then not told of a folder. */
 static bool site_folder(const struct ctl_trace *t, char *out, size_t size)
 {
     return snprintf(out, size, "%s/site", t->folder) < (int)size;
@@ -78,6 +79,10 @@ static bool starts_ranks(char *const *command)
     return false;
 }
 
+/*
+ * Most variables are set only where the user has not: what a site chose stays. The folder for
+ * the logs is always ours, since that is where they are looked for.
+ */
 void trace_site_environment(const struct ctl_trace *t, char *const *command)
 {
     char site[PATH_MAX];
@@ -142,6 +147,7 @@ static void find_process(const struct job *job, struct found *f)
         }
 }
 
+/* At most LOGS logs and four levels of folders (year, month, day); more are not looked at. */
 static void find(const struct ctl_trace *t, const char *folder, int depth, struct found *all, int *n)
 {
     DIR *d = depth > 4 ? NULL : opendir(folder);
@@ -179,6 +185,7 @@ static int largest_first(const void *a, const void *b)
     return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
 }
 
+/* Copied, not renamed: the log may be on another file system than --trace. */
 static int copy(const char *from, const char *to)
 {
     char bytes[65536];
