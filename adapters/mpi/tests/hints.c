@@ -26,6 +26,10 @@ static void check(int rc, const char *what)
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
+/*
+ * Read past the adapter: true where the file is as long as there are ranks and holds this
+ * letter of each.
+ */
 static int has(const char *path, char letter)
 {
     char bytes[64];
@@ -46,6 +50,7 @@ static void say(const char *what, const char *path, char letter)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Collective, although rank 0 alone prints. */
 static void print_hints(MPI_File file)
 {
     MPI_Info info;
@@ -72,6 +77,7 @@ static void read_twice(MPI_File file)
             check(MPI_File_read_at(file, at, bytes, sizeof(bytes), MPI_BYTE, MPI_STATUS_IGNORE), "read");
 }
 
+/* Order: after the write, after the sync, after the close; two letters tell the writes apart. */
 static void write_and_look(MPI_File *file, const char *alias)
 {
     check(MPI_File_write_at(*file, rank, "w", 1, MPI_BYTE, MPI_STATUS_IGNORE), "write");

@@ -67,6 +67,7 @@ static hid_t layout_of(enum kind kind)
     return made;
 }
 
+/* GROWING is extended by half a rank's rows at a time, by all ranks together. */
 static hid_t make_set(hid_t file, const char *name, enum kind kind)
 {
     hsize_t all[2] = {(hsize_t)size * ROWS, COLUMNS}, none[2] = {0, COLUMNS}, most[2] = {H5S_UNLIMITED, COLUMNS};
@@ -78,6 +79,7 @@ static hid_t make_set(hid_t file, const char *name, enum kind kind)
     return set;
 }
 
+/* Each place and each pass has a value of its own; the halves tell the passes apart. */
 static double value(int row, int column, int pass)
 {
     return row * 1000.0 + column + pass * 0.5;
@@ -113,6 +115,7 @@ static void change_set(hid_t file, const char *name, int collective)
     H5Dclose(set);
 }
 
+/* A rank reads its neighbour's rows, which no cache of its own can hold. */
 static void compare_set(hid_t file, const char *name, int collective, int pass)
 {
     hsize_t mine[2] = {ROWS, COLUMNS};
@@ -127,6 +130,7 @@ static void compare_set(hid_t file, const char *name, int collective, int pass)
     H5Dclose(set);
 }
 
+/* Metadata is read and written by each rank for itself, or by all ranks in one collective call. */
 static hid_t by_mpi(int collective_metadata)
 {
     hid_t list = must(H5Pcreate(H5P_FILE_ACCESS), "access list");
