@@ -1,4 +1,8 @@
-/* What a file looks like: size, blocks and times of writing are the engine's, everything else the backing file's. */
+/*
+ * What a file looks like: size, blocks and times of writing are the engine's, everything else
+ * the backing file's. Times of reading, owner and rights are as the file system has them. A
+ * file is found by its name or by its descriptor; both ways give the same numbers.
+ */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
