@@ -141,6 +141,7 @@ static bool is_row(const struct tb_option *o)
     return o->letter || o->name;
 }
 
+/* `name` may go on after `length`, as in name=value. */
 static const struct tb_option *by_name(const struct tb_option *table, const char *name, size_t length, bool any_case)
 {
     for (const struct tb_option *o = table; is_row(o); o++) {

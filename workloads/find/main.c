@@ -21,6 +21,7 @@ static bool take_size(const char *text, int64_t *size)
     return end != text && !strcmp(end, "c") && !errno && *size >= 0;
 }
 
+/* -name and -newer take any word: only -size has a form to keep. */
 static bool take_test(struct tb_wanted *wanted, const char *test, const char *value, struct tb_complaint *c)
 {
     if (!strcmp(test, "-newer")) {
@@ -70,6 +71,7 @@ static bool find_reference(struct tb_wanted *wanted, const struct tb_world *w, s
     return !told[0] || tb_wrong(c, "-newer", wanted->newer_than, "a file that exists");
 }
 
+/* MATCHED is the line that IO500 reads: how many fit, of how many files. */
 static void report(const struct tb_found *found, const struct tb_world *w, double seconds, const char *line)
 {
     printf("%s-%s was launched with %d total task(s) on %d node(s)\n", TB_PROGRAM, TB_VERSION, w->tasks, w->nodes);

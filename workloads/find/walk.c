@@ -19,6 +19,7 @@ struct walk {
     struct tb_found found;
 };
 
+/* errno must still be that of the call that failed. */
 static void failed(struct walk *walk, const char *what, const char *path)
 {
     if (walk->found.failures++ < MOST_REPORTED)
@@ -82,17 +83,20 @@ static void read_directory(struct walk *walk, const char *directory)
     closedir(d);
 }
 
+/* Paths follow each other in one text, each with its NUL. */
 static void for_each(struct walk *walk, const struct tb_list *list, void (*visit)(struct walk *, const char *))
 {
     for (const char *path = list->text; path < list->text + list->used; path += strlen(path) + 1)
         visit(walk, path);
 }
 
+/* By nanoseconds, as find compares; the same time is not newer. */
 static bool is_newer(const struct timespec *time, const struct timespec *than)
 {
     return time->tv_sec != than->tv_sec ? time->tv_sec > than->tv_sec : time->tv_nsec > than->tv_nsec;
 }
 
+/* The size in bytes must be equal, as with find's -size Nc. */
 static void look_at(struct walk *walk, const char *path)
 {
     const struct tb_wanted *wanted = walk->wanted;

@@ -13,6 +13,7 @@
 
 enum { MOST_REPORTED = 10 }; /* failures of a rank by name; all are counted */
 
+/* errno must still be that of the call. With --warningAsErrors the first failure ends all ranks. */
 static void failed(struct tb_run *r, const char *what, const char *path)
 {
     if (r->options->stop_at_failure)
@@ -61,6 +62,7 @@ bool tb_base_create(struct tb_run *r)
     return missing;
 }
 
+/* Fails where anything else is left in it, which is then not removed. */
 void tb_base_remove(struct tb_run *r)
 {
     char base[PATH_MAX];
@@ -127,6 +129,7 @@ static void create_item(struct tb_run *r, int owner, int loop, bool dir, int64_t
         tb_fail(path, "mknod", -1, strerror(errno));
 }
 
+/* Unlike creating, a removal that fails is only counted: later ones don't depend on it. */
 static void remove_item(struct tb_run *r, int owner, int loop, bool dir, int64_t item)
 {
     const char *path = tb_item(&r->namer, owner, loop, dir, item);
@@ -234,6 +237,7 @@ int64_t tb_items_stat(struct tb_run *r, bool dirs)
     return r->present * r->plan->loops;
 }
 
+/* Of the rank 2N on: neither the one that wrote nor the one that looked has this file in its cache. */
 int64_t tb_items_read(struct tb_run *r, bool dirs)
 {
     int writer = neighbour(r, 2);
@@ -269,6 +273,7 @@ static int64_t rename_round(struct tb_run *r, int loop, bool dirs)
     return r->present;
 }
 
+/* A single item has no other name to take: it is left alone, and counts as none. */
 int64_t tb_items_rename(struct tb_run *r, bool dirs)
 {
     int64_t done = 0;

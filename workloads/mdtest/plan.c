@@ -58,6 +58,7 @@ static int64_t visit(struct tb_plan *plan, int branching, int64_t dir, int64_t a
     return at;
 }
 
+/* Every rank makes the same plan from the same options, without a word to the others. */
 bool tb_plan_make(struct tb_plan *plan, const struct tb_options *o, struct tb_complaint *c)
 {
     int64_t leaves;
@@ -81,6 +82,7 @@ void tb_plan_free(struct tb_plan *plan)
     free(plan->order);
 }
 
+/* -1: no directory's path is kept yet. */
 void tb_namer_start(struct tb_namer *n, const struct tb_options *o, const struct tb_plan *plan, int tasks, int iteration)
 {
     *n = (struct tb_namer){.options = o, .plan = plan, .tasks = tasks, .iteration = iteration, .dir = -1};
