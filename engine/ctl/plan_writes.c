@@ -47,6 +47,7 @@ struct paper {
     uint64_t *column;
 };
 
+/* The whole text is shown, since its parts have no names. */
 static int wrong(const char *text, const char *why)
 {
     return ctl_fail("--writes '%s': %s", text, why);
@@ -304,6 +305,7 @@ int tb_plan_writes(const struct tb_config *c, const struct tb_layout *l, struct 
     return 0;
 }
 
+/* In MiB; the last column is the PFS. */
 static void print_row(const char *what, const struct tb_config *c, const struct plan_group *g)
 {
     printf("%-32s", what);
@@ -316,6 +318,7 @@ static void print_row(const char *what, const struct tb_config *c, const struct 
     puts("");
 }
 
+/* The row `all` adds up the groups, in the order of the command line. */
 void tb_plan_writes_print(const struct tb_config *c, const struct plan_writes *w)
 {
     char what[128], size[32];
@@ -336,6 +339,7 @@ void tb_plan_writes_print(const struct tb_config *c, const struct plan_writes *w
     print_row("all", c, &all);
 }
 
+/* All in bytes; `n` is how many writes a group has, `bytes` the size of one. */
 json_t *tb_plan_writes_json(const struct tb_config *c, const struct plan_writes *w)
 {
     json_t *groups = json_array();

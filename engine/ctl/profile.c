@@ -42,6 +42,7 @@ static int take(void *into, char key, const char *value)
     return 0;
 }
 
+/* Without -o the folder is named after the configuration, in the working directory. */
 static int parse(const struct ctl_command *self, int argc, char **argv, struct options *o)
 {
     *o = (struct options){.seconds = SECONDS};
@@ -57,6 +58,7 @@ struct place {
 static volatile bool stopped;
 static volatile sig_atomic_t stopped_by;
 
+/* In a signal handler: it only notes the signal; the number becomes the exit status, 128 + N. */
 static void stop(int sig)
 {
     stopped_by = sig;
@@ -85,6 +87,7 @@ static void tick(void *arg, int step, int steps)
     ctl_progress(&p->since, what, (uint64_t)step, (uint64_t)steps);
 }
 
+/* Rates in MiB/s by threads and size; the median, in microseconds, is of one operation of 4 KiB. */
 static void print_table(FILE *out, const char *lead, const char *what, const struct measure_cell cell[MEASURE_SIZES][MEASURE_THREADS])
 {
     fprintf(out, "%s%-8s threads", lead, what);
@@ -157,6 +160,7 @@ static int save(const struct place *p, const struct measure *m, const struct tb_
     return 0;
 }
 
+/* A signal ends everything: the files of the places before this one stay. */
 static int profile_place(const struct place *p, const struct tb_config *c, const struct options *o)
 {
     struct measure m;
@@ -195,6 +199,7 @@ static int profile(const struct tb_config *c, const struct options *o)
     return rc;
 }
 
+/* The paths are checked without room for a region (0 bytes), since none is made. */
 int tb_profile_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;

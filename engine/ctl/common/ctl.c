@@ -44,6 +44,7 @@ int ctl_fail(const char *format, ...)
     return EXIT_BAD_INPUT;
 }
 
+/* Seconds of a clock that no one sets: only differences mean something. */
 double ctl_now(void)
 {
     return (double)tb_now_ns() * 1e-9;
@@ -58,6 +59,7 @@ void ctl_sibling(const char *relative, char *out, size_t size)
     snprintf(out, size, "%s/%s", dirname(self), relative);
 }
 
+/* The file's name without its last suffix; a name that begins with its only dot stays whole. */
 void ctl_default_name(const char *config, char *out, size_t size)
 {
     char copy[PATH_MAX];
@@ -77,6 +79,7 @@ void ctl_run_name(const char *host, char *out, size_t size)
     snprintf(out, size, "run-%.30s%s%ld-%08x", host, *host ? "-" : "", (long)getpid(), bits);
 }
 
+/* With their configurations, by which users know them. */
 static int name_all(const struct tb_instance_info *all, int n)
 {
     fprintf(stderr, "tierctl: %d instances run; name one with -i:", n);
@@ -149,6 +152,10 @@ static void keep_alone(int ready, int owner)
     closefrom(owner < 0 ? DAEMON_READY + 1 : DAEMON_OWNER + 1);
 }
 
+/*
+ * A session of its own, so that the terminal's signals do not reach it, and no adapter: the
+ * daemon's own files must not be served by itself.
+ */
 static void exec_daemon(const struct ctl_daemon *d, int ready)
 {
     char program[PATH_MAX], fd[16], owner[16];
@@ -209,6 +216,7 @@ int ctl_start_daemon(struct ctl_daemon *d)
     return ctl_fail("%s", *text ? text : "tierd ended before its instance was ready");
 }
 
+/* Whole words in one short write (owner.c); without an owner's pipe nothing is said. */
 void ctl_tell_daemon(const struct ctl_daemon *d, const char *format, ...)
 {
     va_list args;

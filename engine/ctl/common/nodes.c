@@ -74,6 +74,7 @@ static pid_t spawn(const struct line *l)
     _exit(127);
 }
 
+/* As a shell says it: 128 + N after signal N. */
 static int status_of(int status)
 {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -100,6 +101,7 @@ static pid_t spawn_command(const struct ctl_nodes *nodes, const char *command, c
     return rc ? -1 : spawn(&l);
 }
 
+/* All daemons are one command of the launcher; its end means that all of them have ended. */
 static int spawn_daemons(struct ctl_nodes *nodes)
 {
     struct line l;
@@ -133,6 +135,7 @@ static int await_all(struct ctl_nodes *nodes)
     return ctl_fail("--per-node: the daemons ended before every instance was ready (%d)", status_of(status));
 }
 
+/* To the whole process group, since a launcher may have helpers. Waits for their end. */
 static void end_daemons(struct ctl_nodes *nodes)
 {
     if (nodes->daemons > 0) {
@@ -142,6 +145,10 @@ static void end_daemons(struct ctl_nodes *nodes)
     nodes->daemons = 0;
 }
 
+/*
+ * One name for all nodes; each node adds its host to the directories in the tiers. After a
+ * failure nothing is left running.
+ */
 int ctl_nodes_start(struct ctl_nodes *nodes)
 {
     char host[40] = "";
@@ -182,6 +189,10 @@ static void add_node(json_t *sum, json_t *one)
     }
 }
 
+/*
+ * Each node's file is removed once it is read; what belongs to one node alone (its name,
+ * samples, daemon) is not added up.
+ */
 static json_t *merge(const char *folder)
 {
     json_t *sum = json_object(), *nodes = json_array();
@@ -209,6 +220,7 @@ static json_t *merge(const char *folder)
     return sum;
 }
 
+/* PATH.nodes is there during the stop only; a kill in between leaves it with what has come so far. */
 int ctl_nodes_stop(struct ctl_nodes *nodes, const char *stats_path, json_t **stats)
 {
     char folder[PATH_MAX], each[PATH_MAX + 8];

@@ -98,6 +98,7 @@ static void list_mounts(struct tb_trace_job *j)
     qsort(j->mounts, j->n_mounts, sizeof(j->mounts[0]), by_length);
 }
 
+/* In memory, by user and instance, so that two users or two runs never share one. */
 void ctl_trace_folder(const char *instance, char *out, size_t size)
 {
     snprintf(out, size, "/dev/shm/tierbench.%u.%s.trace", (unsigned)getuid(), instance);
@@ -135,6 +136,7 @@ int ctl_trace_begin(struct ctl_trace *t, const char *instance)
     return 0;
 }
 
+/* A path that is too long, or one too many, is left out: its files are then not taken for ours. */
 static void add_prefix(struct tb_trace_job *j, const char *path)
 {
     if (*path && strlen(path) < TB_TRACE_PATH && j->n_prefixes < TB_TRACE_PREFIXES)

@@ -436,7 +436,7 @@ static size_t of_this_file(const struct item *items, size_t n)
 }
 
 /*
- * A region is marked partial where files of a process did not fit, or its record was interrupted.
+ * A region is marked partial where files of a process did not fit, or a signal handler interrupted the recording.
  */
 static void write_module(struct log *log, const struct job *job, const struct module *m, bool reduce)
 {

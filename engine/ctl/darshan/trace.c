@@ -102,6 +102,7 @@ static struct calls add_calls(const struct job *job, enum tb_trace_name_call cal
     return sum;
 }
 
+/* One line a kind of call: all, least and most of a rank, seconds of the first and the last. */
 static int describe_calls(const struct job *job, char *out, size_t size)
 {
     static const char *const names[TB_TRACE_NAME_CALLS] = {"created", "opened", "looked_at", "removed"};
@@ -205,6 +206,7 @@ int trace_write_side(const struct ctl_trace *t, enum tb_trace_side side, char *c
     return rc ? ctl_fail("--trace %s: cannot write: %s", out, strerror(-rc)) : 0;
 }
 
+/* Noted before the drain, which is not a part of the program's time. */
 void ctl_trace_program_ended(struct ctl_trace *t)
 {
     if (t->out)
