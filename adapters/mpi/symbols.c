@@ -30,11 +30,16 @@ static void *info_null(void)
     return find(RTLD_DEFAULT, "ompi_mpi_info_null");
 }
 
+/* Open MPI's MPI_INFO_NULL is an object at an address of its library, not a number. */
 bool tb_mpi_is_info(MPI_Info info)
 {
     return info != (MPI_Info)info_null();
 }
 
+/*
+ * A function that is missing ends the program at its first use: there is nothing to pass the
+ * call to.
+ */
 void *tb_mpi_next(const char *name)
 {
     void *found = find(RTLD_NEXT, name);

@@ -69,6 +69,7 @@ static int end(struct call *c, int rc)
     }                                                                          \
     TB_WRAP(name, own_##name, declared, given)
 
+/* The last word is the type of the buffer: MPI reads into `void *` and writes from `const void *`. */
 #define AT(name, operation, way, bytes)                                                                     \
     NAMED(name, operation, way, EXPLICIT, at,                                                               \
           (MPI_File handle, MPI_Offset at, bytes buffer, int count, MPI_Datatype type, MPI_Status *status), \
@@ -83,6 +84,7 @@ static int end(struct call *c, int rc)
 #define START(name, operation, where, bytes)             \
     NAMED(name, operation, TB_MPI_NONBLOCKING, where, 0, \
           (MPI_File handle, bytes buffer, int count, MPI_Datatype type, MPI_Request *request), (handle, buffer, count, type, request))
+/* Of a pair only the first call is told: it has the place and the bytes. */
 #define SPLIT_AT(name, operation, bytes)                                                                                             \
     NAMED(name, operation, TB_MPI_SPLIT, EXPLICIT, at, (MPI_File handle, MPI_Offset at, bytes buffer, int count, MPI_Datatype type), \
           (handle, at, buffer, count, type))
