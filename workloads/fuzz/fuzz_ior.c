@@ -27,6 +27,7 @@ struct parsed {
     struct tb_complaint complaint;
 };
 
+/* The complaint is filled first, so that a text without an end is found. */
 static void parse(struct parsed *p, const uint8_t *data, size_t size)
 {
     memset(&p->complaint, 'x', sizeof p->complaint);
@@ -45,6 +46,10 @@ static void forget(struct parsed *p)
     fuzz_line_free(&p->line);
 }
 
+/*
+ * Only small tests: an order of millions of transfers would take the time of many inputs. The
+ * last rank has the largest offsets.
+ */
 static void check_order(const struct tb_options *o, const struct tb_world *w)
 {
     enum { FEW = 4096 };
@@ -59,6 +64,7 @@ static void check_order(const struct tb_options *o, const struct tb_world *w)
     tb_order_free(&order);
 }
 
+/* Only what the passes rely on and no longer check themselves. */
 static void check_test(const struct tb_options *o, int tasks)
 {
     struct tb_world w = {.tasks = o->tasks > 0 && o->tasks < tasks ? o->tasks : tasks, .nodes = 1, .tasks_per_node = tasks};

@@ -1,4 +1,8 @@
-/* tb-mdtest's command line, and the plan of the tree that it asks for. */
+/*
+ * tb-mdtest's command line, and the plan of the tree that it asks for. A line that is accepted
+ * must make a plan whose numbers hold, in which each directory comes once. Large trees are
+ * left out: their plans take too long.
+ */
 #include "fuzz_line.h"
 
 #include "tb_mdtest.h"
@@ -13,6 +17,7 @@ static bool is_small(const struct tb_options *o)
     return dirs < 1 << 16;
 }
 
+/* The sum of all numbers tells that each directory comes once. */
 static void check_plan(const struct tb_options *o)
 {
     struct tb_plan plan;
