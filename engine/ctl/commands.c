@@ -1,6 +1,9 @@
 /*
- * What every command takes.  --help, the man page and the completion are written
- * from this (common/help.h), and the command lines read by it (common/command.h).
+ * What every command takes.  --help, the man page and the completion are written from this
+ * (common/help.h), and the command lines read by it (common/command.h). Each row has the long
+ * name, the key, the word for the value, the meaning, what is allowed, the default and an
+ * example. A key in lower case is also a letter of the command line; one in upper case only
+ * tells options apart.
  */
 #include <stddef.h>
 
@@ -112,6 +115,7 @@ static const struct ctl_option help_options[] = {{NULL, '.', "COMMAND", "of whic
                                                  {"bash", 'B', NULL, "completion, for bash to source", NULL, "plain text", NULL},
                                                  END_OF_OPTIONS};
 
+/* In the order in which --help lists them. */
 const struct ctl_command tb_commands[] = {
     {.name = "run",
      .does = "Run a program under an instance of its own",

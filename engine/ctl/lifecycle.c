@@ -33,6 +33,7 @@ struct options {
     double watch_seconds;
 };
 
+/* In seconds; without a number once a second. */
 static int parse_watch(const char *text, struct options *o)
 {
     char *end;
@@ -147,6 +148,7 @@ int tb_stop_command(const struct ctl_command *self, int argc, char **argv)
     return removed ? ctl_fail("instance %s: cannot be removed: %s", info.name, strerror(-removed)) : rc;
 }
 
+/* Files with a failed last flush: their bytes are still in the tiers. */
 static void print_error(void *arg, const struct tb_file_report *r)
 {
     fprintf(arg, "error: %s: %s\n", r->path, strerror(-r->error));

@@ -40,6 +40,7 @@ static void draw_slab(FILE *out, const struct tb_layout_slab *s, uint32_t index,
         fprintf(out, "<path d='M%.2f %.2fv%.2f' stroke='#fff' stroke-width='0.6'/>\n", x + each * i, y, BAR);
 }
 
+/* Binary units, as in configurations. */
 static const char *size_text(uint64_t bytes, char *out, size_t size)
 {
     if (bytes >= TB_MIB)

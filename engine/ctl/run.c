@@ -64,6 +64,7 @@ static int parse(const struct ctl_command *self, int argc, char **argv, struct r
     return 0;
 }
 
+/* Anything but a directory, as execve takes it. */
 static bool is_file(const char *path)
 {
     struct stat st;

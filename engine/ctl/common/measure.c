@@ -106,6 +106,7 @@ static void transfer(const struct job *j, uint64_t block)
         j->bench->error = n < 0 ? errno : EIO;
 }
 
+/* Keeps the error for the end: a thread cannot return one. */
 static void sync_file(struct bench *b, int fd)
 {
     if (fsync(fd))
@@ -178,6 +179,7 @@ static struct measure_cell measure_cell(struct bench *b, bool write, size_t byte
     return (struct measure_cell){(double)operations * (double)bytes / (last - first), median_of(b->lane[0].times, b->lane[0].operations)};
 }
 
+/* Each read follows the write of the same size and threads, in the same files. */
 static void measure_transfers(struct bench *b, struct measure *out)
 {
     for (int s = 0; s < MEASURE_SIZES; s++)

@@ -70,6 +70,7 @@ static json_t *series(const void *first, int n)
     return out;
 }
 
+/* One list a tier, each as long as the list of seconds. */
 static json_t *series_by_tier(const struct series *row, const struct tb_config *c, const struct tb_sample *samples, int n)
 {
     json_t *out = json_object();

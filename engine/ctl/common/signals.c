@@ -24,6 +24,10 @@ static bool is_key(int sig, const siginfo_t *info)
     return (sig == SIGINT || sig == SIGQUIT) && info->si_code == SI_KERNEL;
 }
 
+/*
+ * Only kill and write, which are allowed in a handler; the text was made before. SA_RESTART
+ * keeps the drain's calls whole.
+ */
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
     (void)context;
@@ -33,6 +37,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
         return; /* the terminal may be gone */
 }
 
+/* SIGKILL and SIGSTOP can't be held; SIGCHLD and the like are not for the program. */
 static sigset_t all_passed_on(void)
 {
     sigset_t set;
@@ -50,6 +55,10 @@ static void ignore_outputs(void)
     sigaction(SIGTTOU, &ignored, &callers_ttou);
 }
 
+/*
+ * Order: the signals are blocked before their handlers change, so that none is lost before
+ * there is a program. One that the caller ignores (nohup) stays ignored.
+ */
 void ctl_signals_hold(const char *instance)
 {
     struct sigaction act = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART}, before;
@@ -63,6 +72,10 @@ void ctl_signals_hold(const char *instance)
             sigaction(passed_on[i], &act, NULL);
 }
 
+/*
+ * In the child, before its exec: ignored signals and the mask outlive an exec, so the program
+ * must get the caller's.
+ */
 void ctl_signals_give_back(void)
 {
     struct sigaction now;
@@ -75,12 +88,14 @@ void ctl_signals_give_back(void)
     sigprocmask(SIG_SETMASK, &callers_mask, NULL);
 }
 
+/* The number first: signals that waited arrive as soon as the mask is the caller's again. */
 void ctl_signals_pass_to(pid_t pid)
 {
     program = pid;
     sigprocmask(SIG_SETMASK, &callers_mask, NULL);
 }
 
+/* From here on a signal is answered: the number may be another process's soon. */
 void ctl_signals_program_ended(void)
 {
     program = 0;

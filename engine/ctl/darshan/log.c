@@ -15,10 +15,12 @@
 #define MODULES 64
 #define MAGIC 6567223
 
+/* In bytes of the log. */
 struct place {
     uint64_t offset, length;
 };
 
+/* Darshan's, in the order and sizes of its format 3.41; a region without bytes has length 0. */
 struct header {
     char version[8];
     int64_t magic;
@@ -49,6 +51,7 @@ static void fail(struct log *log, int error)
         log->error = error ? -error : -EIO;
 }
 
+/* After an error nothing more is written; log_close returns it. */
 static void put(struct log *log, const void *bytes, size_t n)
 {
     if (!log->error && fwrite(bytes, 1, n, log->file) != n)
@@ -84,6 +87,7 @@ void log_begin(struct log *log, enum log_region region)
         fail(log, ENOMEM);
 }
 
+/* Until zlib has no more output: its input is used up then. */
 static void deflate_to(struct log *log, const void *bytes, size_t n, int flush)
 {
     unsigned char out[65536];
@@ -123,6 +127,7 @@ void log_end(struct log *log)
     log->header.module_version[log->region] = versions[log->region];
 }
 
+/* Readers then warn that the region is not whole. */
 void log_set_partial(struct log *log, enum log_region module)
 {
     log->header.partial |= UINT64_C(1) << module;

@@ -11,6 +11,7 @@
 #include "darshan/files.h"
 #include "darshan/log.h"
 
+/* A chunk in the file of a process, with all that it is sorted by. */
 struct piece {
     uint64_t id;
     int64_t rank;
@@ -39,6 +40,7 @@ static bool add(struct pieces *all, const struct piece *p)
     return true;
 }
 
+/* A chunk has the number of its slot; the slot has the id of the file. */
 static uint64_t id_of(const struct tb_trace_file *f, const struct tb_trace_chunk *c)
 {
     return c->module == TB_TRACE_POSIX ? f->posix[c->file].record.id : f->mpiio[c->file].record.id;
