@@ -93,6 +93,7 @@ static void say_allowed(const struct tb_mpi_file *f, const char *key, const char
     say(f, key, value, text);
 }
 
+/* Words are compared with their case; NULL: the table has no such word. */
 static const struct word *word_of(const struct word *words, const char *name)
 {
     while (words->name && strcmp(words->name, name) != 0)

@@ -28,6 +28,7 @@ static void note(const struct tb_mpi_event *event, void *argument)
     told[n_told++] = *event;
 }
 
+/* The test goes on after a failure: one run shows all that is wrong. */
 static void fail(const char *what, const char *which, long got, long expected)
 {
     fprintf(stderr, "rank %d: %s: %s is %ld, not %ld\n", rank, what, which, got, expected);
