@@ -1,6 +1,6 @@
 /*
  * tb-mdtest's command line, and the plan of the tree that it asks for. A line that is accepted
- * must make a plan whose numbers hold, in which each directory comes once. Large trees are
+ * must make a plan in which numbers are in range and each directory comes once. Large trees are
  * left out: their plans take too long.
  */
 #include "fuzz_line.h"
