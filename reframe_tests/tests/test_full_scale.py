@@ -209,9 +209,18 @@ def test_files_that_were_there_before_stay_the_users(tmp_path: Path) -> None:
     own_files.note(tmp_path / "list", [str(tmp_path / "data"), str(tmp_path / "none" / "x")])
     for name in ("data.00000004", "data.00000005.1", "data.123", "database"):
         (tmp_path / name).touch()
+    (tmp_path / "data.00000006").symlink_to(tmp_path / "data")
     assert own_files.remove(tmp_path / "list") == 2
     left = sorted(p.name for p in tmp_path.iterdir())
-    assert left == ["data", "data.00000003", "data.123", "data.txt", "database", "list"]
+    assert left == ["data", "data.00000003", "data.00000006", "data.123", "data.txt", "database", "list"]
+
+
+def test_files_of_another_user_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_files.note(tmp_path / "list", [str(tmp_path / "data")])
+    (tmp_path / "data").touch()
+    monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+    assert own_files.remove(tmp_path / "list") == 0
+    assert (tmp_path / "data").exists()
 
 
 def test_write_and_read_are_separate_launches(scripts: dict[str, list[str]]) -> None:

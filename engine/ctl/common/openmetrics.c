@@ -175,7 +175,7 @@ static int print_all(FILE *out, const struct state *all, int n)
     return fflush(out) || ferror(out) ? -(errno ? errno : EIO) : 0;
 }
 
-/* A new file of a name that nobody can foresee, so that a link under it leads nowhere; NULL and errno. */
+/* A new file of a name that no other user can foresee, so that a link under it leads nowhere; NULL and errno. */
 static FILE *open_part(const char *file, char *part, size_t size)
 {
     uint64_t bits;

@@ -71,12 +71,21 @@ def _end(number: int, _: FrameType | None) -> None:
 
 
 def _cancel(*_: object) -> None:
-    """Cancel the jobs; one that is being submitted has no number yet and is cancelled a little later."""
-    for job in _jobs:
+    """Cancel the jobs; one that is being submitted has no number yet and is cancelled a little later.
+
+    A job that has ended, but failed before its records were kept, is left alone: another process may have its
+    number now.
+    """
+    for job in filter(_goes_on, _jobs):
         try:
             job.cancel()
         except JobNotStartedError:
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+
+
+def _goes_on(job: Any) -> bool:
+    """Only jobs on this machine know of a signal that ended them."""
+    return job.exitcode is None and getattr(job, "signal", None) is None
 
 
 def _end_if_asked() -> None:

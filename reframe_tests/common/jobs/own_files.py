@@ -3,12 +3,14 @@
 usage: own_files.py note LIST BASE...     before the first launch: what is there already is the user's
        own_files.py remove LIST           at the job's end, however it ends: what came since goes
 
-Of a BASE, as -o names it, are the file itself and those of its ranks (BASE.00000012). Anything else stays.
+Of a BASE, as -o names it, are the file itself and those of its ranks (BASE.00000012). Links, files of other
+users and anything else stay. Two jobs of one user on one BASE would overwrite each other's files, too.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -19,7 +21,8 @@ def of_base(base: str) -> list[Path]:
     path = Path(base)
     pattern = re.compile(re.escape(path.name) + r"(\.\d{8}(\.\d+)?)?")
     there = path.parent.iterdir() if path.parent.is_dir() else ()
-    return [p for p in there if pattern.fullmatch(p.name) and p.is_file()]
+    named = (p for p in there if pattern.fullmatch(p.name))
+    return [p for p in named if p.is_file() and not p.is_symlink() and p.stat().st_uid == os.geteuid()]
 
 
 def note(listed: Path, bases: list[str]) -> None:
