@@ -21,6 +21,7 @@
 
 #include "common/ending.h"
 #include "common/nodes.h"
+#include "common/signals.h"
 
 #define MAX_WORDS 64
 #define LAUNCH_MAX 1024
@@ -53,7 +54,10 @@ static int begin_line(const struct ctl_nodes *nodes, struct line *l)
     return rc ? rc : l->n ? 0 : ctl_fail("--per-node: needs the words that run a command once on each node");
 }
 
-/* In a process group of its own: what ends the program at the terminal leaves the nodes' instances for us to drain. */
+/*
+ * In a process group of its own: what ends the program at the terminal leaves the nodes' instances for us to drain. Our handlers
+ * are gone before the mask opens: one that ran in the child would keep it alive, and its command would be waited for without end.
+ */
 static pid_t spawn(const struct line *l)
 {
     pid_t pid = fork();
@@ -62,10 +66,7 @@ static pid_t spawn(const struct line *l)
     setpgid(pid, 0); /* by both: neither waits for the other */
     if (pid != 0)
         return pid;
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL);
+    ctl_signals_give_back();
     unsetenv("LD_PRELOAD");
     if (!freopen("/dev/null", "r", stdin))
         _exit(127);

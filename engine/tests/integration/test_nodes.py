@@ -257,6 +257,15 @@ def test_a_node_that_cannot_start(nodes: Nodes) -> None:
     assert not nodes.shared.exists()
 
 
+def test_daemons_that_end_at_once(nodes: Nodes) -> None:
+    """The look is ended while it starts; a signal that our own handler took there kept it for a minute."""
+    quick = nodes.root / "quick"
+    quick.write_text('#!/bin/sh\n[ "$3" = --foreground ] && exit 2\nexec "$@"\n')
+    quick.chmod(0o755)
+    for _ in range(20):
+        nodes.run_ranks(INTERLEAVED, 2, "the daemons ended before every instance was ready", launch=quick)
+
+
 def test_a_node_that_cannot_drain(nodes: Nodes) -> None:
     (nodes.root / "other").write_text("somebody else's")
     says = ("gone: not flushed", f"{nodes.launch} tierctl recover -c")
