@@ -8,10 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct tb_device out;
     struct tb_error err = {""};
-    char path[FUZZ_PATH];
-    int fd = fuzz_file(data, size, path);
-    int rc = tb_device_read(path, &out, &err);
+    int rc = tb_device_read(fuzz_file(data, size), &out, &err);
     (void)rc;
-    close(fd);
     return 0;
 }

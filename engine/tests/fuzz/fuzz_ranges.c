@@ -1,8 +1,6 @@
 /* Files of byte ranges: dispersion units where the first byte is even, else a schedule. */
 #include "fuzz.h"
 
-#include <stdlib.h>
-
 #include "config/byte_ranges.h"
 #include "instance/schedule.h"
 
@@ -12,10 +10,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tb_error err = {""};
     struct tb_unit_range *ranges = NULL;
     struct tb_schedule schedule;
-    char path[FUZZ_PATH];
     if (!size)
         return 0;
-    int fd = fuzz_file(data + 1, size - 1, path);
+    const char *path = fuzz_file(data + 1, size - 1);
     snprintf(config.pfs.path, sizeof(config.pfs.path), "/pfs");
     snprintf(config.placement.units, sizeof(config.placement.units), "%s", path);
     snprintf(config.organizer.schedule, sizeof(config.organizer.schedule), "%s", path);
@@ -23,6 +20,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(ranges);
     else if (data[0] % 2 && tb_schedule_read(&config, &schedule, &err) == 0)
         tb_schedule_free(&schedule);
-    close(fd);
     return 0;
 }

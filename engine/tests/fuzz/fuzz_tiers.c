@@ -7,12 +7,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct tb_config out;
     struct tb_error err = {""};
-    char path[FUZZ_PATH];
-    int fd = fuzz_file(data, size, path);
-    int rc = tb_config_read(path, &out, &err);
+    int rc = tb_config_read(fuzz_file(data, size), &out, &err);
     struct tb_layout layout;
     if (!rc)
         tb_layout_compute(&out, &layout, &err);
-    close(fd);
     return 0;
 }

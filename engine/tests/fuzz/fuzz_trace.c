@@ -14,7 +14,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <zlib.h>
 
 #include "base/remove_tree.h"

@@ -3,8 +3,9 @@
 A target is a program fuzz_NAME in PROGRAMS, or fuzz_NAME.py in one of the folders FOLDERS, for which the packages of
 ci/setup/requirements-fuzz.txt are in PROGRAMS/../python.  Each begins with its corpus, corpus/NAME beside its source, two at a
 time.  Without --keep the corpus stays as it is; with it, what is new goes to DIRECTORY/NAME.  One line a target:
-seconds, executions, findings.  An input that ended the target stays beside the line, in PROGRAMS/findings.  Exit status
-1: there is one; 77: no target is there.
+seconds, executions, edges, findings.  An input that ended the target stays beside the line, in PROGRAMS/findings.  A
+target that reached fewer than LEAST_EDGES edges fails too: a reader that refuses every input at its door reaches 10 to
+20 of them, and has been tested by none.  Exit status 1: a target failed; 77: no target is there.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = [ROOT / folder for folder in ("engine/tests/fuzz", "workloads/fuzz", "analysis/tests/fuzz")]
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384", "-close_fd_mask=3"]
+LEAST_EDGES = 40
 
 
 def name_of(source: Path) -> str:
@@ -35,6 +37,19 @@ def sweep(pid: int) -> None:
     for left in Path("/dev/shm").glob("*fuzz-*"):
         if re.search(rf"-{pid}(\.|$)", left.name):
             shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
+def verdict(status: int, said: str) -> tuple[str, bool]:
+    """Executions, edges and what to think of them, and whether the target held, by the last words of the fuzzer."""
+    done, edges = re.search(r"Done (\d+) runs in", said), re.findall(r"\bcov: (\d+)", said)
+    reached = int(edges[-1]) if edges else 0
+    if status or not done:
+        think = "FINDING"
+    elif reached < LEAST_EDGES:
+        think = f"REACHES TOO LITTLE (at least {LEAST_EDGES} edges)"
+    else:
+        think = "no finding"
+    return f"{done[1] if done else 'unknown'} executions, {reached} edges, {think}", think == "no finding"
 
 
 def run(source: Path, programs: Path, seconds: int, kept: Path) -> tuple[str, bool]:
@@ -63,9 +78,8 @@ def run(source: Path, programs: Path, seconds: int, kept: Path) -> tuple[str, bo
     )
     _, said = target.communicate()
     sweep(target.pid)
-    done = re.search(r"Done (\d+) runs in", said)
-    held = target.returncode == 0 and done is not None
-    line = f"{name}: {time.monotonic() - start:.0f} s, {done[1] if done else 'unknown'} executions, {'no finding' if held else 'FINDING'}"
+    words, held = verdict(target.returncode, said)
+    line = f"{name}: {time.monotonic() - start:.0f} s, {words}"
     return (line if held else line + "\n" + said[-4000:]), held
 
 
