@@ -9,6 +9,7 @@ ROOMS = (
     "recipes",  # what was run elsewhere
     "runs",  # what was measured here
     "judge",  # intervals, predictions, verdicts, comparisons
+    "forwarding",  # how many I/O nodes, and for whom
     "layout",  # what figures and pages are made on
     "trace",  # what Darshan logs say
     "site",  # the machine at hand

@@ -129,7 +129,7 @@ def compare(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], share: flo
     `share` of `ALPHA` is what this family may use up where others are tested beside it; p is adjusted for
     that too, so that `ALPHA` is always the limit.
     """
-    adjusted, alpha = _holm([mann_whitney(a, b) for a, b in pairs]), share * ALPHA
+    adjusted, alpha = holm([mann_whitney(a, b) for a, b in pairs]), share * ALPHA
     return [
         Comparison(
             min(1.0, p / share),
@@ -157,7 +157,8 @@ def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
     return float(ways[n, extreme].sum() / ways[n].sum())
 
 
-def _holm(raw: list[float]) -> list[float]:
+def holm(raw: Sequence[float]) -> list[float]:
+    """The p values of a family, adjusted (Holm 1979), in the same order."""
     adjusted, largest = [1.0] * len(raw), 0.0
     for rank, i in enumerate(sorted(range(len(raw)), key=raw.__getitem__)):
         largest = max(largest, min(1.0, raw[i] * (len(raw) - rank)))
