@@ -1,0 +1,96 @@
+"""The same loops on servers of other projects, which die with the test; skipped by name without them."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from measured import OPERATIONS, SKIPPED, check_rows, program, rows
+
+SYSTEMS = [("metadata", "redis"), ("metadata", "memcached"), ("messages", "nats")]
+METADATA = ("put", "get", "update", "delete")
+N = ("-n", str(OPERATIONS))
+
+
+@pytest.mark.parametrize(("processes", "depth"), [(1, 1), (2, 64)])
+@pytest.mark.parametrize(("name", "system"), SYSTEMS)
+def test_the_same_loop_runs(tmp_path: Path, name: str, system: str, processes: int, depth: int) -> None:
+    found = rows(tmp_path, name, system, *N, "-p", str(processes), "-b", str(depth))
+    check_rows(found, METADATA if name == "metadata" else ("send",), system, processes, depth)
+
+
+@pytest.mark.parametrize("system", ["jemalloc", "mimalloc"])
+@pytest.mark.parametrize("name", ["memory", "streams"])
+def test_another_malloc_answers(tmp_path: Path, name: str, system: str) -> None:
+    operation = "take and give" if name == "memory" else "fwrite"
+    check_rows(rows(tmp_path, name, system, *N), (operation,), system, 1, 1)
+
+
+@pytest.fixture
+def running(tmp_path: Path, name: str, system: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A long measurement, and its server's number."""
+    made = subprocess.Popen(
+        [program(name), system, "-n", "100000000"],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield made, server_of(made)
+    finally:
+        made.kill()
+        made.wait()
+
+
+def server_of(made: subprocess.Popen[str]) -> int:
+    """Its child that runs another program, once the group is there, too: then it is being measured."""
+    for _ in range(2000):
+        if made.poll() == SKIPPED:
+            assert made.stderr
+            pytest.skip(made.stderr.read().strip())
+        children = Path(f"/proc/{made.pid}/task/{made.pid}/children").read_text().split()
+        servers = [int(c) for c in children if "server" in comm(c) or "memcached" in comm(c)]
+        if servers and len(children) > 1:
+            return servers[0]
+        time.sleep(0.01)
+    raise AssertionError("no server was started")
+
+
+def comm(process: str) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/comm").read_text()
+    return ""
+
+
+def is_gone(process: int) -> bool:
+    for _ in range(1000):
+        if not Path(f"/proc/{process}").exists():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.parametrize(("name", "system"), SYSTEMS)
+def test_a_server_that_dies_is_an_error(
+    tmp_path: Path, system: str, running: tuple[subprocess.Popen[str], int]
+) -> None:
+    made, server = running
+    os.kill(server, signal.SIGKILL)
+    assert made.wait(60) == 1
+    assert made.stderr
+    assert f"tb-components-{'messages' if system == 'nats' else 'metadata'}: {system}:" in made.stderr.read()
+    assert is_gone(server)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "system"), SYSTEMS)
+def test_a_killed_measurement_takes_its_server_along(running: tuple[subprocess.Popen[str], int]) -> None:
+    made, server = running
+    made.kill()
+    made.wait()
+    assert is_gone(server)
