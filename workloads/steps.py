@@ -25,7 +25,7 @@ class Steps(Driver):
         assert done.stdout.startswith(f"{self.name}-{found['version']}: {found['ranks']} ranks on 1 nodes")
         assert f"\nBytes written: {found['bytes_written']} in {found['files']} files\n" in done.stdout
         assert f"\nI/O time: {found['io_s']:.6f} s\n" in done.stdout
-        parts = sum(found[part] for part in ("open_s", "write_s", "read_s", "close_s"))
+        parts = sum(found[part] for part in ("open_s", "write_s", "read_s", "close_s", "flush_s"))
         assert abs(found["io_s"] - parts) < 1e-5
         return found
 

@@ -1,7 +1,7 @@
 /*
  * Alternating compute and I/O, the first synthetic workload of Hermes' evaluation (HPDC'18): in each of 16 phases
- * every rank computes and then appends 64 MiB to a file of its own. Only the I/O is timed; what still has to reach
- * the PFS at the end is the caller's to wait for.
+ * every rank computes and then appends 64 MiB to a file of its own. Only the I/O is timed, and with --flush the
+ * time at the end until all of it has reached its device.
  */
 #include "content.h"
 #include "steps.h"
@@ -16,6 +16,7 @@ struct tb_options {
     const char *prefix;
     int phases, compute_us;
     int64_t bytes, transfer;
+    bool flush;
     const char *json;
 };
 
@@ -25,6 +26,7 @@ static const struct tb_option table[] = {
     {'b', "bytes", TB_SIZE, FIELD(bytes), 8, INT64_C(1) << 40, NULL, "a rank writes in a phase (64m)"},
     {'t', "transfer", TB_SIZE, FIELD(transfer), 8, INT64_C(1) << 30, NULL, "bytes of a write (1m)"},
     {'\0', "compute-us", TB_INT, FIELD(compute_us), 0, 1000000000, NULL, "microseconds of compute before each phase (0)"},
+    {'\0', "flush", TB_FLAG, FIELD(flush), 0, 0, NULL, "at the end wait until all is on the device (fsync)"},
     {'\0', "json", TB_TEXT, FIELD(json), 0, 0, NULL, "the result as JSON, into this file"},
     {'\0', NULL, TB_FLAG, 0, 0, 0, NULL, NULL},
 };
@@ -74,6 +76,8 @@ static struct tb_steps run(const void *options, const struct tb_world *w)
     if (close(f.fd))
         tb_fail(path, "close", -1, strerror(errno));
     tb_step_end(w, began, &s.close_s);
+    if (o->flush)
+        tb_step_flush(w, path, &s.flush_s);
     return s;
 }
 

@@ -5,9 +5,11 @@
 #include "steps.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define LOOK_NS 20000 /* how often a waiting rank looks */
 
@@ -51,6 +53,25 @@ void tb_step_compute(const struct tb_world *w, int64_t microseconds, double *sec
     tb_step_end(w, began, seconds);
 }
 
+static void sync_file(const char *path)
+{
+    int fd = open(path, O_RDWR);
+    if (fd < 0)
+        tb_fail(path, "open", -1, strerror(errno));
+    if (fsync(fd))
+        tb_fail(path, "fsync", -1, strerror(errno));
+    if (close(fd))
+        tb_fail(path, "close", -1, strerror(errno));
+}
+
+void tb_step_flush(const struct tb_world *w, const char *path, double *seconds)
+{
+    double began = tb_step_begin(w);
+    if (path)
+        sync_file(path);
+    tb_step_end(w, began, seconds);
+}
+
 bool tb_step_any(const struct tb_world *w, bool mine)
 {
     int any = mine;
@@ -60,7 +81,7 @@ bool tb_step_any(const struct tb_world *w, bool mine)
 
 static double io_seconds(const struct tb_steps *s)
 {
-    return s->open_s + s->write_s + s->read_s + s->close_s;
+    return s->open_s + s->write_s + s->read_s + s->close_s + s->flush_s;
 }
 
 static void print_text(const struct tb_world *w, const struct tb_steps *s, const char *command)
@@ -68,8 +89,8 @@ static void print_text(const struct tb_world *w, const struct tb_steps *s, const
     printf(TB_PROGRAM "-" TB_VERSION ": %d ranks on %d nodes, %d steps\n", w->tasks, w->nodes, s->steps);
     printf("Command line: %s\n", command);
     printf("Bytes written: %lld in %d files\nBytes read: %lld\n", (long long)s->bytes_written, s->files, (long long)s->bytes_read);
-    printf("Seconds: open %.6f, write %.6f, read %.6f, close %.6f, compute %.6f\n", s->open_s, s->write_s, s->read_s, s->close_s,
-           s->compute_s);
+    printf("Seconds: open %.6f, write %.6f, read %.6f, close %.6f, flush %.6f, compute %.6f\n", s->open_s, s->write_s, s->read_s,
+           s->close_s, s->flush_s, s->compute_s);
     printf("I/O time: %.6f s\n", io_seconds(s));
     if (s->bytes_read)
         printf("Contents: %s\n", s->wrong ? "NOT as written" : "as written");
@@ -94,8 +115,9 @@ static void print_json(FILE *out, const struct tb_world *w, const struct tb_step
     print_string(out, command);
     fprintf(out, ", \"ranks\": %d, \"nodes\": %d, \"steps\": %d, \"files\": %d, ", w->tasks, w->nodes, s->steps, s->files);
     fprintf(out, "\"bytes_written\": %lld, \"bytes_read\": %lld, ", (long long)s->bytes_written, (long long)s->bytes_read);
-    fprintf(out, "\"open_s\": %.6f, \"write_s\": %.6f, \"read_s\": %.6f, \"close_s\": %.6f, \"compute_s\": %.6f, ", s->open_s, s->write_s,
-            s->read_s, s->close_s, s->compute_s);
+    fprintf(out, "\"open_s\": %.6f, \"write_s\": %.6f, \"read_s\": %.6f, \"close_s\": %.6f, ", s->open_s, s->write_s, s->read_s,
+            s->close_s);
+    fprintf(out, "\"flush_s\": %.6f, \"compute_s\": %.6f, ", s->flush_s, s->compute_s);
     fprintf(out, "\"io_s\": %.6f, \"as_written\": %s}\n", io_seconds(s), !s->bytes_read ? "null" : s->wrong ? "false" : "true");
 }
 

@@ -10,7 +10,7 @@
 
 /* Seconds and bytes of all steps; a second counts until the slowest rank is done. */
 struct tb_steps {
-    double open_s, write_s, read_s, close_s, compute_s;
+    double open_s, write_s, read_s, close_s, flush_s, compute_s;
     int64_t bytes_written, bytes_read; /* of all ranks */
     int steps, files;
     bool wrong; /* what was read is not what was written */
@@ -21,6 +21,9 @@ double tb_step_begin(const struct tb_world *w);
 void tb_step_end(const struct tb_world *w, double began, double *seconds);
 
 void tb_step_compute(const struct tb_world *w, int64_t microseconds, double *seconds);
+
+/* Waits until all of a file is on its device, whoever wrote it: an fsync of it as a file of its own. NULL: not by this rank. */
+void tb_step_flush(const struct tb_world *w, const char *path, double *seconds);
 
 /* Of all ranks: true where one of them says so. */
 bool tb_step_any(const struct tb_world *w, bool mine);

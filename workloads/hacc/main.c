@@ -15,6 +15,7 @@ static const struct tb_option table[] = {
     {'\0', "steps", TB_INT, FIELD(steps), 1, 1000000, NULL, "how many checkpoints (1)"},
     {'\0', "compute-us", TB_INT, FIELD(compute_us), 0, 1000000000, NULL, "microseconds of compute before each (0)"},
     {'\0', "header", TB_SIZE, FIELD(header), 256, INT64_C(1) << 30, NULL, "bytes of a file's header (24m)"},
+    {'\0', "flush", TB_FLAG, FIELD(flush), 0, 0, NULL, "at the end wait until all is on the device (fsync)"},
     {'\0', "json", TB_TEXT, FIELD(json), 0, 0, NULL, "the result as JSON, into this file"},
     {'\0', NULL, TB_FLAG, 0, 0, 0, NULL, NULL},
 };
@@ -122,6 +123,10 @@ static struct tb_steps run(const void *options, const struct tb_world *w)
         write_checkpoint(o, w, path, &d, &s);
         if (!o->no_read)
             read_checkpoint(o, w, path, &d, &s);
+    }
+    for (int step = 0; o->flush && step < o->steps; step++) {
+        tb_hacc_name(o, &p, step, path, sizeof path);
+        tb_step_flush(w, p.rank == 0 ? path : NULL, &s.flush_s);
     }
     tb_hacc_free(&d);
     return s;

@@ -13,7 +13,7 @@ struct tb_options {
     int64_t particles, header;
     const char *prefix, *json;
     int steps, compute_us;
-    bool mpiio, file_per_process, no_read;
+    bool mpiio, file_per_process, no_read, flush;
 };
 
 /* Of one file: who shares it, and where this rank's particles begin in it. */

@@ -11,6 +11,7 @@ static const struct tb_option table[] = {
     {'\0', "steps", TB_INT, FIELD(steps), 1, 1000000, NULL, "time steps (1)"},
     {'\0', "compute-us", TB_INT, FIELD(compute_us), 0, 1000000000, NULL, "microseconds of compute before each step (0)"},
     {'\0', "independent", TB_FLAG, FIELD(independent), 0, 0, NULL, "independent transfers instead of collective ones"},
+    {'\0', "flush", TB_FLAG, FIELD(flush), 0, 0, NULL, "at the end wait until all is on the device (fsync)"},
     {'\0', "json", TB_TEXT, FIELD(json), 0, 0, NULL, "the result as JSON, into this file"},
     {'\0', NULL, TB_FLAG, 0, 0, 0, NULL, NULL},
 };
@@ -59,6 +60,8 @@ static struct tb_steps run(const void *options, const struct tb_world *w)
     began = tb_step_begin(w);
     tb_h5part_close(&h);
     tb_step_end(w, began, &s.close_s);
+    if (o->flush)
+        tb_step_flush(w, w->rank == 0 ? o->path : NULL, &s.flush_s);
     tb_vpic_free(&d);
     return s;
 }

@@ -15,7 +15,7 @@ struct tb_options {
     int64_t particles; /* of a rank */
     const char *path, *json;
     int steps, compute_us;
-    bool independent;
+    bool independent, flush;
 };
 
 /* h5part.c */

@@ -57,6 +57,6 @@ def test_help_lists_the_options(alternate: Alternate) -> None:
 
 
 def test_through_tiers_the_pfs_has_the_same_bytes(alternate: Alternate) -> None:
-    through_tiers(alternate, "pfs/f --phases 4 -b 320k -t 64k")
+    through_tiers(alternate, "pfs/f --phases 4 -b 320k -t 64k --flush")
     for rank in range(2):
         assert of_rank(alternate.folder / "pfs" / "f", rank) == content(rank, 4 * 327680)

@@ -90,7 +90,7 @@ def test_wrong_lines_are_refused(hacc: Hacc, line: str, words: str) -> None:
 
 @pytest.mark.parametrize("interface", ["", "--mpiio"])
 def test_through_tiers_the_pfs_has_the_same_bytes(hacc: Hacc, interface: str) -> None:
-    text = through_tiers(hacc, f"20000 pfs/f --header 4k --steps 2 {interface}")
+    text = through_tiers(hacc, f"20000 pfs/f --header 4k --steps 2 --flush {interface}")
     assert "Contents: as written" in text
     for step, name in enumerate(("f", "f-Step00000001")):
         data = (hacc.folder / "pfs" / f"{name}-Part00000000-of-00000001.data").read_bytes()

@@ -51,7 +51,7 @@ def test_a_group_a_step_and_a_dataset_a_variable(vpic: Vpic, transfers: str) -> 
 
 
 def test_through_tiers_the_pfs_has_the_same_file(vpic: Vpic) -> None:
-    through_tiers(vpic, "pfs/f.h5 --particles 5000 --steps 3")
+    through_tiers(vpic, "pfs/f.h5 --particles 5000 --steps 3 --flush")
     check(vpic.folder / "pfs" / "f.h5", 3, 2 * 5000)
 
 
