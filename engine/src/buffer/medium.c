@@ -7,15 +7,9 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/copy.h"
 #include "io/whole.h"
-
-#define POPULATE_FROM (64u << 10)
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 uint64_t tb_medium_offset(const tb_engine *e, const struct tb_buffer *b, uint32_t lo)
 {
@@ -23,21 +17,36 @@ uint64_t tb_medium_offset(const tb_engine *e, const struct tb_buffer *b, uint32_
     return l->data_offset + (uint64_t)(tb_buffer_number(e, b) - l->first_buffer) * l->buffer_size + lo;
 }
 
+static TB_UNLOCKED void load(const char *at)
+{
+    (void)*(const volatile char *)at;
+}
+
 /*
  * Without huge pages a new process takes a page fault for every page of the region that it
- * touches. A large transfer maps its whole buffer with one call instead. The bit that
- * remembers it is this process's own.
+ * touches. A fault of a load maps the pages around it too, those of one window, and for
+ * stores as well; a fault of a store maps one page. So the first use of each window is a
+ * load. The bits that remember it are this process's own.
  */
+static void map_windows(tb_engine *e, const char *from, const char *to)
+{
+    uintptr_t first = (uintptr_t)e->region.base / TB_WINDOW;
+    for (uintptr_t w = (uintptr_t)from / TB_WINDOW; w <= ((uintptr_t)to - 1) / TB_WINDOW; w++) {
+        const char *start = (const char *)(w * TB_WINDOW);
+        _Atomic uint8_t *bits = &e->mapped[(w - first) / 8];
+        uint8_t bit = (uint8_t)(1u << ((w - first) % 8));
+        if (atomic_load_explicit(bits, memory_order_relaxed) & bit)
+            continue;
+        load(start > from ? start : from);
+        atomic_fetch_or_explicit(bits, bit, memory_order_relaxed);
+    }
+}
+
 static char *memory_of(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t n)
 {
-    char *at = e->region.base + tb_medium_offset(e, b, 0);
-    uint32_t number = tb_buffer_number(e, b);
-    uint8_t bit = (uint8_t)(1u << (number % 8));
-    if (n >= POPULATE_FROM && !(e->populated[number / 8] & bit)) {
-        madvise(at, tb_buffer_size(e, b), MADV_POPULATE_WRITE); /* older kernels refuse it, and the faults come one by one */
-        e->populated[number / 8] |= bit;
-    }
-    return at + lo;
+    char *at = e->region.base + tb_medium_offset(e, b, lo);
+    map_windows(e, at, at + n);
+    return at;
 }
 
 static void charge_memory(tb_engine *e, uint32_t tier, enum tb_charge kind, uint32_t n)

@@ -124,9 +124,9 @@ int tb_client_open_places(tb_engine *e)
         return rc;
     e->placement = tb_placer_new(c, &e->header->layout, e->region.units);
     e->local_refs = calloc(e->region.n_opens, sizeof(*e->local_refs));
-    e->populated = calloc(e->header->layout.n_buffers / 8 + 1, 1);
+    e->mapped = calloc(tb_windows_bytes(e), 1);
     e->readers = calloc(e->region.n_opens, sizeof(*e->readers));
-    return e->placement && e->local_refs && e->populated && e->readers ? 0 : -ENOMEM;
+    return e->placement && e->local_refs && e->mapped && e->readers ? 0 : -ENOMEM;
 }
 
 /* All descriptors are -1 first, so that tb_client_free can be called after any failure. */
@@ -152,7 +152,7 @@ bool tb_client_is_valid(const tb_engine *e)
 {
     bool has_slot = e->slot != TB_NONE;
     return e->header && e->header == e->region.header && e->pfs && e->lease >= 0 && (!has_slot || e->slot < e->region.n_clients) &&
-           e->routed && e->placement && e->local_refs && e->readers && e->populated;
+           e->routed && e->placement && e->local_refs && e->readers && e->mapped;
 }
 
 /* A slab of a directory tier has a descriptor, one of a memory tier has none. */
@@ -196,7 +196,7 @@ void tb_client_free(tb_engine *e)
     for (uint32_t i = 0; i < TB_FD_PIECES; i++)
         free((void *)e->fds[i]);
     free((void *)e->local_refs);
-    free((void *)e->populated);
+    free((void *)e->mapped);
     free(e->readers);
     free(e->placement);
     free(e->routed);

@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,7 +101,8 @@ void tb_engine_spawned(tb_engine *e, int pid)
 /* Only this thread exists here. The lease and the mapping are inherited; slot and locks get the child's own numbers. */
 void tb_engine_atfork_child(tb_engine *e)
 {
-    tb_wait_identify(getpid(), NULL); /* from here on it takes locks in its own name */
+    tb_wait_identify(getpid(), NULL);                  /* from here on it takes locks in its own name */
+    memset((void *)e->mapped, 0, tb_windows_bytes(e)); /* the kernel copies no page tables of shared files */
     if (e->fork_slot != TB_NONE) {
         struct tb_client *c = &e->region.clients[e->fork_slot];
         tb_lock_take(&e->header->registry.lock);

@@ -14,6 +14,7 @@
 #define TB_FD_PIECES 1024u /* descriptors known: TB_FD_PIECES * TB_FD_PIECE */
 #define TB_FD_PIECE 1024u
 #define TB_KNOWN_DIRECTORIES 1024u
+#define TB_WINDOW (64u << 10) /* of addresses: what the kernel maps around one fault of a load, unless it was told otherwise */
 
 struct tb_flush_choice {
     enum tb_flush_policy policy;
@@ -68,7 +69,7 @@ struct tb_engine {
     _Atomic(_Atomic uint32_t *) fds[TB_FD_PIECES]; /* descriptor -> open description + 1 */
     _Atomic uint16_t *local_refs;                  /* this process's descriptors per open description */
     struct tb_reader *readers;                     /* what this process knows of each description: tiering/stream.h */
-    _Atomic uint8_t *populated;                    /* a bit for each memory buffer: this process has mapped its pages */
+    _Atomic uint8_t *mapped;                       /* a bit for each window of the region: this process has mapped its pages */
     struct tb_background *background;
     uint32_t flush_threads;   /* threads that may share the flush of one file; 0 and 1: one does it */
     _Atomic uint32_t n_stuck; /* threads of a drain that gave up and wait still: until they end the handle stays */
@@ -119,6 +120,13 @@ static inline struct tb_transfers *tb_transfers(const tb_engine *e, uint32_t tie
 static inline void tb_count(_Atomic uint64_t *counter, uint64_t by)
 {
     atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+
+/* Bytes of `mapped`. */
+static inline size_t tb_windows_bytes(const tb_engine *e)
+{
+    uintptr_t base = (uintptr_t)e->region.base;
+    return ((base + e->region.bytes - 1) / TB_WINDOW - base / TB_WINDOW) / 8 + 1;
 }
 
 static inline bool tb_tier_is_memory(const tb_engine *e, uint32_t tier)

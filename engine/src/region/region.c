@@ -22,8 +22,7 @@
 #include "region/lease.h"
 #include "region/sample.h"
 
-#define TOUCH_PIECE (64u << 20)
-#define TOUCH_PROBE (4u << 20) /* as much as holds a whole huge page, wherever the mapping begins */
+#define TOUCH_PIECE (16u << 20)
 #define TOUCH_THREADS 15
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -61,15 +60,24 @@ struct touching {
     int fd;
     char *base;
     uint64_t bytes;
-    bool mapped; /* through the mapping, not by the file */
     _Atomic uint64_t next, done;
     _Atomic int error;
 };
 
-/* EFAULT here means that the file system is full: a plain store would be a SIGBUS. */
-static int touch_mapped(char *at, uint64_t n)
+/*
+ * EFAULT means that the file system is full: a plain store would be a SIGBUS. Kernels before
+ * 5.14 know no such call. There the file system reserves the piece, so that stores can't fail.
+ */
+static int touch_piece(const struct touching *t, uint64_t at, uint64_t n)
 {
-    return madvise(at, n, MADV_POPULATE_WRITE) == 0 ? 0 : errno == EFAULT ? -ENOSPC : -errno;
+    if (madvise(t->base + at, n, MADV_POPULATE_WRITE) == 0)
+        return 0;
+    if (errno != EINVAL)
+        return errno == EFAULT ? -ENOSPC : -errno;
+    int rc = -posix_fallocate(t->fd, (off_t)at, (off_t)n);
+    for (uint64_t i = 0; i < n && !rc; i += TB_BLOCK_MIN)
+        *(volatile char *)(t->base + at + i) = 0;
+    return rc;
 }
 
 /* Touch piece after piece until none is left; `progress` may be NULL. The first error of any thread ends all of them. */
@@ -77,7 +85,7 @@ static void touch_pieces(struct touching *t, tb_progress *progress, void *arg)
 {
     for (uint64_t at; !t->error && (at = atomic_fetch_add(&t->next, TOUCH_PIECE)) < t->bytes;) {
         uint64_t n = t->bytes - at < TOUCH_PIECE ? t->bytes - at : TOUCH_PIECE;
-        int rc = t->mapped ? touch_mapped(t->base + at, n) : -posix_fallocate(t->fd, (off_t)at, (off_t)n);
+        int rc = touch_piece(t, at, n);
         if (rc)
             t->error = rc;
         t->done += n;
@@ -93,18 +101,16 @@ static void *touch_beside(void *arg)
 }
 
 /*
- * The first touch of a page costs up to 50 times a later one, so the daemon pays it before
- * any program writes. Small pages are touched through the file: that is fastest, but holds
- * a lock on it, so one thread does it. Huge pages are touched through the mapping by many
- * threads, since a tmpfs that is only advised to use them makes none otherwise.
+ * The first touch of a page costs up to 50 times a later one, so the daemon's threads pay it
+ * before any program writes. They touch through the mapping: fallocate alone leaves pages to be
+ * cleared at their first fault, and then the kernel maps none of their neighbours around
+ * (buffer/medium.c).
  */
-static int touch(int fd, const struct tb_config *config, char *base, uint64_t bytes, tb_progress *progress, void *arg)
+static int touch(int fd, char *base, uint64_t bytes, tb_progress *progress, void *arg)
 {
     struct touching t = {.fd = fd, .base = base, .bytes = bytes};
     pthread_t helper[TOUCH_THREADS];
-    uint64_t probe = bytes < TOUCH_PROBE ? bytes : TOUCH_PROBE;
-    t.mapped = touch_mapped(base, probe) == 0 && tb_region_file_pages(fd, config, base, probe) != TB_HUGE_NONE;
-    long n = 0, most = t.mapped ? sysconf(_SC_NPROCESSORS_ONLN) - 1 : 0;
+    long n = 0, most = sysconf(_SC_NPROCESSORS_ONLN) - 1;
     while (n < most && n < TOUCH_THREADS && (uint64_t)n < bytes / TOUCH_PIECE && !pthread_create(&helper[n], NULL, touch_beside, &t))
         n++;
     touch_pieces(&t, progress, arg);
@@ -261,7 +267,7 @@ int tb_region_create(const struct tb_config *config, const struct tb_layout *lay
         return fd;
     int rc = map(fd, layout->total_bytes, out);
     if (!rc)
-        rc = touch(fd, config, out->base, layout->total_bytes, progress, arg);
+        rc = touch(fd, out->base, layout->total_bytes, progress, arg);
     enum tb_huge_pages pages = rc ? TB_HUGE_NONE : tb_region_file_pages(fd, config, out->base, layout->total_bytes);
     if (rc) {
         tb_region_unmap(out);
