@@ -1,9 +1,10 @@
-"""The pages in headless Chromium: no console error, no broken image, no request, no overflow on a phone."""
+"""The pages in headless Chromium: no error, no broken image, no request, nothing cut, legible words."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import synthetic
 
 from tierbench import trace
 from tierbench.judge import compare
+from tierbench.layout import html
 from tierbench.pages import comparison_page, figures, report, report_record
 from tierbench.runs import samples
 from tierbench.runs.run_folder import read_run
@@ -33,48 +35,55 @@ window.addEventListener("load", async () => {
     const i = new Image(); i.src = url;
     try { await i.decode(); } catch (e) { broken.push(url.slice(0, 80)); }
   }
-  parent.postMessage(JSON.stringify({broken, images: urls.length,
+  parent.postMessage(JSON.stringify({broken, width: window.innerWidth, images: urls.length,
     requests: performance.getEntriesByType("resource").map(r => r.name).filter(n => !n.startsWith("data:")),
-    overflow: document.documentElement.scrollWidth - window.innerWidth}), "*");
+    overflow: document.documentElement.scrollWidth - window.innerWidth,
+    cut: [...document.querySelectorAll(".wide")].filter(e => e.scrollWidth > e.clientWidth + 1).length,
+    smallest: Math.min(99, ...[...document.querySelectorAll("svg text")].map(
+      e => parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a).filter(size => size))}), "*");
 });
 </script>"""
 TELLS = "what the probe saw: "
-# A frame, since Chromium's own windows are at least 500 px wide and a phone is not.
-FRAME = """<body style="margin: 0"><script>
+# Frames, since Chromium's own windows are at least 500 px wide and a phone is not.
+FRAMES = """<body style="margin: 0"><script>
 window.addEventListener("message", e => console.log("%s" + encodeURIComponent(e.data) + " "));
-</script><iframe src="page.html" style="width: %dpx; height: 1000px; border: 0"></iframe></body>"""
+</script>%s"""
+FRAME = '<iframe src="page.html" style="width: %dpx; height: 1000px; border: 0"></iframe>'
 
 
-def probe(text: str, folder: Path, width: int) -> dict[str, Any]:
-    """What a browser makes of a page."""
+def probe(text: str, folder: Path, *widths: int) -> dict[int, dict[str, Any]]:
+    """What a browser makes of a page in windows of these widths; all have its console."""
     if CHROMIUM is None:
         pytest.fail(
             "chromium is missing: the pages were NOT checked in a browser (ci/setup/packages-test.txt has it)"
         )
-    path = folder / "frame.html"
-    path.write_text(FRAME % (TELLS, width))
+    path = folder / "frames.html"
+    path.write_text(FRAMES % (TELLS, "".join(FRAME % width for width in widths)))
     (folder / "page.html").write_text(text.replace("</body>", PROBE + "</body>"))
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
                "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr",
-               "--remote-debugging-port=0", f"--window-size={max(width, 500)},1000",
+               "--remote-debugging-port=0", f"--window-size={sum(widths)},1000",
                f"--user-data-dir={folder / 'profile'}", path.as_uri()]  # fmt: skip
     console: list[str] = []
+    seen: dict[int, dict[str, Any]] = {}
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as browser:
         assert browser.stderr is not None
         limit = threading.Timer(120, os.killpg, (browser.pid, signal.SIGKILL))
         limit.start()
-        for line in browser.stderr:  # until the page has told, however long that takes
+        for line in browser.stderr:  # until the pages have told, however long that takes
             if TELLS in line:
-                seen: dict[str, Any] = json.loads(unquote(line.split(TELLS)[1].split()[0]))
+                told: dict[str, Any] = json.loads(unquote(line.split(TELLS)[1].split()[0]))
+                seen[told["width"]] = told | {"console": console}
+            console += [line] if "CONSOLE" in line and TELLS not in line else []
+            if len(seen) == len(widths):
                 break
-            console += [line] if "CONSOLE" in line else []
         else:
             pytest.fail("the browser ended before the page told anything")
         limit.cancel()
         os.killpg(browser.pid, signal.SIGKILL)
-    return seen | {"console": console}
+    return seen
 
 
 @pytest.fixture(scope="module")
@@ -117,33 +126,56 @@ def test_run_report_shows_its_traces(traced_run: Path) -> None:
     assert told[0]["proof"] == proof.sentence and told[0]["findings"][0]["title"] == "A straggler"
 
 
-@pytest.mark.parametrize("width", [1300, 390])
-def test_pages_in_a_browser(traced_run: Path, width: int, tmp_path: Path) -> None:
+def whole(seen: dict[str, Any], images: int) -> None:
+    """Nothing is missing or cut, and the words of figures can be read; a phone scrolls within tables."""
+    assert not seen["console"] and not seen["broken"] and not seen["requests"] and seen["images"] >= images
+    assert seen["overflow"] <= 0 and (seen["cut"] == 0 or seen["width"] < 600)
+    assert seen["smallest"] >= (8.5 if seen["width"] > 600 else 7)
+
+
+def test_pages_in_a_browser(traced_run: Path, tmp_path: Path) -> None:
     text = report.as_html(report_record.make(read_run(traced_run)))
     assert "Not read: cases/bb-scratch" in text
     assert all(f"<h2>{drawing.title}</h2>" in text for drawing in (*figures.DRAWINGS, *drawings.DRAWINGS))
-    seen = probe(text, tmp_path, width)
-    assert seen["overflow"] <= 0
-    assert not seen["console"] and not seen["broken"] and not seen["requests"] and seen["images"] >= 2
+    for seen in probe(text, tmp_path, 1400, 1200, 800, 390).values():
+        whole(seen, images=2)
+
+
+def test_traces_in_a_browser(tmp_path: Path) -> None:
     log = darshan_logs.strided()
     log.counters("POSIX", "/x/<img src=http://example.invalid/a.png>" + "y" * 300, 0, OPENS=1, F_META_TIME=9)
     traces = trace.read([log.write(tmp_path / "a.darshan")])
-    seen = probe(page.as_html(traces, page.sections(traces)), tmp_path, width)
-    assert seen["overflow"] <= 0 and seen["images"] == 2
-    assert not seen["console"] and not seen["broken"] and not seen["requests"]
+    for seen in probe(page.as_html(traces, page.sections(traces)), tmp_path, 1200, 390).values():
+        whole(seen, images=2)
 
 
-@pytest.mark.parametrize("width", [1300, 390])
-def test_comparison_in_a_browser(width: int, tmp_path: Path) -> None:
+def test_comparison_in_a_browser(tmp_path: Path) -> None:
     runs = [str(synthetic.build(tmp_path / name, 5, scale=scale)) for name, scale in (("a", 1.0), ("b", 0.8))]
     made = compare.compare(samples.read_all(runs), "run", 0.05, force=False)
-    seen = probe(comparison_page.as_html(made), tmp_path, width)
-    assert seen["overflow"] <= 0
-    assert not seen["console"] and not seen["broken"] and not seen["requests"]
+    for seen in probe(comparison_page.as_html(made), tmp_path, 1200, 800, 390).values():
+        whole(seen, images=0)
+
+
+def test_folds_are_open_on_paper(tmp_path: Path) -> None:
+    style = html.templates().get_template("report.css").render()
+    pages = []
+    for state in ("", "open"):
+        fold = f"<details {state}><summary>x</summary><pre>{'x' * 60_000}</pre></details>"
+        (tmp_path / "page.html").write_text(f"<style>{style}</style><body>{fold}")
+        command = [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu",
+                   f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={tmp_path / 'x.pdf'}",
+                   (tmp_path / "page.html").as_uri()]  # fmt: skip
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        counts = re.findall(rb"/Count (\d+)", (tmp_path / "x.pdf").read_bytes())
+        pages.append(max(int(count) for count in counts))
+    assert pages[0] == pages[1] > 3
 
 
 def test_the_probe_sees_what_is_wrong(tmp_path: Path) -> None:
     bad = "<body><img src='http://example.invalid/none.png'><script>nothing()</script>"
+    bad += "<div class='wide' style='width:50px; overflow: auto'>" + "x" * 99 + "</div>"
+    bad += "<svg viewBox='0 0 1000 10' width='100'><text font-size='10'>x</text></svg>"
     bad += "<div style='width:3000px'>x</div></body>"
-    seen = probe(bad, tmp_path, 390)
+    seen = probe(bad, tmp_path, 390)[390]
+    assert seen["cut"] == 1 and seen["smallest"] == pytest.approx(1)
     assert seen["broken"] and seen["console"] and seen["requests"] and seen["overflow"] > 0

@@ -78,5 +78,5 @@ def test_without_segments_nothing_is_told(tmp_path: Path) -> None:
     log = darshan_logs.Made(nprocs=1)
     log.counters("POSIX", FILE, 0, WRITES=3, OPENS=1)
     traces = read(log.write(tmp_path / "a.darshan"))
-    assert latency.table(traces, None) == [] and latency.histogram(traces, None) is None
+    assert latency.table(traces, None) == [] and latency.draw(traces, None) is None
     assert latency.flushes(traces, traces) is None

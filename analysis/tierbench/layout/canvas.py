@@ -12,6 +12,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
@@ -73,8 +74,12 @@ def blank(height_in: float) -> Figure:
 
 
 def heat(axes: Axes, values: NDArray[np.float64], extent: tuple[float, float, float, float]) -> AxesImage:
-    """Lines of `values` as strips, the first on top, the darker the more; blank where there is nothing."""
-    colours = mpl.colormaps["magma_r"].with_extremes(under="#f8fafc")
+    """Lines of `values` as strips, the first on top, the darker the more; blank where there is nothing.
+
+    Neither end of the colours is near white or near black, so that all are seen on a light and a dark page.
+    """
+    shades = mpl.colormaps["magma_r"](np.linspace(0.12, 0.65, 256))
+    colours = ListedColormap(shades).with_extremes(under=(0, 0, 0, 0))
     most = max(float(values.max()), 2e-6)
     image = axes.imshow(values, aspect="auto", cmap=colours, interpolation="nearest", vmin=1e-6, vmax=most,
                         extent=extent)  # fmt: skip

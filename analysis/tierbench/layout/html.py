@@ -16,5 +16,8 @@ def templates() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    made.filters["unbroken"] = lambda interval: interval.replace(" – ", "\u00a0–\u00a0").replace(
+        " %", "\u00a0%"
+    )
     made.filters["size"] = lambda count: "–" if count is None else size(count)
     return made

@@ -67,7 +67,7 @@ def draw(series: Series) -> Figure:
         values = [p.value for p in series.points]
         axes.plot(range(len(values)), values, "o", color=QUIET, ms=4, mec="white", mew=0.5)
         ends = [0, *(step.at for step in series.steps), len(values)]
-        for first, after in itertools.pairwise(ends):
+        for first, after in itertools.pairwise(ends) if series.needs_n is None else ():
             axes.plot(
                 [first - 0.4, after - 0.6], [float(np.median(values[first:after]))] * 2, color=INK, lw=1.4
             )

@@ -10,6 +10,7 @@ import html
 import io
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,7 @@ def as_html(report: Report) -> str:
         "dependent": dependence_sentences(report),
         "drawings": drawn,
         "published_opens": published_opens(report),
+        "bases": _bases(report.rows),
         "io500_runs": io500_report.sections(report.run),
         "facts": provenance_facts(report.run.provenance),
         "version": __version__,
@@ -107,6 +109,13 @@ def as_html(report: Report) -> str:
     }
     words = html.unescape(re.sub("<[^>]*>", " ", template.render(**content, terms=[])))
     return template.render(**content, terms=terms.used(words))
+
+
+def _bases(rows: Sequence[Row]) -> list[tuple[str, Row]]:
+    """The rows that published ones are divided by: the PFS alone, with and without a sync after writes."""
+    alone = {row.syncs_each_write: row for row in reversed(rows) if row.key["tiers"] == "pfs"}
+    named = ((True, "vs PFS with -Y"), (False, "vs PFS without"))
+    return [(heading, alone[synced]) for synced, heading in named if synced in alone]
 
 
 def published_opens(report: Report) -> list[tuple[Row, float | None]]:

@@ -114,7 +114,8 @@ TABLES = (
 
 def interval_words(interval: stats.Interval, runs: int) -> str:
     """The ends; a single run has none."""
-    return "–" if runs < 2 else f"{seconds(interval.low)} – {seconds(interval.high)} ({interval.level:.0%})"
+    level = f"{interval.level:.0%}".replace("%", " %")
+    return "–" if runs < 2 else f"{seconds(interval.low)} – {seconds(interval.high)} ({level})"
 
 
 def ratio_words(row: Row) -> str:

@@ -154,8 +154,7 @@ def _metadata_bound(traces: Traces) -> Finding | None:
 
 
 def _stragglers(traces: Traces) -> Finding | None:
-    """Not on the storage side, where a daemon that flushes for all ranks is among them."""
-    slow = slowest(traces) if "storage" not in set(traces.job["side"]) else None
+    slow = slowest(traces)
     if slow is None or slow.busy_s < LEAST_S or slow.beyond <= STRAGGLER:
         return None
     return Finding(
@@ -204,7 +203,12 @@ class Slowest:
 
 
 def slowest(traces: Traces) -> Slowest | None:
-    """The slowest rank: by segments or records of single ranks, else by what merged records say of theirs."""
+    """The slowest rank: by segments or records of single ranks, else by what merged records say of theirs.
+
+    None on the storage side, where a daemon that flushes for all ranks is among them.
+    """
+    if "storage" in set(traces.job["side"]):
+        return None
     return _slowest_of_ranks(traces) or _slowest_of_merged(traces)
 
 

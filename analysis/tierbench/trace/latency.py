@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -23,7 +24,7 @@ _SHORTEST_S = 1e-7  # of the histogram: a time below the clock's grain is drawn 
 _COLOURS = {"read": canvas.SKY, "write": canvas.ORANGE}
 DRAWING = Drawing(
     "How long single accesses took",
-    lambda traces: histogram(traces, None),
+    lambda traces: draw(traces, None),
     "Accesses by their time, on logarithmic axes; the dark part was made under flush to the PFS.",
 )
 
@@ -96,8 +97,13 @@ def table(traces: Traces, periods: Flushes | None) -> list[Latency]:
     return found
 
 
-def histogram(traces: Traces, periods: Flushes | None) -> Figure | None:
-    """Accesses by their time."""
+def draw(traces: Traces, periods: Flushes | None) -> Figure | None:
+    """Accesses by their time, in the report's style."""
+    with mpl.rc_context(canvas.STYLE):
+        return _histogram(traces, periods)
+
+
+def _histogram(traces: Traces, periods: Flushes | None) -> Figure | None:
     some = {access: _accesses(traces.segments, access) for access in ("write", "read")}
     some = {access: lines for access, lines in some.items() if len(lines)}
     if not some:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from tierbench import __version__
 from tierbench.base.atomic_write import replace_all
-from tierbench.base.text import duration, plain, shown, size
+from tierbench.base.text import counted, duration, plain, shown, size
 from tierbench.layout import canvas, html
 from tierbench.trace import drawings, latency
 from tierbench.trace.drawings import Drawing
@@ -60,7 +60,7 @@ def section(
         if figure:
             # Our own SVG: matplotlib has escaped its texts.
             drawn.append((drawing, Markup(canvas.svg(figure, f"{salt}-{index}", drawing.title))))  # noqa: S704
-    if figure := latency.histogram(mine, periods):
+    if figure := latency.draw(mine, periods):
         made = canvas.svg(figure, f"{salt}-latency", latency.DRAWING.title)
         drawn.append((latency.DRAWING, Markup(made)))  # noqa: S704
     about = (label, heading or label, _facts(mine), find(mine), slowest(mine), _places(mine))
@@ -87,7 +87,7 @@ def _facts(mine: Traces) -> list[tuple[str, str]]:
 
 def _moved(files: pd.DataFrame) -> str:
     written, read = size(int(files["bytes_written"].sum())), size(int(files["bytes_read"].sum()))
-    return f"{written} written, {read} read, {files['file'].nunique():,} files"
+    return f"{written} written, {read} read, {counted(files['file'].nunique(), 'file')}"
 
 
 def _places(mine: Traces) -> list[dict[str, str]]:
@@ -185,7 +185,8 @@ def as_text(traces: Traces) -> str:
         lines += [f"  {name}: {shown(value)}" for name, value in _facts(mine)]
         for p in _places(mine):
             moved = f"{p['written']} written, {p['read']} read, {p['seconds']} s"
-            lines.append(f"  {shown(p['place'])}: {p['files']} files, {moved}")
+            files = f"{p['files']} file{'s' * (p['files'] != '1')}"
+            lines.append(f"  {shown(p['place'])}: {files}, {moved}")
         worst = slowest(mine)
         lines += [f"  slowest: {shown(_slowest(worst))}"] if worst else []
         for f in find(mine):
