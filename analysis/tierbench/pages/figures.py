@@ -30,7 +30,7 @@ from tierbench.layout.canvas import (
     VERMILION,
     blank,
 )
-from tierbench.pages import flows
+from tierbench.pages import components_section, flows
 from tierbench.runs.run_folder import Run
 
 MOST_PANELS = 24  # of one figure
@@ -300,6 +300,11 @@ COMPARISON = Drawing(
 )
 DRAWINGS = (
     COMPARISON,
+    Drawing(
+        "Components",
+        components_section.bars,
+        "The same loop on each system. Beside a server, the engine's calls end without another process.",
+    ),
     Drawing(
         "Published, predicted, measured",
         three_ways,

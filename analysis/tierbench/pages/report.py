@@ -22,7 +22,7 @@ from tierbench.base.errors import RunError
 from tierbench.base.text import number, percent, ratio_span, seconds, shown, span, times
 from tierbench.judge.verdict import Row
 from tierbench.layout import canvas
-from tierbench.pages import exports, figures, io500_report, terms
+from tierbench.pages import components_section, exports, figures, io500_report, terms
 from tierbench.pages.report_record import Report, as_json, step_words
 from tierbench.pages.report_words import (
     baselines,
@@ -70,6 +70,7 @@ def as_html(report: Report) -> str:
         "row_name": row_name,
         "promise": promise_words,
         "step_words": step_words,
+        "component_words": components_section.words,
         "verdict_words": verdict_words,
         "verdict_style": verdict_style,
     }
@@ -103,6 +104,7 @@ def as_html(report: Report) -> str:
         "published_opens": published_opens(report),
         "bases": _bases(report.rows),
         "io500_runs": io500_report.sections(report.run),
+        "components": components_section.of_run(report.run),
         "facts": provenance_facts(report.run.provenance),
         "version": __version__,
         "units": terms.UNITS,

@@ -1,0 +1,66 @@
+"""Measurements of components by ReFrame, with few operations: records, and what is skipped and refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from test_suite import reframe
+
+from common.sites.tiers import read_scale
+from tierbench.base.strict_json import read_fitting
+from tierbench.runs.case import read_case
+
+
+def run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *measurements: str, **environment: str
+) -> tuple[int, str]:
+    """A session at the smallest scale, its run folder `folder`/run."""
+    for name, value in ({"TIERBENCH_RUN_DIR": str(folder / "run")} | environment).items():
+        monkeypatch.setenv(name, value)
+    options = ["-n", "Hpdc18Components", "-P", f"measurement={','.join(measurements)}", "-S", "scale=smoke"]
+    done = reframe(*options, "-r", "--prefix", str(folder / "reframe"))
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_each_part_is_a_repetition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, told = run(tmp_path, monkeypatch, "memory-engine-p2-b1", "messages-engine-p1-b1")
+    assert status == 0, told
+    cases = tmp_path / "run" / "cases"
+    test = "hpdc18-components-memory-engine-p2-b1-take-and-give"
+    rates = [read_case(cases / test / str(i) / "case.json").value for i in range(1, 11)]
+    printed = read_fitting(cases / test / "1" / "components.json", "components")["rows"]
+    assert [row["ops_per_s"] for row in printed] == [rates]
+    latency = read_case(cases / "hpdc18-components-messages-engine-p1-b1-latency-99_9" / "1" / "case.json")
+    assert (latency.metric, latency.unit, latency.direction) == ("time", "us", "lower")
+    assert (latency.system, latency.tiers, latency.verified, latency.scale) == ("local", "ram", True, "smoke")
+
+
+def test_a_missing_server_skips_its_row_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its programs are not in these folders, and all that ReFrame needs is."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("bash", "sh", "env", "git", "date", "hostname", "mkdir"):
+        for place in os.environ["PATH"].split(":"):
+            if Path(place, name).exists() and not (tools / name).exists():
+                (tools / name).symlink_to(Path(place, name))
+    status, told = run(tmp_path, monkeypatch, "metadata-redis-p1-b1", "streams-files-p1-b1", PATH=str(tools))
+    assert status == 0, told
+    assert "1 skipped" in told
+    assert "redis: there is no program redis-server" in told or "redis: this was built without" in told
+    left = sorted({p.name for p in (tmp_path / "run" / "cases").iterdir()})
+    assert left == ["hpdc18-components-streams-files-p1-b1-fwrite"]
+
+
+def test_an_unknown_measurement_is_refused(tmp_path: Path) -> None:
+    done = reframe(
+        "-n", "Hpdc18Components", "-P", "measurement=memory-tcmalloc-p1-b1", "-l", "--prefix", str(tmp_path)
+    )
+    assert done.returncode == 2
+    assert "measurement='memory-tcmalloc-p1-b1'; allowed: memory-engine-p1-b1, " in done.stderr
+
+
+def test_the_evaluation_s_million_is_what_a_site_runs() -> None:
+    found = {name: read_scale(name)["components"] for name in ("full", "local", "node", "smoke", "two-nodes")}
+    assert found == {"full": 10**6, "local": 10**6, "node": 10**6, "smoke": 1000, "two-nodes": 1000}
