@@ -55,6 +55,7 @@ class TierTest(rfm.RunOnlyRegressionTest):
     #: What came out, for ReFrame's report.
     metrics = variable(dict, value={}, loggable=True)
 
+    known_tiers: tuple[str, ...] = TIERS  # that `tiers` may be
     time_limit: Any  # ReFrame's
     prerun_cmds: Any
     valid_systems = ["*"]
@@ -115,7 +116,7 @@ class TierTest(rfm.RunOnlyRegressionTest):
     def choose(self) -> None:
         """Bad input is refused before anything runs."""
         self.check_input()
-        refuse_unknown("tiers", self.tiers, TIERS)
+        refuse_unknown("tiers", self.tiers, self.known_tiers)
         try:
             for partition in runtime().system.partitions:
                 requirements.check(partition.extras.get("require", []))

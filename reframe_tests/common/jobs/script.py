@@ -11,7 +11,7 @@ from ..outcome.held import RUN
 from ..sites.plan import Plan
 from ..sites.programs import own_program
 from ..sites.site import Site
-from ..sites.tiers import ROOT
+from ..sites.tiers import ROOT, directories_of
 from .limits import Limit
 
 _DATE = "%s.%N %z"
@@ -89,7 +89,7 @@ class Script:
     def _device_lines(self, run: object) -> list[str]:
         """Keeps what the real places are on, also through links, bind mounts and loop devices."""
         looked_at = not (self.site.modelled or self.site.published)
-        used = ["pfs", *self.plan.tiers.split("-")] if looked_at else []
+        used = directories_of(self.plan.tiers) if looked_at else []
         places = {name: self.site.places[name] for name in dict.fromkeys(used) if name in self.site.places}
         places |= {RUN: str(run)} if run and places else {}
         words = " ".join(f"{name}={place}" for name, place in places.items())  # a shell may have to read them

@@ -64,7 +64,7 @@ class Places:
     def write_config(self, site: Site, plan: Plan, stage: Path) -> None:
         """Write tiers.yaml and the devices it names."""
         file = stage / "tiers.yaml"
-        models = write_devices(plan.device, plan.factor, stage / "devices") if plan.device else None
+        models = _models(plan, stage / "devices")
         places = None if site.modelled else site.places
         write_config(plan.tiers, plan.config_bytes, plan.policy, places, file, models=models,
                      volatile=self.volatile)  # fmt: skip
@@ -84,6 +84,10 @@ class Places:
             if folder.exists():
                 print(f"reframe_tests: {folder}: is left, not all of it could be removed", file=sys.stderr)
         self.made.clear()
+
+
+def _models(plan: Plan, folder: Path) -> dict[str, str] | None:
+    return write_devices(plan.device, plan.factor, folder, plan.tier_devices) if plan.device else None
 
 
 def _set_files(config: Path, files: int) -> None:

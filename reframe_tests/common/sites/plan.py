@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .twin import TIER_DEVICES
 
 LEAST_CONFIG_BYTES = 64 << 20  # tiers smaller than for that much data have no room for their own metadata
 
@@ -27,6 +30,7 @@ class Plan:
     config_bytes: int  # of a node, that capacities of tiers are scaled by
     place_bytes: int  # that the twin's places must have room for
     device: str | None = None  # that models the PFS; None: the models of configs/tiers
+    tier_devices: Mapping[str, str] = field(default_factory=lambda: TIER_DEVICES)  # beside `device`, by tier
     max_files: int | None = None  # that a configuration keeps records of
     close_to_open: bool = False  # on several nodes: ranks look at what other nodes wrote
     time_limit: str | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .capacity_checks import memory_bytes
+from .tiers import directories_of
 
 PLACES = ("pfs", "nvme", "bb")
 
@@ -61,8 +62,8 @@ class Site:
 
     def lacks(self, tiers: str) -> list[str]:
         """Places that a configuration of tiers needs and the site does not name."""
-        needed = set() if self.modelled else {"pfs", *tiers.split("-")} - {"ram"}
-        return sorted(needed - self.places.keys())
+        needed = [] if self.modelled else directories_of(tiers)
+        return sorted(set(needed) - self.places.keys())
 
     def refusal(self, nodes: int, *, traced: bool) -> str | None:
         """Why launches through `tierctl run` can't be on so many nodes here; None where they can."""

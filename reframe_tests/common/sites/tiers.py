@@ -16,6 +16,7 @@ PUBLISHED_BYTES_PER_NODE = (
     1536 << 20
 )  # the bytes that the capacities in configs/tiers are for (webinar, section 3)
 TIERS = ("pfs", "bb", "nvme", "ram", "bb-nvme", "nvme-ram", "bb-nvme-ram")
+HPDC18_TIERS = ("pfs", "hpdc18/datawarp", "hpdc18/elevator", "hpdc18/hermes")
 
 # Below a PFS alone, as a configuration names a tier at least; the mode bypass does not use it.
 UNUSED = {
@@ -58,6 +59,14 @@ def read_scale(name: str) -> dict[str, Any]:
     return {**scale, "name": name, "block_bytes": parse_bytes(str(scale["block"]))}
 
 
+def directories_of(tiers: str) -> list[str]:
+    """The places that a configuration of tiers needs on a site, the PFS first."""
+    if tiers == "pfs":
+        return ["pfs"]
+    found = strict_yaml.read(ROOT / "configs" / "tiers" / f"{tiers}.yaml", ScaleError)["tiers"]
+    return ["pfs", *(tier["name"] for tier in found if tier["medium"] == "directory")]
+
+
 def _scaled(text: str, factor: float) -> str:
     """A capacity in MiB times `factor`, in whole KiB so that ratios between tiers hold."""
     return f"{round(int(text.removesuffix('MiB')) * 1024 * factor / 4) * 4}KiB"
@@ -81,7 +90,8 @@ def write_config(
     """
     source = ROOT / "configs" / "tiers" / f"{tiers}.yaml"
     config = strict_yaml.read(source, ScaleError)
-    config["placement"]["policy"] = policy
+    rules = config["placement"].get("rules")
+    config["placement"] = {"policy": policy} | ({"rules": rules} if policy == "user-defined" else {})
     if tiers == "pfs" and places is not None:  # a real site's baseline never needs a tier
         config |= {"tiers": [UNUSED], "fsync": "pfs"}
     if volatile:

@@ -8,7 +8,9 @@ the published one; results are multiplied by K.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -21,6 +23,7 @@ from .tiers import ROOT, ScaleError
 DEVICES = ROOT / "configs" / "devices"
 TIER_DEVICES = {"ram": "hpdc18-ddr4", "nvme": "summit-nvme", "bb": "twins/cori-datawarp-1"}
 _VALUE = re.compile(r"(\d+(?:\.\d+)?)(.*)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def device(name: str) -> dict[str, Any]:
@@ -46,10 +49,12 @@ def slowed(model: dict[str, Any], factor: int) -> dict[str, Any]:
     return made
 
 
-def write_devices(pfs: str, factor: int, folder: Path) -> dict[str, str]:
+def write_devices(
+    pfs: str, factor: int, folder: Path, tiers: Mapping[str, str] = MappingProxyType(TIER_DEVICES)
+) -> dict[str, str]:
     """Write the PFS and the tiers in front of it, slowed; returns the files by place (`pfs`, tiers)."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = {"pfs": pfs, **TIER_DEVICES}
+    names = {"pfs": pfs, **tiers}
     files = {}
     for place, name in names.items():
         file = folder / f"{place}.yaml"
@@ -58,14 +63,26 @@ def write_devices(pfs: str, factor: int, folder: Path) -> dict[str, str]:
     return files
 
 
+def rate(model: Mapping[str, Any], direction: str) -> float:
+    """Bytes a second that a device reads or writes."""
+    match = _VALUE.fullmatch(str(model[f"{direction}_bandwidth"]))
+    assert match and match[2] == "MiB/s", model["name"]
+    return float(match[1]) * (1 << 20)
+
+
+def seconds_of(model: Mapping[str, Any], key: str) -> float:
+    """A time of a device; 0 where it has none."""
+    match = _VALUE.fullmatch(str(model.get(key, "0us")))
+    assert match, model["name"]
+    return float(match[1]) * _SECONDS[match[2]]
+
+
 def read_limit(recipe: Recipe, launch_transfer: int) -> float | None:
     """Bytes a second that the twin can read in such transfers, before K; None where it has no read rate."""
     model = device(recipe.twin.device)
     if "read_bandwidth" not in model:
         return None
-    bandwidth = _VALUE.fullmatch(str(model["read_bandwidth"]))
-    latency = _VALUE.fullmatch(str(model.get("read_latency", "0us")))
-    assert bandwidth and latency
-    rate = float(bandwidth[1]) * (1 << 20)
-    seconds = float(latency[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0, "ns": 1e-9}[latency[2]]
-    return launch_transfer / (seconds / float(model.get("channels", 1)) + launch_transfer / rate)
+    seconds = seconds_of(model, "read_latency")
+    return launch_transfer / (
+        seconds / float(model.get("channels", 1)) + launch_transfer / rate(model, "read")
+    )

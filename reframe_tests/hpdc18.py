@@ -1,0 +1,292 @@
+"""The Hermes evaluation of HPDC'18 on the share of one client node: synthetic workloads, VPIC-IO and HACC-IO.
+
+Each is run without buffering, on tiers that behave like DataWarp and like Data Elevator, and on Hermes'
+hierarchy under each placement policy. The number is the evaluation's: the time of the I/O until all bytes are
+persistent, of the repetitive reads until all are read. `docs/testing/hpdc18.md` says how it is judged.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import reframe as rfm
+from reframe.core.builtins import parameter, run_after, variable
+from reframe.core.exceptions import PipelineError
+
+sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path by its index
+
+from common.base import TierTest, refuse
+from common.jobs.limits import of_bytes
+from common.jobs.script import TIERCTL, Script, mark
+from common.outcome import held
+from common.outcome.held import Held
+from common.outcome.launch_numbers import outputs_of
+from common.outcome.results import Results
+from common.outcome.verify_steps import right
+from common.scales.hpdc18_scale import WORKLOADS, dropped, hpdc18_scale, steps_of
+from common.sites.plan import Plan
+from common.sites.programs import own_program
+from common.sites.site import Site
+from common.sites.tiers import HPDC18_TIERS, ScaleError
+from common.sites.twin import device, rate, seconds_of
+from tierbench.base import schema, sizes
+from tierbench.base.errors import RunError
+from tierbench.runs.case import Case
+
+SOURCE = "Kougkas, Devarajan, Sun: Hermes, HPDC'18 (talk)"
+DEVICES = {place: f"twins/hpdc18-{place}" for place in ("ram", "nvme", "bb", "pfs")}
+POLICIES = (
+    "max-bandwidth",
+    "data-locality",
+    "hot-data",
+    "user-defined",
+    "random",
+    "round-robin",
+    "minimize-io-time",
+)
+LEAST_CONFIG_BYTES = 16 * sizes.MIB  # below, the RAM tier has no room for its own metadata
+TEMPORARY_ROOM = 4  # the evaluation's temporary data are a small part of a node's RAM: here they fit it twice
+PLACES_ROOM = 8  # times the bytes that capacities are for
+
+
+class Hpdc18(TierTest):
+    """One workload on one way of buffering."""
+
+    tiers = parameter(HPDC18_TIERS, type=str, loggable=True)
+    workload = parameter(WORKLOADS, type=str, loggable=True)
+    #: A file of configs/scales; `site`: the site's.
+    scale = variable(str, value="site", loggable=True)
+    #: Half or twice the ranks, with the same bytes in all (strong) or of a rank (weak).
+    scaling = variable(str, value="none", loggable=True)
+
+    known_tiers = HPDC18_TIERS
+    time_limit = "10m"
+
+    def check_input(self) -> None:
+        """The scale."""
+        try:
+            if self.scale != "site":
+                hpdc18_scale(self.scale)
+        except ScaleError as e:
+            refuse(str(e))
+        self.tags = {"hpdc18"}
+        self.descr = f"HPDC'18: {self.workload}, {self.buffering}"
+
+    @property
+    def buffering(self) -> str:
+        """None, a comparator, or the policy of the engine."""
+        name = str(self.tiers).removeprefix("hpdc18/")
+        return {"pfs": "none", "hermes": str(self.policy)}.get(name, name)
+
+    @property
+    def test(self) -> str:
+        """What is measured: the rows of a report begin so."""
+        return f"hpdc18-{self.workload}" + ("" if self.scaling == "none" else f"-{self.scaling}")
+
+    def make_plan(self, site: Site) -> Plan:
+        """Ranks, bytes and compute of the scale."""
+        scale = hpdc18_scale(self.scale if self.scale != "site" else site.scale)
+        workload = WORKLOADS[self.workload]
+        factor = scale.factors[workload.kind] if site.modelled else 1
+        self.pfs_device = device(DEVICES["pfs"])
+        self.steps = steps_of(workload, scale, self.scaling, rate(self.pfs_device, "write") / factor)
+        room = max(LEAST_CONFIG_BYTES, self.steps.written * (TEMPORARY_ROOM if workload.temporary else 1))
+        return Plan(
+            name=self.test,
+            tiers=self.tiers,
+            policy=self.policy,
+            mode="bypass" if self.tiers == "pfs" else "persistent-async",
+            ranks=self.steps.ranks,
+            ranks_per_node=self.steps.ranks,
+            scale=scale.name,
+            factor=factor,
+            dropped=dropped(self.steps),
+            config_bytes=room,
+            place_bytes=PLACES_ROOM * room,
+            device=DEVICES["pfs"] if site.modelled else None,
+            tier_devices={tier: DEVICES[tier] for tier in ("ram", "nvme", "bb")},
+        )
+
+    def find_programs(self) -> None:
+        """The workload and tierctl."""
+        self.program = own_program(f"tb-{WORKLOADS[self.workload].program}")
+        for program in (self.program, TIERCTL):
+            if not (program.exists() or self.is_dry_run()):
+                raise PipelineError(f"{program}: is missing; needs `make build`")
+
+    def write_script(self, script: Script) -> None:
+        """One launch through the tiers, or on the PFS alone through its model."""
+        pfs = self.places.pfs
+        self.executable = str(self.program)
+        self.executable_opts = [*self.steps.arguments(str(pfs)), "--json", "result.json"]
+        _, trace = script.trace("trace", "tb-steps", sizes.MIB, pfs, wanted=self.trace)
+        self.prerun_cmds = [f"mkdir -p {pfs}", *script.plan_lines(pfs), mark("workload", "begins")]
+        self.postrun_cmds = [mark("workload", "ends")]
+        slowest = rate(self.pfs_device, "write") / self.plan.factor
+        bytes_moved = self.steps.written + self.steps.read + round(slowest * self._compute_s())
+        script.through_tierctl("stats.json", trace, of_bytes("workload", bytes_moved, slowest))
+
+    def _compute_s(self) -> float:
+        return self.steps.compute_us * self.steps.phases / 1e6
+
+    # --- results --------------------------------------------------------------------------------------
+
+    @property
+    def config_name(self) -> str:
+        """By test and way of buffering."""
+        return f"{self.test}-{self.buffering}"
+
+    def case_names(self) -> dict[str, str]:
+        """One of the time."""
+        return {"time": f"{self.test}_{self.buffering}"}
+
+    def make_cases(self, results: Results) -> dict[str, Case]:
+        """From the program's result, and its bytes from the PFS."""
+        told = json.loads((results.stage / "result.json").read_text())
+        common = results.common("time")
+        self.record = self._record(told, results, float(common["drain_s"] or 0))
+        seconds = self.record["seconds"]
+        value = float(told["io_s"]) + (0 if self.steps.workload.temporary else seconds["drain"])
+        (results.folder("time") / "hpdc18.json").write_text(json.dumps(self.record, indent=1))
+        case = Case(
+            **common,
+            test=self.test,
+            system="hpdc18",
+            metric="time",
+            unit="s",
+            direction="lower",
+            value=value,
+            open_s=seconds["open"],
+            write_s=seconds["write"],
+            close_s=seconds["close"] + seconds["flush"],
+            total_s=float(told["io_s"]),
+            verified=self._verified(told),
+            driver=f"{told['program']}-{told['version']}",
+            command=" ".join([self.program.name, *self.executable_opts]),
+            bytes=self.steps.written + self.steps.read,
+            published=None,
+            published_source=SOURCE,
+            requirement=None,
+            dropped=self.plan.dropped,
+            **self._held(told, results.stage).record(),
+        )
+        return {"time": case}
+
+    def _verified(self, told: dict[str, Any]) -> bool:
+        """What the program read, and what is on the PFS."""
+        assert self.places.pfs
+        return right(self.steps, self.places.pfs) and told["as_written"] is not False
+
+    def _record(self, told: dict[str, Any], results: Results, drain_s: float) -> dict[str, Any]:
+        """What the analysis needs to say what is possible and where the time went."""
+        stats = results.stats()
+        moved = {tier["name"]: tier["bytes_in"] for tier in stats.get("tiers", [])}
+        moved["pfs"] = stats.get("pfs", {}).get("bytes_written", 0)
+        parts = ("open", "write", "read", "close", "flush", "compute")
+        made = {
+            "version": 1,
+            "workload": self.workload,
+            "kind": self.steps.workload.kind,
+            "buffering": self.buffering,
+            "scaling": self.scaling,
+            "ranks": self.steps.ranks,
+            "phases": self.steps.phases,
+            "phase_bytes": self.steps.phase_bytes,
+            "read_times": self.steps.workload.times,
+            "creates": self.steps.creates,
+            "create_s": seconds_of(self.pfs_device, "open_time") * self.plan.factor
+            if self.site.modelled
+            else 0.0,
+            "compute_s": self.steps.compute_us / 1e6,
+            "rates": self._rates(),
+            "seconds": {part: told[f"{part}_s"] for part in parts} | {"drain": drain_s},
+            "moved": moved,
+        }
+        if misfit := schema.misfit(made, "hpdc18"):
+            raise RunError(f"hpdc18.json: {misfit}")
+        return made
+
+    def _create_s(self) -> float:
+        """What a new file takes of the twin's PFS."""
+        modelled = self.site.modelled
+        return seconds_of(self.pfs_device, "open_time") * self.plan.factor if modelled else 0.0
+
+    def _rates(self) -> dict[str, dict[str, float]]:
+        if not self.site.modelled:
+            return {}
+        models = {place: device(name) for place, name in DEVICES.items()}
+        return {
+            place: {way: rate(model, way) / self.plan.factor for way in ("read", "write")}
+            for place, model in models.items()
+        }
+
+    def _held(self, told: dict[str, Any], stage: Path) -> Held:
+        """The launch by its words and the suite's clock."""
+        output = outputs_of((stage / str(self.stdout)).read_text(errors="replace"))["workload"]
+        asked = {
+            "ranks": self.steps.ranks,
+            "bytes_written": self.steps.written,
+            "bytes_read": self.steps.read,
+        }
+        wrong = tuple(
+            f"{name}: asked for {count}, the program says {told[name]}"
+            for name, count in asked.items()
+            if told[name] != count
+        )
+        found = held.timed("workload", told["io_s"] + told["compute_s"], output)
+        return found + Held(wrong) + held.places(stage, self.site)
+
+    def summary(self) -> dict[str, Any]:
+        """Where the time went."""
+        return {"seconds": self.record["seconds"]}
+
+
+@rfm.simple_test
+class Hpdc18Comparators(Hpdc18):
+    """No buffering, DataWarp-like, Data-Elevator-like."""
+
+    tiers = parameter(HPDC18_TIERS[:3], type=str, loggable=True)
+
+
+@rfm.simple_test
+class Hpdc18Policies(Hpdc18):
+    """Hermes' hierarchy under each placement policy."""
+
+    tiers = parameter(HPDC18_TIERS[3:], type=str, loggable=True)
+    placement = parameter(POLICIES, type=str, loggable=True)
+
+    @run_after("init")
+    def choose_policy(self) -> None:
+        """The parameter is the policy."""
+        self.policy = self.placement
+
+
+class Hpdc18Scaling(Hpdc18):
+    """Half and twice the ranks of the scale."""
+
+    by = parameter(["half", "double"], type=str, loggable=True)
+    kind: str
+
+    @run_after("init")
+    def choose_scaling(self) -> None:
+        """Of this kind and by so much."""
+        self.scaling = f"{self.kind}-{self.by}"
+
+
+@rfm.simple_test
+class Hpdc18StrongScaling(Hpdc18Scaling):
+    """Of the codes, as in the evaluation: the same bytes in all."""
+
+    workload = parameter(["vpic", "hacc"], type=str, loggable=True)
+    kind = "strong"
+
+
+@rfm.simple_test
+class Hpdc18WeakScaling(Hpdc18Scaling):
+    """Of a synthetic workload on one node: the same bytes of each rank."""
+
+    workload = parameter(["alternating-balanced"], type=str, loggable=True)
+    kind = "weak"
