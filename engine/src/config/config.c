@@ -186,6 +186,24 @@ static const struct tb_yaml_key tier_keys[] = {
     {0},
 };
 
+static int read_stage(struct tb_yaml *yaml, yaml_node_t *node, const char *path, const struct tb_yaml_key *keys,
+                      struct tb_config_stage *stage)
+{
+    const struct tb_yaml_key map = {"stage", TB_YAML_MAP, .keys = keys};
+    tb_stage_defaults(stage);
+    return tb_yaml_value(yaml, &map, node, path, stage);
+}
+
+static int read_stage_out(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
+{
+    return read_stage(yaml, node, path, tb_stage_out_keys, &((struct tb_config *)target)->stage_out);
+}
+
+static int read_stage_in(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
+{
+    return read_stage(yaml, node, path, tb_stage_in_keys, &((struct tb_config *)target)->stage_in);
+}
+
 /*
  * `version` has one allowed value: a file of a later version is refused, and not read by
  * half. The limits of the counts bound the size of the region's tables.
@@ -208,6 +226,8 @@ static const struct tb_yaml_key config_keys[] = {
      .max = TB_MAX_PREFIXES, .keys = hint_keys, .count_offset = offsetof(struct tb_config, n_hints)},
     {"tiers", TB_YAML_LIST, .required = true, .offset = offsetof(struct tb_config, tiers), .width = sizeof(struct tb_config_tier), .min = 1,
      .max = TB_MAX_TIERS, .keys = tier_keys, .count_offset = offsetof(struct tb_config, n_tiers)},
+    {"stage_out", TB_YAML_CUSTOM, .read = read_stage_out},
+    {"stage_in", TB_YAML_CUSTOM, .read = read_stage_in},
     {0},
 };
 
@@ -331,6 +351,16 @@ static int region_rules(const struct tb_config *c, struct tb_finding *found)
     return 0;
 }
 
+static int stage_rules(const struct tb_config_stage *stage, const char *section, struct tb_finding *found)
+{
+    char text[700], at[64];
+    const char *key;
+    if (!stage->from[0] || !tb_stage_rules(stage, &key, text, sizeof(text)))
+        return 0;
+    snprintf(at, sizeof(at), "%s.%s", section, key);
+    return find_wrong(found, at, "%s", text);
+}
+
 /* `needs_path`: a directory tier must have its path now. A file for Hermes may leave it out. */
 static int config_rules(const struct tb_config *c, bool needs_path, struct tb_finding *found)
 {
@@ -339,6 +369,10 @@ static int config_rules(const struct tb_config *c, bool needs_path, struct tb_fi
         rc = tier_rules(c, i, needs_path, found);
     if (!rc)
         rc = region_rules(c, found);
+    if (!rc)
+        rc = stage_rules(&c->stage_out, "stage_out", found);
+    if (!rc)
+        rc = stage_rules(&c->stage_in, "stage_in", found);
     return rc ? rc : promise_rules(c, found);
 }
 

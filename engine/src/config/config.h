@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "config/device.h"
 #include "config/policies.h"
+#include "config/stage.h"
 #include <tierbench/engine.h>
 
 #define TB_MAX_SLABS 8   /* per tier */
@@ -125,6 +126,7 @@ struct tb_config {
     struct tb_config_hint hints[TB_MAX_PREFIXES]; /* the longest prefix wins */
     uint32_t n_tiers;
     struct tb_config_tier tiers[TB_MAX_TIERS];
+    struct tb_config_stage stage_out, stage_in; /* whole files, which tierctl's mover moves; the engine does not look at them */
 };
 
 /*
