@@ -12,6 +12,7 @@ foreach(program tierd tierctl tb-ior tb-mdtest tb-metadata tb-find tb-vpic tb-ha
     install(TARGETS ${program} RUNTIME DESTINATION bin)
   endif()
 endforeach()
+install(PROGRAMS ${CMAKE_BINARY_DIR}/bin/spectral_wait.py DESTINATION bin)
 install(DIRECTORY engine/include/tierbench DESTINATION include)
 install(FILES ${CMAKE_BINARY_DIR}/tierbench.pc DESTINATION lib/pkgconfig)
 # The suite finds its configurations beside it, as in a checkout.

@@ -85,6 +85,14 @@ static const struct ctl_option recover_options[] = {CONFIG, MODE, END_OF_OPTIONS
 
 static const struct ctl_option gc_options[] = {END_OF_OPTIONS};
 
+static const struct ctl_option wait_options[] = {
+    {"instance", 'i', "NAME", "whose stage_out", "the name of an instance that runs", "PERSIST_DIR and PFS_DIR of the environment",
+     "-i ram"},
+    {"deadline", 'D', "SECONDS", "how long to wait", "above 0", "until all files are moved", "--deadline 600"},
+    {"left", 'L', "FILE", "where the list of files goes that were not moved, as a manifest", "a file", "none is written",
+     "--left left.txt"},
+    END_OF_OPTIONS};
+
 static const struct ctl_option plan_options[] = {CONFIG_OPERAND,
                                                  FRAGMENT_OPERAND,
                                                  MODE,
@@ -119,9 +127,10 @@ static const struct ctl_option help_options[] = {{NULL, '.', "COMMAND", "of whic
 const struct ctl_command tb_commands[] = {
     {.name = "run",
      .does = "Run a program under an instance of its own",
-     .synopsis = "-c CONFIG [OPTIONS] -- COMMAND...\n-c CONFIG --per-node LAUNCH [OPTIONS] -- COMMAND...",
+     .synopsis = "-c CONFIG [OPTIONS] -- COMMAND...\n-c CONFIG --per-node LAUNCH [OPTIONS] -- COMMAND...\n-- COMMAND...",
      .about = "When the program has ended, all is put on the PFS and the instance is removed.\n"
-              "The exit status is the program's; 3 where it succeeded and the drain failed: then the instance stays.",
+              "The exit status is the program's; 3 where it succeeded and the drain failed: then the instance stays.\n"
+              "With PERSIST_DIR and PFS_DIR in the environment, or a stage_out in CONFIG, files are staged out (docs/stage.md).",
      .example = "tierctl run -c configs/tiers/ram.yaml --stats stats.json -- mpirun -n 4 ./model",
      .starts_another = true,
      .options = run_options,
@@ -165,6 +174,15 @@ const struct ctl_command tb_commands[] = {
      .example = "tierctl gc",
      .options = gc_options,
      .run = tb_gc_command},
+    {.name = "wait",
+     .does = "Wait until all files are staged out",
+     .synopsis = "[-i NAME] [--deadline SECONDS] [--left FILE]",
+     .about = "On any node of the job, with PERSIST_DIR and PFS_DIR in the environment. Where this node's mover has died, it goes on with "
+              "its work.\n"
+              "The exit status is 3 where files were not moved; they are named.",
+     .example = "tierctl wait --left left.txt",
+     .options = wait_options,
+     .run = tb_wait_command},
     {.name = "plan",
      .does = "Show tiers, slabs, buffer counts and the region's size",
      .synopsis = "CONFIG [FRAGMENT] [OPTIONS]",

@@ -21,12 +21,15 @@
 #include "common/signals.h"
 #include "darshan/trace.h"
 #include "instance/make.h"
+#include "staging/movers.h"
 #include <tierbench/program.h>
 
 struct run {
     struct ctl_daemon daemon;
     struct ctl_trace trace;
-    struct ctl_nodes nodes; /* launch NULL: this one */
+    struct ctl_nodes nodes;       /* launch NULL: this one */
+    struct tb_config_stage stage; /* `from` "": no files are staged out */
+    struct ctl_mover mover;
     const char *stats;
     bool keep;
     char **command;
@@ -54,8 +57,12 @@ static int parse(const struct ctl_command *self, int argc, char **argv, struct r
     int rc = ctl_parse(self, argc, argv, take, r);
     if (rc)
         return rc;
-    if (!r->daemon.config)
-        return ctl_misused(self, "needs -c CONFIG");
+    if ((rc = ctl_stage_settings(r->daemon.config, r->daemon.fragment, &r->stage)))
+        return rc;
+    if (!r->daemon.config && !r->stage.from[0])
+        return ctl_misused(self, "needs -c CONFIG, or PERSIST_DIR and PFS_DIR in the environment");
+    if (!r->daemon.config && (r->daemon.mode || r->stats || r->keep || r->trace.out || r->nodes.launch))
+        return ctl_misused(self, "without -c CONFIG files are staged out and nothing else: no other option goes with it");
     if (r->nodes.launch && (r->keep || r->trace.out))
         return ctl_misused(self, "--per-node goes with neither --keep nor --trace: what other nodes hold ends with their launcher");
     if (optind >= argc)
@@ -113,23 +120,30 @@ static int check_program(const char *name)
 }
 
 /*
- * In the child. Order of LD_PRELOAD: tracers, our adapter, the MPI adapter, then what the user
+ * Order of LD_PRELOAD: tracers, our adapter, the MPI adapter, then what the user
  * had there, so that a tracer sees each call before the adapter does. TIERBENCH_CONFIG is an
  * absolute path, since the program may change its directory.
  */
-static void exec_program(const struct run *r)
+static void preload(const struct run *r)
 {
-    char library[PATH_MAX], mpi[PATH_MAX], preload[5 * PATH_MAX], config[PATH_MAX], tracers[2 * PATH_MAX];
+    char library[PATH_MAX], mpi[PATH_MAX], libraries[5 * PATH_MAX], config[PATH_MAX], tracers[2 * PATH_MAX];
     const char *given = getenv("TB_PRELOAD"), *others = getenv("LD_PRELOAD");
     ctl_sibling("../lib/libtierbench_preload.so", library, sizeof(library));
     ctl_sibling("../lib/libtierbench_mpi.so", mpi, sizeof(mpi));
     bool has_mpi = access(mpi, R_OK) == 0; /* it is built where there is an MPI library */
     ctl_trace_environment(&r->trace, r->command, tracers, sizeof(tracers));
-    snprintf(preload, sizeof(preload), "%s%s%s%s%s%s", tracers, given ? given : library, has_mpi ? ":" : "", has_mpi ? mpi : "",
+    snprintf(libraries, sizeof(libraries), "%s%s%s%s%s%s", tracers, given ? given : library, has_mpi ? ":" : "", has_mpi ? mpi : "",
              others ? ":" : "", others ? others : "");
     setenv("TIERBENCH_INSTANCE", r->daemon.name, 1);
     setenv("TIERBENCH_CONFIG", realpath(r->daemon.config, config) ? config : r->daemon.config, 1);
-    setenv("LD_PRELOAD", preload, 1);
+    setenv("LD_PRELOAD", libraries, 1);
+}
+
+/* In the child. Programs whose files are only staged out need no adapter. */
+static void exec_program(const struct run *r)
+{
+    if (r->daemon.config)
+        preload(r);
     ctl_signals_give_back();
     execvp(r->command[0], r->command);
     fprintf(stderr, "tierctl: cannot run %s: %s\n", r->command[0], strerror(errno));
@@ -149,7 +163,8 @@ static int run_program(struct run *r)
         return ctl_fail("cannot fork: %s", strerror(errno));
     if (pid == 0)
         exec_program(r);
-    ctl_tell_daemon(&r->daemon, "program %ld\n", (long)pid);
+    if (r->daemon.config)
+        ctl_tell_daemon(&r->daemon, "program %ld\n", (long)pid);
     ctl_signals_pass_to(pid);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -244,24 +259,49 @@ static int run_on_nodes(struct run *r)
     return r->status ? r->status : drained ? drained : rc;
 }
 
+static int start_mover(struct run *r)
+{
+    struct tb_mover_plan plan = {.settings = &r->stage, .log_folder = r->stage.to};
+    return r->stage.from[0] ? ctl_mover_start(&plan, &r->mover) : 0;
+}
+
+/* After the drain, which may write files too. */
+static int finish_mover(struct run *r, int rc)
+{
+    int moved = r->mover.pid ? ctl_mover_finish(&r->mover) : 0;
+    return rc ? rc : moved;
+}
+
+/* No instance: the program's files are staged out. */
+static int run_staged(struct run *r)
+{
+    ctl_signals_hold("none");
+    int rc = run_program(r);
+    return finish_mover(r, rc ? rc : r->status);
+}
+
 int tb_run_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct run r = {0};
     int rc = parse(self, argc, argv, &r);
     if (rc || (rc = check_program(r.command[0])))
         return rc;
+    if ((rc = start_mover(&r)))
+        return rc;
+    if (!r.daemon.config)
+        return run_staged(&r);
     ctl_run_name("", r.daemon.name, sizeof(r.daemon.name));
     if (r.nodes.launch)
-        return ctl_signals_hold(r.daemon.name), run_on_nodes(&r);
+        return ctl_signals_hold(r.daemon.name), finish_mover(&r, run_on_nodes(&r));
     if ((rc = ctl_trace_check(&r.trace)) || (rc = ctl_trace_begin(&r.trace, r.daemon.name)))
         return rc;
     r.daemon.is_owned = true;
     ctl_signals_hold(r.daemon.name);
     if ((rc = ctl_start_daemon(&r.daemon)) || (rc = ctl_attach(r.daemon.name, &r.engine))) {
         ctl_trace_forget(&r.trace);
-        return rc;
+        return finish_mover(&r, rc);
     }
     ctl_trace_tell(&r.trace, tb_instance_config(r.engine));
     rc = run_program(&r);
-    return rc ? rc : finish(&r);
+    return finish_mover(&r, rc ? rc : finish(&r));
 }

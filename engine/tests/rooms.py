@@ -39,12 +39,14 @@ ROOMS = {
         "instance",
         "recovery",
     ],
-    "engine/ctl": ["common", "darshan", "."],
+    "engine/stage": ["log", "copy", "."],
+    "engine/ctl": ["common", "darshan", "staging", "."],
     "adapters/preload": ["core", "wrap"],
 }
 # What the names of a folder's objects have, and others' do not; the path of the source follows.
 OBJECTS = {
     "engine/src": "tierbench_objects.dir/src/",
+    "engine/stage": "tierbench_stage.dir/",
     "engine/ctl": "tierctl.dir/",
     "adapters/preload": "tierbench_preload.dir/",
 }
@@ -84,7 +86,7 @@ def too_full(base: str, texts: dict[str, str]) -> Iterator[str]:
 
 def includes_up(base: str, texts: dict[str, str]) -> Iterator[str]:
     for path, text in texts.items():
-        for name in INCLUDE.findall(text):
+        for name in (n.removeprefix(Path(base).name + "/") for n in INCLUDE.findall(text)):
             if name in texts and is_up(base, path, name):
                 yield f"{base}/{path} includes {name}: up"
 

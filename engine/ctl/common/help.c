@@ -14,7 +14,7 @@ static const struct {
     {"0", "done"},
     {"1", "there is no such instance, or none at all"},
     {"2", "bad input, or a refusal: one message says why, and nothing was changed"},
-    {"3", "a drain or a recovery is not complete: what is not on the PFS is kept, and the message says how to try again"},
+    {"3", "a drain, a recovery or a stage-out is not complete: what is not on the PFS is kept, and the message says how to try again"},
     {"126", "run: the program is there and cannot be executed"},
     {"127", "run: there is no such program"},
     {"128 + N", "ended by signal N; run: the program was"},

@@ -1,0 +1,168 @@
+/*
+ * A mover is a child without an exec, in a process group of its own: keys of the terminal
+ * reach tierctl, which decides. It holds the read end of a pipe and so sees that tierctl is
+ * gone, however that ended.
+ */
+#include "staging/movers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/ctl.h"
+#include "common/signals.h"
+#include "config/config.h"
+#include "staging/progress.h"
+#include "text/text.h"
+
+#define LOOK_NS 50000000
+
+static int check_folder(const char *what, const char *path, int mode)
+{
+    struct stat st;
+    if (stat(path, &st))
+        return ctl_fail("%s: %s: %s; allowed: a folder that is there", what, path, strerror(errno));
+    if (!S_ISDIR(st.st_mode))
+        return ctl_fail("%s: %s: is no folder; allowed: a folder", what, path);
+    if (access(path, mode))
+        return ctl_fail("%s: %s: %s; allowed: a folder that you may %s", what, path, strerror(errno), mode & W_OK ? "write to" : "read");
+    return 0;
+}
+
+/* Spectral's two variables. */
+static int from_environment(struct tb_config_stage *out)
+{
+    const char *from = getenv("PERSIST_DIR"), *to = getenv("PFS_DIR"), *key;
+    char text[700], here[TB_PATH_MAX];
+    if (!(from && *from) && !(to && *to))
+        return 0;
+    if (!(from && *from && to && *to))
+        return ctl_fail("%s is set and %s is not; allowed: both, or none", to && *to ? "PFS_DIR" : "PERSIST_DIR",
+                        to && *to ? "PERSIST_DIR" : "PFS_DIR");
+    if (!getcwd(here, sizeof(here)) || tb_path_absolute(here, from, out->from, sizeof(out->from)) ||
+        tb_path_absolute(here, to, out->to, sizeof(out->to)))
+        return ctl_fail("PERSIST_DIR, PFS_DIR: longer than %d bytes", TB_PATH_MAX - 1);
+    if (tb_stage_rules(out, &key, text, sizeof(text)))
+        return ctl_fail("PERSIST_DIR, PFS_DIR: %s", text);
+    return 0;
+}
+
+static int from_config(const char *config, const char *fragment, struct tb_config_stage *out)
+{
+    struct tb_config *c = calloc(1, sizeof(*c));
+    struct tb_error err = {""};
+    int rc = !c ? -ENOMEM : tb_config_read_for_instance(config, fragment, NULL, c, &err);
+    if (rc)
+        rc = ctl_fail("%s", err.text[0] ? err.text : strerror(-rc));
+    else if (c->stage_out.from[0])
+        *out = c->stage_out;
+    free(c);
+    return rc;
+}
+
+int ctl_stage_settings(const char *config, const char *fragment, struct tb_config_stage *out)
+{
+    tb_stage_defaults(out);
+    int rc = config ? from_config(config, fragment, out) : 0;
+    bool by_config = out->from[0];
+    if (!rc && !by_config)
+        rc = from_environment(out);
+    if (!rc && out->from[0])
+        rc = check_folder(by_config ? "stage_out.from" : "PERSIST_DIR", out->from, R_OK | X_OK);
+    if (!rc && out->from[0])
+        rc = check_folder(by_config ? "stage_out.to" : "PFS_DIR", out->to, W_OK | X_OK);
+    return rc;
+}
+
+static void say_refusal(const struct tb_mover_plan *plan, int rc)
+{
+    if (rc == -EBUSY)
+        ctl_fail("another mover works for %s on this node", plan->settings->from);
+    else
+        ctl_fail("the mover cannot begin (%s): %s", plan->log_folder, strerror(-rc));
+}
+
+static _Noreturn void be_mover(struct tb_mover_plan *plan)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    prctl(PR_SET_NAME, "tb-mover");
+    int rc = tb_mover_run(plan);
+    if (rc < 0)
+        say_refusal(plan, rc);
+    _exit(rc < 0 ? EXIT_BAD_INPUT : rc);
+}
+
+int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover)
+{
+    int control[2], ready[2];
+    char word;
+    if (pipe2(control, O_CLOEXEC) || pipe2(ready, O_CLOEXEC))
+        return ctl_fail("cannot make a pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid < 0)
+        return ctl_fail("cannot fork: %s", strerror(errno));
+    setpgid(pid, 0); /* by both: neither waits for the other */
+    if (pid == 0) {
+        close(control[1]);
+        close(ready[0]);
+        plan->control = control[0];
+        plan->ready = ready[1];
+        be_mover(plan);
+    }
+    close(control[0]);
+    close(ready[1]);
+    bool is_ready = read(ready[0], &word, 1) == 1;
+    close(ready[0]);
+    *mover = (struct ctl_mover){pid, control[1], plan->log_folder, plan->settings->left, plan->settings->deadline};
+    if (is_ready)
+        return 0;
+    waitpid(pid, NULL, 0);
+    mover->pid = 0;
+    return close(control[1]), EXIT_BAD_INPUT; /* it said why */
+}
+
+/* Until it ends; at the deadline it is told to. Its exit status. */
+static int await(const struct ctl_mover *mover, struct ctl_stage_progress *progress)
+{
+    int status = 0;
+    double end = mover->deadline > 0 ? ctl_now() + mover->deadline : 0;
+    while (waitpid(mover->pid, &status, WNOHANG) == 0) {
+        if (end > 0 && ctl_now() > end) {
+            kill(mover->pid, SIGTERM);
+            end = 0;
+        }
+        tb_ledger_refresh(progress->ledger);
+        ctl_progress_show(progress, false);
+        nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+    }
+    tb_ledger_refresh(progress->ledger);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_DRAIN_FAILED;
+}
+
+int ctl_mover_finish(struct ctl_mover *mover)
+{
+    struct tb_ledger ledger;
+    struct ctl_stage_progress progress;
+    int rc = tb_ledger_open(&ledger, mover->log_folder);
+    if (rc)
+        return ctl_fail("%s/%s: %s", mover->log_folder, TB_LOG_NAME, strerror(-rc)), EXIT_DRAIN_FAILED;
+    ctl_progress_begin(&progress, &ledger);
+    ctl_signals_pass_to(mover->pid);
+    if (write(mover->control, "F", 1) != 1)
+        kill(mover->pid, SIGTERM);
+    int status = await(mover, &progress);
+    ctl_signals_program_ended();
+    close(mover->control);
+    mover->pid = 0;
+    rc = ctl_progress_end(&progress, status == 0 || ledger.n_failed > 0);
+    tb_ledger_close(&ledger);
+    return rc ? rc : status ? EXIT_DRAIN_FAILED : 0;
+}

@@ -1,0 +1,37 @@
+/*
+ * Movers as tierctl starts and waits for them: `run` has one of its own, `wait` starts one
+ * where the node's has died, `stage` is one.
+ */
+#ifndef TB_CTL_MOVERS_H
+#define TB_CTL_MOVERS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "config/stage.h"
+#include "stage/mover.h"
+
+struct ctl_mover {
+    pid_t pid; /* 0: there is none */
+    int control;
+    const char *log_folder;
+    const char *left;
+    double deadline;
+};
+
+/*
+ * stage_out of the configuration; where that has none, or NULL is given, PERSIST_DIR and PFS_DIR of the environment. `from` is ""
+ * where there is neither. 0, or EXIT_BAD_INPUT with what is wrong said.
+ */
+int ctl_stage_settings(const char *config, const char *fragment, struct tb_config_stage *out);
+
+/* A process that moves by this plan (`control` and `ready` are set here) until ctl_mover_finish. 0, or EXIT_BAD_INPUT, said. */
+int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover);
+
+/*
+ * All that was closed is moved, with progress on standard output; signals stop it. 0, or
+ * EXIT_DRAIN_FAILED with what is left named.
+ */
+int ctl_mover_finish(struct ctl_mover *mover);
+
+#endif

@@ -1,0 +1,75 @@
+/* Counts are the log's lines; bytes, which lines of Spectral lack, give rate and time left. */
+#include "staging/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/ctl.h"
+#include "text/sizes.h"
+
+#define BAR 24
+#define MOST_NAMED 20
+
+void ctl_progress_begin(struct ctl_stage_progress *p, struct tb_ledger *ledger)
+{
+    *p = (struct ctl_stage_progress){.ledger = ledger, .start = ctl_now(), .bytes_before = ledger->bytes_moved};
+}
+
+/* After the counts: [#####-----] 120.0 MiB/s 3 s left */
+static void show_bar(const struct ctl_stage_progress *p)
+{
+    const struct tb_ledger *l = p->ledger;
+    double spent = ctl_now() - p->start, moved = (double)(l->bytes_moved - p->bytes_before);
+    double rate = spent > 0 ? moved / spent : 0;
+    double left = l->bytes_queued > l->bytes_moved ? (double)(l->bytes_queued - l->bytes_moved) : 0;
+    double share = l->bytes_queued ? (double)l->bytes_moved / (double)l->bytes_queued : 1;
+    int full = (int)((share < 1 ? share : 1) * BAR);
+    printf(" [%.*s%.*s] %.1f MiB/s", full, "########################", BAR - full, "------------------------", rate / TB_MIB);
+    if (rate > 0)
+        printf(", %.0f s left", left / rate);
+}
+
+void ctl_progress_show(struct ctl_stage_progress *p, bool last)
+{
+    char line[sizeof(p->line)];
+    bool bar = isatty(STDOUT_FILENO);
+    double now = ctl_now();
+    snprintf(line, sizeof(line), "Enqueued:%" PRIu64 " Dequeued:%" PRIu64 " Done:%" PRIu64, p->ledger->enqueued, p->ledger->dequeued,
+             p->ledger->done);
+    if (!last && (now - p->told < (bar ? 0.2 : 1) || (strcmp(line, p->line) == 0 && !bar)))
+        return;
+    p->told = now;
+    if (last && !bar && strcmp(line, p->line) == 0)
+        return;
+    strcpy(p->line, line);
+    printf("%s%s", bar ? "\r\033[K" : "", line);
+    if (bar)
+        show_bar(p);
+    if (!bar || last)
+        putchar('\n');
+    fflush(stdout);
+}
+
+static void name_left(void *arg, const struct tb_entry *e)
+{
+    int *n = arg;
+    if ((*n)++ < MOST_NAMED)
+        fprintf(stderr, "tierctl: not moved: %s:%s to %s: %s\n", e->host, e->source, e->destination,
+                e->state == TB_ENTRY_FAILED && e->reason ? e->reason : "there was no time, or no mover");
+}
+
+int ctl_progress_end(struct ctl_stage_progress *p, bool complete)
+{
+    int n = 0;
+    ctl_progress_show(p, true);
+    tb_ledger_each_left(p->ledger, name_left, &n);
+    if (!n && complete)
+        return puts("All files moved"), fflush(stdout), 0;
+    if (n > MOST_NAMED)
+        fprintf(stderr, "tierctl: and %d more\n", n - MOST_NAMED);
+    if (!complete)
+        ctl_fail("stopped before all files were moved; `tierctl wait` goes on");
+    return EXIT_DRAIN_FAILED;
+}

@@ -1,0 +1,184 @@
+/*
+ * wait: until what the movers of a log have in hand is at its destination. It asks through
+ * the log, so it works on any node: each mover that lives looks at its folder once more and
+ * answers. Where this node's mover has died, or there was none, it starts one, which goes on.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "common/ctl.h"
+#include "config/config.h"
+#include "stage/mover_lease.h"
+#include "stage/log/left.h"
+#include "staging/movers.h"
+#include "staging/progress.h"
+
+#define LOOK_NS 50000000
+
+struct wait {
+    const char *instance, *left;
+    double deadline; /* seconds; 0: none */
+    struct tb_config_stage stage;
+    struct ctl_mover mover; /* one of its own */
+    struct tb_ledger ledger;
+    struct ctl_stage_progress progress;
+    char host[65], question[80];
+};
+
+static volatile sig_atomic_t told_to_stop;
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    told_to_stop = 1;
+}
+
+static int take(void *into, char key, const char *value)
+{
+    struct wait *w = into;
+    char *end;
+    switch (key) {
+    case 'i': w->instance = value; return 0;
+    case 'L': w->left = value; return ctl_check_output("--left", value);
+    default:
+        w->deadline = strtod(value, &end);
+        if (*end || !(w->deadline > 0))
+            return ctl_fail("--deadline: %s: allowed is a number of seconds above 0", value);
+        return 0;
+    }
+}
+
+static int settings_of_instance(struct wait *w)
+{
+    tb_engine *engine;
+    int rc = ctl_look(w->instance, &engine);
+    if (rc)
+        return rc;
+    w->stage = tb_instance_config(engine)->stage_out;
+    tb_engine_detach(engine);
+    return w->stage.from[0] ? 0 : ctl_fail("wait: instance %s has no stage_out", w->instance);
+}
+
+/* PFS_DIR alone is enough on a node without the folder, as Summit's launch nodes are. */
+static int settings(struct wait *w)
+{
+    const char *to = getenv("PFS_DIR"), *from = getenv("PERSIST_DIR");
+    if (w->instance)
+        return settings_of_instance(w);
+    if (to && *to && (!from || !*from || access(from, F_OK))) {
+        tb_stage_defaults(&w->stage);
+        return (size_t)snprintf(w->stage.to, sizeof(w->stage.to), "%s", to) < sizeof(w->stage.to) ? 0 : ctl_fail("PFS_DIR: too long");
+    }
+    int rc = ctl_stage_settings(NULL, NULL, &w->stage);
+    return rc || w->stage.from[0] ? rc : ctl_fail("wait: needs PERSIST_DIR and PFS_DIR in the environment, or -i NAME");
+}
+
+/* The plan's `all`: a folder that no mover ever watched is moved whole. */
+static int take_over(struct wait *w)
+{
+    struct tb_mover_plan plan = {.settings = &w->stage, .log_folder = w->stage.to};
+    if (!w->stage.from[0] || tb_mover_lease_is_held(w->stage.to, w->host, w->stage.from))
+        return 0;
+    plan.all = tb_ledger_since(&w->ledger, w->host, w->stage.from) == INT64_MIN;
+    return ctl_mover_start(&plan, &w->mover);
+}
+
+static int ask(struct wait *w)
+{
+    struct tb_lines lines = {0};
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(w->question, sizeof(w->question), "%.50s.%d.%lld%09ld", w->host, (int)getpid(), (long long)now.tv_sec, now.tv_nsec);
+    tb_lines_fact(&lines, "asks", w->question, NULL);
+    int rc = tb_ledger_append(&w->ledger, &lines);
+    tb_lines_free(&lines);
+    return rc ? ctl_fail("%s/%s: %s", w->stage.to, TB_LOG_NAME, strerror(-rc)) : 0;
+}
+
+/* Movers that live: how many, and how many of them have not answered. */
+static int living(struct wait *w, int *silent)
+{
+    int n = 0;
+    *silent = 0;
+    for (const struct tb_known_mover *m = w->ledger.movers; m; m = m->next) {
+        if (m->ended || !tb_mover_lease_is_held(w->stage.to, m->host, m->from[0] ? m->from : m->id))
+            continue;
+        n++;
+        *silent += strcmp(m->answered, w->question) != 0;
+    }
+    return n;
+}
+
+/* Nothing is in hand, or nothing is there to work on it. */
+static bool is_over(struct wait *w)
+{
+    int silent;
+    tb_ledger_refresh(&w->ledger);
+    int n = living(w, &silent);
+    return n == 0 || (silent == 0 && w->ledger.n_queued == 0);
+}
+
+/* True: all was told; false: there was no time. */
+static bool await(struct wait *w)
+{
+    double end = w->deadline > 0 ? ctl_now() + w->deadline : 0;
+    while (!is_over(w)) {
+        if (told_to_stop || (end > 0 && ctl_now() > end))
+            return false;
+        ctl_progress_show(&w->progress, false);
+        nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+    }
+    return true;
+}
+
+/* One of its own ends with it, with or without time. */
+static void end_mover(struct wait *w, bool complete)
+{
+    if (!w->mover.pid)
+        return;
+    if (!complete || write(w->mover.control, "F", 1) != 1)
+        kill(w->mover.pid, SIGTERM);
+    while (waitpid(w->mover.pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    close(w->mover.control);
+    tb_ledger_refresh(&w->ledger);
+}
+
+static int run(struct wait *w)
+{
+    const struct sigaction act = {.sa_handler = on_signal};
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGINT, &act, NULL);
+    int rc = take_over(w);
+    if (rc || (rc = ask(w)))
+        return rc;
+    ctl_progress_begin(&w->progress, &w->ledger);
+    bool complete = await(w);
+    end_mover(w, complete);
+    rc = ctl_progress_end(&w->progress, complete);
+    int written = rc && w->left ? tb_left_of_ledger(&w->ledger, w->left) : 0;
+    if (written)
+        ctl_fail("--left %s: %s", w->left, strerror(-written));
+    return rc;
+}
+
+int tb_wait_command(const struct ctl_command *self, int argc, char **argv)
+{
+    struct wait w = {0};
+    int rc = ctl_parse(self, argc, argv, take, &w);
+    if (rc || (rc = settings(&w)))
+        return rc;
+    tb_stage_host(w.host);
+    rc = tb_ledger_open(&w.ledger, w.stage.to);
+    if (rc)
+        return ctl_fail("%s/%s: %s", w.stage.to, TB_LOG_NAME, strerror(-rc));
+    rc = run(&w);
+    tb_ledger_close(&w.ledger);
+    return rc;
+}

@@ -1,0 +1,65 @@
+/*
+ * Attributes go in an order: the owner first, because a change of it clears mode bits, and
+ * the times last, because all else changes them.
+ *
+ * Limits: attributes of security.* and trusted.* belong to the machine and are left out; a
+ * file system that knows none of user.* or no ACLs takes none.
+ */
+#include "stage/copy/attributes.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+static bool is_files_own(const char *name)
+{
+    return strncmp(name, "user.", 5) == 0 || strncmp(name, "system.posix_acl_", 17) == 0;
+}
+
+/* 0 also where the destination knows no such attributes. */
+static int copy_one(int in, int out, const char *name)
+{
+    ssize_t n = fgetxattr(in, name, NULL, 0);
+    char *value = n < 0 ? NULL : malloc((size_t)n + 1);
+    if (n < 0)
+        return errno == ENODATA ? 0 : -errno;
+    int rc = !value ? -ENOMEM : 0;
+    if (!rc && (n = fgetxattr(in, name, value, (size_t)n)) < 0)
+        rc = -errno;
+    if (!rc && fsetxattr(out, name, value, (size_t)n, 0) && errno != ENOTSUP)
+        rc = -errno;
+    free(value);
+    return rc;
+}
+
+static int copy_extended(int in, int out)
+{
+    ssize_t n = flistxattr(in, NULL, 0);
+    if (n <= 0)
+        return n == 0 || errno == ENOTSUP ? 0 : -errno;
+    char *names = malloc((size_t)n);
+    int rc = names ? 0 : -ENOMEM;
+    if (!rc && (n = flistxattr(in, names, (size_t)n)) < 0)
+        rc = -errno;
+    for (const char *name = names; !rc && name < names + n; name += strlen(name) + 1)
+        if (is_files_own(name))
+            rc = copy_one(in, out, name);
+    free(names);
+    return rc;
+}
+
+int tb_attributes_copy(int in, int out, const struct stat *st)
+{
+    const struct timespec times[] = {st->st_atim, st->st_mtim};
+    if (geteuid() == 0 && (st->st_uid != 0 || st->st_gid != getegid()) && fchown(out, st->st_uid, st->st_gid) && errno != EPERM)
+        return -errno;
+    int rc = copy_extended(in, out);
+    if (rc)
+        return rc;
+    if (fchmod(out, st->st_mode & 07777) || futimens(out, times))
+        return -errno;
+    return 0;
+}

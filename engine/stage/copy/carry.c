@@ -1,0 +1,369 @@
+/*
+ * The steps of carry.h. The file beside has a name made of the source's, so that a mover that
+ * goes on after a crash writes over what the dead one left, and no other file of any mover
+ * has it.
+ */
+#include "stage/copy/carry.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "stage/copy/attributes.h"
+#include "base/clock.h"
+
+static void fail(struct tb_carry *m, const char *step, int rc)
+{
+    m->step = step;
+    m->rc = rc;
+    m->end = rc == -ECANCELED ? TB_CARRY_STOPPED : rc == -ESTALE ? TB_CARRY_CHANGED : TB_CARRY_FAILED;
+}
+
+/*
+ * The kernel grants a read lease only where no process has the file open to write. It is
+ * given back at once. -EAGAIN alone says that there is a writer.
+ */
+static bool has_writer(int fd)
+{
+    if (fcntl(fd, F_SETLEASE, F_RDLCK))
+        return errno == EAGAIN;
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return false;
+}
+
+bool tb_file_has_writer(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool has = fd >= 0 && has_writer(fd);
+    if (fd >= 0)
+        close(fd);
+    return has;
+}
+
+/* Where a file with several links went. */
+struct link {
+    dev_t device;
+    ino_t inode;
+    struct tb_content content;
+    char destination[];
+};
+
+static int by_inode(const void *a, const void *b)
+{
+    const struct link *x = a, *y = b;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return x->inode < y->inode ? -1 : x->inode > y->inode;
+}
+
+void tb_carry_note_link(struct tb_carries *moves, const struct stat *st, const char *destination)
+{
+    struct link *new = malloc(sizeof(*new) + strlen(destination) + 1);
+    if (!new)
+        return; /* then the next name gets a copy */
+    *new = (struct link){st->st_dev, st->st_ino, tb_content_of(st)};
+    strcpy(new->destination, destination);
+    pthread_mutex_lock(&moves->table_mutex);
+    struct link **known = tfind(new, &moves->links, by_inode);
+    if (known) {
+        free(*known);
+        *known = new;
+    } else if (!tsearch(new, &moves->links, by_inode)) {
+        free(new);
+    }
+    pthread_mutex_unlock(&moves->table_mutex);
+}
+
+/* Where the file went, if it has not changed since; false: nowhere yet. */
+static bool find_link(struct tb_carries *moves, const struct stat *st, char *destination)
+{
+    const struct link key = {.device = st->st_dev, .inode = st->st_ino};
+    struct tb_content now = tb_content_of(st);
+    pthread_mutex_lock(&moves->table_mutex);
+    struct link **known = tfind(&key, &moves->links, by_inode);
+    bool found = known && (*known)->content.mtime == now.mtime && (*known)->content.size == now.size;
+    if (found)
+        strcpy(destination, (*known)->destination);
+    pthread_mutex_unlock(&moves->table_mutex);
+    return found;
+}
+
+int tb_carries_begin(struct tb_carries *moves, const struct tb_config_stage *settings, struct tb_ledger *ledger, const char *host,
+                     const char *root, const atomic_bool *stop)
+{
+    struct stat st = {0};
+    *moves = (struct tb_carries){.settings = settings,
+                                 .ledger = ledger,
+                                 .host = host,
+                                 .root = root,
+                                 .stop = stop,
+                                 .links_mutex = PTHREAD_MUTEX_INITIALIZER,
+                                 .table_mutex = PTHREAD_MUTEX_INITIALIZER};
+    tb_rate_begin(&moves->rate, settings->bandwidth);
+    if (root && stat(root, &st))
+        return -errno;
+    moves->root_device = st.st_dev;
+    moves->root_inode = st.st_ino;
+    return 0;
+}
+
+/* Else the PFS is not mounted, and the folder of the same name below would take the file. */
+static bool root_is_there(const struct tb_carries *moves)
+{
+    struct stat st;
+    return !moves->root || (stat(moves->root, &st) == 0 && st.st_dev == moves->root_device && st.st_ino == moves->root_inode);
+}
+
+void tb_carries_end(struct tb_carries *moves)
+{
+    tdestroy(moves->links, free);
+}
+
+/* The destination's folder, and those above it, with the modes of the source's. */
+static int make_folders(const struct tb_carry *m)
+{
+    char path[PATH_MAX], like[PATH_MAX];
+    size_t n = strlen(m->destination), k = strlen(m->source);
+    struct stat st;
+    if (n >= sizeof(path) || k >= sizeof(like))
+        return -ENAMETOOLONG;
+    memcpy(path, m->destination, n + 1);
+    memcpy(like, m->source, k + 1);
+    for (char *p = path + 1; (p = strchr(p, '/')); p++) {
+        size_t rest = n - (size_t)(p - path);
+        *p = '\0';
+        mode_t mode = 0755;
+        if (rest < k && strcmp(m->source + k - rest, m->destination + n - rest) == 0) { /* the same part below */
+            like[k - rest] = '\0';
+            mode = stat(like, &st) == 0 ? st.st_mode & 07777 : mode;
+            like[k - rest] = '/';
+        }
+        if (mkdir(path, mode | 0700) && errno != EEXIST)
+            return -errno;
+        *p = '/';
+    }
+    return 0;
+}
+
+static int open_folder(const struct tb_carries *moves, struct tb_carry *m)
+{
+    char path[PATH_MAX];
+    const char *slash = strrchr(m->destination, '/');
+    m->name = slash + 1;
+    if (!root_is_there(moves))
+        return -ENODEV;
+    if ((size_t)snprintf(path, sizeof(path), "%.*s", (int)(slash - m->destination), m->destination) >= sizeof(path))
+        return -ENAMETOOLONG;
+    m->folder = open(*path ? path : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (m->folder < 0 && errno == ENOENT) {
+        int rc = make_folders(m);
+        if (rc)
+            return rc;
+        m->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    return m->folder < 0 ? -errno : 0;
+}
+
+/*
+ * A destination that was there before is replaced only if an earlier move of this source put
+ * it there. If it has the source's size, time and bytes, that move was killed before it could
+ * say so, and nothing is left to do.
+ */
+static void meet_destination(struct tb_carries *moves, struct tb_carry *m)
+{
+    struct stat st;
+    if (fstatat(m->folder, m->name, &st, AT_SYMLINK_NOFOLLOW) || tb_ledger_owns(moves->ledger, moves->host, m->source, m->destination))
+        return;
+    struct tb_content is = tb_content_of(&st), should = tb_content_of(&m->before);
+    int fd = S_ISREG(st.st_mode) && m->in >= 0 && is.size == should.size && is.mtime == should.mtime
+               ? openat(m->folder, m->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+               : -1;
+    int equal = fd < 0 ? 0 : tb_bytes_equal(m->in, fd);
+    if (equal > 0) {
+        m->is_there = true;
+        m->out = fd;
+        return;
+    }
+    if (fd >= 0)
+        close(fd);
+    m->end = TB_CARRY_CLASH;
+}
+
+/* A link as it is: where it points is not changed. */
+static void open_symlink(struct tb_carries *moves, struct tb_carry *m)
+{
+    char target[PATH_MAX];
+    ssize_t n = readlink(m->source, target, sizeof(target) - 1);
+    meet_destination(moves, m);
+    if (m->end)
+        return;
+    if (n < 0)
+        return fail(m, "read the link", -errno);
+    target[n] = '\0';
+    m->sum = XXH3_64bits(target, (size_t)n);
+    const struct timespec times[] = {m->before.st_atim, m->before.st_mtim};
+    unlinkat(m->folder, m->beside, 0);
+    if (symlinkat(target, m->folder, m->beside) || utimensat(m->folder, m->beside, times, AT_SYMLINK_NOFOLLOW))
+        fail(m, "make the link", -errno);
+}
+
+/* Another name of a file that is there already becomes a link to it. False: a copy is made. */
+static bool link_to_known(struct tb_carries *moves, struct tb_carry *m)
+{
+    char known[PATH_MAX];
+    struct tb_content now = tb_content_of(&m->before);
+    struct stat st;
+    if (!find_link(moves, &m->before, known) || stat(known, &st) || tb_content_of(&st).mtime != now.mtime ||
+        tb_content_of(&st).size != now.size || strcmp(known, m->destination) == 0)
+        return false;
+    unlinkat(m->folder, m->beside, 0);
+    if (linkat(AT_FDCWD, known, m->folder, m->beside, 0))
+        return false;
+    m->out = openat(m->folder, m->beside, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    return m->out >= 0;
+}
+
+static void open_file(struct tb_carries *moves, struct tb_carry *m)
+{
+    m->in = open(m->source, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (m->in < 0 || fstat(m->in, &m->before))
+        return fail(m, "open the source", -errno);
+    meet_destination(moves, m);
+    if (m->end || m->is_there || (m->has_links && link_to_known(moves, m)))
+        return;
+    m->out = openat(m->folder, m->beside, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (m->out < 0)
+        return fail(m, "make a file beside the destination", -errno);
+    int rc = tb_bytes_begin(&m->bytes, m->in, m->out, &m->before, &moves->rate, moves->stop);
+    if (rc)
+        fail(m, "write", rc);
+}
+
+void tb_carry_open(struct tb_carries *moves, struct tb_carry *m)
+{
+    m->end = TB_CARRY_GOES_ON;
+    m->in = m->out = m->folder = -1;
+    m->start_ns = tb_now_ns();
+    snprintf(m->beside, sizeof(m->beside), ".tierbench-%016llx", (unsigned long long)XXH3_64bits(m->source, strlen(m->source)));
+    if (lstat(m->source, &m->before)) {
+        if (errno == ENOENT || errno == ENOTDIR)
+            m->end = TB_CARRY_GONE;
+        else
+            fail(m, "look at the source", -errno);
+        return;
+    }
+    if ((m->has_links = m->before.st_nlink > 1))
+        pthread_mutex_lock(&moves->links_mutex);
+    int rc = open_folder(moves, m);
+    if (rc)
+        return fail(m, "open the destination's folder", rc);
+    if (S_ISLNK(m->before.st_mode))
+        open_symlink(moves, m);
+    else
+        open_file(moves, m);
+}
+
+bool tb_carry_has_bytes(const struct tb_carry *m)
+{
+    return m->end == TB_CARRY_GOES_ON && m->bytes.sum;
+}
+
+/* With sync_file_range the storage begins to write while the next file of the batch is copied. */
+void tb_carry_dress(struct tb_carries *moves, struct tb_carry *m)
+{
+    (void)moves;
+    if (!tb_carry_has_bytes(m))
+        return;
+    int rc = m->bytes.error;
+    if (rc)
+        return fail(m, rc == -EBADMSG ? "compare" : "copy", rc);
+    m->sum = tb_bytes_sum(&m->bytes);
+    rc = tb_attributes_copy(m->in, m->out, &m->before);
+    if (rc)
+        return fail(m, "set the attributes", rc);
+    sync_file_range(m->out, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
+/* Size and bytes, after the fsync. */
+static int check_written(struct tb_carries *moves, struct tb_carry *m)
+{
+    struct stat st;
+    if (fstat(m->out, &st))
+        return -errno;
+    if (st.st_size != m->before.st_size)
+        return -EBADMSG;
+    if (!m->bytes.sum || moves->settings->verify != TB_STAGE_STORED)
+        return 0;
+    return tb_bytes_check_stored(&m->bytes);
+}
+
+/* Content only: that it was read has changed its atime. */
+static bool is_as_before(const struct tb_carry *m)
+{
+    struct stat st;
+    if (lstat(m->source, &st) || st.st_ino != m->before.st_ino)
+        return false;
+    struct tb_content a = tb_content_of(&st), b = tb_content_of(&m->before);
+    return a.size == b.size && a.mtime == b.mtime && (a.ctime == b.ctime || st.st_nlink > 1);
+}
+
+/* Where the destination is not ours, a name that appeared in the meantime is not replaced. */
+static int take_name(struct tb_carries *moves, struct tb_carry *m)
+{
+    if (tb_ledger_owns(moves->ledger, moves->host, m->source, m->destination))
+        return renameat(m->folder, m->beside, m->folder, m->name) ? -errno : 0;
+    if (renameat2(m->folder, m->beside, m->folder, m->name, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -errno;
+    if (faccessat(m->folder, m->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return -EEXIST;
+    return renameat(m->folder, m->beside, m->folder, m->name) ? -errno : 0;
+}
+
+void tb_carry_publish(struct tb_carries *moves, struct tb_carry *m)
+{
+    if (m->end || m->is_there)
+        return;
+    if (m->out >= 0 && m->bytes.sum && fsync(m->out))
+        return fail(m, "fsync", -errno);
+    int rc = m->out >= 0 ? check_written(moves, m) : 0;
+    if (rc)
+        return fail(m, "compare", rc);
+    if (!is_as_before(m)) {
+        m->end = TB_CARRY_CHANGED;
+        return;
+    }
+    rc = take_name(moves, m);
+    if (rc == -EEXIST)
+        m->end = TB_CARRY_CLASH;
+    else if (rc)
+        fail(m, "take the name", rc);
+}
+
+/* A rename onto another link of the same file does nothing, and leaves the name beside: so it is removed after success too. */
+void tb_carry_finish(struct tb_carries *moves, struct tb_carry *m)
+{
+    if (!m->end && m->folder >= 0 && fsync(m->folder) && errno != EINVAL)
+        fail(m, "fsync the folder", -errno);
+    if (m->end == TB_CARRY_GOES_ON)
+        m->end = TB_CARRY_DONE;
+    if (m->folder >= 0 && (m->end != TB_CARRY_DONE || m->has_links))
+        unlinkat(m->folder, m->beside, 0);
+    if (m->has_links) {
+        if (m->end == TB_CARRY_DONE)
+            tb_carry_note_link(moves, &m->before, m->destination);
+        pthread_mutex_unlock(&moves->links_mutex);
+    }
+    tb_bytes_end(&m->bytes);
+    const int fds[] = {m->in, m->out, m->folder};
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    m->took_ns = tb_now_ns() - m->start_ns;
+}

@@ -1,0 +1,86 @@
+/*
+ * One file, from where it lies to where it belongs, with no moment at which the final name
+ * shows less than the whole file.
+ *
+ * In order: the bytes go into a file beside the destination, are read back and compared; it
+ * gets its attributes and is fsynced; the source is looked at again; the file takes its name;
+ * its directory is fsynced. Each step is a function, so that a batch of small files can do
+ * each step for all of its files, which lets the file system write them together.
+ */
+#ifndef TB_STAGE_CARRY_H
+#define TB_STAGE_CARRY_H
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "stage/copy/bytes.h"
+#include "config/stage.h"
+#include "stage/log/ledger.h"
+#include "stage/copy/rate.h"
+
+/* What all moves of a mover share. */
+struct tb_carries {
+    const struct tb_config_stage *settings;
+    struct tb_ledger *ledger;
+    const char *host;
+    const char *root; /* a folder that no move makes: without it the PFS is not mounted; NULL: none */
+    dev_t root_device;
+    ino_t root_inode;
+    struct tb_rate rate;
+    const atomic_bool *stop;
+    pthread_mutex_t links_mutex; /* held while a file with several links is moved */
+    pthread_mutex_t table_mutex; /* of `links` */
+    void *links;                 /* where such files went, by device and inode */
+};
+
+enum tb_carry_end {
+    TB_CARRY_GOES_ON,
+    TB_CARRY_DONE,
+    TB_CARRY_GONE,    /* the source is not there any more */
+    TB_CARRY_CHANGED, /* while it was moved: it has to be moved again */
+    TB_CARRY_CLASH,   /* the destination has a file that does not come from this source */
+    TB_CARRY_STOPPED, /* the mover was told to */
+    TB_CARRY_FAILED,  /* rc says why, `step` at what */
+};
+
+struct tb_carry {
+    const char *source, *destination;
+    enum tb_carry_end end;
+    const char *step;
+    int rc;
+    struct stat before;
+    struct tb_bytes bytes;
+    uint64_t sum;
+    uint64_t start_ns, took_ns;
+    int in, out, folder;
+    bool is_there;  /* the same file is at the destination already */
+    bool has_links; /* and so holds links_mutex */
+    char beside[40];
+    const char *name; /* the destination's last part */
+};
+
+/* `root` may be NULL. 0 or -errno. */
+int tb_carries_begin(struct tb_carries *carries, const struct tb_config_stage *settings, struct tb_ledger *ledger, const char *host,
+                     const char *root, const atomic_bool *stop);
+void tb_carries_end(struct tb_carries *carries);
+
+/* Open both; after it `bytes` may be worked on by several threads, if `has_bytes`. */
+void tb_carry_open(struct tb_carries *carries, struct tb_carry *carry);
+bool tb_carry_has_bytes(const struct tb_carry *carry);
+/* Attributes, and the write to the storage is begun. */
+void tb_carry_dress(struct tb_carries *carries, struct tb_carry *carry);
+/* The fsync, the last looks, and the name. */
+void tb_carry_publish(struct tb_carries *carries, struct tb_carry *carry);
+/* The name is on the storage. Then, and after any failure, everything is closed and nothing lies beside. */
+void tb_carry_finish(struct tb_carries *carries, struct tb_carry *carry);
+
+/* A file with several links is at this destination: its other names become links to it. */
+void tb_carry_note_link(struct tb_carries *carries, const struct stat *st, const char *destination);
+
+/* Has any process the file open to write? On file systems without leases none has. */
+bool tb_file_has_writer(const char *path);
+
+#endif

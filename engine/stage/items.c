@@ -1,0 +1,229 @@
+/*
+ * One mutex for the table, the list and the large file that is shared. Only one large file is
+ * shared at a time: a second one is copied by its own stream alone, which keeps as many
+ * streams busy.
+ */
+#include "stage/items.h"
+
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+static int by_source(const void *a, const void *b)
+{
+    return strcmp(((const struct tb_item *)a)->source, ((const struct tb_item *)b)->source);
+}
+
+void tb_items_begin(struct tb_items *s)
+{
+    memset(s, 0, sizeof(*s));
+    pthread_mutex_init(&s->mutex, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    TAILQ_INIT(&s->held);
+    TAILQ_INIT(&s->ready);
+}
+
+static void free_item(void *item)
+{
+    struct tb_item *i = item;
+    free(i->source);
+    free(i->destination);
+    free(i);
+}
+
+void tb_items_end(struct tb_items *s)
+{
+    tdestroy(s->tree, free_item);
+    pthread_mutex_destroy(&s->mutex);
+    pthread_cond_destroy(&s->changed);
+}
+
+static struct tb_item *make(const char *source, const char *destination, const struct stat *st)
+{
+    struct tb_item *i = calloc(1, sizeof(*i));
+    if (i && (i->source = strdup(source)) && (i->destination = strdup(destination)))
+        return i->content = tb_content_of(st), i;
+    if (i)
+        free_item(i);
+    return NULL;
+}
+
+static void make_ready(struct tb_items *s, struct tb_item *i)
+{
+    i->is_moving = i->is_again = false;
+    TAILQ_INSERT_TAIL(&s->ready, i, next);
+    pthread_cond_broadcast(&s->changed);
+}
+
+/* -ENOMEM, or 1. */
+static int add_new(struct tb_items *s, const char *source, const char *destination, const struct stat *st)
+{
+    struct tb_item *i = make(source, destination, st);
+    if (!i)
+        return -ENOMEM;
+    if (!tsearch(i, &s->tree, by_source)) {
+        free_item(i);
+        return -ENOMEM;
+    }
+    s->n++;
+    TAILQ_INSERT_TAIL(&s->held, i, next);
+    return 1;
+}
+
+/* The same content that was seen before its move began is in the move. */
+static void note_content(struct tb_item *i, struct tb_content now)
+{
+    struct tb_content was = i->content;
+    i->is_again |= i->is_moving && (was.size != now.size || was.mtime != now.mtime || was.ctime != now.ctime);
+    i->content = now;
+}
+
+int tb_items_add(struct tb_items *s, const char *source, const char *destination, const struct stat *st)
+{
+    const struct tb_item key = {.source = (char *)source};
+    int rc = 0;
+    pthread_mutex_lock(&s->mutex);
+    struct tb_item **known = tfind(&key, &s->tree, by_source);
+    if (!known)
+        rc = add_new(s, source, destination, st);
+    else
+        note_content(*known, tb_content_of(st));
+    pthread_mutex_unlock(&s->mutex);
+    return rc;
+}
+
+void tb_items_release(struct tb_items *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    if (!TAILQ_EMPTY(&s->held)) {
+        TAILQ_CONCAT(&s->ready, &s->held, next);
+        pthread_cond_broadcast(&s->changed);
+    }
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* The first that is due, and small ones after it while all are small. */
+static unsigned take_due(struct tb_items *s, struct tb_item *batch[TB_BATCH])
+{
+    unsigned n = 0;
+    uint64_t now = tb_now_ns(), bytes = 0;
+    for (struct tb_item *i = TAILQ_FIRST(&s->ready), *next; i && n < TB_BATCH; i = next) {
+        next = TAILQ_NEXT(i, next);
+        if (i->not_before > now)
+            continue;
+        if (n && (i->content.size > TB_SMALL || bytes + i->content.size > 16 * TB_SMALL))
+            break;
+        TAILQ_REMOVE(&s->ready, i, next);
+        i->is_moving = true;
+        i->is_again = false;
+        bytes += i->content.size;
+        batch[n++] = i;
+        if (i->content.size > TB_SMALL)
+            break;
+    }
+    return n;
+}
+
+/* Called and returns with the mutex held. */
+static void help(struct tb_items *s)
+{
+    struct tb_bytes *b = s->shared;
+    s->helpers++;
+    pthread_mutex_unlock(&s->mutex);
+    tb_bytes_work(b);
+    pthread_mutex_lock(&s->mutex);
+    s->helpers--;
+    if (s->shared == b)
+        s->shared = NULL; /* no pieces are left to take */
+    pthread_cond_broadcast(&s->changed);
+}
+
+unsigned tb_items_take(struct tb_items *s, struct tb_item *batch[TB_BATCH])
+{
+    unsigned n = 0;
+    pthread_mutex_lock(&s->mutex);
+    while (!s->is_closed && !(n = take_due(s, batch))) {
+        if (s->shared)
+            help(s);
+        else
+            pthread_cond_wait(&s->changed, &s->mutex);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    return n;
+}
+
+bool tb_items_is_again(struct tb_items *s, const struct tb_item *i)
+{
+    pthread_mutex_lock(&s->mutex);
+    bool again = i->is_again;
+    pthread_mutex_unlock(&s->mutex);
+    return again;
+}
+
+bool tb_items_settled(struct tb_items *s, struct tb_item *i)
+{
+    pthread_mutex_lock(&s->mutex);
+    bool settled = !i->is_again;
+    if (settled) {
+        tdelete(i, &s->tree, by_source);
+        s->n--;
+    }
+    pthread_mutex_unlock(&s->mutex);
+    if (settled)
+        free_item(i);
+    return settled;
+}
+
+void tb_items_again(struct tb_items *s, struct tb_item *i, uint64_t pause_ns)
+{
+    pthread_mutex_lock(&s->mutex);
+    i->not_before = tb_now_ns() + pause_ns;
+    make_ready(s, i);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+void tb_items_wake(struct tb_items *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    if (!TAILQ_EMPTY(&s->ready))
+        pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+void tb_items_close(struct tb_items *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->is_closed = true;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+uint64_t tb_items_left(struct tb_items *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    uint64_t n = s->n;
+    pthread_mutex_unlock(&s->mutex);
+    return n;
+}
+
+/* The caller works too. The bytes are its own again when no helper is at them. */
+void tb_items_share(struct tb_items *s, struct tb_bytes *b)
+{
+    pthread_mutex_lock(&s->mutex);
+    bool shares = !s->shared && !s->helpers && b->n_pieces > 1;
+    if (shares) {
+        s->shared = b;
+        pthread_cond_broadcast(&s->changed);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    tb_bytes_work(b);
+    pthread_mutex_lock(&s->mutex);
+    if (s->shared == b)
+        s->shared = NULL;
+    while (shares && s->helpers)
+        pthread_cond_wait(&s->changed, &s->mutex);
+    pthread_mutex_unlock(&s->mutex);
+}

@@ -1,0 +1,289 @@
+/*
+ * The ledger is a tree by destination and a list of movers, filled line by line. One mutex
+ * guards it: the streams of a mover ask it a few times for each file, which is little beside
+ * moving one.
+ */
+#include "stage/log/ledger.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct tb_content tb_content_of(const struct stat *st)
+{
+    return (struct tb_content){.size = (uint64_t)st->st_size,
+                               .mtime = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+                               .ctime = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec};
+}
+
+static int by_destination(const void *a, const void *b)
+{
+    return strcmp(((const struct tb_entry *)a)->destination, ((const struct tb_entry *)b)->destination);
+}
+
+static struct tb_entry *find(struct tb_ledger *l, const char *destination)
+{
+    const struct tb_entry key = {.destination = (char *)destination};
+    void *node = tfind(&key, &l->tree, by_destination);
+    return node ? *(struct tb_entry **)node : NULL;
+}
+
+static void replace(char **text, const char *by)
+{
+    if (*text && strcmp(*text, by) == 0)
+        return;
+    free(*text);
+    *text = strdup(by);
+}
+
+static void free_entry(void *entry)
+{
+    struct tb_entry *e = entry;
+    free(e->destination);
+    free(e->source);
+    free(e->host);
+    free(e->owner);
+    free(e->origin);
+    free(e->reason);
+    free(e);
+}
+
+/* NULL where there is no memory: then the entry is as if it had not been read, and its file is moved once more. */
+static struct tb_entry *make(struct tb_ledger *l, const char *destination)
+{
+    struct tb_entry *e = calloc(1, sizeof(*e));
+    if (e && (e->destination = strdup(destination)) && tsearch(e, &l->tree, by_destination)) {
+        e->state = TB_ENTRY_GONE;
+        return e;
+    }
+    if (e)
+        free_entry(e);
+    return NULL;
+}
+
+static void set_state(struct tb_ledger *l, struct tb_entry *e, enum tb_entry_state state)
+{
+    l->n_queued += (uint64_t)(state == TB_ENTRY_QUEUED) - (uint64_t)(e->state == TB_ENTRY_QUEUED);
+    l->n_failed += (uint64_t)(state == TB_ENTRY_FAILED) - (uint64_t)(e->state == TB_ENTRY_FAILED);
+    e->state = state;
+}
+
+/* HOST SOURCE DESTINATION begin the lines of a file. */
+static struct tb_entry *entry_of(struct tb_ledger *l, char **field, int n)
+{
+    struct tb_entry *e = n < 3 ? NULL : find(l, field[2]);
+    if (n >= 3 && !e)
+        e = make(l, field[2]);
+    if (!e)
+        return NULL;
+    replace(&e->host, field[0]);
+    replace(&e->source, field[1]);
+    return e->host && e->source ? e : NULL;
+}
+
+static void take_queued(struct tb_ledger *l, char **field, int n)
+{
+    struct tb_entry *e = entry_of(l, field, n);
+    if (!e)
+        return;
+    l->bytes_queued += n > 3 ? strtoull(field[3], NULL, 10) : 0;
+    set_state(l, e, TB_ENTRY_QUEUED);
+}
+
+/* ... BYTES XXH3 MTIME CTIME SECONDS RATE */
+static void take_moved(struct tb_ledger *l, char **field, int n)
+{
+    struct tb_entry *e = n < 7 ? NULL : entry_of(l, field, n);
+    if (!e)
+        return;
+    e->content = (struct tb_content){strtoull(field[3], NULL, 10), strtoll(field[5], NULL, 10), strtoll(field[6], NULL, 10)};
+    replace(&e->owner, field[0]);
+    replace(&e->origin, field[1]);
+    l->bytes_moved += e->content.size;
+    set_state(l, e, TB_ENTRY_MOVED);
+}
+
+static void take_end(struct tb_ledger *l, char **field, int n, enum tb_entry_state state)
+{
+    struct tb_entry *e = entry_of(l, field, n);
+    if (!e)
+        return;
+    if (n > 3)
+        replace(&e->reason, field[3]);
+    set_state(l, e, state);
+}
+
+static struct tb_known_mover *find_mover(struct tb_ledger *l, const char *id)
+{
+    struct tb_known_mover *m = l->movers;
+    while (m && strcmp(m->id, id) != 0)
+        m = m->next;
+    return m;
+}
+
+/* HOST ID SINCE FROM. It has the lease of its host and folder, so those before it have ended, in whatever way. */
+static void take_starts(struct tb_ledger *l, char **field, int n)
+{
+    struct tb_known_mover *m = n < 4 ? NULL : calloc(1, sizeof(*m));
+    if (!m)
+        return;
+    snprintf(m->host, sizeof(m->host), "%s", field[0]);
+    snprintf(m->id, sizeof(m->id), "%s", field[1]);
+    m->since = strtoll(field[2], NULL, 10);
+    snprintf(m->from, sizeof(m->from), "%s", field[3]);
+    for (struct tb_known_mover *other = l->movers; other; other = other->next)
+        other->ended |= strcmp(other->host, m->host) == 0 && strcmp(other->from, m->from) == 0 && m->from[0];
+    m->next = l->movers;
+    l->movers = m;
+}
+
+static void take_of_mover(struct tb_ledger *l, const char *word, char **field, int n)
+{
+    struct tb_known_mover *m = n < 2 ? NULL : find_mover(l, field[1]);
+    if (m && strcmp(word, "ends") == 0)
+        m->ended = true;
+    else if (m && n > 2)
+        snprintf(m->answered, sizeof(m->answered), "%s", field[2]);
+}
+
+static void take_fact(void *arg, const char *word, char **field, int n)
+{
+    struct tb_ledger *l = arg;
+    if (strcmp(word, "queued") == 0)
+        take_queued(l, field, n);
+    else if (strcmp(word, "moved") == 0)
+        take_moved(l, field, n);
+    else if (strcmp(word, "gone") == 0)
+        take_end(l, field, n, TB_ENTRY_GONE);
+    else if (strcmp(word, "failed") == 0)
+        take_end(l, field, n, TB_ENTRY_FAILED);
+    else if (strcmp(word, "starts") == 0)
+        take_starts(l, field, n);
+    else if (strcmp(word, "asks") == 0 && n > 0)
+        snprintf(l->asked, sizeof(l->asked), "%s", field[0]);
+    else if (strcmp(word, "answers") == 0 || strcmp(word, "ends") == 0)
+        take_of_mover(l, word, field, n);
+}
+
+static void take_spectral(void *arg, const char *word, char **field, int n)
+{
+    struct tb_ledger *l = arg;
+    (void)field;
+    (void)n;
+    l->enqueued += strcmp(word, "ENQUEUE") == 0;
+    l->dequeued += strcmp(word, "DEQUEUE") == 0;
+    l->done += strcmp(word, "DONE") == 0;
+}
+
+int tb_ledger_open(struct tb_ledger *l, const char *folder)
+{
+    memset(l, 0, sizeof(*l));
+    pthread_mutex_init(&l->mutex, NULL);
+    int rc = tb_log_open(&l->log, folder);
+    return rc ? rc : tb_ledger_refresh(l);
+}
+
+void tb_ledger_close(struct tb_ledger *l)
+{
+    tb_log_close(&l->log);
+    tdestroy(l->tree, free_entry);
+    for (struct tb_known_mover *m = l->movers, *next; m; m = next) {
+        next = m->next;
+        free(m);
+    }
+    pthread_mutex_destroy(&l->mutex);
+}
+
+int tb_ledger_refresh(struct tb_ledger *l)
+{
+    pthread_mutex_lock(&l->mutex);
+    int rc = tb_log_read(&l->log, take_spectral, take_fact, l);
+    pthread_mutex_unlock(&l->mutex);
+    return rc;
+}
+
+int tb_ledger_append(struct tb_ledger *l, struct tb_lines *lines)
+{
+    int rc = tb_log_append(&l->log, lines);
+    return rc ? rc : tb_ledger_refresh(l);
+}
+
+static bool is_from(const struct tb_entry *e, const char *host, const char *source)
+{
+    return e->owner && e->origin && strcmp(e->owner, host) == 0 && strcmp(e->origin, source) == 0;
+}
+
+/* A link that was added to or taken from a file changes its ctime and nothing else: so with several links the mtime must do. */
+bool tb_ledger_has_moved(struct tb_ledger *l, const char *host, const char *source, const char *destination, const struct stat *st)
+{
+    struct tb_content now = tb_content_of(st);
+    pthread_mutex_lock(&l->mutex);
+    const struct tb_entry *e = find(l, destination);
+    bool has = e && e->state == TB_ENTRY_MOVED && is_from(e, host, source) && e->content.size == now.size &&
+               e->content.mtime == now.mtime && (e->content.ctime == now.ctime || st->st_nlink > 1);
+    pthread_mutex_unlock(&l->mutex);
+    return has;
+}
+
+bool tb_ledger_owns(struct tb_ledger *l, const char *host, const char *source, const char *destination)
+{
+    pthread_mutex_lock(&l->mutex);
+    const struct tb_entry *e = find(l, destination);
+    bool owns = e && is_from(e, host, source);
+    pthread_mutex_unlock(&l->mutex);
+    return owns;
+}
+
+bool tb_ledger_waits(struct tb_ledger *l, const char *destination)
+{
+    pthread_mutex_lock(&l->mutex);
+    const struct tb_entry *e = find(l, destination);
+    bool waits = e && e->state == TB_ENTRY_QUEUED;
+    pthread_mutex_unlock(&l->mutex);
+    return waits;
+}
+
+bool tb_ledger_brought(struct tb_ledger *l, const char *path, const struct stat *st)
+{
+    struct tb_content now = tb_content_of(st);
+    pthread_mutex_lock(&l->mutex);
+    const struct tb_entry *e = find(l, path);
+    bool brought = e && e->owner && e->content.size == now.size && e->content.mtime == now.mtime;
+    pthread_mutex_unlock(&l->mutex);
+    return brought;
+}
+
+int64_t tb_ledger_since(struct tb_ledger *l, const char *host, const char *from)
+{
+    int64_t since = INT64_MIN;
+    pthread_mutex_lock(&l->mutex);
+    for (const struct tb_known_mover *m = l->movers; m; m = m->next) /* the newest comes first */
+        if (strcmp(m->host, host) == 0 && strcmp(m->from, from) == 0)
+            since = m->since;
+    pthread_mutex_unlock(&l->mutex);
+    return since;
+}
+
+struct each {
+    void (*act)(void *arg, const struct tb_entry *entry);
+    void *arg;
+};
+
+static void visit(const void *node, VISIT which, void *closure)
+{
+    const struct each *each = closure;
+    const struct tb_entry *e = *(struct tb_entry *const *)node;
+    if ((which == postorder || which == leaf) && (e->state == TB_ENTRY_QUEUED || e->state == TB_ENTRY_FAILED))
+        each->act(each->arg, e);
+}
+
+void tb_ledger_each_left(struct tb_ledger *l, void (*act)(void *arg, const struct tb_entry *entry), void *arg)
+{
+    struct each each = {act, arg};
+    pthread_mutex_lock(&l->mutex);
+    twalk_r(l->tree, visit, &each);
+    pthread_mutex_unlock(&l->mutex);
+}

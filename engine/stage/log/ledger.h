@@ -1,0 +1,77 @@
+/*
+ * What spectral.log says, by destination: which file was to go there, from where, and what
+ * became of it; and which movers work on it. It is filled by the log's lines alone, also by
+ * those that this process has written, so that all readers know the same.
+ */
+#ifndef TB_STAGE_LEDGER_H
+#define TB_STAGE_LEDGER_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "stage/log/lines.h"
+
+enum tb_entry_state { TB_ENTRY_QUEUED, TB_ENTRY_MOVED, TB_ENTRY_GONE, TB_ENTRY_FAILED };
+
+/* What tells one content of a file from another; nanoseconds since 1970. */
+struct tb_content {
+    uint64_t size;
+    int64_t mtime, ctime;
+};
+struct tb_content tb_content_of(const struct stat *st);
+
+struct tb_entry {
+    char *destination, *source, *host; /* as it was enqueued last */
+    char *owner, *origin;              /* host and source of what is at the destination; NULL: it was not moved yet */
+    char *reason;                      /* of a failure */
+    enum tb_entry_state state;
+    struct tb_content content;
+};
+
+struct tb_known_mover {
+    char host[65], id[80], from[PATH_MAX], answered[80];
+    int64_t since; /* files whose content is older were there before it */
+    bool ended;
+    struct tb_known_mover *next;
+};
+
+struct tb_ledger {
+    pthread_mutex_t mutex;
+    struct tb_log log;
+    void *tree; /* of tb_entry, by destination */
+    struct tb_known_mover *movers;
+    uint64_t enqueued, dequeued, done; /* lines */
+    uint64_t n_queued, n_failed;       /* entries in these states */
+    uint64_t bytes_queued, bytes_moved;
+    char asked[80]; /* the last question */
+};
+
+/* The log of a folder, read from its beginning. 0 or -errno. */
+int tb_ledger_open(struct tb_ledger *ledger, const char *folder);
+void tb_ledger_close(struct tb_ledger *ledger);
+
+/* Read what is new. 0 or -errno. */
+int tb_ledger_refresh(struct tb_ledger *ledger);
+/* Append and read it. 0 or -errno. */
+int tb_ledger_append(struct tb_ledger *ledger, struct tb_lines *lines);
+
+/* Is this content of this source at its destination already? */
+bool tb_ledger_has_moved(struct tb_ledger *ledger, const char *host, const char *source, const char *destination, const struct stat *st);
+/* Was what is at the destination put there from this source? */
+bool tb_ledger_owns(struct tb_ledger *ledger, const char *host, const char *source, const char *destination);
+/* Was it enqueued, by a mover that did not get to it? */
+bool tb_ledger_waits(struct tb_ledger *ledger, const char *destination);
+/* Was the file put there from elsewhere, and is unchanged? A stage-out does not carry it back. */
+bool tb_ledger_brought(struct tb_ledger *ledger, const char *path, const struct stat *st);
+
+/* When the first mover of this host and folder began; INT64_MIN: there was none. */
+int64_t tb_ledger_since(struct tb_ledger *ledger, const char *host, const char *from);
+
+/* Each entry that is not moved, under the mutex. */
+void tb_ledger_each_left(struct tb_ledger *ledger, void (*act)(void *arg, const struct tb_entry *entry), void *arg);
+
+#endif

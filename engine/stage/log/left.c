@@ -1,0 +1,67 @@
+/* Quotes and backslashes in names are escaped, as the reader of manifests takes them; a reason is a comment before its line. */
+#include "stage/log/left.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+int tb_left_begin(struct tb_left *l, const char *path)
+{
+    l->final = path;
+    l->n = 0;
+    if ((size_t)snprintf(l->path, sizeof(l->path), "%s.%d", path, (int)getpid()) >= sizeof(l->path))
+        return -ENAMETOOLONG;
+    l->out = fopen(l->path, "we");
+    return l->out ? 0 : -errno;
+}
+
+static void put_quoted(FILE *out, const char *text)
+{
+    putc('"', out);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            putc('\\', out);
+        if (*text == '\n')
+            fputs("\\n", out);
+        else
+            putc(*text, out);
+    }
+    putc('"', out);
+}
+
+void tb_left_add(struct tb_left *l, const char *source, const char *destination, const char *reason)
+{
+    if (reason)
+        fprintf(l->out, "# %s\n", reason);
+    put_quoted(l->out, source);
+    putc(' ', l->out);
+    put_quoted(l->out, destination);
+    putc('\n', l->out);
+    l->n++;
+}
+
+int tb_left_end(struct tb_left *l)
+{
+    int rc = ferror(l->out) || fflush(l->out) || fsync(fileno(l->out)) ? -EIO : 0;
+    if (fclose(l->out) && !rc)
+        rc = -errno;
+    if (!rc && rename(l->path, l->final))
+        rc = -errno;
+    if (rc)
+        unlink(l->path);
+    return rc;
+}
+
+static void add_entry(void *arg, const struct tb_entry *e)
+{
+    tb_left_add(arg, e->source, e->destination, e->state == TB_ENTRY_FAILED ? e->reason : NULL);
+}
+
+int tb_left_of_ledger(struct tb_ledger *ledger, const char *path)
+{
+    struct tb_left l;
+    int rc = tb_left_begin(&l, path);
+    if (rc)
+        return rc;
+    tb_ledger_each_left(ledger, add_entry, &l);
+    return tb_left_end(&l);
+}

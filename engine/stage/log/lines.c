@@ -1,0 +1,188 @@
+/*
+ * Lines of spectral.log are made, appended and read here. Names may hold any byte but NUL
+ * and '/', so tab, newline and backslash are escaped in them.
+ */
+#include "stage/log/lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SPECTRAL "Spectral Work "
+#define FILE_WORD " File : "
+#define FACT "Tierbench"
+#define READ_AT_ONCE (1u << 20)
+
+int tb_log_open(struct tb_log *log, const char *folder)
+{
+    char path[PATH_MAX];
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, TB_LOG_NAME) >= sizeof(path))
+        return -ENAMETOOLONG;
+    log->at = 0;
+    log->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    return log->fd < 0 ? -errno : 0;
+}
+
+void tb_log_close(struct tb_log *log)
+{
+    if (log->fd >= 0)
+        close(log->fd);
+    log->fd = -1;
+}
+
+/* Room for `more` bytes; false: there is none, and the lines are in error. */
+static bool reserve(struct tb_lines *l, size_t more)
+{
+    if (l->n + more <= l->room)
+        return !l->error;
+    size_t room = (l->n + more) * 2;
+    char *text = realloc(l->text, room);
+    if (!text)
+        return l->error = -ENOMEM, false;
+    l->text = text;
+    l->room = room;
+    return !l->error;
+}
+
+static void put(struct tb_lines *l, const char *text)
+{
+    size_t n = strlen(text);
+    if (!reserve(l, n))
+        return;
+    memcpy(l->text + l->n, text, n);
+    l->n += n;
+}
+
+static void put_escaped(struct tb_lines *l, const char *text)
+{
+    static const char plain[] = "\t\n\\", letter[] = "tn\\";
+    if (!reserve(l, 2 * strlen(text)))
+        return;
+    for (; *text; text++) {
+        const char *special = strchr(plain, *text);
+        if (special)
+            l->text[l->n++] = '\\';
+        l->text[l->n++] = special ? letter[special - plain] : *text;
+    }
+}
+
+void tb_lines_spectral(struct tb_lines *l, const char *word, const char *destination)
+{
+    put(l, SPECTRAL);
+    put(l, word);
+    put(l, FILE_WORD);
+    put_escaped(l, destination);
+    put(l, "\n");
+}
+
+void tb_lines_fact(struct tb_lines *l, const char *word, ...)
+{
+    va_list fields;
+    put(l, FACT "\t");
+    put(l, word);
+    va_start(fields, word);
+    for (const char *field; (field = va_arg(fields, const char *));) {
+        put(l, "\t");
+        put_escaped(l, field);
+    }
+    va_end(fields);
+    put(l, "\n");
+}
+
+void tb_lines_free(struct tb_lines *l)
+{
+    free(l->text);
+    *l = (struct tb_lines){0};
+}
+
+/* One write; what a full disk cut is ended by a newline, so that the next line is whole. */
+int tb_log_append(struct tb_log *log, struct tb_lines *l)
+{
+    int rc = l->error;
+    ssize_t n = rc || !l->n ? 0 : write(log->fd, l->text, l->n);
+    if (n < 0)
+        rc = -errno;
+    else if (!rc && (size_t)n < l->n)
+        rc = write(log->fd, "\n", 1) < 0 ? -errno : -ENOSPC;
+    l->n = 0;
+    l->error = 0;
+    return rc;
+}
+
+static void unescape(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        if (*from == '\\' && from[1]) {
+            from++;
+            *to++ = *from == 't' ? '\t' : *from == 'n' ? '\n' : *from;
+        } else {
+            *to++ = *from;
+        }
+    }
+    *to = '\0';
+}
+
+static void take_fact(char *line, tb_log_take *take, void *arg)
+{
+    char *field[TB_LOG_FIELDS], *word = NULL;
+    int n = 0;
+    for (char *part; n < TB_LOG_FIELDS && (part = strsep(&line, "\t"));) {
+        unescape(part);
+        if (!word)
+            word = part;
+        else
+            field[n++] = part;
+    }
+    take(arg, word, field, n);
+}
+
+/* Lines of anything else are left alone: the log may be an older one of Spectral's own. */
+static void take_line(char *line, tb_log_take *spectral, tb_log_take *fact, void *arg)
+{
+    char *name;
+    if (strncmp(line, FACT "\t", sizeof(FACT)) == 0) {
+        take_fact(line + sizeof(FACT), fact, arg);
+    } else if (strncmp(line, SPECTRAL, sizeof(SPECTRAL) - 1) == 0 && (name = strstr(line, FILE_WORD))) {
+        *name = '\0';
+        name += sizeof(FILE_WORD) - 1;
+        unescape(name);
+        spectral(arg, line + sizeof(SPECTRAL) - 1, &name, 1);
+    }
+}
+
+/* Whole lines of the bytes in `text`; the number of bytes they take. */
+static size_t take_lines(char *text, size_t n, tb_log_take *spectral, tb_log_take *fact, void *arg)
+{
+    size_t at = 0;
+    for (char *end; (end = memchr(text + at, '\n', n - at));) {
+        *end = '\0';
+        char *line = text + at;
+        at = (size_t)(end - text) + 1;
+        take_line(line, spectral, fact, arg);
+    }
+    return at;
+}
+
+/* A last line without its end is being written: it is read the next time. */
+int tb_log_read(struct tb_log *log, tb_log_take *spectral, tb_log_take *fact, void *arg)
+{
+    char *text = malloc(READ_AT_ONCE);
+    int rc = text ? 0 : -ENOMEM;
+    while (!rc) {
+        ssize_t n = pread(log->fd, text, READ_AT_ONCE, (off_t)log->at);
+        if (n < 0)
+            rc = -errno;
+        size_t taken = n > 0 ? take_lines(text, (size_t)n, spectral, fact, arg) : 0;
+        log->at += taken;
+        if (!taken)
+            break;
+    }
+    free(text);
+    return rc;
+}

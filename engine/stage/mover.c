@@ -1,0 +1,329 @@
+/*
+ * The mover's main thread hears of files, enqueues them, reads what others write to the log,
+ * and decides when it is finished; the streams move (streams.h).
+ *
+ * What is enqueued: a regular file or symbolic link that no process has open to write, that
+ * is newer than the first mover of its folder, was not staged in, and is not at its
+ * destination as it is. All of this is asked of the file and the log, not remembered: so a
+ * mover that begins after a crash goes on where the last one stopped.
+ */
+#include "stage/mover.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "stage/items.h"
+#include "stage/mover_lease.h"
+#include "stage/log/ledger.h"
+#include "stage/log/left.h"
+#include "stage/copy/carry.h"
+#include "stage/streams.h"
+#include "stage/watch.h"
+
+#define LOOK_MS 50
+#define BLIND_LOOK_NS 1000000000ull
+
+struct mover {
+    const struct tb_mover_plan *plan;
+    char host[65], id[100];
+    const char *from, *to;
+    int64_t since;
+    struct tb_ledger ledger;
+    struct tb_mover_lease lease;
+    struct tb_items items;
+    struct tb_carries carries;
+    struct tb_streams streams;
+    struct tb_watch watch;
+    struct tb_lines lines;
+    char answered[80];
+    uint64_t looked_ns;
+    bool finishes;
+    const struct tb_pair *pair; /* whose files are walked; NULL: those of the watched folder */
+    struct tb_left *left;
+};
+
+static atomic_bool stop; /* by a signal */
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    stop = true;
+}
+
+void tb_stage_host(char *out)
+{
+    const char *slurm = getenv("SLURMD_NODENAME");
+    if (slurm && *slurm && strlen(slurm) < 65)
+        strcpy(out, slurm);
+    else if (gethostname(out, 65))
+        strcpy(out, "localhost");
+    out[64] = '\0';
+}
+
+/* Where a file below the pair's, or the folder's, source goes. False: its name would be too long. */
+static bool destination_of(const struct mover *m, const char *path, char *out)
+{
+    const char *from = m->pair ? m->pair->source : m->from, *to = m->pair ? m->pair->destination : m->to;
+    return snprintf(out, PATH_MAX, "%s%s", to, path + strlen(from)) < PATH_MAX;
+}
+
+/* Is it one that has to be moved, whoever has it open? */
+static bool is_due(struct mover *m, const char *path, const char *destination, struct stat *st)
+{
+    if (lstat(path, st) || !(S_ISREG(st->st_mode) || S_ISLNK(st->st_mode)))
+        return false;
+    struct tb_content c = tb_content_of(st);
+    if (!m->pair && ((c.ctime < m->since && c.mtime < m->since) || tb_ledger_brought(&m->ledger, path, st)))
+        return false;
+    if (!tb_ledger_has_moved(&m->ledger, m->host, path, destination, st))
+        return true;
+    if (st->st_nlink > 1)
+        tb_carry_note_link(&m->carries, st, destination);
+    return false;
+}
+
+static void tell_queued(struct mover *m, const char *path, const char *destination, const struct stat *st)
+{
+    char size[24];
+    snprintf(size, sizeof(size), "%jd", (intmax_t)st->st_size);
+    if (tb_ledger_waits(&m->ledger, destination))
+        return; /* a mover before this one did not get to it */
+    tb_lines_spectral(&m->lines, "ENQUEUE", destination);
+    tb_lines_fact(&m->lines, "queued", m->host, path, destination, size, NULL);
+}
+
+/* The log before the streams: so a file's lines are in their order. */
+static void release(struct mover *m)
+{
+    tb_ledger_append(&m->ledger, &m->lines);
+    tb_items_release(&m->items);
+}
+
+static void meet(void *arg, const char *path)
+{
+    struct mover *m = arg;
+    char destination[PATH_MAX];
+    struct stat st;
+    if (stop || !destination_of(m, path, destination) || !is_due(m, path, destination, &st))
+        return;
+    if (S_ISREG(st.st_mode) && tb_file_has_writer(path))
+        return; /* its last close is told later */
+    if (tb_items_add(&m->items, path, destination, &st) > 0)
+        tell_queued(m, path, destination, &st);
+    if (m->lines.n > 1u << 16)
+        release(m);
+}
+
+static void look_at_all(struct mover *m)
+{
+    for (size_t i = 0; i < m->plan->n_pairs; i++) {
+        m->pair = &m->plan->pairs[i];
+        tb_walk(m->pair->source, meet, m);
+    }
+    m->pair = NULL;
+    if (m->from)
+        tb_walk(m->from, meet, m);
+    release(m);
+    m->looked_ns = tb_now_ns();
+}
+
+/* Who waits wants to know that all files closed before the question are in the log. */
+static void answer(struct mover *m)
+{
+    struct tb_lines lines = {0};
+    char asked[80];
+    tb_ledger_refresh(&m->ledger);
+    pthread_mutex_lock(&m->ledger.mutex);
+    snprintf(asked, sizeof(asked), "%s", m->ledger.asked);
+    pthread_mutex_unlock(&m->ledger.mutex);
+    if (strcmp(asked, m->answered) == 0)
+        return;
+    look_at_all(m);
+    tb_lines_fact(&lines, "answers", m->host, m->id, asked, NULL);
+    if (tb_ledger_append(&m->ledger, &lines) == 0)
+        strcpy(m->answered, asked);
+    tb_lines_free(&lines);
+}
+
+static void note_left(void *arg, const char *path)
+{
+    struct mover *m = arg;
+    char destination[PATH_MAX];
+    struct stat st;
+    if (destination_of(m, path, destination) && is_due(m, path, destination, &st))
+        tb_left_add(m->left, path, destination, NULL);
+}
+
+/* Files that are open count too: what the user has to know is what the PFS lacks. */
+static void write_left(struct mover *m)
+{
+    struct tb_left left;
+    const char *path = m->plan->settings->left;
+    int rc = tb_left_begin(&left, path);
+    if (!rc) {
+        m->left = &left;
+        for (size_t i = 0; i < m->plan->n_pairs; i++) {
+            m->pair = &m->plan->pairs[i];
+            tb_walk(m->pair->source, note_left, m);
+        }
+        m->pair = NULL;
+        if (m->from)
+            tb_walk(m->from, note_left, m);
+        rc = tb_left_end(&left);
+    }
+    if (rc)
+        fprintf(stderr, "tierctl: %s: the list of files that were not moved cannot be written: %s\n", path, strerror(-rc));
+}
+
+/* The list is there from now on: the job may have no time left to write it later. */
+static void finish(struct mover *m)
+{
+    m->finishes = true;
+    if (m->plan->settings->left[0])
+        write_left(m);
+}
+
+/* A parent that was killed says nothing more: then this mover ends too, at once. */
+static void hear(struct mover *m)
+{
+    char word;
+    ssize_t n = read(m->plan->control, &word, 1);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        stop = true;
+    } else if (n > 0 && word == 'F' && !m->finishes) {
+        look_at_all(m);
+        finish(m);
+    }
+}
+
+static void look(struct mover *m)
+{
+    tb_watch_read(&m->watch, meet, m);
+    release(m);
+    if (m->watch.lost && (!m->watch.is_blind || tb_now_ns() - m->looked_ns > BLIND_LOOK_NS)) {
+        m->watch.lost = m->watch.is_blind;
+        look_at_all(m);
+    }
+}
+
+static void work(struct mover *m)
+{
+    struct pollfd fds[] = {{.fd = m->watch.fd, .events = POLLIN}, {.fd = m->plan->control, .events = POLLIN}};
+    while (!stop && !(m->finishes && tb_items_left(&m->items) == 0)) {
+        poll(fds, 2, LOOK_MS);
+        if (fds[1].revents)
+            hear(m);
+        if (m->from)
+            look(m);
+        answer(m);
+        tb_items_wake(&m->items);
+        fds[0].fd = m->watch.fd;
+        if (m->finishes)
+            fds[1].events = 0;
+    }
+}
+
+static void tell_life(struct mover *m, const char *word)
+{
+    struct tb_lines lines = {0};
+    char since[24];
+    snprintf(since, sizeof(since), "%" PRId64, m->since);
+    if (*word == 's')
+        tb_lines_fact(&lines, word, m->host, m->id, since, m->from ? m->from : "", m->to ? m->to : "", NULL);
+    else
+        tb_lines_fact(&lines, word, m->host, m->id, NULL);
+    tb_ledger_append(&m->ledger, &lines);
+    tb_lines_free(&lines);
+}
+
+/* Files are compared with the kernel's coarse clock, which gives them their times. */
+static void begin_time(struct mover *m)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    int64_t before = m->from ? tb_ledger_since(&m->ledger, m->host, m->from) : INT64_MIN;
+    m->since = before > INT64_MIN ? before : (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    if (m->plan->all)
+        m->since = INT64_MIN + 1;
+}
+
+static int begin(struct mover *m)
+{
+    const struct tb_mover_plan *p = m->plan;
+    int rc = tb_be_polite(p->settings);
+    if (!rc)
+        rc = tb_mover_lease_take(&m->lease, p->log_folder, m->host, m->from ? m->from : m->id);
+    if (rc)
+        return rc;
+    if ((rc = tb_ledger_open(&m->ledger, p->log_folder)) ||
+        (rc = tb_carries_begin(&m->carries, p->settings, &m->ledger, m->host, m->from ? m->to : NULL, &stop)))
+        return tb_mover_lease_give_back(&m->lease), rc;
+    begin_time(m);
+    strcpy(m->answered, m->ledger.asked);
+    tell_life(m, "starts");
+    tb_items_begin(&m->items);
+    if (m->from && (rc = tb_watch_begin(&m->watch, m->from)))
+        return tb_mover_lease_give_back(&m->lease), rc;
+    return tb_streams_begin(&m->streams, &m->carries, &m->items);
+}
+
+/* Settled, and none failed? */
+static int end(struct mover *m)
+{
+    tb_streams_end(&m->streams);
+    tb_watch_end(&m->watch);
+    bool left = stop || m->ledger.n_failed > 0 || tb_items_left(&m->items) > 0;
+    if (m->plan->settings->left[0])
+        write_left(m);
+    tell_life(m, "ends");
+    tb_lines_free(&m->lines);
+    tb_items_end(&m->items);
+    tb_carries_end(&m->carries);
+    tb_ledger_close(&m->ledger);
+    tb_mover_lease_give_back(&m->lease);
+    return left ? TB_MOVER_LEFT : TB_MOVER_DONE;
+}
+
+/* SIGIO: who opens a file while its lease is asked for makes the kernel send one. */
+static void take_signals(void)
+{
+    const struct sigaction act = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};
+    stop = false;
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGHUP, &act, NULL);
+    sigaction(SIGIO, &ignore, NULL);
+    sigaction(SIGPIPE, &ignore, NULL);
+}
+
+int tb_mover_run(const struct tb_mover_plan *plan)
+{
+    struct mover m = {.plan = plan, .watch = {.fd = -1}};
+    if (!plan->n_pairs) {
+        m.from = plan->settings->from;
+        m.to = plan->settings->to;
+    }
+    tb_stage_host(m.host);
+    snprintf(m.id, sizeof(m.id), "%s.%d.%llx", m.host, (int)getpid(), (unsigned long long)tb_now_ns());
+    umask(0);
+    take_signals();
+    int rc = begin(&m);
+    if (rc)
+        return rc;
+    if (plan->ready >= 0 && write(plan->ready, "R", 1) < 0)
+        stop = true; /* who started it is gone */
+    look_at_all(&m);
+    if (plan->control < 0)
+        finish(&m);
+    work(&m);
+    return end(&m);
+}

@@ -1,0 +1,151 @@
+/*
+ * Each folder has a watch; a new folder gets its own, and is looked through at once, since
+ * files may have been made in it before. A folder that was renamed has the wrong path from
+ * then on: all watches are made anew.
+ */
+#include "stage/watch.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EVENTS (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_ATTRIB | IN_ONLYDIR | IN_EXCL_UNLINK)
+
+bool tb_is_movers_own(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return strncmp(slash ? slash + 1 : path, ".tierbench-", 11) == 0;
+}
+
+static void walk_entry(const FTSENT *e, tb_watch_take *file, tb_watch_take *folder, void *arg)
+{
+    if (folder && e->fts_info == FTS_D)
+        folder(arg, e->fts_path);
+    if (file && (e->fts_info == FTS_F || e->fts_info == FTS_SL || e->fts_info == FTS_SLNONE) && !tb_is_movers_own(e->fts_path))
+        file(arg, e->fts_path);
+}
+
+static int walk(const char *path, tb_watch_take *file, tb_watch_take *folder, void *arg)
+{
+    char *const paths[] = {(char *)path, NULL};
+    int rc = 0;
+    FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV | (file ? 0 : FTS_NOSTAT), NULL);
+    if (!fts)
+        return -errno;
+    for (FTSENT *e; (e = fts_read(fts));) {
+        if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || (e->fts_info == FTS_NS && e->fts_level == 0))
+            rc = rc || e->fts_errno == ENOENT ? rc : -e->fts_errno;
+        else
+            walk_entry(e, file, folder, arg);
+    }
+    fts_close(fts);
+    return rc;
+}
+
+int tb_walk(const char *folder, tb_watch_take *file, void *arg)
+{
+    return walk(folder, file, NULL, arg);
+}
+
+static void add(void *arg, const char *folder)
+{
+    struct tb_watch *w = arg;
+    int wd = inotify_add_watch(w->fd, folder, EVENTS);
+    if (wd < 0) {
+        w->is_blind |= errno == ENOSPC || errno == ENOMEM;
+        return;
+    }
+    if ((size_t)wd >= w->n) {
+        size_t n = (size_t)wd * 2 + 16;
+        char **path = realloc(w->path, n * sizeof(*path));
+        if (!path) {
+            w->is_blind = true;
+            return;
+        }
+        memset(path + w->n, 0, (n - w->n) * sizeof(*path));
+        w->path = path;
+        w->n = n;
+    }
+    free(w->path[wd]);
+    w->path[wd] = strdup(folder);
+}
+
+int tb_watch_begin(struct tb_watch *w, const char *folder)
+{
+    *w = (struct tb_watch){.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
+    if (w->fd < 0) {
+        w->is_blind = w->lost = true;
+        return 0;
+    }
+    int rc = walk(folder, NULL, add, w);
+    w->lost = w->is_blind;
+    return rc;
+}
+
+void tb_watch_end(struct tb_watch *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        free(w->path[i]);
+    free(w->path);
+    if (w->fd >= 0)
+        close(w->fd);
+    *w = (struct tb_watch){.fd = -1};
+}
+
+/* Where the top of the folder is watched: the first watch. */
+static void begin_anew(struct tb_watch *w)
+{
+    char *top = w->n > 1 && w->path[1] ? strdup(w->path[1]) : NULL;
+    tb_watch_end(w);
+    if (!top || tb_watch_begin(w, top))
+        w->is_blind = true;
+    w->lost = true;
+    free(top);
+}
+
+static bool is_symlink(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* False: the watches are being made anew, and what is left of this read is of the old ones. */
+static bool take(struct tb_watch *w, const struct inotify_event *e, tb_watch_take *file, void *arg)
+{
+    char path[PATH_MAX];
+    if (e->mask & IN_Q_OVERFLOW)
+        w->lost = true;
+    if (e->wd < 0 || (size_t)e->wd >= w->n || !w->path[e->wd] || !e->len)
+        return true;
+    if (e->mask & IN_ISDIR && e->mask & IN_MOVED_FROM)
+        return begin_anew(w), false;
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", w->path[e->wd], e->name) >= sizeof(path) || tb_is_movers_own(path))
+        return true;
+    if (e->mask & IN_ISDIR) {
+        if (e->mask & (IN_CREATE | IN_MOVED_TO)) {
+            walk(path, NULL, add, w);
+            walk(path, file, NULL, arg);
+        }
+    } else if (e->mask & (IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB) || (e->mask & IN_CREATE && is_symlink(path))) {
+        file(arg, path);
+    }
+    return true;
+}
+
+void tb_watch_read(struct tb_watch *w, tb_watch_take *file, void *arg)
+{
+    char events[64 << 10] __attribute__((aligned(8)));
+    bool goes_on = true;
+    for (ssize_t n; goes_on && w->fd >= 0 && (n = read(w->fd, events, sizeof(events))) > 0;)
+        for (char *at = events; goes_on && at < events + n;) {
+            const struct inotify_event *e = (const struct inotify_event *)(void *)at;
+            at += sizeof(*e) + e->len;
+            goes_on = take(w, e, file, arg);
+        }
+}

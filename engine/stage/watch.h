@@ -1,0 +1,37 @@
+/*
+ * A folder with all below it, as the kernel tells of it (inotify): a file was closed after
+ * writing, came in by a rename, or a link was made. So every program is heard, also static
+ * ones, without a library in it; and a close is the last of its description, whichever
+ * process had it.
+ *
+ * Limit: what other nodes do in the folder is not told; a node-local folder has no others.
+ * Where the kernel has no room for watches, or its queue was too long, `lost` says that only
+ * a look at the whole folder tells.
+ */
+#ifndef TB_STAGE_WATCH_H
+#define TB_STAGE_WATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tb_watch {
+    int fd;
+    char **path; /* of each watch */
+    size_t n;
+    bool lost, is_blind; /* is_blind: it will always be lost */
+};
+
+typedef void tb_watch_take(void *arg, const char *path);
+
+/* 0 or -errno. Files that are there already are not told. */
+int tb_watch_begin(struct tb_watch *watch, const char *folder);
+void tb_watch_end(struct tb_watch *watch);
+/* Tell what has happened, without waiting. A new folder's files are told as well. */
+void tb_watch_read(struct tb_watch *watch, tb_watch_take *file, void *arg);
+
+/* Each file and symbolic link below the folder; 0 or -errno. Stays on its file system. */
+int tb_walk(const char *folder, tb_watch_take *file, void *arg);
+/* Names that movers give to files which are not whole yet, and their own files. */
+bool tb_is_movers_own(const char *path);
+
+#endif

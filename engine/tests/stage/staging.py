@@ -1,0 +1,90 @@
+"""What tests of stage-out share: two folders, tierctl run and wait on them, and what the log says."""
+
+import os
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get("TB_BUILD_DIR", SOURCE / "build"))
+TIERCTL = BUILD / "bin" / "tierctl"
+FAULTS = BUILD / "lib" / "libstage_faults.so"
+
+CONFIG = """version: 1
+max_files: 64
+pfs: {{path: {root}/buffered}}
+fsync: pfs
+allow_volatile: true
+tiers:
+  - {{name: ram, medium: memory, capacity: 4MiB, block: 4KiB, slabs: [{{units: 16, share: 1.0}}]}}
+stage_out: {{from: {root}/bb, to: {root}/pfs, {more}}}
+"""
+
+
+class Site:
+    """A node-local folder `bb` and a folder `pfs` below one root."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.bb, self.pfs = root, root / "bb", root / "pfs"
+        for folder in (self.bb, self.pfs, root / "buffered"):
+            folder.mkdir()
+
+    def environment(self, node: str = "", fault: str = "") -> dict[str, str]:
+        env = os.environ | {"PERSIST_DIR": str(self.bb), "PFS_DIR": str(self.pfs)}
+        if node:
+            env["SLURMD_NODENAME"] = node
+        if fault:
+            env |= {"LD_PRELOAD": str(FAULTS), "TB_STAGE_FAULT": fault}
+        return env
+
+    def config(self, more: str) -> Path:
+        path = self.root / "stage.yaml"
+        path.write_text(CONFIG.format(root=self.root, more=more))
+        return path
+
+    def start(self, *words: str, node: str = "", fault: str = "") -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [TIERCTL, *words],
+            env=self.environment(node, fault),
+            cwd=self.root,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def tierctl(
+        self, *words: str, node: str = "", fault: str = "", status: int = 0
+    ) -> subprocess.CompletedProcess[str]:
+        with self.start(*words, node=node, fault=fault) as process:
+            out, err = process.communicate(timeout=60)
+        assert process.returncode == status, (process.returncode, out, err)
+        return subprocess.CompletedProcess(words, status, out, err)
+
+    def run(
+        self, script: str, more: str = "", fault: str = "", status: int = 0
+    ) -> subprocess.CompletedProcess[str]:
+        """The script under `tierctl run`, by the environment alone or with keys of stage_out."""
+        config = ["-c", str(self.config(more))] if more else []
+        return self.tierctl("run", *config, "--", "sh", "-c", script, fault=fault, status=status)
+
+    def log(self) -> list[str]:
+        return (self.pfs / "spectral.log").read_text(errors="surrogateescape").splitlines()
+
+    def moved(self) -> Counter[str]:
+        """How often each file was moved, by name."""
+        facts = (line.split("\t") for line in self.log() if line.startswith("Tierbench\tmoved\t"))
+        return Counter(Path(fact[4]).name for fact in facts)
+
+    def names(self) -> set[str]:
+        """All below pfs but the log."""
+        return {str(p.relative_to(self.pfs)) for p in self.pfs.rglob("*")} - {"spectral.log"}
+
+    def assert_same(self) -> None:
+        """Each file of bb is in pfs with its bytes, and nothing lies beside."""
+        for path in self.bb.rglob("*"):
+            twin = self.pfs / path.relative_to(self.bb)
+            if path.is_symlink():
+                assert path.readlink() == twin.readlink()
+            elif path.is_file():
+                assert path.read_bytes() == twin.read_bytes(), path
+        assert not list(self.pfs.rglob(".tierbench-*"))

@@ -1,0 +1,74 @@
+"""Stage-out under faults: a mover killed in each step, errors of the storage, and a full one. No partial file has a final name."""
+
+import errno
+import subprocess
+from pathlib import Path
+
+import pytest
+from staging import TIERCTL, Site
+
+STEPS = ["log", "pwrite", "attributes", "fsync", "rename", "fsync-folder"]
+THREE = "for i in 1 2 3; do head -c 300000 /dev/urandom > bb/$i; sleep 0.15; done"
+
+
+def assert_no_partial_file(site: Site) -> None:
+    for name in site.names():
+        if not Path(name).name.startswith(".tierbench-"):
+            assert (site.pfs / name).read_bytes() == (site.bb / name).read_bytes()
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("at", [1, 3])
+def test_a_mover_killed_in_a_step_is_gone_on_with(site: Site, step: str, at: int) -> None:
+    site.run(THREE, fault=f"{step}:{at + 4 * (step == 'log')}:1:0", status=3)
+    assert_no_partial_file(site)
+    done = site.moved()
+    out = site.tierctl("wait")
+    assert out.stdout.splitlines()[-1] == "All files moved"
+    site.assert_same()
+    assert set(site.moved()) == {"1", "2", "3"}
+    assert all(site.moved()[name] == 1 for name in done), "what was moved was moved again"
+
+
+@pytest.mark.parametrize("step", STEPS[1:])
+def test_an_error_that_passes_is_tried_again(site: Site, step: str) -> None:
+    site.run(THREE, fault=f"{step}:2:2:{errno.EIO}")
+    site.assert_same()
+
+
+def test_an_error_that_stays_is_reported_by_name(site: Site) -> None:
+    left = site.root / "left"
+    out = site.run("echo > bb/x", f"retries: 1, left: {left}", fault=f"fsync:1:100:{errno.EIO}", status=3)
+    assert f"{site.bb}/x" in out.stderr and "fsync: Input/output error" in out.stderr
+    assert left.read_text() == f'"{site.bb}/x" "{site.pfs}/x"\n'
+    assert site.names() == set()
+    site.tierctl("wait")
+    site.assert_same()
+
+
+def test_a_full_destination_is_reported_by_name(site: Site) -> None:
+    """In a mount namespace of its own: a tmpfs of 1 MiB is the PFS."""
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+        pytest.skip("no mount namespaces here")
+    config = site.config("retries: 1")
+    script = (
+        f"mount -t tmpfs -o size=1M none {site.pfs} && "
+        f'"$@" -c {config} -- sh -c "head -c 2000000 /dev/zero | tr \'\\0\' x > bb/big; echo small > bb/small";'
+        f" status=$?; ls -A {site.pfs}; exit $status"
+    )
+    out = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", TIERCTL, "run"],
+        cwd=site.root,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert out.returncode == 3 and "No space left on device" in out.stderr and "bb/big" in out.stderr
+    assert out.stdout.split()[-2:] == ["small", "spectral.log"], out.stdout
+
+
+def test_a_destination_that_becomes_unwritable_is_named(site: Site) -> None:
+    """Root may write anywhere, so a file is where a folder has to be made."""
+    (site.pfs / "d").write_text("a file")
+    out = site.run("mkdir bb/d; echo > bb/d/x", "retries: 0", status=3)
+    assert f"{site.bb}/d/x" in out.stderr and "Not a directory" in out.stderr

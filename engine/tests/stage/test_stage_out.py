@@ -1,0 +1,261 @@
+"""Stage-out as a user of Spectral knows it: what arrives, what the log says, and what `tierctl wait` prints."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+from staging import TIERCTL, Site
+
+
+def test_files_arrive_and_the_log_has_spectrals_words(site: Site) -> None:
+    out = site.run("mkdir bb/a; echo one > bb/a/x; head -c 3000000 /dev/urandom > bb/y; : > bb/empty")
+    site.assert_same()
+    for name in ("a/x", "y", "empty"):
+        for word in ("ENQUEUE", "DEQUEUE", "DONE"):
+            assert site.log().count(f"Spectral Work {word} File : {site.pfs}/{name}") == 1
+    assert out.stdout.splitlines()[-2:] == ["Enqueued:3 Dequeued:3 Done:3", "All files moved"]
+
+
+def test_size_checksum_and_seconds_are_in_the_log(site: Site) -> None:
+    site.run("printf 'Hello, World!' > bb/x")
+    (moved,) = [line.split("\t") for line in site.log() if line.startswith("Tierbench\tmoved")]
+    assert moved[3:7] == [f"{site.bb}/x", f"{site.pfs}/x", "13", "60415d5f616602aa"]  # XXH3_64bits
+    assert float(moved[9]) > 0
+
+
+def test_files_move_while_the_program_runs(site: Site) -> None:
+    """A later time step sees the first one on the PFS."""
+    site.run(
+        "echo 1 > bb/step1; for i in $(seq 200); do test -e pfs/step1 && exit 0; sleep 0.05; done; exit 1"
+    )
+
+
+def test_a_file_moves_from_its_last_close_on(site: Site) -> None:
+    """Two descriptions write; the first close must not start the move."""
+    site.run(
+        "exec 3> bb/x 4>> bb/x; echo a >&3; exec 3>&-; sleep 0.5; test ! -e pfs/x || exit 9; echo b >&4; exec 4>&-"
+    )
+    assert site.moved() == {"x": 1}
+    site.assert_same()
+
+
+def test_what_was_there_before_stays(site: Site) -> None:
+    (site.bb / "input").write_text("of another job")
+    os.utime(site.bb / "input", (1, 1))
+    time.sleep(0.05)
+    site.run("echo > bb/output")
+    assert site.names() == {"output"}
+
+
+def test_attributes_arrive(site: Site) -> None:
+    site.run("echo x > bb/x; chmod 4751 bb/x; touch -d '2001-02-03 04:05:06.789012345' bb/x; ln bb/x bb/y; ln -s nowhere bb/l;"
+             " truncate -s 64M bb/hole; echo end >> bb/hole; mkdir -m 0711 bb/d; echo > bb/d/f")  # fmt: skip
+    site.assert_same()
+    x, hole = (site.pfs / "x").stat(), (site.pfs / "hole").stat()
+    assert (x.st_mtime_ns, x.st_mode & 0o7777) == (981173106789012345, 0o4751)
+    assert x.st_ino == (site.pfs / "y").stat().st_ino
+    assert hole.st_blocks * 512 < 1 << 20
+    assert (site.pfs / "d").stat().st_mode & 0o777 == 0o711
+
+
+def test_extended_attributes_arrive(site: Site) -> None:
+    try:
+        os.setxattr(site.bb, "user.tried", b"1")
+    except OSError:
+        pytest.skip("no user attributes on this file system")
+    script = "import os; open('bb/x', 'w').write('x'); os.setxattr('bb/x', 'user.run', b'17')"
+    site.tierctl("run", "--", "python3", "-c", script)
+    assert os.getxattr(site.pfs / "x", "user.run") == b"17"
+
+
+def test_a_name_with_any_bytes_arrives(site: Site) -> None:
+    site.run(r"""printf 1 > "$(printf 'bb/a\tb\nc\\d')"; printf 2 > "$(printf 'bb/\377\"')" """)
+    assert len(site.names()) == 2 and sum(site.moved().values()) == 2
+    assert "Enqueued:2 Dequeued:2 Done:2" in site.tierctl("wait").stdout
+
+
+def test_a_file_that_changes_while_it_moves_is_moved_again(site: Site) -> None:
+    """Slow enough that the second content comes in the middle of the first one's move."""
+    site.run(
+        "head -c 2000000 /dev/zero > bb/x; sleep 0.3; head -c 2000000 /dev/urandom > bb/x",
+        "bandwidth: 4MiB/s",
+    )
+    site.assert_same()
+
+
+def test_bandwidth_is_limited(site: Site) -> None:
+    start = time.monotonic()
+    site.run(
+        "head -c 2097152 /dev/zero | tr '\\0' x > bb/x; head -c 2097152 /dev/zero | tr '\\0' y > bb/y",
+        "bandwidth: 4MiB/s",
+    )
+    assert time.monotonic() - start > 0.85
+
+
+def test_a_mover_keeps_to_its_processors(site: Site) -> None:
+    look = "sleep 0.1; for p in /proc/[0-9]*; do grep -q tb-mover $p/comm 2>/dev/null && grep -q ${PPID}$ $p/status && grep Cpus_allowed_list $p/status; done; true"
+    assert re.search(
+        r"Cpus_allowed_list:\s0$", site.run(look, "processors: '0', priority: idle").stdout, re.M
+    )
+
+
+def test_large_files_move_in_pieces(site: Site) -> None:
+    site.run("head -c 70000000 /dev/urandom > bb/pieces", "streams: 3")
+    site.assert_same()
+
+
+def test_a_second_write_of_a_file_replaces_the_first(site: Site) -> None:
+    site.run("echo 1 > bb/x")
+    time.sleep(0.02)
+    site.run("echo 22 > bb/x")
+    site.assert_same()
+
+
+def test_a_name_clash_is_named_and_nothing_is_replaced(site: Site) -> None:
+    (site.pfs / "x").write_text("somebody's")
+    out = site.run("echo mine > bb/x; echo > bb/y", status=3)
+    assert "name clash" in out.stderr and str(site.pfs / "x") in out.stderr
+    assert (site.pfs / "x").read_text() == "somebody's" and (site.pfs / "y").exists()
+
+
+def test_a_source_that_is_removed_is_no_failure(site: Site) -> None:
+    site.run(
+        "head -c 2000000 /dev/zero > bb/big; echo > bb/x; sleep 0.2; rm bb/x bb/big",
+        "bandwidth: 1MiB/s, streams: 1",
+    )
+    assert "x" not in site.moved()
+
+
+def test_the_programs_status_comes_first(site: Site) -> None:
+    (site.pfs / "x").write_text("clash")
+    site.run("echo > bb/x; exit 7", status=7)
+
+
+def test_files_of_an_instance_are_staged_out_after_its_drain(site: Site) -> None:
+    """The PFS of the configuration is the node-local folder here: buffered bytes arrive too."""
+    config = site.config("streams: 2")
+    config.write_text(config.read_text().replace("/buffered}", "/bb}") + "flush: {policy: manual}\n")
+    site.tierctl("run", "-c", str(config), "--", "python3", "-c", "open('bb/x', 'wb').write(b'x' * 1000000)")
+    assert (site.pfs / "x").read_bytes() == b"x" * 1000000
+
+
+def test_the_list_of_what_is_left_is_written_at_the_deadline(site: Site) -> None:
+    left = site.root / "left"
+    site.run(
+        "head -c 4000000 /dev/zero | tr '\\0' x > bb/x",
+        f"bandwidth: 1MiB/s, deadline: 0.3s, left: {left}",
+        status=3,
+    )
+    assert left.read_text() == f'"{site.bb}/x" "{site.pfs}/x"\n'
+    assert site.names() == set()
+    site.tierctl("wait")
+    site.assert_same()
+
+
+def test_a_signal_ends_the_wait_and_the_list_is_written(site: Site) -> None:
+    left = site.root / "left"
+    config = site.config("bandwidth: 1MiB/s")
+    script = f"head -c 6000000 /dev/zero | tr '\\0' x > bb/x; {TIERCTL} wait --left {left} & sleep 0.5; kill $!; wait $!; test $? = 3 && exit 9"
+    with site.start("run", "-c", str(config), "--", "sh", "-c", script) as run:
+        for _ in range(200):
+            if left.exists():
+                break
+            time.sleep(0.05)
+        run.send_signal(signal.SIGTERM)
+        _, err = run.communicate(timeout=60)
+    assert run.returncode == 9, err
+    assert left.read_text() == f'"{site.bb}/x" "{site.pfs}/x"\n'
+
+
+def test_the_mover_of_a_killed_run_ends(site: Site) -> None:
+    with site.start("run", "--", "sh", "-c", "echo > bb/x; sleep 5") as run:
+        while not (site.pfs / "x").exists():
+            time.sleep(0.02)
+        run.kill()
+        (lease,) = site.pfs.glob(".tierbench-mover-*")
+        for _ in range(100):
+            if subprocess.run(["fuser", lease], capture_output=True).returncode:
+                break
+            time.sleep(0.05)
+        else:
+            pytest.fail("the mover lives")
+    site.tierctl("wait")
+
+
+def test_wait_moves_what_no_mover_moved(site: Site) -> None:
+    (site.bb / "x").write_text("x")
+    assert site.tierctl("wait").stdout.splitlines()[-1] == "All files moved"
+    site.assert_same()
+
+
+def test_two_nodes_write_one_log_and_either_waits_for_both(site: Site) -> None:
+    (site.root / "other").mkdir()
+    other = Site(site.root / "other")
+    other.pfs = site.pfs
+    script = "until test -e go; do sleep 0.05; done; echo $SLURMD_NODENAME > bb/$SLURMD_NODENAME; sleep 1"
+    with (
+        site.start("run", "--", "sh", "-c", script, node="n1") as one,
+        other.start("run", "--", "sh", "-c", script, node="n2") as two,
+    ):
+        while not (site.pfs / "spectral.log").exists() or sum("starts" in line for line in site.log()) < 2:
+            time.sleep(0.02)
+        (site.root / "go").touch()
+        (other.root / "go").touch()
+        time.sleep(0.3)
+        out = site.tierctl("wait", node="n1")
+        assert "Enqueued:2 Dequeued:2 Done:2" in out.stdout
+        assert one.wait(30) == 0 and two.wait(30) == 0
+    assert site.names() == {"n1", "n2"}
+
+
+def test_the_same_name_from_two_nodes_is_a_clash(site: Site) -> None:
+    site.tierctl("run", "--", "sh", "-c", "echo 1 > bb/out", node="n1")
+    time.sleep(0.02)
+    site.tierctl("run", "--", "sh", "-c", "echo 22 > bb/out", node="n2", status=3)
+    assert (site.pfs / "out").read_text() == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"PFS_DIR": ""}, "PERSIST_DIR is set and PFS_DIR is not"),
+        ({"PFS_DIR": "{root}/bb/in"}, "lie in each other"),
+        ({"PFS_DIR": "{root}/none"}, "No such file"),
+        ({"PERSIST_DIR": "{root}/none"}, "No such file"),
+    ],
+)
+def test_bad_folders_are_refused_before_the_program_starts(
+    site: Site, change: dict[str, str], words: str
+) -> None:
+    env = site.environment() | {k: v.format(root=site.root) for k, v in change.items()}
+    out = subprocess.run(
+        [TIERCTL, "run", "--", "touch", site.root / "ran"], env=env, capture_output=True, text=True
+    )
+    assert out.returncode == 2 and words in out.stderr
+    assert not (site.root / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("speed: 3", "stage_out: speed: unknown key; allowed: from, to,"),
+        ("streams: 0", "stage_out.streams"),
+        ("bandwidth: fast", "stage_out.bandwidth"),
+        ("processors: x", "0-3,8"),
+        ("priority: high", "normal, low, idle"),
+    ],
+)
+def test_bad_keys_are_refused_with_file_and_line(site: Site, more: str, words: str) -> None:
+    err = site.run("touch ran", more, status=2).stderr
+    assert "stage.yaml:8: " in err and words in err
+    assert not (site.root / "ran").exists()
+
+
+def test_spectrals_script_works_as_it_is(site: Site) -> None:
+    (site.bb / "x").write_text("x")
+    script = TIERCTL.with_name("spectral_wait.py")
+    out = subprocess.run([script], env=site.environment(), capture_output=True, text=True)
+    assert (out.returncode, out.stdout.splitlines()[-1]) == (0, "All files moved")
