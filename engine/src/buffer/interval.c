@@ -224,6 +224,15 @@ void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t h
         tb_counters(e, b)->dirty += after - before;
 }
 
+void tb_interval_set(const tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    assert(lo < hi && hi <= tb_buffer_size(e, b) && b->fragment == TB_NONE && b->valid_lo == b->valid_hi);
+    (void)e;
+    b->dirty_lo = b->valid_lo = lo;
+    b->dirty_hi = b->valid_hi = hi;
+    b->version++;
+}
+
 int tb_interval_add(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty)
 {
     bool one = touches(b->valid_lo, b->valid_hi, lo, hi) && (!dirty || touches(b->dirty_lo, b->dirty_hi, lo, hi));

@@ -30,6 +30,8 @@ int tb_interval_prepare(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t
 bool tb_interval_bridges(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi);
 /* The bytes are there: note them as valid, and dirty unless they came from the PFS. */
 void tb_interval_note(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty);
+/* The first bytes of an empty buffer that is not published: valid and dirty.  The caller counts them for the tier. */
+void tb_interval_set(const tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi);
 /* As note, for a buffer that is being filled before it is published: no gaps are filled.  -ENOBUFS: no fragment is free. */
 int tb_interval_add(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi, bool dirty);
 

@@ -226,9 +226,9 @@ struct tb_buffer *tb_map_owner(tb_engine *e, uint32_t file, uint64_t offset, uin
 }
 
 /* Locked by the chunk. The store of the head publishes the buffer: all its fields are set before. */
-static void hash_insert(tb_engine *e, struct tb_buffer *b)
+static void hash_insert(tb_engine *e, struct tb_chunk chunk, struct tb_buffer *b)
 {
-    uint32_t *head = bucket_of_buffer(e, b);
+    uint32_t *head = tb_map_bucket(e, chunk, tb_slab_layout(e, b)->class_index, b->cell);
     b->next = *head;
     atomic_store_explicit((_Atomic uint32_t *)head, tb_buffer_number(e, b), memory_order_release); /* publishes */
 }
@@ -359,12 +359,7 @@ static void note_class(struct tb_file *f, uint32_t class_index)
         atomic_fetch_or(&f->classes, (uint8_t)(1u << class_index));
 }
 
-/*
- * Locked by the chunk. Hash, list, then the state LIVE. If killed before LIVE, the next
- * holder of the chunk's lock takes the buffer out of the chain and frees it: the bytes
- * were never written.
- */
-void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell)
+static void publish_in_hash(tb_engine *e, struct tb_chunk chunk, struct tb_buffer *b, uint32_t file, uint64_t cell)
 {
     assert(b->state == TB_BUFFER_ALLOCATED && tb_buffer_is_valid(e, b));
     TB_STEP("publish");
@@ -372,19 +367,38 @@ void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t c
     b->cell = cell;
     b->flags = (uint16_t)((b->flags & ~TB_BUFFER_DIRTY) | (tb_buffer_is_dirty(b) ? TB_BUFFER_DIRTY : 0));
     b->file_prev = TB_NONE;
-    note_class(&e->region.files[file], tb_slab_layout(e, b)->class_index);
     count_clean(e, b, 1);
     TB_STEP("hash insert");
-    hash_insert(e, b);
+    hash_insert(e, chunk, b);
     TB_STEP("hash inserted");
+}
+
+/*
+ * Locked by the chunk, which holds all of them. Hash, list, then the state LIVE, the first
+ * buffer first. If killed before LIVE, the next holder of the chunk's lock takes the buffer out
+ * of the chain and frees it: the bytes were never written.
+ */
+void tb_map_publish_row(tb_engine *e, struct tb_buffer *const *row, uint32_t n, uint32_t file, uint64_t cell)
+{
+    struct tb_chunk chunk = tb_chunk_of(e, file, cell * tb_buffer_size(e, row[0]));
+    note_class(&e->region.files[file], tb_slab_layout(e, row[0])->class_index);
+    for (uint32_t i = 0; i < n; i++)
+        publish_in_hash(e, chunk, row[i], file, cell + i);
     int stripe = tb_file_lock(e, file);
-    tb_map_list_insert(e, b);
-    e->region.files[file].n_buffers++;
-    count_in_file(e, b, 1);
-    TB_STEP("state live");
-    b->state = TB_BUFFER_LIVE;
-    TB_STEP("live");
+    for (uint32_t i = 0; i < n; i++) {
+        tb_map_list_insert(e, row[i]);
+        e->region.files[file].n_buffers++;
+        count_in_file(e, row[i], 1);
+        TB_STEP("state live");
+        row[i]->state = TB_BUFFER_LIVE;
+        TB_STEP("live");
+    }
     tb_file_unlock(e, stripe);
+}
+
+void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell)
+{
+    tb_map_publish_row(e, &b, 1, file, cell);
 }
 
 /*

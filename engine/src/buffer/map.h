@@ -39,6 +39,8 @@ struct tb_buffer *tb_map_find(tb_engine *e, uint32_t file, uint32_t class_index,
 void tb_map_each(tb_engine *e, uint32_t stripe, void (*act)(tb_engine *e, struct tb_buffer *b));
 /* Publish an ALLOCATED buffer; its bytes and intervals are in place. */
 void tb_map_publish(tb_engine *e, struct tb_buffer *b, uint32_t file, uint64_t cell);
+/* The same of `n` buffers of one slab, for the cells from `cell` on, all in one chunk. */
+void tb_map_publish_row(tb_engine *e, struct tb_buffer *const *row, uint32_t n, uint32_t file, uint64_t cell);
 /* Publish `b` instead of `old`, which becomes RETAINED as its predecessor. */
 void tb_map_replace(tb_engine *e, struct tb_buffer *b, struct tb_buffer *old);
 /* Take a buffer out of hash and list and free it, with its predecessor. */

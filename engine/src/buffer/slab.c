@@ -1,6 +1,6 @@
 /*
- * Buffers of one size in one tier: taken from the free list, given back, and reclaimed
- * from clean ones. The client is noted in the buffer before its state changes, so repair
+ * Buffers of one size in one tier: taken from the free list, many at once, given back, and
+ * reclaimed from clean ones. The client is noted in the buffer before its state changes, so repair
  * finds a buffer that a killed client took or was giving back.
  */
 #include "buffer/slab.h"
@@ -13,14 +13,12 @@
 #define RECLAIM_LOOKS 4096u /* records looked at before a slab counts as full */
 #define RECLAIM_CHOICE 8u   /* of so many clean buffers the coldest goes */
 
-/* The holder was killed: the head of the list may be marked as taken, and the count may be off by one. */
+/* The holder was killed: the first of the list may be marked as taken, and the count may be off by as many. */
 static void repair_free_list(tb_engine *e, struct tb_slab *slab)
 {
     uint32_t n = 0;
-    if (slab->free != TB_NONE)
-        e->region.buffers[slab->free].state = TB_BUFFER_FREE;
-    for (uint32_t i = slab->free; i != TB_NONE; i = e->region.buffers[i].next)
-        n++;
+    for (uint32_t i = slab->free; i != TB_NONE; i = e->region.buffers[i].next, n++)
+        e->region.buffers[i].state = TB_BUFFER_FREE;
     slab->n_free = n;
 }
 
@@ -58,30 +56,30 @@ void tb_slabs_mend(tb_engine *e)
 }
 
 /*
- * Locked by the slab. If killed after ALLOCATED and before the head moves, the next holder
- * of the lock marks the head as free again.
+ * Up to `n` buffers from the front of the list: how many there were. One store moves the head
+ * past all of them; if killed before it, the next holder of the lock marks them as free again.
  */
-static struct tb_buffer *take_free(tb_engine *e, uint32_t s)
+static uint32_t take_free(tb_engine *e, uint32_t s, uint32_t n, struct tb_buffer **row)
 {
     struct tb_slab *slab = &e->header->slab[s];
-    struct tb_buffer *b = NULL;
+    uint32_t got = 0;
     if (slab->free == TB_NONE)
-        return NULL;
+        return 0;
     lock_slab(e, slab);
     uint32_t i = slab->free;
     assert(tb_slab_is_valid(e, s));
-    if (i != TB_NONE) {
-        b = &e->region.buffers[i];
-        b->client = (uint16_t)e->slot;
+    for (; i != TB_NONE && got < n; i = row[got++]->next) {
+        row[got] = &e->region.buffers[i];
+        row[got]->client = (uint16_t)e->slot;
         TB_STEP("take");
-        b->state = TB_BUFFER_ALLOCATED;
-        TB_STEP("taken");
-        slab->free = b->next;
-        TB_STEP("free list");
-        slab->n_free--;
+        row[got]->state = TB_BUFFER_ALLOCATED;
     }
+    TB_STEP("taken");
+    slab->free = i;
+    TB_STEP("free list");
+    slab->n_free -= got;
     tb_lock_drop(&slab->lock);
-    return b;
+    return got;
 }
 
 static TB_UNLOCKED bool is_reclaimable(const struct tb_buffer *b)
@@ -131,22 +129,36 @@ static bool reclaim(tb_engine *e, uint32_t s, uint32_t limit)
     return false;
 }
 
-/* The buffer is this client's alone until it is published. If killed here, repair frees it. */
+static void make_empty(const tb_engine *e, struct tb_buffer *b)
+{
+    assert(b->state == TB_BUFFER_ALLOCATED && b->client == e->slot);
+    (void)e;
+    b->file = TB_NONE;
+    b->valid_lo = b->valid_hi = b->dirty_lo = b->dirty_hi = 0;
+    b->fragment = b->prev = TB_NONE;
+    b->flags = 0;
+    b->heat = 0;
+}
+
+/* The buffers are this client's alone until they are published. If killed here, repair frees them. */
+static uint32_t take(tb_engine *e, uint32_t s, uint32_t limit, uint32_t n, struct tb_buffer **row)
+{
+    uint32_t got = take_free(e, s, n, row);
+    while (!got && limit && reclaim(e, s, limit))
+        got = take_free(e, s, n, row);
+    for (uint32_t i = 0; i < got; i++) {
+        assert(row[i]->slab == s);
+        make_empty(e, row[i]);
+    }
+    if (got)
+        e->header->tier[e->header->layout.slab[s].tier].used += got * e->header->layout.slab[s].buffer_size;
+    return got;
+}
+
 struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t s, uint32_t limit)
 {
-    struct tb_buffer *b = take_free(e, s);
-    while (!b && limit && reclaim(e, s, limit))
-        b = take_free(e, s);
-    if (b) {
-        assert(b->slab == s && b->state == TB_BUFFER_ALLOCATED && b->client == e->slot);
-        b->file = TB_NONE;
-        b->valid_lo = b->valid_hi = b->dirty_lo = b->dirty_hi = 0;
-        b->fragment = b->prev = TB_NONE;
-        b->flags = 0;
-        b->heat = 0;
-        e->header->tier[e->header->layout.slab[s].tier].used += e->header->layout.slab[s].buffer_size;
-    }
-    return b;
+    struct tb_buffer *b;
+    return take(e, s, limit, 1, &b) ? b : NULL;
 }
 
 void tb_slab_give(tb_engine *e, struct tb_buffer *b)
@@ -179,29 +191,62 @@ struct tb_buffer *tb_tier_take_class(tb_engine *e, uint32_t tier, uint32_t class
     return b;
 }
 
-/* Try the slabs in this order: the largest buffers that the bytes fill, then the smallest that holds all of them. */
-struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint32_t limit)
+/*
+ * Of the tier's slabs that were not tried: the one with the largest buffers that the bytes
+ * fill, else with the smallest that holds all of them. TB_NONE: all were tried.
+ */
+static uint32_t best_slab(const tb_engine *e, uint32_t tier, uint64_t bytes, const bool *tried)
 {
     const struct tb_layout *l = &e->header->layout;
-    uint32_t first = l->tier_first_slab[tier], n = e->header->config.tiers[tier].n_slabs;
+    uint32_t first = l->tier_first_slab[tier], best = TB_NONE;
+    for (uint32_t s = first; tb_is_slab_of(l, s, tier); s++) {
+        if (tried[s - first])
+            continue;
+        uint64_t size = l->slab[s].buffer_size, b = best == TB_NONE ? 0 : l->slab[best].buffer_size;
+        bool fills = size <= bytes, best_fills = best != TB_NONE && b <= bytes;
+        if (best == TB_NONE || (fills ? !best_fills || size > b : !best_fills && size < b))
+            best = s;
+    }
+    return best;
+}
+
+/* How many of the next cells of a transfer that begins at `offset` are best held by buffers of slab `s`: at most TB_ROW. */
+static uint32_t row_of(const tb_engine *e, uint32_t tier, uint32_t s, uint64_t offset, uint64_t bytes)
+{
+    static const bool untried[TB_MAX_SLABS];
+    uint64_t size = e->header->layout.slab[s].buffer_size, take = size - offset % size;
+    uint32_t n = 1;
+    for (; n < TB_ROW && take < bytes; n++, take = size) {
+        bytes -= take;
+        if (bytes < size && best_slab(e, tier, bytes, untried) != s)
+            break;
+    }
+    return n;
+}
+
+/* Slab by slab, the best first. */
+static uint32_t take_best(tb_engine *e, uint32_t tier, uint64_t offset, uint64_t bytes, uint32_t limit, uint32_t most,
+                          struct tb_buffer **row)
+{
     bool tried[TB_MAX_SLABS] = {false};
-    for (uint32_t k = 0; k < n; k++) {
-        int best = -1;
-        for (uint32_t s = 0; s < n; s++) {
-            if (tried[s])
-                continue;
-            uint64_t size = l->slab[first + s].buffer_size, b = best < 0 ? 0 : l->slab[first + (uint32_t)best].buffer_size;
-            bool fills = size <= bytes, best_fills = best >= 0 && b <= bytes;
-            if (best < 0 || (fills ? !best_fills || size > b : !best_fills && size < b))
-                best = (int)s;
-        }
-        assert(best >= 0);
-        tried[best] = true;
-        struct tb_buffer *taken = tb_slab_take(e, first + (uint32_t)best, limit);
-        if (taken)
-            return taken;
+    for (uint32_t s; (s = best_slab(e, tier, bytes, tried)) != TB_NONE;) {
+        uint32_t got = take(e, s, limit, most > 1 ? row_of(e, tier, s, offset, bytes) : 1, row);
+        if (got)
+            return got;
+        tried[s - e->header->layout.tier_first_slab[tier]] = true;
     }
     if (limit == TB_HEAT_ANY)
         e->header->tier[tier].waits++;
-    return NULL;
+    return 0;
+}
+
+struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint32_t limit)
+{
+    struct tb_buffer *b;
+    return take_best(e, tier, 0, bytes, limit, 1, &b) ? b : NULL;
+}
+
+uint32_t tb_tier_take_row(tb_engine *e, uint32_t tier, uint64_t offset, uint64_t bytes, struct tb_buffer **row)
+{
+    return take_best(e, tier, offset, bytes, TB_HEAT_ANY, TB_ROW, row);
 }

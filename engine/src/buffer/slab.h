@@ -17,8 +17,14 @@ struct tb_buffer *tb_slab_take(tb_engine *e, uint32_t slab, uint32_t limit);
 void tb_slab_give(tb_engine *e, struct tb_buffer *b);
 /* The same of the tier's slabs of one class. */
 struct tb_buffer *tb_tier_take_class(tb_engine *e, uint32_t tier, uint32_t class_index, uint32_t limit);
-/* A buffer of `tier` for the byte at `offset` of a transfer of `bytes`, best fitting slab first. */
+/* A buffer of `tier` for the first byte of a transfer of `bytes`, best fitting slab first. */
 struct tb_buffer *tb_tier_take(tb_engine *e, uint32_t tier, uint64_t bytes, uint32_t limit);
+/*
+ * Buffers of one slab for consecutive cells of a transfer that begins at `offset`: how many, at
+ * most TB_ROW, and fewer where the slab has fewer that are free; 0: the tier has none.
+ */
+#define TB_ROW 32u
+uint32_t tb_tier_take_row(tb_engine *e, uint32_t tier, uint64_t offset, uint64_t bytes, struct tb_buffer **row);
 /* Under the slab's lock: the list and its count agree, by a look at the head; by a walk. */
 bool tb_slab_is_valid(const tb_engine *e, uint32_t slab);
 bool tb_slab_is_whole(const tb_engine *e, uint32_t slab);

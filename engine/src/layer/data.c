@@ -219,43 +219,61 @@ static int write_owned(struct tb_target *t, struct tb_buffer *b, uint32_t lo, ui
     return 0;
 }
 
-/*
- * Put the first bytes of a gap into a new buffer of `tier`: how many it took, 0 where the
- * tier is full. The buffer is filled before it is published. If killed before, repair
- * frees it and the bytes were never written.
- */
-static ssize_t write_new(struct tb_target *t, uint32_t tier, const char *from, uint64_t n, uint64_t offset)
+/* Put the first bytes of a gap into a buffer that is not published: how many it took. */
+static ssize_t fill_new(struct tb_target *t, struct tb_buffer *b, const char *from, uint64_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;
-    struct tb_buffer *b = tb_tier_take(e, tier, n, TB_HEAT_ANY);
-    if (!b)
-        return 0;
-    uint64_t size = tb_buffer_size(e, b), cell = offset / size, end = (cell + 1) * size;
-    uint32_t lo = (uint32_t)(offset % size), take = (uint32_t)((end < offset + n ? end : offset + n) - offset);
-    assert(take > 0 && take <= n);
+    uint64_t size = tb_buffer_size(e, b);
+    uint32_t lo = (uint32_t)(offset % size), take = (uint32_t)(size - lo < n ? size - lo : n);
     int rc = tb_medium_write(e, b, lo, take, from);
-    if (rc) {
-        tb_slab_give(e, b);
+    if (rc)
         return rc;
-    }
     TB_STEP("copied");
-    tb_interval_note(e, b, lo, lo + take, true);
+    tb_interval_set(e, b, lo, lo + take);
     tb_heat_set(e, b, TB_HEAT_WRITE, false);
     b->flags = t->hint == TB_HINT_KEEP ? TB_BUFFER_KEEP : 0;
-    tb_map_publish(e, b, t->file, cell);
-    tb_count(&tb_transfers(e, tier)->bytes_in, take);
     return take;
 }
 
 /*
- * One tier's part of a gap, buffer by buffer. A tier with a failing device counts as full:
+ * Put the first bytes of a gap into a row of new buffers of `tier`: how many they took, 0
+ * where the tier is full. All are filled, then counted, then published: so locks and counters
+ * that processes share are touched once a row. If killed before, repair frees them and the
+ * bytes were never written. What could not be filled is given back.
+ */
+static ssize_t write_row(struct tb_target *t, uint32_t tier, const char *from, uint64_t n, uint64_t offset)
+{
+    tb_engine *e = t->engine;
+    struct tb_buffer *row[TB_ROW];
+    uint32_t taken = tb_tier_take_row(e, tier, offset, n, row), filled = 0;
+    uint64_t done = 0, cell = taken ? offset / tb_buffer_size(e, row[0]) : 0;
+    ssize_t w = 0;
+    TB_MEETING("row taken");
+    while (filled < taken && (w = fill_new(t, row[filled], from + done, n - done, offset + done)) > 0) {
+        done += (uint64_t)w;
+        filled++;
+    }
+    assert(done <= n);
+    for (uint32_t i = filled; i < taken; i++)
+        tb_slab_give(e, row[i]);
+    if (!filled)
+        return w;
+    e->header->tier[tier].dirty += done;
+    TB_STEP("row filled");
+    tb_map_publish_row(e, row, filled, t->file, cell);
+    tb_count(&tb_transfers(e, tier)->bytes_in, done);
+    return (ssize_t)done;
+}
+
+/*
+ * One tier's part of a gap, row by row. A tier with a failing device counts as full:
  * the bytes go on to the next tier.
  */
 static uint64_t fill_part(struct tb_target *t, uint32_t tier, const char *from, uint64_t n, uint64_t offset)
 {
     uint64_t done = 0;
     while (done < n) {
-        ssize_t w = write_new(t, tier, from + done, n - done, offset + done);
+        ssize_t w = write_row(t, tier, from + done, n - done, offset + done);
         if (w <= 0)
             break;
         done += (uint64_t)w;
