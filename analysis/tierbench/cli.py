@@ -1,4 +1,5 @@
-"""The command `tierbench`: try, site, report, list, trace, compare, history, power, recipes, project, help.
+"""The command `tierbench`: try, site, report, list, trace, compare, history, power, recipes, project,
+forwarding, allocate, help.
 
 Its exit statuses are in `manual.STATUSES`; the subcommands are in the room `commands`.
 """
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from tierbench import __version__, manual
 from tierbench.base.errors import RecipeError, RunError
 from tierbench.base.text import shown
-from tierbench.commands import comparisons, published_runs, reports, traces, trials
+from tierbench.commands import comparisons, forwarding_studies, published_runs, reports, traces, trials
 from tierbench.commands.arguments import Commands
 from tierbench.commands.messages import complain
 
@@ -48,7 +49,7 @@ def _parser() -> manual.Parser:
         "--version", action="version", version=f"tierbench {__version__}", help="print the version"
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for group in (trials, reports, traces, comparisons, published_runs):
+    for group in (trials, reports, traces, comparisons, published_runs, forwarding_studies):
         group.add(commands)
     _add_help(commands)
     return parser

@@ -77,19 +77,19 @@ class Choice:
 
     @property
     def candidates(self) -> list[int]:
-        """The numbers that are not shown to differ from the best."""
+        """The best and the numbers that are not shown to differ from it, fewest first."""
         best = self.best
         return [n for n in sorted(self.medians) if n == best or not by_p_value(self, _pair(n, best))]
 
     @property
     def recommendation(self) -> str:
-        """`use k`, the fewest that are as good as the best, where forwarding is shown to be faster.
+        """`use k`, the best by median, where it is shown to be faster than no forwarding.
 
         `don't forward` where none is fastest and another number is shown to be slower; else `no difference
         shown`, whatever the medians say.
         """
         if self.best and by_p_value(self, _pair(self.best, self.rival)):
-            return f"use {self.candidates[0]}"
+            return f"use {self.best}"
         slower = self.best == 0 and len(self.candidates) < len(self.medians)
         return "don't forward" if slower else "no difference shown"
 
