@@ -119,13 +119,25 @@ def test_a_ratio_that_is_not_shown_says_so(tmp_path: Path) -> None:
     made = report_record.make(read_run(synthetic.build(tmp_path, 3)))
     told = report_words.headline(made)
     assert "x [" not in " ".join(told) and "not shown to differ (n = 3, needs 5)" in " ".join(told)
-    assert told[1].startswith("Recommended: keep the PFS alone")
+    assert told[1] == "Recommended: nothing yet; 3 repetitions can show no difference (needs 5)."
 
 
 def test_without_a_faster_tier_the_pfs_is_recommended(tmp_path: Path) -> None:
     made = report_record.make(read_run(synthetic.build(tmp_path, scale=0.01)))
     assert report_words.headline(made)[1].startswith("Recommended: keep the PFS alone")
     assert any(t.startswith("Slower than the PFS alone: ") for t in report_words.limit_sentences(made))
+
+
+def test_a_pfs_that_misses_what_is_required_is_not_recommended(tmp_path: Path) -> None:
+    run = synthetic.build(tmp_path, scale=0.01)
+    made = changed(run, lambda c: {"requirement": 1e6 if c["tiers"] == "pfs" else None})
+    assert report_words.headline(made)[1].startswith("Recommended: none of these; no configuration")
+    assert "and the PFS alone failed: PFS with -Y (on the PFS)" in report_words.headline(made)[1]
+
+
+def test_a_requirement_that_is_not_shown_is_said_beside_the_recommendation(run_folder: Path) -> None:
+    made = changed(run_folder, lambda c: {"requirement": 770.8 if c["policy"] == "round-robin" else None})
+    assert report_words.headline(made)[1].endswith("; that it reaches what is required is not shown.")
 
 
 def test_one_repetition_has_no_interval(tmp_path: Path) -> None:

@@ -45,8 +45,9 @@ def a_trial(tmp_path: Path, *command: str, tierctl: str = "/bin/true", **changes
     """The file of a trial below `tmp_path`."""
     (tmp_path / "pfs").mkdir(exist_ok=True)
     words: dict[str, Any] = {"inputs": (), "read_only": (), **changes}
+    (tmp_path / "ram.yaml").write_text("")
     trial = Trial(command=command, directory=str(tmp_path), pfs=str(tmp_path / "pfs"),
-                  folder=str(tmp_path / "pfs" / "run"), configurations={"pfs": "pfs.yaml", "ram": "ram.yaml"},
+                  folder=str(tmp_path / "pfs" / "run"), configurations={"ram": str(tmp_path / "ram.yaml")},
                   repetitions=1, tierctl=tierctl, **words)  # fmt: skip
     return trial.write(tmp_path)
 
@@ -163,7 +164,7 @@ def test_where_bytes_are_missing_the_folder_stays(
     assert one_run.main([str(file), "ram"]) == status
     said = capsys.readouterr().err
     assert (tmp_path / "pfs" / "run" / "out").exists() and f"{tmp_path}/pfs/run: is kept: " in said
-    assert "`tierctl stop -i run-1`" in said and "`tierctl recover -c ram.yaml`" in said
+    assert "`tierctl stop -i run-1`" in said and f"`tierctl recover -c {tmp_path / 'ram.yaml'}`" in said
     assert one_run.main([str(file), "ram"]) == 2
     assert "is there already; allowed: " in capsys.readouterr().err
     assert (tmp_path / "pfs" / "run" / "out").exists()

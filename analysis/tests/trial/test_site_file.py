@@ -66,7 +66,7 @@ def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
 def test_a_trial_without_a_test_or_with_a_failed_one_is_none() -> None:
     good, bad = {"result": "pass"}, {"result": "fail", "name": "W", "fail_reason": "no\nroom"}
     assert site_file.told_of({"runs": [{"testcases": [good]}]}) == (
-        True, "the trial: 1 tests passed, 0 failed")  # fmt: skip
+        True, "the trial: 1 test passed, 0 failed")  # fmt: skip
     assert site_file.told_of({"runs": [{"testcases": [good, bad]}]})[1].endswith("1 failed; W: no room")
     assert not site_file.told_of({"runs": [{"testcases": [{"result": "skip"}]}]})[0]
 

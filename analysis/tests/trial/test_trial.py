@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -207,6 +208,36 @@ def test_a_configuration_of_ones_own_is_called_by_its_name(tmp_path: Path) -> No
     assert [answer.called(row) for row in made.rows] == ["PFS alone", "ram-fast", "RAM"]
 
 
+def test_too_few_runs_advise_nothing(tmp_path: Path) -> None:
+    made = answer.make(a_trial(tmp_path, {"pfs": walls(10), "ram": walls(7)}), tmp_path)
+    assert made.advised is None and made.rows[1].needs_n == 4
+    assert made.advice == "Nothing can be advised yet: 1 run of a configuration can show nothing (needs 4)."
+    assert trial_page.ratio_words(made.rows[1]) == "needs n >= 4"
+
+
+def test_of_a_configuration_with_few_runs_nothing_is_said(tmp_path: Path) -> None:
+    runs = {
+        "pfs": walls(*AS_FAST),
+        "ram": walls(7),
+        "ram-nvme": walls(*FASTER, tiers=tier() | tier(name="nvme")),
+    }
+    made = answer.make(a_trial(tmp_path, runs), tmp_path)
+    assert made.advised == "ram-nvme" and "RAM has 1 run to compare, too few" in made.advice
+
+
+def test_a_changed_configuration_is_not_advised_by_older_runs(tmp_path: Path) -> None:
+    faster = walls(*FASTER, configuration_sha256=hashlib.sha256(b"# ram\n").hexdigest())
+    trial = a_trial(tmp_path, {"pfs": walls(*AS_FAST), "ram": faster})
+    assert answer.make(trial, tmp_path).advised == "ram"
+    (tmp_path / "ram.yaml").write_text("# another\n")
+    made = answer.make(trial, tmp_path)
+    assert made.advised is None and len(made.failures) == 5 and "was changed after it" in made.failures[0]
+
+
+def test_a_little_is_not_nothing() -> None:
+    assert [trial_page.share_words(x) for x in (0, 0.001, 0.006, 1)] == ["0 %", "<1 %", "1 %", "100 %"]
+
+
 def test_other_bytes_are_never_advised(tmp_path: Path) -> None:
     wrong = walls(*FASTER, outputs={"out": "b" * 64})
     made = answer.make(a_trial(tmp_path, {"pfs": walls(*AS_FAST), "ram": wrong}), tmp_path)
@@ -229,6 +260,7 @@ def test_slower_is_said(tmp_path: Path) -> None:
     ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, spilled_bytes=1 << 20)}, "the tiers were full, 1 MiB"),
     ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, passed=3)}, "ram: 3 opens were not buffered"),
     ({"pfs": walls(*AS_FAST, new_bytes=3 << 20)}, "the trace saw 1 MiB written, of files of 3 MiB that"),
+    ({"pfs": walls(12, 12.1, 12.2, 11.9, 12), "ram": walls(*AS_FAST)}, "without Tierbench the program took"),
     ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, fallbacks=1)}, "ram: 1 file fell back to the PFS"),
     ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, tiers=tier(written=1 << 19))}, "ram: 512 KiB of 1 MiB"),
 ])  # fmt: skip

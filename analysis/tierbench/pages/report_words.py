@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tierbench.base.text import number, size, times
+from tierbench.base.text import counted, number, size, times
 from tierbench.judge import limits, peak_search, stats
 from tierbench.judge.stats import Interval
 from tierbench.judge.verdict import FAIL, INCONCLUSIVE, PASS, TIER_NAMES, Row, Step
@@ -98,12 +98,24 @@ def _recommendation(report: Report) -> list[str]:
 def _which_tiers(rows: list[Row]) -> str:
     """What to use."""
     best = advised(rows)
-    if best is None:
+    if best:
+        open_end = "" if _shown_to_suffice(best) else "; that it reaches what is required is not shown"
+        return f"Recommended: {row_name(best)}, {measured_words(best)}: {_both_ratios(best)}{open_end}."
+    ratios = [r.ratio for r in rows if r.ratio and r.key["tiers"] != "pfs" and r.key["fsync"] != "none"]
+    if ratios and all(r.n < stats.LEAST_FOR_RATIO for r in ratios):
         return (
-            "Recommended: keep the PFS alone; no configuration that keeps the promise of fsync is shown to "
-            "be faster."
+            f"Recommended: nothing yet; {counted(max(r.n for r in ratios), 'repetition')} can show no "
+            f"difference (needs {stats.LEAST_FOR_RATIO})."
         )
-    return f"Recommended: {row_name(best)}, {measured_words(best)}: {_both_ratios(best)}."
+    told = "no configuration that keeps the promise of fsync is shown to be faster"
+    if failed := [r for r in rows if r.key["tiers"] == "pfs" and r.verdict == FAIL]:
+        return f"Recommended: none of these; {told}, and the PFS alone failed: {_names(failed)}."
+    return f"Recommended: keep the PFS alone; {told}."
+
+
+def _shown_to_suffice(row: Row) -> bool:
+    """Where something is required of it."""
+    return all(check.verdict == PASS for check in row.checks if check.name == "requirement")
 
 
 def advised(rows: Sequence[Row]) -> Row | None:

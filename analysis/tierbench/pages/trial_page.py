@@ -87,8 +87,8 @@ def _bytes(row: Row) -> list[str]:
         called(row),
         "–" if row.written_bytes is None else size(row.written_bytes),
         "–" if row.read_bytes is None else size(row.read_bytes),
-        "–" if row.tier_read_share is None else f"{100 * row.tier_read_share:.0f} %",
-        ", ".join(f"{name} {100 * share:.0f} %" for name, share in row.peak_share.items()) or "–",
+        "–" if row.tier_read_share is None else share_words(row.tier_read_share),
+        ", ".join(f"{name} {share_words(share)}" for name, share in row.peak_share.items()) or "–",
         _PROMISES[row.fsync] if row.name == PFS else f"{_PROMISES[row.fsync]} ({row.fsyncs} asked)",
     ]
 
@@ -112,6 +112,11 @@ TABLES = (
 )
 
 
+def share_words(share: float) -> str:
+    """Whole per cent; a little is not nothing."""
+    return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+
+
 def interval_words(interval: stats.Interval, runs: int) -> str:
     """The ends; a single run has none."""
     level = f"{interval.level:.0%}".replace("%", " %")
@@ -122,6 +127,8 @@ def ratio_words(row: Row) -> str:
     """The ratio with its interval, or that no difference is shown."""
     if row.ratio is None:
         return "1" if row.name == PFS else "–"
+    if row.needs_n:
+        return f"needs n >= {row.needs_n}"
     if not row.shown:
         return "not shown to differ"
     return f"{times(row.ratio.value)} [{times(row.ratio.low)}, {times(row.ratio.high)}]"

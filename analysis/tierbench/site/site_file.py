@@ -20,6 +20,7 @@ from typing import Any
 
 from tierbench.base import devices, endings
 from tierbench.base.errors import RunError
+from tierbench.base.text import counted
 from tierbench.site.home import home
 
 NAME = "mysite"
@@ -192,7 +193,7 @@ def told_of(report: Mapping[str, Any]) -> tuple[bool, str]:
     cases = [case for run in report["runs"] for case in run["testcases"]]
     failed = [c for c in cases if c["result"] in ("fail", "abort")]
     passed = sum(c["result"] == "pass" for c in cases)
-    told = f"the trial: {passed} tests passed, {len(failed)} failed"
+    told = f"the trial: {counted(passed, 'test')} passed, {len(failed)} failed"
     if failed:
         reason = " ".join(str(failed[0].get("fail_reason")).split())
         return False, f"{told}; {failed[0].get('display_name') or failed[0]['name']}: {reason}"

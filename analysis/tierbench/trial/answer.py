@@ -30,7 +30,8 @@ _TRACE_GAP = 0.999  # of the asked bytes, below which they are said to have pass
 class Row:
     """A configuration: medians over its runs, times in seconds; `saved` is the share of the PFS's wall time.
 
-    `same_outputs` is None where runs on the PFS alone differ among themselves, or left no file.
+    `same_outputs` is None where runs on the PFS alone differ among themselves, or left no file. `needs_n` is
+    how many runs could show a difference, where there are fewer.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Row:
     ratio: stats.Interval | None
     p: float | None
     shown: bool
+    needs_n: int | None
     same_outputs: bool | None
     fsync: str | None
     fsyncs: int
@@ -133,6 +135,7 @@ def _row(
         ratio=stats.ratio(walls, [r.wall_s for r in base]) if test else None,
         p=test.p if test else None,
         shown=bool(test and test.significant),
+        needs_n=test.needs_n if test else None,
         same_outputs=_same_outputs(runs, base),
         fsync="pfs" if name == PFS else runs[0].fsync,
         fsyncs=max(r.fsyncs for r in runs),
@@ -182,9 +185,17 @@ def _advice(rows: Sequence[Row], advised: Row | None) -> str:
     """One sentence, with the ratio's interval or `not shown to differ` for each configuration."""
     others = [r for r in rows if r.name != PFS and r is not advised]
     told = "; ".join(f"{called(r)} {difference(r)}" for r in others)
+    if others and all(r.needs_n for r in others) and advised is None:
+        return f"Nothing can be advised yet: {told_too_few(others)}."
     if advised is None:
         return f"No tier configuration is shown to save time: keep the PFS alone{told and f' ({told})'}."
     return f"{called(advised)} {difference(advised)}{told and f'; {told}'}; use this file: {advised.file}"
+
+
+def told_too_few(rows: Sequence[Row]) -> str:
+    """That the runs of these can show nothing, and how many could."""
+    needed = max(r.needs_n or 0 for r in rows)
+    return f"{counted(min(r.runs for r in rows), 'run')} of a configuration can show nothing (needs {needed})"
 
 
 def called(row: Row) -> str:
@@ -201,6 +212,8 @@ def difference(row: Row) -> str:
     if row.same_outputs is False:
         return "leaves other bytes than the PFS alone, so it is not advised"
     saved = row.saved
+    if row.needs_n:
+        return f"has {counted(row.runs, 'run')} to compare, too few to show anything (needs {row.needs_n})"
     if saved is None or not row.shown:
         return "is not shown to differ"
     value, low, high = (100 * s for s in saved)
@@ -227,6 +240,8 @@ def _limits(trial: Trial, rows: Sequence[Row], good: Mapping[str, Sequence[OneRu
             f"I/O is {seconds(base.io_s)} s of {seconds(base.wall.value)} s on the PFS alone: "
             "tiers can save no more than that"
         )
+    if faster := [r for r in rows if r.shown and r.ratio and r.ratio.value < 1]:
+        told += [words for words in [_cost_of_looking(trial, faster)] if words]
     if not good[PFS][0].outputs:
         told.append("the program left no file: that outputs are right cannot be told")
     elif base.same_outputs is None:
@@ -243,6 +258,18 @@ def _limits(trial: Trial, rows: Sequence[Row], good: Mapping[str, Sequence[OneRu
     for row in rows:
         told += _limits_of(row, good[row.name])
     return told
+
+
+def _cost_of_looking(trial: Trial, faster: Sequence[Row]) -> str | None:
+    """The PFS alone runs under the adapter and its trace, so a tier may only save what these cost."""
+    best = min(faster, key=lambda r: r.wall.value)
+    if trial.bare_s is None or trial.bare_s > best.wall.value:
+        return None
+    return (
+        f"without Tierbench the program took {seconds(trial.bare_s)} s, once, and {called(best)} takes "
+        f"{seconds(best.wall.value)} s: what is saved may be what adapter and trace cost on the PFS alone; "
+        "time the program by hand under this configuration and without it"
+    )
 
 
 def _limits_of(row: Row, runs: Sequence[OneRun]) -> list[str]:

@@ -26,7 +26,7 @@ from tierbench.base import endings
 from tierbench.base.endings import EndedError
 from tierbench.base.errors import RunError
 from tierbench.trace.frames import Traces
-from tierbench.trial import plan
+from tierbench.trial import plan, results
 from tierbench.trial.lease import held
 from tierbench.trial.plan import BARE, Trial
 from tierbench.trial.working_folder import WorkingFolder
@@ -60,6 +60,7 @@ def _run(trial: Trial, configuration: str, folder: WorkingFolder) -> dict[str, A
     if configuration != BARE:
         kept = ["--stats", str(Path("stats.json").resolve()), "--trace", str(Path(TRACE).resolve())]
         words = [trial.tierctl, "run", "-c", trial.configurations[configuration], *kept, "--", *words]
+    digest = None if configuration == BARE else results.digest(Path(trial.configurations[configuration]))
     started = time.perf_counter()
     status = endings.run(words, longest_s=_PATIENCE_S, insist=_insist, cwd=trial.directory)
     wall_s = time.perf_counter() - started
@@ -70,6 +71,7 @@ def _run(trial: Trial, configuration: str, folder: WorkingFolder) -> dict[str, A
     return {
         "version": VERSION,
         "configuration": configuration,
+        "configuration_sha256": digest,
         "exit_status": status,
         "wall_s": stats.get("program_s", wall_s),
         "drain_s": stats.get("drain_s", 0.0),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -39,6 +40,7 @@ class OneRun:
     io_s: float | None
     fallbacks: int = 0
     new_bytes: int | None = None
+    configuration_sha256: str | None = None
 
     @property
     def durable_s(self) -> float:
@@ -67,7 +69,7 @@ def read_all(trial: Trial, folder: Path) -> tuple[dict[str, list[OneRun]], list[
     failed = []
     for name in trial.configurations:
         for place in sorted((folder / "runs" / name).glob("*"), key=lambda p: int(p.name)):
-            told = _failure(place)
+            told = _failure(place, Path(trial.configurations[name]))
             if told:
                 failed.append(f"{name}, run {place.name}: {told}")
             else:
@@ -75,7 +77,15 @@ def read_all(trial: Trial, folder: Path) -> tuple[dict[str, list[OneRun]], list[
     return good, failed
 
 
-def _failure(place: Path) -> str | None:
+def digest(file: Path) -> str:
+    """Of a configuration: what a run says of one file is not said of another."""
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError as e:
+        raise RunError(f"{file}: {e.strerror}") from e
+
+
+def _failure(place: Path, configuration: Path) -> str | None:
     """Why a run does not count, with the last line that it printed."""
     file = place / "run.json"
     if not file.exists():
@@ -86,6 +96,8 @@ def _failure(place: Path) -> str | None:
         return str(e)
     if run.exit_status:
         return f"the program ended with {run.exit_status}; {_last_line(place)}"
+    if run.configuration_sha256 not in (None, digest(configuration)):
+        return f"{configuration} was changed after it: try the changed one in a new trial"
     return f"not all bytes reached the PFS: {run.errors[0]}" if run.errors else None
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tierbench.base import devices, endings, strict_yaml
 from tierbench.base.errors import RunError
-from tierbench.base.text import last_words, seconds, size
+from tierbench.base.text import counted, last_words, seconds, size
 from tierbench.site.home import home, program
 from tierbench.trial import results, tier_files
 from tierbench.trial.lease import wait_for_runs
@@ -108,9 +108,8 @@ def run(trial: Trial, folder: Path, say: Callable[[str], None]) -> int:
     """All runs, in turn through all configurations, by ReFrame; returns its exit status."""
     count = trial.repetitions * len(trial.configurations)
     about = seconds(count * (trial.bare_s or 0))
-    say(
-        f"{count} runs: {', '.join(trial.configurations)}, {trial.repetitions} times in turn; about {about} s"
-    )
+    names = ", ".join(trial.configurations)
+    say(f"{counted(count, 'run')}: {names}, {trial.repetitions} times in turn; about {about} s")
     environment = {**os.environ, "TIERBENCH_TRIAL": str(folder / "trial.json")}
     status = endings.run(reframe_line(trial, folder), env=environment, start_new_session=True)
     wait_for_runs(folder, _PATIENCE_S)
@@ -297,5 +296,5 @@ def _run_bare(
             "not name)"
         )
     found = results.read(place / "run.json")
-    say(f"it took {seconds(found.wall_s)} s and left {len(found.outputs)} files")
+    say(f"it took {seconds(found.wall_s)} s and left {counted(len(found.outputs), 'file')}")
     return found.wall_s
