@@ -112,8 +112,8 @@ static const struct ctl_option profile_options[] = {
     END_OF_OPTIONS};
 
 static const struct ctl_option import_hermes_options[] = {
-    {NULL, '.', "FILE.conf", "the Hermes configuration", "a file", "none, it is required", NULL},
-    {NULL, '.', "FRAGMENT.conf", "a second one, whose keys replace the first's", "a file", "none", NULL},
+    {NULL, '.', "FILE", "the Hermes configuration, or requirements in XML", "a file", "none, it is required", NULL},
+    {NULL, '.', "SECOND", "a .conf whose keys replace the first's, or requirements in XML", "a file", "none", NULL},
     {"pfs", 'P', "PATH", "the PFS, which Hermes does not name", "a directory", "${TB_ROOT}/pfs", "--pfs /lustre/me"},
     {"output", 'o', "OUT.yaml", "where the configuration goes", "a file", "standard output", "-o tiers.yaml"},
     END_OF_OPTIONS};
@@ -205,7 +205,7 @@ const struct ctl_command tb_commands[] = {
      .run = tb_profile_command},
     {.name = "import-hermes",
      .does = "Translate a Hermes configuration",
-     .synopsis = "FILE.conf [FRAGMENT.conf] [--pfs PATH] [-o OUT.yaml]",
+     .synopsis = "FILE.conf [FRAGMENT.conf | FILE.xml] [--pfs PATH] [-o OUT.yaml]\nFILE.xml [-o OUT.yaml]",
      .example = "tierctl import-hermes hermes.conf --pfs /lustre/me -o tiers.yaml",
      .options = import_hermes_options,
      .run = tb_import_hermes_command},

@@ -13,6 +13,7 @@
 #include "config/write.h"
 #include "plan_svg.h"
 #include "plan_writes.h"
+#include "requirements.h"
 #include "text/sizes.h"
 
 struct options {
@@ -221,18 +222,43 @@ int tb_check_command(const struct ctl_command *self, int argc, char **argv)
     return rc;
 }
 
+/* Rules alone: they become the placement of a configuration that has the tiers. */
+static int import_rules(const struct options *o, struct tb_config *c)
+{
+    struct tb_error err = {""};
+    if (o->fragment)
+        return ctl_fail("%s: is no tier configuration; allowed: FILE.xml alone, or after FILE.conf", o->file);
+    int rc = ctl_requirements_read(o->file, false, c, &err);
+    rc = rc ? rc : tb_config_write_placement(&c->placement, o->output, &err);
+    return rc ? ctl_fail("%s", err.text) : 0;
+}
+
 /* The .conf names no PFS, so the option does. */
+static int import_tiers(const struct options *o, struct tb_config *c)
+{
+    struct tb_error err = {""};
+    bool has_rules = o->fragment && ctl_requirements_is_xml(o->fragment);
+    struct options tiers = *o;
+    if (has_rules)
+        tiers.fragment = NULL;
+    int rc = read_config(&tiers, c);
+    if (rc)
+        return rc;
+    if (o->pfs)
+        snprintf(c->pfs.path, sizeof(c->pfs.path), "%s", o->pfs);
+    if (has_rules)
+        rc = ctl_requirements_read(o->fragment, true, c, &err);
+    rc = rc ? rc : tb_config_write(c, o->output, &err);
+    return rc ? ctl_fail("%s", err.text) : 0;
+}
+
 int tb_import_hermes_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;
-    struct tb_error err = {""};
     int rc = parse(self, argc, argv, &o);
     struct tb_config *c = rc ? NULL : calloc(1, sizeof(*c));
-    if (!c || (rc = read_config(&o, c)))
-        return free(c), rc ? rc : ctl_fail("no memory");
-    if (o.pfs)
-        snprintf(c->pfs.path, sizeof(c->pfs.path), "%s", o.pfs);
-    rc = tb_config_write(c, o.output, &err);
+    if (!rc)
+        rc = !c ? ctl_fail("no memory") : ctl_requirements_is_xml(o.file) ? import_rules(&o, c) : import_tiers(&o, c);
     free(c);
-    return rc ? ctl_fail("%s", err.text) : 0;
+    return rc;
 }
