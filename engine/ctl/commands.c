@@ -85,6 +85,25 @@ static const struct ctl_option recover_options[] = {CONFIG, MODE, END_OF_OPTIONS
 
 static const struct ctl_option gc_options[] = {END_OF_OPTIONS};
 
+static const struct ctl_option stage_options[] = {
+    {"script", 'S', "JOB.sh", "stage what its directives ask for: DataWarp's and Rabbit's", "a file", "none", "--script job.sh"},
+    {"word", 'W', "WORD", "what directives begin with", "a word", "#DW", "--word '#BB_LUA'"},
+    {"check", 'C', NULL, "only say whether all is right", NULL, "it is done", NULL},
+    {"phase", 'P', "PHASE", "one part of a job with --script, as a batch system asks for them", "setup, in, env, out, teardown",
+     "the whole job: set up, stage in, run the script, stage out, tear down", "--phase in"},
+    {"place", 'D', "FOLDER", "below which the job's folders are", "a folder that is there", "PERSIST_DIR, else TMPDIR, else /tmp",
+     "--place /mnt/bb/me"},
+    {"job", 'J', "ID", "names the job's folders", "a word without /", "SLURM_JOB_ID, LSB_JOBID, FLUX_JOB_ID, else a new one", "--job 4711"},
+    {"manifest", 'M', "FILE", "move its lines SOURCE DESTINATION, as UnifyFS' manifests have them", "a file", "none",
+     "--manifest files.txt"},
+    {"watch", 'N', NULL, "be the mover of this node, until SIGTERM", NULL, "no mover", NULL},
+    {"config", 'c', "CONFIG", "whose stage_out --watch works for", "a file (docs/configuration.md)", "PERSIST_DIR and PFS_DIR",
+     "-c configs/tiers/ram.yaml"},
+    {"log", 'G', "FOLDER", "where spectral.log is written", "a folder", "PFS_DIR, else the current folder", "--log logs"},
+    {"left", 'L', "FILE", "where the list of files goes that were not moved, as a manifest", "a file", "none is written",
+     "--left left.txt"},
+    END_OF_OPTIONS};
+
 static const struct ctl_option wait_options[] = {
     {"instance", 'i', "NAME", "whose stage_out", "the name of an instance that runs", "PERSIST_DIR and PFS_DIR of the environment",
      "-i ram"},
@@ -174,6 +193,15 @@ const struct ctl_command tb_commands[] = {
      .example = "tierctl gc",
      .options = gc_options,
      .run = tb_gc_command},
+    {.name = "stage",
+     .does = "Move files before and after a job",
+     .synopsis = "--script JOB.sh [--check] [--word WORD] [--phase PHASE] [OPTIONS]\n--manifest FILE [--check] [OPTIONS]\n"
+                 "--watch [-c CONFIG] [--left FILE]",
+     .about = "A script without --phase is run, with DW_JOB_STRIPED and the like in its environment (docs/stage.md).\n"
+              "The exit status is the script's; 3 where files were not moved; they are named.",
+     .example = "tierctl stage --script job.sh --check",
+     .options = stage_options,
+     .run = tb_stage_command},
     {.name = "wait",
      .does = "Wait until all files are staged out",
      .synopsis = "[-i NAME] [--deadline SECONDS] [--left FILE]",

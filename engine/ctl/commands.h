@@ -15,6 +15,7 @@ ctl_run tb_status_command;
 ctl_run tb_drain_command;
 ctl_run tb_recover_command;
 ctl_run tb_gc_command;
+ctl_run tb_stage_command;         /* stage.c */
 ctl_run tb_wait_command;          /* wait.c */
 ctl_run tb_plan_command;          /* plan.c */
 ctl_run tb_check_command;         /* plan.c */

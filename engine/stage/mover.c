@@ -49,6 +49,7 @@ struct mover {
     bool finishes;
     const struct tb_pair *pair; /* whose files are walked; NULL: those of the watched folder */
     struct tb_left *left;
+    unsigned long n_left;
 };
 
 static atomic_bool stop; /* by a signal */
@@ -84,8 +85,8 @@ static bool is_due(struct mover *m, const char *path, const char *destination, s
     struct tb_content c = tb_content_of(st);
     if (!m->pair && ((c.ctime < m->since && c.mtime < m->since) || tb_ledger_brought(&m->ledger, path, st)))
         return false;
-    if (!tb_ledger_has_moved(&m->ledger, m->host, path, destination, st))
-        return true;
+    if (!tb_ledger_has_moved(&m->ledger, m->host, path, destination, st) || (m->pair && access(destination, F_OK)))
+        return true; /* a pair's destination may be another job's folder of the same name */
     if (st->st_nlink > 1)
         tb_carry_note_link(&m->carries, st, destination);
     return false;
@@ -159,25 +160,35 @@ static void note_left(void *arg, const char *path)
     struct mover *m = arg;
     char destination[PATH_MAX];
     struct stat st;
-    if (destination_of(m, path, destination) && is_due(m, path, destination, &st))
+    if (!destination_of(m, path, destination) || !is_due(m, path, destination, &st))
+        return;
+    m->n_left++;
+    if (m->left)
         tb_left_add(m->left, path, destination, NULL);
 }
 
-/* Files that are open count too: what the user has to know is what the PFS lacks. */
+/* How many files are not moved; to `left`, if it is not NULL, which. Files that are open count: the PFS lacks them. */
+static unsigned long count_left(struct mover *m, struct tb_left *left)
+{
+    m->left = left;
+    m->n_left = 0;
+    for (size_t i = 0; i < m->plan->n_pairs; i++) {
+        m->pair = &m->plan->pairs[i];
+        tb_walk(m->pair->source, note_left, m);
+    }
+    m->pair = NULL;
+    if (m->from)
+        tb_walk(m->from, note_left, m);
+    return m->n_left;
+}
+
 static void write_left(struct mover *m)
 {
     struct tb_left left;
     const char *path = m->plan->settings->left;
     int rc = tb_left_begin(&left, path);
     if (!rc) {
-        m->left = &left;
-        for (size_t i = 0; i < m->plan->n_pairs; i++) {
-            m->pair = &m->plan->pairs[i];
-            tb_walk(m->pair->source, note_left, m);
-        }
-        m->pair = NULL;
-        if (m->from)
-            tb_walk(m->from, note_left, m);
+        count_left(m, &left);
         rc = tb_left_end(&left);
     }
     if (rc)
@@ -281,7 +292,7 @@ static int end(struct mover *m)
 {
     tb_streams_end(&m->streams);
     tb_watch_end(&m->watch);
-    bool left = stop || m->ledger.n_failed > 0 || tb_items_left(&m->items) > 0;
+    bool left = m->ledger.n_failed > 0 || tb_items_left(&m->items) > 0 || (stop && count_left(m, NULL) > 0);
     if (m->plan->settings->left[0])
         write_left(m);
     tell_life(m, "ends");
@@ -322,7 +333,7 @@ int tb_mover_run(const struct tb_mover_plan *plan)
     if (plan->ready >= 0 && write(plan->ready, "R", 1) < 0)
         stop = true; /* who started it is gone */
     look_at_all(&m);
-    if (plan->control < 0)
+    if (plan->control < 0 && !plan->stays)
         finish(&m);
     work(&m);
     return end(&m);

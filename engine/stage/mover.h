@@ -26,6 +26,7 @@ struct tb_mover_plan {
     size_t n_pairs;
     int control; /* "F": finish; its end: stop. -1: there is none, and it finishes */
     int ready;   /* gets a byte when it has begun; -1: none */
+    bool stays;  /* without `control`: until a signal */
     bool all;    /* also what was in the folder before the first mover */
 };
 

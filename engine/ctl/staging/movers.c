@@ -88,7 +88,7 @@ static void say_refusal(const struct tb_mover_plan *plan, int rc)
         ctl_fail("the mover cannot begin (%s): %s", plan->log_folder, strerror(-rc));
 }
 
-static _Noreturn void be_mover(struct tb_mover_plan *plan)
+int ctl_mover_be(struct tb_mover_plan *plan)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -97,7 +97,7 @@ static _Noreturn void be_mover(struct tb_mover_plan *plan)
     int rc = tb_mover_run(plan);
     if (rc < 0)
         say_refusal(plan, rc);
-    _exit(rc < 0 ? EXIT_BAD_INPUT : rc);
+    return rc < 0 ? EXIT_BAD_INPUT : rc;
 }
 
 int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover)
@@ -115,7 +115,7 @@ int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover)
         close(ready[0]);
         plan->control = control[0];
         plan->ready = ready[1];
-        be_mover(plan);
+        _exit(ctl_mover_be(plan));
     }
     close(control[0]);
     close(ready[1]);

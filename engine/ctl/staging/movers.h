@@ -28,6 +28,9 @@ int ctl_stage_settings(const char *config, const char *fragment, struct tb_confi
 /* A process that moves by this plan (`control` and `ready` are set here) until ctl_mover_finish. 0, or EXIT_BAD_INPUT, said. */
 int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover);
 
+/* Be the mover: its exit status, with a refusal said. */
+int ctl_mover_be(struct tb_mover_plan *plan);
+
 /*
  * All that was closed is moved, with progress on standard output; signals stop it. 0, or
  * EXIT_DRAIN_FAILED with what is left named.

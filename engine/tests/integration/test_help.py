@@ -90,7 +90,7 @@ def complete(*words: str) -> list[str]:
 
 
 def test_completion_completes() -> None:
-    assert complete("tierctl", "st") == ["start", "stop", "status"]
+    assert complete("tierctl", "st") == ["start", "stop", "status", "stage"]
     assert complete("tierctl", "run", "--ke") == ["--keep"]
     assert complete("tierctl", "gc", "--ke") == []
 

@@ -1,0 +1,197 @@
+/*
+ * stage: what a job script's directives ask for, phase by phase as a batch system does it, or
+ * the whole job here; the pairs of a manifest; or the mover of this node.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "common/ctl.h"
+#include "common/signals.h"
+#include "staging/job.h"
+#include "staging/movers.h"
+
+struct stage {
+    const char *script, *word, *manifest, *phase, *place, *log, *id, *left, *config;
+    bool check, watch;
+};
+
+static int take(void *into, char key, const char *value)
+{
+    struct stage *s = into;
+    switch (key) {
+    case 'S': s->script = value; return 0;
+    case 'W': s->word = value; return 0;
+    case 'M': s->manifest = value; return 0;
+    case 'C': s->check = true; return 0;
+    case 'P': s->phase = value; return 0;
+    case 'D': s->place = value; return 0;
+    case 'J': s->id = value; return 0;
+    case 'G': s->log = value; return 0;
+    case 'N': s->watch = true; return 0;
+    case 'c': s->config = value; return 0;
+    default: s->left = value; return ctl_check_output("--left", value);
+    }
+}
+
+/* The folder of the log: PFS_DIR, as for a stage-out, else the one where the command was given. */
+static const char *log_folder(const struct stage *s)
+{
+    const char *pfs = getenv("PFS_DIR");
+    return s->log ? s->log : pfs && *pfs ? pfs : ".";
+}
+
+/* Move them, with progress. 0, EXIT_BAD_INPUT or EXIT_DRAIN_FAILED. */
+static int move(const struct stage *s, const struct pairs *pairs, struct tb_config_stage *settings)
+{
+    struct ctl_mover mover;
+    struct tb_mover_plan plan = {.settings = settings, .log_folder = log_folder(s), .pairs = pairs->one, .n_pairs = pairs->n};
+    if (!pairs->n)
+        return 0;
+    if (s->left)
+        snprintf(settings->left, sizeof(settings->left), "%s", s->left);
+    int rc = ctl_mover_start(&plan, &mover);
+    return rc ? rc : ctl_mover_finish(&mover);
+}
+
+static int stage_manifest(const struct stage *s)
+{
+    struct pairs pairs = {0};
+    struct tb_config_stage settings;
+    tb_stage_defaults(&settings);
+    int rc = pairs_read_manifest(&pairs, s->manifest);
+    if (!rc)
+        rc = pairs_check(&pairs, true);
+    if (!rc && !s->check)
+        rc = move(s, &pairs, &settings);
+    pairs_free(&pairs);
+    return rc;
+}
+
+/* The script under its own interpreter; its exit status as a shell says it. */
+static int run_script(const struct stage_job *j)
+{
+    int status = 0;
+    ctl_signals_hold("none");
+    pid_t pid = fork();
+    if (pid < 0)
+        return ctl_fail("cannot fork: %s", strerror(errno));
+    if (pid == 0) {
+        stage_job_set_variables(j);
+        ctl_signals_give_back();
+        execl("/bin/sh", "sh", "-c",
+              access(j->directives.script, X_OK) ? "exec sh \"$0\"" : "case $0 in */*) exec \"$0\";; *) exec ./\"$0\";; esac",
+              j->directives.script, (char *)NULL);
+        _exit(127);
+    }
+    ctl_signals_pass_to(pid);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    ctl_signals_program_ended();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* What could not be staged out stays where it is, with the job's folders. */
+static int run_job(const struct stage *s, struct stage_job *j)
+{
+    int rc = stage_job_check(j);
+    if (!rc)
+        rc = stage_job_set_up(j);
+    if (rc)
+        return rc;
+    int program = 0;
+    rc = move(s, &j->in, &j->settings);
+    if (!rc) {
+        program = run_script(j);
+        rc = move(s, &j->out, &j->settings);
+    }
+    if (!rc)
+        rc = stage_job_tear_down(j);
+    else
+        ctl_fail("stage: the job's folders stay in %s/%s", j->place, j->id);
+    return program ? program : rc;
+}
+
+static int run_phase(const struct stage *s, struct stage_job *j)
+{
+    int rc;
+    if (s->check)
+        return stage_job_check(j);
+    if (!s->phase)
+        return run_job(s, j);
+    if (strcmp(s->phase, "setup") == 0)
+        return (rc = stage_job_check(j)) ? rc : stage_job_set_up(j);
+    if (strcmp(s->phase, "in") == 0)
+        return move(s, &j->in, &j->settings);
+    if (strcmp(s->phase, "out") == 0)
+        return move(s, &j->out, &j->settings);
+    if (strcmp(s->phase, "env") == 0)
+        return stage_job_print_variables(j), 0;
+    if (strcmp(s->phase, "teardown") == 0)
+        return stage_job_tear_down(j);
+    return ctl_fail("--phase: %s; allowed: setup, in, env, out, teardown", s->phase);
+}
+
+/* A batch system's number for the job, so that all its phases find the same folders. */
+static const char *job_id(const struct stage *s)
+{
+    static char own[32];
+    static const char *const variables[] = {"SLURM_JOB_ID", "LSB_JOBID", "FLUX_JOB_ID"};
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]) && !s->id; i++)
+        if (getenv(variables[i]))
+            return getenv(variables[i]);
+    snprintf(own, sizeof(own), "job-%d", (int)getpid());
+    return s->id ? s->id : own;
+}
+
+static const char *place(const struct stage *s)
+{
+    const char *persist = getenv("PERSIST_DIR"), *tmp = getenv("TMPDIR");
+    return s->place ? s->place : persist && *persist ? persist : tmp && *tmp ? tmp : "/tmp";
+}
+
+static int stage_script(const struct stage *s)
+{
+    struct stage_job *job = calloc(1, sizeof(*job));
+    char full[PATH_MAX];
+    if (!job)
+        return ctl_fail("%s", strerror(ENOMEM));
+    if (!realpath(place(s), full)) {
+        free(job);
+        return ctl_fail("the place %s: %s; allowed: a folder that is there", place(s), strerror(errno));
+    }
+    int rc = stage_job_read(job, s->script, s->word ? s->word : "#DW", full, job_id(s));
+    if (!rc)
+        rc = run_phase(s, job);
+    stage_job_free(job);
+    free(job);
+    return rc;
+}
+
+/* This node's mover, in the foreground: for a prolog, or a launcher that starts one on each node. It ends by SIGTERM. */
+static int watch(const struct stage *s)
+{
+    struct tb_config_stage settings;
+    int rc = ctl_stage_settings(s->config, NULL, &settings);
+    if (rc || !settings.from[0])
+        return rc ? rc : ctl_fail("stage --watch: needs PERSIST_DIR and PFS_DIR in the environment, or -c CONFIG with stage_out");
+    if (s->left)
+        snprintf(settings.left, sizeof(settings.left), "%s", s->left);
+    return ctl_mover_be(
+        &(struct tb_mover_plan){.settings = &settings, .log_folder = settings.to, .control = -1, .ready = -1, .stays = true});
+}
+
+int tb_stage_command(const struct ctl_command *self, int argc, char **argv)
+{
+    struct stage s = {0};
+    int rc = ctl_parse(self, argc, argv, take, &s);
+    if (rc)
+        return rc;
+    if (!!s.script + !!s.manifest + s.watch != 1)
+        return ctl_misused(self, "needs one of --script, --manifest and --watch");
+    return s.script ? stage_script(&s) : s.manifest ? stage_manifest(&s) : watch(&s);
+}

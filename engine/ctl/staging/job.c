@@ -1,0 +1,288 @@
+/*
+ * Directives are resolved in their order: a variable is known from the line on that makes it.
+ * $NAME and ${NAME} in a source or destination are of the job, else of the environment.
+ */
+#include "staging/job.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/remove_tree.h"
+#include "common/ctl.h"
+
+static int add_variable(struct stage_job *j, const struct directive *d, const char *prefix, const char *name, const char *path)
+{
+    if (j->n_variables == JOB_VARIABLES)
+        return directive_refuse(&j->directives, d, "more than %d folders", JOB_VARIABLES);
+    char *to = j->variable[j->n_variables].name;
+    snprintf(to, sizeof(j->variable[0].name), "%s%.60s", prefix, name);
+    for (; *to; to++)
+        *to = *to == '-' ? '_' : *to; /* no variable has a dash */
+    snprintf(j->variable[j->n_variables].value, PATH_MAX, "%s", path);
+    j->n_variables++;
+    return 0;
+}
+
+static int job_folder(struct stage_job *j, const struct directive *d, const char *variable, const char *folder)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s/%s", j->place, j->id, folder);
+    return add_variable(j, d, "DW_JOB_", variable, path);
+}
+
+/* DataWarp's jobdw has access modes and Rabbit's a name; both may be given. */
+static int take_job(struct stage_job *j, const struct directive *d)
+{
+    char host[65], private[80];
+    const char *mode = d->value[KEY_ACCESS] ? d->value[KEY_ACCESS] : d->value[KEY_NAME] ? "" : "striped";
+    tb_stage_host(host);
+    snprintf(private, sizeof(private), "private-%s", host);
+    int rc = strstr(mode, "striped") ? job_folder(j, d, "STRIPED", "striped") : 0;
+    if (!rc && strstr(mode, "private"))
+        rc = job_folder(j, d, "PRIVATE", private);
+    if (!rc && d->value[KEY_NAME])
+        rc = job_folder(j, d, d->value[KEY_NAME], d->value[KEY_NAME]);
+    return rc;
+}
+
+/* DataWarp's name for it and Rabbit's. */
+static int take_persistent(struct stage_job *j, const struct directive *d)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/persistent/%s", j->place, d->value[KEY_NAME]);
+    int rc = add_variable(j, d, "DW_PERSISTENT_STRIPED_", d->value[KEY_NAME], path);
+    return rc ? rc : add_variable(j, d, "DW_PERSISTENT_", d->value[KEY_NAME], path);
+}
+
+static const char *value_of(const struct stage_job *j, const char *name, size_t n)
+{
+    char own[256];
+    for (int i = 0; i < j->n_variables; i++)
+        if (strlen(j->variable[i].name) == n && strncmp(j->variable[i].name, name, n) == 0)
+            return j->variable[i].value;
+    if (n >= sizeof(own))
+        return NULL;
+    memcpy(own, name, n);
+    own[n] = '\0';
+    return getenv(own);
+}
+
+static int expand(const struct stage_job *j, const struct directive *d, const char *text, char *out)
+{
+    size_t n = 0;
+    while (*text && n < PATH_MAX - 1) {
+        if (*text != '$') {
+            out[n++] = *text++;
+            continue;
+        }
+        bool braced = text[1] == '{';
+        const char *name = text + 1 + braced;
+        size_t length = 0;
+        while (isalnum((unsigned char)name[length]) || name[length] == '_')
+            length++;
+        const char *value = length && (!braced || name[length] == '}') ? value_of(j, name, length) : NULL;
+        if (!value)
+            return directive_refuse(&j->directives, d,
+                                    "$%.*s is not set; allowed: a variable of a line before this one, or of the environment", (int)length,
+                                    name);
+        n += (size_t)snprintf(out + n, PATH_MAX - n, "%s", value);
+        text = name + length + braced;
+    }
+    out[n < PATH_MAX ? n : PATH_MAX - 1] = '\0';
+    return n < PATH_MAX - 1 ? 0 : directive_refuse(&j->directives, d, "a path is longer than %d bytes", PATH_MAX - 2);
+}
+
+/* type=list: a line a file; each goes into the folder `destination`. */
+static int add_list(struct stage_job *j, const struct directive *d, struct pairs *to, const char *list, const char *destination)
+{
+    char line[PATH_MAX], folder[PATH_MAX + 1];
+    FILE *in = fopen(list, "re");
+    int rc = in ? 0 : directive_refuse(&j->directives, d, "source=%s: %s", list, strerror(errno));
+    snprintf(folder, sizeof(folder), "%s/", destination);
+    while (!rc && fgets(line, sizeof(line), in)) {
+        line[strcspn(line, "\r\n")] = '\0';
+        if (*line)
+            rc = pairs_add(to, line, folder, d->line);
+    }
+    if (in)
+        fclose(in);
+    return rc;
+}
+
+static void use_profile(struct stage_job *j, const char *profile)
+{
+    if (profile && strcmp(profile, "polite") == 0) {
+        j->settings.priority = TB_STAGE_IDLE;
+        j->settings.streams = 1;
+    } else if (profile && strcmp(profile, "verified") == 0) {
+        j->settings.verify = TB_STAGE_STORED;
+    }
+}
+
+static int take_move(struct stage_job *j, const struct directive *d)
+{
+    char source[PATH_MAX], destination[PATH_MAX];
+    bool in = d->verb == DIRECTIVE_STAGE_IN || d->verb == DIRECTIVE_COPY_IN;
+    const char *type = d->value[KEY_TYPE];
+    int rc = expand(j, d, d->value[KEY_SOURCE], source);
+    if (!rc)
+        rc = expand(j, d, d->value[KEY_DESTINATION], destination);
+    use_profile(j, d->value[KEY_PROFILE]);
+    if (rc)
+        return rc;
+    struct pairs *to = in ? &j->in : &j->out;
+    if (type && strcmp(type, "list") == 0)
+        return add_list(j, d, to, source, destination);
+    struct stat st;
+    if (in && type && stat(source, &st) == 0 && S_ISDIR(st.st_mode) != (strcmp(type, "directory") == 0))
+        return directive_refuse(&j->directives, d, "type=%s: source %s is %s", type, source,
+                                S_ISDIR(st.st_mode) ? "a folder" : "no folder");
+    return pairs_add(to, source, destination, d->line);
+}
+
+static int take(struct stage_job *j, const struct directive *d)
+{
+    switch (d->verb) {
+    case DIRECTIVE_JOB: return take_job(j, d);
+    case DIRECTIVE_PERSISTENT: return take_persistent(j, d);
+    case DIRECTIVE_CREATE:
+    case DIRECTIVE_DESTROY: return 0;
+    default: return take_move(j, d);
+    }
+}
+
+int stage_job_read(struct stage_job *j, const char *script, const char *word, const char *place, const char *id)
+{
+    *j = (struct stage_job){.place = place, .id = id, .in.file = script, .out.file = script};
+    tb_stage_defaults(&j->settings);
+    int rc = directives_read(&j->directives, script, word);
+    for (size_t i = 0; i < j->directives.n && !rc; i++)
+        rc = take(j, j->directives.one[i]);
+    return rc;
+}
+
+static bool is_created(const struct stage_job *j, const char *name)
+{
+    for (size_t i = 0; i < j->directives.n; i++)
+        if (j->directives.one[i]->verb == DIRECTIVE_CREATE && strcmp(j->directives.one[i]->value[KEY_NAME], name) == 0)
+            return true;
+    return false;
+}
+
+/* Capacity is what the place has free for all jobs: nothing is set aside. */
+static int check_storage(const struct stage_job *j, const struct directive *d)
+{
+    char path[PATH_MAX];
+    struct statvfs fs;
+    uint64_t bytes = 0;
+    const char *name = d->value[KEY_NAME];
+    if (d->value[KEY_CAPACITY])
+        directive_capacity(d->value[KEY_CAPACITY], &bytes);
+    if (statvfs(j->place, &fs) || access(j->place, W_OK | X_OK))
+        return directive_refuse(&j->directives, d, "the place %s: %s; allowed: a folder that you may write to", j->place, strerror(errno));
+    if (bytes > (uint64_t)fs.f_bavail * fs.f_frsize)
+        return directive_refuse(&j->directives, d, "capacity=%s; allowed: the %llu bytes that %s has free", d->value[KEY_CAPACITY],
+                                (unsigned long long)fs.f_bavail * fs.f_frsize, j->place);
+    snprintf(path, sizeof(path), "%s/persistent/%s", j->place, name ? name : "");
+    bool there = name && access(path, F_OK) == 0;
+    if ((d->verb == DIRECTIVE_PERSISTENT || d->verb == DIRECTIVE_DESTROY) && !there && !is_created(j, name))
+        return directive_refuse(&j->directives, d, "name=%s: there is no such storage; create_persistent makes one", name);
+    if (d->verb == DIRECTIVE_CREATE && there)
+        return directive_refuse(&j->directives, d, "name=%s: is there already; allowed: a new name", name);
+    return 0;
+}
+
+int stage_job_check(const struct stage_job *j)
+{
+    int rc = 0;
+    for (size_t i = 0; i < j->directives.n && !rc; i++)
+        if (j->directives.one[i]->verb <= DIRECTIVE_DESTROY)
+            rc = check_storage(j, j->directives.one[i]);
+    if (!rc)
+        rc = pairs_check(&j->in, true);
+    return rc ? rc : pairs_check(&j->out, false);
+}
+
+/* With the folders above it; what is the job's own is for its user alone. */
+static int make_folder(const char *path)
+{
+    char part[PATH_MAX];
+    snprintf(part, sizeof(part), "%s", path);
+    for (char *p = part + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        mkdir(part, 0700);
+        *p = '/';
+    }
+    if (mkdir(part, 0700) == 0 || errno == EEXIST)
+        return 0;
+    return ctl_fail("stage: %s: %s", path, strerror(errno));
+}
+
+int stage_job_set_up(const struct stage_job *j)
+{
+    char path[PATH_MAX];
+    int rc = 0;
+    for (size_t i = 0; i < j->directives.n && !rc; i++) {
+        const struct directive *d = j->directives.one[i];
+        snprintf(path, sizeof(path), "%s/persistent/%s", j->place, d->verb == DIRECTIVE_CREATE ? d->value[KEY_NAME] : "");
+        rc = d->verb == DIRECTIVE_CREATE ? make_folder(path) : 0;
+    }
+    for (int i = 0; i < j->n_variables && !rc; i++)
+        if (strncmp(j->variable[i].name, "DW_JOB_", 7) == 0)
+            rc = make_folder(j->variable[i].value);
+    return rc;
+}
+
+/* In single quotes, for any value. */
+void stage_job_print_variables(const struct stage_job *j)
+{
+    for (int i = 0; i < j->n_variables; i++) {
+        printf("export %s='", j->variable[i].name);
+        for (const char *p = j->variable[i].value; *p; p++)
+            fputs(*p == '\'' ? "'\\''" : (char[]){*p, '\0'}, stdout);
+        puts("'");
+    }
+}
+
+void stage_job_set_variables(const struct stage_job *j)
+{
+    for (int i = 0; i < j->n_variables; i++)
+        setenv(j->variable[i].name, j->variable[i].value, 1);
+}
+
+static int remove_folder(const char *path)
+{
+    int rc = tb_remove_tree(path, NULL);
+    return rc && rc != -ENOENT ? ctl_fail("stage: %s cannot be removed: %s", path, strerror(-rc)) : 0;
+}
+
+int stage_job_tear_down(const struct stage_job *j)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", j->place, j->id);
+    int rc = remove_folder(path);
+    for (size_t i = 0; i < j->directives.n; i++) {
+        const struct directive *d = j->directives.one[i];
+        if (d->verb != DIRECTIVE_DESTROY)
+            continue;
+        snprintf(path, sizeof(path), "%s/persistent/%s", j->place, d->value[KEY_NAME]);
+        int removed = remove_folder(path);
+        rc = rc ? rc : removed;
+    }
+    return rc;
+}
+
+void stage_job_free(struct stage_job *j)
+{
+    directives_free(&j->directives);
+    pairs_free(&j->in);
+    pairs_free(&j->out);
+}

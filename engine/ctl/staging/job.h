@@ -1,0 +1,44 @@
+/*
+ * A job's storage as its directives ask for it: folders below one place, the variables that
+ * name them, and the pairs that are staged in and out.
+ *
+ * A job has PLACE/JOB/striped, .../private-HOST and .../NAME; what is persistent is in
+ * PLACE/persistent/NAME. Striped and named folders are shared by the nodes of a job where PLACE
+ * is.
+ */
+#ifndef TB_CTL_JOB_H
+#define TB_CTL_JOB_H
+
+#include <stdbool.h>
+
+#include "config/stage.h"
+#include "staging/directives.h"
+#include "staging/pairs.h"
+
+#define JOB_VARIABLES 64
+
+struct stage_job {
+    struct directives directives;
+    const char *place, *id;
+    struct {
+        char name[80], value[PATH_MAX];
+    } variable[JOB_VARIABLES];
+    int n_variables;
+    struct pairs in, out;
+    struct tb_config_stage settings; /* by profile= */
+};
+
+/* All but the work is done: read, resolved, checked. 0, or EXIT_BAD_INPUT, said. */
+int stage_job_read(struct stage_job *job, const char *script, const char *word, const char *place, const char *id);
+/* The same as before a job starts: places, rooms and clashes too. */
+int stage_job_check(const struct stage_job *job);
+/* Make its folders, and those that are persistent. */
+int stage_job_set_up(const struct stage_job *job);
+/* To standard output, for a shell; and into this process's environment. */
+void stage_job_print_variables(const struct stage_job *job);
+void stage_job_set_variables(const struct stage_job *job);
+/* Remove what is the job's, and what it destroys. */
+int stage_job_tear_down(const struct stage_job *job);
+void stage_job_free(struct stage_job *job);
+
+#endif

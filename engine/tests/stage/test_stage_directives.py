@@ -1,0 +1,173 @@
+"""`tierctl stage`: directives of DataWarp and Rabbit, manifests, and what is refused before a job starts."""
+
+from pathlib import Path
+
+import pytest
+from staging import Site
+
+JOB = """#!/bin/sh
+#SBATCH -N 1
+#DW jobdw type=scratch access_mode=striped,private capacity=1MiB
+#DW stage_in type=file source={root}/input destination=$DW_JOB_STRIPED/in/put
+#DW stage_in type=directory source={root}/folder destination=$DW_JOB_STRIPED/folder
+#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination={root}/pfs/out
+{more}
+mkdir $DW_JOB_STRIPED/out
+cat $DW_JOB_STRIPED/in/put $DW_JOB_STRIPED/folder/a > $DW_JOB_STRIPED/out/both
+test -d $DW_JOB_PRIVATE
+"""
+RABBIT = """#!/bin/sh
+#DW jobdw type=xfs capacity=1MiB name=my-fs
+#DW copy_in profile=polite source={root}/folder destination=$DW_JOB_my_fs/
+#DW copy_out source=$DW_JOB_my_fs/folder/a destination={root}/pfs/
+echo more >> $DW_JOB_my_fs/folder/a
+"""
+
+
+@pytest.fixture
+def job(site: Site) -> Path:
+    (site.root / "input").write_text("1\n")
+    (site.root / "folder").mkdir()
+    (site.root / "folder" / "a").write_text("2\n")
+    script = site.root / "job.sh"
+    script.write_text(JOB.format(root=site.root, more=""))
+    return script
+
+
+def stage(site: Site, *words: str, status: int = 0) -> str:
+    out = site.tierctl("stage", *words, "--place", str(site.bb), "--log", str(site.root), status=status)
+    return out.stdout + out.stderr
+
+
+def test_a_job_with_datawarps_directives_runs(site: Site, job: Path) -> None:
+    assert "All files moved" in stage(site, "--script", str(job))
+    assert (site.pfs / "out" / "both").read_text() == "1\n2\n"
+    assert not list(site.bb.iterdir()), "the job's folders are gone"
+
+
+def test_a_job_with_rabbits_directives_runs(site: Site, job: Path) -> None:
+    job.write_text(RABBIT.format(root=site.root))
+    stage(site, "--script", str(job))
+    assert (site.pfs / "a").read_text() == "2\nmore\n"
+
+
+def test_the_scripts_status_is_told_and_its_files_are_staged_out(site: Site, job: Path) -> None:
+    job.write_text(job.read_text() + "exit 5\n")
+    stage(site, "--script", str(job), status=5)
+    assert (site.pfs / "out" / "both").exists()
+
+
+def test_what_cannot_be_staged_out_stays(site: Site, job: Path) -> None:
+    job.write_text(
+        job.read_text().replace("exit", "") + f"mkdir {site.pfs}/out; echo other > {site.pfs}/out/both\n"
+    )
+    assert "name clash" in stage(site, "--script", str(job), "--job", "j1", status=3)
+    assert (site.pfs / "out" / "both").read_text() == "other\n"
+    assert (site.bb / "j1" / "striped" / "out" / "both").read_text() == "1\n2\n"
+
+
+def test_the_phases_of_a_batch_system(site: Site, job: Path) -> None:
+    def phase(word: str) -> str:
+        return stage(site, "--script", str(job), "--phase", word, "--job", "j2")
+
+    folder = site.bb / "j2" / "striped"
+    phase("setup")
+    phase("in")
+    assert (folder / "in" / "put").read_text() == "1\n"
+    assert f"export DW_JOB_STRIPED='{folder}'" in phase("env")
+    (folder / "out").mkdir()
+    (folder / "out" / "x").write_text("x")
+    phase("out")
+    assert (site.pfs / "out" / "x").read_text() == "x"
+    phase("teardown")
+    assert not (site.bb / "j2").exists()
+
+
+def test_persistent_storage_outlives_its_job(site: Site, job: Path) -> None:
+    job.write_text(
+        "#DW create_persistent name=keep type=lustre capacity=1MiB\n#DW persistentdw name=keep\necho 1 > $DW_PERSISTENT_keep/x\n"
+    )
+    stage(site, "--script", str(job))
+    job.write_text("#DW persistentdw name=keep\ntest -f $DW_PERSISTENT_STRIPED_keep/x\n")
+    stage(site, "--script", str(job))
+    job.write_text("#DW destroy_persistent name=keep\n")
+    stage(site, "--script", str(job))
+    job.write_text("#DW persistentdw name=keep\n")
+    assert "job.sh:1: #DW persistentdw: name=keep: there is no such storage" in stage(
+        site, "--script", str(job), "--check", status=2
+    )
+
+
+@pytest.mark.parametrize("word", ["#BB_LUA", "#TB"])
+def test_another_word(site: Site, job: Path, word: str) -> None:
+    job.write_text(job.read_text().replace("#DW", word))
+    stage(site, "--script", str(job), "--word", word)
+    assert (site.pfs / "out" / "both").exists()
+
+
+def test_a_list_of_files(site: Site, job: Path) -> None:
+    (site.root / "list").write_text(f"{site.root}/input\n{site.root}/folder/a\n")
+    job.write_text(f"#DW jobdw type=scratch capacity=1MiB\n#DW stage_in type=list source={site.root}/list destination=$DW_JOB_STRIPED/in\n"
+                   "cat $DW_JOB_STRIPED/in/input $DW_JOB_STRIPED/in/a > got\n")  # fmt: skip
+    stage(site, "--script", str(job))
+    assert (site.root / "got").read_text() == "1\n2\n"
+
+
+@pytest.mark.usefixtures("job")
+def test_a_manifest(site: Site) -> None:
+    manifest = site.root / "manifest"
+    manifest.write_text(
+        f'# two\n{site.root}/input {site.pfs}/a\n"{site.root}/folder/a" "{site.pfs}/with \\"blank"\n'
+    )
+    stage(site, "--manifest", str(manifest), "--check")
+    assert site.names() == set()
+    stage(site, "--manifest", str(manifest))
+    assert {p.name: p.read_text() for p in site.pfs.iterdir()} == {"a": "1\n", 'with "blank': "2\n"}
+
+
+def test_the_list_of_what_is_left_is_a_manifest(site: Site) -> None:
+    left = site.root / "left"
+    site.run(
+        "head -c 4000000 /dev/zero | tr '\\0' x > bb/x",
+        f"bandwidth: 1MiB/s, deadline: 0.3s, left: {left}",
+        status=3,
+    )
+    stage(site, "--manifest", str(left))
+    site.assert_same()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("#DW jobwd type=scratch", "job.sh:7: #DW jobwd: unknown directive; allowed: jobdw, "),
+        ("#DW stage_in typ=file source=a destination=b", "job.sh:7: #DW stage_in: typ: unknown key; allowed: type, source, destination"),
+        ("#DW stage_in type=fil source=a destination=b", "type=fil; allowed: file, directory, list"),
+        ("#DW stage_in type=file source=a", "destination is missing"),
+        ("#DW jobdw type=xfs capacity=1Gi", "capacity=1Gi; allowed: a size as 100GiB or 1TB"),
+        ("#DW jobdw type=xfs capacity=900PB", "capacity=900PB; allowed: the "),
+        ("#DW jobdw type=raw capacity=1GiB", "type=raw; allowed: scratch, xfs, gfs2, lustre"),
+        ("#DW jobdw type=xfs type=xfs capacity=1GiB", "type= is there twice"),
+        ("#DW copy_in profile=fast source=a destination=b", "profile=fast; allowed: default, polite, verified"),
+        ("#DW copy_out source=$NONE/a destination=b", "$NONE is not set"),
+        ("#DW stage_in type=file source={root}/none destination={root}/x", "{root}/none: No such file"),
+        ("#DW stage_in type=file source={root}/folder destination={root}/x", "source {root}/folder is a folder"),
+        ("#DW stage_in type=directory source={root}/folder destination={root}/folder/in", "lies in its source {root}/folder"),
+        ("#DW stage_in type=file source={root}/input destination={root}/pfs", "job.sh:7: destination {root}/pfs: is a folder"),
+        ("#DW copy_out source={root}/a destination={root}/pfs/out", "destination {root}/pfs/out: line "),
+        ("#DW stage_in type=file source={root}/sparse destination={root}/x", "no room: "),
+        ("#DW stage_out type=file source={root}/a destination={root}/input/x", "{root}/input is no folder"),
+    ],
+)  # fmt: skip
+def test_bad_lines_are_refused_before_the_job_starts(site: Site, job: Path, line: str, words: str) -> None:
+    with (site.root / "sparse").open("wb") as sparse:
+        sparse.truncate(1 << 43)
+    job.write_text(JOB.format(root=site.root, more=line.format(root=site.root)))
+    out = stage(site, "--script", str(job), status=2)
+    assert words.format(root=site.root) in out, out
+    assert not list(site.bb.iterdir()) and not list(site.pfs.iterdir())
+
+
+@pytest.mark.parametrize("text", ["a\n", "a b c\n", '"a b\n'])
+def test_bad_manifests_are_refused(site: Site, text: str) -> None:
+    (site.root / "manifest").write_text(text)
+    assert "manifest:1: allowed: SOURCE DESTINATION" in stage(site, "--manifest", "manifest", status=2)
