@@ -27,8 +27,8 @@
 struct run {
     struct ctl_daemon daemon;
     struct ctl_trace trace;
-    struct ctl_nodes nodes;       /* launch NULL: this one */
-    struct tb_config_stage stage; /* `from` "": no files are staged out */
+    struct ctl_nodes nodes;                 /* launch NULL: this one */
+    struct tb_config_stage stage, stage_in; /* `from` "": no files are staged out, or in */
     struct ctl_mover mover;
     const char *stats;
     bool keep;
@@ -57,7 +57,8 @@ static int parse(const struct ctl_command *self, int argc, char **argv, struct r
     int rc = ctl_parse(self, argc, argv, take, r);
     if (rc)
         return rc;
-    if ((rc = ctl_stage_settings(r->daemon.config, r->daemon.fragment, &r->stage)))
+    if ((rc = ctl_stage_settings(r->daemon.config, r->daemon.fragment, &r->stage)) ||
+        (rc = ctl_stage_in_settings(r->daemon.config, r->daemon.fragment, &r->stage_in)))
         return rc;
     if (!r->daemon.config && !r->stage.from[0])
         return ctl_misused(self, "needs -c CONFIG, or PERSIST_DIR and PFS_DIR in the environment");
@@ -259,8 +260,12 @@ static int run_on_nodes(struct run *r)
     return r->status ? r->status : drained ? drained : rc;
 }
 
+/* Files come in first, with the same log: so the mover that stages out knows them, and leaves them. */
 static int start_mover(struct run *r)
 {
+    int rc = r->stage_in.from[0] ? ctl_stage_in(&r->stage_in, r->stage.from[0] ? r->stage.to : ".") : 0;
+    if (rc)
+        return rc;
     struct tb_mover_plan plan = {.settings = &r->stage, .log_folder = r->stage.to};
     return r->stage.from[0] ? ctl_mover_start(&plan, &r->mover) : 0;
 }

@@ -53,23 +53,36 @@ static int from_environment(struct tb_config_stage *out)
     return 0;
 }
 
-static int from_config(const char *config, const char *fragment, struct tb_config_stage *out)
+/* `in`: its stage_in, else its stage_out. */
+static int from_config(const char *config, const char *fragment, bool in, struct tb_config_stage *out)
 {
     struct tb_config *c = calloc(1, sizeof(*c));
     struct tb_error err = {""};
     int rc = !c ? -ENOMEM : tb_config_read_for_instance(config, fragment, NULL, c, &err);
+    const struct tb_config_stage *found = !c ? NULL : in ? &c->stage_in : &c->stage_out;
     if (rc)
         rc = ctl_fail("%s", err.text[0] ? err.text : strerror(-rc));
-    else if (c->stage_out.from[0])
-        *out = c->stage_out;
+    else if (found->from[0])
+        *out = *found;
     free(c);
+    return rc;
+}
+
+int ctl_stage_in_settings(const char *config, const char *fragment, struct tb_config_stage *out)
+{
+    tb_stage_defaults(out);
+    int rc = config ? from_config(config, fragment, true, out) : 0;
+    if (!rc && out->from[0])
+        rc = check_folder("stage_in.from", out->from, R_OK | X_OK);
+    if (!rc && out->from[0])
+        rc = check_folder("stage_in.to", out->to, W_OK | X_OK);
     return rc;
 }
 
 int ctl_stage_settings(const char *config, const char *fragment, struct tb_config_stage *out)
 {
     tb_stage_defaults(out);
-    int rc = config ? from_config(config, fragment, out) : 0;
+    int rc = config ? from_config(config, fragment, false, out) : 0;
     bool by_config = out->from[0];
     if (!rc && !by_config)
         rc = from_environment(out);
@@ -165,4 +178,13 @@ int ctl_mover_finish(struct ctl_mover *mover)
     rc = ctl_progress_end(&progress, status == 0 || ledger.n_failed > 0);
     tb_ledger_close(&ledger);
     return rc ? rc : status ? EXIT_DRAIN_FAILED : 0;
+}
+
+int ctl_stage_in(const struct tb_config_stage *settings, const char *log_folder)
+{
+    struct ctl_mover mover;
+    struct tb_pair pair = {(char *)settings->from, (char *)settings->to};
+    struct tb_mover_plan plan = {.settings = settings, .log_folder = log_folder, .pairs = &pair, .n_pairs = 1};
+    int rc = ctl_mover_start(&plan, &mover);
+    return rc ? rc : ctl_mover_finish(&mover);
 }

@@ -25,6 +25,12 @@ struct ctl_mover {
  */
 int ctl_stage_settings(const char *config, const char *fragment, struct tb_config_stage *out);
 
+/* stage_in of the configuration; `from` is "" where there is none. 0, or EXIT_BAD_INPUT with what is wrong said. */
+int ctl_stage_in_settings(const char *config, const char *fragment, struct tb_config_stage *out);
+
+/* Move its files before the program starts. 0, EXIT_BAD_INPUT or EXIT_DRAIN_FAILED. */
+int ctl_stage_in(const struct tb_config_stage *settings, const char *log_folder);
+
 /* A process that moves by this plan (`control` and `ready` are set here) until ctl_mover_finish. 0, or EXIT_BAD_INPUT, said. */
 int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover);
 

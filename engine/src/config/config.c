@@ -186,22 +186,21 @@ static const struct tb_yaml_key tier_keys[] = {
     {0},
 };
 
-static int read_stage(struct tb_yaml *yaml, yaml_node_t *node, const char *path, const struct tb_yaml_key *keys,
-                      struct tb_config_stage *stage)
+static int read_stage(struct tb_yaml *yaml, yaml_node_t *node, const char *path, struct tb_config_stage *stage)
 {
-    const struct tb_yaml_key map = {"stage", TB_YAML_MAP, .keys = keys};
+    const struct tb_yaml_key map = {"stage", TB_YAML_MAP, .keys = tb_stage_keys};
     tb_stage_defaults(stage);
     return tb_yaml_value(yaml, &map, node, path, stage);
 }
 
 static int read_stage_out(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
 {
-    return read_stage(yaml, node, path, tb_stage_out_keys, &((struct tb_config *)target)->stage_out);
+    return read_stage(yaml, node, path, &((struct tb_config *)target)->stage_out);
 }
 
 static int read_stage_in(struct tb_yaml *yaml, yaml_node_t *node, const char *path, void *target)
 {
-    return read_stage(yaml, node, path, tb_stage_in_keys, &((struct tb_config *)target)->stage_in);
+    return read_stage(yaml, node, path, &((struct tb_config *)target)->stage_in);
 }
 
 /*

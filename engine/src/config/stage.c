@@ -1,7 +1,4 @@
-/*
- * Keys, defaults and rules of stage_out and stage_in. The two sections have the same keys,
- * but only files that are read can wait for their first open.
- */
+/* Keys, defaults and rules of stage_out and stage_in, which have the same. */
 #include "config/stage.h"
 
 #include <ctype.h>
@@ -14,21 +11,21 @@
 
 static const char *const priority_names[] = {"normal", "low", "idle", NULL};
 static const char *const verify_names[] = {"written", "stored", NULL};
-static const char *const when_names[] = {"start", "open", NULL};
 
 #define STAGE(member) TB_YAML_FIELD(struct tb_config_stage, member)
-#define BOTH                                                                                                                              \
-    {"from", TB_YAML_PATH, .required = true, STAGE(from)}, {"to", TB_YAML_PATH, .required = true, STAGE(to)},                             \
-        {"left", TB_YAML_PATH, STAGE(left)}, {"deadline", TB_YAML_TIME, STAGE(deadline)}, {"bandwidth", TB_YAML_RATE, STAGE(bandwidth)},  \
-        {"streams", TB_YAML_COUNT, STAGE(streams), .min = 1, .max = 64}, {"retries", TB_YAML_COUNT, STAGE(retries), .min = 0, .max = 20}, \
-        {"priority", TB_YAML_CHOICE, STAGE(priority), .choices = priority_names},                                                         \
-        {"verify", TB_YAML_CHOICE, STAGE(verify), .choices = verify_names},                                                               \
-    {                                                                                                                                     \
-        "processors", TB_YAML_TEXT, STAGE(processors)                                                                                     \
-    }
-
-const struct tb_yaml_key tb_stage_out_keys[] = {BOTH, {0}};
-const struct tb_yaml_key tb_stage_in_keys[] = {BOTH, {"when", TB_YAML_CHOICE, STAGE(when), .choices = when_names}, {0}};
+const struct tb_yaml_key tb_stage_keys[] = {
+    {"from", TB_YAML_PATH, .required = true, STAGE(from)},
+    {"to", TB_YAML_PATH, .required = true, STAGE(to)},
+    {"left", TB_YAML_PATH, STAGE(left)},
+    {"deadline", TB_YAML_TIME, STAGE(deadline)},
+    {"bandwidth", TB_YAML_RATE, STAGE(bandwidth)},
+    {"streams", TB_YAML_COUNT, STAGE(streams), .min = 1, .max = 64},
+    {"retries", TB_YAML_COUNT, STAGE(retries), .min = 0, .max = 20},
+    {"priority", TB_YAML_CHOICE, STAGE(priority), .choices = priority_names},
+    {"verify", TB_YAML_CHOICE, STAGE(verify), .choices = verify_names},
+    {"processors", TB_YAML_TEXT, STAGE(processors)},
+    {0},
+};
 
 /* Two streams keep a device busy while one of them waits for an fsync, and leave the program its processors. */
 void tb_stage_defaults(struct tb_config_stage *s)

@@ -15,7 +15,6 @@
 
 enum tb_stage_priority { TB_STAGE_NORMAL, TB_STAGE_LOW, TB_STAGE_IDLE };
 enum tb_stage_verify { TB_STAGE_WRITTEN, TB_STAGE_STORED };
-enum tb_stage_when { TB_STAGE_AT_START, TB_STAGE_ON_OPEN };
 
 struct tb_config_stage {
     char from[TB_PATH_MAX]; /* absolute; "": there is no such section */
@@ -27,11 +26,10 @@ struct tb_config_stage {
     uint32_t retries; /* of a file, before it is reported */
     enum tb_stage_priority priority;
     enum tb_stage_verify verify;
-    enum tb_stage_when when;                  /* stage_in only */
     char processors[TB_STAGE_PROCESSORS_MAX]; /* the mover's, as "0-3,8"; "": any */
 };
 
-extern const struct tb_yaml_key tb_stage_out_keys[], tb_stage_in_keys[]; /* into a tb_config_stage */
+extern const struct tb_yaml_key tb_stage_keys[]; /* into a tb_config_stage */
 
 void tb_stage_defaults(struct tb_config_stage *stage);
 

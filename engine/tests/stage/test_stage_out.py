@@ -259,3 +259,24 @@ def test_spectrals_script_works_as_it_is(site: Site) -> None:
     script = TIERCTL.with_name("spectral_wait.py")
     out = subprocess.run([script], env=site.environment(), capture_output=True, text=True)
     assert (out.returncode, out.stdout.splitlines()[-1]) == (0, "All files moved")
+
+
+def test_files_are_staged_in_before_the_program_and_not_out_again(site: Site) -> None:
+    (site.root / "mesh" / "d").mkdir(parents=True)
+    (site.root / "mesh" / "d" / "x").write_text("mesh")
+    (site.root / "mesh" / "y").write_text("old")
+    config = site.config("streams: 1")
+    config.write_text(config.read_text() + f"stage_in: {{from: {site.root}/mesh, to: {site.bb}}}\n")
+    out = site.tierctl("run", "-c", str(config), "--", "sh", "-c", "cat bb/d/x > bb/result; echo new > bb/y")
+    assert out.stdout.count("All files moved") == 2
+    assert {name: (site.pfs / name).read_text() for name in site.names()} == {"result": "mesh", "y": "new\n"}
+
+
+def test_a_program_without_its_input_is_not_started(site: Site) -> None:
+    (site.root / "mesh").mkdir()
+    (site.root / "mesh" / "x").write_text("mesh")
+    (site.bb / "x").write_text("another")
+    config = site.config("retries: 0")
+    config.write_text(config.read_text() + f"stage_in: {{from: {site.root}/mesh, to: {site.bb}}}\n")
+    site.tierctl("run", "-c", str(config), "--", "touch", "ran", status=3)
+    assert not (site.root / "ran").exists()
