@@ -489,7 +489,8 @@ void tb_flush_queue(tb_engine *e, uint32_t file)
     if (!to_queue)
         return;
     h->queue.event++;
-    tb_event_wake(&h->queue.event);
+    if (atomic_exchange(&h->queue.asleep, false))
+        tb_event_wake(&h->queue.event);
 }
 
 /*

@@ -65,6 +65,7 @@ static void flush_queued(tb_engine *e, uint32_t file)
 /* `seen` is read before the queue is looked at, so an entry that comes in between wakes the thread at once. */
 static void wait_for_work(tb_engine *e, uint32_t seen)
 {
+    e->header->queue.asleep = true;
     tb_event_wait(&e->header->queue.event, seen, IDLE_NS);
 }
 

@@ -48,7 +48,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 13u
+#define TB_REGION_VERSION 14u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -96,11 +96,14 @@ struct tb_registry {
  *   head != NONE  =>  tail is the last of the list, and its queue_next = NONE
  *   each file of the list is QUEUED; QUEUED and not in the list  =>  whoever took it out is about to claim it
  *   event moves after each file that comes in
+ *   a flush thread sets asleep before it sleeps on event; who puts a file in clears it after event moved, and wakes them
+ *   if it was set.  So one of the two sees the other, and of many files that come in only the first costs a system call
  */
 struct tb_queue {
     struct tb_lock lock;
     uint32_t head, tail;
     _Atomic uint32_t event; /* futex word */
+    _Atomic bool asleep;
 };
 
 /*
