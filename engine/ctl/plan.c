@@ -11,6 +11,7 @@
 #include "config/check.h"
 #include "config/placement.h"
 #include "config/write.h"
+#include "plan_promises.h"
 #include "plan_svg.h"
 #include "plan_writes.h"
 #include "requirements.h"
@@ -166,6 +167,7 @@ static int show_plan(const struct tb_config *c, const struct tb_layout *l, const
         return 0;
     }
     print_plan(c, l);
+    tb_plan_promises_print(c, l, stdout, "");
     if (w)
         tb_plan_writes_print(c, w);
     return 0;
@@ -214,6 +216,8 @@ int tb_check_command(const struct ctl_command *self, int argc, char **argv)
     for (uint32_t t = 0; t < c->n_tiers && !rc; t++)
         if (tb_config_warn_of_tier(c, t, &err))
             fprintf(stderr, "tierctl: warning: %s\n", err.text);
+    if (!rc)
+        tb_plan_promises_print(c, &layout, stderr, "tierctl: warning: ");
     if (rc)
         rc = ctl_fail("%s", err.text[0] ? err.text : strerror(-rc));
     else

@@ -128,6 +128,18 @@ static int note_reserved(tb_engine *e, const struct tb_buffer *b, const struct t
     return data_checksum(e, b, out->lo, out->hi, &out->sum);
 }
 
+/*
+ * No directory tier has a buffer of this one's size to give. The bytes go on in buffers of
+ * another size, which the next pass lists, also if a write came in between.
+ */
+static int move_elsewhere(struct keep *k, uint32_t i)
+{
+    int rc = tb_move_for_promise(k->e, k->file, &k->refs[i]);
+    TB_STEP("moved elsewhere");
+    k->missed[i] = rc == 0 || rc == -EAGAIN;
+    return k->missed[i] ? 0 : rc;
+}
+
 /* Locked by the chunk. Also takes buffers that another fsync reserved and has not made durable yet. */
 static int reserve_buffer(struct keep *k, uint32_t i)
 {
@@ -151,7 +163,7 @@ static int reserve_buffer(struct keep *k, uint32_t i)
         }
     }
     tb_chunk_unlock(e, stripe);
-    return rc;
+    return rc == -ENOBUFS ? move_elsewhere(k, i) : rc;
 }
 
 /* One record for each dirty interval. */

@@ -45,6 +45,7 @@ struct move {
     struct tb_buffer *asked;
     uint64_t start; /* of the frame in the file */
     uint32_t size, class_index;
+    bool is_promised;                     /* an fsync waits: a buffer that is half empty is better than a write to the PFS */
     bool gather;                          /* the target is larger than what was asked for: what else lies in the frame comes along */
     uint16_t flags, heat;                 /* the hottest source's */
     uint32_t n_sources, n_targets, valid; /* `valid`: bytes */
@@ -116,11 +117,14 @@ static int make_frame(struct move *m)
     return 0;
 }
 
-/* Of the same tier and not much hotter, or of the very size that is gathered into. */
+/*
+ * Of the same tier and not much hotter, or of the very size that is gathered into. For a promise
+ * all of them: the frame has one owner then, and one record.
+ */
 static bool comes_along(const struct move *m, const struct tb_buffer *b, uint32_t class_index)
 {
     uint32_t warm = tb_heat_of(m->e, m->asked);
-    return b == m->asked || class_index == m->class_index ||
+    return b == m->asked || m->is_promised || class_index == m->class_index ||
            (tb_slab_layout(m->e, b)->tier == tb_slab_layout(m->e, m->asked)->tier &&
             tb_heat_of(m->e, b) <= (warm > TB_HEAT_READ ? warm : TB_HEAT_READ));
 }
@@ -297,7 +301,7 @@ static int prepare(struct move *m, const struct tb_buffer_ref *ref)
         describe(m, i);
     if (!rc && is_being_flushed(m))
         rc = -EBUSY;
-    if (!rc && m->gather && m->valid < m->size / 2)
+    if (!rc && m->gather && !m->is_promised && m->valid < m->size / 2)
         rc = -ENOSPC;
     if (!rc)
         rc = take_targets(m);
@@ -380,23 +384,40 @@ static int switch_over(struct move *m, const struct tb_buffer_ref *ref)
  * If killed before the publication, the targets are this client's and not published:
  * repair frees them.
  */
+static int run(struct move *m, const struct tb_buffer_ref *ref)
+{
+    assert(m->tier < m->e->header->config.n_tiers);
+    int stripe = tb_chunk_lock(m->e, m->file, ref->start);
+    if (stripe < 0)
+        return stripe;
+    int rc = prepare(m, ref);
+    tb_chunk_unlock(m->e, stripe);
+    if (!rc)
+        rc = read_sources(m, false);
+    for (uint32_t i = 0; i < m->n_targets && !rc; i++)
+        rc = fill_target(m, &m->targets[i]);
+    TB_MEETING("move copied");
+    if (!rc)
+        rc = switch_over(m, ref);
+    if (rc)
+        give_back(m);
+    return rc;
+}
+
 int tb_move(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint32_t tier, uint32_t limit)
 {
     struct move m = {.e = e, .file = file, .tier = tier, .limit = limit, .asked = &e->region.buffers[ref->buffer]};
-    assert(tier < e->header->config.n_tiers);
-    int stripe = tb_chunk_lock(e, file, ref->start);
-    if (stripe < 0)
-        return stripe;
-    int rc = prepare(&m, ref);
-    tb_chunk_unlock(e, stripe);
-    if (!rc)
-        rc = read_sources(&m, false);
-    for (uint32_t i = 0; i < m.n_targets && !rc; i++)
-        rc = fill_target(&m, &m.targets[i]);
-    TB_MEETING("move copied");
-    if (!rc)
-        rc = switch_over(&m, ref);
-    if (rc)
-        give_back(&m);
+    return run(&m, ref);
+}
+
+/* A tier that is full or fails is passed; a buffer that changed or may not be moved is the same for all of them. */
+int tb_move_for_promise(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref)
+{
+    int rc = -ENOSPC;
+    for (uint32_t t = 0; t < e->header->config.n_tiers && rc && rc != -EAGAIN && rc != -EBUSY; t++) {
+        struct move m = {.e = e, .file = file, .tier = t, .limit = TB_HEAT_ANY, .asked = &e->region.buffers[ref->buffer]};
+        m.is_promised = true;
+        rc = tb_tier_is_memory(e, t) ? rc : run(&m, ref);
+    }
     return rc;
 }

@@ -29,5 +29,10 @@
  * holds none.
  */
 int tb_move(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint32_t tier, uint32_t limit);
+/*
+ * The same to the first directory tier that takes it, for an fsync whose promise would go to the
+ * PFS else: smaller buffers are gathered even where they fill little of a larger one.
+ */
+int tb_move_for_promise(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref);
 
 #endif

@@ -128,3 +128,28 @@ def test_plan_refuses_bad_writes(instance: Instance, writes: str) -> None:
     assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, ""), done.stderr
     assert f"--writes '{writes}': " in done.stderr
     assert not picture.exists()
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "does"),
+    [
+        (1, 16, "ram has: they are gathered in buffers of 65536 bytes of nvme"),
+        (16, 1, "ram has: they are split into buffers of 4096 bytes of nvme"),
+        (16, 16, None),
+    ],
+)
+def test_what_an_fsync_does_with_other_sizes_is_said(
+    instance: Instance, above: int, below: int, does: str | None
+) -> None:
+    """By plan and by check, for a slab of memory that no directory tier has."""
+    text = re.sub(
+        r"slabs: .*?\]", f"slabs: [{{units: {above}, share: 1.0}}]", instance.config.read_text(), count=1
+    )
+    head, tail = text.split("medium: directory", 1)
+    tail = re.sub(r"slabs: .*?\]", f"slabs: [{{units: {below}, share: 1.0}}]", tail)
+    instance.config.write_text(f"{head}medium: directory{tail}")
+    planned, checked = instance.ctl("plan", instance.config), instance.ctl("check", instance.config)
+    assert (planned.returncode, checked.returncode) == (0, 0), planned.stderr + checked.stderr
+    said = f"fsync: no directory tier has buffers of {4096 * above} bytes, as {does}"
+    assert (said in planned.stdout, said in checked.stderr) == (does is not None, does is not None)
+    assert "no directory tier has" not in planned.stdout + checked.stderr or does
