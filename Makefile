@@ -48,6 +48,7 @@ build: setup
 
 bench: build
 	$(PY) engine/bench/bench.py
+	$(PY) engine/bench/fresh.py
 	$(PY) engine/bench/costs.py
 	$(PY) engine/bench/organizer.py
 	$(PY) engine/bench/names.py

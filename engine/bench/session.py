@@ -19,9 +19,9 @@ from rows import CannotMeasureError, Row
 from setting import SHM, Bench, huge_place
 
 
-def parse() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description="Measure the engine's performance budget.")
+def arguments(description: str) -> argparse.ArgumentParser:
+    """What the command lines of all benchmarks have in common."""
+    parser = argparse.ArgumentParser(description=description)
     house = Path(__file__).resolve().parents[2]
     parser.add_argument("build", type=Path, nargs="?", default=house / "build", help="build folder (build)")
     parser.add_argument(
@@ -29,7 +29,12 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--repetitions", type=int, default=7, help="of each side of each ratio (7)")
     parser.add_argument("--only", default="", help="measure only paths with this word in their description")
-    return parser.parse_args()
+    return parser
+
+
+def parse() -> argparse.Namespace:
+    """Read the command line."""
+    return arguments("Measure the engine's performance budget.").parse_args()
 
 
 def refuse(message: str) -> None:
