@@ -61,9 +61,7 @@ def _add_history(commands: Commands) -> None:
         help="a test over many runs, and when its level changed",
     )
     past.add_argument("test", metavar="TEST", help="name of the test; * and ? match anything")
-    past.add_argument(
-        "runs", nargs="*", metavar="RUN", help=f"{samples.SOURCES} (default: all runs of results/)"
-    )
+    past.add_argument("runs", nargs="*", metavar="RUN", help=f"{samples.SOURCES} (default: all of results/)")
     add_threshold(past)
     past.add_argument("-o", "--output", type=Path, metavar="DIR",
                       help="write history.html, .md, .json, .csv and .parquet there "
@@ -111,7 +109,8 @@ def _compare(options: argparse.Namespace) -> int:
 def _history(options: argparse.Namespace) -> int:
     """Status 2 when a run that was named could not be read; the others are still shown."""
     atomic_write.check(options.output)
-    sources = options.runs or [str(p) for p in find_runs(Path("results"))]
+    all_of_it = [*find_runs(Path("results")), *sorted(Path("results/bench").glob("*.json"))]
+    sources = options.runs or [str(p) for p in all_of_it]
     if not sources:
         raise RunError(f"results: holds no runs; {RESULTS}")
     problems: list[str] = []

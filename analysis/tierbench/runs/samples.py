@@ -1,7 +1,8 @@
 """Measurements of any source as one table, a line a repetition.
 
 `read` takes a run folder, a ReFrame report (JSON), ReFrame's results store (SQLite; `FILE@UUID` names one of
-its sessions, by the beginning of its id) or a folder of plain IOR and mdtest output, and gives these columns:
+its sessions, by the beginning of its id), a result of `make bench` (JSON; a row is a test, called `bench` and
+its path) or a folder of plain IOR and mdtest output, and gives these columns:
 
 ===============  ======================================================================================
 source, run      what was named on the command line, and the run, session or folder in it
@@ -49,7 +50,8 @@ _UNSAID = {"run": "", "when": math.nan, "commit": "", "site": "", "system": "-",
            "options": "",
            "repetition": 0}  # fmt: skip
 SOURCES = (
-    "run folder, ReFrame report (JSON), results store (SQLite, FILE@UUID for one session) or folder of output"
+    "run folder, ReFrame report (JSON), results store (SQLite, FILE@UUID for one session), "
+    "result of make bench (JSON) or folder of output"
 )
 # Documents that hold no repetitions: the keys that tell them, and what they are.
 _OTHERS = (
@@ -80,7 +82,8 @@ def read(source: str) -> pd.DataFrame:
     elif _is_sqlite(path):
         lines = _store(path, session)
     else:
-        lines = _report(read_object(path), str(path))
+        document = read_object(path)
+        lines = _bench(document, str(path)) if _is_bench(document) else _report(document, str(path))
     if not lines:
         raise RunError(f"{source}: holds no measurements; allowed: {SOURCES}")
     made = pd.DataFrame([{**_UNSAID, "source": source, **line} for line in lines], columns=COLUMNS)
@@ -133,6 +136,41 @@ def _seconds(text: Any) -> float:
         return float(pd.Timestamp(str(text)).timestamp())
     except ValueError:
         return math.nan
+
+
+# --- make bench --------------------------------------------------------------------------------------------
+
+
+def _is_bench(document: Any) -> bool:
+    rows = document.get("rows") if isinstance(document, dict) else None
+    return isinstance(rows, list) and bool(rows) and isinstance(rows[0], dict) and "yardstick" in rows[0]
+
+
+def _bench(document: Any, name: str) -> list[dict[str, Any]]:
+    """Ratios to the yardstick of the same run, one a repetition; a row that was not measured has none."""
+    try:
+        run = document["run"]
+        about = {
+            "run": str(run["started"]),
+            "when": _seconds(run["started"]),
+            "commit": str(run["commit"] or ""),
+        }
+        kind = {"driver": "make bench", "metric": "ratio", "unit": "x"}
+        return [
+            {
+                **about,
+                **kind,
+                "test": f"bench {row['path']}",
+                "system": str(row["yardstick"]),
+                "direction": {"at most": "lower", "at least": "higher"}[row["direction"]],
+                "repetition": number,
+                "value": float(value),
+            }
+            for row in document["rows"]
+            for number, value in enumerate(row["values"], 1)
+        ]
+    except (KeyError, TypeError, ValueError) as e:
+        raise RunError(f"{name}: is not a result of make bench ({lacks(e)}); allowed: {SOURCES}") from e
 
 
 # --- ReFrame -----------------------------------------------------------------------------------------------
