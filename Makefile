@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 # Tests at once, of those that allow it (RUN_SERIAL measures, PROCESSORS 2 are several ranks).
 JOBS ?= 2
 
-.PHONY: run acceptance test test-slurm build bench install uninstall lint asan tsan fuzz torture clean setup test-setup run-room
+.PHONY: run acceptance test test-slurm build bench bench-compare install uninstall lint asan tsan fuzz torture clean setup test-setup run-room
 
 # $(call step,COMMAND) runs what prints nothing but why it failed, and makes that the last line that make prints.
 step = $(call stop_unless_done,$(shell $(1)))
@@ -54,6 +54,11 @@ bench: build
 	$(PY) engine/bench/names.py
 	$(PY) engine/bench/model.py
 	$(PY) engine/bench/trace.py
+
+# Exits 1 where this tree is significantly slower than another commit: make bench-compare BASE=<commit> [ONLY=word] [N=7]
+bench-compare: build
+	$(PY) engine/bench/compare_trees.py --base $(or $(BASE),$(error BASE=<commit> is needed)) $(if $(ONLY),--only "$(ONLY)") \
+	  $(if $(N),--repetitions $(N))
 
 # DESTDIR: below another root, for packages.
 install: build

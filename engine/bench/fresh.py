@@ -89,11 +89,11 @@ def shapes(every: bool) -> Iterator[Shape]:
 
 
 class Point:
-    """One shape: its runs are made once, for the row of its writes and the row of its reads."""
+    """One shape: each run gives a value to the row of its writes and one to the row of its reads."""
 
     def __init__(self, shape: Shape, ior: str, place: Path | None) -> None:
         self.shape, self.ior, self.place = shape, ior, place
-        self.found: dict[str, Pairs] = {}
+        self.found: dict[tuple[Path, str], Pairs] = {}
 
     def rows(self) -> list[Row]:
         """The two rows."""
@@ -112,11 +112,12 @@ class Point:
         ]
 
     def pairs(self, bench: Bench, kind: str) -> Pairs:
-        """Rates in MiB/s of the path and of the yardstick."""
-        if not self.found:
+        """Rates in MiB/s of the path and of the yardstick; what the other row left is taken first."""
+        if (bench.build, kind) not in self.found:
             rates = [(self.tiered(bench), self.plain(bench)) for _ in range(bench.repetitions)]
-            self.found = {k: [(ours[k], theirs[k]) for ours, theirs in rates] for k in ("write", "read")}
-        return self.found[kind]
+            for each in ("write", "read"):
+                self.found[bench.build, each] = [(ours[each], theirs[each]) for ours, theirs in rates]
+        return self.found.pop((bench.build, kind))
 
     def tiered(self, bench: Bench) -> dict[str, float]:
         """Through an instance of its own: its daemon touches the region before IOR starts."""
@@ -163,6 +164,12 @@ def rates_of(command: list[str]) -> dict[str, float]:
     return {kind: float(rate) for kind, rate in found}
 
 
+def fresh_rows(ior: str, every: bool) -> list[Row]:
+    """All rows, also on huge pages where there is a place with them."""
+    places = [None, place] if (place := huge_place()) else [None]
+    return [row for p in places for shape in shapes(every) for row in Point(shape, ior, p).rows()]
+
+
 def main() -> int:
     """Measure all of it."""
     parser = arguments("New files through IOR, over the same on tmpfs.")
@@ -173,9 +180,7 @@ def main() -> int:
     for program in (ior, args.build / "bin/tierctl", "mpirun"):
         if not shutil.which(program):
             refuse(f"{program}: no such program")
-    places = [None, place] if (place := huge_place()) else [None]
-    rows = [row for p in places for shape in shapes(args.every) for row in Point(shape, ior, p).rows()]
-    rows = chosen(rows, args)
+    rows = chosen(fresh_rows(ior, args.every), args)
     with measuring(args) as bench:
         about = provenance(bench) | {"ior": ior, "load_before": os.getloadavg()[0]}
         run(bench, rows)
