@@ -142,3 +142,19 @@ def test_a_child_has_its_time() -> None:
 def test_a_program_that_is_none() -> None:
     with pytest.raises(RunError, match="/nonesuch: cannot be started: No such file"):
         endings.run(["/nonesuch"])
+
+
+SLEEPER = "import signal, time; signal.pthread_sigmask(signal.SIG_UNBLOCK, {15}); time.sleep(20)"
+
+
+def test_a_signal_that_comes_as_the_wait_begins_is_answered() -> None:
+    """Another thread gets it, so nothing interrupts the wait: as where it came just before."""
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    began = time.monotonic()
+    try:
+        with pytest.raises(EndedError), endings.noted():
+            assert endings.run([sys.executable, "-c", SLEEPER]) == 143
+        assert time.monotonic() - began < 15
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

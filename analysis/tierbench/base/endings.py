@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -71,11 +72,29 @@ class _Child:
 
     def wait(self) -> int:
         """Its status as a shell says it. Its number is not given to another process until it is reaped."""
-        os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+        _wait_for_end(self.process.pid)
         for timer in self.timers:
             timer.cancel()
         status = self.process.wait()
         return 128 - status if status < 0 else status
+
+
+def _wait_for_end(number: int) -> None:
+    """Until the process has ended; signals are answered meanwhile.
+
+    Python answers a signal between two of its steps, so one that comes just before a call that waits would
+    be answered after it. The pipe, which gets a byte as the signal comes, wakes this one.
+    """
+    woken, wakes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    before = signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+    process = os.pidfd_open(number)
+    try:
+        while process not in select.select([process, woken], [], [])[0]:
+            os.read(woken, 4096)
+    finally:
+        signal.set_wakeup_fd(before)
+        for descriptor in (process, woken, wakes):
+            os.close(descriptor)
 
 
 _noted: list[int] = []
