@@ -70,6 +70,8 @@ class TierWrite(TierTest):
         means_something = (self.tiers == "pfs") == (self.mode == "bypass") or self.tiers not in TIERS
         self.skip_if(not means_something, "the PFS alone is bypass, tiers are not")
         self.test_name = "webinar-write-Y" if self.sync == "each-write" else "webinar-write"
+        synced = "an fsync after each" if self.sync == "each-write" else "one fsync at the end"
+        self.descr = f"all ranks write 1 MiB transfers with {synced}: {self.tiers}, {self.mode}"
         self.num_tasks = self.sizes["ranks"]
         self.tags = {"webinar"}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -157,6 +158,26 @@ def test_wrong_bytes_and_reads_from_a_cache_end_a_pipeline(tmp_path: Path) -> No
     assert "cfs-bandwidth-write, PFS (on the PFS): fail: " in told
     assert "the bytes on the PFS were WRONG" in told
     assert "reads faster than the device can, from a cache: " in told
+
+
+def test_a_name_that_matches_no_test_is_no_acceptance(tmp_path: Path) -> None:
+    """ReFrame, which ends well without a test, is a stub here."""
+    for name in ("run-acceptance", "measure.bash"):
+        (tmp_path / "ci").mkdir(exist_ok=True)
+        shutil.copy(ROOT / "ci" / name, tmp_path / "ci")
+    reframe = tmp_path / ".venv" / "bin" / "reframe"
+    reframe.parent.mkdir(parents=True)
+    reframe.symlink_to("/bin/true")
+    command = [str(tmp_path / "ci" / "run-acceptance"), "1", "-n", "nonesuch"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "no test ran to its end" in done.stderr
+
+
+def test_a_list_says_what_each_test_is() -> None:
+    listed = [str(REFRAME), "-C", str(LOCAL), "-c", "reframe_tests/webinar.py", "-L"]
+    done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "description: all ranks write 1 MiB transfers with" in done.stdout
+    assert "description: <none>" not in done.stdout
 
 
 # --- a result ----------------------------------------------------------------------------------------------
