@@ -74,7 +74,17 @@ def test_a_file_is_itself_and_no_other(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("ranks", "digits"),
-    [("0-63", 8), ("7", 3), ("0-0", 1), ("5-5", 2), ("9-10", 2), ("17-342", 3), ("0-999", 3), ("0-9", 1)],
+    [
+        ("0-63", 8),
+        ("7", 3),
+        ("0-0", 1),
+        ("5-5", 2),
+        ("9-10", 2),
+        ("17-342", 3),
+        ("0-999", 3),
+        ("0-7", 2),
+        ("120-198", 3),
+    ],
 )
 def test_ranks_are_these_and_no_others(tmp_path: Path, ranks: str, digits: int) -> None:
     first, _, last = ranks.partition("-")
