@@ -107,6 +107,26 @@ def ratio(values: Sequence[float], baseline: Sequence[float]) -> Interval:
     return Interval(value, float(low), float(high), n, CONFIDENCE)
 
 
+def mean_ratio(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Interval:
+    """The mean of the ratios of medians of several pairs of samples; a sample may be in several pairs.
+
+    As `ratio`: with fewer than `LEAST_FOR_RATIO` values somewhere from the mean of the least to the mean of
+    the largest ratios of two values.
+    """
+    each = [ratio(values, baseline) for values, baseline in pairs]
+    if not each:
+        raise ValueError("no pairs")
+    value, n = float(np.mean([r.value for r in each])), min(r.n for r in each)
+    if n < LEAST_FOR_RATIO:
+        low, high = np.mean([(min(v) / max(b), max(v) / min(b)) for v, b in pairs], axis=0)
+        return Interval(value, float(low), float(high), n, 0 if low == high else None)
+    streams: dict[tuple[float, ...], int] = {}
+    numbers = [[streams.setdefault(tuple(sample), len(streams)) for sample in pair] for pair in pairs]
+    resampled = [_medians(v, i) / _medians(b, j) for (v, b), (i, j) in zip(pairs, numbers, strict=True)]
+    low, high = np.percentile(np.mean(resampled, axis=0), RATIO_PERCENTILES)
+    return Interval(value, float(low), float(high), n, CONFIDENCE)
+
+
 def _medians(values: Sequence[float], stream: int) -> NDArray[np.float64]:
     """Medians of resamples; `stream` separates the random numbers of samples that are compared."""
     ordered = np.sort(np.asarray(values, dtype=np.float64))

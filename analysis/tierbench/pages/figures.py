@@ -30,7 +30,7 @@ from tierbench.layout.canvas import (
     VERMILION,
     blank,
 )
-from tierbench.pages import components_section, flows
+from tierbench.pages import components_section, flows, hpdc18_section
 from tierbench.runs.run_folder import Run
 
 MOST_PANELS = 24  # of one figure
@@ -304,6 +304,26 @@ DRAWINGS = (
         "Components",
         components_section.bars,
         "The same loop on each system. Beside a server, the engine's calls end without another process.",
+    ),
+    Drawing(
+        "HPDC'18: published and measured ratios",
+        hpdc18_section.ratios,
+        "How many times faster Hermes' tiers were in the evaluation, and how many times they are here.",
+    ),
+    Drawing(
+        "HPDC'18: where the time of each workload goes",
+        hpdc18_section.stacked,
+        "Seconds without compute; line: interval of the whole, dotted: the least that is possible.",
+    ),
+    Drawing(
+        "HPDC'18: scaling",
+        hpdc18_section.scaling,
+        "Seconds over ranks on one node; strong: the same bytes in all, weak: the same bytes of a rank.",
+    ),
+    Drawing(
+        "HPDC'18: which policy wins where",
+        hpdc18_section.winners,
+        "Each policy's time over the fastest one's of the workload; a star: shown to be slower.",
     ),
     Drawing(
         "Published, predicted, measured",

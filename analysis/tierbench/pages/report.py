@@ -22,7 +22,7 @@ from tierbench.base.errors import RunError
 from tierbench.base.text import number, percent, ratio_span, seconds, shown, span, times
 from tierbench.judge.verdict import Row
 from tierbench.layout import canvas
-from tierbench.pages import components_section, exports, figures, io500_report, terms
+from tierbench.pages import components_section, exports, figures, hpdc18_section, io500_report, terms
 from tierbench.pages.report_record import Report, as_json, step_words
 from tierbench.pages.report_words import (
     baselines,
@@ -103,6 +103,9 @@ def as_html(report: Report) -> str:
         "drawings": drawn,
         "published_opens": published_opens(report),
         "bases": _bases(report.rows),
+        "hpdc18": hpdc18_section.of_run(report.run),
+        "hpdc18_kinds": hpdc18_section.KINDS,
+        "hpdc18_against": hpdc18_section.AGAINST,
         "io500_runs": io500_report.sections(report.run),
         "components": components_section.of_run(report.run),
         "facts": provenance_facts(report.run.provenance),
