@@ -44,13 +44,15 @@ static bool take_words(void *options, int n, char **words, struct tb_complaint *
     return n == 1 || tb_complain(c, "one word is expected, PREFIX");
 }
 
-/* The content is made outside of the time, transfer by transfer: a phase need not fit the memory twice. */
-static void write_phase(const struct tb_options *o, const struct tb_world *w, struct tb_posix_file *f, int phase, struct tb_steps *s)
+/* To make the content is the phase's compute. */
+static void run_phase(const struct tb_options *o, const struct tb_world *w, struct tb_posix_file *f, int phase, struct tb_steps *s)
 {
-    uint64_t *data = tb_buffer((size_t)o->bytes);
     int64_t start = phase * o->bytes;
-    tb_content_fill(data, (size_t)o->bytes, w->rank, start);
     double began = tb_step_begin(w);
+    uint64_t *data = tb_buffer((size_t)o->bytes);
+    tb_content_fill(data, (size_t)o->bytes, w->rank, start);
+    tb_step_compute(w, began, o->compute_us, &s->compute_s);
+    began = tb_step_begin(w);
     for (int64_t at = 0; at < o->bytes; at += o->transfer)
         tb_posix_write(f, data + at / 8, (size_t)o->transfer, start + at);
     tb_step_end(w, began, &s->write_s);
@@ -68,10 +70,8 @@ static struct tb_steps run(const void *options, const struct tb_world *w)
     if (f.fd < 0)
         tb_fail(path, "open", -1, strerror(errno));
     tb_step_end(w, began, &s.open_s);
-    for (int phase = 0; phase < o->phases; phase++) {
-        tb_step_compute(w, o->compute_us, &s.compute_s);
-        write_phase(o, w, &f, phase, &s);
-    }
+    for (int phase = 0; phase < o->phases; phase++)
+        run_phase(o, w, &f, phase, &s);
     began = tb_step_begin(w);
     if (close(f.fd))
         tb_fail(path, "close", -1, strerror(errno));

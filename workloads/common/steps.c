@@ -44,12 +44,11 @@ void tb_step_end(const struct tb_world *w, double began, double *seconds)
     *seconds += MPI_Wtime() - began;
 }
 
-void tb_step_compute(const struct tb_world *w, int64_t microseconds, double *seconds)
+void tb_step_compute(const struct tb_world *w, double began, int64_t microseconds, double *seconds)
 {
-    if (!microseconds)
-        return;
-    double began = tb_step_begin(w);
-    sleep_ns(microseconds * 1000);
+    double left = began + (double)microseconds / 1e6 - MPI_Wtime();
+    if (left > 0)
+        sleep_ns((int64_t)(left * 1e9));
     tb_step_end(w, began, seconds);
 }
 

@@ -20,7 +20,11 @@ struct tb_steps {
 double tb_step_begin(const struct tb_world *w);
 void tb_step_end(const struct tb_world *w, double began, double *seconds);
 
-void tb_step_compute(const struct tb_world *w, int64_t microseconds, double *seconds);
+/*
+ * Waits until a step that `began` has taken so long. What the ranks did since then, such as to
+ * make the data they write next, is their compute.
+ */
+void tb_step_compute(const struct tb_world *w, double began, int64_t microseconds, double *seconds);
 
 /* Waits until all of a file is on its device, whoever wrote it: an fsync of it as a file of its own. NULL: not by this rank. */
 void tb_step_flush(const struct tb_world *w, const char *path, double *seconds);
