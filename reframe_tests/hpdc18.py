@@ -47,8 +47,9 @@ POLICIES = (
     "round-robin",
     "minimize-io-time",
 )
-# The evaluation ran MPICH. Open MPI tries locks at each open of a file, with a file that it makes beside it.
-MPI = {"OMPI_MCA_fs_ufs_lock_algorithm": "1"}
+# The evaluation ran MPICH. Open MPI makes and removes a file beside each file that it opens, for shared file
+# pointers, which none of these programs has.
+MPI = {"OMPI_MCA_sharedfp": "^lockedfile"}
 LEAST_CONFIG_BYTES = 16 * sizes.MIB  # below, the RAM tier has no room for its own metadata
 TEMPORARY_ROOM = 4  # the evaluation's temporary data are a small part of a node's RAM: here they fit it twice
 PLACES_ROOM = 8  # times the bytes that capacities are for
