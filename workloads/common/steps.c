@@ -44,12 +44,11 @@ void tb_step_end(const struct tb_world *w, double began, double *seconds)
     *seconds += MPI_Wtime() - began;
 }
 
-void tb_step_compute(const struct tb_world *w, double began, int64_t microseconds, double *seconds)
+void tb_step_compute(double began, int64_t microseconds)
 {
     double left = began + (double)microseconds / 1e6 - MPI_Wtime();
     if (left > 0)
         sleep_ns((int64_t)(left * 1e9));
-    tb_step_end(w, began, seconds);
 }
 
 static void sync_file(const char *path)
@@ -174,7 +173,9 @@ static int run_line(const struct tb_steps_program *p, int argc, char **argv)
             fprintf(stderr, TB_PROGRAM ": %s; usage: %s [options]\n", c.text, p->usage);
         return TB_EXIT_USAGE;
     }
+    double began = tb_step_begin(&w);
     struct tb_steps steps = p->run(p->options, &w);
+    steps.compute_s = MPI_Wtime() - began - io_seconds(&steps);
     char *command = tb_join(argc, argv, "");
     int status = report(&w, &steps, command ? command : "", *p->json);
     free(command);

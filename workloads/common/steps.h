@@ -8,7 +8,10 @@
 
 #include "driver.h"
 
-/* Seconds and bytes of all steps; a second counts until the slowest rank is done. */
+/*
+ * Seconds and bytes of all steps; a second counts until the slowest rank is done. Compute is all
+ * that is no I/O.
+ */
 struct tb_steps {
     double open_s, write_s, read_s, close_s, flush_s, compute_s;
     int64_t bytes_written, bytes_read; /* of all ranks */
@@ -21,10 +24,10 @@ double tb_step_begin(const struct tb_world *w);
 void tb_step_end(const struct tb_world *w, double began, double *seconds);
 
 /*
- * Waits until a step that `began` has taken so long. What the ranks did since then, such as to
- * make the data they write next, is their compute.
+ * Waits until a step that `began` has taken so long: what a rank did since then, such as to
+ * make the data it writes next, is a part of its compute.
  */
-void tb_step_compute(const struct tb_world *w, double began, int64_t microseconds, double *seconds);
+void tb_step_compute(double began, int64_t microseconds);
 
 /* Waits until all of a file is on its device, whoever wrote it: an fsync of it as a file of its own. NULL: not by this rank. */
 void tb_step_flush(const struct tb_world *w, const char *path, double *seconds);

@@ -53,7 +53,7 @@ static struct tb_steps run(const void *options, const struct tb_world *w)
     for (int step = 0; step < o->steps; step++) {
         began = tb_step_begin(w);
         tb_vpic_fill(&d, o->particles, w->rank, step);
-        tb_step_compute(w, began, o->compute_us, &s.compute_s);
+        tb_step_compute(began, o->compute_us);
         began = tb_step_begin(w);
         write_step(&h, &d, step);
         tb_step_end(w, began, &s.write_s);
