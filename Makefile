@@ -52,6 +52,7 @@ bench: build
 	$(PY) engine/bench/costs.py
 	$(PY) engine/bench/organizer.py
 	$(PY) engine/bench/names.py
+	$(PY) engine/bench/staging.py
 	$(PY) engine/bench/model.py
 	$(PY) engine/bench/trace.py
 

@@ -45,6 +45,15 @@ static const char *log_folder(const struct stage *s)
     return s->log ? s->log : pfs && *pfs ? pfs : ".";
 }
 
+/* Streams, bandwidth and the like are a configuration's, where one is given. */
+static int limits(const struct stage *s, struct tb_config_stage *settings)
+{
+    if (!s->config)
+        return 0;
+    int rc = ctl_stage_settings(s->config, NULL, settings);
+    return rc || settings->from[0] ? rc : ctl_fail("-c %s: has no stage_out", s->config);
+}
+
 /* Move them, with progress. 0, EXIT_BAD_INPUT or EXIT_DRAIN_FAILED. */
 static int move(const struct stage *s, const struct pairs *pairs, struct tb_config_stage *settings)
 {
@@ -64,6 +73,8 @@ static int stage_manifest(const struct stage *s)
     struct tb_config_stage settings;
     tb_stage_defaults(&settings);
     int rc = pairs_read_manifest(&pairs, s->manifest);
+    if (!rc)
+        rc = limits(s, &settings);
     if (!rc)
         rc = pairs_check(&pairs, true);
     if (!rc && !s->check)
@@ -165,6 +176,8 @@ static int stage_script(const struct stage *s)
         return ctl_fail("the place %s: %s; allowed: a folder that is there", place(s), strerror(errno));
     }
     int rc = stage_job_read(job, s->script, s->word ? s->word : "#DW", full, job_id(s));
+    if (!rc)
+        rc = limits(s, &job->settings);
     if (!rc)
         rc = run_phase(s, job);
     stage_job_free(job);

@@ -30,6 +30,7 @@
 #include "stage/watch.h"
 
 #define LOOK_MS 50
+#define LAST_LOOK_MS 2 /* who waits for the end waits no longer than that too long */
 #define BLIND_LOOK_NS 1000000000ull
 
 struct mover {
@@ -116,7 +117,7 @@ static void meet(void *arg, const char *path)
     struct stat st;
     if (stop || !destination_of(m, path, destination) || !is_due(m, path, destination, &st))
         return;
-    if (S_ISREG(st.st_mode) && tb_file_has_writer(path))
+    if (!m->pair && S_ISREG(st.st_mode) && tb_file_has_writer(path))
         return; /* its last close is told later */
     if (tb_items_add(&m->items, path, destination, &st) > 0)
         tell_queued(m, path, destination, &st);
@@ -230,7 +231,7 @@ static void work(struct mover *m)
 {
     struct pollfd fds[] = {{.fd = m->watch.fd, .events = POLLIN}, {.fd = m->plan->control, .events = POLLIN}};
     while (!stop && !(m->finishes && tb_items_left(&m->items) == 0)) {
-        poll(fds, 2, LOOK_MS);
+        poll(fds, 2, m->finishes ? LAST_LOOK_MS : LOOK_MS);
         if (fds[1].revents)
             hear(m);
         if (m->from)

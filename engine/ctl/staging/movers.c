@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +23,7 @@
 #include "staging/progress.h"
 #include "text/text.h"
 
-#define LOOK_NS 50000000
+#define LOOK_MS 50
 
 static int check_folder(const char *what, const char *path, int mode)
 {
@@ -146,6 +148,7 @@ int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover)
 static int await(const struct ctl_mover *mover, struct ctl_stage_progress *progress)
 {
     int status = 0;
+    struct pollfd ends = {.fd = (int)syscall(SYS_pidfd_open, mover->pid, 0), .events = POLLIN}; /* -1: only the clock is heard */
     double end = mover->deadline > 0 ? ctl_now() + mover->deadline : 0;
     while (waitpid(mover->pid, &status, WNOHANG) == 0) {
         if (end > 0 && ctl_now() > end) {
@@ -154,8 +157,10 @@ static int await(const struct ctl_mover *mover, struct ctl_stage_progress *progr
         }
         tb_ledger_refresh(progress->ledger);
         ctl_progress_show(progress, false);
-        nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+        poll(&ends, 1, LOOK_MS);
     }
+    if (ends.fd >= 0)
+        close(ends.fd);
     tb_ledger_refresh(progress->ledger);
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_DRAIN_FAILED;
 }
