@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import runpy
 from pathlib import Path
 
 import pytest
+import reframe.core.schedulers
 
 from tierbench.base.errors import RunError
 from tierbench.cli import main
@@ -43,7 +45,26 @@ def test_a_site_of_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("scheduler", [s for s in site_file.SCHEDULERS if s not in ("local", "slurm")])
+def test_a_site_of_another_scheduler(scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("qsub", "bsub", "flux"):
+        command(tmp_path, name, "")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (partition,) = site_file.site({"pfs": tmp_path}, scheduler)["systems"][0]["partitions"]
+    assert (partition["name"], partition["scheduler"]) == ("compute", scheduler)
+    assert "nodes" not in partition["extras"] and site_file.undetected(scheduler)
+
+
+def test_schedulers_are_reframes() -> None:
+    folder = Path(reframe.core.schedulers.__path__[0])
+    known = {
+        n for f in folder.glob("*.py") for n in re.findall(r"@register_scheduler\('(\w+)'", f.read_text())
+    }
+    assert {*site_file.SCHEDULERS} <= known
+
+
 @pytest.mark.parametrize(("options", "told"), [
+    (("--pfs", "/", "--scheduler", "lsf"), "bsub: is not in PATH"),
     (("--pfs", "/none"), "--pfs: '/none' is not a directory"),
     (("--pfs", "/", "--scheduler", "slurm"), "sinfo: is not in PATH"),
 ])  # fmt: skip

@@ -106,6 +106,8 @@ def _site_init(options: argparse.Namespace) -> int:
     named = [(name, getattr(options, name)) for name in ("pfs", "nvme", "bb") if getattr(options, name)]
     places = {name: tier_files.directory(f"--{name}", path) for name, path in named}
     site_file.write(site_file.site(places, options.scheduler), options.output)
+    if told := site_file.undetected(options.scheduler):
+        say(f"{told} ({options.output})")
     for told in site_file.one_thing(places):
         say(f"{told}: tests run, and nothing is claimed of tiers (apart: False)")
     say(f"{options.output} is written; a trial of about 30 s checks it")

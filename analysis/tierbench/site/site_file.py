@@ -24,7 +24,8 @@ from tierbench.base.text import counted
 from tierbench.site.home import home
 
 NAME = "mysite"
-SCHEDULERS = ("local", "slurm")
+_SUBMITS = {"pbs": "qsub", "torque": "qsub", "lsf": "bsub", "sge": "qsub", "flux": "flux"}  # ReFrame's names
+SCHEDULERS = ("local", "slurm", *_SUBMITS)
 PER_NODE = (
     "srun --overlap --kill-on-bad-exit=1 --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1"  # of README.md
 )
@@ -62,7 +63,7 @@ def parse_sinfo(text: str) -> Nodes:
 
 def site(places: Mapping[str, Path], scheduler: str) -> dict[str, Any]:
     """The configuration of ReFrame."""
-    partition = _slurm() if scheduler == "slurm" else _local()
+    partition = _batch(scheduler) if scheduler in _SUBMITS else _slurm() if scheduler == "slurm" else _local()
     extras: dict[str, Any] = {"tiers": "real", **{name: str(path) for name, path in places.items()}}
     extras |= {"apart": False} if one_thing(places) else {}
     partition |= {"max_jobs": 1, "environs": ["builtin"]}
@@ -105,6 +106,24 @@ def _local() -> dict[str, Any]:
         "env_vars": variables,
         "extras": {"ranks_per_node": len(os.sched_getaffinity(0)), "memory_bytes": memory},
     }
+
+
+def undetected(scheduler: str) -> str | None:
+    """What the user must look at in the file: only Slurm is asked about its nodes."""
+    if scheduler not in _SUBMITS:
+        return None
+    return (
+        f"{scheduler} is not asked about its nodes: cores and memory are this machine's, one node is used, "
+        "access (queue, account) is empty, and what runs once on each node (per_node) is not known"
+    )
+
+
+def _batch(scheduler: str) -> dict[str, Any]:
+    if not shutil.which(_SUBMITS[scheduler]):
+        raise RunError(
+            f"{_SUBMITS[scheduler]}: is not in PATH; allowed: a machine that has it, or --scheduler"
+        )
+    return _local() | {"name": "compute", "scheduler": scheduler, "access": []}
 
 
 def _slurm() -> dict[str, Any]:
