@@ -128,11 +128,13 @@ static void on_end(int signal)
 }
 
 /* The group's first process forks the others; they die with it, and it with this program. */
-static void __attribute__((noreturn)) be_the_group(struct tb_job *job, const struct tb_job_of *of)
+static void __attribute__((noreturn)) be_the_group(struct tb_job *job, const struct tb_job_of *of, pid_t parent)
 {
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) /* it ended before the line above */
+        _exit(1);
     job->workers = tb_workers_start(job->processes + of->helpers, &job->rank);
     if (!job->workers)
         tb_job_fail(job, "cannot start processes: %s", strerror(errno));
@@ -148,9 +150,10 @@ static void __attribute__((noreturn)) be_the_group(struct tb_job *job, const str
 static int run_group(struct tb_job *job, const struct tb_job_of *of)
 {
     int status = 0;
+    pid_t parent = getpid();
     group = fork();
     if (group == 0)
-        be_the_group(job, of);
+        be_the_group(job, of, parent);
     if (group < 0)
         return 1;
     if (asked_to_end)

@@ -93,8 +93,10 @@ def test_a_server_that_dies_is_an_error(
 
 
 @pytest.mark.parametrize(("name", "system"), SYSTEMS)
-def test_a_killed_measurement_takes_its_server_along(running: tuple[subprocess.Popen[str], int]) -> None:
+def test_a_killed_measurement_takes_all_along(running: tuple[subprocess.Popen[str], int]) -> None:
     made, server = running
+    children = [int(c) for c in Path(f"/proc/{made.pid}/task/{made.pid}/children").read_text().split()]
+    assert server in children
     made.kill()
     made.wait()
-    assert is_gone(server)
+    assert all(is_gone(child) for child in children)
