@@ -94,6 +94,8 @@ class SummitStage(rfm.RunOnlyRegressionTest):
     compute = variable(float, value=1.0, loggable=True)
     #: MiB of a rank in each step.
     block = variable(int, value=16, loggable=True)
+    #: Of all tests of the suite; this one is skipped by it, as movers are outside a trace.
+    trace = variable(bool, value=False, loggable=True)
 
     descr = "time to close and time to PFS, for each way of a file"
     valid_systems = ["*"]
@@ -106,6 +108,7 @@ class SummitStage(rfm.RunOnlyRegressionTest):
     def choose(self) -> None:
         """Summit's own script, or the twin."""
         self.site = Site.of(self.current_system, self.current_partition)
+        self.skip_if(self.trace, "movers are outside a trace")
         if self.site.published:
             self.skip_if(self.site.name != "summit" or self.way != "nvme-stage", "summit.py has the recipe")
             self.num_tasks, self.num_tasks_per_node, self.time_limit = 32, 16, "20m"
