@@ -138,7 +138,7 @@ def _side_by_side(record: dict[str, Any], way: str) -> float:
 
 
 def samples(run: Run) -> list[Sample]:
-    """Of a run, in its order; repetitions together."""
+    """Of a run, by kind and workload; repetitions together."""
     found: dict[tuple[str, str, str], list[tuple[dict[str, Any], float, bool]]] = {}
     for case in run.cases.to_dict("records"):
         file = run.path / case["folder"] / "hpdc18.json"
@@ -146,7 +146,8 @@ def samples(run: Run) -> list[Sample]:
             record = read_fitting(file, "hpdc18")
             key = (record["workload"], record["scaling"], record["buffering"])
             found.setdefault(key, []).append((record, float(case["value"]), bool(case["modelled"])))
-    return [_sample(repetitions) for repetitions in found.values()]
+    told = [_sample(repetitions) for repetitions in found.values()]
+    return sorted(told, key=lambda s: (s.kind, len(s.workload), s.workload))
 
 
 def _sample(repetitions: Sequence[tuple[dict[str, Any], float, bool]]) -> Sample:

@@ -46,6 +46,7 @@ AGAINST = {"none": "no buffering", "platforms": "DataWarp- and Data-Elevator-lik
 COLOURS = {"write": BLUE, "read": GREEN, "flush": ORANGE, "open": GREY, "close": PURPLE, "drain": VERMILION}
 LINES = {"none": GREY, "datawarp": SKY, "elevator": ORANGE, hpdc18.DEFAULT: BLUE}
 SCALINGS = {"strong": ("vpic", "hacc"), "weak": ("alternating-balanced",)}
+TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # of ratios
 DARK = 0.55  # of the heat map's colours, from which its text is white
 
 
@@ -114,6 +115,11 @@ def ratios(run: Run, _rows: Sequence[Row]) -> Figure | None:
     axes.set_yticks(range(len(claims)), [f"{KINDS[c.kind]}\nover {_short(c.against)}" for c in claims])
     axes.set_ylim(len(claims) - 0.4, -0.6)
     axes.set_xscale("log")
+    most = max(max(c.published, c.ratio.high if c.ratio else 0) for c in claims)
+    axes.set_xlim(1, 1.6 * most)
+    ticks = [t for t in TICKS if t <= most]
+    axes.set_xticks(ticks, [str(t) for t in ticks])
+    axes.minorticks_off()
     axes.set_xlabel("times faster under Hermes' tiers, logarithmic (line: interval)")
     axes.grid(axis="x")
     figure.legend(loc="outside upper left", ncols=2)
