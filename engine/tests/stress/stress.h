@@ -97,29 +97,49 @@ static inline pid_t worker_process(struct worker *w)
 
 #define WORKERS_MAX 128
 
-/* Run `work` in `n` threads, or processes, and wait for them all. */
-static inline void run_workers(struct fixture *x, int n, bool processes, void (*work)(struct worker *), void *arg)
-{
-    static struct worker w[WORKERS_MAX];
+struct crew {
+    int n;
+    bool processes;
+    struct worker w[WORKERS_MAX];
     pthread_t threads[WORKERS_MAX];
     pid_t pids[WORKERS_MAX];
+};
+
+/* Begin `work` in `n` threads, or processes. */
+static inline void start_workers(struct crew *c, struct fixture *x, int n, bool processes, void (*work)(struct worker *), void *arg)
+{
     assert_true(n <= WORKERS_MAX);
+    c->n = n;
+    c->processes = processes;
     for (int i = 0; i < n; i++) {
-        w[i] =
+        struct worker *w = &c->w[i];
+        *w =
             (struct worker){.id = i, .seed = 7919u * (uint32_t)(i + 1), .x = x, .engine = x->engine, .io = x->io, .arg = arg, .work = work};
         if (processes)
-            assert_true((pids[i] = worker_process(&w[i])) > 0);
+            assert_true((c->pids[i] = worker_process(w)) > 0);
         else
-            assert_int_equal(pthread_create(&threads[i], NULL, worker_thread, &w[i]), 0);
+            assert_int_equal(pthread_create(&c->threads[i], NULL, worker_thread, w), 0);
     }
-    for (int i = 0, status = 0; i < n; i++) {
-        if (!processes) {
-            pthread_join(threads[i], NULL);
+}
+
+/* Wait for them all. */
+static inline void wait_workers(struct crew *c)
+{
+    for (int i = 0, status = 0; i < c->n; i++) {
+        if (!c->processes) {
+            pthread_join(c->threads[i], NULL);
             continue;
         }
-        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(waitpid(c->pids[i], &status, 0), c->pids[i]);
         assert_int_equal(status, 0);
     }
+}
+
+static inline void run_workers(struct fixture *x, int n, bool processes, void (*work)(struct worker *), void *arg)
+{
+    static struct crew c;
+    start_workers(&c, x, n, processes, work, arg);
+    wait_workers(&c);
 }
 
 /* A block of any size from 24 bytes: one writer's, whole, or torn. */
