@@ -56,7 +56,7 @@ def test_an_interval_of_dependent_values_is_not_called_95_per_cent() -> None:
 
 @pytest.mark.parametrize(("n", "least"), [(8, 0.45), (20, 0.9)])
 def test_a_drift_of_a_tenth_is_found_at_its_stated_rate(n: int, least: float) -> None:
-    """55 and 98 % in docs/analysis.md, of 200 samples here."""
+    """55 and 98 % in docs/testing/analysis.md, of 200 samples here."""
     rng = np.random.default_rng(n)
     drifts = (np.linspace(100, 90, n) * rng.normal(1, 0.03, n) for _ in range(200))
     assert sum(independence.look(list(d)).words() is not None for d in drifts) >= least * 200

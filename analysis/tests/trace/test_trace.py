@@ -226,6 +226,14 @@ def test_flushes_are_time_in_io(tmp_path: Path) -> None:
     assert not find(trace.read([made.write(tmp_path / "a.darshan")]))
 
 
+@pytest.mark.parametrize(("told", "named"), [("", True), ("tierbench_ranks=0\n", False)])
+def test_processes_that_are_no_ranks_are_no_stragglers(tmp_path: Path, told: str, named: bool) -> None:
+    made = darshan_logs.strided()
+    made.metadata += told
+    traces = trace.read([made.write(tmp_path / "a.darshan")])
+    assert ("A straggler" in {f.title for f in findings.find(traces)}) is named
+
+
 def test_the_real_straggler_is_named(real: trace.Traces) -> None:
     label = next(n for n in real.job["log"].astype(str) if n.endswith("sample-badost.darshan"))
     worst = findings.slowest(real.of(label))

@@ -205,9 +205,10 @@ class Slowest:
 def slowest(traces: Traces) -> Slowest | None:
     """The slowest rank: by segments or records of single ranks, else by what merged records say of theirs.
 
-    None on the storage side, where a daemon that flushes for all ranks is among them.
+    None on the storage side, where a daemon that flushes for all ranks is among them, and where the embedded
+    runtime says that no process was a rank: processes of a pipeline or of a shim do different work.
     """
-    if "storage" in set(traces.job["side"]):
+    if "storage" in set(traces.job["side"]) or 0 in set(traces.job["ranks"]):
         return None
     return _slowest_of_ranks(traces) or _slowest_of_merged(traces)
 

@@ -253,7 +253,7 @@ def _limits(trial: Trial, rows: Sequence[Row], good: Mapping[str, Sequence[OneRu
         told.append(
             f"the trace saw {size(base.written_bytes)} written, of files of {size(made)} that the program "
             "made: copies inside the kernel, mapped memory and libc's standard output are not counted "
-            "(docs/trace.md)"
+            "(docs/testing/trace.md)"
         )
     for row in rows:
         told += _limits_of(row, good[row.name])

@@ -21,7 +21,7 @@ from typing import Any
 
 MOST = 0.01  # of a call's time
 LEAST_S = (
-    90e-9  # of a transfer or a name, on a quiet machine (docs/trace.md): less was not measured but missed
+    90e-9  # of a transfer or a name, quiet machine (docs/testing/trace.md): less was not measured but missed
 )
 BATCHES, BATCH_S, TURNS = 10, 0.02, 3
 LOOP = "loop"
