@@ -11,10 +11,10 @@
 #include "config/check.h"
 #include "config/placement.h"
 #include "config/write.h"
-#include "plan_promises.h"
-#include "plan_svg.h"
-#include "plan_writes.h"
-#include "requirements.h"
+#include "plan/promises.h"
+#include "plan/svg.h"
+#include "plan/writes.h"
+#include "requirements/requirements.h"
 #include "text/sizes.h"
 
 struct options {

@@ -40,7 +40,7 @@ ROOMS = {
         "recovery",
     ],
     "engine/stage": ["log", "copy", "."],
-    "engine/ctl": ["common", "darshan", "staging", "."],
+    "engine/ctl": ["common", "darshan", "staging", "requirements", "plan", "."],
     "adapters/preload": ["core", "wrap"],
 }
 # What the names of a folder's objects have, and others' do not; the path of the source follows.

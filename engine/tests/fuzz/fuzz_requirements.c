@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "config/write.h"
-#include "requirements.h"
+#include "requirements/requirements.h"
 
 /* Variables of the environment in a pattern are replaced when YAML is read. */
 static bool has_variable(const struct tb_config_placement *p)

@@ -3,7 +3,7 @@
  * the same buffer size, they are split or gathered (tb_move_for_promise). Gathering takes a
  * large buffer for a few small ones, which a user should know before the tier is full.
  */
-#include "plan_promises.h"
+#include "plan/promises.h"
 
 static bool is_directory(const struct tb_config *c, uint32_t tier)
 {

@@ -5,7 +5,7 @@
  * engine takes them (tb_tier_take), so a write that ends inside a buffer leaves
  * the rest of it to the next write of its file.
  */
-#include "plan_writes.h"
+#include "plan/writes.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * attributes are allowed: a misspelled word would silently place nothing.  A document type is
  * refused, because its entities can make a small file as large as it likes.
  */
-#include "requirements.h"
+#include "requirements/requirements.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ranks.h"
+#include "requirements/ranks.h"
 #include "text/sizes.h"
 #include "text/text.h"
 

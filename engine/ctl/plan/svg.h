@@ -2,7 +2,7 @@
 #ifndef TB_CTL_PLAN_SVG_H
 #define TB_CTL_PLAN_SVG_H
 
-#include "plan_writes.h"
+#include "plan/writes.h"
 #include "region/layout.h"
 
 /* `writes`: NULL where none are shown.  0, or an exit status with the message printed. */

@@ -9,7 +9,7 @@
 
 #include "common/ctl.h"
 #include "config/placement.h"
-#include "plan_svg.h"
+#include "plan/svg.h"
 #include "text/sizes.h"
 
 #define LEFT 120.0
