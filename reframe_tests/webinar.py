@@ -158,7 +158,7 @@ class TierWrite(TierTest):
         bypass = self.mode == "bypass"
         told = read_ior(stage / "summary.json")
         found = held.ior("", asked, output, told, stage, bypass=bypass)
-        return found + held.places(stage, self.site) + held.several_nodes(self.plan)
+        return found + held.places(stage, self.site)
 
     def _verified(self, stage: Path) -> bool | None:
         if self.mode == "scratch":

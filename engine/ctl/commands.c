@@ -47,7 +47,7 @@ static const struct ctl_option run_options[] = {
     {"keep", 'K', NULL, "leave the instance with its contents when the program has ended", NULL, "it is removed", NULL},
     {"per-node", 'N', "LAUNCH",
      "make an instance on each node; LAUNCH is the launcher's words that run a command once on each (docs/nodes.md); "
-     "it goes with neither --keep nor --trace",
+     "it goes without --keep",
      "a command line", "one instance, here", "--per-node 'srun --overlap --nodes=4 --ntasks=4 --ntasks-per-node=1'"},
     {NULL, '.', "COMMAND...", "the program and its arguments", "any program that is not static", "none, it is required", NULL},
     END_OF_OPTIONS};
@@ -135,6 +135,13 @@ static const struct ctl_option import_hermes_options[] = {
     {NULL, '.', "SECOND", "a .conf whose keys replace the first's, or requirements in XML", "a file", "none", NULL},
     {"pfs", 'P', "PATH", "the PFS, which Hermes does not name", "a directory", "${TB_ROOT}/pfs", "--pfs /lustre/me"},
     {"output", 'o', "OUT.yaml", "where the configuration goes", "a file", "standard output", "-o tiers.yaml"},
+    END_OF_OPTIONS};
+
+static const struct ctl_option node_options[] = {
+    {"instance", 'i', "NAME", "the run's instance", "as the run has named it", "none, it is required", "-i run-1-00000000"},
+    {"trace", 'T', "FOLDER", "where what the node recorded is handed on", "the run's folder, which all nodes see", "none, it is required",
+     "--trace app.darshan.nodes"},
+    {NULL, '.', "COMMAND...", "the node's daemon and its arguments", "a program", "none, it is required", NULL},
     END_OF_OPTIONS};
 
 static const struct ctl_option help_options[] = {{NULL, '.', "COMMAND", "of which command", "any of tierctl --help", "all", NULL},
@@ -237,6 +244,14 @@ const struct ctl_command tb_commands[] = {
      .example = "tierctl import-hermes hermes.conf --pfs /lustre/me -o tiers.yaml",
      .options = import_hermes_options,
      .run = tb_import_hermes_command},
+    {.name = "node",
+     .does = "Serve one node of a traced run on several",
+     .synopsis = "-i NAME --trace FOLDER -- COMMAND...",
+     .about = "tierctl run --per-node --trace starts it on each node; it is not for people.",
+     .example = "tierctl node -i run-1-00000000 --trace app.darshan.nodes -- tierd tiers.yaml --foreground -i run-1-00000000",
+     .starts_another = true,
+     .options = node_options,
+     .run = tb_node_command},
     {.name = "help",
      .does = "Explain the commands",
      .synopsis = "[COMMAND]\n--man\n--bash",

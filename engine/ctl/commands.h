@@ -21,6 +21,7 @@ ctl_run tb_plan_command;          /* plan.c */
 ctl_run tb_check_command;         /* plan.c */
 ctl_run tb_profile_command;       /* profile.c */
 ctl_run tb_import_hermes_command; /* plan.c */
+ctl_run tb_node_command;          /* node.c */
 ctl_run tb_help_command;          /* main.c */
 
 #endif

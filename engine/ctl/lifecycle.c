@@ -19,10 +19,12 @@
 #include "common/show.h"
 #include "config/placement.h"
 #include "darshan/job.h"
+#include "darshan/node.h"
 #include "instance/make.h"
 #include "recovery/recover.h"
 #include "region/lease.h"
 #include "text/sizes.h"
+#include <tierbench/trace.h>
 #include "watch.h"
 
 #define MAX_INSTANCES 64
@@ -123,6 +125,7 @@ int tb_stop_command(const struct ctl_command *self, int argc, char **argv)
     tb_engine *e;
     char retry[256];
     int rc = parse(self, argc, argv, &o);
+    trace_is_no_rank();
     if (rc || (o.force && o.name && tb_instance_discard(o.name) == 0) || (rc = ctl_attach(o.name, &e)))
         return rc;
     struct tb_instance_info info;
@@ -137,6 +140,7 @@ int tb_stop_command(const struct ctl_command *self, int argc, char **argv)
         end = ctl_drain_measured(e, retry);
     if (o.stats)
         rc = write_stats(o.stats, e, &end);
+    tb_trace_ends(tb_trace_of(TB_TRACE_STORAGE), TB_TRACE_EXITS); /* a node's records are handed on when its daemon ends */
     if (!end.rc)
         end.rc = ctl_stop_daemon(e, retry);
     if (end.rc) {
@@ -177,6 +181,7 @@ int tb_status_command(const struct ctl_command *self, int argc, char **argv)
     struct options o;
     tb_engine *e;
     int rc = parse(self, argc, argv, &o);
+    trace_is_no_rank();
     if (rc)
         return rc;
     if (o.output && !o.openmetrics)

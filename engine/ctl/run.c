@@ -64,8 +64,8 @@ static int parse(const struct ctl_command *self, int argc, char **argv, struct r
         return ctl_misused(self, "needs -c CONFIG, or PERSIST_DIR and PFS_DIR in the environment");
     if (!r->daemon.config && (r->daemon.mode || r->stats || r->keep || r->trace.out || r->nodes.launch))
         return ctl_misused(self, "without -c CONFIG files are staged out and nothing else: no other option goes with it");
-    if (r->nodes.launch && (r->keep || r->trace.out))
-        return ctl_misused(self, "--per-node goes with neither --keep nor --trace: what other nodes hold ends with their launcher");
+    if (r->nodes.launch && r->keep)
+        return ctl_misused(self, "--per-node goes without --keep: what other nodes hold ends with their launcher");
     if (optind >= argc)
         return ctl_misused(self, "needs a command after --");
     r->command = argv + optind;
@@ -223,41 +223,60 @@ static int finish(struct run *r)
 }
 
 /* Instances that believe to be alone with the PFS would show each other's bytes late or never. */
-static int check_config(const struct run *r)
+static int check_config(const struct run *r, struct tb_config *c)
 {
-    struct tb_config *c = calloc(1, sizeof(*c));
     struct tb_error err = {""};
     const struct ctl_daemon *d = &r->daemon;
-    int rc = !c ? -ENOMEM : d->fragment ? tb_config_read_merged(d->config, d->fragment, c, &err) : tb_config_read(d->config, c, &err);
+    int rc = tb_config_read_for_instance(d->config, d->fragment, d->mode, c, &err);
     if (rc)
-        rc = ctl_fail("%s", err.text[0] ? err.text : strerror(-rc));
-    else if (!c->several_nodes)
-        rc = ctl_fail("run: --per-node: %s: nodes: one; allowed: several", d->config);
-    free(c);
+        return ctl_fail("%s", err.text[0] ? err.text : strerror(-rc));
+    return c->several_nodes ? 0 : ctl_fail("run: --per-node: %s: nodes: one; allowed: several", d->config);
+}
+
+/* Names the instance, begins the trace and starts the daemons; what was begun goes again where a node cannot start. */
+static int start_nodes(struct run *r, const struct tb_config *c)
+{
+    ctl_nodes_name(&r->nodes);
+    int rc = ctl_trace_begin_nodes(&r->trace, r->daemon.name, c);
+    if (rc)
+        return rc;
+    r->nodes.trace = r->trace.out ? r->trace.folder : NULL;
+    rc = ctl_nodes_start(&r->nodes);
+    if (rc)
+        ctl_trace_forget(&r->trace);
     return rc;
+}
+
+/* The logs are made when the last daemon has ended: then all nodes have handed on what they recorded. */
+static int finish_nodes(struct run *r, const struct tb_config *c)
+{
+    json_t *stats = NULL;
+    double start = ctl_now();
+    int drained = ctl_nodes_stop(&r->nodes, r->stats, &stats);
+    int rc = report(r, stats, ctl_now() - start);
+    r->trace.lacks_a_node = r->nodes.ended != 0;
+    int traced = ctl_trace_finish(&r->trace, r->command, c, tb_config_digest(c));
+    rc = rc ? rc : traced;
+    return r->status ? r->status : drained ? drained : rc;
 }
 
 /* The same on every node. */
 static int run_on_nodes(struct run *r)
 {
     char config[PATH_MAX];
-    json_t *stats = NULL;
     if (!realpath(r->daemon.config, config))
         return ctl_fail("%s: %s", r->daemon.config, strerror(errno));
     r->daemon.config = config;
     r->nodes.daemon = &r->daemon;
-    int rc = check_config(r);
-    if (rc)
-        return rc;
-    rc = ctl_nodes_start(&r->nodes);
-    if (rc)
-        return rc;
-    if ((rc = run_program(r)))
-        r->status = rc;
-    double start = ctl_now();
-    int drained = ctl_nodes_stop(&r->nodes, r->stats, &stats);
-    rc = report(r, stats, ctl_now() - start);
-    return r->status ? r->status : drained ? drained : rc;
+    struct tb_config *c = calloc(1, sizeof(*c));
+    int rc = c ? check_config(r, c) : ctl_fail("no memory");
+    if (!rc && !(rc = start_nodes(r, c))) {
+        if ((rc = run_program(r)))
+            r->status = rc;
+        rc = finish_nodes(r, c);
+    }
+    free(c);
+    return rc;
 }
 
 /* Files come in first, with the same log: so the mover that stages out knows them, and leaves them. */
@@ -291,15 +310,15 @@ int tb_run_command(const struct ctl_command *self, int argc, char **argv)
     int rc = parse(self, argc, argv, &r);
     if (rc || (rc = check_program(r.command[0])))
         return rc;
-    if ((rc = start_mover(&r)))
+    if ((rc = ctl_trace_check(&r.trace)) || (rc = start_mover(&r)))
         return rc;
     if (!r.daemon.config)
         return run_staged(&r);
     ctl_run_name("", r.daemon.name, sizeof(r.daemon.name));
     if (r.nodes.launch)
         return ctl_signals_hold(r.daemon.name), finish_mover(&r, run_on_nodes(&r));
-    if ((rc = ctl_trace_check(&r.trace)) || (rc = ctl_trace_begin(&r.trace, r.daemon.name)))
-        return rc;
+    if ((rc = ctl_trace_begin(&r.trace, r.daemon.name)))
+        return finish_mover(&r, rc);
     r.daemon.is_owned = true;
     ctl_signals_hold(r.daemon.name);
     if ((rc = ctl_start_daemon(&r.daemon)) || (rc = ctl_attach(r.daemon.name, &r.engine))) {

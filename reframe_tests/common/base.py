@@ -139,7 +139,7 @@ class TierTest(rfm.RunOnlyRegressionTest):
         plan = self.plan
         missing = [] if plan.to_the_letter and self.tiers == "pfs" else self.site.lacks(self.tiers)
         self.skip_if(bool(missing), f"the site names no directory of {', '.join(missing)}")
-        self.refused = self.site.refusal(plan.nodes, traced=self.trace) if plan.managed else None
+        self.refused = self.site.refusal(plan.nodes) if plan.managed else None
         self.skip_if(not self.site.modelled and self.refused is not None, str(self.refused))
         self.num_tasks, self.num_tasks_per_node = plan.ranks, plan.ranks_per_node
         self.time_limit = self.time_limit or plan.time_limit

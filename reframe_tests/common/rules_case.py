@@ -94,7 +94,7 @@ class RuleTest(RecipeTest):
         nodes = self.sizes.nodes
         alone = self.rule.nodes == "sweep" and nodes == 1
         self.skip_if(alone, f"{self.recipe} needs several nodes; scale {scale.name} has one")
-        refused = site.refusal(nodes, traced=self.trace)
+        refused = site.refusal(nodes)
         self.skip_if(site.modelled and refused is not None, str(refused))
         files, size = self.files_per_node(), self.bytes_per_node()
         return self.recipe_plan(

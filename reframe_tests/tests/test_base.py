@@ -70,11 +70,10 @@ def test_places_that_a_site_does_not_name() -> None:
 
 
 def test_several_nodes_need_a_launch_on_each() -> None:
-    assert site().refusal(1, traced=True) is None
-    assert "per_node" in str(site().refusal(2, traced=False))
+    assert site().refusal(1) is None
+    assert "per_node" in str(site().refusal(2))
     both = site("slurm", per_node="srun -N {nodes}")
-    assert both.slurm and both.srun and both.refusal(2, traced=False) is None
-    assert both.refusal(2, traced=True) == "a trace is of one node"
+    assert both.slurm and both.srun and both.refusal(2) is None
     assert both.per_node_options(1) == [] and both.per_node_options(2) == ["--per-node", "'srun -N 2'"]
 
 
@@ -181,12 +180,6 @@ def test_places_that_no_job_looked_at_fail_on_a_real_site_only(tmp_path: Path) -
     assert held.places(tmp_path, site()) == held.places(tmp_path, site(published=True)) == held.Held()
     (told,) = held.places(tmp_path, site(tiers="real", pfs="/pfs")).disagreements
     assert told.endswith("the job has not looked at it")
-
-
-def test_tiers_on_several_nodes_are_not_proven() -> None:
-    (told,) = held.several_nodes(plan(nodes=2, tiers="bb-nvme")).unseen
-    assert told == "that bytes went to bb-nvme: NOT PROVEN (a trace is of one node)"
-    assert held.several_nodes(plan(nodes=2, tiers="pfs")) == held.several_nodes(plan()) == held.Held()
 
 
 # --- records -----------------------------------------------------------------------------------------------

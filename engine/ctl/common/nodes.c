@@ -107,11 +107,15 @@ static int spawn_daemons(struct ctl_nodes *nodes)
 {
     struct line l;
     const struct ctl_daemon *d = nodes->daemon;
-    char tierd[PATH_MAX];
+    char tierd[PATH_MAX], tierctl[PATH_MAX];
     ctl_sibling("tierd", tierd, sizeof(tierd));
+    ctl_sibling("tierctl", tierctl, sizeof(tierctl));
+    const char *traced[] = {tierctl, "node", "-i", d->name, "--trace", nodes->trace, "--"};
     const char *words[] = {
         tierd, d->config, "--foreground", "-i", d->name, d->mode ? "--mode" : d->fragment, d->mode, d->mode ? d->fragment : NULL};
     int rc = begin_line(nodes, &l);
+    for (size_t i = 0; nodes->trace && i < sizeof(traced) / sizeof(traced[0]) && !rc; i++)
+        rc = add(&l, traced[i]);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && words[i] && !rc; i++)
         rc = add(&l, words[i]);
     nodes->daemons = rc ? -1 : spawn(&l);
@@ -141,20 +145,22 @@ static void end_daemons(struct ctl_nodes *nodes)
 {
     if (nodes->daemons > 0) {
         kill(-nodes->daemons, SIGTERM);
-        reap(nodes->daemons);
+        nodes->ended = reap(nodes->daemons);
     }
     nodes->daemons = 0;
 }
 
-/*
- * One name for all nodes; each node adds its host to the directories in the tiers. After a
- * failure nothing is left running.
- */
-int ctl_nodes_start(struct ctl_nodes *nodes)
+/* One name for all nodes; each node adds its host to the directories in the tiers. */
+void ctl_nodes_name(struct ctl_nodes *nodes)
 {
     char host[40] = "";
     gethostname(host, sizeof(host) - 1);
     ctl_run_name(host, nodes->daemon->name, sizeof(nodes->daemon->name));
+}
+
+/* After a failure nothing is left running. */
+int ctl_nodes_start(struct ctl_nodes *nodes)
+{
     int rc = spawn_daemons(nodes);
     if (!rc && (rc = await_all(nodes))) {
         pid_t stop = spawn_command(nodes, "stop", "--force", NULL); /* of those that are ready; nothing was written yet */
@@ -234,7 +240,7 @@ int ctl_nodes_stop(struct ctl_nodes *nodes, const char *stats_path, json_t **sta
     if (rc)
         end_daemons(nodes);
     else if (nodes->daemons > 0)
-        reap(nodes->daemons);
+        nodes->ended = reap(nodes->daemons);
     if (stats_path) {
         *stats = merge(folder);
         rmdir(folder);

@@ -13,12 +13,17 @@
 
 struct ctl_nodes {
     const char *launch;
+    const char *trace;         /* the folder of the run's trace; NULL: none */
     struct ctl_daemon *daemon; /* which instance */
     pid_t daemons;             /* the launcher of the daemons: it lasts as long as they do */
+    int ended;                 /* its exit status */
 };
 
+/* A name for the run's instance, with this host in it. */
+void ctl_nodes_name(struct ctl_nodes *nodes);
+
 /*
- * Name the instance, start a daemon on each node, wait until all instances are ready. 0,
+ * Start a daemon on each node, wait until all instances are ready. 0,
  * or the exit status with none left.
  */
 int ctl_nodes_start(struct ctl_nodes *nodes);

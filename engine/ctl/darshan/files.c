@@ -110,14 +110,14 @@ static bool moved_bytes(const struct tb_trace_file *f)
 }
 
 /* A process that says on one side that it ended well has ended on both: `_exit` passes the engine by. */
-static bool ended(const struct ctl_trace *t, const struct tb_trace_file *f)
+static bool ended(const char *folder, const struct tb_trace_file *f)
 {
-    char path[sizeof(t->folder) + 64];
+    char path[PATH_MAX + 64];
     bool found = false, well = true;
     if (f->state == TB_TRACE_ENDED || f->side == TB_TRACE_APPLICATION)
         return f->state == TB_TRACE_ENDED;
     for (int n = 0; n < 10000; n++) {
-        snprintf(path, sizeof(path), "%s/a.%d.%d", t->folder, f->pid, n);
+        snprintf(path, sizeof(path), "%s/a.%d.%d", folder, f->pid, n);
         const struct tb_trace_file *other = map_file(path, TB_TRACE_APPLICATION);
         if (!other)
             break;
@@ -128,13 +128,13 @@ static bool ended(const struct ctl_trace *t, const struct tb_trace_file *f)
     return found && well;
 }
 
-static bool add(const struct ctl_trace *t, struct job *job, const struct tb_trace_file *f)
+static bool add(const char *folder, struct job *job, const struct tb_trace_file *f)
 {
     struct process *all = realloc(job->process, (job->n + 1) * sizeof(*all));
     if (!all)
         return false;
     job->process = all;
-    all[job->n++] = (struct process){.file = f, .rank = f->rank, .is_mpi = f->rank >= 0, .complete = ended(t, f)};
+    all[job->n++] = (struct process){.file = f, .rank = f->rank, .is_mpi = f->rank >= 0, .complete = ended(folder, f)};
     if (f->rank >= 0 && f->ranks > job->ranks)
         job->ranks = f->ranks;
     return true;
@@ -177,21 +177,44 @@ static void number(const struct ctl_trace *t, struct job *job, enum tb_trace_sid
  * False where the folder cannot be read or there is no memory; a file that makes no sense is
  * passed over.
  */
-bool trace_load(const struct ctl_trace *t, enum tb_trace_side side, struct job *out)
+static bool load_folder(const char *name, enum tb_trace_side side, struct job *out)
 {
-    char path[sizeof(t->folder) + 300];
-    DIR *folder = opendir(t->folder);
+    char path[PATH_MAX + 300];
+    DIR *folder = opendir(name);
     bool whole = folder != NULL;
-    *out = (struct job){0};
     for (struct dirent *entry; whole && (entry = readdir(folder));) {
         if (entry->d_name[0] != (side == TB_TRACE_STORAGE ? 's' : 'a') || entry->d_name[1] != '.')
             continue;
-        snprintf(path, sizeof(path), "%s/%s", t->folder, entry->d_name);
+        snprintf(path, sizeof(path), "%s/%s", name, entry->d_name);
         const struct tb_trace_file *f = map_file(path, side);
-        whole = !f || add(t, out, f);
+        whole = !f || add(name, out, f);
     }
     if (folder)
         closedir(folder);
+    return whole;
+}
+
+/* Of several nodes there is a folder each; one that begins with a dot did not come whole, and the job says so. */
+static bool load_nodes(const struct ctl_trace *t, enum tb_trace_side side, struct job *out)
+{
+    char path[PATH_MAX + 300];
+    DIR *nodes = opendir(t->folder);
+    bool whole = nodes != NULL;
+    for (struct dirent *entry; whole && (entry = readdir(nodes));) {
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, "job") == 0 || strcmp(entry->d_name, "site") == 0)
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", t->folder, entry->d_name);
+        whole = load_folder(path, side, out);
+    }
+    if (nodes)
+        closedir(nodes);
+    return whole;
+}
+
+bool trace_load(const struct ctl_trace *t, enum tb_trace_side side, struct job *out)
+{
+    *out = (struct job){.incomplete = t->lacks_a_node};
+    bool whole = t->of_nodes ? load_nodes(t, side, out) : load_folder(t->folder, side, out);
     if (whole)
         number(t, out, side);
     return whole;

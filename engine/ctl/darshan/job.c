@@ -43,13 +43,13 @@ int ctl_trace_check(struct ctl_trace *t)
     return 0;
 }
 
-/* Over what has passed since the job began, at least so long that its rate is right to 1e-5. */
-static void calibrate(struct ctl_trace *t)
+/* Over what has passed since then, at least so long that the rate is right to 1e-5. */
+double ctl_trace_rate(struct tb_trace_moment began)
 {
-    uint64_t ns = tb_now_ns() - t->began.ns;
+    uint64_t ns = tb_now_ns() - began.ns;
     if (ns < CALIBRATION_NS)
         nanosleep(&(struct timespec){0, (long)(CALIBRATION_NS - ns)}, NULL);
-    t->job->seconds_a_tick = tb_trace_seconds_a_tick(t->began, tb_trace_moment());
+    return tb_trace_seconds_a_tick(began, tb_trace_moment());
 }
 
 /* The list is Darshan's own, so that mount tables are the same. */
@@ -105,35 +105,55 @@ void ctl_trace_folder(const char *instance, char *out, size_t size)
 }
 
 /* Locked until this process ends: the logs are made after the instance is gone, and a gc must leave the folder until then. */
-int ctl_trace_begin(struct ctl_trace *t, const char *instance)
+struct tb_trace_job *ctl_trace_make_job(const char *folder)
 {
-    char path[sizeof(t->folder) + 8];
-    if (!t->out)
-        return 0;
-    ctl_trace_folder(instance, t->folder, sizeof(t->folder));
-    snprintf(path, sizeof(path), "%s/job", t->folder);
-    if (mkdir(t->folder, 0700))
-        return ctl_fail("--trace: cannot make %s: %s", t->folder, strerror(errno));
+    char path[PATH_MAX + 8];
+    struct tb_trace_job *job = MAP_FAILED;
+    snprintf(path, sizeof(path), "%s/job", folder);
+    if (mkdir(folder, 0700))
+        return ctl_fail("--trace: cannot make %s: %s", folder, strerror(errno)), NULL;
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool whole = fd >= 0 && tb_lease_share(fd) == 0 && posix_fallocate(fd, 0, sizeof(*t->job)) == 0;
-    t->job = whole ? mmap(NULL, sizeof(*t->job), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-    if (t->job == MAP_FAILED) {
+    if (fd >= 0 && tb_lease_share(fd) == 0 && posix_fallocate(fd, 0, sizeof(*job)) == 0)
+        job = mmap(NULL, sizeof(*job), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (job == MAP_FAILED) {
         if (fd >= 0)
             close(fd);
         unlink(path);
-        rmdir(t->folder);
-        return ctl_fail("--trace: cannot write %s", path);
+        rmdir(folder);
+        return ctl_fail("--trace: cannot write %s", path), NULL;
     }
+    list_mounts(job);
+    return job;
+}
+
+/* Second 0 is now, of all clocks. */
+static int begin_job(struct ctl_trace *t)
+{
+    const char *step = getenv("SLURM_STEP_ID");
+    t->job = ctl_trace_make_job(t->folder);
+    if (!t->job)
+        return EXIT_BAD_INPUT;
     clock_gettime(CLOCK_REALTIME, &t->start);
     t->began = tb_trace_moment();
     t->job->start_ns = t->began.ns;
     t->job->start_ticks = t->began.ticks;
+    t->job->start_date_ns = (int64_t)t->start.tv_sec * 1000000000 + (int64_t)t->start.tv_nsec;
     for (int i = 0; i < TB_TRACE_LAUNCHERS; i++)
         t->job->stranger[i] = getenv(tb_trace_rank_variable[i]) != NULL;
-    list_mounts(t->job);
+    snprintf(t->job->slurm_step, sizeof(t->job->slurm_step), "%s", step ? step : "");
     t->job->magic = TB_TRACE_MAGIC;
-    setenv(TB_TRACE_VARIABLE, t->folder, 1);
     return 0;
+}
+
+int ctl_trace_begin(struct ctl_trace *t, const char *instance)
+{
+    if (!t->out)
+        return 0;
+    ctl_trace_folder(instance, t->folder, sizeof(t->folder));
+    int rc = begin_job(t);
+    if (!rc)
+        setenv(TB_TRACE_VARIABLE, t->folder, 1);
+    return rc;
 }
 
 /* A path that is too long, or one too many, is left out: its files are then not taken for ours. */
@@ -154,7 +174,29 @@ void ctl_trace_tell(struct ctl_trace *t, const struct tb_config *c)
     add_prefix(t->job, c->pfs.path);
     for (uint32_t i = 0; i < c->n_prefixes; i++)
         add_prefix(t->job, c->prefixes[i].prefix);
-    calibrate(t);
+    t->job->seconds_a_tick = ctl_trace_rate(t->began);
+}
+
+/*
+ * The folder is beside the log, where all nodes see it. The name that the processes are given is the same on each node,
+ * and leads to the node's own.
+ */
+int ctl_trace_begin_nodes(struct ctl_trace *t, const char *instance, const struct tb_config *c)
+{
+    char own[128];
+    if (!t->out)
+        return 0;
+    t->of_nodes = true;
+    if (snprintf(t->folder, sizeof(t->folder), "%s.nodes", t->out) >= PATH_MAX - 300)
+        return ctl_fail("--trace %s: the name is too long", t->out);
+    int rc = begin_job(t);
+    if (rc)
+        return rc;
+    ctl_trace_tell(t, c);
+    tb_trace_clock_begin(t->job);
+    ctl_trace_folder(instance, own, sizeof(own));
+    setenv(TB_TRACE_VARIABLE, own, 1);
+    return 0;
 }
 
 /* The site's runtime lies in front of ours. */

@@ -238,7 +238,8 @@ int ctl_trace_finish(struct ctl_trace *t, char *const *command, const struct tb_
 {
     if (!t->out)
         return 0;
-    tb_trace_ends(tb_trace_of(TB_TRACE_STORAGE), TB_TRACE_EXITS);
+    if (!t->of_nodes) /* else this process has moved nothing */
+        tb_trace_ends(tb_trace_of(TB_TRACE_STORAGE), TB_TRACE_EXITS);
     check_clock(t);
     int rc = 0;
     if (!t->site_lib || !trace_site_fetch(t, &rc))

@@ -38,9 +38,11 @@ extern const char *const tb_trace_rank_variable[TB_TRACE_LAUNCHERS], *const tb_t
 struct tb_trace_job {
     uint64_t magic;
     uint64_t start_ns;     /* CLOCK_MONOTONIC: second 0 of every time */
+    int64_t start_date_ns; /* CLOCK_REALTIME of the same moment, by which nodes agree on it */
     uint64_t start_ticks;  /* the time-stamp counter at that moment */
     double seconds_a_tick; /* 0: no such counter, or none that can be believed */
     bool stranger[TB_TRACE_LAUNCHERS];
+    char slurm_step[16]; /* tierctl's own, "" in a batch script: ranks are in another one */
     uint32_t n_mounts, n_prefixes;
     struct tb_trace_mount mounts[TB_TRACE_MOUNTS];   /* longest path first */
     char prefixes[TB_TRACE_PREFIXES][TB_TRACE_PATH]; /* recorded wherever they lie */

@@ -67,15 +67,22 @@ static bool find_job(const char *folder)
 }
 
 /*
- * The first launcher that says so, but for those that started tierctl itself: their variables
- * are inherited, and say nothing of who this process is. Without any it is no rank (-1).
+ * A variable that tierctl has itself is inherited, and says nothing of who this process is. Slurm gives its variables to
+ * batch scripts too; in another step they are this process's own.
  */
+static bool is_inherited(int launcher)
+{
+    const char *step = getenv("SLURM_STEP_ID");
+    return job->stranger[launcher] && (launcher != TB_TRACE_SLURM || strcmp(step ? step : "", job->slurm_step) == 0);
+}
+
+/* The first launcher that says so. Without any it is no rank (-1). */
 static void find_rank(struct tb_trace_file *f)
 {
     f->rank = -1;
     for (int i = 0; i < TB_TRACE_LAUNCHERS; i++) {
         const char *rank = getenv(tb_trace_rank_variable[i]), *ranks = getenv(tb_trace_ranks_variable[i]);
-        if (!rank || !ranks || job->stranger[i])
+        if (!rank || !ranks || is_inherited(i))
             continue;
         long r = strtol(rank, NULL, 10), n = strtol(ranks, NULL, 10);
         if (r < 0 || r >= n || n > INT_MAX)

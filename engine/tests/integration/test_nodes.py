@@ -9,12 +9,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from instances import BIN, can_unshare
+
+from tierbench import trace
 
 NODES = ("tb-a", "tb-b")
 CONFIG = """version: 1
@@ -126,6 +129,20 @@ if rank == 2:
 end(True)
 """
 )
+# Two ranks of a launcher that says so, one a node; each writes a file of its own and syncs it, and both a shared one.
+TRACED = """
+import os, sys
+root, rank = sys.argv[1], ("tb-a", "tb-b").index(os.uname().nodename)
+if "OMPI_COMM_WORLD_RANK" not in os.environ:
+    os.environ |= {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2"}
+    os.execv(sys.executable, [sys.executable, *sys.argv])
+for name, at in ((f"own.{rank}", 0), ("shared", rank)):
+    fd = os.open(f"{root}/pfs/{name}", os.O_RDWR | os.O_CREAT, 0o600)
+    for turn in range(3):
+        os.pwrite(fd, b"x" * 8192, (2 * turn + at) * 8192)
+    os.fsync(fd)
+    os.close(fd)
+"""
 
 
 def piece(rank: int, turn: int, size: int) -> bytes:
@@ -286,10 +303,54 @@ def test_recovered_on_each_node(nodes: Nodes) -> None:
     assert nodes.left() == []
 
 
+def test_one_log_of_all_nodes(nodes: Nodes) -> None:
+    before = time.time()
+    log = nodes.root / "app.darshan"
+    said = nodes.run_ranks(TRACED, options=("--trace", log))
+    assert "app.darshan: 2 ranks\n" in said
+    found = trace.read([log, nodes.root / "app.storage.darshan"], {str(nodes.root / "pfs"): "pfs"})
+    assert not found.errors
+    assert found.job["complete"].all()
+    assert found.job["ranks"].max() == 2
+    mine = found.files[(found.files["log"] == "app.darshan") & (found.files["place"] == "pfs")]
+    told = {
+        Path(f).name: (r, n, s)
+        for f, r, n, s in mine[["file", "rank", "bytes_written", "flushes"]].to_numpy()
+    }
+    assert told == {"own.0": (0, 24576, 1), "own.1": (1, 24576, 1), "shared": (-1, 49152, 2)}
+    below = found.tiers[(found.tiers["side"] == "storage") & (found.tiers["place"] == "pfs")]
+    assert below["bytes_written"].sum() == 4 * 24576
+    # Both nodes count from one second 0.
+    job = found.job[found.job["side"] == "application"]
+    spent = time.time() - job["start"].iloc[0].timestamp()
+    assert 0 <= job["start"].iloc[0].timestamp() - before < spent
+    assert found.segments["start_s"].between(0, spent).all()
+    assert set(found.segments[found.segments["log"] == "app.darshan"]["host"]) == set(NODES)
+    assert nodes.left() == []
+    assert not Path(f"{log}.nodes").exists()
+
+
+def test_a_node_that_hands_on_nothing(nodes: Nodes) -> None:
+    broken = nodes.root / "broken"
+    broken.write_text(
+        f'#!/bin/sh\n[ "$2" = node ] && (sleep 0.5; mkdir {nodes.root}/app.darshan.nodes/.tb-b) &\n'
+        f'exec {nodes.launch} "$@"\n'
+    )
+    broken.chmod(0o755)
+    log = nodes.root / "app.darshan"
+    options = ("--trace", log)
+    said = nodes.run_ranks(
+        TRACED, 0, "what node tb-b recorded", launch=broken, then="sleep 1", options=options
+    )
+    assert "incomplete: not all of them ended" in said
+    assert not trace.read([log]).job["complete"].any()
+    assert nodes.left() == []
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--keep",), "--per-node goes with neither --keep nor --trace"),
+        (("--keep",), "--per-node goes without --keep"),
         (("--per-node", " "), "needs the words"),
         (("--per-node", "/nowhere/launch"), "cannot run /nowhere/launch"),
     ],

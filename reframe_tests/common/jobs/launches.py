@@ -214,7 +214,7 @@ class Launches:
         lines = {str(number + 1): arguments for number, arguments in enumerate(self.arguments)}
         if self.checks_once_more:
             lines["check"] = self.checked
-        found = held.places(stage, self.script.site) + held.several_nodes(self.script.plan)
+        found = held.places(stage, self.script.site)
         for name, arguments in lines.items():
             output = outputs[name]
             if self.recipe.launches[0].program_name == "ior":

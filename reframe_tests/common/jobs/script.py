@@ -74,9 +74,8 @@ class Script:
         return [f"{variable}=$(python3 {look})"], [f"${variable}"]
 
     def needs_witness(self, program: str) -> bool:
-        """A trace without asking, on one node: of a program that is not ours, and on real tiers."""
-        ours = PurePath(program).name.startswith("tb-")
-        return self.plan.nodes == 1 and not (ours and self.site.modelled)
+        """A trace without asking: of a program that is not ours, and on real tiers."""
+        return not (PurePath(program).name.startswith("tb-") and self.site.modelled)
 
     def plan_lines(self, run: object = None) -> list[str]:
         """Keeps what the engine makes of the configuration, where there is one, and where real places are.

@@ -19,7 +19,6 @@ from tierbench.judge.launch import (
 )
 from tierbench.outputs import IorOutput, parse_mdtest
 
-from ..sites.plan import Plan
 from ..sites.site import Site
 from .launch_numbers import LaunchOutput
 
@@ -150,13 +149,6 @@ def _led_away(pfs: Mapping[str, Any] | None, run: Mapping[str, Any] | None) -> H
     told = f"{run['path']} is {run['real']} ({'; '.join(run['lies_on'].values())})"
     asked = f"asked for a folder of the run in {pfs['path']}"
     return Held((str(Disagreement("places", asked, told)),))
-
-
-def several_nodes(plan: Plan) -> Held:
-    """A trace is of one node: nothing shows where the bytes of several went."""
-    if plan.nodes == 1 or plan.tiers == "pfs":
-        return Held()
-    return Held(unseen=(f"that bytes went to {plan.tiers}: NOT PROVEN (a trace is of one node)",))
 
 
 def drain_s(stats: Path) -> float:

@@ -65,12 +65,10 @@ class Site:
         needed = [] if self.modelled else directories_of(tiers)
         return sorted(set(needed) - self.places.keys())
 
-    def refusal(self, nodes: int, *, traced: bool) -> str | None:
+    def refusal(self, nodes: int) -> str | None:
         """Why launches through `tierctl run` can't be on so many nodes here; None where they can."""
         if nodes > 1 and not self.per_node:
             return "several nodes: the site's extras must say how a command runs once on each (per_node)"
-        if nodes > 1 and traced:
-            return "a trace is of one node"
         return None
 
     def per_node_options(self, nodes: int) -> list[str]:

@@ -1,0 +1,64 @@
+/*
+ * node: one node of a traced run on several. `tierctl run --per-node --trace` has the launcher start it on each node, with
+ * the node's daemon as its command. It makes the folder of the node's trace before, and hands on what is in it after.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "common/ctl.h"
+#include "common/signals.h"
+#include "darshan/node.h"
+
+struct node {
+    const char *instance, *shared;
+};
+
+static int take(void *into, char key, const char *value)
+{
+    struct node *n = into;
+    *(key == 'i' ? &n->instance : &n->shared) = value;
+    return 0;
+}
+
+/* Signals that the launcher sends are for the daemon; this process ends after it. */
+static int run_daemon(char *const *command)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid < 0)
+        return ctl_fail("cannot fork: %s", strerror(errno));
+    if (pid == 0) {
+        ctl_signals_give_back();
+        execvp(command[0], command);
+        ctl_fail("node: cannot run %s: %s", command[0], strerror(errno));
+        _exit(127);
+    }
+    ctl_signals_pass_to(pid);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    ctl_signals_program_ended();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int tb_node_command(const struct ctl_command *self, int argc, char **argv)
+{
+    struct node n = {0};
+    struct ctl_trace trace = {0};
+    int rc = ctl_parse(self, argc, argv, take, &n);
+    if (rc)
+        return rc;
+    if (!n.instance || !n.shared || optind >= argc)
+        return ctl_misused(self, "needs -i NAME, --trace FOLDER and a command");
+    ctl_signals_hold(n.instance);
+    trace_is_no_rank();
+    if ((rc = trace_node_begin(&trace, n.shared, n.instance)))
+        return rc;
+    rc = run_daemon(argv + optind);
+    int traced = trace_node_end(&trace, n.shared);
+    return rc ? rc : traced;
+}
