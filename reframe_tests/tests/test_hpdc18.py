@@ -38,6 +38,11 @@ def test_the_published_runs_are_a_scale() -> None:
     assert dropped(replace(found, ranks=1024)) == ("nodes: 1 of 32", "ranks: 1024 of 1024")
 
 
+@pytest.mark.parametrize("file", sorted((ROOT / "configs/scales").glob("*.yaml")), ids=lambda f: f.stem)
+def test_every_scale_has_its_part(file: Path) -> None:
+    assert hpdc18_scale(file.stem).ranks > 0
+
+
 def test_compute_is_counted_in_the_time_of_the_pfs() -> None:
     phase_s = 64 * MIB * 1024 / 735e6
     for name, times in (("data-intensive", 0.5), ("balanced", 1), ("compute-intensive", 2)):
