@@ -1,0 +1,82 @@
+/*
+ * The files that FORGE leaves in its output directory, with its names: who was an I/O node (emulation.map), the times and
+ * bandwidth of each read and write (emulation.time), and what each I/O node did (emulation.rank-N.stats).
+ */
+#include "tb_forge.h"
+
+#include <errno.h>
+#include <string.h>
+
+void tb_output_begin(struct tb_output *o, const char *directory, const char *name)
+{
+    snprintf(o->name, sizeof o->name, "%.4000s/%.150s", directory, name);
+    snprintf(o->part, sizeof o->part, "%s.part", o->name);
+    o->file = fopen(o->part, "we");
+    if (!o->file)
+        tb_fail(o->part, "open", -1, strerror(errno));
+}
+
+void tb_output_end(struct tb_output *o)
+{
+    bool bad = ferror(o->file) != 0;
+    if (fclose(o->file) || bad) {
+        int error = errno;
+        remove(o->part);
+        tb_fail(o->name, "write", -1, strerror(error));
+    }
+    if (rename(o->part, o->name))
+        tb_fail(o->name, "rename", -1, strerror(errno));
+}
+
+static void write_map(const struct tb_report *r)
+{
+    struct tb_output o;
+    tb_output_begin(&o, r->options->directory, "emulation.map");
+    for (int i = 0; i < r->world.tasks; i++)
+        fprintf(o.file, "rank %d: %s\n", i, i < r->scenario->forwarders ? "server" : "client");
+    tb_output_end(&o);
+}
+
+static void write_times(void *with, int64_t job, const struct tb_access *p, const struct tb_outcome *o)
+{
+    FILE *out = with;
+    (void)job;
+    fprintf(out, "\noperation: %s\nlayout: %s\nspatiality: %s\n", tb_operation_name(p->operation), p->shared ? "shared" : "individual",
+            p->strided ? "strided" : "contiguous");
+    fprintf(out, "odirect: %d\nstonewall: %lld\n", p->direct, (long long)p->stonewall);
+    fprintf(out, "request: %.10g KB\ntotal: %.10g MB\n", (double)p->request / 1024, (double)p->total / TB_MIB);
+    fprintf(out, "min: %.5lf s\nQ1: %.5lf s\nQ2: %.5lf s\nQ3: %.5lf s\nmax: %.5lf s\nmean: %.5lf s\n", o->min, o->q1, o->median, o->q3,
+            o->max, o->mean);
+    fprintf(out, "data: %.5lf MB\nbandwidth: %.5lf MB/s\n", (double)o->bytes / TB_MIB, tb_bandwidth(o));
+}
+
+static void write_time(const struct tb_report *r)
+{
+    struct tb_output o;
+    tb_output_begin(&o, r->options->directory, "emulation.time");
+    fprintf(o.file, "timestamp: %s\nforwarders: %lld\nclients: %lld\n", r->started, (long long)r->scenario->forwarders,
+            (long long)(r->world.tasks - r->scenario->forwarders));
+    tb_report_each(r, write_times, o.file);
+    tb_output_end(&o);
+}
+
+static void write_stats(const struct tb_report *r, int64_t rank)
+{
+    const struct tb_node_counts *n = &r->nodes[rank];
+    char name[64];
+    struct tb_output o;
+    snprintf(name, sizeof name, "emulation.rank-%lld.stats", (long long)rank);
+    tb_output_begin(&o, r->options->directory, name);
+    fprintf(o.file, "forwarder: %lld\nopen: %lld\nread: %lld\nwrite: %lld\nclose: %lld\nread_size: %lld\nwrite_size: %lld\n",
+            (long long)rank, (long long)n->open, (long long)n->read, (long long)n->write, (long long)n->close, (long long)n->read_bytes,
+            (long long)n->write_bytes);
+    tb_output_end(&o);
+}
+
+void tb_write_forge_files(const struct tb_report *r)
+{
+    write_map(r);
+    write_time(r);
+    for (int64_t i = 0; i < r->scenario->forwarders; i++)
+        write_stats(r, i);
+}
