@@ -12,7 +12,7 @@
 #include <xxhash.h>
 
 enum { PATH_ROOM = 4200, CLOSED = -1 };
-static const double ASK_AFTER_S = 3, GIVE_UP_AFTER_S = 5; /* together within the 10 s that users are told */
+static const double ASK_AFTER_S = 2, GIVE_UP_AFTER_S = 5; /* together within the 10 s that users are told */
 
 struct slot {
     bool busy;

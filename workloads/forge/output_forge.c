@@ -1,11 +1,13 @@
 /*
  * The files that FORGE leaves in its output directory, with its names: who was an I/O node (emulation.map), the times and
- * bandwidth of each read and write (emulation.time), and what each I/O node did (emulation.rank-N.stats).
+ * bandwidth of each read and write (emulation.time), and what each I/O node did (emulation.rank-N.stats). Labels and units are FORGE's; KB and MB are KiB and MiB there.
  */
 #include "tb_forge.h"
 
 #include <errno.h>
 #include <string.h>
+
+#define RULE "---------------------------\n"
 
 void tb_output_begin(struct tb_output *o, const char *directory, const char *name)
 {
@@ -41,21 +43,21 @@ static void write_times(void *with, int64_t job, const struct tb_access *p, cons
 {
     FILE *out = with;
     (void)job;
-    fprintf(out, "\noperation: %s\nlayout: %s\nspatiality: %s\n", tb_operation_name(p->operation), p->shared ? "shared" : "individual",
-            p->strided ? "strided" : "contiguous");
-    fprintf(out, "odirect: %d\nstonewall: %lld\n", p->direct, (long long)p->stonewall);
-    fprintf(out, "request: %.10g KB\ntotal: %.10g MB\n", (double)p->request / 1024, (double)p->total / TB_MIB);
-    fprintf(out, "min: %.5lf s\nQ1: %.5lf s\nQ2: %.5lf s\nQ3: %.5lf s\nmax: %.5lf s\nmean: %.5lf s\n", o->min, o->q1, o->median, o->q3,
-            o->max, o->mean);
-    fprintf(out, "data: %.5lf MB\nbandwidth: %.5lf MB/s\n", (double)o->bytes / TB_MIB, tb_bandwidth(o));
+    fprintf(out, "\n" RULE " operation: %s\n layout: %s\n spatiality: %s\n", tb_operation_name(p->operation),
+            p->shared ? "shared" : "individual", p->strided ? "strided" : "contiguous");
+    fprintf(out, " odirect: %d\n stonewall: %lld\n request: %lld KB\n total: %lld MB\n" RULE, p->direct, (long long)p->stonewall,
+            (long long)(p->request / 1024), (long long)(p->total / (1024 * 1024)));
+    fprintf(out, " min: %.5lf s\n Q1: %.5lf s\n Q2: %.5lf s\n Q3: %.5lf s\n max: %.5lf s\n mean: %.5lf s\n" RULE, o->min, o->q1, o->median,
+            o->q3, o->max, o->mean);
+    fprintf(out, " data: %.5lf MB\n bandwidth: %.5lf MB/s\n" RULE, (double)o->bytes / TB_MIB, tb_bandwidth(o));
 }
 
 static void write_time(const struct tb_report *r)
 {
     struct tb_output o;
     tb_output_begin(&o, r->options->directory, "emulation.time");
-    fprintf(o.file, "timestamp: %s\nforwarders: %lld\nclients: %lld\n", r->started, (long long)r->scenario->forwarders,
-            (long long)(r->world.tasks - r->scenario->forwarders));
+    fprintf(o.file, RULE " I/O Forwarding Simulation\n" RULE " | %s |\n" RULE " forwarders: %lld\n clients: %lld\n" RULE, r->started,
+            (long long)r->scenario->forwarders, (long long)(r->world.tasks - r->scenario->forwarders));
     tb_report_each(r, write_times, o.file);
     tb_output_end(&o);
 }

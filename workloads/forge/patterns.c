@@ -61,16 +61,15 @@ static bool layout_of(const struct tb_json *object, bool *shared, struct tb_comp
     return good;
 }
 
-/* Strides in a file of one's own would be holes. */
+/* In a file of one's own FORGE's strides are none, so that is what is measured and told. */
 static bool spatiality_of(const struct tb_json *object, bool shared, bool *strided, struct tb_complaint *c)
 {
     static const char *const words[] = {"contiguous", "strided", NULL};
     struct tb_json node = tb_json_member(object, "spatiality");
     int word = 0;
-    if (!tb_json_word(&node, words, "contiguous or strided", &word, c))
-        return false;
-    *strided = word == 1;
-    return shared || !*strided || tb_json_refuse(&node, "contiguous, as each client has a file of its own", c);
+    bool good = tb_json_word(&node, words, "contiguous or strided", &word, c);
+    *strided = shared && word == 1;
+    return good;
 }
 
 static bool sizes_of(struct tb_access *p, const struct tb_json *object, struct tb_complaint *c)
