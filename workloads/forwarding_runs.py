@@ -61,6 +61,7 @@ class Forge(Driver):
     """Its scenario, its files and its results are in the folder."""
 
     name = "tb-forge"
+    ranks = 2
 
     def scenario(self, what: Json | str) -> Path:
         """Its file; text goes as it is."""

@@ -53,7 +53,7 @@ WRONG: list[tuple[Json | str, str]] = [
 @pytest.mark.parametrize(("what", "words"), WRONG, ids=[words for _, words in WRONG])
 def test_a_wrong_file_is_refused(forge: Forge, what: Json | str, words: str) -> None:
     forge.scenario(what)
-    done = forge.run(f"scenario.json {forge.folder}", status=2)
+    done = forge.run(f"scenario.json {forge.folder}", 1, status=2)
     assert done.stderr.startswith("tb-forge: scenario.json:")
     assert done.stderr.count("\n") == 1
     assert words in done.stderr
@@ -71,7 +71,7 @@ def test_a_wrong_file_is_refused(forge: Forge, what: Json | str, words: str) -> 
 )
 def test_a_wrong_line_is_refused(forge: Forge, line: str, words: str) -> None:
     forge.scenario(phases(0, "write"))
-    assert words in forge.run(line, status=2).stderr
+    assert words in forge.run(line, 1, status=2).stderr
     assert forge.names() == ["scenario.json"]
 
 

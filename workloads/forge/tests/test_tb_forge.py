@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from forwarding_runs import Forge, content, flat, phases
+from steps import through_tiers
 
 from tierbench.forwarding import measurements
 
@@ -111,3 +113,11 @@ def test_a_repeated_phase(forge: Forge) -> None:
     assert [(p["phase"], p["repetition"], p["pattern"]) for p in found["patterns"]] == [
         (0, n, 1) for n in range(3)
     ]
+
+
+def test_io_nodes_use_the_tiers(forge: Forge) -> None:
+    what = json.dumps(phases(1, "write", "read", total_size=ODD)).replace('"path": "f"', '"path": "pfs/f"')
+    forge.scenario(what)
+    told = through_tiers(forge, f"scenario.json {forge.folder} --in-flight 4")
+    assert told.count(f"{ODD} bytes validated") == 2
+    assert (forge.folder / "pfs" / "f").read_bytes() == content(0, ODD)
