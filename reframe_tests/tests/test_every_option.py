@@ -118,6 +118,21 @@ def test_a_rank_that_moves_less_than_the_others(tmp_path: Path) -> None:
         assert ("bytes of write by rank" in [x.what for x in found.disagreements]) is named
 
 
+def test_ranks_that_take_turns_on_two_names(tmp_path: Path) -> None:
+    """-o a@b is honest: the data are in both; with one of them alone half is missing."""
+    made = Made(nprocs=2)
+    for rank, name in enumerate(("a", "b")):
+        none, written = accesses([], 0, [], 0), accesses([0, MIB], MIB, [0.0, 0.1], 0.05)
+        made.dxt(f"/pfs/{name}.{rank:08d}", rank, written, none)
+        made.counters("POSIX", f"/pfs/{name}.{rank:08d}", rank, WRITES=2, BYTES_WRITTEN=2 * MIB)
+    log = read([made.write(tmp_path / "a.darshan")])
+    for names, told in (("/pfs/a@/pfs/b", False), ("/pfs/a", True)):
+        asked = IorAsked(tuple(f"-w -t 1m -b 2m -F -o {names}".split()), 2, 1)
+        found = witness.testimony(asked, None, log).disagreements
+        assert ("bytes of write" in [x.what for x in found]) is told
+        assert told or not found
+
+
 MDTEST = (DATA / "mdtest-4.0.0" / "P.out").read_text()
 BEGAN = datetime(2026, 11, 20, 18, 24, 40, tzinfo=UTC).timestamp()
 

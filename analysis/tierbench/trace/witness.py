@@ -8,7 +8,7 @@ that against the command line and the driver's numbers. What a log cannot show i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,14 +71,15 @@ class _Launch:
     ) -> None:
         self.asked, self.told, self.traces, self.of_several = asked, told, traces, of_several
         self.unseen: list[str] = []
-        self.base = os.path.normpath(str(asked.file))
+        # IOR lets ranks take turns on the names between the @.
+        self.bases = [os.path.normpath(name) for name in str(asked.file).split("@") if name]
         posix = traces.files[traces.files["module"] == "POSIX"]
-        self.data = posix[_is_data(posix["file"], self.base)]
+        self.data = posix[_is_data(posix["file"], self.bases)]
         self.others = traces.files[
-            traces.files["module"].isin(_MODULES) & ~_is_data(traces.files["file"], self.base)
+            traces.files["module"].isin(_MODULES) & ~_is_data(traces.files["file"], self.bases)
         ]
         segments = traces.segments[traces.segments["module"] == "DXT_POSIX"]
-        self.segments = segments[_is_data(segments["file"], self.base)]
+        self.segments = segments[_is_data(segments["file"], self.bases)]
         self.whole = self._segments_are_whole()
         if not traces.job["complete"].all():
             self.unseen.append("all of the launch: the log is incomplete")
@@ -361,7 +362,7 @@ class _Launch:
     def below(self, storage: Traces) -> Iterator[Disagreement]:
         """Without tiers the storage is asked for what the program asks for."""
         files = storage.files[storage.files["module"] == "POSIX"]
-        files = files[_is_data(files["file"], self.base)]
+        files = files[_is_data(files["file"], self.bases)]
         for access in self._accesses():
             asked, got = int(self.data[_bytes_of(access)].sum()), int(files[_bytes_of(access)].sum())
             if got < WHOLE_SHARE * asked:
@@ -384,11 +385,14 @@ def _bytes_of(access: str) -> str:
     return "bytes_written" if access == "write" else "bytes_read"
 
 
-def _is_data(files: pd.Series[str], base: str) -> pd.Series[bool]:
-    names = files.astype(str)
-    folder, name = os.path.split(base)
-    below = names.str.startswith(f"{folder}/") & names.str.rsplit("/", n=1).str[-1].str.startswith(f"{name}.")
-    return (names == base) | names.str.startswith(f"{base}.") | below
+def _is_data(files: pd.Series[str], bases: Sequence[str]) -> pd.Series[bool]:
+    names, last = files.astype(str), files.astype(str).str.rsplit("/", n=1).str[-1]
+    found = names.isin(bases)
+    for base in bases:
+        folder, name = os.path.split(base)
+        below = names.str.startswith(f"{folder}/") & last.str.startswith(f"{name}.")
+        found |= names.str.startswith(f"{base}.") | below
+    return found
 
 
 def _file_numbers(files: pd.Series[str]) -> np.ndarray:

@@ -49,5 +49,6 @@ def _by_rank(traces: Traces, base: str, access: str, *, scattered: bool) -> pd.S
 
 
 def _is_data(files: pd.Series[str], base: str) -> pd.Series[bool]:
-    names = files.astype(str)
-    return (names == base) | names.str.startswith(f"{base}.")
+    """`base` is what -o names: with several names (FILE1@FILE2) ranks take turns on them."""
+    names, bases = files.astype(str), [name for name in base.split("@") if name]
+    return names.isin(bases) | names.str.startswith(tuple(f"{name}." for name in bases))
