@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -78,12 +79,15 @@ def test_the_end_of_an_io_node_is_an_error_at_the_clients(forge: Forge, blow: si
         while not (file.exists() and file.stat().st_size):
             time.sleep(0.02)
         os.kill(node, blow)
+        mercy = threading.Timer(LIMIT_OF_A_DEATH_S + 2, os.kill, (node, signal.SIGKILL))  # then the run ends
+        mercy.start()
         began = time.monotonic()
         assert run.stderr is not None
         told = run.stderr.readline()
         while told and blow == signal.SIGSTOP and "it gives no sign of life (I/O node 0)" not in told:
             told = run.stderr.readline()
         took = time.monotonic() - began
+        mercy.cancel()
         rest, _ = run.communicate(timeout=LIMIT_S)
     assert told
     assert took < LIMIT_OF_A_DEATH_S
