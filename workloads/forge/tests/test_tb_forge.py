@@ -19,8 +19,9 @@ def forge(folder: Path) -> Forge:
     return Forge(folder)
 
 
-@pytest.mark.parametrize("io_nodes", [0, 1, 2])
-@pytest.mark.parametrize("spatiality", ["contiguous", "strided"])
+@pytest.mark.parametrize(
+    ("io_nodes", "spatiality"), [(0, "contiguous"), (1, "strided"), (2, "contiguous"), (2, "strided")]
+)
 def test_a_shared_file_is_whole(forge: Forge, io_nodes: int, spatiality: str) -> None:
     what = phases(io_nodes, "write", "read", spatiality=spatiality, total_size=ODD, request_size=30_000)
     found = forge.result(what, io_nodes + 3, "--in-flight 4 --aggregate 8")
