@@ -1,0 +1,146 @@
+"""When does I/O forwarding pay? The study's 189 scenarios (PDSW 2020), each with 0 to 8 I/O nodes.
+
+    reframe -C configs/sites/local.py -c reframe_tests/forwarding.py -r -t forwarding     # nine of them
+    reframe -C configs/sites/marenostrum4.py -c reframe_tests/forwarding.py -r -t pdsw20  # all
+
+A job has all numbers of I/O nodes, in turn in each repetition, so that what changes on the machine meets all
+of them. Its results are for `tierbench forwarding`. `docs/forwarding.md` says what is local.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.builtins import parameter, run_after, run_before, sanity_function, variable
+from reframe.core.exceptions import PipelineError
+
+sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path by its index
+
+from common.outcome.rundir import run_dir
+from common.scales.forwarding_scenarios import IO_NODES, LOCAL_TOTAL, SCENARIOS, TOTALS, Scenario
+from common.sites.programs import own_program
+from common.sites.site import Site
+
+RESULT = "forge-result.json"
+MOST = max(IO_NODES)
+# An I/O node has a compute node for itself, as in the study: one slot on each of the first hosts.
+HOSTS = """scontrol show hostnames "$SLURM_JOB_NODELIST" > nodes
+for n in {io_nodes}; do
+    awk -v n=$n -v all=$((n + {nodes})) -v slots={processes} \\
+        'NR <= all {{ print $1 " slots=" (NR <= n ? 1 : slots) }}' nodes > hosts.$n
+done
+"""
+STEPS = """here=$PWD
+{hosts}place=$(mktemp -d {root}/tb-forwarding-XXXXXX) || exit 1
+trap 'rm -rf "$place"' EXIT
+cd "$place" || exit 1
+for repetition in $(seq {repetitions}); do
+    for n in {io_nodes}; do
+        out=$here/out/$n/$repetition
+        mkdir -p "$out"
+        mpirun {hostfile}-n $((n + {clients})) {program} "$here/scenario.$n.json" "$out" || exit 1
+        rm -f "$place"/f*
+    done
+done
+"""
+
+
+def bandwidth(folder: Path) -> float:
+    """The median of the results in a folder."""
+    found = [json.loads(f.read_text()) for f in folder.glob(f"*/{RESULT}")]
+    return statistics.median(float(f["patterns"][0]["bandwidth_mib_s"]) for f in found)
+
+
+@rfm.simple_test
+class Forwarding(rfm.RunOnlyRegressionTest):
+    """One scenario with each number of I/O nodes."""
+
+    scenario = parameter([s.name for s in SCENARIOS], type=str, loggable=True)
+    #: The study has five, on different days: start the suite again.
+    repetitions = variable(int, value=5, loggable=True)
+    #: Seconds; the slides say 1, the recorded runs have 60.
+    stonewall = variable(int, value=1, loggable=True)
+    #: Bytes of all clients together; 0: those of the site.
+    total = variable(int, value=0, loggable=True)
+    #: Whether each byte is read back and compared, which costs time within the write, too.
+    validate = variable(bool, value=False, loggable=True)
+
+    descr = "bandwidth of an access pattern, by the number of I/O nodes"
+    valid_systems = ["*"]
+    valid_prog_environs = ["*"]
+    num_tasks = 1
+    time_limit = "30m"
+
+    @run_after("init")
+    def mark(self) -> None:
+        """All have the study's tag, nine that of the short run."""
+        self.of = Scenario.named(self.scenario)
+        self.tags = {"pdsw20"} | ({"forwarding"} if self.of.is_local else set())
+
+    @run_after("setup")
+    def choose(self) -> None:
+        """The study's deployment on its machines, ranks elsewhere."""
+        self.site = Site.of(self.current_system, self.current_partition)
+        self.published = self.site.name in TOTALS
+        self.skip_if(self.site.published and not self.published, "the study did not run on this machine")
+        if self.published:
+            self.num_tasks_per_node = self.of.processes
+            self.num_tasks = (self.of.nodes + MOST) * self.of.processes
+
+    @run_before("run")
+    def prepare(self) -> None:
+        """A scenario file for each number of I/O nodes, and the job's steps."""
+        program = own_program("tb-forge")
+        if not (program.exists() or self.is_dry_run()):
+            raise PipelineError(f"{program}: is missing; needs `make build`")
+        stage = Path(self.stagedir).resolve()
+        total = self.total or TOTALS.get(self.site.name, LOCAL_TOTAL)
+        for n in IO_NODES:
+            text = self.of.file(n, total, self.stonewall, self.published, self.validate)
+            (stage / f"scenario.{n}.json").write_text(json.dumps(text, indent=1))
+        (stage / "steps.sh").write_text(self.steps(program, stage))
+        self.job.launcher.run_command = lambda _job: ""
+        self.executable, self.executable_opts = "bash", ["steps.sh"]
+
+    def steps(self, program: Path, stage: Path) -> str:
+        """One launch after the other."""
+        io_nodes = " ".join(map(str, IO_NODES))
+        hosts = HOSTS.format(io_nodes=io_nodes, nodes=self.of.nodes, processes=self.of.processes)
+        return STEPS.format(
+            hosts=hosts if self.published else "",
+            hostfile='--hostfile "$here/hosts.$n" ' if self.published else "",
+            root=self.site.places.get("pfs") or self.site.root or stage,
+            repetitions=self.repetitions,
+            io_nodes=io_nodes,
+            clients=self.of.clients(self.published),
+            program=program,
+        )
+
+    @sanity_function
+    def all_there(self) -> Any:
+        """Each launch left a result."""
+        found = len(list(Path(self.stagedir).glob(f"out/*/*/{RESULT}")))
+        return sn.all(
+            [
+                sn.assert_eq(self.job.exitcode or 0, 0, "the job ended with {0}"),
+                sn.assert_eq(found, len(IO_NODES) * self.repetitions, "{0} results; expected {1}"),
+            ]
+        )
+
+    @run_before("performance")
+    def keep(self) -> None:
+        """Results go to the run folder; the number is the median bandwidth for each number of I/O nodes."""
+        if self.is_dry_run():
+            return
+        out = Path(self.stagedir) / "out"
+        shutil.copytree(out, run_dir() / "forwarding" / self.scenario, dirs_exist_ok=True)
+        self.perf_variables = {
+            f"io_nodes_{n}": sn.make_performance_function(bandwidth, "MiB/s", out / str(n)) for n in IO_NODES
+        }

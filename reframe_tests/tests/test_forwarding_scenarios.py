@@ -1,0 +1,77 @@
+"""The forwarding study's scenarios: how many, their deployments, a job of each kind of site."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from conftest import ROOT
+from test_suite import REFRAME
+
+from common.scales.forwarding_scenarios import IO_NODES, SCENARIOS, Scenario
+from tierbench.forwarding import measurements
+
+
+def test_they_are_those_of_the_study() -> None:
+    """Their keys are those of the published runs."""
+    published = {s for s, _ in measurements.read("marenostrum4").scenarios()}
+    ours = set()
+    for s in SCENARIOS:
+        layout, spatiality = s.pattern.split("-")
+        ours.add((s.nodes, s.clients(True), measurements.LAYOUTS[layout], spatiality, float(s.request_kib)))
+    assert len(ours) == len(SCENARIOS) == 189
+    assert ours == {tuple(s) for s in published}
+
+
+def test_names_and_local_ranks() -> None:
+    assert [Scenario.named(s.name) for s in SCENARIOS] == SCENARIOS
+    assert sum(s.is_local for s in SCENARIOS) == 9
+    assert sorted({s.clients(False) for s in SCENARIOS}) == [1, 2, 4, 8, 16]
+    found = Scenario(16, 12, "shared-strided", 128).file(4, 1 << 30, 60, True, False)
+    assert (found["forwarders"], found["request_size"], found["stone_wall"]) == (4, 131072, 60)
+
+
+def run(site: str, folder: Path, *options: str) -> str:
+    """What ReFrame says of a run that ends well."""
+    where = ["-C", f"configs/sites/{site}.py", f"--system={site}", "-c", "reframe_tests/forwarding.py"]
+    done = subprocess.run(
+        [str(REFRAME), *where, "--prefix", str(folder), *options],
+        cwd=ROOT,
+        env={**os.environ, "TIERBENCH_RUN_DIR": str(folder / "run")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_the_short_run_has_nine(tmp_path: Path) -> None:
+    assert "Found 9 check(s)" in run("local", tmp_path, "-l", "-t", "forwarding")
+
+
+def test_a_local_job_has_a_result_of_each_number(tmp_path: Path) -> None:
+    one = ["-n", "scenario=8n-24p-shared-strided-1024KiB"]
+    run("local", tmp_path, "-r", *one, "-S", "repetitions=1", "-S", "validate=1", "-S", "total=3000001")
+    found = [json.loads(f.read_text()) for f in (tmp_path / "run").rglob(measurements.RESULT)]
+    assert sorted(f["io_nodes"] for f in found) == list(IO_NODES)
+    assert {f["patterns"][0]["validated_bytes"] for f in found} == {3000001}
+    assert {f["clients"] for f in found} == {2}
+
+
+def test_a_job_of_the_study_gives_each_io_node_a_compute_node(tmp_path: Path) -> None:
+    run("marenostrum4", tmp_path, "--dry-run", "-n", "scenario=16n-12p-shared-strided-32KiB")
+    (job,), (steps,) = tmp_path.rglob("rfm_job.sh"), tmp_path.rglob("steps.sh")
+    assert {"#SBATCH --ntasks=288", "#SBATCH --ntasks-per-node=12"} <= set(job.read_text().splitlines())
+    assert '--hostfile "$here/hosts.$n" -n $((n + 192)) ' in steps.read_text()
+    (file,) = tmp_path.rglob("scenario.8.json")
+    told = json.loads(file.read_text())
+    assert (told["forwarders"], told["direct_io"], told["total_size"]) == (8, 1, 128 << 30)
+    listing = steps.read_text().split("place=")[0].partition("\n")[2].partition("\n")[2]
+    (tmp_path / "nodes").write_text("".join(f"node{i}\n" for i in range(24)))
+    subprocess.run(["sh", "-c", listing], cwd=tmp_path, check=True)
+    hosts = (tmp_path / "hosts.2").read_text().splitlines()
+    assert hosts[:3] == ["node0 slots=1", "node1 slots=1", "node2 slots=12"]
+    assert len(hosts) == 18
