@@ -106,8 +106,6 @@ struct tb_request *tb_queue_take(struct tb_queue *q, int most)
 
 struct tb_request *tb_queue_take_all(struct tb_queue *q)
 {
-    if (!__atomic_load_n(&q->first, __ATOMIC_RELAXED)) /* looked at often, and mostly empty */
-        return NULL;
     pthread_mutex_lock(&q->lock);
     struct tb_request *r = q->first;
     q->first = NULL;
