@@ -109,8 +109,7 @@ def _compare(options: argparse.Namespace) -> int:
 def _history(options: argparse.Namespace) -> int:
     """Status 2 when a run that was named could not be read; the others are still shown."""
     atomic_write.check(options.output)
-    all_of_it = [*find_runs(Path("results")), *sorted(Path("results/bench").glob("*.json"))]
-    sources = options.runs or [str(p) for p in all_of_it]
+    sources = options.runs or [str(p) for p in _all_results(Path("results"))]
     if not sources:
         raise RunError(f"results: holds no runs; {RESULTS}")
     problems: list[str] = []
@@ -123,6 +122,11 @@ def _history(options: argparse.Namespace) -> int:
         written = history_page.write(found, options.test, options.output)
         print("\nWritten: " + ", ".join(str(path) for path in written))
     return 2 if problems and options.runs else 0
+
+
+def _all_results(folder: Path) -> list[Path]:
+    """Its runs and its results of `make bench`."""
+    return [*find_runs(folder), *sorted(folder.glob("bench/*.json"))]
 
 
 def _power(options: argparse.Namespace) -> None:
