@@ -97,7 +97,7 @@ static const struct ctl_option stage_options[] = {
     {"manifest", 'M', "FILE", "move its lines SOURCE DESTINATION, as UnifyFS' manifests have them", "a file", "none",
      "--manifest files.txt"},
     {"watch", 'N', NULL, "be the mover of this node, until SIGTERM", NULL, "no mover", NULL},
-    {"config", 'c', "CONFIG", "whose stage_out says what --watch works for, and limits streams and bandwidth",
+    {"config", 'c', "CONFIG", "its stage_out says what --watch works for, and limits streams and bandwidth",
      "a file (docs/configuration.md)", "PERSIST_DIR and PFS_DIR; no limits", "-c configs/tiers/ram.yaml"},
     {"log", 'G', "FOLDER", "where spectral.log is written", "a folder", "PFS_DIR, else the current folder", "--log logs"},
     {"left", 'L', "FILE", "where the list of files goes that were not moved, as a manifest", "a file", "none is written",
@@ -132,7 +132,7 @@ static const struct ctl_option profile_options[] = {
 
 static const struct ctl_option import_hermes_options[] = {
     {NULL, '.', "FILE", "the Hermes configuration, or requirements in XML", "a file", "none, it is required", NULL},
-    {NULL, '.', "SECOND", "a .conf whose keys replace the first's, or requirements in XML", "a file", "none", NULL},
+    {NULL, '.', "SECOND", "a .conf that replaces keys of the first, or requirements in XML", "a file", "none", NULL},
     {"pfs", 'P', "PATH", "the PFS, which Hermes does not name", "a directory", "${TB_ROOT}/pfs", "--pfs /lustre/me"},
     {"output", 'o', "OUT.yaml", "where the configuration goes", "a file", "standard output", "-o tiers.yaml"},
     END_OF_OPTIONS};
