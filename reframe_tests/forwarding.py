@@ -1,10 +1,11 @@
 """When does I/O forwarding pay? The study's 189 scenarios (PDSW 2020), each with 0 to 8 I/O nodes.
 
-    reframe -C configs/sites/local.py -c reframe_tests/forwarding.py -r -t forwarding     # nine of them
+    reframe -C configs/sites/local.py -c reframe_tests/forwarding.py -r -t forge          # nine of them
     reframe -C configs/sites/marenostrum4.py -c reframe_tests/forwarding.py -r -t pdsw20  # all
 
 A job has all numbers of I/O nodes, in turn in each repetition, so that what changes on the machine meets all
-of them. Its results are for `tierbench forwarding`. `docs/forwarding.md` says what is local.
+of them. The report has a row for each, and `tierbench forwarding` reads the results. What is local is in
+`docs/forwarding.md`.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from reframe.core.exceptions import PipelineError
 
 sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path by its index
 
-from common.outcome.rundir import run_dir
+from common.outcome.rundir import next_repetition, run_dir, write_provenance
 from common.scales.forwarding_scenarios import IO_NODES, LOCAL_TOTAL, SCENARIOS, TOTALS, Scenario
 from common.sites.programs import own_program
 from common.sites.site import Site
+from tierbench.runs.case import Case
 
 RESULT = "forge-result.json"
 MOST = max(IO_NODES)
@@ -82,7 +84,7 @@ class Forwarding(rfm.RunOnlyRegressionTest):
     def mark(self) -> None:
         """All have the study's tag, nine that of the short run."""
         self.of = Scenario.named(self.scenario)
-        self.tags = {"pdsw20"} | ({"forwarding"} if self.of.is_local else set())
+        self.tags = {"pdsw20"} | ({"forge"} if self.of.is_local else set())
 
     @run_after("setup")
     def choose(self) -> None:
@@ -136,7 +138,7 @@ class Forwarding(rfm.RunOnlyRegressionTest):
 
     @run_before("performance")
     def keep(self) -> None:
-        """Results go to the run folder; the number is the median bandwidth for each number of I/O nodes."""
+        """Results and records go to the run folder; the number is the median for each number of I/O nodes."""
         if self.is_dry_run():
             return
         out = Path(self.stagedir) / "out"
@@ -144,3 +146,22 @@ class Forwarding(rfm.RunOnlyRegressionTest):
         self.perf_variables = {
             f"io_nodes_{n}": sn.make_performance_function(bandwidth, "MiB/s", out / str(n)) for n in IO_NODES
         }
+        for file in sorted(out.glob(f"*/*/{RESULT}")):
+            self.record(json.loads(file.read_text()))
+        write_provenance(self.site.name, {}, "tb-forge")
+
+    def record(self, result: dict[str, Any]) -> None:
+        """The case of one launch: without I/O nodes it is the baseline, on the PFS alone."""
+        wrote, n = result["patterns"][0], result["io_nodes"]
+        repetition, folder = next_repetition(f"forge-{self.scenario}-{n}")
+        Case(
+            test=f"forge-{self.scenario}", system=self.site.name, site=self.site.name,
+            tiers=f"io-nodes-{n}" if n else "pfs", mode="bypass", fsync="pfs", policy="none",
+            repetition=repetition, metric="bandwidth", unit="MiB/s", direction="higher",
+            value=wrote["bandwidth_mib_s"], open_s=None, write_s=wrote["seconds"]["max"], close_s=None,
+            total_s=wrote["seconds"]["max"], drain_s=None,
+            verified=wrote["validated_bytes"] == wrote["bytes"] if wrote["validation"] else None,
+            driver="tb-forge", modelled=False, command=f"tb-forge scenario.{n}.json", ranks=result["ranks"],
+            bytes=wrote["bytes"], published=None, published_source=None, requirement=None,
+            nodes=result["jobs"][0]["nodes"],
+        ).write(folder)  # fmt: skip

@@ -12,6 +12,7 @@ from test_suite import REFRAME
 
 from common.scales.forwarding_scenarios import IO_NODES, SCENARIOS, Scenario
 from tierbench.forwarding import measurements
+from tierbench.runs.case import read_case
 
 
 def test_they_are_those_of_the_study() -> None:
@@ -49,7 +50,7 @@ def run(site: str, folder: Path, *options: str) -> str:
 
 
 def test_the_short_run_has_nine(tmp_path: Path) -> None:
-    assert "Found 9 check(s)" in run("local", tmp_path, "-l", "-t", "forwarding")
+    assert "Found 9 check(s)" in run("local", tmp_path, "-l", "-t", "forge")
 
 
 def test_a_local_job_has_a_result_of_each_number(tmp_path: Path) -> None:
@@ -59,6 +60,10 @@ def test_a_local_job_has_a_result_of_each_number(tmp_path: Path) -> None:
     assert sorted(f["io_nodes"] for f in found) == list(IO_NODES)
     assert {f["patterns"][0]["validated_bytes"] for f in found} == {3000001}
     assert {f["clients"] for f in found} == {2}
+    cases = [read_case(f) for f in (tmp_path / "run").rglob("case.json")]
+    assert {c.test for c in cases} == {"forge-8n-24p-shared-strided-1024KiB"}
+    assert sorted(c.tiers for c in cases) == ["io-nodes-1", "io-nodes-2", "io-nodes-4", "io-nodes-8", "pfs"]
+    assert all(c.verified and c.value > 0 and c.bytes == 3000001 for c in cases)
 
 
 def test_a_job_of_the_study_gives_each_io_node_a_compute_node(tmp_path: Path) -> None:

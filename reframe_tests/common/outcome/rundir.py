@@ -68,7 +68,9 @@ def write_provenance(site: str, scale: dict[str, Any], driver: str) -> None:
     file = run_dir() / "provenance.json"
     if file.exists():
         return
-    shutil.copytree(ROOT / "results" / "published", run_dir() / "published", dirs_exist_ok=True)
+    # Of the forwarding study all runs are published: `tierbench forwarding` reads them where they are.
+    needed = shutil.ignore_patterns("forwarding")
+    shutil.copytree(ROOT / "results/published", run_dir() / "published", ignore=needed, dirs_exist_ok=True)
     commit = _output("git", "rev-parse", "HEAD") if CHECKOUT else "unknown"
     changed = CHECKOUT and _has_changes()
     provenance = {
