@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
+from cheat_launches import BIN, launch
 from test_base import plan, site
 
 from common.jobs.script import Script, mark
 from common.outcome import held
-from common.outcome.launch_numbers import outputs_of
+from common.outcome.launch_numbers import LaunchOutput, outputs_of
 from common.outcome.verify_bytes import check
+from tierbench.judge.asked import IorAsked, MdtestAsked
+from tierbench.judge.launch import Clock
 
 BEGINS, ENDS = "tierbench: launch 1 begins at 100.0 +0000", "tierbench: launch 1 ends at 160.0 +0000"
 
@@ -78,3 +85,33 @@ def test_data_that_lies_behind_a_link(link: bool, tmp_path: Path) -> None:
     found = check(tmp_path / "data", 1, 4096, 4096, shared=False)
     assert (found.right, found.wrong) == ((0, 4096) if link else (4096, 0))
     assert link is ("is a link to" in str(found.problem))
+
+
+HOUR = 3600.0
+
+
+def dated(text: str, moment: float) -> str:
+    """The output of a driver that began then."""
+    then = datetime.fromtimestamp(moment, UTC)
+    text = re.sub(r"(?m)^(Began +: ).*$", rf"\g<1>{then:%a %b %d %H:%M:%S %Y}", text)
+    return re.sub(r"(?m)^(-- started at ).* --$", rf"\g<1>{then:%m/%d/%Y %H:%M:%S} --", text)
+
+
+@pytest.mark.parametrize("program", ["tb-ior", "tb-mdtest"])
+def test_a_log_of_another_run_beside_an_honest_output(program: str, tmp_path: Path) -> None:
+    """The same launch an hour later leaves the same numbers; the log is of the first."""
+    line = "-w -F -e -k -t 64k -b 1m -o" if program == "tb-ior" else "-F -C -n 20 -w 10 -d"
+    words = (*line.split(), f"{tmp_path}/pfs/data")
+    began = time.time()
+    text, *_ = launch(tmp_path, str(BIN / program), *words)
+    ended = time.time()
+    shutil.copy(tmp_path / "t.darshan", tmp_path / "trace-1.darshan")
+    for later, named in ((0.0, False), (HOUR, True)):
+        output = LaunchOutput(dated(text, began + later), "", Clock(began + later, ended + later))
+        if program == "tb-ior":
+            ior = IorAsked(words, 2, 1)
+            found = held.ior("1", ior, output, output.ior(), tmp_path, bypass=True)
+        else:
+            mdtest = MdtestAsked(words, 2, 1, 20)
+            found = held.mdtest("1", mdtest, output, tmp_path / "trace-1.darshan")
+        assert [x.startswith("launch 1: log: ") for x in found.disagreements] == [True] * named

@@ -54,6 +54,55 @@ def test_an_mdtest_that_does_something_else(name: str, honest: tuple[Path, Mdtes
     assert named in [x.what for x in found.disagreements], [str(x) for x in found.disagreements]
 
 
+# A rank's program in the place of mdtest: it makes, looks at, reads and removes its files. What is written to
+# a file and which file is read is put in.
+OWN_PROGRAM = """import os
+rank, files = os.environ['OMPI_COMM_WORLD_RANK'], 60
+folder = 'PLACE/pfs/md'
+os.makedirs(folder, exist_ok=True)
+names = [f'{folder}/file.mdtest.{rank}.{i}' for i in range(files)]
+for i, name in enumerate(names):
+    fd = os.open(name, os.O_CREAT | os.O_RDWR)
+    os.write(fd, b'x' * (WRITTEN))
+    os.close(fd)
+for name in names:
+    os.stat(name)
+for i in range(files):
+    fd = os.open(names[READ], os.O_RDONLY)
+    os.read(fd, 100 * files)
+    os.close(fd)
+for name in names:
+    os.unlink(name)
+"""
+NO_SHIFT = RIGHT.replace("-N 1 ", "")
+
+
+OWN = {
+    "honest": ("100", "i", NO_SHIFT, []),
+    "one file is read over and over": ("100", "0", NO_SHIFT, ["files of File read", "bytes of File read"]),
+    "one file is opened": ("100", "0", NO_SHIFT.replace(" -e 100", ""), ["files of File read"]),
+    "all bytes in one file": (
+        "0 if i else 6000",
+        "i",
+        NO_SHIFT,
+        ["bytes of File creation", "bytes of File read"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_program_of_its_own(name: str, tmp_path: Path) -> None:
+    """As many calls and bytes as were asked for, on other files."""
+    written, read, line, named = OWN[name]
+    program = tmp_path / "own.py"
+    text = OWN_PROGRAM.replace("PLACE", str(tmp_path)).replace("WRITTEN", written).replace("READ", read)
+    program.write_text(text)
+    python = shutil.which("python3") or "python3"
+    _, application, _ = launch(tmp_path, python, str(program))
+    found = mdtest_testimony(asked_for(line, 60, tmp_path), None, application)
+    assert [x.what for x in found.disagreements] == named
+
+
 def test_another_ranks_files_where_a_rank_shall_look_at_its_own(
     honest: tuple[Path, MdtestOutput, Traces],
 ) -> None:

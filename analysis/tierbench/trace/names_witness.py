@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import pandas as pd
+
 from tierbench.judge.asked import MdtestAsked
 from tierbench.judge.launch import Disagreement
 from tierbench.outputs import MdtestOutput
@@ -110,18 +112,25 @@ class _Launch:
                 each = f"{found.least:,}" + (f" to {found.most:,}" if found.most > found.least else "")
                 wanted = f"asked for {self.files:,} files of a rank"
                 yield Disagreement(phase, wanted, f"the trace holds {each} {kind}")
-            elif self.whole and phase in ("File creation", "File stat"):
-                yield from self._distinct(phase, "opens" if phase == "File creation" else "stats")
+            elif self.whole and phase != "File removal":
+                yield from self._distinct(phase)
         if not self.whole:
             self.unseen.append("that each file was another one (a process keeps records of 4096)")
 
-    def _distinct(self, phase: str, column: str) -> Iterator[Disagreement]:
-        """The same file over and over is not as many files."""
+    def _distinct(self, phase: str) -> Iterator[Disagreement]:
+        """The same file over and over is not as many files; to read one opens it once more."""
         assert self.files is not None
-        touched = self.items[self.items[column].fillna(0) > 0]["file"].nunique()
+        makes = "File creation" in self.asked.operations and not self.asked.options.has("k")
+        least = 2 if phase == "File read" and makes else 1
+        calls = self._by_file("stats" if phase == "File stat" else "opens")
+        touched = int((calls >= least).sum())
         if touched < self.files * self.asked.ranks:
             wanted = f"asked for {self.files * self.asked.ranks:,} files"
             yield Disagreement(f"files of {phase}", wanted, f"the trace holds {touched:,} different ones")
+
+    def _by_file(self, column: str) -> pd.Series[int]:
+        """All ranks together."""
+        return self.items[column].fillna(0).groupby(self.items["file"].astype(str)).sum()
 
     def times(self) -> Iterator[Disagreement]:
         """A phase takes from the first call of its kind to the last; more iterations are not told apart."""
@@ -162,7 +171,7 @@ class _Launch:
             yield Disagreement("who looks at what", "asked for a rank's own files", told)
 
     def bytes_moved(self) -> Iterator[Disagreement]:
-        """-w: bytes that each new file gets; -e: that are read of it."""
+        """-w: bytes that each new file gets; -e: that are read of it; not all of them in one file."""
         if self.files is None or not self.whole:
             return
         for letter, phase, column in (
@@ -172,8 +181,11 @@ class _Launch:
             each = self.asked.options.size(letter, "0")
             if not each or phase not in self.asked.operations:
                 continue
-            wanted, counted = each * self.files * self.asked.ranks, int(self.items[column].fillna(0).sum())
-            if counted < wanted:
-                yield Disagreement(
-                    f"bytes of {phase}", f"asked for {wanted:,} (-{letter})", f"the trace holds {counted:,}"
-                )
+            files, moved = self.files * self.asked.ranks, self._by_file(column)
+            counted, whole = int(moved.sum()), int((moved >= each).sum())
+            what, flag = f"bytes of {phase}", f"(-{letter})"
+            if counted < each * files:
+                yield Disagreement(what, f"asked for {each * files:,} {flag}", f"the trace holds {counted:,}")
+            elif whole < files:
+                told = f"the trace holds {whole:,} such files"
+                yield Disagreement(what, f"asked for {each:,} of each of {files:,} files {flag}", told)

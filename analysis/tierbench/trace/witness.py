@@ -8,8 +8,9 @@ that against the command line and the driver's numbers. What a log cannot show i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ import pandas as pd
 from tierbench.base.sizes import MIB
 from tierbench.base.text import size
 from tierbench.judge.asked import IorAsked
-from tierbench.judge.launch import Disagreement
+from tierbench.judge.launch import CLOCK_S, Clock, Disagreement
 from tierbench.outputs import IorOutput
 from tierbench.trace.frames import Traces
 from tierbench.trace.segments import covered_bytes
@@ -379,6 +380,18 @@ def wrong_ranks(asked: int, traces: Traces) -> Iterator[Disagreement]:
     told = int(job["ranks"].where(job["ranks"].fillna(0) > 0, job["nprocs"]).max())
     if told != asked:
         yield Disagreement("ranks", f"asked for {asked}", f"the trace holds {told}")
+
+
+def wrong_time(clocks: Iterable[Clock], traces: Traces) -> Iterator[Disagreement]:
+    """The log of these launches begins before each ends, and ends after each began, or is another run's."""
+    starts = traces.job["start"].map(pd.Timestamp.timestamp)
+    start, ended = float(starts.min()), float((starts + traces.job["run_s"]).max())
+    for clock in clocks:
+        if start > clock.ended + CLOCK_S or ended < clock.began - CLOCK_S:
+            moments = (datetime.fromtimestamp(t, clock.zone) for t in (clock.began, start))
+            launched, logged = (f"{moment:%a %b %d %H:%M:%S %Y}" for moment in moments)
+            yield Disagreement("log", f"launched at {launched}", f"the log's program began at {logged}")
+            return
 
 
 def _bytes_of(access: str) -> str:

@@ -12,6 +12,7 @@ from tierbench.base.devices import in_memory, shared
 from tierbench.base.strict_json import read_fitting
 from tierbench.judge.asked import IorAsked, MdtestAsked
 from tierbench.judge.launch import (
+    Clock,
     Disagreement,
     duration_disagreements,
     ior_disagreements,
@@ -59,7 +60,9 @@ def ior(
     found = ior_words(name, asked, output, told, stage)
     log = stage / f"trace{_dash(name)}.darshan"
     return found + (
-        _witnessed(name, asked, told, log, bypass=bypass) if log.exists() else _untraced(name, log)
+        _witnessed(name, asked, told, log, output.clock, bypass=bypass)
+        if log.exists()
+        else _untraced(name, log)
     )
 
 
@@ -78,12 +81,14 @@ def mdtest(name: str, asked: MdtestAsked, output: LaunchOutput, log: Path) -> He
         )
     from tierbench.trace import read  # takes longer to load than the whole suite
     from tierbench.trace.names_witness import mdtest_testimony
+    from tierbench.trace.witness import wrong_time
 
     application = read([log])
     if application.errors:
         return found + _unread(application)
     seen = mdtest_testimony(asked, parse_mdtest(output.text, "stdout"), application)
-    return found + Held(_named(name, seen.disagreements), ("the trace",), seen.unseen)
+    named = [*wrong_time([output.clock] if output.clock else [], application), *seen.disagreements]
+    return found + Held(_named(name, named), ("the trace",), seen.unseen)
 
 
 def mdtest_words(name: str, asked: MdtestAsked, output: LaunchOutput) -> Held:
@@ -98,12 +103,13 @@ def phases(lines: Mapping[str, Asked], outputs: Mapping[str, LaunchOutput], log:
     from tierbench.trace import read  # takes longer to load than the whole suite
     from tierbench.trace.names_witness import all_launches
     from tierbench.trace.window import between
-    from tierbench.trace.witness import testimony
+    from tierbench.trace.witness import testimony, wrong_time
 
     application = read([log])
     if application.errors:
         return _unread(application)
-    found = Held(against=("the trace",))
+    clocks = [output.clock for output in outputs.values() if output.clock]
+    found = Held(_named("", [*wrong_time(clocks, application)]), ("the trace",))
     for name, asked in lines.items():
         clock = outputs[name].clock if name in outputs else None
         if isinstance(asked, IorAsked) and clock:
@@ -190,9 +196,11 @@ def _unread(*logs: Traces | None) -> Held:
     return Held(unseen=tuple(f"what the trace shows ({e})" for e in errors))
 
 
-def _witnessed(name: str, asked: IorAsked, told: IorOutput, log: Path, *, bypass: bool) -> Held:
+def _witnessed(
+    name: str, asked: IorAsked, told: IorOutput, log: Path, clock: Clock | None, *, bypass: bool
+) -> Held:
     from tierbench.trace import read  # takes longer to load than the whole suite
-    from tierbench.trace.witness import testimony
+    from tierbench.trace.witness import testimony, wrong_time
 
     below = log.with_name(f"{log.stem}.storage.darshan")
     application = read([log])
@@ -203,4 +211,5 @@ def _witnessed(name: str, asked: IorAsked, told: IorOutput, log: Path, *, bypass
     seconds = sum(r.total_s for r in told.results) * asked.ranks
     cost = TRACE_COST_S * len(application.segments) / seconds if seconds else 0.0
     costly = f" (about {cost:.1%} of the time)" if cost > COSTLY else ""
-    return Held(_named(name, found.disagreements), (f"the trace{costly}",), found.unseen)
+    named = [*wrong_time([clock] if clock else [], application), *found.disagreements]
+    return Held(_named(name, named), (f"the trace{costly}",), found.unseen)
