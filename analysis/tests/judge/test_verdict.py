@@ -117,6 +117,12 @@ def as_recipe(run: Path, **more: object) -> Row:
     return next(r for r in judge(read_run(run)) if r.key["test"] == "x-write")
 
 
+def test_rows_of_several_tests_have_their_names(run_folder: Path) -> None:
+    for path in run_folder.glob("cases/pfs-bypass-pfs-none-plain/*/case.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"test": "forge-8n-12p"}))
+    assert "forge-8n-12p, PFS" in [r.label for r in judge(read_run(run_folder))]
+
+
 def test_a_twin_is_held_to_the_published_share(run_folder: Path) -> None:
     row = as_recipe(run_folder, expected=471.6, published=471.6, requirement=471.6)
     assert row.verdict == "pass" and row.predicted == 471.6

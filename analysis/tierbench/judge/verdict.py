@@ -96,7 +96,7 @@ class Row:
     def label(self) -> str:
         """Names the row in words: configuration, test's sync option, promise and policy where they differ."""
         parts = [TIER_NAMES.get(self.key["tiers"], self.key["tiers"])]
-        if self.scale is not None:  # of a recipe
+        if self.scale is not None or self.key["test"].startswith(_SEVERAL):
             return f"{self.key['test']}, {parts[0]}"
         if self.key["tiers"] == "pfs":
             parts.append("with -Y" if self.syncs_each_write else "without -Y")
@@ -205,6 +205,7 @@ class Step:
     comparison: Comparison
 
 
+_SEVERAL = ("forge-", "stage-")  # tests of which a report has several: a label names the test, too
 TIER_NAMES = {
     "pfs": "PFS",
     "bb": "BB",
