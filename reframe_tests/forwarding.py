@@ -73,6 +73,8 @@ class Forwarding(rfm.RunOnlyRegressionTest):
     total = variable(int, value=0, loggable=True)
     #: Whether each byte is read back and compared, which costs time within the write, too.
     validate = variable(bool, value=False, loggable=True)
+    #: Of all tests of the suite; this one is skipped by it, as a trace costs a client more than an I/O node.
+    trace = variable(bool, value=False, loggable=True)
 
     descr = "bandwidth of an access pattern, by the number of I/O nodes"
     valid_systems = ["*"]
@@ -91,6 +93,7 @@ class Forwarding(rfm.RunOnlyRegressionTest):
         """The study's deployment on its machines, ranks elsewhere."""
         self.site = Site.of(self.current_system, self.current_partition)
         self.published = self.site.name in TOTALS
+        self.skip_if(self.trace, "a trace costs a client more than an I/O node")
         self.skip_if(self.site.published and not self.published, "the study did not run on this machine")
         if self.published:
             self.num_tasks_per_node = self.of.processes

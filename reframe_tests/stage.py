@@ -100,7 +100,7 @@ class SummitStage(rfm.RunOnlyRegressionTest):
     descr = "time to close and time to PFS, for each way of a file"
     valid_systems = ["*"]
     valid_prog_environs = ["*"]
-    tags = {"stage", "summit"}
+    tags = {"stage"}
     num_tasks = 2
     time_limit = "10m"
 
