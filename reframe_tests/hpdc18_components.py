@@ -89,6 +89,8 @@ class Hpdc18Components(rfm.RunOnlyRegressionTest):
     measurement = parameter(list(MEASUREMENTS), type=str, loggable=True)
     #: A file of configs/scales: `components` is the number of operations of each kind.
     scale = variable(str, value="local", loggable=True)
+    #: Of all tests of the suite; this one is skipped by it, as its calls are no I/O.
+    trace = variable(bool, value=False, loggable=True)
     #: What came out, for ReFrame's report.
     metrics = variable(dict, value={}, loggable=True)
 
@@ -116,6 +118,7 @@ class Hpdc18Components(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def find_system(self) -> None:
         """The program itself knows what it lacks: it is asked for a few operations."""
+        self.skip_if(self.trace, "its calls are no I/O")
         if self.is_dry_run():
             return
         program, *words = self._command(20)
