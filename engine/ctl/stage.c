@@ -111,7 +111,7 @@ static int run_job(const struct stage *s, struct stage_job *j)
 {
     int rc = stage_job_check(j);
     if (!rc)
-        rc = stage_job_set_up(j);
+        rc = stage_job_set_up(j, true);
     if (rc)
         return rc;
     int program = 0;
@@ -135,7 +135,7 @@ static int run_phase(const struct stage *s, struct stage_job *j)
     if (!s->phase)
         return run_job(s, j);
     if (strcmp(s->phase, "setup") == 0)
-        return (rc = stage_job_check(j)) ? rc : stage_job_set_up(j);
+        return (rc = stage_job_check(j)) ? rc : stage_job_set_up(j, false);
     if (strcmp(s->phase, "in") == 0)
         return move(s, &j->in, &j->settings);
     if (strcmp(s->phase, "out") == 0)

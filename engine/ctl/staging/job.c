@@ -5,7 +5,9 @@
 #include "staging/job.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,8 @@
 
 #include "base/remove_tree.h"
 #include "common/ctl.h"
+
+#define MARK ".tierbench-job"
 
 static int add_variable(struct stage_job *j, const struct directive *d, const char *prefix, const char *name, const char *path)
 {
@@ -159,6 +163,8 @@ static int take(struct stage_job *j, const struct directive *d)
 
 int stage_job_read(struct stage_job *j, const char *script, const char *word, const char *place, const char *id)
 {
+    if (!*id || *id == '.' || strchr(id, '/') || strlen(id) > 100 || strcmp(id, "persistent") == 0)
+        return ctl_fail("--job %s; allowed: 1 to 100 characters without /, not persistent, and no dot at the beginning", id);
     *j = (struct stage_job){.place = place, .id = id, .in.file = script, .out.file = script};
     tb_stage_defaults(&j->settings);
     int rc = directives_read(&j->directives, script, word);
@@ -209,6 +215,17 @@ int stage_job_check(const struct stage_job *j)
     return rc ? rc : pairs_check(&j->out, false);
 }
 
+static bool is_empty(const char *path)
+{
+    int n = 0;
+    DIR *d = opendir(path);
+    for (struct dirent *entry; d && (entry = readdir(d));)
+        n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    if (d)
+        closedir(d);
+    return d && n == 0;
+}
+
 /* With the folders above it; what is the job's own is for its user alone. */
 static int make_folder(const char *path)
 {
@@ -226,10 +243,41 @@ static int make_folder(const char *path)
     return ctl_fail("stage: %s: %s", path, strerror(errno));
 }
 
-int stage_job_set_up(const struct stage_job *j)
+/*
+ * A folder that is removed later has a mark, so that nothing else is ever removed by a name that was used before. Where a kill
+ * came between the folder and its mark, the folder is empty and can be taken. `is_new`: the mark of another job is refused too.
+ */
+static int make_own_folder(const char *path, bool is_new)
+{
+    char mark[PATH_MAX + 32];
+    int rc = make_folder(path);
+    if (rc)
+        return rc;
+    snprintf(mark, sizeof(mark), "%s/%s", path, MARK);
+    if (access(mark, F_OK) == 0)
+        return is_new ? ctl_fail("stage: %s is another job's; allowed: a --job that was not used before", path) : 0;
+    if (!is_empty(path))
+        return ctl_fail("stage: %s is there already, and tierctl stage has not made it; allowed: another --job or --place", path);
+    int fd = open(mark, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return ctl_fail("stage: %s: %s", mark, strerror(errno));
+    close(fd);
+    return 0;
+}
+
+static bool has_own_folder(const struct stage_job *j)
+{
+    for (int i = 0; i < j->n_variables; i++)
+        if (strncmp(j->variable[i].name, "DW_JOB_", 7) == 0)
+            return true;
+    return false;
+}
+
+int stage_job_set_up(const struct stage_job *j, bool is_new)
 {
     char path[PATH_MAX];
-    int rc = 0;
+    snprintf(path, sizeof(path), "%s/%s", j->place, j->id);
+    int rc = has_own_folder(j) ? make_own_folder(path, is_new) : 0;
     for (size_t i = 0; i < j->directives.n && !rc; i++) {
         const struct directive *d = j->directives.one[i];
         snprintf(path, sizeof(path), "%s/persistent/%s", j->place, d->verb == DIRECTIVE_CREATE ? d->value[KEY_NAME] : "");
@@ -258,23 +306,33 @@ void stage_job_set_variables(const struct stage_job *j)
         setenv(j->variable[i].name, j->variable[i].value, 1);
 }
 
-static int remove_folder(const char *path)
+static int remove_folder(const char *path, const char *last)
 {
-    int rc = tb_remove_tree(path, NULL);
+    int rc = tb_remove_tree(path, last);
     return rc && rc != -ENOENT ? ctl_fail("stage: %s cannot be removed: %s", path, strerror(-rc)) : 0;
+}
+
+/* The mark goes last: what a killed removal left is still known as ours. Without a mark only an empty folder goes. */
+static int remove_own_folder(const char *path)
+{
+    char mark[PATH_MAX + 32];
+    snprintf(mark, sizeof(mark), "%s/%s", path, MARK);
+    if (access(mark, F_OK) == 0)
+        return remove_folder(path, MARK);
+    return rmdir(path) == 0 || errno == ENOENT ? 0 : ctl_fail("stage: %s stays: tierctl stage has not made it", path);
 }
 
 int stage_job_tear_down(const struct stage_job *j)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/%s", j->place, j->id);
-    int rc = remove_folder(path);
+    int rc = remove_own_folder(path);
     for (size_t i = 0; i < j->directives.n; i++) {
         const struct directive *d = j->directives.one[i];
         if (d->verb != DIRECTIVE_DESTROY)
             continue;
         snprintf(path, sizeof(path), "%s/persistent/%s", j->place, d->value[KEY_NAME]);
-        int removed = remove_folder(path);
+        int removed = remove_folder(path, NULL);
         rc = rc ? rc : removed;
     }
     return rc;

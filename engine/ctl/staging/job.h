@@ -32,12 +32,15 @@ struct stage_job {
 int stage_job_read(struct stage_job *job, const char *script, const char *word, const char *place, const char *id);
 /* The same as before a job starts: places, rooms and clashes too. */
 int stage_job_check(const struct stage_job *job);
-/* Make its folders, and those that are persistent. */
-int stage_job_set_up(const struct stage_job *job);
+/*
+ * Make its folders, and those that are persistent, each with a mark. Phases find the folder again, also on another node; with
+ * `is_new` one that is there is refused, because an earlier job may have left in it what could not be staged out.
+ */
+int stage_job_set_up(const struct stage_job *job, bool is_new);
 /* To standard output, for a shell; and into this process's environment. */
 void stage_job_print_variables(const struct stage_job *job);
 void stage_job_set_variables(const struct stage_job *job);
-/* Remove what is the job's, and what it destroys. */
+/* Remove what is the job's, and what it destroys: folders with the mark and no others. */
 int stage_job_tear_down(const struct stage_job *job);
 void stage_job_free(struct stage_job *job);
 

@@ -1,6 +1,6 @@
 /*
  * The steps of carry.h. The file beside has a name made of the source's, so that a mover that
- * goes on after a crash writes over what the dead one left, and no other file of any mover
+ * goes on after a crash replaces what the dead one left, and no other file of any mover
  * has it.
  */
 #include "stage/copy/carry.h"
@@ -236,7 +236,9 @@ static void open_file(struct tb_carries *moves, struct tb_carry *m)
     meet_destination(moves, m);
     if (m->end || m->is_there || (m->has_links && link_to_known(moves, m)))
         return;
-    m->out = openat(m->folder, m->beside, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    /* Made anew: bytes never go into a file of this name that another user made. */
+    unlinkat(m->folder, m->beside, 0);
+    m->out = openat(m->folder, m->beside, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (m->out < 0)
         return fail(m, "make a file beside the destination", -errno);
     int rc = tb_bytes_begin(&m->bytes, m->in, m->out, &m->before, &moves->rate, moves->stop);

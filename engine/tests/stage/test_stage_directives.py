@@ -171,3 +171,34 @@ def test_bad_lines_are_refused_before_the_job_starts(site: Site, job: Path, line
 def test_bad_manifests_are_refused(site: Site, text: str) -> None:
     (site.root / "manifest").write_text(text)
     assert "manifest:1: allowed: SOURCE DESTINATION" in stage(site, "--manifest", "manifest", status=2)
+
+
+@pytest.mark.parametrize("name", ["", "..", ".", "persistent", "a/b", "/", "x" * 101])
+def test_a_jobs_name_is_never_another_folder(site: Site, job: Path, name: str) -> None:
+    (site.bb / "persistent" / "kept").mkdir(parents=True)
+    for phase in ("setup", "teardown"):
+        out = stage(site, "--script", str(job), "--phase", phase, "--job", name, status=2)
+        assert "allowed: 1 to 100 characters without /" in out
+    assert (site.bb / "persistent" / "kept").is_dir() and site.pfs.is_dir()
+
+
+def test_a_folder_that_was_there_is_neither_used_nor_removed(site: Site, job: Path) -> None:
+    mine = site.bb / "j3" / "mine"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    words = ("--script", str(job), "--job", "j3")
+    assert "tierctl stage has not made it" in stage(site, *words, status=2)
+    assert "tierctl stage has not made it" in stage(site, *words, "--phase", "setup", status=2)
+    assert "stays" in stage(site, *words, "--phase", "teardown", status=2)
+    assert mine.read_text() == "mine"
+
+
+def test_the_name_of_a_job_that_left_files_is_refused(site: Site, job: Path) -> None:
+    words = ("--script", str(job), "--job", "j4")
+    stage(site, *words, "--phase", "setup")
+    left = site.bb / "j4" / "striped" / "left"
+    left.write_text("not staged out")
+    assert "is another job's" in stage(site, *words, status=2)
+    assert left.read_text() == "not staged out"
+    stage(site, *words, "--phase", "teardown")
+    assert not (site.bb / "j4").exists()

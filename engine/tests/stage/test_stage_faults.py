@@ -72,3 +72,13 @@ def test_a_destination_that_becomes_unwritable_is_named(site: Site) -> None:
     (site.pfs / "d").write_text("a file")
     out = site.run("mkdir bb/d; echo > bb/d/x", "retries: 0", status=3)
     assert f"{site.bb}/d/x" in out.stderr and "Not a directory" in out.stderr
+
+
+def test_a_file_beside_gets_no_bytes(site: Site) -> None:
+    """A killed mover's file is replaced, not written: whoever has it open sees nothing of the next one's bytes."""
+    site.run(THREE, fault="rename:1:1:0", status=3)
+    (left,) = (p for p in site.pfs.glob(".tierbench-*") if "mover" not in p.name)
+    with left.open("rb") as held:
+        left.write_bytes(b"planted")
+        site.tierctl("wait")
+        assert held.read() == b"planted"

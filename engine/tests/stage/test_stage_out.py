@@ -291,3 +291,19 @@ def test_a_program_without_its_input_is_not_started(site: Site) -> None:
     config.write_text(config.read_text() + f"stage_in: {{from: {site.root}/mesh, to: {site.bb}}}\n")
     site.tierctl("run", "-c", str(config), "--", "touch", "ran", status=3)
     assert not (site.root / "ran").exists()
+
+
+def test_a_log_that_is_a_link_is_not_followed(site: Site) -> None:
+    other = site.root / "other"
+    other.write_text("other\n")
+    (site.pfs / "spectral.log").symlink_to(other)
+    site.run(f"echo x > {site.bb}/x", status=2)
+    assert other.read_text() == "other\n" and not (site.pfs / "x").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make a file of another user")
+def test_a_log_that_another_user_made_is_not_believed(site: Site) -> None:
+    (site.pfs / "spectral.log").touch(mode=0o666)
+    os.chown(site.pfs / "spectral.log", 65534, 65534)
+    site.run(f"echo x > {site.bb}/x", status=2)
+    assert (site.pfs / "spectral.log").read_text() == ""
