@@ -61,7 +61,7 @@ static bool is_settled(const struct tb_carries *moves, struct tb_item *i, const 
     return m->end != TB_CARRY_FAILED || i->tries++ >= moves->settings->retries;
 }
 
-/* What was moved and was closed anew meanwhile is ours, and is queued. */
+/* A file that was moved and then closed again is ours, and is queued. */
 static void tell(const struct tb_carries *moves, struct tb_lines *lines, const struct tb_item *i, const struct tb_carry *m, bool settled)
 {
     if (m->end == TB_CARRY_DONE) {

@@ -80,7 +80,7 @@ class _Child:
 
 
 def _wait_for_end(number: int) -> None:
-    """Until the process has ended; signals are answered meanwhile.
+    """Until the process has ended; signals are answered while it lives.
 
     Python answers a signal between two of its steps, so one that comes just before a call that waits would
     be answered after it. The pipe, which gets a byte as the signal comes, wakes this one.

@@ -43,11 +43,11 @@ class Scenario:
 
     @property
     def is_local(self) -> bool:
-        """One of the nine that stand for all where minutes count: each pattern, small to large requests."""
+        """One of the nine of the short run: each pattern, small to large requests."""
         return (self.nodes, self.processes) == (8, 24) and self.request_kib in (32, 1024, 8192)
 
     def clients(self, published: bool) -> int:
-        """Processes of the study's deployment, or the ranks that stand for them."""
+        """Processes of the study's deployment, or the ranks of a local run."""
         if published:
             return self.nodes * self.processes
         return self.nodes // NODES[0] * (self.processes // PROCESSES[0])
