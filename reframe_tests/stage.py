@@ -1,4 +1,4 @@
-"""Summit's tutorial: files written to the PFS, written to NVMe and copied, or staged out while the program runs.
+"""Summit's tutorial: files written to the PFS, to NVMe and copied, or staged out while the program runs.
 
 Each way writes the same time steps, with a pause for computing between them. Told are the seconds until the
 program has closed its last file and until all files are on the PFS, whole. On Summit the job script of the
