@@ -295,34 +295,55 @@ static int publish(struct tb_flush_copy *c)
     return rc || !own ? rc : close_own(c);
 }
 
+/* Nothing is dirty, or the file has neither a name nor a descriptor to reach it by. */
+static bool has_no_work(const struct tb_file *f, int fd, bool sync)
+{
+    return (!tb_file_has_news(f) && !sync) || (fd < 0 && f->flags & TB_FILE_UNLINKED);
+}
+
+/* The bytes, and then the name that the file waits for, where all its bytes are there. `lost`: as `gone` of flush_all. */
+static int flush_and_publish(struct tb_flush_copy *c, bool sync, const struct some *some, bool *lost)
+{
+    const struct tb_file *f = &c->target.engine->region.files[c->target.file];
+    if (some)
+        return flush_some(c, some);
+    int rc = flush_all(c, sync, c->target.fd < 0, lost);
+    return rc || *lost || !(f->flags & TB_FILE_WAITING) ? rc : publish(c);
+}
+
+/*
+ * The claim is still held. The error is kept for the next fsync or close. A name that leads
+ * elsewhere would fail every flush to come, so the file is tied.
+ */
+static void note_outcome(tb_engine *e, uint32_t file, int fd, int error)
+{
+    struct tb_file *f = &e->region.files[file];
+    if (fd >= 0)
+        note_backing(e, file, fd);
+    if (error == -ENOENT || error == -ESTALE)
+        tb_file_tie(f);
+    if (error)
+        f->error = error;
+}
+
 /*
  * Flush all dirty bytes, or `some`. With `gone`, the claim may be given up in between; it
  * says whether the record is lost then.
  */
 static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sync, const struct some *some, bool *gone)
 {
-    struct tb_file *f = &e->region.files[file];
-    struct tb_flush_result result = {0, 0};
+    bool lost = false;
     assert(tb_file_is_claimed(e, file));
     struct tb_flush_copy c = {.target = {.engine = e, .io = tb_file_io(e, file), .file = file, .fd = fd, .can_write = true},
                               .gives_way = gone != NULL};
-    bool lost = false;
-    /* nothing is dirty, or the file has no name and no descriptor */
-    if ((!tb_file_has_news(f) && !sync) || (fd < 0 && f->flags & TB_FILE_UNLINKED))
-        return result;
-    result.error = some ? flush_some(&c, some) : flush_all(&c, sync, fd < 0, &lost);
-    if (!result.error && !lost && !some && f->flags & TB_FILE_WAITING)
-        result.error = publish(&c);
-    result.bytes = c.written;
-    if (fd >= 0 && !lost)
-        note_backing(e, file, fd);
-    if (!lost && (result.error == -ENOENT || result.error == -ESTALE))
-        tb_file_tie(f);
-    if (!lost && result.error)
-        f->error = result.error;
+    if (has_no_work(&e->region.files[file], fd, sync))
+        return (struct tb_flush_result){0, 0};
+    int error = flush_and_publish(&c, sync, some, &lost);
+    if (!lost)
+        note_outcome(e, file, fd, error);
     if (gone)
         *gone = lost;
-    return result;
+    return (struct tb_flush_result){c.written, error};
 }
 
 struct one {
