@@ -267,6 +267,27 @@ static int read_slabs(const char *file, const struct value *v, int i, struct tb_
     return rc;
 }
 
+/* A device's entries in the lists of numbers. */
+struct numbers {
+    double capacity_mb, block_kb, shared, bandwidth_mbps;
+};
+
+static int read_numbers(const char *file, const struct value *v, int i, struct numbers *out, struct tb_error *err)
+{
+    const struct {
+        enum key key;
+        double *to;
+    } lists[] = {
+        {CAPACITIES, &out->capacity_mb}, {BLOCK_SIZES, &out->block_kb}, {SHARED, &out->shared}, {BANDWIDTHS, &out->bandwidth_mbps}};
+    int rc = 0;
+    for (size_t k = 0; k < sizeof(lists) / sizeof(lists[0]) && !rc; k++)
+        if (v[lists[k].key].given) /* the first two are needed, and were looked for before */
+            rc = number(file, &v[lists[k].key], lists[k].key, i, lists[k].to, err);
+    if (!rc && (out->block_kb < 4 || out->block_kb > (1 << 20)))
+        rc = wrong(file, &v[BLOCK_SIZES], BLOCK_SIZES, "allowed: 4 to 1048576", err);
+    return rc;
+}
+
 /*
  * Device i as a tier. Only the first may be memory, as in the beta, where a device without a
  * mount point is memory; any other without one needs its path before it is used.
@@ -274,27 +295,19 @@ static int read_slabs(const char *file, const struct value *v, int i, struct tb_
 static int read_device(const char *file, const struct value *v, int i, const char *directory, struct tb_config_tier *t,
                        struct tb_error *err)
 {
-    double mb, kb, shared = 0, mbps = 0;
-    int rc = number(file, &v[CAPACITIES], CAPACITIES, i, &mb, err);
-    if (!rc)
-        rc = number(file, &v[BLOCK_SIZES], BLOCK_SIZES, i, &kb, err);
-    if (!rc && v[SHARED].given)
-        rc = number(file, &v[SHARED], SHARED, i, &shared, err);
-    if (!rc && v[BANDWIDTHS].given)
-        rc = number(file, &v[BANDWIDTHS], BANDWIDTHS, i, &mbps, err);
-    if (!rc && (kb < 4 || kb > (1 << 20)))
-        rc = wrong(file, &v[BLOCK_SIZES], BLOCK_SIZES, "allowed: 4 to 1048576", err);
+    struct numbers is = {0};
+    int rc = read_numbers(file, v, i, &is, err);
     if (rc)
         return rc;
     const char *mount = i < v[MOUNT_POINTS].n ? v[MOUNT_POINTS].text[i] : "";
     t->medium = i == 0 && !*mount ? TB_MEDIUM_MEMORY : TB_MEDIUM_DIRECTORY;
     snprintf(t->name, sizeof(t->name), t->medium == TB_MEDIUM_MEMORY ? "ram" : "tier%d", i);
-    t->capacity = (uint64_t)(mb * TB_MIB);
-    t->block = (uint32_t)(kb * 1024.0);
-    t->shared = shared != 0;
-    t->profiled = mbps > 0; /* all that the beta's placement looked at */
+    t->capacity = (uint64_t)(is.capacity_mb * TB_MIB);
+    t->block = (uint32_t)(is.block_kb * 1024.0);
+    t->shared = is.shared != 0;
+    t->profiled = is.bandwidth_mbps > 0; /* all that the beta's placement looked at */
     if (t->profiled)
-        t->profile = (struct tb_device){.write_bandwidth = mbps * TB_MIB, .channels = 1};
+        t->profile = (struct tb_device){.write_bandwidth = is.bandwidth_mbps * TB_MIB, .channels = 1};
     snprintf(t->profile.name, sizeof(t->profile.name), "%s", t->name);
     if (*mount && tb_path_absolute(directory, mount, t->path, sizeof(t->path)))
         return wrong(file, &v[MOUNT_POINTS], MOUNT_POINTS, "too long", err);

@@ -180,23 +180,30 @@ static int remove_link(tb_engine *e, const struct tb_route *r, const char *path,
     return rc ? rc : TB_IO(p.io, unlink, p.path, flags);
 }
 
+/* The record of the named file, claimed, or TB_NONE. If the name became another file's before the claim, that one is looked up. */
+static int claim_named(tb_engine *e, const struct tb_place *p, struct tb_identity *id, uint32_t *file)
+{
+    int rc;
+    do {
+        rc = tb_named_record(e, p, id, file);
+        if (!rc && *file != TB_NONE)
+            rc = tb_named_claim(e, *file, p, id);
+    } while (rc == -EAGAIN);
+    return rc;
+}
+
 int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
 {
     tb_engine *e = tb_layer_engine(io);
     struct tb_place p;
     struct tb_identity id = {.regular = false};
     const struct tb_route r = tb_route_given(io, path);
-    int rc = tb_place_find(e, &r, path, TB_NAME_MAKE, &p);
-    if (rc)
-        return rc;
-    if (flags & AT_REMOVEDIR && p.deferred && !p.waits)
-        return tb_waiting_remove_directory(e, p.io, p.path);
     uint32_t file = TB_NONE;
-    do {
-        rc = flags ? 0 : tb_named_record(e, &p, &id, &file);
-        if (!rc && file != TB_NONE)
-            rc = tb_named_claim(e, file, &p, &id);
-    } while (rc == -EAGAIN);
+    int rc = tb_place_find(e, &r, path, TB_NAME_MAKE, &p);
+    if (!rc && flags & AT_REMOVEDIR && p.deferred && !p.waits)
+        return tb_waiting_remove_directory(e, p.io, p.path);
+    if (!rc && !flags) /* a directory has no record */
+        rc = claim_named(e, &p, &id, &file);
     if (rc)
         return rc;
     if (file != TB_NONE && id.links == 1)

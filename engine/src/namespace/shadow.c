@@ -125,26 +125,32 @@ static int follow(struct walk *w, const char *text)
     return 0;
 }
 
+/* A stub leads to something of the PFS. A directory is made real when the walk enters it: -EAGAIN, look again. */
+static int at_stub(struct walk *w, const char *text, enum tb_shadow_kind kind, unsigned use, struct tb_shadow_name *out)
+{
+    bool ends = !*w->rest;
+    if (kind == TB_SHADOW_STUB_DIRECTORY && (!ends || (use & TB_NAME_USE) >= TB_NAME_ENTER)) {
+        int rc = tb_shadow_make_directory(w->e, w->real, text);
+        return rc ? rc : -EAGAIN;
+    }
+    out->kind = kind;
+    tb_stub_lower(text, out->lower, sizeof(out->lower));
+    return ends ? 1 : -ENOTDIR;
+}
+
 /* w->real is a symlink. 1: the walk ends here; 0: it goes on. */
 static int at_link(struct walk *w, unsigned use, struct tb_shadow_name *out)
 {
     char text[PATH_MAX], shown[PATH_MAX];
-    bool last = is_tail(w->rest), tail = *w->rest;
+    bool ends = !*w->rest;
     ssize_t n = TB_IO(w->e->shadow_io, readlink, w->real, text, sizeof(text) - 1);
     if (n < 0)
         return n == -EINVAL ? -EAGAIN : (int)n; /* another process made it real in between */
     text[n] = 0;
     enum tb_shadow_kind kind = tb_stub_kind(text);
-    if (kind == TB_SHADOW_STUB_DIRECTORY && (!last || tail || (use & TB_NAME_USE) >= TB_NAME_ENTER)) {
-        int rc = tb_shadow_make_directory(w->e, w->real, text);
-        return rc ? rc : -EAGAIN;
-    }
-    if (kind != TB_SHADOW_LINK) {
-        out->kind = kind;
-        tb_stub_lower(text, out->lower, sizeof(out->lower));
-        return last && !tail ? 1 : -ENOTDIR;
-    }
-    if (last && !tail && use & TB_NAME_NOFOLLOW) {
+    if (kind != TB_SHADOW_LINK)
+        return at_stub(w, text, kind, use, out);
+    if (ends && use & TB_NAME_NOFOLLOW) {
         out->kind = TB_SHADOW_LINK;
         return 1;
     }

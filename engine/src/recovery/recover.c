@@ -222,35 +222,39 @@ static int drain_and_end(struct recovery *r, const char *name, int lease)
     return rc ? rc : 1;
 }
 
-/* The lease decides: of another instance, void, in use, or ours to drain. */
+/* The lease is held, and decides: of another instance, void, or ours to drain. Without one the region file itself was locked. */
+static int end_by_lease(struct recovery *r, const char *name, uint64_t id, int fd)
+{
+    struct tb_lease lease = {.state = TB_LEASE_LIVING, .id = id};
+    bool in_file = tb_journal_tier(r->config) != TB_NONE || r->config->deferred;
+    int rc = in_file ? tb_lease_read(fd, &lease) : 0;
+    bool ours = !rc && lease.id == id;
+    if (ours && lease.state != TB_LEASE_VOID)
+        return drain_and_end(r, name, fd);
+    if (ours)
+        tb_instance_remove(r->config, r->host, name, id);
+    close(fd);
+    return ours ? 1 : leave(r, name, -ESTALE, "the directories in its tiers are of another instance of that name");
+}
+
+/* The region is mapped only for the look: a drain attaches to it anew. */
 static int recover_region(struct recovery *r, const char *name)
 {
     struct tb_region region = {0};
-    struct tb_lease lease;
-    int file, fd = tb_region_attach(name, &region, &file);
-    if (fd)
-        return fd == -ENOENT ? 0 : fd;
+    int file, rc = tb_region_attach(name, &region, &file);
+    if (rc)
+        return rc == -ENOENT ? 0 : rc;
     uint64_t id = region.header->id;
     char directory[TB_PATH_MAX + 256];
     bool lost = has_lost_its_tier(r->base, r->config, r->host, name, directory, sizeof(directory));
-    int cleared = lost ? clear_region(r, &region, file, directory) : 0;
-    fd = lost ? -EALREADY : take(r, name, is_dirty(&region), dup(file));
-    bool in_file = tb_journal_tier(r->config) != TB_NONE || r->config->deferred;
-    int rc = fd >= 0 && in_file ? tb_lease_read(fd, &lease) : 0;
+    rc = lost ? clear_region(r, &region, file, directory) : take(r, name, is_dirty(&region), dup(file));
     close(file);
     tb_region_unmap(&region);
-    if (fd < 0)
-        return lost ? cleared : fd == -EALREADY ? 0 : fd;
-    if (!rc && in_file && lease.state == TB_LEASE_VOID && lease.id == id) {
-        tb_instance_remove(r->config, r->host, name, id);
-        close(fd);
-        return 1;
-    }
-    if (rc || (in_file && lease.id != id)) {
-        close(fd);
-        return leave(r, name, -ESTALE, "the directories in its tiers are of another instance of that name");
-    }
-    return drain_and_end(r, name, fd);
+    if (lost)
+        return rc;
+    if (rc < 0)
+        return rc == -EALREADY ? 0 : rc;
+    return end_by_lease(r, name, id, rc);
 }
 
 /* Mapped only for the look: the name may lead to a newer instance by now. */

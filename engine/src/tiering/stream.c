@@ -174,25 +174,34 @@ static void cool(tb_engine *e, uint32_t file, uint64_t n, uint64_t offset)
     }
 }
 
+static void move_stream(struct tb_stream *s, uint64_t to)
+{
+    atomic_store_explicit(&s->position, to, memory_order_relaxed);
+    atomic_store_explicit(&s->moved_ns, now_ns(), memory_order_relaxed);
+}
+
+static bool is_pattern(const struct tb_target *t, uint32_t run)
+{
+    return (run >= PATTERN_STEPS || t->hint == TB_HINT_SEQUENTIAL) && t->hint != TB_HINT_RANDOM;
+}
+
 /* A pattern becomes a stream only after a miss: what is buffered needs no reading ahead. */
 void tb_reader_after(const struct tb_target *t, uint32_t open, uint64_t n, uint64_t offset)
 {
     tb_engine *e = t->engine;
     struct tb_reader *r = &e->readers[open];
     uint32_t run = note(r, n, offset);
-    uint64_t stride = r->stride, next = stride ? offset + stride : offset + n;
+    uint64_t stride = r->stride, next = stride ? offset + stride : offset + n; /* another thread's read may change r->stride */
     if (t->hint == TB_HINT_ONCE)
         cool(e, t->file, n, offset);
     if (!e->header->config.organizer.prefetch || !e->header->config.organizer.enabled)
         return;
     struct tb_stream *s = stream_of(e, r);
-    bool follows = (run >= PATTERN_STEPS || t->hint == TB_HINT_SEQUENTIAL) && t->hint != TB_HINT_RANDOM;
-    if (s && follows && s->stride == stride) {
-        atomic_store_explicit(&s->position, next, memory_order_relaxed);
-        atomic_store_explicit(&s->moved_ns, now_ns(), memory_order_relaxed);
-    } else if (s) {
+    bool follows = is_pattern(t, run);
+    if (s && follows && s->stride == stride)
+        move_stream(s, next);
+    else if (s)
         leave_stream(e, r);
-    }
     if (s || !follows || !t->missed)
         return;
     uint32_t opened = tb_stream_open(e, t->file, next, n, stride, UINT64_MAX);
