@@ -219,28 +219,33 @@ static void ask(struct paper *p, const struct file *f, uint64_t bytes, bool may_
     p->policy->place(&h, &w, &p->state, out);
 }
 
-/*
- * One flush at most, as in the engine: then the policy is asked again and must place what it
- * has. The parts that find no buffer go to any tier that has one, else to the PFS.
- */
+/* One flush at most, as in the engine: then the policy is asked again and must place what it has. */
+static void choose(struct paper *p, struct file *f, uint64_t bytes, bool may_flush, struct tb_placement *to)
+{
+    ask(p, f, bytes, may_flush && p->mode != TB_MODE_SCRATCH, to);
+    if (!to->flush_first)
+        return;
+    p->group->flushed += flush(p, to->flush_tier, to->flush_first > TB_FLUSH_SOME ? to->flush_first : TB_FLUSH_SOME);
+    ask(p, f, bytes, false, to);
+}
+
+/* A part ended inside a buffer, which takes what comes next before the policy is asked again. */
+static bool has_room_left(const struct file *f, uint64_t begin)
+{
+    return f->last.tier != TB_NONE && f->end > begin && f->end < f->last.end;
+}
+
+/* The parts that find no buffer go to any tier that has one, else to the PFS. */
 static uint64_t place(struct paper *p, struct file *f, uint64_t bytes, bool may_flush)
 {
     struct tb_placement to;
     bool short_of = p->mode == TB_MODE_SCRATCH;
     uint64_t begin = f->end, full = 0;
-    ask(p, f, bytes, may_flush && p->mode != TB_MODE_SCRATCH, &to);
-    if (to.flush_first) {
-        uint64_t flushed = flush(p, to.flush_tier, to.flush_first > TB_FLUSH_SOME ? to.flush_first : TB_FLUSH_SOME);
-        p->group->flushed += flushed;
-        ask(p, f, bytes, false, &to);
-    }
+    choose(p, f, bytes, may_flush, &to);
     bytes = to.bytes ? to.bytes : bytes;
-    for (uint32_t i = 0; i < to.n && !full; i++) {
-        if (f->last.tier != TB_NONE && f->end > begin && f->end < f->last.end)
-            return f->end - begin;
+    for (uint32_t i = 0; i < to.n && !full && !has_room_left(f, begin); i++)
         full = to.part[i].bytes - fill(p, f, to.part[i].tier, to.part[i].bytes);
-    }
-    if (f->last.tier != TB_NONE && f->end > begin && f->end < f->last.end)
+    if (has_room_left(f, begin))
         return f->end - begin;
     for (uint32_t t = 0; (short_of || full) && t < p->tiers.n && f->end < begin + bytes; t++)
         fill(p, f, t, begin + bytes - f->end);

@@ -42,11 +42,12 @@ static int from_environment(struct tb_config_stage *out)
 {
     const char *from = getenv("PERSIST_DIR"), *to = getenv("PFS_DIR"), *key;
     char text[700], here[TB_PATH_MAX];
-    if (!(from && *from) && !(to && *to))
+    bool has_from = from && *from, has_to = to && *to;
+    if (!has_from && !has_to)
         return 0;
-    if (!(from && *from && to && *to))
-        return ctl_fail("%s is set and %s is not; allowed: both, or none", to && *to ? "PFS_DIR" : "PERSIST_DIR",
-                        to && *to ? "PERSIST_DIR" : "PFS_DIR");
+    if (!has_from || !has_to)
+        return ctl_fail("%s is set and %s is not; allowed: both, or none", has_to ? "PFS_DIR" : "PERSIST_DIR",
+                        has_to ? "PERSIST_DIR" : "PFS_DIR");
     if (!getcwd(here, sizeof(here)) || tb_path_absolute(here, from, out->from, sizeof(out->from)) ||
         tb_path_absolute(here, to, out->to, sizeof(out->to)))
         return ctl_fail("PERSIST_DIR, PFS_DIR: longer than %d bytes", TB_PATH_MAX - 1);
