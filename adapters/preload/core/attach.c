@@ -129,15 +129,24 @@ static int attach_to(const char *name, tb_engine **e)
  */
 extern const char tb_is_tool __attribute__((weak, visibility("default")));
 
+/* The first of the three variables that is set and not empty. A program that gained rights takes no instance from whom it gained them. */
+static const char *asked_for(void)
+{
+    static const char *const variables[] = {"TIERBENCH_INSTANCE", "TIERBENCH_CONFIG", "HERMES_CONF"};
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        const char *text = secure_getenv(variables[i]);
+        if (text && *text)
+            return text;
+    }
+    return NULL;
+}
+
 static void attach(void)
 {
     char name[64] = "?";
     tb_engine *e = NULL;
-    /* A program that gained rights takes no instance from whom it gained them. */
-    const char *given = secure_getenv("TIERBENCH_INSTANCE"), *config = secure_getenv("TIERBENCH_CONFIG");
-    given = given && *given ? given : NULL;
-    config = config && *config ? config : secure_getenv("HERMES_CONF");
-    if (&tb_is_tool || (!given && !(config && *config))) {
+    const char *asked = asked_for();
+    if (&tb_is_tool || !asked) {
         state = 3;
         return;
     }
@@ -146,7 +155,7 @@ static void attach(void)
     if (found)
         rc = attach_to(name, &e);
     if (rc)
-        say("tierbench: instance %s cannot be used (%s): I/O passes through unbuffered\n", given ? given : config, reason(rc, found));
+        say("tierbench: instance %s cannot be used (%s): I/O passes through unbuffered\n", asked, reason(rc, found));
     if (e && tb_engine_config_changed(e))
         say("tierbench: the configuration changed after instance %s had started: it goes on with the old one\n", name);
     engine = e;

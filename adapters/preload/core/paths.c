@@ -174,6 +174,14 @@ static bool is_served(const char *asked, const char *name, struct tb_path *out)
     return true;
 }
 
+/* The absolute name, in the program's words, in out->path or as it was given. NULL: there is none, as below a closed directory. */
+static const char *name_of(tb_engine *e, int dirfd, const char *path, struct tb_path *out)
+{
+    const char *name = path[0] == '/' && is_plain(path) ? path : absolute(e, dirfd, path, out->path);
+    bool shown = name && tb_engine_shown(e, name, out->path, PATH_MAX); /* the program was told of the shadow, by the kernel */
+    return shown ? out->path : name;
+}
+
 /*
  * Without the engine: calls from inside it, and pointers that are no strings. errno stays as it
  * was, for a name that is not managed goes to libc as if this had not been asked.
@@ -187,9 +195,7 @@ bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
         return false;
     int saved = errno;
     tb_enter();
-    const char *name = path[0] == '/' && is_plain(path) ? path : absolute(e, dirfd, path, out->path);
-    if (name && tb_engine_shown(e, name, out->path, PATH_MAX))
-        name = out->path; /* the program was told of the shadow, by the kernel */
+    const char *name = name_of(e, dirfd, path, out);
     bool found = name && (out->io = tb_engine_route(e, name, &out->mode)) && is_served(path, name, out);
     if (found && name == path)
         strcpy(out->path, path);

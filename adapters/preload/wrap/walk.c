@@ -76,11 +76,21 @@ static int walk_entries(struct walk *w, DIR *directory, const struct above *here
     return w->flags & FTW_ACTIONRETVAL && rc == FTW_SKIP_SIBLINGS ? 0 : rc;
 }
 
-/*
- * Where the directory may not be read the walk goes on after FTW_DNR; any other error ends it.
- * The way back is kept as a descriptor, because after FTW_CHDIR a relative name means another
- * place.
- */
+/* With FTW_CHDIR the entries are visited from inside. The way back is a descriptor, because a relative name means another place then. */
+static int walk_inside(struct walk *w, DIR *directory, const struct above *here)
+{
+    if (!(w->flags & FTW_CHDIR))
+        return walk_entries(w, directory, here);
+    int back = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fchdir(dirfd(directory)) ? -1 : walk_entries(w, directory, here);
+    if (back >= 0 && fchdir(back) && !rc)
+        rc = -1;
+    if (back >= 0)
+        close(back);
+    return rc;
+}
+
+/* Where the directory may not be read the walk goes on after FTW_DNR; any other error ends it. */
 static int walk_directory(struct walk *w, const struct stat *st, int base, const struct above *above)
 {
     struct above here = {above, st->st_dev, st->st_ino, above ? above->level + 1 : 0};
@@ -88,16 +98,9 @@ static int walk_directory(struct walk *w, const struct stat *st, int base, const
     if (!directory)
         return errno == EACCES ? visit(w, st, FTW_DNR, base, here.level) : -1;
     int rc = w->flags & FTW_DEPTH ? 0 : visit(w, st, FTW_D, base, here.level);
-    int back = rc == 0 && w->flags & FTW_CHDIR ? open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (rc == 0 && w->flags & FTW_CHDIR && fchdir(dirfd(directory)))
-        rc = -1;
     if (rc == 0)
-        rc = walk_entries(w, directory, &here);
+        rc = walk_inside(w, directory, &here);
     closedir(directory);
-    if (back >= 0 && fchdir(back) && !rc)
-        rc = -1;
-    if (back >= 0)
-        close(back);
     return rc == 0 && w->flags & FTW_DEPTH ? visit(w, st, FTW_DP, base, here.level) : rc;
 }
 
