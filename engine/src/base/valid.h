@@ -3,8 +3,8 @@
  *
  *   cheap  tb_ROOM_is_valid, by assert, in every build: a few loads and compares of one record, so that it may be on
  *          the way of every call.
- *   whole  tb_ROOM_is_whole, by TB_ASSERT_WHOLE, in builds that look for defects (TB_CHECKED: sanitizers, fuzzing,
- *          stress; TB_STEPS): it walks lists. Elsewhere nothing of it is compiled, but its names are checked.
+ *   whole  tb_ROOM_is_whole, by TB_ASSERT_WHOLE, in builds that look for defects (TB_CHECKED: sanitizers and
+ *          fuzzing; TB_STEPS: stress and steps): it walks lists. Elsewhere nothing of it is compiled, but its names are checked.
  *
  * An assert is about what only this code can break. What input, a file system, a full device or another process can
  * cause is an error of the call. A region is shared with processes that may be killed at any instruction: so an assert
