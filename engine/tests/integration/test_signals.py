@@ -41,6 +41,12 @@ FOREVER, SHORT = 100_000, 200
 pytestmark = pytest.mark.usefixtures("own_shm")
 
 
+def hear_all() -> None:
+    """In the child: a background job of a shell ignores SIGINT, and nohup SIGHUP."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Run(Instance):
     """An instance of `tierctl run`."""
 
@@ -56,7 +62,11 @@ class Run(Instance):
     ) -> subprocess.Popen[bytes]:
         program = (sys.executable, "-c", PROGRAM, self.file, self.log, n)
         command = [*before, BIN / "tierctl", "run", "-c", self.config, *args, "--", *program]
-        given: dict[str, Any] = {"stderr": self.stderr, "start_new_session": True} | how
+        given: dict[str, Any] = {
+            "stderr": self.stderr,
+            "start_new_session": True,
+            "preexec_fn": hear_all,
+        } | how
         process: subprocess.Popen[bytes] = subprocess.Popen(
             [str(word) for word in command], stdin=subprocess.DEVNULL, **given
         )
@@ -141,6 +151,7 @@ def test_the_terminal_goes(run: Run) -> None:
     ours, theirs = pty.openpty()
 
     def make_it_the_terminal() -> None:
+        hear_all()
         fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
 
     process = run.run_program(stdout=theirs, stderr=theirs, preexec_fn=make_it_the_terminal)
