@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Any
 
-import jsonschema
-
 _COUNTER = {"type": "number", "minimum": 0}
 LONGEST_VALUE = 60  # characters of a value that a message shows
 
@@ -41,6 +39,8 @@ def value_told(value: object, place: str, allowed: str) -> str:
 @functools.cache
 def _validator(name: str) -> Any:
     """Numbers are finite and 1.0 is no whole number, which JSON Schema leaves open."""
+    import jsonschema  # takes a tenth of a second to load: by the first document, not by the command's start
+
     base = jsonschema.Draft202012Validator
     types = base.TYPE_CHECKER.redefine_many({"integer": _is_whole, "number": _is_number})
     return jsonschema.validators.extend(base, {"items": _items}, type_checker=types)(read(name))
@@ -50,6 +50,8 @@ def _items(validator: Any, items: Any, instance: Any, around: Any) -> Any:
     """A series of counters is looked at as a whole first: samples hold thousands, which took 0.1 s a file."""
     series = items == _COUNTER and isinstance(instance, list)
     if not (series and all(_is_number(None, value) and value >= 0 for value in instance)):
+        import jsonschema
+
         yield from jsonschema.Draft202012Validator.VALIDATORS["items"](validator, items, instance, around)
 
 

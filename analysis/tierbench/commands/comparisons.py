@@ -10,8 +10,6 @@ from tierbench.base import atomic_write
 from tierbench.base.errors import RunError
 from tierbench.commands.arguments import Commands, above_zero, add_threshold, count
 from tierbench.commands.messages import complain, console
-from tierbench.judge import compare, history, power
-from tierbench.pages import comparison_page, history_page, terminal
 from tierbench.runs import samples
 from tierbench.runs.run_folder import RESULTS, find_runs
 
@@ -31,7 +29,7 @@ def _add_compare(commands: Commands) -> None:
     )
     both.add_argument("runs", nargs="+", metavar="RUN", help=f"the first is the baseline; {samples.SOURCES}")
     both.add_argument(
-        "--by", choices=compare.GROUPINGS, default="run", help="what is compared (default: run)"
+        "--by", choices=samples.GROUPINGS, default="run", help="what is compared (default: run)"
     )
     both.add_argument(
         "--baseline", metavar="NAME", help="the group of --by to compare with (default: the first)"
@@ -94,6 +92,9 @@ def _add_power(commands: Commands) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    from tierbench.judge import compare
+    from tierbench.pages import comparison_page, terminal
+
     atomic_write.check(options.output, options.json)
     found = samples.read_all(options.runs)
     result = compare.compare(found, options.by, options.threshold, options.force, options.baseline)
@@ -108,6 +109,9 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _history(options: argparse.Namespace) -> int:
     """Status 2 when a run that was named could not be read; the others are still shown."""
+    from tierbench.judge import history
+    from tierbench.pages import history_page, terminal
+
     atomic_write.check(options.output)
     sources = options.runs or [str(p) for p in _all_results(Path("results"))]
     if not sources:
@@ -130,6 +134,8 @@ def _all_results(folder: Path) -> list[Path]:
 
 
 def _power(options: argparse.Namespace) -> None:
+    from tierbench.judge import power
+
     given = {"noise as given": options.noise}
     noises = given if options.noise else power.noises(samples.read_all(options.runs))
     found = [

@@ -12,10 +12,9 @@ from tierbench.base.errors import RunError
 from tierbench.base.text import number, shown
 from tierbench.commands.arguments import Commands, count
 from tierbench.commands.messages import console
-from tierbench.forwarding import allocation, measurements, study, twin
+from tierbench.forwarding import allocation, measurements
 from tierbench.forwarding.allocation import Job
 from tierbench.forwarding.measurements import Scenario
-from tierbench.pages import forwarding_page
 
 _ALLOCATE = """\
 Reads jobs from a YAML file and says who gets how many I/O nodes of a pool, by each policy. A job's
@@ -77,6 +76,9 @@ def add(commands: Commands) -> None:
 
 
 def _forwarding(options: argparse.Namespace) -> None:
+    from tierbench.forwarding import study
+    from tierbench.pages import forwarding_page
+
     atomic_write.check(options.output)
     studies = [study.Study(measurements.read(s)) for s in options.sources or measurements.machines()]
     if options.json:
@@ -90,6 +92,8 @@ def _forwarding(options: argparse.Namespace) -> None:
 
 
 def _allocate(options: argparse.Namespace) -> None:
+    from tierbench.pages import forwarding_page
+
     atomic_write.check(None, options.map)
     scenarios = _read_jobs(options.jobs)
     jobs, modelled = _jobs(scenarios, options.on)
@@ -129,6 +133,8 @@ def _read_jobs(file: Path) -> dict[str, Scenario]:
 
 def _jobs(scenarios: dict[str, Scenario], source: str) -> tuple[list[Job], set[str]]:
     """Jobs with their bandwidths, and the names of those that are modelled."""
+    from tierbench.forwarding import twin
+
     known = twin.medians(measurements.read(source))
     modelled = {name for name, s in scenarios.items() if s not in known}
     fitted = twin.fit(source, known) if modelled else None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def complain(lines: Iterable[str]) -> None:
@@ -21,4 +23,6 @@ def say(text: str) -> None:
 
 def console() -> Console:
     """As wide as the terminal; wide where the output is a file, so that nothing is wrapped."""
+    from rich.console import Console
+
     return Console(width=None if sys.stdout.isatty() else 160)

@@ -9,7 +9,6 @@ from tierbench import manual
 from tierbench.base.errors import RecipeError
 from tierbench.commands.arguments import Commands
 from tierbench.commands.messages import console
-from tierbench.pages import terminal
 from tierbench.recipes import projection, published, rules
 
 
@@ -36,6 +35,8 @@ def add(commands: Commands) -> None:
 
 def _recipes(options: argparse.Namespace) -> None:
     """The published runs, then those that follow from rules."""
+    from tierbench.pages import recipes_list
+
     known_runs, ruled = published.read_recipes(), rules.read_rules()
     known = [name for r in known_runs for name in (r.system, r.name)]
     known += [name for r in ruled for name in (r.suite, r.name)]
@@ -49,7 +50,7 @@ def _recipes(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps([*map(published.as_json, known_runs), *map(rules.as_json, ruled)], indent=1))
     else:
-        terminal.print_recipes(known_runs, ruled, console())
+        recipes_list.print_recipes(known_runs, ruled, console())
 
 
 def _project(options: argparse.Namespace) -> None:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rich.table import Table
-
 from tierbench.base import atomic_write
 from tierbench.base.errors import RunError
 from tierbench.commands.arguments import Commands
 from tierbench.commands.messages import complain, console
 from tierbench.commands.trials import print_answer
 from tierbench.judge import requirement
-from tierbench.judge.verdict import FAIL
-from tierbench.pages import report, report_record, terminal
 from tierbench.runs.run_folder import RESULTS, find_runs, read_run
 
 
@@ -48,6 +44,9 @@ def add(commands: Commands) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
+    from tierbench.judge.verdict import FAIL
+    from tierbench.pages import report, report_record, terminal
+
     if (options.run / "trial.json").exists():
         if options.require:
             raise RunError(
@@ -71,6 +70,10 @@ def _report(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> None:
     """One line a run; a run that cannot be read is named on stderr, the others are still listed."""
+    from rich.table import Table
+
+    from tierbench.pages import report_record
+
     unreadable: list[str] = []
     table = Table(box=None, pad_edge=False)
     for name in ("run", "started", "commit", "rows", "pass", "fail", "inconclusive"):

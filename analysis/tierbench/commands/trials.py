@@ -12,9 +12,8 @@ from tierbench.base.endings import EndedError
 from tierbench.base.errors import RunError
 from tierbench.commands.arguments import Commands, count
 from tierbench.commands.messages import complain, console, say
-from tierbench.pages import trial_page
 from tierbench.site import site_file, site_reader
-from tierbench.trial import answer, drivers, plan, start, tier_files
+from tierbench.trial import drivers, plan, start, tier_files
 
 _TRY_USAGE = """\
 tierbench try --pfs DIR [OPTIONS] -- COMMAND...
@@ -172,6 +171,9 @@ def _driver(options: argparse.Namespace) -> drivers.Driver:
 
 def print_answer(folder: Path) -> None:
     """Make the answer of a trial's folder, write its pages and print it."""
+    from tierbench.pages import trial_page
+    from tierbench.trial import answer
+
     made = answer.make(plan.read(folder / "trial.json"), folder.resolve())
     written = trial_page.write(made, folder.resolve())
     trial_page.print_answer(made, console())

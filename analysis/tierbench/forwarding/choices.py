@@ -19,8 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scikit_posthocs
-from scipy import stats as scipy_stats
 
 from tierbench.base.errors import RunError
 from tierbench.forwarding.measurements import Measurements, Pattern, Scenario
@@ -139,6 +137,8 @@ def choose(about: Scenario | Pattern, cells: Cells) -> Choice:
     if len({v for values in cells.values() for v in values}) == 1:
         raise RunError(f"{about}: all runs have one bandwidth; allowed: measured ones")
     plain = _dunn(cells)
+    from scipy import stats as scipy_stats
+
     adjusted = dict(zip(plain, stats.holm(list(plain.values())), strict=True))
     best, rival = _best(medians), _rival(medians)
     return Choice(
@@ -163,7 +163,7 @@ def counts(found: Sequence[Choice], rule: Callable[[Choice, Pair], bool]) -> dic
 
 def statistic(cells: Cells) -> dict[Pair, float]:
     """Dunn's Z of each pair: the difference of mean ranks, fewer I/O nodes first, over its standard error."""
-    ranks = scipy_stats.rankdata(np.concatenate([np.asarray(v) for v in cells.values()]))
+    ranks = stats.ranks_of(np.concatenate([np.asarray(v) for v in cells.values()]).tolist())
     n = len(ranks)
     ties = np.unique(ranks, return_counts=True)[1].astype(float)
     variance = n * (n + 1) / 12 - float((ties**3 - ties).sum()) / (12 * (n - 1))
@@ -191,6 +191,8 @@ def _pair(a: int, b: int) -> Pair:
 
 def _dunn(cells: Cells) -> dict[Pair, float]:
     """The p of each pair, not corrected: when the library corrects, it collects garbage first (0.1 s)."""
+    import scikit_posthocs
+
     order = list(cells)
     p = scikit_posthocs.posthoc_dunn([list(v) for v in cells.values()]).to_numpy()
     pairs = itertools.combinations(sorted(cells), 2)
@@ -213,6 +215,8 @@ def _needed(cells: Cells, best: int, rival: int) -> int:
     The chance that a run with one is faster than a run with the other is taken from the runs. A chance of 1
     or 0, which few runs give by luck, is taken as half a pair of runs short of it.
     """
+    from scipy import stats as scipy_stats
+
     a, b = np.asarray(cells[best]), np.asarray(cells[rival])
     over = float((a[:, None] > b).mean() + (a[:, None] == b).mean() / 2)
     half = 0.5 / (len(a) * len(b))

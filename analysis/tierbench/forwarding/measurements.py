@@ -11,15 +11,16 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from tierbench.base import schema
 from tierbench.base.errors import RunError
 from tierbench.base.files import read_text
 from tierbench.base.text import shown
 from tierbench.recipes.published import PUBLISHED_FOLDER
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FOLDER = PUBLISHED_FOLDER / "forwarding"
 LAYOUTS = {"individual": "file-per-process", "shared": "shared"}
@@ -99,6 +100,8 @@ def read(source: str) -> Measurements:
 
 
 def _read_csv(file: Path, published: bool) -> Measurements:
+    import pandas as pd
+
     try:
         table = pd.read_csv(file)
     except (OSError, UnicodeDecodeError, ValueError) as e:
@@ -108,6 +111,8 @@ def _read_csv(file: Path, published: bool) -> Measurements:
 
 
 def _checked(table: pd.DataFrame, place: str) -> pd.DataFrame:
+    import pandas as pd
+
     for column in COLUMNS:
         if column not in table:
             raise RunError(f"{place}: lacks the column {column!r}; allowed: {', '.join(COLUMNS)}")
@@ -134,6 +139,8 @@ def _refuse(table: pd.DataFrame, place: str, column: str, wrong: pd.Series[bool]
 
 
 def _read_folder(folder: Path) -> Measurements:
+    import pandas as pd
+
     files = sorted(folder.rglob(RESULT))
     if not files:
         raise RunError(f"{folder}: holds no {RESULT}; allowed: {SOURCES}")

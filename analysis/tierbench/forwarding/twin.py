@@ -24,7 +24,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 from tierbench.forwarding.measurements import Measurements, Scenario
 from tierbench.judge.stats import SEED
@@ -129,6 +128,8 @@ def _kept_by(found: Medians, io_nodes: int) -> float:
 
 
 def _fit_kind(found: Medians, kind: Kind) -> Array:
+    from scipy import optimize
+
     of_kind = {s: cells for s, cells in found.items() if (s.layout, s.spatiality) == kind}
     about = np.array([[*_numbers(s), k] for s, cells in of_kind.items() for k in cells], dtype=np.float64)
     wanted = np.log([v for cells in of_kind.values() for v in cells.values()])

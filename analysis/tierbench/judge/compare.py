@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from scipy import stats as scipy_stats
 
 from tierbench.base.errors import RunError
 from tierbench.judge import independence, stats
@@ -36,7 +35,6 @@ _MATCHED = ["test", "system", "metric", "unit", "direction"]
 _CONFIGURATION = ["tiers", "mode", "policy"]
 # A metric's key, the other group's name, and both samples.
 _Pair = tuple[Any, str, pd.DataFrame, pd.DataFrame]
-GROUPINGS = ("run", "tiers", "commit", "site")
 REGRESSION, IMPROVEMENT = "regression", "improvement"
 
 
@@ -204,7 +202,7 @@ def _whole(metrics: list[Metric], pairs: list[_Pair], share: float) -> Whole:
     """Each repetition's mean rank over all metrics; then these are compared like a metric."""
     mine = [(a, b) for _, name, a, b in pairs if name == metrics[0].other]
     n, m = (min(len(pair[side]) for pair in mine) for side in (0, 1))
-    ranks = [scipy_stats.rankdata([*_in_turn(a)[:n], *_in_turn(b)[:m]]) for a, b in mine]
+    ranks = [stats.ranks_of([*_in_turn(a)[:n], *_in_turn(b)[:m]]) for a, b in mine]
     signs = [1 if m.key["direction"] == "higher" else -1 for m in metrics]
     scores = [sum(s * r[i] for s, r in zip(signs, ranks, strict=True)) for i in range(n + m)]
     gain = math.exp(math.fsum(math.log1p(m.gain) for m in metrics) / len(metrics)) - 1

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats as scipy_stats
 
 from tierbench.judge import stats
 
@@ -73,7 +72,9 @@ def look(values: Sequence[float]) -> Independence:
     n = len(values)
     if n < LEAST:
         return Independence(n, None, None, 0.0, False)
-    ranks = scipy_stats.rankdata(values)
+    from scipy import stats as scipy_stats
+
+    ranks = stats.ranks_of(values)
     alike = float(_roughness(ranks)) < float(((ranks - ranks.mean()) ** 2).sum()) * 2
     change = float(scipy_stats.theilslopes(values).slope / np.median(values))
     return Independence(n, _chance(ranks, _trend), _chance(ranks, _roughness), change, alike)
@@ -91,6 +92,8 @@ def _roughness(ranks: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64
 
 def _chance(ranks: NDArray[np.float64], statistic: object) -> float:
     """Two-sided p among orders of the same ranks: among all where they are fewer than `ORDERS`."""
+    from scipy import stats as scipy_stats
+
     found = scipy_stats.permutation_test(
         (ranks,),
         statistic,

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats as scipy_stats
 
 from tierbench.base.errors import RunError
 from tierbench.judge import stats
@@ -64,6 +63,8 @@ def power(name: str, noise: float, difference: float, threshold: float, metrics:
 
 def often_shown(n: int, noise: float, difference: float, threshold: float, metrics: int) -> float:
     """The share of `ROUNDS` comparisons of n with n repetitions in which the difference is shown."""
+    from scipy import stats as scipy_stats
+
     alpha = stats.ALPHA * (1 - WHOLE_SHARE if metrics > 1 else 1)
     if not stats.can_show(n, n, metrics, alpha):
         return 0.0

@@ -5,7 +5,8 @@ values are independent (`independence` looks whether they are). Every interval s
 it holds the true value: 95 % cannot be had from fewer than five values, so there it is the range of the
 values, and called by what a range covers. `analysis/bench/simulate.py` measures that they keep their word.
 Random resampling is seeded, so that the same run gives the same report. A sample too small to show anything
-says so and names the size that could: `needs n >= X`.
+says so and names the size that could: `needs n >= X`. scipy.stats takes a second to load: it is
+imported where it is needed, and not by the command's start.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats as scipy_stats
 
 CONFIDENCE = 0.95
 ALPHA = 0.05
@@ -89,7 +90,9 @@ def median(values: Sequence[float]) -> Interval:
 @functools.cache
 def _level(n: int, k: int) -> float:
     """How often the median is between the k-th least and the k-th largest of n values."""
-    return 1 - 2 * float(scipy_stats.binom.cdf(k - 1, n, 0.5))
+    from scipy import special
+
+    return 1 - 2 * float(special.bdtr(k - 1, n, 0.5))
 
 
 def ratio(values: Sequence[float], baseline: Sequence[float]) -> Interval:
@@ -166,8 +169,10 @@ def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
     """
     n, total = len(a), len(a) + len(b)
     if total > EXACT_UP_TO:
+        from scipy import stats as scipy_stats
+
         return float(scipy_stats.mannwhitneyu(a, b, method="asymptotic").pvalue)
-    ranks = np.rint(2 * scipy_stats.rankdata([*a, *b])).astype(int)  # doubled: tied ranks are halves
+    ranks = np.rint(2 * ranks_of([*a, *b])).astype(int)  # doubled: tied ranks are halves
     ways = np.zeros((n + 1, int(ranks.sum()) + 1))
     ways[0, 0] = 1
     for rank in ranks:
@@ -175,6 +180,11 @@ def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
     distance = np.abs(np.arange(ways.shape[1]) - n * (total + 1))
     extreme = distance >= abs(int(ranks[:n].sum()) - n * (total + 1))
     return float(ways[n, extreme].sum() / ways[n].sum())
+
+
+def ranks_of(values: Sequence[float]) -> NDArray[np.float64]:
+    """1 for the least; equal values share the mean of their ranks."""
+    return np.asarray(pd.Series(values, dtype=float).rank())
 
 
 def holm(raw: Sequence[float]) -> list[float]:

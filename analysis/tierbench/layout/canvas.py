@@ -1,21 +1,22 @@
 """What every figure is drawn on: size, style, and the figure as SVG or PNG.
 
 Figures are made for a column of about 640 px, without pyplot and its global state. Text stays text: it is
-drawn with the reader's own fonts and can be searched.
+drawn with the reader's own fonts and can be searched. matplotlib takes a second to load, so here and in what
+draws it is loaded by the first figure and not by the command's start.
 """
 
 from __future__ import annotations
 
 import io
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+    from numpy.typing import NDArray
 
 WIDTH_IN = 6.7
 INK, QUIET, GRID = "#1f2937", "#6b7280", "#e5e7eb"
@@ -44,6 +45,14 @@ STYLE: Any = {
 }
 
 
+def style(**more: str) -> AbstractContextManager[None]:
+    """Figures look like ours while it lasts."""
+    import matplotlib as mpl
+
+    wanted: Any = {**STYLE, **more}
+    return mpl.rc_context(wanted)
+
+
 def svg(figure: Figure, salt: str, alternative: str) -> str:
     """The figure as an <svg> element; `salt` keeps the ids of several figures on one page apart.
 
@@ -51,7 +60,7 @@ def svg(figure: Figure, salt: str, alternative: str) -> str:
     (report.css), so that it has a dark mode; alone they are dark on white.
     """
     buffer = io.StringIO()
-    with mpl.rc_context({**STYLE, "svg.hashsalt": salt}):
+    with style(**{"svg.hashsalt": salt}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": alternative})
     text = buffer.getvalue()
     text = text[text.index("<svg") :].replace("<svg ", '<svg role="img" ', 1)
@@ -63,13 +72,15 @@ def svg(figure: Figure, salt: str, alternative: str) -> str:
 def png(figure: Figure) -> bytes:
     """The figure as a PNG for pages that take no SVG."""
     buffer = io.BytesIO()
-    with mpl.rc_context(STYLE):
+    with style():
         figure.savefig(buffer, format="png", dpi=160, facecolor="white")
     return buffer.getvalue()
 
 
 def blank(height_in: float) -> Figure:
     """An empty figure as wide as the page's column."""
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
 
 
@@ -78,6 +89,10 @@ def heat(axes: Axes, values: NDArray[np.float64], extent: tuple[float, float, fl
 
     Neither end of the colours is near white or near black, so that all are seen on a light and a dark page.
     """
+    import matplotlib as mpl
+    import numpy as np
+    from matplotlib.colors import ListedColormap
+
     shades = mpl.colormaps["magma_r"](np.linspace(0.12, 0.65, 256))
     colours = ListedColormap(shades).with_extremes(under=(0, 0, 0, 0))
     most = max(float(values.max()), 2e-6)

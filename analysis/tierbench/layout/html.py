@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import jinja2
+from typing import TYPE_CHECKING
 
 from tierbench.base.text import size
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 def templates() -> jinja2.Environment:
     """Templates with everything escaped."""
+    import jinja2
+
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("tierbench.layout"),
         autoescape=True,

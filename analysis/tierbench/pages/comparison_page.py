@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from tierbench import __version__
 from tierbench.base.atomic_write import replace_all
@@ -16,6 +15,9 @@ from tierbench.judge.compare import IMPROVEMENT, REGRESSION, Metric, Result
 from tierbench.layout import canvas
 from tierbench.layout.html import templates
 from tierbench.pages import exports, terminal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _COLOURS = {REGRESSION: "#c2410c", IMPROVEMENT: "#1d4ed8"}
 _SHAPES = {REGRESSION: "v", IMPROVEMENT: "^"}
@@ -67,7 +69,7 @@ def draw(metrics: Sequence[Metric]) -> Figure:
     """Ratio of medians with its interval, a line a metric; the band is the threshold."""
     shown = list(metrics)[:_MOST_DRAWN]
     threshold = shown[0].threshold
-    with mpl.rc_context(canvas.STYLE):
+    with canvas.style():
         figure = canvas.blank(0.6 + 0.24 * len(shown))
         axes = figure.subplots()
         axes.axvspan(1 / (1 + threshold), 1 + threshold, color="#f1f5f9", zorder=0)

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
+from typing import TYPE_CHECKING
 
 from tierbench.judge import components
 from tierbench.judge.components import Beside, Measured, Memory
 from tierbench.judge.verdict import Row
 from tierbench.layout.canvas import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, blank
 from tierbench.runs.run_folder import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 TITLES = {
     "memory": "Buffers of 4 to 128 KiB, taken and given back",
@@ -101,6 +102,8 @@ def bars(run: Run, _rows: Sequence[Row]) -> Figure | None:
 
 
 def _panel(axes: Axes, title: str, groups: list[str], measured: list[Measured]) -> None:
+    from matplotlib.ticker import NullLocator
+
     for y, group in enumerate(groups):
         inside = sorted(
             (m for m in measured if words(m) == group), key=lambda m: list(COLOURS).index(m.system)

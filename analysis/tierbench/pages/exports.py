@@ -11,8 +11,6 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import polars
-
 from tierbench.base.text import number, percent, plain, ratio_span, span, times
 from tierbench.judge import compare
 from tierbench.judge.verdict import Row
@@ -53,6 +51,8 @@ def _flat(key: str, value: Any) -> dict[str, Any]:
 
 def tables(name: str, lines: Sequence[dict[str, Any]]) -> dict[str, bytes]:
     """NAME.csv and NAME.parquet of lines that have the same keys."""
+    import polars
+
     table = polars.DataFrame(list(lines), infer_schema_length=None)
     listed = [c for c, kind in table.schema.items() if isinstance(kind, polars.List)]
     text, parquet = io.BytesIO(), io.BytesIO()

@@ -8,11 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from tierbench.base.sizes import MIB
 from tierbench.base.text import seconds
@@ -26,12 +22,16 @@ from tierbench.layout.canvas import (
     PURPLE,
     QUIET,
     SKY,
-    STYLE,
     VERMILION,
     blank,
+    style,
 )
 from tierbench.pages import components_section, flows, hpdc18_section
 from tierbench.runs.run_folder import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_PANELS = 24  # of one figure
 PROMISE_COLOURS = {"pfs": GREY, "tier": BLUE, "none": ORANGE}
@@ -55,7 +55,7 @@ class Drawing:
 
 def draw(drawing: Drawing, run: Run, rows: Sequence[Row]) -> Figure | None:
     """The drawing's figure in the report's style."""
-    with mpl.rc_context(STYLE):
+    with style():
         figure = drawing.draw(run, rows)
         if figure is not None:
             figure.text(0.003, 0.004, devices_words(rows), color=QUIET, fontsize=7.5, va="bottom")
@@ -230,6 +230,9 @@ def _durability_words(row: Row) -> str:
 
 def occupancy(run: Run, rows: Sequence[Row]) -> Figure | None:
     """What the tiers held over time, one panel a buffered row, its repetition nearest the median."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
     panels = _launches(run, rows)
     if not panels:
         return None
@@ -243,10 +246,8 @@ def occupancy(run: Run, rows: Sequence[Row]) -> Figure | None:
         axes.set_visible(False)
     for axes in grid[:, 0]:
         axes.set_ylabel("MiB")
-    handles: list[Any] = [
-        mpl.patches.Patch(color=colour, alpha=0.75, label=name) for name, colour in names.items()
-    ]
-    handles.append(mpl.lines.Line2D([], [], color=INK, lw=1.2, ls="--", label="not yet on the PFS"))
+    handles: list[Any] = [Patch(color=colour, alpha=0.75, label=name) for name, colour in names.items()]
+    handles.append(Line2D([], [], color=INK, lw=1.2, ls="--", label="not yet on the PFS"))
     figure.legend(handles=handles, loc="outside upper left", ncols=5)
     figure.supxlabel("seconds from the start of the instance", fontsize=8.5, color=QUIET)
     return figure

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from tierbench.forwarding import queue
 from tierbench.forwarding.choices import Choice
 from tierbench.forwarding.measurements import Scenario
 from tierbench.forwarding.study import PUBLISHED_COUNTS, Study, about_words
-from tierbench.layout.canvas import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, QUIET, STYLE, blank
+from tierbench.layout.canvas import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, QUIET, blank, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 POLICY_COLOURS = dict(zip(queue.NAMES, (BLUE, ORANGE, GREEN, PURPLE, GREY), strict=True))
 
@@ -22,7 +25,7 @@ def patterns(study: Study) -> Figure:
     base = [c.medians.get(0) or c.medians[min(c.medians)] for c in lines]
     values = [[c.medians.get(k, np.nan) / b for k in numbers] for c, b in zip(lines, base, strict=True)]
     ratios = np.array(values, dtype=np.float64)
-    with mpl.rc_context(STYLE):
+    with style():
         figure = blank(0.2 * len(lines) + 1.0)
         axes = figure.add_subplot()
         most = max(abs(float(np.nanmax(np.log2(ratios)))), abs(float(np.nanmin(np.log2(ratios)))), 1)
@@ -37,6 +40,8 @@ def patterns(study: Study) -> Figure:
 
 
 def _cell(axes: Axes, x: int, y: int, ratio: float, choice: Choice, io_nodes: int, most: float) -> None:
+    from matplotlib.patches import Rectangle
+
     if not np.isfinite(ratio):
         return
     dark = abs(np.log2(ratio)) > 0.62 * most
@@ -44,16 +49,18 @@ def _cell(axes: Axes, x: int, y: int, ratio: float, choice: Choice, io_nodes: in
         x, y, f"{ratio:.2g}", ha="center", va="center", fontsize=7.5, color="#fefefe" if dark else "#111827"
     )
     if choice.recommendation in (f"use {io_nodes}", "don't forward" if io_nodes == 0 else ""):
-        frame = mpl.patches.Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, fill=False, ec="#111827", lw=1.4)
+        frame = Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, fill=False, ec="#111827", lw=1.4)
         axes.add_patch(frame)
 
 
 def counts(study: Study) -> Figure:
     """How many scenarios have 1, 2, ... distinct choices, by each rule, and as the slides have it."""
+    import matplotlib as mpl
+
     rules = {"as published": PUBLISHED_COUNTS[study.measured.name]} if _is_told(study) else {}
     rules |= study.counts
     numbers = sorted({n for found in rules.values() for n in found})
-    with mpl.rc_context(STYLE):
+    with style():
         figure = blank(0.42 * len(rules) + 0.9)
         axes = figure.add_subplot()
         shades = mpl.colormaps["cividis_r"](np.linspace(0.1, 0.9, max(len(numbers), 2)))
@@ -79,8 +86,10 @@ def _is_told(study: Study) -> bool:
 
 def bandwidths(study: Study) -> Figure:
     """Every scenario's medians over the numbers of I/O nodes: a panel a layout and spatiality."""
+    import matplotlib as mpl
+
     kinds = sorted({(c.about[2], c.about[3]) for c in study.scenarios if isinstance(c.about, Scenario)})
-    with mpl.rc_context(STYLE):
+    with style():
         figure = blank(2.6)
         panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
         sizes = sorted({c.about[4] for c in study.scenarios if isinstance(c.about, Scenario)})
@@ -104,7 +113,7 @@ def bandwidths(study: Study) -> Figure:
 def queues(study: Study) -> Figure:
     """Mean slowdown of a simulated queue under each policy, by the size of the pool."""
     pools = list(study.queues)
-    with mpl.rc_context(STYLE):
+    with style():
         figure = blank(2.5)
         axes = figure.add_subplot()
         for i, name in enumerate(queue.NAMES):

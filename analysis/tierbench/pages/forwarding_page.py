@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
-from matplotlib.figure import Figure
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -31,6 +30,9 @@ from tierbench.forwarding.study import (
 from tierbench.layout import canvas
 from tierbench.layout.html import templates
 from tierbench.pages import exports, forwarding_figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _PATTERNS = """Over all deployments: each run as a share of its deployment's median. Recommended is the best,
 where it is shown to be faster than no forwarding (Dunn's test, Holm)."""

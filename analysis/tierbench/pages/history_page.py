@@ -8,12 +8,10 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from tierbench import __version__
 from tierbench.base.atomic_write import replace_all
@@ -23,6 +21,9 @@ from tierbench.layout import canvas
 from tierbench.layout.canvas import INK, QUIET
 from tierbench.layout.html import templates
 from tierbench.pages import exports
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _WORSE, _BETTER = "#c2410c", "#1d4ed8"
 
@@ -61,7 +62,7 @@ def _in_words(series: Series) -> str:
 
 def draw(series: Series) -> Figure:
     """The median of every run, the levels between the steps, and since when each is another."""
-    with mpl.rc_context(canvas.STYLE):
+    with canvas.style():
         figure = canvas.blank(2.3)
         axes = figure.add_subplot()
         values = [p.value for p in series.points]

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from tierbench.base.text import times
 from tierbench.judge import hpdc18
@@ -30,6 +28,10 @@ from tierbench.layout.canvas import (
     blank,
 )
 from tierbench.runs.run_folder import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 BUFFERING = {
     "none": "no buffering",
@@ -215,6 +217,8 @@ def _lines(axes: Axes, title: str, here: Sequence[Sample]) -> None:
 
 def winners(run: Run, _rows: Sequence[Row]) -> Figure | None:
     """Each policy's time over the fastest one's, by workload; a star where it is shown to be slower."""
+    import matplotlib as mpl
+
     ranked = hpdc18.policies(hpdc18.samples(run))
     names = list(dict.fromkeys(r.sample.buffering for line in ranked.values() for r in line))
     if not names:

@@ -6,10 +6,9 @@ import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 from markupsafe import Markup
-from matplotlib.figure import Figure
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -26,6 +25,9 @@ from tierbench.layout.html import templates
 from tierbench.trial import start
 from tierbench.trial.answer import Answer, Row, called
 from tierbench.trial.plan import PFS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 DRAIN, PROGRAM = "#94a3b8", "#1d4ed8"
 _PROMISES = {"tier": "safe in a tier", "pfs": "on the PFS", "none": "nothing", None: "nothing"}
@@ -143,7 +145,7 @@ def outputs_words(row: Row) -> str:
 
 def draw(answer: Answer) -> Figure:
     """A bar for each configuration: the program, and after it what is left until all is durable."""
-    with mpl.rc_context(canvas.STYLE):
+    with canvas.style():
         return _draw(answer.rows[::-1])
 
 

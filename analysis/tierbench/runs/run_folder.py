@@ -12,9 +12,7 @@ import math
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from tierbench.base.errors import RunError
 from tierbench.base.files import read_text
@@ -22,6 +20,9 @@ from tierbench.base.strict_json import read_fitting, read_object
 from tierbench.base.text import lacks
 from tierbench.outputs import OutputError, read_ior
 from tierbench.runs.case import Case, read_case
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ALLOWED = "allowed: a run folder, e.g. results/latest (`tierbench list` names them)"
 RESULTS = "allowed: a folder with runs/, e.g. results"
@@ -189,6 +190,8 @@ def _check_against_text(folder: Path, value: float) -> None:
 
 
 def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    import pandas as pd
+
     frame = pd.DataFrame(rows, columns=[*_COLUMNS, "folder"])
     frame[_NUMBERS] = frame[_NUMBERS].astype(float)
     duplicated = frame[frame.duplicated([*ROW_KEYS, "repetition"])]

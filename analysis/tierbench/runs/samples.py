@@ -31,9 +31,7 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from tierbench.base.errors import RunError
 from tierbench.base.sizes import MIB
@@ -41,6 +39,9 @@ from tierbench.base.strict_json import parse, read_object
 from tierbench.base.text import lacks, shown
 from tierbench.outputs import IorOutput, MdtestOutput, OutputError, read_ior, read_mdtest
 from tierbench.runs.run_folder import read_run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = ["source", "run", "when", "commit", "site", "test", "system", "tiers", "mode", "policy", "fsync",
            "driver", "modelled", "ranks", "bytes", "options", "repetition", "metric", "unit", "direction",
@@ -53,6 +54,7 @@ SOURCES = (
     "run folder, ReFrame report (JSON), results store (SQLite, FILE@UUID for one session), "
     "result of make bench (JSON) or folder of output"
 )
+GROUPINGS = ("run", "tiers", "commit", "site")  # by which columns samples are compared
 # Documents that hold no repetitions: the keys that tell them, and what they are.
 _OTHERS = (
     ({"instance", "tiers"}, "the counters of an instance (`tierctl --stats`), which hold no repetitions"),
@@ -69,6 +71,8 @@ _LARGEST_OUTPUT = 64 << 20  # bytes of a file that may be output of IOR or mdtes
 
 def read(source: str) -> pd.DataFrame:
     """All measurements of a source; `RunError` names what is wrong with it."""
+    import pandas as pd
+
     path, session = Path(source), ""
     if not path.exists() and "@" in source:
         before, _, session = source.rpartition("@")
@@ -102,6 +106,8 @@ def read_all(sources: Iterable[str], problems: list[str] | None = None) -> pd.Da
     With a list of `problems` what is wrong with a source goes there, and the others are read; `RunError`
     where none can be.
     """
+    import pandas as pd
+
     named: dict[str, int] = {}
     parts = []
     for source in sources:
@@ -132,6 +138,8 @@ def _run_folder(path: Path) -> list[dict[str, Any]]:
 
 
 def _seconds(text: Any) -> float:
+    import pandas as pd
+
     try:
         return float(pd.Timestamp(str(text)).timestamp())
     except ValueError:

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from tierbench.base.sizes import MIB
@@ -22,6 +19,10 @@ from tierbench.base.text import size
 from tierbench.layout import canvas
 from tierbench.layout.canvas import QUIET
 from tierbench.trace.frames import LONGEST_S, MOMENTS, Traces
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 BINS = 120
 ROWS = 128  # lines of a heat map; more ranks are put together
@@ -331,7 +332,7 @@ def plain(name: str) -> str:
 
 def draw(drawing: Drawing, traces: Traces) -> Figure | None:
     """The drawing in the report's style."""
-    with mpl.rc_context(canvas.STYLE):
+    with canvas.style():
         return drawing.draw(traces)
 
 

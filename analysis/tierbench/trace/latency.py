@@ -8,17 +8,18 @@ on, p99.9 from 1,000 on.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from tierbench.layout import canvas
 from tierbench.trace.drawings import Drawing
 from tierbench.trace.frames import Traces
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _SHORTEST_S = 1e-7  # of the histogram: a time below the clock's grain is drawn there
 _COLOURS = {"read": canvas.SKY, "write": canvas.ORANGE}
@@ -99,7 +100,7 @@ def table(traces: Traces, periods: Flushes | None) -> list[Latency]:
 
 def draw(traces: Traces, periods: Flushes | None) -> Figure | None:
     """Accesses by their time, in the report's style."""
-    with mpl.rc_context(canvas.STYLE):
+    with canvas.style():
         return _histogram(traces, periods)
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jinja2
 import pandas as pd
-import polars
 from markupsafe import Markup
 
 from tierbench import __version__
@@ -22,6 +20,10 @@ from tierbench.trace.evidence import Evidence
 from tierbench.trace.findings import Finding, Slowest, find, slowest
 from tierbench.trace.frames import Traces
 from tierbench.trace.latency import Flushes, Latency
+
+if TYPE_CHECKING:
+    import jinja2
+    import polars
 
 MOST_LOGS = 20  # on one page; frames and exports hold them all
 
@@ -207,6 +209,8 @@ def _slowest(s: Slowest) -> str:
 
 def exports(traces: Traces) -> dict[str, bytes]:
     """Every frame as NAME.csv and NAME.parquet."""
+    import polars
+
     files: dict[str, bytes] = {}
     for name, frame in traces.frames().items():
         columns = {c: _column(frame[c]) for c in frame}
@@ -220,6 +224,8 @@ def exports(traces: Traces) -> dict[str, bytes]:
 
 def _column(values: pd.Series) -> polars.Series:
     """Texts are stored once; missing counts stay missing."""
+    import polars
+
     if isinstance(values.dtype, pd.CategoricalDtype):
         texts = polars.Series([str(c) for c in values.cat.categories], dtype=polars.String)
         codes = polars.Series(values.cat.codes.to_numpy().astype("uint32"))
