@@ -4,91 +4,68 @@
  * was read is compared after each pass, outside of the time.
  */
 #include "content.h"
-#include "steps.h"
+#include "rank_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct tb_options {
-    const char *prefix;
+    struct tb_rank_file_options file;
     int times;
-    int64_t bytes, transfer;
     const char *json;
 };
 
 #define FIELD(name) offsetof(struct tb_options, name)
 static const struct tb_option table[] = {
-    {'b', "bytes", TB_SIZE, FIELD(bytes), 8, INT64_C(1) << 40, NULL, "of a rank's file (32m)"},
+    {'b', "bytes", TB_SIZE, FIELD(file.bytes), 8, INT64_C(1) << 40, NULL, "of a rank's file (32m)"},
     {'\0', "times", TB_INT, FIELD(times), 1, 1000000, NULL, "how often it is read (1)"},
-    {'t', "transfer", TB_SIZE, FIELD(transfer), 8, INT64_C(1) << 30, NULL, "bytes of a write or read (1m)"},
+    {'t', "transfer", TB_SIZE, FIELD(file.transfer), 8, INT64_C(1) << 30, NULL, "bytes of a write or read (1m)"},
     {'\0', "json", TB_TEXT, FIELD(json), 0, 0, NULL, "the result as JSON, into this file"},
     {'\0', NULL, TB_FLAG, 0, 0, 0, NULL, NULL},
 };
 
-#define RULES(RULE)                                                                               \
-    RULE(words, o->bytes % 8 || o->transfer % 8, "--bytes and --transfer must be multiples of 8") \
-    RULE(whole, o->bytes % o->transfer, "--bytes must be a multiple of --transfer")
-RULES(TB_RULE_FUNCTION)
-static const struct tb_rule rules[] = {RULES(TB_RULE_ROW){NULL, NULL}};
-
-static bool take_words(void *options, int n, char **words, struct tb_complaint *c)
-{
-    struct tb_options *o = options;
-    o->prefix = words[0];
-    return n == 1 || tb_complain(c, "one word is expected, PREFIX");
-}
-
 static void write_file(const struct tb_options *o, const struct tb_world *w, struct tb_posix_file *f, uint64_t *data, struct tb_steps *s)
 {
-    tb_content_fill(data, (size_t)o->bytes, w->rank, 0);
+    tb_content_fill(data, (size_t)o->file.bytes, w->rank, 0);
     double began = tb_step_begin(w);
-    for (int64_t at = 0; at < o->bytes; at += o->transfer)
-        tb_posix_write(f, data + at / 8, (size_t)o->transfer, at);
+    for (int64_t at = 0; at < o->file.bytes; at += o->file.transfer)
+        tb_posix_write(f, data + at / 8, (size_t)o->file.transfer, at);
     tb_step_end(w, began, &s->write_s);
 }
 
 /* Bytes of the pass before are wiped: a read that moves nothing must not look right. */
 static void read_file(const struct tb_options *o, const struct tb_world *w, struct tb_posix_file *f, uint64_t *data, struct tb_steps *s)
 {
-    memset(data, 0, (size_t)o->bytes);
+    memset(data, 0, (size_t)o->file.bytes);
     double began = tb_step_begin(w);
-    for (int64_t at = 0; at < o->bytes; at += o->transfer)
-        tb_posix_read(f, data + at / 8, (size_t)o->transfer, at);
+    for (int64_t at = 0; at < o->file.bytes; at += o->file.transfer)
+        tb_posix_read(f, data + at / 8, (size_t)o->file.transfer, at);
     tb_step_end(w, began, &s->read_s);
-    s->wrong |= tb_step_any(w, !tb_content_is_right(data, (size_t)o->bytes, w->rank, 0));
+    s->wrong |= tb_step_any(w, !tb_content_is_right(data, (size_t)o->file.bytes, w->rank, 0));
 }
 
 static struct tb_steps run(const void *options, const struct tb_world *w)
 {
     const struct tb_options *o = options;
     struct tb_steps s = {.steps = 1, .files = w->tasks};
-    uint64_t *data = tb_buffer((size_t)o->bytes);
-    char path[4096];
-    s.bytes_written = o->bytes * w->tasks;
+    uint64_t *data = tb_buffer((size_t)o->file.bytes);
+    struct tb_rank_file f;
+    s.bytes_written = o->file.bytes * w->tasks;
     s.bytes_read = s.bytes_written * o->times;
-    snprintf(path, sizeof path, "%s.%08d", o->prefix, w->rank);
-    double began = tb_step_begin(w);
-    struct tb_posix_file f = {.path = path, .fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644)};
-    if (f.fd < 0)
-        tb_fail(path, "open", -1, strerror(errno));
-    tb_step_end(w, began, &s.open_s);
-    write_file(o, w, &f, data, &s);
+    tb_rank_file_open(&f, o->file.prefix, O_RDWR, w, &s.open_s);
+    write_file(o, w, &f.file, data, &s);
     for (int i = 0; i < o->times; i++)
-        read_file(o, w, &f, data, &s);
-    began = tb_step_begin(w);
-    if (close(f.fd))
-        tb_fail(path, "close", -1, strerror(errno));
-    tb_step_end(w, began, &s.close_s);
+        read_file(o, w, &f.file, data, &s);
+    tb_rank_file_close(&f, w, &s.close_s);
     free(data);
     return s;
 }
 
 int main(int argc, char **argv)
 {
-    struct tb_options options = {.times = 1, .bytes = 32 << 20, .transfer = 1 << 20};
-    const struct tb_steps_program program = {"tb-reread PREFIX", &options, table, rules, take_words, run, &options.json};
+    struct tb_options options = {.times = 1, .file = {.bytes = 32 << 20, .transfer = 1 << 20}};
+    const struct tb_steps_program program = {"tb-reread PREFIX", &options, table,        tb_rank_file_rules,
+                                             tb_rank_file_words, run,      &options.json};
     return tb_steps_main(argc, argv, &program);
 }
