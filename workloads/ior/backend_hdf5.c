@@ -132,4 +132,4 @@ static void hdf5_close(struct tb_file *f)
     check(f, "close", -1, H5Fclose(f->hdf5_file));
 }
 
-const struct tb_backend tb_hdf5 = {"HDF5", hdf5_version, true, hdf5_open, hdf5_write, hdf5_read, hdf5_sync, hdf5_sync, hdf5_close};
+const struct tb_backend tb_hdf5 = {"HDF5", hdf5_version, true, hdf5_open, hdf5_write, hdf5_read, hdf5_sync, hdf5_sync, hdf5_close, false};

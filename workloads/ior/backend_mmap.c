@@ -108,4 +108,4 @@ static void mmap_close(struct tb_file *f)
         tb_fail(f->path, "close", -1, strerror(errno));
 }
 
-const struct tb_backend tb_mmap = {"MMAP", no_version, false, mmap_open, mmap_write, mmap_read, mmap_sync, mmap_sync, mmap_close};
+const struct tb_backend tb_mmap = {"MMAP", no_version, false, mmap_open, mmap_write, mmap_read, mmap_sync, mmap_sync, mmap_close, false};

@@ -188,4 +188,5 @@ static void mpiio_close(struct tb_file *f)
     check(f, "close", -1, MPI_File_close(&f->handle));
 }
 
-const struct tb_backend tb_mpiio = {"MPIIO", mpi_version, true, mpiio_open, mpiio_write, mpiio_read, mpiio_sync, mpiio_sync, mpiio_close};
+const struct tb_backend tb_mpiio = {"MPIIO",    mpi_version, true,       mpiio_open,  mpiio_write,
+                                    mpiio_read, mpiio_sync,  mpiio_sync, mpiio_close, false};

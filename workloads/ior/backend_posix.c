@@ -64,5 +64,5 @@ static void posix_close(struct tb_file *f)
         tb_fail(f->path, "close", -1, strerror(errno));
 }
 
-const struct tb_backend tb_posix = {"POSIX",    no_version,          false,      posix_open, posix_write, posix_read,
-                                    posix_sync, posix_sync_transfer, posix_close};
+const struct tb_backend tb_posix = {"POSIX",    no_version,          false,       posix_open, posix_write, posix_read,
+                                    posix_sync, posix_sync_transfer, posix_close, false};

@@ -129,7 +129,7 @@ const struct tb_field tb_parameters[] = {
     {OPTION("dryRun", dry_run)},
     {FACT("nodes", world.nodes)},
     {OPTION("memoryPerTask", memory_per_task)},
-    {OPTION("memoryPerNode", memory_per_node), .least_is_0 = true},
+    {OPTION("memoryPerNode", memory_per_node)},
     {FACT("tasksPerNode", world.tasks_per_node)},
     {OPTION("repetitions", repetitions)},
     {OPTION("multiFile", multi_file)},
@@ -206,7 +206,5 @@ struct tb_value tb_field_value(const struct tb_field *f, const struct tb_test *t
         tb_human_size(v.room, sizeof v.room, number_of(f->kind, at));
     else if (f->kind != TB_IS_0)
         v.number = number_of(f->kind, at);
-    if (f->least_is_0 && v.number < 0)
-        v.number = 0;
     return v;
 }

@@ -20,7 +20,8 @@ static int run_test(const struct tb_options *o, const struct tb_world *w, struct
     MPI_Comm some;
     int status = 0;
     if (o->tasks > w->tasks && w->rank == 0)
-        fprintf(stderr, "WARNING: More tasks requested (%d) than available (%d), running with %d tasks.\n", o->tasks, w->tasks, w->tasks);
+        fprintf(stderr, "WARNING: More tasks requested (%d) than available (%d),\nWARNING: running with %d tasks.\n", o->tasks, w->tasks,
+                w->tasks);
     if (o->tasks < 0 || o->tasks >= w->tasks)
         return tb_run(o, w, report);
     MPI_Comm_split(w->comm, w->rank < o->tasks ? 0 : MPI_UNDEFINED, w->rank, &some);

@@ -8,20 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define AT(field) offsetof(struct tb_options, field)
 
 /* The name is kept as it was given: reports print it so. */
 static bool take_backend(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
-    const struct tb_backend *known[] = {&tb_posix, &tb_mpiio, &tb_hdf5, &tb_mmap};
+    const struct tb_backend *known[] = {&tb_posix, &tb_mpiio, &tb_hdf5, &tb_mmap, &tb_dummy};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcasecmp(value, known[i]->name)) {
             ((struct tb_options *)options)->backend = known[i];
             ((struct tb_options *)options)->api = value;
             return true;
         }
-    return tb_wrong(c, option, value, "POSIX, MPIIO, HDF5 or MMAP");
+    return tb_wrong(c, option, value, "POSIX, MPIIO, HDF5, MMAP or DUMMY");
 }
 
 static bool take_format(void *options, const char *option, const char *value, struct tb_complaint *c)
@@ -66,7 +67,7 @@ static bool take_memory(void *options, const char *option, const char *value, st
         return tb_directive(size, options, "memoryPerNode", value, c);
     if (percent < 0 || percent > 95)
         return tb_wrong(c, option, value, "0% to 95%");
-    ((struct tb_options *)options)->memory_per_node = -percent; /* resolved on the node */
+    ((struct tb_options *)options)->memory_per_node = sysconf(_SC_PHYS_PAGES) / 100 * percent * sysconf(_SC_PAGESIZE);
     return true;
 }
 
@@ -75,7 +76,7 @@ static bool take_memory(void *options, const char *option, const char *value, st
  * another spelling of one above, or has no effect.
  */
 static const struct tb_option table[] = {
-    {'a', "api", TB_TAKE, 0, 0, 0, take_backend, "POSIX, MPIIO, HDF5 or MMAP"},
+    {'a', "api", TB_TAKE, 0, 0, 0, take_backend, "POSIX, MPIIO, HDF5, MMAP or DUMMY (moves nothing)"},
     {'w', "writeFile", TB_FLAG, AT(write), 0, 0, NULL, "write (without -w, -r, -W, -R: write and read)"},
     {'r', "readFile", TB_FLAG, AT(read), 0, 0, NULL, "read"},
     {'W', "checkWrite", TB_FLAG, AT(check_write), 0, 0, NULL, "read back and check what was written, untimed"},
@@ -143,6 +144,11 @@ static const struct tb_option table[] = {
     {'n', "noFill", TB_FLAG, AT(no_fill), 0, 0, NULL, "the same"},
     {'\0', "mmap.madv_dont_need", TB_FLAG, AT(advise_drop), 0, 0, NULL, "MMAP: advise that the pages aren't needed"},
     {'\0', "mmap.madv_pattern", TB_FLAG, AT(advise_pattern), 0, 0, NULL, "MMAP: advise of the access pattern"},
+    {'\0', "dummy.delay-create", TB_INT, AT(dummy.create_us), 0, INT_MAX, NULL, "DUMMY: microseconds of the open to write"},
+    {'\0', "dummy.delay-xfer", TB_INT, AT(dummy.transfer_us), 0, INT_MAX, NULL, "DUMMY: of a transfer"},
+    {'\0', "dummy.delay-close", TB_INT, AT(dummy.close_us), 0, INT_MAX, NULL, "DUMMY: of a close"},
+    {'\0', "dummy.delay-only-rank0", TB_FLAG, AT(dummy.only_rank0), 0, 0, NULL, "DUMMY: only rank 0 waits"},
+    {'\0', "dummy.delay-sync", TB_IGNORED, 0, 0, 0, NULL, NULL}, /* of a call that only mdtest makes */
     {'\0', "dryRun", TB_FLAG, AT(dry_run), 0, 0, NULL, "print the options only"},
     {'j', "outlierThreshold", TB_INT, AT(outlier_s), 0, INT_MAX, NULL, "accepted, without effect"},
     {'H', "showHints", TB_FLAG, AT(show_hints), 0, 0, NULL, "MPIIO: print its hints"},

@@ -134,7 +134,7 @@ static void print_max(struct tb_report *r, const struct tb_test *t, bool write)
         fprintf(r->out, "Max %s %.2f MiB/sec (%.2f MB/sec)\n", write ? "Write:" : "Read: ", s.max, s.max * TB_MIB / 1e6);
 }
 
-/* Of the last write: its counts are what a later read goes by. */
+/* Of the last write: its counts are what a later read goes by. Where a status file keeps them, IOR doesn't print them. */
 static void test_end(struct tb_report *r, const struct tb_test *t)
 {
     int64_t pairs = 0;
@@ -143,7 +143,7 @@ static void test_end(struct tb_report *r, const struct tb_test *t)
     for (size_t i = 0; i < t->count; i++)
         if (t->results[i].write)
             pairs = t->results[i].pairs_max;
-    if (t->options->wear_out && pairs)
+    if (t->options->wear_out && pairs && !t->options->status_file)
         fprintf(r->out, "Pairs deadlineForStonewallingaccessed: %lld\n", (long long)pairs);
 }
 

@@ -27,6 +27,8 @@ static bool is_too_large(const struct tb_options *o, int tasks)
     RULE(dual_mount, o->dual_mount && (!o->file_per_process || o->unique_dir), "-y needs files per process (-F) and excludes -u")    \
     RULE(no_name, !tb_count_names(o->file), "-o: no name between the @")                                                             \
     RULE(names_and_dirs, o->unique_dir &&tb_count_names(o->file) > 1, "-o: several names (FILE1@FILE2) exclude -u")                  \
+    RULE(nothing_to_check, o->backend->no_files && (o->check_write || o->check_read),                                                \
+         "-a DUMMY moves nothing: -W and -R have nothing to check")                                                                  \
     RULE(no_ranks, !o->tasks, "-N: too few ranks for a test")                                                                        \
     RULE(no_deadline, o->wear_out && !o->deadline_s, "-O stoneWallingWearOut=1 needs a deadline (-D)")                               \
     RULE(two_orders, o->reorder && o->reorder_random, "-C and -Z exclude each other")                                                \

@@ -25,7 +25,13 @@ struct run {
 /* Who makes, sizes and removes a file: every rank its own, rank 0 the shared one. */
 static bool owns_file(const struct run *r)
 {
-    return r->o->file_per_process || r->w->rank == 0;
+    return !r->o->backend->no_files && (r->o->file_per_process || r->w->rank == 0);
+}
+
+/* Of its own, by -u. */
+static bool has_directory(const struct run *r)
+{
+    return r->o->unique_dir && r->o->file_per_process && owns_file(r);
 }
 
 /* Only regular files: a device given with -o must survive. */
@@ -51,7 +57,7 @@ static double remove_files(const struct run *r, int repetition)
     tb_path(path, sizeof path, r->o, r->w, r->w->rank, repetition);
     if (owns_file(r) && regular_size(path, &size) && unlink(path) && errno != ENOENT)
         tb_fail(path, "remove", -1, strerror(errno));
-    if (r->o->unique_dir && r->o->file_per_process)
+    if (has_directory(r))
         rmdir(dirname(path)); /* stays when it holds anything else */
     double elapsed = MPI_Wtime() - start;
     MPI_Allreduce(&elapsed, &seconds, 1, MPI_DOUBLE, MPI_MAX, r->w->comm);
@@ -62,7 +68,7 @@ static double remove_files(const struct run *r, int repetition)
 static void make_directory(const struct run *r, int repetition)
 {
     char path[4096];
-    if (!r->o->unique_dir || !r->o->file_per_process)
+    if (!has_directory(r))
         return;
     tb_path(path, sizeof path, r->o, r->w, r->w->rank, repetition);
     char *dir = dirname(path);
@@ -98,6 +104,8 @@ static void find_sizes(const struct run *r, int repetition, int64_t found[2])
 static void check_size(struct run *r, const struct tb_result *result, int repetition)
 {
     int64_t found[2], all = tb_aggregate(r->o, r->w), distinct = result->bytes < all ? result->bytes : all;
+    if (r->o->backend->no_files)
+        return;
     find_sizes(r, repetition, found);
     warn_of_size(r, result, found[1] ? tb_aggregate(r->o, r->w) : found[0]); /* a device has no size */
     if (!result->write || found[1] || found[0] >= distinct)
@@ -173,7 +181,7 @@ static void warn_of_errors(struct run *r, int64_t before, const char *what)
                 what, (long long)all, r->phase.pattern.signature, r->phase.pattern.signature);
 }
 
-/* With -E old files stay; this is said once, before the first repetition. */
+/* Said once, before the first repetition; without -E they are removed first. */
 static void warn_of_overwriting(const struct run *r, int repetition)
 {
     char path[4096];
@@ -194,10 +202,10 @@ static bool saves_status(const struct run *r)
  */
 static void write_data(struct run *r, int repetition)
 {
+    if (!repetition)
+        warn_of_overwriting(r, repetition);
     if (!r->o->use_existing)
         remove_files(r, repetition);
-    else if (!repetition)
-        warn_of_overwriting(r, repetition);
     make_directory(r, repetition);
     announce(r, TB_WRITE);
     struct tb_result result = tb_phase_run(&r->phase, TB_WRITE, false, repetition);
@@ -259,10 +267,7 @@ static void repeat(struct run *r, int repetition)
 /* -M: memory that the page cache can't have, touched so that it is in memory. */
 static void *occupy(const struct run *r)
 {
-    int64_t node = r->o->memory_per_node;
-    if (node < 0)
-        node = sysconf(_SC_PHYS_PAGES) / 100 * -node * sysconf(_SC_PAGESIZE);
-    size_t bytes = (size_t)(node / r->w->tasks_per_node + r->o->memory_per_task);
+    size_t bytes = (size_t)(r->o->memory_per_node / r->w->tasks_per_node + r->o->memory_per_task);
     void *memory = bytes ? tb_buffer(bytes) : NULL;
     if (memory)
         memset(memory, 1, bytes);

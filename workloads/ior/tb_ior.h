@@ -31,11 +31,15 @@ struct tb_options {
     bool reorder, reorder_random, wear_out, dry_run, version, help;
     bool direct, range_locks, dual_mount, preallocate, file_view, show_hints, no_fill, advise_drop, advise_pattern;
     int64_t block, transfer, segments, signature, alignment, wear_out_transfers, memory_per_task;
-    int64_t memory_per_node; /* below 0: that many percent */
+    int64_t memory_per_node; /* a share in percent is of this rank's node */
     int64_t prefill;         /* bytes of a transfer that fills the file before -z, 0: none */
     int verbose, deadline_s, least_s, repetitions, delay_s, task_offset, reorder_seed, offset_seed, limit_min; /* minutes */
     int tasks, refnum, outlier_s;
     enum tb_packet packet;
+    struct {
+        int create_us, transfer_us, close_us;
+        bool only_rank0;
+    } dummy; /* waits of -a DUMMY */
 };
 
 /* The tests of a command line: those of its script, else the one of its options. */
@@ -125,8 +129,9 @@ struct tb_backend {
     void (*sync)(struct tb_file *f);
     void (*sync_transfer)(struct tb_file *f); /* of -Y */
     void (*close)(struct tb_file *f);
+    bool no_files; /* nothing is made, so nothing is looked at or removed */
 };
-extern const struct tb_backend tb_posix, tb_mpiio, tb_mmap, tb_hdf5;
+extern const struct tb_backend tb_posix, tb_mpiio, tb_mmap, tb_hdf5, tb_dummy;
 int64_t tb_file_bytes(const struct tb_options *o, const struct tb_world *w); /* of one file, fully written */
 
 /* phase.c: one pass over the data, timed. */
@@ -158,7 +163,7 @@ struct tb_field {
     const char *name;
     enum tb_field_kind kind;
     size_t offset; /* in the options, or in the test */
-    bool of_test, text_only, least_is_0;
+    bool of_test, text_only;
     void (*make)(const struct tb_test *t, char *out, size_t size);
     bool (*when)(const struct tb_options *o); /* NULL: always */
 };

@@ -96,6 +96,16 @@ def test_kept_with_error(ior: Ior) -> None:
     assert ior.names() == []
 
 
+@pytest.mark.parametrize("mode", ["", "-E", "-F", "-m"])
+def test_files_that_are_overwritten_are_named(ior: Ior, mode: str) -> None:
+    line = f"-w -k -i 2 -t 4k -b 8k {mode}"
+    assert "WARNING" not in ior.run(line).stderr
+    told = [text for text in ior.run(line).stderr.splitlines() if "will be overwritten" in text]
+    last = {"-F": [".00000000", ".00000001"], "-m": [".0"]}.get(mode, [""])
+    expected = [f'WARNING: The file "{ior.file}{end}" exists already and will be overwritten' for end in last]
+    assert sorted(told) == expected
+
+
 @pytest.mark.parametrize("line", WRONG_LINES)
 def test_usage(ior: Ior, line: str) -> None:
     done = ior.run(line, ranks=1, status=2)

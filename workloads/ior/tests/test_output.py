@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from typing import Any
@@ -133,3 +134,14 @@ def test_said_as_given(ior: Ior) -> None:
     report = json.loads(ior.run("-w -a posix -t 8 -b 8 -O memoryPerTask=1m,summaryFormat=JSON").stdout)
     said = report["tests"][0]["Options"]
     assert (said["api"], said["memoryPerTask"]) == ("posix", "1 MiB")
+
+
+def test_share_of_memory_is_said_in_bytes(ior: Ior) -> None:
+    """-M 1%: of the node's memory, however large it is."""
+    node = os.sysconf("SC_PHYS_PAGES") // 100 * os.sysconf("SC_PAGESIZE")
+    text = ior.run("-w -t 8 -b 8 -M 1%", ranks=1).stdout
+    said = re.search(r"(?m)^memoryPerNode +: ([\d.]+) ([MG])iB$", text)
+    assert said
+    assert float(said[1]) * {"M": 1 << 20, "G": 1 << 30}[said[2]] == pytest.approx(node, rel=0.05)
+    report = json.loads(ior.run("-w -t 8 -b 8 -M 1% -O summaryFormat=JSON", ranks=1).stdout)
+    assert report["tests"][0]["Parameters"]["memoryPerNode"] == node

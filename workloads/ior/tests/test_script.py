@@ -114,7 +114,8 @@ def test_more_ranks_than_there_are(ior: Ior) -> None:
     """-N above the ranks: all of them, as IOR has it, and a warning."""
     done = ior.run("-w -k -F -t 8 -b 8 -N 3")
     assert ior.names() == ["data.00000000", "data.00000001"]
-    assert "WARNING: More tasks requested (3) than available (2)" in done.stderr
+    told = "WARNING: More tasks requested (3) than available (2),\nWARNING: running with 2 tasks.\n"
+    assert told in done.stderr
 
 
 def test_help_names_all_letters(ior: Ior) -> None:

@@ -94,3 +94,9 @@ def test_without_wear_out(ior: Ior, mode: str) -> None:
     done = ior.run(f"-w -r -R -C -t 4k -b 16g -D 1 {mode}")
     assert "WARNING: Using actual aggregate bytes moved" in done.stderr
     assert "WARNING" not in done.stdout
+
+
+@pytest.mark.parametrize(("status", "told"), [("", 1), (",stoneWallingStatusFile=status", 0)])
+def test_the_count_is_told_where_no_file_keeps_it(ior: Ior, status: str, told: int) -> None:
+    line = f"-w -r -k -t 8 -b 16 -D 9 -O stoneWallingWearOut=1{status}"
+    assert ior.run(line, ranks=1).stdout.count("Pairs deadlineForStonewallingaccessed: 2\n") == told
