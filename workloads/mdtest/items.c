@@ -8,8 +8,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { MOST_REPORTED = 10 }; /* failures of a rank by name; all are counted */
 
@@ -26,9 +24,9 @@ static void failed(struct tb_run *r, const char *what, const char *path)
  * A tree with a directory missing would make every later phase count something else, so all
  * ranks end.
  */
-static void make_directory(const char *path)
+static void make_directory(const struct tb_run *r, const char *path)
 {
-    if (mkdir(path, 0775))
+    if (tb_mkdir(r, path))
         tb_fail(path, "mkdir", -1, strerror(errno));
 }
 
@@ -56,9 +54,9 @@ bool tb_base_create(struct tb_run *r)
 {
     char base[PATH_MAX];
     name_of_base(r, base);
-    bool missing = is_first_of_base(r) && access(base, F_OK);
+    bool missing = is_first_of_base(r) && !tb_exists(r, base);
     if (missing)
-        make_directory(base);
+        make_directory(r, base);
     return missing;
 }
 
@@ -67,7 +65,7 @@ void tb_base_remove(struct tb_run *r)
 {
     char base[PATH_MAX];
     name_of_base(r, base);
-    if (rmdir(base))
+    if (tb_rmdir(r, base))
         failed(r, "rmdir", base);
 }
 
@@ -76,8 +74,8 @@ void tb_test_dirs_create(struct tb_run *r)
 {
     for (int loop = 0; is_first_of_base(r) && loop < r->plan->loops; loop++) {
         const char *path = tb_test_dir(&r->namer, r->rank, loop);
-        if (access(path, F_OK))
-            make_directory(path);
+        if (!tb_exists(r, path))
+            make_directory(r, path);
     }
 }
 
@@ -85,7 +83,7 @@ void tb_test_dirs_remove(struct tb_run *r)
 {
     for (int loop = 0; is_first_of_base(r) && loop < r->plan->loops; loop++) {
         const char *path = tb_test_dir(&r->namer, r->rank, loop);
-        if (!access(path, F_OK) && rmdir(path))
+        if (tb_exists(r, path) && tb_rmdir(r, path))
             failed(r, "rmdir", path);
     }
 }
@@ -95,7 +93,7 @@ int64_t tb_tree_create(struct tb_run *r)
 {
     for (int loop = 0; makes_trees(r) && loop < r->plan->loops; loop++)
         for (int64_t i = 0; i < r->plan->dirs; i++)
-            make_directory(tb_tree_dir(&r->namer, r->rank, loop, r->plan->order[i]));
+            make_directory(r, tb_tree_dir(&r->namer, r->rank, loop, r->plan->order[i]));
     return r->plan->dirs * r->plan->loops;
 }
 
@@ -106,7 +104,7 @@ static void remove_from_below(struct tb_run *r, int loop, int64_t dir)
     for (int i = 1; i <= branching && dir * branching + i < r->plan->dirs; i++)
         remove_from_below(r, loop, dir * branching + i);
     const char *path = tb_tree_dir(&r->namer, r->rank, loop, dir);
-    if (rmdir(path))
+    if (tb_rmdir(r, path))
         failed(r, "rmdir", path);
 }
 
@@ -122,10 +120,10 @@ static void create_item(struct tb_run *r, int owner, int loop, bool dir, int64_t
 {
     const char *path = tb_item(&r->namer, owner, loop, dir, item);
     if (dir)
-        make_directory(path);
+        make_directory(r, path);
     else if (!r->options->make_node)
         tb_file_create(r, path, tb_number(r->plan, item));
-    else if (mknod(path, S_IFREG | 0400, 0))
+    else if (tb_mknod(r, path))
         tb_fail(path, "mknod", -1, strerror(errno));
 }
 
@@ -133,7 +131,7 @@ static void create_item(struct tb_run *r, int owner, int loop, bool dir, int64_t
 static void remove_item(struct tb_run *r, int owner, int loop, bool dir, int64_t item)
 {
     const char *path = tb_item(&r->namer, owner, loop, dir, item);
-    if (dir ? rmdir(path) : unlink(path))
+    if (dir ? tb_rmdir(r, path) : tb_unlink(r, path))
         failed(r, dir ? "rmdir" : "unlink", path);
 }
 
@@ -178,8 +176,8 @@ static void walk_for_all(struct tb_run *r, item_work *work, bool dirs)
 static void create_empty(struct tb_run *r, int owner, int loop, bool dir, int64_t item)
 {
     const char *path = tb_item(&r->namer, owner, loop, dir, item);
-    int fd = open(path, O_RDWR | O_CREAT, 0664);
-    if (fd < 0 || close(fd))
+    int fd = tb_open(r, path, O_RDWR | O_CREAT);
+    if (fd < 0 || tb_close(r, fd))
         tb_fail(path, "create", -1, strerror(errno));
 }
 
@@ -227,11 +225,10 @@ static int64_t number(const struct tb_run *r, int64_t i)
 
 int64_t tb_items_stat(struct tb_run *r, bool dirs)
 {
-    struct stat st;
     for (int loop = 0; loop < r->plan->loops; loop++)
         for (int64_t i = 0; i < r->present; i++) {
             const char *path = tb_item(&r->namer, neighbour(r, 1), loop, dirs, number(r, i));
-            if (stat(path, &st))
+            if (tb_stat(r, path))
                 failed(r, "stat", path);
         }
     return r->present * r->plan->loops;
@@ -252,7 +249,7 @@ int64_t tb_items_read(struct tb_run *r, bool dirs)
 
 static void rename_one(struct tb_run *r, const char *from, const char *to)
 {
-    if (rename(from, to))
+    if (tb_rename(r, from, to))
         failed(r, "rename", from);
 }
 

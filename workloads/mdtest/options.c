@@ -9,11 +9,12 @@
 
 #define AT(field) offsetof(struct tb_options, field)
 
-/* mdtest has others; here only system calls are made. */
+/* mdtest has others; here only system calls are made, or none. */
 static bool take_api(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
-    (void)options;
-    return !strcasecmp(value, "POSIX") || tb_wrong(c, option, value, "POSIX");
+    struct tb_options *o = options;
+    o->dummy.chosen = !strcasecmp(value, "DUMMY");
+    return o->dummy.chosen || !strcasecmp(value, "POSIX") || tb_wrong(c, option, value, "POSIX or DUMMY");
 }
 
 static bool take_packet(void *options, const char *option, const char *value, struct tb_complaint *c)
@@ -66,14 +67,19 @@ static const struct tb_option table[] = {
     {'\0', "saveRankPerformanceDetails", TB_TEXT, AT(rank_file), 0, 0, NULL, "CSV file of each rank's rates"},
     {'v', NULL, TB_COUNT, AT(verbose), 0, 0, NULL, "print each iteration"},
     {'V', NULL, TB_INT, AT(verbose), 0, 9, NULL, "the same as a number"},
-    {'a', NULL, TB_TAKE, 0, 0, 0, take_api, "POSIX"},
+    {'a', NULL, TB_TAKE, 0, 0, 0, take_api, "POSIX, or DUMMY (does nothing)"},
+    {'\0', "dummy.delay-create", TB_INT, AT(dummy.create_us), 0, INT_MAX, NULL, "DUMMY: microseconds of a file's creation"},
+    {'\0', "dummy.delay-xfer", TB_INT, AT(dummy.transfer_us), 0, INT_MAX, NULL, "DUMMY: of a transfer"},
+    {'\0', "dummy.delay-close", TB_INT, AT(dummy.close_us), 0, INT_MAX, NULL, "DUMMY: of a close"},
+    {'\0', "dummy.delay-sync", TB_INT, AT(dummy.sync_us), 0, INT_MAX, NULL, "DUMMY: of the sync of -Y"},
+    {'\0', "dummy.delay-only-rank0", TB_FLAG, AT(dummy.only_rank0), 0, 0, NULL, "DUMMY: only rank 0 waits"},
     {'\0', "posix.odirect", TB_FLAG, AT(direct), 0, 0, NULL, "open with O_DIRECT"},
     {'\0', "dataPacketType", TB_TAKE, 0, 0, 0, take_packet, "timestamp, offset (the item), incompressible or random"},
     {'\0', "posix.rangelocks", TB_FLAG, AT(range_locks), 0, 0, NULL, "lock the range of each transfer"},
     {'\0', "allocateBufferOnGPU", TB_REFUSED, 0, 0, 0, NULL, "data is in the memory of the node"},
-    {'\0', "run-cmd-before-phase", TB_REFUSED, 0, 0, 0, NULL, "a run of -C, -T, -E or -r is one phase"},
-    {'\0', "run-cmd-after-phase", TB_REFUSED, 0, 0, 0, NULL, "a run of -C, -T, -E or -r is one phase"},
-    {'\0', "print-all-procs", TB_REFUSED, 0, 0, 0, NULL, "--saveRankPerformanceDetails has each rank's numbers"},
+    {'\0', "run-cmd-before-phase", TB_TEXT, AT(before_phase), 0, 0, NULL, "command of each rank before each phase, outside of the time"},
+    {'\0', "run-cmd-after-phase", TB_TEXT, AT(after_phase), 0, 0, NULL, "the same after each phase, inside the time"},
+    {'\0', "print-all-procs", TB_FLAG, AT(rank_rows), 0, 0, NULL, "print each rank's rates or times"},
     {'\0', "warningAsErrors", TB_FLAG, AT(stop_at_failure), 0, 0, NULL, "end at the first failed operation"},
     {'t', NULL, TB_IGNORED_FLAG, 0, 0, 0, NULL, "accepted, without effect"},
     {'\0', "version", TB_FLAG, AT(version), 0, 0, NULL, "print the version"},
@@ -112,6 +118,8 @@ static bool reads(const struct tb_options *o)
     RULE(two_counts, o->unique_dir && o->items && o->items_per_dir, "-u takes -n or -I, not both")                                      \
     RULE(no_branches, o->depth && !o->branching, "-z needs a branching factor (-b) of at least 1")                                      \
     RULE(long_reads, creates(o) && reads(o) && o->read_bytes > o->write_bytes, "-e: more bytes to read than -w writes")                 \
+    RULE(nothing_to_check, o->dummy.chosen && (o->verify_read || o->verify_write),                                                      \
+         "-a DUMMY moves nothing: -X and --verify-write have nothing to check")                                                         \
     RULE(empty_nodes, o->make_node && (o->write_bytes || o->collective), "-k makes empty files: it excludes -w and -c")                 \
     RULE(unwritten, o->verify_write && !o->write_bytes, "--verify-write needs bytes to write (-w)")                                     \
     RULE(unread, o->verify_read && (!o->read_bytes || !reads(o)), "-X needs bytes to read (-e) and a phase that reads them")            \

@@ -124,14 +124,18 @@ static struct statistics over_iterations(const struct tb_report *report, enum tb
     return s;
 }
 
+static double of_rank(const struct tb_report *report, int row, enum tb_operation op, bool rates)
+{
+    int at = row * TB_OPERATIONS + op;
+    return rates ? rate(report->rank_seconds[at], report->rank_items[at]) : report->rank_seconds[at];
+}
+
 static struct statistics over_ranks(const struct tb_report *report, enum tb_operation op, bool rates)
 {
     struct statistics s = {0};
     int count = 0, n = report->options->iterations * report->tasks;
-    for (int i = 0; i < n; i++) {
-        double seconds = report->rank_seconds[i * TB_OPERATIONS + op];
-        add(&s, &count, rates ? rate(seconds, report->rank_items[i * TB_OPERATIONS + op]) : seconds);
-    }
+    for (int i = 0; i < n; i++)
+        add(&s, &count, of_rank(report, i, op, rates));
     s.mean /= n;
     return s;
 }
@@ -148,8 +152,27 @@ static void print_row(const struct tb_report *report, enum tb_operation op, bool
     printf("%14.3f %14.3f %14.3f %14.3f\n", all.max, all.min, all.mean, all.deviation);
 }
 
+/* --print-all-procs: of each iteration a row an operation, with a number of each rank. */
+static void print_ranks(const struct tb_report *report, bool rates)
+{
+    printf("\nPer process result (%s):\n", rates ? "rate" : "time");
+    for (int i = 0; i < report->options->iterations; i++) {
+        printf("iteration: %d\n", i);
+        for (enum tb_operation op = 0; op < TB_OPERATIONS; op++) {
+            if (!tb_operation_belongs(report->options, op))
+                continue;
+            printf("Test %s", names[op]);
+            for (int k = 0; k < report->tasks; k++)
+                printf("%c%e", k ? ',' : ' ', of_rank(report, i * report->tasks + k, op, rates));
+            printf("\n");
+        }
+    }
+}
+
 static void print_table(const struct tb_report *report, bool rates)
 {
+    if (report->options->rank_rows)
+        print_ranks(report, rates);
     printf("\nSUMMARY %s: (of %d iterations)\n", rates ? "rate" : "time", report->options->iterations);
     if (report->options->rank_statistics)
         printf("   Operation     per Rank: Max            Min           Mean      per Iteration:"

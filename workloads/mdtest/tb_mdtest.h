@@ -16,14 +16,19 @@ struct tb_options {
     bool create_only, stat_only, read_only, remove_only; /* none: all phases, and the rename of directories */
     bool dirs_only, files_only, make_node, leaf_only, random_order, shared_file, collective, unique_dir;
     bool rate_and_time, time_only, verify_read, verify_write, sync_file, sync_phases, direct, range_locks;
-    bool rank_statistics;
+    bool rank_statistics, rank_rows;
     bool stop_at_failure, help, version;
     int no_barriers, branching, depth, iterations, stride, delay_s, deadline_s, verbose, random_seed;
     int first_tasks, last_tasks, step_tasks;
     int64_t items, items_per_dir, write_bytes, read_bytes, signature; /* signature -1: the time */
     const char *dir;                                                  /* several, separated by @ */
     const char *status_file, *rank_file;
+    const char *before_phase, *after_phase; /* commands of the shell; NULL: none */
     enum tb_packet packet;
+    struct {
+        bool chosen, only_rank0;
+        int create_us, transfer_us, close_us, sync_us;
+    } dummy; /* -a DUMMY and its waits */
 };
 
 /* The order of the operations in reports. */
@@ -89,6 +94,22 @@ struct tb_run {
     struct tb_result result;
     double start; /* of the phase that runs */
 };
+
+/* calls.c: as the system calls of these names. */
+int tb_mkdir(const struct tb_run *r, const char *path);
+int tb_rmdir(const struct tb_run *r, const char *path);
+bool tb_exists(const struct tb_run *r, const char *path);
+int tb_unlink(const struct tb_run *r, const char *path);
+int tb_mknod(const struct tb_run *r, const char *path);
+int tb_stat(const struct tb_run *r, const char *path);
+int tb_rename(const struct tb_run *r, const char *from, const char *to);
+int tb_open(const struct tb_run *r, const char *path, int flags);
+int tb_close(const struct tb_run *r, int fd);
+int tb_fsync(const struct tb_run *r, int fd);
+void tb_sync(const struct tb_run *r);
+/* Of the run's buffer, from the file's start. */
+void tb_write(const struct tb_run *r, const struct tb_posix_file *f, int64_t bytes);
+void tb_read(const struct tb_run *r, const struct tb_posix_file *f, int64_t bytes);
 
 /* items.c: each does one phase of this rank and returns how many operations it did. */
 int64_t tb_tree_create(struct tb_run *r);

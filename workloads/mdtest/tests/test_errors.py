@@ -9,7 +9,7 @@ WRONG_LINES = (
     "-q|word|-n|-n x|-n -1|-n 2q|-n 99999999999|-I -1|-z -1|-z 99|-b 0 -z 1|-b 100000 -z 2|-i 0|-s 0|"
     "-f 3|-l 3|-B 2|-n 5 -I 2|-n 2 -w 4 -e 8|-a MPIIO|-S -u|-S -D|-c -u|-c -N 1|-d a@b|-W 1 -b 2|"
     "-W 1 -B 1|-k -w 3|-X|-X -C -w 8 -e 8|--verify-write|--dataPacketType=x|-G -2|-F -n 2 -e 8|"
-    "-u -d a@b|-d @|-u -d @a@b|-n 4 -I 2 -u|--warningAsErrors|--allocateBufferOnGPU|--run-cmd-before-phase=x|"
+    "-u -d a@b|-d @|-u -d @a@b|-n 4 -I 2 -u|--warningAsErrors|--allocateBufferOnGPU|--run-cmd-before-phase|"
     "--saveRankPerformanceDetails=/nowhere/x.csv"
 ).split("|")
 
