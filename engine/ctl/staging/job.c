@@ -181,6 +181,25 @@ static bool is_created(const struct stage_job *j, const char *name)
     return false;
 }
 
+static bool is_empty(const char *path)
+{
+    int n = 0;
+    DIR *d = opendir(path);
+    for (struct dirent *entry; d && (entry = readdir(d));)
+        n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    if (d)
+        closedir(d);
+    return d && n == 0;
+}
+
+/* Ours by its mark; one without anything in it loses nothing. */
+static bool is_own_folder(const char *path)
+{
+    char mark[PATH_MAX + 32];
+    snprintf(mark, sizeof(mark), "%s/%s", path, MARK);
+    return access(mark, F_OK) == 0 || is_empty(path);
+}
+
 /* Capacity is what the place has free for all jobs: nothing is set aside. */
 static int check_storage(const struct stage_job *j, const struct directive *d)
 {
@@ -199,6 +218,9 @@ static int check_storage(const struct stage_job *j, const struct directive *d)
     bool there = name && access(path, F_OK) == 0;
     if ((d->verb == DIRECTIVE_PERSISTENT || d->verb == DIRECTIVE_DESTROY) && !there && !is_created(j, name))
         return directive_refuse(&j->directives, d, "name=%s: there is no such storage; create_persistent makes one", name);
+    if (d->verb == DIRECTIVE_DESTROY && there && !is_own_folder(path))
+        return directive_refuse(&j->directives, d, "name=%s: tierctl stage has not made %s; allowed: what create_persistent made", name,
+                                path);
     if (d->verb == DIRECTIVE_CREATE && there)
         return directive_refuse(&j->directives, d, "name=%s: is there already; allowed: a new name", name);
     return 0;
@@ -213,17 +235,6 @@ int stage_job_check(const struct stage_job *j)
     if (!rc)
         rc = pairs_check(&j->in, true);
     return rc ? rc : pairs_check(&j->out, false);
-}
-
-static bool is_empty(const char *path)
-{
-    int n = 0;
-    DIR *d = opendir(path);
-    for (struct dirent *entry; d && (entry = readdir(d));)
-        n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    if (d)
-        closedir(d);
-    return d && n == 0;
 }
 
 /* With the folders above it; what is the job's own is for its user alone. */
@@ -255,9 +266,9 @@ static int make_own_folder(const char *path, bool is_new)
         return rc;
     snprintf(mark, sizeof(mark), "%s/%s", path, MARK);
     if (access(mark, F_OK) == 0)
-        return is_new ? ctl_fail("stage: %s is another job's; allowed: a --job that was not used before", path) : 0;
+        return is_new ? ctl_fail("stage: %s is another job's; allowed: a name that was not used before", path) : 0;
     if (!is_empty(path))
-        return ctl_fail("stage: %s is there already, and tierctl stage has not made it; allowed: another --job or --place", path);
+        return ctl_fail("stage: %s is there already, and tierctl stage has not made it; allowed: another name or --place", path);
     int fd = open(mark, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return ctl_fail("stage: %s: %s", mark, strerror(errno));
@@ -281,7 +292,7 @@ int stage_job_set_up(const struct stage_job *j, bool is_new)
     for (size_t i = 0; i < j->directives.n && !rc; i++) {
         const struct directive *d = j->directives.one[i];
         snprintf(path, sizeof(path), "%s/persistent/%s", j->place, d->verb == DIRECTIVE_CREATE ? d->value[KEY_NAME] : "");
-        rc = d->verb == DIRECTIVE_CREATE ? make_folder(path) : 0;
+        rc = d->verb == DIRECTIVE_CREATE ? make_own_folder(path, true) : 0;
     }
     for (int i = 0; i < j->n_variables && !rc; i++)
         if (strncmp(j->variable[i].name, "DW_JOB_", 7) == 0)
@@ -306,19 +317,14 @@ void stage_job_set_variables(const struct stage_job *j)
         setenv(j->variable[i].name, j->variable[i].value, 1);
 }
 
-static int remove_folder(const char *path, const char *last)
-{
-    int rc = tb_remove_tree(path, last);
-    return rc && rc != -ENOENT ? ctl_fail("stage: %s cannot be removed: %s", path, strerror(-rc)) : 0;
-}
-
 /* The mark goes last: what a killed removal left is still known as ours. Without a mark only an empty folder goes. */
 static int remove_own_folder(const char *path)
 {
     char mark[PATH_MAX + 32];
     snprintf(mark, sizeof(mark), "%s/%s", path, MARK);
-    if (access(mark, F_OK) == 0)
-        return remove_folder(path, MARK);
+    int rc = access(mark, F_OK) == 0 ? tb_remove_tree(path, MARK) : 0;
+    if (rc)
+        return ctl_fail("stage: %s cannot be removed: %s", path, strerror(-rc));
     return rmdir(path) == 0 || errno == ENOENT ? 0 : ctl_fail("stage: %s stays: tierctl stage has not made it", path);
 }
 
@@ -332,7 +338,7 @@ int stage_job_tear_down(const struct stage_job *j)
         if (d->verb != DIRECTIVE_DESTROY)
             continue;
         snprintf(path, sizeof(path), "%s/persistent/%s", j->place, d->value[KEY_NAME]);
-        int removed = remove_folder(path, NULL);
+        int removed = remove_own_folder(path);
         rc = rc ? rc : removed;
     }
     return rc;

@@ -98,6 +98,17 @@ def test_persistent_storage_outlives_its_job(site: Site, job: Path) -> None:
     )
 
 
+def test_persistent_storage_of_another_origin_is_not_destroyed(site: Site, job: Path) -> None:
+    mine = site.bb / "persistent" / "mine" / "data"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    job.write_text("#DW destroy_persistent name=mine\ntouch ran\n")
+    refused = "job.sh:1: #DW destroy_persistent: name=mine: tierctl stage has not made"
+    assert refused in stage(site, "--script", str(job), "--job", "j1", status=2)
+    assert "stays" in stage(site, "--script", str(job), "--job", "j1", "--phase", "teardown", status=2)
+    assert mine.read_text() == "mine" and not (site.root / "ran").exists()
+
+
 @pytest.mark.parametrize("word", ["#BB_LUA", "#TB"])
 def test_another_word(site: Site, job: Path, word: str) -> None:
     job.write_text(job.read_text().replace("#DW", word))
