@@ -188,10 +188,22 @@ static int pass_through(struct opening *o, enum what_it_is is)
     return o->cut && is != IRREGULAR ? TB_IO(o->place.io, ftruncate, o->fd, 0) : 0;
 }
 
+/* Field by field: to clear all of it, with room for a path, would cost as much as a system call. */
+static void begin(struct opening *o, struct tb_io *io, const char *path, int flags, mode_t mode)
+{
+    o->e = tb_layer_engine(io);
+    o->path = path;
+    o->route = tb_route_given(io, path);
+    o->flags = flags;
+    o->mode = mode;
+    o->cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
+    o->is_bound = false;
+}
+
 int tb_layer_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
-    struct opening o = {.e = tb_layer_engine(io), .path = path, .route = tb_route_given(io, path), .flags = flags, .mode = mode};
-    o.cut = flags & O_TRUNC && (flags & O_ACCMODE) != O_RDONLY;
+    struct opening o;
+    begin(&o, io, path, flags, mode);
     if (open_it(&o) < 0)
         return o.fd;
     enum what_it_is is = know(&o);

@@ -69,6 +69,7 @@ int tb_place_find(tb_engine *e, const struct tb_route *route, const char *path, 
     struct tb_route r = *route;
     char name[PATH_MAX];
     out->kind = TB_SHADOW_UNKNOWN;
+    out->waits = false; /* also where nothing is found */
     for (int links = 0; links <= MAX_LINKS; links++) {
         if (!r.prefix || r.prefix->mode != TB_MODE_SCRATCH)
             return as_named(e, &r, path, use, out);

@@ -36,11 +36,28 @@ static bool walk_is_valid(const struct walk *w)
     return w->root > w->e->shadow_length && w->length >= w->root && w->length < sizeof(w->real) && !w->real[w->length];
 }
 
-/* The walk starts at the shadow's own directory for the prefix. */
-static int begin(struct walk *w, uint32_t prefix, const char *rest)
+/* The shadow's own directory for the prefix; its length. By hand: it is written for each name. */
+static size_t write_root(const tb_engine *e, uint32_t prefix, char out[static TB_PATH_MAX + 8])
 {
+    size_t n = e->shadow_length;
+    assert(prefix < 100);
+    memcpy(out, e->shadow, n);
+    out[n++] = '/';
+    if (prefix >= 10)
+        out[n++] = (char)('0' + prefix / 10);
+    out[n++] = (char)('0' + prefix % 10);
+    out[n] = 0;
+    return n;
+}
+
+/* The walk starts there. Field by field: there is room for long paths, which need not be cleared. */
+static int begin(struct walk *w, tb_engine *e, uint32_t prefix, const char *rest)
+{
+    w->e = e;
+    w->links = 0;
+    w->straight = true;
     w->prefix = prefix;
-    w->root = w->length = (size_t)snprintf(w->real, sizeof(w->real), "%s/%u", w->e->shadow, prefix);
+    w->root = w->length = write_root(e, prefix, w->real);
     return (size_t)snprintf(w->rest, sizeof(w->rest), "%s", rest) < sizeof(w->rest) ? 0 : -ENAMETOOLONG;
 }
 
@@ -286,9 +303,9 @@ static int finish(struct walk *w, struct tb_shadow_name *out)
 /* Part by part. `links` is read first, so that a change during the walk makes its result unremembered. */
 static int walk(tb_engine *e, uint32_t prefix, const char *rest, unsigned use, struct tb_shadow_name *out)
 {
-    struct walk w = {.e = e, .links = 0, .straight = true};
+    struct walk w;
     uint32_t links = e->header->shadows.shadow_links;
-    int rc = begin(&w, prefix, rest);
+    int rc = begin(&w, e, prefix, rest);
     out->kind = TB_SHADOW_DIRECTORY;
     while (!rc && !is_tail(w.rest))
         rc = step(&w, use, out);
@@ -322,8 +339,7 @@ bool tb_shadow_known(tb_engine *e, uint32_t prefix, const char *rest, struct tb_
     out->kind = TB_SHADOW_UNKNOWN;
     if (!is_known(e, prefix, rest) || e->shadow_length + n + 12 > sizeof(out->path))
         return false;
-    memcpy(out->path, e->shadow, e->shadow_length);
-    memcpy(out->path + e->shadow_length + snprintf(out->path + e->shadow_length, 12, "/%u", prefix), rest, n);
+    memcpy(out->path + write_root(e, prefix, out->path), rest, n);
     return true;
 }
 
