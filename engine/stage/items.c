@@ -6,16 +6,10 @@
 #include "stage/items.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-
-static int by_source(const void *a, const void *b)
-{
-    return strcmp(((const struct tb_item *)a)->source, ((const struct tb_item *)b)->source);
-}
 
 void tb_items_begin(struct tb_items *s)
 {
@@ -36,7 +30,7 @@ static void free_item(void *item)
 
 void tb_items_end(struct tb_items *s)
 {
-    tdestroy(s->tree, free_item);
+    tb_table_end(&s->table, free_item);
     pthread_mutex_destroy(&s->mutex);
     pthread_cond_destroy(&s->changed);
 }
@@ -64,11 +58,10 @@ static int add_new(struct tb_items *s, const char *source, const char *destinati
     struct tb_item *i = make(source, destination, st);
     if (!i)
         return -ENOMEM;
-    if (!tsearch(i, &s->tree, by_source)) {
+    if (tb_table_add(&s->table, i->source, i)) {
         free_item(i);
         return -ENOMEM;
     }
-    s->n++;
     TAILQ_INSERT_TAIL(&s->held, i, next);
     return 1;
 }
@@ -83,14 +76,13 @@ static void note_content(struct tb_item *i, struct tb_content now)
 
 int tb_items_add(struct tb_items *s, const char *source, const char *destination, const struct stat *st)
 {
-    const struct tb_item key = {.source = (char *)source};
     int rc = 0;
     pthread_mutex_lock(&s->mutex);
-    struct tb_item **known = tfind(&key, &s->tree, by_source);
+    struct tb_item *known = tb_table_find(&s->table, source);
     if (!known)
         rc = add_new(s, source, destination, st);
     else
-        note_content(*known, tb_content_of(st));
+        note_content(known, tb_content_of(st));
     pthread_mutex_unlock(&s->mutex);
     return rc;
 }
@@ -167,10 +159,8 @@ bool tb_items_settled(struct tb_items *s, struct tb_item *i)
 {
     pthread_mutex_lock(&s->mutex);
     bool settled = !i->is_again;
-    if (settled) {
-        tdelete(i, &s->tree, by_source);
-        s->n--;
-    }
+    if (settled)
+        tb_table_remove(&s->table, i->source);
     pthread_mutex_unlock(&s->mutex);
     if (settled)
         free_item(i);
@@ -204,7 +194,7 @@ void tb_items_close(struct tb_items *s)
 uint64_t tb_items_left(struct tb_items *s)
 {
     pthread_mutex_lock(&s->mutex);
-    uint64_t n = s->n;
+    uint64_t n = s->table.n;
     pthread_mutex_unlock(&s->mutex);
     return n;
 }

@@ -12,6 +12,7 @@
 
 #include "stage/copy/bytes.h"
 #include "stage/log/ledger.h"
+#include "stage/log/table.h"
 
 struct tb_item {
     char *source, *destination;
@@ -26,9 +27,8 @@ struct tb_item {
 struct tb_items {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    void *tree;                                    /* by source */
+    struct tb_table table;                         /* by source */
     TAILQ_HEAD(tb_item_list, tb_item) held, ready; /* in the order in which they were enqueued */
-    uint64_t n;                                    /* in the tree */
     struct tb_bytes *shared;                       /* a large file that idle streams may help with */
     unsigned helpers;                              /* that are at it */
     bool is_closed;                                /* streams end */

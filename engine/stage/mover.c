@@ -79,9 +79,9 @@ static bool destination_of(const struct mover *m, const char *path, char *out)
 }
 
 /* Is it one that has to be moved, whoever has it open? */
-static bool is_due(struct mover *m, const char *path, const char *destination, struct stat *st)
+static bool is_due(struct mover *m, const char *path, const char *destination, const struct stat *st)
 {
-    if (lstat(path, st) || !(S_ISREG(st->st_mode) || S_ISLNK(st->st_mode)))
+    if (!S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode))
         return false;
     struct tb_content c = tb_content_of(st);
     if (!m->pair && ((c.ctime < m->since && c.mtime < m->since) || tb_ledger_brought(&m->ledger, path, st)))
@@ -110,17 +110,16 @@ static void release(struct mover *m)
     tb_items_release(&m->items);
 }
 
-static void meet(void *arg, const char *path)
+static void meet(void *arg, const char *path, const struct stat *st)
 {
     struct mover *m = arg;
     char destination[PATH_MAX];
-    struct stat st;
-    if (stop || !destination_of(m, path, destination) || !is_due(m, path, destination, &st))
+    if (stop || !destination_of(m, path, destination) || !is_due(m, path, destination, st))
         return;
-    if (!m->pair && S_ISREG(st.st_mode) && tb_file_has_writer(path))
+    if (!m->pair && S_ISREG(st->st_mode) && tb_file_has_writer(path))
         return; /* its last close is told later */
-    if (tb_items_add(&m->items, path, destination, &st) > 0)
-        tell_queued(m, path, destination, &st);
+    if (tb_items_add(&m->items, path, destination, st) > 0)
+        tell_queued(m, path, destination, st);
     if (m->lines.n > 1u << 16)
         release(m);
 }
@@ -156,12 +155,11 @@ static void answer(struct mover *m)
     tb_lines_free(&lines);
 }
 
-static void note_left(void *arg, const char *path)
+static void note_left(void *arg, const char *path, const struct stat *st)
 {
     struct mover *m = arg;
     char destination[PATH_MAX];
-    struct stat st;
-    if (!destination_of(m, path, destination) || !is_due(m, path, destination, &st))
+    if (!destination_of(m, path, destination) || !is_due(m, path, destination, st))
         return;
     m->n_left++;
     if (m->left)

@@ -121,26 +121,37 @@ static void dequeue(struct tb_streams *s, struct tb_item **item, unsigned n)
     tb_lines_free(&lines);
 }
 
+/* Its attributes too. A file with several links holds their mutex: so it gets its name before the next one is opened. */
+static void write_one(struct tb_streams *s, struct tb_folders *folders, struct tb_carry *m)
+{
+    tb_carry_open(s->moves, folders, m);
+    if (tb_carry_has_bytes(m))
+        tb_items_share(s->items, &m->bytes);
+    tb_carry_dress(s->moves, m);
+    if (m->has_links) {
+        tb_carry_sync(m);
+        tb_carry_publish(s->moves, m);
+    }
+}
+
 static void move_batch(struct tb_streams *s, struct tb_item **item, struct tb_carry *move, unsigned n)
 {
+    struct tb_folders folders = {0};
     dequeue(s, item, n);
     for (unsigned k = 0; k < n; k++) {
         move[k] = (struct tb_carry){.source = item[k]->source, .destination = item[k]->destination};
-        tb_carry_open(s->moves, &move[k]);
-        if (tb_carry_has_bytes(&move[k]))
-            tb_items_share(s->items, &move[k].bytes);
-        tb_carry_dress(s->moves, &move[k]);
-        if (move[k].has_links) { /* it holds the mutex of links, so it is finished before the next one */
-            tb_carry_publish(s->moves, &move[k]);
-            tb_carry_finish(s->moves, &move[k]);
-        }
+        write_one(s, &folders, &move[k]);
     }
     for (unsigned k = 0; k < n; k++)
         if (!move[k].has_links)
-            tb_carry_publish(s->moves, &move[k]);
+            tb_carry_sync(&move[k]);
     for (unsigned k = 0; k < n; k++)
         if (!move[k].has_links)
-            tb_carry_finish(s->moves, &move[k]);
+            tb_carry_publish(s->moves, &move[k]);
+    tb_folders_sync(&folders);
+    for (unsigned k = 0; k < n; k++)
+        tb_carry_finish(&move[k]);
+    tb_folders_close(&folders);
     settle(s, item, move, n);
 }
 

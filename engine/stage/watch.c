@@ -26,9 +26,9 @@ bool tb_is_movers_own(const char *path)
 static void walk_entry(const FTSENT *e, tb_watch_take *file, tb_watch_take *folder, void *arg)
 {
     if (folder && e->fts_info == FTS_D)
-        folder(arg, e->fts_path);
+        folder(arg, e->fts_path, NULL);
     if (file && (e->fts_info == FTS_F || e->fts_info == FTS_SL || e->fts_info == FTS_SLNONE) && !tb_is_movers_own(e->fts_path))
-        file(arg, e->fts_path);
+        file(arg, e->fts_path, e->fts_statp);
 }
 
 static int walk(const char *path, tb_watch_take *file, tb_watch_take *folder, void *arg)
@@ -53,9 +53,10 @@ int tb_walk(const char *folder, tb_watch_take *file, void *arg)
     return walk(folder, file, NULL, arg);
 }
 
-static void add(void *arg, const char *folder)
+static void add(void *arg, const char *folder, const struct stat *st)
 {
     struct tb_watch *w = arg;
+    (void)st;
     int wd = inotify_add_watch(w->fd, folder, EVENTS);
     if (wd < 0) {
         w->is_blind |= errno == ENOSPC || errno == ENOMEM;
@@ -109,16 +110,11 @@ static void begin_anew(struct tb_watch *w)
     free(top);
 }
 
-static bool is_symlink(const char *path)
-{
-    struct stat st;
-    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
-}
-
 /* False: the watches are being made anew, and what is left of this read is of the old ones. */
 static bool take(struct tb_watch *w, const struct inotify_event *e, tb_watch_take *file, void *arg)
 {
     char path[PATH_MAX];
+    struct stat st;
     if (e->mask & IN_Q_OVERFLOW)
         w->lost = true;
     if (e->wd < 0 || (size_t)e->wd >= w->n || !w->path[e->wd] || !e->len)
@@ -132,8 +128,8 @@ static bool take(struct tb_watch *w, const struct inotify_event *e, tb_watch_tak
             walk(path, NULL, add, w);
             walk(path, file, NULL, arg);
         }
-    } else if (e->mask & (IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB) || (e->mask & IN_CREATE && is_symlink(path))) {
-        file(arg, path);
+    } else if (lstat(path, &st) == 0 && (S_ISLNK(st.st_mode) || e->mask & (IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB))) {
+        file(arg, path, &st);
     }
     return true;
 }

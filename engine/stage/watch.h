@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 struct tb_watch {
     int fd;
@@ -21,7 +22,7 @@ struct tb_watch {
     bool lost, is_blind; /* is_blind: it will always be lost */
 };
 
-typedef void tb_watch_take(void *arg, const char *path);
+typedef void tb_watch_take(void *arg, const char *path, const struct stat *st);
 
 /* 0 or -errno. Files that are there already are not told. */
 int tb_watch_begin(struct tb_watch *watch, const char *folder);

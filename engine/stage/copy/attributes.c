@@ -51,10 +51,10 @@ static int copy_extended(int in, int out)
     return rc;
 }
 
-int tb_attributes_copy(int in, int out, const struct stat *st)
+int tb_attributes_copy(int in, int out, const struct stat *st, bool gives_owner)
 {
     const struct timespec times[] = {st->st_atim, st->st_mtim};
-    if (geteuid() == 0 && (st->st_uid != 0 || st->st_gid != getegid()) && fchown(out, st->st_uid, st->st_gid) && errno != EPERM)
+    if (gives_owner && fchown(out, st->st_uid, st->st_gid) && errno != EPERM)
         return -errno;
     int rc = copy_extended(in, out);
     if (rc)

@@ -16,7 +16,7 @@
 
 #include "base/scratch.h"
 
-#define CHUNK (256u << 10)
+#define CHUNK (64u << 10)
 
 static uint64_t at_most(uint64_t a, uint64_t b)
 {

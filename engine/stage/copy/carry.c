@@ -102,6 +102,8 @@ int tb_carries_begin(struct tb_carries *moves, const struct tb_config_stage *set
                                  .host = host,
                                  .root = root,
                                  .stop = stop,
+                                 .uid = geteuid(),
+                                 .gid = getegid(),
                                  .links_mutex = PTHREAD_MUTEX_INITIALIZER,
                                  .table_mutex = PTHREAD_MUTEX_INITIALIZER};
     tb_rate_begin(&moves->rate, settings->bandwidth);
@@ -150,23 +152,27 @@ static int make_folders(const struct tb_carry *m)
     return 0;
 }
 
-static int open_folder(const struct tb_carries *moves, struct tb_carry *m)
+/*
+ * The root is looked at after each folder's opening: what is open then stays on its file system, whatever becomes of the mount
+ * point.
+ */
+static int open_destination(const struct tb_carries *moves, struct tb_folders *folders, struct tb_carry *m)
 {
-    char path[PATH_MAX];
-    const char *slash = strrchr(m->destination, '/');
-    m->name = slash + 1;
-    if (!root_is_there(moves))
-        return -ENODEV;
-    if ((size_t)snprintf(path, sizeof(path), "%.*s", (int)(slash - m->destination), m->destination) >= sizeof(path))
-        return -ENAMETOOLONG;
-    m->folder = open(*path ? path : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (m->folder < 0 && errno == ENOENT) {
-        int rc = make_folders(m);
+    const struct tb_folder *known = folders->first;
+    m->folder = tb_folders_of(folders, m->destination, &m->name);
+    if (!m->folder && errno == ENOENT) {
+        int rc = root_is_there(moves) ? make_folders(m) : -ENODEV;
         if (rc)
             return rc;
-        m->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        m->folder = tb_folders_of(folders, m->destination, &m->name);
     }
-    return m->folder < 0 ? -errno : 0;
+    if (!m->folder)
+        return -errno;
+    if (folders->first == known || root_is_there(moves))
+        return 0;
+    tb_folders_close_newest(folders);
+    m->folder = NULL;
+    return -ENODEV;
 }
 
 /*
@@ -177,11 +183,11 @@ static int open_folder(const struct tb_carries *moves, struct tb_carry *m)
 static void meet_destination(struct tb_carries *moves, struct tb_carry *m)
 {
     struct stat st;
-    if (fstatat(m->folder, m->name, &st, AT_SYMLINK_NOFOLLOW) || tb_ledger_owns(moves->ledger, moves->host, m->source, m->destination))
+    if (fstatat(m->folder->fd, m->name, &st, AT_SYMLINK_NOFOLLOW) || tb_ledger_owns(moves->ledger, moves->host, m->source, m->destination))
         return;
     struct tb_content is = tb_content_of(&st), should = tb_content_of(&m->before);
     int fd = S_ISREG(st.st_mode) && m->in >= 0 && is.size == should.size && is.mtime == should.mtime
-               ? openat(m->folder, m->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+               ? openat(m->folder->fd, m->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
                : -1;
     int equal = fd < 0 ? 0 : tb_bytes_equal(m->in, fd);
     if (equal > 0) {
@@ -198,7 +204,7 @@ static void meet_destination(struct tb_carries *moves, struct tb_carry *m)
 static void open_symlink(struct tb_carries *moves, struct tb_carry *m)
 {
     char target[PATH_MAX];
-    ssize_t n = readlink(m->source, target, sizeof(target) - 1);
+    ssize_t n = readlinkat(m->from->fd, m->source_name, target, sizeof(target) - 1);
     meet_destination(moves, m);
     if (m->end)
         return;
@@ -207,8 +213,8 @@ static void open_symlink(struct tb_carries *moves, struct tb_carry *m)
     target[n] = '\0';
     m->sum = XXH3_64bits(target, (size_t)n);
     const struct timespec times[] = {m->before.st_atim, m->before.st_mtim};
-    unlinkat(m->folder, m->beside, 0);
-    if (symlinkat(target, m->folder, m->beside) || utimensat(m->folder, m->beside, times, AT_SYMLINK_NOFOLLOW))
+    unlinkat(m->folder->fd, m->beside, 0);
+    if (symlinkat(target, m->folder->fd, m->beside) || utimensat(m->folder->fd, m->beside, times, AT_SYMLINK_NOFOLLOW))
         fail(m, "make the link", -errno);
 }
 
@@ -221,24 +227,30 @@ static bool link_to_known(struct tb_carries *moves, struct tb_carry *m)
     if (!find_link(moves, &m->before, known) || stat(known, &st) || tb_content_of(&st).mtime != now.mtime ||
         tb_content_of(&st).size != now.size || strcmp(known, m->destination) == 0)
         return false;
-    unlinkat(m->folder, m->beside, 0);
-    if (linkat(AT_FDCWD, known, m->folder, m->beside, 0))
+    unlinkat(m->folder->fd, m->beside, 0);
+    if (linkat(AT_FDCWD, known, m->folder->fd, m->beside, 0))
         return false;
-    m->out = openat(m->folder, m->beside, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    m->out = openat(m->folder->fd, m->beside, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     return m->out >= 0;
+}
+
+/* Made anew: bytes never go into a file of this name that another user made, or that a killed mover left. */
+static int make_beside(const struct tb_carry *m)
+{
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    int fd = openat(m->folder->fd, m->beside, flags, 0600);
+    if (fd >= 0 || errno != EEXIST)
+        return fd;
+    unlinkat(m->folder->fd, m->beside, 0);
+    return openat(m->folder->fd, m->beside, flags, 0600);
 }
 
 static void open_file(struct tb_carries *moves, struct tb_carry *m)
 {
-    m->in = open(m->source, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (m->in < 0 || fstat(m->in, &m->before))
-        return fail(m, "open the source", -errno);
     meet_destination(moves, m);
     if (m->end || m->is_there || (m->has_links && link_to_known(moves, m)))
         return;
-    /* Made anew: bytes never go into a file of this name that another user made. */
-    unlinkat(m->folder, m->beside, 0);
-    m->out = openat(m->folder, m->beside, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    m->out = make_beside(m);
     if (m->out < 0)
         return fail(m, "make a file beside the destination", -errno);
     int rc = tb_bytes_begin(&m->bytes, m->in, m->out, &m->before, &moves->rate, moves->stop);
@@ -246,22 +258,38 @@ static void open_file(struct tb_carries *moves, struct tb_carry *m)
         fail(m, "write", rc);
 }
 
-void tb_carry_open(struct tb_carries *moves, struct tb_carry *m)
+/* Opened and looked at. ELOOP: it is a symbolic link, which is not opened. */
+static int open_source(struct tb_folders *folders, struct tb_carry *m)
+{
+    m->from = tb_folders_of(folders, m->source, &m->source_name);
+    if (!m->from)
+        return -errno;
+    m->in = openat(m->from->fd, m->source_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (m->in >= 0)
+        return fstat(m->in, &m->before) ? -errno : 0;
+    return errno != ELOOP || fstatat(m->from->fd, m->source_name, &m->before, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
+}
+
+void tb_carry_open(struct tb_carries *moves, struct tb_folders *folders, struct tb_carry *m)
 {
     m->end = TB_CARRY_GOES_ON;
-    m->in = m->out = m->folder = -1;
+    m->in = m->out = -1;
     m->start_ns = tb_now_ns();
     snprintf(m->beside, sizeof(m->beside), ".tierbench-%016llx", (unsigned long long)XXH3_64bits(m->source, strlen(m->source)));
-    if (lstat(m->source, &m->before)) {
-        if (errno == ENOENT || errno == ENOTDIR)
-            m->end = TB_CARRY_GONE;
-        else
-            fail(m, "look at the source", -errno);
+    int rc = open_source(folders, m);
+    if (rc == -ENOENT || rc == -ENOTDIR) {
+        m->end = TB_CARRY_GONE;
+        return;
+    }
+    if (rc)
+        return fail(m, "open the source", rc);
+    if (!S_ISREG(m->before.st_mode) && !S_ISLNK(m->before.st_mode)) {
+        m->end = TB_CARRY_GONE; /* what took its name meanwhile is no file */
         return;
     }
     if ((m->has_links = m->before.st_nlink > 1))
         pthread_mutex_lock(&moves->links_mutex);
-    int rc = open_folder(moves, m);
+    rc = open_destination(moves, folders, m);
     if (rc)
         return fail(m, "open the destination's folder", rc);
     if (S_ISLNK(m->before.st_mode))
@@ -275,20 +303,28 @@ bool tb_carry_has_bytes(const struct tb_carry *m)
     return m->end == TB_CARRY_GOES_ON && m->bytes.sum;
 }
 
+static void close_one(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
 /* With sync_file_range the storage begins to write while the next file of the batch is copied. */
 void tb_carry_dress(struct tb_carries *moves, struct tb_carry *m)
 {
-    (void)moves;
     if (!tb_carry_has_bytes(m))
         return;
     int rc = m->bytes.error;
     if (rc)
         return fail(m, rc == -EBADMSG ? "compare" : "copy", rc);
     m->sum = tb_bytes_sum(&m->bytes);
-    rc = tb_attributes_copy(m->in, m->out, &m->before);
+    bool gives_owner = moves->uid == 0 && (m->before.st_uid != 0 || m->before.st_gid != moves->gid);
+    rc = tb_attributes_copy(m->in, m->out, &m->before, gives_owner);
     if (rc)
         return fail(m, "set the attributes", rc);
     sync_file_range(m->out, 0, 0, SYNC_FILE_RANGE_WRITE);
+    close_one(&m->in);
 }
 
 /* Size and bytes, after the fsync. */
@@ -308,7 +344,7 @@ static int check_written(struct tb_carries *moves, struct tb_carry *m)
 static bool is_as_before(const struct tb_carry *m)
 {
     struct stat st;
-    if (lstat(m->source, &st) || st.st_ino != m->before.st_ino)
+    if (fstatat(m->from->fd, m->source_name, &st, AT_SYMLINK_NOFOLLOW) || st.st_ino != m->before.st_ino)
         return false;
     struct tb_content a = tb_content_of(&st), b = tb_content_of(&m->before);
     return a.size == b.size && a.mtime == b.mtime && (a.ctime == b.ctime || st.st_nlink > 1);
@@ -318,22 +354,24 @@ static bool is_as_before(const struct tb_carry *m)
 static int take_name(struct tb_carries *moves, struct tb_carry *m)
 {
     if (tb_ledger_owns(moves->ledger, moves->host, m->source, m->destination))
-        return renameat(m->folder, m->beside, m->folder, m->name) ? -errno : 0;
-    if (renameat2(m->folder, m->beside, m->folder, m->name, RENAME_NOREPLACE) == 0)
+        return renameat(m->folder->fd, m->beside, m->folder->fd, m->name) ? -errno : 0;
+    if (renameat2(m->folder->fd, m->beside, m->folder->fd, m->name, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
-    if (faccessat(m->folder, m->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if (faccessat(m->folder->fd, m->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return -EEXIST;
-    return renameat(m->folder, m->beside, m->folder, m->name) ? -errno : 0;
+    return renameat(m->folder->fd, m->beside, m->folder->fd, m->name) ? -errno : 0;
 }
 
-void tb_carry_publish(struct tb_carries *moves, struct tb_carry *m)
+void tb_carry_sync(struct tb_carry *m)
 {
-    if (m->end || m->is_there)
-        return;
-    if (m->out >= 0 && m->bytes.sum && fsync(m->out))
-        return fail(m, "fsync", -errno);
+    if (!m->end && !m->is_there && m->bytes.sum && fsync(m->out))
+        fail(m, "fsync", -errno);
+}
+
+static void publish(struct tb_carries *moves, struct tb_carry *m)
+{
     int rc = m->out >= 0 ? check_written(moves, m) : 0;
     if (rc)
         return fail(m, "compare", rc);
@@ -342,6 +380,7 @@ void tb_carry_publish(struct tb_carries *moves, struct tb_carry *m)
         return;
     }
     rc = take_name(moves, m);
+    m->folder->is_changed = true;
     if (rc == -EEXIST)
         m->end = TB_CARRY_CLASH;
     else if (rc)
@@ -349,23 +388,27 @@ void tb_carry_publish(struct tb_carries *moves, struct tb_carry *m)
 }
 
 /* A rename onto another link of the same file does nothing, and leaves the name beside: so it is removed after success too. */
-void tb_carry_finish(struct tb_carries *moves, struct tb_carry *m)
+void tb_carry_publish(struct tb_carries *moves, struct tb_carry *m)
 {
-    if (!m->end && m->folder >= 0 && fsync(m->folder) && errno != EINVAL)
-        fail(m, "fsync the folder", -errno);
-    if (m->end == TB_CARRY_GOES_ON)
-        m->end = TB_CARRY_DONE;
-    if (m->folder >= 0 && (m->end != TB_CARRY_DONE || m->has_links))
-        unlinkat(m->folder, m->beside, 0);
+    if (!m->end && !m->is_there)
+        publish(moves, m);
+    if (m->folder && !m->is_there && (m->end || m->has_links))
+        unlinkat(m->folder->fd, m->beside, 0);
     if (m->has_links) {
-        if (m->end == TB_CARRY_DONE)
+        if (!m->end)
             tb_carry_note_link(moves, &m->before, m->destination);
         pthread_mutex_unlock(&moves->links_mutex);
     }
+}
+
+void tb_carry_finish(struct tb_carry *m)
+{
+    if (!m->end && m->folder->synced)
+        fail(m, "fsync the folder", m->folder->synced);
+    if (m->end == TB_CARRY_GOES_ON)
+        m->end = TB_CARRY_DONE;
     tb_bytes_end(&m->bytes);
-    const int fds[] = {m->in, m->out, m->folder};
-    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+    close_one(&m->in);
+    close_one(&m->out);
     m->took_ns = tb_now_ns() - m->start_ns;
 }

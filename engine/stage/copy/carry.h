@@ -4,7 +4,7 @@
  *
  * In order: the bytes go into a file beside the destination, are read back and compared; it
  * gets its attributes and is fsynced; the source is looked at again; the file takes its name;
- * its directory is fsynced. Each step is a function, so that a batch of small files can do
+ * its directory is fsynced (folders.h). Each step is a function, so that a batch of small files can do
  * each step for all of its files, which lets the file system write them together.
  */
 #ifndef TB_STAGE_CARRY_H
@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "stage/copy/bytes.h"
+#include "stage/copy/folders.h"
 #include "config/stage.h"
 #include "stage/log/ledger.h"
 #include "stage/copy/rate.h"
@@ -27,6 +28,8 @@ struct tb_carries {
     struct tb_ledger *ledger;
     const char *host;
     const char *root; /* a folder that no move makes: without it the PFS is not mounted; NULL: none */
+    uid_t uid;        /* of this process: asked once, not for each file */
+    gid_t gid;
     dev_t root_device;
     ino_t root_inode;
     struct tb_rate rate;
@@ -55,11 +58,12 @@ struct tb_carry {
     struct tb_bytes bytes;
     uint64_t sum;
     uint64_t start_ns, took_ns;
-    int in, out, folder;
-    bool is_there;  /* the same file is at the destination already */
-    bool has_links; /* and so holds links_mutex */
+    int in, out;
+    struct tb_folder *from, *folder;
+    const char *source_name, *name; /* in these folders */
+    bool is_there;                  /* the same file is at the destination already */
+    bool has_links;                 /* and so holds links_mutex until it is published */
     char beside[40];
-    const char *name; /* the destination's last part */
 };
 
 /* `root` may be NULL. 0 or -errno. */
@@ -68,14 +72,15 @@ int tb_carries_begin(struct tb_carries *carries, const struct tb_config_stage *s
 void tb_carries_end(struct tb_carries *carries);
 
 /* Open both; after it `bytes` may be worked on by several threads, if `has_bytes`. */
-void tb_carry_open(struct tb_carries *carries, struct tb_carry *carry);
+void tb_carry_open(struct tb_carries *carries, struct tb_folders *folders, struct tb_carry *carry);
 bool tb_carry_has_bytes(const struct tb_carry *carry);
 /* Attributes, and the write to the storage is begun. */
 void tb_carry_dress(struct tb_carries *carries, struct tb_carry *carry);
-/* The fsync, the last looks, and the name. */
+void tb_carry_sync(struct tb_carry *carry);
+/* The last looks, and the name. After a failure nothing lies beside. */
 void tb_carry_publish(struct tb_carries *carries, struct tb_carry *carry);
-/* The name is on the storage. Then, and after any failure, everything is closed and nothing lies beside. */
-void tb_carry_finish(struct tb_carries *carries, struct tb_carry *carry);
+/* After the fsync of its folder: all is closed. */
+void tb_carry_finish(struct tb_carry *carry);
 
 /* A file with several links is at this destination: its other names become links to it. */
 void tb_carry_note_link(struct tb_carries *carries, const struct stat *st, const char *destination);

@@ -1,5 +1,5 @@
 /*
- * The ledger is a tree by destination and a list of movers, filled line by line. One mutex
+ * The ledger is a table by destination and a list of movers, filled line by line. One mutex
  * guards it: the streams of a mover ask it a few times for each file, which is little beside
  * moving one.
  */
@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,16 +18,9 @@ struct tb_content tb_content_of(const struct stat *st)
                                .ctime = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec};
 }
 
-static int by_destination(const void *a, const void *b)
+static struct tb_entry *find(const struct tb_ledger *l, const char *destination)
 {
-    return strcmp(((const struct tb_entry *)a)->destination, ((const struct tb_entry *)b)->destination);
-}
-
-static struct tb_entry *find(struct tb_ledger *l, const char *destination)
-{
-    const struct tb_entry key = {.destination = (char *)destination};
-    void *node = tfind(&key, &l->tree, by_destination);
-    return node ? *(struct tb_entry **)node : NULL;
+    return tb_table_find(&l->table, destination);
 }
 
 static void replace(char **text, const char *by)
@@ -55,7 +47,7 @@ static void free_entry(void *entry)
 static struct tb_entry *make(struct tb_ledger *l, const char *destination)
 {
     struct tb_entry *e = calloc(1, sizeof(*e));
-    if (e && (e->destination = strdup(destination)) && tsearch(e, &l->tree, by_destination)) {
+    if (e && (e->destination = strdup(destination)) && tb_table_add(&l->table, e->destination, e) == 0) {
         e->state = TB_ENTRY_GONE;
         return e;
     }
@@ -189,7 +181,7 @@ int tb_ledger_open(struct tb_ledger *l, const char *folder)
 void tb_ledger_close(struct tb_ledger *l)
 {
     tb_log_close(&l->log);
-    tdestroy(l->tree, free_entry);
+    tb_table_end(&l->table, free_entry);
     for (struct tb_known_mover *m = l->movers, *next; m; m = next) {
         next = m->next;
         free(m);
@@ -267,23 +259,33 @@ int64_t tb_ledger_since(struct tb_ledger *l, const char *host, const char *from)
     return since;
 }
 
-struct each {
-    void (*act)(void *arg, const struct tb_entry *entry);
-    void *arg;
-};
-
-static void visit(const void *node, VISIT which, void *closure)
+static int by_destination(const void *a, const void *b)
 {
-    const struct each *each = closure;
-    const struct tb_entry *e = *(struct tb_entry *const *)node;
-    if ((which == postorder || which == leaf) && (e->state == TB_ENTRY_QUEUED || e->state == TB_ENTRY_FAILED))
-        each->act(each->arg, e);
+    return strcmp((*(const struct tb_entry *const *)a)->destination, (*(const struct tb_entry *const *)b)->destination);
 }
 
+static bool is_left(const struct tb_entry *e)
+{
+    return e && (e->state == TB_ENTRY_QUEUED || e->state == TB_ENTRY_FAILED);
+}
+
+/* In their order; where there is no memory for it, in none. */
 void tb_ledger_each_left(struct tb_ledger *l, void (*act)(void *arg, const struct tb_entry *entry), void *arg)
 {
-    struct each each = {act, arg};
+    size_t n = 0;
     pthread_mutex_lock(&l->mutex);
-    twalk_r(l->tree, visit, &each);
+    const struct tb_entry **sorted = malloc((l->table.n + 1) * sizeof(*sorted));
+    for (size_t i = 0; i < l->table.room; i++) {
+        const struct tb_entry *e = l->table.place[i].item;
+        if (is_left(e) && sorted)
+            sorted[n++] = e;
+        else if (is_left(e))
+            act(arg, e);
+    }
+    if (sorted)
+        qsort(sorted, n, sizeof(*sorted), by_destination);
+    for (size_t i = 0; i < n; i++)
+        act(arg, sorted[i]);
+    free(sorted);
     pthread_mutex_unlock(&l->mutex);
 }

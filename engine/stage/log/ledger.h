@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "stage/log/lines.h"
+#include "stage/log/table.h"
 
 enum tb_entry_state { TB_ENTRY_QUEUED, TB_ENTRY_MOVED, TB_ENTRY_GONE, TB_ENTRY_FAILED };
 
@@ -42,7 +43,7 @@ struct tb_known_mover {
 struct tb_ledger {
     pthread_mutex_t mutex;
     struct tb_log log;
-    void *tree; /* of tb_entry, by destination */
+    struct tb_table table; /* of tb_entry, by destination */
     struct tb_known_mover *movers;
     uint64_t enqueued, dequeued, done; /* lines */
     uint64_t n_queued, n_failed;       /* entries in these states */
@@ -71,7 +72,7 @@ bool tb_ledger_brought(struct tb_ledger *ledger, const char *path, const struct 
 /* When the first mover of this host and folder began; INT64_MIN: there was none. */
 int64_t tb_ledger_since(struct tb_ledger *ledger, const char *host, const char *from);
 
-/* Each entry that is not moved, under the mutex. */
+/* Each entry that is not moved, by destination, under the mutex. */
 void tb_ledger_each_left(struct tb_ledger *ledger, void (*act)(void *arg, const struct tb_entry *entry), void *arg);
 
 #endif

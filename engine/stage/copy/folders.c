@@ -1,0 +1,63 @@
+/* A list: files of a batch come in the order of their folders, so the one wanted is nearly always the first. */
+#include "stage/copy/folders.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct tb_folder *open_folder(const char *path, size_t n)
+{
+    struct tb_folder *f = calloc(1, sizeof(*f) + n + 1);
+    if (!f)
+        return NULL;
+    f->n = n;
+    memcpy(f->path, path, n);
+    f->fd = open(n ? f->path : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (f->fd >= 0)
+        return f;
+    int error = errno;
+    free(f);
+    errno = error;
+    return NULL;
+}
+
+struct tb_folder *tb_folders_of(struct tb_folders *folders, const char *path, const char **name)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = (size_t)(slash - path);
+    *name = slash + 1;
+    for (struct tb_folder *f = folders->first; f; f = f->next)
+        if (f->n == n && memcmp(f->path, path, n) == 0)
+            return f;
+    struct tb_folder *f = open_folder(path, n);
+    if (f) {
+        f->next = folders->first;
+        folders->first = f;
+    }
+    return f;
+}
+
+/* File systems whose folders cannot be fsynced say EINVAL. */
+void tb_folders_sync(struct tb_folders *folders)
+{
+    for (struct tb_folder *f = folders->first; f; f = f->next) {
+        f->synced = f->is_changed && fsync(f->fd) && errno != EINVAL ? -errno : 0;
+        f->is_changed = false;
+    }
+}
+
+void tb_folders_close_newest(struct tb_folders *folders)
+{
+    struct tb_folder *f = folders->first;
+    folders->first = f->next;
+    close(f->fd);
+    free(f);
+}
+
+void tb_folders_close(struct tb_folders *folders)
+{
+    while (folders->first)
+        tb_folders_close_newest(folders);
+}
