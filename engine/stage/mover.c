@@ -210,7 +210,8 @@ static void hear(struct mover *m)
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
         stop = true;
     } else if (n > 0 && word == 'F' && !m->finishes) {
-        look_at_all(m);
+        if (m->from)
+            look_at_all(m);
         finish(m);
     }
 }

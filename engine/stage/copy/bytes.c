@@ -13,6 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
+#if __has_include(<xxh_x86dispatch.h>) /* installed where the library chooses by the processor */
+#include <xxh_x86dispatch.h>
+#endif
 
 #include "base/scratch.h"
 

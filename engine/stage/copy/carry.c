@@ -350,16 +350,15 @@ static bool is_as_before(const struct tb_carry *m)
     return a.size == b.size && a.mtime == b.mtime && (a.ctime == b.ctime || st.st_nlink > 1);
 }
 
-/* Where the destination is not ours, a name that appeared in the meantime is not replaced. */
+/* Where the destination is not ours, a name that is there is not replaced. The log is asked only where one is. */
 static int take_name(struct tb_carries *moves, struct tb_carry *m)
 {
-    if (tb_ledger_owns(moves->ledger, moves->host, m->source, m->destination))
-        return renameat(m->folder->fd, m->beside, m->folder->fd, m->name) ? -errno : 0;
     if (renameat2(m->folder->fd, m->beside, m->folder->fd, m->name, RENAME_NOREPLACE) == 0)
         return 0;
-    if (errno != EINVAL && errno != ENOSYS)
+    if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
         return -errno;
-    if (faccessat(m->folder->fd, m->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if ((errno == EEXIST || faccessat(m->folder->fd, m->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) &&
+        !tb_ledger_owns(moves->ledger, moves->host, m->source, m->destination))
         return -EEXIST;
     return renameat(m->folder->fd, m->beside, m->folder->fd, m->name) ? -errno : 0;
 }
