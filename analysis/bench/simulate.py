@@ -1,9 +1,10 @@
 """What the statistics of `judge` are worth: how often intervals cover, alarms are false, and steps are found.
 
-usage: simulate.py [ROUNDS]
+usage: simulate.py [ROUNDS [TABLE...]]
 
 Everything is simulated with known answers and seeded. Prints the tables of "Measured" in
-docs/testing/analysis.md as Markdown; each number is of ROUNDS (2000) samples.
+docs/testing/analysis.md as Markdown, or some of them by name; a number is of ROUNDS (2000) samples, or of the
+part of them that docs/testing/analysis.md says.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from tierbench.judge import history, independence, power, stats
+from tierbench.base.text import counted
+from tierbench.judge import compare, history, independence, power, stats
+from tierbench.runs import samples
 
 Values = NDArray[np.float64]
 SIZES = (3, 4, 5, 8, 10, 20)
@@ -82,13 +86,24 @@ def named(kind: Kind, n: int, rounds: int) -> tuple[float, float | None]:
     return 1 - len(kept) / rounds, sum(kept) / len(kept) if kept else None
 
 
-def compare_alarms(metrics: int, n: int, rounds: int) -> float:
-    """How often any of several metrics that don't differ is said to, before the threshold is looked at."""
+def compare_alarms(kind: Kind, metrics: int, n: int, rounds: int) -> float:
+    """How often `compare` shows any difference where there is none, with any change counted."""
     rng, alarms = np.random.default_rng([stats.SEED, metrics, n]), 0
     for _ in range(rounds):
-        pairs = [(list(normal(rng, n)), list(normal(rng, n))) for _ in range(metrics)]
-        alarms += any(c.significant for c in stats.compare(pairs))
+        found = compare.compare(_two_runs(rng, kind, metrics, n), "run", 0.0, force=False)
+        told = {*(m.verdict for m in found.metrics), *(w.verdict for w in found.wholes)}
+        alarms += bool(told & {compare.REGRESSION, compare.IMPROVEMENT})
     return alarms / rounds
+
+
+def _two_runs(rng: np.random.Generator, kind: Kind, metrics: int, n: int) -> pd.DataFrame:
+    """The samples of two runs with these metrics, n repetitions each, that do not differ."""
+    same = {"direction": "higher", "modelled": True, "ranks": 1, "bytes": 1}
+    lines = [
+        {**same, "source": run, "test": f"test-{metric}", "when": i, "repetition": i, "value": value}
+        for run in ("before", "after") for metric in range(metrics) for i, value in enumerate(kind(rng, n))
+    ]  # fmt: skip
+    return pd.DataFrame(lines).reindex(columns=samples.COLUMNS, fill_value="-")
 
 
 def history_shows(step: float, at: Sequence[int], rounds: int, threshold: float) -> float:
@@ -127,40 +142,64 @@ def _coverage(rounds: int) -> Iterator[list[str]]:
         ]
 
 
-def main(rounds: int) -> None:
-    """Print all tables."""
+def coverage(rounds: int) -> None:
+    """How often intervals hold the true value."""
     kinds = ["normal", "skewed", "bimodal"]
-    head = [
-        "n",
-        "median called",
-        *kinds,
-        "drifting",
-        "correlated",
-        "ratio called",
-        *kinds,
-        "skewed to normal",
-    ]
-    _table(head, _coverage(rounds))
-    few = max(rounds // 4, 1)  # of what takes long
+    medians = ["median called", *kinds, "drifting", "correlated"]
+    _table(["n", *medians, "ratio called", *kinds, "skewed to normal"], _coverage(rounds))
+
+
+def independent(rounds: int) -> None:
+    """How often repetitions that depend on each other are named."""
     looked_at = (normal, drifting, correlated)
     names = [word for kind in looked_at for word in (kind.__name__, "not named: holds")]
+    few = max(rounds // 4, 1)  # takes long
     _table(["n", *names], (
-        [str(n), *(_per_cent(x) for kind in looked_at for x in named(kind, n, few))] for n in (*SIZES[2:], 40)
+        [str(n), *(_per_cent(x) for kind in looked_at for x in named(kind, n, few))]
+        for n in (*SIZES[2:], independence.TESTABLE, 40)
     ))  # fmt: skip
-    _table(["metrics", "false alarms, n = 5", "n = 8"], (
-        [str(m), *(_per_cent(compare_alarms(m, n, rounds)) for n in (5, 8))] for m in (1, 6)
+
+
+def alarms(rounds: int) -> None:
+    """How often `compare` shows what is not there."""
+    cases = ((1, 5), (1, 8), (6, 5), (6, 8))
+    _table(["repetitions", *(f"{counted(m, 'metric')}, n = {n}" for m, n in cases)], (
+        [kind.__name__, *(_per_cent(compare_alarms(kind, m, n, max(rounds // 2, 1))) for m, n in cases)]
+        for kind in (normal, skewed, correlated)
     ))  # fmt: skip
+
+
+def histories(rounds: int) -> None:
+    """How often a history shows a step."""
+    few = max(rounds // 4, 1)  # takes long
     _table(["history of 20 runs", "shows a step"], iter([
         ["none, any change counts", _per_cent(history_shows(0, [10], few, 0))],
         ["none, 5 % threshold", _per_cent(history_shows(0, [10], few, 0.05))],
         ["10 % at run 3 to 17", _per_cent(history_shows(0.1, range(3, 18), few, 0.05))],
         ["10 % at run 10", _per_cent(history_shows(0.1, [10], few, 0.05))],
     ]))  # fmt: skip
+
+
+def powers(rounds: int) -> None:
+    """How often `compare` shows a slowdown; always of `power.ROUNDS` samples."""
+    del rounds
     _table(["difference, noise", *(str(n) for n in power.SIZES)], (
         [f"{d:.0%} at {s:.0%}", *(_per_cent(power.often_shown(n, s, d, 0.05, 1)) for n in power.SIZES)]
         for d, s in ((0.1, 0.01), (0.1, 0.03), (0.1, 0.05), (0.1, 0.1), (0.2, 0.05), (0.2, 0.1))
     ))  # fmt: skip
 
 
+TABLES = {table.__name__: table for table in (coverage, independent, alarms, histories, powers)}
+
+
+def main(rounds: int, names: Sequence[str]) -> None:
+    """Print the tables of these names."""
+    for name in names:
+        TABLES[name](rounds)
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
+    wrong = [name for name in sys.argv[2:] if name not in TABLES]
+    if wrong:
+        sys.exit(f"simulate.py: table {wrong[0]!r}; allowed: {', '.join(TABLES)}")
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000, sys.argv[2:] or list(TABLES))

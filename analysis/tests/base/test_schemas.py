@@ -20,7 +20,7 @@ from tierbench.recipes.published import RECIPE_FOLDER
 from tierbench.runs.case import Case, read_case
 from tierbench.runs.run_folder import read_run
 
-VERSIONS = {"report": 3}  # of the others 1
+VERSIONS = {"report": 4, "comparison": 2}  # of the others 1
 NAMES = sorted(p.name.split(".")[0] for p in Path(schema.__file__).parent.glob("schemas/*.schema.json"))
 STATS: dict[str, Any] = {"tiers": [{"name": "ram", "bytes_in": 5}], "samples": {"seconds": [0.0, 1.5]}}
 TIER = {"name": "ram", "medium": "memory", "usable_bytes": 0, "model": None}

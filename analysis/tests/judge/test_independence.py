@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,10 @@ from tierbench.judge import independence, stats
 from tierbench.judge.verdict import judge
 from tierbench.pages import exports, report_record, report_words
 from tierbench.runs.run_folder import read_run
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+
+import simulate
 
 
 def test_of_five_values_only_those_in_order_drift() -> None:
@@ -83,3 +89,30 @@ def test_a_drifting_row_is_named_everywhere(run_folder: Path) -> None:
     )
     assert "(no level: drift)" in exports.markdown(made)
     assert all(r.independence.n == 5 for r in judge(read_run(run_folder)))
+
+
+def test_a_level_is_never_said_without_its_condition(run_folder: Path) -> None:
+    """Few repetitions show nothing of their order: the sentence says with how many one could have looked."""
+    made = report_record.make(read_run(run_folder))
+    page, words = exports.markdown(made), report_words.assumption(made)
+    assert (
+        words
+        == "Intervals and p hold if repetitions are independent; that was not testable with n = 5 (needs 32)."
+    )
+    assert words in page and "(94 % if independent)" in page
+    assert not re.search(r"\(\d+ %\)", page)
+    assert not any(r["independence_testable"] for r in report_record.as_json(made)["rows"])
+
+
+def test_what_is_assumed_names_the_sizes_that_are_too_small() -> None:
+    assert independence.assumed([1, 1]) is None
+    assert str(independence.assumed([3, 8, 40])).endswith("not testable with n = 3 to 8 (needs 32)")
+    assert str(independence.assumed([32, 40], "runs")) == (
+        "intervals and p hold if runs are independent; with n = 32 or more a clear dependence is mostly found"
+    )
+
+
+def test_from_where_on_independence_is_testable_a_clear_dependence_is_mostly_found() -> None:
+    """80 % of samples with 0.6 in common; of 60 here."""
+    found, _ = simulate.named(simulate.correlated, independence.TESTABLE, 60)
+    assert found >= 0.65

@@ -18,7 +18,7 @@ class Ends(Protocol):
 
     @property
     def level(self) -> float | None:
-        """How often it holds the true value; 0 of a single value, None where that is not known."""
+        """How often it holds the true value of independent ones; 0 of a single value, None: not known."""
 
     @property
     def dependent(self) -> str | None:
@@ -80,12 +80,17 @@ def ratio_span(interval: Ends | None) -> str:
 
 
 def _span(low: str, high: str, interval: Ends) -> str:
-    """A level is said in whole per cent; without one the interval is the range, or of dependent values."""
+    """Without a level the interval is the range, or of dependent values."""
     if interval.level == 0:
         return "one run"
     if interval.level is not None:
-        return f"{low} – {high} ({f'{interval.level:.0%}'.replace('%', ' %')})"
+        return f"{low} – {high} ({level(interval.level)})"
     return f"{low} – {high} ({f'no level: {interval.dependent}' if interval.dependent else 'range'})"
+
+
+def level(share: float) -> str:
+    """In whole per cent, with the condition that every level has."""
+    return f"{100 * share:.0f} % if independent"
 
 
 def size(count: float) -> str:

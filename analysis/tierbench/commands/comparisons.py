@@ -136,10 +136,10 @@ def _all_results(folder: Path) -> list[Path]:
 def _power(options: argparse.Namespace) -> None:
     from tierbench.judge import power
 
-    given = {"noise as given": options.noise}
+    given = {"noise as given": power.Noise(options.noise)}
     noises = given if options.noise else power.noises(samples.read_all(options.runs))
     found = [
-        power.power(name, noise, options.difference, options.threshold, options.metrics, options.power)
+        power.answer(name, noise, options.difference, options.threshold, options.metrics, options.power)
         for name, noise in noises.items()
     ]
     if options.json:
@@ -147,3 +147,4 @@ def _power(options: argparse.Namespace) -> None:
         return
     for p in found:
         print("\n".join(power.words(p)))
+    print(power.rules(options.threshold, options.metrics))

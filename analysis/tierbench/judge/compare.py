@@ -77,7 +77,7 @@ class Metric:
         return IMPROVEMENT if self.gain > 0 else REGRESSION
 
 
-VERSION = 1  # of base/schemas/comparison.schema.json
+VERSION = 2  # of base/schemas/comparison.schema.json
 WHOLE_SHARE = 0.2  # of ALPHA, for all wholes of a command
 
 
@@ -119,6 +119,11 @@ class Result:
     differences: list[str]
     dependent: list[str]
     sides: list[tuple[str, dict[str, str]]]
+
+    @property
+    def assumes(self) -> str | None:
+        """What intervals and p take for granted."""
+        return independence.assumed(i.n for m in self.metrics for i in (m.before, m.after))
 
     @property
     def regressed(self) -> bool:
@@ -260,6 +265,7 @@ def as_json(result: Result) -> dict[str, Any]:
         "differences": result.differences,
         "alone": result.alone,
         "dependent": result.dependent,
+        "assumes": result.assumes,
         "regressed": result.regressed,
         "sides": [{"name": name, **about} for name, about in result.sides],
         "together": [{**w.__dict__, "verdict": w.verdict} for w in result.wholes],

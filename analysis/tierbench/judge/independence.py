@@ -4,12 +4,14 @@ Two things are looked for in the order in which the values were taken: drift (va
 Spearman's rank correlation with the order) and serial correlation (neighbours are more alike, or less, than
 values apart; Bartels' rank version of von Neumann's ratio). Both are asked of random orders of the same
 values, of all orders where there are few. Each may err in half of `stats.ALPHA`: of 100 measurements without
-either at most 5 are said to have one. Fewer than `LEAST` values can show nothing.
+either at most 5 are said to have one. Fewer than `LEAST` values can show nothing, and fewer than `TESTABLE`
+too little: then that nothing was found says nothing, and that is told (`assumed`). So every level is said
+under the condition that repetitions are independent, and never without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from tierbench.judge import stats
 
 LEAST = 5  # of the 120 orders of five values, two are in order: 1.7 %
+TESTABLE = 32  # from here on 0.6 in common with the value before is found in 80 % (docs/testing/analysis.md)
 ORDERS = 9_999
 
 
@@ -44,6 +47,11 @@ class Independence:
         """Serial correlation is shown."""
         return self.serial_p is not None and self.serial_p < stats.ALPHA / 2
 
+    @property
+    def testable(self) -> bool:
+        """There are enough values that a clear dependence would mostly have been found."""
+        return self.n >= TESTABLE
+
     def words(self, values: str = "repetitions") -> str | None:
         """What is shown, and what it means for the interval; None where nothing is."""
         if self.drifts:
@@ -57,6 +65,22 @@ class Independence:
             told = f"{values} take turns between high and low (p = {self.serial_p:.2g})"
             return f"{told}: they are not independent"
         return None
+
+
+def assumed(sizes: Iterable[int], values: str = "repetitions") -> str | None:
+    """What intervals and p of samples of these sizes take for granted, and whether that could be looked at.
+
+    None where there are only single values: nothing is claimed of them.
+    """
+    several = [n for n in sizes if n > 1]
+    if not several:
+        return None
+    few = sorted({n for n in several if n < TESTABLE})
+    told = f"intervals and p hold if {values} are independent"
+    if not few:
+        return f"{told}; with n = {min(several)} or more a clear dependence is mostly found"
+    count = f"{few[0]}" if len(few) == 1 else f"{few[0]} to {few[-1]}"
+    return f"{told}; that was not testable with n = {count} (needs {TESTABLE})"
 
 
 def claimed(interval: stats.Interval, *samples: Independence) -> stats.Interval:

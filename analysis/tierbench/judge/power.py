@@ -2,12 +2,14 @@
 
 Simulated, by the rules of `compare`: normal noise on both sides, exact Mann-Whitney, p adjusted for a family
 of that many metrics (as for its clearest member, which Holm adjusts most), and medians that differ by the
-threshold. The random numbers are seeded: the same question has the same answer.
+threshold. The random numbers are seeded: the same question has the same answer. Noise that was taken from
+a few repetitions may be far from the true one, so `worst` answers for the most that it may be.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,8 @@ SAMPLE = ["source", "test", "system", "tiers", "mode", "policy", "fsync", "metri
 class Power:
     """How often a `difference` is shown at a relative standard deviation of `noise`, by repetitions a side.
 
-    `needed` is the least of `SIZES` that shows it as often as `wanted`; None where none of them does.
+    `needed` is the least of `SIZES` that shows it as often as `wanted`; None where none of them does. `worst`
+    is the same at the most that the noise may be, where it was measured.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Power:
     difference: float
     wanted: float
     shown: dict[int, float]
+    worst: Power | None = None
 
     @property
     def needed(self) -> int | None:
@@ -48,6 +52,8 @@ class Power:
         return {
             **about,
             "needed": self.needed,
+            "noise_at_most": self.worst.noise if self.worst else None,
+            "needed_at_most": self.worst.needed if self.worst else None,
             "shown": [{"n": n, "power": p} for n, p in self.shown.items()],
         }
 
@@ -77,13 +83,38 @@ def often_shown(n: int, noise: float, difference: float, threshold: float, metri
     return float(((p < alpha) & (slower >= threshold)).mean())
 
 
-def noises(samples: pd.DataFrame) -> dict[str, float]:
-    """The relative standard deviation within every sample of at least three repetitions, by its name."""
+@dataclass(frozen=True)
+class Noise:
+    """The relative standard deviation of repetitions, and of how many: 0 where it was given."""
+
+    value: float
+    n: int = 0
+
+    @property
+    def at_most(self) -> float | None:
+        """Of 20 normal samples with a larger noise one has as little as this; None where it was given."""
+        if not self.n:
+            return None
+        return self.value * math.sqrt((self.n - 1) / float(scipy_stats.chi2.ppf(stats.ALPHA, self.n - 1)))
+
+
+def answer(
+    name: str, noise: Noise, difference: float, threshold: float, metrics: int, wanted: float
+) -> Power:
+    """`power` at this noise, with `worst` where it was measured."""
+    found = power(name, noise.value, difference, threshold, metrics, wanted)
+    if not noise.at_most:
+        return found
+    return replace(found, worst=power(name, noise.at_most, difference, threshold, metrics, wanted))
+
+
+def noises(samples: pd.DataFrame) -> dict[str, Noise]:
+    """The noise within every sample of at least three repetitions, by its name."""
     found = {}
     for key, some in samples.groupby(SAMPLE, sort=False):
         if len(some) >= 3:
             name = " ".join(str(k) for k in key if k not in ("-", "none", ""))
-            found[name] = float(some["value"].std(ddof=1) / some["value"].mean())
+            found[name] = Noise(float(some["value"].std(ddof=1) / some["value"].mean()), len(some))
     if not found:
         raise RunError("no measurement has three repetitions or more: its noise is not known; give --noise")
     return found
@@ -91,12 +122,25 @@ def noises(samples: pd.DataFrame) -> dict[str, float]:
 
 def words(found: Power) -> list[str]:
     """The answer first, then how often fewer and more repetitions do."""
-    n = found.needed
-    told = (
-        f"needs {n} repetitions on each side"
-        if n
-        else f"needs more than {SIZES[-1]} repetitions on each side"
-    )
-    first = f"{found.name} ({found.noise:.1%}): a slowdown by {found.difference:.1%} {told}"
+    first = f"{found.name} ({found.noise:.1%}): a slowdown by {found.difference:.1%} needs {_needed(found)}"
     shown = ", ".join(f"{size}: {often:.0%}" for size, often in found.shown.items())
-    return [f"{first} to be shown in {found.wanted:.0%} of comparisons", f"  shown with {shown}"]
+    told = [f"{first} to be shown in {found.wanted:.0%} of comparisons", f"  shown with {shown}"]
+    if found.worst:
+        most = f"  the noise is of few repetitions and may be {found.worst.noise:.1%}"
+        told.append(f"{most}: then it needs {_needed(found.worst)}")
+    return told
+
+
+def _needed(found: Power) -> str:
+    n = found.needed
+    return f"{n} repetitions on each side" if n else f"more than {SIZES[-1]} repetitions on each side"
+
+
+def rules(threshold: float, metrics: int) -> str:
+    """What the answers are made by."""
+    family = "one metric" if metrics == 1 else f"p adjusted for {metrics} metrics"
+    return (
+        f"By simulation of {ROUNDS} comparisons each: normal noise (relative standard deviation), "
+        f"independent repetitions, exact Mann-Whitney at {stats.ALPHA:.0%}, {family}, medians that differ by "
+        f"{threshold:.1%} or more. Correlated repetitions need more."
+    )

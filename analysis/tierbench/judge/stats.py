@@ -2,8 +2,9 @@
 
 Everything is about medians and makes no assumption on distributions; what it takes for granted is that the
 values are independent (`independence` looks whether they are). Every interval says by its `level` how often
-it holds the true value: 95 % cannot be had from fewer than five values, so there it is the range of the
-values, and called by what a range covers. `analysis/bench/simulate.py` measures that they keep their word.
+it holds the true value if they are: 95 % cannot be had from fewer than five values, so there it is the range
+of the values, and called by what a range covers. `analysis/bench/simulate.py` measures that they keep their
+word.
 Random resampling is seeded, so that the same run gives the same report. A sample too small to show anything
 says so and names the size that could: `needs n >= X`. scipy.stats takes a second to load: it is
 imported where it is needed, and not by the command's start.
@@ -34,7 +35,8 @@ RATIO_PERCENTILES = (3, 97)
 class Interval:
     """A point estimate with its interval; `n` is the size of the smallest sample that it is made of.
 
-    `level` is the share of samples of which the interval holds the true value; 0 for a single value, None
+    `level` is the share of samples of independent values of which the interval holds the true value, or more
+    where the values drift; 0 for a single value, None
     where it is not known: of a ratio of samples so small that the interval is the range of the ratios, and of
     values that are `dependent`, which says how in a few words.
     """

@@ -102,6 +102,7 @@ def as_markdown(result: Result) -> str:
     lines += [f"- {plain(terminal.whole_words(w))}" for w in result.wholes]
     lines += [f"- forced: {plain(d)}" for d in result.differences]
     lines += [f"- {plain(line)}" for line in (*result.alone, *result.dependent)]
+    lines += [f"- {result.assumes}"] if result.assumes else []
     head = ["metric", "unit", "before", "after", "ratio", "interval", "p", "n", "verdict"]
     align = ["---"] * 2 + ["---:"] * 6 + ["---"]
     for baseline, other, metrics in _pairs(result):

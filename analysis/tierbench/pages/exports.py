@@ -17,6 +17,7 @@ from tierbench.judge.verdict import Row
 from tierbench.pages import io500_report
 from tierbench.pages.report_record import Report, row_as_json, step_words
 from tierbench.pages.report_words import (
+    assumption,
     baselines,
     counts_words,
     dependence_sentences,
@@ -73,6 +74,7 @@ def markdown(report: Report) -> str:
     if dependent := dependence_sentences(report):
         lines += ["## Repetitions that are not independent", "", *(f"- {plain(d)}" for d in dependent), ""]
     lines += ["## Verdicts", "", *_verdicts(report), ""]
+    lines += [assumed, ""] if (assumed := assumption(report)) else []
     for section in io500_report.sections(report.run):
         lines += ["## IO500", "", *(f"    {line}" for line in io500_report.text(section)), ""]
     if report.steps:

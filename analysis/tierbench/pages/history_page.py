@@ -16,6 +16,7 @@ from markupsafe import Markup
 from tierbench import __version__
 from tierbench.base.atomic_write import replace_all
 from tierbench.base.text import number, plain
+from tierbench.judge import independence
 from tierbench.judge.history import Point, Series
 from tierbench.layout import canvas
 from tierbench.layout.canvas import INK, QUIET
@@ -144,6 +145,8 @@ def conclusion(series: Series) -> list[str]:
     if series.needs_n:
         return [f"inconclusive, needs n >= {series.needs_n} runs"]
     told = [series.words(step) for step in series.steps] or ["no step shown"]
+    if series.steps:
+        return [*told, str(independence.assumed([len(series.points)], "runs"))]
     return [*told, series.dependence] if series.dependence else told
 
 

@@ -25,6 +25,7 @@ from tierbench.layout import canvas
 from tierbench.pages import components_section, exports, figures, hpdc18_section, io500_report, terms
 from tierbench.pages.report_record import Report, as_json, step_words
 from tierbench.pages.report_words import (
+    assumption,
     baselines,
     dependence_sentences,
     failure_sentences,
@@ -100,6 +101,7 @@ def as_html(report: Report) -> str:
         "against": baselines(report.rows),
         "failures": failure_sentences(report),
         "dependent": dependence_sentences(report),
+        "assumption": assumption(report),
         "drawings": drawn,
         "published_opens": published_opens(report),
         "bases": _bases(report.rows),

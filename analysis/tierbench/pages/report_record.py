@@ -15,7 +15,7 @@ from tierbench.runs.run_folder import Run
 from tierbench.trace import of_run
 from tierbench.trace.page import Section
 
-VERSION = 3  # of base/schemas/report.schema.json
+VERSION = 4  # of base/schemas/report.schema.json
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "drift_p": row.independence.drift_p,
         "serial_p": row.independence.serial_p,
         "dependence": row.independence.words(),
+        "independence_testable": row.independence.testable,
         "baseline": row.baseline,
         **plain,
         "requirement": row.requirement,

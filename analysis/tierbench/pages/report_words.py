@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tierbench.base.text import counted, number, size, times
-from tierbench.judge import limits, peak_search, stats
+from tierbench.judge import independence, limits, peak_search, stats
 from tierbench.judge.stats import Interval
 from tierbench.judge.verdict import FAIL, INCONCLUSIVE, PASS, TIER_NAMES, Row, Step
 from tierbench.pages import io500_report
@@ -234,6 +234,12 @@ def failure_sentences(report: Report) -> list[str]:
 def dependence_sentences(report: Report) -> list[str]:
     """Rows with drift or serial correlation among their repetitions, and what follows from it."""
     return [f"{row_name(r)}: {told}." for r in report.rows if (told := r.independence.words())]
+
+
+def assumption(report: Report) -> str | None:
+    """What all intervals take for granted, and whether it could be looked at."""
+    told = independence.assumed(len(r.values) for r in report.rows)
+    return told and f"{told[0].upper()}{told[1:]}."
 
 
 def _verdict_and_reason(row: Row) -> str:

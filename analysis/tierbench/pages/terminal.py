@@ -18,6 +18,7 @@ from tierbench.pages import io500_report
 from tierbench.pages.history_page import conclusion, day, title
 from tierbench.pages.report_record import Report
 from tierbench.pages.report_words import (
+    assumption,
     baselines,
     dependence_sentences,
     failure_sentences,
@@ -53,7 +54,8 @@ def print_comparison(result: Result, console: Console) -> None:
         console.print(table)
     for whole in result.wholes:
         console.print(whole_words(whole), highlight=False, markup=False)
-    for line in [*(f"forced: {d}" for d in result.differences), *result.alone, *result.dependent]:
+    assumed = [result.assumes] if result.assumes else []
+    for line in [*(f"forced: {d}" for d in result.differences), *result.alone, *result.dependent, *assumed]:
         console.print(line, highlight=False, markup=False)
     console.print(verdict(result), highlight=False, markup=False)
 
@@ -118,7 +120,8 @@ def print_report(report: Report, console: Console) -> None:
         _print_acceptance(report.run.name, [r for r in report.rows if r.scale is not None], console)
     for section in io500_report.sections(report.run):
         console.print("\n".join(io500_report.text(section)) + "\n", highlight=False, markup=False)
-    for sentence in [*failure_sentences(report), *dependence_sentences(report)]:
+    assumed = [told] if (told := assumption(report)) else []
+    for sentence in [*failure_sentences(report), *dependence_sentences(report), *assumed]:
         console.print(sentence, highlight=False, markup=False)
 
 

@@ -18,6 +18,7 @@ TERMS = {
     "flush": "writing bytes that a tier holds to the PFS",
     "fsync promise": "where bytes are when an fsync returns: on the PFS, in a tier, or neither (scratch)",
     "inconclusive": "the measurement shows neither pass nor fail; the reason is beside it",
+    "independent": "of repetitions: none depends on another, or on when it ran",
     "interval": "where the true median, or the true ratio, is as often as the per cent beside it say",
     "margin": "how far the median is on the right side of the requirement",
     "max-bandwidth": "placement that fills the fastest tier first, then the next",

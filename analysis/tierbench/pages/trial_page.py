@@ -18,7 +18,7 @@ from tierbench import __version__
 from tierbench.base import schema
 from tierbench.base.atomic_write import replace_all
 from tierbench.base.errors import RunError
-from tierbench.base.text import seconds, size, times
+from tierbench.base.text import level, seconds, size, times
 from tierbench.judge import stats
 from tierbench.layout import canvas
 from tierbench.layout.html import templates
@@ -121,8 +121,10 @@ def share_words(share: float) -> str:
 
 def interval_words(interval: stats.Interval, runs: int) -> str:
     """The ends; a single run has none."""
-    level = f"{interval.level:.0%}".replace("%", " %")
-    return "–" if runs < 2 else f"{seconds(interval.low)} – {seconds(interval.high)} ({level})"
+    if runs < 2:
+        return "–"
+    told = level(interval.level) if interval.level else f"no level: {interval.dependent}"
+    return f"{seconds(interval.low)} – {seconds(interval.high)} ({told})"
 
 
 def ratio_words(row: Row) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tierbench.base.errors import RunError
 from tierbench.base.text import counted, seconds, size
-from tierbench.judge import stats
+from tierbench.judge import independence, stats
 from tierbench.trial import results
 from tierbench.trial.plan import PFS, Trial
 from tierbench.trial.results import OneRun
@@ -122,17 +122,18 @@ def _row(
     trial: Trial, name: str, there: Mapping[str, Sequence[OneRun]], test: stats.Comparison | None
 ) -> Row:
     runs, base = there[name], there[PFS]
-    walls = [r.wall_s for r in runs]
+    walls, base_s = [r.wall_s for r in runs], [r.wall_s for r in base]
+    order, base_order = independence.look(walls), independence.look(base_s)
     asked_read = _median(runs, lambda r: r.asked_read_bytes)
     served = _median(runs, lambda r: sum(t["read_bytes"] for t in r.tiers.values()))
     return Row(
         name=name,
         file=trial.configurations[name],
         runs=len(runs),
-        wall=stats.median(walls),
+        wall=independence.claimed(stats.median(walls), order),
         durable_s=statistics.median(r.durable_s for r in runs),
         io_s=_median(runs, lambda r: r.io_s),
-        ratio=stats.ratio(walls, [r.wall_s for r in base]) if test else None,
+        ratio=independence.claimed(stats.ratio(walls, base_s), order, base_order) if test else None,
         p=test.p if test else None,
         shown=bool(test and test.significant),
         needs_n=test.needs_n if test else None,
@@ -257,7 +258,8 @@ def _limits(trial: Trial, rows: Sequence[Row], good: Mapping[str, Sequence[OneRu
         )
     for row in rows:
         told += _limits_of(row, good[row.name])
-    return told
+    assumed = independence.assumed((r.runs for r in rows), "runs")
+    return told + ([assumed] if assumed else [])
 
 
 def _cost_of_looking(trial: Trial, faster: Sequence[Row]) -> str | None:
@@ -273,7 +275,8 @@ def _cost_of_looking(trial: Trial, faster: Sequence[Row]) -> str | None:
 
 
 def _limits_of(row: Row, runs: Sequence[OneRun]) -> list[str]:
-    told = []
+    order = independence.look([r.wall_s for r in runs]).words("runs")
+    told = [f"{row.name}: {order}"] if order else []
     if row.spilled_bytes:
         told.append(f"{row.name}: the tiers were full, {size(row.spilled_bytes)} went straight to the PFS")
     if passed := max(r.passed for r in runs):
