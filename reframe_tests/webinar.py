@@ -108,7 +108,8 @@ class TierWrite(TierTest):
         self.executable_opts += ["-Y"] if self.sync == "each-write" else []
         self.executable_opts += ["-k", "-G", str(SIGNATURE), *_summary("summary.json")]
         calibration, trace = script.trace("trace", self.driver, MIB, pfs, wanted=self.trace)
-        self.prerun_cmds = [f"mkdir -p {pfs}", *script.plan_lines(pfs), *calibration, mark("write", "begins")]
+        before = [f"mkdir -p {pfs}", *script.plan_lines(pfs), *script.start_lines(), *calibration]
+        self.prerun_cmds = [*before, mark("write", "begins")]
         verify = f"-r -R -F -k {size} -G {SIGNATURE} -o {file}".split()
         script.directly(of_bytes("check", self.total_bytes, LEAST_BYTES_S))
         check = script.line(self.driver, [*verify, *_summary("verify.json")])

@@ -9,6 +9,7 @@ import subprocess
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -38,6 +39,27 @@ def test_marks_that_a_driver_prints_itself(forged: str) -> None:
     assert clock is not None and clock.elapsed_s == 60
     with pytest.raises(ValueError, match=r"out of turn: .* is not the suite's own"):
         outputs_of(text.replace("read 1", f"read 1\n{forged}"))
+
+
+def test_what_a_launch_without_work_took_is_known_of_all_others() -> None:
+    begins = "tierbench: launch start begins at 90.0 +0000"
+    text = f"{begins}\ntierbench: launch start ends at 90.5 +0000\n{BEGINS}\nread 1\n{ENDS}\n"
+    found = outputs_of(text)
+    assert list(found) == ["1"] and found["1"].clock == Clock(100.0, 160.0, UTC, start_s=0.5)
+    with pytest.raises(ValueError, match="out of turn"):  # a driver that claims a slow start
+        outputs_of(text.replace("read 1", f"read 1\n{begins}"))
+
+
+def test_a_launch_without_work_is_made_as_the_others_are() -> None:
+    """None between published lines."""
+    job = SimpleNamespace(launcher=SimpleNamespace(run_command=lambda job: f"{job.launcher.modifier} mpirun"))
+    for managed, letter in ((True, False), (False, False), (False, True)):
+        lines = Script(job, site(), plan(managed=managed, to_the_letter=letter)).start_lines()
+        options = getattr(job.launcher, "modifier_options", [])
+        assert len(lines) == (0 if letter else 3)
+        if lines:
+            assert lines[1].endswith("limited.sh mpirun /bin/true") and options[0] == "start"
+            assert any(word.endswith("tierctl") for word in options) is managed
 
 
 def test_a_date_that_comes_first_in_the_path(tmp_path: Path) -> None:

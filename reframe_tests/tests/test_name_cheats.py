@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from cheat_launches import BIN, launch
 
+from common.outcome import held
+from common.outcome.launch_numbers import LaunchOutput
 from tierbench.judge.asked import IorAsked, MdtestAsked
-from tierbench.judge.launch import mdtest_disagreements
-from tierbench.outputs import MdtestOutput, parse_ior, parse_mdtest
-from tierbench.trace import Traces, witness
-from tierbench.trace.names_witness import all_launches, calls_of, mdtest_testimony
-from tierbench.trace.window import between
+from tierbench.judge.launch import Clock, mdtest_disagreements
+from tierbench.outputs import MdtestOutput, parse_mdtest
+from tierbench.trace import Traces
+from tierbench.trace.names_witness import calls_of, mdtest_testimony
 
 RIGHT = "-F -C -T -E -r -n 60 -N 1 -w 100 -e 100"
 DONE = {
@@ -161,37 +162,63 @@ def several(
     return ["bash", "-ec", f"cd {place}; rm -f times; mkdir -p pfs/made; rmdir pfs/made; . ./all.sh"]
 
 
-def hold(place: Path, line: list[str]) -> list[str]:
-    """What disagrees."""
-    _, application, _ = launch(place, *line, ranks=0)
-    moments = [float(word) for word in (place / "times").read_text().split()]
-    named = []
-    for i, asked_line in enumerate((IOR_WRITE, IOR_READ)):
-        asked = IorAsked((*asked_line.split(), "-o", f"{place}/pfs/data"), 2, 1)
-        told = parse_ior((place / f"out.{i}").read_text())
-        part = between(application, *moments[2 * i : 2 * i + 2])
-        found = witness.testimony(asked, told, part, of_several=True)
-        assert set(found.unseen) <= {"whether fsync came after the last write"}, found.unseen
-        named += [x.what for x in found.disagreements]
-    mdtests = [asked_for(line, 20, place) for line in MDTESTS]
-    return named + [x.what for x in all_launches(mdtests, application).disagreements]
+NAMES = ("ior-write", "ior-read", "mdtest-create", "mdtest-stat", "mdtest-remove")
+
+
+def hold(place: Path, line: list[str], *, later_s: float = 0.0, without: tuple[str, ...] = ()) -> held.Held:
+    """All of it as the suite holds it; `later_s`: on its clock; `without`: launches without an output."""
+    launch(place, *line, ranks=0)
+    moments = [float(word) + later_s for word in (place / "times").read_text().split()]
+    asked: dict[str, held.Asked] = {
+        name: IorAsked((*words.split(), "-o", f"{place}/pfs/data"), 2, 1)
+        for name, words in zip(NAMES, (IOR_WRITE, IOR_READ), strict=False)
+    }
+    asked |= dict(zip(NAMES[2:], (asked_for(words, 20, place) for words in MDTESTS), strict=True))
+    outputs = {
+        name: LaunchOutput((place / f"out.{i}").read_text(), "", Clock(moments[2 * i], moments[2 * i + 1]))
+        for i, name in enumerate(NAMES)
+        if name not in without
+    }
+    return held.phases(asked, outputs, place / "t.darshan")
 
 
 def test_honest_launches_one_after_the_other(tmp_path: Path) -> None:
-    assert hold(tmp_path, several(tmp_path)) == []
+    found = hold(tmp_path, several(tmp_path))
+    assert (found.disagreements, found.against) == ((), ("the trace",))
+    assert set(found.unseen) <= {
+        "when each phase of mdtest was (one log of all)",
+        *(f"whether fsync came after the last write of {name}" for name in NAMES[:2]),
+    }
 
 
 @pytest.mark.parametrize(("write", "read", "stat", "named"), [
-    (IOR_WRITE.replace(" -e", ""), IOR_READ, MDTESTS[1], "fsync"),
-    (IOR_WRITE.replace("256k", "128k"), IOR_READ.replace("256k", "128k"), MDTESTS[1], "bytes of write"),
-    (IOR_WRITE, IOR_READ.replace("256k", "32k"), MDTESTS[1], "bytes of read"),
-    (IOR_WRITE.replace("-t 4k", "-t 64k"), IOR_READ, MDTESTS[1], "transfers"),
-    (IOR_WRITE, IOR_READ, "-F -T -n 10 -N 1", "File stats together"),
+    (IOR_WRITE.replace(" -e", ""), IOR_READ, MDTESTS[1], "launch ior-write: fsync: "),
+    (IOR_WRITE.replace("256k", "128k"), IOR_READ.replace("256k", "128k"), MDTESTS[1],
+     "launch ior-write: bytes of write: "),
+    (IOR_WRITE, IOR_READ.replace("256k", "32k"), MDTESTS[1], "launch ior-read: bytes of read: "),
+    (IOR_WRITE.replace("-t 4k", "-t 64k"), IOR_READ, MDTESTS[1], "launch ior-write: transfers: "),
+    (IOR_WRITE, IOR_READ, "-F -T -n 10 -N 1", "File stats together: "),
 ])  # fmt: skip
 def test_a_phase_that_does_something_else(
     write: str, read: str, stat: str, named: str, tmp_path: Path
 ) -> None:
-    assert named in hold(tmp_path, several(tmp_path, write=write, read=read, stat=stat))
+    found = hold(tmp_path, several(tmp_path, write=write, read=read, stat=stat)).disagreements
+    assert any(x.startswith(named) for x in found), found
+
+
+def test_a_log_of_launches_of_another_hour(tmp_path: Path) -> None:
+    found = hold(tmp_path, several(tmp_path), later_s=3600)
+    assert any(x.startswith("log: launched at ") for x in found.disagreements), found
+
+
+def test_a_phase_without_an_output_is_said_not_to_be_seen(tmp_path: Path) -> None:
+    found = hold(tmp_path, several(tmp_path), without=("ior-read",))
+    assert "what ior-read did to which files (no moments of it)" in found.unseen
+
+
+def test_without_a_log_nothing_is_shown_of_any_phase(tmp_path: Path) -> None:
+    found = held.phases({}, {}, tmp_path / "none.darshan")
+    assert found == held.Held(unseen=("what the launches did to which files (no trace)",))
 
 
 def test_the_runtime_counts_names_however_many_files(tmp_path: Path) -> None:

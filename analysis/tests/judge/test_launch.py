@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -136,6 +137,16 @@ def test_more_or_much_less_time_than_has_passed() -> None:
     drained = Clock(at("18:18:09", 40).began, at("18:18:09", 40).ended, besides_s=39)
     assert told_by(text, clock=drained) == []
     assert duration_disagreements(8.0, at("18:18:09", 40))
+
+
+@pytest.mark.parametrize(("start_s", "allowed_s"), [(None, 10), (0.1, 4), (0.5, 4), (3.0, 24)])
+def test_what_a_launch_may_take_besides_its_work(start_s: float | None, allowed_s: float) -> None:
+    """Eight times what a launch without work took, and a tenth of its time."""
+    for elapsed_s, named in ((allowed_s / 0.9 - 0.1, False), (allowed_s / 0.9 + 0.1, True)):
+        clock = replace(at("18:18:09", elapsed_s), start_s=start_s)
+        assert bool(duration_disagreements(0.0, clock)) is named
+    (told,) = duration_disagreements(0.0, clock)
+    assert f"and at most {clock.allowance_s + 0.1 * clock.elapsed_s:.3f} s to start and end, but" in str(told)
 
 
 def test_the_moments_of_a_job() -> None:

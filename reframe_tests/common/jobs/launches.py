@@ -113,7 +113,7 @@ class Launches:
 
     def lines(self) -> tuple[list[str], list[str]]:
         """The lines before the main launch, with its first mark, and after; the launcher is left for it."""
-        before: list[str] = []
+        before: list[str] = self.script.start_lines()
         after: list[str] = []
         for number, launch in enumerate(self.recipe.launches):
             lines, arguments = (before if number <= self.main else after), self.arguments[number]

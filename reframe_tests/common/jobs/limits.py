@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tierbench.base.sizes import MIB
 
+from ..outcome.launch_numbers import START
 from ..sites.tiers import ROOT
 
 MULTIPLE = 10  # of the time that the work should take
@@ -37,6 +38,11 @@ class Limit:
     def command(self) -> list[str]:
         """The words that are put before the launch."""
         return [str(LIMITED), self.launch, str(self.seconds), shlex.quote(self.words)]
+
+
+def of_start() -> Limit:
+    """Of a launch that does nothing."""
+    return Limit(START, 0.0, "no work")
 
 
 def of_deadline(launch: str, seconds: int) -> Limit:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from tierbench.recipes.rules import Launch, RuleRecipe
 
+from ..outcome.launch_numbers import START
 from ..scales.rules_scale import RuleSizes
-from .limits import Limit, of_deadline, of_operations
-from .script import Script
+from .limits import Limit, of_deadline, of_operations, of_start
+from .script import NOTHING, Script
 
 _SCRIPT = """\
 # The launches of the test, one after the other. Each leaves its output, errors and exit status.
@@ -52,7 +53,8 @@ def write_launches(
         "ppn": str(sizes.ranks_per_node),
     }
     told: dict[str, tuple[str, ...]] = {}
-    lines: list[str] = []
+    script.directly(of_start())
+    lines = [f"launch {START} {script.line(NOTHING, ())}\n"]
     most_phases = max(len(launch.measures) for launch in rule.launches)
     folders: set[str] = set()
     for launch in rule.launches:

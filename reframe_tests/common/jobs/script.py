@@ -8,15 +8,17 @@ from pathlib import PurePath
 from typing import Any
 
 from ..outcome.held import RUN
+from ..outcome.launch_numbers import START
 from ..sites.plan import Plan
 from ..sites.programs import own_program
 from ..sites.site import Site
 from ..sites.tiers import ROOT, directories_of
-from .limits import Limit
+from .limits import Limit, of_start
 
 _DATE = "%s.%N %z"
 DEVICES = ROOT / "analysis" / "tierbench" / "base" / "devices.py"
 TRACE_COST = ROOT / "reframe_tests" / "common" / "jobs" / "trace_cost.py"
+NOTHING = "/bin/true"
 TIERCTL = own_program("tierctl")
 
 
@@ -33,9 +35,10 @@ class Script:
     site: Site
     plan: Plan
 
-    def run_options(self, stats: str, trace: Sequence[str]) -> list[str]:
+    def run_options(self, stats: str | None, trace: Sequence[str]) -> list[str]:
         """The words between `tierctl` and the command that it starts."""
-        options = ["run", "-c", "tiers.yaml", "--mode", self.plan.mode, "--stats", stats, *trace]
+        counted = ["--stats", stats] if stats else []
+        options = ["run", "-c", "tiers.yaml", "--mode", self.plan.mode, *counted, *trace]
         return [*options, *self.site.per_node_options(self.plan.nodes), "--"]
 
     def through_tierctl(self, stats: str, trace: Sequence[str], limit: Limit | None = None) -> None:
@@ -45,6 +48,17 @@ class Script:
     def directly(self, limit: Limit | None = None) -> None:
         """From here on the job's launcher is started by itself."""
         self._start_by([], limit)
+
+    def start_lines(self) -> list[str]:
+        """A launch of a program that does nothing, as all others are made; none between published lines.
+
+        What it takes is what a launch may take besides its work (`tierbench.judge.launch`).
+        """
+        if self.plan.to_the_letter:
+            return []
+        tiers = [str(TIERCTL), *self.run_options(None, ())] if self.plan.managed else []
+        self._start_by(tiers, of_start())
+        return [mark(START, "begins"), self.line(NOTHING, ()), mark(START, "ends")]
 
     def _start_by(self, words: list[str], limit: Limit | None) -> None:
         """Published lines are left as they are, without a limit."""

@@ -112,7 +112,9 @@ def phases(lines: Mapping[str, Asked], outputs: Mapping[str, LaunchOutput], log:
     found = Held(_named("", [*wrong_time(clocks, application)]), ("the trace",))
     for name, asked in lines.items():
         clock = outputs[name].clock if name in outputs else None
-        if isinstance(asked, IorAsked) and clock:
+        if isinstance(asked, IorAsked) and not clock:
+            found += Held(unseen=(f"what {name} did to which files (no moments of it)",))
+        elif isinstance(asked, IorAsked) and clock:
             part = between(application, clock.began, clock.ended)
             seen = testimony(asked, outputs[name].ior(), part, of_several=True)
             found += Held(_named(name, seen.disagreements), (), tuple(f"{x} of {name}" for x in seen.unseen))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from ..scales.scale import segments_of, size_of, value_of
 from .rank_progress import furthest
 from .verify_bytes import Content, check
 
+START = "start"  # the launch of a program that does nothing, which says what any launch takes
 _MARK = re.compile(r"^tierbench: launch ([\w-]+) (begins|ends)(?: at ([\d.]+ [+-]\d{4}))?$")
 _PAIRS = re.compile(r"^stonewalling pairs accessed min: (\d+) max: (\d+)", re.MULTILINE)
 _DATASET = re.compile(r"^tierbench: dataset: \d+ of \d+ files, (\d+) to (\d+) bytes each", re.MULTILINE)
@@ -64,6 +65,10 @@ def outputs_of(text: str) -> dict[str, LaunchOutput]:
     if name:
         ended = next((line for line in lines if line.startswith(f"tierbench: launch {name} was ended")), "")
         raise ValueError(ended.removeprefix("tierbench: ") or f"stdout: launch {name} began and did not end")
+    started = found.pop(START, None)
+    if started and started.clock:
+        known = started.clock.elapsed_s
+        found = {n: replace(x, clock=x.clock and replace(x.clock, start_s=known)) for n, x in found.items()}
     return found
 
 
