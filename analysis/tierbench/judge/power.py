@@ -93,6 +93,8 @@ class Noise:
     @property
     def at_most(self) -> float | None:
         """Of 20 normal samples with a larger noise one has as little as this; None where it was given."""
+        from scipy import stats as scipy_stats
+
         if not self.n:
             return None
         return self.value * math.sqrt((self.n - 1) / float(scipy_stats.chi2.ppf(stats.ALPHA, self.n - 1)))
