@@ -9,7 +9,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "core/adapter.h"
@@ -74,6 +78,17 @@ BASE(int, utimens, (struct tb_io * io, const char *path, const struct timespec t
 BASE(int, mknod, (struct tb_io * io, const char *path, mode_t mode, dev_t device), REAL(mknod)(path, mode, device))
 BASE(int, statx, (struct tb_io * io, const char *path, int flags, unsigned mask, struct statx *out),
      REAL(statx)(AT_FDCWD, path, flags, mask, out))
+BASE(int, statfs, (struct tb_io * io, const char *path, struct statfs *out), REAL(statfs)(path, out))
+BASE(int, statvfs, (struct tb_io * io, const char *path, struct statvfs *out), REAL(statvfs)(path, out))
+BASE(ssize_t, getxattr, (struct tb_io * io, const char *path, const char *key, void *out, size_t n, int flags),
+     flags &AT_SYMLINK_NOFOLLOW ? REAL(lgetxattr)(path, key, out, n) : REAL(getxattr)(path, key, out, n))
+BASE(ssize_t, listxattr, (struct tb_io * io, const char *path, char *out, size_t n, int flags),
+     flags &AT_SYMLINK_NOFOLLOW ? REAL(llistxattr)(path, out, n) : REAL(listxattr)(path, out, n))
+BASE(int, setxattr, (struct tb_io * io, const char *path, const char *key, const void *value, size_t n, int how, int flags),
+     flags &AT_SYMLINK_NOFOLLOW ? REAL(lsetxattr)(path, key, value, n, how) : REAL(setxattr)(path, key, value, n, how))
+BASE(int, removexattr, (struct tb_io * io, const char *path, const char *key, int flags),
+     flags &AT_SYMLINK_NOFOLLOW ? REAL(lremovexattr)(path, key) : REAL(removexattr)(path, key))
+BASE(int, watch, (struct tb_io * io, const char *path, int fd, uint32_t mask), REAL(inotify_add_watch)(fd, path, mask))
 BASE(int, opendir, (struct tb_io * io, const char *path, DIR **out), (*out = REAL(opendir)(path)) ? 0 : -1)
 /* errno alone tells an error from the end. */
 BASE(int, readdir, (struct tb_io * io, DIR *directory, struct dirent **out),
@@ -108,6 +123,13 @@ static const struct tb_io_ops base_ops = {
     .utimens = base_utimens,
     .mknod = base_mknod,
     .statx = base_statx,
+    .statfs = base_statfs,
+    .statvfs = base_statvfs,
+    .getxattr = base_getxattr,
+    .listxattr = base_listxattr,
+    .setxattr = base_setxattr,
+    .removexattr = base_removexattr,
+    .watch = base_watch,
     .opendir = base_opendir,
     .readdir = base_readdir,
     .closedir = base_closedir,

@@ -1,7 +1,8 @@
 /*
- * Calls by name that are no chain operation (file systems, extended attributes, watches):
- * libc's, on the name where the file lies. Models, traces and faults do not see them.
+ * File systems, extended attributes and watches by name: where the name is managed, by its
+ * chain. Of pathconf nothing is asked of a place: it is libc's, on the name where the file lies.
  */
+#include <assert.h>
 #include <fcntl.h>
 #include <sys/inotify.h>
 #include <sys/statfs.h>
@@ -11,27 +12,34 @@
 
 #include "core/adapter.h"
 
-#define WRAP(type, name, parameters, resolved, ...)               \
-    TB_WRAPPER type name parameters                               \
-    {                                                             \
-        struct tb_path p;                                         \
-        return (resolved) ? REAL(name)(__VA_ARGS__) : (type) - 1; \
+#define BY_CHAIN(type, name, parameters, libc, op, ...)                                                           \
+    TB_WRAPPER type name parameters                                                                               \
+    {                                                                                                             \
+        struct tb_path p;                                                                                         \
+        return tb_path_find(AT_FDCWD, path, &p) ? (type)TB_CALL(p.io, op, p.path, __VA_ARGS__) : REAL(name) libc; \
     }
-#define HERE(use) tb_path_real(&(int){AT_FDCWD}, &path, TB_NAME_##use, &p)
-#define HERE_ITSELF(use) tb_path_real(&(int){AT_FDCWD}, &path, TB_NAME_##use | TB_NAME_NOFOLLOW, &p)
+#define ITSELF AT_SYMLINK_NOFOLLOW
 
-WRAP(int, statfs, (const char *path, struct statfs *out), HERE(ENTER), path, out)
-WRAP(int, statfs64, (const char *path, struct statfs64 *out), HERE(ENTER), path, out)
-WRAP(int, statvfs, (const char *path, struct statvfs *out), HERE(ENTER), path, out)
-WRAP(int, statvfs64, (const char *path, struct statvfs64 *out), HERE(ENTER), path, out)
-WRAP(long, pathconf, (const char *path, int name), HERE(LOOK), path, name)
-WRAP(int, inotify_add_watch, (int fd, const char *path, uint32_t mask), HERE(ENTER), fd, path, mask)
-WRAP(ssize_t, getxattr, (const char *path, const char *key, void *out, size_t n), HERE(LOOK), path, key, out, n)
-WRAP(ssize_t, lgetxattr, (const char *path, const char *key, void *out, size_t n), HERE_ITSELF(LOOK), path, key, out, n)
-WRAP(ssize_t, listxattr, (const char *path, char *out, size_t n), HERE(LOOK), path, out, n)
-WRAP(ssize_t, llistxattr, (const char *path, char *out, size_t n), HERE_ITSELF(LOOK), path, out, n)
-WRAP(int, setxattr, (const char *path, const char *key, const void *value, size_t n, int flags), HERE(CHANGE), path, key, value, n, flags)
-WRAP(int, lsetxattr, (const char *path, const char *key, const void *value, size_t n, int flags), HERE_ITSELF(CHANGE), path, key, value, n,
-     flags)
-WRAP(int, removexattr, (const char *path, const char *key), HERE(CHANGE), path, key)
-WRAP(int, lremovexattr, (const char *path, const char *key), HERE_ITSELF(CHANGE), path, key)
+/* Offsets have 64 bits in both. */
+static_assert(sizeof(struct statfs) == sizeof(struct statfs64) && sizeof(struct statvfs) == sizeof(struct statvfs64), "one layout");
+BY_CHAIN(int, statfs, (const char *path, struct statfs *out), (path, out), statfs, out)
+BY_CHAIN(int, statfs64, (const char *path, struct statfs64 *out), (path, out), statfs, (struct statfs *)out)
+BY_CHAIN(int, statvfs, (const char *path, struct statvfs *out), (path, out), statvfs, out)
+BY_CHAIN(int, statvfs64, (const char *path, struct statvfs64 *out), (path, out), statvfs, (struct statvfs *)out)
+BY_CHAIN(int, inotify_add_watch, (int fd, const char *path, uint32_t mask), (fd, path, mask), watch, fd, mask)
+BY_CHAIN(ssize_t, getxattr, (const char *path, const char *key, void *out, size_t n), (path, key, out, n), getxattr, key, out, n, 0)
+BY_CHAIN(ssize_t, lgetxattr, (const char *path, const char *key, void *out, size_t n), (path, key, out, n), getxattr, key, out, n, ITSELF)
+BY_CHAIN(ssize_t, listxattr, (const char *path, char *out, size_t n), (path, out, n), listxattr, out, n, 0)
+BY_CHAIN(ssize_t, llistxattr, (const char *path, char *out, size_t n), (path, out, n), listxattr, out, n, ITSELF)
+BY_CHAIN(int, setxattr, (const char *path, const char *key, const void *value, size_t n, int flags), (path, key, value, n, flags), setxattr,
+         key, value, n, flags, 0)
+BY_CHAIN(int, lsetxattr, (const char *path, const char *key, const void *value, size_t n, int flags), (path, key, value, n, flags),
+         setxattr, key, value, n, flags, ITSELF)
+BY_CHAIN(int, removexattr, (const char *path, const char *key), (path, key), removexattr, key, 0)
+BY_CHAIN(int, lremovexattr, (const char *path, const char *key), (path, key), removexattr, key, ITSELF)
+
+TB_WRAPPER long pathconf(const char *path, int name)
+{
+    struct tb_path p;
+    return tb_path_real(&(int){AT_FDCWD}, &path, TB_NAME_LOOK, &p) ? REAL(pathconf)(path, name) : -1;
+}

@@ -10,8 +10,7 @@
  * What is not asked of a place goes past the chain: what a descriptor is (statx of it); to
  * which prefix a name belongs; and what an instance is made of (its directories, region,
  * lease, slabs, journal), which is made and opened by descriptors of checked directories.
- * Of the calls of a program: those that are no operation here (statfs, extended attributes,
- * watches), and the entries of a directory that it has opened.
+ * Of the calls of a program: pathconf, and the entries of a directory that it has opened.
  *
  *   [trace] -> [engine] -> [trace] -> [model | fault] -> libc
  *
@@ -32,6 +31,7 @@
 
 #include <dirent.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
@@ -48,6 +48,8 @@ extern "C" {
 
 struct tb_io;
 struct statx;
+struct statfs;
+struct statvfs;
 
 struct tb_io_ops {
     const char *name; /* of the layer, for traces and messages */
@@ -98,6 +100,17 @@ struct tb_io_ops {
     int (*mknod)(struct tb_io *io, const char *path, mode_t mode, dev_t device);
     /* Which file a name leads to. `flags`: 0 or AT_SYMLINK_NOFOLLOW. */
     int (*statx)(struct tb_io *io, const char *path, int flags, unsigned mask, struct statx *out);
+
+    /* Of the file system in which the name lies. */
+    int (*statfs)(struct tb_io *io, const char *path, struct statfs *out);
+    int (*statvfs)(struct tb_io *io, const char *path, struct statvfs *out);
+    /* Extended attributes. `flags` as of chmod; `how` as of setxattr. A size: of the value or list, whole where `n` is 0. */
+    ssize_t (*getxattr)(struct tb_io *io, const char *path, const char *key, void *out, size_t n, int flags);
+    ssize_t (*listxattr)(struct tb_io *io, const char *path, char *out, size_t n, int flags);
+    int (*setxattr)(struct tb_io *io, const char *path, const char *key, const void *value, size_t n, int how, int flags);
+    int (*removexattr)(struct tb_io *io, const char *path, const char *key, int flags);
+    /* Its number in the inotify descriptor `fd`. */
+    int (*watch)(struct tb_io *io, const char *path, int fd, uint32_t mask);
 
     int (*opendir)(struct tb_io *io, const char *path, DIR **out);
     /* *out: the next entry, until the next call; NULL after the last. */

@@ -9,7 +9,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <tierbench/io.h>
@@ -188,6 +192,48 @@ static int libc_statx(struct tb_io *io, const char *path, int flags, unsigned ma
     REPEAT(statx(AT_FDCWD, path, flags, mask, out));
 }
 
+static int libc_statfs(struct tb_io *io, const char *path, struct statfs *out)
+{
+    (void)io;
+    REPEAT(statfs(path, out));
+}
+
+static int libc_statvfs(struct tb_io *io, const char *path, struct statvfs *out)
+{
+    (void)io;
+    REPEAT(statvfs(path, out));
+}
+
+static ssize_t libc_getxattr(struct tb_io *io, const char *path, const char *key, void *out, size_t n, int flags)
+{
+    (void)io;
+    REPEAT(flags & AT_SYMLINK_NOFOLLOW ? lgetxattr(path, key, out, n) : getxattr(path, key, out, n));
+}
+
+static ssize_t libc_listxattr(struct tb_io *io, const char *path, char *out, size_t n, int flags)
+{
+    (void)io;
+    REPEAT(flags & AT_SYMLINK_NOFOLLOW ? llistxattr(path, out, n) : listxattr(path, out, n));
+}
+
+static int libc_setxattr(struct tb_io *io, const char *path, const char *key, const void *value, size_t n, int how, int flags)
+{
+    (void)io;
+    REPEAT(flags & AT_SYMLINK_NOFOLLOW ? lsetxattr(path, key, value, n, how) : setxattr(path, key, value, n, how));
+}
+
+static int libc_removexattr(struct tb_io *io, const char *path, const char *key, int flags)
+{
+    (void)io;
+    REPEAT(flags & AT_SYMLINK_NOFOLLOW ? lremovexattr(path, key) : removexattr(path, key));
+}
+
+static int libc_watch(struct tb_io *io, const char *path, int fd, uint32_t mask)
+{
+    (void)io;
+    REPEAT(inotify_add_watch(fd, path, mask));
+}
+
 static int libc_opendir(struct tb_io *io, const char *path, DIR **out)
 {
     (void)io;
@@ -239,6 +285,13 @@ static const struct tb_io_ops libc_ops = {
     .utimens = libc_utimens,
     .mknod = libc_mknod,
     .statx = libc_statx,
+    .statfs = libc_statfs,
+    .statvfs = libc_statvfs,
+    .getxattr = libc_getxattr,
+    .listxattr = libc_listxattr,
+    .setxattr = libc_setxattr,
+    .removexattr = libc_removexattr,
+    .watch = libc_watch,
     .opendir = libc_opendir,
     .readdir = libc_readdir,
     .closedir = libc_closedir,

@@ -25,14 +25,15 @@ static int place_of(struct tb_io *io, const char *path, unsigned use, struct tb_
     return tb_place_find(engine_of(io), &r, path, use, out);
 }
 
-#define PLACED(op, use, parameters, ...)                       \
-    int tb_placed_##op parameters                              \
+#define PLACED_OF(type, op, use, parameters, ...)              \
+    type tb_placed_##op parameters                             \
     {                                                          \
         struct tb_place p;                                     \
         int rc = place_of(io, path, use, &p);                  \
         return rc ? rc : TB_IO(p.io, op, p.path, __VA_ARGS__); \
     }
 
+#define PLACED(op, use, parameters, ...) PLACED_OF(int, op, use, parameters, __VA_ARGS__)
 #define LINK_BY(flags) ((flags) & AT_SYMLINK_NOFOLLOW ? TB_NAME_NOFOLLOW : 0)
 
 PLACED(access, TB_NAME_LOOK | LINK_BY(flags), (struct tb_io * io, const char *path, int mode, int flags), mode, flags)
@@ -44,6 +45,16 @@ PLACED(utimens, TB_NAME_CHANGE | LINK_BY(flags), (struct tb_io * io, const char 
 PLACED(mknod, TB_NAME_MAKE, (struct tb_io * io, const char *path, mode_t mode, dev_t device), mode, device)
 PLACED(statx, TB_NAME_LOOK | LINK_BY(flags), (struct tb_io * io, const char *path, int flags, unsigned mask, struct statx *out), flags,
        mask, out)
+PLACED(statfs, TB_NAME_ENTER, (struct tb_io * io, const char *path, struct statfs *out), out)
+PLACED(statvfs, TB_NAME_ENTER, (struct tb_io * io, const char *path, struct statvfs *out), out)
+PLACED_OF(ssize_t, getxattr, TB_NAME_LOOK | LINK_BY(flags),
+          (struct tb_io * io, const char *path, const char *key, void *out, size_t n, int flags), key, out, n, flags)
+PLACED_OF(ssize_t, listxattr, TB_NAME_LOOK | LINK_BY(flags), (struct tb_io * io, const char *path, char *out, size_t n, int flags), out, n,
+          flags)
+PLACED(setxattr, TB_NAME_CHANGE | LINK_BY(flags),
+       (struct tb_io * io, const char *path, const char *key, const void *value, size_t n, int how, int flags), key, value, n, how, flags)
+PLACED(removexattr, TB_NAME_CHANGE | LINK_BY(flags), (struct tb_io * io, const char *path, const char *key, int flags), key, flags)
+PLACED(watch, TB_NAME_ENTER, (struct tb_io * io, const char *path, int fd, uint32_t mask), fd, mask)
 PLACED(opendir, TB_NAME_ENTER, (struct tb_io * io, const char *path, DIR **out), out)
 
 ssize_t tb_placed_readlink(struct tb_io *io, const char *path, char *text, size_t n)

@@ -16,6 +16,13 @@ int tb_placed_chown(struct tb_io *io, const char *path, uid_t user, gid_t group,
 int tb_placed_utimens(struct tb_io *io, const char *path, const struct timespec times[2], int flags);
 int tb_placed_mknod(struct tb_io *io, const char *path, mode_t mode, dev_t device);
 int tb_placed_statx(struct tb_io *io, const char *path, int flags, unsigned mask, struct statx *out);
+int tb_placed_statfs(struct tb_io *io, const char *path, struct statfs *out);
+int tb_placed_statvfs(struct tb_io *io, const char *path, struct statvfs *out);
+ssize_t tb_placed_getxattr(struct tb_io *io, const char *path, const char *key, void *out, size_t n, int flags);
+ssize_t tb_placed_listxattr(struct tb_io *io, const char *path, char *out, size_t n, int flags);
+int tb_placed_setxattr(struct tb_io *io, const char *path, const char *key, const void *value, size_t n, int how, int flags);
+int tb_placed_removexattr(struct tb_io *io, const char *path, const char *key, int flags);
+int tb_placed_watch(struct tb_io *io, const char *path, int fd, uint32_t mask);
 /* The entries that lie there: those of a stub's directory, without deferred names (tb_engine_waiting). */
 int tb_placed_opendir(struct tb_io *io, const char *path, DIR **out);
 int tb_placed_readdir(struct tb_io *io, DIR *directory, struct dirent **out);

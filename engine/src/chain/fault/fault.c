@@ -111,6 +111,15 @@ ON_NAME(int, chown, path, (struct tb_io * io, const char *path, uid_t user, gid_
 ON_NAME(int, utimens, path, (struct tb_io * io, const char *path, const struct timespec times[2], int flags), path, times, flags)
 ON_NAME(int, mknod, path, (struct tb_io * io, const char *path, mode_t mode, dev_t device), path, mode, device)
 ON_NAME(int, statx, path, (struct tb_io * io, const char *path, int flags, unsigned mask, struct statx *out), path, flags, mask, out)
+ON_NAME(int, statfs, path, (struct tb_io * io, const char *path, struct statfs *out), path, out)
+ON_NAME(int, statvfs, path, (struct tb_io * io, const char *path, struct statvfs *out), path, out)
+ON_NAME(ssize_t, getxattr, path, (struct tb_io * io, const char *path, const char *key, void *out, size_t n, int flags), path, key, out, n,
+        flags)
+ON_NAME(ssize_t, listxattr, path, (struct tb_io * io, const char *path, char *out, size_t n, int flags), path, out, n, flags)
+ON_NAME(int, setxattr, path, (struct tb_io * io, const char *path, const char *key, const void *value, size_t n, int how, int flags), path,
+        key, value, n, how, flags)
+ON_NAME(int, removexattr, path, (struct tb_io * io, const char *path, const char *key, int flags), path, key, flags)
+ON_NAME(int, watch, path, (struct tb_io * io, const char *path, int fd, uint32_t mask), path, fd, mask)
 ON_NAME(int, opendir, path, (struct tb_io * io, const char *path, DIR **out), path, out)
 ON_FD(off_t, lseek, fd, (struct tb_io * io, int fd, off_t offset, int whence), fd, offset, whence)
 ON_FD(int, fsync, fd, (struct tb_io * io, int fd, bool data_only), fd, data_only)

@@ -172,6 +172,14 @@ ASKS_SERVER(int, chmod, (struct tb_io * io, const char *path, mode_t mode, int f
 ASKS_SERVER(int, chown, (struct tb_io * io, const char *path, uid_t user, gid_t group, int flags), path, user, group, flags)
 ASKS_SERVER(int, utimens, (struct tb_io * io, const char *path, const struct timespec times[2], int flags), path, times, flags)
 ASKS_SERVER(int, mknod, (struct tb_io * io, const char *path, mode_t mode, dev_t device), path, mode, device)
+ASKS_SERVER(int, statfs, (struct tb_io * io, const char *path, struct statfs *out), path, out)
+ASKS_SERVER(int, statvfs, (struct tb_io * io, const char *path, struct statvfs *out), path, out)
+ASKS_SERVER(ssize_t, getxattr, (struct tb_io * io, const char *path, const char *key, void *out, size_t n, int flags), path, key, out, n,
+            flags)
+ASKS_SERVER(ssize_t, listxattr, (struct tb_io * io, const char *path, char *out, size_t n, int flags), path, out, n, flags)
+ASKS_SERVER(int, setxattr, (struct tb_io * io, const char *path, const char *key, const void *value, size_t n, int how, int flags), path,
+            key, value, n, how, flags)
+ASKS_SERVER(int, removexattr, (struct tb_io * io, const char *path, const char *key, int flags), path, key, flags)
 ASKS_SERVER(int, opendir, (struct tb_io * io, const char *path, DIR **out), path, out)
 
 /* dup makes a second number for the same open description, with the same unsynced bytes. */
@@ -212,6 +220,12 @@ static const struct tb_io_ops model_ops = {
     .chown = model_chown,
     .utimens = model_utimens,
     .mknod = model_mknod,
+    .statfs = model_statfs,
+    .statvfs = model_statvfs,
+    .getxattr = model_getxattr,
+    .listxattr = model_listxattr,
+    .setxattr = model_setxattr,
+    .removexattr = model_removexattr,
     .opendir = model_opendir,
     .dup = model_dup,
     .free = model_free,
