@@ -7,10 +7,10 @@ import os
 import subprocess
 from pathlib import Path
 
-from conftest import ROOT
 from test_suite import REFRAME
 
 from common.scales.forwarding_scenarios import IO_NODES, SCENARIOS, Scenario
+from common.sites.tiers import ROOT
 from tierbench.forwarding import measurements
 from tierbench.runs.case import read_case
 

@@ -68,7 +68,7 @@ def site(tmp_path: Path, extras: str) -> Path:
      r"write: the medium does \S+ MiB/s, less than twice the twin's \S+ .*, K = 1\); needs -S twin_factor="),
     ((*recipe("cori-lustre-1-posix"), "-S", "memory_hog=99%", "-P", "tiers=ram"), {},
      r"needs \d+ bytes of memory \(memory_hog \d+, memory tier 67108864\); \d+ are there"),
-    ((*recipe("cori-lustre-1-posix"), "-P", "tiers=ram", "-S", "policy=best"), {},
+    ((*recipe("cori-lustre-1-posix"), "-S", "twin_factor=64", "-P", "tiers=ram", "-S", "policy=best"), {},
      r"tiers.yaml:\d+: placement.policy: \"best\": allowed: max-bandwidth"),
 ])  # fmt: skip
 def test_what_cannot_run_is_refused(

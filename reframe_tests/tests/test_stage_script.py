@@ -3,8 +3,9 @@
 import subprocess
 
 import pytest
-from conftest import ROOT
 from test_suite import REFRAME
+
+from common.sites.tiers import ROOT
 
 TUTORIAL = """#BSUB -W 20
 #BSUB -nnodes 2
