@@ -34,19 +34,11 @@ from common.sites.tiers import HPDC18_TIERS, ScaleError
 from common.sites.twin import device, rate, seconds_of
 from tierbench.base import schema, sizes
 from tierbench.base.errors import RunError
+from tierbench.base.policies import POLICIES
 from tierbench.runs.case import Case
 
 SOURCE = "Kougkas, Devarajan, Sun: Hermes, HPDC'18 (talk)"
 DEVICES = {place: f"twins/hpdc18-{place}" for place in ("ram", "nvme", "bb", "pfs")}
-POLICIES = (
-    "max-bandwidth",
-    "data-locality",
-    "hot-data",
-    "user-defined",
-    "random",
-    "round-robin",
-    "minimize-io-time",
-)
 # The evaluation ran MPICH. Open MPI makes and removes a file beside each file that it opens, for shared file
 # pointers, which none of these programs has.
 MPI = {"OMPI_MCA_sharedfp": "^lockedfile"}
@@ -205,9 +197,7 @@ class Hpdc18(TierTest):
             "phase_bytes": self.steps.phase_bytes,
             "read_times": self.steps.workload.times,
             "creates": self.steps.creates,
-            "create_s": seconds_of(self.pfs_device, "open_time") * self.plan.factor
-            if self.site.modelled
-            else 0.0,
+            "create_s": self._create_s(),
             "compute_s": self.steps.compute_us / 1e6,
             "rates": self._rates(),
             "seconds": {part: told[f"{part}_s"] for part in parts} | {"drain": drain_s},

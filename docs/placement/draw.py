@@ -15,6 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tierbench.base.policies import POLICIES
+
 HOUSE = Path(__file__).resolve().parents[2]
 TIERCTL = HOUSE / "build/bin/tierctl"
 KIB, MIB = 1 << 10, 1 << 20
@@ -24,15 +26,7 @@ FILES = ["hot.dat", "out.chk", "hot.dat", "run.log"]
 TIERS = {"ram": (400, 10), "nvme": (200, 8), "bb": (100, 16)}
 """Modelled MiB/s, and MiB of capacity."""
 COLOURS = {"ram": "#1b6ca8", "nvme": "#4fb0a5", "bb": "#f2b84b", "pfs": "#b5b5b5"}
-POLICIES = {
-    "max-bandwidth": "",
-    "minimize-io-time": "",
-    "data-locality": "",
-    "hot-data": "",
-    "user-defined": ', rules: [{pattern: "*.chk", tiers: [bb]}, {pattern: "*.log", tiers: [nvme]}]',
-    "random": "",
-    "round-robin": "",
-}
+RULES = {"user-defined": ', rules: [{pattern: "*.chk", tiers: [bb]}, {pattern: "*.log", tiers: [nvme]}]'}
 
 
 def used(instance: str) -> dict[str, int]:
@@ -134,7 +128,7 @@ def main() -> None:
         write_sequence(Path(sys.argv[2]))
         return
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("policies.png")
-    draw({policy: run(policy, more) for policy, more in POLICIES.items()}, out)
+    draw({policy: run(policy, RULES.get(policy, "")) for policy in POLICIES}, out)
 
 
 if __name__ == "__main__":

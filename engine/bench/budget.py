@@ -16,18 +16,11 @@ from rows import CannotMeasureError, Pairs, Row
 from server import serving
 from setting import MIB, MODEL_TIERS, Bench, huge_place
 
+from tierbench.base.policies import POLICIES
+
 WATCHED_REPETITIONS = 50  # some tenths of a second: several looks
 MODEL_PFS = 400  # MiB/s, as the next
 MODEL_SLOW_PFS = 50
-POLICIES = [
-    "max-bandwidth",
-    "data-locality",
-    "hot-data",
-    "user-defined",
-    "random",
-    "round-robin",
-    "minimize-io-time",
-]
 BURST_MIB = 32
 """Of each of three writers: together more than the top tier holds; no tier fills while all three write."""
 

@@ -8,17 +8,10 @@ from xml.etree import ElementTree
 import pytest
 from instances import Instance
 
+from tierbench.base.policies import POLICIES
+
 Writes = tuple[tuple[int, int, str], ...]
 
-POLICIES = (
-    "max-bandwidth",
-    "minimize-io-time",
-    "data-locality",
-    "hot-data",
-    "user-defined",
-    "round-robin",
-    "random",
-)
 # In pieces that end inside buffers: less than the tiers hold; more, of one file, of another, then of the first again; and
 # the third file, which has units in both tiers.
 SEQUENCES = (
