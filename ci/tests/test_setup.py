@@ -154,7 +154,7 @@ def test_what_is_missing_is_named_for_each_distribution(
     said = do(checkout, "make", "build", PATH=str(without_dpkg), PKG_CONFIG_LIBDIR=str(tmp_path))
     assert said.returncode == 2
     reason = said.stderr.splitlines()[-1]
-    for part in ("missing: cmake mpicc parallel-HDF5 libyaml xxhash jansson zlib cmocka.",
+    for part in ("missing: cmake mpicc parallel-HDF5 libyaml xxhash libsodium jansson zlib cmocka.",
                  "apt-get install cmake libopenmpi-dev libhdf5-openmpi-dev libyaml-dev",
                  "dnf install cmake openmpi-devel hdf5-openmpi-devel libyaml-devel",
                  "zypper install cmake openmpi4-devel hdf5-openmpi4-devel libyaml-devel"):  # fmt: skip

@@ -22,6 +22,7 @@ class Tierbench(CMakePackage):
     depends_on("hdf5+mpi")
     depends_on("libyaml")
     depends_on("xxhash")
+    depends_on("libsodium")
     depends_on("jansson")
     depends_on("zlib-api")
     depends_on("cmocka", type="build")

@@ -1,0 +1,110 @@
+/*
+ * The codec of what nodes say (frame.h). A reader takes nothing for granted: lengths have limits, names end, and what must be
+ * zero is zero, so a frame that is read and put again has the same bytes.
+ */
+#include "net/frame.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "net/net.h"
+
+static const uint8_t magic[8] = "TBnet\0\0\1"; /* the last is the version */
+
+static void put_bytes(uint8_t **to, const void *from, size_t n)
+{
+    memcpy(*to, from, n);
+    *to += n;
+}
+
+static void get_bytes(const uint8_t **from, void *to, size_t n)
+{
+    memcpy(to, *from, n);
+    *from += n;
+}
+
+static void put_number(uint8_t **to, uint64_t value, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        *(*to)++ = (uint8_t)(value >> 8 * i);
+}
+
+static uint64_t get_number(const uint8_t **from, unsigned n)
+{
+    uint64_t value = 0;
+    for (unsigned i = 0; i < n; i++)
+        value |= (uint64_t) * (*from)++ << 8 * i;
+    return value;
+}
+
+int tb_net_name_is_valid(const char *name)
+{
+    size_t n = strnlen(name, TB_NET_NAME_MAX);
+    return n > 0 && n < TB_NET_NAME_MAX && name[0] != '.' &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == n;
+}
+
+void tb_hello_put(const struct tb_hello *h, uint8_t out[TB_HELLO_BYTES])
+{
+    put_bytes(&out, magic, sizeof(magic));
+    put_bytes(&out, h->from, sizeof(h->from));
+    put_bytes(&out, h->to, sizeof(h->to));
+    put_bytes(&out, h->from_start, sizeof(h->from_start));
+    put_bytes(&out, h->to_start, sizeof(h->to_start));
+    put_bytes(&out, h->nonce, sizeof(h->nonce));
+}
+
+int tb_hello_get(const uint8_t in[TB_HELLO_BYTES], struct tb_hello *h)
+{
+    uint8_t opens[sizeof(magic)];
+    get_bytes(&in, opens, sizeof(opens));
+    get_bytes(&in, h->from, sizeof(h->from));
+    get_bytes(&in, h->to, sizeof(h->to));
+    get_bytes(&in, h->from_start, sizeof(h->from_start));
+    get_bytes(&in, h->to_start, sizeof(h->to_start));
+    get_bytes(&in, h->nonce, sizeof(h->nonce));
+    return memcmp(opens, magic, sizeof(magic)) == 0 && tb_net_name_is_valid(h->from) && tb_net_name_is_valid(h->to) ? 0 : -EPROTO;
+}
+
+void tb_challenge_put(const struct tb_challenge *c, uint8_t out[TB_CHALLENGE_BYTES])
+{
+    put_bytes(&out, c->nonce, sizeof(c->nonce));
+    put_bytes(&out, c->proof, sizeof(c->proof));
+}
+
+void tb_challenge_get(const uint8_t in[TB_CHALLENGE_BYTES], struct tb_challenge *c)
+{
+    get_bytes(&in, c->nonce, sizeof(c->nonce));
+    get_bytes(&in, c->proof, sizeof(c->proof));
+}
+
+void tb_frame_put(const struct tb_frame *f, uint8_t out[TB_FRAME_BYTES])
+{
+    put_number(&out, f->kind, 4);
+    put_number(&out, f->bytes, 4);
+    put_number(&out, f->id, 8);
+    put_number(&out, (uint64_t)f->result, 8);
+}
+
+/* What its kind allows. An answer's bytes are its result: a head that says two lengths is not believed. */
+static int frame_is_valid(const struct tb_frame *f)
+{
+    switch (f->kind) {
+    case TB_FRAME_BEAT: return f->bytes == 0 && f->id == 0 && f->result == 0;
+    case TB_FRAME_LIST: return f->bytes == TB_DIGEST_BYTES && f->id == 0 && f->result == 0;
+    case TB_FRAME_REFUSED: return f->bytes == 0 && f->id == 0 && (f->result == -EEXIST || f->result == -ENOSPC);
+    case TB_FRAME_REQUEST: return f->bytes <= TB_NET_BYTES_MAX && f->id != 0 && f->result == 0;
+    case TB_FRAME_ANSWER: return f->bytes <= TB_NET_BYTES_MAX && f->id != 0 && f->bytes == (f->result > 0 ? f->result : 0);
+    default: return 0;
+    }
+}
+
+int tb_frame_get(const uint8_t in[TB_FRAME_BYTES], struct tb_frame *f)
+{
+    uint64_t kind = get_number(&in, 4);
+    f->bytes = (uint32_t)get_number(&in, 4);
+    f->id = get_number(&in, 8);
+    f->result = (int64_t)get_number(&in, 8);
+    f->kind = kind <= TB_FRAME_ANSWER ? (enum tb_frame_kind)kind : 0;
+    return frame_is_valid(f) && f->result > -4096 ? 0 : -EPROTO;
+}

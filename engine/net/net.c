@@ -1,0 +1,492 @@
+/*
+ * The peers of a daemon (net.h): opened once all N nodes have proved the secret and hold the same list; kept by a thread that
+ * sends signs of life, notices their absence, and calls again who was lost.
+ */
+#include "net/net.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/gather.h"
+#include "net/greet.h"
+#include "net/peer.h"
+#include "net/workers.h"
+
+#define SEEK_MS 1000 /* between calls to a node that is lost */
+
+struct tb_net {
+    struct tb_net_options options;
+    struct tb_proof_key key;
+    struct tb_record own;
+    int folder; /* of the records */
+    struct tb_greeter greeter;
+    bool has_greeter;
+    struct tb_gather gather;
+    struct tb_workers workers;
+
+    unsigned self, n;
+    struct tb_peer **peers; /* NULL at `self` */
+
+    pthread_mutex_t lock; /* of the start, and of what is said */
+    pthread_cond_t changed;
+    bool is_open; /* the list is known: who comes now was lost */
+    uint8_t digest[TB_DIGEST_BYTES];
+    bool *agrees; /* by node: it told the same list */
+    char refusal[256];
+    uint64_t said_ns;
+    unsigned unsaid;
+
+    pthread_t heart, seeker;
+    bool has_heart, has_seeker;
+    _Atomic bool ends;
+};
+
+/* One line a second at most, with the number of those in between: who knocks often does not fill a log. */
+static void say(struct tb_net *net, const char *line)
+{
+    pthread_mutex_lock(&net->lock);
+    uint64_t now = tb_now_ns();
+    if (net->said_ns && now - net->said_ns < 1000000000u)
+        net->unsaid++;
+    else if (net->unsaid)
+        fprintf(stderr, "tierd: net: %s (and %u messages before it)\n", line, net->unsaid);
+    else
+        fprintf(stderr, "tierd: net: %s\n", line);
+    if (!net->said_ns || now - net->said_ns >= 1000000000u) {
+        net->said_ns = now;
+        net->unsaid = 0;
+    }
+    pthread_mutex_unlock(&net->lock);
+}
+
+static void refused(void *arg, const char *line)
+{
+    say(arg, line);
+}
+
+static void serve_request(void *arg, struct tb_peer *p, uint64_t id, void *bytes, size_t n)
+{
+    struct tb_net *net = arg;
+    tb_workers_give(&net->workers, p, id, bytes, n);
+}
+
+static void refuse_start(struct tb_net *net, const struct tb_peer *p, const char *why)
+{
+    if (!net->refusal[0])
+        snprintf(net->refusal, sizeof(net->refusal), "node %s %s", p->record.node, why);
+}
+
+/* Of another list: some of its nodes are not among ours. */
+static void heard_of_start(void *arg, struct tb_peer *p, const uint8_t *digest, int64_t result)
+{
+    struct tb_net *net = arg;
+    pthread_mutex_lock(&net->lock);
+    if (!digest)
+        refuse_start(net, p, result == -EEXIST ? "has a node of this name already" : "has all its nodes already");
+    else if (memcmp(digest, net->digest, TB_DIGEST_BYTES))
+        refuse_start(net, p, "starts with other nodes");
+    else
+        net->agrees[p->number] = true;
+    pthread_cond_broadcast(&net->changed);
+    pthread_mutex_unlock(&net->lock);
+}
+
+static void lost(void *arg, struct tb_peer *p, const char *why)
+{
+    struct tb_net *net = arg;
+    char line[256];
+    snprintf(line, sizeof(line), "node %s is lost: %s", p->record.node, why);
+    say(net, line);
+    pthread_mutex_lock(&net->lock);
+    if (!net->agrees[p->number])
+        refuse_start(net, p, "ended during the start");
+    pthread_cond_broadcast(&net->changed);
+    pthread_mutex_unlock(&net->lock);
+}
+
+static const struct tb_peer_events events = {.request = serve_request, .start = heard_of_start, .lost = lost};
+
+static void turn_away(int fd, int why)
+{
+    uint8_t head[TB_FRAME_BYTES];
+    tb_frame_put(&(struct tb_frame){.kind = TB_FRAME_REFUSED, .result = why}, head);
+    if (send(fd, head, sizeof(head), MSG_NOSIGNAL) < 0)
+        errno = 0; /* it learns of it by the end of the connection */
+    close(fd);
+}
+
+static struct tb_peer *peer_of(struct tb_net *net, const char *node, const uint8_t *start)
+{
+    for (unsigned i = 0; i < net->n; i++) {
+        struct tb_peer *p = net->peers[i];
+        if (p && strcmp(p->record.node, node) == 0 && memcmp(p->record.start, start, TB_NET_START_BYTES) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+/* The process calls again, so its last connection is no more, whatever is known of it here. */
+static void came_back(struct tb_net *net, struct tb_peer *p, int fd)
+{
+    char line[128];
+    tb_peer_lose(p, "it calls anew");
+    if (!tb_peer_adopt(p, fd))
+        return;
+    snprintf(line, sizeof(line), "node %s is back", p->record.node);
+    say(net, line);
+}
+
+static void arrived(void *arg, int fd, const struct tb_hello *hello)
+{
+    struct tb_net *net = arg;
+    char line[160];
+    if (tb_gather_arrived(&net->gather, fd, hello))
+        return;
+    pthread_mutex_lock(&net->lock);
+    struct tb_peer *p = net->is_open ? peer_of(net, hello->from, hello->from_start) : NULL;
+    pthread_mutex_unlock(&net->lock);
+    if (p)
+        return came_back(net, p, fd);
+    snprintf(line, sizeof(line), "node %s is refused: it is none of those that the instance began with", hello->from);
+    say(net, line);
+    turn_away(fd, -ENOSPC);
+}
+
+static void fill_hello(const struct tb_net *net, const struct tb_peer *p, struct tb_hello *hello)
+{
+    memset(hello, 0, sizeof(*hello));
+    strcpy(hello->from, net->own.node);
+    strcpy(hello->to, p->record.node);
+    memcpy(hello->from_start, net->own.start, sizeof(hello->from_start));
+    memcpy(hello->to_start, p->record.start, sizeof(hello->to_start));
+}
+
+/* Calls go one way only, as at the start: the other node waits to be called. */
+static void call_again(struct tb_net *net, struct tb_peer *p)
+{
+    struct tb_hello hello;
+    if (strcmp(net->own.node, p->record.node) > 0)
+        return;
+    fill_hello(net, p, &hello);
+    int fd = tb_greet(&net->key, &p->record.address, &net->own.address, &hello, TB_GREET_MS);
+    if (fd >= 0)
+        came_back(net, p, fd);
+}
+
+static void nap(int ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000l}, NULL);
+}
+
+static void look_after(struct tb_net *net, struct tb_peer *p, bool was_asleep)
+{
+    char why[64];
+    uint64_t answer_ns = (uint64_t)net->options.answer_ms * 1000000u;
+    if (was_asleep)
+        p->heard_ns = tb_now_ns();
+    tb_peer_beat(p, answer_ns / 4);
+    uint64_t now = tb_now_ns(), heard = p->heard_ns;
+    if (now > heard && now - heard > answer_ns) {
+        snprintf(why, sizeof(why), "no sign of life for %d ms", net->options.answer_ms);
+        tb_peer_lose(p, why);
+    }
+}
+
+/* A process that was stopped itself has heard nobody: that says nothing about them. */
+static void *beat(void *arg)
+{
+    struct tb_net *net = arg;
+    int step_ms = net->options.answer_ms / 8 + 1;
+    uint64_t last = tb_now_ns();
+    while (!net->ends) {
+        uint64_t now = tb_now_ns();
+        for (unsigned i = 0; i < net->n; i++)
+            if (net->peers[i])
+                look_after(net, net->peers[i], now - last > (uint64_t)step_ms * 4000000u);
+        last = now;
+        nap(step_ms);
+    }
+    return NULL;
+}
+
+/* A thread of its own: a call to a node that is cut off takes seconds, and the beats must go on. */
+static void *seek(void *arg)
+{
+    struct tb_net *net = arg;
+    for (int step = 0; !net->ends; step++) {
+        nap(SEEK_MS / 10);
+        for (unsigned i = 0; i < net->n && step % 10 == 0 && !net->ends; i++)
+            if (net->peers[i] && !tb_peer_is_alive(net->peers[i]))
+                call_again(net, net->peers[i]);
+    }
+    return NULL;
+}
+
+static int start_threads(struct tb_net *net)
+{
+    int rc = -pthread_create(&net->heart, NULL, beat, net);
+    net->has_heart = !rc;
+    if (!rc)
+        rc = -pthread_create(&net->seeker, NULL, seek, net);
+    net->has_seeker = !rc;
+    return rc;
+}
+
+static struct tb_peer *make_peer(struct tb_net *net, const struct tb_record *r, unsigned number)
+{
+    struct tb_peer *p = calloc(1, sizeof(*p));
+    if (!p)
+        return NULL;
+    *p = (struct tb_peer){.record = *r, .number = number, .answer_ms = net->options.answer_ms, .events = &events, .arg = net};
+    if (tb_peer_start(p) == 0)
+        return p;
+    free(p);
+    return NULL;
+}
+
+/* Numbers are the order of the names, so all nodes have the same. */
+static int make_peers(struct tb_net *net)
+{
+    struct tb_gather *g = &net->gather;
+    net->self = 0;
+    while (net->self < g->n && strcmp(g->all[net->self].record.node, net->own.node) < 0)
+        net->self++;
+    for (unsigned i = 0; i < g->n; i++) {
+        unsigned number = i + (i >= net->self);
+        if (!(net->peers[number] = make_peer(net, &g->all[i].record, number)))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static void make_digest(struct tb_net *net)
+{
+    crypto_generichash_state s;
+    crypto_generichash_init(&s, NULL, 0, TB_DIGEST_BYTES);
+    for (unsigned i = 0; i < net->n; i++) {
+        const struct tb_record *r = i == net->self ? &net->own : &net->peers[i]->record;
+        crypto_generichash_update(&s, (const uint8_t *)r->node, sizeof(r->node));
+        crypto_generichash_update(&s, r->start, sizeof(r->start));
+    }
+    crypto_generichash_final(&s, net->digest, TB_DIGEST_BYTES);
+}
+
+static void tell_list(struct tb_net *net)
+{
+    const struct tb_frame f = {.kind = TB_FRAME_LIST, .bytes = TB_DIGEST_BYTES};
+    for (unsigned i = 0; i < net->n; i++)
+        if (net->peers[i]) {
+            struct tb_arrival *a = &net->gather.all[i - (i > net->self)];
+            tb_peer_adopt(net->peers[i], a->fd);
+            a->fd = -1;
+            tb_peer_say(net->peers[i], &f, net->digest);
+        }
+}
+
+static bool all_agree(const struct tb_net *net)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < net->n; i++)
+        n += net->agrees[i];
+    return n == net->n;
+}
+
+/* Nobody starts before all others have told that they start with the same nodes: so two halves never start apart. */
+static int agree(struct tb_net *net, struct tb_error *err)
+{
+    uint64_t until_ns = tb_now_ns() + (uint64_t)net->options.start_ms * 1000000u;
+    struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+    int late = 0;
+    tell_list(net);
+    pthread_mutex_lock(&net->lock);
+    net->agrees[net->self] = true;
+    while (!all_agree(net) && !net->refusal[0] && !late)
+        late = pthread_cond_clockwait(&net->changed, &net->lock, CLOCK_MONOTONIC, &until);
+    for (unsigned i = 0; i < net->n && late && !net->refusal[0]; i++)
+        if (!net->agrees[i])
+            refuse_start(net, net->peers[i], "did not tell in time with whom it starts");
+    snprintf(err->text, sizeof(err->text), "%s", net->refusal);
+    pthread_mutex_unlock(&net->lock);
+    return err->text[0] ? -ECONNREFUSED : 0;
+}
+
+static int listen_for_peers(struct tb_net *net, struct tb_error *err)
+{
+    int fd = tb_net_listen(net->options.interface, &net->own.address, err);
+    if (fd < 0)
+        return fd;
+    net->greeter = (struct tb_greeter){.key = &net->key, .listener = fd, .arrived = arrived, .refused = refused, .arg = net};
+    strcpy(net->greeter.name, net->own.node);
+    memcpy(net->greeter.start, net->own.start, sizeof(net->greeter.start));
+    int rc = tb_greeter_start(&net->greeter);
+    net->has_greeter = !rc;
+    if (rc)
+        close(fd);
+    return rc;
+}
+
+static int find_all(struct tb_net *net, struct tb_error *err)
+{
+    net->gather.own = net->own;
+    int rc = tb_gather(&net->gather, net->options.start_ms, err);
+    if (!rc)
+        rc = make_peers(net);
+    if (rc)
+        return rc;
+    make_digest(net);
+    pthread_mutex_lock(&net->lock);
+    net->is_open = true;
+    pthread_mutex_unlock(&net->lock);
+    return agree(net, err);
+}
+
+static int begin(struct tb_net *net, struct tb_error *err)
+{
+    if (net->n == 1)
+        return 0;
+    if (sodium_init() < 0)
+        return -EIO;
+    int rc = tb_net_secret_read(net->options.folder, net->key.secret, err);
+    if (rc)
+        return rc;
+    if ((net->folder = tb_members_open(net->options.folder, err)) < 0)
+        return net->folder;
+    tb_record_begin(net->options.node, &net->own);
+    net->gather.own = net->own; /* before anybody can call */
+    net->gather.peers = net->folder;
+    rc = listen_for_peers(net, err);
+    if (!rc)
+        rc = find_all(net, err);
+    return rc ? rc : start_threads(net);
+}
+
+static int check(const struct tb_net_options *o, struct tb_error *err)
+{
+    err->text[0] = 0;
+    if (o->n_nodes < 1 || o->n_nodes > TB_NET_NODES_MAX)
+        snprintf(err->text, sizeof(err->text), "number of nodes %u: allowed are 1 to %d", o->n_nodes, TB_NET_NODES_MAX);
+    else if (!tb_net_name_is_valid(o->node))
+        snprintf(err->text, sizeof(err->text), "name of this node '%.80s': allowed are 1 to 64 letters, digits, '.', '_' and '-'", o->node);
+    else if (strlen(o->instance) >= sizeof(((struct tb_proof_key *)0)->instance))
+        snprintf(err->text, sizeof(err->text), "name of the instance: allowed are 255 bytes");
+    else if (o->start_ms < 1 || o->answer_ms < 1)
+        snprintf(err->text, sizeof(err->text), "times for the start (%d ms) and an answer (%d ms): allowed is 1 ms or more", o->start_ms,
+                 o->answer_ms);
+    else if (strcmp(o->provider, "tcp") != 0)
+        snprintf(err->text, sizeof(err->text), "provider '%.64s': this build has tcp only (it was built without libfabric)", o->provider);
+    return err->text[0] ? -EINVAL : 0;
+}
+
+static struct tb_net *make(const struct tb_net_options *o)
+{
+    struct tb_net *net = calloc(1, sizeof(*net));
+    if (!net)
+        return NULL;
+    *net = (struct tb_net){.options = *o, .n = o->n_nodes, .folder = -1};
+    snprintf(net->key.instance, sizeof(net->key.instance), "%s", o->instance);
+    snprintf(net->own.node, sizeof(net->own.node), "%s", o->node);
+    net->peers = calloc(net->n, sizeof(struct tb_peer *));
+    net->agrees = calloc(net->n, sizeof(bool));
+    pthread_mutex_init(&net->lock, NULL);
+    pthread_cond_init(&net->changed, NULL);
+    net->gather = (struct tb_gather){.key = &net->key, .n_nodes = net->n};
+    tb_gather_begin(&net->gather);
+    tb_workers_start(&net->workers, o->serve, o->arg);
+    return net;
+}
+
+int tb_net_open(const struct tb_net_options *options, struct tb_net **out, struct tb_error *err)
+{
+    int rc = check(options, err);
+    struct tb_net *net = rc ? NULL : make(options);
+    if (!rc && !net)
+        rc = -ENOMEM;
+    if (!rc)
+        rc = net->peers && net->agrees ? begin(net, err) : -ENOMEM;
+    if (rc && !err->text[0])
+        snprintf(err->text, sizeof(err->text), "the network cannot be opened: %s", strerror(-rc));
+    if (rc && net)
+        tb_net_close(net);
+    *out = rc ? NULL : net;
+    return rc;
+}
+
+static void stop_threads(struct tb_net *net)
+{
+    net->ends = true;
+    if (net->has_heart)
+        pthread_join(net->heart, NULL);
+    if (net->has_seeker)
+        pthread_join(net->seeker, NULL);
+    if (net->has_greeter)
+        tb_greeter_stop(&net->greeter);
+}
+
+/* Workers last: they may be answering, and end when their peer's connection does. */
+static void stop_peers(struct tb_net *net)
+{
+    for (unsigned i = 0; net->peers && i < net->n; i++)
+        if (net->peers[i])
+            tb_peer_stop(net->peers[i]);
+    tb_workers_stop(&net->workers);
+    for (unsigned i = 0; net->peers && i < net->n; i++)
+        if (net->peers[i]) {
+            tb_peer_free(net->peers[i]);
+            free(net->peers[i]);
+        }
+}
+
+void tb_net_close(struct tb_net *net)
+{
+    stop_threads(net);
+    stop_peers(net);
+    if (net->folder >= 0) {
+        tb_members_remove(net->folder, &net->key, &net->own);
+        close(net->folder);
+    }
+    tb_gather_end(&net->gather);
+    pthread_mutex_destroy(&net->lock);
+    pthread_cond_destroy(&net->changed);
+    sodium_memzero(&net->key, sizeof(net->key));
+    free(net->agrees);
+    free(net->peers);
+    free(net);
+}
+
+unsigned tb_net_self(const struct tb_net *net)
+{
+    return net->self;
+}
+
+unsigned tb_net_count(const struct tb_net *net)
+{
+    return net->n;
+}
+
+const char *tb_net_name(const struct tb_net *net, unsigned node)
+{
+    return node == net->self ? net->own.node : net->peers[node]->record.node;
+}
+
+int tb_net_is_alive(const struct tb_net *net, unsigned node)
+{
+    return node == net->self || tb_peer_is_alive(net->peers[node]);
+}
+
+int64_t tb_net_call(struct tb_net *net, unsigned node, const void *request, size_t n, void *answer, size_t room)
+{
+    if (node >= net->n || n > TB_NET_BYTES_MAX)
+        return -EINVAL;
+    if (room > TB_NET_BYTES_MAX)
+        room = TB_NET_BYTES_MAX;
+    if (node == net->self)
+        return net->options.serve(net->options.arg, node, request, n, answer, room);
+    return tb_peer_call(net->peers[node], request, n, answer, room);
+}

@@ -1,0 +1,12 @@
+/* Makes the secret of a folder, as who starts the nodes does: net_secret FOLDER */
+#include <stdio.h>
+
+#include "net/secret.h"
+
+int main(int argc, char **argv)
+{
+    struct tb_error err;
+    if (argc != 2 || tb_net_secret_make(argv[1], &err))
+        return fprintf(stderr, "%s\n", argc == 2 ? err.text : "usage: net_secret FOLDER"), 2;
+    return 0;
+}
