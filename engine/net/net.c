@@ -14,12 +14,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "net/gather.h"
-#include "net/greet.h"
+#include "net/start/gather.h"
+#include "net/start/greet.h"
 #include "net/peer.h"
 #include "net/workers.h"
 
+_Static_assert(TB_PAYLOAD_MAX == TB_NET_BYTES_MAX, "what is promised is what a frame can carry");
+
 #define SEEK_MS 1000 /* between calls to a node that is lost */
+#define LINES_A_SECOND 10
 
 struct tb_net {
     struct tb_net_options options;
@@ -34,41 +37,40 @@ struct tb_net {
     unsigned self, n;
     struct tb_peer **peers; /* NULL at `self` */
 
-    pthread_mutex_t lock; /* of the start, and of what is said */
+    pthread_mutex_t lock; /* of the start */
     pthread_cond_t changed;
     bool is_open; /* the list is known: who comes now was lost */
     uint8_t digest[TB_DIGEST_BYTES];
     bool *agrees; /* by node: it told the same list */
     char refusal[256];
-    uint64_t said_ns;
-    unsigned unsaid;
+
+    uint64_t second; /* of `lines` of refusals, and those `unsaid` */
+    unsigned lines, unsaid;
 
     pthread_t heart, seeker;
     bool has_heart, has_seeker;
     _Atomic bool ends;
 };
 
-/* One line a second at most, with the number of those in between: who knocks often does not fill a log. */
-static void say(struct tb_net *net, const char *line)
+static void say(const char *line)
 {
-    pthread_mutex_lock(&net->lock);
-    uint64_t now = tb_now_ns();
-    if (net->said_ns && now - net->said_ns < 1000000000u)
-        net->unsaid++;
-    else if (net->unsaid)
-        fprintf(stderr, "tierd: net: %s (and %u messages before it)\n", line, net->unsaid);
-    else
-        fprintf(stderr, "tierd: net: %s\n", line);
-    if (!net->said_ns || now - net->said_ns >= 1000000000u) {
-        net->said_ns = now;
-        net->unsaid = 0;
-    }
-    pthread_mutex_unlock(&net->lock);
+    fprintf(stderr, "tierd: net: %s\n", line);
 }
 
+/* So many lines a second, then their number: who knocks often does not fill a log. Only the greeter's thread comes here. */
 static void refused(void *arg, const char *line)
 {
-    say(arg, line);
+    struct tb_net *net = arg;
+    uint64_t second = tb_now_ns() / 1000000000u;
+    if (second != net->second && net->unsaid)
+        fprintf(stderr, "tierd: net: %u more connections were closed\n", net->unsaid);
+    if (second != net->second)
+        net->lines = net->unsaid = 0;
+    net->second = second;
+    if (++net->lines <= LINES_A_SECOND)
+        say(line);
+    else
+        net->unsaid++;
 }
 
 static void serve_request(void *arg, struct tb_peer *p, uint64_t id, void *bytes, size_t n)
@@ -103,7 +105,7 @@ static void lost(void *arg, struct tb_peer *p, const char *why)
     struct tb_net *net = arg;
     char line[256];
     snprintf(line, sizeof(line), "node %s is lost: %s", p->record.node, why);
-    say(net, line);
+    say(line);
     pthread_mutex_lock(&net->lock);
     if (!net->agrees[p->number])
         refuse_start(net, p, "ended during the start");
@@ -133,14 +135,14 @@ static struct tb_peer *peer_of(struct tb_net *net, const char *node, const uint8
 }
 
 /* The process calls again, so its last connection is no more, whatever is known of it here. */
-static void came_back(struct tb_net *net, struct tb_peer *p, int fd)
+static void came_back(struct tb_peer *p, int fd)
 {
     char line[128];
     tb_peer_lose(p, "it calls anew");
     if (!tb_peer_adopt(p, fd))
         return;
     snprintf(line, sizeof(line), "node %s is back", p->record.node);
-    say(net, line);
+    say(line);
 }
 
 static void arrived(void *arg, int fd, const struct tb_hello *hello)
@@ -153,9 +155,9 @@ static void arrived(void *arg, int fd, const struct tb_hello *hello)
     struct tb_peer *p = net->is_open ? peer_of(net, hello->from, hello->from_start) : NULL;
     pthread_mutex_unlock(&net->lock);
     if (p)
-        return came_back(net, p, fd);
+        return came_back(p, fd);
     snprintf(line, sizeof(line), "node %s is refused: it is none of those that the instance began with", hello->from);
-    say(net, line);
+    say(line);
     turn_away(fd, -ENOSPC);
 }
 
@@ -177,7 +179,7 @@ static void call_again(struct tb_net *net, struct tb_peer *p)
     fill_hello(net, p, &hello);
     int fd = tb_greet(&net->key, &p->record.address, &net->own.address, &hello, TB_GREET_MS);
     if (fd >= 0)
-        came_back(net, p, fd);
+        came_back(p, fd);
 }
 
 static void nap(int ms)

@@ -11,8 +11,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "net/frame.h"
-#include "net/members.h"
+#include "net/proof/frame.h"
+#include "net/start/members.h"
 
 struct tb_peer;
 

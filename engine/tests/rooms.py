@@ -39,6 +39,7 @@ ROOMS = {
         "instance",
         "recovery",
     ],
+    "engine/net": ["proof", "start", "transport", "."],
     "engine/stage": ["log", "copy", "."],
     "engine/ctl": ["common", "darshan", "staging", "requirements", "plan", "."],
     "adapters/preload": ["core", "wrap"],
@@ -46,10 +47,14 @@ ROOMS = {
 # What the names of a folder's objects have, and others' do not; the path of the source follows.
 OBJECTS = {
     "engine/src": "tierbench_objects.dir/src/",
+    "engine/net": "tierbench_net.dir/",
     "engine/stage": "tierbench_stage.dir/",
     "engine/ctl": "tierctl.dir/",
     "adapters/preload": "tierbench_preload.dir/",
 }
+# Of the engine's rooms the network uses these; and who opens it, or makes its secret, is named.
+NET_USES = {"base"}
+NET_IS_USED_BY = ("engine/net/", "engine/daemon/", "engine/ctl/")
 MOST_FILES = 20
 # Tables of what other files define.
 TABLES = {"engine/ctl/commands.h"}
@@ -89,6 +94,20 @@ def includes_up(base: str, texts: dict[str, str]) -> Iterator[str]:
         for name in (n.removeprefix(Path(base).name + "/") for n in INCLUDE.findall(text)):
             if name in texts and is_up(base, path, name):
                 yield f"{base}/{path} includes {name}: up"
+
+
+def network_apart(root: Path) -> Iterator[str]:
+    """Only the daemon opens the network, and the network knows nothing of the engine but its base."""
+    rooms = {room.split("/")[0] for room in ROOMS["engine/src"]} - NET_USES
+    for file in sorted(f for top in ("engine", "adapters") for f in (root / top).rglob("*.[ch]")):
+        path = str(file.relative_to(root))
+        if "/tests/" in path or "/bench/" in path:
+            continue
+        for name in INCLUDE.findall(file.read_text()):
+            if path.startswith("engine/net/") and name.split("/")[0] in rooms:
+                yield f"{path} includes {name}: the network uses {', '.join(NET_USES)} alone"
+            if name.startswith("net/") and not path.startswith(NET_IS_USED_BY):
+                yield f"{path} includes {name}: only {', '.join(NET_IS_USED_BY)} may"
 
 
 def symbols(objects: list[str], base: str) -> tuple[dict[str, str], dict[str, set[str]]]:
@@ -137,6 +156,7 @@ def main(root: Path, objects: list[str]) -> int:
             *symbols_up(base, defined, used),
             *declared_elsewhere(base, texts, defined),
         ]
+    wrong += network_apart(root)
     print("\n".join(wrong) or "every arrow runs down")
     return 1 if wrong else 0
 

@@ -1,7 +1,7 @@
 /* Makes the secret of a folder, as who starts the nodes does: net_secret FOLDER */
 #include <stdio.h>
 
-#include "net/secret.h"
+#include "net/proof/secret.h"
 
 int main(int argc, char **argv)
 {

@@ -4,7 +4,7 @@
  * Of two nodes the one whose name sorts first calls. Who is called is whom a record names; who counts is who proved the
  * secret. So a record that an earlier start left behind costs a call in vain, and its node counts as missing.
  */
-#include "net/gather.h"
+#include "net/start/gather.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "net/greet.h"
-#include "net/net.h"
+#include "net/start/greet.h"
 
 #define LOOK_MS 20 /* between looks into the folder, */
 #define LOOK_MS_MAX 500
+#define NAMES_MAX 8192 /* more than nodes can be awaited */
 
 void tb_gather_begin(struct tb_gather *g)
 {
@@ -47,7 +47,7 @@ static struct tb_arrival *place_of(struct tb_gather *g, const char *node)
         i++;
     if (i < g->n && strcmp(g->all[i].record.node, node) == 0)
         return &g->all[i];
-    struct tb_arrival *more = g->n < 2 * TB_NET_NODES_MAX ? realloc(g->all, (g->n + 1) * sizeof(*more)) : NULL;
+    struct tb_arrival *more = g->n < NAMES_MAX ? realloc(g->all, (g->n + 1) * sizeof(*more)) : NULL;
     if (!more)
         return NULL;
     memmove(&more[i + 1], &more[i], (g->n++ - i) * sizeof(*more));
@@ -105,9 +105,11 @@ static void try_to_call(struct tb_gather *g, const struct tb_record *r)
     pthread_mutex_lock(&g->lock);
     struct tb_arrival *a = place_of(g, r->node);
     if (a && a->fd < 0) {
+        bool is_same = memcmp(a->record.start, r->start, sizeof(r->start)) == 0;
+        if (!is_same || a->rc != -EACCES) /* which is told, whatever comes after it */
+            a->rc = fd >= 0 ? 0 : fd;
         a->record = *r;
         a->fd = fd >= 0 ? fd : -1;
-        a->rc = fd >= 0 ? 0 : fd;
     } else if (fd >= 0) {
         close(fd);
     }

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "net/address.h"
-#include "net/proof.h"
+#include "net/start/address.h"
+#include "net/proof/proof.h"
 
 enum { TB_RECORD_MAX = 1024 };
 

@@ -4,7 +4,7 @@
  * One thread serves all that wait, without waiting for any: a connection is a few bytes that are not complete yet. The called
  * node proves itself first; so the caller's proof, too, is only told to a node that has the secret.
  */
-#include "net/greet.h"
+#include "net/start/greet.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
-#include "net/frame.h"
-#include "net/secret.h"
+#include "net/proof/frame.h"
+#include "net/proof/secret.h"
 
 enum tb_proof_side { TB_PROOF_CALLED, TB_PROOF_CALLER };
 

@@ -2,7 +2,7 @@
  * The file of the secret (secret.h). It comes to its name whole, and is checked by descriptor: no link is followed, and nobody
  * can change the file between the look and the reading.
  */
-#include "net/secret.h"
+#include "net/proof/secret.h"
 
 #include <errno.h>
 #include <fcntl.h>

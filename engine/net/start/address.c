@@ -2,7 +2,7 @@
  * Addresses and sockets (address.h). The listener is bound to one address, never to all of them; calls go out from the same
  * one.
  */
-#include "net/address.h"
+#include "net/start/address.h"
 
 #include <errno.h>
 #include <fcntl.h>

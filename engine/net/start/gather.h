@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "net/members.h"
+#include "net/start/members.h"
 
 struct tb_arrival {
     struct tb_record record;

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "net/address.h"
-#include "net/proof.h"
+#include "net/start/address.h"
+#include "net/proof/proof.h"
 
 enum { TB_GREET_MS = 2000, TB_GREET_WAITING = 64 };
 

@@ -2,12 +2,10 @@
  * The codec of what nodes say (frame.h). A reader takes nothing for granted: lengths have limits, names end, and what must be
  * zero is zero, so a frame that is read and put again has the same bytes.
  */
-#include "net/frame.h"
+#include "net/proof/frame.h"
 
 #include <errno.h>
 #include <string.h>
-
-#include "net/net.h"
 
 static const uint8_t magic[8] = "TBnet\0\0\1"; /* the last is the version */
 
@@ -93,8 +91,8 @@ static int frame_is_valid(const struct tb_frame *f)
     case TB_FRAME_BEAT: return f->bytes == 0 && f->id == 0 && f->result == 0;
     case TB_FRAME_LIST: return f->bytes == TB_DIGEST_BYTES && f->id == 0 && f->result == 0;
     case TB_FRAME_REFUSED: return f->bytes == 0 && f->id == 0 && (f->result == -EEXIST || f->result == -ENOSPC);
-    case TB_FRAME_REQUEST: return f->bytes <= TB_NET_BYTES_MAX && f->id != 0 && f->result == 0;
-    case TB_FRAME_ANSWER: return f->bytes <= TB_NET_BYTES_MAX && f->id != 0 && f->bytes == (f->result > 0 ? f->result : 0);
+    case TB_FRAME_REQUEST: return f->bytes <= TB_PAYLOAD_MAX && f->id != 0 && f->result == 0;
+    case TB_FRAME_ANSWER: return f->bytes <= TB_PAYLOAD_MAX && f->id != 0 && f->bytes == (f->result > 0 ? f->result : 0);
     default: return 0;
     }
 }

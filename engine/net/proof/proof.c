@@ -2,7 +2,7 @@
  * Proofs of the secret (proof.h): libsodium's crypto_auth, HMAC-SHA-512-256. Every part is hashed with its length, so that no
  * two conversations give the same bytes.
  */
-#include "net/proof.h"
+#include "net/proof/proof.h"
 
 #include <sodium.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * Records of nodes, and the folder that holds them (members.h). A record comes to its name whole, by a rename or a link.
  */
-#include "net/members.h"
+#include "net/start/members.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,0 +1,99 @@
+"""Peers that end, stop, or are cut off: calls to them end, and the others go on."""
+
+from pathlib import Path
+
+import pytest
+from nodes import Networks, Node, can_make_networks, several
+
+EHOSTDOWN, ETIMEDOUT = -112, -110
+LONG_S = 10.0
+
+
+def ends_in_time(node: Node, other: int, results: set[int]) -> None:
+    """A call to a lost node ends within ten seconds, and with a failure."""
+    _, result, ms = node.ask(f"call {other} 16 100000")
+    assert int(result) in results
+    assert float(ms) / 1000 < LONG_S
+
+
+def test_a_killed_node_is_lost_and_the_rest_goes_on(tmp_path: Path) -> None:
+    with several(tmp_path / "f", "abc") as (a, b, c):
+        b.kill()
+        ends_in_time(a, 1, {EHOSTDOWN})
+        assert a.becomes(1, False) and c.becomes(1, False)
+        assert a.call(2) == 100 and c.call(0) == 100
+        assert a.hears("node b is lost: its connection ended")
+
+
+def test_killed_while_it_serves(tmp_path: Path) -> None:
+    with several(tmp_path / "f", "ab", answer_ms=8000) as (a, b):
+        a.tell("call 1 16 100 60000")
+        assert a._lines.empty()
+        b.kill()
+        _, result, ms = a.line().split()
+        assert int(result) == EHOSTDOWN and float(ms) / 1000 < LONG_S
+
+
+def test_a_stopped_node_is_lost_and_comes_back(tmp_path: Path) -> None:
+    with several(tmp_path / "f", "abc") as (a, b, c):
+        b.pause()
+        ends_in_time(a, 1, {EHOSTDOWN, ETIMEDOUT})
+        assert a.becomes(1, False) and c.becomes(1, False)
+        ends_in_time(a, 1, {EHOSTDOWN})
+        assert a.call(2) == 100
+        b.go_on()
+        assert a.becomes(1, True) and c.becomes(1, True)
+        assert a.call(1, 100000, 100000) == 100000
+        assert b.becomes(0, True) and b.call(0) == 100 and b.call(2) == 100
+
+
+def test_stopped_amid_large_answers(tmp_path: Path) -> None:
+    with several(tmp_path / "f", "ab") as (a, b):
+        for _ in range(20):
+            a.tell("many 1 16 1000000")
+        b.pause()
+        ended = [a.line().split() for _ in range(20)]
+        assert all(int(right) + int(wrong) == 16 for _, right, wrong, _ in ended)
+        assert a.becomes(1, False)
+        b.go_on()
+        assert a.becomes(1, True)
+        assert a.ask("many 1 16 1000000")[:3] == ["many", "16", "0"]
+
+
+def test_what_takes_too_long_is_given_up_and_nothing_else(tmp_path: Path) -> None:
+    """The node lives; the late answer is for nobody, and the next one is right."""
+    with several(tmp_path / "f", "ab", answer_ms=1000) as (a, _):
+        assert a.ask("call 1 16 100000 3000")[:2] == ["answer", str(ETIMEDOUT)]
+        assert a.becomes(1, True)
+        assert a.call(1, 16, 5000) == 5000
+        assert a.ask("call 1 16 7 500")[:2] == ["answer", "7"]
+
+
+def test_a_new_process_of_that_name_is_no_peer(tmp_path: Path) -> None:
+    with several(tmp_path / "f", "ab") as (a, b):
+        b.kill()
+        assert a.becomes(1, False)
+        again = Node(tmp_path / "f", "b", 2, start_ms=3000)
+        assert again.line().startswith("refused ")
+        again.end()
+        assert a.becomes(1, False)
+
+
+@pytest.mark.skipif(not can_make_networks(), reason="no network namespaces here (needs root and ip)")
+def test_a_partition_and_its_healing(tmp_path: Path) -> None:
+    with (
+        Networks(3) as networks,
+        several(tmp_path / "f", "abc", interface="eth", enters=networks.enters) as (a, b, c),
+    ):
+        for node, other in ((a, 1), (b, 2), (c, 0)):
+            assert node.call(other, 4096, 100000) == 100000
+        networks.cut(1)
+        ends_in_time(a, 1, {EHOSTDOWN, ETIMEDOUT})
+        ends_in_time(b, 0, {EHOSTDOWN, ETIMEDOUT})
+        assert c.becomes(1, False) and b.becomes(0, False) and b.becomes(2, False)
+        assert a.call(2, 16, 100000) == 100000
+        networks.heal(1)
+        for node, other in ((a, 1), (b, 0), (b, 2), (c, 1)):
+            assert node.becomes(other, True)
+            assert node.call(other, 4096, 100000) == 100000
+        assert a.hears("node b is back")
