@@ -19,7 +19,7 @@
 #include "net/peer.h"
 #include "net/workers.h"
 
-_Static_assert(TB_PAYLOAD_MAX == TB_NET_BYTES_MAX, "what is promised is what a frame can carry");
+_Static_assert((int)TB_PAYLOAD_MAX == (int)TB_NET_BYTES_MAX, "what is promised is what a frame can carry");
 
 #define SEEK_MS 1000 /* between calls to a node that is lost */
 #define LINES_A_SECOND 10
