@@ -78,6 +78,7 @@ static void *serve_raw_one(void *arg)
         move(s->fd, request, sizeof(request), from_socket);
         move(s->fd, answer, s->bytes, to_socket);
     }
+    return NULL;
 }
 
 static void serve_raw(int listener, size_t bytes)
