@@ -171,6 +171,7 @@ static void print_status(tb_engine *e)
            tb_huge_pages_name(info.huge_pages));
     ctl_print_tiers(e, stdout);
     ctl_print_waits(e, stdout);
+    ctl_print_nodes(e, stdout);
     tb_instance_errors(e, print_error, stdout);
     fflush(stdout);
 }

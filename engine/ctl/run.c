@@ -48,6 +48,7 @@ static int take(void *into, char key, const char *value)
     case 'S': r->stats = value; return ctl_check_output("--stats", value);
     case 'K': r->keep = true; return 0;
     case 'T': r->trace.out = value; return 0;
+    case 'n': r->nodes.n_given = value; return 0;
     default: r->nodes.launch = value; return 0;
     }
 }
@@ -64,6 +65,8 @@ static int parse(const struct ctl_command *self, int argc, char **argv, struct r
         return ctl_misused(self, "needs -c CONFIG, or PERSIST_DIR and PFS_DIR in the environment");
     if (!r->daemon.config && (r->daemon.mode || r->stats || r->keep || r->trace.out || r->nodes.launch))
         return ctl_misused(self, "without -c CONFIG files are staged out and nothing else: no other option goes with it");
+    if (r->nodes.n_given && !r->nodes.launch)
+        return ctl_misused(self, "--nodes goes with --per-node");
     if (r->nodes.launch && r->keep)
         return ctl_misused(self, "--per-node goes without --keep: what other nodes hold ends with their launcher");
     if (optind >= argc)
@@ -230,20 +233,22 @@ static int check_config(const struct run *r, struct tb_config *c)
     int rc = tb_config_read_for_instance(d->config, d->fragment, d->mode, c, &err);
     if (rc)
         return ctl_fail("%s", err.text[0] ? err.text : strerror(-rc));
-    return c->several_nodes ? 0 : ctl_fail("run: --per-node: %s: nodes: one; allowed: several", d->config);
+    return c->several_nodes ? 0 : ctl_fail("run: --per-node: %s: nodes: one; allowed: several, shared", d->config);
 }
 
 /* Names the instance, begins the trace and starts the daemons; what was begun goes again where a node cannot start. */
 static int start_nodes(struct run *r, const struct tb_config *c)
 {
     ctl_nodes_name(&r->nodes);
-    int rc = ctl_trace_begin_nodes(&r->trace, r->daemon.name, c);
+    int rc = ctl_nodes_prepare(&r->nodes, c);
     if (rc)
         return rc;
+    rc = ctl_trace_begin_nodes(&r->trace, r->daemon.name, c);
     r->nodes.trace = r->trace.out ? r->trace.folder : NULL;
-    rc = ctl_nodes_start(&r->nodes);
-    if (rc)
+    if (!rc && (rc = ctl_nodes_start(&r->nodes)))
         ctl_trace_forget(&r->trace);
+    if (rc)
+        ctl_nodes_forget(&r->nodes);
     return rc;
 }
 
@@ -253,6 +258,7 @@ static int finish_nodes(struct run *r, const struct tb_config *c)
     json_t *stats = NULL;
     double start = ctl_now();
     int drained = ctl_nodes_stop(&r->nodes, r->stats, &stats);
+    ctl_nodes_forget(&r->nodes);
     int rc = report(r, stats, ctl_now() - start);
     r->trace.lacks_a_node = r->nodes.ended != 0;
     int traced = ctl_trace_finish(&r->trace, r->command, c, tb_config_digest(c));

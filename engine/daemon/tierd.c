@@ -31,6 +31,7 @@
 #include "instance/instance.h"
 #include "instance/make.h"
 #include "owner.h"
+#include "peers.h"
 
 #define LOOK_MS 50 /* between looks for clients, */
 #define SERVED_LOOKS 200
@@ -39,9 +40,12 @@
 
 struct options {
     const char *config, *fragment, *name, *mode;
-    int ready; /* descriptor that is told how the start went, -1: stderr */
+    const char *peers; /* the folder in which all nodes of this start find each other, */
+    unsigned n_nodes;  /* and how many they are */
+    int ready;         /* descriptor that is told how the start went, -1: stderr */
     struct owner owner;
     bool foreground;
+    struct peers *joined;
     bool for_hermes;   /* named by HERMES_CONF: ends with its clients, */
     bool ends_alone;   /* as a daemon without its owner does */
     char own_name[64]; /* after the configuration file, where none is given */
@@ -55,13 +59,9 @@ static int say(const struct options *o, const char *text)
 }
 
 static const struct option long_options[] = {
-    {"instance", required_argument, NULL, 'i'},
-    {"mode", required_argument, NULL, 'm'},
-    {"ready", required_argument, NULL, 'r'},
-    {"owner", required_argument, NULL, 'o'},
-    {"foreground", no_argument, NULL, 'f'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    {"instance", required_argument, NULL, 'i'}, {"mode", required_argument, NULL, 'm'},  {"ready", required_argument, NULL, 'r'},
+    {"owner", required_argument, NULL, 'o'},    {"peers", required_argument, NULL, 'p'}, {"nodes", required_argument, NULL, 'n'},
+    {"foreground", no_argument, NULL, 'f'},     {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
 };
 
 /* The instance is found by the configuration's path; its name is for people. */
@@ -85,7 +85,7 @@ static void name_by_environment(struct options *o)
  */
 static int parse(int argc, char **argv, struct options *o)
 {
-    static const char usage[] = "usage: tierd CONFIG [FRAGMENT] -i NAME [--mode MODE] [--foreground]\n"
+    static const char usage[] = "usage: tierd CONFIG [FRAGMENT] -i NAME [--mode MODE] [--foreground] [--nodes N --peers FOLDER]\n"
                                 "       HERMES_CONF=CONFIG tierd   (as Hermes' daemon: ends with the programs that used it)";
     *o = (struct options){.ready = -1};
     owner_begin(&o->owner, -1);
@@ -96,6 +96,8 @@ static int parse(int argc, char **argv, struct options *o)
         case 'r': o->ready = atoi(optarg); break;
         case 'o': owner_begin(&o->owner, atoi(optarg)); break;
         case 'f': o->foreground = true; break;
+        case 'p': o->peers = optarg; break;
+        case 'n': o->n_nodes = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'h': puts(usage); exit(0);
         default: return say(o, usage);
         }
@@ -239,12 +241,16 @@ static int stop_background(const struct options *o, tb_engine *e)
 }
 
 /* True where the instance is gone.  What could not be flushed keeps it. */
-static bool drain_and_end(const struct options *o, const struct tb_config *c, tb_engine *e, int *rc)
+static bool drain_and_end(struct options *o, const struct tb_config *c, tb_engine *e, int *rc)
 {
     bool ends = o->ends_alone && tb_instance_retire(e, true) == 0; /* else somebody else is ending it */
     *rc = tb_instance_drain(e, (int)c->flush.threads, NULL, report_failure, NULL);
     int stuck = stop_background(o, e);
     *rc = *rc ? *rc : stuck;
+    if (!*rc) {
+        peers_end(o->joined);
+        o->joined = NULL;
+    }
     if (!*rc && ends)
         return tb_instance_destroy(e), true;
     if (ends) {
@@ -259,7 +265,7 @@ static bool drain_and_end(const struct options *o, const struct tb_config *c, tb
  * Without an owner no command will try the drain again: the daemon does it itself, until a signal comes.  The background
  * work ends while it drains: both may wait for a client that is stopped.
  */
-static int end(const struct options *o, const struct tb_config *c, tb_engine *e)
+static int end(struct options *o, const struct tb_config *c, tb_engine *e)
 {
     const struct timespec pause = {RETRY_SECONDS, 0};
     sigset_t ends = ending_signals();
@@ -375,6 +381,30 @@ static void announce(const struct options *o, const struct tb_config *c)
     }
 }
 
+/* A node that believes itself alone would read old bytes: without the number of nodes there is no start. */
+static int join_nodes(struct options *o, const struct tb_config *c, tb_engine *e, struct tb_error *err)
+{
+    if (c->several_nodes != TB_NODES_SHARED)
+        return 0;
+    if (!o->peers || !o->n_nodes) {
+        snprintf(err->text, sizeof(err->text), "%.900s: nodes: shared needs the number of nodes: start it with tierctl run --per-node",
+                 c->file);
+        return -EINVAL;
+    }
+    return peers_begin(e, o->peers, o->n_nodes, &o->joined, err);
+}
+
+/* Of a node that could not join nothing is left: nothing was written yet. */
+static int start(struct options *o, const struct tb_config *c, tb_engine *e, struct tb_error *err)
+{
+    int rc = start_work(e, err);
+    if (rc || !(rc = join_nodes(o, c, e, err)))
+        return rc;
+    tb_background_stop(e);
+    tb_instance_destroy(e);
+    return rc;
+}
+
 static int serve(struct options *o, struct tb_config *c)
 {
     tb_engine *e;
@@ -382,7 +412,7 @@ static int serve(struct options *o, struct tb_config *c)
     int rc = create(o, c, &e, &err);
     if (rc > 0)
         return 0;
-    if (rc || start_work(e, &err))
+    if (rc || start(o, c, e, &err))
         return say(o, err.text);
     announce(o, c);
     wait_for_end(o, e);

@@ -31,6 +31,7 @@ ROOMS = {
         "file",
         "journal",
         "buffer",
+        "shared",
         "placement",
         "namespace",
         "flush",

@@ -6,6 +6,7 @@
 #include "base/process.h"
 #include "base/report.h"
 #include "common/ctl.h"
+#include "region/handle.h"
 #include "instance/attach.h"
 #include "instance/drain.h"
 #include "region/clients.h"
@@ -115,23 +116,31 @@ int ctl_look(const char *name, tb_engine **out)
     return attach_by(tb_instance_look, name, out);
 }
 
+/* -EAGAIN: its daemon has not found the other nodes yet; that has an end of its own (daemon/peers.c). */
+static int look_joined(const char *name)
+{
+    tb_engine *e;
+    int rc = tb_instance_look(name, tb_io_libc(), &e);
+    if (rc)
+        return rc;
+    bool joined = tb_instance_config(e)->several_nodes != TB_NODES_SHARED || e->header->asking.n_nodes;
+    tb_engine_detach(e);
+    return joined ? 0 : -EAGAIN;
+}
+
 /*
  * A launcher starts the daemon on another node or later: until its region appears, and as long
- * as its memory is being touched.
+ * as its memory is being touched, or the other nodes are awaited.
  */
 int ctl_await(const char *name)
 {
-    char path[TB_REGION_PATH_MAX];
-    tb_engine *e;
     int rc;
-    tb_region_path(name, path, sizeof(path));
-    for (double start = ctl_now(); (rc = tb_instance_look(name, tb_io_libc(), &e)) != 0;) {
-        bool is_made = rc == -ESTALE; /* half made, which takes as long as touching its memory */
+    for (double start = ctl_now(); (rc = look_joined(name)) != 0;) {
+        bool is_made = rc == -ESTALE || rc == -EAGAIN; /* half made, which takes as long as touching its memory */
         if (!is_made && ctl_now() - start > APPEARS_SECONDS)
             return ctl_fail("instance %s: did not appear in %g s (%s)", name, APPEARS_SECONDS, tb_engine_refusal()), EXIT_NO_INSTANCE;
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
     }
-    tb_engine_detach(e);
     return 0;
 }
 

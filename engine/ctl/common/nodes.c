@@ -11,6 +11,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,6 +23,9 @@
 #include "common/ending.h"
 #include "common/nodes.h"
 #include "common/signals.h"
+#include "base/remove_tree.h"
+#include "net/net.h"
+#include "net/secret.h"
 
 #define MAX_WORDS 64
 #define LAUNCH_MAX 1024
@@ -58,7 +62,7 @@ static int begin_line(const struct ctl_nodes *nodes, struct line *l)
  * In a process group of its own: what ends the program at the terminal leaves the nodes' instances for us to drain. Our handlers
  * are gone before the mask opens: one that ran in the child would keep it alive, and its command would be waited for without end.
  */
-static pid_t spawn(const struct line *l)
+static pid_t spawn(const struct line *l, int out)
 {
     pid_t pid = fork();
     if (pid < 0)
@@ -68,7 +72,7 @@ static pid_t spawn(const struct line *l)
         return pid;
     ctl_signals_give_back();
     unsetenv("LD_PRELOAD");
-    if (!freopen("/dev/null", "r", stdin))
+    if (!freopen("/dev/null", "r", stdin) || (out >= 0 && dup2(out, 1) < 0))
         _exit(127);
     execvp(l->word[0], (char *const *)l->word);
     fprintf(stderr, "tierctl: --per-node: cannot run %s: %s\n", l->word[0], strerror(errno));
@@ -99,7 +103,72 @@ static pid_t spawn_command(const struct ctl_nodes *nodes, const char *command, c
     int rc = begin_line(nodes, &l);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && words[i] && !rc; i++)
         rc = add(&l, words[i]);
-    return rc ? -1 : spawn(&l);
+    return rc ? -1 : spawn(&l, -1);
+}
+
+/* A line for each node: an exact count is what keeps a node from believing that it is alone. */
+static unsigned count_lines(int fd)
+{
+    unsigned n = 0;
+    FILE *in = fdopen(fd, "r");
+    for (int c; in && (c = fgetc(in)) != EOF;)
+        n += c == '\n';
+    if (in)
+        fclose(in);
+    return n;
+}
+
+static int count_nodes(struct ctl_nodes *nodes)
+{
+    struct line l;
+    int ends[2], rc = begin_line(nodes, &l);
+    rc = rc ? rc : add(&l, "uname");
+    rc = rc ? rc : add(&l, "-n");
+    if (rc || pipe2(ends, O_CLOEXEC))
+        return rc ? rc : ctl_fail("cannot make a pipe: %s", strerror(errno));
+    pid_t pid = spawn(&l, ends[1]);
+    close(ends[1]);
+    nodes->n = count_lines(ends[0]);
+    int status = pid > 0 ? reap(pid) : EXIT_BAD_INPUT;
+    return status || !nodes->n ? ctl_fail("--per-node: cannot count the nodes: \"%s uname -n\" ended with %d and said %u names",
+                                          nodes->launch, status, nodes->n)
+                               : 0;
+}
+
+static int take_count(struct ctl_nodes *nodes)
+{
+    char *end;
+    unsigned long n = strtoul(nodes->n_given, &end, 10);
+    nodes->n = (unsigned)n;
+    return *end || n < 1 || n > TB_NET_NODES_MAX ? ctl_fail("--nodes: %s; allowed: a number from 1 to %d", nodes->n_given, TB_NET_NODES_MAX)
+                                                 : 0;
+}
+
+/* The folder is the run's own: a new name, and only this user sees into it. */
+int ctl_nodes_prepare(struct ctl_nodes *nodes, const struct tb_config *c)
+{
+    struct tb_error err = {""};
+    const char *folder = c->network.folder[0] ? c->network.folder : c->pfs.path;
+    if (c->several_nodes != TB_NODES_SHARED)
+        return nodes->n_given ? ctl_fail("--nodes: %s: nodes: several; allowed with nodes: shared", c->file) : 0;
+    int rc = nodes->n_given ? take_count(nodes) : count_nodes(nodes);
+    if (rc)
+        return rc;
+    if ((size_t)snprintf(nodes->peers, sizeof(nodes->peers), "%s/.tierbench.%s", folder, nodes->daemon->name) >= sizeof(nodes->peers))
+        return ctl_fail("%s: a name that is too long", folder);
+    if (mkdir(nodes->peers, 0700))
+        return ctl_fail("%s: cannot make the nodes' folder: %s", nodes->peers, strerror(errno));
+    if (!tb_net_secret_make(nodes->peers, &err))
+        return 0;
+    ctl_nodes_forget(nodes);
+    return ctl_fail("%s", err.text);
+}
+
+void ctl_nodes_forget(struct ctl_nodes *nodes)
+{
+    if (nodes->peers[0])
+        tb_remove_tree(nodes->peers, NULL);
+    nodes->peers[0] = 0;
 }
 
 /* All daemons are one command of the launcher; its end means that all of them have ended. */
@@ -110,6 +179,9 @@ static int spawn_daemons(struct ctl_nodes *nodes)
     char tierd[PATH_MAX], tierctl[PATH_MAX];
     ctl_sibling("tierd", tierd, sizeof(tierd));
     ctl_sibling("tierctl", tierctl, sizeof(tierctl));
+    char n[16];
+    snprintf(n, sizeof(n), "%u", nodes->n);
+    const char *shared[] = {"--nodes", n, "--peers", nodes->peers};
     const char *traced[] = {tierctl, "node", "-i", d->name, "--trace", nodes->trace, "--"};
     const char *words[] = {
         tierd, d->config, "--foreground", "-i", d->name, d->mode ? "--mode" : d->fragment, d->mode, d->mode ? d->fragment : NULL};
@@ -118,7 +190,9 @@ static int spawn_daemons(struct ctl_nodes *nodes)
         rc = add(&l, traced[i]);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && words[i] && !rc; i++)
         rc = add(&l, words[i]);
-    nodes->daemons = rc ? -1 : spawn(&l);
+    for (size_t i = 0; nodes->n && i < sizeof(shared) / sizeof(shared[0]) && !rc; i++)
+        rc = add(&l, shared[i]);
+    nodes->daemons = rc ? -1 : spawn(&l, -1);
     return nodes->daemons > 0 ? 0 : EXIT_BAD_INPUT;
 }
 
@@ -213,7 +287,7 @@ static json_t *merge(const char *folder)
         json_object_set_new(one, "node", json_string(entry->d_name));
         json_array_append(nodes, one);
         json_t *counted = json_copy(one);
-        static const char *const own[] = {"node", "samples", "daemon_pid", "daemon_alive"};
+        static const char *const own[] = {"node", "samples", "daemon_pid", "daemon_alive", "peers"};
         for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
             json_object_del(counted, own[i]);
         add_node(sum, counted);

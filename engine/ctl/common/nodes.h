@@ -6,6 +6,7 @@
 #ifndef TB_CTL_NODES_H
 #define TB_CTL_NODES_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -13,6 +14,9 @@
 
 struct ctl_nodes {
     const char *launch;
+    const char *n_given;       /* how many nodes LAUNCH starts; NULL: it is asked */
+    unsigned n;                /* that, where nodes share their tiers; 0: they don't */
+    char peers[PATH_MAX];      /* then the folder where they find each other */
     const char *trace;         /* the folder of the run's trace; NULL: none */
     struct ctl_daemon *daemon; /* which instance */
     pid_t daemons;             /* the launcher of the daemons: it lasts as long as they do */
@@ -21,6 +25,11 @@ struct ctl_nodes {
 
 /* A name for the run's instance, with this host in it. */
 void ctl_nodes_name(struct ctl_nodes *nodes);
+
+/* For `nodes: shared`: how many nodes there are, and the folder with their secret. 0, or the exit status. */
+int ctl_nodes_prepare(struct ctl_nodes *nodes, const struct tb_config *config);
+/* The folder goes again. */
+void ctl_nodes_forget(struct ctl_nodes *nodes);
 
 /*
  * Start a daemon on each node, wait until all instances are ready. 0,

@@ -14,6 +14,7 @@
 #include "common/ctl.h"
 #include "config/placement.h"
 #include "instance/stats.h"
+#include "region/handle.h"
 #include "text/sizes.h"
 
 #define MAX_WAITS 64
@@ -123,6 +124,29 @@ static json_t *waits_json(tb_engine *e)
     return out;
 }
 
+static json_t *nodes_json(const struct tb_asking *a)
+{
+    json_t *out = json_array();
+    for (uint32_t i = 0; i < a->n_nodes && i < TB_NODES_SHOWN; i++)
+        json_array_append_new(out, json_pack("{s:s s:b s:I s:I}", "node", a->node[i].name, "alive", (int)a->node[i].is_alive, "dirty_bytes",
+                                             (json_int_t)a->node[i].dirty, "extents", (json_int_t)a->node[i].extents));
+    return out;
+}
+
+/* Of `nodes: shared`: all of them, as this node's daemon saw them last, and the last bytes that were asked for and lost. */
+void ctl_print_nodes(tb_engine *e, FILE *out)
+{
+    const struct tb_asking *a = &e->header->asking;
+    char size[32];
+    for (uint32_t i = 0; i < a->n_nodes && i < TB_NODES_SHOWN; i++)
+        fprintf(out, "node %s %s, %s not on the PFS, keeps %llu extents\n", a->node[i].name, a->node[i].is_alive ? "lives" : "is lost",
+                tb_format_size(a->node[i].dirty, size, sizeof(size)), (unsigned long long)a->node[i].extents);
+    if (a->n_nodes > TB_NODES_SHOWN)
+        fprintf(out, "and %u nodes more; %u of %u live\n", a->n_nodes - TB_NODES_SHOWN, a->n_alive, a->n_nodes);
+    if (a->lost[0])
+        fprintf(out, "lost: %s\n", a->lost);
+}
+
 void ctl_print_waits(tb_engine *e, FILE *out)
 {
     struct tb_waiting_process waits[MAX_WAITS];
@@ -179,6 +203,8 @@ json_t *ctl_instance_json(tb_engine *e, bool samples)
     json_object_set_new(out, "region",
                         json_pack("{s:I s:s}", "bytes", (json_int_t)info.region_bytes, "huge_pages", tb_huge_pages_name(info.huge_pages)));
     json_object_set_new(out, "waits", waits_json(e));
+    if (e->header->asking.n_nodes)
+        json_object_set_new(out, "peers", nodes_json(&e->header->asking));
     if (samples)
         json_object_set_new(out, "samples", samples_json(e));
     return out;

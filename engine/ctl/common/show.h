@@ -18,6 +18,8 @@ const char *ctl_mode(const struct tb_config *config);
 json_t *ctl_instance_json(tb_engine *engine, bool samples);
 /* Which process waits for which, one line each. */
 void ctl_print_waits(tb_engine *engine, FILE *out);
+/* The nodes that share their tiers, one line each. */
+void ctl_print_nodes(tb_engine *engine, FILE *out);
 void ctl_print_tiers(tb_engine *engine, FILE *out);
 
 #endif

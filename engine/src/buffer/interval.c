@@ -347,6 +347,117 @@ void tb_interval_empty(tb_engine *e, struct tb_buffer *b)
     tb_interval_cut(e, b, 0);
 }
 
+/*
+ * Take [lo, hi) out of one valid and one dirty interval. Clean bytes on one side of it go too where that leaves one interval.
+ * False: dirty bytes lie on both sides.
+ */
+static bool take_out(struct tb_interval *i, uint32_t lo, uint32_t hi)
+{
+    if (hi <= i->valid_lo || lo >= i->valid_hi)
+        return true;
+    bool before = i->dirty_lo < i->dirty_hi && i->dirty_lo < lo, after = i->dirty_lo < i->dirty_hi && i->dirty_hi > hi;
+    if (before && after)
+        return false;
+    struct tb_interval old = *i;
+    bool front = before || (!after && lo > old.valid_lo);
+    uint32_t from = front ? old.valid_lo : most(hi, old.valid_lo), to = front ? least(lo, old.valid_hi) : old.valid_hi;
+    i->valid_lo = i->valid_hi = i->dirty_lo = i->dirty_hi = 0;
+    if (from < to) {
+        i->valid_lo = (uint16_t)from;
+        i->valid_hi = (uint16_t)to;
+    }
+    from = most(from, old.dirty_lo);
+    to = least(to, old.dirty_hi);
+    if (from < to) {
+        i->dirty_lo = (uint16_t)from;
+        i->dirty_hi = (uint16_t)to;
+    }
+    return true;
+}
+
+/* What block i of a buffer holds, also of one without a fragment. */
+static struct tb_interval block_at(const tb_engine *e, const struct tb_buffer *b, uint32_t i)
+{
+    struct tb_interval block;
+    if (b->fragment != TB_NONE)
+        return blocks_of(e, b)[i];
+    inside(i, b->valid_lo, b->valid_hi, &block.valid_lo, &block.valid_hi);
+    inside(i, b->dirty_lo, b->dirty_hi, &block.dirty_lo, &block.dirty_hi);
+    return block;
+}
+
+bool tb_interval_may_remove(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    for (uint32_t i = lo / BLOCK; i <= (hi - 1) / BLOCK; i++) {
+        struct tb_interval block = block_at(e, b, i);
+        if (!take_out(&block, most(lo, i * BLOCK) - i * BLOCK, least(hi, (i + 1) * BLOCK) - i * BLOCK))
+            return false;
+    }
+    return true;
+}
+
+/* The bounds of what the blocks say; where that is nothing, the fragment goes. */
+static void bound(tb_engine *e, struct tb_buffer *b)
+{
+    const struct tb_interval *block = blocks_of(e, b);
+    b->valid_lo = b->valid_hi = b->dirty_lo = b->dirty_hi = 0;
+    for (uint32_t i = 0, n = (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
+        if (block[i].dirty_lo < block[i].dirty_hi)
+            widen(&b->dirty_lo, &b->dirty_hi, i * BLOCK + block[i].dirty_lo, i * BLOCK + block[i].dirty_hi);
+        if (block[i].valid_lo < block[i].valid_hi)
+            widen(&b->valid_lo, &b->valid_hi, i * BLOCK + block[i].valid_lo, i * BLOCK + block[i].valid_hi);
+    }
+    if (b->valid_lo == b->valid_hi)
+        give_fragment(e, b);
+}
+
+static void remove_from_blocks(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    for (uint32_t i = lo / BLOCK; i <= (hi - 1) / BLOCK; i++)
+        take_out(&blocks_of(e, b)[i], most(lo, i * BLOCK) - i * BLOCK, least(hi, (i + 1) * BLOCK) - i * BLOCK);
+    bound(e, b);
+}
+
+/* In a buffer of one block the two intervals are those of the block. */
+static void remove_from_one(struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    struct tb_interval i = {(uint16_t)b->valid_lo, (uint16_t)b->valid_hi, (uint16_t)b->dirty_lo, (uint16_t)b->dirty_hi};
+    take_out(&i, lo, hi);
+    b->dirty_lo = i.dirty_lo;
+    b->dirty_hi = i.dirty_hi;
+    b->valid_lo = i.valid_lo;
+    b->valid_hi = i.valid_hi;
+}
+
+int tb_interval_remove(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    assert(lo < hi && hi <= tb_buffer_size(e, b) && tb_interval_may_remove(e, b, lo, hi));
+    uint64_t before = tb_interval_dirty_bytes(e, b);
+    if (b->fragment == TB_NONE && !is_one_block(e, b) && !split(e, b))
+        return -ENOBUFS;
+    if (b->fragment != TB_NONE)
+        remove_from_blocks(e, b, lo, hi);
+    else
+        remove_from_one(b, lo, hi);
+    b->version++;
+    TB_ASSERT_WHOLE(tb_interval_is_whole(e, b));
+    tb_counters(e, b)->dirty -= before - tb_interval_dirty_bytes(e, b);
+    return 0;
+}
+
+void tb_interval_forget_clean(tb_engine *e, struct tb_buffer *b)
+{
+    b->valid_lo = b->dirty_lo;
+    b->valid_hi = b->dirty_hi;
+    for (uint32_t i = 0, n = b->fragment == TB_NONE ? 0 : (uint32_t)(tb_buffer_size(e, b) / BLOCK); i < n; i++) {
+        struct tb_interval *block = &blocks_of(e, b)[i];
+        block->valid_lo = block->dirty_lo;
+        block->valid_hi = block->dirty_hi;
+    }
+    b->version++;
+    TB_ASSERT_WHOLE(tb_interval_is_whole(e, b));
+}
+
 static void mend(uint32_t *lo, uint32_t *hi)
 {
     if (*hi < *lo)

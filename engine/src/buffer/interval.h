@@ -42,7 +42,15 @@ uint64_t tb_interval_dirty_bytes(const tb_engine *e, const struct tb_buffer *b);
 
 void tb_interval_clean(tb_engine *e, struct tb_buffer *b);            /* nothing is dirty now */
 void tb_interval_cut(tb_engine *e, struct tb_buffer *b, uint32_t at); /* nothing at or after `at` is valid now */
-void tb_interval_empty(tb_engine *e, struct tb_buffer *b);            /* nothing is valid now */
+/*
+ * Bytes [lo, hi) are not the file's any more, here: another node has newer ones.  Not where dirty bytes of one block lie on both
+ * sides, nor without a free fragment (-ENOBUFS): flush the buffer.
+ */
+bool tb_interval_may_remove(const tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_t hi);
+int tb_interval_remove(tb_engine *e, struct tb_buffer *b, uint32_t lo, uint32_t hi);
+/* Only dirty bytes are valid now. */
+void tb_interval_forget_clean(tb_engine *e, struct tb_buffer *b);
+void tb_interval_empty(tb_engine *e, struct tb_buffer *b); /* nothing is valid now */
 /* Put a fragment in front of the free list of fragments; returns its number. */
 uint32_t tb_fragment_link(tb_engine *e, uint32_t fragment, uint32_t next);
 /* After a client was killed between the two stores of an interval: an interval that was empty before is empty again. */

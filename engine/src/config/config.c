@@ -28,7 +28,7 @@
 
 /* In the order of their enums, ended by NULL: the tables of keys and the messages use the same lists. */
 static const char *const mode_names[] = {"persistent-async", "persistent-sync", "scratch", "bypass", NULL};
-static const char *const nodes_names[] = {"one", "several", NULL};
+static const char *const nodes_names[] = {"one", "several", "shared", NULL};
 static const char *const namespace_names[] = {"eager", "deferred", NULL};
 static const char *const fsync_names[] = {"tier", "pfs", "none", NULL};
 static const char *const flush_names[] = {"on-close", "watermark", "manual", NULL};
@@ -143,6 +143,13 @@ static const struct tb_yaml_key region_keys[] = {
     {0},
 };
 
+static const struct tb_yaml_key network_keys[] = {
+    {"folder", TB_YAML_PATH, FIELD(network.folder)},
+    {"interface", TB_YAML_TEXT, FIELD(network.interface)},
+    {"provider", TB_YAML_TEXT, FIELD(network.provider)},
+    {0},
+};
+
 /* Watermarks are shares of a tier. That low is not above high is a rule between two keys, so it is not said here. */
 static const struct tb_yaml_key flush_keys[] = {
     {"policy", TB_YAML_CHOICE, FIELD(flush.policy), .choices = flush_names},
@@ -217,6 +224,7 @@ static const struct tb_yaml_key config_keys[] = {
     {"fsync", TB_YAML_CHOICE, FIELD(fsync), .choices = fsync_names},
     {"namespace", TB_YAML_CHOICE, FIELD(deferred), .choices = namespace_names},
     {"nodes", TB_YAML_CHOICE, FIELD(several_nodes), .choices = nodes_names},
+    {"network", TB_YAML_MAP, .keys = network_keys},
     {"allow_volatile", TB_YAML_FLAG, FIELD(allow_volatile)},
     {"flush", TB_YAML_MAP, .keys = flush_keys},
     {"placement", TB_YAML_MAP, .keys = tb_placement_keys},
@@ -322,7 +330,7 @@ static int promise_rules(const struct tb_config *c, struct tb_finding *found)
     for (uint32_t i = 0; i < c->n_prefixes; i++)
         async |= c->prefixes[i].mode == TB_MODE_PERSISTENT_ASYNC;
     if (c->deferred && c->several_nodes)
-        return find_wrong(found, "namespace", "deferred; allowed with nodes: several: eager");
+        return find_wrong(found, "namespace", "deferred; allowed with nodes: %s: eager", nodes_names[c->several_nodes]);
     if (c->deferred && !async)
         return find_wrong(found, "namespace", "deferred; allowed in mode persistent-async only: eager");
     for (uint32_t i = 0; i < c->n_prefixes; i++)
@@ -350,6 +358,18 @@ static int region_rules(const struct tb_config *c, struct tb_finding *found)
     return 0;
 }
 
+/* A listener exists only where it was asked for. */
+static int network_rules(const struct tb_config *c, struct tb_finding *found)
+{
+    const char *given = c->network.folder[0]    ? "network.folder"
+                      : c->network.interface[0] ? "network.interface"
+                      : c->network.provider[0]  ? "network.provider"
+                                                : NULL;
+    return given && c->several_nodes != TB_NODES_SHARED
+             ? find_wrong(found, given, "is given with nodes: %s; allowed: with nodes: shared", nodes_names[c->several_nodes])
+             : 0;
+}
+
 static int stage_rules(const struct tb_config_stage *stage, const char *section, struct tb_finding *found)
 {
     char text[700], at[64];
@@ -368,6 +388,8 @@ static int config_rules(const struct tb_config *c, bool needs_path, struct tb_fi
         rc = tier_rules(c, i, needs_path, found);
     if (!rc)
         rc = region_rules(c, found);
+    if (!rc)
+        rc = network_rules(c, found);
     if (!rc)
         rc = stage_rules(&c->stage_out, "stage_out", found);
     if (!rc)
@@ -413,6 +435,8 @@ static void fill_in(struct tb_config *c)
     }
     if (scratch_only)
         c->fsync = TB_FSYNC_NONE;
+    if (c->several_nodes == TB_NODES_SHARED && !c->network.provider[0])
+        snprintf(c->network.provider, sizeof(c->network.provider), "tcp");
     for (uint32_t t = 0; t < c->n_tiers; t++)
         fill_in_slabs(&c->tiers[t]);
 }

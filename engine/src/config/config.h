@@ -106,7 +106,12 @@ struct tb_config {
     struct tb_config_prefix prefixes[TB_MAX_PREFIXES];
     bool by_environment; /* a Hermes .conf: each client chooses its paths (namespace/environment.h), not `prefixes` */
     enum tb_fsync fsync;
-    int several_nodes;   /* `nodes: several`: instances on other nodes work on the same PFS, see file/file.c */
+    int several_nodes; /* enum tb_nodes; not 0: instances on other nodes work on the same PFS, see file/file.c */
+    struct {
+        char folder[TB_PATH_MAX]; /* which all nodes see; "": pfs.path */
+        char interface[64];       /* bound to; "": that of the host's name */
+        char provider[64];
+    } network;
     int deferred;        /* `namespace: deferred`: a new file takes its place at its first flush (namespace/deferred.h) */
     bool allow_volatile; /* `allow_volatile: true`: a tmpfs directory tier counts as persistent (tests) */
     struct {
@@ -128,6 +133,8 @@ struct tb_config {
     struct tb_config_tier tiers[TB_MAX_TIERS];
     struct tb_config_stage stage_out, stage_in; /* whole files, which tierctl's mover moves; the engine does not look at them */
 };
+
+enum tb_nodes { TB_NODES_ONE, TB_NODES_SEVERAL, TB_NODES_SHARED };
 
 /*
  * Read and validate FILE (by its suffix: .conf is Hermes' format, else YAML).

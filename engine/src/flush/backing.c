@@ -13,7 +13,9 @@
 #include "file/file.h"
 #include "file/name_tree.h"
 #include "io/identity.h"
+#include "flush/remote.h"
 #include "io/whole.h"
+#include "shared/commit.h"
 
 struct tb_io *tb_file_io(tb_engine *e, uint32_t file)
 {
@@ -75,7 +77,7 @@ static int reopen(struct tb_target *t, int flags)
 }
 
 /* What lies past the end of the backing file reads as zeros. */
-int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
+int tb_target_read_pfs(struct tb_target *t, void *to, size_t n, uint64_t offset)
 {
     int fd = t->fd >= 0 && t->can_read ? t->fd : reopen(t, O_RDONLY);
     if (fd < 0)
@@ -88,6 +90,14 @@ int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
     memset((char *)to + r, 0, n - (size_t)r);
     t->engine->header->totals.pfs_read += (uint64_t)r;
     return 0;
+}
+
+int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
+{
+    const struct tb_file *f = &t->engine->region.files[t->file];
+    if (!tb_is_shared(t->engine, f) || !tb_is_elsewhere(f))
+        return tb_target_read_pfs(t, to, n, offset);
+    return tb_remote_copy(t, to, n, offset) ? 0 : -EREMOTE;
 }
 
 int tb_target_with_writable(struct tb_target *t, int (*act)(struct tb_target *, int, void *), void *arg)

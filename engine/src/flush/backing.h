@@ -31,6 +31,8 @@ struct tb_io *tb_file_io(tb_engine *e, uint32_t file);
 /* Does its name lead to the file? If not, only a process with a descriptor can flush it. */
 bool tb_target_is_named(tb_engine *e, uint32_t file);
 /* All `n` bytes, with zeros after the end of the backing file. */
+int tb_target_read_pfs(struct tb_target *t, void *to, size_t n, uint64_t offset);
+/* The same, but where other nodes have newer bytes of a shared file: those. -EREMOTE: they must be fetched first (flush/remote.h). */
 int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset);
 int tb_target_write(struct tb_target *t, const void *from, size_t n, uint64_t offset);
 /* With a writable descriptor of the file: the target's own, or another of the same file where that is not good for it. */

@@ -112,11 +112,30 @@ static void note_first(const struct share *r, const struct tb_buffer *b, uint32_
                                .cell = b->cell,
                                .start = tb_buffer_start(e, b),
                                .journaled = b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE,
-                               .fragmented = b->fragment != TB_NONE,
+                               .fragmented = b->fragment != TB_NONE || r->c->only,
                                .sequence = e->header->journal.sequence,
                                .lo = b->dirty_lo,
                                .hi = end,
                                .first_part = r->n_parts};
+}
+
+/*
+ * Of dirty bytes [*a, *z) the first part that may be written now. False: none, and `*z` is where to go on. A buffer that keeps
+ * some stays dirty: no version of it will compare equal.
+ */
+static bool may_write(const struct share *r, const struct tb_buffer *b, uint32_t *a, uint32_t *z, struct tb_flushed *out)
+{
+    uint64_t from, to, start = tb_buffer_start(r->c->target.engine, b);
+    if (!r->c->only)
+        return true;
+    bool some = tb_ranges_inside(r->c->only, start + *a, start + *z, &from, &to);
+    if (!some || from != start + *a || to != start + *z)
+        out->version = b->version + UINT32_MAX / 2;
+    if (some) {
+        *a = (uint32_t)(from - start);
+        *z = (uint32_t)(to - start);
+    }
+    return some;
 }
 
 /* Copy the dirty bytes from `*at` on.  -EAGAIN: the run must be written first, `*at` says where to go on. */
@@ -129,6 +148,10 @@ static int gather_from(struct share *r, const struct tb_buffer *b, uint32_t *at,
         note_first(r, b, end, out);
     r->journaled |= b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE;
     while (!rc && !medium_error && tb_interval_dirty(e, b, *at, end, &a, &z)) {
+        if (!may_write(r, b, &a, &z, out)) {
+            *at = z;
+            continue;
+        }
         rc = add_to_run(r, b, a, z, &medium_error);
         if (!rc && !medium_error && out->journaled && out->fragmented)
             medium_error = note_part(r, out, a, z);

@@ -17,6 +17,7 @@
 #include "buffer/map.h"
 #include "buffer/of_file.h"
 #include "flush/backing.h"
+#include "shared/ranges.h"
 
 /* What one buffer contributed: it is clean after the write (and sync) if nothing moved its version. */
 struct tb_flushed {
@@ -37,10 +38,11 @@ struct tb_flushed_part {
 };
 
 struct tb_flush_copy {
-    struct tb_target target; /* its descriptor is writable */
-    bool locked;             /* the caller holds the chunk of all listed buffers, and keeps it */
-    bool gives_way;          /* ends early when somebody waits for the file's claim */
-    bool settled;            /* the list was made when no move could be under way any more */
+    struct tb_target target;      /* its descriptor is writable */
+    bool locked;                  /* the caller holds the chunk of all listed buffers, and keeps it */
+    bool gives_way;               /* ends early when somebody waits for the file's claim */
+    const struct tb_ranges *only; /* of all dirty bytes these; NULL: all */
+    bool settled;                 /* the list was made when no move could be under way any more */
 
     /* The outcome of the last call, but `written`, which adds up. */
     uint64_t written;        /* bytes */

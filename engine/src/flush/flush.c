@@ -26,6 +26,7 @@
 #include "io/identity.h"
 #include "journal/journal.h"
 #include "namespace/rename.h"
+#include "shared/commit.h"
 
 #define SOME_LOOKS 4096u /* buffers looked at for dirty ones */
 #define SOME_CHOICE 8u   /* dirty ones looked at */
@@ -256,6 +257,14 @@ static bool give_way(struct tb_flush_copy *c, bool named)
     return claim_again(e, file, &id, named);
 }
 
+/* Another node has taken bytes of the file while the claim was given up. */
+static int renew_grant(struct tb_flush_copy *c)
+{
+    int rc = tb_grant_take(c->target.engine, c->target.file, 0, 0);
+    c->only = tb_grant_of(c->target.engine, c->target.file);
+    return rc ? rc : c->only ? 0 : -EAGAIN;
+}
+
 /* All bytes that were dirty at the start. What is written later may wait for another flush. */
 static int flush_all(struct tb_flush_copy *c, bool sync, bool named, bool *gone)
 {
@@ -268,6 +277,8 @@ static int flush_all(struct tb_flush_copy *c, bool sync, bool named, bool *gone)
         bool more = !rc && c->n_left;
         *gone = more && c->gave_way && !give_way(c, named);
         c->settled = !c->gave_way;
+        if (more && !*gone && c->only && !tb_grant_of(c->target.engine, c->target.file) && (rc = renew_grant(c)))
+            more = false;
         refs = more && !*gone ? list_left(c, &n) : (n = 0, NULL);
         tb_flush_copy_free(c);
     } while (n);
@@ -326,6 +337,18 @@ static void note_outcome(tb_engine *e, uint32_t file, int fd, int error)
         f->error = error;
 }
 
+/* Of a file that other nodes may write only those bytes go that the owner says are this node's, until tb_grant_end. */
+static int take_grant(struct tb_flush_copy *c)
+{
+    tb_engine *e = c->target.engine;
+    uint32_t file = c->target.file;
+    if (!tb_is_shared(e, &e->region.files[file]))
+        return 0;
+    int rc = tb_grant_of(e, file) ? 0 : tb_grant_take(e, file, 0, 0);
+    c->only = tb_grant_of(e, file);
+    return rc ? rc : c->only ? 0 : -EAGAIN;
+}
+
 /*
  * Flush all dirty bytes, or `some`. With `gone`, the claim may be given up in between; it
  * says whether the record is lost then.
@@ -336,11 +359,16 @@ static struct tb_flush_result flush(tb_engine *e, uint32_t file, int fd, bool sy
     assert(tb_file_is_claimed(e, file));
     struct tb_flush_copy c = {.target = {.engine = e, .io = tb_file_io(e, file), .file = file, .fd = fd, .can_write = true},
                               .gives_way = gone != NULL};
-    if (has_no_work(&e->region.files[file], fd, sync))
+    if (has_no_work(&e->region.files[file], fd, sync)) {
+        tb_grant_end(e, file);
         return (struct tb_flush_result){0, 0};
-    int error = flush_and_publish(&c, sync, some, &lost);
+    }
+    int error = take_grant(&c);
+    if (!error)
+        error = flush_and_publish(&c, sync, some, &lost);
     if (!lost)
         note_outcome(e, file, fd, error);
+    tb_grant_end(e, file);
     if (gone)
         *gone = lost;
     return (struct tb_flush_result){c.written, error};
@@ -428,15 +456,41 @@ static uint32_t next_to_flush(tb_engine *e, uint32_t tier)
 void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes)
 {
     uint32_t file = next_to_flush(e, tier);
-    if (file == TB_NONE || !tb_file_try_claim(e, file))
+    if (file == TB_NONE || tb_grant_take(e, file, 0, 0))
         return;
+    if (!tb_file_try_claim(e, file)) {
+        tb_grant_end(e, file);
+        return;
+    }
     flush(e, file, -1, false, &(struct some){tier, bytes > TB_FLUSH_SOME ? bytes : TB_FLUSH_SOME}, NULL);
     tb_file_unclaim(e, file);
 }
 
+/*
+ * The grant comes first: who waits for other nodes must not hold the claim, which a node that waits for this one may need here.
+ * Where it fails the flush asks once more, and says why.
+ */
+bool tb_flush_claim(tb_engine *e, uint32_t file)
+{
+    for (;;) {
+        int rc = tb_grant_take(e, file, 0, 0);
+        if (!tb_file_claim(e, file))
+            return tb_grant_end(e, file), false;
+        if (rc || !tb_is_shared(e, &e->region.files[file]) || tb_grant_of(e, file))
+            return true;
+        tb_file_unclaim(e, file);
+    }
+}
+
+void tb_flush_unclaim(tb_engine *e, uint32_t file)
+{
+    tb_file_unclaim(e, file);
+    tb_grant_end(e, file);
+}
+
 struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool sync)
 {
-    if (!tb_file_claim(e, file)) /* the record was freed: it is flushed */
+    if (!tb_flush_claim(e, file)) /* the record was freed: it is flushed */
         return (struct tb_flush_result){0, 0};
     return tb_flush_giving_way(e, file, fd, sync);
 }

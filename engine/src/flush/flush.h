@@ -21,6 +21,10 @@ struct tb_flush_result {
 
 /* `fd`: a writable descriptor of the backing file, or -1 to open it by name.  Waits for another flusher. */
 struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool sync);
+/* Claim the file, as tb_file_claim, to flush it: with what its flush needs of other nodes. */
+bool tb_flush_claim(tb_engine *e, uint32_t file);
+/* Without a flush after all. */
+void tb_flush_unclaim(tb_engine *e, uint32_t file);
 /* The same for a caller that has claimed the file, */
 struct tb_flush_result tb_flush_claimed(tb_engine *e, uint32_t file, int fd, bool sync);
 /* and for one that gives the claim up: for moments in between where others wait for it, and at the end. */

@@ -153,6 +153,8 @@ static int attach(tb_engine *e, const char *name, int lease, enum role role)
         rc = tb_client_open_places(e);
     if (!rc && role == PROGRAM)
         rc = tb_environment_apply(e, &refusal);
+    if (lease >= 0)
+        e->shared_device = 0; /* no daemon speaks with the others: what is here goes to the PFS as it is */
     rc = rc ? rc : take_part(e, role);
     assert(rc || (tb_client_is_valid(e) && (role == LOOKS) == (e->slot == TB_NONE)));
     TB_ASSERT_WHOLE(rc || tb_client_is_whole(e));

@@ -54,12 +54,12 @@ struct tb_background {
 static void flush_queued(tb_engine *e, uint32_t file)
 {
     struct tb_file *f = &e->region.files[file];
-    tb_file_claim(e, file);
+    tb_flush_claim(e, file);
     tb_file_end_taking(f);
     if (tb_file_may_flush(f))
         tb_flush_giving_way(e, file, -1, false);
     else
-        tb_file_unclaim(e, file);
+        tb_flush_unclaim(e, file);
 }
 
 /* `seen` is read before the queue is looked at, so an entry that comes in between wakes the thread at once. */

@@ -99,12 +99,24 @@ static int waits_for(const void *of, int pid)
     return 0;
 }
 
+/* Files of another file system below the PFS's path are not shared: their inode numbers would be taken for the PFS's. */
+static int know_shared(tb_engine *e)
+{
+    struct stat st;
+    int rc = TB_IO(e->base, stat, e->header->config.pfs.path, &st, 0);
+    if (!rc)
+        e->shared_device = st.st_dev;
+    return rc;
+}
+
 /* The order is that of dependence: the chain of the PFS, the shadow, the tiers, then what needs their paths. */
 int tb_client_open_places(tb_engine *e)
 {
     const struct tb_config *c = &e->header->config;
     int rc = 0;
     tb_wait_know(waits_for, &e->region);
+    if (c->several_nodes == TB_NODES_SHARED && (rc = know_shared(e)))
+        return rc;
     e->pfs = tb_chain_new(c->pfs.modelled ? &c->pfs.model : NULL, &e->header->clocks.pfs, e->base);
     if (!e->pfs)
         return -errno;

@@ -86,7 +86,7 @@ static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
         tb_file_path(e, f, r->path, sizeof(r->path));
     tb_file_unlock(e, stripe);
     show_name(e, r);
-    if (!tb_file_claim(e, file))
+    if (!tb_flush_claim(e, file))
         return;
     if (is_to_drain(f)) {
         struct tb_flush_result result = tb_flush_giving_way(e, file, -1, true);
@@ -95,7 +95,7 @@ static void flush_one(tb_engine *e, uint32_t file, struct tb_file_report *r)
         if (e->lost && tb_lost_is_gone(r->error) && !(f->flags & TB_FILE_WAITING))
             keep_lost(e, file, r);
     } else {
-        tb_file_unclaim(e, file);
+        tb_flush_unclaim(e, file);
     }
 }
 

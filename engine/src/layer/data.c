@@ -23,8 +23,10 @@
 #include "file/state.h"
 #include "flush/backing.h"
 #include "flush/flush.h"
+#include "flush/remote.h"
 #include "layer/end.h"
 #include "placement/placement.h"
+#include "shared/commit.h"
 #include "tiering/promote.h"
 #include "tiering/stage.h"
 
@@ -86,6 +88,17 @@ struct wish {
     bool wait;      /* or wait for the flush of this file that is under way */
 };
 
+/* What goes to the PFS must be committed before (shared/commit.h), and that can't be done under the chunk's lock. */
+static bool may_put(const struct tb_target *t, const struct tb_buffer *b)
+{
+    const tb_engine *e = t->engine;
+    uint64_t start = tb_buffer_start(e, b);
+    bool may = true;
+    for (uint32_t lo = b->dirty_lo, a, z; may && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); lo = z)
+        may = tb_grant_covers(e, t->file, start + a, z - a);
+    return may;
+}
+
 /*
  * Flush and empty a buffer of the locked chunk. That is safe only while no other flush of
  * the file runs: it could write older bytes of this buffer afterwards.
@@ -96,7 +109,7 @@ static int make_room_in(struct tb_target *t, struct tb_buffer *b, struct wish *w
     wish->wait = !tb_file_try_claim(t->engine, t->file);
     if (wish->wait)
         return -EAGAIN;
-    int rc = tb_flush_and_empty(t, b);
+    int rc = may_put(t, b) ? tb_flush_and_empty(t, b) : -EREMOTE;
     tb_file_unclaim(t->engine, t->file);
     return rc;
 }
@@ -301,6 +314,8 @@ static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t
         return (ssize_t)done;
     if (e->region.files[t->file].flags & TB_FILE_SCRATCH)
         return done ? (ssize_t)done : -ENOSPC;
+    if (!tb_grant_covers(e, t->file, offset + done, n - done))
+        return done ? (ssize_t)done : -EREMOTE;
     if (offset + n > e->region.files[t->file].size)
         tb_file_note_overflow(&e->region.files[t->file]);
     int rc = tb_target_write(t, from + done, n - done, offset + done);
@@ -414,13 +429,20 @@ static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)
     return n < rest ? n : (size_t)rest;
 }
 
+/* Outside the chunk's lock: what a write into a shared file may need of other nodes. Then it begins the chunk anew. */
+static int ask_others(struct tb_target *t, size_t n, uint64_t offset)
+{
+    int rc = tb_grant_take(t->engine, t->file, offset, n);
+    return rc || !tb_is_elsewhere(&t->engine->region.files[t->file]) ? rc : tb_remote_fetch(t, offset, n);
+}
+
 /* Chunk by chunk. An error after the first chunk is reported as a short write, as a kernel does. */
 ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t offset)
 {
     struct wish wish = {.may_flush = true};
     size_t done = 0;
     ssize_t w = 0;
-    bool together = tb_place_together(t->engine);
+    bool together = tb_place_together(t->engine), asked = false;
     tb_place_note_access(t->engine, t->file);
     if (together)
         tb_model_together_begin();
@@ -429,6 +451,11 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
         w = write_chunk(t, (const char *)from + done, piece, offset + done, &wish);
         if (w == -EAGAIN && fulfil(t, &wish))
             continue;
+        if (w == -EREMOTE) {
+            asked = true;
+            if ((w = ask_others(t, piece, offset + done)) == 0)
+                continue;
+        }
         if (w <= 0)
             break;
         wish.may_flush = true;
@@ -437,6 +464,10 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
     }
     if (together)
         tb_model_together_end();
+    if (asked) {
+        tb_remote_drop();
+        tb_grant_end(t->engine, t->file);
+    }
     return done || n == 0 ? (ssize_t)done : w;
 }
 
@@ -451,8 +482,8 @@ static int read_hole(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint
     uint64_t offset = tb_buffer_start(e, b) + lo;
     int rc = tb_target_read(t, to, hi - lo, offset);
     TB_MEETING("hole fetched");
-    if (rc || !tb_stage_wanted(t, offset, hi - lo) || b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE ||
-        tb_stage_limit(e, t->file, offset, hi - lo) < hi - lo)
+    if (rc || !tb_stage_wanted(t, offset, hi - lo) || !tb_remote_is_latest(t, offset) || b->flags & TB_BUFFER_JOURNALED ||
+        b->prev != TB_NONE || tb_stage_limit(e, t->file, offset, hi - lo) < hi - lo)
         return rc;
     if (tb_interval_prepare(e, b, lo, hi, fill_from_backing, t) || tb_medium_write(e, b, lo, hi - lo, to))
         return 0; /* the read has its bytes; only the staging is left out */
@@ -519,6 +550,15 @@ static int read_chunk(struct tb_target *t, char *to, size_t n, uint64_t offset)
     return rc;
 }
 
+/* Of a chunk that lacks some bytes which may be another node's. Of a file that is cut meanwhile nothing more is needed. */
+static int read_remote(struct tb_target *t, char *to, size_t n, uint64_t offset)
+{
+    int rc = tb_remote_fetch(t, offset, n);
+    rc = rc ? rc : read_chunk(t, to, n, offset);
+    tb_remote_drop();
+    return rc == -EREMOTE ? -EIO : rc;
+}
+
 static ssize_t read_once(struct tb_target *t, void *to, size_t n, uint64_t offset)
 {
     uint64_t size = t->engine->region.files[t->file].size;
@@ -532,6 +572,8 @@ static ssize_t read_once(struct tb_target *t, void *to, size_t n, uint64_t offse
         int rc = tb_peek(t->engine, t->file, (char *)to + done, piece, offset + done)
                    ? 0
                    : read_chunk(t, (char *)to + done, piece, offset + done);
+        if (rc == -EREMOTE)
+            rc = read_remote(t, (char *)to + done, piece, offset + done);
         if (rc)
             return done ? (ssize_t)done : rc;
         done += piece;

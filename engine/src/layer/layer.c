@@ -28,6 +28,7 @@
 #include "region/clients.h"
 #include "region/counters.h"
 #include "namespace/placed.h"
+#include "shared/commit.h"
 #include "tiering/stage.h"
 #include "tiering/stream.h"
 
@@ -260,6 +261,17 @@ static off_t layer_lseek(struct tb_io *io, int fd, off_t offset, int whence)
 }
 
 /*
+ * The bytes of a coherent file are on the PFS already; the other nodes learn that they changed. It ends with what those
+ * committed there since, for the next read past the buffers.
+ */
+static int tell_others(tb_engine *e, uint32_t file)
+{
+    bool coherent = e->region.files[file].flags & TB_FILE_COHERENT;
+    int rc = tb_shared_commit(e, file, coherent);
+    return rc || !coherent ? rc : tb_shared_settle(e, file);
+}
+
+/*
  * An error of an earlier background flush is reported here, once. One of the flush that this
  * fsync made itself is returned by it, and so taken from the record: else the close would
  * report it again.
@@ -277,6 +289,7 @@ static int layer_fsync(struct tb_io *io, int fd, bool data_only)
     tb_layer_leave(true);
     if (rc)
         tb_file_take_error(e, o->file);
+    rc = rc ? rc : tell_others(e, o->file);
     return rc ? rc : earlier;
 }
 
@@ -289,7 +302,9 @@ static int layer_ftruncate(struct tb_io *io, int fd, off_t length)
         return TB_IO(e->pfs, ftruncate, fd, length);
     if (length < 0 || !tb_layer_may_write(o->flags))
         return -EINVAL;
-    return tb_end_set(e, o->file, NULL, fd, (uint64_t)length);
+    struct tb_identity id;
+    int rc = tb_end_set(e, o->file, NULL, fd, (uint64_t)length);
+    return rc || !e->shared_device || tb_identity_of_fd(fd, &id) ? rc : tb_shared_cut(e, &id, (uint64_t)length);
 }
 
 /* The size and times are the engine's while bytes are buffered; everything else is the backing file's. */
@@ -335,6 +350,8 @@ static int finish_open(tb_engine *e, struct tb_open *o, int fd)
     uint32_t file = o->file;
     assert(o->ended_by & TB_OPEN_ENDER); /* by this client, so no other one closes it, too */
     int rc = flush_at_close(e, o, fd), earlier = tb_layer_may_write(o->flags) ? tb_file_take_error(e, file) : 0;
+    if (!rc && tb_layer_may_write(o->flags) && (e->region.files[file].n_dirty || e->region.files[file].flags & TB_FILE_COHERENT))
+        rc = tb_shared_commit(e, file, e->region.files[file].flags & TB_FILE_COHERENT);
     tb_reader_close(e, (uint32_t)(o - e->region.opens));
     tb_open_end(e, o);
     return rc ? rc : earlier;
@@ -474,6 +491,10 @@ static int become_coherent(struct tb_target *t)
 static int make_coherent(tb_engine *e, struct tb_open *o, int fd)
 {
     struct tb_target t = tb_layer_target(e, o, fd);
+    int settled = tb_shared_settle(e, o->file);
+    if (settled)
+        return settled;
+    tb_grant_take(e, o->file, 0, 0);
     int end = tb_end_lock(e, o->file, -1); /* before this lock appends go to buffers, after it to the kernel */
     if (end < 0)
         return end;
@@ -481,6 +502,7 @@ static int make_coherent(tb_engine *e, struct tb_open *o, int fd)
     int rc = tb_layer_is_coherent(e, o) ? 0 : become_coherent(&t); /* another process may have been first */
     tb_file_unclaim(e, o->file);
     tb_end_unlock(e, end);
+    tb_grant_end(e, o->file);
     return rc;
 }
 

@@ -33,6 +33,7 @@
 #include "namespace/rename.h"
 #include "namespace/resolve.h"
 #include "namespace/shadow_copy.h"
+#include "shared/commit.h"
 #include "tiering/stage.h"
 
 /* *file: the record of the file that is at this place now, or TB_NONE. */
@@ -61,9 +62,13 @@ int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
         if (!rc && file != TB_NONE)
             rc = tb_end_set(e, file, &id, -1, (uint64_t)length);
     } while (rc == -EAGAIN);
-    if (rc || file != TB_NONE)
+    if (!rc && file != TB_NONE)
+        return tb_shared_cut(e, &id, (uint64_t)length);
+    if (rc)
         return rc;
     rc = TB_IO(p.io, truncate, p.path, length);
+    if (!rc && e->shared_device && !tb_identity_of_path(p.io, p.path, &id))
+        return tb_shared_cut(e, &id, (uint64_t)length);
     /* it was given its final name a moment ago, so look there */
     return rc == -ENOENT && p.waits ? tb_layer_truncate_path(io, path, length) : rc;
 }
@@ -98,9 +103,24 @@ off_t tb_layer_size(const tb_engine *e, uint32_t file, off_t backing)
 {
     const struct tb_file *f = &e->region.files[file];
     off_t size = (off_t)f->size;
-    if (!e->header->config.several_nodes || (f->n_dirty && size > backing))
+    bool ours = f->n_dirty || (tb_is_shared(e, f) && tb_is_elsewhere(f));
+    if (!e->header->config.several_nodes || (ours && size > backing))
         return size;
     return backing;
+}
+
+/* Of a file that other nodes have bytes of the size is theirs where that is more. */
+static int show_end(tb_engine *e, const struct tb_place *p, struct stat *st)
+{
+    struct tb_identity id;
+    uint64_t end = 0;
+    int rc = tb_identity_of_path(p->io, p->path, &id);
+    if (rc)
+        return tb_io_failed(rc) ? rc : 0;
+    rc = p->scratch ? 0 : tb_shared_end(e, &id, &end);
+    if (!rc && (uint64_t)st->st_size < end)
+        st->st_size = (off_t)end;
+    return rc;
 }
 
 int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
@@ -112,8 +132,12 @@ int tb_layer_stat(struct tb_io *io, const char *path, struct stat *st, int flags
     int rc = stat_name(e, &r, path, st, flags, &p);
     if (rc == -ENOENT && p.waits)
         rc = stat_name(e, &r, path, st, flags, &p);
-    if (rc || !S_ISREG(st->st_mode) || !tb_file_may_be_known(e, st))
+    if (rc || !S_ISREG(st->st_mode))
         return rc;
+    if (e->shared_device && (rc = show_end(e, &p, st)))
+        return rc;
+    if (!tb_file_may_be_known(e, st))
+        return 0;
     uint32_t file;
     rc = record_of(e, &p, &id, &file);
     bool buffered = !rc && file != TB_NONE && !(e->region.files[file].flags & TB_FILE_COHERENT);
@@ -192,6 +216,15 @@ static int claim_named(tb_engine *e, const struct tb_place *p, struct tb_identit
     return rc;
 }
 
+/* The shared file that is gone with this name; not `regular`: none is. */
+static struct tb_identity last_name(tb_engine *e, const struct tb_place *p)
+{
+    struct tb_identity id = {.regular = false};
+    if (!e->shared_device || p->scratch || tb_identity_of_name(p->io, p->path, &id) || id.links > 1)
+        id.regular = false;
+    return id;
+}
+
 int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
 {
     tb_engine *e = tb_layer_engine(io);
@@ -202,6 +235,7 @@ int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
     int rc = tb_place_find(e, &r, path, TB_NAME_MAKE, &p);
     if (!rc && flags & AT_REMOVEDIR && p.deferred && !p.waits)
         return tb_waiting_remove_directory(e, p.io, p.path);
+    const struct tb_identity gone = rc ? id : last_name(e, &p);
     if (!rc && !flags) /* a directory has no record */
         rc = claim_named(e, &p, &id, &file);
     if (rc)
@@ -211,6 +245,8 @@ int tb_layer_unlink(struct tb_io *io, const char *path, int flags)
     else if (!(rc = keep_bytes(e, file, &id)))
         rc = p.scratch && id.link ? -ENOTDIR : TB_IO(p.io, unlink, p.path, flags);
     tb_named_unclaim(e, file);
+    if (!rc && gone.regular)
+        return tb_shared_remove(e, &gone);
     return rc == -ENOTDIR && p.scratch ? remove_link(e, &r, path, flags) : rc;
 }
 
@@ -380,7 +416,13 @@ static int rename_names(tb_engine *e, const struct name *from, const struct name
     if (rc || p.scratch != q.scratch)
         return rc ? rc : -EXDEV;
     bool file = !flags && (!p.scratch || (TB_IO(p.io, stat, p.path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)));
+    const struct tb_identity gone = last_name(e, &q), moved = last_name(e, &p);
+    bool other = gone.inode != moved.inode && !(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE));
+    if (moved.regular && (rc = tb_shared_settle_identity(e, &moved)))
+        return rc;
     rc = rename_places(e, &p, &q, flags);
+    if (!rc && gone.regular && other)
+        rc = tb_shared_remove(e, &gone);
     if (p.scratch && !file)
         tb_shadow_forget(e);
     return rc;

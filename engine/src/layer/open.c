@@ -21,6 +21,7 @@
 #include "namespace/deferred.h"
 #include "namespace/resolve.h"
 #include "region/clients.h"
+#include "shared/commit.h"
 #include "tiering/stream.h"
 
 static int open_place(const struct tb_place *p, int flags, mode_t mode)
@@ -153,12 +154,23 @@ static void update_record(struct opening *o)
         tb_file_rename(o->e, o->file, p->path); /* of several names, keep one that exists */
 }
 
+/* What other nodes committed by now this open sees. A coherent file is read from the PFS, so all of it goes there. */
+static int look(struct opening *o)
+{
+    tb_engine *e = o->e;
+    int rc = e->region.files[o->file].flags & TB_FILE_COHERENT ? tb_shared_settle(e, o->file) : tb_shared_look(e, o->file);
+    if (rc && tb_file_put(e, o->file))
+        tb_file_forget(e, o->file);
+    return rc;
+}
+
 /* The size of a coherent file is known to the kernel only, so the backing file's is looked at too. */
 static int cut(struct opening *o)
 {
     if (!o->cut || !(o->e->region.files[o->file].size || o->id.size))
         return 0;
     int rc = tb_end_set(o->e, o->file, NULL, o->fd, 0);
+    rc = rc ? rc : tb_shared_cut(o->e, &o->id, 0);
     if (rc && tb_file_put(o->e, o->file))
         tb_file_forget(o->e, o->file);
     return rc;
@@ -175,7 +187,8 @@ static int bind_it(struct opening *o)
 {
     assert(o->fd >= 0 && o->e->region.files[o->file].n_open);
     update_record(o);
-    int rc = cut(o);
+    int rc = look(o);
+    rc = rc ? rc : cut(o);
     rc = rc ? rc : bind(o->e, o->fd, o->file, o->flags, o->path);
     o->is_bound = !rc;
     return rc ? rc : join_other_nodes(o);
@@ -183,6 +196,9 @@ static int bind_it(struct opening *o)
 
 static int pass_through(struct opening *o, enum what_it_is is)
 {
+    int rc = is == UNKNOWN ? tb_shared_settle_identity(o->e, &o->id) : 0;
+    if (rc)
+        return rc;
     if (is == UNKNOWN && o->place.waits && !o->id.size)
         return publish_unknown(o->e, &o->place);
     return o->cut && is != IRREGULAR ? TB_IO(o->place.io, ftruncate, o->fd, 0) : 0;

@@ -18,6 +18,7 @@
 #include "layer/end.h"
 #include "namespace/intent.h"
 #include "region/clients.h"
+#include "shared/requests.h"
 
 /* What the buffers' records say; it replaces all counts. */
 struct census {
@@ -193,6 +194,7 @@ static void repair_client(tb_engine *e, uint32_t slot)
     bool executes = tb_client_runs(c);
     tb_intents_finish(e, slot);
     release_claims(e, slot);
+    tb_requests_forget_client(e, slot);
     tb_end_repair(e);
     repair_buffers(e, slot);
     c->n_moving = 0; /* before its number can be another client's */

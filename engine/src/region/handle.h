@@ -74,6 +74,7 @@ struct tb_engine {
     uint32_t flush_threads;   /* threads that may share the flush of one file; 0 and 1: one does it */
     _Atomic uint32_t n_stuck; /* threads of a drain that gave up and wait still: until they end the handle stays */
     struct tb_lost *lost;     /* a recovery's: what its drain does with bytes of files that are gone */
+    uint64_t shared_device;   /* where the files are that nodes share (shared/commit.h); 0: none are */
     bool is_daemon;           /* holds the daemon's lock, which must be dropped before the region is unmapped */
 };
 

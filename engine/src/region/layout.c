@@ -34,7 +34,7 @@ static const char *const section_names[TB_N_SECTIONS] = {
     [TB_SECTION_DIRS] = "names",           [TB_SECTION_OPENS] = "open descriptions",
     [TB_SECTION_GHOSTS] = "missed lately", [TB_SECTION_UNITS] = "dispersion units",
     [TB_SECTION_CLIENTS] = "clients",      [TB_SECTION_SAMPLES] = "samples",
-    [TB_SECTION_DATA] = "buffers",
+    [TB_SECTION_REQUESTS] = "requests",    [TB_SECTION_DATA] = "buffers",
 };
 
 const char *tb_section_name(enum tb_section section)
@@ -53,6 +53,16 @@ uint64_t tb_layout_tier_bytes(const struct tb_layout *l, uint32_t tier)
 static uint64_t round_up(uint64_t n, uint64_t to)
 {
     return (n + to - 1) / to * to;
+}
+
+/* Of one request: a piece of a file that another node sends. Small where memory is. */
+static uint64_t request_bytes(const struct tb_config *config)
+{
+    uint64_t bytes = TB_REQUEST_BYTES_MAX;
+    for (uint32_t t = config->n_tiers; t-- > 0;)
+        if (config->tiers[t].medium == TB_MEDIUM_MEMORY && config->tiers[t].capacity / 256 < bytes)
+            bytes = config->tiers[t].capacity / 256;
+    return round_up(bytes < TB_REQUEST_BYTES_MIN ? TB_REQUEST_BYTES_MIN : bytes, PAGE);
 }
 
 /* At least 1. A power, so that a hash takes bits and does not divide. */
@@ -210,6 +220,7 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
     set_section(l, TB_SECTION_GHOSTS, n_ghosts(config), sizeof(struct tb_ghost));
     set_section(l, TB_SECTION_UNITS, config->placement.n_unit_ranges, sizeof(struct tb_unit_range));
     set_section(l, TB_SECTION_SAMPLES, TB_SAMPLES, sizeof(struct tb_sample));
+    set_section(l, TB_SECTION_REQUESTS, config->several_nodes == TB_NODES_SHARED ? TB_REQUESTS : 0, request_bytes(config));
 
     uint64_t bytes = 0;
     for (int s = 0; s < TB_SECTION_DATA; s++) {

@@ -119,6 +119,8 @@ struct tb_file {
     _Atomic uint32_t unsynced; /* the latest change of the file on the PFS that no sync covers (file/file.h), 0: all are covered */
     _Atomic uint32_t n_cuts;   /* how often it was made shorter: a read during that is done again */
     _Atomic uint32_t flusher;  /* client slot + 1 that flushes or truncates, 0 none */
+    _Atomic uint32_t n_let_go; /* how often bytes of it went because another node's are newer (shared/local.h) */
+    _Atomic uint64_t known;    /* of what the other nodes committed: 2 * its version + (1: some of it is in their tiers) */
     uint32_t queue_next;
     uint32_t directory;      /* node of the tree of names */
     _Atomic uint8_t classes; /* of the buffers it has had, a bit each: look-ups skip the others */
@@ -213,6 +215,25 @@ struct tb_client {
     _Atomic uint32_t n_moving; /* its threads that take a description from the free list or give one back: layer/descriptions.c */
     struct tb_transfers tier[TB_MAX_TIERS];
 } __attribute__((aligned(64)));
+
+#define TB_REQUESTS 8u
+#define TB_REQUEST_BYTES_MIN (64u << 10)
+#define TB_REQUEST_BYTES_MAX ((1u << 20) + (64u << 10))
+enum tb_request_state { TB_REQUEST_FREE = 0, TB_REQUEST_TAKEN, TB_REQUEST_ASKED, TB_REQUEST_SERVED, TB_REQUEST_ANSWERED, TB_REQUEST_LEFT };
+/*
+ * What a client asks of its daemon, which asks other nodes: shared/requests.h.
+ * Owner: shared/requests.c.  No lock: whoever moves `state` from what it saw has the record.
+ * Invariants:
+ *   FREE -> TAKEN by `client` -> ASKED -> SERVED by the daemon -> ANSWERED -> FREE by the client
+ *   LEFT: the client gave up or was killed while it was SERVED; the daemon frees it
+ */
+struct tb_request {
+    _Atomic uint32_t state; /* futex word */
+    _Atomic uint32_t client;
+    uint32_t n;     /* bytes of the request, */
+    int64_t answer; /* then of the answer, or -errno */
+    char bytes[] __attribute__((aligned(64)));
+};
 
 #define TB_INTENTS 16u
 struct tb_intent_file {

@@ -48,7 +48,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 14u
+#define TB_REGION_VERSION 15u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -248,12 +248,31 @@ struct tb_streams {
 };
 
 /*
+ * What clients ask of other nodes, by way of the daemon (`nodes: shared`).
+ * Owner: shared/requests.c.  No lock.
+ * Invariants: event moves after each request that is ASKED
+ */
+#define TB_NODES_SHOWN 64u
+struct tb_asking {
+    _Atomic uint32_t event; /* futex word */
+    /* Written by the daemon alone, for people: torn texts do no harm. */
+    _Atomic uint32_t n_nodes, n_alive;
+    struct {
+        char name[64];
+        _Atomic bool is_alive;
+        _Atomic uint64_t dirty, extents; /* as struct tb_wire_state */
+    } node[TB_NODES_SHOWN];
+    char lost[TB_PATH_MAX + 200]; /* the last bytes that were asked for and lost: file, range, node */
+};
+
+/*
  * What happened since the start, for reports and for the choice of what moves; nothing that is promised depends on it.
  * Owners: layer, flush, tiering.  No lock.
  * Invariants: each only goes up; prefetched is not more than staged, but for a call under way
  */
 struct tb_totals {
     _Atomic uint64_t pfs_written, pfs_read, spilled, fsyncs;
+    _Atomic uint64_t remote_read;        /* bytes from the tiers of other nodes */
     _Atomic uint64_t staged, prefetched; /* bytes; what was prefetched was staged in too */
     _Atomic uint64_t passed;             /* opens of regular files that the tables had no room for */
     _Atomic uint64_t fallbacks;          /* times that a file became coherent */
@@ -339,6 +358,7 @@ struct tb_header {
     struct tb_placement_memory placement;
     struct tb_movement movement;
     struct tb_streams streams;
+    struct tb_asking asking;
     struct tb_totals totals;
     struct tb_tier_counters tier[TB_MAX_TIERS];
     struct tb_slab slab[TB_MAX_TIERS * TB_MAX_SLABS];
@@ -387,6 +407,9 @@ struct tb_region {
     uint32_t n_ghosts;
     struct tb_unit_range *units;
     struct tb_sample *samples;
+    char *requests; /* n_requests of request_bytes each */
+    uint32_t n_requests;
+    size_t request_bytes;
     char *base;
     size_t bytes;
 };

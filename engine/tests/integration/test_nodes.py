@@ -184,10 +184,11 @@ class Nodes:
         launch: Path | None = None,
         then: str = "true",
         fault: str | None = None,
+        text: str = CONFIG,
     ) -> str:
         """What it says on stderr."""
         config = self.root / "tiers.yaml"
-        config.write_text(CONFIG.format(root=self.root, flush=flush))
+        config.write_text(text.format(root=self.root, flush=flush))
         (self.root / "program.py").write_text(program)
         command = f"{self.launch} {sys.executable} {self.root}/program.py {self.root} && {then}"
         words = [

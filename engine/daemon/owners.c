@@ -1,0 +1,302 @@
+/* The table of an owner: files by identity, each with its extents in order of offset (owners.h). One lock for all. */
+#include "owners.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "region/mix.h"
+
+#define BUCKETS 16384u
+
+struct owned {
+    struct tb_wire_file id;
+    uint64_t version;
+    struct tb_wire_extent *extent; /* n of them, in order, none overlaps another */
+    uint32_t n;
+    struct owned *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct owned *bucket[BUCKETS];
+static uint64_t n_changes, n_extents;
+
+static struct owned **link_to(const struct tb_wire_file *id)
+{
+    struct owned **link = &bucket[tb_mix64(id->inode ^ tb_mix64((uint64_t)id->birth_ns)) % BUCKETS];
+    while (*link && ((*link)->id.inode != id->inode || (*link)->id.birth_ns != id->birth_ns))
+        link = &(*link)->next;
+    return link;
+}
+
+static struct owned *find(const struct tb_wire_file *id)
+{
+    return *link_to(id);
+}
+
+static struct owned *find_or_make(const struct tb_wire_file *id)
+{
+    struct owned **link = link_to(id);
+    if (!*link && (*link = calloc(1, sizeof(**link))))
+        (*link)->id = *id;
+    return *link;
+}
+
+/* What the asker may know of the file before the call. */
+static struct tb_told tell(const struct owned *f, uint32_t asker)
+{
+    struct tb_told told = {0};
+    if (!f)
+        return told;
+    told.before = told.version = f->version;
+    for (uint32_t i = 0; i < f->n && !told.elsewhere; i++)
+        told.elsewhere = f->extent[i].node != asker;
+    told.end = f->n ? f->extent[f->n - 1].hi : 0;
+    return told;
+}
+
+/* A list of extents in the making. */
+struct list {
+    struct tb_wire_extent *at;
+    uint32_t n, room;
+    int error;
+};
+
+static void append(struct list *l, struct tb_wire_extent x)
+{
+    if (l->n == l->room) {
+        uint32_t room = l->room ? 2 * l->room : 16;
+        struct tb_wire_extent *at = realloc(l->at, room * sizeof(*at));
+        if (!at) {
+            l->error = -ENOMEM;
+            return;
+        }
+        l->at = at;
+        l->room = room;
+    }
+    struct tb_wire_extent *last = l->n ? &l->at[l->n - 1] : NULL;
+    if (last && last->hi == x.lo && last->node == x.node && last->version == x.version)
+        last->hi = x.hi;
+    else
+        l->at[l->n++] = x;
+}
+
+static void append_part(struct list *l, const struct tb_wire_extent *of, uint64_t lo, uint64_t hi)
+{
+    if (lo < hi)
+        append(l, (struct tb_wire_extent){lo, hi, of->version, of->node, 0});
+}
+
+static int by_lo(const void *a, const void *b)
+{
+    const struct tb_wire_extent *x = a, *y = b;
+    return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+static int replace(struct owned *f, struct list *l)
+{
+    if (l->error) {
+        free(l->at);
+        return l->error;
+    }
+    n_extents += (uint64_t)l->n - f->n;
+    free(f->extent);
+    f->extent = l->at;
+    f->n = l->n;
+    return 0;
+}
+
+/* Whose extents lose bytes: those of `node`, up to this version. */
+struct whose {
+    uint32_t node;
+    uint64_t version;
+};
+
+static void without(const struct tb_wire_extent *x, const struct tb_ranges *ranges, struct list *out)
+{
+    uint64_t at = x->lo, from, to;
+    while (at < x->hi && tb_ranges_inside(ranges, at, x->hi, &from, &to)) {
+        append_part(out, x, at, from);
+        at = to;
+    }
+    append_part(out, x, at, x->hi);
+}
+
+static int take_out(struct owned *f, const struct tb_ranges *ranges, struct whose whose)
+{
+    struct list kept = {0};
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct tb_wire_extent *x = &f->extent[i];
+        if (x->node == whose.node && x->version <= whose.version)
+            without(x, ranges, &kept);
+        else
+            append(&kept, *x);
+    }
+    return replace(f, &kept);
+}
+
+/* What others have there. Returns how many found room; there may be more. */
+static uint32_t find_others(const struct owned *f, const struct tb_ranges *ranges, uint32_t asker, struct tb_wire_extent *out,
+                            uint32_t most)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct tb_wire_extent *x = &f->extent[i];
+        uint64_t from, to;
+        for (uint64_t at = x->lo; x->node != asker && n < most && at < x->hi && tb_ranges_inside(ranges, at, x->hi, &from, &to); at = to)
+            out[n++] = (struct tb_wire_extent){from, to, x->version, x->node, 0};
+    }
+    return n;
+}
+
+/* Those have let go of what they had, as far as it was of no later commit. */
+static int take_out_gone(struct owned *f, const struct tb_wire_extent *gone, uint32_t n)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        struct tb_wire_range range = {gone[i].lo, gone[i].hi};
+        rc = take_out(f, &(struct tb_ranges){.at = &range, .n = 1}, (struct whose){gone[i].node, gone[i].version});
+    }
+    return rc;
+}
+
+static int put_in(struct owned *f, const struct tb_ranges *ranges, uint32_t node)
+{
+    struct list all = {0};
+    int rc = take_out(f, ranges, (struct whose){node, UINT64_MAX});
+    for (uint32_t i = 0; i < ranges->n && !rc; i++)
+        append(&all, (struct tb_wire_extent){ranges->at[i].lo, ranges->at[i].hi, f->version, node, 0});
+    for (uint32_t i = 0; i < f->n && !rc; i++)
+        append(&all, f->extent[i]);
+    if (all.n && !all.error)
+        qsort(all.at, all.n, sizeof(*all.at), by_lo);
+    return rc ? rc : replace(f, &all);
+}
+
+/* One request, taken apart. */
+struct question {
+    uint32_t asker;
+    const struct tb_wire *w;
+    struct tb_ranges ranges;
+    const struct tb_wire_extent *gone;
+    struct tb_told *told;
+    struct tb_wire_extent *extent; /* of the answer, `most` at most */
+    uint32_t most;
+};
+
+/* Who has to let go first is the answer, and nothing changes; else the change. */
+static int change(struct question *q)
+{
+    struct owned *f = q->w->op == TB_WIRE_COMMIT ? find_or_make(&q->w->file) : find(&q->w->file);
+    if (!f)
+        return q->w->op == TB_WIRE_COMMIT ? -ENOMEM : 0;
+    int rc = take_out_gone(f, q->gone, q->w->n_gone);
+    *q->told = tell(f, q->asker);
+    q->told->n = rc ? 0 : find_others(f, &q->ranges, q->asker, q->extent, q->most);
+    if (rc || q->told->n)
+        return rc;
+    if (q->ranges.n || q->w->version)
+        f->version = ++n_changes;
+    rc = q->w->op == TB_WIRE_COMMIT ? put_in(f, &q->ranges, q->asker) : take_out(f, &q->ranges, (struct whose){q->asker, UINT64_MAX});
+    uint64_t before = q->told->before;
+    *q->told = tell(f, q->asker);
+    q->told->before = before;
+    return rc;
+}
+
+static int forget(struct question *q)
+{
+    int rc = change(q);
+    struct owned **link = link_to(&q->w->file), *f = *link;
+    if (rc || q->told->n || !f)
+        return rc;
+    n_extents -= f->n;
+    *link = f->next;
+    free(f->extent);
+    free(f);
+    return 0;
+}
+
+/* `before` of the answer: up to where it is whole. */
+static int where(struct question *q)
+{
+    const struct owned *f = find(&q->w->file);
+    uint64_t until = q->w->hi;
+    *q->told = tell(f, q->asker);
+    for (uint32_t i = 0; f && i < f->n; i++) {
+        const struct tb_wire_extent *x = &f->extent[i];
+        if (x->hi <= q->w->lo || x->lo >= q->w->hi)
+            continue;
+        if (q->told->n == q->most) {
+            until = x->lo;
+            break;
+        }
+        q->extent[q->told->n++] = *x;
+    }
+    q->told->before = until;
+    return 0;
+}
+
+static int end(struct question *q)
+{
+    struct owned *f = find(&q->w->file);
+    int rc = f ? take_out(f, &q->ranges, (struct whose){q->asker, q->w->version}) : 0;
+    *q->told = tell(f, q->asker);
+    return rc;
+}
+
+static int act(struct question *q)
+{
+    switch (q->w->op) {
+    case TB_WIRE_LOOK: *q->told = tell(find(&q->w->file), q->asker); return 0;
+    case TB_WIRE_WHERE: return where(q);
+    case TB_WIRE_END: return end(q);
+    case TB_WIRE_REMOVE: return forget(q);
+    default: return change(q);
+    }
+}
+
+/* A cut and a removal are of one range, to the end. */
+static int take_apart(struct question *q, const void *more, size_t n)
+{
+    const struct tb_wire *w = q->w;
+    const struct tb_wire_range *range = more;
+    size_t ranges = (size_t)w->n * sizeof(*range), gone = (size_t)w->n_gone * sizeof(*q->gone);
+    if (w->n > 1u << 20 || w->n_gone > 1u << 20 || n != ranges + gone)
+        return -EPROTO;
+    q->gone = (const void *)((const char *)more + ranges);
+    int rc = 0;
+    for (uint32_t i = 0; i < w->n && !rc; i++)
+        rc = range[i].lo < range[i].hi ? tb_ranges_add(&q->ranges, range[i].lo, range[i].hi) : -EPROTO;
+    if (!rc && (w->op == TB_WIRE_CUT || w->op == TB_WIRE_REMOVE) && w->lo < UINT64_MAX)
+        rc = tb_ranges_add(&q->ranges, w->lo, UINT64_MAX);
+    tb_ranges_settle(&q->ranges);
+    return rc;
+}
+
+int64_t owners_answer(uint32_t from, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room)
+{
+    struct tb_told told = {0};
+    if (room < sizeof(told) + sizeof(struct tb_wire_extent))
+        return -ENOBUFS;
+    size_t most = w->op == TB_WIRE_WHERE && w->version < TB_WIRE_MOST ? w->version : TB_WIRE_MOST;
+    if (most > (room - sizeof(told)) / sizeof(struct tb_wire_extent))
+        most = (room - sizeof(told)) / sizeof(struct tb_wire_extent);
+    struct question q = {.asker = from, .w = w, .told = &told, .extent = (void *)((char *)answer + sizeof(told)), .most = (uint32_t)most};
+    int rc = take_apart(&q, more, n);
+    pthread_mutex_lock(&lock);
+    rc = rc ? rc : act(&q);
+    pthread_mutex_unlock(&lock);
+    tb_ranges_free(&q.ranges);
+    memcpy(answer, &told, sizeof(told));
+    return rc ? rc : (int64_t)(sizeof(told) + told.n * sizeof(struct tb_wire_extent));
+}
+
+uint64_t owners_count(void)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t n = n_extents;
+    pthread_mutex_unlock(&lock);
+    return n;
+}

@@ -1,0 +1,17 @@
+/*
+ * The daemon among those of the other nodes (`nodes: shared`): it serves them, and asks them what its clients ask.
+ */
+#ifndef TB_DAEMON_PEERS_H
+#define TB_DAEMON_PEERS_H
+
+#include "base/error.h"
+#include "region/handle.h"
+
+struct peers;
+
+/* Returns when all `n_nodes` have found each other; `folder` is the start's own, which all nodes see. */
+int peers_begin(tb_engine *e, const char *folder, unsigned n_nodes, struct peers **out, struct tb_error *err);
+/* Nothing is left here: stay for the others as long as they are ending, too. Then the network is closed. NULL: nothing to end. */
+void peers_end(struct peers *p);
+
+#endif

@@ -1,0 +1,206 @@
+/*
+ * Requests of clients, relayed (relay.h). Most go to the file's owner as they are. A commit that meets bytes of other nodes
+ * makes those let go first; a fetch asks the owner where the bytes are, then the nodes that have them.
+ */
+#include "relay.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "file/file.h"
+#include "region/mix.h"
+#include "shared/local.h"
+
+unsigned relay_owner(const struct tb_net *net, const struct tb_wire_file *file)
+{
+    return (unsigned)(tb_mix64(file->inode ^ tb_mix64((uint64_t)file->birth_ns)) % tb_net_count(net));
+}
+
+struct answer {
+    struct tb_told told;
+    struct tb_wire_extent extent[TB_WIRE_MOST];
+};
+
+/* Says which bytes could not be had: in the log, once a second, and for `tierctl status`. */
+static void say_lost(tb_engine *e, const struct tb_net *net, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, unsigned node,
+                     int64_t rc)
+{
+    static _Atomic time_t last;
+    char path[TB_PATH_MAX], *out = e->header->asking.lost;
+    uint32_t file = tb_local_find(e, id);
+    snprintf(path, sizeof(path), "inode %llu", (unsigned long long)id->inode);
+    if (file != TB_NONE)
+        tb_file_path(e, &e->region.files[file], path, sizeof(path));
+    snprintf(out, sizeof(e->header->asking.lost), "%.4000s: bytes %llu to %llu: node %s: %s", path, (unsigned long long)lo,
+             (unsigned long long)hi, tb_net_name(net, node), strerror((int)-rc));
+    if (atomic_exchange(&last, time(NULL)) != time(NULL))
+        fprintf(stderr, "tierd: %s\n", out);
+}
+
+/* What a client is told of a failure of the network or of another node. */
+static int64_t as_told(tb_engine *e, const struct tb_net *net, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, unsigned node,
+                       int64_t rc)
+{
+    if (rc >= 0 || rc == -EAGAIN)
+        return rc;
+    say_lost(e, net, id, lo, hi, node, rc);
+    return -EIO;
+}
+
+static int64_t ask_owner(tb_engine *e, struct tb_net *net, const void *request, size_t n, void *answer, size_t room)
+{
+    const struct tb_wire *w = request;
+    unsigned owner = relay_owner(net, &w->file);
+    int64_t got = tb_net_call(net, owner, request, n, answer, room);
+    return as_told(e, net, &w->file, w->lo, w->hi, owner, got);
+}
+
+/* One node's answer to one extent of a conflict. */
+static int64_t ask_holder(tb_engine *e, struct tb_net *net, enum tb_wire_op op, const struct tb_wire_file *id,
+                          const struct tb_wire_extent *x, void *to, size_t room)
+{
+    struct tb_wire w = {.op = op, .file = *id, .lo = x->lo, .hi = x->hi, .version = x->version};
+    int64_t got = tb_net_call(net, x->node, &w, sizeof(w), to, room);
+    return got == -ESTALE ? -EAGAIN : as_told(e, net, id, x->lo, x->hi, x->node, got);
+}
+
+/* All of them have let go, and the owner is told so with the same request: once more, since others may have come in between. */
+static int64_t ask_without(tb_engine *e, struct tb_net *net, const char *request, size_t n, const struct answer *conflicts, char *answer,
+                           size_t room)
+{
+    size_t more = conflicts->told.n * sizeof(conflicts->extent[0]);
+    char *again = malloc(n + more);
+    if (!again)
+        return -ENOMEM;
+    memcpy(again, request, n);
+    memcpy(again + n, conflicts->extent, more);
+    ((struct tb_wire *)(void *)again)->n_gone = conflicts->told.n;
+    int64_t got = ask_owner(e, net, again, n + more, answer, room);
+    free(again);
+    return got;
+}
+
+static int64_t told_of(const char *answer, int64_t got, struct tb_told *told)
+{
+    if (got < 0)
+        return got;
+    if (got < (int64_t)sizeof(*told))
+        return -EPROTO;
+    memcpy(told, answer, sizeof(*told));
+    return got == (int64_t)(sizeof(*told) + told->n * sizeof(struct tb_wire_extent)) ? 0 : -EPROTO;
+}
+
+static int64_t change(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
+{
+    const struct tb_wire w = *(struct tb_wire *)(void *)bytes;
+    struct answer *a = malloc(sizeof(*a)), *b = malloc(sizeof(*b));
+    int64_t rc = a && b ? ask_owner(e, net, bytes, n, a, sizeof(*a)) : -ENOMEM;
+    struct tb_told told = {0};
+    rc = rc < 0 ? rc : told_of((char *)a, rc, &told);
+    if (!rc && told.n) {
+        for (uint32_t i = 0; i < told.n && rc >= 0; i++)
+            rc = ask_holder(e, net, w.op == TB_WIRE_REMOVE ? TB_WIRE_LOSE : TB_WIRE_LET_GO, &w.file, &a->extent[i], NULL, 0);
+        rc = rc < 0 ? rc : ask_without(e, net, bytes, n, a, (char *)b, sizeof(*b));
+        rc = rc < 0 ? rc : told_of((char *)b, rc, &told);
+        rc = rc ? rc : told.n ? -EAGAIN : 0;
+    }
+    memcpy(bytes, &told, sizeof(told));
+    free(a);
+    free(b);
+    return rc < 0 ? rc : (int64_t)sizeof(told);
+}
+
+/* The extents of others that the answer has, with their bytes in the places of the range. */
+static int64_t gather(tb_engine *e, struct tb_net *net, const struct tb_wire *w, struct answer *a, char *bytes)
+{
+    uint32_t kept = 0;
+    unsigned self = tb_net_self(net);
+    for (uint32_t i = 0; i < a->told.n; i++)
+        if (a->extent[i].node != self)
+            a->extent[kept++] = a->extent[i];
+    a->told.n = kept;
+    size_t head = sizeof(a->told) + kept * sizeof(a->extent[0]);
+    for (uint32_t i = 0; i < kept; i++) {
+        struct tb_wire_extent x = a->extent[i];
+        x.lo = x.lo > w->lo ? x.lo : w->lo;
+        x.hi = x.hi < a->told.before ? x.hi : a->told.before;
+        int64_t got = ask_holder(e, net, TB_WIRE_READ, &w->file, &x, bytes + head + (x.lo - w->lo), x.hi - x.lo);
+        if (got != (int64_t)(x.hi - x.lo))
+            return got < 0 ? got : -EIO;
+    }
+    memcpy(bytes, a, head);
+    return (int64_t)(head + (kept ? a->told.before - w->lo : 0));
+}
+
+static int64_t fetch(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
+{
+    struct tb_wire w = *(struct tb_wire *)(void *)bytes;
+    struct answer *a = malloc(sizeof(*a));
+    size_t head = sizeof(struct tb_told) + TB_WIRE_MOST_FETCHED * sizeof(struct tb_wire_extent);
+    int64_t rc = a ? 0 : -ENOMEM;
+    w.op = TB_WIRE_WHERE;
+    w.version = TB_WIRE_MOST_FETCHED;
+    if (!rc && (w.lo >= w.hi || w.hi - w.lo + head > room))
+        rc = -EINVAL;
+    rc = rc ? rc : ask_owner(e, net, &w, sizeof(w), a, head);
+    struct tb_told told;
+    rc = rc < 0 ? rc : told_of((char *)a, rc, &told);
+    rc = rc ? rc : gather(e, net, &w, a, bytes);
+    free(a);
+    return rc;
+}
+
+static int64_t settle(tb_engine *e, struct tb_net *net, char *bytes)
+{
+    struct tb_wire w = *(struct tb_wire *)(void *)bytes;
+    struct answer *a = malloc(sizeof(*a));
+    struct tb_told told = {0};
+    w.op = TB_WIRE_WHERE;
+    w.version = TB_WIRE_MOST;
+    w.hi = UINT64_MAX;
+    int64_t rc = a ? ask_owner(e, net, &w, sizeof(w), a, sizeof(*a)) : -ENOMEM;
+    rc = rc < 0 ? rc : told_of((char *)a, rc, &told);
+    for (uint32_t i = 0; !rc && i < told.n; i++)
+        if (a->extent[i].node != tb_net_self(net) && (i == 0 || a->extent[i].node != a->extent[i - 1].node))
+            rc = ask_holder(e, net, TB_WIRE_FLUSH, &w.file, &a->extent[i], NULL, 0);
+    rc = rc ? rc : told.elsewhere ? -EAGAIN : 0;
+    told.before = told.version;
+    told.n = 0;
+    memcpy(bytes, &told, sizeof(told));
+    free(a);
+    return rc < 0 ? rc : (int64_t)sizeof(told);
+}
+
+/* The answer of the owner is the client's. */
+static int64_t hand_on(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
+{
+    struct tb_told told;
+    struct answer a;
+    int64_t rc = ask_owner(e, net, bytes, n, &a, sizeof(told) + sizeof(a.extent[0]));
+    rc = rc < 0 ? rc : told_of((char *)&a, rc, &told);
+    if (rc)
+        return rc;
+    memcpy(bytes, &told, sizeof(told));
+    return sizeof(told);
+}
+
+int64_t relay_request(tb_engine *e, struct tb_net *net, char *bytes, size_t n, size_t room)
+{
+    const struct tb_wire *w = (const void *)bytes;
+    if (n < sizeof(*w))
+        return -EPROTO;
+    switch (w->op) {
+    case TB_WIRE_LOOK:
+    case TB_WIRE_END: return hand_on(e, net, bytes, n);
+    case TB_WIRE_COMMIT:
+    case TB_WIRE_CUT:
+    case TB_WIRE_REMOVE: return change(e, net, bytes, n);
+    case TB_WIRE_FETCH: return fetch(e, net, bytes, room);
+    case TB_WIRE_SETTLE: return settle(e, net, bytes);
+    default: return -EINVAL;
+    }
+}

@@ -1,0 +1,17 @@
+/* What a client of this node asks of others, asked for it: daemon/peers.h. */
+#ifndef TB_DAEMON_RELAY_H
+#define TB_DAEMON_RELAY_H
+
+#include "net/net.h"
+#include "region/handle.h"
+#include "shared/wire.h"
+
+/*
+ * The answer goes to `bytes`, which holds the request of `n` bytes. Its length, or -errno; -EAGAIN: somebody lets go of bytes or
+ * flushes them, ask again.
+ */
+int64_t relay_request(tb_engine *e, struct tb_net *net, char *bytes, size_t n, size_t room);
+/* The node that keeps who has what of the file. */
+unsigned relay_owner(const struct tb_net *net, const struct tb_wire_file *file);
+
+#endif

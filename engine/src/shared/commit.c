@@ -1,0 +1,210 @@
+/* Commits, looks and grants of one file: shared/commit.h. */
+#include "shared/commit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "region/counters.h"
+#include "shared/local.h"
+#include "shared/requests.h"
+
+/* What this thread may write to the PFS. */
+struct grant {
+    const tb_engine *engine;
+    uint32_t file, n_let_go;
+    uint64_t version;
+    struct tb_wire_file id;
+    struct tb_ranges ranges;
+};
+
+static _Thread_local struct grant grant;
+
+static struct tb_wire_file wire_of(const struct tb_file *f)
+{
+    return (struct tb_wire_file){f->inode, f->birth_ns};
+}
+
+/*
+ * The later of two answers counts, whichever comes first: a version is a count of the file's owner. Of one version, bytes
+ * elsewhere can only become fewer, so who saw some is believed. True: there were commits of others in between.
+ */
+static bool learn(struct tb_file *f, const struct tb_told *told)
+{
+    uint64_t known = f->known, now;
+    do {
+        bool later = told->version > known >> 1 || !told->version;
+        now = told->version == known >> 1 ? known | told->elsewhere : later ? told->version << 1 | told->elsewhere : known;
+    } while (!atomic_compare_exchange_weak(&f->known, &known, now));
+    return told->before != known >> 1;
+}
+
+static void take_in(tb_engine *e, uint32_t file, const struct tb_told *told)
+{
+    struct tb_file *f = &e->region.files[file];
+    if (learn(f, told))
+        tb_local_forget_clean(e, file);
+    if (told->end)
+        tb_file_raise_size(f, told->end);
+}
+
+/* 0 with what the owner told, or negative errno. */
+static int ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, struct tb_told *told)
+{
+    int64_t got = tb_ask(e, w, more, n, told, sizeof(*told));
+    return got < 0 ? (int)got : got < (int64_t)sizeof(*told) ? -EIO : 0;
+}
+
+int tb_shared_look(tb_engine *e, uint32_t file)
+{
+    const struct tb_file *f = &e->region.files[file];
+    struct tb_wire w = {.op = TB_WIRE_LOOK, .file = wire_of(f)};
+    struct tb_told told;
+    int rc = tb_is_shared(e, f) ? ask(e, &w, NULL, 0, &told) : 1;
+    if (!rc)
+        take_in(e, file, &told);
+    return rc < 0 ? rc : 0;
+}
+
+/* As many messages as the ranges need: one, but for a file of many pieces. */
+static int send_ranges(tb_engine *e, struct tb_wire *w, const struct tb_ranges *ranges, struct tb_told *last, uint64_t *before)
+{
+    uint32_t most = (uint32_t)(tb_ask_room(e) / 2 / sizeof(struct tb_wire_range)), done = 0;
+    int rc;
+    do {
+        w->n = ranges->n - done < most ? ranges->n - done : most;
+        rc = ask(e, w, ranges->at + done, w->n * sizeof(*ranges->at), last);
+        if (!rc && !done)
+            *before = last->before;
+        done += w->n;
+    } while (!rc && done < ranges->n);
+    return rc;
+}
+
+static int commit(tb_engine *e, uint32_t file, const struct tb_ranges *ranges, bool passed, struct tb_told *told)
+{
+    struct tb_wire w = {.op = TB_WIRE_COMMIT, .file = wire_of(&e->region.files[file]), .version = passed};
+    uint64_t before = 0;
+    int rc = send_ranges(e, &w, ranges, told, &before);
+    told->before = before;
+    if (!rc)
+        take_in(e, file, told);
+    return rc;
+}
+
+int tb_shared_commit(tb_engine *e, uint32_t file, bool passed)
+{
+    const struct tb_file *f = &e->region.files[file];
+    struct tb_ranges dirty = {0};
+    struct tb_told told;
+    if (!tb_is_shared(e, f) || f->flags & TB_FILE_UNLINKED)
+        return 0;
+    int rc = tb_local_dirty(e, file, &dirty);
+    if (!rc)
+        rc = commit(e, file, &dirty, passed, &told);
+    tb_ranges_free(&dirty);
+    return rc;
+}
+
+static int ask_of_identity(tb_engine *e, const struct tb_identity *id, enum tb_wire_op op, uint64_t lo, struct tb_told *told)
+{
+    struct tb_wire w = {.op = op, .file = {id->inode, id->birth_ns}, .lo = lo, .hi = UINT64_MAX};
+    *told = (struct tb_told){0};
+    return e->shared_device && id->regular && id->device == e->shared_device ? ask(e, &w, NULL, 0, told) : 0;
+}
+
+int tb_shared_settle_identity(tb_engine *e, const struct tb_identity *id)
+{
+    struct tb_told told;
+    return ask_of_identity(e, id, TB_WIRE_SETTLE, 0, &told);
+}
+
+int tb_shared_settle(tb_engine *e, uint32_t file)
+{
+    const struct tb_file *f = &e->region.files[file];
+    struct tb_wire w = {.op = TB_WIRE_SETTLE, .file = wire_of(f), .hi = UINT64_MAX};
+    struct tb_told told;
+    int rc = tb_is_shared(e, f) ? ask(e, &w, NULL, 0, &told) : 1;
+    if (!rc)
+        take_in(e, file, &told);
+    return rc < 0 ? rc : 0;
+}
+
+int tb_shared_cut(tb_engine *e, const struct tb_identity *id, uint64_t length)
+{
+    struct tb_told told;
+    return ask_of_identity(e, id, TB_WIRE_CUT, length, &told);
+}
+
+int tb_shared_remove(tb_engine *e, const struct tb_identity *id)
+{
+    struct tb_told told;
+    return ask_of_identity(e, id, TB_WIRE_REMOVE, 0, &told);
+}
+
+int tb_shared_end(tb_engine *e, const struct tb_identity *id, uint64_t *end)
+{
+    struct tb_told told;
+    int rc = ask_of_identity(e, id, TB_WIRE_LOOK, 0, &told);
+    *end = told.end;
+    return rc;
+}
+
+/* n_let_go is read before the commit: what goes after that is not covered. */
+int tb_grant_take(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n)
+{
+    const struct tb_file *f = &e->region.files[file];
+    struct tb_told told;
+    if (!tb_is_shared(e, f))
+        return 0;
+    if (grant.engine)
+        tb_grant_end((tb_engine *)grant.engine, grant.file);
+    struct grant next = {.engine = e, .file = file, .n_let_go = f->n_let_go, .id = wire_of(f)};
+    int rc = n ? tb_ranges_add(&next.ranges, offset, offset + n) : 0;
+    rc = rc ? rc : tb_local_dirty(e, file, &next.ranges);
+    if (!rc && next.ranges.n)
+        rc = commit(e, file, &next.ranges, false, &told);
+    next.version = !rc && next.ranges.n ? told.version : 0;
+    if (rc)
+        tb_ranges_free(&next.ranges);
+    else
+        grant = next;
+    return rc;
+}
+
+static bool is_of(const tb_engine *e, uint32_t file)
+{
+    const struct tb_file *f = &e->region.files[file];
+    return grant.engine == e && grant.file == file && f->inode == grant.id.inode && f->birth_ns == grant.id.birth_ns;
+}
+
+const struct tb_ranges *tb_grant_of(const tb_engine *e, uint32_t file)
+{
+    return is_of(e, file) && e->region.files[file].n_let_go == grant.n_let_go ? &grant.ranges : NULL;
+}
+
+bool tb_grant_covers(const tb_engine *e, uint32_t file, uint64_t offset, uint64_t n)
+{
+    const struct tb_ranges *r = tb_is_shared(e, &e->region.files[file]) ? tb_grant_of(e, file) : NULL;
+    return !tb_is_shared(e, &e->region.files[file]) || (r && tb_ranges_cover(r, offset, offset + n));
+}
+
+/* Of a file whose record is gone nothing is dirty. An error is nothing to the caller: the owner believes that bytes are here. */
+void tb_grant_end(tb_engine *e, uint32_t file)
+{
+    struct tb_ranges dirty = {0}, done = {0};
+    struct tb_wire w = {.op = TB_WIRE_END, .file = grant.id, .version = grant.version};
+    struct tb_told told;
+    uint64_t before;
+    if (grant.engine != e || grant.file != file)
+        return;
+    bool there = is_of(e, file);
+    int rc = there ? tb_local_dirty(e, file, &dirty) : 0;
+    rc = rc ? rc : tb_ranges_without(&grant.ranges, &dirty, &done);
+    if (!rc && done.n)
+        send_ranges(e, &w, &done, &told, &before);
+    tb_ranges_free(&dirty);
+    tb_ranges_free(&done);
+    tb_ranges_free(&grant.ranges);
+    grant = (struct grant){0};
+}

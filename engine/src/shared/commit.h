@@ -1,0 +1,55 @@
+/*
+ * A file that several nodes have in their tiers (`nodes: shared`), as a process of one of them sees it.
+ *
+ * Each file has an owner, a node that is computed from the file's identity. It knows which bytes of it which node has and the PFS
+ * lacks. A commit (fsync, close, and each flush before it begins) tells it so; bytes that other nodes had there are old then
+ * and go. An open or an fsync asks it whether anything has changed. Between the two, reads believe what is in local buffers
+ * and ask for the rest (shared/fetch.h). Nothing goes to the PFS that was not committed first: older bytes of another
+ * node could follow it there.
+ *
+ * All calls do nothing, and return 0, for a file that is not shared: another `nodes:`, scratch, another file system than the
+ * PFS. No lock of the region is held by the caller, nor the file's claim where it can be helped: who lets go of bytes needs that
+ * of its own node.
+ */
+#ifndef TB_SHARED_COMMIT_H
+#define TB_SHARED_COMMIT_H
+
+#include "file/file.h"
+#include "shared/ranges.h"
+
+static inline bool tb_is_shared(const tb_engine *e, const struct tb_file *f)
+{
+    return e->shared_device && f->device == e->shared_device && !(f->flags & TB_FILE_SCRATCH);
+}
+
+/* Others have bytes of it that the PFS lacks, as far as this node knows. */
+static inline bool tb_is_elsewhere(const struct tb_file *f)
+{
+    return f->known & 1;
+}
+
+/* Ask what the others committed: clean bytes go where they are old, the size is raised to theirs. 0, or -EIO: nobody can tell. */
+int tb_shared_look(tb_engine *e, uint32_t file);
+/* What is dirty is seen by all from now on, and what went past the buffers (`passed`). Also looks. */
+int tb_shared_commit(tb_engine *e, uint32_t file, bool passed);
+/* All bytes that other nodes have of it go to the PFS, before this returns. */
+int tb_shared_settle(tb_engine *e, uint32_t file);
+int tb_shared_settle_identity(tb_engine *e, const struct tb_identity *id);
+/* The file was cut at `length`; its last name was removed. */
+int tb_shared_cut(tb_engine *e, const struct tb_identity *id, uint64_t length);
+int tb_shared_remove(tb_engine *e, const struct tb_identity *id);
+/* Where its bytes end, at least: 0 where no other node has any. */
+int tb_shared_end(tb_engine *e, const struct tb_identity *id, uint64_t *end);
+
+/*
+ * The grant of this thread to write to the PFS: what is dirty now, and `n` bytes from `offset` on, is committed. It holds as
+ * long as no other node has taken any of the file (n_let_go). One at a time: taking the next ends it.
+ */
+int tb_grant_take(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
+/* What it covers; NULL: there is none, or it does not hold any more. */
+const struct tb_ranges *tb_grant_of(const tb_engine *e, uint32_t file);
+bool tb_grant_covers(const tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
+/* What it covered and is not dirty any more is on the PFS: all are told. */
+void tb_grant_end(tb_engine *e, uint32_t file);
+
+#endif

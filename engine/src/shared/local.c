@@ -1,0 +1,264 @@
+/*
+ * Bytes of shared files in this node's buffers (shared/local.h).
+ *
+ * Dirty bytes here are either newer than what any other node committed, or they were committed and the file's owner knows
+ * them as this node's. So when another node commits the same bytes, these go first, under the file's claim: no flush is under
+ * way that could put them over newer ones.
+ */
+#include "shared/local.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "buffer/interval.h"
+#include "buffer/map.h"
+#include "buffer/medium.h"
+#include "buffer/of_file.h"
+#include "file/claim.h"
+#include "file/state.h"
+#include "journal/journal.h"
+#include "region/counters.h"
+
+#define TRIES 100 /* a list of buffers is made again where the organizer moved one meanwhile */
+
+uint32_t tb_local_find(tb_engine *e, const struct tb_wire_file *id)
+{
+    const struct tb_identity as_here = {.device = e->shared_device, .inode = id->inode, .birth_ns = id->birth_ns};
+    return tb_file_find(e, &as_here);
+}
+
+static bool is_it(const tb_engine *e, uint32_t file, const struct tb_wire_file *id)
+{
+    const struct tb_file *f = &e->region.files[file];
+    return f->inode == id->inode && f->birth_ns == id->birth_ns && f->device == e->shared_device;
+}
+
+/* 1: it is not there any more. */
+static int add_dirty(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, struct tb_ranges *out)
+{
+    const struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    int stripe = tb_chunk_lock(e, file, ref->start);
+    if (stripe < 0)
+        return stripe;
+    int rc = tb_buffer_is_at(b, file, ref->cell) ? 0 : 1;
+    uint64_t size = e->region.files[file].size;
+    for (uint32_t lo = 0, a, z; !rc && tb_interval_dirty(e, b, lo, (uint32_t)tb_buffer_size(e, b), &a, &z); lo = z)
+        if (ref->start + a < size)
+            rc = tb_ranges_add(out, ref->start + a, ref->start + z < size ? ref->start + z : size);
+    tb_chunk_unlock(e, stripe);
+    return rc;
+}
+
+static int list_dirty(tb_engine *e, uint32_t file, struct tb_ranges *out)
+{
+    uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(e, file, TB_BUFFERS_DIRTY, &n);
+    int rc = n && !refs ? -ENOMEM : 0;
+    for (uint32_t i = 0; i < n && !rc; i++)
+        rc = add_dirty(e, file, &refs[i], out);
+    free(refs);
+    return rc;
+}
+
+/* What was listed twice is one range in the end. */
+int tb_local_dirty(tb_engine *e, uint32_t file, struct tb_ranges *out)
+{
+    int rc = 1;
+    for (int i = 0; i < TRIES && rc == 1; i++)
+        rc = list_dirty(e, file, out);
+    tb_ranges_settle(out);
+    return rc == 1 ? -EAGAIN : rc;
+}
+
+/* Of one chunk, whose lock is held. */
+static int read_locked(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi, char *to)
+{
+    int rc = 0;
+    for (uint64_t at = lo, end; at < hi && !rc; at = end) {
+        const struct tb_buffer *b = tb_map_owner(e, file, at, hi, &end);
+        uint32_t from, until, start = b ? (uint32_t)(at - tb_buffer_start(e, b)) : 0, n = (uint32_t)(end - at);
+        if (!b || !tb_interval_valid(e, b, start, start + n, &from, &until) || from != start || until != start + n)
+            return -ESTALE;
+        rc = tb_medium_read(e, b, start, n, to + (at - lo));
+    }
+    return rc;
+}
+
+int tb_local_read(tb_engine *e, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, char *to)
+{
+    uint32_t file = tb_local_find(e, id);
+    int rc = file == TB_NONE ? -ESTALE : 0;
+    for (uint64_t at = lo, end; at < hi && !rc; at = end) {
+        end = (tb_size_divide(at, e->header->chunk) + 1) * e->header->chunk.bytes;
+        end = end < hi ? end : hi;
+        int stripe = tb_chunk_lock(e, file, at);
+        if (stripe < 0)
+            return stripe;
+        rc = is_it(e, file, id) ? read_locked(e, file, at, end, to + (at - lo)) : -ESTALE;
+        tb_chunk_unlock(e, stripe);
+    }
+    return rc;
+}
+
+/* The part of a buffer inside [lo, hi). False: none. */
+static bool part_of(const tb_engine *e, const struct tb_buffer *b, uint64_t lo, uint64_t hi, uint32_t *from, uint32_t *to)
+{
+    uint64_t start = tb_buffer_start(e, b), end = start + tb_buffer_size(e, b);
+    if (hi <= start || lo >= end)
+        return false;
+    *from = lo > start ? (uint32_t)(lo - start) : 0;
+    *to = (uint32_t)((hi < end ? hi : end) - start);
+    return true;
+}
+
+/* Nothing of it is left then that the PFS lacks, so it may go as a whole. */
+static bool holds_all_dirty(const struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    return !tb_buffer_is_dirty(b) || (b->dirty_lo >= lo && b->dirty_hi <= hi);
+}
+
+/* Locked by the chunk. An fsync that is about to make a record of it looks again: its version, or n_voided, has moved. */
+static int remove_part(tb_engine *e, struct tb_buffer *b, uint32_t from, uint32_t to, bool try)
+{
+    if (holds_all_dirty(b, from, to))
+        return try ? 0 : (tb_map_drop(e, b), 0);
+    if (!tb_interval_may_remove(e, b, from, to))
+        return -EBUSY;
+    int rc = try ? 0 : tb_interval_remove(e, b, from, to);
+    if (!rc && !try)
+        tb_map_count_dirty(e, b);
+    return rc == -ENOBUFS ? -EBUSY : rc;
+}
+
+/* 1: it is not there any more. */
+static int remove_at(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref, uint64_t lo, uint64_t hi, bool try)
+{
+    struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    uint32_t from, to;
+    int stripe = tb_chunk_lock(e, file, ref->start);
+    if (stripe < 0)
+        return stripe;
+    int rc = tb_buffer_is_at(b, file, ref->cell) ? 0 : 1;
+    if (!rc && part_of(e, b, lo, hi, &from, &to)) {
+        e->region.locks->chunk[stripe].n_voided += !try;
+        rc = remove_part(e, b, from, to, try);
+    }
+    tb_chunk_unlock(e, stripe);
+    return rc;
+}
+
+static int remove_listed(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi, bool try)
+{
+    uint32_t n;
+    struct tb_buffer_ref *refs = tb_file_buffers(e, file, TB_BUFFERS_ALL, &n);
+    int rc = n && !refs ? -ENOMEM : 0;
+    bool missed = false;
+    for (uint32_t i = 0; i < n && rc >= 0; i++) {
+        rc = remove_at(e, file, &refs[i], lo, hi, try);
+        missed |= rc == 1;
+    }
+    free(refs);
+    return rc < 0 ? rc : missed;
+}
+
+static int remove_range(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi, bool try)
+{
+    int rc = 1;
+    for (int i = 0; i < TRIES && rc == 1; i++)
+        rc = remove_listed(e, file, lo, hi, try);
+    return rc == 1 ? -EAGAIN : rc;
+}
+
+/* Claimed, if it is still this file's. */
+static bool claim(tb_engine *e, uint32_t file, const struct tb_wire_file *id)
+{
+    if (!tb_file_try_claim(e, file))
+        return false;
+    if (is_it(e, file, id))
+        return true;
+    tb_file_unclaim(e, file);
+    return false;
+}
+
+/* From here on nobody here takes the PFS's bytes for the latest, and no grant to write there holds. */
+static void tell_of_newer(tb_engine *e, uint32_t file)
+{
+    struct tb_file *f = &e->region.files[file];
+    f->known |= 1;
+    f->n_let_go++;
+    tb_stage_void(e);
+    tb_chunk_wait_all(e, file);
+}
+
+/* Records are void before their bytes go: a crash must not bring these over the newer ones. */
+static int let_go_claimed(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi)
+{
+    int rc = remove_range(e, file, lo, hi, true);
+    if (rc)
+        return rc;
+    tell_of_newer(e, file);
+    if (tb_journal_has_records(e)) {
+        rc = tb_journal_drop(e, file, lo, hi == UINT64_MAX ? 0 : hi - lo, 0);
+        rc = rc ? rc : tb_journal_sync(e);
+    }
+    return rc ? rc : remove_range(e, file, lo, hi, false);
+}
+
+int tb_local_let_go(tb_engine *e, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, uint32_t *file)
+{
+    *file = tb_local_find(e, id);
+    if (*file == TB_NONE)
+        return 0;
+    if (!claim(e, *file, id))
+        return -EAGAIN;
+    int rc = let_go_claimed(e, *file, lo, hi);
+    tb_file_unclaim(e, *file);
+    return rc;
+}
+
+int tb_local_lose(tb_engine *e, const struct tb_wire_file *id)
+{
+    uint32_t file = tb_local_find(e, id);
+    if (file == TB_NONE)
+        return 0;
+    if (!claim(e, file, id))
+        return -EAGAIN;
+    int rc = tb_journal_tell_removal(e, file);
+    if (!rc) {
+        tb_file_lose_name(&e->region.files[file]);
+        tb_file_forget_claimed(e, file);
+    }
+    tb_file_unclaim(e, file);
+    return rc;
+}
+
+/* 1: it is not there any more. */
+static int forget_clean(tb_engine *e, uint32_t file, const struct tb_buffer_ref *ref)
+{
+    struct tb_buffer *b = &e->region.buffers[ref->buffer];
+    int stripe = tb_chunk_lock(e, file, ref->start);
+    if (stripe < 0)
+        return stripe;
+    bool there = tb_buffer_is_at(b, file, ref->cell);
+    if (there && tb_buffer_is_clean(b))
+        tb_map_drop(e, b);
+    else if (there && tb_buffer_is_dirty(b))
+        tb_interval_forget_clean(e, b);
+    tb_chunk_unlock(e, stripe);
+    return !there;
+}
+
+/* Buffers that were moved or made meanwhile are looked at again; read-ahead of old bytes is void. */
+void tb_local_forget_clean(tb_engine *e, uint32_t file)
+{
+    int missed = 1;
+    tb_stage_void(e);
+    for (int i = 0; i < TRIES && missed; i++) {
+        uint32_t n;
+        struct tb_buffer_ref *refs = tb_file_buffers(e, file, TB_BUFFERS_ALL, &n);
+        missed = n && !refs;
+        for (uint32_t k = 0; refs && k < n; k++)
+            missed |= forget_clean(e, file, &refs[k]) == 1;
+        free(refs);
+    }
+}

@@ -1,0 +1,140 @@
+/* Requests of clients to their daemon: shared/requests.h. */
+#include "shared/requests.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/kill_point.h"
+#include "region/clients.h"
+#include "region/event.h"
+
+#define LOOK_NS 50000000 /* how often who waits looks whether the other side lives */
+#define AGAIN_NS 1000000 /* between two tries */
+#define FREE_NS 100000   /* how often who found no free request looks again */
+
+static struct tb_request *request_at(const tb_engine *e, uint32_t i)
+{
+    return (struct tb_request *)(void *)(e->region.requests + i * e->region.request_bytes);
+}
+
+static bool moves(struct tb_request *r, uint32_t from, uint32_t to)
+{
+    return atomic_compare_exchange_strong(&r->state, &from, to);
+}
+
+size_t tb_ask_room(const tb_engine *e)
+{
+    return e->region.request_bytes - sizeof(struct tb_request) - sizeof(struct tb_wire) - sizeof(struct tb_told);
+}
+
+/* NULL: all are in use. The client is noted before, so that a request of a killed client can be found. */
+static struct tb_request *take_free(tb_engine *e)
+{
+    for (uint32_t i = 0; i < e->region.n_requests; i++) {
+        struct tb_request *r = request_at(e, i);
+        if (r->state == TB_REQUEST_FREE && moves(r, TB_REQUEST_FREE, TB_REQUEST_TAKEN)) {
+            r->client = e->slot + 1;
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/* NULL: there is no daemon, or none was free in time. */
+static struct tb_request *take(tb_engine *e, uint64_t until)
+{
+    struct tb_request *r = NULL;
+    while (!(r = take_free(e)) && tb_now_ns() < until && tb_daemon_is_alive(e->header))
+        nanosleep(&(struct timespec){0, FREE_NS}, NULL);
+    return r;
+}
+
+static void send(tb_engine *e, struct tb_request *r, const struct tb_wire *w, const void *more, size_t n)
+{
+    assert(n <= tb_ask_room(e));
+    memcpy(r->bytes, w, sizeof(*w));
+    if (n)
+        memcpy(r->bytes + sizeof(*w), more, n);
+    r->n = (uint32_t)(sizeof(*w) + n);
+    TB_STEP("request written");
+    r->state = TB_REQUEST_ASKED;
+    e->header->asking.event++;
+    tb_event_wake(&e->header->asking.event);
+}
+
+/* False: it is not answered, and belongs to nobody or to the daemon now. */
+static bool await(tb_engine *e, struct tb_request *r, uint64_t until)
+{
+    for (uint32_t state; (state = r->state) != TB_REQUEST_ANSWERED;) {
+        if (tb_now_ns() > until || !tb_daemon_is_alive(e->header)) {
+            r->client = 0;
+            if (moves(r, TB_REQUEST_ASKED, TB_REQUEST_FREE) || moves(r, TB_REQUEST_SERVED, TB_REQUEST_LEFT))
+                return false;
+            continue; /* it was answered at this moment */
+        }
+        tb_event_wait(&r->state, state, LOOK_NS);
+    }
+    return true;
+}
+
+static int64_t ask_once(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room, uint64_t until)
+{
+    struct tb_request *r = tb_daemon_is_alive(e->header) ? take(e, until) : NULL;
+    if (!r)
+        return -EIO;
+    send(e, r, w, more, n);
+    if (!await(e, r, until))
+        return -EIO;
+    int64_t got = r->answer;
+    if (got > 0)
+        memcpy(answer, r->bytes, (size_t)got < room ? (size_t)got : room);
+    r->client = 0; /* first: the next one that takes it notes itself after that */
+    r->state = TB_REQUEST_FREE;
+    return got;
+}
+
+int64_t tb_ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room)
+{
+    uint64_t seconds = w->op == TB_WIRE_FETCH ? TB_FETCH_SECONDS : TB_ASK_SECONDS, until = tb_now_ns() + seconds * 1000000000u;
+    int64_t got;
+    while ((got = ask_once(e, w, more, n, answer, room, until)) == -EAGAIN && tb_now_ns() < until)
+        nanosleep(&(struct timespec){0, AGAIN_NS}, NULL);
+    return got == -EAGAIN ? -EIO : got;
+}
+
+struct tb_request *tb_request_take(tb_engine *e)
+{
+    uint32_t seen = e->header->asking.event;
+    for (uint32_t i = 0; i < e->region.n_requests; i++) {
+        struct tb_request *r = request_at(e, i);
+        if (r->state == TB_REQUEST_ASKED && moves(r, TB_REQUEST_ASKED, TB_REQUEST_SERVED))
+            return r;
+    }
+    tb_event_wait(&e->header->asking.event, seen, LOOK_NS);
+    return NULL;
+}
+
+void tb_request_answer(struct tb_request *r, int64_t answer)
+{
+    r->answer = answer;
+    if (moves(r, TB_REQUEST_SERVED, TB_REQUEST_ANSWERED))
+        tb_event_wake(&r->state);
+    else
+        r->state = TB_REQUEST_FREE;
+}
+
+/* If it was killed between taking one and noting itself, the request is lost until the instance ends. */
+void tb_requests_forget_client(tb_engine *e, uint32_t slot)
+{
+    for (uint32_t i = 0; i < e->region.n_requests; i++) {
+        struct tb_request *r = request_at(e, i);
+        uint32_t owner = slot + 1;
+        if (r->state == TB_REQUEST_FREE || !atomic_compare_exchange_strong(&r->client, &owner, 0))
+            continue;
+        if (!moves(r, TB_REQUEST_TAKEN, TB_REQUEST_FREE) && !moves(r, TB_REQUEST_ASKED, TB_REQUEST_FREE) &&
+            !moves(r, TB_REQUEST_SERVED, TB_REQUEST_LEFT))
+            moves(r, TB_REQUEST_ANSWERED, TB_REQUEST_FREE);
+    }
+}

@@ -1,0 +1,28 @@
+/*
+ * What a client asks of its daemon, through the region: the daemon alone speaks with other nodes. A call ends in any case:
+ * with -EIO where no daemon lives, or where it did not answer in time.
+ */
+#ifndef TB_SHARED_REQUESTS_H
+#define TB_SHARED_REQUESTS_H
+
+#include "region/handle.h"
+#include "shared/wire.h"
+
+#define TB_ASK_SECONDS 60  /* of -EAGAIN: a node that lives is busy with the file, a flush as a rule */
+#define TB_FETCH_SECONDS 8 /* of a fetch: bytes are on their way from a tier to the PFS */
+
+/*
+ * The request is `w`, then `n` bytes; the answer's first `room` bytes go to `answer`. Its length, or -errno. The daemon never waits for another
+ * node's work, so that it always has a thread for the next request: it says -EAGAIN, and is asked again here.
+ */
+int64_t tb_ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room);
+/* The most that a request or an answer may have after its head. */
+size_t tb_ask_room(const tb_engine *e);
+
+/* The daemon: the next request, or NULL after a moment without one. Then its answer is in `bytes`: its length, or -errno. */
+struct tb_request *tb_request_take(tb_engine *e);
+void tb_request_answer(struct tb_request *r, int64_t answer);
+/* After the client of that slot was killed. */
+void tb_requests_forget_client(tb_engine *e, uint32_t slot);
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * What nodes say to each other of one file, and clients to their own daemon, which asks for them (`nodes: shared`).
+ *
+ * A request is a tb_wire, then `n` ranges, then `n_gone` extents. An answer is a tb_told, then `n` extents (of a
+ * look: none), then bytes (of a fetch). All nodes are of one version and one byte order: the instance's name and the
+ * greeting of the network say so.
+ */
+#ifndef TB_SHARED_WIRE_H
+#define TB_SHARED_WIRE_H
+
+#include <stdint.h>
+
+/* The same on all nodes: the device is not, and names move. */
+struct tb_wire_file {
+    uint64_t inode;
+    int64_t birth_ns;
+};
+
+struct tb_wire_range {
+    uint64_t lo, hi;
+};
+
+/* Bytes that a node holds and the PFS lacks; `version` is of the commit that told so. */
+struct tb_wire_extent {
+    uint64_t lo, hi, version;
+    uint32_t node, unused;
+};
+
+enum tb_wire_op {
+    /* Of the file's owner, which keeps who has what. */
+    TB_WIRE_LOOK = 1, /* what is known of the file */
+    TB_WIRE_WHERE,    /* extents of [lo, hi), `version` of them at most; `before` of the answer: up to where it is whole */
+    TB_WIRE_COMMIT, /* the ranges are the asker's now (`version` 1: and it changed the PFS); extents in the answer: who has to let go first, then ask again */
+    TB_WIRE_END,    /* the ranges are on the PFS, as far as they are of no later commit than `version` */
+    TB_WIRE_CUT,    /* nothing from `lo` on is of the file any more; as COMMIT */
+    TB_WIRE_REMOVE, /* the file has no name any more; as COMMIT */
+    /* Of the node that has the bytes. */
+    TB_WIRE_READ,   /* bytes [lo, hi); -ESTALE: they are not here */
+    TB_WIRE_LET_GO, /* [lo, hi) is another node's now; -EAGAIN: a flush is under way */
+    TB_WIRE_LOSE,   /* the file has no name any more */
+    TB_WIRE_FLUSH,  /* put it on the PFS, soon */
+    /* Of any node. */
+    TB_WIRE_STATE,
+    /* Of a client to its own daemon only. */
+    TB_WIRE_FETCH,  /* [lo, hi): the answer has the extents, and the bytes of those that other nodes have */
+    TB_WIRE_SETTLE, /* all bytes of other nodes go to the PFS */
+};
+
+enum { TB_WIRE_MOST = 1024, TB_WIRE_MOST_FETCHED = 256 }; /* extents of an answer: of any, and of a fetch */
+
+struct tb_wire {
+    uint32_t op, n, n_gone, unused;
+    struct tb_wire_file file;
+    uint64_t lo, hi, version;
+};
+
+struct tb_told {
+    uint64_t before, version; /* of the file, before this call and now; 0: nobody committed anything of it */
+    uint64_t end;             /* where its last extent ends */
+    uint32_t n;               /* extents that follow */
+    uint32_t elsewhere;       /* 1: other nodes than the asker have some */
+};
+
+/* What a node says of itself. */
+struct tb_wire_state {
+    uint64_t dirty, extents; /* bytes in its tiers that the PFS lacks; extents that it keeps, as the owner of files */
+    uint32_t ends, ended;    /* it is being stopped; and has nothing left */
+};
+
+#endif
