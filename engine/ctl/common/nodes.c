@@ -25,7 +25,7 @@
 #include "common/signals.h"
 #include "base/remove_tree.h"
 #include "net/net.h"
-#include "net/secret.h"
+#include "net/proof/secret.h"
 
 #define MAX_WORDS 64
 #define LAUNCH_MAX 1024
