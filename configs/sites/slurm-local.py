@@ -55,6 +55,7 @@ site_configuration = {
                         "root": os.environ.get("TIERBENCH_SHARED"),  # what both nodes see
                         "measures": False,  # two nodes share a machine: no value is right or wrong
                         "scale": "two-nodes",
+                        "interface": "eth0",  # between the nodes
                         "per_node": "srun --overlap --kill-on-bad-exit=1"
                         " --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1",
                     },

@@ -12,9 +12,10 @@ from tierbench.base.errors import RecipeError
 from tierbench.recipes.published import Recipe, read_recipes
 from tierbench.recipes.rules import RuleRecipe, read_rules
 
-from .base import TierTest, refuse
+from .base import TierTest, refuse, refuse_unknown
 from .scales.rules_scale import RuleSizes
 from .scales.scale import Scale, Sizes, acceptance_scale
+from .sites.nodes import NODES
 from .sites.plan import Plan
 from .sites.site import Site
 from .sites.tiers import ScaleError
@@ -47,9 +48,12 @@ class RecipeTest(TierTest):
     scale = variable(str, value="site", loggable=True)
     #: K instead of the recipe's; 0: the recipe's.
     twin_factor = variable(int, value=0, loggable=True)
+    #: What nodes see of each other: `several` (by the PFS), `shared` (each other's tiers), or the site's.
+    nodes_see = variable(str, value="site", loggable=True)
 
     def refuse_unknown_scale(self) -> None:
-        """A scale that there is none of, or that is wrong."""
+        """A scale that there is none of, or that is wrong; and how nodes see each other."""
+        refuse_unknown("nodes_see", self.nodes_see, ("site", *NODES))
         try:
             if self.scale != "site":
                 acceptance_scale(self.scale)
@@ -59,6 +63,12 @@ class RecipeTest(TierTest):
     def scale_at(self, site: Site) -> Scale:
         """The scale that was asked for, else the site's."""
         return acceptance_scale(self.scale if self.scale != "site" else site.scale)
+
+    def nodes_see_at(self, site: Site) -> str:
+        """What nodes see of each other, of the two that there are."""
+        asked = site.nodes_see if self.nodes_see == "site" else self.nodes_see
+        refuse_unknown("nodes_see", asked, NODES)
+        return asked
 
     def factor_at(self, site: Site, recipe: Recipe | RuleRecipe) -> int:
         """K: 1 where nothing is modelled."""
@@ -75,6 +85,7 @@ class RecipeTest(TierTest):
             mode="bypass" if self.tiers == "pfs" else "persistent-async",
             ranks=sizes.ranks,
             nodes=sizes.nodes,
+            nodes_see=self.nodes_see_at(site),
             ranks_per_node=min(sizes.ranks_per_node, sizes.ranks),
             scale=scale.name,
             factor=self.factor_at(site, recipe),

@@ -46,6 +46,20 @@ def test_a_tierd_on_each_node(recipe: str, policy: str, tmp_path: Path) -> None:
     assert words[0] == "srun" or words[words.index("--") + 1] == "srun"
 
 
+@pytest.mark.parametrize("recipe", ["cori-datawarp-1-mpiio", "cfs-iops"])
+def test_nodes_that_read_from_each_other_flush_by_hand(recipe: str, tmp_path: Path) -> None:
+    options = ["-S", "nodes_see=shared", "-P", "tiers=bb-nvme-ram", "-n", f"recipe={recipe}( |$)"]
+    _, config = stage_of(tmp_path, *options)
+    assert (config["nodes"], config["flush"]["policy"]) == ("shared", "manual")
+    assert config["network"] == {"interface": "eth0"}
+
+
+def test_what_nodes_see_of_each_other_is_one_of_two() -> None:
+    done = dry_run("slurm-local", "-S", "nodes_see=all", "-P", "tiers=ram", "-n", "recipe=cfs-iops")
+    assert done.returncode == 2
+    assert "nodes_see='all'; allowed: site, several, shared" in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("line", "others"),
     [

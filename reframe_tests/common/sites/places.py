@@ -71,7 +71,7 @@ class Places:
         if plan.max_files:
             _set_files(file, plan.max_files)
         if plan.nodes > 1:
-            set_nodes(file, close_to_open=plan.close_to_open)
+            set_nodes(file, plan.nodes_see, site.interface, close_to_open=plan.close_to_open)
 
     def check_config(self, tierctl: Path, stage: Path) -> None:
         """Refuse what the engine would refuse."""

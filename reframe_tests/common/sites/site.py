@@ -28,6 +28,8 @@ class Site:
     apart: bool  # nothing is claimed of tiers that are not: then the user knows
     per_node: str | None  # how a command runs once on each of {nodes} nodes
     nodes: int | None
+    nodes_see: str  # what nodes see of each other: `several` or `shared`
+    interface: str | None  # of the network between nodes; None: that of a node's name
     cores: int
     memory: int  # bytes of a node that could cache files
     read_limit_mib_s: float | None  # what a node reads at most
@@ -53,6 +55,8 @@ class Site:
             apart=bool(extras.get("apart", True)),
             per_node=extras.get("per_node"),
             nodes=extras.get("nodes"),
+            nodes_see=extras.get("nodes_see", "several"),
+            interface=extras.get("interface"),
             cores=cores,
             memory=int(extras.get("memory_bytes", 0)) or memory_bytes(),
             read_limit_mib_s=float(limit) if limit else None,
