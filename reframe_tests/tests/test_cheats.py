@@ -180,20 +180,40 @@ def test_files_of_holes_are_not_data(tmp_path: Path) -> None:
     assert check(tmp_path / "ior.out", 2, 4096, MIB, shared=False).right == 0
 
 
-def test_a_launch_that_hangs_is_ended_with_its_ranks(tmp_path: Path) -> None:
-    rank = f"echo $$ >> {tmp_path}/pids; exec sleep 600"
-    command = ["mpirun", "--oversubscribe", "-n", "2", "bash", "-c", rank]
-    limited = ROOT / "reframe_tests" / "common" / "jobs" / "limited.sh"
-    done = subprocess.run(
-        [limited, "1", "3", "why", *command], capture_output=True, text=True, check=False, env=AS_ROOT
-    )
-    assert done.returncode == 124 and "tierbench: launch 1 was ended after 3 s: why" in done.stdout
+RANK = "echo $$ >> pids; exec sleep 600"
+MPIRUN = "mpirun --oversubscribe -n 2 bash -c"
+HUNG = {
+    "ranks hang": f"{MPIRUN} '{RANK}'",
+    "a rank hangs in the middle of a line": f"{MPIRUN} 'printf unfinished; {RANK}'",
+    "a rank is stopped": f"{MPIRUN} 'echo $$ >> pids; kill -STOP $$'",
+    "the launcher is stopped, its parent ends": f"{MPIRUN} '{RANK}' & sleep 2; kill -STOP $!; wait",
+}
+
+
+def limited(place: Path, command: str) -> subprocess.CompletedProcess[str]:
+    """A launch that may take 3 s."""
+    script = ROOT / "reframe_tests" / "common" / "jobs" / "limited.sh"
+    words = [str(script), "1", "3", "why", "bash", "-c", command]
+    return subprocess.run(words, capture_output=True, text=True, check=False, env=AS_ROOT, cwd=place)
+
+
+@pytest.mark.parametrize("hung", HUNG.values(), ids=HUNG)
+def test_a_launch_that_hangs_is_ended_with_its_ranks(hung: str, tmp_path: Path) -> None:
+    done = limited(tmp_path, hung)
+    assert done.returncode == 124 and "\ntierbench: launch 1 was ended after 3 s: why\n" in done.stdout
     ranks = (tmp_path / "pids").read_text().split()
     for _ in range(100):  # the launcher has told them to end, and need not wait for it
         if not any(map(runs, ranks)):
             break
         time.sleep(0.1)
     assert len(ranks) == 2 and not any(map(runs, ranks))
+
+
+@pytest.mark.parametrize("status", [124, 137])
+def test_a_launch_that_ends_itself_was_not_ended_by_the_limit(status: int, tmp_path: Path) -> None:
+    """137 is what is left of a program that the kernel killed for memory."""
+    done = limited(tmp_path, f"exit {status}")
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", "")
 
 
 def runs(process: str) -> bool:

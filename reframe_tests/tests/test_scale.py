@@ -200,6 +200,10 @@ def test_an_output_without_numbers_is_no_result() -> None:
         measured(outputs_of(text)["1"], "metadata", "time", (), 1, Path("none"))
     with pytest.raises(ValueError, match="launch 1 began and did not end"):
         outputs_of("tierbench: launch 1 begins\n")
+    limited = "tierbench: launch 1 begins\nwrite 5\ntierbench: launch 1 was ended after 70 s: 10 times 1 s\n"
+    for script_goes_on in ("", "tierbench: launch 1 ends\n"):
+        with pytest.raises(ValueError, match="^launch 1 was ended after 70 s: 10 times 1 s$"):
+            outputs_of(limited + script_goes_on)
 
 
 @pytest.mark.parametrize(("sizes_there", "extent", "status"), [

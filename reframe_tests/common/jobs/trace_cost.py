@@ -24,6 +24,7 @@ LEAST_S = (
     90e-9  # of a transfer or a name, quiet machine (docs/testing/trace.md): less was not measured but missed
 )
 BATCHES, BATCH_S, TURNS = 10, 0.02, 3
+LONGEST_S = 120  # of one look: a place that hangs leaves the launch to go on without a trace
 LOOP = "loop"
 
 
@@ -55,7 +56,19 @@ def one_call(fd: int, data: bytes, file: str) -> None:
 def measured(tierctl: str, config: str, mode: str, file: str, size: int, *, trace: str = "") -> float:
     """The same under `tierctl run`."""
     traced = ["--trace", trace] if trace else []
-    line = [tierctl, "run", "-c", config, "--mode", mode, *traced, "--"]
+    line = [
+        "timeout",
+        "--kill-after=30",
+        str(LONGEST_S),
+        tierctl,
+        "run",
+        "-c",
+        config,
+        "--mode",
+        mode,
+        *traced,
+        "--",
+    ]
     line += [sys.executable, __file__, LOOP, file, str(size)]
     done = subprocess.run(line, capture_output=True, text=True, check=True)
     return float(done.stdout)
@@ -87,7 +100,8 @@ def main(arguments: list[str]) -> int:
     try:
         found = look(tierctl, config, mode, int(size), file)
     except (OSError, ValueError, subprocess.CalledProcessError) as e:
-        found = {"problem": str(e)}
+        said = e.stderr.strip() if isinstance(e, subprocess.CalledProcessError) else ""
+        found = {"problem": said or str(e)}
     found["traced"] = found.get("share", 1.0) < MOST
     Path(f"{name}-cost.json").write_text(json.dumps(found))
     if found["traced"]:

@@ -41,6 +41,12 @@ class LaunchOutput:
         return round(moved[0] * MIB)
 
 
+def _why_ended(name: str, lines: list[str]) -> str:
+    """What limited.sh says of a launch that took too long; nothing of others."""
+    said = next((line for line in lines if line.startswith(f"tierbench: launch {name} was ended")), "")
+    return said.removeprefix("tierbench: ")
+
+
 def outputs_of(text: str) -> dict[str, LaunchOutput]:
     """The launches of a job by name, from the marks between them."""
     found: dict[str, LaunchOutput] = {}
@@ -57,14 +63,15 @@ def outputs_of(text: str) -> dict[str, LaunchOutput]:
             name, lines, before = mark[1], [], lines if not name else []
             began = mark[3] or ""
         elif mark:
+            if why := _why_ended(name, lines):
+                raise ValueError(why)
             clock = clock_of(began, mark[3]) if began and mark[3] else None
             found[name] = LaunchOutput("\n".join(lines) + "\n", "\n".join(before) + "\n", clock)
             name, lines = "", []
         else:
             lines.append(line)
     if name:
-        ended = next((line for line in lines if line.startswith(f"tierbench: launch {name} was ended")), "")
-        raise ValueError(ended.removeprefix("tierbench: ") or f"stdout: launch {name} began and did not end")
+        raise ValueError(_why_ended(name, lines) or f"stdout: launch {name} began and did not end")
     started = found.pop(START, None)
     if started and started.clock:
         known = started.clock.elapsed_s
