@@ -285,6 +285,7 @@ def _case(
             "driver": "tb-ior 0.1",
             "modelled": True,
             "command": command,
+            "nodes": 1,
             "ranks": RANKS,
             "bytes": TOTAL,
             "published": published,

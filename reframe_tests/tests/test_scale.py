@@ -202,7 +202,7 @@ def test_an_output_without_numbers_is_no_result() -> None:
         outputs_of("tierbench: launch 1 begins\n")
     limited = "tierbench: launch 1 begins\nwrite 5\ntierbench: launch 1 was ended after 70 s: 10 times 1 s\n"
     for script_goes_on in ("", "tierbench: launch 1 ends\n"):
-        with pytest.raises(ValueError, match="^launch 1 was ended after 70 s: 10 times 1 s$"):
+        with pytest.raises(ValueError, match=r"^launch 1 was ended after 70 s: 10 times 1 s$"):
             outputs_of(limited + script_goes_on)
 
 

@@ -94,6 +94,7 @@ def test_half_up_and_half_down_is_no_regression_of_the_whole() -> None:
     ("column", "value", "said"),
     [("driver", "IOR-4.0.0", "driver differs: d in a, IOR-4.0.0 in b"),
      ("fsync", "none", "fsync promise differs"),
+     ("nodes", 2, "scale: nodes differs: not said in a, 2 in b"),
      ("ranks", 9, "scale: ranks differs: not said in a, 9 in b"), ("bytes", 1, "scale: bytes differs"),
      ("modelled", True, "devices differs: not said in a, modelled in b"),
      ("options", "-F", "options differs")],

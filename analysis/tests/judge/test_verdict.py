@@ -98,6 +98,34 @@ def test_steps_are_small_families_of_planned_comparisons(shared_run: Path) -> No
     assert ("none", "BB + NVMe + RAM", "BB + NVMe + RAM side by side", True) in found
 
 
+def change(run: Path, rows: str, **fields: object) -> None:
+    """Other fields in the cases of these rows."""
+    for path in run.glob(f"cases/{rows}/*/case.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def test_a_row_of_two_nodes_is_held_against_the_devices_of_two(run_folder: Path) -> None:
+    """The same numbers on twice the devices are half of what these do, and half the share of their peak."""
+    one = next(r for r in judge(read_run(run_folder)) if r.prediction and r.key["tiers"] == "bb")
+    change(run_folder, "*", nodes=2)
+    two = next(r for r in judge(read_run(run_folder)) if r.key == one.key)
+    assert one.predicted and one.fraction_of_peak and two.fraction_of_peak
+    assert two.predicted == pytest.approx(2 * one.predicted, rel=0.02)
+    assert two.fraction_of_peak == pytest.approx(one.fraction_of_peak / 2)
+    assert one.verdict == "pass" and two.verdict == "fail" and "does not behave as modelled: -" in two.reason
+    change(run_folder, "*", nodes=None)
+    assert all(r.predicted is None and r.fraction_of_peak is None for r in judge(read_run(run_folder)))
+
+
+@pytest.mark.parametrize(("field", "value"), [("nodes", 2), ("ranks", 8), ("bytes", 4096), ("nodes", None)])
+def test_repetitions_of_different_work_are_no_row(run_folder: Path, field: str, value: int | None) -> None:
+    path = sorted(run_folder.glob("cases/bb-scratch-none-max-bandwidth-Y/*/case.json"))[2]
+    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+    row = next(r for r in judge(read_run(run_folder)) if r.unlike)
+    assert row.verdict == "fail" and f"its repetitions did different work: {field} " in row.reason
+    assert sum(bool(r.unlike) for r in judge(read_run(run_folder))) == 1
+
+
 RECIPE = {
     "scale": "local",
     "factor": 4,

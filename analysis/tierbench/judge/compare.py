@@ -26,6 +26,7 @@ CONDITIONS = {
     "driver": "driver",
     "modelled": "devices",
     "fsync": "fsync promise",
+    "nodes": "scale: nodes",
     "ranks": "scale: ranks",
     "bytes": "scale: bytes",
     "options": "options",
@@ -253,7 +254,7 @@ def _differences(a: pd.DataFrame, b: pd.DataFrame, first: str, second: str) -> l
 def _condition(column: str, value: Any) -> str:
     if column == "modelled":
         return {True: "modelled", False: "real"}.get(value, "not said")
-    if column in ("ranks", "bytes"):
+    if column in ("nodes", "ranks", "bytes"):
         return str(value) if value else "not said"
     return str(value) or "none"
 

@@ -10,6 +10,7 @@ A row is one test on one configuration with all its repetitions. Its checks are:
 - `sustained`: something shows that in no repetition a rank reached the end of its data before the deadline;
 - `uncached`: reads are not faster than the device can read;
 - `medium`: the machine's own medium does at least twice what its twin is to show;
+- `same`: all repetitions had the same nodes, ranks and bytes;
 - `launch`: what ran is what was asked for, and its numbers agree with the suite's clock and the trace;
 - `valid`: the benchmark's own rules (IO500's) accept the run.
 
@@ -90,6 +91,7 @@ class Row:
     witness: str | None = None
     moved_bytes: int = 0
     nodes: int = 1
+    unlike: tuple[str, ...] = ()
     checks: tuple[Check, ...] = field(default=())
 
     @property
@@ -285,8 +287,18 @@ def _row(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Row:
         command=str(group["command"].iloc[0]),
         moved_bytes=int(group["bytes"].iloc[0]),
         nodes=1 if pd.isna(group["nodes"].iloc[0]) else int(group["nodes"].iloc[0]),
+        unlike=_unlike(group),
         **_of_recipe(group),
     )
+
+
+def _unlike(group: pd.DataFrame) -> tuple[str, ...]:
+    """What the repetitions did not have in common of their scale: then their median is of nothing."""
+    several = {
+        name: sorted({"not said" if pd.isna(v) else f"{int(v)}" for v in group[name]})
+        for name in ("nodes", "ranks", "bytes")
+    }
+    return tuple(f"{name} {' and '.join(values)}" for name, values in several.items() if len(values) > 1)
 
 
 def _requirement_source(group: pd.DataFrame) -> str | None:
@@ -342,10 +354,11 @@ def _prediction(run: Run, key: dict[str, Any], group: pd.DataFrame) -> Predictio
     first = group.iloc[0]
     plan = next((run.plans[f] for f in group["folder"] if f in run.plans), None)
     workload = parse_command(first["command"], int(first["ranks"]), int(first["bytes"]))
+    if pd.isna(first["nodes"]):  # on how many devices it ran is not known
+        return None
     if plan is None or workload is None or key["metric"] != "bandwidth" or not key["modelled"]:
         return None
-    nodes = 1 if pd.isna(first["nodes"]) else int(first["nodes"])
-    return predict(plan, workload, key["mode"], key["fsync"], key["policy"], nodes)
+    return predict(plan, workload, key["mode"], key["fsync"], key["policy"], int(first["nodes"]))
 
 
 def _with_ratios(row: Row, baselines: dict[tuple[str, str], Row]) -> Row:
@@ -368,8 +381,8 @@ def _ratio(row: Row, baseline: Row) -> stats.Interval:
 
 
 def _with_checks(row: Row) -> Row:
-    checks = (_launched(row), _verified(row), _required(row), _agrees(row), _sustains(row), _uncached(row),
-              _supported(row), _valid(row))  # fmt: skip
+    checks = (_same(row), _launched(row), _verified(row), _required(row), _agrees(row), _sustains(row),
+              _uncached(row), _supported(row), _valid(row))  # fmt: skip
     return replace(row, checks=tuple(c for c in checks if c))
 
 
@@ -381,6 +394,12 @@ def _verified(row: Row) -> Check | None:
         if row.verified
         else Check("verified", FAIL, "the bytes on the PFS were WRONG after the drain")
     )
+
+
+def _same(row: Row) -> Check | None:
+    if not row.unlike:
+        return None
+    return Check("same", FAIL, f"its repetitions did different work: {'; '.join(row.unlike)}")
 
 
 def _launched(row: Row) -> Check | None:

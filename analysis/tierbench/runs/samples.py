@@ -13,7 +13,8 @@ tiers, mode,     everything it does not say is `-`
 policy
 fsync            the promise (`pfs`, `tier`, `none`); of plain output, the sync options it was given
 driver           the program that measured, `modelled` whether devices were modelled (None: not said)
-ranks, bytes     the scale; 0 where the source does not say
+nodes, ranks,    the scale; 0 where the source does not say
+bytes
 options          the command line without its files, for plain output
 repetition       1, 2 ...; 0 where only the order of the lines says
 metric, unit     and `direction`, whether `higher` or `lower` is better
@@ -44,11 +45,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = ["source", "run", "when", "commit", "site", "test", "system", "tiers", "mode", "policy", "fsync",
-           "driver", "modelled", "ranks", "bytes", "options", "repetition", "metric", "unit", "direction",
-           "value"]  # fmt: skip
+           "driver", "modelled", "nodes", "ranks", "bytes", "options", "repetition", "metric", "unit",
+           "direction", "value"]  # fmt: skip
 _UNSAID = {"run": "", "when": math.nan, "commit": "", "site": "", "system": "-", "tiers": "-", "mode": "-",
-           "policy": "-", "fsync": "-", "driver": "-", "modelled": None, "ranks": 0, "bytes": 0,
-           "options": "",
+           "policy": "-", "fsync": "-", "driver": "-", "modelled": None, "nodes": 0, "ranks": 0,
+           "bytes": 0,           "options": "",
            "repetition": 0}  # fmt: skip
 SOURCES = (
     "run folder, ReFrame report (JSON), results store (SQLite, FILE@UUID for one session), "
@@ -91,6 +92,7 @@ def read(source: str) -> pd.DataFrame:
     if not lines:
         raise RunError(f"{source}: holds no measurements; allowed: {SOURCES}")
     made = pd.DataFrame([{**_UNSAID, "source": source, **line} for line in lines], columns=COLUMNS)
+    made["nodes"] = made["nodes"].fillna(0).astype(int)
     bad = made[~(made["value"] > 0) | (made["value"] == math.inf)]
     if len(bad):
         worst = bad.iloc[0]
@@ -279,6 +281,7 @@ def _ior(output: IorOutput) -> list[dict[str, Any]]:
     options = _options(output.command)
     about = {
         "driver": output.driver or "-",
+        "nodes": int(nodes) if (nodes := output.options.get("nodes", "")).isdigit() else 0,
         "ranks": output.tasks or 0,
         "options": " ".join(options),
         "fsync": " ".join(o for o in options if o in ("-e", "-Y")) or "no sync",
@@ -300,7 +303,12 @@ def _ior(output: IorOutput) -> list[dict[str, Any]]:
 
 def _mdtest(output: MdtestOutput) -> list[dict[str, Any]]:
     """Rates of the iterations where they were printed (`-v`), else the means of the summary."""
-    about = {"driver": output.driver, "ranks": output.tasks, "options": " ".join(_options(output.command))}
+    about = {
+        "driver": output.driver,
+        "nodes": output.nodes or 0,
+        "ranks": output.tasks,
+        "options": " ".join(_options(output.command)),
+    }
     rate = {"metric": "rate", "unit": "ops/s", "direction": "higher"}
     if output.iterations:
         return [
