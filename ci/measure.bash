@@ -21,8 +21,9 @@ measure() {
     trap 'signal=2; end_reframe' INT
     trap 'signal=15; end_reframe' TERM
     trap 'signal=1; end_reframe' HUP
-    mkdir -p "$TIERBENCH_RUN_DIR"
-    .venv/bin/reframe -c reframe_tests -r --exec-policy=serial --prefix "$TIERBENCH_RUN_DIR/reframe" \
+    mkdir -p "$TIERBENCH_RUN_DIR/reframe"
+    .venv/bin/python -P -m tierbench.site.session "$TIERBENCH_RUN_DIR/reframe" -c reframe_tests -r \
+        --exec-policy=serial --prefix "$TIERBENCH_RUN_DIR/reframe" \
         --report-file "$TIERBENCH_RUN_DIR/reframe.json" "$@" &
     reframe=$!
     [ -z "$signal" ] || end_reframe # a signal came before the process had a name here

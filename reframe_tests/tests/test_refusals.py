@@ -165,9 +165,9 @@ def test_a_name_that_matches_no_test_is_no_acceptance(tmp_path: Path) -> None:
     for name in ("run-acceptance", "measure.bash"):
         (tmp_path / "ci").mkdir(exist_ok=True)
         shutil.copy(ROOT / "ci" / name, tmp_path / "ci")
-    reframe = tmp_path / ".venv" / "bin" / "reframe"
-    reframe.parent.mkdir(parents=True)
-    reframe.symlink_to("/bin/true")
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to("/bin/true")
     command = [str(tmp_path / "ci" / "run-acceptance"), "1", "-n", "nonesuch"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "no test ran to its end" in done.stderr
