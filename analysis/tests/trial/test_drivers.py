@@ -124,3 +124,27 @@ def test_files_that_are_no_site(text: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(RunError) as e:
         site_reader.read(tmp_path / "s.py")
     assert f"--site: {tmp_path / 's.py'}: " in str(e.value) and told in str(e.value)
+
+
+@pytest.mark.parametrize(("words", "root", "told"), [
+    (["mpirun", "-n", "2", "./model"], True, True),
+    (["/usr/bin/env", "/opt/bin/mpiexec", "./model"], True, True),
+    (["mpirun", "-n", "2", "./model"], False, False),
+    (["./model", "{pfs}/mpirun.data"], True, False),
+])  # fmt: skip
+def test_root_may_start_open_mpi(
+    words: list[str], root: bool, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.geteuid", lambda: 0 if root else 1000)
+    made = drivers.command(words)
+    assert made.command == tuple(words)
+    assert [name for name, _ in made.variables] == [
+        "OMPI_ALLOW_RUN_AS_ROOT",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+    ] * told
+    assert ("mpirun runs as root by OMPI_ALLOW_RUN_AS_ROOT=1" in "".join(made.notes)) is told
+    monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
+    monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    assert drivers.command(words).variables == ()

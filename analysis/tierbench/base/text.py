@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Protocol
 
 
@@ -33,9 +34,18 @@ def number(value: float | None) -> str:
 
 
 def last_words(printed: str) -> str:
-    """The last line with a word in it; a program may draw a line under its message."""
-    lines = [line.strip() for line in printed.split("\n")]
-    return next((line for line in reversed(lines) if any(map(str.isalnum, line))), "nothing was printed")
+    """The last line with a word in it; a program may draw a line under its message.
+
+    What mpirun says between two drawn lines comes after the words of the program that it tells of, so it
+    counts only where there are no others, and then its first sentences do.
+    """
+    parts = re.split(r"^\s*-{20,}\s*$", printed, flags=re.MULTILINE)
+    boxes = parts[1::2] if len(parts) % 2 else []
+    outside = "\n".join(parts[::2]) if boxes else printed
+    lines = [line.strip() for line in outside.split("\n")]
+    if said := next((line for line in reversed(lines) if any(map(str.isalnum, line))), ""):
+        return said
+    return " ".join(boxes[0].strip().split("\n\n")[0].split()) if boxes else "nothing was printed"
 
 
 def times(value: float | None) -> str:

@@ -144,7 +144,7 @@ def _try(options: argparse.Namespace) -> int:
         repetitions=options.repetitions,
         folder=folder,
         notes=(*driver.notes, *([elsewhere] if site and site.scheduler != "local" else [])),
-        variables=site.variables if site else (),
+        variables=(*driver.variables, *(site.variables if site else ())),
     )
     try:
         with endings.noted():
@@ -166,7 +166,7 @@ def _driver(options: argparse.Namespace) -> drivers.Driver:
         )
     if options.ior:
         return drivers.ior(options.ior)
-    return drivers.recipe(options.recipe) if options.recipe else drivers.Driver(tuple(options.command), ())
+    return drivers.recipe(options.recipe) if options.recipe else drivers.command(options.command)
 
 
 def print_answer(folder: Path) -> None:

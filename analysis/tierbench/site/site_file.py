@@ -90,10 +90,18 @@ def one_thing(places: Mapping[str, Path]) -> list[str]:
 
 
 def mpi_variables() -> list[list[str]]:
-    """What the mpirun at hand needs in its environment."""
-    version = _output("mpirun", "--version")
-    variables = [["OMPI_MCA_rmaps_base_oversubscribe", "1"]] if "Open MPI" in version else []
-    return variables + _OPEN_MPI_ROOT if variables and os.geteuid() == 0 else variables
+    """What the mpirun at hand needs in its environment, with more processes than cores too."""
+    variables = [["OMPI_MCA_rmaps_base_oversubscribe", "1"]] if _is_open_mpi() else []
+    return variables + root_variables()
+
+
+def root_variables() -> list[list[str]]:
+    """What Open MPI asks of root, where this is root."""
+    return _OPEN_MPI_ROOT if os.geteuid() == 0 and _is_open_mpi() else []
+
+
+def _is_open_mpi() -> bool:
+    return "Open MPI" in _output("mpirun", "--version")
 
 
 def _local() -> dict[str, Any]:
@@ -174,7 +182,8 @@ def check(file: Path) -> tuple[bool, str]:
     """Run the smoke tests of the comparison on the site; whether it holds, and that in a line."""
     with tempfile.TemporaryDirectory(prefix="tierbench-site-", dir=file.resolve().parent) as name:
         folder = Path(name)
-        line = [str(Path(sys.executable).with_name("reframe")), "-C", str(file.resolve()), f"--system={NAME}"]
+        line = [sys.executable, "-P", "-m", "tierbench.site.session", str(folder)]
+        line += ["-C", str(file.resolve()), f"--system={NAME}"]
         line += ["-c", str(home() / "reframe_tests" / "webinar.py"), "-r", "-t", "smoke", "-S", "scale=smoke"]
         line += [f"--prefix={folder}", f"--report-file={folder / 'reframe.json'}", "--exec-policy=serial"]
         environment = {**os.environ, "TIERBENCH_RUN_DIR": str(folder)}

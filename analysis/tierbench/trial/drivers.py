@@ -25,6 +25,7 @@ from tierbench.site.home import program
 from tierbench.trial.plan import PLACEHOLDER
 
 _NAMES = ("ior", "tb-ior")
+_LAUNCHERS = ("mpirun", "mpiexec")
 _FILE = f"{PLACEHOLDER}/ior.data"
 _RECIPE_BYTES = 1 << 30
 _RECIPE_FILES = 10_000
@@ -35,7 +36,13 @@ class Driver:
     """What is run, and what is to be said of it."""
 
     command: tuple[str, ...]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()  # of the environment, without which it does not start
+
+
+def command(words: Sequence[str]) -> Driver:
+    """A program of the user's own, behind a launcher or not."""
+    return Driver(tuple(words), *_of_launcher(words))
 
 
 def ior(line: str) -> Driver:
@@ -48,7 +55,16 @@ def ior(line: str) -> Driver:
     found = os.environ.get("IOR") or shutil.which("ior")
     what = "of this site" if found else "the embedded one, since PATH has no ior"
     where = found or str(program("tb-ior"))
-    return Driver((*launcher, where, *_kept(given, "--ior")), (f"IOR is {where}: {what}",))
+    notes, variables = _of_launcher(launcher)
+    return Driver((*launcher, where, *_kept(given, "--ior")), (f"IOR is {where}: {what}", *notes), variables)
+
+
+def _of_launcher(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Open MPI refuses root without two variables; a note says that they are set."""
+    named = any(PurePath(word).name in _LAUNCHERS for word in words) and shutil.which("mpirun")
+    lacking = [(n, v) for n, v in site_file.root_variables() if n not in os.environ] if named else []
+    told = f"mpirun runs as root by {' and '.join(f'{n}={v}' for n, v in lacking)}"
+    return ((told,) if lacking else ()), tuple(lacking)
 
 
 def _words(line: str) -> tuple[str, ...]:

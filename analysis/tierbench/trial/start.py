@@ -72,15 +72,13 @@ class Wish:
 
 
 def prepare(wish: Wish, say: Callable[[str], None]) -> Trial:
-    """Check, write the trial's folder, profile the places, run the program once without Tierbench."""
+    """Check, write the trial's folder, run the program once without Tierbench, profile the places."""
     inputs = _inputs(wish)
     if wish.folder.exists():
         raise RunError(f"{wish.folder}: is there already; allowed: a folder that is new (-o)")
     tierctl, folder = program("tierctl"), wish.folder.resolve()
     own = _check_own(wish, tierctl)
     _make(folder)
-    notes, profiles = _profile(wish, tierctl, folder, say)
-    written = tier_files.write_all(wish.tiers, wish.pfs, folder / "tiers", profiles)
     trial = Trial(
         command=wish.command,
         directory=str(Path.cwd()),
@@ -88,18 +86,20 @@ def prepare(wish: Wish, say: Callable[[str], None]) -> Trial:
         folder=str(wish.pfs / f"tierbench-try-{os.getpid()}-{time.time_ns() % 10**9:09d}"),
         inputs=inputs,
         read_only=wish.read_only,
-        configurations=written | own,
+        configurations=tier_files.write_all(wish.tiers, wish.pfs, folder / "tiers", {}) | own,
         repetitions=wish.repetitions,
         tierctl=str(tierctl),
-        notes=(*wish.notes, *notes),
+        notes=wish.notes,
     )
     for file in trial.configurations.values():
         _check(tierctl, file)
     trial.write(folder)
     (folder / "site.py").write_text(_SITE.replace("VARIABLES", repr([list(v) for v in wish.variables])))
     bare_s = _run_bare(folder, (*inputs, *wish.read_only), wish.variables, say)
+    notes, profiles = _profile(wish, tierctl, folder, say)
+    tier_files.write_all(wish.tiers, wish.pfs, folder / "tiers", profiles)
     limit_s = max(_LEAST_LIMIT_S, int(_LIMIT_TIMES * bare_s))
-    trial = replace(trial, bare_s=bare_s, time_limit_s=limit_s)
+    trial = replace(trial, bare_s=bare_s, time_limit_s=limit_s, notes=(*wish.notes, *notes))
     trial.write(folder)
     return trial
 
@@ -111,7 +111,15 @@ def run(trial: Trial, folder: Path, say: Callable[[str], None]) -> int:
     names = ", ".join(trial.configurations)
     say(f"{counted(count, 'run')}: {names}, {trial.repetitions} times in turn; about {about} s")
     environment = {**os.environ, "TIERBENCH_TRIAL": str(folder / "trial.json")}
-    status = endings.run(reframe_line(trial, folder), env=environment, start_new_session=True)
+    line = [
+        sys.executable,
+        "-P",
+        "-m",
+        "tierbench.site.session",
+        str(folder),
+        *reframe_line(trial, folder)[1:],
+    ]
+    status = endings.run(line, env=environment, start_new_session=True)
     wait_for_runs(folder, _PATIENCE_S)
     endings.heed()
     if Path(trial.folder).exists():
@@ -233,7 +241,6 @@ def _profile(
         return tuple(notes), {}
     names = ", ".join([*(t.name for t in wish.tiers), PFS])
     say(f"measuring {names}: about {11 * (len(wish.tiers) + 1)} s")
-    tier_files.write_all(wish.tiers, wish.pfs, folder / "tiers", {})
     all_tiers = folder / "tiers" / f"{'-'.join(t.name for t in wish.tiers)}.yaml"
     profiles = folder / "profiles"
     told = folder / "profile.txt"
