@@ -27,7 +27,7 @@ from .outcome.results import Results
 from .sites import requirements
 from .sites.places import Places
 from .sites.plan import Plan
-from .sites.site import Site
+from .sites.site import Site, check_places
 from .sites.tiers import TIERS, ScaleError
 
 
@@ -119,6 +119,7 @@ class TierTest(rfm.RunOnlyRegressionTest):
         refuse_unknown("tiers", self.tiers, self.known_tiers)
         try:
             for partition in runtime().system.partitions:
+                check_places(partition.extras)
                 requirements.check(partition.extras.get("require", []))
         except ScaleError as e:
             refuse(str(e))

@@ -101,3 +101,12 @@ def test_a_requirement_of_an_unknown_test_is_refused_before_anything_runs(tmp_pa
     told, cases = run(tmp_path, "-P", "tiers=pfs", status=2, require=[REQUIRED | {"test": "webinar"}])
     assert not cases and told.count("number 1: test 'webinar'; allowed: ") == 1
     assert "webinar-write-Y" in told and "cori-" in told and "io500-" in told
+
+
+def test_a_place_with_a_blank_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    """Job scripts would make, and remove, two other folders."""
+    place = tmp_path / "a place"
+    place.mkdir()
+    told, cases = run(place, "-P", "tiers=pfs", status=2)
+    assert not cases and f"site: pfs: '{place}/pfs' has a blank" in told
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a place"]

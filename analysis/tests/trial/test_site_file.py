@@ -103,3 +103,14 @@ def test_the_trial_runs_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFi
     broken = tmp_path / "broken.py"
     broken.write_text(out.read_text().replace("'mpirun'", "'nolauncher'"))
     assert site_file.check(broken)[0] is False
+
+
+def test_names_that_shells_take_apart_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A job script would make, and remove, two other folders."""
+    (tmp_path / "a pfs").mkdir()
+    (tmp_path / "pfs").mkdir()
+    assert main(["site", "init", "--pfs", str(tmp_path / "a pfs"), "-o", str(tmp_path / "s.py")]) == 2
+    assert f"--pfs: {tmp_path}/a pfs: its name has a blank" in capsys.readouterr().err
+    assert main(["site", "init", "--pfs", str(tmp_path / "pfs"), "-o", str(tmp_path / "a pfs/s.py")]) == 2
+    assert f"-o: {tmp_path}/a pfs: its name has a blank" in capsys.readouterr().err
+    assert not (tmp_path / "s.py").exists() and not list((tmp_path / "a pfs").iterdir())

@@ -324,3 +324,35 @@ def test_a_single_run_has_no_interval(tmp_path: Path) -> None:
 def test_what_the_command_refuses(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["try", *words]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_what_is_refused_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder whose name ReFrame takes apart; a place that may not be written; what tierctl refuses."""
+    (tmp_path / "pfs").mkdir()
+    monkeypatch.setattr(start, "program", lambda _: Path("/bin/false"))
+    line = ["try", "--pfs", str(tmp_path / "pfs"), "--ram", "64MiB", "-o"]
+    assert cli.main([*line, str(tmp_path / "a trial"), "--", "p", "{pfs}"]) == 2
+    assert cli.main([*line, str(tmp_path / "trial"), "--", "p", "{pfs}"]) == 2
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert cli.main([*line, str(tmp_path / "trial"), "--", "p", "{pfs}"]) == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["pfs"]
+
+
+@pytest.mark.parametrize(("folder", "told"), [
+    ("a trial", "its name has a blank or a sign that shells read"),
+    ("t", "pfs' may not be written; allowed: a directory of yours"),
+])  # fmt: skip
+def test_places_that_are_refused(
+    folder: str,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "pfs").mkdir()
+    if folder == "t":
+        monkeypatch.setattr("os.access", lambda *_: False)
+    monkeypatch.setattr(start, "program", lambda _: Path("/bin/true"))
+    line = ["try", "--pfs", str(tmp_path / "pfs"), "--ram", "64MiB", "-o", str(tmp_path / folder)]
+    assert cli.main([*line, "--", "p", "{pfs}"]) == 2
+    assert told in capsys.readouterr().err

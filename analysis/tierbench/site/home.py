@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -18,6 +19,15 @@ def home() -> Path:
         if (place / "reframe_tests" / "program.py").exists():
             return place
     raise RunError(f"{package}: the suite (reframe_tests) is not beside it; run `tierbench` from a checkout")
+
+
+def check_name(option: str, folder: Path) -> None:
+    """ReFrame and job scripts take a name apart at blanks and what shells read."""
+    if shlex.quote(str(folder)) != str(folder):
+        raise RunError(
+            f"{option}: {folder}: its name has a blank or a sign that shells read; allowed: letters, digits "
+            "and any of . _ - + @ % , = :"
+        )
 
 
 def program(name: str) -> Path:

@@ -21,7 +21,7 @@ from typing import Any
 from tierbench.base import devices, endings
 from tierbench.base.errors import RunError
 from tierbench.base.text import counted
-from tierbench.site.home import home
+from tierbench.site.home import check_name, home
 
 NAME = "mysite"
 _SUBMITS = {"pbs": "qsub", "torque": "qsub", "lsf": "bsub", "sge": "qsub", "flux": "flux"}  # ReFrame's names
@@ -63,6 +63,8 @@ def parse_sinfo(text: str) -> Nodes:
 
 def site(places: Mapping[str, Path], scheduler: str) -> dict[str, Any]:
     """The configuration of ReFrame."""
+    for name, path in places.items():
+        check_name(f"--{name}", path)
     partition = _batch(scheduler) if scheduler in _SUBMITS else _slurm() if scheduler == "slurm" else _local()
     extras: dict[str, Any] = {"tiers": "real", **{name: str(path) for name, path in places.items()}}
     extras |= {"apart": False} if one_thing(places) else {}
@@ -166,7 +168,8 @@ def _output(*command: str) -> str:
 
 
 def write(configuration: Mapping[str, Any], file: Path) -> None:
-    """Write the site; a file that is there stays as it is."""
+    """Write the site; a file that is there stays as it is. The trial that checks it works beside it."""
+    check_name("-o", file.resolve().parent)
     body = pprint.pformat(dict(configuration), sort_dicts=False, width=100)
     told = '"""Written by `tierbench site init`; `configs/sites/README.md` says what each key means."""'
     try:

@@ -20,7 +20,7 @@ from pathlib import Path
 from tierbench.base import devices, endings, strict_yaml
 from tierbench.base.errors import RunError
 from tierbench.base.text import counted, last_words, seconds, size
-from tierbench.site.home import home, program
+from tierbench.site.home import check_name, home, program
 from tierbench.trial import results, tier_files
 from tierbench.trial.lease import wait_for_runs
 from tierbench.trial.plan import BARE, PFS, PLACEHOLDER, Trial, read
@@ -77,6 +77,7 @@ def prepare(wish: Wish, say: Callable[[str], None]) -> Trial:
     if wish.folder.exists():
         raise RunError(f"{wish.folder}: is there already; allowed: a folder that is new (-o)")
     tierctl, folder = program("tierctl"), wish.folder.resolve()
+    check_name("-o", folder)
     own = _check_own(wish, tierctl)
     _make(folder)
     trial = Trial(
@@ -91,8 +92,7 @@ def prepare(wish: Wish, say: Callable[[str], None]) -> Trial:
         tierctl=str(tierctl),
         notes=wish.notes,
     )
-    for file in trial.configurations.values():
-        _check(tierctl, file)
+    _check_all(trial, folder)
     trial.write(folder)
     (folder / "site.py").write_text(_SITE.replace("VARIABLES", repr([list(v) for v in wish.variables])))
     bare_s = _run_bare(folder, (*inputs, *wish.read_only), wish.variables, say)
@@ -214,6 +214,16 @@ def _check_own(wish: Wish, tierctl: Path) -> dict[str, str]:
                 f"-c {given}: pfs.path: {path}; allowed: {wish.pfs}, the PFS of the trial, or above it"
             )
     return own
+
+
+def _check_all(trial: Trial, folder: Path) -> None:
+    """Where one is refused nothing was run: the folder, which holds only them, goes."""
+    try:
+        for file in trial.configurations.values():
+            _check(Path(trial.tierctl), file)
+    except RunError:
+        shutil.rmtree(folder)
+        raise
 
 
 def _check(tierctl: Path, file: str) -> None:

@@ -7,6 +7,7 @@ Without a directory tier nothing but the PFS is safe from a crash of the node, s
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -55,10 +56,12 @@ def directory_tier(name: str, text: str) -> Tier:
 
 
 def directory(option: str, path: str) -> Path:
-    """An existing directory, as an absolute path without links."""
+    """An existing directory that may be written, as an absolute path without links."""
     place = Path(path).expanduser()
     if not path or not place.is_dir():
         raise RunError(f"{option}: {path!r} is not a directory; allowed: a directory that is there")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise RunError(f"{option}: {path!r} may not be written; allowed: a directory of yours")
     return place.resolve()
 
 
