@@ -22,20 +22,21 @@
 
 #define SMALL 4096
 #define LARGE (1 << 20)
-#define SMALL_OPERATIONS 20000
-#define OPENS 2000
+#define SMALL_OPERATIONS 20000 /* some 10 ms from memory: long against the clock, short against a change of the machine */
+#define OPENS 2000             /* each is several system calls */
 
 struct bench {
     char path[4096];
     const char *name;
     int fd;
-    int phase;
-    size_t bytes; /* of the file or the shared memory */
-    char *buffer; /* LARGE bytes, touched */
-    char *shared; /* for memcpy, touched */
-    uint64_t random;
+    int phase;       /* how many files `phase` has written */
+    size_t bytes;    /* of the file or the shared memory */
+    char *buffer;    /* LARGE bytes, touched */
+    char *shared;    /* for memcpy, touched */
+    uint64_t random; /* state of random_offset, never 0 */
 };
 
+/* A repetition that went wrong has no time: the program ends, and its driver sees that. */
 static void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *format, ...)
 {
     int error = errno;
@@ -64,12 +65,17 @@ static off_t random_offset(struct bench *b)
     return (off_t)(b->random % (b->bytes / SMALL)) * SMALL;
 }
 
+/* Its time counts: a program that seeks pays for it. */
 static void seek(const struct bench *b, off_t offset)
 {
     if (lseek(b->fd, offset, SEEK_SET) != offset)
         fail("%s: lseek %s", b->name, b->path);
 }
 
+/*
+ * The four ways to move small blocks. Those with lseek are there because the offset of a
+ * description is shared by processes, and moving it has a price of its own.
+ */
 static void pwrite_small(void *arg)
 {
     struct bench *b = arg;
@@ -102,6 +108,10 @@ static void seek_read_small(void *arg)
     }
 }
 
+/*
+ * In order and from the start, as a checkpoint is written. The file has its full length after
+ * the first time, so each repetition writes over what is there.
+ */
 static void write_large(void *arg)
 {
     struct bench *b = arg;
@@ -116,6 +126,7 @@ static void write_burst(void *arg)
     write_large(arg);
 }
 
+/* The buffer is the same for every block: it stays in the cache, and the source of the bytes is what is measured. */
 static void read_large(void *arg)
 {
     struct bench *b = arg;
@@ -124,6 +135,7 @@ static void read_large(void *arg)
         transferred(b, read(b->fd, b->buffer, LARGE), LARGE);
 }
 
+/* The sync is inside: with `fsync: tier` it ends when the bytes are on a tier, bare when they are on the PFS. */
 static void write_large_and_sync(void *arg)
 {
     struct bench *b = arg;
@@ -132,6 +144,10 @@ static void write_large_and_sync(void *arg)
         fail("%s: fsync %s", b->name, b->path);
 }
 
+/*
+ * What no way of serving bytes from shared memory can beat: rates of large transfers are
+ * compared with these.
+ */
 static void copy_in(void *arg)
 {
     struct bench *b = arg;
@@ -165,6 +181,7 @@ static void copy_small_out(void *arg)
     }
 }
 
+/* No byte is moved: names, descriptors and the record of the file alone. */
 static void open_and_close(void *arg)
 {
     struct bench *b = arg;
@@ -182,6 +199,10 @@ static void open_file(struct bench *b)
         fail("open %s", b->path);
 }
 
+/*
+ * For cases that measure transfers and no allocation: the whole file is written and read once,
+ * so that its pages or buffers are there before the first repetition.
+ */
 static void make_file(struct bench *b)
 {
     open_file(b);
@@ -216,6 +237,7 @@ static void write_phase(void *arg)
     b->path[n] = 0;
 }
 
+/* Touched, so that no repetition pays for page faults. */
 static void make_memory(struct bench *b)
 {
     b->shared = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -224,6 +246,10 @@ static void make_memory(struct bench *b)
     memset(b->shared, 1, b->bytes);
 }
 
+/*
+ * A case is what is made once and what each repetition does. `fill`, `phase` and `burst` begin
+ * without a file, because new bytes are what they measure.
+ */
 static const struct bench_case {
     const char *name;
     void (*set_up)(struct bench *b);
@@ -278,6 +304,7 @@ struct options {
     bool again; /* this is the fresh process: the file is there, one repetition */
 };
 
+/* -F is not in the usage text: it is what the program gives itself for a fresh process. */
 static bool parse(int argc, char **argv, struct options *o)
 {
     *o = (struct options){.processes = 1, .mib = 64};
@@ -297,6 +324,10 @@ static bool parse(int argc, char **argv, struct options *o)
     return o->which != NULL && !(o->fresh && o->processes > 1);
 }
 
+/*
+ * A rank's own file and its own seed, the same in every run: two builds that are compared move
+ * the same blocks in the same order.
+ */
 static void prepare(struct bench *b, const struct options *o, int rank)
 {
     b->name = o->which->name;
@@ -324,6 +355,10 @@ static void repeat_fresh(char **argv)
         exit(1);
 }
 
+/*
+ * Of -f: nothing of the file was touched by this process when the clock starts. The first
+ * process has made the file, so it is opened here and not made.
+ */
 static void run_again(struct bench *b, const struct options *o)
 {
     struct timespec start, end;
@@ -361,6 +396,10 @@ static void serve(struct bench *b, const struct options *o, struct tb_workers *w
     tb_workers_end(workers);
 }
 
+/*
+ * `phase` leaves its files, too: what they become after the last close is the driver's to look
+ * at and to remove.
+ */
 static void clean_up(struct bench *b, const struct options *o)
 {
     if (b->fd < 0)
@@ -389,7 +428,7 @@ int main(int argc, char **argv)
     options.which->set_up(&bench);
     char mib[32];
     snprintf(mib, sizeof mib, "%ld", options.mib);
-    char *again[] = {argv[0], "-F", "-s", mib, (char *)options.which->name, (char *)options.folder, NULL};
+    char *again[] = {argv[0], "-F", "-s", mib, (char *)options.which->name, (char *)options.folder, NULL}; /* of repeat_fresh */
     serve(&bench, &options, workers, rank, again);
     clean_up(&bench, &options);
     return 0;

@@ -27,10 +27,10 @@
 #include "layer/descriptions.h"
 #include "region/handle.h"
 
-#define FILE_BYTES (64u << 20)
+#define FILE_BYTES (64u << 20) /* more than the last cache of most processors: a random block is not in it */
 #define BLOCK 4096u
-#define OPERATIONS 20000
-#define ROUNDS 15
+#define OPERATIONS 20000 /* of a step in a round */
+#define ROUNDS 15        /* odd, so that the median is one of them */
 
 struct place {
     tb_engine *engine;
@@ -42,6 +42,7 @@ struct place {
     uint64_t random;
 };
 
+/* xorshift, from the same seed in every run. It is cheap beside a copy, and a part of every figure, also that of memcpy. */
 static uint64_t next_block(struct place *p)
 {
     p->random ^= p->random << 13;
@@ -55,11 +56,17 @@ static uint32_t inside(const struct place *p, uint64_t block)
     return (uint32_t)(block * BLOCK - tb_buffer_start(p->engine, p->buffers[block]));
 }
 
+/* The address itself: memcpy and copy need a tier in memory. */
 static char *bytes_of(const struct place *p, uint64_t block)
 {
     return p->engine->region.base + tb_medium_offset(p->engine, p->buffers[block], inside(p, block));
 }
 
+/*
+ * The steps, the lowest first: libc's copy, the engine's copy, the medium of a known buffer, the
+ * look-up with its lock, the table that adapters call. A step is what the one before it does and
+ * one thing more, so the difference of two figures is the price of that thing.
+ */
 static void memcpy_read(struct place *p, uint64_t block, size_t n)
 {
     memcpy(p->bytes, bytes_of(p, block), n);
@@ -91,6 +98,10 @@ static void medium_write(struct place *p, uint64_t block, size_t n)
     tb_medium_write(p->engine, p->buffers[block], inside(p, block), (uint32_t)n, p->bytes);
 }
 
+/*
+ * From here on a failure ends the program: a figure of calls that did nothing would look like a
+ * very fast one.
+ */
 static void data_read(struct place *p, uint64_t block, size_t n)
 {
     if (tb_data_read(&p->target, p->bytes, n, block * BLOCK) != (ssize_t)n)
@@ -115,6 +126,7 @@ static void layer_write(struct place *p, uint64_t block, size_t n)
         abort();
 }
 
+/* Single bytes show what a layer costs without the copy. */
 static const struct step {
     const char *layer, *operation;
     size_t bytes;
@@ -137,6 +149,7 @@ static double now_ns(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
+/* Nanoseconds an operation. */
 static double time_step(struct place *p, const struct step *s)
 {
     double start = now_ns();
@@ -179,6 +192,10 @@ static void print(const char *layer, const char *operation, size_t bytes, double
     printf("  {\"layer\": \"%s\", \"operation\": \"%s\", \"bytes\": %zu, \"ns\": %.1f}%s\n", layer, operation, bytes, ns, last ? "" : ",");
 }
 
+/*
+ * All steps take turns in each round, so that a machine that slows down does so for all of them. The median
+ * leaves out rounds in which something else ran.
+ */
 static void measure(struct place *p)
 {
     static double taken[N_STEPS + N_ALLOCATION][ROUNDS];
@@ -216,6 +233,7 @@ static int fill(struct place *p)
     return unlink(path); /* what is measured is in buffers */
 }
 
+/* The instance is of this process alone and has no daemon: nothing flushes or moves bytes meanwhile. */
 int main(int argc, char **argv)
 {
     struct tb_config *config = calloc(1, sizeof(*config));

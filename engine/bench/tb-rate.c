@@ -56,6 +56,7 @@ static void create(const struct load *l, long number)
         fail(l, "create");
 }
 
+/* Offsets follow the common counter, so that all processes together walk through their files in order, and begin anew at the end. */
 static void operate(const struct load *l, long number)
 {
     struct stat st;
@@ -79,6 +80,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* The least or the greatest of what all processes say. Retried where another one was faster. */
 static void note(_Atomic uint64_t *to, uint64_t value, bool earlier)
 {
     uint64_t seen = atomic_load(to);
@@ -123,6 +125,7 @@ static void __attribute__((noreturn)) run(struct load *l)
     exit(0);
 }
 
+/* Each line gets processes of its own, so that nothing which an earlier line left in a process is measured. */
 int main(int argc, char **argv)
 {
     struct load l = {0};

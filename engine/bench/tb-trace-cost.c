@@ -56,6 +56,7 @@ static off_t next_offset(struct place *p)
     return (off_t)(p->random % (FILE_BYTES / p->n) * p->n);
 }
 
+/* Also those that were asked for: a call that waited says nothing about the price of tracing. */
 static long switches(void)
 {
     struct rusage usage;
@@ -75,6 +76,7 @@ struct mean {
     int n;
 };
 
+/* Means over batches, because the clock itself costs as much as what tracing adds to one call. */
 static void batch(struct place *p, call *function, struct mean *into)
 {
     long before = switches();
@@ -89,6 +91,7 @@ static void batch(struct place *p, call *function, struct mean *into)
     into->n++;
 }
 
+/* Each goes first in every second pair: the first of two finds colder caches. */
 static void repeat(struct place *p)
 {
     struct mean traced = {0}, plain = {0};

@@ -1,3 +1,7 @@
+/*
+ * The barrier of tb-bench's processes. It is in shared memory, because processes and not
+ * threads are what a node runs: each has its own attachment and descriptors.
+ */
 #include "workers.h"
 
 #include <pthread.h>
@@ -12,7 +16,7 @@
 
 struct tb_workers { /* in shared memory */
     pthread_barrier_t barrier;
-    volatile bool ending;
+    volatile bool ending; /* set by rank 0 before the barrier, read by the others after it */
     int n;
 };
 
@@ -34,6 +38,7 @@ static void on_child(int signal)
     }
 }
 
+/* Never unmapped: the mapping ends with the last process. */
 static struct tb_workers *share(int n)
 {
     pthread_barrierattr_t attr;
@@ -46,6 +51,7 @@ static struct tb_workers *share(int n)
     return pthread_barrier_init(&w->barrier, &attr, (unsigned)n) == 0 ? w : NULL;
 }
 
+/* A child dies with rank 0: without it nobody would pass the barrier again. */
 struct tb_workers *tb_workers_start(int n, int *rank)
 {
     struct tb_workers *w = share(n);
@@ -67,6 +73,10 @@ struct tb_workers *tb_workers_start(int n, int *rank)
     return w;
 }
 
+/*
+ * The first barrier is outside the time and the second inside: a repetition ends when the slowest
+ * is done.
+ */
 bool tb_workers_repeat(struct tb_workers *workers, tb_worker_work *work, void *arg, double *seconds)
 {
     pthread_barrier_wait(&workers->barrier);
@@ -79,6 +89,7 @@ bool tb_workers_repeat(struct tb_workers *workers, tb_worker_work *work, void *a
     return true;
 }
 
+/* Rank 0 is the last at the barrier, so that all others see `ending`. */
 void tb_workers_end(struct tb_workers *workers)
 {
     workers->ending = true;

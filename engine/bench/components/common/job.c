@@ -24,7 +24,7 @@
 #define OPERATIONS 1000000
 
 static volatile sig_atomic_t asked_to_end;
-static volatile pid_t group;
+static volatile pid_t group; /* its first process, 0 when it has ended; read by the handler */
 
 static void say(const struct tb_job *job, const char *format, va_list args)
 {
@@ -33,6 +33,7 @@ static void say(const struct tb_job *job, const char *format, va_list args)
     fputc('\n', stderr);
 }
 
+/* In any process of the group. Without atexit handlers: those are the first process's to run. */
 void tb_job_fail(const struct tb_job *job, const char *format, ...)
 {
     va_list args;
@@ -107,6 +108,7 @@ static int read_options(struct tb_job *job, int argc, char **argv, const struct 
     return 0;
 }
 
+/* Of this run alone, so that two measurements at once share no socket, no file and no name. */
 static int make_folder(struct tb_job *job)
 {
     const char *tmp = getenv("TMPDIR");
@@ -147,6 +149,7 @@ static void __attribute__((noreturn)) be_the_group(struct tb_job *job, const str
     _exit(0);
 }
 
+/* A signal that came before the fork had no group to end: it is looked at again after it. */
 static int run_group(struct tb_job *job, const struct tb_job_of *of)
 {
     int status = 0;
@@ -166,6 +169,10 @@ static int run_group(struct tb_job *job, const struct tb_job_of *of)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+/*
+ * Order: what is refused is refused before anything is made; handlers are set before the system is
+ * started; whatever happens after that, the system is stopped before its folder is removed.
+ */
 int tb_job_main(int argc, char **argv, const struct tb_job_of *of)
 {
     struct tb_job job = {.program = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0], .operations = OPERATIONS, .depth = 1};
@@ -229,6 +236,7 @@ struct row {
     struct cpu before, after;
 };
 
+/* The first process speaks for all: each does the same work, so its processor time counts once for each. */
 static void print_row(const struct tb_job *job, const struct row *r)
 {
     double n = (double)r->operations;
@@ -243,6 +251,10 @@ static void print_row(const struct tb_job *job, const struct row *r)
     fflush(stdout);
 }
 
+/*
+ * In TB_PARTS parts, so that one run has a spread. Processor time is read around all of them: it is too coarse
+ * for one.
+ */
 void tb_job_timed(struct tb_job *job, const char *operation, tb_job_part *part, void *arg, long operations, tb_job_more *more)
 {
     char told[256] = "";

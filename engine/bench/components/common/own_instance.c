@@ -23,6 +23,10 @@ static void name_of(const struct tb_job *job, char *out, size_t size)
     snprintf(out, size, "%s", strrchr(job->folder, '/') + 1);
 }
 
+/*
+ * Large enough that nothing is displaced: a measurement of placement or flush is another one. 64 MiB more, because
+ * sizes are shared out over four slabs and none fills evenly.
+ */
 static void write_tiers(FILE *file, const struct tb_job *job, const struct tb_own_needs *needs)
 {
     uint64_t buffers = needs->directory / 4096;
@@ -55,6 +59,7 @@ static int make_places(const struct tb_job *job, const struct tb_own_needs *need
     return rc || !needs->directory ? rc : mkdir(path, 0700);
 }
 
+/* In the process that stays, so that a killed group leaves no region. */
 int tb_own_start(struct tb_job *job, const struct tb_own_needs *needs)
 {
     static struct tb_config config;

@@ -25,6 +25,7 @@ static void look_later(void)
     nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
 }
 
+/* What it prints goes to a file: the output of a measurement is its rows. */
 static void __attribute__((noreturn)) be_the_server(const struct tb_job *job, char *const argv[], pid_t parent)
 {
     char path[TB_JOB_FOLDER + 16], sbin[64];
@@ -57,6 +58,7 @@ static void say_last_line(const struct tb_job *job, const char *name)
     fprintf(stderr, "%s: %s: %s did not start: %s\n", job->program, job->system, name, line);
 }
 
+/* Ready is what a connection says, not a time that has passed. */
 int tb_server_start(struct tb_job *job, struct tb_server *server, char *const argv[], bool (*is_ready)(const struct tb_job *job))
 {
     int status;
@@ -81,6 +83,7 @@ int tb_server_start(struct tb_job *job, struct tb_server *server, char *const ar
     return 1;
 }
 
+/* Asked first: a server that is killed leaves its own files where it likes. */
 void tb_server_stop(struct tb_server *server)
 {
     if (server->pid <= 0)

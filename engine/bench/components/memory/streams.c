@@ -43,6 +43,7 @@ struct load {
     char pattern[PERIOD + LARGEST];
 };
 
+/* Fewer bytes than were given are an error to the C library: fwrite reports it. */
 static ssize_t write_piece(void *cookie, const char *from, size_t n)
 {
     struct pieces *p = cookie;
@@ -98,6 +99,7 @@ static uint64_t next_random(struct load *l)
     return l->random >> 32;
 }
 
+/* The first part once more at its end, so that a piece of any size can be taken from any place. */
 static void fill_pattern(struct load *l)
 {
     for (int i = 0; i < PERIOD + LARGEST; i++)
@@ -118,6 +120,7 @@ static void open_stream(struct tb_job *job, struct load *l)
         tb_job_fail(job, "cannot open a stream %s: %s", l->path, strerror(errno));
 }
 
+/* Freeing the old stream is a part of the time: a program that writes again and again pays for it, too. */
 static void begin_anew(struct tb_job *job, struct load *l)
 {
     if (fseek(l->stream, 0, SEEK_SET) != 0)
@@ -126,6 +129,7 @@ static void begin_anew(struct tb_job *job, struct load *l)
     l->at = 0;
 }
 
+/* The mix of sizes is random and the same in every run. */
 static void write_some(struct tb_job *job, void *arg, long from, long to)
 {
     struct load *l = arg;

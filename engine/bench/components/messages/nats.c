@@ -13,7 +13,7 @@
 #include "messages/carrier.h"
 
 #define SUBJECT "tierbench.flush"
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 10000 /* without a message: then one was lost, and the daemon would wait for ever */
 
 static struct tb_server server;
 static natsConnection *connection;
@@ -44,12 +44,14 @@ static bool read_url(const struct tb_job *job, char *url, size_t size)
     return true;
 }
 
+/* The file is written when the server listens. */
 static bool is_ready(const struct tb_job *job)
 {
     char url[128];
     return read_url(job, url, sizeof(url));
 }
 
+/* On a free port: a server of the user's own may have the usual one. */
 static int start(struct tb_job *job)
 {
     char *argv[] = {"nats-server", "-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", job->folder, NULL};

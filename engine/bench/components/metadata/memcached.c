@@ -29,6 +29,7 @@ static void stop(struct tb_job *job)
     tb_server_stop(&server);
 }
 
+/* Buffered is a success whose answer comes later: `settle` waits for the last. */
 static void check(struct tb_job *job, memcached_return_t rc, const char *what)
 {
     if (rc != MEMCACHED_SUCCESS && rc != MEMCACHED_BUFFERED)
@@ -49,6 +50,7 @@ static const char *key_of(const struct tb_record *r)
     return (const char *)&r->key;
 }
 
+/* What is left in the library's buffer goes out before the time of a part ends. */
 static void flush(struct tb_job *job)
 {
     if (job->depth > 1)
@@ -96,6 +98,7 @@ static void take_value(struct tb_job *job, struct tb_record *records, long n, lo
     memcpy(TB_VALUE(&records[(*at)++]), memcached_result_value(result), TB_VALUE_BYTES);
 }
 
+/* At most as many keys as -b allows (common/job.c). */
 static long get_many(struct tb_job *job, struct tb_record *records, long n)
 {
     static const char *keys[4096];

@@ -47,6 +47,7 @@ static redisReply *answer(struct tb_job *job)
     return r;
 }
 
+/* Only put into the client's buffer: the first answer that is read sends all. */
 static void ask(const char *command, const struct tb_record *r, bool with_value)
 {
     const char *words[] = {command, (const char *)&r->key, (const char *)r + sizeof(r->key)};
@@ -54,6 +55,7 @@ static void ask(const char *command, const struct tb_record *r, bool with_value)
     redisAppendCommandArgv(redis, with_value ? 3 : 2, words, lengths);
 }
 
+/* All requests first, then all answers: so many are under way at once. */
 static void put(struct tb_job *job, const struct tb_record *records, long n)
 {
     for (long i = 0; i < n; i++)
@@ -74,6 +76,7 @@ static void remove_records(struct tb_job *job, const struct tb_record *records, 
     }
 }
 
+/* A value of another length counts as not found. The bytes are compared by the caller. */
 static long get(struct tb_job *job, struct tb_record *records, long n)
 {
     long found = 0;
