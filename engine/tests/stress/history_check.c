@@ -183,16 +183,25 @@ static uint64_t write_part(const struct history *h, struct config *c, const stru
     return 1;
 }
 
+/* Before the first cells. 0: the end is elsewhere; 1: the cells are next; else the end alone was looked at, and the cells are apart. */
+static uint64_t look_at_end(const struct history *h, const struct config *c, const struct history_call *o, uint32_t from, bool apart)
+{
+    if (!ends_there(h, c->size, from, o))
+        return 0;
+    return apart && o->result ? in_parts(from, 0) : 1;
+}
+
 /* Where the end is apart, it is looked at before the cells; MEANWHILE, after them.  No other call moves the offset until it is done. */
 static uint64_t read_on_part(const struct history *h, struct config *c, const struct history_call *o, uint64_t done)
 {
     uint32_t from = done ? began_at(done) : c->offset, lo = from + cells_done(done), hi = from + o->result;
     uint32_t end = part_end(h, h->limits.read_part, lo, hi);
     bool ends_last = h->limits.end == HISTORY_END_MEANWHILE, apart = h->limits.end == HISTORY_END_APART || end < hi;
-    if (c->offset != from || (!done && !ends_last && !ends_there(h, c->size, from, o)))
+    if (c->offset != from)
         return 0;
-    if (!done && !ends_last && apart && o->result)
-        return in_parts(from, 0);
+    uint64_t looked = done || ends_last ? 1 : look_at_end(h, c, o, from, apart);
+    if (looked != 1)
+        return looked;
     if (!holds(h, c, lo, h->values + o->got + (lo - from), end - lo))
         return 0;
     if (lo < hi && (end < hi || ends_last))
