@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../workers.h"
+#include "workers.h"
 
 #define TB_PARTS 10
 #define TB_JOB_FOLDER 1024
