@@ -42,11 +42,13 @@ static void fail(const char *what)
     exit(1);
 }
 
-static void move(int fd, char *at, size_t n, ssize_t (*how)(int, char *, size_t))
+/* False: the other side has all that it wanted. */
+static bool move(int fd, char *at, size_t n, ssize_t (*how)(int, char *, size_t))
 {
     for (ssize_t step; n > 0; at += step, n -= (size_t)step)
         if ((step = how(fd, at, n)) <= 0)
-            exit(step < 0 && errno != ECONNRESET ? 1 : 0); /* 0: the other side has all it wanted */
+            return false;
+    return true;
 }
 
 static ssize_t to_socket(int fd, char *at, size_t n)
@@ -74,11 +76,11 @@ static void *serve_raw_one(void *arg)
 {
     struct served *s = arg;
     char request[REQUEST_BYTES], *answer = calloc(1, s->bytes);
-    for (;;) {
-        move(s->fd, request, sizeof(request), from_socket);
-        move(s->fd, answer, s->bytes, to_socket);
-    }
-    return NULL;
+    while (move(s->fd, request, sizeof(request), from_socket) && move(s->fd, answer, s->bytes, to_socket))
+        ;
+    close(s->fd);
+    free(s);
+    return free(answer), NULL;
 }
 
 static void serve_raw(int listener, size_t bytes)
@@ -126,10 +128,9 @@ static void *ask_raw(void *arg)
     if (connect(fd, (struct sockaddr *)&t->raw, sizeof(t->raw)))
         fail("connect");
     without_delay(fd);
-    while (atomic_fetch_sub(&t->left, 1) > 0) {
-        move(fd, request, sizeof(request), to_socket);
-        move(fd, answer, t->bytes, from_socket);
-    }
+    while (atomic_fetch_sub(&t->left, 1) > 0)
+        if (!move(fd, request, sizeof(request), to_socket) || !move(fd, answer, t->bytes, from_socket))
+            fail("the other node ended");
     close(fd);
     return free(answer), NULL;
 }
@@ -194,7 +195,10 @@ int main(int argc, char **argv)
     bool raw = strcmp(t.way, "raw") == 0;
     if (!raw && tb_net_secret_make(t.folder, &err))
         return fprintf(stderr, "tb-net-cost: %s\n", err.text), 2;
-    pid_t other = start_other(&t, raw ? listen_raw(&t) : -1);
+    int listener = raw ? listen_raw(&t) : -1;
+    pid_t other = start_other(&t, listener);
+    if (raw)
+        close(listener);
     if (!raw)
         open_net(&t, "a");
     ask_all(&t, t.calls / 10 + 1, raw ? ask_raw : ask_net); /* both sides warm */

@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "net/start/gather.h"
 #include "net/start/greet.h"
+#include "net/lanes.h"
 #include "net/peer.h"
-#include "net/workers.h"
 
 _Static_assert((int)TB_PAYLOAD_MAX == (int)TB_NET_BYTES_MAX, "what is promised is what a frame can carry");
 
@@ -32,7 +32,8 @@ struct tb_net {
     struct tb_greeter greeter;
     bool has_greeter;
     struct tb_gather gather;
-    struct tb_workers workers;
+    struct tb_transport transport;
+    struct tb_peer_common common;
 
     unsigned self, n;
     struct tb_peer **peers; /* NULL at `self` */
@@ -73,12 +74,6 @@ static void refused(void *arg, const char *line)
         net->unsaid++;
 }
 
-static void serve_request(void *arg, struct tb_peer *p, uint64_t id, void *bytes, size_t n)
-{
-    struct tb_net *net = arg;
-    tb_workers_give(&net->workers, p, id, bytes, n);
-}
-
 static void refuse_start(struct tb_net *net, const struct tb_peer *p, const char *why)
 {
     if (!net->refusal[0])
@@ -113,7 +108,7 @@ static void lost(void *arg, struct tb_peer *p, const char *why)
     pthread_mutex_unlock(&net->lock);
 }
 
-static const struct tb_peer_events events = {.request = serve_request, .start = heard_of_start, .lost = lost};
+static const struct tb_peer_events events = {.start = heard_of_start, .lost = lost};
 
 static void turn_away(int fd, int why)
 {
@@ -145,29 +140,20 @@ static void came_back(struct tb_peer *p, int fd)
     say(line);
 }
 
-static void arrived(void *arg, int fd, const struct tb_hello *hello)
+static void arrived(void *arg, int fd, const struct tb_hello *hello, const uint8_t key[TB_NET_PROOF_BYTES])
 {
     struct tb_net *net = arg;
     char line[160];
-    if (tb_gather_arrived(&net->gather, fd, hello))
+    if (hello->purpose == TB_FOR_LIFE && tb_gather_arrived(&net->gather, fd, hello))
         return;
     pthread_mutex_lock(&net->lock);
     struct tb_peer *p = net->is_open ? peer_of(net, hello->from, hello->from_start) : NULL;
     pthread_mutex_unlock(&net->lock);
     if (p)
-        return came_back(p, fd);
+        return hello->purpose == TB_FOR_LIFE ? came_back(p, fd) : tb_lanes_serve(p, fd, key);
     snprintf(line, sizeof(line), "node %s is refused: it is none of those that the instance began with", hello->from);
     say(line);
     turn_away(fd, -ENOSPC);
-}
-
-static void fill_hello(const struct tb_net *net, const struct tb_peer *p, struct tb_hello *hello)
-{
-    memset(hello, 0, sizeof(*hello));
-    strcpy(hello->from, net->own.node);
-    strcpy(hello->to, p->record.node);
-    memcpy(hello->from_start, net->own.start, sizeof(hello->from_start));
-    memcpy(hello->to_start, p->record.start, sizeof(hello->to_start));
 }
 
 /* Calls go one way only, as at the start: the other node waits to be called. */
@@ -176,8 +162,8 @@ static void call_again(struct tb_net *net, struct tb_peer *p)
     struct tb_hello hello;
     if (strcmp(net->own.node, p->record.node) > 0)
         return;
-    fill_hello(net, p, &hello);
-    int fd = tb_greet(&net->key, &p->record.address, &net->own.address, &hello, TB_GREET_MS);
+    tb_peer_hello(p, TB_FOR_LIFE, &hello);
+    int fd = tb_greet(&net->key, &p->record.address, &net->own.address, &hello, TB_GREET_MS, NULL);
     if (fd >= 0)
         came_back(p, fd);
 }
@@ -189,13 +175,13 @@ static void nap(int ms)
 
 static void look_after(struct tb_net *net, struct tb_peer *p, bool was_asleep)
 {
+    const struct tb_frame sign = {.kind = TB_FRAME_BEAT};
     char why[64];
-    uint64_t answer_ns = (uint64_t)net->options.answer_ms * 1000000u;
     if (was_asleep)
         p->heard_ns = tb_now_ns();
-    tb_peer_beat(p, answer_ns / 4);
-    uint64_t now = tb_now_ns(), heard = p->heard_ns;
-    if (now > heard && now - heard > answer_ns) {
+    if (tb_now_ns() - p->said_ns >= (uint64_t)net->options.answer_ms * 250000u)
+        tb_peer_say(p, &sign, NULL);
+    if (tb_peer_is_alive(p) && tb_peer_is_silent(p)) {
         snprintf(why, sizeof(why), "no sign of life for %d ms", net->options.answer_ms);
         tb_peer_lose(p, why);
     }
@@ -246,7 +232,7 @@ static struct tb_peer *make_peer(struct tb_net *net, const struct tb_record *r, 
     struct tb_peer *p = calloc(1, sizeof(*p));
     if (!p)
         return NULL;
-    *p = (struct tb_peer){.record = *r, .number = number, .answer_ms = net->options.answer_ms, .events = &events, .arg = net};
+    *p = (struct tb_peer){.record = *r, .number = number, .common = &net->common};
     if (tb_peer_start(p) == 0)
         return p;
     free(p);
@@ -365,6 +351,8 @@ static int begin(struct tb_net *net, struct tb_error *err)
     net->gather.peers = net->folder;
     rc = listen_for_peers(net, err);
     if (!rc)
+        rc = tb_transport_open(&net->transport, net->options.provider, &net->own.address, err);
+    if (!rc)
         rc = find_all(net, err);
     return rc ? rc : start_threads(net);
 }
@@ -381,8 +369,6 @@ static int check(const struct tb_net_options *o, struct tb_error *err)
     else if (o->start_ms < 1 || o->answer_ms < 1)
         snprintf(err->text, sizeof(err->text), "times for the start (%d ms) and an answer (%d ms): allowed is 1 ms or more", o->start_ms,
                  o->answer_ms);
-    else if (strcmp(o->provider, "tcp") != 0)
-        snprintf(err->text, sizeof(err->text), "provider '%.64s': this build has tcp only (it was built without libfabric)", o->provider);
     return err->text[0] ? -EINVAL : 0;
 }
 
@@ -400,7 +386,7 @@ static struct tb_net *make(const struct tb_net_options *o)
     pthread_cond_init(&net->changed, NULL);
     net->gather = (struct tb_gather){.key = &net->key, .n_nodes = net->n};
     tb_gather_begin(&net->gather);
-    tb_workers_start(&net->workers, o->serve, o->arg);
+    net->common = (struct tb_peer_common){&net->key, &net->own, &net->transport, &net->options, &events, net};
     return net;
 }
 
@@ -431,16 +417,11 @@ static void stop_threads(struct tb_net *net)
         tb_greeter_stop(&net->greeter);
 }
 
-/* Workers last: they may be answering, and end when their peer's connection does. */
 static void stop_peers(struct tb_net *net)
 {
     for (unsigned i = 0; net->peers && i < net->n; i++)
-        if (net->peers[i])
-            tb_peer_stop(net->peers[i]);
-    tb_workers_stop(&net->workers);
-    for (unsigned i = 0; net->peers && i < net->n; i++)
         if (net->peers[i]) {
-            tb_peer_free(net->peers[i]);
+            tb_peer_stop(net->peers[i]);
             free(net->peers[i]);
         }
 }
@@ -449,6 +430,7 @@ void tb_net_close(struct tb_net *net)
 {
     stop_threads(net);
     stop_peers(net);
+    tb_transport_end(&net->transport);
     if (net->folder >= 0) {
         tb_members_remove(net->folder, &net->key, &net->own);
         close(net->folder);
@@ -490,5 +472,5 @@ int64_t tb_net_call(struct tb_net *net, unsigned node, const void *request, size
         room = TB_NET_BYTES_MAX;
     if (node == net->self)
         return net->options.serve(net->options.arg, node, request, n, answer, room);
-    return tb_peer_call(net->peers[node], request, n, answer, room);
+    return tb_lanes_call(net->peers[node], request, n, answer, room);
 }

@@ -42,6 +42,12 @@ int tb_net_name_is_valid(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == n;
 }
 
+/* It ends in its place. */
+static int is_text(const char *text, size_t size)
+{
+    return strnlen(text, size) < size;
+}
+
 void tb_hello_put(const struct tb_hello *h, uint8_t out[TB_HELLO_BYTES])
 {
     put_bytes(&out, magic, sizeof(magic));
@@ -49,6 +55,9 @@ void tb_hello_put(const struct tb_hello *h, uint8_t out[TB_HELLO_BYTES])
     put_bytes(&out, h->to, sizeof(h->to));
     put_bytes(&out, h->from_start, sizeof(h->from_start));
     put_bytes(&out, h->to_start, sizeof(h->to_start));
+    put_bytes(&out, h->address.host, sizeof(h->address.host));
+    put_bytes(&out, h->address.port, sizeof(h->address.port));
+    put_number(&out, h->purpose, 4);
     put_bytes(&out, h->nonce, sizeof(h->nonce));
 }
 
@@ -60,8 +69,15 @@ int tb_hello_get(const uint8_t in[TB_HELLO_BYTES], struct tb_hello *h)
     get_bytes(&in, h->to, sizeof(h->to));
     get_bytes(&in, h->from_start, sizeof(h->from_start));
     get_bytes(&in, h->to_start, sizeof(h->to_start));
+    get_bytes(&in, h->address.host, sizeof(h->address.host));
+    get_bytes(&in, h->address.port, sizeof(h->address.port));
+    uint64_t purpose = get_number(&in, 4);
+    h->purpose = (enum tb_purpose)purpose;
     get_bytes(&in, h->nonce, sizeof(h->nonce));
-    return memcmp(opens, magic, sizeof(magic)) == 0 && tb_net_name_is_valid(h->from) && tb_net_name_is_valid(h->to) ? 0 : -EPROTO;
+    if (memcmp(opens, magic, sizeof(magic)) || purpose > TB_FOR_CALLS || !is_text(h->address.host, sizeof(h->address.host)) ||
+        !is_text(h->address.port, sizeof(h->address.port)))
+        return -EPROTO;
+    return tb_net_name_is_valid(h->from) && tb_net_name_is_valid(h->to) ? 0 : -EPROTO;
 }
 
 void tb_challenge_put(const struct tb_challenge *c, uint8_t out[TB_CHALLENGE_BYTES])
@@ -80,7 +96,6 @@ void tb_frame_put(const struct tb_frame *f, uint8_t out[TB_FRAME_BYTES])
 {
     put_number(&out, f->kind, 4);
     put_number(&out, f->bytes, 4);
-    put_number(&out, f->id, 8);
     put_number(&out, (uint64_t)f->result, 8);
 }
 
@@ -88,11 +103,11 @@ void tb_frame_put(const struct tb_frame *f, uint8_t out[TB_FRAME_BYTES])
 static int frame_is_valid(const struct tb_frame *f)
 {
     switch (f->kind) {
-    case TB_FRAME_BEAT: return f->bytes == 0 && f->id == 0 && f->result == 0;
-    case TB_FRAME_LIST: return f->bytes == TB_DIGEST_BYTES && f->id == 0 && f->result == 0;
-    case TB_FRAME_REFUSED: return f->bytes == 0 && f->id == 0 && (f->result == -EEXIST || f->result == -ENOSPC);
-    case TB_FRAME_REQUEST: return f->bytes <= TB_PAYLOAD_MAX && f->id != 0 && f->result == 0;
-    case TB_FRAME_ANSWER: return f->bytes <= TB_PAYLOAD_MAX && f->id != 0 && f->bytes == (f->result > 0 ? f->result : 0);
+    case TB_FRAME_BEAT: return f->bytes == 0 && f->result == 0;
+    case TB_FRAME_LIST: return f->bytes == TB_DIGEST_BYTES && f->result == 0;
+    case TB_FRAME_REFUSED: return f->bytes == 0 && (f->result == -EEXIST || f->result == -ENOSPC);
+    case TB_FRAME_REQUEST: return f->bytes <= TB_PAYLOAD_MAX && f->result >= 0 && f->result <= TB_PAYLOAD_MAX;
+    case TB_FRAME_ANSWER: return f->bytes <= TB_PAYLOAD_MAX && f->bytes == (f->result > 0 ? f->result : 0);
     default: return 0;
     }
 }
@@ -101,7 +116,6 @@ int tb_frame_get(const uint8_t in[TB_FRAME_BYTES], struct tb_frame *f)
 {
     uint64_t kind = get_number(&in, 4);
     f->bytes = (uint32_t)get_number(&in, 4);
-    f->id = get_number(&in, 8);
     f->result = (int64_t)get_number(&in, 8);
     f->kind = kind <= TB_FRAME_ANSWER ? (enum tb_frame_kind)kind : 0;
     return frame_is_valid(f) && f->result > -4096 ? 0 : -EPROTO;

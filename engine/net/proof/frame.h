@@ -2,7 +2,7 @@
  * What nodes say to each other, as bytes: fixed layouts, little-endian, checked when they are read. The one place that
  * knows them.
  *
- *   hello      opens a connection: who calls whom, of which start, and a number that is used once
+ *   hello      opens a connection: who calls whom, of which start, what for, and a number that is used once
  *   challenge  the called node's own number, with its proof
  *   proof      the caller's
  *   frame      everything after the proofs: a head, then `bytes` of payload
@@ -15,9 +15,21 @@
 
 enum { TB_NET_NAME_MAX = 65, TB_NET_START_BYTES = 16, TB_NET_NONCE_BYTES = 32, TB_NET_PROOF_BYTES = 32 };
 
+/* Numeric, as text. */
+struct tb_net_address {
+    char host[64], port[8];
+};
+
+enum tb_purpose {
+    TB_FOR_LIFE,  /* the one connection between two nodes that says whether the other lives */
+    TB_FOR_CALLS, /* a lane: one request, its answer, the next request */
+};
+
 struct tb_hello {
     char from[TB_NET_NAME_MAX], to[TB_NET_NAME_MAX];
     uint8_t from_start[TB_NET_START_BYTES], to_start[TB_NET_START_BYTES];
+    struct tb_net_address address; /* where the caller listens */
+    enum tb_purpose purpose;
     uint8_t nonce[TB_NET_NONCE_BYTES];
 };
 
@@ -26,9 +38,9 @@ struct tb_challenge {
 };
 
 enum {
-    TB_HELLO_BYTES = 8 + 2 * TB_NET_NAME_MAX + 2 * TB_NET_START_BYTES + TB_NET_NONCE_BYTES,
+    TB_HELLO_BYTES = 8 + 2 * TB_NET_NAME_MAX + 2 * TB_NET_START_BYTES + sizeof(struct tb_net_address) + 4 + TB_NET_NONCE_BYTES,
     TB_CHALLENGE_BYTES = TB_NET_NONCE_BYTES + TB_NET_PROOF_BYTES,
-    TB_FRAME_BYTES = 24,
+    TB_FRAME_BYTES = 16,
     TB_PAYLOAD_MAX = 1 << 20,
     TB_DIGEST_BYTES = 32, /* of the list of nodes */
 };
@@ -37,14 +49,13 @@ enum tb_frame_kind {
     TB_FRAME_BEAT = 1, /* nothing but a sign of life */
     TB_FRAME_LIST,     /* the digest of the list of nodes that the sender starts with */
     TB_FRAME_REFUSED,  /* the sender has its nodes already: `result` is -EEXIST for a name that came twice, or -ENOSPC */
-    TB_FRAME_REQUEST,
-    TB_FRAME_ANSWER, /* to the request of that id: `result` as tb_net_serve's; where it is not negative, so many bytes follow */
+    TB_FRAME_REQUEST,  /* `result` is the room for its answer */
+    TB_FRAME_ANSWER,   /* `result` as tb_net_serve's: where it is not negative, so many bytes follow */
 };
 
 struct tb_frame {
     enum tb_frame_kind kind;
     uint32_t bytes;
-    uint64_t id;
     int64_t result;
 };
 

@@ -27,10 +27,11 @@ static void begin(crypto_auth_hmacsha512256_state *s, const struct tb_proof_key 
 void tb_proof_make(const struct tb_proof_key *key, enum tb_proof_side side, const struct tb_hello *hello,
                    const uint8_t nonce[TB_NET_NONCE_BYTES], uint8_t proof[TB_NET_PROOF_BYTES])
 {
+    static const char *const words[] = {[TB_PROOF_CALLED] = "called", [TB_PROOF_CALLER] = "caller", [TB_PROOF_KEY] = "key"};
     crypto_auth_hmacsha512256_state s;
     uint8_t bytes[TB_HELLO_BYTES];
     tb_hello_put(hello, bytes);
-    begin(&s, key, side == TB_PROOF_CALLER ? "caller" : "called");
+    begin(&s, key, words[side]);
     mix(&s, bytes, sizeof(bytes));
     mix(&s, nonce, TB_NET_NONCE_BYTES);
     crypto_auth_hmacsha512256_final(&s, proof);

@@ -5,10 +5,7 @@
 #define TB_NET_ADDRESS_H
 
 #include "base/error.h"
-
-struct tb_net_address {
-    char host[64], port[8]; /* numeric */
-};
+#include "net/proof/frame.h"
 
 /* Listens on a free port of the interface (NULL: of the address of the host name). A descriptor, or -errno and why. */
 int tb_net_listen(const char *interface, struct tb_net_address *own, struct tb_error *err);

@@ -72,6 +72,7 @@ static bool let_in(struct tb_gather *g, int fd, const struct tb_hello *hello)
     if (a->fd >= 0)
         close(a->fd);
     memcpy(a->record.start, hello->from_start, sizeof(a->record.start));
+    a->record.address = hello->address;
     a->fd = fd;
     return true;
 }
@@ -90,12 +91,12 @@ bool tb_gather_arrived(struct tb_gather *g, int fd, const struct tb_hello *hello
 
 static int call(struct tb_gather *g, const struct tb_record *r)
 {
-    struct tb_hello hello = {.from = ""};
+    struct tb_hello hello = {.address = g->own.address, .purpose = TB_FOR_LIFE};
     snprintf(hello.from, sizeof(hello.from), "%s", g->own.node);
     snprintf(hello.to, sizeof(hello.to), "%s", r->node);
     memcpy(hello.from_start, g->own.start, sizeof(hello.from_start));
     memcpy(hello.to_start, r->start, sizeof(hello.to_start));
-    return tb_greet(g->key, &r->address, &g->own.address, &hello, TB_GREET_MS);
+    return tb_greet(g->key, &r->address, &g->own.address, &hello, TB_GREET_MS, NULL);
 }
 
 /* Without the lock: only this thread changes records, and calls. */

@@ -105,8 +105,10 @@ static void hear(struct tb_greeter *g, struct waiting *w, unsigned i)
     if (!tb_proof_is_right(g->key, TB_PROOF_CALLER, &guest->hello, guest->nonce, guest->bytes))
         return refuse(g, w, i, "did not prove the secret");
     struct guest proved = *guest;
+    uint8_t session[TB_NET_PROOF_BYTES];
+    tb_proof_make(g->key, TB_PROOF_KEY, &proved.hello, proved.nonce, session);
     forget(w, i);
-    g->arrived(g->arg, proved.fd, &proved.hello);
+    g->arrived(g->arg, proved.fd, &proved.hello, session);
 }
 
 /* Milliseconds until the oldest has waited too long. */
@@ -181,7 +183,7 @@ static int receive(int fd, uint8_t *to, size_t size, uint64_t until_ns)
     return 0;
 }
 
-static int prove(const struct tb_proof_key *key, int fd, struct tb_hello *hello, uint64_t until_ns)
+static int prove(const struct tb_proof_key *key, int fd, struct tb_hello *hello, uint64_t until_ns, uint8_t *session)
 {
     uint8_t bytes[TB_HELLO_BYTES], answer[TB_CHALLENGE_BYTES], proof[TB_NET_PROOF_BYTES];
     struct tb_challenge c;
@@ -196,17 +198,19 @@ static int prove(const struct tb_proof_key *key, int fd, struct tb_hello *hello,
     if (!tb_proof_is_right(key, TB_PROOF_CALLED, hello, c.nonce, c.proof))
         return -EACCES;
     tb_proof_make(key, TB_PROOF_CALLER, hello, c.nonce, proof);
+    if (session)
+        tb_proof_make(key, TB_PROOF_KEY, hello, c.nonce, session);
     return send(fd, proof, sizeof(proof), MSG_NOSIGNAL) == sizeof(proof) ? 0 : -ECONNRESET;
 }
 
 int tb_greet(const struct tb_proof_key *key, const struct tb_net_address *to, const struct tb_net_address *own, struct tb_hello *hello,
-             int ms)
+             int ms, uint8_t session[TB_NET_PROOF_BYTES])
 {
     uint64_t until_ns = tb_now_ns() + (uint64_t)ms * 1000000u;
     int fd = tb_net_connect(to, own, ms);
     if (fd < 0)
         return fd;
-    int rc = prove(key, fd, hello, until_ns);
+    int rc = prove(key, fd, hello, until_ns, session);
     if (rc)
         close(fd);
     return rc ? rc : fd;

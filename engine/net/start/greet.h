@@ -16,7 +16,7 @@
 enum { TB_GREET_MS = 2000, TB_GREET_WAITING = 64 };
 
 /* A connection that proved itself: it is `arrived`'s from then on. Called by the greeter's thread, one at a time. */
-typedef void tb_net_arrived(void *arg, int fd, const struct tb_hello *hello);
+typedef void tb_net_arrived(void *arg, int fd, const struct tb_hello *hello, const uint8_t key[TB_NET_PROOF_BYTES]);
 typedef void tb_net_refused(void *arg, const char *line);
 
 struct tb_greeter {
@@ -35,8 +35,9 @@ struct tb_greeter {
 int tb_greeter_start(struct tb_greeter *g);
 void tb_greeter_stop(struct tb_greeter *g);
 
-/* The caller's side: a proved socket, or -errno: -EACCES the other side did not prove the secret. Draws hello's nonce. */
+/* The caller's side: a proved socket, or -errno: -EACCES the other side did not prove the secret. Draws hello's nonce. Both
+ * sides have the same `session` then, of this connection alone (NULL: it is not wanted). */
 int tb_greet(const struct tb_proof_key *key, const struct tb_net_address *to, const struct tb_net_address *own, struct tb_hello *hello,
-             int ms);
+             int ms, uint8_t session[TB_NET_PROOF_BYTES]);
 
 #endif

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from nodes import Node, make_secret, several
 
-HELLO_BYTES, CHALLENGE_BYTES = 8 + 65 * 2 + 16 * 2 + 32, 64
+HELLO_BYTES, CHALLENGE_BYTES, HEAD_BYTES = 8 + 65 * 2 + 16 * 2 + 72 + 4 + 32, 64, 16
 
 
 class Record:
@@ -32,6 +32,7 @@ def hello(name: str, start: bytes, to: str, to_start: bytes) -> bytes:
         + to.encode().ljust(65, b"\0")
         + start
         + to_start
+        + bytes(72 + 4)
         + os.urandom(32)
     )
 
@@ -70,7 +71,7 @@ def test_the_right_proof_is_taken_and_a_stranger_refused_after_it(folder: Path) 
             nonce = challenge[:32]
             assert challenge[32:] == proof(secret, b"called", said, nonce)
             s.sendall(proof(secret, b"caller", said, nonce))
-            assert heard(s, 24)[0] == 3
+            assert heard(s, HEAD_BYTES)[0] == 3
         assert a.hears("node z is refused: it is none of those that the instance began with")
 
 
@@ -93,7 +94,7 @@ def test_a_wrong_proof_is_refused_and_logged(folder: Path, way: str) -> None:
                 "replay": recorded,
                 "other secret": proof(bytes(32), b"caller", said, challenge[:32]),
             }[way])  # fmt: skip
-            assert heard(s, 24) == b""
+            assert heard(s, HEAD_BYTES) == b""
         assert a.hears("did not prove the secret: closed")
         assert a.call(1) == 100 and b.call(0) == 100
 
