@@ -15,12 +15,14 @@
 #include "net/transport/fabric.h"
 #endif
 
+#ifndef TB_HAVE_FABRIC
 static int refuse(const char *provider, struct tb_error *err)
 {
     snprintf(err->text, sizeof(err->text),
              "provider '%.64s': this program was built without libfabric (package libfabric-dev), so only tcp is allowed", provider);
     return -EINVAL;
 }
+#endif
 
 int tb_transport_open(struct tb_transport *t, const char *provider, const struct tb_net_address *own, struct tb_error *err)
 {

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, Queue
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,22 @@ ANSWER_MS = 2000
 START_MS = 8000
 WAIT_S = 40.0
 """For a line that must come; on a machine that is busy with other things."""
+
+
+def has(provider: str) -> bool:
+    """Whether the program was built with libfabric, and that has this provider here."""
+    if provider == "tcp":
+        return True
+    tried = subprocess.run([BIN / "net_provider", provider], capture_output=True, check=False)
+    return tried.returncode == 0
+
+
+def needs(*providers: str) -> list[Any]:
+    """Cases of a test; those without their provider are skipped by its name."""
+    return [
+        pytest.param(p, marks=pytest.mark.skipif(not has(p), reason=f"no provider {p} here (libfabric)"))
+        for p in providers
+    ]
 
 
 class Node:

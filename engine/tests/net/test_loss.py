@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
-from nodes import Networks, Node, can_make_networks, several
+from nodes import Networks, Node, can_make_networks, needs, several
 
+every_provider = pytest.mark.parametrize("provider", needs("tcp", "tcp;ofi_rxm", "shm"))
 EHOSTDOWN, ETIMEDOUT = -112, -110
 LONG_S = 10.0
 
@@ -16,8 +17,9 @@ def ends_in_time(node: Node, other: int, results: set[int]) -> None:
     assert float(ms) / 1000 < LONG_S
 
 
-def test_a_killed_node_is_lost_and_the_rest_goes_on(tmp_path: Path) -> None:
-    with several(tmp_path / "f", "abc") as (a, b, c):
+@every_provider
+def test_a_killed_node_is_lost_and_the_rest_goes_on(tmp_path: Path, provider: str) -> None:
+    with several(tmp_path / "f", "abc", provider=provider) as (a, b, c):
         b.kill()
         ends_in_time(a, 1, {EHOSTDOWN})
         assert a.becomes(1, False) and c.becomes(1, False)
@@ -25,8 +27,9 @@ def test_a_killed_node_is_lost_and_the_rest_goes_on(tmp_path: Path) -> None:
         assert a.hears("node b is lost: its connection ended")
 
 
-def test_killed_while_it_serves(tmp_path: Path) -> None:
-    with several(tmp_path / "f", "ab", answer_ms=8000) as (a, b):
+@every_provider
+def test_killed_while_it_serves(tmp_path: Path, provider: str) -> None:
+    with several(tmp_path / "f", "ab", provider=provider, answer_ms=8000) as (a, b):
         a.tell("call 1 16 100 60000")
         assert a._lines.empty()
         b.kill()
@@ -34,8 +37,9 @@ def test_killed_while_it_serves(tmp_path: Path) -> None:
         assert int(result) == EHOSTDOWN and float(ms) / 1000 < LONG_S
 
 
-def test_a_stopped_node_is_lost_and_comes_back(tmp_path: Path) -> None:
-    with several(tmp_path / "f", "abc") as (a, b, c):
+@every_provider
+def test_a_stopped_node_is_lost_and_comes_back(tmp_path: Path, provider: str) -> None:
+    with several(tmp_path / "f", "abc", provider=provider) as (a, b, c):
         b.pause()
         ends_in_time(a, 1, {EHOSTDOWN, ETIMEDOUT})
         assert a.becomes(1, False) and c.becomes(1, False)
@@ -47,8 +51,9 @@ def test_a_stopped_node_is_lost_and_comes_back(tmp_path: Path) -> None:
         assert b.becomes(0, True) and b.call(0) == 100 and b.call(2) == 100
 
 
-def test_stopped_amid_large_answers(tmp_path: Path) -> None:
-    with several(tmp_path / "f", "ab") as (a, b):
+@every_provider
+def test_stopped_amid_large_answers(tmp_path: Path, provider: str) -> None:
+    with several(tmp_path / "f", "ab", provider=provider) as (a, b):
         for _ in range(20):
             a.tell("many 1 16 1000000")
         b.pause()
@@ -60,9 +65,10 @@ def test_stopped_amid_large_answers(tmp_path: Path) -> None:
         assert a.ask("many 1 16 1000000")[:3] == ["many", "16", "0"]
 
 
-def test_what_takes_too_long_is_given_up_and_nothing_else(tmp_path: Path) -> None:
+@every_provider
+def test_what_takes_too_long_is_given_up_and_nothing_else(tmp_path: Path, provider: str) -> None:
     """The node lives; the late answer is for nobody, and the next one is right."""
-    with several(tmp_path / "f", "ab", answer_ms=1000) as (a, _):
+    with several(tmp_path / "f", "ab", provider=provider, answer_ms=1000) as (a, _):
         assert a.ask("call 1 16 100000 3000")[:2] == ["answer", str(ETIMEDOUT)]
         assert a.becomes(1, True)
         assert a.call(1, 16, 5000) == 5000
@@ -80,10 +86,15 @@ def test_a_new_process_of_that_name_is_no_peer(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not can_make_networks(), reason="no network namespaces here (needs root and ip)")
-def test_a_partition_and_its_healing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("provider", needs("tcp", "tcp;ofi_rxm"))
+def test_a_partition_and_its_healing(tmp_path: Path, provider: str) -> None:
     with (
         Networks(3) as networks,
-        several(tmp_path / "f", "abc", interface="eth", enters=networks.enters) as (a, b, c),
+        several(tmp_path / "f", "abc", provider=provider, interface="eth", enters=networks.enters) as (
+            a,
+            b,
+            c,
+        ),
     ):
         for node, other in ((a, 1), (b, 2), (c, 0)):
             assert node.call(other, 4096, 100000) == 100000

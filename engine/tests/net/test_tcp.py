@@ -1,30 +1,34 @@
-"""Requests and answers between nodes."""
+"""Requests and answers between nodes, by each provider that is here."""
 
 from pathlib import Path
 
 import pytest
-from nodes import Networks, can_make_networks, several
+from nodes import Networks, can_make_networks, needs, several
 
+every_provider = pytest.mark.parametrize("provider", needs("tcp", "tcp;ofi_rxm", "shm"))
 MIB = 1 << 20
 EINVAL, EMSGSIZE = 22, 90
 
 
-def test_all_ask_all(tmp_path: Path) -> None:
-    with several(tmp_path / "f", "abcd") as nodes:
+@every_provider
+def test_all_ask_all(tmp_path: Path, provider: str) -> None:
+    with several(tmp_path / "f", "abcd", provider=provider) as nodes:
         for node in nodes:
             for other in range(4):
                 for n_request, n_answer in ((16, 0), (17, 1), (4096, 4096), (MIB, 16), (16, MIB), (MIB, MIB)):
                     assert node.call(other, n_request, n_answer) == n_answer, (node.name, other, node.said)
 
 
-def test_what_serve_refuses_the_caller_gets(tmp_path: Path) -> None:
-    with several(tmp_path / "f", "ab") as nodes:
+@every_provider
+def test_what_serve_refuses_the_caller_gets(tmp_path: Path, provider: str) -> None:
+    with several(tmp_path / "f", "ab", provider=provider) as nodes:
         for node in range(2):
             assert nodes[0].call(node, 16, -EINVAL) == -EINVAL
 
 
-def test_many_at_once_in_all_directions(tmp_path: Path) -> None:
-    with several(tmp_path / "f", "abc") as nodes:
+@every_provider
+def test_many_at_once_in_all_directions(tmp_path: Path, provider: str) -> None:
+    with several(tmp_path / "f", "abc", provider=provider) as nodes:
         for node in nodes:
             for other in range(3):
                 node.tell(f"many {other} 24 700000")
@@ -33,9 +37,10 @@ def test_many_at_once_in_all_directions(tmp_path: Path) -> None:
                 assert node.line().split()[:3] == ["many", "24", "0"]
 
 
-def test_calls_overlap(tmp_path: Path) -> None:
+@every_provider
+def test_calls_overlap(tmp_path: Path, provider: str) -> None:
     """A slow answer does not hold up those after it: the quick ones of two callers come while it is served."""
-    with several(tmp_path / "f", "abc", answer_ms=8000) as (a, b, c):
+    with several(tmp_path / "f", "abc", provider=provider, answer_ms=8000) as (a, b, c):
         c.tell("call 0 16 1 3000")
         quick = [int(b.ask("call 0 16 100")[1]) for _ in range(5)]
         assert quick == [100] * 5
@@ -43,11 +48,14 @@ def test_calls_overlap(tmp_path: Path) -> None:
         assert a.call(1) == 100
 
 
+@pytest.mark.parametrize("provider", needs("tcp", "tcp;ofi_rxm"))
 @pytest.mark.skipif(not can_make_networks(), reason="no network namespaces here (needs root and ip)")
-def test_nodes_with_networks_of_their_own(tmp_path: Path) -> None:
+def test_nodes_with_networks_of_their_own(tmp_path: Path, provider: str) -> None:
     with (
         Networks(8) as networks,
-        several(tmp_path / "f", "abcdefgh", interface="eth", enters=networks.enters) as nodes,
+        several(
+            tmp_path / "f", "abcdefgh", provider=provider, interface="eth", enters=networks.enters
+        ) as nodes,
     ):
         for node in nodes:
             for other in range(8):
