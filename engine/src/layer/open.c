@@ -158,7 +158,7 @@ static void update_record(struct opening *o)
 static int look(struct opening *o)
 {
     tb_engine *e = o->e;
-    int rc = e->region.files[o->file].flags & TB_FILE_COHERENT ? tb_shared_settle(e, o->file) : tb_shared_look(e, o->file);
+    int rc = e->region.files[o->file].flags & TB_FILE_COHERENT ? tb_shared_settle(e, o->file) : tb_shared_look(e, o->file, o->fd);
     if (rc && tb_file_put(e, o->file))
         tb_file_forget(e, o->file);
     return rc;

@@ -39,13 +39,16 @@ static bool learn(struct tb_file *f, const struct tb_told *told)
     return told->before != known >> 1;
 }
 
-static void take_in(tb_engine *e, uint32_t file, const struct tb_told *told)
+/* True: there were commits of others. */
+static bool take_in(tb_engine *e, uint32_t file, const struct tb_told *told)
 {
     struct tb_file *f = &e->region.files[file];
-    if (learn(f, told))
+    bool changed = learn(f, told);
+    if (changed)
         tb_local_forget_clean(e, file);
     if (told->end)
         tb_file_raise_size(f, told->end);
+    return changed;
 }
 
 /* 0 with what the owner told, or negative errno. */
@@ -55,14 +58,34 @@ static int ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n
     return got < 0 ? (int)got : got < (int64_t)sizeof(*told) ? -EIO : 0;
 }
 
-int tb_shared_look(tb_engine *e, uint32_t file)
+/*
+ * Another node may have cut the file: it ends with what the PFS, the other nodes and this one have of it. Whoever opens it during this,
+ * and writes past that end, makes n_open move, and the size is what it was.
+ */
+static void lower_size(tb_engine *e, uint32_t file, int fd, uint64_t end)
+{
+    struct tb_file *f = &e->region.files[file];
+    struct tb_ranges dirty = {0};
+    struct tb_identity now;
+    uint64_t size = f->size;
+    if (f->n_open != 1 || tb_local_dirty(e, file, &dirty) || tb_identity_of_fd(fd, &now))
+        return tb_ranges_free(&dirty);
+    end = now.size > end ? now.size : end;
+    if (dirty.n && dirty.at[dirty.n - 1].hi > end)
+        end = dirty.at[dirty.n - 1].hi;
+    tb_ranges_free(&dirty);
+    if (end < size && atomic_compare_exchange_strong(&f->size, &size, end) && f->n_open != 1)
+        tb_file_raise_size(f, size);
+}
+
+int tb_shared_look(tb_engine *e, uint32_t file, int fd)
 {
     const struct tb_file *f = &e->region.files[file];
     struct tb_wire w = {.op = TB_WIRE_LOOK, .file = wire_of(f)};
     struct tb_told told;
     int rc = tb_is_shared(e, f) ? ask(e, &w, NULL, 0, &told) : 1;
-    if (!rc)
-        take_in(e, file, &told);
+    if (!rc && take_in(e, file, &told))
+        lower_size(e, file, fd, told.end);
     return rc < 0 ? rc : 0;
 }
 

@@ -28,8 +28,11 @@ static inline bool tb_is_elsewhere(const struct tb_file *f)
     return f->known & 1;
 }
 
-/* Ask what the others committed: clean bytes go where they are old, the size is raised to theirs. 0, or -EIO: nobody can tell. */
-int tb_shared_look(tb_engine *e, uint32_t file);
+/*
+ * Ask what the others committed: clean bytes go where they are old, the size is raised to theirs. `fd` is of the file: where no other process
+ * of this node has it open, a size that others made less is taken, too. 0, or -EIO: nobody can tell.
+ */
+int tb_shared_look(tb_engine *e, uint32_t file, int fd);
 /* What is dirty is seen by all from now on, and what went past the buffers (`passed`). Also looks. */
 int tb_shared_commit(tb_engine *e, uint32_t file, bool passed);
 /* All bytes that other nodes have of it go to the PFS, before this returns. */

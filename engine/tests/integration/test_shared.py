@@ -7,7 +7,8 @@ program runs the PFS has none of the bytes: what is read came from the other nod
 from pathlib import Path
 from threading import Event, Thread
 
-from test_nodes import CONFIG, PROLOGUE, Nodes, nodes, piece  # noqa: F401
+import pytest
+from test_nodes import APPENDED, CLOSE_TO_OPEN, CONFIG, PROLOGUE, Nodes, nodes, piece  # noqa: F401
 
 SHARED = CONFIG.replace("nodes: several", "nodes: shared\nnetwork: {{interface: lo}}")
 # `on_pfs` is what the PFS itself has: a process without the adapter looks.
@@ -94,3 +95,121 @@ def test_written_here_read_there(nodes: Nodes) -> None:  # noqa: F811
     assert (nodes.root / "pfs" / "a").read_bytes() == (nodes.root / "meet" / "data").read_bytes()
     assert nodes.left() == []
     assert sorted(p.name for p in (nodes.root / "pfs").iterdir()) == ["a"]
+
+
+# Rank 0 is of the first node and rank 2 of the second; each step is ordered by `meet`.
+STEPS = (
+    RAW
+    + """
+first, second = rank == 0, rank == 2
+def step(name: str, *turns) -> None:
+    for i, (who, what) in enumerate(turns):
+        if who:
+            try:
+                check_(what() is not False, f"{name}, turn {i}")
+            except OSError as error:
+                check_(False, f"{name}, turn {i}: {error}")
+        meet(f"{name}.{i}")
+def check_(what: bool, name: str) -> None:
+    global right
+    right &= check(what, name)
+def is_(name: str, data: bytes) -> bool:
+    seen = read(name)
+    if seen != data:
+        at = next((i for i, (x, y) in enumerate(zip(seen, data)) if x != y), min(len(seen), len(data)))
+        print(f"rank {rank}: {name}: {len(seen)} bytes for {len(data)}, other ones from {at} on: {seen[at:at+4]}", file=sys.stderr)
+    return seen == data and os.stat(f"{root}/pfs/{name}").st_size == len(data)
+A, B, C = (bytes([x]) * 200000 for x in b"ABC")
+
+over = A[:50001] + B[50001:120003] + A[120003:]
+step("overwritten", (first, lambda: write("over", A)), (second, lambda: write("over", B[50001:120003], 50001)),
+     (first, lambda: is_("over", over)), (second, lambda: is_("over", over)), (first, lambda: not any(on_pfs("over"))))
+mid = A[:70100] + B[:50] + A[70150:]
+step("in the middle of a block", (first, lambda: write("mid", A)), (second, lambda: write("mid", B[:50], 70100)),
+     (first, lambda: is_("mid", mid)), (second, lambda: is_("mid", mid)))
+step("back and forth", (first, lambda: write("back", A)), (second, lambda: write("back", B)), (first, lambda: write("back", C[:9000], 100)),
+     (second, lambda: is_("back", B[:100] + C[:9000] + B[9100:])), (second, lambda: write("back", A[:5], 200)),
+     (first, lambda: is_("back", B[:100] + C[:100] + A[:5] + C[:8895] + B[9100:])))
+step("each other's", (first, lambda: write("each", A[:65536])), (second, lambda: write("each", B[:65536], 65536)),
+     (first or second, lambda: write("each", (A if first else B)[:65536], 65536 if first else 0)),
+     (first or second, lambda: is_("each", B[:65536] + A[:65536])))
+step("cut", (first, lambda: write("cut", A)), (second, lambda: os.truncate(f"{root}/pfs/cut", 70001)), (first, lambda: is_("cut", A[:70001])),
+     (second, lambda: os.truncate(f"{root}/pfs/cut", 90000)), (first, lambda: is_("cut", A[:70001] + bytes(19999))),
+     (second, lambda: write("cut", B[:10], flags=os.O_TRUNC)), (first, lambda: is_("cut", B[:10])),
+     (first, lambda: write("cut", C, 20)), (second, lambda: is_("cut", B[:10] + bytes(10) + C)))
+step("removed", (first, lambda: write("gone", A)), (second, lambda: is_("gone", A)), (second, lambda: os.unlink(f"{root}/pfs/gone")),
+     (first, lambda: not os.path.exists(f"{root}/pfs/gone")), (second, lambda: write("gone", B[:7])), (first, lambda: is_("gone", B[:7])))
+step("renamed", (first, lambda: write("part", A)), (second, lambda: os.rename(f"{root}/pfs/part", f"{root}/pfs/whole")),
+     (first, lambda: is_("whole", A)), (first, lambda: write("new", B)), (first, lambda: os.rename(f"{root}/pfs/new", f"{root}/pfs/whole")),
+     (second, lambda: is_("whole", B)), (second, lambda: write("new", C)), (second, lambda: os.rename(f"{root}/pfs/new", f"{root}/pfs/whole")),
+     (first, lambda: is_("whole", C)))
+held = []
+step("opened before", (first, lambda: write("held", A)), (second, lambda: held.append(os.open(f"{root}/pfs/held", os.O_RDWR))),
+     (second, lambda: os.pread(held[0], 200000, 0) == A), (first, lambda: write("held", B)), (second, lambda: os.fsync(held[0])),
+     (second, lambda: os.pread(held[0], 200000, 0) == B), (second, lambda: os.close(held[0])))
+step("closed and not synced", (first, lambda: write("closed", A, sync=False)), (second, lambda: is_("closed", A)))
+end(right)
+"""
+)
+# Every byte of the files that STEPS leaves, in the end, on the PFS.
+A, B, C = (bytes([x]) * 200000 for x in b"ABC")
+LEFT = {
+    "over": A[:50001] + B[50001:120003] + A[120003:],
+    "mid": A[:70100] + B[:50] + A[70150:],
+    "back": B[:100] + C[:100] + A[:5] + C[:8895] + B[9100:],
+    "each": B[:65536] + A[:65536],
+    "cut": B[:10] + bytes(10) + C,
+    "gone": B[:7],
+    "whole": C,
+    "held": B,
+    "closed": A,
+}
+# As IO500's hard phase and a shifted read: pieces of 47008 bytes in turn, more than the tiers hold where `turns` is large.
+STRIDED = (
+    RAW
+    + """
+turns = int(open(root + "/turns").read())
+fd = os.open(root + "/pfs/shared", os.O_RDWR | os.O_CREAT, 0o600)
+for turn in range(turns):
+    right &= os.pwrite(fd, piece(rank, turn % 8, 47008), (turn * 4 + rank) * 47008) == 47008
+os.fsync(fd)
+os.close(fd)
+meet("written")
+other = (rank + 2) % 4
+fd = os.open(root + "/pfs/shared", os.O_RDONLY)
+for turn in range(turns):
+    at = (turn * 4 + other) * 47008
+    right &= check(os.pread(fd, 47008, at) == piece(other, turn % 8, 47008), f"piece {turn} of rank {other}")
+os.close(fd)
+meet("read")
+end(right)
+"""
+)
+
+
+def test_steps(nodes: Nodes) -> None:  # noqa: F811
+    run(nodes, STEPS)
+    for name, data in LEFT.items():
+        assert (nodes.root / "pfs" / name).read_bytes() == data, name
+    assert nodes.left() == []
+
+
+@pytest.mark.parametrize("turns", [12, 300])
+def test_strided(nodes: Nodes, turns: int) -> None:  # noqa: F811
+    (nodes.root / "turns").write_text(str(turns))
+    run(nodes, STRIDED)
+    wanted = b"".join(piece(r, t % 8, 47008) for t in range(turns) for r in range(4))
+    assert nodes.shared.read_bytes() == wanted
+    assert nodes.left() == []
+
+
+@pytest.mark.parametrize("flush", ["manual", "on-close"])
+@pytest.mark.parametrize("mode", ["persistent-async", "persistent-sync", "bypass"])
+def test_what_was_closed_is_seen_when_opened(nodes: Nodes, mode: str, flush: str) -> None:  # noqa: F811
+    run(nodes, CLOSE_TO_OPEN, flush=flush, text=SHARED + f"mode: {mode}\n")
+
+
+def test_appended_by_all(nodes: Nodes) -> None:  # noqa: F811
+    run(nodes, APPENDED)
+    lines = (nodes.root / "pfs" / "log").read_text().splitlines()
+    assert sorted(lines) == sorted(f"{r} {t:02d}" for r in range(4) for t in range(50))
