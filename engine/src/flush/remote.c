@@ -11,9 +11,16 @@
 
 #define PAGE TB_BLOCK_MIN
 
+/* What moves where bytes that are in a buffer now might not be there, nor in what was fetched, a moment later. */
+struct stamp {
+    uint64_t known;
+    uint32_t n_let_go, n_cleaned, n_spilled;
+};
+
 static _Thread_local struct {
     const tb_engine *engine;
-    uint32_t file, sequence; /* of the chunk's lock, before */
+    uint32_t file;
+    struct stamp stamp; /* before */
     uint64_t lo, hi;
     char *bytes;
 } fetched;
@@ -31,22 +38,25 @@ void tb_remote_drop(void)
     fetched.engine = NULL;
 }
 
-static uint32_t sequence_of(const tb_engine *e, uint32_t file, uint64_t offset)
+static struct stamp stamp_of(const tb_engine *e, uint32_t file, uint64_t offset)
 {
-    return e->region.locks->chunk[tb_chunk_of(e, file, offset).stripe].sequence;
+    const struct tb_file *f = &e->region.files[file];
+    const struct tb_chunk_lock *chunk = &e->region.locks->chunk[tb_chunk_of(e, file, offset).stripe];
+    return (struct stamp){f->known, f->n_let_go, f->n_cleaned, *(const volatile uint32_t *)&chunk->n_spilled};
+}
+
+static bool is_same(struct stamp a, struct stamp b)
+{
+    return a.known == b.known && a.n_let_go == b.n_let_go && a.n_cleaned == b.n_cleaned && a.n_spilled == b.n_spilled;
 }
 
 bool tb_remote_copy(const struct tb_target *t, void *to, uint64_t n, uint64_t offset)
 {
-    if (fetched.engine != t->engine || fetched.file != t->file || offset < fetched.lo || offset + n > fetched.hi)
+    if (fetched.engine != t->engine || fetched.file != t->file || offset < fetched.lo || offset + n > fetched.hi ||
+        !is_same(fetched.stamp, stamp_of(t->engine, t->file, offset)))
         return false;
     memcpy(to, fetched.bytes + (offset - fetched.lo), n);
     return true;
-}
-
-bool tb_remote_is_latest(const struct tb_target *t, uint64_t offset)
-{
-    return fetched.engine != t->engine || (!(fetched.sequence & 1) && sequence_of(t->engine, t->file, offset) == (fetched.sequence | 1));
 }
 
 static size_t head_of(const struct tb_told *told)
@@ -108,7 +118,7 @@ int tb_remote_fetch(struct tb_target *t, uint64_t offset, uint64_t n)
     char *got = malloc(room);
     int rc;
     tb_remote_drop();
-    fetched.sequence = sequence_of(e, t->file, offset);
+    fetched.stamp = stamp_of(e, t->file, offset);
     fetched.bytes = malloc(hi - lo);
     rc = got && fetched.bytes ? 0 : -ENOMEM;
     for (uint64_t at = lo; at < hi && !rc;)

@@ -11,12 +11,10 @@
 /* Bytes [offset, offset + n) of one chunk and the rest of their pages, for this thread, until the next fetch or the drop. */
 int tb_remote_fetch(struct tb_target *t, uint64_t offset, uint64_t n);
 void tb_remote_drop(void);
-/* From what was fetched. False: that is not all of it. */
-bool tb_remote_copy(const struct tb_target *t, void *to, uint64_t n, uint64_t offset);
 /*
- * Locked by the chunk: nobody had that lock since before the fetch, so no byte that was written and left its buffer in between is
- * newer than what was fetched. True also where nothing was fetched. Else it is read, and not kept.
+ * Locked by the chunk. From what was fetched. False: that is not all of it, or it may be old: since before the fetch some of
+ * the file went to the PFS from here, and may have left its buffer, or went for another node's bytes.
  */
-bool tb_remote_is_latest(const struct tb_target *t, uint64_t offset);
+bool tb_remote_copy(const struct tb_target *t, void *to, uint64_t n, uint64_t offset);
 
 #endif

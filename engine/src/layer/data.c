@@ -30,6 +30,8 @@
 #include "tiering/promote.h"
 #include "tiering/stage.h"
 
+#define UNGRANTED (-EREMOTEIO) /* bytes would go to the PFS that were not committed (shared/commit.h) */
+#define FETCHES 1000
 #define READS_UNLOCKED 4 /* of a file that is cut again and again; then the read takes the end lock, and the next cut waits */
 
 /* Called by intervals for the gap inside one 4 KiB block, so never for more than a block. */
@@ -109,7 +111,7 @@ static int make_room_in(struct tb_target *t, struct tb_buffer *b, struct wish *w
     wish->wait = !tb_file_try_claim(t->engine, t->file);
     if (wish->wait)
         return -EAGAIN;
-    int rc = may_put(t, b) ? tb_flush_and_empty(t, b) : -EREMOTE;
+    int rc = may_put(t, b) ? tb_flush_and_empty(t, b) : UNGRANTED;
     tb_file_unclaim(t->engine, t->file);
     return rc;
 }
@@ -315,7 +317,7 @@ static ssize_t spill(struct tb_target *t, const char *from, uint64_t n, uint64_t
     if (e->region.files[t->file].flags & TB_FILE_SCRATCH)
         return done ? (ssize_t)done : -ENOSPC;
     if (!tb_grant_covers(e, t->file, offset + done, n - done))
-        return done ? (ssize_t)done : -EREMOTE;
+        return done ? (ssize_t)done : UNGRANTED;
     if (offset + n > e->region.files[t->file].size)
         tb_file_note_overflow(&e->region.files[t->file]);
     int rc = tb_target_write(t, from + done, n - done, offset + done);
@@ -429,11 +431,16 @@ static size_t to_chunk_end(const tb_engine *e, uint64_t offset, size_t n)
     return n < rest ? n : (size_t)rest;
 }
 
-/* Outside the chunk's lock: what a write into a shared file may need of other nodes. Then it begins the chunk anew. */
-static int ask_others(struct tb_target *t, size_t n, uint64_t offset)
+/*
+ * Outside the chunk's lock: what a write into a shared file needs of other nodes. Then it begins the chunk anew. While bytes are
+ * fetched nothing is granted: others wait for bytes that were granted and are not written yet.
+ */
+static int ask_others(struct tb_target *t, int why, size_t n, uint64_t offset)
 {
-    int rc = tb_grant_take(t->engine, t->file, offset, n);
-    return rc || !tb_is_elsewhere(&t->engine->region.files[t->file]) ? rc : tb_remote_fetch(t, offset, n);
+    if (why == UNGRANTED)
+        return tb_grant_take(t->engine, t->file, offset, n);
+    tb_grant_end(t->engine, t->file);
+    return tb_remote_fetch(t, offset, n);
 }
 
 /* Chunk by chunk. An error after the first chunk is reported as a short write, as a kernel does. */
@@ -451,9 +458,9 @@ ssize_t tb_data_write(struct tb_target *t, const void *from, size_t n, uint64_t 
         w = write_chunk(t, (const char *)from + done, piece, offset + done, &wish);
         if (w == -EAGAIN && fulfil(t, &wish))
             continue;
-        if (w == -EREMOTE) {
+        if (w == -EREMOTE || w == UNGRANTED) {
             asked = true;
-            if ((w = ask_others(t, piece, offset + done)) == 0)
+            if ((w = ask_others(t, (int)w, piece, offset + done)) == 0)
                 continue;
         }
         if (w <= 0)
@@ -482,8 +489,8 @@ static int read_hole(struct tb_target *t, struct tb_buffer *b, uint32_t lo, uint
     uint64_t offset = tb_buffer_start(e, b) + lo;
     int rc = tb_target_read(t, to, hi - lo, offset);
     TB_MEETING("hole fetched");
-    if (rc || !tb_stage_wanted(t, offset, hi - lo) || !tb_remote_is_latest(t, offset) || b->flags & TB_BUFFER_JOURNALED ||
-        b->prev != TB_NONE || tb_stage_limit(e, t->file, offset, hi - lo) < hi - lo)
+    if (rc || !tb_stage_wanted(t, offset, hi - lo) || b->flags & TB_BUFFER_JOURNALED || b->prev != TB_NONE ||
+        tb_stage_limit(e, t->file, offset, hi - lo) < hi - lo)
         return rc;
     if (tb_interval_prepare(e, b, lo, hi, fill_from_backing, t) || tb_medium_write(e, b, lo, hi - lo, to))
         return 0; /* the read has its bytes; only the staging is left out */
@@ -550,11 +557,14 @@ static int read_chunk(struct tb_target *t, char *to, size_t n, uint64_t offset)
     return rc;
 }
 
-/* Of a chunk that lacks some bytes which may be another node's. Of a file that is cut meanwhile nothing more is needed. */
+/* Of a chunk that lacks some bytes which may be another node's. Again where some of it was flushed meanwhile. */
 static int read_remote(struct tb_target *t, char *to, size_t n, uint64_t offset)
 {
-    int rc = tb_remote_fetch(t, offset, n);
-    rc = rc ? rc : read_chunk(t, to, n, offset);
+    int rc = -EREMOTE;
+    for (int i = 0; i < FETCHES && rc == -EREMOTE; i++) {
+        rc = tb_remote_fetch(t, offset, n);
+        rc = rc ? rc : read_chunk(t, to, n, offset);
+    }
     tb_remote_drop();
     return rc == -EREMOTE ? -EIO : rc;
 }

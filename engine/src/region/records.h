@@ -116,11 +116,12 @@ struct tb_file {
     _Atomic int32_t error;      /* of the last flush, until reported */
     _Atomic uint32_t placement; /* what placement remembers of it: its heat, or the rules its name matches */
     _Atomic uint32_t flags;
-    _Atomic uint32_t unsynced; /* the latest change of the file on the PFS that no sync covers (file/file.h), 0: all are covered */
-    _Atomic uint32_t n_cuts;   /* how often it was made shorter: a read during that is done again */
-    _Atomic uint32_t flusher;  /* client slot + 1 that flushes or truncates, 0 none */
-    _Atomic uint32_t n_let_go; /* how often bytes of it went because another node's are newer (shared/local.h) */
-    _Atomic uint64_t known;    /* of what the other nodes committed: 2 * its version + (1: some of it is in their tiers) */
+    _Atomic uint32_t unsynced;  /* the latest change of the file on the PFS that no sync covers (file/file.h), 0: all are covered */
+    _Atomic uint32_t n_cuts;    /* how often it was made shorter: a read during that is done again */
+    _Atomic uint32_t flusher;   /* client slot + 1 that flushes or truncates, 0 none */
+    _Atomic uint32_t n_cleaned; /* moves when a flush makes buffers of it clean */
+    _Atomic uint32_t n_let_go;  /* how often bytes of it went because another node's are newer (shared/local.h) */
+    _Atomic uint64_t known;     /* of what the other nodes committed: 2 * its version + (1: some of it is in their tiers) */
     uint32_t queue_next;
     uint32_t directory;      /* node of the tree of names */
     _Atomic uint8_t classes; /* of the buffers it has had, a bit each: look-ups skip the others */
