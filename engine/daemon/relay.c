@@ -25,19 +25,25 @@ struct answer {
     struct tb_wire_extent extent[TB_WIRE_MOST];
 };
 
-/* Says which bytes could not be had: in the log, once a second, and for `tierctl status`. */
-static void say_lost(tb_engine *e, const struct tb_net *net, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, unsigned node,
-                     int64_t rc)
+static void path_of(tb_engine *e, const struct tb_wire_file *id, char *out, size_t size)
+{
+    uint32_t file = tb_local_find(e, id);
+    snprintf(out, size, "inode %llu", (unsigned long long)id->inode);
+    if (file != TB_NONE)
+        tb_file_path(e, &e->region.files[file], out, size);
+}
+
+/* Says which bytes could not be had, or (none) that nobody knows: in the log, once a second, and for `tierctl status`. */
+static void say_lost(tb_engine *e, const struct tb_net *net, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, unsigned node, int64_t rc)
 {
     static _Atomic time_t last;
-    char path[TB_PATH_MAX], *out = e->header->asking.lost;
-    uint32_t file = tb_local_find(e, id);
-    snprintf(path, sizeof(path), "inode %llu", (unsigned long long)id->inode);
-    if (file != TB_NONE)
-        tb_file_path(e, &e->region.files[file], path, sizeof(path));
-    snprintf(out, sizeof(e->header->asking.lost), "%.4000s: bytes %llu to %llu: node %s: %s", path, (unsigned long long)lo,
-             (unsigned long long)hi, tb_net_name(net, node), strerror((int)-rc));
-    if (atomic_exchange(&last, time(NULL)) != time(NULL))
+    char path[TB_PATH_MAX], which[64], *out = e->header->asking.lost;
+    path_of(e, id, path, sizeof(path));
+    snprintf(which, sizeof(which), "bytes %llu to %llu", (unsigned long long)lo, (unsigned long long)hi);
+    snprintf(out, sizeof(e->header->asking.lost), "%.4000s: %s: node %s: %s", path, lo < hi ? which : "who has its bytes", tb_net_name(net, node),
+             strerror((int)-rc));
+    time_t now = time(NULL);
+    if (atomic_exchange(&last, now) != now)
         fprintf(stderr, "tierd: %s\n", out);
 }
 

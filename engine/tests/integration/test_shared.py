@@ -4,10 +4,12 @@ Two nodes of this machine, as in test_nodes.py. Nothing is flushed before the en
 program runs the PFS has none of the bytes: what is read came from the other node.
 """
 
+import subprocess
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+from instances import BIN
 from test_nodes import APPENDED, CLOSE_TO_OPEN, CONFIG, PROLOGUE, Nodes, nodes, piece  # noqa: F401
 
 SHARED = CONFIG.replace("nodes: several", "nodes: shared\nnetwork: {{interface: lo}}")
@@ -213,3 +215,56 @@ def test_appended_by_all(nodes: Nodes) -> None:  # noqa: F811
     run(nodes, APPENDED)
     lines = (nodes.root / "pfs" / "log").read_text().splitlines()
     assert sorted(lines) == sorted(f"{r} {t:02d}" for r in range(4) for t in range(50))
+
+
+# A node's daemon is killed; of what it had, and of files that it owned, nothing is made up.
+LOST = (
+    RAW
+    + """
+import errno, json, signal, subprocess
+name = lambda i: f"file{i}"
+data = lambda i: bytes([65 + i]) * 100000
+def daemon() -> int:
+    words = [os.environ["TB_TIERCTL"], "status", "--json", "-i", os.environ["TIERBENCH_INSTANCE"]]
+    return json.loads(subprocess.run(words, capture_output=True, check=True).stdout)["daemon_pid"]
+for i in {0: range(8), 2: range(8, 10)}.get(rank, ()):
+    write(name(i), data(i))
+meet("written")
+if rank == 2:
+    right &= check(read(name(0)) == data(0), "read before")
+meet("read")
+if rank == 0:
+    os.kill(daemon(), signal.SIGKILL)
+meet("killed")
+if rank == 2:
+    for i in range(1, 8):
+        began = time.time()
+        try:
+            seen = read(name(i))
+            right &= check(False, f"{name(i)}: {len(seen)} bytes, {seen[:3]}")
+        except OSError as error:
+            right &= check(error.errno == errno.EIO, str(error))
+        right &= check(time.time() - began < 10, "it took long")
+    words = [os.environ["TB_TIERCTL"], "status", "-i", os.environ["TIERBENCH_INSTANCE"]]
+    told = ""
+    for _ in range(50):  # the state of other nodes is looked at now and then
+        if "node tb-a is lost" not in told:
+            time.sleep(0.1)
+            told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    right &= check("node tb-a is lost" in told and "node tb-b lives" in told, told)
+    right &= check("lost: " in told and "node tb-a: " in told.split("lost: ")[1], told)
+meet("told")
+end(right)
+"""
+)
+
+
+def test_a_node_that_is_lost(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.setenv("TB_TIERCTL", str(BIN / "tierctl"))
+    said = run(nodes, LOST, 3, "tierctl recover -c")
+    launch, _, *words = said.split("in this allocation: ")[1].splitlines()[0].split()
+    done = subprocess.run([launch, BIN / "tierctl", *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    for i in range(10):
+        assert (nodes.root / "pfs" / f"file{i}").read_bytes() == bytes([65 + i]) * 100000
+    assert nodes.left() == []
