@@ -69,10 +69,10 @@ class Forge(Driver):
         file.write_text(what if isinstance(what, str) else json.dumps(what))
         return file
 
-    def result(self, what: Json, ranks: int, line: str = "") -> Json:
+    def result(self, what: Json, ranks: int, line: str = "", *, before: tuple[str, ...] = ()) -> Json:
         """Of a run that ends well. The analysis reads it, which checks it by the schema."""
         self.scenario(what)
-        self.run(f"scenario.json {self.folder} {line}", ranks)
+        self.run(f"scenario.json {self.folder} {line}", ranks, before=before)
         measurements.read(str(self.folder))
         found: Json = json.loads((self.folder / RESULT).read_text())
         return found

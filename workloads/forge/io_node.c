@@ -2,21 +2,36 @@
  * The thread of an I/O node that talks MPI: it receives requests, gives them to the workers and sends their answers. Reads
  * and writes are received only where a buffer is free; the others wait at their clients, which is all the flow control
  * there is. It ends when each client said that it has.
+ *
+ * Two threads can talk, and who holds the lock of the wire does. It is given back for a lone read or write that this thread
+ * does itself: the other one looks now and then whether it is free, and talks from then on.
  */
 #include "io_node.h"
 
+#include <semaphore.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { MOST_BUFFERS = 1024, POOL_BYTES = 256 << 20, LEAST_BUFFERS = 4 };
+enum { MOST_BUFFERS = 1024, POOL_BYTES = 256 << 20, LEAST_BUFFERS = 4, CONTROL_EVERY = 16, STAND_BY_NS = 300000000 };
+/*
+ * How long the last read or write took, where the thread that talks does the next one itself: a hand-over to another thread
+ * takes some ten microseconds, and is worth it where two can work at the same time.
+ */
+enum { BUSY_NS = 25000, LONE_NS = 200000 };
 
 struct node {
     const struct tb_node_settings *settings;
     struct tb_workers *workers;
+    pthread_mutex_t wire;       /* of MPI and of all below */
     struct tb_request *free;    /* of the pool: the last used first, as its bytes are warm */
+    struct tb_request *coming;  /* the next read or write is received into it; NULL: all buffers are in use */
     int pooled, most;           /* buffers that were made, and how many may be */
     int under_way, ended;       /* requests that have no answer yet; clients that ended */
     struct tb_request *sending; /* answers that MPI has not taken yet */
     struct tb_node_counts counts;
+    sem_t over;           /* posted at the end, for the thread that stands by */
+    _Atomic bool is_away; /* a thread that talks does a request itself */
+    _Atomic bool is_over;
 };
 
 static struct tb_request *new_request(size_t bytes)
@@ -72,14 +87,13 @@ static void pong(struct node *n, int client)
     MPI_Send(&alive, 1, MPI_BYTE, client, TB_TAG_PONG, n->settings->wire);
 }
 
-static void begin(struct node *n, struct tb_request *r, int client)
+static void begin(struct node *n, struct tb_request *r)
 {
     const struct tb_message *m = tb_room_message(r->room);
-    r->client = client;
     count(n, m);
     if (m->kind == TB_PING || m->kind == TB_END) {
         if (m->kind == TB_PING)
-            pong(n, client);
+            pong(n, r->client);
         n->ended += m->kind == TB_END;
         drop(n, r);
         return;
@@ -99,27 +113,34 @@ static bool receive_control(struct node *n)
         return false;
     MPI_Get_count(&status, MPI_BYTE, &bytes);
     struct tb_request *r = new_request((size_t)bytes);
+    r->client = status.MPI_SOURCE;
     MPI_Mrecv(tb_room_message(r->room), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
-    begin(n, r, status.MPI_SOURCE);
+    begin(n, r);
     return true;
 }
 
-static bool receive_data(struct node *n)
+static void be_open_for_data(struct node *n)
+{
+    if (n->coming || !(n->coming = from_pool(n)))
+        return;
+    MPI_Irecv(tb_room_message(n->coming->room), (int)(sizeof(struct tb_message) + n->settings->largest), MPI_BYTE, MPI_ANY_SOURCE,
+              TB_TAG_DATA, n->settings->wire, &n->coming->way);
+}
+
+/* NULL: nothing came. */
+static struct tb_request *receive_data(struct node *n)
 {
     MPI_Status status;
-    MPI_Message message;
-    int there;
-    struct tb_request *r = from_pool(n);
-    if (!r)
-        return false;
-    MPI_Improbe(MPI_ANY_SOURCE, TB_TAG_DATA, n->settings->wire, &there, &message, &status);
-    if (!there) {
-        drop(n, r);
-        return false;
+    struct tb_request *r = n->coming;
+    int there = 0;
+    if (r)
+        MPI_Test(&r->way, &there, &status);
+    if (there) {
+        r->client = status.MPI_SOURCE;
+        n->coming = NULL;
     }
-    MPI_Mrecv(tb_room_message(r->room), (int)(sizeof(struct tb_message) + n->settings->largest), MPI_BYTE, &message, MPI_STATUS_IGNORE);
-    begin(n, r, status.MPI_SOURCE);
-    return true;
+    be_open_for_data(n);
+    return there ? r : NULL;
 }
 
 /* A read's answer has its bytes after it, unless it failed. */
@@ -127,7 +148,10 @@ static void answer(struct node *n, struct tb_request *r)
 {
     const struct tb_message *m = tb_room_message(r->room);
     size_t bytes = sizeof *m + (m->kind == TB_ASK_READ && !m->status ? m->size : 0);
-    MPI_Isend(m, (int)bytes, MPI_BYTE, r->client, TB_TAG_ANSWER + (int)m->slot, n->settings->wire, &r->answer);
+    n->counts.write_calls += r->was_alone && m->kind == TB_ASK_WRITE;
+    n->counts.read_calls += r->was_alone && m->kind == TB_ASK_READ;
+    r->was_alone = false;
+    MPI_Isend(m, (int)bytes, MPI_BYTE, r->client, TB_TAG_ANSWER + (int)m->slot, n->settings->wire, &r->way);
     r->next = n->sending;
     n->sending = r;
 }
@@ -151,7 +175,7 @@ static bool forget_sent(struct node *n)
     for (struct tb_request **at = &n->sending; *at;) {
         struct tb_request *r = *at;
         int gone;
-        MPI_Test(&r->answer, &gone, MPI_STATUS_IGNORE);
+        MPI_Test(&r->way, &gone, MPI_STATUS_IGNORE);
         if (!gone) {
             at = &r->next;
             continue;
@@ -170,24 +194,117 @@ static int most_buffers(const struct tb_node_settings *s)
     return fit < LEAST_BUFFERS ? LEAST_BUFFERS : fit > MOST_BUFFERS ? MOST_BUFFERS : (int)fit;
 }
 
-struct tb_node_counts tb_io_node_run(const struct tb_node_settings *s)
+/* Worth doing here? Where nothing else is under way and nothing waits, no other request could be done at the same time. */
+static bool is_for_this_thread(struct node *n)
 {
-    struct node n = {.settings = s, .workers = tb_workers_start(s), .most = most_buffers(s)};
-    for (int polls = 0; n.ended < s->clients || n.under_way;) {
-        bool any = receive_data(&n);
-        any |= receive_control(&n);
-        any |= answer_what_is_done(&n);
-        any |= forget_sent(&n);
+    int64_t took = tb_workers_took_ns(n->workers);
+    int there = 0;
+    if (n->is_away || took >= LONE_NS || took < BUSY_NS)
+        return !n->is_away && took < BUSY_NS;
+    if (n->coming)
+        MPI_Request_get_status(n->coming->way, &there, MPI_STATUS_IGNORE);
+    return n->under_way == 1 && !there;
+}
+
+/* False: it took so long that the other thread talks now, and answers. */
+static bool do_alone(struct node *n, struct tb_request *r)
+{
+    n->is_away = true;
+    pthread_mutex_unlock(&n->wire);
+    tb_workers_do(n->workers, r);
+    n->is_away = false;
+    if (pthread_mutex_trylock(&n->wire)) {
+        tb_workers_leave(n->workers, r);
+        return false;
+    }
+    answer(n, r);
+    return true;
+}
+
+/* False: as do_alone. */
+static bool take_up(struct node *n, struct tb_request *r)
+{
+    n->under_way++;
+    count(n, tb_room_message(r->room));
+    if (is_for_this_thread(n))
+        return do_alone(n, r);
+    tb_workers_give(n->workers, r);
+    return true;
+}
+
+/* With the wire. True: all clients ended; false: the other thread has the wire. */
+static bool talk(struct node *n)
+{
+    be_open_for_data(n);
+    for (int polls = 0, data = 0; n->ended < n->settings->clients || n->under_way;) {
+        struct tb_request *r = receive_data(n);
+        bool any = r != NULL;
+        if (r && !take_up(n, r))
+            return false;
+        data = r ? data + 1 : 0;
+        if (data % CONTROL_EVERY == 0)
+            any |= receive_control(n);
+        any |= answer_what_is_done(n);
+        any |= forget_sent(n);
         polls = any ? 0 : polls + 1;
         if (!any)
             tb_rest(polls);
     }
-    tb_workers_stop(n.workers, &n.counts);
-    while (n.free) {
-        struct tb_request *r = n.free;
-        n.free = r->next;
+    return true;
+}
+
+static void stand_by(struct node *n)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += STAND_BY_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    sem_timedwait(&n->over, &until);
+}
+
+static void *talk_or_stand_by(void *argument)
+{
+    struct node *n = argument;
+    while (!n->is_over) {
+        if (pthread_mutex_trylock(&n->wire)) {
+            stand_by(n);
+        } else if (talk(n)) {
+            n->is_over = true;
+            pthread_mutex_unlock(&n->wire);
+            sem_post(&n->over);
+        }
+    }
+    return NULL;
+}
+
+static void free_buffers(struct node *n)
+{
+    if (n->coming) {
+        MPI_Cancel(&n->coming->way);
+        MPI_Wait(&n->coming->way, MPI_STATUS_IGNORE);
+        drop(n, n->coming);
+    }
+    while (n->free) {
+        struct tb_request *r = n->free;
+        n->free = r->next;
         free(r->room);
         free(r);
     }
+}
+
+struct tb_node_counts tb_io_node_run(const struct tb_node_settings *s)
+{
+    struct node n = {.settings = s, .workers = tb_workers_start(s), .most = most_buffers(s), .wire = PTHREAD_MUTEX_INITIALIZER};
+    pthread_t other;
+    sem_init(&n.over, 0, 0);
+    int error = pthread_create(&other, NULL, talk_or_stand_by, &n);
+    if (error)
+        tb_fail("threads", "start", -1, strerror(error));
+    talk_or_stand_by(&n);
+    pthread_join(other, NULL);
+    tb_workers_stop(n.workers, &n.counts);
+    free_buffers(&n);
+    sem_destroy(&n.over);
     return n.counts;
 }

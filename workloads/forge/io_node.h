@@ -1,7 +1,8 @@
 /*
- * Inside an I/O node. One thread talks MPI (io_node.c): it receives requests and sends answers, and never touches a
- * file, so that it answers a ping however slow the PFS is. Handlers check and queue what came in, dispatchers do it
- * (workers.c). Requests go from thread to thread in queues (queue.c).
+ * Inside an I/O node. One thread at a time talks MPI (io_node.c): it receives requests and sends answers. Handlers check
+ * and queue what came in, dispatchers do it (workers.c). Requests go from thread to thread in queues (queue.c), which takes
+ * longer than a small write to memory does: so the thread that talks does a lone request itself where the last one was
+ * quick, and another thread talks in its place if this one is not, so that a ping is answered however slow the PFS is.
  */
 #ifndef TB_IO_NODE_H
 #define TB_IO_NODE_H
@@ -13,10 +14,10 @@
 /* A request and its buffer. Who took it from a queue owns it. */
 struct tb_request {
     struct tb_request *next;
-    void *room; /* message.h: the message, then the bytes */
-    int client; /* its rank */
-    bool from_pool;
-    MPI_Request answer;
+    void *room;                /* message.h: the message, then the bytes */
+    int client;                /* its rank */
+    bool from_pool, was_alone; /* was_alone: no worker's call did it */
+    MPI_Request way;           /* it comes, or its answer goes */
 };
 
 /* First in, first out. */
@@ -45,5 +46,9 @@ struct tb_workers *tb_workers_start(const struct tb_node_settings *s);
 void tb_workers_stop(struct tb_workers *w, struct tb_node_counts *counts); /* when nothing is under way; adds what they did */
 void tb_workers_give(struct tb_workers *w, struct tb_request *r);
 struct tb_request *tb_workers_done(struct tb_workers *w); /* a list by `next`; NULL: nothing is done */
+/* For a thread that does a read or write itself: how long did the last one take; do it; leave it to be answered by another. */
+int64_t tb_workers_took_ns(struct tb_workers *w);
+void tb_workers_do(struct tb_workers *w, struct tb_request *r);
+void tb_workers_leave(struct tb_workers *w, struct tb_request *r);
 
 #endif

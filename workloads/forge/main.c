@@ -194,14 +194,14 @@ static int run_line(int argc, char **argv)
     return good ? 0 : TB_EXIT_USAGE;
 }
 
-/* Of an I/O node's threads only the first one talks MPI. */
+/* Of an I/O node's threads one at a time talks MPI. */
 int main(int argc, char **argv)
 {
     int provided;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
-    int status = provided < MPI_THREAD_FUNNELED ? TB_EXIT_IO : run_line(argc, argv);
-    if (provided < MPI_THREAD_FUNNELED)
-        fprintf(stderr, TB_PROGRAM ": the MPI library allows no threads\n");
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+    int status = provided < MPI_THREAD_SERIALIZED ? TB_EXIT_IO : run_line(argc, argv);
+    if (provided < MPI_THREAD_SERIALIZED)
+        fprintf(stderr, TB_PROGRAM ": the MPI library allows no threads in turn\n");
     MPI_Finalize();
     return status;
 }

@@ -20,7 +20,8 @@ struct tb_workers {
     struct tb_files *files;
     int handlers, dispatchers, aggregate;
     size_t largest;
-    struct worker *worker; /* handlers, then dispatchers */
+    _Atomic int64_t took_ns; /* the last read or write */
+    struct worker *worker;   /* handlers, then dispatchers */
 };
 
 /* A file that is out of range or bytes that changed on their way: the answer says so and nothing is written. */
@@ -60,17 +61,26 @@ static int open_or_close(struct tb_workers *w, struct tb_request *r)
     return tb_files_open(w->files, tb_room_data(r->room), m->direct);
 }
 
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 /* Of one or of several that continue each other. */
 static int transfer(struct tb_workers *w, const struct tb_request *r, int count)
 {
+    int64_t began = now_ns();
     const struct tb_message *m = tb_room_message(r->room);
     struct iovec pieces[TB_MOST_JOINED];
     int i = 0;
     for (const struct tb_request *at = r; i < count; at = at->next, i++)
         pieces[i] = (struct iovec){tb_room_data(at->room), tb_room_message(at->room)->size};
-    if (m->kind == TB_ASK_WRITE)
-        return tb_files_write(w->files, m->file, m->direct, pieces, count, m->offset);
-    return tb_files_read(w->files, m->file, m->direct, pieces, count, m->offset);
+    int error = m->kind == TB_ASK_WRITE ? tb_files_write(w->files, m->file, m->direct, pieces, count, m->offset)
+                                        : tb_files_read(w->files, m->file, m->direct, pieces, count, m->offset);
+    w->took_ns = now_ns() - began;
+    return error;
 }
 
 static void count_calls(struct worker *self, const struct tb_request *r)
@@ -81,12 +91,34 @@ static void count_calls(struct worker *self, const struct tb_request *r)
         self->counts.read_calls++;
 }
 
-static void finish(struct tb_workers *w, struct tb_request *r, int status)
+static void say(struct tb_request *r, int status)
 {
     struct tb_message *m = tb_room_message(r->room);
     m->status = status;
     if (m->kind == TB_ASK_READ && m->check && !status)
         m->checksum = XXH3_64bits(tb_room_data(r->room), m->size);
+}
+
+static void finish(struct tb_workers *w, struct tb_request *r, int status)
+{
+    say(r, status);
+    tb_queue_put(&w->done, r);
+}
+
+int64_t tb_workers_took_ns(struct tb_workers *w)
+{
+    return w->took_ns;
+}
+
+void tb_workers_do(struct tb_workers *w, struct tb_request *r)
+{
+    int error = wrong(w, r);
+    r->was_alone = !error;
+    say(r, error ? error : transfer(w, r, 1));
+}
+
+void tb_workers_leave(struct tb_workers *w, struct tb_request *r)
+{
     tb_queue_put(&w->done, r);
 }
 
@@ -143,6 +175,7 @@ struct tb_workers *tb_workers_start(const struct tb_node_settings *s)
     w->dispatchers = s->dispatchers;
     w->aggregate = s->aggregate;
     w->largest = s->largest;
+    w->took_ns = INT64_MAX; /* not known */
     tb_queue_make(&w->arrived);
     tb_queue_make(&w->ready);
     tb_queue_make(&w->done);

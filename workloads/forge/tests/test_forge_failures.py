@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from driver import LIMIT_S, MPIEXEC
+from driver import BIN, LIMIT_S, MPIEXEC
 from forwarding_runs import RESULT, Forge, phases
 
 LIMIT_OF_A_DEATH_S = 10
@@ -62,6 +62,22 @@ def rank_0(launcher: int) -> int:
                 continue
         time.sleep(0.05)
     raise AssertionError("rank 0 does not start")
+
+
+@pytest.mark.parametrize("aggregate", [1, 8])
+def test_a_slow_file_system_is_no_dead_io_node(forge: Forge, aggregate: int) -> None:
+    """One write, after quick ones, takes longer than clients wait for a sign of life."""
+    slow = BIN.with_name("lib") / "libforge_slow.so"
+    found = forge.result(
+        phases(1, "write", total_size=2 << 20, request_size=1 << 15, validation=0),
+        2,
+        f"--aggregate {aggregate}",
+        before=("env", f"LD_PRELOAD={slow}", "TB_SLOW_S=9"),
+    )
+    (write,) = found["patterns"]
+    assert write["seconds"]["max"] > 9
+    assert write["requests"] == 64
+    assert found["forwarding"][0]["write_calls"] <= 64
 
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP], ids=["dead", "hung"])
