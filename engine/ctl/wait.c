@@ -146,7 +146,7 @@ static void end_mover(struct wait *w, bool complete)
         kill(w->mover.pid, SIGTERM);
     while (waitpid(w->mover.pid, NULL, 0) < 0 && errno == EINTR)
         ;
-    close(w->mover.control);
+    ctl_mover_forget(&w->mover);
     tb_ledger_refresh(&w->ledger);
 }
 

@@ -137,12 +137,27 @@ int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover)
     close(ready[1]);
     bool is_ready = read(ready[0], &word, 1) == 1;
     close(ready[0]);
-    *mover = (struct ctl_mover){pid, control[1], plan->log_folder, plan->settings->left, plan->settings->deadline};
-    if (is_ready)
+    *mover = (struct ctl_mover){
+        .pid = pid,
+        .control = control[1],
+        .deadline = plan->settings->deadline,
+    };
+    int rc = is_ready ? tb_ledger_open(&mover->ledger, plan->log_folder) : 0;
+    if (rc)
+        ctl_fail("%s/%s: %s", plan->log_folder, TB_LOG_NAME, strerror(-rc));
+    if (is_ready && !rc)
         return 0;
+    close(control[1]); /* it ends; where it was not ready it said why */
     waitpid(pid, NULL, 0);
     mover->pid = 0;
-    return close(control[1]), EXIT_BAD_INPUT; /* it said why */
+    return EXIT_BAD_INPUT;
+}
+
+void ctl_mover_forget(struct ctl_mover *mover)
+{
+    close(mover->control);
+    tb_ledger_close(&mover->ledger);
+    mover->pid = 0;
 }
 
 /* Until it ends; at the deadline it is told to. Its exit status. */
@@ -168,21 +183,16 @@ static int await(const struct ctl_mover *mover, struct ctl_stage_progress *progr
 
 int ctl_mover_finish(struct ctl_mover *mover)
 {
-    struct tb_ledger ledger;
     struct ctl_stage_progress progress;
-    int rc = tb_ledger_open(&ledger, mover->log_folder);
-    if (rc)
-        return ctl_fail("%s/%s: %s", mover->log_folder, TB_LOG_NAME, strerror(-rc)), EXIT_DRAIN_FAILED;
-    ctl_progress_begin(&progress, &ledger);
+    tb_ledger_refresh(&mover->ledger);
+    ctl_progress_begin(&progress, &mover->ledger);
     ctl_signals_pass_to(mover->pid);
     if (write(mover->control, "F", 1) != 1)
         kill(mover->pid, SIGTERM);
     int status = await(mover, &progress);
     ctl_signals_program_ended();
-    close(mover->control);
-    mover->pid = 0;
-    rc = ctl_progress_end(&progress, status == 0 || ledger.n_failed > 0);
-    tb_ledger_close(&ledger);
+    int rc = ctl_progress_end(&progress, status == 0 || mover->ledger.n_failed > 0);
+    ctl_mover_forget(mover);
     return rc ? rc : status ? EXIT_DRAIN_FAILED : 0;
 }
 

@@ -9,14 +9,14 @@
 #include <sys/types.h>
 
 #include "config/stage.h"
+#include "stage/log/ledger.h"
 #include "stage/mover.h"
 
 struct ctl_mover {
     pid_t pid; /* 0: there is none */
     int control;
-    const char *log_folder;
-    const char *left;
     double deadline;
+    struct tb_ledger ledger; /* open from the start on: a PFS that is unmounted meanwhile still says what became of its files */
 };
 
 /*
@@ -31,7 +31,7 @@ int ctl_stage_in_settings(const char *config, const char *fragment, struct tb_co
 /* Move its files before the program starts. 0, EXIT_BAD_INPUT or EXIT_DRAIN_FAILED. */
 int ctl_stage_in(const struct tb_config_stage *settings, const char *log_folder);
 
-/* A process that moves by this plan (`control` and `ready` are set here) until ctl_mover_finish. 0, or EXIT_BAD_INPUT, said. */
+/* A process that moves by this plan (`control` and `ready` are set here) until ctl_mover_finish or ctl_mover_forget. 0, or EXIT_BAD_INPUT, said. */
 int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover);
 
 /* Be the mover: its exit status, with a refusal said. */
@@ -42,5 +42,7 @@ int ctl_mover_be(struct tb_mover_plan *plan);
  * EXIT_DRAIN_FAILED with what is left named.
  */
 int ctl_mover_finish(struct ctl_mover *mover);
+/* It has ended. */
+void ctl_mover_forget(struct ctl_mover *mover);
 
 #endif

@@ -67,6 +67,49 @@ def test_a_full_destination_is_reported_by_name(site: Site) -> None:
     assert out.stdout.split()[-2:] == ["small", "spectral.log"], out.stdout
 
 
+def with_a_mount(site: Site, program: str, after: str) -> subprocess.CompletedProcess[str]:
+    """`tierctl run` of a program that may unmount the PFS, in a mount namespace, then a script in the same one."""
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+        pytest.skip("no mount namespaces here")
+    (site.root / "real").mkdir()
+    (site.root / "program").write_text(program)
+    config = site.config("retries: 3")
+    script = (
+        f"mount() {{ command mount --bind {site.root}/real {site.pfs}; }}; mount || exit 9; "
+        f"{TIERCTL} run -c {config} -- sh program; echo status $?; {after}"
+    )
+    return subprocess.run(
+        ["unshare", "-m", "--propagation", "private", "sh", "-c", script],
+        cwd=site.root,
+        env=site.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+ONE = "echo 1 > bb/1; until test -e pfs/1; do sleep 0.02; done; umount -l pfs; echo 2 > bb/2; "
+
+
+def test_a_pfs_that_is_unmounted_is_reported_and_gone_on_with_later(site: Site) -> None:
+    out = with_a_mount(site, ONE, f"echo below:; ls -A pfs; mount; {TIERCTL} wait; echo status $?")
+    assert "bb/2" in out.stderr and "its file system is not there any more" in out.stderr
+    before, after = out.stdout.split("status 3\n")
+    assert after.startswith("below:\nEnqueued:") and after.endswith("All files moved\nstatus 0\n"), out.stdout
+    site.pfs = site.root / "real"
+    site.assert_same()
+    assert site.moved() == {"1": 1, "2": 1}
+
+
+def test_a_pfs_that_comes_back_is_gone_on_with(site: Site) -> None:
+    again = f"sleep 0.3; mount --bind {site.root}/real {site.pfs}"
+    out = with_a_mount(site, ONE + again, "true")
+    assert out.stdout.endswith("All files moved\nstatus 0\n"), (out.stdout, out.stderr)
+    site.pfs = site.root / "real"
+    site.assert_same()
+    assert site.moved() == {"1": 1, "2": 1}
+
+
 def test_a_destination_that_becomes_unwritable_is_named(site: Site) -> None:
     """Root may write anywhere, so a file is where a folder has to be made."""
     (site.pfs / "d").write_text("a file")
