@@ -94,7 +94,7 @@ ONE = "echo 1 > bb/1; until test -e pfs/1; do sleep 0.02; done; umount -l pfs; e
 def test_a_pfs_that_is_unmounted_is_reported_and_gone_on_with_later(site: Site) -> None:
     out = with_a_mount(site, ONE, f"echo below:; ls -A pfs; mount; {TIERCTL} wait; echo status $?")
     assert "bb/2" in out.stderr and "its file system is not there any more" in out.stderr
-    before, after = out.stdout.split("status 3\n")
+    _, after = out.stdout.split("status 3\n")
     assert after.startswith("below:\nEnqueued:") and after.endswith("All files moved\nstatus 0\n"), out.stdout
     site.pfs = site.root / "real"
     site.assert_same()
