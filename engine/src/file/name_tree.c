@@ -136,6 +136,49 @@ static uint32_t descend(tb_engine *e, uint32_t parent, const struct piece *p)
 }
 
 /*
+ * What a client keeps: a reference on the directory of the last new name, so that the next
+ * one in it needs no way down the tree, and the directory outlives its last file. Its slot
+ * says which node it is, so that a repair gives it back.
+ */
+static _Atomic uint32_t *kept_by(const tb_engine *e)
+{
+    return e->slot == TB_NONE ? NULL : &e->region.clients[e->slot].directory;
+}
+
+static bool is_kept(const tb_engine *e, const char *path, size_t length)
+{
+    const struct tb_kept_directory *k = &e->kept_directory;
+    const _Atomic uint32_t *kept = kept_by(e);
+    return kept && *kept && k->n_moves == e->header->names.n_moves && k->length == length && memcmp(k->path, path, length) == 0;
+}
+
+/* If killed before the slot knows it, the node is lost until the instance ends; before the old one is dropped, that one. */
+static void keep(tb_engine *e, const char *path, size_t length, uint32_t directory)
+{
+    _Atomic uint32_t *kept = kept_by(e);
+    if (!kept || length > sizeof(e->kept_directory.path))
+        return;
+    uint32_t before = *kept;
+    e->region.names[directory].refs++;
+    TB_STEP("directory kept");
+    *kept = directory + 1;
+    if (before)
+        drop(e, before - 1);
+    e->kept_directory.n_moves = e->header->names.n_moves;
+    e->kept_directory.length = length;
+    memcpy(e->kept_directory.path, path, length);
+}
+
+/* Locked by names.lock. False: the client keeps none. */
+static bool give_up(tb_engine *e, uint32_t slot)
+{
+    uint32_t kept = atomic_exchange(&e->region.clients[slot].directory, 0);
+    if (kept)
+        drop(e, kept - 1);
+    return kept;
+}
+
+/*
  * The node above the last piece of the path, with a reference, and that piece. The piece
  * is at most `longest` bytes.
  * -ENFILE: no node is free. -ENAMETOOLONG.
@@ -180,6 +223,7 @@ static void move_node(tb_engine *e, uint32_t i, uint32_t parent, const struct pi
     TB_STEP("name unhashed");
     put_in_place(e, i, parent, p);
     TB_STEP("name placed");
+    names->n_moves++;
     names->moving = TB_NONE;
     TB_STEP("name moved");
 }
@@ -197,6 +241,7 @@ static void finish_move(tb_engine *e)
     for (uint32_t k = 0; k < e->region.n_names && !found; k++)
         found = take_out(e, &e->region.name_buckets[k], names->moving);
     put_in_place(e, names->moving, to->parent, &(struct piece){to->text, to->length, to->continues});
+    names->n_moves++;
     atomic_signal_fence(memory_order_seq_cst); /* in the chain first: a repair may be killed, too */
     names->moving = TB_NONE;
 }
@@ -225,13 +270,33 @@ static void unlock_names(tb_engine *e)
     tb_lock_drop(&e->header->names.lock);
 }
 
+/* As intern_above, for a file: most are in the same directory as the file before. */
+static int intern_file(tb_engine *e, const char *path, uint32_t *above, struct piece *last)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t length = (size_t)(name - path), n = strlen(name);
+    bool fits = n > 0 && n <= TB_FILE_NAME && length + n < TB_PATH_MAX;
+    if (fits && is_kept(e, path, length)) {
+        *above = *kept_by(e) - 1;
+        e->region.names[*above].refs++;
+        *last = (struct piece){name, (uint8_t)n, false};
+        return 0;
+    }
+    int rc = intern_above(e, path, TB_FILE_NAME, above, last);
+    if (rc == -ENFILE && e->slot != TB_NONE && give_up(e, e->slot))
+        rc = intern_above(e, path, TB_FILE_NAME, above, last);
+    else if (!rc && fits && *above != TB_NONE)
+        keep(e, path, length, *above);
+    return rc;
+}
+
 /* On failure the record has no name, and the caller gives it back. */
 int tb_names_set(tb_engine *e, struct tb_file *f, const char *path)
 {
     struct piece last;
     uint32_t above;
     lock_names(e);
-    int rc = intern_above(e, path, TB_FILE_NAME, &above, &last);
+    int rc = intern_file(e, path, &above, &last);
     unlock_names(e);
     if (rc)
         return rc;
@@ -240,6 +305,13 @@ int tb_names_set(tb_engine *e, struct tb_file *f, const char *path)
     f->name_continues = last.continues;
     memcpy(f->name, last.text, last.length);
     return 0;
+}
+
+void tb_names_forget_client(tb_engine *e, uint32_t slot)
+{
+    lock_names(e);
+    give_up(e, slot);
+    unlock_names(e);
 }
 
 void tb_names_clear(tb_engine *e, struct tb_file *f)

@@ -14,6 +14,8 @@
 /* -ENAMETOOLONG, or -ENFILE where the table is full: the file then passes through. */
 int tb_names_set(tb_engine *e, struct tb_file *f, const char *path);
 void tb_names_clear(tb_engine *e, struct tb_file *f);
+/* A client keeps the directory of its last new name in use: it ends, or was killed. */
+void tb_names_forget_client(tb_engine *e, uint32_t slot);
 /* A record gets the name of another, which has none after that: cannot fail. The file is locked. */
 void tb_names_take(tb_engine *e, struct tb_file *f, struct tb_file *from);
 /* The equations of struct tb_names (region/region.h), at rest: the whole tree is walked. */

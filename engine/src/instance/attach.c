@@ -13,6 +13,7 @@
 
 #include "base/private_files.h"
 #include "base/valid.h"
+#include "file/name_tree.h"
 #include "instance/client.h"
 #include "instance/instance.h"
 #include "instance/make.h"
@@ -33,6 +34,7 @@ static int register_after_repair(tb_engine *e)
     tb_repair(e);
     rc = tb_client_register(e, false);
     assert(rc || e->slot != taken);
+    tb_names_forget_client(e, taken);
     e->region.clients[taken].pid = 0;
     return rc;
 }
@@ -290,6 +292,7 @@ void tb_engine_detach(tb_engine *e)
     if (e->slot != TB_NONE) {
         tb_wait_forget(&e->region.clients[e->slot].waits);
         tb_opens_forget_client(e, e->slot, false);
+        tb_names_forget_client(e, e->slot);
         e->region.clients[e->slot].pid = 0;
     }
     tb_client_free(e);

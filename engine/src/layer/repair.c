@@ -12,6 +12,7 @@
 #include "buffer/interval.h"
 #include "buffer/map.h"
 #include "buffer/slab.h"
+#include "file/name_tree.h"
 #include "file/state.h"
 #include "flush/flush.h"
 #include "layer/descriptions.h"
@@ -200,6 +201,7 @@ static void repair_client(tb_engine *e, uint32_t slot)
     c->n_moving = 0; /* before its number can be another client's */
     bool holds = tb_opens_forget_client(e, slot, executes);
     tb_opens_mend(e);
+    tb_names_forget_client(e, slot);
     if (holds)
         c->image = 0;
     else

@@ -84,6 +84,7 @@ uint32_t tb_client_take_slot(tb_engine *e, uint32_t n)
             e->region.clients[i].image = tb_process_image(getpid());
             e->region.clients[i].waits.pid = 0;
             e->region.clients[i].n_moving = 0;
+            e->region.clients[i].directory = 0;
             e->region.clients[i].pid = getpid();
             slot = i;
         }

@@ -35,6 +35,13 @@ struct tb_engine_io {
     struct tb_route route; /* of all names that are given to it; no prefix: it routes each */
 };
 
+/* The path of the directory that this client keeps in use, with its slash; under names.lock: file/name_tree.c. */
+struct tb_kept_directory {
+    uint32_t n_moves; /* when it was looked up */
+    size_t length;
+    char path[512];
+};
+
 struct tb_engine {
     struct tb_engine_io any; /* routes each name it is given */
     struct tb_region region;
@@ -59,12 +66,13 @@ struct tb_engine {
     struct tb_flush_choice flush;                                         /* as `prefixes` */
     struct tb_placer *placement;                                          /* placement/placement.h */
     void (*note_name)(tb_engine *e, struct tb_file *f, const char *path); /* placement's: the table of files knows no policy */
-    _Atomic uint64_t known[TB_KNOWN_DIRECTORIES];                         /* directories of the shadow found real: namespace/shadow.c */
-    uint32_t slot;                                                        /* of this client; TB_NONE: it only looks */
-    uint32_t fork_slot;                                                   /* of the child that fork is about to make */
-    bool passes_through; /* forked when no slot was left: its own descriptors are the kernel's alone */
-    bool is_foreign;     /* forked into another PID namespace: instance/fork.c */
-    bool knows_children; /* the kernel says in which namespace children will be */
+    struct tb_kept_directory kept_directory;
+    _Atomic uint64_t known[TB_KNOWN_DIRECTORIES]; /* directories of the shadow found real: namespace/shadow.c */
+    uint32_t slot;                                /* of this client; TB_NONE: it only looks */
+    uint32_t fork_slot;                           /* of the child that fork is about to make */
+    bool passes_through;                          /* forked when no slot was left: its own descriptors are the kernel's alone */
+    bool is_foreign;                              /* forked into another PID namespace: instance/fork.c */
+    bool knows_children;                          /* the kernel says in which namespace children will be */
     pthread_mutex_t fork_lock;
     _Atomic(_Atomic uint32_t *) fds[TB_FD_PIECES]; /* descriptor -> open description + 1 */
     _Atomic uint16_t *local_refs;                  /* this process's descriptors per open description */

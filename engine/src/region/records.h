@@ -212,8 +212,9 @@ struct tb_client {
      * parent's name; 0: not awaited
      */
     _Atomic uint64_t awaited_ns;
-    struct tb_wait_note waits; /* base/wait.h */
-    _Atomic uint32_t n_moving; /* its threads that take a description from the free list or give one back: layer/descriptions.c */
+    struct tb_wait_note waits;  /* base/wait.h */
+    _Atomic uint32_t n_moving;  /* its threads that take a description from the free list or give one back: layer/descriptions.c */
+    _Atomic uint32_t directory; /* node + 1 of the tree of names that it keeps in use, 0: none; under names.lock: file/name_tree.c */
     struct tb_transfers tier[TB_MAX_TIERS];
 } __attribute__((aligned(64)));
 

@@ -110,7 +110,7 @@ struct tb_queue {
  * The tree of names, and renames of directories.
  * Owner: file/name_tree.c.  Lock: `lock`, for nodes, their hash and the free list; `renamer` is a claim.
  * Invariants:
- *   a node is in the hash, with refs = |{nodes: parent = it}| + |{files: directory = it}| > 0, or in the free list
+ *   a node is in the hash, with refs = |{nodes: parent = it}| + |{files, clients: directory = it}| > 0, or in the free list
  *   a kill between the two may raise refs, and never lower it: at worst the node stays until the instance ends
  *   moving = NONE, or the lock is held, or its holder was killed: then the next one finishes the move to `moved`
  *   n_renames moves after a rename is done and before its claim is given up
@@ -119,6 +119,7 @@ struct tb_names {
     struct tb_lock lock;
     uint32_t free;
     uint32_t moving;            /* node of a directory that is being renamed */
+    uint32_t n_moves;           /* of nodes: a path that was looked up before may lead elsewhere */
     struct tb_name moved;       /* what it will be: parent and text */
     _Atomic uint32_t renamer;   /* client slot + 1 that renames a directory, 0 none */
     _Atomic uint32_t n_renames; /* of directories, done */

@@ -7,9 +7,11 @@
 
 #define FILES 200
 
-static uint32_t n_free_names(const tb_engine *e)
+/* Without the directory that this client keeps. */
+static uint32_t n_free_names(tb_engine *e)
 {
     uint32_t n = 0;
+    tb_names_forget_client(e, e->slot);
     for (uint32_t i = e->header->names.free; i != TB_NONE; i = e->region.names[i].next)
         n++;
     return n;
@@ -136,13 +138,38 @@ static void full_table(void **state)
     fixture_stop(&x);
 }
 
+/* The directory of the last new name stays in the tree after its file; a path that was renamed since leads to another. */
+static void directory_kept(void **state)
+{
+    (void)state;
+    struct tb_file f = {0}, g = {0};
+    struct fixture x;
+    fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
+    fixture_start(&x);
+    tb_engine *e = x.engine;
+    uint32_t before = n_free_names(e);
+    assert_int_equal(tb_names_set(e, &f, "/pfs/run/f"), 0);
+    tb_names_clear(e, &f);
+    uint32_t kept = e->header->names.free;
+    assert_int_equal(tb_names_set(e, &f, "/pfs/run/f"), 0);
+    assert_int_equal(e->header->names.free, kept); /* no node was made for it */
+    assert_int_equal(tb_names_rename_directory(e, "/pfs/run", "/pfs/walk"), 0);
+    assert_int_equal(tb_names_set(e, &g, "/pfs/run/g"), 0); /* another directory, made since */
+    assert_path(e, &f, "/pfs/walk/f");
+    assert_path(e, &g, "/pfs/run/g");
+    assert_true(tb_names_are_whole(e));
+    tb_names_clear(e, &f);
+    tb_names_clear(e, &g);
+    assert_true(e->region.clients[e->slot].directory);
+    assert_int_equal(n_free_names(e), before);
+    fixture_stop(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_path),
-        cmocka_unit_test(directory_renamed),
-        cmocka_unit_test(no_such_path),
-        cmocka_unit_test(full_table),
+        cmocka_unit_test(any_path),   cmocka_unit_test(directory_renamed), cmocka_unit_test(no_such_path),
+        cmocka_unit_test(full_table), cmocka_unit_test(directory_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 
 #include <malloc.h>
 
+#include "file/name_tree.h"
 #include "region/directories.h"
 #include "region/region_file.h"
 
@@ -21,6 +22,7 @@ struct in_use {
 static uint32_t free_names(tb_engine *e)
 {
     uint32_t n = 0;
+    tb_names_forget_client(e, e->slot);
     for (uint32_t i = e->header->names.free; i != TB_NONE; i = e->region.names[i].next)
         n++;
     return n;
