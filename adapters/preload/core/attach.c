@@ -160,6 +160,8 @@ static void attach(void)
         say("tierbench: the configuration changed after instance %s had started: it goes on with the old one\n", name);
     engine = e;
     if (e)
+        tb_base_know_shadow(tb_engine_shadow(e));
+    if (e)
         tb_locks_adopt();
     if (e)
         pthread_atfork(before_fork, in_parent, in_child);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -24,6 +25,35 @@ static inline long rc_of(long rc)
     return rc == -1 ? -errno : rc;
 }
 
+/* The directory of the shadow, open for this process's life: names in it are looked up from there, and not from "/". */
+static struct {
+    int fd; /* -1: none */
+    size_t length;
+    char path[PATH_MAX];
+} shadow = {.fd = -1};
+
+void tb_base_know_shadow(const char *path)
+{
+    size_t n = strlen(path);
+    if (!n || n >= sizeof(shadow.path))
+        return;
+    memcpy(shadow.path, path, n + 1);
+    shadow.length = n;
+    shadow.fd = tb_own_open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+}
+
+/* Where `*path` begins, for the calls that take a directory; what is left of it follows in `*path`. */
+static int at(const char **path)
+{
+    if (shadow.fd < 0 || strncmp(*path, shadow.path, shadow.length) != 0 || (*path)[shadow.length] != '/')
+        return AT_FDCWD;
+    const char *rest = *path + shadow.length + 1;
+    if (!*rest || *rest == '/')
+        return AT_FDCWD;
+    *path = rest;
+    return shadow.fd;
+}
+
 #define BASE(type, op, parameters, ...)  \
     static type base_##op parameters     \
     {                                    \
@@ -34,8 +64,20 @@ static inline long rc_of(long rc)
 static int base_open(struct tb_io *io, const char *path, int flags, mode_t mode)
 {
     (void)io;
-    return flags & TB_IO_OWN ? tb_own_open(path, flags & ~TB_IO_OWN, mode) : (int)rc_of(REAL(open)(path, flags, mode));
+    if (flags & TB_IO_OWN)
+        return tb_own_open(path, flags & ~TB_IO_OWN, mode);
+    int directory = at(&path);
+    return (int)rc_of(REAL(openat)(directory, path, flags, mode));
 }
+
+/* As BASE, of an operation on one name that the system has with a directory. */
+#define BASE_AT(type, op, parameters, ...) \
+    static type base_##op parameters       \
+    {                                      \
+        (void)io;                          \
+        int directory = at(&path);         \
+        return (type)rc_of(__VA_ARGS__);   \
+    }
 
 /* The program's, with which its record locks on the file go, or the engine's, which must leave them. */
 static int base_close(struct tb_io *io, int fd)
@@ -58,15 +100,20 @@ BASE(int, fsync, (struct tb_io * io, int fd, bool data_only), data_only ? REAL(f
 BASE(int, ftruncate, (struct tb_io * io, int fd, off_t length), REAL(ftruncate)(fd, length))
 BASE(int, truncate, (struct tb_io * io, const char *path, off_t length), REAL(truncate)(path, length))
 BASE(int, fstat, (struct tb_io * io, int fd, struct stat *st), REAL(fstat)(fd, st))
-BASE(int, stat, (struct tb_io * io, const char *path, struct stat *st, int flags), REAL(fstatat)(AT_FDCWD, path, st, flags))
-BASE(int, unlink, (struct tb_io * io, const char *path, int flags), REAL(unlinkat)(AT_FDCWD, path, flags))
+BASE_AT(int, stat, (struct tb_io * io, const char *path, struct stat *st, int flags), REAL(fstatat)(directory, path, st, flags))
+BASE_AT(int, unlink, (struct tb_io * io, const char *path, int flags), REAL(unlinkat)(directory, path, flags))
 /* renameat2 only where it is needed: some file systems and kernels lack it. */
-BASE(int, rename, (struct tb_io * io, const char *from, const char *to, unsigned flags),
-     flags ? REAL(renameat2)(AT_FDCWD, from, AT_FDCWD, to, flags) : REAL(rename)(from, to))
+static int base_rename(struct tb_io *io, const char *from, const char *to, unsigned flags)
+{
+    (void)io;
+    int old = at(&from), new = at(&to);
+    return (int)rc_of(flags ? REAL(renameat2)(old, from, new, to, flags) : REAL(renameat)(old, from, new, to));
+}
+
 BASE(int, link, (struct tb_io * io, const char *from, const char *to), REAL(link)(from, to))
-BASE(int, mkdir, (struct tb_io * io, const char *path, mode_t mode), REAL(mkdir)(path, mode))
+BASE_AT(int, mkdir, (struct tb_io * io, const char *path, mode_t mode), REAL(mkdirat)(directory, path, mode))
 BASE(int, dup, (struct tb_io * io, int oldfd, int newfd), ((void)oldfd, (void)newfd, 0)) /* the kernel has done it */
-BASE(ssize_t, readlink, (struct tb_io * io, const char *path, char *text, size_t n), REAL(readlink)(path, text, n))
+BASE_AT(ssize_t, readlink, (struct tb_io * io, const char *path, char *text, size_t n), REAL(readlinkat)(directory, path, text, n))
 BASE(int, symlink, (struct tb_io * io, const char *text, const char *path), REAL(symlink)(text, path))
 BASE(int, realpath, (struct tb_io * io, const char *path, char *out), REAL(realpath)(path, out) ? 0 : -1)
 BASE(int, access, (struct tb_io * io, const char *path, int mode, int flags), REAL(faccessat)(AT_FDCWD, path, mode, flags))
@@ -76,8 +123,8 @@ BASE(int, chown, (struct tb_io * io, const char *path, uid_t user, gid_t group, 
 BASE(int, utimens, (struct tb_io * io, const char *path, const struct timespec times[2], int flags),
      REAL(utimensat)(AT_FDCWD, path, times, flags))
 BASE(int, mknod, (struct tb_io * io, const char *path, mode_t mode, dev_t device), REAL(mknod)(path, mode, device))
-BASE(int, statx, (struct tb_io * io, const char *path, int flags, unsigned mask, struct statx *out),
-     REAL(statx)(AT_FDCWD, path, flags, mask, out))
+BASE_AT(int, statx, (struct tb_io * io, const char *path, int flags, unsigned mask, struct statx *out),
+        REAL(statx)(directory, path, flags, mask, out))
 BASE(int, statfs, (struct tb_io * io, const char *path, struct statfs *out), REAL(statfs)(path, out))
 BASE(int, statvfs, (struct tb_io * io, const char *path, struct statvfs *out), REAL(statvfs)(path, out))
 BASE(ssize_t, getxattr, (struct tb_io * io, const char *path, const char *key, void *out, size_t n, int flags),

@@ -5,5 +5,7 @@
 
 /* The base layer of every chain: libc past the wrappers. */
 struct tb_io *tb_base(void);
+/* Where an instance's scratch files are; "": nowhere. Once, when this process is attached. */
+void tb_base_know_shadow(const char *path);
 
 #endif

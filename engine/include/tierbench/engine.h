@@ -200,6 +200,9 @@ ssize_t tb_engine_translate(struct tb_io *chain, const char *path, unsigned use,
  */
 bool tb_engine_shown(tb_engine *engine, const char *path, char *out, size_t size);
 
+/* The directory of the places that tb_engine_translate gives in scratch mode, which keeps its name; it need not be there. "": none. */
+const char *tb_engine_shadow(const tb_engine *engine);
+
 /* What a directory entry of the kernel's that is a symlink with this text is to programs: DT_LNK, DT_REG, DT_DIR. */
 int tb_engine_entry_type(tb_engine *engine, const char *text);
 

@@ -129,6 +129,11 @@ bool tb_engine_shown(tb_engine *e, const char *path, char *out, size_t size)
     return e->shadow_length && tb_shadow_shown(e, path, out, size);
 }
 
+const char *tb_engine_shadow(const tb_engine *e)
+{
+    return e->shadow;
+}
+
 int tb_engine_entry_type(tb_engine *e, const char *text)
 {
     (void)e;
