@@ -69,9 +69,9 @@ killed() {
 }
 check "a process killed while it copies a file" killed
 
-# Names that scratch made are none of the PFS's business: not one system call has such a path.
+# Names that scratch made are none of the PFS's business: not one system call has such a path; the shadow is where they are looked up.
 traced() {
-    run strace -f -o "$root/trace" bash -c "mkdir '$root/pfs/bench' && exec '$bin/tb-mdtest' -n 20 -z 1 -b 2 -w 10 -e 10 -d '$root/pfs/bench/t'" || return 1
+    run strace -y -f -o "$root/trace" bash -c "mkdir '$root/pfs/bench' && exec '$bin/tb-mdtest' -n 20 -z 1 -b 2 -w 10 -e 10 -d '$root/pfs/bench/t'" || return 1
     grep -q "nvme.*mdtest" "$root/trace" || return 1
     ! grep -hE "^[0-9]+ +(open|stat|lstat|statx|newfstat|access|faccessat|mkdir|rmdir|unlink|rename|link|symlink|readlink|getdents|creat|truncate|chmod|chown|chdir|utime)[a-z0-9]*\(.*\"$root/pfs" "$root/trace"
 }
