@@ -54,6 +54,26 @@ def test_nodes_that_read_from_each_other_flush_by_hand(recipe: str, tmp_path: Pa
     assert config["network"] == {"interface": "eth0"}
 
 
+@pytest.mark.parametrize(
+    ("way", "nodes", "policy", "mode"),
+    [
+        ("pfs", "several", "manual", "bypass"),
+        ("ram-several", "several", "on-close", "persistent-async"),
+        ("ram-shared", "shared", "manual", "persistent-async"),
+    ],
+)
+def test_each_way_to_what_a_neighbour_wrote(
+    way: str, nodes: str, policy: str, mode: str, tmp_path: Path
+) -> None:
+    script, config = stage_of(tmp_path, "-t", "nodes", "-n", f"way={way}$")
+    found = config["nodes"], config["flush"]["policy"], config["mode"]
+    assert found == (nodes, policy, mode)
+    assert config.get("network") == ({"interface": "eth0"} if nodes == "shared" else None)
+    line = next(line for line in script.splitlines() if "tierctl run" in line)
+    assert "--trace trace.darshan" in line and " -w -r -C -F -k -G 27 " in line
+    assert " -r -R -C -F -k -G 27 " in script
+
+
 def test_what_nodes_see_of_each_other_is_one_of_two() -> None:
     done = dry_run("slurm-local", "-S", "nodes_see=all", "-P", "tiers=ram", "-n", "recipe=cfs-iops")
     assert done.returncode == 2

@@ -207,7 +207,7 @@ class Step:
     comparison: Comparison
 
 
-_SEVERAL = ("forge-", "stage-")  # tests of which a report has several: a label names the test, too
+_SEVERAL = ("forge-", "stage-", "nodes-")  # tests of which a report has several: a label names the test, too
 TIER_NAMES = {
     "pfs": "PFS",
     "bb": "BB",
@@ -216,6 +216,8 @@ TIER_NAMES = {
     "nvme-ram": "NVMe + RAM",
     "bb-nvme-ram": "BB + NVMe + RAM",
     "ram": "RAM",
+    "ram-several": "RAM, by the PFS",
+    "ram-shared": "RAM of all nodes",
 }
 _TIER_ORDER = list(TIER_NAMES)
 _PROMISE_ORDER = ["pfs", "tier", "none"]

@@ -36,6 +36,7 @@ const struct ctl_counter ctl_counters[] = {
     OWN(spilled, "spilled", "spilled", TOTAL, BYTES, "Bytes that found the tiers full and went straight to the PFS"),
     OWN(staged, "staged", "staged", TOTAL, BYTES, "Bytes that reads brought into buffers, prefetched ones included"),
     OWN(prefetched, "prefetched", "prefetched", TOTAL, BYTES, "Bytes brought into buffers ahead of a read"),
+    OWN(remote_read, "remote_read", "remote_read", TOTAL, BYTES, "Bytes read from the tiers of other nodes"),
     OWN(fsyncs, "fsyncs", "fsyncs", TOTAL, NUMBER, "Calls of fsync"),
     OWN(passed, "passed", "passed_opens", TOTAL, NUMBER, "Opens that passed through unbuffered because max_files was reached"),
     OWN(fallbacks, "fallbacks", "fallbacks", TOTAL, NUMBER, "Times that a file fell back to the PFS until its last close"),

@@ -298,10 +298,11 @@ struct tb_stats {
     uint64_t pfs_bytes_read; /* misses */
     uint64_t spilled;        /* bytes written straight to the PFS because the tiers were full */
     uint64_t fsyncs;
-    uint64_t passed;     /* opens that pass through unbuffered because max_files was reached */
-    uint64_t staged;     /* bytes that reads brought into buffers, prefetched ones included */
-    uint64_t prefetched; /* bytes brought into buffers ahead of a read */
-    uint64_t fallbacks;  /* times that a file fell back: flushed and passed through until its last close */
+    uint64_t passed;      /* opens that pass through unbuffered because max_files was reached */
+    uint64_t staged;      /* bytes that reads brought into buffers, prefetched ones included */
+    uint64_t prefetched;  /* bytes brought into buffers ahead of a read */
+    uint64_t remote_read; /* bytes read from the tiers of other nodes (`nodes: shared`) */
+    uint64_t fallbacks;   /* times that a file fell back: flushed and passed through until its last close */
     struct tb_tier_stats tier[TB_MAX_TIERS];
 };
 

@@ -51,6 +51,7 @@ void tb_engine_stats(tb_engine *e, struct tb_stats *out)
     out->spilled = h->totals.spilled;
     out->staged = h->totals.staged;
     out->prefetched = h->totals.prefetched;
+    out->remote_read = h->totals.remote_read;
     out->fsyncs = h->totals.fsyncs;
     out->passed = h->totals.passed;
     out->fallbacks = h->totals.fallbacks;
