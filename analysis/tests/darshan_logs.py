@@ -30,6 +30,7 @@ class Made:
 
     nprocs: int = 4
     run_s: float = 10.0
+    began: int = 1_700_000_000
     metadata: str = "lib_ver=3.5.0\n"
     executable: str = "./program -w"
     mounts: Sequence[tuple[str, str]] = (("/", "ext4"), ("/scratch", "lustre"))
@@ -68,7 +69,7 @@ class Made:
 
     def write(self, path: Path) -> Path:
         """Write the log."""
-        start, whole = 1_700_000_000, int(self.run_s)
+        start, whole = self.began, int(self.run_s)
         end = (start + whole, int((self.run_s - whole) * 1e9))
         job = struct.pack("<7q1024s", 1000, start, 0, *end, self.nprocs, 77, self.metadata.encode())
         mounts = "".join(f"\n{kind}\t{where}" for where, kind in self.mounts)

@@ -11,7 +11,7 @@ from tierbench.trace import Traces, read
 
 BIN = ROOT / "build" / "bin"
 AS_ROOT = {
-    **os.environ,
+    **{name: value for name, value in os.environ.items() if name != "DARSHAN_LIB"},  # our runtime's one log
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 }  # else mpirun refuses

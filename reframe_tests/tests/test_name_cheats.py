@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 from cheat_launches import BIN, launch
+from darshan_logs import Made
 
 from common.outcome import held
 from common.outcome.launch_numbers import LaunchOutput
+from common.sites.tiers import ROOT
 from tierbench.judge.asked import IorAsked, MdtestAsked
 from tierbench.judge.launch import Clock, mdtest_disagreements
 from tierbench.outputs import MdtestOutput, parse_mdtest
 from tierbench.trace import Traces
 from tierbench.trace.names_witness import calls_of, mdtest_testimony
 
+DATA = ROOT / "analysis" / "tests" / "data"
 RIGHT = "-F -C -T -E -r -n 60 -N 1 -w 100 -e 100"
 DONE = {
     "fewer files": ("-F -C -T -E -r -n 30 -N 1 -w 100 -e 100", "File creation"),
@@ -214,6 +217,29 @@ def test_a_log_of_launches_of_another_hour(tmp_path: Path) -> None:
 def test_a_phase_without_an_output_is_said_not_to_be_seen(tmp_path: Path) -> None:
     found = hold(tmp_path, several(tmp_path), without=("ior-read",))
     assert "what ior-read did to which files (no moments of it)" in found.unseen
+
+
+@pytest.mark.parametrize(("read_bytes", "named"), [(1 << 20, False), (1 << 18, True)])
+def test_a_sites_own_runtime_leaves_a_log_of_each_launch(
+    read_bytes: int, named: bool, tmp_path: Path
+) -> None:
+    """Without segments, which the runtime leaves out where it is not asked for them."""
+    began, outputs, asked = 1_700_000_000, {}, {}
+    text = (DATA / "ior-4.0.0" / "default.out").read_text()
+    for number, (name, line) in enumerate((("ior-write", "-w -F -e"), ("ior-read", "-r -F"))):
+        made, at = Made(nprocs=2, run_s=2.0, began=began + 10 * number), f"-t 1m -b 1m -o {tmp_path}/data"
+        for rank in range(2):
+            counted = {"WRITES": 1, "BYTES_WRITTEN": 1 << 20, "FSYNCS": 1}
+            counted = {"READS": 1, "BYTES_READ": read_bytes} if number else counted
+            made.counters("POSIX", f"{tmp_path}/data.{rank:08d}", rank, OPENS=1, **counted)
+        made.write(tmp_path / ("t.2.darshan" if number else "t.darshan"))
+        asked[name] = IorAsked((*line.split(), *at.split()), 2, 1)
+        clock = Clock(made.began - 1.0, made.began + 4.0)
+        outputs[name] = LaunchOutput(text, "", clock)
+    found = held.phases(asked, outputs, tmp_path / "t.darshan").disagreements
+    wrong = "launch ior-read: bytes of read: asked for 2 MiB, but the trace holds 512 KiB"
+    assert (wrong in found) is named
+    assert not [x for x in found if "bytes" in x or "fsync" in x or "log:" in x if x != wrong], found
 
 
 def test_without_a_log_nothing_is_shown_of_any_phase(tmp_path: Path) -> None:

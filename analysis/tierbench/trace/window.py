@@ -1,4 +1,4 @@
-"""Of a log that holds several launches, what one of them moved: its segments, and records made of these."""
+"""Of several launches, what one did: by the log that it left alone, or by its segments in one of all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,17 @@ from tierbench.trace.frames import MOMENTS, Traces
 
 _COUNTED = ("reads", "writes", "bytes_read", "bytes_written")
 SLACK_S = 0.05  # by which the clock of marks and that of the log may differ
+
+
+def launch_of(traces: Traces, began: float, ended: float) -> Traces:
+    """The one log that began and ended between the moments (seconds since 1970), else the part of all.
+
+    A site's own runtime leaves a log of each launch, ours one of all that `tierctl run` started.
+    """
+    starts = traces.job["start"].map(pd.Timestamp.timestamp)
+    inside = (starts >= began - SLACK_S) & (starts + traces.job["run_s"] <= ended + SLACK_S)
+    own = list(traces.job["log"][inside])
+    return traces.of(str(own[0])) if len(own) == 1 else between(traces, began, ended)
 
 
 def between(traces: Traces, began: float, ended: float) -> Traces:

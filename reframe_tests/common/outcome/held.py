@@ -97,15 +97,18 @@ def mdtest_words(name: str, asked: MdtestAsked, output: LaunchOutput) -> Held:
 
 
 def phases(lines: Mapping[str, Asked], outputs: Mapping[str, LaunchOutput], log: Path) -> Held:
-    """Launches that one log holds, one after the other: IOR's each by itself, mdtest's all together."""
+    """Launches under one `tierctl run`, one after the other: IOR's each by itself, mdtest's all together.
+
+    One log holds them; a site's own runtime leaves one of each, `trace.2.darshan` and so on beside the first.
+    """
     if not log.exists():
         return Held(unseen=(f"what the launches did to which files ({_why_none(log)})",))
     from tierbench.trace import read  # takes longer to load than the whole suite
     from tierbench.trace.names_witness import all_launches
-    from tierbench.trace.window import between
+    from tierbench.trace.window import launch_of
     from tierbench.trace.witness import testimony, wrong_time
 
-    application = read([log])
+    application = read([log, *sorted(log.parent.glob(f"{log.stem}.[0-9]*.darshan"))])
     if application.errors:
         return _unread(application)
     clocks = [output.clock for output in outputs.values() if output.clock]
@@ -115,7 +118,7 @@ def phases(lines: Mapping[str, Asked], outputs: Mapping[str, LaunchOutput], log:
         if isinstance(asked, IorAsked) and not clock:
             found += Held(unseen=(f"what {name} did to which files (no moments of it)",))
         elif isinstance(asked, IorAsked) and clock:
-            part = between(application, clock.began, clock.ended)
+            part = launch_of(application, clock.began, clock.ended)
             seen = testimony(asked, outputs[name].ior(), part, of_several=True)
             found += Held(_named(name, seen.disagreements), (), tuple(f"{x} of {name}" for x in seen.unseen))
     seen = all_launches([asked for asked in lines.values() if isinstance(asked, MdtestAsked)], application)
