@@ -147,13 +147,17 @@ STUBS = {
 UNDONE = "lfs setstripe --yaml stripes.yaml {0}"
 
 
-def striped(scripts: dict[str, list[str]], tmp_path: Path, how: str) -> tuple[subprocess.Popen[str], Path]:
+def striped(
+    scripts: dict[str, list[str]], tmp_path: Path, how: str, lfs: str = ""
+) -> tuple[subprocess.Popen[str], Path]:
     """Start the published job of Lustre with stand-ins for lfs and srun, which ends as `how` says."""
     scratch, stage = tmp_path / "scratch", tmp_path / "stage"
     for folder in (scratch, stage, tmp_path / "bin"):
         folder.mkdir()
     for name, body in STUBS.items():
-        (tmp_path / "bin" / name).write_text("#!/bin/bash\n" + body.replace("HOW", how) + "\n")
+        (tmp_path / "bin" / name).write_text(
+            "#!/bin/bash\n" + body.replace("HOW", how) + f"\n{lfs if name == 'lfs' else ''}"
+        )
         (tmp_path / "bin" / name).chmod(0o755)
     for theirs in ("mine", "IOR_file.old", "IOR_file.00000000"):
         (scratch / theirs).write_text("the user's")
@@ -200,6 +204,21 @@ def test_it_is_undone_after_a_signal_in_the_middle(scripts: dict[str, list[str]]
         time.sleep(0.05)
     os.killpg(job.pid, signal.SIGTERM)
     assert job.wait(30) == 143
+    assert undone(tmp_path, scratch)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_all_processes_while_it_is_undone_leaves_nothing(
+    scripts: dict[str, list[str]], tmp_path: Path, number: signal.Signals
+) -> None:
+    """The stripes are set back slowly, and the signal comes then."""
+    slowly = '[ "$2" != --yaml ] || { touch undoing; sleep 2; touch undone; }\n'
+    job, scratch = striped(scripts, tmp_path, "exit 3", lfs=slowly)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "stage" / "undoing").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(job.pid, number)
+    assert job.wait(60) == 3 and (tmp_path / "stage" / "undone").exists()
     assert undone(tmp_path, scratch)
 
 

@@ -32,6 +32,9 @@ PRINTED_TENTH = MIB // 20  # drivers print the bytes moved in tenths of a MiB
 # What a recipe sets on the user's directory, and leaves there, is undone when the job ends, however it ends.
 _OWN_FILES = ROOT / "reframe_tests" / "common" / "jobs" / "own_files.py"
 _LIST = "own-files.json"
+_UNDISTURBED = (
+    'trap "" TERM INT HUP'  # a second signal, as a scheduler sends one, would leave half of it undone
+)
 _KEPT_STRIPES = "lfs getstripe -d --yaml {folder} > stripes.yaml"
 _RESTORED = "lfs setstripe --yaml stripes.yaml {folder} || lfs setstripe -d {folder} || true"
 
@@ -195,7 +198,7 @@ class Launches:
         if bases:
             noted.append(f"python3 {_OWN_FILES} note {_LIST} {' '.join(bases)}")
             undone.append(f"python3 {_OWN_FILES} remove {_LIST} || true")
-        return [*noted, f"trap '{'; '.join(undone)}' EXIT"] if undone else []
+        return [*noted, f"trap '{'; '.join([_UNDISTURBED, *undone])}' EXIT"] if undone else []
 
     # --- what came out ---------------------------------------------------------------------------------
 
