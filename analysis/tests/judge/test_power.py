@@ -5,10 +5,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tierbench.cli import main
-from tierbench.judge import power, stats
+from tierbench.judge import compare, power, stats
+from tierbench.runs import samples
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
@@ -71,6 +73,22 @@ def test_intervals_of_medians_keep_their_word(kind: simulate.Kind, n: int) -> No
 @pytest.mark.parametrize("baseline", [simulate.normal, simulate.skewed])
 def test_intervals_of_ratios_keep_their_word(baseline: simulate.Kind) -> None:
     assert all(0.92 <= simulate.covers_ratio(simulate.skewed, baseline, n, 400) <= 0.985 for n in (5, 10))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_simulated_is_what_compare_shows(seed: int) -> None:
+    rng, metrics, n = np.random.default_rng(seed), 1 + seed % 3, 6
+    values = rng.normal(100, 3, (metrics, 2, n)) * np.array([1, 1.04 if seed % 2 else 1]).reshape(1, 2, 1)
+    common = {"direction": "higher", "modelled": True, "nodes": 1, "ranks": 1, "bytes": 1}
+    lines = [
+        {**common, "source": "ab"[side], "test": f"t{m}", "when": i, "repetition": i,
+         "value": values[m, side, i]}
+        for m in range(metrics) for side in (0, 1) for i in range(n)
+    ]  # fmt: skip
+    frame = pd.DataFrame(lines).reindex(columns=samples.COLUMNS, fill_value="-")
+    found = compare.compare(frame, "run", 0.0, force=False)
+    told = {*(m.verdict for m in found.metrics), *(w.verdict for w in found.wholes)}
+    assert simulate.shows_any(values) is bool(told & {compare.REGRESSION, compare.IMPROVEMENT})
 
 
 def test_false_alarms_and_steps_found() -> None:
