@@ -97,7 +97,7 @@ class Hpdc18Components(rfm.RunOnlyRegressionTest):
     descr = "a component of the engine beside systems that do the same work"
     valid_systems = ["*"]
     valid_prog_environs = ["*"]
-    tags = {"hpdc18"}
+    tags = {"components"}
     time_limit = "30m"
 
     @run_after("init")

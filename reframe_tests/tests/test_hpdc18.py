@@ -146,6 +146,16 @@ def test_one_wrong_byte_or_a_missing_file_is_seen(name: str, tmp_path: Path) -> 
     assert not right(found, tmp_path)
 
 
+def test_the_tag_is_of_the_workloads_alone() -> None:
+    """The components, a million operations each, have one of their own: servers take minutes for a row."""
+    listed = {tag: reframe("-l", "-t", tag).stdout for tag in ("hpdc18", "components")}
+    assert listed["hpdc18"].count("- Hpdc18Policies ") == 7 * len(WORKLOADS)
+    assert listed["hpdc18"].count("- Hpdc18Originals ") == 6
+    assert "Hpdc18Components" not in listed["hpdc18"]
+    names = {line.split()[1] for line in listed["components"].splitlines() if line.startswith("- ")}
+    assert names == {"Hpdc18Components"}
+
+
 # --- a run -------------------------------------------------------------------------------------------------
 
 
