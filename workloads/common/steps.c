@@ -20,11 +20,11 @@ static void sleep_ns(int64_t ns)
         continue;
 }
 
-static void wait_for_all(const struct tb_world *w)
+void tb_step_wait(MPI_Comm comm)
 {
     MPI_Request all;
     int done = 0;
-    MPI_Ibarrier(w->comm, &all);
+    MPI_Ibarrier(comm, &all);
     MPI_Test(&all, &done, MPI_STATUS_IGNORE);
     while (!done) {
         sleep_ns(LOOK_NS);
@@ -34,13 +34,13 @@ static void wait_for_all(const struct tb_world *w)
 
 double tb_step_begin(const struct tb_world *w)
 {
-    wait_for_all(w);
+    tb_step_wait(w->comm);
     return MPI_Wtime();
 }
 
 void tb_step_end(const struct tb_world *w, double began, double *seconds)
 {
-    wait_for_all(w);
+    tb_step_wait(w->comm);
     *seconds += MPI_Wtime() - began;
 }
 

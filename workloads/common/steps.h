@@ -19,6 +19,9 @@ struct tb_steps {
     bool wrong; /* what was read is not what was written */
 };
 
+/* A barrier of ranks asleep; MPI's own spins. */
+void tb_step_wait(MPI_Comm comm);
+
 /* Both wait for all ranks; the second adds what has passed since the first. */
 double tb_step_begin(const struct tb_world *w);
 void tb_step_end(const struct tb_world *w, double began, double *seconds);

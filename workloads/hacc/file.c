@@ -46,7 +46,7 @@ void tb_hacc_create(struct tb_hacc_file *f, const struct tb_hacc_part *p)
         set_length(f, p->bytes);
         tb_hacc_close(f);
     }
-    MPI_Barrier(p->comm);
+    tb_step_wait(p->comm);
     open_as(f, O_WRONLY, MPI_MODE_WRONLY);
 }
 
