@@ -100,6 +100,7 @@ def mdtest_set(r: random.Random, maybe: Draw) -> str:
     words += [maybe(0.1, "-a posix")]
     if {"-C", "-F"} & set(words):  # else mdtest has rates of a directory read, which does nothing
         words += [maybe(0.1, "--saveRankPerformanceDetails=../report")]
+        words += [maybe(0.1, "--print-all-procs" if "-F" in words else "")]
     words += [maybe(0.3, f"--dataPacketType={r.choice(['t', 'o', 'i'])}"), maybe(0.1, "--posix.rangelocks")]
     # Of a shared file whichever rank wrote last is left, and there are no shared directories.
     shared = maybe(0.1, "-S -F") if not {"-D", f"-w {size} -e {size}"} & set(words) else ""
