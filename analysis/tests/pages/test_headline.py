@@ -13,7 +13,8 @@ import pytest
 import synthetic
 from rich.console import Console
 
-from tierbench.pages import exports, report, report_record, report_words, terminal, terms
+from tierbench.layout import terms
+from tierbench.pages import exports, report, report_record, report_words, terminal
 from tierbench.pages.report_record import Report
 from tierbench.runs.run_folder import read_run
 

@@ -12,7 +12,7 @@ from tierbench import __version__
 from tierbench.base.atomic_write import replace_all
 from tierbench.base.text import number, plain, ratio_span, span, times
 from tierbench.judge.compare import IMPROVEMENT, REGRESSION, Metric, Result
-from tierbench.layout import canvas
+from tierbench.layout import canvas, terms
 from tierbench.layout.html import templates
 from tierbench.pages import exports, terminal
 
@@ -49,7 +49,8 @@ def as_html(result: Result) -> str:
     environment.filters |= {"number": number, "span": span, "times": times, "ratio_span": ratio_span}
     environment.globals |= {"style": style, "whole_words": terminal.whole_words}
     drawn = draw(result.metrics)
-    return environment.get_template("comparison.html.j2").render(
+    return terms.page(
+        environment.get_template("comparison.html.j2"),
         result=result,
         verdict=terminal.verdict(result),
         pairs=_pairs(result),
@@ -72,7 +73,7 @@ def draw(metrics: Sequence[Metric]) -> Figure:
     with canvas.style():
         figure = canvas.blank(0.6 + 0.24 * len(shown))
         axes = figure.subplots()
-        axes.axvspan(1 / (1 + threshold), 1 + threshold, color="#f1f5f9", zorder=0)
+        axes.axvspan(1 / (1 + threshold), 1 + threshold, color=canvas.GRID, alpha=0.5, lw=0, zorder=0)
         axes.axvline(1, color=canvas.QUIET, linewidth=0.8)
         for place, m in enumerate(shown):
             colour = _COLOURS.get(m.verdict, canvas.QUIET)

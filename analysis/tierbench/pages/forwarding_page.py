@@ -27,7 +27,7 @@ from tierbench.forwarding.study import (
     sentences,
     twin_sentence,
 )
-from tierbench.layout import canvas
+from tierbench.layout import canvas, terms
 from tierbench.layout.html import templates
 from tierbench.pages import exports, forwarding_figures
 
@@ -80,7 +80,7 @@ def as_html(studies: Sequence[Study]) -> str:
         "needed_words": needed_words,
     }  # fmt: skip
     page = environment.get_template("forwarding.html.j2")
-    return page.render(studies=[(s, drawn(s)) for s in studies], version=__version__)
+    return terms.page(page, studies=[(s, drawn(s)) for s in studies], version=__version__)
 
 
 def drawn(study: Study) -> list[Drawn]:

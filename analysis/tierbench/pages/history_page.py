@@ -18,7 +18,7 @@ from tierbench.base.atomic_write import replace_all
 from tierbench.base.text import number, plain
 from tierbench.judge import independence
 from tierbench.judge.history import Point, Series
-from tierbench.layout import canvas
+from tierbench.layout import canvas, terms
 from tierbench.layout.canvas import INK, QUIET
 from tierbench.layout.html import templates
 from tierbench.pages import exports
@@ -53,7 +53,7 @@ def as_html(found: Sequence[Series], test: str) -> str:
         for i, s in enumerate(found)
     ]
     page = environment.get_template("history.html.j2")
-    return page.render(test=test, verdict=verdict(found), drawn=drawn, version=__version__)
+    return terms.page(page, test=test, verdict=verdict(found), drawn=drawn, version=__version__)
 
 
 def _in_words(series: Series) -> str:

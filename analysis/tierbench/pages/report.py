@@ -6,10 +6,8 @@ Everything is made in memory first and then replaced file by file, so that no re
 from __future__ import annotations
 
 import csv
-import html
 import io
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +19,8 @@ from tierbench.base.atomic_write import replace_all
 from tierbench.base.errors import RunError
 from tierbench.base.text import number, percent, ratio_span, seconds, shown, span, times
 from tierbench.judge.verdict import Row
-from tierbench.layout import canvas
-from tierbench.pages import components_section, exports, figures, hpdc18_section, io500_report, terms
+from tierbench.layout import canvas, terms
+from tierbench.pages import components_section, exports, figures, hpdc18_section, io500_report
 from tierbench.pages.report_record import Report, as_json, step_words
 from tierbench.pages.report_words import (
     assumption,
@@ -112,10 +110,8 @@ def as_html(report: Report) -> str:
         "components": components_section.of_run(report.run),
         "facts": provenance_facts(report.run.provenance),
         "version": __version__,
-        "units": terms.UNITS,
     }
-    words = html.unescape(re.sub("<[^>]*>", " ", template.render(**content, terms=[])))
-    return template.render(**content, terms=terms.used(words))
+    return terms.page(template, **content)
 
 
 def _bases(rows: Sequence[Row]) -> list[tuple[str, Row]]:

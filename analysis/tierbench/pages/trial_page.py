@@ -20,7 +20,7 @@ from tierbench.base.atomic_write import replace_all
 from tierbench.base.errors import RunError
 from tierbench.base.text import level, seconds, size, times
 from tierbench.judge import stats
-from tierbench.layout import canvas
+from tierbench.layout import canvas, terms
 from tierbench.layout.html import templates
 from tierbench.trial import start
 from tierbench.trial.answer import Answer, Row, called
@@ -180,20 +180,17 @@ def as_html(answer: Answer, folder: Path) -> str:
     files = {name: Path(file).read_text() for name, file in answer.trial.configurations.items()}
     line = shlex.join(start.reframe_line(answer.trial, folder))
     again = f"TIERBENCH_TRIAL={shlex.quote(str(folder / 'trial.json'))} {line}"
-    return (
-        templates()
-        .get_template("trial.html.j2")
-        .render(
-            answer=answer,
-            tables=[(headings, [cells(row) for row in answer.rows]) for headings, cells in TABLES],
-            picture=Markup(canvas.svg(draw(answer), "answer", answer.advice)),  # noqa: S704 (our own: matplotlib has escaped its texts)
-            command=shlex.join(answer.trial.command),
-            in_words=IN_WORDS,
-            folder=folder,
-            bare=seconds(answer.trial.bare_s),
-            clean=_CLEAN,
-            files=files,
-            again=again,
-            version=__version__,
-        )
+    return terms.page(
+        templates().get_template("trial.html.j2"),
+        answer=answer,
+        tables=[(headings, [cells(row) for row in answer.rows]) for headings, cells in TABLES],
+        picture=Markup(canvas.svg(draw(answer), "answer", answer.advice)),  # noqa: S704 (our own: matplotlib has escaped its texts)
+        command=shlex.join(answer.trial.command),
+        in_words=IN_WORDS,
+        folder=folder,
+        bare=seconds(answer.trial.bare_s),
+        clean=_CLEAN,
+        files=files,
+        again=again,
+        version=__version__,
     )

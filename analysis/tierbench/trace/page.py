@@ -13,7 +13,7 @@ from markupsafe import Markup
 from tierbench import __version__
 from tierbench.base.atomic_write import replace_all
 from tierbench.base.text import counted, duration, plain, shown, size
-from tierbench.layout import canvas, html
+from tierbench.layout import canvas, html, terms
 from tierbench.trace import drawings, latency
 from tierbench.trace.drawings import Drawing
 from tierbench.trace.evidence import Evidence
@@ -139,7 +139,8 @@ def as_html(traces: Traces, made: list[Section]) -> str:
     """The whole page; it requests nothing from anywhere."""
     left_out = len(traces.job) - len(made)
     template = templates().get_template("trace.html.j2")
-    return template.render(sections=made, errors=traces.errors, left_out=left_out, version=__version__)
+    about = {"sections": made, "errors": traces.errors, "left_out": left_out, "version": __version__}
+    return terms.page(template, **about)
 
 
 def _latency_lines(latencies: list[Latency]) -> list[str]:
