@@ -96,6 +96,18 @@ def test_an_mpi_program_is_run_and_answered(tmp_path: Path) -> None:
     assert left_in(tmp_path) == []
 
 
+def test_a_pfs_with_a_blank_behind_a_link(tmp_path: Path) -> None:
+    line = words(tmp_path, COPY)
+    (tmp_path / "pfs").rename(tmp_path / "a pfs")
+    (tmp_path / "pfs").symlink_to("a pfs")
+    line[line.index("-n") + 1] = "1"
+    done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads((tmp_path / "trial" / "answer.json").read_text())["rows"][1]
+    assert found["same_outputs"] is True and found["written_bytes"] == 4 << 20 and not found["spilled_bytes"]
+    assert left_in(tmp_path) == []
+
+
 def test_a_program_that_fails_is_named_before_anything_else(tmp_path: Path) -> None:
     line = words(tmp_path, "import sys; sys.exit('no such model')")
     line[line.index("-c") : line.index("-c")] = ["--ram", "64MiB"]
