@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,19 @@ from pathlib import Path
 import darshan
 import pytest
 from darshan.backend import cffi_backend
-from trace_runs import CALLS, KILLED, RANKS, SECONDS, Records, check, metadata, mpirun, records, traced
+from trace_runs import (
+    CALLS,
+    KILLED,
+    RANKS,
+    SECONDS,
+    TIERCTL,
+    Records,
+    check,
+    metadata,
+    mpirun,
+    records,
+    traced,
+)
 
 from tierbench import trace
 
@@ -270,12 +281,13 @@ def test_bad_names_of_logs_are_refused_before_anything_runs(root: Path, out: str
 
 
 def test_nothing_is_left_behind(root: Path) -> None:
-    before = {p.name for p in Path("/dev/shm").iterdir()}
-    assert traced(root, CALLS, root / "pfs").returncode == 0
-    left = {p.name for p in Path("/dev/shm").iterdir()} - before
-    assert not [n for n in left if str(os.getpid()) in n or (n.endswith(".trace") and not _alive(n))]
+    """The run's own names in /dev/shm have the number of its tierctl."""
+    command = ["sh", "-c", f"ls /dev/shm; exec {CALLS} {root}/pfs"]
+    line = [str(TIERCTL), "run", "-c", f"{root}/c.yaml", "--trace", f"{root}/t.darshan", "--", *command]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
+        during, _ = run.communicate(timeout=SECONDS)
+    assert run.returncode == 0
+    own = f".run-{run.pid}-"
+    assert any(own in name and name.endswith(".trace") for name in during.split())
+    assert not [p for p in Path("/dev/shm").iterdir() if own in p.name]
     assert sorted(p.name for p in root.glob("*darshan*")) == ["t.darshan", "t.storage.darshan"]
-
-
-def _alive(folder: str) -> bool:
-    return Path(f"/proc/{folder.split('-')[-1].split('.')[0]}").exists()
