@@ -23,7 +23,7 @@ acceptance: run-room build
 
 test: test-setup build
 	ctest --test-dir build -j $(JOBS) --output-on-failure --timeout 300
-	$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder analysis/tests adapters/trace/tests ci/tests engine/tests/torture reframe_tests/tests
+	$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder analysis/tests adapters/trace/tests ci/tests engine/tests/torture reframe_tests/tests
 	ci/run-smoke
 	$(MAKE) fuzz SECONDS=20
 

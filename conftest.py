@@ -8,15 +8,25 @@ import pytest
 
 # The longest first. A long file that is begun last keeps one worker busy when the others have nothing left.
 LONG_FILES = (
-    "test_program.py",
     "test_real_site.py",
-    "test_first_hour.py",
-    "test_install.py",
-    "test_refusals.py",
-    "test_full_scale.py",
-    "test_hpdc18_components.py",
+    "test_program.py",
     "test_suite.py",
+    "test_refusals.py",
+    "test_headline.py",
+    "test_damaged_logs.py",
+    "test_browser.py",
+    "test_bad_files.py",
+    "test_component_section.py",
+    "test_report.py",
+    "test_fuzz_sources.py",
+    "test_install.py",
+    "test_first_hour.py",
     "test_nodes.py",
+    "test_full_scale.py",
+    "test_exports.py",
+    "test_hpdc18_components.py",
+    "test_wrapper_cheats.py",
+    "test_metadata.py",
 )
 
 

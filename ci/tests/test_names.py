@@ -6,6 +6,7 @@ call the second is an error.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -38,6 +39,15 @@ def test_no_call_has_two_files_of_one_name() -> None:
     assert found
     assert all(found)
     assert [group for places in found for group in of_one_name(ROOT, places)] == []
+
+
+def test_long_files_are_there() -> None:
+    """Those that begin first (conftest.py)."""
+    text = (ROOT / "conftest.py").read_text()
+    named = set(re.findall(r'"(test_\w+\.py)"', text))
+    places = [ROOT / place for places in calls(ROOT / "Makefile") for place in places]
+    assert named
+    assert named - {file.name for place in places for file in place.rglob("test_*.py")} == set()
 
 
 def test_two_files_of_one_name_are_found(tmp_path: Path) -> None:
