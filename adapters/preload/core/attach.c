@@ -107,6 +107,12 @@ static void say_wait(const char *whom, double seconds)
         say("tierbench: to use its instance this program has waited %u s for %s\n", whole, whom);
 }
 
+/* Nothing of that name serves this user. Any other failure is this process's own: the instance may hold newer bytes than the PFS. */
+static bool may_pass(int rc)
+{
+    return rc == -ENOENT || rc == -EPERM || rc == -EPROTO || rc == -ESTALE || rc == -EINVAL;
+}
+
 /* A recovery takes a moment; then the instance is gone, or can be used again. */
 static int attach_to(const char *name, tb_engine **e)
 {
@@ -118,7 +124,7 @@ static int attach_to(const char *name, tb_engine **e)
         rc = tb_engine_attach(name, tb_base(), e);
     }
     snprintf(what, sizeof(what), "instance %s", name);
-    if (rc == -EBUSY || rc == -EXDEV || rc == -EREMOTE || rc == -EOWNERDEAD || rc == -ENODEV)
+    if (rc && !may_pass(rc))
         tb_end_program(what, tb_engine_refusal());
     return rc;
 }

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from instances import BIN, PRELOAD, Instance, can_unshare, hold_lease, in_own_shm, state_of
@@ -438,6 +439,38 @@ class TestSquatter:
         instance.kill_daemons()
         instance.recover(0, "1 instance recovered")
         instance.nothing_is_left()
+
+
+@pytest.mark.config(more="max_clients: 64\n")
+class TestTooMany:
+    """Who finds no place in the table of clients would read what the PFS has, which may be older than what was acknowledged."""
+
+    SLOTS = 64 - 8 - 1  # of programs: 8 are kept for tierctl, the daemon has one
+
+    def test_a_program_too_many_ends_before_it_reads(self, instance: Instance) -> None:
+        instance.file.write_text("old")
+        instance.start()
+        writer = instance.program()
+        instance.write_synced(writer, "NEW")
+        under = os.environ | {"LD_PRELOAD": str(PRELOAD), "TIERBENCH_INSTANCE": instance.name}
+        pipe: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        readers = [
+            subprocess.Popen(["cat", str(instance.file), "-"], env=under, **pipe)
+            for _ in range(self.SLOTS - 1)
+        ]
+        for reader in readers:
+            assert reader.stdout and reader.stdout.read(3) == "NEW"
+        late = instance.run_under("cat", instance.file)
+        instance.check(late, 2, "max_clients", "it would read old bytes")
+        assert "old" not in late.stdout
+        instance.check(instance.ctl("status", "-i", instance.name), 0)
+        readers.pop().communicate()
+        instance.check(instance.run_under("cat", instance.file), 0, "NEW")
+        for reader in readers:
+            reader.communicate()
+        writer.end()
+        instance.stop()
+        assert instance.read() == "NEW"
 
 
 class TestRuns:
