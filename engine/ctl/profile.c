@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/private_files.h"
 #include "commands.h"
 #include "common/ctl.h"
 #include "common/measure.h"
@@ -138,14 +139,13 @@ static void write_device(FILE *out, const struct place *p, const struct measure 
  */
 static int save(const struct place *p, const struct measure *m, const struct tb_config *c, const struct options *o)
 {
-    char path[PATH_MAX + 64], part[PATH_MAX + 72];
+    char path[PATH_MAX + 64], part[PATH_MAX + 96];
     struct tb_device device;
     struct tb_error err = {""};
     snprintf(path, sizeof(path), "%.4000s/%.40s.yaml", o->output, p->name);
-    snprintf(part, sizeof(part), "%s.part", path);
-    FILE *out = fopen(part, "we");
+    FILE *out = tb_part_open(path, part, sizeof(part));
     if (!out)
-        return ctl_fail("profile: %s: cannot write: %s", part, strerror(errno));
+        return ctl_fail("profile: %s: cannot write: %s", path, strerror(errno));
     write_device(out, p, m, c->file, o->seconds);
     if (fclose(out) || rename(part, path))
         return ctl_fail("profile: %s: cannot write: %s", path, strerror(errno));

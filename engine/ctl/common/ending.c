@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/private_files.h"
 #include "common/ending.h"
 #include "common/show.h"
 
@@ -39,13 +40,16 @@ json_t *ctl_stats_json(tb_engine *engine, const struct ctl_ending *ending)
     return j;
 }
 
-/* Renamed once it is whole, so that a reader never finds half a file. A kill may leave PATH.part. */
+/* Renamed once it is whole, so that a reader never finds half a file. A kill may leave PATH.RANDOM.part. */
 int ctl_stats_write(const char *path, json_t *stats)
 {
     char part[PATH_MAX];
-    snprintf(part, sizeof(part), "%s.part", path);
-    int rc = json_dump_file(stats, part, JSON_INDENT(1)) || rename(part, path);
-    if (rc)
+    FILE *out = tb_part_open(path, part, sizeof(part));
+    int rc = out ? json_dumpf(stats, out, JSON_INDENT(1)) : -1;
+    if (out && fclose(out))
+        rc = -1;
+    rc = rc ? rc : rename(part, path);
+    if (rc && out)
         unlink(part);
     return rc ? ctl_fail("--stats %s: cannot write: %s", path, strerror(errno)) : 0;
 }

@@ -8,13 +8,12 @@
 #include "common/openmetrics.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
+#include "base/private_files.h"
 #include "base/report.h"
 #include "common/counters.h"
 #include "common/ctl.h"
@@ -175,23 +174,11 @@ static int print_all(FILE *out, const struct state *all, int n)
     return fflush(out) || ferror(out) ? -(errno ? errno : EIO) : 0;
 }
 
-/* A new file of a name that no other user can foresee, so that a link under it leads nowhere; NULL and errno. */
-static FILE *open_part(const char *file, char *part, size_t size)
-{
-    uint64_t bits;
-    if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
-        return NULL;
-    if ((size_t)snprintf(part, size, "%s.%016llx.part", file, (unsigned long long)bits) >= size)
-        return errno = ENAMETOOLONG, NULL;
-    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    return fd < 0 ? NULL : fdopen(fd, "w");
-}
-
 /* Its own name until it is whole: the collector reads only names that end in ".prom". A kill leaves FILE.RANDOM.part. */
 static int replace(const char *file, const struct state *all, int n)
 {
     char part[PATH_MAX];
-    FILE *out = open_part(file, part, sizeof(part));
+    FILE *out = tb_part_open(file, part, sizeof(part));
     if (!out)
         return -errno;
     int rc = print_all(out, all, n);

@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/private_files.h"
+
 #define MODULES 64
 #define MAGIC 6567223
 
@@ -34,7 +36,7 @@ _Static_assert(sizeof(struct log_job) == 1080, "as in the file");
 
 struct log {
     FILE *file;
-    char path[PATH_MAX], part[PATH_MAX + 8];
+    char path[PATH_MAX], part[PATH_MAX + 24];
     struct header header;
     z_stream zip;
     enum log_region region;
@@ -65,8 +67,7 @@ struct log *log_create(const char *path)
     if (!log)
         return NULL;
     snprintf(log->path, sizeof(log->path), "%s", path);
-    snprintf(log->part, sizeof(log->part), "%s.part", log->path);
-    log->file = fopen(log->part, "w");
+    log->file = tb_part_open(log->path, log->part, sizeof(log->part));
     if (!log->file) {
         free(log);
         return NULL;
@@ -133,7 +134,7 @@ void log_set_partial(struct log *log, enum log_region module)
     log->header.partial |= UINT64_C(1) << module;
 }
 
-/* The rename comes last. If killed before, only NAME.part is left, and no log. */
+/* The rename comes last. If killed before, only NAME.RANDOM.part is left, and no log. */
 int log_close(struct log *log)
 {
     rewind(log->file);

@@ -27,7 +27,7 @@ struct log_job {
 
 struct log;
 
-/* To PATH.part until log_close.  NULL with errno. */
+/* To PATH.RANDOM.part until log_close.  NULL with errno. */
 struct log *log_create(const char *path);
 /* A region is begun, written in pieces and ended before the next one; a module's only where it has records. */
 void log_begin(struct log *log, enum log_region region);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,6 +56,18 @@ int tb_private_make(int directory, const char *name, uint64_t bytes)
     if (rc)
         close(fd);
     return rc ? rc : fd;
+}
+
+/* The mode is the user's umask's: others may be meant to read the file. */
+FILE *tb_part_open(const char *file, char *part, size_t size)
+{
+    uint64_t bits;
+    if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
+        return NULL;
+    if ((size_t)snprintf(part, size, "%s.%016llx.part", file, (unsigned long long)bits) >= size)
+        return errno = ENAMETOOLONG, NULL;
+    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
 /* A lock on a file without a name says nothing: another process removed the file, and a new one may have its name. */

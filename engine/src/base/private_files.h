@@ -11,7 +11,9 @@
 #define TB_PRIVATE_FILES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* A descriptor of the directory, or -errno: -EPERM it is another user's or others may change its names, -ELOOP a link. */
 int tb_private_directory(const char *path);
@@ -24,6 +26,13 @@ int tb_private_file(int directory, const char *name, int flags);
 
 /* Make a file of that size, which must not be there yet: its descriptor or -errno. */
 int tb_private_make(int directory, const char *name, uint64_t bytes);
+
+/*
+ * A new file beside `file`, of which `part` becomes the name: it gets its own name by rename
+ * when it is whole. No other user can foresee that name, and no link that has it is followed.
+ * NULL and errno.
+ */
+FILE *tb_part_open(const char *file, char *part, size_t size);
 
 /* How often the descriptor's file is linked: 0 when it was removed. */
 bool tb_file_is_linked(int fd);

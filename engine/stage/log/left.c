@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/private_files.h"
+
 int tb_left_begin(struct tb_left *l, const char *path)
 {
     l->final = path;
     l->n = 0;
-    if ((size_t)snprintf(l->path, sizeof(l->path), "%s.%d", path, (int)getpid()) >= sizeof(l->path))
-        return -ENAMETOOLONG;
-    l->out = fopen(l->path, "we");
+    l->out = tb_part_open(path, l->path, sizeof(l->path));
     return l->out ? 0 : -errno;
 }
 

@@ -11,7 +11,7 @@
 
 struct tb_left {
     FILE *out;
-    char path[PATH_MAX + 16];
+    char path[PATH_MAX + 24];
     const char *final;
     unsigned long n;
 };

@@ -56,6 +56,21 @@ def attacked(configured: dict[str, Any]) -> Iterator[Attacked]:
 
 
 class TestAttacks:
+    def test_links_beside_what_is_written_are_not_followed(self, attacked: Attacked) -> None:
+        """A name that could be foreseen would let them choose which of the user's files is written over."""
+        out, theirs = attacked.root / "out", attacked.private / "kept"
+        theirs.write_text("kept")
+        out.mkdir()
+        out.chmod(0o1777)
+        for name in ("t.darshan", "t.storage.darshan", "stats.json", "nvme.yaml", "pfs.yaml", "ram.yaml"):
+            assert attacked.attack("ln", "-s", theirs, out / f"{name}.part").returncode == 0
+        writes = ("--trace", out / "t.darshan", "--stats", out / "stats.json")
+        done = attacked.ctl("run", "-c", attacked.config, *writes, "--", "touch", attacked.root / "pfs" / "f")
+        attacked.check(done, 0)
+        attacked.check(attacked.ctl("profile", attacked.config, "-o", out, "--seconds", "0.1"), 0)
+        assert theirs.read_text() == "kept"
+        assert all((out / name).stat().st_size > 0 for name in ("t.darshan", "stats.json", "nvme.yaml"))
+
     def test_commands_reach_no_other_users_instance(self, attacked: Attacked) -> None:
         attacked.start()
         attacked.write_synced(attacked.program(), "promised")
