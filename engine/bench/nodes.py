@@ -1,0 +1,156 @@
+"""What a call to another node costs: tb_net_call over a raw socket and over fi_pingpong, in turn.
+
+    nodes.py [BUILD_DIR [OUT_DIR]] [--repetitions N] [--only WORD]
+
+Two processes of this machine, by its loopback: one asks for 1 MiB or 4 KiB by a request of 64 bytes. The raw
+socket does the same with nothing in between; fi_pingpong (libfabric-bin) sends as much there and back with the
+provider itself, and half of its time counts. Rates, as one over seconds. Prints as bench.py does, writes
+OUT_DIR/nodes-<time>.json. Providers that are not here, and fi_pingpong where it is missing, are left out by name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rows import CannotMeasureError, Pairs, Row
+from session import chosen, finish, measuring, parse, provenance, run
+from setting import MIB, Bench
+
+BUDGET = 0.8
+PROVIDERS = ("tcp", "tcp;ofi_rxm", "shm")
+CALLS = {MIB: 1000, 4096: 10_000}
+NAMES = {MIB: "1 MiB", 4096: "4 KiB"}
+PORT = 47600
+"""Of fi_pingpong's own connection; the process id is added, so that two runs do not meet."""
+LIMIT_S = 120
+
+
+def call_rate(bench: Bench, way: str, size: int, at_once: int) -> float:
+    """Calls a second."""
+    folder = bench.root / "net"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    words = [
+        str(bench.build / "bin/tb-net-cost"),
+        str(folder),
+        way,
+        str(size),
+        str(CALLS[size]),
+        str(at_once),
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=False)  # noqa: S603
+    if done.returncode:
+        raise CannotMeasureError(done.stderr.strip()[-300:])
+    return CALLS[size] / (int(done.stdout) / 1e9)
+
+
+def pingpong_rate(provider: str, size: int) -> float:
+    """Transfers one way a second."""
+    port = str(PORT + os.getpid() % 1000)
+    words = ["fi_pingpong", "-p", provider, "-e", "rdm", "-S", str(size), "-I", str(CALLS[size] // 5)]
+    with subprocess.Popen([*words, "-B", port], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:  # noqa: S603
+        try:
+            for _ in range(50):  # until the server listens
+                time.sleep(0.1)
+                client = subprocess.run(  # noqa: S603
+                    [*words, "-P", port, "127.0.0.1"],
+                    capture_output=True,
+                    text=True,
+                    timeout=LIMIT_S,
+                    check=False,
+                )
+                if client.returncode == 0:
+                    break
+        finally:
+            server.kill()
+    numbers = client.stdout.split("\n")[-2].split() if client.returncode == 0 else []
+    if not numbers:
+        raise CannotMeasureError(f"fi_pingpong: {client.stderr.strip()[-300:]}")
+    return 1e6 / float(numbers[-2])
+
+
+def pairs(bench: Bench, ours: Callable[[], float], theirs: Callable[[], float]) -> Pairs:
+    """By turns."""
+    return [(ours(), theirs()) for _ in range(bench.repetitions)]
+
+
+def against_raw(provider: str, size: int, at_once: int) -> Row:
+    """One size, and so many calls at once."""
+
+    def measure(bench: Bench) -> Pairs:
+        return pairs(
+            bench,
+            lambda: call_rate(bench, provider, size, at_once),
+            lambda: call_rate(bench, "raw", size, at_once),
+        )
+
+    path = f"tb_net_call by {provider}, {NAMES[size]}, {at_once} at once"
+    budget = BUDGET if size == MIB and provider == "tcp" else None
+    return Row(path, "raw sockets", "at least", budget, measure)
+
+
+def against_pingpong(provider: str, size: int) -> Row:
+    """One size, one call at a time."""
+
+    def measure(bench: Bench) -> Pairs:
+        return pairs(
+            bench, lambda: call_rate(bench, provider, size, 1), lambda: pingpong_rate(provider, size)
+        )
+
+    budget = BUDGET if size == MIB else None
+    return Row(
+        f"tb_net_call by {provider}, {NAMES[size]}", f"fi_pingpong -p {provider}", "at least", budget, measure
+    )
+
+
+def overlap(size: int) -> Row:
+    """What several calls at once buy: more than 1, where there is a core for them."""
+
+    def measure(bench: Bench) -> Pairs:
+        return pairs(
+            bench, lambda: call_rate(bench, "tcp", size, 4), lambda: call_rate(bench, "tcp", size, 1)
+        )
+
+    return Row(f"tb_net_call by tcp, {NAMES[size]}, 4 at once", "one at a time", "at least", None, measure)
+
+
+def is_here(build: Path, provider: str) -> bool:
+    """Whether the build and its libfabric have that provider."""
+    if provider == "tcp":
+        return True
+    words = [str(build / "bin/net_provider"), provider]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0  # noqa: S603
+
+
+def all_rows(build: Path) -> list[Row]:
+    """What can be measured here; says what can't."""
+    here = [p for p in PROVIDERS if is_here(build, p)]
+    left_out = [p for p in PROVIDERS if p not in here]
+    has_pingpong = shutil.which("fi_pingpong") is not None
+    if left_out:
+        print(f"left out, not here: {', '.join(left_out)}")
+    if not has_pingpong:
+        print("left out, not here: fi_pingpong (package libfabric-bin)")
+    rows = [against_raw(p, size, n) for p in here for size in CALLS for n in (1, 4)]
+    rows += [against_pingpong(p, size) for p in here if p != "tcp" and has_pingpong for size in CALLS]
+    return rows + [overlap(size) for size in CALLS]
+
+
+def main() -> int:
+    """Measure all of it."""
+    args = parse()
+    wanted = chosen(all_rows(args.build), args)
+    with measuring(args) as bench:
+        about = provenance(bench)
+        about["load_before"] = os.getloadavg()[0]
+        run(bench, wanted)
+    return finish(args, "nodes-", about, wanted)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
