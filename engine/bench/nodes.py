@@ -3,9 +3,9 @@
     nodes.py [BUILD_DIR [OUT_DIR]] [--repetitions N] [--only WORD]
 
 Two processes of this machine, by its loopback: one asks for 1 MiB or 4 KiB by a request of 64 bytes. The raw
-socket does the same with nothing in between; fi_pingpong (libfabric-bin) sends as much there and back with the
-provider itself, and half of its time counts. Rates, as one over seconds. Prints as bench.py does, writes
-OUT_DIR/nodes-<time>.json. Providers that are not here, and fi_pingpong where it is missing, are left out by name.
+socket does the same with nothing in between; fi_pingpong (libfabric-bin) sends as much there and back with
+the provider itself, and half of its time counts. Rates, as one over seconds. Prints as bench.py does, writes
+OUT_DIR/nodes-<time>.json. Providers that are not here are left out by name, and so is fi_pingpong.
 """
 
 from __future__ import annotations
