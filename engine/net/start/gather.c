@@ -36,6 +36,7 @@ void tb_gather_end(struct tb_gather *g)
         if (g->all[i].fd >= 0)
             close(g->all[i].fd);
     free(g->all);
+    tb_launcher_forget(g->launcher);
     pthread_mutex_destroy(&g->lock);
 }
 
@@ -279,12 +280,16 @@ static int judge_now(struct tb_gather *g, bool is_late, int start_ms, struct tb_
 int tb_gather(struct tb_gather *g, int start_ms, struct tb_error *err)
 {
     uint64_t until_ns = tb_now_ns() + (uint64_t)start_ms * 1000000u;
+    char text[TB_RECORD_MAX];
     int rc = take_name(g);
+    tb_record_put(g->key, &g->own, text);
+    g->launcher = rc ? NULL : tb_launcher_ask(text, g->n_nodes);
     if (rc)
         snprintf(err->text, sizeof(err->text), "the record of node %s cannot be written: %s", g->own.node, strerror(-rc));
     for (long look_ms = LOOK_MS; !rc;) {
         g->foreign = 0;
         tb_members_list(g->peers, g->key, seen, g);
+        tb_launcher_list(g->launcher, g->key, seen, g);
         rc = judge_now(g, tb_now_ns() >= until_ns, start_ms, err);
         if (rc <= 0)
             return rc;

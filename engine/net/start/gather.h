@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "net/start/launcher.h"
 #include "net/start/members.h"
 
 struct tb_arrival {
@@ -19,7 +20,8 @@ struct tb_gather {
     const struct tb_proof_key *key;
     struct tb_record own;
     unsigned n_nodes;
-    int peers; /* the folder */
+    int peers;                    /* the folder */
+    struct tb_launcher *launcher; /* NULL: none */
     pthread_mutex_t lock;
     struct tb_arrival *all; /* by name; this node is not among them */
     unsigned n;

@@ -1,11 +1,19 @@
 """Exactly N nodes, each once, or no start."""
 
+import shutil
+import subprocess
 import time
 from pathlib import Path
 
-from nodes import Node, make_secret, several
+import pytest
+from nodes import BIN, WAIT_S, Node, make_secret, several
 
 SHORT_MS = 1500
+
+
+def built_with_pmix() -> bool:
+    libraries = subprocess.run(["ldd", BIN / "net_node"], capture_output=True, text=True, check=False)
+    return "libpmix" in libraries.stdout
 
 
 def refusal(node: Node) -> str:
@@ -117,3 +125,21 @@ def test_one_alone_where_one_is_awaited(tmp_path: Path) -> None:
     assert node.line() == "open 0 a"
     assert node.call(0) == 100
     assert node.end() == 0
+
+
+@pytest.mark.skipif(
+    not shutil.which("mpirun") or not built_with_pmix(), reason="no mpirun here, or built without PMIx"
+)
+def test_the_launcher_tells_where_the_nodes_are(tmp_path: Path) -> None:
+    """Folders of their own with one secret: without PMIx they would find nobody."""
+    make_secret(tmp_path / "0")
+    for rank in ("1", "2"):
+        shutil.copytree(tmp_path / "0", tmp_path / rank)
+        (tmp_path / rank).chmod(0o700)
+    command = f"exec {BIN / 'net_node'} {tmp_path}/$PMIX_RANK n$PMIX_RANK 3 lo tcp 5000 20000"
+    told = subprocess.run(
+        ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", "sh", "-c", command],
+        capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=WAIT_S,
+    )  # fmt: skip
+    assert sorted(told.stdout.splitlines()) == [f"open {i} n0,n1,n2" for i in range(3)], told.stderr
+    assert told.returncode == 0

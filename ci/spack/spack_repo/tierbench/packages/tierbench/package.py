@@ -23,6 +23,7 @@ class Tierbench(CMakePackage):
     depends_on("libyaml")
     depends_on("xxhash")
     depends_on("libsodium")
+    depends_on("libfabric")
     depends_on("jansson")
     depends_on("zlib-api")
     depends_on("cmocka", type="build")
