@@ -127,6 +127,15 @@ def test_one_alone_where_one_is_awaited(tmp_path: Path) -> None:
     assert node.end() == 0
 
 
+@pytest.mark.parametrize("provider", ["verbs", "cxi"])
+def test_a_build_without_libfabric_has_tcp_only(provider: str) -> None:
+    plain = BIN / "net_provider_plain"
+    assert subprocess.run([plain, "tcp"], check=False).returncode == 0
+    told = subprocess.run([plain, provider], capture_output=True, text=True, check=False)
+    why = "this program was built without libfabric (package libfabric-dev), so only tcp is allowed"
+    assert (told.returncode, told.stderr) == (2, f"provider '{provider}': {why}\n")
+
+
 @pytest.mark.skipif(
     not shutil.which("mpirun") or not built_with_pmix(), reason="no mpirun here, or built without PMIx"
 )
