@@ -60,6 +60,7 @@ class Node:
             text=True,
         )  # fmt: skip
         self.said: list[str] = []
+        self._is_stopped = False
         self._lines: Queue[str] = Queue()
         self._readers = [threading.Thread(target=self._read), threading.Thread(target=self._read_errors)]
         for reader in self._readers:
@@ -117,15 +118,18 @@ class Node:
 
     def pause(self) -> None:
         self.process.send_signal(signal.SIGSTOP)
+        self._is_stopped = True
 
     def go_on(self) -> None:
         self.process.send_signal(signal.SIGCONT)
+        self._is_stopped = False
 
     def end(self) -> int:
         with suppress(BrokenPipeError):
             assert self.process.stdin
             self.process.stdin.close()
-        self.go_on()
+        if self._is_stopped:
+            self.go_on()
         try:
             status = self.process.wait(WAIT_S)
         except subprocess.TimeoutExpired:
