@@ -1,5 +1,5 @@
 /*
- * The network side of the daemon (peers.h). Threads of the network serve other nodes: as the owner of files, and from this
+ * The network side of the daemon (peers.h). Threads of the network serve other nodes: as the keeper of files, and from this
  * node's buffers. Nothing that they do waits for another node. Threads of our own take the clients' requests, and one
  * shows how the nodes are.
  */
@@ -16,7 +16,7 @@
 #include "flush/flush.h"
 #include "layer/layer.h"
 #include "net/net.h"
-#include "owners.h"
+#include "keeper.h"
 #include "region/clients.h"
 #include "relay.h"
 #include "shared/local.h"
@@ -72,7 +72,7 @@ static int64_t flush_here(tb_engine *e, const struct tb_wire *w)
 static int64_t state_here(const struct peers *p, void *answer, size_t room)
 {
     const struct tb_header *h = p->engine->header;
-    struct tb_wire_state s = {.extents = owners_count(), .ends = tb_client_is_closed(p->engine) || p->ended, .ended = p->ended};
+    struct tb_wire_state s = {.extents = keeper_count(), .ends = tb_client_is_closed(p->engine) || p->ended, .ended = p->ended};
     if (room < sizeof(s) || !p->net)
         return -EAGAIN;
     for (uint32_t t = 0; t < h->config.n_tiers; t++)
@@ -93,7 +93,7 @@ static int64_t serve(void *arg, unsigned from, const void *request, size_t n, vo
     case TB_WIRE_COMMIT:
     case TB_WIRE_END:
     case TB_WIRE_CUT:
-    case TB_WIRE_REMOVE: return owners_answer(from, w, w + 1, n - sizeof(*w), answer, room);
+    case TB_WIRE_REMOVE: return keeper_answer(from, w, w + 1, n - sizeof(*w), answer, room);
     case TB_WIRE_READ: return read_here(p->engine, w, answer, room);
     case TB_WIRE_LET_GO: return let_go_here(p->engine, w);
     case TB_WIRE_LOSE: return tb_local_lose(p->engine, &w->file);

@@ -1,6 +1,6 @@
 /*
- * Requests of clients, relayed (relay.h). Most go to the file's owner as they are. A commit that meets bytes of other nodes
- * makes those let go first; a fetch asks the owner where the bytes are, then the nodes that have them.
+ * Requests of clients, relayed (relay.h). Most go to the file's keeper as they are. A commit that meets bytes of other nodes
+ * makes those let go first; a fetch asks the keeper where the bytes are, then the nodes that have them.
  */
 #include "relay.h"
 
@@ -15,7 +15,7 @@
 #include "region/mix.h"
 #include "shared/local.h"
 
-unsigned relay_owner(const struct tb_net *net, const struct tb_wire_file *file)
+unsigned relay_keeper(const struct tb_net *net, const struct tb_wire_file *file)
 {
     return (unsigned)(tb_mix64(file->inode ^ tb_mix64((uint64_t)file->birth_ns)) % tb_net_count(net));
 }
@@ -34,14 +34,15 @@ static void path_of(tb_engine *e, const struct tb_wire_file *id, char *out, size
 }
 
 /* Says which bytes could not be had, or (none) that nobody knows: in the log, once a second, and for `tierctl status`. */
-static void say_lost(tb_engine *e, const struct tb_net *net, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, unsigned node, int64_t rc)
+static void say_lost(tb_engine *e, const struct tb_net *net, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, unsigned node,
+                     int64_t rc)
 {
     static _Atomic time_t last;
     char path[TB_PATH_MAX], which[64], *out = e->header->asking.lost;
     path_of(e, id, path, sizeof(path));
     snprintf(which, sizeof(which), "bytes %llu to %llu", (unsigned long long)lo, (unsigned long long)hi);
-    snprintf(out, sizeof(e->header->asking.lost), "%.4000s: %s: node %s: %s", path, lo < hi ? which : "who has its bytes", tb_net_name(net, node),
-             strerror((int)-rc));
+    snprintf(out, sizeof(e->header->asking.lost), "%.4000s: %s: node %s: %s", path, lo < hi ? which : "who has its bytes",
+             tb_net_name(net, node), strerror((int)-rc));
     time_t now = time(NULL);
     if (atomic_exchange(&last, now) != now)
         fprintf(stderr, "tierd: %s\n", out);
@@ -57,12 +58,12 @@ static int64_t as_told(tb_engine *e, const struct tb_net *net, const struct tb_w
     return -EIO;
 }
 
-static int64_t ask_owner(tb_engine *e, struct tb_net *net, const void *request, size_t n, void *answer, size_t room)
+static int64_t ask_keeper(tb_engine *e, struct tb_net *net, const void *request, size_t n, void *answer, size_t room)
 {
     const struct tb_wire *w = request;
-    unsigned owner = relay_owner(net, &w->file);
-    int64_t got = tb_net_call(net, owner, request, n, answer, room);
-    return as_told(e, net, &w->file, w->lo, w->hi, owner, got);
+    unsigned keeper = relay_keeper(net, &w->file);
+    int64_t got = tb_net_call(net, keeper, request, n, answer, room);
+    return as_told(e, net, &w->file, w->lo, w->hi, keeper, got);
 }
 
 /* One node's answer to one extent of a conflict. */
@@ -74,7 +75,7 @@ static int64_t ask_holder(tb_engine *e, struct tb_net *net, enum tb_wire_op op, 
     return got == -ESTALE ? -EAGAIN : as_told(e, net, id, x->lo, x->hi, x->node, got);
 }
 
-/* All of them have let go, and the owner is told so with the same request: once more, since others may have come in between. */
+/* All of them have let go, and the keeper is told so with the same request: once more, since others may have come in between. */
 static int64_t ask_without(tb_engine *e, struct tb_net *net, const char *request, size_t n, const struct answer *conflicts, char *answer,
                            size_t room)
 {
@@ -85,7 +86,7 @@ static int64_t ask_without(tb_engine *e, struct tb_net *net, const char *request
     memcpy(again, request, n);
     memcpy(again + n, conflicts->extent, more);
     ((struct tb_wire *)(void *)again)->n_gone = conflicts->told.n;
-    int64_t got = ask_owner(e, net, again, n + more, answer, room);
+    int64_t got = ask_keeper(e, net, again, n + more, answer, room);
     free(again);
     return got;
 }
@@ -104,7 +105,7 @@ static int64_t change(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
 {
     const struct tb_wire w = *(struct tb_wire *)(void *)bytes;
     struct answer *a = malloc(sizeof(*a)), *b = malloc(sizeof(*b));
-    int64_t rc = a && b ? ask_owner(e, net, bytes, n, a, sizeof(*a)) : -ENOMEM;
+    int64_t rc = a && b ? ask_keeper(e, net, bytes, n, a, sizeof(*a)) : -ENOMEM;
     struct tb_told told = {0};
     rc = rc < 0 ? rc : told_of((char *)a, rc, &told);
     if (!rc && told.n) {
@@ -152,7 +153,7 @@ static int64_t fetch(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
     w.version = TB_WIRE_MOST_FETCHED;
     if (!rc && (w.lo >= w.hi || w.hi - w.lo + head > room))
         rc = -EINVAL;
-    rc = rc ? rc : ask_owner(e, net, &w, sizeof(w), a, head);
+    rc = rc ? rc : ask_keeper(e, net, &w, sizeof(w), a, head);
     struct tb_told told;
     rc = rc < 0 ? rc : told_of((char *)a, rc, &told);
     rc = rc ? rc : gather(e, net, &w, a, bytes);
@@ -168,7 +169,7 @@ static int64_t settle(tb_engine *e, struct tb_net *net, char *bytes)
     w.op = TB_WIRE_WHERE;
     w.version = TB_WIRE_MOST;
     w.hi = UINT64_MAX;
-    int64_t rc = a ? ask_owner(e, net, &w, sizeof(w), a, sizeof(*a)) : -ENOMEM;
+    int64_t rc = a ? ask_keeper(e, net, &w, sizeof(w), a, sizeof(*a)) : -ENOMEM;
     rc = rc < 0 ? rc : told_of((char *)a, rc, &told);
     for (uint32_t i = 0; !rc && i < told.n; i++)
         if (a->extent[i].node != tb_net_self(net) && (i == 0 || a->extent[i].node != a->extent[i - 1].node))
@@ -181,12 +182,12 @@ static int64_t settle(tb_engine *e, struct tb_net *net, char *bytes)
     return rc < 0 ? rc : (int64_t)sizeof(told);
 }
 
-/* The answer of the owner is the client's. */
+/* The answer of the keeper is the client's. */
 static int64_t hand_on(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
 {
     struct tb_told told;
     struct answer a;
-    int64_t rc = ask_owner(e, net, bytes, n, &a, sizeof(told) + sizeof(a.extent[0]));
+    int64_t rc = ask_keeper(e, net, bytes, n, &a, sizeof(told) + sizeof(a.extent[0]));
     rc = rc < 0 ? rc : told_of((char *)&a, rc, &told);
     if (rc)
         return rc;

@@ -12,6 +12,6 @@
  */
 int64_t relay_request(tb_engine *e, struct tb_net *net, char *bytes, size_t n, size_t room);
 /* The node that keeps who has what of the file. */
-unsigned relay_owner(const struct tb_net *net, const struct tb_wire_file *file);
+unsigned relay_keeper(const struct tb_net *net, const struct tb_wire_file *file);
 
 #endif

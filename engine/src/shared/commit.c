@@ -26,7 +26,7 @@ static struct tb_wire_file wire_of(const struct tb_file *f)
 }
 
 /*
- * The later of two answers counts, whichever comes first: a version is a count of the file's owner. Of one version, bytes
+ * The later of two answers counts, whichever comes first: a version is a count of the file's keeper. Of one version, bytes
  * elsewhere can only become fewer, so who saw some is believed. True: there were commits of others in between.
  */
 static bool learn(struct tb_file *f, const struct tb_told *told)
@@ -51,7 +51,7 @@ static bool take_in(tb_engine *e, uint32_t file, const struct tb_told *told)
     return changed;
 }
 
-/* 0 with what the owner told, or negative errno. */
+/* 0 with what the keeper told, or negative errno. */
 static int ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, struct tb_told *told)
 {
     int64_t got = tb_ask(e, w, more, n, told, sizeof(*told));
@@ -212,7 +212,7 @@ bool tb_grant_covers(const tb_engine *e, uint32_t file, uint64_t offset, uint64_
     return !tb_is_shared(e, &e->region.files[file]) || (r && tb_ranges_cover(r, offset, offset + n));
 }
 
-/* Of a file whose record is gone nothing is dirty. An error is nothing to the caller: the owner believes that bytes are here. */
+/* Of a file whose record is gone nothing is dirty. An error is nothing to the caller: the keeper believes that bytes are here. */
 void tb_grant_end(tb_engine *e, uint32_t file)
 {
     struct tb_ranges dirty = {0}, done = {0};

@@ -1,7 +1,7 @@
 /*
  * A file that several nodes have in their tiers (`nodes: shared`), as a process of one of them sees it.
  *
- * Each file has an owner, a node that is computed from the file's identity. It knows which bytes of it which node has and the PFS
+ * Each file has a keeper, a node that is computed from the file's identity. It knows which bytes of it which node has and the PFS
  * lacks. A commit (fsync, close, and each flush before it begins) tells it so; bytes that other nodes had there are old then
  * and go. An open or an fsync asks it whether anything has changed. Between the two, reads believe what is in local buffers
  * and ask for the rest (shared/fetch.h). Nothing goes to the PFS that was not committed first: older bytes of another

@@ -1,7 +1,7 @@
 /*
  * Bytes of shared files in this node's buffers (shared/local.h).
  *
- * Dirty bytes here are either newer than what any other node committed, or they were committed and the file's owner knows
+ * Dirty bytes here are either newer than what any other node committed, or they were committed and the file's keeper knows
  * them as this node's. So when another node commits the same bytes, these go first, under the file's claim: no flush is under
  * way that could put them over newer ones.
  */

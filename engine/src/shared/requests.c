@@ -130,8 +130,8 @@ void tb_requests_forget_client(tb_engine *e, uint32_t slot)
 {
     for (uint32_t i = 0; i < e->region.n_requests; i++) {
         struct tb_request *r = request_at(e, i);
-        uint32_t owner = slot + 1;
-        if (r->state == TB_REQUEST_FREE || !atomic_compare_exchange_strong(&r->client, &owner, 0))
+        uint32_t holder = slot + 1;
+        if (r->state == TB_REQUEST_FREE || !atomic_compare_exchange_strong(&r->client, &holder, 0))
             continue;
         if (!moves(r, TB_REQUEST_TAKEN, TB_REQUEST_FREE) && !moves(r, TB_REQUEST_ASKED, TB_REQUEST_FREE) &&
             !moves(r, TB_REQUEST_SERVED, TB_REQUEST_LEFT))

@@ -27,7 +27,7 @@ struct tb_wire_extent {
 };
 
 enum tb_wire_op {
-    /* Of the file's owner, which keeps who has what. */
+    /* Of the file's keeper, which keeps who has what. */
     TB_WIRE_LOOK = 1, /* what is known of the file */
     TB_WIRE_WHERE,    /* extents of [lo, hi), `version` of them at most; `before` of the answer: up to where it is whole */
     TB_WIRE_COMMIT, /* the ranges are the asker's now (`version` 1: and it changed the PFS); extents in the answer: who has to let go first, then ask again */
@@ -63,7 +63,7 @@ struct tb_told {
 
 /* What a node says of itself. */
 struct tb_wire_state {
-    uint64_t dirty, extents; /* bytes in its tiers that the PFS lacks; extents that it keeps, as the owner of files */
+    uint64_t dirty, extents; /* bytes in its tiers that the PFS lacks; extents that it keeps, as the keeper of files */
     uint32_t ends, ended;    /* it is being stopped; and has nothing left */
 };
 

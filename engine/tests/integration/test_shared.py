@@ -81,7 +81,9 @@ def answer(root: Path, ends: Event) -> None:
             part.rename(ask.with_suffix(".told"))
 
 
-def run(nodes: Nodes, program: str, status: int = 0, *says: str, flush: str = "manual", text: str = SHARED) -> str:  # noqa: F811
+def run(
+    nodes: Nodes, program: str, status: int = 0, *says: str, flush: str = "manual", text: str = SHARED
+) -> str:  # noqa: F811
     ends = Event()
     asked = Thread(target=answer, args=(nodes.root, ends))
     asked.start()
@@ -149,6 +151,14 @@ held = []
 step("opened before", (first, lambda: write("held", A)), (second, lambda: held.append(os.open(f"{root}/pfs/held", os.O_RDWR))),
      (second, lambda: os.pread(held[0], 200000, 0) == A), (first, lambda: write("held", B)), (second, lambda: os.fsync(held[0])),
      (second, lambda: os.pread(held[0], 200000, 0) == B), (second, lambda: os.close(held[0])))
+import mmap, subprocess
+def mapped(name: str) -> bytes:
+    with open(f"{root}/pfs/{name}", "rb") as f:
+        return bytes(mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ))
+told_size = lambda name: int(subprocess.run(["stat", "-c", "%s", f"{root}/pfs/{name}"], capture_output=True, check=True).stdout)
+step("mapped", (first, lambda: write("mapped", A)), (second, lambda: told_size("mapped") == len(A)), (second, lambda: mapped("mapped") == A))
+step("many files", (first, lambda: [write(f"many{i}", C[:1000 + i], sync=i % 2 == 0) for i in range(40)]),
+     (second, lambda: all(is_(f"many{i}", C[:1000 + i]) for i in range(40))))
 step("closed and not synced", (first, lambda: write("closed", A, sync=False)), (second, lambda: is_("closed", A)))
 end(right)
 """

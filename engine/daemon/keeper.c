@@ -1,5 +1,5 @@
-/* The table of an owner: files by identity, each with its extents in order of offset (owners.h). One lock for all. */
-#include "owners.h"
+/* The table of a keeper: files by identity, each with its extents in order of offset (keeper.h). One lock for all. */
+#include "keeper.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,41 +10,41 @@
 
 #define BUCKETS 16384u
 
-struct owned {
+struct kept_file {
     struct tb_wire_file id;
     uint64_t version;
     struct tb_wire_extent *extent; /* n of them, in order, none overlaps another */
     uint32_t n;
-    struct owned *next;
+    struct kept_file *next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct owned *bucket[BUCKETS];
+static struct kept_file *bucket[BUCKETS];
 static uint64_t n_changes, n_extents;
 
-static struct owned **link_to(const struct tb_wire_file *id)
+static struct kept_file **link_to(const struct tb_wire_file *id)
 {
-    struct owned **link = &bucket[tb_mix64(id->inode ^ tb_mix64((uint64_t)id->birth_ns)) % BUCKETS];
+    struct kept_file **link = &bucket[tb_mix64(id->inode ^ tb_mix64((uint64_t)id->birth_ns)) % BUCKETS];
     while (*link && ((*link)->id.inode != id->inode || (*link)->id.birth_ns != id->birth_ns))
         link = &(*link)->next;
     return link;
 }
 
-static struct owned *find(const struct tb_wire_file *id)
+static struct kept_file *find(const struct tb_wire_file *id)
 {
     return *link_to(id);
 }
 
-static struct owned *find_or_make(const struct tb_wire_file *id)
+static struct kept_file *find_or_make(const struct tb_wire_file *id)
 {
-    struct owned **link = link_to(id);
+    struct kept_file **link = link_to(id);
     if (!*link && (*link = calloc(1, sizeof(**link))))
         (*link)->id = *id;
     return *link;
 }
 
 /* What the asker may know of the file before the call. */
-static struct tb_told tell(const struct owned *f, uint32_t asker)
+static struct tb_told tell(const struct kept_file *f, uint32_t asker)
 {
     struct tb_told told = {0};
     if (!f)
@@ -94,7 +94,7 @@ static int by_lo(const void *a, const void *b)
     return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
-static int replace(struct owned *f, struct list *l)
+static int replace(struct kept_file *f, struct list *l)
 {
     if (l->error) {
         free(l->at);
@@ -123,7 +123,7 @@ static void without(const struct tb_wire_extent *x, const struct tb_ranges *rang
     append_part(out, x, at, x->hi);
 }
 
-static int take_out(struct owned *f, const struct tb_ranges *ranges, struct whose whose)
+static int take_out(struct kept_file *f, const struct tb_ranges *ranges, struct whose whose)
 {
     struct list kept = {0};
     for (uint32_t i = 0; i < f->n; i++) {
@@ -137,7 +137,7 @@ static int take_out(struct owned *f, const struct tb_ranges *ranges, struct whos
 }
 
 /* What others have there. Returns how many found room; there may be more. */
-static uint32_t find_others(const struct owned *f, const struct tb_ranges *ranges, uint32_t asker, struct tb_wire_extent *out,
+static uint32_t find_others(const struct kept_file *f, const struct tb_ranges *ranges, uint32_t asker, struct tb_wire_extent *out,
                             uint32_t most)
 {
     uint32_t n = 0;
@@ -151,7 +151,7 @@ static uint32_t find_others(const struct owned *f, const struct tb_ranges *range
 }
 
 /* Those have let go of what they had, as far as it was of no later commit. */
-static int take_out_gone(struct owned *f, const struct tb_wire_extent *gone, uint32_t n)
+static int take_out_gone(struct kept_file *f, const struct tb_wire_extent *gone, uint32_t n)
 {
     int rc = 0;
     for (uint32_t i = 0; i < n && !rc; i++) {
@@ -161,7 +161,7 @@ static int take_out_gone(struct owned *f, const struct tb_wire_extent *gone, uin
     return rc;
 }
 
-static int put_in(struct owned *f, const struct tb_ranges *ranges, uint32_t node)
+static int put_in(struct kept_file *f, const struct tb_ranges *ranges, uint32_t node)
 {
     struct list all = {0};
     int rc = take_out(f, ranges, (struct whose){node, UINT64_MAX});
@@ -188,7 +188,7 @@ struct question {
 /* Who has to let go first is the answer, and nothing changes; else the change. */
 static int change(struct question *q)
 {
-    struct owned *f = q->w->op == TB_WIRE_COMMIT ? find_or_make(&q->w->file) : find(&q->w->file);
+    struct kept_file *f = q->w->op == TB_WIRE_COMMIT ? find_or_make(&q->w->file) : find(&q->w->file);
     if (!f)
         return q->w->op == TB_WIRE_COMMIT ? -ENOMEM : 0;
     int rc = take_out_gone(f, q->gone, q->w->n_gone);
@@ -208,7 +208,7 @@ static int change(struct question *q)
 static int forget(struct question *q)
 {
     int rc = change(q);
-    struct owned **link = link_to(&q->w->file), *f = *link;
+    struct kept_file **link = link_to(&q->w->file), *f = *link;
     if (rc || q->told->n || !f)
         return rc;
     n_extents -= f->n;
@@ -221,7 +221,7 @@ static int forget(struct question *q)
 /* `before` of the answer: up to where it is whole. */
 static int where(struct question *q)
 {
-    const struct owned *f = find(&q->w->file);
+    const struct kept_file *f = find(&q->w->file);
     uint64_t until = q->w->hi;
     *q->told = tell(f, q->asker);
     for (uint32_t i = 0; f && i < f->n; i++) {
@@ -240,7 +240,7 @@ static int where(struct question *q)
 
 static int end(struct question *q)
 {
-    struct owned *f = find(&q->w->file);
+    struct kept_file *f = find(&q->w->file);
     int rc = f ? take_out(f, &q->ranges, (struct whose){q->asker, q->w->version}) : 0;
     *q->told = tell(f, q->asker);
     return rc;
@@ -275,7 +275,7 @@ static int take_apart(struct question *q, const void *more, size_t n)
     return rc;
 }
 
-int64_t owners_answer(uint32_t from, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room)
+int64_t keeper_answer(uint32_t from, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room)
 {
     struct tb_told told = {0};
     if (room < sizeof(told) + sizeof(struct tb_wire_extent))
@@ -293,7 +293,7 @@ int64_t owners_answer(uint32_t from, const struct tb_wire *w, const void *more, 
     return rc ? rc : (int64_t)(sizeof(told) + told.n * sizeof(struct tb_wire_extent));
 }
 
-uint64_t owners_count(void)
+uint64_t keeper_count(void)
 {
     pthread_mutex_lock(&lock);
     uint64_t n = n_extents;
