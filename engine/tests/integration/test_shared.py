@@ -4,13 +4,18 @@ Two nodes of this machine, as in test_nodes.py. Nothing is flushed before the en
 program runs the PFS has none of the bytes: what is read came from the other node.
 """
 
+import json
+import shutil
 import subprocess
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+import test_nodes
 from instances import BIN
-from test_nodes import APPENDED, CLOSE_TO_OPEN, CONFIG, PROLOGUE, Nodes, nodes, piece  # noqa: F401
+from test_nodes import APPENDED, CLOSE_TO_OPEN, CONFIG, PROLOGUE, Nodes, piece
+
+nodes = test_nodes.nodes  # the fixture
 
 SHARED = CONFIG.replace("nodes: several", "nodes: shared\nnetwork: {{interface: lo}}")
 # `on_pfs` is what the PFS itself has: a process without the adapter looks.
@@ -83,7 +88,7 @@ def answer(root: Path, ends: Event) -> None:
 
 def run(
     nodes: Nodes, program: str, status: int = 0, *says: str, flush: str = "manual", text: str = SHARED
-) -> str:  # noqa: F811
+) -> str:
     ends = Event()
     asked = Thread(target=answer, args=(nodes.root, ends))
     asked.start()
@@ -94,7 +99,7 @@ def run(
         asked.join()
 
 
-def test_written_here_read_there(nodes: Nodes) -> None:  # noqa: F811
+def test_written_here_read_there(nodes: Nodes) -> None:
     run(nodes, A_TO_B)
     assert (nodes.root / "pfs" / "a").read_bytes() == (nodes.root / "meet" / "data").read_bytes()
     assert nodes.left() == []
@@ -199,7 +204,7 @@ end(right)
 )
 
 
-def test_steps(nodes: Nodes) -> None:  # noqa: F811
+def test_steps(nodes: Nodes) -> None:
     run(nodes, STEPS)
     for name, data in LEFT.items():
         assert (nodes.root / "pfs" / name).read_bytes() == data, name
@@ -207,7 +212,7 @@ def test_steps(nodes: Nodes) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("turns", [12, 300])
-def test_strided(nodes: Nodes, turns: int) -> None:  # noqa: F811
+def test_strided(nodes: Nodes, turns: int) -> None:
     (nodes.root / "turns").write_text(str(turns))
     run(nodes, STRIDED)
     wanted = b"".join(piece(r, t % 8, 47008) for t in range(turns) for r in range(4))
@@ -217,11 +222,11 @@ def test_strided(nodes: Nodes, turns: int) -> None:  # noqa: F811
 
 @pytest.mark.parametrize("flush", ["manual", "on-close"])
 @pytest.mark.parametrize("mode", ["persistent-async", "persistent-sync", "bypass"])
-def test_what_was_closed_is_seen_when_opened(nodes: Nodes, mode: str, flush: str) -> None:  # noqa: F811
+def test_what_was_closed_is_seen_when_opened(nodes: Nodes, mode: str, flush: str) -> None:
     run(nodes, CLOSE_TO_OPEN, flush=flush, text=SHARED + f"mode: {mode}\n")
 
 
-def test_appended_by_all(nodes: Nodes) -> None:  # noqa: F811
+def test_appended_by_all(nodes: Nodes) -> None:
     run(nodes, APPENDED)
     lines = (nodes.root / "pfs" / "log").read_text().splitlines()
     assert sorted(lines) == sorted(f"{r} {t:02d}" for r in range(4) for t in range(50))
@@ -269,7 +274,7 @@ end(right)
 )
 
 
-def test_a_node_that_is_lost(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_node_that_is_lost(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TB_TIERCTL", str(BIN / "tierctl"))
     said = run(nodes, LOST, 3, "tierctl recover -c")
     launch, _, *words = said.split("in this allocation: ")[1].splitlines()[0].split()
@@ -277,4 +282,32 @@ def test_a_node_that_is_lost(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> N
     assert done.returncode == 0, done.stderr
     for i in range(10):
         assert (nodes.root / "pfs" / f"file{i}").read_bytes() == bytes([65 + i]) * 100000
+    assert nodes.left() == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["-a POSIX -b 1m -t 64k", "-a MPIIO -b 1m -t 64k", "-a POSIX -b 47008 -t 47008 -s 40 -k"],
+    ids=["shifted", "mpi-io", "hard"],
+)
+def test_ior_reads_what_the_neighbour_wrote(nodes: Nodes, options: str) -> None:
+    """Four ranks of one MPI program, two on each node; -R compares what they read."""
+    if not shutil.which("mpirun") or not (BIN / "tb-ior").exists():
+        pytest.skip("needs MPI")
+    (nodes.root / "tiers.yaml").write_text(SHARED.format(root=nodes.root, flush="manual"))
+    first, second = nodes.node.values()
+    on_node = nodes.root / "on_node"
+    on_node.write_text(
+        f"#!/bin/sh\nnode={second}; [ $OMPI_COMM_WORLD_RANK -lt 2 ] && node={first}\n"
+        'exec nsenter --target $node --mount --uts -- "$@"\n'
+    )
+    on_node.chmod(0o755)
+    mpirun = "mpirun --allow-run-as-root --oversubscribe -n 4 --mca btl tcp,self --mca btl_tcp_if_include lo --mca pml ob1"
+    stats = nodes.root / "stats.json"
+    words = ["run", "-c", nodes.root / "tiers.yaml", "--per-node", nodes.launch, "--stats", stats, "--"]
+    program = [*mpirun.split(), on_node, BIN / "tb-ior", "-w", "-r", "-R", "-C", "-e", *options.split()]
+    test_nodes.run_ctl([*words, *program, "-o", nodes.shared], 0)
+    told = json.loads(stats.read_text())["pfs"]
+    assert told["bytes_read"] == 0
+    assert told["bytes_written"] == (0 if "-k" not in options else 4 * 40 * 47008)
     assert nodes.left() == []
