@@ -49,8 +49,6 @@ static const struct ctl_option run_options[] = {
      "make an instance on each node; LAUNCH is the launcher's words that run a command once on each (docs/nodes.md); "
      "it goes without --keep",
      "a command line", "one instance, here", "--per-node 'srun --overlap --nodes=4 --ntasks=4 --ntasks-per-node=1'"},
-    {"nodes", 'n', "N", "how many nodes LAUNCH starts, with nodes: shared", "a number from 1 to 4096",
-     "LAUNCH is asked: one line of uname -n a node", "--nodes 4"},
     {NULL, '.', "COMMAND...", "the program and its arguments", "any program that is not static", "none, it is required", NULL},
     END_OF_OPTIONS};
 

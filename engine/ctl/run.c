@@ -48,7 +48,6 @@ static int take(void *into, char key, const char *value)
     case 'S': r->stats = value; return ctl_check_output("--stats", value);
     case 'K': r->keep = true; return 0;
     case 'T': r->trace.out = value; return 0;
-    case 'n': r->nodes.n_given = value; return 0;
     default: r->nodes.launch = value; return 0;
     }
 }
@@ -65,8 +64,6 @@ static int parse(const struct ctl_command *self, int argc, char **argv, struct r
         return ctl_misused(self, "needs -c CONFIG, or PERSIST_DIR and PFS_DIR in the environment");
     if (!r->daemon.config && (r->daemon.mode || r->stats || r->keep || r->trace.out || r->nodes.launch))
         return ctl_misused(self, "without -c CONFIG files are staged out and nothing else: no other option goes with it");
-    if (r->nodes.n_given && !r->nodes.launch)
-        return ctl_misused(self, "--nodes goes with --per-node");
     if (r->nodes.launch && r->keep)
         return ctl_misused(self, "--per-node goes without --keep: what other nodes hold ends with their launcher");
     if (optind >= argc)

@@ -101,6 +101,13 @@ static int64_t told_of(const char *answer, int64_t got, struct tb_told *told)
     return got == (int64_t)(sizeof(*told) + told->n * sizeof(struct tb_wire_extent)) ? 0 : -EPROTO;
 }
 
+/* What the client listed is not all here any more: another node's commit has come before. Then nobody lets go of anything for it. */
+static bool is_old(tb_engine *e, const struct tb_wire *w)
+{
+    uint32_t file = w->op == TB_WIRE_COMMIT ? tb_local_find(e, &w->file) : TB_NONE;
+    return file != TB_NONE && e->region.files[file].n_let_go != (uint32_t)w->lo;
+}
+
 static int64_t change(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
 {
     const struct tb_wire w = *(struct tb_wire *)(void *)bytes;
@@ -108,6 +115,8 @@ static int64_t change(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
     int64_t rc = a && b ? ask_keeper(e, net, bytes, n, a, sizeof(*a)) : -ENOMEM;
     struct tb_told told = {0};
     rc = rc < 0 ? rc : told_of((char *)a, rc, &told);
+    if (!rc && told.n && is_old(e, &w))
+        rc = -ESTALE;
     if (!rc && told.n) {
         for (uint32_t i = 0; i < told.n && rc >= 0; i++)
             rc = ask_holder(e, net, w.op == TB_WIRE_REMOVE ? TB_WIRE_LOSE : TB_WIRE_LET_GO, &w.file, &a->extent[i], NULL, 0);

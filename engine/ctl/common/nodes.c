@@ -24,7 +24,6 @@
 #include "common/nodes.h"
 #include "common/signals.h"
 #include "base/remove_tree.h"
-#include "net/net.h"
 #include "net/proof/secret.h"
 
 #define MAX_WORDS 64
@@ -135,23 +134,14 @@ static int count_nodes(struct ctl_nodes *nodes)
                                : 0;
 }
 
-static int take_count(struct ctl_nodes *nodes)
-{
-    char *end;
-    unsigned long n = strtoul(nodes->n_given, &end, 10);
-    nodes->n = (unsigned)n;
-    return *end || n < 1 || n > TB_NET_NODES_MAX ? ctl_fail("--nodes: %s; allowed: a number from 1 to %d", nodes->n_given, TB_NET_NODES_MAX)
-                                                 : 0;
-}
-
 /* The folder is the run's own: a new name, and only this user sees into it. */
 int ctl_nodes_prepare(struct ctl_nodes *nodes, const struct tb_config *c)
 {
     struct tb_error err = {""};
     const char *folder = c->network.folder[0] ? c->network.folder : c->pfs.path;
     if (c->several_nodes != TB_NODES_SHARED)
-        return nodes->n_given ? ctl_fail("--nodes: %s: nodes: several; allowed with nodes: shared", c->file) : 0;
-    int rc = nodes->n_given ? take_count(nodes) : count_nodes(nodes);
+        return 0;
+    int rc = count_nodes(nodes);
     if (rc)
         return rc;
     if ((size_t)snprintf(nodes->peers, sizeof(nodes->peers), "%s/.tierbench.%s", folder, nodes->daemon->name) >= sizeof(nodes->peers))

@@ -14,8 +14,7 @@
 
 struct ctl_nodes {
     const char *launch;
-    const char *n_given;       /* how many nodes LAUNCH starts; NULL: it is asked */
-    unsigned n;                /* that, where nodes share their tiers; 0: they don't */
+    unsigned n;                /* how many LAUNCH starts, where they share their tiers; 0: they don't */
     char peers[PATH_MAX];      /* then the folder where they find each other */
     const char *trace;         /* the folder of the run's trace; NULL: none */
     struct ctl_daemon *daemon; /* which instance */

@@ -104,28 +104,77 @@ static int send_ranges(tb_engine *e, struct tb_wire *w, const struct tb_ranges *
     return rc;
 }
 
-static int commit(tb_engine *e, uint32_t file, const struct tb_ranges *ranges, bool passed, struct tb_told *told)
+/* What this node is to say of a file now: bytes that are dirty, and `n` from `offset` on that are about to be. */
+struct news {
+    uint64_t offset, n;
+    bool passed;       /* the PFS changed, too */
+    uint32_t n_let_go; /* when it was listed */
+    struct tb_ranges ranges;
+    struct tb_told told;
+};
+
+static int list_news(tb_engine *e, uint32_t file, struct news *news)
 {
-    struct tb_wire w = {.op = TB_WIRE_COMMIT, .file = wire_of(&e->region.files[file]), .version = passed};
+    tb_ranges_free(&news->ranges);
+    news->n_let_go = e->region.files[file].n_let_go;
+    int rc = news->n ? tb_ranges_add(&news->ranges, news->offset, news->offset + news->n) : 0;
+    return rc ? rc : tb_local_dirty(e, file, &news->ranges);
+}
+
+/* The daemon compares n_let_go before it makes others let go of anything. -ESTALE: the list is old. */
+static int send_news(tb_engine *e, uint32_t file, struct news *news)
+{
+    const struct tb_file *f = &e->region.files[file];
+    struct tb_wire w = {.op = TB_WIRE_COMMIT, .file = wire_of(f), .lo = news->n_let_go, .version = news->passed};
     uint64_t before = 0;
-    int rc = send_ranges(e, &w, ranges, told, &before);
-    told->before = before;
+    int rc = send_ranges(e, &w, &news->ranges, &news->told, &before);
+    news->told.before = before;
+    return rc ? rc : f->n_let_go == news->n_let_go ? 0 : -ESTALE;
+}
+
+/* What of the ranges is not dirty any more is not here. */
+static int end_ranges(tb_engine *e, uint32_t file, struct tb_wire_file id, const struct tb_ranges *ranges, uint64_t version)
+{
+    struct tb_ranges dirty = {0}, done = {0};
+    struct tb_wire w = {.op = TB_WIRE_END, .file = id, .version = version};
+    struct tb_told told;
+    uint64_t before;
+    int rc = file == TB_NONE ? 0 : tb_local_dirty(e, file, &dirty);
+    rc = rc ? rc : tb_ranges_without(ranges, &dirty, &done);
+    if (!rc && done.n)
+        rc = send_ranges(e, &w, &done, &told, &before);
+    tb_ranges_free(&dirty);
+    tb_ranges_free(&done);
+    return rc;
+}
+
+/*
+ * Another node may commit some of the same bytes at the same time, and then they go from here while the message is under way. What
+ * was said of them is taken back, and the rest is said once more. Two nodes that write over each other's bytes do so at once.
+ */
+static int commit(tb_engine *e, uint32_t file, struct news *news)
+{
+    int rc;
+    do {
+        rc = list_news(e, file, news);
+        news->told = (struct tb_told){0};
+        rc = rc ? rc : send_news(e, file, news);
+        int ended = rc == -ESTALE ? end_ranges(e, file, wire_of(&e->region.files[file]), &news->ranges, news->told.version) : 0;
+        rc = ended ? ended : rc;
+    } while (rc == -ESTALE);
     if (!rc)
-        take_in(e, file, told);
+        take_in(e, file, &news->told);
     return rc;
 }
 
 int tb_shared_commit(tb_engine *e, uint32_t file, bool passed)
 {
     const struct tb_file *f = &e->region.files[file];
-    struct tb_ranges dirty = {0};
-    struct tb_told told;
+    struct news news = {.passed = passed};
     if (!tb_is_shared(e, f) || f->flags & TB_FILE_UNLINKED)
         return 0;
-    int rc = tb_local_dirty(e, file, &dirty);
-    if (!rc)
-        rc = commit(e, file, &dirty, passed, &told);
-    tb_ranges_free(&dirty);
+    int rc = commit(e, file, &news);
+    tb_ranges_free(&news.ranges);
     return rc;
 }
 
@@ -173,32 +222,36 @@ int tb_shared_end(tb_engine *e, const struct tb_identity *id, uint64_t *end)
     return rc;
 }
 
-/* n_let_go is read before the commit: what goes after that is not covered. */
 int tb_grant_take(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n)
 {
     const struct tb_file *f = &e->region.files[file];
-    struct tb_told told;
+    struct news news = {.offset = offset, .n = n};
     if (!tb_is_shared(e, f))
         return 0;
     if (grant.engine)
         tb_grant_end((tb_engine *)grant.engine, grant.file);
-    struct grant next = {.engine = e, .file = file, .n_let_go = f->n_let_go, .id = wire_of(f)};
-    int rc = n ? tb_ranges_add(&next.ranges, offset, offset + n) : 0;
-    rc = rc ? rc : tb_local_dirty(e, file, &next.ranges);
-    if (!rc && next.ranges.n)
-        rc = commit(e, file, &next.ranges, false, &told);
-    next.version = !rc && next.ranges.n ? told.version : 0;
+    int rc = n || f->n_dirty ? commit(e, file, &news) : 0;
     if (rc)
-        tb_ranges_free(&next.ranges);
+        tb_ranges_free(&news.ranges);
     else
-        grant = next;
+        grant = (struct grant){.engine = e,
+                               .file = file,
+                               .n_let_go = n || f->n_dirty ? news.n_let_go : f->n_let_go,
+                               .version = news.told.version,
+                               .id = wire_of(f),
+                               .ranges = news.ranges};
     return rc;
+}
+
+static bool is_file(const tb_engine *e, uint32_t file, const struct tb_wire_file *id)
+{
+    const struct tb_file *f = &e->region.files[file];
+    return f->inode == id->inode && f->birth_ns == id->birth_ns;
 }
 
 static bool is_of(const tb_engine *e, uint32_t file)
 {
-    const struct tb_file *f = &e->region.files[file];
-    return grant.engine == e && grant.file == file && f->inode == grant.id.inode && f->birth_ns == grant.id.birth_ns;
+    return grant.engine == e && grant.file == file && is_file(e, file, &grant.id);
 }
 
 const struct tb_ranges *tb_grant_of(const tb_engine *e, uint32_t file)
@@ -215,19 +268,10 @@ bool tb_grant_covers(const tb_engine *e, uint32_t file, uint64_t offset, uint64_
 /* Of a file whose record is gone nothing is dirty. An error is nothing to the caller: the keeper believes that bytes are here. */
 void tb_grant_end(tb_engine *e, uint32_t file)
 {
-    struct tb_ranges dirty = {0}, done = {0};
-    struct tb_wire w = {.op = TB_WIRE_END, .file = grant.id, .version = grant.version};
-    struct tb_told told;
-    uint64_t before;
     if (grant.engine != e || grant.file != file)
         return;
-    bool there = is_of(e, file);
-    int rc = there ? tb_local_dirty(e, file, &dirty) : 0;
-    rc = rc ? rc : tb_ranges_without(&grant.ranges, &dirty, &done);
-    if (!rc && done.n)
-        send_ranges(e, &w, &done, &told, &before);
-    tb_ranges_free(&dirty);
-    tb_ranges_free(&done);
-    tb_ranges_free(&grant.ranges);
+    struct grant ending = grant;
     grant = (struct grant){0};
+    end_ranges(e, ending.ranges.n && is_file(e, file, &ending.id) ? file : TB_NONE, ending.id, &ending.ranges, ending.version);
+    tb_ranges_free(&ending.ranges);
 }

@@ -201,7 +201,9 @@ static int let_go_claimed(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi)
         rc = tb_journal_drop(e, file, lo, hi == UINT64_MAX ? 0 : hi - lo, 0);
         rc = rc ? rc : tb_journal_sync(e);
     }
-    return rc ? rc : remove_range(e, file, lo, hi, false);
+    rc = rc ? rc : remove_range(e, file, lo, hi, false);
+    e->region.files[file].n_let_go++; /* who listed what is dirty meanwhile may have met some of it */
+    return rc;
 }
 
 int tb_local_let_go(tb_engine *e, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, uint32_t *file)

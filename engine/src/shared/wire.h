@@ -30,7 +30,7 @@ enum tb_wire_op {
     /* Of the file's keeper, which keeps who has what. */
     TB_WIRE_LOOK = 1, /* what is known of the file */
     TB_WIRE_WHERE,    /* extents of [lo, hi), `version` of them at most; `before` of the answer: up to where it is whole */
-    TB_WIRE_COMMIT, /* the ranges are the asker's now (`version` 1: and it changed the PFS); extents in the answer: who has to let go first, then ask again */
+    TB_WIRE_COMMIT, /* the ranges are the asker's now (`version` 1: and it changed the PFS; `lo`: its n_let_go); extents in the answer: who has to let go first, then ask again */
     TB_WIRE_END,    /* the ranges are on the PFS, as far as they are of no later commit than `version` */
     TB_WIRE_CUT,    /* nothing from `lo` on is of the file any more; as COMMIT */
     TB_WIRE_REMOVE, /* the file has no name any more; as COMMIT */

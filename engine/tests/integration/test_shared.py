@@ -168,6 +168,18 @@ step("closed and not synced", (first, lambda: write("closed", A, sync=False)), (
 end(right)
 """
 )
+# Both write over what the other one committed, at the same time: each file ends with all of it turned round.
+EACH_OTHER = (
+    STEPS[: STEPS.index("over = A")]
+    + """
+for i in range(24):
+    name, size = f"each{i}", (65536, 50000, 4096, 1000)[i % 4]
+    step(name, (first, lambda: write(name, A[:size])), (second, lambda: write(name, B[:size], size)),
+         (first or second, lambda: write(name, (A if first else B)[:size], size if first else 0)),
+         (first or second, lambda: is_(name, B[:size] + A[:size])))
+end(right)
+"""
+)
 # Every byte of the files that STEPS leaves, in the end, on the PFS.
 A, B, C = (bytes([x]) * 200000 for x in b"ABC")
 LEFT = {
@@ -208,6 +220,15 @@ def test_steps(nodes: Nodes) -> None:
     run(nodes, STEPS)
     for name, data in LEFT.items():
         assert (nodes.root / "pfs" / name).read_bytes() == data, name
+    assert nodes.left() == []
+
+
+@pytest.mark.parametrize("flush", ["manual", "on-close"])
+def test_over_each_other(nodes: Nodes, flush: str) -> None:
+    run(nodes, EACH_OTHER, flush=flush)
+    for i in range(24):
+        size = (65536, 50000, 4096, 1000)[i % 4]
+        assert (nodes.root / "pfs" / f"each{i}").read_bytes() == B[:size] + A[:size], i
     assert nodes.left() == []
 
 
@@ -311,3 +332,34 @@ def test_ior_reads_what_the_neighbour_wrote(nodes: Nodes, options: str) -> None:
     assert told["bytes_read"] == 0
     assert told["bytes_written"] == (0 if "-k" not in options else 4 * 40 * 47008)
     assert nodes.left() == []
+
+
+def test_a_node_never_believes_itself_alone(nodes: Nodes) -> None:
+    config = nodes.root / "tiers.yaml"
+    config.write_text(SHARED.format(root=nodes.root, flush="manual"))
+    alone = "nodes: shared needs the number of nodes: start it with tierctl run --per-node"
+    test_nodes.run_ctl(["run", "-c", config, "--", "true"], 2, alone)
+    twice = nodes.root / "twice"
+    twice.write_text(
+        f'#!/bin/sh\nnsenter --target {nodes.node["tb-a"]} --mount --uts -- "$@" & {nodes.launch} "$@"; wait\n'
+    )
+    twice.chmod(0o755)
+    words: list[str | Path] = ["run", "-c", config, "--per-node", twice, "--", "true"]
+    assert "tb-a" in test_nodes.run_ctl(words, 2)
+    assert nodes.left() == []
+    assert list((nodes.root / "pfs").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (SHARED.replace("shared", "several"), "network.interface"),
+        (SHARED + "namespace: deferred\n", "allowed with nodes: shared: eager"),
+        (SHARED.replace("nodes: shared", "nodes: all"), "one, several, shared"),
+        (SHARED.replace("interface", "interfaces"), "network: interfaces: unknown key"),
+    ],
+)
+def test_refused_by_check(nodes: Nodes, text: str, message: str) -> None:
+    config = nodes.root / "tiers.yaml"
+    config.write_text(text.format(root=nodes.root, flush="manual"))
+    test_nodes.run_ctl(["check", config], 2, message)
