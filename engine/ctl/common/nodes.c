@@ -24,6 +24,7 @@
 #include "common/nodes.h"
 #include "common/signals.h"
 #include "base/remove_tree.h"
+#include "net/net.h"
 #include "net/proof/secret.h"
 
 #define MAX_WORDS 64
@@ -105,16 +106,35 @@ static pid_t spawn_command(const struct ctl_nodes *nodes, const char *command, c
     return rc ? -1 : spawn(&l, -1);
 }
 
-/* A line for each node: an exact count is what keeps a node from believing that it is alone. */
-static unsigned count_lines(int fd)
+static int by_name(const void *a, const void *b)
 {
-    unsigned n = 0;
+    return strcmp(a, b);
+}
+
+#define NAME_MAX_HOST 65
+
+/* Of a launcher that starts two on one node, both would wait for a node that never comes. */
+static int find_twice(char (*name)[NAME_MAX_HOST], unsigned n)
+{
+    qsort(name, n, sizeof(*name), by_name);
+    for (unsigned i = 1; i < n; i++)
+        if (strcmp(name[i - 1], name[i]) == 0)
+            return ctl_fail("--per-node: the launcher starts two on node %s; allowed: one on each", name[i]);
+    return 0;
+}
+
+/* A line for each node: an exact count is what keeps a node from believing that it is alone. */
+static int count_names(struct ctl_nodes *nodes, int fd)
+{
+    char(*name)[NAME_MAX_HOST] = calloc(TB_NET_NODES_MAX, sizeof(*name));
     FILE *in = fdopen(fd, "r");
-    for (int c; in && (c = fgetc(in)) != EOF;)
-        n += c == '\n';
+    while (name && in && nodes->n < TB_NET_NODES_MAX && fscanf(in, " %64s", name[nodes->n]) == 1)
+        nodes->n++;
     if (in)
         fclose(in);
-    return n;
+    int rc = name ? find_twice(name, nodes->n) : ctl_fail("no memory");
+    free(name);
+    return rc;
 }
 
 static int count_nodes(struct ctl_nodes *nodes)
@@ -127,11 +147,12 @@ static int count_nodes(struct ctl_nodes *nodes)
         return rc ? rc : ctl_fail("cannot make a pipe: %s", strerror(errno));
     pid_t pid = spawn(&l, ends[1]);
     close(ends[1]);
-    nodes->n = count_lines(ends[0]);
+    rc = count_names(nodes, ends[0]);
     int status = pid > 0 ? reap(pid) : EXIT_BAD_INPUT;
-    return status || !nodes->n ? ctl_fail("--per-node: cannot count the nodes: \"%s uname -n\" ended with %d and said %u names",
-                                          nodes->launch, status, nodes->n)
-                               : 0;
+    if (!rc && (status || !nodes->n))
+        rc = ctl_fail("--per-node: cannot count the nodes: \"%s uname -n\" ended with %d and said %u names", nodes->launch, status,
+                      nodes->n);
+    return rc;
 }
 
 /* The folder is the run's own: a new name, and only this user sees into it. */
