@@ -5,6 +5,7 @@ program runs the PFS has none of the bytes: what is read came from the other nod
 """
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -180,6 +181,72 @@ for i in range(24):
 end(right)
 """
 )
+# One rank after another does something by chance, commits it, and two ranks look: all of them know what comes.
+CHANCES = (
+    RAW
+    + """
+import random
+seed, n = map(int, open(root + "/chances").read().split())
+chance = random.Random(seed)
+model: dict[str, bytearray] = {}
+for turn in range(n):
+    name, who, looks = chance.choice("abc"), chance.randrange(4), chance.sample(range(4), 2)
+    what = chance.choices(["write", "cut", "remove", "rename", "append"], [12, 3, 1, 1, 1])[0]
+    at, size = chance.randrange(400000), chance.choice([1, 100, 4096, 5000, 47008, 200000])
+    at = at // 4096 * 4096 if chance.random() < 0.4 else at
+    fill = bytes([1 + turn % 255])
+    old = model.get(name)
+    said = f"seed {seed} turn {turn}: rank {who} {what} {name} {at} {size}"
+    path = f"{root}/pfs/{name}"
+    try:
+        if what == "write" or old is None:
+            if rank == who:
+                write(name, fill * size, at, sync=turn % 3 == 0)
+            new = model.setdefault(name, bytearray())
+            new.extend(bytes(max(0, at + size - len(new))))
+            new[at : at + size] = fill * size
+        elif what == "cut":
+            if rank == who:
+                os.truncate(path, at)
+            model[name] = old[:at] + bytes(max(0, at - len(old)))
+        elif what == "remove":
+            if rank == who:
+                os.unlink(path)
+            del model[name]
+        elif what == "rename":
+            to = chance.choice("abc".replace(name, ""))
+            if rank == who:
+                os.rename(path, f"{root}/pfs/{to}")
+            model[to] = model.pop(name)
+        else:
+            if rank == who:
+                fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+                os.write(fd, fill * 100)
+                os.close(fd)
+            old.extend(fill * 100)
+    except OSError as error:
+        right = check(False, f"{said}: {error}")
+    meet(f"done{turn}")
+    if rank in looks:
+        for name, data in model.items():
+            try:
+                seen, told = read(name), os.stat(f"{root}/pfs/{name}").st_size
+            except OSError as error:
+                right = check(False, f"{said}: {name}: {error}")
+                continue
+            if seen != data or told != len(data):
+                differs = next((i for i, (x, y) in enumerate(zip(seen, data)) if x != y), min(len(seen), len(data)))
+                right = check(False, f"{said}: {name}: {len(seen)} ({told}) of {len(data)} bytes, at {differs} "
+                              f"{seen[differs:differs+2]!r} for {bytes(data[differs:differs+2])!r}")
+    meet(f"seen{turn}")
+    if not right:
+        break
+if rank == 0:
+    for name, data in model.items():
+        open(f"{root}/meet/{name}.wanted", "wb").write(data)
+end(right)
+"""
+)
 # Every byte of the files that STEPS leaves, in the end, on the PFS.
 A, B, C = (bytes([x]) * 200000 for x in b"ABC")
 LEFT = {
@@ -220,6 +287,15 @@ def test_steps(nodes: Nodes) -> None:
     run(nodes, STEPS)
     for name, data in LEFT.items():
         assert (nodes.root / "pfs" / name).read_bytes() == data, name
+    assert nodes.left() == []
+
+
+@pytest.mark.parametrize("flush", ["manual", "on-close", "watermark"])
+def test_by_chance(nodes: Nodes, flush: str) -> None:
+    (nodes.root / "chances").write_text(f"{os.environ.get('TB_SEED', 1)} {os.environ.get('TB_CHANCES', 60)}")
+    run(nodes, CHANCES, flush=flush)
+    wanted = {p.stem: p.read_bytes() for p in (nodes.root / "meet").glob("*.wanted")}
+    assert {p.name: p.read_bytes() for p in (nodes.root / "pfs").iterdir()} == wanted
     assert nodes.left() == []
 
 
