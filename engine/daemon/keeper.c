@@ -22,6 +22,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kept_file *bucket[BUCKETS];
 static uint64_t n_changes, n_extents;
 
+/* The link that leads to the file, or the one at which it would be put in. */
 static struct kept_file **link_to(const struct tb_wire_file *id)
 {
     struct kept_file **link = &bucket[tb_mix64(id->inode ^ tb_mix64((uint64_t)id->birth_ns)) % BUCKETS];
@@ -63,6 +64,7 @@ struct list {
     int error;
 };
 
+/* Neighbours of one commit are one extent, so that a file that was written piece by piece has few. An error stays in the list. */
 static void append(struct list *l, struct tb_wire_extent x)
 {
     if (l->n == l->room) {
@@ -94,6 +96,7 @@ static int by_lo(const void *a, const void *b)
     return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
+/* The file has the new list, or after an error the old one: never half of either. */
 static int replace(struct kept_file *f, struct list *l)
 {
     if (l->error) {
@@ -113,6 +116,7 @@ struct whose {
     uint64_t version;
 };
 
+/* The parts of an extent beside the ranges. */
 static void without(const struct tb_wire_extent *x, const struct tb_ranges *ranges, struct list *out)
 {
     uint64_t at = x->lo, from, to;
@@ -123,6 +127,7 @@ static void without(const struct tb_wire_extent *x, const struct tb_ranges *rang
     append_part(out, x, at, x->hi);
 }
 
+/* One pass over all extents, since lists of ranges are long where nodes write in turn. */
 static int take_out(struct kept_file *f, const struct tb_ranges *ranges, struct whose whose)
 {
     struct list kept = {0};
@@ -161,6 +166,7 @@ static int take_out_gone(struct kept_file *f, const struct tb_wire_extent *gone,
     return rc;
 }
 
+/* What the node had there before is of an older commit. No other node's extents are there: find_others was asked. */
 static int put_in(struct kept_file *f, const struct tb_ranges *ranges, uint32_t node)
 {
     struct list all = {0};
@@ -205,6 +211,7 @@ static int change(struct question *q)
     return rc;
 }
 
+/* A removed file is forgotten with its number: another file of the same inode number has another time of birth. */
 static int forget(struct question *q)
 {
     int rc = change(q);
@@ -238,6 +245,7 @@ static int where(struct question *q)
     return 0;
 }
 
+/* Not a change: bytes that move from a tier to the PFS are the same bytes, and who has clean ones keeps them. */
 static int end(struct question *q)
 {
     struct kept_file *f = find(&q->w->file);

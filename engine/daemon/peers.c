@@ -61,6 +61,7 @@ static int64_t let_go_here(tb_engine *e, const struct tb_wire *w)
     return rc == -EBUSY ? -EAGAIN : rc;
 }
 
+/* By the flush threads: who asks looks at the keeper for its end. */
 static int64_t flush_here(tb_engine *e, const struct tb_wire *w)
 {
     uint32_t file = tb_local_find(e, &w->file);
@@ -69,6 +70,7 @@ static int64_t flush_here(tb_engine *e, const struct tb_wire *w)
     return 0;
 }
 
+/* It may be asked before this node has joined. */
 static int64_t state_here(const struct peers *p, void *answer, size_t room)
 {
     const struct tb_header *h = p->engine->header;
@@ -81,6 +83,7 @@ static int64_t state_here(const struct peers *p, void *answer, size_t room)
     return sizeof(s);
 }
 
+/* What does not look like a request is an error to the node that sent it, and nothing here. */
 static int64_t serve(void *arg, unsigned from, const void *request, size_t n, void *answer, size_t room)
 {
     struct peers *p = arg;
@@ -103,6 +106,7 @@ static int64_t serve(void *arg, unsigned from, const void *request, size_t n, vo
     }
 }
 
+/* Several at once: a request that waits for one node holds up none for another. */
 static void *relay_loop(void *arg)
 {
     struct peers *p = arg;
@@ -137,6 +141,7 @@ static void show_node(struct peers *p, unsigned i)
     a->node[i].extents = s.extents;
 }
 
+/* Of many nodes a few at a time, so that the cost does not grow with their number. */
 static void *show_loop(void *arg)
 {
     struct peers *p = arg;

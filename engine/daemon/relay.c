@@ -58,6 +58,7 @@ static int64_t as_told(tb_engine *e, const struct tb_net *net, const struct tb_w
     return -EIO;
 }
 
+/* To oneself this costs no message. */
 static int64_t ask_keeper(tb_engine *e, struct tb_net *net, const void *request, size_t n, void *answer, size_t room)
 {
     const struct tb_wire *w = request;
@@ -91,6 +92,7 @@ static int64_t ask_without(tb_engine *e, struct tb_net *net, const char *request
     return got;
 }
 
+/* Of another node nothing is believed that its length does not bear out. */
 static int64_t told_of(const char *answer, int64_t got, struct tb_told *told)
 {
     if (got < 0)
@@ -108,6 +110,10 @@ static bool is_old(tb_engine *e, const struct tb_wire *w)
     return file != TB_NONE && e->region.files[file].n_let_go != (uint32_t)w->lo;
 }
 
+/*
+ * A commit, a cut or a removal. Where others have to let go, it takes two messages to the keeper and one to each of them; if the
+ * second one meets newer extents, the client comes again. A kill between leaves bytes that nobody has: reading them is an error.
+ */
 static int64_t change(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
 {
     const struct tb_wire w = *(struct tb_wire *)(void *)bytes;
@@ -152,6 +158,7 @@ static int64_t gather(tb_engine *e, struct tb_net *net, const struct tb_wire *w,
     return (int64_t)(head + (kept ? a->told.before - w->lo : 0));
 }
 
+/* One message to the keeper, and one to each node that has some of the range. */
 static int64_t fetch(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
 {
     struct tb_wire w = *(struct tb_wire *)(void *)bytes;
@@ -170,6 +177,7 @@ static int64_t fetch(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
     return rc;
 }
 
+/* Ask for flushes, and be asked again until the keeper knows of none but the own bytes. */
 static int64_t settle(tb_engine *e, struct tb_net *net, char *bytes)
 {
     struct tb_wire w = *(struct tb_wire *)(void *)bytes;

@@ -31,6 +31,7 @@ struct answer {
     struct tb_wire_extent extent[TB_WIRE_MOST_FETCHED];
 };
 
+/* Given back at once, and not kept for the thread: most threads fetch nothing. */
 void tb_remote_drop(void)
 {
     free(fetched.bytes);
@@ -83,6 +84,7 @@ static uint64_t beside(const struct answer *a, uint64_t lo, uint64_t until)
     return n;
 }
 
+/* What another node said is not believed to be whole: lengths and bounds are checked, and all that is wrong is EIO. */
 static int take_in(struct tb_target *t, const char *got, int64_t n, uint64_t lo, uint64_t hi, char *to, uint64_t *until)
 {
     struct answer a;
@@ -110,6 +112,7 @@ static int fetch_some(struct tb_target *t, uint64_t lo, uint64_t hi, char *to, c
     return n < 0 ? (int)n : take_in(t, got, n, lo, hi, to, until);
 }
 
+/* Whole pages, since staging keeps whole pages (tiering/stage.c). The stamp is taken first. */
 int tb_remote_fetch(struct tb_target *t, uint64_t offset, uint64_t n)
 {
     tb_engine *e = t->engine;

@@ -20,6 +20,7 @@ struct grant {
 
 static _Thread_local struct grant grant;
 
+/* Devices have other numbers on other nodes. */
 static struct tb_wire_file wire_of(const struct tb_file *f)
 {
     return (struct tb_wire_file){f->inode, f->birth_ns};
@@ -113,6 +114,7 @@ struct news {
     struct tb_told told;
 };
 
+/* n_let_go is read first: what goes after that makes the list an old one. */
 static int list_news(tb_engine *e, uint32_t file, struct news *news)
 {
     tb_ranges_free(&news->ranges);
@@ -178,6 +180,7 @@ int tb_shared_commit(tb_engine *e, uint32_t file, bool passed)
     return rc;
 }
 
+/* For names: the file may have no record here. */
 static int ask_of_identity(tb_engine *e, const struct tb_identity *id, enum tb_wire_op op, uint64_t lo, struct tb_told *told)
 {
     struct tb_wire w = {.op = op, .file = {id->inode, id->birth_ns}, .lo = lo, .hi = UINT64_MAX};
@@ -222,6 +225,7 @@ int tb_shared_end(tb_engine *e, const struct tb_identity *id, uint64_t *end)
     return rc;
 }
 
+/* Without anything to say there is no message, and the grant covers nothing. */
 int tb_grant_take(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n)
 {
     const struct tb_file *f = &e->region.files[file];
@@ -254,6 +258,7 @@ static bool is_of(const tb_engine *e, uint32_t file)
     return grant.engine == e && grant.file == file && is_file(e, file, &grant.id);
 }
 
+/* Under the claim or a chunk's lock the answer stays true as long as that is held: who lets go needs both. */
 const struct tb_ranges *tb_grant_of(const tb_engine *e, uint32_t file)
 {
     return is_of(e, file) && e->region.files[file].n_let_go == grant.n_let_go ? &grant.ranges : NULL;

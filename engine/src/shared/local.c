@@ -27,6 +27,7 @@ uint32_t tb_local_find(tb_engine *e, const struct tb_wire_file *id)
     return tb_file_find(e, &as_here);
 }
 
+/* A record that is not held may have become another file's: asked again under the lock that keeps it. */
 static bool is_it(const tb_engine *e, uint32_t file, const struct tb_wire_file *id)
 {
     const struct tb_file *f = &e->region.files[file];
@@ -49,6 +50,7 @@ static int add_dirty(tb_engine *e, uint32_t file, const struct tb_buffer_ref *re
     return rc;
 }
 
+/* Buffer by buffer, each under its chunk's lock: a list of no one moment, which n_let_go makes up for (shared/commit.c). */
 static int list_dirty(tb_engine *e, uint32_t file, struct tb_ranges *out)
 {
     uint32_t n;
@@ -84,6 +86,7 @@ static int read_locked(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi, ch
     return rc;
 }
 
+/* Clean bytes are as good: they were flushed from here a moment ago, and the keeper is about to learn it. */
 int tb_local_read(tb_engine *e, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, char *to)
 {
     uint32_t file = tb_local_find(e, id);
@@ -147,6 +150,7 @@ static int remove_at(tb_engine *e, uint32_t file, const struct tb_buffer_ref *re
     return rc;
 }
 
+/* `try`: only whether it can be done. All or nothing of the range goes, but for what a writer adds in between. */
 static int remove_listed(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi, bool try)
 {
     uint32_t n;
@@ -206,6 +210,7 @@ static int let_go_claimed(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi)
     return rc;
 }
 
+/* Never waits for the claim: its holder may be waiting for the node that asks. */
 int tb_local_let_go(tb_engine *e, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, uint32_t *file)
 {
     *file = tb_local_find(e, id);
@@ -218,6 +223,7 @@ int tb_local_let_go(tb_engine *e, const struct tb_wire_file *id, uint64_t lo, ui
     return rc;
 }
 
+/* As unlink_last of layer/names.c, but for the name, which is gone. */
 int tb_local_lose(tb_engine *e, const struct tb_wire_file *id)
 {
     uint32_t file = tb_local_find(e, id);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Neighbours are joined at once: most lists come in order. */
 int tb_ranges_add(struct tb_ranges *r, uint64_t lo, uint64_t hi)
 {
     if (r->n && r->at[r->n - 1].hi == lo)
@@ -69,6 +70,7 @@ bool tb_ranges_cover(const struct tb_ranges *r, uint64_t lo, uint64_t hi)
     return tb_ranges_inside(r, lo, hi, &from, &to) && from == lo && to == hi;
 }
 
+/* Both lists are walked once, but for the search of each first overlap. */
 int tb_ranges_without(const struct tb_ranges *a, const struct tb_ranges *b, struct tb_ranges *out)
 {
     int rc = 0;

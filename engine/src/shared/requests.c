@@ -19,6 +19,7 @@ static struct tb_request *request_at(const tb_engine *e, uint32_t i)
     return (struct tb_request *)(void *)(e->region.requests + i * e->region.request_bytes);
 }
 
+/* Of two that want a request only one moves it. */
 static bool moves(struct tb_request *r, uint32_t from, uint32_t to)
 {
     return atomic_compare_exchange_strong(&r->state, &from, to);
@@ -51,6 +52,7 @@ static struct tb_request *take(tb_engine *e, uint64_t until)
     return r;
 }
 
+/* The state is stored last: the daemon takes what is ASKED, and reads it without a lock. */
 static void send(tb_engine *e, struct tb_request *r, const struct tb_wire *w, const void *more, size_t n)
 {
     assert(n <= tb_ask_room(e));
@@ -79,6 +81,7 @@ static bool await(tb_engine *e, struct tb_request *r, uint64_t until)
     return true;
 }
 
+/* After an error the request is the daemon's or nobody's, and its bytes are not looked at. */
 static int64_t ask_once(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room, uint64_t until)
 {
     struct tb_request *r = tb_daemon_is_alive(e->header) ? take(e, until) : NULL;
@@ -104,6 +107,7 @@ int64_t tb_ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n
     return got == -EAGAIN ? -EIO : got;
 }
 
+/* The event is read before the requests: one that comes in between ends the wait at once. */
 struct tb_request *tb_request_take(tb_engine *e)
 {
     uint32_t seen = e->header->asking.event;

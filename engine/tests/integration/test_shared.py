@@ -153,6 +153,7 @@ step("renamed", (first, lambda: write("part", A)), (second, lambda: os.rename(f"
      (first, lambda: is_("whole", A)), (first, lambda: write("new", B)), (first, lambda: os.rename(f"{root}/pfs/new", f"{root}/pfs/whole")),
      (second, lambda: is_("whole", B)), (second, lambda: write("new", C)), (second, lambda: os.rename(f"{root}/pfs/new", f"{root}/pfs/whole")),
      (first, lambda: is_("whole", C)))
+step("renamed there", (first, lambda: write("away", A)), (second, lambda: os.rename(f"{root}/pfs/away", f"{root}/pfs/there")))
 held = []
 step("opened before", (first, lambda: write("held", A)), (second, lambda: held.append(os.open(f"{root}/pfs/held", os.O_RDWR))),
      (second, lambda: os.pread(held[0], 200000, 0) == A), (first, lambda: write("held", B)), (second, lambda: os.fsync(held[0])),
@@ -257,6 +258,7 @@ LEFT = {
     "cut": B[:10] + bytes(10) + C,
     "gone": B[:7],
     "whole": C,
+    "there": A,
     "held": B,
     "closed": A,
 }
