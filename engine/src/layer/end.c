@@ -21,6 +21,7 @@
 #include "journal/journal.h"
 #include "layer/names.h"
 #include "region/counters.h"
+#include "shared/local.h"
 #include "tiering/stage.h"
 
 /*
@@ -170,6 +171,53 @@ int tb_end_set(tb_engine *e, uint32_t file, const struct tb_identity *id, int fd
         return stripe;
     bool claimed = tb_file_claim(e, file);
     int rc = !claimed || (id && !tb_identity_is(&e->region.files[file], id)) ? -EAGAIN : set(e, file, fd, length);
+    if (claimed)
+        tb_file_unclaim(e, file);
+    tb_end_unlock(e, stripe);
+    return rc;
+}
+
+/* Where the file ends now: writers wait, so nothing becomes dirty past it meanwhile. */
+static int end_of_all(tb_engine *e, uint32_t file, int fd, uint64_t *end)
+{
+    struct tb_ranges dirty = {0};
+    struct tb_identity now;
+    int rc = tb_local_dirty(e, file, &dirty);
+    rc = rc ? rc : tb_identity_of_fd(fd, &now);
+    if (!rc && now.size > *end)
+        *end = now.size;
+    if (!rc && dirty.n && dirty.at[dirty.n - 1].hi > *end)
+        *end = dirty.at[dirty.n - 1].hi;
+    tb_ranges_free(&dirty);
+    return rc;
+}
+
+/* As a cut, but what lies past the end is gone already. If killed, the next one finishes it as a cut to that end. */
+static int lower(tb_engine *e, uint32_t file, int fd, uint64_t end)
+{
+    struct tb_file *f = &e->region.files[file];
+    int rc = end_of_all(e, file, fd, &end);
+    if (rc || end >= f->size)
+        return rc;
+    begin(e, file, end);
+    rc = end_of_all(e, file, fd, &end);
+    if (!rc && end < f->size) {
+        f->size = end;
+        f->n_cuts++;
+    }
+    tb_file_end_cut(f);
+    return rc;
+}
+
+int tb_end_lower(tb_engine *e, uint32_t file, int fd, uint64_t end)
+{
+    if (e->region.files[file].size <= end)
+        return 0;
+    int stripe = tb_end_lock(e, file, -1);
+    if (stripe < 0)
+        return stripe;
+    bool claimed = tb_file_claim(e, file);
+    int rc = claimed ? lower(e, file, fd, end) : 0;
     if (claimed)
         tb_file_unclaim(e, file);
     tb_end_unlock(e, stripe);

@@ -37,6 +37,12 @@ void tb_end_unlock(tb_engine *e, int stripe);
  */
 int tb_end_set(tb_engine *e, uint32_t file, const struct tb_identity *id, int fd, uint64_t length);
 
+/*
+ * Other nodes may have cut the file, open as `fd`: it ends with what the PFS has of it, what is dirty here, and `end`, which is where the bytes
+ * of other nodes end. Not of one that was never longer.
+ */
+int tb_end_lower(tb_engine *e, uint32_t file, int fd, uint64_t end);
+
 /* Wait until no process sets the file's length any more.  The caller holds no lock. */
 void tb_end_wait(tb_engine *e, uint32_t file);
 /* Bring to its end what killed clients began. */

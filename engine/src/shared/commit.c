@@ -28,27 +28,35 @@ static struct tb_wire_file wire_of(const struct tb_file *f)
 
 /*
  * The later of two answers counts, whichever comes first: a version is a count of the file's keeper. Of one version, bytes
- * elsewhere can only become fewer, so who saw some is believed. True: there were commits of others in between.
+ * elsewhere can only become fewer, so who saw some is believed.
  */
-static bool learn(struct tb_file *f, const struct tb_told *told)
+void tb_shared_learn(tb_engine *e, uint32_t file, const struct tb_told *told)
 {
+    struct tb_file *f = &e->region.files[file];
     uint64_t known = f->known, now;
     do {
         bool later = told->version > known >> 1 || !told->version;
         now = told->version == known >> 1 ? known | told->elsewhere : later ? told->version << 1 | told->elsewhere : known;
     } while (!atomic_compare_exchange_weak(&f->known, &known, now));
-    return told->before != known >> 1;
 }
 
-/* True: there were commits of others. */
+/*
+ * True: there were commits of others. Nobody reads the PFS's bytes for the latest any more, what is being fetched is void, and
+ * clean bytes are gone; the version stays unknown, so that every other open looks, too, until one has done all that it asks for.
+ */
 static bool take_in(tb_engine *e, uint32_t file, const struct tb_told *told)
 {
     struct tb_file *f = &e->region.files[file];
-    bool changed = learn(f, told);
-    if (changed)
+    bool changed = told->before != f->known >> 1;
+    if (changed) {
+        f->known |= told->elsewhere;
+        f->n_cleaned++;
         tb_local_forget_clean(e, file);
+    }
     if (told->end)
         tb_file_raise_size(f, told->end);
+    if (!changed)
+        tb_shared_learn(e, file, told);
     return changed;
 }
 
@@ -59,35 +67,12 @@ static int ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n
     return got < 0 ? (int)got : got < (int64_t)sizeof(*told) ? -EIO : 0;
 }
 
-/*
- * Another node may have cut the file: it ends with what the PFS, the other nodes and this one have of it. Whoever opens it during this,
- * and writes past that end, makes n_open move, and the size is what it was.
- */
-static void lower_size(tb_engine *e, uint32_t file, int fd, uint64_t end)
-{
-    struct tb_file *f = &e->region.files[file];
-    struct tb_ranges dirty = {0};
-    struct tb_identity now;
-    uint64_t size = f->size;
-    if (f->n_open != 1 || tb_local_dirty(e, file, &dirty) || tb_identity_of_fd(fd, &now))
-        return tb_ranges_free(&dirty);
-    end = now.size > end ? now.size : end;
-    if (dirty.n && dirty.at[dirty.n - 1].hi > end)
-        end = dirty.at[dirty.n - 1].hi;
-    tb_ranges_free(&dirty);
-    if (end < size && atomic_compare_exchange_strong(&f->size, &size, end) && f->n_open != 1)
-        tb_file_raise_size(f, size);
-}
-
-int tb_shared_look(tb_engine *e, uint32_t file, int fd)
+int tb_shared_look(tb_engine *e, uint32_t file, struct tb_told *told)
 {
     const struct tb_file *f = &e->region.files[file];
     struct tb_wire w = {.op = TB_WIRE_LOOK, .file = wire_of(f)};
-    struct tb_told told;
-    int rc = tb_is_shared(e, f) ? ask(e, &w, NULL, 0, &told) : 1;
-    if (!rc && take_in(e, file, &told))
-        lower_size(e, file, fd, told.end);
-    return rc < 0 ? rc : 0;
+    int rc = tb_is_shared(e, f) ? ask(e, &w, NULL, 0, told) : 1;
+    return rc ? (rc < 0 ? rc : 0) : take_in(e, file, told);
 }
 
 /* As many messages as the ranges need: one, but for a file of many pieces. */

@@ -29,10 +29,11 @@ static inline bool tb_is_elsewhere(const struct tb_file *f)
 }
 
 /*
- * Ask what the others committed: clean bytes go where they are old, the size is raised to theirs. `fd` is of the file: where no other process
- * of this node has it open, a size that others made less is taken, too. 0, or -EIO: nobody can tell.
+ * Ask what the others committed: clean bytes go where they are old, the size is raised to theirs. 1: there is something, and the
+ * caller lowers the size, which others may have made less, and then learns what was told. 0: nothing, or -EIO: nobody can tell.
  */
-int tb_shared_look(tb_engine *e, uint32_t file, int fd);
+int tb_shared_look(tb_engine *e, uint32_t file, struct tb_told *told);
+void tb_shared_learn(tb_engine *e, uint32_t file, const struct tb_told *told);
 /* What is dirty is seen by all from now on, and what went past the buffers (`passed`). Also looks. */
 int tb_shared_commit(tb_engine *e, uint32_t file, bool passed);
 /* All bytes that other nodes have of it go to the PFS, before this returns. */
