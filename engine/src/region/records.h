@@ -121,6 +121,7 @@ struct tb_file {
     _Atomic uint32_t flusher;   /* client slot + 1 that flushes or truncates, 0 none */
     _Atomic uint32_t n_cleaned; /* moves when a flush makes buffers of it clean */
     _Atomic uint32_t n_let_go;  /* how often bytes of it went because another node's are newer (shared/local.h) */
+    _Atomic uint64_t committed; /* the highest version of a commit of this node */
     _Atomic uint64_t known;     /* of what the other nodes committed: 2 * its version + (1: some of it is in their tiers) */
     uint32_t queue_next;
     uint32_t directory;      /* node of the tree of names */

@@ -93,8 +93,8 @@ static int send_ranges(tb_engine *e, struct tb_wire *w, const struct tb_ranges *
 /* What this node is to say of a file now: bytes that are dirty, and `n` from `offset` on that are about to be. */
 struct news {
     uint64_t offset, n;
-    bool passed;       /* the PFS changed, too */
-    uint32_t n_let_go; /* when it was listed */
+    bool passed;                  /* the PFS changed, too */
+    uint32_t n_let_go, n_cleaned; /* when it was listed */
     struct tb_ranges ranges;
     struct tb_told told;
 };
@@ -104,6 +104,7 @@ static int list_news(tb_engine *e, uint32_t file, struct news *news)
 {
     tb_ranges_free(&news->ranges);
     news->n_let_go = e->region.files[file].n_let_go;
+    news->n_cleaned = e->region.files[file].n_cleaned;
     int rc = news->n ? tb_ranges_add(&news->ranges, news->offset, news->offset + news->n) : 0;
     return rc ? rc : tb_local_dirty(e, file, &news->ranges);
 }
@@ -119,13 +120,17 @@ static int send_news(tb_engine *e, uint32_t file, struct news *news)
     return rc ? rc : f->n_let_go == news->n_let_go ? 0 : -ESTALE;
 }
 
-/* What of the ranges is not dirty any more is not here. */
+/*
+ * What of the ranges is not dirty any more is not here. Commits of other processes of this node may have said later than `version` that it is:
+ * all that ended before the list is made count. One that ends later looks itself, where a flush came between.
+ */
 static int end_ranges(tb_engine *e, uint32_t file, struct tb_wire_file id, const struct tb_ranges *ranges, uint64_t version)
 {
     struct tb_ranges dirty = {0}, done = {0};
     struct tb_wire w = {.op = TB_WIRE_END, .file = id, .version = version};
     struct tb_told told;
-    uint64_t before;
+    uint64_t before, committed = file == TB_NONE ? 0 : e->region.files[file].committed;
+    w.version = committed > version ? committed : version;
     int rc = file == TB_NONE ? 0 : tb_local_dirty(e, file, &dirty);
     rc = rc ? rc : tb_ranges_without(ranges, &dirty, &done);
     if (!rc && done.n)
@@ -135,18 +140,28 @@ static int end_ranges(tb_engine *e, uint32_t file, struct tb_wire_file id, const
     return rc;
 }
 
+static void note_committed(struct tb_file *f, uint64_t version)
+{
+    uint64_t before = f->committed;
+    while (before < version && !atomic_compare_exchange_weak(&f->committed, &before, version))
+        ;
+}
+
 /*
  * Another node may commit some of the same bytes at the same time, and then they go from here while the message is under way. What
  * was said of them is taken back, and the rest is said once more. Two nodes that write over each other's bytes do so at once.
  */
 static int commit(tb_engine *e, uint32_t file, struct news *news)
 {
+    const struct tb_file *f = &e->region.files[file];
     int rc;
     do {
         rc = list_news(e, file, news);
         news->told = (struct tb_told){0};
         rc = rc ? rc : send_news(e, file, news);
-        int ended = rc == -ESTALE ? end_ranges(e, file, wire_of(&e->region.files[file]), &news->ranges, news->told.version) : 0;
+        note_committed(&e->region.files[file], news->told.version);
+        bool flushed = !rc && !news->n && f->n_cleaned != news->n_cleaned;
+        int ended = rc == -ESTALE || flushed ? end_ranges(e, file, wire_of(f), &news->ranges, news->told.version) : 0;
         rc = ended ? ended : rc;
     } while (rc == -ESTALE);
     if (!rc)
