@@ -1,6 +1,7 @@
 /*
- * node: one node of a traced run on several. `tierctl run --per-node --trace` has the launcher start it on each node, with
- * the node's daemon as its command. It makes the folder of the node's trace before, and hands on what is in it after.
+ * node: one node of a run on several. `tierctl run --per-node` has the launcher start it on each node: for a trace with the
+ * node's daemon as its command, where it makes the folder of the node's trace before, and hands on what is in it after; and
+ * for the node's mover (staging/on_nodes.h).
  */
 #include <errno.h>
 #include <getopt.h>
@@ -13,16 +14,21 @@
 #include "common/ctl.h"
 #include "common/signals.h"
 #include "darshan/node.h"
+#include "staging/on_nodes.h"
 
 struct node {
-    const char *instance, *shared;
+    const char *instance, *shared, *stage, *config, *fragment;
 };
 
 static int take(void *into, char key, const char *value)
 {
     struct node *n = into;
-    *(key == 'i' ? &n->instance : &n->shared) = value;
-    return 0;
+    switch (key) {
+    case 'i': n->instance = value; return 0;
+    case 'S': n->stage = value; return 0;
+    case 'c': *(n->config ? &n->fragment : &n->config) = value; return 0;
+    default: n->shared = value; return 0;
+    }
 }
 
 /* Signals that the launcher sends are for the daemon; this process ends after it. */
@@ -52,8 +58,10 @@ int tb_node_command(const struct ctl_command *self, int argc, char **argv)
     int rc = ctl_parse(self, argc, argv, take, &n);
     if (rc)
         return rc;
+    if (n.stage && n.config)
+        return ctl_node_stage(n.stage, n.config, n.fragment);
     if (!n.instance || !n.shared || optind >= argc)
-        return ctl_misused(self, "needs -i NAME, --trace FOLDER and a command");
+        return ctl_misused(self, "needs -i NAME, --trace FOLDER and a command, or --stage WORD and -c CONFIG");
     ctl_signals_hold(n.instance);
     trace_is_no_rank();
     if ((rc = trace_node_begin(&trace, n.shared, n.instance)))

@@ -22,6 +22,7 @@
 #include "darshan/trace.h"
 #include "instance/make.h"
 #include "staging/movers.h"
+#include "staging/on_nodes.h"
 #include <tierbench/program.h>
 
 struct run {
@@ -30,6 +31,7 @@ struct run {
     struct ctl_nodes nodes;                 /* launch NULL: this one */
     struct tb_config_stage stage, stage_in; /* `from` "": no files are staged out, or in */
     struct ctl_mover mover;
+    struct ctl_node_movers movers; /* with --per-node */
     const char *stats;
     bool keep;
     char **command;
@@ -285,6 +287,10 @@ static int run_on_nodes(struct run *r)
 /* Files come in first, with the same log: so the mover that stages out knows them, and leaves them. */
 static int start_mover(struct run *r)
 {
+    if (r->nodes.launch) {
+        r->movers = (struct ctl_node_movers){.launch = r->nodes.launch, .daemon = &r->daemon, .out = &r->stage};
+        return ctl_node_movers_start(&r->movers, r->stage_in.from[0]);
+    }
     int rc = r->stage_in.from[0] ? ctl_stage_in(&r->stage_in, r->stage.from[0] ? r->stage.to : ".") : 0;
     if (rc)
         return rc;
@@ -295,7 +301,7 @@ static int start_mover(struct run *r)
 /* After the drain, which may write files too. */
 static int finish_mover(struct run *r, int rc)
 {
-    int moved = r->mover.pid ? ctl_mover_finish(&r->mover) : 0;
+    int moved = r->movers.pid ? ctl_node_movers_finish(&r->movers) : r->mover.pid ? ctl_mover_finish(&r->mover) : 0;
     return rc ? rc : moved;
 }
 

@@ -47,11 +47,11 @@ static int add(struct line *l, const char *word)
 }
 
 /* The words of LAUNCH; a word with a blank in it can't be one of them. */
-static int begin_line(const struct ctl_nodes *nodes, struct line *l)
+static int begin_line(const char *launch, struct line *l)
 {
     int rc = 0;
     l->n = 0;
-    if ((size_t)snprintf(l->text, sizeof(l->text), "%s", nodes->launch) >= sizeof(l->text))
+    if ((size_t)snprintf(l->text, sizeof(l->text), "%s", launch) >= sizeof(l->text))
         return ctl_fail("--per-node: longer than %d bytes", LAUNCH_MAX - 1);
     for (char *save, *word = strtok_r(l->text, " \t", &save); word && !rc; word = strtok_r(NULL, " \t", &save))
         rc = add(l, word);
@@ -85,7 +85,7 @@ static int status_of(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static int reap(pid_t pid)
+int ctl_nodes_reap(pid_t pid)
 {
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -93,17 +93,21 @@ static int reap(pid_t pid)
     return status_of(status);
 }
 
+pid_t ctl_nodes_spawn(const char *launch, const char *const *words)
+{
+    struct line l;
+    int rc = begin_line(launch, &l);
+    for (size_t i = 0; words[i] && !rc; i++)
+        rc = add(&l, words[i]);
+    return rc ? -1 : spawn(&l, -1);
+}
+
 /* LAUNCH tierctl COMMAND -i NAME WORD... */
 static pid_t spawn_command(const struct ctl_nodes *nodes, const char *command, const char *word, const char *value)
 {
-    struct line l;
     char tierctl[PATH_MAX];
     ctl_sibling("tierctl", tierctl, sizeof(tierctl));
-    const char *words[] = {tierctl, command, "-i", nodes->daemon->name, word, value};
-    int rc = begin_line(nodes, &l);
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && words[i] && !rc; i++)
-        rc = add(&l, words[i]);
-    return rc ? -1 : spawn(&l, -1);
+    return ctl_nodes_spawn(nodes->launch, (const char *[]){tierctl, command, "-i", nodes->daemon->name, word, value, NULL});
 }
 
 static int by_name(const void *a, const void *b)
@@ -140,7 +144,7 @@ static int count_names(struct ctl_nodes *nodes, int fd)
 static int count_nodes(struct ctl_nodes *nodes)
 {
     struct line l;
-    int ends[2], rc = begin_line(nodes, &l);
+    int ends[2], rc = begin_line(nodes->launch, &l);
     rc = rc ? rc : add(&l, "uname");
     rc = rc ? rc : add(&l, "-n");
     if (rc || pipe2(ends, O_CLOEXEC))
@@ -148,7 +152,7 @@ static int count_nodes(struct ctl_nodes *nodes)
     pid_t pid = spawn(&l, ends[1]);
     close(ends[1]);
     rc = count_names(nodes, ends[0]);
-    int status = pid > 0 ? reap(pid) : EXIT_BAD_INPUT;
+    int status = pid > 0 ? ctl_nodes_reap(pid) : EXIT_BAD_INPUT;
     if (!rc && (status || !nodes->n))
         rc = ctl_fail("--per-node: cannot count the nodes: \"%s uname -n\" ended with %d and said %u names", nodes->launch, status,
                       nodes->n);
@@ -196,7 +200,7 @@ static int spawn_daemons(struct ctl_nodes *nodes)
     const char *traced[] = {tierctl, "node", "-i", d->name, "--trace", nodes->trace, "--"};
     const char *words[] = {
         tierd, d->config, "--foreground", "-i", d->name, d->mode ? "--mode" : d->fragment, d->mode, d->mode ? d->fragment : NULL};
-    int rc = begin_line(nodes, &l);
+    int rc = begin_line(nodes->launch, &l);
     for (size_t i = 0; nodes->trace && i < sizeof(traced) / sizeof(traced[0]) && !rc; i++)
         rc = add(&l, traced[i]);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && words[i] && !rc; i++)
@@ -221,7 +225,7 @@ static int await_all(struct ctl_nodes *nodes)
         return status_of(status) ? ctl_fail("--per-node: not every node has its instance (%d)", status_of(status)) : 0;
     nodes->daemons = 0;
     kill(-look, SIGTERM);
-    reap(look);
+    ctl_nodes_reap(look);
     return ctl_fail("--per-node: the daemons ended before every instance was ready (%d)", status_of(status));
 }
 
@@ -230,7 +234,7 @@ static void end_daemons(struct ctl_nodes *nodes)
 {
     if (nodes->daemons > 0) {
         kill(-nodes->daemons, SIGTERM);
-        nodes->ended = reap(nodes->daemons);
+        nodes->ended = ctl_nodes_reap(nodes->daemons);
     }
     nodes->daemons = 0;
 }
@@ -250,7 +254,7 @@ int ctl_nodes_start(struct ctl_nodes *nodes)
     if (!rc && (rc = await_all(nodes))) {
         pid_t stop = spawn_command(nodes, "stop", "--force", NULL); /* of those that are ready; nothing was written yet */
         if (stop > 0)
-            reap(stop);
+            ctl_nodes_reap(stop);
         end_daemons(nodes);
     }
     return rc;
@@ -321,11 +325,11 @@ int ctl_nodes_stop(struct ctl_nodes *nodes, const char *stats_path, json_t **sta
     if (stats_path && mkdir(folder, 0700))
         ctl_fail("--stats %s: cannot make the nodes' folder: %s", folder, strerror(errno));
     pid_t stop = spawn_command(nodes, "stop", stats_path ? "--stats" : NULL, each);
-    int rc = stop > 0 ? reap(stop) : EXIT_DRAIN_FAILED;
+    int rc = stop > 0 ? ctl_nodes_reap(stop) : EXIT_DRAIN_FAILED;
     if (rc)
         end_daemons(nodes);
     else if (nodes->daemons > 0)
-        nodes->ended = reap(nodes->daemons);
+        nodes->ended = ctl_nodes_reap(nodes->daemons);
     if (stats_path) {
         *stats = merge(folder);
         rmdir(folder);

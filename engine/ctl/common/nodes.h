@@ -42,4 +42,9 @@ int ctl_nodes_start(struct ctl_nodes *nodes);
  */
 int ctl_nodes_stop(struct ctl_nodes *nodes, const char *stats_path, json_t **stats);
 
+/* These words, the last one NULL, by the launcher once on each node, in a process group of its own; -1, said. */
+pid_t ctl_nodes_spawn(const char *launch, const char *const *words);
+/* Its exit status, as a shell says it. */
+int ctl_nodes_reap(pid_t pid);
+
 #endif

@@ -185,10 +185,11 @@ class Nodes:
         then: str = "true",
         fault: str | None = None,
         text: str = CONFIG,
+        more: str = "",
     ) -> str:
         """What it says on stderr."""
         config = self.root / "tiers.yaml"
-        config.write_text(text.format(root=self.root, flush=flush))
+        config.write_text(text.format(root=self.root, flush=flush) + more)
         (self.root / "program.py").write_text(program)
         command = f"{self.launch} {sys.executable} {self.root}/program.py {self.root} && {then}"
         words = [
@@ -329,6 +330,38 @@ def test_one_log_of_all_nodes(nodes: Nodes) -> None:
     assert set(found.segments[found.segments["log"] == "app.darshan"]["host"]) == set(NODES)
     assert nodes.left() == []
     assert not Path(f"{log}.nodes").exists()
+
+
+STAGED = """
+import os, sys
+root, node = sys.argv[1], os.uname().nodename
+given = open(f"{root}/bb/x").read()
+open(f"{root}/bb/result.{node}", "w").write(given + node)
+"""
+
+
+def test_each_node_moves_its_own_files(nodes: Nodes) -> None:
+    """`bb` is node-local: each node has a file system of its own there. One log, and a third place waits for both."""
+    for place in ("bb", "out", "in"):
+        (nodes.root / place).mkdir()
+    (nodes.root / "in" / "x").write_text("mesh of ")
+    for pid in nodes.node.values():
+        subprocess.run(["nsenter", "--target", str(pid), "--mount", "mount", "-t", "tmpfs", "bb", nodes.root / "bb"], check=True)  # fmt: skip
+    more = (
+        f"stage_out: {{from: {nodes.root}/bb, to: {nodes.root}/out}}\n"
+        f"stage_in: {{from: {nodes.root}/in, to: {nodes.root}/bb}}\n"
+    )
+    wait = f"PFS_DIR={nodes.root}/out {BIN}/tierctl wait > {nodes.root}/waited"
+    nodes.run_ranks(STAGED, more=more, then=wait)
+    for node in NODES:
+        assert (nodes.root / "out" / f"result.{node}").read_text() == f"mesh of {node}"
+    assert (nodes.root / "waited").read_text().endswith("All files moved\n")
+    log = (nodes.root / "out" / "spectral.log").read_text().splitlines()
+    moved = [line.split("\t") for line in log if line.startswith("Tierbench\tmoved\t")]
+    assert {(m[2], Path(m[4]).name) for m in moved if "/out/" in m[4]} == {(n, f"result.{n}") for n in NODES}
+    assert {m[2] for m in moved if m[4].endswith("/bb/x")} == set(NODES)
+    assert not list((nodes.root / "bb").iterdir()), "nothing was moved to or from the launching place"
+    assert not list((nodes.root / "out").glob(".tierbench-*"))
 
 
 def test_a_node_that_hands_on_nothing(nodes: Nodes) -> None:
