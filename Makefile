@@ -53,6 +53,7 @@ bench: build
 	$(PY) engine/bench/organizer.py
 	$(PY) engine/bench/names.py
 	$(PY) engine/bench/staging.py
+	$(PY) engine/bench/forwarding.py
 	$(PY) engine/bench/model.py
 	$(PY) engine/bench/trace.py
 
