@@ -3,7 +3,7 @@
     forwarding.py [BUILD_DIR [OUT_DIR]] [--repetitions N] [--only WORD]
 
 Writes to memory, in turn, where a message costs most beside a write. The floor is one message each way and
-the write, with nothing around them (tb-forge-floor). An eager limit is Open MPI's: messages up to it go through
+the write, and nothing else (tb-forge-floor). An eager limit is Open MPI's: messages up to it go through
 shared memory in one step. Prints as bench.py does, writes OUT_DIR/forwarding-<time>.json.
 """
 
