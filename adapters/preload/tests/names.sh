@@ -24,6 +24,7 @@ manifest() { (cd "$1" && find . -printf '%p %y %i %m %n %s %T@ %l\n' | sort && f
 mkdir "$root/pfs" "$root/nvme"
 fill "$root/bare"; fill "$root/pfs/given"
 head -c 50000000 /dev/urandom > "$root/pfs/large"
+mkdir -p "$root/pfs/deep/er"; echo "of the PFS" > "$root/pfs/deep/er/file"
 cp "$root/pfs/large" "$root/large"
 cat > "$root/tiers.yaml" <<YAML
 version: 1
@@ -57,6 +58,29 @@ $root/pfs/given/in/sub:
 WANTED
 }
 check "what one process changes another one sees" two
+
+# A directory with a stub in it takes the name of one that the process knew as real, without links; others only change places.
+moved() {
+    run python3 - "$root/pfs" <<'PYTHON'
+import os, sys
+from pathlib import Path
+
+os.chdir(sys.argv[1])
+os.makedirs("tree/d/er")
+Path("tree/d/er/file").write_text("old")
+os.makedirs("tree/y/er")
+Path("tree/y/er/other").write_text("moved")
+os.rename("tree/d", "tree/z")
+os.rename("tree/y", "tree/d")
+assert Path("tree/d/er/other").read_text() == "moved" and Path("tree/z/er/file").read_text() == "old"
+assert os.listdir("tree/d/er") == ["other"] and not os.path.exists("tree/y")
+os.rename("tree/d", "tree/x")
+os.rename("deep", "tree/d")
+Path("tree/d/er/file").write_text("new")
+assert Path("tree/d/er/file").read_text() == "new" and not os.path.exists("deep")
+PYTHON
+}
+check "directories that take each other's names" moved
 
 # Whoever dies while a file is copied leaves the PFS's or the whole copy.
 killed() {

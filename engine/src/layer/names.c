@@ -361,7 +361,7 @@ static int find_to_move(tb_engine *e, const struct tb_route *r, const char *path
     int rc = tb_place_find(e, r, path, TB_NAME_MAKE, p);
     if (!rc && p->waits)
         return publish_name(e, r, path, TB_NAME_MAKE, p);
-    if (rc || !p->scratch)
+    if (rc || !p->scratch || tb_shadow_has_no_stubs(e, p->path))
         return rc;
     rc = TB_IO(p->io, stat, p->path, &st, AT_SYMLINK_NOFOLLOW);
     if (rc || !S_ISLNK(st.st_mode))
@@ -370,11 +370,14 @@ static int find_to_move(tb_engine *e, const struct tb_route *r, const char *path
     return rc ? rc : tb_place_find(e, r, path, TB_NAME_MAKE, p);
 }
 
-static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb_place *q, unsigned flags)
+/* `kind`: the mode of what is at `p`, as it was seen a moment ago; 0: it was not looked at. */
+static int rename_places(tb_engine *e, const struct tb_place *p, const struct tb_place *q, mode_t kind, unsigned flags)
 {
     struct stat st;
     struct tb_renamed a = {.place = p}, b = {.place = q};
     int rc;
+    if (S_ISDIR(kind))
+        return rename_directory(e, p, q, flags);
     do {
         rc = tb_named_record(e, p, &a.id, &a.file);
         rc = rc ? rc : tb_named_record(e, q, &b.id, &b.file);
@@ -404,10 +407,17 @@ struct name {
     struct tb_route route;
 };
 
+/* A file, and a directory below which nothing is a link, can't make a known directory a link's. */
+static bool moves_no_links(tb_engine *e, const struct tb_place *p, mode_t kind, unsigned flags)
+{
+    return (S_ISREG(kind) && !flags) || (S_ISDIR(kind) && !(flags & RENAME_EXCHANGE) && tb_shadow_has_no_stubs(e, p->path));
+}
+
 static int rename_names(tb_engine *e, const struct name *from, const struct name *to, unsigned flags)
 {
     struct tb_place p, q;
     struct stat st;
+    mode_t kind = 0;
     int rc = find_to_move(e, &from->route, from->path, &p);
     if (!rc)
         rc = find_to_move(e, &to->route, to->path, &q);
@@ -415,15 +425,17 @@ static int rename_names(tb_engine *e, const struct name *from, const struct name
         rc = tb_place_beside(e, &p, &to->route, to->path, &q);
     if (rc || p.scratch != q.scratch)
         return rc ? rc : -EXDEV;
-    bool file = !flags && (!p.scratch || (TB_IO(p.io, stat, p.path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)));
     const struct tb_identity gone = last_name(e, &q), moved = last_name(e, &p);
     bool other = gone.inode != moved.inode && !(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE));
     if (moved.regular && (rc = tb_shared_settle_identity(e, &moved)))
         return rc;
-    rc = rename_places(e, &p, &q, flags);
+    if (p.scratch && TB_IO(p.io, stat, p.path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        kind = st.st_mode;
+    bool forget = p.scratch && !moves_no_links(e, &p, kind, flags);
+    rc = rename_places(e, &p, &q, kind, flags);
     if (!rc && gone.regular && other)
         rc = tb_shared_remove(e, &gone);
-    if (p.scratch && !file)
+    if (forget)
         tb_shadow_forget(e);
     return rc;
 }
@@ -440,7 +452,10 @@ static int link_names(tb_engine *e, const struct name *from, const struct name *
         rc = tb_place_beside(e, &p, &to->route, to->path, &q);
     if (rc || p.scratch != q.scratch)
         return rc ? rc : -EXDEV;
-    return TB_IO(p.io, link, p.path, q.path);
+    rc = TB_IO(p.io, link, p.path, q.path);
+    if (p.kind == TB_SHADOW_LINK)
+        tb_shadow_forget(e); /* a link has a new name */
+    return rc;
 }
 
 /* As operations: the second name comes without its chain, so it is routed here. */

@@ -343,24 +343,40 @@ bool tb_shadow_known(tb_engine *e, uint32_t prefix, const char *rest, struct tb_
     return true;
 }
 
+/* Marks of made directories end with a part of the count that makes them void. */
+#define GENERATION 0xffull
+
 /* The mark of what is at `path` in the shadow, or of the directory above it: made by this process. */
 static uint64_t mark_of_made(const tb_engine *e, const char *path, bool above)
 {
     const char *rest = path + e->shadow_length;
-    return mark_of(e, MADE, rest, above ? (size_t)(strrchr(rest, '/') - rest) : strlen(rest));
+    uint64_t mark = mark_of(e, MADE, rest, above ? (size_t)(strrchr(rest, '/') - rest) : strlen(rest));
+    return (mark & ~GENERATION) | (e->header->shadows.shadow_links & GENERATION);
 }
 
-/* Such a directory has no stubs: this process made it empty, after the shadow was made. */
+static _Atomic uint64_t *place_of_made(tb_engine *e, uint64_t mark)
+{
+    return &e->made[(mark / (GENERATION + 1)) % TB_KNOWN_DIRECTORIES];
+}
+
+/*
+ * Such a directory, and all below it, has no links: this process made it empty, after the
+ * shadow was made. What is known and not void stays: of a tree, directories near its root
+ * are made first, and used most.
+ */
 void tb_shadow_note_made(tb_engine *e, const char *path)
 {
     uint64_t mark = mark_of_made(e, path, false);
-    atomic_store_explicit(place_of(e, mark), mark, memory_order_relaxed);
+    _Atomic uint64_t *place = place_of_made(e, mark);
+    uint64_t there = atomic_load_explicit(place, memory_order_relaxed);
+    if (!there || (there & GENERATION) != (mark & GENERATION))
+        atomic_store_explicit(place, mark, memory_order_relaxed);
 }
 
 bool tb_shadow_has_no_stubs(tb_engine *e, const char *path)
 {
     uint64_t mark = mark_of_made(e, path, true);
-    return atomic_load_explicit(place_of(e, mark), memory_order_relaxed) == mark;
+    return atomic_load_explicit(place_of_made(e, mark), memory_order_relaxed) == mark;
 }
 
 /* A new name in a known directory needs no walk. */

@@ -12,8 +12,8 @@
  *   - a process that follows a stub past the adapter (exec, dlopen, a static
  *     program) finds the bytes of the PFS, never wrong ones.
  * The kernel would follow a stub to the PFS in the middle of a path, so names are walked
- * here. Directories found real are remembered until a symlink is made or something other
- * than a file is renamed: a name in one costs no look.
+ * here. Directories found real are remembered until a symlink is made, or something is renamed
+ * that is one or may hold one: a name in one costs no look.
  *
  * Limits: a directory of the PFS is seen as it was when it was first looked into, and must
  * be readable for that. A process that had a file open to read before another one began to
@@ -55,13 +55,14 @@ int tb_shadow_find(tb_engine *e, uint32_t prefix, const char *rest, unsigned use
 bool tb_shadow_known(tb_engine *e, uint32_t prefix, const char *rest, struct tb_shadow_name *out);
 
 /*
- * A directory that this process made holds stubs only where one was renamed into
- * it: where it is known that there is none, removing a name costs no look.
+ * A directory that this process made holds links, stubs among them, only where one was made in
+ * it or renamed into it, at any depth, and then all is forgotten: where it is known that there
+ * is none in the directory of `path` and below, removing or moving a name costs fewer looks.
  */
 void tb_shadow_note_made(tb_engine *e, const char *path);
 bool tb_shadow_has_no_stubs(tb_engine *e, const char *path);
 
-/* A symlink was made, or something that is no plain file renamed: what was known of directories is void. */
+/* A symlink was made, or something renamed that is or may hold one: what was known of directories is void. */
 void tb_shadow_forget(tb_engine *e);
 
 #endif

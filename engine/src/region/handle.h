@@ -68,6 +68,7 @@ struct tb_engine {
     void (*note_name)(tb_engine *e, struct tb_file *f, const char *path); /* placement's: the table of files knows no policy */
     struct tb_kept_directory kept_directory;
     _Atomic uint64_t known[TB_KNOWN_DIRECTORIES]; /* directories of the shadow found real: namespace/shadow.c */
+    _Atomic uint64_t made[TB_KNOWN_DIRECTORIES];  /* directories of the shadow that this process made: the same */
     uint32_t slot;                                /* of this client; TB_NONE: it only looks */
     uint32_t fork_slot;                           /* of the child that fork is about to make */
     bool passes_through;                          /* forked when no slot was left: its own descriptors are the kernel's alone */
