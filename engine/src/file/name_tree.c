@@ -6,6 +6,7 @@
 #include "file/name_tree.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +15,8 @@
 #include "base/kill_point.h"
 #include "file/claim.h"
 #include "region/clients.h"
+
+#define CLAIM_YIELDS 50
 
 /* The part of a path that one node holds. */
 struct piece {
@@ -445,9 +448,14 @@ static bool claim_directory(tb_engine *e)
     return tb_slot_is_dead(e, holder - 1) && atomic_compare_exchange_strong(&e->header->names.renamer, &holder, e->slot + 1);
 }
 
-/* One rename of a directory at a time. The claim of a killed client can be taken over. */
+/*
+ * One rename of a directory at a time. The claim of a killed client can be taken over. Most
+ * renames take less time than a sleep, so the waiter gives way a few times first.
+ */
 void tb_names_claim(tb_engine *e)
 {
+    for (int yields = 0; e->header->names.renamer && yields < CLAIM_YIELDS; yields++)
+        sched_yield();
     while (!claim_directory(e))
         nanosleep(&(struct timespec){0, TB_CLAIM_LOOK_NS}, NULL);
 }

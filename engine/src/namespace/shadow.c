@@ -350,7 +350,10 @@ bool tb_shadow_known(tb_engine *e, uint32_t prefix, const char *rest, struct tb_
 static uint64_t mark_of_made(const tb_engine *e, const char *path, bool above)
 {
     const char *rest = path + e->shadow_length;
-    uint64_t mark = mark_of(e, MADE, rest, above ? (size_t)(strrchr(rest, '/') - rest) : strlen(rest));
+    size_t n = above ? (size_t)(strrchr(rest, '/') - rest) : strlen(rest);
+    while (n > 1 && rest[n - 1] == '/') /* of mkdir "name/" */
+        n--;
+    uint64_t mark = mark_of(e, MADE, rest, n);
     return (mark & ~GENERATION) | (e->header->shadows.shadow_links & GENERATION);
 }
 
