@@ -7,6 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 from test_suite import REFRAME
 
 from common.scales.forwarding_scenarios import IO_NODES, SCENARIOS, Scenario
@@ -66,14 +67,15 @@ def test_a_local_job_has_a_result_of_each_number(tmp_path: Path) -> None:
     assert all(c.verified and c.value > 0 and c.bytes == 3000001 for c in cases)
 
 
-def test_a_job_of_the_study_gives_each_io_node_a_compute_node(tmp_path: Path) -> None:
-    run("marenostrum4", tmp_path, "--dry-run", "-n", "scenario=16n-12p-shared-strided-32KiB")
+@pytest.mark.parametrize(("site", "total"), [("marenostrum4", 128 << 30), ("santosdumont", 16 << 40)])
+def test_a_job_of_the_study_gives_each_io_node_a_compute_node(tmp_path: Path, site: str, total: int) -> None:
+    run(site, tmp_path, "--dry-run", "-n", "scenario=16n-12p-shared-strided-32KiB")
     (job,), (steps,) = tmp_path.rglob("rfm_job.sh"), tmp_path.rglob("steps.sh")
     assert {"#SBATCH --ntasks=288", "#SBATCH --ntasks-per-node=12"} <= set(job.read_text().splitlines())
     assert '--hostfile "$here/hosts.$n" -n $((n + 192)) ' in steps.read_text()
     (file,) = tmp_path.rglob("scenario.8.json")
     told = json.loads(file.read_text())
-    assert (told["forwarders"], told["direct_io"], told["total_size"]) == (8, 1, 128 << 30)
+    assert (told["forwarders"], told["direct_io"], told["total_size"]) == (8, 1, total)
     listing = steps.read_text().split("place=")[0].partition("\n")[2].partition("\n")[2]
     (tmp_path / "nodes").write_text("".join(f"node{i}\n" for i in range(24)))
     subprocess.run(["sh", "-c", listing], cwd=tmp_path, check=True)

@@ -69,7 +69,7 @@ def test_a_slow_file_system_is_no_dead_io_node(forge: Forge, aggregate: int) -> 
     """One write, after quick ones, takes longer than clients wait for a sign of life."""
     slow = BIN.with_name("lib") / "libforge_slow.so"
     found = forge.result(
-        phases(1, "write", total_size=2 << 20, request_size=1 << 15, validation=0),
+        phases(1, "write", total_size=2 << 20, request_size=1 << 15),
         2,
         f"--aggregate {aggregate}",
         before=("env", f"LD_PRELOAD={slow}", "TB_SLOW_S=9"),
