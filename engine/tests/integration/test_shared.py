@@ -409,7 +409,8 @@ def test_ior_reads_what_the_neighbour_wrote(nodes: Nodes, options: str) -> None:
     told = json.loads(stats.read_text())["pfs"]
     assert told["bytes_read"] == 0
     assert told["bytes_written"] == (0 if "-k" not in options else 4 * 40 * 47008)
-    assert nodes.left() == []
+    # OMPIO leaves a file of its own there.
+    assert [p.name for p in nodes.left() if "MPIO" not in p.name] == []
 
 
 def test_a_node_never_believes_itself_alone(nodes: Nodes) -> None:
