@@ -1,9 +1,13 @@
 /*
- * libfabric's endpoints (fabric.h). Each lane has one of its own, with its queue; the two sides tell each other their addresses
+ * libfabric's endpoints (fabric.h). The library is loaded when a provider of it is asked for, and not with the program: its own
+ * libraries (psm2) would take the program's signals for their backtraces, and look through the machine at each start.
+ *
+ * Each lane has one of its own, with its queue; the two sides tell each other their addresses
  * over the lane's proved connection, so that nobody else is ever addressed, and the end of that connection ends the lane.
  */
 #include "net/transport/fabric.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>
@@ -16,6 +20,36 @@
 #define VERSION FI_VERSION(1, 9)
 #define ADDRESS_MAX 512
 
+/* All that is not inline in its headers. */
+struct library {
+    int (*getinfo)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *, struct fi_info **);
+    void (*freeinfo)(struct fi_info *);
+    struct fi_info *(*dupinfo)(const struct fi_info *);
+    int (*fabric)(struct fi_fabric_attr *, struct fid_fabric **, void *);
+    const char *(*strerror)(int);
+};
+
+static struct library lib;
+
+static bool find(void *handle, const char *name, void *function)
+{
+    *(void **)function = dlsym(handle, name);
+    return *(void **)function != NULL;
+}
+
+/* It stays loaded: providers leave threads and handlers behind. */
+static bool load_library(struct tb_error *err)
+{
+    setenv("HFI_NO_BACKTRACE", "1", 0); /* psm2's handlers write files into the working directory */
+    void *handle = dlopen("libfabric.so.1", RTLD_NOW | RTLD_NODELETE);
+    bool loaded = handle && find(handle, "fi_getinfo", &lib.getinfo) && find(handle, "fi_freeinfo", &lib.freeinfo) &&
+                  find(handle, "fi_dupinfo", &lib.dupinfo) && find(handle, "fi_fabric", &lib.fabric) &&
+                  find(handle, "fi_strerror", &lib.strerror);
+    if (!loaded)
+        snprintf(err->text, sizeof(err->text), "libfabric cannot be loaded, so only the provider tcp is allowed: %.600s", dlerror());
+    return loaded;
+}
+
 static bool is_shm(const struct tb_transport *t)
 {
     return strcmp(t->provider, "shm") == 0;
@@ -23,7 +57,7 @@ static bool is_shm(const struct tb_transport *t)
 
 static int find_info(struct tb_transport *t, struct fi_info **info)
 {
-    struct fi_info *hints = fi_allocinfo();
+    struct fi_info *hints = lib.dupinfo(NULL);
     bool by_host = !is_shm(t); /* its addresses are names, not of an interface */
     if (!hints)
         return -FI_ENOMEM;
@@ -35,10 +69,10 @@ static int find_info(struct tb_transport *t, struct fi_info **info)
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
     hints->tx_attr->msg_order = hints->rx_attr->msg_order = FI_ORDER_SAS;
     hints->fabric_attr->prov_name = strdup(t->provider);
-    int rc = fi_getinfo(VERSION, by_host ? t->own.host : NULL, NULL, by_host ? FI_SOURCE : 0, hints, info);
+    int rc = lib.getinfo(VERSION, by_host ? t->own.host : NULL, NULL, by_host ? FI_SOURCE : 0, hints, info);
     if (rc == -FI_ENODATA && by_host) /* its addresses are no host's: its own devices are the one interface */
-        rc = fi_getinfo(VERSION, NULL, NULL, 0, hints, info);
-    fi_freeinfo(hints);
+        rc = lib.getinfo(VERSION, NULL, NULL, 0, hints, info);
+    lib.freeinfo(hints);
     if (!rc) { /* providers make room for thousands of operations, which a lane never has under way */
         (*info)->tx_attr->size = (*info)->rx_attr->size = 4 * TB_FABRIC_POSTED;
         (*info)->ep_attr->tx_ctx_cnt = (*info)->ep_attr->rx_ctx_cnt = 1;
@@ -54,21 +88,23 @@ static void end_fabric(struct tb_transport *t)
     if (f->fabric)
         fi_close(&f->fabric->fid);
     if (f->info)
-        fi_freeinfo(f->info);
+        lib.freeinfo(f->info);
     free(f);
 }
 
 static int open_fabric(struct tb_transport *t, struct tb_error *err)
 {
+    if (!load_library(err))
+        return -EINVAL;
     struct tb_fabric *f = t->state = calloc(1, sizeof(*f));
     int rc = f ? find_info(t, &f->info) : -FI_ENOMEM;
     if (!rc)
-        rc = fi_fabric(f->info->fabric_attr, &f->fabric, NULL);
+        rc = lib.fabric(f->info->fabric_attr, &f->fabric, NULL);
     if (!rc)
         rc = fi_domain(f->fabric, f->info, &f->domain, NULL);
     if (rc)
         snprintf(err->text, sizeof(err->text), "provider '%.64s': libfabric cannot open it here: %s (fi_info -l lists those that it has)",
-                 t->provider, fi_strerror(-rc));
+                 t->provider, lib.strerror(-rc));
     if (rc && f)
         end_fabric(t);
     return rc ? -EINVAL : 0;

@@ -159,8 +159,9 @@ def several(folder: Path, names: str, **options: object) -> Iterator[list[Node]]
             assert node.line() == f"open {number} {','.join(names)}", (node.name, node.said)
         yield nodes
     finally:
-        for node in nodes:
-            node.end()
+        ends = {node.name: node.end() for node in nodes}
+    killed = -signal.SIGKILL
+    assert all(status in (0, killed) for status in ends.values()), (ends, [node.said for node in nodes])
 
 
 def can_make_networks() -> bool:
