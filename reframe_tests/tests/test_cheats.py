@@ -265,6 +265,59 @@ def test_a_driver_that_does_something_else(name: str, honest: tuple[Path, IorOut
     assert named in [x.what for x in found.disagreements], [str(x) for x in found.disagreements]
 
 
+IN_SECRET = {
+    "-F dropped": ("-w -e -F -t 64k -b 1m -k", "-w -e -t 64k -b 1m -k", "access"),
+    "-F added": ("-w -e -t 64k -b 1m -k", "-w -e -F -t 64k -b 1m -k", "access"),
+    "small blocks by turns": ("-w -e -t 4k -b 64k -k", "-w -e -t 4k -b 4k -s 16 -k", "places of write"),
+    "-Y dropped": ("-w -Y -F -t 64k -b 1m -k", "-w -F -t 64k -b 1m -k", "fsync"),
+}
+
+
+@pytest.mark.parametrize("name", IN_SECRET)
+def test_a_driver_that_lays_out_its_data_otherwise(name: str, tmp_path: Path) -> None:
+    """What was asked for is not named, what was done in its place is."""
+    right, done, named = IN_SECRET[name]
+    asked = IorAsked((*right.split(), "-o", f"{tmp_path}/pfs/data"), 2, 1)
+    for line, expected in ((right, []), (done, [named])):
+        shutil.rmtree(tmp_path / "pfs", ignore_errors=True)
+        words = (*line.split(), "-o", f"{tmp_path}/pfs/data")
+        _, application, _ = launch(tmp_path, str(BIN / "tb-ior"), *words)
+        found = witness.testimony(asked, None, application).disagreements
+        assert [x.what for x in found] == expected, [str(x) for x in found]
+
+
+RANK_PROGRAM = """import os
+rank, base, n, t = int(os.environ['OMPI_COMM_WORLD_RANK']), 'PLACE/pfs/data', 1 << 20, 1 << 16
+def write(file):
+    fd = os.open(file, os.O_CREAT | os.O_RDWR)
+    for i in range(n // t):
+        os.write(fd, b'x' * t)
+    os.fsync(fd)
+    os.close(fd)
+mine = f'{base}.{rank:08d}'
+"""
+RANK_CHEATS = {
+    "honest": ("write(mine)", ""),
+    "one rank writes for both": ("[write(f'{base}.{i:08d}') for i in (0, 1) if rank == 0]", "bytes of write by rank"),
+    "written elsewhere and renamed": ("write(f'PLACE/pfs/x{rank}'); os.rename(f'PLACE/pfs/x{rank}', mine)", "bytes of write"),
+    "room is reserved, nothing written": (
+        "fd = os.open(mine, os.O_CREAT | os.O_RDWR); os.posix_fallocate(fd, 0, n); os.fsync(fd)", "bytes of write"),
+    "another file is synced": (
+        "fsync = os.fsync; os.fsync = lambda fd: None; write(mine); fsync(os.open(f'PLACE/e{rank}', os.O_CREAT | os.O_RDWR))",
+        "fsync"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RANK_CHEATS)
+def test_a_program_in_the_place_of_ior(name: str, tmp_path: Path) -> None:
+    did, named = RANK_CHEATS[name]
+    (tmp_path / "p.py").write_text((RANK_PROGRAM + did).replace("PLACE", str(tmp_path)))
+    asked = IorAsked((*"-w -e -F -t 64k -b 1m -k -o".split(), f"{tmp_path}/pfs/data"), 2, 1)
+    _, application, _ = launch(tmp_path, shutil.which("python3") or "python3", str(tmp_path / "p.py"))
+    found = [x.what for x in witness.testimony(asked, None, application).disagreements]
+    assert [x for x in found if x != "other files"][:1] == ([named] if named else [])  # Python reads its own
+
+
 @pytest.mark.parametrize(("factor", "access"), [(1.06, "write"), (2, "write"), (1.06, "read"), (0.1, "read")])
 def test_numbers_that_agree_with_each_other_and_not_with_the_trace(
     factor: float, access: str, tmp_path: Path

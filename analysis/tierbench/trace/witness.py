@@ -57,8 +57,9 @@ def testimony(
     if asked.file is None:
         return Testimony((), ("which files are the data's",))
     launch = _Launch(asked, told, application, of_several=of_several)
-    found = [*launch.ranks(), *launch.bytes_moved(), *launch.transfers(), *launch.order(), *launch.owners(),
-             *launch.syncs(), *launch.maps(), *launch.outside(), *launch.times()]  # fmt: skip
+    found = [*launch.ranks(), *launch.bytes_moved(), *launch.transfers(), *launch.order(),
+             *launch.layout(), *launch.owners(), *launch.syncs(), *launch.maps(), *launch.outside(),
+             *launch.times()]  # fmt: skip
     if bypass and storage is not None:
         found += launch.below(storage)
     return Testimony(tuple(found), tuple(dict.fromkeys(launch.unseen)))
@@ -222,6 +223,39 @@ class _Launch:
             steps += len(offsets) - 1
         few = self.asked.random and steps < 8  # a permutation of so few may be in order
         return None if few else back / steps if steps > 0 else 0.0
+
+    def layout(self) -> Iterator[Disagreement]:
+        """A file of each rank (-F), or one of all in which a rank has its blocks (-b, -s)."""
+        asked = self.asked
+        named_apart = len(self.bases) > 1 or asked.options.has("m") or asked.options.has("Z")
+        if not self.plain or asked.ranks == 1 or named_apart or not (self.whole and len(self.segments)):
+            return
+        for access in self._accesses():
+            mine = self.segments[self.segments["access"] == access]
+            ranks = mine.groupby("file", observed=True)["rank"].nunique()
+            if asked.own_files and (ranks > 1).any():
+                told = f"{int(ranks.max())} ranks {access} one file"
+                yield Disagreement("access", "asked for a file of each rank (-F)", told)
+            elif not asked.own_files and len(ranks) > 1 and (ranks == 1).all():
+                told = (
+                    f"each of {len(ranks)} files is {'written' if access == 'write' else 'read'} by one rank"
+                )
+                yield Disagreement("access", "asked for one file of all ranks", told)
+            elif not asked.own_files and not asked.random and not asked.deadline_s:
+                yield from self._blocks(access, mine)
+
+    def _blocks(self, access: str, mine: pd.DataFrame) -> Iterator[Disagreement]:
+        """How far the data of a rank reach in the file, from its first block to the end of its last."""
+        asked = self.asked
+        if asked.block is None or asked.segments is None or "stonewallingstatusfile" in asked.directives:
+            return
+        wanted = ((asked.segments - 1) * asked.ranks + 1) * asked.block
+        by_rank = mine.assign(end=mine["offset"] + mine["length"]).groupby("rank")
+        reach = by_rank["end"].max() - by_rank["offset"].min()
+        if (reach != wanted).any():
+            told = f"they reach over {size(int(reach[reach != wanted].iloc[0]))}"
+            blocks = f"blocks of {size(asked.block)} (-b), {asked.segments} of a rank (-s)"
+            yield Disagreement(f"places of {access}", f"asked for {blocks}: over {size(wanted)}", told)
 
     def owners(self) -> Iterator[Disagreement]:
         """Who wrote the bytes that a rank reads: itself, or with -C a rank of another node."""
