@@ -31,6 +31,11 @@ def test_a_comparison_explains_its_words_and_no_others(shared_run: Path) -> None
     assert "<dt>acceptance</dt>" not in glossary and "<dt>I/O node</dt>" not in glossary
 
 
+def test_several_of_a_thing_are_explained_as_one() -> None:
+    assert [term for term, _ in terms.used("8 I/O nodes, p = 1: two twins")] == ["I/O node", "p", "twin"]
+    assert terms.used("its ps and ns") == []
+
+
 def test_a_style_sheet_is_no_text() -> None:
     assert len(PAGES) >= 6
     from jinja2 import Template

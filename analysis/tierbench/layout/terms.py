@@ -76,6 +76,7 @@ def used(text: str) -> list[tuple[str, str]]:
 
 
 def _as_word(term: str) -> str:
-    """A name of capitals is looked for as it is written, a word in any case."""
+    """A name of capitals is looked for as it is written, a word in any case; several of it are it, too."""
     sense = "" if term != term.lower() or len(term) == 1 else "(?i)"
-    return rf"{sense}(?<![\w-]){re.escape(term)}(?![\w-])"
+    several = "s?" if len(term) > len("PFS") else ""
+    return rf"{sense}(?<![\w-]){re.escape(term)}{several}(?![\w-])"
