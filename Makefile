@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 
 PREFIX ?= /usr/local
-# Tests at once, of those that allow it (RUN_SERIAL measures, PROCESSORS 2 are several ranks). Most wait, for a disk or
+# Tests at once, of those that allow it (RUN_SERIAL measures, PROCESSORS 3 are several ranks). Most wait, for a disk or
 # for a limit, so that four keep two processors busy. COST says what is begun first.
 JOBS ?= 4
 
