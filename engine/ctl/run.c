@@ -21,6 +21,7 @@
 #include "common/signals.h"
 #include "darshan/trace.h"
 #include "instance/make.h"
+#include "stage/asked.h"
 #include "staging/movers.h"
 #include "staging/on_nodes.h"
 #include <tierbench/program.h>
@@ -30,8 +31,9 @@ struct run {
     struct ctl_trace trace;
     struct ctl_nodes nodes;                 /* launch NULL: this one */
     struct tb_config_stage stage, stage_in; /* `from` "": no files are staged out, or in */
-    struct ctl_mover mover;
-    struct ctl_node_movers movers; /* with --per-node */
+    struct ctl_mover mover, bringer;        /* of stage_out; of stage_in with `when: open` */
+    char asked[64 + TB_PATH_MAX];           /* TB_ASKED_VARIABLE for the program; "": it need not ask */
+    struct ctl_node_movers movers;          /* with --per-node */
     const char *stats;
     bool keep;
     char **command;
@@ -147,6 +149,8 @@ static void exec_program(const struct run *r)
 {
     if (r->daemon.config)
         preload(r);
+    if (r->asked[0])
+        setenv(TB_ASKED_VARIABLE, r->asked, 1);
     ctl_signals_give_back();
     execvp(r->command[0], r->command);
     fprintf(stderr, "tierctl: cannot run %s: %s\n", r->command[0], strerror(errno));
@@ -284,14 +288,35 @@ static int run_on_nodes(struct run *r)
     return rc;
 }
 
-/* Files come in first, with the same log: so the mover that stages out knows them, and leaves them. */
+/* Files come while the program runs, those first that it asks for. */
+static int start_bringer(struct run *r, const char *log_folder)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "tierbench-stage-in-%d-%llx", (int)getpid(), (unsigned long long)tb_now_ns());
+    struct tb_pair pair = {r->stage_in.from, r->stage_in.to};
+    struct tb_mover_plan plan = {.settings = &r->stage_in, .log_folder = log_folder, .pairs = &pair, .n_pairs = 1, .asked = name};
+    snprintf(r->asked, sizeof(r->asked), "%s:%s", name, r->stage_in.to);
+    return ctl_mover_start(&plan, &r->bringer);
+}
+
+static int stage_in(struct run *r)
+{
+    const char *log_folder = r->stage.from[0] ? r->stage.to : ".";
+    if (!r->stage_in.from[0])
+        return 0;
+    return r->stage_in.when == TB_STAGE_AT_OPEN ? start_bringer(r, log_folder) : ctl_stage_in(&r->stage_in, log_folder);
+}
+
+/* Files come in with the same log: so the mover that stages out knows them, and leaves them. */
 static int start_mover(struct run *r)
 {
+    if (r->nodes.launch && r->stage_in.when == TB_STAGE_AT_OPEN)
+        return ctl_fail("run: --per-node goes without stage_in.when: open; allowed: start");
     if (r->nodes.launch) {
         r->movers = (struct ctl_node_movers){.launch = r->nodes.launch, .daemon = &r->daemon, .out = &r->stage};
         return ctl_node_movers_start(&r->movers, r->stage_in.from[0]);
     }
-    int rc = r->stage_in.from[0] ? ctl_stage_in(&r->stage_in, r->stage.from[0] ? r->stage.to : ".") : 0;
+    int rc = stage_in(r);
     if (rc)
         return rc;
     struct tb_mover_plan plan = {.settings = &r->stage, .log_folder = r->stage.to};
@@ -301,8 +326,9 @@ static int start_mover(struct run *r)
 /* After the drain, which may write files too. */
 static int finish_mover(struct run *r, int rc)
 {
+    int brought = r->bringer.pid ? ctl_mover_finish(&r->bringer) : 0;
     int moved = r->movers.pid ? ctl_node_movers_finish(&r->movers) : r->mover.pid ? ctl_mover_finish(&r->mover) : 0;
-    return rc ? rc : moved;
+    return rc ? rc : brought ? brought : moved;
 }
 
 /* No instance: the program's files are staged out. */

@@ -87,6 +87,19 @@ int tb_items_add(struct tb_items *s, const char *source, const char *destination
     return rc;
 }
 
+bool tb_items_hasten(struct tb_items *s, const char *source)
+{
+    pthread_mutex_lock(&s->mutex);
+    struct tb_item *i = tb_table_find(&s->table, source);
+    TAILQ_CONCAT(&s->ready, &s->held, next);
+    if (i && !i->is_moving && TAILQ_FIRST(&s->ready) != i) {
+        TAILQ_REMOVE(&s->ready, i, next);
+        TAILQ_INSERT_HEAD(&s->ready, i, next);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    return i != NULL;
+}
+
 void tb_items_release(struct tb_items *s)
 {
     pthread_mutex_lock(&s->mutex);

@@ -39,6 +39,8 @@ void tb_items_end(struct tb_items *items);
 
 /* 1: it is new and held until the release, 0: it was there, -ENOMEM. */
 int tb_items_add(struct tb_items *items, const char *source, const char *destination, const struct stat *st);
+/* It is moved next, where its move has not begun. False: it is not in hand. */
+bool tb_items_hasten(struct tb_items *items, const char *source);
 /* What is held is ready. */
 void tb_items_release(struct tb_items *items);
 

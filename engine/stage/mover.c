@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "stage/asked.h"
 #include "stage/items.h"
 #include "stage/mover_lease.h"
 #include "stage/log/ledger.h"
@@ -44,6 +45,7 @@ struct mover {
     struct tb_carries carries;
     struct tb_streams streams;
     struct tb_watch watch;
+    struct tb_asked asked;
     struct tb_lines lines;
     char answered[80];
     uint64_t looked_ns;
@@ -84,8 +86,9 @@ static bool is_due(struct mover *m, const char *path, const char *destination, c
     if (!S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode))
         return false;
     struct tb_content c = tb_content_of(st);
-    if (!m->pair && ((c.ctime < m->since && c.mtime < m->since) || tb_ledger_brought(&m->ledger, path, st)))
-        return false;
+    if (!m->pair &&
+        ((c.ctime < m->since && c.mtime < m->since) || tb_ledger_brought(&m->ledger, path, st) || tb_ledger_waits(&m->ledger, path)))
+        return false; /* the last two: it comes from elsewhere, or is just coming */
     if (!tb_ledger_has_moved(&m->ledger, m->host, path, destination, st) || (m->pair && access(destination, F_OK)))
         return true; /* a pair's destination may be another job's folder of the same name */
     if (st->st_nlink > 1)
@@ -226,11 +229,54 @@ static void look(struct mover *m)
     }
 }
 
+/* A folder is made at once; a file is moved next. */
+static int bring(struct mover *m, const char *source, const char *destination)
+{
+    char inside[2][PATH_MAX];
+    struct stat st;
+    if (lstat(source, &st))
+        return errno;
+    if (S_ISDIR(st.st_mode) && snprintf(inside[0], PATH_MAX, "%s/.", source) < PATH_MAX &&
+        snprintf(inside[1], PATH_MAX, "%s/.", destination) < PATH_MAX)
+        return -tb_carry_make_folders(inside[0], inside[1]);
+    meet(m, source, &st);
+    release(m);
+    return tb_items_hasten(&m->items, source) ? TB_ASKED_WAITS : 0;
+}
+
+/* In hand, or settled: then it is there or could not be moved. */
+static int look_for(void *arg, const char *path, int is_first)
+{
+    struct mover *m = arg;
+    char source[PATH_MAX];
+    int found = ENOENT;
+    for (size_t i = 0; i < m->plan->n_pairs; i++) {
+        const struct tb_pair *p = m->pair = &m->plan->pairs[i];
+        size_t n = strlen(p->destination);
+        if (strncmp(path, p->destination, n) != 0 || path[n] != '/' ||
+            snprintf(source, sizeof(source), "%s%s", p->source, path + n) >= PATH_MAX)
+            continue;
+        found = is_first ? bring(m, source, path) : tb_items_hasten(&m->items, source) ? TB_ASKED_WAITS : 0;
+        if (found == 0 && access(path, F_OK))
+            found = EIO;
+    }
+    m->pair = NULL;
+    return found;
+}
+
+static int pause_ms(const struct mover *m)
+{
+    bool is_waited_for = m->asked.fd >= 0 && !LIST_EMPTY(&m->asked.open);
+    return m->finishes || is_waited_for ? LAST_LOOK_MS : LOOK_MS;
+}
+
 static void work(struct mover *m)
 {
-    struct pollfd fds[] = {{.fd = m->watch.fd, .events = POLLIN}, {.fd = m->plan->control, .events = POLLIN}};
+    struct pollfd fds[] = {
+        {.fd = m->watch.fd, .events = POLLIN}, {.fd = m->plan->control, .events = POLLIN}, {.fd = m->asked.fd, .events = POLLIN}};
     while (!stop && !(m->finishes && tb_items_left(&m->items) == 0)) {
-        poll(fds, 2, m->finishes ? LAST_LOOK_MS : LOOK_MS);
+        poll(fds, 3, pause_ms(m));
+        tb_asked_serve(&m->asked, look_for, m);
         if (fds[1].revents)
             hear(m);
         if (m->from)
@@ -282,6 +328,8 @@ static int begin(struct mover *m)
     strcpy(m->answered, m->ledger.asked);
     tell_life(m, "starts");
     tb_items_begin(&m->items);
+    if (p->asked && (rc = tb_asked_begin(&m->asked, p->asked)))
+        return tb_mover_lease_give_back(&m->lease), rc;
     if (m->from && (rc = tb_watch_begin(&m->watch, m->from)))
         return tb_mover_lease_give_back(&m->lease), rc;
     return tb_streams_begin(&m->streams, &m->carries, &m->items);
@@ -291,6 +339,7 @@ static int begin(struct mover *m)
 static int end(struct mover *m)
 {
     tb_streams_end(&m->streams);
+    tb_asked_end(&m->asked);
     tb_watch_end(&m->watch);
     bool left = m->ledger.n_failed > 0 || tb_items_left(&m->items) > 0 || (stop && count_left(m, NULL) > 0);
     if (m->plan->settings->left[0])
@@ -318,7 +367,7 @@ static void take_signals(void)
 
 int tb_mover_run(const struct tb_mover_plan *plan)
 {
-    struct mover m = {.plan = plan, .watch = {.fd = -1}};
+    struct mover m = {.plan = plan, .watch = {.fd = -1}, .asked = {.fd = -1}};
     if (!plan->n_pairs) {
         m.from = plan->settings->from;
         m.to = plan->settings->to;

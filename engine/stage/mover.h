@@ -24,10 +24,11 @@ struct tb_mover_plan {
     const char *log_folder;
     const struct tb_pair *pairs; /* else these, files or folders */
     size_t n_pairs;
-    int control; /* "F": finish; its end: stop. -1: there is none, and it finishes */
-    int ready;   /* gets a byte when it has begun; -1: none */
-    bool stays;  /* without `control`: until a signal */
-    bool all;    /* also what was in the folder before the first mover */
+    int control;       /* "F": finish; its end: stop. -1: there is none, and it finishes */
+    int ready;         /* gets a byte when it has begun; -1: none */
+    bool stays;        /* without `control`: until a signal */
+    bool all;          /* also what was in the folder before the first mover */
+    const char *asked; /* pairs alone: programs may ask for files by this name (asked.h); NULL: none */
 };
 
 #define TB_MOVER_DONE 0

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "core/adapter.h"
+#include "core/arrivals.h"
 #include "core/cwd.h"
 
 /* "." or "..", or nothing between two slashes. */
@@ -196,6 +197,8 @@ bool tb_path_find(int dirfd, const char *path, struct tb_path *out)
     int saved = errno;
     tb_enter();
     const char *name = name_of(e, dirfd, path, out);
+    if (name)
+        tb_arrival_await(name);
     bool found = name && (out->io = tb_engine_route(e, name, &out->mode)) && is_served(path, name, out);
     if (found && name == path)
         strcpy(out->path, path);

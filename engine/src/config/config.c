@@ -392,6 +392,8 @@ static int config_rules(const struct tb_config *c, bool needs_path, struct tb_fi
         rc = network_rules(c, found);
     if (!rc)
         rc = stage_rules(&c->stage_out, "stage_out", found);
+    if (!rc && c->stage_out.when != TB_STAGE_AT_START)
+        rc = find_wrong(found, "stage_out.when", "open; allowed: start; stage_in may have open");
     if (!rc)
         rc = stage_rules(&c->stage_in, "stage_in", found);
     return rc ? rc : promise_rules(c, found);

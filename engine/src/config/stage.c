@@ -10,6 +10,7 @@
 #include "text/text.h"
 
 static const char *const priority_names[] = {"normal", "low", "idle", NULL};
+static const char *const when_names[] = {"start", "open", NULL};
 static const char *const verify_names[] = {"written", "stored", NULL};
 
 #define STAGE(member) TB_YAML_FIELD(struct tb_config_stage, member)
@@ -24,6 +25,7 @@ const struct tb_yaml_key tb_stage_keys[] = {
     {"priority", TB_YAML_CHOICE, STAGE(priority), .choices = priority_names},
     {"verify", TB_YAML_CHOICE, STAGE(verify), .choices = verify_names},
     {"processors", TB_YAML_TEXT, STAGE(processors)},
+    {"when", TB_YAML_CHOICE, STAGE(when), .choices = when_names},
     {0},
 };
 

@@ -14,6 +14,7 @@
 #define TB_STAGE_PROCESSORS_MAX 64
 
 enum tb_stage_priority { TB_STAGE_NORMAL, TB_STAGE_LOW, TB_STAGE_IDLE };
+enum tb_stage_when { TB_STAGE_AT_START, TB_STAGE_AT_OPEN };
 enum tb_stage_verify { TB_STAGE_WRITTEN, TB_STAGE_STORED };
 
 struct tb_config_stage {
@@ -26,6 +27,7 @@ struct tb_config_stage {
     uint32_t retries; /* of a file, before it is reported */
     enum tb_stage_priority priority;
     enum tb_stage_verify verify;
+    enum tb_stage_when when;                  /* of stage_in */
     char processors[TB_STAGE_PROCESSORS_MAX]; /* the mover's, as "0-3,8"; "": any */
 };
 

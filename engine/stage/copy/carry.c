@@ -127,20 +127,20 @@ void tb_carries_end(struct tb_carries *moves)
 }
 
 /* The destination's folder, and those above it, with the modes of the source's. */
-static int make_folders(const struct tb_carry *m)
+int tb_carry_make_folders(const char *source, const char *destination)
 {
     char path[PATH_MAX], like[PATH_MAX];
-    size_t n = strlen(m->destination), k = strlen(m->source);
+    size_t n = strlen(destination), k = strlen(source);
     struct stat st;
     if (n >= sizeof(path) || k >= sizeof(like))
         return -ENAMETOOLONG;
-    memcpy(path, m->destination, n + 1);
-    memcpy(like, m->source, k + 1);
+    memcpy(path, destination, n + 1);
+    memcpy(like, source, k + 1);
     for (char *p = path + 1; (p = strchr(p, '/')); p++) {
         size_t rest = n - (size_t)(p - path);
         *p = '\0';
         mode_t mode = 0755;
-        if (rest < k && strcmp(m->source + k - rest, m->destination + n - rest) == 0) { /* the same part below */
+        if (rest < k && strcmp(source + k - rest, destination + n - rest) == 0) { /* the same part below */
             like[k - rest] = '\0';
             mode = stat(like, &st) == 0 ? st.st_mode & 07777 : mode;
             like[k - rest] = '/';
@@ -161,7 +161,7 @@ static int open_destination(const struct tb_carries *moves, struct tb_folders *f
     const struct tb_folder *known = folders->first;
     m->folder = tb_folders_of(folders, m->destination, &m->name);
     if (!m->folder && errno == ENOENT) {
-        int rc = root_is_there(moves) ? make_folders(m) : -ENODEV;
+        int rc = root_is_there(moves) ? tb_carry_make_folders(m->source, m->destination) : -ENODEV;
         if (rc)
             return rc;
         m->folder = tb_folders_of(folders, m->destination, &m->name);

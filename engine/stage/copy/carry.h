@@ -82,6 +82,9 @@ void tb_carry_publish(struct tb_carries *carries, struct tb_carry *carry);
 /* After the fsync of its folder: all is closed. */
 void tb_carry_finish(struct tb_carry *carry);
 
+/* The folders above a destination, with the modes of those above its source. 0 or -errno. */
+int tb_carry_make_folders(const char *source, const char *destination);
+
 /* A file with several links is at this destination: its other names become links to it. */
 void tb_carry_note_link(struct tb_carries *carries, const struct stat *st, const char *destination);
 

@@ -283,6 +283,47 @@ def test_files_are_staged_in_before_the_program_and_not_out_again(site: Site) ->
     assert {name: (site.pfs / name).read_text() for name in site.names()} == {"result": "mesh", "y": "new\n"}
 
 
+ASKS = """
+import os, sys
+small = open("bb/d/small").read()
+seen = os.listdir("bb")
+large = os.stat("bb/large").st_size
+absent = os.path.exists("bb/none") or os.path.exists("bb/d/none")
+folder = os.listdir("bb/empty/below")
+open("bb/result", "w").write(f"{small} {'large' in seen} {large} {absent} {folder}")
+"""
+
+
+def test_a_file_is_staged_in_when_it_is_asked_for(site: Site) -> None:
+    """The large file takes three seconds, and comes first by its name; the small one does not wait for it."""
+    (site.root / "mesh" / "d").mkdir(parents=True)
+    (site.root / "mesh" / "empty" / "below").mkdir(parents=True)
+    (site.root / "mesh" / "d" / "small").write_text("small")
+    (site.root / "mesh" / "large").write_bytes(b"l" * 3000000)
+    config = site.config("streams: 1")
+    more = f"stage_in: {{from: {site.root}/mesh, to: {site.bb}, when: open, streams: 2, bandwidth: 1MiB/s}}\n"
+    config.write_text(config.read_text() + more)
+    out = site.tierctl("run", "-c", str(config), "--", "python3", "-c", ASKS)
+    assert (site.pfs / "result").read_text() == "small False 3000000 False []"
+    assert site.names() == {"result"}, "what was staged in is not staged out"
+    assert site.moved() == {"small": 1, "large": 1, "result": 1}
+    assert out.stdout.count("All files moved") == 2
+
+
+def test_a_file_that_cannot_be_staged_in_is_named(site: Site) -> None:
+    (site.root / "mesh").mkdir()
+    (site.root / "mesh" / "x").mkdir()
+    (site.root / "mesh" / "x" / "y").write_text("mesh")
+    (site.bb / "x").write_text("in its way")
+    config = site.config("retries: 0")
+    config.write_text(
+        config.read_text() + f"stage_in: {{from: {site.root}/mesh, to: {site.bb}, when: open, retries: 0}}\n"
+    )
+    program = "import os; assert not os.path.exists('bb/x/y')"
+    out = site.tierctl("run", "-c", str(config), "--", "python3", "-c", program, status=3)
+    assert f"not moved: {os.uname().nodename}:{site.root}/mesh/x/y" in out.stderr
+
+
 def test_a_program_without_its_input_is_not_started(site: Site) -> None:
     (site.root / "mesh").mkdir()
     (site.root / "mesh" / "x").write_text("mesh")

@@ -1,0 +1,106 @@
+/* A question is a message with a path, its answer one with an errno. Who is another user gets none. */
+#include "stage/asked.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define MOST_WAITING 128
+
+int tb_asked_begin(struct tb_asked *a, const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int n = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "%s", name);
+    LIST_INIT(&a->open);
+    a->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (a->fd < 0)
+        return -errno;
+    socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+    if (bind(a->fd, (struct sockaddr *)&address, length) || listen(a->fd, MOST_WAITING)) {
+        int rc = -errno;
+        close(a->fd);
+        a->fd = -1;
+        return rc;
+    }
+    return 0;
+}
+
+static void forget(struct tb_question *q)
+{
+    LIST_REMOVE(q, next);
+    close(q->fd);
+    free(q);
+}
+
+void tb_asked_end(struct tb_asked *a)
+{
+    while (a->fd >= 0 && !LIST_EMPTY(&a->open))
+        forget(LIST_FIRST(&a->open));
+    if (a->fd >= 0)
+        close(a->fd);
+    a->fd = -1;
+}
+
+static void answer(struct tb_question *q, int error)
+{
+    if (send(q->fd, &error, sizeof(error), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EAGAIN)
+        return; /* who does not read is told the next time */
+    forget(q);
+}
+
+static int is_own(int fd)
+{
+    struct ucred who;
+    socklen_t n = sizeof(who);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid();
+}
+
+/* The question comes with the connection, or next. */
+static void take_new(struct tb_asked *a)
+{
+    for (int fd; (fd = accept4(a->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
+        struct tb_question *q = is_own(fd) ? calloc(1, sizeof(*q)) : NULL;
+        if (!q) {
+            close(fd);
+            continue;
+        }
+        q->fd = fd;
+        LIST_INSERT_HEAD(&a->open, q, next);
+    }
+}
+
+/* Has it asked? What ended without a question is forgotten: -1. */
+static int has_path(struct tb_question *q, int *is_first)
+{
+    *is_first = !q->path[0];
+    if (q->path[0])
+        return 1;
+    ssize_t n = recv(q->fd, q->path, sizeof(q->path) - 1, 0);
+    if (n > 0)
+        return 1;
+    q->path[0] = '\0';
+    return n < 0 && errno == EAGAIN ? 0 : -1;
+}
+
+void tb_asked_serve(struct tb_asked *a, tb_asked_look *look, void *arg)
+{
+    if (a->fd < 0)
+        return;
+    take_new(a);
+    for (struct tb_question *q = LIST_FIRST(&a->open), *next; q; q = next) {
+        int is_first, has = has_path(q, &is_first);
+        next = LIST_NEXT(q, next);
+        if (has < 0) {
+            forget(q);
+            continue;
+        }
+        int error = has > 0 ? look(arg, q->path, is_first) : TB_ASKED_WAITS;
+        if (error != TB_ASKED_WAITS)
+            answer(q, error);
+    }
+}
