@@ -60,7 +60,7 @@ static int ask(int fd, const char *name)
 {
     int error = 0;
     ssize_t n;
-    if (connect(fd, (struct sockaddr *)&arrivals.address, arrivals.length) || !is_of_this_user(fd) ||
+    if (REAL(connect)(fd, (struct sockaddr *)&arrivals.address, arrivals.length) || !is_of_this_user(fd) ||
         send(fd, name, strlen(name), MSG_NOSIGNAL) < 0)
         return 0;
     while ((n = recv(fd, &error, sizeof(error), 0)) < 0 && errno == EINTR)
