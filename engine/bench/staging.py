@@ -2,9 +2,11 @@
 
     staging.py [BUILD_DIR [OUT_DIR]] [--repetitions N] [--only WORD]
 
-Two large files and 100,000 small ones, with one stream and with two: as many `cp -r` at once are the
-yardstick. The mover fsyncs, compares, and renames each file; cp does none of it. On memory, where a promise
-costs most, and on the disk of the build folder. Prints as bench.py does, writes OUT_DIR/staging-<time>.json.
+Two large files and 100,000 small ones, with one stream and with two: as many copies at once are the
+yardstick. The mover fsyncs, compares, and renames each file, and keeps its attributes; cp does none of it.
+So it is held against cp alone, against cp and a sync, and against what a careful user writes: cp -a, diff -r
+and a sync. On memory, where a promise costs most, and on the disk of the build folder. Prints as bench.py
+does, writes OUT_DIR/staging-<time>.json.
 """
 
 from __future__ import annotations
@@ -56,7 +58,14 @@ def seconds(commands: list[list[str]], then_sync: Path | None = None) -> float:
     return time.monotonic() - start
 
 
-def pairs(bench: Bench, root: Path, make: Callable[[Path], None], streams: int, synced: bool) -> Pairs:
+YARDSTICKS = {
+    "bare": ("cp -r", 'cp -r "$1" "$2"'),
+    "synced": ("cp -r and sync -f", 'cp -r "$1" "$2"'),
+    "careful": ("cp -a, diff -r and sync -f", 'cp -a "$1" "$2" && diff -r "$1" "$2/${1##*/}"'),
+}
+
+
+def pairs(bench: Bench, root: Path, make: Callable[[Path], None], streams: int, how: str) -> Pairs:
     """Rates, as one over seconds."""
     work = root / "staging"
     source, config, found = work / "source", work / "stage.yaml", []
@@ -76,7 +85,9 @@ def pairs(bench: Bench, root: Path, make: Callable[[Path], None], streams: int, 
             folder.mkdir()
         os.sync()
         halves = [[str(source)]] if streams == 1 else [[str(source / "0")], [str(source / "1")]]
-        cp = seconds([["cp", "-r", *half, str(theirs)] for half in halves], theirs if synced else None)
+        script = YARDSTICKS[how][1]
+        copies = [["sh", "-c", script, "sh", *half, str(theirs)] for half in halves]
+        cp = seconds(copies, theirs if how != "bare" else None)
         os.sync()
         manifest = work / "manifest"
         manifest.write_text(f"{source} {ours / 'all'}\n")
@@ -89,16 +100,16 @@ def pairs(bench: Bench, root: Path, make: Callable[[Path], None], streams: int, 
     return found
 
 
-def row(what: str, streams: int, synced: bool, where: str) -> Row:
+def row(what: str, streams: int, how: str, where: str) -> Row:
     """One amount, on memory or on disk."""
     make = make_small if what == "small" else make_large
 
     def measure(bench: Bench) -> Pairs:
-        return pairs(bench, bench.root if where == "memory" else bench.disk, make, streams, synced)
+        return pairs(bench, bench.root if where == "memory" else bench.disk, make, streams, how)
 
     amount = "100,000 files of 4 KiB" if what == "small" else "1 GiB in two files"
     path = f"tierctl stage of {amount}, streams: {streams}, {where}"
-    cp = f"{'cp -r' if streams == 1 else 'two cp -r'}{' and sync -f' if synced else ''}"
+    cp = f"{'' if streams == 1 else 'two times '}{YARDSTICKS[how][0]}"
     return Row(path, cp, "at least", BUDGET, measure)
 
 
@@ -106,12 +117,12 @@ def main() -> int:
     """Measure all of it."""
     args = parse()
     rows = [
-        row(what, streams, synced, where)
+        row(what, streams, how, where)
         for where in ("disk", "memory")
         for what in ("large", "small")
-        for synced in (False, True)
+        for how in YARDSTICKS
         for streams in (1, 2)
-        if not (synced and where == "memory")
+        if not (how == "synced" and where == "memory")
     ]
     wanted = chosen(rows, args)
     with measuring(args) as bench:
