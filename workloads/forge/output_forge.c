@@ -1,6 +1,7 @@
 /*
  * The files that FORGE leaves in its output directory, with its names: who was an I/O node (emulation.map), the times and
- * bandwidth of each read and write (emulation.time), and what each I/O node did (emulation.rank-N.stats). Labels and units are FORGE's; KB and MB are KiB and MiB there.
+ * bandwidth of each read and write (emulation.time), what each I/O node did (emulation.rank-N.stats), and when what happened
+ * (emulation.log, whose lines are our own). Labels and units are FORGE's; KB and MB are KiB and MiB there.
  */
 #include "tb_forge.h"
 
@@ -75,8 +76,31 @@ static void write_stats(const struct tb_report *r, int64_t rank)
     tb_output_end(&o);
 }
 
+static void log_transfer(void *with, int64_t job, const struct tb_access *p, const struct tb_outcome *o)
+{
+    const char *what = tb_operation_name(p->operation);
+    fprintf(with, "%.6f s job %lld: %s of %s begins\n", o->began, (long long)job, what, p->path);
+    fprintf(with, "%.6f s job %lld: %s of %s ends: %lld requests, %lld bytes%s\n", o->began + o->max, (long long)job, what, p->path,
+            (long long)o->requests, (long long)o->bytes, o->stonewall_hit < 0 ? "" : ", at the stonewall");
+}
+
+/* Seconds since the start; maps that clients followed come first. */
+static void write_log(const struct tb_report *r)
+{
+    struct tb_output o;
+    tb_output_begin(&o, r->options->directory, "emulation.log");
+    fprintf(o.file, "%s start: %lld forwarders, %lld clients\n", r->started, (long long)r->scenario->forwarders,
+            (long long)(r->world.tasks - r->scenario->forwarders));
+    for (size_t i = 0; i < r->follow_count; i++)
+        fprintf(o.file, "%.6f s job %lld: follows map %lld\n", r->follows[i].at, (long long)r->follows[i].job,
+                (long long)r->follows[i].epoch);
+    tb_report_each(r, log_transfer, o.file);
+    tb_output_end(&o);
+}
+
 void tb_write_forge_files(const struct tb_report *r)
 {
+    write_log(r);
     write_map(r);
     write_time(r);
     for (int64_t i = 0; i < r->scenario->forwarders; i++)

@@ -54,6 +54,10 @@ def test_files_of_forge(forge: Forge) -> None:
     assert (forge.folder / "emulation.rank-0.stats").read_text() == (
         "forwarder: 0\nopen: 2\nread: 32\nwrite: 32\nclose: 2\nread_size: 1048576\nwrite_size: 1048576\n"
     )
+    start, begins, ends = (forge.folder / "emulation.log").read_text().splitlines()
+    assert start.endswith(" start: 1 forwarders, 2 clients")
+    assert begins.endswith(" s job 0: write of f begins")
+    assert ends.endswith(" s job 0: write of f ends: 32 requests, 1048576 bytes")
     told = (forge.folder / "emulation.time").read_text()
     for line in (" forwarders: 1", " clients: 2", " operation: write", " request: 32 KB", " total: 1 MB"):
         assert f"\n{line}\n" in told
