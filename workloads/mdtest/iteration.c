@@ -5,7 +5,9 @@
  */
 #include "tb_mdtest.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +27,8 @@ static void run_command(struct tb_run *r, const char *option, const char *comman
     int code = system(command);
     if (!code)
         return;
+    if (code < 0)
+        tb_fail(command, option, -1, strerror(errno));
     snprintf(status, sizeof status, "exit status %d", WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code));
     if (r->options->stop_at_failure)
         tb_fail(command, option, -1, status);
