@@ -149,11 +149,9 @@ void tb_file_set_mode(tb_engine *e, uint32_t file, bool write_through)
  */
 void tb_file_end_opens(struct tb_file *f)
 {
-    uint32_t ends = TB_FILE_FSYNC_PFS | (f->n_buffers ? 0 : TB_FILE_COHERENT);
     if (f->flags & TB_FILE_OTHER_MODE)
         change_mode(f);
-    if (f->flags & ends)
-        clear(f, ends);
+    clear(f, TB_FILE_FSYNC_PFS | (f->n_buffers ? 0 : TB_FILE_COHERENT));
 }
 
 /*

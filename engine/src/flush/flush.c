@@ -498,8 +498,7 @@ struct tb_flush_result tb_flush_file(tb_engine *e, uint32_t file, int fd, bool s
 
 int tb_file_take_error(tb_engine *e, uint32_t file)
 {
-    _Atomic int32_t *error = &e->region.files[file].error;
-    return *error ? atomic_exchange(error, 0) : 0; /* there is none nearly always: the line stays shared */
+    return atomic_exchange(&e->region.files[file].error, 0);
 }
 
 /* Make the queue anew from the QUEUED flags. What a flush thread took has another flag, so no file is listed twice. */

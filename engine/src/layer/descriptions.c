@@ -29,31 +29,6 @@ static uint64_t head_of(uint64_t before, uint32_t open)
 }
 
 /*
- * Numbers that this process alone changes: with one thread a load and a store do it, where
- * locked instructions would wait for all stores before them. Signal handlers run before or
- * after the call.
- */
-static void count_moving(tb_engine *e, uint32_t by)
-{
-    _Atomic uint32_t *n = &e->region.clients[e->slot].n_moving;
-    if (__libc_single_threaded)
-        atomic_store_explicit(n, *n + by, memory_order_release);
-    else
-        *n += by;
-}
-
-/* What is left, or there now. */
-static uint16_t count_refs(tb_engine *e, uint32_t open, int by)
-{
-    _Atomic uint16_t *refs = &e->local_refs[open];
-    if (!__libc_single_threaded)
-        return (uint16_t)(atomic_fetch_add(refs, (uint16_t)by) + by);
-    uint16_t now = (uint16_t)(*refs + by);
-    atomic_store_explicit(refs, now, memory_order_release);
-    return now;
-}
-
-/*
  * While a thread has a description in its hand, in no list and without a magic, its client's
  * record says so. If killed there, tb_opens_mend finds the description: it tells one that is
  * lost from one that a living client is about to publish or to give back.
@@ -61,12 +36,12 @@ static uint16_t count_refs(tb_engine *e, uint32_t open, int by)
 static void begin_moving(tb_engine *e)
 {
     assert(e->slot < e->region.n_clients);
-    count_moving(e, 1);
+    e->region.clients[e->slot].n_moving++;
 }
 
 static void end_moving(tb_engine *e)
 {
-    count_moving(e, -1u);
+    e->region.clients[e->slot].n_moving--;
 }
 
 static uint32_t pop(tb_engine *e)
@@ -212,7 +187,7 @@ static void hold(tb_engine *e, uint32_t open)
     _Atomic uint64_t *word = &holders_of(e, open)[e->slot / 64];
     uint64_t mask = 1ull << (e->slot % 64);
     assert(open < e->region.n_opens && e->local_refs[open] < UINT16_MAX);
-    count_refs(e, open, 1);
+    e->local_refs[open]++;
     if (!(*word & mask))
         *word |= mask;
 }
@@ -230,7 +205,7 @@ int tb_open_bind(tb_engine *e, int fd, uint32_t open)
             free(fresh);
     }
     hold(e, open);
-    atomic_store_explicit(slot_of(e, fd), open + 1, memory_order_release);
+    *slot_of(e, fd) = open + 1;
     return 0;
 }
 
@@ -313,7 +288,7 @@ struct tb_open *tb_open_unbind(tb_engine *e, int fd, bool *last)
         return NULL;
     struct tb_open *o = &e->region.opens[open - 1];
     assert(o->magic == TB_OPEN_MAGIC && e->local_refs[open - 1]);
-    if (count_refs(e, open - 1, -1) == 0) {
+    if (--e->local_refs[open - 1] == 0) {
         if (o->shared && closing_flushes(e, &e->region.files[o->file]))
             forget_ended_holders(e, open - 1);
         *last = let_go(e, open - 1, e->slot);

@@ -74,8 +74,7 @@ static void leave_stream(tb_engine *e, struct tb_reader *r)
 {
     if (stream_of(e, r))
         tb_stream_close(e, r->stream - 1);
-    if (r->stream)
-        r->stream = 0;
+    r->stream = 0;
 }
 
 /* The longest prefix wins, as with modes. */
@@ -86,19 +85,16 @@ enum tb_hint tb_hint_of(const tb_engine *e, const char *path)
     return i < 0 ? TB_HINT_NORMAL : c->hints[i].hint;
 }
 
-/* A description starts without a pattern, also if its number was used before. No other thread has it yet. */
+/* A description starts without a pattern, also if its number was used before. */
 void tb_reader_open(tb_engine *e, uint32_t open, const char *path)
 {
-    const memory_order any = memory_order_relaxed;
     struct tb_reader *r = &e->readers[open];
-    atomic_store_explicit(&r->start, 0, any);
-    atomic_store_explicit(&r->stride, 0, any);
-    atomic_store_explicit(&r->end, UINT64_MAX, any);
-    atomic_store_explicit(&r->run, 0, any);
-    atomic_store_explicit(&r->stream, 0, any);
-    atomic_store_explicit(&r->hint, (uint32_t)tb_hint_of(e, path), any);
-    atomic_store_explicit(&r->hint_from, 0, any);
-    atomic_store_explicit(&r->hint_to, UINT64_MAX, any);
+    r->start = r->stride = 0;
+    r->end = UINT64_MAX;
+    r->run = r->stream = 0;
+    r->hint = tb_hint_of(e, path);
+    r->hint_from = 0;
+    r->hint_to = UINT64_MAX;
 }
 
 void tb_reader_close(tb_engine *e, uint32_t open)
