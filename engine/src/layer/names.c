@@ -46,6 +46,19 @@ static int record_of(tb_engine *e, const struct tb_place *p, struct tb_identity 
     return tb_io_failed(rc) ? rc : 0;
 }
 
+void tb_layer_take_name(tb_engine *e, uint32_t file, const char *path)
+{
+    struct tb_file *f = &e->region.files[file];
+    char now[TB_PATH_MAX];
+    if (!tb_is_shared(e, f))
+        return;
+    int stripe = tb_file_lock(e, file);
+    tb_file_path(e, f, now, sizeof(now));
+    tb_file_unlock(e, stripe);
+    if (strcmp(now, path) != 0 && tb_file_rename(e, file, path) == 0)
+        tb_file_untie(f);
+}
+
 /* -EAGAIN: between look-up and lock the record became another file's, so look again. */
 int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
 {
@@ -59,8 +72,10 @@ int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
     uint32_t file;
     do {
         rc = record_of(e, &p, &id, &file);
-        if (!rc && file != TB_NONE)
+        if (!rc && file != TB_NONE) {
+            tb_layer_take_name(e, file, p.path);
             rc = tb_end_set(e, file, &id, -1, (uint64_t)length);
+        }
     } while (rc == -EAGAIN);
     if (!rc && file != TB_NONE)
         return tb_shared_cut(e, &id, (uint64_t)length);

@@ -7,6 +7,8 @@
 
 #include "layer/data.h"
 
+/* A shared file may have been renamed by another node: `path` leads to it now. */
+void tb_layer_take_name(tb_engine *e, uint32_t file, const char *path);
 int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length);
 /* What a program sees of a file's size, `backing` being the backing file's: other nodes may have made that longer. */
 off_t tb_layer_size(const tb_engine *e, uint32_t file, off_t backing);

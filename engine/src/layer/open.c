@@ -150,6 +150,7 @@ static void update_record(struct opening *o)
     bool through = p->mode == TB_MODE_PERSISTENT_SYNC || (!p->scratch && tb_client_is_closed(o->e));
     if (through && !(o->e->region.files[o->file].flags & TB_FILE_SYNC))
         tb_file_write_through(o->e, o->file);
+    tb_layer_take_name(o->e, o->file, p->path);
     if (o->id.links > 1)
         tb_file_rename(o->e, o->file, p->path); /* of several names, keep one that exists */
 }
