@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/kill_point.h"
 #include "region/clients.h"
 #include "region/event.h"
 
@@ -60,7 +59,6 @@ static void send(tb_engine *e, struct tb_request *r, const struct tb_wire *w, co
     if (n)
         memcpy(r->bytes + sizeof(*w), more, n);
     r->n = (uint32_t)(sizeof(*w) + n);
-    TB_STEP("request written");
     r->state = TB_REQUEST_ASKED;
     e->header->asking.event++;
     tb_event_wake(&e->header->asking.event);

@@ -403,8 +403,27 @@ def test_ior_reads_what_the_neighbour_wrote(nodes: Nodes, options: str) -> None:
     on_node.chmod(0o755)
     mpirun = "mpirun --allow-run-as-root --oversubscribe -n 4 --mca btl tcp,self --mca btl_tcp_if_include lo --mca pml ob1"
     stats = nodes.root / "stats.json"
-    words: list[str | Path] = ["run", "-c", nodes.root / "tiers.yaml", "--per-node", nodes.launch, "--stats", stats, "--"]
-    program: list[str | Path] = [*mpirun.split(), on_node, BIN / "tb-ior", "-w", "-r", "-R", "-C", "-e", *options.split()]
+    words: list[str | Path] = [
+        "run",
+        "-c",
+        nodes.root / "tiers.yaml",
+        "--per-node",
+        nodes.launch,
+        "--stats",
+        stats,
+        "--",
+    ]
+    program: list[str | Path] = [
+        *mpirun.split(),
+        on_node,
+        BIN / "tb-ior",
+        "-w",
+        "-r",
+        "-R",
+        "-C",
+        "-e",
+        *options.split(),
+    ]
     test_nodes.run_ctl([*words, *program, "-o", nodes.shared], 0)
     told = json.loads(stats.read_text())["pfs"]
     assert told["bytes_read"] == 0
