@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 # for a limit, so that four keep two processors busy. COST says what is begun first.
 JOBS ?= 4
 
-.PHONY: run acceptance test test-slurm build bench bench-compare install uninstall lint asan tsan fuzz torture clean setup test-setup run-room
+.PHONY: run acceptance test test-slurm build bench bench-nodes bench-compare install uninstall lint asan tsan fuzz torture clean setup test-setup run-room
 
 # $(call step,COMMAND) runs what prints nothing but why it failed, and makes that the last line that make prints.
 step = $(call stop_unless_done,$(shell $(1)))
@@ -56,6 +56,10 @@ bench: build
 	$(PY) engine/bench/forwarding.py
 	$(PY) engine/bench/model.py
 	$(PY) engine/bench/trace.py
+
+# What the network between nodes costs, beside a raw socket and fi_pingpong (docs/nodes.md).
+bench-nodes: build
+	$(PY) engine/bench/nodes.py
 
 # Exits 1 where this tree is significantly slower than another commit: make bench-compare BASE=<commit> [ONLY=word] [N=7]
 bench-compare: build

@@ -115,6 +115,8 @@ class Node:
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+        for left in Path("/dev/shm").glob(f"{self.process.pid}:*"):  # libfabric's provider shm makes it
+            left.unlink()
 
     def pause(self) -> None:
         self.process.send_signal(signal.SIGSTOP)
