@@ -59,6 +59,19 @@ void tb_layer_take_name(tb_engine *e, uint32_t file, const char *path)
         tb_file_untie(f);
 }
 
+/* Without the claim the record could have become another file's since it was looked up, which would get this name: -EAGAIN. */
+static int take_name_claimed(tb_engine *e, uint32_t file, const struct tb_place *p, struct tb_identity *id)
+{
+    if (!tb_is_shared(e, &e->region.files[file]))
+        return 0;
+    int rc = tb_named_claim(e, file, p, id);
+    if (rc)
+        return rc;
+    tb_layer_take_name(e, file, p->path);
+    tb_named_unclaim(e, file);
+    return 0;
+}
+
 /* -EAGAIN: between look-up and lock the record became another file's, so look again. */
 int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
 {
@@ -72,10 +85,10 @@ int tb_layer_truncate_path(struct tb_io *io, const char *path, off_t length)
     uint32_t file;
     do {
         rc = record_of(e, &p, &id, &file);
-        if (!rc && file != TB_NONE) {
-            tb_layer_take_name(e, file, p.path);
+        if (!rc && file != TB_NONE)
+            rc = take_name_claimed(e, file, &p, &id);
+        if (!rc && file != TB_NONE)
             rc = tb_end_set(e, file, &id, -1, (uint64_t)length);
-        }
     } while (rc == -EAGAIN);
     if (!rc && file != TB_NONE)
         return tb_shared_cut(e, &id, (uint64_t)length);
