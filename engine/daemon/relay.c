@@ -107,7 +107,7 @@ static int64_t told_of(const char *answer, int64_t got, struct tb_told *told)
 static bool is_old(tb_engine *e, const struct tb_wire *w)
 {
     uint32_t file = w->op == TB_WIRE_COMMIT ? tb_local_find(e, &w->file) : TB_NONE;
-    return file != TB_NONE && e->region.files[file].n_let_go != (uint32_t)w->lo;
+    return file != TB_NONE && e->region.file_nodes[file].n_let_go != (uint32_t)w->lo;
 }
 
 /*

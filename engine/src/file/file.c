@@ -202,6 +202,8 @@ static int make_record(tb_engine *e, const struct tb_identity *id, const char *p
         return -ENFILE;
     struct tb_file *f = &e->region.files[i];
     memset(f, 0, sizeof(*f));
+    if (e->region.file_nodes)
+        memset(&e->region.file_nodes[i], 0, sizeof(*e->region.file_nodes));
     f->first = f->queue_next = TB_NONE;
     int rc = tb_names_set(e, f, path);
     if (rc) {

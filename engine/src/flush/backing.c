@@ -95,7 +95,7 @@ int tb_target_read_pfs(struct tb_target *t, void *to, size_t n, uint64_t offset)
 int tb_target_read(struct tb_target *t, void *to, size_t n, uint64_t offset)
 {
     const struct tb_file *f = &t->engine->region.files[t->file];
-    if (!tb_is_shared(t->engine, f) || !tb_is_elsewhere(f))
+    if (!tb_is_shared(t->engine, f) || !tb_is_elsewhere(t->engine, t->file))
         return tb_target_read_pfs(t, to, n, offset);
     return tb_remote_copy(t, to, n, offset) ? 0 : -EREMOTE;
 }

@@ -62,7 +62,8 @@ static void set_clean(struct tb_flush_copy *c, const struct tb_flushed *d, bool 
         TB_STEP("flushed");
         tb_interval_clean(e, b);
         TB_STEP("clean");
-        e->region.files[c->target.file].n_cleaned++;
+        if (e->region.file_nodes)
+            e->region.file_nodes[c->target.file].n_cleaned++;
         tb_map_count_dirty(e, b);
         assert(tb_buffer_is_clean(b));
     }

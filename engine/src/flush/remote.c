@@ -41,7 +41,7 @@ void tb_remote_drop(void)
 
 static struct stamp stamp_of(const tb_engine *e, uint32_t file, uint64_t offset)
 {
-    const struct tb_file *f = &e->region.files[file];
+    const struct tb_file_nodes *f = &e->region.file_nodes[file];
     const struct tb_chunk_lock *chunk = &e->region.locks->chunk[tb_chunk_of(e, file, offset).stripe];
     return (struct stamp){f->known, f->n_let_go, f->n_cleaned, *(const volatile uint32_t *)&chunk->n_spilled};
 }

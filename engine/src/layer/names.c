@@ -131,7 +131,7 @@ off_t tb_layer_size(const tb_engine *e, uint32_t file, off_t backing)
 {
     const struct tb_file *f = &e->region.files[file];
     off_t size = (off_t)f->size;
-    bool ours = f->n_dirty || (tb_is_shared(e, f) && tb_is_elsewhere(f));
+    bool ours = f->n_dirty || (tb_is_shared(e, f) && tb_is_elsewhere(e, file));
     if (!e->header->config.several_nodes || (ours && size > backing))
         return size;
     return backing;

@@ -34,7 +34,8 @@ static const char *const section_names[TB_N_SECTIONS] = {
     [TB_SECTION_DIRS] = "names",           [TB_SECTION_OPENS] = "open descriptions",
     [TB_SECTION_GHOSTS] = "missed lately", [TB_SECTION_UNITS] = "dispersion units",
     [TB_SECTION_CLIENTS] = "clients",      [TB_SECTION_SAMPLES] = "samples",
-    [TB_SECTION_REQUESTS] = "requests",    [TB_SECTION_DATA] = "buffers",
+    [TB_SECTION_NODES] = "files of nodes", [TB_SECTION_REQUESTS] = "requests",
+    [TB_SECTION_DATA] = "buffers",
 };
 
 const char *tb_section_name(enum tb_section section)
@@ -220,7 +221,9 @@ static uint64_t size_metadata(const struct tb_config *config, struct tb_layout *
     set_section(l, TB_SECTION_GHOSTS, n_ghosts(config), sizeof(struct tb_ghost));
     set_section(l, TB_SECTION_UNITS, config->placement.n_unit_ranges, sizeof(struct tb_unit_range));
     set_section(l, TB_SECTION_SAMPLES, TB_SAMPLES, sizeof(struct tb_sample));
-    set_section(l, TB_SECTION_REQUESTS, config->several_nodes == TB_NODES_SHARED ? TB_REQUESTS : 0, request_bytes(config));
+    bool shares = config->several_nodes == TB_NODES_SHARED;
+    set_section(l, TB_SECTION_NODES, shares ? files : 0, sizeof(struct tb_file_nodes));
+    set_section(l, TB_SECTION_REQUESTS, shares ? TB_REQUESTS : 0, request_bytes(config));
 
     uint64_t bytes = 0;
     for (int s = 0; s < TB_SECTION_DATA; s++) {

@@ -116,19 +116,26 @@ struct tb_file {
     _Atomic int32_t error;      /* of the last flush, until reported */
     _Atomic uint32_t placement; /* what placement remembers of it: its heat, or the rules its name matches */
     _Atomic uint32_t flags;
-    _Atomic uint32_t unsynced;  /* the latest change of the file on the PFS that no sync covers (file/file.h), 0: all are covered */
-    _Atomic uint32_t n_cuts;    /* how often it was made shorter: a read during that is done again */
-    _Atomic uint32_t flusher;   /* client slot + 1 that flushes or truncates, 0 none */
-    _Atomic uint32_t n_cleaned; /* moves when a flush makes buffers of it clean */
-    _Atomic uint32_t n_let_go;  /* how often bytes of it went because another node's are newer (shared/local.h) */
-    _Atomic uint64_t committed; /* the highest version of a commit of this node */
-    _Atomic uint64_t known;     /* of what the other nodes committed: 2 * its version + (1: some of it is in their tiers) */
+    _Atomic uint32_t unsynced; /* the latest change of the file on the PFS that no sync covers (file/file.h), 0: all are covered */
+    _Atomic uint32_t n_cuts;   /* how often it was made shorter: a read during that is done again */
+    _Atomic uint32_t flusher;  /* client slot + 1 that flushes or truncates, 0 none */
     uint32_t queue_next;
     uint32_t directory;      /* node of the tree of names */
     _Atomic uint8_t classes; /* of the buffers it has had, a bit each: look-ups skip the others */
     uint8_t name_length;
     bool name_continues;
     char name[TB_FILE_NAME]; /* no NUL */
+};
+
+/*
+ * What the record of the same number has besides, with `nodes: shared`; else the region has none of these.
+ * Owner: shared.  No lock.
+ */
+struct tb_file_nodes {
+    _Atomic uint32_t n_cleaned; /* moves when a flush makes buffers of the file clean */
+    _Atomic uint32_t n_let_go;  /* how often bytes of it went because another node's are newer (shared/local.h) */
+    _Atomic uint64_t committed; /* the highest version of a commit of this node */
+    _Atomic uint64_t known;     /* of what the other nodes committed: 2 * its version + (1: some of it is in their tiers) */
 };
 
 #define TB_NAME_TEXT 50u

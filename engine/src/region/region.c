@@ -54,6 +54,7 @@ static void locate(struct tb_region *r, const struct tb_layout *l)
     r->n_ghosts = (uint32_t)s[TB_SECTION_GHOSTS].count;
     r->units = (struct tb_unit_range *)(r->base + s[TB_SECTION_UNITS].offset);
     r->samples = (struct tb_sample *)(r->base + s[TB_SECTION_SAMPLES].offset);
+    r->file_nodes = s[TB_SECTION_NODES].count ? (struct tb_file_nodes *)(r->base + s[TB_SECTION_NODES].offset) : NULL;
     r->requests = r->base + s[TB_SECTION_REQUESTS].offset;
     r->n_requests = (uint32_t)s[TB_SECTION_REQUESTS].count;
     r->request_bytes = s[TB_SECTION_REQUESTS].each;

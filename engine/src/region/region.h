@@ -395,6 +395,7 @@ struct tb_region {
     uint32_t *file_buckets; /* TB_STRIPES * files_per_stripe */
     uint32_t n_file_buckets;
     struct tb_file *files;
+    struct tb_file_nodes *file_nodes; /* as many; NULL: nodes share nothing */
     struct tb_name *names;
     uint32_t *name_buckets;
     uint32_t n_names;

@@ -32,7 +32,7 @@ static struct tb_wire_file wire_of(const struct tb_file *f)
  */
 void tb_shared_learn(tb_engine *e, uint32_t file, const struct tb_told *told)
 {
-    struct tb_file *f = &e->region.files[file];
+    struct tb_file_nodes *f = &e->region.file_nodes[file];
     uint64_t known = f->known, now;
     do {
         bool later = told->version > known >> 1 || !told->version;
@@ -46,7 +46,7 @@ void tb_shared_learn(tb_engine *e, uint32_t file, const struct tb_told *told)
  */
 static bool take_in(tb_engine *e, uint32_t file, const struct tb_told *told)
 {
-    struct tb_file *f = &e->region.files[file];
+    struct tb_file_nodes *f = &e->region.file_nodes[file];
     bool changed = told->before != f->known >> 1;
     if (changed) {
         f->known |= told->elsewhere;
@@ -54,7 +54,7 @@ static bool take_in(tb_engine *e, uint32_t file, const struct tb_told *told)
         tb_local_forget_clean(e, file);
     }
     if (told->end)
-        tb_file_raise_size(f, told->end);
+        tb_file_raise_size(&e->region.files[file], told->end);
     if (!changed)
         tb_shared_learn(e, file, told);
     return changed;
@@ -103,8 +103,8 @@ struct news {
 static int list_news(tb_engine *e, uint32_t file, struct news *news)
 {
     tb_ranges_free(&news->ranges);
-    news->n_let_go = e->region.files[file].n_let_go;
-    news->n_cleaned = e->region.files[file].n_cleaned;
+    news->n_let_go = e->region.file_nodes[file].n_let_go;
+    news->n_cleaned = e->region.file_nodes[file].n_cleaned;
     int rc = news->n ? tb_ranges_add(&news->ranges, news->offset, news->offset + news->n) : 0;
     return rc ? rc : tb_local_dirty(e, file, &news->ranges);
 }
@@ -117,7 +117,7 @@ static int send_news(tb_engine *e, uint32_t file, struct news *news)
     uint64_t before = 0;
     int rc = send_ranges(e, &w, &news->ranges, &news->told, &before);
     news->told.before = before;
-    return rc ? rc : f->n_let_go == news->n_let_go ? 0 : -ESTALE;
+    return rc ? rc : e->region.file_nodes[file].n_let_go == news->n_let_go ? 0 : -ESTALE;
 }
 
 /*
@@ -129,7 +129,7 @@ static int end_ranges(tb_engine *e, uint32_t file, struct tb_wire_file id, const
     struct tb_ranges dirty = {0}, done = {0};
     struct tb_wire w = {.op = TB_WIRE_END, .file = id, .version = version};
     struct tb_told told;
-    uint64_t before, committed = file == TB_NONE ? 0 : e->region.files[file].committed;
+    uint64_t before, committed = file == TB_NONE ? 0 : e->region.file_nodes[file].committed;
     w.version = committed > version ? committed : version;
     int rc = file == TB_NONE ? 0 : tb_local_dirty(e, file, &dirty);
     rc = rc ? rc : tb_ranges_without(ranges, &dirty, &done);
@@ -140,7 +140,7 @@ static int end_ranges(tb_engine *e, uint32_t file, struct tb_wire_file id, const
     return rc;
 }
 
-static void note_committed(struct tb_file *f, uint64_t version)
+static void note_committed(struct tb_file_nodes *f, uint64_t version)
 {
     uint64_t before = f->committed;
     while (before < version && !atomic_compare_exchange_weak(&f->committed, &before, version))
@@ -159,8 +159,8 @@ static int commit(tb_engine *e, uint32_t file, struct news *news)
         rc = list_news(e, file, news);
         news->told = (struct tb_told){0};
         rc = rc ? rc : send_news(e, file, news);
-        note_committed(&e->region.files[file], news->told.version);
-        bool flushed = !rc && !news->n && f->n_cleaned != news->n_cleaned;
+        note_committed(&e->region.file_nodes[file], news->told.version);
+        bool flushed = !rc && !news->n && e->region.file_nodes[file].n_cleaned != news->n_cleaned;
         int ended = rc == -ESTALE || flushed ? end_ranges(e, file, wire_of(f), &news->ranges, news->told.version) : 0;
         rc = ended ? ended : rc;
     } while (rc == -ESTALE);
@@ -240,7 +240,7 @@ int tb_grant_take(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n)
     else
         grant = (struct grant){.engine = e,
                                .file = file,
-                               .n_let_go = n || f->n_dirty ? news.n_let_go : f->n_let_go,
+                               .n_let_go = n || f->n_dirty ? news.n_let_go : e->region.file_nodes[file].n_let_go,
                                .version = news.told.version,
                                .id = wire_of(f),
                                .ranges = news.ranges};
@@ -261,7 +261,7 @@ static bool is_of(const tb_engine *e, uint32_t file)
 /* Under the claim or a chunk's lock the answer stays true as long as that is held: who lets go needs both. */
 const struct tb_ranges *tb_grant_of(const tb_engine *e, uint32_t file)
 {
-    return is_of(e, file) && e->region.files[file].n_let_go == grant.n_let_go ? &grant.ranges : NULL;
+    return is_of(e, file) && e->region.file_nodes[file].n_let_go == grant.n_let_go ? &grant.ranges : NULL;
 }
 
 bool tb_grant_covers(const tb_engine *e, uint32_t file, uint64_t offset, uint64_t n)

@@ -23,9 +23,9 @@ static inline bool tb_is_shared(const tb_engine *e, const struct tb_file *f)
 }
 
 /* Others have bytes of it that the PFS lacks, as far as this node knows. */
-static inline bool tb_is_elsewhere(const struct tb_file *f)
+static inline bool tb_is_elsewhere(const tb_engine *e, uint32_t file)
 {
-    return f->known & 1;
+    return e->region.file_nodes[file].known & 1;
 }
 
 /*

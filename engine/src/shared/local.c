@@ -187,7 +187,7 @@ static bool claim(tb_engine *e, uint32_t file, const struct tb_wire_file *id)
 /* From here on nobody here takes the PFS's bytes for the latest, and no grant to write there holds. */
 static void tell_of_newer(tb_engine *e, uint32_t file)
 {
-    struct tb_file *f = &e->region.files[file];
+    struct tb_file_nodes *f = &e->region.file_nodes[file];
     f->known |= 1;
     f->n_let_go++;
     tb_stage_void(e);
@@ -206,7 +206,7 @@ static int let_go_claimed(tb_engine *e, uint32_t file, uint64_t lo, uint64_t hi)
         rc = rc ? rc : tb_journal_sync(e);
     }
     rc = rc ? rc : remove_range(e, file, lo, hi, false);
-    e->region.files[file].n_let_go++; /* who listed what is dirty meanwhile may have met some of it */
+    e->region.file_nodes[file].n_let_go++; /* who listed what is dirty meanwhile may have met some of it */
     return rc;
 }
 

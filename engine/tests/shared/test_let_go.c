@@ -101,9 +101,10 @@ static void begin(struct scene *s, enum tb_fsync fsync)
 {
     struct tb_identity id;
     fixture_init(&s->x, TB_MODE_PERSISTENT_ASYNC);
-    s->x.config.several_nodes = TB_NODES_SEVERAL;
+    s->x.config.several_nodes = TB_NODES_SHARED;
     s->x.config.fsync = fsync;
     fixture_start(&s->x);
+    s->x.engine->shared_device = 0;
     s->fd = TB_IO(s->x.io, open, fixture_path(&s->x, "file"), O_RDWR | O_CREAT, 0600);
     assert_true(s->fd >= 0);
     assert_int_equal(tb_identity_of_fd(s->fd, &id), 0);
