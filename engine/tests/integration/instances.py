@@ -65,6 +65,11 @@ def state_of(pid: int) -> str:
         return ""
 
 
+def is_gone(state: str) -> bool:
+    """A process whose first thread has ended keeps its locks until the others have, too."""
+    return not state or ("\nState:\tZ" in state and "\nThreads:\t1\n" in state)
+
+
 class Program:
     """A process under the adapter that is told what to do."""
 
@@ -223,7 +228,7 @@ class Instance:
             os.kill(pid, signal.SIGKILL)
         until = time.monotonic() + 10
         for pid in pids:
-            while "\nState:\tZ" not in (state := state_of(pid)) and state and time.monotonic() < until:
+            while not is_gone(state_of(pid)) and time.monotonic() < until:
                 time.sleep(0.002)
 
     def shm(self) -> Path:

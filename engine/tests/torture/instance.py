@@ -41,9 +41,8 @@ def state_of(pid: int) -> str:
 
 
 def wait_for_death(pid: int) -> None:
-    while (
-        "\nState:\tZ" not in (state := state_of(pid)) and state
-    ):  # a recovery leaves a living instance alone
+    """Of all its threads: a recovery leaves a living instance alone."""
+    while (state := state_of(pid)) and not ("\nState:\tZ" in state and "\nThreads:\t1\n" in state):
         time.sleep(0.002)
 
 
