@@ -33,7 +33,7 @@ static void path_of(tb_engine *e, const struct tb_wire_file *id, char *out, size
         tb_file_path(e, &e->region.files[file], out, size);
 }
 
-/* Says which bytes could not be had, or (none) that nobody knows: in the log, once a second, and for `tierctl status`. */
+/* Tells which bytes could not be read (an empty range: not known which): in the log, once a second, and for `tierctl status`. */
 static void say_lost(tb_engine *e, const struct tb_net *net, const struct tb_wire_file *id, uint64_t lo, uint64_t hi, unsigned node,
                      int64_t rc)
 {
@@ -103,7 +103,7 @@ static int64_t told_of(const char *answer, int64_t got, struct tb_told *told)
     return got == (int64_t)(sizeof(*told) + told->n * sizeof(struct tb_wire_extent)) ? 0 : -EPROTO;
 }
 
-/* What the client listed is not all here any more: another node's commit has come before. Then nobody lets go of anything for it. */
+/* Another node's commit came first, and took bytes that the client has listed. Then no node lets go of anything for this list. */
 static bool is_old(tb_engine *e, const struct tb_wire *w)
 {
     uint32_t file = w->op == TB_WIRE_COMMIT ? tb_local_find(e, &w->file) : TB_NONE;

@@ -40,7 +40,7 @@ struct tb_net {
 
     pthread_mutex_t lock; /* of the start */
     pthread_cond_t changed;
-    bool is_open; /* the list is known: who comes now was lost */
+    bool is_open; /* all nodes of the job are known: a connection that comes now is of a node that was lost */
     uint8_t digest[TB_DIGEST_BYTES];
     bool *agrees; /* by node: it told the same list */
     char refusal[256];
@@ -187,7 +187,7 @@ static void look_after(struct tb_net *net, struct tb_peer *p, bool was_asleep)
     }
 }
 
-/* A process that was stopped itself has heard nobody: that says nothing about them. */
+/* A process that was stopped itself has heard no other node, which does not mean that the others are lost. */
 static void *beat(void *arg)
 {
     struct tb_net *net = arg;

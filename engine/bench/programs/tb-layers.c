@@ -233,7 +233,7 @@ static int fill(struct place *p)
     return unlink(path); /* what is measured is in buffers */
 }
 
-/* The instance is of this process alone and has no daemon: nothing flushes or moves bytes meanwhile. */
+/* Only this process uses the instance, and it has no daemon: nothing flushes or moves bytes during the measurement. */
 int main(int argc, char **argv)
 {
     struct tb_config *config = calloc(1, sizeof(*config));

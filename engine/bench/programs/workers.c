@@ -51,7 +51,7 @@ static struct tb_workers *share(int n)
     return pthread_barrier_init(&w->barrier, &attr, (unsigned)n) == 0 ? w : NULL;
 }
 
-/* A child dies with rank 0: without it nobody would pass the barrier again. */
+/* A child ends when rank 0 does: without rank 0 it would wait at the barrier for ever. */
 struct tb_workers *tb_workers_start(int n, int *rank)
 {
     struct tb_workers *w = share(n);

@@ -16,7 +16,7 @@ struct ctl_mover {
     pid_t pid; /* 0: there is none */
     int control;
     double deadline;
-    struct tb_ledger ledger; /* open from the start on: a PFS that is unmounted meanwhile still says what became of its files */
+    struct tb_ledger ledger; /* kept open from the start: if the PFS is unmounted later, it still says which files were moved */
 };
 
 /*

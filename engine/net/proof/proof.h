@@ -12,7 +12,7 @@
 #include "net/proof/frame.h"
 #include "net/proof/secret.h"
 
-/* The third is told to nobody: a key of this one conversation. */
+/* The third is never sent: it is the key of this one conversation. */
 enum tb_proof_side { TB_PROOF_CALLED, TB_PROOF_CALLER, TB_PROOF_KEY };
 
 /* Of this start of the instance: what all proofs have in common. */

@@ -90,17 +90,6 @@ struct wish {
     bool wait;      /* or wait for the flush of this file that is under way */
 };
 
-/* What goes to the PFS must be committed before (shared/commit.h), and that can't be done under the chunk's lock. */
-static bool may_put(const struct tb_target *t, const struct tb_buffer *b)
-{
-    const tb_engine *e = t->engine;
-    uint64_t start = tb_buffer_start(e, b);
-    bool may = true;
-    for (uint32_t lo = b->dirty_lo, a, z; may && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); lo = z)
-        may = tb_grant_covers(e, t->file, start + a, z - a);
-    return may;
-}
-
 /*
  * Flush and empty a buffer of the locked chunk. That is safe only while no other flush of
  * the file runs: it could write older bytes of this buffer afterwards.
@@ -111,7 +100,7 @@ static int make_room_in(struct tb_target *t, struct tb_buffer *b, struct wish *w
     wish->wait = !tb_file_try_claim(t->engine, t->file);
     if (wish->wait)
         return -EAGAIN;
-    int rc = may_put(t, b) ? tb_flush_and_empty(t, b) : UNGRANTED;
+    int rc = tb_grant_covers_buffer(t->engine, t->file, b) ? tb_flush_and_empty(t, b) : UNGRANTED;
     tb_file_unclaim(t->engine, t->file);
     return rc;
 }

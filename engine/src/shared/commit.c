@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buffer/interval.h"
 #include "region/counters.h"
 #include "shared/local.h"
 #include "shared/requests.h"
@@ -268,6 +269,15 @@ bool tb_grant_covers(const tb_engine *e, uint32_t file, uint64_t offset, uint64_
 {
     const struct tb_ranges *r = tb_is_shared(e, &e->region.files[file]) ? tb_grant_of(e, file) : NULL;
     return !tb_is_shared(e, &e->region.files[file]) || (r && tb_ranges_cover(r, offset, offset + n));
+}
+
+bool tb_grant_covers_buffer(const tb_engine *e, uint32_t file, const struct tb_buffer *b)
+{
+    uint64_t start = tb_buffer_start(e, b);
+    bool covers = true;
+    for (uint32_t lo = b->dirty_lo, a, z; covers && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z); lo = z)
+        covers = tb_grant_covers(e, file, start + a, z - a);
+    return covers;
 }
 
 /* Of a file whose record is gone nothing is dirty. An error is nothing to the caller: the keeper believes that bytes are here. */

@@ -53,6 +53,8 @@ int tb_grant_take(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
 /* What it covers; NULL: there is none, or it does not hold any more. */
 const struct tb_ranges *tb_grant_of(const tb_engine *e, uint32_t file);
 bool tb_grant_covers(const tb_engine *e, uint32_t file, uint64_t offset, uint64_t n);
+/* All dirty bytes of one of its buffers, whose chunk is locked: no grant can be taken then. */
+bool tb_grant_covers_buffer(const tb_engine *e, uint32_t file, const struct tb_buffer *b);
 /* What it covered and is not dirty any more is on the PFS: all are told. */
 void tb_grant_end(tb_engine *e, uint32_t file);
 
