@@ -150,6 +150,8 @@ static int64_t gather(tb_engine *e, struct tb_net *net, const struct tb_wire *w,
         struct tb_wire_extent x = a->extent[i];
         x.lo = x.lo > w->lo ? x.lo : w->lo;
         x.hi = x.hi < a->told.before ? x.hi : a->told.before;
+        if (x.lo >= x.hi || x.hi > w->hi) /* the bytes would go past the place of the range */
+            return -EPROTO;
         int64_t got = ask_holder(e, net, TB_WIRE_READ, &w->file, &x, bytes + head + (x.lo - w->lo), x.hi - x.lo);
         if (got != (int64_t)(x.hi - x.lo))
             return got < 0 ? got : -EIO;
