@@ -203,9 +203,10 @@ static int serve_one(struct served *s)
     return ops->send(s->lane, &head, s->answer, tb_now_ns() + (uint64_t)o->answer_ms * 1000000u);
 }
 
+/* The caller has proved who it is; an endpoint of libfabric takes seconds to be made where the processors are taken. */
 static void serve_until_end(struct served *s)
 {
-    uint64_t until_ns = tb_now_ns() + TB_GREET_MS * 1000000ull;
+    uint64_t until_ns = tb_now_ns() + (uint64_t)s->peer->common->options->answer_ms * 1000000u;
     int rc = s->request && s->answer ? s->lane->transport->ops->connect(s->lane, until_ns) : -ENOMEM;
     while (!rc)
         rc = serve_one(s);

@@ -97,6 +97,14 @@ class Node:
         """The result: the number of bytes that came, or -errno."""
         return int(self.ask(f"call {node} {n_request} {n_answer}")[1])
 
+    def answers(self, node: int, n_request: int, n_answer: int, wait_s: float = WAIT_S) -> bool:
+        """Whether a call gets its whole answer, now or soon: what a lost node has to make again may take longer than one call."""
+        until = time.monotonic() + wait_s
+        while time.monotonic() < until:
+            if self.call(node, n_request, n_answer) == n_answer:
+                return True
+        return False
+
     def hears(self, words: str, wait_s: float = WAIT_S) -> bool:
         """Whether it says so on stderr, now or soon."""
         until = time.monotonic() + wait_s
