@@ -14,6 +14,8 @@ import time
 
 ROWS_A_TRANSACTION = 20
 PAYLOAD_BYTES = 700
+LEAST_TRANSACTIONS = 10
+"""Before a kill, however slow the machine is: four writers then write more than the tiers hold."""
 
 
 def write(path: str, journal: str, first: int) -> None:
@@ -46,14 +48,14 @@ def look(path: str) -> tuple[int, int]:
 
 
 def killed_writer(path: str, journal: str, first: int, seconds: float) -> int:
-    """The last transaction that a writer reported before it was killed."""
+    """The last transaction that a writer reported before it was killed, after so many seconds and LEAST_TRANSACTIONS."""
     child = subprocess.Popen(
         [sys.executable, __file__, path, journal, "write", str(first)], stdout=subprocess.PIPE
     )
     assert child.stdout
     done = first - 1
     end = time.monotonic() + seconds
-    while time.monotonic() < end or done < first:
+    while time.monotonic() < end or done < first + LEAST_TRANSACTIONS - 1:
         line = child.stdout.readline()
         if not line:
             sys.exit(f"the writer ended by itself: {child.wait()}")
