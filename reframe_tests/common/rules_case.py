@@ -27,13 +27,11 @@ from .outcome.results import Results
 from .outcome.rundir import run_dir
 from .recipe_case import RecipeTest, rules_of
 from .scales.medium import in_a_second, too_slow_for
-from .scales.rules_scale import RuleSizes, metadata_seconds, rule_sizes
+from .scales.rules_scale import RuleSizes, records_for, rule_sizes, twin_rates
 from .sites.capacity_checks import short_of_disk
 from .sites.places import Places
 from .sites.plan import LEAST_CONFIG_BYTES, Plan
 from .sites.site import Site
-
-LEAST_FILES, MOST_FILES = 1024, 1 << 20  # that a configuration keeps records of
 
 
 class RuleTest(RecipeTest):
@@ -96,7 +94,7 @@ class RuleTest(RecipeTest):
         self.skip_if(alone, f"{self.recipe} needs several nodes; scale {scale.name} has one")
         refused = site.refusal(nodes)
         self.skip_if(site.modelled and refused is not None, str(refused))
-        files, size = self.files_per_node(), self.bytes_per_node()
+        size = self.bytes_per_node()
         return self.recipe_plan(
             self.rule,
             site,
@@ -104,17 +102,14 @@ class RuleTest(RecipeTest):
             self.sizes,
             config_bytes=size,
             place_bytes=2 * size,
-            max_files=min(MOST_FILES, max(LEAST_FILES, 2 * files)),
+            max_files=records_for(self.files_per_node()),
             close_to_open=True,  # each phase looks at what other nodes made
             time_limit="4h",
         )
 
     def twin_rates(self) -> tuple[float, float]:
         """What the twins' metadata servers, one a node, do a second: creating opens, and others."""
-        open_s, other_s = (
-            seconds * self.factor / self.sizes.nodes for seconds in metadata_seconds(self.rule)
-        )
-        return 1 / open_s, 1 / other_s
+        return twin_rates(self.rule, self.factor, self.sizes.nodes)
 
     def check_room(self, places: Places) -> None:
         """Disk for a twin's data."""

@@ -12,6 +12,8 @@ from ..sites.tiers import ScaleError
 from ..sites.twin import device
 from .scale import Scale
 
+LEAST_RECORDS, MOST_RECORDS = 1024, 1 << 20
+
 _TIME = re.compile(r"([\d.]+)(ns|us|ms|s)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -38,6 +40,17 @@ def metadata_seconds(recipe: RuleRecipe) -> tuple[float, float]:
     found = [_TIME.fullmatch(str(model[key])) for key in ("open_time", "metadata_time")]
     open_s, other_s = (float(m[1]) * _SECONDS[m[2]] for m in found if m)
     return open_s, other_s
+
+
+def twin_rates(recipe: RuleRecipe, factor: int, nodes: int) -> tuple[float, float]:
+    """Creating opens and other operations a second of so many nodes' twins, slowed down `factor` times."""
+    create, other = (nodes / (seconds * factor) for seconds in metadata_seconds(recipe))
+    return create, other
+
+
+def records_for(files: int) -> int:
+    """Of how many files a configuration keeps records: of those at a time and of the phase before."""
+    return min(MOST_RECORDS, max(LEAST_RECORDS, 2 * files))
 
 
 def rule_sizes(
