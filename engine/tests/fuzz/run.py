@@ -23,7 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = [ROOT / folder for folder in ("engine/tests/fuzz", "workloads/fuzz", "analysis/tests/fuzz")]
-LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384", "-close_fd_mask=3"]
+LIMITS = ["-timeout=30", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384", "-close_fd_mask=3"]
 LEAST_EDGES = 40
 
 
