@@ -15,12 +15,14 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +31,7 @@
 #define MAX_INSTANCES 64
 #define APPEARS_SECONDS 60.0 /* a daemon that a launcher starts: until its region is begun */
 #define LOOK_NS 20000000
+#define EXIT_MS 10000 /* a process that has given up its lease ends soon, however busy the machine is */
 
 /*
  * Every message has the program's name, because tierctl runs inside other programs' output.
@@ -235,6 +238,16 @@ void ctl_tell_daemon(const struct ctl_daemon *d, const char *format, ...)
     va_end(args);
 }
 
+/* Its lease ends a moment before the process does; who asks for processes after a stop finds none. */
+static void wait_for_exit(int process)
+{
+    struct pollfd end = {.fd = process, .events = POLLIN};
+    if (process < 0)
+        return;
+    poll(&end, 1, EXIT_MS);
+    close(process);
+}
+
 /*
  * Waited for as long as it takes: it finishes what it flushes. A daemon that itself waits for
  * a stopped process gives up, and then the instance stays.
@@ -246,6 +259,7 @@ int ctl_stop_daemon(tb_engine *engine, const char *retry)
     tb_instance_info(engine, &info);
     if (!info.daemon_alive || info.daemon_pid <= 0)
         return 0;
+    int process = (int)syscall(SYS_pidfd_open, info.daemon_pid, 0); /* an old kernel has none: then the lease alone is waited for */
     kill(info.daemon_pid, SIGTERM);
     while (tb_daemon_is_alive(engine->header)) {
         waitpid(info.daemon_pid, NULL, WNOHANG);
@@ -253,6 +267,7 @@ int ctl_stop_daemon(tb_engine *engine, const char *retry)
         tb_wait_go_on(&wait, info.daemon_pid);
     }
     tb_wait_end(&wait);
+    wait_for_exit(process);
     waitpid(info.daemon_pid, NULL, 0); /* ours where `run` started it */
     tb_instance_info(engine, &info);
     if (!info.daemon_gave_up)

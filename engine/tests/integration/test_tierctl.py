@@ -56,6 +56,21 @@ def test_start_status_stop(instance: Instance) -> None:
     assert instance.ctl("status", "-i", instance.name).returncode != 0
 
 
+def test_stop_waits_until_the_process_is_gone(instance: Instance) -> None:
+    """Its lease ends before it does; a script that looks for processes after a stop must find none."""
+    slow = {
+        "LD_PRELOAD": str(BIN.parent / "lib" / "libslow_end.so"),
+        "ASAN_OPTIONS": "verify_asan_link_order=0",
+    }
+    with subprocess.Popen([BIN / "tierd", instance.config, "-i", instance.name], env=os.environ | slow):
+        until = time.monotonic() + 60
+        while instance.ctl("status", "-i", instance.name).returncode and time.monotonic() < until:
+            time.sleep(0.02)
+        assert len(instance.daemons()) == 1
+        instance.stop()
+        assert instance.daemons() == []
+
+
 def test_daemon_keeps_no_descriptor_of_its_starter(instance: Instance) -> None:
     """Else a lock that a script holds while it starts an instance would be the daemon's as long as it lives."""
     with (instance.root / "lock").open("w") as lock:
