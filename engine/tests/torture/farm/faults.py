@@ -46,8 +46,8 @@ def stop_one(r: "Round") -> list[str]:
 
 
 def drain_busy(r: "Round") -> list[str]:
-    """A drain ends while programs go on."""
-    done = r.programs.tierctl("drain", "-i", r.instance, limit=DRAIN_LIMIT_S)
+    """A drain ends while programs go on.  The log of the played crash has its syncs, too."""
+    done = r.programs.tierctl("drain", "-i", r.instance, env=r.environment(), limit=DRAIN_LIMIT_S)
     return [f"drain: exit status {done.returncode}: {done.stderr}"] if done.returncode else []
 
 

@@ -7,12 +7,15 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import check
 import check_records
+import crash
 import farm
+import faults
 import instance
 import loop_disks
 import manifest
@@ -180,6 +183,31 @@ def test_what_is_left_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     sound = Round.end_load
     monkeypatch.setattr(Round, "end_load", lambda r: (sound(r), (r.root / "nvme" / "left").write_text("x")))
     assert any("left is left" in wrong for wrong in play(tmp_path, "saves").wrong)
+
+
+@needs_build
+def test_what_a_drain_syncs_is_in_the_log_of_the_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the crash takes back what programs have written and the drain has synced."""
+    logs = []
+
+    def drain(r: Round) -> list[str]:
+        before = (r.root / "undo").stat().st_size
+        wrong = sound(r)
+        records = crash.read_log((r.root / "undo").read_bytes()[before:])
+        logs.append(any(record.kind == crash.SYNC_END for record in records))
+        return wrong
+
+    sound = faults.drain_busy
+    monkeypatch.setitem(
+        faults.PLANS,
+        "drain",
+        replace(faults.PLANS["drain"], disturb=lambda r: (r.kill(r.clients), drain(r))[1]),
+    )
+    monkeypatch.setattr(rounds, "write_config", lambda root, chance: manual(WRITE_CONFIG(root, chance)))
+    play(tmp_path, fault="drain")
+    assert logs == [True]
 
 
 def test_a_process_that_is_left_is_found(tmp_path: Path) -> None:
