@@ -2,9 +2,10 @@
 
     forwarding.py [BUILD_DIR [OUT_DIR]] [--repetitions N] [--only WORD]
 
-Writes to memory, in turn, where a message costs most beside a write. The floor is one message each way and
-the write, and nothing else (tb-forge-floor). An eager limit is Open MPI's: messages up to it go through
-shared memory in one step. Prints as bench.py does, writes OUT_DIR/forwarding-<time>.json.
+Writes to memory, in turn, where a message costs most beside a write. Client and I/O node share memory, so the
+bytes stay where they are; by message they travel, as between compute nodes. The floor of that is one message
+each way and the write, and nothing else (tb-forge-floor). Prints as bench.py does, writes
+OUT_DIR/forwarding-<time>.json.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from session import chosen, finish, measuring, parse, provenance, run
 from setting import MIB, Bench
 
 BUDGET = 0.8
-EAGER = 1 << 16
 MPIEXEC = os.environ.get("TB_MPIEXEC", "mpiexec")
 TOTAL = {32 << 10: 128 * MIB, MIB: 256 * MIB}
 
@@ -32,20 +32,18 @@ class Way:
     name: str
     io_nodes: int = 0
     in_flight: int = 1
-    eager: int = 0
+    by_message: bool = False
     floor: bool = False
 
 
 def words(bench: Bench, way: Way, request: int) -> list[str]:
     """Return the command; the scenario is there before."""
     launch = [MPIEXEC, "--bind-to", "none", "-n", str(way.io_nodes + 1)]
-    if way.eager:
-        launch += ["--mca", "btl_vader_eager_limit", str(way.eager)]
     if way.floor:
         floor = str(bench.build / "bin/tb-forge-floor")
         return [*launch, floor, str(bench.root / "f"), str(request), str(TOTAL[request])]
     forge = [str(bench.build / "bin/tb-forge"), str(bench.root / "scenario.json"), str(bench.root)]
-    return [*launch, *forge, "--in-flight", str(way.in_flight)]
+    return [*launch, *forge, "--in-flight", str(way.in_flight), *["--by-message"][: way.by_message]]
 
 
 def rate(bench: Bench, way: Way, request: int) -> float:
@@ -94,15 +92,16 @@ def main() -> int:
     """Measure all of it."""
     args = parse()
     direct, floor = Way("no I/O node"), Way("message, write, answer", 1, floor=True)
-    floor_eager = Way(f"message, write, answer, eager limit {EAGER}", 1, floor=True, eager=EAGER)
     one, four = Way("one I/O node", 1), Way("one I/O node, --in-flight 4", 1, 4)
-    one_eager = Way(f"one I/O node, eager limit {EAGER}", 1, eager=EAGER)
-    four_eager = Way(f"one I/O node, --in-flight 4, eager limit {EAGER}", 1, 4, EAGER)
+    sent = Way("one I/O node, --by-message", 1, by_message=True)
     rows = []
     for request in TOTAL:
-        rows += [row(request, way, direct, BUDGET) for way in (one, four, one_eager, four_eager)]
-        rows += [row(request, way, direct, None) for way in (floor, floor_eager)]
-        rows += [row(request, one, floor, None), row(request, one_eager, floor_eager, None)]
+        rows += [row(request, one, direct, BUDGET), row(request, four, direct, BUDGET)]
+        rows += [
+            row(request, sent, direct, None),
+            row(request, floor, direct, None),
+            row(request, sent, floor, None),
+        ]
     wanted = chosen(rows, args)
     with measuring(args) as bench:
         about = provenance(bench)

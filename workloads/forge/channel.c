@@ -11,7 +11,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { PATH_ROOM = 4200, CLOSED = -1 };
+enum { OPEN_ROOM = sizeof(struct tb_seen) + 4200, CLOSED = -1 };
 static const double ASK_AFTER_S = 2, GIVE_UP_AFTER_S = 5; /* together within the 10 s that users are told */
 
 struct slot {
@@ -28,7 +28,10 @@ struct tb_channel {
     uint64_t number;
     int64_t messages;
     struct slot *slot;
-    char *path; /* of the open file; NULL: none */
+    void *memory;        /* the rooms of all slots; NULL: each has its own, which no I/O node sees */
+    struct tb_seen seen; /* where an I/O node finds it */
+    bool in_place;       /* who serves sees it */
+    char *path;          /* of the open file; NULL: none */
     bool direct;
     int handle; /* at the one who serves */
     struct tb_files *own;
@@ -49,6 +52,26 @@ static _Noreturn void give_up(const struct tb_channel *ch, const char *what, int
     tb_fail(ch->path ? ch->path : "a file", what, offset, told);
 }
 
+static void make_rooms(struct tb_channel *ch)
+{
+    const struct tb_channel_settings *s = &ch->settings;
+    size_t each = tb_room_size(s->largest);
+    if (s->near)
+        ch->memory = tb_memory_new((size_t)s->in_flight * each, &ch->seen);
+    for (int i = 0; i < s->in_flight; i++) {
+        ch->slot[i].room = ch->memory ? (char *)ch->memory + (size_t)i * each : tb_room_new(s->largest);
+        memset(tb_room_data(ch->slot[i].room), s->fill, s->largest);
+    }
+}
+
+static void free_rooms(struct tb_channel *ch)
+{
+    for (int i = 0; !ch->memory && i < ch->settings.in_flight; i++)
+        free(ch->slot[i].room);
+    if (ch->memory)
+        tb_memory_free(ch->memory, &ch->seen);
+}
+
 struct tb_channel *tb_channel_new(const struct tb_channel_settings *s, int node)
 {
     struct tb_channel *ch = calloc(1, sizeof *ch);
@@ -57,10 +80,7 @@ struct tb_channel *tb_channel_new(const struct tb_channel_settings *s, int node)
     ch->settings = *s;
     ch->node = node;
     ch->handle = CLOSED;
-    for (int i = 0; i < s->in_flight; i++) {
-        ch->slot[i].room = tb_room_new(s->largest);
-        memset(tb_room_data(ch->slot[i].room), s->fill, s->largest);
-    }
+    make_rooms(ch);
     return ch;
 }
 
@@ -124,23 +144,32 @@ static struct tb_message next_message(struct tb_channel *ch, enum tb_kind_of_mes
     return (struct tb_message){.number = ch->number++, .kind = kind, .file = ch->handle, .slot = (uint32_t)slot};
 }
 
+/* Returns how long it is. */
+static size_t put_open(const struct tb_channel *ch, void *out)
+{
+    size_t length = strlen(ch->path) + 1;
+    memcpy(out, &ch->seen, sizeof ch->seen);
+    memcpy((char *)out + sizeof ch->seen, ch->path, length);
+    return sizeof ch->seen + length;
+}
+
 /* An open or a close: nothing else is under way. Returns the status of the answer. */
 static int ask(struct tb_channel *ch, enum tb_kind_of_message kind)
 {
     MPI_Request sent, answered;
-    struct tb_message *m = calloc(1, sizeof *m + PATH_ROOM), answer;
+    struct tb_message *m = calloc(1, sizeof *m + OPEN_ROOM), answer;
     assert(!ch->busy);
     if (!m)
         give_up(ch, tb_operation_name(kind == TB_ASK_OPEN ? TB_OPEN : TB_CLOSE), -1, strerror(ENOMEM));
     *m = next_message(ch, kind, 0);
     m->direct = ch->direct;
-    size_t length = kind == TB_ASK_OPEN ? strlen(ch->path) + 1 : 0;
-    memcpy(m + 1, ch->path, length);
+    size_t length = kind == TB_ASK_OPEN ? put_open(ch, m + 1) : 0;
     MPI_Irecv(&answer, sizeof answer, MPI_BYTE, ch->node, TB_TAG_ANSWER, ch->settings.wire, &answered);
     MPI_Isend(m, (int)(sizeof *m + length), MPI_BYTE, ch->node, TB_TAG_CONTROL, ch->settings.wire, &sent);
     wait_for(ch, &answered);
     MPI_Wait(&sent, MPI_STATUS_IGNORE);
     ch->messages += 2;
+    ch->in_place = answer.in_place;
     free(m);
     return answer.status;
 }
@@ -273,16 +302,17 @@ static void send_to_node(struct tb_channel *ch, struct slot *s)
 {
     const struct tb_transfer *t = &s->transfer;
     bool write = t->operation == TB_WRITE;
-    size_t bytes = t->extent.size, head = sizeof s->message;
+    size_t bytes = t->extent.size, head = sizeof s->message, along = ch->in_place ? 0 : bytes;
     struct tb_message *m = tb_room_message(s->room), *request = write ? m : &s->message, *answer = write ? &s->message : m;
     *request = next_message(ch, write ? TB_ASK_WRITE : TB_ASK_READ, ch->next);
     request->offset = t->extent.offset;
     request->size = bytes;
     request->direct = t->direct;
     request->check = t->check;
+    request->in_place = ch->in_place;
     request->checksum = write && t->check ? XXH3_64bits(tb_room_data(s->room), bytes) : 0;
-    MPI_Irecv(answer, (int)(write ? head : head + bytes), MPI_BYTE, ch->node, TB_TAG_ANSWER + ch->next, ch->settings.wire, &s->answered);
-    MPI_Isend(request, (int)(write ? head + bytes : head), MPI_BYTE, ch->node, TB_TAG_DATA, ch->settings.wire, &s->sent);
+    MPI_Irecv(answer, (int)(write ? head : head + along), MPI_BYTE, ch->node, TB_TAG_ANSWER + ch->next, ch->settings.wire, &s->answered);
+    MPI_Isend(request, (int)(write ? head + along : head), MPI_BYTE, ch->node, TB_TAG_DATA, ch->settings.wire, &s->sent);
     s->busy = true;
     ch->busy++;
 }
@@ -310,8 +340,7 @@ void tb_channel_free(struct tb_channel *ch)
         struct tb_message end = {.kind = TB_END};
         MPI_Send(&end, sizeof end, MPI_BYTE, i, TB_TAG_CONTROL, ch->settings.wire);
     }
-    for (int i = 0; i < ch->settings.in_flight; i++)
-        free(ch->slot[i].room);
+    free_rooms(ch);
     tb_files_free(ch->own);
     free(ch->slot);
     free(ch->path);

@@ -274,6 +274,7 @@ void tb_client_run(struct tb_client *c)
         .in_flight = c->options->in_flight,
         .nodes = c->nodes,
         .largest = (size_t)c->scenario->largest,
+        .near = c->near,
         .fill = (char)('a' + c->number % 26),
         .wire = c->wire,
         .took = compare,

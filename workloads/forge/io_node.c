@@ -8,9 +8,17 @@
  */
 #include "io_node.h"
 
+#include <assert.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* A client's buffers, where this process sees them. */
+struct mapped {
+    char *at; /* NULL: it does not */
+    size_t size;
+};
 
 enum { MOST_BUFFERS = 1024, POOL_BYTES = 256 << 20, LEAST_BUFFERS = 4, CONTROL_EVERY = 16, STAND_BY_NS = 300000000 };
 /*
@@ -28,6 +36,7 @@ struct node {
     int pooled, most;           /* buffers that were made, and how many may be */
     int under_way, ended;       /* requests that have no answer yet; clients that ended */
     struct tb_request *sending; /* answers that MPI has not taken yet */
+    struct mapped *mapped;      /* by rank */
     struct tb_node_counts counts;
     sem_t over;           /* posted at the end, for the thread that stands by */
     _Atomic bool is_away; /* a thread that talks does a request itself */
@@ -78,6 +87,7 @@ static void count(struct node *n, const struct tb_message *m)
     n->counts.write += m->kind == TB_ASK_WRITE;
     n->counts.read_bytes += m->kind == TB_ASK_READ ? (int64_t)m->size : 0;
     n->counts.write_bytes += m->kind == TB_ASK_WRITE ? (int64_t)m->size : 0;
+    n->counts.in_place += m->in_place;
 }
 
 /* What a ping asks is whether this thread runs. */
@@ -87,10 +97,22 @@ static void pong(struct node *n, int client)
     MPI_Send(&alive, 1, MPI_BYTE, client, TB_TAG_PONG, n->settings->wire);
 }
 
+/* At a client's first open; the answer to each says whether its buffers are seen. */
+static void look_at_memory(struct node *n, struct tb_request *r)
+{
+    struct mapped *its = &n->mapped[r->client];
+    const struct tb_seen *seen = r->data;
+    if (!its->at)
+        *its = (struct mapped){tb_memory_of(seen), seen->size};
+    tb_room_message(r->room)->in_place = its->at != NULL;
+}
+
 static void begin(struct node *n, struct tb_request *r)
 {
     const struct tb_message *m = tb_room_message(r->room);
     count(n, m);
+    if (m->kind == TB_ASK_OPEN)
+        look_at_memory(n, r);
     if (m->kind == TB_PING || m->kind == TB_END) {
         if (m->kind == TB_PING)
             pong(n, r->client);
@@ -114,6 +136,7 @@ static bool receive_control(struct node *n)
     MPI_Get_count(&status, MPI_BYTE, &bytes);
     struct tb_request *r = new_request((size_t)bytes);
     r->client = status.MPI_SOURCE;
+    r->data = tb_room_data(r->room);
     MPI_Mrecv(tb_room_message(r->room), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
     begin(n, r);
     return true;
@@ -127,6 +150,17 @@ static void be_open_for_data(struct node *n)
               TB_TAG_DATA, n->settings->wire, &n->coming->way);
 }
 
+static void *data_of(const struct node *n, const struct tb_request *r)
+{
+    const struct tb_message *m = tb_room_message(r->room);
+    const struct mapped *its = &n->mapped[r->client];
+    size_t each = tb_room_size(n->settings->largest);
+    if (!m->in_place)
+        return tb_room_data(r->room);
+    assert(its->at && (m->slot + 1) * each <= its->size);
+    return tb_room_data(its->at + m->slot * each);
+}
+
 /* NULL: nothing came. */
 static struct tb_request *receive_data(struct node *n)
 {
@@ -137,17 +171,18 @@ static struct tb_request *receive_data(struct node *n)
         MPI_Test(&r->way, &there, &status);
     if (there) {
         r->client = status.MPI_SOURCE;
+        r->data = data_of(n, r);
         n->coming = NULL;
     }
     be_open_for_data(n);
     return there ? r : NULL;
 }
 
-/* A read's answer has its bytes after it, unless it failed. */
+/* A read's answer has its bytes after it, unless it failed or the client has them. */
 static void answer(struct node *n, struct tb_request *r)
 {
     const struct tb_message *m = tb_room_message(r->room);
-    size_t bytes = sizeof *m + (m->kind == TB_ASK_READ && !m->status ? m->size : 0);
+    size_t bytes = sizeof *m + (m->kind == TB_ASK_READ && !m->status && !m->in_place ? m->size : 0);
     n->counts.write_calls += r->was_alone && m->kind == TB_ASK_WRITE;
     n->counts.read_calls += r->was_alone && m->kind == TB_ASK_READ;
     r->was_alone = false;
@@ -293,9 +328,35 @@ static void free_buffers(struct node *n)
     }
 }
 
+static struct mapped *none_mapped(const struct tb_node_settings *s)
+{
+    int ranks;
+    MPI_Comm_size(s->wire, &ranks);
+    struct mapped *all = calloc((size_t)ranks, sizeof *all);
+    if (!all)
+        tb_fail("memory", "allocate", -1, "no room for the clients");
+    return all;
+}
+
+static void unmap(struct node *n)
+{
+    int ranks;
+    MPI_Comm_size(n->settings->wire, &ranks);
+    for (int i = 0; i < ranks; i++)
+        if (n->mapped[i].at)
+            munmap(n->mapped[i].at, n->mapped[i].size);
+    free(n->mapped);
+}
+
 struct tb_node_counts tb_io_node_run(const struct tb_node_settings *s)
 {
-    struct node n = {.settings = s, .workers = tb_workers_start(s), .most = most_buffers(s), .wire = PTHREAD_MUTEX_INITIALIZER};
+    struct node n = {
+        .settings = s,
+        .workers = tb_workers_start(s),
+        .most = most_buffers(s),
+        .mapped = none_mapped(s),
+        .wire = PTHREAD_MUTEX_INITIALIZER,
+    };
     pthread_t other;
     sem_init(&n.over, 0, 0);
     int error = pthread_create(&other, NULL, talk_or_stand_by, &n);
@@ -305,6 +366,7 @@ struct tb_node_counts tb_io_node_run(const struct tb_node_settings *s)
     pthread_join(other, NULL);
     tb_workers_stop(n.workers, &n.counts);
     free_buffers(&n);
+    unmap(&n);
     sem_destroy(&n.over);
     return n.counts;
 }

@@ -15,6 +15,7 @@
 struct tb_request {
     struct tb_request *next;
     void *room;                /* message.h: the message, then the bytes */
+    void *data;                /* the bytes: there, or in the client's own buffer */
     int client;                /* its rank */
     bool from_pool, was_alone; /* was_alone: no worker's call did it */
     MPI_Request way;           /* it comes, or its answer goes */

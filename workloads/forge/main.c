@@ -16,6 +16,8 @@ enum { MOST_SCENARIO_BYTES = 16 << 20 };
 static const struct tb_option table[] = {
     {'\0', "in-flight", TB_INT, FIELD(in_flight), 1, TB_MOST_IN_FLIGHT, NULL, "requests that a client sends before it waits (1)"},
     {'\0', "aggregate", TB_INT, FIELD(aggregate), 1, TB_MOST_JOINED, NULL, "queued requests that an I/O node joins in one call (1)"},
+    {'\0', "by-message", TB_FLAG, FIELD(by_message), 0, 0, NULL,
+     "bytes go in messages where a client shares a compute node with its I/O node, too"},
     {'\0', "map", TB_TEXT, FIELD(map), 0, 0, NULL, "which I/O nodes serve which clients; read again when it changes"},
     {'\0', NULL, TB_FLAG, 0, 0, 0, NULL, NULL},
 };
@@ -98,6 +100,17 @@ static struct tb_node_counts serve(const struct tb_scenario *s, const struct tb_
     return tb_io_node_run(&settings);
 }
 
+/* Whether an I/O node is on this rank's compute node. */
+static bool is_near(const struct tb_world *w, int serves)
+{
+    MPI_Comm node;
+    int any;
+    MPI_Comm_split_type(w->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Allreduce(&serves, &any, 1, MPI_INT, MPI_MAX, node);
+    MPI_Comm_free(&node);
+    return any;
+}
+
 /* Which job's; clients are dealt out to the jobs in the order of the scenario. */
 static int64_t job_of(const struct tb_scenario *s, int64_t client)
 {
@@ -156,6 +169,7 @@ static void run(const struct tb_options *o, const struct tb_scenario *s, const s
     say_started(report.started, sizeof report.started);
     client.number = w->rank - client.nodes;
     client.clients = w->tasks - client.nodes;
+    client.near = is_near(w, serves) && !o->by_message;
     client.job_number = serves ? 0 : job_of(s, client.number);
     MPI_Comm_split(w->comm, serves ? MPI_UNDEFINED : (int)client.job_number, 0, &client.comm);
     MPI_Barrier(w->comm);

@@ -1,6 +1,6 @@
 /*
  * What clients and I/O nodes send each other. A request and its answer are one message each: a write's request carries
- * the bytes, a read's answer does. The fixed part goes before the bytes, which begin on a page, as O_DIRECT asks.
+ * the bytes, a read's answer does, unless they are in memory that both see (memory.c). The fixed part goes before the bytes, which begin on a page, as O_DIRECT asks.
  */
 #ifndef TB_MESSAGE_H
 #define TB_MESSAGE_H
@@ -31,9 +31,16 @@ struct tb_message {
     uint64_t size;
     uint64_t checksum; /* of the bytes, where `check` is set */
     uint8_t direct, check;
-    uint8_t unused[14];
+    uint8_t in_place; /* of a read or write: the bytes are in the client's buffer `slot`; of an open's answer: they may be */
+    uint8_t unused[13];
 };
 _Static_assert(sizeof(struct tb_message) == 64, "the fixed part of a message");
+
+/* An open's message goes on with where the client's buffers are, `size` 0: in no memory that another may see; then the path. */
+struct tb_seen {
+    int64_t process, descriptor;
+    uint64_t device, inode, size;
+};
 
 /* Room for a message and bytes on pages of their own. */
 enum { TB_PAGE = 4096 };
@@ -49,6 +56,15 @@ static inline struct tb_message *tb_room_message(void *room)
 {
     return (struct tb_message *)((char *)room + TB_PAGE - sizeof(struct tb_message));
 }
+
+/*
+ * memory.c: room for several messages, which another process on the compute node may see. NULL: there is no such memory, or
+ * the client's is not seen from here.
+ */
+size_t tb_room_size(size_t largest);
+void *tb_memory_new(size_t size, struct tb_seen *seen);
+void *tb_memory_of(const struct tb_seen *seen);
+void tb_memory_free(void *at, const struct tb_seen *seen); /* of tb_memory_new */
 
 /*
  * Between two looks at MPI that found nothing. Other ranks may share the core; after a while even the polls stop being

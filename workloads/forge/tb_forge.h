@@ -2,9 +2,8 @@
  * tb-forge: what I/O forwarding does to an access pattern. The first ranks are I/O nodes, which read and write for the
  * others, the clients; with none of them the clients read and write themselves.
  *
- * main reads the command line and the scenario (scenario, patterns, json), and reports (report, output_forge,
- * output_json). A client runs its patterns (client): which requests they make says layout, who serves them says map, and
- * channel sends them. An I/O node receives (io_node), queues (queue) and does them in threads (workers) on its files
+ * main reads the command line and the scenario (scenario, patterns, json), and reports (the folder report). A client runs its patterns (client): which requests they make says layout, who serves them says map, and
+ * channel sends them, with the bytes in messages or in memory that both see (memory). An I/O node receives (io_node), queues (queue) and does them in threads (workers) on its files
  * (files). Without I/O nodes the channel does requests on files of its own.
  */
 #ifndef TB_FORGE_H
@@ -19,6 +18,7 @@
 struct tb_options {
     const char *scenario, *directory, *map; /* directory and map: NULL where there is none */
     int in_flight, aggregate;
+    bool by_message; /* never in memory that client and I/O node share */
 };
 enum { TB_MOST_IN_FLIGHT = 64, TB_MOST_JOINED = 256 };
 
@@ -128,7 +128,7 @@ int tb_files_read(struct tb_files *f, int handle, bool direct, const struct iove
 
 /* io_node.c: the rank's work until all clients ended. */
 struct tb_node_counts {
-    int64_t node, open, read, write, close, read_bytes, write_bytes, read_calls, write_calls;
+    int64_t node, open, read, write, close, read_bytes, write_bytes, read_calls, write_calls, in_place; /* in_place: reads and writes */
 };
 struct tb_node_settings {
     int clients, handlers, dispatchers, aggregate;
@@ -148,6 +148,7 @@ typedef void tb_took(void *reader, const struct tb_transfer *t, const void *data
 struct tb_channel_settings {
     int in_flight, nodes;
     size_t largest;
+    bool near; /* an I/O node may be on this compute node and see the buffers */
     char fill; /* what the buffers hold at first */
     MPI_Comm wire;
     tb_took *took; /* gets what was read */
@@ -185,6 +186,7 @@ struct tb_client {
     const struct tb_job *job;
     int number, clients, nodes; /* clients count over all jobs */
     int nodes_used;             /* compute nodes of its job */
+    bool near;                  /* an I/O node is on its compute node */
     int64_t job_number;
     MPI_Comm wire, comm;         /* of all ranks; of the job's clients */
     double zero;                 /* MPI_Wtime at the start of the run */
@@ -195,7 +197,7 @@ struct tb_client {
 };
 void tb_client_run(struct tb_client *client);
 
-/* report.c: what all ranks tell rank 0, and the text for people. */
+/* report/report.c: what all ranks tell rank 0, and the text for people. */
 struct tb_report {
     const struct tb_options *options;
     const struct tb_scenario *scenario;
@@ -216,7 +218,7 @@ double tb_bandwidth(const struct tb_outcome *o); /* MiB/s, by the slowest client
 typedef void tb_visit(void *with, int64_t job, const struct tb_access *p, const struct tb_outcome *o);
 void tb_report_each(const struct tb_report *r, tb_visit *visit, void *with);
 
-/* output_forge.c and output_json.c: the files in the output directory; what fails ends all ranks. */
+/* report/output_forge.c and report/output_json.c: the files in the output directory; what fails ends all ranks. */
 void tb_write_forge_files(const struct tb_report *r);
 void tb_write_json(const struct tb_report *r);
 /* Written beside it and renamed: a file is whole or not there. */

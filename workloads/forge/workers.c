@@ -32,7 +32,7 @@ static int wrong(const struct tb_workers *w, const struct tb_request *r)
         return 0;
     if (m->offset < 0 || m->size > w->largest)
         return -EINVAL;
-    if (m->kind == TB_ASK_WRITE && m->check && XXH3_64bits(tb_room_data(r->room), m->size) != m->checksum)
+    if (m->kind == TB_ASK_WRITE && m->check && XXH3_64bits(r->data, m->size) != m->checksum)
         return -EBADMSG;
     return 0;
 }
@@ -58,7 +58,7 @@ static int open_or_close(struct tb_workers *w, struct tb_request *r)
     const struct tb_message *m = tb_room_message(r->room);
     if (m->kind == TB_ASK_CLOSE)
         return tb_files_close(w->files, m->file);
-    return tb_files_open(w->files, tb_room_data(r->room), m->direct);
+    return tb_files_open(w->files, (const char *)r->data + sizeof(struct tb_seen), m->direct);
 }
 
 static int64_t now_ns(void)
@@ -76,7 +76,7 @@ static int transfer(struct tb_workers *w, const struct tb_request *r, int count)
     struct iovec pieces[TB_MOST_JOINED];
     int i = 0;
     for (const struct tb_request *at = r; i < count; at = at->next, i++)
-        pieces[i] = (struct iovec){tb_room_data(at->room), tb_room_message(at->room)->size};
+        pieces[i] = (struct iovec){at->data, tb_room_message(at->room)->size};
     int error = m->kind == TB_ASK_WRITE ? tb_files_write(w->files, m->file, m->direct, pieces, count, m->offset)
                                         : tb_files_read(w->files, m->file, m->direct, pieces, count, m->offset);
     w->took_ns = now_ns() - began;
@@ -96,7 +96,7 @@ static void say(struct tb_request *r, int status)
     struct tb_message *m = tb_room_message(r->room);
     m->status = status;
     if (m->kind == TB_ASK_READ && m->check && !status)
-        m->checksum = XXH3_64bits(tb_room_data(r->room), m->size);
+        m->checksum = XXH3_64bits(r->data, m->size);
 }
 
 static void finish(struct tb_workers *w, struct tb_request *r, int status)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
-from forwarding_runs import Forge, content, flat, phases
+from driver import LIMIT_S, MPIEXEC
+from forwarding_runs import RESULT, Forge, content, flat, phases
 from steps import through_tiers
 
 from tierbench.forwarding import measurements
@@ -20,11 +22,12 @@ def forge(folder: Path) -> Forge:
 
 
 @pytest.mark.parametrize(
-    ("io_nodes", "spatiality"), [(0, "contiguous"), (1, "strided"), (2, "contiguous"), (2, "strided")]
+    ("io_nodes", "spatiality", "line"),
+    [(0, "contiguous", ""), (1, "strided", ""), (2, "contiguous", "--by-message"), (2, "strided", "")],
 )
-def test_a_shared_file_is_whole(forge: Forge, io_nodes: int, spatiality: str) -> None:
+def test_a_shared_file_is_whole(forge: Forge, io_nodes: int, spatiality: str, line: str) -> None:
     what = phases(io_nodes, "write", "read", spatiality=spatiality, total_size=ODD, request_size=30_000)
-    found = forge.result(what, io_nodes + 3, "--in-flight 4 --aggregate 8")
+    found = forge.result(what, io_nodes + 3, f"--in-flight 4 --aggregate 8 {line}")
     assert (forge.folder / "f").read_bytes() == content(0, ODD)
     assert (found["io_nodes"], found["clients"], found["format"]) == (io_nodes, 3, "phases")
     for pattern in found["patterns"]:
@@ -38,6 +41,7 @@ def test_a_shared_file_is_whole(forge: Forge, io_nodes: int, spatiality: str) ->
         assert sum(n["write_bytes"] for n in nodes) == ODD
         assert sum(n["read_bytes"] for n in nodes) == 2 * ODD  # the write's validation reads, too
         assert sum(n["open"] for n in nodes) == sum(n["close"] for n in nodes) == 3
+        assert sum(n["in_place"] for n in nodes) == (0 if line else 3 * 34)
 
 
 def test_files_of_their_own_in_the_older_format(forge: Forge) -> None:
@@ -76,6 +80,20 @@ def test_o_direct_writes_the_remainder_too(tmp_path: Path) -> None:
     found = forge.result(phases(1, "write", direct_io=1, total_size=ODD, request_size=1 << 16), 2)
     assert found["patterns"][0]["direct_io"] is True
     assert (tmp_path / "f").read_bytes() == content(0, ODD)
+
+
+def test_memory_that_an_io_node_cannot_see_costs_no_byte(forge: Forge) -> None:
+    """The client tells of buffers that the I/O node does not find, as between containers."""
+    forge.scenario(phases(1, "write", "read", total_size=ODD))
+    alone = ["unshare", "-rpf", "--mount-proc", forge.program, "scenario.json", str(forge.folder)]
+    words = [MPIEXEC, "-n", "1", forge.program, "scenario.json", str(forge.folder), ":", "-n", "1", *alone]
+    done = subprocess.run(
+        words, cwd=forge.folder, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (node,) = json.loads((forge.folder / RESULT).read_text())["forwarding"]
+    assert (node["in_place"], node["write"]) == (0, 16)
+    assert (forge.folder / "f").read_bytes() == content(0, ODD)
 
 
 def test_a_stonewall_ends_a_write_and_its_read(forge: Forge) -> None:

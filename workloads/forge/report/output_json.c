@@ -83,10 +83,10 @@ static json_t *forwarding(const struct tb_report *r)
     json_t *list = made(json_array());
     for (int64_t i = 0; i < r->scenario->forwarders; i++) {
         const struct tb_node_counts *n = &r->nodes[i];
-        add(list, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "io_node", (json_int_t)i, "open", (json_int_t)n->open, "read",
-                            (json_int_t)n->read, "write", (json_int_t)n->write, "close", (json_int_t)n->close, "read_bytes",
+        add(list, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "io_node", (json_int_t)i, "open", (json_int_t)n->open,
+                            "read", (json_int_t)n->read, "write", (json_int_t)n->write, "close", (json_int_t)n->close, "read_bytes",
                             (json_int_t)n->read_bytes, "write_bytes", (json_int_t)n->write_bytes, "read_calls", (json_int_t)n->read_calls,
-                            "write_calls", (json_int_t)n->write_calls));
+                            "write_calls", (json_int_t)n->write_calls, "in_place", (json_int_t)n->in_place));
     }
     return list;
 }

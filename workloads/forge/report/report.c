@@ -118,9 +118,10 @@ void tb_report_print(const struct tb_report *r, FILE *out)
     tb_report_each(r, print_one, out);
     for (int64_t i = 0; i < s->forwarders; i++) {
         const struct tb_node_counts *n = &r->nodes[i];
-        fprintf(out, "I/O node %lld: %lld opens, %lld reads, %lld writes, %lld closes, %lld bytes read, %lld bytes written\n", (long long)i,
-                (long long)n->open, (long long)n->read, (long long)n->write, (long long)n->close, (long long)n->read_bytes,
-                (long long)n->write_bytes);
+        fprintf(out,
+                "I/O node %lld: %lld opens, %lld reads, %lld writes, %lld closes, %lld bytes read, %lld bytes written, %lld in place\n",
+                (long long)i, (long long)n->open, (long long)n->read, (long long)n->write, (long long)n->close, (long long)n->read_bytes,
+                (long long)n->write_bytes, (long long)n->in_place);
     }
 }
 
