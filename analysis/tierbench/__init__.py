@@ -5,7 +5,7 @@ The rooms are listed in `ROOMS`. A room imports those before it and never those 
 
 ROOMS = (
     "base",  # what cannot be used, numbers as words, files replaced whole
-    "outputs",  # what IOR and mdtest print
+    "outputs",  # what IOR, mdtest and FORGE print
     "recipes",  # what was run elsewhere
     "runs",  # what was measured here
     "judge",  # intervals, predictions, verdicts, comparisons
