@@ -4,13 +4,14 @@
     reframe -C configs/sites/marenostrum4.py -c reframe_tests/forwarding.py -r -t pdsw20  # all
 
 A job has all numbers of I/O nodes, in turn in each repetition, so that what changes on the machine meets all
-of them. The report has a row for each, and `tierbench forwarding` reads the results. What is local is in
-`docs/forwarding.md`.
+of them. The report has a row for each, and `tierbench forwarding` reads the results. Where the variable FORGE
+names the real program, it makes the launches that it can. What is local is in `docs/forwarding.md`.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import statistics
 import sys
@@ -24,13 +25,13 @@ from reframe.core.exceptions import PipelineError
 
 sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path by its index
 
+from common.outcome.forwarding_results import NODES, RESULT, Wrote, launches, wrote
 from common.outcome.rundir import next_repetition, run_dir, write_provenance
 from common.scales.forwarding_scenarios import IO_NODES, LOCAL_TOTAL, SCENARIOS, TOTALS, Scenario
-from common.sites.programs import own_program
+from common.sites.programs import named_program, own_program
 from common.sites.site import Site
 from tierbench.runs.case import Case
 
-RESULT = "forge-result.json"
 MOST = max(IO_NODES)
 # An I/O node has a compute node for itself, as in the study: one slot on each of the first hosts.
 HOSTS = """scontrol show hostnames "$SLURM_JOB_NODELIST" > nodes
@@ -40,6 +41,7 @@ for n in {io_nodes}; do
 done
 """
 STEPS = """here=$PWD
+declare -A program=({programs})
 {hosts}place=$(mktemp -d {root}/tb-forwarding-XXXXXX) || exit 1
 trap 'rm -rf "$place"' EXIT
 cd "$place" || exit 1
@@ -47,7 +49,7 @@ for repetition in $(seq {repetitions}); do
     for n in {io_nodes}; do
         out=$here/out/$n/$repetition
         mkdir -p "$out"
-        mpirun {hostfile}-n $((n + {clients})) {program} "$here/scenario.$n.json" "$out" || exit 1
+        mpirun {hostfile}-n $((n + {clients})) "${{program[$n]}}" "$here/scenario.$n.json" "$out" || exit 1
         rm -f "$place"/f*
     done
 done
@@ -56,8 +58,7 @@ done
 
 def bandwidth(folder: Path) -> float:
     """The median of the results in a folder."""
-    found = [json.loads(f.read_text()) for f in folder.glob(f"*/{RESULT}")]
-    return statistics.median(float(f["patterns"][0]["bandwidth_mib_s"]) for f in found)
+    return statistics.median(wrote(f).bandwidth_mib_s for f in launches(folder.parent) if f.parent == folder)
 
 
 @rfm.simple_test
@@ -102,19 +103,25 @@ class Forwarding(rfm.RunOnlyRegressionTest):
     @run_before("run")
     def prepare(self) -> None:
         """A scenario file for each number of I/O nodes, and the job's steps."""
-        program = own_program("tb-forge")
-        if not (program.exists() or self.is_dry_run()):
-            raise PipelineError(f"{program}: is missing; needs `make build`")
+        ours, theirs = own_program("tb-forge"), named_program("FORGE")
+        if not (ours.exists() or self.is_dry_run()):
+            raise PipelineError(f"{ours}: is missing; needs `make build`")
+        self.programs = {
+            n: theirs if theirs and not self.validate and self.of.forge_runs(n, self.published) else ours
+            for n in IO_NODES
+        }
         stage = Path(self.stagedir).resolve()
         total = self.total or TOTALS.get(self.site.name, LOCAL_TOTAL)
         for n in IO_NODES:
             text = self.of.file(n, total, self.stonewall, self.published, self.validate)
+            if self.programs[n] != ours:
+                text = self.of.file_with_phases(text)
             (stage / f"scenario.{n}.json").write_text(json.dumps(text, indent=1))
-        (stage / "steps.sh").write_text(self.steps(program, stage))
+        (stage / "steps.sh").write_text(self.steps(stage))
         self.job.launcher.run_command = lambda _job: ""
         self.executable, self.executable_opts = "bash", ["steps.sh"]
 
-    def steps(self, program: Path, stage: Path) -> str:
+    def steps(self, stage: Path) -> str:
         """One launch after the other."""
         io_nodes = " ".join(map(str, IO_NODES))
         hosts = HOSTS.format(io_nodes=io_nodes, nodes=self.of.nodes, processes=self.of.processes)
@@ -125,13 +132,13 @@ class Forwarding(rfm.RunOnlyRegressionTest):
             repetitions=self.repetitions,
             io_nodes=io_nodes,
             clients=self.of.clients(self.published),
-            program=program,
+            programs=" ".join(f"[{n}]={shlex.quote(str(p))}" for n, p in self.programs.items()),
         )
 
     @sanity_function
     def all_there(self) -> Any:
         """Each launch left a result."""
-        found = len(list(Path(self.stagedir).glob(f"out/*/*/{RESULT}")))
+        found = len(launches(Path(self.stagedir) / "out"))
         return sn.all(
             [
                 sn.assert_eq(self.job.exitcode or 0, 0, "the job ended with {0}"),
@@ -145,26 +152,29 @@ class Forwarding(rfm.RunOnlyRegressionTest):
         if self.is_dry_run():
             return
         out = Path(self.stagedir) / "out"
+        for launch in launches(out):
+            if not (launch / RESULT).exists():
+                (launch / NODES).write_text(f"{self.of.nodes if self.published else 1}\n")
         shutil.copytree(out, run_dir() / "forwarding" / self.scenario, dirs_exist_ok=True)
         self.perf_variables = {
             f"io_nodes_{n}": sn.make_performance_function(bandwidth, "MiB/s", out / str(n)) for n in IO_NODES
         }
-        for file in sorted(out.glob(f"*/*/{RESULT}")):
-            self.record(json.loads(file.read_text()))
-        write_provenance(self.site.name, {}, "tb-forge")
+        found = [wrote(launch) for launch in launches(out)]
+        for one in found:
+            self.record(one)
+        write_provenance(self.site.name, {}, ", ".join(sorted({one.driver for one in found})))
 
-    def record(self, result: dict[str, Any]) -> None:
+    def record(self, one: Wrote) -> None:
         """The case of one launch: without I/O nodes it is the baseline, on the PFS alone."""
-        wrote, n = result["patterns"][0], result["io_nodes"]
+        n = one.io_nodes
         repetition, folder = next_repetition(f"forge-{self.scenario}-{n}")
         Case(
             test=f"forge-{self.scenario}", system=self.site.name, site=self.site.name,
             tiers=f"io-nodes-{n}" if n else "pfs", mode="bypass", fsync="pfs", policy="none",
             repetition=repetition, metric="bandwidth", unit="MiB/s", direction="higher",
-            value=wrote["bandwidth_mib_s"], open_s=None, write_s=wrote["seconds"]["max"], close_s=None,
-            total_s=wrote["seconds"]["max"], drain_s=None,
-            verified=wrote["validated_bytes"] == wrote["bytes"] if wrote["validation"] else None,
-            driver="tb-forge", modelled=False, command=f"tb-forge scenario.{n}.json", ranks=result["ranks"],
-            bytes=wrote["bytes"], published=None, published_source=None, requirement=None,
-            nodes=result["jobs"][0]["nodes"],
+            value=one.bandwidth_mib_s, open_s=None, write_s=one.seconds, close_s=None,
+            total_s=one.seconds, drain_s=None, verified=one.verified,
+            driver=one.driver, modelled=False, command=f"{self.programs[n].name} scenario.{n}.json",
+            ranks=one.ranks, bytes=one.bytes, published=None, published_source=None, requirement=None,
+            nodes=one.nodes,
         ).write(folder)  # fmt: skip

@@ -4,6 +4,7 @@ _MPI = [
     ["OMPI_ALLOW_RUN_AS_ROOT", "1"],
     ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
     ["OMPI_MCA_rmaps_base_oversubscribe", "1"],
+    ["OMPI_MCA_pml", "ob1"],  # its transports alone: looking for others takes half of a launch
     ["OMPI_MCA_btl", "self,vader"],
 ]
 

@@ -35,6 +35,19 @@ def test_names_and_local_ranks() -> None:
     assert (found["forwarders"], found["request_size"], found["stone_wall"]) == (4, 131072, 60)
 
 
+def test_what_forge_can_run() -> None:
+    """It needs I/O nodes, and as many clients for each; it reads phases."""
+    of = Scenario.named("8n-24p-shared-strided-1024KiB")
+    assert [n for n in IO_NODES if of.forge_runs(n, published=True)] == [1, 2, 4, 8]
+    assert [n for n in IO_NODES if of.forge_runs(n, published=False)] == [1, 2]
+    flat = of.file(2, 1 << 25, 1, False, False)
+    told = of.file_with_phases(flat)
+    assert (told["forwarders"], told["handlers"], told["dispatchers"]) == (2, 1, 1)
+    (phase,) = told["phases"]
+    assert [p["operation"] for p in phase["patterns"]] == ["open", "write", "close"]
+    assert all(p["total_size"] == 1 << 25 and p["spatiality"] == "strided" for p in phase["patterns"])
+
+
 def run(site: str, folder: Path, *options: str) -> str:
     """What ReFrame says of a run that ends well."""
     where = ["-C", f"configs/sites/{site}.py", f"--system={site}", "-c", "reframe_tests/forwarding.py"]
@@ -65,6 +78,40 @@ def test_a_local_job_has_a_result_of_each_number(tmp_path: Path) -> None:
     assert {c.test for c in cases} == {"forge-8n-24p-shared-strided-1024KiB"}
     assert sorted(c.tiers for c in cases) == ["io-nodes-1", "io-nodes-2", "io-nodes-4", "io-nodes-8", "pfs"]
     assert all(c.verified and c.value > 0 and c.bytes == 3000001 for c in cases)
+
+
+FORGE = """#!/bin/sh
+[ "$OMPI_COMM_WORLD_RANK" = 0 ] && grep -q phases "$1" || exit 0
+n=$(sed -n 's/^ "forwarders": \\([0-9]*\\),*/\\1/p' "$1")
+sed "s/forwarders: 1/forwarders: $n/" "{times}" > "$2/emulation.time"
+"""
+
+
+def test_forge_makes_the_launches_that_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forge = tmp_path / "forge"
+    forge.write_text(FORGE.format(times=ROOT / "analysis/tests/data/forge/emulation.time"))
+    forge.chmod(0o755)
+    monkeypatch.setenv("FORGE", str(forge))
+    run("local", tmp_path, "-r", "-n", "scenario=8n-24p-shared-strided-1024KiB", "-S", "repetitions=1")
+    cases = [read_case(f) for f in (tmp_path / "run").rglob("case.json")]
+    drivers = {c.tiers: c.driver for c in cases}
+    assert drivers == {
+        "pfs": "tb-forge", "io-nodes-1": "FORGE", "io-nodes-2": "FORGE", "io-nodes-4": "tb-forge",
+        "io-nodes-8": "tb-forge",
+    }  # fmt: skip
+    one = next(c for c in cases if c.tiers == "io-nodes-1")
+    assert (one.value, one.write_s, one.bytes, one.nodes) == (48.86163, 0.65491, 32 << 20, 1)
+    assert one.command == "forge scenario.1.json"
+    found = measurements.read(str(tmp_path / "run/forwarding"))
+    ((_, bandwidths),) = found.scenarios()
+    assert list(bandwidths) == list(IO_NODES) and bandwidths[2] == [48.86163]
+
+
+def test_a_forge_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("FORGE", str(tmp_path / "file"))
+    with pytest.raises(AssertionError, match="is not allowed, expected a program"):
+        run("local", tmp_path, "-r", "-n", "scenario=8n-24p-shared-strided-1024KiB")
 
 
 @pytest.mark.parametrize(("site", "total"), [("marenostrum4", 128 << 30), ("santosdumont", 16 << 40)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tierbench.base.errors import RunError
 from tierbench.forwarding.measurements import COLUMNS, Scenario, machines, read
 
 HEAD = ",".join(COLUMNS)
+DATA = Path(__file__).parents[1] / "data"
 
 
 def result(io_nodes: int, bandwidth: float, operation: str = "write") -> dict[str, Any]:
@@ -60,6 +62,24 @@ def test_results_of_the_explorer(tmp_path: Path) -> None:
     ]
 
 
+def test_results_of_forge(tmp_path: Path) -> None:
+    """tb-forge's own emulation.time is not counted a second time."""
+    for name in ("theirs", "ours"):
+        (tmp_path / name).mkdir()
+        shutil.copy(DATA / "forge" / "emulation.time", tmp_path / name)
+    (tmp_path / "ours" / "forge-result.json").write_text(json.dumps(result(0, 100.0)))
+    with pytest.raises(RunError, match="compute-nodes: is missing; allowed: on how many compute nodes"):
+        read(str(tmp_path))
+    (tmp_path / "theirs" / "compute-nodes").write_text("2\n")
+    assert list(read(str(tmp_path)).scenarios()) == [
+        (Scenario(2, 2, "shared", "strided", 1024.0), {1: [48.86163]}),
+        (Scenario(2, 4, "file-per-process", "contiguous", 32.0), {0: [100.0]}),
+    ]
+    (tmp_path / "theirs" / "emulation.time").write_text(" clients: 2\n")
+    with pytest.raises(RunError, match=r"does not begin with .*; allowed: what FORGE wrote"):
+        read(str(tmp_path))
+
+
 @pytest.mark.parametrize(("text", "told"), [
     ("a,b\n1,2\n", "lacks the column 'compute_nodes'; allowed: compute_nodes, processes"),
     (f"{HEAD}\n", "holds no run"),
@@ -82,7 +102,7 @@ def test_what_is_refused(text: str, told: str, tmp_path: Path) -> None:
 def test_sources_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"summit: cannot be used; .*published: marenostrum4, santosdumont"):
         read("summit")
-    with pytest.raises(RunError, match=r"holds no forge-result\.json; allowed: "):
+    with pytest.raises(RunError, match=r"holds no forge-result\.json and no emulation\.time; allowed: "):
         read(str(tmp_path))
     (tmp_path / "forge-result.json").write_text('{"version": 1}')
     with pytest.raises(RunError, match=r"forge-result\.json: lacks "):

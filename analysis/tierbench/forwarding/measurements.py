@@ -1,4 +1,4 @@
-"""Bandwidths of access patterns by the number of I/O nodes: published ones, and those of tb-forge.
+"""Bandwidths of access patterns by the number of I/O nodes: published ones, and those of tb-forge and FORGE.
 
 A table has one line a run, with the columns of `COLUMNS`: compute nodes and processes of the application, its
 pattern (`layout`, `spatiality`, `request_kib`), the number of I/O nodes (0: straight to the file system) and
@@ -17,6 +17,7 @@ from tierbench.base import schema
 from tierbench.base.errors import RunError
 from tierbench.base.files import read_text
 from tierbench.base.text import shown
+from tierbench.outputs import OutputError, read_forge
 from tierbench.recipes.published import PUBLISHED_FOLDER
 
 if TYPE_CHECKING:
@@ -26,10 +27,12 @@ FOLDER = PUBLISHED_FOLDER / "forwarding"
 LAYOUTS = {"individual": "file-per-process", "shared": "shared"}
 SPATIALITIES = ("contiguous", "strided")
 RESULT = "forge-result.json"
+TIMES = "emulation.time"  # of FORGE; tb-forge writes both
+NODES = "compute-nodes"  # beside it, as FORGE does not say it: on how many its clients ran
 KEY = ["compute_nodes", "processes", "layout", "spatiality", "request_kib"]
 COLUMNS = [*KEY, "io_nodes", "bandwidth_mib_s"]
 _WHOLE = ("compute_nodes", "processes", "io_nodes")
-SOURCES = f"a machine that was published, a folder with {RESULT} files, or a CSV file"
+SOURCES = f"a machine that was published, a folder with {RESULT} or {TIMES} files, or a CSV file"
 
 
 Pattern: TypeAlias = tuple[str, str, float]  # layout, spatiality, request in KiB
@@ -141,10 +144,12 @@ def _refuse(table: pd.DataFrame, place: str, column: str, wrong: pd.Series[bool]
 def _read_folder(folder: Path) -> Measurements:
     import pandas as pd
 
-    files = sorted(folder.rglob(RESULT))
-    if not files:
-        raise RunError(f"{folder}: holds no {RESULT}; allowed: {SOURCES}")
-    lines = [line for file in files for line in _lines(file)]
+    ours = sorted(folder.rglob(RESULT))
+    theirs = [file for file in sorted(folder.rglob(TIMES)) if not file.with_name(RESULT).exists()]
+    if not ours and not theirs:
+        raise RunError(f"{folder}: holds no {RESULT} and no {TIMES}; allowed: {SOURCES}")
+    lines = [line for file in ours for line in _lines(file)]
+    lines += [line for file in theirs for line in _lines_of_forge(file)]
     return Measurements(folder.name, _checked(pd.DataFrame(lines), str(folder)), False, str(folder))
 
 
@@ -169,3 +174,31 @@ def _lines(file: Path) -> Sequence[dict[str, Any]]:
         for p in found["patterns"]
         if p["operation"] == "write"
     ]
+
+
+def _lines_of_forge(file: Path) -> Sequence[dict[str, Any]]:
+    try:
+        found = read_forge(file)
+    except OutputError as e:
+        raise RunError(f"{shown(e)}; allowed: what FORGE wrote") from e
+    nodes = _compute_nodes(file.with_name(NODES))
+    return [
+        {
+            "compute_nodes": nodes,
+            "processes": found.clients,
+            "layout": LAYOUTS[t.layout],
+            "spatiality": t.spatiality,
+            "request_kib": t.request_kib,
+            "io_nodes": found.io_nodes,
+            "bandwidth_mib_s": t.bandwidth_mib_s,
+        }
+        for t in found.transfers
+        if t.operation == "write"
+    ]
+
+
+def _compute_nodes(file: Path) -> int:
+    text = read_text(file).strip() if file.exists() else "is missing"
+    if not text.isdecimal() or int(text) == 0:
+        raise RunError(f"{file}: {shown(text)}; allowed: on how many compute nodes FORGE's clients ran")
+    return int(text)

@@ -52,6 +52,10 @@ class Scenario:
             return self.nodes * self.processes
         return self.nodes // NODES[0] * (self.processes // PROCESSES[0])
 
+    def forge_runs(self, io_nodes: int, published: bool) -> bool:
+        """Whether FORGE can: it needs I/O nodes, and as many clients for each."""
+        return io_nodes > 0 and self.clients(published) % io_nodes == 0
+
     def file(self, io_nodes: int, total: int, stonewall: int, direct: bool, validate: bool) -> dict[str, Any]:
         """FORGE's scenario file, of the format that the study used."""
         layout, spatiality = self.pattern.split("-")
@@ -61,6 +65,13 @@ class Scenario:
             "validation": int(validate), "operations": "write", "direct_io": int(direct),
             "stone_wall": stonewall,
         }  # fmt: skip
+
+    def file_with_phases(self, flat: dict[str, Any]) -> dict[str, Any]:
+        """The same in the format that FORGE reads since then."""
+        shared = ("forwarders", "handlers", "dispatchers", "operations")
+        access = {key: value for key, value in flat.items() if key not in shared}
+        patterns = [access | {"operation": operation} for operation in ("open", flat["operations"], "close")]
+        return {key: flat[key] for key in shared[:3]} | {"phases": [{"repetitions": 1, "patterns": patterns}]}
 
 
 SCENARIOS = [Scenario(*of) for of in product(NODES, PROCESSES, PATTERNS, REQUESTS_KIB)]

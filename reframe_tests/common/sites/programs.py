@@ -6,9 +6,19 @@ import os
 import shutil
 from pathlib import Path
 
+from reframe.core.exceptions import PipelineError
+
 from .tiers import ROOT
 
 _PLACES = (ROOT / "build" / "bin", ROOT.parents[1] / "bin")  # of a checkout; of PREFIX/share/tierbench
+
+
+def named_program(variable: str) -> Path | None:
+    """The site's own program that an environment variable names; None: it is not set."""
+    given = os.environ.get(variable)
+    if given and not os.access(given, os.X_OK):
+        raise PipelineError(f"{variable}: {given!r} is not allowed, expected a program")
+    return Path(given).resolve() if given else None
 
 
 def own_program(name: str) -> Path:
