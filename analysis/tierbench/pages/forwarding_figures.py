@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 POLICY_COLOURS = dict(zip(queue.NAMES, (BLUE, ORANGE, GREEN, PURPLE, GREY), strict=True))
 
+NARROW = 0.06  # of a bar: a part that has no room for its numbers; they stand beside the bar
+
 
 def patterns(study: Study) -> Figure:
     """Heat map: a pattern a line, a number of I/O nodes a column; the cell is its ratio to no forwarding."""
@@ -34,6 +36,10 @@ def patterns(study: Study) -> Figure:
             _cell(axes, x, y, float(ratio), lines[y], numbers[x], most)
         axes.set_xticks(range(len(numbers)), [str(k) for k in numbers])
         axes.set_yticks(range(len(lines)), [about_words(c) for c in lines])
+        for y, c in enumerate(lines):
+            axes.annotate(
+                c.recommendation, (1, y), (6, 0), ("axes fraction", "data"), "offset points", va="center"
+            )
         axes.set_xlabel("I/O nodes (cell: bandwidth over that with the fewest; frame: recommended)")
         axes.tick_params(length=0)
     return figure
@@ -65,15 +71,21 @@ def counts(study: Study) -> Figure:
         axes = figure.add_subplot()
         shades = mpl.colormaps["cividis_r"](np.linspace(0.1, 0.9, max(len(numbers), 2)))
         for y, (_, found) in enumerate(rules.items()):
-            left = 0
+            left, beside = 0, []
             for n, shade in zip(numbers, shades, strict=False):
                 width = found.get(n, 0)
                 axes.barh(y, width, left=left, height=0.66, color=shade)
-                if width:
+                if 0 < width < NARROW * len(study.scenarios):
+                    beside.append(f"{n}: {width}")
+                elif width:
                     light = float(np.dot(shade[:3], (0.3, 0.6, 0.1))) > 0.5
                     ink = "#111827" if light else "#fefefe"
                     axes.text(left + width / 2, y, f"{n}: {width}", ha="center", va="center", color=ink)
                 left += width
+            axes.annotate(
+                ", ".join(beside), (left, y), (4, 0), textcoords="offset points", va="center", color="#111827"
+            )
+        axes.set_xlim(0, 1.08 * len(study.scenarios))
         axes.set_yticks(range(len(rules)), list(rules))
         axes.set_ylim(len(rules) - 0.5, -0.5)
         axes.set_xlabel(f"scenarios of {len(study.scenarios)} (in a bar: distinct choices: scenarios)")

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PATTERNS = """Over all deployments: each run as a share of its deployment's median. Recommended is the best,
-where it is shown to be faster than no forwarding (Dunn's test, Holm)."""
+where it is shown to be faster than no forwarding (Dunn's test, Holm); no forwarding, where it is the best and
+another number is shown to be slower."""
 _COUNTS = """A number of I/O nodes is a choice of its own if it differs from those before it. The published
 rule compares Dunn's statistic, not its p value, with 0.05."""
 _QUEUES = """Modelled: a simulated queue of this machine's scenarios as jobs that write 1 TiB each, first
