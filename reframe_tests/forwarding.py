@@ -41,10 +41,10 @@ for n in {io_nodes}; do
 done
 """
 STEPS = """here=$PWD
-declare -A program=({programs})
 {hosts}place=$(mktemp -d {root}/tb-forwarding-XXXXXX) || exit 1
 trap 'rm -rf "$place"' EXIT
 cd "$place" || exit 1
+declare -A program=({programs})
 for repetition in $(seq {repetitions}); do
     for n in {io_nodes}; do
         out=$here/out/$n/$repetition
