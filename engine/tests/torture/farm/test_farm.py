@@ -190,7 +190,7 @@ def test_what_a_drain_syncs_is_in_the_log_of_the_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the crash takes back what programs have written and the drain has synced."""
-    logs = []
+    logs: list[bool] = []
 
     def drain(r: Round) -> list[str]:
         before = (r.root / "undo").stat().st_size
@@ -199,12 +199,12 @@ def test_what_a_drain_syncs_is_in_the_log_of_the_crash(
         logs.append(any(record.kind == crash.SYNC_END for record in records))
         return wrong
 
+    def disturb(r: Round) -> list[str]:
+        r.kill(r.clients)
+        return drain(r)
+
     sound = faults.drain_busy
-    monkeypatch.setitem(
-        faults.PLANS,
-        "drain",
-        replace(faults.PLANS["drain"], disturb=lambda r: (r.kill(r.clients), drain(r))[1]),
-    )
+    monkeypatch.setitem(faults.PLANS, "drain", replace(faults.PLANS["drain"], disturb=disturb))
     monkeypatch.setattr(rounds, "write_config", lambda root, chance: manual(WRITE_CONFIG(root, chance)))
     play(tmp_path, fault="drain")
     assert logs == [True]
