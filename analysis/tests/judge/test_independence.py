@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats as scipy_stats
 
 from tierbench.base import text
 from tierbench.judge import independence, stats
@@ -26,6 +27,27 @@ def test_of_five_values_only_those_in_order_drift() -> None:
     up = independence.look([100.0, 102, 104, 106, 108])
     assert up.drift_p == pytest.approx(2 / 120) and up.change == pytest.approx(2 / 104)
     assert "drift, by about +1.9% from each to the next" in str(up.words())
+
+
+@pytest.mark.parametrize("n", [5, 7, 12])
+def test_the_chances_and_the_slope_are_scipys(n: int) -> None:
+    """The exact ones to the digit; of random orders as many as 9,999 of each can tell."""
+    values = [float(v) for v in np.random.default_rng(n).integers(1, 9, n)]  # with ties
+    found, ranks = independence.look(values), stats.ranks_of(values)
+    trend = scipy_stats.permutation_test(
+        (ranks,), lambda r, axis: (r * np.arange(n)).sum(axis=axis), permutation_type="pairings", rng=n
+    ).pvalue
+    rough = scipy_stats.permutation_test(
+        (ranks,),
+        lambda r, axis: (np.diff(r, axis=axis) ** 2).sum(axis=axis),
+        permutation_type="pairings",
+        rng=n,
+    ).pvalue
+    near = 1e-9 if n < 8 else 0.03
+    assert found.drift_p == pytest.approx(trend, abs=near) and found.serial_p == pytest.approx(
+        rough, abs=near
+    )
+    assert found.change == pytest.approx(scipy_stats.theilslopes(values).slope / np.median(values))
 
 
 def test_four_values_show_nothing_and_say_so() -> None:

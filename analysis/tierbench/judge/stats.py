@@ -6,8 +6,8 @@ it holds the true value if they are: 95 % cannot be had from fewer than five val
 of the values, and called by what a range covers. `analysis/bench/simulate.py` measures that they keep their
 word.
 Random resampling is seeded, so that the same run gives the same report. A sample too small to show anything
-says so and names the size that could: `needs n >= X`. scipy.stats takes a second to load: it is
-imported where it is needed, and not by the command's start.
+says so and names the size that could: `needs n >= X`. scipy.stats takes a second to load: only what is
+not done in a few lines of numpy imports it, where it is needed.
 """
 
 from __future__ import annotations
@@ -92,9 +92,8 @@ def median(values: Sequence[float]) -> Interval:
 @functools.cache
 def _level(n: int, k: int) -> float:
     """How often the median is between the k-th least and the k-th largest of n values."""
-    from scipy import special
-
-    return 1 - 2 * float(special.bdtr(k - 1, n, 0.5))
+    beyond: int = sum(math.comb(n, i) for i in range(k))
+    return 1 - 2 * beyond / 2**n
 
 
 def ratio(values: Sequence[float], baseline: Sequence[float]) -> Interval:
