@@ -318,23 +318,26 @@ def test_a_program_in_the_place_of_ior(name: str, tmp_path: Path) -> None:
     assert [x for x in found if x != "other files"][:1] == ([named] if named else [])  # Python reads its own
 
 
+@pytest.mark.parametrize("later_s", [0.0, 0.2])
 @pytest.mark.parametrize(("factor", "access"), [(1.06, "write"), (2, "write"), (1.06, "read"), (0.1, "read")])
 def test_numbers_that_agree_with_each_other_and_not_with_the_trace(
-    factor: float, access: str, tmp_path: Path
+    factor: float, access: str, later_s: float, tmp_path: Path
 ) -> None:
+    """`later_s`: a rank left the barrier after which IOR compares clocks that much later: honest all the same."""
     made, asked, seconds = (
         Made(nprocs=2),
         IorAsked(tuple(f"-{access[0]} -t 1m -b 16m -F -o /pfs/d".split()), 2, 1),
         4.0,
     )
     for rank in (0, 1):
-        starts = np.arange(16) * seconds / 16
+        late = later_s * rank
+        starts = late + np.arange(16) * seconds / 16
         moved, none = accesses(np.arange(16) * MIB, MIB, starts, seconds / 16), accesses([], 0, [], 0)
         pair = (moved, none) if access == "write" else (none, moved)
         made.dxt(f"/pfs/d.{rank:08d}", rank, *pair)
         counted = {f"{access.upper()}S": 16, f"BYTES_{'WRITTEN' if access == 'write' else 'READ'}": 16 * MIB}
-        made.counters("POSIX", f"/pfs/d.{rank:08d}", rank, **counted, F_OPEN_START_TIMESTAMP=0.001,
-                      F_CLOSE_END_TIMESTAMP=seconds + 0.001)  # fmt: skip
+        made.counters("POSIX", f"/pfs/d.{rank:08d}", rank, **counted, F_OPEN_START_TIMESTAMP=late + 0.001,
+                      F_CLOSE_END_TIMESTAMP=late + seconds + 0.001)  # fmt: skip
     traces = read([made.write(tmp_path / "t.darshan")])
     rows = f"{access} {32 / seconds:.2f} {32 / seconds:.2f} 0.1 16384 1024.00 0.001000 {seconds:.2f} 0.001000 {seconds:.2f} 0"
     head = "IOR-4.0.0: x\naccess bw(MiB/s) IOPS Latency(s) block(KiB) xfer(KiB) open(s) wr/rd(s) close(s) total(s) iter\n"

@@ -77,9 +77,10 @@ int tb_name_of(const char *list, int number, const char **name); /* on which tha
 struct tb_world {
     int rank, tasks, nodes, tasks_per_node;
     MPI_Comm comm;       /* of all of them */
-    double clock_offset; /* added to MPI_Wtime: one clock for all ranks */
+    double clock_offset; /* of this node's clock to rank 0's */
 };
 struct tb_world tb_look_around(MPI_Comm comm);
+double tb_now(const struct tb_world *w); /* seconds of rank 0's clock: times of different ranks can be compared */
 _Noreturn void tb_fail(const char *path, const char *what, int64_t offset, const char *reason);
 void *tb_buffer(size_t bytes); /* aligned to 4 KiB; ends all ranks where there is no memory */
 

@@ -2,41 +2,57 @@
 #include "driver.h"
 
 #include <stdlib.h>
+#include <time.h>
 
-/*
- * By shared memory, which is what a node is to MPI. Rank 0's number of ranks a node counts for
- * all.
- */
-static void count_nodes(struct tb_world *w, MPI_Comm comm)
+static double monotonic(void)
 {
-    MPI_Comm node;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Rank 0's number of ranks a node counts for all. */
+static void count_nodes(struct tb_world *w, MPI_Comm comm, MPI_Comm node)
+{
     int local, first;
-    MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
     MPI_Comm_rank(node, &local);
     MPI_Comm_size(node, &w->tasks_per_node);
-    MPI_Comm_free(&node);
     first = local == 0;
     MPI_Allreduce(&first, &w->nodes, 1, MPI_INT, MPI_SUM, comm);
     MPI_Bcast(&w->tasks_per_node, 1, MPI_INT, 0, comm);
 }
 
-/* After a barrier; what the broadcast takes remains as an error of microseconds. */
-static void agree_on_clock(struct tb_world *w, MPI_Comm comm)
+/*
+ * The ranks of a node have one clock. Those of other nodes are compared after a barrier, by the first rank of each: how
+ * long it takes to leave the barrier remains as an error, microseconds on an idle node and many milliseconds where ranks
+ * wait for a processor.
+ */
+static void agree_on_clock(struct tb_world *w, MPI_Comm comm, MPI_Comm node)
 {
     double mine, first;
     MPI_Barrier(comm);
-    first = mine = MPI_Wtime();
+    first = mine = monotonic();
     MPI_Bcast(&first, 1, MPI_DOUBLE, 0, comm);
     w->clock_offset = first - mine;
+    MPI_Bcast(&w->clock_offset, 1, MPI_DOUBLE, 0, node);
 }
 
+double tb_now(const struct tb_world *w)
+{
+    return monotonic() + w->clock_offset;
+}
+
+/* A node is what shares memory. */
 struct tb_world tb_look_around(MPI_Comm comm)
 {
     struct tb_world w = {.comm = comm};
     MPI_Comm_rank(comm, &w.rank);
     MPI_Comm_size(comm, &w.tasks);
-    count_nodes(&w, comm);
-    agree_on_clock(&w, comm);
+    MPI_Comm node;
+    MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    count_nodes(&w, comm, node);
+    agree_on_clock(&w, comm, node);
+    MPI_Comm_free(&node);
     return w;
 }
 
