@@ -80,7 +80,7 @@ struct tb_world {
     double clock_offset; /* of this node's clock to rank 0's */
 };
 struct tb_world tb_look_around(MPI_Comm comm);
-double tb_now(const struct tb_world *w); /* seconds of rank 0's clock: times of different ranks can be compared */
+double tb_clock(const struct tb_world *w); /* seconds of rank 0's clock: times of different ranks can be compared */
 _Noreturn void tb_fail(const char *path, const char *what, int64_t offset, const char *reason);
 void *tb_buffer(size_t bytes); /* aligned to 4 KiB; ends all ranks where there is no memory */
 

@@ -37,7 +37,7 @@ static void agree_on_clock(struct tb_world *w, MPI_Comm comm, MPI_Comm node)
     MPI_Bcast(&w->clock_offset, 1, MPI_DOUBLE, 0, node);
 }
 
-double tb_now(const struct tb_world *w)
+double tb_clock(const struct tb_world *w)
 {
     return monotonic() + w->clock_offset;
 }

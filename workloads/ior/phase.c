@@ -106,7 +106,7 @@ static void transfer(struct pass *s, int64_t i)
 /* The time since the first transfer; where ranks move in step, that of the slowest. */
 static double elapsed(const struct pass *s)
 {
-    double time = tb_now(s->p->world) - s->begin[TRANSFER];
+    double time = tb_clock(s->p->world) - s->begin[TRANSFER];
     if (s->lockstep)
         MPI_Allreduce(MPI_IN_PLACE, &time, 1, MPI_DOUBLE, MPI_MAX, s->p->world->comm);
     return time;
@@ -122,7 +122,7 @@ static void transfer_next(struct pass *s)
 static void wear_out(struct pass *s)
 {
     struct tb_phase *p = s->p;
-    double time = tb_now(p->world) - s->begin[TRANSFER], sum = (double)s->done;
+    double time = tb_clock(p->world) - s->begin[TRANSFER], sum = (double)s->done;
     MPI_Allreduce(&time, &s->stonewall_s, 1, MPI_DOUBLE, MPI_MAX, p->world->comm);
     MPI_Allreduce(&sum, &s->stonewall_pairs, 1, MPI_DOUBLE, MPI_SUM, p->world->comm);
     MPI_Allreduce(&s->done, &s->pairs_min, 1, MPI_INT64_T, MPI_MIN, p->world->comm);
@@ -170,7 +170,7 @@ static void prefill(struct pass *s)
 /* Ranks that may make no more transfers, by stoneWallingWearOutIterations, wait until the least time is over. */
 static void wait_for_least_time(const struct pass *s)
 {
-    double left = s->p->options->least_s - (tb_now(s->p->world) - s->begin[TRANSFER]);
+    double left = s->p->options->least_s - (tb_clock(s->p->world) - s->begin[TRANSFER]);
     if (left > 0)
         usleep((useconds_t)(left * 1e6));
 }
@@ -212,17 +212,17 @@ static void execute(struct pass *s)
     const struct tb_options *o = s->p->options;
     const struct tb_world *w = s->p->world;
     MPI_Barrier(w->comm);
-    s->begin[OPEN] = tb_now(w);
+    s->begin[OPEN] = tb_clock(w);
     o->backend->open(&s->file, s->kind == TB_WRITE, !o->file_per_process);
-    s->end[OPEN] = tb_now(w);
+    s->end[OPEN] = tb_clock(w);
     barrier_between(s);
-    s->begin[TRANSFER] = tb_now(w);
+    s->begin[TRANSFER] = tb_clock(w);
     transfer_all(s);
-    s->end[TRANSFER] = tb_now(w);
+    s->end[TRANSFER] = tb_clock(w);
     barrier_between(s);
-    s->begin[CLOSE] = tb_now(w);
+    s->begin[CLOSE] = tb_clock(w);
     o->backend->close(&s->file);
-    s->end[CLOSE] = tb_now(w);
+    s->end[CLOSE] = tb_clock(w);
     MPI_Barrier(s->p->world->comm);
 }
 
