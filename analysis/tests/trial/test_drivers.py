@@ -113,7 +113,9 @@ def test_the_places_of_a_site(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "told"), [
-    ("x = 1\n", "KeyError: 'site_configuration'; allowed: a site file"),
+    ("x = 1\n", "s.py: lacks 'site_configuration'; allowed: a site file"),
+    ("site_configuration = {}\n", "s.py: lacks 'systems'; allowed: a site file"),
+    (SITE.replace('[["A", "1"]]', '["A=1"]'), "ValueError: "),
     ("def f(:\n", "SyntaxError: "),
     ("raise SystemExit(7)\n", "SystemExit: 7"),
     (SITE.replace('"pfs"', '"p"'), "no partition's extras name a pfs"),
