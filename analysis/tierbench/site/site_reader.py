@@ -10,6 +10,7 @@ from typing import Any
 from tierbench.base.errors import RunError
 
 PLACES = ("pfs", "nvme", "bb")
+_ALLOWED = "allowed: a site file (configs/sites/README.md)"
 
 
 @dataclass(frozen=True)
@@ -25,19 +26,26 @@ class SitePlaces:
 def read(file: Path) -> SitePlaces:
     """The first partition with a PFS; the file is a program of Python, as ReFrame runs it."""
     try:
-        found: Any = runpy.run_path(str(file))["site_configuration"]["systems"]
-        partitions = [(system["name"], p) for system in found for p in system["partitions"]]
-        with_pfs = [(name, p) for name, p in partitions if "pfs" in p.get("extras", {})]
+        found = _first_with_a_pfs(runpy.run_path(str(file)))
     except OSError as e:
-        raise RunError(f"--site: {file}: {e.strerror}; allowed: a site file (configs/sites/README.md)") from e
+        raise RunError(f"--site: {file}: {e.strerror}; {_ALLOWED}") from e
+    except KeyError as e:
+        raise RunError(f"--site: {file}: lacks {e}; {_ALLOWED}") from e
     except (Exception, SystemExit) as e:  # whatever a stranger's program raises
-        raise RunError(
-            f"--site: {file}: {type(e).__name__}: {' '.join(str(e).split())}; allowed: a site file "
-            "(configs/sites/README.md)"
-        ) from e
-    if not with_pfs:
+        told = f"{type(e).__name__}: {' '.join(str(e).split())}"
+        raise RunError(f"--site: {file}: {told}; {_ALLOWED}") from e
+    if not found:
         raise RunError(f"--site: {file}: no partition's extras name a pfs; allowed: 'pfs': DIRECTORY there")
-    name, partition = with_pfs[0]
-    places = {place: str(partition["extras"][place]) for place in PLACES if place in partition["extras"]}
-    variables = tuple((str(k), str(v)) for k, v in partition.get("env_vars", []))
-    return SitePlaces(f"{name}:{partition.get('name')}", places, variables, str(partition.get("scheduler")))
+    return found
+
+
+def _first_with_a_pfs(says: dict[str, Any]) -> SitePlaces | None:
+    for system in says["site_configuration"]["systems"]:
+        for partition in system["partitions"]:
+            extras = partition.get("extras", {})
+            if "pfs" in extras:
+                places = {place: str(extras[place]) for place in PLACES if place in extras}
+                variables = tuple((str(k), str(v)) for k, v in partition.get("env_vars", []))
+                name = f"{system['name']}:{partition.get('name')}"
+                return SitePlaces(name, places, variables, str(partition.get("scheduler")))
+    return None
