@@ -16,6 +16,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2] / "ci" / "ramble"
 IOR = Path(__file__).parent / "data" / "ior-4.0.0"
@@ -91,6 +92,14 @@ def test_the_modifier_puts_the_program_under_tiers(monkeypatch: pytest.MonkeyPat
     assert after.template == [f"python3 {MODIFIER / 'durable.py'} {stats}"]
     ((_, criterion),) = said["success_criteria"]
     assert after.redirect == criterion["file"] and after.redirect in before.template[0]
+
+
+def test_benchpark_adds_the_modifier_and_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Benchpark links `configs` of a modifier into a workspace; its experiments name both variables."""
+    made, _ = load(monkeypatch, MODIFIER / "modifier.py", "modkit")
+    adds = yaml.safe_load((MODIFIER / "configs" / "modifier.yaml").read_text())
+    assert adds["modifiers"] == [{"name": made.__dict__["name"]}]
+    assert adds["variables"] == {"modifier_package_name": "", "modifier_spack_variant": ""}
 
 
 def test_only_durable_bytes_are_a_success(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
