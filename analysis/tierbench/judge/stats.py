@@ -93,7 +93,7 @@ def median(values: Sequence[float]) -> Interval:
 def _level(n: int, k: int) -> float:
     """How often the median is between the k-th least and the k-th largest of n values."""
     beyond: int = sum(math.comb(n, i) for i in range(k))
-    return 1 - 2 * beyond / 2**n
+    return 1 - float(beyond / 2 ** (n - 1))
 
 
 def ratio(values: Sequence[float], baseline: Sequence[float]) -> Interval:
