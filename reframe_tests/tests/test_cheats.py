@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,12 +20,14 @@ import pytest
 from cheat_launches import AS_ROOT, BIN, launch
 from darshan_logs import Made, accesses
 
+from common.outcome.mpi_seen import sees_mpi_io
 from common.outcome.verify_bytes import check
 from common.sites.tiers import ROOT
 from tierbench.judge.asked import IorAsked, MdtestAsked
 from tierbench.judge.launch import Clock, ior_disagreements, mdtest_disagreements
 from tierbench.outputs import IorOutput, OutputError, parse_ior, parse_mdtest
 from tierbench.trace import Traces, read, witness
+from tierbench.trace.window import between
 
 DATA = ROOT / "analysis" / "tests" / "data"
 MIB = 1 << 20
@@ -265,12 +267,23 @@ def test_a_driver_that_does_something_else(name: str, honest: tuple[Path, IorOut
     assert named in [x.what for x in found.disagreements], [str(x) for x in found.disagreements]
 
 
+_SHARED = "-w -e -t 64k -b 1m -k"
 IN_SECRET = {
     "-F dropped": ("-w -e -F -t 64k -b 1m -k", "-w -e -t 64k -b 1m -k", "access"),
     "-F added": ("-w -e -t 64k -b 1m -k", "-w -e -F -t 64k -b 1m -k", "access"),
     "small blocks by turns": ("-w -e -t 4k -b 64k -k", "-w -e -t 4k -b 4k -s 16 -k", "places of write"),
     "-Y dropped": ("-w -Y -F -t 64k -b 1m -k", "-w -F -t 64k -b 1m -k", "fsync"),
-}
+    "-c dropped": (f"-a MPIIO -c {_SHARED}", f"-a MPIIO {_SHARED}", "type"),
+    "-c added": (f"-a MPIIO {_SHARED}", f"-a MPIIO -c {_SHARED}", "type"),
+    "POSIX for MPI-IO": (f"-a MPIIO -c {_SHARED}", _SHARED, "interface"),
+    "MPI-IO for POSIX": (_SHARED, f"-a MPIIO {_SHARED}", "interface"),
+    "-t enlarged under MPI-IO": (
+        f"-a MPIIO -c {_SHARED}", f"-a MPIIO -c {_SHARED.replace('64k', '128k')}", "transfers"),
+    "-e dropped under MPI-IO": (
+        f"-a MPIIO -c {_SHARED}", f"-a MPIIO -c {_SHARED.replace('-e ', '')}", "fsync"),
+    "-z dropped under MPI-IO": (f"-a MPIIO -F -z {_SHARED}", f"-a MPIIO -F {_SHARED}", "order of write"),
+    "a file view, honest": (f"-a MPIIO -c {_SHARED}", f"-a MPIIO -c {_SHARED} --mpiio.useFileView", ""),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", IN_SECRET)
@@ -278,12 +291,71 @@ def test_a_driver_that_lays_out_its_data_otherwise(name: str, tmp_path: Path) ->
     """What was asked for is not named, what was done in its place is."""
     right, done, named = IN_SECRET[name]
     asked = IorAsked((*right.split(), "-o", f"{tmp_path}/pfs/data"), 2, 1)
-    for line, expected in ((right, []), (done, [named])):
+    for line, expected in ((right, []), (done, [named] if named else [])):
         shutil.rmtree(tmp_path / "pfs", ignore_errors=True)
         words = (*line.split(), "-o", f"{tmp_path}/pfs/data")
         _, application, _ = launch(tmp_path, str(BIN / "tb-ior"), *words)
-        found = witness.testimony(asked, None, application).disagreements
+        found = witness.testimony(asked, None, application, sees_mpi_io=True).disagreements
         assert [x.what for x in found] == expected, [str(x) for x in found]
+
+
+HDF5 = "-a HDF5 -c -w -t 64k -b 1m -k"
+
+
+@pytest.mark.parametrize(("right", "done", "named"), [
+    (HDF5, HDF5, ""), (HDF5, HDF5.replace("-c ", ""), "type"), (HDF5, HDF5.replace("HDF5", "MPIIO"), "interface"),
+    (HDF5.replace("HDF5", "MPIIO"), HDF5, "bytes of write"),
+])  # fmt: skip
+def test_hdf5_and_mpi_io_in_the_place_of_each_other(
+    right: str, done: str, named: str, tmp_path: Path
+) -> None:
+    place = ("-o", f"{tmp_path}/pfs/data")
+    _, application, _ = launch(tmp_path, str(BIN / "tb-ior"), *done.split(), *place)
+    asked = IorAsked((*right.split(), *place), 2, 1)
+    found = [x.what for x in witness.testimony(asked, None, application, sees_mpi_io=True).disagreements]
+    assert named in found if named else not found, found
+
+
+def test_ior_opens_a_file_of_mpi_io_once_more_after_what_it_times(tmp_path: Path) -> None:
+    """To ask for its size; a driver that prints half of the transfers' time is still named."""
+    line = (*f"-a MPIIO -r {_SHARED}".split(), "-o", f"{tmp_path}/pfs/data")
+    out, application, _ = launch(tmp_path, str(BIN / "tb-ior"), *line)
+    files = application.files.assign(close_end_s=application.files["close_end_s"] + 5)
+    asked = IorAsked(line, 2, 1)
+    assert not witness.testimony(asked, parse_ior(out), replace(application, files=files)).disagreements
+    files = files.assign(read_end_s=files["read_start_s"] + 60)
+    found = witness.testimony(asked, parse_ior(out), replace(application, files=files)).disagreements
+    assert [x.what for x in found] == ["time of read"]
+
+
+def test_mpi_io_that_no_trace_sees_is_said_to_be_unseen(tmp_path: Path) -> None:
+    line = (*_SHARED.split(), "-o", f"{tmp_path}/pfs/data")
+    _, application, _ = launch(tmp_path, str(BIN / "tb-ior"), *line)
+    found = witness.testimony(IorAsked(("-a", "MPIIO", *line), 2, 1), None, application)
+    assert found.disagreements == ()
+    assert "by which interface the bytes went (calls of this MPI library are in no trace)" in found.unseen
+
+
+def test_which_programs_calls_of_mpi_io_are_in_a_trace(tmp_path: Path) -> None:
+    """A script is taken to start what our own driver is linked with."""
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    (tmp_path / "script").chmod(0o755)
+    for executable, seen in ((BIN / "tb-ior", True), ("/bin/true", False), (tmp_path / "script", True)):
+        assert sees_mpi_io(f"{executable} -w") is seen
+
+
+def test_mpi_io_of_one_launch_among_several(tmp_path: Path) -> None:
+    """The part of a log has its calls, and does not know whether they were collective."""
+    line = (*f"-a MPIIO -c {_SHARED}".split(), "-o", f"{tmp_path}/pfs/data")
+    _, application, _ = launch(tmp_path, str(BIN / "tb-ior"), *line)
+    began = application.job["start"].iloc[0].timestamp()
+    part = between(application, began, began + 60)
+    found = witness.testimony(IorAsked(line, 2, 1), None, part, of_several=True, sees_mpi_io=True)
+    assert (found.disagreements, "whether transfers were collective" in found.unseen) == ((), True)
+    other = IorAsked(line[3:], 2, 1)  # without -a MPIIO -c
+    assert "interface" in [
+        x.what for x in witness.testimony(other, None, part, of_several=True).disagreements
+    ]
 
 
 RANK_PROGRAM = """import os

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from cheat_launches import BIN, launch
 
+from common.outcome.mpi_seen import sees_mpi_io
 from common.outcome.verify_bytes import check
 from tierbench.judge.asked import IorAsked
 from tierbench.judge.launch import Clock, ior_disagreements
@@ -26,6 +27,7 @@ from tierbench.trace import witness
 
 DRIVER = os.environ.get("IOR", str(BIN / "tb-ior"))
 RIGHT = "-w -r -e -z -F -k -t 4k -b 4m"
+SHARED = "-w -r -e -k -t 64k -b 1m"
 KIB, MIB = 1 << 10, 1 << 20
 # Of a rank: the driver as $driver, the words as "$@", the honest output as honest.out beside the script.
 SCRIPT = """#!/bin/bash
@@ -159,6 +161,16 @@ CHEATS = {
     "one file synced for both": Cheat(
         f"honest; {ONE_SYNC}", "fsync", RIGHT.replace("-r ", "").replace("-z ", "")
     ),
+    "-c dropped": Cheat(
+        'without -c "$@"; $driver "${kept[@]}" | sed "s/: independent/: collective/; s/IIO -w/IIO -c -w/"',
+        "type",
+        f"-a MPIIO -c {SHARED}",
+    ),
+    "POSIX for MPI-IO": Cheat(
+        'with -a POSIX "$@"; $driver "${kept[@]}" | sed "s/: POSIX/: MPIIO/; s/-a POSIX/-a MPIIO/"',
+        "interface",
+        f"-a MPIIO {SHARED}",
+    ),
     "nothing is done": Cheat("honest; sleep 0.5", "bytes of write"),
 }  # fmt: skip
 
@@ -180,7 +192,8 @@ def told_of(place: Path, cheat: Cheat) -> list[str]:
     out, application, storage = launch(place, str(script(place, cheat.body)), *asked.arguments)
     told, clock = parse_ior(out), Clock(began, time.time())
     found = [x.what for x in ior_disagreements(asked_for(cheat.line, place), told, clock)]
-    seen = witness.testimony(asked, told, application, storage, bypass=True)
+    sees = sees_mpi_io(str(application.job["executable"].iloc[0]))
+    seen = witness.testimony(asked, told, application, storage, bypass=True, sees_mpi_io=sees)
     return found + [x.what for x in seen.disagreements]
 
 
@@ -200,8 +213,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def test_an_honest_script_is_not_named(place: Path) -> None:
-    assert told_of(place, Cheat('exec $driver "$@"', "")) == []
+@pytest.mark.parametrize("line", [RIGHT, f"-a MPIIO -c {SHARED}", f"-a MPIIO -F -z {SHARED}"])
+def test_an_honest_script_is_not_named(line: str, place: Path) -> None:
+    assert told_of(place, Cheat('exec $driver "$@"', "", line)) == []
 
 
 @pytest.mark.parametrize("name", CHEATS)

@@ -112,6 +112,13 @@ def size(count: float) -> str:
     return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.3g} {unit}"
 
 
+def sizes(*values: int) -> tuple[str, ...]:
+    """Bytes that differ look different: where units hide that, they are plain numbers."""
+    found = tuple(map(size, values))
+    same = len(set(found)) < len(set(values))
+    return tuple(f"{value:,} B" for value in values) if same else found
+
+
 def shown(text: object) -> str:
     """Text of a stranger on one line of a message: control characters are spelled out."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))

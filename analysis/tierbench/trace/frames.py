@@ -14,7 +14,8 @@ job         one line a log: `side` (`application`, or `storage` for what the eng
             that were written after their last fsync) and `mapped` (bytes of mappings of these): these three
             only our own runtime counts, `problems` in words, `path`
 files       one line a record: `module`, `file`, `rank`, `place` (as in `tiers`); counts `opens reads writes
-            seeks stats mmaps flushes`; `bytes_read bytes_written`, `end_read end_written` (highest
+            seeks stats mmaps flushes`; `collective` (of MPI-IO: reads and writes that were);
+            `bytes_read bytes_written`, `end_read end_written` (highest
             offset + 1);
             `sequential_*` and `consecutive_*` (offset after, and exactly at, the end of the last access);
             `unaligned` accesses and the `alignment` they were held against; `read_s write_s meta_s` (a
@@ -56,10 +57,10 @@ from numpy.typing import NDArray
 
 from tierbench.trace.log import Counters, Heat, Log, Segments, TraceError, read_logs
 
-_COUNTS = ("opens", "reads", "writes", "seeks", "stats", "mmaps", "flushes", "bytes_read", "bytes_written",
-           "end_read", "end_written", "sequential_reads", "sequential_writes", "consecutive_reads",
-           "consecutive_writes", "unaligned", "alignment", "fastest_rank", "fastest_bytes", "slowest_rank",
-           "slowest_bytes")  # fmt: skip
+_COUNTS = ("opens", "reads", "writes", "collective", "seeks", "stats", "mmaps", "flushes",
+           "bytes_read", "bytes_written", "end_read", "end_written", "sequential_reads",
+           "sequential_writes", "consecutive_reads", "consecutive_writes", "unaligned", "alignment",
+           "fastest_rank", "fastest_bytes", "slowest_rank", "slowest_bytes")  # fmt: skip
 MOMENTS = tuple(f"{what}_{end}_s" for what in ("open", "read", "write", "close") for end in ("start", "end"))
 _TIMES = ("read_s", "write_s", "meta_s", *MOMENTS, "fastest_s", "slowest_s")
 _OF_MERGED = ("fastest_rank", "fastest_bytes", "fastest_s", "slowest_rank", "slowest_bytes", "slowest_s")
@@ -69,6 +70,7 @@ _SOURCES = {
     "opens": ("OPENS", "FDOPENS", "INDEP_OPENS", "COLL_OPENS"),
     "reads": ("READS", "INDEP_READS", "COLL_READS", "SPLIT_READS", "NB_READS"),
     "writes": ("WRITES", "INDEP_WRITES", "COLL_WRITES", "SPLIT_WRITES", "NB_WRITES"),
+    "collective": ("COLL_READS", "COLL_WRITES"),
     "seeks": ("SEEKS",),
     "stats": ("STATS",),
     "mmaps": ("MMAPS",),

@@ -10,6 +10,7 @@ import pandas as pd
 from tierbench.trace.frames import MOMENTS, Traces
 
 _COUNTED = ("reads", "writes", "bytes_read", "bytes_written")
+_COUNTED_BY = {"DXT_POSIX": "POSIX", "DXT_MPIIO": "MPI-IO"}
 SLACK_S = 0.05  # by which the clock of marks and that of the log may differ
 
 
@@ -42,16 +43,15 @@ def between(traces: Traces, began: float, ended: float) -> Traces:
 
 
 def _records(files: pd.DataFrame, segments: pd.DataFrame) -> pd.DataFrame:
-    posix = segments[segments["module"] == "DXT_POSIX"]
-    groups: Any = posix.groupby(["file", "rank"], observed=True)
-    rows = [_record(str(file), rank, part) for (file, rank), part in groups]
+    groups: Any = segments.groupby(["module", "file", "rank"], observed=True)
+    rows = [_record(_COUNTED_BY[str(m)], str(file), rank, part) for (m, file, rank), part in groups]
     found = pd.DataFrame(rows, columns=files.columns)
     kinds = {n: k for n, k in files.dtypes.items() if n in _COUNTED or n in MOMENTS}
     return _with_whole_counts(found.astype(kinds), files)
 
 
-def _record(file: str, rank: int, part: pd.DataFrame) -> dict[str, object]:
-    row: dict[str, object] = {"module": "POSIX", "file": file, "rank": rank}
+def _record(module: str, file: str, rank: int, part: pd.DataFrame) -> dict[str, object]:
+    row: dict[str, object] = {"module": module, "file": file, "rank": rank}
     for access, moved in (("read", "bytes_read"), ("write", "bytes_written")):
         some = part[part["access"] == access]
         row |= {f"{access}s": len(some), moved: int(some["length"].sum())}
@@ -61,9 +61,10 @@ def _record(file: str, rank: int, part: pd.DataFrame) -> dict[str, object]:
 
 def _with_whole_counts(found: pd.DataFrame, files: pd.DataFrame) -> pd.DataFrame:
     """A file's flushes and mappings stand at its first record."""
-    posix = files[files["module"] == "POSIX"]
-    sums = posix.groupby(posix["file"].astype(str))[["flushes", "mmaps"]].sum()
-    first = ~found["file"].duplicated()
+    keys = ["module", "file"]
+    sums = files.astype(dict.fromkeys(keys, str)).groupby(keys)[["flushes", "mmaps"]].sum().reset_index()
+    whole = found.drop(columns=["flushes", "mmaps"]).merge(sums, "left", keys)
+    first = ~whole.duplicated(keys)
     for name in ("flushes", "mmaps"):
-        found[name] = found["file"].map(sums[name]).where(first, 0).astype("Int64")
-    return found
+        whole[name] = whole[name].where(first, 0).astype("Int64")
+    return whole[found.columns]

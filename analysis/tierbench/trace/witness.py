@@ -16,11 +16,12 @@ import numpy as np
 import pandas as pd
 
 from tierbench.base.sizes import MIB
-from tierbench.base.text import size
+from tierbench.base.text import size, sizes
 from tierbench.judge.asked import IorAsked
 from tierbench.judge.launch import CLOCK_S, Clock, Disagreement
 from tierbench.outputs import IorOutput
 from tierbench.trace.frames import Traces
+from tierbench.trace.interfaces import BY_MPI_IO, MPI_IO, wrong_interface
 from tierbench.trace.segments import covered_bytes
 
 TIME_SHARE, TIME_S = 0.02, 0.005  # by which a driver's time may be shorter than the trace's
@@ -47,19 +48,21 @@ def testimony(
     *,
     bypass: bool = False,
     of_several: bool = False,
+    sees_mpi_io: bool = False,
 ) -> Testimony:
     """Hold a launch of IOR against its logs; `bypass`: nothing is between it and the PFS.
 
     `of_several`: the logs are a part of one that holds other launches, too (`tierbench.trace.window`).
+    `sees_mpi_io`: what the program does by MPI-IO is in its log.
     """
     if not len(application.job):
         return Testimony((), ("there is no log of the application's side",))
     if asked.file is None:
         return Testimony((), ("which files are the data's",))
     launch = _Launch(asked, told, application, of_several=of_several)
-    found = [*launch.ranks(), *launch.bytes_moved(), *launch.transfers(), *launch.order(),
-             *launch.layout(), *launch.owners(), *launch.syncs(), *launch.maps(), *launch.outside(),
-             *launch.times()]  # fmt: skip
+    found = [*launch.ranks(), *launch.interface(sees_mpi_io), *launch.bytes_moved(),
+             *launch.transfers(), *launch.order(), *launch.layout(), *launch.owners(),
+             *launch.syncs(), *launch.maps(), *launch.outside(), *launch.times()]  # fmt: skip
     if bypass and storage is not None:
         found += launch.below(storage)
     return Testimony(tuple(found), tuple(dict.fromkeys(launch.unseen)))
@@ -80,15 +83,23 @@ class _Launch:
         self.others = traces.files[
             traces.files["module"].isin(_MODULES) & ~_is_data(traces.files["file"], self.bases)
         ]
-        segments = traces.segments[traces.segments["module"] == "DXT_POSIX"]
+        library = traces.files[traces.files["module"] == MPI_IO]
+        self.library = library[_is_data(library["file"], self.bases)]
+        # What the driver itself asked for: of MPI-IO, or of POSIX.
+        by_library = asked.api == "MPIIO" and len(self.library) > 0
+        self.calls = self.library if by_library else self.data
+        module = "DXT_MPIIO" if by_library else "DXT_POSIX"
+        segments = traces.segments[traces.segments["module"] == module]
         self.segments = segments[_is_data(segments["file"], self.bases)]
+        self.exact = by_library or self.plain
         self.whole = self._segments_are_whole()
         if not traces.job["complete"].all():
             self.unseen.append("all of the launch: the log is incomplete")
 
     def _segments_are_whole(self) -> bool:
-        counted = int(self.data[["bytes_read", "bytes_written"]].sum().sum())
-        return int(self.segments["length"].sum()) == counted
+        counted = int(self.calls[["bytes_read", "bytes_written"]].sum().sum())
+        placed = bool((self.segments["offset"] >= 0).all())  # Darshan has none of MPI-IO
+        return placed and int(self.segments["length"].sum()) == counted
 
     @property
     def plain(self) -> bool:
@@ -104,6 +115,12 @@ class _Launch:
         """As many as were asked for."""
         yield from wrong_ranks(self.asked.ranks, self.traces)
 
+    def interface(self, sees_mpi_io: bool) -> Iterator[Disagreement]:
+        """By MPI-IO or without it, collective or not."""
+        found, unseen = wrong_interface(self.asked, self.library, self.traces, sees_mpi_io=sees_mpi_io)
+        self.unseen += unseen
+        yield from found
+
     # --- bytes -----------------------------------------------------------------------------------------
 
     def bytes_moved(self) -> Iterator[Disagreement]:
@@ -112,15 +129,14 @@ class _Launch:
             self.unseen.append("bytes through mappings")
             return
         for access in self._accesses():
-            counted = int(self.data[_bytes_of(access)].sum())
+            counted = int(self.calls[_bytes_of(access)].sum())
             wanted = self._wanted(access)
             if wanted is None:
                 self.unseen.append(f"how many bytes of {access} there should be")
-            elif counted + wanted[1] < wanted[0] or (self.plain and counted - wanted[1] > wanted[0]):
-                # What is not plain may move more: sieving, collective buffers.
-                yield Disagreement(
-                    f"bytes of {access}", f"{wanted[2]} {size(wanted[0])}", f"the trace holds {size(counted)}"
-                )
+            elif counted + wanted[1] < wanted[0] or (self.exact and counted - wanted[1] > wanted[0]):
+                # What is not exact may move more: sieving, collective buffers.
+                right, found = sizes(wanted[0], counted)
+                yield Disagreement(f"bytes of {access}", f"{wanted[2]} {right}", f"the trace holds {found}")
             else:
                 yield from self._of_each_rank(access)
                 yield from self._different(access)
@@ -143,7 +159,7 @@ class _Launch:
 
     def _of_each_rank(self, access: str) -> Iterator[Disagreement]:
         asked = self.asked
-        fixed = self.plain and not asked.deadline_s and not (asked.random and not asked.own_files)
+        fixed = self.exact and not asked.deadline_s and not (asked.random and not asked.own_files)
         if not fixed or asked.bytes_of_rank is None or "stonewallingstatusfile" in asked.directives:
             return
         by_rank = self._by_rank(access)
@@ -158,26 +174,27 @@ class _Launch:
     def _different(self, access: str) -> Iterator[Disagreement]:
         """The same place over and over is not as many bytes."""
         at_random = access == "read" and self.asked.options.has("Z")  # two ranks may read one rank's data
-        if not self.plain or at_random or not (self.whole and len(self.segments)):
+        if not self.exact or at_random or not (self.whole and len(self.segments)):
             return
         mine = self.segments[self.segments["access"] == access]
         passes = (self.asked.repetitions or 1) * (1 + (access == "read" and self.asked.options.has("W")))
         moved = int(mine["length"].sum()) / passes
         covered = sum(covered_bytes(part) for _, part in mine.groupby("file", observed=True))
         if covered < WHOLE_SHARE * moved:
-            told = f"the trace holds {size(covered)} of the files"
-            yield Disagreement(f"different bytes of {access}", f"{size(int(moved))} were moved", told)
+            all_of_it, different = sizes(int(moved), covered)
+            told = f"the trace holds {different} of the files"
+            yield Disagreement(f"different bytes of {access}", f"{all_of_it} were moved", told)
 
     def _by_rank(self, access: str) -> pd.Series[int] | None:
         if self.whole and len(self.segments):
             mine = self.segments[self.segments["access"] == access]
             return mine.groupby("rank")["length"].sum()
-        moved = self.data[self.data[_bytes_of(access)].fillna(0) > 0]
+        moved = self.calls[self.calls[_bytes_of(access)].fillna(0) > 0]
         return moved.groupby("rank")[_bytes_of(access)].sum() if (moved["rank"] >= 0).all() else None
 
     def transfers(self) -> Iterator[Disagreement]:
         """Each of the size of -t."""
-        if not self.plain or self.asked.api == "MMAP" or self.asked.transfer is None:
+        if not self.exact or self.asked.api == "MMAP" or self.asked.transfer is None:
             return
         if not (self.whole and len(self.segments)):
             self.unseen.append("the size of each transfer")
@@ -192,7 +209,7 @@ class _Launch:
 
     def order(self) -> Iterator[Disagreement]:
         """At random offsets about half of the accesses go back; in sequence none."""
-        if not self.plain or self.asked.api == "MMAP":
+        if not self.exact or self.asked.api == "MMAP":
             return
         for access in self._accesses():
             back = self._share_that_goes_back(access)
@@ -228,7 +245,7 @@ class _Launch:
         """A file of each rank (-F), or one of all in which a rank has its blocks (-b, -s)."""
         asked = self.asked
         named_apart = len(self.bases) > 1 or asked.options.has("m") or asked.options.has("Z")
-        if not self.plain or asked.ranks == 1 or named_apart or not (self.whole and len(self.segments)):
+        if not self.exact or asked.ranks == 1 or named_apart or not (self.whole and len(self.segments)):
             return
         for access in self._accesses():
             mine = self.segments[self.segments["access"] == access]
@@ -253,15 +270,16 @@ class _Launch:
         by_rank = mine.assign(end=mine["offset"] + mine["length"]).groupby("rank")
         reach = by_rank["end"].max() - by_rank["offset"].min()
         if (reach != wanted).any():
-            told = f"they reach over {size(int(reach[reach != wanted].iloc[0]))}"
+            right, found = sizes(wanted, int(reach[reach != wanted].iloc[0]))
             blocks = f"blocks of {size(asked.block)} (-b), {asked.segments} of a rank (-s)"
-            yield Disagreement(f"places of {access}", f"asked for {blocks}: over {size(wanted)}", told)
+            told = f"they reach over {found}"
+            yield Disagreement(f"places of {access}", f"asked for {blocks}: over {right}", told)
 
     def owners(self) -> Iterator[Disagreement]:
         """Who wrote the bytes that a rank reads: itself, or with -C a rank of another node."""
         asked = self.asked
         dealt = asked.random and not asked.own_files  # any rank may write any transfer
-        if not self.plain or dealt or asked.ranks == 1 or not asked.reads or asked.shift is None:
+        if not self.exact or dealt or asked.ranks == 1 or not asked.reads or asked.shift is None:
             return
         shifts = self._shifts()
         if shifts is None:
@@ -276,7 +294,7 @@ class _Launch:
         """All distances from a reader to the writer of what it reads."""
         asked, found = self.asked, None
         if asked.own_files:
-            moved = self.data[self.data["bytes_read"].fillna(0) > 0]
+            moved = self.calls[self.calls["bytes_read"].fillna(0) > 0]
             if (moved["rank"] >= 0).all() and len(moved):
                 found = moved["rank"].to_numpy(), _file_numbers(moved["file"])
         if found is None and self.whole and len(self.segments):
@@ -301,8 +319,9 @@ class _Launch:
         ):
             return
         written = self.data[self.data["bytes_written"].fillna(0) > 0]
-        flushes, writes = int(written["flushes"].fillna(0).sum()), int(written["writes"].fillna(0).sum())
-        wanted = writes if asked.options.has("Y") else asked.ranks if asked.api == "POSIX" else 1
+        called = self.calls[self.calls["bytes_written"].fillna(0) > 0]
+        flushes, writes = int(called["flushes"].fillna(0).sum()), int(called["writes"].fillna(0).sum())
+        wanted = writes if asked.options.has("Y") else asked.ranks if self.exact else 1
         if flushes < wanted:
             flag = "-Y, one a write" if asked.options.has("Y") else "-e, one a rank"
             yield Disagreement("fsync", f"asked for {wanted} ({flag})", f"the trace holds {flushes}")
@@ -380,15 +399,14 @@ class _Launch:
         No total is shorter than what one rank took. It may be shorter than from one rank's open to another's
         close: drivers compare clocks after a barrier, and what leaving that takes, up to 28 ms where 13
         processes wait for a processor, is missing between two ranks. Where the launch does both accesses,
-        what is certainly of one.
+        what is certainly of one. By MPI-IO and HDF5 transfers alone: IOR opens such a file once more before
+        and after what it times.
         """
         both = self.asked.writes and self.asked.reads
-        first, last = "open_start_s", "close_end_s"
-        if both and access == "write":
-            last = "write_end_s"
-        elif both:
-            first = "read_start_s"
-        moved = self.data[self.data[_bytes_of(access)].fillna(0) > 0]
+        by_library = self.asked.api in BY_MPI_IO
+        first = f"{access}_start_s" if by_library or (both and access == "read") else "open_start_s"
+        last = f"{access}_end_s" if by_library or (both and access == "write") else "close_end_s"
+        moved = self.calls[self.calls[_bytes_of(access)].fillna(0) > 0]
         if moved[first].isna().all() or moved[last].isna().all():
             return None
         by_rank = moved.groupby("rank")

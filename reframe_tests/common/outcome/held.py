@@ -22,6 +22,7 @@ from tierbench.outputs import IorOutput, parse_mdtest
 
 from ..sites.site import Site
 from .launch_numbers import LaunchOutput
+from .mpi_seen import sees_mpi_io
 
 if TYPE_CHECKING:
     from tierbench.trace import Traces
@@ -119,7 +120,8 @@ def phases(lines: Mapping[str, Asked], outputs: Mapping[str, LaunchOutput], log:
             found += Held(unseen=(f"what {name} did to which files (no moments of it)",))
         elif isinstance(asked, IorAsked) and clock:
             part = launch_of(application, clock.began, clock.ended)
-            seen = testimony(asked, outputs[name].ior(), part, of_several=True)
+            told = outputs[name].ior()
+            seen = testimony(asked, told, part, of_several=True, sees_mpi_io=_sees_mpi_io(part))
             found += Held(_named(name, seen.disagreements), (), tuple(f"{x} of {name}" for x in seen.unseen))
     seen = all_launches([asked for asked in lines.values() if isinstance(asked, MdtestAsked)], application)
     return found + Held(tuple(map(str, seen.disagreements)), (), seen.unseen)
@@ -212,9 +214,15 @@ def _witnessed(
     storage = read([below]) if below.exists() else None
     if application.errors or (storage and storage.errors):
         return _unread(application, storage)
-    found = testimony(asked, told, application, storage, bypass=bypass)
+    sees = _sees_mpi_io(application)
+    found = testimony(asked, told, application, storage, bypass=bypass, sees_mpi_io=sees)
     seconds = sum(r.total_s for r in told.results) * asked.ranks
     cost = TRACE_COST_S * len(application.segments) / seconds if seconds else 0.0
     costly = f" (about {cost:.1%} of the time)" if cost > COSTLY else ""
     named = [*wrong_time([clock] if clock else [], application), *found.disagreements]
     return Held(_named(name, named), (f"the trace{costly}",), found.unseen)
+
+
+def _sees_mpi_io(application: Traces) -> bool:
+    """Of the log's own program."""
+    return len(application.job) > 0 and sees_mpi_io(str(application.job["executable"].iloc[0]))
