@@ -11,7 +11,7 @@ endfunction()
 # allocated at exit is not ours, and leaks can't be looked for under strace.
 function(tb_driver_pytest name file)
   tb_pytest(${name} ${file})
-  set_tests_properties(${name} PROPERTIES LABELS mpi PROCESSORS 3 COST 500 TIMEOUT 180)
+  set_tests_properties(${name} PROPERTIES LABELS mpi PROCESSORS 3 COST 500 TIMEOUT 600)
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "TB_MPIEXEC=${MPIEXEC_EXECUTABLE}" OMPI_ALLOW_RUN_AS_ROOT=1
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 ASAN_OPTIONS=detect_leaks=0)
 endfunction()

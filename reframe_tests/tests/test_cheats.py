@@ -92,6 +92,12 @@ PRINTED = {
     "random instead of in sequence": Printed(put(": sequential", ": random"), "ordering in a file"),
     "reordered ranks": Printed(put(": no tasks offsets", ": constant task offset"), "ordering inter file"),
     "fewer tasks": Printed(put("tasks               : 2", "tasks               : 1"), "tasks"),
+    "GiB in place of MiB": Printed(
+        lambda t: times(times(t, "write", 1 / 1024), "read", 1 / 1024), "rate of write"
+    ),
+    "MB in place of MiB": Printed(
+        lambda t: times(times(t, "write", 1.048576), "read", 1.048576), "rate of write"
+    ),
     "more nodes": Printed(put("nodes               : 1", "nodes               : 2"), "nodes"),
     "enlarged -t, as printed": Printed(
         put("xfersize            : 1 MiB", "xfersize            : 4 MiB"), "xfersize"
@@ -358,7 +364,7 @@ def test_mpi_io_of_one_launch_among_several(tmp_path: Path) -> None:
     ]
 
 
-RANK_PROGRAM = """import os
+RANK_PROGRAM = """import ctypes, os
 rank, base, n, t = int(os.environ['OMPI_COMM_WORLD_RANK']), 'PLACE/pfs/data', 1 << 20, 1 << 16
 def write(file):
     fd = os.open(file, os.O_CREAT | os.O_RDWR)
@@ -366,6 +372,17 @@ def write(file):
         os.write(fd, b'x' * t)
     os.fsync(fd)
     os.close(fd)
+class Aiocb(ctypes.Structure):
+    _fields_ = [('fd', ctypes.c_int), ('op', ctypes.c_int), ('prio', ctypes.c_int), ('buf', ctypes.c_void_p),
+                ('n', ctypes.c_size_t), ('rest', ctypes.c_char * 4000)]
+def aio(file):
+    libc, data = ctypes.CDLL(None), ctypes.create_string_buffer(n)
+    one = Aiocb(fd=os.open(file, os.O_CREAT | os.O_RDWR), buf=ctypes.addressof(data), n=n)
+    assert libc.aio_write64(ctypes.byref(one)) == 0
+    while libc.aio_error64(ctypes.byref(one)) == 115:
+        pass
+    assert libc.aio_return64(ctypes.byref(one)) == n
+    os.fsync(one.fd)
 mine = f'{base}.{rank:08d}'
 """
 RANK_CHEATS = {
@@ -374,6 +391,7 @@ RANK_CHEATS = {
     "written elsewhere and renamed": ("write(f'PLACE/pfs/x{rank}'); os.rename(f'PLACE/pfs/x{rank}', mine)", "bytes of write"),
     "room is reserved, nothing written": (
         "fd = os.open(mine, os.O_CREAT | os.O_RDWR); os.posix_fallocate(fd, 0, n); os.fsync(fd)", "bytes of write"),
+    "all bytes in one call of aio": ("aio(mine)", "transfers"),
     "another file is synced": (
         "fsync = os.fsync; os.fsync = lambda fd: None; write(mine); fsync(os.open(f'PLACE/e{rank}', os.O_CREAT | os.O_RDWR))",
         "fsync"),
@@ -426,6 +444,32 @@ def test_numbers_that_agree_with_each_other_and_not_with_the_trace(
     faster = summary.replace("8.00 8.00 8.00", " ".join([words[1]] * 3))
     lying = parse_ior(f"{head}{' '.join(words)}\n{faster}{end}")
     assert f"time of {access}" in [x.what for x in witness.testimony(asked, lying, traces).disagreements]
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_all_ranks_on_one_node_where_two_were_asked_for(nodes: int, tmp_path: Path) -> None:
+    made = Made(nprocs=2)
+    for rank in (0, 1):
+        file = f"/pfs/d.{rank:08d}"
+        made.dxt(file, rank, accesses([0], MIB, [0.1], 0.1), accesses([], 0, [], 0), f"n{rank % nodes}")
+        made.counters("POSIX", file, rank, WRITES=1, BYTES_WRITTEN=MIB)
+    traces = read([made.write(tmp_path / "t.darshan")])
+    asked = IorAsked(tuple("-w -F -t 1m -b 1m -o /pfs/d".split()), 2, 2)
+    found = [str(x) for x in witness.testimony(asked, None, traces).disagreements]
+    assert found == ["nodes: asked for 2, but the trace holds ranks on 1"] * (nodes == 1)
+
+
+def test_bytes_that_are_written_after_the_clock_has_stopped(tmp_path: Path) -> None:
+    """A driver that gives its last transfers to a thread, and prints before they are written."""
+    line = (*"-w -F -k -t 64k -b 1m -o".split(), f"{tmp_path}/pfs/data")
+    out, application, _ = launch(tmp_path, str(BIN / "tb-ior"), *line)
+    files = application.files
+    late = files["bytes_written"].fillna(0) > 0
+    longer = files.assign(close_end_s=files["close_end_s"].where(~late, files["close_end_s"] + 1))
+    asked = IorAsked(line, 2, 1)
+    assert witness.testimony(asked, parse_ior(out), application).disagreements == ()
+    found = witness.testimony(asked, parse_ior(out), replace(application, files=longer)).disagreements
+    assert [x.what for x in found] == ["time of write"]
 
 
 def shared(readers: list[int], tmp_path: Path) -> Traces:

@@ -17,7 +17,7 @@ from tierbench.judge.asked import IorAsked, MdtestAsked
 from tierbench.judge.launch import Clock, mdtest_disagreements
 from tierbench.outputs import MdtestOutput, parse_mdtest
 from tierbench.trace import Traces
-from tierbench.trace.names_witness import calls_of, mdtest_testimony
+from tierbench.trace.names_witness import all_launches, calls_of, mdtest_testimony
 
 DATA = ROOT / "analysis" / "tests" / "data"
 RIGHT = "-F -C -T -E -r -n 60 -N 1 -w 100 -e 100"
@@ -47,6 +47,31 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, MdtestOutput
     found = mdtest_testimony(asked, told, application)
     assert (found.disagreements, found.unseen) == ((), ())
     return place, told, application
+
+
+TREE = "-F -C -T -n 24"
+
+
+@pytest.mark.parametrize(("right", "done"), [
+    (f"{TREE} -u", TREE), (TREE, f"{TREE} -u"), (f"{TREE} -z 1 -b 3", TREE),
+    (f"{TREE} -u -L -z 2 -b 2", f"{TREE} -u -z 2 -b 2"),
+])  # fmt: skip
+def test_other_directories_than_were_asked_for(right: str, done: str, tmp_path: Path) -> None:
+    """One of all ranks, one of each (-u), a tree: what was asked for is not named."""
+    for line, named in ((right, []), (done, ["directories"])):
+        shutil.rmtree(tmp_path / "pfs", ignore_errors=True)
+        asked = asked_for(line, 24, tmp_path)
+        _, application, _ = launch(tmp_path, str(BIN / "tb-mdtest"), *asked.arguments)
+        found = mdtest_testimony(asked_for(right, 24, tmp_path), None, application).disagreements
+        assert [x.what for x in found if x.what == "directories"] == named, found
+
+
+def test_directories_of_several_launches_in_one_log(honest: tuple[Path, MdtestOutput, Traces]) -> None:
+    """IO500's easy and hard tests differ in -u."""
+    place, _, application = honest
+    for line, named in ((RIGHT, []), (f"{RIGHT} -u", ["directories"])):
+        found = all_launches([asked_for(line, 60, place)], application).disagreements
+        assert [x.what for x in found] == named
 
 
 @pytest.mark.parametrize("name", DONE)

@@ -186,6 +186,22 @@ class MdtestAsked:
         return self.options.count("W", 0) or 0
 
     @property
+    def folder(self) -> str | None:
+        """What -d names; None where a shell reads it, or where ranks take turns on several."""
+        given = self.options.letters.get("d", ["."])[-1]
+        return None if "$" in given or "@" in given else given
+
+    @property
+    def directories(self) -> int | None:
+        """Those that hold files: of one tree (-z, -b, -L), or with -u of a tree of each rank."""
+        depth, branches = self.options.count("z", 0), self.options.count("b", 1)
+        if depth is None or branches is None:
+            return None
+        levels: list[int] = [branches**level for level in range(depth + 1)]
+        of_tree = levels[-1] if self.options.has("L") else sum(levels)
+        return of_tree * (self.ranks if self.options.has("u") else 1)
+
+    @property
     def operations(self) -> tuple[str, ...]:
         """Which phases of files must have a rate; without -C -T -E -r mdtest does all, with -D none."""
         if self.options.has("D"):

@@ -6,6 +6,7 @@ by the records of single files, of which a process keeps 4096.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -55,6 +56,7 @@ def mdtest_testimony(asked: MdtestAsked, told: MdtestOutput | None, application:
         *launch.times(),
         *launch.owners(),
         *launch.bytes_moved(),
+        *wrong_directories(asked, application),
     ]
     return Testimony(tuple(found), tuple(dict.fromkeys(launch.unseen)))
 
@@ -74,7 +76,28 @@ def all_launches(asked: Sequence[MdtestAsked], application: Traces) -> Testimony
         if None not in files and least < (wanted := sum(n or 0 for n in files)):
             told = f"the trace holds {least:,} {kind}"
             found.append(Disagreement(f"{phase}s together", f"asked for {wanted:,} files of a rank", told))
+    for one in asked:
+        found += wrong_directories(one, application) if "File creation" in one.operations else []
     return Testimony(tuple(found), ("when each phase of mdtest was (one log of all)",))
+
+
+def wrong_directories(asked: MdtestAsked, application: Traces) -> list[Disagreement]:
+    """One that all ranks share is another test than one of each rank (-u), or a tree (-z, -b, -L).
+
+    Where a process has not kept a record of each file, a tree may show fewer than there are.
+    """
+    folder, wanted = asked.folder, asked.directories
+    once = (asked.options.count("i", 1) or 0) == 1
+    if folder is None or wanted is None or not once or asked.files is None or asked.files < wanted:
+        return []
+    names = application.files["file"].astype(str)
+    items = names[names.str.contains(_ITEM) & names.str.startswith(f"{os.path.normpath(folder)}/")]
+    seen = items.str.rsplit("/", n=1).str[0].nunique()
+    exact = bool(application.job["complete"].all()) or not asked.options.has("z")
+    if not seen or seen == wanted or (seen < wanted and not exact):
+        return []
+    told = f"the trace holds files in {seen:,}"
+    return [Disagreement("directories", f"asked for {wanted:,} with files (-u, -z, -b, -L)", told)]
 
 
 class _Launch:

@@ -112,8 +112,12 @@ class _Launch:
                 yield access
 
     def ranks(self) -> Iterator[Disagreement]:
-        """As many as were asked for."""
+        """As many as were asked for, on as many nodes."""
         yield from wrong_ranks(self.asked.ranks, self.traces)
+        hosts = self.segments["host"].nunique()
+        if self.asked.nodes and self.exact and self.whole and 0 < hosts != self.asked.nodes:
+            told = f"the trace holds ranks on {hosts}"
+            yield Disagreement("nodes", f"asked for {self.asked.nodes}", told)
 
     def interface(self, sees_mpi_io: bool) -> Iterator[Disagreement]:
         """By MPI-IO or without it, collective or not."""
