@@ -2,9 +2,10 @@
  * tb-forge: what I/O forwarding does to an access pattern. The first ranks are I/O nodes, which read and write for the
  * others, the clients; with none of them the clients read and write themselves.
  *
- * main reads the command line and the scenario (scenario, patterns, json), and reports (the folder report). A client runs its patterns (client): which requests they make says layout, who serves them says map, and
- * channel sends them, with the bytes in messages or in memory that both see (memory). An I/O node receives (io_node), queues (queue) and does them in threads (workers) on its files
- * (files). Without I/O nodes the channel does requests on files of its own.
+ * main reads the command line and the scenario (folder input), and reports (folder report). A client runs its patterns
+ * (client): which requests they make says layout, who serves them says the map (input/map), and channel sends them, with
+ * the bytes in messages or in memory that both see (memory). An I/O node (folder io_node) receives, queues and does them in
+ * threads on its files (files). Without I/O nodes the channel does requests on files of its own.
  */
 #ifndef TB_FORGE_H
 #define TB_FORGE_H

@@ -204,7 +204,7 @@ def shown_by(instance: Instance) -> set[str]:
 
 
 def test_the_dashboard_asks_for_metrics_that_exist(instance: Instance) -> None:
-    board = json.loads((SOURCE / "docs/grafana-dashboard.json").read_text())
+    board = json.loads((SOURCE / "docs/monitoring/grafana-dashboard.json").read_text())
     asked = [q for panel in board["panels"] for q in queries(panel)]
     asked += [v["query"] for v in board["templating"]["list"] if v["type"] == "query"]
     assert len(asked) >= 12
@@ -217,7 +217,7 @@ def test_the_dashboard_asks_for_metrics_that_exist(instance: Instance) -> None:
 
 def test_the_page_is_true(instance: Instance) -> None:
     """Its table is what an instance shows, and its alerts ask for that."""
-    page = (SOURCE / "docs/monitoring.md").read_text()
+    page = (SOURCE / "docs/monitoring/README.md").read_text()
     samples = shown_by(instance)
     assert set(re.findall(r"^\| `(tierbench_\w+)` ", page, re.M)) == samples
     alerts = re.findall(r"^\| `([^`]*tierbench_[^`]* [^`]*)` ", page, re.M)

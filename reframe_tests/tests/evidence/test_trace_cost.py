@@ -15,10 +15,11 @@ from test_base import plan, site
 from common.jobs import trace_cost
 from common.jobs.script import Script
 from common.outcome import held
+from common.sites.tiers import ROOT
 from tierbench.judge.asked import IorAsked
 from tierbench.outputs import parse_ior
 
-OUT = Path(__file__).parents[2] / "analysis" / "tests" / "data" / "ior-4.0.0" / "default.out"
+OUT = ROOT / "analysis" / "tests" / "data" / "ior-4.0.0" / "default.out"
 
 
 def decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: float, traced: float) -> dict[str, Any]:

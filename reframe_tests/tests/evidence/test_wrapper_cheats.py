@@ -3,7 +3,7 @@
 The script is each rank's program. Where it can, it lets the driver do the wrong thing and prints the output
 that an honest launch left before, dated now. `IOR` names another driver, as everywhere in the suite:
 
-    IOR=/path/to/ior pytest reframe_tests/tests/test_wrapper_cheats.py
+    IOR=/path/to/ior pytest reframe_tests/tests/evidence/test_wrapper_cheats.py
 """
 
 from __future__ import annotations
