@@ -27,6 +27,10 @@ static void take_out(struct tb_lane **list, struct tb_lane *lane)
     *list = lane->next;
 }
 
+/*
+ * The lanes stay in their lists: each is freed by the thread that uses it, or by the next call or tb_lanes_stop where it
+ * is idle. Freed here, it would go under the hands of a thread that waits on it.
+ */
 void tb_lanes_break(struct tb_peer *p)
 {
     struct tb_lane *lists[] = {p->idle, p->busy, p->served};
@@ -44,6 +48,10 @@ static void free_idle(struct tb_peer *p)
     }
 }
 
+/*
+ * Threads that serve lanes are detached, so they are counted and not joined. No call is under way: who closes the network
+ * has ended the threads that make calls.
+ */
 void tb_lanes_stop(struct tb_peer *p)
 {
     pthread_mutex_lock(&p->lock);
@@ -59,6 +67,10 @@ static int milliseconds_until(uint64_t until_ns)
     return until_ns <= now ? 0 : (int)((until_ns - now) / 1000000u) + 1;
 }
 
+/*
+ * Without the lock: a call to a node that is cut off takes as long as the answer may, and losing the peer must not wait
+ * for it.
+ */
 static struct tb_lane *connect_lane(struct tb_peer *p, uint64_t until_ns, int *rc)
 {
     struct tb_hello hello;
@@ -70,7 +82,10 @@ static struct tb_lane *connect_lane(struct tb_peer *p, uint64_t until_ns, int *r
     return lane;
 }
 
-/* The call's from here on, and known to who loses the peer. */
+/*
+ * The call's from here on, and known to who loses the peer. The peer may have been lost while the lane was made. Nobody
+ * would break this lane then, because it was in no list, so it is broken here.
+ */
 static void begin(struct tb_peer *p, struct tb_lane *lane)
 {
     pthread_mutex_lock(&p->lock);
@@ -80,6 +95,7 @@ static void begin(struct tb_peer *p, struct tb_lane *lane)
     pthread_mutex_unlock(&p->lock);
 }
 
+/* For a lane that was counted by wait_for_lane and never came to be. Another call may be waiting for the place. */
 static void give_up_place(struct tb_peer *p)
 {
     pthread_mutex_lock(&p->lock);
@@ -88,6 +104,10 @@ static void give_up_place(struct tb_peer *p)
     pthread_mutex_unlock(&p->lock);
 }
 
+/*
+ * A good lane is kept for the next call, with its connection and what the transport registered. A broken one is freed
+ * outside the lock, because closing an endpoint of libfabric may take a while.
+ */
 static void end(struct tb_peer *p, struct tb_lane *lane, bool is_good)
 {
     pthread_mutex_lock(&p->lock);
@@ -132,7 +152,10 @@ static struct tb_lane *take_idle(struct tb_peer *p)
     return lane;
 }
 
-/* NULL and `rc` 0: there is a place for a new lane. */
+/*
+ * NULL and `rc` 0: there is a place for a new lane. The place is counted here, under the lock, and the lane is made later
+ * without it: so there are never more than TB_LANES_MAX, however many calls begin at once.
+ */
 static struct tb_lane *wait_for_lane(struct tb_peer *p, uint64_t until_ns, int *rc)
 {
     struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
@@ -147,6 +170,7 @@ static struct tb_lane *wait_for_lane(struct tb_peer *p, uint64_t until_ns, int *
     return lane;
 }
 
+/* After an error the lane is not used again: the answer may still come, and the next call would take it for its own. */
 static int64_t call(struct tb_lane *lane, const void *request, size_t n, void *answer, size_t room, uint64_t until_ns)
 {
     const struct tb_transport_ops *ops = lane->transport->ops;
@@ -167,6 +191,10 @@ static int64_t why_not(struct tb_peer *p, int64_t rc)
     return rc == -ETIMEDOUT && tb_peer_is_alive(p) ? -ETIMEDOUT : -EHOSTDOWN;
 }
 
+/*
+ * One deadline for all steps: the wait for a lane, its making and the call. What the peer's serve returned, also an error,
+ * is a result; only a lane that broke asks why.
+ */
 int64_t tb_lanes_call(struct tb_peer *p, const void *request, size_t n, void *answer, size_t room)
 {
     uint64_t until_ns = tb_now_ns() + (uint64_t)p->common->options->answer_ms * 1000000u;
@@ -188,6 +216,10 @@ struct served {
     uint8_t *request, *answer;
 };
 
+/*
+ * Waits for the next request without a deadline: a lane may idle for hours, and losing the peer breaks it. The answer has
+ * one, because a caller that does not read would hold this thread for ever.
+ */
 static int serve_one(struct served *s)
 {
     const struct tb_net_options *o = s->peer->common->options;
@@ -245,6 +277,10 @@ static bool start_thread(struct served *s)
     return started;
 }
 
+/*
+ * Refused by closing it: from a lost peer, or more than TB_SERVED_MAX. The caller then sees its lane end, as if this node
+ * were lost to that one call. The count goes up before the thread starts, so that tb_lanes_stop cannot miss it.
+ */
 void tb_lanes_serve(struct tb_peer *p, int fd, const uint8_t session[TB_NET_PROOF_BYTES])
 {
     struct tb_lane *lane = tb_lane_make(p->common->transport, fd, false, session);

@@ -74,13 +74,17 @@ static void refused(void *arg, const char *line)
         net->unsaid++;
 }
 
+/* Under the lock. The first refusal stays: later ones mostly follow from it. */
 static void refuse_start(struct tb_net *net, const struct tb_peer *p, const char *why)
 {
     if (!net->refusal[0])
         snprintf(net->refusal, sizeof(net->refusal), "node %s %s", p->record.node, why);
 }
 
-/* Of another list: some of its nodes are not among ours. */
+/*
+ * Of another list: some of its nodes are not among ours. By the thread that reads the peer. Once the start is over,
+ * nothing looks at the refusal.
+ */
 static void heard_of_start(void *arg, struct tb_peer *p, const uint8_t *digest, int64_t result)
 {
     struct tb_net *net = arg;
@@ -95,6 +99,7 @@ static void heard_of_start(void *arg, struct tb_peer *p, const uint8_t *digest, 
     pthread_mutex_unlock(&net->lock);
 }
 
+/* During the start a lost node ends the start; afterwards the other nodes go on and calls to it fail. */
 static void lost(void *arg, struct tb_peer *p, const char *why)
 {
     struct tb_net *net = arg;
@@ -110,6 +115,7 @@ static void lost(void *arg, struct tb_peer *p, const char *why)
 
 static const struct tb_peer_events events = {.start = heard_of_start, .lost = lost};
 
+/* Says why, so that the start on the other side can end with that reason. */
 static void turn_away(int fd, int why)
 {
     uint8_t head[TB_FRAME_BYTES];
@@ -119,6 +125,10 @@ static void turn_away(int fd, int why)
     close(fd);
 }
 
+/*
+ * By name and start. A node of the same name with another start is a new process that knows nothing of what the old one
+ * had, so it is not let in again.
+ */
 static struct tb_peer *peer_of(struct tb_net *net, const char *node, const uint8_t *start)
 {
     for (unsigned i = 0; i < net->n; i++) {
@@ -140,6 +150,10 @@ static void came_back(struct tb_peer *p, int fd)
     say(line);
 }
 
+/*
+ * By the greeter's thread alone. Before all nodes are known a connection belongs to the start. Afterwards it is of a node
+ * that was lost and comes back, or a new lane of one that is here.
+ */
 static void arrived(void *arg, int fd, const struct tb_hello *hello, const uint8_t key[TB_NET_PROOF_BYTES])
 {
     struct tb_net *net = arg;
@@ -173,6 +187,7 @@ static void nap(int ms)
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000l}, NULL);
 }
 
+/* Four signs of life in the time of an answer, so one that is late costs nothing. */
 static void look_after(struct tb_net *net, struct tb_peer *p, bool was_asleep)
 {
     const struct tb_frame sign = {.kind = TB_FRAME_BEAT};
@@ -254,6 +269,10 @@ static int make_peers(struct tb_net *net)
     return 0;
 }
 
+/*
+ * Of names and starts in the order of the names. Two nodes agree only if they mean the same processes, not only the same
+ * machines.
+ */
 static void make_digest(struct tb_net *net)
 {
     crypto_generichash_state s;
@@ -266,6 +285,10 @@ static void make_digest(struct tb_net *net)
     crypto_generichash_final(&s, net->digest, TB_DIGEST_BYTES);
 }
 
+/*
+ * Each peer takes over the connection of the start as its life. The arrival's descriptor is set to -1, so that
+ * tb_gather_end does not close it, too.
+ */
 static void tell_list(struct tb_net *net)
 {
     const struct tb_frame f = {.kind = TB_FRAME_LIST, .bytes = TB_DIGEST_BYTES};
@@ -305,6 +328,7 @@ static int agree(struct tb_net *net, struct tb_error *err)
     return err->text[0] ? -ECONNREFUSED : 0;
 }
 
+/* The listener runs before the first record is written: who reads the record can call at once. */
 static int listen_for_peers(struct tb_net *net, struct tb_error *err)
 {
     int fd = tb_net_listen(net->options.interface, &net->own.address, err);
@@ -335,6 +359,11 @@ static int find_all(struct tb_net *net, struct tb_error *err)
     return agree(net, err);
 }
 
+/*
+ * The order matters: the secret before anything is said, the record's own data before the listener can hand out a
+ * connection, and threads last, when all peers are there. What fails on the way is undone by tb_net_close, which can close
+ * a half-opened network.
+ */
 static int begin(struct tb_net *net, struct tb_error *err)
 {
     if (net->n == 1)
@@ -406,6 +435,10 @@ int tb_net_open(const struct tb_net_options *options, struct tb_net **out, struc
     return rc;
 }
 
+/*
+ * The threads that use the peers end before the peers are freed. The greeter is the last of them: until then it can still
+ * hand a connection to a peer.
+ */
 static void stop_threads(struct tb_net *net)
 {
     net->ends = true;
@@ -426,6 +459,10 @@ static void stop_peers(struct tb_net *net)
         }
 }
 
+/*
+ * The peers end before their transport does. The record goes too, unless another process has taken the name in the
+ * meantime. The key is wiped, so that it is in no later core dump.
+ */
 void tb_net_close(struct tb_net *net)
 {
     stop_threads(net);
@@ -464,6 +501,10 @@ int tb_net_is_alive(const struct tb_net *net, unsigned node)
     return node == net->self || tb_peer_is_alive(net->peers[node]);
 }
 
+/*
+ * To this node itself the request is served by the caller's own thread, so a node that keeps a file asks itself without a
+ * message.
+ */
 int64_t tb_net_call(struct tb_net *net, unsigned node, const void *request, size_t n, void *answer, size_t room)
 {
     if (node >= net->n || n > TB_NET_BYTES_MAX)

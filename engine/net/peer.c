@@ -16,6 +16,10 @@
 #include "base/clock.h"
 #include "net/lanes.h"
 
+/*
+ * The socket does not block, so the wait is a poll without a limit: who loses the peer shuts the socket down, and the poll
+ * returns. Every byte counts as a sign of life.
+ */
 static int take(struct tb_peer *p, int fd, void *to, size_t n)
 {
     uint8_t *at = to;
@@ -41,6 +45,7 @@ static int take_list(struct tb_peer *p, int fd)
     return 0;
 }
 
+/* Requests never come here. They have lanes of their own, so a long request cannot delay a sign of life. */
 static int take_frame(struct tb_peer *p, int fd)
 {
     uint8_t head[TB_FRAME_BYTES];
@@ -57,7 +62,10 @@ static int take_frame(struct tb_peer *p, int fd)
     }
 }
 
-/* Under the lock. */
+/*
+ * Under the lock. The socket is shut down and not closed: its number stays taken until the reader has left it, so no other
+ * file can get that number and be read by mistake.
+ */
 static bool lose(struct tb_peer *p)
 {
     bool was_alive = p->is_alive;
@@ -69,6 +77,10 @@ static bool lose(struct tb_peer *p)
     return was_alive;
 }
 
+/*
+ * The event is told without the lock, since the owner's handler takes locks of its own. Of several that notice the same
+ * loss only the first tells it.
+ */
 void tb_peer_lose(struct tb_peer *p, const char *why)
 {
     pthread_mutex_lock(&p->lock);
@@ -98,6 +110,9 @@ static void close_connection(struct tb_peer *p)
     pthread_mutex_unlock(&p->lock);
 }
 
+/*
+ * One thread a peer for as long as the network is open. After a loss it waits for the next connection of the same process.
+ */
 static void *read_all(void *arg)
 {
     struct tb_peer *p = arg;
@@ -144,6 +159,10 @@ bool tb_peer_adopt(struct tb_peer *p, int fd)
     return takes;
 }
 
+/*
+ * First the reader, which may still be inside an event, then the threads of the lanes. Only then is the lock free of
+ * users.
+ */
 void tb_peer_stop(struct tb_peer *p)
 {
     pthread_mutex_lock(&p->lock);
@@ -178,6 +197,10 @@ static void send_now(struct tb_peer *p, const uint8_t *bytes, size_t n)
         shutdown(p->fd, SHUT_RDWR); /* half a frame must not be followed by another; the reader tells */
 }
 
+/*
+ * Never waits for room in the socket: the thread of the heart says it to each peer in turn, and one that does not read
+ * must not silence this node to the others.
+ */
 void tb_peer_say(struct tb_peer *p, const struct tb_frame *f, const void *payload)
 {
     uint8_t bytes[TB_FRAME_BYTES + TB_DIGEST_BYTES];

@@ -21,6 +21,7 @@ static void get_bytes(const uint8_t **from, void *to, size_t n)
     *from += n;
 }
 
+/* Byte by byte, lowest first, so that the layout is the same whatever the machine and its alignment. */
 static void put_number(uint8_t **to, uint64_t value, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
@@ -112,6 +113,7 @@ static int frame_is_valid(const struct tb_frame *f)
     }
 }
 
+/* A result below -4095 is no error number of Linux, so a caller cannot mistake it for one. */
 int tb_frame_get(const uint8_t in[TB_FRAME_BYTES], struct tb_frame *f)
 {
     uint64_t kind = get_number(&in, 4);

@@ -10,6 +10,7 @@
 _Static_assert(crypto_auth_hmacsha512256_BYTES == TB_NET_PROOF_BYTES, "a proof is one hash");
 _Static_assert(crypto_auth_hmacsha512256_KEYBYTES == TB_NET_SECRET_BYTES, "the secret is the key");
 
+/* Two bytes of length are enough: the longest part is a record of less than 1 KiB. */
 static void mix(crypto_auth_hmacsha512256_state *s, const void *bytes, size_t n)
 {
     uint8_t length[2] = {(uint8_t)n, (uint8_t)(n >> 8)};
@@ -17,6 +18,10 @@ static void mix(crypto_auth_hmacsha512256_state *s, const void *bytes, size_t n)
     crypto_auth_hmacsha512256_update(s, bytes, n);
 }
 
+/*
+ * The word says what the proof is for, and the instance is part of it: with one secret for two instances a proof for one
+ * is none for the other.
+ */
 static void begin(crypto_auth_hmacsha512256_state *s, const struct tb_proof_key *key, const char *what)
 {
     crypto_auth_hmacsha512256_init(s, key->secret, sizeof(key->secret));
@@ -37,6 +42,7 @@ void tb_proof_make(const struct tb_proof_key *key, enum tb_proof_side side, cons
     crypto_auth_hmacsha512256_final(&s, proof);
 }
 
+/* Compared in a time that does not depend on where the first difference is, so nobody can find a proof byte by byte. */
 int tb_proof_is_right(const struct tb_proof_key *key, enum tb_proof_side side, const struct tb_hello *hello,
                       const uint8_t nonce[TB_NET_NONCE_BYTES], const uint8_t proof[TB_NET_PROOF_BYTES])
 {

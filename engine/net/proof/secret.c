@@ -30,6 +30,7 @@ static int open_folder(const char *folder, struct tb_error *err)
     return fd < 0 ? refuse(folder, strerror(-fd), fd, err) : fd;
 }
 
+/* On the disk before it has its name: after a crash there is the old secret, the new one, or none, never a part of one. */
 static int write_whole(int folder, const char *name, const uint8_t *secret)
 {
     unlinkat(folder, name, 0);
@@ -44,6 +45,7 @@ static int write_whole(int folder, const char *name, const uint8_t *secret)
     return rc;
 }
 
+/* If killed before the rename, a file .secret.PID stays in the folder, of mode 0600, which nobody reads. */
 int tb_net_secret_make(const char *folder, struct tb_error *err)
 {
     uint8_t secret[TB_NET_SECRET_BYTES];
@@ -63,7 +65,7 @@ int tb_net_secret_make(const char *folder, struct tb_error *err)
     return rc ? refuse(folder, strerror(-rc), rc, err) : 0;
 }
 
-/* Why the open file is no secret; NULL: it is one. */
+/* Why the open file is no secret; NULL: it is one. Exactly 0600: with a wider mode others may have read it already. */
 static const char *fault_of(int fd)
 {
     struct stat st;

@@ -47,6 +47,7 @@ static int find_interface(const char *name, struct sockaddr_storage *out)
     return best ? 0 : -ENODEV;
 }
 
+/* An address of loopback is passed over: on many machines the host name means 127.0.1.1, which no other node can call. */
 static int find_host(struct sockaddr_storage *out, char *host, size_t size)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *all;
@@ -75,6 +76,7 @@ static int find(const char *interface, struct sockaddr_storage *out, struct tb_e
     return rc;
 }
 
+/* As numbers: another node must not need a name service to call back. */
 static int tell(const struct sockaddr_storage *a, struct tb_net_address *out)
 {
     return getnameinfo((const struct sockaddr *)a, size_of((const struct sockaddr *)a), out->host, sizeof(out->host), out->port,
@@ -83,6 +85,10 @@ static int tell(const struct sockaddr_storage *a, struct tb_net_address *out)
              : 0;
 }
 
+/*
+ * The port is the kernel's choice. A fixed one could be taken by another job on the node, and the record tells the others
+ * which it is.
+ */
 int tb_net_listen(const char *interface, struct tb_net_address *own, struct tb_error *err)
 {
     struct sockaddr_storage a;
@@ -113,6 +119,7 @@ static int resolve(const struct tb_net_address *from, bool with_port, struct soc
     return 0;
 }
 
+/* A socket that can be written has been connected or refused; SO_ERROR says which. */
 static int wait_for_connection(int fd, int ms)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -123,6 +130,7 @@ static int wait_for_connection(int fd, int ms)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) ? -errno : -error;
 }
 
+/* Bound first, so that the call goes out from the address that this node listens on. */
 static int connect_from(int fd, const struct sockaddr_storage *from, const struct sockaddr_storage *to, int ms)
 {
     if (bind(fd, (const struct sockaddr *)from, size_of((const struct sockaddr *)from)))

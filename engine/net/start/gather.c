@@ -40,7 +40,10 @@ void tb_gather_end(struct tb_gather *g)
     pthread_mutex_destroy(&g->lock);
 }
 
-/* Under the lock. The place of that name, made where it is missing; NULL: too many. */
+/*
+ * Under the lock. The place of that name, made where it is missing; NULL: too many. The list is sorted by name as it
+ * grows, since the order gives the nodes their numbers.
+ */
 static struct tb_arrival *place_of(struct tb_gather *g, const char *node)
 {
     unsigned i = 0;
@@ -58,6 +61,7 @@ static struct tb_arrival *place_of(struct tb_gather *g, const char *node)
     return &more[i];
 }
 
+/* The start fails with this: nodes are told apart by their names alone. */
 static void note_twice(struct tb_gather *g, int fd)
 {
     tb_net_describe_other(fd, g->twice, sizeof(g->twice));
@@ -78,6 +82,7 @@ static bool let_in(struct tb_gather *g, int fd, const struct tb_hello *hello)
     return true;
 }
 
+/* By the greeter's thread, while tb_gather looks into the folder in its own. */
 bool tb_gather_arrived(struct tb_gather *g, int fd, const struct tb_hello *hello)
 {
     bool taken = true;
@@ -90,6 +95,10 @@ bool tb_gather_arrived(struct tb_gather *g, int fd, const struct tb_hello *hello
     return taken;
 }
 
+/*
+ * Waits for the proof, up to TB_GREET_MS; a record of a process that has ended costs less, since the connection is
+ * refused.
+ */
 static int call(struct tb_gather *g, const struct tb_record *r)
 {
     struct tb_hello hello = {.address = g->own.address, .purpose = TB_FOR_LIFE};
@@ -138,6 +147,7 @@ static void look_at_own(struct tb_gather *g, const struct tb_record *r)
     pthread_mutex_unlock(&g->lock);
 }
 
+/* A name is looked at again and again until it is connected: a record may be there before its node answers. */
 static void seen(void *arg, const char *node, const struct tb_record *r)
 {
     struct tb_gather *g = arg;
@@ -218,6 +228,7 @@ static const char *why_not_reached(int rc)
                              : strerror(-rc);
 }
 
+/* Says who came, how many are missing, and of each record without an answer why: so the user sees which node to look at. */
 static int say_missing(const struct tb_gather *g, int start_ms, struct tb_error *err)
 {
     struct words w = {err->text, sizeof(err->text)};
@@ -264,6 +275,7 @@ static void close_list(struct tb_gather *g)
     g->n = n;
 }
 
+/* One decision under one lock: after it nobody is let in, so the list that was judged is the list that is used. */
 static int judge_now(struct tb_gather *g, bool is_late, int start_ms, struct tb_error *err)
 {
     pthread_mutex_lock(&g->lock);
@@ -277,6 +289,10 @@ static int judge_now(struct tb_gather *g, bool is_late, int start_ms, struct tb_
     return rc;
 }
 
+/*
+ * Looks into the folder in longer and longer steps, because with many nodes each look reads as many files of a shared file
+ * system.
+ */
 int tb_gather(struct tb_gather *g, int start_ms, struct tb_error *err)
 {
     uint64_t until_ns = tb_now_ns() + (uint64_t)start_ms * 1000000u;

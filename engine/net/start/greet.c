@@ -34,6 +34,7 @@ struct waiting {
     unsigned n;
 };
 
+/* The order stays, oldest first: the limits of time and number look at the first one only. */
 static void forget(struct waiting *w, unsigned i)
 {
     memmove(&w->guests[i], &w->guests[i + 1], (--w->n - i) * sizeof(w->guests[0]));
@@ -49,6 +50,10 @@ static void refuse(struct tb_greeter *g, struct waiting *w, unsigned i, const ch
     g->refused(g->arg, line);
 }
 
+/*
+ * When all places are taken the oldest goes: it has had the most time to prove itself, and a stranger with many
+ * connections cannot keep a node out.
+ */
 static void welcome(struct tb_greeter *g, struct waiting *w)
 {
     int fd = accept4(g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -61,6 +66,7 @@ static void welcome(struct tb_greeter *g, struct waiting *w)
     w->guests[w->n++] = (struct guest){.fd = fd, .until_ns = tb_now_ns() + TB_GREET_MS * 1000000ull};
 }
 
+/* The start is compared, too: a caller that read an old record learns that the process it looks for is gone. */
 static bool is_for_me(const struct tb_greeter *g, const struct guest *guest)
 {
     return strcmp(guest->hello.to, g->name) == 0 && memcmp(guest->hello.to_start, g->start, sizeof(g->start)) == 0;
@@ -86,6 +92,10 @@ static const char *challenge(struct tb_greeter *g, struct guest *guest)
     return NULL;
 }
 
+/*
+ * First the hello, then the proof, each taken as its bytes come. A guest that has proved itself leaves the list before its
+ * owner gets it, since the owner may keep the thread for a while.
+ */
 static void hear(struct tb_greeter *g, struct waiting *w, unsigned i)
 {
     struct guest *guest = &w->guests[i];
@@ -131,6 +141,7 @@ static void look(struct tb_greeter *g, struct waiting *w, struct pollfd *fds)
         welcome(g, w);
 }
 
+/* Ends when the other end of the pipe is closed. Guests that have not proved themselves are closed with it. */
 static void *greet_all(void *arg)
 {
     struct tb_greeter *g = arg;
@@ -183,6 +194,10 @@ static int receive(int fd, uint8_t *to, size_t size, uint64_t until_ns)
     return 0;
 }
 
+/*
+ * The caller sends its proof only after the other side's was right, so a process that only listens at that address learns
+ * nothing from it.
+ */
 static int prove(const struct tb_proof_key *key, int fd, struct tb_hello *hello, uint64_t until_ns, uint8_t *session)
 {
     uint8_t bytes[TB_HELLO_BYTES], answer[TB_CHALLENGE_BYTES], proof[TB_NET_PROOF_BYTES];

@@ -24,6 +24,7 @@ struct tb_launcher {
     _Atomic bool has_all;
 };
 
+/* The last of the two frees it: the daemon may end while the thread still hangs in the launcher. */
 static void let_go(struct tb_launcher *l)
 {
     if (atomic_fetch_sub(&l->users, 1) > 1)
@@ -44,6 +45,7 @@ static bool are_nodes(const pmix_proc_t *me, unsigned n_nodes)
     return are;
 }
 
+/* Global, so that processes on other nodes get it. */
 static bool put(struct tb_launcher *l)
 {
     pmix_value_t value;
@@ -52,6 +54,10 @@ static bool put(struct tb_launcher *l)
     return PMIx_Put(PMIX_GLOBAL, KEY, &value) == PMIX_SUCCESS && PMIx_Commit() == PMIX_SUCCESS;
 }
 
+/*
+ * Returns when every process of the job has come here, and has collected what they put. A process that never comes holds
+ * it for ever, which is why the thread is detached.
+ */
 static bool fence(const pmix_proc_t *me)
 {
     pmix_proc_t all;
@@ -75,6 +81,7 @@ static bool get(struct tb_launcher *l, const pmix_proc_t *me, unsigned rank)
     return got;
 }
 
+/* All or nothing: `has_all` is stored last, and until then no text is looked at by the other thread. */
 static void *ask(void *arg)
 {
     struct tb_launcher *l = arg;
@@ -100,6 +107,7 @@ static bool start(struct tb_launcher *l)
     return true;
 }
 
+/* The two variables are what a PMIx launcher sets; without them this process was not started by one. */
 struct tb_launcher *tb_launcher_ask(const char *text, unsigned n_nodes)
 {
     if (!getenv("PMIX_RANK") || !getenv("PMIX_NAMESPACE"))

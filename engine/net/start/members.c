@@ -16,6 +16,7 @@
 
 #define FOLDER "peers"
 
+/* For messages only; nothing is decided by it, so a system without it is served as well. */
 static void read_boot(char *out, size_t size)
 {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -36,6 +37,7 @@ void tb_record_begin(const char *node, struct tb_record *r)
     randombytes_buf(r->start, sizeof(r->start));
 }
 
+/* As text, one field a line, so that a user can read what is in the folder. The proof is over all lines before it. */
 void tb_record_put(const struct tb_proof_key *key, const struct tb_record *r, char text[TB_RECORD_MAX])
 {
     char start[2 * TB_NET_START_BYTES + 1], hex[2 * TB_NET_PROOF_BYTES + 1];
@@ -64,6 +66,10 @@ int tb_record_get(const struct tb_proof_key *key, const char *text, struct tb_re
     return strcmp(again, text) == 0 && tb_net_name_is_valid(r->node) ? 0 : -EPROTO;
 }
 
+/*
+ * Every node makes the folder, and the first one wins. No link is followed: the folder has been checked, but not what
+ * another process of this user put into it.
+ */
 int tb_members_open(const char *folder, struct tb_error *err)
 {
     int fd = tb_private_directory(folder), rc = fd < 0 ? fd : 0, peers = -1;
@@ -94,6 +100,10 @@ int tb_members_read(int peers, const struct tb_proof_key *key, const char *node,
     return rc ? rc : strcmp(r->node, node) == 0 ? 0 : -EPROTO;
 }
 
+/*
+ * A name that starts with a dot is no node's (frame.c), so nobody reads the record before it is whole. If killed here, the
+ * file stays and misleads nobody.
+ */
 static int write_text(int peers, const char *name, const char *text)
 {
     unlinkat(peers, name, 0);
@@ -122,6 +132,7 @@ int tb_members_write(int peers, const struct tb_proof_key *key, const struct tb_
     return rc;
 }
 
+/* Another process may have taken the name since then: its record stays. */
 void tb_members_remove(int peers, const struct tb_proof_key *key, const struct tb_record *own)
 {
     struct tb_record now;

@@ -50,11 +50,16 @@ static bool load_library(struct tb_error *err)
     return loaded;
 }
 
+/* The provider within one node, which tests use. It differs from the others in two places below. */
 static bool is_shm(const struct tb_transport *t)
 {
     return strcmp(t->provider, "shm") == 0;
 }
 
+/*
+ * Asks for messages and remote reads between endpoints without connections, safe for threads. The modes of memory list all
+ * that this code can serve; a provider asks for those that it needs.
+ */
 static int find_info(struct tb_transport *t, struct fi_info **info)
 {
     struct fi_info *hints = lib.dupinfo(NULL);
@@ -92,6 +97,7 @@ static void end_fabric(struct tb_transport *t)
     free(f);
 }
 
+/* Once a transport: all lanes open their endpoints in this one domain. */
 static int open_fabric(struct tb_transport *t, struct tb_error *err)
 {
     if (!load_library(err))
@@ -140,6 +146,7 @@ static int open_queue(struct tb_fabric_lane *l)
     return l->waits ? 0 : fi_cq_open(l->fabric->domain, &attr, &l->cq, NULL);
 }
 
+/* Its receives are posted before the other side learns its address: a message cannot come before there is a slot for it. */
 static int open_endpoint(struct tb_fabric_lane *l)
 {
     struct fi_av_attr attr = {.type = FI_AV_UNSPEC, .count = 1};

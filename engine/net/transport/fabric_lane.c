@@ -25,6 +25,7 @@ enum { PROOF_BYTES = crypto_aead_chacha20poly1305_ietf_ABYTES, OFFER_BYTES = 16,
 _Static_assert(PROOF_BYTES + HEAD_BYTES <= TB_FABRIC_SLOT - TB_FABRIC_INLINE, "a slot takes a message with what goes inline");
 _Static_assert(sizeof(((struct tb_lane *)0)->session) == crypto_aead_chacha20poly1305_ietf_KEYBYTES, "the session is the key");
 
+/* A key is the right to read the memory, so it is drawn and not counted up. */
 static uint64_t draw_key(const struct fi_info *info)
 {
     uint64_t key;
@@ -41,6 +42,10 @@ static int enable(struct tb_fabric_lane *l, struct fid_mr *mr)
     return rc ? rc : fi_mr_enable(mr);
 }
 
+/*
+ * A key may be taken already where the provider's keys are short, so another one is drawn. Without `always` only memory
+ * that this provider wants registered is.
+ */
 int tb_fabric_register(struct tb_fabric_lane *l, const void *memory, size_t n, uint64_t access, bool always, struct fid_mr **mr)
 {
     const struct fi_info *info = l->fabric->info;
@@ -62,6 +67,7 @@ static void *descriptor(struct fid_mr *mr)
     return mr ? fi_mr_desc(mr) : NULL;
 }
 
+/* While a provider's queue is full it has to be moved on, and with FI_PROGRESS_MANUAL only looking at it does that. */
 static int post(struct tb_fabric_lane *l, unsigned i)
 {
     ssize_t rc;
@@ -79,6 +85,7 @@ int tb_fabric_post_all(struct tb_fabric_lane *l)
     return rc;
 }
 
+/* An error without an operation is one of the queue; the wait then ends by its deadline or by the connection. */
 static void note_error(struct tb_fabric_lane *l)
 {
     struct fi_cq_err_entry e = {.err = 0};
@@ -120,6 +127,10 @@ static void pause_a_little(unsigned turn)
     nanosleep(&(struct timespec){0, turn < 20 * SPINS ? 20000 : 500000}, NULL);
 }
 
+/*
+ * Looks at once and again: most answers are there within microseconds. Only then does it sleep, by the queue's own wait or
+ * in short pauses, and at every half slice it judges time and connection.
+ */
 static int wait_for(struct tb_fabric_lane *l, struct tb_fabric_op *op, uint64_t until_ns)
 {
     uint64_t judged_ns = tb_now_ns();
@@ -139,6 +150,10 @@ static int wait_for(struct tb_fabric_lane *l, struct tb_fabric_op *op, uint64_t 
     return op->is_done ? op->rc : rc;
 }
 
+/*
+ * Never the same twice under one key: each side counts its own messages, and the first byte says which side. The key is of
+ * this lane alone.
+ */
 static const uint8_t *nonce_of(bool calls, uint64_t n, uint8_t nonce[crypto_aead_chacha20poly1305_ietf_NPUBBYTES])
 {
     memset(nonce, 0, crypto_aead_chacha20poly1305_ietf_NPUBBYTES);
@@ -147,7 +162,10 @@ static const uint8_t *nonce_of(bool calls, uint64_t n, uint8_t nonce[crypto_aead
     return nonce;
 }
 
-/* A slot is the proof, the head, the offer, and what goes inline. */
+/*
+ * A slot is the proof, the head, the offer, and what goes inline. Nothing is encrypted: the message is the additional data
+ * of an empty text, so only the proof is made. The bytes are no more secret than over TCP.
+ */
 static void seal(struct tb_fabric_lane *l, uint8_t *slot, size_t n)
 {
     uint8_t nonce[crypto_aead_chacha20poly1305_ietf_NPUBBYTES], nothing = 0;
@@ -163,6 +181,7 @@ static bool is_sealed(struct tb_fabric_lane *l, const uint8_t *slot, size_t n)
                                                               nonce_of(!l->lane->calls, l->n_taken, nonce), l->lane->session) == 0;
 }
 
+/* After this the other side's reads of that memory fail. */
 static void withdraw(struct tb_fabric_lane *l)
 {
     if (l->offered_mr)
@@ -204,6 +223,7 @@ static int send_slot(struct tb_fabric_lane *l, const uint8_t *slot, size_t n, ui
     return rc ? (int)rc : wait_for(l, &l->out, until_ns);
 }
 
+/* A small payload is copied into the slot. A large one is offered, and the other side reads it straight from this memory. */
 int tb_fabric_send(struct tb_lane *lane, const struct tb_frame *head, const void *payload, uint64_t until_ns)
 {
     struct tb_fabric_lane *l = lane->state;
@@ -235,6 +255,7 @@ static int read_part(struct tb_fabric_lane *l, const struct tb_remote *from, voi
     return rc ? (int)rc : wait_for(l, &l->out, until_ns);
 }
 
+/* After an error the memory stays registered: the device may still be writing to it. */
 int tb_fabric_read_remote(struct tb_lane *lane, const struct tb_remote *from, void *to, size_t n, uint64_t until_ns)
 {
     struct tb_fabric_lane *l = lane->state;
@@ -253,6 +274,7 @@ int tb_fabric_read_remote(struct tb_lane *lane, const struct tb_remote *from, vo
     return rc;
 }
 
+/* The slot is proved by now. Its numbers are checked all the same, because a node of the job may have a fault. */
 static int take(struct tb_fabric_lane *l, const uint8_t *slot, size_t n, struct tb_frame *head, void *payload, size_t room,
                 uint64_t until_ns)
 {
@@ -269,6 +291,10 @@ static int take(struct tb_fabric_lane *l, const uint8_t *slot, size_t n, struct 
     return 0;
 }
 
+/*
+ * Slots are taken in the order in which they were posted. A message that is not sealed is dropped without an answer, and
+ * its slot is posted again, so a stranger can cost time and nothing else.
+ */
 int tb_fabric_recv(struct tb_lane *lane, struct tb_frame *head, void *payload, size_t room, uint64_t until_ns)
 {
     struct tb_fabric_lane *l = lane->state;

@@ -32,6 +32,10 @@ static void close_tcp(struct tb_lane *lane)
     (void)lane;
 }
 
+/*
+ * The socket blocks from here on, with a limit of one slice, so a wait needs no second system call. Nagle's algorithm
+ * would hold a short request back until the answer to the last one is acknowledged.
+ */
 static int connect_tcp(struct tb_lane *lane, uint64_t until_ns)
 {
     const struct timeval slice = {.tv_usec = SLICE_MS * 1000};
@@ -66,6 +70,7 @@ int tb_tcp_recv(struct tb_lane *lane, void *to, size_t n, uint64_t until_ns)
     return 0;
 }
 
+/* The head and the payload go in one system call; after a short one the rest begins in either of the two. */
 static void advance(struct iovec *part, size_t n)
 {
     for (; n > 0; part++) {
@@ -103,6 +108,7 @@ static int send_tcp(struct tb_lane *lane, const struct tb_frame *head, const voi
     return send_parts(lane, parts, until_ns);
 }
 
+/* Which payload fits is known from the head, so no byte of a payload that is too long is read. The lane ends then. */
 static int recv_tcp(struct tb_lane *lane, struct tb_frame *head, void *payload, size_t room, uint64_t until_ns)
 {
     uint8_t bytes[TB_FRAME_BYTES];

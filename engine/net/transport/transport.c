@@ -24,6 +24,10 @@ static int refuse(const char *provider, struct tb_error *err)
 }
 #endif
 
+/*
+ * There is no default and no second try by TCP: a job that asked for its fast network and silently got the slow one would
+ * measure the wrong thing.
+ */
 int tb_transport_open(struct tb_transport *t, const char *provider, const struct tb_net_address *own, struct tb_error *err)
 {
     *t = (struct tb_transport){.ops = &tb_transport_tcp, .provider = provider, .own = *own};
@@ -58,6 +62,7 @@ struct tb_lane *tb_lane_make(struct tb_transport *t, int fd, bool calls, const u
     return lane;
 }
 
+/* The connection is shut down and not closed, as the thread that waits on it still uses its number. */
 void tb_lane_break(struct tb_lane *lane)
 {
     lane->is_over = true;
