@@ -12,6 +12,10 @@
 
 #define MOST_WAITING 128
 
+/*
+ * An abstract name is in no folder: nothing is left behind after a kill, and no path has to fit. Any user of the node can
+ * connect, so is_own looks at each.
+ */
 int tb_asked_begin(struct tb_asked *a, const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -46,6 +50,7 @@ void tb_asked_end(struct tb_asked *a)
     a->fd = -1;
 }
 
+/* A program that was killed while it waited is found by the failing send, and forgotten. */
 static void answer(struct tb_question *q, int error)
 {
     if (send(q->fd, &error, sizeof(error), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EAGAIN)
@@ -60,7 +65,10 @@ static int is_own(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid();
 }
 
-/* The question comes with the connection, or next. */
+/*
+ * The question comes with the connection, or next. Closed is the connection of another user, and one for which there is no
+ * memory.
+ */
 static void take_new(struct tb_asked *a)
 {
     for (int fd; (fd = accept4(a->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
@@ -87,6 +95,10 @@ static int has_path(struct tb_question *q, int *is_first)
     return n < 0 && errno == EAGAIN ? 0 : -1;
 }
 
+/*
+ * Called by the mover's loop alone, so the list needs no lock. All open questions are looked at each time: they are few,
+ * one for each thread that waits.
+ */
 void tb_asked_serve(struct tb_asked *a, tb_asked_look *look, void *arg)
 {
     if (a->fd < 0)

@@ -45,6 +45,7 @@ static struct tb_item *make(const char *source, const char *destination, const s
     return NULL;
 }
 
+/* Under the mutex. */
 static void make_ready(struct tb_items *s, struct tb_item *i)
 {
     i->is_moving = i->is_again = false;
@@ -74,6 +75,10 @@ static void note_content(struct tb_item *i, struct tb_content now)
     i->content = now;
 }
 
+/*
+ * New items are held back until the log has their line. A stream that took one before could write its DEQUEUE before its
+ * ENQUEUE.
+ */
 int tb_items_add(struct tb_items *s, const char *source, const char *destination, const struct stat *st)
 {
     int rc = 0;
@@ -87,6 +92,7 @@ int tb_items_add(struct tb_items *s, const char *source, const char *destination
     return rc;
 }
 
+/* What is held goes first of all to the ready ones: the caller has written the log already. */
 bool tb_items_hasten(struct tb_items *s, const char *source)
 {
     pthread_mutex_lock(&s->mutex);
@@ -110,7 +116,10 @@ void tb_items_release(struct tb_items *s)
     pthread_mutex_unlock(&s->mutex);
 }
 
-/* The first that is due, and small ones after it while all are small. */
+/*
+ * The first that is due, and small ones after it while all are small. Small files go together, because each step of a
+ * batch is paid once; a large one goes alone, because it has pieces that several streams can take.
+ */
 static unsigned take_due(struct tb_items *s, struct tb_item *batch[TB_BATCH])
 {
     unsigned n = 0;
@@ -146,6 +155,10 @@ static void help(struct tb_items *s)
     pthread_cond_broadcast(&s->changed);
 }
 
+/*
+ * An idle stream helps with the large file until it has no piece left to take. Items that become ready in the meantime
+ * wait for another stream.
+ */
 unsigned tb_items_take(struct tb_items *s, struct tb_item *batch[TB_BATCH])
 {
     unsigned n = 0;
@@ -168,6 +181,7 @@ bool tb_items_is_again(struct tb_items *s, const struct tb_item *i)
     return again;
 }
 
+/* The table holds the name, so the item is taken out before it is freed. What was closed anew stays in hand. */
 bool tb_items_settled(struct tb_items *s, struct tb_item *i)
 {
     pthread_mutex_lock(&s->mutex);
@@ -212,7 +226,10 @@ uint64_t tb_items_left(struct tb_items *s)
     return n;
 }
 
-/* The caller works too. The bytes are its own again when no helper is at them. */
+/*
+ * The caller works too. The bytes are its own again when no helper is at them. Helpers left from the last large file may
+ * still be at work on its pieces. Then this one is copied by its own stream alone.
+ */
 void tb_items_share(struct tb_items *s, struct tb_bytes *b)
 {
     pthread_mutex_lock(&s->mutex);

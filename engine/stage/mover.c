@@ -73,14 +73,20 @@ void tb_stage_host(char *out)
     out[64] = '\0';
 }
 
-/* Where a file below the pair's, or the folder's, source goes. False: its name would be too long. */
+/*
+ * Where a file below the pair's, or the folder's, source goes. False: its name would be too long. The rest of the path is
+ * kept as it is, so a tree looks the same on both sides.
+ */
 static bool destination_of(const struct mover *m, const char *path, char *out)
 {
     const char *from = m->pair ? m->pair->source : m->from, *to = m->pair ? m->pair->destination : m->to;
     return snprintf(out, PATH_MAX, "%s%s", to, path + strlen(from)) < PATH_MAX;
 }
 
-/* Is it one that has to be moved, whoever has it open? */
+/*
+ * Is it one that has to be moved, whoever has it open? Asked of the log and of the file each time. So a file is never
+ * moved twice for two events of one close, and a mover that is started anew does not move what the last one brought.
+ */
 static bool is_due(struct mover *m, const char *path, const char *destination, const struct stat *st)
 {
     if (!S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode))
@@ -113,6 +119,10 @@ static void release(struct mover *m)
     tb_items_release(&m->items);
 }
 
+/*
+ * For each file that an event or a walk names. A file of a pair is moved although somebody writes it, since a list is
+ * moved once; in a watched folder its last close comes as an event.
+ */
 static void meet(void *arg, const char *path, const struct stat *st)
 {
     struct mover *m = arg;
@@ -127,6 +137,10 @@ static void meet(void *arg, const char *path, const struct stat *st)
         release(m);
 }
 
+/*
+ * What events may have missed is found here: at the start, after an overflow of the kernel's queue, and before every
+ * answer.
+ */
 static void look_at_all(struct mover *m)
 {
     for (size_t i = 0; i < m->plan->n_pairs; i++) {
@@ -140,7 +154,10 @@ static void look_at_all(struct mover *m)
     m->looked_ns = tb_now_ns();
 }
 
-/* Who waits wants to know that all files closed before the question are in the log. */
+/*
+ * Who waits wants to know that all files closed before the question are in the log. Through the log and not by a socket:
+ * who waits may be on another node, and the log is the one thing that all movers and waiters have in common.
+ */
 static void answer(struct mover *m)
 {
     struct tb_lines lines = {0};
@@ -169,7 +186,10 @@ static void note_left(void *arg, const char *path, const struct stat *st)
         tb_left_add(m->left, path, destination, NULL);
 }
 
-/* How many files are not moved; to `left`, if it is not NULL, which. Files that are open count: the PFS lacks them. */
+/*
+ * How many files are not moved; to `left`, if it is not NULL, which. Files that are open count: the PFS lacks them. A walk
+ * and not the table in memory: a file that failed to come into hand is counted, too.
+ */
 static unsigned long count_left(struct mover *m, struct tb_left *left)
 {
     m->left = left;
@@ -205,7 +225,10 @@ static void finish(struct mover *m)
         write_left(m);
 }
 
-/* A parent that was killed says nothing more: then this mover ends too, at once. */
+/*
+ * A parent that was killed says nothing more: then this mover ends too, at once. The pipe is the life line to the process
+ * that started this one. F comes once; what follows it is the end of the pipe.
+ */
 static void hear(struct mover *m)
 {
     char word;
@@ -219,6 +242,10 @@ static void hear(struct mover *m)
     }
 }
 
+/*
+ * Where the kernel has no room for watches, the whole folder is walked once a second instead. That costs more, and no file
+ * is missed.
+ */
 static void look(struct mover *m)
 {
     tb_watch_read(&m->watch, meet, m);
@@ -244,7 +271,10 @@ static int bring(struct mover *m, const char *source, const char *destination)
     return tb_items_hasten(&m->items, source) ? TB_ASKED_WAITS : 0;
 }
 
-/* In hand, or settled: then it is there or could not be moved. */
+/*
+ * In hand, or settled: then it is there or could not be moved. More than one pair may have the path in its destination;
+ * the last one that has it answers.
+ */
 static int look_for(void *arg, const char *path, int is_first)
 {
     struct mover *m = arg;
@@ -264,12 +294,17 @@ static int look_for(void *arg, const char *path, int is_first)
     return found;
 }
 
+/* Streams settle items without waking this thread, so the end is looked for often while somebody waits for it. */
 static int pause_ms(const struct mover *m)
 {
     bool is_waited_for = m->asked.fd >= 0 && !LIST_EMPTY(&m->asked.open);
     return m->finishes || is_waited_for ? LAST_LOOK_MS : LOOK_MS;
 }
 
+/*
+ * Questions first, since a program stands still for them. After `finish` the control pipe is not polled for input any
+ * more; its end still wakes the loop, by POLLHUP.
+ */
 static void work(struct mover *m)
 {
     struct pollfd fds[] = {
@@ -289,6 +324,7 @@ static void work(struct mover *m)
     }
 }
 
+/* The line `starts` has the time from which on files count, so the next mover of this folder goes on from there. */
 static void tell_life(struct mover *m, const char *word)
 {
     struct tb_lines lines = {0};
@@ -313,6 +349,10 @@ static void begin_time(struct mover *m)
         m->since = INT64_MIN + 1;
 }
 
+/*
+ * The lease first: two movers of one folder would both enqueue each file. The ledger is read under it, and the streams
+ * come last, when all that they use is there.
+ */
 static int begin(struct mover *m)
 {
     const struct tb_mover_plan *p = m->plan;
@@ -335,7 +375,10 @@ static int begin(struct mover *m)
     return tb_streams_begin(&m->streams, &m->carries, &m->items);
 }
 
-/* Settled, and none failed? */
+/*
+ * Settled, and none failed? The streams end first; after that nothing changes, and what is left can be counted. The lease
+ * is given back last: who waits for it finds a complete log.
+ */
 static int end(struct mover *m)
 {
     tb_streams_end(&m->streams);
@@ -365,6 +408,10 @@ static void take_signals(void)
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
+/*
+ * The mask is cleared, since folders and files get the modes of their sources. Ready is told before the first look, so a
+ * program does not wait for a walk through a large folder.
+ */
 int tb_mover_run(const struct tb_mover_plan *plan)
 {
     struct mover m = {.plan = plan, .watch = {.fd = -1}, .asked = {.fd = -1}};

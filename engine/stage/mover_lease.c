@@ -20,6 +20,7 @@
 #define IOPRIO_LOW (2 << 13 | 7) /* best effort, its last level */
 #define IOPRIO_IDLE (3 << 13)
 
+/* A hash of the folder, since its path would not fit into a name. */
 static int path_of(char *out, const char *folder, const char *host, const char *from)
 {
     unsigned long long of = XXH3_64bits_withSeed(from, strlen(from), XXH3_64bits(host, strlen(host)));
@@ -56,6 +57,7 @@ void tb_mover_lease_give_back(struct tb_mover_lease *l)
     close(l->fd);
 }
 
+/* Asks the kernel without taking the lock: taking it could make a mover that begins at this moment fail. */
 bool tb_mover_lease_is_held(const char *folder, const char *host, const char *from)
 {
     struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

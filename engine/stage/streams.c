@@ -22,6 +22,7 @@ static void tell_queued(const struct tb_carries *moves, struct tb_lines *lines, 
     tb_lines_fact(lines, "queued", moves->host, i->source, i->destination, size, NULL);
 }
 
+/* The content that is written is that of the source before the move. A later look compares the source with it. */
 static void tell_moved(const struct tb_carries *moves, struct tb_lines *lines, const struct tb_carry *m)
 {
     char size[24], sum[24], mtime[24], ctime[24], seconds[24], rate[24];
@@ -51,7 +52,10 @@ static void tell_failed(const struct tb_carries *moves, struct tb_lines *lines, 
     tb_lines_fact(lines, "failed", moves->host, m->source, m->destination, reason, NULL);
 }
 
-/* Is it settled? Else it is moved again after `pause`. */
+/*
+ * Is it settled? Else it is moved again after `pause`. A changed or stopped move is no failure, and does not count as a
+ * try.
+ */
 static bool is_settled(const struct tb_carries *moves, struct tb_item *i, const struct tb_carry *m, uint64_t *pause)
 {
     *pause = CHANGED_PAUSE_NS;
@@ -90,6 +94,10 @@ static void enqueue_again(struct tb_streams *s, struct tb_item *i)
     tb_items_again(s->items, i, 0);
 }
 
+/*
+ * The log first, then the items: if killed between the two, the file is in the log and is not moved again. If the log
+ * cannot be written the files are moved once more, and found in their places.
+ */
 static void settle(struct tb_streams *s, struct tb_item **item, const struct tb_carry *move, unsigned n)
 {
     struct tb_lines lines = {0};
@@ -109,6 +117,7 @@ static void settle(struct tb_streams *s, struct tb_item **item, const struct tb_
     }
 }
 
+/* Once a file and not once a try, since the counts of the log are what users compare. */
 static void dequeue(struct tb_streams *s, struct tb_item **item, unsigned n)
 {
     struct tb_lines lines = {0};
@@ -134,6 +143,10 @@ static void write_one(struct tb_streams *s, struct tb_folders *folders, struct t
     }
 }
 
+/*
+ * In this order: bytes of all files, fsync of all, names of all, fsync of the folders, and only then the log. So what the
+ * log calls done is on the disk, and a batch costs one fsync of a folder.
+ */
 static void move_batch(struct tb_streams *s, struct tb_item **item, struct tb_carry *move, unsigned n)
 {
     struct tb_folders folders = {0};
@@ -165,6 +178,10 @@ static void *run(void *arg)
     return NULL;
 }
 
+/*
+ * Where one thread cannot be made the others are ended: fewer streams than asked for would be a slower mover that nobody
+ * notices.
+ */
 int tb_streams_begin(struct tb_streams *s, struct tb_carries *moves, struct tb_items *items)
 {
     *s = (struct tb_streams){.moves = moves, .items = items};

@@ -23,6 +23,10 @@ bool tb_is_movers_own(const char *path)
     return strncmp(slash ? slash + 1 : path, ".tierbench-", 11) == 0;
 }
 
+/*
+ * A mover's own files are passed over, whoever's they are: with two movers in one tree each would carry the other's
+ * half-written files.
+ */
 static void walk_entry(const FTSENT *e, tb_watch_take *file, tb_watch_take *folder, void *arg)
 {
     if (folder && e->fts_info == FTS_D)
@@ -31,6 +35,10 @@ static void walk_entry(const FTSENT *e, tb_watch_take *file, tb_watch_take *fold
         file(arg, e->fts_path, e->fts_statp);
 }
 
+/*
+ * A folder that vanishes during the walk is no error: programs remove folders at any time. Another file system below is
+ * left out.
+ */
 static int walk(const char *path, tb_watch_take *file, tb_watch_take *folder, void *arg)
 {
     char *const paths[] = {(char *)path, NULL};
@@ -53,6 +61,10 @@ int tb_walk(const char *folder, tb_watch_take *file, void *arg)
     return walk(folder, file, NULL, arg);
 }
 
+/*
+ * Numbers of watches grow by one for each folder, so a table by number is short. Without room for one the watch is blind
+ * from then on, and the whole folder is looked at again and again.
+ */
 static void add(void *arg, const char *folder, const struct stat *st)
 {
     struct tb_watch *w = arg;
@@ -77,6 +89,7 @@ static void add(void *arg, const char *folder, const struct stat *st)
     w->path[wd] = strdup(folder);
 }
 
+/* A system without inotify is served by walks alone, so this is no error. */
 int tb_watch_begin(struct tb_watch *w, const char *folder)
 {
     *w = (struct tb_watch){.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
@@ -110,7 +123,10 @@ static void begin_anew(struct tb_watch *w)
     free(top);
 }
 
-/* False: the watches are being made anew, and what is left of this read is of the old ones. */
+/*
+ * False: the watches are being made anew, and what is left of this read is of the old ones. A new folder is watched first
+ * and walked after that: a file that is made between the two is told twice, and the table of items takes it once.
+ */
 static bool take(struct tb_watch *w, const struct inotify_event *e, tb_watch_take *file, void *arg)
 {
     char path[PATH_MAX];
@@ -134,6 +150,7 @@ static bool take(struct tb_watch *w, const struct inotify_event *e, tb_watch_tak
     return true;
 }
 
+/* Without waiting: the descriptor does not block, and the caller polls it. */
 void tb_watch_read(struct tb_watch *w, tb_watch_take *file, void *arg)
 {
     char events[64 << 10] __attribute__((aligned(8)));

@@ -51,6 +51,10 @@ static int write_whole(int fd, const char *from, size_t n, uint64_t at)
     return 0;
 }
 
+/*
+ * A file of several pieces gets its length first, so that pieces can be written in any order. A sparse one does, too,
+ * because a hole at its end is never written.
+ */
 int tb_bytes_begin(struct tb_bytes *b, int in, int out, const struct stat *st, struct tb_rate *rate, const atomic_bool *stop)
 {
     b->in = in;
@@ -68,7 +72,10 @@ int tb_bytes_begin(struct tb_bytes *b, int in, int out, const struct stat *st, s
     return b->error;
 }
 
-/* Where the next bytes are from `at` on, at most `end`; what is before them is a hole. */
+/*
+ * Where the next bytes are from `at` on, at most `end`; what is before them is a hole. ENXIO says that only a hole
+ * follows. A file system that cannot tell holes is read as data.
+ */
 static uint64_t next_data(const struct tb_bytes *b, uint64_t at, uint64_t end)
 {
     off_t data = b->sparse ? lseek(b->in, (off_t)at, SEEK_DATA) : (off_t)at;
@@ -83,6 +90,7 @@ static uint64_t next_hole(const struct tb_bytes *b, uint64_t at, uint64_t end)
     return hole < 0 ? end : at_most((uint64_t)hole, end);
 }
 
+/* A hole counts as the zeros that a reader sees, so the sum is the file's whatever its holes are. */
 static void add_zeros(XXH3_state_t *sum, uint64_t n)
 {
     static const char zeros[CHUNK];
@@ -92,7 +100,10 @@ static void add_zeros(XXH3_state_t *sum, uint64_t n)
     }
 }
 
-/* `at` to `end` are data. */
+/*
+ * `at` to `end` are data. Read back from the page cache at once. That finds what memory or a file system on the way did
+ * wrong; what the device did, only `verify: stored` finds.
+ */
 static int copy_data(struct tb_bytes *b, uint64_t at, uint64_t end, XXH3_state_t *sum)
 {
     char *from = tb_scratch_bytes(2 * CHUNK);
@@ -135,6 +146,7 @@ static int copy_piece(struct tb_bytes *b, uint64_t i)
     return rc;
 }
 
+/* The first error stays, and ends all threads after their piece. */
 void tb_bytes_work(struct tb_bytes *b)
 {
     for (uint64_t i; !b->error && (i = b->next++) < b->n_pieces;) {
@@ -163,6 +175,10 @@ static int sum_of(int fd, uint64_t at, uint64_t end, const atomic_bool *stop, ui
     return rc;
 }
 
+/*
+ * Dropping the cached pages is a wish to the kernel, which it grants for pages that are clean, as they are after the
+ * fsync.
+ */
 int tb_bytes_check_stored(struct tb_bytes *b)
 {
     int rc = 0;
@@ -187,6 +203,7 @@ void tb_bytes_end(struct tb_bytes *b)
     b->sum = NULL;
 }
 
+/* By their sums: each file is read once, in its own order, and two chunks never have to be held side by side. */
 int tb_bytes_equal(int a, int b)
 {
     static const atomic_bool never;

@@ -17,6 +17,10 @@
 #include "stage/copy/attributes.h"
 #include "base/clock.h"
 
+/*
+ * What the user is told is the step and the reason. Two reasons are no failure of the move: the mover was stopped, or the
+ * source changed.
+ */
 static void fail(struct tb_carry *m, const char *step, int rc)
 {
     m->step = step;
@@ -126,7 +130,10 @@ void tb_carries_end(struct tb_carries *moves)
     tdestroy(moves->links, free);
 }
 
-/* The destination's folder, and those above it, with the modes of the source's. */
+/*
+ * The destination's folder, and those above it, with the modes of the source's. A mode of a folder is its source's, but
+ * always with this user's own rights: the mover has to write into it.
+ */
 int tb_carry_make_folders(const char *source, const char *destination)
 {
     char path[PATH_MAX], like[PATH_MAX];
@@ -258,7 +265,10 @@ static void open_file(struct tb_carries *moves, struct tb_carry *m)
         fail(m, "write", rc);
 }
 
-/* Opened and looked at. ELOOP: it is a symbolic link, which is not opened. */
+/*
+ * Opened and looked at. ELOOP: it is a symbolic link, which is not opened. Without following a link, and without waiting
+ * for the writer of a named pipe that has the name by now.
+ */
 static int open_source(struct tb_folders *folders, struct tb_carry *m)
 {
     m->from = tb_folders_of(folders, m->source, &m->source_name);
@@ -270,6 +280,11 @@ static int open_source(struct tb_folders *folders, struct tb_carry *m)
     return errno != ELOOP || fstatat(m->from->fd, m->source_name, &m->before, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
 }
 
+/*
+ * The order is: source, folder of the destination, what is there, file beside. So nothing is made for a file that is gone.
+ * `links_mutex` is held from here until tb_carry_publish, by one file of several links at a time: the next name of the
+ * same file then finds where the first one went.
+ */
 void tb_carry_open(struct tb_carries *moves, struct tb_folders *folders, struct tb_carry *m)
 {
     m->end = TB_CARRY_GOES_ON;
@@ -310,7 +325,10 @@ static void close_one(int *fd)
     *fd = -1;
 }
 
-/* With sync_file_range the storage begins to write while the next file of the batch is copied. */
+/*
+ * With sync_file_range the storage begins to write while the next file of the batch is copied. The source is closed early,
+ * since a batch may have as many files open as the limit allows.
+ */
 void tb_carry_dress(struct tb_carries *moves, struct tb_carry *m)
 {
     if (!tb_carry_has_bytes(m))
@@ -369,6 +387,11 @@ void tb_carry_sync(struct tb_carry *m)
         fail(m, "fsync", -errno);
 }
 
+/*
+ * Last looks before the name: the size of what was written, and the source once more. If killed before the rename, a file
+ * beside stays, which the next move of this source replaces; after it, the file is at its place, and meet_destination
+ * finds it.
+ */
 static void publish(struct tb_carries *moves, struct tb_carry *m)
 {
     int rc = m->out >= 0 ? check_written(moves, m) : 0;
@@ -400,6 +423,7 @@ void tb_carry_publish(struct tb_carries *moves, struct tb_carry *m)
     }
 }
 
+/* Not done before the folder's fsync: until then a crash could take the name back. */
 void tb_carry_finish(struct tb_carry *m)
 {
     if (!m->end && m->folder->synced)

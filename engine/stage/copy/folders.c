@@ -7,6 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/*
+ * Held open for the length of a batch: names are then looked up in this folder, even if the path has come to mean another
+ * one.
+ */
 static struct tb_folder *open_folder(const char *path, size_t n)
 {
     struct tb_folder *f = calloc(1, sizeof(*f) + n + 1);
@@ -23,6 +27,7 @@ static struct tb_folder *open_folder(const char *path, size_t n)
     return NULL;
 }
 
+/* Found by its path. NULL with errno: it cannot be opened. */
 struct tb_folder *tb_folders_of(struct tb_folders *folders, const char *path, const char **name)
 {
     const char *slash = strrchr(path, '/');
@@ -39,7 +44,9 @@ struct tb_folder *tb_folders_of(struct tb_folders *folders, const char *path, co
     return f;
 }
 
-/* File systems whose folders cannot be fsynced say EINVAL. */
+/*
+ * File systems whose folders cannot be fsynced say EINVAL. Once for all files of a batch that went into the folder.
+ */
 void tb_folders_sync(struct tb_folders *folders)
 {
     for (struct tb_folder *f = folders->first; f; f = f->next) {

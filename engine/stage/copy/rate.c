@@ -10,6 +10,10 @@ void tb_rate_begin(struct tb_rate *r, double per_second)
     *r = (struct tb_rate){.mutex = PTHREAD_MUTEX_INITIALIZER, .per_second = per_second};
 }
 
+/*
+ * The turn is an absolute time, so a signal that ends a sleep does not make the stream slower. All streams share one
+ * limit.
+ */
 void tb_rate_take(struct tb_rate *r, uint64_t bytes)
 {
     if (r->per_second <= 0)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* What is compared to know a version of a file: size and times. The bytes are only compared where a move is in doubt. */
 struct tb_content tb_content_of(const struct stat *st)
 {
     return (struct tb_content){.size = (uint64_t)st->st_size,
@@ -23,6 +24,7 @@ static struct tb_entry *find(const struct tb_ledger *l, const char *destination)
     return tb_table_find(&l->table, destination);
 }
 
+/* Texts are mostly the same from line to line, so they are copied only where they differ. */
 static void replace(char **text, const char *by)
 {
     if (*text && strcmp(*text, by) == 0)
@@ -56,6 +58,7 @@ static struct tb_entry *make(struct tb_ledger *l, const char *destination)
     return NULL;
 }
 
+/* The counts move with the state, so they are right after every line, whatever the order of the lines. */
 static void set_state(struct tb_ledger *l, struct tb_entry *e, enum tb_entry_state state)
 {
     l->n_queued += (uint64_t)(state == TB_ENTRY_QUEUED) - (uint64_t)(e->state == TB_ENTRY_QUEUED);
@@ -85,7 +88,10 @@ static void take_queued(struct tb_ledger *l, char **field, int n)
     set_state(l, e, TB_ENTRY_QUEUED);
 }
 
-/* ... BYTES XXH3 MTIME CTIME SECONDS RATE */
+/*
+ * ... BYTES XXH3 MTIME CTIME SECONDS RATE `owner` and `origin` stay when the file is queued again by another node: they
+ * say who may replace the destination.
+ */
 static void take_moved(struct tb_ledger *l, char **field, int n)
 {
     struct tb_entry *e = n < 7 ? NULL : entry_of(l, field, n);
@@ -141,6 +147,7 @@ static void take_of_mover(struct tb_ledger *l, const char *word, char **field, i
         snprintf(m->answered, sizeof(m->answered), "%s", field[2]);
 }
 
+/* Words that are not known are passed over, so an older program can read a newer log. */
 static void take_fact(void *arg, const char *word, char **field, int n)
 {
     struct tb_ledger *l = arg;
@@ -160,6 +167,7 @@ static void take_fact(void *arg, const char *word, char **field, int n)
         take_of_mover(l, word, field, n);
 }
 
+/* These lines are for people and are only counted; decisions rest on the facts. */
 static void take_spectral(void *arg, const char *word, char **field, int n)
 {
     struct tb_ledger *l = arg;
@@ -197,6 +205,7 @@ int tb_ledger_refresh(struct tb_ledger *l)
     return rc;
 }
 
+/* The own lines come back by the next read like everybody's, so there is one way into the table. */
 int tb_ledger_append(struct tb_ledger *l, struct tb_lines *lines)
 {
     int rc = tb_log_append(&l->log, lines);
@@ -220,6 +229,7 @@ bool tb_ledger_has_moved(struct tb_ledger *l, const char *host, const char *sour
     return has;
 }
 
+/* True also after a failed or a new move: what this source once brought it may replace. */
 bool tb_ledger_owns(struct tb_ledger *l, const char *host, const char *source, const char *destination)
 {
     pthread_mutex_lock(&l->mutex);
@@ -238,6 +248,7 @@ bool tb_ledger_waits(struct tb_ledger *l, const char *destination)
     return waits;
 }
 
+/* For stage-out: what lies there as a stage-in left it is not carried back. */
 bool tb_ledger_brought(struct tb_ledger *l, const char *path, const struct stat *st)
 {
     struct tb_content now = tb_content_of(st);
@@ -248,6 +259,7 @@ bool tb_ledger_brought(struct tb_ledger *l, const char *path, const struct stat 
     return brought;
 }
 
+/* The oldest mover of that folder decides, since the list is walked to its end. */
 int64_t tb_ledger_since(struct tb_ledger *l, const char *host, const char *from)
 {
     int64_t since = INT64_MIN;

@@ -6,6 +6,7 @@
 
 #include "base/private_files.h"
 
+/* Into a file beside it, which takes the name at the end: a job that is killed has the last whole list. */
 int tb_left_begin(struct tb_left *l, const char *path)
 {
     l->final = path;
@@ -14,6 +15,7 @@ int tb_left_begin(struct tb_left *l, const char *path)
     return l->out ? 0 : -errno;
 }
 
+/* A newline in a name would otherwise begin a line of the list. */
 static void put_quoted(FILE *out, const char *text)
 {
     putc('"', out);
@@ -39,6 +41,7 @@ void tb_left_add(struct tb_left *l, const char *source, const char *destination,
     l->n++;
 }
 
+/* On the disk before it has its name, since it is often the last thing that a job does. */
 int tb_left_end(struct tb_left *l)
 {
     int rc = ferror(l->out) || fflush(l->out) || fsync(fileno(l->out)) ? -EIO : 0;

@@ -27,6 +27,10 @@ static bool is_trusted(int fd, const char *folder)
            (log.st_uid == geteuid() || (stat(folder, &around) == 0 && log.st_uid == around.st_uid));
 }
 
+/*
+ * Appended to by all movers of the folder and by who waits for them, so it is opened to append: each write goes to the
+ * end, whatever others wrote since.
+ */
 int tb_log_open(struct tb_log *log, const char *folder)
 {
     char path[PATH_MAX];
@@ -72,6 +76,7 @@ static void put(struct tb_lines *l, const char *text)
     l->n += n;
 }
 
+/* At most every byte needs two. */
 static void put_escaped(struct tb_lines *l, const char *text)
 {
     static const char plain[] = "\t\n\\", letter[] = "tn\\";
@@ -128,6 +133,7 @@ int tb_log_append(struct tb_log *log, struct tb_lines *l)
     return rc;
 }
 
+/* In place: the text only becomes shorter. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -170,7 +176,10 @@ static void take_line(char *line, tb_log_take *spectral, tb_log_take *fact, void
     }
 }
 
-/* Whole lines of the bytes in `text`; the number of bytes they take. */
+/*
+ * Whole lines of the bytes in `text`; the number of bytes they take. A line longer than one read is never whole, and stops
+ * the reading. No line is that long: it has at most three names.
+ */
 static size_t take_lines(char *text, size_t n, tb_log_take *spectral, tb_log_take *fact, void *arg)
 {
     size_t at = 0;

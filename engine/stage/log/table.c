@@ -27,6 +27,7 @@ void *tb_table_find(const struct tb_table *t, const char *name)
     return t->n ? place_of(t, hash_of(name), name)->item : NULL;
 }
 
+/* Doubled, so an item is moved once on average. The old table stays where there is no memory. */
 static int grow(struct tb_table *t)
 {
     struct tb_table wide = {.room = t->room ? t->room * 2 : FIRST_ROOM, .n = t->n};
