@@ -51,6 +51,10 @@ static int run_daemon(char *const *command)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/*
+ * The folder of the trace is made before the daemon, and handed on after it has ended: then no process writes into it any
+ * more.
+ */
 int tb_node_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct node n = {0};

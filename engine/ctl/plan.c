@@ -96,6 +96,7 @@ static void print_region(const struct tb_config *c, const struct tb_layout *l)
         }
 }
 
+/* What is printed is computed as the daemon computes it, so a plan and an instance agree to the byte. */
 static void print_plan(const struct tb_config *c, const struct tb_layout *l)
 {
     printf("%s: fsync %s, placement %s, flush %s%s, at most %u files\n\n", c->file, tb_fsync_name(c->fsync),
@@ -226,7 +227,10 @@ int tb_check_command(const struct ctl_command *self, int argc, char **argv)
     return rc;
 }
 
-/* Rules alone: they become the placement of a configuration that has the tiers. */
+/*
+ * Rules alone: they become the placement of a configuration that has the tiers. The result is a part of a configuration,
+ * to be given as a second file after the one with the tiers.
+ */
 static int import_rules(const struct options *o, struct tb_config *c)
 {
     struct tb_error err = {""};

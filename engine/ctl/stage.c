@@ -54,7 +54,10 @@ static int limits(const struct stage *s, struct tb_config_stage *settings)
     return rc || settings->from[0] ? rc : ctl_fail("-c %s: has no stage_out", s->config);
 }
 
-/* Move them, with progress. 0, EXIT_BAD_INPUT or EXIT_DRAIN_FAILED. */
+/*
+ * Move them, with progress. 0, EXIT_BAD_INPUT or EXIT_DRAIN_FAILED. One mover for all pairs, so limits of bandwidth hold
+ * for the job and not for each directive.
+ */
 static int move(const struct stage *s, const struct pairs *pairs, struct tb_config_stage *settings)
 {
     struct ctl_mover mover;
@@ -67,6 +70,7 @@ static int move(const struct stage *s, const struct pairs *pairs, struct tb_conf
     return rc ? rc : ctl_mover_finish(&mover);
 }
 
+/* Everything is checked first; with --check that is all. */
 static int stage_manifest(const struct stage *s)
 {
     struct pairs pairs = {0};
@@ -83,7 +87,10 @@ static int stage_manifest(const struct stage *s)
     return rc;
 }
 
-/* The script under its own interpreter; its exit status as a shell says it. */
+/*
+ * The script under its own interpreter; its exit status as a shell says it. Signals are held from before the fork until
+ * there is a process to pass them to. A script that may not be executed is given to sh.
+ */
 static int run_script(const struct stage_job *j)
 {
     int status = 0;
@@ -106,7 +113,10 @@ static int run_script(const struct stage_job *j)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* What could not be staged out stays where it is, with the job's folders. */
+/*
+ * What could not be staged out stays where it is, with the job's folders. The script does not run where a file is missing
+ * that it asked for. Its own exit status wins over a stage-out that failed: the message names the folders that stay.
+ */
 static int run_job(const struct stage *s, struct stage_job *j)
 {
     int rc = stage_job_check(j);
@@ -127,6 +137,10 @@ static int run_job(const struct stage *s, struct stage_job *j)
     return program ? program : rc;
 }
 
+/*
+ * Phases are processes of their own, hours apart: each reads the script again, and what they share is in folders with
+ * marks.
+ */
 static int run_phase(const struct stage *s, struct stage_job *j)
 {
     int rc;

@@ -54,6 +54,7 @@ static int take(void *into, char key, const char *value)
     }
 }
 
+/* The instance is only looked at: no slot is held in it while the files are moved. */
 static int settings_of_instance(struct wait *w)
 {
     tb_engine *engine;
@@ -89,6 +90,7 @@ static int take_over(struct wait *w)
     return ctl_mover_start(&plan, &w->mover);
 }
 
+/* The question has host, process and time, so two who wait never take each other's answer for their own. */
 static int ask(struct wait *w)
 {
     struct tb_lines lines = {0};
@@ -101,7 +103,10 @@ static int ask(struct wait *w)
     return rc ? ctl_fail("%s/%s: %s", w->stage.to, TB_LOG_NAME, strerror(-rc)) : 0;
 }
 
-/* Movers that live: how many, and how many of them have not answered. */
+/*
+ * Movers that live: how many, and how many of them have not answered. A mover that was killed has no line `ends`, so its
+ * lease is asked as well.
+ */
 static int living(struct wait *w, int *silent)
 {
     int n = 0;
@@ -115,7 +120,10 @@ static int living(struct wait *w, int *silent)
     return n;
 }
 
-/* Nothing is in hand, or nothing is there to work on it. */
+/*
+ * Nothing is in hand, or nothing is there to work on it. An answer means that the mover has looked at its whole folder
+ * since the question. Only then does an empty list mean that nothing is missing.
+ */
 static bool is_over(struct wait *w)
 {
     int silent;
@@ -150,6 +158,10 @@ static void end_mover(struct wait *w, bool complete)
     tb_ledger_refresh(&w->ledger);
 }
 
+/*
+ * Signals are noted and not obeyed at once: the mover that was started here has to be ended, and the list of what is left
+ * to be written.
+ */
 static int run(struct wait *w)
 {
     const struct sigaction act = {.sa_handler = on_signal};

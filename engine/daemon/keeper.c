@@ -44,7 +44,10 @@ static struct kept_file *find_or_make(const struct tb_wire_file *id)
     return *link;
 }
 
-/* What the asker may know of the file before the call. */
+/*
+ * What the asker may know of the file before the call. Under the lock. `elsewhere` is for a reader: it may take the PFS's
+ * bytes for the latest where it is 0.
+ */
 static struct tb_told tell(const struct kept_file *f, uint32_t asker)
 {
     struct tb_told told = {0};
@@ -127,7 +130,10 @@ static void without(const struct tb_wire_extent *x, const struct tb_ranges *rang
     append_part(out, x, at, x->hi);
 }
 
-/* One pass over all extents, since lists of ranges are long where nodes write in turn. */
+/*
+ * One pass over all extents, since lists of ranges are long where nodes write in turn. Extents of a later commit stay: the
+ * node wrote those bytes again after what is taken out.
+ */
 static int take_out(struct kept_file *f, const struct tb_ranges *ranges, struct whose whose)
 {
     struct list kept = {0};
@@ -141,7 +147,10 @@ static int take_out(struct kept_file *f, const struct tb_ranges *ranges, struct 
     return replace(f, &kept);
 }
 
-/* What others have there. Returns how many found room; there may be more. */
+/*
+ * What others have there. Returns how many found room; there may be more. Limited by the room of the answer. The asker
+ * then makes these let go, and asks again.
+ */
 static uint32_t find_others(const struct kept_file *f, const struct tb_ranges *ranges, uint32_t asker, struct tb_wire_extent *out,
                             uint32_t most)
 {
@@ -191,7 +200,11 @@ struct question {
     uint32_t most;
 };
 
-/* Who has to let go first is the answer, and nothing changes; else the change. */
+/*
+ * Who has to let go first is the answer, and nothing changes; else the change. Two steps of one function: as long as
+ * others have bytes there, it only says so. A version is given out only with a change, so who sees the same version knows
+ * that nothing happened.
+ */
 static int change(struct question *q)
 {
     struct kept_file *f = q->w->op == TB_WIRE_COMMIT ? find_or_make(&q->w->file) : find(&q->w->file);
@@ -265,7 +278,10 @@ static int act(struct question *q)
     }
 }
 
-/* A cut and a removal are of one range, to the end. */
+/*
+ * A cut and a removal are of one range, to the end. Lengths and ranges come from another node, so each is checked before
+ * it is used; after this the ranges are sorted and none overlaps another.
+ */
 static int take_apart(struct question *q, const void *more, size_t n)
 {
     const struct tb_wire *w = q->w;
@@ -283,6 +299,10 @@ static int take_apart(struct question *q, const void *more, size_t n)
     return rc;
 }
 
+/*
+ * The request is taken apart outside the lock, and the work under it is in memory alone: no thread holds it while it
+ * waits.
+ */
 int64_t keeper_answer(uint32_t from, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room)
 {
     struct tb_told told = {0};

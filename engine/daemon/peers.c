@@ -106,7 +106,10 @@ static int64_t serve(void *arg, unsigned from, const void *request, size_t n, vo
     }
 }
 
-/* Several at once: a request that waits for one node holds up none for another. */
+/*
+ * Several at once: a request that waits for one node holds up none for another. Takes and answers without a lock of its
+ * own: a request's state says who has it (shared/requests.c).
+ */
 static void *relay_loop(void *arg)
 {
     struct peers *p = arg;
@@ -159,6 +162,7 @@ static void *show_loop(void *arg)
     return NULL;
 }
 
+/* What was started is counted, so that end_threads joins just that. */
 static int begin_threads(struct peers *p)
 {
     int rc = 0;
@@ -178,6 +182,10 @@ static void end_threads(struct peers *p)
         pthread_join(p->show, NULL);
 }
 
+/*
+ * `net` is stored when all nodes are there; until then a request of another node is told to come again (state_here).
+ * n_nodes is stored last: clients wait for it.
+ */
 static int begin(struct peers *p, const char *folder, unsigned n_nodes, struct tb_error *err)
 {
     const struct tb_header *h = p->engine->header;
@@ -202,6 +210,7 @@ static int begin(struct peers *p, const char *folder, unsigned n_nodes, struct t
     return rc;
 }
 
+/* After an error all threads are ended before the network is closed, since they use it. */
 int peers_begin(tb_engine *e, const char *folder, unsigned n_nodes, struct peers **out, struct tb_error *err)
 {
     struct peers *p = calloc(1, sizeof(*p));
@@ -231,6 +240,10 @@ static bool is_needed(struct peers *p, bool grace)
     return false;
 }
 
+/*
+ * Other nodes may still need this one as the keeper of their files. So it stays as long as one of them is ending, and in
+ * the first seconds as long as one of them has not ended.
+ */
 void peers_end(struct peers *p)
 {
     if (!p)

@@ -15,6 +15,10 @@
 #include "region/mix.h"
 #include "shared/local.h"
 
+/*
+ * By a hash of the identity, which all nodes see alike: so every node finds the keeper without asking, and keepers are
+ * spread over the nodes.
+ */
 unsigned relay_keeper(const struct tb_net *net, const struct tb_wire_file *file)
 {
     return (unsigned)(tb_mix64(file->inode ^ tb_mix64((uint64_t)file->birth_ns)) % tb_net_count(net));
@@ -160,7 +164,10 @@ static int64_t gather(tb_engine *e, struct tb_net *net, const struct tb_wire *w,
     return (int64_t)(head + (kept ? a->told.before - w->lo : 0));
 }
 
-/* One message to the keeper, and one to each node that has some of the range. */
+/*
+ * One message to the keeper, and one to each node that has some of the range. A fetch asks for few extents at a time.
+ * Where the answer is full, `before` says up to where it is whole, and the client asks for the rest.
+ */
 static int64_t fetch(tb_engine *e, struct tb_net *net, char *bytes, size_t room)
 {
     struct tb_wire w = *(struct tb_wire *)(void *)bytes;

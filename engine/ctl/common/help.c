@@ -57,6 +57,7 @@ static void print_lines(const char *text, const char *first, const char *lead, F
     }
 }
 
+/* A text of one command fits a screen, so what holds for all commands is only named at its end. */
 void ctl_help(const struct ctl_command *command, FILE *out)
 {
     char first[64], lead[64], spelled[128];
@@ -158,6 +159,7 @@ static void print_man_command(const struct ctl_command *command, FILE *out)
     fputs("\n.fi\n", out);
 }
 
+/* Without a date, so that the page of one version is the same wherever it is made. */
 void ctl_man(const struct ctl_command *all, FILE *out)
 {
     fputs(".TH TIERCTL 1 \"\" \"tierctl " TB_VERSION "\" \"Tierbench\"\n.SH NAME\n"

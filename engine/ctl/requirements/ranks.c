@@ -23,6 +23,7 @@ struct place {
     void *arg;
 };
 
+/* At most 10^8, which fits: a rank has at most MOST_DIGITS digits. */
 static uint32_t power_of_ten(int n)
 {
     uint32_t p = 1;
@@ -68,6 +69,7 @@ static int add_numbers(const struct place *p, int digits, uint32_t from, uint32_
     return rc;
 }
 
+/* Without a number of digits the range is cut where numbers become longer, since a pattern has one length. */
 static int add_range(const struct place *p, uint32_t from, uint32_t to)
 {
     int rc = 0;
@@ -99,7 +101,9 @@ static bool read_ranks(const char *text, uint32_t *from, uint32_t *to)
     return end && !*end && *from <= *to;
 }
 
-/* {rank} or {rank:N}. */
+/*
+ * {rank} or {rank:N}. Once in a pattern: two of them would ask which combinations are meant.
+ */
 static bool find_place(const char *pattern, struct place *p)
 {
     const char *at = strstr(pattern, "{rank");

@@ -15,6 +15,10 @@
 #include "text/sizes.h"
 #include "text/text.h"
 
+/*
+ * By the first character that is no blank (and no byte order mark): Hermes' own format never begins with a `<`. A file
+ * that cannot be read is none; its other reader says why.
+ */
 bool ctl_requirements_is_xml(const char *file)
 {
     char directory[TB_PATH_MAX], *text;
@@ -68,6 +72,7 @@ static void refuse_value(struct reader *r, const char *attribute, const char *va
     refuse(r, "<requirement> %s=\"%s\"; allowed: %.300s", attribute, shown, allowed);
 }
 
+/* The texts are expat's and last only until the element's handler returns, which is as long as they are used. */
 static void take_attributes(struct reader *r, const char **attributes, struct requirement *q)
 {
     const struct {
@@ -95,6 +100,7 @@ static void read_size(struct reader *r, const char *attribute, const char *value
         refuse_value(r, attribute, value, allowed);
 }
 
+/* Without a configuration any name may be right: rules alone are checked when they meet their tiers. */
 static bool is_tier(const struct tb_config *c, const char *name)
 {
     for (uint32_t t = 0; c && t < c->n_tiers; t++)
@@ -129,6 +135,7 @@ static void read_tiers(struct reader *r, const char *at, struct tb_config_rule *
     }
 }
 
+/* Such a name could not be shown in a message, and is nearly always a fault of the program that wrote the file. */
 static bool has_control(const char *text)
 {
     for (; *text; text++)
@@ -157,6 +164,7 @@ struct adding {
     const struct tb_config_rule *rule; /* all but its pattern */
 };
 
+/* One requirement may make several rules, since patterns have no numbers (ranks.c). */
 static int add_rule(void *arg, const char *pattern)
 {
     struct adding *a = arg;
@@ -185,6 +193,7 @@ static void add_rules(struct reader *r, const struct requirement *q, const struc
         refuse(r, "<requirement> %s=\"%.100s\" rank=\"%.50s\": %s", which, value, q->rank ? q->rank : "", wrong);
 }
 
+/* Once something was refused, no rule is added. */
 static void read_requirement(struct reader *r, const char **attributes)
 {
     struct requirement q = {0};
@@ -203,6 +212,7 @@ static void read_requirement(struct reader *r, const char **attributes)
         add_rules(r, &q, &rule);
 }
 
+/* The depth says which element may come: the root, then requirements, and nothing in these. */
 static void on_start(void *data, const char *element, const char **attributes)
 {
     static const char *const elements[] = {"requirements", "requirement"};
@@ -241,6 +251,10 @@ static void on_document_type(void *data, const char *name, const char *system, c
     refuse(data, "<!DOCTYPE %.100s>: is a document type; allowed: none", name);
 }
 
+/*
+ * What expat itself refuses comes as its own words, with the line. After a refusal of ours the parser was stopped, and its
+ * error says nothing new.
+ */
 static int parse(struct reader *r, const char *text)
 {
     XML_SetUserData(r->parser, r);
@@ -255,6 +269,7 @@ static int parse(struct reader *r, const char *text)
     return r->err->text[0] ? -EINVAL : 0;
 }
 
+/* Read beside the configuration and copied at the end: after an error the configuration is as it was. */
 int ctl_requirements_read(const char *file, bool has_tiers, struct tb_config *config, struct tb_error *err)
 {
     char directory[TB_PATH_MAX], *text;

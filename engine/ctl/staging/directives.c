@@ -19,6 +19,10 @@ static const char *const key_names[DIRECTIVE_KEYS] = {"type",   "access_mode", "
                                                       "source", "destination", "pool",     "configuration"};
 
 #define BIT(key) (1u << (key))
+/*
+ * What the two directives that make storage take. Keys of DataWarp and of Rabbit may be mixed: a script is moved from one
+ * system to the other.
+ */
 #define STORAGE \
     (BIT(KEY_TYPE) | BIT(KEY_ACCESS) | BIT(KEY_CAPACITY) | BIT(KEY_NAME) | BIT(KEY_PROFILE) | BIT(KEY_POOL) | BIT(KEY_CONFIGURATION))
 #define TWO (BIT(KEY_SOURCE) | BIT(KEY_DESTINATION))
@@ -45,6 +49,7 @@ const char *directive_name(enum directive_verb verb)
     return verbs[verb].name;
 }
 
+/* Every message has the script and the line, because the directives of a job are often made by another program. */
 int directive_refuse(const struct directives *all, const struct directive *one, const char *format, ...)
 {
     char text[1500];
@@ -55,6 +60,7 @@ int directive_refuse(const struct directives *all, const struct directive *one, 
     return ctl_fail("%s:%u: %s %s: %s", all->script, one->line, all->word, directive_name(one->verb), text);
 }
 
+/* Decimal and binary units, as both systems' manuals have them. A number without a unit is refused. */
 int directive_capacity(const char *text, uint64_t *bytes)
 {
     static const char letters[] = "KMGTP";
@@ -98,11 +104,13 @@ static bool is_access_mode(const char *value)
     return is_one_of(value, "striped, private") || strcmp(value, "striped,private") == 0 || strcmp(value, "private,striped") == 0;
 }
 
+/* A name becomes a folder and a part of a variable's name, so it holds nothing that a shell or a path would read. */
 static bool is_name(const char *value)
 {
     return *value && strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(value);
 }
 
+/* The pools of a site are not known here, so pool= takes any value that is not empty. */
 static int check_value(const struct directives *all, const struct directive *d, enum directive_key key, const char *value)
 {
     uint64_t bytes;
@@ -154,6 +162,7 @@ static int take_verb(const struct directives *all, struct directive *d, const ch
                     all->script, d->line, all->word, name);
 }
 
+/* The words are cut in a copy that the directive keeps: its values point into it. */
 static int take_line(const struct directives *all, struct directive *d, const char *rest)
 {
     char missing[200], *save;
@@ -196,6 +205,7 @@ static int add_line(struct directives *all, const char *line, unsigned number)
     return take_line(all, new, rest);
 }
 
+/* The whole script is read, not only its head: DataWarp's directives may be anywhere in it. */
 int directives_read(struct directives *all, const char *script, const char *word)
 {
     *all = (struct directives){.script = script, .word = word};

@@ -40,7 +40,10 @@ static int job_folder(struct stage_job *j, const struct directive *d, const char
     return add_variable(j, d, "DW_JOB_", variable, path);
 }
 
-/* DataWarp's jobdw has access modes and Rabbit's a name; both may be given. */
+/*
+ * DataWarp's jobdw has access modes and Rabbit's a name; both may be given. Private folders carry the node's name: each
+ * node of the job has its own below the same place.
+ */
 static int take_job(struct stage_job *j, const struct directive *d)
 {
     char host[65], private[80];
@@ -64,6 +67,10 @@ static int take_persistent(struct stage_job *j, const struct directive *d)
     return rc ? rc : add_variable(j, d, "DW_PERSISTENT_", d->value[KEY_NAME], path);
 }
 
+/*
+ * The job's own variables come first, so that an old value in the environment of the user's shell does not lead a file
+ * elsewhere.
+ */
 static const char *value_of(const struct stage_job *j, const char *name, size_t n)
 {
     char own[256];
@@ -77,6 +84,7 @@ static const char *value_of(const struct stage_job *j, const char *name, size_t 
     return getenv(own);
 }
 
+/* A variable that is not set is refused. As an empty text it would turn a path below a folder into one below the root. */
 static int expand(const struct stage_job *j, const struct directive *d, const char *text, char *out)
 {
     size_t n = 0;
@@ -119,6 +127,7 @@ static int add_list(struct stage_job *j, const struct directive *d, struct pairs
     return rc;
 }
 
+/* It counts for the whole job, since one mover carries all its files; polite and verified may both be asked for. */
 static void use_profile(struct stage_job *j, const char *profile)
 {
     if (profile && strcmp(profile, "polite") == 0) {
@@ -129,6 +138,7 @@ static void use_profile(struct stage_job *j, const char *profile)
     }
 }
 
+/* The type is compared with the source only for files that come in; what goes out need not be there yet. */
 static int take_move(struct stage_job *j, const struct directive *d)
 {
     char source[PATH_MAX], destination[PATH_MAX];
@@ -161,6 +171,7 @@ static int take(struct stage_job *j, const struct directive *d)
     }
 }
 
+/* The name becomes a folder beside `persistent`, so it cannot be that word, nor lead out of the place. */
 int stage_job_read(struct stage_job *j, const char *script, const char *word, const char *place, const char *id)
 {
     if (!*id || *id == '.' || strchr(id, '/') || strlen(id) > 100 || strcmp(id, "persistent") == 0)
@@ -226,6 +237,7 @@ static int check_storage(const struct stage_job *j, const struct directive *d)
     return 0;
 }
 
+/* Nothing is made here, so a batch system can ask while the job is still in its queue. */
 int stage_job_check(const struct stage_job *j)
 {
     int rc = 0;
@@ -237,7 +249,10 @@ int stage_job_check(const struct stage_job *j)
     return rc ? rc : pairs_check(&j->out, false);
 }
 
-/* With the folders above it; what is the job's own is for its user alone. */
+/*
+ * With the folders above it; what is the job's own is for its user alone. Parts that are there already are left as they
+ * are; if one of them cannot be made, the last mkdir says why.
+ */
 static int make_folder(const char *path)
 {
     char part[PATH_MAX];
@@ -276,6 +291,7 @@ static int make_own_folder(const char *path, bool is_new)
     return 0;
 }
 
+/* A job that only uses persistent storage has no folder of its own, and so nothing to remove at its end. */
 static bool has_own_folder(const struct stage_job *j)
 {
     for (int i = 0; i < j->n_variables; i++)
@@ -284,6 +300,7 @@ static bool has_own_folder(const struct stage_job *j)
     return false;
 }
 
+/* First the folders with marks, then those in them: what is made without a mark lies below one that has it. */
 int stage_job_set_up(const struct stage_job *j, bool is_new)
 {
     char path[PATH_MAX];
@@ -328,6 +345,10 @@ static int remove_own_folder(const char *path)
     return rmdir(path) == 0 || errno == ENOENT ? 0 : ctl_fail("stage: %s stays: tierctl stage has not made it", path);
 }
 
+/*
+ * Goes on after an error, so that one folder that cannot be removed does not keep the others; the first error is the exit
+ * status.
+ */
 int stage_job_tear_down(const struct stage_job *j)
 {
     char path[PATH_MAX];

@@ -25,6 +25,7 @@
 
 #define LOOK_MS 50
 
+/* Before anything is started: the user learns of a wrong path at once, and not by a mover that ends. */
 static int check_folder(const char *what, const char *path, int mode)
 {
     struct stat st;
@@ -37,7 +38,10 @@ static int check_folder(const char *what, const char *path, int mode)
     return 0;
 }
 
-/* Spectral's two variables. */
+/*
+ * Spectral's two variables. One without the other is refused. A job script with a misspelled name would otherwise run
+ * without a stage-out.
+ */
 static int from_environment(struct tb_config_stage *out)
 {
     const char *from = getenv("PERSIST_DIR"), *to = getenv("PFS_DIR"), *key;
@@ -82,6 +86,7 @@ int ctl_stage_in_settings(const char *config, const char *fragment, struct tb_co
     return rc;
 }
 
+/* A configuration's stage_out wins over the environment: who named the file asked for it. */
 int ctl_stage_settings(const char *config, const char *fragment, struct tb_config_stage *out)
 {
     tb_stage_defaults(out);
@@ -104,6 +109,7 @@ static void say_refusal(const struct tb_mover_plan *plan, int rc)
         ctl_fail("the mover cannot begin (%s): %s", plan->log_folder, strerror(-rc));
 }
 
+/* The signals that tierctl holds back are let through again: the mover has handlers of its own. */
 int ctl_mover_be(struct tb_mover_plan *plan)
 {
     sigset_t none;
@@ -116,6 +122,10 @@ int ctl_mover_be(struct tb_mover_plan *plan)
     return rc < 0 ? EXIT_BAD_INPUT : rc;
 }
 
+/*
+ * Returns when the mover hears the folder: from then on no file of the program is missed. If the mover ends before that,
+ * the pipe closes, and the read returns without a byte.
+ */
 int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover)
 {
     int control[2], ready[2];
@@ -160,7 +170,10 @@ void ctl_mover_forget(struct ctl_mover *mover)
     mover->pid = 0;
 }
 
-/* Until it ends; at the deadline it is told to. Its exit status. */
+/*
+ * Until it ends; at the deadline it is told to. Its exit status. The process descriptor wakes this at once when the mover
+ * ends; the pause is only for the progress line.
+ */
 static int await(const struct ctl_mover *mover, struct ctl_stage_progress *progress)
 {
     int status = 0;
@@ -181,6 +194,7 @@ static int await(const struct ctl_mover *mover, struct ctl_stage_progress *progr
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_DRAIN_FAILED;
 }
 
+/* Signals that come now are the mover's: the user who presses a key once ends the moving, and the log says what is left. */
 int ctl_mover_finish(struct ctl_mover *mover)
 {
     struct ctl_stage_progress progress;

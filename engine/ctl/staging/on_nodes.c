@@ -24,6 +24,7 @@
 #define READY_WITHIN_S 60
 #define LOOK_NS 20000000
 
+/* The same tierctl on every node, by its path here: the nodes share the file system that it is installed on. */
 static pid_t spawn_stage(const struct ctl_node_movers *m, const char *word)
 {
     char tierctl[PATH_MAX];
@@ -39,6 +40,7 @@ static int run_stage(const struct ctl_node_movers *m, const char *word)
     return pid < 0 ? EXIT_BAD_INPUT : ctl_nodes_reap(pid);
 }
 
+/* The signal goes to the whole group of the launcher. */
 static void end_movers(struct ctl_node_movers *m)
 {
     kill(-m->pid, SIGTERM);
@@ -46,6 +48,10 @@ static void end_movers(struct ctl_node_movers *m)
     m->pid = 0;
 }
 
+/*
+ * Files come in first, then the mover watches: so it does not take what a stage-in brings for new files. The configuration
+ * is named by its full path, since a launcher may start its commands in another folder.
+ */
 int ctl_node_movers_start(struct ctl_node_movers *m, bool in)
 {
     if (!realpath(m->daemon->config, m->config))
@@ -89,6 +95,10 @@ static void be_wait(const struct tb_config_stage *out)
     _exit(EXIT_DRAIN_FAILED);
 }
 
+/*
+ * In a child of its own, as `tierctl wait` would be: signals reach it alone, and this process goes on to end the movers
+ * whatever becomes of it.
+ */
 int ctl_node_movers_finish(struct ctl_node_movers *m)
 {
     fflush(NULL);
@@ -105,7 +115,10 @@ int ctl_node_movers_finish(struct ctl_node_movers *m)
     return rc ? EXIT_DRAIN_FAILED : 0;
 }
 
-/* Until this node's mover holds its lease and has begun. */
+/*
+ * Until this node's mover holds its lease and has begun. Both are asked: the lease says that a process lives, the log that
+ * it has begun to watch.
+ */
 static int await_mover(const struct tb_config_stage *out)
 {
     char host[65];

@@ -31,6 +31,7 @@ static char *absolute(const char *path, const char *source)
     return strdup(out);
 }
 
+/* The pair counts before its paths are looked at, so pairs_free finds it also after an error. */
 int pairs_add(struct pairs *p, const char *source, const char *destination, unsigned line)
 {
     struct tb_pair *one = realloc(p->one, (p->n + 1) * sizeof(*one));
@@ -78,6 +79,9 @@ static char *next_word(char **at)
     return word;
 }
 
+/*
+ * A third word is refused: most often a name has a blank and no quotes, and half of it would be taken for the destination.
+ */
 static int take_line(struct pairs *p, char *line, unsigned n)
 {
     char *source = next_word(&line), *destination = source ? next_word(&line) : NULL;
@@ -103,7 +107,9 @@ int pairs_read_manifest(struct pairs *p, const char *file)
     return rc;
 }
 
-/* Bytes of the files in it. */
+/*
+ * Bytes of the files in it. Lengths, not blocks: holes are counted in full. The check errs to the safe side.
+ */
 static uint64_t bytes_of(const char *path)
 {
     char *const paths[] = {(char *)path, NULL};
@@ -134,6 +140,7 @@ struct place {
     struct statvfs fs;
 };
 
+/* The destination itself need not be there. What counts is the folder in which the first missing part will be made. */
 static int look_at_place(const struct pairs *p, size_t i, struct place *out)
 {
     existing_part(p->one[i].destination, out->folder);
@@ -155,6 +162,10 @@ struct rooms {
     size_t n;
 };
 
+/*
+ * What is free now may be taken by others before the files come. This check finds a wrong place early; a full one is also
+ * told while files are moved.
+ */
 static int check_room(const struct pairs *p, size_t i, struct rooms *rooms)
 {
     struct place here;
@@ -176,6 +187,7 @@ static int check_room(const struct pairs *p, size_t i, struct rooms *rooms)
                     (unsigned long long)rooms->need[k], (unsigned long long)room);
 }
 
+/* A folder is never put in the place of a file, nor a file in that of a folder. */
 static int check_kinds(const struct pairs *p, size_t i)
 {
     struct stat from, to;
@@ -186,6 +198,7 @@ static int check_kinds(const struct pairs *p, size_t i)
                     S_ISDIR(to.st_mode) ? "a folder" : "no folder", S_ISDIR(from.st_mode) ? "one" : "none");
 }
 
+/* A destination inside its source would be walked as a part of it, and copied into itself. */
 static int check_one(const struct pairs *p, size_t i, int sources_exist, struct rooms *rooms)
 {
     const struct tb_pair *one = &p->one[i];
@@ -203,7 +216,9 @@ static int by_destination(const void *a, const void *b)
     return strcmp((*(const struct tb_pair *const *)a)->destination, (*(const struct tb_pair *const *)b)->destination);
 }
 
-/* Two sources of one destination. */
+/*
+ * Two sources of one destination. By sorting, since a manifest may have as many lines as a job has files.
+ */
 static int check_clashes(const struct pairs *p)
 {
     const struct tb_pair **sorted = malloc((p->n + 1) * sizeof(*sorted));
@@ -220,6 +235,7 @@ static int check_clashes(const struct pairs *p)
     return rc;
 }
 
+/* All of it before the first byte moves: either every pair can begin, or nothing has changed. */
 int pairs_check(const struct pairs *p, int sources_exist)
 {
     struct rooms rooms = {0};

@@ -12,12 +12,16 @@
 #define BAR 24
 #define MOST_NAMED 20
 
+/* Bytes that were moved before do not count for the rate. */
 void ctl_progress_begin(struct ctl_stage_progress *p, struct tb_ledger *ledger)
 {
     *p = (struct ctl_stage_progress){.ledger = ledger, .start = ctl_now(), .bytes_before = ledger->bytes_moved};
 }
 
-/* After the counts: [#####-----] 120.0 MiB/s 3 s left */
+/*
+ * After the counts: [#####-----] 120.0 MiB/s 3 s left The rate is the mean since the start, which jumps less than that of
+ * the last second.
+ */
 static void show_bar(const struct ctl_stage_progress *p)
 {
     const struct tb_ledger *l = p->ledger;
@@ -31,6 +35,7 @@ static void show_bar(const struct ctl_stage_progress *p)
         printf(", %.0f s left", left / rate);
 }
 
+/* Without a terminal a line only where it differs from the last one, so that a job's output stays short. */
 void ctl_progress_show(struct ctl_stage_progress *p, bool last)
 {
     char line[sizeof(p->line)];

@@ -254,6 +254,7 @@ static bool is_file(const tb_engine *e, uint32_t file, const struct tb_wire_file
     return f->inode == id->inode && f->birth_ns == id->birth_ns;
 }
 
+/* The record's number may belong to another file by now, so the identity is compared, too. */
 static bool is_of(const tb_engine *e, uint32_t file)
 {
     return grant.engine == e && grant.file == file && is_file(e, file, &grant.id);
@@ -271,6 +272,7 @@ bool tb_grant_covers(const tb_engine *e, uint32_t file, uint64_t offset, uint64_
     return !tb_is_shared(e, &e->region.files[file]) || (r && tb_ranges_cover(r, offset, offset + n));
 }
 
+/* Each dirty part alone: between two of them there may be bytes of another node that nobody here may write. */
 bool tb_grant_covers_buffer(const tb_engine *e, uint32_t file, const struct tb_buffer *b)
 {
     uint64_t start = tb_buffer_start(e, b);

@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Neighbours are joined at once: most lists come in order. */
+/*
+ * Neighbours are joined at once: most lists come in order. A list may be out of order and have overlaps until
+ * tb_ranges_settle, which is called once it is complete.
+ */
 int tb_ranges_add(struct tb_ranges *r, uint64_t lo, uint64_t hi)
 {
     if (r->n && r->at[r->n - 1].hi == lo)
@@ -27,6 +30,7 @@ static int by_lo(const void *a, const void *b)
     return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
+/* Ranges that touch become one, so a file that was written from its start to its end is one range. */
 void tb_ranges_settle(struct tb_ranges *r)
 {
     uint32_t kept = 0;
@@ -54,6 +58,7 @@ static uint32_t first_after(const struct tb_ranges *r, uint64_t lo)
     return a;
 }
 
+/* The first part of [lo, hi) that the ranges have. Only on a settled list, as all that follows. */
 bool tb_ranges_inside(const struct tb_ranges *r, uint64_t lo, uint64_t hi, uint64_t *from, uint64_t *to)
 {
     uint32_t i = first_after(r, lo);
@@ -64,6 +69,7 @@ bool tb_ranges_inside(const struct tb_ranges *r, uint64_t lo, uint64_t hi, uint6
     return true;
 }
 
+/* Joined ranges have gaps between them, so one range has all of it or no set of them does. */
 bool tb_ranges_cover(const struct tb_ranges *r, uint64_t lo, uint64_t hi)
 {
     uint64_t from, to;
