@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Contents are made in words of 8 bytes, so a transfer never ends within one. */
 static bool cuts_a_word(const void *options, int tasks)
 {
     const struct tb_rank_file_options *o = options;
@@ -31,6 +32,7 @@ bool tb_rank_file_words(void *options, int n, char **words, struct tb_complaint 
     return n == 1 || tb_complain(c, "one word is expected, PREFIX");
 }
 
+/* Made anew each time: bytes of an older run must not pass for those of this one. */
 void tb_rank_file_open(struct tb_rank_file *f, const char *prefix, int access, const struct tb_world *w, double *seconds)
 {
     snprintf(f->path, sizeof f->path, "%s.%08d", prefix, w->rank);
@@ -41,6 +43,7 @@ void tb_rank_file_open(struct tb_rank_file *f, const char *prefix, int access, c
     tb_step_end(w, began, seconds);
 }
 
+/* The close is timed, because it is where some file systems write. */
 void tb_rank_file_close(struct tb_rank_file *f, const struct tb_world *w, double *seconds)
 {
     double began = tb_step_begin(w);

@@ -13,6 +13,7 @@
 
 #define LOOK_NS 20000 /* how often a waiting rank looks */
 
+/* A signal does not shorten the compute: what is left is slept again. */
 static void sleep_ns(int64_t ns)
 {
     struct timespec left = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
@@ -20,6 +21,7 @@ static void sleep_ns(int64_t ns)
         continue;
 }
 
+/* MPI_Test is what moves the barrier on, so it is called again and again between the pauses. */
 void tb_step_wait(MPI_Comm comm)
 {
     MPI_Request all;
@@ -32,6 +34,7 @@ void tb_step_wait(MPI_Comm comm)
     }
 }
 
+/* All ranks begin together, so the seconds of a step are those of the slowest and hold no waiting for a late start. */
 double tb_step_begin(const struct tb_world *w)
 {
     tb_step_wait(w->comm);
@@ -44,6 +47,7 @@ void tb_step_end(const struct tb_world *w, double began, double *seconds)
     *seconds += MPI_Wtime() - began;
 }
 
+/* The time since `began` counts as compute, whatever was done in it: filling the arrays is a part of it. */
 void tb_step_compute(double began, int64_t microseconds)
 {
     double left = began + (double)microseconds / 1e6 - MPI_Wtime();
@@ -51,6 +55,7 @@ void tb_step_compute(double began, int64_t microseconds)
         sleep_ns((int64_t)(left * 1e9));
 }
 
+/* A file that was closed already is opened again: fsync puts its bytes on the device whoever wrote them. */
 static void sync_file(const char *path)
 {
     int fd = open(path, O_RDWR);
@@ -70,6 +75,7 @@ void tb_step_flush(const struct tb_world *w, const char *path, double *seconds)
     tb_step_end(w, began, seconds);
 }
 
+/* All ranks have to call it, also those that found nothing wrong. */
 bool tb_step_any(const struct tb_world *w, bool mine)
 {
     int any = mine;
@@ -77,6 +83,7 @@ bool tb_step_any(const struct tb_world *w, bool mine)
     return any;
 }
 
+/* Compute is not in it. */
 static double io_seconds(const struct tb_steps *s)
 {
     return s->open_s + s->write_s + s->read_s + s->close_s + s->flush_s;
@@ -150,6 +157,7 @@ bool tb_steps_number(const char *what, const char *word, int64_t *value, struct 
     return tb_wrong(c, what, word, "a whole number from 1 to 2147483647");
 }
 
+/* The words come first, as in the originals' command lines; the options follow. */
 static bool read_line(const struct tb_steps_program *p, int argc, char **argv, int tasks, struct tb_complaint *c)
 {
     int words = 0;
@@ -159,6 +167,7 @@ static bool read_line(const struct tb_steps_program *p, int argc, char **argv, i
            tb_rules_hold(p->rules, p->options, tasks, c);
 }
 
+/* Every rank reads the same command line and refuses it alike; only rank 0 says why. */
 static int run_line(const struct tb_steps_program *p, int argc, char **argv)
 {
     struct tb_world w = tb_look_around(MPI_COMM_WORLD);

@@ -32,6 +32,7 @@ struct tb_files *tb_files_new(void)
     return f;
 }
 
+/* Both are closed in any case; the error of the later one is told. */
 static int close_both(struct open_file *file)
 {
     int error = 0;
@@ -74,7 +75,10 @@ static int handle_for(struct tb_files *f, const char *path)
     return f->count++;
 }
 
-/* A new file, or one that another client opened; O_DIRECT is added where the first did not ask for it. */
+/*
+ * A new file, or one that another client opened; O_DIRECT is added where the first did not ask for it. The caller holds
+ * the lock, so the first open of a name is waited for by all others of that name.
+ */
 static int open_into(struct open_file *file, const char *path, bool direct)
 {
     bool is_new = !file->path;
@@ -123,6 +127,10 @@ static bool is_aligned(const struct iovec *pieces, int count, int64_t offset)
     return aligned;
 }
 
+/*
+ * The file stays open during the transfer: a client closes only after its answers have come, and a file is closed with its
+ * last user.
+ */
 static int descriptor_for(struct tb_files *f, int handle, bool direct)
 {
     int fd = -EBADF;
@@ -133,7 +141,10 @@ static int descriptor_for(struct tb_files *f, int handle, bool direct)
     return fd;
 }
 
-/* One piece from where a short call left it. */
+/*
+ * One piece from where a short call left it. A write of 0 bytes without an error means a full device; a read of 0 is the
+ * end of the file.
+ */
 static int finish(int fd, bool write, struct iovec piece, int64_t offset)
 {
     while (piece.iov_len) {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* MPI's own text says more than its number, which differs between libraries. */
 static void check_mpi(const struct tb_hacc_file *f, const char *what, int64_t offset, int error)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -19,6 +20,7 @@ static void check_mpi(const struct tb_hacc_file *f, const char *what, int64_t of
     tb_fail(f->path, what, offset, text);
 }
 
+/* By MPI-IO each rank opens the file for itself (MPI_COMM_SELF), so no call of one rank waits for another. */
 static void open_as(struct tb_hacc_file *f, int posix, int mpi)
 {
     if (f->mpiio) {
@@ -70,6 +72,9 @@ static void all_moved(const struct tb_hacc_file *f, const char *what, int64_t of
         tb_fail(f->path, what, offset, "moved less than asked");
 }
 
+/*
+ * Short writes of POSIX are gone on with in tb_posix_write. MPI-IO has no rest to go on with: what moved less is an error.
+ */
 void tb_hacc_write(struct tb_hacc_file *f, const void *data, int64_t bytes, int64_t offset)
 {
     MPI_Status status;

@@ -92,6 +92,7 @@ static bool read_header(const struct tb_options *o, const struct tb_hacc_part *p
     return fits;
 }
 
+/* Into arrays of its own, which are compared with what was written after the time was taken. */
 static void read_checkpoint(const struct tb_options *o, const struct tb_world *w, const char *path, const struct tb_hacc_data *d,
                             struct tb_steps *s)
 {
@@ -109,6 +110,10 @@ static void read_checkpoint(const struct tb_options *o, const struct tb_world *w
     tb_hacc_free(&back);
 }
 
+/*
+ * A checkpoint is read before the next one is written, as in the evaluation; flushing all of them is timed once, at the
+ * end.
+ */
 static struct tb_steps run(const void *options, const struct tb_world *w)
 {
     const struct tb_options *o = options;

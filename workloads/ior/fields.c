@@ -13,6 +13,7 @@
 #define SIZE(name_, field) .name = name_, .kind = TB_IS_SIZE, .offset = offsetof(struct tb_options, field)
 #define MADE(name_, maker) .name = name_, .kind = TB_IS_MADE, .make = maker
 
+/* Makers: texts that no option holds as it is printed. */
 static void api_version(const struct tb_test *t, char *out, size_t size)
 {
     snprintf(out, size, "%s", t->options->backend->version());

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Of DUMMY: a wait in the place of the call, of all ranks or of rank 0 alone. */
 static void wait_us(const struct tb_run *r, int microseconds)
 {
     if (microseconds && (!r->options->dummy.only_rank0 || r->rank == 0))

@@ -35,6 +35,7 @@ static void print_time(const char *what)
     printf("-- %s at %s --\n\n", what, text);
 }
 
+/* The folder of -d is often made by mdtest itself; then the file system is that of the folder above it. */
 void tb_print_begin(const struct tb_options *o, const struct tb_world *w, const char *command_line, const char *node_map)
 {
     const char *start;
@@ -124,12 +125,14 @@ static struct statistics over_iterations(const struct tb_report *report, enum tb
     return s;
 }
 
+/* Rows of ranks lie one after the other for each iteration. */
 static double of_rank(const struct tb_report *report, int row, enum tb_operation op, bool rates)
 {
     int at = row * TB_OPERATIONS + op;
     return rates ? rate(report->rank_seconds[at], report->rank_items[at]) : report->rank_seconds[at];
 }
 
+/* Of all ranks in all iterations, without a deviation, as mdtest has it. */
 static struct statistics over_ranks(const struct tb_report *report, enum tb_operation op, bool rates)
 {
     struct statistics s = {0};
@@ -140,6 +143,7 @@ static struct statistics over_ranks(const struct tb_report *report, enum tb_oper
     return s;
 }
 
+/* For the two rows of the tree mdtest prints the iterations' numbers in the columns of ranks, too. */
 static void print_row(const struct tb_report *report, enum tb_operation op, bool rates)
 {
     struct statistics all = over_iterations(report, op, rates), ranks;

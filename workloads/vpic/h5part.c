@@ -27,6 +27,10 @@ static void write_origin(const struct tb_h5part *h)
     H5Tclose(type);
 }
 
+/*
+ * All ranks have one block of each variable, in the order of the ranks. The selections are made once and serve all steps.
+ * Metadata is written collectively, as otherwise every rank would write the same few bytes.
+ */
 void tb_h5part_create(struct tb_h5part *h, const struct tb_options *o, const struct tb_world *w)
 {
     hsize_t mine = (hsize_t)o->particles, all = mine * (hsize_t)w->tasks, start = mine * (hsize_t)w->rank;
@@ -44,6 +48,7 @@ void tb_h5part_create(struct tb_h5part *h, const struct tb_options *o, const str
     write_origin(h);
 }
 
+/* A step is a group, which is H5Part's name for it. */
 void tb_h5part_begin(struct tb_h5part *h, int step)
 {
     char name[32];
@@ -51,6 +56,7 @@ void tb_h5part_begin(struct tb_h5part *h, int step)
     h->step = must(h, name, H5Gcreate2(h->file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
 }
 
+/* The dataset is closed at once: nothing of a step stays open. */
 void tb_h5part_write(struct tb_h5part *h, const char *name, hid_t type, const void *data)
 {
     hid_t set = must(h, name, H5Dcreate2(h->step, name, type, h->space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));

@@ -40,6 +40,7 @@ static void write_step(struct tb_h5part *h, const struct tb_vpic_data *d, int st
     tb_h5part_end(h);
 }
 
+/* One file for the whole run, a group for each step. */
 static struct tb_steps run(const void *options, const struct tb_world *w)
 {
     const struct tb_options *o = options;

@@ -23,6 +23,7 @@ static bool make_nodes(struct tb_map_entry *entry, int count)
     return entry->nodes != NULL;
 }
 
+/* One entry of all clients and all I/O nodes: tb_map_node_of then gives each node its block. */
 bool tb_map_default(struct tb_map *m, int clients, int nodes)
 {
     *m = (struct tb_map){.entries = calloc(1, sizeof *m->entries)};
@@ -35,6 +36,7 @@ bool tb_map_default(struct tb_map *m, int clients, int nodes)
     return true;
 }
 
+/* Both ends belong to the range. The last one is compared with the first, so that no range is empty. */
 static bool read_range(struct tb_map_entry *entry, const struct tb_json *node, int clients, struct tb_complaint *c)
 {
     struct tb_json range = tb_json_member(node, "clients");
@@ -91,6 +93,7 @@ static bool covers_all(struct tb_map *m, const struct tb_json *list, int clients
     return next == clients || tb_json_refuse(list, "entries in which each client is once", c);
 }
 
+/* A map that refuses one client is refused whole: half a map would leave clients without a place. */
 static bool read_map(struct tb_map *m, const struct tb_json *root, int clients, int nodes, struct tb_complaint *c)
 {
     static const char *const keys[] = {"epoch", "map", NULL};
@@ -110,6 +113,7 @@ static bool read_map(struct tb_map *m, const struct tb_json *root, int clients, 
     return covers_all(m, &list, clients, c);
 }
 
+/* Numbers of the text are copied, so the document is freed at once; a map that is read while clients run does not grow. */
 bool tb_map_parse(struct tb_map *m, const char *text, size_t length, const char *file, int clients, int nodes, struct tb_complaint *c)
 {
     *m = (struct tb_map){0};
@@ -133,6 +137,7 @@ bool tb_map_read(struct tb_map *m, const char *file, int clients, int nodes, str
     return good;
 }
 
+/* The entries are sorted and have every client once, so the search always ends at one. */
 const struct tb_map_entry *tb_map_entry_of(const struct tb_map *m, int client)
 {
     size_t i = 0;

@@ -39,6 +39,7 @@ static bool flag(const struct tb_json *object, const char *key, bool *out, struc
     return good;
 }
 
+/* Only an open needs the name. FORGE's files repeat it at each use, where it has to be the same. */
 static bool path_of(const struct tb_json *object, bool needed, char **out, struct tb_complaint *c)
 {
     struct tb_json node = tb_json_member(object, "path");
@@ -72,6 +73,7 @@ static bool spatiality_of(const struct tb_json *object, bool shared, bool *strid
     return good;
 }
 
+/* The largest request is what each buffer of an I/O node has to hold, so it has a limit of its own. */
 static bool sizes_of(struct tb_access *p, const struct tb_json *object, struct tb_complaint *c)
 {
     struct tb_json total = tb_json_member(object, "total_size"), request = tb_json_member(object, "request_size");
@@ -140,7 +142,10 @@ bool tb_flat_read(struct tb_phase *phase, const struct tb_json *node, struct tb_
     return good;
 }
 
-/* A use gets the name of the open file; whether it is shared must be as it was opened. */
+/*
+ * A use gets the name of the open file; whether it is shared must be as it was opened. O_DIRECT is asked for with a
+ * transfer and needed at the open, so it is handed back to there.
+ */
 static bool use(struct tb_access *p, struct tb_access *open, const struct tb_json *node, struct tb_complaint *c)
 {
     struct tb_json operation = tb_json_member(node, "operation"), path = tb_json_member(node, "path");
@@ -158,6 +163,7 @@ static bool use(struct tb_access *p, struct tb_access *open, const struct tb_jso
     return p->path || tb_complain(c, "no memory for the scenario");
 }
 
+/* One file is open at a time, as in FORGE. */
 static bool step(struct tb_access *p, struct tb_access **open, const struct tb_json *node, struct tb_complaint *c)
 {
     struct tb_json operation = tb_json_member(node, "operation");

@@ -10,6 +10,7 @@
 
 enum { MOST_PHASES = 1000, MOST_PATTERNS = 64, MOST_JOBS = 1000, MOST_RANKS = 1000000, MOST_THREADS = 128, MOST_TRANSFERS = 1000000 };
 
+/* A phase or a job counts before it is read, so that tb_scenario_free finds what a refused one already has. */
 static bool read_phase(struct tb_phase *phase, const struct tb_json *node, struct tb_complaint *c)
 {
     static const char *const keys[] = {"repetitions", "patterns", NULL};
@@ -59,6 +60,10 @@ static bool read_job(struct tb_job *job, const struct tb_json *node, struct tb_c
     return job->name ? read_phases(job, node, c) : tb_complain(c, "no memory for the scenario");
 }
 
+/*
+ * Each job names its clients. Together they must be all ranks that are no I/O nodes, which is known only at the run
+ * (tb_scenario_fits).
+ */
 static bool read_jobs(struct tb_scenario *s, const struct tb_json *root, struct tb_complaint *c)
 {
     static const char *const keys[] = {"forwarders", "handlers", "dispatchers", "jobs", NULL};
@@ -174,6 +179,7 @@ bool tb_scenario_fits(struct tb_scenario *s, int tasks, const char *file, struct
     return asked == clients || does_not_fit(file, "jobs: clients together", asked, clients, tasks, c);
 }
 
+/* The report has a row for each of them, so the room for the rows is known before the run. */
 int64_t tb_transfers_of(const struct tb_job *job)
 {
     int64_t count = 0;

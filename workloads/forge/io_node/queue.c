@@ -32,6 +32,7 @@ void tb_queue_put(struct tb_queue *q, struct tb_request *r)
     pthread_mutex_unlock(&q->lock);
 }
 
+/* The lock is held. `at` is the link that leads to the request, so the first one needs no case of its own. */
 static void unlink_at(struct tb_queue *q, struct tb_request **at)
 {
     struct tb_request *r = *at;
@@ -41,12 +42,16 @@ static void unlink_at(struct tb_queue *q, struct tb_request **at)
     r->next = NULL;
 }
 
+/* Requests with and without O_DIRECT are not joined: they go by other descriptors. */
 static bool same_file(const struct tb_message *a, const struct tb_message *b)
 {
     return a->kind == b->kind && a->file == b->file && a->direct == b->direct;
 }
 
-/* The place of one that begins at `end` or ends at `start` of the run, in the same file; NULL: none. */
+/*
+ * The place of one that begins at `end` or ends at `start` of the run, in the same file; NULL: none. From the oldest on.
+ * The queue has at most as many requests as the I/O node has buffers, so a walk is cheap beside a transfer.
+ */
 static struct tb_request **neighbour(struct tb_queue *q, const struct tb_message *of, int64_t start, int64_t end)
 {
     for (struct tb_request **at = &q->first; *at; at = &(*at)->next) {
@@ -86,6 +91,7 @@ static bool is_transfer(const struct tb_request *r)
     return m->kind == TB_ASK_READ || m->kind == TB_ASK_WRITE;
 }
 
+/* What is in the queue when it is closed is still given out, so no request is lost at the end. */
 struct tb_request *tb_queue_take(struct tb_queue *q, int most)
 {
     pthread_mutex_lock(&q->lock);
@@ -104,6 +110,7 @@ struct tb_request *tb_queue_take(struct tb_queue *q, int most)
     return r;
 }
 
+/* For the thread that talks: it has other work where there is nothing. */
 struct tb_request *tb_queue_take_all(struct tb_queue *q)
 {
     pthread_mutex_lock(&q->lock);

@@ -10,6 +10,7 @@
 
 #define RULE "---------------------------\n"
 
+/* Beside its name first, so a run that is killed leaves no file that looks whole. */
 void tb_output_begin(struct tb_output *o, const char *directory, const char *name)
 {
     snprintf(o->name, sizeof o->name, "%.4000s/%.150s", directory, name);
@@ -98,6 +99,7 @@ static void write_log(const struct tb_report *r)
     tb_output_end(&o);
 }
 
+/* By rank 0 alone, after the run; the times are already taken. */
 void tb_write_forge_files(const struct tb_report *r)
 {
     write_log(r);
