@@ -24,7 +24,7 @@ from reframe.core.exceptions import PipelineError
 sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path by its index
 
 from common.outcome.rundir import keep_config, next_repetition, write_provenance
-from common.recipe_case import recipes_of
+from common.recipe_case import share_of_a_node
 from common.sites.nodes import SHARED
 from common.sites.places import Places
 from common.sites.plan import Plan
@@ -126,8 +126,7 @@ class Neighbour(rfm.RunOnlyRegressionTest):
 
     def config(self, place: Path) -> str:
         """Of this way; a tier that holds what a node writes and what it reads of the other."""
-        found = recipes_of("summit")["summit-gpfs-2"]
-        share = {n.access: n.value / found.nodes / FACTOR for n in found.numbers}
+        share = share_of_a_node("summit", "summit-gpfs-2")
         interface = self.site.interface if WAYS[self.way] == SHARED else None
         return CONFIG.format(
             mode=self.mode,
@@ -135,8 +134,8 @@ class Neighbour(rfm.RunOnlyRegressionTest):
             network=f"network: {{interface: {interface}}}\n" if interface else "",
             flush="on-close" if self.way == "ram-several" else "manual",
             place=place,
-            write=share["write"],
-            read=share["read"],
+            write=share["write"] / FACTOR,
+            read=share["read"] / FACTOR,
             capacity=4 * self.node_bytes // MIB,
         )
 

@@ -28,7 +28,7 @@ from reframe.core.builtins import (
 sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path by its index
 
 from common.outcome.rundir import next_repetition, write_provenance
-from common.recipe_case import recipes_of
+from common.recipe_case import share_of_a_node
 from common.sites.programs import own_program
 from common.sites.site import Site
 from tierbench.runs.case import Case
@@ -78,12 +78,6 @@ SUMMIT = {
 }
 
 
-def shares(recipe: str) -> dict[str, float]:
-    """A node's published MiB/s, by access."""
-    found = recipes_of("summit")[recipe]
-    return {n.access: n.value / found.nodes for n in found.numbers}
-
-
 @rfm.simple_test
 class SummitStage(rfm.RunOnlyRegressionTest):
     """One way."""
@@ -123,7 +117,7 @@ class SummitStage(rfm.RunOnlyRegressionTest):
             self.postrun_cmds = [*SUMMIT["after"]]
             return
         stage = Path(self.stagedir).resolve()
-        gpfs, nvme = shares("summit-gpfs-2"), shares("summit-nvme-2")
+        gpfs, nvme = (share_of_a_node("summit", f"summit-{place}-2") for place in ("gpfs", "nvme"))
         folders = {name: stage / name for name in ("pfs", "bb")}
         for folder in folders.values():
             folder.mkdir(exist_ok=True)
@@ -200,7 +194,7 @@ class SummitStage(rfm.RunOnlyRegressionTest):
     def case(self, metric: str, number: int) -> Case:
         """What was measured; the published bandwidths are said beside it."""
         value = self.seconds(metric)
-        rates = shares("summit-gpfs-2" if self.way == "gpfs" else "summit-nvme-2")
+        rates = share_of_a_node("summit", "summit-gpfs-2" if self.way == "gpfs" else "summit-nvme-2")
         told = ", ".join(f"{k} {2 * v:.2f} MiB/s on two nodes" for k, v in rates.items())
         return Case(
             test=f"stage-time-to-{metric.lower()}", system="summit", site=self.site.name, tiers=self.way,

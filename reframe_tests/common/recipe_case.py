@@ -36,6 +36,11 @@ def recipes_of(system: str) -> dict[str, Recipe]:
     return {r.name: r for r in _all(read_recipes) if r.system == system}
 
 
+def share_of_a_node(system: str, recipe: str) -> dict[str, float]:
+    """A node's published MiB/s, by access."""
+    return {n.access: n.per_node for n in recipes_of(system)[recipe].numbers}
+
+
 def rules_of(suite: str) -> dict[str, RuleRecipe]:
     """The recipes of a suite of rules by name."""
     return {r.name: r for r in _all(read_rules) if r.suite == suite}
