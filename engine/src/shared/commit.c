@@ -21,7 +21,10 @@ struct grant {
 
 static _Thread_local struct grant grant;
 
-/* Devices have other numbers on other nodes. */
+/*
+ * Devices have other numbers on other nodes. What a client and the daemons of all nodes call the same file: the inode and
+ * the time of its birth.
+ */
 static struct tb_wire_file wire_of(const struct tb_file *f)
 {
     return (struct tb_wire_file){f->inode, f->birth_ns};
@@ -170,6 +173,7 @@ static int commit(tb_engine *e, uint32_t file, struct news *news)
     return rc;
 }
 
+/* A file that has lost its name is not told of: no other node can open it. */
 int tb_shared_commit(tb_engine *e, uint32_t file, bool passed)
 {
     const struct tb_file *f = &e->region.files[file];
@@ -195,6 +199,7 @@ int tb_shared_settle_identity(tb_engine *e, const struct tb_identity *id)
     return ask_of_identity(e, id, TB_WIRE_SETTLE, 0, &told);
 }
 
+/* Returns when the keeper knows of no bytes of other nodes any more, so the PFS has them and this call may pass through. */
 int tb_shared_settle(tb_engine *e, uint32_t file)
 {
     const struct tb_file *f = &e->region.files[file];
@@ -226,7 +231,10 @@ int tb_shared_end(tb_engine *e, const struct tb_identity *id, uint64_t *end)
     return rc;
 }
 
-/* Without anything to say there is no message, and the grant covers nothing. */
+/*
+ * Without anything to say there is no message, and the grant covers nothing. One grant a thread: an older one is ended
+ * first, since what it covers would not be told of otherwise.
+ */
 int tb_grant_take(tb_engine *e, uint32_t file, uint64_t offset, uint64_t n)
 {
     const struct tb_file *f = &e->region.files[file];

@@ -96,6 +96,10 @@ static int64_t ask_once(tb_engine *e, const struct tb_wire *w, const void *more,
     return got;
 }
 
+/*
+ * -EAGAIN is another node that was busy, and passes; what lasts longer than the time for an answer is an error of the
+ * call.
+ */
 int64_t tb_ask(tb_engine *e, const struct tb_wire *w, const void *more, size_t n, void *answer, size_t room)
 {
     uint64_t seconds = w->op == TB_WIRE_FETCH ? TB_FETCH_SECONDS : TB_ASK_SECONDS, until = tb_now_ns() + seconds * 1000000000u;

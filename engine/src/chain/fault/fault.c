@@ -136,12 +136,14 @@ static int fault_close(struct tb_io *io, int fd)
     return error != 0 ? error : result;
 }
 
+/* A cut transfer goes to the next layer with fewer bytes, so what it returns is what was moved. */
 static ssize_t fault_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
 {
     int error = injected_transfer(io, "pread", fd, &n);
     return error != 0 ? error : TB_NEXT(io, pread, fd, buf, n, offset);
 }
 
+/* As pread. A short write is no error, and the caller has to go on with the rest. */
 static ssize_t fault_pwrite(struct tb_io *io, int fd, const void *buf, size_t n, off_t offset)
 {
     int error = injected_transfer(io, "pwrite", fd, &n);

@@ -95,8 +95,8 @@ static bool next_pair(char **rest, char **key, char **value)
 }
 
 /*
- * Exactly one kind of fault and one operation. Anything else is refused, because a fault
- * that never hits would make a test pass.
+ * Exactly one kind of fault and one operation. Anything else is refused, because a fault that never hits would make a test
+ * pass. The text is cut in a copy, since it is the environment's own.
  */
 int tb_fault_parse(const char *text, struct tb_fault *out)
 {

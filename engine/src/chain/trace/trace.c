@@ -53,7 +53,10 @@ static bool name_of(int fd, char *out)
     return n > 0 && out[0] == '/';
 }
 
-/* Slabs and journals are opened without the chain: their descriptors are recognised by the file that they lead to. */
+/*
+ * Slabs and journals are opened without the chain: their descriptors are recognised by the file that they lead to. A
+ * number is looked up once: what has no name is noted as not recorded, and costs no readlink again.
+ */
 static void know(tb_trace *t, int fd)
 {
     char path[PATH_MAX];
@@ -100,6 +103,7 @@ static ssize_t moved(struct tb_io *io, int fd, enum tb_trace_access access, off_
     return n;
 }
 
+/* The moment is taken before the call: the end is read in `moved`. */
 static ssize_t traced_read(struct tb_io *io, int fd, void *buf, size_t n)
 {
     struct moment start = now(io);
@@ -124,6 +128,7 @@ static ssize_t traced_pwrite(struct tb_io *io, int fd, const void *buf, size_t n
     return moved(io, fd, TB_TRACE_WRITE, offset, buf, TB_NEXT(io, pwrite, fd, buf, n, offset), start);
 }
 
+/* What the seek returned is noted and not what was asked for, so the trace's own offset agrees with the file's. */
 static off_t traced_lseek(struct tb_io *io, int fd, off_t offset, int whence)
 {
     struct moment start = now(io);
@@ -156,6 +161,7 @@ static int traced_fstat(struct tb_io *io, int fd, struct stat *st)
     return rc;
 }
 
+/* By name: there is no descriptor that a record could be found by. */
 static int traced_stat(struct tb_io *io, const char *path, struct stat *st, int flags)
 {
     struct moment start = now(io);
@@ -175,6 +181,7 @@ static int traced_rename(struct tb_io *io, const char *from, const char *to, uns
     return rc;
 }
 
+/* Both numbers lead to one record from here on. */
 static int traced_dup(struct tb_io *io, int oldfd, int newfd)
 {
     struct moment start = now(io);
@@ -184,6 +191,7 @@ static int traced_dup(struct tb_io *io, int oldfd, int newfd)
     return rc;
 }
 
+/* The recorder is the process's, and stays. */
 static void traced_free(struct tb_io *io)
 {
     free(io);
