@@ -51,15 +51,30 @@ static int copy_extended(int in, int out)
     return rc;
 }
 
-int tb_attributes_copy(int in, int out, const struct stat *st, bool gives_owner)
+bool tb_attributes_has_extended(int fd)
+{
+    ssize_t n = flistxattr(fd, NULL, 0);
+    return n > 0 || (n < 0 && errno != ENOTSUP);
+}
+
+/* Most files were made with their mode; a folder's default ACL may have changed it. */
+static int copy_mode(int out, const struct stat *st)
+{
+    struct stat is;
+    if (fstat(out, &is))
+        return -errno;
+    if (is.st_size != st->st_size)
+        return -EBADMSG;
+    return ((is.st_mode ^ st->st_mode) & 07777) && fchmod(out, st->st_mode & 07777) ? -errno : 0;
+}
+
+int tb_attributes_copy(int in, int out, const struct stat *st, bool gives_owner, bool extended)
 {
     const struct timespec times[] = {st->st_atim, st->st_mtim};
     if (gives_owner && fchown(out, st->st_uid, st->st_gid) && errno != EPERM)
         return -errno;
-    int rc = copy_extended(in, out);
-    if (rc)
-        return rc;
-    if (fchmod(out, st->st_mode & 07777) || futimens(out, times))
-        return -errno;
-    return 0;
+    int rc = extended ? copy_extended(in, out) : 0;
+    if (!rc)
+        rc = copy_mode(out, st);
+    return !rc && futimens(out, times) ? -errno : rc;
 }

@@ -8,7 +8,13 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* From `in` to `out`; `st` is what `in` had before it was read. `gives_owner`: also whose it is. 0 or -errno. */
-int tb_attributes_copy(int in, int out, const struct stat *st, bool gives_owner);
+/* Has it extended attributes, which ACLs are too? Also where that cannot be said. */
+bool tb_attributes_has_extended(int fd);
+
+/*
+ * From `in` to `out`; `st` is what `in` had before it was read. `gives_owner`: also whose it is; `extended`: those too. 0,
+ * -EBADMSG: the sizes differ, or -errno.
+ */
+int tb_attributes_copy(int in, int out, const struct stat *st, bool gives_owner, bool extended);
 
 #endif

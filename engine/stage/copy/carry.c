@@ -17,6 +17,8 @@
 #include "stage/copy/attributes.h"
 #include "base/clock.h"
 
+#define LOOK_FIRST (1 << 20) /* a larger file is not copied before it is known that nothing is in its place */
+
 /*
  * What the user is told is the step and the reason. Two reasons are no failure of the move: the mover was stopped, or the
  * source changed.
@@ -182,29 +184,39 @@ static int open_destination(const struct tb_carries *moves, struct tb_folders *f
     return -ENODEV;
 }
 
+/* With its bytes, or its target where it is a link. `with` is open and has the source's bytes. */
+static bool is_same(const struct tb_carry *m, const struct stat *there, int with, const char *target)
+{
+    struct tb_content is = tb_content_of(there), should = tb_content_of(&m->before);
+    char other[PATH_MAX];
+    if (is.size != should.size || is.mtime != should.mtime || (there->st_mode & S_IFMT) != (m->before.st_mode & S_IFMT))
+        return false;
+    if (target) {
+        ssize_t n = readlinkat(m->folder->fd, m->name, other, sizeof(other));
+        return n == (ssize_t)strlen(target) && memcmp(other, target, (size_t)n) == 0;
+    }
+    int fd = openat(m->folder->fd, m->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    bool same = fd >= 0 && tb_bytes_equal(with, fd) > 0;
+    if (fd >= 0)
+        close(fd);
+    return same;
+}
+
 /*
  * A destination that was there before is replaced only if an earlier move of this source put
- * it there. If it has the source's size, time and bytes, that move was killed before it could
- * say so, and nothing is left to do.
+ * it there. If it is the same, that move was killed before it could say so, and perhaps
+ * before the fsync of the folder, and nothing else is left to do.
  */
-static void meet_destination(struct tb_carries *moves, struct tb_carry *m)
+static void meet_destination(struct tb_carries *moves, struct tb_carry *m, int with, const char *target)
 {
     struct stat st;
     if (fstatat(m->folder->fd, m->name, &st, AT_SYMLINK_NOFOLLOW) || tb_ledger_owns(moves->ledger, moves->host, m->source, m->destination))
         return;
-    struct tb_content is = tb_content_of(&st), should = tb_content_of(&m->before);
-    int fd = S_ISREG(st.st_mode) && m->in >= 0 && is.size == should.size && is.mtime == should.mtime
-               ? openat(m->folder->fd, m->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-               : -1;
-    int equal = fd < 0 ? 0 : tb_bytes_equal(m->in, fd);
-    if (equal > 0) {
-        m->is_there = true;
-        m->out = fd;
-        return;
-    }
-    if (fd >= 0)
-        close(fd);
-    m->end = TB_CARRY_CLASH;
+    m->is_there = is_same(m, &st, with, target);
+    if (m->is_there)
+        m->folder->is_changed = true;
+    else
+        m->end = TB_CARRY_CLASH;
 }
 
 /* A link as it is: where it points is not changed. */
@@ -212,16 +224,17 @@ static void open_symlink(struct tb_carries *moves, struct tb_carry *m)
 {
     char target[PATH_MAX];
     ssize_t n = readlinkat(m->from->fd, m->source_name, target, sizeof(target) - 1);
-    meet_destination(moves, m);
-    if (m->end)
-        return;
     if (n < 0)
         return fail(m, "read the link", -errno);
     target[n] = '\0';
+    meet_destination(moves, m, -1, target);
+    if (m->end || m->is_there)
+        return;
     m->sum = XXH3_64bits(target, (size_t)n);
     const struct timespec times[] = {m->before.st_atim, m->before.st_mtim};
     unlinkat(m->folder->fd, m->beside, 0);
-    if (symlinkat(target, m->folder->fd, m->beside) || utimensat(m->folder->fd, m->beside, times, AT_SYMLINK_NOFOLLOW))
+    m->lies_beside = symlinkat(target, m->folder->fd, m->beside) == 0;
+    if (!m->lies_beside || utimensat(m->folder->fd, m->beside, times, AT_SYMLINK_NOFOLLOW))
         fail(m, "make the link", -errno);
 }
 
@@ -237,27 +250,36 @@ static bool link_to_known(struct tb_carries *moves, struct tb_carry *m)
     unlinkat(m->folder->fd, m->beside, 0);
     if (linkat(AT_FDCWD, known, m->folder->fd, m->beside, 0))
         return false;
+    m->lies_beside = true;
     m->out = openat(m->folder->fd, m->beside, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     return m->out >= 0;
 }
 
-/* Made anew: bytes never go into a file of this name that another user made, or that a killed mover left. */
+/*
+ * Made anew: bytes never go into a file of this name that another user made, or that a killed mover left. It has the source's
+ * mode from the first, but that others may not write to it; with an ACL the mode says too little, and nobody else may read it.
+ */
 static int make_beside(const struct tb_carry *m)
 {
     const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-    int fd = openat(m->folder->fd, m->beside, flags, 0600);
+    mode_t mode = m->has_extended ? 0600 : (m->before.st_mode & 0755) | 0600;
+    int fd = openat(m->folder->fd, m->beside, flags, mode);
     if (fd >= 0 || errno != EEXIST)
         return fd;
     unlinkat(m->folder->fd, m->beside, 0);
-    return openat(m->folder->fd, m->beside, flags, 0600);
+    return openat(m->folder->fd, m->beside, flags, mode);
 }
 
+/* A small file that meets a name hears of it when it takes it: nearly always there is none. */
 static void open_file(struct tb_carries *moves, struct tb_carry *m)
 {
-    meet_destination(moves, m);
+    if (m->before.st_size > LOOK_FIRST)
+        meet_destination(moves, m, m->in, NULL);
     if (m->end || m->is_there || (m->has_links && link_to_known(moves, m)))
         return;
+    m->has_extended = tb_attributes_has_extended(m->in);
     m->out = make_beside(m);
+    m->lies_beside = m->out >= 0;
     if (m->out < 0)
         return fail(m, "make a file beside the destination", -errno);
     int rc = tb_bytes_begin(&m->bytes, m->in, m->out, &m->before, &moves->rate, moves->stop);
@@ -338,24 +360,11 @@ void tb_carry_dress(struct tb_carries *moves, struct tb_carry *m)
         return fail(m, rc == -EBADMSG ? "compare" : "copy", rc);
     m->sum = tb_bytes_sum(&m->bytes);
     bool gives_owner = moves->uid == 0 && (m->before.st_uid != 0 || m->before.st_gid != moves->gid);
-    rc = tb_attributes_copy(m->in, m->out, &m->before, gives_owner);
+    rc = tb_attributes_copy(m->in, m->out, &m->before, gives_owner, m->has_extended);
     if (rc)
-        return fail(m, "set the attributes", rc);
+        return fail(m, rc == -EBADMSG ? "compare" : "set the attributes", rc);
     sync_file_range(m->out, 0, 0, SYNC_FILE_RANGE_WRITE);
     close_one(&m->in);
-}
-
-/* Size and bytes, after the fsync. */
-static int check_written(struct tb_carries *moves, struct tb_carry *m)
-{
-    struct stat st;
-    if (fstat(m->out, &st))
-        return -errno;
-    if (st.st_size != m->before.st_size)
-        return -EBADMSG;
-    if (!m->bytes.sum || moves->settings->verify != TB_STAGE_STORED)
-        return 0;
-    return tb_bytes_check_stored(&m->bytes);
 }
 
 /* Content only: that it was read has changed its atime. */
@@ -394,7 +403,8 @@ void tb_carry_sync(struct tb_carry *m)
  */
 static void publish(struct tb_carries *moves, struct tb_carry *m)
 {
-    int rc = m->out >= 0 ? check_written(moves, m) : 0;
+    bool looks_again = m->bytes.sum && moves->settings->verify == TB_STAGE_STORED;
+    int rc = looks_again ? tb_bytes_check_stored(&m->bytes) : 0;
     if (rc)
         return fail(m, "compare", rc);
     if (!is_as_before(m)) {
@@ -404,9 +414,11 @@ static void publish(struct tb_carries *moves, struct tb_carry *m)
     rc = take_name(moves, m);
     m->folder->is_changed = true;
     if (rc == -EEXIST)
-        m->end = TB_CARRY_CLASH;
+        meet_destination(moves, m, m->out, NULL);
     else if (rc)
         fail(m, "take the name", rc);
+    else
+        m->lies_beside = m->has_links;
 }
 
 /* A rename onto another link of the same file does nothing, and leaves the name beside: so it is removed after success too. */
@@ -414,7 +426,7 @@ void tb_carry_publish(struct tb_carries *moves, struct tb_carry *m)
 {
     if (!m->end && !m->is_there)
         publish(moves, m);
-    if (m->folder && !m->is_there && (m->end || m->has_links))
+    if (m->lies_beside)
         unlinkat(m->folder->fd, m->beside, 0);
     if (m->has_links) {
         if (!m->end)

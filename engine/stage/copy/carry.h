@@ -63,6 +63,8 @@ struct tb_carry {
     const char *source_name, *name; /* in these folders */
     bool is_there;                  /* the same file is at the destination already */
     bool has_links;                 /* and so holds links_mutex until it is published */
+    bool has_extended;              /* attributes */
+    bool lies_beside;               /* a file that has to be removed again */
     char beside[40];
 };
 

@@ -30,6 +30,17 @@ def test_a_mover_killed_in_a_step_is_gone_on_with(site: Site, step: str, at: int
     assert all(site.moved()[name] == 1 for name in done), "what was moved was moved again"
 
 
+@pytest.mark.parametrize("make", ["echo > bb/x", "ln -s nowhere bb/x", "head -c 2M /dev/urandom > bb/x"])
+def test_a_mover_killed_before_it_could_say_that_it_moved(site: Site, make: str) -> None:
+    """What has its name is no clash, and is not copied again."""
+    site.run(make, fault="log:4:1:0", status=3)
+    assert "x" in site.names() and not site.moved()
+    before = (site.pfs / "x").lstat().st_ino
+    site.tierctl("wait")
+    assert any("\tthere\t" in line for line in site.log()) and (site.pfs / "x").lstat().st_ino == before
+    site.assert_same()
+
+
 @pytest.mark.parametrize("step", STEPS[1:])
 def test_an_error_that_passes_is_tried_again(site: Site, step: str) -> None:
     site.run(THREE, fault=f"{step}:2:2:{errno.EIO}")

@@ -4,6 +4,7 @@ import fcntl
 import os
 import re
 import signal
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -71,6 +72,18 @@ def test_extended_attributes_arrive(site: Site) -> None:
     script = "import os; open('bb/x', 'w').write('x'); os.setxattr('bb/x', 'user.run', b'17')"
     site.tierctl("run", "--", "python3", "-c", script)
     assert os.getxattr(site.pfs / "x", "user.run") == b"17"
+
+
+def test_a_mode_arrives_where_new_files_get_another(site: Site) -> None:
+    entries = [(1, 7), (4, 0), (0x20, 0)]  # owner, group, others
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, may, 0xFFFFFFFF) for tag, may in entries)
+    try:
+        os.setxattr(site.pfs, "system.posix_acl_default", acl)
+    except OSError:
+        pytest.skip("no ACLs on this file system")
+    site.run("umask 0; for mode in 644 400 666 4755 2775; do echo > bb/$mode; chmod $mode bb/$mode; done")
+    for name in site.names():
+        assert (site.pfs / name).stat().st_mode & 0o7777 == int(name, 8)
 
 
 def test_a_name_with_any_bytes_arrives(site: Site) -> None:
