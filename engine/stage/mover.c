@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -349,6 +350,16 @@ static void begin_time(struct mover *m)
         m->since = INT64_MIN + 1;
 }
 
+/* A stream has two batches open, and their folders: with many streams more files than a user's programs may have at first. */
+static void have_files_open(void)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < most.rlim_max) {
+        most.rlim_cur = most.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &most);
+    }
+}
+
 /*
  * The lease first: two movers of one folder would both enqueue each file. The ledger is read under it, and the streams
  * come last, when all that they use is there.
@@ -356,6 +367,7 @@ static void begin_time(struct mover *m)
 static int begin(struct mover *m)
 {
     const struct tb_mover_plan *p = m->plan;
+    have_files_open();
     int rc = tb_be_polite(p->settings);
     if (!rc)
         rc = tb_mover_lease_take(&m->lease, p->log_folder, m->host, m->from ? m->from : m->id);

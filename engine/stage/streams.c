@@ -2,18 +2,39 @@
  * A stream moves its batch step by step: all files are written, then all are published, then
  * all are told. So the log gets one write for a batch, and the file system can put the files
  * of a batch on its device together.
+ *
+ * A stream is two threads: one copies a batch while the other waits for the device with the
+ * batch before. They hand over one batch at a time, so a stream has at most two in hand.
  */
 #include "stage/streams.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 
 #define FIRST_PAUSE_NS 100000000ull /* a tenth of a second, doubled by each failure */
 #define CHANGED_PAUSE_NS 50000000ull
+
+struct batch {
+    unsigned n;
+    struct tb_item *item[TB_BATCH];
+    struct tb_carry move[TB_BATCH];
+    struct tb_folders folders;
+};
+
+struct tb_stream {
+    struct tb_streams *all;
+    pthread_t copier, publisher;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct batch batch[2];
+    struct batch *copied; /* the publisher's, until it is done with it */
+    bool is_ended;        /* no batch comes any more */
+};
 
 static void tell_queued(const struct tb_carries *moves, struct tb_lines *lines, const struct tb_item *i)
 {
@@ -98,33 +119,33 @@ static void enqueue_again(struct tb_streams *s, struct tb_item *i)
  * The log first, then the items: if killed between the two, the file is in the log and is not moved again. If the log
  * cannot be written the files are moved once more, and found in their places.
  */
-static void settle(struct tb_streams *s, struct tb_item **item, const struct tb_carry *move, unsigned n)
+static void settle(struct tb_streams *s, struct batch *b)
 {
     struct tb_lines lines = {0};
     uint64_t pause[TB_BATCH];
     bool settled[TB_BATCH];
-    for (unsigned k = 0; k < n; k++) {
-        settled[k] = is_settled(s->moves, item[k], &move[k], &pause[k]) && !tb_items_is_again(s->items, item[k]);
-        tell(s->moves, &lines, item[k], &move[k], settled[k]);
+    for (unsigned k = 0; k < b->n; k++) {
+        settled[k] = is_settled(s->moves, b->item[k], &b->move[k], &pause[k]) && !tb_items_is_again(s->items, b->item[k]);
+        tell(s->moves, &lines, b->item[k], &b->move[k], settled[k]);
     }
     bool told = tb_ledger_append(s->moves->ledger, &lines) == 0;
     tb_lines_free(&lines);
-    for (unsigned k = 0; k < n; k++) {
+    for (unsigned k = 0; k < b->n; k++) {
         if (!settled[k] || !told)
-            tb_items_again(s->items, item[k], told ? pause[k] : FIRST_PAUSE_NS);
-        else if (!tb_items_settled(s->items, item[k]))
-            enqueue_again(s, item[k]);
+            tb_items_again(s->items, b->item[k], told ? pause[k] : FIRST_PAUSE_NS);
+        else if (!tb_items_settled(s->items, b->item[k]))
+            enqueue_again(s, b->item[k]);
     }
 }
 
 /* Once a file and not once a try, since the counts of the log are what users compare. */
-static void dequeue(struct tb_streams *s, struct tb_item **item, unsigned n)
+static void dequeue(struct tb_streams *s, struct batch *b)
 {
     struct tb_lines lines = {0};
-    for (unsigned k = 0; k < n; k++) {
-        if (!item[k]->was_dequeued)
-            tb_lines_spectral(&lines, "DEQUEUE", item[k]->destination);
-        item[k]->was_dequeued = true;
+    for (unsigned k = 0; k < b->n; k++) {
+        if (!b->item[k]->was_dequeued)
+            tb_lines_spectral(&lines, "DEQUEUE", b->item[k]->destination);
+        b->item[k]->was_dequeued = true;
     }
     tb_ledger_append(s->moves->ledger, &lines);
     tb_lines_free(&lines);
@@ -143,39 +164,114 @@ static void write_one(struct tb_streams *s, struct tb_folders *folders, struct t
     }
 }
 
-/*
- * In this order: bytes of all files, fsync of all, names of all, fsync of the folders, and only then the log. So what the
- * log calls done is on the disk, and a batch costs one fsync of a folder.
- */
-static void move_batch(struct tb_streams *s, struct tb_item **item, struct tb_carry *move, unsigned n)
+static void copy(struct tb_streams *s, struct batch *b)
 {
-    struct tb_folders folders = {0};
-    dequeue(s, item, n);
-    for (unsigned k = 0; k < n; k++) {
-        move[k] = (struct tb_carry){.source = item[k]->source, .destination = item[k]->destination};
-        write_one(s, &folders, &move[k]);
+    b->folders = (struct tb_folders){0};
+    dequeue(s, b);
+    for (unsigned k = 0; k < b->n; k++) {
+        b->move[k] = (struct tb_carry){.source = b->item[k]->source, .destination = b->item[k]->destination};
+        write_one(s, &b->folders, &b->move[k]);
     }
-    for (unsigned k = 0; k < n; k++)
-        if (!move[k].has_links)
-            tb_carry_sync(&move[k]);
-    for (unsigned k = 0; k < n; k++)
-        if (!move[k].has_links)
-            tb_carry_publish(s->moves, &move[k]);
-    tb_folders_sync(&folders);
-    for (unsigned k = 0; k < n; k++)
-        tb_carry_finish(&move[k]);
-    tb_folders_close(&folders);
-    settle(s, item, move, n);
 }
 
-static void *run(void *arg)
+/*
+ * After the bytes of all files, in this order: fsync of all, names of all, fsync of the folders, and only then the log. So what the
+ * log calls done is on the disk, and a batch costs one fsync of a folder.
+ */
+static void publish(struct tb_streams *s, struct batch *b)
 {
-    struct tb_streams *s = arg;
-    struct tb_item *item[TB_BATCH];
-    struct tb_carry move[TB_BATCH];
-    for (unsigned n; (n = tb_items_take(s->items, item));)
-        move_batch(s, item, move, n);
+    for (unsigned k = 0; k < b->n; k++)
+        if (!b->move[k].has_links)
+            tb_carry_sync(&b->move[k]);
+    for (unsigned k = 0; k < b->n; k++)
+        if (!b->move[k].has_links)
+            tb_carry_publish(s->moves, &b->move[k]);
+    tb_folders_sync(&b->folders);
+    for (unsigned k = 0; k < b->n; k++)
+        tb_carry_finish(&b->move[k]);
+    tb_folders_close(&b->folders);
+    settle(s, b);
+}
+
+/* NULL: it is at the end. When it returns the other batch is free. */
+static void hand_over(struct tb_stream *s, struct batch *b)
+{
+    pthread_mutex_lock(&s->mutex);
+    while (s->copied)
+        pthread_cond_wait(&s->changed, &s->mutex);
+    s->copied = b;
+    s->is_ended = !b;
+    pthread_cond_signal(&s->changed);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+static struct batch *await_copied(struct tb_stream *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    while (!s->copied && !s->is_ended)
+        pthread_cond_wait(&s->changed, &s->mutex);
+    struct batch *b = s->copied;
+    pthread_mutex_unlock(&s->mutex);
+    return b;
+}
+
+static void let_go(struct tb_stream *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->copied = NULL;
+    pthread_cond_signal(&s->changed);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+static void *run_copier(void *arg)
+{
+    struct tb_stream *s = arg;
+    struct batch *b = s->batch;
+    while ((b->n = tb_items_take(s->all->items, b->item))) {
+        copy(s->all, b);
+        hand_over(s, b);
+        b = b == s->batch ? s->batch + 1 : s->batch;
+    }
+    hand_over(s, NULL);
     return NULL;
+}
+
+static void *run_publisher(void *arg)
+{
+    struct tb_stream *s = arg;
+    for (struct batch *b; (b = await_copied(s)); let_go(s))
+        publish(s->all, b);
+    return NULL;
+}
+
+static void end_stream(struct tb_stream *s)
+{
+    pthread_join(s->copier, NULL);
+    pthread_join(s->publisher, NULL);
+    pthread_mutex_destroy(&s->mutex);
+    pthread_cond_destroy(&s->changed);
+    free(s);
+}
+
+/* 0 or an error number. A publisher without a copier is told that nothing comes. */
+static int begin_stream(struct tb_streams *all, struct tb_stream **out)
+{
+    struct tb_stream *s = *out = calloc(1, sizeof(*s));
+    if (!s)
+        return ENOMEM;
+    s->all = all;
+    pthread_mutex_init(&s->mutex, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    int rc = pthread_create(&s->publisher, NULL, run_publisher, s);
+    if (rc)
+        return free(s), rc;
+    rc = pthread_create(&s->copier, NULL, run_copier, s);
+    if (rc) {
+        hand_over(s, NULL);
+        pthread_join(s->publisher, NULL);
+        free(s);
+    }
+    return rc;
 }
 
 /*
@@ -186,7 +282,7 @@ int tb_streams_begin(struct tb_streams *s, struct tb_carries *moves, struct tb_i
 {
     *s = (struct tb_streams){.moves = moves, .items = items};
     for (unsigned i = 0; i < moves->settings->streams && i < TB_MOST_STREAMS; i++) {
-        int rc = pthread_create(&s->thread[i], NULL, run, s);
+        int rc = begin_stream(s, &s->stream[i]);
         if (rc) {
             tb_streams_end(s);
             return -rc;
@@ -200,6 +296,6 @@ void tb_streams_end(struct tb_streams *s)
 {
     tb_items_close(s->items);
     for (unsigned i = 0; i < s->n; i++)
-        pthread_join(s->thread[i], NULL);
+        end_stream(s->stream[i]);
     s->n = 0;
 }

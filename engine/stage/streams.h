@@ -1,6 +1,7 @@
 /*
- * The streams of a mover: threads that take items, move them, and write what became of them
- * to the log. What fails is tried again after a pause that doubles each time.
+ * The streams of a mover: each takes items, copies them, and, while it copies the next ones,
+ * makes them safe, names them, and writes what became of them to the log. What fails is tried
+ * again after a pause that doubles each time.
  */
 #ifndef TB_STAGE_STREAMS_H
 #define TB_STAGE_STREAMS_H
@@ -12,11 +13,13 @@
 
 #define TB_MOST_STREAMS 64
 
+struct tb_stream;
+
 struct tb_streams {
     struct tb_carries *moves;
     struct tb_items *items;
     unsigned n;
-    pthread_t thread[TB_MOST_STREAMS];
+    struct tb_stream *stream[TB_MOST_STREAMS];
 };
 
 /* 0 or -errno with none running. */
