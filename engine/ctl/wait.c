@@ -29,6 +29,8 @@ struct wait {
     struct tb_ledger ledger;
     struct ctl_stage_progress progress;
     char host[65], question[80];
+    double asked_s; /* when */
+    bool named;     /* a mover that does not answer */
 };
 
 static volatile sig_atomic_t told_to_stop;
@@ -76,7 +78,7 @@ static int settings(struct wait *w)
         tb_stage_defaults(&w->stage);
         return (size_t)snprintf(w->stage.to, sizeof(w->stage.to), "%s", to) < sizeof(w->stage.to) ? 0 : ctl_fail("PFS_DIR: too long");
     }
-    int rc = ctl_stage_settings(NULL, NULL, &w->stage);
+    int rc = ctl_stage_settings(NULL, NULL, true, &w->stage);
     return rc || w->stage.from[0] ? rc : ctl_fail("wait: needs PERSIST_DIR and PFS_DIR in the environment, or -i NAME");
 }
 
@@ -100,7 +102,19 @@ static int ask(struct wait *w)
     tb_lines_fact(&lines, "asks", w->question, NULL);
     int rc = tb_ledger_append(&w->ledger, &lines);
     tb_lines_free(&lines);
+    w->asked_s = ctl_now();
     return rc ? ctl_fail("%s/%s: %s", w->stage.to, TB_LOG_NAME, strerror(-rc)) : 0;
+}
+
+/* A mover that is stopped, or whose node is, answers nothing: after a second it gets a name, once. */
+static void name_silent(struct wait *w, const struct tb_known_mover *m)
+{
+    const char *pid = m->id + strlen(m->host);
+    if (w->named || ctl_now() - w->asked_s < 1)
+        return;
+    w->named = true;
+    fprintf(stderr, "tierctl: waits for the mover on %s, process %.*s, which does not answer\n", m->host,
+            (int)strcspn(pid + (*pid == '.'), "."), pid + (*pid == '.'));
 }
 
 /*
@@ -115,7 +129,10 @@ static int living(struct wait *w, int *silent)
         if (m->ended || !tb_mover_lease_is_held(w->stage.to, m->host, m->from[0] ? m->from : m->id))
             continue;
         n++;
-        *silent += strcmp(m->answered, w->question) != 0;
+        if (strcmp(m->answered, w->question) != 0) {
+            ++*silent;
+            name_silent(w, m);
+        }
     }
     return n;
 }

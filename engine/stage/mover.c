@@ -227,16 +227,20 @@ static void finish(struct mover *m)
 }
 
 /*
- * A parent that was killed says nothing more: then this mover ends too, at once. The pipe is the life line to the process
- * that started this one. F comes once; what follows it is the end of the pipe.
+ * A parent that was killed says nothing more: then what was closed by now is moved, within the deadline that the parent kept, and
+ * the mover ends. What the program closes later is moved by `tierctl wait`. Pairs, which nobody waits for any more, are left.
+ * The pipe is the life line to the process that started this one. F comes once; what follows it is the end of the pipe.
  */
 static void hear(struct mover *m)
 {
     char word;
     ssize_t n = read(m->plan->control, &word, 1);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+    bool is_killed = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    if (is_killed && !m->from) {
         stop = true;
-    } else if (n > 0 && word == 'F' && !m->finishes) {
+    } else if (is_killed || (n > 0 && word == 'F')) {
+        if (is_killed && m->plan->settings->deadline > 0)
+            alarm((unsigned)m->plan->settings->deadline + 1);
         if (m->from)
             look_at_all(m);
         finish(m);
@@ -320,7 +324,9 @@ static void work(struct mover *m)
         answer(m);
         tb_items_wake(&m->items);
         fds[0].fd = m->watch.fd;
-        if (m->finishes)
+        if (m->finishes && m->from)
+            fds[1].fd = -1; /* nothing more is to be heard */
+        else if (m->finishes)
             fds[1].events = 0;
     }
 }
@@ -416,6 +422,7 @@ static void take_signals(void)
     sigaction(SIGTERM, &act, NULL);
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGHUP, &act, NULL);
+    sigaction(SIGALRM, &act, NULL);
     sigaction(SIGIO, &ignore, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
 }

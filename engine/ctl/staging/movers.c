@@ -75,26 +75,26 @@ static int from_config(const char *config, const char *fragment, bool in, struct
     return rc;
 }
 
-int ctl_stage_in_settings(const char *config, const char *fragment, struct tb_config_stage *out)
+int ctl_stage_in_settings(const char *config, const char *fragment, bool is_node, struct tb_config_stage *out)
 {
     tb_stage_defaults(out);
     int rc = config ? from_config(config, fragment, true, out) : 0;
     if (!rc && out->from[0])
         rc = check_folder("stage_in.from", out->from, R_OK | X_OK);
-    if (!rc && out->from[0])
+    if (!rc && out->from[0] && is_node)
         rc = check_folder("stage_in.to", out->to, W_OK | X_OK);
     return rc;
 }
 
 /* A configuration's stage_out wins over the environment: who named the file asked for it. */
-int ctl_stage_settings(const char *config, const char *fragment, struct tb_config_stage *out)
+int ctl_stage_settings(const char *config, const char *fragment, bool is_node, struct tb_config_stage *out)
 {
     tb_stage_defaults(out);
     int rc = config ? from_config(config, fragment, false, out) : 0;
     bool by_config = out->from[0];
     if (!rc && !by_config)
         rc = from_environment(out);
-    if (!rc && out->from[0])
+    if (!rc && out->from[0] && is_node)
         rc = check_folder(by_config ? "stage_out.from" : "PERSIST_DIR", out->from, R_OK | X_OK);
     if (!rc && out->from[0])
         rc = check_folder(by_config ? "stage_out.to" : "PFS_DIR", out->to, W_OK | X_OK);
@@ -170,6 +170,18 @@ void ctl_mover_forget(struct ctl_mover *mover)
     mover->pid = 0;
 }
 
+/* Has it ended? One that was stopped is named, since it moves nothing until it is told to go on. */
+static bool has_ended(const struct ctl_mover *mover, int *status)
+{
+    if (waitpid(mover->pid, status, WNOHANG | WUNTRACED) == 0)
+        return false;
+    if (!WIFSTOPPED(*status))
+        return true;
+    fprintf(stderr, "tierctl: waits for the mover, process %d, which was stopped; kill -CONT %d lets it go on\n", (int)mover->pid,
+            (int)mover->pid);
+    return false;
+}
+
 /*
  * Until it ends; at the deadline it is told to. Its exit status. The process descriptor wakes this at once when the mover
  * ends; the pause is only for the progress line.
@@ -179,7 +191,7 @@ static int await(const struct ctl_mover *mover, struct ctl_stage_progress *progr
     int status = 0;
     struct pollfd ends = {.fd = (int)syscall(SYS_pidfd_open, mover->pid, 0), .events = POLLIN}; /* -1: only the clock is heard */
     double end = mover->deadline > 0 ? ctl_now() + mover->deadline : 0;
-    while (waitpid(mover->pid, &status, WNOHANG) == 0) {
+    while (!has_ended(mover, &status)) {
         if (end > 0 && ctl_now() > end) {
             kill(mover->pid, SIGTERM);
             end = 0;

@@ -21,12 +21,13 @@ struct ctl_mover {
 
 /*
  * stage_out of the configuration; where that has none, or NULL is given, PERSIST_DIR and PFS_DIR of the environment. `from` is ""
- * where there is neither. 0, or EXIT_BAD_INPUT with what is wrong said.
+ * where there is neither. `is_node`: files are moved here; else the node's folder need not be here, as on a launch node. 0, or
+ * EXIT_BAD_INPUT with what is wrong said.
  */
-int ctl_stage_settings(const char *config, const char *fragment, struct tb_config_stage *out);
+int ctl_stage_settings(const char *config, const char *fragment, bool is_node, struct tb_config_stage *out);
 
 /* stage_in of the configuration; `from` is "" where there is none. 0, or EXIT_BAD_INPUT with what is wrong said. */
-int ctl_stage_in_settings(const char *config, const char *fragment, struct tb_config_stage *out);
+int ctl_stage_in_settings(const char *config, const char *fragment, bool is_node, struct tb_config_stage *out);
 
 /* Move its files before the program starts. 0, EXIT_BAD_INPUT or EXIT_DRAIN_FAILED. */
 int ctl_stage_in(const struct tb_config_stage *settings, const char *log_folder);

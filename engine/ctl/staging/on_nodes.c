@@ -146,8 +146,8 @@ static int watch(struct tb_config_stage *out)
 int ctl_node_stage(const char *word, const char *config, const char *fragment)
 {
     struct tb_config_stage out, in;
-    int rc = ctl_stage_settings(config, fragment, &out);
-    if (rc || (rc = ctl_stage_in_settings(config, fragment, &in)))
+    int rc = ctl_stage_settings(config, fragment, true, &out);
+    if (rc || (rc = ctl_stage_in_settings(config, fragment, true, &in)))
         return rc;
     if (strcmp(word, "in") == 0)
         return ctl_stage_in(&in, out.from[0] ? out.to : ".");

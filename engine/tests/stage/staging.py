@@ -70,6 +70,10 @@ class Site:
     def log(self) -> list[str]:
         return (self.pfs / "spectral.log").read_text(errors="surrogateescape").splitlines()
 
+    def log_so_far(self) -> list[str]:
+        """Of a mover that perhaps has not begun."""
+        return self.log() if (self.pfs / "spectral.log").exists() else []
+
     def moved(self) -> Counter[str]:
         """How often each file was moved, by name."""
         facts = (line.split("\t") for line in self.log() if line.startswith("Tierbench\tmoved\t"))

@@ -194,19 +194,38 @@ def is_free(lease: Path) -> bool:
     return True
 
 
-def test_the_mover_of_a_killed_run_ends(site: Site) -> None:
-    with site.start("run", "--", "sh", "-c", "echo > bb/x; sleep 5") as run:
-        while not (site.pfs / "x").exists():
+def test_the_mover_of_a_killed_run_moves_what_was_closed_and_ends(site: Site) -> None:
+    script = "head -c 3000000 /dev/urandom > bb/x; echo > bb/y; sleep 60"
+    with site.start("run", "-c", str(site.config("bandwidth: 2MiB/s")), "--", "sh", "-c", script) as run:
+        while not any("DEQUEUE" in line for line in site.log_so_far()):
             time.sleep(0.02)
-        run.kill()
         (lease,) = site.pfs.glob(".tierbench-mover-*")
-        for _ in range(100):
-            if not lease.exists() or is_free(lease):
-                break
-            time.sleep(0.05)
-        else:
-            pytest.fail("the mover lives")
-    site.tierctl("wait")
+        run.kill()
+    for _ in range(200):
+        if not lease.exists() or is_free(lease):
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("the mover lives")
+    site.assert_same()
+    assert site.names() == {"x", "y"}
+
+
+def test_a_mover_that_is_stopped_is_named_by_who_waits(site: Site) -> None:
+    with site.start("run", "--", "sh", "-c", "until test -e go; do sleep 0.05; done; echo > bb/x") as run:
+        while not (starts := [line for line in site.log_so_far() if line.startswith("Tierbench\tstarts")]):
+            time.sleep(0.02)
+        host, mover = starts[0].split("\t")[2:4]
+        pid = int(mover.removeprefix(host + ".").split(".")[0])
+        os.kill(pid, signal.SIGSTOP)
+        waited = site.tierctl("wait", "--deadline", "5", status=3)
+        assert f"waits for the mover on {host}, process {pid}, which does not answer" in waited.stderr
+        (site.root / "go").touch()
+        assert run.stderr
+        assert f"waits for the mover, process {pid}, which was stopped" in run.stderr.readline()
+        os.kill(pid, signal.SIGCONT)
+        assert run.wait(60) == 0
+    site.assert_same()
 
 
 def test_wait_moves_what_no_mover_moved(site: Site) -> None:
