@@ -23,6 +23,7 @@
 #include "instance/make.h"
 #include "recovery/recover.h"
 #include "region/lease.h"
+#include "staging/orphans.h"
 #include "text/sizes.h"
 #include <tierbench/trace.h>
 #include "watch.h"
@@ -347,6 +348,7 @@ int tb_gc_command(const struct ctl_command *self, int argc, char **argv)
     if (!all)
         return ctl_fail("no memory");
     rc = clear(all, tb_instance_list(all, MAX_INSTANCES), &n);
+    ctl_movers_name_orphans();
     printf("%d instance%s cleared\n", n, n == 1 ? "" : "s");
     free(all);
     return rc;
