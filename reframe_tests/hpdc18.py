@@ -14,23 +14,22 @@ from typing import Any
 
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
-from reframe.core.exceptions import PipelineError
 
 sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path by its index
 
-from common.base import TierTest, refuse
+from common.hpdc18_case import DEVICES, Hpdc18Case
 from common.jobs.limits import of_bytes
-from common.jobs.script import TIERCTL, Script, mark
+from common.jobs.script import Script, mark
 from common.outcome import held
 from common.outcome.held import Held
 from common.outcome.launch_numbers import outputs_of
 from common.outcome.results import Results
 from common.outcome.verify_steps import right
-from common.scales.hpdc18_scale import WORKLOADS, dropped, hpdc18_scale, steps_of
+from common.scales.hpdc18_scale import WORKLOADS, dropped, steps_of
 from common.sites.plan import Plan
 from common.sites.programs import own_program
 from common.sites.site import Site
-from common.sites.tiers import HPDC18_TIERS, ScaleError
+from common.sites.tiers import HPDC18_TIERS
 from common.sites.twin import device, rate, seconds_of
 from tierbench.base import schema, sizes
 from tierbench.base.errors import RunError
@@ -38,36 +37,24 @@ from tierbench.base.policies import POLICIES
 from tierbench.runs.case import Case
 
 SOURCE = "Kougkas, Devarajan, Sun: Hermes, HPDC'18 (talk)"
-DEVICES = {place: f"twins/hpdc18-{place}" for place in ("ram", "nvme", "bb", "pfs")}
 # The evaluation ran MPICH. Open MPI makes and removes a file beside each file that it opens, for shared file
 # pointers, which none of these programs has.
 MPI = {"OMPI_MCA_sharedfp": "^lockedfile"}
-LEAST_CONFIG_BYTES = 16 * sizes.MIB  # below, the RAM tier has no room for its own metadata
 TEMPORARY_ROOM = 4  # the evaluation's temporary data are a small part of a node's RAM: here they fit it twice
 PLACES_ROOM = 8  # times the bytes that capacities are for
 
 
-class Hpdc18(TierTest):
+class Hpdc18(Hpdc18Case):
     """One workload on one way of buffering."""
 
     tiers = parameter(HPDC18_TIERS, type=str, loggable=True)
     workload = parameter(WORKLOADS, type=str, loggable=True)
-    #: A file of configs/scales; `site`: the site's.
-    scale = variable(str, value="site", loggable=True)
     #: Half or twice the ranks, with the same bytes in all (strong) or of a rank (weak).
     scaling = variable(str, value="none", loggable=True)
 
-    known_tiers = HPDC18_TIERS
-    time_limit = "10m"
-
     def check_input(self) -> None:
         """The scale."""
-        try:
-            if self.scale != "site":
-                hpdc18_scale(self.scale)
-        except ScaleError as e:
-            refuse(str(e))
-        self.tags = {"hpdc18"}
+        super().check_input()
         self.descr = f"HPDC'18: {self.workload}, {self.buffering}"
 
     @property
@@ -83,34 +70,26 @@ class Hpdc18(TierTest):
 
     def make_plan(self, site: Site) -> Plan:
         """Ranks, bytes and compute of the scale."""
-        scale = hpdc18_scale(self.scale if self.scale != "site" else site.scale)
+        scale = self.scale_on(site)
         workload = WORKLOADS[self.workload]
         factor = scale.factors[workload.kind] if site.modelled else 1
         self.pfs_device = device(DEVICES["pfs"])
         self.steps = steps_of(workload, scale, self.scaling, rate(self.pfs_device, "write") / factor)
-        room = max(LEAST_CONFIG_BYTES, self.steps.written * (TEMPORARY_ROOM if workload.temporary else 1))
-        return Plan(
-            name=self.test,
-            tiers=self.tiers,
-            policy=self.policy,
-            mode="bypass" if self.tiers == "pfs" else "persistent-async",
-            ranks=self.steps.ranks,
-            ranks_per_node=self.steps.ranks,
+        return self.plan_of(
+            site,
+            self.test,
+            self.steps.ranks,
+            self.steps.written * (TEMPORARY_ROOM if workload.temporary else 1),
+            places=PLACES_ROOM,
             scale=scale.name,
             factor=factor,
             dropped=dropped(self.steps),
-            config_bytes=room,
-            place_bytes=PLACES_ROOM * room,
-            device=DEVICES["pfs"] if site.modelled else None,
-            tier_devices={tier: DEVICES[tier] for tier in ("ram", "nvme", "bb")},
         )
 
     def find_programs(self) -> None:
         """The workload and tierctl."""
         self.program = own_program(f"tb-{WORKLOADS[self.workload].program}")
-        for program in (self.program, TIERCTL):
-            if not (program.exists() or self.is_dry_run()):
-                raise PipelineError(f"{program}: is missing; needs `make build`")
+        self.find([self.program])
 
     def write_script(self, script: Script) -> None:
         """One launch through the tiers, or on the PFS alone through its model."""

@@ -12,54 +12,43 @@ from pathlib import Path
 from typing import Any
 
 import reframe as rfm
-from reframe.core.builtins import parameter, run_after, variable
-from reframe.core.exceptions import PipelineError
+from reframe.core.builtins import parameter, run_after
 
 sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path by its index
 
-from common.base import TierTest, refuse
+from common.base import refuse
+from common.hpdc18_case import DEVICES, Hpdc18Case
 from common.jobs.limits import of_bytes
-from common.jobs.script import TIERCTL, Script, mark
+from common.jobs.script import Script, mark
 from common.outcome import held
 from common.outcome.launch_numbers import outputs_of
 from common.outcome.results import Results
 from common.outcome.same_files import differences
 from common.scales.hpdc18_originals import CONFIG, ORIGINALS, h5bench_config
-from common.scales.hpdc18_scale import hpdc18_scale
 from common.sites.plan import Plan
 from common.sites.programs import own_program
 from common.sites.site import Site
-from common.sites.tiers import HPDC18_TIERS, ScaleError
+from common.sites.tiers import HPDC18_TIERS
 from common.sites.twin import device, rate
 from tierbench.base import sizes
 from tierbench.runs.case import Case
 
 TIERS = (HPDC18_TIERS[0], HPDC18_TIERS[3])  # no buffering, Hermes' hierarchy
-DEVICES = {place: f"twins/hpdc18-{place}" for place in ("ram", "nvme", "bb", "pfs")}
-LEAST_CONFIG_BYTES = 16 * sizes.MIB
 PROGRAMS = ("original", "embedded")
+PLACES_ROOM = 4  # times the bytes that capacities are for
 
 
 @rfm.simple_test
-class Hpdc18Originals(TierTest):
+class Hpdc18Originals(Hpdc18Case):
     """One program of others, and ours in its place."""
 
     tiers = parameter(TIERS, type=str, loggable=True)
     original = parameter(list(ORIGINALS), type=str, loggable=True)
-    #: A file of configs/scales; `site`: the site's.
-    scale = variable(str, value="site", loggable=True)
-
     known_tiers = TIERS
-    time_limit = "10m"
 
     def check_input(self) -> None:
         """The scale."""
-        try:
-            if self.scale != "site":
-                hpdc18_scale(self.scale)
-        except ScaleError as e:
-            refuse(str(e))
-        self.tags = {"hpdc18"}
+        super().check_input()
         self.of = ORIGINALS[self.original]
         self.descr = f"HPDC'18: {self.original} and {self.of.embedded}"
 
@@ -74,29 +63,15 @@ class Hpdc18Originals(TierTest):
 
     def make_plan(self, site: Site) -> Plan:
         """Ranks and bytes of the scale."""
-        self.at = hpdc18_scale(self.scale if self.scale != "site" else site.scale)
-        room = max(LEAST_CONFIG_BYTES, self.of.bytes(self.at))
-        return Plan(
-            name=f"hpdc18-{self.original}",
-            tiers=self.tiers,
-            policy=self.policy,
-            mode="bypass" if self.tiers == "pfs" else "persistent-async",
-            ranks=self.at.ranks,
-            ranks_per_node=self.at.ranks,
-            scale=self.at.name,
-            config_bytes=room,
-            place_bytes=4 * room,
-            device=DEVICES["pfs"] if site.modelled else None,
-            tier_devices={tier: DEVICES[tier] for tier in ("ram", "nvme", "bb")},
-        )
+        self.at = self.scale_on(site)
+        name, room = f"hpdc18-{self.original}", self.of.bytes(self.at)
+        return self.plan_of(site, name, self.at.ranks, room, places=PLACES_ROOM, scale=self.at.name)
 
     def find_programs(self) -> None:
         """Ours and tierctl."""
         self.different: list[str] = []
         self.ours = own_program(self.of.embedded)
-        for program in (self.ours, TIERCTL):
-            if not (program.exists() or self.is_dry_run()):
-                raise PipelineError(f"{program}: is missing; needs `make build`")
+        self.find([self.ours])
 
     def write_script(self, script: Script) -> None:
         """The original, then ours; the job ends where one of them fails."""
