@@ -36,6 +36,7 @@ site_configuration = {
             "remote_detect": False,
             "timestamp_dirs": "%Y%m%dT%H%M%S",
             "check_search_recursive": False,
+            "poll_rate_min": 10,  # a second: else the end of a job of 10 s is seen up to a second late
             "trap_job_errors": True,  # else the last command's status is the job's
         }
     ],

@@ -163,8 +163,8 @@ def _times(axes: Axes, workload: str, here: Sequence[Sample]) -> None:
         told = sample.median
         axes.plot([told.low, told.high], [y, y], color=INK, lw=1.2)
         axes.text(max(left, told.high) + 0.02 * widest, y, f"{told.value:.3g} s", va="center", fontsize=7.5)
-    if ordered[0].bound:
-        axes.axvline(ordered[0].bound, color=INK, lw=0.9, ls=":")
+    if bound := next((s.bound for s in ordered if s.is_policy), None):
+        axes.axvline(bound, color=INK, lw=0.9, ls=":")
     axes.set_yticks(range(len(ordered)), [BUFFERING.get(s.buffering, "Hermes") for s in ordered])
     axes.set_ylim(len(ordered) - 0.5, -0.5)
     axes.set_xlim(0, widest * 1.25)
