@@ -1,8 +1,9 @@
 """The components of HPDC'18's evaluation: memory, metadata and messages beside systems that do the same work.
 
 A measurement is one program of `engine/bench/components` on one system. It makes its operations in ten equal
-parts: each part is a repetition of the case. A system that this machine lacks is skipped by the program's own
-words. docs/testing/hpdc18-components.md says what is compared and what is not.
+parts: each part is a repetition of the case. A few operations come first: they say how many fit into a few
+seconds, and of a system that this machine lacks why it is skipped.
+docs/testing/hpdc18-components.md says what is compared and what is not.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parent))  # ReFrame removes a path 
 from common.base import refuse, refuse_unknown
 from common.jobs import ending
 from common.outcome.rundir import next_repetition, write_provenance
+from common.scales.components_scale import FIRST, fitting
 from common.sites.programs import own_program
 from common.sites.tiers import ScaleError, read_scale
 from tierbench.base.errors import RunError
@@ -97,7 +99,7 @@ class Hpdc18Components(rfm.RunOnlyRegressionTest):
     descr = "a component of the engine beside systems that do the same work"
     valid_systems = ["*"]
     valid_prog_environs = ["*"]
-    tags = {"components"}
+    tags = {"components", "hpdc18"}
     time_limit = "30m"
 
     @run_after("init")
@@ -117,14 +119,17 @@ class Hpdc18Components(rfm.RunOnlyRegressionTest):
 
     @run_after("setup")
     def find_system(self) -> None:
-        """The program itself knows what it lacks: it is asked for a few operations."""
+        """The program itself knows what it lacks; one that fails here fails in its job, too."""
         self.skip_if(self.trace, "its calls are no I/O")
         if self.is_dry_run():
             return
-        program, *words = self._command(20)
+        program, *words = self._command(min(FIRST, self.operations))
         self.skip_if(not Path(program).exists(), f"{program} is missing; needs `make build`")
         done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
         self.skip_if(done.returncode == SKIPPED, done.stderr.strip())
+        if done.returncode == 0:
+            rates = [parse(line, program)["ops_per_s"] for line in done.stdout.splitlines()]
+            self.operations = fitting(self.operations, rates)
 
     def _command(self, operations: int) -> list[str]:
         """The engine's streams are files under the adapter."""

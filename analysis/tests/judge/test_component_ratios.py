@@ -50,7 +50,15 @@ def test_the_reason_is_the_measured_processor_time(run_folder: Path) -> None:
     found = components.beside(one)[0].reason
     assert found == (
         "redis took 2.00 us of processor time an operation, 1.50 of it in the server on another core, "
-        "the engine 0.50 us: 4.0 times less; 64 requests shared their system calls"
+        "the engine 0.50 us: 4.0 times less; 64 requests shared 5 system calls, "
+        "of which a write of 3 to 10 kB"
+    )
+
+
+def test_where_processor_time_would_do_the_rest_is_waiting(run_folder: Path) -> None:
+    one = measured(run_folder, row("engine", 1000), row("nats", 500, server_us=9.5))
+    assert components.beside(one)[0].reason.endswith(
+        "20.0 times less; what is missing is waiting for a processor"
     )
 
 
@@ -79,3 +87,16 @@ def test_what_no_program_prints_is_refused(run_folder: Path, damage: dict[str, A
     with pytest.raises(RunError, match=told) as refused:
         components.of_run(read_run(run_folder))
     assert str(file) in str(refused.value)
+
+
+def test_memory_is_that_of_the_most_files(run_folder: Path) -> None:
+    """A system that was asked one by one may have had fewer."""
+    few, many = (
+        row("redis", 1, bytes=900),
+        row("redis", 9, depth=64, bytes=2_000_000) | {"operations": 10_000},
+    )
+    found = components.memory(measured(run_folder, row("engine", 9, bytes=250_000), many, few))
+    assert [(m.system, m.files, m.bytes) for m in found] == [
+        ("engine", 1000, 250_000),
+        ("redis", 10_000, 2_000_000),
+    ]

@@ -30,6 +30,14 @@ def test_ratios_and_reasons_are_shown(page: str) -> None:
     assert "put, 1 process, one request at a time" in page
 
 
+def test_a_row_of_fewer_operations_says_so(run_folder: Path) -> None:
+    keep(run_folder, "a", row("engine", 9000) | {"operations": 1_000_000}, row("redis", 90))
+    told = " ".join(as_html(make(read_run(run_folder))).split())
+    assert "1,000,000 operations of each kind" in told
+    assert "redis<small>redis: 1,000 operations</small>" in told
+    assert "engine: 1,000,000" not in told
+
+
 def test_latency_and_memory_are_shown(page: str) -> None:
     for number in ("4.5", "6.25", "17", "33.5", "25%"):
         assert f">{number}<" in page

@@ -21,6 +21,12 @@ NETWORKED = ("redis", "memcached", "nats")
 LEAST_RATIO = 5.0
 PAPER_BYTES = 1.1e9  # of metadata for a million files, as its authors answered (HPDC'18, questions)
 PAPER_FILES = 1_000_000
+# What requests under way share, as strace counted it once (docs/testing/hpdc18-components.md).
+SHARED = {
+    "redis": "64 requests shared 5 system calls, of which a write of 3 to 10 kB",
+    "memcached": "64 requests shared some 20 system calls",
+    "nats": "some 200 messages shared a send of 7 kB",
+}
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,10 @@ class Beside:
             f"{name} took {spent:.2f} us of processor time an operation, {server:.2f} of it in the server on "
             f"another core, the engine {own:.2f} us: {spent / own:.1f} times less"
         )
-        shared = f"; {self.other.depth} requests shared their system calls"
-        return told + (shared if self.other.depth > 1 else "")
+        if self.other.depth > 1:
+            told += f"; {SHARED[name]}"
+        enough = spent / own >= LEAST_RATIO
+        return told + ("; what is missing is waiting for a processor" if enough else "")
 
 
 @dataclass(frozen=True)
@@ -131,6 +139,7 @@ def beside(measured: Sequence[Measured]) -> list[Beside]:
 
 
 def memory(measured: Sequence[Measured]) -> list[Memory]:
-    """Of each system once: the number of processes and of requests does not change it."""
-    found = {m.system: Memory(m.system, m.operations, m.bytes) for m in measured if m.bytes}
-    return list(found.values())
+    """Of each system once, by its most files: the number of processes and of requests does not change it."""
+    by_files = sorted(measured, key=lambda m: m.operations)
+    found = {m.system: Memory(m.system, m.operations, m.bytes) for m in by_files if m.bytes}
+    return [found[system] for system in dict.fromkeys(m.system for m in measured) if system in found]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from test_suite import reframe
 
+from common.scales.components_scale import fitting
 from common.sites.tiers import read_scale
 from tierbench.base.strict_json import read_fitting
 from tierbench.runs.case import read_case
@@ -51,6 +52,20 @@ def test_a_missing_server_skips_its_row_by_name(tmp_path: Path, monkeypatch: pyt
     assert "redis: there is no program redis-server" in told or "redis: this was built without" in told
     left = sorted({p.name for p in (tmp_path / "run" / "cases").iterdir()})
     assert left == ["hpdc18-components-streams-files-p1-b1-fwrite"]
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ([[1e6] * 10] * 4, 1_000_000),  # 4 s
+        ([[20e3] * 10] * 4, 25_000),  # four kinds of 50 us: 200 us of a record
+        ([[100e3] * 5 + [50e3] * 5], 333_000),  # 15 us in the mean
+        ([[1.0] * 10], 1000),  # so few are always made
+    ],
+)
+def test_so_many_operations_are_made_as_fit(rates: list[list[float]], expected: int) -> None:
+    assert fitting(1_000_000, rates) == expected
+    assert fitting(100, rates) == 100
 
 
 def test_an_unknown_measurement_is_refused(tmp_path: Path) -> None:
