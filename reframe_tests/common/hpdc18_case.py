@@ -27,7 +27,7 @@ class Hpdc18Case(TierTest):
     #: A file of configs/scales; `site`: the site's.
     scale = variable(str, value="site", loggable=True)
 
-    known_tiers = HPDC18_TIERS
+    known_tiers: tuple[str, ...] = HPDC18_TIERS
     time_limit = "10m"
     tags = {"hpdc18"}
 
