@@ -151,6 +151,12 @@ def test_rows_of_several_tests_have_their_names(run_folder: Path) -> None:
     assert "forge-8n-12p, PFS" in [r.label for r in judge(read_run(run_folder))]
 
 
+def test_a_row_of_another_policy_than_the_default_names_it(run_folder: Path) -> None:
+    """A test that runs under each policy has rows that are else the same in words."""
+    assert as_recipe(run_folder, tiers="ram", policy="random").label == "x-write, RAM, random"
+    assert as_recipe(run_folder, tiers="ram", policy="max-bandwidth").label == "x-write, RAM"
+
+
 def test_a_twin_is_held_to_the_published_share(run_folder: Path) -> None:
     row = as_recipe(run_folder, expected=471.6, published=471.6, requirement=471.6)
     assert row.verdict == "pass" and row.predicted == 471.6

@@ -96,10 +96,11 @@ class Row:
 
     @property
     def label(self) -> str:
-        """Names the row in words: configuration, test's sync option, promise and policy where they differ."""
+        """Names the row in words: test, configuration, sync option and policy where they differ."""
         parts = [TIER_NAMES.get(self.key["tiers"], self.key["tiers"])]
         if self.scale is not None or self.key["test"].startswith(_SEVERAL):
-            return f"{self.key['test']}, {parts[0]}"
+            policy = self.key["policy"]
+            return ", ".join([self.key["test"], *parts, *([] if policy in _USUAL_POLICIES else [policy])])
         if self.key["tiers"] == "pfs":
             parts.append("with -Y" if self.syncs_each_write else "without -Y")
         if self.key["policy"] == "round-robin":
@@ -208,6 +209,7 @@ class Step:
 
 
 _SEVERAL = ("forge-", "stage-", "nodes-")  # tests of which a report has several: a label names the test, too
+_USUAL_POLICIES = ("none", "max-bandwidth")  # of no tiers, and the default: a label names another one
 TIER_NAMES = {
     "pfs": "PFS",
     "bb": "BB",
