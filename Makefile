@@ -49,6 +49,9 @@ build: setup
 bench: build
 	$(PY) engine/bench/bench.py
 	$(PY) engine/bench/fresh.py
+	$(PY) engine/bench/many.py
+	$(PY) engine/bench/promises.py
+	$(PY) engine/bench/copies.py
 	$(PY) engine/bench/costs.py
 	$(PY) engine/bench/organizer.py
 	$(PY) engine/bench/names.py

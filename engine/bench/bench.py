@@ -9,27 +9,14 @@ that something could not be measured, 2 that it could not start.
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
 import sys
 
-from budget import budget
-from rows import CannotMeasureError
+from budget import budget, layers
 from session import chosen, finish, measuring, parse, provenance, refuse, run
-from setting import MIB, SHM, Bench
+from setting import MIB, SHM
 
 SHM_NEEDED_MIB = 2048
-
-
-def layers(bench: Bench) -> list[dict[str, object]]:
-    """Time of each layer of the engine in ns: where a transfer's time goes (tb-layers)."""
-    command = [str(bench.build / "bin/tb-layers"), str(bench.ram_config())]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode != 0:
-        raise CannotMeasureError(f"{' '.join(command)}: {done.stderr.strip()}")
-    found: list[dict[str, object]] = json.loads(done.stdout)
-    return found
 
 
 def print_layers(steps: list[dict[str, object]]) -> None:

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,11 @@ from tierbench.base.policies import POLICIES
 WATCHED_REPETITIONS = 50  # some tenths of a second: several looks
 MODEL_PFS = 400  # MiB/s, as the next
 MODEL_SLOW_PFS = 50
+DRAIN_MIB = 128
+STREAMS = (1, 2, 4)
+"""Of dd, which together write what a drain does."""
+OWN_NS = {"read": 70, "write": 90}
+"""What the engine may take of a call: that of one byte."""
 BURST_MIB = 32
 """Of each of three writers: together more than the top tier holds; no tier fills while all three write."""
 
@@ -32,14 +38,43 @@ def in_turn(bench: Bench, ours: list[str], theirs: list[str]) -> Pairs:
         return [(path.repeat(), yardstick.repeat()) for _ in range(bench.repetitions)]
 
 
-def against_tmpfs(case: str) -> Callable[[Bench], Pairs]:
-    """Time through the preload library over time on tmpfs."""
+def against_tmpfs(case: str, place: Path | None = None) -> Callable[[Bench], Pairs]:
+    """Time through the preload library over time on tmpfs; the region is on the huge pages of a place."""
 
     def measure(bench: Bench) -> Pairs:
-        ours = bench.tiered(bench.ram_config(), case, bench.root / "pfs")
+        config = bench.huge_config(place) if place else bench.ram_config()
+        ours = bench.tiered(config, case, bench.root / "pfs")
         return in_turn(bench, ours, bench.plain(case, bench.root / "tmpfs"))
 
     return measure
+
+
+def in_order_against_random(bench: Bench) -> Pairs:
+    """Time of small writes in order over that of as many at random, on files of one size."""
+    config, pfs = bench.ram_config(), bench.root / "pfs"
+    return in_turn(bench, *(bench.tiered(config, case, pfs) for case in ("pwrite-4k-in-order", "pwrite-4k")))
+
+
+def layers(bench: Bench) -> list[dict[str, Any]]:
+    """Time of each layer of the engine in ns: where a transfer's time goes (tb-layers)."""
+    command = [str(bench.build / "bin/tb-layers"), str(bench.ram_config())]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode != 0:
+        raise CannotMeasureError(f"{' '.join(command)}: {done.stderr.strip()}")
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def own_share(call: str) -> Callable[[Bench], Pairs]:
+    """Nanoseconds of a transfer of one byte through all layers, over what it may take."""
+
+    def once(bench: Bench) -> float:
+        wanted = ("layer", call, 1)
+        return next(
+            float(x["ns"]) for x in layers(bench) if (x["layer"], x["operation"], x["bytes"]) == wanted
+        )
+
+    return lambda bench: [(once(bench), OWN_NS[call]) for _ in range(bench.repetitions)]
 
 
 def bare(copy: str, case: str) -> Callable[[Bench], Pairs]:
@@ -150,20 +185,37 @@ def drain_rate(stats: dict[str, Any]) -> float:
 def drain_modelled(bench: Bench) -> Pairs:
     """Measure the rate of a drain over the rate of the model below it."""
     config = bench.ram_config(model=str(bench.device("pfs", MODEL_PFS)))
-    runs = [fill_once(bench, config, bench.root / "pfs", "-s", "128") for _ in range(bench.repetitions)]
+    runs = [
+        fill_once(bench, config, bench.root / "pfs", "-s", str(DRAIN_MIB)) for _ in range(bench.repetitions)
+    ]
     return [(drain_rate(stats), MODEL_PFS * MIB) for _, stats in runs]
 
 
+def dd_seconds(source: Path, folder: Path, streams: int) -> float:
+    """Until so many dd, which share the bytes out, have written and synced them."""
+    folder.mkdir(parents=True)
+    mib = DRAIN_MIB // streams
+    dd = ["dd", f"if={source}", "bs=1M", f"count={mib}", "conv=fsync", "status=none"]
+    start = time.monotonic()
+    started = [subprocess.Popen([*dd, f"skip={n * mib}", f"of={folder / str(n)}"]) for n in range(streams)]  # noqa: S603
+    ended = [process.wait() for process in started]
+    if any(ended):
+        raise CannotMeasureError(f"{' '.join(dd)}: failed")
+    seconds = time.monotonic() - start
+    shutil.rmtree(folder)
+    return seconds
+
+
 def drain_real(bench: Bench) -> Pairs:
-    """The drain's rate over that of one writer that writes the same bytes and syncs."""
-    pfs, pairs = bench.disk / "pfs", []
+    """The drain's rate over that of the best number of dd that write as much and sync it."""
+    pfs, source, pairs = bench.disk / "pfs", bench.root / "source", []
     config = bench.ram_config(pfs=pfs)
+    source.write_bytes(b"b" * DRAIN_MIB * MIB)
     for _ in range(bench.repetitions):
-        _, stats = fill_once(bench, config, pfs, "-s", "128")
-        with serving(bench.plain("fill-sync", bench.disk / "plain", "-s", "128")) as server:
-            seconds = server.repeat()
-        shutil.rmtree(bench.disk / "plain")
-        pairs.append((drain_rate(stats), 128 * MIB / seconds))
+        _, stats = fill_once(bench, config, pfs, "-s", str(DRAIN_MIB))
+        seconds = min(dd_seconds(source, bench.disk / "plain", n) for n in STREAMS)
+        pairs.append((drain_rate(stats), DRAIN_MIB * MIB / seconds))
+    source.unlink()
     return pairs
 
 
@@ -218,14 +270,24 @@ def predicted(policy: str) -> Callable[[Bench], Pairs]:
 def budget() -> list[Row]:
     """List what is measured: the budget, line by line."""
     tmpfs, memcpy = "the same calls on tmpfs", "memcpy into touched shared memory"
+    calls = {
+        "pwrite": "pwrite-4k",
+        "pread": "pread-4k",
+        "lseek+write": "lseek-write-4k",
+        "lseek+read": "lseek-read-4k",
+    }
     rows = [
         Row(f"{call} 4 KiB, random, RAM tier, warm", tmpfs, "at most", 0.6, against_tmpfs(case))
-        for call, case in [
-            ("pwrite", "pwrite-4k"),
-            ("pread", "pread-4k"),
-            ("lseek+write", "lseek-write-4k"),
-            ("lseek+read", "lseek-read-4k"),
-        ]
+        for call, case in calls.items()
+    ]
+    in_order = "pwrite 4 KiB, in order, RAM tier, warm"
+    rows += [
+        Row(in_order, tmpfs, "at most", 0.6, against_tmpfs("pwrite-4k-in-order")),
+        Row(f"{in_order}, against random", "the same at random", "at most", 1.0, in_order_against_random),
+    ]
+    rows += [
+        Row(f"the engine's own share of a {call}", f"{ns} ns", "at most", 1.0, own_share(call))
+        for call, ns in OWN_NS.items()
     ]
     for state, options in [("warm", ("256",)), ("fresh client", ("64", "-f"))]:
         for call, copy in [("write", "memcpy-in"), ("read", "memcpy-out")]:
@@ -234,15 +296,28 @@ def budget() -> list[Row]:
     for call, case in [("write", "memcpy-4k-in"), ("read", "memcpy-4k-out")]:
         theirs = "pwrite-4k" if call == "write" else "pread-4k"
         rows.append(
-            Row(f"bare memcpy of the same 4 KiB blocks ({call})", tmpfs, "at most", None, bare(case, theirs))
+            Row(
+                f"libc's memcpy of the same 4 KiB blocks ({call})", tmpfs, "at most", None, bare(case, theirs)
+            )
         )
     if place := huge_place():
+        rows += [
+            Row(
+                f"{call} 4 KiB, random, RAM tier, warm, huge pages",
+                tmpfs,
+                "at most",
+                0.5,
+                against_tmpfs(case, place),
+            )
+            for call, case in calls.items()
+        ]
         for call, copy in [("write", "memcpy-in"), ("read", "memcpy-out")]:
             measure = huge_against_memcpy(place, f"{call}-1m", copy)
             state = "fresh client, huge pages"
             rows.append(Row(f"{call} 1 MiB, RAM tier, {state}", memcpy, "at least", 0.8, measure))
     alone = "the same, neither sampled nor watched"
     rows.append(Row("pwrite 4 KiB, sampled and watched", alone, "at most", 1.02, watched("pwrite-4k")))
+    dd = "the best of 1, 2 and 4 streams of dd with fsync"
     scale, backing = "the scaling of bare memcpy", "the same on the backing file system"
     rows += [
         Row("two processes writing 1 MiB", scale, "at least", 0.9, scaling("write-1m", "memcpy-in")),
@@ -251,7 +326,7 @@ def budget() -> list[Row]:
         Row("open + close, buffered file on disk", backing, "at most", 1.5, open_close(True, on_disk=True)),
         Row("open + close, unmanaged file", backing, "at most", 1.4, open_close(False)),
         Row("drain to a modelled PFS", "the model's rate", "at least", 0.9, drain_modelled),
-        Row("drain to a real file system", "one writer that writes and syncs", "at least", None, drain_real),
+        Row("drain to a real file system", dd, "at least", 0.95, drain_real),
     ]
     for policy in ("max-bandwidth", "hot-data", "user-defined", "round-robin", "minimize-io-time"):
         time_is = "the policy's own predicted time"

@@ -2,10 +2,10 @@
 
     compare_trees.py [BUILD_DIR] --base COMMIT [--repetitions N] [--only WORD] [--threshold PERCENT]
 
-Checks COMMIT out in this tree's build folder, builds it there, and measures the rows of bench.py and
-fresh.py in both builds by turns.  A value is a ratio to a yardstick of the same moment, so what else the
-machine does meets both.  `tierbench compare` judges: exit status 1 is a significant slowdown, 2 that it
-could not be measured.
+Checks COMMIT out in this tree's build folder, builds it there, and measures the rows of bench.py, fresh.py,
+many.py and promises.py in both builds by turns.  A value is a ratio to a yardstick of the same moment, so
+what else the machine does meets both.  `tierbench compare` judges: exit status 1 is a significant slowdown, 2
+that it could not be measured.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from pathlib import Path
 
 from budget import budget
 from fresh import fresh_rows
+from many import many_rows
+from promises import promise_rows
 from rows import CannotMeasureError, Row
 from session import arguments, chosen, measuring, provenance, refuse
 from setting import Bench
@@ -77,7 +79,8 @@ def main() -> int:
     args = parse()
     folder = args.build.resolve() / "compare"
     theirs = built(args.base, folder)
-    rows = chosen([*budget(), *fresh_rows(str(args.build.resolve() / "bin/tb-ior"), False)], args)
+    fresh = fresh_rows(str(args.build.resolve() / "bin/tb-ior"), False)
+    rows = chosen([*budget(), *fresh, *many_rows(), *promise_rows()], args)
     with measuring(args) as bench:
         here = replace(bench, repetitions=1)
         about = provenance(here)

@@ -1,5 +1,5 @@
 /*
- * tb-bench CASE DIR [-n PROCESSES] [-s MIB]
+ * tb-bench CASE DIR [-n PROCESSES] [-s MIB] [-o]
  *
  * Sets a case up in DIR, says `ready`, then does one repetition for each line it
  * reads and answers it with the seconds that took, so that a driver can
@@ -24,13 +24,16 @@
 #define LARGE (1 << 20)
 #define SMALL_OPERATIONS 20000 /* some 10 ms from memory: long against the clock, short against a change of the machine */
 #define OPENS 2000             /* each is several system calls */
+#define SYNCS 50               /* each may wait for a disk */
 
 struct bench {
     char path[4096];
     const char *name;
     int fd;
     int phase;       /* how many files `phase` has written */
-    size_t bytes;    /* of the file or the shared memory */
+    size_t bytes;    /* of this process: its file or memory, or its blocks of what all have */
+    size_t every;    /* of so many small blocks one is this process's; 1: it has a file of its own */
+    size_t first;    /* its first one */
     char *buffer;    /* LARGE bytes, touched */
     char *shared;    /* for memcpy, touched */
     uint64_t random; /* state of random_offset, never 0 */
@@ -56,13 +59,19 @@ static void transferred(const struct bench *b, ssize_t result, size_t n)
         fail("%s: %s: transferred %zd of %zu bytes", b->name, b->path, result, n);
 }
 
+/* Of one of this process's small blocks. In one file of all processes they lie in turn, as ranks write records. */
+static off_t offset_of(const struct bench *b, size_t block)
+{
+    return (off_t)((block * b->every + b->first) * SMALL);
+}
+
 /* xorshift: an offset of a small block, the same sequence in every process of that rank. */
 static off_t random_offset(struct bench *b)
 {
     b->random ^= b->random << 13;
     b->random ^= b->random >> 7;
     b->random ^= b->random << 17;
-    return (off_t)(b->random % (b->bytes / SMALL)) * SMALL;
+    return offset_of(b, b->random % (b->bytes / SMALL));
 }
 
 /* Its time counts: a program that seeks pays for it. */
@@ -81,6 +90,25 @@ static void pwrite_small(void *arg)
     struct bench *b = arg;
     for (int i = 0; i < SMALL_OPERATIONS; i++)
         transferred(b, pwrite(b->fd, b->buffer, SMALL, random_offset(b)), SMALL);
+}
+
+/* In order: the same blocks as at random, and the processor sees the next one coming. */
+static void pwrite_small_in_order(void *arg)
+{
+    struct bench *b = arg;
+    for (size_t i = 0; i < SMALL_OPERATIONS; i++)
+        transferred(b, pwrite(b->fd, b->buffer, SMALL, offset_of(b, i % (b->bytes / SMALL))), SMALL);
+}
+
+/* What a data base does: each block is safe before the next one is written. */
+static void pwrite_small_and_sync(void *arg)
+{
+    struct bench *b = arg;
+    for (int i = 0; i < SYNCS; i++) {
+        transferred(b, pwrite(b->fd, b->buffer, SMALL, random_offset(b)), SMALL);
+        if (fsync(b->fd) != 0)
+            fail("%s: fsync %s", b->name, b->path);
+    }
 }
 
 static void pread_small(void *arg)
@@ -135,15 +163,6 @@ static void read_large(void *arg)
         transferred(b, read(b->fd, b->buffer, LARGE), LARGE);
 }
 
-/* The sync is inside: with `fsync: tier` it ends when the bytes are on a tier, bare when they are on the PFS. */
-static void write_large_and_sync(void *arg)
-{
-    struct bench *b = arg;
-    write_large(b);
-    if (fsync(b->fd) != 0)
-        fail("%s: fsync %s", b->name, b->path);
-}
-
 /*
  * What no way of serving bytes from shared memory can beat: rates of large transfers are
  * compared with these.
@@ -164,19 +183,27 @@ static void copy_out(void *arg)
     }
 }
 
-/* What no way of serving small blocks from shared memory can beat. */
+/* libc's: for a length that it knows, the compiler may make a string move of its own instead. */
+static size_t small(void)
+{
+    size_t n = SMALL;
+    __asm__ volatile("" : "+r"(n));
+    return n;
+}
+
+/* What serving small blocks from shared memory costs without the serving. */
 static void copy_small_in(void *arg)
 {
     struct bench *b = arg;
     for (int i = 0; i < SMALL_OPERATIONS; i++)
-        memcpy(b->shared + random_offset(b), b->buffer, SMALL);
+        memcpy(b->shared + random_offset(b), b->buffer, small());
 }
 
 static void copy_small_out(void *arg)
 {
     struct bench *b = arg;
     for (int i = 0; i < SMALL_OPERATIONS; i++) {
-        memcpy(b->buffer, b->shared + random_offset(b), SMALL);
+        memcpy(b->buffer, b->shared + random_offset(b), small());
         __asm__ volatile("" : : "r"(b->buffer) : "memory");
     }
 }
@@ -199,6 +226,15 @@ static void open_file(struct bench *b)
         fail("open %s", b->path);
 }
 
+/* Of one file of all processes, block by block: each touches its own alone. */
+static void make_blocks(struct bench *b)
+{
+    for (size_t i = 0; i < b->bytes / SMALL; i++)
+        transferred(b, pwrite(b->fd, b->buffer, SMALL, offset_of(b, i)), SMALL);
+    for (size_t i = 0; i < b->bytes / SMALL; i++)
+        transferred(b, pread(b->fd, b->buffer, SMALL, offset_of(b, i)), SMALL);
+}
+
 /*
  * For cases that measure transfers and no allocation: the whole file is written and read once,
  * so that its pages or buffers are there before the first repetition.
@@ -206,6 +242,10 @@ static void open_file(struct bench *b)
 static void make_file(struct bench *b)
 {
     open_file(b);
+    if (b->every > 1) {
+        make_blocks(b);
+        return;
+    }
     write_large(b);
     read_large(b);
 }
@@ -237,9 +277,27 @@ static void write_phase(void *arg)
     b->path[n] = 0;
 }
 
+/* What all processes share is a file of the folder's file system. */
+static void make_common_memory(struct bench *b)
+{
+    size_t n = b->bytes * b->every;
+    open_file(b);
+    if (ftruncate(b->fd, (off_t)n) != 0)
+        fail("ftruncate %s", b->path);
+    b->shared = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, b->fd, 0);
+    if (b->shared == MAP_FAILED)
+        fail("cannot map %zu bytes", n);
+    for (size_t i = 0; i < b->bytes / SMALL; i++)
+        memset(b->shared + offset_of(b, i), 1, SMALL);
+}
+
 /* Touched, so that no repetition pays for page faults. */
 static void make_memory(struct bench *b)
 {
+    if (b->every > 1) {
+        make_common_memory(b);
+        return;
+    }
     b->shared = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (b->shared == MAP_FAILED)
         fail("cannot map %zu bytes", b->bytes);
@@ -254,23 +312,25 @@ static const struct bench_case {
     const char *name;
     void (*set_up)(struct bench *b);
     tb_worker_work *work;
+    bool takes_turns; /* its processes may have one file */
 } cases[] = {
-    {"pwrite-4k", make_file, pwrite_small},
-    {"pread-4k", make_file, pread_small},
-    {"lseek-write-4k", make_file, seek_write_small},
-    {"lseek-read-4k", make_file, seek_read_small},
-    {"write-1m", make_file, write_large},
-    {"read-1m", make_file, read_large},
-    {"open-close", make_file, open_and_close},
-    {"fill", open_file, write_large},
-    {"fill-sync", open_file, write_large_and_sync},
-    {"reread", open_input, read_large},
-    {"phase", no_file, write_phase},
-    {"burst", open_file, write_burst},
-    {"memcpy-in", make_memory, copy_in},
-    {"memcpy-out", make_memory, copy_out},
-    {"memcpy-4k-in", make_memory, copy_small_in},
-    {"memcpy-4k-out", make_memory, copy_small_out},
+    {"pwrite-4k", make_file, pwrite_small, true},
+    {"pread-4k", make_file, pread_small, true},
+    {"pwrite-4k-in-order", make_file, pwrite_small_in_order, false},
+    {"pwrite-4k-fsync", make_file, pwrite_small_and_sync, false},
+    {"lseek-write-4k", make_file, seek_write_small, false},
+    {"lseek-read-4k", make_file, seek_read_small, false},
+    {"write-1m", make_file, write_large, false},
+    {"read-1m", make_file, read_large, false},
+    {"open-close", make_file, open_and_close, false},
+    {"fill", open_file, write_large, false},
+    {"reread", open_input, read_large, false},
+    {"phase", no_file, write_phase, false},
+    {"burst", open_file, write_burst, false},
+    {"memcpy-in", make_memory, copy_in, false},
+    {"memcpy-out", make_memory, copy_out, false},
+    {"memcpy-4k-in", make_memory, copy_small_in, true},
+    {"memcpy-4k-out", make_memory, copy_small_out, true},
 };
 
 static const struct bench_case *find_case(const char *name)
@@ -284,9 +344,10 @@ static const struct bench_case *find_case(const char *name)
 
 static int usage(void)
 {
-    fputs("usage: tb-bench CASE DIR [-n PROCESSES] [-s MIB] [-f]\n"
+    fputs("usage: tb-bench CASE DIR [-n PROCESSES] [-s MIB] [-o] [-f]\n"
           "  -n  processes at once, each with its own file (1)\n"
           "  -s  size of each file (64)\n"
+          "  -o  one file of all processes, their blocks by turns; -s is each one's part (pwrite-4k, pread-4k, memcpy-4k-*)\n"
           "  -f  each repetition in a fresh process, on the file of the first (one process)\n"
           "one repetition per line of input, answered by its seconds; cases:",
           stderr);
@@ -300,7 +361,7 @@ struct options {
     const struct bench_case *which;
     const char *folder;
     long processes, mib;
-    bool fresh;
+    bool one_file, fresh;
     bool again; /* this is the fresh process: the file is there, one repetition */
 };
 
@@ -308,10 +369,11 @@ struct options {
 static bool parse(int argc, char **argv, struct options *o)
 {
     *o = (struct options){.processes = 1, .mib = 64};
-    for (int c; (c = getopt(argc, argv, "n:s:fF")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "n:s:ofF")) != -1;) {
         switch (c) {
         case 'n': o->processes = strtol(optarg, NULL, 10); break;
         case 's': o->mib = strtol(optarg, NULL, 10); break;
+        case 'o': o->one_file = true; break;
         case 'f': o->fresh = true; break;
         case 'F': o->again = true; break;
         default: return false;
@@ -321,7 +383,7 @@ static bool parse(int argc, char **argv, struct options *o)
         return false;
     o->which = find_case(argv[optind]);
     o->folder = argv[optind + 1];
-    return o->which != NULL && !(o->fresh && o->processes > 1);
+    return o->which != NULL && !(o->fresh && o->processes > 1) && (!o->one_file || o->which->takes_turns);
 }
 
 /*
@@ -334,7 +396,9 @@ static void prepare(struct bench *b, const struct options *o, int rank)
     b->bytes = (size_t)o->mib * LARGE;
     b->random = UINT64_C(88172645463325252) + (uint64_t)rank;
     b->fd = -1;
-    snprintf(b->path, sizeof b->path, "%s/tb-bench.%s.%d", o->folder, b->name, rank);
+    b->every = o->one_file ? (size_t)o->processes : 1;
+    b->first = o->one_file ? (size_t)rank : 0;
+    snprintf(b->path, sizeof b->path, "%s/tb-bench.%s.%d", o->folder, b->name, o->one_file ? 0 : rank);
     b->buffer = malloc(LARGE);
     if (b->buffer == NULL)
         fail("no memory");
@@ -405,7 +469,9 @@ static void clean_up(struct bench *b, const struct options *o)
     if (b->fd < 0)
         return;
     close(b->fd);
-    if (o->which->set_up == make_file || o->which->work == write_burst)
+    if (b->first > 0)
+        return; /* the file is the first process's */
+    if (o->which->set_up == make_file || o->which->set_up == make_memory || o->which->work == write_burst)
         unlink(b->path); /* what `fill` wrote is the driver's */
 }
 
