@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -26,7 +27,9 @@ from session import arguments, chosen, measuring, provenance, refuse
 from setting import Bench
 
 HOUSE = Path(__file__).resolve().parents[2]
-TARGETS = ("tierctl", "tierd", "tierbench_preload", "tb-bench", "tb-ior")
+TARGETS = ("tierctl", "tierd", "tierbench_preload", "tb-layers", "tb-ior")
+MEASURES = "bin/tb-bench"
+"""Knows nothing of the engine: this tree's measures both, and another commit's may lack a case."""
 
 
 def call(*command: str | Path) -> None:
@@ -36,8 +39,8 @@ def call(*command: str | Path) -> None:
         refuse(f"{' '.join(map(str, command))}: exit status {done.returncode}")
 
 
-def built(commit: str, folder: Path) -> Path:
-    """Check the commit out, and build it as this tree is built; returns its build folder."""
+def built(commit: str, folder: Path, ours: Path) -> Path:
+    """Check the commit out, and build it as this tree is built in `ours`; returns its build folder."""
     tree, build = folder / "tree", folder / "build"
     git = ["git", "-C", str(HOUSE)]
     if tree.exists():
@@ -46,6 +49,7 @@ def built(commit: str, folder: Path) -> Path:
         call(*git, "worktree", "add", "--force", "--detach", "--quiet", tree, commit)
     call("cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo")
     call("cmake", "--build", build, "--target", *TARGETS)
+    shutil.copy2(ours / MEASURES, build / MEASURES)
     return build
 
 
@@ -78,7 +82,7 @@ def main() -> int:
     """Build, measure, judge."""
     args = parse()
     folder = args.build.resolve() / "compare"
-    theirs = built(args.base, folder)
+    theirs = built(args.base, folder, args.build.resolve())
     fresh = fresh_rows(str(args.build.resolve() / "bin/tb-ior"), False)
     rows = chosen([*budget(), *fresh, *many_rows(), *promise_rows()], args)
     with measuring(args) as bench:
