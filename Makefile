@@ -94,7 +94,7 @@ torture: test-setup build
 
 # Tests of two parts may have the same names, so each part is a run of mypy.
 PYTHON_PARTS := adapters analysis ci/install.py ci/tests configs docs engine/bench engine/tests/fuzz engine/tests/integration engine/tests/net engine/tests/power \
-	engine/tests/stage engine/tests/stress engine/tests/torture reframe_tests workloads
+	engine/tests/shared engine/tests/stage engine/tests/stress engine/tests/torture reframe_tests workloads
 
 lint: setup
 	@$(call step,ci/bootstrap lint)

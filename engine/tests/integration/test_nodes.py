@@ -150,16 +150,16 @@ def piece(rank: int, turn: int, size: int) -> bytes:
 
 
 class Nodes:
-    """Two nodes that share a PFS, and a launcher of both."""
+    """Nodes that share a PFS, and a launcher of all."""
 
-    def __init__(self, cleanup: ExitStack) -> None:
+    def __init__(self, cleanup: ExitStack, names: tuple[str, ...] = NODES) -> None:
         self.root = Path(
             cleanup.enter_context(tempfile.TemporaryDirectory(prefix="tierbench-nodes-", dir="/var/tmp"))
         )
         for place in ("pfs", "nvme", "meet"):
             (self.root / place).mkdir()
         self.shared = self.root / "pfs" / "shared"
-        self.node = {name: self.make(name, cleanup) for name in NODES}
+        self.node = {name: self.make(name, cleanup) for name in names}
         self.launch = self.root / "each"
         self.launch.write_text(LAUNCH.format(pids=" ".join(map(str, self.node.values()))))
         self.launch.chmod(0o755)

@@ -1,0 +1,12 @@
+"""As test_histories.py, for `ci/torture nodes`: commits meet other operations, and a block has bytes of several nodes."""
+
+from pathlib import Path
+
+import pytest
+from test_histories import THREE, random_operations
+
+
+@pytest.mark.parametrize("flush", ["manual", "on-close", "watermark"])
+@pytest.mark.parametrize("grain", [4096, 4])
+def test_commits_at_the_same_time(grain: int, flush: str, tmp_path: Path) -> None:
+    random_operations(THREE, 2, flush, (grain, "free"), tmp_path)

@@ -1,0 +1,99 @@
+"""Workers on several nodes do random operations on one file; what they read is held against the commit model.
+
+Here nodes work in whole blocks, and no commit meets another operation; long_histories.py does without these limits.
+
+TB_SEED repeats the operations of a run (not when they meet), TB_HISTORIES is how many runs a case has, each with a seed
+of its own.
+"""
+
+import json
+import os
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import test_nodes
+from commit_model import Operation, check
+from history_worker import SIZE, ranges
+from instances import BIN, can_unshare
+from test_nodes import Nodes
+from test_shared import SHARED
+
+HERE = Path(__file__).parent
+SEED = int(os.environ.get("TB_SEED", 1))
+RUNS = int(os.environ.get("TB_HISTORIES", 1))
+ROUNDS = 2
+
+
+def run(nodes: Nodes, flush: str, *told: object) -> None:
+    config = nodes.root / "tiers.yaml"
+    config.write_text(SHARED.format(root=nodes.root, flush=flush))
+    worker: list[str | Path] = [
+        nodes.launch,
+        sys.executable,
+        HERE / "history_worker.py",
+        nodes.root,
+        ",".join(nodes.node),
+    ]
+    words: list[str | Path] = [
+        "run",
+        "-c",
+        config,
+        "--per-node",
+        nodes.launch,
+        "--",
+        *worker,
+        *map(str, told),
+    ]
+    test_nodes.run_ctl(words, 0, env={"TB_TIERCTL": str(BIN / "tierctl")})
+    assert nodes.left() == []
+
+
+def history(nodes: Nodes, name: str) -> list[Operation]:
+    """With a last look at the PFS, by a node that has no tiers: after the drain it has what was committed."""
+    found = [
+        Operation(**told | {"got": tuple(map(tuple, told.get("got", ())))})
+        for path in (nodes.root / "meet").glob(f"{name}.*.json")
+        for told in json.loads(path.read_text())
+    ]
+    now = time.monotonic_ns()
+    got = tuple(ranges((nodes.root / "pfs" / name).read_bytes(), 0, SIZE))
+    look = Operation("the PFS", 0, "open", now, now)
+    return [*found, look, Operation("the PFS", 0, "read", now, time.monotonic_ns(), 0, SIZE, got=got)]
+
+
+def hold_against_the_model(operations: list[Operation], whole: bool, what: str, out: Path) -> None:
+    """A failure leaves all operations in their order in a file."""
+    assert {o.kind for o in operations} >= {"open", "write", "read", "fsync", "close"}
+    wrong = check(operations, whole)
+    if wrong:
+        out.write_text("".join(f"{o}\n" for o in sorted(operations, key=lambda o: o.begin)))
+        pytest.fail(f"{what}: {len(wrong)} wrong, the first:\n{wrong[0]}\nall operations: {out}")
+
+
+def random_operations(
+    names: tuple[str, ...], per_node: int, flush: str, how: tuple[int, str], out: Path
+) -> None:
+    if not can_unshare("--mount", "--uts"):
+        pytest.skip("needs root, and the right to make namespaces")
+    for i in range(RUNS):
+        whole = how[1] == "free" and flush != "watermark"
+        seed = f"{SEED + i}.{flush}.{len(names)}"
+        with ExitStack() as cleanup:
+            nodes = Nodes(cleanup, names)
+            run(nodes, flush, per_node, seed, ROUNDS, 60, *how)
+            for name in (f"round{n}" for n in range(ROUNDS)):
+                hold_against_the_model(
+                    history(nodes, name), whole, f"seed {seed}, {name}", out / "operations.txt"
+                )
+
+
+TWO, THREE = ("tb-a", "tb-b"), ("tb-a", "tb-b", "tb-c")
+
+
+@pytest.mark.parametrize("flush", ["manual", "on-close", "watermark"])
+@pytest.mark.parametrize(("names", "per_node"), [(TWO, 2), (THREE, 1)], ids=["2x2", "3x1"])
+def test_commits_in_turn(names: tuple[str, ...], per_node: int, flush: str, tmp_path: Path) -> None:
+    random_operations(names, per_node, flush, (4096, "turns"), tmp_path)
