@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tierbench.base import atomic_write
 from tierbench.base.errors import RunError
 from tierbench.base.strict_json import read_fitting
+from tierbench.base.text import counted
 from tierbench.commands.arguments import Commands
 from tierbench.commands.messages import complain
+
+if TYPE_CHECKING:
+    from tierbench.trace import commits
 
 
 def add(commands: Commands) -> None:
@@ -30,6 +35,9 @@ def add(commands: Commands) -> None:
                       help="write segments as Chrome trace events (default: none)")  # fmt: skip
     logs.add_argument("--stats", type=Path, metavar="FILE",
                       help="of tierctl run --stats: counters of --chrome (default: none)")  # fmt: skip
+    logs.add_argument("--model", choices=("commit",),
+                      help="name accesses of two nodes that this model of consistency does not order, "
+                           "docs/testing/trace.md (default: not looked at)")  # fmt: skip
     logs.set_defaults(function=_trace)
 
 
@@ -41,9 +49,10 @@ def _place(text: str) -> tuple[str, str]:
 
 
 def _trace(options: argparse.Namespace) -> int:
-    """Status 2 when any log could not be read; the others are still shown."""
+    """Status 2 when any log could not be read; the others are still shown. 1: accesses without an order."""
     from tierbench import trace
     from tierbench.trace import chrome, page
+    from tierbench.trace.commits import check
 
     if options.stats and not options.chrome:
         raise RunError("--stats: allowed with --chrome")
@@ -64,4 +73,19 @@ def _trace(options: argparse.Namespace) -> int:
             f"Written: {options.chrome}"
             + f", without {left_out} segments with impossible times" * bool(left_out)
         )
-    return 2 if traces.errors else 0
+    found = check(traces) if options.model else None
+    if found:
+        print(_orders(found))
+    return 2 if traces.errors else 1 if found and found.unordered else 0
+
+
+def _orders(found: commits.Verdict) -> str:
+    from tierbench.trace.commits import MOST_NAMED
+
+    named = found.unordered[:MOST_NAMED]
+    head = (
+        f"{counted(found.pairs, 'pair')} of accesses of two nodes to the same bytes: "
+        f"{len(found.unordered)} not ordered by commits"
+    )
+    more = len(found.unordered) - len(named)
+    return "\n".join([head, *map(str, named), *([f"and {more} more"] if more else [])])
