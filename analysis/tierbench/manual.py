@@ -14,7 +14,11 @@ from typing import Any, NoReturn
 # docs/exit-statuses.md has the same lines.
 STATUSES = (
     ("0", "done"),
-    ("1", "compare: a significant regression; report --check: a row failed; try, site init: runs failed"),
+    (
+        "1",
+        "compare: a significant regression; report --check: a row failed; "
+        "trace --model: accesses without an order; try, site init: runs failed",
+    ),
     ("2", "bad input, or a refusal: one message says why; what could be read is still shown"),
     ("128 + N", "ended by signal N (130: ^C)"),
 )
