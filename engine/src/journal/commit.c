@@ -10,7 +10,12 @@
 #include "base/kill_point.h"
 #include "journal/journal.h"
 
-/* The mark is taken before the sync: a reservation that comes during it sets the mark again. */
+/*
+ * The mark is taken before the sync: a reservation that comes during it sets the mark again. After a failed sync the
+ * system may have thrown away bytes of others too, which have not asked yet, and tells each descriptor only once: a later
+ * sync of it would return 0. So the slab is not believed any more. If a process is killed after the sync and before it
+ * says so, those that had the slab open are still told; one that opens it later is not.
+ */
 static int sync_slabs(tb_engine *e)
 {
     struct tb_header *h = e->header;
@@ -22,7 +27,7 @@ static int sync_slabs(tb_engine *e)
             rc = TB_IO(io, fsync, e->slab_fd[s], true);
             TB_STEP("slab synced");
             if (rc)
-                h->journal.slab_unsynced[s] = true;
+                h->journal.slab_failed[s] = h->journal.slab_unsynced[s] = true;
         }
     return rc;
 }

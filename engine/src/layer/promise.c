@@ -2,7 +2,7 @@
  * fsync: make true for one file what the configuration promises (layer/promise.h). For
  * `fsync: tier` the order is: bytes into a directory tier, sync of the slab, journal
  * records, sync of the journal. Whatever fails on the way, the promise is kept on the PFS
- * instead.
+ * instead; after a failed sync of a slab, those of all its buffers are.
  */
 #include "layer/promise.h"
 
@@ -31,6 +31,12 @@
 static bool is_persistent(const tb_engine *e, const struct tb_buffer *b)
 {
     return !tb_tier_is_memory(e, tb_slab_layout(e, b)->tier);
+}
+
+/* A sync of its slab has failed, perhaps after these bytes were written: a later one proves nothing (journal/commit.c). */
+static bool is_doubtful(const tb_engine *e, const struct tb_buffer *b)
+{
+    return e->header->journal.slab_failed[b->slab];
 }
 
 static uint64_t valid_bytes(const tb_engine *e, const struct tb_buffer *b)
@@ -154,6 +160,8 @@ static int reserve_buffer(struct keep *k, uint32_t i)
     else if (tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_DURABLE)) {
         if (!(b->flags & TB_BUFFER_JOURNALED))
             rc = reserve(e, stripe, &b);
+        if (!rc && is_doubtful(e, b))
+            rc = -EIO;
         if (!rc) {
             e->header->journal.slab_unsynced[b->slab] = true;
             assert(k->n_done < k->n && b->flags & TB_BUFFER_JOURNALED);
@@ -221,6 +229,8 @@ static int record_buffer(struct keep *k, const struct journaled *j)
     bool there = (b->state == TB_BUFFER_LIVE || b->state == TB_BUFFER_RETAINED) && b->file == k->file && b->cell == j->cell;
     if (!there || b->version != j->version || is_dropped(k, b, j, stripe))
         k->missed[j->ref] = true;
+    else if (is_doubtful(e, b))
+        rc = -EIO; /* since it was reserved; the sync that counted may have been one that told nothing */
     else if (b->flags & TB_BUFFER_JOURNALED && !(b->flags & TB_BUFFER_RECORDED) && !is_superseded(e, k->file, b))
         rc = append_records(e, k->file, b, j);
     tb_chunk_unlock(e, stripe);

@@ -48,7 +48,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 15u
+#define TB_REGION_VERSION 16u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -186,7 +186,7 @@ struct tb_commit {
 
 /*
  * The journal, and what its records refer to.
- * Owner: journal.  Lock: `lock`, for `end` to `is_doubtful`; slab_unsynced and n_journaled are changed without it.
+ * Owner: journal.  Lock: `lock`, for `end` to `is_doubtful`; slab_unsynced, slab_failed and n_journaled are changed without it.
  * Invariants:
  *   synced <= end; both are multiples of TB_JOURNAL_SLOT
  *   is_emptied  =>  no record of this generation counts, and the next one begins another generation
@@ -194,6 +194,7 @@ struct tb_commit {
  *   sequence >= that of each record below `end`
  *   n_journaled >= |{buffers LIVE: JOURNALED}|; at rest n_journaled = |{buffers not FREE: JOURNALED}|
  *   a reservation marks its slab unsynced before a record refers to it; a sync takes the mark before it begins
+ *   slab_failed[s]  =>  no buffer of s becomes DURABLE any more
  */
 struct tb_journal {
     struct tb_lock lock;
@@ -206,6 +207,7 @@ struct tb_journal {
     _Atomic uint32_t n_journaled; /* buffers that a record refers to, or will */
     struct tb_commit slab_commit, commit;
     _Atomic bool slab_unsynced[TB_MAX_TIERS * TB_MAX_SLABS];
+    _Atomic bool slab_failed[TB_MAX_TIERS * TB_MAX_SLABS]; /* a sync of it failed; until the instance ends */
 };
 
 /*

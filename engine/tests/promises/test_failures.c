@@ -241,10 +241,43 @@ static void a_close_that_fails_keeps_the_bytes(void **state)
     fixture_stop(&x);
 }
 
+/*
+ * The system tells each descriptor once that bytes were lost, whoever wrote them: the sync after it returns 0. So what lay in
+ * the slab is promised on the PFS.
+ */
+static void a_slab_whose_sync_failed_is_not_believed(void **state)
+{
+    static const struct situation s = {"nvme", "fsync", EIO, TB_MODE_PERSISTENT_ASYNC, TB_FLUSH_MANUAL, TB_FSYNC_TIER, false};
+    char found[6] = "";
+    struct fixture x;
+    (void)state;
+    start(&x, &s);
+    int told = TB_IO(x.io, open, fixture_path(&x, "f"), O_RDWR | O_CREAT, 0600);
+    int other = TB_IO(x.io, open, fixture_path(&x, "g"), O_RDWR | O_CREAT, 0600);
+    assert_int_equal(TB_IO(x.io, pwrite, told, "first", 5, 0), 5);
+    assert_int_equal(TB_IO(x.io, pwrite, other, "other", 5, 0), 5);
+    uint64_t before = x.engine->header->totals.pfs_written;
+    assert_int_equal(TB_IO(x.io, fsync, other, false), 0);
+    assert_int_equal(x.engine->header->totals.pfs_written, before);
+    assert_int_equal(TB_IO(x.io, pwrite, other, "again", 5, 0), 5);
+    broken.error = s.error;
+    assert_int_equal(TB_IO(x.io, fsync, told, false), -EIO); /* the journal is there too */
+    broken.error = 0;
+    assert_int_equal(TB_IO(x.io, fsync, other, false), 0);
+    int pfs = open(fixture_path(&x, "g"), O_RDONLY | O_CLOEXEC);
+    assert_int_equal(pread(pfs, found, 5, 0), 5);
+    assert_string_equal(found, "again");
+    close(pfs);
+    assert_int_equal(TB_IO(x.io, close, told), 0);
+    assert_int_equal(TB_IO(x.io, close, other), 0);
+    fixture_stop(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_close_that_fails_keeps_the_bytes),
+        cmocka_unit_test(a_slab_whose_sync_failed_is_not_believed),
         cmocka_unit_test(errors_are_told_and_retried),
         cmocka_unit_test(promises_outlive_errors_and_the_region),
     };
