@@ -13,7 +13,17 @@ import tierbench
 
 PACKAGE = Path(tierbench.__file__).parent
 SUITE = Path(__file__).resolve().parents[2] / "reframe_tests"
-SUITE_ROOMS = ("sites", "scales", "outcome", "jobs", "base", "recipe_case", "acceptance", "rules_case")
+SUITE_ROOMS = (
+    "sites",
+    "scales",
+    "outcome",
+    "jobs",
+    "base",
+    "recipe_case",
+    "acceptance",
+    "rules_case",
+    "hpdc18_case",
+)
 
 
 def module_of(file: Path, root: Path = PACKAGE) -> str:

@@ -31,6 +31,7 @@ class Job(SimpleNamespace):
 def session() -> Iterator[None]:
     """With the suite's handlers; without a trace of it after that."""
     before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)}
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which `nohup` ignores, and then the suite does, too
     ending.heed_signals()
     yield
     for number, handler in before.items():
