@@ -187,7 +187,7 @@ static int run(struct wait *w)
     int rc = take_over(w);
     if (rc || (rc = ask(w)))
         return rc;
-    ctl_progress_begin(&w->progress, &w->ledger);
+    ctl_progress_begin(&w->progress, &w->ledger, NULL);
     bool complete = await(w);
     end_mover(w, complete);
     rc = ctl_progress_end(&w->progress, complete);

@@ -210,8 +210,10 @@ static int await(const struct ctl_mover *mover, struct ctl_stage_progress *progr
 int ctl_mover_finish(struct ctl_mover *mover)
 {
     struct ctl_stage_progress progress;
+    char host[65];
+    tb_stage_host(host);
     tb_ledger_refresh(&mover->ledger);
-    ctl_progress_begin(&progress, &mover->ledger);
+    ctl_progress_begin(&progress, &mover->ledger, host);
     ctl_signals_pass_to(mover->pid);
     if (write(mover->control, "F", 1) != 1)
         kill(mover->pid, SIGTERM);

@@ -13,13 +13,13 @@
 #define MOST_NAMED 20
 
 /* Bytes that were moved before do not count for the rate. */
-void ctl_progress_begin(struct ctl_stage_progress *p, struct tb_ledger *ledger)
+void ctl_progress_begin(struct ctl_stage_progress *p, struct tb_ledger *ledger, const char *host)
 {
-    *p = (struct ctl_stage_progress){.ledger = ledger, .start = ctl_now(), .bytes_before = ledger->bytes_moved};
+    *p = (struct ctl_stage_progress){.ledger = ledger, .host = host, .start = ctl_now(), .bytes_before = ledger->bytes_moved};
 }
 
 /*
- * After the counts: [#####-----] 120.0 MiB/s 3 s left The rate is the mean since the start, which jumps less than that of
+ * After the counts: [#####-----] 120.0 MiB/s 3 s left. The rate is the mean since the start, which jumps less than that of
  * the last second.
  */
 static void show_bar(const struct ctl_stage_progress *p)
@@ -57,23 +57,30 @@ void ctl_progress_show(struct ctl_stage_progress *p, bool last)
     fflush(stdout);
 }
 
+struct left {
+    const char *host;
+    int n;
+};
+
 static void name_left(void *arg, const struct tb_entry *e)
 {
-    int *n = arg;
-    if ((*n)++ < MOST_NAMED)
+    struct left *left = arg;
+    if (left->host && strcmp(e->host, left->host) != 0)
+        return;
+    if (left->n++ < MOST_NAMED)
         fprintf(stderr, "tierctl: not moved: %s:%s to %s: %s\n", e->host, e->source, e->destination,
                 e->state == TB_ENTRY_FAILED && e->reason ? e->reason : "there was no time, or no mover");
 }
 
 int ctl_progress_end(struct ctl_stage_progress *p, bool complete)
 {
-    int n = 0;
+    struct left left = {.host = p->host};
     ctl_progress_show(p, true);
-    tb_ledger_each_left(p->ledger, name_left, &n);
-    if (!n && complete)
+    tb_ledger_each_left(p->ledger, name_left, &left);
+    if (!left.n && complete)
         return puts("All files moved"), fflush(stdout), 0;
-    if (n > MOST_NAMED)
-        fprintf(stderr, "tierctl: and %d more\n", n - MOST_NAMED);
+    if (left.n > MOST_NAMED)
+        fprintf(stderr, "tierctl: and %d more\n", left.n - MOST_NAMED);
     if (!complete)
         ctl_fail("stopped before all files were moved; `tierctl wait` goes on");
     return EXIT_DRAIN_FAILED;

@@ -11,12 +11,14 @@
 
 struct ctl_stage_progress {
     struct tb_ledger *ledger;
+    const char *host; /* the node whose files must have been moved at the end; NULL: all nodes' */
     double start, told;
     uint64_t bytes_before;
     char line[200];
 };
 
-void ctl_progress_begin(struct ctl_stage_progress *progress, struct tb_ledger *ledger);
+/* Other nodes' movers write into the same log and may go on after `host`'s has ended. */
+void ctl_progress_begin(struct ctl_stage_progress *progress, struct tb_ledger *ledger, const char *host);
 /* Print what is new. At most a line a second, unless `last`. */
 void ctl_progress_show(struct ctl_stage_progress *progress, bool last);
 /*

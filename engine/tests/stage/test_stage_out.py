@@ -258,6 +258,23 @@ def test_two_nodes_write_one_log_and_either_waits_for_both(site: Site) -> None:
     assert site.names() == {"n1", "n2"}
 
 
+def test_a_node_does_not_answer_for_what_another_one_still_moves(site: Site) -> None:
+    (site.root / "other").mkdir()
+    other = Site(site.root / "other")
+    other.pfs = site.pfs
+    slow = other.config("bandwidth: 1MiB/s")
+    slow.write_text(slow.read_text().replace(f"{other.root}/pfs", str(site.pfs)))
+    with other.start(
+        "run", "-c", str(slow), "--", "sh", "-c", "head -c 6000000 /dev/zero > bb/large", node="n2"
+    ) as two:
+        while not any("large" in line for line in site.log_so_far()):
+            time.sleep(0.02)
+        out = site.tierctl("run", "--", "sh", "-c", "echo > bb/small", node="n1")
+        assert "not moved" not in out.stderr and site.moved() == {"small": 1}
+        assert two.wait(30) == 0
+    assert site.names() == {"small", "large"}
+
+
 def test_the_same_name_from_two_nodes_is_a_clash(site: Site) -> None:
     site.tierctl("run", "--", "sh", "-c", "echo 1 > bb/out", node="n1")
     time.sleep(0.02)
