@@ -452,6 +452,19 @@ static void close_places(struct recovery *r)
     free(r->clocks);
 }
 
+/*
+ * By the lease, where it is there: the daemon's mutex is held for a moment by each that asks, and a daemon that is dead would
+ * seem to live.
+ */
+static bool has_daemon(const struct recovery *r, const struct tb_instance_info *info)
+{
+    int fd = info->daemon_alive ? tb_lease_open(r->config, r->host, info->name, -1) : -1;
+    bool has = fd >= 0 ? tb_lease_is_locked(fd, TB_LEASE_DAEMON) : info->daemon_alive;
+    if (fd >= 0)
+        close(fd);
+    return has;
+}
+
 /* Instances with a living daemon are left out without a message. */
 static void recover_regions(struct recovery *r)
 {
@@ -460,7 +473,7 @@ static void recover_regions(struct recovery *r)
     if (!all)
         note(r, -ENOMEM);
     for (int i = 0, found = all ? tb_instance_list(all, MAX_INSTANCES) : 0; i < found; i++)
-        if (all[i].config_digest == r->digest && !all[i].daemon_alive)
+        if (all[i].config_digest == r->digest && !has_daemon(r, &all[i]))
             note(r, recover_region(r, all[i].name));
     free(all);
 }

@@ -1,7 +1,7 @@
 /*
  * A client that takes a lock of an instance, says so, and stops itself:
  *
- *   hold INSTANCE clients|names|queue|chunk
+ *   hold INSTANCE clients|names|queue|chunk|daemon
  *
  * After SIGCONT it drops the lock and ends.
  */
@@ -20,6 +20,7 @@ static struct tb_lock *find(tb_engine *e, const char *which)
          : strcmp(which, "names") == 0   ? &h->names.lock
          : strcmp(which, "queue") == 0   ? &h->queue.lock
          : strcmp(which, "chunk") == 0   ? &e->region.locks->chunk[0].lock
+         : strcmp(which, "daemon") == 0  ? &h->daemon.lock
                                          : NULL;
 }
 

@@ -253,3 +253,10 @@ def test_a_drain_whose_repair_waits_flushes_the_rest(held: Held) -> None:
     )
     held.goes_on(pid)
     assert (held.root / "pfs" / "other").read_text() == "other"
+
+
+def test_who_asks_for_the_daemon_is_not_taken_for_it(held: Held) -> None:
+    """Each asker has the daemon's mutex for a moment; with a dead daemon a recovery then left all, and said 0."""
+    held.kill_daemons()
+    held.hold("daemon")
+    held.recover(3, "its daemon is dead", "still uses it")
