@@ -348,16 +348,16 @@ open("bb/result", "w").write(f"{small} {'large' in seen} {large} {absent} {folde
 
 
 def test_a_file_is_staged_in_when_it_is_asked_for(site: Site) -> None:
-    """The large file takes three seconds, and comes first by its name; the small one does not wait for it."""
+    """The large file takes six seconds, and comes first by its name; the small one does not wait for it."""
     (site.root / "mesh" / "d").mkdir(parents=True)
     (site.root / "mesh" / "empty" / "below").mkdir(parents=True)
     (site.root / "mesh" / "d" / "small").write_text("small")
-    (site.root / "mesh" / "large").write_bytes(b"l" * 3000000)
+    (site.root / "mesh" / "large").write_bytes(b"l" * 6000000)
     config = site.config("streams: 1")
     more = f"stage_in: {{from: {site.root}/mesh, to: {site.bb}, when: open, streams: 2, bandwidth: 1MiB/s}}\n"
     config.write_text(config.read_text() + more)
     out = site.tierctl("run", "-c", str(config), "--", "python3", "-c", ASKS)
-    assert (site.pfs / "result").read_text() == "small False 3000000 False []"
+    assert (site.pfs / "result").read_text() == "small False 6000000 False []"
     assert site.names() == {"result"}, "what was staged in is not staged out"
     assert site.moved() == {"small": 1, "large": 1, "result": 1}
     assert out.stdout.count("All files moved") == 2
