@@ -16,8 +16,10 @@ STATUSES = (
     ("0", "done"),
     (
         "1",
-        "compare: a significant regression; report --check: a row failed; "
-        "trace --model: accesses without an order; try, site init: runs failed",
+        (
+            "compare: a significant regression; report --check: a row failed; "
+            "trace --model: accesses without an order; try, site init: runs failed"
+        ),
     ),
     ("2", "bad input, or a refusal: one message says why; what could be read is still shown"),
     ("128 + N", "ended by signal N (130: ^C)"),

@@ -13,7 +13,7 @@
 #define MOST_WAITING 128
 
 /*
- * An abstract name is in no folder: nothing is left behind after a kill, and no path has to fit. Any user of the node can
+ * An abstract name is in no folder: nothing is left after a kill, and no path has to fit. Any user of the node can
  * connect, so is_own looks at each.
  */
 int tb_asked_begin(struct tb_asked *a, const char *name)

@@ -228,7 +228,7 @@ static void finish(struct mover *m)
 
 /*
  * A parent that was killed says nothing more: then what was closed by now is moved, within the deadline that the parent kept, and
- * the mover ends. What the program closes later is moved by `tierctl wait`. Pairs, which nobody waits for any more, are left.
+ * the mover ends. What the program closes later is moved by `tierctl wait`. Pairs are left, since no command waits for them any more.
  * The pipe is the life line to the process that started this one. F comes once; what follows it is the end of the pipe.
  */
 static void hear(struct mover *m)

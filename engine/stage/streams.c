@@ -275,8 +275,8 @@ static int begin_stream(struct tb_streams *all, struct tb_stream **out)
 }
 
 /*
- * Where one thread cannot be made the others are ended: fewer streams than asked for would be a slower mover that nobody
- * notices.
+ * Where one thread cannot be made the others are ended: fewer streams than asked for would be a slower mover, without
+ * a word.
  */
 int tb_streams_begin(struct tb_streams *s, struct tb_carries *moves, struct tb_items *items)
 {

@@ -52,7 +52,7 @@ def _has_no_header(asked: IorAsked, records: pd.DataFrame) -> bool:
 def _wrong_type(
     asked: IorAsked, records: pd.DataFrame, transfers: int
 ) -> tuple[list[Disagreement], list[str]]:
-    """-c; HDF5's own bytes may go either way, and a rank that is alone has nobody to join."""
+    """-c; HDF5's own bytes may go either way, and a rank that is alone has no other to join."""
     if records["collective"].isna().any():
         return [], ["whether transfers were collective"]
     collective = int(records["collective"].sum())

@@ -184,7 +184,7 @@ static void print(struct cell *c, const char *end)
            c->way->name, c->is_random ? "random" : "same", c->is_out ? "out" : "in", c->program->name, c->bytes, c->ns[ROUNDS / 2], end);
 }
 
-/* The first round is made twice: its page faults, and the processor's own learning, are nobody's price. */
+/* The first round is made twice: its page faults, and what the processor learns in it, are no part of the price. */
 int main(int argc, char **argv)
 {
     static struct cell cells[CELLS];

@@ -42,7 +42,7 @@ void tb_proof_make(const struct tb_proof_key *key, enum tb_proof_side side, cons
     crypto_auth_hmacsha512256_final(&s, proof);
 }
 
-/* Compared in a time that does not depend on where the first difference is, so nobody can find a proof byte by byte. */
+/* Compared in a time that does not depend on where the first difference is, so a proof cannot be found byte by byte. */
 int tb_proof_is_right(const struct tb_proof_key *key, enum tb_proof_side side, const struct tb_hello *hello,
                       const uint8_t nonce[TB_NET_NONCE_BYTES], const uint8_t proof[TB_NET_PROOF_BYTES])
 {

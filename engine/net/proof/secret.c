@@ -45,7 +45,7 @@ static int write_whole(int folder, const char *name, const uint8_t *secret)
     return rc;
 }
 
-/* If killed before the rename, a file .secret.PID stays in the folder, of mode 0600, which nobody reads. */
+/* If killed before the rename, a file .secret.PID stays in the folder, of mode 0600, which is never read. */
 int tb_net_secret_make(const char *folder, struct tb_error *err)
 {
     uint8_t secret[TB_NET_SECRET_BYTES];

@@ -275,7 +275,7 @@ static void close_list(struct tb_gather *g)
     g->n = n;
 }
 
-/* One decision under one lock: after it nobody is let in, so the list that was judged is the list that is used. */
+/* One decision under one lock: after it no node is let in, so the list that was judged is the list that is used. */
 static int judge_now(struct tb_gather *g, bool is_late, int start_ms, struct tb_error *err)
 {
     pthread_mutex_lock(&g->lock);

@@ -101,8 +101,8 @@ int tb_members_read(int peers, const struct tb_proof_key *key, const char *node,
 }
 
 /*
- * A name that starts with a dot is no node's (frame.c), so nobody reads the record before it is whole. If killed here, the
- * file stays and misleads nobody.
+ * A name that starts with a dot is no node's (frame.c), so no node reads the record before it is whole. If killed here, the
+ * file stays, and no node reads it.
  */
 static int write_text(int peers, const char *name, const char *text)
 {

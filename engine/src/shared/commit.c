@@ -280,7 +280,7 @@ bool tb_grant_covers(const tb_engine *e, uint32_t file, uint64_t offset, uint64_
     return !tb_is_shared(e, &e->region.files[file]) || (r && tb_ranges_cover(r, offset, offset + n));
 }
 
-/* Each dirty part alone: between two of them there may be bytes of another node that nobody here may write. */
+/* Each dirty part alone: between two of them there may be bytes of another node, which this node must not write. */
 bool tb_grant_covers_buffer(const tb_engine *e, uint32_t file, const struct tb_buffer *b)
 {
     uint64_t start = tb_buffer_start(e, b);

@@ -122,7 +122,7 @@ struct tb_request *tb_request_take(tb_engine *e)
     return NULL;
 }
 
-/* A client that gave up has set the state to LEFT. Then nobody reads the answer, and the request is free again. */
+/* A client that gave up has set the state to LEFT. Then no client reads the answer, and the request is free again. */
 void tb_request_answer(struct tb_request *r, int64_t answer)
 {
     r->answer = answer;

@@ -9,7 +9,7 @@ value of its own, so that a read says for each range whose bytes it got. Three r
 - *replaced by*: a write is, by a later one of its node, and by one of another node that began after it was committed.
 
 A read must not return a write that is replaced by one which it must see; nor zeros or the end of the file where it must
-see a write; nor bytes that nobody wrote, or not yet. Bytes that no operation orders may be seen early: before their commit,
+see a write; nor bytes that were never written, or not yet. Bytes that no operation orders may be seen early: before their commit,
 or without a look. Where no operation orders two commits, one of them wins as a whole.
 """
 
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 COMMITS = ("fsync", "close", "drain")
 LOOKS = ("open", "fsync")
 KINDS = ("open", "write", "read", "fsync", "close", "drain")
-ZEROS = 0  # the value of bytes that nobody wrote
+ZEROS = 0  # the value of bytes that were never written
 END = -1  # and of those after the end of the file
 
 
@@ -141,7 +141,7 @@ class _Checker:
             return self._of_nothing(read, must, begin, end, value)
         got = self._by_value.get(value)
         if not got or begin < got.at or end > got.after:
-            return Violation(read, begin, end, f"has {value:#x}, which nobody wrote there", got)
+            return Violation(read, begin, end, f"has {value:#x}, which no node wrote there", got)
         if got.begin > read.end:
             return Violation(read, begin, end, "has what was written later", got)
         newer = [

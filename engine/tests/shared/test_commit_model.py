@@ -157,8 +157,8 @@ def test_bytes_of_nobody() -> None:
     made.read("a", (0, 100, 2))
     made.write("a", 2, 0, 100)
     assert made.says() == [
-        "has 0x3, which nobody wrote there None None",
-        "has 0x1, which nobody wrote there 1 None",
+        "has 0x3, which no node wrote there None None",
+        "has 0x1, which no node wrote there 1 None",
         "is zeros after the end of all that was written None None",
         "has what was written later 2 None",
     ]
