@@ -184,8 +184,8 @@ static void add_rules(struct reader *r, const struct requirement *q, const struc
     char text[TB_PATTERN_MAX];
     const char *which = q->file ? "file" : "pattern", *value = q->file ? q->file : q->pattern;
     struct adding a = {r, rule};
-    if (!*value || has_control(value) || !write_pattern(q, text, sizeof(text)))
-        return refuse_value(r, which, value, "1 to 255 characters, none of them a control character");
+    if (!*value || has_control(value) || tb_text_has_variable_mark(value) || !write_pattern(q, text, sizeof(text)))
+        return refuse_value(r, which, value, "1 to 255 characters, none of them a control character, U+E000, U+E001");
     if (q->file && *q->file != '/')
         return refuse_value(r, which, value, "an absolute path; use pattern for others");
     const char *wrong = ctl_ranks_expand(text, q->rank, add_rule, &a);

@@ -53,28 +53,39 @@ static ssize_t read_up_to(int fd, char *buffer, size_t size)
     return (ssize_t)n;
 }
 
+bool tb_text_has_variable_mark(const char *text)
+{
+    return strstr(text, TB_VARIABLE_OPEN) || strstr(text, TB_VARIABLE_CLOSE);
+}
+
+/* What can be wrong with `n` bytes of text, which end with a NUL; or NULL. */
+static const char *what_is_wrong(const char *text, size_t n)
+{
+    if (n > TEXT_MAX)
+        return TOO_LONG;
+    if (memchr(text, '\0', n))
+        return "holds a NUL byte; allowed: a text file";
+    if (tb_text_has_variable_mark(text))
+        return "holds the character U+E000 or U+E001, which marks variables here; allowed: any other";
+    return NULL;
+}
+
 /*
  * One byte more than allowed is read, so that a file which grows during the read is noticed.
  * A NUL byte would end the text for everyone who reads it as a string, and hide what follows.
  */
 static int read_all(int fd, const char *file, char **text, struct tb_error *err)
 {
-    char *buffer = malloc(TEXT_MAX + 1);
+    char *buffer = malloc(TEXT_MAX + 2);
     if (!buffer)
         return refuse(err, file, ENOMEM, strerror(ENOMEM));
     ssize_t n = read_up_to(fd, buffer, TEXT_MAX + 1);
-    int rc = 0;
-    if (n < 0)
-        rc = refuse(err, file, (int)-n, strerror((int)-n));
-    else if ((size_t)n > TEXT_MAX)
-        rc = refuse(err, file, EINVAL, TOO_LONG);
-    else if (memchr(buffer, '\0', (size_t)n))
-        rc = refuse(err, file, EINVAL, "holds a NUL byte; allowed: a text file");
-    if (rc) {
+    buffer[n < 0 ? 0 : n] = '\0';
+    const char *wrong = n < 0 ? strerror((int)-n) : what_is_wrong(buffer, (size_t)n);
+    if (wrong) {
         free(buffer);
-        return rc;
+        return refuse(err, file, n < 0 ? (int)-n : EINVAL, wrong);
     }
-    buffer[n] = '\0';
     *text = buffer;
     return 0;
 }

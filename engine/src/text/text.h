@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-/* Characters that replace "${" and "}" of a variable after text/yaml_open.c: U+E000 and U+E001. */
+/* Characters that replace "${" and "}" of a variable after text/yaml_open.c: U+E000 and U+E001. No file may hold them. */
 #define TB_VARIABLE_OPEN "\xEE\x80\x80"
 #define TB_VARIABLE_CLOSE "\xEE\x80\x81"
 
@@ -23,6 +23,9 @@
  * file can make a reader wait.  0, or -errno with `err` set.
  */
 int tb_text_read(const char *file, char *directory, char **text, struct tb_error *err);
+
+/* Has `text` one of the two characters above?  Then it could be taken for a variable. */
+bool tb_text_has_variable_mark(const char *text);
 
 /* `path` from `directory`, without ".", "..", double or trailing slashes.  0 or -ENAMETOOLONG. */
 int tb_path_absolute(const char *directory, const char *path, char *out, size_t size);

@@ -103,6 +103,18 @@ static void what_is_too_long_is_refused(void **state)
     assert_int_equal(unlink(strange), 0);
 }
 
+/* These characters replace ${ and }: what is already there would be read as a variable. */
+static void a_mark_of_variables_is_refused(void **state)
+{
+    (void)state;
+    static const char *const marks[] = {TB_VARIABLE_OPEN "tr0", "tr0" TB_VARIABLE_CLOSE};
+    for (size_t i = 0; i < 2; i++) {
+        write_file("strange", marks[i], strlen(marks[i]));
+        all_refuse("holds the character U+E000 or U+E001");
+    }
+    assert_int_equal(unlink(strange), 0);
+}
+
 /* The status of reading `text` as the file NAME of folder, or as a configuration; not within SECONDS is a failure. */
 static int read_quickly(const char *user, const char *name, const char *text, size_t length, struct tb_error *err)
 {
@@ -199,11 +211,9 @@ static void a_shown_value_stays_in_its_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_no_regular_file_is_refused),
-        cmocka_unit_test(what_is_too_long_is_refused),
-        cmocka_unit_test(no_yaml_takes_long),
-        cmocka_unit_test(many_units_are_read_quickly),
-        cmocka_unit_test(a_shown_value_stays_in_its_room),
+        cmocka_unit_test(what_is_no_regular_file_is_refused), cmocka_unit_test(what_is_too_long_is_refused),
+        cmocka_unit_test(a_mark_of_variables_is_refused),     cmocka_unit_test(no_yaml_takes_long),
+        cmocka_unit_test(many_units_are_read_quickly),        cmocka_unit_test(a_shown_value_stays_in_its_room),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -194,3 +194,10 @@ def test_rules_come_after_the_tiers(tmp_path: Path) -> None:
     done = imported(file, BASE)
     assert done.returncode == 2
     assert "is no tier configuration; allowed: FILE.xml alone, or after FILE.conf" in done.stderr
+
+
+def test_no_pattern_can_pose_as_a_variable(tmp_path: Path) -> None:
+    done = imported(document(tmp_path, 'file="/&#xE000;HOME&#xE001;" tiers="ram"'))
+    assert done.returncode == 2
+    assert "requirements.xml:3: <requirement> file=" in done.stderr
+    assert "none of them a control character, U+E000, U+E001" in done.stderr
