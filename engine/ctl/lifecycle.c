@@ -170,6 +170,7 @@ static void print_status(tb_engine *e)
            info.daemon_alive ? "alive" : "dead", (int)info.daemon_pid, info.n_clients, tb_fsync_name(c->fsync),
            tb_policy_name(c->placement.policy), ctl_is_modelled(c) ? "modelled" : "real", (double)info.region_bytes / TB_MIB,
            tb_huge_pages_name(info.huge_pages));
+    ctl_print_copy(e, stdout);
     ctl_print_tiers(e, stdout);
     ctl_print_waits(e, stdout);
     ctl_print_nodes(e, stdout);

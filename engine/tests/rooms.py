@@ -18,6 +18,7 @@ from pathlib import Path
 ROOMS = {
     "engine/src": [
         "base",
+        "copy",
         "text",
         "config",
         "trace",

@@ -1,7 +1,7 @@
 /*
  * tb-copy
  *
- * What ways to copy a block cost on this processor: libc's memcpy, the string move, and loops of vectors. A block
+ * What the engine's ways to copy a block cost on this processor (copy/ways.h). A block
  * is copied into shared memory or out of it, as the engine does: a random one of many, or the same one again. The
  * program's side begins at another byte of its page each time: on some processors a way is many times slower
  * where the two sides are aligned differently, and no flag says so. Prints a JSON list of {"way", "block", "copied",
@@ -15,86 +15,12 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "copy/ways.h"
+
 #define PAGE 4096u
 #define MEMORY (64u << 20)     /* more than the last cache of most processors */
 #define BATCH_BYTES (1u << 20) /* some 100 us: long against the clock, short against another process's turn */
 #define ROUNDS 31              /* odd, so that the median is one of them */
-
-typedef void copy_block(void *to, const void *from, size_t n);
-
-static bool always(void)
-{
-    return true;
-}
-
-static void by_memcpy(void *to, const void *from, size_t n)
-{
-    memcpy(to, from, n);
-}
-
-/*
- * Blocks are whole vectors. What the loop says of memory keeps the compiler from making a call of memcpy of it, and
- * costs no instruction.
- */
-#define LOOP_OF(width)                                                              \
-    typedef char vector __attribute__((vector_size(width), aligned(1), may_alias)); \
-    for (size_t i = 0; i < n; i += (width)) {                                       \
-        *(vector *)((char *)to + i) = *(const vector *)((const char *)from + i);    \
-        __asm__ volatile("" : : : "memory");                                        \
-    }
-
-static void by_16(void *to, const void *from, size_t n)
-{
-    LOOP_OF(16)
-}
-
-#ifdef __x86_64__
-
-#include <cpuid.h>
-
-static bool has_string_move(void)
-{
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && b >> 9 & 1; /* ERMS */
-}
-
-static void by_string_move(void *to, const void *from, size_t n)
-{
-    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
-}
-
-static bool has_32(void)
-{
-    return __builtin_cpu_supports("avx2");
-}
-
-static __attribute__((target("avx2"))) void by_32(void *to, const void *from, size_t n)
-{
-    LOOP_OF(32)
-}
-
-static bool has_64(void)
-{
-    return __builtin_cpu_supports("avx512f");
-}
-
-static __attribute__((target("avx512f"))) void by_64(void *to, const void *from, size_t n)
-{
-    LOOP_OF(64)
-}
-
-#endif
-
-static const struct way {
-    const char *name;
-    bool (*is_here)(void);
-    copy_block *copy;
-} ways[] = {
-    {"memcpy", always, by_memcpy},          {"vectors of 16 bytes", always, by_16},
-#ifdef __x86_64__
-    {"vectors of 32 bytes", has_32, by_32}, {"vectors of 64 bytes", has_64, by_64}, {"string move", has_string_move, by_string_move},
-#endif
-};
 
 /* Where the program's side begins in its page. Shared memory's begins with a page, as buffers do. */
 static const struct program {
@@ -110,10 +36,10 @@ static const struct program {
 static const size_t sizes[] = {1024, 4096, 65536};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define CELLS (COUNT(ways) * COUNT(programs) * COUNT(sizes) * 4)
+#define CELLS (TB_COPY_WAYS * COUNT(programs) * COUNT(sizes) * 4)
 
 struct cell {
-    const struct way *way;
+    const struct tb_copy_way *way;
     const struct program *program;
     size_t bytes;
     bool is_random, is_out;
@@ -160,7 +86,7 @@ static size_t list(struct cell *cells)
 {
     size_t n = 0;
     for (size_t i = 0; i < CELLS; i++) {
-        const struct way *way = &ways[i / 4 / COUNT(sizes) / COUNT(programs)];
+        const struct tb_copy_way *way = &tb_copy_ways[i / 4 / COUNT(sizes) / COUNT(programs)];
         if (way->is_here())
             cells[n++] = (struct cell){.way = way,
                                        .program = &programs[i / 4 / COUNT(sizes) % COUNT(programs)],

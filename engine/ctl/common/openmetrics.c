@@ -29,7 +29,7 @@ struct state {
     struct tb_instance_info info;
     struct tb_stats stats;
     uint32_t daemon_up, waiting;
-    const char *fsync, *placement, *mode, *devices;
+    const char *fsync, *placement, *mode, *devices, *copy;
 };
 #define STATE(field, metric, unit, help) CTL_COUNTER(struct state, field, metric, NULL, metric, CTL_GAUGE, CTL_##unit, help)
 
@@ -54,6 +54,7 @@ static void take(tb_engine *e, struct state *s)
     s->fsync = tb_fsync_name(c->fsync);
     s->placement = tb_policy_name(c->placement.policy);
     s->mode = ctl_mode(c);
+    s->copy = tb_copy_ways[tb_copy_chosen(&e->header->copy)].name;
     s->devices = ctl_is_modelled(c) ? "modelled" : "real";
 }
 
@@ -150,9 +151,9 @@ static void print_known(FILE *out, const struct state *all, int n)
 {
     fputs("# HELP tierbench_instance_info How an instance is configured; always 1\n# TYPE tierbench_instance_info gauge\n", out);
     for (int i = 0; i < n; i++) {
-        const char *labels[][2] = {{"instance", all[i].info.name}, {"config", all[i].info.config_file},
-                                   {"fsync", all[i].fsync},        {"placement", all[i].placement},
-                                   {"mode", all[i].mode},          {"devices", all[i].devices}};
+        const char *labels[][2] = {
+            {"instance", all[i].info.name}, {"config", all[i].info.config_file}, {"fsync", all[i].fsync}, {"placement", all[i].placement},
+            {"mode", all[i].mode},          {"devices", all[i].devices},         {"copy", all[i].copy}};
         for (size_t k = 0; k < sizeof(labels) / sizeof(*labels); k++) {
             fputs(k ? "," : "tierbench_instance_info{", out);
             print_label(out, labels[k][0], labels[k][1]);

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/copy.h"
+#include "copy/copy.h"
 #include "io/whole.h"
 
 uint64_t tb_medium_offset(const tb_engine *e, const struct tb_buffer *b, uint32_t lo)
@@ -61,7 +61,7 @@ int tb_medium_read(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32_
     uint32_t tier = tb_slab_layout(e, b)->tier;
     assert(lo + n <= tb_buffer_size(e, b));
     if (tb_tier_is_memory(e, tier)) {
-        tb_copy_out(to, memory_of(e, b, lo, n), n);
+        tb_copy_out(e->copy, to, memory_of(e, b, lo, n), n);
         charge_memory(e, tier, TB_CHARGE_READ, n);
         return 0;
     }
@@ -74,7 +74,7 @@ int tb_medium_write(tb_engine *e, const struct tb_buffer *b, uint32_t lo, uint32
     uint32_t tier = tb_slab_layout(e, b)->tier;
     assert(lo + n <= tb_buffer_size(e, b));
     if (tb_tier_is_memory(e, tier)) {
-        tb_copy_in(memory_of(e, b, lo, n), from, n);
+        tb_copy_in(e->copy, memory_of(e, b, lo, n), from, n);
         charge_memory(e, tier, TB_CHARGE_WRITE, n);
         return 0;
     }

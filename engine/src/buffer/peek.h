@@ -9,7 +9,7 @@
  *
  * Limits: bytes in memory tiers, in buffers of one interval; the lock serves the rest. The
  * thread sanitizer cannot know that torn copies are thrown away: for it the copies are
- * atomic (base/copy.h), and the look-ups are marked as unchecked.
+ * atomic (copy/copy.h), and the look-ups are marked as unchecked.
  */
 #ifndef TB_PEEK_H
 #define TB_PEEK_H

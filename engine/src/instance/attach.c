@@ -139,6 +139,7 @@ static int attach(tb_engine *e, const char *name, int lease, enum role role)
     if (rc)
         return rc;
     e->header = e->region.header;
+    e->copy = tb_copy_by(&e->header->copy);
     e->lease = lease;
     e->knows_children = access("/proc/self/ns/pid_for_children", F_OK) == 0;
     if (lease >= 0)

@@ -284,6 +284,8 @@ static int make_region(struct made *m, const struct tb_layout *l, tb_progress *p
     m->region = true;
     assert(e->region_file < 0);
     e->header = e->region.header;
+    tb_copy_measure(e->region.base + l->section[TB_SECTION_DATA].offset, l->section[TB_SECTION_DATA].bytes, &e->header->copy);
+    e->copy = tb_copy_by(&e->header->copy);
     e->header->id = lease->id;
     if (fstat(fd, &st) == 0) {
         lease->region_device = st.st_dev;

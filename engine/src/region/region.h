@@ -42,13 +42,14 @@
 #include "chain/model/device_clock.h"
 #include "config/byte_ranges.h"
 #include "config/config.h"
+#include "copy/choice.h"
 #include "region/layout.h"
 #include "region/policy_state.h"
 #include "region/records.h"
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 16u
+#define TB_REGION_VERSION 17u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -346,6 +347,7 @@ struct tb_header {
     struct tb_layout layout; /* follows from config alone */
     struct tb_size chunk;    /* = tb_layout_chunk(&layout) */
     struct tb_root_identity root;
+    struct tb_copy_choice copy; /* how all of its processes copy: measured when it was made */
 
     struct tb_daemon_life daemon;
     struct tb_registry registry;

@@ -91,6 +91,7 @@ def test_counters_are_those_of_json(instance: Instance) -> None:
             "placement": status["policy"],
             "mode": status["mode"],
             "devices": "real",
+            "copy": status["copy"]["way"],
         }
     ]
     shown = {

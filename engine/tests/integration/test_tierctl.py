@@ -56,6 +56,24 @@ def test_start_status_stop(instance: Instance) -> None:
     assert instance.ctl("status", "-i", instance.name).returncode != 0
 
 
+def test_status_shows_how_bytes_are_copied(instance: Instance) -> None:
+    instance.start()
+    copy = instance.status()["copy"]
+    places = ["aligned", "misaligned by 1", "misaligned by 16", "page-aliased"]
+    ways = dict.fromkeys(rate["way"] for rate in copy["rates"])
+    rates = {(r["way"], r["bytes"], r["program"]): r["bytes_per_second"] for r in copy["rates"]}
+    assert next(iter(ways)) == "memcpy"
+    assert copy["way"] in ways
+    assert set(rates) == {(w, n, p) for w in ways for n in (4096, 65536, 1 << 20) for p in places}
+    assert min(rates.values()) > 0
+    lines = instance.ctl("status", "-i", instance.name).stdout.splitlines()
+    shown = [
+        f"{place} " + " ".join(f"{rates[copy['way'], n, place] / 1e9:.1f}" for n in (4096, 65536, 1 << 20))
+        for place in places
+    ]
+    assert f"copy by {copy['way']}  GB/s of 4KiB, 64KiB, 1MiB  " + "  ".join(shown) in lines
+
+
 def test_stop_waits_until_the_process_is_gone(instance: Instance) -> None:
     """Its lease ends before it does; a script that looks for processes after a stop must find none."""
     slow = {
