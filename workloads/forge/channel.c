@@ -11,8 +11,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { OPEN_ROOM = sizeof(struct tb_seen) + 4200, CLOSED = -1 };
-static const double ASK_AFTER_S = 2, GIVE_UP_AFTER_S = 5; /* together within the 10 s that users are told */
+enum { OPEN_ROOM = sizeof(struct tb_seen) + 4200, CLOSED = -1 }; /* a path of 4000 bytes, its rank and NUL */
+static const double ASK_AFTER_S = 2, GIVE_UP_AFTER_S = 5;        /* together within the 10 s that users are told */
 
 struct slot {
     bool busy;
@@ -52,6 +52,10 @@ static _Noreturn void give_up(const struct tb_channel *ch, const char *what, int
     tb_fail(ch->path ? ch->path : "a file", what, offset, told);
 }
 
+/*
+ * The rooms are one piece of memory where an I/O node may see them, so that it maps them once. Without such memory `seen`
+ * stays zero, and bytes go in messages. All pages are touched here, so that no measured request pays for its first touch.
+ */
 static void make_rooms(struct tb_channel *ch)
 {
     const struct tb_channel_settings *s = &ch->settings;
@@ -84,6 +88,7 @@ struct tb_channel *tb_channel_new(const struct tb_channel_settings *s, int node)
     return ch;
 }
 
+/* The answer is awaited before the question goes, as the I/O node sends it with a blocking call. */
 static void ask_for_life(struct tb_channel *ch, double now)
 {
     ch->asked = now;
@@ -92,6 +97,7 @@ static void ask_for_life(struct tb_channel *ch, double now)
     MPI_Isend(&ch->ping, sizeof ch->ping, MPI_BYTE, ch->node, TB_TAG_CONTROL, ch->settings.wire, &ch->ping_sent);
 }
 
+/* An answer to a request is a sign of life as well as the pong, so both have to be old before the I/O node is given up. */
 static void hear(struct tb_channel *ch, double now)
 {
     int came = 0;
@@ -118,6 +124,10 @@ static void be_patient(struct tb_channel *ch, int polls)
         ask_for_life(ch, now);
 }
 
+/*
+ * What `heard` says is from an earlier wait. A client that made no request for a while must not take its own pause for the
+ * silence of the I/O node, so the time counts from here.
+ */
 static void wait_for(struct tb_channel *ch, MPI_Request *request)
 {
     int done = 0;
@@ -174,6 +184,7 @@ static int ask(struct tb_channel *ch, enum tb_kind_of_message kind)
     return answer.status;
 }
 
+/* With no I/O node the handle is one of `own`. A handle of one I/O node means nothing at another one, or here. */
 static void open_here(struct tb_channel *ch)
 {
     int handle = ch->node == TB_NO_NODE ? tb_files_open(ch->own, ch->path, ch->direct) : ask(ch, TB_ASK_OPEN);
@@ -182,6 +193,7 @@ static void open_here(struct tb_channel *ch)
     ch->handle = handle;
 }
 
+/* An error of the close may be the first news of bytes that the file system lost, so it ends the run like a failed write. */
 static void close_here(struct tb_channel *ch)
 {
     int error = ch->node == TB_NO_NODE ? tb_files_close(ch->own, ch->handle) : ask(ch, TB_ASK_CLOSE);
@@ -199,6 +211,10 @@ void tb_channel_open(struct tb_channel *ch, const char *path, bool direct)
     open_here(ch);
 }
 
+/*
+ * All answers come first: a close is queued beside reads and writes, and another thread of the I/O node could do it before
+ * them.
+ */
 void tb_channel_close(struct tb_channel *ch)
 {
     tb_channel_drain(ch);
@@ -207,6 +223,10 @@ void tb_channel_close(struct tb_channel *ch)
     ch->path = NULL;
 }
 
+/*
+ * The order is what keeps a file whole: answers of the old I/O node first, then its close, and only then the open at the
+ * new one. So each client has its file open at one of them at a time, and each request is answered by the one that got it.
+ */
 void tb_channel_turn_to(struct tb_channel *ch, int node)
 {
     if (node == ch->node)
@@ -220,6 +240,7 @@ void tb_channel_turn_to(struct tb_channel *ch, int node)
         open_here(ch);
 }
 
+/* The reader sees the bytes before the slot is free, as the next request may fill the same room. */
 static void take(struct tb_channel *ch, struct slot *s)
 {
     if (s->transfer.operation == TB_READ)
@@ -277,6 +298,7 @@ void tb_channel_drain(struct tb_channel *ch)
     wait_until(ch, 0);
 }
 
+/* The slot stays chosen: the next tb_channel_send sends this buffer. */
 void *tb_channel_buffer(struct tb_channel *ch)
 {
     wait_until(ch, ch->settings.in_flight - 1);
@@ -286,6 +308,7 @@ void *tb_channel_buffer(struct tb_channel *ch)
     return tb_room_data(ch->slot[ch->next].room);
 }
 
+/* Done when it returns: without an I/O node no slot is ever busy, and a client makes one request at a time. */
 static void do_here(struct tb_channel *ch, struct slot *s)
 {
     const struct tb_transfer *t = &s->transfer;
@@ -333,6 +356,7 @@ int64_t tb_channel_messages(const struct tb_channel *ch)
     return ch->messages;
 }
 
+/* Each I/O node is told, also one that never served this client: it ends when it heard so from all clients. */
 void tb_channel_free(struct tb_channel *ch)
 {
     end_of_ping(ch);

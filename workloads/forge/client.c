@@ -37,6 +37,7 @@ struct part {
     double began, seconds, stopped; /* stopped: -1 where it finished */
 };
 
+/* MPI's clocks of two compute nodes may differ, so a time is always told from the start of the run on the same rank. */
 static double since_start(const struct run *r)
 {
     return MPI_Wtime() - r->client->zero;
@@ -79,12 +80,17 @@ static void follow(struct run *r)
         note_follow(r);
 }
 
+/* Renaming gives the name another inode, but a file system may give a number out again at once: so size and time count, too. */
 static bool is_other(const struct stat *a, const struct stat *b)
 {
     return a->st_ino != b->st_ino || a->st_size != b->st_size || a->st_mtim.tv_sec != b->st_mtim.tv_sec ||
            a->st_mtim.tv_nsec != b->st_mtim.tv_nsec;
 }
 
+/*
+ * What was seen is noted before the file is read. A map that is renamed into place in between is then another one at the
+ * next look, and is read again. The first look always reads; a map with the epoch in use changes nothing.
+ */
 static void look_at_map(struct run *r)
 {
     struct stat now;
@@ -97,6 +103,7 @@ static void look_at_map(struct run *r)
     follow(r);
 }
 
+/* Wrong bytes end all ranks: a bandwidth of bytes that are not the file's would be a wrong result. */
 static void compare(void *reader, const struct tb_transfer *t, const void *data)
 {
     struct run *r = reader;
@@ -110,6 +117,7 @@ static void compare(void *reader, const struct tb_transfer *t, const void *data)
     r->validated += (int64_t)t->extent.size;
 }
 
+/* Content costs time within the measurement, so only a job that validates pays for it. Others send what the buffers hold. */
 static size_t send_one(struct run *r, const struct tb_access *p, enum tb_operation operation, int64_t number)
 {
     struct tb_transfer t = {
@@ -125,6 +133,7 @@ static size_t send_one(struct run *r, const struct tb_access *p, enum tb_operati
     return t.extent.size;
 }
 
+/* Whether request number n is the same range of the same file in both. */
 static bool same_requests(const struct tb_access *a, const struct tb_access *b)
 {
     return a->shared == b->shared && a->strided == b->strided && a->total == b->total && a->request == b->request &&
@@ -138,6 +147,10 @@ static int64_t requests_due(const struct run *r, const struct tb_access *p)
     return tb_requests_at(p, r->ranks, r->rank);
 }
 
+/*
+ * The stonewall is looked at before a request and not in it: what was begun is finished, and its bytes and time count. So
+ * does the time of a turn to another I/O node.
+ */
 static struct part send_all(struct run *r, const struct tb_access *p)
 {
     int64_t due = requests_due(r, p), before = tb_channel_messages(r->channel);
@@ -179,6 +192,7 @@ static double quantile(const double *sorted, int count, double share)
     return sorted[low] + (sorted[high] - sorted[low]) * (place - low);
 }
 
+/* What the clients needed, as FORGE tells it. The slowest one is the time of the whole. */
 static void summarise(struct tb_outcome *o, double *seconds, int count)
 {
     qsort(seconds, (size_t)count, sizeof *seconds, by_size);
@@ -212,6 +226,7 @@ static void gather(struct run *r, struct tb_outcome outcome, const struct part *
     free(seconds);
 }
 
+/* The barrier is the common start. Reading back comes after the time is taken, and its requests and messages are not counted. */
 static void transfer(struct run *r, const struct tb_access *p, struct tb_outcome outcome)
 {
     r->validated = 0;
@@ -225,7 +240,10 @@ static void transfer(struct run *r, const struct tb_access *p, struct tb_outcome
     gather(r, outcome, &part);
 }
 
-/* All clients have it open before the first one uses it. */
+/*
+ * No client uses it before all have opened it, as each read or write begins with a barrier (transfer). `file` tells a file
+ * of one's own from the other clients': validated bytes that came from another client's file differ.
+ */
 static void open_file(struct run *r, const struct tb_access *p)
 {
     char *name = tb_file_name(p, r->rank);
@@ -246,6 +264,10 @@ static void run_pattern(struct run *r, const struct tb_access *p, struct tb_outc
         transfer(r, p, outcome);
 }
 
+/*
+ * A file may stay open from one pattern, phase or repetition to the next; tb_patterns_resolve refused what uses a file that
+ * is not open.
+ */
 static void run_job(struct run *r)
 {
     const struct tb_job *job = r->client->job;

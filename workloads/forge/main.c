@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { MOST_SCENARIO_BYTES = 16 << 20 };
+enum { MOST_SCENARIO_BYTES = 16 << 20 }; /* each rank holds them all */
 
 #define USAGE "tb-forge SCENARIO.json [OUTPUT_DIR]"
 #define FIELD(name) offsetof(struct tb_options, name)
@@ -28,6 +28,7 @@ static bool is_directory(const char *path)
     return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
+/* All ranks read the same line, so all accept it or all refuse it, and no word has to be sent. */
 static bool read_line(struct tb_options *o, int argc, char **argv, struct tb_complaint *c)
 {
     int words = 0;
@@ -49,7 +50,10 @@ static bool has_directory(const struct tb_options *o, const struct tb_world *w, 
     return there || tb_wrong(c, "OUTPUT_DIR", o->directory, "a directory that exists");
 }
 
-/* Rank 0's bytes, on all ranks; NULL: the complaint says why, on all ranks, too. */
+/*
+ * Rank 0's bytes, on all ranks. NULL on all ranks where rank 0 could not read them; its complaint says why, and it alone
+ * prints one.
+ */
 static char *share_text(const struct tb_world *w, const char *file, size_t most, size_t *length, struct tb_complaint *c)
 {
     int64_t size = -1;
@@ -66,6 +70,7 @@ static char *share_text(const struct tb_world *w, const char *file, size_t most,
     return text;
 }
 
+/* Each rank parses the same bytes, so all come to the same end: no rank waits in a barrier for one that refused. */
 static bool read_scenario(struct tb_scenario *s, const struct tb_world *w, const char *file, struct tb_complaint *c)
 {
     size_t length = 0;
@@ -87,6 +92,7 @@ static bool first_map(struct tb_map *m, const struct tb_scenario *s, const struc
     return good;
 }
 
+/* Ranks below `forwarders` are I/O nodes, so a client's number is its rank less their count. */
 static struct tb_node_counts serve(const struct tb_scenario *s, const struct tb_world *w, const struct tb_options *o)
 {
     struct tb_node_settings settings = {
@@ -100,7 +106,10 @@ static struct tb_node_counts serve(const struct tb_scenario *s, const struct tb_
     return tb_io_node_run(&settings);
 }
 
-/* Whether an I/O node is on this rank's compute node. */
+/*
+ * Whether any I/O node is on this rank's compute node. It need not be the one that serves, and a map can change that: so
+ * each open asks anew whether the I/O node sees the buffers.
+ */
 static bool is_near(const struct tb_world *w, int serves)
 {
     MPI_Comm node;
@@ -120,6 +129,10 @@ static int64_t job_of(const struct tb_scenario *s, int64_t client)
     return job;
 }
 
+/*
+ * The room is for all results and is got before the run, so that no measured read or write allocates. One more than needed,
+ * as calloc of none may give NULL.
+ */
 static void be_client(struct tb_client *c, const struct tb_scenario *s)
 {
     c->nodes_used = tb_look_around(c->comm).nodes;
@@ -147,6 +160,7 @@ static void say_started(char *out, size_t room)
     strftime(out, room, "%Y-%m-%dT%H:%M:%S%z", &local);
 }
 
+/* Files come before the text: who reads the text can open them. */
 static void tell(struct tb_report *r, const struct tb_client *client, const struct tb_node_counts *counts)
 {
     tb_report_gather(r, client, counts);
@@ -160,6 +174,7 @@ static void tell(struct tb_report *r, const struct tb_client *client, const stru
     tb_report_free(r);
 }
 
+/* The zero of all times is taken right after a barrier, on each rank by its own clock. */
 static void run(const struct tb_options *o, const struct tb_scenario *s, const struct tb_world *w, struct tb_map *map)
 {
     struct tb_report report = {.options = o, .scenario = s, .world = *w};
@@ -202,6 +217,7 @@ static int run_line(int argc, char **argv)
         run(&o, &s, &w, &map);
     else if (w.rank == 0)
         fprintf(stderr, TB_PROGRAM ": %s\n", c.text);
+    /* run() gave the map to the client, which freed it. */
     if (!good)
         tb_map_free(&map);
     tb_scenario_free(&s);

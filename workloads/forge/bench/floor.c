@@ -9,8 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEAD = 64 };
+enum { HEAD = 64 }; /* the fixed part of a tb-forge message */
 
+/* The file is made anew, so that each run writes new blocks. A short write has no figure. */
 static void serve(const char *file, char *bytes, size_t request, long total)
 {
     int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -23,6 +24,7 @@ static void serve(const char *file, char *bytes, size_t request, long total)
     close(fd);
 }
 
+/* One request at a time, each waiting for its answer: so is the default of tb-forge (in-flight 1). */
 static void ask(char *bytes, size_t request, long total)
 {
     char answer[HEAD];
@@ -34,6 +36,7 @@ static void ask(char *bytes, size_t request, long total)
     printf("%.2f\n", (double)total / 1048576 / (MPI_Wtime() - began));
 }
 
+/* Both numbers are read without a check of what comes after the digits: the benchmark that calls this makes them. */
 int main(int argc, char **argv)
 {
     int rank, ranks;

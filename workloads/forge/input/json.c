@@ -23,6 +23,7 @@ static void put_path(const struct tb_json *node, char *out, size_t room)
         snprintf(out + used, room - used, "[%zu]", node->index);
 }
 
+/* Cut in bytes, which is safe in the middle of a character as all others than ASCII are escaped. */
 static void put_value(const json_t *value, char *out, size_t room)
 {
     char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
@@ -32,6 +33,10 @@ static void put_value(const json_t *value, char *out, size_t room)
     free(text);
 }
 
+/*
+ * The limits let the largest path, file name and list of words fit in the complaint together; what is cut is the end of
+ * each, not the next part.
+ */
 bool tb_json_refuse(const struct tb_json *node, const char *what, struct tb_complaint *c)
 {
     char path[1024] = "", value[SHOWN + 1];
@@ -59,6 +64,10 @@ static void list_words(const char *const *words, char *out, size_t room)
         used += (size_t)snprintf(out + used, room - used, "%s%s", used ? ", " : "", *words);
 }
 
+/*
+ * An unknown key is refused, as a misspelt one would else be a setting that does not count. The message is about the key
+ * itself.
+ */
 bool tb_json_object(const struct tb_json *node, const char *const *keys, struct tb_complaint *c)
 {
     char allowed[512];
@@ -79,6 +88,7 @@ bool tb_json_object(const struct tb_json *node, const char *const *keys, struct 
     return true;
 }
 
+/* The limits are checked before anything is allocated for the elements. */
 bool tb_json_list(const struct tb_json *node, size_t least, size_t most, const char *of, struct tb_complaint *c)
 {
     char allowed[128];
@@ -87,6 +97,10 @@ bool tb_json_list(const struct tb_json *node, size_t least, size_t most, const c
     return (json_is_array(node->value) && size >= least && size <= most) || tb_json_refuse(node, allowed, c);
 }
 
+/*
+ * It points to the list's node, which has to live as long: nodes are on the stack of those who read, the document outlives
+ * them all.
+ */
 struct tb_json tb_json_element(const struct tb_json *list, size_t index)
 {
     return (struct tb_json){.parent = list, .index = index, .value = json_array_get(list->value, index), .file = list->file};
@@ -97,6 +111,7 @@ struct tb_json tb_json_member(const struct tb_json *object, const char *key)
     return (struct tb_json){.parent = object, .key = key, .value = json_object_get(object->value, key), .file = object->file};
 }
 
+/* As text digits alone: strtoll would take blanks and signs, and stop at the first NUL. */
 static bool whole_of(const json_t *value, int64_t *out)
 {
     char *end;
@@ -127,6 +142,7 @@ bool tb_json_text(const struct tb_json *node, const char **out, struct tb_compla
     return (*out && length > 0 && length <= 4000 && strlen(*out) == length) || tb_json_refuse(node, "text of 1 to 4000 bytes", c);
 }
 
+/* The place in `words` is the caller's number for it. */
 bool tb_json_word(const struct tb_json *node, const char *const *words, const char *allowed, int *out, struct tb_complaint *c)
 {
     const char *text = json_string_value(node->value);

@@ -51,6 +51,10 @@ static bool read_range(struct tb_map_entry *entry, const struct tb_json *node, i
     return true;
 }
 
+/*
+ * An I/O node may be named in several entries, and one that is in none serves no client. An empty list is allowed: these
+ * clients do their own requests.
+ */
 static bool read_nodes(struct tb_map_entry *entry, const struct tb_json *node, int nodes, struct tb_complaint *c)
 {
     struct tb_json list = tb_json_member(node, "io_nodes");
@@ -80,7 +84,7 @@ static int by_first(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* In order, each entry begins where the one before it ended. */
+/* In order, each entry begins where the one before it ended. A client in two entries, or in none, is refused. */
 static bool covers_all(struct tb_map *m, const struct tb_json *list, int clients, struct tb_complaint *c)
 {
     int next = 0;
@@ -128,6 +132,7 @@ bool tb_map_parse(struct tb_map *m, const char *text, size_t length, const char 
     return good;
 }
 
+/* By each client itself while it runs: no message between clients is needed, and each finds a new map at its own next look. */
 bool tb_map_read(struct tb_map *m, const char *file, int clients, int nodes, struct tb_complaint *c)
 {
     size_t length = 0;

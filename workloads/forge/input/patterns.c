@@ -31,6 +31,7 @@ static bool optional_whole(const struct tb_json *object, const char *key, int64_
     return !node.value || tb_json_whole(&node, 0, most, out, c);
 }
 
+/* 0 or 1, as FORGE's files have it, not true and false. */
 static bool flag(const struct tb_json *object, const char *key, bool *out, struct tb_complaint *c)
 {
     int64_t value = 0;
@@ -86,6 +87,7 @@ static bool settings_of(struct tb_access *p, const struct tb_json *object, struc
            optional_whole(object, "stone_wall", MOST_SECONDS, &p->stonewall, c);
 }
 
+/* In this order: whether strides count depends on the layout. */
 static bool transfer_of(struct tb_access *p, const struct tb_json *node, struct tb_complaint *c)
 {
     return layout_of(node, &p->shared, c) && spatiality_of(node, p->shared, &p->strided, c) && sizes_of(p, node, c) &&
@@ -106,6 +108,7 @@ bool tb_pattern_read(struct tb_access *p, const struct tb_json *node, struct tb_
     return p->operation == TB_CLOSE || transfer_of(p, node, c);
 }
 
+/* Each pattern has a path of its own to free, also where it was refused. */
 static bool copy_with(struct tb_access *to, const struct tb_access *from, enum tb_operation operation, struct tb_complaint *c)
 {
     *to = *from;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Limits on what a scenario may ask for; a number above them is taken for a typing error. */
 enum { MOST_PHASES = 1000, MOST_PATTERNS = 64, MOST_JOBS = 1000, MOST_RANKS = 1000000, MOST_THREADS = 128, MOST_TRANSFERS = 1000000 };
 
 /* A phase or a job counts before it is read, so that tb_scenario_free finds what a refused one already has. */
@@ -32,6 +33,7 @@ static bool read_phase(struct tb_phase *phase, const struct tb_json *node, struc
     return true;
 }
 
+/* What a pattern may do depends on those before it, also of other phases; so files are resolved when all phases are read. */
 static bool read_phases(struct tb_job *job, const struct tb_json *node, struct tb_complaint *c)
 {
     struct tb_json phases = tb_json_member(node, "phases");
@@ -49,6 +51,7 @@ static bool read_phases(struct tb_job *job, const struct tb_json *node, struct t
     return tb_patterns_resolve(job, &phases, c);
 }
 
+/* The report calls the job by its name, so there has to be one. */
 static bool read_job(struct tb_job *job, const struct tb_json *node, struct tb_complaint *c)
 {
     static const char *const keys[] = {"name", "clients", "phases", NULL};
@@ -119,6 +122,7 @@ static bool read_nodes(struct tb_scenario *s, const struct tb_json *root, struct
     return true;
 }
 
+/* The size of each buffer, at clients and I/O nodes alike. */
 static void note_largest(struct tb_scenario *s)
 {
     s->largest = 1;
@@ -129,6 +133,10 @@ static void note_largest(struct tb_scenario *s)
                     s->largest = s->jobs[j].phases[i].patterns[k].request;
 }
 
+/*
+ * The key tells the format: only ours has "jobs", only FORGE's newer one "phases". The number of transfers is checked at
+ * the end, as repetitions multiply it; it is the number of rows that rank 0 keeps for a job.
+ */
 static bool read_root(struct tb_scenario *s, const struct tb_json *root, struct tb_complaint *c)
 {
     if (!json_is_object(root->value))
@@ -145,6 +153,7 @@ static bool read_root(struct tb_scenario *s, const struct tb_json *root, struct 
     return true;
 }
 
+/* Text is copied, so the document is freed here. After a refusal the caller frees what was read so far (tb_scenario_free). */
 bool tb_scenario_parse(struct tb_scenario *s, const char *text, size_t length, const char *file, struct tb_complaint *c)
 {
     *s = (struct tb_scenario){0};
@@ -164,6 +173,7 @@ static bool does_not_fit(const char *file, const char *place, int64_t value, int
     return false;
 }
 
+/* FORGE wants as many ranks as a multiple of its I/O nodes; here any number will do, as the map's blocks may differ by one. */
 bool tb_scenario_fits(struct tb_scenario *s, int tasks, const char *file, struct tb_complaint *c)
 {
     int64_t clients = tasks - s->forwarders, asked = 0;

@@ -11,7 +11,10 @@ static char *refuse(const char *file, const char *why, struct tb_complaint *c)
     return NULL;
 }
 
-/* Grows as it reads, as the size of a pipe is not known before. */
+/*
+ * Grows as it reads, as the size of a pipe is not known before. It ends at the first block that is not full, or one past
+ * the limit, so that a device that never ends is not read for ever.
+ */
 static char *read_all(FILE *f, size_t most, size_t *length)
 {
     size_t room = 1 << 16;
@@ -28,6 +31,7 @@ static char *read_all(FILE *f, size_t most, size_t *length)
     return NULL;
 }
 
+/* errno is kept from the read: fclose may set another one. */
 char *tb_text_of(const char *file, size_t most, size_t *length, struct tb_complaint *c)
 {
     FILE *f = fopen(file, "re");

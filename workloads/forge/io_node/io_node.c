@@ -20,6 +20,11 @@ struct mapped {
     size_t size;
 };
 
+/*
+ * A buffer holds the largest request of the scenario, so the pool has a limit in bytes, too; four of any size, so that a
+ * few threads have work. Data comes before control, but every 16 requests control has its turn, so that a ping is answered
+ * under load.
+ */
 enum { MOST_BUFFERS = 1024, POOL_BYTES = 256 << 20, LEAST_BUFFERS = 4, CONTROL_EVERY = 16, STAND_BY_NS = 300000000 };
 /*
  * How long the last read or write took, where the thread that talks does the next one itself: a hand-over to another thread
@@ -43,6 +48,7 @@ struct node {
     _Atomic bool is_over;
 };
 
+/* A control message gets a request of its own length; only reads and writes have the pool's. */
 static struct tb_request *new_request(size_t bytes)
 {
     struct tb_request *r = calloc(1, sizeof *r);
@@ -79,6 +85,7 @@ static struct tb_request *from_pool(struct node *n)
     return r;
 }
 
+/* Of what came in, also of what then fails; calls on files are counted by those who make them. */
 static void count(struct node *n, const struct tb_message *m)
 {
     n->counts.open += m->kind == TB_ASK_OPEN;
@@ -90,7 +97,7 @@ static void count(struct node *n, const struct tb_message *m)
     n->counts.in_place += m->in_place;
 }
 
-/* What a ping asks is whether this thread runs. */
+/* What a ping asks is whether this thread runs. The client receives before it asks, so the send does not wait. */
 static void pong(struct node *n, int client)
 {
     char alive = 1;
@@ -107,6 +114,7 @@ static void look_at_memory(struct node *n, struct tb_request *r)
     tb_room_message(r->room)->in_place = its->at != NULL;
 }
 
+/* Pings and ends have no answer from the workers, so they are not under way. */
 static void begin(struct node *n, struct tb_request *r)
 {
     const struct tb_message *m = tb_room_message(r->room);
@@ -142,6 +150,7 @@ static bool receive_control(struct node *n)
     return true;
 }
 
+/* At most one receive is posted; without a free buffer none, and reads and writes wait in MPI. */
 static void be_open_for_data(struct node *n)
 {
     if (n->coming || !(n->coming = from_pool(n)))
@@ -150,6 +159,7 @@ static void be_open_for_data(struct node *n)
               TB_TAG_DATA, n->settings->wire, &n->coming->way);
 }
 
+/* The slot is another process's word, but of the same program: a number past its buffers can only be our own error. */
 static void *data_of(const struct node *n, const struct tb_request *r)
 {
     const struct tb_message *m = tb_room_message(r->room);
@@ -223,13 +233,18 @@ static bool forget_sent(struct node *n)
     return any;
 }
 
+/* From LEAST_BUFFERS to MOST_BUFFERS, as many as POOL_BYTES hold. */
 static int most_buffers(const struct tb_node_settings *s)
 {
     size_t fit = POOL_BYTES / s->largest;
     return fit < LEAST_BUFFERS ? LEAST_BUFFERS : fit > MOST_BUFFERS ? MOST_BUFFERS : (int)fit;
 }
 
-/* Worth doing here? Where nothing else is under way and nothing waits, no other request could be done at the same time. */
+/*
+ * Worth doing here? Below BUSY_NS yes, from LONE_NS on no: a slow call here keeps the messages of all clients waiting. In
+ * between where nothing else is under way and nothing waits, as no other request could be done at the same time. Never
+ * while the other thread does one.
+ */
 static bool is_for_this_thread(struct node *n)
 {
     int64_t took = tb_workers_took_ns(n->workers);
@@ -241,7 +256,10 @@ static bool is_for_this_thread(struct node *n)
     return n->under_way == 1 && !there;
 }
 
-/* False: it took so long that the other thread talks now, and answers. */
+/*
+ * False: it took so long that the other thread talks now, and answers. The wire is given back during the call, so that the
+ * other one can talk; it is taken again only if that one did not take it.
+ */
 static bool do_alone(struct node *n, struct tb_request *r)
 {
     n->is_away = true;
@@ -288,6 +306,10 @@ static bool talk(struct node *n)
     return true;
 }
 
+/*
+ * The pause before this thread looks whether the talking one is stuck in a slow call. It is far below the 5 s after which a
+ * client gives up.
+ */
 static void stand_by(struct node *n)
 {
     struct timespec until;
@@ -298,6 +320,7 @@ static void stand_by(struct node *n)
     sem_timedwait(&n->over, &until);
 }
 
+/* Both threads run this. The one that gets the wire talks; it comes back here where the other one took the wire over. */
 static void *talk_or_stand_by(void *argument)
 {
     struct node *n = argument;
@@ -313,6 +336,7 @@ static void *talk_or_stand_by(void *argument)
     return NULL;
 }
 
+/* A receive is still posted when all clients have ended, and MPI writes into its buffer until it is cancelled. */
 static void free_buffers(struct node *n)
 {
     if (n->coming) {
@@ -348,6 +372,7 @@ static void unmap(struct node *n)
     free(n->mapped);
 }
 
+/* The other thread is joined before the workers stop, so that it uses them no more. */
 struct tb_node_counts tb_io_node_run(const struct tb_node_settings *s)
 {
     struct node n = {

@@ -24,7 +24,7 @@ struct tb_workers {
     struct worker *worker;   /* handlers, then dispatchers */
 };
 
-/* A file that is out of range or bytes that changed on their way: the answer says so and nothing is written. */
+/* A range that fits in no buffer, or bytes that changed on their way: the answer says so and nothing is written. */
 static int wrong(const struct tb_workers *w, const struct tb_request *r)
 {
     const struct tb_message *m = tb_room_message(r->room);
@@ -37,6 +37,7 @@ static int wrong(const struct tb_workers *w, const struct tb_request *r)
     return 0;
 }
 
+/* What is wrong goes past the dispatchers: it never reaches a file, and its answer tells the client. */
 static void handle(struct tb_workers *w, struct tb_request *r)
 {
     int error = wrong(w, r);
@@ -53,6 +54,7 @@ static void *handler(void *argument)
     return NULL;
 }
 
+/* An open's message has the client's memory before its path (message.h). */
 static int open_or_close(struct tb_workers *w, struct tb_request *r)
 {
     const struct tb_message *m = tb_room_message(r->room);
@@ -68,7 +70,10 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Of one or of several that continue each other. */
+/*
+ * Of one or of several that continue each other. The time is of the last call of any thread: it only guides where the next
+ * one is done.
+ */
 static int transfer(struct tb_workers *w, const struct tb_request *r, int count)
 {
     int64_t began = now_ns();
@@ -83,6 +88,7 @@ static int transfer(struct tb_workers *w, const struct tb_request *r, int count)
     return error;
 }
 
+/* Each thread counts for itself, so no counter is shared while requests are measured; tb_workers_stop adds them. */
 static void count_calls(struct worker *self, const struct tb_request *r)
 {
     if (tb_room_message(r->room)->kind == TB_ASK_WRITE)
@@ -91,6 +97,7 @@ static void count_calls(struct worker *self, const struct tb_request *r)
         self->counts.read_calls++;
 }
 
+/* The checksum of a read is made by the thread that read, so that the one that talks need not look at the bytes. */
 static void say(struct tb_request *r, int status)
 {
     struct tb_message *m = tb_room_message(r->room);
@@ -99,6 +106,7 @@ static void say(struct tb_request *r, int status)
         m->checksum = XXH3_64bits(r->data, m->size);
 }
 
+/* From here on the thread that talks owns the request. */
 static void finish(struct tb_workers *w, struct tb_request *r, int status)
 {
     say(r, status);
@@ -110,6 +118,7 @@ int64_t tb_workers_took_ns(struct tb_workers *w)
     return w->took_ns;
 }
 
+/* No worker counts this call, so it is marked and counted with its answer. */
 void tb_workers_do(struct tb_workers *w, struct tb_request *r)
 {
     int error = wrong(w, r);
@@ -184,6 +193,7 @@ struct tb_workers *tb_workers_start(const struct tb_node_settings *s)
     return w;
 }
 
+/* Without handlers the check is made on the thread that talks. */
 void tb_workers_give(struct tb_workers *w, struct tb_request *r)
 {
     if (w->handlers)
@@ -197,6 +207,7 @@ struct tb_request *tb_workers_done(struct tb_workers *w)
     return tb_queue_take_all(&w->done);
 }
 
+/* Closing first lets threads finish what is queued. The counters are read after the join, so they need no lock. */
 void tb_workers_stop(struct tb_workers *w, struct tb_node_counts *counts)
 {
     tb_queue_close(&w->arrived);

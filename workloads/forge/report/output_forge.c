@@ -32,6 +32,7 @@ void tb_output_end(struct tb_output *o)
         tb_fail(o->name, "rename", -1, strerror(errno));
 }
 
+/* FORGE's words: an I/O node is a server there. */
 static void write_map(const struct tb_report *r)
 {
     struct tb_output o;
@@ -41,6 +42,7 @@ static void write_map(const struct tb_report *r)
     tb_output_end(&o);
 }
 
+/* Five digits, as FORGE prints; Q2 is the median. KB and MB are cut to whole numbers, bytes below them are not told here. */
 static void write_times(void *with, int64_t job, const struct tb_access *p, const struct tb_outcome *o)
 {
     FILE *out = with;
@@ -64,6 +66,7 @@ static void write_time(const struct tb_report *r)
     tb_output_end(&o);
 }
 
+/* FORGE has this file only where it was built with statistics; its keys are all there and no others. */
 static void write_stats(const struct tb_report *r, int64_t rank)
 {
     const struct tb_node_counts *n = &r->nodes[rank];

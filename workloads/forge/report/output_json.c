@@ -16,6 +16,7 @@ static json_t *made(json_t *value)
     return value;
 }
 
+/* A value that has a list belongs to it: freeing the whole document at the end frees each. */
 static void add(json_t *list, json_t *value)
 {
     if (json_array_append_new(list, made(value)))
@@ -29,6 +30,7 @@ static json_t *text(const char *bytes)
     return made(value ? value : json_string("(not UTF-8)"));
 }
 
+/* Clients are numbered over all jobs, so a job's first one says which they are. */
 static json_t *jobs(const struct tb_report *r)
 {
     json_t *list = made(json_array());
@@ -42,6 +44,7 @@ static json_t *jobs(const struct tb_report *r)
     return list;
 }
 
+/* What the scenario asked for, beside what was done: asked_requests and requests differ at a stonewall. */
 static void put_access(json_t *o, const struct tb_access *p)
 {
     json_t *said = made(json_pack("{s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:b, s:b, s:I}", "operation", tb_operation_name(p->operation),
@@ -53,12 +56,14 @@ static void put_access(json_t *o, const struct tb_access *p)
     json_decref(said);
 }
 
+/* Over the clients of the job, each from its first request to its last answer. */
 static json_t *seconds(const struct tb_outcome *o)
 {
     return made(json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "min", o->min, "q1", o->q1, "median", o->median, "q3", o->q3, "max", o->max,
                           "mean", o->mean));
 }
 
+/* null where no client met the stonewall: 0 would be a time. */
 static void put_pattern(void *with, int64_t job, const struct tb_access *p, const struct tb_outcome *o)
 {
     json_t *hit = made(o->stonewall_hit < 0 ? json_null() : json_real(o->stonewall_hit));
@@ -78,6 +83,7 @@ static json_t *patterns(const struct tb_report *r)
     return list;
 }
 
+/* Calls are fewer than requests where requests were joined (--aggregate). */
 static json_t *forwarding(const struct tb_report *r)
 {
     json_t *list = made(json_array());
@@ -91,6 +97,7 @@ static json_t *forwarding(const struct tb_report *r)
     return list;
 }
 
+/* null without --map. The changes are what a job's first client followed; the others follow at their own next look. */
 static json_t *map(const struct tb_report *r)
 {
     if (!r->options->map)
@@ -119,6 +126,7 @@ static json_t *result(const struct tb_report *r)
                           jobs(r), "patterns", patterns(r), "forwarding", forwarding(r), "map", map(r)));
 }
 
+/* After all other files (tell in main.c). An encoding error or a full device ends the run before the file has its name. */
 void tb_write_json(const struct tb_report *r)
 {
     struct tb_output o;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One more than asked for, as calloc of none may give NULL. */
 static void *room_for(size_t count, size_t size)
 {
     void *room = calloc(count + 1, size);
@@ -16,7 +17,11 @@ static void *room_for(size_t count, size_t size)
     return room;
 }
 
-/* From the rank `from`, which gives `mine`, to rank 0, which keeps it at `at`. */
+/*
+ * From the rank `from`, which gives `mine`, to rank 0, which keeps it at `at`. All go in the same order on both ranks, and
+ * MPI keeps the order of messages between two ranks, so they need no numbers. Structures go as bytes (message.h says why
+ * they can).
+ */
 static void bring(const struct tb_world *w, int from, const void *mine, void *at, size_t bytes)
 {
     if (w->rank == 0 && from == 0)
@@ -33,7 +38,10 @@ static void bring_nodes(struct tb_report *r, const struct tb_node_counts *mine)
         bring(&r->world, i, mine, &r->nodes[i], sizeof *mine);
 }
 
-/* On rank 0 one longer, with the I/O nodes of that map. */
+/*
+ * On rank 0 one longer, with the I/O nodes of that map. The pointer in what came is the sender's and is replaced before the
+ * list comes.
+ */
 static void bring_follow(struct tb_report *r, int from, const struct tb_follow *mine)
 {
     struct tb_follow got = {0};
@@ -51,7 +59,10 @@ static void bring_follow(struct tb_report *r, int from, const struct tb_follow *
     r->follows[r->follow_count++] = got;
 }
 
-/* Of a job's first client. */
+/*
+ * Of a job's first client. The number of rows is known from the scenario on both sides; that of followed maps is sent
+ * before them.
+ */
 static void bring_job(struct tb_report *r, size_t job, int from, const struct tb_client *c)
 {
     const struct tb_client *mine = r->world.rank == from ? c : NULL;
@@ -66,6 +77,7 @@ static void bring_job(struct tb_report *r, size_t job, int from, const struct tb
     bring(&r->world, from, mine ? &mine->nodes_used : NULL, r->world.rank == 0 ? &r->job_nodes[job] : NULL, sizeof(int));
 }
 
+/* In the order of the ranks, so that rank 0 waits for one at a time and the others send when they have ended. */
 void tb_report_gather(struct tb_report *r, const struct tb_client *client, const struct tb_node_counts *counts)
 {
     const struct tb_scenario *s = r->scenario;
@@ -80,11 +92,13 @@ void tb_report_gather(struct tb_report *r, const struct tb_client *client, const
     }
 }
 
+/* The bytes of all by the time of the slowest: a client that ended early does not make it look faster. */
 double tb_bandwidth(const struct tb_outcome *o)
 {
     return o->max > 0 ? (double)o->bytes / TB_MIB / o->max : 0;
 }
 
+/* Rows are in the order of the run: all patterns of a repetition come before the next repetition. */
 void tb_report_each(const struct tb_report *r, tb_visit *visit, void *with)
 {
     for (size_t j = 0; j < r->scenario->count; j++) {
@@ -109,6 +123,7 @@ static void print_one(void *with, int64_t job, const struct tb_access *p, const 
     fputc('\n', with);
 }
 
+/* For people: one line a read or write, one an I/O node. Programs read forge-result.json. */
 void tb_report_print(const struct tb_report *r, FILE *out)
 {
     const struct tb_scenario *s = r->scenario;
