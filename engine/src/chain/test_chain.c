@@ -17,6 +17,7 @@
 static const struct tb_device device;
 static struct tb_device_clock device_clock;
 
+/* From the top down; the base is the last and has no next. */
 static void assert_layers(struct tb_io *io, const char *const names[], size_t n)
 {
     for (size_t i = 0; i < n; i++, io = io->next) {
@@ -35,6 +36,7 @@ static void what_is_not_asked_for_is_not_there(void **state)
     tb_chain_free(io, tb_io_libc());
 }
 
+/* The order of the table in chain.c. The trace layer is not among them: a process that is not traced has none. */
 static void layers_lie_in_their_order(void **state)
 {
     static const char *const names[] = {"fault", "undo", "model", "libc"};

@@ -41,8 +41,9 @@ static bool fd_matches(const struct tb_fault *what, int fd)
 }
 
 /*
- * Counts a match; is it one of those to hit?  A signal is sent here, before the operation:
- * a process that is killed has not done it. Threads count together, in any order.
+ * Counts a match; is it one of those to hit? What is another operation or has another path is not counted, so that `after`
+ * is of what could be hit. A signal is sent here, before the operation: a process that is killed has not done it. Threads
+ * count together, in any order.
  */
 static bool hits(struct fault *fault, const char *op, const char *path, int fd)
 {
@@ -59,7 +60,10 @@ static bool hits(struct fault *fault, const char *op, const char *path, int fd)
     return what->kind != TB_FAULT_SIGNAL;
 }
 
-/* 0, or the error to return instead of the operation. */
+/*
+ * 0, or the error to return instead of the operation. A fault that cuts transfers counts here, too, as of `any`, and lets
+ * it pass.
+ */
 static int injected(struct tb_io *io, const char *op, const char *path, int fd)
 {
     struct fault *fault = (struct fault *)io;
@@ -81,7 +85,10 @@ static int injected_transfer(struct tb_io *io, const char *op, int fd, size_t *n
     return 0;
 }
 
-/* Operations that fail or pass: on a name, and on a descriptor. */
+/*
+ * Operations that fail or pass: on a name, and on a descriptor. Of two names the old one counts; a symlink has the name
+ * that is made, not the text in it; an open directory has the name of its descriptor.
+ */
 #define ON_NAME(type, op, name, parameters, ...)                  \
     static type fault_##op parameters                             \
     {                                                             \
@@ -158,6 +165,7 @@ static int fault_closedir(struct tb_io *io, DIR *directory)
     return error != 0 ? error : result;
 }
 
+/* The description's own offset moves by what was moved, so after a cut the next call goes on where this one ended. */
 static ssize_t fault_read(struct tb_io *io, int fd, void *buf, size_t n)
 {
     int error = injected_transfer(io, "read", fd, &n);
@@ -176,6 +184,7 @@ static void fault_free(struct tb_io *io)
     free(io);
 }
 
+/* Made of the list: an operation that has no function here does not compile, so none can pass unseen. */
 #define OWN(type, op, parameters, ...) .op = fault_##op,
 static const struct tb_io_ops fault_ops = {.name = "fault", TB_IO_OPERATIONS(OWN).free = fault_free};
 

@@ -34,7 +34,7 @@ static int parse_number(const char *text, uint64_t *out)
     return *end == '\0' && errno == 0 ? 0 : -EINVAL;
 }
 
-/* By name, as errno numbers differ between systems. */
+/* By name, as errno numbers differ between systems. 133 is the last of Linux. */
 static int parse_errno(const char *text, uint64_t *out)
 {
     for (int number = 1; number < 134; number++) {
@@ -56,7 +56,10 @@ static int parse_path(const char *text, struct tb_fault *out)
     return 0;
 }
 
-/* `n_kinds` counts errno, short and signal: exactly one of them is a fault. */
+/*
+ * `n_kinds` counts errno, short and signal: exactly one of them is a fault. Of another key that comes twice the later one
+ * holds.
+ */
 static int parse_key(const char *key, const char *value, struct tb_fault *out, int *n_kinds)
 {
     if (strcmp(key, "op") == 0)
@@ -78,7 +81,10 @@ static int parse_key(const char *key, const char *value, struct tb_fault *out, i
     return -EINVAL;
 }
 
-/* Cuts the next `key=value` off `*rest`; a path runs to the end. */
+/*
+ * Cuts the next `key=value` off `*rest`; a path runs to the end. NULL in `*rest`: that was the last one. After a comma
+ * there must be another, so a text that was cut off in between is refused.
+ */
 static bool next_pair(char **rest, char **key, char **value)
 {
     *key = *rest;

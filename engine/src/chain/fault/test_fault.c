@@ -24,6 +24,7 @@
 
 static char folder[] = "/tmp/tierbench-fault-XXXXXX";
 
+/* Two names at a time: rename and link need both. */
 static const char *in_folder(const char *name)
 {
     static char path[2][128];
@@ -33,7 +34,10 @@ static const char *in_folder(const char *name)
     return out;
 }
 
-/* The chain of a process whose TB_FAULT is `text`; its model costs nothing. */
+/*
+ * The chain of a process whose TB_FAULT is `text`; its model costs nothing. The variable is gone again before another chain
+ * is made.
+ */
 static struct tb_io *chain_with(const char *text)
 {
     static const struct tb_device device;
@@ -45,6 +49,7 @@ static struct tb_io *chain_with(const char *text)
     return io;
 }
 
+/* Through the chain, so an open may be hit as well. */
 static int open_file(struct tb_io *io, const char *name)
 {
     int fd = TB_IO(io, open, in_folder(name), O_CREAT | O_RDWR, 0600);
@@ -52,6 +57,7 @@ static int open_file(struct tb_io *io, const char *name)
     return fd;
 }
 
+/* `after` and `count` are of pwrite alone: a write and the close pass, and do not count. */
 static void only_the_chosen_operations_fail(void **state)
 {
     struct tb_io *io = chain_with("op=pwrite,errno=ENOSPC,after=2,count=2");
@@ -65,6 +71,7 @@ static void only_the_chosen_operations_fail(void **state)
     tb_chain_free(io, tb_io_libc());
 }
 
+/* What was moved is what the file has: 3 of 8 bytes twice, one after the other. A transfer of less than the limit is whole. */
 static void transfers_are_cut_short(void **state)
 {
     struct tb_io *io = chain_with("op=any,short=3,count=0");
@@ -81,6 +88,10 @@ static void transfers_are_cut_short(void **state)
     tb_chain_free(io, tb_io_libc());
 }
 
+/*
+ * A name matches by its beginning, so bad.d is hit, too. A descriptor has the name that its file has now, and a close that
+ * fails has closed.
+ */
 static void faults_keep_to_their_path(void **state)
 {
     char text[200];
@@ -101,6 +112,7 @@ static void faults_keep_to_their_path(void **state)
     tb_chain_free(io, tb_io_libc());
 }
 
+/* One byte in the file: the write before the second fsync was done. The child did not come to its exit. */
 static void a_signal_strikes_at_the_operation(void **state)
 {
     int status;
@@ -192,6 +204,10 @@ static int do_name(struct tb_io *io, const char *op)
     return rc != 0 ? rc : closed;
 }
 
+/*
+ * An error that no operation here gives by itself, so it can only be the fault's. The second round is without it, as count
+ * is 1.
+ */
 static void every_operation_on_names_can_be_hit(void **state)
 {
     static const char *const ops[] = {"mknod", "symlink", "readlink", "realpath", "access",  "chmod",
@@ -212,6 +228,7 @@ static void every_operation_on_names_can_be_hit(void **state)
     unlink(in_folder("made"));
 }
 
+/* A chain without a layer is its base: what is not asked for costs no call. */
 static void no_fault_is_no_layer(void **state)
 {
     (void)state;
@@ -220,6 +237,10 @@ static void no_fault_is_no_layer(void **state)
     tb_chain_free(tb_io_libc(), tb_io_libc());
 }
 
+/*
+ * Each lacks or has too much of one thing. A chain is refused like the text, so that no program runs without the fault that
+ * a test meant.
+ */
 static void nonsense_is_refused(void **state)
 {
     static const char *const nonsense[] = {
@@ -256,6 +277,7 @@ static int make_folder(void **state)
     return mkdtemp(folder) == NULL;
 }
 
+/* What a test left behind makes rmdir fail, and with it the group: a fault that was said to prevent a file did not. */
 static int remove_folder(void **state)
 {
     static const char *const names[] = {"a", "short", "bad2", "k", "q"};

@@ -19,7 +19,7 @@
 
 static char folder[] = "/tmp/tb-test-traced.XXXXXX";
 
-/* A job's folder, as tierctl makes it, before the process asks whether it is traced. */
+/* A job's folder, as tierctl makes it. The variable is set before the first chain: a process reads it once. */
 static int begin(void **state)
 {
     struct tb_trace_moment start = tb_trace_moment();
@@ -35,12 +35,14 @@ static int begin(void **state)
     return written ? setenv(TB_TRACE_VARIABLE, folder, 1) : -1;
 }
 
+/* The recorder outlives the layer, and its file is removed with the folder while it is still mapped. */
 static int end(void **state)
 {
     (void)state;
     return tb_remove_tree(folder, NULL) ? -1 : 0;
 }
 
+/* By the layer's own recorder, which made the record when the name was used. */
 static const int64_t *counters_of(const char *path)
 {
     tb_trace *t = tb_trace_of(TB_TRACE_STORAGE);
@@ -51,6 +53,7 @@ static const int64_t *counters_of(const char *path)
     return t->file->posix[number].record.counters;
 }
 
+/* Both stats count as POSIX_STATS, and a rename counts at its old name as source and at its new one as target. */
 static void operations_are_counted_as_darshan_counts_them(void **state)
 {
     char path[64], other[64];

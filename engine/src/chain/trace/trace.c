@@ -17,7 +17,7 @@
 struct traced {
     struct tb_io io;
     struct tb_io_ops ops;
-    tb_trace *trace;
+    tb_trace *trace; /* the process's */
 };
 
 static tb_trace *trace_of(struct tb_io *io)
@@ -29,13 +29,19 @@ struct moment {
     double model, real;
 };
 
-/* Two clocks: the model's, which moves by device time that is not slept yet, and the real one. */
+/*
+ * Two clocks: the model's, which moves by device time that is not slept yet, and the real one. Both in seconds since the
+ * start of the job, as all its processes count.
+ */
 static struct moment now(struct tb_io *io)
 {
     return (struct moment){(double)(int64_t)(tb_model_now() - trace_of(io)->job->start_ns) * 1e-9, tb_trace_now()};
 }
 
-/* Modelled time does not move while a real place works. */
+/*
+ * Modelled time does not move while a real place works, and the real one hardly moves where the model's time is slept
+ * later: the longer of both is what the operation took.
+ */
 static struct tb_trace_time since(struct tb_io *io, struct moment start)
 {
     struct moment end = now(io);
@@ -43,7 +49,7 @@ static struct tb_trace_time since(struct tb_io *io, struct moment start)
     return (struct tb_trace_time){start.model, start.model + (lasted > modelled ? lasted : modelled)};
 }
 
-/* By /proc; a file without a name is not recorded. */
+/* By /proc; a file without a name is not recorded. What begins with no slash is a pipe or a socket. */
 static bool name_of(int fd, char *out)
 {
     char link[64];
@@ -110,12 +116,14 @@ static ssize_t traced_read(struct tb_io *io, int fd, void *buf, size_t n)
     return moved(io, fd, TB_TRACE_READ, TB_TRACE_HERE, buf, TB_NEXT(io, read, fd, buf, n), start);
 }
 
+/* As traced_read: a short transfer counts with what was moved. */
 static ssize_t traced_write(struct tb_io *io, int fd, const void *buf, size_t n)
 {
     struct moment start = now(io);
     return moved(io, fd, TB_TRACE_WRITE, TB_TRACE_HERE, buf, TB_NEXT(io, write, fd, buf, n), start);
 }
 
+/* With the offset that was asked for; the description's own stays as it was. */
 static ssize_t traced_pread(struct tb_io *io, int fd, void *buf, size_t n, off_t offset)
 {
     struct moment start = now(io);
@@ -181,7 +189,7 @@ static int traced_rename(struct tb_io *io, const char *from, const char *to, uns
     return rc;
 }
 
-/* Both numbers lead to one record from here on. */
+/* Both numbers lead to one record from here on, so that what is moved by either counts for one file. */
 static int traced_dup(struct tb_io *io, int oldfd, int newfd)
 {
     struct moment start = now(io);

@@ -48,6 +48,11 @@ static struct tb_undo next(FILE *in, char *bytes)
     return r;
 }
 
+/*
+ * The file is open for writing alone, so the layer has to read what is replaced through a descriptor of its own. The second
+ * write replaces the end of the first and makes the file longer; the cut notes all from its length on; both records of the
+ * sync have one number.
+ */
 static void what_a_crash_would_lose_is_in_the_log(void **state)
 {
     char bytes[100];
@@ -82,6 +87,7 @@ static void what_a_crash_would_lose_is_in_the_log(void **state)
     fclose(in);
 }
 
+/* A process that runs without the log would make a crash test pass. Without the variable there is no layer. */
 static void a_log_that_cannot_be_opened_is_refused(void **state)
 {
     (void)state;

@@ -17,12 +17,15 @@
 struct undo {
     struct tb_io io;
     struct tb_io_ops ops;
-    struct tb_io *base;
+    struct tb_io *base; /* the last layer, for the log and for what is read */
     int log;
-    _Atomic uint64_t syncs;
+    _Atomic uint64_t syncs; /* of this chain: with the process's id, the number of a sync */
 };
 
-/* One append.  A writer that is killed in it does not come to what it was about to do. */
+/*
+ * One append of the whole record: processes share the log, and O_APPEND keeps theirs from mixing. A writer that is killed
+ * in it does not come to what it was about to do; what it left of a record, who reads the log passes over.
+ */
 static void note(struct undo *u, const struct tb_undo *r, const void *bytes)
 {
     assert(r->magic == TB_UNDO_MAGIC && (bytes || !r->length));
@@ -38,7 +41,11 @@ static void note(struct undo *u, const struct tb_undo *r, const void *bytes)
     free(both);
 }
 
-/* What the file has from `offset` on, through a descriptor of our own: the caller's may be write-only. */
+/*
+ * What the file has from `offset` on, through a descriptor of our own: the caller's may be write-only. Past the end there
+ * is nothing to note: `size` says where the file ended. A file that cannot be read ends the process, as undoing it would be
+ * a guess.
+ */
 static void note_bytes(struct undo *u, int fd, enum tb_undo_kind kind, uint64_t offset, uint64_t length)
 {
     struct tb_identity id;
@@ -79,7 +86,11 @@ static int undo_ftruncate(struct tb_io *io, int fd, off_t length)
     return TB_NEXT(io, ftruncate, fd, length);
 }
 
-/* The end is noted after the sync: if killed between, the writes count as not synced, which is what a crash may show. */
+/*
+ * The end is noted after the sync: if killed between, the writes count as not synced, which is what a crash may show. A
+ * sync covers what was written before it began, so its beginning is noted, too; one that failed has no end and covers
+ * nothing.
+ */
 static int undo_fsync(struct tb_io *io, int fd, bool data_only)
 {
     struct undo *u = (struct undo *)io;
