@@ -36,6 +36,10 @@ static uint64_t get_number(const uint8_t **from, unsigned n)
     return value;
 }
 
+/*
+ * A name is also that of a record's file, so it has no slash; and no dot first, which files have before they are whole
+ * (members.c).
+ */
 int tb_net_name_is_valid(const char *name)
 {
     size_t n = strnlen(name, TB_NET_NAME_MAX);
@@ -49,6 +53,7 @@ static int is_text(const char *text, size_t size)
     return strnlen(text, size) < size;
 }
 
+/* Texts go with their whole room, zeros after the end: a hello has one length, which the reader can wait for. */
 void tb_hello_put(const struct tb_hello *h, uint8_t out[TB_HELLO_BYTES])
 {
     put_bytes(&out, magic, sizeof(magic));
@@ -62,6 +67,10 @@ void tb_hello_put(const struct tb_hello *h, uint8_t out[TB_HELLO_BYTES])
     put_bytes(&out, h->nonce, sizeof(h->nonce));
 }
 
+/*
+ * What the caller says of itself is only a word until the proof is right; here it is only looked at for what no node would
+ * send.
+ */
 int tb_hello_get(const uint8_t in[TB_HELLO_BYTES], struct tb_hello *h)
 {
     uint8_t opens[sizeof(magic)];
@@ -87,6 +96,7 @@ void tb_challenge_put(const struct tb_challenge *c, uint8_t out[TB_CHALLENGE_BYT
     put_bytes(&out, c->proof, sizeof(c->proof));
 }
 
+/* Any bytes are a number and a proof: whether the proof is right is for its reader to say. */
 void tb_challenge_get(const uint8_t in[TB_CHALLENGE_BYTES], struct tb_challenge *c)
 {
     get_bytes(&in, c->nonce, sizeof(c->nonce));

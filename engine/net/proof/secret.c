@@ -1,6 +1,6 @@
 /*
- * The file of the secret (secret.h). It comes to its name whole, and is checked by descriptor: no link is followed, and nobody
- * can change the file between the look and the reading.
+ * The file of the secret (secret.h). It comes to its name whole, and is checked by descriptor: no link is followed, and what was
+ * looked at is what is read, also where the name leads to another file by then.
  */
 #include "net/proof/secret.h"
 
@@ -22,6 +22,7 @@ static int refuse(const char *folder, const char *why, int rc, struct tb_error *
     return rc;
 }
 
+/* Who can change names in the folder could put another secret there, with the right owner and mode in its file. */
 static int open_folder(const char *folder, struct tb_error *err)
 {
     int fd = tb_private_directory(folder);
@@ -76,11 +77,16 @@ static const char *fault_of(int fd)
     return st.st_size == TB_NET_SECRET_BYTES ? NULL : "it must be 32 bytes long";
 }
 
+/* Two errors mean something else here than their text says. */
 static const char *why_not_open(int rc)
 {
     return rc == -ELOOP ? "a symbolic link is not followed" : rc == -EPERM ? "it must be a regular file of this user" : strerror(-rc);
 }
 
+/*
+ * Owner and kind were checked when the file was opened (base/private_files), mode and size are checked here, on the same
+ * descriptor.
+ */
 int tb_net_secret_read(const char *folder, uint8_t secret[TB_NET_SECRET_BYTES], struct tb_error *err)
 {
     int directory = open_folder(folder, err);

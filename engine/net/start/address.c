@@ -63,6 +63,7 @@ static int find_host(struct sockaddr_storage *out, char *host, size_t size)
     return found;
 }
 
+/* Without an interface the host name decides, as it does for most programs; on a node with several networks a user names one. */
 static int find(const char *interface, struct sockaddr_storage *out, struct tb_error *err)
 {
     char host[256] = "";
@@ -109,6 +110,7 @@ int tb_net_listen(const char *interface, struct tb_net_address *own, struct tb_e
     return rc ? rc : fd;
 }
 
+/* Numbers alone are taken, so a record that holds a name starts no search in a name service. */
 static int resolve(const struct tb_net_address *from, bool with_port, struct sockaddr_storage *out)
 {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM}, *found;
@@ -140,6 +142,10 @@ static int connect_from(int fd, const struct sockaddr_storage *from, const struc
     return errno == EINPROGRESS ? wait_for_connection(fd, ms) : -errno;
 }
 
+/*
+ * Two nodes of which one listens by IPv4 and one by IPv6 cannot call each other: both have to name an interface that has
+ * the same.
+ */
 int tb_net_connect(const struct tb_net_address *to, const struct tb_net_address *own, int ms)
 {
     struct sockaddr_storage there, here;
@@ -157,6 +163,7 @@ int tb_net_connect(const struct tb_net_address *to, const struct tb_net_address 
     return rc ? rc : fd;
 }
 
+/* For messages: the other end may be gone already, which is no reason to say nothing. */
 void tb_net_describe_other(int fd, char *out, int size)
 {
     struct sockaddr_storage a;

@@ -204,7 +204,7 @@ static unsigned count(const struct tb_gather *g)
 
 static void say_who_came(const struct tb_gather *g, struct words *w)
 {
-    bool said_own = false;
+    bool said_own = false; /* this node is not in the list, and is said in its place */
     const char *comma = "";
     for (unsigned i = 0; i <= g->n; i++) {
         bool own_is_next = !said_own && (i == g->n || strcmp(g->own.node, g->all[i].record.node) < 0);
@@ -220,6 +220,7 @@ static void say_who_came(const struct tb_gather *g, struct words *w)
     }
 }
 
+/* The words for what a user can act on; a connection that is reset was closed by a node that was looked for by an old start. */
 static const char *why_not_reached(int rc)
 {
     return rc == -ENOTCONN   ? "it did not call"

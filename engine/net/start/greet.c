@@ -158,6 +158,7 @@ static void *greet_all(void *arg)
     return NULL;
 }
 
+/* The pipe is how the thread is told to end: it waits in poll, and a flag alone would not wake it. */
 int tb_greeter_start(struct tb_greeter *g)
 {
     if (pipe2(g->wake, O_CLOEXEC))
@@ -170,6 +171,7 @@ int tb_greeter_start(struct tb_greeter *g)
     return rc;
 }
 
+/* The thread is joined before its descriptors are closed: it may be in poll with them. */
 void tb_greeter_stop(struct tb_greeter *g)
 {
     close(g->wake[1]);
@@ -218,6 +220,7 @@ static int prove(const struct tb_proof_key *key, int fd, struct tb_hello *hello,
     return send(fd, proof, sizeof(proof), MSG_NOSIGNAL) == sizeof(proof) ? 0 : -ECONNRESET;
 }
 
+/* One limit for all of it, connection and proofs together. */
 int tb_greet(const struct tb_proof_key *key, const struct tb_net_address *to, const struct tb_net_address *own, struct tb_hello *hello,
              int ms, uint8_t session[TB_NET_PROOF_BYTES])
 {

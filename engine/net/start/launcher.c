@@ -107,7 +107,10 @@ static bool start(struct tb_launcher *l)
     return true;
 }
 
-/* The two variables are what a PMIx launcher sets; without them this process was not started by one. */
+/*
+ * The two variables are what a PMIx launcher sets; without them this process was not started by one. All that fails here is
+ * NULL, and the folder alone is looked at.
+ */
 struct tb_launcher *tb_launcher_ask(const char *text, unsigned n_nodes)
 {
     if (!getenv("PMIX_RANK") || !getenv("PMIX_NAMESPACE"))

@@ -84,6 +84,7 @@ int tb_members_open(const char *folder, struct tb_error *err)
     return rc ? rc : peers;
 }
 
+/* The name in the record must be that of its file: a copy under another name would send callers to the wrong node. */
 int tb_members_read(int peers, const struct tb_proof_key *key, const char *node, struct tb_record *r)
 {
     char text[TB_RECORD_MAX];
