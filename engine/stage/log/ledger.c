@@ -19,6 +19,7 @@ struct tb_content tb_content_of(const struct stat *st)
                                .ctime = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec};
 }
 
+/* Under the mutex, as all that is static here. */
 static struct tb_entry *find(const struct tb_ledger *l, const char *destination)
 {
     return tb_table_find(&l->table, destination);
@@ -66,7 +67,10 @@ static void set_state(struct tb_ledger *l, struct tb_entry *e, enum tb_entry_sta
     e->state = state;
 }
 
-/* HOST SOURCE DESTINATION begin the lines of a file. */
+/*
+ * HOST SOURCE DESTINATION begin the lines of a file. One destination has one entry: the source that was enqueued last is
+ * the one that is moved there.
+ */
 static struct tb_entry *entry_of(struct tb_ledger *l, char **field, int n)
 {
     struct tb_entry *e = n < 3 ? NULL : find(l, field[2]);
@@ -79,6 +83,7 @@ static struct tb_entry *entry_of(struct tb_ledger *l, char **field, int n)
     return e->host && e->source ? e : NULL;
 }
 
+/* `bytes_queued` only grows: it is what was asked for in all, and progress compares it with what was moved in all. */
 static void take_queued(struct tb_ledger *l, char **field, int n)
 {
     struct tb_entry *e = entry_of(l, field, n);
@@ -89,8 +94,8 @@ static void take_queued(struct tb_ledger *l, char **field, int n)
 }
 
 /*
- * ... BYTES XXH3 MTIME CTIME SECONDS RATE `owner` and `origin` stay when the file is queued again by another node: they
- * say who may replace the destination.
+ * HOST SOURCE DESTINATION BYTES XXH3 MTIME CTIME SECONDS RATE. `owner` and `origin` stay when the file is queued again by
+ * another node: they say who may replace the destination.
  */
 static void take_moved(struct tb_ledger *l, char **field, int n)
 {
@@ -104,6 +109,7 @@ static void take_moved(struct tb_ledger *l, char **field, int n)
     set_state(l, e, TB_ENTRY_MOVED);
 }
 
+/* What lies at the destination stays as it was, so `owner` and `content` do, too. A failure has its reason as fourth field. */
 static void take_end(struct tb_ledger *l, char **field, int n, enum tb_entry_state state)
 {
     struct tb_entry *e = entry_of(l, field, n);
@@ -138,6 +144,7 @@ static void take_starts(struct tb_ledger *l, char **field, int n)
     l->movers = m;
 }
 
+/* A mover of which the log has no start is not known; what it says is passed over. */
 static void take_of_mover(struct tb_ledger *l, const char *word, char **field, int n)
 {
     struct tb_known_mover *m = n < 2 ? NULL : find_mover(l, field[1]);
@@ -178,6 +185,7 @@ static void take_spectral(void *arg, const char *word, char **field, int n)
     l->done += strcmp(word, "DONE") == 0;
 }
 
+/* Read from its beginning: what movers before this one did is known before the first file is looked at. */
 int tb_ledger_open(struct tb_ledger *l, const char *folder)
 {
     memset(l, 0, sizeof(*l));
@@ -197,6 +205,7 @@ void tb_ledger_close(struct tb_ledger *l)
     pthread_mutex_destroy(&l->mutex);
 }
 
+/* The place in the log moves under the mutex, so no line is taken twice. */
 int tb_ledger_refresh(struct tb_ledger *l)
 {
     pthread_mutex_lock(&l->mutex);
@@ -212,6 +221,7 @@ int tb_ledger_append(struct tb_ledger *l, struct tb_lines *lines)
     return rc ? rc : tb_ledger_refresh(l);
 }
 
+/* The source alone would not do: nodes have different files under one name. */
 static bool is_from(const struct tb_entry *e, const char *host, const char *source)
 {
     return e->owner && e->origin && strcmp(e->owner, host) == 0 && strcmp(e->origin, source) == 0;
@@ -239,6 +249,7 @@ bool tb_ledger_owns(struct tb_ledger *l, const char *host, const char *source, c
     return owns;
 }
 
+/* Enqueued and not moved yet, by whichever mover: it is not enqueued a second time. */
 bool tb_ledger_waits(struct tb_ledger *l, const char *destination)
 {
     pthread_mutex_lock(&l->mutex);
@@ -276,12 +287,13 @@ static int by_destination(const void *a, const void *b)
     return strcmp((*(const struct tb_entry *const *)a)->destination, (*(const struct tb_entry *const *)b)->destination);
 }
 
+/* A file that is gone at its source is not left: there is nothing to move. */
 static bool is_left(const struct tb_entry *e)
 {
     return e && (e->state == TB_ENTRY_QUEUED || e->state == TB_ENTRY_FAILED);
 }
 
-/* In their order; where there is no memory for it, in none. */
+/* In their order; where there is no memory for it, in none. `act` must not ask the ledger: the mutex is held. */
 void tb_ledger_each_left(struct tb_ledger *l, void (*act)(void *arg, const struct tb_entry *entry), void *arg)
 {
     size_t n = 0;

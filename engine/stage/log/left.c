@@ -30,6 +30,7 @@ static void put_quoted(FILE *out, const char *text)
     putc('"', out);
 }
 
+/* The reason is a comment, which the reader of manifests passes over: the file can be given back as it is. */
 void tb_left_add(struct tb_left *l, const char *source, const char *destination, const char *reason)
 {
     if (reason)
@@ -59,6 +60,7 @@ static void add_entry(void *arg, const struct tb_entry *e)
     tb_left_add(arg, e->source, e->destination, e->state == TB_ENTRY_FAILED ? e->reason : NULL);
 }
 
+/* All hosts' files. The ledger is held while they are written, so the list is of one moment. */
 int tb_left_of_ledger(struct tb_ledger *ledger, const char *path)
 {
     struct tb_left l;

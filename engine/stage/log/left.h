@@ -21,7 +21,7 @@ int tb_left_begin(struct tb_left *left, const char *path);
 void tb_left_add(struct tb_left *left, const char *source, const char *destination, const char *reason);
 int tb_left_end(struct tb_left *left);
 
-/* All that the ledger knows of; NULL: any host. 0 or -errno. */
+/* All that the ledger knows of, of every host. 0 or -errno. */
 int tb_left_of_ledger(struct tb_ledger *ledger, const char *path);
 
 #endif

@@ -17,6 +17,7 @@
 #define SPECTRAL "Spectral Work "
 #define FILE_WORD " File : "
 #define FACT "Tierbench"
+/* Far above the longest line, which has two paths of PATH_MAX bytes, each byte escaped, and a few numbers. */
 #define READ_AT_ONCE (1u << 20)
 
 /* What the log says is believed: so it is this user's, or of the owner of its folder, who can replace it anyway, and no link. */
@@ -28,8 +29,9 @@ static bool is_trusted(int fd, const char *folder)
 }
 
 /*
- * Appended to by all movers of the folder and by who waits for them, so it is opened to append: each write goes to the
- * end, whatever others wrote since.
+ * Appended to by all movers of the folder and by those who wait for them, so it is opened to append: each write goes to the
+ * end, whatever others wrote since. What has the name may be no file: O_NONBLOCK opens it without waiting, and is_trusted
+ * refuses it.
  */
 int tb_log_open(struct tb_log *log, const char *folder)
 {
@@ -53,7 +55,10 @@ void tb_log_close(struct tb_log *log)
     log->fd = -1;
 }
 
-/* Room for `more` bytes; false: there is none, and the lines are in error. */
+/*
+ * Room for `more` bytes; false: there is none, and the lines are in error. It stays in error until they are appended, so
+ * that no part of them is.
+ */
 static bool reserve(struct tb_lines *l, size_t more)
 {
     if (l->n + more <= l->room)
@@ -90,6 +95,7 @@ static void put_escaped(struct tb_lines *l, const char *text)
     }
 }
 
+/* Spectral's words to the letter: its own programs and scripts read these lines. */
 void tb_lines_spectral(struct tb_lines *l, const char *word, const char *destination)
 {
     put(l, SPECTRAL);
@@ -99,6 +105,7 @@ void tb_lines_spectral(struct tb_lines *l, const char *word, const char *destina
     put(l, "\n");
 }
 
+/* The word is one of ours and has nothing to escape; fields are names and texts of others. */
 void tb_lines_fact(struct tb_lines *l, const char *word, ...)
 {
     va_list fields;
@@ -148,6 +155,7 @@ static void unescape(char *text)
     *to = '\0';
 }
 
+/* Fields past TB_LOG_FIELDS are left out: a newer program may write more of them. */
 static void take_fact(char *line, tb_log_take *take, void *arg)
 {
     char *field[TB_LOG_FIELDS], *word = NULL;

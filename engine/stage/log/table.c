@@ -6,7 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define FIRST_ROOM 256
+#define FIRST_ROOM 256 /* a power of two, so that a mask takes the place of a division */
 
 static uint64_t hash_of(const char *name)
 {
@@ -22,6 +22,7 @@ static struct tb_place *place_of(const struct tb_table *t, uint64_t hash, const 
     return &t->place[i];
 }
 
+/* An empty table has no room yet, and no place to look at. */
 void *tb_table_find(const struct tb_table *t, const char *name)
 {
     return t->n ? place_of(t, hash_of(name), name)->item : NULL;
@@ -42,7 +43,7 @@ static int grow(struct tb_table *t)
     return 0;
 }
 
-/* At most two of three places are taken. */
+/* At most two of three places are taken: above that the walks to a free place become long. */
 int tb_table_add(struct tb_table *t, const char *name, void *item)
 {
     uint64_t hash = hash_of(name);
@@ -54,7 +55,10 @@ int tb_table_add(struct tb_table *t, const char *name, void *item)
     return 0;
 }
 
-/* What lies behind the gap and could lie in it is put there, and leaves the next gap. */
+/*
+ * What lies after the gap and could lie in it is put there, and leaves the next gap. So no walk from a hash ever ends too
+ * early.
+ */
 void tb_table_remove(struct tb_table *t, const char *name)
 {
     size_t gap = (size_t)(place_of(t, hash_of(name), name) - t->place), last = t->room - 1;
@@ -69,6 +73,7 @@ void tb_table_remove(struct tb_table *t, const char *name)
     t->n--;
 }
 
+/* The items are the caller's until here: `act` frees them, and the names that the places lead to with them. */
 void tb_table_end(struct tb_table *t, void (*act)(void *item))
 {
     for (size_t i = 0; act && i < t->room; i++)
