@@ -9,6 +9,7 @@
 
 #include "commands.h"
 
+/* Rows that several commands have are written once, so their words are the same in each help. */
 #define END_OF_OPTIONS {0}
 #define CONFIG                                                                    \
     {"config",                                                                    \
@@ -38,6 +39,7 @@
 #define CONFIG_OPERAND {NULL, '.', "CONFIG", "the configuration", "a file (docs/configuration.md)", "none, it is required", NULL}
 #define FRAGMENT_OPERAND {NULL, '.', "FRAGMENT", "a second file, whose keys replace the first's", "a file", "none", NULL}
 
+/* The operand comes after `--`: what begins with a dash is the program's from there on. */
 static const struct ctl_option run_options[] = {
     CONFIG,
     MODE,
@@ -76,6 +78,7 @@ static const struct ctl_option status_options[] = {
      "-o tierbench.prom"},
     END_OF_OPTIONS};
 
+/* --wait is taken because scripts give it: a drain always waits. */
 static const struct ctl_option drain_options[] = {
     INSTANCE,
     {"wait", 'A', NULL, "return when all is on the PFS, as it does without this word too", NULL, "the same", NULL},
@@ -83,8 +86,10 @@ static const struct ctl_option drain_options[] = {
 
 static const struct ctl_option recover_options[] = {CONFIG, MODE, END_OF_OPTIONS};
 
+/* None: what gc may clear is decided by what is alive, not by the user. */
 static const struct ctl_option gc_options[] = {END_OF_OPTIONS};
 
+/* For three ways to be called (--script, --manifest, --watch); which options go with which is checked in stage.c. */
 static const struct ctl_option stage_options[] = {
     {"script", 'S', "JOB.sh", "stage what its directives ask for: DataWarp's and Rabbit's", "a file", "none", "--script job.sh"},
     {"word", 'W', "WORD", "what directives begin with", "a word", "#DW", "--word '#BB_LUA'"},
@@ -137,6 +142,7 @@ static const struct ctl_option import_hermes_options[] = {
     {"output", 'o', "OUT.yaml", "where the configuration goes", "a file", "standard output", "-o tiers.yaml"},
     END_OF_OPTIONS};
 
+/* tierctl itself writes this command line for the launcher; it is read as the others are. */
 static const struct ctl_option node_options[] = {
     {"instance", 'i', "NAME", "the run's instance", "as the run has named it", "none, it is required", "-i run-1-00000000"},
     {"trace", 'T', "FOLDER", "where what the node recorded is handed on", "the run's folder, which all nodes see", "none, it is required",

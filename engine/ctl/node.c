@@ -20,6 +20,7 @@ struct node {
     const char *instance, *shared, *stage, *config, *fragment;
 };
 
+/* -c may come twice, as for run, which hands both on. */
 static int take(void *into, char key, const char *value)
 {
     struct node *n = into;

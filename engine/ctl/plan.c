@@ -260,6 +260,7 @@ static int import_tiers(const struct options *o, struct tb_config *c)
     return rc ? ctl_fail("%s", err.text) : 0;
 }
 
+/* The kind of the first file is known by its first character, not by its name. */
 int tb_import_hermes_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct options o;

@@ -1,7 +1,8 @@
 /*
  * run: a program under a private instance.  Start a daemon, run the program with the adapter
  * preloaded, drain, say what the tiers did, remove the instance. If tierctl is killed, the
- * daemon sees the end of its pipe and drains and removes the instance after the last client. The exit status is the program's; where that is 0, the one of the drain or the report.
+ * daemon sees the end of its pipe, and drains and removes the instance after the last client.
+ * The exit status is the program's; where that is 0, the one of the drain or the report.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,6 +57,7 @@ static int take(void *into, char key, const char *value)
     }
 }
 
+/* What cannot work is refused here, before a folder, a daemon or a mover is made. */
 static int parse(const struct ctl_command *self, int argc, char **argv, struct run *r)
 {
     int rc = ctl_parse(self, argc, argv, take, r);

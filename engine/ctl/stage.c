@@ -173,6 +173,7 @@ static const char *job_id(const struct stage *s)
     return s->id ? s->id : own;
 }
 
+/* PERSIST_DIR first: where a site has Spectral's variables, it is the node-local storage. */
 static const char *place(const struct stage *s)
 {
     const char *persist = getenv("PERSIST_DIR"), *tmp = getenv("TMPDIR");
@@ -212,6 +213,7 @@ static int watch(const struct stage *s)
         &(struct tb_mover_plan){.settings = &settings, .log_folder = settings.to, .control = -1, .ready = -1, .stays = true});
 }
 
+/* One of the three at a time: each has its own end and its own exit status. */
 int tb_stage_command(const struct ctl_command *self, int argc, char **argv)
 {
     struct stage s = {0};

@@ -105,6 +105,7 @@ static void draw_error(void *arg, const struct tb_file_report *r)
         draw(w, "error: %s: %s", r->path, strerror(-r->error));
 }
 
+/* The cursor goes up by the lines of the last picture, and what that had more is cleared at the end. */
 static void draw_picture(struct watch *w)
 {
     const struct tb_stats *s = &w->now.stats, *last = &w->last.stats;
@@ -141,6 +142,7 @@ static void print_line(const struct watch *w)
            rate(w, last->pfs_bytes_read, s->pfs_bytes_read), s->n_errors);
 }
 
+/* Flushed after each look: a reader of a pipe would else get many looks late and at once. */
 static void show(struct watch *w)
 {
     look(w);

@@ -10,6 +10,7 @@ static bool is_directory(const struct tb_config *c, uint32_t tier)
     return c->tiers[tier].medium == TB_MEDIUM_DIRECTORY;
 }
 
+/* Any directory tier will do: an fsync takes a free buffer of the same size wherever there is one. */
 static bool has_size_below(const struct tb_config *c, const struct tb_layout *l, uint64_t size)
 {
     for (uint32_t s = 0; s < l->n_slabs; s++)
@@ -33,6 +34,7 @@ static const struct tb_layout_slab *slab_for(const struct tb_config *c, const st
     return best;
 }
 
+/* Nothing is said where fsync promises less or more than a tier: then no bytes are moved down for it. */
 void tb_plan_promises_print(const struct tb_config *c, const struct tb_layout *l, FILE *out, const char *before)
 {
     for (uint32_t s = 0; s < l->n_slabs && c->fsync == TB_FSYNC_TIER; s++) {

@@ -141,6 +141,7 @@ static void list_groups(FILE *out, const struct plan_writes *w, double y)
     }
 }
 
+/* The key adds up all groups, one colour a place, also for places that got nothing: a user looks for them by name. */
 static void draw_writes(FILE *out, const struct tb_config *c, const struct plan_writes *w, double y)
 {
     double key = LEFT;

@@ -47,7 +47,7 @@ struct paper {
     uint64_t *column;
 };
 
-/* The whole text is shown, since its parts have no names. */
+/* The whole text is shown, since its parts have no names. The caller's text is still whole: a copy was cut. */
 static int wrong(const char *text, const char *why)
 {
     return ctl_fail("--writes '%s': %s", text, why);
@@ -108,6 +108,7 @@ int tb_plan_writes_parse(const char *text, struct plan_writes *w)
     return why ? wrong(text, why) : 0;
 }
 
+/* There are no more names than groups, so a new one always has room. */
 static struct file *file_named(struct paper *p, const char *name)
 {
     char path[TB_PATH_MAX + TB_NAME_MAX];
@@ -143,7 +144,10 @@ static void describe(const struct paper *p, struct tb_hierarchy *h)
     }
 }
 
-/* The slab of `tier` that the engine would take a buffer of, TB_NONE where all are full. */
+/*
+ * The slab of `tier` that the engine would take a buffer of: the largest that the bytes fill, else the smallest that holds
+ * them; TB_NONE where all are full.
+ */
 static uint32_t best_slab(const struct paper *p, uint32_t tier, uint64_t bytes)
 {
     uint32_t best = TB_NONE;
@@ -159,7 +163,7 @@ static uint32_t best_slab(const struct paper *p, uint32_t tier, uint64_t bytes)
     return best;
 }
 
-/* To the group's sum and to the column of the drawing. */
+/* To the group's sum and to the column of the drawing. The file ends there now: a sequence only appends. */
 static void note(struct paper *p, struct file *f, uint32_t place, uint64_t bytes)
 {
     p->group->to[place] += bytes;
@@ -167,7 +171,10 @@ static void note(struct paper *p, struct file *f, uint32_t place, uint64_t bytes
     f->end += bytes;
 }
 
-/* As much as buffers of `tier` take of the next `bytes` of the file. */
+/*
+ * As much as buffers of `tier` take of the next `bytes` of the file. A buffer covers an aligned range, so one that begins
+ * inside of it takes less than its size.
+ */
 static uint64_t fill(struct paper *p, struct file *f, uint32_t tier, uint64_t bytes)
 {
     uint64_t left = bytes;
@@ -183,7 +190,7 @@ static uint64_t fill(struct paper *p, struct file *f, uint32_t tier, uint64_t by
     return bytes - left;
 }
 
-/* What no tier took. */
+/* What no tier took. The next write finds no buffer of the file to go on in. */
 static void spill(struct paper *p, struct file *f, uint64_t bytes)
 {
     f->last.tier = TB_NONE;

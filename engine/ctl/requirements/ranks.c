@@ -32,6 +32,7 @@ static uint32_t power_of_ten(int n)
     return p;
 }
 
+/* Ends at 10^8 for a rank, which has at most MOST_DIGITS digits. */
 static int digits_of(uint32_t number)
 {
     int n = 1;
@@ -40,7 +41,10 @@ static int digits_of(uint32_t number)
     return n;
 }
 
-/* Numbers [from, to] of a block: digits in front, one of a range, `any` digits of any value. */
+/*
+ * Numbers [from, to] of a block: digits in front, one of a range, `any` digits of any value. A pattern that does not fit is
+ * an error and not cut: cut, it would match other files.
+ */
 static int add_block(const struct place *p, int digits, uint32_t from, uint32_t to, int any)
 {
     char number[64] = "", pattern[TB_PATTERN_MAX];
@@ -92,6 +96,7 @@ static const char *read_rank(const char *text, uint32_t *out)
     return text + n;
 }
 
+/* Both ends belong to the range; one number is a range of itself. */
 static bool read_ranks(const char *text, uint32_t *from, uint32_t *to)
 {
     const char *end = read_rank(text, from);
@@ -102,7 +107,8 @@ static bool read_ranks(const char *text, uint32_t *from, uint32_t *to)
 }
 
 /*
- * {rank} or {rank:N}. Once in a pattern: two of them would ask which combinations are meant.
+ * {rank} or {rank:N}. Once in a pattern: two of them would ask which combinations are meant. With more than eight digits no
+ * number would be a rank.
  */
 static bool find_place(const char *pattern, struct place *p)
 {
@@ -120,6 +126,7 @@ static bool find_place(const char *pattern, struct place *p)
     return *at == '}' && !strstr(p->after, "{rank");
 }
 
+/* A pattern without {rank} with a range, or the other way round, is refused: one of both was forgotten. */
 const char *ctl_ranks_expand(const char *pattern, const char *ranks, int (*add)(void *arg, const char *pattern), void *arg)
 {
     struct place p = {.add = add, .arg = arg};

@@ -93,6 +93,7 @@ static void take_attributes(struct reader *r, const char **attributes, struct re
     }
 }
 
+/* A size that is not there leaves the limit as it is: from 0, or without end. */
 static void read_size(struct reader *r, const char *attribute, const char *value, uint64_t *out)
 {
     const char *allowed = value ? tb_parse_size(value, out) : NULL;
@@ -109,6 +110,7 @@ static bool is_tier(const struct tb_config *c, const char *name)
     return !c;
 }
 
+/* With a configuration its tiers are named, else what a name may be made of. */
 static void refuse_tier(struct reader *r, const char *name)
 {
     char allowed[300] = "names of tiers in letters, digits, - and _";
@@ -229,6 +231,7 @@ static void on_start(void *data, const char *element, const char **attributes)
         refuse(r, "<requirements> %.100s=\"%.100s\"; allowed: no attribute", attributes[0], attributes[1]);
 }
 
+/* Which element ends is expat's to check: it refuses one that was not begun. */
 static void on_end(void *data, const char *element)
 {
     struct reader *r = data;
@@ -236,6 +239,7 @@ static void on_end(void *data, const char *element)
     r->depth--;
 }
 
+/* Blanks between elements are layout. Other text is most likely a value that its writer meant as an attribute. */
 static void on_text(void *data, const char *text, int n)
 {
     for (int i = 0; i < n; i++)
@@ -243,6 +247,7 @@ static void on_text(void *data, const char *text, int n)
             return refuse(data, "%.*s: is text; allowed: elements with attributes", n - i < 100 ? n - i : 100, text + i);
 }
 
+/* Before any entity of it is read (see the top). */
 static void on_document_type(void *data, const char *name, const char *system, const char *public, int internal)
 {
     (void)system;

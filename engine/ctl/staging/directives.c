@@ -152,6 +152,7 @@ static int take_word(const struct directives *all, struct directive *d, char *wo
     return directive_refuse(all, d, "%s: unknown key; allowed: %s", word, list_keys(verb->allowed, allowed, sizeof(allowed)));
 }
 
+/* The verb is found first: which keys are allowed depends on it. */
 static int take_verb(const struct directives *all, struct directive *d, const char *name)
 {
     for (size_t v = 0; v < N_VERBS; v++)
@@ -189,6 +190,7 @@ static const char *after_word(const char *line, const char *word)
     return strncmp(line, word, n) == 0 && (isspace((unsigned char)line[n]) || !line[n]) ? line + n : NULL;
 }
 
+/* The directive counts before its line is read, so directives_free finds it also after a refusal. */
 static int add_line(struct directives *all, const char *line, unsigned number)
 {
     const char *rest = after_word(line, all->word);

@@ -33,6 +33,7 @@ static int add_variable(struct stage_job *j, const struct directive *d, const ch
     return 0;
 }
 
+/* Below the job's id, so that two jobs of one script have folders of their own. */
 static int job_folder(struct stage_job *j, const struct directive *d, const char *variable, const char *folder)
 {
     char path[PATH_MAX];
@@ -328,6 +329,7 @@ void stage_job_print_variables(const struct stage_job *j)
     }
 }
 
+/* For the script alone: this is called in its process, after the fork. */
 void stage_job_set_variables(const struct stage_job *j)
 {
     for (int i = 0; i < j->n_variables; i++)

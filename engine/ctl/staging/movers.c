@@ -75,6 +75,7 @@ static int from_config(const char *config, const char *fragment, bool in, struct
     return rc;
 }
 
+/* The source is looked at from where the command is given; the destination only on the node, where it is. */
 int ctl_stage_in_settings(const char *config, const char *fragment, bool is_node, struct tb_config_stage *out)
 {
     tb_stage_defaults(out);
@@ -101,6 +102,7 @@ int ctl_stage_settings(const char *config, const char *fragment, bool is_node, s
     return rc;
 }
 
+/* -EBUSY is the lease of the folder: two movers would move the same files. */
 static void say_refusal(const struct tb_mover_plan *plan, int rc)
 {
     if (rc == -EBUSY)
@@ -163,6 +165,7 @@ int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover)
     return EXIT_BAD_INPUT;
 }
 
+/* The end of the pipe is closed: a mover that still runs sees that tierctl is gone. */
 void ctl_mover_forget(struct ctl_mover *mover)
 {
     close(mover->control);
@@ -224,6 +227,7 @@ int ctl_mover_finish(struct ctl_mover *mover)
     return rc ? rc : status ? EXIT_DRAIN_FAILED : 0;
 }
 
+/* Before the program starts: when this returns 0, all files are there. */
 int ctl_stage_in(const struct tb_config_stage *settings, const char *log_folder)
 {
     struct ctl_mover mover;

@@ -12,7 +12,10 @@
 
 #include "stage/log/lines.h"
 
-/* Name and parent of a process: false, where it has ended. */
+/*
+ * Name and parent of a process: false, where it has ended. The name may hold anything, also `)`, so the rest is read from
+ * the last one on.
+ */
 static bool look_at(long pid, char name[32], long *parent)
 {
     char path[64], text[256] = "";
@@ -25,7 +28,10 @@ static bool look_at(long pid, char name[32], long *parent)
     return end && sscanf(text, "%*d (%31[^)]", name) == 1 && sscanf(end + 1, " %*c %ld", parent) == 1;
 }
 
-/* The folder of the log that it has open. */
+/*
+ * The folder of the log that it has open. Descriptors of other users' processes cannot be read, so only this user's movers
+ * are named.
+ */
 static bool folder_of(long pid, char folder[PATH_MAX])
 {
     char path[64 + NAME_MAX];
@@ -46,6 +52,7 @@ static bool folder_of(long pid, char folder[PATH_MAX])
     return found;
 }
 
+/* By process name first: it costs one small file, where the descriptors cost a link each. */
 static void name(long pid)
 {
     char word[32], parents[32] = "", folder[PATH_MAX];
@@ -56,6 +63,7 @@ static void name(long pid)
         printf("mover %ld: moves files for %s without a tierctl; it ends when they are moved, or by kill %ld\n", pid, folder, pid);
 }
 
+/* Named and not ended: such a mover still brings files to where they are wanted, and ends by itself. */
 void ctl_movers_name_orphans(void)
 {
     DIR *processes = opendir("/proc");

@@ -92,6 +92,7 @@ static int take_line(struct pairs *p, char *line, unsigned n)
     return pairs_add(p, source, destination, n);
 }
 
+/* It ends at the first line that is wrong: nothing has been moved yet. */
 int pairs_read_manifest(struct pairs *p, const char *file)
 {
     FILE *in = fopen(file, "re");

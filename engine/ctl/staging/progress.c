@@ -62,6 +62,7 @@ struct left {
     int n;
 };
 
+/* At most MOST_NAMED: the whole list is --left's. With `host` only its own files, as other nodes name theirs. */
 static void name_left(void *arg, const struct tb_entry *e)
 {
     struct left *left = arg;
@@ -72,6 +73,7 @@ static void name_left(void *arg, const struct tb_entry *e)
                 e->state == TB_ENTRY_FAILED && e->reason ? e->reason : "there was no time, or no mover");
 }
 
+/* The last line of progress comes before the names, so that what is read last is what is missing. */
 int ctl_progress_end(struct ctl_stage_progress *p, bool complete)
 {
     struct left left = {.host = p->host};
