@@ -14,10 +14,12 @@ int main(int argc, char **argv)
         rc = tb_engine_attach(name, tb_io_libc(), &engine);
     if (rc)
         return fprintf(stderr, "%s: no instance: %s\n", argv[0], strerror(-rc)), 1;
+    /* The chain of the path's prefix: NULL where the instance does not manage it, and then plain calls are the right ones. */
     struct tb_io *io = argc == 2 ? tb_engine_route(engine, argv[1], NULL) : NULL;
     int fd = io ? TB_IO(io, open, argv[1], O_RDWR | O_CREAT, 0600) : -1;
     if (fd < 0)
         return fprintf(stderr, "usage: %s FILE, under a prefix of instance %s\n", argv[0], name), 2;
+    /* By the chain that opened it: bare write and read would go past the tiers. */
     TB_IO(io, pwrite, fd, "hello, tiers", 12, 0);
     TB_IO(io, pread, fd, text, sizeof(text) - 1, 0);
     rc = TB_IO(io, fsync, fd, false); /* keeps what the configuration promises */

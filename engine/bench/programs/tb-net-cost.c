@@ -61,6 +61,7 @@ static ssize_t from_socket(int fd, char *at, size_t n)
     return recv(fd, at, n, 0);
 }
 
+/* As the network sets its own: without it the kernel may hold a short request back. */
 static void without_delay(int fd)
 {
     const int on = 1;
@@ -72,6 +73,7 @@ struct served {
     size_t bytes;
 };
 
+/* Ends when the asking side closes: each of its threads has a connection, and this one serves it. */
 static void *serve_raw_one(void *arg)
 {
     struct served *s = arg;
@@ -94,6 +96,7 @@ static void serve_raw(int listener, size_t bytes)
     }
 }
 
+/* The answer's bytes are whatever is in the room: what they are costs nothing on the way. */
 static int64_t serve(void *arg, unsigned from, const void *request, size_t n, void *answer, size_t room)
 {
     const struct task *t = arg;
@@ -120,6 +123,7 @@ static void open_net(struct task *t, const char *node)
     }
 }
 
+/* Threads draw from one count, so that none is left over while another still works. */
 static void *ask_raw(void *arg)
 {
     struct task *t = arg;
@@ -147,6 +151,7 @@ static void *ask_net(void *arg)
     return free(answer), NULL;
 }
 
+/* The start of the threads is in the time; more calls make it count less. */
 static uint64_t ask_all(struct task *t, long calls, void *ask(void *))
 {
     pthread_t threads[THREADS_MAX];

@@ -26,6 +26,7 @@
 static volatile sig_atomic_t asked_to_end;
 static volatile pid_t group; /* its first process, 0 when it has ended; read by the handler */
 
+/* One line on stderr, with the program and the system: the harness shows it beside the row that is missing. */
 static void say(const struct tb_job *job, const char *format, va_list args)
 {
     fprintf(stderr, "%s: %s: ", job->program, job->system);
@@ -53,6 +54,7 @@ int tb_job_skip(const struct tb_job *job, const char *format, ...)
     return TB_JOB_SKIPPED;
 }
 
+/* The whole word has to be the number: a unit after it would be lost. */
 static bool read_number(const char *text, long least, long most, long *out)
 {
     char *end;
@@ -75,6 +77,7 @@ static bool is_known(const struct tb_job_of *of, const char *system)
     return false;
 }
 
+/* The names are the program's own list, so the message cannot be out of date. */
 static int refuse_system(const struct tb_job *job, const struct tb_job_of *of)
 {
     fprintf(stderr, "%s: SYSTEM %s; allowed:", job->program, job->system ? job->system : "is not one word");
@@ -122,6 +125,7 @@ static int make_folder(struct tb_job *job)
     return 0;
 }
 
+/* Only what a handler may do. The process that stays wakes from its wait, stops the system and removes the folder. */
 static void on_end(int signal)
 {
     asked_to_end = signal;
@@ -203,6 +207,7 @@ static void work_part(void *arg)
     p->part(p->job, p->arg, p->from, p->to);
 }
 
+/* As the timed ones, with all processes in step, so that none still warms up while another is measured. */
 void tb_job_untimed(struct tb_job *job, tb_job_part *part, void *arg, long operations)
 {
     struct phase p = {job, part, arg, 0, operations / job->processes};
@@ -210,6 +215,7 @@ void tb_job_untimed(struct tb_job *job, tb_job_part *part, void *arg, long opera
     tb_workers_repeat(job->workers, work_part, &p, &unused);
 }
 
+/* 0 where the clock cannot be read: a server that has ended has none. */
 static double cpu_seconds(clockid_t clock)
 {
     struct timespec t = {0};
@@ -229,6 +235,7 @@ static struct cpu cpu_now(const struct tb_job *job)
     return (struct cpu){cpu_seconds(CLOCK_PROCESS_CPUTIME_ID), has_server ? cpu_seconds(clock) : 0};
 }
 
+/* What a line of JSON says of a phase; rates are made from it when all parts are over. */
 struct row {
     const char *operation, *more;
     long operations;

@@ -39,6 +39,7 @@ static void write_tiers(FILE *file, const struct tb_job *job, const struct tb_ow
                 job->folder, (unsigned long long)(needs->directory / MIB + 1));
 }
 
+/* No flush but by hand, and fsync on the PFS: so a phase moves what it asks for and nothing else. */
 static int write_config(const struct tb_job *job, const struct tb_own_needs *needs, const char *path)
 {
     FILE *file = fopen(path, "w");
@@ -50,6 +51,7 @@ static int write_config(const struct tb_job *job, const struct tb_own_needs *nee
     return fclose(file);
 }
 
+/* The folder is new, so what is there already is an error. */
 static int make_places(const struct tb_job *job, const struct tb_own_needs *needs)
 {
     char path[TB_JOB_FOLDER + 16];

@@ -20,6 +20,7 @@
 #define LOOK_NS 10000000
 #define NO_PROGRAM 127
 
+/* Between two looks; the time of a start or a stop is in no figure. */
 static void look_later(void)
 {
     nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
@@ -101,6 +102,7 @@ void tb_server_stop(struct tb_server *server)
     server->pid = 0;
 }
 
+/* False: the path does not fit, and connecting to a part of it would be another server. */
 static bool address_of(const struct tb_job *job, struct sockaddr_un *out)
 {
     *out = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -108,6 +110,7 @@ static bool address_of(const struct tb_job *job, struct sockaddr_un *out)
     return n < (int)sizeof(out->sun_path);
 }
 
+/* Said here and not by the server, which may end without a word that a user could act on. */
 const char *tb_server_socket(const struct tb_job *job)
 {
     static struct sockaddr_un address;
@@ -118,6 +121,7 @@ const char *tb_server_socket(const struct tb_job *job)
     return NULL;
 }
 
+/* A connection that is closed at once: the server has seen its first client before the clock runs. */
 bool tb_server_takes(const struct tb_job *job)
 {
     struct sockaddr_un address;

@@ -27,6 +27,7 @@ static const struct library *find(const char *system)
     return NULL;
 }
 
+/* The variable keeps the new program from starting itself once more. */
 static int start_again(const struct library *wanted, char **argv)
 {
     setenv(CHOSEN, wanted->system, 1);
@@ -36,6 +37,7 @@ static int start_again(const struct library *wanted, char **argv)
     return 1;
 }
 
+/* A preload that is missing is only a warning of the loader, so the library that malloc is in decides. */
 int tb_allocator_choose(const struct tb_job *job, char **argv)
 {
     const struct library *wanted = find(job->system);

@@ -68,6 +68,7 @@ static void check(struct tb_job *job, const struct piece *p, uint64_t tag)
         tb_job_fail(job, "a buffer of %u bytes was changed while it was taken", p->n);
 }
 
+/* xorshift: the same order of sizes for every system, and cheap beside what is measured. */
 static uint32_t next_size(struct load *l)
 {
     l->random ^= l->random << 13;

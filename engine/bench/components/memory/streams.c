@@ -57,6 +57,7 @@ static ssize_t write_piece(void *cookie, const char *from, size_t n)
     return (ssize_t)n;
 }
 
+/* At most the rest of one piece: the C library asks again for more. */
 static ssize_t read_piece(void *cookie, char *to, size_t n)
 {
     struct pieces *p = cookie;

@@ -52,6 +52,7 @@ static void send(struct tb_job *job, uint32_t place)
     tb_flush_queue(engine, files[place]);
 }
 
+/* The event is read before the queue, so a file that is queued in between wakes the wait at once. */
 static struct tb_message receive(struct tb_job *job)
 {
     (void)job;

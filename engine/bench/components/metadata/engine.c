@@ -38,6 +38,7 @@ static struct tb_identity identity_of(const struct tb_record *r)
                                 .regular = true};
 }
 
+/* The first open of a file makes its record; the number it is given is found again by identity, as another process would. */
 static void put(struct tb_job *job, const struct tb_record *records, long n)
 {
     uint32_t file;
@@ -56,6 +57,7 @@ static uint32_t find(const struct tb_record *r)
     return tb_file_find(engine, &id);
 }
 
+/* All of the value is read out, with the path put together from the tree: other systems give it as one piece. */
 static void read_record(uint32_t file, struct tb_record *out)
 {
     const struct tb_file *f = &engine->region.files[file];
@@ -80,6 +82,7 @@ static long get(struct tb_job *job, struct tb_record *records, long n)
     return found;
 }
 
+/* Under the record's lock, as a flush does. */
 static void update(struct tb_job *job, const struct tb_record *records, long n)
 {
     for (long i = 0; i < n; i++) {

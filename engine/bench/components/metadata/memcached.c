@@ -57,6 +57,7 @@ static void flush(struct tb_job *job)
         check(job, memcached_flush_buffers(store), "flush");
 }
 
+/* Also for an update: a set replaces. */
 static void put(struct tb_job *job, const struct tb_record *records, long n)
 {
     for (long i = 0; i < n; i++)

@@ -28,6 +28,7 @@ static const struct tb_store no_store __attribute__((unused));
 
 static const char *const systems[] = {"engine", "redis", "memcached", NULL};
 static const struct tb_store *const stores[] = {&tb_store_engine, &tb_store_redis, &tb_store_memcached};
+/* For the message, where a system was not built in. */
 static const char *const libraries[] = {"", "libhiredis-dev", "libmemcached-dev"};
 
 static size_t index_of(const struct tb_job *job)
@@ -50,6 +51,7 @@ static void write_number(char *last_digit, uint64_t number, int digits)
         *last_digit-- = (char)('0' + number % 10);
 }
 
+/* The number and the rank give all of it, so any record can be made again and compared without being kept. */
 static void make_record(const struct tb_job *job, long number, int generation, struct tb_record *out)
 {
     static const char path[] = "/pfs/project/run.00/step.00000/particles.0000000000.h5part";
@@ -75,6 +77,7 @@ struct load {
 
 typedef void change(struct tb_job *, const struct tb_record *, long);
 
+/* Making the records is a part of the time, the same for each system and little beside any of them. */
 static void change_all(struct tb_job *job, struct load *l, change *make, long from, long to)
 {
     for (long i = from; i < to; i += job->depth) {
@@ -105,6 +108,7 @@ static void remove_all(struct tb_job *job, void *arg, long from, long to)
     change_all(job, l, l->store->remove, from, to);
 }
 
+/* The whole record, also the parts that a system has no use for. */
 static void compare(struct tb_job *job, const struct load *l, long first, long n)
 {
     struct tb_record expected;
@@ -115,6 +119,7 @@ static void compare(struct tb_job *job, const struct load *l, long first, long n
     }
 }
 
+/* The value is wiped first: what a system leaves untouched must not look right. */
 static void get(struct tb_job *job, void *arg, long from, long to)
 {
     struct load *l = arg;
@@ -132,6 +137,7 @@ static void get(struct tb_job *job, void *arg, long from, long to)
     }
 }
 
+/* All four operations, since each takes its own way; at the end there is no record, as at the start. */
 static void warm_up(struct tb_job *job, struct load *l)
 {
     long n = job->operations / TB_PARTS;
@@ -148,6 +154,7 @@ static void tell_bytes(void *arg, char *out, size_t size)
     snprintf(out, size, ", \"bytes\": %llu", (unsigned long long)(l->bytes > l->bytes_before ? l->bytes - l->bytes_before : l->bytes));
 }
 
+/* Memory is read when all records are there, before the update changes any. */
 static void work(struct tb_job *job)
 {
     static struct load l;

@@ -14,6 +14,7 @@
 static struct tb_server server;
 static redisContext *redis;
 
+/* No port, no snapshot and no log: requests come by the socket alone, and the disk is not measured. */
 static int start(struct tb_job *job)
 {
     const char *path = tb_server_socket(job);
@@ -28,6 +29,7 @@ static void stop(struct tb_job *job)
     tb_server_stop(&server);
 }
 
+/* One connection for each process, kept for the whole run. */
 static void join(struct tb_job *job)
 {
     redis = redisConnectUnix(tb_server_socket(job));

@@ -20,6 +20,7 @@ struct traced {
     tb_trace *trace; /* the process's */
 };
 
+/* Never NULL in a layer: a process that is not traced gets none (tb_io_trace_new). */
 static tb_trace *trace_of(struct tb_io *io)
 {
     return ((struct traced *)io)->trace;
