@@ -27,7 +27,7 @@ static const struct tb_option table[] = {
     {'\0', NULL, TB_FLAG, 0, 0, 0, NULL, NULL},
 };
 
-/* To make the content is the phase's compute. */
+/* To make the content is the phase's compute. All ranks begin to write together, so the slowest one is the phase's time. */
 static void run_phase(const struct tb_options *o, const struct tb_world *w, struct tb_posix_file *f, int phase, struct tb_steps *s)
 {
     int64_t start = phase * o->file.bytes;
@@ -42,6 +42,10 @@ static void run_phase(const struct tb_options *o, const struct tb_world *w, stru
     free(data);
 }
 
+/*
+ * One file a rank for all phases, opened once: each phase appends to it. The flush comes after the close and is a time of
+ * its own.
+ */
 static struct tb_steps run(const void *options, const struct tb_world *w)
 {
     const struct tb_options *o = options;

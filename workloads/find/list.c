@@ -21,6 +21,7 @@ static void make_room(struct tb_list *list, size_t bytes)
     list->text = need(realloc(list->text, list->room));
 }
 
+/* The path is copied: the caller writes the next one into the same room. */
 void tb_list_add(struct tb_list *list, const char *path)
 {
     size_t bytes = strlen(path) + 1;
@@ -72,6 +73,7 @@ static char *sorted(const struct tb_list *list, const struct tb_world *w, int *b
     return made;
 }
 
+/* Dealt paths come as bytes; each ends with a NUL. */
 static int64_t paths_in(const struct tb_list *list)
 {
     int64_t count = 0;

@@ -96,6 +96,7 @@ static int find(const struct tb_wanted *wanted, const struct tb_world *w, const 
     return found.failures ? TB_EXIT_DATA : 0;
 }
 
+/* All ranks read the same line, so all refuse it together, and rank 0 says why. */
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);

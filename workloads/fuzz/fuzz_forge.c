@@ -35,6 +35,7 @@ static void check_pattern(const struct tb_access *p, int clients)
     fuzz_check(requests > MOST_WALKED || bytes == p->total);
 }
 
+/* Threads and the largest request are what buffers are made of before any request comes. */
 static void check_scenario(const struct tb_scenario *s)
 {
     fuzz_check(s->dispatchers > 0 && s->largest > 0);
@@ -56,6 +57,7 @@ static void read_scenario(const char *text, size_t length, int tasks)
     tb_scenario_free(&s);
 }
 
+/* A map that is accepted has an I/O node, or none, for every client; the search for it relies on that. */
 static void read_map(const char *text, size_t length, int clients)
 {
     struct tb_map m;

@@ -34,6 +34,7 @@ static void check_plan(const struct tb_options *o)
     tb_plan_free(&plan);
 }
 
+/* Up to 64 ranks: a name is taken by the rank's number alone, and more of them take the time of many inputs. */
 static void check(const struct tb_options *o, int tasks)
 {
     const char *base;

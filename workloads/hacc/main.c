@@ -50,7 +50,10 @@ static void move_all(struct tb_hacc_file *f, const struct tb_options *o, const s
     }
 }
 
-/* The header goes last: until the close a file says that nothing is in it. */
+/*
+ * The header goes last: until the close a new file says that nothing is in it. One that was there already keeps its old
+ * header till then.
+ */
 static void write_checkpoint(const struct tb_options *o, const struct tb_world *w, const char *path, struct tb_hacc_data *d,
                              struct tb_steps *s)
 {

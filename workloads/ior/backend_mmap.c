@@ -84,6 +84,7 @@ static void sync_one(struct tb_file *f, size_t bytes, int64_t offset)
         sync_range(f, f->map + offset, bytes);
 }
 
+/* Pages reach the file system when the kernel writes them; with -e the sync before the close waits for that. */
 static void mmap_write(struct tb_file *f, const void *data, size_t bytes, int64_t offset)
 {
     memcpy(f->map + offset, data, bytes);

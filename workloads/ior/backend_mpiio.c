@@ -157,6 +157,7 @@ static void check_count(const struct tb_file *f, const char *what, int64_t offse
         tb_fail(f->path, what, offset, "incomplete transfer (end of file, or no space left)");
 }
 
+/* The offset that is told where it fails is the pattern's, also with a view: it is the one in the file. */
 static void mpiio_write(struct tb_file *f, const void *data, size_t bytes, int64_t offset)
 {
     MPI_Status status;

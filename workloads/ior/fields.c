@@ -40,6 +40,7 @@ static void order_of_files(const struct tb_test *t, char *out, size_t size)
     snprintf(out, size, "%s", o->reorder_random ? "random task offset" : o->reorder ? "constant task offset" : "no tasks offsets");
 }
 
+/* Of all ranks and segments, in the words that IOR has for sizes. */
 static void aggregate(const struct tb_test *t, char *out, size_t size)
 {
     tb_human_size(out, size, tb_aggregate(t->options, &t->world));
@@ -82,6 +83,7 @@ static bool is_verbose(const struct tb_options *o)
     return o->verbose;
 }
 
+/* Without a deadline there is nothing to wear out, so neither row is printed. */
 static bool has_deadline(const struct tb_options *o)
 {
     return o->deadline_s;

@@ -25,6 +25,7 @@ static bool take_backend(void *options, const char *option, const char *value, s
     return tb_wrong(c, option, value, "POSIX, MPIIO, HDF5, MMAP or DUMMY");
 }
 
+/* The order of the three is that of the message. */
 static bool take_format(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
     const struct tb_output *known[] = {&tb_text, &tb_csv, &tb_json};
@@ -58,6 +59,7 @@ static bool take_directives(void *options, const char *option, const char *value
 
 #define MOST_MEMORY ((int64_t)1 << 50) /* sums of it don't overflow */
 
+/* A share of what the node has, or bytes. At most 95 %: a node without any memory left would not measure but swap. */
 static bool take_memory(void *options, const char *option, const char *value, struct tb_complaint *c)
 {
     static const struct tb_option size[] = {{0, "memoryPerNode", TB_SIZE, AT(memory_per_node), 0, MOST_MEMORY, NULL, NULL}, {0}};

@@ -104,6 +104,7 @@ static void fields(struct writer *w, const struct tb_field *f, const struct tb_t
     }
 }
 
+/* One row of the table a member, with IOR's own names. */
 static void object(struct writer *w, const char *name, const struct tb_field *f, const struct tb_test *t)
 {
     enter(w, name, '{');

@@ -25,6 +25,7 @@ static const struct tb_option table[] = {
     {'\0', NULL, TB_FLAG, 0, 0, 0, NULL, NULL},
 };
 
+/* The content is made before the time begins. */
 static void write_file(const struct tb_options *o, const struct tb_world *w, struct tb_posix_file *f, uint64_t *data, struct tb_steps *s)
 {
     tb_content_fill(data, (size_t)o->file.bytes, w->rank, 0);
@@ -45,6 +46,7 @@ static void read_file(const struct tb_options *o, const struct tb_world *w, stru
     s->wrong |= tb_step_any(w, !tb_content_is_right(data, (size_t)o->file.bytes, w->rank, 0));
 }
 
+/* The file stays open between the passes: opening is a time of its own and is paid once. */
 static struct tb_steps run(const void *options, const struct tb_world *w)
 {
     const struct tb_options *o = options;
