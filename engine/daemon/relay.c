@@ -116,7 +116,7 @@ static bool is_old(tb_engine *e, const struct tb_wire *w)
 
 /*
  * A commit, a cut or a removal. Where others have to let go, it takes two messages to the keeper and one to each of them; if the
- * second one meets newer extents, the client comes again. A kill between leaves bytes that nobody has: reading them is an error.
+ * second one meets newer extents, the client comes again. A kill between leaves bytes that no node has: reading them is an error.
  */
 static int64_t change(tb_engine *e, struct tb_net *net, char *bytes, size_t n)
 {

@@ -1,6 +1,6 @@
 /*
  * Lanes (lanes.h). A call has its lane alone, so it waits for no other call; where it fails the lane is closed, and a late
- * answer finds nobody. A lane that waits for the peer's next message is broken by whoever loses the peer.
+ * answer finds no reader. A lane that waits for the peer's next message is broken by the thread that loses the peer.
  */
 #include "net/lanes.h"
 
@@ -83,8 +83,8 @@ static struct tb_lane *connect_lane(struct tb_peer *p, uint64_t until_ns, int *r
 }
 
 /*
- * The call's from here on, and known to who loses the peer. The peer may have been lost while the lane was made. Nobody
- * would break this lane then, because it was in no list, so it is broken here.
+ * The call's from here on, and known to the thread that loses the peer. The peer may have been lost while the lane was made.
+ * No thread would break this lane then, because it was in no list, so it is broken here.
  */
 static void begin(struct tb_peer *p, struct tb_lane *lane)
 {

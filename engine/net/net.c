@@ -309,7 +309,7 @@ static bool all_agree(const struct tb_net *net)
     return n == net->n;
 }
 
-/* Nobody starts before all others have told that they start with the same nodes: so two halves never start apart. */
+/* No node starts before all others have told that they start with the same nodes: so two halves never start apart. */
 static int agree(struct tb_net *net, struct tb_error *err)
 {
     uint64_t until_ns = tb_now_ns() + (uint64_t)net->options.start_ms * 1000000u;

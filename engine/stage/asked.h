@@ -19,7 +19,7 @@ struct tb_question {
 };
 
 struct tb_asked {
-    int fd; /* -1: nobody can ask */
+    int fd; /* -1: no program can ask */
     LIST_HEAD(, tb_question) open;
 };
 

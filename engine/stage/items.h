@@ -49,7 +49,7 @@ void tb_items_release(struct tb_items *items);
 
 /*
  * Wait for work: the number of items that are to be moved together, all small or one; 0 when
- * there will be none. A stream that waits helps with a large file meanwhile.
+ * there will be none. A stream that waits helps with a large file in that time.
  */
 unsigned tb_items_take(struct tb_items *items, struct tb_item *batch[TB_BATCH]);
 /* Was it closed anew since it was taken? */

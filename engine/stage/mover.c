@@ -307,7 +307,7 @@ static int pause_ms(const struct mover *m)
 }
 
 /*
- * Questions first, since a program stands still for them. After `finish` the control pipe is not polled for input any
+ * Questions first, since a program waits for their answers. After `finish` the control pipe is not polled for input any
  * more; its end still wakes the loop, by POLLHUP.
  */
 static void work(struct mover *m)

@@ -1,8 +1,8 @@
 /*
  * Finding the nodes (gather.h).
  *
- * Of two nodes the one whose name sorts first calls. Who is called is whom a record names; who counts is who proved the
- * secret. So a record that an earlier start left behind costs a call in vain, and its node counts as missing.
+ * Of two nodes the one with the name that sorts first calls. Nodes are called by their records; only a node that proved the
+ * secret counts. So a record that an earlier start left costs a call in vain, and its node counts as missing.
  */
 #include "net/start/gather.h"
 

@@ -27,7 +27,7 @@ struct tb_gather {
     unsigned n;
     unsigned foreign; /* names in the folder that are of another start */
     char twice[160];  /* where this node's name came from a second time; empty: it did not */
-    bool is_over;     /* nobody is let in any more */
+    bool is_over;     /* no node is let in any more */
 };
 
 void tb_gather_begin(struct tb_gather *g);

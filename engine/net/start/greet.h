@@ -1,7 +1,7 @@
 /*
- * How a connection begins: both sides prove the secret, and nothing else is said before that. Who has not proved it within
- * TB_GREET_MS is closed, and so is the oldest of those that wait when there are too many: nobody who comes without the secret
- * keeps others out.
+ * How a connection begins: both sides prove the secret, and nothing else is said before that. A connection that has not proved
+ * it within TB_GREET_MS is closed, and so is the oldest of those that wait when there are too many: so connections without the
+ * secret keep no node out.
  */
 #ifndef TB_NET_GREET_H
 #define TB_NET_GREET_H

@@ -1,8 +1,8 @@
 /*
  * Where the nodes of an instance are: a record of each, as a text that proves the secret.
  *
- * A record is a hint where to call, never a belief that somebody is there: who it names must prove the secret, and that it is
- * of the start which the record names. So what an earlier start left in the folder misleads nobody.
+ * A record is a hint where to call, and no proof that a node is there: the node that it names must prove the secret, and that
+ * it is of the start which the record names. So what an earlier start left in the folder misleads no node.
  */
 #ifndef TB_NET_MEMBERS_H
 #define TB_NET_MEMBERS_H

@@ -1,5 +1,5 @@
 /*
- * Requests and answers over the proved connection itself. A thread blocks in the kernel, and nothing stands between it and
+ * Requests and answers over the proved connection itself. A thread blocks in the kernel, and nothing is between it and
  * the bytes: a call costs what a bare socket does. Waits end in steps of SLICE_MS, to look at the time.
  */
 #include "net/transport/tcp.h"

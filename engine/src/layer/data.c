@@ -546,7 +546,7 @@ static int read_chunk(struct tb_target *t, char *to, size_t n, uint64_t offset)
     return rc;
 }
 
-/* Of a chunk that lacks some bytes which may be another node's. Again where some of it was flushed meanwhile. */
+/* Of a chunk that lacks some bytes which may be another node's. Again where some of it was flushed in between. */
 static int read_remote(struct tb_target *t, char *to, size_t n, uint64_t offset)
 {
     int rc = -EREMOTE;

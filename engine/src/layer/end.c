@@ -177,7 +177,7 @@ int tb_end_set(tb_engine *e, uint32_t file, const struct tb_identity *id, int fd
     return rc;
 }
 
-/* Where the file ends now: writers wait, so nothing becomes dirty past it meanwhile. */
+/* Where the file ends now: writers wait, so nothing becomes dirty past it until they go on. */
 static int end_of_all(tb_engine *e, uint32_t file, int fd, uint64_t *end)
 {
     struct tb_ranges dirty = {0};

@@ -8,7 +8,7 @@
  * last units go one by one to the tier that finishes them first: no other division
  * into such units is faster.  A write of one unit can't be divided; writers block
  * in their writes, and a tier that idles while they queue elsewhere is bandwidth
- * lost for all, so such a write takes a free tier before it queues behind others.
+ * lost for all, so such a write takes a free tier before it queues after others.
  * Tiers slow beyond use (the slowest that make up less than 1/32 of all bandwidth)
  * wait until a queue is long enough to make them the faster choice.
  *

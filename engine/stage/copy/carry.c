@@ -321,7 +321,7 @@ void tb_carry_open(struct tb_carries *moves, struct tb_folders *folders, struct 
     if (rc)
         return fail(m, "open the source", rc);
     if (!S_ISREG(m->before.st_mode) && !S_ISLNK(m->before.st_mode)) {
-        m->end = TB_CARRY_GONE; /* what took its name meanwhile is no file */
+        m->end = TB_CARRY_GONE; /* what took its name in between is no file */
         return;
     }
     if ((m->has_links = m->before.st_nlink > 1))

@@ -1,5 +1,5 @@
 /*
- * A region whose header somebody changed: attaching refuses it or works.  The input
+ * A region with a header that was changed: attaching refuses it or works.  The input
  * is a row of changes of a sound header: two bytes where (times eight), eight bytes what.
  */
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-/* A table against a plain array: what was added is found, also behind a gap that a removal closed. */
+/* A table against a plain array: what was added is found, also after a gap that a removal closed. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

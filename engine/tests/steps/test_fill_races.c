@@ -356,7 +356,7 @@ static void fetched_while_coherent(void **state)
     expect(s, s->fd, by_engine, '2', PAGE, 0);
 }
 
-/* Nobody of the instance has the file open. A program outside changes it, and one that opens it must see that. */
+/* No process of the instance has the file open. A program outside changes it, and one that opens it must see that. */
 static void change_outside_and_open(struct scene *s)
 {
     char bytes[PAGE];

@@ -1,4 +1,4 @@
-/* Nobody is killed at a named point of the engine, and nobody waits there. */
+/* No process is killed at a named point of the engine, and none waits there. */
 #include "base/kill_point.h"
 
 void tb_step(const char *name)

@@ -277,7 +277,7 @@ static int make_folder(void **state)
     return mkdtemp(folder) == NULL;
 }
 
-/* What a test left behind makes rmdir fail, and with it the group: a fault that was said to prevent a file did not. */
+/* What a test left in the folder makes rmdir fail, and with it the group: a fault that was said to prevent a file did not. */
 static int remove_folder(void **state)
 {
     static const char *const names[] = {"a", "short", "bad2", "k", "q"};
