@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/private_files.h"
@@ -23,6 +24,8 @@
 
 #define MAX_INSTANCES 64
 #define MAX_WAITS 64
+#define GOES_SECONDS 1.0
+#define LOOK_NS 10000000
 
 /* An instance at one moment. */
 struct state {
@@ -58,18 +61,38 @@ static void take(tb_engine *e, struct state *s)
     s->devices = ctl_is_modelled(c) ? "modelled" : "real";
 }
 
-/* Those of this user; one that has just ended, or is half made, is none. */
+/* It has ended, is half made, or is held alone by the recovery that ends it. */
+static bool is_none(int looked)
+{
+    return looked == -ENOENT || looked == -ESTALE || looked == -EBUSY;
+}
+
+/*
+ * An instance goes piece by piece: one that lacks a piece is looked at again for a second, and
+ * is mostly none then.
+ */
+static int look(const char *name, tb_engine **e)
+{
+    int rc = tb_instance_look(name, tb_io_libc(), e);
+    for (double start = ctl_now(); rc && !is_none(rc) && ctl_now() - start < GOES_SECONDS;) {
+        nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+        rc = tb_instance_look(name, tb_io_libc(), e);
+    }
+    return rc;
+}
+
+/* Those of this user that are there and whole. */
 static int take_all(struct state *out, int *n)
 {
     struct tb_instance_info *all = calloc(MAX_INSTANCES, sizeof(*all));
     int rc = 0, found = all ? tb_instance_list(all, MAX_INSTANCES) : 0;
     for (int i = 0; i < found; i++) {
         tb_engine *e;
-        int looked = tb_instance_look(all[i].name, tb_io_libc(), &e);
+        int looked = look(all[i].name, &e);
         if (looked == 0) {
             take(e, &out[(*n)++]);
             tb_engine_detach(e);
-        } else if (looked != -ENOENT && looked != -ESTALE) {
+        } else if (!is_none(looked)) {
             rc = ctl_fail("instance %s: cannot attach: %s", all[i].name, tb_engine_refusal());
         }
     }

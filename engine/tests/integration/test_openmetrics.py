@@ -3,13 +3,14 @@
 import json
 import re
 import subprocess
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from buffered import write_buffered
-from instances import BIN, SOURCE, Instance
+from instances import BIN, SOURCE, Instance, hold_lease
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 VALUE = r'"(?:[^"\\\n]|\\["\\n])*"'
@@ -73,8 +74,10 @@ def expected(status: dict[str, Any]) -> dict[tuple[str, str], int]:
 
 
 def openmetrics(instance: Instance, *args: object) -> dict[str, Family]:
+    """Without -i those of other tests, too, which may be damaged: what is said of them is theirs."""
     done = instance.ctl("status", "--openmetrics", *args)
-    assert done.returncode == 0, done.stderr
+    said = done.stderr if args else "".join(s for s in done.stderr.splitlines(True) if instance.name in s)
+    assert (done.returncode == 0 or not args) and not said, done.stderr
     return parse(done.stdout)
 
 
@@ -117,6 +120,29 @@ def test_all_instances_and_a_daemon_that_is_gone(instance: Instance) -> None:
     instance.kill_daemons()
     up = openmetrics(instance)["tierbench_daemon_up"].values
     assert up[instance.name, ""] == 0 and (other, "") not in up
+
+
+def test_one_that_is_being_recovered_is_none(instance: Instance) -> None:
+    instance.crash("promised")
+    with hold_lease(instance.directory() / "lease"):
+        assert (instance.name, "") not in openmetrics(instance)["tierbench_daemon_up"].values
+    assert openmetrics(instance)["tierbench_daemon_up"].values[instance.name, ""] == 0
+
+
+def test_one_that_goes_while_it_is_looked_at_is_none(instance: Instance) -> None:
+    """The tier's folder is gone, its region soon; where the region stays, that is said."""
+    instance.crash("promised")
+    instance.directory().rename(instance.root / "gone")
+    end = threading.Timer(0.3, instance.shm().unlink)
+    end.start()
+    assert (instance.name, "") not in openmetrics(instance)["tierbench_daemon_up"].values
+    end.join()
+
+
+def test_one_that_lacks_its_folder_is_said(instance: Instance) -> None:
+    instance.crash("promised")
+    instance.directory().rename(instance.root / "gone")
+    instance.check(instance.ctl("status", "--openmetrics"), 2, instance.name, "directories are gone", "# EOF")
 
 
 def test_a_file_is_replaced_at_once(instance: Instance) -> None:
