@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/ctl.h"
+#include "common/input.h"
 
 static const char *const key_names[DIRECTIVE_KEYS] = {"type",   "access_mode", "capacity", "name",         "profile",
                                                       "source", "destination", "pool",     "configuration"};
@@ -211,15 +212,16 @@ static int add_line(struct directives *all, const char *line, unsigned number)
 int directives_read(struct directives *all, const char *script, const char *word)
 {
     *all = (struct directives){.script = script, .word = word};
-    FILE *in = fopen(script, "re");
+    const char *why;
+    FILE *in = ctl_input_open(script, &why);
     char *line = NULL;
     size_t room = 0;
-    int rc = in ? 0 : ctl_fail("%s: %s", script, strerror(errno));
+    int rc = in ? 0 : ctl_fail("%s: %s", script, why);
     for (unsigned n = 1; !rc && getline(&line, &room, in) > 0; n++)
         rc = add_line(all, line, n);
+    if (in && (why = ctl_input_close(in)) && !rc)
+        rc = ctl_fail("%s: %s", script, why);
     free(line);
-    if (in)
-        fclose(in);
     return rc;
 }
 

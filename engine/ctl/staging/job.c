@@ -17,6 +17,7 @@
 
 #include "base/remove_tree.h"
 #include "common/ctl.h"
+#include "common/input.h"
 
 #define MARK ".tierbench-job"
 
@@ -115,16 +116,17 @@ static int expand(const struct stage_job *j, const struct directive *d, const ch
 static int add_list(struct stage_job *j, const struct directive *d, struct pairs *to, const char *list, const char *destination)
 {
     char line[PATH_MAX], folder[PATH_MAX + 1];
-    FILE *in = fopen(list, "re");
-    int rc = in ? 0 : directive_refuse(&j->directives, d, "source=%s: %s", list, strerror(errno));
+    const char *why;
+    FILE *in = ctl_input_open(list, &why);
+    int rc = in ? 0 : directive_refuse(&j->directives, d, "source=%s: %s", list, why);
     snprintf(folder, sizeof(folder), "%s/", destination);
     while (!rc && fgets(line, sizeof(line), in)) {
         line[strcspn(line, "\r\n")] = '\0';
         if (*line)
             rc = pairs_add(to, line, folder, d->line);
     }
-    if (in)
-        fclose(in);
+    if (in && (why = ctl_input_close(in)) && !rc)
+        rc = directive_refuse(&j->directives, d, "source=%s: %s", list, why);
     return rc;
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/ctl.h"
+#include "common/input.h"
 #include "text/text.h"
 
 /* Relative paths begin where the command was given; a slash at the end of a destination means: in that folder. */
@@ -95,16 +96,17 @@ static int take_line(struct pairs *p, char *line, unsigned n)
 /* It ends at the first line that is wrong: nothing has been moved yet. */
 int pairs_read_manifest(struct pairs *p, const char *file)
 {
-    FILE *in = fopen(file, "re");
+    const char *why;
+    FILE *in = ctl_input_open(file, &why);
     char *line = NULL;
     size_t room = 0;
     p->file = file;
-    int rc = in ? 0 : ctl_fail("%s: %s", file, strerror(errno));
+    int rc = in ? 0 : ctl_fail("%s: %s", file, why);
     for (unsigned n = 1; !rc && getline(&line, &room, in) > 0; n++)
         rc = take_line(p, line, n);
+    if (in && (why = ctl_input_close(in)) && !rc)
+        rc = ctl_fail("%s: %s", file, why);
     free(line);
-    if (in)
-        fclose(in);
     return rc;
 }
 

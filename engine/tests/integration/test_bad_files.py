@@ -27,7 +27,8 @@ WRITTEN = {
 }
 READ = (*WRITTEN, "missing", "directory", "fifo", "loop", "huge", "device")
 READERS = ("check FILE", "plan FILE", "plan GOOD FILE", "profile FILE", "run -c FILE -- true", "run -c GOOD -c FILE -- true",
-           "start -c FILE", "recover -c FILE", "import-hermes FILE", "check MODEL")  # fmt: skip
+           "start -c FILE", "recover -c FILE", "stage --watch -c FILE", "import-hermes FILE", "check MODEL")  # fmt: skip
+SCRIPTS = ("stage --script FILE --check", "stage --manifest FILE --check")  # any text is a script
 WRITERS = ("plan GOOD --svg FILE", "run -c GOOD --stats FILE -- true", "run -c GOOD --trace FILE -- true",
            "status --openmetrics -o FILE", "import-hermes GOOD -o FILE")  # fmt: skip
 
@@ -66,6 +67,13 @@ def test_a_file_to_read(kind: str, tmp_path: Path) -> None:
     make(kind, tmp_path / "file.yaml")
     for line in READERS:
         refused(line, tmp_path, tmp_path / "file.yaml")
+
+
+@pytest.mark.parametrize("kind", ["missing", "directory", "fifo", "loop", "huge", "device"])
+@pytest.mark.parametrize("line", SCRIPTS)
+def test_a_script_to_read(line: str, kind: str, tmp_path: Path) -> None:
+    make(kind, tmp_path / "file")
+    refused(line, tmp_path, tmp_path / "file")
 
 
 @pytest.mark.parametrize("kind", ["directory", "fifo", "device", "loop"])
