@@ -151,8 +151,10 @@ static void exec_program(const struct run *r)
 {
     if (r->daemon.config)
         preload(r);
-    if (r->asked[0])
+    if (r->asked[0]) {
         setenv(TB_ASKED_VARIABLE, r->asked, 1);
+        setenv(TB_ASKED_FROM_VARIABLE, r->stage_in.from, 1);
+    }
     ctl_signals_give_back();
     execvp(r->command[0], r->command);
     fprintf(stderr, "tierctl: cannot run %s: %s\n", r->command[0], strerror(errno));

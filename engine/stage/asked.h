@@ -9,8 +9,12 @@
 #include <limits.h>
 #include <sys/queue.h>
 
-/* What the adapter is told by its environment: the socket's name, a colon, the folder that files arrive in. */
+/*
+ * What the adapter is told by its environment: the socket's name, a colon, the folder that files arrive in; and the folder
+ * that they come from, by which it knows a file that a killed mover did not bring.
+ */
 #define TB_ASKED_VARIABLE "TIERBENCH_STAGE_IN"
+#define TB_ASKED_FROM_VARIABLE "TIERBENCH_STAGE_FROM"
 
 struct tb_question {
     LIST_ENTRY(tb_question) next;

@@ -261,16 +261,30 @@ static void look(struct mover *m)
     }
 }
 
-/* A folder is made at once; a file is moved next. */
-static int bring(struct mover *m, const char *source, const char *destination)
+/* Its folder is made at once. 0 or an error number. */
+static int bring_folder(const char *source, const char *destination)
 {
     char inside[2][PATH_MAX];
+    if (snprintf(inside[0], PATH_MAX, "%s/.", source) >= PATH_MAX || snprintf(inside[1], PATH_MAX, "%s/.", destination) >= PATH_MAX)
+        return ENAMETOOLONG;
+    return -tb_carry_make_folders(inside[0], inside[1]);
+}
+
+/*
+ * All files that were there at the start are in hand or settled. One that was brought and is not there was removed by the
+ * program, and does not come back. What is not known came to the sources later: it is moved next.
+ */
+static int bring(struct mover *m, const char *source, const char *destination)
+{
     struct stat st;
     if (lstat(source, &st))
         return errno;
-    if (S_ISDIR(st.st_mode) && snprintf(inside[0], PATH_MAX, "%s/.", source) < PATH_MAX &&
-        snprintf(inside[1], PATH_MAX, "%s/.", destination) < PATH_MAX)
-        return -tb_carry_make_folders(inside[0], inside[1]);
+    if (S_ISDIR(st.st_mode))
+        return bring_folder(source, destination);
+    if (tb_items_hasten(&m->items, source))
+        return TB_ASKED_WAITS;
+    if (tb_ledger_has_moved(&m->ledger, m->host, source, destination, &st))
+        return access(destination, F_OK) ? ENOENT : 0;
     meet(m, source, &st);
     release(m);
     return tb_items_hasten(&m->items, source) ? TB_ASKED_WAITS : 0;

@@ -1,12 +1,14 @@
 /*
- * TIERBENCH_STAGE_IN=SOCKET:FOLDER says where files arrive and who brings them. A name that is
- * there costs one look; one that is not is a message to the mover, which answers when it has
- * moved the file, or knows of none. A mover that has ended has moved all.
+ * TIERBENCH_STAGE_IN=SOCKET:FOLDER says where files arrive and who brings them, and TIERBENCH_STAGE_FROM where they come
+ * from. A name that is there costs one look; one that is not is a message to the mover, which answers when it has moved
+ * the file, or knows of none. A wait of over a second names the mover. A mover that was killed answers nothing: then a
+ * name that is in the folder of the sources is said to be missing.
  *
  * Limit: a folder that is read shows what has arrived.
  */
 #include "core/arrivals.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -14,28 +16,35 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/adapter.h"
+
+#define QUIET_MS 1000 /* a longer wait is said */
 
 static struct {
     struct sockaddr_un address;
     socklen_t length;
     const char *folder; /* NULL: nothing arrives */
+    const char *from;   /* where what arrives comes from */
     size_t n;
 } arrivals;
 
 static void read_environment(void)
 {
-    const char *given = secure_getenv("TIERBENCH_STAGE_IN"), *colon = given ? strchr(given, ':') : NULL;
-    if (!colon || colon[1] != '/' || (size_t)(colon - given) >= sizeof(arrivals.address.sun_path) - 1)
+    const char *given = secure_getenv("TIERBENCH_STAGE_IN"), *from = secure_getenv("TIERBENCH_STAGE_FROM");
+    const char *colon = given ? strchr(given, ':') : NULL;
+    if (!from || !colon || colon[1] != '/' || (size_t)(colon - given) >= sizeof(arrivals.address.sun_path) - 1)
         return;
     size_t n = (size_t)(colon - given);
     arrivals.address.sun_family = AF_UNIX;
     memcpy(arrivals.address.sun_path + 1, given, n);
     arrivals.length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
     arrivals.folder = strdup(colon + 1);
+    arrivals.from = strdup(from);
     arrivals.n = strlen(colon + 1);
 }
 
@@ -48,34 +57,91 @@ static bool is_coming(const char *name)
            REAL(lstat)(name, &st) && errno == ENOENT;
 }
 
-static bool is_of_this_user(int fd)
+/* Of this user, its process in `pid`; 0 where it is in another PID namespace. */
+static bool is_of_this_user(int fd, int *pid)
 {
     struct ucred who;
     socklen_t n = sizeof(who);
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid();
+    bool own = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid();
+    *pid = own ? who.pid : 0;
+    return own;
 }
 
-/* What the mover says; 0 where there is none. */
-static int ask(int fd, const char *name)
+static void say(const char *name, const char *what, int pid, const char *then)
+{
+    char process[32] = "";
+    if (pid)
+        snprintf(process, sizeof(process), ", process %d,", pid);
+    fprintf(stderr, "tierbench: %s: %s the mover%s %s\n", name, what, process, then);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* By the clock: a program with an interval timer is interrupted all the time. */
+static bool is_heard_in_time(int fd)
+{
+    struct pollfd answer = {.fd = fd, .events = POLLIN};
+    int64_t end = now_ms() + QUIET_MS;
+    for (int64_t left = QUIET_MS; left > 0; left = end - now_ms())
+        if (poll(&answer, 1, (int)left) > 0)
+            return true;
+    return false;
+}
+
+/* A stopped mover takes no connections, and the kernel's queue of them may be full: then its process is not known. */
+static bool reach(int fd, const char *name)
+{
+    const struct timeval quiet = {.tv_sec = QUIET_MS / 1000};
+    bool said = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &quiet, sizeof(quiet)) != 0;
+    while (REAL(connect)(fd, (struct sockaddr *)&arrivals.address, arrivals.length)) {
+        if (errno != EINTR && errno != EAGAIN)
+            return false;
+        if (errno == EAGAIN && !said)
+            say(name, "waits for", 0, "to bring it");
+        said |= errno == EAGAIN;
+    }
+    return true;
+}
+
+/* What the mover says, an errno or 0; -1: it lives no more. */
+static int ask(int fd, const char *name, int *pid)
 {
     int error = 0;
     ssize_t n;
-    if (REAL(connect)(fd, (struct sockaddr *)&arrivals.address, arrivals.length) || !is_of_this_user(fd) ||
-        send(fd, name, strlen(name), MSG_NOSIGNAL) < 0)
-        return 0;
+    *pid = 0;
+    if (!reach(fd, name) || !is_of_this_user(fd, pid) || send(fd, name, strlen(name), MSG_NOSIGNAL) < 0)
+        return -1;
+    if (!is_heard_in_time(fd))
+        say(name, "waits for", *pid, "to bring it");
     while ((n = recv(fd, &error, sizeof(error), 0)) < 0 && errno == EINTR)
         ;
-    return n == sizeof(error) ? error : 0;
+    return n == sizeof(error) ? error : -1;
+}
+
+/* The mover may have brought it before it ended; a name that is not among the sources never comes. */
+static bool is_missing(const char *name)
+{
+    char source[PATH_MAX];
+    struct stat st;
+    int n = snprintf(source, sizeof(source), "%s%s", arrivals.from, name + arrivals.n);
+    return n < (int)sizeof(source) && REAL(lstat)(name, &st) && REAL(lstat)(source, &st) == 0;
 }
 
 void tb_arrival_await(const char *name)
 {
     if (!is_coming(name))
         return;
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    int error = fd < 0 ? 0 : ask(fd, name);
+    int pid = 0, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int error = fd < 0 ? errno : ask(fd, name, &pid);
     if (fd >= 0)
         REAL(close)(fd);
-    if (error && error != ENOENT)
+    if (error > 0 && error != ENOENT)
         fprintf(stderr, "tierbench: %s: could not be staged in (%s); spectral.log says why\n", name, strerror(error));
+    else if (error < 0 && is_missing(name))
+        say(name, "is missing:", pid, "ended before it had brought it");
 }

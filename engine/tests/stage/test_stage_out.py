@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -361,6 +362,67 @@ def test_a_file_is_staged_in_when_it_is_asked_for(site: Site) -> None:
     assert site.names() == {"result"}, "what was staged in is not staged out"
     assert site.moved() == {"small": 1, "large": 1, "result": 1}
     assert out.stdout.count("All files moved") == 2
+
+
+def bringing(site: Site, rate: str) -> Path:
+    """A configuration whose `large` of 6 MB is brought when it is asked for."""
+    (site.root / "mesh").mkdir()
+    (site.root / "mesh" / "large").write_bytes(b"l" * 6000000)
+    config = site.config("streams: 1")
+    more = f"stage_in: {{from: {site.root}/mesh, to: {site.bb}, when: open, bandwidth: {rate}}}\n"
+    config.write_text(config.read_text() + more)
+    return config
+
+
+def bringer_of(site: Site) -> int:
+    """The mover of the stage-in: its line has no folder."""
+    while len(starts := [line for line in site.log_so_far() if line.startswith("Tierbench\tstarts")]) < 2:
+        time.sleep(0.02)
+    (mine,) = (line.split("\t") for line in starts if line.split("\t")[5] == "")
+    return int(mine[3].removeprefix(mine[2] + ".").split(".")[0])
+
+
+def line_within_ten_seconds(run: subprocess.Popen[str]) -> str:
+    assert run.stderr
+    return run.stderr.readline() if select.select([run.stderr], [], [], 10)[0] else ""
+
+
+WAITS = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\nprint(len(open('bb/large').read()))"
+
+
+def test_a_stopped_mover_is_named_by_the_program_that_waits_for_its_file(site: Site) -> None:
+    config = bringing(site, "4MiB/s")
+    with site.start("run", "-c", str(config), "--", "python3", "-c", WAITS) as run:
+        os.kill(mover := bringer_of(site), signal.SIGSTOP)
+        (site.root / "go").touch()
+        line = line_within_ten_seconds(run)
+        os.kill(mover, signal.SIGCONT)
+        out, err = run.communicate(timeout=60)
+    assert line == f"tierbench: {site.bb}/large: waits for the mover, process {mover}, to bring it\n"
+    assert run.returncode == 0 and "6000000" in out and "waits for" not in err, (out, err)
+
+
+@pytest.mark.parametrize("first", ["asks", "is killed"])
+def test_a_program_does_not_wait_for_a_killed_mover(site: Site, first: str) -> None:
+    config = bringing(site, "1MiB/s")
+    with site.start("run", "-c", str(config), "--", "python3", "-c", WAITS) as run:
+        mover = bringer_of(site)
+        if first == "asks":
+            (site.root / "go").touch()
+            line_within_ten_seconds(run)  # it waits
+        os.kill(mover, signal.SIGKILL)
+        (site.root / "go").touch()
+        _, err = run.communicate(timeout=60)
+    who = f"the mover, process {mover}," if first == "asks" else "the mover"
+    assert f"tierbench: {site.bb}/large: is missing: {who} ended before it had brought it\n" in err
+    assert run.returncode == 1 and "FileNotFoundError" in err
+    assert not (site.bb / "large").exists()
+
+
+def test_a_staged_in_file_that_the_program_removes_does_not_come_back(site: Site) -> None:
+    config = bringing(site, "100MiB/s")
+    program = "import os; n = 'bb/large'; len(open(n).read()); os.remove(n); open(n, 'x').close(); print('made')"
+    assert "made" in site.tierctl("run", "-c", str(config), "--", "python3", "-c", program).stdout
 
 
 def test_a_file_that_cannot_be_staged_in_is_named(site: Site) -> None:
