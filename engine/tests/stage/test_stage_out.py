@@ -387,7 +387,9 @@ def line_within_ten_seconds(run: subprocess.Popen[str]) -> str:
     return run.stderr.readline() if select.select([run.stderr], [], [], 10)[0] else ""
 
 
-WAITS = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\nprint(len(open('bb/large').read()))"
+WAITS = (
+    "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\nprint(len(open('bb/large').read()))"
+)
 
 
 def test_a_stopped_mover_is_named_by_the_program_that_waits_for_its_file(site: Site) -> None:
@@ -421,7 +423,9 @@ def test_a_program_does_not_wait_for_a_killed_mover(site: Site, first: str) -> N
 
 def test_a_staged_in_file_that_the_program_removes_does_not_come_back(site: Site) -> None:
     config = bringing(site, "100MiB/s")
-    program = "import os; n = 'bb/large'; len(open(n).read()); os.remove(n); open(n, 'x').close(); print('made')"
+    program = (
+        "import os; n = 'bb/large'; len(open(n).read()); os.remove(n); open(n, 'x').close(); print('made')"
+    )
     assert "made" in site.tierctl("run", "-c", str(config), "--", "python3", "-c", program).stdout
 
 
