@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "flush/flush.h"
+#include "flush/queue.h"
 #include "layer/layer.h"
 #include "net/net.h"
 #include "keeper.h"

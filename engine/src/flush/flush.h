@@ -43,15 +43,6 @@ void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes);
  */
 int tb_flush_and_empty(struct tb_target *t, struct tb_buffer *b);
 
-/* Hand a file to the daemon's flush threads. */
-void tb_flush_queue(tb_engine *e, uint32_t file);
-/* Make the queue anew from the flags of the files, for when no daemon takes from it any more. */
-void tb_flush_requeue(tb_engine *e);
-/* Under the queue's lock. */
-bool tb_queue_is_valid(const tb_engine *e);
-/* The next queued file, or TB_NONE. */
-uint32_t tb_flush_dequeue(tb_engine *e);
-
 /* Take (and clear) the error to report at fsync or close. */
 int tb_file_take_error(tb_engine *e, uint32_t file);
 

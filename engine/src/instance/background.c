@@ -17,6 +17,7 @@
 #include "file/file.h"
 #include "file/state.h"
 #include "flush/flush.h"
+#include "flush/queue.h"
 #include "instance/instance.h"
 #include "instance/schedule.h"
 #include "instance/stats.h"
@@ -62,13 +63,6 @@ static void flush_queued(tb_engine *e, uint32_t file)
         tb_flush_unclaim(e, file);
 }
 
-/* `seen` is read before the queue is looked at, so an entry that comes in between wakes the thread at once. */
-static void wait_for_work(tb_engine *e, uint32_t seen)
-{
-    e->header->queue.asleep = true;
-    tb_event_wait(&e->header->queue.event, seen, IDLE_NS);
-}
-
 /* One thread of `flush: threads`. It ends only between files. */
 static void *flush_loop(void *arg)
 {
@@ -78,7 +72,7 @@ static void *flush_loop(void *arg)
         if (file != TB_NONE)
             flush_queued(e, file);
         else
-            wait_for_work(e, seen);
+            tb_flush_wait(e, seen);
     }
     return NULL;
 }

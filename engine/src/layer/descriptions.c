@@ -15,7 +15,7 @@
 #include "buffer/of_file.h"
 #include "file/file.h"
 #include "file/state.h"
-#include "flush/flush.h"
+#include "flush/queue.h"
 #include "region/clients.h"
 
 /*

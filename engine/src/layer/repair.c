@@ -14,7 +14,7 @@
 #include "buffer/slab.h"
 #include "file/name_tree.h"
 #include "file/state.h"
-#include "flush/flush.h"
+#include "flush/queue.h"
 #include "layer/descriptions.h"
 #include "layer/end.h"
 #include "namespace/intent.h"

@@ -91,7 +91,7 @@ struct tb_registry {
 
 /*
  * Files that wait for a flush: a list from `head` by `queue_next`.
- * Owner: flush/flush.c.  Lock: `lock`, after the file's stripe.
+ * Owner: flush/queue.c.  Lock: `lock`, after the file's stripe.
  * Invariants:
  *   (head = NONE) = (tail = NONE)
  *   head != NONE  =>  tail is the last of the list, and its queue_next = NONE

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "file/file.h"
-#include "flush/flush.h"
+#include "flush/queue.h"
 #include "layer/repair.h"
 #include "layer/descriptions.h"
 

@@ -11,6 +11,7 @@
 #include "buffer/of_file.h"
 #include "file/state.h"
 #include "flush/flush.h"
+#include "flush/queue.h"
 #include "instance/drain.h"
 #include "layer/descriptions.h"
 #include "tiering/move.h"

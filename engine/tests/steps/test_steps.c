@@ -21,6 +21,7 @@
 #include "file/file.h"
 #include "file/state.h"
 #include "flush/flush.h"
+#include "flush/queue.h"
 #include "instance/drain.h"
 #include "recovery/recover.h"
 #include "layer/repair.h"

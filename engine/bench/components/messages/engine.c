@@ -9,13 +9,11 @@
 #include "buffer/of_file.h"
 #include "common/own_instance.h"
 #include "file/state.h"
-#include "flush/flush.h"
+#include "flush/queue.h"
 #include "messages/carrier.h"
-#include "region/event.h"
 
 #define DEVICE 2049
 #define BIRTH 1500000000000000000
-#define IDLE_NS 50000000 /* as tierd */
 #define MAX_FILES 262144
 
 static tb_engine *engine;
@@ -59,7 +57,7 @@ static struct tb_message receive(struct tb_job *job)
     for (;;) {
         uint32_t seen = engine->header->queue.event, file = tb_flush_dequeue(engine);
         if (file == TB_NONE) {
-            tb_event_wait(&engine->header->queue.event, seen, IDLE_NS);
+            tb_flush_wait(engine, seen);
             continue;
         }
         struct tb_file *f = &engine->region.files[file];

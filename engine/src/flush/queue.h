@@ -1,0 +1,27 @@
+/*
+ * The files that wait for a flush thread of tierd: clients put them in, flush threads take
+ * them out, and sleep while there is none.
+ */
+#ifndef TB_FLUSH_QUEUE_H
+#define TB_FLUSH_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "region/handle.h"
+
+/* Hand a file to the daemon's flush threads. */
+void tb_flush_queue(tb_engine *e, uint32_t file);
+/* Make the queue anew from the flags of the files, for when no daemon takes from it any more. */
+void tb_flush_requeue(tb_engine *e);
+/* Under the queue's lock. */
+bool tb_queue_is_valid(const tb_engine *e);
+/* The next queued file, or TB_NONE. */
+uint32_t tb_flush_dequeue(tb_engine *e);
+/*
+ * Sleep until a file comes in, 50 ms at most. `seen` is the queue's event, read before the queue
+ * was looked at, so a file that came in between ends the wait at once.
+ */
+void tb_flush_wait(tb_engine *e, uint32_t seen);
+
+#endif
