@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "common/ctl.h"
-#include "common/input.h"
+#include "staging/input.h"
 
 static const char *const key_names[DIRECTIVE_KEYS] = {"type",   "access_mode", "capacity", "name",         "profile",
                                                       "source", "destination", "pool",     "configuration"};

@@ -17,7 +17,7 @@
 
 #include "base/remove_tree.h"
 #include "common/ctl.h"
-#include "common/input.h"
+#include "staging/input.h"
 
 #define MARK ".tierbench-job"
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "common/ctl.h"
-#include "common/input.h"
+#include "staging/input.h"
 #include "text/text.h"
 
 /* Relative paths begin where the command was given; a slash at the end of a destination means: in that folder. */

@@ -2,7 +2,7 @@
  * A file is refused by its kind before a line is read: a pipe would wait for a writer, and a
  * device may never end. Stdio does not say why a line is the last one, so that is asked at the end.
  */
-#include "common/input.h"
+#include "staging/input.h"
 
 #include <errno.h>
 #include <fcntl.h>
