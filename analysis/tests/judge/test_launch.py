@@ -15,6 +15,7 @@ from tierbench.judge.launch import (
     clock_of,
     duration_disagreements,
     ior_disagreements,
+    ior_unseen,
     mdtest_disagreements,
     size_as_printed,
 )
@@ -147,6 +148,48 @@ def test_what_a_launch_may_take_besides_its_work(start_s: float | None, allowed_
         assert bool(duration_disagreements(0.0, clock)) is named
     (told,) = duration_disagreements(0.0, clock)
     assert f"and at most {clock.allowance_s + 0.1 * clock.elapsed_s:.3f} s to start and end, but" in str(told)
+
+
+@pytest.mark.parametrize(("launched", "elapsed_s", "besides_s", "start_s", "wrong", "unseen"), [
+    ("18:18:09", 3, 0, 0.5, False, False),
+    ("18:17:57", 30, 0, 0.5, False, True),  # 12 s to start, 17 s to end, on a node that was busy since
+    ("18:17:39", 62, 0, None, False, True),
+    ("18:18:08", 30, 0, 0.5, True, False),  # the ranks began at once: a clock that ran slow
+    ("18:17:57", 60, 0, 0.5, True, False),  # a slow clock on that busy node
+    ("18:17:57", 60, 59, 0.5, False, False),  # tierctl itself says that it took the time
+])  # fmt: skip
+def test_a_busy_node_is_no_cheat(
+    launched: str, elapsed_s: float, besides_s: float, start_s: float | None, wrong: bool, unseen: bool
+) -> None:
+    """IOR began at 18:18:09 and measured 0.15 s; what can be explained by a slow launch is not shown."""
+    clock = replace(at(launched, elapsed_s), besides_s=besides_s, start_s=start_s)
+    asked, told = IorAsked(tuple(LINE.split()), 2, 1), parse_ior(WHOLE.read_text())
+    assert ("time" in [x.what for x in ior_disagreements(asked, told, clock)]) is wrong
+    said = ior_unseen(asked, told, clock)
+    assert bool(said) is unseen
+    assert not said or f"(it took {elapsed_s:.1f} s, " in said[0]
+
+
+@pytest.mark.parametrize("option", ["-M 80%", "-d 30"])
+def test_what_a_launch_does_besides_what_it_measures(option: str) -> None:
+    line = f"{LINE} {option}"
+    text = WHOLE.read_text().replace(LINE, line)
+    assert told_by(text, line, clock=at("18:18:09", 40)) == []
+
+
+def test_directories_are_measured_too() -> None:
+    """Without -F half of the time is theirs."""
+    text = (DATA / "mdtest-4.0.0" / "n200.out").read_text()
+    told, began = parse_mdtest(text), datetime(2026, 11, 20, 18, 24, 40, tzinfo=UTC)
+    rows = tuple(replace(r, max=10.0, min=10.0, mean=10.0) if r.unit == "ops/s" else r for r in told.rows)
+    told = replace(told, rows=rows, began=f"{began:%m/%d/%Y %H:%M:%S}")
+    asked = MdtestAsked(tuple("-n 200 -d /scratch/md".split()), 2, 1, 200)
+    phases = sum(r.operation.startswith(("File", "Directory")) for r in rows)
+    clock = Clock(began.timestamp(), began.timestamp() + 40 * phases + 1, start_s=0.5)
+    assert phases == 8 and mdtest_disagreements(asked, told, clock) == []
+    stonewalled = MdtestAsked((*asked.arguments, "-W", "5"), 2, 1, 200)
+    found = [x.what for x in mdtest_disagreements(stonewalled, told, replace(clock, ended=clock.began + 20))]
+    assert "time" not in found  # how many files there were only the times of -P tell
 
 
 def test_the_moments_of_a_job() -> None:

@@ -16,7 +16,9 @@ from tierbench.judge.launch import (
     Disagreement,
     duration_disagreements,
     ior_disagreements,
+    ior_unseen,
     mdtest_disagreements,
+    mdtest_unseen,
 )
 from tierbench.outputs import IorOutput, parse_mdtest
 
@@ -69,8 +71,8 @@ def ior(
 
 def ior_words(name: str, asked: IorAsked, output: LaunchOutput, told: IorOutput, stage: Path) -> Held:
     """A launch of IOR by its words and the clock."""
-    clock = output.clock and replace(output.clock, besides_s=drain_s(stage / f"stats{_dash(name)}.json"))
-    return _held(name, ior_disagreements(asked, told, clock), output)
+    clock = output.clock and besides(output.clock, stage / f"stats{_dash(name)}.json")
+    return _held(name, ior_disagreements(asked, told, clock), output, ior_unseen(asked, told, clock))
 
 
 def mdtest(name: str, asked: MdtestAsked, output: LaunchOutput, log: Path) -> Held:
@@ -94,7 +96,8 @@ def mdtest(name: str, asked: MdtestAsked, output: LaunchOutput, log: Path) -> He
 
 def mdtest_words(name: str, asked: MdtestAsked, output: LaunchOutput) -> Held:
     """A launch of mdtest by its words and the clock."""
-    return _held(name, mdtest_disagreements(asked, parse_mdtest(output.text, "stdout"), output.clock), output)
+    told, clock = parse_mdtest(output.text, "stdout"), output.clock
+    return _held(name, mdtest_disagreements(asked, told, clock), output, mdtest_unseen(asked, told, clock))
 
 
 def phases(lines: Mapping[str, Asked], outputs: Mapping[str, LaunchOutput], log: Path) -> Held:
@@ -164,19 +167,23 @@ def _led_away(pfs: Mapping[str, Any] | None, run: Mapping[str, Any] | None) -> H
     return Held((str(Disagreement("places", asked, told)),))
 
 
-def drain_s(stats: Path) -> float:
-    """Seconds that tierctl drained after the launch."""
-    found = json.loads(stats.read_text()).get("drain_s") if stats.exists() else None
-    return float(found or 0)
+def besides(clock: Clock, stats: Path) -> Clock:
+    """The clock, with what tierctl says that it took itself: to start the tiers, to drain and to end them."""
+    found = json.loads(stats.read_text()) if stats.exists() else {}
+    program_s = found.get("program_s")
+    if program_s is None:
+        return replace(clock, besides_s=float(found.get("drain_s") or 0))
+    return replace(clock, besides_s=max(0.0, clock.elapsed_s - float(program_s)))
 
 
 def _dash(name: str) -> str:
     return f"-{name}" if name else ""
 
 
-def _held(name: str, found: Sequence[Disagreement], output: LaunchOutput) -> Held:
+def _held(name: str, found: Sequence[Disagreement], output: LaunchOutput, unseen: Sequence[str] = ()) -> Held:
     against = ["the driver's own words", *(["the suite's clock"] if output.clock else [])]
-    return Held(_named(name, found), tuple(against))
+    of = f" of launch {name}" if name else ""
+    return Held(_named(name, found), tuple(against), tuple(f"{words}{of}" for words in unseen))
 
 
 def _named(name: str, found: Sequence[Disagreement]) -> tuple[str, ...]:

@@ -27,11 +27,11 @@ tiers:
 
 
 def launch(place: Path, *command: str, ranks: int = 2) -> tuple[str, Traces, Traces]:
-    """Output and both logs; `ranks` 0: the command brings its own launchers."""
+    """Output and both logs; `ranks` 0: the command brings its own launchers. Counters are in stats.json."""
     (place / "pfs").mkdir(exist_ok=True)
     (place / "c.yaml").write_text(CONFIG.replace("PLACE", str(place)))
     run: list[str] = [str(BIN / "tierctl"), "run", "-c", str(place / "c.yaml"), "--mode", "bypass"]
-    run += ["--trace", str(place / "t.darshan"), "--"]
+    run += ["--trace", str(place / "t.darshan"), "--stats", str(place / "stats.json"), "--"]
     launcher = ["mpirun", "--oversubscribe", "-n", str(ranks)] if ranks else []
     done = subprocess.run(
         [*run, *launcher, *command], capture_output=True, text=True, check=False, env=AS_ROOT

@@ -21,7 +21,7 @@ from common.outcome import held
 from common.outcome.launch_numbers import LaunchOutput, outputs_of
 from common.outcome.verify_bytes import check
 from tierbench.judge.asked import IorAsked, MdtestAsked
-from tierbench.judge.launch import Clock
+from tierbench.judge.launch import Clock, duration_disagreements
 
 BEGINS, ENDS = "tierbench: launch 1 begins at 100.0 +0000", "tierbench: launch 1 ends at 160.0 +0000"
 
@@ -137,3 +137,19 @@ def test_a_log_of_another_run_beside_an_honest_output(program: str, tmp_path: Pa
             mdtest = MdtestAsked(words, 2, 1, 20)
             found = held.mdtest("1", mdtest, output, tmp_path / "trace-1.darshan")
         assert [x.startswith("launch 1: log: ") for x in found.disagreements] == [True] * named
+
+
+@pytest.mark.parametrize(("stats", "besides_s"), [
+    ({"program_s": 8.0, "drain_s": 3.0}, 12.0), ({"drain_s": 3.0}, 3.0), (None, 0.0),
+])  # fmt: skip
+def test_what_tierctl_takes_is_not_the_drivers(
+    stats: dict[str, float] | None, besides_s: float, tmp_path: Path
+) -> None:
+    """Its launcher ran for 8 s of the launch's 20: a driver cannot have measured more."""
+    file = tmp_path / "stats-1.json"
+    if stats:
+        file.write_text(json.dumps(stats))
+    clock = held.besides(Clock(100.0, 120.0), file)
+    assert clock.besides_s == besides_s
+    named = [x.what for x in duration_disagreements(9.0, clock)]
+    assert named == (["time"] if besides_s == 12 else [])
