@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from cheat_launches import BIN, launch
 
+from common.outcome.held import besides
 from common.outcome.mpi_seen import sees_mpi_io
 from common.outcome.verify_bytes import check
 from tierbench.judge.asked import IorAsked
@@ -44,14 +45,13 @@ with() {{
 SLOW_CLOCK = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <sys/time.h>
 #include <time.h>
-/* Time passes at an eighth of its speed from the first look on. */
-static long long slow(long long now)
+/* Time passes at an eighth of its speed, for all ranks from one moment on. */
+static long long slow(long long now, const char *from)
 {
-    static long long first;
-    if (!first)
-        first = now;
+    long long first = from ? atoll(from) * 1000000000LL : 0;
     return first + (now - first) / 8;
 }
 static long long real(clockid_t id)
@@ -65,24 +65,22 @@ static long long real(clockid_t id)
 }
 int clock_gettime(clockid_t id, struct timespec *t)
 {
-    long long now = id == CLOCK_MONOTONIC ? slow(real(id)) : real(id);
+    long long now = id == CLOCK_MONOTONIC ? slow(real(id), 0) : real(id);
     *t = (struct timespec){now / 1000000000, now % 1000000000};
-    return 0;
-}
-int fsync(int fd)
-{
-    (void)fd;
     return 0;
 }
 int gettimeofday(struct timeval *t, void *zone)
 {
-    static long long first;
-    long long now = real(CLOCK_REALTIME);
+    long long now = slow(real(CLOCK_REALTIME), getenv("SLOW_FROM"));
     (void)zone;
-    if (!first)
-        first = now;
-    now = first + (now - first) / 8;
     *t = (struct timeval){now / 1000000000, now % 1000000000 / 1000};
+    return 0;
+}
+"""
+NO_SYNC = """
+int fsync(int fd)
+{
+    (void)fd;
     return 0;
 }
 """
@@ -111,6 +109,9 @@ class Cheat:
     nodes: int = 1
 
 
+# Long enough that what two ranks' clocks differ by is little of it.
+LONGER = RIGHT.replace("-b 4m", "-b 64m")
+SLOW = '$here/slow.so" SLOW_FROM=$(stat -c %Y "$here/slow.so") $driver "$@"'
 CHEATS = {
     "-e dropped": Cheat('without -e "$@"; honest; $driver "${kept[@]}" > /dev/null', "fsync"),
     "-z dropped": Cheat('without -z "$@"; honest; $driver "${kept[@]}" > /dev/null', "order of write"),
@@ -143,7 +144,10 @@ CHEATS = {
     "another run's output": Cheat(
         '[ $rank != 0 ] || cat "$here/old.out"; $driver "$@" > /dev/null', "began"
     ),
-    "a clock that runs slow": Cheat('LD_PRELOAD="$LD_PRELOAD:$here/slow.so" $driver "$@"', "time"),
+    "a clock that runs slow": Cheat(f'LD_PRELOAD="$LD_PRELOAD:{SLOW}', "time of", LONGER),
+    "a clock that runs slow for the tracer, too": Cheat(
+        f'LD_PRELOAD="{SLOW.replace(".so", ".so:$LD_PRELOAD", 1)}', "time of", LONGER
+    ),
     "the PFS fills mid-run": Cheat(
         'honest; dd if=/dev/urandom "of=$here/pfs/data.0000000$rank" bs=4k count=1024 2> /dev/null; true',
         "bytes of write",
@@ -153,7 +157,7 @@ CHEATS = {
         'honest; env -u LD_PRELOAD $driver "$@" > /dev/null', "bytes of write"
     ),
     "an fsync that does nothing": Cheat(
-        'honest; LD_PRELOAD="$here/slow.so:$LD_PRELOAD" $driver "$@" > /dev/null', "fsync"
+        'honest; LD_PRELOAD="$here/nosync.so:$LD_PRELOAD" $driver "$@" > /dev/null', "fsync"
     ),
     "every transfer at one place": Cheat(
         f"honest; {ONE_PLACE}", "different bytes of write", RIGHT.replace("-r ", "").replace("-z ", "")
@@ -190,7 +194,8 @@ def told_of(place: Path, cheat: Cheat) -> list[str]:
     """All that the suite would say of this launch."""
     asked, began = asked_for(cheat.line, place, cheat.nodes), time.time()
     out, application, storage = launch(place, str(script(place, cheat.body)), *asked.arguments)
-    told, clock = parse_ior(out), Clock(began, time.time())
+    clock = Clock(began, time.time(), start_s=float((place / "start_s").read_text()))
+    told, clock = parse_ior(out), besides(clock, place / "stats.json")
     found = [x.what for x in ior_disagreements(asked_for(cheat.line, place), told, clock)]
     sees = sees_mpi_io(str(application.job["executable"].iloc[0]))
     seen = witness.testimony(asked, told, application, storage, bypass=True, sees_mpi_io=sees)
@@ -199,9 +204,12 @@ def told_of(place: Path, cheat: Cheat) -> list[str]:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where an honest launch has left its files and its output."""
+    """Where an honest launch has left its files and output, after one that does nothing, as in each job."""
     made = tmp_path_factory.mktemp("place")
     (made / "pfs").mkdir()
+    began = time.time()
+    launch(made, "/bin/true")
+    (made / "start_s").write_text(f"{time.time() - began}")
     asked = asked_for(RIGHT, made)
     out, *_ = launch(made, DRIVER, *asked.arguments)
     (made / "honest.out").write_text(out)
@@ -222,8 +230,9 @@ def test_an_honest_script_is_not_named(line: str, place: Path) -> None:
 def test_a_script_that_cheats(name: str, place: Path) -> None:
     cheat = CHEATS[name]
     shutil.copytree(place / "kept", place / "pfs", dirs_exist_ok=True)
-    if "slow.so" in cheat.body:
-        slow_clock(place)
+    for library, source in (("slow.so", SLOW_CLOCK), ("nosync.so", NO_SYNC)):
+        if library in cheat.body:
+            compiled(place / library, source)
     if name == "the PFS fills mid-run":
         small(place)
     try:
@@ -235,22 +244,14 @@ def test_a_script_that_cheats(name: str, place: Path) -> None:
         assert check(place / "pfs" / "data", 2, 4 * KIB, 4 * MIB, shared=False).right == 0
 
 
-def slow_clock(place: Path) -> None:
+def compiled(library: Path, source: str) -> None:
+    """A library that lies between a program and libc."""
     compiler = shutil.which("cc")
     if not compiler:
         pytest.skip("needs cc")
-    (place / "slow.c").write_text(SLOW_CLOCK)
-    line: list[str | Path] = [
-        compiler,
-        "-shared",
-        "-fPIC",
-        "-O1",
-        "-o",
-        place / "slow.so",
-        place / "slow.c",
-        "-ldl",
-    ]
-    subprocess.run(line, check=True)
+    text = library.with_suffix(".c")
+    text.write_text(source)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, text, "-ldl"], check=True)
 
 
 def small(place: Path) -> None:
