@@ -131,7 +131,11 @@ class _Launch:
             if self.files is None:
                 self.unseen.append(f"how many files of {phase} there should be")
                 continue
-            if found.least < self.files:
+            if self._of_one_rank(phase):
+                if found.total < self.files * self.asked.ranks:
+                    wanted = f"asked for {self.files * self.asked.ranks:,} files, of one rank (-c)"
+                    yield Disagreement(phase, wanted, f"the trace holds {found.total:,} {kind}")
+            elif found.least < self.files:
                 each = f"{found.least:,}" + (f" to {found.most:,}" if found.most > found.least else "")
                 wanted = f"asked for {self.files:,} files of a rank"
                 yield Disagreement(phase, wanted, f"the trace holds {each} {kind}")
@@ -139,6 +143,10 @@ class _Launch:
                 yield from self._distinct(phase)
         if not self.whole:
             self.unseen.append("that each file was another one (a process keeps records of 4096)")
+
+    def _of_one_rank(self, phase: str) -> bool:
+        """With -c the first rank makes and removes the files of all."""
+        return self.asked.options.has("c") and phase in ("File creation", "File removal")
 
     def _distinct(self, phase: str) -> Iterator[Disagreement]:
         """The same file over and over is not as many files; to read one opens it once more."""
@@ -162,6 +170,9 @@ class _Launch:
             self.unseen.append("the times of phases")
             return
         for phase, _, found in self._calls():
+            if phase == "File stat" and not self.asked.options.has("F"):
+                self.unseen.append("the time of File stat (directories are looked at, too)")
+                continue
             if not found.total or not rates.get(phase):
                 continue
             seen, printed = found.lasted_s, found.total / rates[phase]
@@ -175,7 +186,7 @@ class _Launch:
         """With -N a rank looks at files of the rank N further on, else at its own."""
         asked = self.asked
         stride = asked.options.count("N", 0)
-        both = {"File creation", "File stat"} <= set(asked.operations)
+        both = {"File creation", "File stat"} <= set(asked.operations) and not asked.options.has("c")
         if asked.ranks == 1 or "File stat" not in asked.operations:
             return
         if not both or stride is None or asked.options.has("R") or not len(self.items) or not self.whole:

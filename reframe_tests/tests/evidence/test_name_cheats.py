@@ -49,6 +49,21 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, MdtestOutput
     return place, told, application
 
 
+@pytest.mark.parametrize("line", ["-n 60 -P", "-F -n 60 -c -P", "-F -n 60 -u -w 10", "-n 60 -u -z 1"])
+def test_an_honest_launch_of_other_options_is_not_named(line: str, tmp_path: Path) -> None:
+    """Directories beside the files; files that one rank makes for all (-c)."""
+    asked = asked_for(line, 60, tmp_path)
+    out, application, _ = launch(tmp_path, str(BIN / "tb-mdtest"), *asked.arguments)
+    assert mdtest_testimony(asked, parse_mdtest(out), application).disagreements == ()
+
+
+def test_a_rank_that_makes_fewer_files_for_all(tmp_path: Path) -> None:
+    done, asked = asked_for("-F -n 30 -c", 30, tmp_path), asked_for("-F -n 60 -c", 60, tmp_path)
+    _, application, _ = launch(tmp_path, str(BIN / "tb-mdtest"), *done.arguments)
+    found = mdtest_testimony(asked, None, application).disagreements
+    assert {"File creation", "File removal"} <= {x.what for x in found}
+
+
 TREE = "-F -C -T -n 24"
 
 
