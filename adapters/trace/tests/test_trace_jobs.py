@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
-from trace_runs import BUILD, KILLED, RANKS, check, metadata, mpirun, records, traced
+from trace_runs import BUILD, CONFIG, KILLED, RANKS, check, metadata, mpirun, records, traced
 
 from tierbench import trace
 
@@ -86,3 +89,24 @@ def test_ranks_without_mpi_are_in_our_log(root: Path, runtime: str) -> None:
     assert done.returncode == 0 and f"{runtime} left no log of" in done.stderr, done.stderr
     assert metadata(root / "t.darshan")["tierbench_side"] == "application"
     check(records(root / "t.darshan")["POSIX", "serial", -1], WRITES=2)
+
+
+def test_places_that_darshan_leaves_out_are_recorded_all_the_same(runtime: str) -> None:
+    """A PFS below /var: runtimes from 3.4 on learn of it by a file, which none of the user's gives way to."""
+    with tempfile.TemporaryDirectory(prefix="tierbench.+trace-", dir="/var/tmp") as folder:
+        root = Path(folder)
+        for place in ("pfs", "nvme"):
+            (root / place).mkdir()
+        (root / "c.yaml").write_text(CONFIG.format(root=root))
+        job = script(
+            root, f'cp "$DARSHAN_CONFIG_PATH" {shlex.quote(f"{root}/names")}', program(root, "first", WRITES)
+        )
+        done = traced(root, job, DARSHAN_LIB=runtime)
+        assert done.returncode == 0, done.stderr
+        said = (root / "names").read_text().splitlines()
+        assert any(re.match(line.split()[1], f"{root}/pfs/first") for line in said), said
+        assert not any(re.match(line.split()[1], "/var/log/x") for line in said)
+        if runtime != str(STAND_IN):
+            assert any(k[:2] == ("POSIX", "first") for name in logs(root) for k in records(root / name))
+        theirs = traced(root, job, DARSHAN_LIB=runtime, DARSHAN_CONFIG_PATH="/dev/null")
+        assert theirs.returncode == 0 and (root / "names").read_text() == ""

@@ -8,6 +8,7 @@
  */
 #include "darshan/site.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -44,22 +45,53 @@ static void make_folders(const struct ctl_trace *t, const char *site)
     }
 }
 
-/* What Darshan leaves out, but for the folders that hold what is ours. */
+/* Darshan leaves these out. */
+static const char *const left_out[] = {"/etc/", "/dev/",  "/usr/", "/bin/",  "/boot/", "/lib/",
+                                       "/opt/", "/sbin/", "/sys/", "/proc/", "/var/"};
+
+static bool is_in(const char *path, const char *folder)
+{
+    return strncmp(path, folder, strlen(folder)) == 0;
+}
+
+/* All but the folders that hold what is ours: so runtimes before 3.4 are told. */
 static void exclude(const struct ctl_trace *t)
 {
-    static const char *const folders[] = {"/etc/", "/dev/",  "/usr/", "/bin/",  "/boot/", "/lib/",
-                                          "/opt/", "/sbin/", "/sys/", "/proc/", "/var/"};
     char list[256] = "";
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+    for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++) {
         bool ours = false;
         for (uint32_t p = 0; p < t->job->n_prefixes; p++)
-            ours |= strncmp(t->job->prefixes[p], folders[i], strlen(folders[i])) == 0;
+            ours |= is_in(t->job->prefixes[p], left_out[i]);
         if (!ours) {
             strcat(list, *list ? "," : "");
-            strcat(list, folders[i]);
+            strcat(list, left_out[i]);
         }
     }
     setenv("DARSHAN_EXCLUDE_DIRS", list, 0);
+}
+
+/* Any character for those that a pattern, or the file that holds it, takes for something else. */
+static void write_pattern(FILE *out, const char *path)
+{
+    fputs("NAME_INCLUDE ^", out);
+    for (; *path; path++)
+        fputc(isalnum((unsigned char)*path) || strchr("/_-", *path) ? *path : '.', out);
+    fputs("/ *\n", out);
+}
+
+/* What is ours, in folders that are left out: so runtimes from 3.4 on are told, by a file. */
+static void include(const struct ctl_trace *t, const char *site)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s/names", site) >= (int)sizeof(path))
+        return;
+    FILE *out = fopen(path, "w");
+    for (uint32_t p = 0; out && p < t->job->n_prefixes; p++)
+        for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++)
+            if (is_in(t->job->prefixes[p], left_out[i]))
+                write_pattern(out, t->job->prefixes[p]);
+    if (out && fclose(out) == 0)
+        setenv("DARSHAN_CONFIG_PATH", path, 0);
 }
 
 /*
@@ -94,6 +126,7 @@ void trace_site_environment(const struct ctl_trace *t, char *const *command)
         setenv("DARSHAN_ENABLE_NONMPI", "1", 0);
     setenv("DXT_ENABLE_IO_TRACE", "1", 0);
     exclude(t);
+    include(t, site);
 }
 
 /* Whether the site's runtime wrote a process's log can be told by the process's number alone. */
@@ -202,14 +235,38 @@ static int copy(const char *from, const char *to)
     return bad ? ctl_fail("--trace %s: cannot write: %s", to, strerror(errno)) : 0;
 }
 
+static int logs_of(int pid, const struct found *all, int n)
+{
+    int logs = 0;
+    for (int i = 0; i < n; i++)
+        logs += all[i].pid == pid;
+    return logs;
+}
+
+/*
+ * Two nodes may give two processes one number, and a log does not say of which node it is. A process that died left none, so
+ * the logs of its number are first those of processes on other nodes that ended by themselves.
+ */
+static int others_of(const struct process *p, const struct job *job)
+{
+    int others = 0;
+    for (size_t i = 0; i < job->n; i++) {
+        const struct tb_trace_file *f = job->process[i].file;
+        others += f->pid == p->file->pid && job->process[i].complete && strcmp(f->host, p->file->host) != 0;
+    }
+    return others;
+}
+
 /* Ranks of one job share a log, which has the number of rank 0: it is theirs if they ran while it was made. */
-static bool has_log(const struct process *p, const struct found *all, int n)
+static bool has_log(const struct process *p, const struct job *job, const struct found *all, int n)
 {
     bool rank_0_died = p->rank == 0 && !p->complete && !p->file->forked;
+    if (logs_of(p->file->pid, all, n) > (p->complete ? 0 : others_of(p, job)))
+        return true;
     for (int i = 0; i < n; i++) {
         const struct found *f = &all[i];
         bool meets = p->file->start <= f->end && (!p->complete || p->file->end >= f->start);
-        if (f->pid == p->file->pid || (p->is_mpi && f->of_ranks && meets && !rank_0_died))
+        if (p->is_mpi && f->of_ranks && meets && !rank_0_died)
             return true;
     }
     return false;
@@ -224,7 +281,7 @@ static const struct process *find_missing(const struct ctl_trace *t, const struc
     for (size_t i = 0; i < job->n; i++) {
         const struct process *p = &job->process[i];
         bool should = !p->left_out && (!p->complete || (p->is_mpi && trace_touched_ours(t, p->file)));
-        if (should && !has_log(p, all, n))
+        if (should && !has_log(p, job, all, n))
             return p;
     }
     return NULL;

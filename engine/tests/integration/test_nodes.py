@@ -32,7 +32,7 @@ tiers:
   - {{name: nvme, medium: directory, path: {root}/nvme, capacity: 16MiB, block: 4KiB, slabs: [{{units: 16, share: 1.0}}]}}
 """
 LAUNCH = """#!/bin/sh
-for node in {pids}; do nsenter --target $node --mount --uts -- "$@" & all="$all $!"; done
+for node in {pids}; do nsenter --target $node {spaces} -- "$@" & all="$all $!"; done
 rc=0
 for one in $all; do wait $one || {{ last=$?; [ $last -gt $rc ] && rc=$last; }}; done
 exit $rc
@@ -152,6 +152,8 @@ def piece(rank: int, turn: int, size: int) -> bytes:
 class Nodes:
     """Nodes that share a PFS, and a launcher of all."""
 
+    spaces: tuple[str, ...] = ("--mount", "--uts")
+
     def __init__(self, cleanup: ExitStack, names: tuple[str, ...] = NODES) -> None:
         self.root = Path(
             cleanup.enter_context(tempfile.TemporaryDirectory(prefix="tierbench-nodes-", dir="/var/tmp"))
@@ -161,13 +163,16 @@ class Nodes:
         self.shared = self.root / "pfs" / "shared"
         self.node = {name: self.make(name, cleanup) for name in names}
         self.launch = self.root / "each"
-        self.launch.write_text(LAUNCH.format(pids=" ".join(map(str, self.node.values()))))
+        self.launch.write_text(
+            LAUNCH.format(pids=" ".join(map(str, self.node.values())), spaces=" ".join(self.spaces))
+        )
         self.launch.chmod(0o755)
 
     def make(self, name: str, cleanup: ExitStack) -> int:
         """A process that keeps a node's namespaces."""
         made = f"hostname {name} && mount -t tmpfs tmpfs /dev/shm && echo made && exec sleep 300"
-        words = ["unshare", "--mount", "--uts", "sh", "-c", made]
+        inside = ("--fork", "--kill-child", "--mount-proc") if "--pid" in self.spaces else ()
+        words = ["unshare", *self.spaces, *inside, "sh", "-c", made]
         node = cleanup.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
         cleanup.callback(node.kill)
         assert node.stdout
@@ -184,6 +189,7 @@ class Nodes:
         launch: Path | None = None,
         then: str = "true",
         fault: str | None = None,
+        env: dict[str, str] | None = None,
         text: str = CONFIG,
         more: str = "",
     ) -> str:
@@ -204,7 +210,7 @@ class Nodes:
             "-c",
             command,
         ]
-        return run_ctl(words, status, *says, env={"TB_FAULT": fault} if fault else {})
+        return run_ctl(words, status, *says, env=({"TB_FAULT": fault} if fault else {}) | (env or {}))
 
     def left(self) -> list[Path]:
         """What is in the nodes' own memory, and in the tier that they share."""
@@ -330,6 +336,52 @@ def test_one_log_of_all_nodes(nodes: Nodes) -> None:
     assert set(found.segments[found.segments["log"] == "app.darshan"]["host"]) == set(NODES)
     assert nodes.left() == []
     assert not Path(f"{log}.nodes").exists()
+
+
+# With process numbers of a node's own, as in containers: each node's program is number 5001; one of them dies.
+ONE_NUMBER = """
+import os, signal, sys
+root, node = sys.argv[1], os.uname().nodename
+if len(sys.argv) == 2:
+    open("/proc/sys/kernel/ns_last_pid", "w").write("5000")
+    if os.fork() == 0:
+        os.execv(sys.executable, [sys.executable, *sys.argv, "program"])
+    os.wait()
+else:
+    fd = os.open(f"{root}/pfs/{node}", os.O_RDWR | os.O_CREAT, 0o600)
+    os.pwrite(fd, b"x" * 100, 0)
+    print(node, os.getpid(), file=sys.stderr, flush=True)
+    if DIES and node == "tb-b":
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+class Containers(Nodes):
+    """Nodes with process numbers of their own."""
+
+    spaces = ("--mount", "--uts", "--pid")
+
+    def make(self, name: str, cleanup: ExitStack) -> int:
+        """The first process inside, as it is called outside."""
+        outside = super().make(name, cleanup)
+        return int(Path(f"/proc/{outside}/task/{outside}/children").read_text())
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_nodes_log_does_not_hide_a_process_of_another_that_died(dies: bool) -> None:
+    """The site's Darshan, or a stand-in, says of a log the process's number and not the node."""
+    if not can_unshare("--mount", "--uts", "--pid", "--fork"):
+        pytest.skip("needs root, and the right to make namespaces")
+    site = os.environ.get("DARSHAN_LIB", str(BIN.parent / "lib" / "libtest_trace_site.so"))
+    with ExitStack() as cleanup:
+        nodes = Containers(cleanup)
+        log = nodes.root / "app.darshan"
+        source = ONE_NUMBER.replace("DIES", str(dies))
+        env, options = {"DARSHAN_LIB": site}, ("--trace", log)
+        said = nodes.run_ranks(source, 0, "tb-a 5001", "tb-b 5001", options=options, env=env)
+        assert ("left no log of process 5001" in said) is dies, said
+        assert ("tierbench_side" in trace.read_log(log).metadata) is dies
+        assert nodes.left() == []
 
 
 STAGED = """
