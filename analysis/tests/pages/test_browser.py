@@ -16,14 +16,16 @@ from urllib.parse import unquote
 import darshan_logs
 import pytest
 import synthetic
+import trial_runs
 
 from tierbench import trace
 from tierbench.judge import compare
 from tierbench.layout import html
-from tierbench.pages import comparison_page, figures, report, report_record
+from tierbench.pages import comparison_page, figures, report, report_record, trial_page
 from tierbench.runs import samples
 from tierbench.runs.run_folder import read_run
 from tierbench.trace import drawings, page
+from tierbench.trial import answer
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PROBE = """<script>
@@ -89,7 +91,7 @@ def probe(text: str, folder: Path, *widths: int) -> dict[int, dict[str, Any]]:
 @pytest.fixture(scope="module")
 def traced_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of which one row has a log on either side, and another a damaged one."""
-    run = synthetic.build(tmp_path_factory.mktemp("traced"), repetitions=2)
+    run = synthetic.build(tmp_path_factory.mktemp("traced"), repetitions=5)
     for folder in run.glob("cases/bb-nvme-ram-persistent-async-tier-max-bandwidth-Y/*"):
         made = darshan_logs.strided()
         made.mounts = (("/", "ext4"),)
@@ -157,6 +159,15 @@ def test_comparison_in_a_browser(tmp_path: Path) -> None:
     runs = [str(synthetic.build(tmp_path / name, 5, scale=scale)) for name, scale in (("a", 1.0), ("b", 0.8))]
     made = compare.compare(samples.read_all(runs), "run", 0.05, force=False)
     for seen in probe(comparison_page.as_html(made), tmp_path, 1200, 800, 390).values():
+        whole(seen, images=0)
+
+
+def test_a_trials_answer_in_a_browser(tmp_path: Path) -> None:
+    folder = tmp_path / ("of a name without a blank " * 4).replace(" ", "-")
+    folder.mkdir()
+    runs = {"pfs": trial_runs.walls(5.79, 5.33, 6.27, 5.9, 5.6), "ram": trial_runs.walls(*trial_runs.FASTER)}
+    made = answer.make(trial_runs.a_trial(folder, runs), folder)
+    for seen in probe(trial_page.as_html(made, folder), tmp_path, 1200, 800, 390).values():
         whole(seen, images=0)
 
 

@@ -3,72 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from rich.console import Console
+from trial_runs import AS_FAST, FASTER, a_trial, run, tier, walls
 
 from tierbench import cli
 from tierbench.base import schema
 from tierbench.base.errors import RunError
 from tierbench.pages import trial_page
 from tierbench.trial import answer, results, start, tier_files
-from tierbench.trial.plan import Trial, read
+from tierbench.trial.plan import read
 from tierbench.trial.tier_files import Tier
 from tierbench.trial.working_folder import WorkingFolder
 
 GIB = 1 << 30
 RAM, NVME, BB = Tier("ram", None, GIB), Tier("nvme", Path("/nvme"), GIB), Tier("bb", Path("/bb"), 4 * GIB)
-
-
-def run(**changes: Any) -> dict[str, Any]:
-    """A good run of 10 s."""
-    return {
-        "version": 1, "configuration": "pfs", "exit_status": 0, "wall_s": 10.0, "drain_s": 0.0, "sync_s": 0.1,
-        "outputs": {"out": "a" * 64}, "fsync": "pfs", "fsyncs": 0, "tiers": {}, "pfs_written_bytes": 0,
-        "pfs_read_bytes": 0, "spilled_bytes": 0, "passed": 0, "errors": [], "asked_written_bytes": 1 << 20,
-        "asked_read_bytes": 1 << 20, "io_s": 4.0, **changes,
-    }  # fmt: skip
-
-
-def tier(written: int = 1 << 20, read: int = 1 << 19, name: str = "ram") -> dict[str, dict[str, int]]:
-    return {
-        name: {
-            "written_bytes": written,
-            "read_bytes": read,
-            "peak_bytes": 1 << 19,
-            "capacity_bytes": 1 << 20,
-        }
-    }
-
-
-def a_trial(folder: Path, runs: Mapping[str, Sequence[dict[str, Any]]]) -> Trial:
-    """A trial with these runs by configuration."""
-    files = {}
-    for name, found in runs.items():
-        (folder / f"{name}.yaml").write_text(f"# {name}\n")
-        files[name] = str(folder / f"{name}.yaml")
-        for document in found:
-            place = results.next_folder(folder, name)
-            tiers = document["tiers"] or (tier() if name == "ram" else {})
-            (place / "run.json").write_text(json.dumps(document | {"configuration": name, "tiers": tiers}))
-    places: dict[str, Any] = {"directory": "/", "pfs": "/p", "folder": "/p/f", "tierctl": "/bin/true"}
-    trial = Trial(command=("true", "{pfs}/x"), inputs=(), read_only=(), configurations=files,
-                  repetitions=5, bare_s=9.5, **places)  # fmt: skip
-    trial.write(folder)
-    return trial
-
-
-def walls(*seconds: float, **changes: Any) -> list[dict[str, Any]]:
-    return [run(wall_s=s, **changes) for s in seconds]
-
-
-FASTER = [6.9, 7.0, 7.1, 7.05, 6.95]
-AS_FAST = [10.0, 10.2, 9.8, 10.1, 9.9]
 
 
 def test_each_tier_alone_then_neighbours() -> None:
