@@ -18,7 +18,7 @@ import pytest
 from tierbench.base import endings
 from tierbench.base.endings import SIGNALS, EndedError
 from tierbench.base.errors import RunError
-from tierbench.trial import one_run, results
+from tierbench.trial import left_processes, one_run, results
 from tierbench.trial.plan import Trial
 from tierbench.trial.working_folder import WorkingFolder
 
@@ -205,10 +205,41 @@ def test_a_program_that_hears_no_signal_is_killed(tmp_path: Path, number: signal
 def test_the_programs_of_tierctl_are_its_children() -> None:
     child = subprocess.Popen(["sleep", "600"])
     try:
-        assert child.pid in one_run._children(os.getpid())
+        assert (child.pid, "sleep") in left_processes.children(os.getpid())
     finally:
         child.kill()
         child.wait()
+
+
+LEAVES = """
+import os, signal, sys, time
+for n in range(2):
+    if os.fork() == 0:
+        os.setsid()
+        if n:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        elif os.fork():
+            os._exit(0)
+        open(sys.argv[1] + f'/up{n}', 'w').close()
+        while True:
+            open(sys.argv[1] + f'/{time.time()}', 'w').close()
+            time.sleep(0.01)
+while len(os.listdir(sys.argv[1])) < 4:
+    time.sleep(0.01)
+"""
+
+
+def test_processes_that_go_on_are_ended_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of other sessions, orphans, and those that hear no SIGTERM; not those of others."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(left_processes, "_PATIENCE_S", 0.3)
+    with subprocess.Popen(["sleep", "600"]) as other:
+        assert one_run.main([str(a_trial(tmp_path, sys.executable, "-c", LEAVES, "{pfs}")), "bare"]) == 0
+        assert other.poll() is None
+        other.kill()
+    assert len(results.read(tmp_path / "run.json").left_processes) == 2
+    assert not (tmp_path / "pfs" / "run").exists()
+    assert not [p for p, _ in left_processes.children(os.getpid()) if p != other.pid]
 
 
 def test_the_record_of_a_good_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

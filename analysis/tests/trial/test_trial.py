@@ -216,10 +216,17 @@ def test_slower_is_said(tmp_path: Path) -> None:
     ({"pfs": walls(12, 12.1, 12.2, 11.9, 12), "ram": walls(*AS_FAST)}, "without Tierbench the program took"),
     ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, fallbacks=1)}, "ram: 1 file fell back to the PFS"),
     ({"pfs": walls(*AS_FAST), "ram": walls(*FASTER, tiers=tier(written=1 << 19))}, "ram: 512 KiB of 1 MiB"),
+    ({"pfs": walls(*AS_FAST, left_processes=["sh", "a"])}, "went on after its end and were ended (a, sh)"),
 ])  # fmt: skip
 def test_what_limits_the_answer(tmp_path: Path, runs: dict[str, Any], told: str) -> None:
     limits = answer.make(a_trial(tmp_path, runs), tmp_path).limits
     assert any(told in limit for limit in limits), limits
+
+
+def test_what_is_no_run_is_left_alone(tmp_path: Path) -> None:
+    trial = a_trial(tmp_path, {"pfs": walls(10.0)})
+    (tmp_path / "runs" / "pfs" / "notes").mkdir()
+    assert answer.make(trial, tmp_path).rows[0].runs == 1
 
 
 def test_failed_runs_do_not_count_and_are_named(tmp_path: Path) -> None:

@@ -249,6 +249,11 @@ def _limits(trial: Trial, rows: Sequence[Row], good: Mapping[str, Sequence[OneRu
         told.append(
             "two runs on the PFS alone left different bytes: that outputs are right cannot be told from them"
         )
+    if names := sorted({name for runs in good.values() for r in runs for name in r.left_processes}):
+        told.append(
+            f"processes that the program started went on after its end and were ended ({', '.join(names)}): "
+            "what they had not written is not there; let the program wait for them"
+        )
     made = max(r.new_bytes or 0 for r in good[PFS])
     if base.written_bytes is not None and base.written_bytes < _TRACE_GAP * made:
         told.append(

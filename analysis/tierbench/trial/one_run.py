@@ -1,8 +1,9 @@
 """One run of a trial: `python -m tierbench.trial.one_run TRIAL.json CONFIGURATION`, where its files are kept.
 
-The folder below the PFS is made with its inputs, the program runs under the configuration, everything it
-wrote is made durable and its digests are taken, the folder is removed. `run.json` keeps what was measured;
-`stats.json` and the traces are tierctl's. After a signal the program is ended first, then the folder removed.
+The folder below the PFS is made with its inputs, the program runs under the configuration, processes that it
+leaves are ended, what was written is made durable and its digests are taken, the folder is removed. What was
+measured is kept in `run.json`; `stats.json` and the traces are tierctl's. After a signal the program is ended
+first, then the folder removed.
 Where tierctl could not put all bytes on the PFS the folder is kept, since they belong into it.
 
 Exit status: the program's (`tierctl run`: 3 where its bytes did not reach the PFS); 2 where it could not be
@@ -26,7 +27,7 @@ from tierbench.base import endings
 from tierbench.base.endings import EndedError
 from tierbench.base.errors import RunError
 from tierbench.trace.frames import Traces
-from tierbench.trial import plan, results
+from tierbench.trial import left_processes, plan, results
 from tierbench.trial.lease import held
 from tierbench.trial.plan import BARE, Trial
 from tierbench.trial.working_folder import WorkingFolder
@@ -61,9 +62,11 @@ def _run(trial: Trial, configuration: str, folder: WorkingFolder) -> dict[str, A
         kept = ["--stats", str(Path("stats.json").resolve()), "--trace", str(Path(TRACE).resolve())]
         words = [trial.tierctl, "run", "-c", trial.configurations[configuration], *kept, "--", *words]
     digest = None if configuration == BARE else results.digest(Path(trial.configurations[configuration]))
+    others = left_processes.adopt()
     started = time.perf_counter()
     status = endings.run(words, longest_s=_PATIENCE_S, insist=_insist, cwd=trial.directory)
     wall_s = time.perf_counter() - started
+    left = left_processes.end(others)
     stats = _stats()
     if configuration != BARE:
         folder.kept = _left(trial, configuration, status, stats)
@@ -76,6 +79,7 @@ def _run(trial: Trial, configuration: str, folder: WorkingFolder) -> dict[str, A
         "wall_s": stats.get("program_s", wall_s),
         "drain_s": stats.get("drain_s", 0.0),
         "sync_s": folder.sync(),
+        "left_processes": left,
         "outputs": folder.digests(),
         "new_bytes": folder.new_bytes(),
         **_counted(stats),
@@ -104,8 +108,8 @@ def _insist(process: int) -> None:
     """End a program that does not heed signals, and let tierctl, which it runs under, do its part."""
     told = f"the program did not end within {_PATIENCE_S:.0f} s after the signal: it is killed"
     print(f"tierbench: {told}", file=sys.stderr)
-    children = [] if _name(process) != "tierctl" else [p for p in _children(process) if _name(p) != "tierd"]
-    for number in children or [process]:
+    below = left_processes.children(process) if _name(process) == "tierctl" else ()
+    for number in [child for child, name in below if name != "tierd"] or [process]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(number, signal.SIGKILL)
 
@@ -114,16 +118,6 @@ def _name(process: int) -> str:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{process}/comm").read_text().strip()
     return ""
-
-
-def _children(process: int) -> list[int]:
-    """By the parent's number, the second word after the name in parentheses."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            if int(stat.read_text().rpartition(")")[2].split()[1]) == process:
-                found.append(int(stat.parent.name))
-    return found
 
 
 def _stats() -> dict[str, Any]:

@@ -41,6 +41,7 @@ class OneRun:
     fallbacks: int = 0
     new_bytes: int | None = None
     configuration_sha256: str | None = None
+    left_processes: Sequence[str] = ()
 
     @property
     def durable_s(self) -> float:
@@ -68,7 +69,8 @@ def read_all(trial: Trial, folder: Path) -> tuple[dict[str, list[OneRun]], list[
     good: dict[str, list[OneRun]] = {name: [] for name in trial.configurations}
     failed = []
     for name in trial.configurations:
-        for place in sorted((folder / "runs" / name).glob("*"), key=lambda p: int(p.name)):
+        places = [p for p in (folder / "runs" / name).glob("*") if p.name.isdecimal()]
+        for place in sorted(places, key=lambda p: int(p.name)):
             told = _failure(place, Path(trial.configurations[name]))
             if told:
                 failed.append(f"{name}, run {place.name}: {told}")
