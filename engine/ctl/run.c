@@ -297,10 +297,8 @@ static int start_bringer(struct run *r, const char *log_folder)
 {
     char name[64];
     snprintf(name, sizeof(name), "tierbench-stage-in-%d-%llx", (int)getpid(), (unsigned long long)tb_now_ns());
-    struct tb_pair pair = {r->stage_in.from, r->stage_in.to};
-    struct tb_mover_plan plan = {.settings = &r->stage_in, .log_folder = log_folder, .pairs = &pair, .n_pairs = 1, .asked = name};
     snprintf(r->asked, sizeof(r->asked), "%s:%s", name, r->stage_in.to);
-    return ctl_mover_start(&plan, &r->bringer);
+    return ctl_stage_in_start(&r->stage_in, log_folder, name, &r->bringer);
 }
 
 static int stage_in(struct run *r)

@@ -65,7 +65,8 @@ static int settings_of_instance(struct wait *w)
         return rc;
     w->stage = tb_instance_config(engine)->stage_out;
     tb_engine_detach(engine);
-    return w->stage.from[0] ? 0 : ctl_fail("wait: instance %s has no stage_out", w->instance);
+    return w->stage.from[0] ? ctl_real_path("stage_out.from", w->stage.from, sizeof(w->stage.from))
+                            : ctl_fail("wait: instance %s has no stage_out", w->instance);
 }
 
 /* PFS_DIR alone is enough on a node without the folder, as Summit's launch nodes are. */

@@ -29,8 +29,8 @@ static struct {
     struct sockaddr_un address;
     socklen_t length;
     const char *folder; /* NULL: nothing arrives */
+    const char *real;   /* the same without links, as the mover knows it */
     const char *from;   /* where what arrives comes from */
-    size_t n;
 } arrivals;
 
 static void read_environment(void)
@@ -43,18 +43,28 @@ static void read_environment(void)
     arrivals.address.sun_family = AF_UNIX;
     memcpy(arrivals.address.sun_path + 1, given, n);
     arrivals.length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
-    arrivals.folder = strdup(colon + 1);
+    arrivals.real = realpath(colon + 1, NULL);
+    arrivals.folder = arrivals.real ? strdup(colon + 1) : NULL;
     arrivals.from = strdup(from);
-    arrivals.n = strlen(colon + 1);
 }
 
-static bool is_coming(const char *name)
+/* The name's part below a folder; NULL: it is not there. */
+static const char *below(const char *name, const char *folder)
+{
+    size_t n = strlen(folder);
+    return strncmp(name, folder, n) == 0 && name[n] == '/' && name[n + 1] ? name + n : NULL;
+}
+
+/* Its part below the folder; NULL: it is there, or lies elsewhere. */
+static const char *coming(const char *name)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct stat st;
     pthread_once(&once, read_environment);
-    return arrivals.folder && strncmp(name, arrivals.folder, arrivals.n) == 0 && name[arrivals.n] == '/' && name[arrivals.n + 1] &&
-           REAL(lstat)(name, &st) && errno == ENOENT;
+    const char *part = arrivals.folder ? below(name, arrivals.folder) : NULL;
+    if (!part && arrivals.folder)
+        part = below(name, arrivals.real);
+    return part && REAL(lstat)(name, &st) && errno == ENOENT ? part : NULL;
 }
 
 /* Of this user, its process in `pid`; 0 where it is in another PID namespace. */
@@ -109,12 +119,15 @@ static bool reach(int fd, const char *name)
 }
 
 /* What the mover says, an errno or 0; -1: it lives no more. */
-static int ask(int fd, const char *name, int *pid)
+static int ask(int fd, const char *name, const char *part, int *pid)
 {
-    int error = 0;
+    char real[PATH_MAX];
+    int error = 0, length = snprintf(real, sizeof(real), "%s%s", arrivals.real, part);
     ssize_t n;
     *pid = 0;
-    if (!reach(fd, name) || !is_of_this_user(fd, pid) || send(fd, name, strlen(name), MSG_NOSIGNAL) < 0)
+    if (length >= (int)sizeof(real))
+        return ENAMETOOLONG;
+    if (!reach(fd, name) || !is_of_this_user(fd, pid) || send(fd, real, (size_t)length, MSG_NOSIGNAL) < 0)
         return -1;
     if (!is_heard_in_time(fd))
         say(name, "waits for", *pid, "to bring it");
@@ -124,24 +137,25 @@ static int ask(int fd, const char *name, int *pid)
 }
 
 /* The mover may have brought it before it ended; a name that is not among the sources never comes. */
-static bool is_missing(const char *name)
+static bool is_missing(const char *name, const char *part)
 {
     char source[PATH_MAX];
     struct stat st;
-    int n = snprintf(source, sizeof(source), "%s%s", arrivals.from, name + arrivals.n);
+    int n = snprintf(source, sizeof(source), "%s%s", arrivals.from, part);
     return n < (int)sizeof(source) && REAL(lstat)(name, &st) && REAL(lstat)(source, &st) == 0;
 }
 
 void tb_arrival_await(const char *name)
 {
-    if (!is_coming(name))
+    const char *part = coming(name);
+    if (!part)
         return;
     int pid = 0, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    int error = fd < 0 ? errno : ask(fd, name, &pid);
+    int error = fd < 0 ? errno : ask(fd, name, part, &pid);
     if (fd >= 0)
         REAL(close)(fd);
     if (error > 0 && error != ENOENT)
         fprintf(stderr, "tierbench: %s: could not be staged in (%s); spectral.log says why\n", name, strerror(error));
-    else if (error < 0 && is_missing(name))
+    else if (error < 0 && is_missing(name, part))
         say(name, "is missing:", pid, "ended before it had brought it");
 }

@@ -38,6 +38,31 @@ static int check_folder(const char *what, const char *path, int mode)
     return 0;
 }
 
+int ctl_real_path(const char *what, char *path, size_t size)
+{
+    char full[PATH_MAX];
+    if (!realpath(path, full))
+        return ctl_fail("%s: %s: %s; allowed: a folder that is there", what, path, strerror(errno));
+    if (strlen(full) >= size)
+        return ctl_fail("%s: %s leads to a path longer than %zu bytes", what, path, size - 1);
+    strcpy(path, full);
+    return 0;
+}
+
+/* The rule of two places apart again, where links have been followed: a folder that lies in itself would be moved without an end. */
+static int check_apart(const char *what, const struct tb_config_stage *s)
+{
+    char from[TB_PATH_MAX], to[TB_PATH_MAX];
+    strcpy(from, s->from);
+    strcpy(to, s->to);
+    int rc = ctl_real_path(what, from, sizeof(from));
+    if (rc || (rc = ctl_real_path(what, to, sizeof(to))))
+        return rc;
+    if (!tb_path_is_under(to, from) && !tb_path_is_under(from, to))
+        return 0;
+    return ctl_fail("%s: %s is %s, and %s is %s: they lie in each other; allowed: two places apart", what, s->from, from, s->to, to);
+}
+
 /*
  * Spectral's two variables. One without the other is refused. A job script with a misspelled name would otherwise run
  * without a stage-out.
@@ -84,6 +109,8 @@ int ctl_stage_in_settings(const char *config, const char *fragment, bool is_node
         rc = check_folder("stage_in.from", out->from, R_OK | X_OK);
     if (!rc && out->from[0] && is_node)
         rc = check_folder("stage_in.to", out->to, W_OK | X_OK);
+    if (!rc && out->from[0] && is_node)
+        rc = check_apart("stage_in", out);
     return rc;
 }
 
@@ -99,7 +126,9 @@ int ctl_stage_settings(const char *config, const char *fragment, bool is_node, s
         rc = check_folder(by_config ? "stage_out.from" : "PERSIST_DIR", out->from, R_OK | X_OK);
     if (!rc && out->from[0])
         rc = check_folder(by_config ? "stage_out.to" : "PFS_DIR", out->to, W_OK | X_OK);
-    return rc;
+    if (!rc && out->from[0] && is_node)
+        rc = check_apart(by_config ? "stage_out" : "PERSIST_DIR, PFS_DIR", out);
+    return !rc && out->from[0] && is_node ? ctl_real_path("from", out->from, sizeof(out->from)) : rc;
 }
 
 /* -EBUSY is the lease of the folder: two movers would move the same files. */
@@ -227,12 +256,23 @@ int ctl_mover_finish(struct ctl_mover *mover)
     return rc ? rc : status ? EXIT_DRAIN_FAILED : 0;
 }
 
+int ctl_stage_in_start(const struct tb_config_stage *settings, const char *log_folder, const char *asked, struct ctl_mover *mover)
+{
+    char from[TB_PATH_MAX], to[TB_PATH_MAX];
+    struct tb_pair pair = {from, to};
+    struct tb_mover_plan plan = {.settings = settings, .log_folder = log_folder, .pairs = &pair, .n_pairs = 1, .asked = asked};
+    strcpy(from, settings->from);
+    strcpy(to, settings->to);
+    int rc = ctl_real_path("stage_in.from", from, sizeof(from));
+    if (rc || (rc = ctl_real_path("stage_in.to", to, sizeof(to))))
+        return rc;
+    return ctl_mover_start(&plan, mover);
+}
+
 /* Before the program starts: when this returns 0, all files are there. */
 int ctl_stage_in(const struct tb_config_stage *settings, const char *log_folder)
 {
     struct ctl_mover mover;
-    struct tb_pair pair = {(char *)settings->from, (char *)settings->to};
-    struct tb_mover_plan plan = {.settings = settings, .log_folder = log_folder, .pairs = &pair, .n_pairs = 1};
-    int rc = ctl_mover_start(&plan, &mover);
+    int rc = ctl_stage_in_start(settings, log_folder, NULL, &mover);
     return rc ? rc : ctl_mover_finish(&mover);
 }

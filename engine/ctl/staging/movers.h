@@ -29,6 +29,14 @@ int ctl_stage_settings(const char *config, const char *fragment, bool is_node, s
 /* stage_in of the configuration; `from` is "" where there is none. 0, or EXIT_BAD_INPUT with what is wrong said. */
 int ctl_stage_in_settings(const char *config, const char *fragment, bool is_node, struct tb_config_stage *out);
 
+/*
+ * The folder that a path leads to, in place. Files are found by it and told by it in the log, so a folder that is named by a link
+ * is the same one to all. 0, or EXIT_BAD_INPUT with what is wrong said.
+ */
+int ctl_real_path(const char *what, char *path, size_t size);
+
+/* A mover that brings its files, those first that programs ask for by the name `asked`; NULL: none does. As ctl_mover_start. */
+int ctl_stage_in_start(const struct tb_config_stage *settings, const char *log_folder, const char *asked, struct ctl_mover *mover);
 /* Move its files before the program starts. 0, EXIT_BAD_INPUT or EXIT_DRAIN_FAILED. */
 int ctl_stage_in(const struct tb_config_stage *settings, const char *log_folder);
 

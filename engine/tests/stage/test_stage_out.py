@@ -54,6 +54,27 @@ def test_what_was_there_before_stays(site: Site) -> None:
     assert site.names() == {"output"}
 
 
+def test_a_folder_that_is_named_by_a_link_is_staged_out(site: Site) -> None:
+    site.bb.rename(site.root / "real")
+    site.bb.symlink_to("real")
+    site.run(
+        "echo 1 > bb/x; mkdir bb/d; echo 2 > bb/d/y; for i in $(seq 100); do test -e pfs/d/y && break; sleep 0.02; done"
+    )
+    assert site.names() == {"x", "d", "d/y"}
+    (site.bb / "z").write_text("z")
+    assert site.tierctl("wait").stdout.splitlines()[-1] == "All files moved"
+    site.assert_same()
+
+
+@pytest.mark.parametrize("inner", ["bb/in", "bb", "."])
+def test_folders_that_lie_in_each_other_by_a_link_are_refused(site: Site, inner: str) -> None:
+    (site.bb / "in").mkdir()
+    site.pfs.rmdir()
+    site.pfs.symlink_to(site.root / inner)
+    assert "they lie in each other" in site.run("touch bb/ran", status=2).stderr
+    assert not (site.bb / "ran").exists()
+
+
 def test_attributes_arrive(site: Site) -> None:
     site.run("echo x > bb/x; chmod 4751 bb/x; touch -d '2001-02-03 04:05:06.789012345' bb/x; ln bb/x bb/y; ln -s nowhere bb/l;"
              " truncate -s 64M bb/hole; echo end >> bb/hole; mkdir -m 0711 bb/d; echo > bb/d/f")  # fmt: skip
@@ -427,6 +448,22 @@ def test_a_staged_in_file_that_the_program_removes_does_not_come_back(site: Site
         "import os; n = 'bb/large'; len(open(n).read()); os.remove(n); open(n, 'x').close(); print('made')"
     )
     assert "made" in site.tierctl("run", "-c", str(config), "--", "python3", "-c", program).stdout
+
+
+@pytest.mark.parametrize("when", ["start", "open"])
+def test_a_stage_in_between_folders_that_are_named_by_links(site: Site, when: str) -> None:
+    site.bb.rename(site.root / "real")
+    site.bb.symlink_to("real")
+    (site.root / "mesh_v2").mkdir()
+    (site.root / "mesh_v2" / "x").write_text("mesh")
+    (site.root / "mesh").symlink_to("mesh_v2")
+    config = site.config("streams: 1")
+    config.write_text(
+        config.read_text() + f"stage_in: {{from: {site.root}/mesh, to: {site.bb}, when: {when}}}\n"
+    )
+    program = "import os; open('bb/y', 'w').write(open('bb/x').read()); os.chdir('bb'); open('x')"
+    site.tierctl("run", "-c", str(config), "--", "python3", "-c", program)
+    assert site.names() == {"y"}, "what was staged in is not staged out"
 
 
 def test_a_file_that_cannot_be_staged_in_is_named(site: Site) -> None:
