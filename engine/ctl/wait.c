@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "common/ctl.h"
 #include "config/config.h"
+#include "text/text.h"
 #include "stage/mover_lease.h"
 #include "stage/log/left.h"
 #include "staging/movers.h"
@@ -29,8 +30,10 @@ struct wait {
     struct tb_ledger ledger;
     struct ctl_stage_progress progress;
     char host[65], question[80];
-    double asked_s; /* when */
-    bool named;     /* a mover that does not answer */
+    double asked_s;  /* when */
+    double looked_s; /* when each queued file was last looked at */
+    bool has_mover;  /* one of them, then */
+    bool named;      /* a mover that does not answer */
 };
 
 static volatile sig_atomic_t told_to_stop;
@@ -126,8 +129,9 @@ static int living(struct wait *w, int *silent)
 {
     int n = 0;
     *silent = 0;
-    for (const struct tb_known_mover *m = w->ledger.movers; m; m = m->next) {
-        if (m->ended || !tb_mover_lease_is_held(w->stage.to, m->host, m->from[0] ? m->from : m->id))
+    for (struct tb_known_mover *m = w->ledger.movers; m; m = m->next) {
+        m->lives = !m->ended && tb_mover_lease_is_held(w->stage.to, m->host, m->from[0] ? m->from : m->id);
+        if (!m->lives)
             continue;
         n++;
         if (strcmp(m->answered, w->question) != 0) {
@@ -136,6 +140,24 @@ static int living(struct wait *w, int *silent)
         }
     }
     return n;
+}
+
+static void look_for_mover(void *arg, const struct tb_entry *e)
+{
+    struct wait *w = arg;
+    for (const struct tb_known_mover *m = w->ledger.movers; m && !w->has_mover && e->state == TB_ENTRY_QUEUED; m = m->next)
+        w->has_mover = m->lives && strcmp(m->host, e->host) == 0 && (!m->from[0] || tb_path_is_under(e->source, m->from));
+}
+
+/* What a mover had in hand that was killed stays in the list: nobody moves it. There may be many files, so not at each look. */
+static bool has_movers(struct wait *w)
+{
+    if (ctl_now() - w->looked_s < 1)
+        return true;
+    w->has_mover = false;
+    tb_ledger_each_left(&w->ledger, look_for_mover, w);
+    w->looked_s = ctl_now();
+    return w->has_mover;
 }
 
 /*
@@ -147,7 +169,7 @@ static bool is_over(struct wait *w)
     int silent;
     tb_ledger_refresh(&w->ledger);
     int n = living(w, &silent);
-    return n == 0 || (silent == 0 && w->ledger.n_queued == 0);
+    return n == 0 || (silent == 0 && (w->ledger.n_queued == 0 || !has_movers(w)));
 }
 
 /* True: all was told; false: there was no time. */
@@ -188,7 +210,7 @@ static int run(struct wait *w)
     int rc = take_over(w);
     if (rc || (rc = ask(w)))
         return rc;
-    ctl_progress_begin(&w->progress, &w->ledger, NULL);
+    ctl_progress_begin(&w->progress, &w->ledger, NULL, NULL);
     bool complete = await(w);
     end_mover(w, complete);
     rc = ctl_progress_end(&w->progress, complete);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "text/text.h"
 #include "stage/asked.h"
 #include "stage/items.h"
 #include "stage/mover_lease.h"
@@ -54,6 +55,7 @@ struct mover {
     const struct tb_pair *pair; /* whose files are walked; NULL: those of the watched folder */
     struct tb_left *left;
     unsigned long n_left;
+    bool has_failed; /* a file of its own */
 };
 
 static atomic_bool stop; /* by a signal */
@@ -153,6 +155,36 @@ static void look_at_all(struct mover *m)
         tb_walk(m->from, meet, m);
     release(m);
     m->looked_ns = tb_now_ns();
+}
+
+static bool is_own(const struct mover *m, const struct tb_entry *e)
+{
+    bool own = m->from && tb_path_is_under(e->source, m->from);
+    for (size_t i = 0; i < m->plan->n_pairs && !own; i++)
+        own = tb_path_is_under(e->source, m->plan->pairs[i].source);
+    return own && strcmp(e->host, m->host) == 0;
+}
+
+/*
+ * What an earlier mover had in hand and is not there any more. Nothing says whether a user removed it or a node lost it: so it is a
+ * failure, once. One that was told as a failure before is gone.
+ */
+static void settle_vanished(void *arg, const struct tb_entry *e)
+{
+    struct mover *m = arg;
+    struct stat st;
+    if (!is_own(m, e) || lstat(e->source, &st) == 0 || (errno != ENOENT && errno != ENOTDIR))
+        return;
+    if (e->state == TB_ENTRY_QUEUED)
+        tb_lines_fact(&m->lines, "failed", e->host, e->source, e->destination, "it was removed before it was moved", NULL);
+    else
+        tb_lines_fact(&m->lines, "gone", e->host, e->source, e->destination, NULL);
+}
+
+static void note_failed(void *arg, const struct tb_entry *e)
+{
+    struct mover *m = arg;
+    m->has_failed = m->has_failed || (e->state == TB_ENTRY_FAILED && is_own(m, e));
 }
 
 /*
@@ -416,7 +448,8 @@ static int end(struct mover *m)
     tb_streams_end(&m->streams);
     tb_asked_end(&m->asked);
     tb_watch_end(&m->watch);
-    bool left = m->ledger.n_failed > 0 || tb_items_left(&m->items) > 0 || (stop && count_left(m, NULL) > 0);
+    tb_ledger_each_left(&m->ledger, note_failed, m);
+    bool left = m->has_failed || tb_items_left(&m->items) > 0 || (stop && count_left(m, NULL) > 0);
     if (m->plan->settings->left[0])
         write_left(m);
     tell_life(m, "ends");
@@ -461,6 +494,8 @@ int tb_mover_run(const struct tb_mover_plan *plan)
         return rc;
     if (plan->ready >= 0 && write(plan->ready, "R", 1) < 0)
         stop = true; /* who started it is gone */
+    if (m.from)
+        tb_ledger_each_left(&m.ledger, settle_vanished, &m);
     look_at_all(&m);
     if (plan->control < 0 && !plan->stays)
         finish(&m);

@@ -182,6 +182,7 @@ int ctl_mover_start(struct tb_mover_plan *plan, struct ctl_mover *mover)
         .pid = pid,
         .control = control[1],
         .deadline = plan->settings->deadline,
+        .from = plan->n_pairs ? NULL : plan->settings->from,
     };
     int rc = is_ready ? tb_ledger_open(&mover->ledger, plan->log_folder) : 0;
     if (rc)
@@ -245,15 +246,15 @@ int ctl_mover_finish(struct ctl_mover *mover)
     char host[65];
     tb_stage_host(host);
     tb_ledger_refresh(&mover->ledger);
-    ctl_progress_begin(&progress, &mover->ledger, host);
+    ctl_progress_begin(&progress, &mover->ledger, host, mover->from);
     ctl_signals_pass_to(mover->pid);
     if (write(mover->control, "F", 1) != 1)
         kill(mover->pid, SIGTERM);
     int status = await(mover, &progress);
     ctl_signals_program_ended();
-    int rc = ctl_progress_end(&progress, status == 0 || mover->ledger.n_failed > 0);
+    int rc = ctl_progress_end(&progress, status == 0);
     ctl_mover_forget(mover);
-    return rc ? rc : status ? EXIT_DRAIN_FAILED : 0;
+    return rc;
 }
 
 int ctl_stage_in_start(const struct tb_config_stage *settings, const char *log_folder, const char *asked, struct ctl_mover *mover)

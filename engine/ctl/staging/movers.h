@@ -16,6 +16,7 @@ struct ctl_mover {
     pid_t pid; /* 0: there is none */
     int control;
     double deadline;
+    const char *from;        /* the folder that it watches, of its settings; NULL: it has a list */
     struct tb_ledger ledger; /* kept open from the start: if the PFS is unmounted later, it still says which files were moved */
 };
 

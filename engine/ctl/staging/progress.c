@@ -8,14 +8,15 @@
 
 #include "common/ctl.h"
 #include "text/sizes.h"
+#include "text/text.h"
 
 #define BAR 24
 #define MOST_NAMED 20
 
 /* Bytes that were moved before do not count for the rate. */
-void ctl_progress_begin(struct ctl_stage_progress *p, struct tb_ledger *ledger, const char *host)
+void ctl_progress_begin(struct ctl_stage_progress *p, struct tb_ledger *ledger, const char *host, const char *from)
 {
-    *p = (struct ctl_stage_progress){.ledger = ledger, .host = host, .start = ctl_now(), .bytes_before = ledger->bytes_moved};
+    *p = (struct ctl_stage_progress){.ledger = ledger, .host = host, .from = from, .start = ctl_now(), .bytes_before = ledger->bytes_moved};
 }
 
 /*
@@ -58,16 +59,18 @@ void ctl_progress_show(struct ctl_stage_progress *p, bool last)
 }
 
 struct left {
-    const char *host;
-    int n;
+    const struct ctl_stage_progress *of;
+    int n, failed;
 };
 
 /* At most MOST_NAMED: the whole list is --left's. With `host` only its own files, as other nodes name theirs. */
 static void name_left(void *arg, const struct tb_entry *e)
 {
     struct left *left = arg;
-    if (left->host && strcmp(e->host, left->host) != 0)
+    const struct ctl_stage_progress *p = left->of;
+    if ((p->host && strcmp(e->host, p->host) != 0) || (p->from && !tb_path_is_under(e->source, p->from)))
         return;
+    left->failed += e->state == TB_ENTRY_FAILED;
     if (left->n++ < MOST_NAMED)
         fprintf(stderr, "tierctl: not moved: %s:%s to %s: %s\n", e->host, e->source, e->destination,
                 e->state == TB_ENTRY_FAILED && e->reason ? e->reason : "there was no time, or no mover");
@@ -76,14 +79,15 @@ static void name_left(void *arg, const struct tb_entry *e)
 /* The last line of progress comes before the names, so that what is read last is what is missing. */
 int ctl_progress_end(struct ctl_stage_progress *p, bool complete)
 {
-    struct left left = {.host = p->host};
+    struct left left = {.of = p};
     ctl_progress_show(p, true);
-    tb_ledger_each_left(p->ledger, name_left, &left);
+    if (!complete || !p->host)
+        tb_ledger_each_left(p->ledger, name_left, &left);
     if (!left.n && complete)
         return puts("All files moved"), fflush(stdout), 0;
     if (left.n > MOST_NAMED)
         fprintf(stderr, "tierctl: and %d more\n", left.n - MOST_NAMED);
-    if (!complete)
+    if (!complete && !left.failed)
         ctl_fail("stopped before all files were moved; `tierctl wait` goes on");
     return EXIT_DRAIN_FAILED;
 }

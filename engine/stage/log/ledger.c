@@ -63,7 +63,6 @@ static struct tb_entry *make(struct tb_ledger *l, const char *destination)
 static void set_state(struct tb_ledger *l, struct tb_entry *e, enum tb_entry_state state)
 {
     l->n_queued += (uint64_t)(state == TB_ENTRY_QUEUED) - (uint64_t)(e->state == TB_ENTRY_QUEUED);
-    l->n_failed += (uint64_t)(state == TB_ENTRY_FAILED) - (uint64_t)(e->state == TB_ENTRY_FAILED);
     e->state = state;
 }
 

@@ -37,6 +37,7 @@ struct tb_known_mover {
     char host[65], id[80], from[PATH_MAX], answered[80];
     int64_t since; /* files whose content is older were there before it */
     bool ended;
+    bool lives; /* as who waits saw it last */
     struct tb_known_mover *next;
 };
 
@@ -46,7 +47,7 @@ struct tb_ledger {
     struct tb_table table; /* of tb_entry, by destination */
     struct tb_known_mover *movers;
     uint64_t enqueued, dequeued, done; /* lines */
-    uint64_t n_queued, n_failed;       /* entries in these states */
+    uint64_t n_queued;                 /* entries in this state */
     uint64_t bytes_queued, bytes_moved;
     char asked[80]; /* the last question */
 };

@@ -56,7 +56,11 @@ class Site:
         self, *words: str, node: str = "", fault: str = "", status: int = 0
     ) -> subprocess.CompletedProcess[str]:
         with self.start(*words, node=node, fault=fault) as process:
-            out, err = process.communicate(timeout=60)
+            try:
+                out, err = process.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                process.terminate()  # or the end of the block would wait for it
+                raise
         assert process.returncode == status, (process.returncode, out, err)
         return subprocess.CompletedProcess(words, status, out, err)
 

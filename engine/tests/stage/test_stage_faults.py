@@ -2,6 +2,7 @@
 
 import errno
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,25 @@ def test_a_mover_killed_before_it_could_say_that_it_moved(site: Site, make: str)
 def test_an_error_that_passes_is_tried_again(site: Site, step: str) -> None:
     site.run(THREE, fault=f"{step}:2:2:{errno.EIO}")
     site.assert_same()
+
+
+def test_what_a_killed_mover_had_and_is_removed_is_reported_once(site: Site) -> None:
+    site.run("echo > bb/x", fault="rename:1:1:0", status=3)
+    (site.bb / "x").unlink()
+    assert "it was removed before it was moved" in site.tierctl("wait", status=3).stderr
+    assert site.run("echo > bb/y").stdout.endswith("All files moved\n")
+
+
+def test_wait_ends_where_no_mover_has_what_is_queued(site: Site) -> None:
+    """A list's mover was killed; the folder's mover lives, and has nothing of it."""
+    (site.root / "manifest").write_text(f"{site.root}/manifest {site.pfs}/copy\n")
+    site.tierctl("stage", "--manifest", "manifest", fault="rename:1:1:0", status=3)
+    with site.start("run", "--", "sleep", "5") as run:
+        while sum("starts" in line for line in site.log_so_far()) < 2:
+            time.sleep(0.02)
+        waited = site.tierctl("wait", status=3)
+        assert run.wait(60) == 0
+    assert f"{site.root}/manifest to {site.pfs}/copy: there was no time, or no mover" in waited.stderr
 
 
 def test_an_error_that_stays_is_reported_by_name(site: Site) -> None:

@@ -158,6 +158,16 @@ def test_a_name_clash_is_named_and_nothing_is_replaced(site: Site) -> None:
     assert (site.pfs / "x").read_text() == "somebody's" and (site.pfs / "y").exists()
 
 
+def test_another_jobs_clash_is_not_this_ones(site: Site) -> None:
+    (site.pfs / "x").write_text("somebody's")
+    site.run("echo mine > bb/x", status=3)
+    (site.root / "other").mkdir()
+    other = Site(site.root / "other")
+    other.pfs = site.pfs
+    out = other.run("echo > bb/y")
+    assert out.stdout.endswith("All files moved\n") and "not moved" not in out.stderr
+
+
 def test_a_source_that_is_removed_is_no_failure(site: Site) -> None:
     site.run(
         "head -c 2000000 /dev/zero > bb/big; echo > bb/x; sleep 0.2; rm bb/x bb/big",
