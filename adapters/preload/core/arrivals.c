@@ -43,7 +43,7 @@ static void read_environment(void)
     arrivals.address.sun_family = AF_UNIX;
     memcpy(arrivals.address.sun_path + 1, given, n);
     arrivals.length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
-    arrivals.real = realpath(colon + 1, NULL);
+    arrivals.real = REAL(realpath)(colon + 1, NULL);
     arrivals.folder = arrivals.real ? strdup(colon + 1) : NULL;
     arrivals.from = strdup(from);
 }
