@@ -70,7 +70,17 @@ static int move(const struct stage *s, const struct pairs *pairs, struct tb_conf
     return rc ? rc : ctl_mover_finish(&mover);
 }
 
-/* Everything is checked first; with --check that is all. */
+/* Sources that directives name: some come to be while the script runs, so their links are followed only now. */
+static int move_job(const struct stage *s, struct pairs *pairs, struct tb_config_stage *settings)
+{
+    int rc = pairs_follow(pairs);
+    return rc ? rc : move(s, pairs, settings);
+}
+
+/*
+ * Everything is checked first; with --check that is all. Links of a manifest stay links: the list of what a mover left has them as
+ * it would have moved them.
+ */
 static int stage_manifest(const struct stage *s)
 {
     struct pairs pairs = {0};
@@ -125,10 +135,10 @@ static int run_job(const struct stage *s, struct stage_job *j)
     if (rc)
         return rc;
     int program = 0;
-    rc = move(s, &j->in, &j->settings);
+    rc = move_job(s, &j->in, &j->settings);
     if (!rc) {
         program = run_script(j);
-        rc = move(s, &j->out, &j->settings);
+        rc = move_job(s, &j->out, &j->settings);
     }
     if (!rc)
         rc = stage_job_tear_down(j);
@@ -151,9 +161,9 @@ static int run_phase(const struct stage *s, struct stage_job *j)
     if (strcmp(s->phase, "setup") == 0)
         return (rc = stage_job_check(j)) ? rc : stage_job_set_up(j, false);
     if (strcmp(s->phase, "in") == 0)
-        return move(s, &j->in, &j->settings);
+        return move_job(s, &j->in, &j->settings);
     if (strcmp(s->phase, "out") == 0)
-        return move(s, &j->out, &j->settings);
+        return move_job(s, &j->out, &j->settings);
     if (strcmp(s->phase, "env") == 0)
         return stage_job_print_variables(j), 0;
     if (strcmp(s->phase, "teardown") == 0)

@@ -241,9 +241,9 @@ static int check_storage(const struct stage_job *j, const struct directive *d)
 }
 
 /* Nothing is made here, so a batch system can ask while the job is still in its queue. */
-int stage_job_check(const struct stage_job *j)
+int stage_job_check(struct stage_job *j)
 {
-    int rc = 0;
+    int rc = pairs_follow(&j->in);
     for (size_t i = 0; i < j->directives.n && !rc; i++)
         if (j->directives.one[i]->verb <= DIRECTIVE_DESTROY)
             rc = check_storage(j, j->directives.one[i]);

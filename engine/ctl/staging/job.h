@@ -31,7 +31,7 @@ struct stage_job {
 /* All but the work is done: read, resolved, checked. 0, or EXIT_BAD_INPUT, said. */
 int stage_job_read(struct stage_job *job, const char *script, const char *word, const char *place, const char *id);
 /* The same as before a job starts: places, rooms and clashes too. */
-int stage_job_check(const struct stage_job *job);
+int stage_job_check(struct stage_job *job);
 /*
  * Make its folders, and those that are persistent, each with a mark. Phases find the folder again, also on another node; with
  * `is_new` one that is there is refused, because an earlier job may have left in it what could not be staged out.

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fts.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,11 +202,33 @@ static int check_kinds(const struct pairs *p, size_t i)
                     S_ISDIR(to.st_mode) ? "a folder" : "no folder", S_ISDIR(from.st_mode) ? "one" : "none");
 }
 
+/* Where a path leads once links are followed, as far as it is there. */
+static void lead(const char *path, char *out)
+{
+    char there[PATH_MAX], real[PATH_MAX];
+    snprintf(out, PATH_MAX, "%s", path);
+    if (realpath(path, real)) {
+        strcpy(out, real);
+        return;
+    }
+    existing_part(path, there);
+    if (realpath(there, real) && strlen(real) + strlen(path) - strlen(there) < PATH_MAX)
+        sprintf(out, "%s%s", strcmp(real, "/") == 0 ? "" : real, path + (strcmp(there, "/") == 0 ? 0 : strlen(there)));
+}
+
+static bool lies_in_source(const struct tb_pair *one)
+{
+    char source[PATH_MAX], destination[PATH_MAX];
+    lead(one->source, source);
+    lead(one->destination, destination);
+    return tb_path_is_under(destination, source);
+}
+
 /* A destination inside its source would be walked as a part of it, and copied into itself. */
 static int check_one(const struct pairs *p, size_t i, int sources_exist, struct rooms *rooms)
 {
     const struct tb_pair *one = &p->one[i];
-    if (tb_path_is_under(one->destination, one->source))
+    if (tb_path_is_under(one->destination, one->source) || lies_in_source(one))
         return ctl_fail("%s:%u: destination %s lies in its source %s; allowed: a place outside it", p->file, p->line[i], one->destination,
                         one->source);
     if (sources_exist && access(one->source, R_OK))
@@ -217,6 +240,20 @@ static int check_one(const struct pairs *p, size_t i, int sources_exist, struct 
 static int by_destination(const void *a, const void *b)
 {
     return strcmp((*(const struct tb_pair *const *)a)->destination, (*(const struct tb_pair *const *)b)->destination);
+}
+
+int pairs_follow(struct pairs *p)
+{
+    struct stat st;
+    for (size_t i = 0; i < p->n; i++) {
+        char *to = lstat(p->one[i].source, &st) == 0 && S_ISLNK(st.st_mode) ? realpath(p->one[i].source, NULL) : p->one[i].source;
+        if (!to)
+            return ctl_fail("%s:%u: source %s: %s", p->file, p->line[i], p->one[i].source, strerror(errno));
+        if (to != p->one[i].source)
+            free(p->one[i].source);
+        p->one[i].source = to;
+    }
+    return 0;
 }
 
 /*

@@ -24,6 +24,12 @@ void pairs_free(struct pairs *pairs);
 int pairs_read_manifest(struct pairs *pairs, const char *file);
 
 /*
+ * A source that is a link becomes what it leads to, as by cp -H; links below a source stay links. 0, or EXIT_BAD_INPUT where it leads
+ * nowhere, said.
+ */
+int pairs_follow(struct pairs *pairs);
+
+/*
  * Before anything starts: sources are there (if `sources_exist`), destinations can be written, have room, lie in no source, and
  * no two are one. 0, or EXIT_BAD_INPUT with the line said.
  */

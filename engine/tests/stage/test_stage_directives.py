@@ -178,6 +178,40 @@ def test_bad_lines_are_refused_before_the_job_starts(site: Site, job: Path, line
     assert not list(site.bb.iterdir()) and not list(site.pfs.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("source", "destination"), [("s", "l/in"), ("s", "l/new/in"), ("l", "s/in"), ("f", "k")]
+)
+def test_a_destination_that_lies_in_its_source_by_a_link_is_refused(
+    site: Site, source: str, destination: str
+) -> None:
+    (site.root / "s").mkdir()
+    (site.root / "s" / "x").write_text("x")
+    (site.root / "f").write_text("f")
+    (site.root / "l").symlink_to("s")
+    (site.root / "k").symlink_to("f")
+    (site.root / "manifest").write_text(f"{source} {destination}\n")
+    assert "lies in its source" in stage(site, "--manifest", "manifest", status=2)
+    assert [p.name for p in (site.root / "s").iterdir()] == ["x"]
+
+
+def test_a_source_that_a_directive_names_by_a_link_is_followed(site: Site, job: Path) -> None:
+    """And a link of a manifest stays one."""
+    (site.root / "mesh").symlink_to("folder")
+    (site.root / "latest").symlink_to("input")
+    job.write_text(
+        "#DW jobdw type=scratch capacity=1MiB\n"
+        f"#DW stage_in type=directory source={site.root}/mesh destination=$DW_JOB_STRIPED/mesh\n"
+        f"#DW stage_in type=file source={site.root}/latest destination=$DW_JOB_STRIPED/put\n"
+        f"#DW stage_out type=file source=$DW_JOB_STRIPED/last destination={site.pfs}/last\n"
+        "cd $DW_JOB_STRIPED; cat mesh/a put > result; ln -s result last\n"
+    )
+    stage(site, "--script", str(job))
+    assert (site.pfs / "last").read_text() == "2\n1\n" and not (site.pfs / "last").is_symlink()
+    (site.root / "manifest").write_text(f"latest {site.pfs}/link\n")
+    stage(site, "--manifest", "manifest")
+    assert (site.pfs / "link").readlink() == Path("input")
+
+
 @pytest.mark.parametrize("text", ["a\n", "a b c\n", '"a b\n'])
 def test_bad_manifests_are_refused(site: Site, text: str) -> None:
     (site.root / "manifest").write_text(text)
