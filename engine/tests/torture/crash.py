@@ -48,12 +48,14 @@ def read_log(log: bytes) -> list[Record]:
 
 
 def synced_until(records: list[Record]) -> dict[tuple[int, int], int]:
-    """By file, the number of the record before which everything is synced."""
-    begins = {r.size: i for i, r in enumerate(records) if r.kind == SYNC_BEGIN}
+    """By file, the number of the record before which everything is synced. An end belongs to the last begin of its file and number."""
+    begins: dict[tuple[tuple[int, int], int], int] = {}
     synced: dict[tuple[int, int], int] = {}
-    for r in records:
-        if r.kind == SYNC_END:
-            synced[r.file] = max(synced.get(r.file, 0), begins[r.size])
+    for i, r in enumerate(records):
+        if r.kind == SYNC_BEGIN:
+            begins[r.file, r.size] = i
+        elif r.kind == SYNC_END:
+            synced[r.file] = max(synced.get(r.file, 0), begins[r.file, r.size])
     return synced
 
 

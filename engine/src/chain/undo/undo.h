@@ -24,8 +24,8 @@ enum tb_undo_kind { TB_UNDO_WRITE = 1, TB_UNDO_CUT, TB_UNDO_SYNC_BEGIN, TB_UNDO_
 struct tb_undo {
     uint64_t magic, kind, inode, birth; /* a file's birth time in ns: inode numbers are used again */
     uint64_t offset, length;            /* WRITE, CUT: of the bytes that follow, which the file had there */
-    uint64_t size;                      /* WRITE, CUT: of the file before; SYNC: the number that its two records share */
-    uint64_t written;                   /* WRITE: bytes */
+    uint64_t size;    /* WRITE, CUT: of the file before; SYNC: the number of its two records, which other files may have, too */
+    uint64_t written; /* WRITE: bytes */
 };
 
 /* Where `text`, of TB_UNDO, is the path of the log. errno: why it can't be opened. */

@@ -138,6 +138,17 @@ def test_a_sync_that_does_not_hold_is_found(
     assert wrong
 
 
+def test_syncs_of_two_places_may_have_one_number() -> None:
+    """Each place of a process counts its own, and a program that is executed begins anew with its number."""
+
+    def record(kind: int, inode: int) -> crash.Record:
+        return crash.Record(kind, (inode, 0), 0, b"", 7 if kind >= crash.SYNC_BEGIN else 0, 0)
+
+    begins, ends = crash.SYNC_BEGIN, crash.SYNC_END
+    log = [record(begins, 1), record(ends, 1), record(crash.WRITE, 1), record(begins, 2), record(ends, 2)]
+    assert crash.synced_until(log) == {(1, 0): 0, (2, 0): 3}  # the write of file 1 is not synced
+
+
 def test_a_descriptor_that_takes_locks_along_is_found() -> None:
     told = [{"step": 0, "locks": {"a": "r"}}, {"step": 1, "locks": {}}]
     case = Case(["lock a", "append a"])
