@@ -127,6 +127,9 @@ BASE_AT(int, statx, (struct tb_io * io, const char *path, int flags, unsigned ma
         REAL(statx)(directory, path, flags, mask, out))
 BASE(int, statfs, (struct tb_io * io, const char *path, struct statfs *out), REAL(statfs)(path, out))
 BASE(int, statvfs, (struct tb_io * io, const char *path, struct statvfs *out), REAL(statvfs)(path, out))
+/* errno alone tells an error from no limit. */
+BASE(int, pathconf, (struct tb_io * io, const char *path, int name, long *out),
+     (errno = 0, *out = REAL(pathconf)(path, name)) != -1 || !errno ? 0 : -1)
 BASE(ssize_t, getxattr, (struct tb_io * io, const char *path, const char *key, void *out, size_t n, int flags),
      flags &AT_SYMLINK_NOFOLLOW ? REAL(lgetxattr)(path, key, out, n) : REAL(getxattr)(path, key, out, n))
 BASE(ssize_t, listxattr, (struct tb_io * io, const char *path, char *out, size_t n, int flags),
@@ -172,6 +175,7 @@ static const struct tb_io_ops base_ops = {
     .statx = base_statx,
     .statfs = base_statfs,
     .statvfs = base_statvfs,
+    .pathconf = base_pathconf,
     .getxattr = base_getxattr,
     .listxattr = base_listxattr,
     .setxattr = base_setxattr,

@@ -27,7 +27,7 @@ layers() { (cd "$root/pfs" && under "$bin/test_preload_layers" "$@") || failed=1
 under python3 -c "open('$root/pfs/f', 'w').write('bytes')"
 layers all 0
 under ln -s f "$root/pfs/link"
-for operation in open stat statx access truncate chmod chown utimens statfs statvfs setxattr getxattr listxattr removexattr watch symlink readlink realpath link rename mkdir opendir mknod unlink; do
+for operation in open stat statx access truncate chmod chown utimens statfs statvfs pathconf setxattr getxattr listxattr removexattr watch symlink readlink realpath link rename mkdir opendir mknod unlink; do
     asked=$operation
     [ $mode-$operation != scratch-realpath ] || asked=readlink # the engine walks a shadow itself
     TB_FAULT="op=$asked,errno=EDQUOT,count=0" layers $operation 122

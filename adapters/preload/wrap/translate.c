@@ -1,7 +1,4 @@
-/*
- * File systems, extended attributes and watches by name: where the name is managed, by its
- * chain. Of pathconf nothing is asked of a place: it is libc's, on the name where the file lies.
- */
+/* File systems, limits, extended attributes and watches by name: where the name is managed, by its chain. */
 #include <assert.h>
 #include <fcntl.h>
 #include <sys/inotify.h>
@@ -38,8 +35,12 @@ BY_CHAIN(int, lsetxattr, (const char *path, const char *key, const void *value, 
 BY_CHAIN(int, removexattr, (const char *path, const char *key), (path, key), removexattr, key, 0)
 BY_CHAIN(int, lremovexattr, (const char *path, const char *key), (path, key), removexattr, key, ITSELF)
 
+/* No limit is -1 as well, with errno as it was. */
 TB_WRAPPER long pathconf(const char *path, int name)
 {
     struct tb_path p;
-    return tb_path_real(&(int){AT_FDCWD}, &path, TB_NAME_LOOK, &p) ? REAL(pathconf)(path, name) : -1;
+    long limit;
+    if (!tb_path_find(AT_FDCWD, path, &p))
+        return REAL(pathconf)(path, name);
+    return TB_CALL(p.io, pathconf, p.path, name, &limit) ? -1 : limit;
 }

@@ -184,8 +184,8 @@ enum tb_name_use {
  * looked at; for a use from TB_NAME_CHANGE on a copy is made first. There `path` may hold
  * dots and double slashes, and is walked as the kernel would. `chain` is what
  * tb_engine_route gave for `path`, in a mode other than bypass. Operations of the routed
- * chain translate themselves; this is for calls that are no chain operation (statfs,
- * getxattr ...). Writes a string of at most `size` bytes, NUL included; returns its
+ * chain translate themselves; this is for calls that are no chain operation (exec,
+ * chdir ...). Writes a string of at most `size` bytes, NUL included; returns its
  * length without it.
  * -ENAMETOOLONG; in scratch mode what a walk or a copy gives (-ENOENT, -ENOTDIR, -ELOOP,
  * -EACCES,

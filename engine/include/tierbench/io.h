@@ -10,7 +10,7 @@
  * What is not asked of a place goes past the chain: what a descriptor is (statx of it); to
  * which prefix a name belongs; and what an instance is made of (its directories, region,
  * lease, slabs, journal), which is made and opened by descriptors of checked directories.
- * Of the calls of a program: pathconf, and the entries of a directory that it has opened.
+ * Of the calls of a program: the entries of a directory that it has opened.
  *
  *   [trace] -> [engine] -> [trace] -> [model | fault] -> libc
  *
@@ -104,6 +104,8 @@ struct tb_io_ops {
     /* Of the file system in which the name lies. */
     int (*statfs)(struct tb_io *io, const char *path, struct statfs *out);
     int (*statvfs)(struct tb_io *io, const char *path, struct statvfs *out);
+    /* A limit of the file or its directory, as of pathconf. *out: -1 where there is none. */
+    int (*pathconf)(struct tb_io *io, const char *path, int name, long *out);
     /* Extended attributes. `flags` as of chmod; `how` as of setxattr. A size: of the value or list, whole where `n` is 0. */
     ssize_t (*getxattr)(struct tb_io *io, const char *path, const char *key, void *out, size_t n, int flags);
     ssize_t (*listxattr)(struct tb_io *io, const char *path, char *out, size_t n, int flags);

@@ -204,6 +204,15 @@ static int libc_statvfs(struct tb_io *io, const char *path, struct statvfs *out)
     REPEAT(statvfs(path, out));
 }
 
+/* errno alone tells an error from no limit. */
+static int libc_pathconf(struct tb_io *io, const char *path, int name, long *out)
+{
+    (void)io;
+    errno = 0;
+    *out = pathconf(path, name);
+    return *out != -1 ? 0 : -errno;
+}
+
 static ssize_t libc_getxattr(struct tb_io *io, const char *path, const char *key, void *out, size_t n, int flags)
 {
     (void)io;
@@ -287,6 +296,7 @@ static const struct tb_io_ops libc_ops = {
     .statx = libc_statx,
     .statfs = libc_statfs,
     .statvfs = libc_statvfs,
+    .pathconf = libc_pathconf,
     .getxattr = libc_getxattr,
     .listxattr = libc_listxattr,
     .setxattr = libc_setxattr,

@@ -53,6 +53,7 @@ typedef struct tb_io *tb_io_make(const struct tb_io_place *place, const char *te
     DO(int, statx, (struct tb_io * io, const char *path, int flags, unsigned mask, struct statx *out), path, flags, mask, out)            \
     DO(int, statfs, (struct tb_io * io, const char *path, struct statfs *out), path, out)                                                 \
     DO(int, statvfs, (struct tb_io * io, const char *path, struct statvfs *out), path, out)                                               \
+    DO(int, pathconf, (struct tb_io * io, const char *path, int name, long *out), path, name, out)                                        \
     DO(ssize_t, getxattr, (struct tb_io * io, const char *path, const char *key, void *out, size_t n, int flags), path, key, out, n,      \
        flags)                                                                                                                             \
     DO(ssize_t, listxattr, (struct tb_io * io, const char *path, char *out, size_t n, int flags), path, out, n, flags)                    \

@@ -423,6 +423,7 @@ static const struct tb_io_ops layer_ops = {
     .statx = tb_placed_statx,
     .statfs = tb_placed_statfs,
     .statvfs = tb_placed_statvfs,
+    .pathconf = tb_placed_pathconf,
     .getxattr = tb_placed_getxattr,
     .listxattr = tb_placed_listxattr,
     .setxattr = tb_placed_setxattr,

@@ -47,6 +47,7 @@ PLACED(statx, TB_NAME_LOOK | LINK_BY(flags), (struct tb_io * io, const char *pat
        mask, out)
 PLACED(statfs, TB_NAME_ENTER, (struct tb_io * io, const char *path, struct statfs *out), out)
 PLACED(statvfs, TB_NAME_ENTER, (struct tb_io * io, const char *path, struct statvfs *out), out)
+PLACED(pathconf, TB_NAME_LOOK, (struct tb_io * io, const char *path, int name, long *out), name, out)
 PLACED_OF(ssize_t, getxattr, TB_NAME_LOOK | LINK_BY(flags),
           (struct tb_io * io, const char *path, const char *key, void *out, size_t n, int flags), key, out, n, flags)
 PLACED_OF(ssize_t, listxattr, TB_NAME_LOOK | LINK_BY(flags), (struct tb_io * io, const char *path, char *out, size_t n, int flags), out, n,

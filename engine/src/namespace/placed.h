@@ -18,6 +18,7 @@ int tb_placed_mknod(struct tb_io *io, const char *path, mode_t mode, dev_t devic
 int tb_placed_statx(struct tb_io *io, const char *path, int flags, unsigned mask, struct statx *out);
 int tb_placed_statfs(struct tb_io *io, const char *path, struct statfs *out);
 int tb_placed_statvfs(struct tb_io *io, const char *path, struct statvfs *out);
+int tb_placed_pathconf(struct tb_io *io, const char *path, int name, long *out);
 ssize_t tb_placed_getxattr(struct tb_io *io, const char *path, const char *key, void *out, size_t n, int flags);
 ssize_t tb_placed_listxattr(struct tb_io *io, const char *path, char *out, size_t n, int flags);
 int tb_placed_setxattr(struct tb_io *io, const char *path, const char *key, const void *value, size_t n, int how, int flags);

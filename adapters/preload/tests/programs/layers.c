@@ -54,6 +54,13 @@ static int watch(void)
     return number < 0 ? -1 : 0;
 }
 
+/* -1 without an error. */
+static int no_limit(void)
+{
+    long limit = pathconf("f", _PC_SYMLINK_MAX);
+    return limit != -1 ? errno = ERANGE, -1 : -1;
+}
+
 /* Not every file system has them. */
 static int of_attributes(ssize_t rc)
 {
@@ -85,6 +92,8 @@ static struct statvfs the_same;
     DO("utimens", utime("f", &(struct utimbuf){5, 6}))                  \
     DO("statfs", statfs("f", &system_of_files))                         \
     DO("statvfs", statvfs("f", &the_same))                              \
+    DO("pathconf", pathconf("f", _PC_NAME_MAX) < 1 ? -1 : 0)            \
+    DO("pathconf", no_limit())                                          \
     DO("setxattr", of_attributes(setxattr("f", "user.a", "1", 1, 0)))   \
     DO("setxattr", of_attributes(lsetxattr("f", "user.b", "2", 1, 0)))  \
     DO("getxattr", of_attributes(getxattr("f", "user.a", text, 1)))     \

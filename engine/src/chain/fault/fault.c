@@ -120,6 +120,7 @@ ON_NAME(int, mknod, path, (struct tb_io * io, const char *path, mode_t mode, dev
 ON_NAME(int, statx, path, (struct tb_io * io, const char *path, int flags, unsigned mask, struct statx *out), path, flags, mask, out)
 ON_NAME(int, statfs, path, (struct tb_io * io, const char *path, struct statfs *out), path, out)
 ON_NAME(int, statvfs, path, (struct tb_io * io, const char *path, struct statvfs *out), path, out)
+ON_NAME(int, pathconf, path, (struct tb_io * io, const char *path, int name, long *out), path, name, out)
 ON_NAME(ssize_t, getxattr, path, (struct tb_io * io, const char *path, const char *key, void *out, size_t n, int flags), path, key, out, n,
         flags)
 ON_NAME(ssize_t, listxattr, path, (struct tb_io * io, const char *path, char *out, size_t n, int flags), path, out, n, flags)

@@ -175,6 +175,7 @@ static int do_name(struct tb_io *io, const char *op)
     struct statx x;
     struct dirent *entry;
     DIR *directory = NULL;
+    long limit;
     int rc = -ENOSYS;
     if (strcmp(op, "symlink") == 0)
         return TB_IO(io, symlink, "made", link);
@@ -196,6 +197,8 @@ static int do_name(struct tb_io *io, const char *op)
         return TB_IO(io, utimens, link, times, AT_SYMLINK_NOFOLLOW);
     if (strcmp(op, "statx") == 0)
         return TB_IO(io, statx, link, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &x);
+    if (strcmp(op, "pathconf") == 0)
+        return TB_IO(io, pathconf, made, _PC_NAME_MAX, &limit);
     rc = TB_IO(io, opendir, folder, &directory);
     if (rc == 0 && strcmp(op, "readdir") == 0)
         while ((rc = TB_IO(io, readdir, directory, &entry)) == 0 && entry != NULL)
@@ -210,8 +213,8 @@ static int do_name(struct tb_io *io, const char *op)
  */
 static void every_operation_on_names_can_be_hit(void **state)
 {
-    static const char *const ops[] = {"mknod", "symlink", "readlink", "realpath", "access",  "chmod",
-                                      "chown", "utimens", "statx",    "opendir",  "readdir", "closedir"};
+    static const char *const ops[] = {"mknod",   "symlink", "readlink", "realpath", "access",  "chmod",   "chown",
+                                      "utimens", "statx",   "pathconf", "opendir",  "readdir", "closedir"};
     char text[64];
     (void)state;
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {

@@ -174,6 +174,7 @@ ASKS_SERVER(int, utimens, (struct tb_io * io, const char *path, const struct tim
 ASKS_SERVER(int, mknod, (struct tb_io * io, const char *path, mode_t mode, dev_t device), path, mode, device)
 ASKS_SERVER(int, statfs, (struct tb_io * io, const char *path, struct statfs *out), path, out)
 ASKS_SERVER(int, statvfs, (struct tb_io * io, const char *path, struct statvfs *out), path, out)
+ASKS_SERVER(int, pathconf, (struct tb_io * io, const char *path, int name, long *out), path, name, out)
 ASKS_SERVER(ssize_t, getxattr, (struct tb_io * io, const char *path, const char *key, void *out, size_t n, int flags), path, key, out, n,
             flags)
 ASKS_SERVER(ssize_t, listxattr, (struct tb_io * io, const char *path, char *out, size_t n, int flags), path, out, n, flags)
@@ -222,6 +223,7 @@ static const struct tb_io_ops model_ops = {
     .mknod = model_mknod,
     .statfs = model_statfs,
     .statvfs = model_statvfs,
+    .pathconf = model_pathconf,
     .getxattr = model_getxattr,
     .listxattr = model_listxattr,
     .setxattr = model_setxattr,
