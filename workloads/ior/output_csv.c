@@ -1,4 +1,7 @@
-/* IOR's CSV: the table alone, every number with four decimals. */
+/*
+ * IOR's CSV: the table alone, every number with four decimals. Options, warnings and summaries have no place in it, so they
+ * are not printed. Rows are in the order of the run.
+ */
 #include "tb_ior.h"
 
 /* IOR says the columns again for each test, which is how a reader knows that one begins. */

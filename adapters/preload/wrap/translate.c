@@ -1,4 +1,8 @@
-/* File systems, limits, extended attributes and watches by name: where the name is managed, by its chain. */
+/*
+ * File systems, limits, extended attributes and watches by name. A managed name goes through its chain, which finds its
+ * place; any other is libc's with the caller's own arguments. The forms for 32 and 64 bits are one operation, as both have
+ * the same layout here.
+ */
 #include <assert.h>
 #include <fcntl.h>
 #include <sys/inotify.h>

@@ -1,4 +1,8 @@
-/* Counts are the log's lines; bytes, which lines of Spectral lack, give rate and time left. */
+/*
+ * The progress of a stage, from the log alone, so that any node can show it. Counts are the log's lines, as Spectral
+ * shows them; bytes, which lines of Spectral lack, give the rate and the time left. At the end files that were not moved
+ * are named, up to MOST_NAMED of them.
+ */
 #include "staging/progress.h"
 
 #include <inttypes.h>

@@ -1,4 +1,8 @@
-/* Keys, defaults and rules of stage_out and stage_in, which have the same. */
+/*
+ * Keys, defaults and rules of stage_out and stage_in, which have the same. Only the text is judged here; whether the
+ * folders are there is asked where files are staged (ctl/staging). The rules hold for PERSIST_DIR and PFS_DIR of the
+ * environment, too.
+ */
 #include "config/stage.h"
 
 #include <ctype.h>

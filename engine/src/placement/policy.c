@@ -1,4 +1,8 @@
-/* What policies share: parts of a placement, put together in the order of the file's bytes. */
+/*
+ * What policies share. A placement is put together part by part, in the order of the file's bytes, and neighbours of one
+ * tier become one part. Whether it is valid is asked at two levels: cheap in every build, and against each tier's room
+ * where whole structures are looked at.
+ */
 #include "placement/policy.h"
 
 #include <assert.h>

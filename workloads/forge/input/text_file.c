@@ -1,4 +1,7 @@
-/* A file of text read whole, up to a limit: scenarios and maps. */
+/*
+ * A file of text read whole, up to a limit: scenarios and maps. It may be a pipe, so its size is not asked for. A file that
+ * is refused leaves no text and one complaint with the reason.
+ */
 #include "tb_forge.h"
 
 #include <errno.h>

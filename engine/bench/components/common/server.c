@@ -1,5 +1,6 @@
 /*
- * Starting, awaiting and stopping a server program (server.h).
+ * Starting, awaiting and stopping a server program (server.h). It runs in the measurement's own folder, says what it has to
+ * say into a file there, and ends with this process, however that ends. None of it is in a measured time.
  */
 #include "server.h"
 

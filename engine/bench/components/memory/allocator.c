@@ -1,5 +1,7 @@
 /*
- * Choosing a malloc by LD_PRELOAD, and proof that it is the one that answers (allocator.h).
+ * Choosing a malloc by LD_PRELOAD, and proof that it is the one that answers (allocator.h). The loader reads the variable
+ * at the start of a program, so the program is started once more with it. Where another library's malloc answers then, the
+ * row is skipped and not measured.
  */
 #include "memory/allocator.h"
 

@@ -1,4 +1,8 @@
-/* The fault layer; see chain/fault/fault.h.  Costs a readlink per operation where a path is asked for. */
+/*
+ * The fault layer; see chain/fault/fault.h. Each operation asks whether it is to be hit, and is else passed on as it is.
+ * That costs a readlink for each operation on a descriptor where a path is asked for, and nothing where TB_FAULT is not
+ * set: then there is no layer.
+ */
 #include "chain/fault/fault.h"
 
 #include <assert.h>

@@ -1,4 +1,7 @@
-/* TB_FAULT's text; see chain/fault/fault.h. */
+/*
+ * TB_FAULT's text, read into a fault; see chain/fault/fault.h. The text has keys and values between commas. Names of
+ * operations are those of the table, so a new one is known here by itself.
+ */
 #include "chain/fault/fault_parse.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
-/* The undo layer; see chain/undo/undo.h.  What it does for itself goes to the bottom of the chain. */
+/*
+ * The undo layer; see chain/undo/undo.h. What it does for itself goes to the bottom of the chain, so that no fault hits it
+ * and no model charges it. A log that cannot be written ends the process: a test that goes on without it would prove
+ * nothing.
+ */
 #include "chain/undo/undo.h"
 
 #include <assert.h>
