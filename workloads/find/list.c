@@ -61,8 +61,10 @@ static char *sorted(const struct tb_list *list, const struct tb_world *w, int *b
 {
     char *made = need(malloc(list->used + 1));
     int64_t turn = w->rank;
-    for (const char *path = list->text; path < list->text + list->used; path += strlen(path) + 1)
-        bytes[turn++ % w->tasks] += offset_of((int64_t)strlen(path) + 1);
+    for (const char *path = list->text; path < list->text + list->used; path += strlen(path) + 1) {
+        int *sum = &bytes[turn++ % w->tasks];
+        *sum = offset_of((int64_t)*sum + (int64_t)strlen(path) + 1);
+    }
     places(bytes, at, w->tasks);
     turn = w->rank;
     for (const char *path = list->text; path < list->text + list->used; path += strlen(path) + 1) {
