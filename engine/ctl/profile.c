@@ -110,7 +110,7 @@ static void print_tables(FILE *out, const char *lead, const struct measure *m)
 }
 
 /*
- * The tables go into comments: who reads the device file later sees what the numbers were
+ * The tables go into comments: a reader of the device file sees later what the numbers were
  * fitted to.
  */
 static void write_device(FILE *out, const struct place *p, const struct measure *m, const char *config, double seconds)

@@ -201,9 +201,9 @@ struct question {
 };
 
 /*
- * Who has to let go first is the answer, and nothing changes; else the change. Two steps of one function: as long as
- * others have bytes there, it only says so. A version is given out only with a change, so who sees the same version knows
- * that nothing happened.
+ * The nodes that have to let go first are the answer, and nothing changes; else the change. Two steps of one function: as
+ * long as others have bytes there, it only says so. A version is given out only with a change, so a node that sees the same
+ * version knows that nothing happened.
  */
 static int change(struct question *q)
 {

@@ -61,7 +61,7 @@ static int64_t let_go_here(tb_engine *e, const struct tb_wire *w)
     return rc == -EBUSY ? -EAGAIN : rc;
 }
 
-/* By the flush threads: who asks looks at the keeper for its end. */
+/* By the flush threads: the node that asks looks at the keeper for its end. */
 static int64_t flush_here(tb_engine *e, const struct tb_wire *w)
 {
     uint32_t file = tb_local_find(e, &w->file);

@@ -49,8 +49,8 @@ static void free_idle(struct tb_peer *p)
 }
 
 /*
- * Threads that serve lanes are detached, so they are counted and not joined. No call is under way: who closes the network
- * has ended the threads that make calls.
+ * Threads that serve lanes are detached, so they are counted and not joined. No call is under way: the caller
+ * has ended the threads that make calls before it closes the network.
  */
 void tb_lanes_stop(struct tb_peer *p)
 {

@@ -58,7 +58,7 @@ static void say(const char *line)
     fprintf(stderr, "tierd: net: %s\n", line);
 }
 
-/* So many lines a second, then their number: who knocks often does not fill a log. Only the greeter's thread comes here. */
+/* So many lines a second, then their number: a caller that knocks often does not fill a log. Only the greeter's thread comes here. */
 static void refused(void *arg, const char *line)
 {
     struct tb_net *net = arg;
@@ -328,7 +328,7 @@ static int agree(struct tb_net *net, struct tb_error *err)
     return err->text[0] ? -ECONNREFUSED : 0;
 }
 
-/* The listener runs before the first record is written: who reads the record can call at once. */
+/* The listener runs before the first record is written: a node that reads the record can call at once. */
 static int listen_for_peers(struct tb_net *net, struct tb_error *err)
 {
     int fd = tb_net_listen(net->options.interface, &net->own.address, err);

@@ -17,8 +17,8 @@
 #include "net/lanes.h"
 
 /*
- * The socket does not block, so the wait is a poll without a limit: who loses the peer shuts the socket down, and the poll
- * returns. Every byte counts as a sign of life.
+ * The socket does not block, so the wait is a poll without a limit: the thread that loses the peer shuts the socket down,
+ * and the poll returns. Every byte counts as a sign of life.
  */
 static int take(struct tb_peer *p, int fd, void *to, size_t n)
 {

@@ -188,8 +188,8 @@ static void note_failed(void *arg, const struct tb_entry *e)
 }
 
 /*
- * Who waits wants to know that all files closed before the question are in the log. Through the log and not by a socket:
- * who waits may be on another node, and the log is the one thing that all movers and waiters have in common.
+ * A waiting process wants to know that all files closed before the question are in the log. Through the log and not by a
+ * socket: it may be on another node, and the log is the one thing that all movers and waiters have in common.
  */
 static void answer(struct mover *m)
 {
@@ -441,7 +441,7 @@ static int begin(struct mover *m)
 
 /*
  * Settled, and none failed? The streams end first; after that nothing changes, and what is left can be counted. The lease
- * is given back last: who waits for it finds a complete log.
+ * is given back last: a process that waits for it finds a complete log.
  */
 static int end(struct mover *m)
 {
@@ -461,7 +461,7 @@ static int end(struct mover *m)
     return left ? TB_MOVER_LEFT : TB_MOVER_DONE;
 }
 
-/* SIGIO: who opens a file while its lease is asked for makes the kernel send one. */
+/* SIGIO: a process that opens a file while its lease is asked for makes the kernel send one. */
 static void take_signals(void)
 {
     const struct sigaction act = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};

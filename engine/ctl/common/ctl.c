@@ -238,7 +238,7 @@ void ctl_tell_daemon(const struct ctl_daemon *d, const char *format, ...)
     va_end(args);
 }
 
-/* Its lease ends a moment before the process does; who asks for processes after a stop finds none. */
+/* Its lease ends a moment before the process does; a script that asks for processes after a stop finds none. */
 static void wait_for_exit(int process)
 {
     struct pollfd end = {.fd = process, .events = POLLIN};

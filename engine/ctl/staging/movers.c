@@ -114,7 +114,7 @@ int ctl_stage_in_settings(const char *config, const char *fragment, bool is_node
     return rc;
 }
 
-/* A configuration's stage_out wins over the environment: who named the file asked for it. */
+/* A configuration's stage_out wins over the environment: a user who named the file asked for it. */
 int ctl_stage_settings(const char *config, const char *fragment, bool is_node, struct tb_config_stage *out)
 {
     tb_stage_defaults(out);

@@ -1,6 +1,6 @@
 /*
  * Movers of a run on several nodes: each node moves the files of its own folders. They are
- * started by the launcher, as the nodes' daemons are; who waits for them asks through the log.
+ * started by the launcher, as the nodes' daemons are; a process that waits for them asks through the log.
  */
 #ifndef TB_CTL_STAGING_ON_NODES_H
 #define TB_CTL_STAGING_ON_NODES_H

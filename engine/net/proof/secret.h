@@ -1,6 +1,6 @@
 /*
  * The secret that makes processes peers: 32 random bytes in a file that only this user can read, in the folder that all
- * nodes see. Who starts the nodes makes it.
+ * nodes see. The process that starts the nodes makes it.
  */
 #ifndef TB_NET_SECRET_H
 #define TB_NET_SECRET_H

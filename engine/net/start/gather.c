@@ -160,8 +160,8 @@ static void seen(void *arg, const char *node, const struct tb_record *r)
 }
 
 /*
- * The name in the folder. Who has it already either answers, with a proof, and then the name came twice; or it is of a start
- * that is over.
+ * The name in the folder. A node that has it already either answers, with a proof, and then the name came twice; or the record
+ * is of a start that is over.
  */
 static int take_name(struct tb_gather *g)
 {
@@ -266,7 +266,7 @@ static int judge(struct tb_gather *g, struct tb_error *err)
     return n < g->n_nodes;
 }
 
-/* Who is only in the folder is forgotten: the rest is the list. */
+/* A node that is only in the folder is forgotten: the rest is the list. */
 static void close_list(struct tb_gather *g)
 {
     unsigned n = 0;

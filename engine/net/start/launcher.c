@@ -1,6 +1,6 @@
 /*
  * PMIx (launcher.h): put, fence, get, and away again. The thread may hang in the fence as long as one process does not come;
- * what it uses is its own, and is freed by who of the two lets go of it last.
+ * what it uses is its own, and is freed by the one of the two that lets go of it last.
  */
 #include "net/start/launcher.h"
 

@@ -3,8 +3,8 @@
  * checked for overlaps, and searched for the unit of an offset.
  *
  * The table is one array of all files' ranges, so that it can lie in the region as it is: a
- * file is `first` and `n` of it. Who starts an instance and who attaches to it may read
- * different versions of the text; the digest in the configuration tells.
+ * file is `first` and `n` of it. The process that starts an instance and one that attaches to it
+ * may read different versions of the text; the digest in the configuration tells.
  */
 #include "config/byte_ranges.h"
 

@@ -255,7 +255,7 @@ void tb_config_defaults(struct tb_config *c)
     c->organizer.prefetch = 8u << 20;
 }
 
-/* Rules know keys and no files: who has the document adds file and line to what they found. */
+/* Rules know keys and no files: the caller, which has the document, adds file and line to what they found. */
 static int find_wrong(struct tb_finding *found, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 static int find_wrong(struct tb_finding *found, const char *key, const char *format, ...)

@@ -468,8 +468,8 @@ void tb_flush_some(tb_engine *e, uint32_t tier, uint64_t bytes)
 }
 
 /*
- * The grant comes first: who waits for other nodes must not hold the claim, which a node that waits for this one may need here.
- * Where it fails the flush asks once more, and says why.
+ * The grant comes first: a flush that waits for other nodes must not hold the claim, which a node that waits for this one may
+ * need here. Where it fails the flush asks once more, and says why.
  */
 bool tb_flush_claim(tb_engine *e, uint32_t file)
 {

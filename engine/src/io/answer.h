@@ -7,8 +7,8 @@
 
 /*
  * Did the file system fail (an I/O error, no room, no memory)?  A look at a name that
- * failed so says nothing of the name: who takes it for "not there" makes a second file of
- * that name, or removes what is in use.
+ * failed so says nothing of the name: a caller that takes it for "not there" makes a second
+ * file of that name, or removes what is in use.
  */
 static inline bool tb_io_failed(long rc)
 {

@@ -69,7 +69,7 @@ static int lock_to_write(struct tb_target *t, uint64_t offset)
 {
     for (;;) {
         int stripe = tb_chunk_lock(t->engine, t->file, offset);
-        /* take the lock first, then read the mark; who sets it does it the other way round */
+        /* take the lock first, then read the mark; the thread that sets it does it the other way round */
         atomic_thread_fence(memory_order_seq_cst);
         uint32_t flags = stripe < 0 ? 0 : t->engine->region.files[t->file].flags;
         if (!(flags & (TB_FILE_CUTTING | TB_FILE_COHERENT)))

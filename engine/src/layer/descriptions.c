@@ -73,7 +73,7 @@ static void push(tb_engine *e, uint32_t open)
     while (!atomic_compare_exchange_weak(&e->header->opens.free, &head, head_of(head, open)));
 }
 
-/* Who closes the description, as slot + 1; 0: it has holders. */
+/* The client that closes the description, as slot + 1; 0: it has holders. */
 static uint32_t ender_of(uint32_t ended_by)
 {
     return ended_by & TB_OPEN_ENDER;
@@ -81,8 +81,8 @@ static uint32_t ender_of(uint32_t ended_by)
 
 /*
  * The creator's holder bit is set before the description is published, so repair finds it
- * if the creator is killed later.  It is set before the new life begins, too: who sees that
- * life without an ender sees its holder.
+ * if the creator is killed later.  It is set before the new life begins, too: a client that
+ * sees that life without an ender sees its holder.
  */
 static void publish(tb_engine *e, uint32_t open, uint32_t file, int flags)
 {
@@ -112,7 +112,7 @@ uint32_t tb_open_new(tb_engine *e, uint32_t file, int flags)
     return open;
 }
 
-/* No other client can reach the description. Release: who sees no magic sees that it is being moved, too. */
+/* No other client can reach the description. Release: a client that sees no magic sees that it is being moved, too. */
 void tb_open_free(tb_engine *e, struct tb_open *o)
 {
     assert(o->magic == TB_OPEN_MAGIC);

@@ -96,7 +96,7 @@ int tb_layer_flush_now(tb_engine *e, const struct tb_open *o, int fd)
     return e->region.files[o->file].n_dirty ? tb_target_with_writable(&t, flush_by, NULL) : 0;
 }
 
-/* The flag is asked again: who made the file coherent may have taken that back, since its own flush failed. */
+/* The flag is asked again: the process that made the file coherent may have taken that back, since its own flush failed. */
 int tb_layer_passes_through(tb_engine *e, const struct tb_open *o, int fd)
 {
     if (!tb_layer_is_coherent(e, o))

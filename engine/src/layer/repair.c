@@ -72,7 +72,7 @@ static void mend_lists(tb_engine *e)
     }
 }
 
-/* Who is a predecessor: a retained buffer that none names was left by a client that was killed while it replaced it. */
+/* Which buffers are predecessors: a retained buffer that none names was left by a client that was killed while it replaced it. */
 static void mark_retained(tb_engine *e, struct census *c)
 {
     for (uint32_t i = 0; i < e->header->layout.n_buffers; i++) {

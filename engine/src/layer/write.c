@@ -97,8 +97,8 @@ static ssize_t put(struct tb_target *t, const struct tb_open *o, const void *buf
 
 /*
  * Called without locks: it flushes and syncs. Write-through and O_SYNC promise before the
- * call returns. The flags are looked at after the bytes are in buffers: who ends the
- * instance sets SYNC and then drains. So it flushes the bytes, or they are flushed here,
+ * call returns. The flags are looked at after the bytes are in buffers: the process
+ * that ends the instance sets SYNC and then drains. So it flushes the bytes, or they are flushed here,
  * however long this process was stopped in between.
  */
 static int settle(tb_engine *e, const struct tb_open *o, int fd)

@@ -1,6 +1,6 @@
 /*
- * A counter in the region that grows when something has happened, and those who sleep
- * until then, in any process (futex). Who waits reads the counter first, then looks whether
+ * A counter in the region that grows when something has happened, and threads that sleep
+ * until then, in any process (futex). A waiting thread reads the counter first, then looks whether
  * there is something to do, then sleeps: what happens in between wakes it at once.
  */
 #ifndef TB_REGION_EVENT_H

@@ -167,7 +167,7 @@ struct tb_open {
     _Atomic uint64_t offset;
     _Atomic int flags;          /* as given to open */
     _Atomic bool shared;        /* with a forked process */
-    _Atomic uint32_t ended_by;  /* TB_OPEN_ENDER: who closes it */
+    _Atomic uint32_t ended_by;  /* TB_OPEN_ENDER: the client that closes it */
     _Atomic uint32_t appending; /* bytes of a write at the shared offset, which is the file's end, while it is under way */
     _Atomic bool in_kernel;     /* the file is coherent, and the kernel's own offset is this description's */
     _Atomic uint32_t next_free;

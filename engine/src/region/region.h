@@ -97,8 +97,8 @@ struct tb_registry {
  *   head != NONE  =>  tail is the last of the list, and its queue_next = NONE
  *   each file of the list is QUEUED; QUEUED and not in the list  =>  whoever took it out is about to claim it
  *   event moves after each file that comes in
- *   a flush thread sets asleep before it sleeps on event; who puts a file in clears it after event moved, and wakes them
- *   if it was set.  So one of the two sees the other, and of many files that come in only the first costs a system call
+ *   a flush thread sets asleep before it sleeps on event; the client that puts a file in clears it after event moved, and
+ *   wakes them if it was set.  So one of the two sees the other, and of many files that come in only the first costs a system call
  */
 struct tb_queue {
     struct tb_lock lock;

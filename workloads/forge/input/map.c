@@ -1,6 +1,6 @@
 /*
  * Which I/O node serves a client. Without a map file each I/O node has a block of neighbours, as in FORGE. A map file
- * gives ranges of clients their I/O nodes; who writes it renames a new one over the old one, so a reader always sees a
+ * gives ranges of clients their I/O nodes; its writer renames a new one over the old one, so a reader always sees a
  * whole map.
  */
 #include "tb_forge.h"

@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-/* A request and its buffer. Who took it from a queue owns it. */
+/* A request and its buffer. The thread that took it from a queue owns it. */
 struct tb_request {
     struct tb_request *next;
     void *room;                /* message.h: the message, then the bytes */

@@ -28,7 +28,7 @@ struct undo {
 
 /*
  * One append of the whole record: processes share the log, and O_APPEND keeps theirs from mixing. A writer that is killed
- * in it does not come to what it was about to do; what it left of a record, who reads the log passes over.
+ * in it does not come to what it was about to do; what it left of a record is passed over by the reader of the log.
  */
 static void note(struct undo *u, const struct tb_undo *r, const void *bytes)
 {
