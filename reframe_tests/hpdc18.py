@@ -45,7 +45,7 @@ TEMPORARY_ROOM = 4  # the evaluation's temporary data are a small part of a node
 PLACES_ROOM = 8  # times the bytes that capacities are for
 # Nothing moves there while a program computes, and its time does not count: a twin leaves it out.
 STILL = ("pfs", "hpdc18/datawarp")
-NO_COMPUTE = "compute: left out, as nothing moves meanwhile"
+NO_COMPUTE = "compute: left out, as nothing moves while a program computes"
 
 
 class Hpdc18(Hpdc18Case):

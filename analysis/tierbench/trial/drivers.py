@@ -41,7 +41,7 @@ class Driver:
 
 
 def command(words: Sequence[str]) -> Driver:
-    """A program of the user's own, behind a launcher or not."""
+    """A program of the user's own, after a launcher or without one."""
     return Driver(tuple(words), *_of_launcher(words))
 
 

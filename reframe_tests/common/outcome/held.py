@@ -80,7 +80,7 @@ def mdtest(name: str, asked: MdtestAsked, output: LaunchOutput, log: Path) -> He
     found = mdtest_words(name, asked, output)
     if not log.exists():
         return found + Held(
-            unseen=(f"how many files launch {name} made and looked at, and whose (no trace)",)
+            unseen=(f"how many files launch {name} made and looked at, and of which rank (no trace)",)
         )
     from tierbench.trace import read  # takes longer to load than the whole suite
     from tierbench.trace.names_witness import mdtest_testimony
