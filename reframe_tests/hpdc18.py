@@ -220,7 +220,7 @@ class Hpdc18(Hpdc18Case):
             for name, count in asked.items()
             if told[name] != count
         )
-        found = held.timed("workload", told["io_s"] + told["compute_s"], output)
+        found = held.timed("workload", told["io_s"] + told["compute_s"], output, stage / "stats.json")
         return found + Held(wrong) + held.places(stage, self.site)
 
     def summary(self) -> dict[str, Any]:

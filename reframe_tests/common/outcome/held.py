@@ -130,9 +130,10 @@ def phases(lines: Mapping[str, Asked], outputs: Mapping[str, LaunchOutput], log:
     return found + Held(tuple(map(str, seen.disagreements)), (), seen.unseen)
 
 
-def timed(name: str, seconds: float, output: LaunchOutput) -> Held:
-    """A launch of a program that prints one duration."""
-    return _held(name, duration_disagreements(seconds, output.clock), output)
+def timed(name: str, seconds: float, output: LaunchOutput, stats: Path) -> Held:
+    """A launch of a program that prints one duration; `stats`: tierctl's counters, if there are any."""
+    clock = output.clock and besides(output.clock, stats)
+    return _held(name, duration_disagreements(seconds, clock), output)
 
 
 def places(stage: Path, site: Site) -> Held:

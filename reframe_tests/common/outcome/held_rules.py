@@ -51,7 +51,7 @@ def _asked(line: tuple[str, ...], sizes: RuleSizes) -> Asked | None:
 
 def _launch(name: str, asked: Asked | None, output: LaunchOutput, stage: Path, *, alone: bool) -> Held:
     if asked is None:
-        return held.timed(name, duration_of(output.text), output)
+        return held.timed(name, duration_of(output.text), output, stage / f"stats-{name}.json")
     if isinstance(asked, IorAsked):
         return held.ior_words(name, asked, output, output.ior(), stage)
     if alone:

@@ -153,3 +153,13 @@ def test_what_tierctl_takes_is_not_the_drivers(
     assert clock.besides_s == besides_s
     named = [x.what for x in duration_disagreements(9.0, clock)]
     assert named == (["time"] if besides_s == 12 else [])
+
+
+@pytest.mark.parametrize("drained", [True, False])
+def test_a_program_is_not_accused_of_the_drain(drained: bool, tmp_path: Path) -> None:
+    """It measured 8 s of a launch of 60 s, of which tierctl says that 50 s were its own."""
+    stats = tmp_path / "stats.json"
+    stats.write_text(json.dumps({"program_s": 10.0, "drain_s": 49.0} if drained else {}))
+    output = outputs_of(f"{BEGINS}\n8 s\n{ENDS}\n")["1"]
+    found = held.timed("1", 8.0, output, stats)
+    assert [": time: " in x for x in found.disagreements] == ([] if drained else [True])
