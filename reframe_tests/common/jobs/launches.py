@@ -225,7 +225,7 @@ class Launches:
                 bypass = self.script.plan.mode == "bypass"
                 found += held.ior(name, asked, output, output.ior(), stage, bypass=bypass)
             else:
-                found += held.timed(name, duration_of(output.text), output)
+                found += held.timed(name, duration_of(output.text), output, stage / f"stats-{name}.json")
         return found
 
     def verified(self, outputs: dict[str, LaunchOutput]) -> bool | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..sites.programs import own_program
 from ..sites.tiers import ROOT
+from .plain_run import report_at_the_end
 
 CHECKOUT = (ROOT / ".git").exists()
 
@@ -24,7 +25,8 @@ def _results() -> Path:
 
 
 # One folder a session: named by the program that starts ReFrame, else by the time and the first process here.
-_NAME = f"{time.strftime('%Y%m%d-%H%M%S')}-reframe-{os.getpid()}"
+_PLAIN = f"-reframe-{os.getpid()}"
+_NAME = time.strftime("%Y%m%d-%H%M%S") + _PLAIN
 os.environ.setdefault("TIERBENCH_RUN_DIR", str(_results() / "runs" / _NAME))
 
 
@@ -98,6 +100,8 @@ def write_provenance(site: str, scale: dict[str, Any], driver: str) -> None:
     part = file.with_suffix(".part")
     part.write_text(json.dumps(provenance, indent=1))
     part.rename(file)
+    if run_dir().name.endswith(_PLAIN):
+        report_at_the_end(run_dir())
 
 
 def keep_config(name: str, config: Path) -> None:
