@@ -1,5 +1,6 @@
 # Sourced by ci/run-*. `measure WHO OPTIONS...` runs ReFrame on the suite into $TIERBENCH_RUN_DIR and sets `status`.
-# After SIGINT, SIGTERM or SIGHUP ReFrame ends its job well, is waited for, and the script ends with 128 + the signal.
+# After SIGINT, SIGTERM or SIGHUP ReFrame ends its job well, is waited for, and the script ends with 128 + the signal;
+# also where the signal comes after that, while the report is made.
 
 # `new_run FOLDER NAME` makes the folder of a new run and says its name: two runs of one second have two.
 new_run() {
@@ -31,11 +32,18 @@ measure() {
     wait "$reframe" || status=$?
     if [ -n "$signal" ]; then
         wait "$reframe" || true
-        echo "$who: ended by signal $signal: ${TIERBENCH_RUN_DIR#"$PWD"/} holds what was measured, results/latest is as it was" >&2
-        exit $((128 + signal))
+        ended "$who" "$signal"
     fi
-    trap - INT TERM HUP
+    trap 'ended '"$who"' 2' INT
+    trap 'ended '"$who"' 15' TERM
+    trap 'ended '"$who"' 1' HUP
     rm -rf "$TIERBENCH_RUN_DIR/reframe/stage"
+}
+
+ended() {
+    trap '' INT TERM HUP
+    echo "$1: ended by signal $2: ${TIERBENCH_RUN_DIR#"$PWD"/} holds what was measured, results/latest is as it was" >&2
+    exit $((128 + $2))
 }
 
 end_reframe() {

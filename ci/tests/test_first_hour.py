@@ -39,6 +39,6 @@ def test_the_pages_commands_run(folder: Path) -> None:
             short, shell=True, cwd=folder, env=env, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{short}\n{done.stdout}{done.stderr}"
-    for file in ("first-try/answer.html", "first-try/tiers/ram.yaml", "s.json", "traces/trace.html"):
+    for file in ("first-try/report.html", "first-try/tiers/ram.yaml", "s.json", "traces/trace.html"):
         assert (folder / file).stat().st_size > 0
     assert [p.name for p in (folder / "pfs").iterdir()] == ["run"]
