@@ -18,7 +18,8 @@ STATUSES = (
         "1",
         (
             "compare: a significant regression; report --check: a row failed; "
-            "trace --model: accesses without an order; try, site init: runs failed"
+            "trace --model: accesses without an order; try: a requirement is not shown to hold; "
+            "try, site init: runs failed"
         ),
     ),
     ("2", "bad input, or a refusal: one message says why; what could be read is still shown"),

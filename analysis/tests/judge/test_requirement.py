@@ -29,8 +29,11 @@ def test_a_line_and_an_object_say_the_same() -> None:
 
 
 @pytest.mark.parametrize(("line", "told"), [
-    ("bandwidth >= 2000 MiB/s", "allowed: 'TEST: METRIC >= NUMBER UNIT'"),
-    ("w: bandwidth = 2000 MiB/s", "allowed: 'TEST: METRIC >= NUMBER UNIT'"),
+    ("bandwidth 2000 MiB/s", "allowed: '[TEST:] METRIC >= NUMBER UNIT'"),
+    ("", "allowed: '[TEST:] METRIC >= NUMBER UNIT'"),
+    ("w: bandwidth = 2000 MiB/s", "allowed: '[TEST:] METRIC >= NUMBER UNIT'"),
+    ("iops >= 2000 op/s", "metric 'iops' of any test; allowed: bandwidth, time"),
+    ("bandwidth >= 2 GB/s", "unit 'GB/s' of bandwidth; allowed: MiB/s"),
     ("w: bandwidth >= 0 MiB/s", "'0'; allowed: a number above 0"),
     ("w: bandwidth >= 2.0.0 MiB/s", "'2.0.0'; allowed: a number above 0"),
     ("x: bandwidth >= 2000 MiB/s", "test 'x'; allowed: m, w"),
@@ -63,6 +66,14 @@ def test_a_list_and_each_test_once() -> None:
         requirement.of_site(GOOD)
     with pytest.raises(RunError, match="is required twice; allowed: once"):
         requirement.check(requirement.of_site([GOOD, GOOD]), KNOWN)
+
+
+def test_without_a_test_it_is_required_of_each_that_measures_it() -> None:
+    known = {**KNOWN, "r": KNOWN["w"], "i": [Measured("bandwidth", "GiB/s", "higher")]}
+    lines = [requirement.parse(line) for line in ("bandwidth >= 5 MiB/s", "r: bandwidth >= 7 MiB/s")]
+    assert {(r.test, r.limit) for r in requirement.check(lines, known)} == {("w", 5), ("r", 7)}
+    with pytest.raises(RunError, match="any test: bandwidth is required twice"):
+        requirement.check(lines[:1] * 2, known)
 
 
 def on_real_devices(run: Path, **more: Any) -> None:

@@ -21,7 +21,7 @@ import trial_runs
 from tierbench import trace
 from tierbench.judge import compare
 from tierbench.layout import html
-from tierbench.pages import comparison_page, figures, report, report_record, trial_page
+from tierbench.pages import comparison_page, figures, report, report_record, trial_page, trial_rows
 from tierbench.runs import samples
 from tierbench.runs.run_folder import read_run
 from tierbench.trace import drawings, page
@@ -167,7 +167,8 @@ def test_a_trials_answer_in_a_browser(tmp_path: Path) -> None:
     folder.mkdir()
     runs = {"pfs": trial_runs.walls(5.79, 5.33, 6.27, 5.9, 5.6), "ram": trial_runs.walls(*trial_runs.FASTER)}
     made = answer.make(trial_runs.a_trial(folder, runs), folder)
-    for seen in probe(trial_page.as_html(made, folder), tmp_path, 1200, 800, 390).values():
+    rows = trial_rows.make(made, folder, trial_rows.parse(["wall <= 4 s, the contract"]))
+    for seen in probe(trial_page.as_html(made, folder, rows), tmp_path, 1200, 800, 390).values():
         whole(seen, images=0)
 
 

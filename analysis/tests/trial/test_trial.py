@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +255,7 @@ def test_a_run_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_the_page_and_the_terminal_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a_trial(tmp_path, {"pfs": walls(*AS_FAST), "ram<b>": walls(*FASTER, tiers=tier())})
     assert cli.main(["report", str(tmp_path)]) == 0
-    said, page = capsys.readouterr().out, (tmp_path / "answer.html").read_text()
+    said, page = capsys.readouterr().out, (tmp_path / "report.html").read_text()
     made = answer.make(read(tmp_path / "trial.json"), tmp_path)
     assert made.advice in said and "<b>" in said and "ram<b>" not in page and "ram&lt;b&gt;" in page
     for _, cells in trial_page.TABLES:
@@ -261,11 +263,50 @@ def test_the_page_and_the_terminal_say_the_same(tmp_path: Path, capsys: pytest.C
             assert cell in page and cell in said
 
 
+@pytest.mark.parametrize(("lines", "status", "told"), [
+    (["wall <= 8 s, contract 4.2"], 0, "meets the requirement: 7 against a required 8 s (contract 4.2)"),
+    (["wall <= 6.9 s"], 1, "program-wall, RAM: inconclusive"),
+    (["durable <= 5 s"], 1, "misses the requirement: 7.1 against a required 5 s"),
+    (["wall <= 8 s", "bandwidth >= 900 MiB/s"], 1, "program-bandwidth, RAM: fail"),
+    (["io <= 4 s", "bandwidth >= 0.1 MiB/s"], 0, "program-io, RAM: pass"),
+])  # fmt: skip
+def test_what_is_required_of_the_configuration_to_keep(
+    tmp_path: Path, lines: list[str], status: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = {"pfs": walls(*AS_FAST), "ram": walls(*FASTER, tiers=tier())}
+    plan_of = a_trial(tmp_path, runs)
+    replace(plan_of, required=tuple(lines)).write(tmp_path)
+    assert cli.main(["report", str(tmp_path), "--check"]) == status
+    said = capsys.readouterr().out
+    document = json.loads((tmp_path / "report.json").read_text())
+    assert told in said and told in (tmp_path / "report.html").read_text()
+    assert any(told in line for line in document["headline"])
+    kept = [r for r in document["rows"] if r["tiers"] == "ram" and r["requirement"]]
+    assert len(kept) == len(lines) and ({r["verdict"] for r in kept} == {"pass"}) == (status == 0)
+    assert cli.main(["report", str(tmp_path), "--check", "--require", "wall <= 99 s"]) == 0
+
+
+@pytest.mark.parametrize("line", [
+    "", "wall", "wall <= x s", "wall < 3 s", "wall <= 3 min", "wall >= 3 s", "rows <= 3 s", "wall <= 3 s\n",
+    "program-wall: time <= 3 s", "wall <= 0 s", "wall <= nan s", "wall <= 1e999 s", "\0 <= 1 s",
+])  # fmt: skip
+def test_bad_requirements_are_refused_before_a_run(
+    tmp_path: Path, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["try", "--pfs", str(tmp_path), "--ram", "64MiB", "-o", str(tmp_path / "new"), "--require", line]
+    if line.endswith("\n"):
+        words += ["--require", "wall <= 4 s"]
+    assert cli.main([*words, "--", "true", "{pfs}"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("tierbench: --require ") and "allowed: " in said and said.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_single_run_has_no_interval(tmp_path: Path) -> None:
     made = answer.make(a_trial(tmp_path, {"pfs": walls(10), "ram": walls(7)}), tmp_path)
     assert trial_page.interval_words(made.rows[0].wall, made.rows[0].runs) == "–"
     with Console(record=True, width=160) as console:
-        trial_page.print_answer(made, console)
+        trial_page.print_answer(made, console, [])
     assert "[" not in console.export_text().split("RAM")[1].split("\n")[0]
 
 

@@ -48,12 +48,8 @@ def _report(options: argparse.Namespace) -> int:
     from tierbench.pages import report, report_record, terminal
 
     if (options.run / "trial.json").exists():
-        if options.require:
-            raise RunError(
-                f"--require: {options.run} is a trial, which has no tests; allowed: with a run folder"
-            )
-        print_answer(options.run)
-        return 0
+        held = print_answer(options.run, options.require)
+        return 1 if options.check and not held else 0
     if options.run.is_dir() and not (options.run / "provenance.json").exists():
         raise RunError(
             f"{options.run}: holds neither a run (provenance.json) nor a trial (trial.json); allowed: "

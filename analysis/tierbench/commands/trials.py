@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tierbench.base import endings
@@ -70,6 +71,10 @@ def _add_try(commands: Commands) -> None:
     one.add_argument("--read-only", action="append", default=[], metavar="NAME",
                      help="an input that is only read: linked, not copied; may be repeated "
                           "(default: none)")  # fmt: skip
+    one.add_argument("--require", action="append", default=[], metavar="LINE",
+                     help="what the configuration to keep must do: 'wall <= 30 s', also durable or io, or "
+                          "'bandwidth >= 90 MiB/s', and after a comma the source; may be repeated "
+                          "(default: nothing)")  # fmt: skip
     one.add_argument("-o", "--output", type=Path, metavar="DIR",
                      help="where to keep it all (default: tierbench-try-TIME, here)")  # fmt: skip
     what = one.add_mutually_exclusive_group()
@@ -121,7 +126,11 @@ def _site_init(options: argparse.Namespace) -> int:
 
 
 def _try(options: argparse.Namespace) -> int:
-    """ReFrame's status where runs failed; the answer is made of those that did not."""
+    """ReFrame's status where runs failed, 1 where a requirement is not shown to hold; with an answer."""
+    if options.require:
+        from tierbench.pages import trial_rows
+
+        trial_rows.parse(options.require)
     site = site_reader.read(options.site) if options.site else None
     given = {name: getattr(options, name) for name in ("pfs", "nvme", "bb") if getattr(options, name)}
     places = (site.places if site else {}) | given
@@ -142,6 +151,7 @@ def _try(options: argparse.Namespace) -> int:
         inputs=tuple(options.input),
         read_only=tuple(options.read_only),
         repetitions=options.repetitions,
+        required=tuple(options.require),
         folder=folder,
         notes=(*driver.notes, *([elsewhere] if site and site.scheduler != "local" else [])),
         variables=(*driver.variables, *(site.variables if site else ())),
@@ -153,8 +163,8 @@ def _try(options: argparse.Namespace) -> int:
     except EndedError as e:
         complain([f"{e}: {start.left(folder.resolve())}"])
         return e.status
-    print_answer(folder)
-    return status
+    held = print_answer(folder)
+    return status or (0 if held else 1)
 
 
 def _driver(options: argparse.Namespace) -> drivers.Driver:
@@ -169,12 +179,18 @@ def _driver(options: argparse.Namespace) -> drivers.Driver:
     return drivers.recipe(options.recipe) if options.recipe else drivers.command(options.command)
 
 
-def print_answer(folder: Path) -> None:
-    """Make the answer of a trial's folder, write its pages and print it."""
-    from tierbench.pages import trial_page
+def print_answer(folder: Path, required: Sequence[str] = ()) -> bool:
+    """Make the answer of a trial's folder, write its pages and print it; whether all that is required holds.
+
+    `required` goes in the place of what the trial was started with.
+    """
+    from tierbench.pages import trial_page, trial_rows
     from tierbench.trial import answer
 
-    made = answer.make(plan.read(folder / "trial.json"), folder.resolve())
-    written = trial_page.write(made, folder.resolve())
-    trial_page.print_answer(made, console())
+    trial = plan.read(folder / "trial.json")
+    made = answer.make(trial, folder.resolve())
+    rows = trial_rows.make(made, folder.resolve(), trial_rows.parse(required or trial.required))
+    written = trial_page.write(made, folder.resolve(), rows)
+    trial_page.print_answer(made, console(), rows)
     print("\nWritten: " + ", ".join(os.path.relpath(path) for path in written))
+    return trial_rows.holds(made, rows)

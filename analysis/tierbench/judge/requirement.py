@@ -9,24 +9,27 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tierbench.base.errors import RunError
 
-FORM = "'TEST: METRIC >= NUMBER UNIT' (or <=), and after a comma its source"
+FORM = "'[TEST:] METRIC >= NUMBER UNIT' (or <=), and after a comma its source"
 KEYS = ("test", "metric", "at_least", "at_most", "unit", "source")
 _LINE = re.compile(
-    r"(?P<test>[^\s:]+)\s*:\s*(?P<metric>\w+)\s*(?P<sign>[<>]=)\s*(?P<limit>[\d.]\S*)\s+(?P<unit>[^\s,]+)"
+    r"(?:(?P<test>[^\s:]+)\s*:\s*)?(?P<metric>\w+)\s*(?P<sign>[<>]=)\s*(?P<limit>[\d.]\S*)\s+(?P<unit>[^\s,]+)"
     r"(?:\s*,\s*(?P<source>\S.*))?"
 )
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """A limit: the value must be at least that (`direction` higher) or at most (lower)."""
+    """A limit: the value must be at least that (`direction` higher) or at most (lower).
 
-    test: str
+    Without a test (None) it is required of each test with that metric and unit.
+    """
+
+    test: str | None
     metric: str
     direction: str
     limit: float
@@ -89,16 +92,21 @@ def _limit(given: Any, where: str) -> float:
     return value
 
 
-def check(required: Sequence[Requirement], known: Mapping[str, Collection[Measured]]) -> None:
-    """Refuse what none of the known tests measures, in another unit, or twice."""
+def check(required: Sequence[Requirement], known: Mapping[str, Collection[Measured]]) -> list[Requirement]:
+    """Refuse what none of the known tests measures, in another unit, or twice; returns one for each test.
+
+    What names its test goes before what names none.
+    """
     seen = set()
+    every = [m for measured in known.values() for m in measured]
     for r in required:
-        if r.test not in known:
+        if r.test is not None and r.test not in known:
             raise RunError(f"{r.where}: test {r.test!r}; allowed: {', '.join(sorted(known))}")
-        fit = [m for m in known[r.test] if m.metric == r.metric]
+        measured = every if r.test is None else known[r.test]
+        fit = [m for m in measured if m.metric == r.metric]
         if not fit:
-            allowed = ", ".join(sorted({m.metric for m in known[r.test]}))
-            raise RunError(f"{r.where}: metric {r.metric!r} of {r.test}; allowed: {allowed}")
+            allowed = ", ".join(sorted({m.metric for m in measured}))
+            raise RunError(f"{r.where}: metric {r.metric!r} of {r.test or 'any test'}; allowed: {allowed}")
         if r.unit not in {m.unit for m in fit}:
             allowed = ", ".join(sorted({m.unit for m in fit}))
             raise RunError(f"{r.where}: unit {r.unit!r} of {r.metric}; allowed: {allowed}")
@@ -106,8 +114,20 @@ def check(required: Sequence[Requirement], known: Mapping[str, Collection[Measur
             allowed = ">= (at_least)" if fit[0].direction == "higher" else "<= (at_most)"
             raise RunError(f"{r.where}: of {r.metric} {fit[0].direction} is better; allowed: {allowed}")
         if (r.test, r.metric) in seen:
-            raise RunError(f"{r.where}: {r.test}: {r.metric} is required twice; allowed: once")
+            raise RunError(f"{r.where}: {r.test or 'any test'}: {r.metric} is required twice; allowed: once")
         seen.add((r.test, r.metric))
+    named = [r for r in required if r.test is not None]
+    return named + [replace(r, test=test) for r in required if r.test is None for test in _of(r, known)
+                    if (test, r.metric) not in seen]  # fmt: skip
+
+
+def _of(r: Requirement, known: Mapping[str, Collection[Measured]]) -> list[str]:
+    """Tests that measure it in its unit."""
+    return [
+        test
+        for test, measured in known.items()
+        if any((m.metric, m.unit) == (r.metric, r.unit) for m in measured)
+    ]
 
 
 def find(required: Sequence[Requirement], test: str, metric: str) -> Requirement | None:

@@ -21,7 +21,7 @@ prediction) it is inconclusive, and says so: right bytes make no number right.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -208,7 +208,12 @@ class Step:
     comparison: Comparison
 
 
-_SEVERAL = ("forge-", "stage-", "nodes-")  # tests of which a report has several: a label names the test, too
+_SEVERAL = (
+    "forge-",
+    "stage-",
+    "nodes-",
+    "program-",
+)  # tests of which a report has several: a label names the test, too
 _USUAL_POLICIES = ("none", "max-bandwidth")  # of no tiers, and the default: a label names another one
 TIER_NAMES = {
     "pfs": "PFS",
@@ -227,11 +232,16 @@ _PROMISE_ORDER = ["pfs", "tier", "none"]
 
 def judge(run: Run, required: Sequence[Requirement] = ()) -> list[Row]:
     """All rows of a run with ratios and checks, the baseline first; `RunError` on what can't be required."""
-    requirement.check(required, _measured(run))
-    rows = [
-        _with_requirement(_row(run, dict(zip(ROW_KEYS, key, strict=True)), group), required)
+    checked = requirement.check(required, _measured(run))
+    return judged(
+        _with_requirement(_row(run, dict(zip(ROW_KEYS, key, strict=True)), group), checked)
         for key, group in run.cases.groupby(ROW_KEYS, sort=False, dropna=False)
-    ]
+    )
+
+
+def judged(found: Iterable[Row]) -> list[Row]:
+    """Rows with ratios and checks, the baseline first."""
+    rows = list(found)
     baselines = {(r.key["system"], r.key["test"]): r for r in rows if r.key["tiers"] == "pfs"}
     judged = [_with_checks(_with_ratios(r, baselines)) for r in rows]
     return sorted(judged, key=_order)

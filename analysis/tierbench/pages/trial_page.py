@@ -19,9 +19,10 @@ from tierbench.base import schema
 from tierbench.base.atomic_write import replace_all
 from tierbench.base.errors import RunError
 from tierbench.base.text import level, seconds, size, times
-from tierbench.judge import stats
+from tierbench.judge import stats, verdict
 from tierbench.layout import canvas, terms
 from tierbench.layout.html import templates
+from tierbench.pages import trial_rows
 from tierbench.trial import start
 from tierbench.trial.answer import Answer, Row, called
 from tierbench.trial.plan import PFS
@@ -37,23 +38,28 @@ _CLEAN = (
 )
 
 
-def write(answer: Answer, folder: Path) -> list[Path]:
-    """Write answer.html, answer.json and answer.svg into the trial's folder; returns their paths."""
-    document = answer.as_json()
-    if told := schema.misfit(document, "trial-answer"):
-        raise RunError(f"{folder / 'answer.json'}: {told}")
+def write(answer: Answer, folder: Path, rows: Sequence[verdict.Row]) -> list[Path]:
+    """Write the page, what scripts read, and the picture into the trial's folder; returns their paths."""
+    documents = {
+        "report.json": ("report", trial_rows.as_json(answer, folder, rows)),
+        "answer.json": ("trial-answer", answer.as_json()),
+    }
+    for name, (kind, document) in documents.items():
+        if told := schema.misfit(document, kind):
+            raise RunError(f"{folder / name}: {told}")
     files = {
-        "answer.json": (json.dumps(document, indent=1, allow_nan=False) + "\n").encode(),
+        "report.html": as_html(answer, folder, rows).encode(),
         "answer.svg": canvas.svg(draw(answer), "answer", answer.advice).encode(),
-        "answer.html": as_html(answer, folder).encode(),
+        **{n: (json.dumps(d, indent=1, allow_nan=False) + "\n").encode() for n, (_, d) in documents.items()},
     }
     replace_all(folder, files)
     return [folder / name for name in files]
 
 
-def print_answer(answer: Answer, console: Console) -> None:
-    """The advice, what limits it, then times and bytes of each configuration."""
-    console.print(answer.advice, style="bold", highlight=False, markup=False, soft_wrap=True)
+def print_answer(answer: Answer, console: Console, rows: Sequence[verdict.Row]) -> None:
+    """The advice, what is required, what limits it, then times and bytes of each configuration."""
+    for told in [answer.advice, *trial_rows.sentences(answer, rows)]:
+        console.print(told, style="bold", highlight=False, markup=False, soft_wrap=True)
     for line in [*answer.limits, *(f"failed: {failure}" for failure in answer.failures)]:
         console.print(f"- {line}", highlight=False, markup=False, soft_wrap=True)
     for headings, cells in TABLES:
@@ -175,7 +181,7 @@ def _draw(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def as_html(answer: Answer, folder: Path) -> str:
+def as_html(answer: Answer, folder: Path, rows: Sequence[verdict.Row]) -> str:
     """The whole page; it requests nothing from anywhere."""
     files = {name: Path(file).read_text() for name, file in answer.trial.configurations.items()}
     line = shlex.join(start.reframe_line(answer.trial, folder))
@@ -183,6 +189,7 @@ def as_html(answer: Answer, folder: Path) -> str:
     return terms.page(
         templates().get_template("trial.html.j2"),
         answer=answer,
+        required=trial_rows.sentences(answer, rows),
         tables=[(headings, [cells(row) for row in answer.rows]) for headings, cells in TABLES],
         picture=Markup(canvas.svg(draw(answer), "answer", answer.advice)),  # noqa: S704 (our own: matplotlib has escaped its texts)
         command=shlex.join(answer.trial.command),

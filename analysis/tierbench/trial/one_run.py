@@ -132,6 +132,8 @@ def _counted(stats: dict[str, Any]) -> dict[str, Any]:
     tiers = [t for t in stats.get("tiers", []) if stats.get("mode") != "bypass"]
     return {
         "fsync": stats.get("fsync"),
+        "mode": stats.get("mode", "bypass"),
+        "policy": stats.get("policy", "none"),
         "fsyncs": int(stats.get("fsyncs", 0)),
         "tiers": {
             t["name"]: {

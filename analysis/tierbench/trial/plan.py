@@ -34,6 +34,7 @@ class Trial:
     repetitions: int
     tierctl: str
     notes: tuple[str, ...] = ()  # of the places: what limits what can be shown
+    required: tuple[str, ...] = ()  # lines of --require
     bare_s: float | None = None  # the program without Tierbench, once
     time_limit_s: int | None = None  # of a run
 

@@ -42,6 +42,8 @@ class OneRun:
     new_bytes: int | None = None
     configuration_sha256: str | None = None
     left_processes: Sequence[str] = ()
+    mode: str = "persistent-async"
+    policy: str = "max-bandwidth"
 
     @property
     def durable_s(self) -> float:

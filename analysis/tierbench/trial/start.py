@@ -68,6 +68,7 @@ class Wish:
     repetitions: int
     folder: Path
     notes: tuple[str, ...] = ()  # of what is run and where, for those who read the answer
+    required: tuple[str, ...] = ()  # lines of --require, checked
     variables: tuple[tuple[str, str], ...] = ()  # of the environment, as a site says them
 
 
@@ -91,6 +92,7 @@ def prepare(wish: Wish, say: Callable[[str], None]) -> Trial:
         repetitions=wish.repetitions,
         tierctl=str(tierctl),
         notes=wish.notes,
+        required=wish.required,
     )
     _check_all(trial, folder)
     trial.write(folder)
