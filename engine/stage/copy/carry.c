@@ -85,14 +85,15 @@ void tb_carry_note_link(struct tb_carries *moves, const struct stat *st, const c
     pthread_mutex_unlock(&moves->table_mutex);
 }
 
-/* Where the file went, if it has not changed since; false: nowhere yet. */
-static bool find_link(struct tb_carries *moves, const struct stat *st, char *destination)
+/* Where the file went, if it has its size and mtime still; `same`: its ctime too. False: nowhere yet. */
+static bool find_link(struct tb_carries *moves, const struct stat *st, char *destination, bool *same)
 {
     const struct link key = {.device = st->st_dev, .inode = st->st_ino};
     struct tb_content now = tb_content_of(st);
     pthread_mutex_lock(&moves->table_mutex);
     struct link **known = tfind(&key, &moves->links, by_inode);
     bool found = known && (*known)->content.mtime == now.mtime && (*known)->content.size == now.size;
+    *same = found && (*known)->content.ctime == now.ctime;
     if (found)
         strcpy(destination, (*known)->destination);
     pthread_mutex_unlock(&moves->table_mutex);
@@ -184,6 +185,15 @@ static int open_destination(const struct tb_carries *moves, struct tb_folders *f
     return -ENODEV;
 }
 
+static bool has_bytes_of(int with, int at, const char *path)
+{
+    int fd = openat(at, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    bool same = fd >= 0 && tb_bytes_equal(with, fd) > 0;
+    if (fd >= 0)
+        close(fd);
+    return same;
+}
+
 /* With its bytes, or its target where it is a link. `with` is open and has the source's bytes. */
 static bool is_same(const struct tb_carry *m, const struct stat *there, int with, const char *target)
 {
@@ -195,11 +205,7 @@ static bool is_same(const struct tb_carry *m, const struct stat *there, int with
         ssize_t n = readlinkat(m->folder->fd, m->name, other, sizeof(other));
         return n == (ssize_t)strlen(target) && memcmp(other, target, (size_t)n) == 0;
     }
-    int fd = openat(m->folder->fd, m->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    bool same = fd >= 0 && tb_bytes_equal(with, fd) > 0;
-    if (fd >= 0)
-        close(fd);
-    return same;
+    return has_bytes_of(with, m->folder->fd, m->name);
 }
 
 /*
@@ -238,14 +244,18 @@ static void open_symlink(struct tb_carries *moves, struct tb_carry *m)
         fail(m, "make the link", -errno);
 }
 
-/* Another name of a file that is there already becomes a link to it. False: a copy is made. */
+/*
+ * Another name of a file that is there already becomes a link to it. A link that was made or removed since has changed the ctime, and
+ * so may have a write that kept the mtime: then the bytes are compared. False: a copy is made.
+ */
 static bool link_to_known(struct tb_carries *moves, struct tb_carry *m)
 {
     char known[PATH_MAX];
     struct tb_content now = tb_content_of(&m->before);
     struct stat st;
-    if (!find_link(moves, &m->before, known) || stat(known, &st) || tb_content_of(&st).mtime != now.mtime ||
-        tb_content_of(&st).size != now.size || strcmp(known, m->destination) == 0)
+    bool same;
+    if (!find_link(moves, &m->before, known, &same) || stat(known, &st) || tb_content_of(&st).mtime != now.mtime ||
+        tb_content_of(&st).size != now.size || strcmp(known, m->destination) == 0 || !(same || has_bytes_of(m->in, AT_FDCWD, known)))
         return false;
     unlinkat(m->folder->fd, m->beside, 0);
     if (linkat(AT_FDCWD, known, m->folder->fd, m->beside, 0))
@@ -270,12 +280,26 @@ static int make_beside(const struct tb_carry *m)
     return openat(m->folder->fd, m->beside, flags, mode);
 }
 
+/*
+ * A file got another name after it was moved: its ctime is new, and all that was moved is as it was. Attributes that are not looked
+ * at here are copied with the bytes.
+ */
+static bool was_moved_before(struct tb_carries *moves, struct tb_carry *m)
+{
+    struct stat st;
+    m->is_there = tb_ledger_owns(moves->ledger, moves->host, m->source, m->destination) &&
+                  fstatat(m->folder->fd, m->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_mode == m->before.st_mode &&
+                  !tb_attributes_has_extended(m->in) && is_same(m, &st, m->in, NULL);
+    m->folder->is_changed |= m->is_there;
+    return m->is_there;
+}
+
 /* A small file that meets a name hears of it when it takes it: nearly always there is none. */
 static void open_file(struct tb_carries *moves, struct tb_carry *m)
 {
     if (m->before.st_size > LOOK_FIRST)
         meet_destination(moves, m, m->in, NULL);
-    if (m->end || m->is_there || (m->has_links && link_to_known(moves, m)))
+    if (m->end || m->is_there || (m->has_links && (link_to_known(moves, m) || was_moved_before(moves, m))))
         return;
     m->has_extended = tb_attributes_has_extended(m->in);
     m->out = make_beside(m);
@@ -374,7 +398,7 @@ static bool is_as_before(const struct tb_carry *m)
     if (fstatat(m->from->fd, m->source_name, &st, AT_SYMLINK_NOFOLLOW) || st.st_ino != m->before.st_ino)
         return false;
     struct tb_content a = tb_content_of(&st), b = tb_content_of(&m->before);
-    return a.size == b.size && a.mtime == b.mtime && (a.ctime == b.ctime || st.st_nlink > 1);
+    return a.size == b.size && a.mtime == b.mtime && a.ctime == b.ctime;
 }
 
 /* Where the destination is not ours, a name that is there is not replaced. The log is asked only where one is. */

@@ -226,14 +226,13 @@ static bool is_from(const struct tb_entry *e, const char *host, const char *sour
     return e->owner && e->origin && strcmp(e->owner, host) == 0 && strcmp(e->origin, source) == 0;
 }
 
-/* A link that was added to or taken from a file changes its ctime and nothing else: so with several links the mtime must do. */
 bool tb_ledger_has_moved(struct tb_ledger *l, const char *host, const char *source, const char *destination, const struct stat *st)
 {
     struct tb_content now = tb_content_of(st);
     pthread_mutex_lock(&l->mutex);
     const struct tb_entry *e = find(l, destination);
     bool has = e && e->state == TB_ENTRY_MOVED && is_from(e, host, source) && e->content.size == now.size &&
-               e->content.mtime == now.mtime && (e->content.ctime == now.ctime || st->st_nlink > 1);
+               e->content.mtime == now.mtime && e->content.ctime == now.ctime;
     pthread_mutex_unlock(&l->mutex);
     return has;
 }

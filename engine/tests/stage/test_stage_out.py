@@ -123,6 +123,34 @@ def test_a_file_that_changes_while_it_moves_is_moved_again(site: Site) -> None:
     site.assert_same()
 
 
+@pytest.mark.parametrize("links", [0, 1])
+def test_a_change_that_leaves_size_and_mtime_as_they_were_is_moved(site: Site, links: int) -> None:
+    """As rsync --inplace or a restored time does; the ctime tells it, which a new link changes too."""
+    program = (
+        "import os, time\n"
+        "f = open('bb/x', 'wb'); f.write(b'a' * 2000); f.flush()\n"
+        f"if {links}: os.link('bb/x', 'bb/y')\n"
+        "f.close()\n"
+        "while not os.path.exists('pfs/x'): time.sleep(0.01)\n"
+        "time.sleep(0.2); st = os.stat('bb/x'); f = os.open('bb/x', os.O_WRONLY); os.pwrite(f, b'b' * 100, 0)\n"
+        "os.utime('bb/x', ns=(st.st_atime_ns, st.st_mtime_ns)); os.close(f)\n"
+    )
+    site.tierctl("run", "--", "python3", "-c", program)
+    site.assert_same()
+    assert not links or (site.pfs / "x").stat().st_ino == (site.pfs / "y").stat().st_ino
+
+
+def test_a_file_that_got_another_name_is_not_copied_again(site: Site) -> None:
+    site.run("echo > bb/x; until test -e pfs/x; do sleep 0.02; done")
+    before = (site.pfs / "x").stat().st_ino
+    time.sleep(0.02)
+    site.run("ln bb/x bb/y")
+    assert (site.pfs / "x").stat().st_ino == (site.pfs / "y").stat().st_ino == before
+    site.run("chmod 600 bb/y")
+    assert (site.pfs / "x").stat().st_ino == (site.pfs / "y").stat().st_ino
+    assert (site.pfs / "x").stat().st_mode & 0o777 == 0o600
+
+
 def test_bandwidth_is_limited(site: Site) -> None:
     start = time.monotonic()
     site.run(
