@@ -11,12 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "stage/copy/attributes.h"
 #include "base/clock.h"
 
+#define LONGEST_TICK_NS 10000000
 #define LOOK_FIRST (1 << 20) /* a larger file is not copied before it is known that nothing is in its place */
 
 /*
@@ -312,6 +314,24 @@ static void open_file(struct tb_carries *moves, struct tb_carry *m)
 }
 
 /*
+ * Times of files are those of the kernel's last tick on many file systems: what is written in the same tick as the look at a file
+ * leaves no trace in them. So the look is repeated until it is after the tick of the last change: what changes the file from then on
+ * gets another time. A time far ahead is that of another machine's clock, which is not waited for.
+ */
+static int look_after_tick(int fd, struct stat *st)
+{
+    struct timespec now;
+    while (fstat(fd, st) == 0) {
+        clock_gettime(CLOCK_REALTIME_COARSE, &now);
+        int64_t ahead = (int64_t)(st->st_ctim.tv_sec - now.tv_sec) * 1000000000 + st->st_ctim.tv_nsec - now.tv_nsec;
+        if (ahead < 0 || ahead > LONGEST_TICK_NS)
+            return 0;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return -errno;
+}
+
+/*
  * Opened and looked at. ELOOP: it is a symbolic link, which is not opened. Without following a link, and without waiting
  * for the writer of a named pipe that has the name by now.
  */
@@ -322,7 +342,7 @@ static int open_source(struct tb_folders *folders, struct tb_carry *m)
         return -errno;
     m->in = openat(m->from->fd, m->source_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (m->in >= 0)
-        return fstat(m->in, &m->before) ? -errno : 0;
+        return look_after_tick(m->in, &m->before);
     return errno != ELOOP || fstatat(m->from->fd, m->source_name, &m->before, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
 }
 
