@@ -27,9 +27,9 @@ def changed(run: Path, change: Callable[[dict[str, Any]], dict[str, Any]], cases
     return report_record.make(read_run(run))
 
 
-def printed(made: Report) -> str:
-    """What the terminal shows, wide enough to break no line."""
-    console = Console(file=io.StringIO(), width=400)
+def printed(made: Report, width: int = 400) -> str:
+    """What the terminal shows; where no other width is given, one that breaks no line."""
+    console = Console(file=io.StringIO(), width=width)
     terminal.print_report(made, console)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
@@ -63,6 +63,16 @@ def test_a_run_of_recipes_has_a_headline_its_own_title_and_one_bullet(acceptance
         assert "RAM against the PFS alone: faster in 1 of 1 tests" in shown
         assert "Recommended: state what is required" in shown
     assert len(report_words.failure_sentences(acceptance)) == 1
+
+
+@pytest.mark.usefixtures("acceptance")
+def test_a_long_name_is_broken_and_not_cut(run_folder: Path) -> None:
+    """Two tests that differ in their last word were one line twice."""
+    name = "hpdc18-alternating_compute_intensive_weak_double"
+    told = printed(changed(run_folder, lambda _: {"test": name}), 150)
+    table = told[told.index("At full speed") :]
+    first = [line.strip().split("  ")[0] for line in table.splitlines()]
+    assert name not in first and "".join(first).count(name) >= 3 and "…" not in "".join(first)
 
 
 def test_one_baseline_is_one_column(acceptance: Report, shared_run: Path) -> None:

@@ -161,7 +161,7 @@ def _print_acceptance(name: str, rows: list[Row], console: Console) -> None:
     scales = ", ".join(dict.fromkeys(str(r.scale) for r in rows))
     title = f"{name}, acceptance at scale {scales}"
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    table.add_column("Test")
+    table.add_column("Test", overflow="fold", min_width=24)
     for column in ("Measured", "Interval", "Medium", "K", "At full speed", "Published", "Deviation"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("Verdict")
