@@ -144,16 +144,20 @@ STUBS = {
     # What a launch leaves, before it has ended by itself.
     "srun": 'echo "srun $*" >> calls\ntouch $SCRATCH/IOR_file $SCRATCH/IOR_file.00000001\nHOW',
 }
-UNDONE = "lfs setstripe --yaml stripes.yaml {0}"
+UNDONE = "lfs setstripe --yaml {0}/.tierbench-stripes.yaml {0}"
 
 
 def striped(
-    scripts: dict[str, list[str]], tmp_path: Path, how: str, lfs: str = ""
+    scripts: dict[str, list[str]],
+    tmp_path: Path,
+    how: str,
+    lfs: str = "",
+    recipe: str = "cori-lustre-1-mpiio",
 ) -> tuple[subprocess.Popen[str], Path]:
     """Start the published job of Lustre with stand-ins for lfs and srun, which ends as `how` says."""
     scratch, stage = tmp_path / "scratch", tmp_path / "stage"
     for folder in (scratch, stage, tmp_path / "bin"):
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
     for name, body in STUBS.items():
         (tmp_path / "bin" / name).write_text(
             "#!/bin/bash\n" + body.replace("HOW", how) + f"\n{lfs if name == 'lfs' else ''}"
@@ -161,7 +165,7 @@ def striped(
         (tmp_path / "bin" / name).chmod(0o755)
     for theirs in ("mine", "IOR_file.old", "IOR_file.00000000"):
         (scratch / theirs).write_text("the user's")
-    (tmp_path / "job.sh").write_text("\n".join(scripts["cori-lustre-1-mpiio"]) + "\n")
+    (tmp_path / "job.sh").write_text("\n".join(scripts[recipe]) + "\n")
     found = {**os.environ, "SCRATCH": str(scratch), "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
     job = subprocess.Popen(
         ["bash", tmp_path / "job.sh"],
@@ -205,6 +209,42 @@ def test_it_is_undone_after_a_signal_in_the_middle(scripts: dict[str, list[str]]
     os.killpg(job.pid, signal.SIGTERM)
     assert job.wait(30) == 143
     assert undone(tmp_path, scratch)
+
+
+@pytest.mark.parametrize("recipe", ["cori-lustre-1-mpiio", "cori-lustre-1-posix"])
+def test_what_a_killed_job_set_is_undone_by_the_next(
+    scripts: dict[str, list[str]], recipe: str, tmp_path: Path
+) -> None:
+    """It knows the stripes as they were before the first, and notes no others, also where it sets none."""
+    job, scratch = striped(scripts, tmp_path, "exec sleep 60")
+    deadline = time.monotonic() + 60
+    while not (scratch / "IOR_file.00000001").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(job.pid, signal.SIGKILL)
+    assert job.wait(30) == -signal.SIGKILL
+    note, calls = scratch / ".tierbench-stripes.yaml", tmp_path / "stage" / "calls"
+    assert note.read_text() == "count: 4\n"
+    calls.unlink()
+    job, scratch = striped(scripts, tmp_path, "exit 3", recipe=recipe)
+    assert job.wait(60) == 3 and not note.exists()
+    stripes = [x for x in calls.read_text().splitlines() if "stripe" in x]
+    assert stripes[-1] == UNDONE.format(scratch) and not any("getstripe" in x for x in stripes)
+
+
+@pytest.mark.parametrize("broken", ["getstripe", "setstripe"])
+def test_stripes_that_cannot_be_read_or_set_back(
+    scripts: dict[str, list[str]], broken: str, tmp_path: Path
+) -> None:
+    """What is not known is not changed; what cannot be set back is said, and its note stays."""
+    fails = f'[ "$1" != {broken} ] || [ "$2" = -S ] || exit 1'
+    job, scratch = striped(scripts, tmp_path, "exit 3", lfs=fails)
+    told, _ = job.communicate(timeout=60)
+    calls = (tmp_path / "stage" / "calls").read_text()
+    note = scratch / ".tierbench-stripes.yaml"
+    if broken == "getstripe":
+        assert job.returncode == 1 and "setstripe" not in calls and not note.exists()
+    else:
+        assert job.returncode == 3 and f"{scratch} keeps its stripes" in told and note.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -35,8 +35,19 @@ _LIST = "own-files.json"
 _UNDISTURBED = (
     'trap "" TERM INT HUP'  # a second signal, as a scheduler sends one, would leave half of it undone
 )
-_KEPT_STRIPES = "lfs getstripe -d --yaml {folder} > stripes.yaml"
-_RESTORED = "lfs setstripe --yaml stripes.yaml {folder} || lfs setstripe -d {folder} || true"
+# The stripes as they were are noted in the directory: what a killed job has set the next one there undoes.
+_NOTE = "{folder}/.tierbench-stripes.yaml"
+_KEPT_STRIPES = (
+    "[ -e {note} ] || lfs getstripe -d --yaml {folder} > stripes.yaml\n"
+    "[ -e {note} ] || cp stripes.yaml {note}"
+)
+_SET_BACK = "{{ lfs setstripe --yaml {note} {folder} || lfs setstripe -d {folder}; }} && rm -f {note}"
+_RESTORED = _SET_BACK + ' || echo "tierbench: {folder} keeps its stripes: set back those of {note}" >&2'
+_INHERITED = "[ ! -e {note} ] || {{ " + _SET_BACK + "; }}"
+
+
+def _of_folder(line: str, folder: str) -> str:
+    return line.format(folder=folder, note=_NOTE.format(folder=folder))
 
 
 def _striped(conditions: list[str]) -> list[str]:
@@ -193,8 +204,10 @@ class Launches:
         """Note what is there, then one trap: a second one for EXIT would take its place."""
         given = [value_of(launch.arguments, "-o") for launch in self.recipe.launches]
         bases, folders = list(dict.fromkeys(filter(None, given))), _striped(conditions)
-        noted = [_KEPT_STRIPES.format(folder=folder) for folder in folders]
-        undone = [_RESTORED.format(folder=folder) for folder in folders]
+        noted = [_of_folder(_KEPT_STRIPES, folder) for folder in folders]
+        undone = [_of_folder(_RESTORED, folder) for folder in folders]
+        others = dict.fromkeys(str(Path(base).parent) for base in bases)
+        noted += [_of_folder(_INHERITED, folder) for folder in others if folder not in folders]
         if bases:
             noted.append(f"python3 {_OWN_FILES} note {_LIST} {' '.join(bases)}")
             undone.append(f"python3 {_OWN_FILES} remove {_LIST} || true")

@@ -194,7 +194,7 @@ HUNG = {
     "ranks hang": f"{MPIRUN} '{RANK}'",
     "a rank hangs in the middle of a line": f"{MPIRUN} 'printf unfinished; {RANK}'",
     "ranks have sessions of their own and hear no TERM": (
-        f"{MPIRUN} 'trap \"\" TERM; setsid -w sh -c \"echo \\$\\$ >> pids; exec sleep 600\"'"
+        f'{MPIRUN} \'trap "" TERM; setsid -w sh -c "echo \\$\\$ >> pids; exec sleep 600"\''
     ),
     "a rank is stopped": f"{MPIRUN} 'echo $$ >> pids; kill -STOP $$'",
     "the launcher is stopped, its parent ends": f"{MPIRUN} '{RANK}' & sleep 2; kill -STOP $!; wait",
