@@ -441,6 +441,18 @@ void tb_carry_sync(struct tb_carry *m)
 }
 
 /*
+ * The name is taken. It may be that of the same file, put there by a move that was killed before it said so: then a link to the file's
+ * other name goes in its place, or the two names would be two files.
+ */
+static void meet_taken_name(struct tb_carries *moves, struct tb_carry *m)
+{
+    bool is_link = m->lies_beside && !m->bytes.sum && S_ISREG(m->before.st_mode);
+    meet_destination(moves, m, m->out, NULL);
+    if (m->is_there && is_link && renameat(m->folder->fd, m->beside, m->folder->fd, m->name))
+        fail(m, "take the name", -errno);
+}
+
+/*
  * Last looks before the name: the size of what was written, and the source once more. If killed before the rename, a file
  * beside stays, which the next move of this source replaces; after it, the file is at its place, and meet_destination
  * finds it.
@@ -458,7 +470,7 @@ static void publish(struct tb_carries *moves, struct tb_carry *m)
     rc = take_name(moves, m);
     m->folder->is_changed = true;
     if (rc == -EEXIST)
-        meet_destination(moves, m, m->out, NULL);
+        meet_taken_name(moves, m);
     else if (rc)
         fail(m, "take the name", rc);
     else

@@ -42,6 +42,15 @@ def test_a_mover_killed_before_it_could_say_that_it_moved(site: Site, make: str)
     site.assert_same()
 
 
+def test_the_names_of_a_file_stay_one_after_a_kill(site: Site) -> None:
+    """One has its name on the PFS, and the log does not say so; which of the others comes first is the folder's order."""
+    site.run("echo > bb/x", fault="log:4:1:0", status=3)
+    for name in "abcdefgh":
+        (site.bb / name).hardlink_to(site.bb / "x")
+    site.tierctl("wait")
+    assert len({(site.pfs / name).stat().st_ino for name in "abcdefghx"}) == 1
+
+
 @pytest.mark.parametrize("step", STEPS[1:])
 def test_an_error_that_passes_is_tried_again(site: Site, step: str) -> None:
     site.run(THREE, fault=f"{step}:2:2:{errno.EIO}")
