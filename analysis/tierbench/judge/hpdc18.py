@@ -11,12 +11,12 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from tierbench.base.errors import RunError
 from tierbench.base.strict_json import read_fitting
-from tierbench.base.text import shown
+from tierbench.base.text import shown, times
 from tierbench.judge import stats
 from tierbench.judge.stats import Comparison, Interval
 from tierbench.runs.run_folder import Run
@@ -205,8 +205,15 @@ def _claim(line: dict[str, str], found: Sequence[Sample]) -> Claim:
     whole = bool(pairs) and len(pairs) == len(others)
     ratio = stats.mean_ratio(pairs) if whole else None
     missed = ratio is not None and ratio.value < float(line["value"])
-    reason = "; ".join(where(s) for s in ours.values()) if missed else "" if ratio else "not measured"
+    reason = "; ".join(_why(s, others) for s in ours.values()) if missed else "" if ratio else "not measured"
     return Claim(kind, against, float(line["value"]), line["source"], ratio, reason)
+
+
+def _why(ours: Sample, others: Sequence[Sample]) -> str:
+    """Where its time went, its ratio, and the largest one that its bound lets through."""
+    over = mean(s.median.value for s in others if s.workload == ours.workload)
+    most = f" of at most {times(over / ours.bound)}" if ours.bound else ""
+    return f"{where(ours)}: {times(over / ours.median.value)}{most}"
 
 
 # --- policies ----------------------------------------------------------------------------------------------
