@@ -4,8 +4,8 @@
 
 RUN is the folder that `ci/run-acceptance 5 -t hpdc18` made. Written anew are the picture
 docs/placement/hpdc18.png and what is between `<!-- hpdc18: X -->` and `<!-- /hpdc18 -->` in
-docs/placement/README.md (policies) and docs/testing/hpdc18.md (claims, bounds). A run that lacks a workload is
-refused.
+docs/placement/README.md (policies) and docs/testing/hpdc18.md (claims, bounds). A run that lacks a workload
+is refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def made_by(run: Run, repetitions: int) -> str:
     about = run.provenance
     commit = str(about.get("commit", "unknown"))[:10] + ("+" if about.get("dirty") else "")
     when, site = str(about.get("started", "?"))[:10], about.get("site", "?")
-    return f"Medians of {repetitions} repetitions, {when}, site `{site}`, commit {commit}."
+    what = f"Medians of {repetitions} repetitions" if repetitions > 1 else "One repetition"
+    return f"{what}, {when}, site `{site}`, commit {commit}."
 
 
 def of_policies(section: Section) -> str:
