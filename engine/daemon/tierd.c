@@ -129,15 +129,24 @@ static void show(void *arg, const char *what, uint64_t done, uint64_t total)
     *last = now;
 }
 
-/* From here on messages go to a file that only this user can read. */
-static void open_log(const char *name)
+#define LOG_NAME_MAX 96
+
+/* The directory of this user's logs, and the name of this one in it. -errno where there is none. */
+static int log_place(const char *name, char file[LOG_NAME_MAX])
 {
-    char path[PATH_MAX], file[96];
+    char path[PATH_MAX];
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     snprintf(path, sizeof(path), "%s/tierbench.%u", runtime ? runtime : "/tmp", (unsigned)getuid());
     mkdir(path, 0700);
-    snprintf(file, sizeof(file), "tierd.%.64s.log", name);
-    int directory = tb_private_directory(path), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    snprintf(file, LOG_NAME_MAX, "tierd.%.64s.log", name);
+    return tb_private_directory(path);
+}
+
+/* From here on messages go to a file that only this user can read. */
+static void open_log(const char *name)
+{
+    char file[LOG_NAME_MAX];
+    int directory = log_place(name, file), null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int log = directory < 0 ? -1 : tb_private_file(directory, file, O_WRONLY | O_CREAT | O_TRUNC);
     if (directory >= 0)
         close(directory);
@@ -147,6 +156,20 @@ static void open_log(const char *name)
     }
     if (log >= 0 || null >= 0)
         dup2(log >= 0 ? log : null, 2);
+}
+
+/* A log that says nothing is not left; the name may be of another file by now. */
+static void remove_empty_log(const char *name)
+{
+    char file[LOG_NAME_MAX];
+    struct stat log, there;
+    int directory = log_place(name, file);
+    if (directory < 0)
+        return;
+    if (fstat(STDERR_FILENO, &log) == 0 && S_ISREG(log.st_mode) && !log.st_size &&
+        fstatat(directory, file, &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == log.st_dev && there.st_ino == log.st_ino)
+        unlinkat(directory, file, 0);
+    close(directory);
 }
 
 /* What ends the daemon.  One that is ignored from the start (nohup) stays ignored. */
@@ -416,7 +439,10 @@ static int serve(struct options *o, struct tb_config *c)
         return say(o, err.text);
     announce(o, c);
     wait_for_end(o, e);
-    return end(o, c, e);
+    rc = end(o, c, e);
+    if (!o->foreground)
+        remove_empty_log(o->name);
+    return rc;
 }
 
 /* Exit status: 0 after a good end, 2 where the daemon never ran, 3 where not all could be drained. */

@@ -74,6 +74,20 @@ def test_status_shows_how_bytes_are_copied(instance: Instance) -> None:
     assert f"copy by {copy['way']}  GB/s of 4KiB, 64KiB, 1MiB  " + "  ".join(shown) in lines
 
 
+def test_a_log_that_says_nothing_is_not_left(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(instance.root))
+    logs = instance.root / f"tierbench.{os.getuid()}"
+    log = logs / f"tierd.{instance.name}.log"
+    instance.start()
+    assert log.exists()
+    instance.stop()
+    assert not log.exists()
+    instance.start()
+    log.write_text("a message\n")
+    instance.stop()
+    assert log.read_text() == "a message\n"
+
+
 def test_stop_waits_until_the_process_is_gone(instance: Instance) -> None:
     """Its lease ends before it does; a script that looks for processes after a stop must find none."""
     slow = {
