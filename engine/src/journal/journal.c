@@ -21,6 +21,7 @@
 
 #define LIMIT_LEAST (1u << 20) /* bytes */
 #define EMPTIED_FROM (64 * TB_JOURNAL_SLOT)
+#define FILL_BYTES (256u << 10)
 
 uint64_t tb_checksum(const void *bytes, size_t n)
 {
@@ -39,6 +40,24 @@ bool tb_journal_is_valid(const tb_engine *e)
     const struct tb_journal *j = &e->header->journal;
     bool in_order = j->synced <= j->end && j->end % TB_JOURNAL_SLOT == 0 && j->synced % TB_JOURNAL_SLOT == 0;
     return j->is_emptied || in_order;
+}
+
+/*
+ * Locked by journal.lock. A sync of blocks that the file has already is one transfer; where the
+ * file grows, the file system writes down its length and blocks too, which takes longer than the
+ * bytes. So zeros are written ahead of the records: past them is an unfinished end, as before. If
+ * that fails, the record is written all the same. Without the device model: it is no transfer that
+ * anybody asked for.
+ */
+static void fill_ahead(tb_engine *e, size_t n)
+{
+    static const char zeros[FILL_BYTES];
+    struct tb_journal *j = &e->header->journal;
+    if (!j->end || j->end + n <= j->filled)
+        return; /* only a journal that is used is longer than its header */
+    uint64_t from = j->filled > j->end ? j->filled : j->end;
+    if (tb_io_write_all(e->base, e->journal_fd, zeros, sizeof(zeros), from) == 0)
+        j->filled = from + sizeof(zeros);
 }
 
 /*
@@ -66,6 +85,7 @@ static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
     out.record = *r;
     memcpy(out.bytes + sizeof(*r), path, r->path_length);
     out.record.checksum = tb_record_checksum(&out.record);
+    fill_ahead(e, n);
     TB_STEP("journal append");
     int rc = tb_io_write_all(e->tier[e->journal_tier], e->journal_fd, &out, n, h->journal.end);
     TB_STEP("journal appended");
@@ -118,6 +138,7 @@ static int empty_locked(tb_engine *e)
     if (rc)
         return rc;
     /* only to give the room back: records of an older generation do not count */
+    h->journal.filled = 0;
     TB_IO(io, ftruncate, e->journal_fd, TB_JOURNAL_SLOT);
     TB_STEP("journal emptied");
     h->journal.is_emptied = false;
