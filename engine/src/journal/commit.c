@@ -80,7 +80,9 @@ int tb_commit_slabs(tb_engine *e)
     return commit(e, &e->header->journal.slab_commit, sync_slabs);
 }
 
+/* A sync that failed may have taken records of callers that had not asked yet: as with slabs, a later one proves nothing of them. */
 int tb_commit_journal(tb_engine *e)
 {
-    return commit(e, &e->header->journal.commit, tb_journal_sync);
+    int rc = commit(e, &e->header->journal.commit, tb_journal_sync);
+    return rc ? rc : tb_journal_is_doubtful(e) ? -EIO : 0;
 }

@@ -22,6 +22,7 @@
 #define LIMIT_LEAST (1u << 20) /* bytes */
 #define EMPTIED_FROM (64 * TB_JOURNAL_SLOT)
 #define FILL_BYTES (256u << 10)
+#define BYTES_UP_TO (64u << 20) /* of the journal: recovery reads all of it into memory */
 
 uint64_t tb_checksum(const void *bytes, size_t n)
 {
@@ -32,7 +33,7 @@ uint64_t tb_record_checksum(const struct tb_record *r)
 {
     struct tb_record head = *r;
     head.checksum = 0;
-    return XXH3_64bits_withSeed(tb_record_path(r), r->path_length, XXH3_64bits(&head, sizeof(head)));
+    return XXH3_64bits_withSeed(tb_record_path(r), tb_record_tail(r), XXH3_64bits(&head, sizeof(head)));
 }
 
 bool tb_journal_is_valid(const tb_engine *e)
@@ -60,20 +61,22 @@ static void fill_ahead(tb_engine *e, size_t n)
         j->filled = from + sizeof(zeros);
 }
 
+#define ROOM ((sizeof(struct tb_record) + TB_PATH_MAX + TB_RECORD_BYTES_MAX + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT * TB_JOURNAL_SLOT)
+
 /*
  * Locked by journal.lock, so that the order in the file is that of the sequence (a DROP
  * may have an older one).
  * If killed before the end is moved, the half-written record lies past the end, and the
  * next one overwrites it.
  */
-static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
+static int append_locked(tb_engine *e, struct tb_record *r, const char *path, const char *bytes)
 {
     struct tb_header *h = e->header;
     union {
         struct tb_record record;
-        char bytes[(sizeof(struct tb_record) + TB_PATH_MAX + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT * TB_JOURNAL_SLOT];
+        char bytes[ROOM];
     } out;
-    assert(r->slots > 0 && (size_t)r->slots * TB_JOURNAL_SLOT <= sizeof(out) && sizeof(*r) + r->path_length <= sizeof(out));
+    assert(r->slots > 0 && (size_t)r->slots * TB_JOURNAL_SLOT <= sizeof(out) && sizeof(*r) + tb_record_tail(r) <= sizeof(out));
     size_t n = (size_t)r->slots * TB_JOURNAL_SLOT;
     if (!r->sequence)
         r->sequence = h->journal.sequence + 1;
@@ -81,9 +84,11 @@ static int append_locked(tb_engine *e, struct tb_record *r, const char *path)
     r->generation = h->journal.generation;
     r->place = h->journal.end;
     r->synced = h->journal.synced;
-    memset(out.bytes, 0, n);
+    memset(out.bytes + n - TB_JOURNAL_SLOT, 0, TB_JOURNAL_SLOT); /* the rest is written below */
     out.record = *r;
     memcpy(out.bytes + sizeof(*r), path, r->path_length);
+    if (bytes)
+        memcpy(out.bytes + sizeof(*r) + r->path_length, bytes, r->length);
     out.record.checksum = tb_record_checksum(&out.record);
     fill_ahead(e, n);
     TB_STEP("journal append");
@@ -103,7 +108,7 @@ static void measure(struct tb_record *r, const char *path)
 {
     r->magic = TB_JOURNAL_MAGIC;
     r->path_length = (uint32_t)strlen(path);
-    r->slots = (uint32_t)((sizeof(*r) + r->path_length + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT);
+    r->slots = (uint32_t)((sizeof(*r) + tb_record_tail(r) + TB_JOURNAL_SLOT - 1) / TB_JOURNAL_SLOT);
 }
 
 /* One slot, so that a crash leaves the old header or the new one. A long path is cut. */
@@ -114,7 +119,7 @@ static int append_header(tb_engine *e)
     char path[TB_JOURNAL_SLOT - sizeof(r)];
     snprintf(path, sizeof(path), "%.*s", (int)sizeof(path) - 1, e->header->config.file);
     measure(&r, path);
-    return append_locked(e, &r, path);
+    return append_locked(e, &r, path, NULL);
 }
 
 /*
@@ -147,7 +152,7 @@ static int empty_locked(tb_engine *e)
 }
 
 /* The time of a modelled device is paid after the lock is dropped. */
-static int append(tb_engine *e, struct tb_record *r, const char *path)
+static int append(tb_engine *e, struct tb_record *r, const char *path, const char *bytes)
 {
     struct tb_header *h = e->header;
     measure(r, path);
@@ -155,7 +160,7 @@ static int append(tb_engine *e, struct tb_record *r, const char *path)
     int rc = tb_lock_take(&h->journal.lock);
     if (rc >= 0) {
         rc = h->journal.is_emptied ? empty_locked(e) : 0;
-        rc = rc ? rc : append_locked(e, r, path);
+        rc = rc ? rc : append_locked(e, r, path, bytes);
         tb_lock_drop(&h->journal.lock);
     }
     tb_model_defer_end();
@@ -175,6 +180,13 @@ static void write_mark(tb_engine *e)
     TB_IO(e->base, pwrite, e->mark_fd, &m, sizeof(m), 0);
 }
 
+/* An eighth of the tier: the rest is for the buffers that the records refer to. */
+static uint64_t most(const tb_engine *e)
+{
+    uint64_t eighth = tb_config_of(e)->tiers[e->journal_tier].capacity / 8;
+    return eighth > LIMIT_LEAST ? eighth : LIMIT_LEAST;
+}
+
 int tb_journal_create(tb_engine *e)
 {
     struct tb_identity pfs = {.inode = 0};
@@ -185,6 +197,7 @@ int tb_journal_create(tb_engine *e)
     e->header->root.device = pfs.device;
     e->header->root.inode = pfs.inode;
     e->header->root.birth_ns = pfs.birth_ns;
+    e->header->journal.bytes_up_to = most(e) / 2 < BYTES_UP_TO ? most(e) / 2 : BYTES_UP_TO;
     write_mark(e);
     return append_header(e);
 }
@@ -193,7 +206,7 @@ int tb_journal_create(tb_engine *e)
  * Locked by the file, so its name and identity cannot change. The journal's lock comes after
  * the file's, and nothing is locked after it.
  */
-static int append_for(tb_engine *e, uint32_t file, struct tb_record *r)
+static int append_for(tb_engine *e, uint32_t file, struct tb_record *r, const char *bytes)
 {
     const struct tb_file *f = &e->region.files[file];
     assert(f->magic == TB_FILE_MAGIC); /* its buffers, or its claim, keep the record */
@@ -203,13 +216,13 @@ static int append_for(tb_engine *e, uint32_t file, struct tb_record *r)
     r->inode = f->inode;
     r->birth_ns = f->birth_ns;
     r->size = f->size;
-    return append(e, r, path);
+    return append(e, r, path, bytes);
 }
 
 static int lock_and_append(tb_engine *e, uint32_t file, struct tb_record *r)
 {
     int stripe = tb_file_lock(e, file);
-    int rc = append_for(e, file, r);
+    int rc = append_for(e, file, r, NULL);
     tb_file_unlock(e, stripe);
     return rc;
 }
@@ -218,6 +231,14 @@ static int lock_and_append(tb_engine *e, uint32_t file, struct tb_record *r)
  * -EAGAIN: the file is being cut or renamed, or has lost its name. A record would name a
  * file that recovery cannot find.
  */
+static int append_written(tb_engine *e, uint32_t file, struct tb_record *r, const char *bytes)
+{
+    int stripe = tb_file_lock(e, file);
+    int rc = e->region.files[file].flags & (TB_FILE_HELD | TB_FILE_UNLINKED) ? -EAGAIN : append_for(e, file, r, bytes);
+    tb_file_unlock(e, stripe);
+    return rc;
+}
+
 int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi, uint64_t checksum)
 {
     assert(lo < hi && hi <= tb_buffer_size(e, b));
@@ -228,10 +249,18 @@ int tb_journal_write(tb_engine *e, uint32_t file, const struct tb_buffer *b, uin
                           .slab = b->slab,
                           .buffer = tb_buffer_number(e, b) - tb_slab_layout(e, b)->first_buffer,
                           .data_checksum = checksum};
-    int stripe = tb_file_lock(e, file);
-    int rc = e->region.files[file].flags & (TB_FILE_HELD | TB_FILE_UNLINKED) ? -EAGAIN : append_for(e, file, &r);
-    tb_file_unlock(e, stripe);
-    return rc;
+    return append_written(e, file, &r, NULL);
+}
+
+/* Locked by the chunk, and JOURNALED: its bytes stay as they are. */
+int tb_journal_write_bytes(tb_engine *e, uint32_t file, const struct tb_buffer *b, uint32_t lo, uint32_t hi)
+{
+    assert(lo < hi && hi <= tb_buffer_size(e, b) && hi - lo <= TB_RECORD_BYTES_MAX);
+    const struct tb_layout_slab *l = tb_slab_layout(e, b);
+    uint64_t at = l->data_offset + (uint64_t)(tb_buffer_number(e, b) - l->first_buffer) * l->buffer_size + lo;
+    assert(tb_tier_is_memory(e, l->tier));
+    struct tb_record r = {.type = TB_RECORD_BYTES, .offset = tb_buffer_start(e, b) + lo, .length = hi - lo};
+    return append_written(e, file, &r, e->region.base + at);
 }
 
 int tb_journal_drop(tb_engine *e, uint32_t file, uint64_t offset, uint64_t length, uint64_t sequence)
@@ -248,7 +277,7 @@ int tb_journal_rename(tb_engine *e, const char *from, const char *to)
 {
     char both[2 * TB_PATH_MAX];
     int n = snprintf(both, sizeof(both), "%s%c%s", from, TB_RENAME_SEPARATOR, to);
-    return n < TB_PATH_MAX ? append(e, &(struct tb_record){.type = TB_RECORD_RENAME}, both) : -ENAMETOOLONG;
+    return n < TB_PATH_MAX ? append(e, &(struct tb_record){.type = TB_RECORD_RENAME}, both, NULL) : -ENAMETOOLONG;
 }
 
 /*
@@ -295,11 +324,19 @@ static TB_UNLOCKED uint64_t end_seen(const tb_engine *e)
     return e->header->journal.end;
 }
 
-/* An eighth of the tier: the rest is for the buffers that the records refer to. */
+TB_UNLOCKED bool tb_journal_is_doubtful(const tb_engine *e)
+{
+    return e->header->journal.is_doubtful;
+}
+
 bool tb_journal_is_full(tb_engine *e)
 {
-    uint64_t eighth = tb_config_of(e)->tiers[e->journal_tier].capacity / 8;
-    return end_seen(e) >= (eighth > LIMIT_LEAST ? eighth : LIMIT_LEAST);
+    return end_seen(e) >= most(e);
+}
+
+bool tb_journal_takes_bytes(const tb_engine *e)
+{
+    return end_seen(e) < e->header->journal.bytes_up_to;
 }
 
 void tb_journal_trim(tb_engine *e)
@@ -314,7 +351,7 @@ void tb_journal_trim(tb_engine *e)
     if (tb_lock_take(&h->journal.lock) < 0)
         return;
     tb_model_defer_begin();
-    if (h->journal.n_journaled == 0 && h->journal.end >= EMPTIED_FROM)
+    if (h->journal.n_journaled == 0 && (h->journal.end >= EMPTIED_FROM || h->journal.is_doubtful))
         empty_locked(e);
     tb_lock_drop(&h->journal.lock);
     tb_model_defer_end();

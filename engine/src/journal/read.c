@@ -26,7 +26,8 @@ struct reader {
 static bool is_sound(const struct tb_record *r, uint64_t at, uint64_t rest)
 {
     return r->magic == TB_JOURNAL_MAGIC && r->slots && (uint64_t)r->slots * TB_JOURNAL_SLOT <= rest && r->path_length < TB_PATH_MAX &&
-           sizeof(*r) + r->path_length <= (uint64_t)r->slots * TB_JOURNAL_SLOT && r->place == at && r->checksum == tb_record_checksum(r);
+           (r->type != TB_RECORD_BYTES || r->length <= TB_RECORD_BYTES_MAX) &&
+           sizeof(*r) + tb_record_tail(r) <= (uint64_t)r->slots * TB_JOURNAL_SLOT && r->place == at && r->checksum == tb_record_checksum(r);
 }
 
 /* Bytes of the file are believed only after this: a length in them may say anything. */
@@ -95,8 +96,8 @@ static uint64_t promised(const struct reader *j, const struct tb_journal_mark *m
 /* Values that the engine never writes. A flipped bit would spoil the checksum, so this is a defect or a forgery. */
 static bool makes_sense(const struct reader *j, const struct tb_record *r)
 {
-    bool known = r->type >= TB_RECORD_HEADER && r->type <= TB_RECORD_UNLINK && (r->type == TB_RECORD_HEADER) == (r->place == 0);
-    bool in_file = r->offset <= INT64_MAX && r->length <= INT64_MAX - r->offset && (r->length || r->type != TB_RECORD_WRITE);
+    bool known = r->type >= TB_RECORD_HEADER && r->type <= TB_RECORD_BYTES && (r->type == TB_RECORD_HEADER) == (r->place == 0);
+    bool in_file = r->offset <= INT64_MAX && r->length <= INT64_MAX - r->offset && (r->length || !tb_record_is_write(r));
     return known && in_file && r->synced <= r->place && (r->sequence > j->sequence || r->type == TB_RECORD_DROP);
 }
 

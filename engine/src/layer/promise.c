@@ -1,8 +1,10 @@
 /*
  * fsync: make true for one file what the configuration promises (layer/promise.h). For
  * `fsync: tier` the order is: bytes into a directory tier, sync of the slab, journal
- * records, sync of the journal. Whatever fails on the way, the promise is kept on the PFS
- * instead; after a failed sync of a slab, those of all its buffers are.
+ * records, sync of the journal. A few bytes in memory stay there and go into the journal
+ * with their records, which costs one sync instead of two. Whatever fails on the way, the
+ * promise is kept on the PFS instead; after a failed sync of a slab, those of all its
+ * buffers are.
  */
 #include "layer/promise.h"
 
@@ -94,6 +96,13 @@ struct journaled {
     uint32_t n_voided; /* of the chunk, when it was reserved */
 };
 
+/*
+ * So few buffers of a file, and none larger, have their bytes in the journal: until they are
+ * flushed they stay in memory, and the first write after an fsync copies the whole buffer.
+ */
+#define BYTES_BUFFERS 16u
+#define BYTES_BUFFER_SIZE 65536u
+
 #define PASSES 8 /* after so many the promise is kept on the PFS: the claim of the flush keeps other writers out */
 
 struct keep {
@@ -104,19 +113,28 @@ struct keep {
     bool *missed; /* for each: it was not found where it was listed */
     struct journaled *done;
     uint32_t n, n_done;
+    bool in_slabs; /* some of what was reserved is */
 };
+
+/* Of a buffer in memory that no record refers to. From then on its medium says which kind of record it gets. */
+static bool goes_into_journal(const struct keep *k, const struct tb_buffer *b)
+{
+    return k->n <= BYTES_BUFFERS && tb_buffer_size(k->e, b) <= BYTES_BUFFER_SIZE &&
+           tb_interval_dirty_bytes(k->e, b) <= TB_RECORD_BYTES_MAX && tb_journal_takes_bytes(k->e);
+}
 
 /*
  * From here on the bytes stay as they are: a write goes on in a copy. n_journaled is
  * raised first, so that no process empties the journal. If killed between, the count is
  * too high until repair counts again.
  */
-static int reserve(tb_engine *e, int stripe, struct tb_buffer **b)
+static int reserve(const struct keep *k, int stripe, struct tb_buffer **b)
 {
-    int rc = is_persistent(e, *b) ? 0 : move_down(e, stripe, b);
+    tb_engine *e = k->e;
+    int rc = is_persistent(e, *b) || goes_into_journal(k, *b) ? 0 : move_down(e, stripe, b);
     if (rc)
         return rc;
-    assert(is_persistent(e, *b) && !((*b)->flags & TB_BUFFER_JOURNALED) && tb_buffer_is_dirty(*b));
+    assert(!((*b)->flags & TB_BUFFER_JOURNALED) && tb_buffer_is_dirty(*b));
     e->header->journal.n_journaled++;
     TB_STEP("count journaled");
     tb_map_flag(e, *b, TB_BUFFER_JOURNALED, TB_BUFFER_RECORDED | TB_BUFFER_DURABLE);
@@ -127,7 +145,7 @@ static int reserve(tb_engine *e, int stripe, struct tb_buffer **b)
 static int note_reserved(tb_engine *e, const struct tb_buffer *b, const struct tb_buffer_ref *ref, struct journaled *out)
 {
     *out = (struct journaled){.buffer = tb_buffer_number(e, b), .version = b->version, .cell = ref->cell, .start = ref->start};
-    if (b->fragment != TB_NONE || b->flags & TB_BUFFER_RECORDED)
+    if (b->fragment != TB_NONE || b->flags & TB_BUFFER_RECORDED || !is_persistent(e, b))
         return 0;
     out->lo = b->dirty_lo;
     out->hi = b->dirty_hi;
@@ -159,11 +177,14 @@ static int reserve_buffer(struct keep *k, uint32_t i)
         k->missed[i] = true;
     else if (tb_buffer_is_dirty(b) && !(b->flags & TB_BUFFER_DURABLE)) {
         if (!(b->flags & TB_BUFFER_JOURNALED))
-            rc = reserve(e, stripe, &b);
+            rc = reserve(k, stripe, &b);
         if (!rc && is_doubtful(e, b))
             rc = -EIO;
         if (!rc) {
-            e->header->journal.slab_unsynced[b->slab] = true;
+            if (is_persistent(e, b)) {
+                k->in_slabs = true;
+                e->header->journal.slab_unsynced[b->slab] = true;
+            }
             assert(k->n_done < k->n && b->flags & TB_BUFFER_JOURNALED);
             rc = note_reserved(e, b, ref, &k->done[k->n_done]);
             k->done[k->n_done].n_voided = e->region.locks->chunk[stripe].n_voided;
@@ -174,6 +195,13 @@ static int reserve_buffer(struct keep *k, uint32_t i)
     return rc == -ENOBUFS ? move_elsewhere(k, i) : rc;
 }
 
+static int append_record(tb_engine *e, uint32_t file, const struct tb_buffer *b, const struct journaled *j, uint32_t lo, uint32_t hi)
+{
+    uint64_t sum = j->sum;
+    int rc = lo == j->lo && hi == j->hi ? 0 : data_checksum(e, b, lo, hi, &sum);
+    return rc ? rc : tb_journal_write(e, file, b, lo, hi, sum);
+}
+
 /* One record for each dirty interval. */
 static int append_records(tb_engine *e, uint32_t file, struct tb_buffer *b, const struct journaled *j)
 {
@@ -181,10 +209,7 @@ static int append_records(tb_engine *e, uint32_t file, struct tb_buffer *b, cons
     int rc = 0;
     assert(b->flags & TB_BUFFER_JOURNALED && b->version == j->version);
     while (!rc && tb_interval_dirty(e, b, lo, b->dirty_hi, &a, &z)) {
-        uint64_t sum = j->sum;
-        rc = a == j->lo && z == j->hi ? 0 : data_checksum(e, b, a, z, &sum);
-        if (!rc)
-            rc = tb_journal_write(e, file, b, a, z, sum);
+        rc = is_persistent(e, b) ? append_record(e, file, b, j, a, z) : tb_journal_write_bytes(e, file, b, a, z);
         lo = z;
     }
     TB_STEP("recorded");
@@ -254,9 +279,10 @@ static void note_durable(struct keep *k, const struct journaled *j)
 }
 
 /*
- * Bytes, slab sync, records, journal sync, in this order. The bytes of a sound record were
- * synced before the record was written, so replay may take a wrong byte for damage. If
- * killed or crashed anywhere before the last sync, the promise was not given yet.
+ * Bytes, slab sync, records, journal sync, in this order; where no bytes are in slabs, records
+ * and journal sync. The bytes of a sound record were synced before the record was written, or
+ * are part of it, so replay may take a wrong byte for damage. If killed or crashed anywhere
+ * before the last sync, the promise was not given yet.
  */
 static int keep_listed(struct keep *k)
 {
@@ -264,7 +290,7 @@ static int keep_listed(struct keep *k)
     for (uint32_t i = 0; i < k->n && !rc; i++)
         rc = reserve_buffer(k, i);
     TB_STEP("reserved");
-    if (!rc && k->n_done)
+    if (!rc && k->in_slabs)
         rc = tb_commit_slabs(k->e);
     for (uint32_t i = 0; i < k->n_done && !rc; i++)
         rc = record_buffer(k, &k->done[i]);
@@ -287,6 +313,7 @@ static int list(struct keep *k, bool first)
     k->refs = refs;
     k->n = failed ? 0 : n;
     k->n_done = 0;
+    k->in_slabs = false;
     k->done = k->n ? malloc(k->n * sizeof(*k->done)) : NULL;
     k->missed = k->n ? calloc(k->n, sizeof(*k->missed)) : NULL;
     return failed || (k->n && (!k->done || !k->missed)) ? -ENOMEM : 0;

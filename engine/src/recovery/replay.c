@@ -25,7 +25,7 @@
 #include "region/directories.h"
 #include "region/handle.h"
 
-/* A WRITE record and the part of its range that no newer record made void. */
+/* A WRITE or BYTES record and the part of its range that no newer record made void. */
 struct piece {
     struct tb_record record;
     uint64_t lo, hi; /* of the file */
@@ -44,6 +44,7 @@ struct state {
     struct piece *pieces;
     size_t n_pieces, room_pieces;
     char journal[TB_PATH_MAX + 300];
+    int journal_fd; /* -1: there is none */
     int error;
     bool foreign;
     struct tb_lost lost;
@@ -156,7 +157,7 @@ static int apply(struct state *s, const struct event *e)
         s->foreign |= r->digest != tb_config_digest(s->replay->config);
         s->lost.root = (struct tb_identity){.inode = r->inode, .birth_ns = r->birth_ns};
     }
-    if (r->type != TB_RECORD_WRITE && r->type != TB_RECORD_DROP)
+    if (!tb_record_is_write(r) && r->type != TB_RECORD_DROP)
         return 0;
     int rc = make_void(s, r, r->offset, hi);
     return rc || r->type == TB_RECORD_DROP ? rc : add_piece(s, r, r->offset, hi);
@@ -177,12 +178,30 @@ static int open_in_tier(const struct tb_replay *r, uint32_t tier, const char *na
     return fd;
 }
 
+/* The record once more, with its bytes: as sound as when the journal was read, or none of it counts. */
+static int read_recorded(struct state *s, const struct tb_record *w, char **out)
+{
+    size_t n = (size_t)w->slots * TB_JOURNAL_SLOT;
+    char *bytes = malloc(n);
+    if (!bytes)
+        return -ENOMEM;
+    ssize_t got = tb_io_read_all(tb_io_libc(), s->journal_fd, bytes, n, w->place);
+    const struct tb_record *r = (const struct tb_record *)(const void *)bytes;
+    int rc = got < 0 ? (int)got : (size_t)got == n && memcmp(r, w, sizeof(*w)) == 0 && tb_record_checksum(r) == w->checksum ? 0 : -EBADMSG;
+    if (!rc)
+        memmove(bytes, tb_record_bytes(r), w->length);
+    *out = bytes;
+    return rc;
+}
+
 /* The record is checked against the layout before it is used: a journal may be damaged or forged. */
 static int read_piece(struct state *s, const struct piece *p, char **out)
 {
     const struct tb_replay *r = s->replay;
     const struct tb_record *w = &p->record;
     char name[TB_SLAB_NAME_MAX];
+    if (w->type == TB_RECORD_BYTES)
+        return read_recorded(s, w, out);
     if (w->slab >= r->layout->n_slabs || w->buffer >= r->layout->slab[w->slab].n_buffers ||
         w->length > r->layout->slab[w->slab].buffer_size || w->byte > r->layout->slab[w->slab].buffer_size - w->length)
         return -EBADMSG;
@@ -269,7 +288,7 @@ static int open_by_record(struct state *s, const struct tb_record *r, size_t at,
 /* Records of renames and removals name files too, but by what they do. */
 static bool has_name(const struct event *e, const struct tb_record *r)
 {
-    return same_file(&e->record, r) && (e->record.type == TB_RECORD_WRITE || e->record.type == TB_RECORD_DROP);
+    return same_file(&e->record, r) && (tb_record_is_write(&e->record) || e->record.type == TB_RECORD_DROP);
 }
 
 /* The newest names are tried first. */
@@ -393,8 +412,7 @@ int tb_replay(const struct tb_replay *r)
     int fd, mark_fd = -1, rc = open_to_read(r, t, TB_JOURNAL_FILE, &fd);
     rc = rc ? rc : open_to_read(r, t, TB_JOURNAL_MARK_FILE, &mark_fd);
     rc = rc ? rc : tb_journal_read(fd, mark_fd, r->id, keep_event, keep_damage, &s);
-    if (fd >= 0)
-        close(fd);
+    s.journal_fd = fd;
     if (mark_fd >= 0)
         close(mark_fd);
     if (s.n_events)
@@ -408,6 +426,8 @@ int tb_replay(const struct tb_replay *r)
         if (s.pieces[i].lo < s.pieces[i].hi)
             flush_file(&s, i);
     *r->n_lost += s.lost.n;
+    if (fd >= 0)
+        close(fd);
     free(s.events);
     free(s.pieces);
     if (rc)

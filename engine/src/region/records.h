@@ -20,7 +20,7 @@ enum tb_buffer_state {
     TB_BUFFER_RETAINED = 0x72657461,
 };
 
-#define TB_BUFFER_JOURNALED 1u /* a journal record refers to its bytes, or will: never written in place */
+#define TB_BUFFER_JOURNALED 1u /* a journal record refers to its bytes or has them, or will: never written in place */
 #define TB_BUFFER_DURABLE 2u   /* the record and the bytes are synced */
 #define TB_BUFFER_KEEP 4u      /* a hint says so: the last to be reclaimed or moved down */
 #define TB_BUFFER_ARRIVING 8u  /* being published in the place of those LEAVING, see tiering/move.h */

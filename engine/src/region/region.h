@@ -49,7 +49,7 @@
 #include "region/region_file.h"
 
 #define TB_REGION_MAGIC 0x6e69676572626974ull /* "tbregion" */
-#define TB_REGION_VERSION 18u
+#define TB_REGION_VERSION 19u
 #define TB_STRIPES 1024u
 #define TB_CLIENTS_WORD 64u /* clients are counted by whole words of bits */
 #define TB_CLIENTS_TOOLS 8u /* of them only for tools: to look at an instance, drain it or stop it */
@@ -203,8 +203,9 @@ struct tb_journal {
     uint64_t synced; /* of them, those that a sync covered */
     uint64_t filled; /* bytes of the file that are written, zeros after `end`; 0: not known */
     uint64_t generation;
-    bool is_emptied;  /* a new generation was begun and its header is not durable yet */
-    bool is_doubtful; /* a sync of this generation failed */
+    uint64_t bytes_up_to; /* bytes of the journal: past it records have no bytes of their own; never changed */
+    bool is_emptied;      /* a new generation was begun and its header is not durable yet */
+    bool is_doubtful;     /* a sync of this generation failed */
     _Atomic uint64_t sequence;
     _Atomic uint32_t n_journaled; /* buffers that a record refers to, or will */
     struct tb_commit slab_commit, commit;

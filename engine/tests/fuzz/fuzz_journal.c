@@ -52,7 +52,8 @@ static unsigned char slab[64 * BLOCK];
 
 struct event {
     struct tb_record record;
-    bool is_good; /* of a WRITE: its bytes are what it says */
+    bool is_good;                             /* of a WRITE: its bytes are what it says */
+    unsigned char bytes[3 * TB_JOURNAL_SLOT]; /* of a BYTES */
 };
 static struct event events[RECORDS];
 static int n_events, n_damaged;
@@ -179,6 +180,13 @@ static void make_range(struct tb_record *r)
         r->data_checksum = tb_checksum(bytes_of(r), r->length);
 }
 
+/* Of a BYTES: those that are in the record, which are at most as many as fit. */
+static void make_length(struct tb_record *r)
+{
+    if (r->type == TB_RECORD_BYTES)
+        r->length %= r->slots * TB_JOURNAL_SLOT - sizeof(*r) - r->path_length + 1;
+}
+
 /* Sound as far as a reader can know, with whatever else it says, unless its checksum was odd; returns its length. */
 static size_t make_sound(char *bytes, size_t at, size_t n)
 {
@@ -201,6 +209,7 @@ static size_t make_sound(char *bytes, size_t at, size_t n)
         r->digest = tb_config_digest(&config);
     make_identity(r);
     make_range(r);
+    make_length(r);
     r->checksum = tb_record_checksum(r) + is_spoiled;
     return slots * TB_JOURNAL_SLOT;
 }
@@ -245,7 +254,10 @@ static int see(void *arg, const struct tb_record *r)
     (void)arg;
     fuzz_check(r->magic == TB_JOURNAL_MAGIC && r->checksum == tb_record_checksum(r) && r->instance == INSTANCE && n_events < RECORDS);
     bool is_good = r->type == TB_RECORD_WRITE && is_in_slab(r) && r->data_checksum == tb_checksum(bytes_of(r), r->length);
-    events[n_events++] = (struct event){*r, is_good};
+    struct event *e = &events[n_events++];
+    *e = (struct event){.record = *r, .is_good = is_good || r->type == TB_RECORD_BYTES};
+    if (r->type == TB_RECORD_BYTES)
+        memcpy(e->bytes, tb_record_bytes(r), r->length);
     return 0;
 }
 
@@ -297,14 +309,17 @@ static const struct event *newest(uint64_t inode, uint64_t device, uint64_t at)
     for (int i = 0; i < n_events; i++) {
         const struct tb_record *r = &events[i].record;
         if (is_of(r, inode, device) && covers(r, at))
-            found = r->type == TB_RECORD_WRITE ? &events[i] : r->type == TB_RECORD_DROP ? NULL : found;
+            found = tb_record_is_write(r) ? &events[i] : r->type == TB_RECORD_DROP ? NULL : found;
     }
     return found;
 }
 
 static bool says(const struct event *e, uint64_t at, unsigned char byte)
 {
-    return e && e->is_good && bytes_of(&e->record)[at - e->record.offset] == byte;
+    if (!e || !e->is_good)
+        return false;
+    const unsigned char *bytes = e->record.type == TB_RECORD_BYTES ? e->bytes : bytes_of(&e->record);
+    return bytes[at - e->record.offset] == byte;
 }
 
 /* --- what is there --- */
@@ -426,7 +441,7 @@ static void check_removed(void)
 {
     fuzz_check(n_damaged == 0 && (!n_events || events[0].record.generation >= marked));
     for (int i = 0; i < n_events && is_of_one_device(); i++)
-        if (events[i].record.type == TB_RECORD_WRITE && !was_to_go(&events[i].record))
+        if (tb_record_is_write(&events[i].record) && !was_to_go(&events[i].record))
             check_kept(&events[i].record);
 }
 

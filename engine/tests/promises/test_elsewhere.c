@@ -25,6 +25,7 @@ static void start(struct fixture *x, uint32_t above, uint32_t above2, uint32_t b
         fixture_slab(&x->config.tiers[0], above2, 0.5);
     fixture_slab(&x->config.tiers[1], below, 1.0);
     fixture_start(x);
+    fixture_promise_in_slabs(x);
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (char)(1 + i / 3 + i / PAGE);
 }

@@ -54,6 +54,7 @@ static void start(struct scene *s)
     memset(s, 0, sizeof(*s));
     fixture_init(&s->x, TB_MODE_PERSISTENT_ASYNC);
     fixture_start(&s->x);
+    fixture_promise_in_slabs(&s->x);
     tb_tier_directory(&s->x.config.tiers[tb_journal_tier(&s->x.config)], s->x.engine->header->host, s->x.name, s->directory,
                       sizeof(s->directory));
 }
@@ -69,6 +70,7 @@ static void start_without_room(struct scene *s, unsigned after, unsigned count)
     snprintf(fault, sizeof(fault), "op=pwrite,errno=ENOSPC,after=%u,count=%u,path=%.500s/" TB_JOURNAL_FILE, after, count, s->directory);
     setenv("TB_FAULT", fault, 1);
     fixture_start(&s->x);
+    fixture_promise_in_slabs(&s->x);
     unsetenv("TB_FAULT");
 }
 
@@ -382,8 +384,8 @@ static void after_a_failed_sync_no_hole_is_damage(void **state)
     uint64_t before = h->journal.synced;
     h->journal.is_doubtful = true; /* as a failed sync leaves it */
     for (unsigned i = 1; i < PIECES; i++) {
-        put(&s, fd, i, 0);
-        assert_int_equal(TB_IO(s.x.io, fsync, fd, false), 0);
+        assert_int_equal(tb_journal_rename(s.x.engine, "/old", "/new"), 0);
+        assert_int_equal(tb_journal_sync(s.x.engine), 0);
     }
     assert_int_equal(h->journal.synced, before);
     TB_IO(s.x.io, close, fd);
@@ -391,7 +393,7 @@ static void after_a_failed_sync_no_hole_is_damage(void **state)
     open_journal(&s);
     assert_int_equal(pwrite(s.journal, zeros, SLOT, (off_t)before), SLOT);
     assert_int_equal(recover(&s), 1);
-    assert_int_equal(count_pieces(&s, 0), PIECES - 1);
+    assert_int_equal(count_pieces(&s, 0), 1);
     stop(&s);
 }
 

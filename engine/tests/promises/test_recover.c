@@ -129,6 +129,7 @@ static void damage_is_named_and_not_flushed(void **state)
         char nvme[300];
         fixture_init(&x, TB_MODE_PERSISTENT_ASYNC);
         fixture_start(&x);
+        fixture_promise_in_slabs(&x);
         write_and_die(&x, 5, 6);
         fixture_lose_region(&x);
         snprintf(nvme, sizeof(nvme), "%s/nvme", x.root);
@@ -150,6 +151,7 @@ static void lose_many_records(struct fixture *x, glob_t *files)
     char pattern[400];
     fixture_init(x, TB_MODE_PERSISTENT_ASYNC);
     fixture_start(x);
+    fixture_promise_in_slabs(x);
     int fd = TB_IO(x->io, open, fixture_path(x, "f"), O_RDWR | O_CREAT, 0600);
     for (unsigned i = 0; i < 6; i++) {
         fill(bytes, sizeof(bytes), i);
