@@ -80,9 +80,12 @@ class Client:
         os.close(fd)
 
     def reopen(self, file: str) -> None:
-        name, fd = self.own[file]
-        os.close(fd)
-        self.own[file] = (name, os.open(f"{self.folder}/{name}", os.O_RDWR))
+        """A close that tells of an error has closed: its number is soon another file's."""
+        name, fd = self.own.pop(file)
+        try:
+            os.close(fd)
+        finally:
+            self.own[file] = (name, os.open(f"{self.folder}/{name}", os.O_RDWR))
 
     def step(self) -> None:
         chance = self.random.random()
