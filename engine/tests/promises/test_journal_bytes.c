@@ -312,7 +312,7 @@ static unsigned random_of(unsigned *state)
 static void both_kinds_in_any_order(void **state)
 {
     (void)state;
-    for (unsigned seed = 1; seed <= 60; seed++) {
+    for (unsigned seed = 1; seed <= 30; seed++) {
         struct scene s;
         unsigned random = seed;
         start(&s, false);
