@@ -18,7 +18,7 @@ STATUSES = (
         "1",
         (
             "compare: a significant regression; report --check: a row failed; "
-            "trace --model: accesses without an order; try: a requirement is not shown to hold; "
+            "trace --model: accesses without an order; try: a requirement does not hold; "
             "try, site init: runs failed"
         ),
     ),

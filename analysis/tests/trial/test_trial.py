@@ -268,6 +268,7 @@ def test_the_page_and_the_terminal_say_the_same(tmp_path: Path, capsys: pytest.C
     (["wall <= 6.9 s"], 1, "program-wall, RAM: inconclusive"),
     (["durable <= 5 s"], 1, "misses the requirement: 7.1 against a required 5 s"),
     (["wall <= 8 s", "bandwidth >= 900 MiB/s"], 1, "program-bandwidth, RAM: fail"),
+    (["time <= 6.9 s"], 1, "program-wall, RAM: inconclusive"),
     (["io <= 4 s", "bandwidth >= 0.1 MiB/s"], 0, "program-io, RAM: pass"),
 ])  # fmt: skip
 def test_what_is_required_of_the_configuration_to_keep(
@@ -284,6 +285,14 @@ def test_what_is_required_of_the_configuration_to_keep(
     kept = [r for r in document["rows"] if r["tiers"] == "ram" and r["requirement"]]
     assert len(kept) == len(lines) and ({r["verdict"] for r in kept} == {"pass"}) == (status == 0)
     assert cli.main(["report", str(tmp_path), "--check", "--require", "wall <= 99 s"]) == 0
+
+
+@pytest.mark.parametrize(("limit", "status"), [(10.3, 0), (10.1, 1)])
+def test_few_runs_show_nothing_but_each_may_hold(tmp_path: Path, limit: float, status: int) -> None:
+    a_trial(tmp_path, {"pfs": walls(10.0, 10.2)})
+    assert cli.main(["report", str(tmp_path), "--check", "--require", f"wall <= {limit} s"]) == status
+    rows = json.loads((tmp_path / "report.json").read_text())["rows"]
+    assert [r["verdict"] for r in rows if r["test"] == "program-wall"] == ["inconclusive"]
 
 
 @pytest.mark.parametrize("line", [

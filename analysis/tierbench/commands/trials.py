@@ -126,7 +126,7 @@ def _site_init(options: argparse.Namespace) -> int:
 
 
 def _try(options: argparse.Namespace) -> int:
-    """ReFrame's status where runs failed, 1 where a requirement is not shown to hold; with an answer."""
+    """ReFrame's status where runs failed, 1 where a requirement does not hold; with an answer."""
     if options.require:
         from tierbench.pages import trial_rows
 
