@@ -246,9 +246,16 @@ static void open_symlink(struct tb_carries *moves, struct tb_carry *m)
         fail(m, "make the link", -errno);
 }
 
+/* Mode and owner as the source's, and no attributes that a look does not show. */
+static bool is_dressed(const struct tb_carries *moves, const struct tb_carry *m, const struct stat *there)
+{
+    bool owner = moves->uid != 0 || (there->st_uid == m->before.st_uid && there->st_gid == m->before.st_gid);
+    return owner && there->st_mode == m->before.st_mode && !tb_attributes_has_extended(m->in);
+}
+
 /*
  * Another name of a file that is there already becomes a link to it. A link that was made or removed since has changed the ctime, and
- * so may have a write that kept the mtime: then the bytes are compared. False: a copy is made.
+ * so may have a chmod or a write that kept the mtime: then all is compared. False: a copy is made.
  */
 static bool link_to_known(struct tb_carries *moves, struct tb_carry *m)
 {
@@ -257,7 +264,8 @@ static bool link_to_known(struct tb_carries *moves, struct tb_carry *m)
     struct stat st;
     bool same;
     if (!find_link(moves, &m->before, known, &same) || stat(known, &st) || tb_content_of(&st).mtime != now.mtime ||
-        tb_content_of(&st).size != now.size || strcmp(known, m->destination) == 0 || !(same || has_bytes_of(m->in, AT_FDCWD, known)))
+        tb_content_of(&st).size != now.size || strcmp(known, m->destination) == 0 ||
+        !(same || (is_dressed(moves, m, &st) && has_bytes_of(m->in, AT_FDCWD, known))))
         return false;
     unlinkat(m->folder->fd, m->beside, 0);
     if (linkat(AT_FDCWD, known, m->folder->fd, m->beside, 0))
@@ -290,8 +298,8 @@ static bool was_moved_before(struct tb_carries *moves, struct tb_carry *m)
 {
     struct stat st;
     m->is_there = tb_ledger_owns(moves->ledger, moves->host, m->source, m->destination) &&
-                  fstatat(m->folder->fd, m->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_mode == m->before.st_mode &&
-                  !tb_attributes_has_extended(m->in) && is_same(m, &st, m->in, NULL);
+                  fstatat(m->folder->fd, m->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_dressed(moves, m, &st) &&
+                  is_same(m, &st, m->in, NULL);
     m->folder->is_changed |= m->is_there;
     return m->is_there;
 }
