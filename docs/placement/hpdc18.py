@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from tierbench.base.errors import RunError
+from tierbench.base.policies import POLICIES
 from tierbench.base.text import ratio_span, seconds, times
 from tierbench.judge.hpdc18 import CLOSE, Claim, Efficiency, Ranked
 from tierbench.pages import hpdc18_section
@@ -99,11 +100,15 @@ def replace(page: Path, what: str, text: str) -> None:
 
 
 def judged(run: Run) -> Section:
-    """All workloads and claims are there, or it is refused."""
+    """All workloads, policies and claims are there, and it measured something, or it is refused."""
     section = hpdc18_section.of_run(run)
+    allowed = "allowed: a run of ci/run-acceptance -t hpdc18"
     if section is None or len(section.policies) < WORKLOADS or any(c.ratio is None for c in section.claims):
-        problem = f"{run.path}: lacks workloads of HPDC'18"
-        raise RunError(f"{problem}; allowed: a run of ci/run-acceptance -t hpdc18")
+        raise RunError(f"{run.path}: lacks workloads of HPDC'18; {allowed}")
+    if any({r.sample.buffering for r in ranked} != set(POLICIES) for ranked in section.policies.values()):
+        raise RunError(f"{run.path}: lacks policies; {allowed}")
+    if "smoke" in set(run.cases["scale"]):
+        raise RunError(f"{run.path}: is of the scale smoke, which measures nothing; {allowed}")
     return section
 
 
