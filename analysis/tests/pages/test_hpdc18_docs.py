@@ -65,7 +65,7 @@ def test_both_pages_and_the_picture_are_written(
         "| alternating-a | " in policies
         and "| 1 |" in policies
         and "2.50*" in policies
-        and "Medians; repetitions: 5; 2026-11-21" in policies
+        and "Medians of 5 repetitions, 2026-11-21" in policies
     )
     assert "| alternating compute and I/O | no buffering | 8.00x | 5.99x (" in page
     assert "NOT reached" in page and "alternating-a under max-bandwidth takes 10.020 s" in page
