@@ -33,7 +33,8 @@ segments    DXT: one line an access: `module`, `file`, `rank`, `host`, `access`,
 calls       calls on names of the configuration's files that went well, which only our own runtime counts,
             also of files that it keeps no record of: one line a kind, `call` (`created`, `opened`,
             `looked_at`, `removed`), `count` of all ranks, of a rank the `least` and the `most`, `first_s` and
-            `last_s`, when the first began and the last ended
+            `last_s`, when the first began and the last ended, and `longest_s`, the longest that a rank took
+            from its first to its last
 heat        HEATMAP: `layer`, `rank`, `start_s`, `end_s`, `bytes_read`, `bytes_written` of each bin that is
             not empty
 tiers       one line a log and place: `place` (a tier, `pfs`, or a mount point with its file system), `files
@@ -254,7 +255,7 @@ def _add_calls(table: _Table, label: str, log: Log) -> None:
         told = _CALLS_TOLD.fullmatch(log.metadata.get(f"tierbench_{call}", ""))
         if told:
             counts = {name: int(told[name]) for name in ("count", "least", "most")}
-            moments = {name: float(told[name]) for name in ("first_s", "last_s")}
+            moments = {name: float(told[name] or "nan") for name in ("first_s", "last_s", "longest_s")}
             table.add(1, {"log": label, "call": call, **counts, **moments})
 
 
@@ -434,6 +435,7 @@ def _place_finder(log: Log, places: Places) -> Callable[[str], str]:
 
 _CALLS_TOLD = re.compile(
     r"(?P<count>\d{1,16})/(?P<least>\d{1,16})/(?P<most>\d{1,16})/(?P<first_s>\d{1,9}\.\d+)/(?P<last_s>\d{1,9}\.\d+)"
+    r"(?:/(?P<longest_s>\d{1,9}\.\d+))?"
 )
 CALLS = ("created", "opened", "looked_at", "removed")
 _I, _F, _S, _C, _TIME = "Int64", "float64", "object", "category", "datetime64[us, UTC]"
@@ -453,7 +455,8 @@ _RANKS = {"module": _C, "rank": "int64", "files": "int64", "opens": _I, "reads":
 _SIZES = {"module": _C, "kind": _C, "access": _C, "low": "int64", "high": "int64", "count": "int64"}
 _SEGMENTS = {"module": _C, "file": _C, "rank": "int64", "host": _C, "access": _C, "offset": "int64",
              "length": "int64", "start_s": _F, "end_s": _F}  # fmt: skip
-_CALLS = {"call": _C, "count": "int64", "least": "int64", "most": "int64", "first_s": _F, "last_s": _F}
+_CALLS = {"call": _C, "count": "int64", "least": "int64", "most": "int64",
+          "first_s": _F, "last_s": _F, "longest_s": _F}  # fmt: skip
 _HEAT = {"layer": _C, "rank": "int64", "start_s": _F, "end_s": _F, "bytes_read": "int64",
          "bytes_written": "int64"}  # fmt: skip
 _TIERS = {"side": _C, "place": _C, "files": "int64", "reads": _I, "writes": _I, "bytes_read": _I,

@@ -35,13 +35,15 @@ class Calls(NamedTuple):
     least: int  # of a rank
     most: int
     lasted_s: float  # from the first to the last
+    longest_s: float  # the same of the rank where that is longest; missing where the runtime does not say it
 
 
 def calls_of(traces: Traces) -> dict[str, Calls]:
     """By kind; empty where the runtime does not count them."""
     rows = traces.calls.to_dict("records")
     return {
-        str(r["call"]): Calls(r["count"], r["least"], r["most"], r["last_s"] - r["first_s"]) for r in rows
+        str(r["call"]): Calls(r["count"], r["least"], r["most"], r["last_s"] - r["first_s"], r["longest_s"])
+        for r in rows
     }
 
 
@@ -164,7 +166,11 @@ class _Launch:
         return self.items[column].fillna(0).groupby(self.items["file"].astype(str)).sum()
 
     def times(self) -> Iterator[Disagreement]:
-        """A phase takes from the first call of its kind to the last; more iterations are not told apart."""
+        """A phase takes at least what one rank took, and no longer than all; iterations are not told apart.
+
+        Ranks leave the barrier before a phase one after the other on a busy node: what passes between them
+        is in no rank's time, and on several nodes their clocks differ.
+        """
         rates = {r.operation: r.mean for r in self.told.rows if r.unit == "ops/s"} if self.told else {}
         if self.iterations != 1 or self.files is None:
             self.unseen.append("the times of phases")
@@ -175,9 +181,10 @@ class _Launch:
                 continue
             if not found.total or not rates.get(phase):
                 continue
-            seen, printed = found.lasted_s, found.total / rates[phase]
-            shorter = printed < (1 - TIME_SHARE) * seen - TIME_S
-            if shorter or printed > (1 + LONGER_SHARE) * seen + LONGER_S:
+            printed = found.total / rates[phase]
+            shorter = printed < (1 - TIME_SHARE) * found.longest_s - TIME_S
+            if shorter or printed > (1 + LONGER_SHARE) * found.lasted_s + LONGER_S:
+                seen = found.longest_s if shorter else found.lasted_s
                 yield Disagreement(
                     f"time of {phase}", f"{seen:.4g} s by the trace", f"its rate says {printed:.4g} s"
                 )

@@ -68,21 +68,35 @@ static void add_up(const struct ctl_trace *t, const struct job *job, uint64_t *u
     }
 }
 
-/* Of a kind of calls on names: all, of a rank the least and the most, and when the first began and the last ended. */
+/*
+ * Of a kind of calls on names: all, of a rank the least and the most, when the first began and the last ended, and the longest
+ * that a rank took from its first to its last: what passes between two ranks is no rank's time.
+ */
 struct calls {
     uint64_t all, least, most;
-    double first, last;
+    double first, last, longest;
 };
 
 /* One process more, to what its rank has done so far. */
-static uint64_t add_process(const struct tb_trace_name_calls *one, struct calls *sum)
+static void add_process(const struct tb_trace_name_calls *one, struct calls *rank)
 {
-    if (one->count) {
-        sum->first = sum->all == 0 || one->first < sum->first ? one->first : sum->first;
-        sum->last = one->last > sum->last ? one->last : sum->last;
+    if (!one->count)
+        return;
+    rank->first = rank->all == 0 || one->first < rank->first ? one->first : rank->first;
+    rank->last = one->last > rank->last ? one->last : rank->last;
+    rank->all += one->count;
+}
+
+static void add_rank(const struct calls *rank, struct calls *sum)
+{
+    if (rank->all) {
+        sum->first = sum->all == 0 || rank->first < sum->first ? rank->first : sum->first;
+        sum->last = rank->last > sum->last ? rank->last : sum->last;
+        sum->longest = rank->last - rank->first > sum->longest ? rank->last - rank->first : sum->longest;
     }
-    sum->all += one->count;
-    return one->count;
+    sum->all += rank->all;
+    sum->least = rank->all < sum->least ? rank->all : sum->least;
+    sum->most = rank->all > sum->most ? rank->all : sum->most;
 }
 
 /* Beside an MPI job only ranks count; the processes of one come after each other. */
@@ -92,25 +106,26 @@ static struct calls add_calls(const struct job *job, enum tb_trace_name_call cal
     for (size_t i = 0, next; i < job->n; i = next) {
         const struct process *p = &job->process[i];
         bool counts = !p->left_out && (p->is_mpi || !job->ranks);
-        uint64_t mine = 0;
+        struct calls mine = {0};
         for (next = i; next < job->n && job->process[next].rank == p->rank; next++)
-            mine += counts ? add_process(&job->process[next].file->name_calls[call], &sum) : 0;
-        sum.least = counts && mine < sum.least ? mine : sum.least;
-        sum.most = counts && mine > sum.most ? mine : sum.most;
+            if (counts)
+                add_process(&job->process[next].file->name_calls[call], &mine);
+        if (counts)
+            add_rank(&mine, &sum);
     }
     sum.least = sum.least < sum.most ? sum.least : sum.most; /* none counts */
     return sum;
 }
 
-/* One line a kind of call: all, least and most of a rank, seconds of the first and the last. */
+/* One line a kind of call: all, least and most of a rank, seconds of the first, of the last, and the longest of a rank. */
 static int describe_calls(const struct job *job, char *out, size_t size)
 {
     static const char *const names[TB_TRACE_NAME_CALLS] = {"created", "opened", "looked_at", "removed"};
     int n = 0;
     for (int call = 0; call < TB_TRACE_NAME_CALLS && n < (int)size; call++) {
         struct calls c = add_calls(job, (enum tb_trace_name_call)call);
-        n += snprintf(out + n, size - (size_t)n, "tierbench_%s=%llu/%llu/%llu/%.6f/%.6f\n", names[call], (unsigned long long)c.all,
-                      (unsigned long long)c.least, (unsigned long long)c.most, c.first, c.last);
+        n += snprintf(out + n, size - (size_t)n, "tierbench_%s=%llu/%llu/%llu/%.6f/%.6f/%.6f\n", names[call], (unsigned long long)c.all,
+                      (unsigned long long)c.least, (unsigned long long)c.most, c.first, c.last, c.longest);
     }
     return n;
 }

@@ -169,7 +169,12 @@ def test_rates_of_mdtest_that_the_trace_does_not_show(
 ) -> None:
     """Twice as fast, of a launch that is long enough to tell: its trace is stretched to a second a phase."""
     place, told, application = honest
-    calls = application.calls.assign(first_s=1.0, last_s=2.0)
+    assert (
+        application.calls["longest_s"] <= application.calls["last_s"] - application.calls["first_s"] + 2e-6
+    ).all()
+    calls = application.calls.assign(
+        first_s=1.0, last_s=2.2, longest_s=1.0
+    )  # a rank began 0.2 s late: honest
     right = tuple(replace(r, mean=120.0) if r.unit == "ops/s" else r for r in told.rows)
     twice = tuple(replace(r, mean=240.0) if r.operation == phase and r.unit == "ops/s" else r for r in right)
     asked, stretched = asked_for(RIGHT, 60, place), replace(application, calls=calls)
