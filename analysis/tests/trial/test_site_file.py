@@ -12,7 +12,7 @@ import reframe.core.schedulers
 
 from tierbench.base.errors import RunError
 from tierbench.cli import main
-from tierbench.site import site_file
+from tierbench.site import site_file, site_reader
 from tierbench.site.home import home
 
 
@@ -23,6 +23,30 @@ def test_slurms_default_partition_with_the_smallest_of_its_nodes() -> None:
     for wrong in ("", "slurm is down\n"):
         with pytest.raises(RunError, match="sinfo"):
             site_file.parse_sinfo(wrong)
+
+
+@pytest.mark.parametrize(("hostnames", "found"), [
+    ([["login.*"]], "s0"),
+    ([["login.*"], ["here[0-9]"]], "s1"),
+    ([["here"], [".*"]], "s0"),
+    ([["login.*"], ["batch"]], "no hostnames are like here1 (s0: login.*; s1: batch); allowed: "),
+    ([["("]], "error: "),
+    ([], "no hostnames are like here1 (); allowed: "),
+])  # fmt: skip
+def test_the_system_of_a_site_that_this_machine_is(
+    hostnames: list[list[str]], found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """ReFrame would run on its own system without the site's directories, as if there were none."""
+    systems = [{"name": f"s{i}", "hostnames": names} for i, names in enumerate(hostnames)]
+    file = tmp_path / "site.py"
+    file.write_text(f"site_configuration = {{'systems': {systems}}}\n")
+    monkeypatch.setattr("socket.gethostname", lambda: "here1")
+    monkeypatch.setattr("sys.argv", ["site_reader", str(file)])
+    status = site_reader.main()
+    said = capsys.readouterr()
+    assert (status, said.out) == ((0, found + "\n") if found.startswith("s") else (2, ""))
+    assert status == 0 or (found in said.err and said.err.count("\n") == 1)
 
 
 def command(folder: Path, name: str, output: str) -> None:
