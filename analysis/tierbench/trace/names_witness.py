@@ -172,7 +172,7 @@ class _Launch:
         is in no rank's time, and on several nodes their clocks differ.
         """
         rates = {r.operation: r.mean for r in self.told.rows if r.unit == "ops/s"} if self.told else {}
-        if self.iterations != 1 or self.files is None:
+        if self.iterations != 1 or self.files is None or self.asked.options.has("c"):
             self.unseen.append("the times of phases")
             return
         for phase, _, found in self._calls():
