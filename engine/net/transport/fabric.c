@@ -129,6 +129,7 @@ static void close_fabric(struct tb_lane *lane)
     if (!l)
         return;
     close_one(l->ep ? &l->ep->fid : NULL);
+    close_one(l->broken_mr ? &l->broken_mr->fid : NULL);
     close_one(l->offered_mr ? &l->offered_mr->fid : NULL);
     close_one(l->slots_mr ? &l->slots_mr->fid : NULL);
     close_one(l->cq ? &l->cq->fid : NULL);

@@ -43,6 +43,7 @@ struct tb_fabric_lane {
     uint64_t n_sent, n_taken;  /* messages, so that none counts twice */
     struct fid_mr *slots_mr;   /* of `slots`, where the provider wants that */
     struct fid_mr *offered_mr; /* of what the last message offered */
+    struct fid_mr *broken_mr;  /* of a read that failed: its end, and that of the lane, is when the endpoint is closed */
     const void *offered;
     size_t n_offered;
     uint8_t slots[TB_FABRIC_POSTED + 1][TB_FABRIC_SLOT]; /* the last is for what goes out */

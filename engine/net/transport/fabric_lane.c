@@ -255,7 +255,7 @@ static int read_part(struct tb_fabric_lane *l, const struct tb_remote *from, voi
     return rc ? (int)rc : wait_for(l, &l->out, until_ns);
 }
 
-/* After an error the memory stays registered: the device may still be writing to it. */
+/* After an error the memory stays registered until the lane is closed: the device may still be writing to it. */
 int tb_fabric_read_remote(struct tb_lane *lane, const struct tb_remote *from, void *to, size_t n, uint64_t until_ns)
 {
     struct tb_fabric_lane *l = lane->state;
@@ -267,9 +267,10 @@ int tb_fabric_read_remote(struct tb_lane *lane, const struct tb_remote *from, vo
         part = n - done < most ? n - done : most;
         rc = read_part(l, &at, (char *)to + done, part, descriptor(mr), until_ns);
     }
-    if (rc)
+    if (rc) {
         tb_lane_break(lane);
-    if (mr && !rc)
+        l->broken_mr = mr;
+    } else if (mr)
         fi_close(&mr->fid);
     return rc;
 }
